@@ -1,0 +1,111 @@
+/**
+ * The gantry runtime: load a module file, give it inputs, run it, read outputs, see what each kernel costs.
+ *
+ * Threading: a GantryModule may be shared between threads; a GantrySession belongs to one thread at a time.
+ * Errors: every function that can fail returns a GantryStatus; gantry_last_error() then holds a message of the
+ * calling thread, which says what failed and what to do. Nothing throws across this interface.
+ */
+#ifndef GANTRY_RUNTIME_H
+#define GANTRY_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gantry/dlpack.h"
+
+#if defined(__GNUC__)
+#define GANTRY_API __attribute__((visibility("default")))
+#else
+#define GANTRY_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum GantryStatus {
+  GANTRY_OK = 0,
+  GANTRY_INVALID_ARGUMENT = 1,  /**< the caller's request is wrong: fix it */
+  GANTRY_INVALID_MODULE = 2,    /**< the module file is damaged or not one: compile it again */
+  GANTRY_INCOMPATIBLE = 3,      /**< no code for this machine, or a newer format */
+  GANTRY_OUT_OF_MEMORY = 4,
+  GANTRY_IO_ERROR = 5,
+  GANTRY_KERNEL_FAILED = 6,     /**< a kernel reported an error */
+  GANTRY_INTERNAL = 7
+} GantryStatus;
+
+typedef struct GantryModule GantryModule;
+typedef struct GantrySession GantrySession;
+
+/** Message of this thread's last failure; "" if none. Valid until the thread's next call. */
+GANTRY_API const char* gantry_last_error(void);
+/** "0.1.0" */
+GANTRY_API const char* gantry_version(void);
+
+/** Maps a module file and picks the best code for this CPU. Release with gantry_module_release. */
+GANTRY_API GantryStatus gantry_module_load(const char* path, GantryModule** out);
+/** As load, from memory; the bytes are copied. */
+GANTRY_API GantryStatus gantry_module_load_memory(const void* bytes, size_t size, GantryModule** out);
+GANTRY_API void gantry_module_release(GantryModule* module);
+
+/** The variant chosen for this CPU, e.g. "x86-64-v4". Lives as long as the module. */
+GANTRY_API const char* gantry_module_target(const GantryModule* module);
+
+#define GANTRY_MAX_RANK 16
+typedef struct GantryTensorInfo {
+  const char* name; /**< lives as long as the module */
+  DLDataType dtype;
+  int32_t rank;
+  int64_t shape[GANTRY_MAX_RANK]; /**< -1: symbolic, known when inputs are set */
+} GantryTensorInfo;
+GANTRY_API int32_t gantry_input_count(const GantryModule* module);
+GANTRY_API int32_t gantry_output_count(const GantryModule* module);
+GANTRY_API GantryStatus gantry_input_info(const GantryModule* module, int32_t index, GantryTensorInfo* out);
+GANTRY_API GantryStatus gantry_output_info(const GantryModule* module, int32_t index, GantryTensorInfo* out);
+
+typedef struct GantrySessionOptions {
+  uint32_t struct_size;   /**< sizeof(GantrySessionOptions) */
+  int32_t threads;        /**< 0: one a physical CPU allowed to this process */
+  const int32_t* cpus;    /**< pin thread i to cpus[i]; null: the kernel's choice */
+  int32_t cpu_count;
+  const char* device;     /**< "cpu"; null: cpu */
+} GantrySessionOptions;
+/** Workspace and threads to run a module. `options` may be null. Release with gantry_session_release. */
+GANTRY_API GantryStatus gantry_session_create(GantryModule* module, const GantrySessionOptions* options,
+                                              GantrySession** out);
+GANTRY_API void gantry_session_release(GantrySession* session);
+
+/**
+ * Gives an input. Copied if `borrow` is 0; else the tensor's memory is read by every following run and must stay
+ * valid. Dense row-major or strided CPU tensors of the model's dtype; other shapes than the model's are errors.
+ */
+GANTRY_API GantryStatus gantry_set_input(GantrySession* session, int32_t index, const DLTensor* tensor, int borrow);
+/** Runs once. All inputs must have been set. */
+GANTRY_API GantryStatus gantry_run(GantrySession* session);
+/** View of an output of the last run; valid until the next run, set_input with another shape, or release. */
+GANTRY_API GantryStatus gantry_get_output(GantrySession* session, int32_t index, DLTensor* out);
+/** As get_output, as an owning tensor that outlives the session (call its deleter). */
+GANTRY_API GantryStatus gantry_take_output(GantrySession* session, int32_t index, DLManagedTensor** out);
+
+typedef struct GantryStepProfile {
+  const char* kernel; /**< ops of the kernel; lives as long as the module */
+  const char* origin; /**< the user's ONNX nodes, separated by ", " */
+  int64_t nanoseconds;
+  double flops;
+  double bytes; /**< compulsory memory traffic */
+} GantryStepProfile;
+/** Runs once with a clock around every step. `steps` receives up to `capacity`; `count` the number there is. */
+GANTRY_API GantryStatus gantry_run_profiled(GantrySession* session, GantryStepProfile* steps, int32_t capacity,
+                                            int32_t* count);
+
+typedef struct GantryMemoryInfo {
+  uint64_t workspace_bytes; /**< for the shapes bound now; 0 before inputs are set on a symbolic model */
+  uint64_t weights_bytes;   /**< mapped constants */
+  uint64_t io_bytes;        /**< inputs and outputs that the session holds */
+} GantryMemoryInfo;
+GANTRY_API GantryStatus gantry_memory_info(const GantrySession* session, GantryMemoryInfo* out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

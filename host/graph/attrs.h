@@ -1,0 +1,71 @@
+// Typed attributes of ops: plain structs that list their fields once.
+//
+//   struct SoftmaxAttrs : AttrsOf<SoftmaxAttrs> {
+//     int64_t axis = -1;
+//     void fields(AttrVisitor& visit) override { visit("axis", axis); }
+//   };
+//
+// Printer, parser, equality and hashing all come from fields().
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/graph/type.h"
+
+namespace gantry {
+
+/// Called once a field, in declaration order. Readers look at the value, writers assign it.
+class AttrVisitor {
+ public:
+  virtual ~AttrVisitor() = default;
+  virtual void operator()(std::string_view name, int64_t& value) = 0;
+  virtual void operator()(std::string_view name, double& value) = 0;
+  virtual void operator()(std::string_view name, bool& value) = 0;
+  virtual void operator()(std::string_view name, std::string& value) = 0;
+  virtual void operator()(std::string_view name, DType& value) = 0;
+  virtual void operator()(std::string_view name, Dim& value) = 0;
+  virtual void operator()(std::string_view name, std::vector<int64_t>& value) = 0;
+  virtual void operator()(std::string_view name, std::vector<double>& value) = 0;
+  virtual void operator()(std::string_view name, Shape& value) = 0;
+
+  /// Enumerations travel as their printed names: `visit.enumeration("kind", kind, {"sum", "mean"})`; the
+  /// enumerators count from 0 in that order. A name that is not listed is a user error.
+  template <typename Enum>
+  void enumeration(std::string_view name, Enum& value, std::initializer_list<std::string_view> names) {
+    auto index = static_cast<int64_t>(value);
+    enumeration_index(name, index, names);
+    value = static_cast<Enum>(index);
+  }
+
+ protected:
+  virtual void enumeration_index(std::string_view name, int64_t& index,
+                                 std::initializer_list<std::string_view> names) = 0;
+};
+
+/// Base of all attribute structs. Immutable once attached to a node (nodes share them).
+struct Attrs {
+  virtual ~Attrs() = default;
+  virtual void fields(AttrVisitor& visit) = 0;
+  virtual std::shared_ptr<Attrs> clone() const = 0;
+};
+
+template <typename Derived>
+struct AttrsOf : Attrs {
+  std::shared_ptr<Attrs> clone() const override {
+    return std::make_shared<Derived>(static_cast<const Derived&>(*this));
+  }
+};
+
+/// Attributes of an op that has none.
+struct NoAttrs : AttrsOf<NoAttrs> {
+  void fields(AttrVisitor&) override {}
+};
+
+/// "strides=[2, 2], padding=[3, 3, 3, 3]"; empty for none.
+std::string to_string(const Attrs& attrs);
+bool equal(const Attrs& a, const Attrs& b);
+
+}  // namespace gantry

@@ -1,0 +1,164 @@
+// The graph IR.
+//
+// Semantics. A Function is a list of nodes in execution order over SSA values: every value is defined once, by
+// a parameter, a constant or a node's result, and defined before it is used. Nodes have no side effects, so a
+// node whose results are unused may be dropped, and any topological order means the same. Floating-point ops
+// follow IEEE 754 with round-to-nearest; passes may not reassociate or contract visible results except where an
+// op's own definition allows it (reductions, convolutions and matrix products sum in any order). Integer
+// arithmetic wraps. Types are exact: the dtype and every dimension of every value are known to the extent that
+// dimension expressions can say.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/graph/attrs.h"
+#include "host/graph/type.h"
+
+namespace gantry {
+
+struct OpDef;  // host/ops/op.h: the graph layer holds the pointer and prints the name through OpTable
+struct Node;
+class Function;
+
+/// Dense row-major bytes of a constant tensor; may alias a mapped file, which `owner` keeps alive.
+struct ConstantData {
+  TensorType type;  ///< every dimension constant
+  const std::byte* bytes = nullptr;
+  size_t size = 0;
+  std::shared_ptr<const void> owner;
+
+  template <typename T>
+  const T* as() const {
+    return reinterpret_cast<const T*>(bytes);
+  }
+};
+using ConstantPtr = std::shared_ptr<const ConstantData>;
+
+/// Copies `count` elements into a new constant.
+ConstantPtr make_constant(const TensorType& type, const void* data);
+/// A new constant with storage to be filled in through `bytes` before it is shared.
+std::shared_ptr<ConstantData> allocate_constant(const TensorType& type, std::byte** writable);
+
+/// An SSA value. Owned by its Function; addresses are stable.
+struct Value {
+  enum class Kind : uint8_t { kParameter, kConstant, kResult };
+  Kind kind = Kind::kResult;
+  std::string name;  ///< unique in the function, printed after %, (or @ for constants)
+  TensorType type;
+  ConstantPtr constant;     ///< kConstant only
+  Node* producer = nullptr; ///< kResult only
+  int result_index = 0;     ///< kResult only
+
+  bool is_constant() const { return kind == Kind::kConstant; }
+};
+
+/// One application of an op. Owned by its Function; addresses are stable.
+struct Node {
+  const OpDef* op = nullptr;
+  std::shared_ptr<const Attrs> attrs;  ///< never null
+  std::vector<Value*> inputs;          ///< null where an optional input is absent
+  std::vector<Value*> results;
+  /// Nested functions: the group of a fused op; later the branches of control flow.
+  std::vector<std::unique_ptr<Function>> bodies;
+  /// Names of the user's ONNX nodes that this comes from, in order, once each.
+  std::vector<std::string> origin;
+
+  template <typename T>
+  const T& attrs_as() const {
+    return static_cast<const T&>(*attrs);
+  }
+  Value* result(int index = 0) const { return results[static_cast<size_t>(index)]; }
+};
+
+/// Two dimensions that must be equal when the program runs, for the node named: what type inference had to
+/// assume. Checked by the runtime when it binds the symbols.
+struct DimConstraint {
+  Dim left, right;
+  std::string origin;
+};
+
+/// A function: parameters, nodes in execution order, returned values. Owns its values and nodes.
+class Function {
+ public:
+  explicit Function(std::string name = "main") : name(std::move(name)) {}
+  Function(const Function&) = delete;
+  Function& operator=(const Function&) = delete;
+  Function(Function&&) = default;
+  Function& operator=(Function&&) = default;
+
+  std::string name;
+  std::vector<Value*> parameters;
+  std::vector<Value*> outputs;
+  /// Names under which the model returns its outputs, parallel to `outputs`.
+  std::vector<std::string> output_names;
+  std::vector<DimConstraint> constraints;
+
+  /// Name hints are made unique by a suffix.
+  Value* add_parameter(std::string name_hint, TensorType type);
+  Value* add_constant(std::string name_hint, ConstantPtr data);
+  /// Appends a node whose result types the caller has inferred (see infer_and_add in host/ops/op.h).
+  /// `before`: insert in front of that node instead of at the end.
+  Node* add_node(const OpDef* op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
+                 std::vector<TensorType> result_types, std::vector<std::string> origin,
+                 const Node* before = nullptr, std::string name_hint = "");
+
+  const std::vector<Node*>& nodes() const { return order_; }
+  /// Replaces every use of `from` (node inputs and outputs of this function) by `to`.
+  void replace_uses(Value* from, Value* to);
+  /// Number of uses per value, outputs counted.
+  std::map<const Value*, int> use_counts() const;
+  /// Nodes that use each value, in order.
+  std::map<const Value*, std::vector<Node*>> users() const;
+  /// Removes the nodes for which dead() is true (their results must be unused).
+  void remove_nodes(const std::function<bool(const Node&)>& dead);
+  /// Replaces the execution order; must hold the same nodes.
+  void reorder(std::vector<Node*> order) { order_ = std::move(order); }
+  /// Drops constants that nothing uses.
+  void drop_unused_constants();
+  std::vector<Value*> constants() const;
+  /// Deep copy (constants' bytes are shared).
+  Function clone() const;
+
+ private:
+  std::string unique_name(std::string hint);
+  std::vector<std::unique_ptr<Value>> values_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<Node*> order_;
+  std::map<std::string, int> name_counts_;
+};
+
+/// A model's program: today one function, @main.
+struct Graph {
+  std::string model_name;
+  Function main;
+};
+
+/// What the text form needs to know of ops; host/ops implements it.
+class OpTable {
+ public:
+  virtual ~OpTable() = default;
+  virtual std::string_view op_name(const OpDef* op) const = 0;
+  /// Null if there is none of that name.
+  virtual const OpDef* find(std::string_view name) const = 0;
+  virtual std::shared_ptr<Attrs> default_attrs(const OpDef* op) const = 0;
+  /// Result types; throws a user error that names what is wrong.
+  virtual std::vector<TensorType> infer(const Node& node, Function& function) const = 0;
+};
+
+/// Text form as in the design: one node a line, the origin as a comment.
+std::string print(const Graph& graph, const OpTable& ops);
+std::string print(const Function& function, const OpTable& ops);
+/// Parses what print() writes. Constants too large to stand inline are referred to by name and looked up in
+/// `constants`; without an entry they are zero-filled of the printed type. Throws a user error with the line.
+Graph parse_graph(std::string_view text, const OpTable& ops,
+                  const std::map<std::string, ConstantPtr>& constants = {});
+/// Checks SSA form, the types of every node against its type rule, and output names. Throws an internal error
+/// that names the node and `after` (the pass that ran last).
+void verify(Graph& graph, const OpTable& ops, std::string_view after);
+
+}  // namespace gantry

@@ -1,0 +1,160 @@
+// Loop IR: the lowered form of a kernel.
+//
+// Semantics. Statements run in order. A kernel's buffers are disjoint in memory. Serial loops run their iterations
+// in increasing order; parallel ones in any order or at once, so their iterations must not depend on each other;
+// vectorized and unrolled loops mean the same as serial ones until the passes of those names rewrite them. A
+// local buffer lives while its Allocate's body runs and is undefined until stored to.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/tensor/expr.h"
+#include "host/tensor/schedule.h"
+
+namespace gantry {
+
+/// Where a buffer lives.
+enum class BufferScope : uint8_t {
+  kArgument,  ///< a pointer that the kernel receives
+  kScratch,   ///< workspace that the plan provides to this kernel, shared by its threads
+  kLocal,     ///< stack of the thread; promoted to registers where every index is constant
+};
+struct BufferNode {
+  std::string name;
+  DType dtype = DType::kF32;
+  Expr element_count;
+  BufferScope scope = BufferScope::kArgument;
+  int alignment = 4;  ///< bytes known
+};
+using Buffer = std::shared_ptr<const BufferNode>;
+
+enum class StmtKind : uint8_t { kStore, kFor, kIf, kBlock, kAllocate, kLet };
+struct StmtNode {
+  StmtKind kind;
+  virtual ~StmtNode() = default;
+
+ protected:
+  explicit StmtNode(StmtKind k) : kind(k) {}
+};
+/// A handle; null means "nothing".
+class Stmt {
+ public:
+  Stmt() = default;
+  Stmt(std::shared_ptr<const StmtNode> node) : node_(std::move(node)) {}  // NOLINT
+  const StmtNode* get() const { return node_.get(); }
+  const StmtNode* operator->() const { return node_.get(); }
+  explicit operator bool() const { return node_ != nullptr; }
+  bool same_as(const Stmt& o) const { return node_ == o.node_; }
+  template <typename T>
+  const T* as() const {
+    return node_ && T::is(node_->kind) ? static_cast<const T*>(node_.get()) : nullptr;
+  }
+
+ private:
+  std::shared_ptr<const StmtNode> node_;
+};
+
+#define GANTRY_STMT_KIND(K) \
+  static bool is(StmtKind kind) { return kind == StmtKind::K; }
+struct StoreNode : StmtNode {
+  GANTRY_STMT_KIND(kStore)
+  StoreNode(Buffer b, Expr i, Expr v, Expr p) : StmtNode(StmtKind::kStore), buffer(std::move(b)), index(std::move(i)), value(std::move(v)), predicate(std::move(p)) {}
+  Buffer buffer;
+  Expr index, value;
+  Expr predicate;  ///< may be null
+};
+struct ForNode : StmtNode {
+  GANTRY_STMT_KIND(kFor)
+  ForNode(Expr v, Expr l, Expr e, LoopKind k, Stmt b) : StmtNode(StmtKind::kFor), var(std::move(v)), low(std::move(l)), extent(std::move(e)), loop(k), body(std::move(b)) {}
+  Expr var, low, extent;
+  LoopKind loop;
+  Stmt body;
+};
+struct IfNode : StmtNode {
+  GANTRY_STMT_KIND(kIf)
+  IfNode(Expr c, Stmt t, Stmt e) : StmtNode(StmtKind::kIf), condition(std::move(c)), then_case(std::move(t)), else_case(std::move(e)) {}
+  Expr condition;
+  Stmt then_case, else_case;  ///< else_case may be null
+};
+struct BlockNode : StmtNode {
+  GANTRY_STMT_KIND(kBlock)
+  explicit BlockNode(std::vector<Stmt> s) : StmtNode(StmtKind::kBlock), statements(std::move(s)) {}
+  std::vector<Stmt> statements;
+};
+struct AllocateNode : StmtNode {  ///< kLocal buffers
+  GANTRY_STMT_KIND(kAllocate)
+  AllocateNode(Buffer b, Stmt s) : StmtNode(StmtKind::kAllocate), buffer(std::move(b)), body(std::move(s)) {}
+  Buffer buffer;
+  Stmt body;
+};
+struct LetStmtNode : StmtNode {
+  GANTRY_STMT_KIND(kLet)
+  LetStmtNode(Expr v, Expr x, Stmt s) : StmtNode(StmtKind::kLet), var(std::move(v)), value(std::move(x)), body(std::move(s)) {}
+  Expr var, value;
+  Stmt body;
+};
+#undef GANTRY_STMT_KIND
+
+Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate = {});
+Stmt for_loop(Expr var, Expr low, Expr extent, LoopKind kind, Stmt body);
+Stmt if_stmt(Expr condition, Stmt then_case, Stmt else_case = {});
+Stmt block(std::vector<Stmt> statements);  ///< flattens, drops nulls; one statement is returned as it is
+Stmt allocate(Buffer buffer, Stmt body);
+Stmt let(Expr var, Expr value, Stmt body);
+Expr load(const Buffer& buffer, Expr index, Expr predicate = {});
+
+/// One kernel, ready for code generation.
+struct LoopKernel {
+  std::string name;
+  std::vector<Buffer> arguments;  ///< inputs, then outputs, in the order of the tensors given to lower()
+  int input_count = 0;
+  std::vector<Buffer> scratch;    ///< follow the arguments in the kernel's buffer list
+  std::vector<std::string> symbols;  ///< symbolic dimensions it needs, in the order of its dims argument
+  Stmt body;
+};
+
+/// Indented text; stable, used for dumps and to find identical kernels.
+std::string to_string(const LoopKernel& kernel);
+std::string to_string(const Stmt& stmt, int indent = 0);
+
+/// Rewrites statements and, through the ExprMutator, their expressions; same node where nothing changed.
+class StmtMutator : public ExprMutator {
+ public:
+  Stmt mutate_stmt(const Stmt& s);
+
+ protected:
+  virtual Stmt mutate_store(const StoreNode* node, const Stmt& self);
+  virtual Stmt mutate_for(const ForNode* node, const Stmt& self);
+  virtual Stmt mutate_if(const IfNode* node, const Stmt& self);
+  virtual Stmt mutate_block(const BlockNode* node, const Stmt& self);
+  virtual Stmt mutate_allocate(const AllocateNode* node, const Stmt& self);
+  virtual Stmt mutate_let(const LetStmtNode* node, const Stmt& self);
+};
+void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
+          const std::function<void(const Expr&)>& visit_expr);
+
+/// How an extern operation writes its loop nest.
+class LoopBuilder {
+ public:
+  LoopBuilder(std::vector<Buffer> inputs, std::vector<Buffer> results) : inputs_(std::move(inputs)), results_(std::move(results)) {}
+  const Buffer& input(int i) const { return inputs_[static_cast<size_t>(i)]; }
+  const Buffer& result(int i) const { return results_[static_cast<size_t>(i)]; }
+  /// A buffer on the stack of the running thread, for the whole nest.
+  Buffer local(std::string name, DType dtype, Expr element_count);
+  /// Workspace for the whole nest.
+  Buffer scratch(std::string name, DType dtype, Expr element_count);
+  void emit(Stmt s) { statements_.push_back(std::move(s)); }
+  /// Runs `body` to collect the statements of a loop.
+  void loop(const std::string& name, Expr extent, const std::function<void(Expr)>& body, LoopKind kind = LoopKind::kSerial);
+  Stmt take();  ///< what was emitted; locals are allocated around it
+  std::vector<Buffer> take_scratch() { return std::move(scratch_); }
+
+ private:
+  std::vector<Buffer> inputs_, results_, locals_, scratch_;
+  std::vector<Stmt> statements_;
+};
+
+}  // namespace gantry

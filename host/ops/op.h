@@ -1,0 +1,84 @@
+// Ops: each declared once, in a file of host/ops, and listed in an explicit table.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/graph/graph.h"
+#include "host/tensor/tensor.h"
+
+namespace gantry {
+
+/// How an op may be grouped with others into one kernel (see host/passes/fuse_ops.h for the rules).
+enum class FusionClass : uint8_t {
+  kElementwise,            ///< out[i] depends on in[i] of every input of the same shape
+  kBroadcast,              ///< as elementwise, inputs may be broadcast
+  kInjective,              ///< every output element depends on one element of an input, by an index map
+  kReduction,              ///< reduces axes of its (first) input
+  kOutElementwiseFusable,  ///< convolution, matrix product: elementwise and broadcast ops may follow in the kernel
+  kOpaque,                 ///< a kernel of its own
+};
+
+/// How an op deals with its tensors' axis order, for alter_layout.
+enum class LayoutBehaviour : uint8_t {
+  kNone,          ///< needs its inputs as they are
+  kAny,           ///< elementwise or broadcasting: works in every order if all inputs have it
+  kChannelAware,  ///< has a `channels_last` attribute (ImageAttrs) that says where the channel axis is
+  kAxisRemap,     ///< names axes in its attributes; `remap_axes` rewrites them
+};
+
+struct OpDef {
+  std::string name;  ///< "nn.conv2d", "add", …
+  FusionClass fusion = FusionClass::kOpaque;
+  LayoutBehaviour layout = LayoutBehaviour::kNone;
+  int min_inputs = 1;
+  int max_inputs = 1;  ///< -1: any number
+  std::vector<std::string> input_names;  ///< for messages and dumps
+  /// A fresh attribute struct with defaults.
+  std::function<std::shared_ptr<Attrs>()> make_attrs;
+  /// Type rule: result types from input types and attributes. Throws a user error that says what is wrong (the
+  /// caller adds the node's name). May add constraints to the function for dimensions it has to assume equal.
+  std::function<std::vector<TensorType>(const Node&, Function&)> infer;
+  /// Tensor expression: results from inputs (null Tensor where an optional input is absent). The node's types
+  /// are inferred.
+  std::function<std::vector<Tensor>(const Node&, const std::vector<Tensor>& inputs)> compute;
+  /// kAxisRemap: attributes for inputs whose axes were permuted: new_axis_of[old axis] (same rank in and out).
+  /// Null result: cannot.
+  std::function<std::shared_ptr<Attrs>(const Node&, const std::vector<int>& new_axis_of)> remap_axes;
+  /// Result shares its input's bytes in the same order (reshape, squeeze, …): no kernel is needed.
+  bool is_view = false;
+  /// Floating-point operations of the node, for reports; null: counted as one an output element.
+  std::function<Dim(const Node&)> flops;
+};
+
+/// All ops. Built once by make_op_set(); pointers into it stay valid for the process.
+class OpSet : public OpTable {
+ public:
+  void add(OpDef op);
+  std::string_view op_name(const OpDef* op) const override { return op->name; }
+  const OpDef* find(std::string_view name) const override;
+  /// An internal error if there is none.
+  const OpDef* get(std::string_view name) const;
+  std::shared_ptr<Attrs> default_attrs(const OpDef* op) const override { return op->make_attrs(); }
+  std::vector<TensorType> infer(const Node& node, Function& function) const override;
+  const std::vector<std::unique_ptr<OpDef>>& all() const { return ops_; }
+
+ private:
+  std::vector<std::unique_ptr<OpDef>> ops_;
+};
+
+/// The op set: calls every family's add_…_ops (host/ops/families.h).
+const OpSet& op_set();
+
+/// Infers the result types and appends the node (or inserts it before `before`). Errors name `origin` and the op.
+Node* infer_and_add(Function& function, std::string_view op, std::shared_ptr<const Attrs> attrs,
+                    std::vector<Value*> inputs, std::vector<std::string> origin, const Node* before = nullptr);
+
+/// Numpy broadcasting of two shapes. Dimensions that cannot be proven equal are assumed to be, and a constraint
+/// is added to `function`; provably different ones are a user error.
+Shape broadcast_shapes(const Shape& a, const Shape& b, Function& function, const std::string& origin);
+
+}  // namespace gantry

@@ -1,0 +1,98 @@
+// Schedules: how the stages of a tensor-expression graph are computed.
+//
+// A Schedule holds a stage for every operation. A stage's loops are a list of leaf axes, from outermost to
+// innermost; primitives rewrite that list. Stages are computed at root, one after another, unless attached
+// inside a consumer's loop (compute_at), or inlined. Lowering (host/loops/lower.h) infers the region that each
+// attached stage must compute.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/tensor/tensor.h"
+
+namespace gantry {
+
+/// What happens where a split does not divide its axis.
+enum class TailStrategy : uint8_t {
+  kGuard,        ///< iterations beyond the end are skipped by a condition (lowering hoists it out of full tiles)
+  kShiftInwards, ///< the last tile starts earlier and overlaps: needs extent >= factor, and a stage that may
+                 ///< compute a point twice (not a reduction's own axes, nothing accumulated in place)
+};
+enum class LoopKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled };
+
+/// How two axes came from one, or one from two.
+struct AxisRelation {
+  enum class Kind : uint8_t { kSplit, kFuse } kind;
+  IterVarPtr parent;        ///< split: the axis divided; fuse: the result
+  IterVarPtr outer, inner;
+  Expr factor;              ///< split: extent of inner
+  TailStrategy tail = TailStrategy::kGuard;
+};
+
+enum class AttachKind : uint8_t { kRoot, kInline, kAt };
+/// Where a stage's result lives: kernel-wide scratch from the workspace, or the stack/registers of the loop.
+enum class StorageScope : uint8_t { kGlobal, kLocal };
+
+class Stage {
+ public:
+  Operation op;         ///< may be replaced by cache_write / cache_read
+  std::vector<IterVarPtr> leaves;
+  std::vector<AxisRelation> relations;  ///< in order of application
+  std::map<const IterVar*, LoopKind> annotations;
+  std::map<std::string, int64_t> pragmas;  ///< e.g. "prefetch_distance"; meaning belongs to loop passes
+  AttachKind attach = AttachKind::kRoot;
+  Stage* attach_stage = nullptr;
+  IterVarPtr attach_axis;
+  StorageScope scope = StorageScope::kGlobal;
+
+  const std::vector<IterVarPtr>& axes() const { return op->axes; }
+  const std::vector<IterVarPtr>& reduce_axes() const { return op->reduce_axes; }
+
+  /// Divides `axis` into (outer, inner of extent factor). `factor` may be symbolic only if it divides exactly.
+  std::pair<IterVarPtr, IterVarPtr> split(const IterVarPtr& axis, Expr factor, TailStrategy tail = TailStrategy::kGuard);
+  /// As split, in both directions at once: outer loops first.
+  std::array<IterVarPtr, 4> tile(const IterVarPtr& x, const IterVarPtr& y, Expr x_factor, Expr y_factor,
+                                 TailStrategy tail = TailStrategy::kGuard);
+  /// Merges two adjacent leaves (outer directly around inner).
+  IterVarPtr fuse(const IterVarPtr& outer, const IterVarPtr& inner);
+  /// Puts the named leaves into this order, in the places that they hold together.
+  void reorder(const std::vector<IterVarPtr>& order);
+  /// The axis's extent must be constant; a vectorized reduction keeps one accumulator a lane.
+  void vectorize(const IterVarPtr& axis);
+  void unroll(const IterVarPtr& axis);
+  /// Iterations run on the thread pool; outermost loops of root stages only.
+  void parallel(const IterVarPtr& axis);
+  void compute_at(Stage& consumer, const IterVarPtr& axis);
+  void compute_inline();
+  void compute_root();
+};
+
+class Schedule {
+ public:
+  /// A stage for every operation that `outputs` need; all at root.
+  explicit Schedule(std::vector<Tensor> outputs);
+  Stage& operator[](const Operation& op);
+  Stage& operator[](const Tensor& tensor) { return (*this)[tensor.op()]; }
+  /// Computes `tensor` into a buffer of its own first (with scope); the original stage then only copies and, for
+  /// a reduction, the cache holds the accumulators. Returns the cache; attach it with compute_at.
+  Tensor cache_write(const Tensor& tensor, StorageScope scope);
+  /// Reads of `tensor` by `readers` go through a copy. Returns the copy.
+  Tensor cache_read(const Tensor& tensor, StorageScope scope, const std::vector<Operation>& readers);
+
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+  /// Producers first.
+  const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
+
+ private:
+  friend class ScheduleRewriter;
+  std::vector<Tensor> outputs_;
+  std::vector<std::unique_ptr<Stage>> stages_;
+  /// Operations as first given -> as they are now after rewrites.
+  std::map<const OperationNode*, Stage*> by_op_;
+};
+
+}  // namespace gantry

@@ -1,0 +1,34 @@
+# Helpers that every layer's CMakeLists.txt uses.
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# Warnings and include root of all of gantry's own code.
+add_library(gantry_options INTERFACE)
+target_include_directories(gantry_options INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(gantry_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+if(GANTRY_SANITIZE)
+  target_compile_options(gantry_options INTERFACE -fsanitize=${GANTRY_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(gantry_options INTERFACE -fsanitize=${GANTRY_SANITIZE})
+endif()
+
+# gantry_layer(NAME SOURCES a.cpp … LINKS layer …): a static library of one layer, linking only downwards.
+function(gantry_layer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC gantry_options ${ARG_LINKS})
+endfunction()
+
+# gantry_test(NAME SOURCES a.cpp … LINKS layer … [LABELS fast]): a GoogleTest program, its cases known to CTest.
+include(GoogleTest)
+function(gantry_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE gantry_options ${ARG_LINKS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+endfunction()
