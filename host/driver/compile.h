@@ -1,0 +1,48 @@
+// The whole compiler: graph -> module.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "host/codegen/codegen.h"
+#include "host/codegen/module_file.h"
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+/// Called after every step of the pipeline, in order; any member may be empty.
+struct CompileObserver {
+  /// Before the first pass (pass == "import") and after each one.
+  std::function<void(const std::string& pass, const Graph& graph)> graph_pass;
+  /// Every kernel after each loop step ("lower", "simplify", …).
+  std::function<void(const std::string& step, const LoopKernel& kernel)> loop_pass;
+  /// What is being done and how far it is, 0 to 1.
+  std::function<void(const std::string& what, double done)> progress;
+};
+
+struct CompileOptions {
+  std::vector<Target> targets;
+  /// 0: no optimisation beyond what code generation needs; 1: + folding and simplification; 2: + fusion;
+  /// 3: + layouts and packed weights.
+  int opt_level = 3;
+  bool verify = false;  ///< run the verifier after every pass
+  int threads = 2;
+  CompileObserver observer;
+};
+
+/// Kernels of one target before code generation, with the graph that they come from; for dumps and reports.
+struct LoweredProgram {
+  Graph graph;  ///< after the last pass: a node a kernel
+  std::vector<LoopKernel> kernels;
+};
+
+/// Runs the pipeline for one target down to loop IR.
+LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options);
+/// Compiles for every target of the options. Errors: user errors name the node; internal errors the kernel.
+ModuleFile compile_graph(const Graph& graph, const CompileOptions& options);
+/// The names of the graph passes of an --opt level, in order, for `gantry ir --help`.
+std::vector<std::string> pass_names(int opt_level);
+
+}  // namespace gantry

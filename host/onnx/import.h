@@ -1,0 +1,29 @@
+// ONNX file -> graph.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+struct ImportOptions {
+  /// Fixes inputs' shapes: by input name.
+  std::map<std::string, std::vector<int64_t>> shapes;
+  /// Initialisers stay parameters of the function instead of becoming constants.
+  bool freeze = true;
+  /// Receives warnings (the onnx checker's complaints and our own). May be empty.
+  std::function<void(const std::string&)> warn;
+};
+
+/// Reads a model with its external data. User errors: not an ONNX file, truncated, an input shape that contradicts
+/// the graph; all unsupported ops at once, each with the nodes that use it; any node that fails its type rule.
+Graph import_onnx(const std::filesystem::path& path, const ImportOptions& options = {});
+/// As import_onnx from bytes; external data is looked up beside `base`.
+Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& base, const ImportOptions& options = {});
+
+}  // namespace gantry
