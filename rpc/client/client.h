@@ -1,0 +1,72 @@
+/// A board, as a program on the workstation sees it. Blocking; everything runs on the calling thread.
+#ifndef GANTRY_RPC_CLIENT_CLIENT_H
+#define GANTRY_RPC_CLIENT_CLIENT_H
+
+#include <filesystem>
+#include <memory>
+
+#include "rpc/client/types.h"
+#include "rpc/error.h"
+
+namespace gantry::rpc {
+
+/// A module of which every segment lies on the board. Valid for the client that made it.
+class ModuleHandle {
+ public:
+  ModuleHandle();
+  ~ModuleHandle();
+  ModuleHandle(ModuleHandle&&) noexcept;
+  ModuleHandle& operator=(ModuleHandle&&) noexcept;
+  const UploadReport& report() const;
+
+ private:
+  friend class BoardClient;
+  struct Contents;
+  std::unique_ptr<Contents> contents_;
+};
+
+/// One connection to a board, which is one session there. Every call throws Error, whose text names the board.
+/// After kReconnect the client is of no more use. After kBoard from run() or benchmark() (the module crashed, hung
+/// or ran out of memory) the connection lives, but what was loaded is gone: load() again.
+/// Belongs to one thread at a time.
+class BoardClient {
+ public:
+  /// Connects, authenticates and agrees on a protocol version.
+  static std::unique_ptr<BoardClient> connect(const ConnectOptions& options);
+  ~BoardClient();
+  BoardClient(const BoardClient&) = delete;
+  BoardClient& operator=(const BoardClient&) = delete;
+
+  /// "HOST:PORT" as connected.
+  const std::string& address() const;
+  BoardInfo board_info();
+  /// An empty call's round trip.
+  std::chrono::nanoseconds ping();
+
+  /// Sends the segments that the board lacks; an earlier upload that was cut off goes on where it stopped.
+  ModuleHandle upload(const std::filesystem::path& module_file, const UploadProgress& progress = {});
+  ModuleHandle upload(std::span<const std::byte> module_file, const UploadProgress& progress = {});
+
+  /// Maps the module on the board and makes its threads.
+  LoadedModule load(const ModuleHandle& module, const LoadOptions& options = {});
+  void unload(std::uint32_t handle);
+
+  /// `bytes`: dense row-major. Throws kRequest if type or shape contradict the model.
+  void set_input(std::uint32_t handle, std::int32_t index, ElementType type, std::span<const std::int64_t> shape,
+                 std::span<const std::byte> bytes);
+  /// Runs once and returns the time on the board. deadline 0: the board's longest.
+  std::chrono::nanoseconds run(std::uint32_t handle, std::chrono::milliseconds deadline = {});
+  /// Output of the last run.
+  Tensor get_output(std::uint32_t handle, std::int32_t index);
+  /// Times the module on the board with the inputs that were set.
+  BenchmarkResult benchmark(std::uint32_t handle, const BenchmarkOptions& options,
+                            const BenchmarkProgress& progress = {});
+
+ private:
+  struct Impl;
+  explicit BoardClient(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gantry::rpc
+#endif

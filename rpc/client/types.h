@@ -1,0 +1,132 @@
+/// What a client exchanges with a board: plain data, no protocol types.
+#ifndef GANTRY_RPC_CLIENT_TYPES_H
+#define GANTRY_RPC_CLIENT_TYPES_H
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rpc/security/key.h"
+
+namespace gantry::rpc {
+
+/// Element type, numbered as DLPack does (code 0 int, 1 uint, 2 float, 4 bfloat, 6 bool; lanes 1).
+struct ElementType {
+  std::uint8_t code = 2;
+  std::uint8_t bits = 32;
+  bool operator==(const ElementType&) const = default;
+};
+
+struct ConnectOptions {
+  std::string address;         ///< "HOST:PORT", "[IPv6]:PORT" or "HOST" (port 7453)
+  std::optional<PskKey> key;   ///< none: unencrypted, which only a board on loopback accepts
+  std::string client_name = "gantry";
+  std::chrono::milliseconds connect_timeout{5000};   ///< name, TCP, TLS and version exchange together
+  std::chrono::milliseconds request_timeout{30000};  ///< short requests; long ones have deadlines of their own
+};
+
+struct BoardInfo {
+  std::string version;                ///< of gantry-device
+  std::string hostname;
+  std::string system;                 ///< "Linux 6.1.0 aarch64"
+  std::string architecture;           ///< "x86_64", "aarch64"
+  std::string cpu;                    ///< as the board calls it: "AMD EPYC …", "Cortex-A72"
+  std::string llvm_cpu;               ///< LLVM's name of the core where known ("cortex-a72"), else ""
+  std::vector<std::string> features;  ///< CPU features by LLVM's names: "avx2", "neon", "dotprod", …
+  std::uint32_t logical_cpus = 0;
+  std::uint32_t physical_cores = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_available_bytes = 0;
+  std::uint64_t session_memory_bytes = 0;  ///< what one session may use
+  std::uint32_t deadline_ms = 0;           ///< the longest that one request may run
+};
+
+struct TensorDescription {
+  std::string name;
+  ElementType type;
+  std::vector<std::int64_t> shape;  ///< -1: symbolic
+};
+
+/// Dense row-major bytes.
+struct Tensor {
+  ElementType type;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+};
+
+/// done and total bytes that travel, total 0 if the board holds everything already.
+using UploadProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
+struct UploadReport {
+  std::uint64_t module_bytes = 0;
+  std::uint64_t sent_bytes = 0;  ///< of segments that the board did not hold
+  std::uint32_t segments = 0;
+  std::uint32_t segments_sent = 0;
+};
+
+struct LoadOptions {
+  std::int32_t threads = 0;        ///< 0: one a physical core
+  std::vector<std::int32_t> cpus;  ///< thread i is pinned to cpus[i]; empty: the board's choice
+  std::string device = "cpu";
+};
+
+struct LoadedModule {
+  std::uint32_t handle = 0;  ///< of this connection only
+  std::string target;        ///< the variant that the board chose
+  std::vector<TensorDescription> inputs;
+  std::vector<TensorDescription> outputs;
+};
+
+struct BenchmarkOptions {
+  std::uint32_t warmup = 3;        ///< runs before the first sample
+  std::uint32_t number = 1;        ///< runs a sample
+  std::uint32_t repeat = 20;       ///< samples
+  double min_repeat_ms = 0;        ///< `number` grows until a sample takes this long
+  double cooldown_ms = 0;          ///< sleep between samples
+  bool flush_cache = false;        ///< evict the data caches before each sample
+  bool profile = false;            ///< also time each kernel
+  std::chrono::milliseconds deadline{0};  ///< 0: the board's longest
+};
+using BenchmarkProgress = std::function<void(std::uint32_t samples_done, std::uint32_t samples_total)>;
+
+struct BenchmarkStatistics {
+  double min_ms = 0, median_ms = 0, mean_ms = 0, p90_ms = 0, p99_ms = 0, stddev_ms = 0;
+};
+struct KernelTiming {
+  std::string name;    ///< ops of the kernel
+  std::string origin;  ///< the user's ONNX nodes, separated by ", "
+  std::uint64_t calls = 0;
+  double total_ms = 0;  ///< of one run: all its calls
+  double flops = 0;     ///< of one run
+  double bytes = 0;     ///< compulsory memory traffic of one run
+};
+/// Figures that the board does not show are absent (empty lists, nullopt).
+struct CpuState {
+  std::vector<double> frequency_mhz;  ///< by logical CPU
+  std::optional<double> temperature_celsius;
+  std::optional<std::uint64_t> throttle_events;
+  std::string governor;
+};
+struct BenchmarkResult {
+  std::vector<double> samples_ms;  ///< of one run each (a sample's time over `number`)
+  std::uint32_t number = 1;        ///< runs a sample as used
+  BenchmarkStatistics statistics;
+  std::vector<KernelTiming> kernels;  ///< in the plan's order; empty without `profile`
+  std::uint64_t workspace_bytes = 0;
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t io_bytes = 0;
+  std::uint64_t peak_resident_bytes = 0;
+  std::int32_t threads = 0;
+  std::string target;
+  CpuState cpu_before;
+  CpuState cpu_during;
+  CpuState cpu_after;
+  BoardInfo board;
+};
+
+}  // namespace gantry::rpc
+#endif
