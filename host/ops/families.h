@@ -1,0 +1,26 @@
+// The families of ops; op_set() calls each once.
+#pragma once
+
+#include "host/ops/op.h"
+
+namespace gantry {
+
+void add_unary_ops(OpSet& set);
+void add_activation_ops(OpSet& set);
+void add_broadcast_ops(OpSet& set);
+void add_conv_ops(OpSet& set);
+void add_conv_transpose_ops(OpSet& set);
+void add_dense_ops(OpSet& set);
+void add_norm_ops(OpSet& set);
+void add_softmax_ops(OpSet& set);
+void add_pool_ops(OpSet& set);
+void add_reduce_ops(OpSet& set);
+void add_arg_reduce_ops(OpSet& set);
+void add_view_ops(OpSet& set);
+void add_movement_ops(OpSet& set);
+void add_index_ops(OpSet& set);
+void add_create_ops(OpSet& set);
+void add_resize_ops(OpSet& set);
+void add_recurrent_ops(OpSet& set);
+
+}  // namespace gantry

@@ -1,0 +1,116 @@
+// Attributes of ops that move data or read it by index. Axes are normalised: 0 <= axis < rank.
+#pragma once
+
+#include "host/graph/attrs.h"
+
+namespace gantry {
+
+/// reshape (a view).
+struct ReshapeAttrs : AttrsOf<ReshapeAttrs> {
+  Shape shape;  ///< of the result
+  void fields(AttrVisitor& visit) override { visit("shape", shape); }
+};
+
+/// transpose: result axis i is input axis axes[i].
+struct TransposeAttrs : AttrsOf<TransposeAttrs> {
+  std::vector<int64_t> axes;
+  void fields(AttrVisitor& visit) override { visit("axes", axes); }
+};
+
+/// concatenate, gather, gather_elements.
+struct AxisAttrs : AttrsOf<AxisAttrs> {
+  int64_t axis = 0;
+  void fields(AttrVisitor& visit) override { visit("axis", axis); }
+};
+
+/// strided_slice: an entry an axis. Elements begin, begin + stride, … before end (after it for negative strides,
+/// where end may be -1). Bounds are within the tensor already.
+struct StridedSliceAttrs : AttrsOf<StridedSliceAttrs> {
+  Shape begin, end;
+  std::vector<int64_t> strides;
+  void fields(AttrVisitor& visit) override {
+    visit("begin", begin);
+    visit("end", end);
+    visit("strides", strides);
+  }
+};
+
+enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kWrap };
+/// pad: amounts an axis, >= 0 (cutting is a slice).
+struct PadAttrs : AttrsOf<PadAttrs> {
+  Shape before, after;
+  PadMode mode = PadMode::kConstant;
+  double value = 0;
+  void fields(AttrVisitor& visit) override {
+    visit("before", before);
+    visit("after", after);
+    visit.enumeration("mode", mode, {"constant", "edge", "reflect", "wrap"});
+    visit("value", value);
+  }
+};
+
+/// broadcast_to: numpy broadcasting of the input to exactly this shape.
+struct BroadcastToAttrs : AttrsOf<BroadcastToAttrs> {
+  Shape shape;
+  void fields(AttrVisitor& visit) override { visit("shape", shape); }
+};
+
+struct TileAttrs : AttrsOf<TileAttrs> {
+  Shape repeats;  ///< an entry an axis
+  void fields(AttrVisitor& visit) override { visit("repeats", repeats); }
+};
+
+struct GatherNdAttrs : AttrsOf<GatherNdAttrs> {
+  int64_t batch_dims = 0;
+  void fields(AttrVisitor& visit) override { visit("batch_dims", batch_dims); }
+};
+
+/// one_hot(indices, values[2]): values[1] where the index on the new axis equals the input, else values[0].
+struct OneHotAttrs : AttrsOf<OneHotAttrs> {
+  int64_t axis = 0;
+  Dim depth;
+  void fields(AttrVisitor& visit) override {
+    visit("axis", axis);
+    visit("depth", depth);
+  }
+};
+
+/// nn.depth_to_space, nn.space_to_depth on (N, C, H, W).
+struct BlockAttrs : AttrsOf<BlockAttrs> {
+  int64_t block = 1;
+  bool depth_major = true;  ///< depth_to_space: the block offset varies slower than the channel ("DCR")
+  void fields(AttrVisitor& visit) override {
+    visit("block", block);
+    visit("depth_major", depth_major);
+  }
+};
+
+/// trilu: keeps the upper (lower) triangle of the last two axes from diagonal k.
+struct TriluAttrs : AttrsOf<TriluAttrs> {
+  bool upper = true;
+  int64_t k = 0;
+  void fields(AttrVisitor& visit) override {
+    visit("upper", upper);
+    visit("k", k);
+  }
+};
+
+/// arange (no inputs): start + i * step, i < count; integers.
+struct ArangeAttrs : AttrsOf<ArangeAttrs> {
+  Dim start, step, count;
+  DType dtype = DType::kI64;
+  void fields(AttrVisitor& visit) override {
+    visit("start", start);
+    visit("step", step);
+    visit("count", count);
+    visit("dtype", dtype);
+  }
+};
+
+/// dims_to_tensor (no inputs): the values of dimensions as a vector of i64.
+struct DimsToTensorAttrs : AttrsOf<DimsToTensorAttrs> {
+  Shape dims;
+  void fields(AttrVisitor& visit) override { visit("dims", dims); }
+};
+
+}  // namespace gantry

@@ -1,0 +1,59 @@
+// Attributes of normalisations and softmax. All are opaque kernels of several stages, except nn.batch_norm.
+#pragma once
+
+#include "host/ops/image.h"
+
+namespace gantry {
+
+/// nn.softmax, nn.log_softmax, nn.hardmax. Stages: "softmax_max", "softmax_sum", "softmax".
+struct SoftmaxAttrs : AttrsOf<SoftmaxAttrs> {
+  int64_t axis = -1;  ///< normalised: 0 <= axis < rank
+  void fields(AttrVisitor& visit) override { visit("axis", axis); }
+};
+
+/// nn.batch_norm(x, scale, bias, mean, var): (x - mean) / sqrt(var + epsilon) * scale + bias, along `axis`.
+struct BatchNormAttrs : AttrsOf<BatchNormAttrs> {
+  double epsilon = 1e-5;
+  int64_t axis = 1;
+  void fields(AttrVisitor& visit) override {
+    visit("epsilon", epsilon);
+    visit("axis", axis);
+  }
+};
+
+/// nn.instance_norm(x, scale, bias): normalised over the spatial axes of each sample and channel.
+/// nn.group_norm(x, scale, bias): over groups of channels too. Stages: "norm_mean", "norm_variance", "norm".
+struct GroupNormAttrs : ImageAttrsOf<GroupNormAttrs> {
+  int64_t groups = 1;  ///< nn.group_norm only
+  double epsilon = 1e-5;
+  void fields(AttrVisitor& visit) override;
+};
+
+/// nn.layer_norm(x, scale, optional bias): over axes >= axis; results y, and nothing more.
+struct LayerNormAttrs : AttrsOf<LayerNormAttrs> {
+  int64_t axis = -1;  ///< normalised: 0 <= axis < rank
+  double epsilon = 1e-5;
+  void fields(AttrVisitor& visit) override {
+    visit("axis", axis);
+    visit("epsilon", epsilon);
+  }
+};
+
+/// nn.lrn: x / (bias + alpha/size * sum of squares over `size` neighbouring channels)^beta.
+struct LrnAttrs : ImageAttrsOf<LrnAttrs> {
+  int64_t size = 1;
+  double alpha = 1e-4, beta = 0.75, bias = 1;
+  void fields(AttrVisitor& visit) override;
+};
+
+/// nn.lp_normalize: x / (sum |x|^p)^(1/p) along an axis; p is 1 or 2.
+struct LpNormAttrs : AttrsOf<LpNormAttrs> {
+  int64_t axis = -1;  ///< normalised
+  int64_t p = 2;
+  void fields(AttrVisitor& visit) override {
+    visit("axis", axis);
+    visit("p", p);
+  }
+};
+
+}  // namespace gantry

@@ -1,0 +1,30 @@
+// Attributes of recurrences. The importer computes all steps' input projections as one matrix product; these ops
+// do the steps that depend on each other.
+//
+// Inputs, with S steps, B sequences and H units; a gate g is columns [g*H, (g+1)*H):
+//   nn.lstm_recurrence: projection (S, B, 4H) in gate order i o f c, biases added; recurrent (H, 4H); initial_h,
+//     initial_c (B, H); optional lengths (B) i32; optional peepholes (3H): i o f. Results Y (S, B, H), Y_h, Y_c
+//   nn.gru_recurrence: projection (S, B, 3H) in order z r h; recurrent (H, 3H); initial_h; optional lengths;
+//     optional bias of the recurrent h gate (H), for linear_before_reset. Results Y, Y_h
+//   nn.rnn_recurrence: projection (S, B, H); recurrent (H, H); initial_h; optional lengths. Results Y, Y_h
+// Steps beyond a sequence's length leave its state alone and yield 0.
+#pragma once
+
+#include "host/graph/attrs.h"
+
+namespace gantry {
+
+struct RecurrenceAttrs : AttrsOf<RecurrenceAttrs> {
+  bool reverse = false;              ///< from the last step of each sequence to its first
+  bool linear_before_reset = false;  ///< GRU: reset after the product
+  bool couple_gates = false;         ///< LSTM: f = 1 - i
+  bool relu = false;                 ///< RNN: relu instead of tanh
+  void fields(AttrVisitor& visit) override {
+    visit("reverse", reverse);
+    visit("linear_before_reset", linear_before_reset);
+    visit("couple_gates", couple_gates);
+    visit("relu", relu);
+  }
+};
+
+}  // namespace gantry

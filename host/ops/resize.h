@@ -1,0 +1,28 @@
+// Attributes of resize: interpolation to given sizes.
+#pragma once
+
+#include "host/graph/attrs.h"
+
+namespace gantry {
+
+enum class ResizeMode : uint8_t { kNearest, kLinear, kCubic };
+/// How a result coordinate maps to the input, as ONNX names them.
+enum class ResizeCoordinates : uint8_t {
+  kHalfPixel, kHalfPixelSymmetric, kPytorchHalfPixel, kAlignCorners, kAsymmetric, kTfCropAndResize,
+};
+enum class ResizeRounding : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
+
+struct ResizeAttrs : AttrsOf<ResizeAttrs> {
+  Shape sizes;                 ///< of the result, an entry an axis; axes of equal size are copied
+  std::vector<double> scales;  ///< an entry an axis; 0: sizes[i] / input[i]
+  std::vector<double> roi;     ///< starts, then ends, normalised; tf_crop_and_resize only
+  ResizeMode mode = ResizeMode::kNearest;
+  ResizeCoordinates coordinates = ResizeCoordinates::kHalfPixel;
+  ResizeRounding rounding = ResizeRounding::kRoundPreferFloor;
+  double cubic_a = -0.75;
+  bool exclude_outside = false;
+  double extrapolation = 0;
+  void fields(AttrVisitor& visit) override;
+};
+
+}  // namespace gantry
