@@ -137,6 +137,8 @@ struct Graph {
   std::string model_name;
   Function main;
 };
+/// Deep copy (constants' bytes are shared).
+Graph clone_graph(const Graph& graph);
 
 /// What the text form needs to know of ops; host/ops implements it.
 class OpTable {

@@ -1,0 +1,98 @@
+// What is known of a dimension's value when every symbol is >= 0.
+#include <algorithm>
+
+#include "host/graph/dim_node.h"
+
+namespace gantry {
+namespace {
+
+using Bound = std::optional<int64_t>;
+
+// An end that overflows counts as unknown.
+Bound add(Bound a, Bound b) {
+  int64_t result;
+  if (!a || !b || __builtin_add_overflow(*a, *b, &result)) return std::nullopt;
+  return result;
+}
+
+Bound mul(Bound a, Bound b) {
+  int64_t result;
+  if (!a || !b || __builtin_mul_overflow(*a, *b, &result)) return std::nullopt;
+  return result;
+}
+
+bool not_negative(const DimBounds& bounds) { return bounds.low && *bounds.low >= 0; }
+
+DimBounds quotient_bounds(const DimAtom& atom) {
+  const DimBounds a = bounds_of(atom.a), b = bounds_of(atom.b);
+  if (const auto divisor = atom.b.constant(); divisor && *divisor > 0) {
+    DimBounds result;
+    if (a.low) result.low = floordiv_int(*a.low, *divisor);
+    if (a.high) result.high = floordiv_int(*a.high, *divisor);
+    return result;
+  }
+  // A divisor of zero has no quotient, so the divisor is at least 1 here.
+  if (not_negative(a) && not_negative(b)) return {int64_t{0}, a.high};
+  return {};
+}
+
+DimBounds remainder_bounds(const DimAtom& atom) {
+  const DimBounds a = bounds_of(atom.a), b = bounds_of(atom.b);
+  if (!not_negative(b)) return {};
+  DimBounds result{int64_t{0}, add(b.high, int64_t{-1})};
+  if (not_negative(a) && a.high && (!result.high || *a.high < *result.high)) result.high = a.high;
+  return result;
+}
+
+// The larger end if both are known, or the known one.
+Bound tighter(Bound a, Bound b, bool larger) {
+  if (!a || !b) return a ? a : b;
+  return larger ? std::max(*a, *b) : std::min(*a, *b);
+}
+
+DimBounds atom_bounds(const DimAtom& atom) {
+  switch (atom.kind) {
+    case AtomKind::kSymbol: return {int64_t{0}, std::nullopt};
+    case AtomKind::kFloorDiv: return quotient_bounds(atom);
+    case AtomKind::kMod: return remainder_bounds(atom);
+    case AtomKind::kMax:
+    case AtomKind::kMin: break;
+  }
+  const DimBounds a = bounds_of(atom.a), b = bounds_of(atom.b);
+  DimBounds result;
+  if (atom.kind == AtomKind::kMax) {
+    result.low = tighter(a.low, b.low, true);
+    if (a.high && b.high) result.high = std::max(*a.high, *b.high);
+  } else {
+    result.high = tighter(a.high, b.high, false);
+    if (a.low && b.low) result.low = std::min(*a.low, *b.low);
+  }
+  return result;
+}
+
+DimBounds product_bounds(const Factors& factors) {
+  if (factors.size() == 1) return atom_bounds(*factors[0]);
+  DimBounds product{int64_t{1}, int64_t{1}};
+  for (const AtomPtr& atom : factors) {
+    const DimBounds bounds = atom_bounds(*atom);
+    if (!not_negative(bounds)) return {};
+    const Bound low = mul(product.low, bounds.low);
+    product = {low ? low : Bound(0), mul(product.high, bounds.high)};
+  }
+  return product;
+}
+
+}  // namespace
+
+DimBounds bounds_of(const Dim& dim) {
+  DimBounds sum{int64_t{0}, int64_t{0}};
+  for (const DimTerm& term : DimNode::terms_of(dim)) {
+    DimBounds product = product_bounds(term.factors);
+    if (term.coefficient < 0) std::swap(product.low, product.high);
+    sum.low = add(sum.low, mul(product.low, term.coefficient));
+    sum.high = add(sum.high, mul(product.high, term.coefficient));
+  }
+  return sum;
+}
+
+}  // namespace gantry

@@ -1,0 +1,63 @@
+// Inside of dimensions, shared by the dim_*.cpp files.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/graph/dim.h"
+
+namespace gantry {
+
+enum class AtomKind : uint8_t { kSymbol, kFloorDiv, kMod, kMax, kMin };
+
+/// What a polynomial is over: a symbol, or a function of two dimensions that does not simplify.
+struct DimAtom {
+  AtomKind kind = AtomKind::kSymbol;
+  std::string text;  ///< as printed; equal atoms have equal texts, and atoms are ordered by it
+  Dim a, b;          ///< operands; unused for a symbol
+};
+using AtomPtr = std::shared_ptr<const DimAtom>;
+/// A product of atoms, sorted by text; a power repeats its atom.
+using Factors = std::vector<AtomPtr>;
+
+/// coefficient * product of factors; no factors: a constant.
+struct DimTerm {
+  int64_t coefficient = 0;
+  Factors factors;
+};
+using Terms = std::vector<DimTerm>;
+
+/// A polynomial: terms in graded lexicographic order, highest degree first, without zero coefficients.
+struct DimNode {
+  Terms terms;
+
+  static const Terms& terms_of(const Dim& dim) { return dim.node_->terms; }
+  /// From terms that are already canonical.
+  static Dim wrap(Terms terms) { return Dim(std::make_shared<const DimNode>(DimNode{std::move(terms)})); }
+  /// Sorts, merges and drops zeros.
+  static Dim make(Terms terms);
+  static Dim from_atom(AtomKind kind, const Dim& a, const Dim& b);
+};
+
+/// -1, 0, 1 in the order of terms within a polynomial (the highest term is the smallest).
+int compare_factors(const Factors& a, const Factors& b);
+/// The factors of `all` without those of `part`, or nothing if `part` does not divide it.
+std::optional<Factors> divide_factors(const Factors& all, const Factors& part);
+
+/// A closed interval; a missing end is unbounded or unknown.
+struct DimBounds {
+  std::optional<int64_t> low, high;
+};
+DimBounds bounds_of(const Dim& dim);
+
+// Arithmetic that reports overflow as a user error.
+int64_t checked_add(int64_t a, int64_t b);
+int64_t checked_mul(int64_t a, int64_t b);
+/// Floor semantics; b == 0 is a user error.
+int64_t floordiv_int(int64_t a, int64_t b);
+int64_t mod_int(int64_t a, int64_t b);
+
+}  // namespace gantry
