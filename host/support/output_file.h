@@ -1,0 +1,83 @@
+// Output files that appear whole or not at all.
+#pragma once
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "host/support/error.h"
+
+namespace gantry {
+
+/// Writes a file beside its final name and renames it at commit(); destroyed before that, nothing is left.
+/// Errors: user errors that name the path and the system's reason (disk full, no such folder, …).
+class OutputFile {
+ public:
+  /// `mode`: permission bits of the file.
+  explicit OutputFile(std::filesystem::path path, int mode = 0644) : path_(std::move(path)), mode_(mode) {
+    temporary_ = path_.string() + ".partial." + std::to_string(::getpid());
+    file_ = std::fopen(temporary_.c_str(), "wb");
+    if (file_ == nullptr) fail("cannot be created");
+  }
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  ~OutputFile() { discard(); }
+
+  void write(const void* bytes, size_t size) {
+    if (size != 0 && std::fwrite(bytes, 1, size, file_) != size) fail("cannot be written");
+  }
+  void write(std::string_view text) { write(text.data(), text.size()); }
+
+  /// Flushes to the disk and gives the file its name.
+  void commit() {
+    if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail("cannot be written");
+    std::FILE* file = file_;
+    file_ = nullptr;
+    if (std::fclose(file) != 0) fail("cannot be written");
+    std::error_code code;
+    std::filesystem::permissions(temporary_, static_cast<std::filesystem::perms>(mode_), code);
+    std::filesystem::rename(temporary_, path_, code);
+    if (code) {
+      errno = code.value();
+      fail("cannot be created");
+    }
+    temporary_.clear();
+  }
+
+  /// The open temporary's descriptor, for writers that need one.
+  int descriptor() const { return ::fileno(file_); }
+
+ private:
+  [[noreturn]] void fail(const char* what) {
+    std::string reason = std::strerror(errno);
+    discard();
+    user_error("{}: {}: {}", path_.string(), what, reason);
+  }
+  void discard() {
+    if (file_ != nullptr) std::fclose(file_);
+    file_ = nullptr;
+    if (!temporary_.empty()) std::remove(temporary_.c_str());
+    temporary_.clear();
+  }
+
+  std::filesystem::path path_;
+  std::string temporary_;
+  std::FILE* file_ = nullptr;
+  int mode_;
+};
+
+/// Writes `text` as a whole file.
+inline void write_file(const std::filesystem::path& path, std::string_view text, int mode = 0644) {
+  OutputFile file(path, mode);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace gantry
