@@ -10,6 +10,11 @@ namespace {
 
 constexpr double kBranchScale = 0.5;
 
+/// The gain that makes up for what an activation takes from a unit normal's second moment.
+double gain_after(Activation activation) {
+  return activation == Activation::kSilu || activation == Activation::kHardSwish ? 2.8 : 2;
+}
+
 /// What an inverted bottleneck is made of: expand, depthwise convolution, attention, project.
 struct InvertedBottleneck {
   int64_t kernel, stride, expanded, channels;
@@ -26,12 +31,18 @@ Feature inverted_bottleneck(ModelBuilder& model, const std::string& name, const 
     y = conv_norm_act(model, name + ".expand", y, block.expanded, {.kernel = 1, .gain = 1}, block.activation);
   }
   y = conv_norm_act(model, name + ".depthwise", y, block.expanded,
-                    {.kernel = block.kernel, .stride = block.stride, .groups = block.expanded}, block.activation);
+                    {.kernel = block.kernel,
+                     .stride = block.stride,
+                     .groups = block.expanded,
+                     .gain = gain_after(block.activation)},
+                    block.activation);
+  // A gate lets a part of the signal through.
+  const double gain = gain_after(block.activation) * (block.squeezed > 0 ? 2.5 : 1);
   if (block.squeezed > 0) {
     y = squeeze_excite(model, name + ".se", y, block.squeezed, block.squeeze_activation, block.gate);
   }
   const bool residual = block.stride == 1 && block.channels == x.channels;
-  y = conv_norm_act(model, name + ".project", y, block.channels, {.kernel = 1}, Activation::kNone,
+  y = conv_norm_act(model, name + ".project", y, block.channels, {.kernel = 1, .gain = gain}, Activation::kNone,
                     residual ? kBranchScale : 1);
   return residual ? add(model, name + ".add", x, y) : y;
 }
