@@ -1,0 +1,249 @@
+// Dimensions: simplifications by name, and random expressions against direct evaluation.
+#include "host/graph/dim.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <random>
+
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+const Dim N = Dim::symbol("N"), T = Dim::symbol("T"), H = Dim::symbol("H");
+
+TEST(Dim, PrintsPolynomialsInACanonicalOrder) {
+  EXPECT_EQ((1 + N * 2).str(), "2*N+1");
+  EXPECT_EQ((T * N - 3).str(), "N*T-3");
+  EXPECT_EQ((Dim(0) - N).str(), "-N");
+  EXPECT_EQ((N * N + H - T).str(), "N*N+H-T");
+  EXPECT_EQ(Dim().str(), "0");
+}
+
+TEST(Dim, EqualPolynomialsCompareEqualHoweverTheyWereBuilt) {
+  EXPECT_EQ((N + 1) * (N - 1), N * N - 1);
+  EXPECT_EQ(N * T + T, T * (N + 1));
+  EXPECT_EQ(N - N, Dim(0));
+  EXPECT_FALSE(N == T);
+}
+
+TEST(Dim, ExactQuotientsOfPolynomialsHaveNoDivision) {
+  EXPECT_EQ(floordiv(2 * N, 2), N);
+  EXPECT_EQ(floordiv(N * T * 768, 768), N * T);
+  EXPECT_EQ(floordiv(N * T * 768, N * T), Dim(768));
+  EXPECT_EQ(floordiv(N * T * 768, N), T * 768);
+  EXPECT_EQ(floordiv((N + 1) * 768, N + 1), Dim(768));
+  EXPECT_EQ(floordiv((N + 1) * (T + 2) * 3, T + 2), N * 3 + 3);
+  EXPECT_EQ(floordiv(N * T * 768, N * 12), T * 64);
+}
+
+TEST(Dim, RemaindersOfMultiplesAreZero) {
+  EXPECT_EQ(mod(4 * N, 4), Dim(0));
+  EXPECT_EQ(mod(N * T, T), Dim(0));
+  EXPECT_EQ(mod(4 * N + 3, 4), Dim(3));
+  EXPECT_EQ(mod(mod(N, 8), 4), mod(N, 4));
+}
+
+TEST(Dim, ConstantsLeaveADivisionWhereTheyCan) {
+  EXPECT_EQ(floordiv(N + 5, 2).str(), "floordiv(N+1, 2)+2");
+  EXPECT_EQ(floordiv(2 * N + 3, 2), N + 1);
+  EXPECT_EQ(floordiv(mod(N, 4), 4), Dim(0));
+  EXPECT_EQ(mod(6 * N + 3, 4).str(), "2*mod(N+1, 2)+1");
+}
+
+TEST(Dim, HalvingTwiceIsDividingByFour) {
+  const Dim half = floordiv(H + 1, 2);
+  EXPECT_EQ(floordiv(half + 1, 2), floordiv(H + 3, 4));
+  EXPECT_EQ(floordiv(floordiv(H, 2), 2), floordiv(H, 4));
+}
+
+TEST(Dim, MaximumAndMinimumUseLowerBounds) {
+  EXPECT_EQ(max(N, 0), N);
+  EXPECT_EQ(max(N + 1, 1), N + 1);
+  EXPECT_EQ(min(N, -1), Dim(-1));
+  EXPECT_EQ(max(N + 2, N), N + 2);
+  EXPECT_EQ(max(N, T), max(T, N));
+  EXPECT_EQ(max(max(N, 4), max(T, 7)), max(max(T, 7), N));
+  EXPECT_EQ(max(N, 1).str(), "max(1, N)");
+}
+
+TEST(Dim, LowerBoundsHoldForSymbolsFromZero) {
+  EXPECT_EQ((N * T + 3).lower_bound(), 3);
+  EXPECT_EQ((N - 1).lower_bound(), -1);
+  EXPECT_EQ((Dim(5) - N).lower_bound(), std::nullopt);
+  EXPECT_EQ((floordiv(N - 1, 2) + 1).lower_bound(), 0);
+  EXPECT_EQ(max(N - 5, 2).lower_bound(), 2);
+}
+
+TEST(Dim, DivisionRoundsTowardsMinusInfinity) {
+  EXPECT_EQ(floordiv(Dim(-7), Dim(2)).value(), -4);
+  EXPECT_EQ(mod(Dim(-7), Dim(2)).value(), 1);
+  EXPECT_EQ(mod(Dim(7), Dim(-2)).value(), -1);
+  EXPECT_EQ(ceildiv(Dim(7), Dim(2)).value(), 4);
+}
+
+TEST(Dim, DivisionByZeroIsAUserError) {
+  EXPECT_THROW(floordiv(N, 0), Error);
+  EXPECT_THROW(mod(Dim(1), Dim(0)), Error);
+  EXPECT_THROW(floordiv(Dim(1), N).evaluate({{"N", 0}}), Error);
+}
+
+TEST(Dim, OverflowIsAUserErrorInsteadOfAWrappedValue) {
+  const int64_t large = int64_t{1} << 62;
+  EXPECT_THROW(Dim(large) * Dim(2), Error);
+  EXPECT_THROW(Dim(large) * N * Dim(4), Error);
+  EXPECT_THROW((N * N).evaluate({{"N", int64_t{1} << 32}}), Error);
+  EXPECT_THROW(Dim::parse("99999999999999999999"), Error);
+}
+
+TEST(Dim, MissingSymbolIsNamed) {
+  try {
+    (N + T).evaluate({{"N", 1}});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    EXPECT_THAT(error.what(), testing::HasSubstr("'T'"));
+  }
+}
+
+TEST(Dim, ParseReportsWhatItCannotRead) {
+  for (const char* text : {"", "N+", "2**N", "floordiv(N)", "N)", "foo(N, 1)", "1N", "(N", "N N", "#"}) {
+    EXPECT_THROW(Dim::parse(text), Error) << text;
+  }
+  EXPECT_THROW(Dim::parse(std::string(100000, '(')), Error);
+  EXPECT_THROW(Dim::symbol("a b"), Error);
+  EXPECT_EQ(Dim::parse(" floordiv( H + 2*p - k , 2 ) + 1 "), floordiv(H + Dim::parse("2*p") - Dim::symbol("k"), 2) + 1);
+}
+
+TEST(Dim, ProvablyDifferentNeedsAConstantDifference) {
+  EXPECT_TRUE(provably_different(N + 1, N));
+  EXPECT_FALSE(provably_different(N, T));
+  EXPECT_FALSE(provably_different(N, 3));
+}
+
+TEST(Dim, ElementCountOfAScalarIsOneAndZeroAbsorbs) {
+  EXPECT_EQ(element_count({}), Dim(1));
+  EXPECT_EQ(element_count({Dim(int64_t{1} << 40), Dim(int64_t{1} << 40), 0}), Dim(0));
+  EXPECT_EQ(to_string(Shape{N, 3, 224}), "(N, 3, 224)");
+}
+
+// --- random expressions
+
+/// An expression tree evaluated directly, without any simplification.
+struct Tree {
+  char kind;  // c s + - * / % M m
+  int64_t constant = 0;
+  std::string symbol;
+  std::shared_ptr<Tree> a, b;
+
+  Dim dim() const {
+    switch (kind) {
+      case 'c': return constant;
+      case 's': return Dim::symbol(symbol);
+      case '+': return a->dim() + b->dim();
+      case '-': return a->dim() - b->dim();
+      case '*': return a->dim() * b->dim();
+      case '/': return floordiv(a->dim(), b->dim());
+      case '%': return mod(a->dim(), b->dim());
+      case 'M': return max(a->dim(), b->dim());
+      default: return min(a->dim(), b->dim());
+    }
+  }
+  /// Nothing where a division by zero occurs.
+  std::optional<int64_t> value(const std::map<std::string, int64_t>& bindings) const {
+    if (kind == 'c') return constant;
+    if (kind == 's') return bindings.at(symbol);
+    const auto x = a->value(bindings), y = b->value(bindings);
+    if (!x || !y || ((kind == '/' || kind == '%') && *y == 0)) return std::nullopt;
+    int64_t floor = 0;
+    if (kind == '/' || kind == '%') floor = static_cast<int64_t>(std::floor(static_cast<double>(*x) / static_cast<double>(*y)));
+    switch (kind) {
+      case '+': return *x + *y;
+      case '-': return *x - *y;
+      case '*': return *x * *y;
+      case '/': return floor;
+      case '%': return *x - floor * *y;
+      case 'M': return std::max(*x, *y);
+      default: return std::min(*x, *y);
+    }
+  }
+};
+
+std::shared_ptr<Tree> random_tree(std::mt19937& random, int depth) {
+  auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  auto tree = std::make_shared<Tree>();
+  if (depth == 0 || pick(5) == 0) {
+    if (pick(2) == 0) {
+      tree->kind = 'c';
+      tree->constant = pick(12) - 3;
+    } else {
+      tree->kind = 's';
+      tree->symbol = std::vector<std::string>{"N", "T", "H"}[static_cast<size_t>(pick(3))];
+    }
+    return tree;
+  }
+  tree->kind = "++-**//%%Mm"[pick(11)];
+  tree->a = random_tree(random, depth - 1);
+  tree->b = random_tree(random, depth - 1);
+  return tree;
+}
+
+std::optional<int64_t> run_postfix(const Dim& dim, const std::map<std::string, int64_t>& bindings) {
+  std::vector<int64_t> stack;
+  dim.visit_postfix([&](Dim::Opcode opcode, int64_t constant, const std::string& symbol) {
+    if (opcode == Dim::Opcode::kConstant) return stack.push_back(constant);
+    if (opcode == Dim::Opcode::kSymbol) return stack.push_back(bindings.at(symbol));
+    const int64_t b = stack.back();
+    stack.pop_back();
+    int64_t& a = stack.back();
+    switch (opcode) {
+      case Dim::Opcode::kAdd: a += b; break;
+      case Dim::Opcode::kMul: a *= b; break;
+      case Dim::Opcode::kFloorDiv: a = floordiv(Dim(a), Dim(b)).value(); break;
+      case Dim::Opcode::kMod: a = mod(Dim(a), Dim(b)).value(); break;
+      case Dim::Opcode::kMax: a = std::max(a, b); break;
+      default: a = std::min(a, b); break;
+    }
+  });
+  if (stack.size() != 1) return std::nullopt;
+  return stack[0];
+}
+
+TEST(DimProperty, CanonicalFormsHaveTheValueOfTheExpressionTheyCameFrom) {
+  std::mt19937 random(7);
+  int compared = 0;
+  for (int i = 0; i < 6000; ++i) {
+    const auto tree = random_tree(random, 1 + i % 4);
+    Dim dim;
+    try {
+      dim = tree->dim();
+    } catch (const Error&) {
+      continue;  // a constant division by zero or too many terms
+    }
+    const Dim reparsed = Dim::parse(dim.str());
+    ASSERT_EQ(reparsed, dim) << dim.str() << " reads as " << reparsed.str();
+    for (int j = 0; j < 12; ++j) {
+      std::map<std::string, int64_t> values;
+      std::map<std::string, Dim> constants;
+      for (const char* name : {"N", "T", "H"}) {
+        values[name] = static_cast<int64_t>(random() % 9);
+        constants[name] = values[name];
+      }
+      const auto expected = tree->value(values);
+      if (!expected) continue;
+      ASSERT_EQ(dim.evaluate(values), *expected) << dim.str();
+      ASSERT_EQ(dim.substitute(constants), Dim(*expected)) << dim.str();
+      ASSERT_EQ(run_postfix(dim, values), expected) << dim.str();
+      const auto low = dim.lower_bound();
+      if (low) {
+        ASSERT_LE(*low, *expected) << dim.str();
+      }
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 20000);
+}
+
+}  // namespace
+}  // namespace gantry
