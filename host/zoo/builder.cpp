@@ -7,7 +7,7 @@
 #include <bit>
 
 #include "host/support/error.h"
-#include "host/zoo/random.h"
+#include "host/support/random.h"
 
 namespace gantry::zoo {
 namespace {

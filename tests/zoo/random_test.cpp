@@ -1,10 +1,10 @@
-#include "host/zoo/random.h"
+#include "host/support/random.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace gantry::zoo {
+namespace gantry {
 namespace {
 
 TEST(Random, NormalHasMeanZeroAndDeviationOne) {
@@ -44,4 +44,4 @@ TEST(Random, StreamsOfOneSeedDiffer) {
 }
 
 }  // namespace
-}  // namespace gantry::zoo
+}  // namespace gantry

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace gantry::zoo {
+namespace gantry {
 
 /// xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021), its state filled
 /// by SplitMix64 (Steele, Lea and Flood, 2014).
@@ -57,4 +57,4 @@ class Random {
   uint64_t state_[4];
 };
 
-}  // namespace gantry::zoo
+}  // namespace gantry
