@@ -1,0 +1,264 @@
+#include "host/driver/module_builder.h"
+
+#include <cstring>
+
+#include "host/passes/passes.h"
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+namespace mf = module_format;
+
+constexpr uint64_t kConstantAlignment = 64;
+
+mf::DimOpcode opcode_of(Dim::Opcode opcode) {
+  switch (opcode) {
+    case Dim::Opcode::kConstant: return mf::DimOpcode::Constant;
+    case Dim::Opcode::kSymbol: return mf::DimOpcode::Symbol;
+    case Dim::Opcode::kAdd: return mf::DimOpcode::Add;
+    case Dim::Opcode::kMul: return mf::DimOpcode::Mul;
+    case Dim::Opcode::kFloorDiv: return mf::DimOpcode::FloorDiv;
+    case Dim::Opcode::kMod: return mf::DimOpcode::Mod;
+    case Dim::Opcode::kMax: return mf::DimOpcode::Max;
+    case Dim::Opcode::kMin: return mf::DimOpcode::Min;
+  }
+  internal_error("unknown dimension opcode");
+}
+
+// The enumerators are declared in the same order on both sides.
+mf::DType dtype_of(DType dtype) {
+  static_assert(static_cast<int>(DType::kBool) == static_cast<int>(mf::DType::Bool));
+  return static_cast<mf::DType>(dtype);
+}
+
+mf::Architecture architecture_of(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::kX86_64: return mf::Architecture::X86_64;
+    case Architecture::kAArch64: return mf::Architecture::AArch64;
+    case Architecture::kCuda: return mf::Architecture::Cuda;
+  }
+  internal_error("unknown architecture");
+}
+
+size_t content_hash(const ConstantData& constant) {
+  return std::hash<std::string_view>{}({reinterpret_cast<const char*>(constant.bytes), constant.size});
+}
+
+uint64_t aligned(uint64_t offset) { return (offset + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment; }
+
+SegmentData code_segment(CodeImage image) {
+  auto owner = std::make_shared<std::vector<std::byte>>(std::move(image.elf));
+  SegmentData data;
+  data.size = owner->size();
+  data.pieces.push_back({0, {owner->data(), owner->size()}, owner});
+  return data;
+}
+
+}  // namespace
+
+ModuleBuilder::ModuleBuilder(const Graph& graph) {
+  mf::ManifestT& manifest = module_.manifest;
+  manifest.producer = "gantry 0.1.0";
+  manifest.model_name = graph.model_name;
+  for (const Value* input : graph.main.parameters) manifest.inputs.push_back(tensor_info(input->name, input->type));
+  for (size_t i = 0; i < graph.main.outputs.size(); ++i) {
+    manifest.outputs.push_back(tensor_info(graph.main.output_names[i], graph.main.outputs[i]->type));
+  }
+  for (const DimConstraint& constraint : graph.main.constraints) {
+    auto entry = std::make_unique<mf::ConstraintT>();
+    entry->left = dim_expr(constraint.left);
+    entry->right = dim_expr(constraint.right);
+    entry->origin = constraint.origin;
+    manifest.constraints.push_back(std::move(entry));
+  }
+}
+
+uint32_t ModuleBuilder::symbol(const std::string& name) {
+  auto [entry, is_new] = symbols_.try_emplace(name, static_cast<uint32_t>(module_.manifest.symbols.size()));
+  if (is_new) module_.manifest.symbols.push_back(name);
+  return entry->second;
+}
+
+uint32_t ModuleBuilder::dim_expr(const Dim& dim) {
+  auto [entry, is_new] = dim_exprs_.try_emplace(dim.str(), static_cast<uint32_t>(module_.manifest.dim_exprs.size()));
+  if (is_new) {
+    auto program = std::make_unique<mf::DimExprT>();
+    dim.visit_postfix([&](Dim::Opcode opcode, int64_t constant, const std::string& name) {
+      int64_t value = opcode == Dim::Opcode::kSymbol ? symbol(name) : constant;
+      program->steps.emplace_back(value, opcode_of(opcode));
+    });
+    module_.manifest.dim_exprs.push_back(std::move(program));
+  }
+  return entry->second;
+}
+
+std::unique_ptr<mf::TensorInfoT> ModuleBuilder::tensor_info(const std::string& name, const TensorType& type) {
+  auto info = std::make_unique<mf::TensorInfoT>();
+  info->name = name;
+  info->dtype = dtype_of(type.dtype);
+  for (const Dim& dim : type.shape) info->shape.push_back(dim_expr(dim));
+  return info;
+}
+
+mf::ConstantRef ModuleBuilder::place_constant(const ConstantPtr& constant, uint32_t weights_segment) {
+  size_t hash = content_hash(*constant);
+  auto [first, end] = placed_.equal_range(hash);
+  for (auto it = first; it != end; ++it) {
+    const Placed& placed = it->second;
+    if (placed.constant->size == constant->size &&
+        std::memcmp(placed.constant->bytes, constant->bytes, constant->size) == 0) {
+      return {placed.segment, placed.offset, constant->size};
+    }
+  }
+  SegmentData& weights = module_.segments[weights_segment];
+  uint64_t offset = aligned(weights.size);
+  weights.pieces.push_back({offset, {constant->bytes, constant->size}, constant});
+  weights.size = offset + constant->size;
+  placed_.emplace(hash, Placed{constant, weights_segment, offset});
+  return {weights_segment, offset, constant->size};
+}
+
+// Assigns buffers to values and writes the steps of one variant.
+class ModuleBuilder::VariantBuilder {
+ public:
+  VariantBuilder(ModuleBuilder& builder, const Program& program, uint32_t weights_segment)
+      : builder_(builder), program_(program), main_(program.graph.main), weights_segment_(weights_segment) {
+    std::map<const Node*, const KernelCall*> calls;
+    for (const KernelCall& call : program.calls) calls[call.node] = &call;
+    plan_ = plan_memory(main_, [&](const Node& node) {
+      auto call = calls.find(&node);
+      return call == calls.end() ? std::vector<Dim>{} : call->second->scratch_bytes;
+    });
+    for (size_t i = 0; i < main_.outputs.size(); ++i) claim_output(i);
+  }
+
+  std::unique_ptr<mf::VariantT> build() {
+    for (size_t i = 0; i < program_.kernels.size(); ++i) add_kernel(i);
+    for (const KernelCall& call : program_.calls) add_call(call);
+    for (size_t i = 0; i < main_.outputs.size(); ++i) copy_output(i);
+    variant_->workspace_bytes = builder_.dim_expr(plan_.workspace_bytes);
+    return std::move(variant_);
+  }
+
+ private:
+  // The first output that shows a kernel's result is written by the kernel itself; the others are copies.
+  void claim_output(size_t index) {
+    Value* root = root_of_views(main_.outputs[index]);
+    if (root->kind != Value::Kind::kResult) return;
+    written_in_place_.try_emplace(root, index);
+  }
+
+  uint32_t add_buffer(mf::BufferKind kind, uint32_t index, const Dim& offset, const Dim& bytes) {
+    auto buffer = std::make_unique<mf::BufferT>();
+    buffer->kind = kind;
+    buffer->index = index;
+    buffer->offset = builder_.dim_expr(offset);
+    buffer->bytes = builder_.dim_expr(bytes);
+    variant_->buffers.push_back(std::move(buffer));
+    return static_cast<uint32_t>(variant_->buffers.size() - 1);
+  }
+
+  uint32_t buffer_of(Value* value) {
+    Value* root = root_of_views(value);
+    auto found = buffers_.find(root);
+    if (found != buffers_.end()) return found->second;
+    uint32_t buffer = make_buffer(root);
+    buffers_[root] = buffer;
+    return buffer;
+  }
+
+  uint32_t make_buffer(Value* root) {
+    Dim bytes = root->type.byte_size();
+    if (root->kind == Value::Kind::kParameter) {
+      size_t index = 0;
+      while (main_.parameters[index] != root) ++index;
+      return add_buffer(mf::BufferKind::Input, static_cast<uint32_t>(index), 0, bytes);
+    }
+    if (root->kind == Value::Kind::kConstant) {
+      variant_->constants.push_back(builder_.place_constant(root->constant, weights_segment_));
+      return add_buffer(mf::BufferKind::Constant, static_cast<uint32_t>(variant_->constants.size() - 1), 0, bytes);
+    }
+    if (auto output = written_in_place_.find(root); output != written_in_place_.end()) {
+      return add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(output->second), 0, bytes);
+    }
+    auto slot = plan_.slots.find(root);
+    internal_check(slot != plan_.slots.end(), "the memory plan has no place for value {}", root->name);
+    return add_buffer(mf::BufferKind::Workspace, 0, slot->second.offset, bytes);
+  }
+
+  void add_kernel(size_t index) {
+    const LoopKernel& kernel = program_.kernels[index];
+    auto entry = std::make_unique<mf::KernelT>();
+    entry->symbol = kernel.name;
+    entry->name = program_.display_names[index];
+    entry->buffer_count = static_cast<uint32_t>(kernel.arguments.size() + kernel.scratch.size());
+    entry->dim_count = static_cast<uint32_t>(kernel.symbols.size());
+    variant_->kernels.push_back(std::move(entry));
+  }
+
+  void add_call(const KernelCall& call) {
+    mf::CallKernelT action;
+    action.kernel = static_cast<uint32_t>(call.kernel);
+    for (Value* input : call.inputs) action.buffers.push_back(buffer_of(input));
+    for (Value* result : call.node->results) action.buffers.push_back(buffer_of(result));
+    if (auto scratch = plan_.scratch.find(call.node); scratch != plan_.scratch.end()) {
+      for (const MemoryPlan::Slot& slot : scratch->second) {
+        action.buffers.push_back(add_buffer(mf::BufferKind::Workspace, 0, slot.offset, slot.bytes));
+      }
+    }
+    for (const Dim& dim : call.dims) action.dims.push_back(builder_.dim_expr(dim));
+    action.origin = call.node->origin;
+    action.flops = builder_.dim_expr(flops_of(*call.node));
+    action.bytes = builder_.dim_expr(bytes_of(*call.node));
+    auto step = std::make_unique<mf::StepT>();
+    step->action.Set(std::move(action));
+    variant_->steps.push_back(std::move(step));
+  }
+
+  void copy_output(size_t index) {
+    Value* root = root_of_views(main_.outputs[index]);
+    auto in_place = written_in_place_.find(root);
+    if (in_place != written_in_place_.end() && in_place->second == index) return;
+    mf::CopyBufferT action;
+    action.source = buffer_of(root);
+    action.target = add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(index), 0, root->type.byte_size());
+    auto step = std::make_unique<mf::StepT>();
+    step->action.Set(std::move(action));
+    variant_->steps.push_back(std::move(step));
+  }
+
+  ModuleBuilder& builder_;
+  const Program& program_;
+  const Function& main_;
+  uint32_t weights_segment_;
+  MemoryPlan plan_;
+  std::map<const Value*, size_t> written_in_place_;
+  std::map<const Value*, uint32_t> buffers_;
+  std::unique_ptr<mf::VariantT> variant_ = std::make_unique<mf::VariantT>();
+};
+
+void ModuleBuilder::add_variant(const Program& program, const Target& target, CodeImage image) {
+  auto code = static_cast<uint32_t>(module_.segments.size());
+  module_.segments.push_back(code_segment(std::move(image)));
+  module_.segment_kinds.push_back(mf::SegmentKind::Code);
+  uint32_t weights = code + 1;
+  module_.segments.emplace_back();
+  module_.segment_kinds.push_back(mf::SegmentKind::Weights);
+
+  auto variant = VariantBuilder(*this, program, weights).build();
+  variant->target = target.name;
+  variant->architecture = architecture_of(target.architecture);
+  variant->features = target.features;
+  variant->rank = static_cast<uint32_t>(target.rank);
+  variant->code_segment = code;
+  module_.manifest.variants.push_back(std::move(variant));
+  if (module_.segments.back().pieces.empty()) {
+    module_.segments.pop_back();
+    module_.segment_kinds.pop_back();
+  }
+}
+
+ModuleFile ModuleBuilder::finish() { return std::move(module_); }
+
+}  // namespace gantry

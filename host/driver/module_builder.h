@@ -1,0 +1,42 @@
+// Lowered programs -> the module file.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "host/codegen/codegen.h"
+#include "host/codegen/module_file.h"
+#include "host/driver/program.h"
+
+namespace gantry {
+
+/// Collects variants into one module. Use: one constructor, add_variant for each target, finish.
+class ModuleBuilder {
+ public:
+  /// Inputs, outputs, symbols and constraints of the model as imported.
+  explicit ModuleBuilder(const Graph& graph);
+  /// Plans memory and appends the program as a variant; constants that an earlier variant has too are shared.
+  void add_variant(const Program& program, const Target& target, CodeImage image);
+  ModuleFile finish();
+
+ private:
+  class VariantBuilder;
+  uint32_t dim_expr(const Dim& dim);
+  uint32_t symbol(const std::string& name);
+  module_format::ConstantRef place_constant(const ConstantPtr& constant, uint32_t weights_segment);
+  std::unique_ptr<module_format::TensorInfoT> tensor_info(const std::string& name, const TensorType& type);
+
+  ModuleFile module_;
+  std::map<std::string, uint32_t> dim_exprs_;
+  std::map<std::string, uint32_t> symbols_;
+  struct Placed {
+    ConstantPtr constant;
+    uint32_t segment;
+    uint64_t offset;
+  };
+  std::unordered_multimap<size_t, Placed> placed_;  ///< by content hash
+};
+
+}  // namespace gantry

@@ -1,0 +1,65 @@
+#include "host/driver/pipeline.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+
+#include "host/ops/op.h"
+#include "host/passes/alter_layout.h"
+#include "host/passes/passes.h"
+#include "host/target/layout_policy.h"
+
+namespace gantry {
+namespace {
+
+struct Pass {
+  std::string name;
+  int opt_level;  ///< runs at this level and above
+  std::function<void(Graph&, const Target&)> run;
+};
+
+std::vector<Pass> pipeline(int opt_level) {
+  const std::vector<Pass> all = {
+      {"simplify_inference", 0, [](Graph& g, const Target&) { simplify_inference(g); }},
+      {"fold_constant", 1, [](Graph& g, const Target&) { fold_constant(g); }},
+      {"eliminate_common_subexpr", 1, [](Graph& g, const Target&) { eliminate_common_subexpr(g); }},
+      {"dead_code", 0, [](Graph& g, const Target&) { dead_code(g); }},
+      {"alter_layout", 3, [](Graph& g, const Target& t) { alter_layout(g, make_layout_policy(t)); }},
+      {"fold_packed_weights", 3, [](Graph& g, const Target&) { fold_constant(g); }},
+      {"drop_unpacked_weights", 3, [](Graph& g, const Target&) { dead_code(g); }},
+      {"fuse_ops", 0, [opt_level](Graph& g, const Target&) { fuse_ops(g, opt_level >= 2); }},
+  };
+  std::vector<Pass> chosen;
+  for (const Pass& pass : all) {
+    if (pass.opt_level <= opt_level) chosen.push_back(pass);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<std::string> pass_names(int opt_level) {
+  std::vector<std::string> names;
+  for (const Pass& pass : pipeline(opt_level)) names.push_back(pass.name);
+  return names;
+}
+
+void run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options) {
+  const auto& observe = options.observer.graph_pass;
+  if (options.verify) verify(graph, op_set(), "import");
+  if (observe) observe("import", graph);
+  for (const Pass& pass : pipeline(options.opt_level)) {
+    auto start = std::chrono::steady_clock::now();
+    pass.run(graph, target);
+    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    spdlog::debug("pass {}: {} nodes, {:.1f} ms", pass.name, graph.main.nodes().size(), took.count());
+    bool check = options.verify;
+#ifndef NDEBUG
+    check = true;
+#endif
+    if (check) verify(graph, op_set(), pass.name);
+    if (observe) observe(pass.name, graph);
+  }
+}
+
+}  // namespace gantry

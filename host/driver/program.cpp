@@ -1,0 +1,70 @@
+#include "host/driver/program.h"
+
+#include <cctype>
+#include <unordered_map>
+
+#include "host/driver/pipeline.h"
+#include "host/ops/op.h"
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+constexpr size_t kMaxSymbolLength = 48;
+
+// A C identifier that still tells a reader of a backtrace what runs.
+std::string symbol_for(const std::string& display, size_t index) {
+  std::string symbol = "k" + std::to_string(index) + "_";
+  for (char c : display) symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return symbol.substr(0, kMaxSymbolLength);
+}
+
+std::string where(const Node& node) {
+  std::string text;
+  for (const std::string& name : node.origin) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "(no node of the model)" : text;
+}
+
+BuiltKernel build_named(const Node& node, const Target& target, const std::string& name,
+                        const LoopObserver& observe) {
+  try {
+    return build_kernel(node, target, name, observe);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("while lowering {} for node {}: {}", display_name(node), where(node),
+                                          error.what()));
+  }
+}
+
+}  // namespace
+
+Value* root_of_views(Value* value) {
+  while (value->kind == Value::Kind::kResult && value->producer->op->is_view) value = value->producer->inputs[0];
+  return value;
+}
+
+Program build_program(const Graph& graph, const Target& target, const CompileOptions& options) {
+  Program program{Graph{graph.model_name, graph.main.clone()}, {}, {}, {}};
+  run_graph_passes(program.graph, target, options);
+  std::unordered_map<std::string, size_t> known;
+  const auto& nodes = program.graph.main.nodes();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = *nodes[i];
+    if (options.observer.progress) {
+      options.observer.progress("lowering " + target.name, double(i) / double(nodes.size()));
+    }
+    if (node.op->is_view) continue;
+    BuiltKernel built = build_named(node, target, "kernel", options.observer.loop_pass);
+    auto [entry, is_new] = known.try_emplace(to_string(built.kernel), program.kernels.size());
+    if (is_new) {
+      std::string display = display_name(node);
+      built.kernel.name = symbol_for(display, program.kernels.size());
+      program.kernels.push_back(std::move(built.kernel));
+      program.display_names.push_back(std::move(display));
+    }
+    program.calls.push_back({&node, entry->second, std::move(built.inputs), std::move(built.dims),
+                             std::move(built.scratch_bytes)});
+  }
+  return program;
+}
+
+}  // namespace gantry

@@ -1,0 +1,33 @@
+// A graph lowered for one target: kernels without duplicates, and which node calls which.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "host/driver/compile.h"
+#include "host/driver/kernel_builder.h"
+
+namespace gantry {
+
+struct KernelCall {
+  const Node* node = nullptr;
+  size_t kernel = 0;  ///< index into Program::kernels
+  std::vector<Value*> inputs;
+  std::vector<Dim> dims;
+  std::vector<Dim> scratch_bytes;
+};
+
+struct Program {
+  Graph graph;  ///< owns the nodes of the calls
+  std::vector<LoopKernel> kernels;
+  std::vector<std::string> display_names;  ///< parallel to kernels
+  std::vector<KernelCall> calls;           ///< in execution order
+};
+
+/// Runs passes and lowering. Kernels that print alike are one.
+Program build_program(const Graph& graph, const Target& target, const CompileOptions& options);
+
+/// The value whose bytes a view shows; the value itself if it is none.
+Value* root_of_views(Value* value);
+
+}  // namespace gantry

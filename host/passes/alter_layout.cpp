@@ -1,0 +1,294 @@
+#include "host/passes/alter_layout.h"
+
+#include <algorithm>
+#include <map>
+
+#include "host/ops/conv.h"
+#include "host/ops/dense.h"
+#include "host/ops/movement.h"
+#include "host/ops/op.h"
+
+namespace gantry {
+namespace {
+
+using Origin = std::vector<std::string>;
+
+// The same value in the model's axis order and channels-last; at least one is there.
+struct Forms {
+  Value* plain = nullptr;
+  Value* last = nullptr;
+};
+
+std::vector<int64_t> axes_to_last(int rank) {
+  std::vector<int64_t> axes{0};
+  for (int i = 2; i < rank; ++i) axes.push_back(i);
+  axes.push_back(1);
+  return axes;
+}
+
+std::vector<int64_t> axes_to_plain(int rank) {
+  std::vector<int64_t> axes{0, rank - 1};
+  for (int i = 1; i + 1 < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+bool is_one(const Dim& dim) { return dim == Dim(1); }
+
+// Where a permutation only moves axes of extent 1, the bytes stay in order.
+bool keeps_byte_order(const Shape& shape, const std::vector<int64_t>& axes) {
+  int64_t previous = -1;
+  for (int64_t axis : axes) {
+    if (is_one(shape[static_cast<size_t>(axis)])) continue;
+    if (axis < previous) return false;
+    previous = axis;
+  }
+  return true;
+}
+
+class LayoutRewriter {
+ public:
+  LayoutRewriter(Function& source, const LayoutPolicy& policy)
+      : source_(source), policy_(policy), target_(source.name) {}
+
+  Function run() {
+    target_.constraints = source_.constraints;
+    for (Value* parameter : source_.parameters) {
+      forms_[parameter].plain = target_.add_parameter(parameter->name, parameter->type);
+    }
+    for (Value* constant : source_.constants()) {
+      forms_[constant].plain = target_.add_constant(constant->name, constant->constant);
+    }
+    for (const Node* node : source_.nodes()) rewrite(*node);
+    for (Value* output : source_.outputs) target_.outputs.push_back(plain(output, {}));
+    target_.output_names = source_.output_names;
+    return std::move(target_);
+  }
+
+ private:
+  Value* add(std::string_view op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
+             const Origin& origin) {
+    return infer_and_add(target_, op, std::move(attrs), std::move(inputs), origin)->result();
+  }
+
+  Value* reshape(Value* value, Shape shape, const Origin& origin) {
+    if (value->type.shape == shape) return value;
+    auto attrs = std::make_shared<ReshapeAttrs>();
+    attrs->shape = std::move(shape);
+    return add("reshape", attrs, {value}, origin);
+  }
+
+  Value* transpose(Value* value, const std::vector<int64_t>& axes, const Origin& origin) {
+    const Shape& shape = value->type.shape;
+    if (keeps_byte_order(shape, axes)) {
+      Shape permuted;
+      for (int64_t axis : axes) permuted.push_back(shape[static_cast<size_t>(axis)]);
+      return reshape(value, permuted, origin);
+    }
+    auto attrs = std::make_shared<TransposeAttrs>();
+    attrs->axes = axes;
+    return add("transpose", attrs, {value}, origin);
+  }
+
+  // Appends zeros on `axis` up to a multiple of `block`.
+  Value* pad_to_multiple(Value* value, size_t axis, int64_t block, const Origin& origin) {
+    int64_t extent = value->type.shape[axis].value();
+    int64_t missing = (block - extent % block) % block;
+    if (missing == 0) return value;
+    auto attrs = std::make_shared<PadAttrs>();
+    attrs->before.assign(value->type.shape.size(), Dim(0));
+    attrs->after = attrs->before;
+    attrs->after[axis] = missing;
+    return add("pad", attrs, {value}, origin);
+  }
+
+  Value* plain(Value* value, const Origin& origin) {
+    Forms& forms = forms_.at(value);
+    if (!forms.plain) forms.plain = transpose(forms.last, axes_to_plain(forms.last->type.rank()), origin);
+    return forms.plain;
+  }
+
+  Value* last(Value* value, const Origin& origin) {
+    Forms& forms = forms_.at(value);
+    if (!forms.last) forms.last = transpose(forms.plain, axes_to_last(forms.plain->type.rank()), origin);
+    return forms.last;
+  }
+
+  bool has_last(const Value* value) const { return value && forms_.at(value).last != nullptr; }
+
+  void rewrite(const Node& node) {
+    bool done = false;
+    switch (node.op->layout) {
+      case LayoutBehaviour::kChannelAware: done = rewrite_channel_aware(node); break;
+      case LayoutBehaviour::kAny: done = rewrite_any(node); break;
+      case LayoutBehaviour::kAxisRemap: done = rewrite_axis_remap(node); break;
+      case LayoutBehaviour::kNone: done = rewrite_dense(node); break;
+    }
+    if (!done) copy(node);
+  }
+
+  void copy(const Node& node) {
+    std::vector<Value*> inputs;
+    for (Value* input : node.inputs) inputs.push_back(input ? plain(input, node.origin) : nullptr);
+    Node* made = infer_and_add(target_, node.op->name, node.attrs, inputs, node.origin);
+    for (size_t i = 0; i < node.results.size(); ++i) forms_[node.results[i]].plain = made->results[i];
+  }
+
+  void set_last(const Node& node, const Node* made) {
+    for (size_t i = 0; i < node.results.size(); ++i) forms_[node.results[i]].last = made->results[i];
+  }
+
+  // --- channel-aware ops: the first input and the result are images, the others are per channel.
+
+  bool rewrite_channel_aware(const Node& node) {
+    if (node.inputs[0]->type.rank() < 3) return false;
+    bool packable = dynamic_cast<const ConvAttrs*>(node.attrs.get()) != nullptr;
+    if (packable) return rewrite_conv(node);
+    if (!has_last(node.inputs[0])) return false;
+    auto attrs = node.attrs->clone();
+    static_cast<ImageAttrs&>(*attrs).channels_last = true;
+    std::vector<Value*> inputs{last(node.inputs[0], node.origin)};
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+      inputs.push_back(node.inputs[i] ? plain(node.inputs[i], node.origin) : nullptr);
+    }
+    set_last(node, infer_and_add(target_, node.op->name, attrs, inputs, node.origin));
+    return true;
+  }
+
+  bool rewrite_conv(const Node& node) {
+    Value* weight = plain(node.inputs[1], node.origin);
+    auto attrs = std::make_shared<ConvAttrs>(node.attrs_as<ConvAttrs>());
+    if (!weight->is_constant() || attrs->weight_block != 0 || attrs->channels_last) return false;
+    const TensorType& data = node.inputs[0]->type;
+    bool depthwise = attrs->groups > 1 && attrs->groups == attrs->channels && data.shape[1] == Dim(attrs->groups);
+    Value* packed = nullptr;
+    attrs->channels_last = true;
+    if (depthwise) {
+      attrs->depthwise_packed = true;
+      packed = pack_depthwise(weight, node.origin);
+    } else {
+      attrs->weight_block = policy_.conv_block(*attrs, data, node.result()->type);
+      if (attrs->weight_block == 0) return false;
+      packed = pack_conv(weight, *attrs, node.origin);
+    }
+    std::vector<Value*> inputs{last(node.inputs[0], node.origin), packed};
+    set_last(node, infer_and_add(target_, node.op->name, attrs, inputs, node.origin));
+    return true;
+  }
+
+  // (C, 1, spatial…) -> (spatial…, C)
+  Value* pack_depthwise(Value* weight, const Origin& origin) {
+    Shape shape = weight->type.shape;
+    shape.erase(shape.begin() + 1);
+    Value* flat = reshape(weight, shape, origin);
+    std::vector<int64_t> axes;
+    for (size_t i = 1; i < shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+    axes.push_back(0);
+    return transpose(flat, axes, origin);
+  }
+
+  // (O, I/groups, spatial…) -> (groups, blocks, spatial…, I/groups, nb); without groups the first axis is left out.
+  Value* pack_conv(Value* weight, const ConvAttrs& attrs, const Origin& origin) {
+    const Shape original = weight->type.shape;
+    int64_t group_channels = attrs.channels / attrs.groups, nb = attrs.weight_block;
+    Shape grouped{attrs.groups, group_channels};
+    grouped.insert(grouped.end(), original.begin() + 1, original.end());
+    Value* value = pad_to_multiple(reshape(weight, grouped, origin), 1, nb, origin);
+    Shape blocked{attrs.groups, ceildiv(group_channels, nb), nb};
+    blocked.insert(blocked.end(), original.begin() + 1, original.end());
+    value = reshape(value, blocked, origin);
+    std::vector<int64_t> axes{0, 1};
+    for (size_t i = 0; i < attrs.spatial_rank(); ++i) axes.push_back(static_cast<int64_t>(4 + i));
+    axes.insert(axes.end(), {3, 2});
+    value = transpose(value, axes, origin);
+    if (attrs.groups > 1) return value;
+    Shape without_groups(value->type.shape.begin() + 1, value->type.shape.end());
+    return reshape(value, without_groups, origin);
+  }
+
+  // --- elementwise and broadcasting ops
+
+  bool rewrite_any(const Node& node) {
+    int rank = node.result()->type.rank();
+    bool wanted = false;
+    for (Value* input : node.inputs) wanted = wanted || (has_last(input) && input->type.rank() == rank);
+    if (!wanted || rank < 3) return false;
+    std::vector<Value*> inputs;
+    for (Value* input : node.inputs) inputs.push_back(input ? broadcast_last(input, rank, node.origin) : nullptr);
+    set_last(node, infer_and_add(target_, node.op->name, node.attrs, inputs, node.origin));
+    return true;
+  }
+
+  // An operand of lower rank stands for its trailing axes: give it all axes before they are permuted.
+  Value* broadcast_last(Value* value, int rank, const Origin& origin) {
+    int own = value->type.rank();
+    if (own == rank) return last(value, origin);
+    if (std::all_of(value->type.shape.begin(), value->type.shape.end(), is_one)) return plain(value, origin);
+    Shape full(static_cast<size_t>(rank - own), Dim(1));
+    full.insert(full.end(), value->type.shape.begin(), value->type.shape.end());
+    return transpose(reshape(plain(value, origin), full, origin), axes_to_last(rank), origin);
+  }
+
+  // --- ops that name axes
+
+  bool rewrite_axis_remap(const Node& node) {
+    int rank = node.inputs[0]->type.rank();
+    if (rank < 3 || !node.op->remap_axes) return false;
+    bool wanted = false;
+    for (Value* input : node.inputs) {
+      if (!input || input->type.rank() != rank) return false;
+      wanted = wanted || has_last(input);
+    }
+    bool keeps_rank = node.result()->type.rank() == rank;
+    // A reduction that drops all spatial axes leaves (N, C): the order no longer matters.
+    if (!wanted || (!keeps_rank && node.result()->type.rank() > 2)) return false;
+    std::vector<int> new_axis_of{0, rank - 1};
+    for (int i = 2; i < rank; ++i) new_axis_of.push_back(i - 1);
+    auto attrs = node.op->remap_axes(node, new_axis_of);
+    if (!attrs) return false;
+    std::vector<Value*> inputs;
+    for (Value* input : node.inputs) inputs.push_back(last(input, node.origin));
+    Node* made = infer_and_add(target_, node.op->name, attrs, inputs, node.origin);
+    if (keeps_rank) {
+      set_last(node, made);
+      return true;
+    }
+    if (!(made->result()->type == node.result()->type)) {
+      // Not (N, C) after all: the node just added is dead; take the plain way.
+      return false;
+    }
+    forms_[node.result()].plain = made->result();
+    return true;
+  }
+
+  // --- matrix products with constant weights
+
+  bool rewrite_dense(const Node& node) {
+    auto* given = dynamic_cast<const DenseAttrs*>(node.attrs.get());
+    if (!given || given->weight_block != 0) return false;
+    Value* weight = plain(node.inputs[1], node.origin);
+    if (!weight->is_constant()) return false;
+    auto attrs = std::make_shared<DenseAttrs>(*given);
+    attrs->weight_block = policy_.dense_block(node.inputs[0]->type, attrs->units);
+    if (attrs->weight_block == 0) return false;
+    Value* value = pad_to_multiple(weight, 1, attrs->weight_block, node.origin);
+    Dim depth = weight->type.shape[0];
+    value = reshape(value, {depth, ceildiv(attrs->units, attrs->weight_block), attrs->weight_block}, node.origin);
+    value = transpose(value, {1, 0, 2}, node.origin);
+    Node* made = infer_and_add(target_, node.op->name, attrs, {plain(node.inputs[0], node.origin), value}, node.origin);
+    forms_[node.result()].plain = made->result();
+    return true;
+  }
+
+  Function& source_;
+  const LayoutPolicy& policy_;
+  Function target_;
+  std::map<const Value*, Forms> forms_;
+};
+
+}  // namespace
+
+void alter_layout(Graph& graph, const LayoutPolicy& policy) {
+  graph.main = LayoutRewriter(graph.main, policy).run();
+}
+
+}  // namespace gantry

@@ -1,0 +1,33 @@
+// Layouts of activations and packed weights.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+struct ConvAttrs;
+
+/// The target's wishes. A block of 0 leaves the op as it is.
+struct LayoutPolicy {
+  /// Output channels a block of packed convolution weights. `data`, `result`: (N, C, spatial…).
+  std::function<int64_t(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)> conv_block;
+  /// Output columns a block of packed dense weights. `data`: (…, K).
+  std::function<int64_t(const TensorType& data, int64_t units)> dense_block;
+};
+
+/// Runs convolutions and what surrounds them channels-last, with weights packed for the target; packs the weights
+/// of dense nodes. A value keeps both forms only where somebody needs both. The packing itself is left as nodes
+/// over constants for fold_constant.
+///
+///   %1 = nn.conv(%x, @w)                %0 = transpose(%x, axes=[0, 2, 3, 1])
+///   %2 = nn.relu(%1)              =>    %1 = nn.conv(%0, @w_packed, channels_last=true, weight_block=32)
+///   return %2                           %2 = nn.relu(%1);  return transpose(%2, axes=[0, 3, 1, 2])
+///
+/// Wants simplify_inference before it, fold_constant and dead_code after.
+void alter_layout(Graph& graph, const LayoutPolicy& policy);
+
+}  // namespace gantry

@@ -1,0 +1,149 @@
+// Reductions. Two shapes of loop nest:
+//
+//  lanes over data (windows of channels-last images, depthwise convolution, sums over outer axes):
+//    parallel for outer: for row tile: for channel block: acc[rows][lanes] over the window, then store
+//  lanes over the reduction (the innermost axis is summed):
+//    parallel for outer: acc[lanes] over the axis, combined after the loop
+#include <algorithm>
+
+#include "host/target/cpu/rules.h"
+#include "host/target/cpu/tile_model.h"
+
+namespace gantry::cpu {
+namespace {
+
+// Windows up to this many taps are written out, so that loads shared by neighbouring rows are seen.
+constexpr int64_t kUnrolledTaps = 25;
+constexpr int64_t kMaxWindowRows = 8;
+
+bool is_output(const Schedule& schedule, const Stage& stage) {
+  for (const Tensor& output : schedule.outputs()) {
+    if (output.op() == stage.op) return true;
+  }
+  return false;
+}
+
+// Rows of a window tile: the fewest loads a point, weighed against what the last tile computes twice.
+int64_t choose_window_rows(int64_t extent) {
+  int64_t best = 1;
+  double best_cost = 1e30;
+  for (int64_t rows = 1; rows <= std::min(kMaxWindowRows, extent); ++rows) {
+    double cost = double((extent + rows - 1) / rows) * (double(rows) + 1.5);
+    if (cost < best_cost) {
+      best = rows;
+      best_cost = cost;
+    }
+  }
+  return best;
+}
+
+bool worth_parallel(const OperationNode& op) {
+  auto points = constant_volume(op.axes);
+  auto taps = constant_volume(op.reduce_axes);
+  return !points || !taps || *points * *taps >= kParallelThreshold;
+}
+
+void unroll_small_window(Stage& stage) {
+  auto taps = constant_volume(stage.reduce_axes());
+  if (!taps || *taps > kUnrolledTaps) return;
+  for (const auto& axis : stage.reduce_axes()) stage.unroll(axis);
+}
+
+// Lanes over the last data axis; `target_stage` holds the loops and the result, `acc` the accumulators.
+void schedule_lanes_over_data(Stage& owner, Stage& acc, int lanes, bool worth_it) {
+  const auto axes = owner.axes();
+  size_t last = axes.size() - 1;
+  auto [lane_outer, lane_inner] = owner.split(axes[last], lanes, tail_for(axes[last], lanes));
+  std::vector<IterVarPtr> outer(axes.begin(), axes.begin() + static_cast<long>(last));
+  IterVarPtr attach = lane_outer;
+  auto row_extent = last >= 1 ? constant_extent(axes[last - 1]->extent) : std::nullopt;
+  auto taps = constant_volume(acc.reduce_axes());
+  int64_t rows = row_extent && taps && *taps <= kUnrolledTaps ? choose_window_rows(*row_extent) : 1;
+  IterVarPtr row_inner;
+  if (rows > 1) {
+    auto [row_outer, inner] = owner.split(axes[last - 1], rows, TailStrategy::kShiftInwards);
+    row_inner = inner;
+    outer.back() = row_outer;
+    std::vector<IterVarPtr> order = outer;
+    order.insert(order.end(), {lane_outer, row_inner, lane_inner});
+    owner.reorder(order);
+    owner.unroll(row_inner);
+  } else {
+    std::vector<IterVarPtr> order = outer;
+    order.insert(order.end(), {lane_outer, lane_inner});
+    owner.reorder(order);
+  }
+  owner.vectorize(lane_inner);
+  // Few outer iterations (a global pool of one image): the channel blocks are what there is to share out.
+  auto outer_volume = outer.empty() ? std::optional<int64_t>(1) : constant_volume({outer.begin(), outer.end()});
+  bool shares_lanes = outer.empty() || (rows <= 1 && outer_volume && *outer_volume < 16);
+  if (shares_lanes) {
+    outer.push_back(lane_outer);
+    attach = nullptr;
+  }
+  IterVarPtr fused = fuse_and_parallelize(owner, outer, worth_it);
+  if (!attach) attach = fused;
+
+  acc.compute_at(owner, attach);
+  acc.scope = StorageScope::kLocal;
+  const auto acc_axes = acc.axes();
+  std::vector<IterVarPtr> order(acc_axes.begin(), acc_axes.begin() + static_cast<long>(last));
+  if (rows > 1) order.pop_back();
+  for (const auto& axis : acc.reduce_axes()) order.push_back(axis);
+  if (rows > 1) order.push_back(acc_axes[last - 1]);
+  order.push_back(acc_axes[last]);
+  acc.reorder(order);
+  unroll_small_window(acc);
+  if (rows > 1) acc.unroll(acc_axes[last - 1]);
+  acc.vectorize(acc_axes[last]);
+}
+
+// Lanes over the innermost reduced axis, which is contiguous in every read.
+void schedule_lanes_over_reduction(Stage& stage, const IterVarPtr& axis, int lanes, bool worth_it) {
+  std::vector<IterVarPtr> data = stage.axes();
+  if (!data.empty()) fuse_and_parallelize(stage, data, worth_it);
+  if (lanes <= 1) return;
+  auto [outer, inner] = stage.split(axis, lanes, TailStrategy::kGuard);
+  (void)outer;
+  stage.vectorize(inner);
+}
+
+IterVarPtr contiguous_reduce_axis(const OperationNode& op) {
+  for (auto axis = op.reduce_axes.rbegin(); axis != op.reduce_axes.rend(); ++axis) {
+    if (read_stride(op, (*axis)->var) == std::optional<int>(1)) return *axis;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const Target& target) {
+  const OperationNode& op = *stage.op;
+  int bytes = byte_width(op.result_dtypes[0]);
+  bool worth_it = worth_parallel(op);
+  if (!op.axes.empty()) {
+    auto extent = constant_extent(op.axes.back()->extent);
+    auto stride = read_stride(op, op.axes.back()->var);
+    int lanes = choose_lanes(extent.value_or(int64_t{1} << 30), bytes, target.machine);
+    if (stride == std::optional<int>(1) && lanes > 1) {
+      if (consumer) {
+        schedule_lanes_over_data(*consumer, stage, lanes, worth_it);
+      } else {
+        Operation original = stage.op;
+        Tensor cache = schedule.cache_write(Tensor(original, 0), StorageScope::kLocal);
+        schedule_lanes_over_data(stage, schedule[cache], lanes, worth_it);
+      }
+      return;
+    }
+  }
+  if (IterVarPtr axis = contiguous_reduce_axis(op)) {
+    auto extent = constant_extent(axis->extent);
+    int lanes = choose_lanes(extent.value_or(int64_t{1} << 30), bytes, target.machine);
+    schedule_lanes_over_reduction(stage, axis, lanes, worth_it);
+  } else {
+    schedule_lanes_over_reduction(stage, nullptr, 1, worth_it);
+  }
+  if (consumer && is_output(schedule, *consumer)) schedule_elementwise(*consumer, target);
+}
+
+}  // namespace gantry::cpu

@@ -1,0 +1,98 @@
+#include "host/target/cpu/tile_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Rows are tried up to this extent where the axis is symbolic.
+constexpr int64_t kAssumedRows = 64;
+// Storing, converting and looping cost of a tile, in cycles a vector of results.
+constexpr double kEpiloguePerVector = 3.0;
+constexpr double kTileOverhead = 12.0;
+
+int max_lanes(const ProductWork& work, const MachineModel& machine) {
+  return std::max(1, machine.vector_bytes / work.element_bytes);
+}
+
+// Registers that a tile occupies in the inner loop.
+int registers_of(const ProductTile& tile, const MachineModel& machine) {
+  bool folded_broadcast = machine.broadcast_operand && tile.vectors == 1;
+  return tile.rows * tile.vectors + tile.vectors + (folded_broadcast ? 0 : 1);
+}
+
+double cycles_per_step(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
+  double fmas = double(tile.rows) * tile.vectors / machine.fma_per_cycle;
+  double latency = machine.fma_latency;
+  double loads = double(tile.rows + tile.vectors) / machine.loads_per_cycle;
+  double bytes = double(tile.channel_block()) * work.element_bytes;
+  double panel = double(work.reduction) * bytes;
+  double stream = 0;
+  if (panel > 0.5 * double(machine.l1_bytes)) stream = bytes / machine.l2_bytes_per_cycle;
+  if (panel > 0.75 * double(machine.l2_bytes)) stream = 2 * bytes / machine.l2_bytes_per_cycle;
+  return std::max({fmas, latency, loads, stream});
+}
+
+}  // namespace
+
+std::vector<ProductTile> product_tile_space(const ProductWork& work, const MachineModel& machine) {
+  std::vector<ProductTile> space;
+  int64_t rows_limit = work.row_extent == 0 ? kAssumedRows : work.row_extent;
+  for (int lanes = max_lanes(work, machine); lanes >= 1; lanes /= 2) {
+    for (int vectors = 1; vectors <= 8; ++vectors) {
+      // A block may pad the channels, but by less than one vector.
+      if (vectors > 1 && int64_t{lanes} * (vectors - 1) >= work.channels) break;
+      for (int rows = 1; rows <= std::min<int64_t>(rows_limit, 30); ++rows) {
+        ProductTile tile{lanes, vectors, rows};
+        if (registers_of(tile, machine) > machine.vector_registers) break;
+        space.push_back(tile);
+      }
+    }
+    if (lanes <= 4) break;
+  }
+  if (space.empty()) space.push_back({1, 1, 1});
+  return space;
+}
+
+double predicted_cycles(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
+  int64_t extent = work.row_extent == 0 ? kAssumedRows : work.row_extent;
+  double tiles = double(ceil_div(extent, tile.rows)) * double(work.row_count) *
+                 double(ceil_div(work.channels, tile.channel_block()));
+  double step = cycles_per_step(work, tile, machine);
+  double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors;
+  return tiles * (double(work.reduction) * step + epilogue);
+}
+
+ProductTile choose_product_tile(const ProductWork& work, const MachineModel& machine, int64_t channel_block) {
+  ProductTile best;
+  double best_cycles = INFINITY;
+  for (const ProductTile& tile : product_tile_space(work, machine)) {
+    if (channel_block != 0 && tile.channel_block() != channel_block) continue;
+    double cycles = predicted_cycles(work, tile, machine);
+    // Fewer registers at the same prediction leave the compiler room.
+    if (cycles < best_cycles * 0.995) {
+      best = tile;
+      best_cycles = cycles;
+    }
+  }
+  if (std::isinf(best_cycles)) {
+    // Packed by other knobs than this machine's: one row of whatever vectors divide the block.
+    int lanes = max_lanes(work, machine);
+    while (lanes > 1 && channel_block % lanes != 0) lanes /= 2;
+    best = {lanes, int(channel_block / lanes), 1};
+  }
+  return best;
+}
+
+int choose_lanes(int64_t extent, int element_bytes, const MachineModel& machine) {
+  int lanes = std::max(1, machine.vector_bytes / element_bytes);
+  while (lanes > 1 && lanes > extent) lanes /= 2;
+  return lanes;
+}
+
+}  // namespace gantry

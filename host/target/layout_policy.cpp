@@ -1,0 +1,67 @@
+#include "host/target/layout_policy.h"
+
+#include <cmath>
+
+#include "host/ops/conv.h"
+#include "host/target/cpu/tile_model.h"
+
+namespace gantry {
+namespace {
+
+int64_t constant_or(const Dim& dim, int64_t otherwise) { return dim.constant().value_or(otherwise); }
+
+// Blocks of a group must divide its channels, so that no block crosses into the next group.
+int64_t grouped_block(const ProductWork& work, const MachineModel& machine) {
+  int64_t best = 1;
+  double best_cycles = INFINITY;
+  for (const ProductTile& tile : product_tile_space(work, machine)) {
+    if (work.channels % tile.channel_block() != 0) continue;
+    double cycles = predicted_cycles(work, tile, machine);
+    if (cycles < best_cycles) {
+      best = tile.channel_block();
+      best_cycles = cycles;
+    }
+  }
+  return best;
+}
+
+int64_t conv_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                   const MachineModel& machine) {
+  ProductWork work;
+  work.element_bytes = byte_width(result.dtype);
+  work.channels = attrs.channels / attrs.groups;
+  work.row_extent = constant_or(result.shape.back(), 0);
+  work.row_count = constant_or(result.shape[0], 1);
+  for (size_t i = 2; i + 1 < result.shape.size(); ++i) work.row_count *= constant_or(result.shape[i], 1);
+  work.reduction = constant_or(data.shape[1], 64) / attrs.groups;
+  for (int64_t extent : attrs.kernel) work.reduction *= extent;
+  if (attrs.groups > 1) return grouped_block(work, machine);
+  return choose_product_tile(work, machine).channel_block();
+}
+
+int64_t dense_block(const TensorType& data, int64_t units, const MachineModel& machine) {
+  ProductWork work;
+  work.element_bytes = byte_width(data.dtype);
+  work.channels = units;
+  size_t rank = data.shape.size();
+  work.row_extent = rank >= 2 ? constant_or(data.shape[rank - 2], 0) : 1;
+  for (size_t i = 0; i + 2 < rank; ++i) work.row_count *= constant_or(data.shape[i], 1);
+  work.reduction = constant_or(data.shape.back(), 256);
+  return choose_product_tile(work, machine).channel_block();
+}
+
+}  // namespace
+
+LayoutPolicy make_layout_policy(const Target& target) {
+  MachineModel machine = target.machine;
+  LayoutPolicy policy;
+  policy.conv_block = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+    return conv_block(attrs, data, result, machine);
+  };
+  policy.dense_block = [machine](const TensorType& data, int64_t units) {
+    return dense_block(data, units, machine);
+  };
+  return policy;
+}
+
+}  // namespace gantry

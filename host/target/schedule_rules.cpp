@@ -1,0 +1,56 @@
+#include "host/target/schedule_rules.h"
+
+#include "host/target/cpu/rules.h"
+
+namespace gantry {
+namespace {
+
+// The elementwise output that directly follows a reduction of the same shape, if that is all that reads it.
+Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
+  if (schedule.outputs().size() != 1) return nullptr;
+  Stage& output = schedule[schedule.outputs()[0]];
+  if (&output == &reduction || cpu::is_reduction(*output.op) || !cpu::is_compute(*output.op)) return nullptr;
+  if (output.axes().size() != reduction.axes().size()) return nullptr;
+  int reductions = 0;
+  for (const auto& stage : schedule.stages()) {
+    if (cpu::is_reduction(*stage->op)) ++reductions;
+    if (!cpu::is_compute(*stage->op) && stage->op->kind != OperationNode::Kind::kPlaceholder) return nullptr;
+  }
+  if (reductions != 1) return nullptr;
+  for (size_t i = 0; i < output.axes().size(); ++i) {
+    if (!structurally_equal(output.axes()[i]->extent, reduction.axes()[i]->extent)) return nullptr;
+  }
+  return cpu::reads_same_index(*output.op) ? &output : nullptr;
+}
+
+// Everything at root, each stage by its own kind.
+void schedule_stages_at_root(Schedule& schedule, const Target& target) {
+  cpu::inline_elementwise(schedule);
+  std::vector<Operation> roots;
+  for (const auto& stage : schedule.stages()) {
+    if (stage->attach == AttachKind::kRoot && cpu::is_compute(*stage->op)) roots.push_back(stage->op);
+  }
+  for (const Operation& op : roots) {
+    Stage& stage = schedule[op];
+    if (stage.attach != AttachKind::kRoot) continue;
+    if (cpu::is_reduction(*op)) {
+      Stage* consumer = fused_consumer(schedule, stage);
+      cpu::schedule_reduction(schedule, stage, consumer, target);
+      if (consumer) break;
+    } else {
+      cpu::schedule_elementwise(stage, target);
+    }
+  }
+}
+
+}  // namespace
+
+Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target) {
+  Schedule schedule(outputs);
+  if (cpu::schedule_packed_product(schedule, target)) return schedule;
+  if (cpu::schedule_matmul(schedule, target)) return schedule;
+  schedule_stages_at_root(schedule, target);
+  return schedule;
+}
+
+}  // namespace gantry

@@ -1,0 +1,16 @@
+// Schedule rules: tensor expressions of one kernel -> how a target computes them.
+#pragma once
+
+#include <vector>
+
+#include "host/codegen/target.h"
+#include "host/tensor/schedule.h"
+
+namespace gantry {
+
+/// The default schedule of a kernel with these outputs. The first rule whose pattern matches decides:
+/// register-tiled products, windowed and axis reductions, elementwise; everything else gets plain loops.
+/// Choices come from the target's machine model.
+Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target);
+
+}  // namespace gantry
