@@ -20,11 +20,6 @@ size_t constant_bytes(const TensorType& type) {
   return static_cast<size_t>(*bytes);
 }
 
-bool allowed_in_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         std::string_view("_./:$-").find(c) != std::string_view::npos;
-}
-
 }  // namespace
 
 std::shared_ptr<ConstantData> allocate_constant(const TensorType& type, std::byte** writable) {
@@ -49,9 +44,6 @@ ConstantPtr make_constant(const TensorType& type, const void* data) {
 }
 
 std::string Function::unique_name(std::string hint) {
-  for (char& c : hint) {
-    if (!allowed_in_name(c)) c = '_';
-  }
   if (hint.empty()) {  // values without a name of their own are numbered
     int& next = name_counts_[""];
     do {
@@ -68,6 +60,11 @@ std::string Function::unique_name(std::string hint) {
   } while (name_counts_.count(candidate) != 0);
   name_counts_[candidate] = 1;
   return candidate;
+}
+
+void Function::rename(Value* value, std::string name_hint) {
+  name_counts_.erase(value->name);
+  value->name = unique_name(std::move(name_hint));
 }
 
 Value* Function::add_parameter(std::string name_hint, TensorType type) {

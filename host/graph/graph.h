@@ -108,6 +108,8 @@ class Function {
                  const Node* before = nullptr, std::string name_hint = "");
 
   const std::vector<Node*>& nodes() const { return order_; }
+  /// Gives the value another name, made unique by a suffix.
+  void rename(Value* value, std::string name_hint);
   /// Replaces every use of `from` (node inputs and outputs of this function) by `to`.
   void replace_uses(Value* from, Value* to);
   /// Number of uses per value, outputs counted.

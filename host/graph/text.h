@@ -1,15 +1,50 @@
 // What printer and parser of the text form share.
+//
+//   model "tiny"                                          // optional
+//   fn @main(%x: Tensor[(N, 4), f32]) -> Tensor[(N, 4), f32] {
+//     where N == M from "Add_0"                           // constraints
+//     %0 = nn.dense(%x, @w: Tensor[(4, 4), f32])  // Gemm_0
+//     %1, %2 = split(%0, axis=1)                          // several results
+//     %3 = clip(%1, none, const(f32, [], [6]))            // absent input, inline constant
+//     %4 = fused(%3, @w) fn @add(%a: …, %b: …) -> … {     // bodies follow the arguments
+//       …
+//     }  // Add_1, Relu_1
+//     return %4 as "y"
+//   }
+//
+// A constant is declared where it is used first: `@name: Tensor[…]` refers to bytes held elsewhere, `@name:
+// const(dtype, [dims], [elements])` holds them; later uses are `@name`. Small ones used once need no name. Names
+// with characters other than letters, digits and _ . $ / - stand in quotes: %"my input". The comment behind a
+// node holds its origin.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
-namespace gantry {
+#include "host/graph/graph.h"
 
-/// The text in double quotes, with ", \, line ends and control characters escaped.
-std::string quote(std::string_view text);
+namespace gantry {
 
 /// Constants with at most this many elements stand inline in the text form.
 constexpr int kMaxInlineElements = 16;
+
+/// The text in double quotes, with ", \, line ends and control characters escaped.
+std::string quote(std::string_view text);
+/// True for characters of names that need no quotes.
+bool is_plain_name_char(char c);
+
+/// "const(f32, [2], [1, 2])". Floats print with the fewest digits that read back as the same bits; NaN, f16 and
+/// bf16 as bit patterns ("0x7fc00000").
+std::string print_constant(const ConstantData& constant);
+/// Stores one element as printed by print_constant at `target`; false if the text does not fit the dtype.
+bool parse_element(std::string_view text, DType dtype, std::byte* target);
+
+/// Assigns fields from their printed values ("[1, 2]", "true", …). User errors name the attribute.
+void read_attrs(Attrs& attrs, const std::map<std::string, std::string>& values);
+/// Inside of "[…]" or "(…)" split at its outermost commas, trimmed. A user error if the brackets are not there.
+std::vector<std::string> split_list(std::string_view text, char open, char close);
+/// Undoes quote(); a user error if it is not a quoted string.
+std::string unquote(std::string_view text);
 
 }  // namespace gantry
