@@ -1,0 +1,448 @@
+#include "rpc/client/client.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <asio/co_spawn.hpp>
+#include <asio/connect.hpp>
+#include <asio/io_context.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <cstring>
+
+#include "rpc/client/convert.h"
+#include "rpc/client/module_layout.h"
+#include "rpc/protocol/channel.h"
+#include "rpc/security/tls.h"
+
+namespace gantry::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+using tcp = asio::ip::tcp;
+
+constexpr char kDefaultPort[] = "7453";
+/// Over the board's own deadline, so that its better message arrives first.
+constexpr milliseconds kDeadlineSlack{5000};
+
+struct HostPort {
+  std::string host, port;
+};
+
+HostPort split_address(const std::string& address) {
+  HostPort result;
+  const std::size_t bracket = address.starts_with('[') ? address.find(']') : std::string::npos;
+  const std::size_t colon = address.find(':', bracket == std::string::npos ? 0 : bracket);
+  if (bracket != std::string::npos)
+    result.host = address.substr(1, bracket - 1);
+  else
+    result.host = address.substr(0, colon);
+  result.port = colon == std::string::npos ? kDefaultPort : address.substr(colon + 1);
+  const bool digits = !result.port.empty() && result.port.size() <= 5 &&
+                      result.port.find_first_not_of("0123456789") == std::string::npos;
+  if (result.host.empty() || !digits || std::stoi(result.port) > 65535 || std::stoi(result.port) == 0)
+    throw Error(ErrorKind::kRequest, "'" + address + "' is not a board's address; write HOST:PORT, e.g. 192.168.1.20:7453");
+  return result;
+}
+
+/// A file mapped for reading; its bytes go to the socket without a copy of their own.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat status {};
+    const bool usable = fd >= 0 && ::fstat(fd, &status) == 0;
+    const std::string why = usable ? "is not a regular file" : std::strerror(errno);
+    if (usable && S_ISREG(status.st_mode) && status.st_size > 0) {
+      size_ = static_cast<std::size_t>(status.st_size);
+      address_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    }
+    if (fd >= 0) ::close(fd);
+    if (address_ == MAP_FAILED) throw Error(ErrorKind::kRequest, "cannot read the module " + path.string() + ": " + why);
+  }
+  ~MappedFile() { ::munmap(address_, size_); }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(address_), size_}; }
+
+ private:
+  void* address_ = MAP_FAILED;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+struct ModuleHandle::Contents {
+  std::vector<std::byte> head;
+  std::uint64_t file_size = 0;
+  std::vector<ModuleSegment> segments;
+  UploadReport report;
+};
+ModuleHandle::ModuleHandle() : contents_(std::make_unique<Contents>()) {}
+ModuleHandle::~ModuleHandle() = default;
+ModuleHandle::ModuleHandle(ModuleHandle&&) noexcept = default;
+ModuleHandle& ModuleHandle::operator=(ModuleHandle&&) noexcept = default;
+const UploadReport& ModuleHandle::report() const { return contents_->report; }
+
+struct BoardClient::Impl {
+  asio::io_context io{1};
+  ConnectOptions options;
+  TlsContext tls;
+  std::unique_ptr<FrameChannel> channel;
+  std::uint32_t next_id = 1;
+  std::uint32_t board_deadline_ms = 0;
+  bool dead = false;
+
+  Error broken(const std::string& why) const {
+    return Error(ErrorKind::kReconnect, "board " + options.address + ": " + why);
+  }
+
+  template <typename T>
+  T finish(asio::awaitable<T> task);
+  template <typename T>
+  T call(asio::awaitable<T> task, milliseconds timeout);
+  asio::awaitable<void> connect();
+  asio::awaitable<std::unique_ptr<Stream>> open_stream(tcp::socket socket);
+  asio::awaitable<wire::ResponseT> receive(std::uint32_t id, std::vector<std::byte>* data,
+                                           const BenchmarkProgress& progress);
+  asio::awaitable<wire::ResponseT> exchange(wire::RequestT request, std::span<const std::byte> data = {},
+                                            std::vector<std::byte>* answer_data = nullptr,
+                                            BenchmarkProgress progress = {});
+  template <typename Answer>
+  Answer ask(wire::RequestT request, milliseconds timeout, std::span<const std::byte> data = {},
+             std::vector<std::byte>* answer_data = nullptr, BenchmarkProgress progress = {});
+  milliseconds long_timeout(milliseconds deadline) const;
+  void send_missing(std::span<const std::byte> file, ModuleHandle::Contents& module, const UploadProgress& progress);
+};
+
+template <typename T>
+T BoardClient::Impl::finish(asio::awaitable<T> task) {
+  std::optional<T> result;
+  std::exception_ptr failure;
+  bool done = false;
+  asio::co_spawn(io, std::move(task), [&](std::exception_ptr error, T value) {
+    failure = error;
+    result = std::move(value);
+    done = true;
+  });
+  io.restart();
+  while (!done && io.run_one() > 0) {
+  }
+  if (failure) std::rethrow_exception(failure);
+  return std::move(*result);
+}
+
+/// Runs one exchange under a deadline. Whatever breaks the stream makes the client useless.
+template <typename T>
+T BoardClient::Impl::call(asio::awaitable<T> task, milliseconds timeout) {
+  if (dead) throw broken("the connection was lost earlier; connect again");
+  Watchdog watchdog(io.get_executor(), timeout, [this] { channel->close(); });
+  try {
+    return finish(std::move(task));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kReconnect || error.kind() == ErrorKind::kBug) dead = true;
+    throw Error(error.kind(), "board " + options.address + ": " + error.what());
+  } catch (const std::exception& error) {
+    dead = true;
+    if (watchdog.expired())
+      throw broken("no answer within " + std::to_string(timeout.count() / 1000) + " s; check the board and the network");
+    throw broken(std::string("the connection broke: ") + error.what());
+  }
+}
+
+asio::awaitable<std::unique_ptr<Stream>> BoardClient::Impl::open_stream(tcp::socket socket) {
+  socket.set_option(tcp::no_delay(true));
+  if (!options.key) co_return make_tcp_stream(std::move(socket));
+  tls = make_client_context(*options.key);
+  auto stream = std::make_unique<TlsStream>(std::move(socket), tls.get(), TlsStream::Role::kClient);
+  try {
+    co_await stream->handshake();
+  } catch (const TlsError& error) {
+    const std::string key = "(identity " + options.key->identity + ")";
+    if (error.reason() == TlsError::Reason::kKeyRefused)
+      throw Error(ErrorKind::kReconnect, "the board refused the key " + key + "; give the key file that its server was started with");
+    if (error.reason() == TlsError::Reason::kPeerHasNoKey)
+      throw Error(ErrorKind::kReconnect, "the board's server runs without a key: connect without one, or start it with --key");
+    if (error.reason() == TlsError::Reason::kNotTls)
+      throw Error(ErrorKind::kReconnect, "what answers there is not gantry-device (no TLS); check the address");
+    throw Error(ErrorKind::kReconnect, std::string("the encrypted connection failed: ") + error.what());
+  }
+  co_return stream;
+}
+
+asio::awaitable<void> BoardClient::Impl::connect() {
+  const HostPort place = split_address(options.address);
+  tcp::resolver resolver(io);
+  std::error_code error;
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  const auto endpoints = co_await resolver.async_resolve(place.host, place.port, token);
+  if (error) throw Error(ErrorKind::kReconnect, "the host name is not known (" + error.message() + ")");
+  tcp::socket socket(io);
+  co_await asio::async_connect(socket, endpoints, token);
+  if (error)
+    throw Error(ErrorKind::kReconnect, "cannot connect (" + error.message() + "); is 'gantry-device serve' running there?");
+  channel = std::make_unique<FrameChannel>(co_await open_stream(std::move(socket)));
+  wire::HelloT hello;
+  hello.version_min = hello.version_max = kProtocolVersion;
+  hello.client = options.client_name;
+  const wire::ResponseT answer = co_await exchange(make_request(std::move(hello)));
+  if (!answer.body.AsWelcome()) throw Error(ErrorKind::kBug, "the board's first answer is not a welcome");
+}
+
+asio::awaitable<wire::ResponseT> BoardClient::Impl::receive(std::uint32_t id, std::vector<std::byte>* data,
+                                                            const BenchmarkProgress& progress) {
+  for (;;) {
+    const auto header = co_await channel->read_header();
+    if (!header) throw Error(ErrorKind::kReconnect, "the board closed the connection");
+    const Bytes payload = co_await channel->read_payload(*header);
+    if (header->type != FrameType::kResponse && header->type != FrameType::kProgress)
+      throw Error(ErrorKind::kBug, "the board sent a frame that was not asked for");
+    wire::ResponseT response = decode_response(payload);
+    // Id 0 speaks for the whole connection: the board ends it and says why.
+    if (const auto* failure = response.body.AsFailure(); failure && (header->id == id || header->id == 0))
+      throw to_error(*failure);
+    if (header->id != id) throw Error(ErrorKind::kBug, "the board answered another request");
+    if (header->type == FrameType::kProgress) {
+      if (const auto* event = response.body.AsBenchmarkProgress(); event && progress)
+        progress(event->done, event->total);
+      continue;
+    }
+    if (const std::uint64_t size = following_bytes(response); size > 0) {
+      if (!data) throw Error(ErrorKind::kBug, "the board sent data that was not asked for");
+      data->reserve(size);
+      co_await channel->read_data(id, size, [data](std::size_t length) {
+        data->resize(data->size() + length);
+        return asio::buffer(data->data() + data->size() - length, length);
+      });
+    }
+    co_return response;
+  }
+}
+
+asio::awaitable<wire::ResponseT> BoardClient::Impl::exchange(wire::RequestT request, std::span<const std::byte> data,
+                                                             std::vector<std::byte>* answer_data,
+                                                             BenchmarkProgress progress) {
+  const std::uint32_t id = next_id++;
+  const Bytes frame = encode_request(id, request);
+  std::exception_ptr write_failure;
+  try {
+    co_await channel->write(id, frame, data);
+  } catch (const std::exception&) {
+    write_failure = std::current_exception();
+  }
+  // A board that refuses an upload half-way has said why before it closed.
+  if (write_failure) {
+    try {
+      co_await receive(id, nullptr, {});
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception&) {
+    }
+    std::rethrow_exception(write_failure);
+  }
+  co_return co_await receive(id, answer_data, progress);
+}
+
+template <typename Answer>
+Answer BoardClient::Impl::ask(wire::RequestT request, milliseconds timeout, std::span<const std::byte> data,
+                              std::vector<std::byte>* answer_data, BenchmarkProgress progress) {
+  wire::ResponseT response =
+      call(exchange(std::move(request), data, answer_data, std::move(progress)), timeout);
+  auto* answer = response.body.type == wire::ResponseBodyUnionTraits<Answer>::enum_value
+                     ? static_cast<Answer*>(response.body.value)
+                     : nullptr;
+  if (!answer) throw Error(ErrorKind::kBug, "board " + options.address + ": an answer of an unexpected kind");
+  return std::move(*answer);
+}
+
+milliseconds BoardClient::Impl::long_timeout(milliseconds deadline) const {
+  // Loading and starting may wait for other requests of this session; the board enforces the deadline itself.
+  const auto board = milliseconds(board_deadline_ms ? board_deadline_ms : 24 * 3600 * 1000u);
+  return (deadline.count() > 0 ? std::min(deadline, board) : board) + options.request_timeout + kDeadlineSlack;
+}
+
+std::unique_ptr<BoardClient> BoardClient::connect(const ConnectOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  split_address(options.address);
+  bool timed_out = false;
+  bool done = false;
+  std::exception_ptr failure;
+  // The watchdog stops the loop: a name, a TCP connection or a handshake that never comes has no stream to close.
+  Watchdog watchdog(impl->io.get_executor(), options.connect_timeout, [&] {
+    timed_out = true;
+    impl->io.stop();
+  });
+  asio::co_spawn(impl->io, impl->connect(), [&](std::exception_ptr error) {
+    failure = error;
+    done = true;
+  });
+  while (!done && impl->io.run_one() > 0) {
+  }
+  if (!done && timed_out)
+    throw impl->broken("no answer within " + std::to_string(options.connect_timeout.count()) +
+                       " ms; check the address and the network");
+  try {
+    if (failure) std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "board " + options.address + ": " + error.what());
+  } catch (const std::exception& error) {
+    throw impl->broken(std::string("the connection broke: ") + error.what());
+  }
+  return std::unique_ptr<BoardClient>(new BoardClient(std::move(impl)));
+}
+
+BoardClient::BoardClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+BoardClient::~BoardClient() {
+  if (impl_->channel) impl_->channel->close();
+}
+
+const std::string& BoardClient::address() const { return impl_->options.address; }
+
+BoardInfo BoardClient::board_info() {
+  auto answer = impl_->ask<wire::BoardDescriptionT>(make_request(wire::GetBoardInfoT{}), impl_->options.request_timeout);
+  impl_->board_deadline_ms = answer.deadline_ms;
+  return from_wire(std::move(answer));
+}
+
+std::chrono::nanoseconds BoardClient::ping() {
+  const auto start = std::chrono::steady_clock::now();
+  impl_->ask<wire::PongT>(make_request(wire::PingT{}), impl_->options.request_timeout);
+  return std::chrono::steady_clock::now() - start;
+}
+
+void BoardClient::Impl::send_missing(std::span<const std::byte> file, ModuleHandle::Contents& module,
+                                     const UploadProgress& progress) {
+  wire::QuerySegmentsT query;
+  for (const ModuleSegment& segment : module.segments) {
+    auto name = std::make_unique<wire::SegmentNameT>();
+    name->digest = to_wire(segment.digest);
+    name->size = segment.size;
+    query.segments.push_back(std::move(name));
+  }
+  const auto states = ask<wire::SegmentStatesT>(make_request(std::move(query)), options.request_timeout);
+  if (states.held.size() != module.segments.size()) throw broken("an answer about segments has the wrong length");
+  std::uint64_t total = 0, done = 0;
+  for (std::size_t i = 0; i < states.held.size(); ++i)
+    total += module.segments[i].size - std::min(states.held[i], module.segments[i].size);
+  if (progress) progress(0, total);
+  for (std::size_t i = 0; i < states.held.size(); ++i) {
+    const ModuleSegment& segment = module.segments[i];
+    if (states.held[i] >= segment.size) continue;
+    wire::UploadSegmentT upload;
+    upload.digest = to_wire(segment.digest);
+    upload.size = segment.size;
+    upload.offset = states.held[i];
+    const auto task = [&]() -> asio::awaitable<wire::ResponseT> {
+      const std::uint32_t id = next_id++;
+      const Bytes frame = encode_request(id, make_request(std::move(upload)));
+      const auto bytes = file.subspan(segment.offset + states.held[i], segment.size - states.held[i]);
+      bool cut = false;
+      try {
+        co_await channel->write(id, frame, bytes, [&](std::uint64_t sent) {
+          if (progress) progress(done + sent, total);
+        });
+      } catch (const std::system_error&) {
+        cut = true;
+      }
+      (void)cut;  // the board's reason, if it gave one, is still to be read
+      co_return co_await receive(id, nullptr, {});
+    };
+    // An upload may take as long as it moves; a network that stands still is noticed by TCP.
+    const wire::ResponseT answer = call(task(), milliseconds(0));
+    if (!answer.body.AsDone()) throw broken("an answer of an unexpected kind to an upload");
+    done += segment.size - states.held[i];
+    module.report.segments_sent += 1;
+  }
+  module.report.sent_bytes = done;
+}
+
+ModuleHandle BoardClient::upload(std::span<const std::byte> module_file, const UploadProgress& progress) {
+  const ModuleLayout layout = read_layout(module_file, "the module");
+  ModuleHandle handle;
+  ModuleHandle::Contents& module = *handle.contents_;
+  module.head.assign(module_file.begin(), module_file.begin() + static_cast<std::ptrdiff_t>(layout.head_size));
+  module.file_size = module_file.size();
+  module.segments = layout.segments;
+  module.report.module_bytes = module_file.size();
+  module.report.segments = static_cast<std::uint32_t>(layout.segments.size());
+  impl_->send_missing(module_file, module, progress);
+  return handle;
+}
+
+ModuleHandle BoardClient::upload(const std::filesystem::path& module_file, const UploadProgress& progress) {
+  const MappedFile file(module_file);
+  read_layout(file.bytes(), module_file.string());  // for an error that names the file
+  return upload(file.bytes(), progress);
+}
+
+LoadedModule BoardClient::load(const ModuleHandle& module, const LoadOptions& options) {
+  const ModuleHandle::Contents& contents = *module.contents_;
+  wire::LoadModuleT request;
+  request.head_size = contents.head.size();
+  request.file_size = contents.file_size;
+  for (const ModuleSegment& segment : contents.segments) {
+    auto place = std::make_unique<wire::SegmentPlaceT>();
+    place->digest = to_wire(segment.digest);
+    place->size = segment.size;
+    place->offset = segment.offset;
+    request.segments.push_back(std::move(place));
+  }
+  request.threads = options.threads;
+  request.cpus = options.cpus;
+  request.device = options.device;
+  return from_wire(impl_->ask<wire::ModuleLoadedT>(make_request(std::move(request)), impl_->long_timeout({}),
+                                                   contents.head));
+}
+
+void BoardClient::unload(std::uint32_t handle) {
+  wire::UnloadModuleT request;
+  request.handle = handle;
+  impl_->ask<wire::DoneT>(make_request(request), impl_->options.request_timeout);
+}
+
+void BoardClient::set_input(std::uint32_t handle, std::int32_t index, ElementType type,
+                            std::span<const std::int64_t> shape, std::span<const std::byte> bytes) {
+  if (dense_bytes(type.bits, shape) != bytes.size())
+    throw Error(ErrorKind::kRequest, "input " + std::to_string(index) + ": " + std::to_string(bytes.size()) +
+                                         " bytes do not match its type and shape");
+  wire::SetInputT request;
+  request.handle = handle;
+  request.index = index;
+  request.type = std::make_unique<wire::ElementType>(type.code, type.bits);
+  request.shape.assign(shape.begin(), shape.end());
+  request.byte_size = bytes.size();
+  impl_->ask<wire::DoneT>(make_request(std::move(request)), impl_->long_timeout({}), bytes);
+}
+
+std::chrono::nanoseconds BoardClient::run(std::uint32_t handle, std::chrono::milliseconds deadline) {
+  wire::RunT request;
+  request.handle = handle;
+  request.deadline_ms = to_deadline(deadline);
+  return std::chrono::nanoseconds(
+      impl_->ask<wire::RunFinishedT>(make_request(request), impl_->long_timeout(deadline)).nanoseconds);
+}
+
+Tensor BoardClient::get_output(std::uint32_t handle, std::int32_t index) {
+  wire::GetOutputT request;
+  request.handle = handle;
+  request.index = index;
+  Tensor tensor;
+  auto answer = impl_->ask<wire::OutputT>(make_request(request), impl_->long_timeout({}), {}, &tensor.bytes);
+  tensor.type = {answer.type->code(), answer.type->bits()};
+  tensor.shape = std::move(answer.shape);
+  return tensor;
+}
+
+BenchmarkResult BoardClient::benchmark(std::uint32_t handle, const BenchmarkOptions& options,
+                                       const BenchmarkProgress& progress) {
+  BenchmarkResult result = from_wire(impl_->ask<wire::BenchmarkFinishedT>(
+      make_request(to_wire(handle, options)), impl_->long_timeout(options.deadline), {}, nullptr, progress));
+  result.board = board_info();
+  return result;
+}
+
+}  // namespace gantry::rpc

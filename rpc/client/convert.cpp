@@ -1,0 +1,88 @@
+#include "rpc/client/convert.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gantry::rpc {
+namespace {
+
+std::vector<TensorDescription> from_wire(std::vector<std::unique_ptr<wire::TensorDescriptionT>>& tensors) {
+  std::vector<TensorDescription> result;
+  for (auto& tensor : tensors)
+    result.push_back({std::move(tensor->name), {tensor->type->code(), tensor->type->bits()}, std::move(tensor->shape)});
+  return result;
+}
+
+CpuState from_wire(std::unique_ptr<wire::CpuStateT>& state) {
+  CpuState result;
+  if (!state) return result;
+  result.frequency_mhz = std::move(state->frequency_mhz);
+  result.governor = std::move(state->governor);
+  if (!std::isnan(state->temperature_celsius)) result.temperature_celsius = state->temperature_celsius;
+  if (state->throttle_events >= 0) result.throttle_events = static_cast<std::uint64_t>(state->throttle_events);
+  return result;
+}
+
+}  // namespace
+
+BoardInfo from_wire(wire::BoardDescriptionT&& board) {
+  BoardInfo info;
+  info.version = std::move(board.version);
+  info.hostname = std::move(board.hostname);
+  info.system = std::move(board.system);
+  info.architecture = std::move(board.architecture);
+  info.cpu = std::move(board.cpu);
+  info.llvm_cpu = std::move(board.llvm_cpu);
+  info.features = std::move(board.features);
+  info.logical_cpus = board.logical_cpus;
+  info.physical_cores = board.physical_cores;
+  info.memory_bytes = board.memory_bytes;
+  info.memory_available_bytes = board.memory_available_bytes;
+  info.session_memory_bytes = board.session_memory_bytes;
+  info.deadline_ms = board.deadline_ms;
+  return info;
+}
+
+LoadedModule from_wire(wire::ModuleLoadedT&& module) {
+  return {module.handle, std::move(module.target), from_wire(module.inputs), from_wire(module.outputs)};
+}
+
+BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
+  BenchmarkResult result;
+  result.samples_ms = std::move(wire.samples_ms);
+  result.number = wire.number;
+  result.statistics = {wire.min_ms, wire.median_ms, wire.mean_ms, wire.p90_ms, wire.p99_ms, wire.stddev_ms};
+  for (auto& kernel : wire.kernels)
+    result.kernels.push_back({std::move(kernel->name), std::move(kernel->origin), kernel->calls, kernel->total_ms,
+                              kernel->flops, kernel->bytes});
+  result.workspace_bytes = wire.workspace_bytes;
+  result.weights_bytes = wire.weights_bytes;
+  result.io_bytes = wire.io_bytes;
+  result.peak_resident_bytes = wire.peak_resident_bytes;
+  result.threads = wire.threads;
+  result.target = std::move(wire.target);
+  result.cpu_before = from_wire(wire.cpu_before);
+  result.cpu_during = from_wire(wire.cpu_during);
+  result.cpu_after = from_wire(wire.cpu_after);
+  return result;
+}
+
+wire::BenchmarkT to_wire(std::uint32_t handle, const BenchmarkOptions& options) {
+  wire::BenchmarkT request;
+  request.handle = handle;
+  request.warmup = options.warmup;
+  request.number = options.number;
+  request.repeat = options.repeat;
+  request.min_repeat_ms = options.min_repeat_ms;
+  request.cooldown_ms = options.cooldown_ms;
+  request.flush_cache = options.flush_cache;
+  request.profile = options.profile;
+  request.deadline_ms = to_deadline(options.deadline);
+  return request;
+}
+
+std::uint32_t to_deadline(std::chrono::milliseconds deadline) {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(deadline.count(), 0, UINT32_MAX));
+}
+
+}  // namespace gantry::rpc

@@ -1,0 +1,17 @@
+/// Between the client's plain types and the protocol's.
+#ifndef GANTRY_RPC_CLIENT_CONVERT_H
+#define GANTRY_RPC_CLIENT_CONVERT_H
+
+#include "rpc/client/types.h"
+#include "rpc/protocol/message.h"
+
+namespace gantry::rpc {
+
+BoardInfo from_wire(wire::BoardDescriptionT&& board);
+LoadedModule from_wire(wire::ModuleLoadedT&& module);
+BenchmarkResult from_wire(wire::BenchmarkFinishedT&& result);
+wire::BenchmarkT to_wire(std::uint32_t handle, const BenchmarkOptions& options);
+std::uint32_t to_deadline(std::chrono::milliseconds deadline);
+
+}  // namespace gantry::rpc
+#endif

@@ -1,0 +1,176 @@
+#include "rpc/protocol/message.h"
+
+#include <cmath>
+
+namespace gantry::rpc {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorKind::kRequest, message); }
+
+template <typename Table, typename Native>
+Bytes encode(std::uint32_t id, const Native& message, FrameType type) {
+  flatbuffers::FlatBufferBuilder builder(256);
+  builder.Finish(Table::Pack(builder, &message));
+  if (builder.GetSize() > kMaxControlBytes)
+    throw Error(ErrorKind::kRequest, "a control message of " + std::to_string(builder.GetSize()) +
+                                         " bytes is longer than the protocol allows");
+  Bytes frame(kFrameHeaderSize + builder.GetSize());
+  const FrameHeaderBytes header = encode_header({type, id, builder.GetSize()});
+  std::copy(header.begin(), header.end(), frame.begin());
+  std::copy_n(builder.GetBufferPointer(), builder.GetSize(), frame.begin() + kFrameHeaderSize);
+  return frame;
+}
+
+template <typename Table>
+auto decode(std::span<const std::uint8_t> payload) {
+  // Offsets are read as aligned integers: the payload is copied to a place that is aligned for them.
+  std::vector<std::uint64_t> aligned((payload.size() + 7) / 8);
+  std::copy(payload.begin(), payload.end(), reinterpret_cast<std::uint8_t*>(aligned.data()));
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(aligned.data());
+  flatbuffers::Verifier verifier(bytes, payload.size(), 16, 65536);
+  if (payload.size() < 8 || !verifier.VerifyBuffer<Table>(nullptr))
+    throw Error(ErrorKind::kBug, "a message is damaged: its structure does not verify");
+  typename Table::NativeTableType native;
+  flatbuffers::GetRoot<Table>(bytes)->UnPackTo(&native);
+  // A union member that this version does not know verifies, but unpacks to nothing.
+  if (native.body.value == nullptr) throw Error(ErrorKind::kBug, "a message of a kind that this version does not know");
+  return native;
+}
+
+void check(const wire::HelloT& hello) {
+  if (hello.version_min > hello.version_max) refuse("the version range of the first message is empty");
+}
+
+void check(const wire::QuerySegmentsT& query) {
+  if (query.segments.size() > kMaxSegments) refuse("too many segments in one query");
+  for (const auto& segment : query.segments)
+    if (segment->size > kMaxModuleBytes) refuse("a segment is larger than a module may be");
+}
+
+void check(const wire::UploadSegmentT& upload) {
+  if (upload.size > kMaxModuleBytes) refuse("a segment is larger than a module may be");
+  if (upload.offset > upload.size) refuse("an upload starts behind the end of its segment");
+}
+
+void check(const wire::LoadModuleT& load) {
+  if (load.file_size > kMaxModuleBytes) refuse("the module is larger than a module may be");
+  if (load.head_size == 0 || load.head_size > load.file_size || load.head_size > kMaxHeadBytes)
+    refuse("the module's head does not fit into its file");
+  if (load.segments.size() > kMaxSegments) refuse("too many segments in one module");
+  std::uint64_t end = load.head_size;
+  for (const auto& segment : load.segments) {
+    if (segment->offset < end || segment->offset > load.file_size || segment->size > load.file_size - segment->offset)
+      refuse("the module's segments overlap or lie outside of its file");
+    end = segment->offset + segment->size;
+  }
+  if (load.cpus.size() > kMaxCpus) refuse("too many CPUs to pin threads to");
+  if (load.threads < 0 || load.threads > 4096) refuse("the number of threads must lie between 0 and 4096");
+}
+
+void check(const wire::SetInputT& input) {
+  if (input.shape.size() > kMaxTensorRank) refuse("an input has more than 16 dimensions");
+  if (dense_bytes(input.type->bits(), input.shape) != input.byte_size)
+    refuse("input " + std::to_string(input.index) + ": the bytes announced do not match its type and shape");
+}
+
+void check(const wire::BenchmarkT& benchmark) {
+  if (benchmark.repeat == 0 || benchmark.repeat > kMaxRepeats || benchmark.number == 0 ||
+      benchmark.number > kMaxRepeats || benchmark.warmup > kMaxRepeats)
+    refuse("a benchmark's repeat and number must lie between 1 and 1000000, its warm-up between 0 and 1000000");
+  const auto sensible = [](double ms) { return std::isfinite(ms) && ms >= 0 && ms <= 3.6e6; };
+  if (!sensible(benchmark.min_repeat_ms) || !sensible(benchmark.cooldown_ms))
+    refuse("a benchmark's times must lie between 0 and one hour");
+}
+
+void check_meaning(const wire::RequestT& request) {
+  switch (request.body.type) {
+    case wire::RequestBody::Hello: return check(*request.body.AsHello());
+    case wire::RequestBody::QuerySegments: return check(*request.body.AsQuerySegments());
+    case wire::RequestBody::UploadSegment: return check(*request.body.AsUploadSegment());
+    case wire::RequestBody::LoadModule: return check(*request.body.AsLoadModule());
+    case wire::RequestBody::SetInput: return check(*request.body.AsSetInput());
+    case wire::RequestBody::Benchmark: return check(*request.body.AsBenchmark());
+    default: return;
+  }
+}
+
+}  // namespace
+
+Bytes encode_request(std::uint32_t id, const wire::RequestT& request) {
+  return encode<wire::Request>(id, request, FrameType::kRequest);
+}
+
+Bytes encode_response(std::uint32_t id, const wire::ResponseT& response, FrameType type) {
+  return encode<wire::Response>(id, response, type);
+}
+
+wire::RequestT decode_request(std::span<const std::uint8_t> payload) {
+  wire::RequestT request = decode<wire::Request>(payload);
+  check_meaning(request);
+  return request;
+}
+
+wire::ResponseT decode_response(std::span<const std::uint8_t> payload) {
+  wire::ResponseT response = decode<wire::Response>(payload);
+  if (const auto* output = response.body.AsOutput())
+    if (output->shape.size() > kMaxTensorRank || dense_bytes(output->type->bits(), output->shape) != output->byte_size)
+      throw Error(ErrorKind::kBug, "an output's bytes do not match its type and shape");
+  return response;
+}
+
+std::uint64_t following_bytes(const wire::RequestT& request) {
+  if (const auto* upload = request.body.AsUploadSegment()) return upload->size - upload->offset;
+  if (const auto* load = request.body.AsLoadModule()) return load->head_size;
+  if (const auto* input = request.body.AsSetInput()) return input->byte_size;
+  return 0;
+}
+
+std::uint64_t following_bytes(const wire::ResponseT& response) {
+  const auto* output = response.body.AsOutput();
+  return output ? output->byte_size : 0;
+}
+
+wire::ResponseT make_failure(ErrorKind kind, const std::string& message) {
+  wire::FailureT failure;
+  failure.kind = static_cast<wire::FailureKind>(kind);
+  failure.message = message.substr(0, 16384);
+  return make_response(std::move(failure));
+}
+
+Error to_error(const wire::FailureT& failure) {
+  const auto kind = failure.kind <= wire::FailureKind::MAX ? static_cast<ErrorKind>(failure.kind) : ErrorKind::kBug;
+  return Error(kind, failure.message);
+}
+
+DigestBytes to_array(const wire::Digest& digest) {
+  DigestBytes bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = digest.bytes()->Get(i);
+  return bytes;
+}
+
+std::unique_ptr<wire::Digest> to_wire(const DigestBytes& digest) {
+  return std::make_unique<wire::Digest>(flatbuffers::span<const std::uint8_t, 32>(digest));
+}
+
+std::string to_hex(const DigestBytes& digest) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (std::uint8_t byte : digest) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+std::uint64_t dense_bytes(std::uint8_t bits, std::span<const std::int64_t> shape) {
+  if (bits != 8 && bits != 16 && bits != 32 && bits != 64) refuse("an element type of " + std::to_string(bits) + " bits is not supported");
+  std::uint64_t bytes = bits / 8;
+  for (std::int64_t extent : shape) {
+    if (extent < 0) refuse("a shape has a negative dimension");
+    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) || bytes > kMaxModuleBytes)
+      refuse("a tensor is larger than 1 TiB");
+  }
+  return bytes;
+}
+
+}  // namespace gantry::rpc

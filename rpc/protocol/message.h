@@ -1,0 +1,64 @@
+/// Control messages to bytes and back, and the checks of their meaning.
+#ifndef GANTRY_RPC_PROTOCOL_MESSAGE_H
+#define GANTRY_RPC_PROTOCOL_MESSAGE_H
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "protocol_generated.h"
+#include "rpc/error.h"
+#include "rpc/protocol/frame.h"
+
+namespace gantry::rpc {
+
+using Bytes = std::vector<std::uint8_t>;
+using DigestBytes = std::array<std::uint8_t, 32>;
+
+/// Bounds of what a request may ask for, whatever the board's own limits are.
+inline constexpr std::uint64_t kMaxModuleBytes = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t kMaxHeadBytes = std::uint64_t{65} << 20;
+inline constexpr std::size_t kMaxSegments = 4096;
+inline constexpr std::size_t kMaxTensorRank = 16;
+inline constexpr std::size_t kMaxCpus = 4096;
+inline constexpr std::uint32_t kMaxRepeats = 1'000'000;
+
+/// A frame (header and payload) that carries the message.
+Bytes encode_request(std::uint32_t id, const wire::RequestT& request);
+Bytes encode_response(std::uint32_t id, const wire::ResponseT& response, FrameType type = FrameType::kResponse);
+
+/// Verifies structure and meaning. Throws Error(kBug) on bytes that are no message and Error(kRequest) on one
+/// whose values contradict each other or exceed the limits above.
+wire::RequestT decode_request(std::span<const std::uint8_t> payload);
+wire::ResponseT decode_response(std::span<const std::uint8_t> payload);
+
+/// Bytes of data frames that follow this message.
+std::uint64_t following_bytes(const wire::RequestT& request);
+std::uint64_t following_bytes(const wire::ResponseT& response);
+
+template <typename T>
+wire::RequestT make_request(T body) {
+  wire::RequestT request;
+  request.body.Set(std::move(body));
+  return request;
+}
+template <typename T>
+wire::ResponseT make_response(T body) {
+  wire::ResponseT response;
+  response.body.Set(std::move(body));
+  return response;
+}
+wire::ResponseT make_failure(ErrorKind kind, const std::string& message);
+/// The Error that a Failure carries.
+Error to_error(const wire::FailureT& failure);
+
+DigestBytes to_array(const wire::Digest& digest);
+std::unique_ptr<wire::Digest> to_wire(const DigestBytes& digest);
+std::string to_hex(const DigestBytes& digest);
+
+/// Bytes of a dense tensor. Throws Error(kRequest) on a negative or overflowing shape or an odd element type.
+std::uint64_t dense_bytes(std::uint8_t bits, std::span<const std::int64_t> shape);
+
+}  // namespace gantry::rpc
+#endif

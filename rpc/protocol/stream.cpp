@@ -1,0 +1,163 @@
+#include "rpc/protocol/stream.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+#include <cerrno>
+#include <system_error>
+
+#include "rpc/security/tls.h"
+
+namespace gantry::rpc {
+namespace {
+
+class TcpStream : public Stream {
+ public:
+  explicit TcpStream(asio::ip::tcp::socket socket) : socket_(std::move(socket)) {}
+  asio::any_io_executor executor() override { return socket_.get_executor(); }
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer) override {
+    try {
+      co_return co_await socket_.async_read_some(buffer, asio::use_awaitable);
+    } catch (const std::system_error& error) {
+      if (error.code() == asio::error::eof) co_return 0;
+      throw;
+    }
+  }
+  asio::awaitable<void> write(asio::const_buffer buffer) override {
+    co_await asio::async_write(socket_, buffer, asio::use_awaitable);
+  }
+  void close() noexcept override {
+    std::error_code ignored;
+    socket_.close(ignored);
+  }
+
+ private:
+  asio::ip::tcp::socket socket_;
+};
+
+// A BIO over a non-blocking socket that never raises SIGPIPE, which OpenSSL's own does.
+int bio_read(BIO* bio, char* buffer, int size) {
+  BIO_clear_retry_flags(bio);
+  const auto fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
+  const auto count = ::recv(fd, buffer, static_cast<std::size_t>(size), 0);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
+  return static_cast<int>(count);
+}
+
+int bio_write(BIO* bio, const char* buffer, int size) {
+  BIO_clear_retry_flags(bio);
+  const auto fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
+  const auto count = ::send(fd, buffer, static_cast<std::size_t>(size), MSG_NOSIGNAL);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
+  return static_cast<int>(count);
+}
+
+long bio_ctrl(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+
+BIO* make_bio(int fd) {
+  static BIO_METHOD* const method = [] {
+    BIO_METHOD* made = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "gantry socket");
+    BIO_meth_set_read(made, bio_read);
+    BIO_meth_set_write(made, bio_write);
+    BIO_meth_set_ctrl(made, bio_ctrl);
+    return made;
+  }();
+  BIO* bio = BIO_new(method);
+  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
+  BIO_set_init(bio, 1);
+  return bio;
+}
+
+}  // namespace
+
+std::unique_ptr<Stream> make_tcp_stream(asio::ip::tcp::socket socket) {
+  return std::make_unique<TcpStream>(std::move(socket));
+}
+
+TlsStream::TlsStream(asio::ip::tcp::socket socket, ssl_ctx_st* context, Role role)
+    : socket_(std::move(socket)), ssl_(SSL_new(context)) {
+  if (!ssl_) throw std::bad_alloc();
+  socket_.native_non_blocking(true);
+  BIO* bio = make_bio(socket_.native_handle());
+  SSL_set_bio(ssl_, bio, bio);
+  if (role == Role::kClient)
+    SSL_set_connect_state(ssl_);
+  else
+    SSL_set_accept_state(ssl_);
+}
+
+TlsStream::~TlsStream() { SSL_free(ssl_); }
+
+// Waits until the socket is ready for what OpenSSL wants; throws if the connection is over.
+asio::awaitable<void> TlsStream::wait_for(int ssl_result) {
+  const int why = SSL_get_error(ssl_, ssl_result);
+  const int system_error = errno;
+  if (why == SSL_ERROR_WANT_READ) {
+    co_await socket_.async_wait(asio::socket_base::wait_read, asio::use_awaitable);
+  } else if (why == SSL_ERROR_WANT_WRITE) {
+    co_await socket_.async_wait(asio::socket_base::wait_write, asio::use_awaitable);
+  } else if (why == SSL_ERROR_SYSCALL && ERR_peek_error() == 0) {
+    throw std::system_error(system_error ? system_error : ECONNRESET, std::generic_category());
+  } else {
+    throw take_tls_error();
+  }
+}
+
+asio::awaitable<void> TlsStream::handshake() {
+  for (;;) {
+    ERR_clear_error();
+    const int result = SSL_do_handshake(ssl_);
+    if (result == 1) co_return;
+    co_await wait_for(result);
+  }
+}
+
+asio::awaitable<std::size_t> TlsStream::read_some(asio::mutable_buffer buffer) {
+  std::size_t total = 0;
+  while (total < buffer.size()) {
+    ERR_clear_error();
+    std::size_t count = 0;
+    const int result =
+        SSL_read_ex(ssl_, static_cast<char*>(buffer.data()) + total, buffer.size() - total, &count);
+    if (result == 1) {
+      total += count;
+      continue;
+    }
+    if (total > 0) co_return total;
+    const int why = SSL_get_error(ssl_, result);
+    // A peer that vanished without TLS's goodbye ends the stream too; frames carry their lengths.
+    if (why == SSL_ERROR_ZERO_RETURN) co_return 0;
+    if (why == SSL_ERROR_SSL && ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING) co_return 0;
+    co_await wait_for(result);
+  }
+  co_return total;
+}
+
+asio::awaitable<void> TlsStream::write(asio::const_buffer buffer) {
+  std::size_t total = 0;
+  while (total < buffer.size()) {
+    ERR_clear_error();
+    std::size_t count = 0;
+    const int result =
+        SSL_write_ex(ssl_, static_cast<const char*>(buffer.data()) + total, buffer.size() - total, &count);
+    if (result == 1)
+      total += count;
+    else
+      co_await wait_for(result);
+  }
+}
+
+void TlsStream::close() noexcept {
+  std::error_code ignored;
+  if (socket_.is_open() && SSL_is_init_finished(ssl_)) {
+    ERR_clear_error();
+    SSL_shutdown(ssl_);  // says goodbye if the socket takes it at once
+  }
+  socket_.close(ignored);
+}
+
+}  // namespace gantry::rpc

@@ -1,0 +1,52 @@
+/// What the protocol needs of a connection: a byte stream. Sockets, TLS and the tests' memory pipe are streams.
+#ifndef GANTRY_RPC_PROTOCOL_STREAM_H
+#define GANTRY_RPC_PROTOCOL_STREAM_H
+
+#include <asio/awaitable.hpp>
+#include <asio/buffer.hpp>
+#include <asio/ip/tcp.hpp>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+struct ssl_st;
+struct ssl_ctx_st;
+
+namespace gantry::rpc {
+
+/// One reader and one writer at a time. Failures are thrown as std::system_error; a stream that was closed by
+/// close() fails every pending and later operation.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual asio::any_io_executor executor() = 0;
+  /// At least one byte, or 0 at the end of the stream.
+  virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer) = 0;
+  /// All bytes.
+  virtual asio::awaitable<void> write(asio::const_buffer buffer) = 0;
+  virtual void close() noexcept = 0;
+};
+
+/// Plain TCP.
+std::unique_ptr<Stream> make_tcp_stream(asio::ip::tcp::socket socket);
+
+/// TLS over TCP; no byte flows before handshake() is done.
+class TlsStream : public Stream {
+ public:
+  enum class Role { kClient, kServer };
+  TlsStream(asio::ip::tcp::socket socket, ssl_ctx_st* context, Role role);
+  ~TlsStream() override;
+  asio::awaitable<void> handshake();
+  asio::any_io_executor executor() override { return socket_.get_executor(); }
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer) override;
+  asio::awaitable<void> write(asio::const_buffer buffer) override;
+  void close() noexcept override;
+
+ private:
+  asio::awaitable<void> wait_for(int ssl_result);
+  asio::ip::tcp::socket socket_;
+  ssl_st* ssl_;
+};
+
+}  // namespace gantry::rpc
+#endif
