@@ -11,25 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "host/tensor/buffer.h"
 #include "host/tensor/expr.h"
 #include "host/tensor/schedule.h"
 
 namespace gantry {
-
-/// Where a buffer lives.
-enum class BufferScope : uint8_t {
-  kArgument,  ///< a pointer that the kernel receives
-  kScratch,   ///< workspace that the plan provides to this kernel, shared by its threads
-  kLocal,     ///< stack of the thread; promoted to registers where every index is constant
-};
-struct BufferNode {
-  std::string name;
-  DType dtype = DType::kF32;
-  Expr element_count;
-  BufferScope scope = BufferScope::kArgument;
-  int alignment = 4;  ///< bytes known
-};
-using Buffer = std::shared_ptr<const BufferNode>;
 
 enum class StmtKind : uint8_t { kStore, kFor, kIf, kBlock, kAllocate, kLet };
 struct StmtNode {
@@ -43,7 +29,8 @@ struct StmtNode {
 class Stmt {
  public:
   Stmt() = default;
-  Stmt(std::shared_ptr<const StmtNode> node) : node_(std::move(node)) {}  // NOLINT
+  template <std::derived_from<StmtNode> T>
+  Stmt(std::shared_ptr<T> node) : node_(std::move(node)) {}  // NOLINT
   const StmtNode* get() const { return node_.get(); }
   const StmtNode* operator->() const { return node_.get(); }
   explicit operator bool() const { return node_ != nullptr; }

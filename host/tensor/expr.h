@@ -10,11 +10,15 @@
 // undefined.
 #pragma once
 
+#include <concepts>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "host/graph/type.h"
@@ -58,9 +62,11 @@ struct ExprNode {
 class Expr {
  public:
   Expr() = default;
-  Expr(std::shared_ptr<const ExprNode> node) : node_(std::move(node)) {}  // NOLINT
+  template <std::derived_from<ExprNode> T>
+  Expr(std::shared_ptr<T> node) : node_(std::move(node)) {}  // NOLINT
   Expr(int64_t value);  // NOLINT: kI64 constant
   Expr(int value) : Expr(static_cast<int64_t>(value)) {}  // NOLINT
+  Expr(bool) = delete;  ///< `!e` tests for null; the boolean negation is logical_not(e)
   /// Symbols of the dimension become symbol_var(name).
   Expr(const Dim& dim);  // NOLINT
 
@@ -75,7 +81,12 @@ class Expr {
     return node_ && T::is(node_->kind) ? static_cast<const T*>(node_.get()) : nullptr;
   }
 
+  friend Expr operator&&(Expr a, Expr b) { return logical_and(std::move(a), std::move(b)); }
+  friend Expr operator||(Expr a, Expr b) { return logical_or(std::move(a), std::move(b)); }
+
  private:
+  static Expr logical_and(Expr a, Expr b);
+  static Expr logical_or(Expr a, Expr b);
   std::shared_ptr<const ExprNode> node_;
 };
 
@@ -155,7 +166,7 @@ struct ReduceNode : ExprNode {
   Expr condition;  ///< may be null; elements where it is false do not count
 };
 
-struct BufferNode;  // host/loops/stmt.h
+struct BufferNode;  // host/tensor/buffer.h
 /// Element of a flat buffer; only after lowering.
 struct LoadNode : ExprNode {
   GANTRY_EXPR_KIND(kLoad)
@@ -197,9 +208,12 @@ Expr mod(Expr a, Expr b);
 Expr min(Expr a, Expr b);
 Expr max(Expr a, Expr b);
 Expr operator-(Expr a);
-Expr operator!(Expr a);
-Expr operator&&(Expr a, Expr b);
-Expr operator||(Expr a, Expr b);
+Expr logical_not(Expr a);
+/// Exactly Expr, so that `!pointer` is not taken for it.
+template <std::same_as<Expr> E>
+Expr operator!(const E& a) {
+  return logical_not(a);
+}
 Expr lt(Expr a, Expr b);
 Expr le(Expr a, Expr b);
 Expr gt(Expr a, Expr b);
@@ -221,7 +235,8 @@ std::string_view name_of(MathFn fn);
 std::string_view name_of(ReduceKind kind);
 bool structurally_equal(const Expr& a, const Expr& b);
 
-/// Rewrites bottom-up; returns the same node where nothing changed. Override the hooks that matter.
+/// Rewrites bottom-up; returns the same node where nothing changed. Override the hooks that matter. A node shared
+/// within one tree is rewritten once (turn `memoise_` off if the result depends on where it stands).
 class ExprMutator {
  public:
   virtual ~ExprMutator() = default;
@@ -235,8 +250,14 @@ class ExprMutator {
   virtual Expr mutate_call(const CallNode* node, const Expr& self);
   /// Every other kind: rebuilds from mutated children.
   virtual Expr mutate_default(const Expr& self);
+
+  bool memoise_ = true;
+
+ private:
+  std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> memo_;  ///< lives during the outermost mutate()
+  int depth_ = 0;
 };
-/// Calls `visit` on every node, parents first.
+/// Calls `visit` on every node, parents first; a shared node once.
 void walk(const Expr& e, const std::function<void(const Expr&)>& visit);
 Expr substitute(const Expr& e, const std::vector<std::pair<const VarNode*, Expr>>& bindings);
 

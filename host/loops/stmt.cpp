@@ -1,0 +1,152 @@
+// Builders and rewriters of statements.
+#include "host/loops/stmt.h"
+
+#include "host/support/error.h"
+#include "host/tensor/fold.h"
+
+namespace gantry {
+
+Expr load(const Buffer& buffer, Expr index, Expr predicate) {
+  internal_check(buffer != nullptr && index.get(), "load without buffer or index");
+  ExprType type{buffer->dtype, index.type().lanes};
+  return std::make_shared<LoadNode>(buffer, type, std::move(index), std::move(predicate));
+}
+
+Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate) {
+  internal_check(buffer != nullptr && index.get() && value.get(), "store without buffer, index or value");
+  if (const auto* imm = value.as<IntImmNode>(); imm && imm->type.dtype == DType::kI64) {
+    value = is_float(buffer->dtype) ? float_imm(buffer->dtype, static_cast<double>(imm->value))
+                                    : int_imm(buffer->dtype, imm->value);
+  }
+  internal_check(value.type().dtype == buffer->dtype, "store to {} ({}) of a value of type {}: {}", buffer->name,
+                 name_of(buffer->dtype), name_of(value.type().dtype), to_string(value));
+  return std::make_shared<StoreNode>(std::move(buffer), std::move(index), std::move(value), std::move(predicate));
+}
+
+Stmt for_loop(Expr var, Expr low, Expr extent, LoopKind kind, Stmt body) {
+  if (!body || constant_of(extent) == 0) return {};
+  return std::make_shared<ForNode>(std::move(var), std::move(low), std::move(extent), kind, std::move(body));
+}
+
+Stmt if_stmt(Expr condition, Stmt then_case, Stmt else_case) {
+  if (auto truth = constant_of(condition)) return *truth ? then_case : else_case;
+  if (!then_case && !else_case) return {};
+  if (!then_case) return std::make_shared<IfNode>(logical_not(condition), std::move(else_case), Stmt());
+  return std::make_shared<IfNode>(std::move(condition), std::move(then_case), std::move(else_case));
+}
+
+Stmt block(std::vector<Stmt> statements) {
+  std::vector<Stmt> flat;
+  for (Stmt& s : statements) {
+    if (!s) continue;
+    if (const auto* inner = s.as<BlockNode>()) {
+      flat.insert(flat.end(), inner->statements.begin(), inner->statements.end());
+    } else {
+      flat.push_back(std::move(s));
+    }
+  }
+  if (flat.empty()) return {};
+  if (flat.size() == 1) return flat[0];
+  return std::make_shared<BlockNode>(std::move(flat));
+}
+
+Stmt allocate(Buffer buffer, Stmt body) {
+  if (!body) return {};
+  return std::make_shared<AllocateNode>(std::move(buffer), std::move(body));
+}
+
+Stmt let(Expr var, Expr value, Stmt body) {
+  if (!body) return {};
+  return std::make_shared<LetStmtNode>(std::move(var), std::move(value), std::move(body));
+}
+
+Stmt StmtMutator::mutate_stmt(const Stmt& s) {
+  if (!s) return s;
+  switch (s->kind) {
+    case StmtKind::kStore: return mutate_store(s.as<StoreNode>(), s);
+    case StmtKind::kFor: return mutate_for(s.as<ForNode>(), s);
+    case StmtKind::kIf: return mutate_if(s.as<IfNode>(), s);
+    case StmtKind::kBlock: return mutate_block(s.as<BlockNode>(), s);
+    case StmtKind::kAllocate: return mutate_allocate(s.as<AllocateNode>(), s);
+    case StmtKind::kLet: return mutate_let(s.as<LetStmtNode>(), s);
+  }
+  return s;
+}
+
+Stmt StmtMutator::mutate_store(const StoreNode* node, const Stmt& self) {
+  Expr index = mutate(node->index), value = mutate(node->value), predicate = mutate(node->predicate);
+  bool same = index.same_as(node->index) && value.same_as(node->value) && predicate.same_as(node->predicate);
+  return same ? self : store(node->buffer, index, value, predicate);
+}
+
+Stmt StmtMutator::mutate_for(const ForNode* node, const Stmt& self) {
+  Expr low = mutate(node->low), extent = mutate(node->extent);
+  Stmt body = mutate_stmt(node->body);
+  bool same = low.same_as(node->low) && extent.same_as(node->extent) && body.same_as(node->body);
+  return same ? self : for_loop(node->var, low, extent, node->loop, body);
+}
+
+Stmt StmtMutator::mutate_if(const IfNode* node, const Stmt& self) {
+  Expr condition = mutate(node->condition);
+  Stmt then_case = mutate_stmt(node->then_case), else_case = mutate_stmt(node->else_case);
+  bool same = condition.same_as(node->condition) && then_case.same_as(node->then_case) &&
+              else_case.same_as(node->else_case);
+  return same ? self : if_stmt(condition, then_case, else_case);
+}
+
+Stmt StmtMutator::mutate_block(const BlockNode* node, const Stmt& self) {
+  std::vector<Stmt> statements;
+  bool changed = false;
+  for (const Stmt& s : node->statements) {
+    statements.push_back(mutate_stmt(s));
+    changed |= !statements.back().same_as(s);
+  }
+  return changed ? block(std::move(statements)) : self;
+}
+
+Stmt StmtMutator::mutate_allocate(const AllocateNode* node, const Stmt& self) {
+  Stmt body = mutate_stmt(node->body);
+  return body.same_as(node->body) ? self : allocate(node->buffer, body);
+}
+
+Stmt StmtMutator::mutate_let(const LetStmtNode* node, const Stmt& self) {
+  Expr value = mutate(node->value);
+  Stmt body = mutate_stmt(node->body);
+  return value.same_as(node->value) && body.same_as(node->body) ? self : let(node->var, value, body);
+}
+
+void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
+          const std::function<void(const Expr&)>& visit_expr) {
+  if (!s) return;
+  if (visit_stmt) visit_stmt(s);
+  auto expr = [&](const Expr& e) {
+    if (e.get() && visit_expr) walk(e, visit_expr);
+  };
+  switch (s->kind) {
+    case StmtKind::kStore:
+      expr(s.as<StoreNode>()->index);
+      expr(s.as<StoreNode>()->value);
+      expr(s.as<StoreNode>()->predicate);
+      break;
+    case StmtKind::kFor:
+      expr(s.as<ForNode>()->low);
+      expr(s.as<ForNode>()->extent);
+      walk(s.as<ForNode>()->body, visit_stmt, visit_expr);
+      break;
+    case StmtKind::kIf:
+      expr(s.as<IfNode>()->condition);
+      walk(s.as<IfNode>()->then_case, visit_stmt, visit_expr);
+      walk(s.as<IfNode>()->else_case, visit_stmt, visit_expr);
+      break;
+    case StmtKind::kBlock:
+      for (const Stmt& inner : s.as<BlockNode>()->statements) walk(inner, visit_stmt, visit_expr);
+      break;
+    case StmtKind::kAllocate: walk(s.as<AllocateNode>()->body, visit_stmt, visit_expr); break;
+    case StmtKind::kLet:
+      expr(s.as<LetStmtNode>()->value);
+      walk(s.as<LetStmtNode>()->body, visit_stmt, visit_expr);
+      break;
+  }
+}
+
+}  // namespace gantry
