@@ -208,12 +208,8 @@ Expr mod(Expr a, Expr b);
 Expr min(Expr a, Expr b);
 Expr max(Expr a, Expr b);
 Expr operator-(Expr a);
+/// Boolean (or bitwise) negation. There is no operator!: `!e` tests a handle for null.
 Expr logical_not(Expr a);
-/// Exactly Expr, so that `!pointer` is not taken for it.
-template <std::same_as<Expr> E>
-Expr operator!(const E& a) {
-  return logical_not(a);
-}
 Expr lt(Expr a, Expr b);
 Expr le(Expr a, Expr b);
 Expr gt(Expr a, Expr b);
