@@ -1,4 +1,5 @@
-// The fixed header of a module file, and the limits that reader and writer agree on. See docs/module-format.md.
+// The fixed header of a module file, and the limits that reader and writer agree on. See
+// docs/module-format.md.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,8 @@ inline constexpr uint64_t kBufferAlignment = 64;
 /// Limits beyond which a reader refuses a manifest.
 inline constexpr uint64_t kMaxManifestBytes = 64u << 20;
 inline constexpr uint32_t kMaxRank = 16;
-inline constexpr uint32_t kMaxDimSteps = 4096;    ///< of one dimension expression
-inline constexpr uint32_t kMaxDimStack = 64;      ///< values on the stack of one
+inline constexpr uint32_t kMaxDimSteps = 4096;          ///< of one dimension expression
+inline constexpr uint32_t kMaxDimStack = 64;            ///< values on the stack of one
 inline constexpr uint32_t kMaxTableEntries = 1u << 20;  ///< of any list in the manifest
 
 /// The 128 bytes at the start of a module file; all integers little-endian.
@@ -32,8 +33,8 @@ struct FileHeader {
   uint8_t magic[8];
   uint16_t version_major;
   uint16_t version_minor;
-  uint32_t header_size;      ///< sizeof(FileHeader)
-  uint64_t file_size;        ///< of the whole file, so that a truncated one is known at once
+  uint32_t header_size;  ///< sizeof(FileHeader)
+  uint64_t file_size;    ///< of the whole file, so that a truncated one is known at once
   uint64_t manifest_offset;
   uint64_t manifest_size;
   uint8_t manifest_digest[32];  ///< SHA-256 of the manifest's bytes

@@ -1,0 +1,180 @@
+#include "device_runtime/src/benchmark.h"
+
+#include <string.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gantry::runtime {
+namespace {
+
+constexpr int kMaxNumber = 1'000'000;
+
+double now_ms() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+}
+
+void sleep_ms(double ms) {
+  timespec time;
+  time.tv_sec = static_cast<time_t>(ms / 1e3);
+  time.tv_nsec = static_cast<long>((ms - static_cast<double>(time.tv_sec) * 1e3) * 1e6);
+  nanosleep(&time, nullptr);
+}
+
+Status check_options(const BenchmarkOptions& options) {
+  const bool counts = options.warmup >= 0 && options.warmup <= kMaxNumber && options.number >= 1 &&
+                      options.number <= kMaxNumber && options.repeat >= 1 && options.repeat <= kMaxNumber;
+  if (!counts) {
+    return failure(GANTRY_INVALID_ARGUMENT, "benchmark: warmup must be 0 to %d, number and repeat 1 to %d",
+                   kMaxNumber, kMaxNumber);
+  }
+  for (double ms : {options.min_repeat_ms, options.cooldown_ms, options.deadline_ms}) {
+    if (!(ms >= 0 && ms <= 1e8))
+      return failure(GANTRY_INVALID_ARGUMENT, "benchmark: times must be 0 to 1e8 ms");
+  }
+  return Status();
+}
+
+class Runner {
+ public:
+  Runner(Session& session, const BenchmarkOptions& options)
+      : session_(session), options_(options), start_ms_(now_ms()), number_(options.number) {}
+
+  Status prepare();
+  Status measure(BenchmarkResult& result);
+  Status profile(BenchmarkResult& result);
+
+ private:
+  enum class Next { kGo, kDeadline, kCancelled };
+  Next check(double done) {
+    if (options_.progress && !options_.progress(std::min(done, 1.0))) return Next::kCancelled;
+    return options_.deadline_ms > 0 && now_ms() - start_ms_ > options_.deadline_ms ? Next::kDeadline
+                                                                                   : Next::kGo;
+  }
+  Status stopped(Next why) const {
+    if (why == Next::kCancelled) return failure(GANTRY_KERNEL_FAILED, "the benchmark was cancelled");
+    return failure(GANTRY_KERNEL_FAILED, "the benchmark's deadline of %.0f ms passed before its first sample",
+                   options_.deadline_ms);
+  }
+  void flush();
+  /// Time of `number_` runs, without that of flushing.
+  Status time_sample(double& elapsed_ms);
+
+  Session& session_;
+  const BenchmarkOptions& options_;
+  double start_ms_;
+  int number_;
+  AlignedBuffer flush_buffer_;
+  uint8_t flush_value_ = 0;
+};
+
+Status Runner::prepare() {
+  if (options_.flush_cache) {
+    uint64_t largest = 16u << 20;
+    for (const CacheInfo& cache : cpu_info().caches) largest = std::max(largest, cache.bytes);
+    GANTRY_TRY(flush_buffer_.reserve(std::min<uint64_t>(2 * largest, 1u << 30), "flushing the cache"));
+  }
+  for (int i = 0; i < options_.warmup; ++i) {
+    GANTRY_TRY(session_.run());
+    // Warm-up counts as a tenth of the work in reports of progress.
+    if (Next next = check(0.1 * (i + 1) / options_.warmup); next != Next::kGo) return stopped(next);
+  }
+  return Status();
+}
+
+void Runner::flush() {
+  if (!options_.flush_cache) return;
+  memset(flush_buffer_.data(), ++flush_value_, flush_buffer_.capacity());
+}
+
+Status Runner::time_sample(double& elapsed_ms) {
+  elapsed_ms = 0;
+  if (!options_.flush_cache) {
+    const double before = now_ms();
+    for (int i = 0; i < number_; ++i) GANTRY_TRY(session_.run());
+    elapsed_ms = now_ms() - before;
+    return Status();
+  }
+  for (int i = 0; i < number_; ++i) {
+    flush();
+    const double before = now_ms();
+    GANTRY_TRY(session_.run());
+    elapsed_ms += now_ms() - before;
+  }
+  return Status();
+}
+
+Status Runner::measure(BenchmarkResult& result) {
+  while (static_cast<int>(result.samples_ms.size()) < options_.repeat) {
+    if (options_.cooldown_ms > 0) sleep_ms(options_.cooldown_ms);
+    double elapsed = 0;
+    GANTRY_TRY(time_sample(elapsed));
+    if (elapsed < options_.min_repeat_ms && number_ < kMaxNumber) {
+      // Too short: all samples are taken again with more runs each.
+      const double factor = std::max(1.1 * options_.min_repeat_ms / std::max(elapsed, 1e-3), 1.5);
+      number_ = static_cast<int>(std::min<double>(kMaxNumber, std::ceil(number_ * factor)));
+      result.samples_ms.clear();
+    } else {
+      result.samples_ms.push_back(elapsed / number_);
+    }
+    const double share = static_cast<double>(result.samples_ms.size()) / options_.repeat;
+    const Next next = check(0.1 + share * (options_.profile ? 0.6 : 0.9));
+    if (next == Next::kCancelled || (next == Next::kDeadline && result.samples_ms.empty()))
+      return stopped(next);
+    if (next == Next::kDeadline) {
+      result.complete = static_cast<int>(result.samples_ms.size()) == options_.repeat;
+      break;
+    }
+  }
+  result.number = number_;
+  return Status();
+}
+
+Status Runner::profile(BenchmarkResult& result) {
+  const Executor& executor = session_.executor();
+  const size_t steps = executor.step_count();
+  const int runs = std::clamp(options_.repeat, 3, 30);
+  std::vector<std::vector<double>> times(steps);
+  std::vector<int64_t> nanoseconds(steps);
+  for (int run = 0; run < runs; ++run) {
+    flush();
+    GANTRY_TRY(session_.run_timed(nanoseconds));
+    for (size_t i = 0; i < steps; ++i) times[i].push_back(static_cast<double>(nanoseconds[i]));
+    const Next next = check(0.7 + 0.3 * (run + 1) / runs);
+    if (next == Next::kCancelled) return stopped(next);
+    if (next == Next::kDeadline) {
+      result.complete = result.complete && run + 1 == runs;
+      break;
+    }
+  }
+  for (size_t i = 0; i < steps; ++i) {
+    const StepLabel& label = executor.label(i);
+    const Statistics statistics = summarize(times[i]);
+    result.kernels.push_back({label.kernel, label.symbol, label.origin, static_cast<int>(times[i].size()),
+                              statistics.median, statistics.min, executor.flops(i), executor.bytes(i)});
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<BenchmarkResult> run_benchmark(Session& session, const BenchmarkOptions& options) {
+  GANTRY_TRY(check_options(options));
+  BenchmarkResult result;
+  result.before = read_cpu_state();
+  Runner runner(session, options);
+  GANTRY_TRY(runner.prepare());
+  GANTRY_TRY(runner.measure(result));
+  if (options.profile) GANTRY_TRY(runner.profile(result));
+  result.after = read_cpu_state();
+  result.statistics = summarize(result.samples_ms);
+  result.memory = session.memory();
+  result.resident_bytes = resident_memory_bytes();
+  result.threads = session.threads();
+  return result;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,240 @@
+// gantry/runtime.h over the C++ classes.
+#include <stdlib.h>
+#include <string.h>
+
+#include <new>
+
+#include "device_runtime/src/dim_program.h"
+#include "device_runtime/src/session.h"
+#include "gantry/runtime.h"
+
+using gantry::runtime::AlignedBuffer;
+using gantry::runtime::ElementType;
+using gantry::runtime::failure;
+using gantry::runtime::Module;
+using gantry::runtime::ModuleContents;
+using gantry::runtime::OutputView;
+using gantry::runtime::Result;
+using gantry::runtime::Session;
+using gantry::runtime::SessionOptions;
+using gantry::runtime::SharedBytes;
+using gantry::runtime::Status;
+
+struct GantryModule {
+  std::shared_ptr<const Module> module;
+};
+struct GantrySession {
+  std::unique_ptr<Session> session;
+};
+
+namespace {
+
+thread_local std::string last_error;
+
+/// Keeps the message of a failure for gantry_last_error.
+GantryStatus report(const Status& status) {
+  last_error = status.message();
+  return status.code();
+}
+
+Status null_argument(const char* function) {
+  return failure(GANTRY_INVALID_ARGUMENT, "%s: an argument is null", function);
+}
+
+Status create_module(Result<ModuleContents> contents, GantryModule** out) {
+  if (!contents.ok()) return contents.status();
+  auto module = Module::create(std::move(*contents));
+  if (!module.ok()) return module.status();
+  *out = new GantryModule{std::move(*module)};
+  return Status();
+}
+
+const gantry::module_format::TensorInfo* find_info(const GantryModule* module, int32_t index, bool input) {
+  const auto& manifest = module->module->manifest();
+  const auto& list = input ? *manifest.inputs() : *manifest.outputs();
+  return index < 0 || static_cast<uint32_t>(index) >= list.size() ? nullptr
+                                                                  : list.Get(static_cast<uint32_t>(index));
+}
+
+Status describe(const GantryModule* module, int32_t index, bool input, GantryTensorInfo* out) {
+  if (module == nullptr || out == nullptr)
+    return null_argument(input ? "gantry_input_info" : "gantry_output_info");
+  const auto* info = find_info(module, index, input);
+  if (info == nullptr) {
+    return failure(GANTRY_INVALID_ARGUMENT, "there is no %s %d", input ? "input" : "output", index);
+  }
+  memset(out, 0, sizeof *out);
+  out->name = info->name()->c_str();
+  out->dtype = gantry::runtime::to_dlpack(static_cast<ElementType>(info->dtype()));
+  out->rank = static_cast<int32_t>(info->shape()->size());
+  for (int32_t axis = 0; axis < out->rank; ++axis) {
+    const auto* program =
+        module->module->manifest().dim_exprs()->Get(info->shape()->Get(static_cast<uint32_t>(axis)));
+    out->shape[axis] = gantry::runtime::constant_dim(*program).value_or(-1);
+  }
+  return Status();
+}
+
+Status create_session(GantryModule* module, const GantrySessionOptions* given, GantrySession** out) {
+  if (module == nullptr || out == nullptr) return null_argument("gantry_session_create");
+  *out = nullptr;
+  SessionOptions options;
+  if (given != nullptr) {
+    if (given->struct_size < sizeof(GantrySessionOptions)) {
+      return failure(GANTRY_INVALID_ARGUMENT,
+                     "gantry_session_create: struct_size must be sizeof(GantrySessionOptions)");
+    }
+    if (given->device != nullptr && strcmp(given->device, "cpu") != 0) {
+      return failure(GANTRY_INVALID_ARGUMENT, "unknown device '%s': this runtime has 'cpu'", given->device);
+    }
+    if (given->cpu_count < 0 || (given->cpu_count > 0 && given->cpus == nullptr)) {
+      return failure(GANTRY_INVALID_ARGUMENT, "gantry_session_create: cpu_count without cpus");
+    }
+    options.threads = given->threads;
+    if (given->cpus != nullptr) options.cpus.assign(given->cpus, given->cpus + given->cpu_count);
+  }
+  auto session = Session::create(module->module, options);
+  if (!session.ok()) return session.status();
+  *out = new GantrySession{std::move(*session)};
+  return Status();
+}
+
+Status view_output(const GantrySession* session, int32_t index, DLTensor* out) {
+  if (session == nullptr || out == nullptr) return null_argument("gantry_get_output");
+  Result<OutputView> view = session->session->output(index);
+  if (!view.ok()) return view.status();
+  memset(out, 0, sizeof *out);
+  out->data = view->data;
+  out->device = {kDLCPU, 0};
+  out->ndim = static_cast<int32_t>(view->shape.size());
+  out->dtype = gantry::runtime::to_dlpack(view->type);
+  out->shape = const_cast<int64_t*>(view->shape.data());
+  return Status();
+}
+
+/// An output's copy that owns itself.
+struct OwnedTensor {
+  DLManagedTensor managed{};
+  AlignedBuffer storage;
+  std::vector<int64_t> shape;
+};
+
+Status copy_output(const GantrySession* session, int32_t index, DLManagedTensor** out) {
+  if (session == nullptr || out == nullptr) return null_argument("gantry_take_output");
+  *out = nullptr;
+  auto owned = std::make_unique<OwnedTensor>();
+  GANTRY_TRY(view_output(session, index, &owned->managed.dl_tensor));
+  DLTensor& tensor = owned->managed.dl_tensor;
+  const uint64_t bytes = session->session->output(index)->bytes;
+  GANTRY_TRY(owned->storage.reserve(bytes, "a copy of an output"));
+  if (bytes > 0) memcpy(owned->storage.data(), tensor.data, bytes);
+  owned->shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+  tensor.data = owned->storage.data();
+  tensor.shape = owned->shape.data();
+  owned->managed.manager_ctx = owned.get();
+  owned->managed.deleter = [](DLManagedTensor* self) { delete static_cast<OwnedTensor*>(self->manager_ctx); };
+  *out = &owned.release()->managed;
+  return Status();
+}
+
+Status profile_run(GantrySession* session, GantryStepProfile* steps, int32_t capacity, int32_t* count) {
+  if (session == nullptr || count == nullptr || capacity < 0 || (steps == nullptr && capacity > 0)) {
+    return null_argument("gantry_run_profiled");
+  }
+  *count = 0;
+  std::vector<int64_t> nanoseconds(session->session->module().variant().steps()->size());
+  GANTRY_TRY(session->session->run_timed(nanoseconds));
+  const auto& executor = session->session->executor();
+  *count = static_cast<int32_t>(executor.step_count());
+  for (int32_t i = 0; i < *count && i < capacity; ++i) {
+    const auto step = static_cast<size_t>(i);
+    steps[i] = {executor.label(step).kernel, executor.label(step).origin, nanoseconds[step],
+                executor.flops(step), executor.bytes(step)};
+  }
+  return Status();
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* gantry_last_error(void) {
+  return last_error.c_str();
+}
+const char* gantry_version(void) {
+  return GANTRY_VERSION;
+}
+
+GantryStatus gantry_module_load(const char* path, GantryModule** out) {
+  if (path == nullptr || out == nullptr) return report(null_argument("gantry_module_load"));
+  *out = nullptr;
+  Status status = create_module(ModuleContents::open(path), out);
+  // What concerns the file's contents already names it.
+  if (status.ok() || status.message().find(path) != std::string::npos) return report(status);
+  return report(Status(status.code(), std::string("'") + path + "': " + status.message()));
+}
+
+GantryStatus gantry_module_load_memory(const void* bytes, size_t size, GantryModule** out) {
+  if ((bytes == nullptr && size > 0) || out == nullptr)
+    return report(null_argument("gantry_module_load_memory"));
+  *out = nullptr;
+  auto copy = std::make_shared<AlignedBuffer>();
+  if (Status status = copy->reserve(size, "a copy of the module"); !status.ok()) return report(status);
+  if (size > 0) memcpy(copy->data(), bytes, size);
+  return report(create_module(ModuleContents::from_bytes({{copy->data(), size}, copy}), out));
+}
+
+void gantry_module_release(GantryModule* module) {
+  delete module;
+}
+
+const char* gantry_module_target(const GantryModule* module) {
+  return module == nullptr ? "" : module->module->variant().target()->c_str();
+}
+
+int32_t gantry_input_count(const GantryModule* module) {
+  return module == nullptr ? 0 : static_cast<int32_t>(module->module->manifest().inputs()->size());
+}
+int32_t gantry_output_count(const GantryModule* module) {
+  return module == nullptr ? 0 : static_cast<int32_t>(module->module->manifest().outputs()->size());
+}
+GantryStatus gantry_input_info(const GantryModule* module, int32_t index, GantryTensorInfo* out) {
+  return report(describe(module, index, true, out));
+}
+GantryStatus gantry_output_info(const GantryModule* module, int32_t index, GantryTensorInfo* out) {
+  return report(describe(module, index, false, out));
+}
+
+GantryStatus gantry_session_create(GantryModule* module, const GantrySessionOptions* options,
+                                   GantrySession** out) {
+  return report(create_session(module, options, out));
+}
+void gantry_session_release(GantrySession* session) {
+  delete session;
+}
+
+GantryStatus gantry_set_input(GantrySession* session, int32_t index, const DLTensor* tensor, int borrow) {
+  if (session == nullptr || tensor == nullptr) return report(null_argument("gantry_set_input"));
+  return report(session->session->set_input(index, *tensor, borrow != 0));
+}
+GantryStatus gantry_run(GantrySession* session) {
+  return report(session == nullptr ? null_argument("gantry_run") : session->session->run());
+}
+GantryStatus gantry_get_output(GantrySession* session, int32_t index, DLTensor* out) {
+  return report(view_output(session, index, out));
+}
+GantryStatus gantry_take_output(GantrySession* session, int32_t index, DLManagedTensor** out) {
+  return report(copy_output(session, index, out));
+}
+GantryStatus gantry_run_profiled(GantrySession* session, GantryStepProfile* steps, int32_t capacity,
+                                 int32_t* count) {
+  return report(profile_run(session, steps, capacity, count));
+}
+GantryStatus gantry_memory_info(const GantrySession* session, GantryMemoryInfo* out) {
+  if (session == nullptr || out == nullptr) return report(null_argument("gantry_memory_info"));
+  const auto memory = session->session->memory();
+  *out = {memory.workspace_bytes, memory.weights_bytes, memory.io_bytes};
+  return GANTRY_OK;
+}
+
+}  // extern "C"

@@ -1,0 +1,104 @@
+#include "device_runtime/src/cpu_info.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <set>
+
+#include "device_runtime/src/memory.h"
+#include "device_runtime/src/small_file.h"
+
+namespace gantry::runtime {
+namespace {
+
+std::string cpu_folder(int cpu) {
+  return "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
+}
+
+std::vector<int> find_allowed_cpus() {
+  // Machines with more CPUs than a cpu_set_t holds need a larger set.
+  for (int limit = 1024; limit <= (1 << 16); limit *= 4) {
+    cpu_set_t* set = CPU_ALLOC(limit);
+    if (set == nullptr) break;
+    const size_t size = CPU_ALLOC_SIZE(limit);
+    CPU_ZERO_S(size, set);
+    std::vector<int> cpus;
+    const bool known = sched_getaffinity(0, size, set) == 0;
+    for (int cpu = 0; known && cpu < limit; ++cpu) {
+      if (CPU_ISSET_S(cpu, size, set)) cpus.push_back(cpu);
+    }
+    CPU_FREE(set);
+    if (!cpus.empty()) return cpus;
+  }
+  return {0};
+}
+
+int count_cores(const std::vector<int>& cpus) {
+  std::set<std::string> cores;
+  for (int cpu : cpus) {
+    std::string siblings = read_small_file(cpu_folder(cpu) + "/topology/thread_siblings_list");
+    cores.insert(siblings.empty() ? std::to_string(cpu) : siblings);
+  }
+  return std::max<int>(1, static_cast<int>(cores.size()));
+}
+
+std::vector<CacheInfo> find_caches(int cpu) {
+  std::vector<CacheInfo> caches;
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder = cpu_folder(cpu) + "/cache/index" + std::to_string(index);
+    const auto level = read_small_number(folder + "/level");
+    const std::string size = read_small_file(folder + "/size");
+    if (!level || size.empty()) continue;
+    uint64_t bytes = strtoull(size.c_str(), nullptr, 10);
+    if (size.back() == 'K') bytes <<= 10;
+    if (size.back() == 'M') bytes <<= 20;
+    caches.push_back({static_cast<int>(*level), read_small_file(folder + "/type"), bytes});
+  }
+  return caches;
+}
+
+CpuInfo detect() {
+  CpuInfo info;
+  detect_cpu(info);
+  std::sort(info.features.begin(), info.features.end());
+  info.allowed_cpus = find_allowed_cpus();
+  info.physical_cores = count_cores(info.allowed_cpus);
+  info.caches = find_caches(info.allowed_cpus.front());
+  info.memory_bytes = usable_memory_bytes();
+  return info;
+}
+
+std::optional<double> read_scaled(const std::string& path, double scale) {
+  const auto value = read_small_number(path);
+  if (!value) return std::nullopt;
+  return static_cast<double>(*value) * scale;
+}
+
+}  // namespace
+
+bool CpuInfo::has_feature(std::string_view feature) const {
+  return std::binary_search(features.begin(), features.end(), feature);
+}
+
+const CpuInfo& cpu_info() {
+  static const CpuInfo info = detect();
+  return info;
+}
+
+CpuState read_cpu_state() {
+  CpuState state;
+  const std::string folder = cpu_folder(cpu_info().allowed_cpus.front());
+  state.frequency_mhz = read_scaled(folder + "/cpufreq/scaling_cur_freq", 1e-3);
+  state.max_frequency_mhz = read_scaled(folder + "/cpufreq/scaling_max_freq", 1e-3);
+  state.governor = read_small_file(folder + "/cpufreq/scaling_governor");
+  state.throttle_count = read_small_number(folder + "/thermal_throttle/core_throttle_count");
+  for (int zone = 0; zone < 64; ++zone) {
+    const std::string path = "/sys/class/thermal/thermal_zone" + std::to_string(zone) + "/temp";
+    const auto celsius = read_scaled(path, 1e-3);
+    if (celsius && (!state.temperature_c || *celsius > *state.temperature_c)) state.temperature_c = celsius;
+  }
+  return state;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,50 @@
+// What this machine is: the features that decide which code it runs, and what a report says of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::runtime {
+
+struct CacheInfo {
+  int level = 0;
+  std::string type;  ///< "Data", "Instruction", "Unified"
+  uint64_t bytes = 0;
+};
+
+struct CpuInfo {
+  std::string architecture;           ///< "x86_64" or "aarch64"
+  std::string llvm_name;              ///< LLVM's name of the CPU, "" where not known
+  std::string brand;                  ///< for people
+  std::vector<std::string> features;  ///< LLVM's names, sorted; only what the kernel lets programs use
+  std::vector<int> allowed_cpus;      ///< that this process may run on
+  int physical_cores = 1;             ///< among them: hardware threads of one core count once
+  std::vector<CacheInfo> caches;      ///< of the first allowed CPU
+  uint64_t memory_bytes = 0;          ///< that this process may hope for
+
+  bool has_feature(std::string_view feature) const;
+};
+
+/// This machine; found out on the first call, which asks the kernel for AMX where the CPU has it.
+/// Thread-safe.
+const CpuInfo& cpu_info();
+
+/// What changes while a benchmark runs; members without a value are not shown by this machine.
+struct CpuState {
+  std::optional<double> frequency_mhz;  ///< of the first allowed CPU
+  std::optional<double> max_frequency_mhz;
+  std::optional<double> temperature_c;    ///< the hottest zone
+  std::optional<int64_t> throttle_count;  ///< thermal throttling events since boot
+  std::string governor;
+};
+CpuState read_cpu_state();
+
+/// The parts that differ between architectures (cpu_info_x86.cpp, cpu_info_aarch64.cpp): architecture,
+/// llvm_name, brand and features.
+void detect_cpu(CpuInfo& info);
+
+}  // namespace gantry::runtime

@@ -1,0 +1,207 @@
+#include "device_runtime/src/executor.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "device_runtime/src/dim_program.h"
+#include "device_runtime/src/module_format.h"
+
+namespace gantry::runtime {
+
+std::atomic<const StepLabel*> current_step{nullptr};
+
+namespace {
+
+using module_format::Buffer;
+using module_format::BufferKind;
+
+int64_t now_ns() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+Status outside(uint32_t buffer, const char* where, uint64_t end, uint64_t limit) {
+  return failure(GANTRY_INVALID_MODULE,
+                 "the module's plan: buffer %u ends at byte %llu of %s, which has %llu", buffer,
+                 static_cast<unsigned long long>(end), where, static_cast<unsigned long long>(limit));
+}
+
+}  // namespace
+
+void DimValues::evaluate(const module_format::Manifest& manifest, std::span<const int64_t> symbols) {
+  manifest_ = &manifest;
+  const auto* programs = manifest.dim_exprs();
+  const uint32_t count = programs == nullptr ? 0 : programs->size();
+  values_.assign(count, 0);
+  valid_.assign(count, false);
+  for (uint32_t i = 0; i < count; ++i) {
+    Result<int64_t> value = evaluate_dim(*programs->Get(i), symbols);
+    valid_[i] = value.ok();
+    values_[i] = *value;
+  }
+}
+
+Result<int64_t> DimValues::get(uint32_t expression) const {
+  if (valid_[expression]) return values_[expression];
+  return failure(GANTRY_INVALID_ARGUMENT, "these input shapes do not work: %s overflows or divides by zero",
+                 dim_text(*manifest_->dim_exprs()->Get(expression), *manifest_).c_str());
+}
+
+Result<uint64_t> DimValues::get_size(uint32_t expression) const {
+  Result<int64_t> value = get(expression);
+  if (!value.ok()) return value.status();
+  if (*value >= 0) return static_cast<uint64_t>(*value);
+  return failure(GANTRY_INVALID_ARGUMENT, "these input shapes do not work: %s would be %lld",
+                 dim_text(*manifest_->dim_exprs()->Get(expression), *manifest_).c_str(),
+                 static_cast<long long>(*value));
+}
+
+Status Executor::bind_buffers(const Module& module, const DimValues& dims, const PlanMemory& memory,
+                              std::vector<PlanMemory::Range>& ranges) const {
+  const auto& buffers = *module.variant().buffers();
+  for (uint32_t i = 0; i < buffers.size(); ++i) {
+    const Buffer& buffer = *buffers.Get(i);
+    Result<uint64_t> bytes = dims.get_size(buffer.bytes());
+    if (!bytes.ok()) return bytes.status();
+    PlanMemory::Range range;
+    const char* where = "an input";
+    uint64_t offset = 0;
+    switch (buffer.kind()) {
+      case BufferKind::Input:
+        range = memory.inputs[buffer.index()];
+        break;
+      case BufferKind::Output:
+        range = memory.outputs[buffer.index()];
+        where = "an output";
+        break;
+      case BufferKind::Constant: {
+        const auto constant = module.constant(buffer.index());
+        // Shared by all sessions and never written: the manifest's check refuses copies to it.
+        range = {const_cast<std::byte*>(constant.data()), constant.size()};
+        where = "a constant";
+        break;
+      }
+      case BufferKind::Workspace: {
+        Result<uint64_t> at = dims.get_size(buffer.offset());
+        if (!at.ok()) return at.status();
+        offset = *at;
+        range = memory.workspace;
+        where = "the workspace";
+        if (offset % module_format::kBufferAlignment != 0) {
+          return failure(GANTRY_INVALID_MODULE, "the module's plan: buffer %u is not aligned", i);
+        }
+        break;
+      }
+    }
+    if (offset > range.bytes || *bytes > range.bytes - offset)
+      return outside(i, where, offset + *bytes, range.bytes);
+    ranges.push_back({range.data + offset, *bytes});
+  }
+  return Status();
+}
+
+Status Executor::bind(const Module& module, const DimValues& dims, const PlanMemory& memory) {
+  *this = Executor();
+  std::vector<PlanMemory::Range> ranges;
+  GANTRY_TRY(bind_buffers(module, dims, memory, ranges));
+  const auto& variant = module.variant();
+  const auto add_buffer = [&](uint32_t index) {
+    const Buffer& buffer = *variant.buffers()->Get(index);
+    if (buffer.kind() == BufferKind::Input) {
+      input_uses_.push_back({buffer.index(), static_cast<uint32_t>(buffers_.size())});
+    }
+    buffers_.push_back(ranges[index].data);
+  };
+  const auto& steps = *variant.steps();
+  for (uint32_t i = 0; i < steps.size(); ++i) {
+    BoundStep step;
+    StepLabel label;
+    Work work;
+    label.index = static_cast<int32_t>(i);
+    label.origin = module.origin(i).c_str();
+    step.first_buffer = static_cast<uint32_t>(buffers_.size());
+    step.first_dim = static_cast<uint32_t>(dims_.size());
+    if (const auto* copy = steps.Get(i)->action_as_CopyBuffer()) {
+      const PlanMemory::Range source = ranges[copy->source()], target = ranges[copy->target()];
+      if (source.bytes != target.bytes) {
+        return failure(GANTRY_INVALID_MODULE,
+                       "the module's plan: step %u copies between buffers of unlike sizes", i);
+      }
+      add_buffer(copy->source());
+      add_buffer(copy->target());
+      step.copy_bytes = source.bytes;
+      label.kernel = "copy";
+      work.bytes = 2.0 * static_cast<double>(source.bytes);
+    } else {
+      const auto* call = steps.Get(i)->action_as_CallKernel();
+      const auto* kernel = variant.kernels()->Get(call->kernel());
+      step.function = reinterpret_cast<GantryKernelFn>(module.kernel(call->kernel()));
+      label.kernel = kernel->name()->c_str();
+      label.symbol = kernel->symbol()->c_str();
+      for (uint32_t buffer : *call->buffers()) add_buffer(buffer);
+      for (uint32_t d = 0; call->dims() != nullptr && d < call->dims()->size(); ++d) {
+        Result<int64_t> value = dims.get(call->dims()->Get(d));
+        if (!value.ok()) return value.status();
+        dims_.push_back(*value);
+      }
+      // Figures for reports only: one that overflows is left at 0.
+      if (Result<int64_t> flops = dims.get(call->flops()); flops.ok())
+        work.flops = static_cast<double>(*flops);
+      if (Result<int64_t> bytes = dims.get(call->bytes()); bytes.ok())
+        work.bytes = static_cast<double>(*bytes);
+    }
+    steps_.push_back(step);
+    labels_.push_back(label);
+    work_.push_back(work);
+  }
+  return Status();
+}
+
+void Executor::move_input(uint32_t input, std::byte* data) {
+  for (const InputUse& use : input_uses_) {
+    if (use.input == input) buffers_[use.slot] = data;
+  }
+}
+
+inline int32_t Executor::run_step(const BoundStep& step, const GantryKernelHost* host) const {
+  void* const* buffers = buffers_.data() + step.first_buffer;
+  if (step.function != nullptr) return step.function(host, buffers, dims_.data() + step.first_dim);
+  memmove(buffers[1], buffers[0], step.copy_bytes);
+  return 0;
+}
+
+Status Executor::step_failure(size_t step, int32_t code) const {
+  const StepLabel& label = labels_[step];
+  return failure(GANTRY_KERNEL_FAILED, "kernel %s (%s) failed with code %d", label.kernel, label.origin,
+                 code);
+}
+
+Status Executor::run(const GantryKernelHost* host) const {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    current_step.store(&labels_[i], std::memory_order_relaxed);
+    const int32_t code = run_step(steps_[i], host);
+    if (code != 0) [[unlikely]] {
+      current_step.store(nullptr, std::memory_order_relaxed);
+      return step_failure(i, code);
+    }
+  }
+  current_step.store(nullptr, std::memory_order_relaxed);
+  return Status();
+}
+
+Status Executor::run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) const {
+  int64_t before = now_ns();
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    current_step.store(&labels_[i], std::memory_order_relaxed);
+    const int32_t code = run_step(steps_[i], host);
+    current_step.store(nullptr, std::memory_order_relaxed);
+    if (code != 0) return step_failure(i, code);
+    const int64_t after = now_ns();
+    if (i < nanoseconds.size()) nanoseconds[i] = after - before;
+    before = after;
+  }
+  return Status();
+}
+
+}  // namespace gantry::runtime

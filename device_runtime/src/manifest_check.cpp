@@ -1,0 +1,266 @@
+#include "device_runtime/src/manifest_check.h"
+
+#include "device_runtime/src/data_type.h"
+#include "device_runtime/src/dim_program.h"
+#include "device_runtime/src/module_format.h"
+
+namespace gantry::runtime {
+namespace {
+
+using namespace module_format;  // NOLINT: this file is about nothing else
+
+template <typename... Args>
+Status damaged(const char* format, Args... arguments) {
+  std::string text;
+  if constexpr (sizeof...(arguments) == 0) {
+    text = format;
+  } else {
+    text = format_text(format, arguments...);
+  }
+  return Status(GANTRY_INVALID_MODULE, "the module's manifest: " + text);
+}
+
+// Parts of a FlatBuffer may be shared, so that a small file could ask for endless work. Entries looked at,
+// bytes of texts included, may sum up to this; real models stay far below.
+constexpr uint64_t kMaxWork = uint64_t{1} << 26;
+
+template <typename List>
+uint32_t count(const List* list) {
+  return list == nullptr ? 0 : list->size();
+}
+
+class ManifestChecker {
+ public:
+  explicit ManifestChecker(const Manifest& manifest)
+      : manifest_(manifest), dim_count_(count(manifest.dim_exprs())) {}
+
+  Status check() {
+    GANTRY_TRY(check_dims());
+    GANTRY_TRY(check_tensors(*manifest_.inputs(), "input"));
+    GANTRY_TRY(check_tensors(*manifest_.outputs(), "output"));
+    GANTRY_TRY(check_constraints());
+    GANTRY_TRY(check_segments());
+    if (count(manifest_.variants()) == 0) return damaged("no variants");
+    for (const Variant* variant : *manifest_.variants()) {
+      if (Status status = check_variant(*variant); !status.ok()) {
+        return Status(status.code(), status.message() + " (variant '" + variant->target()->str() + "')");
+      }
+    }
+    return Status();
+  }
+
+ private:
+  Status check_dims();
+  Status check_tensors(const flatbuffers::Vector<flatbuffers::Offset<TensorInfo>>& tensors, const char* role);
+  Status check_constraints();
+  Status check_segments();
+  Status check_variant(const Variant& variant);
+  Status check_constant(const ConstantRef& constant);
+  Status check_buffer(const Variant& variant, const Buffer& buffer);
+  Status check_step(const Variant& variant, const Step& step);
+  Status check_call(const Variant& variant, const CallKernel& call);
+  Status check_copy(const Variant& variant, const CopyBuffer& copy);
+  bool is_dim(uint32_t index) const { return index < dim_count_; }
+  Status spend(uint64_t entries) {
+    work_ += entries;
+    return work_ > kMaxWork ? damaged("too large") : Status();
+  }
+  Status spend_texts(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* texts) {
+    for (uint32_t i = 0; i < count(texts); ++i) GANTRY_TRY(spend(texts->Get(i)->size() + 1));
+    return Status();
+  }
+
+  const Manifest& manifest_;
+  uint32_t dim_count_;
+  uint64_t work_ = 0;
+};
+
+Status ManifestChecker::check_dims() {
+  const uint32_t symbols = count(manifest_.symbols());
+  if (symbols > kMaxTableEntries || dim_count_ > kMaxTableEntries) return damaged("too many dimensions");
+  GANTRY_TRY(spend_texts(manifest_.symbols()));
+  for (uint32_t i = 0; i < dim_count_; ++i) {
+    GANTRY_TRY(spend(manifest_.dim_exprs()->Get(i)->steps()->size()));
+    Status status = check_dim_program(*manifest_.dim_exprs()->Get(i), symbols);
+    if (!status.ok()) return damaged("dimension expression %u %s", i, status.message().c_str());
+  }
+  return Status();
+}
+
+Status ManifestChecker::check_tensors(const flatbuffers::Vector<flatbuffers::Offset<TensorInfo>>& tensors,
+                                      const char* role) {
+  if (tensors.size() > kMaxTableEntries) return damaged("too many %ss", role);
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    const TensorInfo& tensor = *tensors.Get(i);
+    GANTRY_TRY(spend(tensor.name()->size()));
+    if (static_cast<uint8_t>(tensor.dtype()) >= kElementTypeCount)
+      return damaged("%s %u has an unknown type", role, i);
+    if (tensor.shape()->size() > kMaxRank)
+      return damaged("%s %u has more than %u dimensions", role, i, kMaxRank);
+    for (uint32_t dim : *tensor.shape()) {
+      if (!is_dim(dim)) return damaged("%s %u has a dimension that is not in the list", role, i);
+    }
+  }
+  return Status();
+}
+
+Status ManifestChecker::check_constraints() {
+  if (manifest_.constraints() == nullptr) return Status();
+  for (const Constraint* constraint : *manifest_.constraints()) {
+    if (!is_dim(constraint->left()) || !is_dim(constraint->right())) {
+      return damaged("a constraint has a dimension that is not in the list");
+    }
+  }
+  return Status();
+}
+
+Status ManifestChecker::check_segments() {
+  if (count(manifest_.segments()) > kMaxTableEntries) return damaged("too many segments");
+  for (uint32_t i = 0; i < count(manifest_.segments()); ++i) {
+    const Segment& segment = *manifest_.segments()->Get(i);
+    if (segment.kind() != SegmentKind::Code && segment.kind() != SegmentKind::Weights) {
+      return damaged("segment %u is of an unknown kind", i);
+    }
+    if (segment.offset() % kSegmentAlignment != 0) return damaged("segment %u is not aligned", i);
+  }
+  return Status();
+}
+
+Status ManifestChecker::check_constant(const ConstantRef& constant) {
+  if (constant.segment() >= count(manifest_.segments()))
+    return damaged("a constant names a segment that is not there");
+  const Segment& segment = *manifest_.segments()->Get(constant.segment());
+  if (segment.kind() != SegmentKind::Weights) return damaged("a constant lies in a segment of code");
+  if (constant.offset() % kBufferAlignment != 0) return damaged("a constant is not aligned");
+  if (constant.offset() > segment.size() || constant.size() > segment.size() - constant.offset()) {
+    return damaged("a constant lies outside its segment");
+  }
+  return Status();
+}
+
+Status ManifestChecker::check_buffer(const Variant& variant, const Buffer& buffer) {
+  uint32_t limit = 0;
+  switch (buffer.kind()) {
+    case BufferKind::Input:
+      limit = manifest_.inputs()->size();
+      break;
+    case BufferKind::Output:
+      limit = manifest_.outputs()->size();
+      break;
+    case BufferKind::Constant:
+      limit = count(variant.constants());
+      break;
+    case BufferKind::Workspace:
+      if (!is_dim(buffer.offset())) return damaged("a buffer's offset is not in the list of dimensions");
+      limit = UINT32_MAX;
+      break;
+    default:
+      return damaged("a buffer is of an unknown kind");
+  }
+  if (buffer.index() >= limit) return damaged("a buffer names number %u of %u", buffer.index(), limit);
+  if (!is_dim(buffer.bytes())) return damaged("a buffer's size is not in the list of dimensions");
+  return Status();
+}
+
+Status ManifestChecker::check_call(const Variant& variant, const CallKernel& call) {
+  if (call.kernel() >= variant.kernels()->size()) return damaged("a step calls a kernel that is not there");
+  const Kernel& kernel = *variant.kernels()->Get(call.kernel());
+  GANTRY_TRY(spend(uint64_t{call.buffers()->size()} + count(call.dims())));
+  GANTRY_TRY(spend_texts(call.origin()));
+  const char* name = kernel.symbol()->c_str();
+  if (call.buffers()->size() != kernel.buffer_count()) {
+    return damaged("a step gives %u buffers to kernel '%s', which takes %u", call.buffers()->size(), name,
+                   kernel.buffer_count());
+  }
+  if (count(call.dims()) != kernel.dim_count()) {
+    return damaged("a step gives %u dimensions to kernel '%s', which takes %u", count(call.dims()), name,
+                   kernel.dim_count());
+  }
+  for (uint32_t buffer : *call.buffers()) {
+    if (buffer >= variant.buffers()->size())
+      return damaged("a step of kernel '%s' names a buffer that is not there", name);
+  }
+  for (uint32_t i = 0; i < count(call.dims()); ++i) {
+    if (!is_dim(call.dims()->Get(i)))
+      return damaged("a step of kernel '%s' has a dimension that is not in the list", name);
+  }
+  if (!is_dim(call.flops()) || !is_dim(call.bytes())) {
+    return damaged("a step of kernel '%s' has no dimension for its work", name);
+  }
+  return Status();
+}
+
+Status ManifestChecker::check_copy(const Variant& variant, const CopyBuffer& copy) {
+  const uint32_t buffers = variant.buffers()->size();
+  if (copy.source() >= buffers || copy.target() >= buffers)
+    return damaged("a copy names a buffer that is not there");
+  const BufferKind target = variant.buffers()->Get(copy.target())->kind();
+  if (target == BufferKind::Input || target == BufferKind::Constant) {
+    return damaged("a copy writes an input or a constant");
+  }
+  return Status();
+}
+
+Status ManifestChecker::check_step(const Variant& variant, const Step& step) {
+  switch (step.action_type()) {
+    case Action::CallKernel:
+      return check_call(variant, *step.action_as_CallKernel());
+    case Action::CopyBuffer:
+      return check_copy(variant, *step.action_as_CopyBuffer());
+    default:
+      return damaged("a step is of an unknown kind: this runtime may be too old for the module");
+  }
+}
+
+Status ManifestChecker::check_variant(const Variant& variant) {
+  GANTRY_TRY(spend_texts(variant.features()));
+  GANTRY_TRY(spend(uint64_t{variant.kernels()->size()} + count(variant.constants()) +
+                   variant.buffers()->size() + variant.steps()->size() + variant.target()->size()));
+  if (variant.architecture() > Architecture::Cuda) return damaged("unknown architecture");
+  if (variant.code_segment() >= count(manifest_.segments()) ||
+      manifest_.segments()->Get(variant.code_segment())->kind() != SegmentKind::Code) {
+    return damaged("its code is not in a segment of code");
+  }
+  if (!is_dim(variant.workspace_bytes()))
+    return damaged("the workspace's size is not in the list of dimensions");
+  for (const Kernel* kernel : *variant.kernels()) {
+    GANTRY_TRY(spend(kernel->symbol()->size() + uint64_t{kernel->name()->size()}));
+    if (kernel->symbol()->size() == 0) return damaged("a kernel has no symbol");
+  }
+  for (uint32_t i = 0; i < count(variant.constants()); ++i)
+    GANTRY_TRY(check_constant(*variant.constants()->Get(i)));
+  for (const Buffer* buffer : *variant.buffers()) GANTRY_TRY(check_buffer(variant, *buffer));
+  for (const Step* step : *variant.steps()) GANTRY_TRY(check_step(variant, *step));
+  return Status();
+}
+
+}  // namespace
+
+Result<const Manifest*> check_manifest(std::span<const std::byte> bytes) {
+  if (bytes.size() > kMaxManifestBytes)
+    return damaged("larger than %s", byte_text(kMaxManifestBytes).c_str());
+  if (bytes.size() < 16) return damaged("too short");
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  constexpr uint32_t kMaxDepth = 32;
+  flatbuffers::Verifier verifier(data, bytes.size(), kMaxDepth, 4 * kMaxTableEntries);
+  if (!ManifestBufferHasIdentifier(data) || !VerifyManifestBuffer(verifier))
+    return damaged("its structure is broken");
+  const Manifest* manifest = GetManifest(data);
+  if (Status status = ManifestChecker(*manifest).check(); !status.ok()) return status;
+  return manifest;
+}
+
+Status check_segments_in_file(const Manifest& manifest, uint64_t first_offset, uint64_t file_size) {
+  uint64_t end = first_offset;
+  for (uint32_t i = 0; i < count(manifest.segments()); ++i) {
+    const Segment& segment = *manifest.segments()->Get(i);
+    if (segment.offset() < end) return damaged("segment %u overlaps what stands before it", i);
+    if (segment.offset() > file_size || segment.size() > file_size - segment.offset()) {
+      return damaged("segment %u ends beyond the file", i);
+    }
+    end = segment.offset() + segment.size();
+  }
+  return Status();
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,98 @@
+#include "device_runtime/src/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "device_runtime/src/small_file.h"
+
+namespace gantry::runtime {
+namespace {
+
+struct Unmapper {
+  void* address;
+  size_t size;
+  ~Unmapper() { munmap(address, size); }
+};
+
+}  // namespace
+
+Result<SharedBytes> map_fd(int fd, const std::string& name) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) {
+    return failure(GANTRY_IO_ERROR, "cannot read '%s': %s", name.c_str(), strerror(errno));
+  }
+  if (!S_ISREG(info.st_mode)) return failure(GANTRY_IO_ERROR, "'%s' is not a regular file", name.c_str());
+  if (info.st_size == 0) return SharedBytes{};
+  const auto size = static_cast<size_t>(info.st_size);
+  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (address == MAP_FAILED) {
+    return failure(errno == ENOMEM ? GANTRY_OUT_OF_MEMORY : GANTRY_IO_ERROR, "cannot map '%s': %s",
+                   name.c_str(), strerror(errno));
+  }
+  SharedBytes result;
+  result.bytes = {static_cast<const std::byte*>(address), size};
+  result.owner = std::shared_ptr<const Unmapper>(new Unmapper{address, size});
+  return result;
+}
+
+Result<SharedBytes> map_file(const std::string& path) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return failure(GANTRY_IO_ERROR, "cannot open '%s': %s", path.c_str(), strerror(errno));
+  Result<SharedBytes> result = map_fd(fd, path);
+  close(fd);
+  return result;
+}
+
+AlignedBuffer::~AlignedBuffer() {
+  if (data_ != nullptr) munmap(data_, capacity_);
+}
+
+Status AlignedBuffer::reserve(uint64_t bytes, const char* what) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (bytes == 0) bytes = 1;
+  if (data_ != nullptr && bytes <= capacity_) return Status();
+  const uint64_t usable = usable_memory_bytes();
+  if (bytes > UINT64_MAX - page || (usable > 0 && bytes > usable)) {
+    return failure(
+        GANTRY_OUT_OF_MEMORY, "%s needs %s, this machine has %s: use smaller inputs or a smaller model", what,
+        byte_text(static_cast<double>(bytes)).c_str(), byte_text(static_cast<double>(usable)).c_str());
+  }
+  const uint64_t rounded = (bytes + page - 1) / page * page;
+  AlignedBuffer().swap(*this);
+  void* address = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) {
+    return failure(GANTRY_OUT_OF_MEMORY, "%s needs %s, which the system refuses: %s", what,
+                   byte_text(static_cast<double>(bytes)).c_str(), strerror(errno));
+  }
+  // Only advice: where the kernel has no huge pages, small ones do.
+  if (rounded >= (2u << 20)) (void)madvise(address, rounded, MADV_HUGEPAGE);
+  data_ = static_cast<std::byte*>(address);
+  capacity_ = rounded;
+  return Status();
+}
+
+uint64_t usable_memory_bytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page = sysconf(_SC_PAGESIZE);
+  uint64_t total = pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    const auto limit = read_small_number(path);
+    if (limit && *limit > 0 && (total == 0 || static_cast<uint64_t>(*limit) < total)) {
+      total = static_cast<uint64_t>(*limit);
+    }
+  }
+  return total;
+}
+
+uint64_t resident_memory_bytes() {
+  const std::string text = read_small_file("/proc/self/statm");
+  const size_t space = text.find(' ');
+  if (space == std::string::npos) return 0;
+  return strtoull(text.c_str() + space, nullptr, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,266 @@
+#include "device_runtime/src/module_reader.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "device_runtime/src/manifest_check.h"
+#include "device_runtime/src/module_format.h"
+
+namespace gantry::runtime {
+namespace {
+
+using module_format::FileHeader;
+using module_format::Manifest;
+using module_format::Segment;
+
+Sha256Digest digest_of(const Segment& segment) {
+  Sha256Digest digest;
+  memcpy(digest.data(), segment.digest().bytes(), digest.size());
+  return digest;
+}
+
+/// Checks the fixed header; the message starts with "the module" and says what is wrong.
+Status check_header(std::span<const std::byte> bytes, FileHeader* header) {
+  if (bytes.size() < sizeof(module_format::kMagic) ||
+      memcmp(bytes.data(), module_format::kMagic, sizeof(module_format::kMagic)) != 0) {
+    return failure(GANTRY_INVALID_MODULE, "this is not a gantry module (a .gmod file begins otherwise)");
+  }
+  if (bytes.size() < sizeof(FileHeader)) {
+    return failure(GANTRY_INVALID_MODULE,
+                   "the module is truncated: it has %zu bytes, its header alone has %zu", bytes.size(),
+                   sizeof(FileHeader));
+  }
+  memcpy(header, bytes.data(), sizeof(FileHeader));
+  if (header->version_major != module_format::kVersionMajor) {
+    return failure(GANTRY_INCOMPATIBLE,
+                   "the module has format version %u.%u, this runtime (gantry %s) reads version %u: %s",
+                   header->version_major, header->version_minor, gantry_version(),
+                   module_format::kVersionMajor,
+                   header->version_major > module_format::kVersionMajor ? "update gantry on this machine"
+                                                                        : "compile the model again");
+  }
+  const Sha256Digest checksum = sha256(bytes.first(offsetof(FileHeader, checksum)));
+  if (memcmp(checksum.data(), header->checksum, checksum.size()) != 0) {
+    return failure(GANTRY_INVALID_MODULE, "the module's header is damaged: its checksum is wrong");
+  }
+  if (header->header_size != sizeof(FileHeader)) {
+    return failure(GANTRY_INVALID_MODULE, "the module's header has an unknown size of %u",
+                   header->header_size);
+  }
+  if (header->file_size != bytes.size()) {
+    return failure(GANTRY_INVALID_MODULE, "the module is %s: it should have %llu bytes, it has %zu",
+                   bytes.size() < header->file_size ? "truncated" : "too long",
+                   static_cast<unsigned long long>(header->file_size), bytes.size());
+  }
+  if (header->manifest_offset < sizeof(FileHeader) ||
+      header->manifest_offset % module_format::kManifestAlignment != 0 ||
+      header->manifest_offset > bytes.size() ||
+      header->manifest_size > bytes.size() - header->manifest_offset) {
+    return failure(GANTRY_INVALID_MODULE, "the module's manifest lies outside the file");
+  }
+  return Status();
+}
+
+Status check_digest(std::span<const std::byte> bytes, const Segment& segment, uint32_t index) {
+  if (bytes.size() != segment.size()) {
+    return failure(GANTRY_INVALID_MODULE, "segment %u has %zu bytes, the manifest says %llu", index,
+                   bytes.size(), static_cast<unsigned long long>(segment.size()));
+  }
+  if (sha256(bytes) != digest_of(segment)) {
+    return failure(GANTRY_INVALID_MODULE, "segment %u (%s) of the module is damaged: its SHA-256 is wrong",
+                   index, segment.kind() == module_format::SegmentKind::Code ? "code" : "weights");
+  }
+  return Status();
+}
+
+const char* architecture_name(module_format::Architecture architecture) {
+  switch (architecture) {
+    case module_format::Architecture::X86_64:
+      return "x86_64";
+    case module_format::Architecture::AArch64:
+      return "aarch64";
+    default:
+      return "cuda";
+  }
+}
+
+/// What `cpu` lacks for a variant, "" if nothing.
+std::string lacks(const module_format::Variant& variant, const CpuInfo& cpu) {
+  const char* architecture = architecture_name(variant.architecture());
+  if (cpu.architecture != architecture) return std::string("another architecture, ") + architecture;
+  std::string missing;
+  if (variant.features() == nullptr) return missing;
+  for (const auto* feature : *variant.features()) {
+    if (cpu.has_feature(std::string_view(feature->c_str(), feature->size()))) continue;
+    missing += (missing.empty() ? "" : ", ") + feature->str();
+  }
+  return missing;
+}
+
+}  // namespace
+
+Result<ModuleContents> ModuleContents::from_bytes(SharedBytes bytes, bool check_digests) {
+  FileHeader header;
+  GANTRY_TRY(check_header(bytes.bytes, &header));
+  ModuleContents contents;
+  contents.manifest_bytes_ = {bytes.bytes.subspan(header.manifest_offset, header.manifest_size), bytes.owner};
+  const Sha256Digest digest = sha256(contents.manifest_bytes_.bytes);
+  if (memcmp(digest.data(), header.manifest_digest, digest.size()) != 0) {
+    return failure(GANTRY_INVALID_MODULE, "the module's manifest is damaged: its SHA-256 is wrong");
+  }
+  Result<const Manifest*> manifest = check_manifest(contents.manifest_bytes_.bytes);
+  if (!manifest.ok()) return manifest.status();
+  contents.manifest_ = *manifest;
+  const uint64_t manifest_end = header.manifest_offset + header.manifest_size;
+  GANTRY_TRY(check_segments_in_file(**manifest, manifest_end, bytes.bytes.size()));
+  const auto* segments = contents.manifest_->segments();
+  for (uint32_t i = 0; segments != nullptr && i < segments->size(); ++i) {
+    const Segment& segment = *segments->Get(i);
+    const auto part = bytes.bytes.subspan(segment.offset(), segment.size());
+    if (check_digests) GANTRY_TRY(check_digest(part, segment, i));
+    contents.segments_.push_back({part, bytes.owner});
+  }
+  return contents;
+}
+
+Result<ModuleContents> ModuleContents::open(const std::string& path, bool check_digests) {
+  Result<SharedBytes> bytes = map_file(path);
+  if (!bytes.ok()) return bytes.status();
+  Result<ModuleContents> contents = from_bytes(*bytes, check_digests);
+  if (contents.ok()) return contents;
+  return Status(contents.status().code(), "'" + path + "': " + contents.status().message());
+}
+
+Result<ModuleContents> ModuleContents::from_parts(std::span<const std::byte> manifest,
+                                                  std::span<const SegmentSource> sources) {
+  // A copy, aligned as the manifest's structs need it.
+  if (manifest.size() > module_format::kMaxManifestBytes) {
+    return failure(GANTRY_INVALID_MODULE, "the module's manifest: too large");
+  }
+  auto copy = std::make_shared<AlignedBuffer>();
+  GANTRY_TRY(copy->reserve(manifest.size(), "the module's manifest"));
+  if (!manifest.empty()) memcpy(copy->data(), manifest.data(), manifest.size());
+  ModuleContents contents;
+  contents.manifest_bytes_ = {{copy->data(), manifest.size()}, copy};
+  Result<const Manifest*> checked = check_manifest(contents.manifest_bytes_.bytes);
+  if (!checked.ok()) return checked.status();
+  contents.manifest_ = *checked;
+  const auto* segments = contents.manifest_->segments();
+  const uint32_t segment_count = segments == nullptr ? 0 : segments->size();
+  contents.segments_.resize(segment_count);
+  for (const SegmentSource& source : sources) {
+    bool named = false;
+    for (uint32_t i = 0; i < segment_count; ++i) {
+      const Segment& segment = *segments->Get(i);
+      if (digest_of(segment) != source.digest) continue;
+      named = true;
+      if (!source.verified) GANTRY_TRY(check_digest(source.bytes.bytes, segment, i));
+      if (source.bytes.bytes.size() != segment.size()) {
+        return failure(GANTRY_INVALID_MODULE, "segment %u has %zu bytes, the manifest says %llu", i,
+                       source.bytes.bytes.size(), static_cast<unsigned long long>(segment.size()));
+      }
+      contents.segments_[i] = source.bytes;
+    }
+    if (!named) {
+      return failure(GANTRY_INVALID_MODULE, "the manifest names no segment with the digest %s",
+                     to_hex(source.digest).c_str());
+    }
+  }
+  return contents;
+}
+
+Result<std::span<const std::byte>> ModuleContents::segment(uint32_t index) const {
+  if (index >= segments_.size() ||
+      segments_[index].bytes.size() != manifest_->segments()->Get(index)->size()) {
+    return failure(GANTRY_INVALID_MODULE, "segment %u of the module is missing", index);
+  }
+  return segments_[index].bytes;
+}
+
+Sha256Digest ModuleContents::segment_digest(uint32_t index) const {
+  return digest_of(*manifest_->segments()->Get(index));
+}
+
+Result<uint32_t> choose_variant(const Manifest& manifest, const CpuInfo& cpu) {
+  const auto& variants = *manifest.variants();
+  uint32_t best = UINT32_MAX;
+  std::string rejected;
+  for (uint32_t i = 0; i < variants.size(); ++i) {
+    const module_format::Variant& variant = *variants.Get(i);
+    const std::string missing = lacks(variant, cpu);
+    if (!missing.empty()) {
+      rejected += (rejected.empty() ? "'" : "; '") + variant.target()->str() + "' needs " + missing;
+    } else if (best == UINT32_MAX || variant.rank() > variants.Get(best)->rank()) {
+      best = i;
+    }
+  }
+  if (best != UINT32_MAX) return best;
+  return failure(
+      GANTRY_INCOMPATIBLE,
+      "the module has no code for this machine (%s, %s): %s; compile it for this machine with --target",
+      cpu.architecture.c_str(), cpu.brand.c_str(), rejected.c_str());
+}
+
+std::vector<uint32_t> segments_of_variant(const Manifest& manifest, uint32_t variant) {
+  const module_format::Variant& chosen = *manifest.variants()->Get(variant);
+  std::vector<uint32_t> segments = {chosen.code_segment()};
+  if (chosen.constants() != nullptr) {
+    for (const auto* constant : *chosen.constants()) segments.push_back(constant->segment());
+  }
+  std::sort(segments.begin(), segments.end());
+  segments.erase(std::unique(segments.begin(), segments.end()), segments.end());
+  return segments;
+}
+
+Status Module::bind_variant() {
+  for (const auto* kernel : *variant_->kernels()) {
+    const std::string_view symbol(kernel->symbol()->c_str(), kernel->symbol()->size());
+    void* entry = image_.find(symbol);
+    if (entry == nullptr) {
+      return failure(GANTRY_INVALID_MODULE, "the module's code has no kernel '%s'",
+                     kernel->symbol()->c_str());
+    }
+    kernels_.push_back(entry);
+  }
+  if (variant_->constants() != nullptr) {
+    for (const auto* constant : *variant_->constants()) {
+      auto segment = contents_.segment(constant->segment());
+      if (!segment.ok()) return segment.status();
+      constants_.push_back(segment->subspan(constant->offset(), constant->size()));
+      weights_bytes_ += constant->size();
+    }
+  }
+  for (const auto* step : *variant_->steps()) {
+    std::string origin;
+    const auto* call = step->action_as_CallKernel();
+    if (call != nullptr && call->origin() != nullptr) {
+      for (const auto* node : *call->origin()) origin += (origin.empty() ? "" : ", ") + node->str();
+    }
+    origins_.push_back(std::move(origin));
+  }
+  return Status();
+}
+
+Result<std::shared_ptr<const Module>> Module::create(ModuleContents contents, const CpuInfo& cpu) {
+  Result<uint32_t> index = choose_variant(contents.manifest(), cpu);
+  if (!index.ok()) return index.status();
+  auto module = std::make_shared<Module>();
+  module->contents_ = std::move(contents);
+  module->variant_ = module->manifest().variants()->Get(*index);
+  auto code = module->contents_.segment(module->variant_->code_segment());
+  if (!code.ok()) return code.status();
+  Result<CodeImage> image = CodeImage::load(*code);
+  if (!image.ok()) return image.status();
+  module->image_ = std::move(*image);
+  GANTRY_TRY(module->bind_variant());
+  return std::shared_ptr<const Module>(std::move(module));
+}
+
+Result<std::shared_ptr<const Module>> Module::load(const std::string& path) {
+  Result<ModuleContents> contents = ModuleContents::open(path);
+  if (!contents.ok()) return contents.status();
+  return create(std::move(*contents));
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,98 @@
+// Module files: from a file, from memory, or from a manifest and segments that came by their own ways.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device_runtime/src/cpu_info.h"
+#include "device_runtime/src/elf_loader.h"
+#include "device_runtime/src/memory.h"
+#include "device_runtime/src/sha256.h"
+#include "device_runtime/src/status.h"
+
+namespace gantry::module_format {
+struct Manifest;
+struct Variant;
+}  // namespace gantry::module_format
+
+namespace gantry::runtime {
+
+/// A segment that is not read from a module file.
+struct SegmentSource {
+  Sha256Digest digest{};
+  SharedBytes bytes;
+  bool verified = false;  ///< the caller has checked the digest, say when it stored the segment
+};
+
+/// A checked manifest with its segments; nothing is loaded yet. Copies share the bytes. Read-only,
+/// thread-safe.
+class ModuleContents {
+ public:
+  /// Maps a file. Every segment's digest is checked unless `check_digests` is false.
+  /// Errors: IO_ERROR; INVALID_MODULE says what is wrong; INCOMPATIBLE for another major version.
+  static Result<ModuleContents> open(const std::string& path, bool check_digests = true);
+  /// As open, from bytes that lie at a multiple of 64 in memory.
+  static Result<ModuleContents> from_bytes(SharedBytes bytes, bool check_digests = true);
+  /// From parts. Segments that the manifest does not name are errors; missing ones only where they are
+  /// needed.
+  static Result<ModuleContents> from_parts(std::span<const std::byte> manifest,
+                                           std::span<const SegmentSource> segments);
+
+  const module_format::Manifest& manifest() const { return *manifest_; }
+  /// The manifest's bytes as they stand in the file.
+  std::span<const std::byte> manifest_bytes() const { return manifest_bytes_.bytes; }
+  uint32_t segment_count() const { return static_cast<uint32_t>(segments_.size()); }
+  /// Bytes of a segment; INVALID_MODULE if it has not been given.
+  Result<std::span<const std::byte>> segment(uint32_t index) const;
+  Sha256Digest segment_digest(uint32_t index) const;
+
+ private:
+  SharedBytes manifest_bytes_;
+  const module_format::Manifest* manifest_ = nullptr;
+  std::vector<SharedBytes> segments_;
+};
+
+/// Index of the variant with the highest rank that `cpu` can run. INCOMPATIBLE names what the module has and
+/// what the CPU lacks.
+Result<uint32_t> choose_variant(const module_format::Manifest& manifest, const CpuInfo& cpu);
+/// Indices of the segments that a variant uses, ascending.
+std::vector<uint32_t> segments_of_variant(const module_format::Manifest& manifest, uint32_t variant);
+
+/// A module ready to run on this machine. Shared by its sessions; immutable, thread-safe.
+class Module {
+ public:
+  /// Picks the variant and loads its image. Errors: those of choose_variant and of the image loader;
+  /// INVALID_MODULE where a kernel is not in the image.
+  static Result<std::shared_ptr<const Module>> create(ModuleContents contents,
+                                                      const CpuInfo& cpu = cpu_info());
+  /// ModuleContents::open and create.
+  static Result<std::shared_ptr<const Module>> load(const std::string& path);
+
+  const module_format::Manifest& manifest() const { return contents_.manifest(); }
+  const module_format::Variant& variant() const { return *variant_; }
+  const ModuleContents& contents() const { return contents_; }
+  const CodeImage& image() const { return image_; }
+  /// Entry of a kernel of the variant, by its index there.
+  void* kernel(uint32_t index) const { return kernels_[index]; }
+  /// A constant of the variant, by its index there.
+  std::span<const std::byte> constant(uint32_t index) const { return constants_[index]; }
+  /// The user's nodes of each step, separated by ", ".
+  const std::string& origin(uint32_t step) const { return origins_[step]; }
+  uint64_t weights_bytes() const { return weights_bytes_; }
+
+ private:
+  Status bind_variant();
+
+  ModuleContents contents_;
+  const module_format::Variant* variant_ = nullptr;
+  CodeImage image_;
+  std::vector<void*> kernels_;
+  std::vector<std::span<const std::byte>> constants_;
+  std::vector<std::string> origins_;
+  uint64_t weights_bytes_ = 0;
+};
+
+}  // namespace gantry::runtime

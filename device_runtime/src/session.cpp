@@ -1,0 +1,358 @@
+#include "device_runtime/src/session.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "device_runtime/src/dim_program.h"
+#include "device_runtime/src/module_format.h"
+#include "device_runtime/src/strided_copy.h"
+
+namespace gantry::runtime {
+namespace {
+
+using module_format::DimExpr;
+using module_format::Manifest;
+using module_format::TensorInfo;
+
+const DimExpr& dim_of(const Manifest& manifest, const TensorInfo& tensor, uint32_t axis) {
+  return *manifest.dim_exprs()->Get(tensor.shape()->Get(axis));
+}
+
+/// "f32 (N, 3, 224, 224)"
+std::string expected_text(const Manifest& manifest, const TensorInfo& tensor) {
+  std::string text = std::string(element_name(static_cast<ElementType>(tensor.dtype()))) + " (";
+  for (uint32_t i = 0; i < tensor.shape()->size(); ++i) {
+    text += (i > 0 ? ", " : "") + dim_text(dim_of(manifest, tensor, i), manifest);
+  }
+  return text + ")";
+}
+
+}  // namespace
+
+Session::Session(std::shared_ptr<const Module> module) : module_(std::move(module)) {
+  inputs_.resize(module_->manifest().inputs()->size());
+  outputs_.resize(module_->manifest().outputs()->size());
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const auto* info = module_->manifest().outputs()->Get(static_cast<uint32_t>(i));
+    outputs_[i].type = static_cast<ElementType>(info->dtype());
+  }
+}
+
+Session::~Session() {
+  if (caller_affinity_ && std::this_thread::get_id() == caller_) {
+    pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), &*caller_affinity_);
+  }
+}
+
+Status Session::pin_caller(int cpu) {
+  cpu_set_t before;
+  if (pthread_getaffinity_np(pthread_self(), sizeof before, &before) == 0) caller_affinity_ = before;
+  caller_ = std::this_thread::get_id();
+  return pin_this_thread(cpu);
+}
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Module> module,
+                                                 const SessionOptions& options) {
+  std::unique_ptr<Session> session(new Session(std::move(module)));
+  session->memory_limit_ = options.memory_limit;
+  int threads = options.threads;
+  if (threads == 0) {
+    threads = options.cpus.empty() ? cpu_info().physical_cores : static_cast<int>(options.cpus.size());
+  }
+  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(threads, options.cpus);
+  if (!pool.ok()) return pool.status();
+  session->pool_ = std::move(*pool);
+  // After the pool: its threads would inherit the caller's CPU.
+  if (!options.cpus.empty()) GANTRY_TRY(session->pin_caller(options.cpus[0]));
+  GANTRY_TRY(session->set_constant_shapes());
+  return session;
+}
+
+Status Session::set_constant_shapes() {
+  const Manifest& manifest = module_->manifest();
+  std::vector<std::vector<int64_t>> shapes;
+  for (const TensorInfo* input : *manifest.inputs()) {
+    std::vector<int64_t>& shape = shapes.emplace_back();
+    for (uint32_t axis = 0; axis < input->shape()->size(); ++axis) {
+      const auto value = constant_dim(dim_of(manifest, *input, axis));
+      if (!value) return Status();
+      shape.push_back(*value);
+    }
+  }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    uint64_t bytes = 0;
+    const auto* info = manifest.inputs()->Get(static_cast<uint32_t>(i));
+    if (!dense_bytes(shapes[i], static_cast<ElementType>(info->dtype()), &bytes)) {
+      return failure(GANTRY_INVALID_MODULE, "the module's input '%s' has an impossible size",
+                     info->name()->c_str());
+    }
+    GANTRY_TRY(set_shape(static_cast<int>(i), shapes[i]));
+  }
+  return prepare();
+}
+
+Status Session::check_index(int index, size_t count, const char* role) const {
+  if (index >= 0 && static_cast<size_t>(index) < count) return Status();
+  return failure(GANTRY_INVALID_ARGUMENT, "there is no %s %d: the model has %zu", role, index, count);
+}
+
+Status Session::check_shape(int index, std::span<const int64_t> shape, const std::string& given) const {
+  const Manifest& manifest = module_->manifest();
+  const TensorInfo& info = *manifest.inputs()->Get(static_cast<uint32_t>(index));
+  bool fits = info.shape()->size() == shape.size();
+  for (size_t axis = 0; fits && axis < shape.size(); ++axis) {
+    const auto constant = constant_dim(dim_of(manifest, info, static_cast<uint32_t>(axis)));
+    fits = shape[axis] >= 0 && (!constant || *constant == shape[axis]);
+  }
+  uint64_t bytes = 0;
+  if (fits) fits = dense_bytes(shape, static_cast<ElementType>(info.dtype()), &bytes);
+  if (fits) return Status();
+  return failure(GANTRY_INVALID_ARGUMENT, "input '%s': expected %s, got %s", info.name()->c_str(),
+                 expected_text(manifest, info).c_str(), given.c_str());
+}
+
+Status Session::set_shape(int index, std::span<const int64_t> shape) {
+  Input& input = inputs_[static_cast<size_t>(index)];
+  const TensorInfo& info = *module_->manifest().inputs()->Get(static_cast<uint32_t>(index));
+  if (input.shape.size() != shape.size() || !std::equal(shape.begin(), shape.end(), input.shape.begin())) {
+    prepared_ = false;
+    has_run_ = false;
+  }
+  input.shape.assign(shape.begin(), shape.end());
+  dense_bytes(shape, static_cast<ElementType>(info.dtype()), &input.bytes);
+  return Status();
+}
+
+Status Session::set_input(int index, const DLTensor& tensor, bool borrow) {
+  GANTRY_TRY(check_index(index, inputs_.size(), "input"));
+  const TensorInfo& info = *module_->manifest().inputs()->Get(static_cast<uint32_t>(index));
+  const char* name = info.name()->c_str();
+  if (tensor.device.device_type != kDLCPU) {
+    return failure(GANTRY_INVALID_ARGUMENT, "input '%s': the tensor is not in the CPU's memory", name);
+  }
+  if (tensor.ndim < 0 || tensor.ndim > GANTRY_MAX_RANK || (tensor.ndim > 0 && tensor.shape == nullptr)) {
+    return failure(GANTRY_INVALID_ARGUMENT, "input '%s': the tensor has no valid shape", name);
+  }
+  const std::span<const int64_t> shape(tensor.shape, static_cast<size_t>(tensor.ndim));
+  const std::string given = dlpack_name(tensor.dtype) + " " + shape_text(shape);
+  if (!same_type(tensor.dtype, to_dlpack(static_cast<ElementType>(info.dtype())))) {
+    return failure(GANTRY_INVALID_ARGUMENT, "input '%s': expected %s, got %s", name,
+                   expected_text(module_->manifest(), info).c_str(), given.c_str());
+  }
+  GANTRY_TRY(check_shape(index, shape, given));
+  Input& input = inputs_[static_cast<size_t>(index)];
+  uint64_t bytes = 0;
+  dense_bytes(shape, static_cast<ElementType>(info.dtype()), &bytes);
+  if (tensor.data == nullptr && bytes > 0) {
+    return failure(GANTRY_INVALID_ARGUMENT, "input '%s': the tensor has no data", name);
+  }
+  auto* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  const bool direct =
+      borrow && is_dense(tensor) && reinterpret_cast<uintptr_t>(data) % module_format::kBufferAlignment == 0;
+  if (!direct) {
+    Result<std::span<std::byte>> storage = input_storage(index, shape);
+    if (!storage.ok()) return storage.status();
+    if (!borrow) copy_dense(tensor, storage->data());
+  } else {
+    GANTRY_TRY(set_shape(index, shape));
+    input.data = data;
+    input.copied_from.reset();
+    executor_.move_input(static_cast<uint32_t>(index), data);
+  }
+  if (borrow && !direct) {
+    input.copied_shape.assign(shape.begin(), shape.end());
+    input.copied_from = tensor;
+    input.copied_from->shape = input.copied_shape.data();
+    if (tensor.strides != nullptr) {
+      input.copied_strides.assign(tensor.strides, tensor.strides + tensor.ndim);
+      input.copied_from->strides = input.copied_strides.data();
+    }
+  }
+  input.is_set = true;
+  return Status();
+}
+
+Result<std::span<std::byte>> Session::input_storage(int index, std::span<const int64_t> shape) {
+  GANTRY_TRY(check_index(index, inputs_.size(), "input"));
+  Input& input = inputs_[static_cast<size_t>(index)];
+  const TensorInfo& info = *module_->manifest().inputs()->Get(static_cast<uint32_t>(index));
+  const auto type = static_cast<ElementType>(info.dtype());
+  GANTRY_TRY(check_shape(index, shape, std::string(element_name(type)) + " " + shape_text(shape)));
+  uint64_t bytes = 0;
+  dense_bytes(shape, type, &bytes);
+  if (memory_limit_ > 0 && bytes > memory_limit_) {
+    return failure(GANTRY_OUT_OF_MEMORY, "input '%s' needs %s, this session may use %s", info.name()->c_str(),
+                   byte_text(static_cast<double>(bytes)).c_str(),
+                   byte_text(static_cast<double>(memory_limit_)).c_str());
+  }
+  input.is_set = false;
+  GANTRY_TRY(input.storage.reserve(bytes, "an input"));
+  GANTRY_TRY(set_shape(index, shape));
+  input.copied_from.reset();
+  input.data = input.storage.data();
+  input.is_set = true;
+  executor_.move_input(static_cast<uint32_t>(index), input.data);
+  return std::span<std::byte>(input.data, input.bytes);
+}
+
+Status Session::bind_symbols(DimValues& dims) const {
+  const Manifest& manifest = module_->manifest();
+  const uint32_t count = manifest.symbols() == nullptr ? 0 : manifest.symbols()->size();
+  std::vector<std::optional<int64_t>> bound(count);
+  for (uint32_t i = 0; i < inputs_.size(); ++i) {
+    for (uint32_t axis = 0; axis < inputs_[i].shape.size(); ++axis) {
+      const auto symbol = symbol_dim(dim_of(manifest, *manifest.inputs()->Get(i), axis));
+      if (symbol && !bound[*symbol]) bound[*symbol] = inputs_[i].shape[axis];
+    }
+  }
+  std::vector<int64_t> values;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!bound[i]) {
+      return failure(GANTRY_INVALID_MODULE, "the module's dimension %s is not the dimension of any input",
+                     manifest.symbols()->Get(i)->c_str());
+    }
+    values.push_back(*bound[i]);
+  }
+  dims.evaluate(manifest, values);
+  return Status();
+}
+
+Status Session::check_inputs(const DimValues& dims) const {
+  const Manifest& manifest = module_->manifest();
+  for (uint32_t i = 0; i < inputs_.size(); ++i) {
+    const TensorInfo& info = *manifest.inputs()->Get(i);
+    for (uint32_t axis = 0; axis < inputs_[i].shape.size(); ++axis) {
+      Result<int64_t> value = dims.get(info.shape()->Get(axis));
+      if (!value.ok()) return value.status();
+      if (*value == inputs_[i].shape[axis]) continue;
+      return failure(
+          GANTRY_INVALID_ARGUMENT,
+          "input '%s': expected %s, got %s, where dimension %u must be %s = %lld by the other dimensions",
+          info.name()->c_str(), expected_text(manifest, info).c_str(), shape_text(inputs_[i].shape).c_str(),
+          axis, dim_text(dim_of(manifest, info, axis), manifest).c_str(), static_cast<long long>(*value));
+    }
+  }
+  return Status();
+}
+
+Status Session::check_constraints(const DimValues& dims) const {
+  const Manifest& manifest = module_->manifest();
+  if (manifest.constraints() == nullptr) return Status();
+  for (const auto* constraint : *manifest.constraints()) {
+    Result<int64_t> left = dims.get(constraint->left()), right = dims.get(constraint->right());
+    if (!left.ok()) return left.status();
+    if (!right.ok()) return right.status();
+    if (*left == *right) continue;
+    return failure(GANTRY_INVALID_ARGUMENT,
+                   "these input shapes do not fit the model: %s = %lld must equal %s = %lld%s%s",
+                   dim_text(*manifest.dim_exprs()->Get(constraint->left()), manifest).c_str(),
+                   static_cast<long long>(*left),
+                   dim_text(*manifest.dim_exprs()->Get(constraint->right()), manifest).c_str(),
+                   static_cast<long long>(*right), constraint->origin() == nullptr ? "" : ", needed by ",
+                   constraint->origin() == nullptr ? "" : constraint->origin()->c_str());
+  }
+  return Status();
+}
+
+Status Session::provide_memory(const DimValues& dims) {
+  const Manifest& manifest = module_->manifest();
+  Result<uint64_t> workspace = dims.get_size(module_->variant().workspace_bytes());
+  if (!workspace.ok()) return workspace.status();
+  double total = static_cast<double>(*workspace);
+  for (uint32_t i = 0; i < outputs_.size(); ++i) {
+    const TensorInfo& info = *manifest.outputs()->Get(i);
+    Output& output = outputs_[i];
+    output.shape.clear();
+    for (uint32_t dim : *info.shape()) {
+      Result<uint64_t> value = dims.get_size(dim);
+      if (!value.ok()) return value.status();
+      output.shape.push_back(static_cast<int64_t>(*value));
+    }
+    if (!dense_bytes(output.shape, output.type, &output.bytes)) {
+      return failure(GANTRY_OUT_OF_MEMORY, "output '%s' would be larger than any memory: %s",
+                     info.name()->c_str(), shape_text(output.shape).c_str());
+    }
+    total += static_cast<double>(output.bytes);
+  }
+  for (const Input& input : inputs_) total += static_cast<double>(input.bytes);
+  if (memory_limit_ > 0 && total > static_cast<double>(memory_limit_)) {
+    return failure(GANTRY_OUT_OF_MEMORY,
+                   "the model needs %s (workspace %s, the rest inputs and outputs), this session may use %s",
+                   byte_text(total).c_str(), byte_text(static_cast<double>(*workspace)).c_str(),
+                   byte_text(static_cast<double>(memory_limit_)).c_str());
+  }
+  GANTRY_TRY(workspace_.reserve(*workspace, "the model's workspace"));
+  workspace_bytes_ = *workspace;
+  for (Output& output : outputs_) GANTRY_TRY(output.storage.reserve(output.bytes, "an output"));
+  for (Input& input : inputs_) {
+    // Inputs of known shape that nobody has given yet.
+    if (input.data == nullptr) {
+      GANTRY_TRY(input.storage.reserve(input.bytes, "an input"));
+      input.data = input.storage.data();
+    }
+  }
+  return Status();
+}
+
+Status Session::prepare() {
+  if (prepared_) return Status();
+  DimValues dims;
+  GANTRY_TRY(bind_symbols(dims));
+  GANTRY_TRY(check_inputs(dims));
+  GANTRY_TRY(check_constraints(dims));
+  GANTRY_TRY(provide_memory(dims));
+  PlanMemory memory;
+  for (const Input& input : inputs_) memory.inputs.push_back({input.data, input.bytes});
+  for (const Output& output : outputs_) memory.outputs.push_back({output.storage.data(), output.bytes});
+  memory.workspace = {workspace_.data(), workspace_bytes_};
+  GANTRY_TRY(executor_.bind(*module_, dims, memory));
+  prepared_ = true;
+  return Status();
+}
+
+Status Session::before_run() {
+  for (uint32_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].is_set) continue;
+    return failure(GANTRY_INVALID_ARGUMENT, "input '%s' has not been set",
+                   module_->manifest().inputs()->Get(i)->name()->c_str());
+  }
+  GANTRY_TRY(prepare());
+  for (Input& input : inputs_) {
+    if (input.copied_from) copy_dense(*input.copied_from, input.data);
+  }
+  return Status();
+}
+
+Status Session::run() {
+  GANTRY_TRY(before_run());
+  GANTRY_TRY(executor_.run(pool_->host()));
+  has_run_ = true;
+  return Status();
+}
+
+Status Session::run_timed(std::span<int64_t> nanoseconds) {
+  GANTRY_TRY(before_run());
+  GANTRY_TRY(executor_.run_timed(pool_->host(), nanoseconds));
+  has_run_ = true;
+  return Status();
+}
+
+Result<OutputView> Session::output(int index) const {
+  GANTRY_TRY(check_index(index, outputs_.size(), "output"));
+  if (!has_run_) return failure(GANTRY_INVALID_ARGUMENT, "there are no outputs yet: run the session first");
+  const Output& output = outputs_[static_cast<size_t>(index)];
+  return OutputView{output.storage.data(), output.bytes, output.type, output.shape};
+}
+
+SessionMemory Session::memory() const {
+  SessionMemory memory;
+  memory.workspace_bytes = workspace_bytes_;
+  memory.weights_bytes = module_->weights_bytes();
+  for (const Input& input : inputs_) {
+    if (input.storage.data() != nullptr && input.data == input.storage.data()) memory.io_bytes += input.bytes;
+  }
+  for (const Output& output : outputs_) memory.io_bytes += output.bytes;
+  return memory;
+}
+
+}  // namespace gantry::runtime

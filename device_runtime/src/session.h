@@ -1,0 +1,121 @@
+// A session: one user's inputs, outputs, workspace and threads for a module. The C++ side of
+// gantry/runtime.h.
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device_runtime/src/data_type.h"
+#include "device_runtime/src/executor.h"
+#include "device_runtime/src/memory.h"
+#include "device_runtime/src/module_reader.h"
+#include "device_runtime/src/thread_pool.h"
+
+namespace gantry::runtime {
+
+struct SessionOptions {
+  int threads = 0;            ///< 0: as many as `cpus`, or one a physical core allowed to this process
+  std::vector<int> cpus;      ///< thread i is pinned to cpus[i]; thread 0 is the one that creates the session
+  uint64_t memory_limit = 0;  ///< bytes of workspace, inputs and outputs together; 0: what the machine has
+};
+
+/// A tensor of a session; valid until its next run, set_input with another shape, or end.
+struct OutputView {
+  std::byte* data = nullptr;
+  uint64_t bytes = 0;
+  ElementType type = ElementType::kF32;
+  std::span<const int64_t> shape;
+};
+
+struct SessionMemory {
+  uint64_t workspace_bytes = 0;  ///< 0 before the shapes are known
+  uint64_t weights_bytes = 0;
+  uint64_t io_bytes = 0;  ///< held by the session; borrowed inputs are not
+};
+
+/// Belongs to one thread at a time.
+class Session {
+ public:
+  /// Starts the threads; a model without symbolic dimensions also gets its memory.
+  /// Errors: those of ThreadPool::create and prepare.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Module> module,
+                                                 const SessionOptions& options);
+  ~Session();
+  Session(const Session&) = delete;
+
+  /// See gantry_set_input. INVALID_ARGUMENT names the input, what was expected and what was given. A borrowed
+  /// tensor that is strided or does not start at a multiple of 64 bytes is copied at every run.
+  Status set_input(int index, const DLTensor& tensor, bool borrow);
+  /// Memory of an input of that shape, for the caller to fill; the input counts as set.
+  Result<std::span<std::byte>> input_storage(int index, std::span<const int64_t> shape);
+
+  /// Binds the symbols to the shapes given, checks the model's constraints and provides all memory. run()
+  /// does the same where it has not been done. INVALID_ARGUMENT for missing inputs and shapes that do not
+  /// fit; OUT_OF_MEMORY.
+  Status prepare();
+  Status run();
+  /// As run; `nanoseconds` receives the time of each step of executor().
+  Status run_timed(std::span<int64_t> nanoseconds);
+  /// INVALID_ARGUMENT before the first run.
+  Result<OutputView> output(int index) const;
+
+  const Module& module() const { return *module_; }
+  const std::shared_ptr<const Module>& shared_module() const { return module_; }
+  /// Steps with their labels and work; valid once prepared.
+  const Executor& executor() const { return executor_; }
+  int threads() const { return pool_->threads(); }
+  SessionMemory memory() const;
+
+ private:
+  struct Input {
+    AlignedBuffer storage;
+    std::vector<int64_t> shape;
+    uint64_t bytes = 0;
+    bool is_set = false;
+    std::byte* data = nullptr;  ///< what kernels read
+    // A borrowed tensor that is copied at every run.
+    std::optional<DLTensor> copied_from;
+    std::vector<int64_t> copied_shape, copied_strides;
+  };
+  struct Output {
+    AlignedBuffer storage;
+    std::vector<int64_t> shape;
+    uint64_t bytes = 0;
+    ElementType type = ElementType::kF32;
+  };
+
+  explicit Session(std::shared_ptr<const Module> module);
+  Status pin_caller(int cpu);
+  Status set_constant_shapes();
+  Status check_index(int index, size_t count, const char* role) const;
+  Status check_shape(int index, std::span<const int64_t> shape, const std::string& given) const;
+  Status set_shape(int index, std::span<const int64_t> shape);
+  Status bind_symbols(DimValues& dims) const;
+  Status check_inputs(const DimValues& dims) const;
+  Status check_constraints(const DimValues& dims) const;
+  Status provide_memory(const DimValues& dims);
+  Status before_run();
+
+  std::shared_ptr<const Module> module_;
+  uint64_t memory_limit_ = 0;
+  std::unique_ptr<ThreadPool> pool_;
+  std::vector<Input> inputs_;
+  std::vector<Output> outputs_;
+  AlignedBuffer workspace_;
+  uint64_t workspace_bytes_ = 0;
+  Executor executor_;
+  bool prepared_ = false;
+  bool has_run_ = false;
+  // Affinity of the creating thread before it was pinned.
+  std::optional<cpu_set_t> caller_affinity_;
+  std::thread::id caller_;
+};
+
+}  // namespace gantry::runtime
