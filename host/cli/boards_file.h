@@ -1,0 +1,56 @@
+// The boards that a user has named: a TOML file under the XDG configuration folder.
+//
+//   [pi]
+//   address = "192.168.1.20:7453"
+//   key = "/home/me/.config/gantry/pi.key"
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace gantry::cli {
+
+struct BoardEntry {
+  std::string address;         ///< "HOST:PORT"
+  std::filesystem::path key;   ///< key file; empty: none
+};
+
+/// $XDG_CONFIG_HOME/gantry, or ~/.config/gantry. User error if neither XDG_CONFIG_HOME nor HOME is set.
+std::filesystem::path config_folder();
+/// boards.toml there.
+std::filesystem::path boards_path();
+
+class BoardsFile {
+ public:
+  /// Reads the file; none at all is an empty list. User errors name the file and the line.
+  static BoardsFile read(const std::filesystem::path& path);
+
+  const std::map<std::string, BoardEntry>& boards() const { return boards_; }
+  /// Adds a board, or replaces the one of that name. User errors: a name of other than letters, digits, '.', '-'
+  /// and '_'; an address that is not HOST:PORT.
+  void add(const std::string& name, BoardEntry entry);
+  /// User error, with the nearest names, if there is none.
+  void remove(const std::string& name);
+  const BoardEntry& find(const std::string& name) const;
+  /// Writes it whole; makes the folder.
+  void write() const;
+
+ private:
+  std::filesystem::path path_;
+  std::map<std::string, BoardEntry> boards_;
+};
+
+/// A board given on the command line: a name from the file, or HOST:PORT.
+struct BoardChoice {
+  std::string label;  ///< as the user called it
+  BoardEntry entry;
+};
+/// `key`: from --key; wins over the file's. User error with the nearest names where it is neither.
+BoardChoice resolve_board(const std::string& name_or_address, const std::filesystem::path& key,
+                          const BoardsFile& boards);
+
+/// True for "HOST:PORT" and "[IPv6]:PORT" with a port from 1 to 65535.
+bool is_address(const std::string& text);
+
+}  // namespace gantry::cli

@@ -1,0 +1,250 @@
+// Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+#include "host/cli/npy.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <string_view>
+
+#include "host/support/error.h"
+#include "host/support/output_file.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr std::string_view kMagic("\x93NUMPY", 6);
+constexpr size_t kHeaderAlignment = 64;
+
+struct Header {
+  std::string descr;
+  bool fortran_order = false;
+  std::vector<int64_t> shape;
+};
+
+/// Reads the header: a Python dictionary with the keys descr, fortran_order and shape.
+class HeaderParser {
+ public:
+  HeaderParser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  Header parse() {
+    Header header;
+    bool has_descr = false, has_order = false, has_shape = false;
+    expect('{');
+    while (!accept('}')) {
+      const std::string key = quoted();
+      expect(':');
+      if (key == "descr" && !has_descr) {
+        header.descr = descr();
+        has_descr = true;
+      } else if (key == "fortran_order" && !has_order) {
+        header.fortran_order = boolean();
+        has_order = true;
+      } else if (key == "shape" && !has_shape) {
+        header.shape = tuple();
+        has_shape = true;
+      } else {
+        fail();
+      }
+      if (!accept(',') && peek() != '}') fail();
+    }
+    if (!has_descr || !has_order || !has_shape) fail();
+    return header;
+  }
+
+ private:
+  [[noreturn]] void fail() const { user_error("{}: the .npy header is malformed near byte {}", file_, at_); }
+  char peek() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool accept(char c) {
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) fail();
+  }
+  std::string quoted() {
+    const char quote = peek();
+    if (quote != '\'' && quote != '"') fail();
+    const size_t end = text_.find(quote, ++at_);
+    if (end == std::string_view::npos) fail();
+    std::string value(text_.substr(at_, end - at_));
+    at_ = end + 1;
+    return value;
+  }
+  std::string descr() {
+    if (peek() == '[') user_error("{}: an array of records; save one plain array a file", file_);
+    return quoted();
+  }
+  bool boolean() {
+    peek();
+    for (const auto& [word, value] : {std::pair{"True", true}, std::pair{"False", false}}) {
+      if (text_.substr(at_).starts_with(word)) {
+        at_ += std::strlen(word);
+        return value;
+      }
+    }
+    fail();
+  }
+  int64_t number() {
+    if (std::isdigit(static_cast<unsigned char>(peek())) == 0) fail();
+    int64_t value = 0;
+    while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0) {
+      if (__builtin_mul_overflow(value, int64_t{10}, &value) ||
+          __builtin_add_overflow(value, int64_t{text_[at_] - '0'}, &value)) {
+        fail();
+      }
+      ++at_;
+    }
+    accept('L');  // written by Python 2
+    return value;
+  }
+  std::vector<int64_t> tuple() {
+    std::vector<int64_t> values;
+    expect('(');
+    while (!accept(')')) {
+      values.push_back(number());
+      if (!accept(',') && peek() != ')') fail();
+    }
+    return values;
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  size_t at_ = 0;
+};
+
+struct DescrName {
+  std::string_view descr, name;
+};
+constexpr DescrName kDescrs[] = {{"<f4", "f32"}, {"<f8", "f64"}, {"<f2", "f16"}, {"<V2", "bf16"}, {"|i1", "i8"},
+                                 {"<i2", "i16"}, {"<i4", "i32"}, {"<i8", "i64"}, {"|u1", "u8"},   {"<u2", "u16"},
+                                 {"<u4", "u32"}, {"<u8", "u64"}, {"|b1", "bool"}};
+
+rpc::ElementType type_of_descr(const std::string& descr, const std::string& file) {
+  for (const DescrName& known : kDescrs) {
+    // One-byte types and V2 are written with either mark.
+    const bool same_kind = descr.size() == 3 && std::string_view(descr).substr(1) == known.descr.substr(1);
+    const bool little = descr[0] == '<' || descr[0] == '|' || descr[0] == '=';
+    if (same_kind && little) return *parse_type_name(known.name);
+    if (same_kind && descr[0] == '>' && known.descr[2] == '1') return *parse_type_name(known.name);
+    if (same_kind && descr[0] == '>') {
+      user_error("{}: big-endian elements ('{}'); save it with .astype('<{}') first", file, descr,
+                 known.descr.substr(1));
+    }
+  }
+  user_error("{}: elements of type '{}', which no model takes; convert with .astype('float32') or the like", file,
+             descr);
+}
+
+/// Fortran order (first index fastest) to C order (last index fastest).
+std::vector<std::byte> to_row_major(std::span<const std::byte> source, const std::vector<int64_t>& shape,
+                                    size_t width) {
+  std::vector<std::byte> target(source.size());
+  std::vector<int64_t> index(shape.size(), 0), stride(shape.size(), 1);
+  for (size_t axis = 1; axis < shape.size(); ++axis) stride[axis] = stride[axis - 1] * shape[axis - 1];
+  int64_t offset = 0;
+  for (size_t at = 0; at + width <= target.size(); at += width) {
+    std::memcpy(target.data() + at, source.data() + offset * static_cast<int64_t>(width), width);
+    for (size_t axis = shape.size(); axis-- > 0;) {
+      offset += stride[axis];
+      if (++index[axis] < shape[axis]) break;
+      offset -= stride[axis] * shape[axis];
+      index[axis] = 0;
+    }
+  }
+  return target;
+}
+
+/// The header's text and where the data begins.
+std::pair<std::string_view, size_t> find_header(std::span<const std::byte> bytes, const std::string& name) {
+  const auto* chars = reinterpret_cast<const char*>(bytes.data());
+  if (bytes.size() < kMagic.size() + 2 || std::string_view(chars, kMagic.size()) != kMagic) {
+    user_error("{}: not a .npy file; save arrays with numpy.save", name);
+  }
+  const auto at = [&](size_t i) { return static_cast<size_t>(bytes[i]); };
+  const size_t major = at(6);
+  if (major < 1 || major > 3) user_error("{}: .npy format version {}.{}; known are 1 to 3", name, major, at(7));
+  const size_t prefix = major == 1 ? 10 : 12;
+  if (bytes.size() < prefix) user_error("{}: the .npy file is truncated", name);
+  size_t length = at(8) | at(9) << 8;
+  if (major > 1) length |= at(10) << 16 | at(11) << 24;
+  if (length > bytes.size() - prefix) user_error("{}: the .npy file is truncated", name);
+  return {std::string_view(chars + prefix, length), prefix + length};
+}
+
+}  // namespace
+
+HostTensor parse_npy(std::span<const std::byte> bytes, const std::string& name) {
+  const auto [text, data_offset] = find_header(bytes, name);
+  const Header header = HeaderParser(text, name).parse();
+  HostTensor tensor;
+  tensor.type = type_of_descr(header.descr, name);
+  tensor.shape = header.shape;
+  int64_t expected = 0;
+  try {
+    expected = byte_count(tensor.type, tensor.shape);
+  } catch (const Error& error) {
+    user_error("{}: {}", name, error.what());
+  }
+  const auto data = bytes.subspan(data_offset);
+  if (static_cast<uint64_t>(expected) != data.size()) {
+    user_error("{}: {} bytes of data where {} take {}; the file is {}", name, data.size(),
+               type_and_shape(tensor.type, tensor.shape), expected,
+               static_cast<uint64_t>(expected) > data.size() ? "truncated" : "longer than its header says");
+  }
+  if (header.fortran_order && tensor.shape.size() > 1) {
+    tensor.bytes = to_row_major(data, tensor.shape, tensor.type.bits / 8);
+  } else {
+    tensor.bytes.assign(data.begin(), data.end());
+  }
+  return tensor;
+}
+
+HostTensor read_npy(const std::filesystem::path& path) {
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code)) user_error("{}: is a folder, not a .npy file", path.string());
+  std::ifstream file(path, std::ios::binary);
+  if (!file) user_error("{}: cannot be read: {}", path.string(), std::strerror(errno));
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (file.bad()) user_error("{}: cannot be read", path.string());
+  return parse_npy(std::as_bytes(std::span(bytes)), path.string());
+}
+
+std::string format_npy(const HostTensor& tensor) {
+  std::string_view descr;
+  for (const DescrName& known : kDescrs) {
+    if (parse_type_name(known.name) == tensor.type) descr = known.descr;
+  }
+  internal_check(!descr.empty(), "no .npy type for {}", type_name(tensor.type));
+  std::string shape;
+  for (int64_t dim : tensor.shape) shape += std::to_string(dim) + ", ";
+  if (tensor.shape.size() > 1) shape.resize(shape.size() - 2);
+  if (tensor.shape.size() == 1) shape.resize(shape.size() - 1);
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
+  const size_t prefix = kMagic.size() + 4;
+  const size_t unpadded = prefix + header.size() + 1;
+  header.append((kHeaderAlignment - unpadded % kHeaderAlignment) % kHeaderAlignment, ' ');
+  header += '\n';
+  std::string bytes(kMagic);
+  bytes += '\x01';
+  bytes += '\0';
+  bytes += static_cast<char>(header.size() & 0xff);
+  bytes += static_cast<char>(header.size() >> 8);
+  bytes += header;
+  bytes.append(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+  return bytes;
+}
+
+void write_npy(const std::filesystem::path& path, const HostTensor& tensor) {
+  OutputFile file(path);
+  file.write(format_npy(tensor));
+  file.commit();
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,37 @@
+// Tensors as the command line shows and checks them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rpc/client/types.h"
+
+namespace gantry::cli {
+
+/// Dense row-major tensor on the workstation; the same type that travels to boards.
+using HostTensor = rpc::Tensor;
+
+/// "f32", "i64", "bool", …; "type(code=9, bits=4)" for what has no name.
+std::string type_name(const rpc::ElementType& type);
+std::optional<rpc::ElementType> parse_type_name(std::string_view name);
+/// "1x3x224x224"; "scalar" for none; -1 prints as "?".
+std::string shape_text(const std::vector<int64_t>& shape);
+/// "f32 1x3x224x224"
+std::string type_and_shape(const rpc::ElementType& type, const std::vector<int64_t>& shape);
+/// Product of the dimensions. User error on overflow or a negative dimension.
+int64_t element_count(const std::vector<int64_t>& shape);
+/// Bytes of the dense tensor. User error on overflow.
+int64_t byte_count(const rpc::ElementType& type, const std::vector<int64_t>& shape);
+/// Element `index` as a double, whatever its type.
+double element_as_double(const HostTensor& tensor, int64_t index);
+
+struct TensorSummary {
+  double min = 0, max = 0, mean = 0;  ///< of the finite elements
+  int64_t non_finite = 0;
+  std::vector<double> first;  ///< at most eight
+};
+TensorSummary summarise(const HostTensor& tensor);
+
+}  // namespace gantry::cli

@@ -1,0 +1,40 @@
+// Figures and tables as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::cli {
+
+/// "46.8 MiB"
+std::string bytes_text(double bytes);
+/// Three to four significant digits without an exponent: "0.0123", "1.234", "56.78", "1234".
+std::string number_text(double value);
+/// Milliseconds with a fitting unit: "812 ns", "12.3 us", "4.56 ms", "1.23 s".
+std::string duration_text(double milliseconds);
+/// "1.8 G", "250 M", "12 k"
+std::string count_text(double value);
+
+/// Columns padded to their widest cell; the numeric ones flush right.
+class Table {
+ public:
+  enum class Align { kLeft, kRight };
+  explicit Table(std::vector<std::pair<std::string, Align>> columns);
+  void row(std::vector<std::string> cells);
+  bool empty() const { return rows_.empty(); }
+  /// With a heading line; `indent` spaces before each line. The last column is cut to fit `max_width` (0: never).
+  std::string str(int indent = 0, size_t max_width = 0) const;
+
+ private:
+  std::vector<std::pair<std::string, Align>> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// Columns of a terminal on stdout; 0 where it is none.
+size_t terminal_width();
+/// At most `width` display columns, cut with "…"; 0: never cut.
+std::string shorten(std::string_view text, size_t width);
+
+}  // namespace gantry::cli

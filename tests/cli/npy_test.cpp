@@ -1,0 +1,166 @@
+#include "host/cli/npy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "host/support/error.h"
+
+namespace gantry::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A .npy file as numpy would write it.
+std::string npy(int major, const std::string& dictionary, const std::string& data) {
+  std::string bytes("\x93NUMPY", 6);
+  bytes += static_cast<char>(major);
+  bytes += '\0';
+  const size_t length = dictionary.size() + 1;
+  bytes += static_cast<char>(length & 0xff);
+  bytes += static_cast<char>(length >> 8);
+  if (major > 1) bytes += std::string(2, '\0');
+  return bytes + dictionary + "\n" + data;
+}
+
+template <typename T>
+std::string raw(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+HostTensor parse(const std::string& bytes) { return parse_npy(std::as_bytes(std::span(bytes)), "x.npy"); }
+
+template <typename T>
+std::vector<T> values_of(const HostTensor& tensor) {
+  std::vector<T> values(tensor.bytes.size() / sizeof(T));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+std::string message_of(const std::string& bytes) {
+  try {
+    parse(bytes);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    EXPECT_THAT(error.what(), HasSubstr("x.npy"));
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Npy, EveryFormatVersionIsRead) {
+  for (int major : {1, 2, 3}) {
+    const HostTensor tensor = parse(npy(major, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
+                                        raw<float>({1, 2, 3, 4, 5, 6})));
+    EXPECT_EQ(type_name(tensor.type), "f32");
+    EXPECT_EQ(tensor.shape, (std::vector<int64_t>{2, 3}));
+    EXPECT_EQ(values_of<float>(tensor), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  }
+}
+
+TEST(Npy, FortranOrderIsTransposedToRowMajor) {
+  // numpy.asfortranarray(numpy.arange(24).reshape(2, 3, 4)) stores the first index fastest.
+  std::vector<int32_t> stored;
+  for (int k = 0; k < 4; ++k) {
+    for (int j = 0; j < 3; ++j) {
+      for (int i = 0; i < 2; ++i) stored.push_back(i * 12 + j * 4 + k);
+    }
+  }
+  const HostTensor tensor =
+      parse(npy(1, "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3, 4)}", raw(stored)));
+  std::vector<int32_t> expected(24);
+  for (int i = 0; i < 24; ++i) expected[static_cast<size_t>(i)] = i;
+  EXPECT_EQ(values_of<int32_t>(tensor), expected);
+}
+
+TEST(Npy, ScalarsEmptyArraysAndOneElementTuplesAreRead) {
+  EXPECT_TRUE(parse(npy(1, "{'descr': '<i8', 'fortran_order': False, 'shape': (), }", raw<int64_t>({7}))).shape.empty());
+  EXPECT_EQ(parse(npy(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (0,), }", "")).shape,
+            (std::vector<int64_t>{0}));
+  EXPECT_EQ(parse(npy(1, "{'shape': (2,), 'descr': '|u1', 'fortran_order': True}", "ab")).shape,
+            (std::vector<int64_t>{2}));
+}
+
+TEST(Npy, WhatIsWrittenIsReadBack) {
+  for (const std::string name : {"f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"}) {
+    HostTensor tensor;
+    tensor.type = *parse_type_name(name);
+    tensor.shape = {3, 1, 2};
+    for (int64_t i = 0; i < byte_count(tensor.type, tensor.shape); ++i) tensor.bytes.push_back(std::byte(i));
+    const std::string bytes = format_npy(tensor);
+    EXPECT_EQ((bytes.size() - tensor.bytes.size()) % 64, 0u);
+    const HostTensor back = parse(bytes);
+    EXPECT_EQ(type_name(back.type), name);
+    EXPECT_EQ(back.shape, tensor.shape);
+    EXPECT_EQ(back.bytes, tensor.bytes);
+  }
+}
+
+TEST(Npy, DamageIsNamed) {
+  const std::string good = npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", raw<float>({1, 2}));
+  EXPECT_THAT(message_of("hello"), HasSubstr("not a .npy file"));
+  EXPECT_THAT(message_of(good.substr(0, 20)), HasSubstr("truncated"));
+  EXPECT_THAT(message_of(good.substr(0, good.size() - 1)), HasSubstr("truncated"));
+  EXPECT_THAT(message_of(good + "x"), HasSubstr("longer than its header"));
+  EXPECT_THAT(message_of(npy(4, "{}", "")), HasSubstr("version 4"));
+  EXPECT_THAT(message_of(npy(1, "{'descr': '>f4', 'fortran_order': False, 'shape': (1,)}", "1234")),
+              HasSubstr("big-endian"));
+  EXPECT_THAT(message_of(npy(1, "{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", "12345678")),
+              HasSubstr("'<c8'"));
+  EXPECT_THAT(message_of(npy(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "1234")),
+              HasSubstr("records"));
+}
+
+TEST(Npy, HeadersThatAreNotDictionariesAreErrors) {
+  for (const std::string header :
+       {"", "{", "{'descr'}", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': 3, 'shape': ()}",
+        "{'descr': '<f4', 'fortran_order': True, 'shape': (-1,)}", "{'descr': '<f4', 'fortran_order': True, 'shape': (1 2)}",
+        "{'descr': '<f4', 'fortran_order': True, 'shape': (99999999999999999999,)}", "{'evil': 1}",
+        "{'descr': '<f4', 'descr': '<f4', 'fortran_order': True, 'shape': (1,)}"}) {
+    EXPECT_NE(message_of(npy(1, header, "1234")), "no error") << header;
+  }
+}
+
+TEST(Npy, ShapesWhoseSizeOverflowsAreErrors) {
+  EXPECT_THAT(message_of(npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "")),
+              HasSubstr("too large"));
+}
+
+TEST(Npy, TruncatedAndAlteredFilesNeverCrash) {
+  const std::string good = npy(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", raw<float>({1, 2, 3, 4}));
+  for (size_t size = 0; size < good.size(); ++size) EXPECT_NE(message_of(good.substr(0, size)), "no error");
+  for (size_t at = 0; at < good.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string altered = good;
+      altered[at] = static_cast<char>(altered[at] ^ (1 << bit));
+      try {
+        parse(altered);
+      } catch (const Error&) {
+      }
+    }
+  }
+}
+
+TEST(TensorText, SummaryCountsNonFiniteElementsApart) {
+  const HostTensor tensor = parse(npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }",
+                                      raw<float>({-1, 3, std::numeric_limits<float>::infinity(), std::nanf("")})));
+  const TensorSummary summary = summarise(tensor);
+  EXPECT_EQ(summary.min, -1);
+  EXPECT_EQ(summary.max, 3);
+  EXPECT_EQ(summary.mean, 1);
+  EXPECT_EQ(summary.non_finite, 2);
+}
+
+TEST(TensorText, HalfPrecisionElementsHaveTheirValues) {
+  const HostTensor half = parse(npy(1, "{'descr': '<f2', 'fortran_order': False, 'shape': (4,), }",
+                                    raw<uint16_t>({0x3c00, 0xc000, 0x0001, 0x7bff})));
+  EXPECT_EQ(element_as_double(half, 0), 1);
+  EXPECT_EQ(element_as_double(half, 1), -2);
+  EXPECT_EQ(element_as_double(half, 2), 0x1p-24);
+  EXPECT_EQ(element_as_double(half, 3), 65504);
+}
+
+}  // namespace
+}  // namespace gantry::cli
