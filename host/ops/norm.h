@@ -5,7 +5,8 @@
 
 namespace gantry {
 
-/// nn.softmax, nn.log_softmax, nn.hardmax. Stages: "softmax_max", "softmax_sum", "softmax".
+/// nn.softmax, nn.log_softmax, nn.hardmax. Stages: "softmax_max", "softmax_exp",
+/// "softmax_sum", "softmax" (logarithms: no "softmax_exp").
 struct SoftmaxAttrs : AttrsOf<SoftmaxAttrs> {
   int64_t axis = -1;  ///< normalised: 0 <= axis < rank
   void fields(AttrVisitor& visit) override { visit("axis", axis); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -68,6 +69,7 @@ class OpSet : public OpTable {
 
  private:
   std::vector<std::unique_ptr<OpDef>> ops_;
+  std::map<std::string, size_t, std::less<>> by_name_;
 };
 
 /// The op set: calls every family's add_…_ops (host/ops/families.h).

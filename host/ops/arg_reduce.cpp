@@ -1,0 +1,113 @@
+// argmax and argmin: the extreme value, then the first (last) index that holds it. cumsum.
+#include "host/loops/stmt.h"
+#include "host/ops/families.h"
+#include "host/ops/reduce.h"
+#include "host/ops/support.h"
+
+namespace gantry {
+namespace {
+
+using ops::input_type;
+
+std::vector<TensorType> infer_arg(const Node& node, Function&) {
+  const auto& attrs = node.attrs_as<ArgReduceAttrs>();
+  const TensorType& x = input_type(node, 0);
+  ops::require(x.dtype != DType::kBool, "does not take bool data");
+  ops::require_axis(attrs.axis, x.rank());
+  Shape shape = x.shape;
+  auto at = shape.begin() + attrs.axis;
+  if (attrs.keepdims) *at = 1;
+  else shape.erase(at);
+  return {{DType::kI64, shape}};
+}
+
+std::vector<Tensor> compute_arg(const Node& node, const std::vector<Tensor>& in, ReduceKind kind) {
+  const auto& attrs = node.attrs_as<ArgReduceAttrs>();
+  const Tensor& x = in[0];
+  size_t axis = static_cast<size_t>(attrs.axis);
+  Expr extent = x.shape()[axis];
+  std::vector<Expr> shape = x.shape();
+  shape[axis] = 1;
+  auto at = [axis](std::vector<Expr> i, Expr k) {
+    i[axis] = std::move(k);
+    return i;
+  };
+  auto k = reduce_axis(0, extent, "k");
+  Tensor best = compute(shape, [&](const std::vector<Expr>& i) { return reduce(kind, ops::widen(x(at(i, k->var))), {k}); },
+                        "extreme", "reduce");
+  auto j = reduce_axis(0, extent, "k");
+  auto position = [&](const std::vector<Expr>& i) {
+    Expr hit = eq(ops::widen(x(at(i, j->var))), best(i));
+    return attrs.select_last ? reduce(ReduceKind::kMax, select(hit, j->var, Expr(-1)), {j})
+                             : reduce(ReduceKind::kMin, select(hit, j->var, extent), {j});
+  };
+  Tensor index = compute(shape, position, "index", "reduce");
+  // Without a hit (all NaN) the index stays inside the tensor.
+  auto body = [&](const std::vector<Expr>& i) {
+    std::vector<Expr> full = i;
+    if (attrs.keepdims) full[axis] = 0;
+    else full.insert(full.begin() + attrs.axis, Expr(0));
+    return max(Expr(0), min(index(full), extent - 1));
+  };
+  return {compute(to_exprs(node.result()->type.shape), body, "arg_reduce")};
+}
+
+/// Visits the axis in order for every outer and inner position, carrying the sum in the result.
+std::vector<Tensor> compute_cumsum(const Node& node, const std::vector<Tensor>& in) {
+  CumsumAttrs attrs = node.attrs_as<CumsumAttrs>();
+  const Tensor& x = in[0];
+  Expr outer = 1, inner = 1, extent = x.shape()[static_cast<size_t>(attrs.axis)];
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    const Expr& n = x.shape()[static_cast<size_t>(d)];
+    if (d < attrs.axis) outer = outer * n;
+    if (d > attrs.axis) inner = inner * n;
+  }
+  DType dtype = x.dtype();
+  auto body = [attrs, outer, inner, extent, dtype](LoopBuilder& b) {
+    Buffer source = b.input(0), result = b.result(0);
+    Expr o = make_var("o"), t = make_var("t"), i = make_var("i");
+    Expr step = attrs.reverse ? extent - 1 - t : t;
+    Expr here = (o * extent + step) * inner + i;
+    Expr before = attrs.reverse ? here + inner : here - inner;
+    Expr carried = load(result, before);
+    Expr added = load(source, attrs.exclusive ? before : here);
+    Stmt first = store(result, here, attrs.exclusive ? const_of(dtype, 0) : load(source, here));
+    Stmt nest = if_stmt(eq(t, 0), first, store(result, here, carried + added));
+    nest = for_loop(i, 0, inner, LoopKind::kSerial, nest);
+    nest = for_loop(t, 0, extent, LoopKind::kSerial, nest);
+    b.emit(for_loop(o, 0, outer, LoopKind::kSerial, nest));
+  };
+  return extern_kernel({x}, {x.shape()}, {dtype}, body, "cumsum", "cumsum");
+}
+
+template <typename AttrsType>
+auto axis_remapper() {
+  return ops::remapper<AttrsType>([](AttrsType& a, const std::vector<int>& to) {
+    a.axis = to[static_cast<size_t>(a.axis)];
+    return true;
+  });
+}
+
+}  // namespace
+
+void add_arg_reduce_ops(OpSet& set) {
+  const std::pair<const char*, ReduceKind> kinds[] = {{"argmax", ReduceKind::kMax}, {"argmin", ReduceKind::kMin}};
+  for (const auto& [name, kind] : kinds) {
+    OpDef op = ops::define<ArgReduceAttrs>(name, FusionClass::kOpaque, LayoutBehaviour::kNone, {"data"});
+    op.infer = infer_arg;
+    op.compute = [kind = kind](const Node& node, const std::vector<Tensor>& in) { return compute_arg(node, in, kind); };
+    set.add(std::move(op));
+  }
+  OpDef cumsum = ops::define<CumsumAttrs>("cumsum", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
+  cumsum.infer = [](const Node& node, Function&) {
+    const TensorType& x = input_type(node, 0);
+    ops::require(x.dtype != DType::kBool, "does not take bool data");
+    ops::require_axis(node.attrs_as<CumsumAttrs>().axis, x.rank());
+    return std::vector<TensorType>{x};
+  };
+  cumsum.compute = compute_cumsum;
+  cumsum.remap_axes = axis_remapper<CumsumAttrs>();
+  set.add(std::move(cumsum));
+}
+
+}  // namespace gantry

@@ -1,0 +1,145 @@
+// Functions of two elements (and `where`, of three) with numpy broadcasting.
+#include "host/ops/elementwise.h"
+#include "host/ops/families.h"
+#include "host/ops/support.h"
+
+namespace gantry {
+namespace {
+
+using ops::input_type;
+using BinaryFn = std::function<Expr(const Node&, Expr, Expr)>;
+
+struct BinaryRule {
+  enum class Takes : uint8_t { kNumber, kInteger, kBool, kAnything } takes = Takes::kNumber;
+  bool bool_result = false;
+  bool same_dtype = true;
+};
+using Takes = BinaryRule::Takes;
+
+void check_dtype(Takes takes, DType dtype) {
+  bool integer = is_signed_int(dtype) || is_unsigned_int(dtype);
+  bool ok = takes == Takes::kAnything || (takes == Takes::kBool && dtype == DType::kBool) ||
+            (takes == Takes::kInteger && integer) || (takes == Takes::kNumber && (integer || is_float(dtype)));
+  ops::require(ok, "does not take {} data", name_of(dtype));
+}
+
+template <typename AttrsType = NoAttrs>
+void add_binary(OpSet& set, const std::string& name, BinaryRule rule, BinaryFn f) {
+  OpDef op = ops::define<AttrsType>(name, FusionClass::kBroadcast, LayoutBehaviour::kAny, {"a", "b"});
+  op.infer = [rule](const Node& node, Function& function) {
+    const TensorType &a = input_type(node, 0), &b = input_type(node, 1);
+    check_dtype(rule.takes, a.dtype);
+    check_dtype(rule.takes, b.dtype);
+    if (rule.same_dtype) ops::require_same_dtype(node, 0, 1);
+    Shape shape = broadcast_shapes(a.shape, b.shape, function, ops::origin_of(node));
+    return std::vector<TensorType>{{rule.bool_result ? DType::kBool : a.dtype, shape}};
+  };
+  op.compute = [name, f](const Node& node, const std::vector<Tensor>& in) {
+    const TensorType& type = node.result()->type;
+    auto body = [&](const std::vector<Expr>& i) {
+      Expr y = f(node, ops::widen(ops::broadcast_read(in[0], i)), ops::widen(ops::broadcast_read(in[1], i)));
+      return y.type().dtype == type.dtype ? y : cast(type.dtype, y);
+    };
+    return std::vector<Tensor>{compute(to_exprs(type.shape), body, name)};
+  };
+  set.add(std::move(op));
+}
+
+/// Integers: divisors 0 and -1 trap on some CPUs (-1 with the smallest dividend), so they never reach the divider.
+Expr safe_divisor(const Expr& b) {
+  DType dtype = b.type().dtype;
+  Expr bad = eq(b, int_imm(dtype, 0));
+  if (is_signed_int(dtype)) bad = bad || eq(b, int_imm(dtype, -1));
+  return select(bad, int_imm(dtype, 1), b);
+}
+
+Expr divide(const Node&, Expr a, Expr b) {
+  DType dtype = a.type().dtype;
+  if (is_float(dtype)) return a / b;
+  Expr quotient = a / safe_divisor(b);
+  return is_signed_int(dtype) ? select(eq(b, int_imm(dtype, -1)), -a, quotient) : quotient;
+}
+
+Expr modulo(const Node& node, Expr a, Expr b) {
+  bool fmod = node.attrs_as<ModAttrs>().fmod;
+  DType dtype = a.type().dtype;
+  if (is_float(dtype)) return binary(BinaryOp::kRem, a, b);
+  Expr divisor = safe_divisor(b);
+  return fmod || is_unsigned_int(dtype) ? binary(BinaryOp::kRem, a, divisor) : mod(a, divisor);
+}
+
+Expr power(const Node&, Expr a, Expr b) {
+  DType base = a.type().dtype;
+  if (is_float(base)) return call(MathFn::kPow, {a, cast(base, b)});
+  return cast(base, call(MathFn::kPow, {cast(DType::kF64, a), cast(DType::kF64, b)}));
+}
+
+/// Shifts by the width or more give 0.
+Expr shift(BinaryOp op, Expr a, Expr b) {
+  DType dtype = a.type().dtype;
+  Expr inside = lt(b, int_imm(dtype, byte_width(dtype) * 8));
+  return select(inside, binary(op, a, select(inside, b, int_imm(dtype, 0))), int_imm(dtype, 0));
+}
+
+void add_comparisons(OpSet& set) {
+  const std::pair<const char*, Expr (*)(Expr, Expr)> ordered[] = {
+      {"less", lt}, {"less_equal", le}, {"greater", gt}, {"greater_equal", ge}};
+  for (const auto& [name, fn] : ordered) {
+    add_binary(set, name, {Takes::kNumber, true}, [fn = fn](const Node&, Expr a, Expr b) { return fn(a, b); });
+  }
+  const BinaryRule any{Takes::kAnything, true};
+  add_binary(set, "equal", any, [](const Node&, Expr a, Expr b) { return eq(a, b); });
+  add_binary(set, "not_equal", any, [](const Node&, Expr a, Expr b) { return ne(a, b); });
+}
+
+void add_logical(OpSet& set) {
+  const BinaryRule logical{Takes::kBool, true}, bits{Takes::kInteger};
+  add_binary(set, "logical_and", logical, [](const Node&, Expr a, Expr b) { return a && b; });
+  add_binary(set, "logical_or", logical, [](const Node&, Expr a, Expr b) { return a || b; });
+  add_binary(set, "logical_xor", logical, [](const Node&, Expr a, Expr b) { return ne(a, b); });
+  const std::pair<const char*, BinaryOp> bitwise[] = {
+      {"bitwise_and", BinaryOp::kAnd}, {"bitwise_or", BinaryOp::kOr}, {"bitwise_xor", BinaryOp::kXor}};
+  for (const auto& [name, code] : bitwise) {
+    add_binary(set, name, bits, [code = code](const Node&, Expr a, Expr b) { return binary(code, a, b); });
+  }
+  add_binary(set, "shift_left", bits, [](const Node&, Expr a, Expr b) { return shift(BinaryOp::kShl, a, b); });
+  add_binary(set, "shift_right", bits, [](const Node&, Expr a, Expr b) { return shift(BinaryOp::kShr, a, b); });
+}
+
+void add_where(OpSet& set) {
+  OpDef op = ops::define("where", FusionClass::kBroadcast, LayoutBehaviour::kAny, {"condition", "a", "b"});
+  op.infer = [](const Node& node, Function& function) {
+    const TensorType &c = input_type(node, 0), &a = input_type(node, 1), &b = input_type(node, 2);
+    ops::require(c.dtype == DType::kBool, "the condition must be bool, not {}", name_of(c.dtype));
+    ops::require_same_dtype(node, 1, 2);
+    std::string origin = ops::origin_of(node);
+    Shape shape = broadcast_shapes(broadcast_shapes(a.shape, b.shape, function, origin), c.shape, function, origin);
+    return std::vector<TensorType>{{a.dtype, shape}};
+  };
+  op.compute = [](const Node& node, const std::vector<Tensor>& in) {
+    auto body = [&](const std::vector<Expr>& i) {
+      return select(ops::broadcast_read(in[0], i), ops::broadcast_read(in[1], i), ops::broadcast_read(in[2], i));
+    };
+    return std::vector<Tensor>{compute(to_exprs(node.result()->type.shape), body, "where")};
+  };
+  set.add(std::move(op));
+}
+
+}  // namespace
+
+void add_broadcast_ops(OpSet& set) {
+  const BinaryRule number{};
+  add_binary(set, "add", number, [](const Node&, Expr a, Expr b) { return a + b; });
+  add_binary(set, "subtract", number, [](const Node&, Expr a, Expr b) { return a - b; });
+  add_binary(set, "multiply", number, [](const Node&, Expr a, Expr b) { return a * b; });
+  add_binary(set, "divide", number, divide);
+  add_binary(set, "maximum", number, [](const Node&, Expr a, Expr b) { return max(a, b); });
+  add_binary(set, "minimum", number, [](const Node&, Expr a, Expr b) { return min(a, b); });
+  add_binary(set, "power", {Takes::kNumber, false, false}, power);
+  add_binary<ModAttrs>(set, "mod", number, modulo);
+  add_comparisons(set);
+  add_logical(set);
+  add_where(set);
+}
+
+}  // namespace gantry

@@ -1,0 +1,215 @@
+// nn.conv: convolution of any spatial rank.
+#include "host/ops/conv.h"
+
+#include "host/ops/families.h"
+#include "host/ops/support.h"
+
+namespace gantry {
+
+void ConvAttrs::fields(AttrVisitor& visit) {
+  visit("channels", channels);
+  visit("kernel", kernel);
+  visit("strides", strides);
+  visit("dilations", dilations);
+  visit("padding", padding);
+  visit("groups", groups);
+  visit("weight_block", weight_block);
+  visit("depthwise_packed", depthwise_packed);
+  visit("channels_last", channels_last);
+}
+
+namespace {
+
+using ops::input_type;
+using ops::require;
+
+void check_attrs(const ConvAttrs& a) {
+  size_t n = a.spatial_rank();
+  require(n >= 1 && a.strides.size() == n && a.dilations.size() == n && a.padding.size() == 2 * n,
+          "kernel, strides, dilations and padding do not fit together");
+  for (size_t i = 0; i < n; ++i) {
+    require(a.kernel[i] > 0 && a.strides[i] > 0 && a.dilations[i] > 0,
+            "kernel, strides and dilations must be positive");
+  }
+  require(a.groups > 0 && a.channels > 0 && a.channels % a.groups == 0, "{} output channels do not make {} groups",
+          a.channels, a.groups);
+  require((a.weight_block == 0 && !a.depthwise_packed) || a.channels_last, "packed weights need channels_last");
+}
+
+/// Shape that the weight must have for `channels_in` input channels.
+Shape weight_shape(const ConvAttrs& a, const Dim& channels_in) {
+  Dim per_group = floordiv(channels_in, a.groups);
+  Shape kernel(a.kernel.begin(), a.kernel.end());
+  Shape shape;
+  if (a.depthwise_packed) {
+    shape = kernel;
+    shape.push_back(channels_in);
+  } else if (a.weight_block == 0) {
+    shape = {a.channels, per_group};
+    shape.insert(shape.end(), kernel.begin(), kernel.end());
+  } else {
+    if (a.groups > 1) shape.push_back(a.groups);
+    shape.push_back(ceildiv(Dim(a.channels / a.groups), a.weight_block));
+    shape.insert(shape.end(), kernel.begin(), kernel.end());
+    shape.push_back(per_group);
+    shape.push_back(a.weight_block);
+  }
+  return shape;
+}
+
+std::vector<TensorType> infer_conv(const Node& node, Function& function) {
+  const auto& a = node.attrs_as<ConvAttrs>();
+  const TensorType &data = input_type(node, 0), &weight = input_type(node, 1);
+  check_attrs(a);
+  ops::require_same_dtype(node, 0, 1);
+  size_t n = a.spatial_rank();
+  require(data.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", data.str(), n + 2, n);
+  const Dim& channels_in = data.shape[static_cast<size_t>(channel_axis(a.channels_last, data.rank()))];
+  require(!provably_different(mod(channels_in, a.groups), 0), "{} input channels do not make {} groups",
+          channels_in.str(), a.groups);
+  Shape expected = weight_shape(a, channels_in);
+  require(weight.shape.size() == expected.size(), "the weight {} should have the shape {}", weight.str(),
+          to_string(expected));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    require(!provably_different(weight.shape[i], expected[i]), "the weight {} should have the shape {} for the data {}",
+            weight.str(), to_string(expected), data.str());
+    ops::unify(weight.shape[i], expected[i], function, node, "weight and data");
+  }
+  TensorType result = data;
+  result.shape[static_cast<size_t>(channel_axis(a.channels_last, data.rank()))] = a.channels;
+  for (size_t i = 0; i < n; ++i) {
+    Dim& extent = result.shape[static_cast<size_t>(first_spatial_axis(a.channels_last)) + i];
+    Dim out = window_extent(extent, a.padding[i], a.padding[n + i], a.kernel[i], a.strides[i], a.dilations[i]);
+    require(!out.is_constant() || out.value() > 0, "the window does not fit into the data {}", data.str());
+    extent = out;
+  }
+  return {result};
+}
+
+/// The input coordinates that kernel tap `k` of the result at `at` reads.
+std::vector<Expr> window_at(const ConvAttrs& a, const std::vector<Expr>& index, size_t first,
+                            const std::vector<IterVarPtr>& k) {
+  std::vector<Expr> at;
+  for (size_t i = 0; i < k.size(); ++i) at.push_back(index[first + i] * a.strides[i] + k[i]->var * a.dilations[i]);
+  return at;
+}
+
+std::vector<Expr> join(std::vector<Expr> a, const std::vector<Expr>& b, std::vector<Expr> c = {}) {
+  a.insert(a.end(), b.begin(), b.end());
+  a.insert(a.end(), c.begin(), c.end());
+  return a;
+}
+std::vector<Expr> vars(const std::vector<IterVarPtr>& axes) {
+  std::vector<Expr> out;
+  for (const IterVarPtr& axis : axes) out.push_back(axis->var);
+  return out;
+}
+std::vector<IterVarPtr> with(std::vector<IterVarPtr> axes, IterVarPtr last) {
+  axes.push_back(std::move(last));
+  return axes;
+}
+std::vector<Expr> spatial_of(const Node& node, const ConvAttrs& a) {
+  std::vector<Expr> shape = to_exprs(node.result()->type.shape);
+  auto begin = shape.begin() + first_spatial_axis(a.channels_last);
+  return {begin, begin + static_cast<std::ptrdiff_t>(a.spatial_rank())};
+}
+std::vector<IterVarPtr> kernel_axes(const ConvAttrs& a) {
+  return ops::reduce_axes({a.kernel.begin(), a.kernel.end()}, "k");
+}
+
+Tensor conv_plain(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& w) {
+  auto k = kernel_axes(a);
+  auto ic = reduce_axis(0, w.shape()[1], "ic");
+  auto body = [&](const std::vector<Expr>& i) {
+    Expr o = i[static_cast<size_t>(channel_axis(a.channels_last, x.rank()))];
+    Expr c = ic->var;
+    if (a.groups > 1) c = floordiv(o, a.channels / a.groups) * w.shape()[1] + c;
+    auto at = window_at(a, i, static_cast<size_t>(first_spatial_axis(a.channels_last)), k);
+    Expr element = a.channels_last ? x(join({i[0]}, at, {c})) : x(join({i[0], c}, at));
+    return sum(ops::widen(element) * ops::widen(w(join({o, ic->var}, vars(k)))),
+               a.channels_last ? with(k, ic) : [&] {
+                 std::vector<IterVarPtr> axes{ic};
+                 axes.insert(axes.end(), k.begin(), k.end());
+                 return axes;
+               }());
+  };
+  return compute(to_exprs(node.result()->type.shape), body, "conv", "conv_plain");
+}
+
+Tensor conv_packed(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& w) {
+  auto k = kernel_axes(a);
+  size_t n = k.size();
+  auto ic = reduce_axis(0, w.shape()[n + 1], "ic");
+  auto body = [&](const std::vector<Expr>& i) {
+    Expr element = x(join({i[0]}, window_at(a, i, 1, k), {ic->var}));
+    return sum(ops::widen(element) * ops::widen(w(join({i[n + 1]}, vars(k), {ic->var, i[n + 2]}))), with(k, ic));
+  };
+  auto shape = join({x.shape()[0]}, spatial_of(node, a), {w.shape()[0], Expr(a.weight_block)});
+  Tensor blocks = compute(shape, body, "conv", "conv_packed");
+  auto unpack = [&](const std::vector<Expr>& i) {
+    std::vector<Expr> at(i.begin(), i.end() - 1);
+    return blocks(join(at, {floordiv(i.back(), a.weight_block), mod(i.back(), a.weight_block)}));
+  };
+  return compute(to_exprs(node.result()->type.shape), unpack, "conv_unpack", "conv_unpack");
+}
+
+Tensor conv_grouped(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& w) {
+  auto k = kernel_axes(a);
+  size_t n = k.size();
+  auto ic = reduce_axis(0, w.shape()[n + 2], "ic");
+  auto body = [&](const std::vector<Expr>& i) {
+    Expr g = i[n + 1], block = i[n + 2], lane = i[n + 3];
+    Expr element = x(join({i[0]}, window_at(a, i, 1, k), {g * w.shape()[n + 2] + ic->var}));
+    return sum(ops::widen(element) * ops::widen(w(join({g, block}, vars(k), {ic->var, lane}))), with(k, ic));
+  };
+  auto shape = join({x.shape()[0]}, spatial_of(node, a), {Expr(a.groups), w.shape()[1], Expr(a.weight_block)});
+  Tensor blocks = compute(shape, body, "conv", "conv_grouped");
+  int64_t per_group = a.channels / a.groups;
+  auto unpack = [&](const std::vector<Expr>& i) {
+    std::vector<Expr> at(i.begin(), i.end() - 1);
+    Expr o = mod(i.back(), per_group);
+    return blocks(join(at, {floordiv(i.back(), per_group), floordiv(o, a.weight_block), mod(o, a.weight_block)}));
+  };
+  return compute(to_exprs(node.result()->type.shape), unpack, "conv_unpack", "conv_unpack");
+}
+
+Tensor conv_depthwise(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& w) {
+  auto k = kernel_axes(a);
+  auto body = [&](const std::vector<Expr>& i) {
+    Expr element = x(join({i[0]}, window_at(a, i, 1, k), {i.back()}));
+    return sum(ops::widen(element) * ops::widen(w(join(vars(k), {i.back()}))), k);
+  };
+  return compute(to_exprs(node.result()->type.shape), body, "conv", "depthwise");
+}
+
+std::vector<Tensor> compute_conv(const Node& node, const std::vector<Tensor>& in) {
+  const auto& a = node.attrs_as<ConvAttrs>();
+  DType dtype = in[0].dtype();
+  Tensor x = ops::pad_spatial(in[0], a.padding, first_spatial_axis(a.channels_last), const_of(dtype, 0));
+  Tensor y = a.depthwise_packed     ? conv_depthwise(node, a, x, in[1])
+             : a.weight_block == 0  ? conv_plain(node, a, x, in[1])
+             : a.groups == 1        ? conv_packed(node, a, x, in[1])
+                                    : conv_grouped(node, a, x, in[1]);
+  return {ops::narrow(y, dtype)};
+}
+
+Dim conv_flops(const Node& node) {
+  const auto& a = node.attrs_as<ConvAttrs>();
+  const TensorType& data = node.inputs[0]->type;
+  Dim taps = floordiv(data.shape[static_cast<size_t>(channel_axis(a.channels_last, data.rank()))], a.groups);
+  for (int64_t k : a.kernel) taps = taps * k;
+  return element_count(node.result()->type.shape) * taps * 2;
+}
+
+}  // namespace
+
+void add_conv_ops(OpSet& set) {
+  OpDef op = ops::define<ConvAttrs>("nn.conv", FusionClass::kOutElementwiseFusable, LayoutBehaviour::kChannelAware,
+                                    {"data", "weight"});
+  op.infer = infer_conv;
+  op.compute = compute_conv;
+  op.flops = conv_flops;
+  set.add(std::move(op));
+}
+
+}  // namespace gantry

@@ -1,0 +1,125 @@
+// nn.dense and matmul.
+#include "host/ops/dense.h"
+
+#include "host/ops/families.h"
+#include "host/ops/support.h"
+
+namespace gantry {
+namespace {
+
+using ops::input_type;
+using ops::require;
+
+std::vector<TensorType> infer_dense(const Node& node, Function& function) {
+  const auto& a = node.attrs_as<DenseAttrs>();
+  const TensorType &x = input_type(node, 0), &w = input_type(node, 1);
+  ops::require_same_dtype(node, 0, 1);
+  require(x.rank() >= 1, "the data {} must have a dimension", x.str());
+  require(a.units > 0 && a.weight_block >= 0, "units must be positive");
+  Shape expected = a.weight_block == 0 ? Shape{x.shape.back(), a.units}
+                                       : Shape{ceildiv(Dim(a.units), a.weight_block), x.shape.back(), a.weight_block};
+  require(w.shape.size() == expected.size(), "the weight {} should have the shape {}", w.str(), to_string(expected));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ops::unify(expected[i], w.shape[i], function, node, "data and weight of the matrix product");
+  }
+  TensorType result = x;
+  result.shape.back() = a.units;
+  return {result};
+}
+
+std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& in) {
+  const auto& a = node.attrs_as<DenseAttrs>();
+  const Tensor &x = in[0], &w = in[1];
+  std::vector<Expr> shape = to_exprs(node.result()->type.shape);
+  auto k = reduce_axis(0, x.shape().back(), "k");
+  auto row = [&](const std::vector<Expr>& i) {
+    std::vector<Expr> at(i.begin(), i.begin() + x.rank() - 1);
+    at.push_back(k->var);
+    return ops::widen(x(at));
+  };
+  if (a.weight_block == 0) {
+    auto body = [&](const std::vector<Expr>& i) { return sum(row(i) * ops::widen(w({k->var, i.back()})), {k}); };
+    return {ops::narrow(compute(shape, body, "dense", "dense"), x.dtype())};
+  }
+  std::vector<Expr> block_shape(shape.begin(), shape.end() - 1);
+  block_shape.push_back(w.shape()[0]);
+  block_shape.push_back(a.weight_block);
+  auto body = [&](const std::vector<Expr>& i) {
+    return sum(row(i) * ops::widen(w({i[i.size() - 2], k->var, i.back()})), {k});
+  };
+  Tensor blocks = compute(block_shape, body, "dense", "dense_packed");
+  auto unpack = [&](const std::vector<Expr>& i) {
+    std::vector<Expr> at(i.begin(), i.end() - 1);
+    at.push_back(floordiv(i.back(), a.weight_block));
+    at.push_back(mod(i.back(), a.weight_block));
+    return blocks(at);
+  };
+  return {ops::narrow(compute(shape, unpack, "dense_unpack", "dense_unpack"), x.dtype())};
+}
+
+/// Rows and columns of an operand as the product sees them.
+std::pair<Dim, Dim> matrix_of(const Shape& shape, bool transposed) {
+  const Dim &rows = shape[shape.size() - 2], &columns = shape.back();
+  return transposed ? std::pair{columns, rows} : std::pair{rows, columns};
+}
+
+std::vector<TensorType> infer_matmul(const Node& node, Function& function) {
+  const auto& attrs = node.attrs_as<MatmulAttrs>();
+  const TensorType &a = input_type(node, 0), &b = input_type(node, 1);
+  ops::require_same_dtype(node, 0, 1);
+  require(a.rank() >= 2 && b.rank() >= 2, "operands {} and {} must be matrices", a.str(), b.str());
+  auto [m, ka] = matrix_of(a.shape, attrs.transpose_a);
+  auto [kb, n] = matrix_of(b.shape, attrs.transpose_b);
+  ops::unify(ka, kb, function, node, "columns of the left and rows of the right matrix");
+  Shape shape = broadcast_shapes({a.shape.begin(), a.shape.end() - 2}, {b.shape.begin(), b.shape.end() - 2}, function,
+                                 ops::origin_of(node));
+  shape.push_back(m);
+  shape.push_back(n);
+  return {{a.dtype, shape}};
+}
+
+/// Element (row, column) of an operand, in the batch of the result's element at `index`.
+Expr matrix_read(const Tensor& t, const std::vector<Expr>& index, Expr row, Expr column, bool transposed) {
+  std::vector<Expr> at(index.begin(), index.end() - 2);
+  at.push_back(transposed ? column : row);
+  at.push_back(transposed ? row : column);
+  return ops::widen(ops::broadcast_read(t, at));
+}
+
+std::vector<Tensor> compute_matmul(const Node& node, const std::vector<Tensor>& in) {
+  const auto& attrs = node.attrs_as<MatmulAttrs>();
+  const auto& a_shape = in[0].shape();
+  auto k = reduce_axis(0, attrs.transpose_a ? a_shape[a_shape.size() - 2] : a_shape.back(), "k");
+  auto body = [&](const std::vector<Expr>& i) {
+    return sum(matrix_read(in[0], i, i[i.size() - 2], k->var, attrs.transpose_a) *
+                   matrix_read(in[1], i, k->var, i.back(), attrs.transpose_b),
+               {k});
+  };
+  Tensor y = compute(to_exprs(node.result()->type.shape), body, "matmul", "matmul");
+  return {ops::narrow(y, in[0].dtype())};
+}
+
+}  // namespace
+
+void add_dense_ops(OpSet& set) {
+  OpDef dense = ops::define<DenseAttrs>("nn.dense", FusionClass::kOutElementwiseFusable, LayoutBehaviour::kNone,
+                                        {"data", "weight"});
+  dense.infer = infer_dense;
+  dense.compute = compute_dense;
+  dense.flops = [](const Node& node) {
+    return element_count(node.result()->type.shape) * node.inputs[0]->type.shape.back() * 2;
+  };
+  set.add(std::move(dense));
+
+  OpDef matmul = ops::define<MatmulAttrs>("matmul", FusionClass::kOutElementwiseFusable, LayoutBehaviour::kNone,
+                                          {"a", "b"});
+  matmul.infer = infer_matmul;
+  matmul.compute = compute_matmul;
+  matmul.flops = [](const Node& node) {
+    auto [m, k] = matrix_of(node.inputs[0]->type.shape, node.attrs_as<MatmulAttrs>().transpose_a);
+    return element_count(node.result()->type.shape) * k * 2;
+  };
+  set.add(std::move(matmul));
+}
+
+}  // namespace gantry

@@ -1,0 +1,160 @@
+// Ops that read data at positions which are data themselves. Negative positions count from the end; positions
+// outside are clamped, so that no index reads outside its tensor.
+#include "host/ops/families.h"
+#include "host/ops/movement.h"
+#include "host/ops/support.h"
+
+namespace gantry {
+namespace {
+
+using ops::input_type;
+using ops::require;
+
+std::vector<Expr> result_shape(const Node& node) { return to_exprs(node.result()->type.shape); }
+
+void require_indices(const Node& node, size_t i) {
+  DType dtype = input_type(node, i).dtype;
+  require(dtype == DType::kI64 || dtype == DType::kI32, "indices must be i64 or i32, not {}", name_of(dtype));
+}
+
+void require_not_empty(const Dim& extent) {
+  require(!extent.is_constant() || extent.value() > 0, "cannot read from an axis of extent 0");
+}
+
+Expr position(Expr index, const Expr& extent) {
+  index = cast(DType::kI64, index);
+  index = select(lt(index, 0), index + extent, index);
+  return max(Expr(0), min(index, extent - 1));
+}
+
+using Body = std::function<Expr(const Node&, const std::vector<Tensor>&, const std::vector<Expr>&)>;
+
+template <typename AttrsType>
+OpDef indexing(std::string name, std::vector<std::string> inputs, Body body) {
+  OpDef op = ops::define<AttrsType>(name, FusionClass::kInjective, LayoutBehaviour::kNone, std::move(inputs));
+  op.compute = [name, body](const Node& node, const std::vector<Tensor>& in) {
+    auto at = [&](const std::vector<Expr>& i) { return body(node, in, i); };
+    return std::vector<Tensor>{compute(result_shape(node), at, name)};
+  };
+  return op;
+}
+
+// --- gather
+
+std::vector<TensorType> infer_gather(const Node& node, Function&) {
+  const TensorType &x = input_type(node, 0), &indices = input_type(node, 1);
+  int64_t axis = node.attrs_as<AxisAttrs>().axis;
+  require_indices(node, 1);
+  ops::require_axis(axis, x.rank());
+  require_not_empty(x.shape[static_cast<size_t>(axis)]);
+  Shape shape(x.shape.begin(), x.shape.begin() + axis);
+  shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
+  shape.insert(shape.end(), x.shape.begin() + axis + 1, x.shape.end());
+  return {{x.dtype, shape}};
+}
+
+Expr gather(const Node& node, const std::vector<Tensor>& in, const std::vector<Expr>& i) {
+  int64_t axis = node.attrs_as<AxisAttrs>().axis;
+  auto middle = i.begin() + axis, rest = middle + in[1].rank();
+  std::vector<Expr> at(i.begin(), middle);
+  at.push_back(position(in[1]({middle, rest}), in[0].shape()[static_cast<size_t>(axis)]));
+  at.insert(at.end(), rest, i.end());
+  return in[0](at);
+}
+
+// --- gather_elements
+
+std::vector<TensorType> infer_gather_elements(const Node& node, Function&) {
+  const TensorType &x = input_type(node, 0), &indices = input_type(node, 1);
+  size_t axis = static_cast<size_t>(node.attrs_as<AxisAttrs>().axis);
+  require_indices(node, 1);
+  ops::require_axis(node.attrs_as<AxisAttrs>().axis, x.rank());
+  require(x.rank() == indices.rank(), "data {} and indices {} must have one rank", x.str(), indices.str());
+  for (size_t d = 0; d < x.shape.size(); ++d) {
+    require_not_empty(x.shape[d]);
+    bool outside = d != axis && x.shape[d].is_constant() && indices.shape[d].is_constant() &&
+                   indices.shape[d].value() > x.shape[d].value();
+    require(!outside, "indices {} are larger than the data {}", indices.str(), x.str());
+  }
+  return {{x.dtype, indices.shape}};
+}
+
+Expr gather_elements(const Node& node, const std::vector<Tensor>& in, const std::vector<Expr>& i) {
+  size_t axis = static_cast<size_t>(node.attrs_as<AxisAttrs>().axis);
+  std::vector<Expr> at = i;
+  at[axis] = position(in[1](i), in[0].shape()[axis]);
+  return in[0](at);
+}
+
+// --- gather_nd
+
+std::vector<TensorType> infer_gather_nd(const Node& node, Function& function) {
+  const TensorType &x = input_type(node, 0), &indices = input_type(node, 1);
+  int64_t batch = node.attrs_as<GatherNdAttrs>().batch_dims;
+  require_indices(node, 1);
+  require(indices.rank() >= 1 && indices.shape.back().is_constant(), "the last dimension of the indices {} must be known",
+          indices.str());
+  int64_t depth = indices.shape.back().value();
+  require(batch >= 0 && batch < indices.rank() && depth >= 1 && batch + depth <= x.rank(),
+          "indices {} do not index into {} after {} batch dimensions", indices.str(), x.str(), batch);
+  for (int64_t d = 0; d < batch + depth; ++d) {
+    size_t at = static_cast<size_t>(d);
+    require_not_empty(x.shape[at]);
+    if (d < batch) ops::unify(x.shape[at], indices.shape[at], function, node, "batch dimensions");
+  }
+  Shape shape(indices.shape.begin(), indices.shape.end() - 1);
+  shape.insert(shape.end(), x.shape.begin() + batch + depth, x.shape.end());
+  return {{x.dtype, shape}};
+}
+
+Expr gather_nd(const Node& node, const std::vector<Tensor>& in, const std::vector<Expr>& i) {
+  int64_t batch = node.attrs_as<GatherNdAttrs>().batch_dims;
+  int64_t depth = input_type(node, 1).shape.back().value();
+  auto tail = i.begin() + in[1].rank() - 1;
+  std::vector<Expr> at(i.begin(), i.begin() + batch);
+  for (int64_t d = 0; d < depth; ++d) {
+    std::vector<Expr> where(i.begin(), tail);
+    where.push_back(d);
+    at.push_back(position(in[1](where), in[0].shape()[static_cast<size_t>(batch + d)]));
+  }
+  at.insert(at.end(), tail, i.end());
+  return in[0](at);
+}
+
+// --- one_hot
+
+std::vector<TensorType> infer_one_hot(const Node& node, Function&) {
+  const auto& attrs = node.attrs_as<OneHotAttrs>();
+  const TensorType &indices = input_type(node, 0), &values = input_type(node, 1);
+  require(indices.dtype != DType::kBool, "indices must be numbers");
+  require(values.rank() == 1 && values.shape[0] == Dim(2), "the values must be two: off and on");
+  ops::require_axis(attrs.axis, indices.rank() + 1);
+  Shape shape = indices.shape;
+  shape.insert(shape.begin() + attrs.axis, attrs.depth);
+  return {{values.dtype, shape}};
+}
+
+Expr one_hot(const Node& node, const std::vector<Tensor>& in, const std::vector<Expr>& i) {
+  const auto& attrs = node.attrs_as<OneHotAttrs>();
+  std::vector<Expr> at = i;
+  at.erase(at.begin() + attrs.axis);
+  Expr index = cast(DType::kI64, ops::widen(in[0](at)));
+  Expr depth(attrs.depth);
+  index = select(lt(index, 0), index + depth, index);
+  return select(eq(index, i[static_cast<size_t>(attrs.axis)]), in[1]({Expr(1)}), in[1]({Expr(0)}));
+}
+
+}  // namespace
+
+void add_index_ops(OpSet& set) {
+  auto add = [&](OpDef op, auto infer) {
+    op.infer = infer;
+    set.add(std::move(op));
+  };
+  add(indexing<AxisAttrs>("gather", {"data", "indices"}, gather), infer_gather);
+  add(indexing<AxisAttrs>("gather_elements", {"data", "indices"}, gather_elements), infer_gather_elements);
+  add(indexing<GatherNdAttrs>("gather_nd", {"data", "indices"}, gather_nd), infer_gather_nd);
+  add(indexing<OneHotAttrs>("one_hot", {"indices", "values"}, one_hot), infer_one_hot);
+}
+
+}  // namespace gantry

@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include "host/ops/families.h"
+#include "host/ops/support.h"
+
+namespace gantry {
+
+void OpSet::add(OpDef op) {
+  internal_check(find(op.name) == nullptr, "op {} is declared twice", op.name);
+  by_name_[op.name] = ops_.size();
+  ops_.push_back(std::make_unique<OpDef>(std::move(op)));
+}
+
+const OpDef* OpSet::find(std::string_view name) const {
+  auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : ops_[it->second].get();
+}
+
+const OpDef* OpSet::get(std::string_view name) const {
+  const OpDef* op = find(name);
+  internal_check(op != nullptr, "there is no op {}", name);
+  return op;
+}
+
+std::vector<TensorType> OpSet::infer(const Node& node, Function& function) const {
+  const OpDef& op = *node.op;
+  int count = static_cast<int>(node.inputs.size());
+  ops::require(count >= op.min_inputs && (op.max_inputs < 0 || count <= op.max_inputs),
+               "{} takes {} inputs, not {}", op.name,
+               op.max_inputs == op.min_inputs ? std::to_string(op.min_inputs)
+               : op.max_inputs < 0 ? fmt::format("at least {}", op.min_inputs)
+                                   : fmt::format("{} to {}", op.min_inputs, op.max_inputs),
+               count);
+  for (int i = 0; i < count; ++i) {
+    bool optional = i >= op.min_inputs && op.max_inputs >= 0;
+    ops::require(optional || node.inputs[static_cast<size_t>(i)] != nullptr, "{} needs its input {}", op.name, i);
+  }
+  return op.infer(node, function);
+}
+
+const OpSet& op_set() {
+  static const OpSet set = [] {
+    OpSet all;
+    add_unary_ops(all);
+    add_activation_ops(all);
+    add_broadcast_ops(all);
+    add_conv_ops(all);
+    add_conv_transpose_ops(all);
+    add_dense_ops(all);
+    add_norm_ops(all);
+    add_softmax_ops(all);
+    add_pool_ops(all);
+    add_reduce_ops(all);
+    add_arg_reduce_ops(all);
+    add_view_ops(all);
+    add_movement_ops(all);
+    add_index_ops(all);
+    add_create_ops(all);
+    add_resize_ops(all);
+    add_recurrent_ops(all);
+    return all;
+  }();
+  return set;
+}
+
+Node* infer_and_add(Function& function, std::string_view op, std::shared_ptr<const Attrs> attrs,
+                    std::vector<Value*> inputs, std::vector<std::string> origin, const Node* before) {
+  Node draft;
+  draft.op = op_set().get(op);
+  draft.attrs = attrs ? std::move(attrs) : draft.op->make_attrs();
+  draft.inputs = std::move(inputs);
+  draft.origin = std::move(origin);
+  std::vector<TensorType> types;
+  try {
+    types = op_set().infer(draft, function);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("node {} ({}): {}", ops::origin_of(draft), op, error.what()));
+  }
+  return function.add_node(draft.op, draft.attrs, draft.inputs, std::move(types), draft.origin, before);
+}
+
+Shape broadcast_shapes(const Shape& a, const Shape& b, Function& function, const std::string& origin) {
+  const Shape& longer = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  Shape result = longer;
+  size_t skip = longer.size() - shorter.size();
+  Node place;
+  place.origin = {origin};
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    const Dim &x = longer[skip + i], &y = shorter[i];
+    if (y == Dim(1)) continue;
+    if (x == Dim(1)) {
+      result[skip + i] = y;
+      continue;
+    }
+    ops::require(!provably_different(x, y), "shapes {} and {} do not broadcast: {} against {}", to_string(a),
+                 to_string(b), x.str(), y.str());
+    result[skip + i] = ops::unify(x, y, function, place, "broadcast dimensions");
+  }
+  return result;
+}
+
+}  // namespace gantry

@@ -1,0 +1,100 @@
+// Type rules and declarations of the recurrences; their loop nests are in recurrent_loops.cpp.
+#include "host/ops/recurrent.h"
+
+#include "host/ops/families.h"
+#include "host/ops/recurrent_loops.h"
+#include "host/ops/support.h"
+
+namespace gantry {
+namespace {
+
+using ops::input_type;
+using ops::require;
+
+/// Checks what all recurrences share; `states` initial states follow the recurrent weight, then lengths.
+std::vector<TensorType> infer_recurrence(const Node& node, Function& function, int64_t gates, size_t states) {
+  const TensorType &projection = input_type(node, 0), &weight = input_type(node, 1);
+  require(projection.dtype == DType::kF32, "computes in f32 only, not {}", name_of(projection.dtype));
+  require(projection.rank() == 3 && weight.rank() == 2, "projection {} and recurrent weight {} have wrong ranks",
+          projection.str(), weight.str());
+  const Dim& hidden = weight.shape[0];
+  require(hidden.is_constant() && hidden.value() > 0, "the number of hidden units must be known");
+  ops::unify(weight.shape[1], hidden * gates, function, node, "columns of the recurrent weight");
+  ops::unify(projection.shape[2], hidden * gates, function, node, "columns of the projection");
+  Shape state{projection.shape[1], hidden};
+  for (size_t i = 1; i < 2 + states; ++i) ops::require_same_dtype(node, 0, i);
+  for (size_t i = 2; i < 2 + states; ++i) {
+    require(input_type(node, i).rank() == 2, "an initial state must have the shape {}", to_string(state));
+    for (size_t d = 0; d < 2; ++d) ops::unify(input_type(node, i).shape[d], state[d], function, node, "initial state");
+  }
+  if (ops::has_input(node, 2 + states)) {
+    const TensorType& lengths = input_type(node, 2 + states);
+    require(lengths.dtype == DType::kI32 && lengths.rank() == 1, "sequence lengths must be a vector of i32");
+    ops::unify(lengths.shape[0], state[0], function, node, "number of sequence lengths");
+  }
+  std::vector<TensorType> results{{DType::kF32, {projection.shape[0], projection.shape[1], hidden}}};
+  for (size_t i = 0; i < states; ++i) results.push_back({DType::kF32, state});
+  return results;
+}
+
+/// A further optional vector of `count` times the hidden units.
+void check_vector(const Node& node, Function& function, size_t input, int64_t count, const char* what) {
+  if (!ops::has_input(node, input)) return;
+  const TensorType& type = input_type(node, input);
+  require(type.dtype == DType::kF32 && type.rank() == 1, "{} must be a vector of f32", what);
+  ops::unify(type.shape[0], input_type(node, 1).shape[0] * count, function, node, what);
+}
+
+Dim recurrence_flops(const Node& node) {
+  return element_count(node.inputs[0]->type.shape) * node.inputs[1]->type.shape[0] * 2;
+}
+
+std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, RecurrenceLoops::Kind kind) {
+  RecurrenceLoops loops;
+  loops.kind = kind;
+  loops.attrs = node.attrs_as<RecurrenceAttrs>();
+  loops.hidden = input_type(node, 1).shape[0].value();
+  loops.steps = in[0].shape()[0];
+  loops.batch = in[0].shape()[1];
+  std::vector<Tensor> present;
+  for (size_t i = 0; i < in.size(); ++i) {
+    loops.input_at.push_back(in[i] ? static_cast<int>(present.size()) : -1);
+    if (in[i]) present.push_back(in[i]);
+  }
+  std::vector<std::vector<Expr>> shapes;
+  for (const Value* result : node.results) shapes.push_back(to_exprs(result->type.shape));
+  std::vector<DType> dtypes(shapes.size(), DType::kF32);
+  return extern_kernel(present, shapes, dtypes, [loops](LoopBuilder& b) { loops.build(b); }, "recurrence", "recurrence");
+}
+
+}  // namespace
+
+void add_recurrent_ops(OpSet& set) {
+  using Kind = RecurrenceLoops::Kind;
+  auto add = [&](const char* name, std::vector<std::string> inputs, int optional, auto infer, Kind kind) {
+    OpDef op = ops::define<RecurrenceAttrs>(name, FusionClass::kOpaque, LayoutBehaviour::kNone, std::move(inputs), optional);
+    op.infer = infer;
+    op.compute = [kind](const Node& node, const std::vector<Tensor>& in) { return run(node, in, kind); };
+    op.flops = recurrence_flops;
+    set.add(std::move(op));
+  };
+  add(
+      "nn.lstm_recurrence", {"projection", "recurrent", "initial_h", "initial_c", "lengths", "peepholes"}, 2,
+      [](const Node& node, Function& function) {
+        check_vector(node, function, 5, 3, "peepholes");
+        return infer_recurrence(node, function, 4, 2);
+      },
+      Kind::kLstm);
+  add(
+      "nn.gru_recurrence", {"projection", "recurrent", "initial_h", "lengths", "recurrent_bias"}, 2,
+      [](const Node& node, Function& function) {
+        check_vector(node, function, 4, 1, "recurrent bias");
+        return infer_recurrence(node, function, 3, 1);
+      },
+      Kind::kGru);
+  add(
+      "nn.rnn_recurrence", {"projection", "recurrent", "initial_h", "lengths"}, 1,
+      [](const Node& node, Function& function) { return infer_recurrence(node, function, 1, 1); }, Kind::kRnn);
+}
+
+}  // namespace gantry

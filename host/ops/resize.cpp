@@ -1,0 +1,240 @@
+// resize: nearest, linear and cubic interpolation, separable over axes.
+#include "host/ops/resize.h"
+
+#include "host/ops/families.h"
+#include "host/ops/support.h"
+
+namespace gantry {
+
+void ResizeAttrs::fields(AttrVisitor& visit) {
+  visit("sizes", sizes);
+  visit("scales", scales);
+  visit("roi", roi);
+  visit.enumeration("mode", mode, {"nearest", "linear", "cubic"});
+  visit.enumeration("coordinates", coordinates,
+                    {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                     "tf_crop_and_resize"});
+  visit.enumeration("rounding", rounding, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  visit("cubic_a", cubic_a);
+  visit("exclude_outside", exclude_outside);
+  visit("extrapolation", extrapolation);
+}
+
+namespace {
+
+using ops::input_type;
+using ops::require;
+
+constexpr DType kCoordinate = DType::kF64;  // f32 would misplace ties of large images
+Expr imm(double value) { return float_imm(kCoordinate, value); }
+Expr floor_of(Expr x) { return call(MathFn::kFloor, {std::move(x)}); }
+Expr ceil_of(Expr x) { return call(MathFn::kCeil, {std::move(x)}); }
+Expr as_coordinate(const Dim& d) {
+  return d.is_constant() ? imm(static_cast<double>(d.value())) : cast(kCoordinate, Expr(d));
+}
+
+/// One axis of the interpolation.
+struct Axis {
+  const ResizeAttrs& attrs;
+  Dim in, out;
+  double given_scale;
+  double roi_start = 0, roi_end = 1;
+
+  bool copied() const {
+    bool cropped = attrs.coordinates == ResizeCoordinates::kTfCropAndResize && (roi_start != 0 || roi_end != 1);
+    return in == out && (given_scale == 0 || given_scale == 1) && !cropped;
+  }
+  Expr scale() const {
+    if (given_scale != 0) return imm(given_scale);
+    if (in.is_constant() && out.is_constant()) return imm(static_cast<double>(out.value()) / static_cast<double>(in.value()));
+    return as_coordinate(out) / as_coordinate(in);
+  }
+};
+
+/// Where position i of the result lies in the input.
+Expr source_coordinate(const Axis& axis, const Expr& i) {
+  Expr x = cast(kCoordinate, i), in = as_coordinate(axis.in), out = as_coordinate(axis.out);
+  Expr half_pixel = (x + imm(0.5)) / axis.scale() - imm(0.5);
+  bool single = axis.out == Dim(1);
+  // Denominators that select discards must not be 0.
+  Expr steps = single ? imm(1) : max(out - imm(1), imm(1));
+  switch (axis.attrs.coordinates) {
+    case ResizeCoordinates::kHalfPixel: return half_pixel;
+    case ResizeCoordinates::kPytorchHalfPixel: return select(gt(out, imm(1)), half_pixel, imm(0));
+    case ResizeCoordinates::kHalfPixelSymmetric: {
+      Expr adjustment = out / (axis.scale() * in);
+      return in * imm(0.5) * (imm(1) - adjustment) + half_pixel;
+    }
+    case ResizeCoordinates::kAlignCorners: return single ? imm(0) : x * (in - imm(1)) / steps;
+    case ResizeCoordinates::kAsymmetric: return x / axis.scale();
+    case ResizeCoordinates::kTfCropAndResize: break;
+  }
+  Expr last = in - imm(1);
+  if (single) return imm(0.5 * (axis.roi_start + axis.roi_end)) * last;
+  return imm(axis.roi_start) * last + x * imm(axis.roi_end - axis.roi_start) * last / steps;
+}
+
+/// A weighted element of the input; a null weight is 1.
+struct Tap {
+  Expr position, weight;
+};
+
+Expr clamped(Expr position, const Dim& extent) { return max(Expr(0), min(std::move(position), Expr(extent) - 1)); }
+
+/// Enlarging by an integer needs no coordinates; nullopt-like null Expr if that is not the case.
+Expr integer_nearest(const Axis& axis, const Expr& i) {
+  const ResizeAttrs& a = axis.attrs;
+  Dim factor = axis.in.is_constant() && axis.in.value() == 0 ? Dim(0) : floordiv(axis.out, axis.in);
+  if (!factor.is_constant() || factor.value() < 1 || !(axis.in * factor == axis.out)) return {};
+  if (axis.given_scale != 0 && axis.given_scale != static_cast<double>(factor.value())) return {};
+  bool rounds = a.rounding == ResizeRounding::kRoundPreferFloor || a.rounding == ResizeRounding::kRoundPreferCeil;
+  bool half = a.coordinates == ResizeCoordinates::kHalfPixel && rounds;
+  bool floor = a.coordinates == ResizeCoordinates::kAsymmetric && a.rounding == ResizeRounding::kFloor;
+  return half || floor ? floordiv(i, factor.value()) : Expr();
+}
+
+std::vector<Tap> nearest_taps(const Axis& axis, const Expr& i) {
+  if (Expr exact = integer_nearest(axis, i)) return {{exact, {}}};
+  Expr x = source_coordinate(axis, i), rounded;
+  switch (axis.attrs.rounding) {
+    case ResizeRounding::kRoundPreferFloor: rounded = ceil_of(x - imm(0.5)); break;
+    case ResizeRounding::kRoundPreferCeil: rounded = floor_of(x + imm(0.5)); break;
+    case ResizeRounding::kFloor: rounded = floor_of(x); break;
+    case ResizeRounding::kCeil: rounded = ceil_of(x); break;
+  }
+  return {{clamped(cast(DType::kI64, rounded), axis.in), {}}};
+}
+
+/// Keys' cubic convolution kernel at distance d of taps -1, 0, 1, 2 from a point `f` beyond tap 0.
+std::vector<Expr> cubic_weights(double a, const Expr& f) {
+  auto near = [&](const Expr& d) { return ((imm(a + 2) * d - imm(a + 3)) * d) * d + imm(1); };
+  auto far = [&](const Expr& d) { return ((imm(a) * d - imm(5 * a)) * d + imm(8 * a)) * d - imm(4 * a); };
+  return {far(f + imm(1)), near(f), near(imm(1) - f), far(imm(2) - f)};
+}
+
+std::vector<Tap> weighted_taps(const Axis& axis, const Expr& i) {
+  Expr x = source_coordinate(axis, i);
+  Expr base = floor_of(x), fraction = x - base, first = cast(DType::kI64, base);
+  std::vector<Expr> weights;
+  int64_t offset = 0;
+  if (axis.attrs.mode == ResizeMode::kLinear) {
+    weights = {imm(1) - fraction, fraction};
+  } else {
+    weights = cubic_weights(axis.attrs.cubic_a, fraction);
+    offset = -1;
+  }
+  std::vector<Tap> taps;
+  Expr total;
+  for (size_t t = 0; t < weights.size(); ++t) {
+    Expr position = first + (offset + static_cast<int64_t>(t));
+    if (axis.attrs.exclude_outside) {
+      Expr inside = ge(position, 0) && lt(position, Expr(axis.in));
+      weights[t] = select(inside, weights[t], imm(0));
+      total = total ? total + weights[t] : weights[t];
+    }
+    taps.push_back({clamped(position, axis.in), weights[t]});
+  }
+  if (total) {
+    for (Tap& tap : taps) tap.weight = tap.weight / total;
+  }
+  return taps;
+}
+
+/// Sums over the product of the axes' taps from `axis` on.
+Expr interpolate(const Tensor& x, const std::vector<std::vector<Tap>>& taps, size_t axis, std::vector<Expr>& at,
+                 DType compute_dtype) {
+  if (axis == taps.size()) return ops::widen(x(at));
+  Expr total;
+  for (const Tap& tap : taps[axis]) {
+    at[axis] = tap.position;
+    Expr value = interpolate(x, taps, axis + 1, at, compute_dtype);
+    if (tap.weight) value = cast(compute_dtype, value) * cast(compute_dtype, tap.weight);
+    total = total ? total + value : value;
+  }
+  return total;
+}
+
+std::vector<Axis> axes_of(const Node& node) {
+  const auto& attrs = node.attrs_as<ResizeAttrs>();
+  const Shape& in = input_type(node, 0).shape;
+  std::vector<Axis> axes;
+  for (size_t d = 0; d < in.size(); ++d) {
+    Axis axis{attrs, in[d], attrs.sizes[d], attrs.scales.empty() ? 0 : attrs.scales[d]};
+    if (!attrs.roi.empty()) {
+      axis.roi_start = attrs.roi[d];
+      axis.roi_end = attrs.roi[in.size() + d];
+    }
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
+std::vector<Tensor> compute_resize(const Node& node, const std::vector<Tensor>& in) {
+  const auto& attrs = node.attrs_as<ResizeAttrs>();
+  const Tensor& x = in[0];
+  std::vector<Axis> axes = axes_of(node);
+  DType wide = ops::widened(x.dtype());
+  DType compute_dtype = is_float(wide) ? wide : DType::kF64;
+  bool crops = attrs.coordinates == ResizeCoordinates::kTfCropAndResize;
+  auto body = [&](const std::vector<Expr>& i) {
+    std::vector<std::vector<Tap>> taps;
+    Expr inside;
+    for (size_t d = 0; d < axes.size(); ++d) {
+      if (axes[d].copied()) {
+        taps.push_back({{i[d], {}}});
+        continue;
+      }
+      taps.push_back(attrs.mode == ResizeMode::kNearest ? nearest_taps(axes[d], i[d]) : weighted_taps(axes[d], i[d]));
+      if (crops) {
+        Expr at = source_coordinate(axes[d], i[d]);
+        Expr here = ge(at, imm(0)) && le(at, as_coordinate(axes[d].in - 1));
+        inside = inside ? inside && here : here;
+      }
+    }
+    std::vector<Expr> at(axes.size());
+    Expr value = cast(x.dtype(), interpolate(x, taps, 0, at, compute_dtype));
+    return inside ? select(inside, value, const_of(x.dtype(), attrs.extrapolation)) : value;
+  };
+  return {compute(to_exprs(node.result()->type.shape), body, "resize", "resize")};
+}
+
+std::vector<TensorType> infer_resize(const Node& node, Function&) {
+  const auto& a = node.attrs_as<ResizeAttrs>();
+  const TensorType& x = input_type(node, 0);
+  size_t rank = x.shape.size();
+  require(a.sizes.size() == rank && (a.scales.empty() || a.scales.size() == rank) &&
+              (a.roi.empty() || a.roi.size() == 2 * rank),
+          "sizes, scales and roi need an entry for each axis of {}", x.str());
+  require(x.dtype != DType::kBool, "does not take bool data");
+  for (size_t d = 0; d < rank; ++d) {
+    require(!a.sizes[d].is_constant() || a.sizes[d].value() >= 0, "a size is negative");
+    require(a.scales.empty() || a.scales[d] >= 0, "a scale is negative");
+    require(!x.shape[d].is_constant() || x.shape[d].value() > 0 || a.sizes[d] == x.shape[d],
+            "cannot resize an axis of extent 0");
+  }
+  return {{x.dtype, a.sizes}};
+}
+
+template <typename T>
+std::vector<T> permuted(const std::vector<T>& v, const std::vector<int>& to, size_t offset = 0) {
+  std::vector<T> out = v;
+  for (size_t i = 0; i < to.size() && !v.empty(); ++i) out[offset + static_cast<size_t>(to[i])] = v[offset + i];
+  return out;
+}
+
+}  // namespace
+
+void add_resize_ops(OpSet& set) {
+  OpDef op = ops::define<ResizeAttrs>("resize", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
+  op.infer = infer_resize;
+  op.compute = compute_resize;
+  op.remap_axes = ops::remapper<ResizeAttrs>([](ResizeAttrs& a, const std::vector<int>& to) {
+    a.sizes = permuted(a.sizes, to);
+    a.scales = permuted(a.scales, to);
+    a.roi = permuted(permuted(a.roi, to), to, to.size());
+    return true;
+  });
+  set.add(std::move(op));
+}
+
+}  // namespace gantry
