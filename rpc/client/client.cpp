@@ -48,6 +48,13 @@ HostPort split_address(const std::string& address) {
   return result;
 }
 
+std::unique_ptr<wire::SegmentNameT> name_of(const ModuleSegment& segment) {
+  auto name = std::make_unique<wire::SegmentNameT>();
+  name->digest = to_wire(segment.digest);
+  name->size = segment.size;
+  return name;
+}
+
 /// A file mapped for reading; its bytes go to the socket without a copy of their own.
 class MappedFile {
  public:
@@ -76,8 +83,7 @@ class MappedFile {
 }  // namespace
 
 struct ModuleHandle::Contents {
-  std::vector<std::byte> head;
-  std::uint64_t file_size = 0;
+  std::vector<std::byte> manifest;
   std::vector<ModuleSegment> segments;
   UploadReport report;
 };
@@ -318,10 +324,7 @@ void BoardClient::Impl::send_missing(std::span<const std::byte> file, ModuleHand
                                      const UploadProgress& progress) {
   wire::QuerySegmentsT query;
   for (const ModuleSegment& segment : module.segments) {
-    auto name = std::make_unique<wire::SegmentNameT>();
-    name->digest = to_wire(segment.digest);
-    name->size = segment.size;
-    query.segments.push_back(std::move(name));
+    query.segments.push_back(name_of(segment));
   }
   const auto states = ask<wire::SegmentStatesT>(make_request(std::move(query)), options.request_timeout);
   if (states.held.size() != module.segments.size()) throw broken("an answer about segments has the wrong length");
@@ -340,15 +343,13 @@ void BoardClient::Impl::send_missing(std::span<const std::byte> file, ModuleHand
       const std::uint32_t id = next_id++;
       const Bytes frame = encode_request(id, make_request(std::move(upload)));
       const auto bytes = file.subspan(segment.offset + states.held[i], segment.size - states.held[i]);
-      bool cut = false;
       try {
         co_await channel->write(id, frame, bytes, [&](std::uint64_t sent) {
           if (progress) progress(done + sent, total);
         });
       } catch (const std::system_error&) {
-        cut = true;
+        // The board may have said why before it closed; if it has not, receive() fails too.
       }
-      (void)cut;  // the board's reason, if it gave one, is still to be read
       co_return co_await receive(id, nullptr, {});
     };
     // An upload may take as long as it moves; a network that stands still is noticed by TCP.
@@ -364,8 +365,8 @@ ModuleHandle BoardClient::upload(std::span<const std::byte> module_file, const U
   const ModuleLayout layout = read_layout(module_file, "the module");
   ModuleHandle handle;
   ModuleHandle::Contents& module = *handle.contents_;
-  module.head.assign(module_file.begin(), module_file.begin() + static_cast<std::ptrdiff_t>(layout.head_size));
-  module.file_size = module_file.size();
+  const auto manifest = module_file.subspan(layout.manifest_offset, layout.manifest_size);
+  module.manifest.assign(manifest.begin(), manifest.end());
   module.segments = layout.segments;
   module.report.module_bytes = module_file.size();
   module.report.segments = static_cast<std::uint32_t>(layout.segments.size());
@@ -382,20 +383,15 @@ ModuleHandle BoardClient::upload(const std::filesystem::path& module_file, const
 LoadedModule BoardClient::load(const ModuleHandle& module, const LoadOptions& options) {
   const ModuleHandle::Contents& contents = *module.contents_;
   wire::LoadModuleT request;
-  request.head_size = contents.head.size();
-  request.file_size = contents.file_size;
+  request.manifest_size = contents.manifest.size();
   for (const ModuleSegment& segment : contents.segments) {
-    auto place = std::make_unique<wire::SegmentPlaceT>();
-    place->digest = to_wire(segment.digest);
-    place->size = segment.size;
-    place->offset = segment.offset;
-    request.segments.push_back(std::move(place));
+    request.segments.push_back(name_of(segment));
   }
   request.threads = options.threads;
   request.cpus = options.cpus;
   request.device = options.device;
   return from_wire(impl_->ask<wire::ModuleLoadedT>(make_request(std::move(request)), impl_->long_timeout({}),
-                                                   contents.head));
+                                                   contents.manifest));
 }
 
 void BoardClient::unload(std::uint32_t handle) {

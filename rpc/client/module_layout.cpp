@@ -1,6 +1,5 @@
 #include "rpc/client/module_layout.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "device_runtime/src/module_format.h"
@@ -31,7 +30,7 @@ ModuleLayout read_layout(std::span<const std::byte> file, const std::string& nam
   flatbuffers::Verifier verifier(manifest_bytes, header.manifest_size, 64, 1u << 24);
   if (!module_format::VerifyManifestBuffer(verifier)) throw refuse("has a damaged manifest");
 
-  ModuleLayout layout{.head_size = file.size(), .segments = {}};
+  ModuleLayout layout{header.manifest_offset, header.manifest_size, {}};
   if (const auto* segments = module_format::GetManifest(manifest_bytes)->segments()) {
     for (const auto* segment : *segments) {
       if (segment->offset() > file.size() || segment->size() > file.size() - segment->offset())
@@ -41,10 +40,6 @@ ModuleLayout read_layout(std::span<const std::byte> file, const std::string& nam
     }
   }
   std::erase_if(layout.segments, [](const ModuleSegment& segment) { return segment.size == 0; });
-  std::sort(layout.segments.begin(), layout.segments.end(),
-            [](const auto& a, const auto& b) { return a.offset < b.offset; });
-  if (!layout.segments.empty()) layout.head_size = layout.segments.front().offset;
-  if (layout.head_size < header.manifest_offset + header.manifest_size) throw refuse("has overlapping parts");
   return layout;
 }
 

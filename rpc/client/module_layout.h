@@ -15,10 +15,11 @@ struct ModuleSegment {
   std::uint64_t size;
 };
 
-/// How a module file falls into what travels each time (the head) and what the board may hold already.
+/// How a module file falls into what travels each time (the manifest) and what the board may hold already.
 struct ModuleLayout {
-  std::uint64_t head_size;              ///< header and manifest: bytes [0, head_size)
-  std::vector<ModuleSegment> segments;  ///< by offset, disjoint, each behind the head
+  std::uint64_t manifest_offset;
+  std::uint64_t manifest_size;
+  std::vector<ModuleSegment> segments;  ///< none empty
 };
 
 /// Throws Error(kRequest) naming `name` if the bytes are no module file.

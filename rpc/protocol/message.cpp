@@ -53,16 +53,10 @@ void check(const wire::UploadSegmentT& upload) {
 }
 
 void check(const wire::LoadModuleT& load) {
-  if (load.file_size > kMaxModuleBytes) refuse("the module is larger than a module may be");
-  if (load.head_size == 0 || load.head_size > load.file_size || load.head_size > kMaxHeadBytes)
-    refuse("the module's head does not fit into its file");
+  if (load.manifest_size == 0 || load.manifest_size > kMaxManifestBytes) refuse("the module's manifest has an impossible size");
   if (load.segments.size() > kMaxSegments) refuse("too many segments in one module");
-  std::uint64_t end = load.head_size;
-  for (const auto& segment : load.segments) {
-    if (segment->offset < end || segment->offset > load.file_size || segment->size > load.file_size - segment->offset)
-      refuse("the module's segments overlap or lie outside of its file");
-    end = segment->offset + segment->size;
-  }
+  for (const auto& segment : load.segments)
+    if (segment->size == 0 || segment->size > kMaxModuleBytes) refuse("a segment of the module has an impossible size");
   if (load.cpus.size() > kMaxCpus) refuse("too many CPUs to pin threads to");
   if (load.threads < 0 || load.threads > 4096) refuse("the number of threads must lie between 0 and 4096");
 }
@@ -120,7 +114,7 @@ wire::ResponseT decode_response(std::span<const std::uint8_t> payload) {
 
 std::uint64_t following_bytes(const wire::RequestT& request) {
   if (const auto* upload = request.body.AsUploadSegment()) return upload->size - upload->offset;
-  if (const auto* load = request.body.AsLoadModule()) return load->head_size;
+  if (const auto* load = request.body.AsLoadModule()) return load->manifest_size;
   if (const auto* input = request.body.AsSetInput()) return input->byte_size;
   return 0;
 }

@@ -18,7 +18,7 @@ using DigestBytes = std::array<std::uint8_t, 32>;
 
 /// Bounds of what a request may ask for, whatever the board's own limits are.
 inline constexpr std::uint64_t kMaxModuleBytes = std::uint64_t{1} << 40;
-inline constexpr std::uint64_t kMaxHeadBytes = std::uint64_t{65} << 20;
+inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{64} << 20;
 inline constexpr std::size_t kMaxSegments = 4096;
 inline constexpr std::size_t kMaxTensorRank = 16;
 inline constexpr std::size_t kMaxCpus = 4096;

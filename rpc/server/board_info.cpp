@@ -1,0 +1,54 @@
+#include "rpc/server/board_info.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "device_runtime/src/cpu_info.h"
+#include "gantry/runtime.h"
+
+namespace gantry::rpc {
+namespace {
+
+std::uint64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  std::uint64_t kilobytes = 0;
+  while (file >> name >> kilobytes) {
+    if (name == "MemAvailable:") return kilobytes * 1024;
+    std::getline(file, unit);
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::uint64_t session_memory(const ServeOptions& options) {
+  if (options.session_memory_bytes > 0) return options.session_memory_bytes;
+  return runtime::cpu_info().memory_bytes / 4 * 3;
+}
+
+wire::BoardDescriptionT describe_board(const ServeOptions& options) {
+  const runtime::CpuInfo& cpu = runtime::cpu_info();
+  wire::BoardDescriptionT board;
+  board.version = gantry_version();
+  utsname system{};
+  if (::uname(&system) == 0) {
+    board.hostname = system.nodename;
+    board.system = std::string(system.sysname) + " " + system.release + " " + system.machine;
+  }
+  board.architecture = cpu.architecture;
+  board.cpu = cpu.brand;
+  board.llvm_cpu = cpu.llvm_name;
+  board.features = cpu.features;
+  board.logical_cpus = static_cast<std::uint32_t>(cpu.allowed_cpus.size());
+  board.physical_cores = static_cast<std::uint32_t>(cpu.physical_cores);
+  board.memory_bytes = cpu.memory_bytes;
+  board.memory_available_bytes = available_memory();
+  board.session_memory_bytes = session_memory(options);
+  board.deadline_ms = static_cast<std::uint32_t>(options.deadline.count());
+  return board;
+}
+
+}  // namespace gantry::rpc

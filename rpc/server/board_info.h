@@ -1,0 +1,15 @@
+#ifndef GANTRY_RPC_SERVER_BOARD_INFO_H
+#define GANTRY_RPC_SERVER_BOARD_INFO_H
+
+#include "rpc/protocol/message.h"
+#include "rpc/server/options.h"
+
+namespace gantry::rpc {
+
+/// This machine, and what a session may use of it.
+wire::BoardDescriptionT describe_board(const ServeOptions& options);
+/// `session_memory_bytes` or, if that is 0, three quarters of the machine's memory.
+std::uint64_t session_memory(const ServeOptions& options);
+
+}  // namespace gantry::rpc
+#endif

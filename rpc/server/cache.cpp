@@ -1,0 +1,210 @@
+#include "rpc/server/cache.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace gantry::rpc {
+namespace fs = std::filesystem;
+namespace {
+
+std::string reason() { return std::strerror(errno); }
+
+void make_private_directory(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    throw Error(ErrorKind::kRequest, "cannot make the cache directory " + path.string() + ": " + reason() +
+                                         "; give another one with --cache");
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || ::access(path.c_str(), W_OK | X_OK) != 0)
+    throw Error(ErrorKind::kRequest, "the cache " + path.string() + " is not a directory that can be written; give another one with --cache");
+  if (status.st_uid != ::geteuid())
+    throw Error(ErrorKind::kRequest, "the cache directory " + path.string() + " belongs to another user; give another one with --cache");
+  if ((status.st_mode & 077) != 0) ::chmod(path.c_str(), 0700);
+}
+
+struct Entry {
+  fs::path path;
+  std::uint64_t size;
+  timespec used;
+};
+
+std::vector<Entry> list(const fs::path& directory) {
+  std::vector<Entry> entries;
+  std::error_code error;
+  for (const auto& item : fs::directory_iterator(directory, error)) {
+    struct stat status {};
+    if (::stat(item.path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
+      entries.push_back({item.path(), static_cast<std::uint64_t>(status.st_size), status.st_mtim});
+  }
+  return entries;
+}
+
+/// Removes the file unless a process holds it open under a lock.
+bool evict(const fs::path& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 && ::unlink(path.c_str()) == 0;
+}
+
+}  // namespace
+
+void UniqueFd::reset(int fd) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+SegmentCache::SegmentCache(fs::path directory, std::uint64_t capacity_bytes)
+    : directory_(std::move(directory)), capacity_(capacity_bytes) {
+  make_private_directory(directory_);
+  make_private_directory(directory_ / "segments");
+  make_private_directory(directory_ / "partial");
+}
+
+fs::path SegmentCache::segment_path(const DigestBytes& digest) const { return directory_ / "segments" / to_hex(digest); }
+fs::path SegmentCache::partial_path(const DigestBytes& digest) const { return directory_ / "partial" / to_hex(digest); }
+
+UniqueFd SegmentCache::open(const DigestBytes& digest, std::uint64_t size) const {
+  const fs::path path = segment_path(digest);
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status {};
+  if (!file || ::flock(file.get(), LOCK_SH) != 0 || ::fstat(file.get(), &status) != 0 || status.st_nlink == 0 ||
+      static_cast<std::uint64_t>(status.st_size) != size)
+    return UniqueFd();
+  ::futimens(file.get(), nullptr);  // used now
+  return file;
+}
+
+std::uint64_t SegmentCache::partial_bytes(const DigestBytes& digest, std::uint64_t size) const {
+  struct stat status {};
+  if (::stat(partial_path(digest).c_str(), &status) != 0) return 0;
+  return std::min<std::uint64_t>(static_cast<std::uint64_t>(status.st_size), size);
+}
+
+void SegmentCache::make_room(std::uint64_t incoming) {
+  const auto full = [&](const std::string& why) {
+    return Error(ErrorKind::kBoard, "a segment of " + std::to_string(incoming >> 20) + " MiB does not fit into the board's cache " +
+                                        directory_.string() + " of " + std::to_string(capacity_ >> 20) + " MiB" + why +
+                                        "; start gantry-device with a larger --cache-size");
+  };
+  if (incoming > capacity_) throw full("");
+  std::vector<Entry> entries = list(directory_ / "segments");
+  const std::vector<Entry> partial = list(directory_ / "partial");
+  entries.insert(entries.end(), partial.begin(), partial.end());
+  std::uint64_t held = 0;
+  for (const Entry& entry : entries) held += entry.size;
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
+  });
+  for (const Entry& entry : entries) {
+    if (held + incoming <= capacity_) return;
+    if (evict(entry.path)) held -= entry.size;
+  }
+  if (held + incoming > capacity_) throw full(", the rest of which is in use");
+}
+
+SegmentCache::Upload::Upload(SegmentCache& cache, const DigestBytes& digest, std::uint64_t size, std::uint64_t offset)
+    : cache_(cache), digest_(digest), size_(size), path_(cache.partial_path(digest)) {
+  file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file_ && ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (offset > 0)
+      throw Error(ErrorKind::kRetry, "another session uploads the same segment; try again in a moment");
+    shared_ = true;
+    path_ += "." + std::to_string(::getpid());
+    file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (file_) ::flock(file_.get(), LOCK_EX | LOCK_NB);
+  }
+  if (!file_)
+    throw Error(ErrorKind::kBoard, "the board cannot write to its cache " + cache.directory().string() + ": " + reason());
+  hash_ = EVP_MD_CTX_new();
+  if (!hash_ || EVP_DigestInit_ex(hash_, EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
+  struct stat status {};
+  ::fstat(file_.get(), &status);
+  if (offset > static_cast<std::uint64_t>(status.st_size)) {
+    EVP_MD_CTX_free(hash_);
+    hash_ = nullptr;
+    throw Error(ErrorKind::kRetry, "the part of the upload that arrived earlier is gone; try again");
+  }
+  try {
+    if (::ftruncate(file_.get(), static_cast<off_t>(offset)) != 0)
+      throw Error(ErrorKind::kBoard, "the board cannot write to its cache: " + reason());
+    cache.make_room(size - offset);
+    hash_existing(offset);
+  } catch (...) {
+    EVP_MD_CTX_free(hash_);
+    throw;
+  }
+}
+
+SegmentCache::Upload::~Upload() {
+  EVP_MD_CTX_free(hash_);
+  if (!file_) return;
+  struct stat status {};
+  if (shared_ || (::fstat(file_.get(), &status) == 0 && status.st_size == 0)) ::unlink(path_.c_str());
+}
+
+void SegmentCache::Upload::hash_existing(std::uint64_t bytes) {
+  std::vector<std::byte> buffer(1 << 20);
+  while (bytes > 0) {
+    const ssize_t count = ::read(file_.get(), buffer.data(), std::min<std::uint64_t>(bytes, buffer.size()));
+    if (count <= 0) throw Error(ErrorKind::kBoard, "the board cannot read its cache: " + reason());
+    EVP_DigestUpdate(hash_, buffer.data(), static_cast<std::size_t>(count));
+    bytes -= static_cast<std::uint64_t>(count);
+  }
+}
+
+void SegmentCache::Upload::write(std::span<const std::byte> bytes) {
+  EVP_DigestUpdate(hash_, bytes.data(), bytes.size());
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      const std::string why = errno == ENOSPC || errno == EDQUOT ? "its disk is full" : reason();
+      ::unlink(path_.c_str());  // a disk that is full needs the space more than a resumption does
+      file_.reset();
+      throw Error(ErrorKind::kBoard, "the board cannot store the module in " + cache_.directory().string() + ": " + why +
+                                         "; free some space there, or start gantry-device with another --cache");
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+UniqueFd SegmentCache::Upload::finish() {
+  DigestBytes actual{};
+  EVP_DigestFinal_ex(hash_, actual.data(), nullptr);
+  if (actual != digest_) {
+    ::unlink(path_.c_str());
+    file_.reset();
+    throw Error(ErrorKind::kRequest, "a segment's bytes do not have the digest that was announced (" + to_hex(digest_).substr(0, 16) +
+                                         "…): the module file is damaged; compile it again");
+  }
+  const fs::path target = cache_.segment_path(digest_);
+  ::fchmod(file_.get(), 0400);
+  if (::rename(path_.c_str(), target.c_str()) != 0)
+    throw Error(ErrorKind::kBoard, "the board cannot write to its cache: " + reason());
+  file_.reset();
+  shared_ = false;
+  return cache_.open(digest_, size_);
+}
+
+fs::path default_cache_directory() {
+  const auto variable = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+  };
+  if (const std::string own = variable("GANTRY_CACHE_DIR"); !own.empty()) return own;
+  if (const std::string xdg = variable("XDG_CACHE_HOME"); xdg.starts_with('/')) return fs::path(xdg) / "gantry-device";
+  if (const std::string home = variable("HOME"); home.starts_with('/') && ::access(home.c_str(), W_OK) == 0)
+    return fs::path(home) / ".cache" / "gantry-device";
+  return "/var/tmp/gantry-device-" + std::to_string(::geteuid());
+}
+
+}  // namespace gantry::rpc

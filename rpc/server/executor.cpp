@@ -1,0 +1,413 @@
+#include "rpc/server/executor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "device_runtime/src/benchmark.h"
+#include "device_runtime/src/current_step.h"
+#include "device_runtime/src/data_type.h"
+#include "device_runtime/src/module_reader.h"
+#include "device_runtime/src/session.h"
+#include "module_generated.h"
+#include "rpc/protocol/message.h"
+#include "rpc/server/cache.h"
+
+namespace gantry::rpc {
+namespace {
+
+// ---- what a dying executor leaves behind ----
+
+SharedStep* shared_step = nullptr;
+
+void copy_text(char* to, std::size_t size, const char* from) {
+  std::size_t i = 0;
+  for (; from && from[i] && i + 1 < size; ++i) to[i] = from[i];
+  to[i] = 0;
+}
+
+void on_fatal_signal(int number) {
+  if (const runtime::StepLabel* label = runtime::current_step.load()) {
+    copy_text(shared_step->kernel, sizeof shared_step->kernel, label->kernel);
+    copy_text(shared_step->origin, sizeof shared_step->origin, label->origin);
+    shared_step->filled = 1;
+  }
+  if (number == kDeadlineSignal) ::kill(::getpid(), SIGKILL);
+  ::signal(number, SIG_DFL);
+  ::raise(number);
+}
+
+void report_deaths(SharedStep* step) {
+  shared_step = step;
+  static char stack[64 * 1024];
+  stack_t alternate{};
+  alternate.ss_sp = stack;
+  alternate.ss_size = sizeof stack;
+  ::sigaltstack(&alternate, nullptr);  // so that a stack overflow is reported too
+  struct sigaction action {};
+  action.sa_handler = on_fatal_signal;
+  action.sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESETHAND;
+  for (int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS, kDeadlineSignal})
+    ::sigaction(number, &action, nullptr);
+}
+
+/// Bounds the address space: what is mapped now, what the session may use, and stacks and arenas of its threads.
+void limit_memory(const ExecutorLimits& limits) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  std::ifstream status("/proc/self/statm");
+  std::uint64_t pages = 0;
+  status >> pages;
+  const std::uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
+  const std::uint64_t bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + limits.memory_bytes +
+                              threads * (std::uint64_t{80} << 20);
+  const rlimit limit{bytes, bytes};
+  ::setrlimit(RLIMIT_AS, &limit);
+#else
+  (void)limits;
+#endif
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+}
+
+// ---- requests ----
+
+[[noreturn]] void raise(const runtime::Status& status) {
+  ErrorKind kind = ErrorKind::kBoard;
+  switch (status.code()) {
+    case GANTRY_INVALID_ARGUMENT:
+    case GANTRY_INVALID_MODULE:
+    case GANTRY_INCOMPATIBLE: kind = ErrorKind::kRequest; break;
+    case GANTRY_INTERNAL: kind = ErrorKind::kBug; break;
+    default: break;
+  }
+  throw Error(kind, status.message());
+}
+
+void check(const runtime::Status& status) {
+  if (!status.ok()) raise(status);
+}
+
+template <typename T>
+T take(runtime::Result<T> result) {
+  check(result.status());
+  return std::move(*result);
+}
+
+struct Loaded {
+  std::unique_ptr<runtime::Session> session;
+  std::map<int, runtime::SharedBytes> inputs;  // memory that the session borrows
+};
+
+struct Answer {
+  wire::ResponseT response;
+  UniqueFd payload;
+};
+
+class Executor {
+ public:
+  Executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache)
+      : socket_(socket), limits_(limits), cache_(cache, 0), next_handle_(limits.first_handle) {}
+  int serve();
+
+ private:
+  bool read(void* buffer, std::size_t size, UniqueFd* fd);
+  void send(const Bytes& frame, int fd);
+  void answer(std::uint32_t id, const Bytes& payload, UniqueFd data);
+  Answer handle(std::uint32_t id, const wire::RequestT& request, UniqueFd data);
+  Loaded& find(std::uint32_t handle);
+  wire::ResponseT load(const wire::LoadModuleT& request, const UniqueFd& manifest);
+  wire::ResponseT set_input(const wire::SetInputT& request, const UniqueFd& data);
+  wire::ResponseT run(const wire::RunT& request);
+  Answer output(const wire::GetOutputT& request);
+  wire::ResponseT benchmark(std::uint32_t id, const wire::BenchmarkT& request);
+
+  int socket_;
+  ExecutorLimits limits_;
+  SegmentCache cache_;
+  std::uint32_t next_handle_;
+  std::map<std::uint32_t, Loaded> loaded_;
+};
+
+int Executor::serve() {
+  for (;;) {
+    FrameHeaderBytes bytes;
+    UniqueFd data;
+    if (!read(bytes.data(), bytes.size(), &data)) return 0;
+    const FrameHeader header = decode_header(bytes);
+    Bytes payload(header.length);
+    if (!read(payload.data(), payload.size(), nullptr)) return 0;
+    answer(header.id, payload, std::move(data));
+  }
+}
+
+bool Executor::read(void* buffer, std::size_t size, UniqueFd* fd) {
+  std::size_t done = 0;
+  while (done < size) {
+    iovec part{static_cast<char*>(buffer) + done, size - done};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t count = ::recvmsg(socket_, &message, MSG_CMSG_CLOEXEC);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS && fd) {
+      int received = -1;
+      std::memcpy(&received, CMSG_DATA(header), sizeof received);
+      fd->reset(received);
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+void Executor::send(const Bytes& frame, int fd) {
+  std::size_t done = 0;
+  while (done < frame.size()) {
+    iovec part{const_cast<std::uint8_t*>(frame.data()) + done, frame.size() - done};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    if (fd >= 0 && done == 0) {
+      message.msg_control = control;
+      message.msg_controllen = sizeof control;
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    }
+    const ssize_t count = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
+    if (count < 0 && errno != EINTR) ::_exit(0);  // the session is gone
+    if (count > 0) done += static_cast<std::size_t>(count);
+  }
+}
+
+void Executor::answer(std::uint32_t id, const Bytes& payload, UniqueFd data) {
+  Answer result;
+  Bytes frame;
+  try {
+    result = handle(id, decode_request(payload), std::move(data));
+    frame = encode_response(id, result.response);
+  } catch (const Error& error) {
+    frame = encode_response(id, make_failure(error.kind(), error.what()));
+  } catch (const std::bad_alloc&) {
+    frame = encode_response(id, make_failure(ErrorKind::kBoard, "out of memory: the session may use " +
+                                                                    std::to_string(limits_.memory_bytes >> 20) + " MiB on this board"));
+  }
+  send(frame, result.payload.get());
+}
+
+Answer Executor::handle(std::uint32_t id, const wire::RequestT& request, UniqueFd data) {
+  switch (request.body.type) {
+    case wire::RequestBody::LoadModule: return {load(*request.body.AsLoadModule(), data), {}};
+    case wire::RequestBody::UnloadModule:
+      find(request.body.AsUnloadModule()->handle);
+      loaded_.erase(request.body.AsUnloadModule()->handle);
+      return {make_response(wire::DoneT{}), {}};
+    case wire::RequestBody::SetInput: return {set_input(*request.body.AsSetInput(), data), {}};
+    case wire::RequestBody::Run: return {run(*request.body.AsRun()), {}};
+    case wire::RequestBody::GetOutput: return output(*request.body.AsGetOutput());
+    case wire::RequestBody::Benchmark: return {benchmark(id, *request.body.AsBenchmark()), {}};
+    default: throw Error(ErrorKind::kBug, "a request that no executor serves");
+  }
+}
+
+Loaded& Executor::find(std::uint32_t handle) {
+  const auto found = loaded_.find(handle);
+  if (found == loaded_.end())
+    throw Error(ErrorKind::kRequest, "this session has no loaded module with the handle " + std::to_string(handle) + ": load it first");
+  return found->second;
+}
+
+std::unique_ptr<wire::TensorDescriptionT> describe(const module_format::Manifest& manifest,
+                                                   const module_format::TensorInfo& info) {
+  auto tensor = std::make_unique<wire::TensorDescriptionT>();
+  tensor->name = info.name()->str();
+  const DLDataType type = runtime::to_dlpack(static_cast<runtime::ElementType>(info.dtype()));
+  tensor->type = std::make_unique<wire::ElementType>(type.code, type.bits);
+  for (const std::uint32_t expression : *info.shape()) {
+    const auto& steps = *manifest.dim_exprs()->Get(expression)->steps();
+    const bool constant = steps.size() == 1 && steps.Get(0)->opcode() == module_format::DimOpcode::Constant;
+    tensor->shape.push_back(constant ? steps.Get(0)->value() : -1);
+  }
+  return tensor;
+}
+
+wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd& manifest_fd) {
+  if (!request.device.empty() && request.device != "cpu")
+    throw Error(ErrorKind::kRequest, "this board has no device '" + request.device + "'; it has: cpu");
+  const runtime::SharedBytes manifest = take(runtime::map_fd(manifest_fd.get(), "the module's manifest"));
+  std::vector<runtime::SegmentSource> segments;
+  for (const auto& name : request.segments) {
+    const DigestBytes digest = to_array(*name->digest);
+    const UniqueFd file = cache_.open(digest, name->size);
+    if (!file)
+      throw Error(ErrorKind::kRetry, "segment " + to_hex(digest).substr(0, 16) + "… is not in the board's cache: upload the module (again)");
+    runtime::SegmentSource& source = segments.emplace_back();
+    source.digest = digest;
+    source.bytes = take(runtime::map_fd(file.get(), "a cached segment"));
+    source.verified = true;  // when it was stored
+  }
+  auto contents = take(runtime::ModuleContents::from_parts(manifest.bytes, segments));
+  const auto module = take(runtime::Module::create(std::move(contents)));
+  runtime::SessionOptions options;
+  options.threads = request.threads;
+  options.cpus = request.cpus;
+  options.memory_limit = limits_.memory_bytes;
+  Loaded loaded;
+  loaded.session = take(runtime::Session::create(module, options));
+  wire::ModuleLoadedT answer;
+  answer.handle = next_handle_++;
+  answer.target = module->variant().target()->str();
+  for (const auto* info : *module->manifest().inputs()) answer.inputs.push_back(describe(module->manifest(), *info));
+  for (const auto* info : *module->manifest().outputs()) answer.outputs.push_back(describe(module->manifest(), *info));
+  loaded_.emplace(answer.handle, std::move(loaded));
+  return make_response(std::move(answer));
+}
+
+wire::ResponseT Executor::set_input(const wire::SetInputT& request, const UniqueFd& data) {
+  Loaded& loaded = find(request.handle);
+  runtime::SharedBytes memory;
+  if (request.byte_size > 0) memory = take(runtime::map_fd(data.get(), "an input"));
+  if (memory.bytes.size() < request.byte_size) throw Error(ErrorKind::kBug, "an input has less data than announced");
+  DLTensor tensor{};
+  std::vector<std::int64_t> shape = request.shape;
+  tensor.data = const_cast<std::byte*>(memory.bytes.data());
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = static_cast<int>(shape.size());
+  tensor.dtype = {request.type->code(), request.type->bits(), 1};
+  tensor.shape = shape.data();
+  check(loaded.session->set_input(request.index, tensor, /*borrow=*/true));
+  loaded.inputs[request.index] = std::move(memory);
+  return make_response(wire::DoneT{});
+}
+
+wire::ResponseT Executor::run(const wire::RunT& request) {
+  Loaded& loaded = find(request.handle);
+  check(loaded.session->prepare());
+  const auto start = std::chrono::steady_clock::now();
+  check(loaded.session->run());
+  wire::RunFinishedT finished;
+  finished.nanoseconds = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  return make_response(finished);
+}
+
+Answer Executor::output(const wire::GetOutputT& request) {
+  Loaded& loaded = find(request.handle);
+  const runtime::OutputView view = take(loaded.session->output(request.index));
+  wire::OutputT answer;
+  const DLDataType type = runtime::to_dlpack(view.type);
+  answer.type = std::make_unique<wire::ElementType>(type.code, type.bits);
+  answer.shape.assign(view.shape.begin(), view.shape.end());
+  answer.byte_size = view.bytes;
+  UniqueFd memory;
+  if (view.bytes > 0) {
+    memory.reset(::memfd_create("gantry-output", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    std::uint64_t done = 0;
+    while (memory && done < view.bytes) {
+      const ssize_t count = ::write(memory.get(), view.data + done, view.bytes - done);
+      if (count <= 0) throw Error(ErrorKind::kBoard, std::string("the board has no memory for an output: ") + std::strerror(errno));
+      done += static_cast<std::uint64_t>(count);
+    }
+    if (!memory || ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+      throw Error(ErrorKind::kBoard, std::string("the board has no memory for an output: ") + std::strerror(errno));
+  }
+  return {make_response(std::move(answer)), std::move(memory)};
+}
+
+std::unique_ptr<wire::CpuStateT> to_wire(const runtime::CpuState& state) {
+  auto result = std::make_unique<wire::CpuStateT>();
+  if (state.frequency_mhz) result->frequency_mhz.push_back(*state.frequency_mhz);
+  if (state.temperature_c) result->temperature_celsius = *state.temperature_c;
+  if (state.throttle_count) result->throttle_events = *state.throttle_count;
+  result->governor = state.governor;
+  return result;
+}
+
+std::uint64_t peak_resident_bytes() {
+  rusage usage{};
+  return ::getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_maxrss) * 1024 : 0;
+}
+
+wire::ResponseT to_wire(const runtime::BenchmarkResult& result, const runtime::Session& session) {
+  wire::BenchmarkFinishedT out;
+  out.samples_ms = result.samples_ms;
+  out.number = static_cast<std::uint32_t>(result.number);
+  const runtime::Statistics& s = result.statistics;
+  out.min_ms = s.min, out.median_ms = s.median, out.mean_ms = s.mean;
+  out.p90_ms = s.p90, out.p99_ms = s.p99, out.stddev_ms = s.stddev;
+  for (const runtime::KernelProfile& kernel : result.kernels) {
+    auto& row = *out.kernels.emplace_back(std::make_unique<wire::KernelTimingT>());
+    row.name = kernel.kernel;
+    row.origin = kernel.origin;
+    row.calls = static_cast<std::uint64_t>(kernel.calls);
+    row.total_ms = kernel.median_ns / 1e6;
+    row.flops = kernel.flops;
+    row.bytes = kernel.bytes;
+  }
+  out.workspace_bytes = result.memory.workspace_bytes;
+  out.weights_bytes = result.memory.weights_bytes;
+  out.io_bytes = result.memory.io_bytes;
+  out.peak_resident_bytes = std::max(result.resident_bytes, peak_resident_bytes());
+  out.threads = result.threads;
+  out.target = session.module().variant().target()->str();
+  out.cpu_before = to_wire(result.before);
+  out.cpu_after = to_wire(result.after);
+  return make_response(std::move(out));
+}
+
+wire::ResponseT Executor::benchmark(std::uint32_t id, const wire::BenchmarkT& request) {
+  runtime::Session& session = *find(request.handle).session;
+  std::optional<runtime::CpuState> during;
+  runtime::BenchmarkOptions options;
+  options.warmup = static_cast<int>(request.warmup);
+  options.number = static_cast<int>(request.number);
+  options.repeat = static_cast<int>(request.repeat);
+  options.min_repeat_ms = request.min_repeat_ms;
+  options.cooldown_ms = request.cooldown_ms;
+  options.flush_cache = request.flush_cache;
+  options.profile = request.profile;
+  options.progress = [&, last = std::chrono::steady_clock::time_point{}](double done) mutable {
+    const auto now = std::chrono::steady_clock::now();
+    if (!during && done >= 0.5) during = runtime::read_cpu_state();
+    if (now - last < std::chrono::milliseconds(100)) return true;
+    last = now;
+    wire::BenchmarkProgressT event;
+    event.total = request.repeat;
+    event.done = static_cast<std::uint32_t>(done * request.repeat);
+    send(encode_response(id, make_response(event), FrameType::kProgress), -1);
+    return true;
+  };
+  const runtime::BenchmarkResult result = take(runtime::run_benchmark(session, options));
+  wire::ResponseT response = to_wire(result, session);
+  if (during) response.body.AsBenchmarkFinished()->cpu_during = to_wire(*during);
+  return response;
+}
+
+}  // namespace
+
+int run_executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache, SharedStep* step) {
+  try {
+    report_deaths(step);
+    limit_memory(limits);
+    return Executor(socket, limits, cache).serve();
+  } catch (const std::exception&) {
+    return 1;
+  }
+}
+
+}  // namespace gantry::rpc

@@ -1,0 +1,211 @@
+#include "rpc/server/executor_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <asio/use_awaitable.hpp>
+#include <cerrno>
+#include <cstring>
+
+namespace gantry::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kExecutorSocket = 3;
+/// Between asking an executor to say where it is and killing it.
+constexpr milliseconds kReportTime{200};
+
+void unmap_step(SharedStep* step) { ::munmap(step, sizeof(SharedStep)); }
+
+std::string bounded_text(const char* text, std::size_t size) { return std::string(text, ::strnlen(text, size)); }
+
+std::string signal_text(int number) {
+  const char* name = ::sigabbrev_np(number);
+  const char* description = ::sigdescr_np(number);
+  return "SIG" + std::string(name ? name : std::to_string(number)) + (description ? std::string(" (") + description + ")" : "");
+}
+
+/// Keeps the socket alone; everything else belongs to the session.
+void close_all_but(int socket) {
+  ::dup2(socket, kExecutorSocket);
+  if (::close_range(kExecutorSocket + 1, ~0u, 0) == 0) return;
+  for (int fd = kExecutorSocket + 1; fd < 4096; ++fd) ::close(fd);
+}
+
+}  // namespace
+
+ExecutorProcess::ExecutorProcess(asio::any_io_executor executor, ExecutorLimits limits, std::filesystem::path cache)
+    : executor_(std::move(executor)), limits_(limits), cache_(std::move(cache)), step_(nullptr, unmap_step) {}
+
+ExecutorProcess::~ExecutorProcess() { kill(); }
+
+void ExecutorProcess::start() {
+  if (!step_) {
+    void* memory = ::mmap(nullptr, sizeof(SharedStep), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw Error(ErrorKind::kBoard, "the board has no memory for another executor");
+    step_.reset(new (memory) SharedStep);
+  }
+  step_->filled = 0;
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw Error(ErrorKind::kBoard, std::string("the board cannot start an executor: ") + std::strerror(errno));
+  const pid_t session = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    close_all_but(ends[1]);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != session) ::_exit(0);
+    ::_exit(run_executor(kExecutorSocket, limits_, cache_, step_.get()));
+  }
+  ::close(ends[1]);
+  if (child < 0) {
+    ::close(ends[0]);
+    throw Error(ErrorKind::kBoard, std::string("the board cannot start an executor: ") + std::strerror(errno));
+  }
+  pid_ = child;
+  limits_.first_handle += 1u << 16;
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  socket_.emplace(executor_, ends[0]);
+  socket_->native_non_blocking(true);
+}
+
+void ExecutorProcess::kill() noexcept {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+  }
+  std::error_code ignored;
+  if (socket_) socket_->close(ignored);
+}
+
+asio::awaitable<void> ExecutorProcess::send(const Bytes& frame, int fd) {
+  std::size_t done = 0;
+  while (done < frame.size()) {
+    iovec part{const_cast<std::uint8_t*>(frame.data()) + done, frame.size() - done};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    if (fd >= 0 && done == 0) {
+      message.msg_control = control;
+      message.msg_controllen = sizeof control;
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    }
+    const ssize_t count = ::sendmsg(socket_->native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0)
+      done += static_cast<std::size_t>(count);
+    else if (errno == EAGAIN || errno == EINTR)
+      co_await socket_->async_wait(asio::posix::stream_descriptor::wait_write, asio::use_awaitable);
+    else
+      throw std::system_error(errno, std::generic_category());
+  }
+}
+
+/// Exactly `size` bytes, or 0 at the end of the stream.
+asio::awaitable<std::size_t> ExecutorProcess::receive(void* buffer, std::size_t size, UniqueFd* fd) {
+  std::size_t done = 0;
+  while (done < size) {
+    iovec part{static_cast<char*>(buffer) + done, size - done};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t count = ::recvmsg(socket_->native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (count == 0) co_return 0;
+    if (count < 0) {
+      if (errno == ECONNRESET) co_return 0;
+      if (errno != EAGAIN && errno != EINTR) throw std::system_error(errno, std::generic_category());
+      co_await socket_->async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
+      continue;
+    }
+    if (const cmsghdr* header = CMSG_FIRSTHDR(&message);
+        header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+      int received = -1;
+      std::memcpy(&received, CMSG_DATA(header), sizeof received);
+      UniqueFd owned(received);
+      if (fd) *fd = std::move(owned);
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  co_return done;
+}
+
+/// None if the executor is gone.
+asio::awaitable<std::optional<ExecutorProcess::Reply>> ExecutorProcess::receive_reply() {
+  Reply reply;
+  FrameHeaderBytes bytes;
+  if (co_await receive(bytes.data(), bytes.size(), &reply.payload) == 0) co_return std::nullopt;
+  const FrameHeader header = decode_header(bytes);
+  reply.frame.resize(kFrameHeaderSize + header.length);
+  std::copy(bytes.begin(), bytes.end(), reply.frame.begin());
+  if (header.length > 0 && co_await receive(reply.frame.data() + kFrameHeaderSize, header.length, nullptr) == 0)
+    co_return std::nullopt;
+  co_return reply;
+}
+
+asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame, UniqueFd data, milliseconds deadline,
+                                                              const OnProgress& on_progress) {
+  if (!running()) start();
+  const FrameHeader request = decode_header(std::span<const std::uint8_t, kFrameHeaderSize>(frame.data(), kFrameHeaderSize));
+  Watchdog ask(executor_, deadline, [this] { ::kill(pid_, kDeadlineSignal); });
+  Watchdog force(executor_, deadline + kReportTime, [this] { ::kill(pid_, SIGKILL); });
+  std::exception_ptr damage;
+  try {
+    co_await send(frame, data.get());
+    data.reset();
+    while (auto reply = co_await receive_reply()) {
+      const FrameHeader header = decode_header(std::span<const std::uint8_t, kFrameHeaderSize>(reply->frame.data(), kFrameHeaderSize));
+      if (header.id != request.id) throw Error(ErrorKind::kBug, "the executor answered another request");
+      if (header.type == FrameType::kResponse) co_return std::move(*reply);
+      if (header.type != FrameType::kProgress) throw Error(ErrorKind::kBug, "the executor sent a frame of a wrong kind");
+      decode_response(std::span(reply->frame).subspan(kFrameHeaderSize));
+      co_await on_progress(reply->frame);
+    }
+  } catch (const Error&) {
+    kill();  // what runs there overwrote the executor's own memory, or the client is gone
+    throw;
+  } catch (const std::system_error&) {
+    // The socket broke: the executor is dead or dying.
+  }
+  report_death(ask.expired(), deadline);
+}
+
+void ExecutorProcess::report_death(bool deadline_passed, milliseconds deadline) {
+  if (pid_ <= 0) throw Error(ErrorKind::kReconnect, "the session ended");
+  int status = 0;
+  // It closed its socket, so it is dead or means to be.
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  kill();
+  std::string where = "outside of any kernel";
+  if (step_->filled.load() == 1) {
+    where = "in kernel " + bounded_text(step_->kernel, sizeof step_->kernel);
+    if (step_->origin[0]) where += " (nodes " + bounded_text(step_->origin, sizeof step_->origin) + ")";
+  }
+  if (deadline_passed)
+    throw Error(ErrorKind::kBoard, "the module was stopped " + where + ": it had not finished after its deadline of " +
+                                       std::to_string(deadline.count() / 1000.0).substr(0, 6) + " s; load it again");
+  if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+    throw Error(ErrorKind::kBoard, "the module crashed " + where + " with " + signal_text(WTERMSIG(status)) + "; load it again");
+  if (WIFSIGNALED(status))
+    throw Error(ErrorKind::kBoard, "the module's process was killed " + where + " (SIGKILL), most likely because the board ran out of memory; load it again");
+  throw Error(ErrorKind::kBoard, "the module ended its process " + where + " with exit code " + std::to_string(WEXITSTATUS(status)) + "; load it again");
+}
+
+}  // namespace gantry::rpc

@@ -1,0 +1,53 @@
+/// The process in which a session's modules are loaded and run: what happens to it happens to nobody else.
+#ifndef GANTRY_RPC_SERVER_EXECUTOR_PROCESS_H
+#define GANTRY_RPC_SERVER_EXECUTOR_PROCESS_H
+
+#include <asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "rpc/protocol/channel.h"
+#include "rpc/server/cache.h"
+#include "rpc/server/executor.h"
+
+namespace gantry::rpc {
+
+/// Talks with one executor after another: when one dies, the next call starts a fresh one.
+class ExecutorProcess {
+ public:
+  struct Reply {
+    Bytes frame;       ///< header and payload, verified
+    UniqueFd payload;  ///< memory with the reply's data, if it has any
+  };
+  using OnProgress = std::function<asio::awaitable<void>(const Bytes& frame)>;
+
+  ExecutorProcess(asio::any_io_executor executor, ExecutorLimits limits, std::filesystem::path cache);
+  ~ExecutorProcess();
+
+  bool running() const { return pid_ > 0; }
+  /// Sends a request (a whole frame) with the memory that holds its data, and waits for the reply. One call at a
+  /// time. Throws Error(kBoard), which says what killed the executor, in which kernel of which nodes, if it died or
+  /// was killed because `deadline` passed.
+  asio::awaitable<Reply> call(const Bytes& frame, UniqueFd data, std::chrono::milliseconds deadline,
+                              const OnProgress& on_progress);
+  /// Ends the executor at once; a call() that waits fails.
+  void kill() noexcept;
+
+ private:
+  void start();
+  asio::awaitable<void> send(const Bytes& frame, int fd);
+  asio::awaitable<std::size_t> receive(void* buffer, std::size_t size, UniqueFd* fd);
+  asio::awaitable<std::optional<Reply>> receive_reply();
+  [[noreturn]] void report_death(bool deadline_passed, std::chrono::milliseconds deadline);
+
+  asio::any_io_executor executor_;
+  ExecutorLimits limits_;
+  std::filesystem::path cache_;
+  std::unique_ptr<SharedStep, void (*)(SharedStep*)> step_;
+  std::optional<asio::posix::stream_descriptor> socket_;
+  int pid_ = -1;
+};
+
+}  // namespace gantry::rpc
+#endif

@@ -1,0 +1,145 @@
+// gantry-device: the program on the board.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+
+#include "gantry/runtime.h"
+#include "rpc/error.h"
+#include "rpc/protocol/message.h"
+#include "rpc/server/board_info.h"
+#include "rpc/server/cache.h"
+#include "rpc/server/server.h"
+
+namespace gantry::rpc {
+namespace {
+
+constexpr char kExamples[] = R"(
+Examples:
+  gantry-device serve
+      Serve this machine only, on 127.0.0.1:7453, without a key.
+  gantry-device serve --listen 0.0.0.0:7453 --key board.key
+      Serve the network. Make board.key with 'gantry keygen' and copy it here and to the workstation.
+  gantry-device serve --listen 127.0.0.1:0
+      Take any free port; the line on stdout says which.
+  gantry-device info --json
+      What this board is: CPU, features, memory.
+Then, on the workstation:
+  gantry boards add pi 192.168.1.20:7453 --key board.key
+  gantry bench model.onnx --on pi)";
+
+struct ServeArguments {
+  std::string listen = "127.0.0.1:7453";
+  std::string key_file;
+  std::string cache;
+  std::uint64_t cache_size = std::uint64_t{4} << 30;
+  std::uint64_t session_memory = 0;
+  double deadline_s = 600, idle_s = 3600, handshake_s = 5, grace_s = 5;
+  std::uint32_t max_sessions = 8;
+};
+
+void split_listen(const std::string& listen, ServeOptions& options) {
+  const std::size_t bracket = listen.starts_with('[') ? listen.find(']') : std::string::npos;
+  const std::size_t colon = listen.find(':', bracket == std::string::npos ? 0 : bracket);
+  options.host = bracket != std::string::npos ? listen.substr(1, bracket - 1) : listen.substr(0, colon);
+  if (colon == std::string::npos) return;
+  const std::string port = listen.substr(colon + 1);
+  const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || std::stoul(port) > 65535)
+    throw Error(ErrorKind::kRequest, "--listen " + listen + ": write ADDRESS:PORT, e.g. 0.0.0.0:7453");
+  options.port = static_cast<std::uint16_t>(std::stoul(port));
+}
+
+int run_serve(const ServeArguments& arguments) {
+  const auto ms = [](double seconds) { return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)); };
+  ServeOptions options;
+  split_listen(arguments.listen, options);
+  if (!arguments.key_file.empty()) options.key = read_key_file(arguments.key_file);
+  options.cache = arguments.cache;
+  options.cache_bytes = arguments.cache_size;
+  options.max_sessions = arguments.max_sessions;
+  options.session_memory_bytes = arguments.session_memory;
+  options.deadline = ms(arguments.deadline_s);
+  options.idle_timeout = ms(arguments.idle_s);
+  options.handshake_timeout = ms(arguments.handshake_s);
+  options.shutdown_grace = ms(arguments.grace_s);
+  return serve(options);
+}
+
+void add_serve_options(CLI::App& command, ServeArguments& a) {
+  command.add_option("--listen", a.listen, "Where to listen; port 0 takes a free one")->type_name("ADDR:PORT")->capture_default_str();
+  command.add_option("--key", a.key_file, "Key file of 'gantry keygen'; needed beyond loopback")->type_name("FILE");
+  command.add_option("--cache", a.cache, "Where uploaded segments are kept")->type_name("DIR");
+  command.add_option("--cache-size", a.cache_size, "Its bound, e.g. 512MiB")->transform(CLI::AsSizeValue(false))->type_name("SIZE")->default_str("4GiB");
+  command.add_option("--max-sessions", a.max_sessions, "Clients at once")->check(CLI::Range(1, 1024))->capture_default_str();
+  command.add_option("--session-memory", a.session_memory, "Memory of one session, e.g. 2GiB; 0: three quarters of the machine's")->transform(CLI::AsSizeValue(false))->type_name("SIZE");
+  const auto seconds = CLI::Range(0.001, 1e6);
+  command.add_option("--deadline", a.deadline_s, "Longest time of one request")->check(seconds)->type_name("SECONDS")->capture_default_str();
+  command.add_option("--idle-timeout", a.idle_s, "A session without requests ends after this")->check(seconds)->type_name("SECONDS")->capture_default_str();
+  command.add_option("--handshake-timeout", a.handshake_s, "A peer must authenticate within this")->check(seconds)->type_name("SECONDS")->capture_default_str();
+  command.add_option("--shutdown-grace", a.grace_s, "For running requests, after SIGTERM")->check(seconds)->type_name("SECONDS")->capture_default_str();
+}
+
+std::string json_text(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return quoted + "\"";
+}
+
+int run_info(bool json) {
+  const wire::BoardDescriptionT board = describe_board(ServeOptions{});
+  std::string features;
+  for (const std::string& feature : board.features)
+    features += (features.empty() ? "" : json ? ", " : " ") + (json ? json_text(feature) : feature);
+  if (json) {
+    std::cout << "{\"version\": " << json_text(board.version) << ", \"hostname\": " << json_text(board.hostname)
+              << ", \"system\": " << json_text(board.system) << ", \"architecture\": " << json_text(board.architecture)
+              << ", \"cpu\": " << json_text(board.cpu) << ", \"llvm_cpu\": " << json_text(board.llvm_cpu)
+              << ", \"features\": [" << features << "], \"logical_cpus\": " << board.logical_cpus
+              << ", \"physical_cores\": " << board.physical_cores << ", \"memory_bytes\": " << board.memory_bytes
+              << ", \"memory_available_bytes\": " << board.memory_available_bytes << "}\n";
+    return 0;
+  }
+  std::cout << "gantry-device  " << board.version << "\nhost           " << board.hostname << "\nsystem         "
+            << board.system << "\nCPU            " << board.cpu
+            << (board.llvm_cpu.empty() ? "" : " (" + board.llvm_cpu + ")") << "\ncores          " << board.physical_cores
+            << " (" << board.logical_cpus << " logical CPUs)\nmemory         " << (board.memory_bytes >> 20) << " MiB, "
+            << (board.memory_available_bytes >> 20) << " MiB free\nfeatures       " << features << "\n";
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("gantry-device runs on a board what gantry compiled on a workstation, and measures it.", "gantry-device");
+  app.set_version_flag("--version", std::string("gantry-device ") + gantry_version());
+  app.require_subcommand(1);
+  app.footer(kExamples);
+  ServeArguments arguments;
+  bool json = false;
+  CLI::App* serve_command = app.add_subcommand("serve", "Serve workstations until SIGTERM");
+  add_serve_options(*serve_command, arguments);
+  CLI::App* info_command = app.add_subcommand("info", "Show what this board is");
+  info_command->add_flag("--json", json, "As one JSON object");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 1;
+  }
+  return serve_command->parsed() ? run_serve(arguments) : run_info(json);
+}
+
+}  // namespace
+}  // namespace gantry::rpc
+
+int main(int argc, char** argv) {
+  try {
+    return gantry::rpc::run(argc, argv);
+  } catch (const gantry::rpc::Error& error) {
+    std::fprintf(stderr, "gantry-device: %s\n", error.what());
+    return gantry::rpc::exit_code(error.kind());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gantry-device: internal error: %s\n", error.what());
+    return 3;
+  }
+}

@@ -1,0 +1,411 @@
+#include "rpc/server/session.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <asio/co_spawn.hpp>
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <cstdio>
+#include <deque>
+
+#include "rpc/protocol/channel.h"
+#include "rpc/server/board_info.h"
+#include "rpc/server/cache.h"
+#include "rpc/server/executor_process.h"
+
+namespace gantry::rpc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using tcp = asio::ip::tcp;
+
+constexpr std::size_t kMaxQueuedRequests = 64;
+
+/// Memory that two processes can share, mapped here while data passes through.
+class SharedMemory {
+ public:
+  SharedMemory() = default;
+  explicit SharedMemory(std::uint64_t size) : fd_(::memfd_create("gantry-data", MFD_CLOEXEC)), size_(size) {
+    if (!fd_ || ::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) throw Error(ErrorKind::kBoard, "the board has no memory for this data");
+    map(PROT_READ | PROT_WRITE);
+  }
+  /// What an executor made. Its size is checked: it must not shrink under us either, so it is sealed.
+  SharedMemory(UniqueFd fd, std::uint64_t size) : fd_(std::move(fd)), size_(size) {
+    const off_t actual = fd_ ? ::lseek(fd_.get(), 0, SEEK_END) : -1;
+    if (actual < 0 || static_cast<std::uint64_t>(actual) < size || !sealed(fd_.get()))
+      throw Error(ErrorKind::kBoard, "the executor's data has the wrong size");
+    map(PROT_READ);
+  }
+  ~SharedMemory() {
+    if (address_) ::munmap(address_, size_);
+  }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  std::byte* data() const { return static_cast<std::byte*>(address_); }
+  std::span<const std::byte> bytes() const { return {data(), size_}; }
+  UniqueFd take() { return std::move(fd_); }
+
+ private:
+  static bool sealed(int fd) {
+    const int seals = ::fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+  }
+  void map(int protection) {
+    if (size_ == 0) return;
+    void* address = ::mmap(nullptr, size_, protection, MAP_SHARED, fd_.get(), 0);
+    if (address == MAP_FAILED) throw Error(ErrorKind::kBoard, "the board has no memory for this data");
+    address_ = address;
+  }
+  UniqueFd fd_;
+  std::uint64_t size_ = 0;
+  void* address_ = nullptr;
+};
+
+/// A request for the executor, complete with its data.
+struct Work {
+  std::uint32_t id;
+  Bytes frame;
+  UniqueFd data;
+  milliseconds deadline;
+  bool loads = false;
+};
+
+class Session {
+ public:
+  Session(asio::io_context& io, int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options)
+      : io_(io), options_(options), tls_(tls), parent_(io, parent), connection_(io), work_ready_(io.get_executor()),
+        idle_timer_(io.get_executor()), cache_(options.cache, options.cache_bytes),
+        executor_(io.get_executor(), {options.session_memory_bytes}, options.cache) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    ::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &length);
+    connection_.assign(address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), connection);
+  }
+
+  asio::awaitable<void> main();
+  void stop() noexcept;
+
+ private:
+  asio::awaitable<bool> open();
+  asio::awaitable<bool> admitted();
+  asio::awaitable<void> read_requests();
+  asio::awaitable<void> handle(const FrameHeader& header);
+  asio::awaitable<void> handle_request(std::uint32_t id, wire::RequestT request, Bytes frame);
+  asio::awaitable<void> receive_upload(std::uint32_t id, const wire::UploadSegmentT& upload);
+  asio::awaitable<void> enqueue(std::uint32_t id, const wire::RequestT& request, Bytes frame);
+  asio::awaitable<void> execute_requests();
+  asio::awaitable<void> execute(Work work);
+  asio::awaitable<void> watch_parent();
+  asio::awaitable<void> watch_idleness();
+  asio::awaitable<void> respond(std::uint32_t id, const wire::ResponseT& response);
+  asio::awaitable<void> farewell(ErrorKind kind, std::string message);
+  wire::SegmentStatesT states_of(const wire::QuerySegmentsT& query);
+  milliseconds deadline_of(const wire::RequestT& request) const;
+  void spawn(asio::awaitable<void> task);
+
+  asio::io_context& io_;
+  const ServeOptions& options_;
+  ssl_ctx_st* tls_;
+  asio::posix::stream_descriptor parent_;
+  tcp::socket connection_;
+  std::unique_ptr<FrameChannel> channel_;
+  std::deque<Work> queue_;
+  Signal work_ready_;
+  asio::steady_timer idle_timer_;
+  SegmentCache cache_;
+  std::vector<UniqueFd> held_;  // segments that this session has asked about: not evicted before it ends
+  ExecutorProcess executor_;
+  std::optional<std::uint32_t> discarded_id_;  // data frames of a request that failed
+  Clock::time_point last_activity_ = Clock::now();
+  bool executing_ = false;
+  bool shutting_down_ = false;
+  bool stopped_ = false;
+};
+
+void Session::spawn(asio::awaitable<void> task) {
+  asio::co_spawn(io_, std::move(task), [this](std::exception_ptr) { stop(); });
+}
+
+void Session::stop() noexcept {
+  if (stopped_) return;
+  stopped_ = true;
+  std::error_code ignored;
+  if (channel_) channel_->close();
+  connection_.close(ignored);
+  parent_.close(ignored);
+  idle_timer_.cancel();
+  executor_.kill();
+  work_ready_.notify_all();
+}
+
+/// TLS and the version exchange, under one deadline. False: the peer has had its answer and goes.
+asio::awaitable<bool> Session::open() {
+  Watchdog watchdog(io_.get_executor(), options_.handshake_timeout, [this] { stop(); });
+  connection_.set_option(tcp::no_delay(true));
+  if (tls_) {
+    auto stream = std::make_unique<TlsStream>(std::move(connection_), tls_, TlsStream::Role::kServer);
+    TlsStream* handshaker = stream.get();
+    channel_ = std::make_unique<FrameChannel>(std::move(stream));
+    co_await handshaker->handshake();
+  } else {
+    channel_ = std::make_unique<FrameChannel>(make_tcp_stream(std::move(connection_)));
+  }
+  const auto header = co_await channel_->read_header(kMaxHelloBytes);
+  if (!header) co_return false;
+  const Bytes payload = co_await channel_->read_payload(*header);
+  if (header->type != FrameType::kRequest) co_return false;
+  const wire::RequestT request = decode_request(payload);
+  const wire::HelloT* hello = request.body.AsHello();
+  std::optional<wire::ResponseT> refusal;
+  if (!hello)
+    refusal = make_failure(ErrorKind::kBug, "the first message must be a hello");
+  else if (hello->version_min > kProtocolVersion || hello->version_max < kProtocolVersion)
+    refusal = make_failure(ErrorKind::kRequest, "the board speaks protocol version " + std::to_string(kProtocolVersion) +
+                                                    ", this client does not: use the same version of gantry and gantry-device");
+  else if (!co_await admitted())
+    refusal = make_failure(ErrorKind::kRetry, "it serves " + std::to_string(options_.max_sessions) +
+                                                  " sessions already; try again later, or start gantry-device with a larger --max-sessions");
+  if (refusal) {
+    co_await respond(header->id, *refusal);
+    co_return false;
+  }
+  wire::WelcomeT welcome;
+  welcome.version = kProtocolVersion;
+  welcome.server = "gantry-device";
+  co_await respond(header->id, make_response(std::move(welcome)));
+  co_return true;
+}
+
+asio::awaitable<bool> Session::admitted() {
+  char byte = kAskAdmission;
+  co_await parent_.async_write_some(asio::buffer(&byte, 1), asio::use_awaitable);
+  co_await parent_.async_read_some(asio::buffer(&byte, 1), asio::use_awaitable);
+  co_return byte == kAdmitted;
+}
+
+asio::awaitable<void> Session::main() {
+  bool opened = false;
+  std::optional<std::string> complaint;
+  try {
+    opened = co_await open();
+  } catch (const TlsError& error) {
+    if (error.reason() == TlsError::Reason::kKeyRefused) std::fputs("gantry-device: refused a peer with another key\n", stderr);
+  } catch (const Error& error) {
+    complaint = error.what();
+  }
+  if (complaint) co_await farewell(ErrorKind::kBug, *complaint);
+  if (!opened || stopped_) {
+    stop();
+    co_return;
+  }
+  last_activity_ = Clock::now();
+  spawn(watch_parent());
+  spawn(watch_idleness());
+  spawn(execute_requests());
+  co_await read_requests();
+}
+
+asio::awaitable<void> Session::respond(std::uint32_t id, const wire::ResponseT& response) {
+  Bytes frame;
+  try {
+    frame = encode_response(id, response);
+  } catch (const Error& error) {
+    frame = encode_response(id, make_failure(error.kind(), error.what()));
+  }
+  co_await channel_->write(id, frame);
+}
+
+/// Says why the connection ends, if the peer still listens, and ends it.
+asio::awaitable<void> Session::farewell(ErrorKind kind, std::string message) {
+  Watchdog watchdog(io_.get_executor(), milliseconds(1000), [this] { stop(); });
+  try {
+    co_await respond(0, make_failure(kind, message));
+  } catch (const std::exception&) {
+  }
+  stop();
+}
+
+asio::awaitable<void> Session::read_requests() {
+  std::optional<std::string> complaint;
+  try {
+    while (!stopped_) {
+      const auto header = co_await channel_->read_header();
+      if (!header) co_return;
+      last_activity_ = Clock::now();
+      co_await handle(*header);
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kBug) complaint = error.what();
+  }
+  if (complaint) co_await farewell(ErrorKind::kBug, *complaint);
+}
+
+asio::awaitable<void> Session::handle(const FrameHeader& header) {
+  Bytes frame(kFrameHeaderSize + header.length);
+  const FrameHeaderBytes bytes = encode_header(header);
+  std::copy(bytes.begin(), bytes.end(), frame.begin());
+  co_await channel_->read_payload(asio::buffer(frame) + kFrameHeaderSize);
+  if (header.type == FrameType::kData && discarded_id_ == header.id) co_return;
+  if (header.type != FrameType::kRequest) throw Error(ErrorKind::kBug, "a frame came that belongs to no request");
+  if (header.id == 0) throw Error(ErrorKind::kBug, "a request has the id 0");
+  discarded_id_.reset();
+  std::optional<wire::ResponseT> failure;
+  try {
+    co_await handle_request(header.id, decode_request(std::span(frame).subspan(kFrameHeaderSize)), std::move(frame));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kBug || error.kind() == ErrorKind::kReconnect) throw;
+    failure = make_failure(error.kind(), error.what());
+  }
+  if (failure) {
+    discarded_id_ = header.id;
+    co_await respond(header.id, *failure);
+  }
+}
+
+asio::awaitable<void> Session::handle_request(std::uint32_t id, wire::RequestT request, Bytes frame) {
+  switch (request.body.type) {
+    case wire::RequestBody::Ping: co_return co_await respond(id, make_response(wire::PongT{}));
+    case wire::RequestBody::GetBoardInfo:
+      co_return co_await respond(id, make_response(describe_board(options_)));
+    case wire::RequestBody::QuerySegments:
+      co_return co_await respond(id, make_response(states_of(*request.body.AsQuerySegments())));
+    case wire::RequestBody::UploadSegment: co_return co_await receive_upload(id, *request.body.AsUploadSegment());
+    case wire::RequestBody::Hello: throw Error(ErrorKind::kBug, "a second hello");
+    default: co_return co_await enqueue(id, request, std::move(frame));
+  }
+}
+
+wire::SegmentStatesT Session::states_of(const wire::QuerySegmentsT& query) {
+  wire::SegmentStatesT states;
+  for (const auto& segment : query.segments) {
+    const DigestBytes digest = to_array(*segment->digest);
+    UniqueFd file = cache_.open(digest, segment->size);
+    states.held.push_back(file ? segment->size : cache_.partial_bytes(digest, segment->size));
+    // An upload that has all its bytes but was not finished still needs its last one.
+    if (!file && states.held.back() == segment->size && segment->size > 0) states.held.back() = segment->size - 1;
+    if (file && held_.size() < kMaxSegments) held_.push_back(std::move(file));
+  }
+  return states;
+}
+
+asio::awaitable<void> Session::receive_upload(std::uint32_t id, const wire::UploadSegmentT& upload) {
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(kMaxDataBytes, upload.size - upload.offset));
+  SegmentCache::Upload target(cache_, to_array(*upload.digest), upload.size, upload.offset);
+  co_await channel_->read_data(
+      id, upload.size - upload.offset, [&](std::size_t length) { return asio::buffer(buffer.data(), length); },
+      [&](asio::const_buffer piece) {
+        target.write({static_cast<const std::byte*>(piece.data()), piece.size()});
+        last_activity_ = Clock::now();
+      });
+  UniqueFd file = target.finish();
+  if (file && held_.size() < kMaxSegments) held_.push_back(std::move(file));
+  co_await respond(id, make_response(wire::DoneT{}));
+}
+
+milliseconds Session::deadline_of(const wire::RequestT& request) const {
+  std::uint32_t asked = 0;
+  if (const auto* run = request.body.AsRun()) asked = run->deadline_ms;
+  if (const auto* benchmark = request.body.AsBenchmark()) asked = benchmark->deadline_ms;
+  return asked > 0 ? std::min(milliseconds(asked), options_.deadline) : options_.deadline;
+}
+
+asio::awaitable<void> Session::enqueue(std::uint32_t id, const wire::RequestT& request, Bytes frame) {
+  const std::uint64_t size = following_bytes(request);
+  if (size > options_.session_memory_bytes)
+    throw Error(ErrorKind::kBoard, "a tensor of " + std::to_string(size >> 20) + " MiB is more than a session of this board may use (" +
+                                       std::to_string(options_.session_memory_bytes >> 20) + " MiB); see gantry-device's --session-memory");
+  Work work{id, std::move(frame), UniqueFd(), deadline_of(request), request.body.type == wire::RequestBody::LoadModule};
+  if (size > 0) {
+    SharedMemory memory(size);
+    std::byte* next = memory.data();
+    co_await channel_->read_data(id, size, [&](std::size_t length) {
+      const auto piece = asio::buffer(next, length);
+      next += length;
+      return piece;
+    });
+    work.data = memory.take();
+  }
+  while (queue_.size() >= kMaxQueuedRequests && !stopped_) co_await work_ready_.wait();
+  queue_.push_back(std::move(work));
+  work_ready_.notify_all();
+}
+
+asio::awaitable<void> Session::execute_requests() {
+  while (!stopped_ && !shutting_down_) {
+    if (queue_.empty()) {
+      co_await work_ready_.wait();
+      continue;
+    }
+    Work work = std::move(queue_.front());
+    queue_.pop_front();
+    work_ready_.notify_all();
+    executing_ = true;
+    co_await execute(std::move(work));
+    executing_ = false;
+    last_activity_ = Clock::now();
+  }
+  if (!stopped_) co_await farewell(ErrorKind::kReconnect, "its server is shutting down");
+}
+
+asio::awaitable<void> Session::execute(Work work) {
+  std::optional<wire::ResponseT> failure;
+  std::optional<ExecutorProcess::Reply> reply;
+  try {
+    if (!work.loads && !executor_.running())
+      throw Error(ErrorKind::kRequest, "no module is loaded in this session (any more): load it first");
+    reply = co_await executor_.call(work.frame, std::move(work.data), work.deadline,
+                                    [this, &work](const Bytes& frame) { return channel_->write(work.id, frame); });
+    const wire::ResponseT response = decode_response(std::span(reply->frame).subspan(kFrameHeaderSize));
+    const SharedMemory memory(std::move(reply->payload), following_bytes(response));
+    co_await channel_->write(work.id, reply->frame, memory.bytes());
+  } catch (const Error& error) {
+    if (stopped_) co_return;
+    failure = make_failure(error.kind() == ErrorKind::kBug ? ErrorKind::kBoard : error.kind(), error.what());
+  }
+  if (failure) co_await respond(work.id, *failure);
+}
+
+asio::awaitable<void> Session::watch_parent() {
+  char byte = 0;
+  // Fails, and so ends the session, when the parent is gone.
+  co_await parent_.async_read_some(asio::buffer(&byte, 1), asio::use_awaitable);
+  if (byte != kShutDown) co_return;
+  shutting_down_ = true;
+  work_ready_.notify_all();
+  while (!stopped_) co_await parent_.async_read_some(asio::buffer(&byte, 1), asio::use_awaitable);
+}
+
+asio::awaitable<void> Session::watch_idleness() {
+  while (!stopped_) {
+    const auto idle = executing_ || !queue_.empty() ? Clock::duration::zero() : Clock::now() - last_activity_;
+    if (idle >= options_.idle_timeout) {
+      co_await farewell(ErrorKind::kReconnect, "the session was idle for too long");
+      co_return;
+    }
+    idle_timer_.expires_after(options_.idle_timeout - idle);
+    std::error_code cancelled;
+    co_await idle_timer_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  }
+}
+
+}  // namespace
+
+int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options) {
+  try {
+    asio::io_context io(1);
+    Session session(io, connection, parent, tls, options);
+    asio::co_spawn(io, session.main(), [&](std::exception_ptr) { session.stop(); });
+    io.run();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gantry-device: a session could not start: %s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace gantry::rpc

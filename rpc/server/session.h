@@ -1,0 +1,20 @@
+#ifndef GANTRY_RPC_SERVER_SESSION_H
+#define GANTRY_RPC_SERVER_SESSION_H
+
+#include "rpc/security/tls.h"
+#include "rpc/server/options.h"
+
+namespace gantry::rpc {
+
+/// What a session process and its parent tell each other, a byte at a time.
+inline constexpr char kAskAdmission = 'a';  ///< child: the peer has authenticated, may it have a session?
+inline constexpr char kAdmitted = 'y';
+inline constexpr char kFull = 'n';
+inline constexpr char kShutDown = 's';  ///< parent: finish the running request, then end
+
+/// Serves one connection in this process until it ends. `connection` and `parent` are owned. Returns the process's
+/// exit code. `tls` is null for a server without a key.
+int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options);
+
+}  // namespace gantry::rpc
+#endif
