@@ -1,0 +1,41 @@
+// The CPU features that generated code depends on, by LLVM's names; the device runtime detects the same
+// (device_runtime/src/cpu_info.h). Features that compilers never use on their own (crypto, virtualisation …) are
+// left out, so that they exclude no board.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/codegen/target.h"
+
+namespace gantry {
+
+/// All features of an architecture that matter here, in the order in which targets list them.
+const std::vector<std::string_view>& relevant_features(Architecture architecture);
+/// A CPU's relevant features by LLVM's name of the CPU; nothing if LLVM does not know it for that architecture.
+std::optional<std::vector<std::string>> features_of_cpu(Architecture architecture, std::string_view cpu);
+/// CPU names of LLVM for that architecture.
+std::vector<std::string> cpu_names(Architecture architecture);
+/// `features` and all they imply, or what remains after removing one and all that depend on it.
+std::vector<std::string> add_feature(Architecture architecture, std::vector<std::string> features, std::string_view feature);
+std::vector<std::string> remove_feature(Architecture architecture, std::vector<std::string> features,
+                                        std::string_view feature);
+/// The name of this machine's CPU and its relevant features.
+struct HostCpu {
+  Architecture architecture;
+  std::string name;
+  std::vector<std::string> features;
+};
+HostCpu host_cpu();
+
+bool has_feature(const std::vector<std::string>& features, std::string_view feature);
+inline bool has_feature(const Target& target, std::string_view feature) {
+  return has_feature(target.features, feature);
+}
+
+/// The figures of a machine with these features; `cpu` refines them where it is known.
+MachineModel machine_model(Architecture architecture, std::string_view cpu, const std::vector<std::string>& features);
+
+}  // namespace gantry

@@ -1,0 +1,161 @@
+// Conversions: between dtypes, and between registers and memory.
+#include <cmath>
+
+#include "host/codegen/kernel_emitter.h"
+#include "host/support/error.h"
+
+namespace gantry {
+
+using llvm::Value;
+
+namespace {
+
+bool is_narrow_float(DType t) { return t == DType::kF16 || t == DType::kBF16; }
+bool is_float_kind(DType t) { return t == DType::kF32 || t == DType::kF64 || is_narrow_float(t); }
+bool is_signed_kind(DType t) {
+  return t == DType::kI8 || t == DType::kI16 || t == DType::kI32 || t == DType::kI64;
+}
+
+int bit_width(DType t) {
+  switch (t) {
+    case DType::kF64: case DType::kI64: case DType::kU64: return 64;
+    case DType::kF32: case DType::kI32: case DType::kU32: return 32;
+    case DType::kF16: case DType::kBF16: case DType::kI16: case DType::kU16: return 16;
+    default: return 8;
+  }
+}
+
+int lanes_of(Value* v) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+  return vector ? static_cast<int>(vector->getNumElements()) : 1;
+}
+
+}  // namespace
+
+llvm::Type* KernelEmitter::with_lanes(llvm::Type* scalar, int lanes) {
+  return lanes == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes));
+}
+
+llvm::Type* KernelEmitter::register_type(ExprType type) {
+  llvm::Type* scalar = nullptr;
+  if (type.dtype == DType::kBool) {
+    scalar = b_.getInt1Ty();
+  } else if (type.dtype == DType::kF64) {
+    scalar = b_.getDoubleTy();
+  } else if (is_float_kind(type.dtype)) {
+    scalar = b_.getFloatTy();
+  } else {
+    scalar = b_.getIntNTy(static_cast<unsigned>(bit_width(type.dtype)));
+  }
+  return with_lanes(scalar, type.lanes);
+}
+
+llvm::Type* KernelEmitter::storage_type(DType dtype) {
+  if (dtype == DType::kF32) return b_.getFloatTy();
+  if (dtype == DType::kF64) return b_.getDoubleTy();
+  return b_.getIntNTy(static_cast<unsigned>(bit_width(dtype)));
+}
+
+Value* KernelEmitter::cast_to_integer(Value* value, DType from, DType to) {
+  llvm::Type* type = register_type({to, lanes_of(value)});
+  if (is_float_kind(from)) {
+    const auto id = is_signed_kind(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    return b_.CreateIntrinsic(id, {type, value->getType()}, {value});
+  }
+  return is_signed_kind(from) ? b_.CreateSExtOrTrunc(value, type) : b_.CreateZExtOrTrunc(value, type);
+}
+
+Value* KernelEmitter::cast_value(Value* value, DType from, DType to) {
+  if (from == to && !is_narrow_float(to)) return value;
+  if (to == DType::kBool) {
+    Value* zero = llvm::Constant::getNullValue(value->getType());
+    return is_float_kind(from) ? b_.CreateFCmpUNE(value, zero) : b_.CreateICmpNE(value, zero);
+  }
+  if (!is_float_kind(to)) return cast_to_integer(value, from, to);
+  llvm::Type* type = register_type({to, lanes_of(value)});
+  if (!is_float_kind(from)) {
+    value = is_signed_kind(from) ? b_.CreateSIToFP(value, type) : b_.CreateUIToFP(value, type);
+  } else if (value->getType() != type) {
+    value = b_.CreateFPCast(value, type);
+  }
+  return is_narrow_float(to) ? from_storage(to_storage(value, to), to) : value;
+}
+
+Value* KernelEmitter::to_storage(Value* value, DType dtype) {
+  switch (dtype) {
+    case DType::kBool: return b_.CreateZExt(value, with_lanes(b_.getInt8Ty(), lanes_of(value)));
+    case DType::kF16: return float_to_half(value);
+    case DType::kBF16: return float_to_bf16(value);
+    default: return value;
+  }
+}
+
+Value* KernelEmitter::from_storage(Value* raw, DType dtype) {
+  const int lanes = lanes_of(raw);
+  switch (dtype) {
+    case DType::kBool: return b_.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
+    case DType::kF16: return half_to_float(raw);
+    case DType::kBF16: {
+      Value* wide = b_.CreateShl(b_.CreateZExt(raw, with_lanes(b_.getInt32Ty(), lanes)), 16);
+      return b_.CreateBitCast(wide, with_lanes(b_.getFloatTy(), lanes));
+    }
+    default: return raw;
+  }
+}
+
+Value* KernelEmitter::half_to_float(Value* bits) {
+  const int lanes = lanes_of(bits);
+  llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);
+  if (has_half_) return b_.CreateFPExt(b_.CreateBitCast(bits, with_lanes(b_.getHalfTy(), lanes)), f32);
+  // Moving the fields into place and multiplying by 2^(127-15) corrects the exponent's bias, denormals too; what
+  // was infinite or NaN gets the largest exponent.
+  auto integer = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
+  Value* wide = b_.CreateZExt(bits, i32);
+  Value* magnitude = b_.CreateShl(b_.CreateAnd(wide, integer(0x7fff)), 13);
+  Value* scaled = b_.CreateFMul(b_.CreateBitCast(magnitude, f32), llvm::ConstantFP::get(f32, 0x1p112));
+  Value* special = b_.CreateICmpUGE(magnitude, integer(0x7c00u << 13));
+  Value* result = b_.CreateSelect(special, b_.CreateOr(magnitude, integer(0x7f800000u)), b_.CreateBitCast(scaled, i32));
+  Value* sign = b_.CreateShl(b_.CreateAnd(wide, integer(0x8000)), 16);
+  return b_.CreateBitCast(b_.CreateOr(result, sign), f32);
+}
+
+Value* KernelEmitter::float_to_half(Value* value) {
+  const int lanes = lanes_of(value);
+  llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes),
+             *i16 = with_lanes(b_.getInt16Ty(), lanes);
+  value = b_.CreateFPCast(value, f32);
+  if (has_half_) return b_.CreateBitCast(b_.CreateFPTrunc(value, with_lanes(b_.getHalfTy(), lanes)), i16);
+  auto integer = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
+  Value* raw = b_.CreateBitCast(value, i32);
+  Value* magnitude = b_.CreateAnd(raw, integer(0x7fffffffu));
+  Value* sign = b_.CreateLShr(b_.CreateAnd(raw, integer(0x80000000u)), 16);
+  // Normal results: rebias, and round to nearest even on the 13 bits that fall off; overflow becomes infinity.
+  Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, 13), integer(1));
+  Value* rounded = b_.CreateAdd(b_.CreateAdd(magnitude, integer((15u - 127u) << 23)), b_.CreateAdd(odd, integer(0xfff)));
+  Value* normal = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b_.CreateLShr(rounded, 13), integer(0x7c00));
+  // Denormal results: adding 1/2 makes the hardware round at the last bit of a half's denormals.
+  Value* half = llvm::ConstantFP::get(f32, 0.5);
+  Value* aligned = b_.CreateBitCast(b_.CreateFAdd(b_.CreateBitCast(magnitude, f32), half), i32);
+  Value* denormal = b_.CreateSub(aligned, integer(0x3f000000u));
+  Value* result = b_.CreateSelect(b_.CreateICmpULT(magnitude, integer(113u << 23)), denormal, normal);
+  // Beyond the range, and NaN.
+  result = b_.CreateSelect(b_.CreateICmpUGE(magnitude, integer(0x47800000u)), integer(0x7c00), result);
+  result = b_.CreateSelect(b_.CreateICmpUGT(magnitude, integer(0x7f800000u)), integer(0x7e00), result);
+  return b_.CreateTrunc(b_.CreateOr(result, sign), i16);
+}
+
+Value* KernelEmitter::float_to_bf16(Value* value) {
+  const int lanes = lanes_of(value);
+  llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);
+  value = b_.CreateFPCast(value, f32);
+  auto integer = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
+  Value* raw = b_.CreateBitCast(value, i32);
+  Value* high = b_.CreateLShr(raw, 16);
+  Value* rounding = b_.CreateAdd(b_.CreateAnd(high, integer(1)), integer(0x7fff));
+  Value* rounded = b_.CreateLShr(b_.CreateAdd(raw, rounding), 16);
+  Value* nan = b_.CreateOr(high, integer(0x40));  // quiet; rounding could make it infinite
+  Value* result = b_.CreateSelect(b_.CreateFCmpUNO(value, value), nan, rounded);
+  return b_.CreateTrunc(result, with_lanes(b_.getInt16Ty(), lanes));
+}
+
+}  // namespace gantry

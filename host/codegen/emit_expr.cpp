@@ -1,0 +1,364 @@
+// Expressions.
+#include <cmath>
+
+#include "host/codegen/kernel_emitter.h"
+#include "host/support/error.h"
+
+namespace gantry {
+
+using llvm::Value;
+
+namespace {
+
+bool is_unsigned_kind(DType t) {
+  return t == DType::kU8 || t == DType::kU16 || t == DType::kU32 || t == DType::kU64 || t == DType::kBool;
+}
+bool is_float_value(Value* v) { return v->getType()->isFPOrFPVectorTy(); }
+bool is_comparison(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kEq: case BinaryOp::kNe: case BinaryOp::kLt: case BinaryOp::kLe: case BinaryOp::kGt: case BinaryOp::kGe:
+      return true;
+    default: return false;
+  }
+}
+int lanes_of(Value* v) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+  return vector ? static_cast<int>(vector->getNumElements()) : 1;
+}
+/// The value if the float expression is one number in every lane.
+std::optional<double> constant_float(const Expr& e) {
+  if (auto* imm = e.as<FloatImmNode>()) return imm->value;
+  if (auto* broadcast = e.as<BroadcastNode>()) return constant_float(broadcast->value);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Value* KernelEmitter::splat(Value* value, int lanes) {
+  return lanes == 1 || lanes_of(value) == lanes ? value : b_.CreateVectorSplat(static_cast<unsigned>(lanes), value);
+}
+
+Value* KernelEmitter::emit(const Expr& e) {
+  auto it = cache_.find(e.get());
+  if (it != cache_.end()) return it->second;
+  Value* value = emit_uncached(e);
+  cache_.emplace(e.get(), value);
+  return value;
+}
+
+Value* KernelEmitter::emit_uncached(const Expr& e) {
+  switch (e->kind) {
+    case ExprKind::kIntImm:
+      return llvm::ConstantInt::get(register_type(e.type()), static_cast<uint64_t>(e.as<IntImmNode>()->value), true);
+    case ExprKind::kFloatImm: return llvm::ConstantFP::get(register_type(e.type()), e.as<FloatImmNode>()->value);
+    case ExprKind::kVar: return emit_var(*e.as<VarNode>());
+    case ExprKind::kBinary: return emit_binary(*e.as<BinaryNode>());
+    case ExprKind::kUnary: {
+      auto* node = e.as<UnaryNode>();
+      Value* a = emit(node->a);
+      if (node->op == UnaryOp::kNot) return b_.CreateNot(a);
+      return is_float_value(a) ? b_.CreateFNeg(a) : b_.CreateNeg(a);
+    }
+    case ExprKind::kCall: return emit_call(*e.as<CallNode>());
+    case ExprKind::kSelect: {
+      auto* node = e.as<SelectNode>();
+      return emit_select(node->condition, emit(node->if_true), emit(node->if_false));
+    }
+    case ExprKind::kCast: {
+      auto* node = e.as<CastNode>();
+      return splat(cast_value(emit(node->a), node->a.type().dtype, node->type.dtype), node->type.lanes);
+    }
+    case ExprKind::kLoad: return emit_load(*e.as<LoadNode>());
+    case ExprKind::kRamp: {
+      auto* node = e.as<RampNode>();
+      const int lanes = node->type.lanes;
+      Value* steps = b_.CreateStepVector(register_type(node->type));
+      Value* offsets = b_.CreateMul(steps, splat(emit(node->stride), lanes));
+      return b_.CreateAdd(splat(emit(node->base), lanes), offsets);
+    }
+    case ExprKind::kBroadcast: return splat(emit(e.as<BroadcastNode>()->value), e.type().lanes);
+    case ExprKind::kLet: {
+      auto* node = e.as<LetNode>();
+      scope_.vars[node->var.as<VarNode>()] = emit(node->value);
+      return emit(node->body);
+    }
+    case ExprKind::kRead:
+    case ExprKind::kReduce: break;
+  }
+  internal_error("kernel {}: an expression reached code generation without being lowered", kernel_.name);
+}
+
+Value* KernelEmitter::emit_var(const VarNode& node) {
+  if (auto it = scope_.vars.find(&node); it != scope_.vars.end()) return it->second;
+  if (auto it = scope_.symbols.find(node.name); node.is_symbol && it != scope_.symbols.end()) return it->second;
+  internal_error("kernel {}: variable {} is not bound{}", kernel_.name, node.name,
+                 node.is_symbol ? " (missing in the kernel's symbols)" : "");
+}
+
+Value* KernelEmitter::emit_binary(const BinaryNode& node) {
+  const bool is_float = register_type(node.a.type())->isFPOrFPVectorTy();
+  if (is_float && has_fma() && (node.op == BinaryOp::kAdd || node.op == BinaryOp::kSub)) {
+    if (Value* fused = emit_fused_multiply_add(node)) return fused;
+  }
+  if (is_comparison(node.op) && node.type.lanes > 1 && node.a.type().dtype == DType::kI64) {
+    if (Value* mask = emit_lane_compare(node)) return mask;
+  }
+  const int lanes = std::max(node.a.type().lanes, node.b.type().lanes);
+  Value *a = splat(emit(node.a), lanes), *b = splat(emit(node.b), lanes);
+  if (is_comparison(node.op)) return emit_compare(node, a, b);
+  return is_float ? emit_float_binary(node, a, b) : emit_integer_binary(node, a, b);
+}
+
+/// x * y + z and its variants with minus as one llvm.fma, which takes a broadcast from memory as its operand.
+Value* KernelEmitter::emit_fused_multiply_add(const BinaryNode& node) {
+  auto product = [](const Expr& e) -> const BinaryNode* {
+    auto* m = e.as<BinaryNode>();
+    return m && m->op == BinaryOp::kMul ? m : nullptr;
+  };
+  const bool subtract = node.op == BinaryOp::kSub;
+  const BinaryNode *right = product(node.b), *left = right ? nullptr : product(node.a);
+  const BinaryNode* multiply = right ? right : left;
+  if (!multiply) return nullptr;
+  const int lanes = node.type.lanes;
+  Value *x = splat(emit(multiply->a), lanes), *y = splat(emit(multiply->b), lanes);
+  Value* z = splat(emit(right ? node.a : node.b), lanes);
+  if (subtract && right) x = b_.CreateFNeg(x);
+  if (subtract && left) z = b_.CreateFNeg(z);
+  return math_.fma(x, y, z);
+}
+
+Value* KernelEmitter::emit_float_binary(const BinaryNode& node, Value* a, Value* b) {
+  const bool native_minnum = target_.architecture == Architecture::kAArch64;
+  switch (node.op) {
+    case BinaryOp::kAdd: return b_.CreateFAdd(a, b);
+    case BinaryOp::kSub: return b_.CreateFSub(a, b);
+    case BinaryOp::kMul: return b_.CreateFMul(a, b);
+    case BinaryOp::kDiv: return b_.CreateFDiv(a, b);
+    case BinaryOp::kFloorDiv: return math_.unary(MathFn::kFloor, b_.CreateFDiv(a, b));
+    case BinaryOp::kRem: return math_.fmod(a, b);
+    case BinaryOp::kMod: {
+      Value* r = math_.fmod(a, b);
+      Value* zero = llvm::Constant::getNullValue(r->getType());
+      Value* differs = b_.CreateXor(b_.CreateFCmpOLT(r, zero), b_.CreateFCmpOLT(b, zero));
+      Value* wraps = b_.CreateAnd(b_.CreateFCmpONE(r, zero), differs);
+      return b_.CreateSelect(wraps, b_.CreateFAdd(r, b), r);
+    }
+    case BinaryOp::kMin: return math_.min_max(false, a, b, native_minnum);
+    case BinaryOp::kMax: return math_.min_max(true, a, b, native_minnum);
+    default: internal_error("kernel {}: operator {} of floats", kernel_.name, static_cast<int>(node.op));
+  }
+}
+
+Value* KernelEmitter::emit_integer_binary(const BinaryNode& node, Value* a, Value* b) {
+  const bool is_unsigned = is_unsigned_kind(node.type.dtype);
+  const bool no_wrap = index_depth_ > 0 && node.type.dtype == DType::kI64;
+  const bool is_bool = node.type.dtype == DType::kBool;
+  auto shift_amount = [&] {
+    Value* limit = llvm::ConstantInt::get(b->getType(), b->getType()->getScalarSizeInBits() - 1);
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, limit);
+  };
+  switch (node.op) {
+    case BinaryOp::kAdd: return is_bool ? b_.CreateOr(a, b) : b_.CreateAdd(a, b, "", false, no_wrap);
+    case BinaryOp::kSub: return b_.CreateSub(a, b, "", false, no_wrap);
+    case BinaryOp::kMul: return is_bool ? b_.CreateAnd(a, b) : b_.CreateMul(a, b, "", false, no_wrap);
+    case BinaryOp::kDiv: return is_unsigned ? b_.CreateUDiv(a, b) : b_.CreateSDiv(a, b);
+    case BinaryOp::kRem: return is_unsigned ? b_.CreateURem(a, b) : b_.CreateSRem(a, b);
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kMod: return emit_floor_division(node, a, b);
+    case BinaryOp::kMin:
+      return b_.CreateBinaryIntrinsic(is_unsigned ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a, b);
+    case BinaryOp::kMax:
+      return b_.CreateBinaryIntrinsic(is_unsigned ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, a, b);
+    case BinaryOp::kAnd: return b_.CreateAnd(a, b);
+    case BinaryOp::kOr: return b_.CreateOr(a, b);
+    case BinaryOp::kXor: return b_.CreateXor(a, b);
+    case BinaryOp::kShl: return b_.CreateShl(a, shift_amount());
+    case BinaryOp::kShr: return is_unsigned ? b_.CreateLShr(a, shift_amount()) : b_.CreateAShr(a, shift_amount());
+    default: internal_error("kernel {}: operator {} of integers", kernel_.name, static_cast<int>(node.op));
+  }
+}
+
+bool KernelEmitter::is_non_negative(const Expr& e) const {
+  if (auto* imm = e.as<IntImmNode>()) return imm->value >= 0;
+  if (auto* var = e.as<VarNode>()) return var->is_symbol || non_negative_.contains(var);
+  if (auto* ramp = e.as<RampNode>()) return is_non_negative(ramp->base) && is_non_negative(ramp->stride);
+  if (auto* broadcast = e.as<BroadcastNode>()) return is_non_negative(broadcast->value);
+  auto* binary = e.as<BinaryNode>();
+  if (!binary || e.type().dtype != DType::kI64) return false;
+  const bool a = is_non_negative(binary->a), b = is_non_negative(binary->b);
+  switch (binary->op) {
+    case BinaryOp::kAdd: case BinaryOp::kMul: case BinaryOp::kMin: case BinaryOp::kFloorDiv: case BinaryOp::kDiv: return a && b;
+    case BinaryOp::kMax: return a || b;
+    case BinaryOp::kMod: return b;
+    default: return false;
+  }
+}
+
+Value* KernelEmitter::emit_floor_division(const BinaryNode& node, Value* a, Value* b) {
+  const bool wants_quotient = node.op == BinaryOp::kFloorDiv;
+  if (is_unsigned_kind(node.type.dtype) || (is_non_negative(node.a) && is_non_negative(node.b))) {
+    return wants_quotient ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
+  }
+  auto* c = llvm::dyn_cast<llvm::Constant>(b);
+  if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
+  auto* divisor = llvm::dyn_cast_or_null<llvm::ConstantInt>(c);
+  if (divisor && divisor->getValue().isPowerOf2() && divisor->getSExtValue() > 0) {
+    if (!wants_quotient) return b_.CreateAnd(a, b_.CreateSub(b, llvm::ConstantInt::get(b->getType(), 1)));
+    return b_.CreateAShr(a, llvm::ConstantInt::get(a->getType(), static_cast<uint64_t>(divisor->getValue().logBase2())));
+  }
+  Value* zero = llvm::Constant::getNullValue(a->getType());
+  Value* remainder = b_.CreateSRem(a, b);
+  Value* wraps = b_.CreateICmpSLT(remainder, zero);
+  if (!is_non_negative(node.b)) {
+    Value* differs = b_.CreateICmpSLT(b_.CreateXor(remainder, b), zero);
+    wraps = b_.CreateAnd(b_.CreateICmpNE(remainder, zero), differs);
+  }
+  if (!wants_quotient) return b_.CreateSelect(wraps, b_.CreateAdd(remainder, b), remainder);
+  return b_.CreateAdd(b_.CreateSDiv(a, b), b_.CreateSExt(wraps, a->getType()));
+}
+
+Value* KernelEmitter::emit_compare(const BinaryNode& node, Value* a, Value* b) {
+  using P = llvm::CmpInst::Predicate;
+  if (is_float_value(a)) {
+    switch (node.op) {
+      case BinaryOp::kEq: return b_.CreateFCmpOEQ(a, b);
+      case BinaryOp::kNe: return b_.CreateFCmpUNE(a, b);
+      case BinaryOp::kLt: return b_.CreateFCmpOLT(a, b);
+      case BinaryOp::kLe: return b_.CreateFCmpOLE(a, b);
+      case BinaryOp::kGt: return b_.CreateFCmpOGT(a, b);
+      default: return b_.CreateFCmpOGE(a, b);
+    }
+  }
+  const bool u = is_unsigned_kind(node.a.type().dtype);
+  switch (node.op) {
+    case BinaryOp::kEq: return b_.CreateICmpEQ(a, b);
+    case BinaryOp::kNe: return b_.CreateICmpNE(a, b);
+    case BinaryOp::kLt: return b_.CreateICmp(u ? P::ICMP_ULT : P::ICMP_SLT, a, b);
+    case BinaryOp::kLe: return b_.CreateICmp(u ? P::ICMP_ULE : P::ICMP_SLE, a, b);
+    case BinaryOp::kGt: return b_.CreateICmp(u ? P::ICMP_UGT : P::ICMP_SGT, a, b);
+    default: return b_.CreateICmp(u ? P::ICMP_UGE : P::ICMP_SGE, a, b);
+  }
+}
+
+/// Comparisons of ramps, as guards make them: `first + lane < bound` needs no vector of 64-bit indices, only the
+/// number of lanes before the bound. Null where the operands have another form.
+Value* KernelEmitter::emit_lane_compare(const BinaryNode& node) {
+  if (node.op == BinaryOp::kEq || node.op == BinaryOp::kNe) return nullptr;
+  const bool swapped = node.op == BinaryOp::kGt || node.op == BinaryOp::kGe;
+  const bool or_equal = node.op == BinaryOp::kLe || node.op == BinaryOp::kGe;
+  ++index_depth_;
+  std::optional<Affine> a = emit_affine(swapped ? node.b : node.a);
+  std::optional<Affine> b = a ? emit_affine(swapped ? node.a : node.b) : std::nullopt;
+  --index_depth_;
+  if (!b) return nullptr;
+  const int lanes = node.type.lanes;
+  const int64_t stride = a->stride - b->stride;
+  // a + stride * lane < b (or <=)  <=>  stride * lane < distance.
+  Value* distance = b_.CreateSub(b->base, a->base);
+  if (or_equal) distance = b_.CreateAdd(distance, b_.getInt64(1));
+  Value* zero = b_.getInt64(0);
+  if (stride == 0) return splat(b_.CreateICmpSGT(distance, zero), lanes);
+  if (stride != 1 && stride != -1) return nullptr;
+  auto clamped = [&](Value* v) {
+    v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, v, b_.getInt64(static_cast<uint64_t>(-1)));
+    v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, v, b_.getInt64(static_cast<uint64_t>(lanes)));
+    return splat(b_.CreateTrunc(v, b_.getInt32Ty()), lanes);
+  };
+  Value* lane = b_.CreateStepVector(with_lanes(b_.getInt32Ty(), lanes));
+  if (stride == 1) return b_.CreateICmpSLT(lane, clamped(distance));
+  return b_.CreateICmpSGT(lane, clamped(b_.CreateNeg(distance)));
+}
+
+Value* KernelEmitter::emit_select(const Expr& condition, Value* if_true, Value* if_false) {
+  const int lanes = std::max({condition.type().lanes, lanes_of(if_true), lanes_of(if_false)});
+  auto* broadcast = condition.as<BroadcastNode>();
+  Value* c = broadcast ? emit(broadcast->value) : emit(condition);
+  return b_.CreateSelect(c, splat(if_true, lanes), splat(if_false, lanes));
+}
+
+Value* KernelEmitter::emit_if_then_else(const CallNode& node) {
+  Expr condition = node.args[0];
+  if (auto* broadcast = condition.as<BroadcastNode>()) condition = broadcast->value;
+  if (condition.type().lanes > 1) return emit_select(condition, emit(node.args[1]), emit(node.args[2]));
+  auto* then = llvm::BasicBlock::Create(context_, "then", scope_.function);
+  auto* otherwise = llvm::BasicBlock::Create(context_, "else", scope_.function);
+  auto* after = llvm::BasicBlock::Create(context_, "join", scope_.function);
+  b_.CreateCondBr(emit(condition), then, otherwise);
+  // What a branch computes is not known outside of it.
+  const auto known = cache_;
+  auto branch = [&](llvm::BasicBlock* block, const Expr& e) {
+    b_.SetInsertPoint(block);
+    Value* value = splat(emit(e), node.type.lanes);
+    cache_ = known;
+    llvm::BasicBlock* end = b_.GetInsertBlock();
+    b_.CreateBr(after);
+    return std::pair(value, end);
+  };
+  auto [if_true, true_end] = branch(then, node.args[1]);
+  auto [if_false, false_end] = branch(otherwise, node.args[2]);
+  b_.SetInsertPoint(after);
+  llvm::PHINode* phi = b_.CreatePHI(if_true->getType(), 2);
+  phi->addIncoming(if_true, true_end);
+  phi->addIncoming(if_false, false_end);
+  return phi;
+}
+
+Value* KernelEmitter::emit_call(const CallNode& node) {
+  if (node.fn == MathFn::kIfThenElse) return emit_if_then_else(node);
+  const int lanes = node.type.lanes;
+  Value* x = splat(emit(node.args[0]), lanes);
+  switch (node.fn) {
+    case MathFn::kPow: {
+      if (!is_float_value(x)) internal_error("kernel {}: pow of integers must be cast to a float", kernel_.name);
+      if (auto y = constant_float(node.args[1])) return math_.pow_constant(x, *y);
+      return math_.pow(x, splat(emit(node.args[1]), lanes));
+    }
+    case MathFn::kFma: return math_.fma(x, splat(emit(node.args[1]), lanes), splat(emit(node.args[2]), lanes));
+    case MathFn::kIsNan:
+      return is_float_value(x) ? b_.CreateFCmpUNO(x, x) : llvm::Constant::getNullValue(register_type(node.type));
+    case MathFn::kIsInf: {
+      if (!is_float_value(x)) return llvm::Constant::getNullValue(register_type(node.type));
+      Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+      return b_.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(x->getType()));
+    }
+    default: break;
+  }
+  if (is_float_value(x)) return math_.unary(node.fn, x);
+  switch (node.fn) {
+    case MathFn::kAbs: {
+      if (is_unsigned_kind(node.type.dtype)) return x;
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b_.getFalse());
+    }
+    case MathFn::kFloor: case MathFn::kCeil: case MathFn::kRound: case MathFn::kTrunc: return x;
+    default: internal_error("kernel {}: {} of integers", kernel_.name, name_of(node.fn));
+  }
+}
+
+Value* KernelEmitter::emit_lane(const Expr& e, int lane) {
+  if (e.type().lanes == 1) return emit(e);
+  if (auto* broadcast = e.as<BroadcastNode>()) {
+    const int inner = broadcast->value.type().lanes;
+    return emit_lane(broadcast->value, inner == 1 ? 0 : lane % inner);
+  }
+  if (auto* ramp = e.as<RampNode>(); ramp && ramp->base.type().lanes == 1) {
+    Value* offset = b_.CreateNSWMul(emit(ramp->stride), b_.getInt64(static_cast<uint64_t>(lane)));
+    return b_.CreateNSWAdd(emit(ramp->base), offset);
+  }
+  if (auto* binary = e.as<BinaryNode>(); binary && !register_type(binary->a.type())->isFPOrFPVectorTy()) {
+    Value *a = emit_lane(binary->a, lane), *b = emit_lane(binary->b, lane);
+    return is_comparison(binary->op) ? emit_compare(*binary, a, b) : emit_integer_binary(*binary, a, b);
+  }
+  if (auto* select = e.as<SelectNode>()) {
+    return b_.CreateSelect(emit_lane(select->condition, lane), emit_lane(select->if_true, lane), emit_lane(select->if_false, lane));
+  }
+  if (auto* cast = e.as<CastNode>()) {
+    return cast_value(emit_lane(cast->a, lane), cast->a.type().dtype, cast->type.dtype);
+  }
+  if (auto* load = e.as<LoadNode>()) {
+    Value* active = load->predicate ? emit_lane(load->predicate, lane) : nullptr;
+    return from_storage(emit_scalar_load(*load->buffer, emit_lane(load->index, lane), active), load->buffer->dtype);
+  }
+  return b_.CreateExtractElement(emit(e), static_cast<uint64_t>(lane));
+}
+
+}  // namespace gantry

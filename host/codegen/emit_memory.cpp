@@ -1,0 +1,191 @@
+// Loads and stores of buffers.
+#include "host/codegen/kernel_emitter.h"
+#include "host/support/error.h"
+
+namespace gantry {
+
+using llvm::Value;
+
+llvm::Align KernelEmitter::alignment(const BufferNode& buffer) const {
+  return module_.getDataLayout().getABITypeAlign(const_cast<KernelEmitter*>(this)->storage_type(buffer.dtype));
+}
+
+Value* KernelEmitter::element_pointer(const BufferNode& buffer, Value* index) {
+  auto it = scope_.buffers.find(&buffer);
+  internal_check(it != scope_.buffers.end(), "kernel {}: buffer {} is used outside of its lifetime", kernel_.name, buffer.name);
+  return b_.CreateInBoundsGEP(storage_type(buffer.dtype), it->second, index);
+}
+
+void KernelEmitter::annotate(llvm::Instruction* access, const BufferNode& buffer) {
+  auto it = alias_scopes_.find(&buffer);
+  if (it == alias_scopes_.end()) return;  // of the stack
+  access->setMetadata(llvm::LLVMContext::MD_alias_scope, it->second.first);
+  access->setMetadata(llvm::LLVMContext::MD_noalias, it->second.second);
+  if (llvm::isa<llvm::LoadInst>(access) && !written_.contains(&buffer)) {
+    access->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+  }
+}
+
+Value* KernelEmitter::blank_memory() {
+  if (!scope_.blank) {
+    llvm::IRBuilder<> entry(scope_.entry, scope_.entry->begin());
+    llvm::AllocaInst* memory = entry.CreateAlloca(entry.getInt64Ty(), nullptr, "blank");
+    entry.CreateStore(entry.getInt64(0), memory);
+    scope_.blank = memory;
+  }
+  return scope_.blank;
+}
+
+std::optional<KernelEmitter::Affine> KernelEmitter::emit_affine(const Expr& e) {
+  if (e.type().lanes == 1) return Affine{emit(e), 0};
+  if (auto* ramp = e.as<RampNode>()) {
+    auto* stride = ramp->stride.as<IntImmNode>();
+    if (!stride || ramp->base.type().lanes != 1) return std::nullopt;
+    return Affine{emit(ramp->base), stride->value};
+  }
+  if (auto* broadcast = e.as<BroadcastNode>()) {
+    if (broadcast->value.type().lanes != 1) return std::nullopt;
+    return Affine{emit(broadcast->value), 0};
+  }
+  auto* binary = e.as<BinaryNode>();
+  if (!binary) return std::nullopt;
+  if (binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kSub) {
+    std::optional<Affine> a = emit_affine(binary->a), b = a ? emit_affine(binary->b) : std::nullopt;
+    if (!b) return std::nullopt;
+    if (binary->op == BinaryOp::kAdd) return Affine{b_.CreateNSWAdd(a->base, b->base), a->stride + b->stride};
+    return Affine{b_.CreateNSWSub(a->base, b->base), a->stride - b->stride};
+  }
+  if (binary->op == BinaryOp::kMul) {
+    std::optional<Affine> a = emit_affine(binary->a), b = a ? emit_affine(binary->b) : std::nullopt;
+    if (!b) return std::nullopt;
+    if (a->stride != 0) std::swap(a, b);
+    if (b->stride == 0) return Affine{b_.CreateNSWMul(a->base, b->base), 0};
+    auto* factor = llvm::dyn_cast<llvm::ConstantInt>(a->base);
+    if (a->stride != 0 || !factor) return std::nullopt;
+    return Affine{b_.CreateNSWMul(a->base, b->base), b->stride * factor->getSExtValue()};
+  }
+  return std::nullopt;
+}
+
+Value* KernelEmitter::reversed(Value* vector) { return b_.CreateVectorReverse(vector); }
+
+Value* KernelEmitter::emit_scalar_load(const BufferNode& buffer, Value* index, Value* predicate) {
+  llvm::Type* type = storage_type(buffer.dtype);
+  Value* pointer = element_pointer(buffer, index);
+  // Lanes switched off read blank memory instead, which needs no branch and gives the 0 that they are to be.
+  if (predicate) pointer = b_.CreateSelect(predicate, pointer, blank_memory());
+  llvm::LoadInst* load = b_.CreateAlignedLoad(type, pointer, alignment(buffer));
+  annotate(load, buffer);  // nothing writes the blank memory later
+  return load;
+}
+
+Value* KernelEmitter::emit_lanes_load(const LoadNode& node, const std::optional<Affine>& affine) {
+  const int lanes = node.type.lanes;
+  const BufferNode& buffer = *node.buffer;
+  Value* predicate = node.predicate ? splat(emit(node.predicate), lanes) : nullptr;
+  llvm::Type* vector = with_lanes(storage_type(buffer.dtype), lanes);
+  if (!predicate && affine && affine->stride == 2 && lanes >= 4) {
+    // Two loads that end at the last element wanted, so that nothing beyond it is read.
+    auto part = [&](int64_t offset) {
+      llvm::LoadInst* load = b_.CreateAlignedLoad(
+          vector, element_pointer(buffer, b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(offset)))),
+          alignment(buffer));
+      annotate(load, buffer);
+      return load;
+    };
+    Value *first = part(0), *second = part(lanes - 1);
+    std::vector<int> mask;
+    for (int i = 0; i < lanes; ++i) mask.push_back(2 * i < lanes ? 2 * i : lanes + 2 * i - lanes + 1);
+    return b_.CreateShuffleVector(first, second, mask);
+  }
+  Value* result = llvm::PoisonValue::get(vector);
+  for (int lane = 0; lane < lanes; ++lane) {
+    Value* index = affine ? b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(affine->stride * lane)))
+                          : emit_lane(node.index, lane);
+    Value* active = predicate ? b_.CreateExtractElement(predicate, static_cast<uint64_t>(lane)) : nullptr;
+    result = b_.CreateInsertElement(result, emit_scalar_load(buffer, index, active), static_cast<uint64_t>(lane));
+  }
+  return result;
+}
+
+Value* KernelEmitter::emit_load(const LoadNode& node) {
+  const BufferNode& buffer = *node.buffer;
+  const int lanes = node.type.lanes;
+  const bool masked = static_cast<bool>(node.predicate);
+  ++index_depth_;
+  Value* raw = nullptr;
+  if (lanes == 1) {
+    Value* index = emit(node.index);
+    raw = emit_scalar_load(buffer, index, node.predicate ? emit(node.predicate) : nullptr);
+  } else {
+    std::optional<Affine> affine = emit_affine(node.index);
+    llvm::Type* vector = with_lanes(storage_type(buffer.dtype), lanes);
+    const bool contiguous = affine && (affine->stride == 1 || (affine->stride == -1 && !masked));
+    if (contiguous && masked) {
+      Value* mask = splat(emit(node.predicate), lanes);
+      llvm::CallInst* load = b_.CreateMaskedLoad(vector, element_pointer(buffer, affine->base), alignment(buffer), mask,
+                                                 llvm::Constant::getNullValue(vector));
+      annotate(load, buffer);
+      raw = load;
+    } else if (contiguous) {
+      Value* first = affine->stride == 1 ? affine->base : b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(1 - lanes)));
+      llvm::LoadInst* load = b_.CreateAlignedLoad(vector, element_pointer(buffer, first), alignment(buffer));
+      annotate(load, buffer);
+      raw = affine->stride == 1 ? static_cast<Value*>(load) : reversed(load);
+    } else if (affine && affine->stride == 0 && (!masked || node.predicate.as<BroadcastNode>() != nullptr)) {
+      Value* predicate = nullptr;
+      if (masked) predicate = emit(node.predicate.as<BroadcastNode>()->value);
+      raw = splat(emit_scalar_load(buffer, affine->base, predicate), lanes);
+    } else {
+      raw = emit_lanes_load(node, affine);
+    }
+  }
+  --index_depth_;
+  return from_storage(raw, buffer.dtype);
+}
+
+void KernelEmitter::emit_scalar_store(const BufferNode& buffer, Value* index, Value* raw, Value* predicate) {
+  Value* pointer = element_pointer(buffer, index);
+  if (!predicate) {
+    annotate(b_.CreateAlignedStore(raw, pointer, alignment(buffer)), buffer);
+    return;
+  }
+  auto* then = llvm::BasicBlock::Create(context_, "store", scope_.function);
+  auto* after = llvm::BasicBlock::Create(context_, "stored", scope_.function);
+  b_.CreateCondBr(predicate, then, after);
+  b_.SetInsertPoint(then);
+  annotate(b_.CreateAlignedStore(raw, pointer, alignment(buffer)), buffer);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+void KernelEmitter::emit_store(const StoreNode& node) {
+  cache_.clear();
+  const BufferNode& buffer = *node.buffer;
+  const int lanes = std::max(node.index.type().lanes, node.value.type().lanes);
+  internal_check(node.index.type().lanes == lanes, "kernel {}: store of {} lanes to one element of {}", kernel_.name, lanes, buffer.name);
+  Value* raw = splat(to_storage(emit(node.value), buffer.dtype), lanes);
+  ++index_depth_;
+  Value* predicate = node.predicate ? emit(node.predicate) : nullptr;
+  if (lanes == 1) {
+    emit_scalar_store(buffer, emit(node.index), raw, predicate);
+    --index_depth_;
+    return;
+  }
+  std::optional<Affine> affine = emit_affine(node.index);
+  if (affine && affine->stride == 1) {
+    Value* pointer = element_pointer(buffer, affine->base);
+    llvm::Instruction* store = predicate ? static_cast<llvm::Instruction*>(b_.CreateMaskedStore(raw, pointer, alignment(buffer), splat(predicate, lanes)))
+                                         : b_.CreateAlignedStore(raw, pointer, alignment(buffer));
+    annotate(store, buffer);
+  } else {
+    for (int lane = 0; lane < lanes; ++lane) {
+      Value* index = affine ? b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(affine->stride * lane))) : emit_lane(node.index, lane);
+      Value* active = predicate ? b_.CreateExtractElement(splat(predicate, lanes), static_cast<uint64_t>(lane)) : nullptr;
+      emit_scalar_store(buffer, index, b_.CreateExtractElement(raw, static_cast<uint64_t>(lane)), active);
+    }
+  }
+  --index_depth_;
+}
+
+}  // namespace gantry

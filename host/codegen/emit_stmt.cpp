@@ -1,0 +1,287 @@
+// Statements and the kernel's function.
+#include <llvm/IR/MDBuilder.h>
+
+#include "device_runtime/include/gantry/kernel_abi.h"
+#include "host/codegen/cpu_features.h"
+#include "host/codegen/kernel_emitter.h"
+#include "host/codegen/llvm_target.h"
+#include "host/support/error.h"
+
+namespace gantry {
+
+using llvm::Value;
+
+namespace {
+
+/// Stack that the local buffers of one function may take together.
+constexpr int64_t kMaxStackBytes = 64 << 10;
+constexpr uint64_t kStackAlignment = 64;
+
+bool target_has_fma(const Target& target) {
+  return target.architecture == Architecture::kAArch64 || has_feature(target, "fma");
+}
+bool target_has_half(const Target& target) {
+  return target.architecture == Architecture::kAArch64 || has_feature(target, "f16c");
+}
+
+}  // namespace
+
+KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, const Target& target)
+    : module_(module),
+      context_(module.getContext()),
+      kernel_(kernel),
+      target_(target),
+      has_fma_(target_has_fma(target)),
+      has_half_(target_has_half(target)),
+      b_(module.getContext()),
+      math_(b_, has_fma_) {
+  // Multiplications and additions may become fma; nothing else is relaxed.
+  llvm::FastMathFlags flags;
+  flags.setAllowContract(true);
+  b_.setFastMathFlags(flags);
+
+  std::vector<const BufferNode*> buffers;
+  for (const Buffer& b : kernel.arguments) buffers.push_back(b.get());
+  for (const Buffer& b : kernel.scratch) buffers.push_back(b.get());
+  llvm::MDBuilder metadata(context_);
+  llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain();
+  std::vector<llvm::Metadata*> scopes;
+  for (size_t i = 0; i < buffers.size(); ++i) scopes.push_back(metadata.createAnonymousAliasScope(domain));
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    std::vector<llvm::Metadata*> others = scopes;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    alias_scopes_[buffers[i]] = {llvm::MDNode::get(context_, {scopes[i]}), llvm::MDNode::get(context_, others)};
+  }
+  walk(kernel.body,
+       [&](const Stmt& s) {
+         if (auto* store = s.as<StoreNode>()) written_[store->buffer.get()] = true;
+       },
+       {});
+}
+
+void KernelEmitter::bind_arguments(Value* buffers, Value* dims) {
+  unsigned slot = 0;
+  auto bind = [&](const Buffer& buffer) {
+    Value* address = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), buffers, slot++);
+    scope_.buffers[buffer.get()] = b_.CreateLoad(b_.getPtrTy(), address, buffer->name);
+  };
+  for (const Buffer& buffer : kernel_.arguments) bind(buffer);
+  for (const Buffer& buffer : kernel_.scratch) bind(buffer);
+  unsigned dim = 0;
+  for (const std::string& symbol : kernel_.symbols) {
+    Value* address = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), dims, dim++);
+    scope_.symbols[symbol] = b_.CreateLoad(b_.getInt64Ty(), address, symbol);
+  }
+}
+
+void KernelEmitter::emit() {
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy()}, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kernel_.name, module_);
+  function->setVisibility(llvm::GlobalValue::ProtectedVisibility);
+  for (unsigned i = 0; i < 3; ++i) function->addParamAttr(i, llvm::Attribute::NoAlias);
+  function->getArg(0)->setName("host");
+  function->getArg(1)->setName("buffers");
+  function->getArg(2)->setName("dims");
+  scope_ = {};
+  scope_.function = function;
+  scope_.entry = llvm::BasicBlock::Create(context_, "entry", function);
+  b_.SetInsertPoint(scope_.entry);
+  bind_arguments(function->getArg(1), function->getArg(2));
+  if (kernel_.body) emit_stmt(kernel_.body);
+  b_.CreateRet(b_.getInt32(0));
+  for (llvm::Function& f : module_) {
+    if (!f.isDeclaration()) set_function_attributes(f, target_);
+  }
+}
+
+void KernelEmitter::emit_stmt(const Stmt& s) {
+  switch (s->kind) {
+    case StmtKind::kStore: return emit_store(*s.as<StoreNode>());
+    case StmtKind::kFor: return emit_for(*s.as<ForNode>());
+    case StmtKind::kIf: return emit_if(*s.as<IfNode>());
+    case StmtKind::kBlock:
+      for (const Stmt& statement : s.as<BlockNode>()->statements) emit_stmt(statement);
+      return;
+    case StmtKind::kAllocate: return emit_allocate(*s.as<AllocateNode>());
+    case StmtKind::kLet: return emit_let(*s.as<LetStmtNode>());
+  }
+}
+
+void KernelEmitter::emit_for(const ForNode& loop) {
+  if (is_non_negative(loop.low)) non_negative_[loop.var.as<VarNode>()] = true;
+  auto* extent = loop.extent.as<IntImmNode>();
+  if (extent && extent->value <= 0) return;
+  const bool outlines = loop.loop == LoopKind::kParallel && !scope_.in_parallel_body && !(extent && extent->value == 1);
+  if (outlines) return emit_parallel_loop(loop);
+  cache_.clear();
+  ++index_depth_;
+  Value* low = emit(loop.low);
+  Value* end = b_.CreateNSWAdd(low, emit(loop.extent));
+  --index_depth_;
+  emit_serial_loop(low, end, loop.var, loop.body);
+}
+
+void KernelEmitter::emit_serial_loop(Value* low, Value* end, const Expr& var, const Stmt& body) {
+  auto* header = llvm::BasicBlock::Create(context_, var.as<VarNode>()->name, scope_.function);
+  auto* after = llvm::BasicBlock::Create(context_, "after", scope_.function);
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  b_.CreateCondBr(b_.CreateICmpSLT(low, end), header, after);
+  b_.SetInsertPoint(header);
+  llvm::PHINode* index = b_.CreatePHI(b_.getInt64Ty(), 2, var.as<VarNode>()->name);
+  index->addIncoming(low, before);
+  scope_.vars[var.as<VarNode>()] = index;
+  if (body) emit_stmt(body);
+  Value* next = b_.CreateAdd(index, b_.getInt64(1), "", non_negative_.contains(var.as<VarNode>()), true);
+  index->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, end), header, after);
+  b_.SetInsertPoint(after);
+}
+
+llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::StructType*& closure_type,
+                                       std::vector<Value*>& captured) {
+  const Scope outer = scope_;
+  const llvm::IRBuilder<>::InsertPoint return_point = b_.saveIP();
+  std::vector<llvm::Type*> types;
+  auto capture = [&](Value* v) {
+    captured.push_back(v);
+    types.push_back(v->getType());
+  };
+  capture(low);
+  for (const auto& [var, value] : outer.vars) capture(value);
+  for (const auto& [symbol, value] : outer.symbols) capture(value);
+  for (const auto& [buffer, value] : outer.buffers) capture(value);
+  closure_type = llvm::StructType::get(context_, types);
+
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, kernel_.name + ".parallel", module_);
+  function->addFnAttr(llvm::Attribute::NoInline);
+  function->addParamAttr(0, llvm::Attribute::NoAlias);
+  function->addParamAttr(0, llvm::Attribute::ReadOnly);
+  Scope inner;
+  inner.function = function;
+  inner.entry = llvm::BasicBlock::Create(context_, "entry", function);
+  inner.in_parallel_body = true;
+  b_.SetInsertPoint(inner.entry);
+  unsigned member = 0;
+  auto reload = [&](Value* original) -> Value* {
+    Value* address = b_.CreateStructGEP(closure_type, function->getArg(0), member++);
+    return b_.CreateLoad(original->getType(), address, original->getName());
+  };
+  Value* base = reload(low);
+  for (const auto& [var, value] : outer.vars) inner.vars[var] = reload(value);
+  for (const auto& [symbol, value] : outer.symbols) inner.symbols[symbol] = reload(value);
+  for (const auto& [buffer, value] : outer.buffers) inner.buffers[buffer] = reload(value);
+  scope_ = std::move(inner);
+  cache_.clear();
+  Value* begin = b_.CreateNSWAdd(base, function->getArg(1));
+  Value* end = b_.CreateNSWAdd(base, function->getArg(2));
+  emit_serial_loop(begin, end, loop.var, loop.body);
+  b_.CreateRet(b_.getInt32(0));
+
+  scope_ = outer;
+  cache_.clear();
+  b_.restoreIP(return_point);
+  return function;
+}
+
+void KernelEmitter::emit_parallel_loop(const ForNode& loop) {
+  cache_.clear();
+  ++index_depth_;
+  Value *low = emit(loop.low), *count = emit(loop.extent);
+  --index_depth_;
+  llvm::StructType* closure_type = nullptr;
+  std::vector<Value*> captured;
+  llvm::Function* body = outline(loop, low, closure_type, captured);
+
+  llvm::IRBuilder<> entry(scope_.entry, scope_.entry->begin());
+  Value* closure = entry.CreateAlloca(closure_type, nullptr, "closure");
+  for (unsigned i = 0; i < captured.size(); ++i) {
+    b_.CreateStore(captured[i], b_.CreateStructGEP(closure_type, closure, i));
+  }
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(context_, name, scope_.function); };
+  llvm::BasicBlock *check = block("check"), *shared = block("shared"), *alone = block("alone"), *join = block("join"),
+                   *fail = block("fail"), *after = block("after");
+  b_.CreateCondBr(b_.CreateICmpSGT(count, b_.getInt64(0)), check, after);
+  b_.SetInsertPoint(check);
+  Value* host = scope_.function->getArg(0);
+  Value* is_alone = b_.CreateOr(b_.CreateIsNull(host), b_.CreateICmpEQ(count, b_.getInt64(1)));
+  b_.CreateCondBr(is_alone, alone, shared);
+
+  b_.SetInsertPoint(shared);
+  auto member = [&](size_t offset) {
+    return b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), host, offset));
+  };
+  Value* context = member(offsetof(GantryKernelHost, context));
+  Value* parallel_for = member(offsetof(GantryKernelHost, parallel_for));
+  auto* entry_type = llvm::FunctionType::get(
+      b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
+  Value* shared_result = b_.CreateCall(entry_type, parallel_for, {context, body, closure, count});
+  b_.CreateBr(join);
+
+  b_.SetInsertPoint(alone);
+  Value* alone_result = b_.CreateCall(body, {closure, b_.getInt64(0), count});
+  b_.CreateBr(join);
+
+  b_.SetInsertPoint(join);
+  llvm::PHINode* result = b_.CreatePHI(b_.getInt32Ty(), 2);
+  result->addIncoming(shared_result, shared);
+  result->addIncoming(alone_result, alone);
+  b_.CreateCondBr(b_.CreateICmpEQ(result, b_.getInt32(0)), after, fail);
+  b_.SetInsertPoint(fail);
+  b_.CreateRet(result);
+  b_.SetInsertPoint(after);
+}
+
+void KernelEmitter::emit_if(const IfNode& node) {
+  cache_.clear();
+  Expr condition = node.condition;
+  if (auto* broadcast = condition.as<BroadcastNode>()) condition = broadcast->value;
+  internal_check(condition.type().lanes == 1, "kernel {}: a branch on a vector of conditions", kernel_.name);
+  ++index_depth_;
+  Value* c = emit(condition);
+  --index_depth_;
+  auto* then = llvm::BasicBlock::Create(context_, "then", scope_.function);
+  auto* after = llvm::BasicBlock::Create(context_, "endif", scope_.function);
+  auto* otherwise = node.else_case ? llvm::BasicBlock::Create(context_, "else", scope_.function) : after;
+  b_.CreateCondBr(c, then, otherwise);
+  b_.SetInsertPoint(then);
+  if (node.then_case) emit_stmt(node.then_case);
+  b_.CreateBr(after);
+  if (node.else_case) {
+    b_.SetInsertPoint(otherwise);
+    emit_stmt(node.else_case);
+    b_.CreateBr(after);
+  }
+  b_.SetInsertPoint(after);
+}
+
+void KernelEmitter::emit_allocate(const AllocateNode& node) {
+  const BufferNode& buffer = *node.buffer;
+  auto* count = buffer.element_count.as<IntImmNode>();
+  internal_check(count != nullptr && count->value >= 0, "kernel {}: local buffer {} needs a constant size", kernel_.name, buffer.name);
+  llvm::Type* element = storage_type(buffer.dtype);
+  const int64_t bytes = count->value * static_cast<int64_t>(element->getPrimitiveSizeInBits() / 8);
+  scope_.stack_bytes += bytes;
+  internal_check(scope_.stack_bytes <= kMaxStackBytes, "kernel {}: local buffers up to {} take {} bytes of stack, more than {}",
+                 kernel_.name, buffer.name, scope_.stack_bytes, kMaxStackBytes);
+  llvm::IRBuilder<> entry(scope_.entry, scope_.entry->begin());
+  llvm::AllocaInst* memory =
+      entry.CreateAlloca(llvm::ArrayType::get(element, static_cast<uint64_t>(count->value)), nullptr, buffer.name);
+  memory->setAlignment(llvm::Align(kStackAlignment));
+  scope_.buffers[&buffer] = memory;
+  b_.CreateLifetimeStart(memory, b_.getInt64(static_cast<uint64_t>(bytes)));
+  if (node.body) emit_stmt(node.body);
+  b_.CreateLifetimeEnd(memory, b_.getInt64(static_cast<uint64_t>(bytes)));
+  scope_.buffers.erase(&buffer);
+  scope_.stack_bytes -= bytes;
+}
+
+void KernelEmitter::emit_let(const LetStmtNode& node) {
+  cache_.clear();
+  if (is_non_negative(node.value)) non_negative_[node.var.as<VarNode>()] = true;
+  scope_.vars[node.var.as<VarNode>()] = emit(node.value);
+  if (node.body) emit_stmt(node.body);
+  scope_.vars.erase(node.var.as<VarNode>());
+}
+
+}  // namespace gantry

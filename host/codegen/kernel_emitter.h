@@ -1,0 +1,126 @@
+// One kernel: loop IR -> LLVM IR. See GantryKernelFn for the signature.
+//
+// Values. A scalar or vector expression is an LLVM value of its type; f16 and bf16 are computed in f32 and rounded
+// where they are stored or cast; bool is i1, in memory a byte. Every buffer of the kernel has an alias scope of its
+// own, so that LLVM knows what loop IR promises: buffers are disjoint. Parallel loops become functions of their
+// own, called through the host.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "host/codegen/math.h"
+#include "host/codegen/target.h"
+#include "host/loops/stmt.h"
+
+namespace gantry {
+
+class KernelEmitter {
+ public:
+  KernelEmitter(llvm::Module& module, const LoopKernel& kernel, const Target& target);
+  /// Adds the kernel's function to the module. Errors: internal errors that name the kernel.
+  void emit();
+
+ private:
+  // --- statements (emit_stmt.cpp)
+  void emit_stmt(const Stmt& s);
+  void emit_for(const ForNode& loop);
+  void emit_serial_loop(llvm::Value* low, llvm::Value* end, const Expr& var, const Stmt& body);
+  void emit_parallel_loop(const ForNode& loop);
+  void emit_if(const IfNode& node);
+  void emit_allocate(const AllocateNode& node);
+  void emit_let(const LetStmtNode& node);
+  void bind_arguments(llvm::Value* buffers, llvm::Value* dims);
+
+  /// The variables, buffers and stack of the function being written.
+  struct Scope {
+    llvm::Function* function = nullptr;
+    llvm::BasicBlock* entry = nullptr;  ///< allocas and what every path needs
+    std::map<const VarNode*, llvm::Value*> vars;
+    std::map<std::string, llvm::Value*> symbols;
+    std::map<const BufferNode*, llvm::Value*> buffers;
+    llvm::Value* blank = nullptr;  ///< stack memory that lanes switched off read and write
+    int64_t stack_bytes = 0;
+    bool in_parallel_body = false;
+  };
+  /// A function of a parallel loop's iterations [begin, end); its closure holds all of the present scope's values.
+  llvm::Function* outline(const ForNode& loop, llvm::Value* low, llvm::StructType*& closure_type,
+                          std::vector<llvm::Value*>& captured);
+
+  // --- expressions (emit_expr.cpp)
+  llvm::Value* emit(const Expr& e);
+  llvm::Value* emit_uncached(const Expr& e);
+  llvm::Value* emit_var(const VarNode& node);
+  llvm::Value* emit_binary(const BinaryNode& node);
+  llvm::Value* emit_float_binary(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_fused_multiply_add(const BinaryNode& node);
+  llvm::Value* emit_integer_binary(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_floor_division(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_compare(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_lane_compare(const BinaryNode& node);
+  llvm::Value* emit_call(const CallNode& node);
+  llvm::Value* emit_if_then_else(const CallNode& node);
+  llvm::Value* emit_select(const Expr& condition, llvm::Value* if_true, llvm::Value* if_false);
+  llvm::Value* splat(llvm::Value* value, int lanes);
+  /// One lane of a vector expression, computed as a scalar.
+  llvm::Value* emit_lane(const Expr& e, int lane);
+  /// True if the index expression is never negative, as far as is plain to see.
+  bool is_non_negative(const Expr& e) const;
+
+  // --- casts (emit_cast.cpp)
+  /// Between register forms; `value` has any number of lanes.
+  llvm::Value* cast_value(llvm::Value* value, DType from, DType to);
+  llvm::Value* cast_to_integer(llvm::Value* value, DType from, DType to);
+  llvm::Value* to_storage(llvm::Value* value, DType dtype);
+  llvm::Value* from_storage(llvm::Value* raw, DType dtype);
+  llvm::Value* half_to_float(llvm::Value* bits);
+  llvm::Value* float_to_half(llvm::Value* value);
+  llvm::Value* float_to_bf16(llvm::Value* value);
+
+  // --- memory (emit_memory.cpp)
+  /// lane i's index: base + i * stride.
+  struct Affine {
+    llvm::Value* base;
+    int64_t stride;
+  };
+  std::optional<Affine> emit_affine(const Expr& index);
+  llvm::Value* emit_load(const LoadNode& node);
+  llvm::Value* emit_scalar_load(const BufferNode& buffer, llvm::Value* index, llvm::Value* predicate);
+  llvm::Value* emit_lanes_load(const LoadNode& node, const std::optional<Affine>& affine);
+  void emit_store(const StoreNode& node);
+  void emit_scalar_store(const BufferNode& buffer, llvm::Value* index, llvm::Value* raw, llvm::Value* predicate);
+  llvm::Value* element_pointer(const BufferNode& buffer, llvm::Value* index);
+  llvm::Value* blank_memory();
+  llvm::Align alignment(const BufferNode& buffer) const;
+  void annotate(llvm::Instruction* access, const BufferNode& buffer);
+  llvm::Value* reversed(llvm::Value* vector);
+
+  // --- types
+  llvm::Type* register_type(ExprType type);
+  llvm::Type* storage_type(DType dtype);
+  llvm::Type* with_lanes(llvm::Type* scalar, int lanes);
+  bool has_fma() const { return has_fma_; }
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  const LoopKernel& kernel_;
+  const Target& target_;
+  bool has_fma_, has_half_;
+  llvm::IRBuilder<> b_;
+  MathBuilder math_;
+  Scope scope_;
+  /// Expressions already computed in this statement and branch; a tree may share its parts many times over.
+  std::unordered_map<const ExprNode*, llvm::Value*> cache_;
+  std::map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_scopes_;  ///< (alias.scope, noalias)
+  std::map<const BufferNode*, bool> written_;
+  std::map<const VarNode*, bool> non_negative_;
+  int index_depth_ = 0;  ///< inside an index or bound: i64 arithmetic cannot overflow
+};
+
+}  // namespace gantry

@@ -1,0 +1,85 @@
+#include "host/codegen/llvm_target.h"
+
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+
+#include <mutex>
+
+#include "host/codegen/cpu_features.h"
+#include "host/support/error.h"
+
+extern "C" {
+void LLVMInitializeAArch64Target();
+void LLVMInitializeAArch64TargetInfo();
+void LLVMInitializeAArch64TargetMC();
+void LLVMInitializeAArch64AsmPrinter();
+void LLVMInitializeX86Target();
+void LLVMInitializeX86TargetInfo();
+void LLVMInitializeX86TargetMC();
+void LLVMInitializeX86AsmPrinter();
+}
+
+namespace gantry {
+namespace {
+
+void initialise_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+  });
+}
+
+/// The plain CPU of the architecture: whatever is more comes from the list of features, so that nothing is used
+/// that a board is not checked for.
+const char* baseline_cpu(const Target& target) {
+  return target.architecture == Architecture::kAArch64 ? "generic" : "x86-64";
+}
+
+std::string feature_string(const Target& target) {
+  std::string result;
+  for (const std::string& feature : target.features) {
+    if (!result.empty()) result += ',';
+    result += '+' + feature;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target) {
+  initialise_llvm();
+  std::string error;
+  const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(target.triple, error);
+  internal_check(backend != nullptr, "code generation for {}: {}", target.name, error);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  options.FunctionSections = true;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      backend->createTargetMachine(target.triple, baseline_cpu(target), feature_string(target), options,
+                                   llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  internal_check(machine != nullptr, "code generation for {}: LLVM has no target machine", target.name);
+  return machine;
+}
+
+void set_function_attributes(llvm::Function& function, const Target& target) {
+  function.addFnAttr(llvm::Attribute::NoUnwind);
+  function.addFnAttr("no-builtins");
+  function.addFnAttr("target-cpu", baseline_cpu(target));
+  function.addFnAttr("tune-cpu", target.cpu);
+  function.addFnAttr("target-features", feature_string(target));
+  const std::string bits = std::to_string(target.machine.vector_bytes * 8);
+  if (target.architecture == Architecture::kX86_64) {
+    // CPUs whose tuning prefers 256 bits would never use the wide registers otherwise.
+    function.addFnAttr("prefer-vector-width", bits);
+    function.addFnAttr("min-legal-vector-width", bits);
+  }
+}
+
+}  // namespace gantry

@@ -1,0 +1,18 @@
+// LLVM's machinery for a Target.
+#pragma once
+
+#include <llvm/IR/Function.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <memory>
+
+#include "host/codegen/target.h"
+
+namespace gantry {
+
+/// Position-independent code, small code model. Not for sharing between threads. Initialises LLVM at first use.
+std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target);
+/// Attributes of every function: the CPU's features and tuning, the vector width, freestanding code.
+void set_function_attributes(llvm::Function& function, const Target& target);
+
+}  // namespace gantry

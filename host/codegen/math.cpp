@@ -1,0 +1,231 @@
+// What the math functions share: range-safe helpers, powers, fmod, and the choice by function.
+#include "host/codegen/math.h"
+
+#include <llvm/IR/Module.h>
+
+#include <cmath>
+
+#include "host/support/error.h"
+
+namespace gantry {
+
+using llvm::Value;
+
+llvm::Type* MathBuilder::int_type(Value* x) {
+  llvm::Type* scalar = b_.getIntNTy(is_wide(x) ? 64 : 32);
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  return vector ? llvm::FixedVectorType::get(scalar, vector->getNumElements()) : scalar;
+}
+
+Value* MathBuilder::fma(Value* x, Value* y, Value* z) {
+  if (has_fma_) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+  return b_.CreateFAdd(b_.CreateFMul(x, y), z);
+}
+
+Value* MathBuilder::polynomial(Value* x, std::initializer_list<double> coefficients) {
+  const double* c = coefficients.end();
+  Value* sum = constant(x, *--c);
+  while (c != coefficients.begin()) sum = fma(sum, x, constant(x, *--c));
+  return sum;
+}
+
+Value* MathBuilder::odd_polynomial(Value* x, Value* z, std::initializer_list<double> coefficients) {
+  return fma(b_.CreateFMul(x, z), polynomial(z, coefficients), x);
+}
+
+Value* MathBuilder::scale_by_power(Value* value, Value* n) {
+  // In two steps, because 2^n itself may lie outside the range of normal numbers where the product does not.
+  const int mantissa = is_wide(value) ? 52 : 23, bias = is_wide(value) ? 1023 : 127;
+  Value* half = b_.CreateAShr(n, integer(value, 1));
+  Value* rest = b_.CreateSub(n, half);
+  auto power = [&](Value* k) {
+    Value* biased = b_.CreateShl(b_.CreateAdd(k, integer(value, bias)), integer(value, mantissa));
+    return b_.CreateBitCast(biased, value->getType());
+  };
+  return b_.CreateFMul(b_.CreateFMul(value, power(half)), power(rest));
+}
+
+Value* MathBuilder::clamp(Value* x, double low, double high) {
+  Value *lo = constant(x, low), *hi = constant(x, high);
+  // The constant is chosen only where a comparison is true, which it never is for NaN.
+  Value* above = b_.CreateSelect(b_.CreateFCmpOGT(lo, x), lo, x);
+  return b_.CreateSelect(b_.CreateFCmpOLT(hi, above), hi, above);
+}
+
+Value* MathBuilder::widen(Value* x) {
+  llvm::Type* type = b_.getDoubleTy();
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType())) {
+    type = llvm::FixedVectorType::get(type, vector->getNumElements());
+  }
+  return b_.CreateFPExt(x, type);
+}
+
+Value* MathBuilder::narrow(Value* x) {
+  llvm::Type* type = b_.getFloatTy();
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType())) {
+    type = llvm::FixedVectorType::get(type, vector->getNumElements());
+  }
+  return b_.CreateFPTrunc(x, type);
+}
+
+Value* MathBuilder::unary(MathFn fn, Value* x) {
+  using llvm::Intrinsic::ID;
+  auto intrinsic = [&](ID id) { return b_.CreateUnaryIntrinsic(id, x); };
+  switch (fn) {
+    case MathFn::kExp: return exp(x);
+    case MathFn::kLog: return log(x);
+    case MathFn::kTanh: return tanh(x);
+    case MathFn::kErf: return erf(x);
+    case MathFn::kSigmoid: return sigmoid(x);
+    case MathFn::kSqrt: return sqrt(x);
+    case MathFn::kRsqrt: return b_.CreateFDiv(constant(x, 1), sqrt(x));
+    case MathFn::kFloor: return intrinsic(llvm::Intrinsic::floor);
+    case MathFn::kCeil: return intrinsic(llvm::Intrinsic::ceil);
+    case MathFn::kRound: return intrinsic(llvm::Intrinsic::roundeven);
+    case MathFn::kTrunc: return intrinsic(llvm::Intrinsic::trunc);
+    case MathFn::kAbs: return abs(x);
+    default: break;
+  }
+  return is_wide(x) ? wide_unary(fn, x) : narrow(wide_unary(fn, widen(x)));
+}
+
+Value* MathBuilder::wide_unary(MathFn fn, Value* x) {
+  switch (fn) {
+    case MathFn::kSin: return sin_cos(x).sin;
+    case MathFn::kCos: return sin_cos(x).cos;
+    case MathFn::kTan: {
+      SinCos both = sin_cos(x);
+      return b_.CreateFDiv(both.sin, both.cos);
+    }
+    case MathFn::kAsin: return asin(x);
+    case MathFn::kAcos: return acos(x);
+    case MathFn::kAtan: return atan(x);
+    case MathFn::kSinh: return sinh_cosh(x, true);
+    case MathFn::kCosh: return sinh_cosh(x, false);
+    case MathFn::kAsinh: return asinh(x);
+    case MathFn::kAcosh: return acosh(x);
+    case MathFn::kAtanh: return atanh(x);
+    default: internal_error("code generation: function {} of one argument is not known", static_cast<int>(fn));
+  }
+}
+
+Value* MathBuilder::min_max(bool is_max, Value* x, Value* y, bool native_minnum) {
+  auto never_nan = [](Value* v) {
+    auto* c = llvm::dyn_cast<llvm::Constant>(v);
+    if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
+    auto* f = llvm::dyn_cast_or_null<llvm::ConstantFP>(c);
+    return f && !f->isNaN();
+  };
+  if (never_nan(x)) std::swap(x, y);
+  if (native_minnum || !never_nan(y)) {
+    return b_.CreateBinaryIntrinsic(is_max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, x, y);
+  }
+  // A false comparison, and so a NaN in x, chooses y: one instruction on x86.
+  Value* first = is_max ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y);
+  return b_.CreateSelect(first, x, y);
+}
+
+Value* MathBuilder::pow(Value* x, Value* y) {
+  return is_wide(x) ? pow_wide(x, y) : narrow(pow_wide(widen(x), widen(y)));
+}
+
+Value* MathBuilder::pow_wide(Value* x, Value* y) {
+  Value *zero = constant(x, 0), *one = constant(x, 1), *nan = constant(x, std::nan(""));
+  Value* magnitude = exp(b_.CreateFMul(y, log(abs(x))));
+  // Negative bases: NaN unless y is an integer, the sign of x if that is odd.
+  Value* half = b_.CreateFMul(y, constant(x, 0.5));
+  auto is_integer = [&](Value* v) {
+    return b_.CreateFCmpOEQ(b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, v), v);
+  };
+  Value* integral = is_integer(y);
+  Value* odd = b_.CreateAnd(integral, b_.CreateNot(is_integer(half)));
+  Value* result = b_.CreateSelect(odd, with_sign_of(magnitude, x), magnitude);
+  Value* invalid = b_.CreateAnd(b_.CreateFCmpOLT(x, zero), b_.CreateNot(integral));
+  Value* infinite_base = b_.CreateFCmpOEQ(abs(x), constant(x, INFINITY));
+  result = b_.CreateSelect(b_.CreateAnd(invalid, b_.CreateNot(infinite_base)), nan, result);
+  // 1^y and x^0 are 1 even for NaN; (-1)^(+-inf) is 1 too.
+  Value* infinite_y = b_.CreateFCmpOEQ(abs(y), constant(x, INFINITY));
+  Value* unit = b_.CreateOr(b_.CreateFCmpOEQ(x, one), b_.CreateFCmpOEQ(y, zero));
+  unit = b_.CreateOr(unit, b_.CreateAnd(b_.CreateFCmpOEQ(abs(x), one), infinite_y));
+  return b_.CreateSelect(unit, one, result);
+}
+
+Value* MathBuilder::pow_constant(Value* x, double y) {
+  const double twice = std::abs(y) * 2;
+  if (twice > 64 || twice != std::floor(twice)) return pow(x, constant(x, y));
+  Value* result = nullptr;
+  Value* square = x;
+  for (int n = static_cast<int>(std::abs(y)); n > 0; n >>= 1) {
+    if (n & 1) result = result ? b_.CreateFMul(result, square) : square;
+    if (n > 1) square = b_.CreateFMul(square, square);
+  }
+  if (static_cast<int>(twice) & 1) {
+    // pow(-0, 0.5) is +0 and pow(-inf, 0.5) is +inf, unlike sqrt.
+    Value* root = sqrt(b_.CreateFAdd(x, constant(x, 0)));
+    root = b_.CreateSelect(b_.CreateFCmpOEQ(x, constant(x, -INFINITY)), constant(x, INFINITY), root);
+    result = result ? b_.CreateFMul(abs(result), root) : root;
+  }
+  if (!result) return constant(x, 1);
+  return y < 0 ? b_.CreateFDiv(constant(x, 1), result) : result;
+}
+
+Value* MathBuilder::fmod(Value* x, Value* y) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  if (!vector) return fmod_scalar(x, y);
+  Value* result = llvm::PoisonValue::get(vector);
+  for (unsigned lane = 0; lane < vector->getNumElements(); ++lane) {
+    Value* r = fmod_scalar(b_.CreateExtractElement(x, lane), b_.CreateExtractElement(y, lane));
+    result = b_.CreateInsertElement(result, r, lane);
+  }
+  return result;
+}
+
+Value* MathBuilder::fmod_scalar(Value* x, Value* y) {
+  llvm::Function* function = fmod_function();
+  if (is_wide(x)) return b_.CreateCall(function, {x, y});
+  return narrow(b_.CreateCall(function, {widen(x), widen(y)}));
+}
+
+// a = |x|, b = |y|; while (a >= b) { q = a / b without its low bits; a = |a - q * b| } — exact, since q * b is
+// (for b with 24 significant bits, or with fma) and the difference needs no more bits than a.
+llvm::Function* MathBuilder::fmod_function() {
+  llvm::Module* module = b_.GetInsertBlock()->getModule();
+  constexpr char kName[] = "gantry.fmod";
+  if (llvm::Function* known = module->getFunction(kName)) return known;
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  llvm::Type* f64 = b_.getDoubleTy();
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(f64, {f64, f64}, false),
+                                          llvm::Function::InternalLinkage, kName, module);
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, function); };
+  llvm::BasicBlock *entry = block("entry"), *loop = block("loop"), *step = block("step"), *done = block("done"),
+                   *invalid = block("invalid");
+  b_.SetInsertPoint(entry);
+  Value *x = function->getArg(0), *y = function->getArg(1);
+  Value *a0 = abs(x), *b = abs(y);
+  Value* bad = b_.CreateOr(b_.CreateFCmpUNO(x, y), b_.CreateFCmpOEQ(a0, constant(x, INFINITY)));
+  bad = b_.CreateOr(bad, b_.CreateFCmpOEQ(b, constant(x, 0)));
+  b_.CreateCondBr(bad, invalid, loop);
+
+  b_.SetInsertPoint(loop);
+  llvm::PHINode* a = b_.CreatePHI(f64, 2);
+  a->addIncoming(a0, entry);
+  b_.CreateCondBr(b_.CreateFCmpOGE(a, b), step, done);
+
+  b_.SetInsertPoint(step);
+  Value* q = clamp(b_.CreateFDiv(a, b), 0, 0x1p1000);
+  Value* high = b_.CreateBitCast(b_.CreateAnd(bits(q), integer(q, ~((int64_t{1} << 29) - 1))), f64);
+  high = b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, high);
+  Value* next = fma(b_.CreateFNeg(high), b, a);
+  // The division rounds up at worst by one unit of q: one b too much was taken.
+  next = b_.CreateSelect(b_.CreateFCmpOLT(next, constant(x, 0)), b_.CreateFAdd(next, b), next);
+  a->addIncoming(next, step);
+  b_.CreateBr(loop);
+
+  b_.SetInsertPoint(done);
+  b_.CreateRet(with_sign_of(a, x));
+  b_.SetInsertPoint(invalid);
+  b_.CreateRet(constant(x, std::nan("")));
+  return function;
+}
+
+}  // namespace gantry

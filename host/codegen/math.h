@@ -1,0 +1,88 @@
+// Math functions as straight-line LLVM IR, for scalars and vectors of f32 and f64: kernels have no libm.
+//
+// Error bounds against the exact value, for finite results in the normal range (docs/math-functions.md has the
+// method of each; tests/codegen/math_test.cpp checks them):
+//   f32: exp, log, tanh, erf, sigmoid: 2e-7 relative; all others are computed in f64 and rounded once: 6.1e-8.
+//   f64: 1e-12 relative; pow: 1e-12 for |y log x| < 700; sin, cos, tan: 1e-12 absolute for |x| < 2^20.
+// Infinities, NaN, signed zeros and overflow follow IEEE 754; exp, log and pow handle denormals too.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <initializer_list>
+
+#include "host/tensor/expr.h"
+
+namespace gantry {
+
+class MathBuilder {
+ public:
+  /// `has_fma`: the target has fused multiply-add (without it llvm.fma would become a call of libm).
+  MathBuilder(llvm::IRBuilder<>& builder, bool has_fma) : b_(builder), has_fma_(has_fma) {}
+
+  /// A function of one argument, float or double, scalar or vector.
+  llvm::Value* unary(MathFn fn, llvm::Value* x);
+  llvm::Value* pow(llvm::Value* x, llvm::Value* y);
+  /// x to a constant power: multiplications, square roots and a reciprocal where `y` is a small multiple of 1/2.
+  llvm::Value* pow_constant(llvm::Value* x, double y);
+  /// C's fmod, exact (f64 without fma: to 1e-12 of y).
+  llvm::Value* fmod(llvm::Value* x, llvm::Value* y);
+  /// x * y + z, fused where the target can.
+  llvm::Value* fma(llvm::Value* x, llvm::Value* y, llvm::Value* z);
+  /// minnum / maxnum: the other operand if one is NaN.
+  llvm::Value* min_max(bool is_max, llvm::Value* x, llvm::Value* y, bool native_minnum);
+
+ private:
+  llvm::Value* exp(llvm::Value* x);
+  llvm::Value* log(llvm::Value* x);
+  llvm::Value* log1p(llvm::Value* x);
+  llvm::Value* tanh(llvm::Value* x);
+  llvm::Value* erf(llvm::Value* x);
+  llvm::Value* sigmoid(llvm::Value* x);
+  // f64 only:
+  llvm::Value* wide_unary(MathFn fn, llvm::Value* x);
+  struct SinCos {
+    llvm::Value *sin, *cos;
+  };
+  SinCos sin_cos(llvm::Value* x);
+  llvm::Value* asin_core(llvm::Value* x);
+  llvm::Value* asin(llvm::Value* x);
+  llvm::Value* acos(llvm::Value* x);
+  llvm::Value* atan(llvm::Value* x);
+  llvm::Value* sinh_cosh(llvm::Value* x, bool is_sinh);
+  llvm::Value* asinh(llvm::Value* x);
+  llvm::Value* acosh(llvm::Value* x);
+  llvm::Value* atanh(llvm::Value* x);
+  llvm::Value* pow_wide(llvm::Value* x, llvm::Value* y);
+  llvm::Value* fmod_scalar(llvm::Value* x, llvm::Value* y);
+  llvm::Function* fmod_function();
+
+  // Helpers shared by the files.
+  static bool is_wide(llvm::Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
+  llvm::Value* constant(llvm::Value* like, double v) { return llvm::ConstantFP::get(like->getType(), v); }
+  llvm::Type* int_type(llvm::Value* x);  ///< integers of x's width and lanes
+  llvm::Value* bits(llvm::Value* x) { return b_.CreateBitCast(x, int_type(x)); }
+  llvm::Value* integer(llvm::Value* like, int64_t v) {
+    return llvm::ConstantInt::get(int_type(like), static_cast<uint64_t>(v), true);
+  }
+  llvm::Value* abs(llvm::Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+  llvm::Value* sqrt(llvm::Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
+  llvm::Value* with_sign_of(llvm::Value* magnitude, llvm::Value* sign) {
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
+  }
+  /// Horner; coefficients from the constant term up.
+  llvm::Value* polynomial(llvm::Value* x, std::initializer_list<double> coefficients);
+  /// x + x * z * p(z), the odd functions' form, accurate to the last bits of x.
+  llvm::Value* odd_polynomial(llvm::Value* x, llvm::Value* z, std::initializer_list<double> coefficients);
+  /// Value times 2^n for integers n of any size that occurs; results may be denormal, 0 or infinite.
+  llvm::Value* scale_by_power(llvm::Value* value, llvm::Value* n);
+  /// x clamped so that NaN stays NaN.
+  llvm::Value* clamp(llvm::Value* x, double low, double high);
+  llvm::Value* widen(llvm::Value* x);
+  llvm::Value* narrow(llvm::Value* x);
+
+  llvm::IRBuilder<>& b_;
+  bool has_fma_;
+};
+
+}  // namespace gantry
