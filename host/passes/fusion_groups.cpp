@@ -1,0 +1,223 @@
+// Grouping keeps one invariant: only the last node of a group, its sink, has users outside. So no path leaves a
+// group and comes back, and replacing the group by one node at its sink's place keeps the order valid.
+#include "host/passes/fusion_groups.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "host/ops/op.h"
+
+namespace gantry {
+namespace {
+
+constexpr size_t kMaxGroupSize = 40;
+// How often bodies are written out when inner nodes are inlined into all of their users: x * f(x) doubles x.
+constexpr int64_t kMaxExpansion = 64;
+
+bool is_pointwise(const Node& node) {
+  return node.op->fusion == FusionClass::kElementwise || node.op->fusion == FusionClass::kBroadcast;
+}
+bool is_injective(const Node& node) { return node.op->fusion == FusionClass::kInjective; }
+
+bool may_join(const Node& node) {
+  return !node.op->is_view && node.results.size() == 1 && node.bodies.empty() && (is_pointwise(node) || is_injective(node));
+}
+
+Dim count_of(const Value* value) { return element_count(value->type.shape); }
+
+size_t present_inputs(const Node& node) {
+  return static_cast<size_t>(
+      std::count_if(node.inputs.begin(), node.inputs.end(), [](const Value* v) { return v != nullptr; }));
+}
+
+// An index map that yields no more elements than it is given reads each about once; pads, tiles and the like
+// would compute what feeds them again and again.
+bool reads_once(const Node& node) {
+  Dim given = 0;
+  for (const Value* input : node.inputs) {
+    if (input != nullptr) given = given + count_of(input);
+  }
+  const auto spare = (given - count_of(node.result())).lower_bound();
+  return spare && *spare >= 0;
+}
+
+class Grouper {
+ public:
+  explicit Grouper(const Function& function) : function_(function) {
+    for (const auto& [value, users] : function.users()) users_[value] = users;
+    outputs_.insert(function.outputs.begin(), function.outputs.end());
+    for (size_t i = 0; i < function.nodes().size(); ++i) position_[function.nodes()[i]] = i;
+  }
+
+  std::vector<FusionGroup> run() {
+    const auto& nodes = function_.nodes();
+    // Of two anchors that meet in one addition the later one takes it: it runs right before.
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+      if ((*it)->op->fusion == FusionClass::kOutElementwiseFusable) grow_from_anchor(*it);
+    }
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+      if (group_of_.count(*it) == 0 && !join_users(*it)) open_group(*it, nullptr);
+    }
+    std::vector<FusionGroup> result;
+    for (Group& group : groups_) {
+      sort_by_position(group.members);
+      result.push_back({std::move(group.members)});
+    }
+    std::sort(result.begin(), result.end(), [&](const FusionGroup& a, const FusionGroup& b) {
+      return position_.at(a.members.back()) < position_.at(b.members.back());
+    });
+    return result;
+  }
+
+ private:
+  struct Group {
+    std::vector<Node*> members;
+    Node* anchor = nullptr;  ///< of class out_elementwise_fusable
+  };
+
+  void sort_by_position(std::vector<Node*>& nodes) const {
+    std::sort(nodes.begin(), nodes.end(), [&](Node* a, Node* b) { return position_.at(a) < position_.at(b); });
+  }
+
+  const std::vector<Node*>& users_of(const Node& node) const {
+    static const std::vector<Node*> kNone;
+    const auto found = users_.find(node.result());
+    return found == users_.end() ? kNone : found->second;
+  }
+
+  size_t open_group(Node* node, Node* anchor) {
+    groups_.push_back({{node}, anchor});
+    group_of_[node] = groups_.size() - 1;
+    return groups_.size() - 1;
+  }
+
+  // Sum over the members of how often each is written out.
+  int64_t expansion(std::vector<Node*> members) const {
+    sort_by_position(members);
+    std::unordered_map<const Node*, int64_t> copies;
+    copies[members.back()] = 1;
+    int64_t total = 0;
+    for (auto it = members.rbegin(); it != members.rend(); ++it) {
+      const int64_t mine = copies[*it];
+      total += mine;
+      if (total > kMaxExpansion) break;
+      for (const Value* input : (*it)->inputs) {
+        if (input != nullptr && input->producer != nullptr) copies[input->producer] += mine;
+      }
+    }
+    return total;
+  }
+
+  // --- first: what follows a convolution or matrix product
+
+  bool may_follow(const Node& node, const Node& anchor) const {
+    return may_join(node) && is_pointwise(node) && group_of_.count(&node) == 0 &&
+           node.result()->type.shape == anchor.result()->type.shape;
+  }
+
+  // The user of a member that comes first in the order and is not a member.
+  Node* next_outside_user(const std::vector<Node*>& members) const {
+    Node* next = nullptr;
+    for (const Node* member : members) {
+      for (Node* user : users_of(*member)) {
+        if (std::find(members.begin(), members.end(), user) != members.end()) continue;
+        if (next == nullptr || position_.at(user) < position_.at(next)) next = user;
+      }
+    }
+    return next;
+  }
+
+  // Nothing but `sink` is seen outside.
+  bool is_closed(const std::vector<Node*>& members, const Node* sink) const {
+    for (const Node* member : members) {
+      if (member == sink) continue;
+      if (outputs_.count(member->result()) != 0) return false;
+      for (const Node* user : users_of(*member)) {
+        if (std::find(members.begin(), members.end(), user) == members.end()) return false;
+      }
+    }
+    return true;
+  }
+
+  // Adds users in order and keeps the last closed state: each is a step to the sink's post-dominator.
+  void grow_from_anchor(Node* anchor) {
+    const size_t group = open_group(anchor, anchor);
+    if (anchor->results.size() != 1 || !anchor->bodies.empty()) return;
+    std::vector<Node*> members{anchor};
+    while (members.size() < kMaxGroupSize) {
+      Node* next = next_outside_user(members);
+      if (next == nullptr || !may_follow(*next, *anchor)) break;
+      members.push_back(next);
+      if (!is_closed(members, next)) continue;
+      if (expansion(members) > kMaxExpansion) break;
+      groups_[group].members = members;
+    }
+    for (Node* member : groups_[group].members) group_of_[member] = group;
+  }
+
+  // --- then: every other node joins the group of all its users, if that is one
+
+  bool edge_allows(const Node& producer, const Node& user, const Group& group) const {
+    if (group.anchor != nullptr) {
+      return &user != group.anchor && is_pointwise(producer) && is_pointwise(user) &&
+             count_of(producer.result()) == count_of(user.result());
+    }
+    switch (user.op->fusion) {
+      case FusionClass::kElementwise:
+      case FusionClass::kBroadcast:
+        return feeds_choice_.count(&user) == 0 && count_of(producer.result()) == count_of(user.result());
+      case FusionClass::kInjective:
+        // An op that picks among several inputs evaluates the choice for every element, so only a step of
+        // arithmetic goes inside.
+        if (present_inputs(user) > 1 && producer.op->fusion != FusionClass::kElementwise) return false;
+        return feeds_choice_.count(&user) == 0 && reads_once(user);
+      case FusionClass::kReduction:
+        // Windows overlap: a pooling would compute its input several times.
+        return user.op->layout != LayoutBehaviour::kChannelAware;
+      default: return false;
+    }
+  }
+
+  bool join_users(Node* node) {
+    const std::vector<Node*>* users = may_join(*node) ? &users_of(*node) : nullptr;
+    if (users == nullptr || users->empty() || outputs_.count(node->result()) != 0) return false;
+    const size_t group_index = group_of_.at(users->front());
+    Group& group = groups_[group_index];
+    if (group.members.size() >= kMaxGroupSize) return false;
+    bool feeds_choice = false;
+    for (const Node* user : *users) {
+      if (group_of_.at(user) != group_index || user->op->is_view || user->results.size() != 1) return false;
+      if (!edge_allows(*node, *user, group)) return false;
+      feeds_choice = feeds_choice || (is_injective(*user) && present_inputs(*user) > 1);
+    }
+    group.members.push_back(node);
+    if (expansion(group.members) > kMaxExpansion) {
+      group.members.pop_back();
+      return false;
+    }
+    group_of_[node] = group_index;
+    if (feeds_choice) feeds_choice_.insert(node);
+    return true;
+  }
+
+  const Function& function_;
+  std::unordered_map<const Value*, std::vector<Node*>> users_;
+  std::set<const Value*> outputs_;
+  std::unordered_map<const Node*, size_t> position_;
+  std::unordered_map<const Node*, size_t> group_of_;
+  std::vector<Group> groups_;
+  /// Members that feed an op with a choice among its inputs.
+  std::set<const Node*> feeds_choice_;
+};
+
+}  // namespace
+
+std::vector<FusionGroup> find_fusion_groups(const Function& function, bool enable) {
+  if (enable) return Grouper(function).run();
+  std::vector<FusionGroup> groups;
+  for (Node* node : function.nodes()) groups.push_back({{node}});
+  return groups;
+}
+
+}  // namespace gantry

@@ -1,0 +1,18 @@
+// Which nodes go into one kernel.
+#pragma once
+
+#include <vector>
+
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+/// Nodes of one kernel in execution order; the last one is the only one whose results are seen outside.
+struct FusionGroup {
+  std::vector<Node*> members;
+};
+
+/// Every node of the function in one group, groups ordered by their last node. Without `enable` each node is alone.
+std::vector<FusionGroup> find_fusion_groups(const Function& function, bool enable);
+
+}  // namespace gantry

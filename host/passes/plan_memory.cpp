@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "host/ops/op.h"
+#include "host/passes/passes.h"
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+constexpr int64_t kAlignment = 64;  // a cache line, and the widest vector
+
+/// Something that needs memory from node `first` to node `last`, both included.
+struct Item {
+  const Value* value = nullptr;  ///< or scratch of `node`
+  const Node* node = nullptr;
+  size_t scratch_index = 0;
+  size_t first = 0, last = 0;
+  Dim bytes;
+  Dim offset;  ///< the plan
+  int64_t nominal = 0;  ///< bytes, for symbolic sizes at guessed dimensions
+
+  bool meets(const Item& other) const { return first <= other.last && other.first <= last; }
+};
+
+Dim align(const Dim& bytes) { return ceildiv(bytes, kAlignment) * kAlignment; }
+
+Value* root_of(Value* value) {
+  while (value->kind == Value::Kind::kResult && value->producer->op->is_view) value = value->producer->inputs[0];
+  return value;
+}
+
+// Symbolic sizes are compared as if every symbol were 64.
+int64_t nominal_bytes(const Dim& bytes) {
+  std::map<std::string, int64_t> guess;
+  for (const std::string& symbol : bytes.symbols()) guess[symbol] = 64;
+  try {
+    return bytes.evaluate(guess);
+  } catch (const Error&) {  // overflow at the guess: among the largest
+    return std::numeric_limits<int64_t>::max();
+  }
+}
+
+std::vector<Item> collect_items(const Function& function,
+                                const std::function<std::vector<Dim>(const Node&)>& scratch_bytes) {
+  std::set<const Value*> elsewhere;  // results that live in the buffers of outputs
+  for (Value* output : function.outputs) elsewhere.insert(root_of(output));
+  std::vector<Item> items;
+  std::map<const Value*, size_t> item_of;
+  const auto& nodes = function.nodes();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = *nodes[i];
+    for (Value* input : node.inputs) {
+      if (input == nullptr) continue;
+      if (const auto found = item_of.find(root_of(input)); found != item_of.end()) items[found->second].last = i;
+    }
+    if (node.op->is_view) continue;
+    for (const Value* result : node.results) {
+      if (elsewhere.count(result) != 0) continue;
+      item_of[result] = items.size();
+      items.push_back({result, &node, 0, i, i, result->type.byte_size(), 0, 0});
+    }
+    const std::vector<Dim> scratch = scratch_bytes ? scratch_bytes(node) : std::vector<Dim>{};
+    for (size_t s = 0; s < scratch.size(); ++s) items.push_back({nullptr, &node, s, i, i, scratch[s], 0, 0});
+  }
+  for (Item& item : items) item.nominal = nominal_bytes(item.bytes);
+  return items;
+}
+
+// --- constant sizes
+
+// The smallest gap that fits among the items placed already, or else the end.
+int64_t best_offset(const Item& item, const std::vector<const Item*>& placed) {
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (const Item* other : placed) {
+    if (item.meets(*other)) taken.emplace_back(other->offset.value(), other->offset.value() + align(other->bytes).value());
+  }
+  std::sort(taken.begin(), taken.end());
+  const int64_t need = align(item.bytes).value();
+  int64_t end = 0, best = -1, best_gap = std::numeric_limits<int64_t>::max();
+  for (const auto& [from, to] : taken) {
+    if (const int64_t gap = from - end; gap >= need && gap < best_gap) {
+      best = end;
+      best_gap = gap;
+    }
+    end = std::max(end, to);
+  }
+  return best >= 0 ? best : end;
+}
+
+// Places the items in the order given; returns the bytes used.
+int64_t place_in_order(std::vector<Item*>& items) {
+  std::vector<const Item*> placed;
+  int64_t used = 0;
+  for (Item* item : items) {
+    const int64_t offset = best_offset(*item, placed);
+    item->offset = offset;
+    used = std::max(used, offset + align(item->bytes).value());
+    placed.push_back(item);
+  }
+  return used;
+}
+
+bool larger_first(const Item* a, const Item* b) {
+  if (a->nominal != b->nominal) return a->nominal > b->nominal;
+  return a->first < b->first;
+}
+
+// By decreasing size is best as a rule; execution order is, for chains.
+int64_t place_constant(std::vector<Item*> items) {
+  std::stable_sort(items.begin(), items.end(), larger_first);
+  const int64_t by_size = place_in_order(items);
+  std::vector<Dim> offsets;
+  for (const Item* item : items) offsets.push_back(item->offset);
+  std::vector<Item*> in_time = items;
+  std::stable_sort(in_time.begin(), in_time.end(), [](const Item* a, const Item* b) { return a->first < b->first; });
+  const int64_t by_time = place_in_order(in_time);
+  if (by_time < by_size) return by_time;
+  for (size_t i = 0; i < items.size(); ++i) items[i]->offset = offsets[i];
+  return by_size;
+}
+
+// --- symbolic sizes
+
+/// Memory that items use one after another.
+struct SharedSlot {
+  std::vector<Item*> items;
+  Dim bytes;
+};
+
+// How badly a slot fits: 0 for one of the very size, then by the bytes that are wasted at nominal dimensions.
+int64_t misfit(const SharedSlot& slot, const Item& item) {
+  if (slot.bytes == item.bytes) return 0;
+  const int64_t difference = nominal_bytes(slot.bytes) - item.nominal;
+  return 1 + std::abs(difference);
+}
+
+Dim place_symbolic(std::vector<Item*> items, Dim base) {
+  std::stable_sort(items.begin(), items.end(), larger_first);
+  std::vector<SharedSlot> slots;
+  for (Item* item : items) {
+    SharedSlot* best = nullptr;
+    int64_t best_misfit = 0;
+    for (SharedSlot& slot : slots) {
+      const bool busy =
+          std::any_of(slot.items.begin(), slot.items.end(), [&](const Item* other) { return item->meets(*other); });
+      if (busy) continue;
+      if (const int64_t fit = misfit(slot, *item); best == nullptr || fit < best_misfit) {
+        best = &slot;
+        best_misfit = fit;
+      }
+    }
+    if (best == nullptr) best = &slots.emplace_back();
+    best->items.push_back(item);
+    best->bytes = max(best->bytes, item->bytes);
+  }
+  for (SharedSlot& slot : slots) {
+    for (Item* item : slot.items) item->offset = base;
+    base = base + align(slot.bytes);
+  }
+  return base;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const Function& function,
+                       const std::function<std::vector<Dim>(const Node&)>& scratch_bytes) {
+  std::vector<Item> items = collect_items(function, scratch_bytes);
+  std::vector<Item*> constant, symbolic;
+  for (Item& item : items) (item.bytes.is_constant() ? constant : symbolic).push_back(&item);
+  const int64_t constant_bytes = place_constant(constant);
+  MemoryPlan plan;
+  plan.workspace_bytes = place_symbolic(symbolic, constant_bytes);
+  for (const Item& item : items) {
+    if (item.value != nullptr) {
+      plan.slots[item.value] = {item.offset, item.bytes};
+    } else {
+      plan.scratch[item.node].push_back({item.offset, item.bytes});
+    }
+  }
+  for (const Node* node : function.nodes()) {
+    if (!node->op->is_view) continue;
+    const auto found = plan.slots.find(root_of(node->result()));
+    if (found != plan.slots.end()) plan.slots[node->result()] = found->second;
+  }
+  return plan;
+}
+
+}  // namespace gantry

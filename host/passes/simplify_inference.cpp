@@ -1,0 +1,80 @@
+#include <cmath>
+#include <set>
+
+#include "host/ops/norm.h"
+#include "host/ops/op.h"
+#include "host/passes/passes.h"
+
+namespace gantry {
+namespace {
+
+double element(const ConstantData& constant, size_t i) {
+  return constant.type.dtype == DType::kF64 ? constant.as<double>()[i] : static_cast<double>(constant.as<float>()[i]);
+}
+
+// Only what can be computed here and now: parameters that are inputs keep the op.
+bool has_constant_parameters(const Node& node) {
+  const DType dtype = node.result()->type.dtype;
+  if (node.inputs.size() != 5 || (dtype != DType::kF32 && dtype != DType::kF64)) return false;
+  for (size_t i = 1; i < 5; ++i) {
+    const Value* input = node.inputs[i];
+    if (input == nullptr || !input->is_constant() || input->type.rank() != 1) return false;
+    if (input->type.dtype != DType::kF32 && input->type.dtype != DType::kF64) return false;
+    if (!(input->type.shape == node.inputs[1]->type.shape)) return false;
+  }
+  return true;
+}
+
+struct ScaleAndShift {
+  ConstantPtr scale, shift;
+};
+
+template <typename T>
+ScaleAndShift fold_parameters(const Node& node, const TensorType& type, double epsilon) {
+  const auto channels = static_cast<size_t>(element_count(type.shape).value());
+  std::vector<T> scale(channels), shift(channels);
+  for (size_t c = 0; c < channels; ++c) {
+    const double gain = element(*node.inputs[1]->constant, c), bias = element(*node.inputs[2]->constant, c);
+    const double mean = element(*node.inputs[3]->constant, c), variance = element(*node.inputs[4]->constant, c);
+    const double factor = gain / std::sqrt(variance + epsilon);
+    scale[c] = static_cast<T>(factor);
+    shift[c] = static_cast<T>(bias - mean * factor);
+  }
+  return {make_constant(type, scale.data()), make_constant(type, shift.data())};
+}
+
+// x * scale + shift, both shaped to meet the channel axis: (C, 1, …).
+void replace_batch_norm(Function& main, Node& node, const BatchNormAttrs& attrs) {
+  TensorType type{node.result()->type.dtype, {node.inputs[1]->type.shape[0]}};
+  for (int64_t axis = attrs.axis + 1; axis < node.result()->type.rank(); ++axis) type.shape.emplace_back(1);
+  const ScaleAndShift folded = type.dtype == DType::kF64 ? fold_parameters<double>(node, type, attrs.epsilon)
+                                                         : fold_parameters<float>(node, type, attrs.epsilon);
+  Value* scale = main.add_constant(node.inputs[1]->name + ".scale", folded.scale);
+  Value* shift = main.add_constant(node.inputs[2]->name + ".shift", folded.shift);
+  Node* scaled = infer_and_add(main, "multiply", nullptr, {node.inputs[0], scale}, node.origin, &node);
+  Node* shifted = infer_and_add(main, "add", nullptr, {scaled->result(), shift}, node.origin, &node);
+  main.replace_uses(node.result(), shifted->result());
+}
+
+}  // namespace
+
+void simplify_inference(Graph& graph) {
+  Function& main = graph.main;
+  std::set<const Node*> gone;
+  const std::vector<Node*> nodes = main.nodes();
+  for (Node* node : nodes) {
+    if (const auto* attrs = dynamic_cast<const BatchNormAttrs*>(node->attrs.get())) {
+      if (!has_constant_parameters(*node)) continue;
+      replace_batch_norm(main, *node, *attrs);
+      gone.insert(node);
+    } else if (node->op->is_view && node->results.size() == 1 && node->result()->type == node->inputs[0]->type) {
+      // Dropout, identity, and reshapes to the shape that the input has.
+      main.replace_uses(node->result(), node->inputs[0]);
+      gone.insert(node);
+    }
+  }
+  main.remove_nodes([&](const Node& node) { return gone.count(&node) != 0; });
+  main.drop_unused_constants();
+}
+
+}  // namespace gantry
