@@ -85,9 +85,13 @@ std::optional<std::vector<std::string>> features_of_cpu(Architecture architectur
   if (llvm::X86::parseArchX86(name, /*Only64Bit=*/true) == llvm::X86::CK_None) return std::nullopt;
   llvm::SmallVector<llvm::StringRef, 64> enabled;
   llvm::X86::getFeaturesForCPU(name, enabled);
-  return select_relevant(architecture, [&](std::string_view feature) {
-    return llvm::is_contained(enabled, llvm::StringRef(feature.data(), feature.size()));
-  });
+  // LLVM lists only what others do not imply.
+  std::vector<std::string> features;
+  for (std::string_view feature : kX86Features) {
+    if (!llvm::is_contained(enabled, llvm::StringRef(feature.data(), feature.size()))) continue;
+    features = add_feature(architecture, std::move(features), feature);
+  }
+  return features;
 }
 
 std::vector<std::string> cpu_names(Architecture architecture) {

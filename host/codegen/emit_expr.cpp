@@ -80,7 +80,9 @@ Value* KernelEmitter::emit_uncached(const Expr& e) {
     case ExprKind::kLet: {
       auto* node = e.as<LetNode>();
       scope_.vars[node->var.as<VarNode>()] = emit(node->value);
-      return emit(node->body);
+      Value* body = emit(node->body);
+      scope_.vars.erase(node->var.as<VarNode>());
+      return body;
     }
     case ExprKind::kRead:
     case ExprKind::kReduce: break;

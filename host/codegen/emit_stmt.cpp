@@ -135,6 +135,7 @@ void KernelEmitter::emit_serial_loop(Value* low, Value* end, const Expr& var, co
   index->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpSLT(next, end), header, after);
   b_.SetInsertPoint(after);
+  scope_.vars.erase(var.as<VarNode>());
 }
 
 llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::StructType*& closure_type,

@@ -48,6 +48,8 @@ std::string feature_string(const Target& target) {
     if (!result.empty()) result += ',';
     result += '+' + feature;
   }
+  // LLVM's name for "AVX-512 with 512-bit registers", which every CPU with AVX-512 has had.
+  if (has_feature(target, "avx512f")) result += ",+evex512";
   return result;
 }
 

@@ -105,7 +105,7 @@ Value* MathBuilder::tanh(Value* x) {
   return with_sign_of(b_.CreateSelect(is_small, small, large), x);
 }
 
-// |x| < 1: x P(x^2); else 1 - e^(-Q(t)), Q = -log(erfc), t = |x| mapped to [-1, 1].
+// |x| < 1: x P(x^2); else 1 - e^(-Q(t)), Q = -log(erfc), t = |x| - 1 (f64: mapped to [-1, 1]).
 Value* MathBuilder::erf(Value* x) {
   const bool wide = is_wide(x);
   Value* a = abs(x);
@@ -121,7 +121,7 @@ Value* MathBuilder::erf(Value* x) {
   // Beyond 4 (f32) and 6 (f64) erfc is below half a unit in the last place of 1.
   Value* limited = clamp(a, 1, wide ? 6 : 4);
   Value* t = wide ? b_.CreateFMul(b_.CreateFSub(limited, constant(x, 3.5)), constant(x, 0.4))
-                  : b_.CreateFMul(b_.CreateFSub(limited, constant(x, 2.5)), constant(x, 1 / 1.5));
+                  : b_.CreateFSub(limited, constant(x, 1));
   Value* q =
       wide ? polynomial(
                  t, {1.411243740214817376e+1, 1.816524897091301599e+1, 6.042206592138925871, 8.165090971439135987e-2,
@@ -132,10 +132,10 @@ Value* MathBuilder::erf(Value* x) {
                      9.579446644955513808e-7, -2.437635291617384449e-7, 8.37975569400899361e-8,
                      -1.228503072813145214e-7, 3.453682785449282955e-8, 3.690786006051600426e-8,
                      -1.74575281695570057e-8})
-           : polynomial(t, {7.806815273, 8.029021011, 2.123760833, 3.664757804e-2, -1.096184922e-2, 3.190305413e-3,
-                            -8.803970815e-4, 2.274995038e-4, -4.195840012e-5});
+           : polynomial(t, {1.849605507, 2.6389677, 8.431047416e-1, 4.157574036e-2, -1.007780803e-2, 2.054300957e-3,
+                            -3.202395664e-4, 3.296083137e-5, -1.637151415e-6});
   Value* large = with_sign_of(b_.CreateFSub(constant(x, 1), exp(b_.CreateFNeg(q))), x);
-  // NaN compares false and would be lost by the clamp's use alone; it takes the small branch.
+  // NaN takes the small branch.
   return b_.CreateSelect(b_.CreateFCmpOGE(a, constant(x, 1)), large, small);
 }
 

@@ -1,0 +1,196 @@
+// Kernels' math functions against long double libm, over wide ranges and at the special values.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <cmath>
+#include <random>
+
+#include "tests/codegen/run_kernel.h"
+
+namespace gantry {
+namespace {
+
+using Reference = long double (*)(long double);
+long double sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
+long double rsqrt(long double x) { return 1 / std::sqrt(x); }
+
+struct Function {
+  MathFn fn;
+  Reference exact;
+  double low, high;     ///< of the arguments tried, besides special values
+  double f32_bound;     ///< relative error
+  double f64_bound;
+  bool absolute = false;  ///< the f64 bound is absolute (zeros of sin …)
+};
+const std::vector<Function> kFunctions = {
+    {MathFn::kExp, std::exp, -120, 100, 2e-7, 1e-14}, {MathFn::kLog, std::log, 1e-3, 1e3, 2e-7, 1e-14},
+    {MathFn::kTanh, std::tanh, -12, 12, 2e-7, 1e-14}, {MathFn::kErf, std::erf, -7, 7, 2e-7, 1e-13},
+    {MathFn::kSigmoid, sigmoid, -80, 80, 2e-7, 1e-14}, {MathFn::kSqrt, std::sqrt, 0, 1e6, 6.1e-8, 1.2e-16},
+    {MathFn::kRsqrt, rsqrt, 1e-6, 1e6, 1.3e-7, 2.3e-16}, {MathFn::kSin, std::sin, -2000, 2000, 6.1e-8, 1e-13, true},
+    {MathFn::kCos, std::cos, -2000, 2000, 6.1e-8, 1e-13, true}, {MathFn::kTan, std::tan, -1.5, 1.5, 6.1e-8, 1e-12},
+    {MathFn::kAsin, std::asin, -1, 1, 6.1e-8, 1e-13}, {MathFn::kAcos, std::acos, -1, 1, 6.1e-8, 1e-13},
+    {MathFn::kAtan, std::atan, -50, 50, 6.1e-8, 1e-13}, {MathFn::kSinh, std::sinh, -80, 80, 6.1e-8, 1e-13},
+    {MathFn::kCosh, std::cosh, -80, 80, 6.1e-8, 1e-13}, {MathFn::kAsinh, std::asinh, -1e4, 1e4, 6.1e-8, 1e-13},
+    {MathFn::kAcosh, std::acosh, 1, 1e4, 6.1e-8, 1e-13}, {MathFn::kAtanh, std::atanh, -0.9999, 0.9999, 6.1e-8, 1e-13},
+    {MathFn::kFloor, std::floor, -99, 99, 0, 0}, {MathFn::kCeil, std::ceil, -99, 99, 0, 0},
+    {MathFn::kTrunc, std::trunc, -99, 99, 0, 0}, {MathFn::kRound, std::rint, -99, 99, 0, 0}};
+
+LoopKernel unary_kernel(const Function& f, DType dtype, int64_t count, int lanes) {
+  Buffer in = argument("in", dtype, count), out = argument("out", dtype, count);
+  Expr i = make_var("i"), at = ramp(i * lanes, 1, lanes);
+  Stmt body = store(out, at, call(f.fn, {load(in, at)}));
+  std::string name = "f_" + std::string(name_of(f.fn)) + (dtype == DType::kF32 ? "_f32" : "_f64");
+  return make_kernel(name, {in, out}, for_loop(i, 0, count / lanes, LoopKind::kSerial, body));
+}
+
+template <typename T>
+std::vector<T> arguments(const Function& f) {
+  std::vector<T> x{T(0), T(-0.0), T(1), T(-1), T(0.5), T(-0.5), std::numeric_limits<T>::infinity(),
+                   -std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::max(),
+                   std::numeric_limits<T>::lowest(), std::numeric_limits<T>::min(), std::numeric_limits<T>::denorm_min(),
+                   T(1e-10), T(-1e-10), T(1.5), T(2.5)};
+  std::mt19937 random(17);
+  std::uniform_real_distribution<double> uniform(f.low, f.high), exponent(-30, 0);
+  while (x.size() < 20000) x.push_back(static_cast<T>(uniform(random)));
+  while (x.size() < 24000) x.push_back(static_cast<T>(uniform(random) * std::exp2(exponent(random))));
+  return x;
+}
+
+/// Large arguments of the circular functions are outside of their stated range.
+bool is_stated(const Function& f, long double x) {
+  const bool circular = f.fn == MathFn::kSin || f.fn == MathFn::kCos || f.fn == MathFn::kTan;
+  return !circular || std::isinf(x) || std::fabs(x) < 1e6L;
+}
+
+template <typename T>
+void check(const Function& f, const std::vector<T>& x, const std::vector<T>& y, double bound, bool absolute) {
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!is_stated(f, x[i])) continue;
+    const long double exact = f.exact(x[i]);
+    const T rounded = static_cast<T>(exact);
+    if (std::isnan(rounded)) {
+      ASSERT_TRUE(std::isnan(y[i])) << name_of(f.fn) << "(" << x[i] << ") = " << y[i];
+    } else if (std::isinf(rounded)) {
+      ASSERT_EQ(y[i], rounded) << name_of(f.fn) << "(" << x[i] << ")";
+    } else {
+      const long double scale = absolute ? 1.0L : std::fabs(exact);
+      // Denormal results: to the spacing of denormals.
+      const long double allowed = bound * scale + 2 * std::numeric_limits<T>::denorm_min();
+      ASSERT_LE(std::fabs(static_cast<long double>(y[i]) - exact), allowed)
+          << name_of(f.fn) << "(" << x[i] << ") = " << y[i] << ", not " << static_cast<double>(exact);
+    }
+  }
+}
+
+class MathOn : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Targets, MathOn, ::testing::Values("native", "x86-64-v2"), [](const auto& info) {
+  return std::string(info.param) == "native" ? "Native" : "WithoutFma";
+});
+
+TEST_P(MathOn, EveryFunctionKeepsItsErrorBound) {
+#if !defined(__x86_64__)
+  if (GetParam() != std::string("native")) GTEST_SKIP() << "needs an x86-64 machine";
+#endif
+  constexpr int64_t kCount = 24000;
+  std::vector<LoopKernel> kernels;
+  for (const Function& f : kFunctions) {
+    kernels.push_back(unary_kernel(f, DType::kF32, kCount, 16));
+    kernels.push_back(unary_kernel(f, DType::kF64, kCount, 8));
+  }
+  LoadedImage image(build_image(kernels, find_target(GetParam()), 2));
+  for (size_t k = 0; k < kFunctions.size(); ++k) {
+    const Function& f = kFunctions[k];
+    auto x = arguments<float>(f);
+    std::vector<float> y(kCount);
+    std::vector<void*> buffers{x.data(), y.data()};
+    ASSERT_EQ(image.kernel(kernels[2 * k].name)(nullptr, buffers.data(), nullptr), 0);
+    check(f, x, y, f.f32_bound, false);
+    auto wide_x = arguments<double>(f);
+    std::vector<double> wide_y(kCount);
+    buffers = {wide_x.data(), wide_y.data()};
+    ASSERT_EQ(image.kernel(kernels[2 * k + 1].name)(nullptr, buffers.data(), nullptr), 0);
+    check(f, wide_x, wide_y, f.f64_bound, f.absolute);
+  }
+}
+
+/// Every pair of these values, for functions of two arguments.
+std::vector<std::pair<float, float>> pairs() {
+  const std::vector<float> values{0.f, -0.f, 1.f, -1.f, 2.f, -2.f, 3.f, 0.5f, -0.5f, 1.5f, -3.f, 7.25f, -7.25f, 100.f, 1e-3f, 1e30f,
+                                  INFINITY, -INFINITY, NAN, 33.f, -1e10f, 1e-30f};
+  std::vector<std::pair<float, float>> result;
+  for (float a : values) {
+    for (float b : values) result.emplace_back(a, b);
+  }
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> base(0, 20), power(-10, 10);
+  while (result.size() % 8 != 0 || result.size() < 4000) result.emplace_back(base(random), power(random));
+  return result;
+}
+
+void run_pairs(const std::function<Expr(Expr, Expr)>& f, const std::vector<std::pair<float, float>>& pairs, std::vector<float>& result) {
+  const int64_t count = static_cast<int64_t>(pairs.size());
+  Buffer a = argument("a", DType::kF32, count), b = argument("b", DType::kF32, count), out = argument("out", DType::kF32, count);
+  Expr i = make_var("i"), at = ramp(i * 8, 1, 8);
+  Stmt body = for_loop(i, 0, count / 8, LoopKind::kSerial, store(out, at, f(load(a, at), load(b, at))));
+  std::vector<float> x, y;
+  for (auto [p, q] : pairs) {
+    x.push_back(p);
+    y.push_back(q);
+  }
+  result.resize(pairs.size());
+  ASSERT_EQ(run_kernel(make_kernel("pairs", {a, b, out}, body), {x.data(), y.data(), result.data()}), 0);
+}
+
+void expect_close(float got, double exact, double bound, const std::string& what) {
+  const float rounded = static_cast<float>(exact);
+  if (std::isnan(rounded)) {
+    EXPECT_TRUE(std::isnan(got)) << what << " = " << got;
+  } else if (std::isinf(rounded) || rounded == 0) {
+    EXPECT_EQ(got, rounded) << what;
+  } else {
+    EXPECT_LE(std::abs(got - exact), bound * std::abs(exact) + 1e-44) << what << " = " << got << ", not " << exact;
+  }
+}
+
+TEST(Power, AgreesWithLibmAtEverySpecialValue) {
+  std::vector<float> result;
+  const auto all = pairs();
+  run_pairs([](Expr x, Expr y) { return call(MathFn::kPow, {x, y}); }, all, result);
+  for (size_t i = 0; i < all.size(); ++i) {
+    auto [x, y] = all[i];
+    expect_close(result[i], std::pow(static_cast<double>(x), static_cast<double>(y)), 1e-7, fmt::format("pow({}, {})", x, y));
+  }
+}
+
+TEST(Power, OfAConstantIsMultipliedOut) {
+  const auto all = pairs();
+  for (float y : {0.0f, 1.0f, 2.0f, 3.0f, 0.5f, 1.5f, -1.0f, -0.5f, -2.0f, 5.0f, 0.3f}) {
+    std::vector<float> result;
+    run_pairs([&](Expr x, Expr) { return call(MathFn::kPow, {x, broadcast(float_imm(DType::kF32, y), 8)}); }, all, result);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const double exact = std::pow(static_cast<double>(all[i].first), y);
+      if (std::abs(exact) > 1e36 && !std::isinf(exact)) continue;  // partial products may overflow at the very end of the range
+      if (std::abs(exact) < 1e-36 && exact != 0) continue;
+      expect_close(result[i], exact, 4e-7, fmt::format("pow({}, {})", all[i].first, y));
+    }
+  }
+}
+
+TEST(Remainder, AgreesWithFmodExactly) {
+  std::vector<float> result;
+  const auto all = pairs();
+  run_pairs([](Expr x, Expr y) { return binary(BinaryOp::kRem, x, y); }, all, result);
+  for (size_t i = 0; i < all.size(); ++i) {
+    auto [x, y] = all[i];
+    const float exact = std::fmod(x, y);
+    if (std::isnan(exact)) {
+      EXPECT_TRUE(std::isnan(result[i])) << x << " % " << y;
+    } else {
+      EXPECT_EQ(result[i], exact) << x << " % " << y;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gantry

@@ -1,0 +1,109 @@
+#include "host/codegen/target.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string user_error_of(const std::string& name) {
+  try {
+    find_target(name);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    return error.what();
+  }
+  ADD_FAILURE() << name << " was accepted";
+  return "";
+}
+
+TEST(Target, EveryKnownOneIsFoundByItsName) {
+  std::set<std::string> names;
+  for (const Target& target : known_targets()) {
+    EXPECT_TRUE(names.insert(target.name).second) << target.name;
+    const Target found = find_target(target.name);
+    EXPECT_EQ(found.name, target.name);
+    EXPECT_EQ(found.features, target.features);
+    EXPECT_FALSE(target.description.empty());
+    EXPECT_FALSE(target.features.empty());
+  }
+  EXPECT_THAT(names, Contains("x86-64-v2"));
+  EXPECT_THAT(names, Contains("aarch64+dotprod"));
+}
+
+TEST(Target, FeaturesGrowWithTheLevelAndSoDoesTheRank) {
+  const Target v2 = find_target("x86-64-v2"), v3 = find_target("x86-64-v3"), v4 = find_target("x86-64-v4");
+  EXPECT_THAT(v2.features, Not(Contains("avx")));
+  EXPECT_THAT(v3.features, Contains("fma"));
+  EXPECT_THAT(v4.features, Contains("avx512vl"));
+  EXPECT_LT(v2.rank, v3.rank);
+  EXPECT_LT(v3.rank, v4.rank);
+  EXPECT_EQ(v2.machine.vector_bytes, 16);
+  EXPECT_EQ(v3.machine.vector_bytes, 32);
+  EXPECT_EQ(v4.machine.vector_bytes, 64);
+  EXPECT_LT(find_target("aarch64").rank, find_target("aarch64+dotprod").rank);
+}
+
+TEST(Target, SuffixesAddAndRemoveFeaturesWithWhatDependsOnThem) {
+  const Target added = find_target("x86-64-v3+avx512vnni");
+  EXPECT_THAT(added.features, Contains("avx512f"));
+  const Target removed = find_target("sapphirerapids-avx512f");
+  EXPECT_THAT(removed.features, Not(Contains("avx512bf16")));
+  EXPECT_THAT(removed.features, Contains("avx2"));
+  EXPECT_THAT(find_target("cortex-a72+fp16").features, Contains("fullfp16"));
+  const Target both = find_target("aarch64+dotprod+i8mm");
+  EXPECT_EQ(find_target(both.name).features, both.features);
+}
+
+TEST(Target, AnUnknownNameIsAnErrorWithTheNearestNames) {
+  EXPECT_THAT(user_error_of("znver33"), HasSubstr("znver3"));
+  EXPECT_THAT(user_error_of("cortex-a57x"), HasSubstr("cortex-a57"));
+  EXPECT_THAT(user_error_of("x86-64-v4+warp"), HasSubstr("warp"));
+  EXPECT_THAT(user_error_of(""), HasSubstr("empty"));
+  EXPECT_THAT(user_error_of("core2"), HasSubstr("SSE4.2"));
+  user_error_of("+");
+  user_error_of("native+");
+  user_error_of("aarch64-neon");
+}
+
+TEST(Target, NamesOfOtherCpusThatLlvmKnowsAreAccepted) {
+  EXPECT_THAT(find_target("cooperlake").features, Contains("avx512bf16"));
+  EXPECT_THAT(find_target("cortex-a57").features, Contains("neon"));
+}
+
+TEST(TargetOfBoard, UsesNothingThatTheBoardDoesNotReport) {
+  std::vector<std::string> reported = find_target("sapphirerapids").features;
+  std::erase(reported, "avx512fp16");
+  std::erase(reported, "amx-int8");
+  reported.push_back("made-up");
+  const Target target = target_of_board("x86_64", "sapphirerapids", reported);
+  EXPECT_THAT(target.features, Not(Contains("avx512fp16")));
+  EXPECT_THAT(target.features, Not(Contains("made-up")));
+  EXPECT_THAT(target.name, HasSubstr("sapphirerapids"));
+  EXPECT_EQ(find_target(target.name).features, target.features);
+}
+
+TEST(TargetOfBoard, WithAnUnknownCpuTakesTheBestLevel) {
+  EXPECT_EQ(target_of_board("x86_64", "", find_target("x86-64-v3").features).name, "x86-64-v3");
+  EXPECT_EQ(target_of_board("x86_64", "no-such-cpu", find_target("x86-64-v4").features).machine.vector_bytes, 64);
+  EXPECT_EQ(target_of_board("aarch64", "", {"fp-armv8", "neon"}).name, "aarch64");
+  EXPECT_THROW(target_of_board("riscv64", "", {}), Error);
+  EXPECT_THROW(target_of_board("x86_64", "", {}), Error);
+}
+
+TEST(TargetOfBoard, LeavesOutFeaturesWhoseNeedsAreMissing) {
+  std::vector<std::string> reported = find_target("x86-64-v2").features;
+  reported.push_back("avx512f");
+  EXPECT_EQ(target_of_board("x86_64", "", reported).name, "x86-64-v2");
+}
+
+}  // namespace
+}  // namespace gantry
