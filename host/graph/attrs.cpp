@@ -30,8 +30,8 @@ class AttrPrinter : public AttrVisitor {
  protected:
   void enumeration_index(std::string_view name, int64_t& index,
                          std::initializer_list<std::string_view> names) override {
-    internal_check(index >= 0 && index < static_cast<int64_t>(names.size()), "attribute {} has no enumerator {}",
-                   name, index);
+    internal_check(index >= 0 && index < static_cast<int64_t>(names.size()),
+                   "attribute {} has no enumerator {}", name, index);
     field(name, names.begin()[index]);
   }
 

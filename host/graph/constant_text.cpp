@@ -24,19 +24,31 @@ std::string print_float(const std::byte* at) {
 
 std::string print_element(DType dtype, const std::byte* at) {
   switch (dtype) {
-    case DType::kF32: return print_float<float, uint32_t>(at);
-    case DType::kF64: return print_float<double, uint64_t>(at);
+    case DType::kF32:
+      return print_float<float, uint32_t>(at);
+    case DType::kF64:
+      return print_float<double, uint64_t>(at);
     case DType::kF16:
-    case DType::kBF16: return fmt::format("{:#x}", load<uint16_t>(at));
-    case DType::kI8: return std::to_string(load<int8_t>(at));
-    case DType::kI16: return std::to_string(load<int16_t>(at));
-    case DType::kI32: return std::to_string(load<int32_t>(at));
-    case DType::kI64: return std::to_string(load<int64_t>(at));
-    case DType::kU8: return std::to_string(load<uint8_t>(at));
-    case DType::kU16: return std::to_string(load<uint16_t>(at));
-    case DType::kU32: return std::to_string(load<uint32_t>(at));
-    case DType::kU64: return std::to_string(load<uint64_t>(at));
-    case DType::kBool: return load<uint8_t>(at) != 0 ? "true" : "false";
+    case DType::kBF16:
+      return fmt::format("{:#x}", load<uint16_t>(at));
+    case DType::kI8:
+      return std::to_string(load<int8_t>(at));
+    case DType::kI16:
+      return std::to_string(load<int16_t>(at));
+    case DType::kI32:
+      return std::to_string(load<int32_t>(at));
+    case DType::kI64:
+      return std::to_string(load<int64_t>(at));
+    case DType::kU8:
+      return std::to_string(load<uint8_t>(at));
+    case DType::kU16:
+      return std::to_string(load<uint16_t>(at));
+    case DType::kU32:
+      return std::to_string(load<uint32_t>(at));
+    case DType::kU64:
+      return std::to_string(load<uint64_t>(at));
+    case DType::kBool:
+      return load<uint8_t>(at) != 0 ? "true" : "false";
   }
   internal_error("there is no dtype number {}", static_cast<int>(dtype));
 }
@@ -74,19 +86,31 @@ std::string print_constant(const ConstantData& constant) {
 bool parse_element(std::string_view text, DType dtype, std::byte* target) {
   const bool bits = text.size() > 2 && text[0] == '0' && text[1] == 'x';
   switch (dtype) {
-    case DType::kF32: return bits ? parse_bits<uint32_t>(text, target) : parse_number<float>(text, target);
-    case DType::kF64: return bits ? parse_bits<uint64_t>(text, target) : parse_number<double>(text, target);
+    case DType::kF32:
+      return bits ? parse_bits<uint32_t>(text, target) : parse_number<float>(text, target);
+    case DType::kF64:
+      return bits ? parse_bits<uint64_t>(text, target) : parse_number<double>(text, target);
     case DType::kF16:
-    case DType::kBF16: return bits && parse_bits<uint16_t>(text, target);
-    case DType::kI8: return parse_number<int8_t>(text, target);
-    case DType::kI16: return parse_number<int16_t>(text, target);
-    case DType::kI32: return parse_number<int32_t>(text, target);
-    case DType::kI64: return parse_number<int64_t>(text, target);
-    case DType::kU8: return parse_number<uint8_t>(text, target);
-    case DType::kU16: return parse_number<uint16_t>(text, target);
-    case DType::kU32: return parse_number<uint32_t>(text, target);
-    case DType::kU64: return parse_number<uint64_t>(text, target);
-    case DType::kBool: break;
+    case DType::kBF16:
+      return bits && parse_bits<uint16_t>(text, target);
+    case DType::kI8:
+      return parse_number<int8_t>(text, target);
+    case DType::kI16:
+      return parse_number<int16_t>(text, target);
+    case DType::kI32:
+      return parse_number<int32_t>(text, target);
+    case DType::kI64:
+      return parse_number<int64_t>(text, target);
+    case DType::kU8:
+      return parse_number<uint8_t>(text, target);
+    case DType::kU16:
+      return parse_number<uint16_t>(text, target);
+    case DType::kU32:
+      return parse_number<uint32_t>(text, target);
+    case DType::kU64:
+      return parse_number<uint64_t>(text, target);
+    case DType::kBool:
+      break;
   }
   if (text != "true" && text != "false") return false;
   *target = static_cast<std::byte>(text == "true");

@@ -14,7 +14,9 @@ namespace {
 // More terms than any model's shapes have: a guard against expressions made to exhaust memory.
 constexpr size_t kMaxTerms = 4096;
 
-[[noreturn]] void overflow_error() { user_error("a dimension does not fit into 64 bits: use smaller shapes"); }
+[[noreturn]] void overflow_error() {
+  user_error("a dimension does not fit into 64 bits: use smaller shapes");
+}
 
 bool is_symbol_name(std::string_view name) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -25,22 +27,32 @@ bool is_symbol_name(std::string_view name) {
 
 std::string_view function_name(AtomKind kind) {
   switch (kind) {
-    case AtomKind::kFloorDiv: return "floordiv";
-    case AtomKind::kMod: return "mod";
-    case AtomKind::kMax: return "max";
-    case AtomKind::kMin: return "min";
-    case AtomKind::kSymbol: break;
+    case AtomKind::kFloorDiv:
+      return "floordiv";
+    case AtomKind::kMod:
+      return "mod";
+    case AtomKind::kMax:
+      return "max";
+    case AtomKind::kMin:
+      return "min";
+    case AtomKind::kSymbol:
+      break;
   }
   internal_error("a symbol is no function of dimensions");
 }
 
 Dim apply(AtomKind kind, const Dim& a, const Dim& b) {
   switch (kind) {
-    case AtomKind::kFloorDiv: return floordiv(a, b);
-    case AtomKind::kMod: return mod(a, b);
-    case AtomKind::kMax: return max(a, b);
-    case AtomKind::kMin: return min(a, b);
-    case AtomKind::kSymbol: break;
+    case AtomKind::kFloorDiv:
+      return floordiv(a, b);
+    case AtomKind::kMod:
+      return mod(a, b);
+    case AtomKind::kMax:
+      return max(a, b);
+    case AtomKind::kMin:
+      return min(a, b);
+    case AtomKind::kSymbol:
+      break;
   }
   internal_error("a symbol is no function of dimensions");
 }
@@ -61,15 +73,20 @@ void collect_symbols(const Dim& dim, std::set<std::string>& names) {
 int64_t evaluate_atom(const DimAtom& atom, const std::map<std::string, int64_t>& bindings) {
   if (atom.kind == AtomKind::kSymbol) {
     auto found = bindings.find(atom.text);
-    if (found == bindings.end()) user_error("the dimension '{}' has no value: give the shapes of all inputs", atom.text);
+    if (found == bindings.end())
+      user_error("the dimension '{}' has no value: give the shapes of all inputs", atom.text);
     return found->second;
   }
   const int64_t a = atom.a.evaluate(bindings), b = atom.b.evaluate(bindings);
   switch (atom.kind) {
-    case AtomKind::kFloorDiv: return floordiv_int(a, b);
-    case AtomKind::kMod: return mod_int(a, b);
-    case AtomKind::kMax: return std::max(a, b);
-    default: return std::min(a, b);
+    case AtomKind::kFloorDiv:
+      return floordiv_int(a, b);
+    case AtomKind::kMod:
+      return mod_int(a, b);
+    case AtomKind::kMax:
+      return std::max(a, b);
+    default:
+      return std::min(a, b);
   }
 }
 
@@ -136,7 +153,8 @@ Dim DimNode::make(Terms terms) {
     }
   }
   std::erase_if(merged, [](const DimTerm& term) { return term.coefficient == 0; });
-  if (merged.size() > kMaxTerms) user_error("a dimension has more than {} terms: fix some input shapes", kMaxTerms);
+  if (merged.size() > kMaxTerms)
+    user_error("a dimension has more than {} terms: fix some input shapes", kMaxTerms);
   return wrap(std::move(merged));
 }
 
@@ -256,7 +274,9 @@ Dim operator+(const Dim& a, const Dim& b) {
   return DimNode::make(std::move(terms));
 }
 
-Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
+Dim operator-(const Dim& a, const Dim& b) {
+  return a + b * Dim(-1);
+}
 
 Dim operator*(const Dim& a, const Dim& b) {
   if (auto x = a.constant(), y = b.constant(); x && y) return checked_mul(*x, *y);
@@ -280,14 +300,19 @@ Dim operator*(const Dim& a, const Dim& b) {
 bool operator==(const Dim& a, const Dim& b) {
   if (a.node_ == b.node_) return true;
   const Terms &left = a.node_->terms, &right = b.node_->terms;
-  return std::equal(left.begin(), left.end(), right.begin(), right.end(), [](const DimTerm& x, const DimTerm& y) {
-    return x.coefficient == y.coefficient && compare_factors(x.factors, y.factors) == 0;
-  });
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [](const DimTerm& x, const DimTerm& y) {
+                      return x.coefficient == y.coefficient && compare_factors(x.factors, y.factors) == 0;
+                    });
 }
 
-std::optional<int64_t> Dim::lower_bound() const { return bounds_of(*this).low; }
+std::optional<int64_t> Dim::lower_bound() const {
+  return bounds_of(*this).low;
+}
 
-Dim ceildiv(const Dim& a, const Dim& b) { return floordiv(a + b - 1, b); }
+Dim ceildiv(const Dim& a, const Dim& b) {
+  return floordiv(a + b - 1, b);
+}
 
 bool provably_different(const Dim& a, const Dim& b) {
   const auto difference = (a - b).constant();

@@ -21,7 +21,9 @@ Bound mul(Bound a, Bound b) {
   return result;
 }
 
-bool not_negative(const DimBounds& bounds) { return bounds.low && *bounds.low >= 0; }
+bool not_negative(const DimBounds& bounds) {
+  return bounds.low && *bounds.low >= 0;
+}
 
 DimBounds quotient_bounds(const DimAtom& atom) {
   const DimBounds a = bounds_of(atom.a), b = bounds_of(atom.b);
@@ -52,11 +54,15 @@ Bound tighter(Bound a, Bound b, bool larger) {
 
 DimBounds atom_bounds(const DimAtom& atom) {
   switch (atom.kind) {
-    case AtomKind::kSymbol: return {int64_t{0}, std::nullopt};
-    case AtomKind::kFloorDiv: return quotient_bounds(atom);
-    case AtomKind::kMod: return remainder_bounds(atom);
+    case AtomKind::kSymbol:
+      return {int64_t{0}, std::nullopt};
+    case AtomKind::kFloorDiv:
+      return quotient_bounds(atom);
+    case AtomKind::kMod:
+      return remainder_bounds(atom);
     case AtomKind::kMax:
-    case AtomKind::kMin: break;
+    case AtomKind::kMin:
+      break;
   }
   const DimBounds a = bounds_of(atom.a), b = bounds_of(atom.b);
   DimBounds result;

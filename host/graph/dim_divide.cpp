@@ -28,9 +28,9 @@ Division divide_by_constant(const Dim& a, int64_t divisor) {
   return {DimNode::make(std::move(quotient)), DimNode::make(std::move(rest))};
 }
 
-// Moves the terms of `a` that are multiples of the divisor's leading term into the quotient; what is left has no
-// such term. With a divisor of one term this is the division of each term, with more it is long division, which
-// is used only if it leaves nothing.
+// Moves the terms of `a` that are multiples of the divisor's leading term into the quotient; what is left has
+// no such term. With a divisor of one term this is the division of each term, with more it is long division,
+// which is used only if it leaves nothing.
 Division divide_by_polynomial(const Dim& a, const Dim& divisor) {
   const Terms& divisor_terms = DimNode::terms_of(divisor);
   const DimTerm& lead = divisor_terms[0];
@@ -92,7 +92,8 @@ int64_t coefficient_gcd(const Dim& a, int64_t start) {
 // The only atom of `a` == atom + constant, if it is a floordiv by a positive constant.
 const DimAtom* inner_quotient(const Dim& a) {
   const Terms& terms = DimNode::terms_of(a);
-  if (terms.empty() || terms.size() > 2 || terms[0].coefficient != 1 || terms[0].factors.size() != 1) return nullptr;
+  if (terms.empty() || terms.size() > 2 || terms[0].coefficient != 1 || terms[0].factors.size() != 1)
+    return nullptr;
   if (terms.size() == 2 && !terms[1].factors.empty()) return nullptr;
   const DimAtom& atom = *terms[0].factors[0];
   if (atom.kind != AtomKind::kFloorDiv) return nullptr;
@@ -152,7 +153,9 @@ void require_divisor(const Dim& a, const Dim& b) {
 }
 
 // True where the sign of the divisor should be turned: its leading coefficient is negative.
-bool negative_lead(const Dim& b) { return DimNode::terms_of(b)[0].coefficient < 0; }
+bool negative_lead(const Dim& b) {
+  return DimNode::terms_of(b)[0].coefficient < 0;
+}
 
 void flatten(AtomKind kind, const Dim& dim, std::vector<Dim>& operands) {
   const Terms& terms = DimNode::terms_of(dim);
@@ -176,7 +179,8 @@ Dim extremum(AtomKind kind, const Dim& a, const Dim& b) {
   flatten(kind, a, all);
   flatten(kind, b, all);
   for (const Dim& candidate : all) {
-    if (std::any_of(kept.begin(), kept.end(), [&](const Dim& k) { return dominates(kind, k, candidate); })) continue;
+    if (std::any_of(kept.begin(), kept.end(), [&](const Dim& k) { return dominates(kind, k, candidate); }))
+      continue;
     std::erase_if(kept, [&](const Dim& k) { return dominates(kind, candidate, k); });
     kept.push_back(candidate);
   }
@@ -198,7 +202,8 @@ Dim floordiv(const Dim& a, const Dim& b) {
   if (rest == Dim(0)) return quotient;
   const Dim common = common_monomial(rest, b);
   if (!(common == Dim(1))) {
-    return quotient + floordiv(divide_by_polynomial(rest, common).quotient, divide_by_polynomial(b, common).quotient);
+    return quotient +
+           floordiv(divide_by_polynomial(rest, common).quotient, divide_by_polynomial(b, common).quotient);
   }
   return quotient + DimNode::from_atom(AtomKind::kFloorDiv, rest, b);
 }
@@ -213,12 +218,17 @@ Dim mod(const Dim& a, const Dim& b) {
   if (rest == Dim(0)) return 0;
   const Dim common = common_monomial(rest, b);
   if (!(common == Dim(1))) {
-    return common * mod(divide_by_polynomial(rest, common).quotient, divide_by_polynomial(b, common).quotient);
+    return common *
+           mod(divide_by_polynomial(rest, common).quotient, divide_by_polynomial(b, common).quotient);
   }
   return DimNode::from_atom(AtomKind::kMod, rest, b);
 }
 
-Dim max(const Dim& a, const Dim& b) { return extremum(AtomKind::kMax, a, b); }
-Dim min(const Dim& a, const Dim& b) { return extremum(AtomKind::kMin, a, b); }
+Dim max(const Dim& a, const Dim& b) {
+  return extremum(AtomKind::kMax, a, b);
+}
+Dim min(const Dim& a, const Dim& b) {
+  return extremum(AtomKind::kMin, a, b);
+}
 
 }  // namespace gantry

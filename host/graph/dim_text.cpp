@@ -99,8 +99,8 @@ class DimParser {
 
   Dim name() {
     const size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' ||
-                                  text_[at_] == '.')) {
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.')) {
       ++at_;
     }
     const std::string_view word = text_.substr(start, at_ - start);
@@ -142,6 +142,8 @@ std::string Dim::str() const {
   return text;
 }
 
-Dim Dim::parse(std::string_view text) { return DimParser(text).parse(); }
+Dim Dim::parse(std::string_view text) {
+  return DimParser(text).parse();
+}
 
 }  // namespace gantry

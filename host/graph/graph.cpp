@@ -24,7 +24,8 @@ size_t constant_bytes(const TensorType& type) {
 
 std::shared_ptr<ConstantData> allocate_constant(const TensorType& type, std::byte** writable) {
   const size_t size = constant_bytes(type);
-  const size_t padded = (std::max<size_t>(size, 1) + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
+  const size_t padded =
+      (std::max<size_t>(size, 1) + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
   void* storage = std::aligned_alloc(kConstantAlignment, padded);
   if (storage == nullptr) user_error("there is no memory for a constant of {} bytes: free some memory", size);
   auto data = std::make_shared<ConstantData>();
@@ -88,8 +89,8 @@ Value* Function::add_constant(std::string name_hint, ConstantPtr data) {
 }
 
 Node* Function::add_node(const OpDef* op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
-                         std::vector<TensorType> result_types, std::vector<std::string> origin, const Node* before,
-                         std::string name_hint) {
+                         std::vector<TensorType> result_types, std::vector<std::string> origin,
+                         const Node* before, std::string name_hint) {
   auto node = std::make_unique<Node>();
   node->op = op;
   node->attrs = attrs ? std::move(attrs) : std::make_shared<NoAttrs>();
@@ -105,7 +106,8 @@ Node* Function::add_node(const OpDef* op, std::shared_ptr<const Attrs> attrs, st
     values_.push_back(std::move(value));
   }
   const auto place = before == nullptr ? order_.end() : std::find(order_.begin(), order_.end(), before);
-  internal_check(before == nullptr || place != order_.end(), "a node is to stand before one of another function");
+  internal_check(before == nullptr || place != order_.end(),
+                 "a node is to stand before one of another function");
   Node* result = node.get();
   order_.insert(place, result);
   nodes_.push_back(std::move(node));
@@ -149,8 +151,9 @@ void Function::remove_nodes(const std::function<bool(const Node&)>& dead) {
   std::erase_if(order_, [&](const Node* node) { return gone.count(node) != 0; });
   const auto counts = use_counts();
   for (const auto& value : values_) {
-    internal_check(value->producer == nullptr || gone.count(value->producer) == 0 || counts.count(value.get()) == 0,
-                   "the value %{} is removed but still used", value->name);
+    internal_check(
+        value->producer == nullptr || gone.count(value->producer) == 0 || counts.count(value.get()) == 0,
+        "the value %{} is removed but still used", value->name);
   }
   std::erase_if(values_, [&](const auto& value) { return gone.count(value->producer) != 0; });
   std::erase_if(nodes_, [&](const auto& node) { return gone.count(node.get()) != 0; });
@@ -158,7 +161,8 @@ void Function::remove_nodes(const std::function<bool(const Node&)>& dead) {
 
 void Function::drop_unused_constants() {
   const auto counts = use_counts();
-  std::erase_if(values_, [&](const auto& value) { return value->is_constant() && counts.count(value.get()) == 0; });
+  std::erase_if(values_,
+                [&](const auto& value) { return value->is_constant() && counts.count(value.get()) == 0; });
 }
 
 std::vector<Value*> Function::constants() const {
@@ -201,6 +205,8 @@ Function Function::clone() const {
   return copy;
 }
 
-Graph clone_graph(const Graph& graph) { return Graph{graph.model_name, graph.main.clone()}; }
+Graph clone_graph(const Graph& graph) {
+  return Graph{graph.model_name, graph.main.clone()};
+}
 
 }  // namespace gantry

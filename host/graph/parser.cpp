@@ -37,7 +37,8 @@ class Cursor {
   bool accept(std::string_view token) {
     skip();
     if (text_.substr(at_, token.size()) != token) return false;
-    const char last = token.back(), next = at_ + token.size() < text_.size() ? text_[at_ + token.size()] : ' ';
+    const char last = token.back(),
+               next = at_ + token.size() < text_.size() ? text_[at_ + token.size()] : ' ';
     if (std::isalpha(static_cast<unsigned char>(last)) != 0 && is_plain_name_char(next)) return false;
     at_ += token.size();
     return true;
@@ -135,7 +136,8 @@ TensorType parse_type(Cursor& cursor) {
   cursor.expect("Tensor");
   cursor.expect("[");
   TensorType type;
-  for (const std::string& dim : split_list(cursor.until(",]"), '(', ')')) type.shape.push_back(Dim::parse(dim));
+  for (const std::string& dim : split_list(cursor.until(",]"), '(', ')'))
+    type.shape.push_back(Dim::parse(dim));
   cursor.expect(",");
   const std::string dtype = cursor.name();
   const auto parsed = parse_dtype(dtype);
@@ -226,12 +228,14 @@ class FunctionParser {
     if (!parsed) cursor_.fail(fmt::format("'{}' is no dtype", dtype));
     type.dtype = *parsed;
     cursor_.expect(",");
-    for (const std::string& dim : split_list(cursor_.until(","), '[', ']')) type.shape.push_back(Dim::parse(dim));
+    for (const std::string& dim : split_list(cursor_.until(","), '[', ']'))
+      type.shape.push_back(Dim::parse(dim));
     cursor_.expect(",");
     const std::vector<std::string> elements = split_list(cursor_.until(")"), '[', ']');
     cursor_.expect(")");
     if (!(element_count(type.shape) == Dim(static_cast<int64_t>(elements.size())))) {
-      cursor_.fail(fmt::format("a constant of shape {} has {} elements", to_string(type.shape), elements.size()));
+      cursor_.fail(
+          fmt::format("a constant of shape {} has {} elements", to_string(type.shape), elements.size()));
     }
     std::byte* at = nullptr;
     auto data = allocate_constant(type, &at);
@@ -304,7 +308,8 @@ class FunctionParser {
       }
       const std::string name = cursor_.name();
       cursor_.expect("=");
-      if (!attrs.emplace(name, cursor_.until(",)")).second) cursor_.fail(fmt::format("'{}' is given twice", name));
+      if (!attrs.emplace(name, cursor_.until(",)")).second)
+        cursor_.fail(fmt::format("'{}' is given twice", name));
     }
   }
 
@@ -343,9 +348,11 @@ class FunctionParser {
   void add_node(Node& node, const std::vector<std::string>& names) {
     const std::vector<TensorType> types = ops_.infer(node, function_);
     if (types.size() != names.size()) {
-      cursor_.fail(fmt::format("the op {} has {} results, not {}", ops_.op_name(node.op), types.size(), names.size()));
+      cursor_.fail(
+          fmt::format("the op {} has {} results, not {}", ops_.op_name(node.op), types.size(), names.size()));
     }
-    Node* added = function_.add_node(node.op, node.attrs, node.inputs, types, node.origin, nullptr, kTemporaryName);
+    Node* added =
+        function_.add_node(node.op, node.attrs, node.inputs, types, node.origin, nullptr, kTemporaryName);
     added->bodies = std::move(node.bodies);
     for (size_t i = 0; i < names.size(); ++i) {
       function_.rename(added->results[i], names[i]);
@@ -385,7 +392,8 @@ Graph parse_all(Cursor& cursor, const OpTable& ops, const std::map<std::string, 
 
 }  // namespace
 
-Graph parse_graph(std::string_view text, const OpTable& ops, const std::map<std::string, ConstantPtr>& constants) {
+Graph parse_graph(std::string_view text, const OpTable& ops,
+                  const std::map<std::string, ConstantPtr>& constants) {
   Cursor cursor(text);
   try {
     return parse_all(cursor, ops, constants);

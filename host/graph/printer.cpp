@@ -18,14 +18,18 @@ std::string printed_name(std::string_view name) {
 std::string printed_origin(const std::string& name) {
   const bool plain = !name.empty() && name.front() != ' ' && name.back() != ' ' &&
                      name.find_first_of("\",\\") == std::string::npos &&
-                     std::none_of(name.begin(), name.end(), [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
+                     std::none_of(name.begin(), name.end(),
+                                  [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
   return plain ? name : quote(name);
 }
 
 class FunctionPrinter {
  public:
   FunctionPrinter(const Function& function, const OpTable& ops, int indent)
-      : function_(function), ops_(ops), indent_(static_cast<size_t>(indent), ' '), counts_(function.use_counts()) {}
+      : function_(function),
+        ops_(ops),
+        indent_(static_cast<size_t>(indent), ' '),
+        counts_(function.use_counts()) {}
 
   /// From "fn" to the closing brace, without the line end behind it.
   std::string print() {
@@ -36,7 +40,8 @@ class FunctionPrinter {
     }
     text_ += fmt::format(") -> {} {{\n", result_types());
     for (const DimConstraint& c : function_.constraints) {
-      text_ += fmt::format("{}  where {} == {} from {}\n", indent_, c.left.str(), c.right.str(), quote(c.origin));
+      text_ +=
+          fmt::format("{}  where {} == {} from {}\n", indent_, c.left.str(), c.right.str(), quote(c.origin));
     }
     for (const Node* node : function_.nodes()) print_node(*node);
     print_return();
@@ -47,7 +52,8 @@ class FunctionPrinter {
   std::string result_types() const {
     if (function_.outputs.size() == 1) return function_.outputs[0]->type.str();
     std::string text = "(";
-    for (size_t i = 0; i < function_.outputs.size(); ++i) text += (i ? ", " : "") + function_.outputs[i]->type.str();
+    for (size_t i = 0; i < function_.outputs.size(); ++i)
+      text += (i ? ", " : "") + function_.outputs[i]->type.str();
     return text + ")";
   }
 
@@ -75,7 +81,8 @@ class FunctionPrinter {
     for (const auto& body : node.bodies) {
       text_ += " " + FunctionPrinter(*body, ops_, static_cast<int>(indent_.size()) + 2).print();
     }
-    for (size_t i = 0; i < node.origin.size(); ++i) text_ += (i ? ", " : "  // ") + printed_origin(node.origin[i]);
+    for (size_t i = 0; i < node.origin.size(); ++i)
+      text_ += (i ? ", " : "  // ") + printed_origin(node.origin[i]);
     text_ += "\n";
   }
 

@@ -13,9 +13,9 @@
 //   }
 //
 // A constant is declared where it is used first: `@name: Tensor[…]` refers to bytes held elsewhere, `@name:
-// const(dtype, [dims], [elements])` holds them; later uses are `@name`. Small ones used once need no name. Names
-// with characters other than letters, digits and _ . $ / - stand in quotes: %"my input". The comment behind a
-// node holds its origin.
+// const(dtype, [dims], [elements])` holds them; later uses are `@name`. Small ones used once need no name.
+// Names with characters other than letters, digits and _ . $ / - stand in quotes: %"my input". The comment
+// behind a node holds its origin.
 #pragma once
 
 #include <map>
@@ -34,15 +34,16 @@ std::string quote(std::string_view text);
 /// True for characters of names that need no quotes.
 bool is_plain_name_char(char c);
 
-/// "const(f32, [2], [1, 2])". Floats print with the fewest digits that read back as the same bits; NaN, f16 and
-/// bf16 as bit patterns ("0x7fc00000").
+/// "const(f32, [2], [1, 2])". Floats print with the fewest digits that read back as the same bits; NaN, f16
+/// and bf16 as bit patterns ("0x7fc00000").
 std::string print_constant(const ConstantData& constant);
 /// Stores one element as printed by print_constant at `target`; false if the text does not fit the dtype.
 bool parse_element(std::string_view text, DType dtype, std::byte* target);
 
 /// Assigns fields from their printed values ("[1, 2]", "true", …). User errors name the attribute.
 void read_attrs(Attrs& attrs, const std::map<std::string, std::string>& values);
-/// Inside of "[…]" or "(…)" split at its outermost commas, trimmed. A user error if the brackets are not there.
+/// Inside of "[…]" or "(…)" split at its outermost commas, trimmed. A user error if the brackets are not
+/// there.
 std::vector<std::string> split_list(std::string_view text, char open, char close);
 /// Undoes quote(); a user error if it is not a quoted string.
 std::string unquote(std::string_view text);

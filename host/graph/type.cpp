@@ -35,8 +35,12 @@ const DTypeInfo& info(DType dtype) {
 
 }  // namespace
 
-int byte_width(DType dtype) { return info(dtype).bytes; }
-std::string_view name_of(DType dtype) { return info(dtype).name; }
+int byte_width(DType dtype) {
+  return info(dtype).bytes;
+}
+std::string_view name_of(DType dtype) {
+  return info(dtype).name;
+}
 
 std::optional<DType> parse_dtype(std::string_view name) {
   for (size_t i = 0; i < kDTypes.size(); ++i) {
@@ -45,9 +49,15 @@ std::optional<DType> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_float(DType dtype) { return dtype <= DType::kBF16; }
-bool is_signed_int(DType dtype) { return dtype >= DType::kI8 && dtype <= DType::kI64; }
-bool is_unsigned_int(DType dtype) { return dtype >= DType::kU8 && dtype <= DType::kU64; }
+bool is_float(DType dtype) {
+  return dtype <= DType::kBF16;
+}
+bool is_signed_int(DType dtype) {
+  return dtype >= DType::kI8 && dtype <= DType::kI64;
+}
+bool is_unsigned_int(DType dtype) {
+  return dtype >= DType::kU8 && dtype <= DType::kU64;
+}
 
 std::string TensorType::str() const {
   return fmt::format("Tensor[{}, {}]", to_string(shape), name_of(dtype));

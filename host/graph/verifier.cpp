@@ -13,7 +13,8 @@ class Verifier {
 
   void run() {
     for (const Value* parameter : function_.parameters) {
-      check(parameter->kind == Value::Kind::kParameter, "%{} is listed as a parameter but is none", parameter->name);
+      check(parameter->kind == Value::Kind::kParameter, "%{} is listed as a parameter but is none",
+            parameter->name);
       define(parameter);
     }
     for (const Value* constant : function_.constants()) check_constant(*constant);
@@ -77,7 +78,8 @@ class Verifier {
 
   void check_types(const Node& node) {
     const std::vector<TensorType> types = inferred(node);
-    check(types.size() == node.results.size(), "it has {} results instead of {}", node.results.size(), types.size());
+    check(types.size() == node.results.size(), "it has {} results instead of {}", node.results.size(),
+          types.size());
     for (size_t i = 0; i < types.size(); ++i) {
       const TensorType& actual = node.results[i]->type;
       bool same = actual.dtype == types[i].dtype && actual.rank() == types[i].rank();
@@ -111,6 +113,8 @@ class Verifier {
 
 }  // namespace
 
-void verify(Graph& graph, const OpTable& ops, std::string_view after) { Verifier(graph.main, ops, after).run(); }
+void verify(Graph& graph, const OpTable& ops, std::string_view after) {
+  Verifier(graph.main, ops, after).run();
+}
 
 }  // namespace gantry

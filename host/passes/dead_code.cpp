@@ -12,8 +12,8 @@ void dead_code(Graph& graph) {
   const auto& nodes = main.nodes();
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     const Node& node = **it;
-    const bool used =
-        std::any_of(node.results.begin(), node.results.end(), [&](const Value* v) { return live.count(v) != 0; });
+    const bool used = std::any_of(node.results.begin(), node.results.end(),
+                                  [&](const Value* v) { return live.count(v) != 0; });
     if (used) {
       live.insert(node.inputs.begin(), node.inputs.end());
     } else {

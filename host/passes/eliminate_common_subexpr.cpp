@@ -33,7 +33,8 @@ std::string key_of(const Node& node) {
 
 void add_origin(Node& node, const std::vector<std::string>& more) {
   for (const std::string& name : more) {
-    if (std::find(node.origin.begin(), node.origin.end(), name) == node.origin.end()) node.origin.push_back(name);
+    if (std::find(node.origin.begin(), node.origin.end(), name) == node.origin.end())
+      node.origin.push_back(name);
   }
 }
 
@@ -52,7 +53,8 @@ void eliminate_common_subexpr(Graph& graph) {
     if (!node->bodies.empty()) continue;
     const auto [first, fresh] = seen.try_emplace(key_of(*node), node);
     if (fresh) continue;
-    for (size_t i = 0; i < node->results.size(); ++i) main.replace_uses(node->results[i], first->second->results[i]);
+    for (size_t i = 0; i < node->results.size(); ++i)
+      main.replace_uses(node->results[i], first->second->results[i]);
     add_origin(*first->second, node->origin);
     duplicates.insert(node);
   }

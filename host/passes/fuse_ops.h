@@ -6,8 +6,8 @@
 
 namespace gantry {
 
-/// `fused`: one body whose parameters are the node's inputs and whose outputs are its results. Constants of one
-/// element stand inside the body (dtypes that have no immediates excepted), all others are inputs.
+/// `fused`: one body whose parameters are the node's inputs and whose outputs are its results. Constants of
+/// one element stand inside the body (dtypes that have no immediates excepted), all others are inputs.
 const OpDef* fused_op();
 
 /// An op table with `fused` added, to read text with fused nodes.

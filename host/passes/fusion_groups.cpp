@@ -1,5 +1,5 @@
-// Grouping keeps one invariant: only the last node of a group, its sink, has users outside. So no path leaves a
-// group and comes back, and replacing the group by one node at its sink's place keeps the order valid.
+// Grouping keeps one invariant: only the last node of a group, its sink, has users outside. So no path leaves
+// a group and comes back, and replacing the group by one node at its sink's place keeps the order valid.
 #include "host/passes/fusion_groups.h"
 
 #include <algorithm>
@@ -18,13 +18,18 @@ constexpr int64_t kMaxExpansion = 64;
 bool is_pointwise(const Node& node) {
   return node.op->fusion == FusionClass::kElementwise || node.op->fusion == FusionClass::kBroadcast;
 }
-bool is_injective(const Node& node) { return node.op->fusion == FusionClass::kInjective; }
-
-bool may_join(const Node& node) {
-  return !node.op->is_view && node.results.size() == 1 && node.bodies.empty() && (is_pointwise(node) || is_injective(node));
+bool is_injective(const Node& node) {
+  return node.op->fusion == FusionClass::kInjective;
 }
 
-Dim count_of(const Value* value) { return element_count(value->type.shape); }
+bool may_join(const Node& node) {
+  return !node.op->is_view && node.results.size() == 1 && node.bodies.empty() &&
+         (is_pointwise(node) || is_injective(node));
+}
+
+Dim count_of(const Value* value) {
+  return element_count(value->type.shape);
+}
 
 size_t present_inputs(const Node& node) {
   return static_cast<size_t>(
@@ -77,7 +82,8 @@ class Grouper {
   };
 
   void sort_by_position(std::vector<Node*>& nodes) const {
-    std::sort(nodes.begin(), nodes.end(), [&](Node* a, Node* b) { return position_.at(a) < position_.at(b); });
+    std::sort(nodes.begin(), nodes.end(),
+              [&](Node* a, Node* b) { return position_.at(a) < position_.at(b); });
   }
 
   const std::vector<Node*>& users_of(const Node& node) const {
@@ -175,7 +181,8 @@ class Grouper {
       case FusionClass::kReduction:
         // Windows overlap: a pooling would compute its input several times.
         return user.op->layout != LayoutBehaviour::kChannelAware;
-      default: return false;
+      default:
+        return false;
     }
   }
 

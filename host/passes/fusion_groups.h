@@ -12,7 +12,8 @@ struct FusionGroup {
   std::vector<Node*> members;
 };
 
-/// Every node of the function in one group, groups ordered by their last node. Without `enable` each node is alone.
+/// Every node of the function in one group, groups ordered by their last node. Without `enable` each node is
+/// alone.
 std::vector<FusionGroup> find_fusion_groups(const Function& function, bool enable);
 
 }  // namespace gantry

@@ -18,27 +18,31 @@ struct Item {
   size_t scratch_index = 0;
   size_t first = 0, last = 0;
   Dim bytes;
-  Dim offset;  ///< the plan
+  Dim offset;           ///< the plan
   int64_t nominal = 0;  ///< bytes, for symbolic sizes at guessed dimensions
 
   bool meets(const Item& other) const { return first <= other.last && other.first <= last; }
 };
 
-Dim align(const Dim& bytes) { return ceildiv(bytes, kAlignment) * kAlignment; }
+Dim align(const Dim& bytes) {
+  return ceildiv(bytes, kAlignment) * kAlignment;
+}
 
 Value* root_of(Value* value) {
-  while (value->kind == Value::Kind::kResult && value->producer->op->is_view) value = value->producer->inputs[0];
+  while (value->kind == Value::Kind::kResult && value->producer->op->is_view)
+    value = value->producer->inputs[0];
   return value;
 }
 
 // Symbolic sizes are compared as if every symbol were 64.
 int64_t nominal_bytes(const Dim& bytes) {
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max() / 4;  // differences do not overflow
   std::map<std::string, int64_t> guess;
   for (const std::string& symbol : bytes.symbols()) guess[symbol] = 64;
   try {
-    return bytes.evaluate(guess);
-  } catch (const Error&) {  // overflow at the guess: among the largest
-    return std::numeric_limits<int64_t>::max();
+    return std::clamp<int64_t>(bytes.evaluate(guess), 0, kLargest);
+  } catch (const Error&) {  // overflow at the guess
+    return kLargest;
   }
 }
 
@@ -53,7 +57,8 @@ std::vector<Item> collect_items(const Function& function,
     const Node& node = *nodes[i];
     for (Value* input : node.inputs) {
       if (input == nullptr) continue;
-      if (const auto found = item_of.find(root_of(input)); found != item_of.end()) items[found->second].last = i;
+      if (const auto found = item_of.find(root_of(input)); found != item_of.end())
+        items[found->second].last = i;
     }
     if (node.op->is_view) continue;
     for (const Value* result : node.results) {
@@ -74,7 +79,8 @@ std::vector<Item> collect_items(const Function& function,
 int64_t best_offset(const Item& item, const std::vector<const Item*>& placed) {
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (const Item* other : placed) {
-    if (item.meets(*other)) taken.emplace_back(other->offset.value(), other->offset.value() + align(other->bytes).value());
+    if (item.meets(*other))
+      taken.emplace_back(other->offset.value(), other->offset.value() + align(other->bytes).value());
   }
   std::sort(taken.begin(), taken.end());
   const int64_t need = align(item.bytes).value();
@@ -114,7 +120,8 @@ int64_t place_constant(std::vector<Item*> items) {
   std::vector<Dim> offsets;
   for (const Item* item : items) offsets.push_back(item->offset);
   std::vector<Item*> in_time = items;
-  std::stable_sort(in_time.begin(), in_time.end(), [](const Item* a, const Item* b) { return a->first < b->first; });
+  std::stable_sort(in_time.begin(), in_time.end(),
+                   [](const Item* a, const Item* b) { return a->first < b->first; });
   const int64_t by_time = place_in_order(in_time);
   if (by_time < by_size) return by_time;
   for (size_t i = 0; i < items.size(); ++i) items[i]->offset = offsets[i];
@@ -143,8 +150,8 @@ Dim place_symbolic(std::vector<Item*> items, Dim base) {
     SharedSlot* best = nullptr;
     int64_t best_misfit = 0;
     for (SharedSlot& slot : slots) {
-      const bool busy =
-          std::any_of(slot.items.begin(), slot.items.end(), [&](const Item* other) { return item->meets(*other); });
+      const bool busy = std::any_of(slot.items.begin(), slot.items.end(),
+                                    [&](const Item* other) { return item->meets(*other); });
       if (busy) continue;
       if (const int64_t fit = misfit(slot, *item); best == nullptr || fit < best_misfit) {
         best = &slot;

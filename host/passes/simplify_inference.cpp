@@ -9,7 +9,8 @@ namespace gantry {
 namespace {
 
 double element(const ConstantData& constant, size_t i) {
-  return constant.type.dtype == DType::kF64 ? constant.as<double>()[i] : static_cast<double>(constant.as<float>()[i]);
+  return constant.type.dtype == DType::kF64 ? constant.as<double>()[i]
+                                            : static_cast<double>(constant.as<float>()[i]);
 }
 
 // Only what can be computed here and now: parameters that are inputs keep the op.
@@ -35,7 +36,8 @@ ScaleAndShift fold_parameters(const Node& node, const TensorType& type, double e
   std::vector<T> scale(channels), shift(channels);
   for (size_t c = 0; c < channels; ++c) {
     const double gain = element(*node.inputs[1]->constant, c), bias = element(*node.inputs[2]->constant, c);
-    const double mean = element(*node.inputs[3]->constant, c), variance = element(*node.inputs[4]->constant, c);
+    const double mean = element(*node.inputs[3]->constant, c),
+                 variance = element(*node.inputs[4]->constant, c);
     const double factor = gain / std::sqrt(variance + epsilon);
     scale[c] = static_cast<T>(factor);
     shift[c] = static_cast<T>(bias - mean * factor);
@@ -67,7 +69,8 @@ void simplify_inference(Graph& graph) {
       if (!has_constant_parameters(*node)) continue;
       replace_batch_norm(main, *node, *attrs);
       gone.insert(node);
-    } else if (node->op->is_view && node->results.size() == 1 && node->result()->type == node->inputs[0]->type) {
+    } else if (node->op->is_view && node->results.size() == 1 &&
+               node->result()->type == node->inputs[0]->type) {
       // Dropout, identity, and reshapes to the shape that the input has.
       main.replace_uses(node->result(), node->inputs[0]);
       gone.insert(node);

@@ -113,7 +113,8 @@ TEST(Dim, ParseReportsWhatItCannotRead) {
   }
   EXPECT_THROW(Dim::parse(std::string(100000, '(')), Error);
   EXPECT_THROW(Dim::symbol("a b"), Error);
-  EXPECT_EQ(Dim::parse(" floordiv( H + 2*p - k , 2 ) + 1 "), floordiv(H + Dim::parse("2*p") - Dim::symbol("k"), 2) + 1);
+  EXPECT_EQ(Dim::parse(" floordiv( H + 2*p - k , 2 ) + 1 "),
+            floordiv(H + Dim::parse("2*p") - Dim::symbol("k"), 2) + 1);
 }
 
 TEST(Dim, ProvablyDifferentNeedsAConstantDifference) {
@@ -139,15 +140,24 @@ struct Tree {
 
   Dim dim() const {
     switch (kind) {
-      case 'c': return constant;
-      case 's': return Dim::symbol(symbol);
-      case '+': return a->dim() + b->dim();
-      case '-': return a->dim() - b->dim();
-      case '*': return a->dim() * b->dim();
-      case '/': return floordiv(a->dim(), b->dim());
-      case '%': return mod(a->dim(), b->dim());
-      case 'M': return max(a->dim(), b->dim());
-      default: return min(a->dim(), b->dim());
+      case 'c':
+        return constant;
+      case 's':
+        return Dim::symbol(symbol);
+      case '+':
+        return a->dim() + b->dim();
+      case '-':
+        return a->dim() - b->dim();
+      case '*':
+        return a->dim() * b->dim();
+      case '/':
+        return floordiv(a->dim(), b->dim());
+      case '%':
+        return mod(a->dim(), b->dim());
+      case 'M':
+        return max(a->dim(), b->dim());
+      default:
+        return min(a->dim(), b->dim());
     }
   }
   /// Nothing where a division by zero occurs.
@@ -157,15 +167,23 @@ struct Tree {
     const auto x = a->value(bindings), y = b->value(bindings);
     if (!x || !y || ((kind == '/' || kind == '%') && *y == 0)) return std::nullopt;
     int64_t floor = 0;
-    if (kind == '/' || kind == '%') floor = static_cast<int64_t>(std::floor(static_cast<double>(*x) / static_cast<double>(*y)));
+    if (kind == '/' || kind == '%')
+      floor = static_cast<int64_t>(std::floor(static_cast<double>(*x) / static_cast<double>(*y)));
     switch (kind) {
-      case '+': return *x + *y;
-      case '-': return *x - *y;
-      case '*': return *x * *y;
-      case '/': return floor;
-      case '%': return *x - floor * *y;
-      case 'M': return std::max(*x, *y);
-      default: return std::min(*x, *y);
+      case '+':
+        return *x + *y;
+      case '-':
+        return *x - *y;
+      case '*':
+        return *x * *y;
+      case '/':
+        return floor;
+      case '%':
+        return *x - floor * *y;
+      case 'M':
+        return std::max(*x, *y);
+      default:
+        return std::min(*x, *y);
     }
   }
 };
@@ -198,12 +216,24 @@ std::optional<int64_t> run_postfix(const Dim& dim, const std::map<std::string, i
     stack.pop_back();
     int64_t& a = stack.back();
     switch (opcode) {
-      case Dim::Opcode::kAdd: a += b; break;
-      case Dim::Opcode::kMul: a *= b; break;
-      case Dim::Opcode::kFloorDiv: a = floordiv(Dim(a), Dim(b)).value(); break;
-      case Dim::Opcode::kMod: a = mod(Dim(a), Dim(b)).value(); break;
-      case Dim::Opcode::kMax: a = std::max(a, b); break;
-      default: a = std::min(a, b); break;
+      case Dim::Opcode::kAdd:
+        a += b;
+        break;
+      case Dim::Opcode::kMul:
+        a *= b;
+        break;
+      case Dim::Opcode::kFloorDiv:
+        a = floordiv(Dim(a), Dim(b)).value();
+        break;
+      case Dim::Opcode::kMod:
+        a = mod(Dim(a), Dim(b)).value();
+        break;
+      case Dim::Opcode::kMax:
+        a = std::max(a, b);
+        break;
+      default:
+        a = std::min(a, b);
+        break;
     }
   });
   if (stack.size() != 1) return std::nullopt;

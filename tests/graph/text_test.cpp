@@ -51,23 +51,23 @@ std::vector<TensorType> assume_equal(const Node& node, Function& function) {
 }
 
 const SmallOpTable& ops() {
-  static const SmallOpTable table({
-      {"relu", nullptr, as_first},
-      {"clip", nullptr, as_first},
-      {"add", nullptr, assume_equal},
-      {"every", [] { return std::make_shared<EveryAttrs>(); }, as_first},
-      {"halves", nullptr,
-       [](const Node& node, Function&) {
-         TensorType half = node.inputs.at(0)->type;
-         half.shape.at(0) = floordiv(half.shape[0], 2);
-         return std::vector<TensorType>{half, half};
-       }},
-      {"fused", nullptr, [](const Node& node, Function&) {
-         if (node.bodies.empty()) user_error("a body is missing");
-         std::vector<TensorType> types;
-         for (const Value* value : node.bodies[0]->outputs) types.push_back(value->type);
-         return types;
-       }}});
+  static const SmallOpTable table({{"relu", nullptr, as_first},
+                                   {"clip", nullptr, as_first},
+                                   {"add", nullptr, assume_equal},
+                                   {"every", [] { return std::make_shared<EveryAttrs>(); }, as_first},
+                                   {"halves", nullptr,
+                                    [](const Node& node, Function&) {
+                                      TensorType half = node.inputs.at(0)->type;
+                                      half.shape.at(0) = floordiv(half.shape[0], 2);
+                                      return std::vector<TensorType>{half, half};
+                                    }},
+                                   {"fused", nullptr, [](const Node& node, Function&) {
+                                      if (node.bodies.empty()) user_error("a body is missing");
+                                      std::vector<TensorType> types;
+                                      for (const Value* value : node.bodies[0]->outputs)
+                                        types.push_back(value->type);
+                                      return types;
+                                    }}});
   return table;
 }
 
@@ -146,9 +146,9 @@ TEST(Text, OriginsComeBackFromComments) {
 TEST(Text, LargeConstantsAreLookedUpByName) {
   const std::vector<float> values(32, 2.5f);
   const TensorType type{DType::kF32, {32}};
-  const Graph graph = parse_graph(
-      "fn @main() -> Tensor[(32), f32] { %0 = relu(@w: Tensor[(32), f32]) return %0 }", ops(),
-      {{"w", make_constant(type, values.data())}});
+  const Graph graph =
+      parse_graph("fn @main() -> Tensor[(32), f32] { %0 = relu(@w: Tensor[(32), f32]) return %0 }", ops(),
+                  {{"w", make_constant(type, values.data())}});
   EXPECT_EQ(graph.main.nodes()[0]->inputs[0]->constant->as<float>()[31], 2.5f);
 }
 

@@ -1,0 +1,77 @@
+#include "tests/passes/pass_test.h"
+
+namespace gantry {
+namespace {
+
+TEST(FoldConstant, EvaluatesWhatDependsOnConstantsOnly) {
+  EXPECT_EQ(after(R"(fn @main(%x: Tensor[(N, 2), f32]) -> Tensor[(N, 2), f32] {
+  %0 = add(const(f32, [2], [1, 2]), const(f32, [2], [0.5, 10]))
+  %1 = nn.relu(%0)
+  %2 = multiply(%x, %1)  // Mul
+  return %2
+})",
+                  fold_constant),
+            R"(fn @main(%x: Tensor[(N, 2), f32]) -> Tensor[(N, 2), f32] {
+  %2 = multiply(%x, const(f32, [2], [1.5, 12]))  // Mul
+  return %2
+}
+)");
+}
+
+TEST(FoldConstant, MovesDataAndReduces) {
+  EXPECT_EQ(after(R"(fn @main() -> (Tensor[(3, 2), i64], Tensor[(2), f32]) {
+  %0 = transpose(const(i64, [2, 3], [1, 2, 3, 4, 5, 6]), axes=[1, 0])
+  %1 = sum(const(f32, [2, 3], [1, 2, 3, 4, 5, 6]), axes=[1], keepdims=false)
+  return %0 as "t", %1 as "s"
+})",
+                  fold_constant),
+            R"(fn @main() -> (Tensor[(3, 2), i64], Tensor[(2), f32]) {
+  return const(i64, [3, 2], [1, 4, 2, 5, 3, 6]) as "t", const(f32, [2], [6, 15]) as "s"
+}
+)");
+}
+
+TEST(FoldConstant, ViewsShareTheBytesOfTheirInput) {
+  Graph graph = parse_graph(R"(fn @main(%x: Tensor[(8, 8), f32]) -> Tensor[(8, 8), f32] {
+  %0 = reshape(@w: Tensor[(64), f32], shape=(8, 8))
+  %1 = add(%x, %0)
+  return %1
+})",
+                            table());
+  const std::byte* bytes = graph.main.nodes()[0]->inputs[0]->constant->bytes;
+  fold_constant(graph);
+  verify(graph, table(), "fold_constant");
+  ASSERT_EQ(graph.main.nodes().size(), 1u);
+  const Value* folded = graph.main.nodes()[0]->inputs[1];
+  ASSERT_TRUE(folded->is_constant());
+  EXPECT_EQ(folded->constant->bytes, bytes);
+  EXPECT_EQ(to_string(folded->type.shape), "(8, 8)");
+}
+
+TEST(FoldConstant, LeavesSymbolicShapesAndHugeResults) {
+  const std::string text =
+      R"(fn @main(%x: Tensor[(N), f32]) -> (Tensor[(N, 2), f32], Tensor[(10000, 10000), f32]) {
+  %0 = broadcast_to(const(f32, [2], [1, 2]), shape=(N, 2))
+  %1 = broadcast_to(const(f32, [], [1]), shape=(10000, 10000))
+  return %0, %1
+}
+)";
+  EXPECT_EQ(after(text, fold_constant), text);
+}
+
+TEST(FoldConstant, DimensionsThatAreKnownBecomeNumbers) {
+  EXPECT_EQ(after(R"(fn @main(%x: Tensor[(N), f32]) -> (Tensor[(2), i64], Tensor[(1), i64]) {
+  %0 = dims_to_tensor(dims=(3, 4))
+  %1 = dims_to_tensor(dims=(N))
+  return %0, %1
+})",
+                  fold_constant),
+            R"(fn @main(%x: Tensor[(N), f32]) -> (Tensor[(2), i64], Tensor[(1), i64]) {
+  %1 = dims_to_tensor(dims=(N))
+  return const(i64, [2], [3, 4]), %1
+}
+)");
+}
+
+}  // namespace
+}  // namespace gantry

@@ -1,0 +1,247 @@
+#include <map>
+#include <random>
+
+#include "host/ops/norm.h"
+#include "host/support/error.h"
+#include "tests/passes/pass_test.h"
+
+namespace gantry {
+namespace {
+
+/// The groups after fuse_ops, one a line: ops of the body joined by '+', in execution order.
+std::vector<std::string> groups_of(const std::string& text, bool enable = true) {
+  Graph graph = parse_graph(text, table());
+  fuse_ops(graph, enable);
+  verify(graph, table(), "fuse_ops");
+  const std::string printed = print(graph, table());
+  EXPECT_EQ(print(parse_graph(printed, table()), table()), printed);
+  std::vector<std::string> groups;
+  for (const Node* node : graph.main.nodes()) {
+    if (node->bodies.empty()) {
+      EXPECT_TRUE(node->op->is_view || node->op->fusion == FusionClass::kOpaque) << node->op->name;
+      groups.push_back(node->op->name);
+      continue;
+    }
+    std::string name;
+    for (const Node* inner : node->bodies[0]->nodes()) name += (name.empty() ? "" : "+") + inner->op->name;
+    groups.push_back(name);
+  }
+  return groups;
+}
+
+using testing::ElementsAre;
+
+std::string conv(const std::string& input, const std::string& weight) {
+  return "nn.conv(" + input + ", @" + weight +
+         ": Tensor[(4, 4, 3, 3), f32], channels=4, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
+         "padding=(1, 1, 1, 1))";
+}
+std::string image_function(const std::string& nodes, const std::string& result) {
+  return "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 4, H, W), f32] {\n" + nodes + "  return " +
+         result + "\n}";
+}
+
+TEST(FuseOps, ElementwiseChainsBecomeOneKernelWithScalarsInside) {
+  EXPECT_EQ(after(R"(fn @main(%x: Tensor[(N, 2), f32], %y: Tensor[(N, 2), f32]) -> Tensor[(N, 2), f32] {
+  %0 = add(%x, %y)  // A
+  %1 = multiply(%0, const(f32, [], [2]))  // B
+  %2 = add(%1, const(f32, [2], [1, 2]))  // C
+  return %2
+})",
+                  [](Graph& g) { fuse_ops(g); }),
+            R"(fn @main(%x: Tensor[(N, 2), f32], %y: Tensor[(N, 2), f32]) -> Tensor[(N, 2), f32] {
+  %2 = fused(%x, %y, const(f32, [2], [1, 2])) fn @add_multiply_add(%x: Tensor[(N, 2), f32], %y: Tensor[(N, 2), f32], %const_1: Tensor[(2), f32]) -> Tensor[(N, 2), f32] {
+    %0 = add(%x, %y)  // A
+    %1 = multiply(%0, const(f32, [], [2]))  // B
+    %2 = add(%1, %const_1)  // C
+    return %2
+  }  // A, B, C
+  return %2
+}
+)");
+}
+
+TEST(FuseOps, ConvolutionTakesBiasActivationAndResidualAddition) {
+  EXPECT_THAT(
+      groups_of(image_function("  %0 = " + conv("%x", "w0") + "\n" +
+                                   "  %1 = add(%0, @b: Tensor[(4, 1, 1), f32])\n  %2 = nn.relu(%1)\n"
+                                   "  %3 = " +
+                                   conv("%2", "w1") + "\n" + "  %4 = add(%3, %x)\n  %5 = nn.relu(%4)\n",
+                               "%5")),
+      ElementsAre("nn.conv+add+nn.relu", "nn.conv+add+nn.relu"));
+}
+
+TEST(FuseOps, OfTwoConvolutionsThatAreAddedTheLaterOneTakesTheAddition) {
+  EXPECT_THAT(groups_of(image_function("  %0 = " + conv("%x", "w0") + "\n  %1 = " + conv("%x", "w1") + "\n" +
+                                           "  %2 = add(%0, %1)\n  %3 = nn.relu(%2)\n",
+                                       "%3")),
+              ElementsAre("nn.conv", "nn.conv+add+nn.relu"));
+}
+
+TEST(FuseOps, DiamondsBehindAConvolutionJoinAsAWhole) {
+  EXPECT_THAT(groups_of(image_function(
+                  "  %0 = " + conv("%x", "w0") + "\n  %1 = sigmoid(%0)\n  %2 = multiply(%0, %1)\n", "%2")),
+              ElementsAre("nn.conv+sigmoid+multiply"));
+}
+
+TEST(FuseOps, AValueThatIsReadOutsideEndsTheGroup) {
+  const std::string text =
+      "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> (Tensor[(N, 4, H, W), f32], Tensor[(N, 4, H, W), f32]) {\n"
+      "  %0 = " +
+      conv("%x", "w") + "\n  %1 = nn.relu(%0)\n  %2 = exp(%1)\n  return %1, %2\n}";
+  EXPECT_THAT(groups_of(text), ElementsAre("nn.conv+nn.relu", "exp"));
+}
+
+TEST(FuseOps, AnEpilogueDoesNotGrowBeyondTheShapeOfItsAnchor) {
+  const std::string text =
+      "fn @main(%x: Tensor[(1, 4, 1, 1), f32], %y: Tensor[(1, 4, 8, 8), f32]) -> Tensor[(1, 4, 8, 8), f32] "
+      "{\n"
+      "  %0 = " +
+      conv("%x", "w") + "\n  %1 = sigmoid(%0)\n  %2 = multiply(%y, %1)\n  return %2\n}";
+  EXPECT_THAT(groups_of(text), ElementsAre("nn.conv+sigmoid", "multiply"));
+}
+
+TEST(FuseOps, NothingJoinsTheDataOfAConvolution) {
+  EXPECT_THAT(groups_of(image_function("  %0 = nn.relu(%x)\n  %1 = " + conv("%0", "w") + "\n", "%1")),
+              ElementsAre("nn.relu", "nn.conv"));
+}
+
+TEST(FuseOps, ArithmeticOnTheOtherOperandOfAnEpilogueJoinsIt) {
+  EXPECT_THAT(
+      groups_of(image_function("  %0 = exp(%x)\n  %1 = " + conv("%x", "w") + "\n  %2 = add(%1, %0)\n", "%2")),
+      ElementsAre("exp+nn.conv+add"));
+}
+
+TEST(FuseOps, ProducersJoinAReductionAndNothingFollowsIt) {
+  EXPECT_THAT(groups_of(R"(fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 1), f32] {
+  %0 = multiply(%x, %x)
+  %1 = sum(%0, axes=[1], keepdims=true)
+  %2 = sqrt(%1)
+  return %2
+})"),
+              ElementsAre("multiply+sum", "sqrt"));
+}
+
+TEST(FuseOps, PoolingWindowsDoNotRecomputeTheirInput) {
+  EXPECT_THAT(groups_of(R"(fn @main(%x: Tensor[(N, 4, 8, 8), f32]) -> Tensor[(N, 4, 4, 4), f32] {
+  %0 = exp(%x)
+  %1 = nn.max_pool(%0, kernel=[2, 2], strides=[2, 2], padding=(0, 0, 0, 0), dilations=[1, 1])
+  return %1
+})"),
+              ElementsAre("exp", "nn.max_pool"));
+}
+
+TEST(FuseOps, IndexMapsChainWithArithmetic) {
+  EXPECT_THAT(groups_of(R"(fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(8, N), f32] {
+  %0 = exp(%x)
+  %1 = transpose(%0, axes=[1, 0])
+  %2 = nn.relu(%1)
+  return %2
+})"),
+              ElementsAre("exp+transpose+nn.relu"));
+}
+
+TEST(FuseOps, ComputedValuesAreNotRepeatedByBroadcasting) {
+  EXPECT_THAT(groups_of(R"(fn @main(%x: Tensor[(8), f32], %y: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {
+  %0 = tanh(%x)
+  %1 = add(%y, %0)
+  return %1
+})"),
+              ElementsAre("tanh", "add"));
+  EXPECT_THAT(groups_of(R"(fn @main(%x: Tensor[(1, 8), f32]) -> Tensor[(4, 8), f32] {
+  %0 = tanh(%x)
+  %1 = broadcast_to(%0, shape=(4, 8))
+  return %1
+})"),
+              ElementsAre("tanh", "broadcast_to"));
+}
+
+TEST(FuseOps, ViewsAndOpaqueOpsStayAlone) {
+  EXPECT_THAT(groups_of(R"(fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 2, 4), f32] {
+  %0 = exp(%x)
+  %1 = nn.softmax(%0, axis=1)
+  %2 = nn.relu(%1)
+  %3 = reshape(%2, shape=(N, 2, 4))
+  %4 = tanh(%3)
+  return %4
+})"),
+              ElementsAre("exp", "nn.softmax", "nn.relu", "reshape", "tanh"));
+}
+
+TEST(FuseOps, RepeatedSquaringIsCutBeforeItsExpressionExplodes) {
+  std::string text = "fn @main(%x: Tensor[(8), f32]) -> Tensor[(8), f32] {\n  %v0 = exp(%x)\n";
+  for (int i = 1; i <= 20; ++i) {
+    const std::string v = "%v" + std::to_string(i - 1);
+    text += "  %v" + std::to_string(i) + " = multiply(" + v + ", " + v + ")\n";
+  }
+  EXPECT_GT(groups_of(text + "  return %v20\n}").size(), 2u);
+}
+
+TEST(FuseOps, DisabledEveryNodeIsAKernelOfItsOwn) {
+  EXPECT_THAT(
+      groups_of(image_function("  %0 = " + conv("%x", "w") + "\n  %1 = nn.relu(%0)\n  %2 = exp(%1)\n", "%2"),
+                false),
+      ElementsAre("nn.conv", "nn.relu", "exp"));
+}
+
+// Random graphs: the same values come out, which is checked by what each output is made of.
+class Expander {
+ public:
+  explicit Expander(const Function& function) : function_(function) {}
+  std::string output(size_t i) { return text_of(function_.outputs[i], {}); }
+
+  std::string text_of(const Value* value, const std::map<const Value*, std::string>& arguments) {
+    if (value == nullptr) return "none";
+    if (const auto found = arguments.find(value); found != arguments.end()) return found->second;
+    if (value->kind == Value::Kind::kParameter) return value->name;
+    if (value->is_constant()) return std::to_string(*value->constant->as<float>());
+    const Node& node = *value->producer;
+    if (!node.bodies.empty()) {
+      std::map<const Value*, std::string> inner;
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        inner[node.bodies[0]->parameters[i]] = text_of(node.inputs[i], arguments);
+      return text_of(node.bodies[0]->outputs[static_cast<size_t>(value->result_index)], inner);
+    }
+    std::string text = node.op->name + "(";
+    for (const Value* input : node.inputs) text += text_of(input, arguments) + " ";
+    return text + ")";
+  }
+
+ private:
+  const Function& function_;
+};
+
+TEST(FuseOpsProperty, RandomGraphsKeepTheMeaningOfTheirOutputs) {
+  std::mt19937 random(3);
+  const std::vector<std::string> unary{"exp", "nn.relu", "nn.softmax"}, binary{"add", "multiply", "matmul"};
+  auto last_axis = std::make_shared<SoftmaxAttrs>();
+  last_axis->axis = 1;
+  for (int trial = 0; trial < 150; ++trial) {
+    Graph graph;
+    Function& main = graph.main;
+    const float number = static_cast<float>(trial);
+    const TensorType type{DType::kF32, {4, 4}};
+    std::vector<Value*> values{main.add_parameter("x", type), main.add_parameter("y", type)};
+    Value* scalar = main.add_constant("c", make_constant({DType::kF32, {}}, &number));
+    // The newest values are read most, so that chains and diamonds form.
+    auto pick = [&] { return values[values.size() - 1 - std::min<size_t>(random() % 4, values.size() - 1)]; };
+    for (int i = 0; i < 12; ++i) {
+      const bool two = random() % 2 == 0;
+      const std::string& op = two ? binary[random() % 3] : unary[random() % 3];
+      std::vector<Value*> inputs{pick()};
+      if (two) inputs.push_back(op != "matmul" && random() % 5 == 0 ? scalar : pick());
+      auto attrs = op == "nn.softmax" ? last_axis : nullptr;
+      values.push_back(infer_and_add(main, op, attrs, inputs, {"n" + std::to_string(i)})->result());
+    }
+    main.outputs = {values.back(), values[values.size() - 2]};
+    dead_code(graph);
+    const std::vector<std::string> before{Expander(main).output(0), Expander(main).output(1)};
+    fuse_ops(graph);
+    verify(graph, table(), "fuse_ops");
+    EXPECT_EQ(Expander(main).output(0), before[0]);
+    EXPECT_EQ(Expander(main).output(1), before[1]);
+  }
+}
+
+}  // namespace
+}  // namespace gantry

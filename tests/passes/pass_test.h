@@ -1,0 +1,32 @@
+// Pass tests: graph text in, pass, graph text out.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "host/graph/graph.h"
+#include "host/ops/op.h"
+#include "host/passes/fuse_ops.h"
+#include "host/passes/passes.h"
+
+namespace gantry {
+
+inline const OpTable& table() {
+  static const FusedOpTable ops(op_set());
+  return ops;
+}
+
+/// The graph after `pass`, verified; what it prints must read back as itself.
+template <typename Pass>
+std::string after(const std::string& text, const Pass& pass) {
+  Graph graph = parse_graph(text, table());
+  verify(graph, table(), "parsing");
+  pass(graph);
+  verify(graph, table(), "the pass under test");
+  std::string printed = print(graph, table());
+  EXPECT_EQ(print(parse_graph(printed, table()), table()), printed);
+  return printed;
+}
+
+}  // namespace gantry
