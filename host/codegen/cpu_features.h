@@ -1,6 +1,6 @@
 // The CPU features that generated code depends on, by LLVM's names; the device runtime detects the same
-// (device_runtime/src/cpu_info.h). Features that compilers never use on their own (crypto, virtualisation …) are
-// left out, so that they exclude no board.
+// (device_runtime/src/cpu_info.h). Features that kernels never use (crypto, atomics, byte order …) are left out, so
+// that they exclude no board: a Cortex-A72 without crypto still runs code for a Cortex-A72.
 #pragma once
 
 #include <optional>

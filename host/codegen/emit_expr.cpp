@@ -311,7 +311,9 @@ Value* KernelEmitter::emit_call(const CallNode& node) {
   Value* x = splat(emit(node.args[0]), lanes);
   switch (node.fn) {
     case MathFn::kPow: {
-      if (!is_float_value(x)) internal_error("kernel {}: pow of integers must be cast to a float", kernel_.name);
+      if (!is_float_value(x)) {
+        return math_.integer_pow(x, splat(emit(node.args[1]), lanes), !is_unsigned_kind(node.type.dtype));
+      }
       if (auto y = constant_float(node.args[1])) return math_.pow_constant(x, *y);
       return math_.pow(x, splat(emit(node.args[1]), lanes));
     }

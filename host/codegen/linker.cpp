@@ -62,12 +62,13 @@ std::vector<std::byte> read_image(const fs::path& path) {
 
 std::vector<std::byte> link_image(const std::vector<std::string>& objects, const Target& target) {
   TemporaryFolder folder;
+  const bool arm = target.architecture == Architecture::kAArch64;
   std::vector<std::string> arguments = {
-      "ld.lld", "-shared", "-m", target.architecture == Architecture::kAArch64 ? "aarch64linux" : "elf_x86_64",
+      "ld.lld", "-shared", "-m", arm ? "aarch64linux" : "elf_x86_64",
       "--threads=1", "--no-undefined", "--gc-sections", "--build-id=none", "--hash-style=sysv", "--strip-all",
       "-z", "noexecstack", "-z", "separate-code", "-z", "norelro", "-z", "now",
-      // Boards with pages of 64 KiB map the image too.
-      "-z", "max-page-size=65536", "-o", (folder.path() / "image.so").string()};
+      // Arm boards may have pages of 64 KiB.
+      "-z", arm ? "max-page-size=65536" : "max-page-size=4096", "-o", (folder.path() / "image.so").string()};
   for (size_t i = 0; i < objects.size(); ++i) {
     const fs::path path = folder.path() / (std::to_string(i) + ".o");
     write_object(path, objects[i]);

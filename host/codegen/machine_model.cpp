@@ -14,7 +14,7 @@ struct CacheSizes {
 constexpr std::array kCaches = {
     CacheSizes{"sapphirerapids", 48, 2048}, CacheSizes{"emeraldrapids", 48, 2048},
     CacheSizes{"graniterapids", 48, 2048},  CacheSizes{"icelake-server", 48, 1280},
-    CacheSizes{"icelake-client", 48, 512},  CacheSizes{"tigerlake", 48, 1280},
+    CacheSizes{"icelake-client", 48, 512}, CacheSizes{"rocketlake", 48, 512},  CacheSizes{"tigerlake", 48, 1280},
     CacheSizes{"alderlake", 48, 1280},      CacheSizes{"raptorlake", 48, 2048},
     CacheSizes{"skylake-avx512", 32, 1024}, CacheSizes{"cascadelake", 32, 1024},
     CacheSizes{"cooperlake", 32, 1024},     CacheSizes{"skylake", 32, 256},

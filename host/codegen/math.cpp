@@ -169,6 +169,67 @@ Value* MathBuilder::pow_constant(Value* x, double y) {
   return y < 0 ? b_.CreateFDiv(constant(x, 1), result) : result;
 }
 
+Value* MathBuilder::integer_pow(Value* x, Value* y, bool is_signed) {
+  llvm::Type* type = x->getType();
+  auto scalar = [&](Value* base, Value* exponent) -> Value* {
+    llvm::Type* narrow = base->getType();
+    auto widen64 = [&](Value* v) {
+      return is_signed ? b_.CreateSExt(v, b_.getInt64Ty()) : b_.CreateZExt(v, b_.getInt64Ty());
+    };
+    Value* result = b_.CreateCall(integer_pow_function(), {widen64(base), widen64(exponent)});
+    return b_.CreateTrunc(result, narrow);
+  };
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  if (!vector) return scalar(x, y);
+  Value* result = llvm::PoisonValue::get(vector);
+  for (unsigned lane = 0; lane < vector->getNumElements(); ++lane) {
+    Value* r = scalar(b_.CreateExtractElement(x, lane), b_.CreateExtractElement(y, lane));
+    result = b_.CreateInsertElement(result, r, lane);
+  }
+  return result;
+}
+
+// result = 1; while (n > 0) { if (n is odd) result *= base; base *= base; n >>= 1; }
+llvm::Function* MathBuilder::integer_pow_function() {
+  llvm::Module* module = b_.GetInsertBlock()->getModule();
+  constexpr char kName[] = "gantry.integer_pow";
+  if (llvm::Function* known = module->getFunction(kName)) return known;
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  llvm::Type* i64 = b_.getInt64Ty();
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(i64, {i64, i64}, false),
+                                          llvm::Function::InternalLinkage, kName, module);
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, function); };
+  llvm::BasicBlock *entry = block("entry"), *loop = block("loop"), *step = block("step"), *done = block("done");
+  b_.SetInsertPoint(entry);
+  Value *x = function->getArg(0), *y = function->getArg(1);
+  Value *zero = b_.getInt64(0), *one = b_.getInt64(1), *minus_one = b_.getInt64(~uint64_t{0});
+  // Negative powers: 1 / x^|y| towards zero, which only 1 and -1 keep from being 0.
+  Value* negative = b_.CreateICmpSLT(y, zero);
+  Value* is_unit = b_.CreateOr(b_.CreateICmpEQ(x, one), b_.CreateICmpEQ(x, minus_one));
+  Value* base0 = b_.CreateSelect(b_.CreateAnd(negative, b_.CreateNot(is_unit)), zero, x);
+  Value* n0 = b_.CreateSelect(negative, b_.CreateNeg(y), y);
+  b_.CreateBr(loop);
+
+  b_.SetInsertPoint(loop);
+  llvm::PHINode *n = b_.CreatePHI(i64, 2), *base = b_.CreatePHI(i64, 2), *result = b_.CreatePHI(i64, 2);
+  b_.CreateCondBr(b_.CreateICmpEQ(n, zero), done, step);
+  b_.SetInsertPoint(step);
+  Value* odd = b_.CreateTrunc(n, b_.getInt1Ty());
+  Value* next = b_.CreateSelect(odd, b_.CreateMul(result, base), result);
+  Value* square = b_.CreateMul(base, base);
+  Value* shifted = b_.CreateLShr(n, one);
+  b_.CreateBr(loop);
+  n->addIncoming(n0, entry);
+  n->addIncoming(shifted, step);
+  base->addIncoming(base0, entry);
+  base->addIncoming(square, step);
+  result->addIncoming(one, entry);
+  result->addIncoming(next, step);
+  b_.SetInsertPoint(done);
+  b_.CreateRet(result);
+  return function;
+}
+
 Value* MathBuilder::fmod(Value* x, Value* y) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
   if (!vector) return fmod_scalar(x, y);

@@ -25,6 +25,8 @@ class MathBuilder {
   llvm::Value* pow(llvm::Value* x, llvm::Value* y);
   /// x to a constant power: multiplications, square roots and a reciprocal where `y` is a small multiple of 1/2.
   llvm::Value* pow_constant(llvm::Value* x, double y);
+  /// Integers: x^y by squaring, wrapping; 0 for negative y (1 and -1 keep theirs).
+  llvm::Value* integer_pow(llvm::Value* x, llvm::Value* y, bool is_signed);
   /// C's fmod, exact (f64 without fma: to 1e-12 of y).
   llvm::Value* fmod(llvm::Value* x, llvm::Value* y);
   /// x * y + z, fused where the target can.
@@ -56,6 +58,7 @@ class MathBuilder {
   llvm::Value* pow_wide(llvm::Value* x, llvm::Value* y);
   llvm::Value* fmod_scalar(llvm::Value* x, llvm::Value* y);
   llvm::Function* fmod_function();
+  llvm::Function* integer_pow_function();
 
   // Helpers shared by the files.
   static bool is_wide(llvm::Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <set>
 
 #include "host/codegen/cpu_features.h"
 #include "host/support/error.h"
@@ -192,6 +191,37 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   user_error("unknown target '{}'; the nearest names are {}; `gantry targets` lists all", name.substr(0, 64), fmt::join(candidates, ", "));
 }
 
+size_t difference(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  auto missing = [](const auto& from, const auto& in) {
+    return static_cast<size_t>(std::ranges::count_if(from, [&](const std::string& f) { return !has_feature(in, f); }));
+  };
+  return missing(a, b) + missing(b, a);
+}
+
+/// The target whose features are nearest to a board's. A CPU's own name wins unless its features are far off:
+/// virtual machines report names that do not fit.
+Target nearest_base(Architecture architecture, std::string_view cpu, const std::vector<std::string>& features) {
+  constexpr size_t kDoubt = 2;  // features switched off by firmware and hypervisors
+  std::optional<Target> best;
+  size_t least = 0;
+  auto consider = [&](Target candidate, size_t handicap) {
+    const size_t distance = difference(candidate.features, features) + handicap;
+    if (!best || distance < least) {
+      best = std::move(candidate);
+      least = distance;
+    }
+  };
+  const std::optional<std::vector<std::string>> known = cpu.empty() ? std::nullopt : features_of_cpu(architecture, cpu);
+  if (known && cpu != "generic" && has_feature(*known, architecture == kX86 ? "sse4.2" : "neon")) {
+    consider(*find_base(cpu), 0);
+  }
+  const size_t handicap = best ? kDoubt : 0;
+  for (const NamedTarget& named : kNamed) {
+    if (named.architecture == architecture && !named.cpu.empty()) consider(*find_base(named.name), handicap);
+  }
+  return *best;
+}
+
 }  // namespace
 
 std::vector<Target> known_targets() {
@@ -242,24 +272,10 @@ Target target_of_board(std::string_view architecture, std::string_view cpu, cons
   }
   if (arch == kX86 && !has_feature(features, "sse4.2")) user_error("the board's CPU has no SSE4.2; gantry needs x86-64-v2 or better");
   if (arch == kArm && !has_feature(features, "neon")) user_error("the board's CPU has no NEON, which gantry needs");
-  std::optional<Target> base;
-  if (cpu != "generic" && !cpu.empty() && features_of_cpu(arch, cpu) && has_feature(*features_of_cpu(arch, cpu), arch == kX86 ? "sse4.2" : "neon")) {
-    base = find_base(cpu);
-  }
-  if (!base) {
-    for (std::string_view level : {"x86-64-v4", "x86-64-v3", "x86-64-v2", "aarch64"}) {
-      Target candidate = *find_base(level);
-      if (candidate.architecture == arch && std::ranges::includes(std::set<std::string>(features.begin(), features.end()),
-                                std::set<std::string>(candidate.features.begin(), candidate.features.end()))) {
-        base = std::move(candidate);
-        break;
-      }
-    }
-  }
-  if (!base) base = find_base(arch == kX86 ? "x86-64-v2" : "aarch64");
-  std::string name = normalised_name(*base, features);
+  const Target base = nearest_base(arch, cpu, features);
+  std::string name = normalised_name(base, features);
   return make_target(std::move(name), fmt::format("a board with {}", cpu.empty() ? std::string_view("an unknown CPU") : cpu), arch,
-                     base->cpu, std::move(features));
+                     base.cpu, std::move(features));
 }
 
 }  // namespace gantry

@@ -1,5 +1,6 @@
 // Kernels' math functions against long double libm, over wide ranges and at the special values.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cfloat>
@@ -175,6 +176,18 @@ TEST(Power, OfAConstantIsMultipliedOut) {
       expect_close(result[i], exact, 4e-7, fmt::format("pow({}, {})", all[i].first, y));
     }
   }
+}
+
+TEST(Power, OfIntegersIsExactAndWraps) {
+  Buffer a = argument("a", DType::kI32, 8), b = argument("b", DType::kI32, 8), out = argument("out", DType::kI32, 8);
+  Expr at = ramp(0, 1, 8);
+  std::vector<int32_t> x{2, -3, 7, -1, -1, 5, 0, 3}, y{10, 3, 0, 7, -4, -2, 0, 40}, result(8);
+  ASSERT_EQ(run_kernel(make_kernel("powers", {a, b, out}, store(out, at, call(MathFn::kPow, {load(a, at), load(b, at)}))),
+                       {x.data(), y.data(), result.data()}),
+            0);
+  uint32_t wrapped = 1;
+  for (int i = 0; i < 40; ++i) wrapped *= 3;
+  EXPECT_THAT(result, ::testing::ElementsAre(1024, -27, 1, -1, 1, 0, 1, static_cast<int32_t>(wrapped)));
 }
 
 TEST(Remainder, AgreesWithFmodExactly) {
