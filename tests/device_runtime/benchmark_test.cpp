@@ -1,0 +1,99 @@
+#include "device_runtime/src/benchmark.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/device_runtime/module_builder.h"
+
+namespace gantry::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::share;
+
+std::unique_ptr<Session> ready_session() {
+  auto contents = ModuleContents::from_bytes(share(testing::symbolic_module().write()));
+  auto module = Module::create(std::move(*contents));
+  auto session = Session::create(*module, {.threads = 1});
+  const int64_t shape[] = {5, 4};
+  EXPECT_TRUE((*session)->input_storage(0, shape).ok());
+  return std::move(*session);
+}
+
+TEST(Statistics, AgreesWithHandComputedValues) {
+  const double samples[] = {4, 1, 3, 2, 10};
+  const Statistics s = summarize(samples);
+  EXPECT_DOUBLE_EQ(s.min, 1);
+  EXPECT_DOUBLE_EQ(s.max, 10);
+  EXPECT_DOUBLE_EQ(s.median, 3);
+  EXPECT_DOUBLE_EQ(s.mean, 4);
+  EXPECT_NEAR(s.p90, 4 + 0.6 * 6, 1e-12);
+  EXPECT_NEAR(s.stddev, 3.5355339059327378, 1e-12);  // sqrt(50 / 4)
+  EXPECT_DOUBLE_EQ(summarize({}).mean, 0);
+}
+
+TEST(Benchmark, ReturnsEverySampleAndEveryStep) {
+  auto session = ready_session();
+  BenchmarkOptions options{.warmup = 1, .number = 2, .repeat = 7, .profile = true};
+  double last = 0;
+  bool rises = true;
+  options.progress = [&](double done) {
+    rises = rises && done >= last && done <= 1;
+    last = done;
+    return true;
+  };
+  auto result = run_benchmark(*session, options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->samples_ms.size(), 7u);
+  EXPECT_EQ(result->number, 2);
+  EXPECT_TRUE(result->complete);
+  EXPECT_TRUE(rises);
+  EXPECT_DOUBLE_EQ(last, 1);
+  ASSERT_EQ(result->kernels.size(), 2u);
+  EXPECT_EQ(result->kernels[1].kernel, "test.parallel_square");
+  EXPECT_EQ(result->kernels[1].origin, "Mul_1, Mul_2");
+  EXPECT_EQ(result->kernels[1].calls, 7);
+  EXPECT_EQ(result->kernels[1].flops, 100);
+  EXPECT_EQ(result->memory.workspace_bytes, 80u);
+  EXPECT_GT(result->resident_bytes, 0u);
+}
+
+TEST(Benchmark, GrowsNumberUntilASampleIsLongEnough) {
+  auto session = ready_session();
+  auto result = run_benchmark(*session, {.warmup = 0, .number = 1, .repeat = 2, .min_repeat_ms = 2});
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->samples_ms.size(), 2u);
+  for (double sample : result->samples_ms) EXPECT_GE(sample * result->number, 2);
+}
+
+TEST(Benchmark, StopsWhenCancelledOrLate) {
+  auto session = ready_session();
+  BenchmarkOptions cancelled{.repeat = 1000};
+  cancelled.progress = [](double) { return false; };
+  EXPECT_THAT(run_benchmark(*session, cancelled).status().message(), HasSubstr("cancelled"));
+  auto late = run_benchmark(*session, {.repeat = 1000, .cooldown_ms = 1, .deadline_ms = 20});
+  ASSERT_TRUE(late.ok()) << late.status().message();
+  EXPECT_FALSE(late->complete);
+  EXPECT_LT(late->samples_ms.size(), 1000u);
+}
+
+TEST(Benchmark, RefusesSenselessOptions) {
+  auto session = ready_session();
+  EXPECT_EQ(run_benchmark(*session, {.repeat = 0}).status().code(), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(run_benchmark(*session, {.number = -1}).status().code(), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(run_benchmark(*session, {.min_repeat_ms = -1}).status().code(), GANTRY_INVALID_ARGUMENT);
+}
+
+TEST(CpuInfo, DescribesThisMachine) {
+  const CpuInfo& cpu = cpu_info();
+  EXPECT_TRUE(std::is_sorted(cpu.features.begin(), cpu.features.end()));
+  EXPECT_TRUE(cpu.has_feature(cpu.architecture == "x86_64" ? "sse2" : "neon"));
+  EXPECT_FALSE(cpu.allowed_cpus.empty());
+  EXPECT_GE(cpu.physical_cores, 1);
+  EXPECT_GT(cpu.memory_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace gantry::runtime

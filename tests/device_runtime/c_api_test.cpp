@@ -1,0 +1,125 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "gantry/runtime.h"
+#include "tests/device_runtime/module_builder.h"
+
+namespace gantry::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CApiTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto file = testing::static_module().write();
+    ASSERT_EQ(gantry_module_load_memory(file.data(), file.size(), &module_), GANTRY_OK)
+        << gantry_last_error();
+    ASSERT_EQ(gantry_session_create(module_, nullptr, &session_), GANTRY_OK) << gantry_last_error();
+  }
+  void TearDown() override {
+    gantry_session_release(session_);
+    gantry_module_release(module_);
+  }
+  DLTensor input() { return {values_, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape_, nullptr, 0}; }
+
+  GantryModule* module_ = nullptr;
+  GantrySession* session_ = nullptr;
+  float values_[6] = {1, 2, 3, 4, 5, 6};
+  int64_t shape_[2] = {2, 3};
+};
+
+TEST_F(CApiTest, DescribesTheModel) {
+  EXPECT_STREQ(gantry_module_target(module_), "here");
+  EXPECT_EQ(gantry_input_count(module_), 1);
+  GantryTensorInfo info;
+  ASSERT_EQ(gantry_output_info(module_, 0, &info), GANTRY_OK);
+  EXPECT_STREQ(info.name, "out");
+  EXPECT_EQ(info.rank, 2);
+  EXPECT_EQ(info.shape[1], 3);
+  EXPECT_EQ(info.dtype.bits, 32);
+  EXPECT_EQ(gantry_input_info(module_, 1, &info), GANTRY_INVALID_ARGUMENT);
+  EXPECT_THAT(gantry_last_error(), HasSubstr("no input 1"));
+}
+
+TEST_F(CApiTest, RunsAndTakesAnOutputThatOutlivesTheSession) {
+  const DLTensor in = input();
+  ASSERT_EQ(gantry_set_input(session_, 0, &in, 0), GANTRY_OK) << gantry_last_error();
+  ASSERT_EQ(gantry_run(session_), GANTRY_OK) << gantry_last_error();
+  DLTensor out;
+  ASSERT_EQ(gantry_get_output(session_, 0, &out), GANTRY_OK) << gantry_last_error();
+  EXPECT_EQ(static_cast<float*>(out.data)[5], 7);
+  DLManagedTensor* taken = nullptr;
+  ASSERT_EQ(gantry_take_output(session_, 0, &taken), GANTRY_OK) << gantry_last_error();
+  gantry_session_release(session_);
+  session_ = nullptr;
+  EXPECT_EQ(static_cast<float*>(taken->dl_tensor.data)[0], 2);
+  EXPECT_EQ(taken->dl_tensor.shape[0], 2);
+  taken->deleter(taken);
+}
+
+TEST_F(CApiTest, ProfilesEachStep) {
+  const DLTensor in = input();
+  ASSERT_EQ(gantry_set_input(session_, 0, &in, 0), GANTRY_OK);
+  GantryStepProfile steps[4];
+  int32_t count = 0;
+  ASSERT_EQ(gantry_run_profiled(session_, steps, 4, &count), GANTRY_OK) << gantry_last_error();
+  ASSERT_EQ(count, 1);
+  EXPECT_STREQ(steps[0].kernel, "test.add_one");
+  EXPECT_STREQ(steps[0].origin, "Add_0");
+  ASSERT_EQ(gantry_run_profiled(session_, nullptr, 0, &count), GANTRY_OK);
+  EXPECT_EQ(count, 1);
+}
+
+TEST_F(CApiTest, RefusesNullArguments) {
+  GantryModule* module = nullptr;
+  EXPECT_EQ(gantry_module_load(nullptr, &module), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(gantry_module_load("x", nullptr), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(gantry_module_load_memory(nullptr, 5, &module), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(gantry_set_input(session_, 0, nullptr, 0), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(gantry_run(nullptr), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(gantry_get_output(session_, 0, nullptr), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(gantry_take_output(nullptr, 0, nullptr), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(gantry_memory_info(session_, nullptr), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(gantry_input_count(nullptr), 0);
+  gantry_module_release(nullptr);
+  gantry_session_release(nullptr);
+}
+
+TEST_F(CApiTest, RefusesUnknownDevicesAndThreads) {
+  GantrySessionOptions options{};
+  GantrySession* session = nullptr;
+  EXPECT_EQ(gantry_session_create(module_, &options, &session), GANTRY_INVALID_ARGUMENT);
+  options.struct_size = sizeof options;
+  options.device = "quantum";
+  EXPECT_EQ(gantry_session_create(module_, &options, &session), GANTRY_INVALID_ARGUMENT);
+  EXPECT_THAT(gantry_last_error(), HasSubstr("unknown device 'quantum'"));
+  options.device = nullptr;
+  options.threads = -3;
+  EXPECT_EQ(gantry_session_create(module_, &options, &session), GANTRY_INVALID_ARGUMENT);
+}
+
+TEST(CApi, LoadsAFileAndNamesADamagedOne) {
+  const auto file = testing::static_module().write();
+  char path[] = "/tmp/gantry_c_api_test_XXXXXX";
+  const int fd = mkstemp(path);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(write(fd, file.data(), file.size()), static_cast<ssize_t>(file.size()));
+  GantryModule* module = nullptr;
+  EXPECT_EQ(gantry_module_load(path, &module), GANTRY_OK) << gantry_last_error();
+  gantry_module_release(module);
+  ASSERT_EQ(ftruncate(fd, static_cast<off_t>(file.size() / 2)), 0);
+  EXPECT_EQ(gantry_module_load(path, &module), GANTRY_INVALID_MODULE);
+  EXPECT_EQ(module, nullptr);
+  EXPECT_THAT(gantry_last_error(), HasSubstr(path));
+  EXPECT_THAT(gantry_last_error(), HasSubstr("truncated"));
+  close(fd);
+  unlink(path);
+}
+
+}  // namespace
+}  // namespace gantry::runtime

@@ -1,0 +1,297 @@
+#include "device_runtime/src/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/device_runtime/module_builder.h"
+
+namespace gantry::runtime {
+namespace {
+
+using module_format::DimOpcode;
+using ::testing::HasSubstr;
+using testing::ModuleBuilder;
+using testing::share;
+using testing::static_module;
+using testing::symbolic_module;
+
+std::shared_ptr<const Module> load(ModuleBuilder builder) {
+  auto contents = ModuleContents::from_bytes(share(builder.write()));
+  EXPECT_TRUE(contents.ok()) << contents.status().message();
+  auto module = Module::create(std::move(*contents));
+  EXPECT_TRUE(module.ok()) << module.status().message();
+  return *module;
+}
+
+std::unique_ptr<Session> open(ModuleBuilder builder, const SessionOptions& options = {}) {
+  auto session = Session::create(load(std::move(builder)), options);
+  EXPECT_TRUE(session.ok()) << session.status().message();
+  return std::move(*session);
+}
+
+/// A dense f32 tensor over `values`.
+struct Tensor {
+  std::vector<float> values;
+  std::vector<int64_t> shape;
+  DLTensor view() {
+    return {values.data(),
+            {kDLCPU, 0},
+            static_cast<int32_t>(shape.size()),
+            {kDLFloat, 32, 1},
+            shape.data(),
+            nullptr,
+            0};
+  }
+};
+
+std::vector<float> output_of(const Session& session) {
+  auto view = session.output(0);
+  EXPECT_TRUE(view.ok()) << view.status().message();
+  const auto* data = reinterpret_cast<const float*>(view->data);
+  return {data, data + view->bytes / sizeof(float)};
+}
+
+Tensor ramp(int64_t rows, int64_t columns) {
+  Tensor tensor{std::vector<float>(static_cast<size_t>(rows * columns)), {rows, columns}};
+  for (size_t i = 0; i < tensor.values.size(); ++i) tensor.values[i] = static_cast<float>(i);
+  return tensor;
+}
+
+TEST(Session, RunsAModelOfSeveralSizesWithoutRecompiling) {
+  auto session = open(symbolic_module(), {.threads = 2});
+  for (int64_t rows : {3, 1, 100, 2}) {
+    Tensor in = ramp(rows, 4);
+    const DLTensor view = in.view();
+    ASSERT_TRUE(session->set_input(0, view, false).ok());
+    const Status status = session->run();
+    ASSERT_TRUE(status.ok()) << status.message();
+    const auto out = output_of(*session);
+    ASSERT_EQ(out.size(), in.values.size());
+    for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], (in.values[i] + 1) * (in.values[i] + 1));
+    EXPECT_EQ(session->memory().workspace_bytes, static_cast<uint64_t>(rows * 16));
+  }
+}
+
+TEST(Session, RunsAnEmptyBatch) {
+  auto session = open(symbolic_module());
+  Tensor in = ramp(0, 4);
+  ASSERT_TRUE(session->set_input(0, in.view(), false).ok());
+  const Status status = session->run();
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(output_of(*session).empty());
+}
+
+TEST(Session, SaysWhatWasExpectedAndWhatWasGiven) {
+  auto session = open(static_module());
+  Tensor in = ramp(3, 3);
+  Status status = session->set_input(0, in.view(), false);
+  EXPECT_EQ(status.code(), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(status.message(), "input 'in': expected f32 (2, 3), got f32 (3, 3)");
+  Tensor right = ramp(2, 3);
+  DLTensor view = right.view();
+  view.dtype = {kDLInt, 64, 1};
+  EXPECT_EQ(session->set_input(0, view, false).message(), "input 'in': expected f32 (2, 3), got i64 (2, 3)");
+  EXPECT_EQ(session->run().message(), "input 'in' has not been set");
+  auto symbolic = open(symbolic_module());
+  EXPECT_EQ(symbolic->set_input(0, right.view(), false).message(),
+            "input 'in': expected f32 (N, 4), got f32 (2, 3)");
+}
+
+TEST(Session, ChecksTensorsBeforeItTouchesThem) {
+  auto session = open(static_module());
+  Tensor in = ramp(2, 3);
+  DLTensor view = in.view();
+  EXPECT_THAT(session->set_input(1, view, false).message(), HasSubstr("there is no input 1"));
+  EXPECT_THAT(session->set_input(-1, view, false).message(), HasSubstr("there is no input -1"));
+  view.data = nullptr;
+  EXPECT_THAT(session->set_input(0, view, false).message(), HasSubstr("no data"));
+  view = in.view();
+  view.device.device_type = kDLCUDA;
+  EXPECT_THAT(session->set_input(0, view, false).message(), HasSubstr("CPU's memory"));
+  view = in.view();
+  view.ndim = 40;
+  EXPECT_THAT(session->set_input(0, view, false).message(), HasSubstr("no valid shape"));
+  EXPECT_THAT(session->output(0).status().message(), HasSubstr("run the session first"));
+}
+
+TEST(Session, ReadsStridedTensors) {
+  auto session = open(static_module());
+  Tensor in = ramp(3, 2);  // its transpose is (2, 3)
+  const int64_t shape[] = {2, 3};
+  const int64_t strides[] = {1, 2};
+  DLTensor view = in.view();
+  view.shape = const_cast<int64_t*>(shape);
+  view.strides = const_cast<int64_t*>(strides);
+  for (bool borrow : {false, true}) {
+    ASSERT_TRUE(session->set_input(0, view, borrow).ok());
+    ASSERT_TRUE(session->run().ok());
+    EXPECT_EQ(output_of(*session), (std::vector<float>{1, 3, 5, 2, 4, 6}));
+  }
+}
+
+TEST(Session, SeesWhatChangesInABorrowedTensor) {
+  auto session = open(static_module());
+  alignas(64) float storage[8] = {};
+  for (size_t shift : {0, 1}) {  // aligned: read in place; else copied at every run
+    int64_t shape[] = {2, 3};
+    DLTensor view{storage + shift, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, nullptr, 0};
+    ASSERT_TRUE(session->set_input(0, view, true).ok());
+    storage[shift] = 5;
+    ASSERT_TRUE(session->run().ok());
+    EXPECT_EQ(output_of(*session)[0], 6);
+    storage[shift] = 9;
+    ASSERT_TRUE(session->run().ok());
+    EXPECT_EQ(output_of(*session)[0], 10);
+  }
+}
+
+ModuleBuilder two_input_module() {
+  ModuleBuilder builder;
+  const uint32_t n = builder.symbol("N"), m = builder.symbol("M"), four = builder.constant(4);
+  builder.add_input("a", {n});
+  builder.add_input("b", {m});
+  builder.add_output("out", {n});
+  const uint32_t bytes = builder.combine(DimOpcode::Mul, n, four);
+  const uint32_t a = builder.input_buffer(0, bytes), b = builder.input_buffer(1, bytes);
+  builder.call("multiply", {a, b, builder.output_buffer(0, bytes)}, {n}, {"Mul_5"});
+  auto constraint = std::make_unique<module_format::ConstraintT>();
+  constraint->left = n;
+  constraint->right = m;
+  constraint->origin = "Mul_5";
+  builder.manifest.constraints.push_back(std::move(constraint));
+  return builder;
+}
+
+TEST(Session, NamesTheDimensionsAndTheNodeOfABrokenConstraint) {
+  auto session = open(two_input_module());
+  Tensor a{{1, 2, 3}, {3}}, b{{4, 5, 6, 7}, {4}};
+  ASSERT_TRUE(session->set_input(0, a.view(), false).ok());
+  ASSERT_TRUE(session->set_input(1, b.view(), false).ok());
+  const Status status = session->run();
+  EXPECT_EQ(status.code(), GANTRY_INVALID_ARGUMENT);
+  EXPECT_THAT(status.message(), HasSubstr("N = 3 must equal M = 4, needed by Mul_5"));
+  b = {{4, 5, 6}, {3}};
+  ASSERT_TRUE(session->set_input(1, b.view(), false).ok());
+  ASSERT_TRUE(session->run().ok());
+  EXPECT_EQ(output_of(*session), (std::vector<float>{4, 10, 18}));
+}
+
+TEST(Session, SaysWhereInputsDisagreeOnADimension) {
+  ModuleBuilder builder = two_input_module();
+  builder.manifest.symbols = {"N"};
+  builder.manifest.dim_exprs[builder.manifest.inputs[1]->shape[0]]->steps[0] =
+      module_format::DimStep(0, DimOpcode::Symbol);
+  auto session = open(std::move(builder));
+  Tensor a{{1, 2, 3}, {3}}, b{{4, 5}, {2}};
+  ASSERT_TRUE(session->set_input(0, a.view(), false).ok());
+  ASSERT_TRUE(session->set_input(1, b.view(), false).ok());
+  EXPECT_THAT(session->run().message(),
+              HasSubstr("input 'b': expected f32 (N), got (2), where dimension 0 must be N = 3"));
+}
+
+TEST(Session, RefusesAPlanThatReachesOutsideItsMemory) {
+  const auto status_after = [](auto change) {
+    ModuleBuilder builder = symbolic_module();
+    change(builder);
+    auto session = open(std::move(builder));
+    Tensor in = ramp(4, 4);
+    EXPECT_TRUE(session->set_input(0, in.view(), false).ok());
+    return session->run();
+  };
+  const auto outside = [&](auto change, const char* where) {
+    const Status status = status_after(change);
+    EXPECT_EQ(status.code(), GANTRY_INVALID_MODULE);
+    EXPECT_THAT(status.message(), HasSubstr(where));
+  };
+  outside([](auto& b) { b.variant().buffers[2]->offset = b.constant(64); }, "of the workspace");
+  outside([](auto& b) { b.variant().buffers[2]->offset = b.constant(8); }, "not aligned");
+  outside([](auto& b) { b.variant().buffers[0]->bytes = b.constant(65); }, "of an input");
+  outside([](auto& b) { b.variant().buffers[1]->bytes = b.constant(65); }, "of an output");
+  outside([](auto& b) { b.variant().buffers[1]->bytes = b.constant(INT64_MAX); }, "of an output");
+  EXPECT_THAT(status_after([](auto& b) { b.variant().buffers[1]->bytes = b.constant(-1); }).message(),
+              HasSubstr("would be -1"));
+}
+
+TEST(Session, AWorkspaceThatNoMachineHasIsAnError) {
+  ModuleBuilder builder = static_module();
+  builder.variant().workspace_bytes = builder.constant(int64_t{100} << 40);
+  auto session = Session::create(load(std::move(builder)), {});
+  EXPECT_EQ(session.status().code(), GANTRY_OUT_OF_MEMORY);
+  EXPECT_THAT(session.status().message(), HasSubstr("the model's workspace needs 100.0 TiB"));
+}
+
+TEST(Session, KeepsItsMemoryLimit) {
+  ModuleBuilder builder = static_module();
+  builder.variant().workspace_bytes = builder.constant(1 << 20);
+  auto session = Session::create(load(std::move(builder)), {.memory_limit = 1 << 19});
+  EXPECT_EQ(session.status().code(), GANTRY_OUT_OF_MEMORY);
+  EXPECT_THAT(session.status().message(), HasSubstr("this session may use 512.0 KiB"));
+}
+
+TEST(Session, NamesTheKernelThatFails) {
+  ModuleBuilder builder = static_module();
+  builder.call("fails", {}, {}, {"Conv_7", "Relu_8"});
+  auto session = open(std::move(builder));
+  Tensor in = ramp(2, 3);
+  ASSERT_TRUE(session->set_input(0, in.view(), false).ok());
+  const Status status = session->run();
+  EXPECT_EQ(status.code(), GANTRY_KERNEL_FAILED);
+  EXPECT_EQ(status.message(), "kernel test.fails (Conv_7, Relu_8) failed with code 7");
+}
+
+TEST(Session, ReadsConstantsAndCopies) {
+  ModuleBuilder builder;
+  const float weights[] = {2, 3, 4};
+  const uint32_t bytes = builder.constant(12), three = builder.constant(3);
+  builder.add_input("in", {three});
+  builder.add_output("out", {three});
+  builder.variant().workspace_bytes = bytes;
+  const uint32_t in = builder.input_buffer(0, bytes), out = builder.output_buffer(0, bytes);
+  const uint32_t constant = builder.constant_buffer(weights);
+  const uint32_t between = builder.workspace_buffer(builder.constant(0), bytes);
+  builder.call("multiply", {in, constant, between}, {three});
+  builder.copy(between, out);
+  auto session = open(std::move(builder));
+  Tensor tensor{{10, 20, 30}, {3}};
+  ASSERT_TRUE(session->set_input(0, tensor.view(), false).ok());
+  ASSERT_TRUE(session->run().ok());
+  EXPECT_EQ(output_of(*session), (std::vector<float>{20, 60, 120}));
+  EXPECT_EQ(session->memory().weights_bytes, 12u);
+}
+
+TEST(Session, SeveralSessionsShareAModule) {
+  const auto module = load(symbolic_module());
+  const auto work = [&](int64_t rows) {
+    auto session = Session::create(module, {.threads = 2});
+    ASSERT_TRUE(session.ok());
+    Tensor in = ramp(rows, 4);
+    for (int run = 0; run < 50; ++run) {
+      ASSERT_TRUE((*session)->set_input(0, in.view(), false).ok());
+      ASSERT_TRUE((*session)->run().ok());
+      const auto out = output_of(**session);
+      for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], (in.values[i] + 1) * (in.values[i] + 1));
+    }
+  };
+  std::vector<std::thread> users;
+  for (int64_t rows = 1; rows <= 4; ++rows) users.emplace_back(work, 10 * rows);
+  for (std::thread& user : users) user.join();
+}
+
+TEST(Session, GivesTheCallerItsCpusBack) {
+  const int cpu = cpu_info().allowed_cpus.front();
+  cpu_set_t before, during, after;
+  sched_getaffinity(0, sizeof before, &before);
+  {
+    auto session = open(static_module(), {.cpus = {cpu}});
+    sched_getaffinity(0, sizeof during, &during);
+    EXPECT_EQ(CPU_COUNT(&during), 1);
+    EXPECT_EQ(session->threads(), 1);
+  }
+  sched_getaffinity(0, sizeof after, &after);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+}  // namespace
+}  // namespace gantry::runtime

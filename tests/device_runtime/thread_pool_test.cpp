@@ -1,0 +1,110 @@
+#include "device_runtime/src/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <numeric>
+
+namespace gantry::runtime {
+namespace {
+
+using Body = std::function<int32_t(int64_t, int64_t)>;
+
+int32_t run(ThreadPool& pool, const Body& body, int64_t count) {
+  return pool.parallel_for([](void* closure, int64_t begin,
+                              int64_t end) { return (*static_cast<const Body*>(closure))(begin, end); },
+                           const_cast<Body*>(&body), count);
+}
+
+std::unique_ptr<ThreadPool> make_pool(int threads) {
+  auto pool = ThreadPool::create(threads, {});
+  EXPECT_TRUE(pool.ok()) << pool.status().message();
+  return std::move(*pool);
+}
+
+TEST(ThreadPool, RunsEveryIterationOnce) {
+  for (int threads : {1, 2, 3, 8}) {
+    auto pool = make_pool(threads);
+    for (int64_t count : {0, 1, 2, 3, 7, 8, 9, 1000}) {
+      std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
+      const Body body = [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) hits[static_cast<size_t>(i)].fetch_add(1);
+        return 0;
+      };
+      EXPECT_EQ(run(*pool, body, count), 0);
+      for (const auto& hit : hits)
+        ASSERT_EQ(hit.load(), 1) << threads << " threads, " << count << " iterations";
+    }
+  }
+}
+
+TEST(ThreadPool, SurvivesManyShortLoopsWithAndWithoutSleep) {
+  auto pool = make_pool(3);
+  std::atomic<int64_t> sum{0};
+  const Body body = [&](int64_t begin, int64_t end) {
+    sum.fetch_add(end - begin);
+    return 0;
+  };
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_EQ(run(*pool, body, 5), 0);
+    if (i % 200 == 0) usleep(2000);
+  }
+  EXPECT_EQ(sum.load(), 10000);
+}
+
+TEST(ThreadPool, ReturnsTheErrorOfABody) {
+  auto pool = make_pool(2);
+  EXPECT_EQ(run(
+                *pool, [](int64_t begin, int64_t) { return begin > 0 ? 42 : 0; }, 100),
+            42);
+  EXPECT_EQ(run(
+                *pool, [](int64_t, int64_t) { return 0; }, 100),
+            0);
+}
+
+TEST(ThreadPool, RunsALoopInsideALoopUnsplit) {
+  auto pool = make_pool(2);
+  std::atomic<int64_t> sum{0};
+  const Body inner = [&](int64_t begin, int64_t end) {
+    EXPECT_EQ(begin, 0);
+    sum.fetch_add(end);
+    return 0;
+  };
+  const Body outer = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) run(*pool, inner, 10);
+    return 0;
+  };
+  EXPECT_EQ(run(*pool, outer, 4), 0);
+  EXPECT_EQ(sum.load(), 40);
+}
+
+TEST(ThreadPool, WorksInAForkedChild) {
+  const pid_t child = fork();
+  if (child == 0) {
+    auto pool = make_pool(2);
+    std::atomic<int64_t> sum{0};
+    const Body body = [&](int64_t begin, int64_t end) {
+      sum.fetch_add(end - begin);
+      return 0;
+    };
+    run(*pool, body, 100);
+    _exit(sum.load() == 100 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(ThreadPool, RefusesSenselessThreadsAndCpus) {
+  EXPECT_EQ(ThreadPool::create(0, {}).status().code(), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(ThreadPool::create(5000, {}).status().code(), GANTRY_INVALID_ARGUMENT);
+  const int cpus[] = {0, 100000};
+  const auto status = ThreadPool::create(2, cpus).status();
+  EXPECT_EQ(status.code(), GANTRY_INVALID_ARGUMENT);
+  EXPECT_NE(status.message().find("100000"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gantry::runtime
