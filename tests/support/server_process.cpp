@@ -1,0 +1,125 @@
+#include "tests/support/server_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+namespace gantry::testing {
+namespace fs = std::filesystem;
+namespace {
+
+/// Starts the program with its stdout (and stderr, if asked) on a pipe; returns pid and the pipe's end.
+std::pair<int, int> start(std::vector<std::string> arguments, bool with_errors) {
+  arguments.insert(arguments.begin(), GANTRY_DEVICE_PROGRAM);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+  const int pid = ::fork();
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no server outlives a test that was killed
+    ::dup2(ends[1], 1);
+    if (with_errors) ::dup2(ends[1], 2);
+    ::execv(pointers[0], pointers.data());
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  return {pid, ends[0]};
+}
+
+}  // namespace
+
+TemporaryDirectory::TemporaryDirectory() {
+  char name[] = "/tmp/gantry-test-XXXXXX";
+  if (!::mkdtemp(name)) throw std::runtime_error("no temporary directory");
+  path_ = name;
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+ServerProcess::ServerProcess(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {"serve", "--listen", "127.0.0.1:0", "--cache", (cache_.path() / "cache").string()};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const auto [pid, output] = start(all, false);
+  pid_ = pid;
+  std::string line;
+  char byte = 0;
+  while (::read(output, &byte, 1) == 1 && byte != '\n') line += byte;
+  ::close(output);
+  const std::string marker = "listening on 127.0.0.1:";
+  const std::size_t at = line.find(marker);
+  if (at == std::string::npos) throw std::runtime_error("gantry-device did not start: " + line);
+  port_ = static_cast<std::uint16_t>(std::stoi(line.substr(at + marker.size())));
+}
+
+ServerProcess::~ServerProcess() {
+  if (pid_ > 0) stop();
+}
+
+int ServerProcess::stop() {
+  int status = 0;
+  ::kill(pid_, SIGTERM);
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::size_t ServerProcess::descriptors() const {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid_) + "/fd")) ++count;
+  return count;
+}
+
+std::size_t ServerProcess::resident_kilobytes() const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  std::string word;
+  while (status >> word)
+    if (word == "VmRSS:" && status >> word) return std::stoul(word);
+  return 0;
+}
+
+std::size_t ServerProcess::descendants() const {
+  std::multimap<int, int> children;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "stat");
+    std::string line;
+    if (!std::getline(file, line) || line.find(')') == std::string::npos) continue;
+    char state = 0;
+    int parent = 0;
+    std::istringstream(line.substr(line.rfind(')') + 1)) >> state >> parent;
+    if (state != 'Z') children.emplace(parent, std::atoi(entry.path().filename().c_str()));
+  }
+  std::vector<int> open = {pid_};
+  std::size_t count = 0;
+  while (!open.empty()) {
+    const auto [first, last] = children.equal_range(open.back());
+    open.pop_back();
+    for (auto it = first; it != last; ++it, ++count) open.push_back(it->second);
+  }
+  return count;
+}
+
+std::pair<int, std::string> run_device(const std::vector<std::string>& arguments) {
+  const auto [pid, output] = start(arguments, true);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t count; (count = ::read(output, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(count));
+  ::close(output);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}
+
+}  // namespace gantry::testing

@@ -1,0 +1,47 @@
+/// gantry-device as a process of its own, for tests over real sockets.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gantry::testing {
+
+/// A directory that is removed with everything in it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+class ServerProcess {
+ public:
+  /// Starts `gantry-device serve --listen 127.0.0.1:0` with more arguments and waits until it listens.
+  explicit ServerProcess(const std::vector<std::string>& arguments = {});
+  /// Ends it if it still runs.
+  ~ServerProcess();
+  std::uint16_t port() const { return port_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  int pid() const { return pid_; }
+  /// SIGTERM, then its exit code; -1 if a signal ended it.
+  int stop();
+  std::size_t descriptors() const;
+  std::size_t resident_kilobytes() const;
+  /// Processes that it has started and that still live, theirs included.
+  std::size_t descendants() const;
+
+ private:
+  TemporaryDirectory cache_;
+  int pid_ = -1;
+  std::uint16_t port_ = 0;
+};
+
+/// Runs the program with arguments; returns its exit code and what it printed on both streams.
+std::pair<int, std::string> run_device(const std::vector<std::string>& arguments);
+
+}  // namespace gantry::testing
