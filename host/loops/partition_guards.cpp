@@ -1,134 +1,308 @@
-// Where a tile may reach beyond the edge of a tensor, lowering guards every point of it. This pass tests the whole
-// tile at once instead:
+// Versions of a nest with and without its guards.
 //
-//   for o: for i < 8: if (o*8 + i < n) S      =>      for o: if (o*8 + 7 < n) { for i < 8: S }
-//                                                            else { for i < 8: if (o*8 + i < n) S }
+//   for i in tile { if o*8 + i < N { body } }   =>   if o*8 + 7 < N { for i { body } } else { for i { if … body } }
 //
-// The test goes as far out as it can without being false for every tile; what is inside is written twice, never more.
-#include <optional>
+// A condition is hoisted as far out as it governs everything that stands there (initialisation that reads nothing
+// aside), but not out of a loop in which it would never hold for all iterations.
+#include <set>
 
 #include "host/loops/lower.h"
-#include "host/loops/ranged_mutator.h"
+#include "host/tensor/fold.h"
+#include "host/tensor/simplifier.h"
 
 namespace gantry {
 namespace {
 
-void split_conjunction(const Expr& condition, std::vector<Expr>& terms) {
-  auto* binary = condition.as<BinaryNode>();
-  if (binary && binary->op == BinaryOp::kAnd && condition.type().dtype == DType::kBool) {
-    split_conjunction(binary->a, terms);
-    split_conjunction(binary->b, terms);
-  } else {
-    terms.push_back(condition);
-  }
-}
+/// Statements that partitioning may add to a kernel.
+constexpr int kMaxAddedStatements = 1500;
 
-// Guards (ifs without an else) and loops of a statement; parallel loops are not entered.
-struct Contents {
-  std::vector<Expr> guards;
-  std::vector<const ForNode*> loops;
-  bool has_parallel = false;
+struct Candidate {
+  std::vector<Expr> hoisted;             ///< all of these at the place reached imply the originals below it
+  std::set<const ExprNode*> originals;
+  bool crossed_loop = false;
 };
 
-Contents contents_of(const Stmt& s) {
-  Contents found;
-  walk(
-      s,
-      [&](const Stmt& inner) {
-        if (auto* guard = inner.as<IfNode>(); guard && !guard->else_case) {
-          split_conjunction(guard->condition, found.guards);
-        }
-        if (auto* loop = inner.as<ForNode>()) {
-          found.loops.push_back(loop);
-          found.has_parallel = found.has_parallel || loop->loop == LoopKind::kParallel;
-        }
-      },
-      [](const Expr&) {});
+bool mentions(const Expr& e, const VarNode* var) {
+  bool found = false;
+  walk(e, [&](const Expr& x) { found |= x.get() == var; });
   return found;
 }
 
-// a - b for a comparison a < b, a <= b, …, oriented so that small values satisfy it; nothing for other conditions.
-std::optional<Expr> slack_of(const Expr& condition) {
-  auto* binary = condition.as<BinaryNode>();
-  if (!binary || binary->a.type().dtype != DType::kI64) return std::nullopt;
-  switch (binary->op) {
-    case BinaryOp::kLt: case BinaryOp::kLe: return binary->a - binary->b;
-    case BinaryOp::kGt: case BinaryOp::kGe: return binary->b - binary->a;
-    default: return std::nullopt;
+bool is_pure(const Expr& e) {
+  bool pure = true;
+  walk(e, [&](const Expr& x) { pure &= x->kind != ExprKind::kLoad; });
+  return pure;
+}
+
+/// c*var + rest, so that the ends of a range bound what lies between.
+bool linear_in(const Expr& e, const VarNode* var) {
+  if (!mentions(e, var)) return true;
+  if (e.as<VarNode>()) return true;
+  const auto* node = e.as<BinaryNode>();
+  if (!node) return false;
+  if (node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub) return linear_in(node->a, var) && linear_in(node->b, var);
+  if (node->op != BinaryOp::kMul) return false;
+  return (!mentions(node->a, var) && linear_in(node->b, var)) || (!mentions(node->b, var) && linear_in(node->a, var));
+}
+
+void conjuncts(const Expr& e, std::vector<Candidate>& out) {
+  const auto* node = e.as<BinaryNode>();
+  if (node && node->op == BinaryOp::kAnd && node->type.dtype == DType::kBool) {
+    conjuncts(node->a, out);
+    conjuncts(node->b, out);
+    return;
+  }
+  bool inequality = node && is_comparison(node->op) && node->op != BinaryOp::kEq && node->op != BinaryOp::kNe;
+  if (inequality && node->a->type == ExprType{DType::kI64, 1} && is_pure(e)) {
+    out.push_back({{e}, {e.get()}, false});
   }
 }
 
-// The condition at the iteration of `loop` that satisfies it least; nothing if that cannot be told.
-std::optional<Expr> at_extreme(const Expr& condition, const ForNode& loop, const RangeMap& ranges) {
-  const auto* var = loop.var.as<VarNode>();
-  if (!uses_var(condition, var)) return condition;
-  auto slack = slack_of(condition);
-  if (!slack) return std::nullopt;
-  Expr next = substitute(*slack, {{var, loop.var + 1}});
-  Expr step = simplify(next - *slack, ranges);
-  auto* constant = step.as<IntImmNode>();
-  if (!constant) return std::nullopt;
-  Expr extreme = constant->value >= 0 ? loop.low + loop.extent - 1 : loop.low;
-  return substitute(condition, {{var, extreme}});
+bool reads_nothing(const Stmt& s) {
+  bool none = true;
+  walk(s, {}, [&](const Expr& e) { none &= e->kind != ExprKind::kLoad; });
+  return none;
 }
 
-class GuardDropper : public StmtMutator {
- protected:
-  Stmt mutate_if(const IfNode* node, const Stmt& self) override {
-    if (node->else_case) return StmtMutator::mutate_if(node, self);
-    return mutate_stmt(node->then_case);
-  }
-};
+/// Replaces the conditions by true.
+class Stripper : public StmtMutator {
+ public:
+  explicit Stripper(const std::set<const ExprNode*>& conditions) : conditions_(conditions) {}
 
-class Partitioner : public RangedMutator {
  protected:
-  Stmt mutate_for(const ForNode* node, const Stmt& self) override {
-    const auto* var = node->var.as<VarNode>();
-    ranges_[var] = {node->low, node->extent};
-    Stmt body = partition(node->body);
-    if (!body) body = mutate_stmt(node->body);
-    ranges_.erase(var);
-    return body.same_as(node->body) ? self : for_loop(node->var, node->low, node->extent, node->loop, body);
+  Expr mutate_default(const Expr& self) override {
+    return conditions_.count(self.get()) ? int_imm(DType::kBool, 1) : StmtMutator::mutate_default(self);
   }
 
  private:
-  // The statement in two versions, or null if no test of all its guards can be made here.
+  const std::set<const ExprNode*>& conditions_;
+};
+
+/// A copy with local buffers of its own.
+class LocalCopier : public StmtMutator {
+ protected:
+  Stmt mutate_allocate(const AllocateNode* node, const Stmt&) override {
+    auto copy = std::make_shared<BufferNode>(*node->buffer);
+    copy->name += ".tail";
+    buffers_[node->buffer.get()] = copy;
+    return allocate(copy, mutate_stmt(node->body));
+  }
+  Stmt mutate_store(const StoreNode* node, const Stmt& self) override {
+    auto it = buffers_.find(node->buffer.get());
+    if (it == buffers_.end()) return StmtMutator::mutate_store(node, self);
+    return store(it->second, mutate(node->index), mutate(node->value), mutate(node->predicate));
+  }
+  Expr mutate_load(const LoadNode* node, const Expr& self) override {
+    auto it = buffers_.find(node->buffer.get());
+    if (it == buffers_.end()) return StmtMutator::mutate_load(node, self);
+    return load(it->second, mutate(node->index), mutate(node->predicate));
+  }
+
+ private:
+  std::unordered_map<const BufferNode*, Buffer> buffers_;
+};
+
+class Partitioner {
+ public:
+  explicit Partitioner(const Stmt& root) {
+    walk(
+        root,
+        [&](const Stmt& s) {
+          if (const auto* loop = s.as<ForNode>()) simplifier_.bind(loop->var, loop->low, loop->extent);
+        },
+        {});
+  }
+
   Stmt partition(const Stmt& s) {
-    Contents inside = contents_of(s);
-    if (inside.guards.empty() || inside.has_parallel) return {};
-    RangeMap ranges = ranges_;
-    for (const ForNode* loop : inside.loops) ranges[loop->var.as<VarNode>()] = {loop->low, loop->extent};
-    Expr whole_tile;
-    for (const Expr& guard : inside.guards) {
-      Expr condition = guard;
-      // Inner loops first: their bounds may depend on outer ones.
-      for (auto loop = inside.loops.rbegin(); loop != inside.loops.rend(); ++loop) {
-        if (!uses_var(condition, (*loop)->var.as<VarNode>())) continue;
-        if (!(*loop)->extent.as<IntImmNode>()) return {};
-        auto extreme = at_extreme(condition, **loop, ranges);
-        if (!extreme) return {};
-        condition = *extreme;
+    if (!s) return s;
+    if (s->kind == StmtKind::kFor || s->kind == StmtKind::kAllocate || s->kind == StmtKind::kBlock) {
+      Expr condition;
+      std::set<const ExprNode*> originals;
+      for (const Candidate& c : governing(s)) {
+        if (!c.crossed_loop || kept(c)) continue;
+        for (const Expr& part : c.hoisted) condition = condition ? condition && part : part;
+        originals.insert(c.originals.begin(), c.originals.end());
       }
-      condition = simplify(condition, ranges_);
-      if (auto* constant = condition.as<IntImmNode>()) {
-        if (constant->value == 0) return {};
+      int size = count(s);
+      if (condition.get() && added_ + size <= kMaxAddedStatements) {
+        added_ += size;
+        Stmt full = partition(Stripper(originals).mutate_stmt(s));
+        kept_.insert(originals.begin(), originals.end());
+        Stmt rest = LocalCopier().mutate_stmt(partition_inside(s));
+        for (const ExprNode* original : originals) kept_.erase(original);
+        return if_stmt(condition, full, rest);
+      }
+    }
+    return partition_inside(s);
+  }
+
+ private:
+  bool kept(const Candidate& c) const {
+    for (const ExprNode* original : c.originals) {
+      if (kept_.count(original)) return true;
+    }
+    return false;
+  }
+
+  static int count(const Stmt& s) {
+    int total = 0;
+    walk(s, [&](const Stmt&) { ++total; }, {});
+    return total;
+  }
+
+  Stmt partition_inside(const Stmt& s) {
+    switch (s->kind) {
+      case StmtKind::kFor: {
+        const auto* loop = s.as<ForNode>();
+        Stmt body = partition(loop->body);
+        return body.same_as(loop->body) ? s : for_loop(loop->var, loop->low, loop->extent, loop->loop, body);
+      }
+      case StmtKind::kIf: {
+        const auto* node = s.as<IfNode>();
+        Stmt then_case = partition(node->then_case), else_case = partition(node->else_case);
+        if (then_case.same_as(node->then_case) && else_case.same_as(node->else_case)) return s;
+        return if_stmt(node->condition, then_case, else_case);
+      }
+      case StmtKind::kBlock: {
+        std::vector<Stmt> statements;
+        bool same = true;
+        for (const Stmt& inner : s.as<BlockNode>()->statements) {
+          statements.push_back(partition(inner));
+          same &= statements.back().same_as(inner);
+        }
+        return same ? s : block(std::move(statements));
+      }
+      case StmtKind::kAllocate: {
+        const auto* node = s.as<AllocateNode>();
+        Stmt body = partition(node->body);
+        return body.same_as(node->body) ? s : allocate(node->buffer, body);
+      }
+      case StmtKind::kLet: {
+        const auto* node = s.as<LetStmtNode>();
+        Stmt body = partition(node->body);
+        return body.same_as(node->body) ? s : let(node->var, node->value, body);
+      }
+      case StmtKind::kStore: return s;
+    }
+    return s;
+  }
+
+  /// Conditions that hold or fail for everything in `s`, in terms of what is known in front of `s`.
+  std::vector<Candidate> governing(const Stmt& s) {
+    std::vector<Candidate> found;
+    if (!s) return found;
+    switch (s->kind) {
+      case StmtKind::kStore:
+        walk(s.as<StoreNode>()->value, [&](const Expr& e) {
+          const auto* node = e.as<CallNode>();
+          if (node && node->fn == MathFn::kIfThenElse) conjuncts(node->args[0], found);
+        });
+        return found;
+      case StmtKind::kIf:
+        found = governing(s.as<IfNode>()->then_case);
+        if (s.as<IfNode>()->else_case) return {};
+        conjuncts(s.as<IfNode>()->condition, found);
+        return found;
+      case StmtKind::kFor: return leave_loop(s.as<ForNode>(), governing(s.as<ForNode>()->body));
+      case StmtKind::kAllocate: return governing(s.as<AllocateNode>()->body);
+      case StmtKind::kLet:
+        for (Candidate& c : governing(s.as<LetStmtNode>()->body)) {
+          bool local = false;
+          for (const Expr& e : c.hoisted) local |= mentions(e, s.as<LetStmtNode>()->var.as<VarNode>());
+          if (!local) found.push_back(std::move(c));
+        }
+        return found;
+      case StmtKind::kBlock: return common(s.as<BlockNode>()->statements);
+    }
+    return found;
+  }
+
+  std::vector<Candidate> common(const std::vector<Stmt>& statements) {
+    std::vector<Candidate> shared;
+    bool first = true;
+    for (const Stmt& s : statements) {
+      std::vector<Candidate> own = governing(s);
+      if (own.empty() && reads_nothing(s)) continue;
+      if (first) {
+        shared = std::move(own);
+        first = false;
         continue;
       }
-      bool known = false;
-      if (whole_tile) {
-        std::vector<Expr> terms;
-        split_conjunction(whole_tile, terms);
-        for (const Expr& term : terms) known = known || structurally_equal(term, condition);
+      std::vector<Candidate> both;
+      for (Candidate& a : shared) {
+        bool matched = false;
+        for (const Candidate& b : own) {
+          if (!equal(a, b)) continue;
+          a.originals.insert(b.originals.begin(), b.originals.end());
+          a.crossed_loop |= b.crossed_loop;
+          matched = true;
+        }
+        if (matched) both.push_back(std::move(a));
       }
-      if (!known) whole_tile = whole_tile ? whole_tile && condition : condition;
+      shared = std::move(both);
     }
-    Stmt unguarded = GuardDropper().mutate_stmt(s);
-    return whole_tile ? if_stmt(whole_tile, unguarded, s) : unguarded;
+    return shared;
   }
+
+  static bool equal(const Candidate& a, const Candidate& b) {
+    if (a.hoisted.size() != b.hoisted.size()) return false;
+    for (size_t i = 0; i < a.hoisted.size(); ++i) {
+      if (!structurally_equal(a.hoisted[i], b.hoisted[i])) return false;
+    }
+    return true;
+  }
+
+  std::vector<Candidate> leave_loop(const ForNode* loop, std::vector<Candidate> inside) {
+    std::vector<Candidate> outside;
+    for (Candidate& c : inside) {
+      std::vector<Expr> hoisted;
+      bool possible = true;
+      for (const Expr& e : c.hoisted) possible = possible && for_all_iterations(loop, e, hoisted);
+      if (!possible) continue;
+      c.hoisted = std::move(hoisted);
+      c.crossed_loop = true;
+      outside.push_back(std::move(c));
+    }
+    return outside;
+  }
+
+  /// Appends conditions free of the loop's variable that imply `e` in every iteration; false if there are none or
+  /// they never hold.
+  bool for_all_iterations(const ForNode* loop, const Expr& e, std::vector<Expr>& out) {
+    const auto* var = loop->var.as<VarNode>();
+    if (!mentions(e, var)) {
+      out.push_back(e);
+      return true;
+    }
+    if (!constant_of(loop->extent)) return false;
+    const auto* node = e.as<BinaryNode>();
+    if (!node || !linear_in(node->a, var) || !linear_in(node->b, var)) return false;
+    Expr last = loop->low + loop->extent - Expr(1);
+    Expr at_first = simplifier_.simplify(substitute(e, {{var, loop->low}}));
+    Expr at_last = simplifier_.simplify(substitute(e, {{var, last}}));
+    if (constant_of(at_first) == 0 || constant_of(at_last) == 0) return false;
+    Expr gap = node->b - node->a;
+    Expr growth = substitute(gap, {{var, last}}) - substitute(gap, {{var, loop->low}});
+    bool less = node->op == BinaryOp::kLt || node->op == BinaryOp::kLe;
+    bool shrinks = simplifier_.prove(le(growth, Expr(0))), grows = simplifier_.prove(ge(growth, Expr(0)));
+    bool first_implied = less ? shrinks : grows, last_implied = less ? grows : shrinks;
+    if (!first_implied || constant_of(at_last) == 1) push(at_first, out);
+    if (first_implied || !last_implied) push(at_last, out);
+    return true;
+  }
+
+  static void push(const Expr& e, std::vector<Expr>& out) {
+    if (constant_of(e) == 1) return;
+    out.push_back(e);
+  }
+
+  Simplifier simplifier_;
+  std::set<const ExprNode*> kept_;  ///< conditions of the slow version that is being rewritten
+  int added_ = 0;
 };
 
 }  // namespace
 
-Stmt partition_guards(const Stmt& s) { return s ? Partitioner().mutate_stmt(s) : s; }
+Stmt partition_guards(const Stmt& s) { return s ? Partitioner(s).partition(s) : s; }
 
 }  // namespace gantry

@@ -1,91 +1,76 @@
 #include "host/loops/lower.h"
-#include "host/loops/ranged_mutator.h"
+#include "host/tensor/fold.h"
+#include "host/tensor/simplifier.h"
 
 namespace gantry {
 namespace {
 
-const IntImmNode* as_constant(const Expr& e) { return e.as<IntImmNode>(); }
-
-class LoopSimplifier : public RangedMutator {
+class LoopSimplifier : public StmtMutator {
  protected:
   Stmt mutate_store(const StoreNode* node, const Stmt& self) override {
-    Expr index = simplify_all(node->index), value = simplify_all(node->value);
-    Expr predicate = node->predicate ? simplify_all(node->predicate) : Expr();
-    if (auto* constant = predicate ? as_constant(predicate) : nullptr) {
-      if (constant->value == 0) return {};
+    Expr index = simplify(node->index), value = simplify(node->value), predicate = simplify(node->predicate);
+    if (predicate && constant_of(predicate)) {
+      if (*constant_of(predicate) == 0) return {};
       predicate = {};
     }
-    if (index.same_as(node->index) && value.same_as(node->value) && predicate.same_as(node->predicate)) return self;
-    return store(node->buffer, index, value, predicate);
+    bool same = index.same_as(node->index) && value.same_as(node->value) && predicate.same_as(node->predicate);
+    return same ? self : store(node->buffer, index, value, predicate);
   }
 
   Stmt mutate_for(const ForNode* node, const Stmt& self) override {
-    Expr low = simplify_all(node->low), extent = simplify_all(node->extent);
-    if (auto* constant = as_constant(extent)) {
-      if (constant->value <= 0) return {};
-      // A parallel loop of one iteration is no reason to wake the pool.
-      if (constant->value == 1) {
-        return mutate_stmt(substitute(node->body, {{node->var.as<VarNode>(), low}}));
-      }
+    Expr low = simplify(node->low), extent = simplify(node->extent);
+    if (auto count = constant_of(extent); count && *count <= 0) return {};
+    if (constant_of(extent) == 1) {
+      auto [it, inserted] = bindings_.insert_or_assign(node->var.as<VarNode>(), low);
+      (void)inserted;
+      return mutate_stmt(node->body);
     }
-    const auto* var = node->var.as<VarNode>();
-    ranges_[var] = {low, extent};
+    simplifier_.bind(node->var, low, extent);
     Stmt body = mutate_stmt(node->body);
-    ranges_.erase(var);
-    if (!body) return {};
-    if (body.same_as(node->body) && low.same_as(node->low) && extent.same_as(node->extent)) return self;
-    return for_loop(node->var, low, extent, node->loop, body);
+    bool same = low.same_as(node->low) && extent.same_as(node->extent) && body.same_as(node->body);
+    return same ? self : for_loop(node->var, low, extent, node->loop, body);
   }
 
   Stmt mutate_if(const IfNode* node, const Stmt& self) override {
-    Expr condition = simplify_all(node->condition);
-    if (auto* constant = as_constant(condition)) {
-      if (constant->value != 0) return mutate_stmt(node->then_case);
-      return node->else_case ? mutate_stmt(node->else_case) : Stmt();
-    }
+    Expr condition = simplify(node->condition);
+    if (auto truth = constant_of(condition)) return mutate_stmt(*truth ? node->then_case : node->else_case);
+    size_t known = simplifier_.facts();
+    simplifier_.assume(condition);
     Stmt then_case = mutate_stmt(node->then_case);
-    Stmt else_case = node->else_case ? mutate_stmt(node->else_case) : Stmt();
-    if (!then_case && !else_case) return {};
-    if (!then_case) return if_stmt(logical_not(condition), else_case);
-    if (condition.same_as(node->condition) && then_case.same_as(node->then_case) &&
-        else_case.same_as(node->else_case)) {
-      return self;
-    }
-    return if_stmt(condition, then_case, else_case);
+    simplifier_.forget(known);
+    Stmt else_case = mutate_stmt(node->else_case);
+    bool same = condition.same_as(node->condition) && then_case.same_as(node->then_case) &&
+                else_case.same_as(node->else_case);
+    return same ? self : if_stmt(condition, then_case, else_case);
   }
 
- private:
-  Expr simplify_all(const Expr& e) { return simplify(e, ranges_); }
-};
+  Stmt mutate_let(const LetStmtNode* node, const Stmt& self) override {
+    Expr value = simplify(node->value);
+    if (value.as<IntImmNode>() || value.as<VarNode>()) {
+      bindings_.insert_or_assign(node->var.as<VarNode>(), value);
+      return mutate_stmt(node->body);
+    }
+    Stmt body = mutate_stmt(node->body);
+    return value.same_as(node->value) && body.same_as(node->body) ? self : let(node->var, value, body);
+  }
 
-class Substituter : public StmtMutator {
- public:
-  explicit Substituter(const std::vector<std::pair<const VarNode*, Expr>>& bindings) : bindings_(bindings) {}
-
- protected:
   Expr mutate_var(const VarNode* node, const Expr& self) override {
-    for (const auto& [var, value] : bindings_) {
-      if (var == node) return value;
-    }
-    return self;
+    auto it = bindings_.find(node);
+    return it == bindings_.end() ? self : it->second;
   }
 
  private:
-  const std::vector<std::pair<const VarNode*, Expr>>& bindings_;
+  Expr simplify(const Expr& e) {
+    if (!e) return e;
+    return simplifier_.simplify(bindings_.empty() ? e : mutate(e));
+  }
+
+  Simplifier simplifier_;
+  std::unordered_map<const VarNode*, Expr> bindings_;  ///< variables of loops that are gone
 };
 
 }  // namespace
 
-Stmt substitute(const Stmt& s, const std::vector<std::pair<const VarNode*, Expr>>& bindings) {
-  return Substituter(bindings).mutate_stmt(s);
-}
-
-bool uses_var(const Expr& e, const VarNode* var) {
-  bool found = false;
-  walk(e, [&](const Expr& node) { found = found || node.get() == var; });
-  return found;
-}
-
-Stmt simplify_loops(const Stmt& s) { return s ? LoopSimplifier().mutate_stmt(s) : s; }
+Stmt simplify_loops(const Stmt& s) { return LoopSimplifier().mutate_stmt(s); }
 
 }  // namespace gantry

@@ -1,33 +1,72 @@
 #include "host/loops/lower.h"
-#include "host/loops/ranged_mutator.h"
+#include "host/tensor/fold.h"
 
 namespace gantry {
 namespace {
 
-// A loop of more iterations than this stays a loop: code size costs more than the branch.
-constexpr int64_t kMaxUnroll = 128;
+/// Iterations that one kernel may write out; loops beyond it stay loops.
+constexpr int64_t kMaxIterations = 20000;
 
 class Unroller : public StmtMutator {
  protected:
   Stmt mutate_for(const ForNode* node, const Stmt& self) override {
-    Stmt body = mutate_stmt(node->body);
-    if (node->loop != LoopKind::kUnrolled) {
-      return body.same_as(node->body) ? self : for_loop(node->var, node->low, node->extent, node->loop, body);
+    Expr low = mutate(node->low), extent = mutate(node->extent);
+    auto count = constant_of(extent);
+    if (node->loop != LoopKind::kUnrolled || !count || iterations_ + *count > kMaxIterations) {
+      Stmt body = mutate_stmt(node->body);
+      LoopKind kind = node->loop == LoopKind::kUnrolled ? LoopKind::kSerial : node->loop;
+      bool same = low.same_as(node->low) && extent.same_as(node->extent) && body.same_as(node->body);
+      return same && kind == node->loop ? self : for_loop(node->var, low, extent, kind, body);
     }
-    auto* extent = node->extent.as<IntImmNode>();
-    if (!extent || extent->value > kMaxUnroll) {
-      return for_loop(node->var, node->low, node->extent, LoopKind::kSerial, body);
-    }
+    iterations_ += *count;
     std::vector<Stmt> copies;
-    for (int64_t i = 0; i < extent->value; ++i) {
-      copies.push_back(substitute(body, {{node->var.as<VarNode>(), node->low + Expr(i)}}));
+    ++copying_;
+    for (int64_t i = 0; i < *count; ++i) {
+      bindings_[node->var.as<VarNode>()] = low + Expr(i);
+      copies.push_back(mutate_stmt(node->body));
     }
+    --copying_;
+    bindings_.erase(node->var.as<VarNode>());
     return block(std::move(copies));
   }
+
+  /// Every copy of a body has local buffers of its own.
+  Stmt mutate_allocate(const AllocateNode* node, const Stmt& self) override {
+    if (copying_ == 0) return StmtMutator::mutate_allocate(node, self);
+    auto copy = std::make_shared<BufferNode>(*node->buffer);
+    copy->name += "." + std::to_string(copies_++);
+    buffers_[node->buffer.get()] = copy;
+    Stmt body = mutate_stmt(node->body);
+    buffers_.erase(node->buffer.get());
+    return allocate(copy, body);
+  }
+
+  Stmt mutate_store(const StoreNode* node, const Stmt& self) override {
+    auto it = buffers_.find(node->buffer.get());
+    if (it == buffers_.end()) return StmtMutator::mutate_store(node, self);
+    return store(it->second, mutate(node->index), mutate(node->value), mutate(node->predicate));
+  }
+
+  Expr mutate_load(const LoadNode* node, const Expr& self) override {
+    auto it = buffers_.find(node->buffer.get());
+    if (it == buffers_.end()) return StmtMutator::mutate_load(node, self);
+    return load(it->second, mutate(node->index), mutate(node->predicate));
+  }
+
+  Expr mutate_var(const VarNode* node, const Expr& self) override {
+    auto it = bindings_.find(node);
+    return it == bindings_.end() ? self : it->second;
+  }
+
+ private:
+  std::unordered_map<const VarNode*, Expr> bindings_;
+  std::unordered_map<const BufferNode*, Buffer> buffers_;
+  int64_t iterations_ = 0;
+  int copying_ = 0, copies_ = 0;
 };
 
 }  // namespace
 
-Stmt unroll_loops(const Stmt& s) { return s ? Unroller().mutate_stmt(s) : s; }
+Stmt unroll_loops(const Stmt& s) { return Unroller().mutate_stmt(s); }
 
 }  // namespace gantry

@@ -1,249 +1,212 @@
-#include <optional>
+#include <unordered_map>
 
 #include "host/loops/lower.h"
-#include "host/loops/ranged_mutator.h"
-#include "host/loops/vectorize_expr.h"
+#include "host/support/error.h"
+#include "host/tensor/fold.h"
+#include "host/tensor/simplifier.h"
 
 namespace gantry {
 namespace {
 
-// The body of a vectorized loop in vector form, or nothing where it has none.
-class BodyVectorizer {
- public:
-  BodyVectorizer(const VarNode* var, Expr low, int lanes) : expr_(var, std::move(low), lanes) {}
+struct CannotVectorize {};
 
-  std::optional<Stmt> run(const Stmt& s) {
-    if (!s) return Stmt();
-    if (auto* node = s.as<StoreNode>()) return run_store(*node);
-    if (auto* node = s.as<BlockNode>()) return run_block(*node);
-    if (auto* node = s.as<IfNode>()) return run_if(*node);
-    if (auto* node = s.as<ForNode>()) return run_for(*node);
-    if (auto* node = s.as<LetStmtNode>()) return run_let(*node);
-    return std::nullopt;  // a buffer of its own a lane
+/// Rewrites the body of one vectorized loop for all its lanes at once.
+class Widener {
+ public:
+  Widener(const ForNode& loop, int lanes, Simplifier& simplifier)
+      : var_(loop.var), low_(loop.low), lanes_(lanes), simplifier_(simplifier) {
+    widened_[loop.var.as<VarNode>()] = std::make_shared<RampNode>(loop.low, Expr(1), lanes);
+  }
+
+  Stmt widen(const Stmt& s) {
+    if (!s) return s;
+    switch (s->kind) {
+      case StmtKind::kStore: return widen_store(s.as<StoreNode>());
+      case StmtKind::kFor: return widen_for(s.as<ForNode>());
+      case StmtKind::kIf: return widen_if(s.as<IfNode>());
+      case StmtKind::kBlock: {
+        std::vector<Stmt> statements;
+        for (const Stmt& inner : s.as<BlockNode>()->statements) statements.push_back(widen(inner));
+        return block(std::move(statements));
+      }
+      case StmtKind::kAllocate: throw CannotVectorize();
+      case StmtKind::kLet: return widen_let(s.as<LetStmtNode>());
+    }
+    throw CannotVectorize();
   }
 
  private:
-  std::optional<Stmt> run_store(const StoreNode& node) {
-    Expr index = expr_.mutate(node.index), value = expr_.mutate(node.value);
-    Expr predicate = node.predicate ? expr_.mutate(node.predicate) : Expr();
-    predicate = expr_.both(predicate, expr_.predicate());
-    if (index.type().lanes == 1) {
-      // All lanes write one place: fine only if they write the same.
-      if (value.type().lanes > 1 || (predicate.get() && predicate.type().lanes > 1)) return std::nullopt;
-      return store(node.buffer, index, value, predicate);
-    }
-    return store(node.buffer, index, expr_.widen(value), predicate ? expr_.widen(predicate) : Expr());
+  Expr vector_of(const Expr& e) const {
+    return e.type().lanes == lanes_ ? e : Expr(std::make_shared<BroadcastNode>(e, lanes_));
   }
 
-  std::optional<Stmt> run_block(const BlockNode& node) {
-    std::vector<Stmt> statements;
-    for (const Stmt& inner : node.statements) {
-      auto done = run(inner);
-      if (!done) return std::nullopt;
-      statements.push_back(*done);
-    }
-    return block(std::move(statements));
+  /// Runs `body` with the mask narrowed by a condition that differs between lanes.
+  template <typename Body>
+  auto under(const Expr& condition, const Expr& scalar_condition, Body body) {
+    Expr mask = mask_;
+    bool first_lane = first_lane_active_;
+    auto memo = std::move(memo_);
+    memo_.clear();
+    mask_ = mask ? mask && condition : condition;
+    first_lane_active_ =
+        first_lane && simplifier_.prove(substitute(scalar_condition, {{var_.as<VarNode>(), low_}}));
+    auto result = body();
+    mask_ = mask;
+    first_lane_active_ = first_lane;
+    memo_ = std::move(memo);
+    return result;
   }
 
-  std::optional<Stmt> run_if(const IfNode& node) {
-    Expr condition = expr_.mutate(node.condition);
+  Stmt widen_store(const StoreNode* node) {
+    Expr index = widen(node->index), value = widen(node->value);
+    if (index.type().lanes == 1) throw CannotVectorize();
+    Expr predicate = mask_;
+    if (node->predicate) {
+      Expr own = vector_of(widen(node->predicate));
+      predicate = predicate ? predicate && own : own;
+    }
+    return store(node->buffer, index, vector_of(value), predicate);
+  }
+
+  Stmt widen_for(const ForNode* node) {
+    Expr low = widen(node->low), extent = widen(node->extent);
+    if (low.type().lanes > 1 || extent.type().lanes > 1) throw CannotVectorize();
+    return for_loop(node->var, low, extent, node->loop, widen(node->body));
+  }
+
+  Stmt widen_if(const IfNode* node) {
+    Expr condition = widen(node->condition);
     if (condition.type().lanes == 1) {
-      auto then_case = run(node.then_case), else_case = run(node.else_case);
-      if (!then_case || !else_case) return std::nullopt;
-      return if_stmt(condition, *then_case, *else_case);
+      Stmt then_case = widen(node->then_case), else_case = widen(node->else_case);
+      return if_stmt(condition, then_case, else_case);
     }
-    auto then_case = run_under(condition, node.then_case);
-    auto else_case = run_under(logical_not(condition), node.else_case);
-    if (!then_case || !else_case) return std::nullopt;
-    return block({*then_case, *else_case});
-  }
-
-  std::optional<Stmt> run_under(const Expr& condition, const Stmt& s) {
-    if (!s) return Stmt();
-    Expr outer = expr_.predicate();
-    expr_.set_predicate(expr_.both(outer, condition));
-    auto done = run(s);
-    expr_.set_predicate(outer);
-    return done;
-  }
-
-  std::optional<Stmt> run_for(const ForNode& node) {
-    Expr low = expr_.mutate(node.low), extent = expr_.mutate(node.extent);
-    if (low.type().lanes > 1 || extent.type().lanes > 1) return std::nullopt;
-    auto body = run(node.body);
-    if (!body) return std::nullopt;
-    // A loop around vectors is vectorized once; inner requests become plain loops.
-    LoopKind kind = node.loop == LoopKind::kVectorized ? LoopKind::kSerial : node.loop;
-    return for_loop(node.var, low, extent, kind, *body);
-  }
-
-  std::optional<Stmt> run_let(const LetStmtNode& node) {
-    Expr value = expr_.mutate(node.value);
-    if (value.type().lanes > 1) {
-      expr_.bind(node.var.as<VarNode>(), value);
-      return run(node.body);
+    Stmt then_case = under(condition, node->condition, [&] { return widen(node->then_case); });
+    Stmt else_case;
+    if (node->else_case) {
+      else_case = under(logical_not(condition), logical_not(node->condition), [&] { return widen(node->else_case); });
     }
-    auto body = run(node.body);
-    if (!body) return std::nullopt;
-    return let(node.var, value, *body);
+    return block({then_case, else_case});
   }
 
-  ExprVectorizer expr_;
+  Stmt widen_let(const LetStmtNode* node) {
+    Expr value = widen(node->value);
+    if (value.type().lanes == 1) return let(node->var, value, widen(node->body));
+    const auto* var = node->var.as<VarNode>();
+    Expr wide = std::make_shared<VarNode>(var->name, value.type(), false);
+    widened_[var] = wide;
+    memo_.clear();
+    return let(wide, value, widen(node->body));
+  }
+
+  Expr widen(const Expr& e) {
+    if (!e || e.as<IntImmNode>() || e.as<FloatImmNode>()) return e;
+    if (const auto* var = e.as<VarNode>()) {
+      auto it = widened_.find(var);
+      return it == widened_.end() ? e : it->second;
+    }
+    auto it = memo_.find(e.get());
+    if (it != memo_.end()) return it->second.second;
+    Expr result = widen_node(e);
+    memo_.emplace(e.get(), std::make_pair(e, result));
+    return result;
+  }
+
+  Expr widen_node(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::kBinary: return widen_binary(e.as<BinaryNode>());
+      case ExprKind::kUnary: {
+        const auto* node = e.as<UnaryNode>();
+        Expr a = widen(node->a);
+        return node->op == UnaryOp::kNeg ? -a : logical_not(a);
+      }
+      case ExprKind::kCall: return widen_call(e.as<CallNode>());
+      case ExprKind::kSelect: {
+        const auto* node = e.as<SelectNode>();
+        return select(widen(node->condition), widen(node->if_true), widen(node->if_false));
+      }
+      case ExprKind::kCast: return cast(e->type.dtype, widen(e.as<CastNode>()->a));
+      case ExprKind::kLoad: return widen_load(e.as<LoadNode>());
+      case ExprKind::kLet: {
+        const auto* node = e.as<LetNode>();
+        Expr value = widen(node->value), var = node->var;
+        if (value.type().lanes > 1) {
+          var = std::make_shared<VarNode>(var.as<VarNode>()->name, value.type(), false);
+          widened_[node->var.as<VarNode>()] = var;
+        }
+        return std::make_shared<LetNode>(var, value, widen(node->body));
+      }
+      default: throw CannotVectorize();  // vectors of another loop
+    }
+  }
+
+  Expr widen_binary(const BinaryNode* node) {
+    Expr a = widen(node->a), b = widen(node->b);
+    bool divides = node->op == BinaryOp::kDiv || node->op == BinaryOp::kFloorDiv || node->op == BinaryOp::kMod ||
+                   node->op == BinaryOp::kRem;
+    bool masked = static_cast<bool>(mask_), varies = b.type().lanes > 1 && !b.as<BroadcastNode>();
+    if (masked && divides && varies && !is_float(b.type().dtype)) {
+      // Lanes that are off hold zeros; integer division by them would trap.
+      b = select(mask_, b, vector_of(int_imm(b.type().dtype, 1)));
+    }
+    return binary(node->op, a, b);
+  }
+
+  Expr widen_call(const CallNode* node) {
+    if (node->fn == MathFn::kIfThenElse) {
+      Expr condition = widen(node->args[0]);
+      if (condition.type().lanes == 1) return if_then_else(condition, widen(node->args[1]), widen(node->args[2]));
+      Expr t = under(condition, node->args[0], [&] { return widen(node->args[1]); });
+      Expr f = under(logical_not(condition), logical_not(node->args[0]), [&] { return widen(node->args[2]); });
+      return select(condition, t, f);
+    }
+    std::vector<Expr> args;
+    for (const Expr& arg : node->args) args.push_back(widen(arg));
+    return call(node->fn, std::move(args));
+  }
+
+  Expr widen_load(const LoadNode* node) {
+    Expr index = widen(node->index), predicate = widen(node->predicate);
+    bool scalar = index.type().lanes == 1 && (!predicate || predicate.type().lanes == 1);
+    // A scalar load under a mask is safe only if some lane asks for it.
+    if (scalar && (!mask_ || first_lane_active_)) return load(node->buffer, index, predicate);
+    if (mask_) predicate = predicate ? vector_of(predicate) && mask_ : mask_;
+    if (predicate) predicate = vector_of(predicate);
+    return load(node->buffer, vector_of(index), predicate);
+  }
+
+  Expr var_, low_;
+  int lanes_;
+  Simplifier& simplifier_;
+  Expr mask_;
+  bool first_lane_active_ = true;
+  std::unordered_map<const VarNode*, Expr> widened_;
+  std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> memo_;
 };
 
-bool loads_from(const Expr& e, const BufferNode* buffer) {
-  bool found = false;
-  walk(e, [&](const Expr& node) {
-    auto* load = node.as<LoadNode>();
-    found = found || (load && load->buffer.get() == buffer);
-  });
-  return found;
-}
-
-// What a store adds to what is there: `buffer[index] = buffer[index] (op) term`.
-struct Accumulation {
-  const StoreNode* store = nullptr;
-  ReduceKind kind = ReduceKind::kSum;
-  Expr term;
-  Expr guard;  ///< condition around the store inside the vectorized loop; may be null
-};
-
-std::optional<ReduceKind> kind_of(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kAdd: return ReduceKind::kSum;
-    case BinaryOp::kMul: return ReduceKind::kProd;
-    case BinaryOp::kMax: return ReduceKind::kMax;
-    case BinaryOp::kMin: return ReduceKind::kMin;
-    default: return std::nullopt;
-  }
-}
-
-std::optional<Accumulation> accumulation_of(const Stmt& body) {
-  Accumulation found;
-  Stmt inner = body;
-  if (auto* guard = inner.as<IfNode>(); guard && !guard->else_case) {
-    found.guard = guard->condition;
-    inner = guard->then_case;
-  }
-  found.store = inner.as<StoreNode>();
-  if (!found.store || found.store->predicate.get()) return std::nullopt;
-  auto* value = found.store->value.as<BinaryNode>();
-  if (!value) return std::nullopt;
-  auto kind = kind_of(value->op);
-  auto* old = value->a.as<LoadNode>();
-  if (!kind || !old || old->buffer != found.store->buffer || old->predicate.get() ||
-      !structurally_equal(old->index, found.store->index) || loads_from(value->b, old->buffer.get())) {
-    return std::nullopt;
-  }
-  found.kind = *kind;
-  found.term = value->b;
-  return found;
-}
-
-// A nest of serial loops around a vectorized reduction, from the outermost loop whose variable the accumulator's
-// place does not depend on.
-struct ReductionNest {
-  const ForNode* vector_loop = nullptr;
-  Accumulation accumulation;
-};
-
-std::optional<ReductionNest> reduction_nest(const ForNode* outer) {
-  std::vector<const ForNode*> loops;
-  const ForNode* loop = outer;
-  while (true) {
-    loops.push_back(loop);
-    if (loop->loop == LoopKind::kVectorized) break;
-    if (loop->loop == LoopKind::kParallel) return std::nullopt;
-    Stmt body = loop->body;
-    // Guards of outer loops stay where they are.
-    while (auto* guard = body.as<IfNode>()) {
-      if (guard->else_case) return std::nullopt;
-      body = guard->then_case;
-    }
-    loop = body.as<ForNode>();
-    if (!loop) return std::nullopt;
-  }
-  auto* lanes = loop->extent.as<IntImmNode>();
-  if (!lanes || lanes->value < 2) return std::nullopt;
-  auto accumulation = accumulation_of(loop->body);
-  if (!accumulation) return std::nullopt;
-  for (const ForNode* each : loops) {
-    if (uses_var(accumulation->store->index, each->var.as<VarNode>())) return std::nullopt;
-  }
-  return ReductionNest{loop, *accumulation};
-}
-
-// Replaces one loop of a nest.
-class LoopReplacer : public StmtMutator {
- public:
-  LoopReplacer(const ForNode* loop, Stmt replacement) : loop_(loop), replacement_(std::move(replacement)) {}
-
+class Vectorizer : public StmtMutator {
  protected:
   Stmt mutate_for(const ForNode* node, const Stmt& self) override {
-    return node == loop_ ? replacement_ : StmtMutator::mutate_for(node, self);
-  }
-
- private:
-  const ForNode* loop_;
-  Stmt replacement_;
-};
-
-Expr tree_combine(ReduceKind kind, const Buffer& lanes, int64_t begin, int64_t count) {
-  if (count == 1) return load(lanes, Expr(begin));
-  int64_t half = count / 2;
-  return combine(kind, tree_combine(kind, lanes, begin, half), tree_combine(kind, lanes, begin + half, count - half));
-}
-
-class LoopVectorizer : public StmtMutator {
- protected:
-  Stmt mutate_for(const ForNode* node, const Stmt& self) override {
-    if (node->loop == LoopKind::kSerial || node->loop == LoopKind::kVectorized) {
-      if (auto nest = reduction_nest(node)) {
-        if (Stmt done = lane_accumulators(self, *nest)) return done;
+    simplifier_.bind(node->var, node->low, node->extent);
+    Stmt mutated = StmtMutator::mutate_for(node, self);
+    const auto* loop = mutated.as<ForNode>();
+    if (!loop || loop->loop != LoopKind::kVectorized) return mutated;
+    auto lanes = constant_of(loop->extent);
+    if (lanes == 1) return for_loop(loop->var, loop->low, loop->extent, LoopKind::kSerial, loop->body);
+    if (lanes) {
+      try {
+        return Widener(*loop, static_cast<int>(*lanes), simplifier_).widen(loop->body);
+      } catch (const CannotVectorize&) {
       }
     }
-    if (node->loop != LoopKind::kVectorized) return StmtMutator::mutate_for(node, self);
-    auto* extent = node->extent.as<IntImmNode>();
-    if (extent && extent->value >= 2) {
-      auto body = BodyVectorizer(node->var.as<VarNode>(), node->low, static_cast<int>(extent->value)).run(node->body);
-      if (body) return *body;
-    }
-    return for_loop(node->var, node->low, node->extent, LoopKind::kSerial, mutate_stmt(node->body));
+    return for_loop(loop->var, loop->low, loop->extent, LoopKind::kSerial, loop->body);
   }
 
  private:
-  // acc[lane] starts at the identity, takes every lane's terms, and is combined into its place after the nest.
-  Stmt lane_accumulators(const Stmt& nest, const ReductionNest& found) {
-    const ForNode* loop = found.vector_loop;
-    const Accumulation& a = found.accumulation;
-    int64_t lanes = loop->extent.as<IntImmNode>()->value;
-    DType dtype = a.store->buffer->dtype;
-    auto acc = std::make_shared<BufferNode>();
-    acc->name = a.store->buffer->name + "_lanes";
-    acc->dtype = dtype;
-    acc->element_count = Expr(lanes);
-    acc->scope = BufferScope::kLocal;
-    acc->alignment = 64;
-    Buffer buffer = acc;
-
-    Expr lane = loop->var - loop->low;
-    // A lane beyond the edge adds the identity; its loads are not made.
-    Expr term = a.guard ? if_then_else(a.guard, a.term, identity_of(a.kind, dtype)) : a.term;
-    Stmt update = store(buffer, lane, combine(a.kind, load(buffer, lane), term));
-    auto vector_update = BodyVectorizer(loop->var.as<VarNode>(), loop->low, static_cast<int>(lanes)).run(update);
-    if (!vector_update) return {};
-
-    Expr init_lane = make_var("lane");
-    auto init = BodyVectorizer(init_lane.as<VarNode>(), Expr(0), static_cast<int>(lanes))
-                    .run(store(buffer, init_lane, identity_of(a.kind, dtype)));
-    Stmt body = LoopReplacer(loop, *vector_update).mutate_stmt(nest);
-    Expr total = combine(a.kind, load(a.store->buffer, a.store->index), tree_combine(a.kind, buffer, 0, lanes));
-    return allocate(buffer, block({*init, body, store(a.store->buffer, a.store->index, total)}));
-  }
+  Simplifier simplifier_;
 };
 
 }  // namespace
 
-Stmt vectorize_loops(const Stmt& s) { return s ? LoopVectorizer().mutate_stmt(s) : s; }
+Stmt vectorize_loops(const Stmt& s) { return Vectorizer().mutate_stmt(s); }
 
 }  // namespace gantry

@@ -104,7 +104,7 @@ struct FloatImmNode : ExprNode {
   double value;
 };
 /// A variable; identity is the node's address. Symbolic dimensions are variables too (symbol_var).
-struct VarNode : ExprNode {
+struct VarNode : ExprNode, std::enable_shared_from_this<VarNode> {
   GANTRY_EXPR_KIND(kVar)
   VarNode(std::string n, ExprType t, bool symbol) : ExprNode(ExprKind::kVar, t), name(std::move(n)), is_symbol(symbol) {}
   std::string name;

@@ -77,6 +77,8 @@ class Schedule {
   explicit Schedule(std::vector<Tensor> outputs);
   Stage& operator[](const Operation& op);
   Stage& operator[](const Tensor& tensor) { return (*this)[tensor.op()]; }
+  /// The stage that computes `op` (as first given, or as rewritten); null if this schedule has none.
+  const Stage* find(const OperationNode* op) const;
   /// Computes `tensor` into a buffer of its own first (with scope); the original stage then only copies and, for
   /// a reduction, the cache holds the accumulators. Returns the cache; attach it with compute_at.
   Tensor cache_write(const Tensor& tensor, StorageScope scope);
@@ -88,7 +90,7 @@ class Schedule {
   const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
 
  private:
-  friend class ScheduleRewriter;
+  Stage* insert_before(Stage& stage, Operation op);
   std::vector<Tensor> outputs_;
   std::vector<std::unique_ptr<Stage>> stages_;
   /// Operations as first given -> as they are now after rewrites.

@@ -1,0 +1,260 @@
+#include "host/loops/evaluate.h"
+
+#include <cmath>
+#include <cstring>
+#include <unordered_map>
+
+#include "host/support/error.h"
+#include "host/tensor/element.h"
+#include "host/tensor/fold.h"
+
+namespace gantry {
+namespace {
+
+/// One lane: the field that the type asks for is set.
+struct Scalar {
+  int64_t i = 0;
+  double f = 0;
+};
+using Vector = std::vector<Scalar>;
+
+struct Storage {
+  std::vector<Scalar> elements;
+  std::vector<char> defined;
+};
+
+class Evaluator {
+ public:
+  Evaluator(const LoopKernel& kernel, const std::map<std::string, int64_t>& symbols)
+      : kernel_(kernel), symbols_(symbols) {}
+
+  void run(const std::vector<std::span<std::byte>>& arguments) {
+    internal_check(arguments.size() == kernel_.arguments.size(), "kernel {} takes {} buffers, not {}", kernel_.name,
+                   kernel_.arguments.size(), arguments.size());
+    for (size_t i = 0; i < arguments.size(); ++i) read_argument(i, arguments[i]);
+    for (const Buffer& buffer : kernel_.scratch) make_storage(*buffer);
+    execute(kernel_.body);
+    for (auto i = static_cast<size_t>(kernel_.input_count); i < arguments.size(); ++i) write_argument(i, arguments[i]);
+  }
+
+ private:
+  Storage& make_storage(const BufferNode& buffer) {
+    auto count = static_cast<size_t>(std::max<int64_t>(0, scalar(buffer.element_count).i));
+    Storage& storage = buffers_[&buffer];
+    storage.elements.assign(count, {});
+    storage.defined.assign(count, 0);
+    return storage;
+  }
+
+  void read_argument(size_t i, std::span<std::byte> bytes) {
+    const BufferNode& buffer = *kernel_.arguments[i];
+    Storage& storage = make_storage(buffer);
+    auto width = static_cast<size_t>(byte_width(buffer.dtype));
+    internal_check(bytes.size() == storage.elements.size() * width, "kernel {}: {} has {} bytes, not {}", kernel_.name,
+                   buffer.name, bytes.size(), storage.elements.size() * width);
+    if (static_cast<int>(i) >= kernel_.input_count) return;
+    for (size_t k = 0; k < storage.elements.size(); ++k) {
+      const std::byte* at = bytes.data() + k * width;
+      if (is_float(buffer.dtype)) storage.elements[k].f = read_float(buffer.dtype, at);
+      else storage.elements[k].i = read_integer(buffer.dtype, at);
+      storage.defined[k] = 1;
+    }
+  }
+
+  void write_argument(size_t i, std::span<std::byte> bytes) {
+    const BufferNode& buffer = *kernel_.arguments[i];
+    const Storage& storage = buffers_.at(&buffer);
+    auto width = static_cast<size_t>(byte_width(buffer.dtype));
+    for (size_t k = 0; k < storage.elements.size(); ++k) {
+      internal_check(storage.defined[k], "kernel {}: element {} of {} is never stored", kernel_.name, k, buffer.name);
+      std::byte* at = bytes.data() + k * width;
+      if (is_float(buffer.dtype)) write_float(buffer.dtype, at, storage.elements[k].f);
+      else write_integer(buffer.dtype, at, storage.elements[k].i);
+    }
+  }
+
+  void execute(const Stmt& s) {
+    if (!s) return;
+    switch (s->kind) {
+      case StmtKind::kStore: execute_store(*s.as<StoreNode>()); break;
+      case StmtKind::kFor: {
+        const auto* loop = s.as<ForNode>();
+        int64_t low = scalar(loop->low).i, extent = scalar(loop->extent).i;
+        for (int64_t k = low; k < low + extent; ++k) {
+          vars_[loop->var.as<VarNode>()] = {Scalar{k, 0}};
+          execute(loop->body);
+        }
+        break;
+      }
+      case StmtKind::kIf:
+        execute(scalar(s.as<IfNode>()->condition).i ? s.as<IfNode>()->then_case : s.as<IfNode>()->else_case);
+        break;
+      case StmtKind::kBlock:
+        for (const Stmt& inner : s.as<BlockNode>()->statements) execute(inner);
+        break;
+      case StmtKind::kAllocate:
+        make_storage(*s.as<AllocateNode>()->buffer);
+        execute(s.as<AllocateNode>()->body);
+        buffers_.erase(s.as<AllocateNode>()->buffer.get());
+        break;
+      case StmtKind::kLet:
+        vars_[s.as<LetStmtNode>()->var.as<VarNode>()] = eval(s.as<LetStmtNode>()->value);
+        execute(s.as<LetStmtNode>()->body);
+        break;
+    }
+  }
+
+  Scalar& element(const BufferNode& buffer, int64_t index, bool store) {
+    auto it = buffers_.find(&buffer);
+    internal_check(it != buffers_.end(), "kernel {}: {} is not alive", kernel_.name, buffer.name);
+    Storage& storage = it->second;
+    internal_check(index >= 0 && index < static_cast<int64_t>(storage.elements.size()),
+                   "kernel {}: {} of {}[{}], which has {} elements", kernel_.name, store ? "store" : "load", buffer.name,
+                   index, storage.elements.size());
+    auto k = static_cast<size_t>(index);
+    internal_check(store || storage.defined[k], "kernel {}: {}[{}] is read before it is stored", kernel_.name,
+                   buffer.name, index);
+    if (store) storage.defined[k] = 1;
+    return storage.elements[k];
+  }
+
+  void execute_store(const StoreNode& s) {
+    Vector index = eval(s.index), value = eval(s.value), predicate;
+    if (s.predicate) predicate = eval(s.predicate);
+    internal_check(index.size() == value.size(), "kernel {}: store of {} lanes to {} places: {}", kernel_.name,
+                   value.size(), index.size(), s.buffer->name);
+    for (size_t k = 0; k < index.size(); ++k) {
+      if (!predicate.empty() && !predicate[k].i) continue;
+      element(*s.buffer, index[k].i, true) = value[k];
+    }
+  }
+
+  Scalar scalar(const Expr& e) {
+    Vector v = eval(e);
+    internal_check(v.size() == 1, "kernel {}: a vector where a scalar is expected: {}", kernel_.name, to_string(e));
+    return v[0];
+  }
+
+  Vector eval(const Expr& e) {
+    Vector v = eval_node(e);
+    internal_check(static_cast<int>(v.size()) == e.type().lanes, "kernel {}: {} lanes instead of {}: {}", kernel_.name,
+                   v.size(), e.type().lanes, to_string(e));
+    return v;
+  }
+
+  Vector eval_node(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::kIntImm: return {Scalar{e.as<IntImmNode>()->value, 0}};
+      case ExprKind::kFloatImm: return {Scalar{0, e.as<FloatImmNode>()->value}};
+      case ExprKind::kVar: return eval_var(*e.as<VarNode>());
+      case ExprKind::kBinary: return eval_binary(*e.as<BinaryNode>());
+      case ExprKind::kUnary: {
+        Vector v = eval(e.as<UnaryNode>()->a);
+        bool negate = e.as<UnaryNode>()->op == UnaryOp::kNeg, boolean = e.type().dtype == DType::kBool;
+        for (Scalar& s : v) {
+          s = negate ? Scalar{wrap_integer(e.type().dtype, -s.i), -s.f} : Scalar{boolean ? !s.i : ~s.i, 0};
+        }
+        return v;
+      }
+      case ExprKind::kCall: return eval_call(*e.as<CallNode>());
+      case ExprKind::kSelect: {
+        const auto* node = e.as<SelectNode>();
+        Vector c = eval(node->condition), t = eval(node->if_true), f = eval(node->if_false);
+        for (size_t k = 0; k < t.size(); ++k) t[k] = c[k].i ? t[k] : f[k];
+        return t;
+      }
+      case ExprKind::kCast: return eval_cast(*e.as<CastNode>());
+      case ExprKind::kLoad: return eval_load(*e.as<LoadNode>());
+      case ExprKind::kRamp: {
+        Scalar base = scalar(e.as<RampNode>()->base), stride = scalar(e.as<RampNode>()->stride);
+        Vector v;
+        for (int k = 0; k < e.type().lanes; ++k) v.push_back({base.i + k * stride.i, 0});
+        return v;
+      }
+      case ExprKind::kBroadcast:
+        return Vector(static_cast<size_t>(e.type().lanes), scalar(e.as<BroadcastNode>()->value));
+      case ExprKind::kLet:
+        vars_[e.as<LetNode>()->var.as<VarNode>()] = eval(e.as<LetNode>()->value);
+        return eval(e.as<LetNode>()->body);
+      default: internal_error("kernel {}: {} in loop IR", kernel_.name, to_string(e));
+    }
+  }
+
+  Vector eval_var(const VarNode& var) {
+    if (var.is_symbol) {
+      auto it = symbols_.find(var.name);
+      internal_check(it != symbols_.end(), "kernel {}: no value for {}", kernel_.name, var.name);
+      return {Scalar{it->second, 0}};
+    }
+    auto it = vars_.find(&var);
+    internal_check(it != vars_.end(), "kernel {}: {} is not defined", kernel_.name, var.name);
+    return it->second;
+  }
+
+  Vector eval_binary(const BinaryNode& node) {
+    Vector a = eval(node.a), b = eval(node.b);
+    DType dtype = node.a.type().dtype;
+    for (size_t k = 0; k < a.size(); ++k) {
+      if (!is_float(dtype)) {
+        auto value = fold_integers(node.op, dtype, a[k].i, b[k].i);
+        internal_check(value.has_value(), "kernel {}: division by zero", kernel_.name);
+        a[k] = {*value, 0};
+      } else if (auto truth = compare_floats(node.op, a[k].f, b[k].f)) {
+        a[k] = {*truth, 0};
+      } else {
+        a[k] = {0, fold_floats(node.op, dtype, a[k].f, b[k].f).value()};
+      }
+    }
+    return a;
+  }
+
+  Vector eval_call(const CallNode& node) {
+    if (node.fn == MathFn::kIfThenElse) return eval(scalar(node.args[0]).i ? node.args[1] : node.args[2]);
+    std::vector<Vector> args;
+    for (const Expr& arg : node.args) args.push_back(eval(arg));
+    Vector out(args[0].size());
+    for (size_t k = 0; k < out.size(); ++k) {
+      double a = args[0][k].f, b = args.size() > 1 ? args[1][k].f : 0, c = args.size() > 2 ? args[2][k].f : 0;
+      if (node.fn == MathFn::kIsNan) out[k].i = std::isnan(a);
+      else if (node.fn == MathFn::kIsInf) out[k].i = std::isinf(a);
+      else if (node.fn == MathFn::kFma) out[k].f = round_float(node.type.dtype, std::fma(a, b, c));
+      else if (!is_float(node.type.dtype)) out[k].i = wrap_integer(node.type.dtype, std::abs(args[0][k].i));
+      else out[k].f = fold_math(node.fn, node.type.dtype, a, b).value();
+    }
+    return out;
+  }
+
+  Vector eval_cast(const CastNode& node) {
+    Vector v = eval(node.a);
+    DType from = node.a.type().dtype, to = node.type.dtype;
+    for (Scalar& s : v) {
+      if (is_float(from)) s = is_float(to) ? Scalar{0, round_float(to, s.f)} : Scalar{float_to_integer(to, s.f), 0};
+      else s = is_float(to) ? Scalar{0, round_float(to, integer_to_float(from, s.i))} : Scalar{wrap_integer(to, s.i), 0};
+    }
+    return v;
+  }
+
+  Vector eval_load(const LoadNode& node) {
+    Vector index = eval(node.index), predicate;
+    if (node.predicate) predicate = eval(node.predicate);
+    Vector out(index.size());
+    for (size_t k = 0; k < index.size(); ++k) {
+      if (predicate.empty() || predicate[k].i) out[k] = element(*node.buffer, index[k].i, false);
+    }
+    return out;
+  }
+
+  const LoopKernel& kernel_;
+  const std::map<std::string, int64_t>& symbols_;
+  std::unordered_map<const BufferNode*, Storage> buffers_;
+  std::unordered_map<const VarNode*, Vector> vars_;
+};
+
+}  // namespace
+
+void evaluate(const LoopKernel& kernel, const std::vector<std::span<std::byte>>& arguments,
+              const std::map<std::string, int64_t>& symbols) {
+  Evaluator(kernel, symbols).run(arguments);
+}
+
+}  // namespace gantry

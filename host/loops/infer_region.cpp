@@ -1,0 +1,100 @@
+// The part of a stage's result that its readers need at the place where it is attached.
+#include <algorithm>
+
+#include "host/loops/lower_state.h"
+#include "host/support/error.h"
+#include "host/tensor/fold.h"
+
+namespace gantry {
+
+/// Variables of the loops around the place where `state` is computed.
+std::set<const VarNode*> Lowering::enclosing_vars(const StageState& state) const {
+  std::set<const VarNode*> vars;
+  for (const Stage* stage = state.stage; stage->attach == AttachKind::kAt;) {
+    const StageState& consumer = *by_stage_.at(stage->attach_stage);
+    int leaf = consumer.leaf_index(stage->attach_axis.get());
+    internal_check(leaf >= 0, "{} is attached to {} at {}, which is not one of its loops", stage->op->name,
+                   consumer.op().name, stage->attach_axis->name());
+    for (int i = 0; i <= leaf; ++i) vars.insert(consumer.leaf_vars[static_cast<size_t>(i)].as<VarNode>());
+    stage = consumer.stage;
+  }
+  return vars;
+}
+
+/// Widens the region by one read; false if every dimension already is the whole tensor.
+bool Lowering::add_read(StageState& state, const std::vector<Expr>& indices, const std::set<const VarNode*>& fixed,
+                        bool first) {
+  auto inner = [&](const VarNode* var) { return !var->is_symbol && !fixed.count(var); };
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const Expr& whole = state.op().axes[d]->extent;
+    auto set_whole = [&] {
+      state.low[d] = Expr(0);
+      state.extent[d] = simplifier_.simplify(whole);
+    };
+    if (!first && structurally_equal(state.extent[d], simplifier_.simplify(whole))) continue;
+    auto range = simplifier_.range_over(indices[d], inner);
+    if (!range) {
+      set_whole();
+      continue;
+    }
+    int64_t low = 0, high = range->extent;
+    Expr base = range->low;
+    if (!first) {
+      auto distance = constant_of(simplifier_.simplify(range->low - state.low[d]));
+      auto known = constant_of(state.extent[d]);
+      if (!distance || !known) {
+        set_whole();
+        continue;
+      }
+      base = state.low[d];
+      low = std::min<int64_t>(0, *distance);
+      high = std::max(*known, *distance + range->extent);
+    }
+    state.low[d] = simplifier_.simplify(base + Expr(low));
+    state.extent[d] = Expr(high - low);
+    auto size = constant_of(simplifier_.simplify(whole));
+    if (size && high - low >= *size) set_whole();
+  }
+  return true;
+}
+
+void Lowering::infer_region(StageState& state) {
+  const OperationNode& op = state.op();
+  state.low.assign(op.axes.size(), Expr(0));
+  state.extent.clear();
+  for (const IterVarPtr& axis : op.axes) state.extent.push_back(simplifier_.simplify(axis->extent));
+  if (state.stage->attach != AttachKind::kAt) return;
+  std::set<const VarNode*> fixed = enclosing_vars(state);
+  bool first = true;
+  for (const auto& reader : states_) {
+    if (!reader->body) {
+      for (const Tensor& input : reader->op().extern_inputs) {
+        internal_check(schedule_.find(input.op().get()) != state.stage,
+                       "{} is attached to a loop but the hand-written {} reads it", op.name, reader->op().name);
+      }
+      continue;
+    }
+    std::vector<std::pair<const VarNode*, Expr>> bindings(reader->axis_values.begin(), reader->axis_values.end());
+    bool reads = false;
+    walk(reader->body, [&](const Expr& e) {
+      const auto* read = e.as<ReadNode>();
+      if (!read || schedule_.find(read->op.get()) != state.stage) return;
+      reads = true;
+      std::vector<Expr> indices;
+      for (const Expr& index : read->indices) {
+        indices.push_back(simplifier_.simplify(substitute(index, bindings)));
+      }
+      add_read(state, indices, fixed, first);
+      first = false;
+    });
+    if (!reads) continue;
+    std::set<const VarNode*> around = enclosing_vars(*reader);
+    for (const Expr& var : reader->leaf_vars) around.insert(var.as<VarNode>());
+    internal_check(std::includes(around.begin(), around.end(), fixed.begin(), fixed.end()),
+                   "{} is attached at {} of {}, which does not enclose its reader {}", op.name,
+                   state.stage->attach_axis->name(), state.stage->attach_stage->op->name, reader->op().name);
+  }
+  internal_check(!first, "{} is attached but nothing reads it", op.name);
+}
+
+}  // namespace gantry

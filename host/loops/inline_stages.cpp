@@ -1,0 +1,59 @@
+// Substitutes the bodies of inlined stages into their readers.
+#include "host/loops/lower_state.h"
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+class Inliner : public ExprMutator {
+ public:
+  Inliner(const Schedule& schedule, const std::map<const Stage*, Expr>& bodies)
+      : schedule_(schedule), bodies_(bodies) {}
+
+ protected:
+  Expr mutate_read(const ReadNode* node, const Expr& self) override {
+    Expr read = ExprMutator::mutate_read(node, self);
+    const Stage* stage = schedule_.find(node->op.get());
+    internal_check(stage != nullptr, "{} is read but not part of the schedule", node->op->name);
+    if (stage->attach != AttachKind::kInline) return read;
+    std::vector<std::pair<const VarNode*, Expr>> bindings;
+    for (size_t i = 0; i < stage->op->axes.size(); ++i) {
+      bindings.emplace_back(stage->op->axes[i]->var.as<VarNode>(), read.as<ReadNode>()->indices[i]);
+    }
+    return substitute(bodies_.at(stage), bindings);
+  }
+
+ private:
+  const Schedule& schedule_;
+  const std::map<const Stage*, Expr>& bodies_;
+};
+
+}  // namespace
+
+void Lowering::inline_stages() {
+  std::map<const Stage*, Expr> bodies;
+  Inliner inliner(schedule_, bodies);
+  for (const auto& stage : schedule_.stages()) {
+    if (stage->op->kind == OperationNode::Kind::kPlaceholder) continue;
+    Expr body = stage->op->body ? inliner.mutate(stage->op->body) : Expr();
+    bodies[stage.get()] = body;
+    if (stage->attach == AttachKind::kInline) continue;
+    auto state = std::make_unique<StageState>();
+    state->stage = stage.get();
+    state->body = body;
+    by_stage_[stage.get()] = state.get();
+    states_.push_back(std::move(state));
+  }
+  for (const Tensor& output : schedule_.outputs()) {
+    const Stage* stage = schedule_.find(output.op().get());
+    internal_check(by_stage_.count(stage) > 0, "output {} is inlined or a placeholder", output.op()->name);
+  }
+  for (const auto& state : states_) {
+    if (state->stage->attach != AttachKind::kAt) continue;
+    auto consumer = by_stage_.find(state->stage->attach_stage);
+    internal_check(consumer != by_stage_.end(), "{} is attached to a stage that is inlined", state->op().name);
+    consumer->second->attached.push_back(state.get());
+  }
+}
+
+}  // namespace gantry

@@ -1,0 +1,179 @@
+#include "host/loops/lower.h"
+
+#include <algorithm>
+
+#include "host/loops/lower_state.h"
+#include "host/support/error.h"
+#include "host/tensor/fold.h"
+
+namespace gantry {
+namespace {
+
+/// What a thread's stack is given for one local buffer.
+constexpr int64_t kLocalBytes = 64 << 10;
+
+Expr product(const std::vector<Expr>& extents) {
+  Expr total(1);
+  for (const Expr& extent : extents) total = total * extent;
+  return total;
+}
+
+std::vector<std::string> used_symbols(const LoopKernel& kernel) {
+  std::set<std::string> names;
+  auto visit = [&](const Expr& e) {
+    const auto* var = e.as<VarNode>();
+    if (var && var->is_symbol) names.insert(var->name);
+  };
+  walk(kernel.body, {}, visit);
+  for (const Buffer& buffer : kernel.scratch) walk(buffer->element_count, visit);
+  return {names.begin(), names.end()};
+}
+
+}  // namespace
+
+Lowering::Lowering(const Schedule& schedule, const std::vector<Tensor>& inputs, std::string name)
+    : schedule_(schedule), inputs_(inputs) {
+  kernel_.name = std::move(name);
+}
+
+std::string Lowering::unique(const std::string& name) {
+  int count = names_[name]++;
+  return count == 0 ? name : unique(name + "_" + std::to_string(count));
+}
+
+StageState* Lowering::state_of(const OperationNode* op) {
+  auto it = by_stage_.find(schedule_.find(op));
+  return it == by_stage_.end() ? nullptr : it->second;
+}
+
+Buffer Lowering::buffer_of(const OperationNode* op, int result) {
+  const Stage* stage = schedule_.find(op);
+  auto it = fixed_buffers_.find({stage, result});
+  if (it != fixed_buffers_.end()) return it->second;
+  StageState* state = state_of(op);
+  internal_check(state && state->buffer, "{} is read before it is computed, or is no argument of kernel {}", op->name,
+                 kernel_.name);
+  return state->buffer;
+}
+
+bool Lowering::in_parallel_loop(const StageState& state) const {
+  for (const VarNode* var : enclosing_vars(state)) {
+    auto [owner, leaf] = loop_vars_.at(var);
+    if (owner->loop_kind(leaf) == LoopKind::kParallel) return true;
+  }
+  return false;
+}
+
+Buffer Lowering::make_buffer(StageState& state) {
+  auto buffer = std::make_shared<BufferNode>();
+  buffer->name = unique(state.op().name);
+  buffer->dtype = state.op().result_dtypes[0];
+  buffer->element_count = simplifier_.simplify(product(state.extent));
+  buffer->alignment = 64;
+  bool attached = state.stage->attach == AttachKind::kAt;
+  bool local = attached && (state.stage->scope == StorageScope::kLocal || in_parallel_loop(state));
+  if (local) {
+    auto count = constant_of(buffer->element_count);
+    internal_check(count && *count * byte_width(buffer->dtype) <= kLocalBytes,
+                   "{}: needs {} elements inside a loop of kernel {}; a local buffer must be constant and at most {} "
+                   "KiB",
+                   state.op().name, to_string(buffer->element_count), kernel_.name, kLocalBytes >> 10);
+  }
+  buffer->scope = local ? BufferScope::kLocal : BufferScope::kScratch;
+  if (!local) kernel_.scratch.push_back(buffer);
+  return buffer;
+}
+
+void Lowering::place_buffers() {
+  auto argument = [&](const Tensor& t) {
+    DType dtype = t.dtype();
+    Expr count = simplifier_.simplify(product(t.shape()));
+    auto buffer = std::make_shared<BufferNode>(
+        BufferNode{unique(t.op()->name), dtype, count, BufferScope::kArgument, byte_width(dtype)});
+    kernel_.arguments.push_back(buffer);
+    return buffer;
+  };
+  for (const Tensor& input : inputs_) {
+    Buffer buffer = argument(input);
+    if (const Stage* stage = schedule_.find(input.op().get())) fixed_buffers_[{stage, input.result()}] = buffer;
+  }
+  kernel_.input_count = static_cast<int>(inputs_.size());
+  for (const Tensor& output : schedule_.outputs()) {
+    StageState* state = state_of(output.op().get());
+    Buffer buffer = argument(output);
+    if (state->op().kind == OperationNode::Kind::kExtern) {
+      fixed_buffers_[{state->stage, output.result()}] = buffer;
+    } else {
+      internal_check(!state->buffer, "{} is an output of kernel {} twice", output.op()->name, kernel_.name);
+      state->buffer = buffer;
+      state->whole_buffer = true;
+    }
+  }
+}
+
+Stmt Lowering::lower_extern(const StageState& state) {
+  std::vector<Buffer> inputs, results;
+  for (const Tensor& input : state.op().extern_inputs) inputs.push_back(buffer_of(input.op().get(), input.result()));
+  for (size_t i = 0; i < state.op().result_shapes.size(); ++i) {
+    Buffer& buffer = fixed_buffers_[{state.stage, static_cast<int>(i)}];
+    if (!buffer) {
+      buffer = std::make_shared<BufferNode>(BufferNode{unique(state.op().name), state.op().result_dtypes[i],
+                                                       simplifier_.simplify(product(state.op().result_shapes[i])),
+                                                       BufferScope::kScratch, 64});
+      kernel_.scratch.push_back(buffer);
+    }
+    results.push_back(buffer);
+  }
+  LoopBuilder builder(std::move(inputs), std::move(results));
+  state.op().extern_body(builder);
+  Stmt body = builder.take();
+  for (Buffer& buffer : builder.take_scratch()) kernel_.scratch.push_back(buffer);
+  return body;
+}
+
+LoopKernel Lowering::run() {
+  inline_stages();
+  place_buffers();
+  for (auto it = states_.rbegin(); it != states_.rend(); ++it) {  // readers first
+    StageState& state = **it;
+    if (state.op().kind != OperationNode::Kind::kCompute) continue;
+    infer_region(state);
+    make_loops(state);
+  }
+  for (const auto& state : states_) {
+    if (state->op().kind != OperationNode::Kind::kCompute || state->buffer) continue;
+    state->buffer = make_buffer(*state);
+    state->whole_buffer = state->stage->attach == AttachKind::kRoot;
+  }
+  std::vector<Stmt> roots;
+  for (const auto& state : states_) {
+    if (state->op().kind == OperationNode::Kind::kExtern) {
+      roots.push_back(lower_extern(*state));
+    } else if (state->stage->attach == AttachKind::kRoot) {
+      roots.push_back(build_stage(*state));
+    }
+  }
+  kernel_.body = block(std::move(roots));
+  kernel_.symbols = used_symbols(kernel_);
+  return std::move(kernel_);
+}
+
+LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& inputs, const std::string& name) {
+  return Lowering(schedule, inputs, name).run();
+}
+
+LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe) {
+  auto step = [&](std::string_view name, Stmt (*pass)(const Stmt&)) {
+    kernel.body = pass(kernel.body);
+    if (observe) observe(name, kernel);
+  };
+  if (observe) observe("lower", kernel);
+  step("simplify", simplify_loops);
+  step("partition_guards", partition_guards);
+  step("vectorize", vectorize_loops);
+  step("unroll", unroll_loops);
+  step("simplify_unrolled", simplify_loops);
+  return kernel;
+}
+
+}  // namespace gantry

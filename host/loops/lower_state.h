@@ -1,0 +1,85 @@
+// What lowering knows of each stage while it builds the nest. Private to host/loops.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "host/loops/lower.h"
+#include "host/tensor/simplifier.h"
+
+namespace gantry {
+
+/// A condition on the loops of a stage under which a point exists.
+struct StageGuard {
+  Expr condition;
+  int level = -1;       ///< the innermost own leaf in it; -1: none
+  bool reduce = false;  ///< involves a reduction leaf
+};
+
+struct StageState {
+  const Stage* stage = nullptr;
+  Expr body;                      ///< producers that are inline substituted
+  std::vector<Expr> low, extent;  ///< region computed, one a data axis
+  Buffer buffer;
+  bool whole_buffer = false;      ///< the buffer holds the full tensor, not just the region
+  std::vector<Expr> leaf_vars, leaf_extents;
+  std::map<const VarNode*, Expr> axis_values;  ///< variables of the op's axes in terms of leaf_vars
+  std::vector<StageGuard> guards;
+  std::vector<StageState*> attached;  ///< producers first
+
+  const OperationNode& op() const { return *stage->op; }
+  int leaf_index(const IterVar* axis) const;
+  LoopKind loop_kind(int leaf) const;
+  bool is_reduce_leaf(int leaf) const;
+};
+
+/// The whole lowering; each member function is a step of it, in this order.
+class Lowering {
+ public:
+  Lowering(const Schedule& schedule, const std::vector<Tensor>& inputs, std::string name);
+  LoopKernel run();
+
+ private:
+  // inline_stages.cpp
+  void inline_stages();
+  // infer_region.cpp
+  void infer_region(StageState& state);
+  std::set<const VarNode*> enclosing_vars(const StageState& state) const;
+  bool add_read(StageState& state, const std::vector<Expr>& indices, const std::set<const VarNode*>& fixed, bool first);
+  // stage_domain.cpp
+  void make_loops(StageState& state);
+  void make_guards(StageState& state, const std::map<const IterVar*, Expr>& offsets,
+                   const std::map<const IterVar*, Expr>& extents);
+  // lower.cpp
+  void place_buffers();
+  Buffer make_buffer(StageState& state);
+  bool in_parallel_loop(const StageState& state) const;
+  std::string unique(const std::string& name);
+  StageState* state_of(const OperationNode* op);
+  Stmt lower_extern(const StageState& state);
+  Buffer buffer_of(const OperationNode* op, int result);
+  // build_nest.cpp
+  Stmt build_stage(StageState& state);
+  Stmt build_reduction(StageState& state, int first_reduce);
+  Stmt with_attached(StageState& state, int leaf, Stmt inner);
+  Stmt build_loops(StageState& state, const std::vector<int>& leaves, size_t at, bool whole, const Stmt& innermost);
+  Stmt guarded(const StageState& state, int level, bool reduce_too, Stmt inner);
+  Expr to_loads(const StageState& state, const Expr& e);
+  Expr store_index(const StageState& state);
+  friend class ReadLowering;
+
+  const Schedule& schedule_;
+  std::vector<Tensor> inputs_;
+  LoopKernel kernel_;
+  std::vector<std::unique_ptr<StageState>> states_;  ///< computed stages, producers first
+  std::map<const Stage*, StageState*> by_stage_;
+  std::map<const VarNode*, std::pair<StageState*, int>> loop_vars_;
+  std::map<std::pair<const Stage*, int>, Buffer> fixed_buffers_;  ///< placeholders, extern results
+  std::map<std::string, int> names_;
+  Simplifier simplifier_;
+};
+
+}  // namespace gantry

@@ -1,0 +1,111 @@
+// Loops of a stage from its region and its schedule: extents, values of the original axes, guards.
+#include "host/loops/lower_state.h"
+#include "host/support/error.h"
+#include "host/tensor/fold.h"
+
+namespace gantry {
+
+int StageState::leaf_index(const IterVar* axis) const {
+  for (size_t i = 0; i < stage->leaves.size(); ++i) {
+    if (stage->leaves[i].get() == axis) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+LoopKind StageState::loop_kind(int leaf) const {
+  auto it = stage->annotations.find(stage->leaves[static_cast<size_t>(leaf)].get());
+  return it == stage->annotations.end() ? LoopKind::kSerial : it->second;
+}
+
+bool StageState::is_reduce_leaf(int leaf) const {
+  return stage->leaves[static_cast<size_t>(leaf)]->kind == IterVar::Kind::kReduce;
+}
+
+void Lowering::make_loops(StageState& state) {
+  const Stage& stage = *state.stage;
+  std::map<const IterVar*, Expr> extents, offsets;
+  for (size_t i = 0; i < stage.op->axes.size(); ++i) extents[stage.op->axes[i].get()] = state.extent[i];
+  for (const IterVarPtr& axis : stage.op->reduce_axes) extents[axis.get()] = simplifier_.simplify(axis->extent);
+  for (const AxisRelation& relation : stage.relations) {
+    if (relation.kind == AxisRelation::Kind::kFuse) {
+      extents[relation.parent.get()] =
+          simplifier_.simplify(extents.at(relation.outer.get()) * extents.at(relation.inner.get()));
+      continue;
+    }
+    Expr extent = extents.at(relation.parent.get());
+    extents[relation.outer.get()] =
+        simplifier_.simplify(floordiv(extent + relation.factor - Expr(1), relation.factor));
+    extents[relation.inner.get()] = relation.factor;
+  }
+  for (size_t i = 0; i < stage.leaves.size(); ++i) {
+    const IterVarPtr& leaf = stage.leaves[i];
+    Expr var = make_var(unique(leaf->name())), extent = extents.at(leaf.get());
+    LoopKind kind = state.loop_kind(static_cast<int>(i));
+    internal_check(kind != LoopKind::kVectorized || constant_of(extent).has_value(),
+                   "{}: the vectorized loop {} has the extent {}, which is not constant", stage.op->name, leaf->name(),
+                   to_string(extent));
+    internal_check(kind != LoopKind::kParallel || (stage.attach == AttachKind::kRoot && i == 0),
+                   "{}: only the outermost loop of a stage at root may be parallel, {} is not", stage.op->name,
+                   leaf->name());
+    simplifier_.bind(var, Expr(0), extent);
+    loop_vars_[var.as<VarNode>()] = {&state, static_cast<int>(i)};
+    state.leaf_vars.push_back(var);
+    state.leaf_extents.push_back(extent);
+    offsets[leaf.get()] = var;
+  }
+  for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
+    if (it->kind == AxisRelation::Kind::kFuse) {
+      Expr fused = offsets.at(it->parent.get()), inner = extents.at(it->inner.get());
+      offsets[it->outer.get()] = simplifier_.simplify(floordiv(fused, inner));
+      offsets[it->inner.get()] = simplifier_.simplify(mod(fused, inner));
+      continue;
+    }
+    Expr start = offsets.at(it->outer.get()) * it->factor;
+    if (it->tail == TailStrategy::kShiftInwards) {
+      Expr extent = extents.at(it->parent.get());
+      auto size = constant_of(extent), factor = constant_of(it->factor);
+      internal_check(!size || !factor || *size >= *factor, "{}: {} of extent {} cannot shift inwards by tiles of {}",
+                     stage.op->name, it->parent->name(), to_string(extent), to_string(it->factor));
+      start = min(start, extent - it->factor);
+    }
+    offsets[it->parent.get()] = simplifier_.simplify(start + offsets.at(it->inner.get()));
+  }
+  for (size_t i = 0; i < stage.op->axes.size(); ++i) {
+    const IterVarPtr& axis = stage.op->axes[i];
+    state.axis_values[axis->var.as<VarNode>()] = simplifier_.simplify(state.low[i] + offsets.at(axis.get()));
+  }
+  for (const IterVarPtr& axis : stage.op->reduce_axes) {
+    state.axis_values[axis->var.as<VarNode>()] = simplifier_.simplify(axis->low + offsets.at(axis.get()));
+  }
+  make_guards(state, offsets, extents);
+}
+
+void Lowering::make_guards(StageState& state, const std::map<const IterVar*, Expr>& offsets,
+                           const std::map<const IterVar*, Expr>& extents) {
+  auto require = [&](const Expr& claim) {
+    Expr condition = simplifier_.simplify(claim);
+    if (constant_of(condition) == 1) return;
+    StageGuard guard{condition, -1, false};
+    walk(condition, [&](const Expr& e) {
+      const auto* var = e.as<VarNode>();
+      auto it = var ? loop_vars_.find(var) : loop_vars_.end();
+      if (it == loop_vars_.end() || it->second.first != &state) return;
+      guard.level = std::max(guard.level, it->second.second);
+      guard.reduce |= state.is_reduce_leaf(it->second.second);
+    });
+    state.guards.push_back(std::move(guard));
+  };
+  for (const AxisRelation& relation : state.stage->relations) {
+    if (relation.kind != AxisRelation::Kind::kSplit || relation.tail != TailStrategy::kGuard) continue;
+    require(lt(offsets.at(relation.parent.get()), extents.at(relation.parent.get())));
+  }
+  if (state.stage->attach != AttachKind::kAt) return;
+  for (size_t i = 0; i < state.op().axes.size(); ++i) {
+    const IterVarPtr& axis = state.op().axes[i];
+    const Expr& value = state.axis_values.at(axis->var.as<VarNode>());
+    require(ge(value, Expr(0)));
+    require(lt(value, axis->extent));
+  }
+}
+
+}  // namespace gantry
