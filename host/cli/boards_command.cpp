@@ -1,0 +1,140 @@
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/boards_file.h"
+#include "host/cli/commands.h"
+#include "host/cli/execution.h"
+#include "host/cli/machine_json.h"
+#include "host/cli/text.h"
+#include "host/codegen/target.h"
+#include "host/support/error.h"
+#include "rpc/security/key.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry boards add pi 192.168.1.20:7453 --key pi.key
+  gantry boards                                  all of them
+  gantry boards info pi                          connect and ask the board what it is
+  gantry boards info 127.0.0.1:7453
+  gantry boards remove pi
+They are kept in $XDG_CONFIG_HOME/gantry/boards.toml (~/.config/gantry/boards.toml).)";
+
+struct Options {
+  std::string name, address, key;
+  bool json = false;
+};
+
+int list_boards(const Options& options) {
+  const BoardsFile boards = BoardsFile::read(boards_path());
+  if (options.json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const auto& [name, entry] : boards.boards()) {
+      list.push_back({{"name", name}, {"address", entry.address}, {"key", entry.key.string()}});
+    }
+    print_out(list.dump(2) + "\n");
+    return 0;
+  }
+  if (boards.boards().empty()) {
+    print_out("no boards yet; `gantry boards add NAME HOST:PORT --key FILE` adds one\n");
+    return 0;
+  }
+  Table table({{"board", Table::Align::kLeft}, {"address", Table::Align::kLeft}, {"key", Table::Align::kLeft}});
+  for (const auto& [name, entry] : boards.boards()) table.row({name, entry.address, entry.key.string()});
+  print_out(table.str());
+  return 0;
+}
+
+int add_board(const Options& options, const Invocation& invocation) {
+  BoardEntry entry{options.address, {}};
+  if (!options.key.empty()) {
+    rpc::read_key_file(options.key);  // a wrong file is better found now
+    entry.key = std::filesystem::absolute(options.key);
+  }
+  BoardsFile boards = BoardsFile::read(boards_path());
+  const bool replaced = boards.boards().count(options.name) > 0;
+  boards.add(options.name, std::move(entry));
+  boards.write();
+  invocation.note(fmt::format("{} board '{}' in {}", replaced ? "replaced" : "added", options.name, boards_path().string()));
+  return 0;
+}
+
+int remove_board(const Options& options, const Invocation& invocation) {
+  BoardsFile boards = BoardsFile::read(boards_path());
+  boards.remove(options.name);
+  boards.write();
+  invocation.note(fmt::format("removed board '{}'", options.name));
+  return 0;
+}
+
+int show_board(const Options& options) {
+  const auto machine = open_machine(options.name, options.key);
+  const rpc::BoardInfo& info = machine->info();
+  const Target target = target_of_board(info.architecture, info.llvm_cpu, info.features);
+  if (options.json) {
+    nlohmann::ordered_json json = board_info_json(info);
+    json["address"] = machine->address();
+    json["target"] = target.name;
+    print_out(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    return 0;
+  }
+  print_out(fmt::format("{}: {}\n", machine->label(), info.hostname) +
+            fmt::format("  system    {}\n  cpu       {}{}\n", info.system, info.cpu,
+                        info.llvm_cpu.empty() ? "" : " (" + info.llvm_cpu + ")") +
+            fmt::format("  cores     {}, {} hardware threads\n", info.physical_cores, info.logical_cpus) +
+            fmt::format("  memory    {}, {} available; a session may use {}\n",
+                        bytes_text(static_cast<double>(info.memory_bytes)),
+                        bytes_text(static_cast<double>(info.memory_available_bytes)),
+                        bytes_text(static_cast<double>(info.session_memory_bytes))) +
+            fmt::format("  features  {}\n  target    {}\n  server    gantry-device {}\n", fmt::join(info.features, " "),
+                        target.name, info.version));
+  return 0;
+}
+
+void add_json_flag(CLI::App* command, Options& options) {
+  command->add_flag("--json", options.json, "Report as JSON on stdout");
+}
+
+}  // namespace
+
+void add_boards_command(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  CLI::App* boards = app.add_subcommand("boards", "Name boards, and ask them what they are");
+  boards->require_subcommand(0, 1);
+  add_json_flag(boards, *options);
+  boards->footer(kExamples);
+  boards->callback([options, &invocation] {
+    if (!invocation.action) invocation.action = [options] { return list_boards(*options); };
+  });
+
+  CLI::App* add = boards->add_subcommand("add", "Add a board, or replace the one of that name");
+  add->add_option("NAME", options->name, "What to call it")->required();
+  add->add_option("HOST:PORT", options->address, "Where its gantry-device listens")->required();
+  add->add_option("--key", options->key, "Key file (see `gantry keygen`)")->type_name("FILE");
+  add->footer("Example:\n  gantry boards add pi 192.168.1.20:7453 --key pi.key");
+  add->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return add_board(*options, invocation); };
+  });
+
+  CLI::App* list = boards->add_subcommand("list", "List the boards");
+  add_json_flag(list, *options);
+  list->footer("Example:\n  gantry boards list --json");
+  list->callback([options, &invocation] { invocation.action = [options] { return list_boards(*options); }; });
+
+  CLI::App* info = boards->add_subcommand("info", "Connect to a board and show what it is");
+  info->add_option("BOARD", options->name, "A name, or HOST:PORT")->required();
+  info->add_option("--key", options->key, "Key file; default: the one it was added with")->type_name("FILE");
+  add_json_flag(info, *options);
+  info->footer("Examples:\n  gantry boards info pi\n  gantry boards info 127.0.0.1:7453 --json");
+  info->callback([options, &invocation] { invocation.action = [options] { return show_board(*options); }; });
+
+  CLI::App* remove = boards->add_subcommand("remove", "Forget a board");
+  remove->add_option("NAME", options->name, "The board")->required();
+  remove->footer("Example:\n  gantry boards remove pi");
+  remove->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return remove_board(*options, invocation); };
+  });
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,116 @@
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/commands.h"
+#include "host/cli/inputs.h"
+#include "host/cli/model_source.h"
+#include "host/cli/text.h"
+#include "host/codegen/target.h"
+#include "host/support/error.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry compile resnet18.onnx                       resnet18.gmod for this machine
+  gantry compile resnet18.onnx --target aarch64 -o pi.gmod
+  gantry compile resnet18.onnx --target x86-64-v3 --target x86-64-v4 --target cortex-a72
+                                                     one file for several machines; each picks its best
+  gantry compile bert.onnx --shape input_ids=1x128   fixes symbolic dimensions
+`gantry targets` lists the targets.)";
+
+struct Options {
+  std::string model, output;
+  std::vector<std::string> targets, shapes;
+  int opt_level = 3;
+  bool verify = false;
+  bool json = false;
+};
+
+std::filesystem::path output_path(const Options& options) {
+  if (!options.output.empty()) return options.output;
+  return std::filesystem::path(options.model).filename().replace_extension(".gmod");
+}
+
+std::vector<Target> find_targets(const std::vector<std::string>& names) {
+  std::vector<Target> targets;
+  for (const std::string& name : names.empty() ? std::vector<std::string>{"native"} : names) {
+    Target target = find_target(name);
+    for (const Target& other : targets) {
+      if (other.name == target.name) user_error("--target {}: the same as another target given, {}", name, other.name);
+    }
+    targets.push_back(std::move(target));
+  }
+  return targets;
+}
+
+void report(const Options& options, const std::filesystem::path& path, const ModuleFile& module, double seconds,
+            const Invocation& invocation) {
+  std::error_code code;
+  const auto size = std::filesystem::file_size(path, code);
+  std::vector<std::string> names;
+  for (const auto& variant : module.manifest.variants) names.push_back(variant->target);
+  if (options.json) {
+    nlohmann::ordered_json json;
+    json["module"] = path.string();
+    json["bytes"] = size;
+    json["targets"] = names;
+    json["kernels"] = module.manifest.variants.empty() ? 0 : module.manifest.variants[0]->kernels.size();
+    json["seconds"] = seconds;
+    print_out(json.dump(2) + "\n");
+  } else if (!invocation.quiet) {
+    print_out(fmt::format("{}: {} for {}, in {}\n", path.string(), bytes_text(static_cast<double>(size)),
+                          fmt::join(names, ", "), duration_text(seconds * 1000)));
+  }
+}
+
+int compile(const Options& options, const Invocation& invocation) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<Target> targets = find_targets(options.targets);
+  const ShapeMap shapes = parse_shapes(options.shapes);
+  if (is_module_file(options.model)) user_error("{}: is a module already; compile takes a model (.onnx)", options.model);
+  const std::filesystem::path path = output_path(options);
+  std::error_code code;
+  if (std::filesystem::equivalent(path, options.model, code)) {
+    user_error("{}: the module would replace the model; choose another name with -o", path.string());
+  }
+  Progress progress(invocation.verbosity());
+  progress.update("reading " + options.model, -1);
+  const Graph graph = import_model(options.model, shapes, invocation);
+  CompileOptions compile = compile_options(targets, options.opt_level, progress);
+  compile.verify = options.verify;
+  ModuleFile module = compile_graph(graph, compile);
+  progress.update("writing " + path.string(), -1);
+  write_module(module, path);
+  progress.clear();
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  report(options, path, module, elapsed.count(), invocation);
+  return 0;
+}
+
+}  // namespace
+
+void add_compile_command(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("compile", "Compile a model into a module file (.gmod)");
+  command->add_option("MODEL", options->model, "The model (.onnx)")->required();
+  command->add_option("-o,--output", options->output, "The module; default: MODEL's name with .gmod, here")
+      ->type_name("OUT.gmod");
+  command->add_option("-t,--target", options->targets, "What to compile for, again for several; default native")
+      ->type_name("TARGET")
+      ->allow_extra_args(false);
+  command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions")
+      ->type_name("NAME=1x3x224x224")
+      ->allow_extra_args(false);
+  command->add_option("--opt", options->opt_level, "Optimisation level; default 3")
+      ->type_name("0..3")
+      ->check(CLI::Range(0, 3));
+  command->add_flag("--verify", options->verify, "Check the program after every pass");
+  command->add_flag("--json", options->json, "Report as JSON on stdout");
+  command->footer(kExamples);
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return compile(*options, invocation); };
+  });
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,43 @@
+// What `run` and `bench` have in common: a model or module, a machine, inputs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/cli/inputs.h"
+#include "host/cli/machine.h"
+#include "host/cli/model_source.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gantry::cli {
+
+struct ExecutionOptions {
+  std::string file;
+  std::string board;  ///< --on; empty: this machine
+  std::string key;
+  std::string device = "cpu";
+  int threads = 0;
+  int opt_level = 3;
+  std::vector<std::string> inputs, shapes;
+  std::optional<uint64_t> seed;
+};
+void add_execution_options(CLI::App& command, ExecutionOptions& options);
+
+/// A machine on which the module is loaded and its inputs are set.
+struct Execution {
+  std::unique_ptr<Machine> machine;
+  ModuleBytes module;
+  rpc::LoadedModule loaded;
+  std::vector<GivenInput> inputs;
+};
+Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation);
+
+/// this_machine(), or the board of that name or address.
+std::unique_ptr<Machine> open_machine(const std::string& board, const std::string& key);
+
+}  // namespace gantry::cli

@@ -1,0 +1,214 @@
+#include "host/cli/inputs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "host/cli/npy.h"
+#include "host/support/error.h"
+#include "host/support/random.h"
+#include "host/support/suggest.h"
+
+namespace gantry::cli {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<rpc::TensorDescription>& tensors) {
+  std::vector<std::string> names;
+  for (const auto& tensor : tensors) names.push_back(tensor.name);
+  return names;
+}
+
+/// Index of the tensor that an option names; the only one where it names none.
+size_t find_tensor(const std::vector<rpc::TensorDescription>& model, const std::string& name, const char* kind,
+                   const std::string& argument) {
+  const std::vector<std::string> names = names_of(model);
+  if (name.empty()) {
+    if (model.size() == 1) return 0;
+    user_error("--{} {}: the model has {} {}s; say which: NAME={}, NAME one of {}", kind, argument, model.size(), kind,
+               argument, fmt::join(names, ", "));
+  }
+  for (size_t i = 0; i < model.size(); ++i) {
+    if (model[i].name == name) return i;
+  }
+  user_error("--{} {}: the model has no {} '{}'{} It has {}", kind, argument, kind, name,
+             did_you_mean(name, names).empty() ? "." : did_you_mean(name, names), fmt::join(names, ", "));
+}
+
+bool shape_fits(const std::vector<int64_t>& wanted, const std::vector<int64_t>& given) {
+  if (wanted.size() != given.size()) return false;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] >= 0 && wanted[i] != given[i]) return false;
+  }
+  return true;
+}
+
+void check_input(const rpc::TensorDescription& wanted, const HostTensor& tensor, const std::string& source) {
+  if (tensor.type != wanted.type) {
+    user_error("{}: holds {}, but input '{}' takes {}", source, type_name(tensor.type), wanted.name,
+               type_name(wanted.type));
+  }
+  if (!shape_fits(wanted.shape, tensor.shape)) {
+    user_error("{}: has shape {}, but input '{}' takes {}", source, shape_text(tensor.shape), wanted.name,
+               shape_text(wanted.shape));
+  }
+}
+
+/// The model's shape with its symbolic dimensions from --shape, or 1.
+std::vector<int64_t> made_up_shape(const rpc::TensorDescription& wanted, const InputChoice& choice) {
+  const auto given = choice.shapes.find(wanted.name);
+  if (given != choice.shapes.end()) {
+    if (!shape_fits(wanted.shape, given->second)) {
+      user_error("--shape {}={}: input '{}' takes {}", wanted.name, shape_text(given->second), wanted.name,
+                 shape_text(wanted.shape));
+    }
+    return given->second;
+  }
+  std::vector<int64_t> shape = wanted.shape;
+  for (int64_t& dim : shape) dim = dim < 0 ? 1 : dim;
+  return shape;
+}
+
+template <typename T>
+void fill(std::vector<std::byte>& bytes, size_t count, const auto& draw) {
+  for (size_t i = 0; i < count; ++i) {
+    const T value = static_cast<T>(draw());
+    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+/// The upper half of a float's bits: bfloat16, rounded towards zero.
+uint16_t to_bfloat(double value) {
+  const auto narrow = static_cast<float>(value);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &narrow, sizeof(bits));
+  return static_cast<uint16_t>(bits >> 16);
+}
+
+/// IEEE half precision, rounded towards zero; for values of the normal generator, whose magnitude stays below 5.
+uint16_t to_half(double value) {
+  const uint16_t sign = value < 0 ? 0x8000 : 0;
+  int exponent = 0;
+  const double fraction = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
+  if (fraction == 0 || exponent < -13) return sign;
+  const auto mantissa = static_cast<uint16_t>(fraction * 2048);
+  return static_cast<uint16_t>(sign | ((exponent + 14) << 10) | (mantissa & 1023));
+}
+
+}  // namespace
+
+NamedText split_named(const std::string& text) {
+  std::error_code code;
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || std::filesystem::exists(text, code)) return {"", text};
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::string>& arguments) {
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const std::string& argument : arguments) {
+    const size_t equals = argument.rfind('=');
+    if (equals == std::string::npos || equals == 0) {
+      user_error("--shape {}: write NAME=1x3x224x224", argument);
+    }
+    std::vector<int64_t> shape;
+    const char* at = argument.data() + equals + 1;
+    const char* end = argument.data() + argument.size();
+    while (at != end) {
+      int64_t dim = 0;
+      const auto [stop, error] = std::from_chars(at, end, dim);
+      const bool separated = stop == end || *stop == 'x' || *stop == ',';
+      const bool last_is_separator = stop != end && stop + 1 == end;
+      if (error != std::errc() || dim < 0 || !separated || last_is_separator) {
+        user_error("--shape {}: '{}' is not a shape like 1x3x224x224", argument, argument.substr(equals + 1));
+      }
+      shape.push_back(dim);
+      at = stop == end ? end : stop + 1;
+    }
+    if (!shapes.emplace(argument.substr(0, equals), shape).second) {
+      user_error("--shape {}: '{}' has a shape already", argument, argument.substr(0, equals));
+    }
+  }
+  return shapes;
+}
+
+HostTensor random_tensor(const rpc::ElementType& type, const std::vector<int64_t>& shape, uint64_t seed,
+                         const std::string& name) {
+  HostTensor tensor{type, shape, {}};
+  tensor.bytes.resize(static_cast<size_t>(byte_count(type, shape)));
+  const auto count = static_cast<size_t>(element_count(shape));
+  Random random(seed, name);
+  const std::string kind = type_name(type);
+  auto normal = [&] { return random.normal(); };
+  auto bit = [&] { return random.next() >> 63; };
+  if (kind == "f32") {
+    fill<float>(tensor.bytes, count, normal);
+  } else if (kind == "f64") {
+    fill<double>(tensor.bytes, count, normal);
+  } else if (kind == "f16") {
+    fill<uint16_t>(tensor.bytes, count, [&] { return to_half(random.normal()); });
+  } else if (kind == "bf16") {
+    fill<uint16_t>(tensor.bytes, count, [&] { return to_bfloat(random.normal()); });
+  } else if (type.bits == 8) {
+    fill<uint8_t>(tensor.bytes, count, bit);
+  } else if (type.bits == 16) {
+    fill<uint16_t>(tensor.bytes, count, bit);
+  } else if (type.bits == 32) {
+    fill<uint32_t>(tensor.bytes, count, bit);
+  } else {
+    fill<uint64_t>(tensor.bytes, count, bit);
+  }
+  return tensor;
+}
+
+std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>& model, const InputChoice& choice) {
+  std::vector<std::optional<GivenInput>> given(model.size());
+  for (const std::string& argument : choice.files) {
+    const NamedText named = split_named(argument);
+    const size_t index = find_tensor(model, named.name, "input", argument);
+    if (given[index]) user_error("--input {}: input '{}' has a file already", argument, model[index].name);
+    GivenInput input{read_npy(named.value), named.value};
+    check_input(model[index], input.tensor, named.value);
+    given[index] = std::move(input);
+  }
+  for (const auto& [name, shape] : choice.shapes) find_tensor(model, name, "input", name);
+
+  std::vector<GivenInput> result;
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < model.size(); ++i) {
+    if (given[i]) {
+      result.push_back(std::move(*given[i]));
+    } else if (choice.seed) {
+      const uint64_t seed = *choice.seed;
+      result.push_back({random_tensor(model[i].type, made_up_shape(model[i], choice), seed, model[i].name),
+                        fmt::format("random, seed {}", seed)});
+    } else {
+      missing.push_back(fmt::format("'{}' ({})", model[i].name, type_and_shape(model[i].type, model[i].shape)));
+    }
+  }
+  if (!missing.empty()) {
+    user_error("no data for input {}; give --input NAME=FILE.npy, or --random for made-up data",
+               fmt::join(missing, ", "));
+  }
+  return result;
+}
+
+std::vector<std::string> assign_outputs(const std::vector<rpc::TensorDescription>& model,
+                                        const std::vector<std::string>& arguments) {
+  std::vector<std::string> files(model.size());
+  for (const std::string& argument : arguments) {
+    const size_t equals = argument.find('=');
+    const std::string name = equals == std::string::npos ? "" : argument.substr(0, equals);
+    const std::string file = equals == std::string::npos ? argument : argument.substr(equals + 1);
+    const size_t index = find_tensor(model, name, "output", argument);
+    if (!files[index].empty()) user_error("--output {}: output '{}' has a file already", argument, model[index].name);
+    if (file.empty()) user_error("--output {}: no file is named", argument);
+    files[index] = file;
+  }
+  return files;
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,49 @@
+// Inputs of a model, from files or made up.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/cli/tensor_text.h"
+
+namespace gantry::cli {
+
+/// "NAME=VALUE" or "VALUE", as --input, --output take it. The first '=' separates, unless the whole text names an
+/// existing file.
+struct NamedText {
+  std::string name;  ///< empty: not given
+  std::string value;
+};
+NamedText split_named(const std::string& text);
+
+/// --shape NAME=1x3x224x224 (or 1,3,224,224), several. User error quotes what is wrong.
+std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::string>& arguments);
+
+struct InputChoice {
+  std::vector<std::string> files;  ///< as given to --input
+  /// Sizes of symbolic dimensions of made-up inputs, from --shape.
+  std::map<std::string, std::vector<int64_t>> shapes;
+  /// Inputs without a file are drawn from this seed; nothing: they are errors that name them.
+  std::optional<uint64_t> seed;
+};
+struct GivenInput {
+  HostTensor tensor;
+  std::string source;  ///< "random, seed 0", or the file
+};
+
+/// One tensor for each of the model's inputs, in their order. User errors: a file for an input that there is not
+/// (with the nearest names), two for one, another dtype or shape than the model's, missing ones.
+std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>& model, const InputChoice& choice);
+
+/// Seeded contents: floats normal, integers and bools 0 or 1 (a valid index into any table of two rows or more).
+HostTensor random_tensor(const rpc::ElementType& type, const std::vector<int64_t>& shape, uint64_t seed,
+                         const std::string& name);
+
+/// Which file each of the model's outputs goes to, from --output; empty: not saved. User errors as gather_inputs.
+std::vector<std::string> assign_outputs(const std::vector<rpc::TensorDescription>& model,
+                                        const std::vector<std::string>& arguments);
+
+}  // namespace gantry::cli

@@ -1,0 +1,361 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "device_runtime/src/module_reader.h"
+#include "host/cli/inspect.h"
+#include "host/cli/text.h"
+#include "host/graph/dim.h"
+#include "host/support/error.h"
+#include "module_generated.h"
+
+namespace gantry::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace format = module_format;
+
+/// The manifest's dimension expressions as the host's, for printing. The manifest was checked.
+class Dims {
+ public:
+  explicit Dims(const format::Manifest& manifest) : manifest_(manifest) {}
+
+  Dim get(uint32_t expression) const {
+    std::vector<Dim> stack;
+    for (const format::DimStep* step : *manifest_.dim_exprs()->Get(expression)->steps()) apply(*step, stack);
+    internal_check(stack.size() == 1, "a dimension expression leaves {} values", stack.size());
+    return stack[0];
+  }
+  std::string shape(const flatbuffers::Vector<uint32_t>& dims) const {
+    Shape shape;
+    for (uint32_t dim : dims) shape.push_back(get(dim));
+    return to_string(shape);
+  }
+
+ private:
+  void apply(const format::DimStep& step, std::vector<Dim>& stack) const {
+    using Op = format::DimOpcode;
+    if (step.opcode() == Op::Constant) return stack.push_back(Dim(step.value()));
+    if (step.opcode() == Op::Symbol) {
+      return stack.push_back(Dim::symbol(manifest_.symbols()->Get(static_cast<uint32_t>(step.value()))->string_view()));
+    }
+    const Dim b = stack.back();
+    stack.pop_back();
+    const Dim a = stack.back();
+    switch (step.opcode()) {
+      case Op::Add:
+        stack.back() = a + b;
+        break;
+      case Op::Mul:
+        stack.back() = a * b;
+        break;
+      case Op::FloorDiv:
+        stack.back() = floordiv(a, b);
+        break;
+      case Op::Mod:
+        stack.back() = mod(a, b);
+        break;
+      case Op::Max:
+        stack.back() = max(a, b);
+        break;
+      default:
+        stack.back() = min(a, b);
+        break;
+    }
+  }
+
+  const format::Manifest& manifest_;
+};
+
+/// A number where the dimension is constant, its text where it is symbolic.
+Json dim_json(const Dim& dim) { return dim.is_constant() ? Json(dim.value()) : Json(dim.str()); }
+std::string bytes_of(const Dim& dim) {
+  return dim.is_constant() ? bytes_text(static_cast<double>(dim.value())) : dim.str() + " bytes";
+}
+
+std::string text_of(const flatbuffers::String* text) { return text == nullptr ? "" : text->str(); }
+
+std::string dtype_text(format::DType type) {
+  std::string name = format::EnumNameDType(type);
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+std::string origin_text(const format::CallKernel& call) {
+  std::vector<std::string> nodes;
+  if (call.origin() != nullptr) {
+    for (const auto* node : *call.origin()) nodes.push_back(node->str());
+  }
+  return fmt::format("{}", fmt::join(nodes, ", "));
+}
+
+/// How the steps of a variant use one of its kernels.
+struct KernelUse {
+  int calls = 0;
+  Dim flops, bytes;
+};
+
+std::vector<KernelUse> kernel_uses(const format::Variant& variant, const Dims& dims) {
+  std::vector<KernelUse> uses(variant.kernels()->size());
+  for (const auto* step : *variant.steps()) {
+    const auto* call = step->action_as_CallKernel();
+    if (call == nullptr) continue;
+    KernelUse& use = uses[call->kernel()];
+    ++use.calls;
+    use.flops = use.flops + dims.get(call->flops());
+    use.bytes = use.bytes + dims.get(call->bytes());
+  }
+  return uses;
+}
+
+class ModuleReport {
+ public:
+  ModuleReport(const std::filesystem::path& path, const runtime::ModuleContents& contents, const InspectOptions& options)
+      : path_(path), contents_(contents), manifest_(contents.manifest()), dims_(manifest_), options_(options) {}
+
+  std::string json() const {
+    Json json;
+    json["kind"] = "module";
+    json["file"] = path_.string();
+    json["producer"] = text_of(manifest_.producer());
+    json["model"] = text_of(manifest_.model_name());
+    json["symbols"] = Json::array();
+    if (manifest_.symbols() != nullptr) {
+      for (const auto* symbol : *manifest_.symbols()) json["symbols"].push_back(symbol->str());
+    }
+    json["inputs"] = tensors_json(*manifest_.inputs());
+    json["outputs"] = tensors_json(*manifest_.outputs());
+    json["constraints"] = Json::array();
+    if (manifest_.constraints() != nullptr) {
+      for (const auto* c : *manifest_.constraints()) {
+        json["constraints"].push_back({{"left", dim_json(dims_.get(c->left()))},
+                                       {"right", dim_json(dims_.get(c->right()))},
+                                       {"origin", text_of(c->origin())}});
+      }
+    }
+    json["variants"] = Json::array();
+    for (const auto* variant : *manifest_.variants()) json["variants"].push_back(variant_json(*variant));
+    json["segments"] = segments_json();
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+
+  std::string text() const {
+    std::error_code code;
+    std::string out = fmt::format("{}: module of '{}', {}, by {}\n", path_.string(), text_of(manifest_.model_name()),
+                                  bytes_text(static_cast<double>(std::filesystem::file_size(path_, code))),
+                                  text_of(manifest_.producer()));
+    for (const auto* t : *manifest_.inputs()) out += tensor_line("input ", *t);
+    for (const auto* t : *manifest_.outputs()) out += tensor_line("output", *t);
+    if (manifest_.constraints() != nullptr) {
+      for (const auto* c : *manifest_.constraints()) {
+        out += fmt::format("  needs    {} = {}  ({})\n", dims_.get(c->left()).str(), dims_.get(c->right()).str(),
+                           text_of(c->origin()));
+      }
+    }
+    for (const auto* variant : *manifest_.variants()) out += variant_text(*variant);
+    return out + segments_text();
+  }
+
+ private:
+  std::string tensor_line(const char* kind, const format::TensorInfo& tensor) const {
+    return fmt::format("  {}   {}: {} {}\n", kind, text_of(tensor.name()), dtype_text(tensor.dtype()),
+                       dims_.shape(*tensor.shape()));
+  }
+
+  Json tensors_json(const flatbuffers::Vector<flatbuffers::Offset<format::TensorInfo>>& tensors) const {
+    Json list = Json::array();
+    for (const auto* tensor : tensors) {
+      Json shape = Json::array();
+      for (uint32_t dim : *tensor->shape()) shape.push_back(dim_json(dims_.get(dim)));
+      list.push_back({{"name", text_of(tensor->name())}, {"dtype", dtype_text(tensor->dtype())}, {"shape", shape}});
+    }
+    return list;
+  }
+
+  std::string kernel_list(const format::Variant& variant) const {
+    using Align = Table::Align;
+    Table table({{"calls", Align::kRight}, {"FLOP", Align::kRight}, {"traffic", Align::kRight}, {"symbol", Align::kLeft}, {"kernel", Align::kLeft}});
+    const auto uses = kernel_uses(variant, dims_);
+    for (uint32_t i = 0; i < variant.kernels()->size(); ++i) {
+      const auto* kernel = variant.kernels()->Get(i);
+      const Dim& flops = uses[i].flops;
+      table.row({std::to_string(uses[i].calls),
+                 flops.is_constant() ? count_text(static_cast<double>(flops.value())) : "symbolic",
+                 uses[i].bytes.is_constant() ? bytes_text(static_cast<double>(uses[i].bytes.value())) : "symbolic",
+                 text_of(kernel->symbol()), text_of(kernel->name())});
+    }
+    return table.str(4, terminal_width());
+  }
+
+  std::string step_list(const format::Variant& variant) const {
+    std::string out = "    steps\n";
+    uint32_t index = 0;
+    for (const auto* step : *variant.steps()) {
+      const auto* call = step->action_as_CallKernel();
+      if (call != nullptr) {
+        const auto* kernel = variant.kernels()->Get(call->kernel());
+        out += fmt::format("    {:4} {} ({}) {}  // {}\n", index, text_of(kernel->symbol()), text_of(kernel->name()),
+                           buffers_text(variant, *call->buffers()), origin_text(*call));
+      } else if (const auto* copy = step->action_as_CopyBuffer()) {
+        out += fmt::format("    {:4} copy {} -> {}\n", index, buffer_text(variant, copy->source()),
+                           buffer_text(variant, copy->target()));
+      }
+      ++index;
+    }
+    return out;
+  }
+
+  std::string buffers_text(const format::Variant& variant, const flatbuffers::Vector<uint32_t>& buffers) const {
+    std::vector<std::string> texts;
+    for (uint32_t buffer : buffers) texts.push_back(buffer_text(variant, buffer));
+    return fmt::format("[{}]", fmt::join(texts, ", "));
+  }
+
+  std::string buffer_text(const format::Variant& variant, uint32_t index) const {
+    const auto* buffer = variant.buffers()->Get(index);
+    switch (buffer->kind()) {
+      case format::BufferKind::Input:
+        return "%" + text_of(manifest_.inputs()->Get(buffer->index())->name());
+      case format::BufferKind::Output:
+        return "%" + text_of(manifest_.outputs()->Get(buffer->index())->name());
+      case format::BufferKind::Constant:
+        return fmt::format("constant {}", buffer->index());
+      default:
+        return fmt::format("workspace+{}", dims_.get(buffer->offset()).str());
+    }
+  }
+
+  std::string variant_text(const format::Variant& variant) const {
+    std::string out = fmt::format("\n  variant  {}\n", text_of(variant.target()));
+    out += fmt::format("    memory   workspace {}; {} constants, {}\n", bytes_of(dims_.get(variant.workspace_bytes())),
+                       constant_count(variant), bytes_text(static_cast<double>(constant_bytes(variant))));
+    out += fmt::format("    code     {} kernels, {}; plan of {} steps\n", variant.kernels()->size(),
+                       bytes_text(static_cast<double>(manifest_.segments()->Get(variant.code_segment())->size())),
+                       variant.steps()->size());
+    out += kernel_list(variant);
+    return options_.steps ? out + step_list(variant) : out;
+  }
+
+  static size_t constant_count(const format::Variant& variant) {
+    return variant.constants() == nullptr ? 0 : variant.constants()->size();
+  }
+  static uint64_t constant_bytes(const format::Variant& variant) {
+    uint64_t bytes = 0;
+    if (variant.constants() != nullptr) {
+      for (const auto* constant : *variant.constants()) bytes += constant->size();
+    }
+    return bytes;
+  }
+
+  Json variant_json(const format::Variant& variant) const {
+    Json json;
+    json["target"] = text_of(variant.target());
+    json["architecture"] = format::EnumNameArchitecture(variant.architecture());
+    json["features"] = Json::array();
+    if (variant.features() != nullptr) {
+      for (const auto* feature : *variant.features()) json["features"].push_back(feature->str());
+    }
+    json["rank"] = variant.rank();
+    json["workspace_bytes"] = dim_json(dims_.get(variant.workspace_bytes()));
+    json["constants"] = constant_count(variant);
+    json["constant_bytes"] = constant_bytes(variant);
+    json["code_bytes"] = manifest_.segments()->Get(variant.code_segment())->size();
+    json["kernels"] = Json::array();
+    const auto uses = kernel_uses(variant, dims_);
+    for (uint32_t i = 0; i < variant.kernels()->size(); ++i) {
+      const auto* kernel = variant.kernels()->Get(i);
+      json["kernels"].push_back({{"symbol", text_of(kernel->symbol())},
+                                 {"name", text_of(kernel->name())},
+                                 {"calls", uses[i].calls},
+                                 {"flops", dim_json(uses[i].flops)},
+                                 {"bytes", dim_json(uses[i].bytes)}});
+    }
+    json["steps"] = steps_json(variant);
+    json["buffers"] = buffers_json(variant);
+    return json;
+  }
+
+  Json steps_json(const format::Variant& variant) const {
+    Json list = Json::array();
+    for (const auto* step : *variant.steps()) {
+      Json json;
+      if (const auto* call = step->action_as_CallKernel()) {
+        json["kernel"] = call->kernel();
+        json["buffers"] = std::vector<uint32_t>(call->buffers()->begin(), call->buffers()->end());
+        json["nodes"] = Json::array();
+        if (call->origin() != nullptr) {
+          for (const auto* node : *call->origin()) json["nodes"].push_back(node->str());
+        }
+        json["flops"] = dim_json(dims_.get(call->flops()));
+        json["bytes"] = dim_json(dims_.get(call->bytes()));
+      } else if (const auto* copy = step->action_as_CopyBuffer()) {
+        json["copy"] = {{"source", copy->source()}, {"target", copy->target()}};
+      }
+      list.push_back(std::move(json));
+    }
+    return list;
+  }
+
+  /// The memory plan: where every buffer lies.
+  Json buffers_json(const format::Variant& variant) const {
+    Json list = Json::array();
+    for (const auto* buffer : *variant.buffers()) {
+      Json json;
+      std::string kind = format::EnumNameBufferKind(buffer->kind());
+      std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return std::tolower(c); });
+      json["kind"] = kind;
+      if (buffer->kind() == format::BufferKind::Workspace) {
+        json["offset"] = dim_json(dims_.get(buffer->offset()));
+      } else {
+        json["index"] = buffer->index();
+      }
+      json["bytes"] = dim_json(dims_.get(buffer->bytes()));
+      list.push_back(std::move(json));
+    }
+    return list;
+  }
+
+  Json segments_json() const {
+    Json list = Json::array();
+    for (uint32_t i = 0; i < contents_.segment_count(); ++i) {
+      const auto* segment = manifest_.segments()->Get(i);
+      list.push_back({{"kind", segment->kind() == format::SegmentKind::Code ? "code" : "weights"},
+                      {"offset", segment->offset()},
+                      {"bytes", segment->size()},
+                      {"sha256", runtime::to_hex(contents_.segment_digest(i))}});
+    }
+    return list;
+  }
+
+  std::string segments_text() const {
+    using Align = Table::Align;
+    Table table({{"segment", Align::kRight}, {"kind", Align::kLeft}, {"offset", Align::kRight}, {"size", Align::kRight}, {"SHA-256", Align::kLeft}});
+    for (uint32_t i = 0; i < contents_.segment_count(); ++i) {
+      const auto* segment = manifest_.segments()->Get(i);
+      table.row({std::to_string(i), segment->kind() == format::SegmentKind::Code ? "code" : "weights",
+                 std::to_string(segment->offset()), bytes_text(static_cast<double>(segment->size())),
+                 runtime::to_hex(contents_.segment_digest(i))});
+    }
+    return "\n" + table.str(2);
+  }
+
+  const std::filesystem::path& path_;
+  const runtime::ModuleContents& contents_;
+  const format::Manifest& manifest_;
+  Dims dims_;
+  const InspectOptions& options_;
+};
+
+}  // namespace
+
+std::string inspect_module(const std::filesystem::path& path, const InspectOptions& options) {
+  auto contents = runtime::ModuleContents::open(path.string());
+  if (!contents.ok()) user_error("{}", contents.status().message());
+  const ModuleReport report(path, *contents, options);
+  return options.json ? report.json() : report.text();
+}
+
+}  // namespace gantry::cli

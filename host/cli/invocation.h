@@ -1,0 +1,38 @@
+// What every command shares: the parsed command line and where messages go.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "host/cli/progress.h"
+
+namespace gantry::cli {
+
+/// One call of the program.
+struct Invocation {
+  std::vector<std::string> arguments;  ///< argv
+  bool verbose = false;
+  bool quiet = false;
+  /// The command chosen, set while parsing; returns the exit code.
+  std::function<int()> action;
+
+  Verbosity verbosity() const {
+    return quiet ? Verbosity::kQuiet : verbose ? Verbosity::kVerbose : Verbosity::kNormal;
+  }
+  void warn(const std::string& message) const {
+    if (!quiet) fmt::print(stderr, "gantry: warning: {}\n", message);
+  }
+  /// For what is worth knowing but not asked for.
+  void note(const std::string& message) const {
+    if (!quiet) fmt::print(stderr, "gantry: {}\n", message);
+  }
+};
+
+/// Writes text to stdout; user error if that fails (a full disk, a closed pipe).
+void print_out(const std::string& text);
+
+}  // namespace gantry::cli

@@ -1,0 +1,165 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <mutex>
+
+#include "host/cli/commands.h"
+#include "host/cli/inputs.h"
+#include "host/cli/model_source.h"
+#include "host/codegen/codegen.h"
+#include "host/codegen/target.h"
+#include "host/ops/op.h"
+#include "host/support/error.h"
+#include "host/support/suggest.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry ir resnet18.onnx                          the graph after the last pass
+  gantry ir resnet18.onnx --after import           the graph as it was read
+  gantry ir resnet18.onnx --before fuse_ops        what a pass is given, and
+  gantry ir resnet18.onnx --after fuse_ops         what it makes of it
+  gantry ir resnet18.onnx --all                    after every pass
+  gantry ir resnet18.onnx --loops --target aarch64           loop nests of all kernels
+  gantry ir resnet18.onnx --loops --all --kernel conv2d      after every loop pass, of the kernels so named
+  gantry ir resnet18.onnx --llvm --kernel conv2d             LLVM IR; --asm: assembly)";
+
+struct Options {
+  std::string model;
+  std::string target = "native";
+  std::string before, after, kernel;
+  std::vector<std::string> shapes;
+  int opt_level = 3;
+  bool all = false, loops = false, llvm = false, assembly = false, verify = false;
+};
+
+/// Thrown by the observer once everything asked for was printed: the rest of the pipeline is not needed.
+struct Finished {};
+
+/// "import" and the passes, in order.
+std::vector<std::string> stages(int opt_level) {
+  std::vector<std::string> names = {"import"};
+  for (const std::string& pass : pass_names(opt_level)) names.push_back(pass);
+  return names;
+}
+
+void check_pass(const std::string& option, const std::string& pass, const std::vector<std::string>& names) {
+  if (pass.empty() || std::find(names.begin(), names.end(), pass) != names.end()) return;
+  user_error("{} {}: there is no such pass at this --opt level{}{}", option, pass,
+             did_you_mean(pass, names).empty() ? ". The passes: " : did_you_mean(pass, names) + " The passes: ",
+             fmt::format("{}", fmt::join(names, ", ")));
+}
+
+/// Prints the graph after the stages whose numbers are in `wanted`.
+class GraphPrinter {
+ public:
+  explicit GraphPrinter(std::vector<size_t> wanted, bool stop) : wanted_(std::move(wanted)), stop_(stop) {}
+
+  void operator()(const std::string& pass, const Graph& graph) {
+    if (std::find(wanted_.begin(), wanted_.end(), next_) != wanted_.end()) {
+      print_out(fmt::format("// after {}\n{}\n", pass, print(graph, op_set())));
+      if (stop_ && next_ == wanted_.back()) throw Finished{};
+    }
+    ++next_;
+  }
+
+ private:
+  std::vector<size_t> wanted_;
+  bool stop_;
+  size_t next_ = 0;
+};
+
+std::vector<size_t> wanted_stages(const Options& options, const std::vector<std::string>& names) {
+  std::vector<size_t> wanted;
+  const bool code = options.loops || options.llvm || options.assembly;
+  const bool default_view = options.before.empty() && options.after.empty() && !code;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool before = i + 1 < names.size() && names[i + 1] == options.before;
+    const bool last = default_view && i + 1 == names.size();
+    const bool every = options.all && !code;
+    if (before || names[i] == options.after || last || every) wanted.push_back(i);
+  }
+  return wanted;
+}
+
+bool is_wanted(const LoopKernel& kernel, const std::string& filter) {
+  return filter.empty() || kernel.name.find(filter) != std::string::npos;
+}
+
+void print_kernels(const LoweredProgram& program, const Target& target, const Options& options) {
+  std::vector<std::string> names;
+  bool any = false;
+  for (const LoopKernel& kernel : program.kernels) {
+    names.push_back(kernel.name);
+    if (!is_wanted(kernel, options.kernel)) continue;
+    any = true;
+    if (options.loops && !options.all) print_out(to_string(kernel) + "\n");
+    if (options.llvm) print_out(emit_llvm_text(kernel, target) + "\n");
+    if (options.assembly) print_out(emit_assembly(kernel, target) + "\n");
+  }
+  if (!any && !options.kernel.empty()) {
+    const std::string hint = did_you_mean(options.kernel, names);
+    names.resize(std::min<size_t>(names.size(), 20));
+    user_error("--kernel {}: no kernel has that in its name{}{}{}", options.kernel, hint.empty() ? ". Kernels: " : hint + " Kernels: ",
+               fmt::format("{}", fmt::join(names, ", ")), names.size() == 20 ? ", …" : "");
+  }
+}
+
+int show_ir(const Options& options, const Invocation& invocation) {
+  const Target target = find_target(options.target);
+  const std::vector<std::string> names = stages(options.opt_level);
+  check_pass("--before", options.before, names);
+  check_pass("--after", options.after, names);
+  if (options.before == "import") user_error("--before import: nothing comes before it");
+  if (is_module_file(options.model)) user_error("{}: is a module; ir takes a model (.onnx)", options.model);
+  const Graph graph = import_model(options.model, parse_shapes(options.shapes), invocation);
+
+  const bool code = options.loops || options.llvm || options.assembly;
+  Progress progress(invocation.verbosity());
+  CompileOptions compile = compile_options({target}, options.opt_level, progress);
+  compile.verify = options.verify;
+  GraphPrinter printer(wanted_stages(options, names), !code);
+  compile.observer.graph_pass = [&](const std::string& pass, const Graph& after) { printer(pass, after); };
+  std::mutex mutex;
+  if (options.loops && options.all) {
+    compile.observer.loop_pass = [&](std::string_view step, const LoopKernel& kernel) {
+      if (!is_wanted(kernel, options.kernel)) return;
+      const std::lock_guard lock(mutex);
+      print_out(fmt::format("// {}: after {}\n{}\n", kernel.name, step, to_string(kernel)));
+    };
+  }
+  try {
+    const LoweredProgram program = lower_program(graph, target, compile);
+    progress.clear();
+    if (code) print_kernels(program, target, options);
+  } catch (const Finished&) {
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_ir_command(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("ir", "Show the program at any stage of the compiler");
+  command->add_option("MODEL", options->model, "The model (.onnx)")->required();
+  command->add_option("-t,--target", options->target, "What to compile for; default native")->type_name("TARGET");
+  command->add_option("--before", options->before, "The graph before this pass")->type_name("PASS");
+  command->add_option("--after", options->after, "The graph after this pass, or after `import`")->type_name("PASS");
+  command->add_flag("--all", options->all, "After every pass");
+  command->add_flag("--loops", options->loops, "Loop nests of the kernels");
+  command->add_flag("--llvm", options->llvm, "LLVM IR of the kernels, optimised");
+  command->add_flag("--asm", options->assembly, "Assembly of the kernels");
+  command->add_option("--kernel", options->kernel, "Only kernels with this in their names")->type_name("NAME");
+  command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions")
+      ->type_name("NAME=1x3x224x224")
+      ->allow_extra_args(false);
+  command->add_option("--opt", options->opt_level, "Optimisation level; default 3")->type_name("0..3")->check(CLI::Range(0, 3));
+  command->add_flag("--verify", options->verify, "Check the program after every pass");
+  command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return show_ir(*options, invocation); };
+  });
+}
+
+}  // namespace gantry::cli

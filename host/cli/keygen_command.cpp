@@ -1,0 +1,47 @@
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/commands.h"
+#include "rpc/security/key.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry keygen pi.key                               a fresh key, readable by you alone
+  scp pi.key pi:                                     the board needs the same file
+  ssh pi ./gantry-device serve --listen 0.0.0.0:7453 --key pi.key
+  gantry boards add pi 192.168.1.20:7453 --key pi.key
+Whoever holds the key may use the board. A file that exists is never overwritten.)";
+
+struct Options {
+  std::string file, identity;
+  bool json = false;
+};
+
+int generate(const Options& options, const Invocation& invocation) {
+  const rpc::PskKey key = rpc::generate_key(options.identity);
+  rpc::write_key_file(key, options.file);
+  if (options.json) {
+    print_out(nlohmann::ordered_json{{"file", options.file}, {"identity", key.identity}}.dump(2) + "\n");
+  } else if (!invocation.quiet) {
+    print_out(fmt::format("{}: key '{}'. Copy it to the board, and serve with --key.\n", options.file, key.identity));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_keygen_command(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("keygen", "Make a key that protects a board");
+  command->add_option("FILE,-o,--output", options->file, "The key file to write")->type_name("FILE")->required();
+  command->add_option("--identity", options->identity, "Name of the key in messages; default: a random one")->type_name("NAME");
+  command->add_flag("--json", options->json, "Report as JSON on stdout");
+  command->footer(kExamples);
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return generate(*options, invocation); };
+  });
+}
+
+}  // namespace gantry::cli

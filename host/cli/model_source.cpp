@@ -1,0 +1,81 @@
+#include "host/cli/model_source.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "device_runtime/src/module_format.h"
+#include "device_runtime/src/sha256.h"
+#include "host/codegen/target.h"
+#include "host/onnx/import.h"
+#include "host/support/error.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+/// The bytes at an address that the runtime can use in place.
+runtime::SharedBytes aligned_copy(const std::vector<std::byte>& bytes) {
+  auto buffer = std::make_shared<runtime::AlignedBuffer>();
+  const runtime::Status status = buffer->reserve(std::max(bytes.size(), kAlignment), "the module");
+  if (!status.ok()) throw Error(ErrorKind::kBoard, status.message());
+  std::memcpy(buffer->data(), bytes.data(), bytes.size());
+  return {std::span<const std::byte>(buffer->data(), bytes.size()), buffer};
+}
+
+runtime::SharedBytes map_module(const std::filesystem::path& path) {
+  auto mapped = runtime::map_file(path.string());
+  if (!mapped.ok()) throw Error(ErrorKind::kUser, mapped.status().message());
+  return std::move(mapped.value());
+}
+
+}  // namespace
+
+bool is_module_file(const std::filesystem::path& path) {
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code)) user_error("{}: is a folder, not a model or module", path.string());
+  std::ifstream file(path, std::ios::binary);
+  if (!file) user_error("{}: cannot be read: {}", path.string(), std::strerror(errno));
+  char magic[sizeof(module_format::kMagic)] = {};
+  file.read(magic, sizeof(magic));
+  return file.gcount() == sizeof(magic) && std::memcmp(magic, module_format::kMagic, sizeof(magic)) == 0;
+}
+
+Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const Invocation& invocation) {
+  ImportOptions options;
+  options.shapes = shapes;
+  options.warn = [&](const std::string& message) { invocation.warn(message); };
+  return import_onnx(path, options);
+}
+
+CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progress& progress) {
+  CompileOptions options;
+  options.targets = std::move(targets);
+  options.opt_level = opt_level;
+  options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  options.observer.progress = [&](const std::string& what, double done) {
+    progress.update("compiling: " + what, done);
+  };
+  return options;
+}
+
+ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine, const Invocation& invocation) {
+  ModuleBytes module;
+  if (is_module_file(request.file)) {
+    module.bytes = map_module(request.file);
+  } else {
+    const Target target = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
+    Progress progress(invocation.verbosity());
+    progress.update("reading " + request.file.string(), -1);
+    const Graph graph = import_model(request.file, request.shapes, invocation);
+    ModuleFile file = compile_graph(graph, compile_options({target}, request.opt_level, progress));
+    module.bytes = aligned_copy(serialize_module(file));
+    module.opt_level = request.opt_level;
+  }
+  module.digest = runtime::to_hex(runtime::sha256(module.bytes.bytes));
+  return module;
+}
+
+}  // namespace gantry::cli

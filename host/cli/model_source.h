@@ -1,0 +1,44 @@
+// From the file that a command is given to a module that a machine can run.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "device_runtime/src/memory.h"
+#include "host/cli/invocation.h"
+#include "host/driver/compile.h"
+#include "host/graph/graph.h"
+#include "rpc/client/types.h"
+
+namespace gantry::cli {
+
+using ShapeMap = std::map<std::string, std::vector<int64_t>>;
+
+/// Whether the file is a module (by its first bytes). User error if it cannot be read.
+bool is_module_file(const std::filesystem::path& path);
+
+/// Reads a model; warnings go to stderr.
+Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const Invocation& invocation);
+
+/// A compiled or read module, with what reports say of it.
+struct ModuleBytes {
+  runtime::SharedBytes bytes;
+  std::string digest;  ///< SHA-256, hexadecimal
+  int opt_level = -1;  ///< -1: it was a module file
+};
+
+struct ModuleRequest {
+  std::filesystem::path file;
+  ShapeMap shapes;
+  int opt_level = 3;
+};
+/// The module for exactly that machine: a model is compiled for what `machine` reports, a module file is taken as it
+/// is. User errors: those of import and compile; --shape for a symbolic module is left to the inputs.
+ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine, const Invocation& invocation);
+
+/// Options of a compilation that reports to `progress`.
+CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progress& progress);
+
+}  // namespace gantry::cli

@@ -1,0 +1,150 @@
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <new>
+
+#include "host/cli/commands.h"
+#include "host/support/error.h"
+#include "host/support/suggest.h"
+#include "rpc/error.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry zoo resnet18 -o resnet18.onnx          a network to try things with
+  gantry bench resnet18.onnx                    compile for this machine and time it
+  gantry boards add pi 192.168.1.20:7453 --key pi.key
+  gantry bench resnet18.onnx --on pi --profile  compile for the board, time every kernel there
+  gantry compile resnet18.onnx --target aarch64 -o resnet18.gmod
+  gantry ir resnet18.onnx --after fuse_ops      the program as the compiler sees it
+
+`gantry COMMAND --help` explains a command. Exit codes: 0 done, 1 the request or its input is wrong,
+2 the board or the network failed, 3 a bug in gantry.)";
+
+void print_error(const std::string& message) { fmt::print(stderr, "gantry: error: {}\n", message); }
+
+int report_bug(const std::string& message) {
+  print_error(fmt::format("internal error: {}\nThis is a bug in gantry {}. Please report it, with the command and the model.",
+                          message, GANTRY_VERSION));
+  return static_cast<int>(ErrorKind::kInternal);
+}
+
+/// The deepest subcommand that was recognised on the command line.
+const CLI::App* chosen_command(const CLI::App& app) {
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  return chosen;
+}
+
+std::string full_name(const CLI::App* app) {
+  return app->get_parent() == nullptr ? app->get_name() : full_name(app->get_parent()) + " " + app->get_name();
+}
+
+std::vector<std::string> option_names(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> subcommand_names(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+/// A message for a command line that the parser refuses.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = chosen_command(app);
+  const std::string help = fmt::format("\nSee `{} --help`.", full_name(command));
+  for (const std::string& argument : command->remaining(true)) {
+    if (argument.starts_with("-") && argument != "-") {
+      const std::string name = argument.substr(0, argument.find('='));
+      return fmt::format("unknown option '{}'{}{}", name, did_you_mean(name, option_names(command)), help);
+    }
+    const std::vector<std::string> commands = subcommand_names(command);
+    if (!commands.empty()) {
+      return fmt::format("unknown command '{}'{}{}", argument, did_you_mean(argument, commands), help);
+    }
+    return fmt::format("unexpected argument '{}'{}", argument, help);
+  }
+  return error.what() + help;
+}
+
+int run_action(const Invocation& invocation) {
+  try {
+    const int code = invocation.action();
+    if (std::fflush(stdout) != 0) user_error("writing to standard output failed");
+    return code;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kInternal) return report_bug(error.what());
+    print_error(error.what());
+    return static_cast<int>(error.kind());
+  } catch (const rpc::Error& error) {
+    if (error.kind() == rpc::ErrorKind::kBug) return report_bug(error.what());
+    print_error(error.what());
+    return rpc::exit_code(error.kind());
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory on this machine; close other programs or use a smaller model or batch");
+    return static_cast<int>(ErrorKind::kUser);
+  } catch (const std::exception& error) {
+    return report_bug(error.what());
+  }
+}
+
+void add_commands(CLI::App& app, Invocation& invocation) {
+  add_compile_command(app, invocation);
+  add_run_command(app, invocation);
+  add_bench_commands(app, invocation);
+  add_compare_command(app, invocation);
+  add_inspect_command(app, invocation);
+  add_ir_command(app, invocation);
+  add_targets_command(app, invocation);
+  add_boards_command(app, invocation);
+  add_keygen_command(app, invocation);
+  add_zoo_command(app, invocation);
+}
+
+}  // namespace
+
+void print_out(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+    user_error("writing to standard output failed: {}", std::strerror(errno));
+  }
+}
+
+int run_program(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  Invocation invocation;
+  invocation.arguments.assign(argv, argv + argc);
+  CLI::App app("Compiles trained networks (ONNX) for the machine that will run them, runs them there and measures.",
+               "gantry");
+  app.set_version_flag("--version", std::string("gantry ") + GANTRY_VERSION);
+  app.add_flag("-v,--verbose", invocation.verbose, "Say more on stderr");
+  app.add_flag("-q,--quiet", invocation.quiet, "No warnings, notes or progress on stderr");
+  app.footer(kExamples);
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  app.get_formatter()->column_width(34);
+  add_commands(app, invocation);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help and --version
+  } catch (const CLI::ParseError& error) {
+    print_error(explain(app, error));
+    return static_cast<int>(ErrorKind::kUser);
+  }
+  if (!invocation.action) {
+    fmt::print(stderr, "{}", app.help());
+    return static_cast<int>(ErrorKind::kUser);
+  }
+  return run_action(invocation);
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,126 @@
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/commands.h"
+#include "host/cli/execution.h"
+#include "host/cli/npy.h"
+#include "host/cli/text.h"
+#include "host/support/error.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry run resnet18.onnx --input cat.npy --output scores.npy
+  gantry run resnet18.gmod --input input=cat.npy --output logits=scores.npy --on pi
+  gantry run bert.onnx --random --shape input_ids=1x128      made-up data
+  gantry run resnet18.onnx --random=7 --on 127.0.0.1:7453 --key board.key
+Files are NumPy's .npy, as numpy.save writes them.)";
+
+struct Options {
+  ExecutionOptions execution;
+  std::vector<std::string> outputs;
+  std::string seed;
+  bool json = false;
+};
+
+/// JSON has no infinities: they become strings.
+nlohmann::ordered_json number_json(double value) {
+  if (std::isfinite(value)) return value;
+  return fmt::format("{}", value);
+}
+
+nlohmann::ordered_json output_json(const std::string& name, const HostTensor& tensor, const std::string& file) {
+  const TensorSummary summary = summarise(tensor);
+  nlohmann::ordered_json json;
+  json["name"] = name;
+  json["dtype"] = type_name(tensor.type);
+  json["shape"] = tensor.shape;
+  json["min"] = summary.min;
+  json["max"] = summary.max;
+  json["mean"] = summary.mean;
+  json["non_finite"] = summary.non_finite;
+  json["first"] = nlohmann::ordered_json::array();
+  for (double value : summary.first) json["first"].push_back(number_json(value));
+  if (!file.empty()) json["file"] = file;
+  return json;
+}
+
+std::string output_text(const std::string& name, const HostTensor& tensor, const std::string& file) {
+  const TensorSummary summary = summarise(tensor);
+  std::string text = fmt::format("{}: {}\n", name, type_and_shape(tensor.type, tensor.shape));
+  text += fmt::format("  min {:.6g}, max {:.6g}, mean {:.6g}", summary.min, summary.max, summary.mean);
+  if (summary.non_finite > 0) text += fmt::format(", {} not finite", summary.non_finite);
+  text += "\n  [";
+  for (size_t i = 0; i < summary.first.size(); ++i) text += fmt::format("{}{:.6g}", i == 0 ? "" : ", ", summary.first[i]);
+  const bool more = element_count(tensor.shape) > static_cast<int64_t>(summary.first.size());
+  text += more ? ", …]\n" : "]\n";
+  if (!file.empty()) text += fmt::format("  saved to {}\n", file);
+  return text;
+}
+
+int run(const Options& options, const Invocation& invocation) {
+  Execution execution = prepare_execution(options.execution, invocation);
+  const auto& loaded = execution.loaded;
+  const std::vector<std::string> files = assign_outputs(loaded.outputs, options.outputs);
+  Progress progress(invocation.verbosity());
+  progress.update("running on " + execution.machine->label(), -1);
+  const double milliseconds = static_cast<double>(execution.machine->run().count()) / 1e6;
+  nlohmann::ordered_json json;
+  json["machine"] = execution.machine->label();
+  json["target"] = loaded.target;
+  json["milliseconds"] = milliseconds;
+  json["outputs"] = nlohmann::ordered_json::array();
+  std::string text;
+  for (size_t i = 0; i < loaded.outputs.size(); ++i) {
+    const HostTensor tensor = execution.machine->output(static_cast<int>(i));
+    if (!files[i].empty()) write_npy(files[i], tensor);
+    if (options.json) {
+      json["outputs"].push_back(output_json(loaded.outputs[i].name, tensor, files[i]));
+    } else {
+      text += output_text(loaded.outputs[i].name, tensor, files[i]);
+    }
+  }
+  progress.clear();
+  if (options.json) {
+    print_out(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  } else if (!invocation.quiet) {
+    print_out(text + fmt::format("on {} with {} code: first run {}; `gantry bench` times properly\n",
+                                 execution.machine->label(), loaded.target, duration_text(milliseconds)));
+  }
+  return 0;
+}
+
+uint64_t parse_seed(const std::string& text) {
+  uint64_t seed = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || stop != text.data() + text.size()) {
+    user_error("--random={}: the seed is a whole number", text);
+  }
+  return seed;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("run", "Run a model or module once and show its outputs");
+  add_execution_options(*command, options->execution);
+  command->add_option("-o,--output", options->outputs, "Saves an output; NAME= may be left out if there is one")
+      ->type_name("[NAME=]FILE.npy")
+      ->allow_extra_args(false);
+  command->add_flag("--random{0}", options->seed, "Made-up data for inputs without a file, from this seed")
+      ->type_name("[=SEED]");
+  command->add_flag("--json", options->json, "Report as JSON on stdout");
+  command->footer(kExamples);
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] {
+      if (!options->seed.empty()) options->execution.seed = parse_seed(options->seed);
+      return run(*options, invocation);
+    };
+  });
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,51 @@
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/commands.h"
+#include "host/cli/text.h"
+#include "host/codegen/target.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry targets
+  gantry compile resnet18.onnx --target cortex-a72
+  gantry compile resnet18.onnx --target aarch64+dotprod
+  gantry compile resnet18.onnx --target native           this machine
+Besides those listed, every CPU name that LLVM knows for x86-64 and AArch64 is a target.)";
+
+int list_targets(bool json) {
+  const std::vector<Target> targets = known_targets();
+  if (json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Target& target : targets) {
+      list.push_back({{"name", target.name},
+                      {"description", target.description},
+                      {"triple", target.triple},
+                      {"cpu", target.cpu},
+                      {"features", target.features},
+                      {"rank", target.rank}});
+    }
+    print_out(list.dump(2) + "\n");
+    return 0;
+  }
+  Table table({{"target", Table::Align::kLeft}, {"what it is", Table::Align::kLeft}});
+  const Target native = find_target("native");
+  table.row({"native", "this machine: " + native.name});
+  for (const Target& target : targets) table.row({target.name, target.description});
+  print_out(table.str());
+  return 0;
+}
+
+}  // namespace
+
+void add_targets_command(CLI::App& app, Invocation& invocation) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("targets", "List what can be compiled for");
+  command->add_flag("--json", *json, "Report as JSON on stdout");
+  command->footer(kExamples);
+  command->callback([json, &invocation] { invocation.action = [json] { return list_targets(*json); }; });
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,83 @@
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/commands.h"
+#include "host/cli/text.h"
+#include "host/support/error.h"
+#include "host/zoo/zoo.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry zoo --list
+  gantry zoo resnet18 -o resnet18.onnx
+  gantry zoo mobilenet_v2 -o small.onnx --size 96 --batch 4
+  gantry zoo bert_base -o bert.onnx --dynamic    symbolic batch and sequence length
+The weights are random, but the same for the same seed on every machine: for timing and for comparing machines.)";
+
+struct Options {
+  std::string name, output;
+  ZooOptions zoo;
+  bool list = false;
+  bool json = false;
+};
+
+int list_networks(bool json) {
+  if (json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const ZooNetwork& network : zoo_networks()) {
+      list.push_back({{"name", network.name}, {"description", network.description}, {"size", network.size}});
+    }
+    print_out(list.dump(2) + "\n");
+    return 0;
+  }
+  Table table({{"network", Table::Align::kLeft}, {"size", Table::Align::kRight}, {"what it is", Table::Align::kLeft}});
+  for (const ZooNetwork& network : zoo_networks()) {
+    table.row({network.name, std::to_string(network.size), network.description});
+  }
+  print_out(table.str());
+  return 0;
+}
+
+int write_network(const Options& options, const Invocation& invocation) {
+  const std::string path = options.output.empty() ? options.name + ".onnx" : options.output;
+  {
+    Progress progress(invocation.verbosity());
+    progress.update("drawing the weights of " + options.name, -1);
+    write_zoo_model(options.name, options.zoo, path);
+  }
+  std::error_code code;
+  const auto size = std::filesystem::file_size(path, code);
+  if (options.json) {
+    print_out(nlohmann::ordered_json{{"network", options.name}, {"file", path}, {"bytes", size}}.dump(2) + "\n");
+  } else if (!invocation.quiet) {
+    print_out(fmt::format("{}: {}, {}\n", path, options.name, bytes_text(static_cast<double>(size))));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_zoo_command(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("zoo", "Write a well-known network with seeded weights");
+  command->add_option("NAME", options->name, "The network; see --list");
+  command->add_option("-o,--output", options->output, "The model to write; default NAME.onnx")->type_name("FILE.onnx");
+  command->add_option("--seed", options->zoo.seed, "Seed of the weights; default 0")->type_name("N");
+  command->add_option("--batch", options->zoo.batch, "Batch size; default 1")->type_name("N");
+  command->add_option("--size", options->zoo.size, "Height and width of images, or length of sequences")->type_name("N");
+  command->add_flag("--dynamic", options->zoo.dynamic, "Symbolic batch, and sequence length");
+  command->add_flag("--list", options->list, "List the networks");
+  command->add_flag("--json", options->json, "Report as JSON on stdout");
+  command->footer(kExamples);
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] {
+      if (options->list) return list_networks(options->json);
+      if (options->name.empty()) user_error("which network? `gantry zoo --list` shows all");
+      return write_network(*options, invocation);
+    };
+  });
+}
+
+}  // namespace gantry::cli
