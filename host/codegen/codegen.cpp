@@ -68,7 +68,8 @@ void compile(const LoopKernel& kernel, const Target& target, CompiledModule& out
   KernelEmitter(*out.module, kernel, target).emit();
   std::string problem;
   llvm::raw_string_ostream stream(problem);
-  internal_check(!llvm::verifyModule(*out.module, &stream), "kernel {}: invalid LLVM IR: {}", kernel.name, problem);
+  internal_check(!llvm::verifyModule(*out.module, &stream), "kernel {}: invalid LLVM IR: {}", kernel.name,
+                 problem);
   optimise(*out.module, *out.machine);
 }
 

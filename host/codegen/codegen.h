@@ -11,8 +11,8 @@
 
 namespace gantry {
 
-/// An ELF shared object for one target that imports nothing; exports each kernel under LoopKernel::name, with the
-/// signature GantryKernelFn (device_runtime/include/gantry/kernel_abi.h).
+/// An ELF shared object for one target that imports nothing; exports each kernel under LoopKernel::name, with
+/// the signature GantryKernelFn (device_runtime/include/gantry/kernel_abi.h).
 struct CodeImage {
   std::vector<std::byte> elf;
 };

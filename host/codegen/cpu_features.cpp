@@ -16,21 +16,36 @@ using Names = std::vector<std::string_view>;
 /// (feature, what it needs), directly.
 using Needs = std::vector<std::pair<std::string_view, std::string_view>>;
 
-const Names kX86Features = {
-    "sse3", "ssse3", "sse4.1",   "sse4.2",   "popcnt",   "avx",        "avx2",       "fma",
-    "f16c", "bmi",   "bmi2",     "lzcnt",    "avx512f",  "avx512bw",   "avx512cd",   "avx512dq",
-    "avx512vl", "avx512vnni", "avx512bf16", "avx512fp16", "avxvnni", "amx-tile", "amx-int8", "amx-bf16"};
-const Needs kX86Needs = {
-    {"ssse3", "sse3"},         {"sse4.1", "ssse3"},      {"sse4.2", "sse4.1"},       {"avx", "sse4.2"},
-    {"avx2", "avx"},           {"fma", "avx"},           {"f16c", "avx"},            {"avx512f", "avx2"},
-    {"avx512f", "fma"},        {"avx512f", "f16c"},      {"avx512bw", "avx512f"},    {"avx512cd", "avx512f"},
-    {"avx512dq", "avx512f"},   {"avx512vl", "avx512f"},  {"avx512vnni", "avx512f"},  {"avx512bf16", "avx512bw"},
-    {"avx512fp16", "avx512bw"}, {"avx512fp16", "avx512dq"}, {"avx512fp16", "avx512vl"}, {"avxvnni", "avx2"},
-    {"amx-int8", "amx-tile"},  {"amx-bf16", "amx-tile"}};
+const Names kX86Features = {"sse3",       "ssse3",      "sse4.1",   "sse4.2",   "popcnt",   "avx",
+                            "avx2",       "fma",        "f16c",     "bmi",      "bmi2",     "lzcnt",
+                            "avx512f",    "avx512bw",   "avx512cd", "avx512dq", "avx512vl", "avx512vnni",
+                            "avx512bf16", "avx512fp16", "avxvnni",  "amx-tile", "amx-int8", "amx-bf16"};
+const Needs kX86Needs = {{"ssse3", "sse3"},
+                         {"sse4.1", "ssse3"},
+                         {"sse4.2", "sse4.1"},
+                         {"avx", "sse4.2"},
+                         {"avx2", "avx"},
+                         {"fma", "avx"},
+                         {"f16c", "avx"},
+                         {"avx512f", "avx2"},
+                         {"avx512f", "fma"},
+                         {"avx512f", "f16c"},
+                         {"avx512bw", "avx512f"},
+                         {"avx512cd", "avx512f"},
+                         {"avx512dq", "avx512f"},
+                         {"avx512vl", "avx512f"},
+                         {"avx512vnni", "avx512f"},
+                         {"avx512bf16", "avx512bw"},
+                         {"avx512fp16", "avx512bw"},
+                         {"avx512fp16", "avx512dq"},
+                         {"avx512fp16", "avx512vl"},
+                         {"avxvnni", "avx2"},
+                         {"amx-int8", "amx-tile"},
+                         {"amx-bf16", "amx-tile"}};
 
 const Names kArmFeatures = {"fp-armv8", "neon", "rdm", "fullfp16", "dotprod", "i8mm", "bf16", "sve", "sve2"};
-const Needs kArmNeeds = {{"neon", "fp-armv8"}, {"rdm", "neon"},
-                         {"fullfp16", "fp-armv8"}, {"dotprod", "neon"}, {"i8mm", "neon"}, {"bf16", "neon"},
+const Needs kArmNeeds = {{"neon", "fp-armv8"}, {"rdm", "neon"},  {"fullfp16", "fp-armv8"},
+                         {"dotprod", "neon"},  {"i8mm", "neon"}, {"bf16", "neon"},
                          {"sve", "fullfp16"},  {"sve2", "sve"}};
 
 const Needs& needs_of(Architecture architecture) {

@@ -1,6 +1,6 @@
 // The CPU features that generated code depends on, by LLVM's names; the device runtime detects the same
-// (device_runtime/src/cpu_info.h). Features that kernels never use (crypto, atomics, byte order …) are left out, so
-// that they exclude no board: a Cortex-A72 without crypto still runs code for a Cortex-A72.
+// (device_runtime/src/cpu_info.h). Features that kernels never use (crypto, atomics, byte order …) are left
+// out, so that they exclude no board: a Cortex-A72 without crypto still runs code for a Cortex-A72.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,14 @@ namespace gantry {
 
 /// All features of an architecture that matter here, in the order in which targets list them.
 const std::vector<std::string_view>& relevant_features(Architecture architecture);
-/// A CPU's relevant features by LLVM's name of the CPU; nothing if LLVM does not know it for that architecture.
+/// A CPU's relevant features by LLVM's name of the CPU; nothing if LLVM does not know it for that
+/// architecture.
 std::optional<std::vector<std::string>> features_of_cpu(Architecture architecture, std::string_view cpu);
 /// CPU names of LLVM for that architecture.
 std::vector<std::string> cpu_names(Architecture architecture);
 /// `features` and all they imply, or what remains after removing one and all that depend on it.
-std::vector<std::string> add_feature(Architecture architecture, std::vector<std::string> features, std::string_view feature);
+std::vector<std::string> add_feature(Architecture architecture, std::vector<std::string> features,
+                                     std::string_view feature);
 std::vector<std::string> remove_feature(Architecture architecture, std::vector<std::string> features,
                                         std::string_view feature);
 /// The name of this machine's CPU and its relevant features.
@@ -36,6 +38,7 @@ inline bool has_feature(const Target& target, std::string_view feature) {
 }
 
 /// The figures of a machine with these features; `cpu` refines them where it is known.
-MachineModel machine_model(Architecture architecture, std::string_view cpu, const std::vector<std::string>& features);
+MachineModel machine_model(Architecture architecture, std::string_view cpu,
+                           const std::vector<std::string>& features);
 
 }  // namespace gantry

@@ -10,18 +10,33 @@ using llvm::Value;
 
 namespace {
 
-bool is_narrow_float(DType t) { return t == DType::kF16 || t == DType::kBF16; }
-bool is_float_kind(DType t) { return t == DType::kF32 || t == DType::kF64 || is_narrow_float(t); }
+bool is_narrow_float(DType t) {
+  return t == DType::kF16 || t == DType::kBF16;
+}
+bool is_float_kind(DType t) {
+  return t == DType::kF32 || t == DType::kF64 || is_narrow_float(t);
+}
 bool is_signed_kind(DType t) {
   return t == DType::kI8 || t == DType::kI16 || t == DType::kI32 || t == DType::kI64;
 }
 
 int bit_width(DType t) {
   switch (t) {
-    case DType::kF64: case DType::kI64: case DType::kU64: return 64;
-    case DType::kF32: case DType::kI32: case DType::kU32: return 32;
-    case DType::kF16: case DType::kBF16: case DType::kI16: case DType::kU16: return 16;
-    default: return 8;
+    case DType::kF64:
+    case DType::kI64:
+    case DType::kU64:
+      return 64;
+    case DType::kF32:
+    case DType::kI32:
+    case DType::kU32:
+      return 32;
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kI16:
+    case DType::kU16:
+      return 16;
+    default:
+      return 8;
   }
 }
 
@@ -83,23 +98,30 @@ Value* KernelEmitter::cast_value(Value* value, DType from, DType to) {
 
 Value* KernelEmitter::to_storage(Value* value, DType dtype) {
   switch (dtype) {
-    case DType::kBool: return b_.CreateZExt(value, with_lanes(b_.getInt8Ty(), lanes_of(value)));
-    case DType::kF16: return float_to_half(value);
-    case DType::kBF16: return float_to_bf16(value);
-    default: return value;
+    case DType::kBool:
+      return b_.CreateZExt(value, with_lanes(b_.getInt8Ty(), lanes_of(value)));
+    case DType::kF16:
+      return float_to_half(value);
+    case DType::kBF16:
+      return float_to_bf16(value);
+    default:
+      return value;
   }
 }
 
 Value* KernelEmitter::from_storage(Value* raw, DType dtype) {
   const int lanes = lanes_of(raw);
   switch (dtype) {
-    case DType::kBool: return b_.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
-    case DType::kF16: return half_to_float(raw);
+    case DType::kBool:
+      return b_.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
+    case DType::kF16:
+      return half_to_float(raw);
     case DType::kBF16: {
       Value* wide = b_.CreateShl(b_.CreateZExt(raw, with_lanes(b_.getInt32Ty(), lanes)), 16);
       return b_.CreateBitCast(wide, with_lanes(b_.getFloatTy(), lanes));
     }
-    default: return raw;
+    default:
+      return raw;
   }
 }
 
@@ -107,14 +129,15 @@ Value* KernelEmitter::half_to_float(Value* bits) {
   const int lanes = lanes_of(bits);
   llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);
   if (has_half_) return b_.CreateFPExt(b_.CreateBitCast(bits, with_lanes(b_.getHalfTy(), lanes)), f32);
-  // Moving the fields into place and multiplying by 2^(127-15) corrects the exponent's bias, denormals too; what
-  // was infinite or NaN gets the largest exponent.
+  // Moving the fields into place and multiplying by 2^(127-15) corrects the exponent's bias, denormals too;
+  // what was infinite or NaN gets the largest exponent.
   auto integer = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
   Value* wide = b_.CreateZExt(bits, i32);
   Value* magnitude = b_.CreateShl(b_.CreateAnd(wide, integer(0x7fff)), 13);
   Value* scaled = b_.CreateFMul(b_.CreateBitCast(magnitude, f32), llvm::ConstantFP::get(f32, 0x1p112));
   Value* special = b_.CreateICmpUGE(magnitude, integer(0x7c00u << 13));
-  Value* result = b_.CreateSelect(special, b_.CreateOr(magnitude, integer(0x7f800000u)), b_.CreateBitCast(scaled, i32));
+  Value* result =
+      b_.CreateSelect(special, b_.CreateOr(magnitude, integer(0x7f800000u)), b_.CreateBitCast(scaled, i32));
   Value* sign = b_.CreateShl(b_.CreateAnd(wide, integer(0x8000)), 16);
   return b_.CreateBitCast(b_.CreateOr(result, sign), f32);
 }
@@ -129,10 +152,13 @@ Value* KernelEmitter::float_to_half(Value* value) {
   Value* raw = b_.CreateBitCast(value, i32);
   Value* magnitude = b_.CreateAnd(raw, integer(0x7fffffffu));
   Value* sign = b_.CreateLShr(b_.CreateAnd(raw, integer(0x80000000u)), 16);
-  // Normal results: rebias, and round to nearest even on the 13 bits that fall off; overflow becomes infinity.
+  // Normal results: rebias, and round to nearest even on the 13 bits that fall off; overflow becomes
+  // infinity.
   Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, 13), integer(1));
-  Value* rounded = b_.CreateAdd(b_.CreateAdd(magnitude, integer((15u - 127u) << 23)), b_.CreateAdd(odd, integer(0xfff)));
-  Value* normal = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b_.CreateLShr(rounded, 13), integer(0x7c00));
+  Value* rounded =
+      b_.CreateAdd(b_.CreateAdd(magnitude, integer((15u - 127u) << 23)), b_.CreateAdd(odd, integer(0xfff)));
+  Value* normal =
+      b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b_.CreateLShr(rounded, 13), integer(0x7c00));
   // Denormal results: adding 1/2 makes the hardware round at the last bit of a half's denormals.
   Value* half = llvm::ConstantFP::get(f32, 0.5);
   Value* aligned = b_.CreateBitCast(b_.CreateFAdd(b_.CreateBitCast(magnitude, f32), half), i32);

@@ -13,12 +13,20 @@ namespace {
 bool is_unsigned_kind(DType t) {
   return t == DType::kU8 || t == DType::kU16 || t == DType::kU32 || t == DType::kU64 || t == DType::kBool;
 }
-bool is_float_value(Value* v) { return v->getType()->isFPOrFPVectorTy(); }
+bool is_float_value(Value* v) {
+  return v->getType()->isFPOrFPVectorTy();
+}
 bool is_comparison(BinaryOp op) {
   switch (op) {
-    case BinaryOp::kEq: case BinaryOp::kNe: case BinaryOp::kLt: case BinaryOp::kLe: case BinaryOp::kGt: case BinaryOp::kGe:
+    case BinaryOp::kEq:
+    case BinaryOp::kNe:
+    case BinaryOp::kLt:
+    case BinaryOp::kLe:
+    case BinaryOp::kGt:
+    case BinaryOp::kGe:
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 int lanes_of(Value* v) {
@@ -35,7 +43,8 @@ std::optional<double> constant_float(const Expr& e) {
 }  // namespace
 
 Value* KernelEmitter::splat(Value* value, int lanes) {
-  return lanes == 1 || lanes_of(value) == lanes ? value : b_.CreateVectorSplat(static_cast<unsigned>(lanes), value);
+  return lanes == 1 || lanes_of(value) == lanes ? value
+                                                : b_.CreateVectorSplat(static_cast<unsigned>(lanes), value);
 }
 
 Value* KernelEmitter::emit(const Expr& e) {
@@ -49,17 +58,22 @@ Value* KernelEmitter::emit(const Expr& e) {
 Value* KernelEmitter::emit_uncached(const Expr& e) {
   switch (e->kind) {
     case ExprKind::kIntImm:
-      return llvm::ConstantInt::get(register_type(e.type()), static_cast<uint64_t>(e.as<IntImmNode>()->value), true);
-    case ExprKind::kFloatImm: return llvm::ConstantFP::get(register_type(e.type()), e.as<FloatImmNode>()->value);
-    case ExprKind::kVar: return emit_var(*e.as<VarNode>());
-    case ExprKind::kBinary: return emit_binary(*e.as<BinaryNode>());
+      return llvm::ConstantInt::get(register_type(e.type()), static_cast<uint64_t>(e.as<IntImmNode>()->value),
+                                    true);
+    case ExprKind::kFloatImm:
+      return llvm::ConstantFP::get(register_type(e.type()), e.as<FloatImmNode>()->value);
+    case ExprKind::kVar:
+      return emit_var(*e.as<VarNode>());
+    case ExprKind::kBinary:
+      return emit_binary(*e.as<BinaryNode>());
     case ExprKind::kUnary: {
       auto* node = e.as<UnaryNode>();
       Value* a = emit(node->a);
       if (node->op == UnaryOp::kNot) return b_.CreateNot(a);
       return is_float_value(a) ? b_.CreateFNeg(a) : b_.CreateNeg(a);
     }
-    case ExprKind::kCall: return emit_call(*e.as<CallNode>());
+    case ExprKind::kCall:
+      return emit_call(*e.as<CallNode>());
     case ExprKind::kSelect: {
       auto* node = e.as<SelectNode>();
       return emit_select(node->condition, emit(node->if_true), emit(node->if_false));
@@ -68,7 +82,8 @@ Value* KernelEmitter::emit_uncached(const Expr& e) {
       auto* node = e.as<CastNode>();
       return splat(cast_value(emit(node->a), node->a.type().dtype, node->type.dtype), node->type.lanes);
     }
-    case ExprKind::kLoad: return emit_load(*e.as<LoadNode>());
+    case ExprKind::kLoad:
+      return emit_load(*e.as<LoadNode>());
     case ExprKind::kRamp: {
       auto* node = e.as<RampNode>();
       const int lanes = node->type.lanes;
@@ -76,7 +91,8 @@ Value* KernelEmitter::emit_uncached(const Expr& e) {
       Value* offsets = b_.CreateMul(steps, splat(emit(node->stride), lanes));
       return b_.CreateAdd(splat(emit(node->base), lanes), offsets);
     }
-    case ExprKind::kBroadcast: return splat(emit(e.as<BroadcastNode>()->value), e.type().lanes);
+    case ExprKind::kBroadcast:
+      return splat(emit(e.as<BroadcastNode>()->value), e.type().lanes);
     case ExprKind::kLet: {
       auto* node = e.as<LetNode>();
       scope_.vars[node->var.as<VarNode>()] = emit(node->value);
@@ -85,14 +101,16 @@ Value* KernelEmitter::emit_uncached(const Expr& e) {
       return body;
     }
     case ExprKind::kRead:
-    case ExprKind::kReduce: break;
+    case ExprKind::kReduce:
+      break;
   }
   internal_error("kernel {}: an expression reached code generation without being lowered", kernel_.name);
 }
 
 Value* KernelEmitter::emit_var(const VarNode& node) {
   if (auto it = scope_.vars.find(&node); it != scope_.vars.end()) return it->second;
-  if (auto it = scope_.symbols.find(node.name); node.is_symbol && it != scope_.symbols.end()) return it->second;
+  if (auto it = scope_.symbols.find(node.name); node.is_symbol && it != scope_.symbols.end())
+    return it->second;
   internal_error("kernel {}: variable {} is not bound{}", kernel_.name, node.name,
                  node.is_symbol ? " (missing in the kernel's symbols)" : "");
 }
@@ -132,12 +150,18 @@ Value* KernelEmitter::emit_fused_multiply_add(const BinaryNode& node) {
 Value* KernelEmitter::emit_float_binary(const BinaryNode& node, Value* a, Value* b) {
   const bool native_minnum = target_.architecture == Architecture::kAArch64;
   switch (node.op) {
-    case BinaryOp::kAdd: return b_.CreateFAdd(a, b);
-    case BinaryOp::kSub: return b_.CreateFSub(a, b);
-    case BinaryOp::kMul: return b_.CreateFMul(a, b);
-    case BinaryOp::kDiv: return b_.CreateFDiv(a, b);
-    case BinaryOp::kFloorDiv: return math_.unary(MathFn::kFloor, b_.CreateFDiv(a, b));
-    case BinaryOp::kRem: return math_.fmod(a, b);
+    case BinaryOp::kAdd:
+      return b_.CreateFAdd(a, b);
+    case BinaryOp::kSub:
+      return b_.CreateFSub(a, b);
+    case BinaryOp::kMul:
+      return b_.CreateFMul(a, b);
+    case BinaryOp::kDiv:
+      return b_.CreateFDiv(a, b);
+    case BinaryOp::kFloorDiv:
+      return math_.unary(MathFn::kFloor, b_.CreateFDiv(a, b));
+    case BinaryOp::kRem:
+      return math_.fmod(a, b);
     case BinaryOp::kMod: {
       Value* r = math_.fmod(a, b);
       Value* zero = llvm::Constant::getNullValue(r->getType());
@@ -145,9 +169,12 @@ Value* KernelEmitter::emit_float_binary(const BinaryNode& node, Value* a, Value*
       Value* wraps = b_.CreateAnd(b_.CreateFCmpONE(r, zero), differs);
       return b_.CreateSelect(wraps, b_.CreateFAdd(r, b), r);
     }
-    case BinaryOp::kMin: return math_.min_max(false, a, b, native_minnum);
-    case BinaryOp::kMax: return math_.min_max(true, a, b, native_minnum);
-    default: internal_error("kernel {}: operator {} of floats", kernel_.name, static_cast<int>(node.op));
+    case BinaryOp::kMin:
+      return math_.min_max(false, a, b, native_minnum);
+    case BinaryOp::kMax:
+      return math_.min_max(true, a, b, native_minnum);
+    default:
+      internal_error("kernel {}: operator {} of floats", kernel_.name, static_cast<int>(node.op));
   }
 }
 
@@ -160,23 +187,35 @@ Value* KernelEmitter::emit_integer_binary(const BinaryNode& node, Value* a, Valu
     return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, limit);
   };
   switch (node.op) {
-    case BinaryOp::kAdd: return is_bool ? b_.CreateOr(a, b) : b_.CreateAdd(a, b, "", false, no_wrap);
-    case BinaryOp::kSub: return b_.CreateSub(a, b, "", false, no_wrap);
-    case BinaryOp::kMul: return is_bool ? b_.CreateAnd(a, b) : b_.CreateMul(a, b, "", false, no_wrap);
-    case BinaryOp::kDiv: return is_unsigned ? b_.CreateUDiv(a, b) : b_.CreateSDiv(a, b);
-    case BinaryOp::kRem: return is_unsigned ? b_.CreateURem(a, b) : b_.CreateSRem(a, b);
+    case BinaryOp::kAdd:
+      return is_bool ? b_.CreateOr(a, b) : b_.CreateAdd(a, b, "", false, no_wrap);
+    case BinaryOp::kSub:
+      return b_.CreateSub(a, b, "", false, no_wrap);
+    case BinaryOp::kMul:
+      return is_bool ? b_.CreateAnd(a, b) : b_.CreateMul(a, b, "", false, no_wrap);
+    case BinaryOp::kDiv:
+      return is_unsigned ? b_.CreateUDiv(a, b) : b_.CreateSDiv(a, b);
+    case BinaryOp::kRem:
+      return is_unsigned ? b_.CreateURem(a, b) : b_.CreateSRem(a, b);
     case BinaryOp::kFloorDiv:
-    case BinaryOp::kMod: return emit_floor_division(node, a, b);
+    case BinaryOp::kMod:
+      return emit_floor_division(node, a, b);
     case BinaryOp::kMin:
       return b_.CreateBinaryIntrinsic(is_unsigned ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a, b);
     case BinaryOp::kMax:
       return b_.CreateBinaryIntrinsic(is_unsigned ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, a, b);
-    case BinaryOp::kAnd: return b_.CreateAnd(a, b);
-    case BinaryOp::kOr: return b_.CreateOr(a, b);
-    case BinaryOp::kXor: return b_.CreateXor(a, b);
-    case BinaryOp::kShl: return b_.CreateShl(a, shift_amount());
-    case BinaryOp::kShr: return is_unsigned ? b_.CreateLShr(a, shift_amount()) : b_.CreateAShr(a, shift_amount());
-    default: internal_error("kernel {}: operator {} of integers", kernel_.name, static_cast<int>(node.op));
+    case BinaryOp::kAnd:
+      return b_.CreateAnd(a, b);
+    case BinaryOp::kOr:
+      return b_.CreateOr(a, b);
+    case BinaryOp::kXor:
+      return b_.CreateXor(a, b);
+    case BinaryOp::kShl:
+      return b_.CreateShl(a, shift_amount());
+    case BinaryOp::kShr:
+      return is_unsigned ? b_.CreateLShr(a, shift_amount()) : b_.CreateAShr(a, shift_amount());
+    default:
+      internal_error("kernel {}: operator {} of integers", kernel_.name, static_cast<int>(node.op));
   }
 }
 
@@ -189,10 +228,18 @@ bool KernelEmitter::is_non_negative(const Expr& e) const {
   if (!binary || e.type().dtype != DType::kI64) return false;
   const bool a = is_non_negative(binary->a), b = is_non_negative(binary->b);
   switch (binary->op) {
-    case BinaryOp::kAdd: case BinaryOp::kMul: case BinaryOp::kMin: case BinaryOp::kFloorDiv: case BinaryOp::kDiv: return a && b;
-    case BinaryOp::kMax: return a || b;
-    case BinaryOp::kMod: return b;
-    default: return false;
+    case BinaryOp::kAdd:
+    case BinaryOp::kMul:
+    case BinaryOp::kMin:
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kDiv:
+      return a && b;
+    case BinaryOp::kMax:
+      return a || b;
+    case BinaryOp::kMod:
+      return b;
+    default:
+      return false;
   }
 }
 
@@ -206,7 +253,8 @@ Value* KernelEmitter::emit_floor_division(const BinaryNode& node, Value* a, Valu
   auto* divisor = llvm::dyn_cast_or_null<llvm::ConstantInt>(c);
   if (divisor && divisor->getValue().isPowerOf2() && divisor->getSExtValue() > 0) {
     if (!wants_quotient) return b_.CreateAnd(a, b_.CreateSub(b, llvm::ConstantInt::get(b->getType(), 1)));
-    return b_.CreateAShr(a, llvm::ConstantInt::get(a->getType(), static_cast<uint64_t>(divisor->getValue().logBase2())));
+    return b_.CreateAShr(
+        a, llvm::ConstantInt::get(a->getType(), static_cast<uint64_t>(divisor->getValue().logBase2())));
   }
   Value* zero = llvm::Constant::getNullValue(a->getType());
   Value* remainder = b_.CreateSRem(a, b);
@@ -223,27 +271,39 @@ Value* KernelEmitter::emit_compare(const BinaryNode& node, Value* a, Value* b) {
   using P = llvm::CmpInst::Predicate;
   if (is_float_value(a)) {
     switch (node.op) {
-      case BinaryOp::kEq: return b_.CreateFCmpOEQ(a, b);
-      case BinaryOp::kNe: return b_.CreateFCmpUNE(a, b);
-      case BinaryOp::kLt: return b_.CreateFCmpOLT(a, b);
-      case BinaryOp::kLe: return b_.CreateFCmpOLE(a, b);
-      case BinaryOp::kGt: return b_.CreateFCmpOGT(a, b);
-      default: return b_.CreateFCmpOGE(a, b);
+      case BinaryOp::kEq:
+        return b_.CreateFCmpOEQ(a, b);
+      case BinaryOp::kNe:
+        return b_.CreateFCmpUNE(a, b);
+      case BinaryOp::kLt:
+        return b_.CreateFCmpOLT(a, b);
+      case BinaryOp::kLe:
+        return b_.CreateFCmpOLE(a, b);
+      case BinaryOp::kGt:
+        return b_.CreateFCmpOGT(a, b);
+      default:
+        return b_.CreateFCmpOGE(a, b);
     }
   }
   const bool u = is_unsigned_kind(node.a.type().dtype);
   switch (node.op) {
-    case BinaryOp::kEq: return b_.CreateICmpEQ(a, b);
-    case BinaryOp::kNe: return b_.CreateICmpNE(a, b);
-    case BinaryOp::kLt: return b_.CreateICmp(u ? P::ICMP_ULT : P::ICMP_SLT, a, b);
-    case BinaryOp::kLe: return b_.CreateICmp(u ? P::ICMP_ULE : P::ICMP_SLE, a, b);
-    case BinaryOp::kGt: return b_.CreateICmp(u ? P::ICMP_UGT : P::ICMP_SGT, a, b);
-    default: return b_.CreateICmp(u ? P::ICMP_UGE : P::ICMP_SGE, a, b);
+    case BinaryOp::kEq:
+      return b_.CreateICmpEQ(a, b);
+    case BinaryOp::kNe:
+      return b_.CreateICmpNE(a, b);
+    case BinaryOp::kLt:
+      return b_.CreateICmp(u ? P::ICMP_ULT : P::ICMP_SLT, a, b);
+    case BinaryOp::kLe:
+      return b_.CreateICmp(u ? P::ICMP_ULE : P::ICMP_SLE, a, b);
+    case BinaryOp::kGt:
+      return b_.CreateICmp(u ? P::ICMP_UGT : P::ICMP_SGT, a, b);
+    default:
+      return b_.CreateICmp(u ? P::ICMP_UGE : P::ICMP_SGE, a, b);
   }
 }
 
-/// Comparisons of ramps, as guards make them: `first + lane < bound` needs no vector of 64-bit indices, only the
-/// number of lanes before the bound. Null where the operands have another form.
+/// Comparisons of ramps, as guards make them: `first + lane < bound` needs no vector of 64-bit indices, only
+/// the number of lanes before the bound. Null where the operands have another form.
 Value* KernelEmitter::emit_lane_compare(const BinaryNode& node) {
   if (node.op == BinaryOp::kEq || node.op == BinaryOp::kNe) return nullptr;
   const bool swapped = node.op == BinaryOp::kGt || node.op == BinaryOp::kGe;
@@ -317,15 +377,18 @@ Value* KernelEmitter::emit_call(const CallNode& node) {
       if (auto y = constant_float(node.args[1])) return math_.pow_constant(x, *y);
       return math_.pow(x, splat(emit(node.args[1]), lanes));
     }
-    case MathFn::kFma: return math_.fma(x, splat(emit(node.args[1]), lanes), splat(emit(node.args[2]), lanes));
+    case MathFn::kFma:
+      return math_.fma(x, splat(emit(node.args[1]), lanes), splat(emit(node.args[2]), lanes));
     case MathFn::kIsNan:
-      return is_float_value(x) ? b_.CreateFCmpUNO(x, x) : llvm::Constant::getNullValue(register_type(node.type));
+      return is_float_value(x) ? b_.CreateFCmpUNO(x, x)
+                               : llvm::Constant::getNullValue(register_type(node.type));
     case MathFn::kIsInf: {
       if (!is_float_value(x)) return llvm::Constant::getNullValue(register_type(node.type));
       Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
       return b_.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(x->getType()));
     }
-    default: break;
+    default:
+      break;
   }
   if (is_float_value(x)) return math_.unary(node.fn, x);
   switch (node.fn) {
@@ -333,8 +396,13 @@ Value* KernelEmitter::emit_call(const CallNode& node) {
       if (is_unsigned_kind(node.type.dtype)) return x;
       return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b_.getFalse());
     }
-    case MathFn::kFloor: case MathFn::kCeil: case MathFn::kRound: case MathFn::kTrunc: return x;
-    default: internal_error("kernel {}: {} of integers", kernel_.name, name_of(node.fn));
+    case MathFn::kFloor:
+    case MathFn::kCeil:
+    case MathFn::kRound:
+    case MathFn::kTrunc:
+      return x;
+    default:
+      internal_error("kernel {}: {} of integers", kernel_.name, name_of(node.fn));
   }
 }
 
@@ -353,14 +421,16 @@ Value* KernelEmitter::emit_lane(const Expr& e, int lane) {
     return is_comparison(binary->op) ? emit_compare(*binary, a, b) : emit_integer_binary(*binary, a, b);
   }
   if (auto* select = e.as<SelectNode>()) {
-    return b_.CreateSelect(emit_lane(select->condition, lane), emit_lane(select->if_true, lane), emit_lane(select->if_false, lane));
+    return b_.CreateSelect(emit_lane(select->condition, lane), emit_lane(select->if_true, lane),
+                           emit_lane(select->if_false, lane));
   }
   if (auto* cast = e.as<CastNode>()) {
     return cast_value(emit_lane(cast->a, lane), cast->a.type().dtype, cast->type.dtype);
   }
   if (auto* load = e.as<LoadNode>()) {
     Value* active = load->predicate ? emit_lane(load->predicate, lane) : nullptr;
-    return from_storage(emit_scalar_load(*load->buffer, emit_lane(load->index, lane), active), load->buffer->dtype);
+    return from_storage(emit_scalar_load(*load->buffer, emit_lane(load->index, lane), active),
+                        load->buffer->dtype);
   }
   return b_.CreateExtractElement(emit(e), static_cast<uint64_t>(lane));
 }

@@ -7,12 +7,14 @@ namespace gantry {
 using llvm::Value;
 
 llvm::Align KernelEmitter::alignment(const BufferNode& buffer) const {
-  return module_.getDataLayout().getABITypeAlign(const_cast<KernelEmitter*>(this)->storage_type(buffer.dtype));
+  return module_.getDataLayout().getABITypeAlign(
+      const_cast<KernelEmitter*>(this)->storage_type(buffer.dtype));
 }
 
 Value* KernelEmitter::element_pointer(const BufferNode& buffer, Value* index) {
   auto it = scope_.buffers.find(&buffer);
-  internal_check(it != scope_.buffers.end(), "kernel {}: buffer {} is used outside of its lifetime", kernel_.name, buffer.name);
+  internal_check(it != scope_.buffers.end(), "kernel {}: buffer {} is used outside of its lifetime",
+                 kernel_.name, buffer.name);
   return b_.CreateInBoundsGEP(storage_type(buffer.dtype), it->second, index);
 }
 
@@ -67,7 +69,9 @@ std::optional<KernelEmitter::Affine> KernelEmitter::emit_affine(const Expr& e) {
   return std::nullopt;
 }
 
-Value* KernelEmitter::reversed(Value* vector) { return b_.CreateVectorReverse(vector); }
+Value* KernelEmitter::reversed(Value* vector) {
+  return b_.CreateVectorReverse(vector);
+}
 
 Value* KernelEmitter::emit_scalar_load(const BufferNode& buffer, Value* index, Value* predicate) {
   llvm::Type* type = storage_type(buffer.dtype);
@@ -88,7 +92,8 @@ Value* KernelEmitter::emit_lanes_load(const LoadNode& node, const std::optional<
     // Two loads that end at the last element wanted, so that nothing beyond it is read.
     auto part = [&](int64_t offset) {
       llvm::LoadInst* load = b_.CreateAlignedLoad(
-          vector, element_pointer(buffer, b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(offset)))),
+          vector,
+          element_pointer(buffer, b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(offset)))),
           alignment(buffer));
       annotate(load, buffer);
       return load;
@@ -100,10 +105,12 @@ Value* KernelEmitter::emit_lanes_load(const LoadNode& node, const std::optional<
   }
   Value* result = llvm::PoisonValue::get(vector);
   for (int lane = 0; lane < lanes; ++lane) {
-    Value* index = affine ? b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(affine->stride * lane)))
-                          : emit_lane(node.index, lane);
+    Value* index =
+        affine ? b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(affine->stride * lane)))
+               : emit_lane(node.index, lane);
     Value* active = predicate ? b_.CreateExtractElement(predicate, static_cast<uint64_t>(lane)) : nullptr;
-    result = b_.CreateInsertElement(result, emit_scalar_load(buffer, index, active), static_cast<uint64_t>(lane));
+    result =
+        b_.CreateInsertElement(result, emit_scalar_load(buffer, index, active), static_cast<uint64_t>(lane));
   }
   return result;
 }
@@ -123,12 +130,15 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
     const bool contiguous = affine && (affine->stride == 1 || (affine->stride == -1 && !masked));
     if (contiguous && masked) {
       Value* mask = splat(emit(node.predicate), lanes);
-      llvm::CallInst* load = b_.CreateMaskedLoad(vector, element_pointer(buffer, affine->base), alignment(buffer), mask,
-                                                 llvm::Constant::getNullValue(vector));
+      llvm::CallInst* load =
+          b_.CreateMaskedLoad(vector, element_pointer(buffer, affine->base), alignment(buffer), mask,
+                              llvm::Constant::getNullValue(vector));
       annotate(load, buffer);
       raw = load;
     } else if (contiguous) {
-      Value* first = affine->stride == 1 ? affine->base : b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(1 - lanes)));
+      Value* first = affine->stride == 1
+                         ? affine->base
+                         : b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(1 - lanes)));
       llvm::LoadInst* load = b_.CreateAlignedLoad(vector, element_pointer(buffer, first), alignment(buffer));
       annotate(load, buffer);
       raw = affine->stride == 1 ? static_cast<Value*>(load) : reversed(load);
@@ -163,7 +173,8 @@ void KernelEmitter::emit_store(const StoreNode& node) {
   cache_.clear();
   const BufferNode& buffer = *node.buffer;
   const int lanes = std::max(node.index.type().lanes, node.value.type().lanes);
-  internal_check(node.index.type().lanes == lanes, "kernel {}: store of {} lanes to one element of {}", kernel_.name, lanes, buffer.name);
+  internal_check(node.index.type().lanes == lanes, "kernel {}: store of {} lanes to one element of {}",
+                 kernel_.name, lanes, buffer.name);
   Value* raw = splat(to_storage(emit(node.value), buffer.dtype), lanes);
   ++index_depth_;
   Value* predicate = node.predicate ? emit(node.predicate) : nullptr;
@@ -175,13 +186,17 @@ void KernelEmitter::emit_store(const StoreNode& node) {
   std::optional<Affine> affine = emit_affine(node.index);
   if (affine && affine->stride == 1) {
     Value* pointer = element_pointer(buffer, affine->base);
-    llvm::Instruction* store = predicate ? static_cast<llvm::Instruction*>(b_.CreateMaskedStore(raw, pointer, alignment(buffer), splat(predicate, lanes)))
+    llvm::Instruction* store = predicate ? static_cast<llvm::Instruction*>(b_.CreateMaskedStore(
+                                               raw, pointer, alignment(buffer), splat(predicate, lanes)))
                                          : b_.CreateAlignedStore(raw, pointer, alignment(buffer));
     annotate(store, buffer);
   } else {
     for (int lane = 0; lane < lanes; ++lane) {
-      Value* index = affine ? b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(affine->stride * lane))) : emit_lane(node.index, lane);
-      Value* active = predicate ? b_.CreateExtractElement(splat(predicate, lanes), static_cast<uint64_t>(lane)) : nullptr;
+      Value* index =
+          affine ? b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(affine->stride * lane)))
+                 : emit_lane(node.index, lane);
+      Value* active =
+          predicate ? b_.CreateExtractElement(splat(predicate, lanes), static_cast<uint64_t>(lane)) : nullptr;
       emit_scalar_store(buffer, index, b_.CreateExtractElement(raw, static_cast<uint64_t>(lane)), active);
     }
   }

@@ -50,7 +50,8 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
   for (size_t i = 0; i < buffers.size(); ++i) {
     std::vector<llvm::Metadata*> others = scopes;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    alias_scopes_[buffers[i]] = {llvm::MDNode::get(context_, {scopes[i]}), llvm::MDNode::get(context_, others)};
+    alias_scopes_[buffers[i]] = {llvm::MDNode::get(context_, {scopes[i]}),
+                                 llvm::MDNode::get(context_, others)};
   }
   walk(kernel.body,
        [&](const Stmt& s) {
@@ -96,14 +97,19 @@ void KernelEmitter::emit() {
 
 void KernelEmitter::emit_stmt(const Stmt& s) {
   switch (s->kind) {
-    case StmtKind::kStore: return emit_store(*s.as<StoreNode>());
-    case StmtKind::kFor: return emit_for(*s.as<ForNode>());
-    case StmtKind::kIf: return emit_if(*s.as<IfNode>());
+    case StmtKind::kStore:
+      return emit_store(*s.as<StoreNode>());
+    case StmtKind::kFor:
+      return emit_for(*s.as<ForNode>());
+    case StmtKind::kIf:
+      return emit_if(*s.as<IfNode>());
     case StmtKind::kBlock:
       for (const Stmt& statement : s.as<BlockNode>()->statements) emit_stmt(statement);
       return;
-    case StmtKind::kAllocate: return emit_allocate(*s.as<AllocateNode>());
-    case StmtKind::kLet: return emit_let(*s.as<LetStmtNode>());
+    case StmtKind::kAllocate:
+      return emit_allocate(*s.as<AllocateNode>());
+    case StmtKind::kLet:
+      return emit_let(*s.as<LetStmtNode>());
   }
 }
 
@@ -111,7 +117,8 @@ void KernelEmitter::emit_for(const ForNode& loop) {
   if (is_non_negative(loop.low)) non_negative_[loop.var.as<VarNode>()] = true;
   auto* extent = loop.extent.as<IntImmNode>();
   if (extent && extent->value <= 0) return;
-  const bool outlines = loop.loop == LoopKind::kParallel && !scope_.in_parallel_body && !(extent && extent->value == 1);
+  const bool outlines =
+      loop.loop == LoopKind::kParallel && !scope_.in_parallel_body && !(extent && extent->value == 1);
   if (outlines) return emit_parallel_loop(loop);
   cache_.clear();
   ++index_depth_;
@@ -153,8 +160,10 @@ llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::St
   for (const auto& [buffer, value] : outer.buffers) capture(value);
   closure_type = llvm::StructType::get(context_, types);
 
-  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
-  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, kernel_.name + ".parallel", module_);
+  auto* type =
+      llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
+  auto* function =
+      llvm::Function::Create(type, llvm::Function::InternalLinkage, kernel_.name + ".parallel", module_);
   function->addFnAttr(llvm::Attribute::NoInline);
   function->addParamAttr(0, llvm::Attribute::NoAlias);
   function->addParamAttr(0, llvm::Attribute::ReadOnly);
@@ -200,8 +209,8 @@ void KernelEmitter::emit_parallel_loop(const ForNode& loop) {
     b_.CreateStore(captured[i], b_.CreateStructGEP(closure_type, closure, i));
   }
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(context_, name, scope_.function); };
-  llvm::BasicBlock *check = block("check"), *shared = block("shared"), *alone = block("alone"), *join = block("join"),
-                   *fail = block("fail"), *after = block("after");
+  llvm::BasicBlock *check = block("check"), *shared = block("shared"), *alone = block("alone"),
+                   *join = block("join"), *fail = block("fail"), *after = block("after");
   b_.CreateCondBr(b_.CreateICmpSGT(count, b_.getInt64(0)), check, after);
   b_.SetInsertPoint(check);
   Value* host = scope_.function->getArg(0);
@@ -259,15 +268,17 @@ void KernelEmitter::emit_if(const IfNode& node) {
 void KernelEmitter::emit_allocate(const AllocateNode& node) {
   const BufferNode& buffer = *node.buffer;
   auto* count = buffer.element_count.as<IntImmNode>();
-  internal_check(count != nullptr && count->value >= 0, "kernel {}: local buffer {} needs a constant size", kernel_.name, buffer.name);
+  internal_check(count != nullptr && count->value >= 0, "kernel {}: local buffer {} needs a constant size",
+                 kernel_.name, buffer.name);
   llvm::Type* element = storage_type(buffer.dtype);
   const int64_t bytes = count->value * static_cast<int64_t>(element->getPrimitiveSizeInBits() / 8);
   scope_.stack_bytes += bytes;
-  internal_check(scope_.stack_bytes <= kMaxStackBytes, "kernel {}: local buffers up to {} take {} bytes of stack, more than {}",
-                 kernel_.name, buffer.name, scope_.stack_bytes, kMaxStackBytes);
+  internal_check(scope_.stack_bytes <= kMaxStackBytes,
+                 "kernel {}: local buffers up to {} take {} bytes of stack, more than {}", kernel_.name,
+                 buffer.name, scope_.stack_bytes, kMaxStackBytes);
   llvm::IRBuilder<> entry(scope_.entry, scope_.entry->begin());
-  llvm::AllocaInst* memory =
-      entry.CreateAlloca(llvm::ArrayType::get(element, static_cast<uint64_t>(count->value)), nullptr, buffer.name);
+  llvm::AllocaInst* memory = entry.CreateAlloca(
+      llvm::ArrayType::get(element, static_cast<uint64_t>(count->value)), nullptr, buffer.name);
   memory->setAlignment(llvm::Align(kStackAlignment));
   scope_.buffers[&buffer] = memory;
   b_.CreateLifetimeStart(memory, b_.getInt64(static_cast<uint64_t>(bytes)));

@@ -1,9 +1,9 @@
 // One kernel: loop IR -> LLVM IR. See GantryKernelFn for the signature.
 //
-// Values. A scalar or vector expression is an LLVM value of its type; f16 and bf16 are computed in f32 and rounded
-// where they are stored or cast; bool is i1, in memory a byte. Every buffer of the kernel has an alias scope of its
-// own, so that LLVM knows what loop IR promises: buffers are disjoint. Parallel loops become functions of their
-// own, called through the host.
+// Values. A scalar or vector expression is an LLVM value of its type; f16 and bf16 are computed in f32 and
+// rounded where they are stored or cast; bool is i1, in memory a byte. Every buffer of the kernel has an
+// alias scope of its own, so that LLVM knows what loop IR promises: buffers are disjoint. Parallel loops
+// become functions of their own, called through the host.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -49,7 +49,8 @@ class KernelEmitter {
     int64_t stack_bytes = 0;
     bool in_parallel_body = false;
   };
-  /// A function of a parallel loop's iterations [begin, end); its closure holds all of the present scope's values.
+  /// A function of a parallel loop's iterations [begin, end); its closure holds all of the present scope's
+  /// values.
   llvm::Function* outline(const ForNode& loop, llvm::Value* low, llvm::StructType*& closure_type,
                           std::vector<llvm::Value*>& captured);
 
@@ -94,7 +95,8 @@ class KernelEmitter {
   llvm::Value* emit_scalar_load(const BufferNode& buffer, llvm::Value* index, llvm::Value* predicate);
   llvm::Value* emit_lanes_load(const LoadNode& node, const std::optional<Affine>& affine);
   void emit_store(const StoreNode& node);
-  void emit_scalar_store(const BufferNode& buffer, llvm::Value* index, llvm::Value* raw, llvm::Value* predicate);
+  void emit_scalar_store(const BufferNode& buffer, llvm::Value* index, llvm::Value* raw,
+                         llvm::Value* predicate);
   llvm::Value* element_pointer(const BufferNode& buffer, llvm::Value* index);
   llvm::Value* blank_memory();
   llvm::Align alignment(const BufferNode& buffer) const;
@@ -117,7 +119,8 @@ class KernelEmitter {
   Scope scope_;
   /// Expressions already computed in this statement and branch; a tree may share its parts many times over.
   std::unordered_map<const ExprNode*, llvm::Value*> cache_;
-  std::map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_scopes_;  ///< (alias.scope, noalias)
+  std::map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>>
+      alias_scopes_;  ///< (alias.scope, noalias)
   std::map<const BufferNode*, bool> written_;
   std::map<const VarNode*, bool> non_negative_;
   int index_depth_ = 0;  ///< inside an index or bound: i64 arithmetic cannot overflow

@@ -26,7 +26,8 @@ class TemporaryFolder {
     if (code) parent = "/tmp";
     std::string name = (parent / "gantry-link-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) {
-      user_error("{}: no folder for temporary files can be made there; set TMPDIR to one that can be written", parent.string());
+      user_error("{}: no folder for temporary files can be made there; set TMPDIR to one that can be written",
+                 parent.string());
     }
     path_ = name;
   }
@@ -64,9 +65,9 @@ std::vector<std::byte> link_image(const std::vector<std::string>& objects, const
   TemporaryFolder folder;
   const bool arm = target.architecture == Architecture::kAArch64;
   std::vector<std::string> arguments = {
-      "ld.lld", "-shared", "-m", arm ? "aarch64linux" : "elf_x86_64",
-      "--threads=1", "--no-undefined", "--gc-sections", "--build-id=none", "--hash-style=sysv", "--strip-all",
-      "-z", "noexecstack", "-z", "separate-code", "-z", "norelro", "-z", "now",
+      "ld.lld", "-shared", "-m", arm ? "aarch64linux" : "elf_x86_64", "--threads=1", "--no-undefined",
+      "--gc-sections", "--build-id=none", "--hash-style=sysv", "--strip-all", "-z", "noexecstack", "-z",
+      "separate-code", "-z", "norelro", "-z", "now",
       // Arm boards may have pages of 64 KiB.
       "-z", arm ? "max-page-size=65536" : "max-page-size=4096", "-o", (folder.path() / "image.so").string()};
   for (size_t i = 0; i < objects.size(); ++i) {

@@ -36,8 +36,8 @@ void initialise_llvm() {
   });
 }
 
-/// The plain CPU of the architecture: whatever is more comes from the list of features, so that nothing is used
-/// that a board is not checked for.
+/// The plain CPU of the architecture: whatever is more comes from the list of features, so that nothing is
+/// used that a board is not checked for.
 const char* baseline_cpu(const Target& target) {
   return target.architecture == Architecture::kAArch64 ? "generic" : "x86-64";
 }
@@ -63,9 +63,9 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   options.FunctionSections = true;
-  std::unique_ptr<llvm::TargetMachine> machine(
-      backend->createTargetMachine(target.triple, baseline_cpu(target), feature_string(target), options,
-                                   llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
+      target.triple, baseline_cpu(target), feature_string(target), options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   internal_check(machine != nullptr, "code generation for {}: LLVM has no target machine", target.name);
   return machine;
 }

@@ -10,7 +10,8 @@
 
 namespace gantry {
 
-/// Position-independent code, small code model. Not for sharing between threads. Initialises LLVM at first use.
+/// Position-independent code, small code model. Not for sharing between threads. Initialises LLVM at first
+/// use.
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target);
 /// Attributes of every function: the CPU's features and tuning, the vector width, freestanding code.
 void set_function_attributes(llvm::Function& function, const Target& target);

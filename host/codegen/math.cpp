@@ -72,40 +72,64 @@ Value* MathBuilder::unary(MathFn fn, Value* x) {
   using llvm::Intrinsic::ID;
   auto intrinsic = [&](ID id) { return b_.CreateUnaryIntrinsic(id, x); };
   switch (fn) {
-    case MathFn::kExp: return exp(x);
-    case MathFn::kLog: return log(x);
-    case MathFn::kTanh: return tanh(x);
-    case MathFn::kErf: return erf(x);
-    case MathFn::kSigmoid: return sigmoid(x);
-    case MathFn::kSqrt: return sqrt(x);
-    case MathFn::kRsqrt: return b_.CreateFDiv(constant(x, 1), sqrt(x));
-    case MathFn::kFloor: return intrinsic(llvm::Intrinsic::floor);
-    case MathFn::kCeil: return intrinsic(llvm::Intrinsic::ceil);
-    case MathFn::kRound: return intrinsic(llvm::Intrinsic::roundeven);
-    case MathFn::kTrunc: return intrinsic(llvm::Intrinsic::trunc);
-    case MathFn::kAbs: return abs(x);
-    default: break;
+    case MathFn::kExp:
+      return exp(x);
+    case MathFn::kLog:
+      return log(x);
+    case MathFn::kTanh:
+      return tanh(x);
+    case MathFn::kErf:
+      return erf(x);
+    case MathFn::kSigmoid:
+      return sigmoid(x);
+    case MathFn::kSqrt:
+      return sqrt(x);
+    case MathFn::kRsqrt:
+      return b_.CreateFDiv(constant(x, 1), sqrt(x));
+    case MathFn::kFloor:
+      return intrinsic(llvm::Intrinsic::floor);
+    case MathFn::kCeil:
+      return intrinsic(llvm::Intrinsic::ceil);
+    case MathFn::kRound:
+      return intrinsic(llvm::Intrinsic::roundeven);
+    case MathFn::kTrunc:
+      return intrinsic(llvm::Intrinsic::trunc);
+    case MathFn::kAbs:
+      return abs(x);
+    default:
+      break;
   }
   return is_wide(x) ? wide_unary(fn, x) : narrow(wide_unary(fn, widen(x)));
 }
 
 Value* MathBuilder::wide_unary(MathFn fn, Value* x) {
   switch (fn) {
-    case MathFn::kSin: return sin_cos(x).sin;
-    case MathFn::kCos: return sin_cos(x).cos;
+    case MathFn::kSin:
+      return sin_cos(x).sin;
+    case MathFn::kCos:
+      return sin_cos(x).cos;
     case MathFn::kTan: {
       SinCos both = sin_cos(x);
       return b_.CreateFDiv(both.sin, both.cos);
     }
-    case MathFn::kAsin: return asin(x);
-    case MathFn::kAcos: return acos(x);
-    case MathFn::kAtan: return atan(x);
-    case MathFn::kSinh: return sinh_cosh(x, true);
-    case MathFn::kCosh: return sinh_cosh(x, false);
-    case MathFn::kAsinh: return asinh(x);
-    case MathFn::kAcosh: return acosh(x);
-    case MathFn::kAtanh: return atanh(x);
-    default: internal_error("code generation: function {} of one argument is not known", static_cast<int>(fn));
+    case MathFn::kAsin:
+      return asin(x);
+    case MathFn::kAcos:
+      return acos(x);
+    case MathFn::kAtan:
+      return atan(x);
+    case MathFn::kSinh:
+      return sinh_cosh(x, true);
+    case MathFn::kCosh:
+      return sinh_cosh(x, false);
+    case MathFn::kAsinh:
+      return asinh(x);
+    case MathFn::kAcosh:
+      return acosh(x);
+    case MathFn::kAtanh:
+      return atanh(x);
+    default:
+      internal_error("code generation: function {} of one argument is not known", static_cast<int>(fn));
   }
 }
 
@@ -199,7 +223,8 @@ llvm::Function* MathBuilder::integer_pow_function() {
   auto* function = llvm::Function::Create(llvm::FunctionType::get(i64, {i64, i64}, false),
                                           llvm::Function::InternalLinkage, kName, module);
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, function); };
-  llvm::BasicBlock *entry = block("entry"), *loop = block("loop"), *step = block("step"), *done = block("done");
+  llvm::BasicBlock *entry = block("entry"), *loop = block("loop"), *step = block("step"),
+                   *done = block("done");
   b_.SetInsertPoint(entry);
   Value *x = function->getArg(0), *y = function->getArg(1);
   Value *zero = b_.getInt64(0), *one = b_.getInt64(1), *minus_one = b_.getInt64(~uint64_t{0});
@@ -247,8 +272,8 @@ Value* MathBuilder::fmod_scalar(Value* x, Value* y) {
   return narrow(b_.CreateCall(function, {widen(x), widen(y)}));
 }
 
-// a = |x|, b = |y|; while (a >= b) { q = a / b without its low bits; a = |a - q * b| } — exact, since q * b is
-// (for b with 24 significant bits, or with fma) and the difference needs no more bits than a.
+// a = |x|, b = |y|; while (a >= b) { q = a / b without its low bits; a = |a - q * b| } — exact, since q * b
+// is (for b with 24 significant bits, or with fma) and the difference needs no more bits than a.
 llvm::Function* MathBuilder::fmod_function() {
   llvm::Module* module = b_.GetInsertBlock()->getModule();
   constexpr char kName[] = "gantry.fmod";
@@ -258,8 +283,8 @@ llvm::Function* MathBuilder::fmod_function() {
   auto* function = llvm::Function::Create(llvm::FunctionType::get(f64, {f64, f64}, false),
                                           llvm::Function::InternalLinkage, kName, module);
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, function); };
-  llvm::BasicBlock *entry = block("entry"), *loop = block("loop"), *step = block("step"), *done = block("done"),
-                   *invalid = block("invalid");
+  llvm::BasicBlock *entry = block("entry"), *loop = block("loop"), *step = block("step"),
+                   *done = block("done"), *invalid = block("invalid");
   b_.SetInsertPoint(entry);
   Value *x = function->getArg(0), *y = function->getArg(1);
   Value *a0 = abs(x), *b = abs(y);

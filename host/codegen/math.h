@@ -1,9 +1,10 @@
 // Math functions as straight-line LLVM IR, for scalars and vectors of f32 and f64: kernels have no libm.
 //
-// Error bounds against the exact value, for finite results in the normal range (docs/math-functions.md has the
-// method of each; tests/codegen/math_test.cpp checks them):
-//   f32: exp, log, tanh, erf, sigmoid: 2e-7 relative; all others are computed in f64 and rounded once: 6.1e-8.
-//   f64: 1e-12 relative; pow: 1e-12 for |y log x| < 700; sin, cos, tan: 1e-12 absolute for |x| < 2^20.
+// Error bounds against the exact value, for finite results in the normal range (docs/math-functions.md has
+// the method of each; tests/codegen/math_test.cpp checks them):
+//   f32: exp, log, tanh, erf, sigmoid: 2e-7 relative; all others are computed in f64 and rounded
+//   once: 6.1e-8. f64: 1e-12 relative; pow: 1e-12 for |y log x| < 700; sin, cos, tan: 1e-12 absolute for |x|
+//   < 2^20.
 // Infinities, NaN, signed zeros and overflow follow IEEE 754; exp, log and pow handle denormals too.
 #pragma once
 
@@ -23,7 +24,8 @@ class MathBuilder {
   /// A function of one argument, float or double, scalar or vector.
   llvm::Value* unary(MathFn fn, llvm::Value* x);
   llvm::Value* pow(llvm::Value* x, llvm::Value* y);
-  /// x to a constant power: multiplications, square roots and a reciprocal where `y` is a small multiple of 1/2.
+  /// x to a constant power: multiplications, square roots and a reciprocal where `y` is a small multiple of
+  /// 1/2.
   llvm::Value* pow_constant(llvm::Value* x, double y);
   /// Integers: x^y by squaring, wrapping; 0 for negative y (1 and -1 keep theirs).
   llvm::Value* integer_pow(llvm::Value* x, llvm::Value* y, bool is_signed);

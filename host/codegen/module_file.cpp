@@ -19,7 +19,8 @@ constexpr std::array<std::byte, 4096> kZeros{};
 class Sha256Stream {
  public:
   Sha256Stream() : context_(EVP_MD_CTX_new()) {
-    internal_check(context_ != nullptr && EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) == 1, "SHA-256 is not available");
+    internal_check(context_ != nullptr && EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) == 1,
+                   "SHA-256 is not available");
   }
   Sha256Stream(const Sha256Stream&) = delete;
   Sha256Stream& operator=(const Sha256Stream&) = delete;
@@ -41,7 +42,9 @@ Digest sha256(std::span<const std::byte> bytes) {
   return stream.finish();
 }
 
-uint64_t align_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+uint64_t align_up(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
 /// Calls `sink` with zeros up to `count` bytes.
 template <typename Sink>
@@ -69,15 +72,17 @@ void for_each_part(const SegmentData& segment, Sink&& sink) {
 
 /// Sizes and digests; place_segments sets the offsets, which change nothing about the manifest's size.
 void describe_segments(ModuleFile& module) {
-  internal_check(module.segment_kinds.size() == module.segments.size(), "module file: a segment without a kind");
+  internal_check(module.segment_kinds.size() == module.segments.size(),
+                 "module file: a segment without a kind");
   module.manifest.segments.clear();
   for (size_t i = 0; i < module.segments.size(); ++i) {
     const SegmentData& data = module.segments[i];
     Sha256Stream stream;
     for_each_part(data, [&](std::span<const std::byte> bytes) { stream.add(bytes); });
     const Digest digest = stream.finish();
-    module.manifest.segments.emplace_back(
-        0, data.size, module_format::Sha256(flatbuffers::span<const uint8_t, 32>(digest)), module.segment_kinds[i]);
+    module.manifest.segments.emplace_back(0, data.size,
+                                          module_format::Sha256(flatbuffers::span<const uint8_t, 32>(digest)),
+                                          module.segment_kinds[i]);
   }
 }
 
@@ -99,7 +104,8 @@ uint64_t place_segments(ModuleFile& module, uint64_t manifest_end) {
   return position;
 }
 
-module_format::FileHeader make_header(std::span<const std::byte> manifest, uint64_t manifest_offset, uint64_t file_size) {
+module_format::FileHeader make_header(std::span<const std::byte> manifest, uint64_t manifest_offset,
+                                      uint64_t file_size) {
   module_format::FileHeader header{};
   std::memcpy(header.magic, module_format::kMagic, sizeof header.magic);
   header.version_major = module_format::kVersionMajor;
@@ -110,7 +116,8 @@ module_format::FileHeader make_header(std::span<const std::byte> manifest, uint6
   header.manifest_size = manifest.size();
   const Digest manifest_digest = sha256(manifest);
   std::memcpy(header.manifest_digest, manifest_digest.data(), manifest_digest.size());
-  const Digest checksum = sha256(std::as_bytes(std::span(&header, 1)).first(offsetof(module_format::FileHeader, checksum)));
+  const Digest checksum =
+      sha256(std::as_bytes(std::span(&header, 1)).first(offsetof(module_format::FileHeader, checksum)));
   std::memcpy(header.checksum, checksum.data(), checksum.size());
   return header;
 }
@@ -125,7 +132,8 @@ void write_all(ModuleFile& module, Sink&& sink) {
   const uint64_t file_size = place_segments(module, manifest_offset + manifest_size);
   const std::vector<std::byte> manifest = pack(module);
   internal_check(manifest.size() == manifest_size, "module file: the manifest changed its size");
-  internal_check(manifest_size <= module_format::kMaxManifestBytes, "module file: the manifest takes {} bytes", manifest_size);
+  internal_check(manifest_size <= module_format::kMaxManifestBytes,
+                 "module file: the manifest takes {} bytes", manifest_size);
 
   const FileHeader header = make_header(manifest, manifest_offset, file_size);
   sink(std::as_bytes(std::span(&header, 1)));
@@ -149,7 +157,9 @@ void write_module(ModuleFile& module, const std::filesystem::path& path) {
 
 std::vector<std::byte> serialize_module(ModuleFile& module) {
   std::vector<std::byte> result;
-  write_all(module, [&](std::span<const std::byte> bytes) { result.insert(result.end(), bytes.begin(), bytes.end()); });
+  write_all(module, [&](std::span<const std::byte> bytes) {
+    result.insert(result.end(), bytes.begin(), bytes.end());
+  });
   return result;
 }
 

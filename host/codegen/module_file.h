@@ -22,13 +22,13 @@ struct SegmentData {
 };
 
 struct ModuleFile {
-  module_format::ManifestT manifest;   ///< `segments` are filled in by write_module (offset, size, digest)
+  module_format::ManifestT manifest;  ///< `segments` are filled in by write_module (offset, size, digest)
   std::vector<module_format::SegmentKind> segment_kinds;
   std::vector<SegmentData> segments;
 };
 
-/// Fills in the manifest's segment table and writes the file beside its final name first, so that no failure (full
-/// disk, interrupt) leaves a partial file. User error names the path.
+/// Fills in the manifest's segment table and writes the file beside its final name first, so that no failure
+/// (full disk, interrupt) leaves a partial file. User error names the path.
 void write_module(ModuleFile& module, const std::filesystem::path& path);
 /// As write_module, in memory.
 std::vector<std::byte> serialize_module(ModuleFile& module);

@@ -36,15 +36,18 @@ constexpr std::array kNamed = {
     NamedTarget{"znver4", "znver4", kX86, "AMD Zen 4: AVX-512, VNNI, BF16"},
     NamedTarget{"aarch64", "generic", kArm, "any 64-bit Arm: NEON"},
     NamedTarget{"aarch64+dotprod", "", kArm, "64-bit Arm with dot products (most since Armv8.2)"},
-    NamedTarget{"aarch64+dotprod+fp16", "", kArm, "64-bit Arm with dot products and half-precision arithmetic"},
+    NamedTarget{"aarch64+dotprod+fp16", "", kArm,
+                "64-bit Arm with dot products and half-precision arithmetic"},
     NamedTarget{"cortex-a53", "cortex-a53", kArm, "Arm Cortex-A53 (Raspberry Pi 3)"},
     NamedTarget{"cortex-a55", "cortex-a55", kArm, "Arm Cortex-A55: dotprod, fp16"},
     NamedTarget{"cortex-a72", "cortex-a72", kArm, "Arm Cortex-A72 (Raspberry Pi 4)"},
     NamedTarget{"cortex-a76", "cortex-a76", kArm, "Arm Cortex-A76 (Raspberry Pi 5): dotprod, fp16"},
     NamedTarget{"cortex-a78", "cortex-a78", kArm, "Arm Cortex-A78 (Jetson Orin): dotprod, fp16"},
     NamedTarget{"cortex-x1", "cortex-x1", kArm, "Arm Cortex-X1: dotprod, fp16"},
-    NamedTarget{"neoverse-n1", "neoverse-n1", kArm, "Arm Neoverse N1 (Graviton 2, Ampere Altra): dotprod, fp16"},
-    NamedTarget{"neoverse-v1", "neoverse-v1", kArm, "Arm Neoverse V1 (Graviton 3): dotprod, fp16, bf16, i8mm"},
+    NamedTarget{"neoverse-n1", "neoverse-n1", kArm,
+                "Arm Neoverse N1 (Graviton 2, Ampere Altra): dotprod, fp16"},
+    NamedTarget{"neoverse-v1", "neoverse-v1", kArm,
+                "Arm Neoverse V1 (Graviton 3): dotprod, fp16, bf16, i8mm"},
     NamedTarget{"neoverse-n2", "neoverse-n2", kArm, "Arm Neoverse N2: dotprod, fp16, bf16, i8mm"},
     NamedTarget{"apple-m1", "apple-m1", kArm, "Apple M1 under Linux: dotprod, fp16"},
 };
@@ -109,12 +112,14 @@ std::string_view llvm_feature_name(std::string_view feature) {
 std::string_view leading_feature(Architecture architecture, std::string_view text) {
   std::string_view best;
   auto consider = [&](std::string_view f) {
-    const bool ends = text.size() == f.size() || (text.size() > f.size() && (text[f.size()] == '+' || text[f.size()] == '-'));
+    const bool ends = text.size() == f.size() ||
+                      (text.size() > f.size() && (text[f.size()] == '+' || text[f.size()] == '-'));
     if (text.starts_with(f) && ends && f.size() > best.size()) best = f;
   };
   for (std::string_view f : relevant_features(architecture)) consider(f);
   for (const auto& [alias, name] : kFeatureAliases) {
-    if (std::ranges::find(relevant_features(architecture), name) != relevant_features(architecture).end()) consider(alias);
+    if (std::ranges::find(relevant_features(architecture), name) != relevant_features(architecture).end())
+      consider(alias);
   }
   return best;
 }
@@ -140,8 +145,10 @@ Target apply_suffixes(Target base, std::string_view suffixes, std::string_view w
   if (base.architecture == kX86 && !has_feature(features, "sse4.2")) {
     user_error("target {}: gantry needs SSE4.2 (x86-64-v2) or better", whole);
   }
-  if (base.architecture == kArm && !has_feature(features, "neon")) user_error("target {}: gantry needs NEON", whole);
-  return make_target(std::string(whole), base.description + ", with changed features", base.architecture, base.cpu, std::move(features));
+  if (base.architecture == kArm && !has_feature(features, "neon"))
+    user_error("target {}: gantry needs NEON", whole);
+  return make_target(std::string(whole), base.description + ", with changed features", base.architecture,
+                     base.cpu, std::move(features));
 }
 
 /// "base+added-removed", in the fixed order of features; the base alone where nothing differs.
@@ -186,21 +193,25 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   std::ranges::sort(candidates);
   const auto repeated = std::ranges::unique(candidates);
   candidates.erase(repeated.begin(), repeated.end());
-  std::ranges::stable_sort(candidates, {}, [&](const std::string& c) { return edit_distance(c, name.substr(0, 64)); });
+  std::ranges::stable_sort(candidates, {},
+                           [&](const std::string& c) { return edit_distance(c, name.substr(0, 64)); });
   candidates.resize(3);
-  user_error("unknown target '{}'; the nearest names are {}; `gantry targets` lists all", name.substr(0, 64), fmt::join(candidates, ", "));
+  user_error("unknown target '{}'; the nearest names are {}; `gantry targets` lists all", name.substr(0, 64),
+             fmt::join(candidates, ", "));
 }
 
 size_t difference(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   auto missing = [](const auto& from, const auto& in) {
-    return static_cast<size_t>(std::ranges::count_if(from, [&](const std::string& f) { return !has_feature(in, f); }));
+    return static_cast<size_t>(
+        std::ranges::count_if(from, [&](const std::string& f) { return !has_feature(in, f); }));
   };
   return missing(a, b) + missing(b, a);
 }
 
 /// The target whose features are nearest to a board's. A CPU's own name wins unless its features are far off:
 /// virtual machines report names that do not fit.
-Target nearest_base(Architecture architecture, std::string_view cpu, const std::vector<std::string>& features) {
+Target nearest_base(Architecture architecture, std::string_view cpu,
+                    const std::vector<std::string>& features) {
   constexpr size_t kDoubt = 2;  // features switched off by firmware and hypervisors
   std::optional<Target> best;
   size_t least = 0;
@@ -211,7 +222,8 @@ Target nearest_base(Architecture architecture, std::string_view cpu, const std::
       least = distance;
     }
   };
-  const std::optional<std::vector<std::string>> known = cpu.empty() ? std::nullopt : features_of_cpu(architecture, cpu);
+  const std::optional<std::vector<std::string>> known =
+      cpu.empty() ? std::nullopt : features_of_cpu(architecture, cpu);
   if (known && cpu != "generic" && has_feature(*known, architecture == kX86 ? "sse4.2" : "neon")) {
     consider(*find_base(cpu), 0);
   }
@@ -237,7 +249,8 @@ std::vector<Target> known_targets() {
 Target find_target(std::string_view name) {
   if (name.empty()) user_error("the target's name is empty; `gantry targets` lists the targets");
   // Names contain the signs of suffixes, so the longest part that names a target is the base.
-  for (size_t end = name.size(); end != std::string_view::npos && end > 0; end = name.find_last_of("+-", end - 1)) {
+  for (size_t end = name.size(); end != std::string_view::npos && end > 0;
+       end = name.find_last_of("+-", end - 1)) {
     std::string_view base_name = name.substr(0, end), suffixes = name.substr(end);
     std::optional<Target> base;
     if (base_name == "native") {
@@ -255,9 +268,11 @@ Target find_target(std::string_view name) {
   unknown_target(name);
 }
 
-Target target_of_board(std::string_view architecture, std::string_view cpu, const std::vector<std::string>& reported) {
+Target target_of_board(std::string_view architecture, std::string_view cpu,
+                       const std::vector<std::string>& reported) {
   if (architecture != "x86_64" && architecture != "aarch64") {
-    user_error("the board's architecture is {}; gantry generates code for x86_64 and aarch64", architecture.substr(0, 32));
+    user_error("the board's architecture is {}; gantry generates code for x86_64 and aarch64",
+               architecture.substr(0, 32));
   }
   const Architecture arch = architecture == "aarch64" ? kArm : kX86;
   std::vector<std::string> features;
@@ -270,12 +285,15 @@ Target target_of_board(std::string_view architecture, std::string_view cpu, cons
       if (!has_feature(reported, needed)) std::erase(features, f);
     }
   }
-  if (arch == kX86 && !has_feature(features, "sse4.2")) user_error("the board's CPU has no SSE4.2; gantry needs x86-64-v2 or better");
-  if (arch == kArm && !has_feature(features, "neon")) user_error("the board's CPU has no NEON, which gantry needs");
+  if (arch == kX86 && !has_feature(features, "sse4.2"))
+    user_error("the board's CPU has no SSE4.2; gantry needs x86-64-v2 or better");
+  if (arch == kArm && !has_feature(features, "neon"))
+    user_error("the board's CPU has no NEON, which gantry needs");
   const Target base = nearest_base(arch, cpu, features);
   std::string name = normalised_name(base, features);
-  return make_target(std::move(name), fmt::format("a board with {}", cpu.empty() ? std::string_view("an unknown CPU") : cpu), arch,
-                     base.cpu, std::move(features));
+  return make_target(std::move(name),
+                     fmt::format("a board with {}", cpu.empty() ? std::string_view("an unknown CPU") : cpu),
+                     arch, base.cpu, std::move(features));
 }
 
 }  // namespace gantry

@@ -34,16 +34,20 @@ std::vector<std::string> runnable_targets() {
 }
 
 class OnEveryLevel : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Targets, OnEveryLevel, ::testing::ValuesIn(runnable_targets()), [](const auto& info) {
-  std::string name = info.param;
-  std::ranges::replace_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Targets, OnEveryLevel, ::testing::ValuesIn(runnable_targets()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace_if(
+                               name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); },
+                               '_');
+                           return name;
+                         });
 
 /// c[i] = a[i] * b[i] + 2 over a symbolic number of elements.
 LoopKernel multiply_add_kernel(LoopKind kind) {
   Expr n = symbol_var("N"), i = make_var("i");
-  Buffer a = argument("a", DType::kF32, n), b = argument("b", DType::kF32, n), c = argument("c", DType::kF32, n);
+  Buffer a = argument("a", DType::kF32, n), b = argument("b", DType::kF32, n),
+         c = argument("c", DType::kF32, n);
   Stmt body = store(c, i, load(a, i) * load(b, i) + float_imm(DType::kF32, 2));
   return make_kernel("multiply_add", {a, b, c}, for_loop(i, 0, n, kind, body), {"N"});
 }
@@ -52,7 +56,9 @@ TEST_P(OnEveryLevel, ASerialLoopOverASymbolicExtentComputesEveryElement) {
   std::vector<float> a(37), b(37), c(38, -1);
   std::iota(a.begin(), a.end(), 0.0f);
   std::iota(b.begin(), b.end(), 5.0f);
-  ASSERT_EQ(run_kernel(multiply_add_kernel(LoopKind::kSerial), {a.data(), b.data(), c.data()}, {37}, nullptr, GetParam()), 0);
+  ASSERT_EQ(run_kernel(multiply_add_kernel(LoopKind::kSerial), {a.data(), b.data(), c.data()}, {37}, nullptr,
+                       GetParam()),
+            0);
   for (int i = 0; i < 37; ++i) EXPECT_EQ(c[i], a[i] * b[i] + 2);
   EXPECT_EQ(c[37], -1);
 }
@@ -73,7 +79,8 @@ TEST(ParallelLoop, RunsThroughTheHostsParallelFor) {
   SplitHost state;
   GantryKernelHost host{GANTRY_KERNEL_ABI_VERSION, sizeof(GantryKernelHost), &state, split_in_two};
   std::vector<float> a(10, 3), b(10, 4), c(10);
-  ASSERT_EQ(run_kernel(multiply_add_kernel(LoopKind::kParallel), {a.data(), b.data(), c.data()}, {10}, &host), 0);
+  ASSERT_EQ(run_kernel(multiply_add_kernel(LoopKind::kParallel), {a.data(), b.data(), c.data()}, {10}, &host),
+            0);
   EXPECT_EQ(state.calls, 1);
   EXPECT_THAT(c, ::testing::Each(14.0f));
 }
@@ -81,7 +88,8 @@ TEST(ParallelLoop, RunsThroughTheHostsParallelFor) {
 TEST(ParallelLoop, RunsInTheCallingThreadForOneIterationOrWithoutAHost) {
   SplitHost state;
   GantryKernelHost host{GANTRY_KERNEL_ABI_VERSION, sizeof(GantryKernelHost), &state, split_in_two};
-  LoadedImage image(build_image(std::vector{multiply_add_kernel(LoopKind::kParallel)}, find_target("native"), 1));
+  LoadedImage image(
+      build_image(std::vector{multiply_add_kernel(LoopKind::kParallel)}, find_target("native"), 1));
   GantryKernelFn kernel = image.kernel("multiply_add");
   std::vector<float> a(10, 3), b(10, 4), c(10);
   std::vector<void*> buffers{a.data(), b.data(), c.data()};
@@ -102,7 +110,8 @@ TEST(ParallelLoop, AnErrorOfTheHostBecomesTheKernelsResult) {
   SplitHost state{.fail_with = 42};
   GantryKernelHost host{GANTRY_KERNEL_ABI_VERSION, sizeof(GantryKernelHost), &state, split_in_two};
   std::vector<float> a(10), b(10), c(10);
-  EXPECT_EQ(run_kernel(multiply_add_kernel(LoopKind::kParallel), {a.data(), b.data(), c.data()}, {10}, &host), 42);
+  EXPECT_EQ(run_kernel(multiply_add_kernel(LoopKind::kParallel), {a.data(), b.data(), c.data()}, {10}, &host),
+            42);
 }
 
 TEST(ParallelLoop, SeesVariablesAndLocalBuffersOfTheCodeAroundIt) {
@@ -110,8 +119,10 @@ TEST(ParallelLoop, SeesVariablesAndLocalBuffersOfTheCodeAroundIt) {
   Buffer sum = local_buffer("sum", DType::kF32, 1);
   Expr i = make_var("i"), j = make_var("j"), scale = make_var("scale", DType::kF32);
   Stmt accumulate = for_loop(i, 0, 4, LoopKind::kSerial, store(sum, 0, load(sum, 0) + load(in, i)));
-  Stmt use = for_loop(j, 2, 5, LoopKind::kParallel, store(out, j, load(sum, 0) * scale + cast(DType::kF32, j)));
-  Stmt body = allocate(sum, block({store(sum, 0, float_imm(DType::kF32, 0)), accumulate, let(scale, load(in, 0), use)}));
+  Stmt use =
+      for_loop(j, 2, 5, LoopKind::kParallel, store(out, j, load(sum, 0) * scale + cast(DType::kF32, j)));
+  Stmt body = allocate(
+      sum, block({store(sum, 0, float_imm(DType::kF32, 0)), accumulate, let(scale, load(in, 0), use)}));
   SplitHost state;
   GantryKernelHost host{GANTRY_KERNEL_ABI_VERSION, sizeof(GantryKernelHost), &state, split_in_two};
   std::vector<float> a{2, 3, 4, 5}, c(8, 0);
@@ -129,7 +140,9 @@ TEST_P(OnEveryLevel, VectorLoadsOfEveryStrideReadTheRightElements) {
   }
   std::vector<float> a(64), c(64, -1);
   std::iota(a.begin(), a.end(), 0.0f);
-  ASSERT_EQ(run_kernel(make_kernel("strides", {in, out}, block(statements)), {a.data(), c.data()}, {}, nullptr, GetParam()), 0);
+  ASSERT_EQ(run_kernel(make_kernel("strides", {in, out}, block(statements)), {a.data(), c.data()}, {},
+                       nullptr, GetParam()),
+            0);
   for (size_t s = 0; s < strides.size(); ++s) {
     for (int lane = 0; lane < 8; ++lane) {
       EXPECT_EQ(c[8 * s + lane], (strides[s] < 0 ? 31 : 1) + strides[s] * lane) << "stride " << strides[s];
@@ -138,7 +151,8 @@ TEST_P(OnEveryLevel, VectorLoadsOfEveryStrideReadTheRightElements) {
 }
 
 TEST_P(OnEveryLevel, GatheredIndicesAreReadLaneByLane) {
-  Buffer in = argument("in", DType::kF32, 64), at = argument("at", DType::kI32, 8), out = argument("out", DType::kF32, 16);
+  Buffer in = argument("in", DType::kF32, 64), at = argument("at", DType::kI32, 8),
+         out = argument("out", DType::kF32, 16);
   Expr lanes = ramp(0, 1, 8);
   Expr indirect = cast(DType::kI64, load(at, lanes));
   Stmt body = block({store(out, lanes, load(in, indirect)),
@@ -146,7 +160,9 @@ TEST_P(OnEveryLevel, GatheredIndicesAreReadLaneByLane) {
   std::vector<float> a(64), c(16);
   std::iota(a.begin(), a.end(), 0.0f);
   std::vector<int32_t> indices{7, 3, 60, 1, 1, 22, 0, 5};
-  ASSERT_EQ(run_kernel(make_kernel("gather", {in, at, out}, body), {a.data(), indices.data(), c.data()}, {}, nullptr, GetParam()), 0);
+  ASSERT_EQ(run_kernel(make_kernel("gather", {in, at, out}, body), {a.data(), indices.data(), c.data()}, {},
+                       nullptr, GetParam()),
+            0);
   for (int i = 0; i < 8; ++i) {
     EXPECT_EQ(c[i], static_cast<float>(indices[i]));
     EXPECT_EQ(c[8 + i], static_cast<float>(5 * i / 3));
@@ -155,7 +171,8 @@ TEST_P(OnEveryLevel, GatheredIndicesAreReadLaneByLane) {
 
 TEST_P(OnEveryLevel, LanesWhosePredicateIsFalseAreNeitherReadNorWritten) {
   Expr n = symbol_var("N"), base = make_var("base");
-  Buffer in = argument("in", DType::kF32, n), out = argument("out", DType::kF32, n), wide = argument("wide", DType::kF32, n * 2);
+  Buffer in = argument("in", DType::kF32, n), out = argument("out", DType::kF32, n),
+         wide = argument("wide", DType::kF32, n * 2);
   Expr lanes = ramp(base, 1, 16);
   Expr guard = lt(lanes, broadcast(n, 16));
   Expr value = load(in, lanes, guard);
@@ -165,7 +182,8 @@ TEST_P(OnEveryLevel, LanesWhosePredicateIsFalseAreNeitherReadNorWritten) {
   std::iota(a.begin(), a.end(), 0.0f);
   ASSERT_EQ(run_kernel(kernel, {a.data(), c.data(), w.data()}, {21}, nullptr, GetParam()), 0);
   for (int i = 0; i < 32; ++i) EXPECT_EQ(c[i], i >= 16 && i < 21 ? static_cast<float>(i) : -1.0f) << i;
-  for (int i = 0; i < 64; ++i) EXPECT_EQ(w[i], i >= 32 && i < 42 && i % 2 == 0 ? static_cast<float>(i / 2) : -1.0f) << i;
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(w[i], i >= 32 && i < 42 && i % 2 == 0 ? static_cast<float>(i / 2) : -1.0f) << i;
 }
 
 TEST(Guard, EveryComparisonOfRampsAgreesWithItsDefinition) {
@@ -182,21 +200,24 @@ TEST(Guard, EveryComparisonOfRampsAgreesWithItsDefinition) {
     }
     at += 8;
   };
-  for (auto [sa, sb] : std::vector<std::pair<int64_t, int64_t>>{{1, 0}, {0, 1}, {1, 1}, {3, 1}, {2, 1}, {1, 2}}) {
+  for (auto [sa, sb] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 0}, {0, 1}, {1, 1}, {3, 1}, {2, 1}, {1, 2}}) {
     add(&lt, sa, sb, std::less<int64_t>());
     add(&le, sa, sb, std::less_equal<int64_t>());
     add(&gt, sa, sb, std::greater<int64_t>());
     add(&ge, sa, sb, std::greater_equal<int64_t>());
     add(&eq, sa, sb, std::equal_to<int64_t>());
   }
-  LoadedImage image(build_image(std::vector{make_kernel("compare", {out}, block(statements), {"A", "B"})}, find_target("native"), 1));
+  LoadedImage image(build_image(std::vector{make_kernel("compare", {out}, block(statements), {"A", "B"})},
+                                find_target("native"), 1));
   for (int64_t x : {0, 3, 8, 1000}) {
     for (int64_t y : {0, 3, 5, 7, 11, 1003}) {
       std::vector<uint8_t> c(1024, 2);
       std::vector<void*> buffers{c.data()};
       const int64_t dims[] = {x, y};
       ASSERT_EQ(image.kernel("compare")(nullptr, buffers.data(), dims), 0);
-      for (size_t i = 0; i < reference.size(); ++i) ASSERT_EQ(c[i], reference[i](x, y)) << x << " " << y << " case " << i;
+      for (size_t i = 0; i < reference.size(); ++i)
+        ASSERT_EQ(c[i], reference[i](x, y)) << x << " " << y << " case " << i;
     }
   }
 }
@@ -216,16 +237,21 @@ TEST(Division, FloorsForEverySignOfItsOperands) {
   Buffer out = argument("out", DType::kI64, 6);
   Expr a = make_var("a"), b = make_var("b");
   Buffer in = argument("in", DType::kI64, 2);
-  Stmt body = let(a, load(in, 0), let(b, load(in, 1), block({
-      store(out, 0, floordiv(a, b)), store(out, 1, mod(a, b)), store(out, 2, floordiv(a, 8)), store(out, 3, mod(a, 8)),
-      store(out, 4, floordiv(a, 7)), store(out, 5, mod(a, 7))})));
-  LoadedImage image(build_image(std::vector{make_kernel("divide", {in, out}, body)}, find_target("native"), 1));
+  Stmt body =
+      let(a, load(in, 0),
+          let(b, load(in, 1),
+              block({store(out, 0, floordiv(a, b)), store(out, 1, mod(a, b)), store(out, 2, floordiv(a, 8)),
+                     store(out, 3, mod(a, 8)), store(out, 4, floordiv(a, 7)), store(out, 5, mod(a, 7))})));
+  LoadedImage image(
+      build_image(std::vector{make_kernel("divide", {in, out}, body)}, find_target("native"), 1));
   for (int64_t x : {-17, -16, -8, -1, 0, 1, 7, 8, 23}) {
     for (int64_t y : {-7, -2, 1, 3, 8}) {
       int64_t operands[] = {x, y}, result[6];
       std::vector<void*> buffers{operands, result};
       ASSERT_EQ(image.kernel("divide")(nullptr, buffers.data(), nullptr), 0);
-      auto floored = [](int64_t p, int64_t q) { return static_cast<int64_t>(std::floor(static_cast<double>(p) / static_cast<double>(q))); };
+      auto floored = [](int64_t p, int64_t q) {
+        return static_cast<int64_t>(std::floor(static_cast<double>(p) / static_cast<double>(q)));
+      };
       for (auto [at, d] : std::vector<std::pair<int, int64_t>>{{0, y}, {2, 8}, {4, 7}}) {
         EXPECT_EQ(result[at], floored(x, d)) << x << "/" << d;
         EXPECT_EQ(result[at + 1], x - d * floored(x, d)) << x << "%" << d;
@@ -235,19 +261,23 @@ TEST(Division, FloorsForEverySignOfItsOperands) {
 }
 
 TEST_P(OnEveryLevel, FloatsBecomeIntegersBySaturation) {
-  Buffer in = argument("in", DType::kF32, 8), i8 = argument("i8", DType::kI8, 8), u8 = argument("u8", DType::kU8, 8),
-         i64 = argument("i64", DType::kI64, 8);
+  Buffer in = argument("in", DType::kF32, 8), i8 = argument("i8", DType::kI8, 8),
+         u8 = argument("u8", DType::kU8, 8), i64 = argument("i64", DType::kI64, 8);
   Expr lanes = ramp(0, 1, 8);
   Expr x = load(in, lanes);
-  Stmt body = block({store(i8, lanes, cast(DType::kI8, x)), store(u8, lanes, cast(DType::kU8, x)), store(i64, lanes, cast(DType::kI64, x))});
+  Stmt body = block({store(i8, lanes, cast(DType::kI8, x)), store(u8, lanes, cast(DType::kU8, x)),
+                     store(i64, lanes, cast(DType::kI64, x))});
   std::vector<float> a{0.9f, -0.9f, 127.6f, -300, 1e20f, -1e20f, 200.5f, NAN};
   std::vector<int8_t> r8(8);
   std::vector<uint8_t> ru8(8);
   std::vector<int64_t> r64(8);
-  ASSERT_EQ(run_kernel(make_kernel("saturate", {in, i8, u8, i64}, body), {a.data(), r8.data(), ru8.data(), r64.data()}, {}, nullptr, GetParam()), 0);
+  ASSERT_EQ(run_kernel(make_kernel("saturate", {in, i8, u8, i64}, body),
+                       {a.data(), r8.data(), ru8.data(), r64.data()}, {}, nullptr, GetParam()),
+            0);
   EXPECT_THAT(r8, ::testing::ElementsAre(0, 0, 127, -128, 127, -128, 127, 0));
   EXPECT_THAT(ru8, ::testing::ElementsAre(0, 0, 127, 0, 255, 0, 200, 0));
-  EXPECT_THAT(r64, ::testing::ElementsAre(0, 0, 127, -300, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min(), 200, 0));
+  EXPECT_THAT(r64, ::testing::ElementsAre(0, 0, 127, -300, std::numeric_limits<int64_t>::max(),
+                                          std::numeric_limits<int64_t>::min(), 200, 0));
 }
 
 /// The half nearest to x, ties to even, by search over all of them.
@@ -271,14 +301,21 @@ TEST_P(OnEveryLevel, HalvesAreReadExactlyAndWrittenToTheNearest) {
   Buffer in = argument("in", DType::kF16, count), out = argument("out", DType::kF32, count),
          wide = argument("wide", DType::kF32, 64), narrow = argument("narrow", DType::kF16, 64);
   Expr i = make_var("i"), lanes = ramp(i * 16, 1, 16), j = make_var("j");
-  Stmt body = block({for_loop(i, 0, count / 16, LoopKind::kSerial, store(out, lanes, cast(DType::kF32, load(in, lanes)))),
-                     for_loop(j, 0, 64, LoopKind::kSerial, store(narrow, j, cast(DType::kF16, load(wide, j))))});
+  Stmt body = block(
+      {for_loop(i, 0, count / 16, LoopKind::kSerial, store(out, lanes, cast(DType::kF32, load(in, lanes)))),
+       for_loop(j, 0, 64, LoopKind::kSerial, store(narrow, j, cast(DType::kF16, load(wide, j))))});
   std::vector<uint16_t> halves(count), written(64);
   std::iota(halves.begin(), halves.end(), uint16_t{0});
-  std::vector<float> read(count), inputs{0.f, -0.f, 1.f, 65504.f, 65519.f, 65520.f, 1e9f, INFINITY, -INFINITY, 6e-8f, 2.98e-8f, 3e-8f,
-                                         6.1e-5f, 6.09e-5f, 1.0009765f, 1.00048828125f, 1.00146484375f, -3.14159f, 1e-9f, 0.1f};
-  while (inputs.size() < 64) inputs.push_back(std::ldexp(1.f + 0.013f * static_cast<float>(inputs.size()), static_cast<int>(inputs.size()) - 45));
-  ASSERT_EQ(run_kernel(make_kernel("halves", {in, out, wide, narrow}, body), {halves.data(), read.data(), inputs.data(), written.data()}, {}, nullptr, GetParam()), 0);
+  std::vector<float> read(count),
+      inputs{0.f,   -0.f,     1.f,   65504.f, 65519.f,  65520.f,    1e9f,           INFINITY,       -INFINITY,
+             6e-8f, 2.98e-8f, 3e-8f, 6.1e-5f, 6.09e-5f, 1.0009765f, 1.00048828125f, 1.00146484375f, -3.14159f,
+             1e-9f, 0.1f};
+  while (inputs.size() < 64)
+    inputs.push_back(
+        std::ldexp(1.f + 0.013f * static_cast<float>(inputs.size()), static_cast<int>(inputs.size()) - 45));
+  ASSERT_EQ(run_kernel(make_kernel("halves", {in, out, wide, narrow}, body),
+                       {halves.data(), read.data(), inputs.data(), written.data()}, {}, nullptr, GetParam()),
+            0);
   for (int64_t h = 0; h < count; ++h) {
     const int exponent = (h >> 10) & 31, mantissa = h & 1023;
     const double sign = h & 0x8000 ? -1 : 1;
@@ -286,7 +323,9 @@ TEST_P(OnEveryLevel, HalvesAreReadExactlyAndWrittenToTheNearest) {
       ASSERT_TRUE(std::isnan(read[h])) << h;
       continue;
     }
-    const double expected = exponent == 31 ? INFINITY : exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+    const double expected = exponent == 31  ? INFINITY
+                            : exponent == 0 ? std::ldexp(mantissa, -24)
+                                            : std::ldexp(1024 + mantissa, exponent - 25);
     ASSERT_EQ(read[h], static_cast<float>(sign * expected)) << h;
   }
   for (size_t k = 0; k < 64; ++k) EXPECT_EQ(written[k], nearest_half(inputs[k], read)) << inputs[k];
@@ -295,20 +334,26 @@ TEST_P(OnEveryLevel, HalvesAreReadExactlyAndWrittenToTheNearest) {
 TEST(Bfloat16, IsRoundedToNearestEven) {
   Buffer in = argument("in", DType::kF32, 8), out = argument("out", DType::kBF16, 8);
   Expr lanes = ramp(0, 1, 8);
-  std::vector<uint32_t> bits{0x3f800000, 0x3f808000, 0x3f818000, 0x3f808001, 0x7f7fffff, 0x7fc00000, 0x80000001, 0xff800000};
+  std::vector<uint32_t> bits{0x3f800000, 0x3f808000, 0x3f818000, 0x3f808001,
+                             0x7f7fffff, 0x7fc00000, 0x80000001, 0xff800000};
   std::vector<uint16_t> c(8);
-  ASSERT_EQ(run_kernel(make_kernel("bf16", {in, out}, store(out, lanes, cast(DType::kBF16, load(in, lanes)))), {bits.data(), c.data()}), 0);
+  ASSERT_EQ(run_kernel(make_kernel("bf16", {in, out}, store(out, lanes, cast(DType::kBF16, load(in, lanes)))),
+                       {bits.data(), c.data()}),
+            0);
   EXPECT_THAT(c, ::testing::ElementsAre(0x3f80, 0x3f80, 0x3f82, 0x3f81, 0x7f80, 0x7fc0, 0x8000, 0xff80));
 }
 
 TEST_P(OnEveryLevel, MinAndMaxReturnTheOtherOperandOfANaN) {
-  Buffer a = argument("a", DType::kF32, 8), b = argument("b", DType::kF32, 8), out = argument("out", DType::kF32, 32);
+  Buffer a = argument("a", DType::kF32, 8), b = argument("b", DType::kF32, 8),
+         out = argument("out", DType::kF32, 32);
   Expr lanes = ramp(0, 1, 8);
   Expr x = load(a, lanes), y = load(b, lanes), zero = broadcast(float_imm(DType::kF32, 0), 8);
   Stmt body = block({store(out, lanes, min(x, y)), store(out, ramp(8, 1, 8), max(x, y)),
                      store(out, ramp(16, 1, 8), max(x, zero)), store(out, ramp(24, 1, 8), min(zero, x))});
   std::vector<float> va{NAN, 1, 2, -3, INFINITY, -INFINITY, NAN, 5}, vb{1, NAN, 3, -4, 2, 2, NAN, 5}, c(32);
-  ASSERT_EQ(run_kernel(make_kernel("extremes", {a, b, out}, body), {va.data(), vb.data(), c.data()}, {}, nullptr, GetParam()), 0);
+  ASSERT_EQ(run_kernel(make_kernel("extremes", {a, b, out}, body), {va.data(), vb.data(), c.data()}, {},
+                       nullptr, GetParam()),
+            0);
   for (int i = 0; i < 8; ++i) {
     EXPECT_TRUE(c[i] == std::fmin(va[i], vb[i]) || (std::isnan(c[i]) && i == 6)) << i;
     EXPECT_TRUE(c[8 + i] == std::fmax(va[i], vb[i]) || (std::isnan(c[8 + i]) && i == 6)) << i;
@@ -320,14 +365,17 @@ TEST_P(OnEveryLevel, MinAndMaxReturnTheOtherOperandOfANaN) {
 /// A register tile: `rows` x `columns` vectors of accumulators over a reduction of K steps.
 LoopKernel register_tile(const std::string& name, int rows, int columns, int lanes) {
   Expr steps = symbol_var("K"), k = make_var("k");
-  Buffer a = argument("a", DType::kF32, steps * rows), b = argument("b", DType::kF32, steps * (columns * lanes)),
-         c = argument("c", DType::kF32, rows * columns * lanes), tile = local_buffer("tile", DType::kF32, rows * columns * lanes);
+  Buffer a = argument("a", DType::kF32, steps * rows),
+         b = argument("b", DType::kF32, steps * (columns * lanes)),
+         c = argument("c", DType::kF32, rows * columns * lanes),
+         tile = local_buffer("tile", DType::kF32, rows * columns * lanes);
   std::vector<Stmt> clear, update, copy;
   for (int r = 0; r < rows; ++r) {
     for (int v = 0; v < columns; ++v) {
       Expr at = ramp(int64_t{(r * columns + v) * lanes}, 1, lanes);
       clear.push_back(store(tile, at, broadcast(float_imm(DType::kF32, 0), lanes)));
-      Expr product = broadcast(load(a, k * rows + r), lanes) * load(b, ramp(k * (columns * lanes) + v * lanes, 1, lanes));
+      Expr product = broadcast(load(a, k * rows + r), lanes) *
+                     load(b, ramp(k * (columns * lanes) + v * lanes, 1, lanes));
       update.push_back(store(tile, at, load(tile, at) + product));
       copy.push_back(store(c, at, load(tile, at)));
     }
@@ -341,7 +389,9 @@ TEST_P(OnEveryLevel, ARegisterTileComputesTheMatrixProduct) {
   std::vector<float> a(kRows * kSteps), b(kSteps * kColumns * kLanes), c(kRows * kColumns * kLanes);
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 7) - 3;
   for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i % 11) - 5;
-  ASSERT_EQ(run_kernel(register_tile("tile", kRows, kColumns, kLanes), {a.data(), b.data(), c.data()}, {kSteps}, nullptr, GetParam()), 0);
+  ASSERT_EQ(run_kernel(register_tile("tile", kRows, kColumns, kLanes), {a.data(), b.data(), c.data()},
+                       {kSteps}, nullptr, GetParam()),
+            0);
   for (int r = 0; r < kRows; ++r) {
     for (int j = 0; j < kColumns * kLanes; ++j) {
       float expected = 0;
@@ -356,14 +406,19 @@ TEST(RegisterTile, KeepsItsAccumulatorsInRegisters) {
     const char *target, *multiply_add, *stack;
     int rows, columns, lanes;
   };
-  for (const Case& c : {Case{"sapphirerapids", "vfmadd", "(%rsp)", 14, 2, 16}, Case{"x86-64-v4", "vfmadd", "(%rsp)", 6, 4, 16},
-                        Case{"x86-64-v3", "vfmadd", "(%rsp)", 6, 2, 8}, Case{"aarch64", "fmla", "[sp", 8, 3, 4},
-                        Case{"cortex-a72", "fmla", "[sp", 8, 2, 4}}) {
-    const std::string text = emit_assembly(register_tile("tile", c.rows, c.columns, c.lanes), find_target(c.target));
+  for (const Case& c :
+       {Case{"sapphirerapids", "vfmadd", "(%rsp)", 14, 2, 16},
+        Case{"x86-64-v4", "vfmadd", "(%rsp)", 6, 4, 16}, Case{"x86-64-v3", "vfmadd", "(%rsp)", 6, 2, 8},
+        Case{"aarch64", "fmla", "[sp", 8, 3, 4}, Case{"cortex-a72", "fmla", "[sp", 8, 2, 4}}) {
+    const std::string text =
+        emit_assembly(register_tile("tile", c.rows, c.columns, c.lanes), find_target(c.target));
     int count = 0;
-    for (size_t at = text.find(c.multiply_add); at != std::string::npos; at = text.find(c.multiply_add, at + 1)) ++count;
+    for (size_t at = text.find(c.multiply_add); at != std::string::npos;
+         at = text.find(c.multiply_add, at + 1))
+      ++count;
     EXPECT_GE(count, c.rows * c.columns) << c.target;
-    // No accumulator may live on the stack inside the loop; saved registers at the ends are all that is allowed.
+    // No accumulator may live on the stack inside the loop; saved registers at the ends are all that is
+    // allowed.
     const size_t first = text.find(c.multiply_add), last = text.rfind(c.multiply_add);
     EXPECT_THAT(text.substr(first, last - first), Not(HasSubstr(c.stack))) << c.target;
   }
@@ -409,8 +464,10 @@ TEST(LocalBuffer, BeyondTheStacksLimitIsAnErrorThatNamesIt) {
 }
 
 TEST(Dump, ShowsLlvmIrAndAssemblyOfAKernel) {
-  EXPECT_THAT(emit_llvm_text(multiply_add_kernel(LoopKind::kSerial), find_target("x86-64-v3")), HasSubstr("define"));
-  EXPECT_THAT(emit_assembly(multiply_add_kernel(LoopKind::kSerial), find_target("aarch64")), HasSubstr("fmadd"));
+  EXPECT_THAT(emit_llvm_text(multiply_add_kernel(LoopKind::kSerial), find_target("x86-64-v3")),
+              HasSubstr("define"));
+  EXPECT_THAT(emit_assembly(multiply_add_kernel(LoopKind::kSerial), find_target("aarch64")),
+              HasSubstr("fmadd"));
 }
 
 }  // namespace

@@ -13,29 +13,43 @@ namespace gantry {
 namespace {
 
 using Reference = long double (*)(long double);
-long double sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
-long double rsqrt(long double x) { return 1 / std::sqrt(x); }
+long double sigmoid(long double x) {
+  return 1 / (1 + std::exp(-x));
+}
+long double rsqrt(long double x) {
+  return 1 / std::sqrt(x);
+}
 
 struct Function {
   MathFn fn;
   Reference exact;
-  double low, high;     ///< of the arguments tried, besides special values
-  double f32_bound;     ///< relative error
+  double low, high;  ///< of the arguments tried, besides special values
+  double f32_bound;  ///< relative error
   double f64_bound;
   bool absolute = false;  ///< the f64 bound is absolute (zeros of sin …)
 };
-const std::vector<Function> kFunctions = {
-    {MathFn::kExp, std::exp, -120, 100, 2e-7, 1e-14}, {MathFn::kLog, std::log, 1e-3, 1e3, 2e-7, 1e-14},
-    {MathFn::kTanh, std::tanh, -12, 12, 2e-7, 1e-14}, {MathFn::kErf, std::erf, -7, 7, 2e-7, 1e-13},
-    {MathFn::kSigmoid, sigmoid, -80, 80, 2e-7, 1e-14}, {MathFn::kSqrt, std::sqrt, 0, 1e6, 6.1e-8, 1.2e-16},
-    {MathFn::kRsqrt, rsqrt, 1e-6, 1e6, 1.3e-7, 2.3e-16}, {MathFn::kSin, std::sin, -2000, 2000, 6.1e-8, 1e-13, true},
-    {MathFn::kCos, std::cos, -2000, 2000, 6.1e-8, 1e-13, true}, {MathFn::kTan, std::tan, -1.5, 1.5, 6.1e-8, 1e-12},
-    {MathFn::kAsin, std::asin, -1, 1, 6.1e-8, 1e-13}, {MathFn::kAcos, std::acos, -1, 1, 6.1e-8, 1e-13},
-    {MathFn::kAtan, std::atan, -50, 50, 6.1e-8, 1e-13}, {MathFn::kSinh, std::sinh, -80, 80, 6.1e-8, 1e-13},
-    {MathFn::kCosh, std::cosh, -80, 80, 6.1e-8, 1e-13}, {MathFn::kAsinh, std::asinh, -1e4, 1e4, 6.1e-8, 1e-13},
-    {MathFn::kAcosh, std::acosh, 1, 1e4, 6.1e-8, 1e-13}, {MathFn::kAtanh, std::atanh, -0.9999, 0.9999, 6.1e-8, 1e-13},
-    {MathFn::kFloor, std::floor, -99, 99, 0, 0}, {MathFn::kCeil, std::ceil, -99, 99, 0, 0},
-    {MathFn::kTrunc, std::trunc, -99, 99, 0, 0}, {MathFn::kRound, std::rint, -99, 99, 0, 0}};
+const std::vector<Function> kFunctions = {{MathFn::kExp, std::exp, -120, 100, 2e-7, 1e-14},
+                                          {MathFn::kLog, std::log, 1e-3, 1e3, 2e-7, 1e-14},
+                                          {MathFn::kTanh, std::tanh, -12, 12, 2e-7, 1e-14},
+                                          {MathFn::kErf, std::erf, -7, 7, 2e-7, 1e-13},
+                                          {MathFn::kSigmoid, sigmoid, -80, 80, 2e-7, 1e-14},
+                                          {MathFn::kSqrt, std::sqrt, 0, 1e6, 6.1e-8, 1.2e-16},
+                                          {MathFn::kRsqrt, rsqrt, 1e-6, 1e6, 1.3e-7, 2.3e-16},
+                                          {MathFn::kSin, std::sin, -2000, 2000, 6.1e-8, 1e-13, true},
+                                          {MathFn::kCos, std::cos, -2000, 2000, 6.1e-8, 1e-13, true},
+                                          {MathFn::kTan, std::tan, -1.5, 1.5, 6.1e-8, 1e-12},
+                                          {MathFn::kAsin, std::asin, -1, 1, 6.1e-8, 1e-13},
+                                          {MathFn::kAcos, std::acos, -1, 1, 6.1e-8, 1e-13},
+                                          {MathFn::kAtan, std::atan, -50, 50, 6.1e-8, 1e-13},
+                                          {MathFn::kSinh, std::sinh, -80, 80, 6.1e-8, 1e-13},
+                                          {MathFn::kCosh, std::cosh, -80, 80, 6.1e-8, 1e-13},
+                                          {MathFn::kAsinh, std::asinh, -1e4, 1e4, 6.1e-8, 1e-13},
+                                          {MathFn::kAcosh, std::acosh, 1, 1e4, 6.1e-8, 1e-13},
+                                          {MathFn::kAtanh, std::atanh, -0.9999, 0.9999, 6.1e-8, 1e-13},
+                                          {MathFn::kFloor, std::floor, -99, 99, 0, 0},
+                                          {MathFn::kCeil, std::ceil, -99, 99, 0, 0},
+                                          {MathFn::kTrunc, std::trunc, -99, 99, 0, 0},
+                                          {MathFn::kRound, std::rint, -99, 99, 0, 0}};
 
 LoopKernel unary_kernel(const Function& f, DType dtype, int64_t count, int lanes) {
   Buffer in = argument("in", dtype, count), out = argument("out", dtype, count);
@@ -47,10 +61,23 @@ LoopKernel unary_kernel(const Function& f, DType dtype, int64_t count, int lanes
 
 template <typename T>
 std::vector<T> arguments(const Function& f) {
-  std::vector<T> x{T(0), T(-0.0), T(1), T(-1), T(0.5), T(-0.5), std::numeric_limits<T>::infinity(),
-                   -std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::max(),
-                   std::numeric_limits<T>::lowest(), std::numeric_limits<T>::min(), std::numeric_limits<T>::denorm_min(),
-                   T(1e-10), T(-1e-10), T(1.5), T(2.5)};
+  std::vector<T> x{T(0),
+                   T(-0.0),
+                   T(1),
+                   T(-1),
+                   T(0.5),
+                   T(-0.5),
+                   std::numeric_limits<T>::infinity(),
+                   -std::numeric_limits<T>::infinity(),
+                   std::numeric_limits<T>::quiet_NaN(),
+                   std::numeric_limits<T>::max(),
+                   std::numeric_limits<T>::lowest(),
+                   std::numeric_limits<T>::min(),
+                   std::numeric_limits<T>::denorm_min(),
+                   T(1e-10),
+                   T(-1e-10),
+                   T(1.5),
+                   T(2.5)};
   std::mt19937 random(17);
   std::uniform_real_distribution<double> uniform(f.low, f.high), exponent(-30, 0);
   while (x.size() < 20000) x.push_back(static_cast<T>(uniform(random)));
@@ -117,8 +144,9 @@ TEST_P(MathOn, EveryFunctionKeepsItsErrorBound) {
 
 /// Every pair of these values, for functions of two arguments.
 std::vector<std::pair<float, float>> pairs() {
-  const std::vector<float> values{0.f, -0.f, 1.f, -1.f, 2.f, -2.f, 3.f, 0.5f, -0.5f, 1.5f, -3.f, 7.25f, -7.25f, 100.f, 1e-3f, 1e30f,
-                                  INFINITY, -INFINITY, NAN, 33.f, -1e10f, 1e-30f};
+  const std::vector<float> values{0.f,      -0.f,      1.f,  -1.f,  2.f,    -2.f,  3.f,   0.5f,
+                                  -0.5f,    1.5f,      -3.f, 7.25f, -7.25f, 100.f, 1e-3f, 1e30f,
+                                  INFINITY, -INFINITY, NAN,  33.f,  -1e10f, 1e-30f};
   std::vector<std::pair<float, float>> result;
   for (float a : values) {
     for (float b : values) result.emplace_back(a, b);
@@ -129,9 +157,11 @@ std::vector<std::pair<float, float>> pairs() {
   return result;
 }
 
-void run_pairs(const std::function<Expr(Expr, Expr)>& f, const std::vector<std::pair<float, float>>& pairs, std::vector<float>& result) {
+void run_pairs(const std::function<Expr(Expr, Expr)>& f, const std::vector<std::pair<float, float>>& pairs,
+               std::vector<float>& result) {
   const int64_t count = static_cast<int64_t>(pairs.size());
-  Buffer a = argument("a", DType::kF32, count), b = argument("b", DType::kF32, count), out = argument("out", DType::kF32, count);
+  Buffer a = argument("a", DType::kF32, count), b = argument("b", DType::kF32, count),
+         out = argument("out", DType::kF32, count);
   Expr i = make_var("i"), at = ramp(i * 8, 1, 8);
   Stmt body = for_loop(i, 0, count / 8, LoopKind::kSerial, store(out, at, f(load(a, at), load(b, at))));
   std::vector<float> x, y;
@@ -150,7 +180,8 @@ void expect_close(float got, double exact, double bound, const std::string& what
   } else if (std::isinf(rounded) || rounded == 0) {
     EXPECT_EQ(got, rounded) << what;
   } else {
-    EXPECT_LE(std::abs(got - exact), bound * std::abs(exact) + 1e-44) << what << " = " << got << ", not " << exact;
+    EXPECT_LE(std::abs(got - exact), bound * std::abs(exact) + 1e-44)
+        << what << " = " << got << ", not " << exact;
   }
 }
 
@@ -160,7 +191,8 @@ TEST(Power, AgreesWithLibmAtEverySpecialValue) {
   run_pairs([](Expr x, Expr y) { return call(MathFn::kPow, {x, y}); }, all, result);
   for (size_t i = 0; i < all.size(); ++i) {
     auto [x, y] = all[i];
-    expect_close(result[i], std::pow(static_cast<double>(x), static_cast<double>(y)), 1e-7, fmt::format("pow({}, {})", x, y));
+    expect_close(result[i], std::pow(static_cast<double>(x), static_cast<double>(y)), 1e-7,
+                 fmt::format("pow({}, {})", x, y));
   }
 }
 
@@ -168,10 +200,15 @@ TEST(Power, OfAConstantIsMultipliedOut) {
   const auto all = pairs();
   for (float y : {0.0f, 1.0f, 2.0f, 3.0f, 0.5f, 1.5f, -1.0f, -0.5f, -2.0f, 5.0f, 0.3f}) {
     std::vector<float> result;
-    run_pairs([&](Expr x, Expr) { return call(MathFn::kPow, {x, broadcast(float_imm(DType::kF32, y), 8)}); }, all, result);
+    run_pairs(
+        [&](Expr x, Expr) {
+          return call(MathFn::kPow, {x, broadcast(float_imm(DType::kF32, y), 8)});
+        },
+        all, result);
     for (size_t i = 0; i < all.size(); ++i) {
       const double exact = std::pow(static_cast<double>(all[i].first), y);
-      if (std::abs(exact) > 1e36 && !std::isinf(exact)) continue;  // partial products may overflow at the very end of the range
+      if (std::abs(exact) > 1e36 && !std::isinf(exact))
+        continue;  // partial products may overflow at the very end of the range
       if (std::abs(exact) < 1e-36 && exact != 0) continue;
       expect_close(result[i], exact, 4e-7, fmt::format("pow({}, {})", all[i].first, y));
     }
@@ -179,10 +216,12 @@ TEST(Power, OfAConstantIsMultipliedOut) {
 }
 
 TEST(Power, OfIntegersIsExactAndWraps) {
-  Buffer a = argument("a", DType::kI32, 8), b = argument("b", DType::kI32, 8), out = argument("out", DType::kI32, 8);
+  Buffer a = argument("a", DType::kI32, 8), b = argument("b", DType::kI32, 8),
+         out = argument("out", DType::kI32, 8);
   Expr at = ramp(0, 1, 8);
   std::vector<int32_t> x{2, -3, 7, -1, -1, 5, 0, 3}, y{10, 3, 0, 7, -4, -2, 0, 40}, result(8);
-  ASSERT_EQ(run_kernel(make_kernel("powers", {a, b, out}, store(out, at, call(MathFn::kPow, {load(a, at), load(b, at)}))),
+  ASSERT_EQ(run_kernel(make_kernel("powers", {a, b, out},
+                                   store(out, at, call(MathFn::kPow, {load(a, at), load(b, at)}))),
                        {x.data(), y.data(), result.data()}),
             0);
   uint32_t wrapped = 1;

@@ -39,7 +39,8 @@ ModuleFile small_module() {
 
 std::string sha256(std::span<const std::byte> bytes) {
   std::string digest(32, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()));
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
   return digest;
 }
 
@@ -61,7 +62,8 @@ TEST(ModuleFile, HasAHeaderThatDescribesItAndChecksItself) {
   EXPECT_EQ(header.manifest_offset % module_format::kManifestAlignment, 0u);
   const std::span<const std::byte> all(file);
   EXPECT_EQ(sha256(all.first(96)), std::string(reinterpret_cast<char*>(header.checksum), 32));
-  EXPECT_EQ(sha256(all.subspan(header.manifest_offset, header.manifest_size)), std::string(reinterpret_cast<char*>(header.manifest_digest), 32));
+  EXPECT_EQ(sha256(all.subspan(header.manifest_offset, header.manifest_size)),
+            std::string(reinterpret_cast<char*>(header.manifest_digest), 32));
 }
 
 TEST(ModuleFile, PlacesSegmentsAtPagesWithTheirDigests) {
@@ -71,13 +73,15 @@ TEST(ModuleFile, PlacesSegmentsAtPagesWithTheirDigests) {
   module_format::FileHeader header;
   std::memcpy(&header, file.data(), sizeof header);
   const auto* manifest = module_format::GetManifest(file.data() + header.manifest_offset);
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(file.data()) + header.manifest_offset, header.manifest_size);
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(file.data()) + header.manifest_offset,
+                                 header.manifest_size);
   ASSERT_TRUE(module_format::VerifyManifestBuffer(verifier));
   ASSERT_EQ(manifest->segments()->size(), 2u);
   for (const module_format::Segment* segment : *manifest->segments()) {
     EXPECT_EQ(segment->offset() % module_format::kSegmentAlignment, 0u);
     const auto bytes = all.subspan(segment->offset(), segment->size());
-    EXPECT_EQ(sha256(bytes), std::string(reinterpret_cast<const char*>(segment->digest().bytes()->Data()), 32));
+    EXPECT_EQ(sha256(bytes),
+              std::string(reinterpret_cast<const char*>(segment->digest().bytes()->Data()), 32));
   }
   const auto weights = all.subspan(manifest->segments()->Get(1)->offset());
   EXPECT_EQ(std::memcmp(weights.data() + 100, "weights", 7), 0);

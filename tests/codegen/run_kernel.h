@@ -23,7 +23,8 @@ class LoadedImage {
     if (fd < 0) throw std::runtime_error("no temporary file");
     close_fd(fd);
     std::ofstream(name, std::ios::binary)
-        .write(reinterpret_cast<const char*>(image.elf.data()), static_cast<std::streamsize>(image.elf.size()));
+        .write(reinterpret_cast<const char*>(image.elf.data()),
+               static_cast<std::streamsize>(image.elf.size()));
     handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     std::remove(name.c_str());
     if (handle_ == nullptr) throw std::runtime_error(dlerror());
@@ -73,11 +74,14 @@ inline LoopKernel make_kernel(std::string name, std::vector<Buffer> arguments, S
 inline Expr ramp(Expr base, Expr stride, int lanes) {
   return Expr(std::make_shared<RampNode>(std::move(base), std::move(stride), lanes));
 }
-inline Expr broadcast(Expr value, int lanes) { return Expr(std::make_shared<BroadcastNode>(std::move(value), lanes)); }
+inline Expr broadcast(Expr value, int lanes) {
+  return Expr(std::make_shared<BroadcastNode>(std::move(value), lanes));
+}
 
 /// Compiles for `target` and calls the kernel with these buffers.
-inline int32_t run_kernel(const LoopKernel& kernel, std::vector<void*> buffers, std::vector<int64_t> dims = {},
-                          const GantryKernelHost* host = nullptr, const std::string& target = "native") {
+inline int32_t run_kernel(const LoopKernel& kernel, std::vector<void*> buffers,
+                          std::vector<int64_t> dims = {}, const GantryKernelHost* host = nullptr,
+                          const std::string& target = "native") {
   LoadedImage image(build_image({&kernel, 1}, find_target(target), 1));
   return image.kernel(kernel.name)(host, buffers.data(), dims.data());
 }

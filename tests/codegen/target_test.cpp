@@ -93,7 +93,8 @@ TEST(TargetOfBoard, UsesNothingThatTheBoardDoesNotReport) {
 
 TEST(TargetOfBoard, WithAnUnknownCpuTakesTheBestLevel) {
   EXPECT_EQ(target_of_board("x86_64", "", find_target("x86-64-v3").features).name, "x86-64-v3");
-  EXPECT_EQ(target_of_board("x86_64", "no-such-cpu", find_target("x86-64-v4").features).machine.vector_bytes, 64);
+  EXPECT_EQ(target_of_board("x86_64", "no-such-cpu", find_target("x86-64-v4").features).machine.vector_bytes,
+            64);
   EXPECT_EQ(target_of_board("aarch64", "", {"fp-armv8", "neon"}).name, "aarch64");
   EXPECT_THROW(target_of_board("riscv64", "", {}), Error);
   EXPECT_THROW(target_of_board("x86_64", "", {}), Error);
