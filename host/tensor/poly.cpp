@@ -4,12 +4,12 @@
 
 namespace gantry {
 
-int64_t checked_add(int64_t a, int64_t b) {
+int64_t exact_add(int64_t a, int64_t b) {
   int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) throw PolyOverflow();
   return sum;
 }
-int64_t checked_mul(int64_t a, int64_t b) {
+int64_t exact_mul(int64_t a, int64_t b) {
   int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product)) throw PolyOverflow();
   return product;
@@ -68,7 +68,7 @@ void Poly::add_term(const Monomial& monomial, int64_t coefficient) {
     if (coefficient != 0) terms.insert(it, {monomial, coefficient});
     return;
   }
-  it->coefficient = checked_add(it->coefficient, coefficient);
+  it->coefficient = exact_add(it->coefficient, coefficient);
   if (it->coefficient == 0) terms.erase(it);
 }
 
@@ -80,14 +80,14 @@ int64_t Poly::coefficient_of(const Monomial& monomial) const {
 
 Poly add(const Poly& a, const Poly& b, int64_t scale_of_b) {
   Poly sum = a;
-  for (const Poly::Term& t : b.terms) sum.add_term(t.monomial, checked_mul(t.coefficient, scale_of_b));
+  for (const Poly::Term& t : b.terms) sum.add_term(t.monomial, exact_mul(t.coefficient, scale_of_b));
   return sum;
 }
 
 Poly scale(const Poly& a, int64_t factor) {
   if (factor == 0) return {};
   Poly scaled = a;
-  for (Poly::Term& t : scaled.terms) t.coefficient = checked_mul(t.coefficient, factor);
+  for (Poly::Term& t : scaled.terms) t.coefficient = exact_mul(t.coefficient, factor);
   return scaled;
 }
 
@@ -96,7 +96,7 @@ Poly multiply(const Poly& a, const Poly& b) {
   Poly product;
   for (const Poly::Term& x : a.terms) {
     for (const Poly::Term& y : b.terms) {
-      product.add_term(multiply(x.monomial, y.monomial), checked_mul(x.coefficient, y.coefficient));
+      product.add_term(multiply(x.monomial, y.monomial), exact_mul(x.coefficient, y.coefficient));
     }
   }
   return product;

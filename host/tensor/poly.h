@@ -49,7 +49,7 @@ Poly scale(const Poly& a, int64_t factor);
 Poly multiply(const Poly& a, const Poly& b);
 size_t hash_of(const Poly& p);
 
-int64_t checked_add(int64_t a, int64_t b);
-int64_t checked_mul(int64_t a, int64_t b);
+int64_t exact_add(int64_t a, int64_t b);
+int64_t exact_mul(int64_t a, int64_t b);
 
 }  // namespace gantry

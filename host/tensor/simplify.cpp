@@ -242,7 +242,7 @@ Expr Simplifier::visit_comparison(const BinaryNode* node) {
     if (t.coefficient < 0) left.add_term(t.monomial, -t.coefficient / divisor);
     else right.add_term(t.monomial, t.coefficient / divisor);
   }
-  right.add_term(Monomial(), checked_add(floor_divide(gap.constant_term(), divisor), 1));
+  right.add_term(Monomial(), exact_add(floor_divide(gap.constant_term(), divisor), 1));
   return lt(build(left), build(right));
 }
 

@@ -75,8 +75,8 @@ Poly Simplifier::floordiv_constant(const Poly& a, int64_t c) {
     const Atom inner = atom(id);
     if (inner.b.is_constant() && inner.b.constant_term() > 0) {
       int64_t d = inner.b.constant_term();
-      Poly x = add(inner.a, Poly(checked_mul(r.constant_term(), d)));
-      return add(q, floordiv_constant(x, checked_mul(c, d)));
+      Poly x = add(inner.a, Poly(exact_mul(r.constant_term(), d)));
+      return add(q, floordiv_constant(x, exact_mul(c, d)));
     }
   }
   return add(q, composite(AtomKind::kFloorDiv, r, Poly(c)));
@@ -121,7 +121,7 @@ Poly Simplifier::mod_constant(const Poly& a, int64_t c) {
     // k mod(x, d) and k x are the same modulo c if c divides k d.
     if (t.monomial.degree != 1 || atom(t.monomial.atoms[0]).kind != AtomKind::kMod) continue;
     const Atom inner = atom(t.monomial.atoms[0]);
-    if (!inner.b.is_constant() || checked_mul(inner.b.constant_term(), t.coefficient) % c != 0) continue;
+    if (!inner.b.is_constant() || exact_mul(inner.b.constant_term(), t.coefficient) % c != 0) continue;
     Poly next = r;
     next.add_term(t.monomial, -t.coefficient);
     return mod_constant(add(next, inner.a, t.coefficient), c);
@@ -154,7 +154,7 @@ Poly Simplifier::recombine(Poly p) {
       int32_t q = quotient.single_atom();
       if (q < 0) continue;
       Monomial wanted = multiply(multiply(Poly::atom(q).terms[0].monomial, x.b.terms[0].monomial), rest);
-      int64_t coefficient = checked_mul(term.coefficient, x.b.terms[0].coefficient);
+      int64_t coefficient = exact_mul(term.coefficient, x.b.terms[0].coefficient);
       if (p.coefficient_of(wanted) != coefficient) continue;
       p.add_term(wanted, -coefficient);
       p.add_term(term.monomial, -term.coefficient);
