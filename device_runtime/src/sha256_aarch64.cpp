@@ -11,7 +11,8 @@
 namespace gantry::runtime {
 namespace {
 
-[[gnu::target("+sha2")]] void sha256_blocks_arm(uint32_t* state, const uint8_t* data, size_t blocks) {
+// GCC offers these instructions only together with those for AES, which it does not use of its own accord.
+[[gnu::target("+crypto")]] void sha256_blocks_arm(uint32_t* state, const uint8_t* data, size_t blocks) {
   uint32x4_t abcd = vld1q_u32(state);
   uint32x4_t efgh = vld1q_u32(state + 4);
   for (; blocks > 0; --blocks, data += 64) {
