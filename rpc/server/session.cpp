@@ -36,6 +36,7 @@ class SharedMemory {
   }
   /// What an executor made. Its size is checked: it must not shrink under us either, so it is sealed.
   SharedMemory(UniqueFd fd, std::uint64_t size) : fd_(std::move(fd)), size_(size) {
+    if (size == 0) return;
     const off_t actual = fd_ ? ::lseek(fd_.get(), 0, SEEK_END) : -1;
     if (actual < 0 || static_cast<std::uint64_t>(actual) < size || !sealed(fd_.get()))
       throw Error(ErrorKind::kBoard, "the executor's data has the wrong size");

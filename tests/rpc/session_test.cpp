@@ -112,7 +112,7 @@ TEST(Session, CacheEvictsTheOldestSegments) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));  // its session lets go of the segments
   connect(server)->upload(second);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_GT(connect(server)->upload(first).report().sent_bytes, 5u << 20);
+  EXPECT_GE(connect(server)->upload(first).report().sent_bytes, 5u << 20);
 }
 
 TEST(Session, SegmentLargerThanTheCacheIsRefused) {
@@ -186,7 +186,7 @@ TEST(Session, BadModulesLeaveAnotherSessionsBenchmarkAlone) {
   ServerProcess server;
   std::size_t samples = 0;
   std::string trouble;
-  std::thread other([&] {
+  std::jthread other([&] {
     try {
       auto client = connect(server);
       const LoadedModule module = load(*client, {});
