@@ -14,6 +14,8 @@ namespace gantry {
 struct ImportOptions {
   /// Fixes inputs' shapes: by input name.
   std::map<std::string, std::vector<int64_t>> shapes;
+  /// Fixes inputs' values: they become constants and are no inputs any more.
+  std::map<std::string, ConstantPtr> values;
   /// Initialisers stay parameters of the function instead of becoming constants.
   bool freeze = true;
   /// Receives warnings (the onnx checker's complaints and our own). May be empty.

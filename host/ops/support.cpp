@@ -41,7 +41,9 @@ Dim unify(const Dim& a, const Dim& b, Function& function, const Node& node, cons
   bool known = std::any_of(function.constraints.begin(), function.constraints.end(),
                            [&](const DimConstraint& c) { return c.left == a && c.right == b; });
   if (!known) function.constraints.push_back({a, b, origin});
-  return b.is_constant() ? b : a;
+  if (a.is_constant() || b.is_constant()) return a.is_constant() ? a : b;
+  if (a.is_symbol() || b.is_symbol()) return a.is_symbol() ? a : b;
+  return a.str().size() <= b.str().size() ? a : b;
 }
 
 void require_float(const Node& node, size_t i) {

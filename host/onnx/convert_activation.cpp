@@ -1,0 +1,87 @@
+// Activation functions.
+#include "host/onnx/converters.h"
+#include "host/ops/elementwise.h"
+
+namespace gantry {
+namespace {
+
+/// An activation and the defaults of its attributes alpha, beta and gamma.
+struct Activation {
+  std::string_view onnx;
+  int64_t since;
+  std::string_view op;
+  double alpha, beta, gamma;
+};
+constexpr Activation kWithAttributes[] = {
+    {"LeakyRelu", 1, "nn.leaky_relu", 0.01, 0, 1},
+    {"Elu", 1, "nn.elu", 1, 0, 1},
+    {"Selu", 1, "nn.selu", 1.67326319217681884765625, 0, 1.05070102214813232421875},
+    {"Celu", 12, "nn.celu", 1, 0, 1},
+    {"ThresholdedRelu", 10, "nn.thresholded_relu", 1, 0, 1},
+    {"HardSigmoid", 1, "nn.hard_sigmoid", 0.2, 0.5, 1},
+    {"Swish", 24, "nn.swish", 1, 0, 1},
+};
+struct Plain {
+  std::string_view onnx;
+  int64_t since;
+  std::string_view op;
+};
+constexpr Plain kPlain[] = {
+    {"Relu", 1, "nn.relu"},         {"HardSwish", 14, "nn.hard_swish"}, {"Mish", 18, "nn.mish"},
+    {"Softplus", 1, "nn.softplus"}, {"Softsign", 1, "nn.softsign"},
+};
+
+void convert_with_attributes(NodeImport& n) {
+  for (const Activation& entry : kWithAttributes) {
+    if (entry.onnx != n.op_type()) continue;
+    auto attrs = std::make_shared<ActivationAttrs>();
+    attrs->alpha = n.number("alpha", entry.alpha);
+    attrs->beta = n.number("beta", entry.beta);
+    attrs->gamma = n.number("gamma", entry.gamma);
+    return n.set(0, n.add(entry.op, {n.input(0)}, attrs));
+  }
+}
+
+void convert_plain(NodeImport& n) {
+  for (const Plain& entry : kPlain) {
+    if (entry.onnx == n.op_type()) return n.set(0, n.add(entry.op, {n.input(0)}));
+  }
+}
+
+void convert_gelu(NodeImport& n) {
+  auto attrs = std::make_shared<GeluAttrs>();
+  attrs->approximate = n.text("approximate", "none") == "tanh";
+  n.set(0, n.add("nn.gelu", {n.input(0)}, attrs));
+}
+
+void convert_shrink(NodeImport& n) {
+  auto attrs = std::make_shared<ActivationAttrs>();
+  attrs->alpha = n.number("bias", 0);
+  attrs->beta = n.number("lambd", 0.5);
+  Value* x = n.input(0);
+  if (is_float(x->type.dtype)) return n.set(0, n.add("nn.shrink", {x}, attrs));
+  Value* y = n.add("nn.shrink", {n.cast(x, DType::kF32)}, attrs);  // the bounds are fractions
+  n.set(0, n.cast(y, x->type.dtype));
+}
+
+void convert_dropout(NodeImport& n) {
+  if (n.has(2)) {  // training mode
+    auto mode = n.contents(2);
+    if (!mode || !constant_shape(mode->dims) || mode->dims.at(0).value() != 0) {
+      n.fail("is in training mode, but gantry compiles for inference");
+    }
+  }
+  n.set(0, n.add("nn.dropout", {n.input(0)}));
+}
+
+}  // namespace
+
+void add_activation_converters(ConverterTable& table) {
+  for (const Activation& entry : kWithAttributes) table.push_back({entry.onnx, entry.since, convert_with_attributes});
+  for (const Plain& entry : kPlain) table.push_back({entry.onnx, entry.since, convert_plain});
+  table.push_back({"Gelu", 20, convert_gelu});
+  table.push_back({"Shrink", 9, convert_shrink});
+  table.push_back({"Dropout", 1, convert_dropout});
+}
+
+}  // namespace gantry

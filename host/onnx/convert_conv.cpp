@@ -1,0 +1,91 @@
+// Convolutions.
+#include "host/onnx/converters.h"
+#include "host/onnx/window.h"
+#include "host/ops/conv.h"
+
+namespace gantry {
+namespace {
+
+/// The kernel's extents: those of the weight, which the attribute may only repeat.
+std::vector<int64_t> kernel_of(NodeImport& n) {
+  Shape weight = n.type(1).shape;
+  std::vector<int64_t> kernel;
+  for (size_t i = 2; i < weight.size(); ++i) {
+    if (!weight[i].is_constant()) n.fail("its weight {} must have known dimensions", n.type(1).str());
+    kernel.push_back(weight[i].value());
+  }
+  std::vector<int64_t> declared = n.integer_list("kernel_shape");
+  if (!declared.empty() && declared != kernel) n.fail("its kernel_shape contradicts the weight {}", n.type(1).str());
+  return kernel;
+}
+
+/// Adds a vector along the channels of (N, C, spatial…).
+Value* add_bias(NodeImport& n, Value* x, size_t input) {
+  if (!n.has(input)) return x;
+  Value* bias = n.input(input);
+  if (bias->type.rank() != 1) n.fail("its bias {} should be a vector", bias->type.str());
+  Shape shape{bias->type.shape[0]};
+  for (int i = 2; i < x->type.rank(); ++i) shape.push_back(1);
+  return n.add("add", {x, n.reshape(bias, shape)});
+}
+
+void convert_conv(NodeImport& n) {
+  Window window = read_window(n, kernel_of(n));
+  auto attrs = std::make_shared<ConvAttrs>();
+  const Dim& channels = n.type(1).shape[0];
+  if (!channels.is_constant()) n.fail("its weight {} must have known dimensions", n.type(1).str());
+  attrs->channels = channels.value();
+  attrs->kernel = window.kernel;
+  attrs->strides = window.strides;
+  attrs->dilations = window.dilations;
+  attrs->padding = window.padding;
+  attrs->groups = n.integer("group", 1);
+  n.set(0, add_bias(n, n.add("nn.conv", {n.input(0), n.input(1)}, attrs), 2));
+}
+
+void convert_conv_transpose(NodeImport& n) {
+  bool automatic = n.text("auto_pad", "NOTSET") != "NOTSET";
+  Window window = read_window(n, kernel_of(n));
+  size_t count = window.kernel.size();
+  auto attrs = std::make_shared<ConvTransposeAttrs>();
+  attrs->kernel = window.kernel;
+  attrs->strides = window.strides;
+  attrs->dilations = window.dilations;
+  attrs->groups = n.integer("group", 1);
+  attrs->output_padding = n.integer_list("output_padding");
+  if (attrs->output_padding.empty()) attrs->output_padding.assign(count, 0);
+  if (attrs->output_padding.size() != count) n.fail("its output_padding should have {} entries", count);
+  attrs->padding = window.padding;
+  std::vector<int64_t> shape = n.integer_list("output_shape");
+  if (shape.size() == count + 2) shape.erase(shape.begin(), shape.begin() + 2);
+  std::string mode = n.text("auto_pad", "NOTSET");
+  Shape data = n.type(0).shape;
+  for (size_t i = 0; i < count; ++i) {
+    bool same = automatic && mode != "VALID";
+    if (mode == "VALID") attrs->padding[i] = attrs->padding[count + i] = 0;
+    if (shape.empty() && !same) continue;
+    if (!shape.empty() && shape.size() != count) n.fail("its output_shape should have {} entries", count);
+    // The total padding follows from the extent wanted; definition of ConvTranspose.
+    Dim wanted = shape.empty() ? data[2 + i] * window.strides[i] : Dim(shape[i]);
+    Dim full = (data[2 + i] - 1) * window.strides[i] + attrs->output_padding[i] +
+               ((window.kernel[i] - 1) * window.dilations[i] + 1);
+    Dim total = full - wanted, half = floordiv(total, 2);
+    if (total.is_constant() && total.value() < 0) {  // the result is larger than the windows reach: zeros at the end
+      attrs->output_padding[i] -= total.value();
+      total = half = 0;
+    }
+    bool more_at_begin = mode != "SAME_UPPER";
+    attrs->padding[i] = more_at_begin ? total - half : half;
+    attrs->padding[count + i] = more_at_begin ? half : total - half;
+  }
+  n.set(0, add_bias(n, n.add("nn.conv_transpose", {n.input(0), n.input(1)}, attrs), 2));
+}
+
+}  // namespace
+
+void add_conv_converters(ConverterTable& table) {
+  table.push_back({"Conv", 1, convert_conv});
+  table.push_back({"ConvTranspose", 1, convert_conv_transpose});
+}
+
+}  // namespace gantry

@@ -1,0 +1,162 @@
+// Arithmetic, comparisons, logic and functions of one element.
+#include <cmath>
+
+#include "host/onnx/converters.h"
+#include "host/ops/elementwise.h"
+
+namespace gantry {
+namespace {
+
+struct Renamed {
+  std::string_view onnx, op;
+};
+constexpr Renamed kUnary[] = {
+    {"Exp", "exp"},     {"Log", "log"},     {"Sqrt", "sqrt"},   {"Tanh", "tanh"},   {"Erf", "erf"},
+    {"Sigmoid", "sigmoid"}, {"Floor", "floor"}, {"Ceil", "ceil"}, {"Round", "round"}, {"Sin", "sin"},
+    {"Cos", "cos"},     {"Tan", "tan"},     {"Asin", "asin"},   {"Acos", "acos"},   {"Atan", "atan"},
+    {"Sinh", "sinh"},   {"Cosh", "cosh"},   {"Asinh", "asinh"}, {"Acosh", "acosh"}, {"Atanh", "atanh"},
+    {"Abs", "abs"},     {"Neg", "negative"}, {"Sign", "sign"},  {"Reciprocal", "reciprocal"},
+    {"Not", "logical_not"}, {"BitwiseNot", "bitwise_not"}, {"IsNaN", "isnan"},
+};
+constexpr Renamed kBinary[] = {
+    {"Add", "add"}, {"Sub", "subtract"}, {"Mul", "multiply"}, {"Div", "divide"},
+    {"And", "logical_and"}, {"Or", "logical_or"}, {"Xor", "logical_xor"},
+    {"BitwiseAnd", "bitwise_and"}, {"BitwiseOr", "bitwise_or"}, {"BitwiseXor", "bitwise_xor"},
+    {"Equal", "equal"}, {"Less", "less"}, {"LessOrEqual", "less_equal"},
+    {"Greater", "greater"}, {"GreaterOrEqual", "greater_equal"}, {"PRelu", "nn.prelu"},
+};
+constexpr Renamed kVariadic[] = {{"Max", "maximum"}, {"Min", "minimum"}, {"Sum", "add"}, {"Mean", "add"}};
+
+template <size_t N>
+std::string_view op_for(const Renamed (&table)[N], const NodeImport& n) {
+  for (const Renamed& entry : table) {
+    if (entry.onnx == n.op_type()) return entry.op;
+  }
+  n.fail("has no entry in its table");
+}
+
+void convert_unary(NodeImport& n) { n.set(0, n.add(op_for(kUnary, n), {n.input(0)})); }
+
+void convert_binary(NodeImport& n) { n.set(0, n.add(op_for(kBinary, n), {n.input(0), n.input(1)})); }
+
+/// Before opset 7 the second operand is broadcast only on request, aligned at `axis`.
+Value* aligned_operand(NodeImport& n) {
+  Value *a = n.input(0), *b = n.input(1);
+  if (n.integer("broadcast", 0) == 0 || !n.has_attribute("axis")) return b;
+  int rank = a->type.rank();
+  int64_t axis = n.axis(n.integer("axis", 0), rank);
+  Shape shape = b->type.shape;
+  if (axis + static_cast<int64_t>(shape.size()) > rank) n.fail("the operands do not align at axis {}", axis);
+  while (axis + static_cast<int64_t>(shape.size()) < rank) shape.push_back(1);
+  return n.reshape(b, shape);
+}
+void convert_binary_1(NodeImport& n) {
+  Value* b = aligned_operand(n);
+  n.set(0, n.add(op_for(kBinary, n), {n.input(0), b}));
+}
+
+void convert_variadic(NodeImport& n) {
+  if (n.input_count() == 0) n.fail("has no inputs");
+  Value* total = n.input(0);
+  for (size_t i = 1; i < n.input_count(); ++i) total = n.add(op_for(kVariadic, n), {total, n.input(i)});
+  if (n.op_type() == "Mean" && n.input_count() > 1) {
+    total = n.add("divide", {total, n.scalar(total->type.dtype, static_cast<double>(n.input_count()))});
+  }
+  // A lone operand still is a value of the node's own.
+  n.set(0, n.input_count() == 1 ? n.add("identity", {total}) : total);
+}
+
+/// A scalar constant exponent; NaN (which equals nothing) for any other.
+double known_exponent(NodeImport& n) {
+  ConstantPtr c = n.constant(1);
+  bool usable = c && c->type.rank() == 0 && (c->type.dtype == DType::kF32 || c->type.dtype == DType::kF64) &&
+                is_float(n.type(0).dtype);
+  return usable ? n.numbers(1, "exponent").at(0) : std::nan("");
+}
+
+void convert_pow(NodeImport& n) {
+  Value* x = n.input(0);
+  double exponent = known_exponent(n);
+  if (exponent == 1) return n.set(0, n.add("identity", {x}));
+  if (exponent == 2) return n.set(0, n.add("multiply", {x, x}));
+  if (exponent == 3) return n.set(0, n.add("multiply", {n.add("multiply", {x, x}), x}));
+  if (exponent == 0.5) return n.set(0, n.add("sqrt", {x}));
+  if (exponent == -1) return n.set(0, n.add("reciprocal", {x}));
+  n.set(0, n.add("power", {x, n.input(1)}));
+}
+
+void convert_mod(NodeImport& n) {
+  auto attrs = std::make_shared<ModAttrs>();
+  attrs->fmod = n.integer("fmod", 0) != 0;
+  if (!attrs->fmod && is_float(n.type(0).dtype)) n.fail("floating-point data needs fmod=1");
+  n.set(0, n.add("mod", {n.input(0), n.input(1)}, attrs));
+}
+
+void convert_bit_shift(NodeImport& n) {
+  std::string direction = n.text("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") n.fail("its direction is '{}', not LEFT or RIGHT", direction);
+  n.set(0, n.add(direction == "LEFT" ? "shift_left" : "shift_right", {n.input(0), n.input(1)}));
+}
+
+void convert_where(NodeImport& n) { n.set(0, n.add("where", n.inputs())); }
+
+void convert_is_inf(NodeImport& n) {
+  auto attrs = std::make_shared<IsInfAttrs>();
+  attrs->detect_negative = n.integer("detect_negative", 1) != 0;
+  attrs->detect_positive = n.integer("detect_positive", 1) != 0;
+  n.set(0, n.add("isinf", {n.input(0)}, attrs));
+}
+
+void convert_cast(NodeImport& n) {
+  auto attrs = std::make_shared<CastAttrs>();
+  attrs->to = n.cast_target();
+  n.set(0, n.add("cast", {n.input(0)}, attrs));
+}
+
+void convert_cast_like(NodeImport& n) {
+  auto attrs = std::make_shared<CastAttrs>();
+  attrs->to = n.type(1).dtype;
+  n.set(0, n.add("cast", {n.input(0)}, attrs));
+}
+
+void convert_clip_6(NodeImport& n) {
+  auto attrs = std::make_shared<ClipAttrs>();
+  attrs->min = n.number("min", attrs->min);
+  attrs->max = n.number("max", attrs->max);
+  n.set(0, n.add("clip", {n.input(0)}, attrs));
+}
+
+/// Bounds are inputs; constant ones become attributes.
+void convert_clip_11(NodeImport& n) {
+  auto attrs = std::make_shared<ClipAttrs>();
+  Value* x = n.input(0);
+  bool wide = x->type.dtype == DType::kF16 || x->type.dtype == DType::kBF16;
+  auto bound = [&](size_t i, double& value, std::string_view op) {
+    if (!n.has(i)) return;
+    ConstantPtr c = n.constant(i);
+    if (c && c->type.shape.empty() && !wide) value = n.numbers(i, "bound").at(0);
+    else x = n.add(op, {x, n.input(i)});
+  };
+  bound(1, attrs->min, "maximum");
+  bound(2, attrs->max, "minimum");
+  n.set(0, n.add("clip", {x}, attrs));
+}
+
+}  // namespace
+
+void add_elementwise_converters(ConverterTable& table) {
+  for (const Renamed& entry : kUnary) table.push_back({entry.onnx, 1, convert_unary});
+  for (const Renamed& entry : kBinary) {
+    table.push_back({entry.onnx, 1, convert_binary_1});
+    table.push_back({entry.onnx, 7, convert_binary});
+  }
+  for (const Renamed& entry : kVariadic) table.push_back({entry.onnx, 1, convert_variadic});
+  const Converter rest[] = {
+      {"Pow", 1, convert_pow},           {"Mod", 10, convert_mod},        {"BitShift", 11, convert_bit_shift},
+      {"Where", 9, convert_where},       {"IsInf", 10, convert_is_inf},   {"Cast", 1, convert_cast},
+      {"CastLike", 15, convert_cast_like}, {"Clip", 1, convert_clip_6},   {"Clip", 11, convert_clip_11},
+  };
+  table.insert(table.end(), std::begin(rest), std::end(rest));
+}
+
+}  // namespace gantry

@@ -1,0 +1,132 @@
+// Ops that read by index, and ops that make values.
+#include <algorithm>
+#include <cmath>
+
+#include "host/onnx/converters.h"
+#include "host/onnx/dim_bounds.h"
+#include "host/ops/movement.h"
+
+namespace gantry {
+namespace {
+
+void convert_gather(NodeImport& n) {
+  auto attrs = std::make_shared<AxisAttrs>();
+  attrs->axis = n.axis(n.integer("axis", 0), n.rank(0));
+  n.set(0, n.add(n.op_type() == "Gather" ? "gather" : "gather_elements", {n.input(0), n.input(1)}, attrs));
+}
+
+void convert_gather_nd(NodeImport& n) {
+  auto attrs = std::make_shared<GatherNdAttrs>();
+  attrs->batch_dims = n.integer("batch_dims", 0);
+  n.set(0, n.add("gather_nd", {n.input(0), n.input(1)}, attrs));
+}
+
+void convert_one_hot(NodeImport& n) {
+  auto attrs = std::make_shared<OneHotAttrs>();
+  attrs->axis = n.axis(n.integer("axis", -1), n.rank(0) + 1);
+  if (auto known = n.contents(1); known && known->dims.size() == 1) {
+    attrs->depth = known->dims[0];
+  } else {
+    std::vector<double> depth = n.numbers(1, "depth");
+    if (depth.size() != 1 || !(depth[0] >= 0 && depth[0] < 1e15)) n.fail("its depth should be one positive number");
+    attrs->depth = static_cast<int64_t>(depth[0]);
+  }
+  n.set(0, n.add("one_hot", {n.input(0), n.input(2)}, attrs));
+}
+
+void convert_trilu(NodeImport& n) {
+  auto attrs = std::make_shared<TriluAttrs>();
+  attrs->upper = n.integer("upper", 1) != 0;
+  if (n.has(1)) {
+    std::vector<int64_t> k = n.integers(1, "k");
+    if (k.size() != 1) n.fail("k should be one integer");
+    attrs->k = std::clamp<int64_t>(k[0], -(int64_t{1} << 40), int64_t{1} << 40);
+  }
+  n.set(0, n.add("trilu", {n.input(0)}, attrs));
+}
+
+// --- making values
+
+/// The value of ConstantOfShape: one element, f32 0 by default.
+ConstantPtr fill_value(NodeImport& n) {
+  ConstantPtr value = n.tensor("value");
+  if (!value) {
+    float zero = 0;
+    value = make_constant({DType::kF32, {}}, &zero);
+  }
+  if (!(element_count(value->type.shape) == Dim(1))) n.fail("its value should be one element");
+  return make_constant({value->type.dtype, {}}, value->bytes);
+}
+
+/// Known shapes are filled at once, as they usually stand for weights.
+void convert_constant_of_shape(NodeImport& n) {
+  Shape shape = n.dims(0, "shape");
+  for (const Dim& d : shape) {
+    if (d.is_constant() && d.value() < 0) n.fail("shape {} has a negative dimension", to_string(shape));
+  }
+  ConstantPtr value = fill_value(n);
+  TensorType type{value->type.dtype, shape};
+  Dim bytes = type.byte_size();
+  if (bytes.is_constant() && n.take_constant_budget(bytes.value())) {
+    std::byte* data = nullptr;
+    auto filled = allocate_constant(type, &data);
+    for (size_t i = 0; i < filled->size; ++i) data[i] = value->bytes[i % value->size];
+    return n.set_constant(0, filled);
+  }
+  n.set(0, n.broadcast(n.constant_value(value, "fill"), shape));
+}
+
+void convert_range(NodeImport& n) {
+  auto start = n.contents(0), limit = n.contents(1), delta = n.contents(2);
+  auto attrs = std::make_shared<ArangeAttrs>();
+  if (start && limit && delta) {
+    if (start->dims.size() != 1 || limit->dims.size() != 1 || delta->dims.size() != 1) n.fail("needs scalars");
+    attrs->start = start->dims[0];
+    attrs->step = delta->dims[0];
+    attrs->dtype = start->dtype;
+    if (!attrs->step.is_constant() || attrs->step.value() == 0) n.fail("its delta must be a known integer other than 0");
+    Dim span = limit->dims[0] - attrs->start;
+    Dim count = attrs->step.value() > 0 ? ceildiv(span, attrs->step) : ceildiv(Dim(0) - span, -attrs->step.value());
+    attrs->count = larger(count, 0);
+    return n.set(0, n.add("arange", {}, attrs));
+  }
+  double from = n.numbers(0, "start").at(0), to = n.numbers(1, "limit").at(0), by = n.numbers(2, "delta").at(0);
+  double count = std::ceil((to - from) / by);
+  if (!(by != 0) || !(count < 1e12)) n.fail("a range from {} to {} by {} makes no sense", from, to, by);
+  attrs->count = static_cast<int64_t>(std::max(count, 0.0));
+  attrs->start = 0;
+  attrs->step = 1;
+  DType dtype = n.type(0).dtype;
+  Value* steps = n.cast(n.add("arange", {}, attrs), dtype);
+  n.set(0, n.add("add", {n.add("multiply", {steps, n.scalar(dtype, by)}), n.scalar(dtype, from)}));
+}
+
+/// One on diagonal k: columns minus rows equal k.
+void convert_eye_like(NodeImport& n) {
+  TensorType like = n.type(0);
+  if (like.rank() != 2) n.fail("needs a matrix, not {}", like.str());
+  DType dtype = n.has_attribute("dtype") ? n.element_type("dtype") : like.dtype;
+  auto range = [&](const Dim& count) {
+    auto attrs = std::make_shared<ArangeAttrs>();
+    attrs->step = 1;
+    attrs->count = count;
+    return n.add("arange", {}, attrs);
+  };
+  Value* rows = n.reshape(range(like.shape[0]), {like.shape[0], 1});
+  int64_t k = n.integer("k", 0);
+  Value* diagonal = n.add("add", {rows, n.constant_value(make_constant({DType::kI64, {}}, &k), "k")});
+  n.set(0, n.cast(n.add("equal", {range(like.shape[1]), diagonal}), dtype));
+}
+
+}  // namespace
+
+void add_index_converters(ConverterTable& table) {
+  const Converter entries[] = {
+      {"Gather", 1, convert_gather},       {"GatherElements", 11, convert_gather}, {"GatherND", 11, convert_gather_nd},
+      {"OneHot", 9, convert_one_hot},      {"Trilu", 14, convert_trilu},           {"Range", 11, convert_range},
+      {"ConstantOfShape", 9, convert_constant_of_shape},                           {"EyeLike", 9, convert_eye_like},
+  };
+  table.insert(table.end(), std::begin(entries), std::end(entries));
+}
+
+}  // namespace gantry

@@ -1,0 +1,68 @@
+// Matrix products.
+#include "host/onnx/converters.h"
+#include "host/ops/dense.h"
+
+namespace gantry {
+namespace {
+
+/// x (…, K) times a constant matrix (K, N).
+Value* dense(NodeImport& n, Value* x, Value* weight) {
+  auto attrs = std::make_shared<DenseAttrs>();
+  attrs->units = weight->type.shape[1].value();
+  return n.add("nn.dense", {x, weight}, attrs);
+}
+
+Value* matmul(NodeImport& n, Value* a, Value* b, bool transpose_a, bool transpose_b) {
+  auto attrs = std::make_shared<MatmulAttrs>();
+  attrs->transpose_a = transpose_a;
+  attrs->transpose_b = transpose_b;
+  return n.add("matmul", {a, b}, attrs);
+}
+
+/// A matrix whose value is known when compiling, so that it can be packed.
+bool is_weight(const Value* v) { return v->is_constant() && v->type.rank() == 2 && v->type.shape[1].value() > 0; }
+
+void convert_matmul(NodeImport& n) {
+  Value *a = n.input(0), *b = n.input(1);
+  int rank_a = a->type.rank(), rank_b = b->type.rank();
+  if (rank_a == 0 || rank_b == 0) n.fail("does not take scalars");
+  if (is_weight(b)) return n.set(0, dense(n, a, b));
+  // Vectors become matrices of one row or column, and the result loses that dimension again.
+  if (rank_a == 1) a = n.reshape(a, {1, a->type.shape[0]});
+  if (rank_b == 1) b = n.reshape(b, {b->type.shape[0], 1});
+  Value* y = matmul(n, a, b, false, false);
+  Shape shape = y->type.shape;
+  if (rank_b == 1) shape.pop_back();
+  if (rank_a == 1) shape.erase(shape.end() - (rank_b == 1 ? 1 : 2));
+  n.set(0, n.reshape(y, shape));
+}
+
+Value* scaled(NodeImport& n, Value* x, double factor) {
+  return factor == 1 ? x : n.add("multiply", {x, n.scalar(x->type.dtype, factor)});
+}
+
+void convert_gemm(NodeImport& n) {
+  Value *a = n.input(0), *b = n.input(1);
+  if (a->type.rank() != 2 || b->type.rank() != 2) n.fail("needs matrices, not {} and {}", a->type.str(), b->type.str());
+  bool transpose_a = n.integer("transA", 0) != 0, transpose_b = n.integer("transB", 0) != 0;
+  Value* y = nullptr;
+  bool weight = b->is_constant() && b->type.shape[0].value() > 0 && b->type.shape[1].value() > 0;
+  if (weight) {
+    if (transpose_a) a = n.transpose(a, {1, 0});
+    y = dense(n, a, transpose_b ? n.transpose(b, {1, 0}) : b);
+  } else {
+    y = matmul(n, a, b, transpose_a, transpose_b);
+  }
+  y = scaled(n, y, n.number("alpha", 1));
+  if (n.has(2)) y = n.add("add", {y, scaled(n, n.input(2), n.number("beta", 1))});
+  n.set(0, y);
+}
+
+}  // namespace
+
+void add_matmul_converters(ConverterTable& table) {
+  table.push_back({"MatMul", 1, convert_matmul});
+  table.push_back({"Gemm", 1, convert_gemm});
+}
+
+}  // namespace gantry

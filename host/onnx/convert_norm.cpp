@@ -1,0 +1,116 @@
+// Normalisations and softmax.
+#include "host/onnx/converters.h"
+#include "host/ops/norm.h"
+
+namespace gantry {
+namespace {
+
+void convert_batch_norm(NodeImport& n) {
+  if (n.integer("training_mode", 0) != 0) n.fail("is in training mode, but gantry compiles for inference");
+  if (n.opset() < 7 && n.has_attribute("is_test") && n.integer("is_test", 0) == 0) {
+    n.fail("is in training mode, but gantry compiles for inference");
+  }
+  auto attrs = std::make_shared<BatchNormAttrs>();
+  attrs->epsilon = n.number("epsilon", 1e-5);
+  Value* x = n.input(0);
+  if (x->type.rank() < 2) n.fail("its data {} has no channel axis", x->type.str());
+  std::vector<Value*> inputs{x};
+  // Statistics may be kept more precisely than the data.
+  for (size_t i = 1; i < 5; ++i) inputs.push_back(n.cast(n.input(i), x->type.dtype));
+  n.set(0, n.add("nn.batch_norm", inputs, attrs));
+}
+
+void convert_instance_norm(NodeImport& n) {
+  auto attrs = std::make_shared<GroupNormAttrs>();
+  attrs->epsilon = n.number("epsilon", 1e-5);
+  n.set(0, n.add("nn.instance_norm", {n.input(0), n.input(1), n.input(2)}, attrs));
+}
+
+/// Before opset 21 scale and bias are a value a group.
+Value* per_channel(NodeImport& n, Value* v, int64_t groups, const Dim& channels) {
+  if (n.opset() >= 21 || v->type.rank() != 1 || !(v->type.shape[0] == Dim(groups))) return v;
+  return n.reshape(n.broadcast(n.reshape(v, {groups, 1}), {groups, floordiv(channels, groups)}), {channels});
+}
+
+void convert_group_norm(NodeImport& n) {
+  auto attrs = std::make_shared<GroupNormAttrs>();
+  attrs->epsilon = n.number("epsilon", 1e-5);
+  attrs->groups = n.integer("num_groups", 0);
+  Value* x = n.input(0);
+  if (attrs->groups < 1 || x->type.rank() < 2) n.fail("does not make groups of {}", x->type.str());
+  Dim channels = x->type.shape[1];
+  Value* scale = per_channel(n, n.input(1), attrs->groups, channels);
+  Value* bias = per_channel(n, n.input(2), attrs->groups, channels);
+  n.set(0, n.add("nn.group_norm", {x, scale, bias}, attrs));
+}
+
+void convert_layer_norm(NodeImport& n) {
+  if (n.wants(1) || n.wants(2)) n.fail("its outputs mean and deviation are not supported");
+  auto attrs = std::make_shared<LayerNormAttrs>();
+  attrs->epsilon = n.number("epsilon", 1e-5);
+  attrs->axis = n.axis(n.integer("axis", -1), n.rank(0));
+  std::vector<Value*> inputs{n.input(0), n.input(1)};
+  if (n.has(2)) inputs.push_back(n.input(2));
+  n.set(0, n.add("nn.layer_norm", inputs, attrs));
+}
+
+void convert_lrn(NodeImport& n) {
+  auto attrs = std::make_shared<LrnAttrs>();
+  attrs->size = n.integer("size", 0);
+  attrs->alpha = n.number("alpha", 1e-4);
+  attrs->beta = n.number("beta", 0.75);
+  attrs->bias = n.number("bias", 1);
+  n.set(0, n.add("nn.lrn", {n.input(0)}, attrs));
+}
+
+void convert_lp_normalization(NodeImport& n) {
+  auto attrs = std::make_shared<LpNormAttrs>();
+  attrs->axis = n.axis(n.integer("axis", -1), n.rank(0));
+  attrs->p = n.integer("p", 2);
+  if (attrs->p != 1 && attrs->p != 2) n.fail("p is {}, not 1 or 2", attrs->p);
+  n.set(0, n.add("nn.lp_normalize", {n.input(0)}, attrs));
+}
+
+std::string_view softmax_op(const NodeImport& n) {
+  return n.op_type() == "Softmax" ? "nn.softmax" : n.op_type() == "LogSoftmax" ? "nn.log_softmax" : "nn.hardmax";
+}
+
+/// Before opset 13: over all axes from `axis` on, flattened.
+void convert_softmax_1(NodeImport& n) {
+  Value* x = n.input(0);
+  Shape shape = x->type.shape;
+  int rank = x->type.rank();
+  int64_t axis = n.integer("axis", 1);
+  axis = axis == rank ? axis : n.axis(axis, std::max(rank, 1));
+  Shape flat(shape.begin(), shape.begin() + axis);
+  flat.push_back(element_count({shape.begin() + axis, shape.end()}));
+  auto attrs = std::make_shared<SoftmaxAttrs>();
+  attrs->axis = axis;
+  n.set(0, n.reshape(n.add(softmax_op(n), {n.reshape(x, flat)}, attrs), shape));
+}
+
+void convert_softmax_13(NodeImport& n) {
+  auto attrs = std::make_shared<SoftmaxAttrs>();
+  attrs->axis = n.axis(n.integer("axis", -1), n.rank(0));
+  n.set(0, n.add(softmax_op(n), {n.input(0)}, attrs));
+}
+
+}  // namespace
+
+void add_norm_converters(ConverterTable& table) {
+  const Converter entries[] = {
+      {"BatchNormalization", 1, convert_batch_norm},
+      {"InstanceNormalization", 1, convert_instance_norm},
+      {"GroupNormalization", 18, convert_group_norm},
+      {"LayerNormalization", 17, convert_layer_norm},
+      {"LRN", 1, convert_lrn},
+      {"LpNormalization", 1, convert_lp_normalization},
+  };
+  table.insert(table.end(), std::begin(entries), std::end(entries));
+  for (std::string_view op : {"Softmax", "LogSoftmax", "Hardmax"}) {
+    table.push_back({op, 1, convert_softmax_1});
+    table.push_back({op, 13, convert_softmax_13});
+  }
+}
+
+}  // namespace gantry

@@ -1,0 +1,91 @@
+// Reductions.
+#include <algorithm>
+
+#include "host/onnx/converters.h"
+#include "host/ops/reduce.h"
+
+namespace gantry {
+namespace {
+
+/// Axes as an attribute or, later, as an input; none means all unless noop_with_empty_axes.
+std::shared_ptr<ReduceAttrs> reduce_attrs(NodeImport& n) {
+  auto attrs = std::make_shared<ReduceAttrs>();
+  attrs->keepdims = n.integer("keepdims", 1) != 0;
+  std::vector<int64_t> axes = n.has(1) ? n.integers(1, "axes") : n.integer_list("axes");
+  int rank = n.rank(0);
+  if (axes.empty() && n.integer("noop_with_empty_axes", 0) == 0) {
+    for (int axis = 0; axis < rank; ++axis) axes.push_back(axis);
+  }
+  for (int64_t& axis : axes) axis = n.axis(axis, rank);
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  attrs->axes = axes;
+  return attrs;
+}
+
+Value* square(NodeImport& n, Value* x) { return n.add("multiply", {x, x}); }
+
+void convert_reduce(NodeImport& n) {
+  auto attrs = reduce_attrs(n);
+  Value* x = n.input(0);
+  auto reduced = [&](std::string_view op, Value* v) { return n.add(op, {v}, attrs); };
+  const std::string& kind = n.op_type();
+  bool boolean = x->type.dtype == DType::kBool;
+  Value* y = nullptr;
+  if (kind == "ReduceSum") y = reduced("sum", x);
+  if (kind == "ReduceMean") y = reduced("mean", x);
+  if (kind == "ReduceMax") y = reduced(boolean ? "any" : "max", x);
+  if (kind == "ReduceMin") y = reduced(boolean ? "all" : "min", x);
+  if (kind == "ReduceProd") y = reduced("prod", x);
+  if (kind == "ReduceL1") y = reduced("sum", n.add("abs", {x}));
+  if (kind == "ReduceL2") y = n.add("sqrt", {reduced("sum", square(n, x))});
+  if (kind == "ReduceSumSquare") y = reduced("sum", square(n, x));
+  if (kind == "ReduceLogSum") y = n.add("log", {reduced("sum", x)});
+  if (kind == "ReduceLogSumExp") {
+    // Shifted by the largest element, so that nothing overflows.
+    auto kept = std::make_shared<ReduceAttrs>(*attrs);
+    kept->keepdims = true;
+    Value* top = n.add("max", {x}, kept);
+    Value* total = n.add("sum", {n.add("exp", {n.add("subtract", {x, top})})}, kept);
+    Value* shifted = n.add("add", {n.add("log", {total}), top});
+    Shape shape;
+    for (int64_t i = 0; i < x->type.rank(); ++i) {
+      bool gone = std::count(attrs->axes.begin(), attrs->axes.end(), i) != 0 && !attrs->keepdims;
+      if (!gone) shape.push_back(shifted->type.shape[static_cast<size_t>(i)]);
+    }
+    y = n.reshape(shifted, shape);
+  }
+  n.set(0, y);
+}
+
+void convert_arg(NodeImport& n) {
+  auto attrs = std::make_shared<ArgReduceAttrs>();
+  attrs->axis = n.axis(n.integer("axis", 0), n.rank(0));
+  attrs->keepdims = n.integer("keepdims", 1) != 0;
+  attrs->select_last = n.integer("select_last_index", 0) != 0;
+  n.set(0, n.add(n.op_type() == "ArgMax" ? "argmax" : "argmin", {n.input(0)}, attrs));
+}
+
+void convert_cumsum(NodeImport& n) {
+  auto attrs = std::make_shared<CumsumAttrs>();
+  std::vector<int64_t> axis = n.integers(1, "axis");
+  if (axis.size() != 1) n.fail("its axis should be one integer");
+  attrs->axis = n.axis(axis[0], n.rank(0));
+  attrs->exclusive = n.integer("exclusive", 0) != 0;
+  attrs->reverse = n.integer("reverse", 0) != 0;
+  n.set(0, n.add("cumsum", {n.input(0)}, attrs));
+}
+
+}  // namespace
+
+void add_reduce_converters(ConverterTable& table) {
+  for (std::string_view op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+                              "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"}) {
+    table.push_back({op, 1, convert_reduce});
+  }
+  table.push_back({"ArgMax", 1, convert_arg});
+  table.push_back({"ArgMin", 1, convert_arg});
+  table.push_back({"CumSum", 11, convert_cumsum});
+}
+
+}  // namespace gantry

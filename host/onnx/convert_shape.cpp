@@ -1,0 +1,155 @@
+// Ops that change the shape, not the elements.
+#include <algorithm>
+
+#include "host/onnx/converters.h"
+#include "host/ops/movement.h"
+
+namespace gantry {
+namespace {
+
+/// Resolves 0 (copy) and -1 (the rest) of a Reshape.
+Shape resolve_shape(NodeImport& n, const Shape& wanted, bool zero_copies) {
+  Shape in = n.type(0).shape, out;
+  Dim rest = 1;
+  int open = -1;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    Dim d = wanted[i];
+    if (d == Dim(0) && zero_copies) {
+      if (i >= in.size()) n.fail("shape {} copies axis {}, which {} does not have", to_string(wanted), i, n.type(0).str());
+      d = in[i];
+    }
+    if (d == Dim(-1)) {
+      if (open >= 0) n.fail("shape {} has more than one -1", to_string(wanted));
+      open = static_cast<int>(i);
+      d = 1;
+    }
+    if (d.is_constant() && d.value() < 0) n.fail("shape {} has a negative dimension", to_string(wanted));
+    rest = rest * d;
+    out.push_back(d);
+  }
+  if (open >= 0) {
+    Dim total = element_count(in);
+    if (rest == Dim(0)) n.fail("cannot tell what -1 stands for in {}", to_string(wanted));
+    if (rest.is_constant() && total.is_constant() && total.value() % rest.value() != 0) {
+      n.fail("{} does not reshape to {}", n.type(0).str(), to_string(wanted));
+    }
+    out[static_cast<size_t>(open)] = floordiv(total, rest);
+  }
+  return out;
+}
+
+void set_reshaped(NodeImport& n, Shape shape) {
+  auto attrs = std::make_shared<ReshapeAttrs>();
+  attrs->shape = std::move(shape);
+  n.set(0, n.add("reshape", {n.input(0)}, attrs));
+}
+
+void convert_reshape_1(NodeImport& n) {
+  std::vector<int64_t> shape = n.integer_list("shape");
+  set_reshaped(n, resolve_shape(n, {shape.begin(), shape.end()}, true));
+}
+void convert_reshape_5(NodeImport& n) {
+  set_reshaped(n, resolve_shape(n, n.dims(1, "shape"), n.integer("allowzero", 0) == 0));
+}
+
+void convert_flatten(NodeImport& n) {
+  Shape shape = n.type(0).shape;
+  int rank = static_cast<int>(shape.size());
+  int64_t axis = n.integer("axis", 1);
+  axis = axis == rank ? axis : n.axis(axis, std::max(rank, 1));
+  set_reshaped(n, {element_count({shape.begin(), shape.begin() + axis}), element_count({shape.begin() + axis, shape.end()})});
+}
+
+std::vector<int64_t> read_axes(NodeImport& n) { return n.has(1) ? n.integers(1, "axes") : n.integer_list("axes"); }
+
+void convert_squeeze(NodeImport& n) {
+  Shape in = n.type(0).shape, out;
+  std::vector<int64_t> axes = read_axes(n);
+  for (int64_t& axis : axes) {
+    axis = n.axis(axis, static_cast<int>(in.size()));
+    const Dim& d = in[static_cast<size_t>(axis)];
+    if (provably_different(d, 1)) n.fail("axis {} of {} is not 1", axis, n.type(0).str());
+  }
+  bool all = axes.empty() && !n.has(1) && !n.has_attribute("axes");
+  for (size_t i = 0; i < in.size(); ++i) {
+    bool squeezed = all ? in[i] == Dim(1) : std::count(axes.begin(), axes.end(), static_cast<int64_t>(i)) != 0;
+    if (!squeezed) out.push_back(in[i]);
+  }
+  set_reshaped(n, out);
+}
+
+void convert_unsqueeze(NodeImport& n) {
+  Shape in = n.type(0).shape;
+  std::vector<int64_t> axes = read_axes(n);
+  int rank = static_cast<int>(in.size() + axes.size());
+  Shape out(static_cast<size_t>(rank));
+  std::vector<bool> fresh(static_cast<size_t>(rank));
+  for (int64_t axis : axes) {
+    auto at = static_cast<size_t>(n.axis(axis, rank));
+    if (fresh[at]) n.fail("axis {} occurs twice", axis);
+    fresh[at] = true;
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < out.size(); ++i) out[i] = fresh[i] ? Dim(1) : in[next++];
+  set_reshaped(n, out);
+}
+
+void convert_transpose(NodeImport& n) {
+  std::vector<int64_t> axes = n.integer_list("perm");
+  int rank = n.rank(0);
+  if (axes.empty()) {
+    for (int64_t i = rank; i-- > 0;) axes.push_back(i);
+  }
+  n.set(0, n.transpose(n.input(0), axes));
+}
+
+void convert_concat(NodeImport& n) {
+  auto attrs = std::make_shared<AxisAttrs>();
+  if (n.input_count() == 0) n.fail("has no inputs");
+  if (n.opset() >= 4 && !n.has_attribute("axis")) n.fail("its attribute axis is missing");
+  attrs->axis = n.axis(n.integer("axis", 1), n.rank(0));
+  n.set(0, n.add("concatenate", n.inputs(), attrs));
+}
+
+void convert_expand(NodeImport& n) {
+  Shape wanted = n.dims(1, "shape");
+  for (const Dim& d : wanted) {
+    if (d.is_constant() && d.value() < 0) n.fail("shape {} has a negative dimension", to_string(wanted));
+  }
+  auto attrs = std::make_shared<BroadcastToAttrs>();
+  Value* x = n.input(0);
+  attrs->shape = broadcast_shapes(x->type.shape, wanted, n.function(), n.name());
+  n.set(0, n.add("broadcast_to", {x}, attrs));
+}
+
+void convert_tile(NodeImport& n) {
+  auto attrs = std::make_shared<TileAttrs>();
+  attrs->repeats = n.dims(1, "repeats");
+  n.set(0, n.add("tile", {n.input(0)}, attrs));
+}
+
+void convert_blocks(NodeImport& n) {
+  auto attrs = std::make_shared<BlockAttrs>();
+  attrs->block = n.integer("blocksize", 0);
+  if (attrs->block < 1 || attrs->block > 4096) n.fail("its blocksize is {}", attrs->block);
+  attrs->depth_major = n.text("mode", "DCR") == "DCR";
+  n.set(0, n.add(n.op_type() == "DepthToSpace" ? "nn.depth_to_space" : "nn.space_to_depth", {n.input(0)}, attrs));
+}
+
+/// Shape and Size are always known contents, so they never become data by conversion.
+void convert_known(NodeImport& n) { internal_error("{} was not evaluated", n.op_type()); }
+
+}  // namespace
+
+void add_shape_converters(ConverterTable& table) {
+  const Converter entries[] = {
+      {"Reshape", 1, convert_reshape_1}, {"Reshape", 5, convert_reshape_5}, {"Flatten", 1, convert_flatten},
+      {"Squeeze", 1, convert_squeeze},   {"Unsqueeze", 1, convert_unsqueeze}, {"Transpose", 1, convert_transpose},
+      {"Concat", 1, convert_concat},     {"Expand", 8, convert_expand},     {"Tile", 6, convert_tile},
+      {"DepthToSpace", 1, convert_blocks}, {"SpaceToDepth", 1, convert_blocks},
+      {"Shape", 1, convert_known},       {"Size", 1, convert_known},
+  };
+  table.insert(table.end(), std::begin(entries), std::end(entries));
+}
+
+}  // namespace gantry

@@ -1,0 +1,172 @@
+// Slice, Split and Pad.
+#include <algorithm>
+#include <limits>
+
+#include "host/onnx/converters.h"
+#include "host/onnx/dim_bounds.h"
+#include "host/ops/movement.h"
+
+namespace gantry {
+namespace {
+
+/// A bound as written -> a position: negative ones count from the end; clamped to [low, high].
+Dim position(const Dim& given, const Dim& extent, const Dim& low, const Dim& high) {
+  if (given.is_constant() && given.value() >= std::numeric_limits<int32_t>::max()) return high;
+  if (given.is_constant() && given.value() <= std::numeric_limits<int32_t>::min()) return low;
+  bool from_end = given.is_constant() && given.value() < 0;
+  return larger(low, smaller(from_end ? extent + given : given, high));
+}
+
+void slice(NodeImport& n, const Shape& starts, const Shape& ends, std::vector<int64_t> axes, std::vector<int64_t> steps) {
+  Value* x = n.input(0);
+  const Shape& shape = x->type.shape;
+  if (axes.empty()) {
+    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  }
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+    n.fail("starts, ends, axes and steps differ in length");
+  }
+  auto attrs = std::make_shared<StridedSliceAttrs>();
+  attrs->begin.assign(shape.size(), 0);
+  attrs->end = shape;
+  attrs->strides.assign(shape.size(), 1);
+  for (size_t i = 0; i < starts.size(); ++i) {
+    auto axis = static_cast<size_t>(n.axis(axes[i], x->type.rank()));
+    const Dim& extent = shape[axis];
+    int64_t step = steps[i];
+    if (step == 0) n.fail("a step is 0");
+    // Steps beyond any extent mean the same as these.
+    step = std::clamp<int64_t>(step, -(int64_t{1} << 40), int64_t{1} << 40);
+    Dim low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
+    attrs->strides[axis] = step;
+    attrs->begin[axis] = step > 0 ? position(starts[i], extent, low, high)
+                                  : smaller(position(starts[i], extent, low, high), high);
+    attrs->end[axis] = position(ends[i], extent, low, high);
+    // A range that is empty keeps its bounds in order.
+    if (step > 0 && !certainly_at_most(attrs->begin[axis], attrs->end[axis])) {
+      attrs->end[axis] = larger(attrs->end[axis], attrs->begin[axis]);
+    }
+  }
+  n.set(0, n.add("strided_slice", {x}, attrs));
+}
+
+Shape as_dims(const std::vector<int64_t>& v) { return {v.begin(), v.end()}; }
+
+void convert_slice_1(NodeImport& n) {
+  slice(n, as_dims(n.integer_list("starts")), as_dims(n.integer_list("ends")), n.integer_list("axes"), {});
+}
+void convert_slice_10(NodeImport& n) {
+  std::vector<int64_t> axes, steps;
+  if (n.has(3)) axes = n.integers(3, "axes");
+  if (n.has(4)) steps = n.integers(4, "steps");
+  slice(n, n.dims(1, "starts"), n.dims(2, "ends"), axes, steps);
+}
+
+// --- Split
+
+void split(NodeImport& n, const Shape& sizes) {
+  Value* x = n.input(0);
+  int64_t axis = n.axis(n.integer("axis", 0), x->type.rank());
+  const Dim& extent = x->type.shape[static_cast<size_t>(axis)];
+  Shape parts = sizes;
+  if (parts.empty()) {
+    auto count = static_cast<int64_t>(n.output_count());
+    if (count == 0) n.fail("has no outputs");
+    bool uneven = n.has_attribute("num_outputs");
+    if (!uneven && provably_different(mod(extent, count), 0)) n.fail("{} does not split into {} equal parts", x->type.str(), count);
+    Dim chunk = ceildiv(extent, count), left = extent;
+    for (int64_t i = 0; i < count; ++i) {
+      parts.push_back(smaller(chunk, left));
+      left = left - parts.back();
+    }
+  }
+  if (parts.size() < n.output_count()) n.fail("has {} outputs, but {} parts", n.output_count(), parts.size());
+  Dim begin = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].is_constant() && parts[i].value() < 0) n.fail("a part has a negative size");
+    Dim end = begin + parts[i];
+    if (n.wants(i)) n.set(i, n.slice(x, axis, begin, end));
+    begin = end;
+  }
+  if (provably_different(begin, extent)) n.fail("its parts make {}, not the {} of {}", begin.str(), extent.str(), x->type.str());
+}
+
+void convert_split_1(NodeImport& n) {
+  if (n.has(1)) return split(n, n.dims(1, "split"));
+  split(n, as_dims(n.integer_list("split")));
+}
+void convert_split_13(NodeImport& n) { split(n, n.has(1) ? n.dims(1, "split") : Shape{}); }
+
+// --- Pad
+
+PadMode pad_mode(NodeImport& n) {
+  std::string mode = n.text("mode", "constant");
+  if (mode == "constant") return PadMode::kConstant;
+  if (mode == "edge") return PadMode::kEdge;
+  if (mode == "reflect") return PadMode::kReflect;
+  if (mode == "wrap") return PadMode::kWrap;
+  n.fail("its mode is unknown: '{}'", mode);
+}
+
+/// Positive amounts become a pad, negative ones a slice.
+void pad(NodeImport& n, const Shape& before, const Shape& after, double value) {
+  Value* x = n.input(0);
+  auto attrs = std::make_shared<PadAttrs>();
+  attrs->mode = pad_mode(n);
+  attrs->value = value;
+  for (size_t i = 0; i < before.size(); ++i) {
+    auto cut = [](const Dim& d) { return d.is_constant() && d.value() < 0 ? Dim(-d.value()) : Dim(0); };
+    Dim begin = cut(before[i]), end = cut(after[i]);
+    if (!(begin == Dim(0) && end == Dim(0))) {
+      x = n.slice(x, static_cast<int64_t>(i), begin, x->type.shape[i] - end);
+    }
+    attrs->before.push_back(begin == Dim(0) ? before[i] : Dim(0));
+    attrs->after.push_back(end == Dim(0) ? after[i] : Dim(0));
+  }
+  n.set(0, n.add("pad", {x}, attrs));
+}
+
+void convert_pad_1(NodeImport& n) {
+  std::vector<int64_t> pads = n.integer_list(n.opset() < 2 ? "paddings" : "pads");
+  auto rank = static_cast<size_t>(n.rank(0));
+  if (pads.size() != 2 * rank) n.fail("its pads should have {} entries, not {}", 2 * rank, pads.size());
+  auto middle = pads.begin() + static_cast<std::ptrdiff_t>(rank);
+  pad(n, {pads.begin(), middle}, {middle, pads.end()}, n.number("value", 0));
+}
+
+void convert_pad_11(NodeImport& n) {
+  Shape pads = n.dims(1, "pads");
+  auto rank = static_cast<size_t>(n.rank(0));
+  std::vector<int64_t> axes;
+  if (n.has(3)) axes = n.integers(3, "axes");
+  if (axes.empty()) {
+    for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  }
+  if (pads.size() != 2 * axes.size()) n.fail("its pads should have {} entries, not {}", 2 * axes.size(), pads.size());
+  Shape before(rank, 0), after(rank, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    auto axis = static_cast<size_t>(n.axis(axes[i], static_cast<int>(rank)));
+    before[axis] = pads[i];
+    after[axis] = pads[axes.size() + i];
+  }
+  double value = 0;
+  if (n.has(2)) {
+    std::vector<double> values = n.numbers(2, "padding value");
+    if (values.size() != 1) n.fail("its padding value should be one number");
+    value = values[0];
+  }
+  pad(n, before, after, value);
+}
+
+}  // namespace
+
+void add_slice_converters(ConverterTable& table) {
+  const Converter entries[] = {
+      {"Slice", 1, convert_slice_1}, {"Slice", 10, convert_slice_10}, {"Split", 1, convert_split_1},
+      {"Split", 13, convert_split_13}, {"Pad", 1, convert_pad_1},     {"Pad", 11, convert_pad_11},
+  };
+  table.insert(table.end(), std::begin(entries), std::end(entries));
+}
+
+}  // namespace gantry

@@ -1,0 +1,41 @@
+#include "host/onnx/converters.h"
+
+#include <algorithm>
+
+namespace gantry {
+namespace {
+
+ConverterTable make_table() {
+  ConverterTable table;
+  add_elementwise_converters(table);
+  add_activation_converters(table);
+  add_conv_converters(table);
+  add_pool_converters(table);
+  add_matmul_converters(table);
+  add_norm_converters(table);
+  add_reduce_converters(table);
+  add_shape_converters(table);
+  add_slice_converters(table);
+  add_index_converters(table);
+  add_resize_converters(table);
+  add_recurrent_converters(table);
+  add_control_converters(table);
+  std::sort(table.begin(), table.end(), [](const Converter& a, const Converter& b) {
+    return std::pair(a.op, a.since) < std::pair(b.op, b.since);
+  });
+  return table;
+}
+
+}  // namespace
+
+Convert find_converter(std::string_view op, int64_t opset) {
+  static const ConverterTable table = make_table();
+  auto above = std::upper_bound(table.begin(), table.end(), std::pair(op, opset), [](const auto& key, const Converter& c) {
+    return key < std::pair(c.op, c.since);
+  });
+  if (above == table.begin()) return nullptr;
+  const Converter& newest = *std::prev(above);
+  return newest.op == op ? newest.convert : nullptr;
+}
+
+}  // namespace gantry

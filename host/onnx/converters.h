@@ -1,0 +1,37 @@
+// The tables of converters, a family each, and their lookup.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "host/onnx/node_import.h"
+
+namespace gantry {
+
+/// Converts one node: adds ops and sets results.
+using Convert = void (*)(NodeImport&);
+struct Converter {
+  std::string_view op;
+  int64_t since;  ///< first opset whose definition of the op this follows
+  Convert convert;
+};
+using ConverterTable = std::vector<Converter>;
+
+void add_elementwise_converters(ConverterTable& table);
+void add_activation_converters(ConverterTable& table);
+void add_conv_converters(ConverterTable& table);
+void add_pool_converters(ConverterTable& table);
+void add_matmul_converters(ConverterTable& table);
+void add_norm_converters(ConverterTable& table);
+void add_reduce_converters(ConverterTable& table);
+void add_shape_converters(ConverterTable& table);
+void add_slice_converters(ConverterTable& table);
+void add_index_converters(ConverterTable& table);
+void add_resize_converters(ConverterTable& table);
+void add_recurrent_converters(ConverterTable& table);
+void add_control_converters(ConverterTable& table);
+
+/// The converter of the newest definition not above `opset`; null if there is none.
+Convert find_converter(std::string_view op, int64_t opset);
+
+}  // namespace gantry

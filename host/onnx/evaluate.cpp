@@ -1,0 +1,65 @@
+// Values that the importer computes itself: small constants, and dimensions as data.
+#include "host/onnx/importer.h"
+#include "host/ops/elementwise.h"
+#include "host/ops/movement.h"
+#include "host/ops/op.h"
+#include "host/support/error.h"
+#include "host/tensor/interpret.h"
+
+namespace gantry {
+namespace {
+
+constexpr int64_t kSmall = 4096;  // elements; larger constants are left to the passes
+
+bool is_small(const TensorType& type) {
+  Dim count = element_count(type.shape);
+  return count.is_constant() && count.value() <= kSmall;
+}
+
+}  // namespace
+
+std::vector<ConstantPtr> Importer::try_evaluate(std::string_view op, const std::shared_ptr<const Attrs>& attrs,
+                                                const std::vector<Value*>& inputs) {
+  for (const Value* input : inputs) {
+    if (input && (!input->is_constant() || !is_small(input->type))) return {};
+  }
+  Node draft;
+  draft.op = op_set().get(op);
+  draft.attrs = attrs ? attrs : draft.op->make_attrs();
+  draft.inputs = inputs;
+  std::vector<TensorType> types;
+  try {
+    Function scratch;  // constants alone add no constraints that matter
+    types = op_set().infer(draft, scratch);
+  } catch (const Error&) {
+    return {};  // adding the node says what is wrong
+  }
+  std::vector<Value> results(types.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (!is_small(types[i])) return {};
+    results[i].type = types[i];
+    draft.results.push_back(&results[i]);
+  }
+  std::vector<Tensor> tensors;
+  std::map<const OperationNode*, ConstantPtr> data;
+  for (const Value* input : inputs) {
+    tensors.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, input->name) : Tensor());
+    if (input) data[tensors.back().op().get()] = input->constant;
+  }
+  return interpret(draft.op->compute(draft, tensors), data, 1);
+}
+
+Value* Importer::dims_as_data(const Contents& contents, const std::string& name) {
+  auto dims = std::make_shared<DimsToTensorAttrs>();
+  dims->dims = contents.dims;
+  Value* value = infer_and_add(graph_.main, "dims_to_tensor", dims, {}, {name})->result();
+  if (contents.dtype != DType::kI64) {
+    auto to = std::make_shared<CastAttrs>();
+    to->to = contents.dtype;
+    value = infer_and_add(graph_.main, "cast", to, {value}, {name})->result();
+  }
+  if (!contents.scalar) return value;
+  return infer_and_add(graph_.main, "reshape", std::make_shared<ReshapeAttrs>(), {value}, {name})->result();
+}
+
+}  // namespace gantry

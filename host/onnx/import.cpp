@@ -1,0 +1,362 @@
+// Reading model files, and the course of an import.
+#include "host/onnx/import.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <onnx/checker.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "host/onnx/converters.h"
+#include "host/onnx/importer.h"
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+/// True if the bytes begin like a ModelProto: with a field number and wire type that it has.
+bool begins_like_a_model(std::string_view bytes) {
+  static constexpr unsigned char kTags[] = {0x08, 0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72};
+  return !bytes.empty() && std::find(std::begin(kTags), std::end(kTags), static_cast<unsigned char>(bytes[0])) != std::end(kTags);
+}
+
+std::shared_ptr<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& name) {
+  if (bytes.empty()) user_error("{} is not an ONNX file: it is empty", name);
+  if (bytes.size() > static_cast<size_t>(INT_MAX)) {
+    user_error("{} is larger than 2 GB, which ONNX allows only with external data", name);
+  }
+  auto model = std::make_shared<onnx::ModelProto>();
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  stream.SetTotalBytesLimit(INT_MAX);
+  bool parsed = model->ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+  if (!parsed && begins_like_a_model(bytes)) {
+    user_error("{} is truncated or damaged: it begins like an ONNX model, but does not end like one", name);
+  }
+  if (!parsed || !model->has_graph()) user_error("{} is not an ONNX file", name);
+  return model;
+}
+
+Graph import_model(std::string_view bytes, const std::string& name, const std::filesystem::path& directory,
+                   const ImportOptions& options) {
+  std::shared_ptr<onnx::ModelProto> model = parse_model(bytes, name);
+  Graph graph = Importer(model, directory, options).import();
+  return graph;
+}
+
+}  // namespace
+
+Graph import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
+  MappedFile file(path);
+  Graph graph = import_model({file.data(), file.size()}, path.string(), path.parent_path(), options);
+  if (graph.model_name.empty()) graph.model_name = path.stem().string();
+  return graph;
+}
+
+Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& base, const ImportOptions& options) {
+  return import_model(bytes, "the model", base, options);
+}
+
+namespace {
+
+bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+std::string qualified(const onnx::NodeProto& node) {
+  return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
+}
+
+/// What a node is called in messages: its name, else its op and first result.
+std::string display_name(const onnx::NodeProto& node) {
+  if (!node.name().empty()) return node.name();
+  for (const std::string& output : node.output()) {
+    if (!output.empty()) return output;
+  }
+  return node.op_type();
+}
+
+}  // namespace
+
+Importer::Importer(std::shared_ptr<const onnx::ModelProto> model, std::filesystem::path directory,
+                   const ImportOptions& options)
+    : model_(model), options_(options), tensors_(model, std::move(directory)) {}
+
+Graph Importer::import() {
+  const onnx::GraphProto& graph = model_->graph();
+  graph_.model_name = graph.name();
+  read_opsets();
+  check_with_onnx();
+  report_unsupported(graph);
+  scopes_.emplace_back();
+  add_initializers(graph, "");
+  add_inputs(graph);
+  convert_nodes(graph);
+  add_outputs(graph);
+  graph_.main.drop_unused_constants();
+  return std::move(graph_);
+}
+
+void Importer::read_opsets() {
+  for (const auto& import : model_->opset_import()) {
+    if (is_default_domain(import.domain())) opset_ = std::max<int64_t>(opset_, import.version());
+  }
+  if (opset_ == 0) opset_ = 1;  // files before IR version 3 do not say
+  constexpr int64_t kNewestKnown = 23;
+  if (opset_ > kNewestKnown && options_.warn) {
+    options_.warn(fmt::format("the model uses opset {}; gantry knows definitions up to {}", opset_, kNewestKnown));
+  }
+}
+
+void Importer::check_with_onnx() const {
+  if (!options_.warn || model_->ir_version() > 8 || model_->ir_version() < 3 || opset_ > 17) return;
+  try {
+    onnx::checker::check_model(*model_);
+  } catch (const std::exception& error) {
+    options_.warn(fmt::format("the onnx checker complains: {}", error.what()));
+  }
+}
+
+void Importer::report_unsupported(const onnx::GraphProto& graph) const {
+  std::map<std::string, std::vector<std::string>> unsupported;
+  for (const onnx::NodeProto& node : graph.node()) {
+    bool known = is_default_domain(node.domain()) && find_converter(node.op_type(), opset_) != nullptr;
+    if (!known) unsupported[qualified(node)].push_back(display_name(node));
+  }
+  if (unsupported.empty()) return;
+  std::string text = "the model uses ops that gantry does not support:";
+  for (const auto& [op, nodes] : unsupported) {
+    text += fmt::format("\n  {} (opset {}), node{}", op, opset_, nodes.size() == 1 ? "" : "s");
+    for (size_t i = 0; i < nodes.size(); ++i) text += (i == 0 ? " " : ", ") + nodes[i];
+  }
+  throw Error(ErrorKind::kUser, text);
+}
+
+// --- names
+
+Binding& Importer::lookup(const std::string& name, const std::string& reader) {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    auto it = scope->find(name);
+    if (it == scope->end()) continue;
+    if (!it->second.missing.empty()) {
+      user_error("{} uses '{}', an optional output of {} that gantry does not compute", reader, name, it->second.missing);
+    }
+    return it->second;
+  }
+  user_error("{} uses '{}', which nothing before it defines", reader, name);
+}
+
+void Importer::define(const std::string& name, Binding binding, const std::string& definer) {
+  bool fresh = scopes_.back().emplace(name, std::move(binding)).second;
+  if (!fresh) user_error("{} defines '{}', which is defined already", definer, name);
+}
+
+Value* Importer::materialise(Binding& binding, const std::string& name) {
+  if (binding.value) return binding.value;
+  Function& f = graph_.main;
+  if (!binding.constant && binding.contents) binding.constant = constant_of(*binding.contents);
+  if (binding.constant) {
+    binding.value = f.add_constant(name, binding.constant);
+    return binding.value;
+  }
+  internal_check(binding.contents.has_value(), "'{}' has neither data nor known contents", name);
+  return binding.value = dims_as_data(*binding.contents, name);
+}
+
+void Importer::add_initializers(const onnx::GraphProto& graph, const std::string& where) {
+  if (graph.sparse_initializer_size() > 0) user_error("the model has sparse initialisers, which gantry does not support");
+  for (const onnx::TensorProto& tensor : graph.initializer()) {
+    Binding binding;
+    binding.constant = tensors_.read(tensor, fmt::format("initialiser '{}'", tensor.name()));
+    // Small integer tensors steer shapes, so they are never left open.
+    bool stays_open = !options_.freeze && where.empty() && !contents_of(*binding.constant);
+    if (stays_open) {
+      binding.value = graph_.main.add_parameter(tensor.name(), binding.constant->type);
+      binding.constant = nullptr;
+    }
+    define(tensor.name(), std::move(binding), "an initialiser");
+  }
+}
+
+// --- inputs and outputs
+
+std::string Importer::symbol_name(const std::string& parameter, const std::string& input, int axis) {
+  std::string key = parameter.empty() ? fmt::format("{}_{}", input, axis) : parameter;
+  std::string map_key = (parameter.empty() ? "axis:" : "param:") + key;
+  auto found = symbols_.find(map_key);
+  if (found != symbols_.end()) return found->second;
+  std::string name;
+  for (char c : key) {
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+    name += plain ? c : '_';
+  }
+  bool starts_well = !name.empty() && ((name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z') || name[0] == '_');
+  if (!starts_well) name = "d" + name;
+  for (const char* reserved : {"floordiv", "mod", "max", "min"}) {
+    if (name == reserved) name += "_";
+  }
+  while (!symbol_owner_.emplace(name, map_key).second) name += "_";
+  symbols_[map_key] = name;
+  return name;
+}
+
+TensorType Importer::input_type(const onnx::ValueInfoProto& input) {
+  std::string what = fmt::format("input '{}'", input.name());
+  if (!input.type().has_tensor_type()) user_error("{} is not a tensor, which gantry does not support", what);
+  const auto& declared = input.type().tensor_type();
+  TensorType type{dtype_of(declared.elem_type(), what), {}};
+  auto given = options_.shapes.find(input.name());
+  bool fixed = given != options_.shapes.end();
+  if (!declared.has_shape()) {
+    if (!fixed) user_error("{} has no shape in the model: give one with --shape {}=…", what, input.name());
+    type.shape.assign(given->second.begin(), given->second.end());
+    return type;
+  }
+  int rank = declared.shape().dim_size();
+  if (fixed && static_cast<int>(given->second.size()) != rank) {
+    user_error("the shape given for {} has {} dimensions, but the model's has {}", what, given->second.size(), rank);
+  }
+  for (int i = 0; i < rank; ++i) {
+    const auto& dim = declared.shape().dim(i);
+    bool known = dim.has_dim_value() && dim.dim_value() >= 0;
+    if (dim.has_dim_value() && dim.dim_value() < -1) user_error("{} has a negative dimension ({})", what, dim.dim_value());
+    std::string symbol = known ? "" : symbol_name(dim.dim_param(), input.name(), i);
+    if (fixed) {
+      int64_t value = given->second[static_cast<size_t>(i)];
+      if (value < 0) user_error("the shape given for {} has a negative dimension ({})", what, value);
+      if (known && dim.dim_value() != value) {
+        user_error("the shape given for {} has {} at axis {}, but the model fixes it to {}", what, value, i, dim.dim_value());
+      }
+      if (!known && fixed_symbols_.emplace(symbol, value).first->second != value) {
+        user_error("the shapes given make '{}' both {} and {}", symbol, fixed_symbols_[symbol], value);
+      }
+    }
+    type.shape.push_back(known ? Dim(dim.dim_value()) : Dim::symbol(symbol));
+  }
+  return type;
+}
+
+void Importer::add_inputs(const onnx::GraphProto& graph) {
+  std::vector<std::pair<std::string, TensorType>> inputs;
+  std::map<std::string, int> seen;
+  std::string names;
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    if (scopes_.back().count(input.name()) != 0 && seen.count(input.name()) == 0) continue;  // has an initialiser
+    if (++seen[input.name()] > 1) user_error("the model has two inputs called '{}'", input.name());
+    inputs.emplace_back(input.name(), input_type(input));
+    names += (names.empty() ? "" : ", ") + input.name();
+  }
+  for (const auto& [name, shape] : options_.shapes) {
+    if (seen.count(name) == 0) user_error("there is no input '{}' to give a shape to; the model's inputs are: {}", name, names);
+  }
+  for (const auto& [name, value] : options_.values) {
+    if (seen.count(name) == 0) user_error("there is no input '{}' to give a value to; the model's inputs are: {}", name, names);
+  }
+  std::map<std::string, Dim> bindings;
+  for (const auto& [symbol, value] : fixed_symbols_) bindings.emplace(symbol, Dim(value));
+  for (auto& [name, type] : inputs) {
+    for (Dim& dim : type.shape) dim = dim.substitute(bindings);
+    Binding binding;
+    auto value = options_.values.find(name);
+    if (value != options_.values.end()) binding.constant = value->second;
+    else binding.value = graph_.main.add_parameter(name, type);
+    define(name, std::move(binding), "the model");
+  }
+}
+
+void Importer::check_declared(const onnx::ValueInfoProto& output, const TensorType& type) const {
+  if (!output.type().has_tensor_type()) return;
+  const auto& declared = output.type().tensor_type();
+  if (declared.elem_type() != 0 && dtype_of(declared.elem_type(), "output") != type.dtype) {
+    user_error("output '{}' is declared with another dtype than the {} that the model computes", output.name(),
+               name_of(type.dtype));
+  }
+  if (!declared.has_shape()) return;
+  bool same = declared.shape().dim_size() == type.rank();
+  for (int i = 0; same && i < type.rank(); ++i) {
+    const auto& dim = declared.shape().dim(i);
+    const Dim& inferred = type.shape[static_cast<size_t>(i)];
+    bool open = !dim.has_dim_value() || dim.dim_value() < 0 || !fixed_symbols_.empty() || !options_.shapes.empty();
+    same = open || !provably_different(inferred, dim.dim_value());
+  }
+  if (same) return;
+  std::string text;
+  for (const auto& dim : declared.shape().dim()) {
+    text += (text.empty() ? "" : ", ") + (dim.has_dim_value() ? std::to_string(dim.dim_value())
+                                          : dim.dim_param().empty() ? "?"
+                                                                    : dim.dim_param());
+  }
+  user_error("output '{}' is declared with the shape ({}), but the model computes {}", output.name(), text, type.str());
+}
+
+void Importer::add_outputs(const onnx::GraphProto& graph) {
+  Function& f = graph_.main;
+  if (graph.output_size() == 0) user_error("the model has no outputs");
+  for (const onnx::ValueInfoProto& output : graph.output()) {
+    if (std::count(f.output_names.begin(), f.output_names.end(), output.name()) != 0) {
+      user_error("the model has two outputs called '{}'", output.name());
+    }
+    Binding& binding = lookup(output.name(), "the model's output");
+    Value* value = materialise(binding, output.name());
+    check_declared(output, value->type);
+    // Every output is a buffer of its own, filled by a node.
+    bool shared = std::count(f.outputs.begin(), f.outputs.end(), value) != 0;
+    if (value->kind != Value::Kind::kResult || shared) {
+      value = infer_and_add(f, "copy", nullptr, {value}, {output.name()})->result();
+    }
+    f.outputs.push_back(value);
+    f.output_names.push_back(output.name());
+  }
+}
+
+// --- nodes
+
+void Importer::convert_nodes(const onnx::GraphProto& graph) {
+  for (const onnx::NodeProto& node : graph.node()) {
+    std::string name = display_name(node);
+    int count = ++node_names_[name];
+    if (count > 1) name += fmt::format("#{}", count);
+    convert_node(node, name);
+  }
+}
+
+void Importer::convert_node(const onnx::NodeProto& node, const std::string& name) {
+  NodeImport import(*this, node, name);
+  if (evaluate_contents(import)) return;
+  Convert convert = find_converter(node.op_type(), opset_);
+  internal_check(convert != nullptr, "no converter for {}", node.op_type());
+  try {
+    convert(import);
+  } catch (const Error& error) {
+    std::string text = error.what();
+    if (text.find(name) != std::string::npos) throw;
+    throw Error(error.kind(), fmt::format("node {} ({}): {}", name, node.op_type(), text));
+  }
+  for (const std::string& output : node.output()) {
+    if (output.empty() || scopes_.back().count(output) != 0) continue;
+    Binding missing;
+    missing.missing = fmt::format("node {} ({})", name, node.op_type());
+    define(output, std::move(missing), name);
+  }
+}
+
+std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const std::string& owner) {
+  constexpr int kDeepest = 64;
+  if (++depth_ > kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
+  report_unsupported(graph);
+  scopes_.emplace_back();
+  add_initializers(graph, owner);
+  convert_nodes(graph);
+  std::vector<Binding> outputs;
+  for (const onnx::ValueInfoProto& output : graph.output()) outputs.push_back(lookup(output.name(), owner));
+  scopes_.pop_back();
+  --depth_;
+  return outputs;
+}
+
+bool Importer::take_constant_budget(int64_t bytes) {
+  if (bytes > constant_budget_) return false;
+  constant_budget_ -= bytes;
+  return true;
+}
+
+}  // namespace gantry

@@ -1,0 +1,291 @@
+#include "host/onnx/node_import.h"
+
+#include <onnx/onnx_pb.h>
+
+#include "host/onnx/importer.h"
+#include "host/ops/elementwise.h"
+#include "host/ops/movement.h"
+
+namespace gantry {
+
+using onnx::AttributeProto;
+
+NodeImport::NodeImport(Importer& importer, const onnx::NodeProto& proto, std::string name)
+    : importer_(importer), proto_(proto), name_(std::move(name)) {}
+
+const std::string& NodeImport::op_type() const { return proto_.op_type(); }
+int64_t NodeImport::opset() const { return importer_.opset(); }
+
+// --- inputs
+
+size_t NodeImport::input_count() const { return static_cast<size_t>(proto_.input_size()); }
+bool NodeImport::has(size_t i) const { return i < input_count() && !proto_.input(static_cast<int>(i)).empty(); }
+
+Value* NodeImport::input(size_t i) {
+  if (!has(i)) fail("its input {} is missing", i);
+  const std::string& name = proto_.input(static_cast<int>(i));
+  return importer_.materialise(importer_.lookup(name, name_), name);
+}
+
+std::vector<Value*> NodeImport::inputs() {
+  std::vector<Value*> all;
+  for (size_t i = 0; i < input_count(); ++i) all.push_back(input(i));
+  return all;
+}
+
+TensorType NodeImport::type(size_t i) {
+  if (!has(i)) fail("its input {} is missing", i);
+  Binding& binding = importer_.lookup(proto_.input(static_cast<int>(i)), name_);
+  if (binding.value) return binding.value->type;
+  if (binding.constant) return binding.constant->type;
+  if (binding.contents) {
+    const Contents& c = *binding.contents;
+    return {c.dtype, c.scalar ? Shape{} : Shape{static_cast<int64_t>(c.dims.size())}};
+  }
+  return input(i)->type;
+}
+
+ConstantPtr NodeImport::constant(size_t i) {
+  if (!has(i)) return nullptr;
+  Binding& binding = importer_.lookup(proto_.input(static_cast<int>(i)), name_);
+  if (binding.constant) return binding.constant;
+  if (binding.value && binding.value->is_constant()) return binding.value->constant;
+  return binding.contents ? constant_of(*binding.contents) : nullptr;
+}
+
+std::optional<Contents> NodeImport::contents(size_t i) {
+  if (!has(i)) return std::nullopt;
+  Binding& binding = importer_.lookup(proto_.input(static_cast<int>(i)), name_);
+  if (binding.contents) return binding.contents;
+  ConstantPtr data = constant(i);
+  if (data) binding.contents = contents_of(*data);
+  return binding.contents;
+}
+
+Shape NodeImport::dims(size_t i, const char* what) {
+  if (!has(i)) fail("its {} (input {}) is missing", what, i);
+  if (auto known = contents(i)) return known->dims;
+  TensorType t = type(i);
+  if (t.dtype != DType::kI64 && t.dtype != DType::kI32) fail("its {} must be integers, not {}", what, t.str());
+  fail("its {} ('{}') is only known when the model runs; gantry needs it when compiling", what,
+       proto_.input(static_cast<int>(i)));
+}
+
+std::vector<int64_t> NodeImport::integers(size_t i, const char* what) {
+  std::vector<int64_t> values;
+  for (const Dim& d : dims(i, what)) {
+    if (!d.is_constant()) fail("its {} depends on a symbolic dimension ({}), which is not supported", what, d.str());
+    values.push_back(d.value());
+  }
+  return values;
+}
+
+namespace {
+template <typename T>
+std::vector<double> widen_all(const ConstantData& data) {
+  const T* values = data.as<T>();
+  return {values, values + data.size / sizeof(T)};
+}
+std::optional<std::vector<double>> to_doubles(const ConstantData& data) {
+  switch (data.type.dtype) {
+    case DType::kF32: return widen_all<float>(data);
+    case DType::kF64: return widen_all<double>(data);
+    case DType::kI8: return widen_all<int8_t>(data);
+    case DType::kI16: return widen_all<int16_t>(data);
+    case DType::kI32: return widen_all<int32_t>(data);
+    case DType::kI64: return widen_all<int64_t>(data);
+    case DType::kU8: return widen_all<uint8_t>(data);
+    case DType::kU16: return widen_all<uint16_t>(data);
+    case DType::kU32: return widen_all<uint32_t>(data);
+    case DType::kU64: return widen_all<uint64_t>(data);
+    case DType::kBool: return widen_all<bool>(data);
+    default: return std::nullopt;
+  }
+}
+}  // namespace
+
+std::vector<double> NodeImport::numbers(size_t i, const char* what) {
+  ConstantPtr data = constant(i);
+  if (!data) fail("its {} is only known when the model runs; gantry needs it when compiling", what);
+  auto values = to_doubles(*data);
+  if (!values) fail("its {} cannot be of dtype {}", what, name_of(data->type.dtype));
+  return *values;
+}
+
+// --- attributes
+
+const AttributeProto* NodeImport::find(const char* name, int type, const char* type_name) const {
+  for (const AttributeProto& attribute : proto_.attribute()) {
+    if (attribute.name() != name) continue;
+    if (!attribute.ref_attr_name().empty()) fail("its attribute {} refers to an attribute of a function", name);
+    // Files of the first IR versions leave the type unset.
+    bool matches = attribute.type() == type || attribute.type() == AttributeProto::UNDEFINED;
+    if (!matches) fail("its attribute {} must be {}", name, type_name);
+    return &attribute;
+  }
+  return nullptr;
+}
+
+bool NodeImport::has_attribute(const char* name) const {
+  for (const AttributeProto& attribute : proto_.attribute()) {
+    if (attribute.name() == name) return true;
+  }
+  return false;
+}
+
+int64_t NodeImport::integer(const char* name, int64_t otherwise) const {
+  auto* a = find(name, AttributeProto::INT, "an integer");
+  return a ? a->i() : otherwise;
+}
+double NodeImport::number(const char* name, double otherwise) const {
+  auto* a = find(name, AttributeProto::FLOAT, "a number");
+  return a ? static_cast<double>(a->f()) : otherwise;
+}
+std::string NodeImport::text(const char* name, const std::string& otherwise) const {
+  auto* a = find(name, AttributeProto::STRING, "a text");
+  return a ? a->s() : otherwise;
+}
+std::vector<int64_t> NodeImport::integer_list(const char* name) const {
+  auto* a = find(name, AttributeProto::INTS, "a list of integers");
+  return a ? std::vector<int64_t>(a->ints().begin(), a->ints().end()) : std::vector<int64_t>{};
+}
+std::vector<double> NodeImport::number_list(const char* name) const {
+  auto* a = find(name, AttributeProto::FLOATS, "a list of numbers");
+  return a ? std::vector<double>(a->floats().begin(), a->floats().end()) : std::vector<double>{};
+}
+std::vector<std::string> NodeImport::text_list(const char* name) const {
+  auto* a = find(name, AttributeProto::STRINGS, "a list of texts");
+  return a ? std::vector<std::string>(a->strings().begin(), a->strings().end()) : std::vector<std::string>{};
+}
+ConstantPtr NodeImport::tensor(const char* name) const {
+  auto* a = find(name, AttributeProto::TENSOR, "a tensor");
+  return a && a->has_t() ? importer_.tensors().read(a->t(), fmt::format("node {}: the tensor '{}'", name_, name)) : nullptr;
+}
+DType NodeImport::cast_target() const {
+  if (opset() < 6) {  // named by a text
+    onnx::TensorProto::DataType type = onnx::TensorProto::UNDEFINED;
+    std::string name = text("to", "");
+    if (!onnx::TensorProto::DataType_Parse(name, &type)) fail("its attribute to is unknown: '{}'", name);
+    return dtype_of(type, "the cast");
+  }
+  return dtype_of(static_cast<int>(integer("to", 0)), fmt::format("node {}: its result", name_));
+}
+
+DType NodeImport::element_type(const char* name) const {
+  return dtype_of(static_cast<int>(integer(name, 0)), fmt::format("node {}: its {}", name_, name));
+}
+
+const onnx::GraphProto& NodeImport::graph(const char* name) const {
+  auto* a = find(name, AttributeProto::GRAPH, "a graph");
+  if (a == nullptr || !a->has_g()) fail("its attribute {} is missing", name);
+  return a->g();
+}
+
+int64_t NodeImport::axis(int64_t given, int rank) const {
+  if (given < -rank || given >= rank) fail("axis {} is outside a tensor of rank {}", given, rank);
+  return given < 0 ? given + rank : given;
+}
+
+// --- results
+
+Function& NodeImport::function() { return importer_.function(); }
+bool NodeImport::take_constant_budget(int64_t bytes) { return importer_.take_constant_budget(bytes); }
+
+size_t NodeImport::output_count() const { return static_cast<size_t>(proto_.output_size()); }
+bool NodeImport::wants(size_t i) const { return i < output_count() && !proto_.output(static_cast<int>(i)).empty(); }
+
+void NodeImport::set(size_t i, Value* value) {
+  if (!wants(i)) return;
+  Binding binding;
+  binding.value = value;
+  importer_.define(proto_.output(static_cast<int>(i)), std::move(binding), name_);
+}
+
+void NodeImport::set_contents(size_t i, Contents contents) {
+  if (!wants(i)) return;
+  Binding binding;
+  binding.contents = std::move(contents);
+  importer_.define(proto_.output(static_cast<int>(i)), std::move(binding), name_);
+}
+
+void NodeImport::set_constant(size_t i, ConstantPtr data) {
+  if (!wants(i)) return;
+  Binding binding;
+  binding.constant = std::move(data);
+  importer_.define(proto_.output(static_cast<int>(i)), std::move(binding), name_);
+}
+
+void NodeImport::inline_branch(const onnx::GraphProto& branch) {
+  std::vector<Binding> results = importer_.inline_graph(branch, name_);
+  if (results.size() < output_count()) fail("its branch has {} outputs, not {}", results.size(), output_count());
+  for (size_t i = 0; i < output_count(); ++i) {
+    if (wants(i)) importer_.define(proto_.output(static_cast<int>(i)), std::move(results[i]), name_);
+  }
+}
+
+std::vector<Value*> NodeImport::add_many(std::string_view op, std::vector<Value*> inputs,
+                                         std::shared_ptr<const Attrs> attrs) {
+  Function& function = importer_.function();
+  std::vector<ConstantPtr> known = importer_.try_evaluate(op, attrs, inputs);
+  if (known.empty()) return infer_and_add(function, op, std::move(attrs), std::move(inputs), {name_})->results;
+  std::vector<Value*> values;
+  for (ConstantPtr& data : known) values.push_back(function.add_constant(name_, std::move(data)));
+  return values;
+}
+
+Value* NodeImport::add(std::string_view op, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs) {
+  return add_many(op, std::move(inputs), std::move(attrs))[0];
+}
+
+Value* NodeImport::constant_value(ConstantPtr data, const char* hint) {
+  return importer_.function().add_constant(name_ + "." + hint, std::move(data));
+}
+
+Value* NodeImport::scalar(DType dtype, double value) {
+  if (dtype == DType::kF32) {
+    float narrow = static_cast<float>(value);
+    return constant_value(make_constant({DType::kF32, {}}, &narrow), "scalar");
+  }
+  Value* wide = constant_value(make_constant({DType::kF64, {}}, &value), "scalar");
+  if (dtype == DType::kF64) return wide;
+  return cast(wide, dtype);
+}
+
+Value* NodeImport::cast(Value* x, DType dtype) {
+  if (x->type.dtype == dtype) return x;
+  auto attrs = std::make_shared<CastAttrs>();
+  attrs->to = dtype;
+  return add("cast", {x}, attrs);
+}
+
+Value* NodeImport::reshape(Value* x, Shape shape) {
+  if (x->type.shape == shape) return x;
+  auto attrs = std::make_shared<ReshapeAttrs>();
+  attrs->shape = std::move(shape);
+  return add("reshape", {x}, attrs);
+}
+
+Value* NodeImport::broadcast(Value* x, Shape shape) {
+  if (x->type.shape == shape) return x;
+  auto attrs = std::make_shared<BroadcastToAttrs>();
+  attrs->shape = std::move(shape);
+  return add("broadcast_to", {x}, attrs);
+}
+
+Value* NodeImport::slice(Value* x, int64_t axis, Dim begin, Dim end) {
+  auto attrs = std::make_shared<StridedSliceAttrs>();
+  attrs->begin.assign(x->type.shape.size(), 0);
+  attrs->end = x->type.shape;
+  attrs->strides.assign(x->type.shape.size(), 1);
+  attrs->begin[static_cast<size_t>(axis)] = std::move(begin);
+  attrs->end[static_cast<size_t>(axis)] = std::move(end);
+  return add("strided_slice", {x}, attrs);
+}
+
+Value* NodeImport::transpose(Value* x, std::vector<int64_t> axes) {
+  auto attrs = std::make_shared<TransposeAttrs>();
+  attrs->axes = std::move(axes);
+  return add("transpose", {x}, attrs);
+}
+
+}  // namespace gantry

@@ -1,0 +1,110 @@
+// What a converter sees of one ONNX node, and what it may do.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/graph/graph.h"
+#include "host/onnx/contents.h"
+#include "host/ops/op.h"
+#include "host/support/error.h"
+
+namespace onnx {
+class GraphProto;
+class NodeProto;
+class AttributeProto;
+}  // namespace onnx
+
+namespace gantry {
+
+class Importer;
+
+/// Inputs, typed attributes and results of the node being converted. All errors name the node.
+class NodeImport {
+ public:
+  NodeImport(Importer& importer, const onnx::NodeProto& proto, std::string name);
+
+  const std::string& op_type() const;
+  const std::string& name() const { return name_; }
+  int64_t opset() const;
+  /// Throws a user error that starts with the node's name and op.
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    throw Error(ErrorKind::kUser,
+                fmt::format("node {} ({}): {}", name_, op_type(), fmt::format(format, std::forward<Args>(args)...)));
+  }
+
+  // --- inputs
+  size_t input_count() const;
+  bool has(size_t i) const;
+  /// The input as data; a missing one is a user error.
+  Value* input(size_t i);
+  /// As input(); null where it is absent.
+  Value* optional_input(size_t i) { return has(i) ? input(i) : nullptr; }
+  std::vector<Value*> inputs();
+  TensorType type(size_t i);
+  int rank(size_t i) { return type(i).rank(); }
+  /// The input's value if it is known now, else null.
+  ConstantPtr constant(size_t i);
+  /// Elements of an integer vector or scalar as dimensions, if they are known now.
+  std::optional<Contents> contents(size_t i);
+  /// As contents(); a user error says that `what` is only known when the model runs.
+  Shape dims(size_t i, const char* what);
+  /// As dims(), all constant.
+  std::vector<int64_t> integers(size_t i, const char* what);
+  /// Elements of a constant of any numeric dtype.
+  std::vector<double> numbers(size_t i, const char* what);
+
+  // --- attributes; another type than asked for is a user error
+  bool has_attribute(const char* name) const;
+  int64_t integer(const char* name, int64_t otherwise) const;
+  double number(const char* name, double otherwise) const;
+  std::string text(const char* name, const std::string& otherwise) const;
+  std::vector<int64_t> integer_list(const char* name) const;
+  std::vector<double> number_list(const char* name) const;
+  std::vector<std::string> text_list(const char* name) const;
+  ConstantPtr tensor(const char* name) const;
+  /// The attribute `to` of Cast.
+  DType cast_target() const;
+  /// An attribute that holds an element type.
+  DType element_type(const char* name) const;
+  const onnx::GraphProto& graph(const char* name) const;
+  /// A normalised axis: 0 <= result < rank.
+  int64_t axis(int64_t given, int rank) const;
+
+  // --- results
+  size_t output_count() const;
+  bool wants(size_t i) const;
+  void set(size_t i, Value* value);
+  void set_contents(size_t i, Contents contents);
+  /// A tensor whose value is known; becomes data when something reads it as such.
+  void set_constant(size_t i, ConstantPtr data);
+  /// Converts the branch's nodes in place; the node's results are the branch's.
+  void inline_branch(const onnx::GraphProto& branch);
+  /// Appends an op to the function. Small results of constants are evaluated at once.
+  Value* add(std::string_view op, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs = nullptr);
+  std::vector<Value*> add_many(std::string_view op, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs);
+  Value* constant_value(ConstantPtr data, const char* hint);
+  /// A scalar constant.
+  Value* scalar(DType dtype, double value);
+  /// A reshape, or `x` itself if it has that shape.
+  Value* reshape(Value* x, Shape shape);
+  Value* transpose(Value* x, std::vector<int64_t> axes);
+  Value* cast(Value* x, DType dtype);
+  Value* broadcast(Value* x, Shape shape);
+  /// Elements begin to end (exclusive) of one axis, all of the others.
+  Value* slice(Value* x, int64_t axis, Dim begin, Dim end);
+  Function& function();
+  /// Room for constants that converters make; false if it is used up.
+  bool take_constant_budget(int64_t bytes);
+
+ private:
+  const onnx::AttributeProto* find(const char* name, int type, const char* type_name) const;
+  Importer& importer_;
+  const onnx::NodeProto& proto_;
+  std::string name_;
+};
+
+}  // namespace gantry

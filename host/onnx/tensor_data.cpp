@@ -1,0 +1,193 @@
+#include "host/onnx/tensor_data.h"
+
+#include <fcntl.h>
+#include <onnx/onnx_pb.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "host/support/error.h"
+
+namespace gantry {
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) user_error("cannot read {}: {}", path.string(), std::strerror(errno));
+  struct stat info {};
+  bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  void* mapped = MAP_FAILED;
+  if (regular && info.st_size > 0) {
+    mapped = ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+  }
+  ::close(fd);
+  if (!regular) user_error("cannot read {}: not a regular file", path.string());
+  if (info.st_size == 0) return;
+  if (mapped == MAP_FAILED) user_error("cannot map {}: {}", path.string(), std::strerror(errno));
+  data_ = static_cast<const char*>(mapped);
+  size_ = static_cast<size_t>(info.st_size);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
+}
+
+DType dtype_of(int onnx_element_type, const std::string& what) {
+  using T = onnx::TensorProto;
+  switch (onnx_element_type) {
+    case T::FLOAT: return DType::kF32;
+    case T::DOUBLE: return DType::kF64;
+    case T::FLOAT16: return DType::kF16;
+    case T::BFLOAT16: return DType::kBF16;
+    case T::INT8: return DType::kI8;
+    case T::INT16: return DType::kI16;
+    case T::INT32: return DType::kI32;
+    case T::INT64: return DType::kI64;
+    case T::UINT8: return DType::kU8;
+    case T::UINT16: return DType::kU16;
+    case T::UINT32: return DType::kU32;
+    case T::UINT64: return DType::kU64;
+    case T::BOOL: return DType::kBool;
+    default: break;
+  }
+  std::string name = T::DataType_IsValid(onnx_element_type)
+                         ? T::DataType_Name(static_cast<T::DataType>(onnx_element_type))
+                         : std::to_string(onnx_element_type);
+  user_error("{} has the element type {}, which gantry does not support", what, name);
+}
+
+namespace {
+
+/// Dimensions checked to be non-negative and their bytes to fit in memory.
+TensorType type_of(const onnx::TensorProto& tensor, const std::string& what) {
+  TensorType type{dtype_of(tensor.data_type(), what), {}};
+  int64_t bytes = byte_width(type.dtype);
+  bool empty = std::any_of(tensor.dims().begin(), tensor.dims().end(), [](int64_t d) { return d == 0; });
+  for (int64_t d : tensor.dims()) {
+    if (d < 0) user_error("{} has a negative dimension ({})", what, d);
+    if (!empty && __builtin_mul_overflow(bytes, d, &bytes)) user_error("{} has impossibly large dimensions", what);
+    type.shape.push_back(d);
+  }
+  return type;
+}
+
+size_t byte_count(const TensorType& type) {
+  size_t bytes = static_cast<size_t>(byte_width(type.dtype));
+  for (const Dim& d : type.shape) {
+    if (d.value() == 0) return 0;
+    bytes *= static_cast<size_t>(d.value());
+  }
+  return bytes;
+}
+
+/// Elements of a typed repeated field, narrowed to T.
+template <typename T, typename Field>
+ConstantPtr from_field(const TensorType& type, const Field& field, const std::string& what) {
+  size_t count = byte_count(type) / sizeof(T);
+  if (static_cast<size_t>(field.size()) != count) {
+    user_error("{} has {} elements, but its shape {} has {}", what, field.size(), to_string(type.shape), count);
+  }
+  std::byte* bytes = nullptr;
+  auto constant = allocate_constant(type, &bytes);
+  for (size_t i = 0; i < count; ++i) {
+    T value = static_cast<T>(field.Get(static_cast<int>(i)));
+    std::memcpy(bytes + i * sizeof(T), &value, sizeof(T));
+  }
+  return constant;
+}
+
+ConstantPtr read_typed(const onnx::TensorProto& t, const TensorType& type, const std::string& what) {
+  switch (type.dtype) {
+    case DType::kF32: return from_field<float>(type, t.float_data(), what);
+    case DType::kF64: return from_field<double>(type, t.double_data(), what);
+    case DType::kI64: return from_field<int64_t>(type, t.int64_data(), what);
+    case DType::kI32: return from_field<int32_t>(type, t.int32_data(), what);
+    case DType::kI16: return from_field<int16_t>(type, t.int32_data(), what);
+    case DType::kI8: return from_field<int8_t>(type, t.int32_data(), what);
+    case DType::kU8: return from_field<uint8_t>(type, t.int32_data(), what);
+    case DType::kU16:
+    case DType::kF16:
+    case DType::kBF16: return from_field<uint16_t>(type, t.int32_data(), what);
+    case DType::kBool: return from_field<bool>(type, t.int32_data(), what);
+    case DType::kU32: return from_field<uint32_t>(type, t.uint64_data(), what);
+    case DType::kU64: return from_field<uint64_t>(type, t.uint64_data(), what);
+  }
+  internal_error("unknown dtype");
+}
+
+/// A constant over foreign bytes; copied where they are misaligned, so small that sharing costs more, or bool
+/// (whose bytes must be 0 or 1).
+ConstantPtr from_bytes(const TensorType& type, const char* bytes, size_t size, const std::shared_ptr<const void>& owner,
+                       const std::string& what) {
+  if (size != byte_count(type)) {
+    user_error("{} has {} bytes of data, but {} takes {}", what, size, type.str(), byte_count(type));
+  }
+  bool misaligned = reinterpret_cast<uintptr_t>(bytes) % static_cast<uintptr_t>(byte_width(type.dtype)) != 0;
+  if (!misaligned && size >= 256 && type.dtype != DType::kBool) {
+    auto constant = std::make_shared<ConstantData>();
+    constant->type = type;
+    constant->bytes = reinterpret_cast<const std::byte*>(bytes);
+    constant->size = size;
+    constant->owner = owner;
+    return constant;
+  }
+  std::byte* copy = nullptr;
+  auto constant = allocate_constant(type, &copy);
+  for (size_t i = 0; i < size; ++i) {
+    copy[i] = type.dtype == DType::kBool ? std::byte(bytes[i] != 0) : static_cast<std::byte>(bytes[i]);
+  }
+  return constant;
+}
+
+uint64_t parse_number(const std::string& text, const char* key, const std::string& what) {
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    user_error("{}: the external data's {} is not a number: '{}'", what, key, text);
+  }
+  return value;
+}
+
+}  // namespace
+
+ConstantPtr TensorReader::read(const onnx::TensorProto& tensor, const std::string& what) {
+  TensorType type = type_of(tensor, what);
+  if (tensor.has_segment()) user_error("{} is stored in segments, which gantry does not read", what);
+  if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return read_external(tensor, type, what);
+  if (tensor.has_raw_data()) return from_bytes(type, tensor.raw_data().data(), tensor.raw_data().size(), owner_, what);
+  return read_typed(tensor, type, what);
+}
+
+ConstantPtr TensorReader::read_external(const onnx::TensorProto& tensor, const TensorType& type,
+                                        const std::string& what) {
+  std::string location;
+  uint64_t offset = 0, length = byte_count(type);
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") offset = parse_number(entry.value(), "offset", what);
+    if (entry.key() == "length") length = parse_number(entry.value(), "length", what);
+  }
+  std::filesystem::path relative = std::filesystem::path(location).lexically_normal();
+  bool inside = !location.empty() && relative.is_relative() && *relative.begin() != "..";
+  std::error_code ignored;
+  std::filesystem::path full = directory_ / relative;
+  if (inside) {  // symbolic links must not lead out either
+    auto real = std::filesystem::weakly_canonical(full, ignored);
+    auto root = std::filesystem::weakly_canonical(directory_.empty() ? "." : directory_, ignored);
+    inside = std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end();
+  }
+  if (!inside) user_error("{}: its external data '{}' lies outside the model's folder", what, location);
+  auto& file = files_[relative.string()];
+  if (!file) file = std::make_shared<MappedFile>(full);
+  if (offset > file->size() || length > file->size() - offset) {
+    user_error("{}: its external data should be bytes {} to {} of {}, which has only {}: truncated?", what, offset,
+               offset + length, full.string(), file->size());
+  }
+  return from_bytes(type, file->data() + offset, length, file, what);
+}
+
+}  // namespace gantry

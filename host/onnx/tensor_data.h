@@ -1,0 +1,55 @@
+// ONNX tensors -> constants.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "host/graph/graph.h"
+
+namespace onnx {
+class ModelProto;
+class TensorProto;
+}  // namespace onnx
+
+namespace gantry {
+
+/// A file mapped into memory, read-only; unmapped with the object.
+class MappedFile {
+ public:
+  /// A user error names the path.
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  const char* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// The dtype of an ONNX element type; a user error mentions `what` if gantry has none for it (strings, 4 and 8 bit
+/// floats, complex numbers).
+DType dtype_of(int onnx_element_type, const std::string& what);
+
+/// Reads the tensors of one model. Constants alias the model's bytes or mapped external files where alignment
+/// allows.
+class TensorReader {
+ public:
+  /// `owner` keeps the messages alive that read() is given; external data is looked up in `directory`.
+  TensorReader(std::shared_ptr<const void> owner, std::filesystem::path directory)
+      : owner_(std::move(owner)), directory_(std::move(directory)) {}
+  /// User errors call the tensor `what` and say what is wrong with it.
+  ConstantPtr read(const onnx::TensorProto& tensor, const std::string& what);
+
+ private:
+  ConstantPtr read_external(const onnx::TensorProto& tensor, const TensorType& type, const std::string& what);
+  std::shared_ptr<const void> owner_;
+  std::filesystem::path directory_;
+  std::map<std::string, std::shared_ptr<MappedFile>> files_;
+};
+
+}  // namespace gantry
