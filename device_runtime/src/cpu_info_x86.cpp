@@ -170,6 +170,9 @@ std::string llvm_name(const CpuInfo& info) {
     // Three generations share one model number; the features tell them apart.
     if (name == "skylake-avx512" && has("avx512bf16")) name = "cooperlake";
     if (name == "skylake-avx512" && has("avx512vnni")) name = "cascadelake";
+    // Virtual machines may show an older model than the features prove.
+    const bool knows_amx = name == "sapphirerapids" || name == "emeraldrapids" || name == "graniterapids";
+    if (has("amx-tile") && !knows_amx) name = "sapphirerapids";
   } else if (strcmp(vendor, "AuthenticAMD") == 0) {
     name = find_model(std::begin(kAmdModels), std::end(kAmdModels), family, model);
   }
