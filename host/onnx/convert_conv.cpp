@@ -32,7 +32,7 @@ Value* add_bias(NodeImport& n, Value* x, size_t input) {
 void convert_conv(NodeImport& n) {
   Window window = read_window(n, kernel_of(n));
   auto attrs = std::make_shared<ConvAttrs>();
-  const Dim& channels = n.type(1).shape[0];
+  const Dim channels = n.type(1).shape[0];
   if (!channels.is_constant()) n.fail("its weight {} must have known dimensions", n.type(1).str());
   attrs->channels = channels.value();
   attrs->kernel = window.kernel;
