@@ -1,0 +1,190 @@
+// Peers that say nothing, the wrong thing or too much, and clients with the wrong key.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "rpc/client/client.h"
+#include "rpc/protocol/frame.h"
+#include "tests/support/server_process.h"
+
+namespace gantry::rpc {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::ServerProcess;
+using testing::TemporaryDirectory;
+
+class RawPeer {
+ public:
+  explicit RawPeer(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  ~RawPeer() { ::close(fd_); }
+  RawPeer(const RawPeer&) = delete;
+  RawPeer& operator=(const RawPeer&) = delete;
+  void send(const void* bytes, std::size_t size) const { (void)::send(fd_, bytes, size, MSG_NOSIGNAL); }
+  /// What the server sends until it closes; fails the test if it does not within `ms`.
+  std::string read_to_end(int ms) const {
+    std::string text;
+    char buffer[4096];
+    for (;;) {
+      pollfd waiting{fd_, POLLIN, 0};
+      if (::poll(&waiting, 1, ms) <= 0) {
+        ADD_FAILURE() << "the server does not close";
+        return text;
+      }
+      const ssize_t count = ::recv(fd_, buffer, sizeof buffer, 0);
+      if (count <= 0) return text;
+      text.append(buffer, static_cast<std::size_t>(count));
+    }
+  }
+
+ private:
+  int fd_;
+};
+
+std::unique_ptr<BoardClient> connect(const ServerProcess& server, std::optional<PskKey> key = {}) {
+  ConnectOptions options;
+  options.address = server.address();
+  options.key = std::move(key);
+  return BoardClient::connect(options);
+}
+
+std::string connection_error(const ServerProcess& server, std::optional<PskKey> key, ErrorKind kind) {
+  try {
+    connect(server, std::move(key));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind);
+    return error.what();
+  }
+  return "connected";
+}
+
+/// A server with a key, and the key.
+struct KeyedServer {
+  explicit KeyedServer(std::vector<std::string> arguments = {}) : key(generate_key("bench-board")) {
+    const auto file = directory.path() / "board.key";
+    write_key_file(key, file);
+    arguments.insert(arguments.end(), {"--key", file.string()});
+    server.emplace(arguments);
+  }
+  TemporaryDirectory directory;
+  PskKey key;
+  std::optional<ServerProcess> server;
+};
+
+TEST(Security, TheRightKeyOpensASession) {
+  KeyedServer keyed;
+  EXPECT_GT(connect(*keyed.server, keyed.key)->ping().count(), 0);
+}
+
+TEST(Security, AWrongKeyIsRefusedByName) {
+  KeyedServer keyed;
+  EXPECT_THAT(connection_error(*keyed.server, generate_key("bench-board"), ErrorKind::kReconnect),
+              HasSubstr("the board refused the key (identity bench-board)"));
+  EXPECT_THAT(connection_error(*keyed.server, generate_key("stranger"), ErrorKind::kReconnect),
+              HasSubstr("the board refused the key (identity stranger)"));
+  EXPECT_GT(connect(*keyed.server, keyed.key)->ping().count(), 0);
+}
+
+TEST(Security, AClientWithoutAKeyIsToldThatOneIsNeeded) {
+  KeyedServer keyed;
+  EXPECT_THAT(connection_error(*keyed.server, {}, ErrorKind::kReconnect), HasSubstr("key file"));
+}
+
+TEST(Security, AClientWithAKeyIsToldThatTheServerHasNone) {
+  ServerProcess server;
+  EXPECT_THAT(connection_error(server, generate_key(), ErrorKind::kReconnect), HasSubstr("without a key"));
+}
+
+TEST(Security, ListeningBeyondLoopbackWithoutAKeyIsRefused) {
+  const auto [code, text] = testing::run_device({"serve", "--listen", "0.0.0.0:0"});
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(text, HasSubstr("--key"));
+}
+
+TEST(Security, KeyFilesRoundTripAndMustBePrivate) {
+  TemporaryDirectory directory;
+  const auto file = directory.path() / "k";
+  const PskKey key = generate_key("a");
+  write_key_file(key, file);
+  EXPECT_EQ(read_key_file(file).secret, key.secret);
+  EXPECT_EQ(read_key_file(file).identity, "a");
+  EXPECT_THROW(write_key_file(key, file), Error) << "never overwritten";
+  ::chmod(file.c_str(), 0644);
+  EXPECT_THROW(read_key_file(file), Error);
+  EXPECT_THROW(generate_key("with space"), Error);
+}
+
+TEST(HostilePeers, SilentPeerIsDroppedAtItsDeadline) {
+  KeyedServer keyed({"--handshake-timeout", "0.3"});
+  RawPeer peer(keyed.server->port());
+  EXPECT_EQ(peer.read_to_end(2000), "");
+}
+
+TEST(HostilePeers, HttpGetsAHintAndIsClosed) {
+  ServerProcess server;
+  RawPeer peer(server.port());
+  const std::string request = "GET / HTTP/1.1\r\nHost: board\r\n\r\n";
+  peer.send(request.data(), request.size());
+  EXPECT_THAT(peer.read_to_end(2000), HasSubstr("gantry-device"));
+}
+
+TEST(HostilePeers, FrameOfTwoGibibytesIsClosed) {
+  ServerProcess server;
+  RawPeer peer(server.port());
+  const FrameHeaderBytes header = encode_header({FrameType::kRequest, 1, 0x80000000u});
+  peer.send(header.data(), header.size());
+  EXPECT_THAT(peer.read_to_end(2000), HasSubstr("allowed"));
+}
+
+TEST(HostilePeers, TwoHundredAtOnceDelayNobodyAndLeaveNothing) {
+  KeyedServer keyed({"--handshake-timeout", "1"});
+  const ServerProcess& server = *keyed.server;
+  connect(server, keyed.key)->ping();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const std::size_t descriptors = server.descriptors(), memory = server.resident_kilobytes();
+  {
+    std::vector<std::unique_ptr<RawPeer>> peers;
+    for (int i = 0; i < 200; ++i) {
+      peers.push_back(std::make_unique<RawPeer>(server.port()));
+      const unsigned char half_a_hello[] = {0x16, 0x03, 0x01, 0x02, 0x00};
+      if (i % 4 == 1) peers.back()->send("GET / HTTP/1.1\r\n", 16);
+      if (i % 4 == 2) peers.back()->send(half_a_hello, sizeof half_a_hello);
+      if (i % 4 == 3) peers.back()->send(encode_header({FrameType::kRequest, 1, 0x80000000u}).data(), 16);
+    }
+    EXPECT_GT(connect(server, keyed.key)->ping().count(), 0);
+  }
+  for (int i = 0; i < 60 && (server.descendants() > 0 || server.descriptors() > descriptors); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(server.descendants(), 0u);
+  EXPECT_EQ(server.descriptors(), descriptors);
+  EXPECT_LT(server.resident_kilobytes(), memory + 1024);
+}
+
+TEST(Client, AHostThatIsDownIsNamed) {
+  ConnectOptions options;
+  options.address = "127.0.0.1:1";
+  try {
+    BoardClient::connect(options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(exit_code(error.kind()), 2);
+    EXPECT_THAT(error.what(), HasSubstr("127.0.0.1:1"));
+  }
+  options.address = "no port:x";
+  EXPECT_THROW(BoardClient::connect(options), Error);
+}
+
+}  // namespace
+}  // namespace gantry::rpc
