@@ -66,7 +66,7 @@ GANTRY_API GantryStatus gantry_output_info(const GantryModule* module, int32_t i
 typedef struct GantrySessionOptions {
   uint32_t struct_size;   /**< sizeof(GantrySessionOptions) */
   int32_t threads;        /**< 0: one a physical CPU allowed to this process */
-  const int32_t* cpus;    /**< pin thread i to cpus[i]; null: the kernel's choice */
+  const int32_t* cpus;    /**< pin thread i to cpus[i], 0 being the caller's; null: the kernel's choice */
   int32_t cpu_count;
   const char* device;     /**< "cpu"; null: cpu */
 } GantrySessionOptions;
@@ -77,7 +77,8 @@ GANTRY_API void gantry_session_release(GantrySession* session);
 
 /**
  * Gives an input. Copied if `borrow` is 0; else the tensor's memory is read by every following run and must stay
- * valid. Dense row-major or strided CPU tensors of the model's dtype; other shapes than the model's are errors.
+ * valid; one that is strided or does not start at a multiple of 64 bytes is copied at every run. Dense row-major or
+ * strided CPU tensors of the model's dtype; other shapes than the model's are errors.
  */
 GANTRY_API GantryStatus gantry_set_input(GantrySession* session, int32_t index, const DLTensor* tensor, int borrow);
 /** Runs once. All inputs must have been set. */
