@@ -28,14 +28,15 @@ size_t find_tensor(const std::vector<rpc::TensorDescription>& model, const std::
   const std::vector<std::string> names = names_of(model);
   if (name.empty()) {
     if (model.size() == 1) return 0;
-    user_error("--{} {}: the model has {} {}s; say which: NAME={}, NAME one of {}", kind, argument, model.size(), kind,
+    user_error("--{} {}: the model has {} {}s; say which: NAME={}, with NAME one of {}", kind, argument, model.size(), kind,
                argument, fmt::join(names, ", "));
   }
   for (size_t i = 0; i < model.size(); ++i) {
     if (model[i].name == name) return i;
   }
-  user_error("--{} {}: the model has no {} '{}'{} It has {}", kind, argument, kind, name,
-             did_you_mean(name, names).empty() ? "." : did_you_mean(name, names), fmt::join(names, ", "));
+  const std::string hint = did_you_mean(name, names);
+  user_error("--{} {}: the model has no {} '{}'{} Its {}s: {}", kind, argument, kind, name, hint.empty() ? "." : hint,
+             kind, fmt::join(names, ", "));
 }
 
 bool shape_fits(const std::vector<int64_t>& wanted, const std::vector<int64_t>& given) {

@@ -45,9 +45,9 @@ std::vector<std::string> stages(int opt_level) {
 
 void check_pass(const std::string& option, const std::string& pass, const std::vector<std::string>& names) {
   if (pass.empty() || std::find(names.begin(), names.end(), pass) != names.end()) return;
-  user_error("{} {}: there is no such pass at this --opt level{}{}", option, pass,
-             did_you_mean(pass, names).empty() ? ". The passes: " : did_you_mean(pass, names) + " The passes: ",
-             fmt::format("{}", fmt::join(names, ", ")));
+  const std::string hint = did_you_mean(pass, names);
+  user_error("{} {}: there is no such pass at this --opt level{} The passes: {}", option, pass,
+             hint.empty() ? "." : hint, fmt::join(names, ", "));
 }
 
 /// Prints the graph after the stages whose numbers are in `wanted`.
@@ -98,10 +98,11 @@ void print_kernels(const LoweredProgram& program, const Target& target, const Op
     if (options.assembly) print_out(emit_assembly(kernel, target) + "\n");
   }
   if (!any && !options.kernel.empty()) {
-    const std::string hint = did_you_mean(options.kernel, names);
-    names.resize(std::min<size_t>(names.size(), 20));
-    user_error("--kernel {}: no kernel has that in its name{}{}{}", options.kernel, hint.empty() ? ". Kernels: " : hint + " Kernels: ",
-               fmt::format("{}", fmt::join(names, ", ")), names.size() == 20 ? ", …" : "");
+    constexpr size_t kMostShown = 20;
+    const bool more = names.size() > kMostShown;
+    names.resize(std::min(names.size(), kMostShown));
+    user_error("--kernel {}: no kernel has that in its name. Kernels: {}{}", options.kernel, fmt::join(names, ", "),
+               more ? ", …" : "");
   }
 }
 

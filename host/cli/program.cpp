@@ -62,18 +62,16 @@ std::vector<std::string> subcommand_names(const CLI::App* app) {
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = chosen_command(app);
   const std::string help = fmt::format("\nSee `{} --help`.", full_name(command));
-  for (const std::string& argument : command->remaining(true)) {
-    if (argument.starts_with("-") && argument != "-") {
-      const std::string name = argument.substr(0, argument.find('='));
-      return fmt::format("unknown option '{}'{}{}", name, did_you_mean(name, option_names(command)), help);
-    }
-    const std::vector<std::string> commands = subcommand_names(command);
-    if (!commands.empty()) {
-      return fmt::format("unknown command '{}'{}{}", argument, did_you_mean(argument, commands), help);
-    }
-    return fmt::format("unexpected argument '{}'{}", argument, help);
+  const std::vector<std::string> unknown = app.remaining(true);
+  for (const std::string& argument : unknown) {
+    if (!argument.starts_with("-") || argument == "-") continue;
+    const std::string name = argument.substr(0, argument.find('='));
+    return fmt::format("unknown option '{}'{}{}", name, did_you_mean(name, option_names(command)), help);
   }
-  return error.what() + help;
+  if (unknown.empty()) return error.what() + help;
+  const std::vector<std::string> commands = subcommand_names(command);
+  if (commands.empty()) return fmt::format("unexpected argument '{}'{}", unknown[0], help);
+  return fmt::format("unknown command '{}'{}{}", unknown[0], did_you_mean(unknown[0], commands), help);
 }
 
 int run_action(const Invocation& invocation) {

@@ -16,14 +16,19 @@
 
 namespace gantry {
 
-/// Writes a file beside its final name and renames it at commit(); destroyed before that, nothing is left.
+/// Writes a file beside its final name and renames it at commit(); destroyed before that, nothing is left. Devices
+/// and pipes are written to directly, and stay what they are.
 /// Errors: user errors that name the path and the system's reason (disk full, no such folder, …).
 class OutputFile {
  public:
   /// `mode`: permission bits of the file.
   explicit OutputFile(std::filesystem::path path, int mode = 0644) : path_(std::move(path)), mode_(mode) {
-    temporary_ = path_.string() + ".partial." + std::to_string(::getpid());
-    file_ = std::fopen(temporary_.c_str(), "wb");
+    std::error_code code;
+    const std::filesystem::file_status status = std::filesystem::status(path_, code);
+    const bool special = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+                         !std::filesystem::is_directory(status);
+    if (!special) temporary_ = path_.string() + ".partial." + std::to_string(::getpid());
+    file_ = std::fopen(special ? path_.c_str() : temporary_.c_str(), "wb");
     if (file_ == nullptr) fail("cannot be created");
   }
   OutputFile(const OutputFile&) = delete;
@@ -37,10 +42,12 @@ class OutputFile {
 
   /// Flushes to the disk and gives the file its name.
   void commit() {
-    if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail("cannot be written");
+    if (std::fflush(file_) != 0) fail("cannot be written");
+    if (!temporary_.empty() && ::fsync(::fileno(file_)) != 0) fail("cannot be written");
     std::FILE* file = file_;
     file_ = nullptr;
     if (std::fclose(file) != 0) fail("cannot be written");
+    if (temporary_.empty()) return;
     std::error_code code;
     std::filesystem::permissions(temporary_, static_cast<std::filesystem::perms>(mode_), code);
     std::filesystem::rename(temporary_, path_, code);
