@@ -9,6 +9,7 @@
 #include "host/codegen/codegen.h"
 #include "host/codegen/module_file.h"
 #include "host/graph/graph.h"
+#include "host/loops/lower.h"
 
 namespace gantry {
 
@@ -17,7 +18,7 @@ struct CompileObserver {
   /// Before the first pass (pass == "import") and after each one.
   std::function<void(const std::string& pass, const Graph& graph)> graph_pass;
   /// Every kernel after each loop step ("lower", "simplify", …).
-  std::function<void(const std::string& step, const LoopKernel& kernel)> loop_pass;
+  LoopObserver loop_pass;
   /// What is being done and how far it is, 0 to 1.
   std::function<void(const std::string& what, double done)> progress;
 };
