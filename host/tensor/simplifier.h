@@ -95,6 +95,7 @@ class Simplifier {
   std::unordered_map<const ExprNode*, std::pair<Expr, Poly>> poly_memo_;
   int next_order_ = 0;
   int depth_ = 0;
+  int proof_nesting_ = 0;
 };
 
 }  // namespace gantry

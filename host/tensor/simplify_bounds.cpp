@@ -74,12 +74,18 @@ int32_t Simplifier::outermost_choice(const Poly& p) const {
 }
 
 bool Simplifier::nonnegative(const Poly& p) {
+  // A proof may ask for simpler quotients, which ask for proofs: nests of divisions would go on for ever.
+  constexpr int kMaxNesting = 3;
+  if (proof_nesting_ >= kMaxNesting) return false;
+  ++proof_nesting_;
   int budget = 150;
+  bool proven = false;
   try {
-    return nonnegative(p, budget, true);
+    proven = nonnegative(p, budget, true);
   } catch (const PolyOverflow&) {
-    return false;
   }
+  --proof_nesting_;
+  return proven;
 }
 
 bool Simplifier::nonnegative(const Poly& p, int& budget, bool use_facts) {
