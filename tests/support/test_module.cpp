@@ -19,7 +19,7 @@ namespace {
 namespace mf = module_format;
 using Bytes = std::vector<std::byte>;
 
-Bytes compile(const std::string& body) {
+Bytes compile(const std::string& compiler, const std::string& body) {
   char name[] = "/tmp/gantry-test-XXXXXX";
   if (!::mkdtemp(name)) throw std::runtime_error("no temporary directory");
   const std::filesystem::path directory(name);
@@ -30,7 +30,7 @@ Bytes compile(const std::string& body) {
            << body << " }\n__attribute__((visibility(\"default\"))) int kernel(const void* host, void* const* buffers, "
               "const long* dims) { (void)host; (void)dims; return body(buffers[0], buffers[1], buffers[2], buffers[3]); }\n";
   }
-  const std::string command = "cc -O1 -ffreestanding -fno-builtin -fPIC -shared -nostdlib -fvisibility=hidden "
+  const std::string command = compiler + " -O1 -ffreestanding -fno-builtin -fPIC -shared -nostdlib -fvisibility=hidden "
                               "-fno-asynchronous-unwind-tables -fno-delete-null-pointer-checks "
                               "-Wl,-z,norelro -Wl,-z,separate-code -Wl,--build-id=none -o " +
                               (directory / "kernel.so").string() + " " + (directory / "kernel.c").string();
@@ -127,7 +127,7 @@ std::uint64_t align(std::uint64_t value) {
 }  // namespace
 
 Bytes build(const TestModule& module) {
-  const Bytes code = compile(module.body), weights = make_weights(module);
+  const Bytes code = compile(module.compiler, module.body), weights = make_weights(module);
   constexpr std::uint64_t kCodeOffset = 4 * mf::kSegmentAlignment;  // the manifest fits before it
   const std::uint64_t weights_offset = kCodeOffset + align(code.size());
 

@@ -17,6 +17,7 @@ struct TestModule {
   std::uint64_t workspace_bytes = 64;
   std::uint32_t seed = 1;
   bool other_architecture = false;  ///< claims to be for a CPU that this one is not
+  std::string compiler = "cc";      ///< a cross-compiler for a module that really is
 };
 
 /// The module file's bytes. Throws std::runtime_error if there is no C compiler.
