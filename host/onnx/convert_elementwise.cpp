@@ -55,6 +55,17 @@ void convert_binary_1(NodeImport& n) {
   n.set(0, n.add(op_for(kBinary, n), {n.input(0), b}));
 }
 
+/// Before opset 7 a slope of one value a channel is aligned with the channels.
+void convert_prelu_1(NodeImport& n) {
+  Value *x = n.input(0), *slope = n.input(1);
+  if (slope->type.rank() == 1 && x->type.rank() > 2) {
+    Shape shape{slope->type.shape[0]};
+    for (int i = 2; i < x->type.rank(); ++i) shape.push_back(1);
+    slope = n.reshape(slope, shape);
+  }
+  n.set(0, n.add("nn.prelu", {x, slope}));
+}
+
 void convert_variadic(NodeImport& n) {
   if (n.input_count() == 0) n.fail("has no inputs");
   Value* total = n.input(0);
@@ -147,7 +158,7 @@ void convert_clip_11(NodeImport& n) {
 void add_elementwise_converters(ConverterTable& table) {
   for (const Renamed& entry : kUnary) table.push_back({entry.onnx, 1, convert_unary});
   for (const Renamed& entry : kBinary) {
-    table.push_back({entry.onnx, 1, convert_binary_1});
+    table.push_back({entry.onnx, 1, entry.onnx == "PRelu" ? convert_prelu_1 : convert_binary_1});
     table.push_back({entry.onnx, 7, convert_binary});
   }
   for (const Renamed& entry : kVariadic) table.push_back({entry.onnx, 1, convert_variadic});

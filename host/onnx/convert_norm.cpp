@@ -1,6 +1,9 @@
 // Normalisations and softmax.
+#include <algorithm>
+
 #include "host/onnx/converters.h"
 #include "host/ops/norm.h"
+#include "host/ops/reduce.h"
 
 namespace gantry {
 namespace {
@@ -44,14 +47,27 @@ void convert_group_norm(NodeImport& n) {
   n.set(0, n.add("nn.group_norm", {x, scale, bias}, attrs));
 }
 
+/// The optional results of LayerNormalization: mean and 1 / standard deviation over the axes from `axis` on.
+void set_moments(NodeImport& n, int64_t axis, double epsilon) {
+  auto attrs = std::make_shared<ReduceAttrs>();
+  for (int64_t i = axis; i < n.rank(0); ++i) attrs->axes.push_back(i);
+  Value* x = n.cast(n.input(0), DType::kF32);
+  Value* mean = n.add("mean", {x}, attrs);
+  n.set(1, mean);
+  Value* deviation = n.add("subtract", {x, mean});
+  Value* variance = n.add("mean", {n.add("multiply", {deviation, deviation})}, attrs);
+  Value* shifted = n.add("add", {variance, n.scalar(DType::kF32, epsilon)});
+  n.set(2, n.add("reciprocal", {n.add("sqrt", {shifted})}));
+}
+
 void convert_layer_norm(NodeImport& n) {
-  if (n.wants(1) || n.wants(2)) n.fail("its outputs mean and deviation are not supported");
   auto attrs = std::make_shared<LayerNormAttrs>();
   attrs->epsilon = n.number("epsilon", 1e-5);
   attrs->axis = n.axis(n.integer("axis", -1), n.rank(0));
   std::vector<Value*> inputs{n.input(0), n.input(1)};
   if (n.has(2)) inputs.push_back(n.input(2));
   n.set(0, n.add("nn.layer_norm", inputs, attrs));
+  if (n.wants(1) || n.wants(2)) set_moments(n, attrs->axis, attrs->epsilon);
 }
 
 void convert_lrn(NodeImport& n) {
