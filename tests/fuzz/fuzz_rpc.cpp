@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
     Bytes noise(random() % 512);
     for (auto& byte : noise) byte = static_cast<std::uint8_t>(random());
     const Bytes mutant = mutate(payloads[random() % payloads.size()], random);
-    for (const Bytes* bytes : {&noise, &mutant}) {
+    for (const Bytes* bytes : {static_cast<const Bytes*>(&noise), &mutant}) {
       attempt([&] { following_bytes(decode_request(*bytes)); }, parsed);
       attempt([&] { following_bytes(decode_response(*bytes)); }, parsed);
     }
