@@ -1,202 +1,287 @@
+// Computes a tensor-expression graph block by block: each node of the body works on about a thousand elements at a
+// time, which are one or several whole rows, or a part of a row, of the result.
 #include "host/tensor/interpret.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <optional>
+#include <exception>
+#include <mutex>
 #include <thread>
+#include <unordered_map>
 
 #include "host/support/error.h"
-#include "host/support/half.h"
-#include "host/tensor/vector_program.h"
+#include "host/tensor/fold.h"
+#include "host/tensor/interpret_block.h"
+#include "host/tensor/simplify.h"
 
 namespace gantry {
 namespace {
 
-using Data = std::map<const OperationNode*, std::vector<ConstantPtr>>;
+using interpreter::Array;
+using interpreter::Block;
+using interpreter::Mask;
 
-// Below this many evaluations, a thread costs more than it saves.
-constexpr int64_t kThreadedWork = 1 << 16;
+constexpr int64_t kBlock = 1024;
+/// Rows shorter than this are computed several at once.
+constexpr int64_t kShortRow = 128;
 
-int64_t constant_of(const Expr& e, const OperationNode& op) {
-  auto* imm = e.as<IntImmNode>();
-  internal_check(imm != nullptr, "tensor {} has no constant shape: {}", op.name, to_string(e));
-  return imm->value;
+using Arrays = std::map<std::pair<const OperationNode*, int>, Array>;
+
+int64_t constant_extent(const Expr& e, const OperationNode& op) {
+  auto value = constant_of(simplify(e));
+  internal_check(value.has_value(), "{} cannot be evaluated: its extent {} is not constant", op.name, to_string(e));
+  return *value;
 }
 
-template <typename T, typename V>
-void copy_as(std::byte* out, int64_t at, const V* values, int stride, int count) {
-  T* target = reinterpret_cast<T*>(out) + at;
-  for (int i = 0; i < count; ++i) target[i] = static_cast<T>(values[i * stride]);
-}
-
-void store_floats(DType dtype, std::byte* out, int64_t at, const double* values, int stride, int count) {
-  if (dtype == DType::kF32) return copy_as<float>(out, at, values, stride, count);
-  if (dtype == DType::kF64) return copy_as<double>(out, at, values, stride, count);
-  auto* target = reinterpret_cast<uint16_t*>(out) + at;
-  for (int i = 0; i < count; ++i) {
-    auto value = static_cast<float>(values[i * stride]);
-    target[i] = dtype == DType::kF16 ? f16_from_float(value) : bf16_from_float(value);
-  }
-}
-
-void store_ints(DType dtype, std::byte* out, int64_t at, const int64_t* values, int stride, int count) {
-  switch (byte_width(dtype)) {
-    case 1: return copy_as<int8_t>(out, at, values, stride, count);
-    case 2: return copy_as<int16_t>(out, at, values, stride, count);
-    case 4: return copy_as<int32_t>(out, at, values, stride, count);
-    default: return copy_as<int64_t>(out, at, values, stride, count);
-  }
-}
-
-double combine_floats(ReduceKind kind, double a, double b) {
-  switch (kind) {
-    case ReduceKind::kSum: return a + b;
-    case ReduceKind::kProd: return a * b;
-    case ReduceKind::kMax: return std::fmax(a, b);
-    case ReduceKind::kMin: return std::fmin(a, b);
-    default: internal_error("a logical reduction of floats");
-  }
-}
-
-int64_t combine_ints(ReduceKind kind, int64_t a, int64_t b) {
-  switch (kind) {
-    case ReduceKind::kSum: return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    case ReduceKind::kProd: return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    case ReduceKind::kMax: return std::max(a, b);
-    case ReduceKind::kMin: return std::min(a, b);
-    case ReduceKind::kAny: return a | b;
-    case ReduceKind::kAll: return a & b;
-  }
-  internal_error("unknown reduction");
-}
-
-// One compute operation: blocks of its result, each evaluated over the reduction domain.
-class Evaluation {
+/// Computes elements [first, last) of one compute operation.
+class Worker {
  public:
-  Evaluation(const OperationNode& op, const Data& data) : op_(op), reduce_(op.body.as<ReduceNode>()) {
-    for (const auto& axis : op.axes) extents_.push_back(constant_of(axis->extent, op));
-    for (int64_t extent : extents_) volume_ *= extent;
-    inner_extent_ = extents_.empty() ? 1 : extents_.back();
-    Expr body = op.body;
-    std::vector<Expr> reduce_vars;
-    if (reduce_) {
-      for (const auto& axis : reduce_->axes) {
-        reduce_vars.push_back(axis->var);
-        reduce_extents_.push_back(constant_of(axis->extent, op));
-        reduce_lows_.push_back(constant_of(axis->low, op));
-        reduce_volume_ *= reduce_extents_.back();
-      }
-      body = reduce_->value;
-      identity_ = identity_of(reduce_->reduce, body.type().dtype);
-      if (reduce_->condition) body = select(reduce_->condition, body, identity_);
-    }
-    program_.emplace(body, op.axes.empty() ? Expr() : op.axes.back()->var, reduce_vars, data);
-  }
+  Worker(const OperationNode& op, const Arrays& arrays, std::vector<int64_t> shape, std::byte* out)
+      : op_(op), arrays_(arrays), shape_(std::move(shape)), out_(out) {}
 
-  ConstantPtr run(int threads) {
-    std::byte* out = nullptr;
-    Shape shape(extents_.begin(), extents_.end());
-    auto result = allocate_constant({op_.result_dtypes[0], shape}, &out);
-    if (volume_ == 0) return result;
-    int64_t blocks_a_row = (inner_extent_ + VectorProgram::kBlock - 1) / VectorProgram::kBlock;
-    int64_t blocks = volume_ / inner_extent_ * blocks_a_row;
-    std::atomic<int64_t> next{0};
-    constexpr int64_t kGrain = 16;
-    auto work = [&] {
-      VectorProgram::Frame frame = program_->make_frame();
-      while (true) {
-        int64_t first = next.fetch_add(kGrain);
-        if (first >= blocks) return;
-        for (int64_t b = first; b < std::min(first + kGrain, blocks); ++b) {
-          run_block(frame, b / blocks_a_row, b % blocks_a_row * VectorProgram::kBlock, out);
-        }
-      }
-    };
-    if (volume_ * std::max<int64_t>(reduce_volume_, 1) < kThreadedWork) threads = 1;
-    std::vector<std::thread> helpers;
-    for (int i = 1; i < threads; ++i) helpers.emplace_back(work);
-    work();
-    for (std::thread& helper : helpers) helper.join();
-    return result;
+  void run(int64_t first, int64_t last) {
+    int64_t row = shape_.empty() ? 1 : shape_.back();
+    for (int64_t at = first; at < last;) {
+      int64_t in_row = at % row;
+      int64_t count = row < kShortRow && in_row == 0 ? std::min(last - at, std::max<int64_t>(1, kBlock / row) * row)
+                                                     : std::min({last - at, row - in_row, kBlock});
+      compute_block(at, count, row);
+      at += count;
+    }
   }
 
  private:
-  void run_block(VectorProgram::Frame& frame, int64_t row, int64_t begin, std::byte* out) const {
-    int count = static_cast<int>(std::min<int64_t>(VectorProgram::kBlock, inner_extent_ - begin));
-    int64_t rest = row;
-    for (size_t i = extents_.size(); i-- > 1;) {
-      program_->set_axis(frame, op_.axes[i - 1]->var, rest % extents_[i - 1]);
-      rest /= extents_[i - 1];
-    }
-    int64_t at = row * inner_extent_ + begin;
+  void compute_block(int64_t at, int64_t count, int64_t row) {
+    count_ = static_cast<size_t>(count);
+    bool several = at % row + count > row;
+    if (several) set_rows(at, count);
+    else set_row(at);
+    Block result = op_.body.as<ReduceNode>() ? reduce(*op_.body.as<ReduceNode>()) : eval(op_.body);
     DType dtype = op_.result_dtypes[0];
-    program_->run_outer(frame, begin, count);
-    if (reduce_) {
-      reduce_block(frame, begin, count, out, at);
-    } else if (program_->result_is_float()) {
-      store_floats(dtype, out, at, program_->float_result(frame), program_->result_stride(), count);
-    } else {
-      store_ints(dtype, out, at, program_->int_result(frame), program_->result_stride(), count);
+    interpreter::scatter(dtype, out_ + at * byte_width(dtype), std::move(result), count_);
+  }
+
+  void set_row(int64_t at) {
+    for (size_t d = shape_.size(); d-- > 0;) {
+      vars_[op_.axes[d]->var.as<VarNode>()] = Block::ramp(at % shape_[d], d + 1 == shape_.size() ? 1 : 0);
+      at /= shape_[d];
     }
   }
 
-  void reduce_block(VectorProgram::Frame& frame, int64_t begin, int count, std::byte* out, int64_t at) const {
-    double floats[VectorProgram::kBlock];
-    int64_t ints[VectorProgram::kBlock];
-    bool is_float = program_->result_is_float();
-    if (is_float) std::fill_n(floats, count, identity_.as<FloatImmNode>()->value);
-    if (!is_float) std::fill_n(ints, count, identity_.as<IntImmNode>()->value);
-    int stride = program_->result_stride();
-    std::vector<int64_t> point(reduce_extents_.size(), 0);
-    for (int64_t r = 0; r < reduce_volume_; ++r) {
-      for (size_t i = 0; i < point.size(); ++i) {
-        program_->set_axis(frame, reduce_->axes[i]->var, reduce_lows_[i] + point[i]);
-      }
-      program_->run_reduction(frame, begin, count);
-      if (is_float) {
-        const double* values = program_->float_result(frame);
-        for (int i = 0; i < count; ++i) floats[i] = combine_floats(reduce_->reduce, floats[i], values[i * stride]);
-      } else {
-        const int64_t* values = program_->int_result(frame);
-        for (int i = 0; i < count; ++i) ints[i] = combine_ints(reduce_->reduce, ints[i], values[i * stride]);
-      }
-      for (size_t i = point.size(); i-- > 0;) {
-        if (++point[i] < reduce_extents_[i]) break;
-        point[i] = 0;
+  /// The block covers several rows: the axes' values are written out, unless they are the same everywhere.
+  void set_rows(int64_t at, int64_t count) {
+    std::vector<int64_t> index(shape_.size());
+    int64_t rest = at;
+    for (size_t d = shape_.size(); d-- > 0;) {
+      index[d] = rest % shape_[d];
+      rest /= shape_[d];
+    }
+    std::vector<Block> values(shape_.size());
+    for (Block& b : values) {
+      b.form = Block::Form::kInts;
+      b.ints.resize(static_cast<size_t>(count));
+    }
+    auto row = static_cast<size_t>(shape_.back());
+    size_t last = shape_.size() - 1;
+    for (size_t start = 0; start < static_cast<size_t>(count); start += row) {
+      size_t end = std::min(start + row, static_cast<size_t>(count));
+      for (size_t i = start; i < end; ++i) values[last].ints[i] = static_cast<int64_t>(i - start);
+      for (size_t d = 0; d < last; ++d) std::fill(values[d].ints.begin() + static_cast<std::ptrdiff_t>(start), values[d].ints.begin() + static_cast<std::ptrdiff_t>(end), index[d]);
+      for (size_t d = last; d-- > 0;) {
+        if (++index[d] < shape_[d]) break;
+        index[d] = 0;
       }
     }
-    if (is_float) store_floats(op_.result_dtypes[0], out, at, floats, 1, count);
-    if (!is_float) store_ints(op_.result_dtypes[0], out, at, ints, 1, count);
+    for (size_t d = 0; d < shape_.size(); ++d) {
+      bool same = d != last && values[d].ints.front() == values[d].ints.back() &&
+                  std::all_of(values[d].ints.begin(), values[d].ints.end(), [&](int64_t x) { return x == values[d].ints.front(); });
+      vars_[op_.axes[d]->var.as<VarNode>()] = same ? Block::ramp(values[d].ints.front(), 0) : std::move(values[d]);
+    }
+  }
+
+  Block reduce(const ReduceNode& node) {
+    DType dtype = node.type.dtype;
+    // Sums of floats gather in f64 and are rounded once.
+    DType wide = is_float(dtype) ? DType::kF64 : dtype;
+    Expr identity = identity_of(node.reduce, dtype);
+    total_ = eval(identity);
+    interpreter::spread(total_, count_);
+    reduce_axis(node, 0, wide);
+    interpreter::round_to(total_, dtype);
+    return std::move(total_);
+  }
+
+  void reduce_axis(const ReduceNode& node, size_t axis, DType wide) {
+    if (axis == node.axes.size()) {
+      Block value;
+      if (!node.condition) {
+        value = eval(node.value);
+      } else {
+        Expr identity = identity_of(node.reduce, node.type.dtype);
+        value = eval_call(CallNode(MathFn::kIfThenElse, node.type, {node.condition, node.value, identity}));
+      }
+      static constexpr BinaryOp kOps[] = {BinaryOp::kAdd, BinaryOp::kMul, BinaryOp::kMax,
+                                          BinaryOp::kMin, BinaryOp::kOr,  BinaryOp::kAnd};
+      total_ = interpreter::apply_binary(kOps[static_cast<size_t>(node.reduce)], wide, std::move(total_), std::move(value), count_);
+      return;
+    }
+    const IterVar& iv = *node.axes[axis];
+    int64_t low = constant_of(iv.low).value_or(0), extent = 0;
+    auto it = extents_.find(&iv);
+    if (it == extents_.end()) it = extents_.emplace(&iv, constant_extent(iv.extent, op_)).first;
+    extent = it->second;
+    for (int64_t i = low; i < low + extent; ++i) {
+      vars_[iv.var.as<VarNode>()] = Block::ramp(i, 0);
+      reduce_axis(node, axis + 1, wide);
+    }
+  }
+
+  Block eval(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::kIntImm: return Block::ramp(e.as<IntImmNode>()->value, 0);
+      case ExprKind::kFloatImm: return Block::uniform(e.as<FloatImmNode>()->value);
+      case ExprKind::kVar: {
+        auto it = vars_.find(e.as<VarNode>());
+        internal_check(it != vars_.end(), "{} cannot be evaluated: {} has no value", op_.name, to_string(e));
+        return it->second;
+      }
+      case ExprKind::kBinary: {
+        const auto* node = e.as<BinaryNode>();
+        Block a = eval(node->a);
+        return interpreter::apply_binary(node->op, node->a.type().dtype, std::move(a), eval(node->b), count_);
+      }
+      case ExprKind::kUnary: return interpreter::apply_unary(e.as<UnaryNode>()->op, e.type().dtype, eval(e.as<UnaryNode>()->a));
+      case ExprKind::kCall: return eval_call(*e.as<CallNode>());
+      case ExprKind::kSelect: {
+        const auto* node = e.as<SelectNode>();
+        Block c = eval(node->condition), t = eval(node->if_true);
+        return interpreter::choose(c, std::move(t), eval(node->if_false), count_);
+      }
+      case ExprKind::kCast: {
+        Block a = eval(e.as<CastNode>()->a);
+        if (!a.is_uniform()) interpreter::spread(a, count_);
+        return interpreter::apply_cast(e.as<CastNode>()->a.type().dtype, e.type().dtype, std::move(a));
+      }
+      case ExprKind::kRead: return eval_read(*e.as<ReadNode>());
+      case ExprKind::kLet: {
+        const auto* node = e.as<LetNode>();
+        vars_[node->var.as<VarNode>()] = eval(node->value);
+        return eval(node->body);
+      }
+      default: internal_error("{} cannot be evaluated: {}", op_.name, to_string(e));
+    }
+  }
+
+  Block eval_call(const CallNode& node) {
+    if (node.fn == MathFn::kIfThenElse) {
+      Block condition = eval(node.args[0]);
+      if (condition.is_uniform()) return eval(node.args[condition.base ? 1 : 2]);
+      interpreter::spread(condition, count_);
+      Block t = eval_under(condition, true, node.args[1]);
+      Block f = eval_under(condition, false, node.args[2]);
+      return interpreter::choose(condition, std::move(t), std::move(f), count_);
+    }
+    std::vector<Block> args;
+    for (const Expr& arg : node.args) args.push_back(eval(arg));
+    return interpreter::apply_call(node.fn, node.args[0].type().dtype, std::move(args), count_);
+  }
+
+  Block eval_under(const Block& condition, bool when, const Expr& e) {
+    if (e.as<IntImmNode>() || e.as<FloatImmNode>()) return eval(e);
+    std::vector<int64_t> lanes = condition.ints;
+    for (size_t i = 0; i < lanes.size(); ++i) lanes[i] = (lanes[i] != 0) == when && (!mask_ || (*mask_)[i]);
+    Mask outer = mask_;
+    mask_ = &lanes;
+    Block result = eval(e);
+    mask_ = outer;
+    return result;
+  }
+
+  Block eval_read(const ReadNode& node) {
+    const Array& array = arrays_.at({node.op.get(), node.result});
+    Block flat = Block::ramp(0, 0);
+    for (size_t d = 0; d < node.indices.size(); ++d) {
+      Block index = interpreter::apply_binary(BinaryOp::kMul, DType::kI64, eval(node.indices[d]),
+                                              Block::ramp(array.strides[d], 0), count_);
+      flat = interpreter::apply_binary(BinaryOp::kAdd, DType::kI64, std::move(flat), std::move(index), count_);
+    }
+    return interpreter::gather(array, std::move(flat), count_, mask_, node.op->name);
   }
 
   const OperationNode& op_;
-  const ReduceNode* reduce_;
-  std::vector<int64_t> extents_, reduce_extents_, reduce_lows_;
-  int64_t volume_ = 1, reduce_volume_ = 1, inner_extent_ = 1;
-  Expr identity_;
-  std::optional<VectorProgram> program_;
+  const Arrays& arrays_;
+  std::vector<int64_t> shape_;
+  std::byte* out_;
+  size_t count_ = 0;
+  Mask mask_ = nullptr;
+  Block total_;
+  std::unordered_map<const VarNode*, Block> vars_;
+  std::unordered_map<const IterVar*, int64_t> extents_;
 };
+
+Array array_of(const ConstantPtr& data, const std::vector<int64_t>& shape) {
+  Array array{data->type.dtype, data->bytes, 1, std::vector<int64_t>(shape.size())};
+  for (size_t d = shape.size(); d-- > 0;) {
+    array.strides[d] = array.count;
+    array.count *= shape[d];
+  }
+  return array;
+}
+
+void run_on_threads(const OperationNode& op, const Arrays& arrays, const std::vector<int64_t>& shape, std::byte* out,
+                    int64_t count, int threads) {
+  int64_t row = shape.empty() || shape.back() == 0 ? 1 : shape.back();
+  int64_t rows = count / row;
+  if (count < 32 * kBlock || threads < 2) return Worker(op, arrays, shape, out).run(0, count);
+  std::vector<std::thread> pool;
+  std::exception_ptr failure;
+  std::mutex mutex;
+  bool by_row = rows >= threads;
+  int64_t units = by_row ? rows : count;
+  for (int t = 0; t < threads; ++t) {
+    int64_t first = units * t / threads * (by_row ? row : 1), last = units * (t + 1) / threads * (by_row ? row : 1);
+    pool.emplace_back([&, first, last] {
+      try {
+        Worker(op, arrays, shape, out).run(first, last);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        failure = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : pool) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
 
 }  // namespace
 
 std::vector<ConstantPtr> interpret(const std::vector<Tensor>& outputs,
                                    const std::map<const OperationNode*, ConstantPtr>& inputs, int threads) {
-  Data data;
-  for (const auto& [op, constant] : inputs) data[op] = {constant};
-  std::vector<Operation> order = topological_order(outputs);
-  for (const Operation& op : order) {
+  Arrays arrays;
+  std::map<const OperationNode*, ConstantPtr> values;
+  for (const Operation& op : topological_order(outputs)) {
     if (op->kind == OperationNode::Kind::kExtern) return {};
+    std::vector<int64_t> shape;
+    for (const Expr& extent : op->result_shapes[0]) shape.push_back(constant_extent(extent, *op));
     if (op->kind == OperationNode::Kind::kPlaceholder) {
-      internal_check(data.contains(op.get()), "placeholder {} has no data", op->name);
-      continue;
+      auto it = inputs.find(op.get());
+      internal_check(it != inputs.end() && it->second, "no data for {}", op->name);
+      values[op.get()] = it->second;
+    } else {
+      TensorType type{op->result_dtypes[0], Shape(shape.begin(), shape.end())};
+      std::byte* bytes = nullptr;
+      std::shared_ptr<ConstantData> data = allocate_constant(type, &bytes);
+      int64_t count = 1;
+      for (int64_t extent : shape) count *= extent;
+      if (count > 0) run_on_threads(*op, arrays, shape, bytes, count, threads);
+      values[op.get()] = data;
     }
-    data[op.get()] = {Evaluation(*op, data).run(std::max(1, threads))};
+    Array array = array_of(values[op.get()], shape);
+    internal_check(static_cast<int64_t>(values[op.get()]->size) >= array.count * byte_width(array.dtype),
+                   "data of {} is too short", op->name);
+    arrays[{op.get(), 0}] = array;
   }
   std::vector<ConstantPtr> results;
-  for (const Tensor& output : outputs) {
-    results.push_back(data.at(output.op().get())[static_cast<size_t>(output.result())]);
-  }
+  for (const Tensor& output : outputs) results.push_back(values.at(output.op().get()));
   return results;
 }
 

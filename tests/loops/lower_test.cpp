@@ -1,0 +1,115 @@
+// Schedules mean what they say: every lowered nest computes what its tensor expression does.
+#include "tests/loops/run_schedule.h"
+
+namespace gantry::test {
+namespace {
+
+struct ConvCase {
+  int64_t h, w, ic, oc, k, stride, pad, nb, mr, lanes;
+  TailStrategy tail;
+  bool pad_inlined;
+};
+
+void PrintTo(const ConvCase& c, std::ostream* out) {
+  *out << c.h << "x" << c.w << "x" << c.ic << "->" << c.oc << " k" << c.k << " s" << c.stride << " p" << c.pad << " nb"
+       << c.nb << " mr" << c.mr << (c.tail == TailStrategy::kGuard ? " guard" : " shift") << (c.pad_inlined ? " inline" : "");
+}
+
+int64_t output_size(int64_t size, const ConvCase& c) { return (size + 2 * c.pad - c.k) / c.stride + 1; }
+
+Floats direct_conv(const ConvCase& c, const Floats& x, const Floats& w, const Floats& bias) {
+  int64_t oh = output_size(c.h, c), ow = output_size(c.w, c);
+  Floats y(static_cast<size_t>(oh * ow * c.oc));
+  for (int64_t i = 0; i < oh; ++i)
+    for (int64_t j = 0; j < ow; ++j)
+      for (int64_t o = 0; o < c.oc; ++o) {
+        double sum = 0;
+        for (int64_t r = 0; r < c.k; ++r)
+          for (int64_t s = 0; s < c.k; ++s)
+            for (int64_t k = 0; k < c.ic; ++k) {
+              int64_t p = i * c.stride + r - c.pad, q = j * c.stride + s - c.pad;
+              if (p < 0 || p >= c.h || q < 0 || q >= c.w) continue;
+              size_t wi = static_cast<size_t>((((o / c.nb) * c.k + r) * c.k + s) * c.ic + k) * c.nb + o % c.nb;
+              sum += x[static_cast<size_t>((p * c.w + q) * c.ic + k)] * w[wi];
+            }
+        y[static_cast<size_t>((i * ow + j) * c.oc + o)] =
+            std::max(0.0F, static_cast<float>(sum) + bias[static_cast<size_t>(o)]);
+      }
+  return y;
+}
+
+class ConvSchedule : public testing::TestWithParam<ConvCase> {};
+
+TEST_P(ConvSchedule, ComputesTheConvolution) {
+  ConvCase c = GetParam();
+  int64_t oh = output_size(c.h, c), ow = output_size(c.w, c), ocb = (c.oc + c.nb - 1) / c.nb;
+  Tensor x = placeholder({1, Expr(c.h), Expr(c.w), Expr(c.ic)}, DType::kF32, "x");
+  Tensor w = placeholder({Expr(ocb), Expr(c.k), Expr(c.k), Expr(c.ic), Expr(c.nb)}, DType::kF32, "w");
+  Tensor b = placeholder({Expr(c.oc)}, DType::kF32, "b");
+  Tensor padded = compute(
+      {1, Expr(c.h + 2 * c.pad), Expr(c.w + 2 * c.pad), Expr(c.ic)},
+      [&](auto& i) {
+        Expr h = i[1] - Expr(c.pad), q = i[2] - Expr(c.pad);
+        Expr inside = ge(h, 0) && lt(h, Expr(c.h)) && ge(q, 0) && lt(q, Expr(c.w));
+        return if_then_else(inside, x({i[0], h, q, i[3]}), float_imm(DType::kF32, 0));
+      },
+      "pad");
+  auto kh = reduce_axis(0, Expr(c.k), "kh"), kw = reduce_axis(0, Expr(c.k), "kw"), ic = reduce_axis(0, Expr(c.ic), "ic");
+  Tensor packed = compute(
+      {1, Expr(oh), Expr(ow), Expr(ocb), Expr(c.nb)},
+      [&](auto& i) {
+        Expr value = padded({i[0], i[1] * Expr(c.stride) + kh->var, i[2] * Expr(c.stride) + kw->var, ic->var});
+        return sum(value * w({i[3], kh->var, kw->var, ic->var, i[4]}), {kh, kw, ic});
+      },
+      "conv");
+  Tensor unpacked = compute(
+      {1, Expr(oh), Expr(ow), Expr(c.oc)},
+      [&](auto& i) { return packed({i[0], i[1], i[2], floordiv(i[3], Expr(c.nb)), mod(i[3], Expr(c.nb))}); }, "unpack");
+  Tensor y = compute(
+      {1, Expr(oh), Expr(ow), Expr(c.oc)},
+      [&](auto& i) { return max(unpacked(i) + b({i[3]}), float_imm(DType::kF32, 0)); }, "y");
+  Schedule s({y});
+  s[unpacked].compute_inline();
+  if (c.pad_inlined) s[padded].compute_inline();
+  Stage& out = s[y];
+  auto axes = out.axes();
+  auto [oco, oci] = out.split(axes[3], Expr(c.nb));
+  auto [owo, owi] = out.split(axes[2], Expr(c.mr), c.tail);
+  out.reorder({axes[0], oco, axes[1], owo, owi, oci});
+  auto outer = out.fuse(out.fuse(axes[0], oco), axes[1]);
+  out.parallel(outer);
+  out.unroll(owi);
+  auto [nv, lane] = out.split(oci, Expr(c.lanes));
+  out.unroll(nv);
+  out.vectorize(lane);
+  Stage& conv = s[packed];
+  conv.compute_at(out, owo);
+  conv.scope = StorageScope::kLocal;
+  auto a = conv.axes(), r = conv.reduce_axes();
+  auto [cv, cl] = conv.split(a[4], Expr(c.lanes));
+  conv.reorder({a[0], a[1], a[3], r[0], r[1], r[2], a[2], cv, cl});
+  conv.unroll(a[2]);
+  conv.unroll(cv);
+  conv.vectorize(cl);
+  Floats xs = random_floats(static_cast<size_t>(c.h * c.w * c.ic), 1);
+  Floats ws = random_floats(static_cast<size_t>(ocb * c.k * c.k * c.ic * c.nb), 2);
+  Floats bs = random_floats(static_cast<size_t>(c.oc), 3);
+  std::string text;
+  Floats got = run_schedule(s, {x, w, b}, {xs, ws, bs}, static_cast<size_t>(oh * ow * c.oc), {}, &text);
+  EXPECT_THAT(got, testing::Pointwise(testing::Eq(), direct_conv(c, xs, ws, bs))) << text;
+  if (getenv("SHOW")) puts(text.c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, ConvSchedule,
+    testing::Values(ConvCase{6, 8, 3, 8, 3, 1, 1, 8, 4, 4, TailStrategy::kGuard, false},
+                    ConvCase{6, 7, 3, 8, 3, 1, 1, 8, 4, 4, TailStrategy::kShiftInwards, false},
+                    ConvCase{6, 7, 3, 8, 3, 1, 1, 8, 4, 4, TailStrategy::kGuard, false},
+                    ConvCase{9, 9, 2, 13, 3, 2, 1, 8, 3, 8, TailStrategy::kGuard, false},
+                    ConvCase{9, 9, 2, 13, 3, 2, 1, 8, 3, 8, TailStrategy::kShiftInwards, false},
+                    ConvCase{5, 5, 4, 16, 1, 1, 0, 16, 4, 8, TailStrategy::kShiftInwards, true},
+                    ConvCase{5, 9, 4, 11, 3, 1, 1, 8, 4, 8, TailStrategy::kGuard, true},
+                    ConvCase{3, 2, 4, 5, 3, 1, 1, 8, 4, 8, TailStrategy::kGuard, true}));
+
+}  // namespace
+}  // namespace gantry::test

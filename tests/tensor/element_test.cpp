@@ -1,0 +1,48 @@
+#include "host/tensor/element.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "host/tensor/fold.h"
+
+namespace gantry {
+namespace {
+
+TEST(Half, EveryFiniteValueSurvivesTheWayThroughFloat) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    float value = half_to_float(static_cast<uint16_t>(bits));
+    if (std::isnan(value)) continue;
+    EXPECT_EQ(float_to_half(value), bits);
+    EXPECT_EQ(round_float(DType::kF16, static_cast<double>(value)), static_cast<double>(value));
+  }
+}
+
+TEST(Half, RoundsTiesToEven) {
+  EXPECT_EQ(float_to_half(1.0F + 0x1p-11F), 0x3c00);
+  EXPECT_EQ(float_to_half(1.0F + 3 * 0x1p-11F), 0x3c02);
+  EXPECT_EQ(float_to_half(65520.0F), 0x7c00);
+  EXPECT_EQ(float_to_half(65519.0F), 0x7bff);
+}
+
+TEST(Fold, FloorDivisionRoundsTowardsMinusInfinity) {
+  EXPECT_EQ(fold_integers(BinaryOp::kFloorDiv, DType::kI64, -7, 2), -4);
+  EXPECT_EQ(fold_integers(BinaryOp::kMod, DType::kI64, -7, 2), 1);
+  EXPECT_EQ(fold_integers(BinaryOp::kDiv, DType::kI64, -7, 2), -3);
+  EXPECT_EQ(fold_integers(BinaryOp::kDiv, DType::kI64, 1, 0), std::nullopt);
+}
+
+TEST(Fold, IntegersWrapAtTheirWidth) {
+  EXPECT_EQ(fold_integers(BinaryOp::kAdd, DType::kI8, 127, 1), -128);
+  EXPECT_EQ(fold_integers(BinaryOp::kSub, DType::kU8, 0, 1), 255);
+}
+
+TEST(Fold, FloatToIntegerSaturates) {
+  EXPECT_EQ(float_to_integer(DType::kI8, 300), 127);
+  EXPECT_EQ(float_to_integer(DType::kU8, -3), 0);
+  EXPECT_EQ(float_to_integer(DType::kI64, 1e30), INT64_MAX);
+  EXPECT_EQ(float_to_integer(DType::kI32, NAN), 0);
+}
+
+}  // namespace
+}  // namespace gantry
