@@ -82,7 +82,6 @@ std::string kernel_table(const rpc::BenchmarkResult& r, size_t width) {
   using Align = Table::Align;
   Table table({{"time", Align::kRight},
                {"share", Align::kRight},
-               {"calls", Align::kRight},
                {"GFLOP/s", Align::kRight},
                {"GB/s", Align::kRight},
                {"kernel", Align::kLeft},
@@ -91,7 +90,7 @@ std::string kernel_table(const rpc::BenchmarkResult& r, size_t width) {
   for (const auto& kernel : kernels) {
     const double seconds = kernel.total_ms / 1000;
     table.row({duration_text(kernel.total_ms), fmt::format("{:.1f} %", total > 0 ? 100 * kernel.total_ms / total : 0),
-               std::to_string(kernel.calls), seconds > 0 ? number_text(kernel.flops / seconds / 1e9) : "-",
+               seconds > 0 ? number_text(kernel.flops / seconds / 1e9) : "-",
                seconds > 0 ? number_text(kernel.bytes / seconds / 1e9) : "-",
                shorten(kernel.name, width == 0 ? 0 : kNameWidth), kernel.origin});
   }

@@ -92,7 +92,7 @@ rpc::CpuState convert(const runtime::CpuState& state) {
 }
 
 rpc::KernelTiming convert(const runtime::KernelProfile& kernel) {
-  return {kernel.kernel, kernel.origin, 1, kernel.median_ns / 1e6, kernel.flops, kernel.bytes};
+  return {kernel.kernel, kernel.origin, static_cast<uint64_t>(kernel.calls), kernel.median_ns / 1e6, kernel.flops, kernel.bytes};
 }
 
 class LocalMachine : public Machine {

@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <new>
 
 #include "host/cli/commands.h"
@@ -117,7 +116,6 @@ void print_out(const std::string& text) {
 }
 
 int run_program(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
   Invocation invocation;
   invocation.arguments.assign(argv, argv + argc);
   CLI::App app("Compiles trained networks (ONNX) for the machine that will run them, runs them there and measures.",
