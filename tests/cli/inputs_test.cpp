@@ -1,0 +1,107 @@
+#include "host/cli/inputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "host/cli/npy.h"
+#include "host/support/error.h"
+
+namespace gantry::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+const rpc::ElementType kF32 = *parse_type_name("f32");
+const rpc::ElementType kI64 = *parse_type_name("i64");
+
+std::vector<rpc::TensorDescription> two_inputs() { return {{"image", kF32, {-1, 3, 4, 4}}, {"ids", kI64, {2}}}; }
+
+template <typename Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string saved(const std::string& name, const HostTensor& tensor) {
+  const auto path = std::filesystem::temp_directory_path() / ("gantry_inputs_test_" + name + ".npy");
+  write_npy(path, tensor);
+  return path.string();
+}
+
+TEST(Shapes, SeparatedByXOrComma) {
+  const auto shapes = parse_shapes({"a=1x3x224x224", "b=2,5", "c=x=7"});
+  EXPECT_EQ(shapes.at("a"), (std::vector<int64_t>{1, 3, 224, 224}));
+  EXPECT_EQ(shapes.at("b"), (std::vector<int64_t>{2, 5}));
+  EXPECT_EQ(shapes.at("c=x"), (std::vector<int64_t>{7}));
+}
+
+TEST(Shapes, NonsenseIsQuoted) {
+  for (const char* bad : {"a", "=1x2", "a=1x", "a=x1", "a=1xx2", "a=-1x2", "a=1x2q", "a=99999999999999999999"}) {
+    EXPECT_THAT(message_of([&] { parse_shapes({bad}); }), HasSubstr(bad));
+  }
+  EXPECT_THAT(message_of([] { parse_shapes({"a=1", "a=2"}); }), HasSubstr("already"));
+}
+
+TEST(Inputs, MissingOnesAreAllNamedWithTheirTypes) {
+  const std::string message = message_of([] { gather_inputs(two_inputs(), {}); });
+  EXPECT_THAT(message, HasSubstr("'image' (f32 ?x3x4x4)"));
+  EXPECT_THAT(message, HasSubstr("'ids' (i64 2)"));
+}
+
+TEST(Inputs, MadeUpOnesTakeOneForSymbolicDimensionsUnlessToldOtherwise) {
+  EXPECT_EQ(gather_inputs(two_inputs(), {{}, {}, 0})[0].tensor.shape, (std::vector<int64_t>{1, 3, 4, 4}));
+  const InputChoice choice{{}, {{"image", {5, 3, 4, 4}}}, 0};
+  EXPECT_EQ(gather_inputs(two_inputs(), choice)[0].tensor.shape, (std::vector<int64_t>{5, 3, 4, 4}));
+}
+
+TEST(Inputs, FilesAreCheckedAgainstTheModel) {
+  const std::string wrong_type = saved("type", random_tensor(kI64, {1, 3, 4, 4}, 0, "x"));
+  const std::string wrong_shape = saved("shape", random_tensor(kF32, {1, 3, 4, 5}, 0, "x"));
+  const std::string good = saved("good", random_tensor(kF32, {2, 3, 4, 4}, 0, "x"));
+  auto gather = [](const std::string& input) {
+    return message_of([&] { gather_inputs(two_inputs(), {{input}, {}, 0}); });
+  };
+  EXPECT_THAT(gather("image=" + wrong_type), HasSubstr("holds i64, but input 'image' takes f32"));
+  EXPECT_THAT(gather("image=" + wrong_shape), HasSubstr("has shape 1x3x4x5, but input 'image' takes ?x3x4x4"));
+  EXPECT_THAT(gather("imgae=" + good), HasSubstr("did you mean 'image'?"));
+  EXPECT_THAT(gather(good), HasSubstr("image, ids"));
+  EXPECT_EQ(gather("image=" + good), "no error");
+  EXPECT_THAT(message_of([&] { gather_inputs(two_inputs(), {{"image=" + good, "image=" + good}, {}, 0}); }),
+              HasSubstr("already"));
+}
+
+TEST(Inputs, RandomDataIsSeededAndSafe) {
+  const HostTensor a = random_tensor(kF32, {1000}, 3, "x");
+  EXPECT_EQ(a.bytes, random_tensor(kF32, {1000}, 3, "x").bytes);
+  EXPECT_NE(a.bytes, random_tensor(kF32, {1000}, 4, "x").bytes);
+  for (const char* name : {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"}) {
+    const TensorSummary s = summarise(random_tensor(*parse_type_name(name), {100}, 0, "x"));
+    EXPECT_EQ(s.min, 0) << name;
+    EXPECT_EQ(s.max, 1) << name;
+  }
+  for (const char* name : {"f16", "bf16", "f32", "f64"}) {
+    const HostTensor tensor = random_tensor(*parse_type_name(name), {4000}, 0, "x");
+    double squares = 0;
+    for (int64_t i = 0; i < 4000; ++i) squares += std::pow(element_as_double(tensor, i), 2);
+    EXPECT_NEAR(squares / 4000, 1, 0.08) << name;
+  }
+}
+
+TEST(Outputs, AreAssignedByName) {
+  const std::vector<rpc::TensorDescription> one = {{"logits", kF32, {1, 10}}};
+  EXPECT_EQ(assign_outputs(one, {"a.npy"}), std::vector<std::string>{"a.npy"});
+  EXPECT_EQ(assign_outputs(two_inputs(), {"ids=b.npy"}), (std::vector<std::string>{"", "b.npy"}));
+  EXPECT_THAT(message_of([&] { assign_outputs(one, {"logit=a.npy"}); }), HasSubstr("did you mean 'logits'?"));
+  EXPECT_THAT(message_of([&] { assign_outputs(two_inputs(), {"a.npy"}); }), HasSubstr("image, ids"));
+}
+
+}  // namespace
+}  // namespace gantry::cli

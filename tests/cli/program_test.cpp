@@ -1,0 +1,198 @@
+// Runs the real program as a child.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/npy.h"
+
+namespace gantry::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Program : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              (std::string("gantry_program_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Outcome gantry(const std::string& arguments) {
+    const std::string command = "cd '" + folder_.string() + "' && XDG_CONFIG_HOME='" + folder_.string() +
+                                "/config' timeout 120 " GANTRY_PROGRAM " " + arguments + " >'" + out().string() +
+                                "' 2>'" + err().string() + "' </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out()), contents(err())};
+  }
+  /// Files that commands left behind.
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      if (entry.path() != out() && entry.path() != err()) names.push_back(entry.path().filename().string());
+    }
+    return names;
+  }
+  void expect_user_error(const std::string& arguments, const std::string& part) {
+    const Outcome outcome = gantry(arguments);
+    EXPECT_EQ(outcome.code, 1) << arguments << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, StartsWith("gantry: error: ")) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(part)) << arguments;
+  }
+  std::filesystem::path out() const { return folder_ / ".stdout"; }
+  std::filesystem::path err() const { return folder_ / ".stderr"; }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(Program, EveryCommandTeachesByExample) {
+  for (const char* command : {"", "compile", "run", "bench", "profile", "compare", "inspect", "ir", "targets", "keygen",
+                              "boards", "boards add", "boards list", "boards info", "boards remove", "zoo"}) {
+    const Outcome outcome = gantry(std::string(command) + " --help");
+    EXPECT_EQ(outcome.code, 0) << command;
+    EXPECT_THAT(outcome.out, HasSubstr("Example")) << command;
+    EXPECT_THAT(outcome.out, HasSubstr(std::string("gantry ") + command)) << command;
+  }
+}
+
+TEST_F(Program, VersionIsPrinted) { EXPECT_THAT(gantry("--version").out, StartsWith("gantry 0.")); }
+
+TEST_F(Program, WrongNamesAreAnsweredWithTheNearest) {
+  expect_user_error("comiple x.onnx", "did you mean 'compile'");
+  expect_user_error("bench x.onnx --repaet 3", "did you mean '--repeat'");
+  expect_user_error("boards lst", "did you mean 'list'");
+  expect_user_error("zoo resnet81", "'resnet18'");
+  expect_user_error("run x.onnx --on nowhere", "");
+}
+
+TEST_F(Program, FilesThatAreNoModelsAreUserErrorsAndLeaveNothing) {
+  std::ofstream(folder_ / "text.onnx") << "this is not a model";
+  std::ofstream(folder_ / "empty.onnx");
+  for (const char* command : {"compile", "run", "bench", "inspect", "ir"}) {
+    for (const char* file : {"text.onnx", "empty.onnx", "missing.onnx", "."}) {
+      expect_user_error(std::string(command) + " " + file, file == std::string(".") ? "folder" : file);
+    }
+  }
+  EXPECT_EQ(files().size(), 2u);
+}
+
+TEST_F(Program, FullDiskIsAUserErrorAndTheDeviceStays) {
+  expect_user_error("zoo lstm -o /dev/full", "No space left");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
+TEST_F(Program, BoardThatIsDownIsABoardError) {
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx").code, 0);
+  const Outcome outcome = gantry("run m.onnx --random --on 127.0.0.1:1");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("127.0.0.1:1"));
+}
+
+TEST_F(Program, KeysAreNeverOverwritten) {
+  ASSERT_EQ(gantry("keygen a.key").code, 0);
+  const std::string key = contents(folder_ / "a.key");
+  EXPECT_EQ(std::filesystem::status(folder_ / "a.key").permissions(), std::filesystem::perms(0600));
+  expect_user_error("keygen a.key", "a.key");
+  EXPECT_EQ(contents(folder_ / "a.key"), key);
+}
+
+TEST_F(Program, BoardsAreKeptBetweenCalls) {
+  ASSERT_EQ(gantry("keygen a.key").code, 0);
+  EXPECT_EQ(gantry("boards add pi 10.0.0.1:7453 --key a.key").code, 0);
+  const auto list = nlohmann::json::parse(gantry("boards list --json").out);
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0]["address"], "10.0.0.1:7453");
+  EXPECT_EQ(list[0]["key"], (folder_ / "a.key").string());
+  expect_user_error("boards remove pie", "'pi'");
+  expect_user_error("boards add x 10.0.0.1", "HOST:PORT");
+  EXPECT_EQ(gantry("boards remove pi").code, 0);
+  EXPECT_EQ(nlohmann::json::parse(gantry("boards --json").out).size(), 0u);
+}
+
+TEST_F(Program, TargetsAreListed) {
+  EXPECT_THAT(gantry("targets").out, HasSubstr("aarch64+dotprod"));
+  EXPECT_GT(nlohmann::json::parse(gantry("targets --json").out).size(), 5u);
+}
+
+TEST_F(Program, ModelGoesFromZooToAComparison) {
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
+  const Outcome compiled = gantry("compile m.onnx");
+  ASSERT_EQ(compiled.code, 0) << compiled.err;
+  ASSERT_EQ(gantry("run m.onnx --random=3 --output a.npy").code, 0);
+  ASSERT_EQ(gantry("run m.gmod --random=3 --output logits=b.npy").code, 0);
+  EXPECT_EQ(contents(folder_ / "a.npy"), contents(folder_ / "b.npy"));
+  EXPECT_EQ(read_npy(folder_ / "a.npy").shape, (std::vector<int64_t>{1, 5, 10}));
+  ASSERT_EQ(gantry("bench m.gmod --profile --threads 1 --json r.json").code, 0);
+  const auto report = nlohmann::json::parse(contents(folder_ / "r.json"));
+  EXPECT_EQ(report["samples_ms"].size(), 20u);
+  EXPECT_EQ(report["threads"], 1);
+  EXPECT_FALSE(report["kernels"].empty());
+  const Outcome compared = gantry("compare r.json r.json --json");
+  EXPECT_EQ(nlohmann::json::parse(compared.out)["verdict"], "no difference");
+  const auto module = nlohmann::json::parse(gantry("inspect m.gmod --json").out);
+  EXPECT_EQ(module["inputs"][0]["shape"], (std::vector<int64_t>{1, 5, 64}));
+  EXPECT_EQ(nlohmann::json::parse(gantry("inspect m.onnx --json").out)["ops"]["LSTM"], 2);
+}
+
+TEST_F(Program, WrongInputsAreNamed) {
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
+  write_npy(folder_ / "ids.npy", {*parse_type_name("i64"), {1, 5, 64}, std::vector<std::byte>(320 * 8)});
+  write_npy(folder_ / "short.npy", {*parse_type_name("f32"), {1, 4, 64}, std::vector<std::byte>(256 * 4)});
+  expect_user_error("run m.onnx", "'input' (f32 1x5x64)");
+  expect_user_error("run m.onnx --input ids.npy", "holds i64");
+  expect_user_error("run m.onnx --input short.npy", "1x4x64");
+  expect_user_error("run m.onnx --random --shape inptu=1x5x64", "inptu");
+  expect_user_error("run m.onnx --random --device cuda", "cuda");
+  expect_user_error("compile m.onnx --target aarch46", "aarch64");
+  expect_user_error("compile m.onnx -o m.onnx", "replace the model");
+  EXPECT_EQ(files().size(), 3u);
+}
+
+TEST_F(Program, ModuleForAnotherArchitectureIsRefused) {
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
+#if defined(__x86_64__)
+  const std::string other = "aarch64";
+#else
+  const std::string other = "x86-64-v2";
+#endif
+  ASSERT_EQ(gantry("compile m.onnx --target " + other).code, 0);
+  expect_user_error("run m.gmod --random", other);
+}
+
+TEST_F(Program, IrShowsEveryStage) {
+  ASSERT_EQ(gantry("zoo squeezenet1_1 -o m.onnx --size 64").code, 0);
+  EXPECT_THAT(gantry("ir m.onnx --after import").out, HasSubstr("fn @main"));
+  EXPECT_THAT(gantry("ir m.onnx --all").out, HasSubstr("// after fuse_ops"));
+  EXPECT_THAT(gantry("ir m.onnx --loops --kernel conv").out, HasSubstr("kernel k"));
+  EXPECT_THAT(gantry("ir m.onnx --asm --target aarch64 --kernel max_pool").out, HasSubstr("ret"));
+  EXPECT_THAT(gantry("ir m.onnx --llvm --kernel max_pool").out, HasSubstr("define"));
+  expect_user_error("ir m.onnx --after fuse_op", "'fuse_ops'");
+}
+
+TEST_F(Program, QuietSaysNothingButErrors) {
+  const Outcome outcome = gantry("zoo lstm -o m.onnx --quiet");
+  EXPECT_EQ(outcome.out + outcome.err, "");
+  EXPECT_THAT(gantry("zoo nothing --quiet").err, Not(""));
+}
+
+}  // namespace
+}  // namespace gantry::cli
