@@ -209,6 +209,7 @@ void NodeImport::set_contents(size_t i, Contents contents) {
 }
 
 void NodeImport::set_constant(size_t i, ConstantPtr data) {
+  if (!data) fail("its value is missing");
   if (!wants(i)) return;
   Binding binding;
   binding.constant = std::move(data);
