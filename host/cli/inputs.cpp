@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -56,6 +57,15 @@ void check_input(const rpc::TensorDescription& wanted, const HostTensor& tensor,
     user_error("{}: has shape {}, but input '{}' takes {}", source, shape_text(tensor.shape), wanted.name,
                shape_text(wanted.shape));
   }
+}
+
+void check_shape_name(const std::vector<rpc::TensorDescription>& model, const std::string& name,
+                      const std::vector<int64_t>& shape) {
+  const std::vector<std::string> names = names_of(model);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  const std::string hint = did_you_mean(name, names);
+  user_error("--shape {}={}: the model has no such input{} Its inputs: {}", name, shape_text(shape),
+             hint.empty() ? "." : hint, fmt::join(names, ", "));
 }
 
 /// The model's shape with its symbolic dimensions from --shape, or 1.
@@ -175,7 +185,7 @@ std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>&
     check_input(model[index], input.tensor, named.value);
     given[index] = std::move(input);
   }
-  for (const auto& [name, shape] : choice.shapes) find_tensor(model, name, "input", name);
+  for (const auto& [name, shape] : choice.shapes) check_shape_name(model, name, shape);
 
   std::vector<GivenInput> result;
   std::vector<std::string> missing;
