@@ -131,14 +131,15 @@ class Evaluator {
 
   Scalar scalar(const Expr& e) {
     Vector v = eval(e);
-    internal_check(v.size() == 1, "kernel {}: a vector where a scalar is expected: {}", kernel_.name, to_string(e));
+    if (v.size() != 1) internal_error("kernel {}: a vector where a scalar is expected: {}", kernel_.name, to_string(e));
     return v[0];
   }
 
   Vector eval(const Expr& e) {
     Vector v = eval_node(e);
-    internal_check(static_cast<int>(v.size()) == e.type().lanes, "kernel {}: {} lanes instead of {}: {}", kernel_.name,
-                   v.size(), e.type().lanes, to_string(e));
+    if (static_cast<int>(v.size()) != e.type().lanes) {
+      internal_error("kernel {}: {} lanes instead of {}: {}", kernel_.name, v.size(), e.type().lanes, to_string(e));
+    }
     return v;
   }
 

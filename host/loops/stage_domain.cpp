@@ -41,9 +41,10 @@ void Lowering::make_loops(StageState& state) {
     const IterVarPtr& leaf = stage.leaves[i];
     Expr var = make_var(unique(leaf->name())), extent = extents.at(leaf.get());
     LoopKind kind = state.loop_kind(static_cast<int>(i));
-    internal_check(kind != LoopKind::kVectorized || constant_of(extent).has_value(),
-                   "{}: the vectorized loop {} has the extent {}, which is not constant", stage.op->name, leaf->name(),
-                   to_string(extent));
+    if (kind == LoopKind::kVectorized && !constant_of(extent)) {
+      internal_error("{}: the vectorized loop {} has the extent {}, which is not constant", stage.op->name,
+                     leaf->name(), to_string(extent));
+    }
     internal_check(kind != LoopKind::kParallel || (stage.attach == AttachKind::kRoot && i == 0),
                    "{}: only the outermost loop of a stage at root may be parallel, {} is not", stage.op->name,
                    leaf->name());

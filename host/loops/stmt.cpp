@@ -18,8 +18,10 @@ Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate) {
     value = is_float(buffer->dtype) ? float_imm(buffer->dtype, static_cast<double>(imm->value))
                                     : int_imm(buffer->dtype, imm->value);
   }
-  internal_check(value.type().dtype == buffer->dtype, "store to {} ({}) of a value of type {}: {}", buffer->name,
-                 name_of(buffer->dtype), name_of(value.type().dtype), to_string(value));
+  if (value.type().dtype != buffer->dtype) {
+    internal_error("store to {} ({}) of a value of type {}: {}", buffer->name, name_of(buffer->dtype),
+                   name_of(value.type().dtype), to_string(value));
+  }
   return std::make_shared<StoreNode>(std::move(buffer), std::move(index), std::move(value), std::move(predicate));
 }
 

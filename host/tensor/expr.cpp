@@ -153,8 +153,10 @@ Expr binary(BinaryOp op, Expr a, Expr b) {
   if (is_scalar_immediate(a)) a = adapt_immediate(a, b.type().dtype);
   if (is_scalar_immediate(b)) b = adapt_immediate(b, a.type().dtype);
   DType dtype = a.type().dtype;
-  internal_check(dtype == b.type().dtype, "operands of different types: {} ({}) and {} ({})", to_string(a),
-                 name_of(dtype), to_string(b), name_of(b.type().dtype));
+  if (dtype != b.type().dtype) {
+    internal_error("operands of different types: {} ({}) and {} ({})", to_string(a), name_of(dtype), to_string(b),
+                   name_of(b.type().dtype));
+  }
   int lanes = std::max(a.type().lanes, b.type().lanes);
   if (lanes > 1) {
     a = widen(a, lanes);
@@ -216,11 +218,10 @@ Expr logical_not(Expr a) {
 }
 
 Expr select(Expr condition, Expr if_true, Expr if_false) {
-  internal_check(condition.type().dtype == DType::kBool, "condition of select is not bool: {}", to_string(condition));
+  internal_check(condition.type().dtype == DType::kBool, "condition of select is not bool");
   if (is_scalar_immediate(if_true)) if_true = adapt_immediate(if_true, if_false.type().dtype);
   if (is_scalar_immediate(if_false)) if_false = adapt_immediate(if_false, if_true.type().dtype);
-  internal_check(if_true.type().dtype == if_false.type().dtype, "branches of select have different types: {}, {}",
-                 to_string(if_true), to_string(if_false));
+  internal_check(if_true.type().dtype == if_false.type().dtype, "branches of select have different types");
   int lanes = std::max(if_true.type().lanes, if_false.type().lanes);
   lanes = std::max(lanes, condition.type().lanes);
   if (auto truth = constant_of(condition)) return widen(*truth ? if_true : if_false, lanes);

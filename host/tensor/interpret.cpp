@@ -141,7 +141,7 @@ class Worker {
       case ExprKind::kFloatImm: return Block::uniform(e.as<FloatImmNode>()->value);
       case ExprKind::kVar: {
         auto it = vars_.find(e.as<VarNode>());
-        internal_check(it != vars_.end(), "{} cannot be evaluated: {} has no value", op_.name, to_string(e));
+        if (it == vars_.end()) internal_error("{} cannot be evaluated: {} has no value", op_.name, to_string(e));
         return it->second;
       }
       case ExprKind::kBinary: {

@@ -29,7 +29,8 @@ TEST(Interpret, PacksWeightsIntoPaddedBlocks) {
         },
         "packed");
     ConstantPtr data = random_constant({oc, ic});
-    const float* out = interpret({packed}, {{w.op().get(), data}})[0]->as<float>();
+    ConstantPtr result = interpret({packed}, {{w.op().get(), data}})[0];
+  const float* out = result->as<float>();
     for (int64_t o = 0; o < ocb * nb; ++o)
       for (int64_t i = 0; i < ic; ++i)
         EXPECT_EQ(out[((o / nb) * ic + i) * nb + o % nb], o < oc ? data->as<float>()[o * ic + i] : 0.0F);
@@ -42,7 +43,8 @@ TEST(Interpret, MultipliesMatrices) {
   auto r = reduce_axis(0, Expr(k), "k");
   Tensor c = compute({Expr(m), Expr(n)}, [&](auto& i) { return sum(a({i[0], r->var}) * b({r->var, i[1]}), {r}); }, "c");
   ConstantPtr x = random_constant({m, k}, 1), y = random_constant({k, n}, 2);
-  const float* out = interpret({c}, {{a.op().get(), x}, {b.op().get(), y}})[0]->as<float>();
+  ConstantPtr result = interpret({c}, {{a.op().get(), x}, {b.op().get(), y}})[0];
+  const float* out = result->as<float>();
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       double expected = 0;
@@ -56,7 +58,8 @@ TEST(Interpret, TransposesLargeTensorsOnSeveralThreads) {
   Tensor a = placeholder({Expr(h), Expr(w)}, DType::kF32, "a");
   Tensor t = compute({Expr(w), Expr(h)}, [&](auto& i) { return a({i[1], i[0]}); }, "t");
   ConstantPtr x = random_constant({h, w});
-  const float* out = interpret({t}, {{a.op().get(), x}}, 3)[0]->as<float>();
+  ConstantPtr result = interpret({t}, {{a.op().get(), x}}, 3)[0];
+  const float* out = result->as<float>();
   for (int64_t i = 0; i < w; ++i)
     for (int64_t j = 0; j < h; ++j) ASSERT_EQ(out[i * h + j], x->as<float>()[j * w + i]);
 }
@@ -79,7 +82,8 @@ TEST(Interpret, ConditionsGuardReadsOutOfBounds) {
       },
       "p");
   ConstantPtr x = random_constant({5});
-  const float* out = interpret({p}, {{a.op().get(), x}})[0]->as<float>();
+  ConstantPtr result = interpret({p}, {{a.op().get(), x}})[0];
+  const float* out = result->as<float>();
   for (int i = 0; i < 9; ++i) EXPECT_EQ(out[i], i >= 2 && i < 7 ? x->as<float>()[i - 2] : -1.0F);
 }
 
