@@ -17,7 +17,7 @@ class Backend {
   virtual std::vector<ConstantPtr> run(const Graph& graph, const std::vector<ConstantPtr>& inputs) = 0;
 };
 
-/// Evaluates tensor expressions node by node, without lowering.
+/// Evaluates tensor expressions node by node, without lowering; loop nests written by hand as loop IR.
 class InterpreterBackend : public Backend {
  public:
   std::string name() const override { return "interpreter"; }
