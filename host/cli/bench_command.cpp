@@ -42,8 +42,10 @@ std::string utc_now() {
 void check_json_file(const Options& options) {
   const std::filesystem::path path = options.json_file;
   if (path.extension() == ".onnx" || path.extension() == ".gmod") {
-    user_error("--json {}: would overwrite a model with the result; write `--json RESULT.json`, or `--json -` for stdout",
-               options.json_file);
+    user_error(
+        "--json {}: would overwrite a model with the result; write `--json RESULT.json`, or `--json -` for "
+        "stdout",
+        options.json_file);
   }
 }
 
@@ -61,7 +63,8 @@ BenchReport make_report(const Options& options, const Execution& execution, cons
   report.opt_level = execution.module.opt_level;
   for (size_t i = 0; i < execution.inputs.size(); ++i) {
     const GivenInput& input = execution.inputs[i];
-    report.inputs.push_back({execution.loaded.inputs[i].name, input.tensor.type, input.tensor.shape, input.source});
+    report.inputs.push_back(
+        {execution.loaded.inputs[i].name, input.tensor.type, input.tensor.shape, input.source});
   }
   report.options = options.benchmark;
   return report;
@@ -92,7 +95,8 @@ int bench(const Options& options, const Invocation& invocation) {
   return 0;
 }
 
-void add_bench(CLI::App& app, Invocation& invocation, const char* name, const char* description, bool profile) {
+void add_bench(CLI::App& app, Invocation& invocation, const char* name, const char* description,
+               bool profile) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(name, description);
   rpc::BenchmarkOptions& b = options->benchmark;
@@ -100,9 +104,15 @@ void add_bench(CLI::App& app, Invocation& invocation, const char* name, const ch
   add_execution_options(*command, options->execution);
   constexpr int kMost = 1000000;
   constexpr double kLongestMs = 3.6e6;
-  command->add_option("--warmup", b.warmup, "Runs before the first sample; default 3")->type_name("N")->check(CLI::Range(0, kMost));
-  command->add_option("--number", b.number, "Runs a sample; default 1")->type_name("N")->check(CLI::Range(1, kMost));
-  command->add_option("--repeat", b.repeat, "Samples; default 20")->type_name("N")->check(CLI::Range(1, kMost));
+  command->add_option("--warmup", b.warmup, "Runs before the first sample; default 3")
+      ->type_name("N")
+      ->check(CLI::Range(0, kMost));
+  command->add_option("--number", b.number, "Runs a sample; default 1")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMost));
+  command->add_option("--repeat", b.repeat, "Samples; default 20")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMost));
   command->add_option("--min-repeat-ms", b.min_repeat_ms, "More runs a sample until it takes this long")
       ->type_name("MS")
       ->check(CLI::Range(0.0, kLongestMs));
@@ -112,9 +122,12 @@ void add_bench(CLI::App& app, Invocation& invocation, const char* name, const ch
   command->add_flag("--flush-cache", b.flush_cache, "Empty the data caches before every sample");
   if (!profile) command->add_flag("--profile", b.profile, "Also time every kernel");
   command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")->type_name("N");
-  CLI::Option* json = command->add_option("--json", options->json_file, "Write the result as JSON; without FILE or with '-': to stdout, instead of the table")
-                          ->type_name("[FILE]")
-                          ->expected(0, 1);
+  CLI::Option* json =
+      command
+          ->add_option("--json", options->json_file,
+                       "Write the result as JSON; without FILE or with '-': to stdout, instead of the table")
+          ->type_name("[FILE]")
+          ->expected(0, 1);
   command->footer(kExamples);
   command->callback([options, json, &invocation] {
     options->json = json->count() > 0;

@@ -23,7 +23,8 @@ std::string cpu_state_text(const rpc::CpuState& state) {
   if (state.temperature_celsius) {
     text += fmt::format("{}{:.1f} °C", text.empty() ? "" : ", ", *state.temperature_celsius);
   }
-  if (state.throttle_events) text += fmt::format("{}{} throttle events", text.empty() ? "" : ", ", *state.throttle_events);
+  if (state.throttle_events)
+    text += fmt::format("{}{} throttle events", text.empty() ? "" : ", ", *state.throttle_events);
   return text;
 }
 
@@ -32,11 +33,13 @@ std::string heading(const BenchReport& report) {
   const std::string where =
       report.address.empty() ? "this machine" : fmt::format("{} ({})", report.board, report.address);
   std::string text = fmt::format("{}\n", report.model);
-  text += fmt::format("  on       {}: {}{}\n", where, r.board.cpu, r.board.system.empty() ? "" : ", " + r.board.system);
+  text += fmt::format("  on       {}: {}{}\n", where, r.board.cpu,
+                      r.board.system.empty() ? "" : ", " + r.board.system);
   text += fmt::format("  code     {} on {}, {} thread{}, module {}\n", r.target, report.device, r.threads,
                       r.threads == 1 ? "" : "s", report.module_digest.substr(0, 12));
   for (const BenchInput& input : report.inputs) {
-    text += fmt::format("  input    {}: {} ({})\n", input.name, type_and_shape(input.type, input.shape), input.source);
+    text += fmt::format("  input    {}: {} ({})\n", input.name, type_and_shape(input.type, input.shape),
+                        input.source);
   }
   return text;
 }
@@ -53,8 +56,8 @@ std::string timing_table(const BenchReport& report) {
                {"stddev", Align::kRight},
                {"samples", Align::kRight},
                {"runs/s", Align::kRight}});
-  table.row({duration_text(s.min_ms), duration_text(s.median_ms), duration_text(s.mean_ms), duration_text(s.p90_ms),
-             duration_text(s.p99_ms), duration_text(s.stddev_ms),
+  table.row({duration_text(s.min_ms), duration_text(s.median_ms), duration_text(s.mean_ms),
+             duration_text(s.p90_ms), duration_text(s.p99_ms), duration_text(s.stddev_ms),
              r.number == 1 ? fmt::format("{}", r.samples_ms.size())
                            : fmt::format("{} of {} runs", r.samples_ms.size(), r.number),
              number_text(s.median_ms > 0 ? 1000 / s.median_ms : 0)});
@@ -62,8 +65,9 @@ std::string timing_table(const BenchReport& report) {
 }
 
 std::string machine_lines(const rpc::BenchmarkResult& r) {
-  std::string text = fmt::format("  memory   workspace {}, weights {}, inputs and outputs {}", bytes_text(r.workspace_bytes),
-                                 bytes_text(r.weights_bytes), bytes_text(r.io_bytes));
+  std::string text =
+      fmt::format("  memory   workspace {}, weights {}, inputs and outputs {}", bytes_text(r.workspace_bytes),
+                  bytes_text(r.weights_bytes), bytes_text(r.io_bytes));
   if (r.peak_resident_bytes > 0) text += fmt::format(", peak resident {}", bytes_text(r.peak_resident_bytes));
   text += "\n";
   const std::string before = cpu_state_text(r.cpu_before), after = cpu_state_text(r.cpu_after);
@@ -76,7 +80,8 @@ std::string machine_lines(const rpc::BenchmarkResult& r) {
 
 std::string kernel_table(const rpc::BenchmarkResult& r, size_t width) {
   std::vector<rpc::KernelTiming> kernels = r.kernels;
-  std::stable_sort(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.total_ms > b.total_ms; });
+  std::stable_sort(kernels.begin(), kernels.end(),
+                   [](const auto& a, const auto& b) { return a.total_ms > b.total_ms; });
   double total = 0;
   for (const auto& kernel : kernels) total += kernel.total_ms;
   using Align = Table::Align;
@@ -89,7 +94,8 @@ std::string kernel_table(const rpc::BenchmarkResult& r, size_t width) {
   constexpr size_t kNameWidth = 40;
   for (const auto& kernel : kernels) {
     const double seconds = kernel.total_ms / 1000;
-    table.row({duration_text(kernel.total_ms), fmt::format("{:.1f} %", total > 0 ? 100 * kernel.total_ms / total : 0),
+    table.row({duration_text(kernel.total_ms),
+               fmt::format("{:.1f} %", total > 0 ? 100 * kernel.total_ms / total : 0),
                seconds > 0 ? number_text(kernel.flops / seconds / 1e9) : "-",
                seconds > 0 ? number_text(kernel.bytes / seconds / 1e9) : "-",
                shorten(kernel.name, width == 0 ? 0 : kNameWidth), kernel.origin});
@@ -104,8 +110,9 @@ std::vector<std::string> noise_warnings(const rpc::BenchmarkResult& r) {
   std::vector<std::string> warnings;
   const rpc::BenchmarkStatistics& s = r.statistics;
   if (s.median_ms > 0 && s.stddev_ms > 0.1 * s.median_ms) {
-    warnings.push_back(fmt::format("the samples scatter by {:.0f} % of their median; something else may use the machine",
-                                   100 * s.stddev_ms / s.median_ms));
+    warnings.push_back(
+        fmt::format("the samples scatter by {:.0f} % of their median; something else may use the machine",
+                    100 * s.stddev_ms / s.median_ms));
   } else if (s.median_ms > 0 && s.p90_ms > 1.15 * s.median_ms) {
     warnings.push_back(fmt::format("one sample in ten takes {:.0f} % longer than the median or more",
                                    100 * (s.p90_ms / s.median_ms - 1)));
@@ -123,10 +130,12 @@ std::vector<std::string> noise_warnings(const rpc::BenchmarkResult& r) {
   }
   const std::string& governor = r.cpu_before.governor;
   if (!governor.empty() && governor != "performance") {
-    warnings.push_back(fmt::format("the CPU frequency governor is '{}'; 'performance' times more evenly", governor));
+    warnings.push_back(
+        fmt::format("the CPU frequency governor is '{}'; 'performance' times more evenly", governor));
   }
   if (r.samples_ms.size() < 10) {
-    warnings.push_back(fmt::format("only {} samples; percentiles and comparisons want more: --repeat", r.samples_ms.size()));
+    warnings.push_back(
+        fmt::format("only {} samples; percentiles and comparisons want more: --repeat", r.samples_ms.size()));
   }
   if (r.board.logical_cpus > 0 && r.threads > static_cast<int64_t>(r.board.logical_cpus)) {
     warnings.push_back(fmt::format("{} threads on {} CPUs", r.threads, r.board.logical_cpus));

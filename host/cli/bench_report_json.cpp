@@ -41,7 +41,8 @@ Json kernels_json(const rpc::BenchmarkResult& result) {
   double total = 0;
   for (const auto& kernel : result.kernels) total += kernel.total_ms;
   std::vector<rpc::KernelTiming> kernels = result.kernels;
-  std::stable_sort(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.total_ms > b.total_ms; });
+  std::stable_sort(kernels.begin(), kernels.end(),
+                   [](const auto& a, const auto& b) { return a.total_ms > b.total_ms; });
   Json list = Json::array();
   for (const auto& kernel : kernels) {
     const double seconds = kernel.total_ms / 1000;
@@ -102,7 +103,8 @@ void add_statistics(Json& json, const rpc::BenchmarkResult& result) {
 template <typename T>
 T field(const Json& json, const char* key, const std::filesystem::path& path) {
   const auto found = json.find(key);
-  if (found == json.end()) user_error("{}: no field '{}'; is it written by `gantry bench --json`?", path.string(), key);
+  if (found == json.end())
+    user_error("{}: no field '{}'; is it written by `gantry bench --json`?", path.string(), key);
   try {
     return found->get<T>();
   } catch (const Json::exception&) {

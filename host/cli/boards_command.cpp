@@ -40,7 +40,8 @@ int list_boards(const Options& options) {
     print_out("no boards yet; `gantry boards add NAME HOST:PORT --key FILE` adds one\n");
     return 0;
   }
-  Table table({{"board", Table::Align::kLeft}, {"address", Table::Align::kLeft}, {"key", Table::Align::kLeft}});
+  Table table(
+      {{"board", Table::Align::kLeft}, {"address", Table::Align::kLeft}, {"key", Table::Align::kLeft}});
   for (const auto& [name, entry] : boards.boards()) table.row({name, entry.address, entry.key.string()});
   print_out(table.str());
   return 0;
@@ -56,7 +57,8 @@ int add_board(const Options& options, const Invocation& invocation) {
   const bool replaced = boards.boards().count(options.name) > 0;
   boards.add(options.name, std::move(entry));
   boards.write();
-  invocation.note(fmt::format("{} board '{}' in {}", replaced ? "replaced" : "added", options.name, boards_path().string()));
+  invocation.note(fmt::format("{} board '{}' in {}", replaced ? "replaced" : "added", options.name,
+                              boards_path().string()));
   return 0;
 }
 
@@ -87,8 +89,8 @@ int show_board(const Options& options) {
                         bytes_text(static_cast<double>(info.memory_bytes)),
                         bytes_text(static_cast<double>(info.memory_available_bytes)),
                         bytes_text(static_cast<double>(info.session_memory_bytes))) +
-            fmt::format("  features  {}\n  target    {}\n  server    gantry-device {}\n", fmt::join(info.features, " "),
-                        target.name, info.version));
+            fmt::format("  features  {}\n  target    {}\n  server    gantry-device {}\n",
+                        fmt::join(info.features, " "), target.name, info.version));
   return 0;
 }
 

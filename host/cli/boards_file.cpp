@@ -31,7 +31,8 @@ std::string string_field(const toml::table& board, std::string_view key, const s
   const toml::node* node = board.get(key);
   if (node == nullptr) return "";
   const auto value = node->value<std::string>();
-  if (!value || !node->is_string()) user_error("{}:{}: '{}' must be a string", where, node->source().begin.line, key);
+  if (!value || !node->is_string())
+    user_error("{}:{}: '{}' must be a string", where, node->source().begin.line, key);
   return *value;
 }
 
@@ -41,11 +42,14 @@ std::filesystem::path config_folder() {
   const char* xdg = std::getenv("XDG_CONFIG_HOME");
   if (xdg != nullptr && xdg[0] == '/') return std::filesystem::path(xdg) / "gantry";
   const char* home = std::getenv("HOME");
-  if (home == nullptr || home[0] == '\0') user_error("neither XDG_CONFIG_HOME nor HOME is set; set one of them");
+  if (home == nullptr || home[0] == '\0')
+    user_error("neither XDG_CONFIG_HOME nor HOME is set; set one of them");
   return std::filesystem::path(home) / ".config" / "gantry";
 }
 
-std::filesystem::path boards_path() { return config_folder() / "boards.toml"; }
+std::filesystem::path boards_path() {
+  return config_folder() / "boards.toml";
+}
 
 bool is_address(const std::string& text) {
   const size_t colon = text.rfind(':');
@@ -75,7 +79,8 @@ BoardsFile BoardsFile::read(const std::filesystem::path& path) {
     const auto line = node.source().begin.line;
     const toml::table* board = node.as_table();
     const std::string name(key.str());
-    if (board == nullptr) user_error("{}:{}: '{}' is not a board; write [{}] and its address", where, line, name, name);
+    if (board == nullptr)
+      user_error("{}:{}: '{}' is not a board; write [{}] and its address", where, line, name, name);
     BoardEntry entry{string_field(*board, "address", where), string_field(*board, "key", where)};
     if (entry.address.empty()) user_error("{}:{}: board '{}' has no address", where, line, name);
     try {

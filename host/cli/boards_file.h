@@ -12,8 +12,8 @@
 namespace gantry::cli {
 
 struct BoardEntry {
-  std::string address;         ///< "HOST:PORT"
-  std::filesystem::path key;   ///< key file; empty: none
+  std::string address;        ///< "HOST:PORT"
+  std::filesystem::path key;  ///< key file; empty: none
 };
 
 /// $XDG_CONFIG_HOME/gantry, or ~/.config/gantry. User error if neither XDG_CONFIG_HOME nor HOME is set.
@@ -27,8 +27,8 @@ class BoardsFile {
   static BoardsFile read(const std::filesystem::path& path);
 
   const std::map<std::string, BoardEntry>& boards() const { return boards_; }
-  /// Adds a board, or replaces the one of that name. User errors: a name of other than letters, digits, '.', '-'
-  /// and '_'; an address that is not HOST:PORT.
+  /// Adds a board, or replaces the one of that name. User errors: a name of other than letters, digits, '.',
+  /// '-' and '_'; an address that is not HOST:PORT.
   void add(const std::string& name, BoardEntry entry);
   /// User error, with the nearest names, if there is none.
   void remove(const std::string& name);

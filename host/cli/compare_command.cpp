@@ -22,12 +22,8 @@ struct Options {
 };
 
 nlohmann::ordered_json side_json(const ReportSummary& report, double median) {
-  return {{"file", report.path.string()},
-          {"median_ms", median},
-          {"samples", report.samples_ms.size()},
-          {"model", report.model},
-          {"board", report.board},
-          {"target", report.target},
+  return {{"file", report.path.string()}, {"median_ms", median},   {"samples", report.samples_ms.size()},
+          {"model", report.model},        {"board", report.board}, {"target", report.target},
           {"threads", report.threads}};
 }
 
@@ -46,9 +42,14 @@ std::string comparison_json(const ReportSummary& base, const ReportSummary& othe
 
 std::string comparison_text(const ReportSummary& base, const ReportSummary& other, const Comparison& c) {
   using Align = Table::Align;
-  Table table({{"", Align::kLeft}, {"median", Align::kRight}, {"samples", Align::kRight}, {"model", Align::kLeft}, {"on", Align::kLeft}});
+  Table table({{"", Align::kLeft},
+               {"median", Align::kRight},
+               {"samples", Align::kRight},
+               {"model", Align::kLeft},
+               {"on", Align::kLeft}});
   for (const auto& [report, median] : {std::pair{&base, c.base_median}, std::pair{&other, c.other_median}}) {
-    table.row({report->path.string(), duration_text(median), std::to_string(report->samples_ms.size()), report->model,
+    table.row({report->path.string(), duration_text(median), std::to_string(report->samples_ms.size()),
+               report->model,
                fmt::format("{}, {}, {} thread{}", report->board, report->target, report->threads,
                            report->threads == 1 ? "" : "s")});
   }
@@ -64,8 +65,8 @@ std::string comparison_text(const ReportSummary& base, const ReportSummary& othe
       verdict = "not shown to differ";
       break;
   }
-  return table.str() + fmt::format("\nratio {:.4f}, 95 % confidence {:.4f} to {:.4f}: the second is {}\n", c.ratio, c.low,
-                                   c.high, verdict);
+  return table.str() + fmt::format("\nratio {:.4f}, 95 % confidence {:.4f} to {:.4f}: the second is {}\n",
+                                   c.ratio, c.low, c.high, verdict);
 }
 
 int compare(const Options& options, const Invocation& invocation) {

@@ -15,12 +15,14 @@ constexpr int kResamples = 4000;
 constexpr double kTail = 0.025;
 
 /// Median of one resample, drawn in blocks of neighbours into `scratch`.
-double resampled_median(std::span<const double> values, size_t block, Random& random, std::vector<double>& scratch) {
+double resampled_median(std::span<const double> values, size_t block, Random& random,
+                        std::vector<double>& scratch) {
   const size_t count = values.size();
   scratch.clear();
   while (scratch.size() < count) {
     const auto start = static_cast<size_t>(random.uniform() * static_cast<double>(count));
-    for (size_t i = 0; i < block && scratch.size() < count; ++i) scratch.push_back(values[(start + i) % count]);
+    for (size_t i = 0; i < block && scratch.size() < count; ++i)
+      scratch.push_back(values[(start + i) % count]);
   }
   const auto middle = scratch.begin() + static_cast<std::ptrdiff_t>(count / 2);
   std::nth_element(scratch.begin(), middle, scratch.end());
@@ -34,8 +36,9 @@ size_t block_length(size_t count) {
 
 void check(std::span<const double> samples, const char* which) {
   if (samples.size() < kFewestSamples) {
-    user_error("the {} result has {} samples; a comparison needs at least {}: run bench with a larger --repeat", which,
-               samples.size(), kFewestSamples);
+    user_error(
+        "the {} result has {} samples; a comparison needs at least {}: run bench with a larger --repeat",
+        which, samples.size(), kFewestSamples);
   }
   if (!(median_of(samples) > 0)) user_error("the {} result's median is not a positive time", which);
 }
@@ -63,7 +66,9 @@ double percentile_of(std::span<const double> values, double fraction) {
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-double median_of(std::span<const double> values) { return percentile_of(values, 0.5); }
+double median_of(std::span<const double> values) {
+  return percentile_of(values, 0.5);
+}
 
 Comparison compare_samples(std::span<const double> base, std::span<const double> other, uint64_t seed) {
   check(base, "first");

@@ -37,15 +37,16 @@ std::vector<Target> find_targets(const std::vector<std::string>& names) {
   for (const std::string& name : names.empty() ? std::vector<std::string>{"native"} : names) {
     Target target = find_target(name);
     for (const Target& other : targets) {
-      if (other.name == target.name) user_error("--target {}: the same as another target given, {}", name, other.name);
+      if (other.name == target.name)
+        user_error("--target {}: the same as another target given, {}", name, other.name);
     }
     targets.push_back(std::move(target));
   }
   return targets;
 }
 
-void report(const Options& options, const std::filesystem::path& path, const ModuleFile& module, double seconds,
-            const Invocation& invocation) {
+void report(const Options& options, const std::filesystem::path& path, const ModuleFile& module,
+            double seconds, const Invocation& invocation) {
   std::error_code code;
   const auto size = std::filesystem::file_size(path, code);
   std::vector<std::string> names;
@@ -68,7 +69,8 @@ int compile(const Options& options, const Invocation& invocation) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Target> targets = find_targets(options.targets);
   const ShapeMap shapes = parse_shapes(options.shapes);
-  if (is_module_file(options.model)) user_error("{}: is a module already; compile takes a model (.onnx)", options.model);
+  if (is_module_file(options.model))
+    user_error("{}: is a module already; compile takes a model (.onnx)", options.model);
   const std::filesystem::path path = output_path(options);
   std::error_code code;
   if (std::filesystem::equivalent(path, options.model, code)) {
@@ -96,7 +98,8 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
   command->add_option("MODEL", options->model, "The model (.onnx)")->required();
   command->add_option("-o,--output", options->output, "The module; default: MODEL's name with .gmod, here")
       ->type_name("OUT.gmod");
-  command->add_option("-t,--target", options->targets, "What to compile for, again for several; default native")
+  command
+      ->add_option("-t,--target", options->targets, "What to compile for, again for several; default native")
       ->type_name("TARGET")
       ->allow_extra_args(false);
   command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions")

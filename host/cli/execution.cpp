@@ -13,7 +13,8 @@ constexpr int kMostThreads = 1024;
 
 void check_device(const std::string& device) {
   const std::vector<std::string> devices = {"cpu"};
-  if (device != "cpu") user_error("unknown device '{}'{}; this gantry has: cpu", device, did_you_mean(device, devices));
+  if (device != "cpu")
+    user_error("unknown device '{}'{}; this gantry has: cpu", device, did_you_mean(device, devices));
 }
 
 void upload(Execution& execution, const ExecutionOptions& options, const Invocation& invocation) {
@@ -21,26 +22,32 @@ void upload(Execution& execution, const ExecutionOptions& options, const Invocat
   rpc::LoadOptions load;
   load.threads = options.threads;
   load.device = options.device;
-  execution.loaded = execution.machine->load(execution.module.bytes, load, [&](uint64_t done, uint64_t total) {
-    if (total == 0) return;
-    progress.update(fmt::format("sending: {} of {}", bytes_text(static_cast<double>(done)),
-                                bytes_text(static_cast<double>(total))),
-                    static_cast<double>(done) / static_cast<double>(total));
-  });
+  execution.loaded =
+      execution.machine->load(execution.module.bytes, load, [&](uint64_t done, uint64_t total) {
+        if (total == 0) return;
+        progress.update(fmt::format("sending: {} of {}", bytes_text(static_cast<double>(done)),
+                                    bytes_text(static_cast<double>(total))),
+                        static_cast<double>(done) / static_cast<double>(total));
+      });
 }
 
 }  // namespace
 
 void add_execution_options(CLI::App& command, ExecutionOptions& options) {
-  command.add_option("MODEL", options.file, "A model (.onnx), compiled for the machine, or a module (.gmod)")->required();
-  command.add_option("--on", options.board, "Board: a name from `gantry boards`, or HOST:PORT; else this machine")
+  command.add_option("MODEL", options.file, "A model (.onnx), compiled for the machine, or a module (.gmod)")
+      ->required();
+  command
+      .add_option("--on", options.board,
+                  "Board: a name from `gantry boards`, or HOST:PORT; else this machine")
       ->type_name("BOARD");
   command.add_option("--key", options.key, "Key file of the board (see `gantry keygen`)")->type_name("FILE");
   command.add_option("--device", options.device, "Device of the machine to run on")->type_name("cpu");
   command.add_option("--threads", options.threads, "Threads; default: one a physical core")
       ->type_name("N")
       ->check(CLI::Range(1, kMostThreads));
-  command.add_option("-i,--input", options.inputs, "Input data; NAME= may be left out if the model has one input")
+  command
+      .add_option("-i,--input", options.inputs,
+                  "Input data; NAME= may be left out if the model has one input")
       ->type_name("[NAME=]FILE.npy")
       ->allow_extra_args(false);
   command.add_option("--shape", options.shapes, "Fixes an input's symbolic dimensions")

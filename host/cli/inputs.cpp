@@ -24,20 +24,20 @@ std::vector<std::string> names_of(const std::vector<rpc::TensorDescription>& ten
 }
 
 /// Index of the tensor that an option names; the only one where it names none.
-size_t find_tensor(const std::vector<rpc::TensorDescription>& model, const std::string& name, const char* kind,
-                   const std::string& argument) {
+size_t find_tensor(const std::vector<rpc::TensorDescription>& model, const std::string& name,
+                   const char* kind, const std::string& argument) {
   const std::vector<std::string> names = names_of(model);
   if (name.empty()) {
     if (model.size() == 1) return 0;
-    user_error("--{} {}: the model has {} {}s; say which: NAME={}, with NAME one of {}", kind, argument, model.size(), kind,
-               argument, fmt::join(names, ", "));
+    user_error("--{} {}: the model has {} {}s; say which: NAME={}, with NAME one of {}", kind, argument,
+               model.size(), kind, argument, fmt::join(names, ", "));
   }
   for (size_t i = 0; i < model.size(); ++i) {
     if (model[i].name == name) return i;
   }
   const std::string hint = did_you_mean(name, names);
-  user_error("--{} {}: the model has no {} '{}'{} Its {}s: {}", kind, argument, kind, name, hint.empty() ? "." : hint,
-             kind, fmt::join(names, ", "));
+  user_error("--{} {}: the model has no {} '{}'{} Its {}s: {}", kind, argument, kind, name,
+             hint.empty() ? "." : hint, kind, fmt::join(names, ", "));
 }
 
 bool shape_fits(const std::vector<int64_t>& wanted, const std::vector<int64_t>& given) {
@@ -99,7 +99,8 @@ uint16_t to_bfloat(double value) {
   return static_cast<uint16_t>(bits >> 16);
 }
 
-/// IEEE half precision, rounded towards zero; for values of the normal generator, whose magnitude stays below 5.
+/// IEEE half precision, rounded towards zero; for values of the normal generator, whose magnitude stays
+/// below 5.
 uint16_t to_half(double value) {
   const uint16_t sign = value < 0 ? 0x8000 : 0;
   int exponent = 0;
@@ -175,7 +176,8 @@ HostTensor random_tensor(const rpc::ElementType& type, const std::vector<int64_t
   return tensor;
 }
 
-std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>& model, const InputChoice& choice) {
+std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>& model,
+                                      const InputChoice& choice) {
   std::vector<std::optional<GivenInput>> given(model.size());
   for (const std::string& argument : choice.files) {
     const NamedText named = split_named(argument);
@@ -197,7 +199,8 @@ std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>&
       result.push_back({random_tensor(model[i].type, made_up_shape(model[i], choice), seed, model[i].name),
                         fmt::format("random, seed {}", seed)});
     } else {
-      missing.push_back(fmt::format("'{}' ({})", model[i].name, type_and_shape(model[i].type, model[i].shape)));
+      missing.push_back(
+          fmt::format("'{}' ({})", model[i].name, type_and_shape(model[i].type, model[i].shape)));
     }
   }
   if (!missing.empty()) {
@@ -215,7 +218,8 @@ std::vector<std::string> assign_outputs(const std::vector<rpc::TensorDescription
     const std::string name = equals == std::string::npos ? "" : argument.substr(0, equals);
     const std::string file = equals == std::string::npos ? argument : argument.substr(equals + 1);
     const size_t index = find_tensor(model, name, "output", argument);
-    if (!files[index].empty()) user_error("--output {}: output '{}' has a file already", argument, model[index].name);
+    if (!files[index].empty())
+      user_error("--output {}: output '{}' has a file already", argument, model[index].name);
     if (file.empty()) user_error("--output {}: no file is named", argument);
     files[index] = file;
   }

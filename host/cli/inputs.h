@@ -11,8 +11,8 @@
 
 namespace gantry::cli {
 
-/// "NAME=VALUE" or "VALUE", as --input, --output take it. The first '=' separates, unless the whole text names an
-/// existing file.
+/// "NAME=VALUE" or "VALUE", as --input, --output take it. The first '=' separates, unless the whole text
+/// names an existing file.
 struct NamedText {
   std::string name;  ///< empty: not given
   std::string value;
@@ -34,15 +34,18 @@ struct GivenInput {
   std::string source;  ///< "random, seed 0", or the file
 };
 
-/// One tensor for each of the model's inputs, in their order. User errors: a file for an input that there is not
-/// (with the nearest names), two for one, another dtype or shape than the model's, missing ones.
-std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>& model, const InputChoice& choice);
+/// One tensor for each of the model's inputs, in their order. User errors: a file for an input that there is
+/// not (with the nearest names), two for one, another dtype or shape than the model's, missing ones.
+std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>& model,
+                                      const InputChoice& choice);
 
-/// Seeded contents: floats normal, integers and bools 0 or 1 (a valid index into any table of two rows or more).
+/// Seeded contents: floats normal, integers and bools 0 or 1 (a valid index into any table of two rows or
+/// more).
 HostTensor random_tensor(const rpc::ElementType& type, const std::vector<int64_t>& shape, uint64_t seed,
                          const std::string& name);
 
-/// Which file each of the model's outputs goes to, from --output; empty: not saved. User errors as gather_inputs.
+/// Which file each of the model's outputs goes to, from --output; empty: not saved. User errors as
+/// gather_inputs.
 std::vector<std::string> assign_outputs(const std::vector<rpc::TensorDescription>& model,
                                         const std::vector<std::string>& arguments);
 

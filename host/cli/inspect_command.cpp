@@ -30,7 +30,8 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
   command->callback([options, &invocation] {
     invocation.action = [options] {
       const bool module = is_module_file(options->file);
-      print_out(module ? inspect_module(options->file, options->inspect) : inspect_model(options->file, options->inspect));
+      print_out(module ? inspect_module(options->file, options->inspect)
+                       : inspect_model(options->file, options->inspect));
       return 0;
     };
   });

@@ -23,9 +23,11 @@ onnx::ModelProto read_model(const std::filesystem::path& path) {
   if (!mapped.ok()) user_error("{}", mapped.status().message());
   const auto bytes = mapped->bytes;
   constexpr size_t kMost = std::numeric_limits<int>::max();
-  if (bytes.size() > kMost) user_error("{}: larger than 2 GiB; ONNX keeps such weights in external data", path.string());
+  if (bytes.size() > kMost)
+    user_error("{}: larger than 2 GiB; ONNX keeps such weights in external data", path.string());
   onnx::ModelProto model;
-  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || model.graph().output_size() == 0) {
+  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
+      model.graph().output_size() == 0) {
     user_error("{}: neither a model (.onnx) nor a module (.gmod), or it is truncated", path.string());
   }
   return model;
@@ -34,14 +36,17 @@ onnx::ModelProto read_model(const std::filesystem::path& path) {
 std::string type_text(const onnx::TypeProto& type) {
   if (!type.has_tensor_type()) return "not a tensor";
   const auto& tensor = type.tensor_type();
-  std::string text = onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(tensor.elem_type()));
+  std::string text =
+      onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(tensor.elem_type()));
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   if (!tensor.has_shape()) return text + " of any shape";
   text += " (";
   for (int i = 0; i < tensor.shape().dim_size(); ++i) {
     const auto& dim = tensor.shape().dim(i);
     if (i > 0) text += ", ";
-    text += dim.has_dim_value() ? std::to_string(dim.dim_value()) : dim.dim_param().empty() ? "?" : dim.dim_param();
+    text += dim.has_dim_value()       ? std::to_string(dim.dim_value())
+            : dim.dim_param().empty() ? "?"
+                                      : dim.dim_param();
   }
   return text + ")";
 }
@@ -83,18 +88,22 @@ Summary summarise_model(const std::filesystem::path& path) {
     summary.parameters += element_count(tensor);
   }
   for (const auto& input : model.graph().input()) {
-    if (initializers.count(input.name()) == 0) summary.inputs.emplace_back(input.name(), type_text(input.type()));
+    if (initializers.count(input.name()) == 0)
+      summary.inputs.emplace_back(input.name(), type_text(input.type()));
   }
-  for (const auto& output : model.graph().output()) summary.outputs.emplace_back(output.name(), type_text(output.type()));
+  for (const auto& output : model.graph().output())
+    summary.outputs.emplace_back(output.name(), type_text(output.type()));
   for (const auto& opset : model.opset_import()) {
     summary.opsets.emplace_back(opset.domain().empty() ? "ai.onnx" : opset.domain(), opset.version());
   }
   std::map<std::string, int> counts;
   count_ops(model.graph(), counts);
   summary.ops.assign(counts.begin(), counts.end());
-  std::stable_sort(summary.ops.begin(), summary.ops.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(summary.ops.begin(), summary.ops.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   for (const auto& [op, count] : summary.ops) summary.nodes += count;
-  summary.producer = model.producer_name() + (model.producer_version().empty() ? "" : " " + model.producer_version());
+  summary.producer =
+      model.producer_name() + (model.producer_version().empty() ? "" : " " + model.producer_version());
   summary.ir_version = model.ir_version();
   return summary;
 }
@@ -132,17 +141,20 @@ std::string to_json(const std::filesystem::path& path, const Summary& summary) {
 }
 
 std::string to_text(const std::filesystem::path& path, const Summary& summary) {
-  std::string text = fmt::format("{}: model of {}, IR version {}\n", path.string(),
-                                 summary.producer.empty() ? "an unnamed producer" : summary.producer, summary.ir_version);
+  std::string text =
+      fmt::format("{}: model of {}, IR version {}\n", path.string(),
+                  summary.producer.empty() ? "an unnamed producer" : summary.producer, summary.ir_version);
   for (const auto& [name, type] : summary.inputs) text += fmt::format("  input    {}: {}\n", name, type);
   for (const auto& [name, type] : summary.outputs) text += fmt::format("  output   {}: {}\n", name, type);
-  for (const auto& [domain, version] : summary.opsets) text += fmt::format("  opset    {} {}\n", domain, version);
+  for (const auto& [domain, version] : summary.opsets)
+    text += fmt::format("  opset    {} {}\n", domain, version);
   text += fmt::format("  weights  {} parameters\n", count_text(static_cast<double>(summary.parameters)));
   text += fmt::format("  nodes    {}\n", summary.nodes);
   Table table({{"nodes", Table::Align::kRight}, {"op", Table::Align::kLeft}});
   for (const auto& [op, count] : summary.ops) table.row({std::to_string(count), op});
   text += table.str(4);
-  text += summary.problem.empty() ? "  gantry can compile it\n" : fmt::format("  gantry cannot compile it: {}\n", summary.problem);
+  text += summary.problem.empty() ? "  gantry can compile it\n"
+                                  : fmt::format("  gantry cannot compile it: {}\n", summary.problem);
   return text;
 }
 

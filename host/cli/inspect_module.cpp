@@ -40,7 +40,8 @@ class Dims {
     using Op = format::DimOpcode;
     if (step.opcode() == Op::Constant) return stack.push_back(Dim(step.value()));
     if (step.opcode() == Op::Symbol) {
-      return stack.push_back(Dim::symbol(manifest_.symbols()->Get(static_cast<uint32_t>(step.value()))->string_view()));
+      return stack.push_back(
+          Dim::symbol(manifest_.symbols()->Get(static_cast<uint32_t>(step.value()))->string_view()));
     }
     const Dim b = stack.back();
     stack.pop_back();
@@ -71,12 +72,16 @@ class Dims {
 };
 
 /// A number where the dimension is constant, its text where it is symbolic.
-Json dim_json(const Dim& dim) { return dim.is_constant() ? Json(dim.value()) : Json(dim.str()); }
+Json dim_json(const Dim& dim) {
+  return dim.is_constant() ? Json(dim.value()) : Json(dim.str());
+}
 std::string bytes_of(const Dim& dim) {
   return dim.is_constant() ? bytes_text(static_cast<double>(dim.value())) : dim.str() + " bytes";
 }
 
-std::string text_of(const flatbuffers::String* text) { return text == nullptr ? "" : text->str(); }
+std::string text_of(const flatbuffers::String* text) {
+  return text == nullptr ? "" : text->str();
+}
 
 std::string dtype_text(format::DType type) {
   std::string name = format::EnumNameDType(type);
@@ -113,8 +118,13 @@ std::vector<KernelUse> kernel_uses(const format::Variant& variant, const Dims& d
 
 class ModuleReport {
  public:
-  ModuleReport(const std::filesystem::path& path, const runtime::ModuleContents& contents, const InspectOptions& options)
-      : path_(path), contents_(contents), manifest_(contents.manifest()), dims_(manifest_), options_(options) {}
+  ModuleReport(const std::filesystem::path& path, const runtime::ModuleContents& contents,
+               const InspectOptions& options)
+      : path_(path),
+        contents_(contents),
+        manifest_(contents.manifest()),
+        dims_(manifest_),
+        options_(options) {}
 
   std::string json() const {
     Json json;
@@ -144,15 +154,16 @@ class ModuleReport {
 
   std::string text() const {
     std::error_code code;
-    std::string out = fmt::format("{}: module of '{}', {}, by {}\n", path_.string(), text_of(manifest_.model_name()),
-                                  bytes_text(static_cast<double>(std::filesystem::file_size(path_, code))),
-                                  text_of(manifest_.producer()));
+    std::string out =
+        fmt::format("{}: module of '{}', {}, by {}\n", path_.string(), text_of(manifest_.model_name()),
+                    bytes_text(static_cast<double>(std::filesystem::file_size(path_, code))),
+                    text_of(manifest_.producer()));
     for (const auto* t : *manifest_.inputs()) out += tensor_line("input ", *t);
     for (const auto* t : *manifest_.outputs()) out += tensor_line("output", *t);
     if (manifest_.constraints() != nullptr) {
       for (const auto* c : *manifest_.constraints()) {
-        out += fmt::format("  needs    {} = {}  ({})\n", dims_.get(c->left()).str(), dims_.get(c->right()).str(),
-                           text_of(c->origin()));
+        out += fmt::format("  needs    {} = {}  ({})\n", dims_.get(c->left()).str(),
+                           dims_.get(c->right()).str(), text_of(c->origin()));
       }
     }
     for (const auto* variant : *manifest_.variants()) out += variant_text(*variant);
@@ -170,22 +181,28 @@ class ModuleReport {
     for (const auto* tensor : tensors) {
       Json shape = Json::array();
       for (uint32_t dim : *tensor->shape()) shape.push_back(dim_json(dims_.get(dim)));
-      list.push_back({{"name", text_of(tensor->name())}, {"dtype", dtype_text(tensor->dtype())}, {"shape", shape}});
+      list.push_back(
+          {{"name", text_of(tensor->name())}, {"dtype", dtype_text(tensor->dtype())}, {"shape", shape}});
     }
     return list;
   }
 
   std::string kernel_list(const format::Variant& variant) const {
     using Align = Table::Align;
-    Table table({{"calls", Align::kRight}, {"FLOP", Align::kRight}, {"traffic", Align::kRight}, {"symbol", Align::kLeft}, {"kernel", Align::kLeft}});
+    Table table({{"calls", Align::kRight},
+                 {"FLOP", Align::kRight},
+                 {"traffic", Align::kRight},
+                 {"symbol", Align::kLeft},
+                 {"kernel", Align::kLeft}});
     const auto uses = kernel_uses(variant, dims_);
     for (uint32_t i = 0; i < variant.kernels()->size(); ++i) {
       const auto* kernel = variant.kernels()->Get(i);
       const Dim& flops = uses[i].flops;
-      table.row({std::to_string(uses[i].calls),
-                 flops.is_constant() ? count_text(static_cast<double>(flops.value())) : "symbolic",
-                 uses[i].bytes.is_constant() ? bytes_text(static_cast<double>(uses[i].bytes.value())) : "symbolic",
-                 text_of(kernel->symbol()), text_of(kernel->name())});
+      table.row(
+          {std::to_string(uses[i].calls),
+           flops.is_constant() ? count_text(static_cast<double>(flops.value())) : "symbolic",
+           uses[i].bytes.is_constant() ? bytes_text(static_cast<double>(uses[i].bytes.value())) : "symbolic",
+           text_of(kernel->symbol()), text_of(kernel->name())});
     }
     return table.str(4, terminal_width());
   }
@@ -197,8 +214,9 @@ class ModuleReport {
       const auto* call = step->action_as_CallKernel();
       if (call != nullptr) {
         const auto* kernel = variant.kernels()->Get(call->kernel());
-        out += fmt::format("    {:4} {} ({}) {}  // {}\n", index, text_of(kernel->symbol()), text_of(kernel->name()),
-                           buffers_text(variant, *call->buffers()), origin_text(*call));
+        out +=
+            fmt::format("    {:4} {} ({}) {}  // {}\n", index, text_of(kernel->symbol()),
+                        text_of(kernel->name()), buffers_text(variant, *call->buffers()), origin_text(*call));
       } else if (const auto* copy = step->action_as_CopyBuffer()) {
         out += fmt::format("    {:4} copy {} -> {}\n", index, buffer_text(variant, copy->source()),
                            buffer_text(variant, copy->target()));
@@ -208,7 +226,8 @@ class ModuleReport {
     return out;
   }
 
-  std::string buffers_text(const format::Variant& variant, const flatbuffers::Vector<uint32_t>& buffers) const {
+  std::string buffers_text(const format::Variant& variant,
+                           const flatbuffers::Vector<uint32_t>& buffers) const {
     std::vector<std::string> texts;
     for (uint32_t buffer : buffers) texts.push_back(buffer_text(variant, buffer));
     return fmt::format("[{}]", fmt::join(texts, ", "));
@@ -230,11 +249,13 @@ class ModuleReport {
 
   std::string variant_text(const format::Variant& variant) const {
     std::string out = fmt::format("\n  variant  {}\n", text_of(variant.target()));
-    out += fmt::format("    memory   workspace {}; {} constants, {}\n", bytes_of(dims_.get(variant.workspace_bytes())),
-                       constant_count(variant), bytes_text(static_cast<double>(constant_bytes(variant))));
-    out += fmt::format("    code     {} kernels, {}; plan of {} steps\n", variant.kernels()->size(),
-                       bytes_text(static_cast<double>(manifest_.segments()->Get(variant.code_segment())->size())),
-                       variant.steps()->size());
+    out += fmt::format("    memory   workspace {}; {} constants, {}\n",
+                       bytes_of(dims_.get(variant.workspace_bytes())), constant_count(variant),
+                       bytes_text(static_cast<double>(constant_bytes(variant))));
+    out += fmt::format(
+        "    code     {} kernels, {}; plan of {} steps\n", variant.kernels()->size(),
+        bytes_text(static_cast<double>(manifest_.segments()->Get(variant.code_segment())->size())),
+        variant.steps()->size());
     out += kernel_list(variant);
     return options_.steps ? out + step_list(variant) : out;
   }
@@ -332,7 +353,11 @@ class ModuleReport {
 
   std::string segments_text() const {
     using Align = Table::Align;
-    Table table({{"segment", Align::kRight}, {"kind", Align::kLeft}, {"offset", Align::kRight}, {"size", Align::kRight}, {"SHA-256", Align::kLeft}});
+    Table table({{"segment", Align::kRight},
+                 {"kind", Align::kLeft},
+                 {"offset", Align::kRight},
+                 {"size", Align::kRight},
+                 {"SHA-256", Align::kLeft}});
     for (uint32_t i = 0; i < contents_.segment_count(); ++i) {
       const auto* segment = manifest_.segments()->Get(i);
       table.row({std::to_string(i), segment->kind() == format::SegmentKind::Code ? "code" : "weights",

@@ -101,8 +101,8 @@ void print_kernels(const LoweredProgram& program, const Target& target, const Op
     constexpr size_t kMostShown = 20;
     const bool more = names.size() > kMostShown;
     names.resize(std::min(names.size(), kMostShown));
-    user_error("--kernel {}: no kernel has that in its name. Kernels: {}{}", options.kernel, fmt::join(names, ", "),
-               more ? ", …" : "");
+    user_error("--kernel {}: no kernel has that in its name. Kernels: {}{}", options.kernel,
+               fmt::join(names, ", "), more ? ", …" : "");
   }
 }
 
@@ -144,18 +144,23 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("ir", "Show the program at any stage of the compiler");
   command->add_option("MODEL", options->model, "The model (.onnx)")->required();
-  command->add_option("-t,--target", options->target, "What to compile for; default native")->type_name("TARGET");
+  command->add_option("-t,--target", options->target, "What to compile for; default native")
+      ->type_name("TARGET");
   command->add_option("--before", options->before, "The graph before this pass")->type_name("PASS");
-  command->add_option("--after", options->after, "The graph after this pass, or after `import`")->type_name("PASS");
+  command->add_option("--after", options->after, "The graph after this pass, or after `import`")
+      ->type_name("PASS");
   command->add_flag("--all", options->all, "After every pass");
   command->add_flag("--loops", options->loops, "Loop nests of the kernels");
   command->add_flag("--llvm", options->llvm, "LLVM IR of the kernels, optimised");
   command->add_flag("--asm", options->assembly, "Assembly of the kernels");
-  command->add_option("--kernel", options->kernel, "Only kernels with this in their names")->type_name("NAME");
+  command->add_option("--kernel", options->kernel, "Only kernels with this in their names")
+      ->type_name("NAME");
   command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions")
       ->type_name("NAME=1x3x224x224")
       ->allow_extra_args(false);
-  command->add_option("--opt", options->opt_level, "Optimisation level; default 3")->type_name("0..3")->check(CLI::Range(0, 3));
+  command->add_option("--opt", options->opt_level, "Optimisation level; default 3")
+      ->type_name("0..3")
+      ->check(CLI::Range(0, 3));
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
   command->callback([options, &invocation] {

@@ -25,7 +25,8 @@ int generate(const Options& options, const Invocation& invocation) {
   if (options.json) {
     print_out(nlohmann::ordered_json{{"file", options.file}, {"identity", key.identity}}.dump(2) + "\n");
   } else if (!invocation.quiet) {
-    print_out(fmt::format("{}: key '{}'. Copy it to the board, and serve with --key.\n", options.file, key.identity));
+    print_out(fmt::format("{}: key '{}'. Copy it to the board, and serve with --key.\n", options.file,
+                          key.identity));
   }
   return 0;
 }
@@ -35,8 +36,11 @@ int generate(const Options& options, const Invocation& invocation) {
 void add_keygen_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("keygen", "Make a key that protects a board");
-  command->add_option("FILE,-o,--output", options->file, "The key file to write")->type_name("FILE")->required();
-  command->add_option("--identity", options->identity, "Name of the key in messages; default: a random one")->type_name("NAME");
+  command->add_option("FILE,-o,--output", options->file, "The key file to write")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--identity", options->identity, "Name of the key in messages; default: a random one")
+      ->type_name("NAME");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
   command->footer(kExamples);
   command->callback([options, &invocation] {

@@ -92,7 +92,8 @@ rpc::CpuState convert(const runtime::CpuState& state) {
 }
 
 rpc::KernelTiming convert(const runtime::KernelProfile& kernel) {
-  return {kernel.kernel, kernel.origin, static_cast<uint64_t>(kernel.calls), kernel.median_ns / 1e6, kernel.flops, kernel.bytes};
+  return {kernel.kernel,          kernel.origin, static_cast<uint64_t>(kernel.calls),
+          kernel.median_ns / 1e6, kernel.flops,  kernel.bytes};
 }
 
 class LocalMachine : public Machine {
@@ -191,6 +192,8 @@ class LocalMachine : public Machine {
 
 }  // namespace
 
-std::unique_ptr<Machine> this_machine() { return std::make_unique<LocalMachine>(); }
+std::unique_ptr<Machine> this_machine() {
+  return std::make_unique<LocalMachine>();
+}
 
 }  // namespace gantry::cli

@@ -1,3 +1,5 @@
 #include "host/cli/commands.h"
 
-int main(int argc, char** argv) { return gantry::cli::run_program(argc, argv); }
+int main(int argc, char** argv) {
+  return gantry::cli::run_program(argc, argv);
+}

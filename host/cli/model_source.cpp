@@ -35,7 +35,8 @@ runtime::SharedBytes map_module(const std::filesystem::path& path) {
 
 bool is_module_file(const std::filesystem::path& path) {
   std::error_code code;
-  if (std::filesystem::is_directory(path, code)) user_error("{}: is a folder, not a model or module", path.string());
+  if (std::filesystem::is_directory(path, code))
+    user_error("{}: is a folder, not a model or module", path.string());
   std::ifstream file(path, std::ios::binary);
   if (!file) user_error("{}: cannot be read: {}", path.string(), std::strerror(errno));
   char magic[sizeof(module_format::kMagic)] = {};
@@ -61,7 +62,8 @@ CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progr
   return options;
 }
 
-ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine, const Invocation& invocation) {
+ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine,
+                       const Invocation& invocation) {
   ModuleBytes module;
   if (is_module_file(request.file)) {
     module.bytes = map_module(request.file);

@@ -34,9 +34,11 @@ struct ModuleRequest {
   ShapeMap shapes;
   int opt_level = 3;
 };
-/// The module for exactly that machine: a model is compiled for what `machine` reports, a module file is taken as it
-/// is. User errors: those of import and compile; --shape for a symbolic module is left to the inputs.
-ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine, const Invocation& invocation);
+/// The module for exactly that machine: a model is compiled for what `machine` reports, a module file is
+/// taken as it is. User errors: those of import and compile; --shape for a symbolic module is left to the
+/// inputs.
+ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine,
+                       const Invocation& invocation);
 
 /// Options of a compilation that reports to `progress`.
 CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progress& progress);

@@ -122,9 +122,10 @@ class HeaderParser {
 struct DescrName {
   std::string_view descr, name;
 };
-constexpr DescrName kDescrs[] = {{"<f4", "f32"}, {"<f8", "f64"}, {"<f2", "f16"}, {"<V2", "bf16"}, {"|i1", "i8"},
-                                 {"<i2", "i16"}, {"<i4", "i32"}, {"<i8", "i64"}, {"|u1", "u8"},   {"<u2", "u16"},
-                                 {"<u4", "u32"}, {"<u8", "u64"}, {"|b1", "bool"}};
+constexpr DescrName kDescrs[] = {{"<f4", "f32"}, {"<f8", "f64"}, {"<f2", "f16"}, {"<V2", "bf16"},
+                                 {"|i1", "i8"},  {"<i2", "i16"}, {"<i4", "i32"}, {"<i8", "i64"},
+                                 {"|u1", "u8"},  {"<u2", "u16"}, {"<u4", "u32"}, {"<u8", "u64"},
+                                 {"|b1", "bool"}};
 
 rpc::ElementType type_of_descr(const std::string& descr, const std::string& file) {
   for (const DescrName& known : kDescrs) {
@@ -138,8 +139,8 @@ rpc::ElementType type_of_descr(const std::string& descr, const std::string& file
                  known.descr.substr(1));
     }
   }
-  user_error("{}: elements of type '{}', which no model takes; convert with .astype('float32') or the like", file,
-             descr);
+  user_error("{}: elements of type '{}', which no model takes; convert with .astype('float32') or the like",
+             file, descr);
 }
 
 /// Fortran order (first index fastest) to C order (last index fastest).
@@ -169,7 +170,8 @@ std::pair<std::string_view, size_t> find_header(std::span<const std::byte> bytes
   }
   const auto at = [&](size_t i) { return static_cast<size_t>(bytes[i]); };
   const size_t major = at(6);
-  if (major < 1 || major > 3) user_error("{}: .npy format version {}.{}; known are 1 to 3", name, major, at(7));
+  if (major < 1 || major > 3)
+    user_error("{}: .npy format version {}.{}; known are 1 to 3", name, major, at(7));
   const size_t prefix = major == 1 ? 10 : 12;
   if (bytes.size() < prefix) user_error("{}: the .npy file is truncated", name);
   size_t length = at(8) | at(9) << 8;
@@ -208,7 +210,8 @@ HostTensor parse_npy(std::span<const std::byte> bytes, const std::string& name) 
 
 HostTensor read_npy(const std::filesystem::path& path) {
   std::error_code code;
-  if (std::filesystem::is_directory(path, code)) user_error("{}: is a folder, not a .npy file", path.string());
+  if (std::filesystem::is_directory(path, code))
+    user_error("{}: is a folder, not a .npy file", path.string());
   std::ifstream file(path, std::ios::binary);
   if (!file) user_error("{}: cannot be read: {}", path.string(), std::strerror(errno));
   std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -226,7 +229,8 @@ std::string format_npy(const HostTensor& tensor) {
   for (int64_t dim : tensor.shape) shape += std::to_string(dim) + ", ";
   if (tensor.shape.size() > 1) shape.resize(shape.size() - 2);
   if (tensor.shape.size() == 1) shape.resize(shape.size() - 1);
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
   const size_t prefix = kMagic.size() + 4;
   const size_t unpadded = prefix + header.size() + 1;
   header.append((kHeaderAlignment - unpadded % kHeaderAlignment) % kHeaderAlignment, ' ');

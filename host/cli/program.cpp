@@ -20,11 +20,14 @@ constexpr const char* kExamples = R"(Examples:
 `gantry COMMAND --help` explains a command. Exit codes: 0 done, 1 the request or its input is wrong,
 2 the board or the network failed, 3 a bug in gantry.)";
 
-void print_error(const std::string& message) { fmt::print(stderr, "gantry: error: {}\n", message); }
+void print_error(const std::string& message) {
+  fmt::print(stderr, "gantry: error: {}\n", message);
+}
 
 int report_bug(const std::string& message) {
-  print_error(fmt::format("internal error: {}\nThis is a bug in gantry {}. Please report it, with the command and the model.",
-                          message, GANTRY_VERSION));
+  print_error(fmt::format(
+      "internal error: {}\nThis is a bug in gantry {}. Please report it, with the command and the model.",
+      message, GANTRY_VERSION));
   return static_cast<int>(ErrorKind::kInternal);
 }
 
@@ -36,7 +39,8 @@ const CLI::App* chosen_command(const CLI::App& app) {
 }
 
 std::string full_name(const CLI::App* app) {
-  return app->get_parent() == nullptr ? app->get_name() : full_name(app->get_parent()) + " " + app->get_name();
+  return app->get_parent() == nullptr ? app->get_name()
+                                      : full_name(app->get_parent()) + " " + app->get_name();
 }
 
 std::vector<std::string> option_names(const CLI::App* app) {
@@ -118,8 +122,9 @@ void print_out(const std::string& text) {
 int run_program(int argc, char** argv) {
   Invocation invocation;
   invocation.arguments.assign(argv, argv + argc);
-  CLI::App app("Compiles trained networks (ONNX) for the machine that will run them, runs them there and measures.",
-               "gantry");
+  CLI::App app(
+      "Compiles trained networks (ONNX) for the machine that will run them, runs them there and measures.",
+      "gantry");
   app.set_version_flag("--version", std::string("gantry ") + GANTRY_VERSION);
   app.add_flag("-v,--verbose", invocation.verbose, "Say more on stderr");
   app.add_flag("-q,--quiet", invocation.quiet, "No warnings, notes or progress on stderr");

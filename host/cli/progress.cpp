@@ -27,7 +27,8 @@ std::string bar(double done) {
   constexpr int kCells = 20;
   const int filled = static_cast<int>(std::lround(std::clamp(done, 0.0, 1.0) * kCells));
   return fmt::format("[{}{}] {:3.0f} %", std::string(static_cast<size_t>(filled), '#'),
-                     std::string(static_cast<size_t>(kCells - filled), '.'), std::clamp(done, 0.0, 1.0) * 100);
+                     std::string(static_cast<size_t>(kCells - filled), '.'),
+                     std::clamp(done, 0.0, 1.0) * 100);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace gantry::cli {
 /// How much the program says on stderr, from --verbose and --quiet.
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
-/// A line that is rewritten in place on a terminal, from one second after its start; plain lines with --verbose
-/// where stderr is no terminal; otherwise nothing. Belongs to one thread.
+/// A line that is rewritten in place on a terminal, from one second after its start; plain lines with
+/// --verbose where stderr is no terminal; otherwise nothing. Belongs to one thread.
 class Progress {
  public:
   explicit Progress(Verbosity verbosity);

@@ -59,6 +59,8 @@ class RemoteMachine : public Machine {
 
 }  // namespace
 
-std::unique_ptr<Machine> connect_board(const BoardChoice& board) { return std::make_unique<RemoteMachine>(board); }
+std::unique_ptr<Machine> connect_board(const BoardChoice& board) {
+  return std::make_unique<RemoteMachine>(board);
+}
 
 }  // namespace gantry::cli

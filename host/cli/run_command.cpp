@@ -32,7 +32,8 @@ nlohmann::ordered_json number_json(double value) {
   return fmt::format("{}", value);
 }
 
-nlohmann::ordered_json output_json(const std::string& name, const HostTensor& tensor, const std::string& file) {
+nlohmann::ordered_json output_json(const std::string& name, const HostTensor& tensor,
+                                   const std::string& file) {
   const TensorSummary summary = summarise(tensor);
   nlohmann::ordered_json json;
   json["name"] = name;
@@ -54,7 +55,8 @@ std::string output_text(const std::string& name, const HostTensor& tensor, const
   text += fmt::format("  min {:.6g}, max {:.6g}, mean {:.6g}", summary.min, summary.max, summary.mean);
   if (summary.non_finite > 0) text += fmt::format(", {} not finite", summary.non_finite);
   text += "\n  [";
-  for (size_t i = 0; i < summary.first.size(); ++i) text += fmt::format("{}{:.6g}", i == 0 ? "" : ", ", summary.first[i]);
+  for (size_t i = 0; i < summary.first.size(); ++i)
+    text += fmt::format("{}{:.6g}", i == 0 ? "" : ", ", summary.first[i]);
   const bool more = element_count(tensor.shape) > static_cast<int64_t>(summary.first.size());
   text += more ? ", …]\n" : "]\n";
   if (!file.empty()) text += fmt::format("  saved to {}\n", file);
@@ -108,7 +110,8 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Run a model or module once and show its outputs");
   add_execution_options(*command, options->execution);
-  command->add_option("-o,--output", options->outputs, "Saves an output; NAME= may be left out if there is one")
+  command
+      ->add_option("-o,--output", options->outputs, "Saves an output; NAME= may be left out if there is one")
       ->type_name("[NAME=]FILE.npy")
       ->allow_extra_args(false);
   command->add_flag("--random{0}", options->seed, "Made-up data for inputs without a file, from this seed")

@@ -19,11 +19,11 @@ struct NamedType {
   std::string_view name;
   rpc::ElementType type;
 };
-constexpr NamedType kTypes[] = {
-    {"f32", {kFloat, 32}}, {"f64", {kFloat, 64}}, {"f16", {kFloat, 16}}, {"bf16", {kBfloat, 16}},
-    {"i8", {kInt, 8}},     {"i16", {kInt, 16}},   {"i32", {kInt, 32}},   {"i64", {kInt, 64}},
-    {"u8", {kUint, 8}},    {"u16", {kUint, 16}},  {"u32", {kUint, 32}},  {"u64", {kUint, 64}},
-    {"bool", {kBool, 8}}};
+constexpr NamedType kTypes[] = {{"f32", {kFloat, 32}},   {"f64", {kFloat, 64}}, {"f16", {kFloat, 16}},
+                                {"bf16", {kBfloat, 16}}, {"i8", {kInt, 8}},     {"i16", {kInt, 16}},
+                                {"i32", {kInt, 32}},     {"i64", {kInt, 64}},   {"u8", {kUint, 8}},
+                                {"u16", {kUint, 16}},    {"u32", {kUint, 32}},  {"u64", {kUint, 64}},
+                                {"bool", {kBool, 8}}};
 
 template <typename T>
 T element(const HostTensor& tensor, int64_t index) {
@@ -37,7 +37,8 @@ double half_to_double(uint16_t bits) {
   const int fraction = bits & 1023;
   const double sign = (bits & 0x8000) != 0 ? -1 : 1;
   if (exponent == 31) {
-    return fraction == 0 ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    return fraction == 0 ? sign * std::numeric_limits<double>::infinity()
+                         : std::numeric_limits<double>::quiet_NaN();
   }
   if (exponent == 0) return sign * std::ldexp(fraction, -24);
   return sign * std::ldexp(1024 + fraction, exponent - 25);

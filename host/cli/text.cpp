@@ -14,8 +14,8 @@ namespace {
 
 /// Code points, which is what columns of a terminal come to for our texts.
 size_t display_width(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 }  // namespace
@@ -57,7 +57,8 @@ std::string count_text(double value) {
 Table::Table(std::vector<std::pair<std::string, Align>> columns) : columns_(std::move(columns)) {}
 
 void Table::row(std::vector<std::string> cells) {
-  internal_check(cells.size() == columns_.size(), "a table row has {} cells of {}", cells.size(), columns_.size());
+  internal_check(cells.size() == columns_.size(), "a table row has {} cells of {}", cells.size(),
+                 columns_.size());
   rows_.push_back(std::move(cells));
 }
 

@@ -24,7 +24,8 @@ class Table {
   explicit Table(std::vector<std::pair<std::string, Align>> columns);
   void row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
-  /// With a heading line; `indent` spaces before each line. The last column is cut to fit `max_width` (0: never).
+  /// With a heading line; `indent` spaces before each line. The last column is cut to fit `max_width` (0:
+  /// never).
   std::string str(int indent = 0, size_t max_width = 0) const;
 
  private:

@@ -32,7 +32,9 @@ int list_networks(bool json) {
     print_out(list.dump(2) + "\n");
     return 0;
   }
-  Table table({{"network", Table::Align::kLeft}, {"size", Table::Align::kRight}, {"what it is", Table::Align::kLeft}});
+  Table table({{"network", Table::Align::kLeft},
+               {"size", Table::Align::kRight},
+               {"what it is", Table::Align::kLeft}});
   for (const ZooNetwork& network : zoo_networks()) {
     table.row({network.name, std::to_string(network.size), network.description});
   }
@@ -50,7 +52,8 @@ int write_network(const Options& options, const Invocation& invocation) {
   std::error_code code;
   const auto size = std::filesystem::file_size(path, code);
   if (options.json) {
-    print_out(nlohmann::ordered_json{{"network", options.name}, {"file", path}, {"bytes", size}}.dump(2) + "\n");
+    print_out(nlohmann::ordered_json{{"network", options.name}, {"file", path}, {"bytes", size}}.dump(2) +
+              "\n");
   } else if (!invocation.quiet) {
     print_out(fmt::format("{}: {}, {}\n", path, options.name, bytes_text(static_cast<double>(size))));
   }
@@ -63,10 +66,12 @@ void add_zoo_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("zoo", "Write a well-known network with seeded weights");
   command->add_option("NAME", options->name, "The network; see --list");
-  command->add_option("-o,--output", options->output, "The model to write; default NAME.onnx")->type_name("FILE.onnx");
+  command->add_option("-o,--output", options->output, "The model to write; default NAME.onnx")
+      ->type_name("FILE.onnx");
   command->add_option("--seed", options->zoo.seed, "Seed of the weights; default 0")->type_name("N");
   command->add_option("--batch", options->zoo.batch, "Batch size; default 1")->type_name("N");
-  command->add_option("--size", options->zoo.size, "Height and width of images, or length of sequences")->type_name("N");
+  command->add_option("--size", options->zoo.size, "Height and width of images, or length of sequences")
+      ->type_name("N");
   command->add_flag("--dynamic", options->zoo.dynamic, "Symbolic batch, and sequence length");
   command->add_flag("--list", options->list, "List the networks");
   command->add_flag("--json", options->json, "Report as JSON on stdout");

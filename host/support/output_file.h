@@ -16,9 +16,9 @@
 
 namespace gantry {
 
-/// Writes a file beside its final name and renames it at commit(); destroyed before that, nothing is left. Devices
-/// and pipes are written to directly, and stay what they are.
-/// Errors: user errors that name the path and the system's reason (disk full, no such folder, …).
+/// Writes a file beside its final name and renames it at commit(); destroyed before that, nothing is left.
+/// Devices and pipes are written to directly, and stay what they are. Errors: user errors that name the path
+/// and the system's reason (disk full, no such folder, …).
 class OutputFile {
  public:
   /// `mode`: permission bits of the file.

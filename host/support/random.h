@@ -7,8 +7,8 @@
 
 namespace gantry {
 
-/// xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021), its state filled
-/// by SplitMix64 (Steele, Lea and Flood, 2014).
+/// xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021), its state
+/// filled by SplitMix64 (Steele, Lea and Flood, 2014).
 class Random {
  public:
   /// `stream` gives each tensor numbers of its own, so that a network's weights do not depend on their order.
@@ -33,8 +33,8 @@ class Random {
   /// Uniform in [0, 1), 53 bits.
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
-  /// Mean 0, standard deviation 1: the sum of eight 16-bit uniforms, which needs no libm and so has the same bits
-  /// everywhere. Its tails end at 4.9.
+  /// Mean 0, standard deviation 1: the sum of eight 16-bit uniforms, which needs no libm and so has the same
+  /// bits everywhere. Its tails end at 4.9.
   double normal() {
     int64_t sum = 0;
     for (int word = 0; word < 2; ++word) {

@@ -26,8 +26,8 @@ inline size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 /// The candidates near enough to be what was meant, nearest first, at most `most`.
-inline std::vector<std::string> nearest_names(std::string_view wrong, const std::vector<std::string>& candidates,
-                                              size_t most = 3) {
+inline std::vector<std::string> nearest_names(std::string_view wrong,
+                                              const std::vector<std::string>& candidates, size_t most = 3) {
   constexpr size_t kLongest = 64;  // nobody mistypes more, and the distance is quadratic
   if (wrong.empty() || wrong.size() > kLongest) return {};
   std::vector<std::pair<size_t, std::string>> near;

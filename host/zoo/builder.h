@@ -36,15 +36,16 @@ class ModelBuilder {
   void float_output(const std::string& name, const std::vector<ModelDim>& shape);
 
   /// Appends a node named `name`; its first output is returned.
-  std::string node(const std::string& op_type, const std::string& name, const std::vector<std::string>& inputs,
-                   const AttributeList& attributes = {});
+  std::string node(const std::string& op_type, const std::string& name,
+                   const std::vector<std::string>& inputs, const AttributeList& attributes = {});
   /// As node(), with `count` outputs.
   std::vector<std::string> node_with_outputs(const std::string& op_type, const std::string& name,
                                              const std::vector<std::string>& inputs, int count,
                                              const AttributeList& attributes = {});
 
   /// Initializer drawn from a normal distribution.
-  std::string normal(const std::string& name, const std::vector<int64_t>& shape, double mean, double deviation);
+  std::string normal(const std::string& name, const std::vector<int64_t>& shape, double mean,
+                     double deviation);
   /// Initializer drawn uniformly from [low, high).
   std::string uniform(const std::string& name, const std::vector<int64_t>& shape, double low, double high);
   std::string int64_constant(const std::string& name, const std::vector<int64_t>& values);

@@ -28,7 +28,8 @@ void vgg16(ModelBuilder& model, int64_t size) {
 
 namespace {
 
-Feature fire(ModelBuilder& model, const std::string& name, const Feature& x, int64_t squeezed, int64_t expanded) {
+Feature fire(ModelBuilder& model, const std::string& name, const Feature& x, int64_t squeezed,
+             int64_t expanded) {
   auto layer = [&](const std::string& part, const Feature& in, int64_t channels, int64_t kernel) {
     Feature y = conv(model, name + "." + part, in, channels, {.kernel = kernel, .bias = true});
     return activate(model, name + "." + part + ".relu", y, Activation::kRelu);

@@ -59,8 +59,8 @@ Feature activate(ModelBuilder& model, const std::string& name, const Feature& x,
       y.value = model.node("Relu", name, {x.value});
       break;
     case Activation::kRelu6:
-      y.value = model.node("Clip", name,
-                           {x.value, model.scalar(name + ".min", 0), model.scalar(name + ".max", 6)});
+      y.value =
+          model.node("Clip", name, {x.value, model.scalar(name + ".min", 0), model.scalar(name + ".max", 6)});
       break;
     case Activation::kSilu:
       y.value = model.node("Mul", name, {x.value, model.node("Sigmoid", name + ".sigmoid", {x.value})});
@@ -85,8 +85,8 @@ Feature conv_norm_act(ModelBuilder& model, const std::string& name, const Featur
   return activate(model, name + ".act", y, activation);
 }
 
-Feature max_pool(ModelBuilder& model, const std::string& name, const Feature& x, int64_t kernel, int64_t stride,
-                 int64_t padding, bool ceil_mode) {
+Feature max_pool(ModelBuilder& model, const std::string& name, const Feature& x, int64_t kernel,
+                 int64_t stride, int64_t padding, bool ceil_mode) {
   const std::string value = model.node("MaxPool", name, {x.value},
                                        {{"ceil_mode", int64_t{ceil_mode}},
                                         {"kernel_shape", std::vector<int64_t>{kernel, kernel}},
@@ -134,7 +134,9 @@ std::string linear(ModelBuilder& model, const std::string& name, const std::stri
                     {{"alpha", 1.0f}, {"beta", 1.0f}, {"transB", int64_t{1}}});
 }
 
-void logits_output(ModelBuilder& model, int64_t classes) { model.float_output("logits", {model.batch(), classes}); }
+void logits_output(ModelBuilder& model, int64_t classes) {
+  model.float_output("logits", {model.batch(), classes});
+}
 
 int64_t round_channels(double channels) {
   const auto rounded = std::max<int64_t>(8, static_cast<int64_t>(channels + 4) / 8 * 8);

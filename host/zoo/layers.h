@@ -22,7 +22,8 @@ struct Convolution {
   int64_t groups = 1;
   int64_t padding = -1;  ///< -1: kernel / 2
   bool bias = false;
-  /// Weights have variance gain / fan-in: 2 keeps the scale behind a ReLU (He et al., 2015), 1 behind no activation.
+  /// Weights have variance gain / fan-in: 2 keeps the scale behind a ReLU (He et al., 2015), 1 behind no
+  /// activation.
   double gain = 2;
 };
 
@@ -30,18 +31,19 @@ struct Convolution {
 Feature image_input(ModelBuilder& model, int64_t size);
 Feature conv(ModelBuilder& model, const std::string& name, const Feature& x, int64_t channels,
              const Convolution& options);
-/// Inference-form BatchNormalization. `scale`: about what the layer multiplies by; residual branches end with a
-/// small one, so that deep networks keep their activations in range.
+/// Inference-form BatchNormalization. `scale`: about what the layer multiplies by; residual branches end with
+/// a small one, so that deep networks keep their activations in range.
 Feature batch_norm(ModelBuilder& model, const std::string& name, const Feature& x, double scale = 1);
 Feature activate(ModelBuilder& model, const std::string& name, const Feature& x, Activation activation);
 /// Convolution "NAME.conv", "NAME.bn" and activation "NAME.act".
 Feature conv_norm_act(ModelBuilder& model, const std::string& name, const Feature& x, int64_t channels,
                       const Convolution& options, Activation activation, double scale = 1);
-Feature max_pool(ModelBuilder& model, const std::string& name, const Feature& x, int64_t kernel, int64_t stride,
-                 int64_t padding, bool ceil_mode = false);
+Feature max_pool(ModelBuilder& model, const std::string& name, const Feature& x, int64_t kernel,
+                 int64_t stride, int64_t padding, bool ceil_mode = false);
 Feature add(ModelBuilder& model, const std::string& name, const Feature& a, const Feature& b);
 Feature concat_channels(ModelBuilder& model, const std::string& name, const std::vector<Feature>& features);
-/// Channel attention (Hu et al., "Squeeze-and-Excitation Networks", 2018): x * gate(fc2(inner(fc1(mean(x))))).
+/// Channel attention (Hu et al., "Squeeze-and-Excitation Networks", 2018): x *
+/// gate(fc2(inner(fc1(mean(x))))).
 Feature squeeze_excite(ModelBuilder& model, const std::string& name, const Feature& x, int64_t squeezed,
                        Activation inner, Activation gate);
 /// Global average and flatten: (batch, channels).

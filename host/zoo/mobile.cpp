@@ -42,8 +42,8 @@ Feature inverted_bottleneck(ModelBuilder& model, const std::string& name, const 
     y = squeeze_excite(model, name + ".se", y, block.squeezed, block.squeeze_activation, block.gate);
   }
   const bool residual = block.stride == 1 && block.channels == x.channels;
-  y = conv_norm_act(model, name + ".project", y, block.channels, {.kernel = 1, .gain = gain}, Activation::kNone,
-                    residual ? kBranchScale : 1);
+  y = conv_norm_act(model, name + ".project", y, block.channels, {.kernel = 1, .gain = gain},
+                    Activation::kNone, residual ? kBranchScale : 1);
   return residual ? add(model, name + ".add", x, y) : y;
 }
 
@@ -55,7 +55,7 @@ void mobilenet_v2(ModelBuilder& model, int64_t size) {
     int repeats;
     int64_t stride;
   };
-  const std::vector<Stage> stages = {{1, 16, 1, 1},  {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+  const std::vector<Stage> stages = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                                      {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   Feature x = image_input(model, size);
   x = conv_norm_act(model, "stem", x, 32, {.kernel = 3, .stride = 2}, Activation::kRelu6);
@@ -82,21 +82,20 @@ void mobilenet_v3(ModelBuilder& model, int64_t size) {
     int64_t stride;
   };
   const std::vector<Block> blocks = {
-      {3, 16, 16, false, false, 1},  {3, 64, 24, false, false, 2}, {3, 72, 24, false, false, 1},
-      {5, 72, 40, true, false, 2},   {5, 120, 40, true, false, 1}, {5, 120, 40, true, false, 1},
-      {3, 240, 80, false, true, 2},  {3, 200, 80, false, true, 1}, {3, 184, 80, false, true, 1},
-      {3, 184, 80, false, true, 1},  {3, 480, 112, true, true, 1}, {3, 672, 112, true, true, 1},
-      {5, 672, 160, true, true, 2},  {5, 960, 160, true, true, 1}, {5, 960, 160, true, true, 1}};
+      {3, 16, 16, false, false, 1}, {3, 64, 24, false, false, 2}, {3, 72, 24, false, false, 1},
+      {5, 72, 40, true, false, 2},  {5, 120, 40, true, false, 1}, {5, 120, 40, true, false, 1},
+      {3, 240, 80, false, true, 2}, {3, 200, 80, false, true, 1}, {3, 184, 80, false, true, 1},
+      {3, 184, 80, false, true, 1}, {3, 480, 112, true, true, 1}, {3, 672, 112, true, true, 1},
+      {5, 672, 160, true, true, 2}, {5, 960, 160, true, true, 1}, {5, 960, 160, true, true, 1}};
   Feature x = image_input(model, size);
   x = conv_norm_act(model, "stem", x, 16, {.kernel = 3, .stride = 2}, Activation::kHardSwish);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const Block& block = blocks[i];
     const int64_t squeezed = block.attention ? round_channels(static_cast<double>(block.expanded) / 4) : 0;
-    x = inverted_bottleneck(
-        model, "block" + std::to_string(i + 1), x,
-        {block.kernel, block.stride, block.expanded, block.channels,
-         block.hard_swish ? Activation::kHardSwish : Activation::kRelu, squeezed, Activation::kRelu,
-         Activation::kHardSigmoid});
+    x = inverted_bottleneck(model, "block" + std::to_string(i + 1), x,
+                            {block.kernel, block.stride, block.expanded, block.channels,
+                             block.hard_swish ? Activation::kHardSwish : Activation::kRelu, squeezed,
+                             Activation::kRelu, Activation::kHardSigmoid});
   }
   x = conv_norm_act(model, "head", x, 960, {.kernel = 1, .gain = 1}, Activation::kHardSwish);
   Feature y = {linear(model, "classifier.0", pooled_features(model, x), 960, 1280, 2), 1280, 1};
@@ -117,10 +116,10 @@ void efficientnet_b0(ModelBuilder& model, int64_t size) {
   int index = 1;
   for (const Stage& stage : stages) {
     for (int i = 0; i < stage.repeats; ++i) {
-      x = inverted_bottleneck(model, "block" + std::to_string(index++), x,
-                              {stage.kernel, i == 0 ? stage.stride : 1, x.channels * stage.expansion, stage.channels,
-                               Activation::kSilu, std::max<int64_t>(1, x.channels / 4), Activation::kSilu,
-                               Activation::kSigmoid});
+      x = inverted_bottleneck(
+          model, "block" + std::to_string(index++), x,
+          {stage.kernel, i == 0 ? stage.stride : 1, x.channels * stage.expansion, stage.channels,
+           Activation::kSilu, std::max<int64_t>(1, x.channels / 4), Activation::kSilu, Activation::kSigmoid});
     }
   }
   x = conv_norm_act(model, "head", x, 1280, {.kernel = 1, .gain = 1}, Activation::kSilu);
@@ -134,7 +133,8 @@ namespace {
 Feature shuffle_channels(ModelBuilder& model, const std::string& name, const Feature& x) {
   const std::string split_shape =
       model.int64_constant(name + ".split_shape", {0, 2, x.channels / 2, x.size, x.size});
-  const std::string joined_shape = model.int64_constant(name + ".joined_shape", {0, x.channels, x.size, x.size});
+  const std::string joined_shape =
+      model.int64_constant(name + ".joined_shape", {0, x.channels, x.size, x.size});
   std::string y = model.node("Reshape", name + ".split", {x.value, split_shape});
   y = model.node("Transpose", name + ".transpose", {y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3, 4}}});
   return {model.node("Reshape", name + ".join", {y, joined_shape}), x.channels, x.size};

@@ -22,8 +22,8 @@ Feature residual_block(ModelBuilder& model, const std::string& name, const Featu
   }
   Feature shortcut = x;
   if (stride != 1 || x.channels != channels) {
-    shortcut = conv_norm_act(model, name + ".downsample", x, channels, {.kernel = 1, .stride = stride, .gain = 1},
-                             Activation::kNone);
+    shortcut = conv_norm_act(model, name + ".downsample", x, channels,
+                             {.kernel = 1, .stride = stride, .gain = 1}, Activation::kNone);
   }
   return activate(model, name + ".relu", add(model, name + ".add", y, shortcut), Activation::kRelu);
 }

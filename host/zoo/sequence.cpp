@@ -25,7 +25,8 @@ std::string layer_norm(ModelBuilder& model, const std::string& name, const std::
   const std::string centred = model.node("Sub", name + ".centre", {x, mean});
   const std::string squared = model.node("Pow", name + ".square", {centred, model.scalar(name + ".two", 2)});
   const std::string variance = model.node("ReduceMean", name + ".variance", {squared}, last_axis);
-  const std::string guarded = model.node("Add", name + ".guard", {variance, model.scalar(name + ".epsilon", 1e-5f)});
+  const std::string guarded =
+      model.node("Add", name + ".guard", {variance, model.scalar(name + ".epsilon", 1e-5f)});
   const std::string deviation = model.node("Sqrt", name + ".deviation", {guarded});
   const std::string normalised = model.node("Div", name + ".normalise", {centred, deviation});
   const std::string scaled =
@@ -35,7 +36,8 @@ std::string layer_norm(ModelBuilder& model, const std::string& name, const std::
 
 /// x * (1 + erf(x / sqrt 2)) / 2
 std::string gelu(ModelBuilder& model, const std::string& name, const std::string& x) {
-  const std::string scaled = model.node("Div", name + ".div", {x, model.scalar(name + ".sqrt2", 1.41421356f)});
+  const std::string scaled =
+      model.node("Div", name + ".div", {x, model.scalar(name + ".sqrt2", 1.41421356f)});
   const std::string erf = model.node("Erf", name + ".erf", {scaled});
   const std::string shifted = model.node("Add", name + ".add", {erf, model.scalar(name + ".one", 1)});
   const std::string product = model.node("Mul", name + ".mul", {x, shifted});
@@ -56,7 +58,8 @@ std::string self_attention(ModelBuilder& model, const std::string& name, const s
   const std::string value = project("value", {0, 2, 1, 3});
   const std::string scores = model.node("MatMul", name + ".scores", {query, key});
   const auto root = static_cast<float>(std::sqrt(static_cast<double>(head)));
-  const std::string scaled = model.node("Div", name + ".scale", {scores, model.scalar(name + ".sqrt_head", root)});
+  const std::string scaled =
+      model.node("Div", name + ".scale", {scores, model.scalar(name + ".sqrt_head", root)});
   const std::string weights = model.node("Softmax", name + ".softmax", {scaled}, {{"axis", int64_t{-1}}});
   const std::string mixed = model.node("MatMul", name + ".mix", {weights, value});
   const std::string back =
@@ -68,13 +71,12 @@ std::string self_attention(ModelBuilder& model, const std::string& name, const s
 
 /// The first rows of the position table, as many as the sequence is long.
 std::string positions(ModelBuilder& model, const std::string& ids, int64_t sequence, const BertShape& shape) {
-  const std::string table =
-      model.normal("embeddings.position", {1, shape.positions, shape.hidden}, 0, 0.3);
+  const std::string table = model.normal("embeddings.position", {1, shape.positions, shape.hidden}, 0, 0.3);
   std::string end;
   if (model.options().dynamic) {
     const std::string ids_shape = model.node("Shape", "embeddings.shape", {ids});
-    end = model.node("Gather", "embeddings.length", {ids_shape, model.int64_constant("embeddings.axis1", {1})},
-                     {{"axis", int64_t{0}}});
+    end = model.node("Gather", "embeddings.length",
+                     {ids_shape, model.int64_constant("embeddings.axis1", {1})}, {{"axis", int64_t{0}}});
   } else {
     end = model.int64_constant("embeddings.length", {sequence});
   }
@@ -87,7 +89,8 @@ std::string positions(ModelBuilder& model, const std::string& ids, int64_t seque
 
 void bert(ModelBuilder& model, int64_t sequence, const BertShape& shape) {
   if (sequence > shape.positions) {
-    user_error("zoo: --size {}: this encoder has {} positions, give at most that many", sequence, shape.positions);
+    user_error("zoo: --size {}: this encoder has {} positions, give at most that many", sequence,
+               shape.positions);
   }
   const ModelDim length = model.options().dynamic ? ModelDim(std::string("sequence")) : ModelDim(sequence);
   const std::string ids = model.int64_input("input_ids", {model.batch(), length});
@@ -98,7 +101,8 @@ void bert(ModelBuilder& model, int64_t sequence, const BertShape& shape) {
   for (int64_t layer = 0; layer < shape.layers; ++layer) {
     const std::string name = "layer." + std::to_string(layer);
     const std::string attention = self_attention(model, name + ".attention", x, shape);
-    x = layer_norm(model, name + ".norm1", model.node("Add", name + ".residual1", {x, attention}), shape.hidden);
+    x = layer_norm(model, name + ".norm1", model.node("Add", name + ".residual1", {x, attention}),
+                   shape.hidden);
     std::string y = dense(model, name + ".intermediate", x, shape.hidden, shape.feed_forward, 1);
     y = gelu(model, name + ".gelu", y);
     y = dense(model, name + ".output", y, shape.feed_forward, shape.hidden, 2);
@@ -120,7 +124,8 @@ void lstm(ModelBuilder& model, int64_t sequence) {
     const std::string r = model.uniform(name + ".R", {kDirections, 4 * kHidden, kHidden}, -range, range);
     const std::string b = model.uniform(name + ".B", {kDirections, 8 * kHidden}, -range, range);
     // (sequence, directions, batch, hidden) -> (sequence, batch, directions * hidden)
-    x = model.node("LSTM", name, {x, w, r, b}, {{"direction", std::string("bidirectional")}, {"hidden_size", kHidden}});
+    x = model.node("LSTM", name, {x, w, r, b},
+                   {{"direction", std::string("bidirectional")}, {"hidden_size", kHidden}});
     x = model.node("Transpose", name + ".transpose", {x}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
     width = kDirections * kHidden;
     x = model.node("Reshape", name + ".join", {x, model.int64_constant(name + ".shape", {0, 0, width})});

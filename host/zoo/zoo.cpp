@@ -28,8 +28,10 @@ Build encoder(const zoo::BertShape& shape) {
 
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = {
-      {{"resnet18", "residual network, 11.7 M parameters, 1.8 GMAC", 224, 1, 32}, residual(false, {2, 2, 2, 2})},
-      {{"resnet34", "residual network, 21.8 M parameters, 3.7 GMAC", 224, 1, 32}, residual(false, {3, 4, 6, 3})},
+      {{"resnet18", "residual network, 11.7 M parameters, 1.8 GMAC", 224, 1, 32},
+       residual(false, {2, 2, 2, 2})},
+      {{"resnet34", "residual network, 21.8 M parameters, 3.7 GMAC", 224, 1, 32},
+       residual(false, {3, 4, 6, 3})},
       {{"resnet50", "residual network of bottlenecks, 25.6 M parameters, 4.1 GMAC", 224, 1, 32},
        residual(true, {3, 4, 6, 3})},
       {{"resnet101", "residual network of bottlenecks, 44.5 M parameters, 7.8 GMAC", 224, 1, 32},
@@ -68,11 +70,12 @@ void check(const ZooNetwork& network, const ZooOptions& options) {
     user_error("zoo: --batch {}: give a number from 1 to {}", options.batch, kMost);
   }
   if (options.size == 0) return;
-  if (options.size < network.smallest_size || options.size > kMost || options.size % network.size_multiple != 0) {
+  if (options.size < network.smallest_size || options.size > kMost ||
+      options.size % network.size_multiple != 0) {
     const std::string multiple =
         network.size_multiple == 1 ? "" : fmt::format(", a multiple of {}", network.size_multiple);
-    user_error("zoo: --size {}: {} takes sizes from {} to {}{}", options.size, network.name, network.smallest_size,
-               kMost, multiple);
+    user_error("zoo: --size {}: {} takes sizes from {} to {}{}", options.size, network.name,
+               network.smallest_size, kMost, multiple);
   }
 }
 

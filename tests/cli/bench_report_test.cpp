@@ -28,7 +28,8 @@ BenchReport sample_report() {
   report.options.profile = true;
   report.result.samples_ms = {1, 1.1, 1.2, 1, 1, 1, 1, 1, 1, 1};
   report.result.statistics = {1, 1, 1.03, 1.1, 1.2, 0.06};
-  report.result.kernels = {{"add", "Add_1", 1, 0.2, 1e6, 4e6}, {"nn.conv2d", "Conv_0, Relu_1", 2, 0.8, 1.6e9, 8e6}};
+  report.result.kernels = {{"add", "Add_1", 1, 0.2, 1e6, 4e6},
+                           {"nn.conv2d", "Conv_0, Relu_1", 2, 0.8, 1.6e9, 8e6}};
   report.result.threads = 2;
   report.result.target = "aarch64";
   report.result.board.hostname = "pi4";
@@ -82,9 +83,10 @@ TEST(BenchReport, WhatIsWrittenIsReadBack) {
 }
 
 TEST(BenchReport, ForeignDocumentsAreUserErrorsThatNameTheFile) {
-  for (const std::string text : {"", "[]", "{", "{}", "{\"schema\": 3}", "{\"schema\": \"gantry-bench\"}",
-                                 "{\"schema\": \"gantry-bench\", \"schema_version\": 99}",
-                                 "{\"schema\": \"gantry-bench\", \"schema_version\": 1, \"samples_ms\": [\"a\"]}"}) {
+  for (const std::string text :
+       {"", "[]", "{", "{}", "{\"schema\": 3}", "{\"schema\": \"gantry-bench\"}",
+        "{\"schema\": \"gantry-bench\", \"schema_version\": 99}",
+        "{\"schema\": \"gantry-bench\", \"schema_version\": 1, \"samples_ms\": [\"a\"]}"}) {
     const auto path = written("bad.json", text);
     try {
       read_report(path);

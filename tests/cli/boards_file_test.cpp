@@ -15,8 +15,9 @@ using ::testing::HasSubstr;
 class BoardsFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              (std::string("gantry_boards_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder_ =
+        std::filesystem::temp_directory_path() /
+        (std::string("gantry_boards_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(folder_);
     path_ = folder_ / "config" / "boards.toml";
   }

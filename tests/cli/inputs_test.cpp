@@ -17,7 +17,9 @@ using ::testing::HasSubstr;
 const rpc::ElementType kF32 = *parse_type_name("f32");
 const rpc::ElementType kI64 = *parse_type_name("i64");
 
-std::vector<rpc::TensorDescription> two_inputs() { return {{"image", kF32, {-1, 3, 4, 4}}, {"ids", kI64, {2}}}; }
+std::vector<rpc::TensorDescription> two_inputs() {
+  return {{"image", kF32, {-1, 3, 4, 4}}, {"ids", kI64, {2}}};
+}
 
 template <typename Call>
 std::string message_of(Call call) {
@@ -44,7 +46,8 @@ TEST(Shapes, SeparatedByXOrComma) {
 }
 
 TEST(Shapes, NonsenseIsQuoted) {
-  for (const char* bad : {"a", "=1x2", "a=1x", "a=x1", "a=1xx2", "a=-1x2", "a=1x2q", "a=99999999999999999999"}) {
+  for (const char* bad :
+       {"a", "=1x2", "a=1x", "a=x1", "a=1xx2", "a=-1x2", "a=1x2q", "a=99999999999999999999"}) {
     EXPECT_THAT(message_of([&] { parse_shapes({bad}); }), HasSubstr(bad));
   }
   EXPECT_THAT(message_of([] { parse_shapes({"a=1", "a=2"}); }), HasSubstr("already"));
@@ -70,11 +73,14 @@ TEST(Inputs, FilesAreCheckedAgainstTheModel) {
     return message_of([&] { gather_inputs(two_inputs(), {{input}, {}, 0}); });
   };
   EXPECT_THAT(gather("image=" + wrong_type), HasSubstr("holds i64, but input 'image' takes f32"));
-  EXPECT_THAT(gather("image=" + wrong_shape), HasSubstr("has shape 1x3x4x5, but input 'image' takes ?x3x4x4"));
+  EXPECT_THAT(gather("image=" + wrong_shape),
+              HasSubstr("has shape 1x3x4x5, but input 'image' takes ?x3x4x4"));
   EXPECT_THAT(gather("imgae=" + good), HasSubstr("did you mean 'image'?"));
   EXPECT_THAT(gather(good), HasSubstr("image, ids"));
   EXPECT_EQ(gather("image=" + good), "no error");
-  EXPECT_THAT(message_of([&] { gather_inputs(two_inputs(), {{"image=" + good, "image=" + good}, {}, 0}); }),
+  EXPECT_THAT(message_of([&] {
+                gather_inputs(two_inputs(), {{"image=" + good, "image=" + good}, {}, 0});
+              }),
               HasSubstr("already"));
 }
 

@@ -30,7 +30,9 @@ std::string raw(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-HostTensor parse(const std::string& bytes) { return parse_npy(std::as_bytes(std::span(bytes)), "x.npy"); }
+HostTensor parse(const std::string& bytes) {
+  return parse_npy(std::as_bytes(std::span(bytes)), "x.npy");
+}
 
 template <typename T>
 std::vector<T> values_of(const HostTensor& tensor) {
@@ -76,7 +78,8 @@ TEST(Npy, FortranOrderIsTransposedToRowMajor) {
 }
 
 TEST(Npy, ScalarsEmptyArraysAndOneElementTuplesAreRead) {
-  EXPECT_TRUE(parse(npy(1, "{'descr': '<i8', 'fortran_order': False, 'shape': (), }", raw<int64_t>({7}))).shape.empty());
+  EXPECT_TRUE(parse(npy(1, "{'descr': '<i8', 'fortran_order': False, 'shape': (), }", raw<int64_t>({7})))
+                  .shape.empty());
   EXPECT_EQ(parse(npy(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (0,), }", "")).shape,
             (std::vector<int64_t>{0}));
   EXPECT_EQ(parse(npy(1, "{'shape': (2,), 'descr': '|u1', 'fortran_order': True}", "ab")).shape,
@@ -84,7 +87,8 @@ TEST(Npy, ScalarsEmptyArraysAndOneElementTuplesAreRead) {
 }
 
 TEST(Npy, WhatIsWrittenIsReadBack) {
-  for (const std::string name : {"f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"}) {
+  for (const std::string name :
+       {"f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"}) {
     HostTensor tensor;
     tensor.type = *parse_type_name(name);
     tensor.shape = {3, 1, 2};
@@ -99,7 +103,8 @@ TEST(Npy, WhatIsWrittenIsReadBack) {
 }
 
 TEST(Npy, DamageIsNamed) {
-  const std::string good = npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", raw<float>({1, 2}));
+  const std::string good =
+      npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", raw<float>({1, 2}));
   EXPECT_THAT(message_of("hello"), HasSubstr("not a .npy file"));
   EXPECT_THAT(message_of(good.substr(0, 20)), HasSubstr("truncated"));
   EXPECT_THAT(message_of(good.substr(0, good.size() - 1)), HasSubstr("truncated"));
@@ -116,7 +121,8 @@ TEST(Npy, DamageIsNamed) {
 TEST(Npy, HeadersThatAreNotDictionariesAreErrors) {
   for (const std::string header :
        {"", "{", "{'descr'}", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': 3, 'shape': ()}",
-        "{'descr': '<f4', 'fortran_order': True, 'shape': (-1,)}", "{'descr': '<f4', 'fortran_order': True, 'shape': (1 2)}",
+        "{'descr': '<f4', 'fortran_order': True, 'shape': (-1,)}",
+        "{'descr': '<f4', 'fortran_order': True, 'shape': (1 2)}",
         "{'descr': '<f4', 'fortran_order': True, 'shape': (99999999999999999999,)}", "{'evil': 1}",
         "{'descr': '<f4', 'descr': '<f4', 'fortran_order': True, 'shape': (1,)}"}) {
     EXPECT_NE(message_of(npy(1, header, "1234")), "no error") << header;
@@ -124,12 +130,14 @@ TEST(Npy, HeadersThatAreNotDictionariesAreErrors) {
 }
 
 TEST(Npy, ShapesWhoseSizeOverflowsAreErrors) {
-  EXPECT_THAT(message_of(npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "")),
-              HasSubstr("too large"));
+  EXPECT_THAT(
+      message_of(npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "")),
+      HasSubstr("too large"));
 }
 
 TEST(Npy, TruncatedAndAlteredFilesNeverCrash) {
-  const std::string good = npy(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", raw<float>({1, 2, 3, 4}));
+  const std::string good =
+      npy(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", raw<float>({1, 2, 3, 4}));
   for (size_t size = 0; size < good.size(); ++size) EXPECT_NE(message_of(good.substr(0, size)), "no error");
   for (size_t at = 0; at < good.size(); ++at) {
     for (int bit = 0; bit < 8; ++bit) {
@@ -144,8 +152,9 @@ TEST(Npy, TruncatedAndAlteredFilesNeverCrash) {
 }
 
 TEST(TensorText, SummaryCountsNonFiniteElementsApart) {
-  const HostTensor tensor = parse(npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }",
-                                      raw<float>({-1, 3, std::numeric_limits<float>::infinity(), std::nanf("")})));
+  const HostTensor tensor =
+      parse(npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }",
+                raw<float>({-1, 3, std::numeric_limits<float>::infinity(), std::nanf("")})));
   const TensorSummary summary = summarise(tensor);
   EXPECT_EQ(summary.min, -1);
   EXPECT_EQ(summary.max, 3);

@@ -30,8 +30,9 @@ std::string contents(const std::filesystem::path& path) {
 class Program : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              (std::string("gantry_program_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder_ =
+        std::filesystem::temp_directory_path() /
+        (std::string("gantry_program_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
@@ -39,8 +40,8 @@ class Program : public ::testing::Test {
 
   Outcome gantry(const std::string& arguments) {
     const std::string command = "cd '" + folder_.string() + "' && XDG_CONFIG_HOME='" + folder_.string() +
-                                "/config' timeout 120 " GANTRY_PROGRAM " " + arguments + " >'" + out().string() +
-                                "' 2>'" + err().string() + "' </dev/null";
+                                "/config' timeout 120 " GANTRY_PROGRAM " " + arguments + " >'" +
+                                out().string() + "' 2>'" + err().string() + "' </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out()), contents(err())};
   }
@@ -65,8 +66,9 @@ class Program : public ::testing::Test {
 };
 
 TEST_F(Program, EveryCommandTeachesByExample) {
-  for (const char* command : {"", "compile", "run", "bench", "profile", "compare", "inspect", "ir", "targets", "keygen",
-                              "boards", "boards add", "boards list", "boards info", "boards remove", "zoo"}) {
+  for (const char* command :
+       {"", "compile", "run", "bench", "profile", "compare", "inspect", "ir", "targets", "keygen", "boards",
+        "boards add", "boards list", "boards info", "boards remove", "zoo"}) {
     const Outcome outcome = gantry(std::string(command) + " --help");
     EXPECT_EQ(outcome.code, 0) << command;
     EXPECT_THAT(outcome.out, HasSubstr("Example")) << command;
@@ -74,7 +76,9 @@ TEST_F(Program, EveryCommandTeachesByExample) {
   }
 }
 
-TEST_F(Program, VersionIsPrinted) { EXPECT_THAT(gantry("--version").out, StartsWith("gantry 0.")); }
+TEST_F(Program, VersionIsPrinted) {
+  EXPECT_THAT(gantry("--version").out, StartsWith("gantry 0."));
+}
 
 TEST_F(Program, WrongNamesAreAnsweredWithTheNearest) {
   expect_user_error("comiple x.onnx", "did you mean 'compile'");

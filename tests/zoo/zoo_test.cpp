@@ -74,7 +74,8 @@ TEST_P(EveryNetwork, PassesTheOnnxCheckerAndInfersTheOutputItDeclares) {
 }
 
 TEST_P(EveryNetwork, TakesASymbolicBatch) {
-  if (GetParam().name == "vgg16" || GetParam().name == "bert_base") GTEST_SKIP() << "large; the others cover it";
+  if (GetParam().name == "vgg16" || GetParam().name == "bert_base")
+    GTEST_SKIP() << "large; the others cover it";
   const onnx::ModelProto model = parse(build_zoo_model(GetParam().name, {.dynamic = true}));
   ASSERT_NO_THROW(onnx::checker::check_model(model));
   EXPECT_EQ(dims_of(model.graph().input(0))[0], "batch");
@@ -84,12 +85,13 @@ TEST_P(EveryNetwork, TakesASymbolicBatch) {
 INSTANTIATE_TEST_SUITE_P(Zoo, EveryNetwork, ::testing::ValuesIn(zoo_networks()),
                          [](const auto& info) { return info.param.name; });
 
-// Parameter counts as published with torchvision's networks (running statistics of batch norm not counted there).
+// Parameter counts as published with torchvision's networks (running statistics of batch norm not counted
+// there).
 TEST(Zoo, NetworksHaveTheirPublishedParameterCounts) {
   const std::vector<std::pair<std::string, int64_t>> published = {
-      {"resnet18", 11689512},    {"resnet34", 21797672},      {"resnet50", 25557032},
-      {"resnet101", 44549160},   {"mobilenet_v2", 3504872},   {"mobilenet_v3", 5483032},
-      {"squeezenet1_1", 1235496}, {"densenet121", 7978856},   {"efficientnet_b0", 5288548},
+      {"resnet18", 11689512},     {"resnet34", 21797672},    {"resnet50", 25557032},
+      {"resnet101", 44549160},    {"mobilenet_v2", 3504872}, {"mobilenet_v3", 5483032},
+      {"squeezenet1_1", 1235496}, {"densenet121", 7978856},  {"efficientnet_b0", 5288548},
       {"shufflenet_v2", 2278604}, {"vgg16", 138357544}};
   for (const auto& [name, count] : published) {
     const onnx::ModelProto model = parse(build_zoo_model(name));
