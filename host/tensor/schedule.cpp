@@ -56,7 +56,7 @@ class ReadReplacer : public ExprMutator {
 
 }  // namespace
 
-std::pair<IterVarPtr, IterVarPtr> Stage::split(const IterVarPtr& axis, Expr factor, TailStrategy tail) {
+std::pair<IterVarPtr, IterVarPtr> Stage::split(IterVarPtr axis, Expr factor, TailStrategy tail) {
   size_t at = leaf_position(*this, axis, "split");
   if (auto constant = constant_of(factor)) internal_check(*constant > 0, "split of {} by {}", axis->name(), *constant);
   internal_check(tail == TailStrategy::kGuard || axis->kind == IterVar::Kind::kData,
@@ -69,7 +69,7 @@ std::pair<IterVarPtr, IterVarPtr> Stage::split(const IterVarPtr& axis, Expr fact
   return {outer, inner};
 }
 
-std::array<IterVarPtr, 4> Stage::tile(const IterVarPtr& x, const IterVarPtr& y, Expr x_factor, Expr y_factor,
+std::array<IterVarPtr, 4> Stage::tile(IterVarPtr x, IterVarPtr y, Expr x_factor, Expr y_factor,
                                       TailStrategy tail) {
   auto [x_outer, x_inner] = split(x, std::move(x_factor), tail);
   auto [y_outer, y_inner] = split(y, std::move(y_factor), tail);
@@ -77,7 +77,7 @@ std::array<IterVarPtr, 4> Stage::tile(const IterVarPtr& x, const IterVarPtr& y, 
   return {x_outer, y_outer, x_inner, y_inner};
 }
 
-IterVarPtr Stage::fuse(const IterVarPtr& outer, const IterVarPtr& inner) {
+IterVarPtr Stage::fuse(IterVarPtr outer, IterVarPtr inner) {
   size_t at = leaf_position(*this, outer, "fuse");
   internal_check(at + 1 < leaves.size() && leaves[at + 1] == inner, "fuse of {}: {} is not directly inside {}", op->name,
                  inner->name(), outer->name());
@@ -89,7 +89,7 @@ IterVarPtr Stage::fuse(const IterVarPtr& outer, const IterVarPtr& inner) {
   return fused;
 }
 
-void Stage::reorder(const std::vector<IterVarPtr>& order) {
+void Stage::reorder(std::vector<IterVarPtr> order) {
   std::vector<size_t> places;
   for (const IterVarPtr& axis : order) places.push_back(leaf_position(*this, axis, "reorder"));
   std::sort(places.begin(), places.end());
@@ -112,7 +112,7 @@ void Stage::parallel(const IterVarPtr& axis) {
   annotations[axis.get()] = LoopKind::kParallel;
 }
 
-void Stage::compute_at(Stage& consumer, const IterVarPtr& axis) {
+void Stage::compute_at(Stage& consumer, IterVarPtr axis) {
   internal_check(op->kind == OperationNode::Kind::kCompute, "compute_at of {}, which is no compute", op->name);
   attach = AttachKind::kAt;
   attach_stage = &consumer;

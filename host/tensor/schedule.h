@@ -53,20 +53,20 @@ class Stage {
   const std::vector<IterVarPtr>& reduce_axes() const { return op->reduce_axes; }
 
   /// Divides `axis` into (outer, inner of extent factor). `factor` may be symbolic only if it divides exactly.
-  std::pair<IterVarPtr, IterVarPtr> split(const IterVarPtr& axis, Expr factor, TailStrategy tail = TailStrategy::kGuard);
+  std::pair<IterVarPtr, IterVarPtr> split(IterVarPtr axis, Expr factor, TailStrategy tail = TailStrategy::kGuard);
   /// As split, in both directions at once: outer loops first.
-  std::array<IterVarPtr, 4> tile(const IterVarPtr& x, const IterVarPtr& y, Expr x_factor, Expr y_factor,
+  std::array<IterVarPtr, 4> tile(IterVarPtr x, IterVarPtr y, Expr x_factor, Expr y_factor,
                                  TailStrategy tail = TailStrategy::kGuard);
   /// Merges two adjacent leaves (outer directly around inner).
-  IterVarPtr fuse(const IterVarPtr& outer, const IterVarPtr& inner);
+  IterVarPtr fuse(IterVarPtr outer, IterVarPtr inner);
   /// Puts the named leaves into this order, in the places that they hold together.
-  void reorder(const std::vector<IterVarPtr>& order);
+  void reorder(std::vector<IterVarPtr> order);
   /// The axis's extent must be constant; a vectorized reduction keeps one accumulator a lane.
   void vectorize(const IterVarPtr& axis);
   void unroll(const IterVarPtr& axis);
   /// Iterations run on the thread pool; outermost loops of root stages only.
   void parallel(const IterVarPtr& axis);
-  void compute_at(Stage& consumer, const IterVarPtr& axis);
+  void compute_at(Stage& consumer, IterVarPtr axis);
   void compute_inline();
   void compute_root();
 };
