@@ -11,7 +11,9 @@ namespace {
 
 constexpr size_t kLongest = 1024;  // elements; longer vectors are data, not shapes
 
-bool is_index_dtype(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32 || dtype == DType::kBool; }
+bool is_index_dtype(DType dtype) {
+  return dtype == DType::kI64 || dtype == DType::kI32 || dtype == DType::kBool;
+}
 
 template <typename T>
 Shape to_dims(const ConstantData& c) {
@@ -54,8 +56,12 @@ namespace {
 // Every rule returns the contents of the node's one result, or nothing if it cannot say.
 using Result = std::optional<Contents>;
 
-Contents vector_of(Shape dims, DType dtype = DType::kI64) { return {std::move(dims), false, dtype}; }
-Contents scalar_of(Dim dim, DType dtype = DType::kI64) { return {{std::move(dim)}, true, dtype}; }
+Contents vector_of(Shape dims, DType dtype = DType::kI64) {
+  return {std::move(dims), false, dtype};
+}
+Contents scalar_of(Dim dim, DType dtype = DType::kI64) {
+  return {{std::move(dim)}, true, dtype};
+}
 
 /// A slice's bound, clamped into [low, extent + high_offset] for known values.
 int64_t clamp_bound(int64_t value, int64_t extent, int64_t low, int64_t high) {
@@ -66,13 +72,17 @@ int64_t clamp_bound(int64_t value, int64_t extent, int64_t low, int64_t high) {
 Result shape_of(NodeImport& n) {
   Shape shape = n.type(0).shape;
   int64_t rank = static_cast<int64_t>(shape.size());
-  auto bound = [&](const char* name, int64_t otherwise) { return clamp_bound(n.integer(name, otherwise), rank, 0, rank); };
+  auto bound = [&](const char* name, int64_t otherwise) {
+    return clamp_bound(n.integer(name, otherwise), rank, 0, rank);
+  };
   int64_t start = bound("start", 0), end = bound("end", rank);
   if (start >= end) return vector_of({});
   return vector_of({shape.begin() + start, shape.begin() + end});
 }
 
-Result size_of(NodeImport& n) { return scalar_of(element_count(n.type(0).shape)); }
+Result size_of(NodeImport& n) {
+  return scalar_of(element_count(n.type(0).shape));
+}
 
 Result gather(NodeImport& n) {
   auto data = n.contents(0), at = n.contents(1);
@@ -126,7 +136,9 @@ Result concat(NodeImport& n) {
   return result;
 }
 
-Result pass_through(NodeImport& n) { return n.contents(0); }
+Result pass_through(NodeImport& n) {
+  return n.contents(0);
+}
 
 Result unsqueeze(NodeImport& n) {
   auto c = n.contents(0);
@@ -179,12 +191,14 @@ Result cast(NodeImport& n) {
 }
 
 /// Elementwise with broadcasting of single elements.
-Result zip(NodeImport& n, DType result_dtype, const std::function<std::optional<Dim>(const Dim&, const Dim&)>& f) {
+Result zip(NodeImport& n, DType result_dtype,
+           const std::function<std::optional<Dim>(const Dim&, const Dim&)>& f) {
   auto a = n.contents(0), b = n.contents(1);
   if (!a || !b) return std::nullopt;
   size_t count = std::max(a->dims.size(), b->dims.size());
   if (a->dims.empty() || b->dims.empty()) count = 0;
-  bool fits = (a->dims.size() == count || a->dims.size() == 1) && (b->dims.size() == count || b->dims.size() == 1);
+  bool fits =
+      (a->dims.size() == count || a->dims.size() == 1) && (b->dims.size() == count || b->dims.size() == 1);
   if (!fits) return std::nullopt;
   Contents result{{}, a->scalar && b->scalar, result_dtype == DType::kBool ? result_dtype : a->dtype};
   for (size_t i = 0; i < count; ++i) {
@@ -202,7 +216,8 @@ bool never_negative(const Dim& d) {
 
 /// ONNX divides towards zero; that is floor where both sides are not negative.
 std::optional<Dim> divide(const Dim& a, const Dim& b) {
-  if (a.is_constant() && b.is_constant() && b.value() != 0 && b.value() != -1) return Dim(a.value() / b.value());
+  if (a.is_constant() && b.is_constant() && b.value() != 0 && b.value() != -1)
+    return Dim(a.value() / b.value());
   bool positive = b.lower_bound() && *b.lower_bound() > 0;
   if (!positive && b.is_constant()) return std::nullopt;
   return never_negative(a) && never_negative(b) ? std::optional(floordiv(a, b)) : std::nullopt;
@@ -228,11 +243,21 @@ std::optional<Dim> certainly_equal(const Dim& a, const Dim& b) {
   return different ? std::optional(Dim(0)) : std::nullopt;
 }
 
-Result add(NodeImport& n) { return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(a + b); }); }
-Result subtract(NodeImport& n) { return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(a - b); }); }
-Result multiply(NodeImport& n) { return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(a * b); }); }
-Result divide_all(NodeImport& n) { return zip(n, DType::kI64, divide); }
-Result mod_all(NodeImport& n) { return zip(n, DType::kI64, remainder); }
+Result add(NodeImport& n) {
+  return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(a + b); });
+}
+Result subtract(NodeImport& n) {
+  return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(a - b); });
+}
+Result multiply(NodeImport& n) {
+  return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(a * b); });
+}
+Result divide_all(NodeImport& n) {
+  return zip(n, DType::kI64, divide);
+}
+Result mod_all(NodeImport& n) {
+  return zip(n, DType::kI64, remainder);
+}
 Result maximum(NodeImport& n) {
   if (n.input_count() != 2) return std::nullopt;
   return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(max(a, b)); });
@@ -241,8 +266,12 @@ Result minimum(NodeImport& n) {
   if (n.input_count() != 2) return std::nullopt;
   return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(min(a, b)); });
 }
-Result equal(NodeImport& n) { return zip(n, DType::kBool, certainly_equal); }
-Result less(NodeImport& n) { return zip(n, DType::kBool, certainly_less); }
+Result equal(NodeImport& n) {
+  return zip(n, DType::kBool, certainly_equal);
+}
+Result less(NodeImport& n) {
+  return zip(n, DType::kBool, certainly_less);
+}
 Result greater(NodeImport& n) {
   return zip(n, DType::kBool, [](const Dim& a, const Dim& b) { return certainly_less(b, a); });
 }
@@ -286,10 +315,18 @@ Result reduce(NodeImport& n, const std::function<Dim(const Dim&, const Dim&)>& f
   for (size_t i = 1; i < c->dims.size(); ++i) total = f(total, c->dims[i]);
   return Contents{{total}, n.integer("keepdims", 1) == 0, c->dtype};
 }
-Result reduce_prod(NodeImport& n) { return reduce(n, [](const Dim& a, const Dim& b) { return a * b; }); }
-Result reduce_sum(NodeImport& n) { return reduce(n, [](const Dim& a, const Dim& b) { return a + b; }); }
-Result reduce_max(NodeImport& n) { return reduce(n, [](const Dim& a, const Dim& b) { return max(a, b); }); }
-Result reduce_min(NodeImport& n) { return reduce(n, [](const Dim& a, const Dim& b) { return min(a, b); }); }
+Result reduce_prod(NodeImport& n) {
+  return reduce(n, [](const Dim& a, const Dim& b) { return a * b; });
+}
+Result reduce_sum(NodeImport& n) {
+  return reduce(n, [](const Dim& a, const Dim& b) { return a + b; });
+}
+Result reduce_max(NodeImport& n) {
+  return reduce(n, [](const Dim& a, const Dim& b) { return max(a, b); });
+}
+Result reduce_min(NodeImport& n) {
+  return reduce(n, [](const Dim& a, const Dim& b) { return min(a, b); });
+}
 
 Result range(NodeImport& n) {
   auto start = n.contents(0), limit = n.contents(1), delta = n.contents(2);
@@ -314,7 +351,8 @@ Result constant_of_shape(NodeImport& n) {
   if (!element || element->dims.size() != 1) return std::nullopt;
   if (shape->dims.empty()) return scalar_of(element->dims[0], element->dtype);
   const Dim& count = shape->dims[0];
-  if (!count.is_constant() || count.value() < 0 || count.value() > static_cast<int64_t>(kLongest)) return std::nullopt;
+  if (!count.is_constant() || count.value() < 0 || count.value() > static_cast<int64_t>(kLongest))
+    return std::nullopt;
   return vector_of(Shape(static_cast<size_t>(count.value()), element->dims[0]), element->dtype);
 }
 
@@ -322,7 +360,8 @@ Result expand(NodeImport& n) {
   auto c = n.contents(0), shape = n.contents(1);
   if (!c || !shape || shape->dims.size() != 1 || c->dims.size() != 1) return std::nullopt;
   const Dim& count = shape->dims[0];
-  if (!count.is_constant() || count.value() < 1 || count.value() > static_cast<int64_t>(kLongest)) return std::nullopt;
+  if (!count.is_constant() || count.value() < 1 || count.value() > static_cast<int64_t>(kLongest))
+    return std::nullopt;
   return vector_of(Shape(static_cast<size_t>(count.value()), c->dims[0]), c->dtype);
 }
 
@@ -331,20 +370,43 @@ struct Rule {
   Result (*evaluate)(NodeImport&);
 };
 constexpr Rule kRules[] = {
-    {"Shape", shape_of},        {"Size", size_of},        {"Gather", gather},         {"Slice", slice},
-    {"Concat", concat},         {"Identity", pass_through}, {"Unsqueeze", unsqueeze}, {"Squeeze", squeeze},
-    {"Reshape", reshape},       {"Cast", cast},           {"Add", add},               {"Sub", subtract},
-    {"Mul", multiply},          {"Div", divide_all},      {"Mod", mod_all},           {"Max", maximum},
-    {"Min", minimum},           {"Equal", equal},         {"Less", less},             {"Greater", greater},
-    {"Where", where},           {"Neg", negative},        {"Not", logical_not},       {"ReduceProd", reduce_prod},
-    {"ReduceSum", reduce_sum},  {"ReduceMax", reduce_max}, {"ReduceMin", reduce_min}, {"Range", range},
-    {"ConstantOfShape", constant_of_shape}, {"Expand", expand},
+    {"Shape", shape_of},
+    {"Size", size_of},
+    {"Gather", gather},
+    {"Slice", slice},
+    {"Concat", concat},
+    {"Identity", pass_through},
+    {"Unsqueeze", unsqueeze},
+    {"Squeeze", squeeze},
+    {"Reshape", reshape},
+    {"Cast", cast},
+    {"Add", add},
+    {"Sub", subtract},
+    {"Mul", multiply},
+    {"Div", divide_all},
+    {"Mod", mod_all},
+    {"Max", maximum},
+    {"Min", minimum},
+    {"Equal", equal},
+    {"Less", less},
+    {"Greater", greater},
+    {"Where", where},
+    {"Neg", negative},
+    {"Not", logical_not},
+    {"ReduceProd", reduce_prod},
+    {"ReduceSum", reduce_sum},
+    {"ReduceMax", reduce_max},
+    {"ReduceMin", reduce_min},
+    {"Range", range},
+    {"ConstantOfShape", constant_of_shape},
+    {"Expand", expand},
 };
 
 }  // namespace
 
 bool evaluate_contents(NodeImport& node) {
-  auto rule = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& r) { return r.op == node.op_type(); });
+  auto rule = std::find_if(std::begin(kRules), std::end(kRules),
+                           [&](const Rule& r) { return r.op == node.op_type(); });
   if (rule == std::end(kRules)) return false;
   Result result = rule->evaluate(node);
   if (!result || result->dims.size() > kLongest) return false;

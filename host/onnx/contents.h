@@ -1,5 +1,5 @@
-// Integer tensors whose elements are known as dimensions while a model is imported: how shapes are computed in
-// ONNX models, by small integer arithmetic, becomes symbolic dimensions.
+// Integer tensors whose elements are known as dimensions while a model is imported: how shapes are computed
+// in ONNX models, by small integer arithmetic, becomes symbolic dimensions.
 #pragma once
 
 #include <functional>

@@ -77,7 +77,8 @@ void convert_dropout(NodeImport& n) {
 }  // namespace
 
 void add_activation_converters(ConverterTable& table) {
-  for (const Activation& entry : kWithAttributes) table.push_back({entry.onnx, entry.since, convert_with_attributes});
+  for (const Activation& entry : kWithAttributes)
+    table.push_back({entry.onnx, entry.since, convert_with_attributes});
   for (const Plain& entry : kPlain) table.push_back({entry.onnx, entry.since, convert_plain});
   table.push_back({"Gelu", 20, convert_gelu});
   table.push_back({"Shrink", 9, convert_shrink});

@@ -13,7 +13,8 @@ ConstantPtr scalar_constant(DType dtype, T value) {
 template <typename T>
 ConstantPtr vector_constant(DType dtype, const std::vector<T>& values) {
   T none{};
-  return make_constant({dtype, {static_cast<int64_t>(values.size())}}, values.empty() ? &none : values.data());
+  return make_constant({dtype, {static_cast<int64_t>(values.size())}},
+                       values.empty() ? &none : values.data());
 }
 
 void convert_constant(NodeImport& n) {
@@ -21,12 +22,14 @@ void convert_constant(NodeImport& n) {
   if (n.has_attribute("value_float")) {
     return n.set_constant(0, scalar_constant(DType::kF32, static_cast<float>(n.number("value_float", 0))));
   }
-  if (n.has_attribute("value_int")) return n.set_constant(0, scalar_constant(DType::kI64, n.integer("value_int", 0)));
+  if (n.has_attribute("value_int"))
+    return n.set_constant(0, scalar_constant(DType::kI64, n.integer("value_int", 0)));
   if (n.has_attribute("value_floats")) {
     std::vector<double> values = n.number_list("value_floats");
     return n.set_constant(0, vector_constant(DType::kF32, std::vector<float>(values.begin(), values.end())));
   }
-  if (n.has_attribute("value_ints")) return n.set_constant(0, vector_constant(DType::kI64, n.integer_list("value_ints")));
+  if (n.has_attribute("value_ints"))
+    return n.set_constant(0, vector_constant(DType::kI64, n.integer_list("value_ints")));
   n.fail("its value is of a kind that gantry does not support (text or sparse), or missing");
 }
 

@@ -1,7 +1,7 @@
 // Convolutions.
+#include "host/ops/conv.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/window.h"
-#include "host/ops/conv.h"
 
 namespace gantry {
 namespace {
@@ -15,7 +15,8 @@ std::vector<int64_t> kernel_of(NodeImport& n) {
     kernel.push_back(weight[i].value());
   }
   std::vector<int64_t> declared = n.integer_list("kernel_shape");
-  if (!declared.empty() && declared != kernel) n.fail("its kernel_shape contradicts the weight {}", n.type(1).str());
+  if (!declared.empty() && declared != kernel)
+    n.fail("its kernel_shape contradicts the weight {}", n.type(1).str());
   return kernel;
 }
 
@@ -70,7 +71,8 @@ void convert_conv_transpose(NodeImport& n) {
     Dim full = (data[2 + i] - 1) * window.strides[i] + attrs->output_padding[i] +
                ((window.kernel[i] - 1) * window.dilations[i] + 1);
     Dim total = full - wanted, half = floordiv(total, 2);
-    if (total.is_constant() && total.value() < 0) {  // the result is larger than the windows reach: zeros at the end
+    if (total.is_constant() &&
+        total.value() < 0) {  // the result is larger than the windows reach: zeros at the end
       attrs->output_padding[i] -= total.value();
       total = half = 0;
     }

@@ -11,19 +11,38 @@ struct Renamed {
   std::string_view onnx, op;
 };
 constexpr Renamed kUnary[] = {
-    {"Exp", "exp"},     {"Log", "log"},     {"Sqrt", "sqrt"},   {"Tanh", "tanh"},   {"Erf", "erf"},
-    {"Sigmoid", "sigmoid"}, {"Floor", "floor"}, {"Ceil", "ceil"}, {"Round", "round"}, {"Sin", "sin"},
-    {"Cos", "cos"},     {"Tan", "tan"},     {"Asin", "asin"},   {"Acos", "acos"},   {"Atan", "atan"},
-    {"Sinh", "sinh"},   {"Cosh", "cosh"},   {"Asinh", "asinh"}, {"Acosh", "acosh"}, {"Atanh", "atanh"},
-    {"Abs", "abs"},     {"Neg", "negative"}, {"Sign", "sign"},  {"Reciprocal", "reciprocal"},
-    {"Not", "logical_not"}, {"BitwiseNot", "bitwise_not"}, {"IsNaN", "isnan"},
+    {"Exp", "exp"},         {"Log", "log"},
+    {"Sqrt", "sqrt"},       {"Tanh", "tanh"},
+    {"Erf", "erf"},         {"Sigmoid", "sigmoid"},
+    {"Floor", "floor"},     {"Ceil", "ceil"},
+    {"Round", "round"},     {"Sin", "sin"},
+    {"Cos", "cos"},         {"Tan", "tan"},
+    {"Asin", "asin"},       {"Acos", "acos"},
+    {"Atan", "atan"},       {"Sinh", "sinh"},
+    {"Cosh", "cosh"},       {"Asinh", "asinh"},
+    {"Acosh", "acosh"},     {"Atanh", "atanh"},
+    {"Abs", "abs"},         {"Neg", "negative"},
+    {"Sign", "sign"},       {"Reciprocal", "reciprocal"},
+    {"Not", "logical_not"}, {"BitwiseNot", "bitwise_not"},
+    {"IsNaN", "isnan"},
 };
 constexpr Renamed kBinary[] = {
-    {"Add", "add"}, {"Sub", "subtract"}, {"Mul", "multiply"}, {"Div", "divide"},
-    {"And", "logical_and"}, {"Or", "logical_or"}, {"Xor", "logical_xor"},
-    {"BitwiseAnd", "bitwise_and"}, {"BitwiseOr", "bitwise_or"}, {"BitwiseXor", "bitwise_xor"},
-    {"Equal", "equal"}, {"Less", "less"}, {"LessOrEqual", "less_equal"},
-    {"Greater", "greater"}, {"GreaterOrEqual", "greater_equal"}, {"PRelu", "nn.prelu"},
+    {"Add", "add"},
+    {"Sub", "subtract"},
+    {"Mul", "multiply"},
+    {"Div", "divide"},
+    {"And", "logical_and"},
+    {"Or", "logical_or"},
+    {"Xor", "logical_xor"},
+    {"BitwiseAnd", "bitwise_and"},
+    {"BitwiseOr", "bitwise_or"},
+    {"BitwiseXor", "bitwise_xor"},
+    {"Equal", "equal"},
+    {"Less", "less"},
+    {"LessOrEqual", "less_equal"},
+    {"Greater", "greater"},
+    {"GreaterOrEqual", "greater_equal"},
+    {"PRelu", "nn.prelu"},
 };
 constexpr Renamed kVariadic[] = {{"Max", "maximum"}, {"Min", "minimum"}, {"Sum", "add"}, {"Mean", "add"}};
 
@@ -35,9 +54,13 @@ std::string_view op_for(const Renamed (&table)[N], const NodeImport& n) {
   n.fail("has no entry in its table");
 }
 
-void convert_unary(NodeImport& n) { n.set(0, n.add(op_for(kUnary, n), {n.input(0)})); }
+void convert_unary(NodeImport& n) {
+  n.set(0, n.add(op_for(kUnary, n), {n.input(0)}));
+}
 
-void convert_binary(NodeImport& n) { n.set(0, n.add(op_for(kBinary, n), {n.input(0), n.input(1)})); }
+void convert_binary(NodeImport& n) {
+  n.set(0, n.add(op_for(kBinary, n), {n.input(0), n.input(1)}));
+}
 
 /// Before opset 7 the second operand is broadcast only on request, aligned at `axis`.
 Value* aligned_operand(NodeImport& n) {
@@ -105,11 +128,14 @@ void convert_mod(NodeImport& n) {
 
 void convert_bit_shift(NodeImport& n) {
   std::string direction = n.text("direction", "");
-  if (direction != "LEFT" && direction != "RIGHT") n.fail("its direction is '{}', not LEFT or RIGHT", direction);
+  if (direction != "LEFT" && direction != "RIGHT")
+    n.fail("its direction is '{}', not LEFT or RIGHT", direction);
   n.set(0, n.add(direction == "LEFT" ? "shift_left" : "shift_right", {n.input(0), n.input(1)}));
 }
 
-void convert_where(NodeImport& n) { n.set(0, n.add("where", n.inputs())); }
+void convert_where(NodeImport& n) {
+  n.set(0, n.add("where", n.inputs()));
+}
 
 void convert_is_inf(NodeImport& n) {
   auto attrs = std::make_shared<IsInfAttrs>();
@@ -145,8 +171,10 @@ void convert_clip_11(NodeImport& n) {
   auto bound = [&](size_t i, double& value, std::string_view op) {
     if (!n.has(i)) return;
     ConstantPtr c = n.constant(i);
-    if (c && c->type.shape.empty() && !wide) value = n.numbers(i, "bound").at(0);
-    else x = n.add(op, {x, n.input(i)});
+    if (c && c->type.shape.empty() && !wide)
+      value = n.numbers(i, "bound").at(0);
+    else
+      x = n.add(op, {x, n.input(i)});
   };
   bound(1, attrs->min, "maximum");
   bound(2, attrs->max, "minimum");
@@ -163,9 +191,15 @@ void add_elementwise_converters(ConverterTable& table) {
   }
   for (const Renamed& entry : kVariadic) table.push_back({entry.onnx, 1, convert_variadic});
   const Converter rest[] = {
-      {"Pow", 1, convert_pow},           {"Mod", 10, convert_mod},        {"BitShift", 11, convert_bit_shift},
-      {"Where", 9, convert_where},       {"IsInf", 10, convert_is_inf},   {"Cast", 1, convert_cast},
-      {"CastLike", 15, convert_cast_like}, {"Clip", 1, convert_clip_6},   {"Clip", 11, convert_clip_11},
+      {"Pow", 1, convert_pow},
+      {"Mod", 10, convert_mod},
+      {"BitShift", 11, convert_bit_shift},
+      {"Where", 9, convert_where},
+      {"IsInf", 10, convert_is_inf},
+      {"Cast", 1, convert_cast},
+      {"CastLike", 15, convert_cast_like},
+      {"Clip", 1, convert_clip_6},
+      {"Clip", 11, convert_clip_11},
   };
   table.insert(table.end(), std::begin(rest), std::end(rest));
 }

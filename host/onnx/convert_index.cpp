@@ -28,7 +28,8 @@ void convert_one_hot(NodeImport& n) {
     attrs->depth = known->dims[0];
   } else {
     std::vector<double> depth = n.numbers(1, "depth");
-    if (depth.size() != 1 || !(depth[0] >= 0 && depth[0] < 1e15)) n.fail("its depth should be one positive number");
+    if (depth.size() != 1 || !(depth[0] >= 0 && depth[0] < 1e15))
+      n.fail("its depth should be one positive number");
     attrs->depth = static_cast<int64_t>(depth[0]);
   }
   n.set(0, n.add("one_hot", {n.input(0), n.input(2)}, attrs));
@@ -80,17 +81,21 @@ void convert_range(NodeImport& n) {
   auto start = n.contents(0), limit = n.contents(1), delta = n.contents(2);
   auto attrs = std::make_shared<ArangeAttrs>();
   if (start && limit && delta) {
-    if (start->dims.size() != 1 || limit->dims.size() != 1 || delta->dims.size() != 1) n.fail("needs scalars");
+    if (start->dims.size() != 1 || limit->dims.size() != 1 || delta->dims.size() != 1)
+      n.fail("needs scalars");
     attrs->start = start->dims[0];
     attrs->step = delta->dims[0];
     attrs->dtype = start->dtype;
-    if (!attrs->step.is_constant() || attrs->step.value() == 0) n.fail("its delta must be a known integer other than 0");
+    if (!attrs->step.is_constant() || attrs->step.value() == 0)
+      n.fail("its delta must be a known integer other than 0");
     Dim span = limit->dims[0] - attrs->start;
-    Dim count = attrs->step.value() > 0 ? ceildiv(span, attrs->step) : ceildiv(Dim(0) - span, -attrs->step.value());
+    Dim count =
+        attrs->step.value() > 0 ? ceildiv(span, attrs->step) : ceildiv(Dim(0) - span, -attrs->step.value());
     attrs->count = larger(count, 0);
     return n.set(0, n.add("arange", {}, attrs));
   }
-  double from = n.numbers(0, "start").at(0), to = n.numbers(1, "limit").at(0), by = n.numbers(2, "delta").at(0);
+  double from = n.numbers(0, "start").at(0), to = n.numbers(1, "limit").at(0),
+         by = n.numbers(2, "delta").at(0);
   double count = std::ceil((to - from) / by);
   if (!(by != 0) || !(count < 1e12)) n.fail("a range from {} to {} by {} makes no sense", from, to, by);
   attrs->count = static_cast<int64_t>(std::max(count, 0.0));
@@ -122,9 +127,14 @@ void convert_eye_like(NodeImport& n) {
 
 void add_index_converters(ConverterTable& table) {
   const Converter entries[] = {
-      {"Gather", 1, convert_gather},       {"GatherElements", 11, convert_gather}, {"GatherND", 11, convert_gather_nd},
-      {"OneHot", 9, convert_one_hot},      {"Trilu", 14, convert_trilu},           {"Range", 11, convert_range},
-      {"ConstantOfShape", 9, convert_constant_of_shape},                           {"EyeLike", 9, convert_eye_like},
+      {"Gather", 1, convert_gather},
+      {"GatherElements", 11, convert_gather},
+      {"GatherND", 11, convert_gather_nd},
+      {"OneHot", 9, convert_one_hot},
+      {"Trilu", 14, convert_trilu},
+      {"Range", 11, convert_range},
+      {"ConstantOfShape", 9, convert_constant_of_shape},
+      {"EyeLike", 9, convert_eye_like},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

@@ -20,7 +20,9 @@ Value* matmul(NodeImport& n, Value* a, Value* b, bool transpose_a, bool transpos
 }
 
 /// A matrix whose value is known when compiling, so that it can be packed.
-bool is_weight(const Value* v) { return v->is_constant() && v->type.rank() == 2 && v->type.shape[1].value() > 0; }
+bool is_weight(const Value* v) {
+  return v->is_constant() && v->type.rank() == 2 && v->type.shape[1].value() > 0;
+}
 
 void convert_matmul(NodeImport& n) {
   Value *a = n.input(0), *b = n.input(1);
@@ -43,7 +45,8 @@ Value* scaled(NodeImport& n, Value* x, double factor) {
 
 void convert_gemm(NodeImport& n) {
   Value *a = n.input(0), *b = n.input(1);
-  if (a->type.rank() != 2 || b->type.rank() != 2) n.fail("needs matrices, not {} and {}", a->type.str(), b->type.str());
+  if (a->type.rank() != 2 || b->type.rank() != 2)
+    n.fail("needs matrices, not {} and {}", a->type.str(), b->type.str());
   bool transpose_a = n.integer("transA", 0) != 0, transpose_b = n.integer("transB", 0) != 0;
   Value* y = nullptr;
   bool weight = b->is_constant() && b->type.shape[0].value() > 0 && b->type.shape[1].value() > 0;

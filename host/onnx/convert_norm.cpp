@@ -88,7 +88,9 @@ void convert_lp_normalization(NodeImport& n) {
 }
 
 std::string_view softmax_op(const NodeImport& n) {
-  return n.op_type() == "Softmax" ? "nn.softmax" : n.op_type() == "LogSoftmax" ? "nn.log_softmax" : "nn.hardmax";
+  return n.op_type() == "Softmax"      ? "nn.softmax"
+         : n.op_type() == "LogSoftmax" ? "nn.log_softmax"
+                                       : "nn.hardmax";
 }
 
 /// Before opset 13: over all axes from `axis` on, flattened.

@@ -19,7 +19,9 @@ std::shared_ptr<PoolAttrs> pool_attrs(NodeImport& n) {
   return attrs;
 }
 
-void convert_max_pool(NodeImport& n) { n.set(0, n.add("nn.max_pool", {n.input(0)}, pool_attrs(n))); }
+void convert_max_pool(NodeImport& n) {
+  n.set(0, n.add("nn.max_pool", {n.input(0)}, pool_attrs(n)));
+}
 
 void convert_average_pool(NodeImport& n) {
   auto attrs = pool_attrs(n);
@@ -39,8 +41,12 @@ std::shared_ptr<ReduceAttrs> spatial_axes(NodeImport& n) {
   for (int64_t axis = 2; axis < n.rank(0); ++axis) attrs->axes.push_back(axis);
   return attrs;
 }
-void convert_global_average_pool(NodeImport& n) { n.set(0, n.add("mean", {n.input(0)}, spatial_axes(n))); }
-void convert_global_max_pool(NodeImport& n) { n.set(0, n.add("max", {n.input(0)}, spatial_axes(n))); }
+void convert_global_average_pool(NodeImport& n) {
+  n.set(0, n.add("mean", {n.input(0)}, spatial_axes(n)));
+}
+void convert_global_max_pool(NodeImport& n) {
+  n.set(0, n.add("max", {n.input(0)}, spatial_axes(n)));
+}
 
 void convert_global_lp_pool(NodeImport& n) {
   int64_t p = n.integer("p", 2);

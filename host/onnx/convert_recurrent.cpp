@@ -43,14 +43,19 @@ std::string lower(std::string text) {
 
 Layer::Layer(NodeImport& node, int64_t gate_count) : n(node), gates(gate_count) {
   TensorType r = n.type(2), w = n.type(1);
-  if (r.rank() != 3 || w.rank() != 3 || !constant_shape(r.shape)) n.fail("its weights {} and {} should have 3 known dimensions", w.str(), r.str());
+  if (r.rank() != 3 || w.rank() != 3 || !constant_shape(r.shape))
+    n.fail("its weights {} and {} should have 3 known dimensions", w.str(), r.str());
   directions = r.shape[0].value();
   hidden = r.shape[2].value();
   std::string direction = n.text("direction", "forward");
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") n.fail("its direction is unknown: '{}'", direction);
-  if (directions != (direction == "bidirectional" ? 2 : 1)) n.fail("its weights have {} directions, which '{}' contradicts", directions, direction);
-  if (n.integer("hidden_size", hidden) != hidden) n.fail("its hidden_size contradicts the weight {}", r.str());
-  if (hidden < 1 || !(r.shape[1] == Dim(gates * hidden))) n.fail("its recurrent weight {} should have {} rows", r.str(), gates * hidden);
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    n.fail("its direction is unknown: '{}'", direction);
+  if (directions != (direction == "bidirectional" ? 2 : 1))
+    n.fail("its weights have {} directions, which '{}' contradicts", directions, direction);
+  if (n.integer("hidden_size", hidden) != hidden)
+    n.fail("its hidden_size contradicts the weight {}", r.str());
+  if (hidden < 1 || !(r.shape[1] == Dim(gates * hidden)))
+    n.fail("its recurrent weight {} should have {} rows", r.str(), gates * hidden);
   if (n.number("clip", 0) > 0) n.fail("clip is not supported");
   batch_first = n.integer("layout", 0) != 0;
   x = n.input(0);
@@ -59,11 +64,14 @@ Layer::Layer(NodeImport& node, int64_t gate_count) : n(node), gates(gate_count) 
   batch = x->type.shape[1];
 }
 
-bool Layer::reversed(int64_t d) const { return d == 1 || n.text("direction", "forward") == "reverse"; }
+bool Layer::reversed(int64_t d) const {
+  return d == 1 || n.text("direction", "forward") == "reverse";
+}
 
 Value* Layer::of_direction(size_t i, int64_t d) {
   Value* v = n.input(i);
-  if (v->type.rank() < 1 || !(v->type.shape[0] == Dim(directions))) n.fail("its input {} should begin with {} directions", v->type.str(), directions);
+  if (v->type.rank() < 1 || !(v->type.shape[0] == Dim(directions)))
+    n.fail("its input {} should begin with {} directions", v->type.str(), directions);
   if (directions > 1) v = n.slice(v, 0, d, d + 1);
   return n.reshape(v, {v->type.shape.begin() + 1, v->type.shape.end()});
 }
@@ -111,10 +119,12 @@ Value* Layer::initial_state(size_t input, int64_t d) {
 void Layer::check_activations(const std::vector<std::string>& expected) const {
   std::vector<std::string> given = n.text_list("activations");
   if (given.empty()) return;
-  if (given.size() != expected.size() * static_cast<size_t>(directions)) n.fail("should have {} activations", expected.size());
+  if (given.size() != expected.size() * static_cast<size_t>(directions))
+    n.fail("should have {} activations", expected.size());
   for (size_t i = 0; i < given.size(); ++i) {
     if (lower(given[i]) != expected[i % expected.size()]) {
-      n.fail("the activation {} is not supported: only the usual {}", given[i], expected[i % expected.size()]);
+      n.fail("the activation {} is not supported: only the usual {}", given[i],
+             expected[i % expected.size()]);
     }
   }
 }
@@ -134,7 +144,8 @@ void Layer::finish(const std::vector<std::vector<Value*>>& results) {
     if (!n.wants(s)) continue;
     std::vector<Value*> states;
     for (const auto& direction : results) {
-      states.push_back(n.reshape(direction[s], batch_first ? Shape{batch, 1, hidden} : Shape{1, batch, hidden}));
+      states.push_back(
+          n.reshape(direction[s], batch_first ? Shape{batch, 1, hidden} : Shape{1, batch, hidden}));
     }
     n.set(s, concat(states, batch_first ? 1 : 0));
   }
@@ -165,7 +176,8 @@ void convert_gru(NodeImport& n) {
     auto attrs = std::make_shared<RecurrenceAttrs>();
     attrs->reverse = layer.reversed(d);
     attrs->linear_before_reset = layer.linear_before_reset;
-    std::vector<Value*> inputs{layer.projection(d), layer.recurrent_weight(d), layer.initial_state(5, d), n.optional_input(4)};
+    std::vector<Value*> inputs{layer.projection(d), layer.recurrent_weight(d), layer.initial_state(5, d),
+                               n.optional_input(4)};
     if (layer.linear_before_reset && n.has(3)) {
       inputs.push_back(layer.vector_part(layer.of_direction(3, d), 5 * layer.hidden, 6 * layer.hidden));
     }
@@ -184,9 +196,10 @@ void convert_rnn(NodeImport& n) {
     auto attrs = std::make_shared<RecurrenceAttrs>();
     attrs->reverse = layer.reversed(d);
     attrs->relu = relu;
-    results.push_back(n.add_many("nn.rnn_recurrence",
-                                 {layer.projection(d), layer.recurrent_weight(d), layer.initial_state(5, d), n.optional_input(4)},
-                                 attrs));
+    results.push_back(n.add_many(
+        "nn.rnn_recurrence",
+        {layer.projection(d), layer.recurrent_weight(d), layer.initial_state(5, d), n.optional_input(4)},
+        attrs));
   }
   layer.finish(results);
 }

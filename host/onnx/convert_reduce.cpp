@@ -23,7 +23,9 @@ std::shared_ptr<ReduceAttrs> reduce_attrs(NodeImport& n) {
   return attrs;
 }
 
-Value* square(NodeImport& n, Value* x) { return n.add("multiply", {x, x}); }
+Value* square(NodeImport& n, Value* x) {
+  return n.add("multiply", {x, x});
+}
 
 void convert_reduce(NodeImport& n) {
   auto attrs = reduce_attrs(n);
@@ -79,8 +81,8 @@ void convert_cumsum(NodeImport& n) {
 }  // namespace
 
 void add_reduce_converters(ConverterTable& table) {
-  for (std::string_view op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
-                              "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"}) {
+  for (std::string_view op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1",
+                              "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"}) {
     table.push_back({op, 1, convert_reduce});
   }
   table.push_back({"ArgMax", 1, convert_arg});

@@ -9,7 +9,8 @@ namespace gantry {
 namespace {
 
 template <typename Enum>
-Enum choose(NodeImport& n, const char* attribute, const std::string& text, std::initializer_list<std::string_view> names) {
+Enum choose(NodeImport& n, const char* attribute, const std::string& text,
+            std::initializer_list<std::string_view> names) {
   auto it = std::find(names.begin(), names.end(), text);
   if (it == names.end()) n.fail("its {} is not supported: '{}'", attribute, text);
   return static_cast<Enum>(it - names.begin());
@@ -41,7 +42,8 @@ std::shared_ptr<ResizeAttrs> start_attrs(NodeImport& n) {
   return attrs;
 }
 
-void apply_scales(NodeImport& n, ResizeAttrs& attrs, const std::vector<double>& scales, const std::vector<int64_t>& axes) {
+void apply_scales(NodeImport& n, ResizeAttrs& attrs, const std::vector<double>& scales,
+                  const std::vector<int64_t>& axes) {
   if (scales.size() != axes.size()) n.fail("has {} scales for {} axes", scales.size(), axes.size());
   for (size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<size_t>(axes[i]);
@@ -67,7 +69,8 @@ void convert_upsample(NodeImport& n) {
 }
 
 /// Scales that fit the sizes without changing the aspect ratio.
-void keep_aspect_ratio(NodeImport& n, ResizeAttrs& attrs, const Shape& sizes, const std::vector<int64_t>& axes, bool larger) {
+void keep_aspect_ratio(NodeImport& n, ResizeAttrs& attrs, const Shape& sizes,
+                       const std::vector<int64_t>& axes, bool larger) {
   double scale = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
     const Dim& extent = attrs.sizes[static_cast<size_t>(axes[i])];
@@ -99,9 +102,10 @@ void read_roi(NodeImport& n, ResizeAttrs& attrs, const std::vector<int64_t>& axe
 void convert_resize_11(NodeImport& n) {
   auto attrs = start_attrs(n);
   if (n.integer("antialias", 0) != 0) n.fail("antialias is not supported");
-  attrs->coordinates = choose<ResizeCoordinates>(
-      n, "coordinate_transformation_mode", n.text("coordinate_transformation_mode", "half_pixel"),
-      {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"});
+  attrs->coordinates = choose<ResizeCoordinates>(n, "coordinate_transformation_mode",
+                                                 n.text("coordinate_transformation_mode", "half_pixel"),
+                                                 {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+                                                  "align_corners", "asymmetric", "tf_crop_and_resize"});
   attrs->rounding = choose<ResizeRounding>(n, "nearest_mode", n.text("nearest_mode", "round_prefer_floor"),
                                            {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   attrs->cubic_a = n.number("cubic_coeff_a", -0.75);

@@ -15,7 +15,8 @@ Shape resolve_shape(NodeImport& n, const Shape& wanted, bool zero_copies) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     Dim d = wanted[i];
     if (d == Dim(0) && zero_copies) {
-      if (i >= in.size()) n.fail("shape {} copies axis {}, which {} does not have", to_string(wanted), i, n.type(0).str());
+      if (i >= in.size())
+        n.fail("shape {} copies axis {}, which {} does not have", to_string(wanted), i, n.type(0).str());
       d = in[i];
     }
     if (d == Dim(-1)) {
@@ -57,10 +58,13 @@ void convert_flatten(NodeImport& n) {
   int rank = static_cast<int>(shape.size());
   int64_t axis = n.integer("axis", 1);
   axis = axis == rank ? axis : n.axis(axis, std::max(rank, 1));
-  set_reshaped(n, {element_count({shape.begin(), shape.begin() + axis}), element_count({shape.begin() + axis, shape.end()})});
+  set_reshaped(n, {element_count({shape.begin(), shape.begin() + axis}),
+                   element_count({shape.begin() + axis, shape.end()})});
 }
 
-std::vector<int64_t> read_axes(NodeImport& n) { return n.has(1) ? n.integers(1, "axes") : n.integer_list("axes"); }
+std::vector<int64_t> read_axes(NodeImport& n) {
+  return n.has(1) ? n.integers(1, "axes") : n.integer_list("axes");
+}
 
 void convert_squeeze(NodeImport& n) {
   Shape in = n.type(0).shape, out;
@@ -72,7 +76,8 @@ void convert_squeeze(NodeImport& n) {
   }
   bool all = axes.empty() && !n.has(1) && !n.has_attribute("axes");
   for (size_t i = 0; i < in.size(); ++i) {
-    bool squeezed = all ? in[i] == Dim(1) : std::count(axes.begin(), axes.end(), static_cast<int64_t>(i)) != 0;
+    bool squeezed =
+        all ? in[i] == Dim(1) : std::count(axes.begin(), axes.end(), static_cast<int64_t>(i)) != 0;
     if (!squeezed) out.push_back(in[i]);
   }
   set_reshaped(n, out);
@@ -133,21 +138,26 @@ void convert_blocks(NodeImport& n) {
   attrs->block = n.integer("blocksize", 0);
   if (attrs->block < 1 || attrs->block > 4096) n.fail("its blocksize is {}", attrs->block);
   attrs->depth_major = n.text("mode", "DCR") == "DCR";
-  n.set(0, n.add(n.op_type() == "DepthToSpace" ? "nn.depth_to_space" : "nn.space_to_depth", {n.input(0)}, attrs));
+  n.set(0, n.add(n.op_type() == "DepthToSpace" ? "nn.depth_to_space" : "nn.space_to_depth", {n.input(0)},
+                 attrs));
 }
 
 /// Shape and Size are always known contents, so they never become data by conversion.
-void convert_known(NodeImport& n) { internal_error("{} was not evaluated", n.op_type()); }
+void convert_known(NodeImport& n) {
+  internal_error("{} was not evaluated", n.op_type());
+}
 
 }  // namespace
 
 void add_shape_converters(ConverterTable& table) {
   const Converter entries[] = {
-      {"Reshape", 1, convert_reshape_1}, {"Reshape", 5, convert_reshape_5}, {"Flatten", 1, convert_flatten},
-      {"Squeeze", 1, convert_squeeze},   {"Unsqueeze", 1, convert_unsqueeze}, {"Transpose", 1, convert_transpose},
-      {"Concat", 1, convert_concat},     {"Expand", 8, convert_expand},     {"Tile", 6, convert_tile},
-      {"DepthToSpace", 1, convert_blocks}, {"SpaceToDepth", 1, convert_blocks},
-      {"Shape", 1, convert_known},       {"Size", 1, convert_known},
+      {"Reshape", 1, convert_reshape_1},   {"Reshape", 5, convert_reshape_5},
+      {"Flatten", 1, convert_flatten},     {"Squeeze", 1, convert_squeeze},
+      {"Unsqueeze", 1, convert_unsqueeze}, {"Transpose", 1, convert_transpose},
+      {"Concat", 1, convert_concat},       {"Expand", 8, convert_expand},
+      {"Tile", 6, convert_tile},           {"DepthToSpace", 1, convert_blocks},
+      {"SpaceToDepth", 1, convert_blocks}, {"Shape", 1, convert_known},
+      {"Size", 1, convert_known},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

@@ -17,7 +17,8 @@ Dim position(const Dim& given, const Dim& extent, const Dim& low, const Dim& hig
   return larger(low, smaller(from_end ? extent + given : given, high));
 }
 
-void slice(NodeImport& n, const Shape& starts, const Shape& ends, std::vector<int64_t> axes, std::vector<int64_t> steps) {
+void slice(NodeImport& n, const Shape& starts, const Shape& ends, std::vector<int64_t> axes,
+           std::vector<int64_t> steps) {
   Value* x = n.input(0);
   const Shape& shape = x->type.shape;
   if (axes.empty()) {
@@ -51,7 +52,9 @@ void slice(NodeImport& n, const Shape& starts, const Shape& ends, std::vector<in
   n.set(0, n.add("strided_slice", {x}, attrs));
 }
 
-Shape as_dims(const std::vector<int64_t>& v) { return {v.begin(), v.end()}; }
+Shape as_dims(const std::vector<int64_t>& v) {
+  return {v.begin(), v.end()};
+}
 
 void convert_slice_1(NodeImport& n) {
   slice(n, as_dims(n.integer_list("starts")), as_dims(n.integer_list("ends")), n.integer_list("axes"), {});
@@ -74,7 +77,8 @@ void split(NodeImport& n, const Shape& sizes) {
     auto count = static_cast<int64_t>(n.output_count());
     if (count == 0) n.fail("has no outputs");
     bool uneven = n.has_attribute("num_outputs");
-    if (!uneven && provably_different(mod(extent, count), 0)) n.fail("{} does not split into {} equal parts", x->type.str(), count);
+    if (!uneven && provably_different(mod(extent, count), 0))
+      n.fail("{} does not split into {} equal parts", x->type.str(), count);
     Dim chunk = ceildiv(extent, count), left = extent;
     for (int64_t i = 0; i < count; ++i) {
       parts.push_back(smaller(chunk, left));
@@ -89,14 +93,17 @@ void split(NodeImport& n, const Shape& sizes) {
     if (n.wants(i)) n.set(i, n.slice(x, axis, begin, end));
     begin = end;
   }
-  if (provably_different(begin, extent)) n.fail("its parts make {}, not the {} of {}", begin.str(), extent.str(), x->type.str());
+  if (provably_different(begin, extent))
+    n.fail("its parts make {}, not the {} of {}", begin.str(), extent.str(), x->type.str());
 }
 
 void convert_split_1(NodeImport& n) {
   if (n.has(1)) return split(n, n.dims(1, "split"));
   split(n, as_dims(n.integer_list("split")));
 }
-void convert_split_13(NodeImport& n) { split(n, n.has(1) ? n.dims(1, "split") : Shape{}); }
+void convert_split_13(NodeImport& n) {
+  split(n, n.has(1) ? n.dims(1, "split") : Shape{});
+}
 
 // --- Pad
 
@@ -143,7 +150,8 @@ void convert_pad_11(NodeImport& n) {
   if (axes.empty()) {
     for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
   }
-  if (pads.size() != 2 * axes.size()) n.fail("its pads should have {} entries, not {}", 2 * axes.size(), pads.size());
+  if (pads.size() != 2 * axes.size())
+    n.fail("its pads should have {} entries, not {}", 2 * axes.size(), pads.size());
   Shape before(rank, 0), after(rank, 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<size_t>(n.axis(axes[i], static_cast<int>(rank)));
@@ -163,8 +171,8 @@ void convert_pad_11(NodeImport& n) {
 
 void add_slice_converters(ConverterTable& table) {
   const Converter entries[] = {
-      {"Slice", 1, convert_slice_1}, {"Slice", 10, convert_slice_10}, {"Split", 1, convert_split_1},
-      {"Split", 13, convert_split_13}, {"Pad", 1, convert_pad_1},     {"Pad", 11, convert_pad_11},
+      {"Slice", 1, convert_slice_1},   {"Slice", 10, convert_slice_10}, {"Split", 1, convert_split_1},
+      {"Split", 13, convert_split_13}, {"Pad", 1, convert_pad_1},       {"Pad", 11, convert_pad_11},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

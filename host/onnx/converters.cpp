@@ -30,9 +30,9 @@ ConverterTable make_table() {
 
 Convert find_converter(std::string_view op, int64_t opset) {
   static const ConverterTable table = make_table();
-  auto above = std::upper_bound(table.begin(), table.end(), std::pair(op, opset), [](const auto& key, const Converter& c) {
-    return key < std::pair(c.op, c.since);
-  });
+  auto above =
+      std::upper_bound(table.begin(), table.end(), std::pair(op, opset),
+                       [](const auto& key, const Converter& c) { return key < std::pair(c.op, c.since); });
   if (above == table.begin()) return nullptr;
   const Converter& newest = *std::prev(above);
   return newest.op == op ? newest.convert : nullptr;

@@ -18,7 +18,8 @@ bool is_small(const TensorType& type) {
 
 }  // namespace
 
-std::vector<ConstantPtr> Importer::try_evaluate(std::string_view op, const std::shared_ptr<const Attrs>& attrs,
+std::vector<ConstantPtr> Importer::try_evaluate(std::string_view op,
+                                                const std::shared_ptr<const Attrs>& attrs,
                                                 const std::vector<Value*>& inputs) {
   for (const Value* input : inputs) {
     if (input && (!input->is_constant() || !is_small(input->type))) return {};
@@ -43,7 +44,8 @@ std::vector<ConstantPtr> Importer::try_evaluate(std::string_view op, const std::
   std::vector<Tensor> tensors;
   std::map<const OperationNode*, ConstantPtr> data;
   for (const Value* input : inputs) {
-    tensors.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, input->name) : Tensor());
+    tensors.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, input->name)
+                            : Tensor());
     if (input) data[tensors.back().op().get()] = input->constant;
   }
   return interpret(draft.op->compute(draft, tensors), data, 1);

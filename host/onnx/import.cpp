@@ -18,7 +18,8 @@ namespace {
 /// True if the bytes begin like a ModelProto: with a field number and wire type that it has.
 bool begins_like_a_model(std::string_view bytes) {
   static constexpr unsigned char kTags[] = {0x08, 0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72};
-  return !bytes.empty() && std::find(std::begin(kTags), std::end(kTags), static_cast<unsigned char>(bytes[0])) != std::end(kTags);
+  return !bytes.empty() && std::find(std::begin(kTags), std::end(kTags),
+                                     static_cast<unsigned char>(bytes[0])) != std::end(kTags);
 }
 
 std::shared_ptr<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& name) {
@@ -54,13 +55,16 @@ Graph import_onnx(const std::filesystem::path& path, const ImportOptions& option
   return graph;
 }
 
-Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& base, const ImportOptions& options) {
+Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& base,
+                        const ImportOptions& options) {
   return import_model(bytes, "the model", base, options);
 }
 
 namespace {
 
-bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+bool is_default_domain(const std::string& domain) {
+  return domain.empty() || domain == "ai.onnx";
+}
 
 std::string qualified(const onnx::NodeProto& node) {
   return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
@@ -103,7 +107,8 @@ void Importer::read_opsets() {
   if (opset_ == 0) opset_ = 1;  // files before IR version 3 do not say
   constexpr int64_t kNewestKnown = 23;
   if (opset_ > kNewestKnown && options_.warn) {
-    options_.warn(fmt::format("the model uses opset {}; gantry knows definitions up to {}", opset_, kNewestKnown));
+    options_.warn(
+        fmt::format("the model uses opset {}; gantry knows definitions up to {}", opset_, kNewestKnown));
   }
 }
 
@@ -138,7 +143,8 @@ Binding& Importer::lookup(const std::string& name, const std::string& reader) {
     auto it = scope->find(name);
     if (it == scope->end()) continue;
     if (!it->second.missing.empty()) {
-      user_error("{} uses '{}', an optional output of {} that gantry does not compute", reader, name, it->second.missing);
+      user_error("{} uses '{}', an optional output of {} that gantry does not compute", reader, name,
+                 it->second.missing);
     }
     return it->second;
   }
@@ -163,7 +169,8 @@ Value* Importer::materialise(Binding& binding, const std::string& name) {
 }
 
 void Importer::add_initializers(const onnx::GraphProto& graph, const std::string& where) {
-  if (graph.sparse_initializer_size() > 0) user_error("the model has sparse initialisers, which gantry does not support");
+  if (graph.sparse_initializer_size() > 0)
+    user_error("the model has sparse initialisers, which gantry does not support");
   for (const onnx::TensorProto& tensor : graph.initializer()) {
     Binding binding;
     binding.constant = tensors_.read(tensor, fmt::format("initialiser '{}'", tensor.name()));
@@ -186,10 +193,12 @@ std::string Importer::symbol_name(const std::string& parameter, const std::strin
   if (found != symbols_.end()) return found->second;
   std::string name;
   for (char c : key) {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+    bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
     name += plain ? c : '_';
   }
-  bool starts_well = !name.empty() && ((name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z') || name[0] == '_');
+  bool starts_well = !name.empty() && ((name[0] >= 'a' && name[0] <= 'z') ||
+                                       (name[0] >= 'A' && name[0] <= 'Z') || name[0] == '_');
   if (!starts_well) name = "d" + name;
   for (const char* reserved : {"floordiv", "mod", "max", "min"}) {
     if (name == reserved) name += "_";
@@ -213,18 +222,21 @@ TensorType Importer::input_type(const onnx::ValueInfoProto& input) {
   }
   int rank = declared.shape().dim_size();
   if (fixed && static_cast<int>(given->second.size()) != rank) {
-    user_error("the shape given for {} has {} dimensions, but the model's has {}", what, given->second.size(), rank);
+    user_error("the shape given for {} has {} dimensions, but the model's has {}", what, given->second.size(),
+               rank);
   }
   for (int i = 0; i < rank; ++i) {
     const auto& dim = declared.shape().dim(i);
     bool known = dim.has_dim_value() && dim.dim_value() >= 0;
-    if (dim.has_dim_value() && dim.dim_value() < -1) user_error("{} has a negative dimension ({})", what, dim.dim_value());
+    if (dim.has_dim_value() && dim.dim_value() < -1)
+      user_error("{} has a negative dimension ({})", what, dim.dim_value());
     std::string symbol = known ? "" : symbol_name(dim.dim_param(), input.name(), i);
     if (fixed) {
       int64_t value = given->second[static_cast<size_t>(i)];
       if (value < 0) user_error("the shape given for {} has a negative dimension ({})", what, value);
       if (known && dim.dim_value() != value) {
-        user_error("the shape given for {} has {} at axis {}, but the model fixes it to {}", what, value, i, dim.dim_value());
+        user_error("the shape given for {} has {} at axis {}, but the model fixes it to {}", what, value, i,
+                   dim.dim_value());
       }
       if (!known && fixed_symbols_.emplace(symbol, value).first->second != value) {
         user_error("the shapes given make '{}' both {} and {}", symbol, fixed_symbols_[symbol], value);
@@ -240,16 +252,19 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
   std::map<std::string, int> seen;
   std::string names;
   for (const onnx::ValueInfoProto& input : graph.input()) {
-    if (scopes_.back().count(input.name()) != 0 && seen.count(input.name()) == 0) continue;  // has an initialiser
+    if (scopes_.back().count(input.name()) != 0 && seen.count(input.name()) == 0)
+      continue;  // has an initialiser
     if (++seen[input.name()] > 1) user_error("the model has two inputs called '{}'", input.name());
     inputs.emplace_back(input.name(), input_type(input));
     names += (names.empty() ? "" : ", ") + input.name();
   }
   for (const auto& [name, shape] : options_.shapes) {
-    if (seen.count(name) == 0) user_error("there is no input '{}' to give a shape to; the model's inputs are: {}", name, names);
+    if (seen.count(name) == 0)
+      user_error("there is no input '{}' to give a shape to; the model's inputs are: {}", name, names);
   }
   for (const auto& [name, value] : options_.values) {
-    if (seen.count(name) == 0) user_error("there is no input '{}' to give a value to; the model's inputs are: {}", name, names);
+    if (seen.count(name) == 0)
+      user_error("there is no input '{}' to give a value to; the model's inputs are: {}", name, names);
   }
   std::map<std::string, Dim> bindings;
   for (const auto& [symbol, value] : fixed_symbols_) bindings.emplace(symbol, Dim(value));
@@ -257,8 +272,10 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
     for (Dim& dim : type.shape) dim = dim.substitute(bindings);
     Binding binding;
     auto value = options_.values.find(name);
-    if (value != options_.values.end()) binding.constant = value->second;
-    else binding.value = graph_.main.add_parameter(name, type);
+    if (value != options_.values.end())
+      binding.constant = value->second;
+    else
+      binding.value = graph_.main.add_parameter(name, type);
     define(name, std::move(binding), "the model");
   }
 }
@@ -267,25 +284,27 @@ void Importer::check_declared(const onnx::ValueInfoProto& output, const TensorTy
   if (!output.type().has_tensor_type()) return;
   const auto& declared = output.type().tensor_type();
   if (declared.elem_type() != 0 && dtype_of(declared.elem_type(), "output") != type.dtype) {
-    user_error("output '{}' is declared with another dtype than the {} that the model computes", output.name(),
-               name_of(type.dtype));
+    user_error("output '{}' is declared with another dtype than the {} that the model computes",
+               output.name(), name_of(type.dtype));
   }
   if (!declared.has_shape()) return;
   bool same = declared.shape().dim_size() == type.rank();
   for (int i = 0; same && i < type.rank(); ++i) {
     const auto& dim = declared.shape().dim(i);
     const Dim& inferred = type.shape[static_cast<size_t>(i)];
-    bool open = !dim.has_dim_value() || dim.dim_value() < 0 || !fixed_symbols_.empty() || !options_.shapes.empty();
+    bool open =
+        !dim.has_dim_value() || dim.dim_value() < 0 || !fixed_symbols_.empty() || !options_.shapes.empty();
     same = open || !provably_different(inferred, dim.dim_value());
   }
   if (same) return;
   std::string text;
   for (const auto& dim : declared.shape().dim()) {
-    text += (text.empty() ? "" : ", ") + (dim.has_dim_value() ? std::to_string(dim.dim_value())
+    text += (text.empty() ? "" : ", ") + (dim.has_dim_value()       ? std::to_string(dim.dim_value())
                                           : dim.dim_param().empty() ? "?"
                                                                     : dim.dim_param());
   }
-  user_error("output '{}' is declared with the shape ({}), but the model computes {}", output.name(), text, type.str());
+  user_error("output '{}' is declared with the shape ({}), but the model computes {}", output.name(), text,
+             type.str());
 }
 
 void Importer::add_outputs(const onnx::GraphProto& graph) {

@@ -22,10 +22,12 @@ struct ImportOptions {
   std::function<void(const std::string&)> warn;
 };
 
-/// Reads a model with its external data. User errors: not an ONNX file, truncated, an input shape that contradicts
-/// the graph; all unsupported ops at once, each with the nodes that use it; any node that fails its type rule.
+/// Reads a model with its external data. User errors: not an ONNX file, truncated, an input shape that
+/// contradicts the graph; all unsupported ops at once, each with the nodes that use it; any node that fails
+/// its type rule.
 Graph import_onnx(const std::filesystem::path& path, const ImportOptions& options = {});
 /// As import_onnx from bytes; external data is looked up beside `base`.
-Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& base, const ImportOptions& options = {});
+Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& base,
+                        const ImportOptions& options = {});
 
 }  // namespace gantry

@@ -32,7 +32,8 @@ struct Binding {
 
 class Importer {
  public:
-  Importer(std::shared_ptr<const onnx::ModelProto> model, std::filesystem::path directory, const ImportOptions& options);
+  Importer(std::shared_ptr<const onnx::ModelProto> model, std::filesystem::path directory,
+           const ImportOptions& options);
   Graph import();
 
   int64_t opset() const { return opset_; }
@@ -73,9 +74,9 @@ class Importer {
   Graph graph_;
   int64_t opset_ = 0;
   std::deque<std::unordered_map<std::string, Binding>> scopes_;
-  std::map<std::string, std::string> symbols_;    ///< dim_param -> symbol
+  std::map<std::string, std::string> symbols_;       ///< dim_param -> symbol
   std::map<std::string, std::string> symbol_owner_;  ///< symbol -> dim_param or input axis
-  std::map<std::string, int64_t> fixed_symbols_;  ///< by the shapes that the user gave
+  std::map<std::string, int64_t> fixed_symbols_;     ///< by the shapes that the user gave
   std::map<std::string, int> node_names_;
   int depth_ = 0;
   int64_t constant_budget_ = int64_t{2} << 30;

@@ -13,13 +13,21 @@ using onnx::AttributeProto;
 NodeImport::NodeImport(Importer& importer, const onnx::NodeProto& proto, std::string name)
     : importer_(importer), proto_(proto), name_(std::move(name)) {}
 
-const std::string& NodeImport::op_type() const { return proto_.op_type(); }
-int64_t NodeImport::opset() const { return importer_.opset(); }
+const std::string& NodeImport::op_type() const {
+  return proto_.op_type();
+}
+int64_t NodeImport::opset() const {
+  return importer_.opset();
+}
 
 // --- inputs
 
-size_t NodeImport::input_count() const { return static_cast<size_t>(proto_.input_size()); }
-bool NodeImport::has(size_t i) const { return i < input_count() && !proto_.input(static_cast<int>(i)).empty(); }
+size_t NodeImport::input_count() const {
+  return static_cast<size_t>(proto_.input_size());
+}
+bool NodeImport::has(size_t i) const {
+  return i < input_count() && !proto_.input(static_cast<int>(i)).empty();
+}
 
 Value* NodeImport::input(size_t i) {
   if (!has(i)) fail("its input {} is missing", i);
@@ -66,7 +74,8 @@ Shape NodeImport::dims(size_t i, const char* what) {
   if (!has(i)) fail("its {} (input {}) is missing", what, i);
   if (auto known = contents(i)) return known->dims;
   TensorType t = type(i);
-  if (t.dtype != DType::kI64 && t.dtype != DType::kI32) fail("its {} must be integers, not {}", what, t.str());
+  if (t.dtype != DType::kI64 && t.dtype != DType::kI32)
+    fail("its {} must be integers, not {}", what, t.str());
   fail("its {} ('{}') is only known when the model runs; gantry needs it when compiling", what,
        proto_.input(static_cast<int>(i)));
 }
@@ -74,7 +83,8 @@ Shape NodeImport::dims(size_t i, const char* what) {
 std::vector<int64_t> NodeImport::integers(size_t i, const char* what) {
   std::vector<int64_t> values;
   for (const Dim& d : dims(i, what)) {
-    if (!d.is_constant()) fail("its {} depends on a symbolic dimension ({}), which is not supported", what, d.str());
+    if (!d.is_constant())
+      fail("its {} depends on a symbolic dimension ({}), which is not supported", what, d.str());
     values.push_back(d.value());
   }
   return values;
@@ -88,18 +98,30 @@ std::vector<double> widen_all(const ConstantData& data) {
 }
 std::optional<std::vector<double>> to_doubles(const ConstantData& data) {
   switch (data.type.dtype) {
-    case DType::kF32: return widen_all<float>(data);
-    case DType::kF64: return widen_all<double>(data);
-    case DType::kI8: return widen_all<int8_t>(data);
-    case DType::kI16: return widen_all<int16_t>(data);
-    case DType::kI32: return widen_all<int32_t>(data);
-    case DType::kI64: return widen_all<int64_t>(data);
-    case DType::kU8: return widen_all<uint8_t>(data);
-    case DType::kU16: return widen_all<uint16_t>(data);
-    case DType::kU32: return widen_all<uint32_t>(data);
-    case DType::kU64: return widen_all<uint64_t>(data);
-    case DType::kBool: return widen_all<bool>(data);
-    default: return std::nullopt;
+    case DType::kF32:
+      return widen_all<float>(data);
+    case DType::kF64:
+      return widen_all<double>(data);
+    case DType::kI8:
+      return widen_all<int8_t>(data);
+    case DType::kI16:
+      return widen_all<int16_t>(data);
+    case DType::kI32:
+      return widen_all<int32_t>(data);
+    case DType::kI64:
+      return widen_all<int64_t>(data);
+    case DType::kU8:
+      return widen_all<uint8_t>(data);
+    case DType::kU16:
+      return widen_all<uint16_t>(data);
+    case DType::kU32:
+      return widen_all<uint32_t>(data);
+    case DType::kU64:
+      return widen_all<uint64_t>(data);
+    case DType::kBool:
+      return widen_all<bool>(data);
+    default:
+      return std::nullopt;
   }
 }
 }  // namespace
@@ -117,7 +139,8 @@ std::vector<double> NodeImport::numbers(size_t i, const char* what) {
 const AttributeProto* NodeImport::find(const char* name, int type, const char* type_name) const {
   for (const AttributeProto& attribute : proto_.attribute()) {
     if (attribute.name() != name) continue;
-    if (!attribute.ref_attr_name().empty()) fail("its attribute {} refers to an attribute of a function", name);
+    if (!attribute.ref_attr_name().empty())
+      fail("its attribute {} refers to an attribute of a function", name);
     // Files of the first IR versions leave the type unset.
     bool matches = attribute.type() == type || attribute.type() == AttributeProto::UNDEFINED;
     if (!matches) fail("its attribute {} must be {}", name, type_name);
@@ -159,7 +182,9 @@ std::vector<std::string> NodeImport::text_list(const char* name) const {
 }
 ConstantPtr NodeImport::tensor(const char* name) const {
   auto* a = find(name, AttributeProto::TENSOR, "a tensor");
-  return a && a->has_t() ? importer_.tensors().read(a->t(), fmt::format("node {}: the tensor '{}'", name_, name)) : nullptr;
+  return a && a->has_t()
+             ? importer_.tensors().read(a->t(), fmt::format("node {}: the tensor '{}'", name_, name))
+             : nullptr;
 }
 DType NodeImport::cast_target() const {
   if (opset() < 6) {  // named by a text
@@ -188,11 +213,19 @@ int64_t NodeImport::axis(int64_t given, int rank) const {
 
 // --- results
 
-Function& NodeImport::function() { return importer_.function(); }
-bool NodeImport::take_constant_budget(int64_t bytes) { return importer_.take_constant_budget(bytes); }
+Function& NodeImport::function() {
+  return importer_.function();
+}
+bool NodeImport::take_constant_budget(int64_t bytes) {
+  return importer_.take_constant_budget(bytes);
+}
 
-size_t NodeImport::output_count() const { return static_cast<size_t>(proto_.output_size()); }
-bool NodeImport::wants(size_t i) const { return i < output_count() && !proto_.output(static_cast<int>(i)).empty(); }
+size_t NodeImport::output_count() const {
+  return static_cast<size_t>(proto_.output_size());
+}
+bool NodeImport::wants(size_t i) const {
+  return i < output_count() && !proto_.output(static_cast<int>(i)).empty();
+}
 
 void NodeImport::set(size_t i, Value* value) {
   if (!wants(i)) return;
@@ -218,7 +251,8 @@ void NodeImport::set_constant(size_t i, ConstantPtr data) {
 
 void NodeImport::inline_branch(const onnx::GraphProto& branch) {
   std::vector<Binding> results = importer_.inline_graph(branch, name_);
-  if (results.size() < output_count()) fail("its branch has {} outputs, not {}", results.size(), output_count());
+  if (results.size() < output_count())
+    fail("its branch has {} outputs, not {}", results.size(), output_count());
   for (size_t i = 0; i < output_count(); ++i) {
     if (wants(i)) importer_.define(proto_.output(static_cast<int>(i)), std::move(results[i]), name_);
   }
@@ -228,7 +262,8 @@ std::vector<Value*> NodeImport::add_many(std::string_view op, std::vector<Value*
                                          std::shared_ptr<const Attrs> attrs) {
   Function& function = importer_.function();
   std::vector<ConstantPtr> known = importer_.try_evaluate(op, attrs, inputs);
-  if (known.empty()) return infer_and_add(function, op, std::move(attrs), std::move(inputs), {name_})->results;
+  if (known.empty())
+    return infer_and_add(function, op, std::move(attrs), std::move(inputs), {name_})->results;
   std::vector<Value*> values;
   for (ConstantPtr& data : known) values.push_back(function.add_constant(name_, std::move(data)));
   return values;

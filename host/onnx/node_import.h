@@ -32,8 +32,8 @@ class NodeImport {
   /// Throws a user error that starts with the node's name and op.
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    throw Error(ErrorKind::kUser,
-                fmt::format("node {} ({}): {}", name_, op_type(), fmt::format(format, std::forward<Args>(args)...)));
+    throw Error(ErrorKind::kUser, fmt::format("node {} ({}): {}", name_, op_type(),
+                                              fmt::format(format, std::forward<Args>(args)...)));
   }
 
   // --- inputs
@@ -85,7 +85,8 @@ class NodeImport {
   void inline_branch(const onnx::GraphProto& branch);
   /// Appends an op to the function. Small results of constants are evaluated at once.
   Value* add(std::string_view op, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs = nullptr);
-  std::vector<Value*> add_many(std::string_view op, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs);
+  std::vector<Value*> add_many(std::string_view op, std::vector<Value*> inputs,
+                               std::shared_ptr<const Attrs> attrs);
   Value* constant_value(ConstantPtr data, const char* hint);
   /// A scalar constant.
   Value* scalar(DType dtype, double value);

@@ -39,20 +39,34 @@ MappedFile::~MappedFile() {
 DType dtype_of(int onnx_element_type, const std::string& what) {
   using T = onnx::TensorProto;
   switch (onnx_element_type) {
-    case T::FLOAT: return DType::kF32;
-    case T::DOUBLE: return DType::kF64;
-    case T::FLOAT16: return DType::kF16;
-    case T::BFLOAT16: return DType::kBF16;
-    case T::INT8: return DType::kI8;
-    case T::INT16: return DType::kI16;
-    case T::INT32: return DType::kI32;
-    case T::INT64: return DType::kI64;
-    case T::UINT8: return DType::kU8;
-    case T::UINT16: return DType::kU16;
-    case T::UINT32: return DType::kU32;
-    case T::UINT64: return DType::kU64;
-    case T::BOOL: return DType::kBool;
-    default: break;
+    case T::FLOAT:
+      return DType::kF32;
+    case T::DOUBLE:
+      return DType::kF64;
+    case T::FLOAT16:
+      return DType::kF16;
+    case T::BFLOAT16:
+      return DType::kBF16;
+    case T::INT8:
+      return DType::kI8;
+    case T::INT16:
+      return DType::kI16;
+    case T::INT32:
+      return DType::kI32;
+    case T::INT64:
+      return DType::kI64;
+    case T::UINT8:
+      return DType::kU8;
+    case T::UINT16:
+      return DType::kU16;
+    case T::UINT32:
+      return DType::kU32;
+    case T::UINT64:
+      return DType::kU64;
+    case T::BOOL:
+      return DType::kBool;
+    default:
+      break;
   }
   std::string name = T::DataType_IsValid(onnx_element_type)
                          ? T::DataType_Name(static_cast<T::DataType>(onnx_element_type))
@@ -69,7 +83,8 @@ TensorType type_of(const onnx::TensorProto& tensor, const std::string& what) {
   bool empty = std::any_of(tensor.dims().begin(), tensor.dims().end(), [](int64_t d) { return d == 0; });
   for (int64_t d : tensor.dims()) {
     if (d < 0) user_error("{} has a negative dimension ({})", what, d);
-    if (!empty && __builtin_mul_overflow(bytes, d, &bytes)) user_error("{} has impossibly large dimensions", what);
+    if (!empty && __builtin_mul_overflow(bytes, d, &bytes))
+      user_error("{} has impossibly large dimensions", what);
     type.shape.push_back(d);
   }
   return type;
@@ -89,7 +104,8 @@ template <typename T, typename Field>
 ConstantPtr from_field(const TensorType& type, const Field& field, const std::string& what) {
   size_t count = byte_count(type) / sizeof(T);
   if (static_cast<size_t>(field.size()) != count) {
-    user_error("{} has {} elements, but its shape {} has {}", what, field.size(), to_string(type.shape), count);
+    user_error("{} has {} elements, but its shape {} has {}", what, field.size(), to_string(type.shape),
+               count);
   }
   std::byte* bytes = nullptr;
   auto constant = allocate_constant(type, &bytes);
@@ -102,27 +118,38 @@ ConstantPtr from_field(const TensorType& type, const Field& field, const std::st
 
 ConstantPtr read_typed(const onnx::TensorProto& t, const TensorType& type, const std::string& what) {
   switch (type.dtype) {
-    case DType::kF32: return from_field<float>(type, t.float_data(), what);
-    case DType::kF64: return from_field<double>(type, t.double_data(), what);
-    case DType::kI64: return from_field<int64_t>(type, t.int64_data(), what);
-    case DType::kI32: return from_field<int32_t>(type, t.int32_data(), what);
-    case DType::kI16: return from_field<int16_t>(type, t.int32_data(), what);
-    case DType::kI8: return from_field<int8_t>(type, t.int32_data(), what);
-    case DType::kU8: return from_field<uint8_t>(type, t.int32_data(), what);
+    case DType::kF32:
+      return from_field<float>(type, t.float_data(), what);
+    case DType::kF64:
+      return from_field<double>(type, t.double_data(), what);
+    case DType::kI64:
+      return from_field<int64_t>(type, t.int64_data(), what);
+    case DType::kI32:
+      return from_field<int32_t>(type, t.int32_data(), what);
+    case DType::kI16:
+      return from_field<int16_t>(type, t.int32_data(), what);
+    case DType::kI8:
+      return from_field<int8_t>(type, t.int32_data(), what);
+    case DType::kU8:
+      return from_field<uint8_t>(type, t.int32_data(), what);
     case DType::kU16:
     case DType::kF16:
-    case DType::kBF16: return from_field<uint16_t>(type, t.int32_data(), what);
-    case DType::kBool: return from_field<bool>(type, t.int32_data(), what);
-    case DType::kU32: return from_field<uint32_t>(type, t.uint64_data(), what);
-    case DType::kU64: return from_field<uint64_t>(type, t.uint64_data(), what);
+    case DType::kBF16:
+      return from_field<uint16_t>(type, t.int32_data(), what);
+    case DType::kBool:
+      return from_field<bool>(type, t.int32_data(), what);
+    case DType::kU32:
+      return from_field<uint32_t>(type, t.uint64_data(), what);
+    case DType::kU64:
+      return from_field<uint64_t>(type, t.uint64_data(), what);
   }
   internal_error("unknown dtype");
 }
 
 /// A constant over foreign bytes; copied where they are misaligned, so small that sharing costs more, or bool
 /// (whose bytes must be 0 or 1).
-ConstantPtr from_bytes(const TensorType& type, const char* bytes, size_t size, const std::shared_ptr<const void>& owner,
-                       const std::string& what) {
+ConstantPtr from_bytes(const TensorType& type, const char* bytes, size_t size,
+                       const std::shared_ptr<const void>& owner, const std::string& what) {
   if (size != byte_count(type)) {
     user_error("{} has {} bytes of data, but {} takes {}", what, size, type.str(), byte_count(type));
   }
@@ -158,7 +185,8 @@ ConstantPtr TensorReader::read(const onnx::TensorProto& tensor, const std::strin
   TensorType type = type_of(tensor, what);
   if (tensor.has_segment()) user_error("{} is stored in segments, which gantry does not read", what);
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return read_external(tensor, type, what);
-  if (tensor.has_raw_data()) return from_bytes(type, tensor.raw_data().data(), tensor.raw_data().size(), owner_, what);
+  if (tensor.has_raw_data())
+    return from_bytes(type, tensor.raw_data().data(), tensor.raw_data().size(), owner_, what);
   return read_typed(tensor, type, what);
 }
 
@@ -184,8 +212,8 @@ ConstantPtr TensorReader::read_external(const onnx::TensorProto& tensor, const T
   auto& file = files_[relative.string()];
   if (!file) file = std::make_shared<MappedFile>(full);
   if (offset > file->size() || length > file->size() - offset) {
-    user_error("{}: its external data should be bytes {} to {} of {}, which has only {}: truncated?", what, offset,
-               offset + length, full.string(), file->size());
+    user_error("{}: its external data should be bytes {} to {} of {}, which has only {}: truncated?", what,
+               offset, offset + length, full.string(), file->size());
   }
   return from_bytes(type, file->data() + offset, length, file, what);
 }

@@ -6,12 +6,14 @@ namespace {
 std::vector<int64_t> list_or(NodeImport& n, const char* name, size_t count, int64_t otherwise) {
   std::vector<int64_t> values = n.integer_list(name);
   if (values.empty()) values.assign(count, otherwise);
-  if (values.size() != count) n.fail("its attribute {} should have {} entries, not {}", name, count, values.size());
+  if (values.size() != count)
+    n.fail("its attribute {} should have {} entries, not {}", name, count, values.size());
   return values;
 }
 
 /// Padding that makes ceil(extent / stride) windows, split with the odd one at the end (or begin).
-std::pair<Dim, Dim> same_padding(const Dim& extent, int64_t kernel, int64_t stride, int64_t dilation, bool odd_at_end) {
+std::pair<Dim, Dim> same_padding(const Dim& extent, int64_t kernel, int64_t stride, int64_t dilation,
+                                 bool odd_at_end) {
   int64_t reach = (kernel - 1) * dilation + 1;
   Dim total = stride == 1 ? Dim(reach - 1) : max((ceildiv(extent, stride) - 1) * stride + reach - extent, 0);
   Dim small = floordiv(total, 2);
@@ -25,7 +27,8 @@ Window read_window(NodeImport& n, std::vector<int64_t> kernel) {
   Shape data = n.type(0).shape;
   if (data.size() < 3) n.fail("its data {} has no spatial axes", n.type(0).str());
   size_t count = data.size() - 2;
-  if (kernel.size() != count) n.fail("a kernel of {} dimensions does not fit the data {}", kernel.size(), n.type(0).str());
+  if (kernel.size() != count)
+    n.fail("a kernel of {} dimensions does not fit the data {}", kernel.size(), n.type(0).str());
   w.kernel = std::move(kernel);
   w.strides = list_or(n, "strides", count, 1);
   w.dilations = list_or(n, "dilations", count, 1);
@@ -42,10 +45,12 @@ Window read_window(NodeImport& n, std::vector<int64_t> kernel) {
   w.padding.assign(pads.begin(), pads.end());
   std::string mode = n.text("auto_pad", "NOTSET");
   if (mode == "NOTSET") return w;
-  if (mode != "VALID" && mode != "SAME_UPPER" && mode != "SAME_LOWER") n.fail("its auto_pad is unknown: '{}'", mode);
+  if (mode != "VALID" && mode != "SAME_UPPER" && mode != "SAME_LOWER")
+    n.fail("its auto_pad is unknown: '{}'", mode);
   for (size_t i = 0; i < count; ++i) {
     std::pair<Dim, Dim> p{0, 0};
-    if (mode != "VALID") p = same_padding(data[2 + i], w.kernel[i], w.strides[i], w.dilations[i], mode == "SAME_UPPER");
+    if (mode != "VALID")
+      p = same_padding(data[2 + i], w.kernel[i], w.strides[i], w.dilations[i], mode == "SAME_UPPER");
     w.padding[i] = p.first;
     w.padding[count + i] = p.second;
   }

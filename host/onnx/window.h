@@ -12,7 +12,8 @@ struct Window {
   Shape padding;  ///< begins, then ends
 };
 
-/// Reads strides, dilations, pads and auto_pad for a window over the spatial axes of input 0 (N, C, spatial…).
+/// Reads strides, dilations, pads and auto_pad for a window over the spatial axes of input 0 (N, C,
+/// spatial…).
 Window read_window(NodeImport& node, std::vector<int64_t> kernel);
 
 }  // namespace gantry

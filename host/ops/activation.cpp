@@ -10,8 +10,12 @@ namespace {
 
 using ops::input_type;
 
-Expr imm(const Expr& like, double value) { return const_of(like.type().dtype, value); }
-Expr exp_of(Expr x) { return call(MathFn::kExp, {std::move(x)}); }
+Expr imm(const Expr& like, double value) {
+  return const_of(like.type().dtype, value);
+}
+Expr exp_of(Expr x) {
+  return call(MathFn::kExp, {std::move(x)});
+}
 
 template <typename AttrsType>
 void add_activation(OpSet& set, const std::string& name, std::function<Expr(const AttrsType&, Expr)> f,
@@ -68,8 +72,8 @@ void add_prelu(OpSet& set) {
     const TensorType &x = input_type(node, 0), &slope = input_type(node, 1);
     ops::require_same_dtype(node, 0, 1);
     Shape shape = broadcast_shapes(x.shape, slope.shape, function, ops::origin_of(node));
-    ops::require(shape.size() == x.shape.size(), "the slope {} has a higher rank than the data {}", slope.str(),
-                 x.str());
+    ops::require(shape.size() == x.shape.size(), "the slope {} has a higher rank than the data {}",
+                 slope.str(), x.str());
     return std::vector<TensorType>{{x.dtype, shape}};
   };
   op.compute = [](const Node& node, const std::vector<Tensor>& in) {
@@ -87,7 +91,8 @@ void add_prelu(OpSet& set) {
 
 void add_activation_ops(OpSet& set) {
   using A = ActivationAttrs;
-  add_activation<NoAttrs>(set, "relu", [](const NoAttrs&, Expr x) { return max(x, imm(x, 0)); }, true);
+  add_activation<NoAttrs>(
+      set, "relu", [](const NoAttrs&, Expr x) { return max(x, imm(x, 0)); }, true);
   add_activation<A>(set, "leaky_relu",
                     [](const A& a, Expr x) { return select(lt(x, imm(x, 0)), x * imm(x, a.alpha), x); });
   add_activation<A>(set, "elu", elu);
@@ -103,7 +108,8 @@ void add_activation_ops(OpSet& set) {
   add_activation<NoAttrs>(set, "softplus", [](const NoAttrs&, Expr x) { return softplus(x); });
   add_activation<NoAttrs>(set, "softsign",
                           [](const NoAttrs&, Expr x) { return x / (imm(x, 1) + call(MathFn::kAbs, {x})); });
-  add_activation<NoAttrs>(set, "silu", [](const NoAttrs&, Expr x) { return x * call(MathFn::kSigmoid, {x}); });
+  add_activation<NoAttrs>(set, "silu",
+                          [](const NoAttrs&, Expr x) { return x * call(MathFn::kSigmoid, {x}); });
   add_activation<A>(set, "swish",
                     [](const A& a, Expr x) { return x * call(MathFn::kSigmoid, {x * imm(x, a.alpha)}); });
   add_activation<A>(set, "thresholded_relu",

@@ -16,8 +16,10 @@ std::vector<TensorType> infer_arg(const Node& node, Function&) {
   ops::require_axis(attrs.axis, x.rank());
   Shape shape = x.shape;
   auto at = shape.begin() + attrs.axis;
-  if (attrs.keepdims) *at = 1;
-  else shape.erase(at);
+  if (attrs.keepdims)
+    *at = 1;
+  else
+    shape.erase(at);
   return {{DType::kI64, shape}};
 }
 
@@ -33,8 +35,9 @@ std::vector<Tensor> compute_arg(const Node& node, const std::vector<Tensor>& in,
     return i;
   };
   auto k = reduce_axis(0, extent, "k");
-  Tensor best = compute(shape, [&](const std::vector<Expr>& i) { return reduce(kind, ops::widen(x(at(i, k->var))), {k}); },
-                        "extreme", "reduce");
+  Tensor best = compute(
+      shape, [&](const std::vector<Expr>& i) { return reduce(kind, ops::widen(x(at(i, k->var))), {k}); },
+      "extreme", "reduce");
   auto j = reduce_axis(0, extent, "k");
   auto position = [&](const std::vector<Expr>& i) {
     Expr hit = eq(ops::widen(x(at(i, j->var))), best(i));
@@ -45,8 +48,10 @@ std::vector<Tensor> compute_arg(const Node& node, const std::vector<Tensor>& in,
   // Without a hit (all NaN) the index stays inside the tensor.
   auto body = [&](const std::vector<Expr>& i) {
     std::vector<Expr> full = i;
-    if (attrs.keepdims) full[axis] = 0;
-    else full.insert(full.begin() + attrs.axis, Expr(0));
+    if (attrs.keepdims)
+      full[axis] = 0;
+    else
+      full.insert(full.begin() + attrs.axis, Expr(0));
     return max(Expr(0), min(index(full), extent - 1));
   };
   return {compute(to_exprs(node.result()->type.shape), body, "arg_reduce")};
@@ -91,14 +96,18 @@ auto axis_remapper() {
 }  // namespace
 
 void add_arg_reduce_ops(OpSet& set) {
-  const std::pair<const char*, ReduceKind> kinds[] = {{"argmax", ReduceKind::kMax}, {"argmin", ReduceKind::kMin}};
+  const std::pair<const char*, ReduceKind> kinds[] = {{"argmax", ReduceKind::kMax},
+                                                      {"argmin", ReduceKind::kMin}};
   for (const auto& [name, kind] : kinds) {
     OpDef op = ops::define<ArgReduceAttrs>(name, FusionClass::kOpaque, LayoutBehaviour::kNone, {"data"});
     op.infer = infer_arg;
-    op.compute = [kind = kind](const Node& node, const std::vector<Tensor>& in) { return compute_arg(node, in, kind); };
+    op.compute = [kind = kind](const Node& node, const std::vector<Tensor>& in) {
+      return compute_arg(node, in, kind);
+    };
     set.add(std::move(op));
   }
-  OpDef cumsum = ops::define<CumsumAttrs>("cumsum", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
+  OpDef cumsum =
+      ops::define<CumsumAttrs>("cumsum", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
   cumsum.infer = [](const Node& node, Function&) {
     const TensorType& x = input_type(node, 0);
     ops::require(x.dtype != DType::kBool, "does not take bool data");

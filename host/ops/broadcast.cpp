@@ -19,7 +19,8 @@ using Takes = BinaryRule::Takes;
 void check_dtype(Takes takes, DType dtype) {
   bool integer = is_signed_int(dtype) || is_unsigned_int(dtype);
   bool ok = takes == Takes::kAnything || (takes == Takes::kBool && dtype == DType::kBool) ||
-            (takes == Takes::kInteger && integer) || (takes == Takes::kNumber && (integer || is_float(dtype)));
+            (takes == Takes::kInteger && integer) ||
+            (takes == Takes::kNumber && (integer || is_float(dtype)));
   ops::require(ok, "does not take {} data", name_of(dtype));
 }
 
@@ -45,7 +46,8 @@ void add_binary(OpSet& set, const std::string& name, BinaryRule rule, BinaryFn f
   set.add(std::move(op));
 }
 
-/// Integers: divisors 0 and -1 trap on some CPUs (-1 with the smallest dividend), so they never reach the divider.
+/// Integers: divisors 0 and -1 trap on some CPUs (-1 with the smallest dividend), so they never reach the
+/// divider.
 Expr safe_divisor(const Expr& b) {
   DType dtype = b.type().dtype;
   Expr bad = eq(b, int_imm(dtype, 0));
@@ -85,7 +87,8 @@ void add_comparisons(OpSet& set) {
   const std::pair<const char*, Expr (*)(Expr, Expr)> ordered[] = {
       {"less", lt}, {"less_equal", le}, {"greater", gt}, {"greater_equal", ge}};
   for (const auto& [name, fn] : ordered) {
-    add_binary(set, name, {Takes::kNumber, true}, [fn = fn](const Node&, Expr a, Expr b) { return fn(a, b); });
+    add_binary(set, name, {Takes::kNumber, true},
+               [fn = fn](const Node&, Expr a, Expr b) { return fn(a, b); });
   }
   const BinaryRule any{Takes::kAnything, true};
   add_binary(set, "equal", any, [](const Node&, Expr a, Expr b) { return eq(a, b); });
@@ -102,8 +105,10 @@ void add_logical(OpSet& set) {
   for (const auto& [name, code] : bitwise) {
     add_binary(set, name, bits, [code = code](const Node&, Expr a, Expr b) { return binary(code, a, b); });
   }
-  add_binary(set, "shift_left", bits, [](const Node&, Expr a, Expr b) { return shift(BinaryOp::kShl, a, b); });
-  add_binary(set, "shift_right", bits, [](const Node&, Expr a, Expr b) { return shift(BinaryOp::kShr, a, b); });
+  add_binary(set, "shift_left", bits,
+             [](const Node&, Expr a, Expr b) { return shift(BinaryOp::kShl, a, b); });
+  add_binary(set, "shift_right", bits,
+             [](const Node&, Expr a, Expr b) { return shift(BinaryOp::kShr, a, b); });
 }
 
 void add_where(OpSet& set) {
@@ -113,12 +118,14 @@ void add_where(OpSet& set) {
     ops::require(c.dtype == DType::kBool, "the condition must be bool, not {}", name_of(c.dtype));
     ops::require_same_dtype(node, 1, 2);
     std::string origin = ops::origin_of(node);
-    Shape shape = broadcast_shapes(broadcast_shapes(a.shape, b.shape, function, origin), c.shape, function, origin);
+    Shape shape =
+        broadcast_shapes(broadcast_shapes(a.shape, b.shape, function, origin), c.shape, function, origin);
     return std::vector<TensorType>{{a.dtype, shape}};
   };
   op.compute = [](const Node& node, const std::vector<Tensor>& in) {
     auto body = [&](const std::vector<Expr>& i) {
-      return select(ops::broadcast_read(in[0], i), ops::broadcast_read(in[1], i), ops::broadcast_read(in[2], i));
+      return select(ops::broadcast_read(in[0], i), ops::broadcast_read(in[1], i),
+                    ops::broadcast_read(in[2], i));
     };
     return std::vector<Tensor>{compute(to_exprs(node.result()->type.shape), body, "where")};
   };

@@ -31,9 +31,10 @@ void check_attrs(const ConvAttrs& a) {
     require(a.kernel[i] > 0 && a.strides[i] > 0 && a.dilations[i] > 0,
             "kernel, strides and dilations must be positive");
   }
-  require(a.groups > 0 && a.channels > 0 && a.channels % a.groups == 0, "{} output channels do not make {} groups",
-          a.channels, a.groups);
-  require((a.weight_block == 0 && !a.depthwise_packed) || a.channels_last, "packed weights need channels_last");
+  require(a.groups > 0 && a.channels > 0 && a.channels % a.groups == 0,
+          "{} output channels do not make {} groups", a.channels, a.groups);
+  require((a.weight_block == 0 && !a.depthwise_packed) || a.channels_last,
+          "packed weights need channels_last");
 }
 
 /// Shape that the weight must have for `channels_in` input channels.
@@ -63,7 +64,8 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   check_attrs(a);
   ops::require_same_dtype(node, 0, 1);
   size_t n = a.spatial_rank();
-  require(data.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", data.str(), n + 2, n);
+  require(data.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", data.str(),
+          n + 2, n);
   const Dim& channels_in = data.shape[static_cast<size_t>(channel_axis(a.channels_last, data.rank()))];
   require(!provably_different(mod(channels_in, a.groups), 0), "{} input channels do not make {} groups",
           channels_in.str(), a.groups);
@@ -71,15 +73,17 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   require(weight.shape.size() == expected.size(), "the weight {} should have the shape {}", weight.str(),
           to_string(expected));
   for (size_t i = 0; i < expected.size(); ++i) {
-    require(!provably_different(weight.shape[i], expected[i]), "the weight {} should have the shape {} for the data {}",
-            weight.str(), to_string(expected), data.str());
+    require(!provably_different(weight.shape[i], expected[i]),
+            "the weight {} should have the shape {} for the data {}", weight.str(), to_string(expected),
+            data.str());
     ops::unify(weight.shape[i], expected[i], function, node, "weight and data");
   }
   TensorType result = data;
   result.shape[static_cast<size_t>(channel_axis(a.channels_last, data.rank()))] = a.channels;
   for (size_t i = 0; i < n; ++i) {
     Dim& extent = result.shape[static_cast<size_t>(first_spatial_axis(a.channels_last)) + i];
-    Dim out = window_extent(extent, a.padding[i], a.padding[n + i], a.kernel[i], a.strides[i], a.dilations[i]);
+    Dim out =
+        window_extent(extent, a.padding[i], a.padding[n + i], a.kernel[i], a.strides[i], a.dilations[i]);
     require(!out.is_constant() || out.value() > 0, "the window does not fit into the data {}", data.str());
     extent = out;
   }
@@ -90,7 +94,8 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
 std::vector<Expr> window_at(const ConvAttrs& a, const std::vector<Expr>& index, size_t first,
                             const std::vector<IterVarPtr>& k) {
   std::vector<Expr> at;
-  for (size_t i = 0; i < k.size(); ++i) at.push_back(index[first + i] * a.strides[i] + k[i]->var * a.dilations[i]);
+  for (size_t i = 0; i < k.size(); ++i)
+    at.push_back(index[first + i] * a.strides[i] + k[i]->var * a.dilations[i]);
   return at;
 }
 
@@ -126,12 +131,13 @@ Tensor conv_plain(const Node& node, const ConvAttrs& a, const Tensor& x, const T
     if (a.groups > 1) c = floordiv(o, a.channels / a.groups) * w.shape()[1] + c;
     auto at = window_at(a, i, static_cast<size_t>(first_spatial_axis(a.channels_last)), k);
     Expr element = a.channels_last ? x(join({i[0]}, at, {c})) : x(join({i[0], c}, at));
-    return sum(ops::widen(element) * ops::widen(w(join({o, ic->var}, vars(k)))),
-               a.channels_last ? with(k, ic) : [&] {
-                 std::vector<IterVarPtr> axes{ic};
-                 axes.insert(axes.end(), k.begin(), k.end());
-                 return axes;
-               }());
+    return sum(
+        ops::widen(element) * ops::widen(w(join({o, ic->var}, vars(k)))),
+        a.channels_last ? with(k, ic) : [&] {
+          std::vector<IterVarPtr> axes{ic};
+          axes.insert(axes.end(), k.begin(), k.end());
+          return axes;
+        }());
   };
   return compute(to_exprs(node.result()->type.shape), body, "conv", "conv_plain");
 }
@@ -142,7 +148,8 @@ Tensor conv_packed(const Node& node, const ConvAttrs& a, const Tensor& x, const 
   auto ic = reduce_axis(0, w.shape()[n + 1], "ic");
   auto body = [&](const std::vector<Expr>& i) {
     Expr element = x(join({i[0]}, window_at(a, i, 1, k), {ic->var}));
-    return sum(ops::widen(element) * ops::widen(w(join({i[n + 1]}, vars(k), {ic->var, i[n + 2]}))), with(k, ic));
+    return sum(ops::widen(element) * ops::widen(w(join({i[n + 1]}, vars(k), {ic->var, i[n + 2]}))),
+               with(k, ic));
   };
   auto shape = join({x.shape()[0]}, spatial_of(node, a), {w.shape()[0], Expr(a.weight_block)});
   Tensor blocks = compute(shape, body, "conv", "conv_packed");
@@ -162,13 +169,15 @@ Tensor conv_grouped(const Node& node, const ConvAttrs& a, const Tensor& x, const
     Expr element = x(join({i[0]}, window_at(a, i, 1, k), {g * w.shape()[n + 2] + ic->var}));
     return sum(ops::widen(element) * ops::widen(w(join({g, block}, vars(k), {ic->var, lane}))), with(k, ic));
   };
-  auto shape = join({x.shape()[0]}, spatial_of(node, a), {Expr(a.groups), w.shape()[1], Expr(a.weight_block)});
+  auto shape =
+      join({x.shape()[0]}, spatial_of(node, a), {Expr(a.groups), w.shape()[1], Expr(a.weight_block)});
   Tensor blocks = compute(shape, body, "conv", "conv_grouped");
   int64_t per_group = a.channels / a.groups;
   auto unpack = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at(i.begin(), i.end() - 1);
     Expr o = mod(i.back(), per_group);
-    return blocks(join(at, {floordiv(i.back(), per_group), floordiv(o, a.weight_block), mod(o, a.weight_block)}));
+    return blocks(
+        join(at, {floordiv(i.back(), per_group), floordiv(o, a.weight_block), mod(o, a.weight_block)}));
   };
   return compute(to_exprs(node.result()->type.shape), unpack, "conv_unpack", "conv_unpack");
 }
@@ -186,10 +195,10 @@ std::vector<Tensor> compute_conv(const Node& node, const std::vector<Tensor>& in
   const auto& a = node.attrs_as<ConvAttrs>();
   DType dtype = in[0].dtype();
   Tensor x = ops::pad_spatial(in[0], a.padding, first_spatial_axis(a.channels_last), const_of(dtype, 0));
-  Tensor y = a.depthwise_packed     ? conv_depthwise(node, a, x, in[1])
-             : a.weight_block == 0  ? conv_plain(node, a, x, in[1])
-             : a.groups == 1        ? conv_packed(node, a, x, in[1])
-                                    : conv_grouped(node, a, x, in[1]);
+  Tensor y = a.depthwise_packed    ? conv_depthwise(node, a, x, in[1])
+             : a.weight_block == 0 ? conv_plain(node, a, x, in[1])
+             : a.groups == 1       ? conv_packed(node, a, x, in[1])
+                                   : conv_grouped(node, a, x, in[1]);
   return {ops::narrow(y, dtype)};
 }
 
@@ -204,8 +213,8 @@ Dim conv_flops(const Node& node) {
 }  // namespace
 
 void add_conv_ops(OpSet& set) {
-  OpDef op = ops::define<ConvAttrs>("nn.conv", FusionClass::kOutElementwiseFusable, LayoutBehaviour::kChannelAware,
-                                    {"data", "weight"});
+  OpDef op = ops::define<ConvAttrs>("nn.conv", FusionClass::kOutElementwiseFusable,
+                                    LayoutBehaviour::kChannelAware, {"data", "weight"});
   op.infer = infer_conv;
   op.compute = compute_conv;
   op.flops = conv_flops;

@@ -23,11 +23,11 @@
 namespace gantry {
 
 struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
-  int64_t channels = 0;            ///< output channels O
-  std::vector<int64_t> kernel;     ///< spatial extents, one a spatial axis; as are:
+  int64_t channels = 0;         ///< output channels O
+  std::vector<int64_t> kernel;  ///< spatial extents, one a spatial axis; as are:
   std::vector<int64_t> strides;
   std::vector<int64_t> dilations;
-  Shape padding;                   ///< begins of all spatial axes, then ends
+  Shape padding;  ///< begins of all spatial axes, then ends
   int64_t groups = 1;
   int64_t weight_block = 0;
   bool depthwise_packed = false;

@@ -27,7 +27,8 @@ void add_arange(OpSet& set) {
 }
 
 void add_dims_to_tensor(OpSet& set) {
-  OpDef op = ops::define<DimsToTensorAttrs>("dims_to_tensor", FusionClass::kInjective, LayoutBehaviour::kNone, {});
+  OpDef op =
+      ops::define<DimsToTensorAttrs>("dims_to_tensor", FusionClass::kInjective, LayoutBehaviour::kNone, {});
   op.infer = [](const Node& node, Function&) {
     return std::vector<TensorType>{
         {DType::kI64, {static_cast<int64_t>(node.attrs_as<DimsToTensorAttrs>().dims.size())}}};
@@ -36,7 +37,8 @@ void add_dims_to_tensor(OpSet& set) {
     const Shape& dims = node.attrs_as<DimsToTensorAttrs>().dims;
     auto body = [&](const std::vector<Expr>& i) {
       Expr value = dims.empty() ? Expr(0) : Expr(dims.back());
-      for (size_t d = dims.size(); d-- > 1;) value = select(eq(i[0], static_cast<int64_t>(d - 1)), Expr(dims[d - 1]), value);
+      for (size_t d = dims.size(); d-- > 1;)
+        value = select(eq(i[0], static_cast<int64_t>(d - 1)), Expr(dims[d - 1]), value);
       return value;
     };
     return std::vector<Tensor>{compute({static_cast<int64_t>(dims.size())}, body, "dims_to_tensor")};

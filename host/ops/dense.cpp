@@ -16,9 +16,11 @@ std::vector<TensorType> infer_dense(const Node& node, Function& function) {
   ops::require_same_dtype(node, 0, 1);
   require(x.rank() >= 1, "the data {} must have a dimension", x.str());
   require(a.units > 0 && a.weight_block >= 0, "units must be positive");
-  Shape expected = a.weight_block == 0 ? Shape{x.shape.back(), a.units}
-                                       : Shape{ceildiv(Dim(a.units), a.weight_block), x.shape.back(), a.weight_block};
-  require(w.shape.size() == expected.size(), "the weight {} should have the shape {}", w.str(), to_string(expected));
+  Shape expected = a.weight_block == 0
+                       ? Shape{x.shape.back(), a.units}
+                       : Shape{ceildiv(Dim(a.units), a.weight_block), x.shape.back(), a.weight_block};
+  require(w.shape.size() == expected.size(), "the weight {} should have the shape {}", w.str(),
+          to_string(expected));
   for (size_t i = 0; i < expected.size(); ++i) {
     ops::unify(expected[i], w.shape[i], function, node, "data and weight of the matrix product");
   }
@@ -38,7 +40,9 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
     return ops::widen(x(at));
   };
   if (a.weight_block == 0) {
-    auto body = [&](const std::vector<Expr>& i) { return sum(row(i) * ops::widen(w({k->var, i.back()})), {k}); };
+    auto body = [&](const std::vector<Expr>& i) {
+      return sum(row(i) * ops::widen(w({k->var, i.back()})), {k});
+    };
     return {ops::narrow(compute(shape, body, "dense", "dense"), x.dtype())};
   }
   std::vector<Expr> block_shape(shape.begin(), shape.end() - 1);
@@ -71,8 +75,8 @@ std::vector<TensorType> infer_matmul(const Node& node, Function& function) {
   auto [m, ka] = matrix_of(a.shape, attrs.transpose_a);
   auto [kb, n] = matrix_of(b.shape, attrs.transpose_b);
   ops::unify(ka, kb, function, node, "columns of the left and rows of the right matrix");
-  Shape shape = broadcast_shapes({a.shape.begin(), a.shape.end() - 2}, {b.shape.begin(), b.shape.end() - 2}, function,
-                                 ops::origin_of(node));
+  Shape shape = broadcast_shapes({a.shape.begin(), a.shape.end() - 2}, {b.shape.begin(), b.shape.end() - 2},
+                                 function, ops::origin_of(node));
   shape.push_back(m);
   shape.push_back(n);
   return {{a.dtype, shape}};
@@ -102,8 +106,8 @@ std::vector<Tensor> compute_matmul(const Node& node, const std::vector<Tensor>& 
 }  // namespace
 
 void add_dense_ops(OpSet& set) {
-  OpDef dense = ops::define<DenseAttrs>("nn.dense", FusionClass::kOutElementwiseFusable, LayoutBehaviour::kNone,
-                                        {"data", "weight"});
+  OpDef dense = ops::define<DenseAttrs>("nn.dense", FusionClass::kOutElementwiseFusable,
+                                        LayoutBehaviour::kNone, {"data", "weight"});
   dense.infer = infer_dense;
   dense.compute = compute_dense;
   dense.flops = [](const Node& node) {
@@ -111,8 +115,8 @@ void add_dense_ops(OpSet& set) {
   };
   set.add(std::move(dense));
 
-  OpDef matmul = ops::define<MatmulAttrs>("matmul", FusionClass::kOutElementwiseFusable, LayoutBehaviour::kNone,
-                                          {"a", "b"});
+  OpDef matmul = ops::define<MatmulAttrs>("matmul", FusionClass::kOutElementwiseFusable,
+                                          LayoutBehaviour::kNone, {"a", "b"});
   matmul.infer = infer_matmul;
   matmul.compute = compute_matmul;
   matmul.flops = [](const Node& node) {

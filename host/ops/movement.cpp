@@ -12,7 +12,9 @@ namespace {
 using ops::input_type;
 using ops::require;
 
-std::vector<Expr> result_shape(const Node& node) { return to_exprs(node.result()->type.shape); }
+std::vector<Expr> result_shape(const Node& node) {
+  return to_exprs(node.result()->type.shape);
+}
 
 template <typename T>
 std::vector<T> permuted(const std::vector<T>& v, const std::vector<int>& to) {
@@ -30,7 +32,8 @@ Dim at_least_zero(const Dim& d) {
 // --- transpose
 
 void add_transpose(OpSet& set) {
-  OpDef op = ops::define<TransposeAttrs>("transpose", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
+  OpDef op =
+      ops::define<TransposeAttrs>("transpose", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
   op.infer = [](const Node& node, Function&) {
     const TensorType& x = input_type(node, 0);
     const auto& axes = node.attrs_as<TransposeAttrs>().axes;
@@ -69,8 +72,9 @@ std::vector<TensorType> infer_concatenate(const Node& node, Function& function) 
     require(next.rank() == result.rank(), "{} and {} differ in rank", result.str(), next.str());
     for (size_t d = 0; d < result.shape.size(); ++d) {
       Dim& dim = result.shape[d];
-      dim = d == static_cast<size_t>(axis) ? dim + next.shape[d]
-                                           : ops::unify(dim, next.shape[d], function, node, "dimensions beside the axis");
+      dim = d == static_cast<size_t>(axis)
+                ? dim + next.shape[d]
+                : ops::unify(dim, next.shape[d], function, node, "dimensions beside the axis");
     }
   }
   return {result};
@@ -87,14 +91,16 @@ std::vector<Tensor> compute_concatenate(const Node& node, const std::vector<Tens
       return in[part](at);
     };
     Expr value = read(in.size() - 1);
-    for (size_t part = in.size() - 1; part-- > 0;) value = if_then_else(lt(i[axis], starts[part + 1]), read(part), value);
+    for (size_t part = in.size() - 1; part-- > 0;)
+      value = if_then_else(lt(i[axis], starts[part + 1]), read(part), value);
     return value;
   };
   return {compute(result_shape(node), body, "concatenate", "concatenate")};
 }
 
 void add_concatenate(OpSet& set) {
-  OpDef op = ops::define<AxisAttrs>("concatenate", FusionClass::kInjective, LayoutBehaviour::kAxisRemap, {"data"});
+  OpDef op =
+      ops::define<AxisAttrs>("concatenate", FusionClass::kInjective, LayoutBehaviour::kAxisRemap, {"data"});
   op.max_inputs = -1;
   op.infer = infer_concatenate;
   op.compute = compute_concatenate;
@@ -130,8 +136,8 @@ std::vector<TensorType> infer_slice(const Node& node, Function&) {
 }
 
 void add_slice(OpSet& set) {
-  OpDef op = ops::define<StridedSliceAttrs>("strided_slice", FusionClass::kInjective, LayoutBehaviour::kAxisRemap,
-                                            {"data"});
+  OpDef op = ops::define<StridedSliceAttrs>("strided_slice", FusionClass::kInjective,
+                                            LayoutBehaviour::kAxisRemap, {"data"});
   op.infer = infer_slice;
   op.compute = [](const Node& node, const std::vector<Tensor>& in) {
     const auto& a = node.attrs_as<StridedSliceAttrs>();
@@ -164,9 +170,11 @@ std::vector<TensorType> infer_pad(const Node& node, Function&) {
     if (a.mode != PadMode::kConstant && result.shape[d].is_constant()) {
       int64_t room = result.shape[d].value() - (a.mode == PadMode::kReflect ? 1 : 0);
       auto fits = [&](const Dim& amount) {
-        return !amount.is_constant() || amount.value() == 0 || (room > 0 && (a.mode == PadMode::kEdge || amount.value() <= room));
+        return !amount.is_constant() || amount.value() == 0 ||
+               (room > 0 && (a.mode == PadMode::kEdge || amount.value() <= room));
       };
-      require(fits(a.before[d]) && fits(a.after[d]), "axis {} of {} is too short for that padding", d, result.str());
+      require(fits(a.before[d]) && fits(a.after[d]), "axis {} of {} is too short for that padding", d,
+              result.str());
     }
     result.shape[d] = result.shape[d] + a.before[d] + a.after[d];
   }
@@ -176,13 +184,16 @@ std::vector<TensorType> infer_pad(const Node& node, Function&) {
 /// The input coordinate that position `i` (which may lie outside) copies.
 Expr source_position(PadMode mode, Expr i, const Expr& extent) {
   switch (mode) {
-    case PadMode::kEdge: return max(Expr(0), min(i, extent - 1));
-    case PadMode::kWrap: return mod(i, extent);
+    case PadMode::kEdge:
+      return max(Expr(0), min(i, extent - 1));
+    case PadMode::kWrap:
+      return mod(i, extent);
     case PadMode::kReflect: {
       Expr low = max(i, -i);
       return min(low, (extent - 1) * 2 - low);
     }
-    default: return i;
+    default:
+      return i;
   }
 }
 
@@ -219,7 +230,8 @@ void add_pad(OpSet& set) {
 // --- broadcast_to, tile
 
 void add_repeats(OpSet& set) {
-  OpDef expand = ops::define<BroadcastToAttrs>("broadcast_to", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
+  OpDef expand = ops::define<BroadcastToAttrs>("broadcast_to", FusionClass::kInjective,
+                                               LayoutBehaviour::kNone, {"data"});
   expand.infer = [](const Node& node, Function& function) {
     const TensorType& x = input_type(node, 0);
     const Shape& shape = node.attrs_as<BroadcastToAttrs>().shape;
@@ -269,13 +281,14 @@ void add_repeats(OpSet& set) {
 // --- nn.depth_to_space, nn.space_to_depth
 
 void add_blocks(OpSet& set) {
-  OpDef d2s = ops::define<BlockAttrs>("nn.depth_to_space", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
+  OpDef d2s =
+      ops::define<BlockAttrs>("nn.depth_to_space", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
   d2s.infer = [](const Node& node, Function&) {
     int64_t b = node.attrs_as<BlockAttrs>().block;
     TensorType t = input_type(node, 0);
     require(t.rank() == 4, "the data {} must have 4 dimensions", t.str());
-    require(b > 0 && !provably_different(mod(t.shape[1], b * b), 0), "{} channels do not make blocks of {}x{}",
-            t.shape[1].str(), b, b);
+    require(b > 0 && !provably_different(mod(t.shape[1], b * b), 0),
+            "{} channels do not make blocks of {}x{}", t.shape[1].str(), b, b);
     t.shape = {t.shape[0], floordiv(t.shape[1], b * b), t.shape[2] * b, t.shape[3] * b};
     return std::vector<TensorType>{t};
   };
@@ -291,7 +304,8 @@ void add_blocks(OpSet& set) {
   };
   set.add(std::move(d2s));
 
-  OpDef s2d = ops::define<BlockAttrs>("nn.space_to_depth", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
+  OpDef s2d =
+      ops::define<BlockAttrs>("nn.space_to_depth", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
   s2d.infer = [](const Node& node, Function&) {
     int64_t b = node.attrs_as<BlockAttrs>().block;
     TensorType t = input_type(node, 0);

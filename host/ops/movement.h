@@ -23,8 +23,8 @@ struct AxisAttrs : AttrsOf<AxisAttrs> {
   void fields(AttrVisitor& visit) override { visit("axis", axis); }
 };
 
-/// strided_slice: an entry an axis. Elements begin, begin + stride, … before end (after it for negative strides,
-/// where end may be -1). Bounds are within the tensor already.
+/// strided_slice: an entry an axis. Elements begin, begin + stride, … before end (after it for negative
+/// strides, where end may be -1). Bounds are within the tensor already.
 struct StridedSliceAttrs : AttrsOf<StridedSliceAttrs> {
   Shape begin, end;
   std::vector<int64_t> strides;

@@ -1,4 +1,5 @@
-// Normalisations. Variances are of deviations from the mean (two passes), so that large means cost no accuracy.
+// Normalisations. Variances are of deviations from the mean (two passes), so that large means cost no
+// accuracy.
 #include "host/ops/norm.h"
 
 #include "host/ops/families.h"
@@ -26,10 +27,15 @@ using ops::input_type;
 using ops::require;
 using ops::widen;
 
-Expr imm(DType dtype, double value) { return const_of(dtype, value); }
-Expr square(Expr x) { return x * x; }
+Expr imm(DType dtype, double value) {
+  return const_of(dtype, value);
+}
+Expr square(Expr x) {
+  return x * x;
+}
 
-/// Sums `value` of every element of a slice; `element(slice index, reduction variables)` reads the widened element.
+/// Sums `value` of every element of a slice; `element(slice index, reduction variables)` reads the widened
+/// element.
 struct Moments {
   Tensor sum, square_sum;  ///< of elements; of squared deviations
   Expr count;
@@ -44,10 +50,12 @@ Moments moments(const std::vector<Expr>& slices, const std::vector<Expr>& extent
     auto axes = ops::reduce_axes(extents, "r");
     std::vector<Expr> inner;
     for (const auto& axis : axes) inner.push_back(axis->var);
-    return compute(slices, [&](const std::vector<Expr>& i) { return sum(value(i, element(i, inner)), axes); }, tag, tag);
+    return compute(
+        slices, [&](const std::vector<Expr>& i) { return sum(value(i, element(i, inner)), axes); }, tag, tag);
   };
   m.sum = stage("norm_mean", [](const std::vector<Expr>&, Expr x) { return x; });
-  m.square_sum = stage("norm_variance", [&](const std::vector<Expr>& i, Expr x) { return square(x - m.sum(i) / m.count); });
+  m.square_sum = stage("norm_variance",
+                       [&](const std::vector<Expr>& i, Expr x) { return square(x - m.sum(i) / m.count); });
   return m;
 }
 
@@ -101,8 +109,8 @@ std::vector<TensorType> infer_group_norm(const Node& node, Function& function) {
   ops::require_float(node, 0);
   require(x.rank() >= 2, "the data {} has no channel axis", x.str());
   const Dim& channels = x.shape[static_cast<size_t>(channel_axis(attrs.channels_last, x.rank()))];
-  require(attrs.groups > 0 && !provably_different(mod(channels, attrs.groups), 0), "{} channels do not make {} groups",
-          channels.str(), attrs.groups);
+  require(attrs.groups > 0 && !provably_different(mod(channels, attrs.groups), 0),
+          "{} channels do not make {} groups", channels.str(), attrs.groups);
   for (size_t i = 1; i < 3; ++i) {
     ops::require_same_dtype(node, 0, i);
     require(input_type(node, i).rank() == 1, "scale and bias must be vectors");
@@ -147,7 +155,8 @@ std::vector<Tensor> compute_instance_norm(const Node& node, const std::vector<Te
 std::vector<Tensor> compute_group_norm(const Node& node, const std::vector<Tensor>& in) {
   const auto& attrs = node.attrs_as<GroupNormAttrs>();
   const TensorType& x = input_type(node, 0);
-  Dim size = floordiv(x.shape[static_cast<size_t>(channel_axis(attrs.channels_last, x.rank()))], attrs.groups);
+  Dim size =
+      floordiv(x.shape[static_cast<size_t>(channel_axis(attrs.channels_last, x.rank()))], attrs.groups);
   return {group_norm(in[0], attrs, attrs.groups, Expr(size), in)};
 }
 
@@ -161,7 +170,8 @@ std::vector<TensorType> infer_batch_norm(const Node& node, Function& function) {
   for (size_t i = 1; i < 5; ++i) {
     ops::require_same_dtype(node, 0, i);
     require(input_type(node, i).rank() == 1, "scale, bias, mean and variance must be vectors");
-    ops::unify(input_type(node, i).shape[0], x.shape[static_cast<size_t>(axis)], function, node, "statistics and channels");
+    ops::unify(input_type(node, i).shape[0], x.shape[static_cast<size_t>(axis)], function, node,
+               "statistics and channels");
   }
   return {x};
 }
@@ -235,8 +245,9 @@ std::vector<Tensor> compute_lp_normalize(const Node& node, const std::vector<Ten
 }  // namespace
 
 void add_norm_ops(OpSet& set) {
-  OpDef batch = ops::define<BatchNormAttrs>("nn.batch_norm", FusionClass::kBroadcast, LayoutBehaviour::kAxisRemap,
-                                            {"data", "scale", "bias", "mean", "variance"});
+  OpDef batch =
+      ops::define<BatchNormAttrs>("nn.batch_norm", FusionClass::kBroadcast, LayoutBehaviour::kAxisRemap,
+                                  {"data", "scale", "bias", "mean", "variance"});
   batch.infer = infer_batch_norm;
   batch.compute = compute_batch_norm;
   batch.remap_axes = ops::remapper<BatchNormAttrs>([](BatchNormAttrs& a, const std::vector<int>& to) {
@@ -266,7 +277,8 @@ void add_norm_ops(OpSet& set) {
   lrn.compute = compute_lrn;
   set.add(std::move(lrn));
 
-  OpDef lp = ops::define<LpNormAttrs>("nn.lp_normalize", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
+  OpDef lp = ops::define<LpNormAttrs>("nn.lp_normalize", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap,
+                                      {"data"});
   lp.infer = [](const Node& node, Function&) {
     ops::require_float(node, 0);
     ops::require_axis(node.attrs_as<LpNormAttrs>().axis, input_type(node, 0).rank());

@@ -19,7 +19,8 @@ enum class FusionClass : uint8_t {
   kBroadcast,              ///< as elementwise, inputs may be broadcast
   kInjective,              ///< every output element depends on one element of an input, by an index map
   kReduction,              ///< reduces axes of its (first) input
-  kOutElementwiseFusable,  ///< convolution, matrix product: elementwise and broadcast ops may follow in the kernel
+  kOutElementwiseFusable,  ///< convolution, matrix product: elementwise and broadcast ops may follow in the
+                           ///< kernel
   kOpaque,                 ///< a kernel of its own
 };
 
@@ -36,18 +37,19 @@ struct OpDef {
   FusionClass fusion = FusionClass::kOpaque;
   LayoutBehaviour layout = LayoutBehaviour::kNone;
   int min_inputs = 1;
-  int max_inputs = 1;  ///< -1: any number
+  int max_inputs = 1;                    ///< -1: any number
   std::vector<std::string> input_names;  ///< for messages and dumps
   /// A fresh attribute struct with defaults.
   std::function<std::shared_ptr<Attrs>()> make_attrs;
-  /// Type rule: result types from input types and attributes. Throws a user error that says what is wrong (the
-  /// caller adds the node's name). May add constraints to the function for dimensions it has to assume equal.
+  /// Type rule: result types from input types and attributes. Throws a user error that says what is wrong
+  /// (the caller adds the node's name). May add constraints to the function for dimensions it has to assume
+  /// equal.
   std::function<std::vector<TensorType>(const Node&, Function&)> infer;
   /// Tensor expression: results from inputs (null Tensor where an optional input is absent). The node's types
   /// are inferred.
   std::function<std::vector<Tensor>(const Node&, const std::vector<Tensor>& inputs)> compute;
-  /// kAxisRemap: attributes for inputs whose axes were permuted: new_axis_of[old axis] (same rank in and out).
-  /// Null result: cannot.
+  /// kAxisRemap: attributes for inputs whose axes were permuted: new_axis_of[old axis] (same rank in and
+  /// out). Null result: cannot.
   std::function<std::shared_ptr<Attrs>(const Node&, const std::vector<int>& new_axis_of)> remap_axes;
   /// Result shares its input's bytes in the same order (reshape, squeeze, …): no kernel is needed.
   bool is_view = false;
@@ -75,12 +77,14 @@ class OpSet : public OpTable {
 /// The op set: calls every family's add_…_ops (host/ops/families.h).
 const OpSet& op_set();
 
-/// Infers the result types and appends the node (or inserts it before `before`). Errors name `origin` and the op.
+/// Infers the result types and appends the node (or inserts it before `before`). Errors name `origin` and the
+/// op.
 Node* infer_and_add(Function& function, std::string_view op, std::shared_ptr<const Attrs> attrs,
-                    std::vector<Value*> inputs, std::vector<std::string> origin, const Node* before = nullptr);
+                    std::vector<Value*> inputs, std::vector<std::string> origin,
+                    const Node* before = nullptr);
 
-/// Numpy broadcasting of two shapes. Dimensions that cannot be proven equal are assumed to be, and a constraint
-/// is added to `function`; provably different ones are a user error.
+/// Numpy broadcasting of two shapes. Dimensions that cannot be proven equal are assumed to be, and a
+/// constraint is added to `function`; provably different ones are a user error.
 Shape broadcast_shapes(const Shape& a, const Shape& b, Function& function, const std::string& origin);
 
 }  // namespace gantry

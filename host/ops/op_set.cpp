@@ -28,12 +28,13 @@ std::vector<TensorType> OpSet::infer(const Node& node, Function& function) const
   ops::require(count >= op.min_inputs && (op.max_inputs < 0 || count <= op.max_inputs),
                "{} takes {} inputs, not {}", op.name,
                op.max_inputs == op.min_inputs ? std::to_string(op.min_inputs)
-               : op.max_inputs < 0 ? fmt::format("at least {}", op.min_inputs)
-                                   : fmt::format("{} to {}", op.min_inputs, op.max_inputs),
+               : op.max_inputs < 0            ? fmt::format("at least {}", op.min_inputs)
+                                              : fmt::format("{} to {}", op.min_inputs, op.max_inputs),
                count);
   for (int i = 0; i < count; ++i) {
     bool optional = i >= op.min_inputs && op.max_inputs >= 0;
-    ops::require(optional || node.inputs[static_cast<size_t>(i)] != nullptr, "{} needs its input {}", op.name, i);
+    ops::require(optional || node.inputs[static_cast<size_t>(i)] != nullptr, "{} needs its input {}", op.name,
+                 i);
   }
   return op.infer(node, function);
 }

@@ -28,7 +28,8 @@ std::vector<TensorType> infer_pool(const Node& node, Function&) {
   size_t n = a.kernel.size();
   require(n >= 1 && a.strides.size() == n && a.dilations.size() == n && a.padding.size() == 2 * n,
           "kernel, strides, dilations and padding do not fit together");
-  require(type.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", type.str(), n + 2, n);
+  require(type.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", type.str(),
+          n + 2, n);
   for (size_t i = 0; i < n; ++i) {
     require(a.kernel[i] > 0 && a.strides[i] > 0 && a.dilations[i] > 0,
             "kernel, strides and dilations must be positive");
@@ -68,7 +69,8 @@ Tensor pool_windows(const Node& node, const PoolAttrs& a, const Tensor& x, Reduc
   auto k = ops::reduce_axes({a.kernel.begin(), a.kernel.end()}, "k");
   auto body = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at = i;
-    for (size_t s = 0; s < k.size(); ++s) at[first + s] = i[first + s] * a.strides[s] + k[s]->var * a.dilations[s];
+    for (size_t s = 0; s < k.size(); ++s)
+      at[first + s] = i[first + s] * a.strides[s] + k[s]->var * a.dilations[s];
     return reduce(kind, f(padded(at)), k);
   };
   return compute(to_exprs(node.result()->type.shape), body, "pool", "pool");
@@ -125,7 +127,7 @@ std::vector<Tensor> compute_lp_pool(const Node& node, const std::vector<Tensor>&
   };
   Tensor total = pool_windows(node, a, in[0], ReduceKind::kSum, const_of(dtype, 0), powered);
   return {ops::map_elements(total, dtype, "pool_root", [&](Expr x) {
-    return a.p == 1 ? x
+    return a.p == 1   ? x
            : a.p == 2 ? call(MathFn::kSqrt, {x})
                       : call(MathFn::kPow, {x, const_of(x.type().dtype, 1 / p)});
   })};
@@ -141,7 +143,8 @@ Dim pool_flops(const Node& node) {
 
 void add_pool_ops(OpSet& set) {
   auto add = [&](const char* name, auto infer, auto compute_fn) {
-    OpDef op = ops::define<PoolAttrs>(name, FusionClass::kReduction, LayoutBehaviour::kChannelAware, {"data"});
+    OpDef op =
+        ops::define<PoolAttrs>(name, FusionClass::kReduction, LayoutBehaviour::kChannelAware, {"data"});
     op.infer = infer;
     op.compute = compute_fn;
     op.flops = pool_flops;

@@ -15,8 +15,8 @@ using ops::require;
 std::vector<TensorType> infer_recurrence(const Node& node, Function& function, int64_t gates, size_t states) {
   const TensorType &projection = input_type(node, 0), &weight = input_type(node, 1);
   require(projection.dtype == DType::kF32, "computes in f32 only, not {}", name_of(projection.dtype));
-  require(projection.rank() == 3 && weight.rank() == 2, "projection {} and recurrent weight {} have wrong ranks",
-          projection.str(), weight.str());
+  require(projection.rank() == 3 && weight.rank() == 2,
+          "projection {} and recurrent weight {} have wrong ranks", projection.str(), weight.str());
   const Dim& hidden = weight.shape[0];
   require(hidden.is_constant() && hidden.value() > 0, "the number of hidden units must be known");
   ops::unify(weight.shape[1], hidden * gates, function, node, "columns of the recurrent weight");
@@ -25,7 +25,8 @@ std::vector<TensorType> infer_recurrence(const Node& node, Function& function, i
   for (size_t i = 1; i < 2 + states; ++i) ops::require_same_dtype(node, 0, i);
   for (size_t i = 2; i < 2 + states; ++i) {
     require(input_type(node, i).rank() == 2, "an initial state must have the shape {}", to_string(state));
-    for (size_t d = 0; d < 2; ++d) ops::unify(input_type(node, i).shape[d], state[d], function, node, "initial state");
+    for (size_t d = 0; d < 2; ++d)
+      ops::unify(input_type(node, i).shape[d], state[d], function, node, "initial state");
   }
   if (ops::has_input(node, 2 + states)) {
     const TensorType& lengths = input_type(node, 2 + states);
@@ -64,7 +65,8 @@ std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, Recurre
   std::vector<std::vector<Expr>> shapes;
   for (const Value* result : node.results) shapes.push_back(to_exprs(result->type.shape));
   std::vector<DType> dtypes(shapes.size(), DType::kF32);
-  return extern_kernel(present, shapes, dtypes, [loops](LoopBuilder& b) { loops.build(b); }, "recurrence", "recurrence");
+  return extern_kernel(
+      present, shapes, dtypes, [loops](LoopBuilder& b) { loops.build(b); }, "recurrence", "recurrence");
 }
 
 }  // namespace
@@ -72,7 +74,8 @@ std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, Recurre
 void add_recurrent_ops(OpSet& set) {
   using Kind = RecurrenceLoops::Kind;
   auto add = [&](const char* name, std::vector<std::string> inputs, int optional, auto infer, Kind kind) {
-    OpDef op = ops::define<RecurrenceAttrs>(name, FusionClass::kOpaque, LayoutBehaviour::kNone, std::move(inputs), optional);
+    OpDef op = ops::define<RecurrenceAttrs>(name, FusionClass::kOpaque, LayoutBehaviour::kNone,
+                                            std::move(inputs), optional);
     op.infer = infer;
     op.compute = [kind](const Node& node, const std::vector<Tensor>& in) { return run(node, in, kind); };
     op.flops = recurrence_flops;
@@ -94,7 +97,8 @@ void add_recurrent_ops(OpSet& set) {
       Kind::kGru);
   add(
       "nn.rnn_recurrence", {"projection", "recurrent", "initial_h", "lengths"}, 1,
-      [](const Node& node, Function& function) { return infer_recurrence(node, function, 1, 1); }, Kind::kRnn);
+      [](const Node& node, Function& function) { return infer_recurrence(node, function, 1, 1); },
+      Kind::kRnn);
 }
 
 }  // namespace gantry

@@ -1,9 +1,11 @@
-// Attributes of recurrences. The importer computes all steps' input projections as one matrix product; these ops
-// do the steps that depend on each other.
+// Attributes of recurrences. The importer computes all steps' input projections as one matrix product; these
+// ops do the steps that depend on each other.
 //
 // Inputs, with S steps, B sequences and H units; a gate g is columns [g*H, (g+1)*H):
-//   nn.lstm_recurrence: projection (S, B, 4H) in gate order i o f c, biases added; recurrent (H, 4H); initial_h,
-//     initial_c (B, H); optional lengths (B) i32; optional peepholes (3H): i o f. Results Y (S, B, H), Y_h, Y_c
+//   nn.lstm_recurrence: projection (S, B, 4H) in gate order i o f c, biases added; recurrent (H, 4H);
+//   initial_h,
+//     initial_c (B, H); optional lengths (B) i32; optional peepholes (3H): i o f. Results Y (S, B, H), Y_h,
+//     Y_c
 //   nn.gru_recurrence: projection (S, B, 3H) in order z r h; recurrent (H, 3H); initial_h; optional lengths;
 //     optional bias of the recurrent h gate (H), for linear_before_reset. Results Y, Y_h
 //   nn.rnn_recurrence: projection (S, B, H); recurrent (H, H); initial_h; optional lengths. Results Y, Y_h

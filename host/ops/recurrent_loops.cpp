@@ -7,9 +7,15 @@ namespace {
 
 using Kind = RecurrenceLoops::Kind;
 
-Expr f32(double value) { return float_imm(DType::kF32, value); }
-Expr sigmoid(Expr x) { return call(MathFn::kSigmoid, {std::move(x)}); }
-Expr tanh_of(Expr x) { return call(MathFn::kTanh, {std::move(x)}); }
+Expr f32(double value) {
+  return float_imm(DType::kF32, value);
+}
+Expr sigmoid(Expr x) {
+  return call(MathFn::kSigmoid, {std::move(x)});
+}
+Expr tanh_of(Expr x) {
+  return call(MathFn::kTanh, {std::move(x)});
+}
 
 Buffer local_buffer(std::string name, int64_t count) {
   auto buffer = std::make_shared<BufferNode>();
@@ -25,7 +31,11 @@ Buffer local_buffer(std::string name, int64_t count) {
 class Nest {
  public:
   Nest(const RecurrenceLoops& spec, const LoopBuilder& builder)
-      : spec_(spec), builder_(builder), hidden_(spec.hidden), sequence_(make_var("sequence")), step_(make_var("step")) {
+      : spec_(spec),
+        builder_(builder),
+        hidden_(spec.hidden),
+        sequence_(make_var("sequence")),
+        step_(make_var("step")) {
     lanes_ = 16;
     while (hidden_ % lanes_ != 0) lanes_ /= 2;
     gates_ = spec.kind == Kind::kLstm ? 4 : spec.kind == Kind::kGru ? 3 : 1;
@@ -89,7 +99,8 @@ class Nest {
     Stmt work = spec_.kind == Kind::kLstm  ? lstm_step(projection)
                 : spec_.kind == Kind::kGru ? gru_step(projection)
                                            : rnn_step(projection);
-    Stmt output = vector_loop(hidden_, [&](Expr j) { return store(y(), output_row(t) + j, load(state(0), state_row() + j)); });
+    Stmt output = vector_loop(
+        hidden_, [&](Expr j) { return store(y(), output_row(t) + j, load(state(0), state_row() + j)); });
     return let(t, t_value, block({work, output}));
   }
 
@@ -105,7 +116,8 @@ class Nest {
       parts.push_back(for_loop(strip, 0, strips, LoopKind::kSerial, body));
     }
     int64_t rest = total - strips * width;
-    if (rest > 0) parts.push_back(product_strip(begin + strips * width * lanes_, rest, vector, vector_at, start));
+    if (rest > 0)
+      parts.push_back(product_strip(begin + strips * width * lanes_, rest, vector, vector_at, start));
     return block(parts);
   }
 
@@ -123,7 +135,8 @@ class Nest {
       Expr weight = load(input(1), k * (gates_ * hidden_) + column + j);
       return store(sums_, j, load(sums_, j) + value * weight);
     });
-    Stmt loop = for_loop(k, 0, hidden_, LoopKind::kSerial, let(value, load(vector, vector_at + k), accumulate));
+    Stmt loop =
+        for_loop(k, 0, hidden_, LoopKind::kSerial, let(value, load(vector, vector_at + k), accumulate));
     Stmt write = each_vector([&](Expr j) { return store(gate_values_, column + j, load(sums_, j)); });
     return block({clear, loop, write});
   }
@@ -144,7 +157,8 @@ class Nest {
       Expr i = sigmoid(peephole(0, gate(0, j), old_var, j));
       Expr f = spec_.attrs.couple_gates ? f32(1) - i_var : sigmoid(peephole(2, gate(2, j), old_var, j));
       Expr o = sigmoid(peephole(1, gate(1, j), cell, j));
-      Stmt stores = block({store(state(1), state_row() + j, cell), store(state(0), state_row() + j, o * tanh_of(cell))});
+      Stmt stores = block(
+          {store(state(1), state_row() + j, cell), store(state(0), state_row() + j, o * tanh_of(cell))});
       Stmt body = let(cell, f * old_var + i_var * tanh_of(gate(3, j)), stores);
       return let(old_var, load(state(1), state_row() + j), let(i_var, i, body));
     });
@@ -167,7 +181,8 @@ class Nest {
     }
     Stmt update = vector_loop(hidden_, [&](Expr j) {
       Expr sum = gate(2, j);
-      if (spec_.attrs.linear_before_reset) sum = load(input(0), row + 2 * hidden_ + j) + sigmoid(gate(1, j)) * sum;
+      if (spec_.attrs.linear_before_reset)
+        sum = load(input(0), row + 2 * hidden_ + j) + sigmoid(gate(1, j)) * sum;
       Expr z = make_var("update_gate", DType::kF32), h = load(state(0), state_row() + j);
       Stmt body = store(state(0), state_row() + j, (f32(1) - z) * tanh_of(sum) + z * h);
       return let(z, sigmoid(gate(0, j)), body);
@@ -193,6 +208,8 @@ class Nest {
 
 }  // namespace
 
-void RecurrenceLoops::build(LoopBuilder& builder) const { builder.emit(Nest(*this, builder).build()); }
+void RecurrenceLoops::build(LoopBuilder& builder) const {
+  builder.emit(Nest(*this, builder).build());
+}
 
 }  // namespace gantry

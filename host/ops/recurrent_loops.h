@@ -8,9 +8,9 @@
 
 namespace gantry {
 
-/// Everything the nest depends on. Sequences of a batch are independent: the outermost loop is parallel over them.
-/// A step's gates are vector-by-matrix products with the recurrent weight, computed in strips of a few vectors
-/// whose sums stay in registers while the loop over hidden units broadcasts the state.
+/// Everything the nest depends on. Sequences of a batch are independent: the outermost loop is parallel over
+/// them. A step's gates are vector-by-matrix products with the recurrent weight, computed in strips of a few
+/// vectors whose sums stay in registers while the loop over hidden units broadcasts the state.
 struct RecurrenceLoops {
   enum class Kind : uint8_t { kLstm, kGru, kRnn } kind = Kind::kLstm;
   RecurrenceAttrs attrs;

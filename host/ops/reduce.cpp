@@ -21,8 +21,10 @@ bool reduces(const ReduceAttrs& attrs, size_t axis) {
 Shape reduced_shape(const Shape& shape, const ReduceAttrs& attrs) {
   Shape result;
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (!reduces(attrs, i)) result.push_back(shape[i]);
-    else if (attrs.keepdims) result.push_back(1);
+    if (!reduces(attrs, i))
+      result.push_back(shape[i]);
+    else if (attrs.keepdims)
+      result.push_back(1);
   }
   return result;
 }
@@ -64,7 +66,8 @@ Tensor reduce_stage(const Node& node, const Tensor& x, ReduceKind kind, const ch
 std::vector<Tensor> compute_mean(const Node& node, const std::vector<Tensor>& in) {
   const Tensor& x = in[0];
   std::vector<Expr> extents;
-  for (int64_t axis : node.attrs_as<ReduceAttrs>().axes) extents.push_back(x.shape()[static_cast<size_t>(axis)]);
+  for (int64_t axis : node.attrs_as<ReduceAttrs>().axes)
+    extents.push_back(x.shape()[static_cast<size_t>(axis)]);
   Expr count = ops::count_as(ops::widened(x.dtype()), extents);
   Tensor total = reduce_stage(node, x, ReduceKind::kSum, "sum");
   return {ops::map_elements(total, x.dtype(), "mean", [&](Expr s) { return s / count; })};

@@ -12,8 +12,8 @@ void ResizeAttrs::fields(AttrVisitor& visit) {
   visit("roi", roi);
   visit.enumeration("mode", mode, {"nearest", "linear", "cubic"});
   visit.enumeration("coordinates", coordinates,
-                    {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-                     "tf_crop_and_resize"});
+                    {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                     "asymmetric", "tf_crop_and_resize"});
   visit.enumeration("rounding", rounding, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   visit("cubic_a", cubic_a);
   visit("exclude_outside", exclude_outside);
@@ -26,9 +26,15 @@ using ops::input_type;
 using ops::require;
 
 constexpr DType kCoordinate = DType::kF64;  // f32 would misplace ties of large images
-Expr imm(double value) { return float_imm(kCoordinate, value); }
-Expr floor_of(Expr x) { return call(MathFn::kFloor, {std::move(x)}); }
-Expr ceil_of(Expr x) { return call(MathFn::kCeil, {std::move(x)}); }
+Expr imm(double value) {
+  return float_imm(kCoordinate, value);
+}
+Expr floor_of(Expr x) {
+  return call(MathFn::kFloor, {std::move(x)});
+}
+Expr ceil_of(Expr x) {
+  return call(MathFn::kCeil, {std::move(x)});
+}
 Expr as_coordinate(const Dim& d) {
   return d.is_constant() ? imm(static_cast<double>(d.value())) : cast(kCoordinate, Expr(d));
 }
@@ -41,12 +47,14 @@ struct Axis {
   double roi_start = 0, roi_end = 1;
 
   bool copied() const {
-    bool cropped = attrs.coordinates == ResizeCoordinates::kTfCropAndResize && (roi_start != 0 || roi_end != 1);
+    bool cropped =
+        attrs.coordinates == ResizeCoordinates::kTfCropAndResize && (roi_start != 0 || roi_end != 1);
     return in == out && (given_scale == 0 || given_scale == 1) && !cropped;
   }
   Expr scale() const {
     if (given_scale != 0) return imm(given_scale);
-    if (in.is_constant() && out.is_constant()) return imm(static_cast<double>(out.value()) / static_cast<double>(in.value()));
+    if (in.is_constant() && out.is_constant())
+      return imm(static_cast<double>(out.value()) / static_cast<double>(in.value()));
     return as_coordinate(out) / as_coordinate(in);
   }
 };
@@ -59,15 +67,20 @@ Expr source_coordinate(const Axis& axis, const Expr& i) {
   // Denominators that select discards must not be 0.
   Expr steps = single ? imm(1) : max(out - imm(1), imm(1));
   switch (axis.attrs.coordinates) {
-    case ResizeCoordinates::kHalfPixel: return half_pixel;
-    case ResizeCoordinates::kPytorchHalfPixel: return select(gt(out, imm(1)), half_pixel, imm(0));
+    case ResizeCoordinates::kHalfPixel:
+      return half_pixel;
+    case ResizeCoordinates::kPytorchHalfPixel:
+      return select(gt(out, imm(1)), half_pixel, imm(0));
     case ResizeCoordinates::kHalfPixelSymmetric: {
       Expr adjustment = out / (axis.scale() * in);
       return in * imm(0.5) * (imm(1) - adjustment) + half_pixel;
     }
-    case ResizeCoordinates::kAlignCorners: return single ? imm(0) : x * (in - imm(1)) / steps;
-    case ResizeCoordinates::kAsymmetric: return x / axis.scale();
-    case ResizeCoordinates::kTfCropAndResize: break;
+    case ResizeCoordinates::kAlignCorners:
+      return single ? imm(0) : x * (in - imm(1)) / steps;
+    case ResizeCoordinates::kAsymmetric:
+      return x / axis.scale();
+    case ResizeCoordinates::kTfCropAndResize:
+      break;
   }
   Expr last = in - imm(1);
   if (single) return imm(0.5 * (axis.roi_start + axis.roi_end)) * last;
@@ -79,7 +92,9 @@ struct Tap {
   Expr position, weight;
 };
 
-Expr clamped(Expr position, const Dim& extent) { return max(Expr(0), min(std::move(position), Expr(extent) - 1)); }
+Expr clamped(Expr position, const Dim& extent) {
+  return max(Expr(0), min(std::move(position), Expr(extent) - 1));
+}
 
 /// Enlarging by an integer needs no coordinates; nullopt-like null Expr if that is not the case.
 Expr integer_nearest(const Axis& axis, const Expr& i) {
@@ -87,7 +102,8 @@ Expr integer_nearest(const Axis& axis, const Expr& i) {
   Dim factor = axis.in.is_constant() && axis.in.value() == 0 ? Dim(0) : floordiv(axis.out, axis.in);
   if (!factor.is_constant() || factor.value() < 1 || !(axis.in * factor == axis.out)) return {};
   if (axis.given_scale != 0 && axis.given_scale != static_cast<double>(factor.value())) return {};
-  bool rounds = a.rounding == ResizeRounding::kRoundPreferFloor || a.rounding == ResizeRounding::kRoundPreferCeil;
+  bool rounds =
+      a.rounding == ResizeRounding::kRoundPreferFloor || a.rounding == ResizeRounding::kRoundPreferCeil;
   bool half = a.coordinates == ResizeCoordinates::kHalfPixel && rounds;
   bool floor = a.coordinates == ResizeCoordinates::kAsymmetric && a.rounding == ResizeRounding::kFloor;
   return half || floor ? floordiv(i, factor.value()) : Expr();
@@ -97,10 +113,18 @@ std::vector<Tap> nearest_taps(const Axis& axis, const Expr& i) {
   if (Expr exact = integer_nearest(axis, i)) return {{exact, {}}};
   Expr x = source_coordinate(axis, i), rounded;
   switch (axis.attrs.rounding) {
-    case ResizeRounding::kRoundPreferFloor: rounded = ceil_of(x - imm(0.5)); break;
-    case ResizeRounding::kRoundPreferCeil: rounded = floor_of(x + imm(0.5)); break;
-    case ResizeRounding::kFloor: rounded = floor_of(x); break;
-    case ResizeRounding::kCeil: rounded = ceil_of(x); break;
+    case ResizeRounding::kRoundPreferFloor:
+      rounded = ceil_of(x - imm(0.5));
+      break;
+    case ResizeRounding::kRoundPreferCeil:
+      rounded = floor_of(x + imm(0.5));
+      break;
+    case ResizeRounding::kFloor:
+      rounded = floor_of(x);
+      break;
+    case ResizeRounding::kCeil:
+      rounded = ceil_of(x);
+      break;
   }
   return {{clamped(cast(DType::kI64, rounded), axis.in), {}}};
 }
@@ -141,8 +165,8 @@ std::vector<Tap> weighted_taps(const Axis& axis, const Expr& i) {
 }
 
 /// Sums over the product of the axes' taps from `axis` on.
-Expr interpolate(const Tensor& x, const std::vector<std::vector<Tap>>& taps, size_t axis, std::vector<Expr>& at,
-                 DType compute_dtype) {
+Expr interpolate(const Tensor& x, const std::vector<std::vector<Tap>>& taps, size_t axis,
+                 std::vector<Expr>& at, DType compute_dtype) {
   if (axis == taps.size()) return ops::widen(x(at));
   Expr total;
   for (const Tap& tap : taps[axis]) {
@@ -184,7 +208,8 @@ std::vector<Tensor> compute_resize(const Node& node, const std::vector<Tensor>& 
         taps.push_back({{i[d], {}}});
         continue;
       }
-      taps.push_back(attrs.mode == ResizeMode::kNearest ? nearest_taps(axes[d], i[d]) : weighted_taps(axes[d], i[d]));
+      taps.push_back(attrs.mode == ResizeMode::kNearest ? nearest_taps(axes[d], i[d])
+                                                        : weighted_taps(axes[d], i[d]));
       if (crops) {
         Expr at = source_coordinate(axes[d], i[d]);
         Expr here = ge(at, imm(0)) && le(at, as_coordinate(axes[d].in - 1));
@@ -218,7 +243,8 @@ std::vector<TensorType> infer_resize(const Node& node, Function&) {
 template <typename T>
 std::vector<T> permuted(const std::vector<T>& v, const std::vector<int>& to, size_t offset = 0) {
   std::vector<T> out = v;
-  for (size_t i = 0; i < to.size() && !v.empty(); ++i) out[offset + static_cast<size_t>(to[i])] = v[offset + i];
+  for (size_t i = 0; i < to.size() && !v.empty(); ++i)
+    out[offset + static_cast<size_t>(to[i])] = v[offset + i];
   return out;
 }
 

@@ -8,7 +8,12 @@ namespace gantry {
 enum class ResizeMode : uint8_t { kNearest, kLinear, kCubic };
 /// How a result coordinate maps to the input, as ONNX names them.
 enum class ResizeCoordinates : uint8_t {
-  kHalfPixel, kHalfPixelSymmetric, kPytorchHalfPixel, kAlignCorners, kAsymmetric, kTfCropAndResize,
+  kHalfPixel,
+  kHalfPixelSymmetric,
+  kPytorchHalfPixel,
+  kAlignCorners,
+  kAsymmetric,
+  kTfCropAndResize,
 };
 enum class ResizeRounding : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
 

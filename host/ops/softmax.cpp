@@ -29,7 +29,8 @@ Tensor along(const Tensor& x, size_t axis, ReduceKind kind, const char* tag,
 }
 
 Tensor maximum(const Tensor& x, size_t axis) {
-  return along(x, axis, ReduceKind::kMax, "softmax_max", [&](const std::vector<Expr>& i) { return widen(x(i)); });
+  return along(x, axis, ReduceKind::kMax, "softmax_max",
+               [&](const std::vector<Expr>& i) { return widen(x(i)); });
 }
 
 std::vector<Tensor> compute_softmax(const Node& node, const std::vector<Tensor>& in) {
@@ -37,10 +38,14 @@ std::vector<Tensor> compute_softmax(const Node& node, const std::vector<Tensor>&
   const Tensor& x = in[0];
   Tensor top = maximum(x, axis);
   Tensor powers = compute(
-      x.shape(), [&](const std::vector<Expr>& i) { return call(MathFn::kExp, {widen(x(i)) - top(without(i, axis))}); },
+      x.shape(),
+      [&](const std::vector<Expr>& i) { return call(MathFn::kExp, {widen(x(i)) - top(without(i, axis))}); },
       "softmax_exp", "softmax_exp");
-  Tensor total = along(x, axis, ReduceKind::kSum, "softmax_sum", [&](const std::vector<Expr>& i) { return powers(i); });
-  auto body = [&](const std::vector<Expr>& i) { return cast(x.dtype(), powers(i) / total(without(i, axis))); };
+  Tensor total =
+      along(x, axis, ReduceKind::kSum, "softmax_sum", [&](const std::vector<Expr>& i) { return powers(i); });
+  auto body = [&](const std::vector<Expr>& i) {
+    return cast(x.dtype(), powers(i) / total(without(i, axis)));
+  };
   return {compute(x.shape(), body, "softmax", "softmax")};
 }
 

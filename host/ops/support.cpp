@@ -26,7 +26,9 @@ const TensorType& input_type(const Node& node, size_t i) {
   return node.inputs[i]->type;
 }
 
-bool has_input(const Node& node, size_t i) { return i < node.inputs.size() && node.inputs[i] != nullptr; }
+bool has_input(const Node& node, size_t i) {
+  return i < node.inputs.size() && node.inputs[i] != nullptr;
+}
 
 std::string origin_of(const Node& node) {
   std::string text;
@@ -60,7 +62,9 @@ void require_axis(int64_t axis, int rank) {
   require(axis >= 0 && axis < rank, "axis {} is outside a tensor of rank {}", axis, rank);
 }
 
-std::vector<TensorType> same_as_first(const Node& node, Function&) { return {input_type(node, 0)}; }
+std::vector<TensorType> same_as_first(const Node& node, Function&) {
+  return {input_type(node, 0)};
+}
 
 namespace {
 bool is_one(const Expr& e) {
@@ -72,11 +76,14 @@ bool is_one(const Expr& e) {
 Expr broadcast_read(const Tensor& t, const std::vector<Expr>& index) {
   std::vector<Expr> own;
   size_t skip = index.size() - static_cast<size_t>(t.rank());
-  for (size_t i = 0; i < t.shape().size(); ++i) own.push_back(is_one(t.shape()[i]) ? Expr(0) : index[skip + i]);
+  for (size_t i = 0; i < t.shape().size(); ++i)
+    own.push_back(is_one(t.shape()[i]) ? Expr(0) : index[skip + i]);
   return t(own);
 }
 
-DType widened(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype; }
+DType widened(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
+}
 
 Expr widen(Expr x) {
   DType wide = widened(x.type().dtype);
@@ -85,10 +92,12 @@ Expr widen(Expr x) {
 
 Tensor narrow(const Tensor& t, DType dtype) {
   if (t.dtype() == dtype) return t;
-  return compute(t.shape(), [&](const std::vector<Expr>& i) { return cast(dtype, t(i)); }, "narrow");
+  return compute(
+      t.shape(), [&](const std::vector<Expr>& i) { return cast(dtype, t(i)); }, "narrow");
 }
 
-Tensor map_elements(const Tensor& x, DType dtype, const std::string& name, const std::function<Expr(Expr)>& f) {
+Tensor map_elements(const Tensor& x, DType dtype, const std::string& name,
+                    const std::function<Expr(Expr)>& f) {
   return compute(
       x.shape(),
       [&](const std::vector<Expr>& i) {
@@ -109,7 +118,8 @@ Tensor pad_spatial(const Tensor& x, const Shape& padding, int first_axis, const 
   if (all_zero(padding)) return x;
   size_t count = padding.size() / 2, first = static_cast<size_t>(first_axis);
   std::vector<Expr> shape = x.shape();
-  for (size_t k = 0; k < count; ++k) shape[first + k] = shape[first + k] + Expr(padding[k]) + Expr(padding[count + k]);
+  for (size_t k = 0; k < count; ++k)
+    shape[first + k] = shape[first + k] + Expr(padding[k]) + Expr(padding[count + k]);
   auto body = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at = i;
     Expr inside;
@@ -126,7 +136,8 @@ Tensor pad_spatial(const Tensor& x, const Shape& padding, int first_axis, const 
 
 std::vector<IterVarPtr> reduce_axes(const std::vector<Expr>& extents, const std::string& prefix) {
   std::vector<IterVarPtr> axes;
-  for (size_t i = 0; i < extents.size(); ++i) axes.push_back(reduce_axis(0, extents[i], prefix + std::to_string(i)));
+  for (size_t i = 0; i < extents.size(); ++i)
+    axes.push_back(reduce_axis(0, extents[i], prefix + std::to_string(i)));
   return axes;
 }
 

@@ -49,8 +49,8 @@ template <typename... Args>
 void require(bool condition, fmt::format_string<Args...> format, Args&&... args) {
   if (!condition) user_error(format, std::forward<Args>(args)...);
 }
-/// Both dimensions must be equal: a user error with `what` if they cannot be; a constraint of the function where
-/// that is not certain. Returns the one that says more.
+/// Both dimensions must be equal: a user error with `what` if they cannot be; a constraint of the function
+/// where that is not certain. Returns the one that says more.
 Dim unify(const Dim& a, const Dim& b, Function& function, const Node& node, const char* what);
 void require_float(const Node& node, size_t i);
 /// Inputs i and j have the same dtype.
@@ -70,11 +70,12 @@ DType widened(DType dtype);
 /// A stage that casts to `dtype`, or `t` itself if it has it.
 Tensor narrow(const Tensor& t, DType dtype);
 /// Stage that applies `f` (on the widened element) to every element; the result is cast to `dtype`.
-Tensor map_elements(const Tensor& x, DType dtype, const std::string& name, const std::function<Expr(Expr)>& f);
+Tensor map_elements(const Tensor& x, DType dtype, const std::string& name,
+                    const std::function<Expr(Expr)>& f);
 /// The number of elements of a product of extents, as a value of that dtype.
 Expr count_as(DType dtype, const std::vector<Expr>& extents);
-/// Stage "pad": `padding` (begins, then ends) around the axes from `first_axis`, filled with `value`; `x` itself
-/// if all are 0.
+/// Stage "pad": `padding` (begins, then ends) around the axes from `first_axis`, filled with `value`; `x`
+/// itself if all are 0.
 Tensor pad_spatial(const Tensor& x, const Shape& padding, int first_axis, const Expr& value);
 /// One reduction axis for each extent.
 std::vector<IterVarPtr> reduce_axes(const std::vector<Expr>& extents, const std::string& prefix);

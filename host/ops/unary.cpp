@@ -17,8 +17,8 @@ enum class Takes : uint8_t { kFloat, kNumber, kInteger, kBool, kAnything };
 void check_dtype(Takes takes, DType dtype) {
   bool integer = is_signed_int(dtype) || is_unsigned_int(dtype);
   bool ok = takes == Takes::kAnything || (takes == Takes::kFloat && is_float(dtype)) ||
-            (takes == Takes::kNumber && (is_float(dtype) || integer)) || (takes == Takes::kInteger && integer) ||
-            (takes == Takes::kBool && dtype == DType::kBool);
+            (takes == Takes::kNumber && (is_float(dtype) || integer)) ||
+            (takes == Takes::kInteger && integer) || (takes == Takes::kBool && dtype == DType::kBool);
   ops::require(ok, "does not take {} data", name_of(dtype));
 }
 
@@ -43,7 +43,9 @@ void add_math(OpSet& set, const std::string& name, MathFn fn) {
   add_unary(set, name, Takes::kFloat, [fn](const Node&, Expr x) { return call(fn, {x}); });
 }
 
-Expr imm(const Expr& like, double value) { return const_of(like.type().dtype, value); }
+Expr imm(const Expr& like, double value) {
+  return const_of(like.type().dtype, value);
+}
 
 Expr absolute(const Node&, Expr x) {
   DType dtype = x.type().dtype;
@@ -93,7 +95,9 @@ Expr is_inf(const Node& node, Expr x) {
   return eq(x, float_imm(x.type().dtype, attrs.detect_positive ? INFINITY : -INFINITY));
 }
 
-DType bool_result(const Node&) { return DType::kBool; }
+DType bool_result(const Node&) {
+  return DType::kBool;
+}
 
 void add_rest(OpSet& set) {
   add_unary(set, "abs", Takes::kNumber, absolute);
@@ -108,8 +112,9 @@ void add_rest(OpSet& set) {
       set, "cast", Takes::kAnything,
       [](const Node& node, Expr x) { return cast(node.attrs_as<CastAttrs>().to, x); },
       [](const Node& node) { return node.attrs_as<CastAttrs>().to; });
-  add_unary(set, "isnan", Takes::kFloat, [](const Node&, Expr x) { return call(MathFn::kIsNan, {x}); },
-            bool_result);
+  add_unary(
+      set, "isnan", Takes::kFloat, [](const Node&, Expr x) { return call(MathFn::kIsNan, {x}); },
+      bool_result);
   add_unary<IsInfAttrs>(set, "isinf", Takes::kFloat, is_inf, bool_result);
 }
 
@@ -117,12 +122,14 @@ void add_rest(OpSet& set) {
 
 void add_unary_ops(OpSet& set) {
   const std::pair<const char*, MathFn> functions[] = {
-      {"exp", MathFn::kExp},     {"log", MathFn::kLog},     {"sqrt", MathFn::kSqrt},   {"rsqrt", MathFn::kRsqrt},
-      {"tanh", MathFn::kTanh},   {"erf", MathFn::kErf},     {"sigmoid", MathFn::kSigmoid},
-      {"floor", MathFn::kFloor}, {"ceil", MathFn::kCeil},   {"round", MathFn::kRound}, {"trunc", MathFn::kTrunc},
-      {"sin", MathFn::kSin},     {"cos", MathFn::kCos},     {"tan", MathFn::kTan},     {"asin", MathFn::kAsin},
-      {"acos", MathFn::kAcos},   {"atan", MathFn::kAtan},   {"sinh", MathFn::kSinh},   {"cosh", MathFn::kCosh},
-      {"asinh", MathFn::kAsinh}, {"acosh", MathFn::kAcosh}, {"atanh", MathFn::kAtanh},
+      {"exp", MathFn::kExp},         {"log", MathFn::kLog},     {"sqrt", MathFn::kSqrt},
+      {"rsqrt", MathFn::kRsqrt},     {"tanh", MathFn::kTanh},   {"erf", MathFn::kErf},
+      {"sigmoid", MathFn::kSigmoid}, {"floor", MathFn::kFloor}, {"ceil", MathFn::kCeil},
+      {"round", MathFn::kRound},     {"trunc", MathFn::kTrunc}, {"sin", MathFn::kSin},
+      {"cos", MathFn::kCos},         {"tan", MathFn::kTan},     {"asin", MathFn::kAsin},
+      {"acos", MathFn::kAcos},       {"atan", MathFn::kAtan},   {"sinh", MathFn::kSinh},
+      {"cosh", MathFn::kCosh},       {"asinh", MathFn::kAsinh}, {"acosh", MathFn::kAcosh},
+      {"atanh", MathFn::kAtanh},
   };
   for (const auto& [name, fn] : functions) add_math(set, name, fn);
   add_rest(set);

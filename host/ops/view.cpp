@@ -12,7 +12,8 @@ std::vector<TensorType> infer_reshape(const Node& node, Function& function) {
   const TensorType& x = input_type(node, 0);
   const Shape& shape = node.attrs_as<ReshapeAttrs>().shape;
   for (const Dim& d : shape) {
-    ops::require(!d.is_constant() || d.value() >= 0, "the shape {} has a negative dimension", to_string(shape));
+    ops::require(!d.is_constant() || d.value() >= 0, "the shape {} has a negative dimension",
+                 to_string(shape));
   }
   Dim before = element_count(x.shape), after = element_count(shape);
   ops::require(!provably_different(before, after), "{} does not reshape to {}", x.str(), to_string(shape));
@@ -37,7 +38,8 @@ std::vector<Tensor> compute_reshape(const Node&, const Tensor& x, const std::vec
 }  // namespace
 
 void add_view_ops(OpSet& set) {
-  OpDef reshape = ops::define<ReshapeAttrs>("reshape", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
+  OpDef reshape =
+      ops::define<ReshapeAttrs>("reshape", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
   reshape.infer = infer_reshape;
   reshape.compute = [](const Node& node, const std::vector<Tensor>& in) {
     return compute_reshape(node, in[0], to_exprs(node.result()->type.shape));
@@ -49,7 +51,8 @@ void add_view_ops(OpSet& set) {
     OpDef op = ops::define(name, FusionClass::kElementwise, LayoutBehaviour::kAny, {"data"});
     op.infer = ops::same_as_first;
     op.compute = [](const Node&, const std::vector<Tensor>& in) {
-      return std::vector<Tensor>{ops::map_elements(in[0], in[0].dtype(), "identity", [](Expr x) { return x; })};
+      return std::vector<Tensor>{
+          ops::map_elements(in[0], in[0].dtype(), "identity", [](Expr x) { return x; })};
     };
     op.is_view = true;
     set.add(std::move(op));

@@ -1,5 +1,5 @@
-// ONNX's own backend tests. passing.txt lists those that must pass; one a line, followed by "fixed" where inputs
-// that steer shapes are fixed to their test values before compiling.
+// ONNX's own backend tests. passing.txt lists those that must pass; one a line, followed by "fixed" where
+// inputs that steer shapes are fixed to their test values before compiling.
 //
 //   GANTRY_CONFORMANCE_LIST=FILE conformance_test   writes the list of all that pass now to FILE
 #include <gtest/gtest.h>
@@ -24,11 +24,14 @@ bool may_steer_shapes(const ConstantData& value) {
 }
 
 /// Every input's shape as in the test; with `fixed`, values too of those that may steer shapes.
-ImportOptions options_for(const std::vector<ConstantPtr>& inputs, const std::vector<std::string>& names, bool fixed) {
+ImportOptions options_for(const std::vector<ConstantPtr>& inputs, const std::vector<std::string>& names,
+                          bool fixed) {
   ImportOptions options;
   for (size_t i = 0; i < names.size() && i < inputs.size(); ++i) {
-    if (fixed && may_steer_shapes(*inputs[i])) options.values[names[i]] = inputs[i];
-    else options.shapes[names[i]] = *constant_shape(inputs[i]->type.shape);
+    if (fixed && may_steer_shapes(*inputs[i]))
+      options.values[names[i]] = inputs[i];
+    else
+      options.shapes[names[i]] = *constant_shape(inputs[i]->type.shape);
   }
   return options;
 }

@@ -40,7 +40,8 @@ std::vector<ConstantPtr> evaluate_loops(const Node& node, const std::vector<Tens
 
 std::vector<ConstantPtr> InterpreterBackend::run(const Graph& graph, const std::vector<ConstantPtr>& inputs) {
   const Function& f = graph.main;
-  internal_check(inputs.size() == f.parameters.size(), "{} inputs for {} parameters", inputs.size(), f.parameters.size());
+  internal_check(inputs.size() == f.parameters.size(), "{} inputs for {} parameters", inputs.size(),
+                 f.parameters.size());
   std::map<const Value*, ConstantPtr> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!(inputs[i]->type == f.parameters[i]->type)) {
@@ -61,7 +62,8 @@ std::vector<ConstantPtr> InterpreterBackend::run(const Graph& graph, const std::
     for (size_t i = 0; i < results.size(); ++i) values[node->results[i]] = results[i];
   }
   std::vector<ConstantPtr> outputs;
-  for (const Value* output : f.outputs) outputs.push_back(output->is_constant() ? output->constant : values.at(output));
+  for (const Value* output : f.outputs)
+    outputs.push_back(output->is_constant() ? output->constant : values.at(output));
   return outputs;
 }
 

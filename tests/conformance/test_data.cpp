@@ -77,19 +77,32 @@ double from_bfloat(uint16_t bits) {
 
 double element(const ConstantData& c, size_t i) {
   switch (c.type.dtype) {
-    case DType::kF32: return c.as<float>()[i];
-    case DType::kF64: return c.as<double>()[i];
-    case DType::kF16: return from_half(c.as<uint16_t>()[i]);
-    case DType::kBF16: return from_bfloat(c.as<uint16_t>()[i]);
-    case DType::kI8: return c.as<int8_t>()[i];
-    case DType::kI16: return c.as<int16_t>()[i];
-    case DType::kI32: return c.as<int32_t>()[i];
-    case DType::kI64: return static_cast<double>(c.as<int64_t>()[i]);
-    case DType::kU8: return c.as<uint8_t>()[i];
-    case DType::kU16: return c.as<uint16_t>()[i];
-    case DType::kU32: return c.as<uint32_t>()[i];
-    case DType::kU64: return static_cast<double>(c.as<uint64_t>()[i]);
-    case DType::kBool: return c.as<uint8_t>()[i];
+    case DType::kF32:
+      return c.as<float>()[i];
+    case DType::kF64:
+      return c.as<double>()[i];
+    case DType::kF16:
+      return from_half(c.as<uint16_t>()[i]);
+    case DType::kBF16:
+      return from_bfloat(c.as<uint16_t>()[i]);
+    case DType::kI8:
+      return c.as<int8_t>()[i];
+    case DType::kI16:
+      return c.as<int16_t>()[i];
+    case DType::kI32:
+      return c.as<int32_t>()[i];
+    case DType::kI64:
+      return static_cast<double>(c.as<int64_t>()[i]);
+    case DType::kU8:
+      return c.as<uint8_t>()[i];
+    case DType::kU16:
+      return c.as<uint16_t>()[i];
+    case DType::kU32:
+      return c.as<uint32_t>()[i];
+    case DType::kU64:
+      return static_cast<double>(c.as<uint64_t>()[i]);
+    case DType::kBool:
+      return c.as<uint8_t>()[i];
   }
   return NAN;
 }
@@ -97,7 +110,8 @@ double element(const ConstantData& c, size_t i) {
 }  // namespace
 
 std::string difference(const ConstantData& actual, const ConstantData& expected) {
-  if (!(actual.type == expected.type)) return fmt::format("{} instead of {}", actual.type.str(), expected.type.str());
+  if (!(actual.type == expected.type))
+    return fmt::format("{} instead of {}", actual.type.str(), expected.type.str());
   size_t count = expected.size / static_cast<size_t>(byte_width(expected.type.dtype));
   for (size_t i = 0; i < count; ++i) {
     double a = element(actual, i), e = element(expected, i);

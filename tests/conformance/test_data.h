@@ -15,7 +15,8 @@ std::vector<std::filesystem::path> data_roots();
 /// A tensor from a file with a serialized TensorProto; null for other kinds of values.
 ConstantPtr read_tensor_file(const std::filesystem::path& path);
 /// The tensors input_0.pb, input_1.pb, … (or output_…) of a data set, in order. Nothing if one is no tensor.
-std::optional<std::vector<ConstantPtr>> read_tensors(const std::filesystem::path& data_set, const std::string& prefix);
+std::optional<std::vector<ConstantPtr>> read_tensors(const std::filesystem::path& data_set,
+                                                     const std::string& prefix);
 /// Names of the model's inputs that have no initialiser.
 std::vector<std::string> input_names(const std::filesystem::path& model);
 /// Empty if equal within the tolerances of ONNX's own runner (rtol 1e-3, atol 1e-7), else what differs.

@@ -24,12 +24,14 @@ std::string model(const std::string& graph) {
   return proto.SerializeAsString();
 }
 std::string input(const std::string& name, const std::string& dims, int type = 1) {
-  return "input { name: '" + name + "' type { tensor_type { elem_type: " + std::to_string(type) + " shape { " + dims + " } } } } ";
+  return "input { name: '" + name + "' type { tensor_type { elem_type: " + std::to_string(type) +
+         " shape { " + dims + " } } } } ";
 }
 std::string output(const std::string& name, const std::string& shape = "") {
   return "output { name: '" + name + "' type { tensor_type { elem_type: 1 " + shape + " } } } ";
 }
-std::string node(const std::string& op, const std::string& in, const std::string& out, const std::string& more = "") {
+std::string node(const std::string& op, const std::string& in, const std::string& out,
+                 const std::string& more = "") {
   std::string text = "node { name: '" + op + "_" + out + "' op_type: '" + op + "' ";
   std::stringstream names(in);
   for (std::string name; names >> name;) text += "input: '" + name + "' ";
@@ -37,7 +39,9 @@ std::string node(const std::string& op, const std::string& in, const std::string
 }
 const std::string kN3 = "dim { dim_param: 'N' } dim { dim_value: 3 }";
 
-Graph import(const std::string& bytes, const ImportOptions& options = {}) { return import_onnx_bytes(bytes, ".", options); }
+Graph import(const std::string& bytes, const ImportOptions& options = {}) {
+  return import_onnx_bytes(bytes, ".", options);
+}
 std::string error_of(const std::string& bytes, const ImportOptions& options = {}) {
   try {
     import(bytes, options);
@@ -57,10 +61,12 @@ TEST(Import, SymbolicDimensionsReachTheOutput) {
 
 TEST(Import, ShapeArithmeticBecomesSymbolicDimensions) {
   // y = reshape(x, [shape(x)[0] * 3]) without a trace of the arithmetic.
-  std::string constants = "initializer { name: 'zero' dims: 1 data_type: 7 int64_data: 0 } "
-                          "initializer { name: 'three' dims: 1 data_type: 7 int64_data: 3 } ";
-  Graph g = import(model(constants + input("x", kN3) + node("Shape", "x", "s") + node("Gather", "s zero", "n") +
-                         node("Mul", "n three", "m") + node("Reshape", "x m", "y") + output("y")));
+  std::string constants =
+      "initializer { name: 'zero' dims: 1 data_type: 7 int64_data: 0 } "
+      "initializer { name: 'three' dims: 1 data_type: 7 int64_data: 3 } ";
+  Graph g =
+      import(model(constants + input("x", kN3) + node("Shape", "x", "s") + node("Gather", "s zero", "n") +
+                   node("Mul", "n three", "m") + node("Reshape", "x m", "y") + output("y")));
   EXPECT_EQ(g.main.outputs[0]->type.shape, Shape{Dim::symbol("N") * 3});
   EXPECT_EQ(g.main.nodes().size(), 1u);
 }
@@ -72,9 +78,10 @@ TEST(Import, AShapeThatIsUsedAsDataBecomesAnOp) {
 }
 
 TEST(Import, AllUnsupportedOpsAreReportedAtOnceWithTheirNodes) {
-  std::string text = error_of(model(input("x", kN3) + node("NonZero", "x", "a") + node("Frobnicate", "x", "b") +
-                                    node("NonZero", "x", "c") + output("a")));
-  EXPECT_THAT(text, AllOf(HasSubstr("NonZero_a, NonZero_c"), HasSubstr("Frobnicate (opset 16), node Frobnicate_b")));
+  std::string text = error_of(model(input("x", kN3) + node("NonZero", "x", "a") +
+                                    node("Frobnicate", "x", "b") + node("NonZero", "x", "c") + output("a")));
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("NonZero_a, NonZero_c"), HasSubstr("Frobnicate (opset 16), node Frobnicate_b")));
 }
 
 TEST(Import, BytesThatAreNoModelAreRefused) {
@@ -105,48 +112,58 @@ TEST(Import, ADeclaredOutputShapeThatContradictsTheGraphIsNamed) {
 TEST(Import, BrokenGraphsAreUserErrorsThatNameTheNode) {
   EXPECT_THAT(error_of(model(input("x", kN3) + node("Add", "x q", "y") + output("y"))),
               AllOf(HasSubstr("Add_y"), HasSubstr("'q'")));
-  EXPECT_THAT(error_of(model(input("x", kN3) + node("Relu", "b", "a") + node("Relu", "a", "b") + output("b"))),
-              HasSubstr("nothing before it defines"));
-  EXPECT_THAT(error_of(model(input("x", kN3) + node("Relu", "x", "y") + node("Tanh", "x", "y") + output("y"))),
-              HasSubstr("defined already"));
-  EXPECT_THAT(error_of(model(input("x", kN3) + node("Elu", "x", "y", "attribute { name: 'alpha' type: STRING s: 'a' } ") + output("y"))),
+  EXPECT_THAT(
+      error_of(model(input("x", kN3) + node("Relu", "b", "a") + node("Relu", "a", "b") + output("b"))),
+      HasSubstr("nothing before it defines"));
+  EXPECT_THAT(
+      error_of(model(input("x", kN3) + node("Relu", "x", "y") + node("Tanh", "x", "y") + output("y"))),
+      HasSubstr("defined already"));
+  EXPECT_THAT(error_of(model(input("x", kN3) +
+                             node("Elu", "x", "y", "attribute { name: 'alpha' type: STRING s: 'a' } ") +
+                             output("y"))),
               AllOf(HasSubstr("Elu_y"), HasSubstr("alpha must be a number")));
-  EXPECT_THAT(error_of(model("initializer { name: 'w' dims: 4 data_type: 1 raw_data: 'abc' } " + input("x", kN3) +
-                             node("Add", "x w", "y") + output("y"))),
+  EXPECT_THAT(error_of(model("initializer { name: 'w' dims: 4 data_type: 1 raw_data: 'abc' } " +
+                             input("x", kN3) + node("Add", "x w", "y") + output("y"))),
               AllOf(HasSubstr("'w'"), HasSubstr("3 bytes")));
-  EXPECT_THAT(error_of(model("initializer { name: 'w' dims: -4 data_type: 1 } " + input("x", kN3) + node("Add", "x w", "y") + output("y"))),
+  EXPECT_THAT(error_of(model("initializer { name: 'w' dims: -4 data_type: 1 } " + input("x", kN3) +
+                             node("Add", "x w", "y") + output("y"))),
               HasSubstr("negative dimension"));
 }
 
 TEST(Import, ExternalDataStaysInTheModelsFolder) {
   for (const char* location : {"../secret", "/etc/passwd", "a/../../secret", ""}) {
-    std::string bytes = model("initializer { name: 'w' dims: 4 data_type: 1 data_location: EXTERNAL external_data { key: "
-                              "'location' value: '" + std::string(location) + "' } } " + input("x", kN3) +
-                              node("Add", "x w", "y") + output("y"));
+    std::string bytes = model(
+        "initializer { name: 'w' dims: 4 data_type: 1 data_location: EXTERNAL external_data { key: "
+        "'location' value: '" +
+        std::string(location) + "' } } " + input("x", kN3) + node("Add", "x w", "y") + output("y"));
     EXPECT_THAT(error_of(bytes), HasSubstr("outside the model's folder")) << location;
   }
 }
 
 TEST(Import, ABranchWithAKnownConditionIsTaken) {
   std::string branch = "type: GRAPH g { name: 'b' " + node("Relu", "x", "r") + output("r") + " } } ";
-  std::string bytes = model("initializer { name: 'c' data_type: 9 int32_data: 1 } " + input("x", kN3) +
-                            node("If", "c", "y", "attribute { name: 'then_branch' " + branch + "attribute { name: 'else_branch' " + branch) +
-                            output("y"));
+  std::string bytes =
+      model("initializer { name: 'c' data_type: 9 int32_data: 1 } " + input("x", kN3) +
+            node("If", "c", "y",
+                 "attribute { name: 'then_branch' " + branch + "attribute { name: 'else_branch' " + branch) +
+            output("y"));
   EXPECT_EQ(import(bytes).main.nodes().at(0)->op->name, "nn.relu");
 }
 
 TEST(Import, MutatedModelsAreImportedOrRefusedButNeverCrash) {
-  std::string good = model("initializer { name: 'w' dims: 4 dims: 3 dims: 3 dims: 3 data_type: 1 raw_data: '" +
-                           std::string(4 * 27 * 4, 'a') + "' } " +
-                           "initializer { name: 's' dims: 2 data_type: 7 int64_data: 0 int64_data: -1 } " +
-                           input("x", "dim { dim_value: 1 } dim { dim_value: 3 } dim { dim_param: 'H' } dim { dim_value: 8 }") +
-                           node("Conv", "x w", "c", "attribute { name: 'pads' type: INTS ints: 1 ints: 1 ints: 1 ints: 1 } ") +
-                           node("MaxPool", "c", "p", "attribute { name: 'kernel_shape' type: INTS ints: 2 ints: 2 } ") +
-                           node("Reshape", "p s", "y") + output("y"));
+  std::string good = model(
+      "initializer { name: 'w' dims: 4 dims: 3 dims: 3 dims: 3 data_type: 1 raw_data: '" +
+      std::string(4 * 27 * 4, 'a') + "' } " +
+      "initializer { name: 's' dims: 2 data_type: 7 int64_data: 0 int64_data: -1 } " +
+      input("x", "dim { dim_value: 1 } dim { dim_value: 3 } dim { dim_param: 'H' } dim { dim_value: 8 }") +
+      node("Conv", "x w", "c", "attribute { name: 'pads' type: INTS ints: 1 ints: 1 ints: 1 ints: 1 } ") +
+      node("MaxPool", "c", "p", "attribute { name: 'kernel_shape' type: INTS ints: 2 ints: 2 } ") +
+      node("Reshape", "p s", "y") + output("y"));
   std::mt19937 random(7);
   for (int round = 0; round < 3000; ++round) {
     std::string bytes = good;
-    for (unsigned i = 0; i < 1 + random() % 4; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
+    for (unsigned i = 0; i < 1 + random() % 4; ++i)
+      bytes[random() % bytes.size()] = static_cast<char>(random());
     if (random() % 4 == 0) bytes.resize(random() % bytes.size());
     try {
       import(bytes);

@@ -16,13 +16,15 @@ namespace {
 /// Small integers, so that sums are exact in any order.
 std::vector<float> numbers(int64_t count, int seed) {
   std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i * 7 + static_cast<size_t>(seed) * 13) % 11) - 5;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>((i * 7 + static_cast<size_t>(seed) * 13) % 11) - 5;
   return values;
 }
 ConstantPtr constant(const Shape& shape, const std::vector<float>& values) {
   return make_constant({DType::kF32, shape}, values.data());
 }
-std::vector<float> run(std::string_view op, std::shared_ptr<Attrs> attrs, const std::vector<ConstantPtr>& inputs) {
+std::vector<float> run(std::string_view op, std::shared_ptr<Attrs> attrs,
+                       const std::vector<ConstantPtr>& inputs) {
   Function f;
   std::vector<Value*> values;
   for (const auto& input : inputs) values.push_back(f.add_parameter("x", input->type));
@@ -83,7 +85,8 @@ struct Case {
 
 TEST(Conv, ChannelsLastWithPlainWeightsMatchesTheDefinition) {
   Case c;
-  EXPECT_EQ(run("nn.conv", c.attrs(), {c.image(), constant({c.outputs, c.channels, 3, 3}, c.weight)}), c.expected());
+  EXPECT_EQ(run("nn.conv", c.attrs(), {c.image(), constant({c.outputs, c.channels, 3, 3}, c.weight)}),
+            c.expected());
 }
 
 TEST(Conv, PackedWeightsMatchTheDefinitionWhenBlocksDoNotDivide) {
@@ -94,33 +97,39 @@ TEST(Conv, PackedWeightsMatchTheDefinitionWhenBlocksDoNotDivide) {
   for (int64_t o = 0; o < c.outputs; ++o)
     for (int64_t k = 0; k < 9; ++k)
       for (int64_t i = 0; i < c.channels; ++i)
-        packed[static_cast<size_t>(((o / kBlock * 9 + k) * c.channels + i) * kBlock + o % kBlock)] = c.weight_at(o, i, k / 3, k % 3);
+        packed[static_cast<size_t>(((o / kBlock * 9 + k) * c.channels + i) * kBlock + o % kBlock)] =
+            c.weight_at(o, i, k / 3, k % 3);
   auto attrs = c.attrs();
   attrs->weight_block = kBlock;
-  EXPECT_EQ(run("nn.conv", attrs, {c.image(), constant({blocks, 3, 3, c.channels, kBlock}, packed)}), c.expected());
+  EXPECT_EQ(run("nn.conv", attrs, {c.image(), constant({blocks, 3, 3, c.channels, kBlock}, packed)}),
+            c.expected());
 }
 
 TEST(Conv, GroupedPackedWeightsMatchTheDefinition) {
   Case c{.groups = 2};
   constexpr int64_t kBlock = 2;
-  int64_t per_out = c.outputs / c.groups, per_in = c.channels / c.groups, blocks = (per_out + kBlock - 1) / kBlock;
+  int64_t per_out = c.outputs / c.groups, per_in = c.channels / c.groups,
+          blocks = (per_out + kBlock - 1) / kBlock;
   std::vector<float> packed(static_cast<size_t>(c.groups * blocks * 9 * per_in * kBlock));
   for (int64_t o = 0; o < c.outputs; ++o)
     for (int64_t k = 0; k < 9; ++k)
       for (int64_t i = 0; i < per_in; ++i) {
         int64_t g = o / per_out, r = o % per_out;
-        packed[static_cast<size_t>((((g * blocks + r / kBlock) * 9 + k) * per_in + i) * kBlock + r % kBlock)] = c.weight_at(o, i, k / 3, k % 3);
+        packed[static_cast<size_t>((((g * blocks + r / kBlock) * 9 + k) * per_in + i) * kBlock +
+                                   r % kBlock)] = c.weight_at(o, i, k / 3, k % 3);
       }
   auto attrs = c.attrs();
   attrs->weight_block = kBlock;
-  EXPECT_EQ(run("nn.conv", attrs, {c.image(), constant({c.groups, blocks, 3, 3, per_in, kBlock}, packed)}), c.expected());
+  EXPECT_EQ(run("nn.conv", attrs, {c.image(), constant({c.groups, blocks, 3, 3, per_in, kBlock}, packed)}),
+            c.expected());
 }
 
 TEST(Conv, DepthwisePackedWeightsMatchTheDefinition) {
   Case c{.outputs = 4, .groups = 4};
   std::vector<float> packed(static_cast<size_t>(9 * c.channels));
   for (int64_t o = 0; o < c.outputs; ++o)
-    for (int64_t k = 0; k < 9; ++k) packed[static_cast<size_t>(k * c.channels + o)] = c.weight_at(o, 0, k / 3, k % 3);
+    for (int64_t k = 0; k < 9; ++k)
+      packed[static_cast<size_t>(k * c.channels + o)] = c.weight_at(o, 0, k / 3, k % 3);
   auto attrs = c.attrs();
   attrs->depthwise_packed = true;
   EXPECT_EQ(run("nn.conv", attrs, {c.image(), constant({3, 3, c.channels}, packed)}), c.expected());
@@ -131,7 +140,8 @@ TEST(Conv, SymbolicSpatialDimensionsGiveSymbolicResults) {
   Value* x = f.add_parameter("x", {DType::kF32, {Dim::symbol("N"), 5, Dim::symbol("W"), 4}});
   Value* w = f.add_parameter("w", {DType::kF32, {6, 4, 3, 3}});
   Node* node = infer_and_add(f, "nn.conv", Case().attrs(), {x, w}, {"conv"});
-  EXPECT_EQ(node->result()->type.shape, (Shape{Dim::symbol("N"), 3, floordiv(Dim::symbol("W") - 1, 2) + 1, 6}));
+  EXPECT_EQ(node->result()->type.shape,
+            (Shape{Dim::symbol("N"), 3, floordiv(Dim::symbol("W") - 1, 2) + 1, 6}));
 }
 
 TEST(Conv, AWeightThatContradictsTheDataIsAnErrorThatNamesTheNode) {
@@ -143,26 +153,30 @@ TEST(Conv, AWeightThatContradictsTheDataIsAnErrorThatNamesTheNode) {
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUser);
-    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("Conv_7"), testing::HasSubstr("(6, 4, 3, 3)")));
+    EXPECT_THAT(error.what(),
+                testing::AllOf(testing::HasSubstr("Conv_7"), testing::HasSubstr("(6, 4, 3, 3)")));
   }
 }
 
 TEST(Dense, PackedWeightsGiveTheSameAsPlainOnes) {
   constexpr int64_t kRows = 3, kDepth = 5, kUnits = 7, kBlock = 4;
-  std::vector<float> x = numbers(kRows * kDepth, 3), w = numbers(kDepth * kUnits, 4), expected(kRows * kUnits);
+  std::vector<float> x = numbers(kRows * kDepth, 3), w = numbers(kDepth * kUnits, 4),
+                     expected(kRows * kUnits);
   std::vector<float> packed(2 * kDepth * kBlock);
   for (int64_t k = 0; k < kDepth; ++k)
     for (int64_t n = 0; n < kUnits; ++n) {
       float value = w[static_cast<size_t>(k * kUnits + n)];
       packed[static_cast<size_t>((n / kBlock * kDepth + k) * kBlock + n % kBlock)] = value;
-      for (int64_t m = 0; m < kRows; ++m) expected[static_cast<size_t>(m * kUnits + n)] += x[static_cast<size_t>(m * kDepth + k)] * value;
+      for (int64_t m = 0; m < kRows; ++m)
+        expected[static_cast<size_t>(m * kUnits + n)] += x[static_cast<size_t>(m * kDepth + k)] * value;
     }
   auto plain = std::make_shared<DenseAttrs>();
   plain->units = kUnits;
   auto blocked = std::make_shared<DenseAttrs>(*plain);
   blocked->weight_block = kBlock;
   EXPECT_EQ(run("nn.dense", plain, {constant({kRows, kDepth}, x), constant({kDepth, kUnits}, w)}), expected);
-  EXPECT_EQ(run("nn.dense", blocked, {constant({kRows, kDepth}, x), constant({2, kDepth, kBlock}, packed)}), expected);
+  EXPECT_EQ(run("nn.dense", blocked, {constant({kRows, kDepth}, x), constant({2, kDepth, kBlock}, packed)}),
+            expected);
 }
 
 TEST(Pool, ChannelsLastAverageCountsOnlyElementsInside) {
@@ -172,7 +186,8 @@ TEST(Pool, ChannelsLastAverageCountsOnlyElementsInside) {
   attrs->dilations = {1};
   attrs->padding = {1, 0};
   attrs->channels_last = true;
-  EXPECT_EQ(run("nn.avg_pool", attrs, {constant({1, 3, 2}, {2, 4, 6, 8, 10, 12})}), (std::vector<float>{2, 4, 8, 10}));
+  EXPECT_EQ(run("nn.avg_pool", attrs, {constant({1, 3, 2}, {2, 4, 6, 8, 10, 12})}),
+            (std::vector<float>{2, 4, 8, 10}));
 }
 
 }  // namespace
