@@ -2,9 +2,11 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
+#include "host/cli/expectation.h"
 #include "host/cli/npy.h"
 #include "host/cli/text.h"
 #include "host/support/error.h"
@@ -17,11 +19,14 @@ constexpr const char* kExamples = R"(Examples:
   gantry run resnet18.gmod --input input=cat.npy --output logits=scores.npy --on pi
   gantry run bert.onnx --random --shape input_ids=1x128      made-up data
   gantry run resnet18.onnx --random=7 --on 127.0.0.1:7453 --key board.key
+  gantry run resnet18.onnx --input cat.npy --expect scores.npy --tolerance 1e-4      does the board agree?
 Files are NumPy's .npy, as numpy.save writes them.)";
 
 struct Options {
   ExecutionOptions execution;
   std::vector<std::string> outputs;
+  std::vector<std::string> expected;
+  double tolerance = 1e-5;
   std::string seed;
   bool json = false;
 };
@@ -63,10 +68,22 @@ std::string output_text(const std::string& name, const HostTensor& tensor, const
   return text;
 }
 
+/// The reference tensors, where one is given; read before anything runs, so that a wrong name fails at once.
+std::vector<std::optional<HostTensor>> read_references(const std::vector<std::string>& files) {
+  std::vector<std::optional<HostTensor>> references;
+  for (const std::string& file : files) {
+    references.push_back(file.empty() ? std::nullopt : std::optional(read_npy(file)));
+  }
+  return references;
+}
+
 int run(const Options& options, const Invocation& invocation) {
   Execution execution = prepare_execution(options.execution, invocation);
   const auto& loaded = execution.loaded;
   const std::vector<std::string> files = assign_outputs(loaded.outputs, options.outputs);
+  const std::vector<std::string> reference_files = assign_outputs(loaded.outputs, options.expected);
+  const auto references = read_references(reference_files);
+  bool agrees = true;
   Progress progress(invocation.verbosity());
   progress.update("running on " + execution.machine->label(), -1);
   const double milliseconds = static_cast<double>(execution.machine->run().count()) / 1e6;
@@ -84,6 +101,19 @@ int run(const Options& options, const Invocation& invocation) {
     } else {
       text += output_text(loaded.outputs[i].name, tensor, files[i]);
     }
+    if (!references[i]) continue;
+    const Deviation deviation =
+        compare_tensors(tensor, *references[i], loaded.outputs[i].name, reference_files[i]);
+    const bool within = deviation.within(options.tolerance);
+    agrees = agrees && within;
+    if (options.json) {
+      json["outputs"].back()["deviation"] = number_json(deviation.relative);
+      json["outputs"].back()["agrees"] = within;
+    } else {
+      text += fmt::format("  {} {}: max |difference| / max |expected| = {:.3g} (at most {:g})\n",
+                          within ? "agrees with" : "DIFFERS from", reference_files[i], deviation.relative,
+                          options.tolerance);
+    }
   }
   progress.clear();
   if (options.json) {
@@ -92,6 +122,7 @@ int run(const Options& options, const Invocation& invocation) {
     print_out(text + fmt::format("on {} with {} code: first run {}; `gantry bench` times properly\n",
                                  execution.machine->label(), loaded.target, duration_text(milliseconds)));
   }
+  if (!agrees) user_error("an output differs from its reference by more than {:g}", options.tolerance);
   return 0;
 }
 
@@ -114,6 +145,15 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
       ->add_option("-o,--output", options->outputs, "Saves an output; NAME= may be left out if there is one")
       ->type_name("[NAME=]FILE.npy")
       ->allow_extra_args(false);
+  command
+      ->add_option("--expect", options->expected,
+                   "Compares an output with a reference; exit code 1 if they differ too much")
+      ->type_name("[NAME=]FILE.npy")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--tolerance", options->tolerance,
+                   "Largest max |difference| / max |expected| that --expect accepts; default 1e-5")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--random{0}", options->seed, "Made-up data for inputs without a file, from this seed")
       ->type_name("[=SEED]");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
