@@ -1,6 +1,8 @@
 // Statements and the kernel's function.
 #include <llvm/IR/MDBuilder.h>
 
+#include <algorithm>
+
 #include "device_runtime/include/gantry/kernel_abi.h"
 #include "host/codegen/cpu_features.h"
 #include "host/codegen/kernel_emitter.h"
@@ -145,6 +147,18 @@ void KernelEmitter::emit_serial_loop(Value* low, Value* end, const Expr& var, co
   scope_.vars.erase(var.as<VarNode>());
 }
 
+namespace {
+
+// Maps by address, in an order that does not depend on addresses: the same kernel gives the same code.
+template <typename Key>
+std::vector<std::pair<const Key*, Value*>> by_name(const std::map<const Key*, Value*>& values) {
+  std::vector<std::pair<const Key*, Value*>> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first->name < b.first->name; });
+  return sorted;
+}
+
+}  // namespace
+
 llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::StructType*& closure_type,
                                        std::vector<Value*>& captured) {
   const Scope outer = scope_;
@@ -154,10 +168,12 @@ llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::St
     captured.push_back(v);
     types.push_back(v->getType());
   };
+  const auto vars = by_name(outer.vars);
+  const auto buffers = by_name(outer.buffers);
   capture(low);
-  for (const auto& [var, value] : outer.vars) capture(value);
+  for (const auto& [var, value] : vars) capture(value);
   for (const auto& [symbol, value] : outer.symbols) capture(value);
-  for (const auto& [buffer, value] : outer.buffers) capture(value);
+  for (const auto& [buffer, value] : buffers) capture(value);
   closure_type = llvm::StructType::get(context_, types);
 
   auto* type =
@@ -178,9 +194,9 @@ llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::St
     return b_.CreateLoad(original->getType(), address, original->getName());
   };
   Value* base = reload(low);
-  for (const auto& [var, value] : outer.vars) inner.vars[var] = reload(value);
+  for (const auto& [var, value] : vars) inner.vars[var] = reload(value);
   for (const auto& [symbol, value] : outer.symbols) inner.symbols[symbol] = reload(value);
-  for (const auto& [buffer, value] : outer.buffers) inner.buffers[buffer] = reload(value);
+  for (const auto& [buffer, value] : buffers) inner.buffers[buffer] = reload(value);
   scope_ = std::move(inner);
   cache_.clear();
   Value* begin = b_.CreateNSWAdd(base, function->getArg(1));
