@@ -23,6 +23,13 @@ Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
   return cpu::reads_same_index(*output.op) ? &output : nullptr;
 }
 
+// Padding that one reduction reads is placed by that reduction's rule.
+bool pads_reduction(const Schedule& schedule, const Stage& stage) {
+  if (stage.op->tag != "pad") return false;
+  auto readers = cpu::readers_of(schedule, *stage.op);
+  return readers.size() == 1 && cpu::is_reduction(*readers.front());
+}
+
 // Everything at root, each stage by its own kind.
 void schedule_stages_at_root(Schedule& schedule, const Target& target) {
   cpu::inline_elementwise(schedule);
@@ -32,7 +39,7 @@ void schedule_stages_at_root(Schedule& schedule, const Target& target) {
   }
   for (const Operation& op : roots) {
     Stage& stage = schedule[op];
-    if (stage.attach != AttachKind::kRoot) continue;
+    if (stage.attach != AttachKind::kRoot || pads_reduction(schedule, stage)) continue;
     if (cpu::is_reduction(*op)) {
       Stage* consumer = fused_consumer(schedule, stage);
       cpu::schedule_reduction(schedule, stage, consumer, target);

@@ -49,8 +49,66 @@ void unroll_small_window(Stage& stage) {
   for (const auto& axis : stage.reduce_axes()) stage.unroll(axis);
 }
 
-// Lanes over the last data axis; `target_stage` holds the loops and the result, `acc` the accumulators.
-void schedule_lanes_over_data(Stage& owner, Stage& acc, int lanes, bool worth_it) {
+// A padded copy of one tile's window is small enough for the stack up to this.
+constexpr int64_t kMaxPaddedTileBytes = 16 << 10;
+
+Stage* padding_of(Schedule& schedule, const Stage& reduction) {
+  for (const auto& stage : schedule.stages()) {
+    if (stage->op->tag != "pad" || stage->attach != AttachKind::kRoot) continue;
+    auto readers = readers_of(schedule, *stage->op);
+    if (readers.size() == 1 && readers.front() == reduction.op.get()) return stage.get();
+  }
+  return nullptr;
+}
+
+// By how much the window of the reduction grows along `axis` for a tile of `rows`, in elements of the input; nothing
+// if the input is not indexed as position * stride + tap * dilation.
+std::optional<int64_t> window_extent(const OperationNode& reduction, const OperationNode& pad, size_t axis,
+                                     int64_t rows) {
+  std::optional<int64_t> extent;
+  walk(reduction.body, [&](const Expr& node) {
+    auto* read = node.as<ReadNode>();
+    if (!read || read->op.get() != &pad || axis >= read->indices.size()) return;
+    std::vector<std::pair<const VarNode*, Expr>> first, last;
+    for (size_t i = 0; i < reduction.axes.size(); ++i) {
+      const auto* var = reduction.axes[i]->var.as<VarNode>();
+      first.emplace_back(var, Expr(0));
+      last.emplace_back(var, Expr(i + 2 == reduction.axes.size() ? rows - 1 : 0));
+    }
+    for (const auto& tap : reduction.reduce_axes) {
+      auto taps = constant_extent(tap->extent);
+      if (!taps) return;
+      first.emplace_back(tap->var.as<VarNode>(), Expr(0));
+      last.emplace_back(tap->var.as<VarNode>(), Expr(*taps - 1));
+    }
+    Expr reach = substitute(read->indices[axis], last) - substitute(read->indices[axis], first);
+    if (auto constant = constant_extent(simplify(reach))) extent = *constant + 1;
+  });
+  return extent;
+}
+
+// Pads only what a tile reads, where it reads it: the padded input never exists as a whole.
+void place_padding(Schedule& schedule, Stage& owner, Stage& reduction, const IterVarPtr& attach, int64_t rows,
+                   int lanes, const Target& target) {
+  Stage* pad = padding_of(schedule, reduction);
+  if (!pad) return;
+  int64_t bytes = int64_t{lanes} * byte_width(pad->op->result_dtypes[0]);
+  for (size_t axis = 1; axis + 1 < pad->axes().size(); ++axis) {
+    auto extent = window_extent(*reduction.op, *pad->op, axis, rows);
+    bytes = extent && bytes <= kMaxPaddedTileBytes ? bytes * *extent : kMaxPaddedTileBytes + 1;
+  }
+  if (bytes > kMaxPaddedTileBytes) {
+    schedule_elementwise(*pad, target);
+    return;
+  }
+  pad->compute_at(owner, attach);
+  pad->scope = StorageScope::kLocal;
+  pad->vectorize(pad->axes().back());
+}
+
+// Lanes over the last data axis; `owner` holds the loops and the result, `acc` the accumulators.
+void schedule_lanes_over_data(Schedule& schedule, Stage& owner, Stage& acc, int lanes, bool worth_it,
+                              const Target& target) {
   const auto axes = owner.axes();
   size_t last = axes.size() - 1;
   auto [lane_outer, lane_inner] = owner.split(axes[last], lanes, tail_for(axes[last], lanes));
@@ -96,6 +154,7 @@ void schedule_lanes_over_data(Stage& owner, Stage& acc, int lanes, bool worth_it
   unroll_small_window(acc);
   if (rows > 1) acc.unroll(acc_axes[last - 1]);
   acc.vectorize(acc_axes[last]);
+  place_padding(schedule, owner, acc, attach, rows, lanes, target);
 }
 
 // Lanes over the innermost reduced axis, which is contiguous in every read.
@@ -127,15 +186,16 @@ void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const
     int lanes = choose_lanes(extent.value_or(int64_t{1} << 30), bytes, target.machine);
     if (stride == std::optional<int>(1) && lanes > 1) {
       if (consumer) {
-        schedule_lanes_over_data(*consumer, stage, lanes, worth_it);
+        schedule_lanes_over_data(schedule, *consumer, stage, lanes, worth_it, target);
       } else {
         Operation original = stage.op;
         Tensor cache = schedule.cache_write(Tensor(original, 0), StorageScope::kLocal);
-        schedule_lanes_over_data(stage, schedule[cache], lanes, worth_it);
+        schedule_lanes_over_data(schedule, stage, schedule[cache], lanes, worth_it, target);
       }
       return;
     }
   }
+  if (Stage* pad = padding_of(schedule, stage)) schedule_elementwise(*pad, target);
   if (IterVarPtr axis = contiguous_reduce_axis(op)) {
     auto extent = constant_extent(axis->extent);
     int lanes = choose_lanes(extent.value_or(int64_t{1} << 30), bytes, target.machine);
