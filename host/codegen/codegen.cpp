@@ -59,12 +59,16 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
-void compile(const LoopKernel& kernel, const Target& target, CompiledModule& out) {
+void start_module(const std::string& name, const Target& target, CompiledModule& out) {
   out.machine = make_target_machine(target);
-  out.module = std::make_unique<llvm::Module>(kernel.name, out.context);
+  out.module = std::make_unique<llvm::Module>(name, out.context);
   out.module->setTargetTriple(target.triple);
   out.module->setDataLayout(out.machine->createDataLayout());
   out.module->setPICLevel(llvm::PICLevel::BigPIC);
+}
+
+void compile(const LoopKernel& kernel, const Target& target, CompiledModule& out) {
+  start_module(kernel.name, target, out);
   KernelEmitter(*out.module, kernel, target).emit();
   std::string problem;
   llvm::raw_string_ostream stream(problem);
@@ -82,6 +86,13 @@ std::string generate(CompiledModule& compiled, llvm::CodeGenFileType type, const
   internal_check(!refused, "kernel {}: LLVM cannot write this kind of file", kernel);
   passes.run(*compiled.module);
   return std::string(bytes.begin(), bytes.end());
+}
+
+/// What is linked where a model needs no kernel at all (only views, or a known result): the linker wants a file.
+std::string empty_object(const Target& target) {
+  CompiledModule compiled;
+  start_module("none", target, compiled);
+  return generate(compiled, llvm::CodeGenFileType::ObjectFile, "none");
 }
 
 bool is_c_identifier(const std::string& name) {
@@ -126,6 +137,7 @@ CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target,
   work();
   for (std::thread& worker : workers) worker.join();
   if (failure) std::rethrow_exception(failure);
+  if (objects.empty()) objects.push_back(empty_object(target));
   return {link_image(objects, target)};
 }
 

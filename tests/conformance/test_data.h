@@ -10,8 +10,9 @@
 
 namespace gantry::conformance {
 
-/// Where the test data lies: beside the source tree, else Debian's package; nothing if neither is there.
+/// Folders of tests: beside the source tree and in Debian's package libonnx-testdata, those that exist.
 std::vector<std::filesystem::path> data_roots();
+bool is_debian_data(const std::filesystem::path& root);
 /// A tensor from a file with a serialized TensorProto; null for other kinds of values.
 ConstantPtr read_tensor_file(const std::filesystem::path& path);
 /// The tensors input_0.pb, input_1.pb, … (or output_…) of a data set, in order. Nothing if one is no tensor.

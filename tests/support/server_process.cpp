@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -17,8 +18,11 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Starts the program with its stdout (and stderr, if asked) on a pipe; returns pid and the pipe's end.
-std::pair<int, int> start(std::vector<std::string> arguments, bool with_errors) {
-  arguments.insert(arguments.begin(), GANTRY_DEVICE_PROGRAM);
+std::pair<int, int> start(std::vector<std::string> arguments, bool with_errors, const std::string& program = {}) {
+  std::istringstream words(program);
+  std::vector<std::string> command{std::istream_iterator<std::string>(words), {}};
+  if (command.empty()) command = {GANTRY_DEVICE_PROGRAM};
+  arguments.insert(arguments.begin(), command.begin(), command.end());
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
@@ -49,10 +53,10 @@ TemporaryDirectory::~TemporaryDirectory() {
   fs::remove_all(path_, ignored);
 }
 
-ServerProcess::ServerProcess(const std::vector<std::string>& arguments) {
+ServerProcess::ServerProcess(const std::vector<std::string>& arguments, const std::string& program) {
   std::vector<std::string> all = {"serve", "--listen", "127.0.0.1:0", "--cache", (cache_.path() / "cache").string()};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  const auto [pid, output] = start(all, false);
+  const auto [pid, output] = start(all, false, program);
   pid_ = pid;
   std::string line;
   char byte = 0;

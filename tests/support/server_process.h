@@ -22,7 +22,8 @@ class TemporaryDirectory {
 class ServerProcess {
  public:
   /// Starts `gantry-device serve --listen 127.0.0.1:0` with more arguments and waits until it listens.
-  explicit ServerProcess(const std::vector<std::string>& arguments = {});
+  /// `program`: another one than this build's, as an emulator and what it runs: "qemu-aarch64 gantry-device".
+  explicit ServerProcess(const std::vector<std::string>& arguments = {}, const std::string& program = {});
   /// Ends it if it still runs.
   ~ServerProcess();
   std::uint16_t port() const { return port_; }

@@ -1,0 +1,68 @@
+/// Compiled models executed in tests: on this machine through the runtime's C interface, or on a board.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/driver/compile.h"
+#include "host/graph/graph.h"
+#include "rpc/client/client.h"
+#include "tests/support/server_process.h"
+
+namespace gantry::testing {
+
+struct CompileSettings {
+  std::string target = "native";
+  int opt_level = 3;
+  int threads = 2;
+};
+
+/// The module file's bytes of a graph for one target.
+std::vector<std::byte> compile_to_bytes(const Graph& graph, const CompileSettings& settings = {});
+
+/// A loaded module on this machine; run() may be called with inputs of any shapes that the model allows.
+class LocalModel {
+ public:
+  explicit LocalModel(const std::vector<std::byte>& module_file, int threads = 2);
+  ~LocalModel();
+  LocalModel(const LocalModel&) = delete;
+  LocalModel& operator=(const LocalModel&) = delete;
+
+  /// Outputs for inputs in the model's order. Throws std::runtime_error with the runtime's message.
+  std::vector<ConstantPtr> run(const std::vector<ConstantPtr>& inputs);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Uploads, loads and runs a module on a board.
+std::vector<ConstantPtr> run_on_board(rpc::BoardClient& board, const std::vector<std::byte>& module_file,
+                                      const std::vector<ConstantPtr>& inputs, int threads = 2);
+
+/// gantry-device for AArch64 as `cmake --preset aarch64` builds it, where that and qemu-aarch64 are present.
+std::optional<std::string> emulated_board_program();
+
+/// A connection to that board, its server a process of its own. Requires emulated_board_program().
+class EmulatedBoard {
+ public:
+  EmulatedBoard();
+  rpc::BoardClient& client() { return *client_; }
+
+ private:
+  ServerProcess server_;
+  std::unique_ptr<rpc::BoardClient> client_;
+};
+
+/// f32 tensor with element i = i / count, as the light networks' references were computed with.
+ConstantPtr ramp(const std::vector<int64_t>& shape);
+/// f32 tensor of seeded values in [-1, 1), or i64 ones in [0, 97).
+ConstantPtr random_tensor(DType dtype, const std::vector<int64_t>& shape, uint64_t seed);
+
+/// max |actual - expected| / max |expected| over f32 tensors; infinity where types or shapes differ or where
+/// only one of the two is a number.
+double relative_error(const ConstantData& actual, const ConstantData& expected);
+
+}  // namespace gantry::testing
