@@ -58,7 +58,7 @@ Bytes make_weights(const TestModule& module) {
 
 class ManifestWriter {
  public:
-  explicit ManifestWriter(mf::ManifestT& manifest) : manifest_(manifest) {}
+  ManifestWriter(mf::ManifestT& manifest, std::int64_t elements) : manifest_(manifest), elements_(elements) {}
   std::uint32_t constant(std::int64_t value) {
     auto expression = std::make_unique<mf::DimExprT>();
     expression->steps.emplace_back(value, mf::DimOpcode::Constant);
@@ -69,7 +69,7 @@ class ManifestWriter {
     auto info = std::make_unique<mf::TensorInfoT>();
     info->name = name;
     info->dtype = mf::DType::F32;
-    info->shape = {constant(4)};
+    info->shape = {constant(elements_)};
     return info;
   }
   std::unique_ptr<mf::BufferT> buffer(mf::BufferKind kind, std::uint64_t bytes) {
@@ -82,6 +82,7 @@ class ManifestWriter {
 
  private:
   mf::ManifestT& manifest_;
+  std::int64_t elements_;
 };
 
 mf::Segment segment(const Bytes& bytes, std::uint64_t offset, mf::SegmentKind kind) {
@@ -90,6 +91,7 @@ mf::Segment segment(const Bytes& bytes, std::uint64_t offset, mf::SegmentKind ki
 }
 
 std::unique_ptr<mf::VariantT> make_variant(ManifestWriter& writer, const TestModule& module) {
+  const auto tensor_bytes = static_cast<std::uint64_t>(module.elements) * sizeof(float);
   auto variant = std::make_unique<mf::VariantT>();
   variant->target = "test";
 #if defined(__x86_64__)
@@ -104,8 +106,8 @@ std::unique_ptr<mf::VariantT> make_variant(ManifestWriter& writer, const TestMod
   kernel->buffer_count = 4;
   variant->kernels.push_back(std::move(kernel));
   variant->constants.emplace_back(1, 0, module.weights_bytes);
-  variant->buffers.push_back(writer.buffer(mf::BufferKind::Input, 16));
-  variant->buffers.push_back(writer.buffer(mf::BufferKind::Output, 16));
+  variant->buffers.push_back(writer.buffer(mf::BufferKind::Input, tensor_bytes));
+  variant->buffers.push_back(writer.buffer(mf::BufferKind::Output, tensor_bytes));
   variant->buffers.push_back(writer.buffer(mf::BufferKind::Constant, module.weights_bytes));
   variant->buffers.push_back(writer.buffer(mf::BufferKind::Workspace, module.workspace_bytes));
   auto call = mf::CallKernelT();
@@ -132,7 +134,7 @@ Bytes build(const TestModule& module) {
   const std::uint64_t weights_offset = kCodeOffset + align(code.size());
 
   mf::ManifestT manifest;
-  ManifestWriter writer(manifest);
+  ManifestWriter writer(manifest, module.elements);
   manifest.producer = "tests";
   manifest.inputs.push_back(writer.tensor("in"));
   manifest.outputs.push_back(writer.tensor("out"));
