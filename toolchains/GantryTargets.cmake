@@ -23,12 +23,16 @@ function(gantry_layer name)
 endfunction()
 
 # gantry_test(NAME SOURCES a.cpp … LINKS layer … [LABELS fast]): a GoogleTest program, its cases known to CTest.
+# Without a label a test is "slow".
 include(GoogleTest)
 function(gantry_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE gantry_options ${ARG_LINKS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS slow)
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
 endfunction()
