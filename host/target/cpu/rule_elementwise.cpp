@@ -20,6 +20,35 @@ void schedule_flat(Stage& stage, int lanes, bool worth_it) {
   stage.parallel(chunk);
 }
 
+// Rows of a transposed tile: with as many cache lines as that in flight, each line is used whole before it leaves.
+constexpr int64_t kTransposeRows = 16;
+
+// Where the reads are not contiguous along the last axis: the axis along which they are, if there is one.
+IterVarPtr transposed_axis(const OperationNode& op) {
+  if (read_stride(op, op.axes.back()->var)) return nullptr;
+  for (size_t i = 0; i + 1 < op.axes.size(); ++i) {
+    auto extent = constant_extent(op.axes[i]->extent);
+    if (extent && *extent < 4) continue;
+    if (read_stride(op, op.axes[i]->var) == std::optional<int>(1)) return op.axes[i];
+  }
+  return nullptr;
+}
+
+// Blocks of both axes, so that neither the reads nor the writes stride through memory for long.
+void schedule_transposed(Stage& stage, const IterVarPtr& contiguous, int lanes, bool worth_it) {
+  const auto axes = stage.axes();
+  auto [row_outer, row_inner] =
+      stage.split(contiguous, kTransposeRows, tail_for(contiguous, kTransposeRows));
+  auto [lane_outer, lane] = stage.split(axes.back(), lanes, tail_for(axes.back(), lanes));
+  std::vector<IterVarPtr> outer;
+  for (size_t i = 0; i + 1 < axes.size(); ++i) outer.push_back(axes[i] == contiguous ? row_outer : axes[i]);
+  std::vector<IterVarPtr> order = outer;
+  order.insert(order.end(), {lane_outer, row_inner, lane});
+  stage.reorder(order);
+  stage.vectorize(lane);
+  fuse_and_parallelize(stage, outer, worth_it);
+}
+
 }  // namespace
 
 void schedule_elementwise(Stage& stage, const Target& target) {
@@ -36,6 +65,10 @@ void schedule_elementwise(Stage& stage, const Target& target) {
   const auto axes = stage.axes();
   auto last = constant_extent(axes.back()->extent);
   int lanes = choose_lanes(last.value_or(int64_t{1} << 30), bytes, target.machine);
+  if (IterVarPtr contiguous = lanes > 1 ? transposed_axis(op) : nullptr) {
+    schedule_transposed(stage, contiguous, lanes, worth_it);
+    return;
+  }
   std::vector<IterVarPtr> outer(axes.begin(), axes.end() - 1);
   fuse_and_parallelize(stage, outer, worth_it);
   if (lanes <= 1) return;
