@@ -82,13 +82,13 @@ asio::awaitable<void> FrameChannel::write(std::uint32_t id, const Bytes& frame, 
       channel->writer_free_.notify_all();
     }
   } release{this};
-  co_await stream_->write(asio::buffer(frame));
+  co_await stream_->write(asio::buffer(frame), !data.empty());
   std::uint64_t done = 0;
   while (done < data.size()) {
     const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(kMaxDataBytes, data.size() - done));
     const FrameHeaderBytes header = encode_header({FrameType::kData, id, length});
-    co_await stream_->write(asio::buffer(header));
-    co_await stream_->write(asio::buffer(data.data() + done, length));
+    co_await stream_->write(asio::buffer(header), true);
+    co_await stream_->write(asio::buffer(data.data() + done, length), done + length < data.size());
     done += length;
     if (progress) progress(done);
   }

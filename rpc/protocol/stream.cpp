@@ -9,6 +9,7 @@
 #include <asio/write.hpp>
 #include <cerrno>
 #include <system_error>
+#include <vector>
 
 #include "rpc/security/tls.h"
 
@@ -27,7 +28,7 @@ class TcpStream : public Stream {
       throw;
     }
   }
-  asio::awaitable<void> write(asio::const_buffer buffer) override {
+  asio::awaitable<void> write(asio::const_buffer buffer, bool) override {
     co_await asio::async_write(socket_, buffer, asio::use_awaitable);
   }
   void close() noexcept override {
@@ -39,50 +40,83 @@ class TcpStream : public Stream {
   asio::ip::tcp::socket socket_;
 };
 
-// A BIO over a non-blocking socket that never raises SIGPIPE, which OpenSSL's own does.
-int bio_read(BIO* bio, char* buffer, int size) {
-  BIO_clear_retry_flags(bio);
-  const auto fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
-  const auto count = ::recv(fd, buffer, static_cast<std::size_t>(size), 0);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
-  return static_cast<int>(count);
-}
+/// Encrypted bytes that gather before one system call.
+constexpr std::size_t kOutputBytes = 256 * 1024;
 
-int bio_write(BIO* bio, const char* buffer, int size) {
-  BIO_clear_retry_flags(bio);
-  const auto fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
-  const auto count = ::send(fd, buffer, static_cast<std::size_t>(size), MSG_NOSIGNAL);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
-  return static_cast<int>(count);
-}
-
-long bio_ctrl(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
-
-BIO* make_bio(int fd) {
-  static BIO_METHOD* const method = [] {
-    BIO_METHOD* made = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "gantry socket");
-    BIO_meth_set_read(made, bio_read);
-    BIO_meth_set_write(made, bio_write);
-    BIO_meth_set_ctrl(made, bio_ctrl);
-    return made;
-  }();
-  BIO* bio = BIO_new(method);
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
-  BIO_set_init(bio, 1);
-  return bio;
-}
+ssize_t send_some(int fd, const char* bytes, std::size_t size) { return ::send(fd, bytes, size, MSG_NOSIGNAL); }
+bool would_block() { return errno == EAGAIN || errno == EINTR; }
 
 }  // namespace
+
+struct TlsStream::Output {
+  explicit Output(int descriptor) : fd(descriptor) { bytes.reserve(kOutputBytes); }
+  /// Sends what gathered. False: the socket takes no more now, or is broken (see errno).
+  bool send() {
+    while (sent < bytes.size()) {
+      const ssize_t count = send_some(fd, bytes.data() + sent, bytes.size() - sent);
+      if (count < 0) return false;
+      sent += static_cast<std::size_t>(count);
+    }
+    bytes.clear();
+    sent = 0;
+    return true;
+  }
+
+  int fd;
+  bool gathering = false;
+  std::vector<char> bytes;
+  std::size_t sent = 0;
+
+  // A BIO over a non-blocking socket that gathers, and never raises SIGPIPE, which OpenSSL's own does.
+  static Output& of(BIO* bio) { return *static_cast<Output*>(BIO_get_data(bio)); }
+  static int bio_read(BIO* bio, char* buffer, int size) {
+    BIO_clear_retry_flags(bio);
+    const auto count = ::recv(of(bio).fd, buffer, static_cast<std::size_t>(size), 0);
+    if (count < 0 && would_block()) BIO_set_retry_read(bio);
+    return static_cast<int>(count);
+  }
+  static int bio_write(BIO* bio, const char* buffer, int size) {
+    BIO_clear_retry_flags(bio);
+    Output& output = of(bio);
+    const auto length = static_cast<std::size_t>(size);
+    ssize_t count = size;
+    if (output.gathering && output.bytes.size() + length <= kOutputBytes) {
+      output.bytes.insert(output.bytes.end(), buffer, buffer + size);
+    } else if (!output.send()) {
+      count = -1;
+    } else if (output.gathering && length <= kOutputBytes) {
+      output.bytes.assign(buffer, buffer + size);
+    } else {
+      count = send_some(output.fd, buffer, length);
+    }
+    if (count < 0 && would_block()) BIO_set_retry_write(bio);
+    return static_cast<int>(count);
+  }
+  static long bio_ctrl(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+  static BIO* make_bio(Output* output) {
+    static BIO_METHOD* const method = [] {
+      BIO_METHOD* made = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "gantry socket");
+      BIO_meth_set_read(made, bio_read);
+      BIO_meth_set_write(made, bio_write);
+      BIO_meth_set_ctrl(made, bio_ctrl);
+      return made;
+    }();
+    BIO* bio = BIO_new(method);
+    BIO_set_data(bio, output);
+    BIO_set_init(bio, 1);
+    return bio;
+  }
+};
 
 std::unique_ptr<Stream> make_tcp_stream(asio::ip::tcp::socket socket) {
   return std::make_unique<TcpStream>(std::move(socket));
 }
 
 TlsStream::TlsStream(asio::ip::tcp::socket socket, ssl_ctx_st* context, Role role)
-    : socket_(std::move(socket)), ssl_(SSL_new(context)) {
+    : socket_(std::move(socket)), output_(std::make_unique<Output>(socket_.native_handle())), ssl_(SSL_new(context)) {
   if (!ssl_) throw std::bad_alloc();
   socket_.native_non_blocking(true);
-  BIO* bio = make_bio(socket_.native_handle());
+  BIO* bio = Output::make_bio(output_.get());
   SSL_set_bio(ssl_, bio, bio);
   if (role == Role::kClient)
     SSL_set_connect_state(ssl_);
@@ -137,7 +171,8 @@ asio::awaitable<std::size_t> TlsStream::read_some(asio::mutable_buffer buffer) {
   co_return total;
 }
 
-asio::awaitable<void> TlsStream::write(asio::const_buffer buffer) {
+asio::awaitable<void> TlsStream::write(asio::const_buffer buffer, bool more) {
+  output_->gathering = true;
   std::size_t total = 0;
   while (total < buffer.size()) {
     ERR_clear_error();
@@ -149,12 +184,21 @@ asio::awaitable<void> TlsStream::write(asio::const_buffer buffer) {
     else
       co_await wait_for(result);
   }
+  if (!more) co_await flush();
+}
+
+asio::awaitable<void> TlsStream::flush() {
+  while (!output_->send()) {
+    if (!would_block()) throw std::system_error(errno, std::generic_category());
+    co_await socket_.async_wait(asio::socket_base::wait_write, asio::use_awaitable);
+  }
 }
 
 void TlsStream::close() noexcept {
   std::error_code ignored;
-  if (socket_.is_open() && SSL_is_init_finished(ssl_)) {
+  if (socket_.is_open() && SSL_is_init_finished(ssl_) && output_->bytes.empty()) {
     ERR_clear_error();
+    output_->gathering = false;
     SSL_shutdown(ssl_);  // says goodbye if the socket takes it at once
   }
   socket_.close(ignored);

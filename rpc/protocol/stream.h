@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+struct bio_st;
 struct ssl_st;
 struct ssl_ctx_st;
 
@@ -22,15 +23,16 @@ class Stream {
   virtual asio::any_io_executor executor() = 0;
   /// At least one byte, or 0 at the end of the stream.
   virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer) = 0;
-  /// All bytes.
-  virtual asio::awaitable<void> write(asio::const_buffer buffer) = 0;
+  /// All bytes. `more`: another write follows at once, so these may wait for it.
+  virtual asio::awaitable<void> write(asio::const_buffer buffer, bool more = false) = 0;
   virtual void close() noexcept = 0;
 };
 
 /// Plain TCP.
 std::unique_ptr<Stream> make_tcp_stream(asio::ip::tcp::socket socket);
 
-/// TLS over TCP; no byte flows before handshake() is done.
+/// TLS over TCP; no byte flows before handshake() is done. Records (16 KiB at most) gather and leave in large
+/// pieces: a system call and a packet for each of them would cost more than their encryption.
 class TlsStream : public Stream {
  public:
   enum class Role { kClient, kServer };
@@ -39,12 +41,15 @@ class TlsStream : public Stream {
   asio::awaitable<void> handshake();
   asio::any_io_executor executor() override { return socket_.get_executor(); }
   asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer) override;
-  asio::awaitable<void> write(asio::const_buffer buffer) override;
+  asio::awaitable<void> write(asio::const_buffer buffer, bool more) override;
   void close() noexcept override;
 
  private:
+  struct Output;
   asio::awaitable<void> wait_for(int ssl_result);
+  asio::awaitable<void> flush();
   asio::ip::tcp::socket socket_;
+  std::unique_ptr<Output> output_;
   ssl_st* ssl_;
 };
 

@@ -84,8 +84,10 @@ UniqueFd SegmentCache::open(const DigestBytes& digest, std::uint64_t size) const
 }
 
 std::uint64_t SegmentCache::partial_bytes(const DigestBytes& digest, std::uint64_t size) const {
+  const UniqueFd file(::open(partial_path(digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
-  if (::stat(partial_path(digest).c_str(), &status) != 0) return 0;
+  // One that is being uploaded right now cannot be resumed: this session sends its own.
+  if (!file || ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 || ::fstat(file.get(), &status) != 0) return 0;
   return std::min<std::uint64_t>(static_cast<std::uint64_t>(status.st_size), size);
 }
 
@@ -138,6 +140,7 @@ SegmentCache::Upload::Upload(SegmentCache& cache, const DigestBytes& digest, std
       throw Error(ErrorKind::kBoard, "the board cannot write to its cache: " + reason());
     cache.make_room(size - offset);
     hash_existing(offset);
+    writer_ = std::make_unique<PieceWriter>(file_.get(), hash_);
   } catch (...) {
     EVP_MD_CTX_free(hash_);
     throw;
@@ -145,6 +148,7 @@ SegmentCache::Upload::Upload(SegmentCache& cache, const DigestBytes& digest, std
 }
 
 SegmentCache::Upload::~Upload() {
+  writer_.reset();  // what arrived is stored, for a resumption
   EVP_MD_CTX_free(hash_);
   if (!file_) return;
   struct stat status {};
@@ -161,23 +165,21 @@ void SegmentCache::Upload::hash_existing(std::uint64_t bytes) {
   }
 }
 
-void SegmentCache::Upload::write(std::span<const std::byte> bytes) {
-  EVP_DigestUpdate(hash_, bytes.data(), bytes.size());
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      const std::string why = errno == ENOSPC || errno == EDQUOT ? "its disk is full" : reason();
-      ::unlink(path_.c_str());  // a disk that is full needs the space more than a resumption does
-      file_.reset();
-      throw Error(ErrorKind::kBoard, "the board cannot store the module in " + cache_.directory().string() + ": " + why +
-                                         "; free some space there, or start gantry-device with another --cache");
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
+void SegmentCache::Upload::put() {
+  if (const int error = writer_->put()) give_up(error);
+}
+
+void SegmentCache::Upload::give_up(int error) {
+  const std::string why = error == ENOSPC || error == EDQUOT ? "its disk is full" : std::strerror(error);
+  ::unlink(path_.c_str());  // a disk that is full needs the space more than a resumption does
+  writer_.reset();
+  file_.reset();
+  throw Error(ErrorKind::kBoard, "the board cannot store the module in " + cache_.directory().string() + ": " + why +
+                                     "; free some space there, or start gantry-device with another --cache");
 }
 
 UniqueFd SegmentCache::Upload::finish() {
+  if (const int error = writer_->drain()) give_up(error);
   DigestBytes actual{};
   EVP_DigestFinal_ex(hash_, actual.data(), nullptr);
   if (actual != digest_) {

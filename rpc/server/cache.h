@@ -10,6 +10,7 @@
 #include <string>
 
 #include "rpc/protocol/message.h"
+#include "rpc/server/piece_writer.h"
 
 struct evp_md_ctx_st;
 
@@ -59,19 +60,24 @@ class SegmentCache {
     ~Upload();
     Upload(const Upload&) = delete;
     Upload& operator=(const Upload&) = delete;
-    /// Throws Error(kBoard) if the disk is full.
-    void write(std::span<const std::byte> bytes);
+    /// Where the next `size` bytes go.
+    std::span<std::byte> next(std::size_t size) { return writer_->next(size); }
+    /// Stores what was put where next() said. Throws Error(kBoard) if the disk is full, maybe only for a later
+    /// piece, and from finish() at the latest.
+    void put();
     /// Verifies the digest and publishes the file. Throws Error(kRequest) if the bytes are not the announced ones.
     UniqueFd finish();
 
    private:
     void hash_existing(std::uint64_t bytes);
+    [[noreturn]] void give_up(int error);
     SegmentCache& cache_;
     DigestBytes digest_;
     std::uint64_t size_;
     std::filesystem::path path_;
     UniqueFd file_;
     evp_md_ctx_st* hash_ = nullptr;
+    std::unique_ptr<PieceWriter> writer_;
     bool shared_ = false;  ///< another session uploads the same segment: this one has a name of its own
   };
 

@@ -47,6 +47,12 @@ class SharedMemory {
   }
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
+  /// Maps these pages at once: one fault for each would cost as much as the copy itself. Only what has arrived or
+  /// is about to: a size that a client merely announces costs no memory.
+  void populate(std::uint64_t offset, std::uint64_t length, int advice) const {
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)), first = offset / page * page;
+    (void)::madvise(data() + first, offset + length - first, advice);  // older kernels than 5.14 refuse: no harm
+  }
   std::byte* data() const { return static_cast<std::byte*>(address_); }
   std::span<const std::byte> bytes() const { return {data(), size_}; }
   UniqueFd take() { return std::move(fd_); }
@@ -295,12 +301,15 @@ wire::SegmentStatesT Session::states_of(const wire::QuerySegmentsT& query) {
 }
 
 asio::awaitable<void> Session::receive_upload(std::uint32_t id, const wire::UploadSegmentT& upload) {
-  std::vector<std::byte> buffer(std::min<std::uint64_t>(kMaxDataBytes, upload.size - upload.offset));
   SegmentCache::Upload target(cache_, to_array(*upload.digest), upload.size, upload.offset);
   co_await channel_->read_data(
-      id, upload.size - upload.offset, [&](std::size_t length) { return asio::buffer(buffer.data(), length); },
-      [&](asio::const_buffer piece) {
-        target.write({static_cast<const std::byte*>(piece.data()), piece.size()});
+      id, upload.size - upload.offset,
+      [&](std::size_t length) {
+        const auto piece = target.next(length);
+        return asio::buffer(piece.data(), piece.size());
+      },
+      [&](asio::const_buffer) {
+        target.put();
         last_activity_ = Clock::now();
       });
   UniqueFd file = target.finish();
@@ -323,10 +332,11 @@ asio::awaitable<void> Session::enqueue(std::uint32_t id, const wire::RequestT& r
   Work work{id, std::move(frame), UniqueFd(), deadline_of(request), request.body.type == wire::RequestBody::LoadModule};
   if (size > 0) {
     SharedMemory memory(size);
-    std::byte* next = memory.data();
+    std::uint64_t done = 0;
     co_await channel_->read_data(id, size, [&](std::size_t length) {
-      const auto piece = asio::buffer(next, length);
-      next += length;
+      memory.populate(done, length, MADV_POPULATE_WRITE);
+      const auto piece = asio::buffer(memory.data() + done, length);
+      done += length;
       return piece;
     });
     work.data = memory.take();
@@ -362,7 +372,9 @@ asio::awaitable<void> Session::execute(Work work) {
     reply = co_await executor_.call(work.frame, std::move(work.data), work.deadline,
                                     [this, &work](const Bytes& frame) { return channel_->write(work.id, frame); });
     const wire::ResponseT response = decode_response(std::span(reply->frame).subspan(kFrameHeaderSize));
-    const SharedMemory memory(std::move(reply->payload), following_bytes(response));
+    const std::uint64_t size = following_bytes(response);
+    const SharedMemory memory(std::move(reply->payload), size);
+    if (size > 0) memory.populate(0, size, MADV_POPULATE_READ);
     co_await channel_->write(work.id, reply->frame, memory.bytes());
   } catch (const Error& error) {
     if (stopped_) co_return;

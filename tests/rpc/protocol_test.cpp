@@ -21,7 +21,7 @@ class MemoryStream : public Stream {
     position_ += count;
     co_return count;
   }
-  asio::awaitable<void> write(asio::const_buffer buffer) override {
+  asio::awaitable<void> write(asio::const_buffer buffer, bool) override {
     const auto* bytes = static_cast<const std::uint8_t*>(buffer.data());
     written.insert(written.end(), bytes, bytes + buffer.size());
     co_return;
