@@ -1,0 +1,68 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host/driver/compile.h"
+#include "host/ops/op.h"
+
+namespace gantry {
+namespace {
+
+Graph small_network() {
+  return parse_graph(
+      "fn @main(%x: Tensor[(1, 3, 8, 8), f32]) -> Tensor[(1, 8, 8, 8), f32] {\n"
+      "  %a = nn.conv(%x, @w: Tensor[(8, 3, 3, 3), f32], channels=8, kernel=[3, 3], strides=[1, 1], "
+      "dilations=[1, 1], padding=(1, 1, 1, 1))\n"
+      "  %b = add(%a, @offset: Tensor[(1, 8, 8, 8), f32])\n"
+      "  %c = nn.relu(%b)\n  return %c\n}\n",
+      op_set());
+}
+
+std::vector<std::byte> compiled(const std::vector<std::string>& targets, int opt_level = 3) {
+  CompileOptions options;
+  for (const std::string& target : targets) options.targets.push_back(find_target(target));
+  options.opt_level = opt_level;
+  ModuleFile module = compile_graph(small_network(), options);
+  return serialize_module(module);
+}
+
+TEST(Module, IsTheSameForTheSameModel) { EXPECT_EQ(compiled({"x86-64-v3"}), compiled({"x86-64-v3"})); }
+
+TEST(Module, HoldsAVariantForEveryTarget) {
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v2"), find_target("aarch64")};
+  ModuleFile module = compile_graph(small_network(), options);
+  ASSERT_EQ(module.manifest.variants.size(), 2u);
+  EXPECT_EQ(module.manifest.variants[0]->target, "x86-64-v2");
+  EXPECT_EQ(module.manifest.variants[1]->architecture, module_format::Architecture::AArch64);
+}
+
+TEST(Module, SharesConstantsThatTargetsHaveInCommon) {
+  // The added constant is the same for both; the packed weights need not be.
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v3"), find_target("x86-64-v4")};
+  ModuleFile module = compile_graph(small_network(), options);
+  auto segments_of = [&](size_t variant) {
+    std::vector<uint32_t> segments;
+    for (const auto& constant : module.manifest.variants[variant]->constants) segments.push_back(constant.segment());
+    return segments;
+  };
+  EXPECT_THAT(segments_of(1), testing::Contains(segments_of(0).front()));
+}
+
+TEST(Module, FusesTheWholeNetworkIntoOneKernelBetweenLayoutChanges) {
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v3")};
+  LoweredProgram program = lower_program(small_network(), options.targets[0], options);
+  std::vector<std::string> anchors;
+  for (const LoopKernel& kernel : program.kernels) anchors.push_back(kernel.name);
+  EXPECT_THAT(anchors, testing::Contains(testing::HasSubstr("nn_conv_add_nn_relu")));
+}
+
+TEST(Module, ListsItsPassesByLevel) {
+  EXPECT_THAT(pass_names(0), testing::ElementsAre("simplify_inference", "dead_code", "fuse_ops"));
+  EXPECT_THAT(pass_names(3), testing::Contains("alter_layout"));
+  EXPECT_GT(pass_names(3).size(), pass_names(1).size());
+}
+
+}  // namespace
+}  // namespace gantry

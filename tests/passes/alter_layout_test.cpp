@@ -1,0 +1,78 @@
+#include "host/passes/alter_layout.h"
+
+#include "host/tensor/interpret.h"
+#include "tests/passes/pass_test.h"
+
+namespace gantry {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+LayoutPolicy blocks_of(int64_t block) {
+  LayoutPolicy policy;
+  policy.conv_block = [block](const ConvAttrs&, const TensorType&, const TensorType&) { return block; };
+  policy.dense_block = [block](const TensorType&, int64_t) { return block; };
+  return policy;
+}
+
+std::string altered(const std::string& text, int64_t block = 8) {
+  Graph graph = parse_graph(text, table());
+  alter_layout(graph, blocks_of(block));
+  verify(graph, table(), "alter_layout");
+  fold_constant(graph);
+  dead_code(graph);
+  verify(graph, table(), "dead_code");
+  return print(graph, table());
+}
+
+size_t count_of(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+const std::string kConv =
+    "nn.conv(%x, @w: Tensor[(6, 4, 3, 3), f32], channels=6, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
+    "padding=(1, 1, 1, 1))";
+
+TEST(AlterLayout, RunsAConvolutionChannelsLastWithPackedWeights) {
+  std::string text = altered("fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = " +
+                             kConv + "\n  return %y\n}\n");
+  EXPECT_THAT(text, HasSubstr("channels_last=true"));
+  EXPECT_THAT(text, HasSubstr("Tensor[(1, 3, 3, 4, 8), f32]")) << "one block of 8 channels, two of them zero";
+  EXPECT_EQ(count_of(text, "transpose("), 2u) << text;
+}
+
+TEST(AlterLayout, KeepsElementwiseOpsBetweenConvolutionsChannelsLast) {
+  std::string text = altered("fn @main(%x: Tensor[(1, 4, 5, 5), f32]) -> Tensor[(1, 6, 5, 5), f32] {\n  %a = " +
+                             kConv +
+                             "\n  %b = nn.relu(%a)\n"
+                             "  %c = nn.conv(%b, @v: Tensor[(6, 6, 1, 1), f32], channels=6, kernel=[1, 1], "
+                             "strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0))\n"
+                             "  %d = add(%c, %b)\n  return %d\n}\n");
+  EXPECT_EQ(count_of(text, "transpose("), 2u) << "only at the ends:\n" << text;
+}
+
+TEST(AlterLayout, TurnsAPooledImageIntoAVectorWithoutMovingBytes) {
+  std::string text =
+      altered("fn @main(%x: Tensor[(2, 4, 5, 5), f32]) -> Tensor[(2, 6), f32] {\n  %a = " + kConv +
+              "\n  %b = mean(%a, axes=[2, 3], keepdims=true)\n  %c = reshape(%b, shape=(2, 6))\n  return %c\n}\n");
+  EXPECT_EQ(count_of(text, "transpose("), 1u) << text;
+}
+
+TEST(AlterLayout, LeavesGraphsWithoutConvolutionsAlone) {
+  const std::string text =
+      "fn @main(%x: Tensor[(2, 4, 5, 5), f32]) -> Tensor[(2, 4, 5, 5), f32] {\n  %a = nn.relu(%x)\n  return %a\n}\n";
+  EXPECT_THAT(altered(text), Not(HasSubstr("transpose")));
+}
+
+TEST(AlterLayout, ABlockOfZeroLeavesTheOpAsItIs) {
+  std::string text = altered("fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = " +
+                                 kConv + "\n  return %y\n}\n",
+                             0);
+  EXPECT_THAT(text, Not(HasSubstr("channels_last=true")));
+}
+
+}  // namespace
+}  // namespace gantry
