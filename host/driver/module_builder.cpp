@@ -63,7 +63,10 @@ ModuleBuilder::ModuleBuilder(const Graph& graph) {
   manifest.model_name = graph.model_name;
   for (const Value* input : graph.main.parameters) manifest.inputs.push_back(tensor_info(input->name, input->type));
   for (size_t i = 0; i < graph.main.outputs.size(); ++i) {
-    manifest.outputs.push_back(tensor_info(graph.main.output_names[i], graph.main.outputs[i]->type));
+    const Value* output = graph.main.outputs[i];
+    // A graph read from text has no names but those of its values.
+    const std::string& name = i < graph.main.output_names.size() ? graph.main.output_names[i] : output->name;
+    manifest.outputs.push_back(tensor_info(name, output->type));
   }
   for (const DimConstraint& constraint : graph.main.constraints) {
     auto entry = std::make_unique<mf::ConstraintT>();
