@@ -5,6 +5,7 @@
 #include "host/cli/text.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
+#include "rpc/error.h"
 
 namespace gantry::cli {
 namespace {
@@ -29,6 +30,20 @@ void upload(Execution& execution, const ExecutionOptions& options, const Invocat
                                     bytes_text(static_cast<double>(total))),
                         static_cast<double>(done) / static_cast<double>(total));
       });
+}
+
+/// upload(), whose complaints about a module that the user gave name its file.
+void upload_named(Execution& execution, const ExecutionOptions& options, const Invocation& invocation) {
+  const auto named = [&](const char* what) { return options.file + ": " + what; };
+  try {
+    upload(execution, options, invocation);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUser || !is_module_file(options.file)) throw;
+    throw Error(error.kind(), named(error.what()));
+  } catch (const rpc::Error& error) {
+    if (error.kind() != rpc::ErrorKind::kRequest || !is_module_file(options.file)) throw;
+    throw rpc::Error(error.kind(), named(error.what()));
+  }
 }
 
 }  // namespace
@@ -74,7 +89,7 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   execution.machine = open_machine(options.board, options.key);
   execution.module =
       module_for({options.file, shapes, options.opt_level}, execution.machine->info(), invocation);
-  upload(execution, options, invocation);
+  upload_named(execution, options, invocation);
   execution.inputs = gather_inputs(execution.loaded.inputs, {options.inputs, shapes, options.seed});
   for (size_t i = 0; i < execution.inputs.size(); ++i) {
     execution.machine->set_input(static_cast<int>(i), execution.inputs[i].tensor);

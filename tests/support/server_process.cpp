@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -54,7 +55,9 @@ TemporaryDirectory::~TemporaryDirectory() {
 }
 
 ServerProcess::ServerProcess(const std::vector<std::string>& arguments, const std::string& program) {
-  std::vector<std::string> all = {"serve", "--listen", "127.0.0.1:0", "--cache", (cache_.path() / "cache").string()};
+  std::vector<std::string> all = {"serve", "--listen", "127.0.0.1:0"};
+  if (std::find(arguments.begin(), arguments.end(), "--cache") == arguments.end())
+    all.insert(all.end(), {"--cache", (cache_.path() / "cache").string()});
   all.insert(all.end(), arguments.begin(), arguments.end());
   const auto [pid, output] = start(all, false, program);
   pid_ = pid;
