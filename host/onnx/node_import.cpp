@@ -309,6 +309,8 @@ Value* NodeImport::broadcast(Value* x, Shape shape) {
 }
 
 Value* NodeImport::slice(Value* x, int64_t axis, Dim begin, Dim end) {
+  if (axis < 0 || axis >= static_cast<int64_t>(x->type.shape.size()))
+    fail("an input of type {} has too few dimensions", x->type.str());
   auto attrs = std::make_shared<StridedSliceAttrs>();
   attrs->begin.assign(x->type.shape.size(), 0);
   attrs->end = x->type.shape;

@@ -218,7 +218,7 @@ TEST_F(WrongInput, FullDisksOfTheWorkstation) {
   std::ofstream(disk / "filler") << std::string(65536, 'x');
   expect_error(1, "keygen disk/a.key", HasSubstr("disk/a.key"));
   expect_error(1, "bench m.onnx --repeat 1 --json disk/r.json", HasSubstr("disk/r.json"));
-  ::umount(disk.c_str());
+  ::umount2(disk.c_str(), MNT_DETACH);
 }
 
 TEST_F(WrongInput, FullDisksOfTheBoard) {
@@ -236,7 +236,7 @@ TEST_F(WrongInput, FullDisksOfTheBoard) {
     const Outcome outcome = gantry("run m.onnx --input x.npy --output y.npy" + on);
     EXPECT_EQ(outcome.code, 0) << "the board serves on: " << outcome.error;
   }
-  ::umount(disk.c_str());
+  ::umount2(disk.c_str(), MNT_DETACH);
 }
 
 }  // namespace
