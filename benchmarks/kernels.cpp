@@ -1,5 +1,5 @@
-// Google Benchmark over single kernels: each case is a one-node network, compiled for this machine and run through
-// the runtime on one thread. The counter is the op's GFLOP/s.
+// Google Benchmark over single kernels: each case is a one-node network, compiled for this machine and run
+// through the runtime on one thread. The counter is the op's GFLOP/s.
 //
 //   build/bin/kernel_benchmarks --benchmark_filter=conv
 #include <benchmark/benchmark.h>
@@ -43,7 +43,8 @@ Graph one_node(const std::string& op, std::shared_ptr<Attrs> attrs, const std::v
 
 double flops_of_graph(const Graph& graph) {
   const Node& node = *graph.main.nodes().front();
-  return double(node.op->flops ? node.op->flops(node).value() : element_count(node.result()->type.shape).value());
+  return double(node.op->flops ? node.op->flops(node).value()
+                               : element_count(node.result()->type.shape).value());
 }
 
 void run_kernel(benchmark::State& state, const Graph& graph) {
@@ -91,12 +92,18 @@ struct ConvCase {
 
 // Layers of ResNet, MobileNet, ResNeXt and VGG; the layout conversions at both ends are part of the figure.
 constexpr ConvCase kConvs[] = {
-    {"first_7x7", 3, 64, 224, 7, 2, 1},        {"conv3x3_64_56", 64, 64, 56, 3, 1, 1},
-    {"conv3x3_128_28", 128, 128, 28, 3, 1, 1}, {"conv3x3_256_14", 256, 256, 14, 3, 1, 1},
-    {"conv3x3_512_7", 512, 512, 7, 3, 1, 1},   {"conv1x1_64_256_56", 64, 256, 56, 1, 1, 1},
-    {"conv1x1_1024_14", 1024, 256, 14, 1, 1, 1}, {"conv3x3_stride2", 128, 128, 56, 3, 2, 1},
-    {"depthwise3x3_144_56", 144, 144, 56, 3, 1, 144}, {"depthwise5x5_672_14", 672, 672, 14, 5, 1, 672},
-    {"grouped3x3_128_32g", 128, 128, 56, 3, 1, 32}, {"vgg3x3_256_56", 256, 256, 56, 3, 1, 1},
+    {"first_7x7", 3, 64, 224, 7, 2, 1},
+    {"conv3x3_64_56", 64, 64, 56, 3, 1, 1},
+    {"conv3x3_128_28", 128, 128, 28, 3, 1, 1},
+    {"conv3x3_256_14", 256, 256, 14, 3, 1, 1},
+    {"conv3x3_512_7", 512, 512, 7, 3, 1, 1},
+    {"conv1x1_64_256_56", 64, 256, 56, 1, 1, 1},
+    {"conv1x1_1024_14", 1024, 256, 14, 1, 1, 1},
+    {"conv3x3_stride2", 128, 128, 56, 3, 2, 1},
+    {"depthwise3x3_144_56", 144, 144, 56, 3, 1, 144},
+    {"depthwise5x5_672_14", 672, 672, 14, 5, 1, 672},
+    {"grouped3x3_128_32g", 128, 128, 56, 3, 1, 32},
+    {"vgg3x3_256_56", 256, 256, 56, 3, 1, 1},
 };
 
 void bench_conv(benchmark::State& state, const ConvCase& c) {
@@ -114,7 +121,8 @@ void bench_conv(benchmark::State& state, const ConvCase& c) {
 void bench_dense(benchmark::State& state) {
   auto attrs = std::make_shared<DenseAttrs>();
   attrs->units = state.range(2);
-  run_kernel(state, one_node("nn.dense", attrs, {{state.range(0), state.range(1)}}, {{state.range(1), state.range(2)}}));
+  run_kernel(state, one_node("nn.dense", attrs, {{state.range(0), state.range(1)}},
+                             {{state.range(1), state.range(2)}}));
 }
 
 void bench_matmul(benchmark::State& state) {
@@ -148,7 +156,8 @@ void bench_max_pool(benchmark::State& state) {
 
 void register_cases() {
   for (const ConvCase& c : kConvs) {
-    benchmark::RegisterBenchmark((std::string("conv/") + c.name).c_str(), bench_conv, c)->Unit(benchmark::kMicrosecond);
+    benchmark::RegisterBenchmark((std::string("conv/") + c.name).c_str(), bench_conv, c)
+        ->Unit(benchmark::kMicrosecond);
   }
   benchmark::RegisterBenchmark("dense", bench_dense)
       ->Args({1, 2048, 1000})

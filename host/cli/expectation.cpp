@@ -11,7 +11,8 @@ Deviation compare_tensors(const HostTensor& actual, const HostTensor& expected, 
                           const std::string& source) {
   if (actual.shape != expected.shape) {
     user_error("output '{}' is {}, but {} holds {}: it is not this output's reference", name,
-               type_and_shape(actual.type, actual.shape), source, type_and_shape(expected.type, expected.shape));
+               type_and_shape(actual.type, actual.shape), source,
+               type_and_shape(expected.type, expected.shape));
   }
   double scale = 0, worst = 0;
   Deviation deviation;

@@ -10,8 +10,8 @@ namespace gantry::cli {
 
 /// How far an output is from its reference: max |difference| / max |expected|.
 struct Deviation {
-  double relative = 0;     ///< infinite where one is not finite and the other differs
-  int64_t worst_index = 0; ///< flat index of the largest difference
+  double relative = 0;      ///< infinite where one is not finite and the other differs
+  int64_t worst_index = 0;  ///< flat index of the largest difference
   bool within(double tolerance) const { return relative <= tolerance; }
 };
 

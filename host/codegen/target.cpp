@@ -9,6 +9,7 @@
 
 #include "host/codegen/cpu_features.h"
 #include "host/support/error.h"
+#include "host/support/suggest.h"
 
 namespace gantry {
 namespace {
@@ -170,21 +171,6 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
   return name;
 }
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 [[noreturn]] void unknown_target(std::string_view name) {
   std::vector<std::string> candidates = cpu_names(kX86);
   for (std::string& cpu : cpu_names(kArm)) candidates.push_back(std::move(cpu));
@@ -193,11 +179,9 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   std::ranges::sort(candidates);
   const auto repeated = std::ranges::unique(candidates);
   candidates.erase(repeated.begin(), repeated.end());
-  std::ranges::stable_sort(candidates, {},
-                           [&](const std::string& c) { return edit_distance(c, name.substr(0, 64)); });
-  candidates.resize(3);
-  user_error("unknown target '{}'; the nearest names are {}; `gantry targets` lists all", name.substr(0, 64),
-             fmt::join(candidates, ", "));
+  const std::string hint = did_you_mean(name, candidates);
+  user_error("unknown target '{}'{} `gantry targets` lists all", name.substr(0, 64),
+             hint.empty() ? ";" : hint);
 }
 
 size_t difference(const std::vector<std::string>& a, const std::vector<std::string>& b) {

@@ -63,19 +63,31 @@ class AttrRenamer : public AttrVisitor {
 
 double scalar_value(const ConstantData& constant) {
   switch (constant.type.dtype) {
-    case DType::kF32: return *constant.as<float>();
-    case DType::kF64: return *constant.as<double>();
-    case DType::kI8: return *constant.as<int8_t>();
-    case DType::kI16: return *constant.as<int16_t>();
-    case DType::kI32: return *constant.as<int32_t>();
-    case DType::kU8: case DType::kBool: return *constant.as<uint8_t>();
-    case DType::kU16: return *constant.as<uint16_t>();
-    case DType::kU32: return *constant.as<uint32_t>();
-    default: internal_error("a scalar constant of type {} cannot be an immediate", name_of(constant.type.dtype));
+    case DType::kF32:
+      return *constant.as<float>();
+    case DType::kF64:
+      return *constant.as<double>();
+    case DType::kI8:
+      return *constant.as<int8_t>();
+    case DType::kI16:
+      return *constant.as<int16_t>();
+    case DType::kI32:
+      return *constant.as<int32_t>();
+    case DType::kU8:
+    case DType::kBool:
+      return *constant.as<uint8_t>();
+    case DType::kU16:
+      return *constant.as<uint16_t>();
+    case DType::kU32:
+      return *constant.as<uint32_t>();
+    default:
+      internal_error("a scalar constant of type {} cannot be an immediate", name_of(constant.type.dtype));
   }
 }
 
-bool fits_immediate(DType dtype) { return dtype != DType::kF16 && dtype != DType::kBF16 && dtype != DType::kU64; }
+bool fits_immediate(DType dtype) {
+  return dtype != DType::kF16 && dtype != DType::kBF16 && dtype != DType::kU64;
+}
 
 // A one-element constant as a tensor expression that is inlined as an immediate.
 Tensor immediate(const Value& value) {
@@ -89,7 +101,8 @@ Tensor immediate(const Value& value) {
   } else {
     imm = int_imm(dtype, static_cast<int64_t>(scalar_value(constant)));
   }
-  return compute(to_exprs(constant.type.shape), [&](const std::vector<Expr>&) { return imm; }, "immediate");
+  return compute(
+      to_exprs(constant.type.shape), [&](const std::vector<Expr>&) { return imm; }, "immediate");
 }
 
 bool is_immediate(const Value& value) {
@@ -152,20 +165,30 @@ Dim to_dim(const Expr& e, const DimRenamer& renamer) {
   if (auto* binary = e.as<BinaryNode>()) {
     Dim a = to_dim(binary->a, renamer), b = to_dim(binary->b, renamer);
     switch (binary->op) {
-      case BinaryOp::kAdd: return a + b;
-      case BinaryOp::kSub: return a - b;
-      case BinaryOp::kMul: return a * b;
-      case BinaryOp::kFloorDiv: return floordiv(a, b);
-      case BinaryOp::kMod: return mod(a, b);
-      case BinaryOp::kMin: return min(a, b);
-      case BinaryOp::kMax: return max(a, b);
-      default: break;
+      case BinaryOp::kAdd:
+        return a + b;
+      case BinaryOp::kSub:
+        return a - b;
+      case BinaryOp::kMul:
+        return a * b;
+      case BinaryOp::kFloorDiv:
+        return floordiv(a, b);
+      case BinaryOp::kMod:
+        return mod(a, b);
+      case BinaryOp::kMin:
+        return min(a, b);
+      case BinaryOp::kMax:
+        return max(a, b);
+      default:
+        break;
     }
   }
   internal_error("the size of a scratch buffer is not a dimension: {}", to_string(e));
 }
 
-const Function* body_of(const Node& node) { return node.bodies.empty() ? nullptr : node.bodies.front().get(); }
+const Function* body_of(const Node& node) {
+  return node.bodies.empty() ? nullptr : node.bodies.front().get();
+}
 
 }  // namespace
 

@@ -10,13 +10,14 @@
 
 namespace gantry {
 
-/// A kernel with what its caller must hand it. Kernels see each distinct symbolic dimension of their tensors as one
-/// opaque symbol ("dim.0", …), so that indices stay simple and nodes that differ only in such dimensions share code.
+/// A kernel with what its caller must hand it. Kernels see each distinct symbolic dimension of their tensors
+/// as one opaque symbol ("dim.0", …), so that indices stay simple and nodes that differ only in such
+/// dimensions share code.
 struct BuiltKernel {
   LoopKernel kernel;
-  std::vector<Value*> inputs;        ///< of the node, each once, in the order of the kernel's input buffers
-  std::vector<Dim> dims;             ///< values of kernel.symbols
-  std::vector<Dim> scratch_bytes;    ///< of kernel.scratch
+  std::vector<Value*> inputs;      ///< of the node, each once, in the order of the kernel's input buffers
+  std::vector<Dim> dims;           ///< values of kernel.symbols
+  std::vector<Dim> scratch_bytes;  ///< of kernel.scratch
 };
 
 /// Builds the node's tensor expressions, schedules and lowers them. `name` becomes the kernel's name.

@@ -14,14 +14,22 @@ constexpr uint64_t kConstantAlignment = 64;
 
 mf::DimOpcode opcode_of(Dim::Opcode opcode) {
   switch (opcode) {
-    case Dim::Opcode::kConstant: return mf::DimOpcode::Constant;
-    case Dim::Opcode::kSymbol: return mf::DimOpcode::Symbol;
-    case Dim::Opcode::kAdd: return mf::DimOpcode::Add;
-    case Dim::Opcode::kMul: return mf::DimOpcode::Mul;
-    case Dim::Opcode::kFloorDiv: return mf::DimOpcode::FloorDiv;
-    case Dim::Opcode::kMod: return mf::DimOpcode::Mod;
-    case Dim::Opcode::kMax: return mf::DimOpcode::Max;
-    case Dim::Opcode::kMin: return mf::DimOpcode::Min;
+    case Dim::Opcode::kConstant:
+      return mf::DimOpcode::Constant;
+    case Dim::Opcode::kSymbol:
+      return mf::DimOpcode::Symbol;
+    case Dim::Opcode::kAdd:
+      return mf::DimOpcode::Add;
+    case Dim::Opcode::kMul:
+      return mf::DimOpcode::Mul;
+    case Dim::Opcode::kFloorDiv:
+      return mf::DimOpcode::FloorDiv;
+    case Dim::Opcode::kMod:
+      return mf::DimOpcode::Mod;
+    case Dim::Opcode::kMax:
+      return mf::DimOpcode::Max;
+    case Dim::Opcode::kMin:
+      return mf::DimOpcode::Min;
   }
   internal_error("unknown dimension opcode");
 }
@@ -34,9 +42,12 @@ mf::DType dtype_of(DType dtype) {
 
 mf::Architecture architecture_of(Architecture architecture) {
   switch (architecture) {
-    case Architecture::kX86_64: return mf::Architecture::X86_64;
-    case Architecture::kAArch64: return mf::Architecture::AArch64;
-    case Architecture::kCuda: return mf::Architecture::Cuda;
+    case Architecture::kX86_64:
+      return mf::Architecture::X86_64;
+    case Architecture::kAArch64:
+      return mf::Architecture::AArch64;
+    case Architecture::kCuda:
+      return mf::Architecture::Cuda;
   }
   internal_error("unknown architecture");
 }
@@ -45,7 +56,9 @@ size_t content_hash(const ConstantData& constant) {
   return std::hash<std::string_view>{}({reinterpret_cast<const char*>(constant.bytes), constant.size});
 }
 
-uint64_t aligned(uint64_t offset) { return (offset + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment; }
+uint64_t aligned(uint64_t offset) {
+  return (offset + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
+}
 
 SegmentData code_segment(CodeImage image) {
   auto owner = std::make_shared<std::vector<std::byte>>(std::move(image.elf));
@@ -61,7 +74,8 @@ ModuleBuilder::ModuleBuilder(const Graph& graph) {
   mf::ManifestT& manifest = module_.manifest;
   manifest.producer = "gantry 0.1.0";
   manifest.model_name = graph.model_name;
-  for (const Value* input : graph.main.parameters) manifest.inputs.push_back(tensor_info(input->name, input->type));
+  for (const Value* input : graph.main.parameters)
+    manifest.inputs.push_back(tensor_info(input->name, input->type));
   for (size_t i = 0; i < graph.main.outputs.size(); ++i) {
     const Value* output = graph.main.outputs[i];
     // A graph read from text has no names but those of its values.
@@ -84,7 +98,8 @@ uint32_t ModuleBuilder::symbol(const std::string& name) {
 }
 
 uint32_t ModuleBuilder::dim_expr(const Dim& dim) {
-  auto [entry, is_new] = dim_exprs_.try_emplace(dim.str(), static_cast<uint32_t>(module_.manifest.dim_exprs.size()));
+  auto [entry, is_new] =
+      dim_exprs_.try_emplace(dim.str(), static_cast<uint32_t>(module_.manifest.dim_exprs.size()));
   if (is_new) {
     auto program = std::make_unique<mf::DimExprT>();
     dim.visit_postfix([&](Dim::Opcode opcode, int64_t constant, const std::string& name) {
@@ -180,7 +195,8 @@ class ModuleBuilder::VariantBuilder {
     }
     if (root->kind == Value::Kind::kConstant) {
       variant_->constants.push_back(builder_.place_constant(root->constant, weights_segment_));
-      return add_buffer(mf::BufferKind::Constant, static_cast<uint32_t>(variant_->constants.size() - 1), 0, bytes);
+      return add_buffer(mf::BufferKind::Constant, static_cast<uint32_t>(variant_->constants.size() - 1), 0,
+                        bytes);
     }
     if (auto output = written_in_place_.find(root); output != written_in_place_.end()) {
       return add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(output->second), 0, bytes);
@@ -225,7 +241,8 @@ class ModuleBuilder::VariantBuilder {
     if (in_place != written_in_place_.end() && in_place->second == index) return;
     mf::CopyBufferT action;
     action.source = buffer_of(root);
-    action.target = add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(index), 0, root->type.byte_size());
+    action.target =
+        add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(index), 0, root->type.byte_size());
     auto step = std::make_unique<mf::StepT>();
     step->action.Set(std::move(action));
     variant_->steps.push_back(std::move(step));
@@ -262,6 +279,8 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
   }
 }
 
-ModuleFile ModuleBuilder::finish() { return std::move(module_); }
+ModuleFile ModuleBuilder::finish() {
+  return std::move(module_);
+}
 
 }  // namespace gantry

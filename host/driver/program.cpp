@@ -30,15 +30,16 @@ BuiltKernel build_named(const Node& node, const Target& target, const std::strin
   try {
     return build_kernel(node, target, name, observe);
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("while lowering {} for node {}: {}", display_name(node), where(node),
-                                          error.what()));
+    throw Error(error.kind(), fmt::format("while lowering {} for node {}: {}", display_name(node),
+                                          where(node), error.what()));
   }
 }
 
 }  // namespace
 
 Value* root_of_views(Value* value) {
-  while (value->kind == Value::Kind::kResult && value->producer->op->is_view) value = value->producer->inputs[0];
+  while (value->kind == Value::Kind::kResult && value->producer->op->is_view)
+    value = value->producer->inputs[0];
   return value;
 }
 

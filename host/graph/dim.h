@@ -52,7 +52,8 @@ class Dim {
   /// Postfix program of the expression for the module file: see device_runtime/schema/module.fbs (DimExpr).
   /// Visits operands before their operator.
   enum class Opcode : int32_t { kConstant, kSymbol, kAdd, kMul, kFloorDiv, kMod, kMax, kMin };
-  void visit_postfix(const std::function<void(Opcode, int64_t constant, const std::string& symbol)>& visit) const;
+  void visit_postfix(
+      const std::function<void(Opcode, int64_t constant, const std::string& symbol)>& visit) const;
 
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);

@@ -1,12 +1,12 @@
 // The graph IR.
 //
-// Semantics. A Function is a list of nodes in execution order over SSA values: every value is defined once, by
-// a parameter, a constant or a node's result, and defined before it is used. Nodes have no side effects, so a
-// node whose results are unused may be dropped, and any topological order means the same. Floating-point ops
-// follow IEEE 754 with round-to-nearest; passes may not reassociate or contract visible results except where an
-// op's own definition allows it (reductions, convolutions and matrix products sum in any order). Integer
-// arithmetic wraps. Types are exact: the dtype and every dimension of every value are known to the extent that
-// dimension expressions can say.
+// Semantics. A Function is a list of nodes in execution order over SSA values: every value is defined once,
+// by a parameter, a constant or a node's result, and defined before it is used. Nodes have no side effects,
+// so a node whose results are unused may be dropped, and any topological order means the same. Floating-point
+// ops follow IEEE 754 with round-to-nearest; passes may not reassociate or contract visible results except
+// where an op's own definition allows it (reductions, convolutions and matrix products sum in any order).
+// Integer arithmetic wraps. Types are exact: the dtype and every dimension of every value are known to the
+// extent that dimension expressions can say.
 #pragma once
 
 #include <functional>
@@ -50,9 +50,9 @@ struct Value {
   Kind kind = Kind::kResult;
   std::string name;  ///< unique in the function, printed after %, (or @ for constants)
   TensorType type;
-  ConstantPtr constant;     ///< kConstant only
-  Node* producer = nullptr; ///< kResult only
-  int result_index = 0;     ///< kResult only
+  ConstantPtr constant;      ///< kConstant only
+  Node* producer = nullptr;  ///< kResult only
+  int result_index = 0;      ///< kResult only
 
   bool is_constant() const { return kind == Kind::kConstant; }
 };

@@ -1,5 +1,5 @@
-// Executes loop IR one element at a time: slow, but it checks everything. For tests and for finding the pass that
-// broke a kernel.
+// Executes loop IR one element at a time: slow, but it checks everything. For tests and for finding the pass
+// that broke a kernel.
 #pragma once
 
 #include <map>
@@ -10,10 +10,10 @@
 
 namespace gantry {
 
-/// Runs the kernel on dense buffers given in the order of its arguments; scratch and local buffers are its own.
-/// Vectors, predicates and parallel loops mean what host/loops/stmt.h says. Internal errors name the kernel and the
-/// statement: an access out of bounds, an element read before it was stored to, a division by zero, a symbol
-/// without a value.
+/// Runs the kernel on dense buffers given in the order of its arguments; scratch and local buffers are its
+/// own. Vectors, predicates and parallel loops mean what host/loops/stmt.h says. Internal errors name the
+/// kernel and the statement: an access out of bounds, an element read before it was stored to, a division by
+/// zero, a symbol without a value.
 void evaluate(const LoopKernel& kernel, const std::vector<std::span<std::byte>>& arguments,
               const std::map<std::string, int64_t>& symbols = {});
 

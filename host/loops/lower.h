@@ -13,12 +13,12 @@ namespace gantry {
 /// Called after every step with its name and the kernel so far (for `gantry ir --loops`). May be empty.
 using LoopObserver = std::function<void(std::string_view step, const LoopKernel&)>;
 
-/// Makes the loop nest of a schedule: infers the region of every attached stage from its consumers, builds the
-/// loops with their guards, flattens tensors to buffers (row-major). `inputs` are placeholders; the kernel's
-/// arguments are inputs then the schedule's outputs.
-/// Errors: an internal error names the stage whose attach point does not enclose its consumers, or whose
-/// vectorized extent is not constant.
-LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& inputs, const std::string& name);
+/// Makes the loop nest of a schedule: infers the region of every attached stage from its consumers, builds
+/// the loops with their guards, flattens tensors to buffers (row-major). `inputs` are placeholders; the
+/// kernel's arguments are inputs then the schedule's outputs. Errors: an internal error names the stage whose
+/// attach point does not enclose its consumers, or whose vectorized extent is not constant.
+LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& inputs,
+                          const std::string& name);
 
 /// The loop passes in order: simplify, partition_guards, vectorize, unroll, simplify.
 LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe = {});
@@ -26,8 +26,8 @@ LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe = {});
 // The passes, one file each in host/loops/.
 /// Hoists guards of full tiles: `if (all of the tile is inside) nest without guard else nest with guard`.
 Stmt partition_guards(const Stmt& s);
-/// Vectorized loops become ramps and broadcasts; guards inside become predicates; vectorized reductions keep one
-/// accumulator a lane and combine them after the loop. What cannot be vectorized becomes a serial loop.
+/// Vectorized loops become ramps and broadcasts; guards inside become predicates; vectorized reductions keep
+/// one accumulator a lane and combine them after the loop. What cannot be vectorized becomes a serial loop.
 Stmt vectorize_loops(const Stmt& s);
 /// Unrolled loops of constant extent are written out.
 Stmt unroll_loops(const Stmt& s);

@@ -24,7 +24,7 @@ struct StageState {
   Expr body;                      ///< producers that are inline substituted
   std::vector<Expr> low, extent;  ///< region computed, one a data axis
   Buffer buffer;
-  bool whole_buffer = false;      ///< the buffer holds the full tensor, not just the region
+  bool whole_buffer = false;  ///< the buffer holds the full tensor, not just the region
   std::vector<Expr> leaf_vars, leaf_extents;
   std::map<const VarNode*, Expr> axis_values;  ///< variables of the op's axes in terms of leaf_vars
   std::vector<StageGuard> guards;
@@ -48,7 +48,8 @@ class Lowering {
   // infer_region.cpp
   void infer_region(StageState& state);
   std::set<const VarNode*> enclosing_vars(const StageState& state) const;
-  bool add_read(StageState& state, const std::vector<Expr>& indices, const std::set<const VarNode*>& fixed, bool first);
+  bool add_read(StageState& state, const std::vector<Expr>& indices, const std::set<const VarNode*>& fixed,
+                bool first);
   // stage_domain.cpp
   void make_loops(StageState& state);
   void make_guards(StageState& state, const std::map<const IterVar*, Expr>& offsets,
@@ -65,7 +66,8 @@ class Lowering {
   Stmt build_stage(StageState& state);
   Stmt build_reduction(StageState& state, int first_reduce);
   Stmt with_attached(StageState& state, int leaf, Stmt inner);
-  Stmt build_loops(StageState& state, const std::vector<int>& leaves, size_t at, bool whole, const Stmt& innermost);
+  Stmt build_loops(StageState& state, const std::vector<int>& leaves, size_t at, bool whole,
+                   const Stmt& innermost);
   Stmt guarded(const StageState& state, int level, bool reduce_too, Stmt inner);
   Expr to_loads(const StageState& state, const Expr& e);
   Expr store_index(const StageState& state);

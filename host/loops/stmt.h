@@ -1,9 +1,9 @@
 // Loop IR: the lowered form of a kernel.
 //
-// Semantics. Statements run in order. A kernel's buffers are disjoint in memory. Serial loops run their iterations
-// in increasing order; parallel ones in any order or at once, so their iterations must not depend on each other;
-// vectorized and unrolled loops mean the same as serial ones until the passes of those names rewrite them. A
-// local buffer lives while its Allocate's body runs and is undefined until stored to.
+// Semantics. Statements run in order. A kernel's buffers are disjoint in memory. Serial loops run their
+// iterations in increasing order; parallel ones in any order or at once, so their iterations must not depend
+// on each other; vectorized and unrolled loops mean the same as serial ones until the passes of those names
+// rewrite them. A local buffer lives while its Allocate's body runs and is undefined until stored to.
 #pragma once
 
 #include <functional>
@@ -44,25 +44,39 @@ class Stmt {
   std::shared_ptr<const StmtNode> node_;
 };
 
-#define GANTRY_STMT_KIND(K) \
-  static bool is(StmtKind kind) { return kind == StmtKind::K; }
+#define GANTRY_STMT_KIND(K)       \
+  static bool is(StmtKind kind) { \
+    return kind == StmtKind::K;   \
+  }
 struct StoreNode : StmtNode {
   GANTRY_STMT_KIND(kStore)
-  StoreNode(Buffer b, Expr i, Expr v, Expr p) : StmtNode(StmtKind::kStore), buffer(std::move(b)), index(std::move(i)), value(std::move(v)), predicate(std::move(p)) {}
+  StoreNode(Buffer b, Expr i, Expr v, Expr p)
+      : StmtNode(StmtKind::kStore),
+        buffer(std::move(b)),
+        index(std::move(i)),
+        value(std::move(v)),
+        predicate(std::move(p)) {}
   Buffer buffer;
   Expr index, value;
   Expr predicate;  ///< may be null
 };
 struct ForNode : StmtNode {
   GANTRY_STMT_KIND(kFor)
-  ForNode(Expr v, Expr l, Expr e, LoopKind k, Stmt b) : StmtNode(StmtKind::kFor), var(std::move(v)), low(std::move(l)), extent(std::move(e)), loop(k), body(std::move(b)) {}
+  ForNode(Expr v, Expr l, Expr e, LoopKind k, Stmt b)
+      : StmtNode(StmtKind::kFor),
+        var(std::move(v)),
+        low(std::move(l)),
+        extent(std::move(e)),
+        loop(k),
+        body(std::move(b)) {}
   Expr var, low, extent;
   LoopKind loop;
   Stmt body;
 };
 struct IfNode : StmtNode {
   GANTRY_STMT_KIND(kIf)
-  IfNode(Expr c, Stmt t, Stmt e) : StmtNode(StmtKind::kIf), condition(std::move(c)), then_case(std::move(t)), else_case(std::move(e)) {}
+  IfNode(Expr c, Stmt t, Stmt e)
+      : StmtNode(StmtKind::kIf), condition(std::move(c)), then_case(std::move(t)), else_case(std::move(e)) {}
   Expr condition;
   Stmt then_case, else_case;  ///< else_case may be null
 };
@@ -79,7 +93,8 @@ struct AllocateNode : StmtNode {  ///< kLocal buffers
 };
 struct LetStmtNode : StmtNode {
   GANTRY_STMT_KIND(kLet)
-  LetStmtNode(Expr v, Expr x, Stmt s) : StmtNode(StmtKind::kLet), var(std::move(v)), value(std::move(x)), body(std::move(s)) {}
+  LetStmtNode(Expr v, Expr x, Stmt s)
+      : StmtNode(StmtKind::kLet), var(std::move(v)), value(std::move(x)), body(std::move(s)) {}
   Expr var, value;
   Stmt body;
 };
@@ -98,7 +113,7 @@ struct LoopKernel {
   std::string name;
   std::vector<Buffer> arguments;  ///< inputs, then outputs, in the order of the tensors given to lower()
   int input_count = 0;
-  std::vector<Buffer> scratch;    ///< follow the arguments in the kernel's buffer list
+  std::vector<Buffer> scratch;       ///< follow the arguments in the kernel's buffer list
   std::vector<std::string> symbols;  ///< symbolic dimensions it needs, in the order of its dims argument
   Stmt body;
 };
@@ -126,7 +141,8 @@ void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
 /// How an extern operation writes its loop nest.
 class LoopBuilder {
  public:
-  LoopBuilder(std::vector<Buffer> inputs, std::vector<Buffer> results) : inputs_(std::move(inputs)), results_(std::move(results)) {}
+  LoopBuilder(std::vector<Buffer> inputs, std::vector<Buffer> results)
+      : inputs_(std::move(inputs)), results_(std::move(results)) {}
   const Buffer& input(int i) const { return inputs_[static_cast<size_t>(i)]; }
   const Buffer& result(int i) const { return results_[static_cast<size_t>(i)]; }
   /// A buffer on the stack of the running thread, for the whole nest.
@@ -135,7 +151,8 @@ class LoopBuilder {
   Buffer scratch(std::string name, DType dtype, Expr element_count);
   void emit(Stmt s) { statements_.push_back(std::move(s)); }
   /// Runs `body` to collect the statements of a loop.
-  void loop(const std::string& name, Expr extent, const std::function<void(Expr)>& body, LoopKind kind = LoopKind::kSerial);
+  void loop(const std::string& name, Expr extent, const std::function<void(Expr)>& body,
+            LoopKind kind = LoopKind::kSerial);
   Stmt take();  ///< what was emitted; locals are allocated around it
   std::vector<Buffer> take_scratch() { return std::move(scratch_); }
 

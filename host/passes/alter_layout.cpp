@@ -32,7 +32,9 @@ std::vector<int64_t> axes_to_plain(int rank) {
   return axes;
 }
 
-bool is_one(const Dim& dim) { return dim == Dim(1); }
+bool is_one(const Dim& dim) {
+  return dim == Dim(1);
+}
 
 // Where a permutation only moves axes of extent 1, the bytes stay in order.
 bool keeps_byte_order(const Shape& shape, const std::vector<int64_t>& axes) {
@@ -118,10 +120,18 @@ class LayoutRewriter {
   void rewrite(const Node& node) {
     bool done = false;
     switch (node.op->layout) {
-      case LayoutBehaviour::kChannelAware: done = rewrite_channel_aware(node); break;
-      case LayoutBehaviour::kAny: done = rewrite_any(node); break;
-      case LayoutBehaviour::kAxisRemap: done = rewrite_axis_remap(node); break;
-      case LayoutBehaviour::kNone: done = rewrite_dense(node); break;
+      case LayoutBehaviour::kChannelAware:
+        done = rewrite_channel_aware(node);
+        break;
+      case LayoutBehaviour::kAny:
+        done = rewrite_any(node);
+        break;
+      case LayoutBehaviour::kAxisRemap:
+        done = rewrite_axis_remap(node);
+        break;
+      case LayoutBehaviour::kNone:
+        done = rewrite_dense(node);
+        break;
     }
     if (!done) copy(node);
   }
@@ -159,7 +169,8 @@ class LayoutRewriter {
     auto attrs = std::make_shared<ConvAttrs>(node.attrs_as<ConvAttrs>());
     if (!weight->is_constant() || attrs->weight_block != 0 || attrs->channels_last) return false;
     const TensorType& data = node.inputs[0]->type;
-    bool depthwise = attrs->groups > 1 && attrs->groups == attrs->channels && data.shape[1] == Dim(attrs->groups);
+    bool depthwise =
+        attrs->groups > 1 && attrs->groups == attrs->channels && data.shape[1] == Dim(attrs->groups);
     Value* packed = nullptr;
     attrs->channels_last = true;
     if (depthwise) {
@@ -186,7 +197,8 @@ class LayoutRewriter {
     return transpose(flat, axes, origin);
   }
 
-  // (O, I/groups, spatial…) -> (groups, blocks, spatial…, I/groups, nb); without groups the first axis is left out.
+  // (O, I/groups, spatial…) -> (groups, blocks, spatial…, I/groups, nb); without groups the first axis is
+  // left out.
   Value* pack_conv(Value* weight, const ConvAttrs& attrs, const Origin& origin) {
     const Shape original = weight->type.shape;
     int64_t group_channels = attrs.channels / attrs.groups, nb = attrs.weight_block;
@@ -213,7 +225,8 @@ class LayoutRewriter {
     for (Value* input : node.inputs) wanted = wanted || (has_last(input) && input->type.rank() == rank);
     if (!wanted || rank < 3) return false;
     std::vector<Value*> inputs;
-    for (Value* input : node.inputs) inputs.push_back(input ? broadcast_last(input, rank, node.origin) : nullptr);
+    for (Value* input : node.inputs)
+      inputs.push_back(input ? broadcast_last(input, rank, node.origin) : nullptr);
     set_last(node, infer_and_add(target_, node.op->name, node.attrs, inputs, node.origin));
     return true;
   }
@@ -272,9 +285,11 @@ class LayoutRewriter {
     if (attrs->weight_block == 0) return false;
     Value* value = pad_to_multiple(weight, 1, attrs->weight_block, node.origin);
     Dim depth = weight->type.shape[0];
-    value = reshape(value, {depth, ceildiv(attrs->units, attrs->weight_block), attrs->weight_block}, node.origin);
+    value =
+        reshape(value, {depth, ceildiv(attrs->units, attrs->weight_block), attrs->weight_block}, node.origin);
     value = transpose(value, {1, 0, 2}, node.origin);
-    Node* made = infer_and_add(target_, node.op->name, attrs, {plain(node.inputs[0], node.origin), value}, node.origin);
+    Node* made = infer_and_add(target_, node.op->name, attrs, {plain(node.inputs[0], node.origin), value},
+                               node.origin);
     forms_[node.result()].plain = made->result();
     return true;
   }

@@ -19,9 +19,9 @@ struct LayoutPolicy {
   std::function<int64_t(const TensorType& data, int64_t units)> dense_block;
 };
 
-/// Runs convolutions and what surrounds them channels-last, with weights packed for the target; packs the weights
-/// of dense nodes. A value keeps both forms only where somebody needs both. The packing itself is left as nodes
-/// over constants for fold_constant.
+/// Runs convolutions and what surrounds them channels-last, with weights packed for the target; packs the
+/// weights of dense nodes. A value keeps both forms only where somebody needs both. The packing itself is
+/// left as nodes over constants for fold_constant.
 ///
 ///   %1 = nn.conv(%x, @w)                %0 = transpose(%x, axes=[0, 2, 3, 1])
 ///   %2 = nn.relu(%1)              =>    %1 = nn.conv(%0, @w_packed, channels_last=true, weight_block=32)

@@ -8,7 +8,9 @@
 namespace gantry {
 namespace {
 
-int64_t constant_or(const Dim& dim, int64_t otherwise) { return dim.constant().value_or(otherwise); }
+int64_t constant_or(const Dim& dim, int64_t otherwise) {
+  return dim.constant().value_or(otherwise);
+}
 
 // Blocks of a group must divide its channels, so that no block crosses into the next group.
 int64_t grouped_block(const ProductWork& work, const MachineModel& machine) {

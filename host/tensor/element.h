@@ -19,7 +19,9 @@ void write_integer(DType dtype, std::byte* at, int64_t value);
 /// IEEE half precision and bfloat16 bits.
 float half_to_float(uint16_t bits);
 uint16_t float_to_half(float value);
-inline float bfloat_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+inline float bfloat_to_float(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 uint16_t float_to_bfloat(float value);
 
 }  // namespace gantry

@@ -1,16 +1,15 @@
 // Scalar and vector expressions: the bodies of tensor expressions and of loop nests.
 //
-// Semantics. Immutable trees, shared freely. Every node has a data type: element kind and lanes (lanes > 1 only
-// after vectorisation). Integer arithmetic on kI64 (all indices are kI64) does not overflow by construction of
-// the program; other integers wrap. floordiv and mod round towards minus infinity. Float arithmetic is IEEE 754
-// without reassociation; multiply-add pairs may be contracted to fma. Comparisons with NaN are false, except
-// kNe. min/max on floats return the other operand if one is NaN (as llvm.minnum), unless an op states more.
-// Select evaluates both branches; Load must be in bounds wherever it is evaluated, so guard with if_then_else
-// (which evaluates only the chosen branch) when an index may be out of bounds. Division by zero of integers is
-// undefined.
+// Semantics. Immutable trees, shared freely. Every node has a data type: element kind and lanes (lanes > 1
+// only after vectorisation). Integer arithmetic on kI64 (all indices are kI64) does not overflow by
+// construction of the program; other integers wrap. floordiv and mod round towards minus infinity. Float
+// arithmetic is IEEE 754 without reassociation; multiply-add pairs may be contracted to fma. Comparisons with
+// NaN are false, except kNe. min/max on floats return the other operand if one is NaN (as llvm.minnum),
+// unless an op states more. Select evaluates both branches; Load must be in bounds wherever it is evaluated,
+// so guard with if_then_else (which evaluates only the chosen branch) when an index may be out of bounds.
+// Division by zero of integers is undefined.
 #pragma once
 
-#include <concepts>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -34,17 +33,73 @@ struct ExprType {
 };
 
 enum class ExprKind : uint8_t {
-  kIntImm, kFloatImm, kVar, kBinary, kUnary, kCall, kSelect, kCast, kRead, kLoad, kReduce, kRamp, kBroadcast, kLet,
+  kIntImm,
+  kFloatImm,
+  kVar,
+  kBinary,
+  kUnary,
+  kCall,
+  kSelect,
+  kCast,
+  kRead,
+  kLoad,
+  kReduce,
+  kRamp,
+  kBroadcast,
+  kLet,
 };
 enum class BinaryOp : uint8_t {
-  kAdd, kSub, kMul, kDiv /* float, or integer towards zero */, kFloorDiv, kMod /* floor */, kRem /* C's % and fmod */,
-  kMin, kMax, kEq, kNe, kLt, kLe, kGt, kGe, kAnd, kOr, kXor, kShl, kShr,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv /* float, or integer towards zero */,
+  kFloorDiv,
+  kMod /* floor */,
+  kRem /* C's % and fmod */,
+  kMin,
+  kMax,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kAnd,
+  kOr,
+  kXor,
+  kShl,
+  kShr,
 };
 enum class UnaryOp : uint8_t { kNeg, kNot };
 /// Functions of one or two arguments; codegen knows how each is computed (host/codegen/math).
 enum class MathFn : uint8_t {
-  kExp, kLog, kSqrt, kRsqrt, kTanh, kErf, kSigmoid, kPow, kFloor, kCeil, kRound /* half to even */, kTrunc, kAbs,
-  kSin, kCos, kTan, kAsin, kAcos, kAtan, kSinh, kCosh, kAsinh, kAcosh, kAtanh, kIsNan, kIsInf, kFma /* 3 args */,
+  kExp,
+  kLog,
+  kSqrt,
+  kRsqrt,
+  kTanh,
+  kErf,
+  kSigmoid,
+  kPow,
+  kFloor,
+  kCeil,
+  kRound /* half to even */,
+  kTrunc,
+  kAbs,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kIsNan,
+  kIsInf,
+  kFma /* 3 args */,
   kIfThenElse /* 3 args, lazy */,
 };
 enum class ReduceKind : uint8_t { kSum, kProd, kMax, kMin, kAny, kAll };
@@ -64,8 +119,8 @@ class Expr {
   Expr() = default;
   template <std::derived_from<ExprNode> T>
   Expr(std::shared_ptr<T> node) : node_(std::move(node)) {}  // NOLINT
-  Expr(int64_t value);  // NOLINT: kI64 constant
-  Expr(int value) : Expr(static_cast<int64_t>(value)) {}  // NOLINT
+  Expr(int64_t value);                                       // NOLINT: kI64 constant
+  Expr(int value) : Expr(static_cast<int64_t>(value)) {}     // NOLINT
   Expr(bool) = delete;  ///< `!e` tests for null; the boolean negation is logical_not(e)
   /// Symbols of the dimension become symbol_var(name).
   Expr(const Dim& dim);  // NOLINT
@@ -90,8 +145,10 @@ class Expr {
   std::shared_ptr<const ExprNode> node_;
 };
 
-#define GANTRY_EXPR_KIND(K) \
-  static bool is(ExprKind kind) { return kind == ExprKind::K; }
+#define GANTRY_EXPR_KIND(K)       \
+  static bool is(ExprKind kind) { \
+    return kind == ExprKind::K;   \
+  }
 
 struct IntImmNode : ExprNode {  ///< integers and bool
   GANTRY_EXPR_KIND(kIntImm)
@@ -106,13 +163,15 @@ struct FloatImmNode : ExprNode {
 /// A variable; identity is the node's address. Symbolic dimensions are variables too (symbol_var).
 struct VarNode : ExprNode, std::enable_shared_from_this<VarNode> {
   GANTRY_EXPR_KIND(kVar)
-  VarNode(std::string n, ExprType t, bool symbol) : ExprNode(ExprKind::kVar, t), name(std::move(n)), is_symbol(symbol) {}
+  VarNode(std::string n, ExprType t, bool symbol)
+      : ExprNode(ExprKind::kVar, t), name(std::move(n)), is_symbol(symbol) {}
   std::string name;
   bool is_symbol;  ///< a symbolic dimension of the graph: >= 0, bound when the program runs
 };
 struct BinaryNode : ExprNode {
   GANTRY_EXPR_KIND(kBinary)
-  BinaryNode(BinaryOp o, ExprType t, Expr x, Expr y) : ExprNode(ExprKind::kBinary, t), op(o), a(std::move(x)), b(std::move(y)) {}
+  BinaryNode(BinaryOp o, ExprType t, Expr x, Expr y)
+      : ExprNode(ExprKind::kBinary, t), op(o), a(std::move(x)), b(std::move(y)) {}
   BinaryOp op;
   Expr a, b;
 };
@@ -124,13 +183,18 @@ struct UnaryNode : ExprNode {
 };
 struct CallNode : ExprNode {
   GANTRY_EXPR_KIND(kCall)
-  CallNode(MathFn f, ExprType t, std::vector<Expr> x) : ExprNode(ExprKind::kCall, t), fn(f), args(std::move(x)) {}
+  CallNode(MathFn f, ExprType t, std::vector<Expr> x)
+      : ExprNode(ExprKind::kCall, t), fn(f), args(std::move(x)) {}
   MathFn fn;
   std::vector<Expr> args;
 };
 struct SelectNode : ExprNode {
   GANTRY_EXPR_KIND(kSelect)
-  SelectNode(Expr c, Expr t, Expr f) : ExprNode(ExprKind::kSelect, t.type()), condition(std::move(c)), if_true(std::move(t)), if_false(std::move(f)) {}
+  SelectNode(Expr c, Expr t, Expr f)
+      : ExprNode(ExprKind::kSelect, t.type()),
+        condition(std::move(c)),
+        if_true(std::move(t)),
+        if_false(std::move(f)) {}
   Expr condition, if_true, if_false;
 };
 struct CastNode : ExprNode {  ///< float to integer truncates and saturates; to bool: != 0
@@ -140,7 +204,8 @@ struct CastNode : ExprNode {  ///< float to integer truncates and saturates; to 
 };
 struct LetNode : ExprNode {
   GANTRY_EXPR_KIND(kLet)
-  LetNode(Expr v, Expr x, Expr b) : ExprNode(ExprKind::kLet, b.type()), var(std::move(v)), value(std::move(x)), body(std::move(b)) {}
+  LetNode(Expr v, Expr x, Expr b)
+      : ExprNode(ExprKind::kLet, b.type()), var(std::move(v)), value(std::move(x)), body(std::move(b)) {}
   Expr var, value, body;
 };
 
@@ -159,7 +224,11 @@ struct ReadNode : ExprNode {
 struct ReduceNode : ExprNode {
   GANTRY_EXPR_KIND(kReduce)
   ReduceNode(ReduceKind k, Expr v, std::vector<std::shared_ptr<struct IterVar>> x, Expr c)
-      : ExprNode(ExprKind::kReduce, v.type()), reduce(k), value(std::move(v)), axes(std::move(x)), condition(std::move(c)) {}
+      : ExprNode(ExprKind::kReduce, v.type()),
+        reduce(k),
+        value(std::move(v)),
+        axes(std::move(x)),
+        condition(std::move(c)) {}
   ReduceKind reduce;
   Expr value;
   std::vector<std::shared_ptr<struct IterVar>> axes;
@@ -178,18 +247,20 @@ struct LoadNode : ExprNode {
 };
 struct RampNode : ExprNode {  ///< base, base + stride, …
   GANTRY_EXPR_KIND(kRamp)
-  RampNode(Expr b, Expr s, int n) : ExprNode(ExprKind::kRamp, b.type().with_lanes(n)), base(std::move(b)), stride(std::move(s)) {}
+  RampNode(Expr b, Expr s, int n)
+      : ExprNode(ExprKind::kRamp, b.type().with_lanes(n)), base(std::move(b)), stride(std::move(s)) {}
   Expr base, stride;
 };
 struct BroadcastNode : ExprNode {
   GANTRY_EXPR_KIND(kBroadcast)
-  BroadcastNode(Expr v, int n) : ExprNode(ExprKind::kBroadcast, v.type().with_lanes(n)), value(std::move(v)) {}
+  BroadcastNode(Expr v, int n)
+      : ExprNode(ExprKind::kBroadcast, v.type().with_lanes(n)), value(std::move(v)) {}
   Expr value;
 };
 #undef GANTRY_EXPR_KIND
 
-// --- building. Operands are promoted only in lanes; dtypes must agree (an integer immediate adapts). Constants
-// fold on the way.
+// --- building. Operands are promoted only in lanes; dtypes must agree (an integer immediate adapts).
+// Constants fold on the way.
 Expr make_var(std::string name, DType dtype = DType::kI64);
 /// The one variable of a symbolic dimension; the same name gives the same node in the whole process.
 Expr symbol_var(const std::string& name);
@@ -231,8 +302,8 @@ std::string_view name_of(MathFn fn);
 std::string_view name_of(ReduceKind kind);
 bool structurally_equal(const Expr& a, const Expr& b);
 
-/// Rewrites bottom-up; returns the same node where nothing changed. Override the hooks that matter. A node shared
-/// within one tree is rewritten once (turn `memoise_` off if the result depends on where it stands).
+/// Rewrites bottom-up; returns the same node where nothing changed. Override the hooks that matter. A node
+/// shared within one tree is rewritten once (turn `memoise_` off if the result depends on where it stands).
 class ExprMutator {
  public:
   virtual ~ExprMutator() = default;

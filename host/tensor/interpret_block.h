@@ -16,8 +16,8 @@ struct Array {
   std::vector<int64_t> strides;  ///< in elements
 };
 
-/// One value an element of the block. Floats are held as doubles that are rounded to their type, other types as
-/// int64. Uniform and evenly spaced integers are not written out.
+/// One value an element of the block. Floats are held as doubles that are rounded to their type, other types
+/// as int64. Uniform and evenly spaced integers are not written out.
 struct Block {
   enum class Form : uint8_t { kRamp /* ints: base + i*stride */, kUniformFloat, kInts, kFloats };
   Form form = Form::kRamp;
@@ -55,8 +55,8 @@ Block apply_unary(UnaryOp op, DType dtype, Block a);
 Block apply_call(MathFn fn, DType dtype, std::vector<Block> args, size_t count);
 Block apply_cast(DType from, DType to, Block a);
 Block choose(const Block& condition, Block if_true, Block if_false, size_t count);
-/// Elements of `array` at flat indices; lanes that the mask drops are 0. An internal error names `what` if an index
-/// is out of bounds.
+/// Elements of `array` at flat indices; lanes that the mask drops are 0. An internal error names `what` if an
+/// index is out of bounds.
 Block gather(const Array& array, Block index, size_t count, Mask mask, const std::string& what);
 /// Stores the first `count` elements from `at` on.
 void scatter(DType dtype, std::byte* at, Block b, size_t count);

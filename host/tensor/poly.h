@@ -36,7 +36,9 @@ struct Poly {
   Poly(int64_t constant);  // NOLINT
   static Poly atom(int32_t id);
   bool is_constant() const { return terms.empty() || (terms.size() == 1 && terms[0].monomial.degree == 0); }
-  int64_t constant_term() const { return !terms.empty() && terms[0].monomial.degree == 0 ? terms[0].coefficient : 0; }
+  int64_t constant_term() const {
+    return !terms.empty() && terms[0].monomial.degree == 0 ? terms[0].coefficient : 0;
+  }
   /// The atom if the polynomial is exactly one, else -1.
   int32_t single_atom() const;
   void add_term(const Monomial& monomial, int64_t coefficient);

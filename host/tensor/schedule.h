@@ -2,8 +2,8 @@
 //
 // A Schedule holds a stage for every operation. A stage's loops are a list of leaf axes, from outermost to
 // innermost; primitives rewrite that list. Stages are computed at root, one after another, unless attached
-// inside a consumer's loop (compute_at), or inlined. Lowering (host/loops/lower.h) infers the region that each
-// attached stage must compute.
+// inside a consumer's loop (compute_at), or inlined. Lowering (host/loops/lower.h) infers the region that
+// each attached stage must compute.
 #pragma once
 
 #include <array>
@@ -18,18 +18,18 @@ namespace gantry {
 
 /// What happens where a split does not divide its axis.
 enum class TailStrategy : uint8_t {
-  kGuard,        ///< iterations beyond the end are skipped by a condition (lowering hoists it out of full tiles)
-  kShiftInwards, ///< the last tile starts earlier and overlaps: needs extent >= factor, and a stage that may
-                 ///< compute a point twice (not a reduction's own axes, nothing accumulated in place)
+  kGuard,  ///< iterations beyond the end are skipped by a condition (lowering hoists it out of full tiles)
+  kShiftInwards,  ///< the last tile starts earlier and overlaps: needs extent >= factor, and a stage that may
+                  ///< compute a point twice (not a reduction's own axes, nothing accumulated in place)
 };
 enum class LoopKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled };
 
 /// How two axes came from one, or one from two.
 struct AxisRelation {
   enum class Kind : uint8_t { kSplit, kFuse } kind;
-  IterVarPtr parent;        ///< split: the axis divided; fuse: the result
+  IterVarPtr parent;  ///< split: the axis divided; fuse: the result
   IterVarPtr outer, inner;
-  Expr factor;              ///< split: extent of inner
+  Expr factor;  ///< split: extent of inner
   TailStrategy tail = TailStrategy::kGuard;
 };
 
@@ -39,7 +39,7 @@ enum class StorageScope : uint8_t { kGlobal, kLocal };
 
 class Stage {
  public:
-  Operation op;         ///< may be replaced by cache_write / cache_read
+  Operation op;  ///< may be replaced by cache_write / cache_read
   std::vector<IterVarPtr> leaves;
   std::vector<AxisRelation> relations;  ///< in order of application
   std::map<const IterVar*, LoopKind> annotations;
@@ -52,8 +52,10 @@ class Stage {
   const std::vector<IterVarPtr>& axes() const { return op->axes; }
   const std::vector<IterVarPtr>& reduce_axes() const { return op->reduce_axes; }
 
-  /// Divides `axis` into (outer, inner of extent factor). `factor` may be symbolic only if it divides exactly.
-  std::pair<IterVarPtr, IterVarPtr> split(IterVarPtr axis, Expr factor, TailStrategy tail = TailStrategy::kGuard);
+  /// Divides `axis` into (outer, inner of extent factor). `factor` may be symbolic only if it divides
+  /// exactly.
+  std::pair<IterVarPtr, IterVarPtr> split(IterVarPtr axis, Expr factor,
+                                          TailStrategy tail = TailStrategy::kGuard);
   /// As split, in both directions at once: outer loops first.
   std::array<IterVarPtr, 4> tile(IterVarPtr x, IterVarPtr y, Expr x_factor, Expr y_factor,
                                  TailStrategy tail = TailStrategy::kGuard);
@@ -79,8 +81,8 @@ class Schedule {
   Stage& operator[](const Tensor& tensor) { return (*this)[tensor.op()]; }
   /// The stage that computes `op` (as first given, or as rewritten); null if this schedule has none.
   const Stage* find(const OperationNode* op) const;
-  /// Computes `tensor` into a buffer of its own first (with scope); the original stage then only copies and, for
-  /// a reduction, the cache holds the accumulators. Returns the cache; attach it with compute_at.
+  /// Computes `tensor` into a buffer of its own first (with scope); the original stage then only copies and,
+  /// for a reduction, the cache holds the accumulators. Returns the cache; attach it with compute_at.
   Tensor cache_write(const Tensor& tensor, StorageScope scope);
   /// Reads of `tensor` by `readers` go through a copy. Returns the copy.
   Tensor cache_read(const Tensor& tensor, StorageScope scope, const std::vector<Operation>& readers);

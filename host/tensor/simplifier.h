@@ -12,15 +12,16 @@
 
 namespace gantry {
 
-/// Simplifies scalar kI64 arithmetic through polynomials over atoms (variables, floordiv, mod, min, max, anything
-/// else as it is); other expressions keep their shape. Divisors are assumed positive where they are symbolic.
+/// Simplifies scalar kI64 arithmetic through polynomials over atoms (variables, floordiv, mod, min, max,
+/// anything else as it is); other expressions keep their shape. Divisors are assumed positive where they are
+/// symbolic.
 class Simplifier {
  public:
   /// Declares low <= var < low + extent. Variables that a range mentions must be bound before.
   void bind(const Expr& var, const Expr& low, const Expr& extent);
   bool is_bound(const VarNode* var) const;
-  /// Assumes the condition (a conjunction; parts that are not linear comparisons are ignored) until the count of
-  /// facts is reset to what facts() was.
+  /// Assumes the condition (a conjunction; parts that are not linear comparisons are ignored) until the count
+  /// of facts is reset to what facts() was.
   void assume(const Expr& condition);
   size_t facts() const { return facts_.size(); }
   void forget(size_t facts) { facts_.resize(facts); }
@@ -42,11 +43,11 @@ class Simplifier {
   struct Atom {
     AtomKind kind = AtomKind::kOpaque;
     Expr expr;
-    Poly a, b;          ///< operands of floordiv, mod, min, max
-    int order = 0;      ///< the innermost bound variable inside; symbols: -1
-    int height = 0;     ///< nesting of atoms
+    Poly a, b;       ///< operands of floordiv, mod, min, max
+    int order = 0;   ///< the innermost bound variable inside; symbols: -1
+    int height = 0;  ///< nesting of atoms
     bool bounded = false;
-    Poly low, high;     ///< bounded variables
+    Poly low, high;  ///< bounded variables
   };
   using Memo = std::unordered_map<const ExprNode*, std::pair<Expr, Expr>>;
 
@@ -60,7 +61,8 @@ class Simplifier {
   Expr visit(const Expr& e);
   Expr visit_children(const Expr& e);
   Expr visit_comparison(const BinaryNode* node);
-  Expr visit_conditional(const Expr& e, const Expr& condition, const Expr& if_true, const Expr& if_false, bool lazy);
+  Expr visit_conditional(const Expr& e, const Expr& condition, const Expr& if_true, const Expr& if_false,
+                         bool lazy);
   Expr visit_under(const Expr& condition, const Expr& e);
   Poly to_poly(const Expr& e);
   Poly binary_poly(const BinaryNode* node, const Expr& e);

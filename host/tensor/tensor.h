@@ -59,7 +59,9 @@ class Tensor {
   /// The element at those indices (one a dimension).
   Expr operator()(std::vector<Expr> indices) const;
   explicit operator bool() const { return op_ != nullptr; }
-  friend bool operator==(const Tensor& a, const Tensor& b) { return a.op_ == b.op_ && a.result_ == b.result_; }
+  friend bool operator==(const Tensor& a, const Tensor& b) {
+    return a.op_ == b.op_ && a.result_ == b.result_;
+  }
 
  private:
   Operation op_;
@@ -68,8 +70,8 @@ class Tensor {
 
 Tensor placeholder(std::vector<Expr> shape, DType dtype, std::string name);
 /// `body` receives one variable a dimension; it may return a reduction (sum, …) as its root.
-Tensor compute(std::vector<Expr> shape, const std::function<Expr(const std::vector<Expr>&)>& body, std::string name,
-               std::string tag = "");
+Tensor compute(std::vector<Expr> shape, const std::function<Expr(const std::vector<Expr>&)>& body,
+               std::string name, std::string tag = "");
 /// A loop nest written by hand over inputs and results; see LoopBuilder.
 std::vector<Tensor> extern_kernel(std::vector<Tensor> inputs, std::vector<std::vector<Expr>> result_shapes,
                                   std::vector<DType> result_dtypes, std::function<void(LoopBuilder&)> body,

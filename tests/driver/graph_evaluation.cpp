@@ -33,7 +33,10 @@ std::map<std::string, Dim> as_dims(const std::map<std::string, int64_t>& symbols
 std::string substituted(std::string text, const std::map<std::string, int64_t>& symbols) {
   for (const auto& [name, value] : symbols) {
     for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
-      auto is_word = [&](size_t i) { return i < text.size() && (std::isalnum(text[i]) || text[i] == '_' || text[i] == '.' || text[i] == '%' || text[i] == '@'); };
+      auto is_word = [&](size_t i) {
+        return i < text.size() && (std::isalnum(text[i]) || text[i] == '_' || text[i] == '.' ||
+                                   text[i] == '%' || text[i] == '@');
+      };
       if ((at > 0 && is_word(at - 1)) || is_word(at + name.size())) continue;
       text.replace(at, name.size(), std::to_string(value));
     }
@@ -83,7 +86,8 @@ std::vector<float> interpret_graph(const Graph& graph, const Arguments& argument
 }
 
 std::vector<float> evaluate_program(const Graph& graph, const Target& target, int opt_level,
-                                    const Arguments& arguments, const std::map<std::string, int64_t>& symbols) {
+                                    const Arguments& arguments,
+                                    const std::map<std::string, int64_t>& symbols) {
   CompileOptions options;
   options.opt_level = opt_level;
   options.verify = true;
@@ -99,7 +103,8 @@ std::vector<float> evaluate_program(const Graph& graph, const Target& target, in
     return entry->second;
   };
   for (size_t i = 0; i < main.parameters.size(); ++i) {
-    std::memcpy(bytes_of(main.parameters[i]).data(), arguments[i].data(), arguments[i].size() * sizeof(float));
+    std::memcpy(bytes_of(main.parameters[i]).data(), arguments[i].data(),
+                arguments[i].size() * sizeof(float));
   }
   for (const KernelCall& call : program.calls) {
     const LoopKernel& kernel = program.kernels[call.kernel];
@@ -107,7 +112,8 @@ std::vector<float> evaluate_program(const Graph& graph, const Target& target, in
     for (Value* input : call.inputs) buffers.emplace_back(bytes_of(input));
     for (Value* result : call.node->results) buffers.emplace_back(bytes_of(result));
     std::map<std::string, int64_t> dims;
-    for (size_t i = 0; i < kernel.symbols.size(); ++i) dims[kernel.symbols[i]] = call.dims[i].evaluate(symbols);
+    for (size_t i = 0; i < kernel.symbols.size(); ++i)
+      dims[kernel.symbols[i]] = call.dims[i].evaluate(symbols);
     evaluate(kernel, buffers, dims);
   }
   return floats_of(bytes_of(main.outputs[0]));

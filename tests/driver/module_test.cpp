@@ -25,7 +25,9 @@ std::vector<std::byte> compiled(const std::vector<std::string>& targets, int opt
   return serialize_module(module);
 }
 
-TEST(Module, IsTheSameForTheSameModel) { EXPECT_EQ(compiled({"x86-64-v3"}), compiled({"x86-64-v3"})); }
+TEST(Module, IsTheSameForTheSameModel) {
+  EXPECT_EQ(compiled({"x86-64-v3"}), compiled({"x86-64-v3"}));
+}
 
 TEST(Module, HoldsAVariantForEveryTarget) {
   CompileOptions options;
@@ -43,7 +45,8 @@ TEST(Module, SharesConstantsThatTargetsHaveInCommon) {
   ModuleFile module = compile_graph(small_network(), options);
   auto segments_of = [&](size_t variant) {
     std::vector<uint32_t> segments;
-    for (const auto& constant : module.manifest.variants[variant]->constants) segments.push_back(constant.segment());
+    for (const auto& constant : module.manifest.variants[variant]->constants)
+      segments.push_back(constant.segment());
     return segments;
   };
   EXPECT_THAT(segments_of(1), testing::Contains(segments_of(0).front()));

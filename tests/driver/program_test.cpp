@@ -11,7 +11,7 @@ namespace {
 
 struct Case {
   const char* name;
-  std::string nodes;   ///< of a function of %x, the result is %y
+  std::string nodes;          ///< of a function of %x, the result is %y
   std::string input, output;  ///< shapes
   std::map<std::string, int64_t> symbols;
 };
@@ -19,59 +19,127 @@ struct Case {
 std::string conv(const std::string& x, int out, int in, int kernel, const std::string& rest) {
   auto k = std::to_string(kernel);
   return "nn.conv(" + x + ", @w" + std::to_string(out) + "_" + k + ": Tensor[(" + std::to_string(out) + ", " +
-         std::to_string(in) + ", " + k + ", " + k + "), f32], channels=" + std::to_string(out) + ", kernel=[" + k +
-         ", " + k + "], " + rest + ")";
+         std::to_string(in) + ", " + k + ", " + k + "), f32], channels=" + std::to_string(out) +
+         ", kernel=[" + k + ", " + k + "], " + rest + ")";
 }
 std::string same(int padding, int stride = 1, int groups = 1, int dilation = 1) {
   auto p = std::to_string(padding), s = std::to_string(stride), d = std::to_string(dilation);
-  return "strides=[" + s + ", " + s + "], dilations=[" + d + ", " + d + "], padding=(" + p + ", " + p + ", " + p +
-         ", " + p + "), groups=" + std::to_string(groups);
+  return "strides=[" + s + ", " + s + "], dilations=[" + d + ", " + d + "], padding=(" + p + ", " + p + ", " +
+         p + ", " + p + "), groups=" + std::to_string(groups);
 }
 
 std::vector<Case> cases() {
   return {
       {"Conv", "  %y = " + conv("%x", 20, 5, 3, same(1)) + "\n", "(1, 5, 9, 11)", "(1, 20, 9, 11)", {}},
-      {"ConvOfOneChannel", "  %y = " + conv("%x", 1, 3, 3, same(1)) + "\n", "(2, 3, 6, 7)", "(2, 1, 6, 7)", {}},
-      {"StridedConv", "  %y = " + conv("%x", 40, 3, 7, same(3, 2)) + "\n", "(1, 3, 21, 19)", "(1, 40, 11, 10)", {}},
-      {"DilatedConv", "  %y = " + conv("%x", 17, 4, 3, same(2, 1, 1, 2)) + "\n", "(1, 4, 9, 8)", "(1, 17, 9, 8)", {}},
-      {"PointwiseConv", "  %y = " + conv("%x", 33, 24, 1, same(0)) + "\n", "(2, 24, 5, 7)", "(2, 33, 5, 7)", {}},
-      {"GroupedConv", "  %y = " + conv("%x", 24, 4, 3, same(1, 1, 3)) + "\n", "(1, 12, 7, 7)", "(1, 24, 7, 7)", {}},
-      {"DepthwiseConv", "  %y = " + conv("%x", 20, 1, 3, same(1, 2, 20)) + "\n", "(1, 20, 13, 11)", "(1, 20, 7, 6)", {}},
-      {"NarrowDepthwiseConv", "  %y = " + conv("%x", 3, 1, 5, same(2, 1, 3)) + "\n", "(1, 3, 8, 9)", "(1, 3, 8, 9)", {}},
+      {"ConvOfOneChannel",
+       "  %y = " + conv("%x", 1, 3, 3, same(1)) + "\n",
+       "(2, 3, 6, 7)",
+       "(2, 1, 6, 7)",
+       {}},
+      {"StridedConv",
+       "  %y = " + conv("%x", 40, 3, 7, same(3, 2)) + "\n",
+       "(1, 3, 21, 19)",
+       "(1, 40, 11, 10)",
+       {}},
+      {"DilatedConv",
+       "  %y = " + conv("%x", 17, 4, 3, same(2, 1, 1, 2)) + "\n",
+       "(1, 4, 9, 8)",
+       "(1, 17, 9, 8)",
+       {}},
+      {"PointwiseConv",
+       "  %y = " + conv("%x", 33, 24, 1, same(0)) + "\n",
+       "(2, 24, 5, 7)",
+       "(2, 33, 5, 7)",
+       {}},
+      {"GroupedConv",
+       "  %y = " + conv("%x", 24, 4, 3, same(1, 1, 3)) + "\n",
+       "(1, 12, 7, 7)",
+       "(1, 24, 7, 7)",
+       {}},
+      {"DepthwiseConv",
+       "  %y = " + conv("%x", 20, 1, 3, same(1, 2, 20)) + "\n",
+       "(1, 20, 13, 11)",
+       "(1, 20, 7, 6)",
+       {}},
+      {"NarrowDepthwiseConv",
+       "  %y = " + conv("%x", 3, 1, 5, same(2, 1, 3)) + "\n",
+       "(1, 3, 8, 9)",
+       "(1, 3, 8, 9)",
+       {}},
       {"ResidualBlock",
        "  %a = " + conv("%x", 16, 16, 3, same(1)) + "\n  %b = nn.relu(%a)\n  %c = " +
            conv("%b", 16, 16, 1, same(0)) + "\n  %d = add(%c, %x)\n  %y = nn.relu(%d)\n",
-       "(1, 16, 7, 7)", "(1, 16, 7, 7)", {}},
-      {"SymbolicConv", "  %y = " + conv("%x", 20, 3, 3, same(1)) + "\n", "(N, 3, H, W)", "(N, 20, H, W)",
+       "(1, 16, 7, 7)",
+       "(1, 16, 7, 7)",
+       {}},
+      {"SymbolicConv",
+       "  %y = " + conv("%x", 20, 3, 3, same(1)) + "\n",
+       "(N, 3, H, W)",
+       "(N, 20, H, W)",
        {{"N", 2}, {"H", 5}, {"W", 9}}},
-      {"SymbolicDepthwise", "  %y = " + conv("%x", 18, 1, 3, same(1, 1, 18)) + "\n", "(N, 18, H, W)", "(N, 18, H, W)",
+      {"SymbolicDepthwise",
+       "  %y = " + conv("%x", 18, 1, 3, same(1, 1, 18)) + "\n",
+       "(N, 18, H, W)",
+       "(N, 18, H, W)",
        {{"N", 1}, {"H", 4}, {"W", 7}}},
       {"MaxPool",
        "  %a = " + conv("%x", 18, 3, 1, same(0)) +
-           "\n  %y = nn.max_pool(%a, kernel=[3, 3], strides=[2, 2], dilations=[1, 1], padding=(1, 1, 1, 1))\n",
-       "(1, 3, 12, 15)", "(1, 18, 6, 8)", {}},
-      {"PlainMaxPool", "  %y = nn.max_pool(%x, kernel=[2, 3], strides=[2, 1], dilations=[1, 1], padding=(0, 1, 0, 1))\n",
-       "(1, 3, 12, 15)", "(1, 3, 6, 15)", {}},
+           "\n  %y = nn.max_pool(%a, kernel=[3, 3], strides=[2, 2], dilations=[1, 1], padding=(1, 1, 1, "
+           "1))\n",
+       "(1, 3, 12, 15)",
+       "(1, 18, 6, 8)",
+       {}},
+      {"PlainMaxPool",
+       "  %y = nn.max_pool(%x, kernel=[2, 3], strides=[2, 1], dilations=[1, 1], padding=(0, 1, 0, 1))\n",
+       "(1, 3, 12, 15)",
+       "(1, 3, 6, 15)",
+       {}},
       {"Mean", "  %y = mean(%x, axes=[2, 3], keepdims=true)\n", "(2, 5, 7, 9)", "(2, 5, 1, 1)", {}},
       {"SumOfOuterAxis", "  %y = sum(%x, axes=[0], keepdims=false)\n", "(6, 37)", "(37)", {}},
-      {"SumOfSymbolicRows", "  %y = sum(%x, axes=[1], keepdims=false)\n", "(N, T)", "(N)", {{"N", 3}, {"T", 45}}},
+      {"SumOfSymbolicRows",
+       "  %y = sum(%x, axes=[1], keepdims=false)\n",
+       "(N, T)",
+       "(N)",
+       {{"N", 3}, {"T", 45}}},
       {"Transpose", "  %y = transpose(%x, axes=[0, 2, 3, 1])\n", "(2, 19, 5, 21)", "(2, 5, 21, 19)", {}},
-      {"SymbolicTranspose", "  %y = transpose(%x, axes=[1, 0])\n", "(N, T)", "(T, N)", {{"N", 35}, {"T", 18}}},
+      {"SymbolicTranspose",
+       "  %y = transpose(%x, axes=[1, 0])\n",
+       "(N, T)",
+       "(T, N)",
+       {{"N", 35}, {"T", 18}}},
       {"Dense", "  %y = nn.dense(%x, @w: Tensor[(30, 50), f32], units=50)\n", "(7, 30)", "(7, 50)", {}},
-      {"DenseOfOneRow", "  %y = nn.dense(%x, @w: Tensor[(40, 70), f32], units=70)\n", "(1, 40)", "(1, 70)", {}},
-      {"DenseOfSymbolicRows", "  %y = nn.dense(%x, @w: Tensor[(12, 36), f32], units=36)\n", "(N, T, 12)", "(N, T, 36)",
-       {{"N", 2}, {"T", 11}}},
-      {"AttentionScores", "  %t = transpose(%x, axes=[0, 2, 1])\n  %y = matmul(%x, %t)\n", "(3, 10, 8)", "(3, 10, 10)",
+      {"DenseOfOneRow",
+       "  %y = nn.dense(%x, @w: Tensor[(40, 70), f32], units=70)\n",
+       "(1, 40)",
+       "(1, 70)",
        {}},
-      {"SymbolicMatmul", "  %t = transpose(%x, axes=[0, 2, 1])\n  %y = matmul(%x, %t)\n", "(2, T, 8)", "(2, T, T)",
+      {"DenseOfSymbolicRows",
+       "  %y = nn.dense(%x, @w: Tensor[(12, 36), f32], units=36)\n",
+       "(N, T, 12)",
+       "(N, T, 36)",
+       {{"N", 2}, {"T", 11}}},
+      {"AttentionScores",
+       "  %t = transpose(%x, axes=[0, 2, 1])\n  %y = matmul(%x, %t)\n",
+       "(3, 10, 8)",
+       "(3, 10, 10)",
+       {}},
+      {"SymbolicMatmul",
+       "  %t = transpose(%x, axes=[0, 2, 1])\n  %y = matmul(%x, %t)\n",
+       "(2, T, 8)",
+       "(2, T, T)",
        {{"T", 21}}},
       {"ChannelScale",
        "  %a = " + conv("%x", 20, 3, 1, same(0)) +
            "\n  %m = mean(%a, axes=[2, 3], keepdims=true)\n  %y = multiply(%a, %m)\n",
-       "(1, 3, 4, 8)", "(1, 20, 4, 8)", {}},
+       "(1, 3, 4, 8)",
+       "(1, 20, 4, 8)",
+       {}},
       {"Concat",
-       "  %a = " + conv("%x", 20, 3, 1, same(0)) + "\n  %b = nn.relu(%a)\n  %y = concatenate(%a, %b, %a, axis=1)\n",
-       "(1, 3, 4, 4)", "(1, 60, 4, 4)", {}},
+       "  %a = " + conv("%x", 20, 3, 1, same(0)) +
+           "\n  %b = nn.relu(%a)\n  %y = concatenate(%a, %b, %a, axis=1)\n",
+       "(1, 3, 4, 4)",
+       "(1, 60, 4, 4)",
+       {}},
   };
 }
 
@@ -79,8 +147,8 @@ class ProgramOfTarget : public testing::TestWithParam<std::string> {};
 
 // Weights of small integers, as the arguments are.
 Graph graph_of(const Case& c) {
-  std::string text = "fn @main(%x: Tensor[" + c.input + ", f32]) -> Tensor[" + c.output + ", f32] {\n" + c.nodes +
-                     "  return %y\n}\n";
+  std::string text = "fn @main(%x: Tensor[" + c.input + ", f32]) -> Tensor[" + c.output + ", f32] {\n" +
+                     c.nodes + "  return %y\n}\n";
   Graph blank = parse_graph(text, op_set());
   std::map<std::string, ConstantPtr> weights;
   for (const Value* constant : blank.main.constants()) {
@@ -113,7 +181,8 @@ TEST_P(ProgramOfTarget, ComputesWhatTheGraphSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, ProgramOfTarget, testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"),
+INSTANTIATE_TEST_SUITE_P(Cpu, ProgramOfTarget,
+                         testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"),
                          [](const auto& info) {
                            std::string name = info.param;
                            for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';

@@ -37,40 +37,43 @@ const std::string kConv =
     "padding=(1, 1, 1, 1))";
 
 TEST(AlterLayout, RunsAConvolutionChannelsLastWithPackedWeights) {
-  std::string text = altered("fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = " +
-                             kConv + "\n  return %y\n}\n");
+  std::string text =
+      altered("fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = " + kConv +
+              "\n  return %y\n}\n");
   EXPECT_THAT(text, HasSubstr("channels_last=true"));
   EXPECT_THAT(text, HasSubstr("Tensor[(1, 3, 3, 4, 8), f32]")) << "one block of 8 channels, two of them zero";
   EXPECT_EQ(count_of(text, "transpose("), 2u) << text;
 }
 
 TEST(AlterLayout, KeepsElementwiseOpsBetweenConvolutionsChannelsLast) {
-  std::string text = altered("fn @main(%x: Tensor[(1, 4, 5, 5), f32]) -> Tensor[(1, 6, 5, 5), f32] {\n  %a = " +
-                             kConv +
-                             "\n  %b = nn.relu(%a)\n"
-                             "  %c = nn.conv(%b, @v: Tensor[(6, 6, 1, 1), f32], channels=6, kernel=[1, 1], "
-                             "strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0))\n"
-                             "  %d = add(%c, %b)\n  return %d\n}\n");
+  std::string text =
+      altered("fn @main(%x: Tensor[(1, 4, 5, 5), f32]) -> Tensor[(1, 6, 5, 5), f32] {\n  %a = " + kConv +
+              "\n  %b = nn.relu(%a)\n"
+              "  %c = nn.conv(%b, @v: Tensor[(6, 6, 1, 1), f32], channels=6, kernel=[1, 1], "
+              "strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0))\n"
+              "  %d = add(%c, %b)\n  return %d\n}\n");
   EXPECT_EQ(count_of(text, "transpose("), 2u) << "only at the ends:\n" << text;
 }
 
 TEST(AlterLayout, TurnsAPooledImageIntoAVectorWithoutMovingBytes) {
-  std::string text =
-      altered("fn @main(%x: Tensor[(2, 4, 5, 5), f32]) -> Tensor[(2, 6), f32] {\n  %a = " + kConv +
-              "\n  %b = mean(%a, axes=[2, 3], keepdims=true)\n  %c = reshape(%b, shape=(2, 6))\n  return %c\n}\n");
+  std::string text = altered(
+      "fn @main(%x: Tensor[(2, 4, 5, 5), f32]) -> Tensor[(2, 6), f32] {\n  %a = " + kConv +
+      "\n  %b = mean(%a, axes=[2, 3], keepdims=true)\n  %c = reshape(%b, shape=(2, 6))\n  return %c\n}\n");
   EXPECT_EQ(count_of(text, "transpose("), 1u) << text;
 }
 
 TEST(AlterLayout, LeavesGraphsWithoutConvolutionsAlone) {
   const std::string text =
-      "fn @main(%x: Tensor[(2, 4, 5, 5), f32]) -> Tensor[(2, 4, 5, 5), f32] {\n  %a = nn.relu(%x)\n  return %a\n}\n";
+      "fn @main(%x: Tensor[(2, 4, 5, 5), f32]) -> Tensor[(2, 4, 5, 5), f32] {\n  %a = nn.relu(%x)\n  return "
+      "%a\n}\n";
   EXPECT_THAT(altered(text), Not(HasSubstr("transpose")));
 }
 
 TEST(AlterLayout, ABlockOfZeroLeavesTheOpAsItIs) {
-  std::string text = altered("fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = " +
-                                 kConv + "\n  return %y\n}\n",
-                             0);
+  std::string text =
+      altered("fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = " + kConv +
+                  "\n  return %y\n}\n",
+              0);
   EXPECT_THAT(text, Not(HasSubstr("channels_last=true")));
 }
 

@@ -6,7 +6,9 @@
 namespace gantry {
 namespace {
 
-int registers(const ProductTile& tile) { return tile.rows * tile.vectors + tile.vectors; }
+int registers(const ProductTile& tile) {
+  return tile.rows * tile.vectors + tile.vectors;
+}
 
 std::vector<Target> cpu_targets() {
   std::vector<Target> targets;
@@ -29,7 +31,8 @@ TEST(TileModel, HidesTheLatencyOfMultiplyAddsOnALargeProduct) {
   for (const Target& target : cpu_targets()) {
     ProductTile tile = choose_product_tile({512, 196, 1, 2048}, target.machine);
     // With fewer accumulators than this, the units wait for their own results.
-    EXPECT_GE(tile.rows * tile.vectors, target.machine.fma_latency * target.machine.fma_per_cycle) << target.name;
+    EXPECT_GE(tile.rows * tile.vectors, target.machine.fma_latency * target.machine.fma_per_cycle)
+        << target.name;
   }
 }
 

@@ -4,8 +4,12 @@
 
 namespace gantry::cpu {
 
-bool is_compute(const OperationNode& op) { return op.kind == OperationNode::Kind::kCompute; }
-bool is_reduction(const OperationNode& op) { return is_compute(op) && op.body.as<ReduceNode>() != nullptr; }
+bool is_compute(const OperationNode& op) {
+  return op.kind == OperationNode::Kind::kCompute;
+}
+bool is_reduction(const OperationNode& op) {
+  return is_compute(op) && op.body.as<ReduceNode>() != nullptr;
+}
 
 std::optional<int64_t> constant_extent(const Expr& e) {
   if (auto* imm = e.as<IntImmNode>()) return imm->value;
@@ -60,9 +64,19 @@ int element_cost(const Expr& body) {
   walk(body, [&](const Expr& node) {
     if (auto* call = node.as<CallNode>()) {
       switch (call->fn) {
-        case MathFn::kFloor: case MathFn::kCeil: case MathFn::kRound: case MathFn::kTrunc: case MathFn::kAbs:
-        case MathFn::kFma: case MathFn::kIfThenElse: case MathFn::kIsNan: case MathFn::kIsInf: cost += 1; break;
-        default: cost += 16;
+        case MathFn::kFloor:
+        case MathFn::kCeil:
+        case MathFn::kRound:
+        case MathFn::kTrunc:
+        case MathFn::kAbs:
+        case MathFn::kFma:
+        case MathFn::kIfThenElse:
+        case MathFn::kIsNan:
+        case MathFn::kIsInf:
+          cost += 1;
+          break;
+        default:
+          cost += 16;
       }
     } else if (node.as<BinaryNode>() || node.as<SelectNode>()) {
       cost += 1;
@@ -88,7 +102,8 @@ bool reads_same_index(const OperationNode& op) {
     walk(op.body, [&](const Expr& node) {
       if (node.same_as(axis->var)) ++total;
       if (auto* read = node.as<ReadNode>()) {
-        for (const Expr& index : read->indices) walk(index, [&](const Expr& e) { in_reads += e.same_as(axis->var); });
+        for (const Expr& index : read->indices)
+          walk(index, [&](const Expr& e) { in_reads += e.same_as(axis->var); });
       }
     });
     same = same && total == in_reads;

@@ -20,7 +20,8 @@ void schedule_flat(Stage& stage, int lanes, bool worth_it) {
   stage.parallel(chunk);
 }
 
-// Rows of a transposed tile: with as many cache lines as that in flight, each line is used whole before it leaves.
+// Rows of a transposed tile: with as many cache lines as that in flight, each line is used whole before it
+// leaves.
 constexpr int64_t kTransposeRows = 16;
 
 // Where the reads are not contiguous along the last axis: the axis along which they are, if there is one.
@@ -37,8 +38,7 @@ IterVarPtr transposed_axis(const OperationNode& op) {
 // Blocks of both axes, so that neither the reads nor the writes stride through memory for long.
 void schedule_transposed(Stage& stage, const IterVarPtr& contiguous, int lanes, bool worth_it) {
   const auto axes = stage.axes();
-  auto [row_outer, row_inner] =
-      stage.split(contiguous, kTransposeRows, tail_for(contiguous, kTransposeRows));
+  auto [row_outer, row_inner] = stage.split(contiguous, kTransposeRows, tail_for(contiguous, kTransposeRows));
   auto [lane_outer, lane] = stage.split(axes.back(), lanes, tail_for(axes.back(), lanes));
   std::vector<IterVarPtr> outer;
   for (size_t i = 0; i + 1 < axes.size(); ++i) outer.push_back(axes[i] == contiguous ? row_outer : axes[i]);

@@ -1,7 +1,7 @@
 // Convolutions and matrix products over packed weights.
 //
-// The anchor computes (outer…, row, block…, lane block); the output reads it as (outer…, row, channel). A tile of
-// rows x channel block is accumulated in registers:
+// The anchor computes (outer…, row, block…, lane block); the output reads it as (outer…, row, channel). A
+// tile of rows x channel block is accumulated in registers:
 //
 //   parallel for (channel block, outer…)
 //     for row tile
@@ -98,7 +98,8 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   IterVarPtr attach;
   bool heavy_epilogue = epilogue_cost(schedule, *anchor, output) > kUnrolledEpilogueCost;
   if (has_rows) {
-    auto [row_outer, row_inner] = output.split(axes[row_axis], tile.rows, tail_for(axes[row_axis], tile.rows));
+    auto [row_outer, row_inner] =
+        output.split(axes[row_axis], tile.rows, tail_for(axes[row_axis], tile.rows));
     std::vector<IterVarPtr> order = outer;
     order.insert(order.end(), {row_outer, row_inner, block_inner});
     output.reorder(order);

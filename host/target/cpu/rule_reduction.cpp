@@ -61,8 +61,8 @@ Stage* padding_of(Schedule& schedule, const Stage& reduction) {
   return nullptr;
 }
 
-// By how much the window of the reduction grows along `axis` for a tile of `rows`, in elements of the input; nothing
-// if the input is not indexed as position * stride + tap * dilation.
+// By how much the window of the reduction grows along `axis` for a tile of `rows`, in elements of the input;
+// nothing if the input is not indexed as position * stride + tap * dilation.
 std::optional<int64_t> window_extent(const OperationNode& reduction, const OperationNode& pad, size_t axis,
                                      int64_t rows) {
   std::optional<int64_t> extent;
@@ -133,7 +133,8 @@ void schedule_lanes_over_data(Schedule& schedule, Stage& owner, Stage& acc, int 
   }
   owner.vectorize(lane_inner);
   // Few outer iterations (a global pool of one image): the channel blocks are what there is to share out.
-  auto outer_volume = outer.empty() ? std::optional<int64_t>(1) : constant_volume({outer.begin(), outer.end()});
+  auto outer_volume =
+      outer.empty() ? std::optional<int64_t>(1) : constant_volume({outer.begin(), outer.end()});
   bool shares_lanes = outer.empty() || (rows <= 1 && outer_volume && *outer_volume < 16);
   if (shares_lanes) {
     outer.push_back(lane_outer);

@@ -1,4 +1,5 @@
-// The CPU's schedule rules, and what they share. Each rule schedules one root stage with what is attached to it.
+// The CPU's schedule rules, and what they share. Each rule schedules one root stage with what is attached to
+// it.
 #pragma once
 
 #include <optional>
@@ -16,8 +17,8 @@ bool is_compute(const OperationNode& op);
 std::optional<int64_t> constant_extent(const Expr& e);
 /// Product of the extents if all are constant.
 std::optional<int64_t> constant_volume(const std::vector<IterVarPtr>& axes);
-/// By how many elements a read moves when `var` grows by one, for the worst read of the body: 0 if no read depends
-/// on it, 1 if every read that does is contiguous in it, nothing otherwise.
+/// By how many elements a read moves when `var` grows by one, for the worst read of the body: 0 if no read
+/// depends on it, 1 if every read that does is contiguous in it, nothing otherwise.
 std::optional<int> read_stride(const OperationNode& op, const Expr& var);
 /// Functions evaluated for one element, exp and the like counted as 16 operations.
 int element_cost(const Expr& body);
@@ -30,7 +31,8 @@ std::vector<const OperationNode*> readers_of(const Schedule& schedule, const Ope
 
 /// Kernels with less work than this run on the calling thread: a fork and join costs about as much.
 constexpr int64_t kParallelThreshold = 16384;
-/// Fuses the leading `count` data axes and runs the result on the pool if the stage is worth it. Null if count is 0.
+/// Fuses the leading `count` data axes and runs the result on the pool if the stage is worth it. Null if
+/// count is 0.
 IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool worth_it);
 /// Shifting the last tile inwards needs a constant extent that is long enough.
 TailStrategy tail_for(const IterVarPtr& axis, int64_t factor);
@@ -45,8 +47,8 @@ void inline_elementwise(Schedule& schedule);
 bool schedule_packed_product(Schedule& schedule, const Target& target);
 /// Matrix products of two tensors that change at run time (tag matmul).
 bool schedule_matmul(Schedule& schedule, const Target& target);
-/// One reduction at root: windows (depthwise convolution, pooling) and whole axes. `consumer`: the elementwise
-/// output that it is fused with, if any.
+/// One reduction at root: windows (depthwise convolution, pooling) and whole axes. `consumer`: the
+/// elementwise output that it is fused with, if any.
 void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const Target& target);
 /// One elementwise or data-movement stage at root.
 void schedule_elementwise(Stage& stage, const Target& target);

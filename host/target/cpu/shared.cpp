@@ -40,7 +40,8 @@ bool should_inline(const Schedule& schedule, const Stage& stage) {
   if (element_cost(op.body) <= kCheap) return true;
   // A reduction over an axis that the producer does not have would evaluate it many times.
   for (const OperationNode* reader : readers) {
-    if (is_reduction(*reader) && reader->axes.size() + reader->reduce_axes.size() > op.axes.size()) return false;
+    if (is_reduction(*reader) && reader->axes.size() + reader->reduce_axes.size() > op.axes.size())
+      return false;
   }
   return readers.size() <= 2;
 }

@@ -8,7 +8,9 @@
 namespace gantry {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
 // Rows are tried up to this extent where the axis is symbolic.
 constexpr int64_t kAssumedRows = 64;

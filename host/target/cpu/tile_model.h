@@ -8,8 +8,8 @@
 
 namespace gantry {
 
-/// A register-tiled product: every output point sums `reduction` products; `lanes * vectors` neighbouring output
-/// channels and `rows` neighbouring output positions are accumulated in registers at once.
+/// A register-tiled product: every output point sums `reduction` products; `lanes * vectors` neighbouring
+/// output channels and `rows` neighbouring output positions are accumulated in registers at once.
 struct ProductWork {
   int64_t channels = 1;    ///< extent of the output axis that is vectorised
   int64_t row_extent = 1;  ///< extent of the axis that is tiled by rows; 0: symbolic
@@ -29,17 +29,18 @@ struct ProductTile {
 /// Every tile that fits the register file: rows * vectors accumulators, `vectors` weights, one broadcast.
 std::vector<ProductTile> product_tile_space(const ProductWork& work, const MachineModel& machine);
 
-/// Predicted cycles on one core: the slowest of multiply-adds (throughput and latency), first-level loads and the
-/// stream of weights from the level that holds their panel, for all tiles including what they compute in vain at
-/// the edges, plus a fixed cost a tile for the epilogue.
+/// Predicted cycles on one core: the slowest of multiply-adds (throughput and latency), first-level loads and
+/// the stream of weights from the level that holds their panel, for all tiles including what they compute in
+/// vain at the edges, plus a fixed cost a tile for the epilogue.
 double predicted_cycles(const ProductWork& work, const ProductTile& tile, const MachineModel& machine);
 
-/// The tile with the fewest predicted cycles. `channel_block` != 0 restricts it to that block (weights that are
-/// packed already).
-ProductTile choose_product_tile(const ProductWork& work, const MachineModel& machine, int64_t channel_block = 0);
+/// The tile with the fewest predicted cycles. `channel_block` != 0 restricts it to that block (weights that
+/// are packed already).
+ProductTile choose_product_tile(const ProductWork& work, const MachineModel& machine,
+                                int64_t channel_block = 0);
 
-/// The vector length for an axis of that extent: the widest power of two that the machine has and that wastes the
-/// least; 1 for an axis shorter than 2.
+/// The vector length for an axis of that extent: the widest power of two that the machine has and that wastes
+/// the least; 1 for an axis shorter than 2.
 int choose_lanes(int64_t extent, int element_bytes, const MachineModel& machine);
 
 }  // namespace gantry
