@@ -67,7 +67,10 @@ void convert_shrink(NodeImport& n) {
 void convert_dropout(NodeImport& n) {
   if (n.has(2)) {  // training mode
     auto mode = n.contents(2);
-    if (!mode || !constant_shape(mode->dims) || mode->dims.at(0).value() != 0) {
+    const bool inference = mode && constant_shape(mode->dims) && mode->dims.at(0).value() == 0;
+    // Exporters also write training nodes that drop nothing.
+    const bool drops_nothing = n.has(1) && n.constant(1) && n.numbers(1, "ratio").at(0) == 0;
+    if (!inference && !drops_nothing) {
       n.fail("is in training mode, but gantry compiles for inference");
     }
   }

@@ -17,6 +17,8 @@ ConverterTable make_table() {
   add_shape_converters(table);
   add_slice_converters(table);
   add_index_converters(table);
+  add_scatter_converters(table);
+  add_einsum_converters(table);
   add_resize_converters(table);
   add_recurrent_converters(table);
   add_control_converters(table);

@@ -19,6 +19,7 @@ void add_arg_reduce_ops(OpSet& set);
 void add_view_ops(OpSet& set);
 void add_movement_ops(OpSet& set);
 void add_index_ops(OpSet& set);
+void add_scatter_ops(OpSet& set);
 void add_create_ops(OpSet& set);
 void add_resize_ops(OpSet& set);
 void add_recurrent_ops(OpSet& set);

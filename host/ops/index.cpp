@@ -23,11 +23,7 @@ void require_not_empty(const Dim& extent) {
   require(!extent.is_constant() || extent.value() > 0, "cannot read from an axis of extent 0");
 }
 
-Expr position(Expr index, const Expr& extent) {
-  index = cast(DType::kI64, index);
-  index = select(lt(index, 0), index + extent, index);
-  return max(Expr(0), min(index, extent - 1));
-}
+using ops::clamped_position;
 
 using Body = std::function<Expr(const Node&, const std::vector<Tensor>&, const std::vector<Expr>&)>;
 
@@ -59,7 +55,7 @@ Expr gather(const Node& node, const std::vector<Tensor>& in, const std::vector<E
   int64_t axis = node.attrs_as<AxisAttrs>().axis;
   auto middle = i.begin() + axis, rest = middle + in[1].rank();
   std::vector<Expr> at(i.begin(), middle);
-  at.push_back(position(in[1]({middle, rest}), in[0].shape()[static_cast<size_t>(axis)]));
+  at.push_back(clamped_position(in[1]({middle, rest}), in[0].shape()[static_cast<size_t>(axis)]));
   at.insert(at.end(), rest, i.end());
   return in[0](at);
 }
@@ -84,7 +80,7 @@ std::vector<TensorType> infer_gather_elements(const Node& node, Function&) {
 Expr gather_elements(const Node& node, const std::vector<Tensor>& in, const std::vector<Expr>& i) {
   size_t axis = static_cast<size_t>(node.attrs_as<AxisAttrs>().axis);
   std::vector<Expr> at = i;
-  at[axis] = position(in[1](i), in[0].shape()[axis]);
+  at[axis] = clamped_position(in[1](i), in[0].shape()[axis]);
   return in[0](at);
 }
 
@@ -117,7 +113,7 @@ Expr gather_nd(const Node& node, const std::vector<Tensor>& in, const std::vecto
   for (int64_t d = 0; d < depth; ++d) {
     std::vector<Expr> where(i.begin(), tail);
     where.push_back(d);
-    at.push_back(position(in[1](where), in[0].shape()[static_cast<size_t>(batch + d)]));
+    at.push_back(clamped_position(in[1](where), in[0].shape()[static_cast<size_t>(batch + d)]));
   }
   at.insert(at.end(), tail, i.end());
   return in[0](at);

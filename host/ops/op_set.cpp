@@ -56,6 +56,7 @@ const OpSet& op_set() {
     add_view_ops(all);
     add_movement_ops(all);
     add_index_ops(all);
+    add_scatter_ops(all);
     add_create_ops(all);
     add_resize_ops(all);
     add_recurrent_ops(all);

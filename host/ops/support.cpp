@@ -73,6 +73,12 @@ bool is_one(const Expr& e) {
 }
 }  // namespace
 
+Expr clamped_position(Expr index, const Expr& extent) {
+  index = cast(DType::kI64, index);
+  index = select(lt(index, 0), index + extent, index);
+  return max(Expr(0), min(index, extent - 1));
+}
+
 Expr broadcast_read(const Tensor& t, const std::vector<Expr>& index) {
   std::vector<Expr> own;
   size_t skip = index.size() - static_cast<size_t>(t.rank());

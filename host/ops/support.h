@@ -62,6 +62,9 @@ std::vector<TensorType> same_as_first(const Node& node, Function& function);
 
 // --- tensor expressions
 
+/// An index read from data as a position on an axis: negative ones count from the end, and what is outside is
+/// clamped, so that nothing reads or writes outside its tensor.
+Expr clamped_position(Expr index, const Expr& extent);
 /// Element of `t` that numpy broadcasting pairs with the result's element at `index`.
 Expr broadcast_read(const Tensor& t, const std::vector<Expr>& index);
 /// f16 and bf16 as f32, others as they are.
