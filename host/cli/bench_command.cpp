@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ctime>
 
 #include "host/cli/bench_report.h"
@@ -70,11 +71,26 @@ BenchReport make_report(const Options& options, const Execution& execution, cons
   return report;
 }
 
+/// Says so where a made-up input has symbolic dimensions that nobody gave: they are 1, seldom what was meant.
+void warn_of_ones(const Execution& execution, const Options& options, const Invocation& invocation) {
+  const auto shapes = parse_shapes(options.execution.shapes);
+  for (size_t i = 0; i < execution.inputs.size(); ++i) {
+    const rpc::TensorDescription& wanted = execution.loaded.inputs[i];
+    const bool symbolic = std::ranges::any_of(wanted.shape, [](int64_t dim) { return dim < 0; });
+    const bool made_up = execution.inputs[i].source.starts_with("random, ");
+    if (!symbolic || !made_up || shapes.contains(wanted.name)) continue;
+    invocation.warn(fmt::format(
+        "input '{}': its symbolic dimensions are 1, as in {}; --shape {}={} gives others", wanted.name,
+        shape_text(execution.inputs[i].tensor.shape), wanted.name, shape_text(wanted.shape)));
+  }
+}
+
 int bench(const Options& options, const Invocation& invocation) {
   if (options.json) check_json_file(options);
   ExecutionOptions choice = options.execution;
   choice.seed = options.seed;
   Execution execution = prepare_execution(choice, invocation);
+  warn_of_ones(execution, options, invocation);
   BenchReport report = make_report(options, execution, invocation);
   {
     Progress progress(invocation.verbosity());

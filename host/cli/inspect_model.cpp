@@ -28,6 +28,7 @@ onnx::ModelProto read_model(const std::filesystem::path& path) {
   onnx::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
       model.graph().output_size() == 0) {
+    import_onnx(path);  // says which: no model, or a truncated one
     user_error("{}: neither a model (.onnx) nor a module (.gmod), or it is truncated", path.string());
   }
   return model;

@@ -76,7 +76,10 @@ Json dim_json(const Dim& dim) {
   return dim.is_constant() ? Json(dim.value()) : Json(dim.str());
 }
 std::string bytes_of(const Dim& dim) {
-  return dim.is_constant() ? bytes_text(static_cast<double>(dim.value())) : dim.str() + " bytes";
+  if (dim.is_constant()) return bytes_text(static_cast<double>(dim.value()));
+  constexpr size_t kReadable = 100;
+  const std::string formula = dim.str();
+  return formula.size() <= kReadable ? formula + " bytes" : "symbolic (--json: the formula)";
 }
 
 std::string text_of(const flatbuffers::String* text) {

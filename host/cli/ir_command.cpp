@@ -21,8 +21,9 @@ constexpr const char* kExamples = R"(Examples:
   gantry ir resnet18.onnx --after fuse_ops         what it makes of it
   gantry ir resnet18.onnx --all                    after every pass
   gantry ir resnet18.onnx --loops --target aarch64           loop nests of all kernels
-  gantry ir resnet18.onnx --loops --all --kernel conv2d      after every loop pass, of the kernels so named
-  gantry ir resnet18.onnx --llvm --kernel conv2d             LLVM IR; --asm: assembly)";
+  gantry ir resnet18.onnx --loops --all --kernel conv        after every loop pass, of the kernels so named
+  gantry ir resnet18.onnx --llvm --kernel conv               LLVM IR; --asm: assembly
+plan_memory follows code generation: `gantry inspect MODULE --steps` shows the plan and its offsets.)";
 
 struct Options {
   std::string model;
@@ -50,20 +51,25 @@ void check_pass(const std::string& option, const std::string& pass, const std::v
              hint.empty() ? "." : hint, fmt::join(names, ", "));
 }
 
-/// Prints the graph after the stages whose numbers are in `wanted`.
+/// Prints the graph after the stages whose numbers in `names` are in `wanted`; `before`: what --before names.
 class GraphPrinter {
  public:
-  explicit GraphPrinter(std::vector<size_t> wanted, bool stop) : wanted_(std::move(wanted)), stop_(stop) {}
+  GraphPrinter(std::vector<std::string> names, std::string before, std::vector<size_t> wanted, bool stop)
+      : names_(std::move(names)), before_(std::move(before)), wanted_(std::move(wanted)), stop_(stop) {}
 
   void operator()(const std::string& pass, const Graph& graph) {
     if (std::find(wanted_.begin(), wanted_.end(), next_) != wanted_.end()) {
-      print_out(fmt::format("// after {}\n{}\n", pass, print(graph, op_set())));
+      const bool asked_before = next_ + 1 < names_.size() && names_[next_ + 1] == before_;
+      const std::string place = asked_before ? fmt::format(", before {}", before_) : "";
+      print_out(fmt::format("// after {}{}\n{}\n", pass, place, print(graph, op_set())));
       if (stop_ && next_ == wanted_.back()) throw Finished{};
     }
     ++next_;
   }
 
  private:
+  std::vector<std::string> names_;
+  std::string before_;
   std::vector<size_t> wanted_;
   bool stop_;
   size_t next_ = 0;
@@ -119,7 +125,7 @@ int show_ir(const Options& options, const Invocation& invocation) {
   Progress progress(invocation.verbosity());
   CompileOptions compile = compile_options({target}, options.opt_level, progress);
   compile.verify = options.verify;
-  GraphPrinter printer(wanted_stages(options, names), !code);
+  GraphPrinter printer(names, options.before, wanted_stages(options, names), !code);
   compile.observer.graph_pass = [&](const std::string& pass, const Graph& after) { printer(pass, after); };
   std::mutex mutex;
   if (options.loops && options.all) {

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/cli/commands.h"
+#include "host/support/error.h"
 #include "rpc/security/key.h"
 
 namespace gantry::cli {
@@ -15,18 +16,22 @@ constexpr const char* kExamples = R"(Examples:
 Whoever holds the key may use the board. A file that exists is never overwritten.)";
 
 struct Options {
-  std::string file, identity;
+  std::string file, output, identity;
   bool json = false;
 };
 
 int generate(const Options& options, const Invocation& invocation) {
+  const std::string& file = options.file.empty() ? options.output : options.file;
+  if (file.empty()) user_error("name the key file to write, e.g. gantry keygen pi.key");
+  if (!options.file.empty() && !options.output.empty()) {
+    user_error("two files are named, {} and {}; a key goes into one", options.file, options.output);
+  }
   const rpc::PskKey key = rpc::generate_key(options.identity);
-  rpc::write_key_file(key, options.file);
+  rpc::write_key_file(key, file);
   if (options.json) {
-    print_out(nlohmann::ordered_json{{"file", options.file}, {"identity", key.identity}}.dump(2) + "\n");
+    print_out(nlohmann::ordered_json{{"file", file}, {"identity", key.identity}}.dump(2) + "\n");
   } else if (!invocation.quiet) {
-    print_out(fmt::format("{}: key '{}'. Copy it to the board, and serve with --key.\n", options.file,
-                          key.identity));
+    print_out(fmt::format("{}: key '{}'. Copy it to the board, and serve with --key.\n", file, key.identity));
   }
   return 0;
 }
@@ -36,9 +41,8 @@ int generate(const Options& options, const Invocation& invocation) {
 void add_keygen_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("keygen", "Make a key that protects a board");
-  command->add_option("FILE,-o,--output", options->file, "The key file to write")
-      ->type_name("FILE")
-      ->required();
+  command->add_option("FILE", options->file, "The key file to write")->type_name(" ");
+  command->add_option("-o,--output", options->output, "The same, as an option")->type_name("FILE");
   command->add_option("--identity", options->identity, "Name of the key in messages; default: a random one")
       ->type_name("NAME");
   command->add_flag("--json", options->json, "Report as JSON on stdout");

@@ -16,7 +16,11 @@ constexpr const char* kExamples = R"(Examples:
 Besides those listed, every CPU name that LLVM knows for x86-64 and AArch64 is a target.)";
 
 int list_targets(bool json) {
-  const std::vector<Target> targets = known_targets();
+  std::vector<Target> targets = known_targets();
+  Target native = find_target("native");
+  native.description = "this machine: " + native.name;
+  native.name = "native";
+  targets.insert(targets.begin(), native);
   if (json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const Target& target : targets) {
@@ -31,8 +35,6 @@ int list_targets(bool json) {
     return 0;
   }
   Table table({{"target", Table::Align::kLeft}, {"what it is", Table::Align::kLeft}});
-  const Target native = find_target("native");
-  table.row({"native", "this machine: " + native.name});
   for (const Target& target : targets) table.row({target.name, target.description});
   print_out(table.str());
   return 0;

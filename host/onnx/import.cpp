@@ -121,13 +121,34 @@ void Importer::check_with_onnx() const {
   }
 }
 
-void Importer::report_unsupported(const onnx::GraphProto& graph) const {
-  std::map<std::string, std::vector<std::string>> unsupported;
+namespace {
+
+using NodesByOp = std::map<std::string, std::vector<std::string>>;
+
+/// Adds a graph's nodes without a converter; with `nested`, also those of its branches and loop bodies.
+void collect_unsupported(const onnx::GraphProto& graph, int64_t opset, bool nested, NodesByOp& unsupported) {
   for (const onnx::NodeProto& node : graph.node()) {
-    bool known = is_default_domain(node.domain()) && find_converter(node.op_type(), opset_) != nullptr;
+    const bool known = is_default_domain(node.domain()) && find_converter(node.op_type(), opset) != nullptr;
     if (!known) unsupported[qualified(node)].push_back(display_name(node));
+    if (!nested) continue;
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) collect_unsupported(attribute.g(), opset, true, unsupported);
+      for (const onnx::GraphProto& body : attribute.graphs()) {
+        collect_unsupported(body, opset, true, unsupported);
+      }
+    }
   }
+}
+
+}  // namespace
+
+void Importer::report_unsupported(const onnx::GraphProto& graph) const {
+  NodesByOp unsupported;
+  collect_unsupported(graph, opset_, false, unsupported);
   if (unsupported.empty()) return;
+  // A branch that is never taken may hold what it likes; but where the model fails anyway, its list is whole.
+  unsupported.clear();
+  collect_unsupported(graph, opset_, true, unsupported);
   std::string text = "the model uses ops that gantry does not support:";
   for (const auto& [op, nodes] : unsupported) {
     text += fmt::format("\n  {} (opset {}), node{}", op, opset_, nodes.size() == 1 ? "" : "s");
