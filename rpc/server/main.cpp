@@ -65,13 +65,26 @@ int run_serve(const ServeArguments& arguments) {
   return serve(options);
 }
 
+/// Turns "512MiB" into a number of bytes.
+CLI::Validator size_in_bytes() {
+  const auto convert = [](std::string& text) -> std::string {
+    const std::string given = text;
+    try {
+      if (CLI::AsSizeValue(false)(text).empty()) return "";
+    } catch (const CLI::ValidationError&) {
+    }
+    return "'" + given + "' is not a size like 512MiB";
+  };
+  return CLI::Validator(convert, "", "size");
+}
+
 void add_serve_options(CLI::App& command, ServeArguments& a) {
   command.add_option("--listen", a.listen, "Where to listen; port 0 takes a free one")->type_name("ADDR:PORT")->capture_default_str();
   command.add_option("--key", a.key_file, "Key file of 'gantry keygen'; needed beyond loopback")->type_name("FILE");
   command.add_option("--cache", a.cache, "Where uploaded segments are kept")->type_name("DIR");
-  command.add_option("--cache-size", a.cache_size, "Its bound, e.g. 512MiB")->transform(CLI::AsSizeValue(false))->type_name("SIZE")->default_str("4GiB");
+  command.add_option("--cache-size", a.cache_size, "Its bound, e.g. 512MiB")->transform(size_in_bytes())->type_name("SIZE")->default_str("4GiB");
   command.add_option("--max-sessions", a.max_sessions, "Clients at once")->check(CLI::Range(1, 1024))->capture_default_str();
-  command.add_option("--session-memory", a.session_memory, "Memory of one session, e.g. 2GiB; 0: three quarters of the machine's")->transform(CLI::AsSizeValue(false))->type_name("SIZE");
+  command.add_option("--session-memory", a.session_memory, "Memory of one session, e.g. 2GiB; 0: three quarters of the machine's")->transform(size_in_bytes())->type_name("SIZE");
   const auto seconds = CLI::Range(0.001, 1e6);
   command.add_option("--deadline", a.deadline_s, "Longest time of one request")->check(seconds)->type_name("SECONDS")->capture_default_str();
   command.add_option("--idle-timeout", a.idle_s, "A session without requests ends after this")->check(seconds)->type_name("SECONDS")->capture_default_str();
@@ -124,7 +137,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 1;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    const bool no_command = app.get_subcommands().empty();
+    std::fprintf(stderr, "gantry-device: %s\nSee 'gantry-device --help'.\n",
+                 no_command ? "give a command: serve or info" : error.what());
+    return 1;
   }
   return serve_command->parsed() ? run_serve(arguments) : run_info(json);
 }
