@@ -219,7 +219,6 @@ BuiltKernel build_kernel(const Node& node, const Target& target, const std::stri
   std::vector<Tensor> outputs = ExpressionBuilder(renamer).build(node, arguments);
   Schedule schedule = make_schedule(outputs, target);
   built.kernel = lower_schedule(schedule, kernel_inputs, name);
-  if (observe) observe("lower", built.kernel);
   built.kernel = run_loop_passes(std::move(built.kernel), observe);
   for (const std::string& symbol : built.kernel.symbols) built.dims.push_back(renamer.original(symbol));
   for (const Buffer& buffer : built.kernel.scratch) {

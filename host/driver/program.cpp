@@ -47,18 +47,29 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
   Program program{Graph{graph.model_name, graph.main.clone()}, {}, {}, {}};
   run_graph_passes(program.graph, target, options);
   std::unordered_map<std::string, size_t> known;
+  const LoopObserver& observer = options.observer.loop_pass;
+  // Equal kernels are one, whose name is only known once it is built: the observer hears of it then.
+  std::vector<std::pair<std::string, LoopKernel>> steps;
+  LoopObserver record;
+  if (observer)
+    record = [&](std::string_view step, const LoopKernel& kernel) { steps.emplace_back(step, kernel); };
   const auto& nodes = program.graph.main.nodes();
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = *nodes[i];
+    steps.clear();
     if (options.observer.progress) {
       options.observer.progress("lowering " + target.name, double(i) / double(nodes.size()));
     }
     if (node.op->is_view) continue;
-    BuiltKernel built = build_named(node, target, "kernel", options.observer.loop_pass);
+    BuiltKernel built = build_named(node, target, "kernel", record);
     auto [entry, is_new] = known.try_emplace(to_string(built.kernel), program.kernels.size());
     if (is_new) {
       std::string display = display_name(node);
       built.kernel.name = symbol_for(display, program.kernels.size());
+      for (auto& [step, kernel] : steps) {
+        kernel.name = built.kernel.name;
+        observer(step, kernel);
+      }
       program.kernels.push_back(std::move(built.kernel));
       program.display_names.push_back(std::move(display));
     }
