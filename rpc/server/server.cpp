@@ -184,8 +184,17 @@ void Server::begin_shutdown() {
   }
 }
 
+/// A session that did not end by itself or by our SIGKILL has a bug: its peer only sees that it is gone.
 void Server::reap() {
-  std::erase_if(children_, [](const Child& child) { return ::waitpid(child.pid, nullptr, WNOHANG) == child.pid; });
+  std::erase_if(children_, [](const Child& child) {
+    int status = 0;
+    if (::waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+      std::fprintf(stderr, "gantry-device: a session crashed: %s; please report this\n", ::strsignal(WTERMSIG(status)));
+    else if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+      std::fprintf(stderr, "gantry-device: a session failed with exit code %d\n", WEXITSTATUS(status));
+    return true;
+  });
 }
 
 void Server::answer_child(Child& child) {

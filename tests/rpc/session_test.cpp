@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 
@@ -186,25 +187,37 @@ TEST(Session, BadModulesLeaveAnotherSessionsBenchmarkAlone) {
   ServerProcess server;
   std::size_t samples = 0;
   std::string trouble;
+  std::atomic<bool> started = false, finished = false;
   std::jthread other([&] {
     try {
       auto client = connect(server);
       const LoadedModule module = load(*client, {});
       set_test_input(*client, module.handle);
-      samples = client->benchmark(module.handle, {.repeat = 30, .cooldown_ms = 40}).samples_ms.size();
+      const auto on_progress = [&](std::uint32_t, std::uint32_t) { started = true; };
+      samples = client->benchmark(module.handle, {.repeat = 50, .cooldown_ms = 60}, on_progress).samples_ms.size();
     } catch (const std::exception& error) {
       trouble = error.what();
     }
+    finished = true;
   });
+  while (!started && !finished) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   auto client = connect(server);
   for (const char* body : {"*(volatile int*)0 = 1; return 0;", "for (;;) __asm__ volatile(\"\");", "__builtin_trap();"}) {
     const LoadedModule module = load(*client, {.body = body});
     set_test_input(*client, module.handle);
     EXPECT_EQ(failure_of([&] { client->run(module.handle, std::chrono::milliseconds(200)); }).kind(), ErrorKind::kBoard);
   }
+  const Error error = failure_of([&] {
+    const LoadedModule module = load(*client, {.workspace_bytes = std::uint64_t{100} << 30});
+    set_test_input(*client, module.handle);
+    client->run(module.handle, std::chrono::milliseconds(200));
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kBoard);
+  EXPECT_THAT(error.what(), HasSubstr("100.0 GiB"));
+  EXPECT_FALSE(finished) << "the benchmark runs beside every bad module";
   other.join();
   EXPECT_EQ(trouble, "");
-  EXPECT_EQ(samples, 30u);
+  EXPECT_EQ(samples, 50u);
 }
 
 TEST(Session, ModuleOfAnotherArchitectureIsRefused) {

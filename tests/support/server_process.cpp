@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <map>
 #include <sstream>
@@ -18,8 +19,9 @@ namespace gantry::testing {
 namespace fs = std::filesystem;
 namespace {
 
-/// Starts the program with its stdout (and stderr, if asked) on a pipe; returns pid and the pipe's end.
-std::pair<int, int> start(std::vector<std::string> arguments, bool with_errors, const std::string& program = {}) {
+/// Starts the program with its stdout on a pipe, its stderr in the file `errors` or, if that is empty, on the pipe
+/// too; returns pid and the pipe's end.
+std::pair<int, int> start(std::vector<std::string> arguments, const fs::path& errors, const std::string& program = {}) {
   std::istringstream words(program);
   std::vector<std::string> command{std::istream_iterator<std::string>(words), {}};
   if (command.empty()) command = {GANTRY_DEVICE_PROGRAM};
@@ -33,7 +35,8 @@ std::pair<int, int> start(std::vector<std::string> arguments, bool with_errors, 
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no server outlives a test that was killed
     ::dup2(ends[1], 1);
-    if (with_errors) ::dup2(ends[1], 2);
+    const int file = errors.empty() ? ends[1] : ::open(errors.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (file >= 0) ::dup2(file, 2);
     ::execv(pointers[0], pointers.data());
     ::_exit(127);
   }
@@ -59,7 +62,7 @@ ServerProcess::ServerProcess(const std::vector<std::string>& arguments, const st
   if (std::find(arguments.begin(), arguments.end(), "--cache") == arguments.end())
     all.insert(all.end(), {"--cache", (cache_.path() / "cache").string()});
   all.insert(all.end(), arguments.begin(), arguments.end());
-  const auto [pid, output] = start(all, false, program);
+  const auto [pid, output] = start(all, cache_.path() / "errors", program);
   pid_ = pid;
   std::string line;
   char byte = 0;
@@ -73,6 +76,7 @@ ServerProcess::ServerProcess(const std::vector<std::string>& arguments, const st
 
 ServerProcess::~ServerProcess() {
   if (pid_ > 0) stop();
+  std::cerr << errors();
 }
 
 int ServerProcess::stop() {
@@ -97,6 +101,11 @@ std::size_t ServerProcess::resident_kilobytes() const {
   return 0;
 }
 
+std::string ServerProcess::errors() const {
+  std::ifstream file(cache_.path() / "errors");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 std::size_t ServerProcess::descendants() const {
   std::multimap<int, int> children;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -119,7 +128,7 @@ std::size_t ServerProcess::descendants() const {
 }
 
 std::pair<int, std::string> run_device(const std::vector<std::string>& arguments) {
-  const auto [pid, output] = start(arguments, true);
+  const auto [pid, output] = start(arguments, {});
   std::string text;
   char buffer[4096];
   for (ssize_t count; (count = ::read(output, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(count));

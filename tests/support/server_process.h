@@ -33,6 +33,8 @@ class ServerProcess {
   int stop();
   std::size_t descriptors() const;
   std::size_t resident_kilobytes() const;
+  /// What it and its sessions have printed on stderr so far; shown in full when the object goes.
+  std::string errors() const;
   /// Processes that it has started and that still live, theirs included.
   std::size_t descendants() const;
 
