@@ -1,6 +1,6 @@
-// Figures of the connection to a board: over loopback, TLS with a pre-shared key, gantry-device as a process of
-// its own with an empty cache. Usage: rpc_transfer [MODULE.gmod]. Without a module it sends one of resnet18's
-// size; the file's first input is fed zeros. Prints medians over several servers.
+// Figures of the connection to a board: over loopback, TLS with a pre-shared key, gantry-device as a process
+// of its own with an empty cache. Usage: rpc_transfer [MODULE.gmod]. Without a module it sends one of
+// resnet18's size; the file's first input is fed zeros. Prints medians over several servers.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -29,17 +29,22 @@ constexpr std::int64_t kTensorBytes = 64'000'000;
 constexpr std::uint64_t kSegmentBytes = 400'000'000;
 constexpr int kCalls = 5000;
 
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
-double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+double median(const std::vector<double>& values) {
+  return quantile(values, 0.5);
+}
 
 Bytes read_file(const char* path) {
   Bytes bytes(std::filesystem::file_size(path));
-  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  std::ifstream(path, std::ios::binary)
+      .read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   return bytes;
 }
 
@@ -72,7 +77,8 @@ FirstUse use_once(const Board& board, const Bytes& file) {
   times.uploaded = ms_since(start);
   const auto module = client->load(handle, {.threads = 1});
   const auto& input = module.inputs.at(0);
-  const std::int64_t count = std::accumulate(input.shape.begin(), input.shape.end(), std::int64_t{1}, std::multiplies<>());
+  const std::int64_t count =
+      std::accumulate(input.shape.begin(), input.shape.end(), std::int64_t{1}, std::multiplies<>());
   const Bytes zeros(static_cast<std::size_t>(count) * input.type.bits / 8);
   client->set_input(module.handle, 0, input.type, input.shape, zeros);
   client->run(module.handle);
@@ -94,8 +100,9 @@ void measure_use(const Bytes& file) {
   }
   const char* labels[] = {"first", "second"};
   for (int time = 0; time < 2; ++time)
-    std::printf("%s use of a module of %.1f MB: connected %.1f ms, uploaded %.1f ms, result %.1f ms\n", labels[time],
-                static_cast<double>(file.size()) / 1e6, median(connected[time]), median(uploaded[time]), median(result[time]));
+    std::printf("%s use of a module of %.1f MB: connected %.1f ms, uploaded %.1f ms, result %.1f ms\n",
+                labels[time], static_cast<double>(file.size()) / 1e6, median(connected[time]),
+                median(uploaded[time]), median(result[time]));
 }
 
 void measure_segments() {
@@ -115,7 +122,8 @@ void measure_tensors() {
   const Board board;
   const auto client = BoardClient::connect(board.options);
   const std::int64_t shape[] = {kTensorBytes / 4};
-  const auto handle = client->upload(gantry::testing::build({.body = "out[0] = in[0]; return 0;", .elements = shape[0]}));
+  const auto handle =
+      client->upload(gantry::testing::build({.body = "out[0] = in[0]; return 0;", .elements = shape[0]}));
   const auto module = client->load(handle, {.threads = 1});
   const Bytes input(kTensorBytes, std::byte{1});
   std::vector<double> in, out;
@@ -128,15 +136,16 @@ void measure_tensors() {
     const auto output = client->get_output(module.handle, 0);
     out.push_back(kTensorBytes / ms_since(start) / 1e3);
   }
-  std::printf("tensors: %.0f MB/s to the board (%.0f to %.0f), %.0f MB/s back (%.0f to %.0f)\n", median(in), quantile(in, 0),
-              quantile(in, 1), median(out), quantile(out, 0), quantile(out, 1));
+  std::printf("tensors: %.0f MB/s to the board (%.0f to %.0f), %.0f MB/s back (%.0f to %.0f)\n", median(in),
+              quantile(in, 0), quantile(in, 1), median(out), quantile(out, 0), quantile(out, 1));
 }
 
 void measure_calls() {
   const Board board;
   const auto client = BoardClient::connect(board.options);
   std::vector<double> trips;
-  for (int i = 0; i < kCalls; ++i) trips.push_back(std::chrono::duration<double, std::micro>(client->ping()).count());
+  for (int i = 0; i < kCalls; ++i)
+    trips.push_back(std::chrono::duration<double, std::micro>(client->ping()).count());
   std::printf("empty call: median %.0f us, p99 %.0f us\n", median(trips), quantile(trips, 0.99));
 }
 

@@ -88,7 +88,8 @@ std::string generate(CompiledModule& compiled, llvm::CodeGenFileType type, const
   return std::string(bytes.begin(), bytes.end());
 }
 
-/// What is linked where a model needs no kernel at all (only views, or a known result): the linker wants a file.
+/// What is linked where a model needs no kernel at all (only views, or a known result): the linker wants a
+/// file.
 std::string empty_object(const Target& target) {
   CompiledModule compiled;
   start_module("none", target, compiled);

@@ -153,7 +153,8 @@ namespace {
 template <typename Key>
 std::vector<std::pair<const Key*, Value*>> by_name(const std::map<const Key*, Value*>& values) {
   std::vector<std::pair<const Key*, Value*>> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first->name < b.first->name; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto& a, const auto& b) { return a.first->name < b.first->name; });
   return sorted;
 }
 

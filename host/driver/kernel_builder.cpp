@@ -190,6 +190,23 @@ const Function* body_of(const Node& node) {
   return node.bodies.empty() ? nullptr : node.bodies.front().get();
 }
 
+// What a node must read of an input: all of it, or as much as it picks.
+Dim bytes_read(const Node& node, size_t input) {
+  const Dim all = node.inputs[input]->type.byte_size();
+  const Function* body = body_of(node);
+  if (!body) {
+    if (!node.op->reads_part || input != 0) return all;
+    return min(all, element_count(node.result()->type.shape) * byte_width(node.inputs[0]->type.dtype));
+  }
+  Dim picked = 0;
+  for (const Node* inner : body->nodes()) {
+    for (size_t i = 0; i < inner->inputs.size(); ++i) {
+      if (inner->inputs[i] == body->parameters[input]) picked = picked + bytes_read(*inner, i);
+    }
+  }
+  return min(all, picked);
+}
+
 }  // namespace
 
 BuiltKernel build_kernel(const Node& node, const Target& target, const std::string& name,
@@ -247,8 +264,8 @@ Dim flops_of(const Node& node) {
 
 Dim bytes_of(const Node& node) {
   Dim total = 0;
-  for (const Value* input : node.inputs) {
-    if (input) total = total + input->type.byte_size();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i]) total = total + bytes_read(node, i);
   }
   for (const Value* result : node.results) total = total + result->type.byte_size();
   return total;

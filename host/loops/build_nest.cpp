@@ -1,4 +1,5 @@
-// Statements of a stage: loops, guards, the producers attached inside, initialisation and update of reductions.
+// Statements of a stage: loops, guards, the producers attached inside, initialisation and update of
+// reductions.
 #include "host/loops/lower_state.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
@@ -105,8 +106,8 @@ Stmt Lowering::build_stage(StageState& state) {
   return guarded(state, -1, true, build_loops(state, outer, 0, true, innermost));
 }
 
-/// acc = identity; acc = combine(acc, value) in all inner loops; result = acc. A vectorized reduction axis gives
-/// each lane an accumulator of its own.
+/// acc = identity; acc = combine(acc, value) in all inner loops; result = acc. A vectorized reduction axis
+/// gives each lane an accumulator of its own.
 Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
   const auto* root = state.body.as<ReduceNode>();
   int count = static_cast<int>(state.leaf_vars.size());
@@ -128,16 +129,18 @@ Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
       lanes = *extent;
     }
   }
-  internal_check(!lane_var.get() || constant, "{}: a vectorized reduction around loops of extents that are not constant",
-                 state.op().name);
+  internal_check(!lane_var.get() || constant,
+                 "{}: a vectorized reduction around loops of extents that are not constant", state.op().name);
   int64_t bytes = points * lanes * byte_width(state.buffer->dtype);
-  bool separate = lane_var.get() || (state.buffer->scope != BufferScope::kLocal && constant && bytes <= kAccumulatorBytes);
+  bool separate = lane_var.get() ||
+                  (state.buffer->scope != BufferScope::kLocal && constant && bytes <= kAccumulatorBytes);
 
   Buffer accumulator = state.buffer;
   Expr index = store_index(state);
   if (separate) {
-    accumulator = std::make_shared<BufferNode>(
-        BufferNode{unique(state.op().name + ".acc"), state.buffer->dtype, Expr(points * lanes), BufferScope::kLocal, 64});
+    accumulator =
+        std::make_shared<BufferNode>(BufferNode{unique(state.op().name + ".acc"), state.buffer->dtype,
+                                                Expr(points * lanes), BufferScope::kLocal, 64});
     index = Expr(0);
     for (int leaf : inner_data) {
       auto at = static_cast<size_t>(leaf);
@@ -161,7 +164,8 @@ Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
   for (int64_t lane = 0; lane < lanes; ++lane) partial.push_back(load(accumulator, index + Expr(lane)));
   while (partial.size() > 1) {  // pairwise, as a tree
     std::vector<Expr> next;
-    for (size_t i = 0; i + 1 < partial.size(); i += 2) next.push_back(combine(root->reduce, partial[i], partial[i + 1]));
+    for (size_t i = 0; i + 1 < partial.size(); i += 2)
+      next.push_back(combine(root->reduce, partial[i], partial[i + 1]));
     if (partial.size() % 2) next.push_back(partial.back());
     partial = std::move(next);
   }

@@ -29,12 +29,13 @@ class Evaluator {
       : kernel_(kernel), symbols_(symbols) {}
 
   void run(const std::vector<std::span<std::byte>>& arguments) {
-    internal_check(arguments.size() == kernel_.arguments.size(), "kernel {} takes {} buffers, not {}", kernel_.name,
-                   kernel_.arguments.size(), arguments.size());
+    internal_check(arguments.size() == kernel_.arguments.size(), "kernel {} takes {} buffers, not {}",
+                   kernel_.name, kernel_.arguments.size(), arguments.size());
     for (size_t i = 0; i < arguments.size(); ++i) read_argument(i, arguments[i]);
     for (const Buffer& buffer : kernel_.scratch) make_storage(*buffer);
     execute(kernel_.body);
-    for (auto i = static_cast<size_t>(kernel_.input_count); i < arguments.size(); ++i) write_argument(i, arguments[i]);
+    for (auto i = static_cast<size_t>(kernel_.input_count); i < arguments.size(); ++i)
+      write_argument(i, arguments[i]);
   }
 
  private:
@@ -50,13 +51,15 @@ class Evaluator {
     const BufferNode& buffer = *kernel_.arguments[i];
     Storage& storage = make_storage(buffer);
     auto width = static_cast<size_t>(byte_width(buffer.dtype));
-    internal_check(bytes.size() == storage.elements.size() * width, "kernel {}: {} has {} bytes, not {}", kernel_.name,
-                   buffer.name, bytes.size(), storage.elements.size() * width);
+    internal_check(bytes.size() == storage.elements.size() * width, "kernel {}: {} has {} bytes, not {}",
+                   kernel_.name, buffer.name, bytes.size(), storage.elements.size() * width);
     if (static_cast<int>(i) >= kernel_.input_count) return;
     for (size_t k = 0; k < storage.elements.size(); ++k) {
       const std::byte* at = bytes.data() + k * width;
-      if (is_float(buffer.dtype)) storage.elements[k].f = read_float(buffer.dtype, at);
-      else storage.elements[k].i = read_integer(buffer.dtype, at);
+      if (is_float(buffer.dtype))
+        storage.elements[k].f = read_float(buffer.dtype, at);
+      else
+        storage.elements[k].i = read_integer(buffer.dtype, at);
       storage.defined[k] = 1;
     }
   }
@@ -66,17 +69,22 @@ class Evaluator {
     const Storage& storage = buffers_.at(&buffer);
     auto width = static_cast<size_t>(byte_width(buffer.dtype));
     for (size_t k = 0; k < storage.elements.size(); ++k) {
-      internal_check(storage.defined[k], "kernel {}: element {} of {} is never stored", kernel_.name, k, buffer.name);
+      internal_check(storage.defined[k], "kernel {}: element {} of {} is never stored", kernel_.name, k,
+                     buffer.name);
       std::byte* at = bytes.data() + k * width;
-      if (is_float(buffer.dtype)) write_float(buffer.dtype, at, storage.elements[k].f);
-      else write_integer(buffer.dtype, at, storage.elements[k].i);
+      if (is_float(buffer.dtype))
+        write_float(buffer.dtype, at, storage.elements[k].f);
+      else
+        write_integer(buffer.dtype, at, storage.elements[k].i);
     }
   }
 
   void execute(const Stmt& s) {
     if (!s) return;
     switch (s->kind) {
-      case StmtKind::kStore: execute_store(*s.as<StoreNode>()); break;
+      case StmtKind::kStore:
+        execute_store(*s.as<StoreNode>());
+        break;
       case StmtKind::kFor: {
         const auto* loop = s.as<ForNode>();
         int64_t low = scalar(loop->low).i, extent = scalar(loop->extent).i;
@@ -109,8 +117,8 @@ class Evaluator {
     internal_check(it != buffers_.end(), "kernel {}: {} is not alive", kernel_.name, buffer.name);
     Storage& storage = it->second;
     internal_check(index >= 0 && index < static_cast<int64_t>(storage.elements.size()),
-                   "kernel {}: {} of {}[{}], which has {} elements", kernel_.name, store ? "store" : "load", buffer.name,
-                   index, storage.elements.size());
+                   "kernel {}: {} of {}[{}], which has {} elements", kernel_.name, store ? "store" : "load",
+                   buffer.name, index, storage.elements.size());
     auto k = static_cast<size_t>(index);
     internal_check(store || storage.defined[k], "kernel {}: {}[{}] is read before it is stored", kernel_.name,
                    buffer.name, index);
@@ -121,8 +129,8 @@ class Evaluator {
   void execute_store(const StoreNode& s) {
     Vector index = eval(s.index), value = eval(s.value), predicate;
     if (s.predicate) predicate = eval(s.predicate);
-    internal_check(index.size() == value.size(), "kernel {}: store of {} lanes to {} places: {}", kernel_.name,
-                   value.size(), index.size(), s.buffer->name);
+    internal_check(index.size() == value.size(), "kernel {}: store of {} lanes to {} places: {}",
+                   kernel_.name, value.size(), index.size(), s.buffer->name);
     for (size_t k = 0; k < index.size(); ++k) {
       if (!predicate.empty() && !predicate[k].i) continue;
       element(*s.buffer, index[k].i, true) = value[k];
@@ -131,24 +139,30 @@ class Evaluator {
 
   Scalar scalar(const Expr& e) {
     Vector v = eval(e);
-    if (v.size() != 1) internal_error("kernel {}: a vector where a scalar is expected: {}", kernel_.name, to_string(e));
+    if (v.size() != 1)
+      internal_error("kernel {}: a vector where a scalar is expected: {}", kernel_.name, to_string(e));
     return v[0];
   }
 
   Vector eval(const Expr& e) {
     Vector v = eval_node(e);
     if (static_cast<int>(v.size()) != e.type().lanes) {
-      internal_error("kernel {}: {} lanes instead of {}: {}", kernel_.name, v.size(), e.type().lanes, to_string(e));
+      internal_error("kernel {}: {} lanes instead of {}: {}", kernel_.name, v.size(), e.type().lanes,
+                     to_string(e));
     }
     return v;
   }
 
   Vector eval_node(const Expr& e) {
     switch (e->kind) {
-      case ExprKind::kIntImm: return {Scalar{e.as<IntImmNode>()->value, 0}};
-      case ExprKind::kFloatImm: return {Scalar{0, e.as<FloatImmNode>()->value}};
-      case ExprKind::kVar: return eval_var(*e.as<VarNode>());
-      case ExprKind::kBinary: return eval_binary(*e.as<BinaryNode>());
+      case ExprKind::kIntImm:
+        return {Scalar{e.as<IntImmNode>()->value, 0}};
+      case ExprKind::kFloatImm:
+        return {Scalar{0, e.as<FloatImmNode>()->value}};
+      case ExprKind::kVar:
+        return eval_var(*e.as<VarNode>());
+      case ExprKind::kBinary:
+        return eval_binary(*e.as<BinaryNode>());
       case ExprKind::kUnary: {
         Vector v = eval(e.as<UnaryNode>()->a);
         bool negate = e.as<UnaryNode>()->op == UnaryOp::kNeg, boolean = e.type().dtype == DType::kBool;
@@ -157,15 +171,18 @@ class Evaluator {
         }
         return v;
       }
-      case ExprKind::kCall: return eval_call(*e.as<CallNode>());
+      case ExprKind::kCall:
+        return eval_call(*e.as<CallNode>());
       case ExprKind::kSelect: {
         const auto* node = e.as<SelectNode>();
         Vector c = eval(node->condition), t = eval(node->if_true), f = eval(node->if_false);
         for (size_t k = 0; k < t.size(); ++k) t[k] = c[k].i ? t[k] : f[k];
         return t;
       }
-      case ExprKind::kCast: return eval_cast(*e.as<CastNode>());
-      case ExprKind::kLoad: return eval_load(*e.as<LoadNode>());
+      case ExprKind::kCast:
+        return eval_cast(*e.as<CastNode>());
+      case ExprKind::kLoad:
+        return eval_load(*e.as<LoadNode>());
       case ExprKind::kRamp: {
         Scalar base = scalar(e.as<RampNode>()->base), stride = scalar(e.as<RampNode>()->stride);
         Vector v;
@@ -177,7 +194,8 @@ class Evaluator {
       case ExprKind::kLet:
         vars_[e.as<LetNode>()->var.as<VarNode>()] = eval(e.as<LetNode>()->value);
         return eval(e.as<LetNode>()->body);
-      default: internal_error("kernel {}: {} in loop IR", kernel_.name, to_string(e));
+      default:
+        internal_error("kernel {}: {} in loop IR", kernel_.name, to_string(e));
     }
   }
 
@@ -216,11 +234,16 @@ class Evaluator {
     Vector out(args[0].size());
     for (size_t k = 0; k < out.size(); ++k) {
       double a = args[0][k].f, b = args.size() > 1 ? args[1][k].f : 0, c = args.size() > 2 ? args[2][k].f : 0;
-      if (node.fn == MathFn::kIsNan) out[k].i = std::isnan(a);
-      else if (node.fn == MathFn::kIsInf) out[k].i = std::isinf(a);
-      else if (node.fn == MathFn::kFma) out[k].f = round_float(node.type.dtype, std::fma(a, b, c));
-      else if (!is_float(node.type.dtype)) out[k].i = wrap_integer(node.type.dtype, std::abs(args[0][k].i));
-      else out[k].f = fold_math(node.fn, node.type.dtype, a, b).value();
+      if (node.fn == MathFn::kIsNan)
+        out[k].i = std::isnan(a);
+      else if (node.fn == MathFn::kIsInf)
+        out[k].i = std::isinf(a);
+      else if (node.fn == MathFn::kFma)
+        out[k].f = round_float(node.type.dtype, std::fma(a, b, c));
+      else if (!is_float(node.type.dtype))
+        out[k].i = wrap_integer(node.type.dtype, std::abs(args[0][k].i));
+      else
+        out[k].f = fold_math(node.fn, node.type.dtype, a, b).value();
     }
     return out;
   }
@@ -229,8 +252,11 @@ class Evaluator {
     Vector v = eval(node.a);
     DType from = node.a.type().dtype, to = node.type.dtype;
     for (Scalar& s : v) {
-      if (is_float(from)) s = is_float(to) ? Scalar{0, round_float(to, s.f)} : Scalar{float_to_integer(to, s.f), 0};
-      else s = is_float(to) ? Scalar{0, round_float(to, integer_to_float(from, s.i))} : Scalar{wrap_integer(to, s.i), 0};
+      if (is_float(from))
+        s = is_float(to) ? Scalar{0, round_float(to, s.f)} : Scalar{float_to_integer(to, s.f), 0};
+      else
+        s = is_float(to) ? Scalar{0, round_float(to, integer_to_float(from, s.i))}
+                         : Scalar{wrap_integer(to, s.i), 0};
     }
     return v;
   }

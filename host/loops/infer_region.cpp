@@ -22,8 +22,8 @@ std::set<const VarNode*> Lowering::enclosing_vars(const StageState& state) const
 }
 
 /// Widens the region by one read; false if every dimension already is the whole tensor.
-bool Lowering::add_read(StageState& state, const std::vector<Expr>& indices, const std::set<const VarNode*>& fixed,
-                        bool first) {
+bool Lowering::add_read(StageState& state, const std::vector<Expr>& indices,
+                        const std::set<const VarNode*>& fixed, bool first) {
   auto inner = [&](const VarNode* var) { return !var->is_symbol && !fixed.count(var); };
   for (size_t d = 0; d < indices.size(); ++d) {
     const Expr& whole = state.op().axes[d]->extent;
@@ -70,11 +70,13 @@ void Lowering::infer_region(StageState& state) {
     if (!reader->body) {
       for (const Tensor& input : reader->op().extern_inputs) {
         internal_check(schedule_.find(input.op().get()) != state.stage,
-                       "{} is attached to a loop but the hand-written {} reads it", op.name, reader->op().name);
+                       "{} is attached to a loop but the hand-written {} reads it", op.name,
+                       reader->op().name);
       }
       continue;
     }
-    std::vector<std::pair<const VarNode*, Expr>> bindings(reader->axis_values.begin(), reader->axis_values.end());
+    std::vector<std::pair<const VarNode*, Expr>> bindings(reader->axis_values.begin(),
+                                                          reader->axis_values.end());
     bool reads = false;
     walk(reader->body, [&](const Expr& e) {
       const auto* read = e.as<ReadNode>();

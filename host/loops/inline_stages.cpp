@@ -51,7 +51,8 @@ void Lowering::inline_stages() {
   for (const auto& state : states_) {
     if (state->stage->attach != AttachKind::kAt) continue;
     auto consumer = by_stage_.find(state->stage->attach_stage);
-    internal_check(consumer != by_stage_.end(), "{} is attached to a stage that is inlined", state->op().name);
+    internal_check(consumer != by_stage_.end(), "{} is attached to a stage that is inlined",
+                   state->op().name);
     consumer->second->attached.push_back(state.get());
   }
 }

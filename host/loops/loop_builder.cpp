@@ -17,7 +17,8 @@ Buffer LoopBuilder::scratch(std::string name, DType dtype, Expr element_count) {
   return buffer;
 }
 
-void LoopBuilder::loop(const std::string& name, Expr extent, const std::function<void(Expr)>& body, LoopKind kind) {
+void LoopBuilder::loop(const std::string& name, Expr extent, const std::function<void(Expr)>& body,
+                       LoopKind kind) {
   std::vector<Stmt> outer = std::move(statements_);
   statements_.clear();
   Expr var = make_var(name);

@@ -51,8 +51,8 @@ Buffer Lowering::buffer_of(const OperationNode* op, int result) {
   auto it = fixed_buffers_.find({stage, result});
   if (it != fixed_buffers_.end()) return it->second;
   StageState* state = state_of(op);
-  internal_check(state && state->buffer, "{} is read before it is computed, or is no argument of kernel {}", op->name,
-                 kernel_.name);
+  internal_check(state && state->buffer, "{} is read before it is computed, or is no argument of kernel {}",
+                 op->name, kernel_.name);
   return state->buffer;
 }
 
@@ -74,10 +74,11 @@ Buffer Lowering::make_buffer(StageState& state) {
   bool local = attached && (state.stage->scope == StorageScope::kLocal || in_parallel_loop(state));
   if (local) {
     auto count = constant_of(buffer->element_count);
-    internal_check(count && *count * byte_width(buffer->dtype) <= kLocalBytes,
-                   "{}: needs {} elements inside a loop of kernel {}; a local buffer must be constant and at most {} "
-                   "KiB",
-                   state.op().name, to_string(buffer->element_count), kernel_.name, kLocalBytes >> 10);
+    internal_check(
+        count && *count * byte_width(buffer->dtype) <= kLocalBytes,
+        "{}: needs {} elements inside a loop of kernel {}; a local buffer must be constant and at most {} "
+        "KiB",
+        state.op().name, to_string(buffer->element_count), kernel_.name, kLocalBytes >> 10);
   }
   buffer->scope = local ? BufferScope::kLocal : BufferScope::kScratch;
   if (!local) kernel_.scratch.push_back(buffer);
@@ -95,7 +96,8 @@ void Lowering::place_buffers() {
   };
   for (const Tensor& input : inputs_) {
     Buffer buffer = argument(input);
-    if (const Stage* stage = schedule_.find(input.op().get())) fixed_buffers_[{stage, input.result()}] = buffer;
+    if (const Stage* stage = schedule_.find(input.op().get()))
+      fixed_buffers_[{stage, input.result()}] = buffer;
   }
   kernel_.input_count = static_cast<int>(inputs_.size());
   for (const Tensor& output : schedule_.outputs()) {
@@ -113,13 +115,14 @@ void Lowering::place_buffers() {
 
 Stmt Lowering::lower_extern(const StageState& state) {
   std::vector<Buffer> inputs, results;
-  for (const Tensor& input : state.op().extern_inputs) inputs.push_back(buffer_of(input.op().get(), input.result()));
+  for (const Tensor& input : state.op().extern_inputs)
+    inputs.push_back(buffer_of(input.op().get(), input.result()));
   for (size_t i = 0; i < state.op().result_shapes.size(); ++i) {
     Buffer& buffer = fixed_buffers_[{state.stage, static_cast<int>(i)}];
     if (!buffer) {
-      buffer = std::make_shared<BufferNode>(BufferNode{unique(state.op().name), state.op().result_dtypes[i],
-                                                       simplifier_.simplify(product(state.op().result_shapes[i])),
-                                                       BufferScope::kScratch, 64});
+      buffer = std::make_shared<BufferNode>(
+          BufferNode{unique(state.op().name), state.op().result_dtypes[i],
+                     simplifier_.simplify(product(state.op().result_shapes[i])), BufferScope::kScratch, 64});
       kernel_.scratch.push_back(buffer);
     }
     results.push_back(buffer);
@@ -158,7 +161,8 @@ LoopKernel Lowering::run() {
   return std::move(kernel_);
 }
 
-LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& inputs, const std::string& name) {
+LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& inputs,
+                          const std::string& name) {
   return Lowering(schedule, inputs, name).run();
 }
 

@@ -1,9 +1,10 @@
 // Versions of a nest with and without its guards.
 //
-//   for i in tile { if o*8 + i < N { body } }   =>   if o*8 + 7 < N { for i { body } } else { for i { if … body } }
+//   for i in tile { if o*8 + i < N { body } }   =>   if o*8 + 7 < N { for i { body } } else { for i { if …
+//   body } }
 //
-// A condition is hoisted as far out as it governs everything that stands there (initialisation that reads nothing
-// aside), but not out of a loop in which it would never hold for all iterations.
+// A condition is hoisted as far out as it governs everything that stands there (initialisation that reads
+// nothing aside), but not out of a loop in which it would never hold for all iterations.
 #include <set>
 
 #include "host/loops/lower.h"
@@ -17,7 +18,7 @@ namespace {
 constexpr int kMaxAddedStatements = 1500;
 
 struct Candidate {
-  std::vector<Expr> hoisted;             ///< all of these at the place reached imply the originals below it
+  std::vector<Expr> hoisted;  ///< all of these at the place reached imply the originals below it
   std::set<const ExprNode*> originals;
   bool crossed_loop = false;
 };
@@ -40,9 +41,11 @@ bool linear_in(const Expr& e, const VarNode* var) {
   if (e.as<VarNode>()) return true;
   const auto* node = e.as<BinaryNode>();
   if (!node) return false;
-  if (node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub) return linear_in(node->a, var) && linear_in(node->b, var);
+  if (node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub)
+    return linear_in(node->a, var) && linear_in(node->b, var);
   if (node->op != BinaryOp::kMul) return false;
-  return (!mentions(node->a, var) && linear_in(node->b, var)) || (!mentions(node->b, var) && linear_in(node->a, var));
+  return (!mentions(node->a, var) && linear_in(node->b, var)) ||
+         (!mentions(node->b, var) && linear_in(node->a, var));
 }
 
 void conjuncts(const Expr& e, std::vector<Candidate>& out) {
@@ -105,12 +108,11 @@ class LocalCopier : public StmtMutator {
 class Partitioner {
  public:
   explicit Partitioner(const Stmt& root) {
-    walk(
-        root,
-        [&](const Stmt& s) {
-          if (const auto* loop = s.as<ForNode>()) simplifier_.bind(loop->var, loop->low, loop->extent);
-        },
-        {});
+    walk(root,
+         [&](const Stmt& s) {
+           if (const auto* loop = s.as<ForNode>()) simplifier_.bind(loop->var, loop->low, loop->extent);
+         },
+         {});
   }
 
   Stmt partition(const Stmt& s) {
@@ -182,7 +184,8 @@ class Partitioner {
         Stmt body = partition(node->body);
         return body.same_as(node->body) ? s : let(node->var, node->value, body);
       }
-      case StmtKind::kStore: return s;
+      case StmtKind::kStore:
+        return s;
     }
     return s;
   }
@@ -203,8 +206,10 @@ class Partitioner {
         if (s.as<IfNode>()->else_case) return {};
         conjuncts(s.as<IfNode>()->condition, found);
         return found;
-      case StmtKind::kFor: return leave_loop(s.as<ForNode>(), governing(s.as<ForNode>()->body));
-      case StmtKind::kAllocate: return governing(s.as<AllocateNode>()->body);
+      case StmtKind::kFor:
+        return leave_loop(s.as<ForNode>(), governing(s.as<ForNode>()->body));
+      case StmtKind::kAllocate:
+        return governing(s.as<AllocateNode>()->body);
       case StmtKind::kLet:
         for (Candidate& c : governing(s.as<LetStmtNode>()->body)) {
           bool local = false;
@@ -212,7 +217,8 @@ class Partitioner {
           if (!local) found.push_back(std::move(c));
         }
         return found;
-      case StmtKind::kBlock: return common(s.as<BlockNode>()->statements);
+      case StmtKind::kBlock:
+        return common(s.as<BlockNode>()->statements);
     }
     return found;
   }
@@ -266,8 +272,8 @@ class Partitioner {
     return outside;
   }
 
-  /// Appends conditions free of the loop's variable that imply `e` in every iteration; false if there are none or
-  /// they never hold.
+  /// Appends conditions free of the loop's variable that imply `e` in every iteration; false if there are
+  /// none or they never hold.
   bool for_all_iterations(const ForNode* loop, const Expr& e, std::vector<Expr>& out) {
     const auto* var = loop->var.as<VarNode>();
     if (!mentions(e, var)) {
@@ -303,6 +309,8 @@ class Partitioner {
 
 }  // namespace
 
-Stmt partition_guards(const Stmt& s) { return s ? Partitioner(s).partition(s) : s; }
+Stmt partition_guards(const Stmt& s) {
+  return s ? Partitioner(s).partition(s) : s;
+}
 
 }  // namespace gantry

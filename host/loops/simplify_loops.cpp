@@ -13,7 +13,8 @@ class LoopSimplifier : public StmtMutator {
       if (*constant_of(predicate) == 0) return {};
       predicate = {};
     }
-    bool same = index.same_as(node->index) && value.same_as(node->value) && predicate.same_as(node->predicate);
+    bool same =
+        index.same_as(node->index) && value.same_as(node->value) && predicate.same_as(node->predicate);
     return same ? self : store(node->buffer, index, value, predicate);
   }
 
@@ -71,6 +72,8 @@ class LoopSimplifier : public StmtMutator {
 
 }  // namespace
 
-Stmt simplify_loops(const Stmt& s) { return LoopSimplifier().mutate_stmt(s); }
+Stmt simplify_loops(const Stmt& s) {
+  return LoopSimplifier().mutate_stmt(s);
+}
 
 }  // namespace gantry

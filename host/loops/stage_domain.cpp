@@ -25,7 +25,8 @@ void Lowering::make_loops(StageState& state) {
   const Stage& stage = *state.stage;
   std::map<const IterVar*, Expr> extents, offsets;
   for (size_t i = 0; i < stage.op->axes.size(); ++i) extents[stage.op->axes[i].get()] = state.extent[i];
-  for (const IterVarPtr& axis : stage.op->reduce_axes) extents[axis.get()] = simplifier_.simplify(axis->extent);
+  for (const IterVarPtr& axis : stage.op->reduce_axes)
+    extents[axis.get()] = simplifier_.simplify(axis->extent);
   for (const AxisRelation& relation : stage.relations) {
     if (relation.kind == AxisRelation::Kind::kFuse) {
       extents[relation.parent.get()] =
@@ -46,8 +47,8 @@ void Lowering::make_loops(StageState& state) {
                      leaf->name(), to_string(extent));
     }
     internal_check(kind != LoopKind::kParallel || (stage.attach == AttachKind::kRoot && i == 0),
-                   "{}: only the outermost loop of a stage at root may be parallel, {} is not", stage.op->name,
-                   leaf->name());
+                   "{}: only the outermost loop of a stage at root may be parallel, {} is not",
+                   stage.op->name, leaf->name());
     simplifier_.bind(var, Expr(0), extent);
     loop_vars_[var.as<VarNode>()] = {&state, static_cast<int>(i)};
     state.leaf_vars.push_back(var);
@@ -65,8 +66,9 @@ void Lowering::make_loops(StageState& state) {
     if (it->tail == TailStrategy::kShiftInwards) {
       Expr extent = extents.at(it->parent.get());
       auto size = constant_of(extent), factor = constant_of(it->factor);
-      internal_check(!size || !factor || *size >= *factor, "{}: {} of extent {} cannot shift inwards by tiles of {}",
-                     stage.op->name, it->parent->name(), to_string(extent), to_string(it->factor));
+      internal_check(!size || !factor || *size >= *factor,
+                     "{}: {} of extent {} cannot shift inwards by tiles of {}", stage.op->name,
+                     it->parent->name(), to_string(extent), to_string(it->factor));
       start = min(start, extent - it->factor);
     }
     offsets[it->parent.get()] = simplifier_.simplify(start + offsets.at(it->inner.get()));

@@ -22,7 +22,8 @@ Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate) {
     internal_error("store to {} ({}) of a value of type {}: {}", buffer->name, name_of(buffer->dtype),
                    name_of(value.type().dtype), to_string(value));
   }
-  return std::make_shared<StoreNode>(std::move(buffer), std::move(index), std::move(value), std::move(predicate));
+  return std::make_shared<StoreNode>(std::move(buffer), std::move(index), std::move(value),
+                                     std::move(predicate));
 }
 
 Stmt for_loop(Expr var, Expr low, Expr extent, LoopKind kind, Stmt body) {
@@ -65,12 +66,18 @@ Stmt let(Expr var, Expr value, Stmt body) {
 Stmt StmtMutator::mutate_stmt(const Stmt& s) {
   if (!s) return s;
   switch (s->kind) {
-    case StmtKind::kStore: return mutate_store(s.as<StoreNode>(), s);
-    case StmtKind::kFor: return mutate_for(s.as<ForNode>(), s);
-    case StmtKind::kIf: return mutate_if(s.as<IfNode>(), s);
-    case StmtKind::kBlock: return mutate_block(s.as<BlockNode>(), s);
-    case StmtKind::kAllocate: return mutate_allocate(s.as<AllocateNode>(), s);
-    case StmtKind::kLet: return mutate_let(s.as<LetStmtNode>(), s);
+    case StmtKind::kStore:
+      return mutate_store(s.as<StoreNode>(), s);
+    case StmtKind::kFor:
+      return mutate_for(s.as<ForNode>(), s);
+    case StmtKind::kIf:
+      return mutate_if(s.as<IfNode>(), s);
+    case StmtKind::kBlock:
+      return mutate_block(s.as<BlockNode>(), s);
+    case StmtKind::kAllocate:
+      return mutate_allocate(s.as<AllocateNode>(), s);
+    case StmtKind::kLet:
+      return mutate_let(s.as<LetStmtNode>(), s);
   }
   return s;
 }
@@ -143,7 +150,9 @@ void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
     case StmtKind::kBlock:
       for (const Stmt& inner : s.as<BlockNode>()->statements) walk(inner, visit_stmt, visit_expr);
       break;
-    case StmtKind::kAllocate: walk(s.as<AllocateNode>()->body, visit_stmt, visit_expr); break;
+    case StmtKind::kAllocate:
+      walk(s.as<AllocateNode>()->body, visit_stmt, visit_expr);
+      break;
     case StmtKind::kLet:
       expr(s.as<LetStmtNode>()->value);
       walk(s.as<LetStmtNode>()->body, visit_stmt, visit_expr);

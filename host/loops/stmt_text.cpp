@@ -8,17 +8,21 @@ namespace {
 
 std::string_view loop_word(LoopKind kind) {
   switch (kind) {
-    case LoopKind::kSerial: return "for";
-    case LoopKind::kParallel: return "parallel for";
-    case LoopKind::kVectorized: return "vectorized for";
-    case LoopKind::kUnrolled: return "unrolled for";
+    case LoopKind::kSerial:
+      return "for";
+    case LoopKind::kParallel:
+      return "parallel for";
+    case LoopKind::kVectorized:
+      return "vectorized for";
+    case LoopKind::kUnrolled:
+      return "unrolled for";
   }
   return "for";
 }
 
 std::string describe(const Buffer& buffer) {
-  return fmt::format("{}: {}[{}] align {}", buffer->name, name_of(buffer->dtype), to_string(buffer->element_count),
-                     buffer->alignment);
+  return fmt::format("{}: {}[{}] align {}", buffer->name, name_of(buffer->dtype),
+                     to_string(buffer->element_count), buffer->alignment);
 }
 
 void print(const Stmt& s, int indent, std::string& text);
@@ -30,7 +34,8 @@ void line(std::string& text, int indent, std::string_view content) {
 void print_store(const StoreNode* node, int indent, std::string& text) {
   std::string predicate = node->predicate ? " if " + to_string(node->predicate) : "";
   line(text, indent,
-       fmt::format("{}[{}] = {}{}", node->buffer->name, to_string(node->index), to_string(node->value), predicate));
+       fmt::format("{}[{}] = {}{}", node->buffer->name, to_string(node->index), to_string(node->value),
+                   predicate));
 }
 
 void print_if(const IfNode* node, int indent, std::string& text) {
@@ -46,16 +51,21 @@ void print_if(const IfNode* node, int indent, std::string& text) {
 void print(const Stmt& s, int indent, std::string& text) {
   if (!s) return;
   switch (s->kind) {
-    case StmtKind::kStore: print_store(s.as<StoreNode>(), indent, text); break;
+    case StmtKind::kStore:
+      print_store(s.as<StoreNode>(), indent, text);
+      break;
     case StmtKind::kFor: {
       const auto* node = s.as<ForNode>();
-      line(text, indent, fmt::format("{} {} in [{}, +{}) {{", loop_word(node->loop), to_string(node->var),
-                                     to_string(node->low), to_string(node->extent)));
+      line(text, indent,
+           fmt::format("{} {} in [{}, +{}) {{", loop_word(node->loop), to_string(node->var),
+                       to_string(node->low), to_string(node->extent)));
       print(node->body, indent + 1, text);
       line(text, indent, "}");
       break;
     }
-    case StmtKind::kIf: print_if(s.as<IfNode>(), indent, text); break;
+    case StmtKind::kIf:
+      print_if(s.as<IfNode>(), indent, text);
+      break;
     case StmtKind::kBlock:
       for (const Stmt& inner : s.as<BlockNode>()->statements) print(inner, indent, text);
       break;
@@ -65,8 +75,9 @@ void print(const Stmt& s, int indent, std::string& text) {
       line(text, indent, "}");
       break;
     case StmtKind::kLet:
-      line(text, indent, fmt::format("let {} = {} {{", to_string(s.as<LetStmtNode>()->var),
-                                     to_string(s.as<LetStmtNode>()->value)));
+      line(text, indent,
+           fmt::format("let {} = {} {{", to_string(s.as<LetStmtNode>()->var),
+                       to_string(s.as<LetStmtNode>()->value)));
       print(s.as<LetStmtNode>()->body, indent + 1, text);
       line(text, indent, "}");
       break;

@@ -67,6 +67,8 @@ class Unroller : public StmtMutator {
 
 }  // namespace
 
-Stmt unroll_loops(const Stmt& s) { return Unroller().mutate_stmt(s); }
+Stmt unroll_loops(const Stmt& s) {
+  return Unroller().mutate_stmt(s);
+}
 
 }  // namespace gantry

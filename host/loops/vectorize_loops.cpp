@@ -21,16 +21,21 @@ class Widener {
   Stmt widen(const Stmt& s) {
     if (!s) return s;
     switch (s->kind) {
-      case StmtKind::kStore: return widen_store(s.as<StoreNode>());
-      case StmtKind::kFor: return widen_for(s.as<ForNode>());
-      case StmtKind::kIf: return widen_if(s.as<IfNode>());
+      case StmtKind::kStore:
+        return widen_store(s.as<StoreNode>());
+      case StmtKind::kFor:
+        return widen_for(s.as<ForNode>());
+      case StmtKind::kIf:
+        return widen_if(s.as<IfNode>());
       case StmtKind::kBlock: {
         std::vector<Stmt> statements;
         for (const Stmt& inner : s.as<BlockNode>()->statements) statements.push_back(widen(inner));
         return block(std::move(statements));
       }
-      case StmtKind::kAllocate: throw CannotVectorize();
-      case StmtKind::kLet: return widen_let(s.as<LetStmtNode>());
+      case StmtKind::kAllocate:
+        throw CannotVectorize();
+      case StmtKind::kLet:
+        return widen_let(s.as<LetStmtNode>());
     }
     throw CannotVectorize();
   }
@@ -83,7 +88,8 @@ class Widener {
     Stmt then_case = under(condition, node->condition, [&] { return widen(node->then_case); });
     Stmt else_case;
     if (node->else_case) {
-      else_case = under(logical_not(condition), logical_not(node->condition), [&] { return widen(node->else_case); });
+      else_case =
+          under(logical_not(condition), logical_not(node->condition), [&] { return widen(node->else_case); });
     }
     return block({then_case, else_case});
   }
@@ -113,19 +119,23 @@ class Widener {
 
   Expr widen_node(const Expr& e) {
     switch (e->kind) {
-      case ExprKind::kBinary: return widen_binary(e.as<BinaryNode>());
+      case ExprKind::kBinary:
+        return widen_binary(e.as<BinaryNode>());
       case ExprKind::kUnary: {
         const auto* node = e.as<UnaryNode>();
         Expr a = widen(node->a);
         return node->op == UnaryOp::kNeg ? -a : logical_not(a);
       }
-      case ExprKind::kCall: return widen_call(e.as<CallNode>());
+      case ExprKind::kCall:
+        return widen_call(e.as<CallNode>());
       case ExprKind::kSelect: {
         const auto* node = e.as<SelectNode>();
         return select(widen(node->condition), widen(node->if_true), widen(node->if_false));
       }
-      case ExprKind::kCast: return cast(e->type.dtype, widen(e.as<CastNode>()->a));
-      case ExprKind::kLoad: return widen_load(e.as<LoadNode>());
+      case ExprKind::kCast:
+        return cast(e->type.dtype, widen(e.as<CastNode>()->a));
+      case ExprKind::kLoad:
+        return widen_load(e.as<LoadNode>());
       case ExprKind::kLet: {
         const auto* node = e.as<LetNode>();
         Expr value = widen(node->value), var = node->var;
@@ -135,14 +145,15 @@ class Widener {
         }
         return std::make_shared<LetNode>(var, value, widen(node->body));
       }
-      default: throw CannotVectorize();  // vectors of another loop
+      default:
+        throw CannotVectorize();  // vectors of another loop
     }
   }
 
   Expr widen_binary(const BinaryNode* node) {
     Expr a = widen(node->a), b = widen(node->b);
-    bool divides = node->op == BinaryOp::kDiv || node->op == BinaryOp::kFloorDiv || node->op == BinaryOp::kMod ||
-                   node->op == BinaryOp::kRem;
+    bool divides = node->op == BinaryOp::kDiv || node->op == BinaryOp::kFloorDiv ||
+                   node->op == BinaryOp::kMod || node->op == BinaryOp::kRem;
     bool masked = static_cast<bool>(mask_), varies = b.type().lanes > 1 && !b.as<BroadcastNode>();
     if (masked && divides && varies && !is_float(b.type().dtype)) {
       // Lanes that are off hold zeros; integer division by them would trap.
@@ -154,9 +165,11 @@ class Widener {
   Expr widen_call(const CallNode* node) {
     if (node->fn == MathFn::kIfThenElse) {
       Expr condition = widen(node->args[0]);
-      if (condition.type().lanes == 1) return if_then_else(condition, widen(node->args[1]), widen(node->args[2]));
+      if (condition.type().lanes == 1)
+        return if_then_else(condition, widen(node->args[1]), widen(node->args[2]));
       Expr t = under(condition, node->args[0], [&] { return widen(node->args[1]); });
-      Expr f = under(logical_not(condition), logical_not(node->args[0]), [&] { return widen(node->args[2]); });
+      Expr f =
+          under(logical_not(condition), logical_not(node->args[0]), [&] { return widen(node->args[2]); });
       return select(condition, t, f);
     }
     std::vector<Expr> args;
@@ -207,6 +220,8 @@ class Vectorizer : public StmtMutator {
 
 }  // namespace
 
-Stmt vectorize_loops(const Stmt& s) { return Vectorizer().mutate_stmt(s); }
+Stmt vectorize_loops(const Stmt& s) {
+  return Vectorizer().mutate_stmt(s);
+}
 
 }  // namespace gantry

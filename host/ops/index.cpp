@@ -145,14 +145,16 @@ Expr one_hot(const Node& node, const std::vector<Tensor>& in, const std::vector<
 }  // namespace
 
 void add_index_ops(OpSet& set) {
-  auto add = [&](OpDef op, auto infer) {
+  auto add = [&](OpDef op, auto infer, bool reads_part) {
     op.infer = infer;
+    op.reads_part = reads_part;
     set.add(std::move(op));
   };
-  add(indexing<AxisAttrs>("gather", {"data", "indices"}, gather), infer_gather);
-  add(indexing<AxisAttrs>("gather_elements", {"data", "indices"}, gather_elements), infer_gather_elements);
-  add(indexing<GatherNdAttrs>("gather_nd", {"data", "indices"}, gather_nd), infer_gather_nd);
-  add(indexing<OneHotAttrs>("one_hot", {"indices", "values"}, one_hot), infer_one_hot);
+  add(indexing<AxisAttrs>("gather", {"data", "indices"}, gather), infer_gather, true);
+  add(indexing<AxisAttrs>("gather_elements", {"data", "indices"}, gather_elements), infer_gather_elements,
+      true);
+  add(indexing<GatherNdAttrs>("gather_nd", {"data", "indices"}, gather_nd), infer_gather_nd, true);
+  add(indexing<OneHotAttrs>("one_hot", {"indices", "values"}, one_hot), infer_one_hot, false);
 }
 
 }  // namespace gantry

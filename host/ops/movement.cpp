@@ -139,6 +139,7 @@ void add_slice(OpSet& set) {
   OpDef op = ops::define<StridedSliceAttrs>("strided_slice", FusionClass::kInjective,
                                             LayoutBehaviour::kAxisRemap, {"data"});
   op.infer = infer_slice;
+  op.reads_part = true;
   op.compute = [](const Node& node, const std::vector<Tensor>& in) {
     const auto& a = node.attrs_as<StridedSliceAttrs>();
     auto body = [&](const std::vector<Expr>& i) {

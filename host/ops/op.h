@@ -53,6 +53,8 @@ struct OpDef {
   std::function<std::shared_ptr<Attrs>(const Node&, const std::vector<int>& new_axis_of)> remap_axes;
   /// Result shares its input's bytes in the same order (reshape, squeeze, …): no kernel is needed.
   bool is_view = false;
+  /// Reads no more elements of its first input than its result has (gather, slice): for reports of traffic.
+  bool reads_part = false;
   /// Floating-point operations of the node, for reports; null: counted as one an output element.
   std::function<Dim(const Node&)> flops;
 };

@@ -14,9 +14,11 @@ namespace gantry {
 ///   %1 = nn.batch_norm(%0, @s, @b, @m, @v)   =>   %1 = multiply(%0, @a); %2 = add(%1, @c)
 void simplify_inference(Graph& graph);
 
-/// Nodes whose inputs are all constant (or that have none) are evaluated; views share their input's bytes. Results
-/// of more than four times their inputs' bytes plus 64 MiB stay as nodes, and so does what has symbolic attributes.
-///   %0 = add(const(f32, [1], [1]), const(f32, [1], [2])); %1 = add(%x, %0)   =>   %1 = add(%x, const(f32, [1], [3]))
+/// Nodes whose inputs are all constant (or that have none) are evaluated; views share their input's bytes.
+/// Results of more than four times their inputs' bytes plus 64 MiB stay as nodes, and so does what has
+/// symbolic attributes.
+///   %0 = add(const(f32, [1], [1]), const(f32, [1], [2])); %1 = add(%x, %0)   =>   %1 = add(%x, const(f32,
+///   [1], [3]))
 void fold_constant(Graph& graph);
 
 /// Same op, attributes and inputs: one node.
@@ -26,18 +28,23 @@ void eliminate_common_subexpr(Graph& graph);
 void dead_code(Graph& graph);
 
 /// Groups nodes into fused ops by their fusion classes:
-///  - elementwise and broadcast nodes of the same shape join the out_elementwise_fusable node (the anchor) that they
-///    follow: convolution + bias + activation + residual addition. Where two anchors meet, the later one takes them;
-///  - elementwise, broadcast and injective nodes join those that use them; so do they a reduction along whole axes,
-///    which nothing follows. Elementwise and broadcast ones also join an anchor's group where they feed what follows
-///    the anchor, but nothing joins the anchor's own inputs;
-///  - not where a value would be computed more often than it has elements: before broadcasting, padding and window
+///  - elementwise and broadcast nodes of the same shape join the out_elementwise_fusable node (the anchor)
+///  that they
+///    follow: convolution + bias + activation + residual addition. Where two anchors meet, the later one
+///    takes them;
+///  - elementwise, broadcast and injective nodes join those that use them; so do they a reduction along whole
+///  axes,
+///    which nothing follows. Elementwise and broadcast ones also join an anchor's group where they feed what
+///    follows the anchor, but nothing joins the anchor's own inputs;
+///  - not where a value would be computed more often than it has elements: before broadcasting, padding and
+///  window
 ///    reductions; and ops that choose among several inputs take in but a step of arithmetic;
 ///  - opaque nodes, views and nodes with several results stay alone.
-/// Only the last node of a group is read outside: a node joins only the group that holds all of its users. After
-/// it, every node of main is a `fused` op with one body (host/passes/fuse_ops.h), an opaque op, or a view.
-/// (Without `enable`, every node gets a group of its own.)
-///   %1 = nn.conv(%x, @w); %2 = nn.relu(%1)   =>   %2 = fused(%x, @w) fn @nn.conv_nn.relu(%x: …, %w: …) -> … { … }
+/// Only the last node of a group is read outside: a node joins only the group that holds all of its users.
+/// After it, every node of main is a `fused` op with one body (host/passes/fuse_ops.h), an opaque op, or a
+/// view. (Without `enable`, every node gets a group of its own.)
+///   %1 = nn.conv(%x, @w); %2 = nn.relu(%1)   =>   %2 = fused(%x, @w) fn @nn.conv_nn.relu(%x: …, %w: …) -> …
+///   { … }
 void fuse_ops(Graph& graph, bool enable = true);
 
 /// Memory plan of a function in which every node is a kernel or a view.
@@ -46,15 +53,16 @@ struct MemoryPlan {
     Dim offset;  ///< bytes in the workspace, 64-byte aligned
     Dim bytes;
   };
-  /// Values that live in the workspace (not parameters, constants or outputs). Views share their input's slot.
+  /// Values that live in the workspace (not parameters, constants or outputs). Views share their input's
+  /// slot.
   std::map<const Value*, Slot> slots;
   /// Scratch of each node, in the order asked for.
   std::map<const Node*, std::vector<Slot>> scratch;
   Dim workspace_bytes;
 };
-/// Places values so that those alive at once do not overlap. `scratch_bytes` gives each node's scratch buffers,
-/// alive while it runs. Static sizes: best fit by decreasing size over lifetimes; symbolic ones share slots whose
-/// size is the maximum of their users'.
+/// Places values so that those alive at once do not overlap. `scratch_bytes` gives each node's scratch
+/// buffers, alive while it runs. Static sizes: best fit by decreasing size over lifetimes; symbolic ones
+/// share slots whose size is the maximum of their users'.
 MemoryPlan plan_memory(const Function& function,
                        const std::function<std::vector<Dim>(const Node&)>& scratch_bytes);
 

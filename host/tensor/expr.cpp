@@ -18,7 +18,9 @@ const double* float_constant(const Expr& e) {
   return imm ? &imm->value : nullptr;
 }
 
-bool is_scalar_immediate(const Expr& e) { return e.as<IntImmNode>() || e.as<FloatImmNode>(); }
+bool is_scalar_immediate(const Expr& e) {
+  return e.as<IntImmNode>() || e.as<FloatImmNode>();
+}
 
 Expr adapt_immediate(const Expr& e, DType dtype) {
   const auto* imm = e.as<IntImmNode>();
@@ -64,7 +66,7 @@ Expr fold_neutral(BinaryOp op, const Expr& a, const Expr& b, DType dtype) {
 
 Expr fold_constants(BinaryOp op, const Expr& a, const Expr& b, DType dtype) {
   DType result = is_comparison(op) ? DType::kBool : dtype;
-  if (const auto *ia = a.as<IntImmNode>(), *ib = b.as<IntImmNode>(); ia && ib) {
+  if (const auto* ia = a.as<IntImmNode>(), *ib = b.as<IntImmNode>(); ia && ib) {
     if (auto value = fold_integers(op, dtype, ia->value, ib->value)) return int_imm(result, *value);
   }
   const double *fa = float_constant(a), *fb = float_constant(b);
@@ -88,7 +90,8 @@ Expr fold_vectors(BinaryOp op, const Expr& a, const Expr& b, int lanes) {
   if (op == BinaryOp::kAdd || op == BinaryOp::kSub) {
     if (ra && rb) return ramp(binary(op, ra->base, rb->base), binary(op, ra->stride, rb->stride));
     if (ra && vb.get()) return ramp(binary(op, ra->base, vb), ra->stride);
-    if (va.get() && rb) return ramp(binary(op, va, rb->base), op == BinaryOp::kAdd ? rb->stride : -rb->stride);
+    if (va.get() && rb)
+      return ramp(binary(op, va, rb->base), op == BinaryOp::kAdd ? rb->stride : -rb->stride);
   }
   if (op == BinaryOp::kMul) {
     if (ra && vb.get()) return ramp(ra->base * vb, ra->stride * vb);
@@ -110,13 +113,26 @@ Expr::Expr(const Dim& dim) {
     stack.pop_back();
     Expr& a = stack.back();
     switch (opcode) {
-      case Dim::Opcode::kAdd: a = a + b; break;
-      case Dim::Opcode::kMul: a = a * b; break;
-      case Dim::Opcode::kFloorDiv: a = floordiv(a, b); break;
-      case Dim::Opcode::kMod: a = mod(a, b); break;
-      case Dim::Opcode::kMax: a = max(a, b); break;
-      case Dim::Opcode::kMin: a = min(a, b); break;
-      default: internal_error("unknown operator in dimension {}", dim.str());
+      case Dim::Opcode::kAdd:
+        a = a + b;
+        break;
+      case Dim::Opcode::kMul:
+        a = a * b;
+        break;
+      case Dim::Opcode::kFloorDiv:
+        a = floordiv(a, b);
+        break;
+      case Dim::Opcode::kMod:
+        a = mod(a, b);
+        break;
+      case Dim::Opcode::kMax:
+        a = max(a, b);
+        break;
+      case Dim::Opcode::kMin:
+        a = min(a, b);
+        break;
+      default:
+        internal_error("unknown operator in dimension {}", dim.str());
     }
   });
   internal_check(stack.size() == 1, "malformed dimension {}", dim.str());
@@ -154,8 +170,8 @@ Expr binary(BinaryOp op, Expr a, Expr b) {
   if (is_scalar_immediate(b)) b = adapt_immediate(b, a.type().dtype);
   DType dtype = a.type().dtype;
   if (dtype != b.type().dtype) {
-    internal_error("operands of different types: {} ({}) and {} ({})", to_string(a), name_of(dtype), to_string(b),
-                   name_of(b.type().dtype));
+    internal_error("operands of different types: {} ({}) and {} ({})", to_string(a), name_of(dtype),
+                   to_string(b), name_of(b.type().dtype));
   }
   int lanes = std::max(a.type().lanes, b.type().lanes);
   if (lanes > 1) {
@@ -176,12 +192,24 @@ Expr binary(BinaryOp op, Expr a, Expr b) {
   return std::make_shared<BinaryNode>(op, type, std::move(a), std::move(b));
 }
 
-Expr operator+(Expr a, Expr b) { return binary(BinaryOp::kAdd, std::move(a), std::move(b)); }
-Expr operator-(Expr a, Expr b) { return binary(BinaryOp::kSub, std::move(a), std::move(b)); }
-Expr operator*(Expr a, Expr b) { return binary(BinaryOp::kMul, std::move(a), std::move(b)); }
-Expr operator/(Expr a, Expr b) { return binary(BinaryOp::kDiv, std::move(a), std::move(b)); }
-Expr floordiv(Expr a, Expr b) { return binary(BinaryOp::kFloorDiv, std::move(a), std::move(b)); }
-Expr mod(Expr a, Expr b) { return binary(BinaryOp::kMod, std::move(a), std::move(b)); }
+Expr operator+(Expr a, Expr b) {
+  return binary(BinaryOp::kAdd, std::move(a), std::move(b));
+}
+Expr operator-(Expr a, Expr b) {
+  return binary(BinaryOp::kSub, std::move(a), std::move(b));
+}
+Expr operator*(Expr a, Expr b) {
+  return binary(BinaryOp::kMul, std::move(a), std::move(b));
+}
+Expr operator/(Expr a, Expr b) {
+  return binary(BinaryOp::kDiv, std::move(a), std::move(b));
+}
+Expr floordiv(Expr a, Expr b) {
+  return binary(BinaryOp::kFloorDiv, std::move(a), std::move(b));
+}
+Expr mod(Expr a, Expr b) {
+  return binary(BinaryOp::kMod, std::move(a), std::move(b));
+}
 Expr min(Expr a, Expr b) {
   if (a.same_as(b)) return a;
   return binary(BinaryOp::kMin, std::move(a), std::move(b));
@@ -190,14 +218,30 @@ Expr max(Expr a, Expr b) {
   if (a.same_as(b)) return a;
   return binary(BinaryOp::kMax, std::move(a), std::move(b));
 }
-Expr Expr::logical_and(Expr a, Expr b) { return binary(BinaryOp::kAnd, std::move(a), std::move(b)); }
-Expr Expr::logical_or(Expr a, Expr b) { return binary(BinaryOp::kOr, std::move(a), std::move(b)); }
-Expr lt(Expr a, Expr b) { return binary(BinaryOp::kLt, std::move(a), std::move(b)); }
-Expr le(Expr a, Expr b) { return binary(BinaryOp::kLe, std::move(a), std::move(b)); }
-Expr gt(Expr a, Expr b) { return binary(BinaryOp::kGt, std::move(a), std::move(b)); }
-Expr ge(Expr a, Expr b) { return binary(BinaryOp::kGe, std::move(a), std::move(b)); }
-Expr eq(Expr a, Expr b) { return binary(BinaryOp::kEq, std::move(a), std::move(b)); }
-Expr ne(Expr a, Expr b) { return binary(BinaryOp::kNe, std::move(a), std::move(b)); }
+Expr Expr::logical_and(Expr a, Expr b) {
+  return binary(BinaryOp::kAnd, std::move(a), std::move(b));
+}
+Expr Expr::logical_or(Expr a, Expr b) {
+  return binary(BinaryOp::kOr, std::move(a), std::move(b));
+}
+Expr lt(Expr a, Expr b) {
+  return binary(BinaryOp::kLt, std::move(a), std::move(b));
+}
+Expr le(Expr a, Expr b) {
+  return binary(BinaryOp::kLe, std::move(a), std::move(b));
+}
+Expr gt(Expr a, Expr b) {
+  return binary(BinaryOp::kGt, std::move(a), std::move(b));
+}
+Expr ge(Expr a, Expr b) {
+  return binary(BinaryOp::kGe, std::move(a), std::move(b));
+}
+Expr eq(Expr a, Expr b) {
+  return binary(BinaryOp::kEq, std::move(a), std::move(b));
+}
+Expr ne(Expr a, Expr b) {
+  return binary(BinaryOp::kNe, std::move(a), std::move(b));
+}
 
 Expr operator-(Expr a) {
   if (const auto* imm = a.as<IntImmNode>()) {
@@ -260,7 +304,8 @@ Expr call_if_then_else(std::vector<Expr> args) {
   internal_check(args[0].type().dtype == DType::kBool, "condition of if_then_else is not bool");
   if (is_scalar_immediate(args[1])) args[1] = adapt_immediate(args[1], args[2].type().dtype);
   if (is_scalar_immediate(args[2])) args[2] = adapt_immediate(args[2], args[1].type().dtype);
-  internal_check(args[1].type().dtype == args[2].type().dtype, "branches of if_then_else have different types");
+  internal_check(args[1].type().dtype == args[2].type().dtype,
+                 "branches of if_then_else have different types");
   int lanes = std::max(args[1].type().lanes, args[2].type().lanes);
   args[1] = widen(args[1], lanes);
   args[2] = widen(args[2], lanes);
@@ -276,7 +321,9 @@ Expr fold_call(MathFn fn, const std::vector<Expr>& args, DType dtype) {
   const double* c = args.size() > 2 ? float_constant(args[2]) : nullptr;
   if (fn == MathFn::kAbs && args[0].as<IntImmNode>()) {
     int64_t value = args[0].as<IntImmNode>()->value;
-    return int_imm(dtype, value < 0 && !is_unsigned_int(dtype) ? static_cast<int64_t>(-static_cast<uint64_t>(value)) : value);
+    return int_imm(dtype, value < 0 && !is_unsigned_int(dtype)
+                              ? static_cast<int64_t>(-static_cast<uint64_t>(value))
+                              : value);
   }
   if (!a || (args.size() > 1 && !b) || (args.size() > 2 && !c)) return {};
   if (fn == MathFn::kIsNan) return int_imm(DType::kBool, std::isnan(*a));
@@ -307,10 +354,14 @@ Expr call(MathFn fn, std::vector<Expr> args) {
 Expr identity_of(ReduceKind kind, DType dtype) {
   int bits = byte_width(dtype) * 8;
   switch (kind) {
-    case ReduceKind::kSum: return const_of(dtype, 0);
-    case ReduceKind::kProd: return const_of(dtype, 1);
-    case ReduceKind::kAny: return const_of(dtype, 0);
-    case ReduceKind::kAll: return dtype == DType::kBool ? int_imm(dtype, 1) : int_imm(dtype, -1);
+    case ReduceKind::kSum:
+      return const_of(dtype, 0);
+    case ReduceKind::kProd:
+      return const_of(dtype, 1);
+    case ReduceKind::kAny:
+      return const_of(dtype, 0);
+    case ReduceKind::kAll:
+      return dtype == DType::kBool ? int_imm(dtype, 1) : int_imm(dtype, -1);
     case ReduceKind::kMax:
       if (is_float(dtype)) return float_imm(dtype, -std::numeric_limits<double>::infinity());
       if (dtype == DType::kBool || is_unsigned_int(dtype)) return int_imm(dtype, 0);
@@ -326,12 +377,18 @@ Expr identity_of(ReduceKind kind, DType dtype) {
 
 Expr combine(ReduceKind kind, Expr a, Expr b) {
   switch (kind) {
-    case ReduceKind::kSum: return a + b;
-    case ReduceKind::kProd: return a * b;
-    case ReduceKind::kMax: return max(a, b);
-    case ReduceKind::kMin: return min(a, b);
-    case ReduceKind::kAny: return a || b;
-    case ReduceKind::kAll: return a && b;
+    case ReduceKind::kSum:
+      return a + b;
+    case ReduceKind::kProd:
+      return a * b;
+    case ReduceKind::kMax:
+      return max(a, b);
+    case ReduceKind::kMin:
+      return min(a, b);
+    case ReduceKind::kAny:
+      return a || b;
+    case ReduceKind::kAll:
+      return a && b;
   }
   internal_error("unknown reduction");
 }

@@ -18,26 +18,46 @@ struct Infix {
 
 Infix infix_of(BinaryOp op, bool boolean) {
   switch (op) {
-    case BinaryOp::kOr: return {boolean ? "||" : "|", 1};
-    case BinaryOp::kXor: return {"^", 2};
-    case BinaryOp::kAnd: return {boolean ? "&&" : "&", 3};
-    case BinaryOp::kEq: return {"==", 4};
-    case BinaryOp::kNe: return {"!=", 4};
-    case BinaryOp::kLt: return {"<", 5};
-    case BinaryOp::kLe: return {"<=", 5};
-    case BinaryOp::kGt: return {">", 5};
-    case BinaryOp::kGe: return {">=", 5};
-    case BinaryOp::kShl: return {"<<", 6};
-    case BinaryOp::kShr: return {">>", 6};
-    case BinaryOp::kAdd: return {"+", 7};
-    case BinaryOp::kSub: return {"-", 7};
-    case BinaryOp::kMul: return {"*", 8};
-    case BinaryOp::kDiv: return {"/", 8};
-    case BinaryOp::kRem: return {"%", 8};
-    case BinaryOp::kFloorDiv: return {"floordiv", 0};
-    case BinaryOp::kMod: return {"mod", 0};
-    case BinaryOp::kMin: return {"min", 0};
-    case BinaryOp::kMax: return {"max", 0};
+    case BinaryOp::kOr:
+      return {boolean ? "||" : "|", 1};
+    case BinaryOp::kXor:
+      return {"^", 2};
+    case BinaryOp::kAnd:
+      return {boolean ? "&&" : "&", 3};
+    case BinaryOp::kEq:
+      return {"==", 4};
+    case BinaryOp::kNe:
+      return {"!=", 4};
+    case BinaryOp::kLt:
+      return {"<", 5};
+    case BinaryOp::kLe:
+      return {"<=", 5};
+    case BinaryOp::kGt:
+      return {">", 5};
+    case BinaryOp::kGe:
+      return {">=", 5};
+    case BinaryOp::kShl:
+      return {"<<", 6};
+    case BinaryOp::kShr:
+      return {">>", 6};
+    case BinaryOp::kAdd:
+      return {"+", 7};
+    case BinaryOp::kSub:
+      return {"-", 7};
+    case BinaryOp::kMul:
+      return {"*", 8};
+    case BinaryOp::kDiv:
+      return {"/", 8};
+    case BinaryOp::kRem:
+      return {"%", 8};
+    case BinaryOp::kFloorDiv:
+      return {"floordiv", 0};
+    case BinaryOp::kMod:
+      return {"mod", 0};
+    case BinaryOp::kMin:
+      return {"min", 0};
+    case BinaryOp::kMax:
+      return {"max", 0};
   }
   return {"?", 0};
 }
@@ -90,25 +110,35 @@ std::string print_load(const LoadNode* node) {
 std::string print(const Expr& e, int level) {
   if (!e) return "null";
   switch (e->kind) {
-    case ExprKind::kIntImm: return print_integer(e.as<IntImmNode>());
-    case ExprKind::kFloatImm: return print_float(e.as<FloatImmNode>());
-    case ExprKind::kVar: return e.as<VarNode>()->name;
-    case ExprKind::kBinary: return print_binary(e.as<BinaryNode>(), level);
+    case ExprKind::kIntImm:
+      return print_integer(e.as<IntImmNode>());
+    case ExprKind::kFloatImm:
+      return print_float(e.as<FloatImmNode>());
+    case ExprKind::kVar:
+      return e.as<VarNode>()->name;
+    case ExprKind::kBinary:
+      return print_binary(e.as<BinaryNode>(), level);
     case ExprKind::kUnary:
-      return fmt::format("{}{}", e.as<UnaryNode>()->op == UnaryOp::kNeg ? "-" : "!", print(e.as<UnaryNode>()->a, 10));
-    case ExprKind::kCall: return fmt::format("{}({})", name_of(e.as<CallNode>()->fn), list(e.as<CallNode>()->args));
+      return fmt::format("{}{}", e.as<UnaryNode>()->op == UnaryOp::kNeg ? "-" : "!",
+                         print(e.as<UnaryNode>()->a, 10));
+    case ExprKind::kCall:
+      return fmt::format("{}({})", name_of(e.as<CallNode>()->fn), list(e.as<CallNode>()->args));
     case ExprKind::kSelect: {
       const auto* s = e.as<SelectNode>();
-      return fmt::format("select({}, {}, {})", print(s->condition, 0), print(s->if_true, 0), print(s->if_false, 0));
+      return fmt::format("select({}, {}, {})", print(s->condition, 0), print(s->if_true, 0),
+                         print(s->if_false, 0));
     }
-    case ExprKind::kCast: return fmt::format("{}({})", name_of(e->type.dtype), print(e.as<CastNode>()->a, 0));
+    case ExprKind::kCast:
+      return fmt::format("{}({})", name_of(e->type.dtype), print(e.as<CastNode>()->a, 0));
     case ExprKind::kRead: {
       const auto* r = e.as<ReadNode>();
       std::string result = r->op->result_shapes.size() > 1 ? fmt::format(".{}", r->result) : "";
       return fmt::format("{}{}[{}]", r->op->name, result, list(r->indices));
     }
-    case ExprKind::kLoad: return print_load(e.as<LoadNode>());
-    case ExprKind::kReduce: return print_reduce(e.as<ReduceNode>());
+    case ExprKind::kLoad:
+      return print_load(e.as<LoadNode>());
+    case ExprKind::kReduce:
+      return print_reduce(e.as<ReduceNode>());
     case ExprKind::kRamp: {
       const auto* r = e.as<RampNode>();
       return fmt::format("ramp({}, {}, {})", print(r->base, 0), print(r->stride, 0), r->type.lanes);
@@ -125,13 +155,15 @@ std::string print(const Expr& e, int level) {
 
 }  // namespace
 
-std::string to_string(const Expr& e) { return print(e, 0); }
+std::string to_string(const Expr& e) {
+  return print(e, 0);
+}
 
 std::string_view name_of(MathFn fn) {
   static constexpr std::string_view kNames[] = {
-      "exp",  "log",  "sqrt", "rsqrt", "tanh", "erf",  "sigmoid", "pow",   "floor", "ceil",
-      "round", "trunc", "abs", "sin",  "cos",  "tan",  "asin",    "acos",  "atan",  "sinh",
-      "cosh", "asinh", "acosh", "atanh", "isnan", "isinf", "fma",  "if_then_else"};
+      "exp",   "log",   "sqrt",  "rsqrt", "tanh",  "erf",   "sigmoid", "pow",         "floor", "ceil",
+      "round", "trunc", "abs",   "sin",   "cos",   "tan",   "asin",    "acos",        "atan",  "sinh",
+      "cosh",  "asinh", "acosh", "atanh", "isnan", "isinf", "fma",     "if_then_else"};
   return kNames[static_cast<size_t>(fn)];
 }
 

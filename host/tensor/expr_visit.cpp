@@ -16,12 +16,15 @@ void for_each_child(const Expr& e, Visit&& visit) {
   switch (e->kind) {
     case ExprKind::kIntImm:
     case ExprKind::kFloatImm:
-    case ExprKind::kVar: break;
+    case ExprKind::kVar:
+      break;
     case ExprKind::kBinary:
       visit(e.as<BinaryNode>()->a);
       visit(e.as<BinaryNode>()->b);
       break;
-    case ExprKind::kUnary: visit(e.as<UnaryNode>()->a); break;
+    case ExprKind::kUnary:
+      visit(e.as<UnaryNode>()->a);
+      break;
     case ExprKind::kCall:
       for (const Expr& arg : e.as<CallNode>()->args) visit(arg);
       break;
@@ -30,7 +33,9 @@ void for_each_child(const Expr& e, Visit&& visit) {
       visit(e.as<SelectNode>()->if_true);
       visit(e.as<SelectNode>()->if_false);
       break;
-    case ExprKind::kCast: visit(e.as<CastNode>()->a); break;
+    case ExprKind::kCast:
+      visit(e.as<CastNode>()->a);
+      break;
     case ExprKind::kRead:
       for (const Expr& index : e.as<ReadNode>()->indices) visit(index);
       break;
@@ -46,7 +51,9 @@ void for_each_child(const Expr& e, Visit&& visit) {
       visit(e.as<RampNode>()->base);
       visit(e.as<RampNode>()->stride);
       break;
-    case ExprKind::kBroadcast: visit(e.as<BroadcastNode>()->value); break;
+    case ExprKind::kBroadcast:
+      visit(e.as<BroadcastNode>()->value);
+      break;
     case ExprKind::kLet:
       visit(e.as<LetNode>()->var);
       visit(e.as<LetNode>()->value);
@@ -70,22 +77,30 @@ void walk_once(const Expr& e, const std::function<void(const Expr&)>& visit,
 /// A node's own fields, children aside.
 bool same_fields(const Expr& a, const Expr& b) {
   switch (a->kind) {
-    case ExprKind::kIntImm: return a.as<IntImmNode>()->value == b.as<IntImmNode>()->value;
+    case ExprKind::kIntImm:
+      return a.as<IntImmNode>()->value == b.as<IntImmNode>()->value;
     case ExprKind::kFloatImm: {
       double x = a.as<FloatImmNode>()->value, y = b.as<FloatImmNode>()->value;
       return x == y ? std::signbit(x) == std::signbit(y) : x != x && y != y;
     }
-    case ExprKind::kVar: return false;  // identity is the address
-    case ExprKind::kBinary: return a.as<BinaryNode>()->op == b.as<BinaryNode>()->op;
-    case ExprKind::kUnary: return a.as<UnaryNode>()->op == b.as<UnaryNode>()->op;
-    case ExprKind::kCall: return a.as<CallNode>()->fn == b.as<CallNode>()->fn;
+    case ExprKind::kVar:
+      return false;  // identity is the address
+    case ExprKind::kBinary:
+      return a.as<BinaryNode>()->op == b.as<BinaryNode>()->op;
+    case ExprKind::kUnary:
+      return a.as<UnaryNode>()->op == b.as<UnaryNode>()->op;
+    case ExprKind::kCall:
+      return a.as<CallNode>()->fn == b.as<CallNode>()->fn;
     case ExprKind::kRead:
-      return a.as<ReadNode>()->op == b.as<ReadNode>()->op && a.as<ReadNode>()->result == b.as<ReadNode>()->result;
-    case ExprKind::kLoad: return a.as<LoadNode>()->buffer == b.as<LoadNode>()->buffer;
+      return a.as<ReadNode>()->op == b.as<ReadNode>()->op &&
+             a.as<ReadNode>()->result == b.as<ReadNode>()->result;
+    case ExprKind::kLoad:
+      return a.as<LoadNode>()->buffer == b.as<LoadNode>()->buffer;
     case ExprKind::kReduce:
       return a.as<ReduceNode>()->reduce == b.as<ReduceNode>()->reduce &&
              a.as<ReduceNode>()->axes == b.as<ReduceNode>()->axes;
-    default: return true;
+    default:
+      return true;
   }
 }
 
@@ -131,8 +146,8 @@ Expr substitute(const Expr& e, const std::vector<std::pair<const VarNode*, Expr>
 
 Expr ExprMutator::mutate(const Expr& e) {
   if (!e) return e;
-  // Trees share nodes; a shared one is rewritten once per outermost call, or deep sharing would cost exponential
-  // time and lose the sharing.
+  // Trees share nodes; a shared one is rewritten once per outermost call, or deep sharing would cost
+  // exponential time and lose the sharing.
   bool shared = memoise_ && !is_leaf(e);
   if (shared) {
     auto it = memo_.find(e.get());
@@ -141,12 +156,24 @@ Expr ExprMutator::mutate(const Expr& e) {
   ++depth_;
   Expr result;
   switch (e->kind) {
-    case ExprKind::kVar: result = mutate_var(e.as<VarNode>(), e); break;
-    case ExprKind::kRead: result = mutate_read(e.as<ReadNode>(), e); break;
-    case ExprKind::kLoad: result = mutate_load(e.as<LoadNode>(), e); break;
-    case ExprKind::kReduce: result = mutate_reduce(e.as<ReduceNode>(), e); break;
-    case ExprKind::kCall: result = mutate_call(e.as<CallNode>(), e); break;
-    default: result = mutate_default(e); break;
+    case ExprKind::kVar:
+      result = mutate_var(e.as<VarNode>(), e);
+      break;
+    case ExprKind::kRead:
+      result = mutate_read(e.as<ReadNode>(), e);
+      break;
+    case ExprKind::kLoad:
+      result = mutate_load(e.as<LoadNode>(), e);
+      break;
+    case ExprKind::kReduce:
+      result = mutate_reduce(e.as<ReduceNode>(), e);
+      break;
+    case ExprKind::kCall:
+      result = mutate_call(e.as<CallNode>(), e);
+      break;
+    default:
+      result = mutate_default(e);
+      break;
   }
   if (--depth_ == 0) {
     memo_.clear();
@@ -156,7 +183,9 @@ Expr ExprMutator::mutate(const Expr& e) {
   return result;
 }
 
-Expr ExprMutator::mutate_var(const VarNode*, const Expr& self) { return self; }
+Expr ExprMutator::mutate_var(const VarNode*, const Expr& self) {
+  return self;
+}
 
 Expr ExprMutator::mutate_read(const ReadNode* node, const Expr& self) {
   std::vector<Expr> indices;
@@ -172,7 +201,8 @@ Expr ExprMutator::mutate_read(const ReadNode* node, const Expr& self) {
 Expr ExprMutator::mutate_load(const LoadNode* node, const Expr& self) {
   Expr index = mutate(node->index), predicate = mutate(node->predicate);
   if (index.same_as(node->index) && predicate.same_as(node->predicate)) return self;
-  return std::make_shared<LoadNode>(node->buffer, ExprType{node->type.dtype, index.type().lanes}, index, predicate);
+  return std::make_shared<LoadNode>(node->buffer, ExprType{node->type.dtype, index.type().lanes}, index,
+                                    predicate);
 }
 
 Expr ExprMutator::mutate_reduce(const ReduceNode* node, const Expr& self) {
@@ -232,7 +262,8 @@ Expr ExprMutator::mutate_default(const Expr& self) {
       if (value.same_as(node->value) && body.same_as(node->body)) return self;
       return std::make_shared<LetNode>(node->var, value, body);
     }
-    default: return self;
+    default:
+      return self;
   }
 }
 

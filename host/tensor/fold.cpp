@@ -20,7 +20,8 @@ double round_to_bits(double value, int mantissa_bits, int min_exponent, double l
 
 uint64_t as_unsigned(DType dtype, int64_t value) {
   int bits = byte_width(dtype) * 8;
-  return bits == 64 ? static_cast<uint64_t>(value) : static_cast<uint64_t>(value) & ((uint64_t{1} << bits) - 1);
+  return bits == 64 ? static_cast<uint64_t>(value)
+                    : static_cast<uint64_t>(value) & ((uint64_t{1} << bits) - 1);
 }
 
 std::optional<int64_t> fold_unsigned(BinaryOp op, DType dtype, int64_t x, int64_t y) {
@@ -34,14 +35,22 @@ std::optional<int64_t> fold_unsigned(BinaryOp op, DType dtype, int64_t x, int64_
     case BinaryOp::kRem:
       if (b == 0) return std::nullopt;
       return static_cast<int64_t>(a % b);
-    case BinaryOp::kMin: return static_cast<int64_t>(std::min(a, b));
-    case BinaryOp::kMax: return static_cast<int64_t>(std::max(a, b));
-    case BinaryOp::kLt: return a < b;
-    case BinaryOp::kLe: return a <= b;
-    case BinaryOp::kGt: return a > b;
-    case BinaryOp::kGe: return a >= b;
-    case BinaryOp::kShr: return b >= 64 ? 0 : static_cast<int64_t>(a >> b);
-    default: return std::nullopt;
+    case BinaryOp::kMin:
+      return static_cast<int64_t>(std::min(a, b));
+    case BinaryOp::kMax:
+      return static_cast<int64_t>(std::max(a, b));
+    case BinaryOp::kLt:
+      return a < b;
+    case BinaryOp::kLe:
+      return a <= b;
+    case BinaryOp::kGt:
+      return a > b;
+    case BinaryOp::kGe:
+      return a >= b;
+    case BinaryOp::kShr:
+      return b >= 64 ? 0 : static_cast<int64_t>(a >> b);
+    default:
+      return std::nullopt;
   }
 }
 
@@ -60,14 +69,22 @@ std::optional<int64_t> fold_signed(BinaryOp op, int64_t a, int64_t b) {
     case BinaryOp::kMod:
       if (b == 0) return std::nullopt;
       return overflow ? 0 : floor_modulo(a, b);
-    case BinaryOp::kMin: return std::min(a, b);
-    case BinaryOp::kMax: return std::max(a, b);
-    case BinaryOp::kLt: return a < b;
-    case BinaryOp::kLe: return a <= b;
-    case BinaryOp::kGt: return a > b;
-    case BinaryOp::kGe: return a >= b;
-    case BinaryOp::kShr: return a >> std::clamp<int64_t>(b, 0, 63);
-    default: return std::nullopt;
+    case BinaryOp::kMin:
+      return std::min(a, b);
+    case BinaryOp::kMax:
+      return std::max(a, b);
+    case BinaryOp::kLt:
+      return a < b;
+    case BinaryOp::kLe:
+      return a <= b;
+    case BinaryOp::kGt:
+      return a > b;
+    case BinaryOp::kGe:
+      return a >= b;
+    case BinaryOp::kShr:
+      return a >> std::clamp<int64_t>(b, 0, 63);
+    default:
+      return std::nullopt;
   }
 }
 
@@ -84,23 +101,35 @@ int64_t floor_modulo(int64_t a, int64_t b) {
 
 int64_t wrap_integer(DType dtype, int64_t value) {
   switch (dtype) {
-    case DType::kI8: return static_cast<int8_t>(value);
-    case DType::kI16: return static_cast<int16_t>(value);
-    case DType::kI32: return static_cast<int32_t>(value);
-    case DType::kU8: return static_cast<uint8_t>(value);
-    case DType::kU16: return static_cast<uint16_t>(value);
-    case DType::kU32: return static_cast<uint32_t>(value);
-    case DType::kBool: return value != 0;
-    default: return value;
+    case DType::kI8:
+      return static_cast<int8_t>(value);
+    case DType::kI16:
+      return static_cast<int16_t>(value);
+    case DType::kI32:
+      return static_cast<int32_t>(value);
+    case DType::kU8:
+      return static_cast<uint8_t>(value);
+    case DType::kU16:
+      return static_cast<uint16_t>(value);
+    case DType::kU32:
+      return static_cast<uint32_t>(value);
+    case DType::kBool:
+      return value != 0;
+    default:
+      return value;
   }
 }
 
 double round_float(DType dtype, double value) {
   switch (dtype) {
-    case DType::kF32: return static_cast<double>(static_cast<float>(value));
-    case DType::kF16: return round_to_bits(value, 10, -14, 65504.0);
-    case DType::kBF16: return round_to_bits(value, 7, -126, 3.3895313892515355e38);
-    default: return value;
+    case DType::kF32:
+      return static_cast<double>(static_cast<float>(value));
+    case DType::kF16:
+      return round_to_bits(value, 10, -14, 65504.0);
+    case DType::kBF16:
+      return round_to_bits(value, 7, -126, 3.3895313892515355e38);
+    default:
+      return value;
   }
 }
 
@@ -111,24 +140,36 @@ bool is_comparison(BinaryOp op) {
     case BinaryOp::kLt:
     case BinaryOp::kLe:
     case BinaryOp::kGt:
-    case BinaryOp::kGe: return true;
-    default: return false;
+    case BinaryOp::kGe:
+      return true;
+    default:
+      return false;
   }
 }
 
 std::optional<int64_t> fold_integers(BinaryOp op, DType dtype, int64_t a, int64_t b) {
   auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
   switch (op) {
-    case BinaryOp::kAdd: return wrap_integer(dtype, static_cast<int64_t>(ua + ub));
-    case BinaryOp::kSub: return wrap_integer(dtype, static_cast<int64_t>(ua - ub));
-    case BinaryOp::kMul: return wrap_integer(dtype, static_cast<int64_t>(ua * ub));
-    case BinaryOp::kEq: return a == b;
-    case BinaryOp::kNe: return a != b;
-    case BinaryOp::kAnd: return a & b;
-    case BinaryOp::kOr: return a | b;
-    case BinaryOp::kXor: return a ^ b;
-    case BinaryOp::kShl: return wrap_integer(dtype, ub >= 64 ? 0 : static_cast<int64_t>(ua << ub));
-    default: break;
+    case BinaryOp::kAdd:
+      return wrap_integer(dtype, static_cast<int64_t>(ua + ub));
+    case BinaryOp::kSub:
+      return wrap_integer(dtype, static_cast<int64_t>(ua - ub));
+    case BinaryOp::kMul:
+      return wrap_integer(dtype, static_cast<int64_t>(ua * ub));
+    case BinaryOp::kEq:
+      return a == b;
+    case BinaryOp::kNe:
+      return a != b;
+    case BinaryOp::kAnd:
+      return a & b;
+    case BinaryOp::kOr:
+      return a | b;
+    case BinaryOp::kXor:
+      return a ^ b;
+    case BinaryOp::kShl:
+      return wrap_integer(dtype, ub >= 64 ? 0 : static_cast<int64_t>(ua << ub));
+    default:
+      break;
   }
   auto folded = is_unsigned_int(dtype) ? fold_unsigned(op, dtype, a, b) : fold_signed(op, a, b);
   if (folded && !is_comparison(op)) return wrap_integer(dtype, *folded);
@@ -138,65 +179,130 @@ std::optional<int64_t> fold_integers(BinaryOp op, DType dtype, int64_t a, int64_
 std::optional<double> fold_floats(BinaryOp op, DType dtype, double a, double b) {
   auto rounded = [&](double value) { return round_float(dtype, value); };
   switch (op) {
-    case BinaryOp::kAdd: return rounded(a + b);
-    case BinaryOp::kSub: return rounded(a - b);
-    case BinaryOp::kMul: return rounded(a * b);
-    case BinaryOp::kDiv: return rounded(a / b);
-    case BinaryOp::kFloorDiv: return rounded(std::floor(a / b));
-    case BinaryOp::kRem: return rounded(std::fmod(a, b));
+    case BinaryOp::kAdd:
+      return rounded(a + b);
+    case BinaryOp::kSub:
+      return rounded(a - b);
+    case BinaryOp::kMul:
+      return rounded(a * b);
+    case BinaryOp::kDiv:
+      return rounded(a / b);
+    case BinaryOp::kFloorDiv:
+      return rounded(std::floor(a / b));
+    case BinaryOp::kRem:
+      return rounded(std::fmod(a, b));
     case BinaryOp::kMod: {
       double r = std::fmod(a, b);
       return rounded(r != 0 && (r < 0) != (b < 0) ? r + b : r);
     }
-    case BinaryOp::kMin: return std::fmin(a, b);
-    case BinaryOp::kMax: return std::fmax(a, b);
-    default: return std::nullopt;
+    case BinaryOp::kMin:
+      return std::fmin(a, b);
+    case BinaryOp::kMax:
+      return std::fmax(a, b);
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<bool> compare_floats(BinaryOp op, double a, double b) {
   switch (op) {
-    case BinaryOp::kEq: return a == b;
-    case BinaryOp::kNe: return a != b;
-    case BinaryOp::kLt: return a < b;
-    case BinaryOp::kLe: return a <= b;
-    case BinaryOp::kGt: return a > b;
-    case BinaryOp::kGe: return a >= b;
-    default: return std::nullopt;
+    case BinaryOp::kEq:
+      return a == b;
+    case BinaryOp::kNe:
+      return a != b;
+    case BinaryOp::kLt:
+      return a < b;
+    case BinaryOp::kLe:
+      return a <= b;
+    case BinaryOp::kGt:
+      return a > b;
+    case BinaryOp::kGe:
+      return a >= b;
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<double> fold_math(MathFn fn, DType dtype, double a, double b) {
   double value = 0;
   switch (fn) {
-    case MathFn::kExp: value = std::exp(a); break;
-    case MathFn::kLog: value = std::log(a); break;
-    case MathFn::kSqrt: value = std::sqrt(a); break;
-    case MathFn::kRsqrt: value = 1.0 / std::sqrt(a); break;
-    case MathFn::kTanh: value = std::tanh(a); break;
-    case MathFn::kErf: value = std::erf(a); break;
-    case MathFn::kSigmoid: value = 1.0 / (1.0 + std::exp(-a)); break;
-    case MathFn::kPow: value = std::pow(a, b); break;
-    case MathFn::kFloor: value = std::floor(a); break;
-    case MathFn::kCeil: value = std::ceil(a); break;
-    case MathFn::kRound: value = std::nearbyint(a); break;
-    case MathFn::kTrunc: value = std::trunc(a); break;
-    case MathFn::kAbs: value = std::fabs(a); break;
-    case MathFn::kSin: value = std::sin(a); break;
-    case MathFn::kCos: value = std::cos(a); break;
-    case MathFn::kTan: value = std::tan(a); break;
-    case MathFn::kAsin: value = std::asin(a); break;
-    case MathFn::kAcos: value = std::acos(a); break;
-    case MathFn::kAtan: value = std::atan(a); break;
-    case MathFn::kSinh: value = std::sinh(a); break;
-    case MathFn::kCosh: value = std::cosh(a); break;
-    case MathFn::kAsinh: value = std::asinh(a); break;
-    case MathFn::kAcosh: value = std::acosh(a); break;
-    case MathFn::kAtanh: value = std::atanh(a); break;
+    case MathFn::kExp:
+      value = std::exp(a);
+      break;
+    case MathFn::kLog:
+      value = std::log(a);
+      break;
+    case MathFn::kSqrt:
+      value = std::sqrt(a);
+      break;
+    case MathFn::kRsqrt:
+      value = 1.0 / std::sqrt(a);
+      break;
+    case MathFn::kTanh:
+      value = std::tanh(a);
+      break;
+    case MathFn::kErf:
+      value = std::erf(a);
+      break;
+    case MathFn::kSigmoid:
+      value = 1.0 / (1.0 + std::exp(-a));
+      break;
+    case MathFn::kPow:
+      value = std::pow(a, b);
+      break;
+    case MathFn::kFloor:
+      value = std::floor(a);
+      break;
+    case MathFn::kCeil:
+      value = std::ceil(a);
+      break;
+    case MathFn::kRound:
+      value = std::nearbyint(a);
+      break;
+    case MathFn::kTrunc:
+      value = std::trunc(a);
+      break;
+    case MathFn::kAbs:
+      value = std::fabs(a);
+      break;
+    case MathFn::kSin:
+      value = std::sin(a);
+      break;
+    case MathFn::kCos:
+      value = std::cos(a);
+      break;
+    case MathFn::kTan:
+      value = std::tan(a);
+      break;
+    case MathFn::kAsin:
+      value = std::asin(a);
+      break;
+    case MathFn::kAcos:
+      value = std::acos(a);
+      break;
+    case MathFn::kAtan:
+      value = std::atan(a);
+      break;
+    case MathFn::kSinh:
+      value = std::sinh(a);
+      break;
+    case MathFn::kCosh:
+      value = std::cosh(a);
+      break;
+    case MathFn::kAsinh:
+      value = std::asinh(a);
+      break;
+    case MathFn::kAcosh:
+      value = std::acosh(a);
+      break;
+    case MathFn::kAtanh:
+      value = std::atanh(a);
+      break;
     case MathFn::kIsNan:
     case MathFn::kIsInf:
     case MathFn::kFma:
-    case MathFn::kIfThenElse: return std::nullopt;
+    case MathFn::kIfThenElse:
+      return std::nullopt;
   }
   return round_float(dtype, value);
 }
@@ -217,7 +323,8 @@ int64_t float_to_integer(DType dtype, double value) {
 }
 
 double integer_to_float(DType dtype, int64_t value) {
-  return dtype == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value);
+  return dtype == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(value))
+                              : static_cast<double>(value);
 }
 
 }  // namespace gantry

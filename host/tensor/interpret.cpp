@@ -1,5 +1,5 @@
-// Computes a tensor-expression graph block by block: each node of the body works on about a thousand elements at a
-// time, which are one or several whole rows, or a part of a row, of the result.
+// Computes a tensor-expression graph block by block: each node of the body works on about a thousand elements
+// at a time, which are one or several whole rows, or a part of a row, of the result.
 #include "host/tensor/interpret.h"
 
 #include <algorithm>
@@ -28,7 +28,8 @@ using Arrays = std::map<std::pair<const OperationNode*, int>, Array>;
 
 int64_t constant_extent(const Expr& e, const OperationNode& op) {
   auto value = constant_of(simplify(e));
-  internal_check(value.has_value(), "{} cannot be evaluated: its extent {} is not constant", op.name, to_string(e));
+  internal_check(value.has_value(), "{} cannot be evaluated: its extent {} is not constant", op.name,
+                 to_string(e));
   return *value;
 }
 
@@ -42,8 +43,9 @@ class Worker {
     int64_t row = shape_.empty() ? 1 : shape_.back();
     for (int64_t at = first; at < last;) {
       int64_t in_row = at % row;
-      int64_t count = row < kShortRow && in_row == 0 ? std::min(last - at, std::max<int64_t>(1, kBlock / row) * row)
-                                                     : std::min({last - at, row - in_row, kBlock});
+      int64_t count = row < kShortRow && in_row == 0
+                          ? std::min(last - at, std::max<int64_t>(1, kBlock / row) * row)
+                          : std::min({last - at, row - in_row, kBlock});
       compute_block(at, count, row);
       at += count;
     }
@@ -53,8 +55,10 @@ class Worker {
   void compute_block(int64_t at, int64_t count, int64_t row) {
     count_ = static_cast<size_t>(count);
     bool several = at % row + count > row;
-    if (several) set_rows(at, count);
-    else set_row(at);
+    if (several)
+      set_rows(at, count);
+    else
+      set_row(at);
     Block result = op_.body.as<ReduceNode>() ? reduce(*op_.body.as<ReduceNode>()) : eval(op_.body);
     DType dtype = op_.result_dtypes[0];
     interpreter::scatter(dtype, out_ + at * byte_width(dtype), std::move(result), count_);
@@ -85,7 +89,9 @@ class Worker {
     for (size_t start = 0; start < static_cast<size_t>(count); start += row) {
       size_t end = std::min(start + row, static_cast<size_t>(count));
       for (size_t i = start; i < end; ++i) values[last].ints[i] = static_cast<int64_t>(i - start);
-      for (size_t d = 0; d < last; ++d) std::fill(values[d].ints.begin() + static_cast<std::ptrdiff_t>(start), values[d].ints.begin() + static_cast<std::ptrdiff_t>(end), index[d]);
+      for (size_t d = 0; d < last; ++d)
+        std::fill(values[d].ints.begin() + static_cast<std::ptrdiff_t>(start),
+                  values[d].ints.begin() + static_cast<std::ptrdiff_t>(end), index[d]);
       for (size_t d = last; d-- > 0;) {
         if (++index[d] < shape_[d]) break;
         index[d] = 0;
@@ -93,8 +99,10 @@ class Worker {
     }
     for (size_t d = 0; d < shape_.size(); ++d) {
       bool same = d != last && values[d].ints.front() == values[d].ints.back() &&
-                  std::all_of(values[d].ints.begin(), values[d].ints.end(), [&](int64_t x) { return x == values[d].ints.front(); });
-      vars_[op_.axes[d]->var.as<VarNode>()] = same ? Block::ramp(values[d].ints.front(), 0) : std::move(values[d]);
+                  std::all_of(values[d].ints.begin(), values[d].ints.end(),
+                              [&](int64_t x) { return x == values[d].ints.front(); });
+      vars_[op_.axes[d]->var.as<VarNode>()] =
+          same ? Block::ramp(values[d].ints.front(), 0) : std::move(values[d]);
     }
   }
 
@@ -121,7 +129,8 @@ class Worker {
       }
       static constexpr BinaryOp kOps[] = {BinaryOp::kAdd, BinaryOp::kMul, BinaryOp::kMax,
                                           BinaryOp::kMin, BinaryOp::kOr,  BinaryOp::kAnd};
-      total_ = interpreter::apply_binary(kOps[static_cast<size_t>(node.reduce)], wide, std::move(total_), std::move(value), count_);
+      total_ = interpreter::apply_binary(kOps[static_cast<size_t>(node.reduce)], wide, std::move(total_),
+                                         std::move(value), count_);
       return;
     }
     const IterVar& iv = *node.axes[axis];
@@ -137,11 +146,14 @@ class Worker {
 
   Block eval(const Expr& e) {
     switch (e->kind) {
-      case ExprKind::kIntImm: return Block::ramp(e.as<IntImmNode>()->value, 0);
-      case ExprKind::kFloatImm: return Block::uniform(e.as<FloatImmNode>()->value);
+      case ExprKind::kIntImm:
+        return Block::ramp(e.as<IntImmNode>()->value, 0);
+      case ExprKind::kFloatImm:
+        return Block::uniform(e.as<FloatImmNode>()->value);
       case ExprKind::kVar: {
         auto it = vars_.find(e.as<VarNode>());
-        if (it == vars_.end()) internal_error("{} cannot be evaluated: {} has no value", op_.name, to_string(e));
+        if (it == vars_.end())
+          internal_error("{} cannot be evaluated: {} has no value", op_.name, to_string(e));
         return it->second;
       }
       case ExprKind::kBinary: {
@@ -149,8 +161,10 @@ class Worker {
         Block a = eval(node->a);
         return interpreter::apply_binary(node->op, node->a.type().dtype, std::move(a), eval(node->b), count_);
       }
-      case ExprKind::kUnary: return interpreter::apply_unary(e.as<UnaryNode>()->op, e.type().dtype, eval(e.as<UnaryNode>()->a));
-      case ExprKind::kCall: return eval_call(*e.as<CallNode>());
+      case ExprKind::kUnary:
+        return interpreter::apply_unary(e.as<UnaryNode>()->op, e.type().dtype, eval(e.as<UnaryNode>()->a));
+      case ExprKind::kCall:
+        return eval_call(*e.as<CallNode>());
       case ExprKind::kSelect: {
         const auto* node = e.as<SelectNode>();
         Block c = eval(node->condition), t = eval(node->if_true);
@@ -161,13 +175,15 @@ class Worker {
         if (!a.is_uniform()) interpreter::spread(a, count_);
         return interpreter::apply_cast(e.as<CastNode>()->a.type().dtype, e.type().dtype, std::move(a));
       }
-      case ExprKind::kRead: return eval_read(*e.as<ReadNode>());
+      case ExprKind::kRead:
+        return eval_read(*e.as<ReadNode>());
       case ExprKind::kLet: {
         const auto* node = e.as<LetNode>();
         vars_[node->var.as<VarNode>()] = eval(node->value);
         return eval(node->body);
       }
-      default: internal_error("{} cannot be evaluated: {}", op_.name, to_string(e));
+      default:
+        internal_error("{} cannot be evaluated: {}", op_.name, to_string(e));
     }
   }
 
@@ -202,7 +218,8 @@ class Worker {
     for (size_t d = 0; d < node.indices.size(); ++d) {
       Block index = interpreter::apply_binary(BinaryOp::kMul, DType::kI64, eval(node.indices[d]),
                                               Block::ramp(array.strides[d], 0), count_);
-      flat = interpreter::apply_binary(BinaryOp::kAdd, DType::kI64, std::move(flat), std::move(index), count_);
+      flat =
+          interpreter::apply_binary(BinaryOp::kAdd, DType::kI64, std::move(flat), std::move(index), count_);
     }
     return interpreter::gather(array, std::move(flat), count_, mask_, node.op->name);
   }
@@ -227,8 +244,8 @@ Array array_of(const ConstantPtr& data, const std::vector<int64_t>& shape) {
   return array;
 }
 
-void run_on_threads(const OperationNode& op, const Arrays& arrays, const std::vector<int64_t>& shape, std::byte* out,
-                    int64_t count, int threads) {
+void run_on_threads(const OperationNode& op, const Arrays& arrays, const std::vector<int64_t>& shape,
+                    std::byte* out, int64_t count, int threads) {
   int64_t row = shape.empty() || shape.back() == 0 ? 1 : shape.back();
   int64_t rows = count / row;
   if (count < 32 * kBlock || threads < 2) return Worker(op, arrays, shape, out).run(0, count);
@@ -238,7 +255,8 @@ void run_on_threads(const OperationNode& op, const Arrays& arrays, const std::ve
   bool by_row = rows >= threads;
   int64_t units = by_row ? rows : count;
   for (int t = 0; t < threads; ++t) {
-    int64_t first = units * t / threads * (by_row ? row : 1), last = units * (t + 1) / threads * (by_row ? row : 1);
+    int64_t first = units * t / threads * (by_row ? row : 1),
+            last = units * (t + 1) / threads * (by_row ? row : 1);
     pool.emplace_back([&, first, last] {
       try {
         Worker(op, arrays, shape, out).run(first, last);

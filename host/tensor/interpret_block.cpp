@@ -52,13 +52,20 @@ void binary_ints(BinaryOp op, DType dtype, std::vector<int64_t>& a, const std::v
     };
   };
   switch (op) {
-    case BinaryOp::kAdd: return zip(a, b, wrapping([](uint64_t x, uint64_t y) { return x + y; }));
-    case BinaryOp::kSub: return zip(a, b, wrapping([](uint64_t x, uint64_t y) { return x - y; }));
-    case BinaryOp::kMul: return zip(a, b, wrapping([](uint64_t x, uint64_t y) { return x * y; }));
-    case BinaryOp::kAnd: return zip(a, b, [](int64_t x, int64_t y) { return x & y; });
-    case BinaryOp::kOr: return zip(a, b, [](int64_t x, int64_t y) { return x | y; });
-    case BinaryOp::kEq: return zip(a, b, [](int64_t x, int64_t y) -> int64_t { return x == y; });
-    case BinaryOp::kNe: return zip(a, b, [](int64_t x, int64_t y) -> int64_t { return x != y; });
+    case BinaryOp::kAdd:
+      return zip(a, b, wrapping([](uint64_t x, uint64_t y) { return x + y; }));
+    case BinaryOp::kSub:
+      return zip(a, b, wrapping([](uint64_t x, uint64_t y) { return x - y; }));
+    case BinaryOp::kMul:
+      return zip(a, b, wrapping([](uint64_t x, uint64_t y) { return x * y; }));
+    case BinaryOp::kAnd:
+      return zip(a, b, [](int64_t x, int64_t y) { return x & y; });
+    case BinaryOp::kOr:
+      return zip(a, b, [](int64_t x, int64_t y) { return x | y; });
+    case BinaryOp::kEq:
+      return zip(a, b, [](int64_t x, int64_t y) -> int64_t { return x == y; });
+    case BinaryOp::kNe:
+      return zip(a, b, [](int64_t x, int64_t y) -> int64_t { return x != y; });
     case BinaryOp::kLt:
       if (index) return zip(a, b, [](int64_t x, int64_t y) -> int64_t { return x < y; });
       break;
@@ -80,7 +87,8 @@ void binary_ints(BinaryOp op, DType dtype, std::vector<int64_t>& a, const std::v
     case BinaryOp::kMod:
       if (index) return divide_floor<true>(a, b);
       break;
-    default: break;
+    default:
+      break;
   }
   zip(a, b, [&](int64_t x, int64_t y) { return fold_integers(op, dtype, x, y).value_or(0); });
 }
@@ -96,16 +104,27 @@ Block binary_floats(BinaryOp op, DType dtype, Block a, Block b, size_t count) {
     for (size_t i = 0; i < count; ++i) out.ints[i] = *compare_floats(op, a.floats[i], b.floats[i]);
     return out;
   }
-  if (a.is_uniform() && b.is_uniform()) return Block::uniform(fold_floats(op, dtype, a.value, b.value).value());
+  if (a.is_uniform() && b.is_uniform())
+    return Block::uniform(fold_floats(op, dtype, a.value, b.value).value());
   spread(a, count);
   spread(b, count);
   std::vector<double>&x = a.floats, &y = b.floats;
   switch (op) {
-    case BinaryOp::kAdd: zip(x, y, [](double p, double q) { return p + q; }); break;
-    case BinaryOp::kSub: zip(x, y, [](double p, double q) { return p - q; }); break;
-    case BinaryOp::kMul: zip(x, y, [](double p, double q) { return p * q; }); break;
-    case BinaryOp::kDiv: zip(x, y, [](double p, double q) { return p / q; }); break;
-    default: zip(x, y, [&](double p, double q) { return fold_floats(op, dtype, p, q).value_or(0); }); return a;
+    case BinaryOp::kAdd:
+      zip(x, y, [](double p, double q) { return p + q; });
+      break;
+    case BinaryOp::kSub:
+      zip(x, y, [](double p, double q) { return p - q; });
+      break;
+    case BinaryOp::kMul:
+      zip(x, y, [](double p, double q) { return p * q; });
+      break;
+    case BinaryOp::kDiv:
+      zip(x, y, [](double p, double q) { return p / q; });
+      break;
+    default:
+      zip(x, y, [&](double p, double q) { return fold_floats(op, dtype, p, q).value_or(0); });
+      return a;
   }
   round_to(a, dtype);
   return a;
@@ -117,26 +136,35 @@ bool binary_ramps(BinaryOp op, const Block& a, const Block& b, size_t count, Blo
   auto n = static_cast<int64_t>(count) - 1;
   int64_t last_a = a.base + n * a.stride, last_b = b.base + n * b.stride;
   switch (op) {
-    case BinaryOp::kAdd: out = Block::ramp(a.base + b.base, a.stride + b.stride); return true;
-    case BinaryOp::kSub: out = Block::ramp(a.base - b.base, a.stride - b.stride); return true;
+    case BinaryOp::kAdd:
+      out = Block::ramp(a.base + b.base, a.stride + b.stride);
+      return true;
+    case BinaryOp::kSub:
+      out = Block::ramp(a.base - b.base, a.stride - b.stride);
+      return true;
     case BinaryOp::kMul:
-      if (b.stride == 0) out = Block::ramp(a.base * b.base, a.stride * b.base);
-      else if (a.stride == 0) out = Block::ramp(a.base * b.base, a.base * b.stride);
-      else return false;
+      if (b.stride == 0)
+        out = Block::ramp(a.base * b.base, a.stride * b.base);
+      else if (a.stride == 0)
+        out = Block::ramp(a.base * b.base, a.base * b.stride);
+      else
+        return false;
       return true;
     case BinaryOp::kFloorDiv:
     case BinaryOp::kMod: {
       if (b.stride != 0 || b.base <= 0) return false;
       int64_t quotient = floor_divide(a.base, b.base);
       if (quotient != floor_divide(last_a, b.base)) return false;
-      out = op == BinaryOp::kFloorDiv ? Block::ramp(quotient, 0) : Block::ramp(a.base - quotient * b.base, a.stride);
+      out = op == BinaryOp::kFloorDiv ? Block::ramp(quotient, 0)
+                                      : Block::ramp(a.base - quotient * b.base, a.stride);
       return true;
     }
     case BinaryOp::kLt:
     case BinaryOp::kLe:
     case BinaryOp::kGt:
     case BinaryOp::kGe: {
-      bool first = *fold_integers(op, DType::kI64, a.base, b.base), last = *fold_integers(op, DType::kI64, last_a, last_b);
+      bool first = *fold_integers(op, DType::kI64, a.base, b.base),
+           last = *fold_integers(op, DType::kI64, last_a, last_b);
       if (first != last) return false;  // the difference is monotonic: equal ends, equal between
       out = Block::ramp(first, 0);
       return true;
@@ -148,7 +176,8 @@ bool binary_ramps(BinaryOp op, const Block& a, const Block& b, size_t count, Blo
       out = a_wins == (op == BinaryOp::kMin) ? a : b;
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -164,8 +193,10 @@ Block gather_as(const Array& array, Block& index, size_t count, Mask mask, const
     check(index.base);
     check(index.base + n * index.stride);
     if (index.stride == 0) {
-      if constexpr (kFloat) return Block::uniform(static_cast<double>(data[index.base]));
-      else return Block::ramp(static_cast<int64_t>(data[index.base]), 0);
+      if constexpr (kFloat)
+        return Block::uniform(static_cast<double>(data[index.base]));
+      else
+        return Block::ramp(static_cast<int64_t>(data[index.base]), 0);
     }
   } else {
     spread(index, count);
@@ -177,7 +208,8 @@ Block gather_as(const Array& array, Block& index, size_t count, Mask mask, const
     values.resize(count);
     if (index.form == Form::kRamp) {
       const T* from = data + index.base;
-      for (size_t i = 0; i < count; ++i) values[i] = static_cast<V>(from[static_cast<int64_t>(i) * index.stride]);
+      for (size_t i = 0; i < count; ++i)
+        values[i] = static_cast<V>(from[static_cast<int64_t>(i) * index.stride]);
       return;
     }
     for (size_t i = 0; i < count; ++i) {
@@ -186,8 +218,10 @@ Block gather_as(const Array& array, Block& index, size_t count, Mask mask, const
       values[i] = static_cast<V>(data[index.ints[i]]);
     }
   };
-  if constexpr (kFloat) fill(out.floats);
-  else fill(out.ints);
+  if constexpr (kFloat)
+    fill(out.floats);
+  else
+    fill(out.ints);
   return out;
 }
 
@@ -258,9 +292,12 @@ Block apply_unary(UnaryOp op, DType dtype, Block a) {
   bool boolean = dtype == DType::kBool;
   auto f = [&](int64_t x) { return op == UnaryOp::kNeg ? -x : boolean ? !x : ~x; };
   if (a.form == Form::kRamp) {
-    if (op == UnaryOp::kNeg) a = Block::ramp(-a.base, -a.stride);
-    else if (a.stride == 0) a.base = f(a.base);
-    else a = Block::ramp(~a.base, -a.stride);
+    if (op == UnaryOp::kNeg)
+      a = Block::ramp(-a.base, -a.stride);
+    else if (a.stride == 0)
+      a.base = f(a.base);
+    else
+      a = Block::ramp(~a.base, -a.stride);
   } else {
     for (int64_t& x : a.ints) x = f(x);
   }
@@ -275,7 +312,8 @@ Block apply_call(MathFn fn, DType dtype, std::vector<Block> args, size_t count) 
     Block out;
     out.form = Form::kInts;
     out.ints.resize(count);
-    for (size_t i = 0; i < count; ++i) out.ints[i] = fn == MathFn::kIsNan ? std::isnan(a.floats[i]) : std::isinf(a.floats[i]);
+    for (size_t i = 0; i < count; ++i)
+      out.ints[i] = fn == MathFn::kIsNan ? std::isnan(a.floats[i]) : std::isinf(a.floats[i]);
     return out;
   }
   if (!is_float(dtype)) {  // abs
@@ -291,7 +329,8 @@ Block apply_call(MathFn fn, DType dtype, std::vector<Block> args, size_t count) 
     round_to(out, dtype);
     return out;
   }
-  if (args.size() == 1) return map_floats(std::move(a), [&](double x) { return fold_math(fn, dtype, x, 0).value_or(0); });
+  if (args.size() == 1)
+    return map_floats(std::move(a), [&](double x) { return fold_math(fn, dtype, x, 0).value_or(0); });
   for (Block& arg : args) spread(arg, count);
   for (size_t i = 0; i < count; ++i) {
     double x = a.floats[i], y = args[1].floats[i];
@@ -337,27 +376,40 @@ Block choose(const Block& condition, Block if_true, Block if_false, size_t count
   spread(if_false, count);
   for (size_t i = 0; i < count; ++i) {
     if (condition.ints[i]) continue;
-    if (if_true.form == Form::kFloats) if_true.floats[i] = if_false.floats[i];
-    else if_true.ints[i] = if_false.ints[i];
+    if (if_true.form == Form::kFloats)
+      if_true.floats[i] = if_false.floats[i];
+    else
+      if_true.ints[i] = if_false.ints[i];
   }
   return if_true;
 }
 
 Block gather(const Array& array, Block index, size_t count, Mask mask, const std::string& what) {
   switch (array.dtype) {
-    case DType::kF32: return gather_as<float>(array, index, count, mask, what);
-    case DType::kF64: return gather_as<double>(array, index, count, mask, what);
+    case DType::kF32:
+      return gather_as<float>(array, index, count, mask, what);
+    case DType::kF64:
+      return gather_as<double>(array, index, count, mask, what);
     case DType::kF16:
-    case DType::kBF16: return gather_half(array, index, count, mask, what);
-    case DType::kI8: return gather_as<int8_t>(array, index, count, mask, what);
-    case DType::kI16: return gather_as<int16_t>(array, index, count, mask, what);
-    case DType::kI32: return gather_as<int32_t>(array, index, count, mask, what);
+    case DType::kBF16:
+      return gather_half(array, index, count, mask, what);
+    case DType::kI8:
+      return gather_as<int8_t>(array, index, count, mask, what);
+    case DType::kI16:
+      return gather_as<int16_t>(array, index, count, mask, what);
+    case DType::kI32:
+      return gather_as<int32_t>(array, index, count, mask, what);
     case DType::kI64:
-    case DType::kU64: return gather_as<int64_t>(array, index, count, mask, what);
-    case DType::kU8: return gather_as<uint8_t>(array, index, count, mask, what);
-    case DType::kU16: return gather_as<uint16_t>(array, index, count, mask, what);
-    case DType::kU32: return gather_as<uint32_t>(array, index, count, mask, what);
-    case DType::kBool: return gather_as<uint8_t>(array, index, count, mask, what);
+    case DType::kU64:
+      return gather_as<int64_t>(array, index, count, mask, what);
+    case DType::kU8:
+      return gather_as<uint8_t>(array, index, count, mask, what);
+    case DType::kU16:
+      return gather_as<uint16_t>(array, index, count, mask, what);
+    case DType::kU32:
+      return gather_as<uint32_t>(array, index, count, mask, what);
+    case DType::kBool:
+      return gather_as<uint8_t>(array, index, count, mask, what);
   }
   return {};
 }
@@ -371,10 +423,14 @@ void scatter(DType dtype, std::byte* at, Block b, size_t count) {
     return;
   }
   switch (byte_width(dtype)) {
-    case 1: return scatter_as<int8_t>(at, b.ints, count);
-    case 2: return scatter_as<int16_t>(at, b.ints, count);
-    case 4: return scatter_as<int32_t>(at, b.ints, count);
-    default: return scatter_as<int64_t>(at, b.ints, count);
+    case 1:
+      return scatter_as<int8_t>(at, b.ints, count);
+    case 2:
+      return scatter_as<int16_t>(at, b.ints, count);
+    case 4:
+      return scatter_as<int32_t>(at, b.ints, count);
+    default:
+      return scatter_as<int64_t>(at, b.ints, count);
   }
 }
 

@@ -18,7 +18,9 @@ int64_t exact_mul(int64_t a, int64_t b) {
 int Monomial::count(int32_t atom) const {
   return static_cast<int>(std::count(atoms.begin(), atoms.begin() + degree, atom));
 }
-bool Monomial::contains(int32_t atom) const { return count(atom) > 0; }
+bool Monomial::contains(int32_t atom) const {
+  return count(atom) > 0;
+}
 
 Monomial multiply(const Monomial& a, const Monomial& b) {
   if (a.degree + b.degree > Monomial::kMaxDegree) throw PolyOverflow();
@@ -106,7 +108,8 @@ size_t hash_of(const Poly& p) {
   size_t hash = 1469598103934665603ULL;
   auto mix = [&](uint64_t value) { hash = (hash ^ value) * 1099511628211ULL; };
   for (const Poly::Term& t : p.terms) {
-    for (int i = 0; i < t.monomial.degree; ++i) mix(static_cast<uint64_t>(t.monomial.atoms[static_cast<size_t>(i)]));
+    for (int i = 0; i < t.monomial.degree; ++i)
+      mix(static_cast<uint64_t>(t.monomial.atoms[static_cast<size_t>(i)]));
     mix(static_cast<uint64_t>(t.coefficient) * 31 + t.monomial.degree);
   }
   return hash;

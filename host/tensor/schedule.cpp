@@ -32,7 +32,9 @@ std::unique_ptr<Stage> make_stage(Operation op) {
 
 /// A compute over `shape` that copies `source`.
 Operation copy_of(const Tensor& source, std::string name) {
-  return compute(source.shape(), [&](const std::vector<Expr>& i) { return source(i); }, std::move(name)).op();
+  return compute(
+             source.shape(), [&](const std::vector<Expr>& i) { return source(i); }, std::move(name))
+      .op();
 }
 
 /// Reads of one tensor become reads of another.
@@ -44,7 +46,8 @@ class ReadReplacer : public ExprMutator {
  protected:
   Expr mutate_read(const ReadNode* node, const Expr& self) override {
     Expr read = ExprMutator::mutate_read(node, self);
-    bool match = node->result == result_ && std::find(from_.begin(), from_.end(), node->op.get()) != from_.end();
+    bool match =
+        node->result == result_ && std::find(from_.begin(), from_.end(), node->op.get()) != from_.end();
     return match ? to_(read.as<ReadNode>()->indices) : read;
   }
 
@@ -58,7 +61,8 @@ class ReadReplacer : public ExprMutator {
 
 std::pair<IterVarPtr, IterVarPtr> Stage::split(IterVarPtr axis, Expr factor, TailStrategy tail) {
   size_t at = leaf_position(*this, axis, "split");
-  if (auto constant = constant_of(factor)) internal_check(*constant > 0, "split of {} by {}", axis->name(), *constant);
+  if (auto constant = constant_of(factor))
+    internal_check(*constant > 0, "split of {} by {}", axis->name(), *constant);
   internal_check(tail == TailStrategy::kGuard || axis->kind == IterVar::Kind::kData,
                  "split of {}: a reduction axis cannot shift inwards", axis->name());
   IterVarPtr outer = derived_axis(axis->name() + ".o", axis->kind);
@@ -79,8 +83,8 @@ std::array<IterVarPtr, 4> Stage::tile(IterVarPtr x, IterVarPtr y, Expr x_factor,
 
 IterVarPtr Stage::fuse(IterVarPtr outer, IterVarPtr inner) {
   size_t at = leaf_position(*this, outer, "fuse");
-  internal_check(at + 1 < leaves.size() && leaves[at + 1] == inner, "fuse of {}: {} is not directly inside {}", op->name,
-                 inner->name(), outer->name());
+  internal_check(at + 1 < leaves.size() && leaves[at + 1] == inner,
+                 "fuse of {}: {} is not directly inside {}", op->name, inner->name(), outer->name());
   internal_check(outer->kind == inner->kind, "fuse of {}: a data axis with a reduction axis", op->name);
   IterVarPtr fused = derived_axis(outer->name() + "." + inner->name(), outer->kind);
   leaves[at] = fused;
@@ -93,8 +97,8 @@ void Stage::reorder(std::vector<IterVarPtr> order) {
   std::vector<size_t> places;
   for (const IterVarPtr& axis : order) places.push_back(leaf_position(*this, axis, "reorder"));
   std::sort(places.begin(), places.end());
-  internal_check(std::adjacent_find(places.begin(), places.end()) == places.end(), "reorder of {}: an axis twice",
-                 op->name);
+  internal_check(std::adjacent_find(places.begin(), places.end()) == places.end(),
+                 "reorder of {}: an axis twice", op->name);
   for (size_t i = 0; i < order.size(); ++i) leaves[places[i]] = order[i];
 }
 
@@ -108,12 +112,14 @@ void Stage::unroll(const IterVarPtr& axis) {
 }
 void Stage::parallel(const IterVarPtr& axis) {
   leaf_position(*this, axis, "parallel");
-  internal_check(axis->kind == IterVar::Kind::kData, "parallel of {}: {} is a reduction axis", op->name, axis->name());
+  internal_check(axis->kind == IterVar::Kind::kData, "parallel of {}: {} is a reduction axis", op->name,
+                 axis->name());
   annotations[axis.get()] = LoopKind::kParallel;
 }
 
 void Stage::compute_at(Stage& consumer, IterVarPtr axis) {
-  internal_check(op->kind == OperationNode::Kind::kCompute, "compute_at of {}, which is no compute", op->name);
+  internal_check(op->kind == OperationNode::Kind::kCompute, "compute_at of {}, which is no compute",
+                 op->name);
   attach = AttachKind::kAt;
   attach_stage = &consumer;
   attach_axis = axis;
@@ -181,7 +187,8 @@ Tensor Schedule::cache_read(const Tensor& tensor, StorageScope scope, const std:
     if (stage == &source) names.push_back(op);
   }
   Tensor copy(copy_of(tensor, tensor.op()->name + ".read"), 0);
-  auto after = std::find_if(stages_.begin(), stages_.end(), [&](const auto& s) { return s.get() == &source; });
+  auto after =
+      std::find_if(stages_.begin(), stages_.end(), [&](const auto& s) { return s.get() == &source; });
   auto made = make_stage(copy.op());
   made->scope = scope;
   by_op_[copy.op().get()] = made.get();

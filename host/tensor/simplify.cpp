@@ -11,7 +11,9 @@
 namespace gantry {
 namespace {
 
-bool is_index(const Expr& e) { return e->type == ExprType{DType::kI64, 1}; }
+bool is_index(const Expr& e) {
+  return e->type == ExprType{DType::kI64, 1};
+}
 
 bool is_linear_comparison(const BinaryNode* node) {
   return node && is_comparison(node->op) && is_index(node->a);
@@ -195,13 +197,20 @@ Poly Simplifier::to_poly(const Expr& e) {
 
 Poly Simplifier::binary_poly(const BinaryNode* node, const Expr& e) {
   switch (node->op) {
-    case BinaryOp::kAdd: return recombine(add(to_poly(node->a), to_poly(node->b)));
-    case BinaryOp::kSub: return recombine(add(to_poly(node->a), to_poly(node->b), -1));
-    case BinaryOp::kMul: return multiply(to_poly(node->a), to_poly(node->b));
-    case BinaryOp::kFloorDiv: return floordiv_poly(to_poly(node->a), to_poly(node->b));
-    case BinaryOp::kMod: return mod_poly(to_poly(node->a), to_poly(node->b));
-    case BinaryOp::kMin: return min_max_poly(true, to_poly(node->a), to_poly(node->b));
-    case BinaryOp::kMax: return min_max_poly(false, to_poly(node->a), to_poly(node->b));
+    case BinaryOp::kAdd:
+      return recombine(add(to_poly(node->a), to_poly(node->b)));
+    case BinaryOp::kSub:
+      return recombine(add(to_poly(node->a), to_poly(node->b), -1));
+    case BinaryOp::kMul:
+      return multiply(to_poly(node->a), to_poly(node->b));
+    case BinaryOp::kFloorDiv:
+      return floordiv_poly(to_poly(node->a), to_poly(node->b));
+    case BinaryOp::kMod:
+      return mod_poly(to_poly(node->a), to_poly(node->b));
+    case BinaryOp::kMin:
+      return min_max_poly(true, to_poly(node->a), to_poly(node->b));
+    case BinaryOp::kMax:
+      return min_max_poly(false, to_poly(node->a), to_poly(node->b));
     case BinaryOp::kDiv:
     case BinaryOp::kRem: {
       Poly a = to_poly(node->a), b = to_poly(node->b);
@@ -210,7 +219,8 @@ Poly Simplifier::binary_poly(const BinaryNode* node, const Expr& e) {
       }
       return Poly::atom(intern_opaque(binary(node->op, build(a), build(b))));
     }
-    default: return Poly::atom(intern_opaque(visit_children(e)));
+    default:
+      return Poly::atom(intern_opaque(visit_children(e)));
   }
 }
 
@@ -239,8 +249,10 @@ Expr Simplifier::visit_comparison(const BinaryNode* node) {
   Poly left, right;
   for (const Poly::Term& t : gap.terms) {
     if (t.monomial.degree == 0) continue;
-    if (t.coefficient < 0) left.add_term(t.monomial, -t.coefficient / divisor);
-    else right.add_term(t.monomial, t.coefficient / divisor);
+    if (t.coefficient < 0)
+      left.add_term(t.monomial, -t.coefficient / divisor);
+    else
+      right.add_term(t.monomial, t.coefficient / divisor);
   }
   right.add_term(Monomial(), exact_add(floor_divide(gap.constant_term(), divisor), 1));
   return lt(build(left), build(right));
@@ -261,8 +273,8 @@ Expr Simplifier::visit_under(const Expr& condition, const Expr& e) {
   return result;
 }
 
-Expr Simplifier::visit_conditional(const Expr& e, const Expr& condition, const Expr& if_true, const Expr& if_false,
-                                   bool lazy) {
+Expr Simplifier::visit_conditional(const Expr& e, const Expr& condition, const Expr& if_true,
+                                   const Expr& if_false, bool lazy) {
   Expr c = visit(condition);
   if (auto truth = constant_of(c)) return visit(*truth ? if_true : if_false);
   // Select evaluates both branches, so that a branch's loads must stay as safe as they were.
@@ -314,7 +326,8 @@ Expr Simplifier::visit_children(const Expr& e) {
       const auto* n = e.as<LoadNode>();
       Expr index = visit(n->index), predicate = n->predicate ? visit(n->predicate) : Expr();
       if (index.same_as(n->index) && predicate.same_as(n->predicate)) return e;
-      return std::make_shared<LoadNode>(n->buffer, ExprType{n->type.dtype, index.type().lanes}, index, predicate);
+      return std::make_shared<LoadNode>(n->buffer, ExprType{n->type.dtype, index.type().lanes}, index,
+                                        predicate);
     }
     case ExprKind::kReduce: {
       const auto* n = e.as<ReduceNode>();
@@ -338,7 +351,8 @@ Expr Simplifier::visit_children(const Expr& e) {
       if (value.same_as(n->value) && body.same_as(n->body)) return e;
       return std::make_shared<LetNode>(n->var, value, body);
     }
-    default: return e;
+    default:
+      return e;
   }
 }
 
@@ -373,7 +387,9 @@ Expr Simplifier::simplify(const Expr& e) {
   return result;
 }
 
-bool Simplifier::prove(const Expr& condition) { return constant_of(simplify(condition)) == 1; }
+bool Simplifier::prove(const Expr& condition) {
+  return constant_of(simplify(condition)) == 1;
+}
 
 Interval Simplifier::bounds(const Expr& e) {
   try {
@@ -412,7 +428,8 @@ std::optional<Simplifier::Range> Simplifier::range_over(const Expr& e,
       (inside ? varying : fixed).add_term(t.monomial, t.coefficient);
     }
     Interval span = interval(varying);
-    if (int32_t id = varying.single_atom(); id >= 0 && atom(id).kind == AtomKind::kFloorDiv && atom(id).b.is_constant()) {
+    if (int32_t id = varying.single_atom();
+        id >= 0 && atom(id).kind == AtomKind::kFloorDiv && atom(id).b.is_constant()) {
       // floordiv(base + t, c) with 0 <= t < extent takes at most (extent - 1 + c - 1) / c + 1 values.
       const Atom x = atom(id);
       int64_t c = x.b.constant_term();
@@ -453,8 +470,14 @@ Simplifier with_ranges(const RangeMap& ranges) {
 
 }  // namespace
 
-Expr simplify(const Expr& e, const RangeMap& ranges) { return with_ranges(ranges).simplify(e); }
-bool can_prove(const Expr& condition, const RangeMap& ranges) { return with_ranges(ranges).prove(condition); }
-Interval bounds_of(const Expr& e, const RangeMap& ranges) { return with_ranges(ranges).bounds(e); }
+Expr simplify(const Expr& e, const RangeMap& ranges) {
+  return with_ranges(ranges).simplify(e);
+}
+bool can_prove(const Expr& condition, const RangeMap& ranges) {
+  return with_ranges(ranges).prove(condition);
+}
+Interval bounds_of(const Expr& e, const RangeMap& ranges) {
+  return with_ranges(ranges).bounds(e);
+}
 
 }  // namespace gantry

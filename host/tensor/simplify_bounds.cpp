@@ -53,21 +53,24 @@ Interval product(const Interval& x, const Interval& y) {
   if (!x.low || !x.high || !y.low || !y.high) return {};
   std::optional<int64_t> corners[] = {times(*x.low, *y.low), times(*x.low, *y.high), times(*x.high, *y.low),
                                       times(*x.high, *y.high)};
-  if (!std::all_of(std::begin(corners), std::end(corners), [](const auto& c) { return c.has_value(); })) return {};
+  if (!std::all_of(std::begin(corners), std::end(corners), [](const auto& c) { return c.has_value(); }))
+    return {};
   return {*std::min_element(std::begin(corners), std::end(corners)),
           *std::max_element(std::begin(corners), std::end(corners))};
 }
 
 }  // namespace
 
-/// The atom to eliminate next: the innermost variable, what is built from it before it. -1: only symbols are left.
+/// The atom to eliminate next: the innermost variable, what is built from it before it. -1: only symbols are
+/// left.
 int32_t Simplifier::outermost_choice(const Poly& p) const {
   int32_t best = -1;
   for (const Poly::Term& t : p.terms) {
     for (int i = 0; i < t.monomial.degree; ++i) {
       int32_t id = t.monomial.atoms[static_cast<size_t>(i)];
       const Atom& a = atom(id);
-      if (best < 0 || std::pair(a.order, a.height) > std::pair(atom(best).order, atom(best).height)) best = id;
+      if (best < 0 || std::pair(a.order, a.height) > std::pair(atom(best).order, atom(best).height))
+        best = id;
     }
   }
   return best;
@@ -116,18 +119,23 @@ bool Simplifier::nonnegative_with(const Poly& q, const Poly& r, int32_t id, int&
     case AtomKind::kVar:
       if (x.bounded) return holds(positive ? x.low : x.high);
       return positive && x.order < 0 && holds(Poly(0));  // symbols are >= 0
-    case AtomKind::kFloorDiv: return nonnegative_floordiv(q, r, x, positive, budget);
+    case AtomKind::kFloorDiv:
+      return nonnegative_floordiv(q, r, x, positive, budget);
     case AtomKind::kMod:
       if (positive) return holds(Poly(0));
       return holds(add(x.b, Poly(-1))) || (nonnegative(x.a, budget, false) && holds(x.a));
-    case AtomKind::kMin: return positive ? holds(x.a) && holds(x.b) : holds(x.a) || holds(x.b);
-    case AtomKind::kMax: return positive ? holds(x.a) || holds(x.b) : holds(x.a) && holds(x.b);
-    case AtomKind::kOpaque: return false;
+    case AtomKind::kMin:
+      return positive ? holds(x.a) && holds(x.b) : holds(x.a) || holds(x.b);
+    case AtomKind::kMax:
+      return positive ? holds(x.a) || holds(x.b) : holds(x.a) && holds(x.b);
+    case AtomKind::kOpaque:
+      return false;
   }
   return false;
 }
 
-bool Simplifier::nonnegative_floordiv(const Poly& q, const Poly& r, const Atom& x, bool positive, int& budget) {
+bool Simplifier::nonnegative_floordiv(const Poly& q, const Poly& r, const Atom& x, bool positive,
+                                      int& budget) {
   if (x.b.is_constant() && x.b.constant_term() > 0) {
     // (a - c + 1) / c <= floordiv(a, c) <= a / c; both sides of the claim times c.
     int64_t c = x.b.constant_term();
@@ -192,7 +200,8 @@ Interval Simplifier::interval_of_atom(const Atom& x) {
       Interval result{0, std::nullopt};
       if (b.high) result.high = *b.high - 1;
       Interval a = interval(x.a);
-      if (a.low && *a.low >= 0 && a.high) result.high = result.high ? std::min(*result.high, *a.high) : *a.high;
+      if (a.low && *a.low >= 0 && a.high)
+        result.high = result.high ? std::min(*result.high, *a.high) : *a.high;
       return result;
     }
     case AtomKind::kMin:
@@ -210,7 +219,8 @@ Interval Simplifier::interval_of_atom(const Atom& x) {
       return is_min ? Interval{both(a.low, b.low), either(a.high, b.high)}
                     : Interval{either(a.low, b.low), both(a.high, b.high)};
     }
-    case AtomKind::kOpaque: return {};
+    case AtomKind::kOpaque:
+      return {};
   }
   return {};
 }

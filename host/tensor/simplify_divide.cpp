@@ -28,7 +28,8 @@ std::vector<int64_t> shared_divisors(const Poly& p, int64_t c) {
   for (const Poly::Term& t : p.terms) {
     if (t.monomial.degree == 0) continue;
     int64_t g = std::gcd(t.coefficient, c);
-    if (g > 1 && g < c && std::find(divisors.begin(), divisors.end(), g) == divisors.end()) divisors.push_back(g);
+    if (g > 1 && g < c && std::find(divisors.begin(), divisors.end(), g) == divisors.end())
+      divisors.push_back(g);
   }
   return divisors;
 }

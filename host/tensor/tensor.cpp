@@ -31,8 +31,8 @@ void visit_producers(const Operation& op, std::unordered_set<const OperationNode
 
 Expr Tensor::operator()(std::vector<Expr> indices) const {
   internal_check(op_ != nullptr, "read of a null tensor");
-  internal_check(indices.size() == shape().size(), "read of {} with {} indices, it has {} dimensions", op_->name,
-                 indices.size(), shape().size());
+  internal_check(indices.size() == shape().size(), "read of {} with {} indices, it has {} dimensions",
+                 op_->name, indices.size(), shape().size());
   return std::make_shared<ReadNode>(op_, result_, dtype(), std::move(indices));
 }
 
@@ -45,8 +45,8 @@ Tensor placeholder(std::vector<Expr> shape, DType dtype, std::string name) {
   return {op, 0};
 }
 
-Tensor compute(std::vector<Expr> shape, const std::function<Expr(const std::vector<Expr>&)>& body, std::string name,
-               std::string tag) {
+Tensor compute(std::vector<Expr> shape, const std::function<Expr(const std::vector<Expr>&)>& body,
+               std::string name, std::string tag) {
   auto op = std::make_shared<OperationNode>();
   op->kind = OperationNode::Kind::kCompute;
   op->name = std::move(name);
@@ -60,8 +60,8 @@ Tensor compute(std::vector<Expr> shape, const std::function<Expr(const std::vect
   internal_check(static_cast<bool>(op->body), "compute {} has no body", op->name);
   if (const auto* root = op->body.as<ReduceNode>()) op->reduce_axes = root->axes;
   walk(op->body, [&](const Expr& e) {
-    internal_check(!e.as<ReduceNode>() || e.same_as(op->body), "compute {}: a reduction must be the root of its body",
-                   op->name);
+    internal_check(!e.as<ReduceNode>() || e.same_as(op->body),
+                   "compute {}: a reduction must be the root of its body", op->name);
   });
   op->result_dtypes = {op->body.type().dtype};
   op->result_shapes = {std::move(shape)};
@@ -71,7 +71,8 @@ Tensor compute(std::vector<Expr> shape, const std::function<Expr(const std::vect
 std::vector<Tensor> extern_kernel(std::vector<Tensor> inputs, std::vector<std::vector<Expr>> result_shapes,
                                   std::vector<DType> result_dtypes, std::function<void(LoopBuilder&)> body,
                                   std::string name, std::string tag) {
-  internal_check(result_shapes.size() == result_dtypes.size(), "extern {}: shapes and types differ in number", name);
+  internal_check(result_shapes.size() == result_dtypes.size(), "extern {}: shapes and types differ in number",
+                 name);
   auto op = std::make_shared<OperationNode>();
   op->kind = OperationNode::Kind::kExtern;
   op->name = std::move(name);

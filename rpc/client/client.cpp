@@ -44,7 +44,8 @@ HostPort split_address(const std::string& address) {
   const bool digits = !result.port.empty() && result.port.size() <= 5 &&
                       result.port.find_first_not_of("0123456789") == std::string::npos;
   if (result.host.empty() || !digits || std::stoi(result.port) > 65535 || std::stoi(result.port) == 0)
-    throw Error(ErrorKind::kRequest, "'" + address + "' is not a board's address; write HOST:PORT, e.g. 192.168.1.20:7453");
+    throw Error(ErrorKind::kRequest,
+                "'" + address + "' is not a board's address; write HOST:PORT, e.g. 192.168.1.20:7453");
   return result;
 }
 
@@ -68,7 +69,8 @@ class MappedFile {
       address_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
     }
     if (fd >= 0) ::close(fd);
-    if (address_ == MAP_FAILED) throw Error(ErrorKind::kRequest, "cannot read the module " + path.string() + ": " + why);
+    if (address_ == MAP_FAILED)
+      throw Error(ErrorKind::kRequest, "cannot read the module " + path.string() + ": " + why);
   }
   ~MappedFile() { ::munmap(address_, size_); }
   MappedFile(const MappedFile&) = delete;
@@ -91,7 +93,9 @@ ModuleHandle::ModuleHandle() : contents_(std::make_unique<Contents>()) {}
 ModuleHandle::~ModuleHandle() = default;
 ModuleHandle::ModuleHandle(ModuleHandle&&) noexcept = default;
 ModuleHandle& ModuleHandle::operator=(ModuleHandle&&) noexcept = default;
-const UploadReport& ModuleHandle::report() const { return contents_->report; }
+const UploadReport& ModuleHandle::report() const {
+  return contents_->report;
+}
 
 struct BoardClient::Impl {
   asio::io_context io{1};
@@ -121,7 +125,8 @@ struct BoardClient::Impl {
   Answer ask(wire::RequestT request, milliseconds timeout, std::span<const std::byte> data = {},
              std::vector<std::byte>* answer_data = nullptr, BenchmarkProgress progress = {});
   milliseconds long_timeout(milliseconds deadline) const;
-  void send_missing(std::span<const std::byte> file, ModuleHandle::Contents& module, const UploadProgress& progress);
+  void send_missing(std::span<const std::byte> file, ModuleHandle::Contents& module,
+                    const UploadProgress& progress);
 };
 
 template <typename T>
@@ -154,7 +159,8 @@ T BoardClient::Impl::call(asio::awaitable<T> task, milliseconds timeout) {
   } catch (const std::exception& error) {
     dead = true;
     if (watchdog.expired())
-      throw broken("no answer within " + std::to_string(timeout.count() / 1000) + " s; check the board and the network");
+      throw broken("no answer within " + std::to_string(timeout.count() / 1000) +
+                   " s; check the board and the network");
     throw broken(std::string("the connection broke: ") + error.what());
   }
 }
@@ -169,11 +175,14 @@ asio::awaitable<std::unique_ptr<Stream>> BoardClient::Impl::open_stream(tcp::soc
   } catch (const TlsError& error) {
     const std::string key = "(identity " + options.key->identity + ")";
     if (error.reason() == TlsError::Reason::kKeyRefused)
-      throw Error(ErrorKind::kReconnect, "the board refused the key " + key + "; give the key file that its server was started with");
+      throw Error(ErrorKind::kReconnect, "the board refused the key " + key +
+                                             "; give the key file that its server was started with");
     if (error.reason() == TlsError::Reason::kPeerHasNoKey)
-      throw Error(ErrorKind::kReconnect, "the board's server runs without a key: connect without one, or start it with --key");
+      throw Error(ErrorKind::kReconnect,
+                  "the board's server runs without a key: connect without one, or start it with --key");
     if (error.reason() == TlsError::Reason::kNotTls)
-      throw Error(ErrorKind::kReconnect, "what answers there is not gantry-device (no TLS); check the address");
+      throw Error(ErrorKind::kReconnect,
+                  "what answers there is not gantry-device (no TLS); check the address");
     throw Error(ErrorKind::kReconnect, std::string("the encrypted connection failed: ") + error.what());
   }
   co_return stream;
@@ -189,7 +198,8 @@ asio::awaitable<void> BoardClient::Impl::connect() {
   tcp::socket socket(io);
   co_await asio::async_connect(socket, endpoints, token);
   if (error)
-    throw Error(ErrorKind::kReconnect, "cannot connect (" + error.message() + "); is 'gantry-device serve' running there?");
+    throw Error(ErrorKind::kReconnect,
+                "cannot connect (" + error.message() + "); is 'gantry-device serve' running there?");
   channel = std::make_unique<FrameChannel>(co_await open_stream(std::move(socket)));
   wire::HelloT hello;
   hello.version_min = hello.version_max = kProtocolVersion;
@@ -228,7 +238,8 @@ asio::awaitable<wire::ResponseT> BoardClient::Impl::receive(std::uint32_t id, st
   }
 }
 
-asio::awaitable<wire::ResponseT> BoardClient::Impl::exchange(wire::RequestT request, std::span<const std::byte> data,
+asio::awaitable<wire::ResponseT> BoardClient::Impl::exchange(wire::RequestT request,
+                                                             std::span<const std::byte> data,
                                                              std::vector<std::byte>* answer_data,
                                                              BenchmarkProgress progress) {
   const std::uint32_t id = next_id++;
@@ -267,7 +278,8 @@ Answer BoardClient::Impl::ask(wire::RequestT request, milliseconds timeout, std:
 milliseconds BoardClient::Impl::long_timeout(milliseconds deadline) const {
   // Loading and starting may wait for other requests of this session; the board enforces the deadline itself.
   const auto board = milliseconds(board_deadline_ms ? board_deadline_ms : 24 * 3600 * 1000u);
-  return (deadline.count() > 0 ? std::min(deadline, board) : board) + options.request_timeout + kDeadlineSlack;
+  return (deadline.count() > 0 ? std::min(deadline, board) : board) + options.request_timeout +
+         kDeadlineSlack;
 }
 
 std::unique_ptr<BoardClient> BoardClient::connect(const ConnectOptions& options) {
@@ -277,7 +289,8 @@ std::unique_ptr<BoardClient> BoardClient::connect(const ConnectOptions& options)
   bool timed_out = false;
   bool done = false;
   std::exception_ptr failure;
-  // The watchdog stops the loop: a name, a TCP connection or a handshake that never comes has no stream to close.
+  // The watchdog stops the loop: a name, a TCP connection or a handshake that never comes has no stream to
+  // close.
   Watchdog watchdog(impl->io.get_executor(), options.connect_timeout, [&] {
     timed_out = true;
     impl->io.stop();
@@ -306,10 +319,13 @@ BoardClient::~BoardClient() {
   if (impl_->channel) impl_->channel->close();
 }
 
-const std::string& BoardClient::address() const { return impl_->options.address; }
+const std::string& BoardClient::address() const {
+  return impl_->options.address;
+}
 
 BoardInfo BoardClient::board_info() {
-  auto answer = impl_->ask<wire::BoardDescriptionT>(make_request(wire::GetBoardInfoT{}), impl_->options.request_timeout);
+  auto answer = impl_->ask<wire::BoardDescriptionT>(make_request(wire::GetBoardInfoT{}),
+                                                    impl_->options.request_timeout);
   impl_->board_deadline_ms = answer.deadline_ms;
   return from_wire(std::move(answer));
 }
@@ -327,7 +343,8 @@ void BoardClient::Impl::send_missing(std::span<const std::byte> file, ModuleHand
     query.segments.push_back(name_of(segment));
   }
   const auto states = ask<wire::SegmentStatesT>(make_request(std::move(query)), options.request_timeout);
-  if (states.held.size() != module.segments.size()) throw broken("an answer about segments has the wrong length");
+  if (states.held.size() != module.segments.size())
+    throw broken("an answer about segments has the wrong length");
   std::uint64_t total = 0, done = 0;
   for (std::size_t i = 0; i < states.held.size(); ++i)
     total += module.segments[i].size - std::min(states.held[i], module.segments[i].size);

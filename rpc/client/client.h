@@ -25,9 +25,9 @@ class ModuleHandle {
   std::unique_ptr<Contents> contents_;
 };
 
-/// One connection to a board, which is one session there. Every call throws Error, whose text names the board.
-/// After kReconnect the client is of no more use. After kBoard from run() or benchmark() (the module crashed, hung
-/// or ran out of memory) the connection lives, but what was loaded is gone: load() again.
+/// One connection to a board, which is one session there. Every call throws Error, whose text names the
+/// board. After kReconnect the client is of no more use. After kBoard from run() or benchmark() (the module
+/// crashed, hung or ran out of memory) the connection lives, but what was loaded is gone: load() again.
 /// Belongs to one thread at a time.
 class BoardClient {
  public:
@@ -52,8 +52,8 @@ class BoardClient {
   void unload(std::uint32_t handle);
 
   /// `bytes`: dense row-major. Throws kRequest if type or shape contradict the model.
-  void set_input(std::uint32_t handle, std::int32_t index, ElementType type, std::span<const std::int64_t> shape,
-                 std::span<const std::byte> bytes);
+  void set_input(std::uint32_t handle, std::int32_t index, ElementType type,
+                 std::span<const std::int64_t> shape, std::span<const std::byte> bytes);
   /// Runs once and returns the time on the board. deadline 0: the board's longest.
   std::chrono::nanoseconds run(std::uint32_t handle, std::chrono::milliseconds deadline = {});
   /// Output of the last run.

@@ -9,7 +9,8 @@ namespace {
 std::vector<TensorDescription> from_wire(std::vector<std::unique_ptr<wire::TensorDescriptionT>>& tensors) {
   std::vector<TensorDescription> result;
   for (auto& tensor : tensors)
-    result.push_back({std::move(tensor->name), {tensor->type->code(), tensor->type->bits()}, std::move(tensor->shape)});
+    result.push_back(
+        {std::move(tensor->name), {tensor->type->code(), tensor->type->bits()}, std::move(tensor->shape)});
   return result;
 }
 
@@ -19,7 +20,8 @@ CpuState from_wire(std::unique_ptr<wire::CpuStateT>& state) {
   result.frequency_mhz = std::move(state->frequency_mhz);
   result.governor = std::move(state->governor);
   if (!std::isnan(state->temperature_celsius)) result.temperature_celsius = state->temperature_celsius;
-  if (state->throttle_events >= 0) result.throttle_events = static_cast<std::uint64_t>(state->throttle_events);
+  if (state->throttle_events >= 0)
+    result.throttle_events = static_cast<std::uint64_t>(state->throttle_events);
   return result;
 }
 
@@ -53,8 +55,8 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
   result.number = wire.number;
   result.statistics = {wire.min_ms, wire.median_ms, wire.mean_ms, wire.p90_ms, wire.p99_ms, wire.stddev_ms};
   for (auto& kernel : wire.kernels)
-    result.kernels.push_back({std::move(kernel->name), std::move(kernel->origin), kernel->calls, kernel->total_ms,
-                              kernel->flops, kernel->bytes});
+    result.kernels.push_back({std::move(kernel->name), std::move(kernel->origin), kernel->calls,
+                              kernel->total_ms, kernel->flops, kernel->bytes});
   result.workspace_bytes = wire.workspace_bytes;
   result.weights_bytes = wire.weights_bytes;
   result.io_bytes = wire.io_bytes;

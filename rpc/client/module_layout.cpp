@@ -14,10 +14,11 @@ ModuleLayout read_layout(std::span<const std::byte> file, const std::string& nam
   module_format::FileHeader header;
   if (file.size() < sizeof header) throw refuse("is too short for a module file");
   std::memcpy(&header, file.data(), sizeof header);
-  if (std::memcmp(header.magic, module_format::kMagic, sizeof header.magic) != 0) throw refuse("is not a module file");
+  if (std::memcmp(header.magic, module_format::kMagic, sizeof header.magic) != 0)
+    throw refuse("is not a module file");
   if (header.version_major != module_format::kVersionMajor)
-    throw refuse("has module format version " + std::to_string(header.version_major) + ", this gantry reads " +
-                 std::to_string(module_format::kVersionMajor));
+    throw refuse("has module format version " + std::to_string(header.version_major) +
+                 ", this gantry reads " + std::to_string(module_format::kVersionMajor));
   if (header.file_size != file.size()) throw refuse("is truncated or has bytes appended");
   if (header.manifest_size > module_format::kMaxManifestBytes || header.manifest_offset > file.size() ||
       header.manifest_size > file.size() - header.manifest_offset)
@@ -35,7 +36,8 @@ ModuleLayout read_layout(std::span<const std::byte> file, const std::string& nam
     for (const auto* segment : *segments) {
       if (segment->offset() > file.size() || segment->size() > file.size() - segment->offset())
         throw refuse("has a segment outside of the file");
-      ModuleSegment& out = layout.segments.emplace_back(ModuleSegment{{}, segment->offset(), segment->size()});
+      ModuleSegment& out =
+          layout.segments.emplace_back(ModuleSegment{{}, segment->offset(), segment->size()});
       for (std::size_t i = 0; i < out.digest.size(); ++i) out.digest[i] = segment->digest().bytes()->Get(i);
     }
   }

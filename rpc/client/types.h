@@ -23,15 +23,16 @@ struct ElementType {
 };
 
 struct ConnectOptions {
-  std::string address;         ///< "HOST:PORT", "[IPv6]:PORT" or "HOST" (port 7453)
-  std::optional<PskKey> key;   ///< none: unencrypted, which only a board on loopback accepts
+  std::string address;        ///< "HOST:PORT", "[IPv6]:PORT" or "HOST" (port 7453)
+  std::optional<PskKey> key;  ///< none: unencrypted, which only a board on loopback accepts
   std::string client_name = "gantry";
-  std::chrono::milliseconds connect_timeout{5000};   ///< name, TCP, TLS and version exchange together
-  std::chrono::milliseconds request_timeout{30000};  ///< short requests; long ones have deadlines of their own
+  std::chrono::milliseconds connect_timeout{5000};  ///< name, TCP, TLS and version exchange together
+  std::chrono::milliseconds request_timeout{
+      30000};  ///< short requests; long ones have deadlines of their own
 };
 
 struct BoardInfo {
-  std::string version;                ///< of gantry-device
+  std::string version;  ///< of gantry-device
   std::string hostname;
   std::string system;                 ///< "Linux 6.1.0 aarch64"
   std::string architecture;           ///< "x86_64", "aarch64"
@@ -82,13 +83,13 @@ struct LoadedModule {
 };
 
 struct BenchmarkOptions {
-  std::uint32_t warmup = 3;        ///< runs before the first sample
-  std::uint32_t number = 1;        ///< runs a sample
-  std::uint32_t repeat = 20;       ///< samples
-  double min_repeat_ms = 0;        ///< `number` grows until a sample takes this long
-  double cooldown_ms = 0;          ///< sleep between samples
-  bool flush_cache = false;        ///< evict the data caches before each sample
-  bool profile = false;            ///< also time each kernel
+  std::uint32_t warmup = 3;               ///< runs before the first sample
+  std::uint32_t number = 1;               ///< runs a sample
+  std::uint32_t repeat = 20;              ///< samples
+  double min_repeat_ms = 0;               ///< `number` grows until a sample takes this long
+  double cooldown_ms = 0;                 ///< sleep between samples
+  bool flush_cache = false;               ///< evict the data caches before each sample
+  bool profile = false;                   ///< also time each kernel
   std::chrono::milliseconds deadline{0};  ///< 0: the board's longest
 };
 using BenchmarkProgress = std::function<void(std::uint32_t samples_done, std::uint32_t samples_total)>;

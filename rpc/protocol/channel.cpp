@@ -34,7 +34,8 @@ asio::awaitable<std::optional<FrameHeader>> FrameChannel::read_header(std::uint3
   FrameHeaderBytes bytes;
   std::size_t have = 0;
   while (have < bytes.size()) {
-    const std::size_t count = co_await stream_->read_some(asio::buffer(bytes.data() + have, bytes.size() - have));
+    const std::size_t count =
+        co_await stream_->read_some(asio::buffer(bytes.data() + have, bytes.size() - have));
     if (count == 0 && have == 0) co_return std::nullopt;
     if (count == 0) throw Error(ErrorKind::kReconnect, "the connection ended within a message");
     have += count;
@@ -63,7 +64,8 @@ asio::awaitable<void> FrameChannel::read_data(std::uint32_t id, std::uint64_t si
     const auto header = co_await read_header();
     if (!header) throw Error(ErrorKind::kReconnect, "the connection ended within a message");
     if (header->type != FrameType::kData || header->id != id || header->length == 0 || header->length > size)
-      throw Error(ErrorKind::kBug, "data of " + std::to_string(size) + " bytes was expected, something else came");
+      throw Error(ErrorKind::kBug,
+                  "data of " + std::to_string(size) + " bytes was expected, something else came");
     const asio::mutable_buffer piece = take(header->length);
     co_await read_payload(piece);
     if (done) done(piece);
@@ -71,7 +73,8 @@ asio::awaitable<void> FrameChannel::read_data(std::uint32_t id, std::uint64_t si
   }
 }
 
-asio::awaitable<void> FrameChannel::write(std::uint32_t id, const Bytes& frame, std::span<const std::byte> data,
+asio::awaitable<void> FrameChannel::write(std::uint32_t id, const Bytes& frame,
+                                          std::span<const std::byte> data,
                                           const std::function<void(std::uint64_t)>& progress) {
   while (writing_) co_await writer_free_.wait();
   writing_ = true;
@@ -85,7 +88,8 @@ asio::awaitable<void> FrameChannel::write(std::uint32_t id, const Bytes& frame, 
   co_await stream_->write(asio::buffer(frame), !data.empty());
   std::uint64_t done = 0;
   while (done < data.size()) {
-    const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(kMaxDataBytes, data.size() - done));
+    const auto length =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(kMaxDataBytes, data.size() - done));
     const FrameHeaderBytes header = encode_header({FrameType::kData, id, length});
     co_await stream_->write(asio::buffer(header), true);
     co_await stream_->write(asio::buffer(data.data() + done, length), done + length < data.size());

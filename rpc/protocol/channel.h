@@ -12,8 +12,8 @@
 
 namespace gantry::rpc {
 
-/// Calls `on_expiry` unless it is destroyed or disarmed first. What it calls closes or kills something, so that
-/// the operation that is waited for fails.
+/// Calls `on_expiry` unless it is destroyed or disarmed first. What it calls closes or kills something, so
+/// that the operation that is waited for fails.
 class Watchdog {
  public:
   /// A duration of zero never expires.
@@ -37,7 +37,8 @@ class Watchdog {
 /// Wakes coroutines of one thread that wait for a condition to become true.
 class Signal {
  public:
-  explicit Signal(const asio::any_io_executor& executor) : timer_(executor, asio::steady_timer::time_point::max()) {}
+  explicit Signal(const asio::any_io_executor& executor)
+      : timer_(executor, asio::steady_timer::time_point::max()) {}
   /// Returns after the next notify_all(); check the condition again.
   asio::awaitable<void> wait();
   void notify_all() { timer_.cancel(); }

@@ -34,7 +34,8 @@ struct FrameHeader {
 
 using FrameHeaderBytes = std::array<std::uint8_t, kFrameHeaderSize>;
 FrameHeaderBytes encode_header(const FrameHeader& header);
-/// Throws Error(kBug) if the bytes are no frame header, or if the length exceeds `max_control` or kMaxDataBytes.
+/// Throws Error(kBug) if the bytes are no frame header, or if the length exceeds `max_control` or
+/// kMaxDataBytes.
 FrameHeader decode_header(std::span<const std::uint8_t, kFrameHeaderSize> bytes,
                           std::uint32_t max_control = kMaxControlBytes);
 

@@ -5,7 +5,9 @@
 namespace gantry::rpc {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorKind::kRequest, message); }
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorKind::kRequest, message);
+}
 
 template <typename Table, typename Native>
 Bytes encode(std::uint32_t id, const Native& message, FrameType type) {
@@ -33,7 +35,8 @@ auto decode(std::span<const std::uint8_t> payload) {
   typename Table::NativeTableType native;
   flatbuffers::GetRoot<Table>(bytes)->UnPackTo(&native);
   // A union member that this version does not know verifies, but unpacks to nothing.
-  if (native.body.value == nullptr) throw Error(ErrorKind::kBug, "a message of a kind that this version does not know");
+  if (native.body.value == nullptr)
+    throw Error(ErrorKind::kBug, "a message of a kind that this version does not know");
   return native;
 }
 
@@ -53,10 +56,12 @@ void check(const wire::UploadSegmentT& upload) {
 }
 
 void check(const wire::LoadModuleT& load) {
-  if (load.manifest_size == 0 || load.manifest_size > kMaxManifestBytes) refuse("the module's manifest has an impossible size");
+  if (load.manifest_size == 0 || load.manifest_size > kMaxManifestBytes)
+    refuse("the module's manifest has an impossible size");
   if (load.segments.size() > kMaxSegments) refuse("too many segments in one module");
   for (const auto& segment : load.segments)
-    if (segment->size == 0 || segment->size > kMaxModuleBytes) refuse("a segment of the module has an impossible size");
+    if (segment->size == 0 || segment->size > kMaxModuleBytes)
+      refuse("a segment of the module has an impossible size");
   if (load.cpus.size() > kMaxCpus) refuse("too many CPUs to pin threads to");
   if (load.threads < 0 || load.threads > 4096) refuse("the number of threads must lie between 0 and 4096");
 }
@@ -70,7 +75,8 @@ void check(const wire::SetInputT& input) {
 void check(const wire::BenchmarkT& benchmark) {
   if (benchmark.repeat == 0 || benchmark.repeat > kMaxRepeats || benchmark.number == 0 ||
       benchmark.number > kMaxRepeats || benchmark.warmup > kMaxRepeats)
-    refuse("a benchmark's repeat and number must lie between 1 and 1000000, its warm-up between 0 and 1000000");
+    refuse(
+        "a benchmark's repeat and number must lie between 1 and 1000000, its warm-up between 0 and 1000000");
   const auto sensible = [](double ms) { return std::isfinite(ms) && ms >= 0 && ms <= 3.6e6; };
   if (!sensible(benchmark.min_repeat_ms) || !sensible(benchmark.cooldown_ms))
     refuse("a benchmark's times must lie between 0 and one hour");
@@ -78,13 +84,20 @@ void check(const wire::BenchmarkT& benchmark) {
 
 void check_meaning(const wire::RequestT& request) {
   switch (request.body.type) {
-    case wire::RequestBody::Hello: return check(*request.body.AsHello());
-    case wire::RequestBody::QuerySegments: return check(*request.body.AsQuerySegments());
-    case wire::RequestBody::UploadSegment: return check(*request.body.AsUploadSegment());
-    case wire::RequestBody::LoadModule: return check(*request.body.AsLoadModule());
-    case wire::RequestBody::SetInput: return check(*request.body.AsSetInput());
-    case wire::RequestBody::Benchmark: return check(*request.body.AsBenchmark());
-    default: return;
+    case wire::RequestBody::Hello:
+      return check(*request.body.AsHello());
+    case wire::RequestBody::QuerySegments:
+      return check(*request.body.AsQuerySegments());
+    case wire::RequestBody::UploadSegment:
+      return check(*request.body.AsUploadSegment());
+    case wire::RequestBody::LoadModule:
+      return check(*request.body.AsLoadModule());
+    case wire::RequestBody::SetInput:
+      return check(*request.body.AsSetInput());
+    case wire::RequestBody::Benchmark:
+      return check(*request.body.AsBenchmark());
+    default:
+      return;
   }
 }
 
@@ -107,7 +120,8 @@ wire::RequestT decode_request(std::span<const std::uint8_t> payload) {
 wire::ResponseT decode_response(std::span<const std::uint8_t> payload) {
   wire::ResponseT response = decode<wire::Response>(payload);
   if (const auto* output = response.body.AsOutput())
-    if (output->shape.size() > kMaxTensorRank || dense_bytes(output->type->bits(), output->shape) != output->byte_size)
+    if (output->shape.size() > kMaxTensorRank ||
+        dense_bytes(output->type->bits(), output->shape) != output->byte_size)
       throw Error(ErrorKind::kBug, "an output's bytes do not match its type and shape");
   return response;
 }
@@ -132,7 +146,8 @@ wire::ResponseT make_failure(ErrorKind kind, const std::string& message) {
 }
 
 Error to_error(const wire::FailureT& failure) {
-  const auto kind = failure.kind <= wire::FailureKind::MAX ? static_cast<ErrorKind>(failure.kind) : ErrorKind::kBug;
+  const auto kind =
+      failure.kind <= wire::FailureKind::MAX ? static_cast<ErrorKind>(failure.kind) : ErrorKind::kBug;
   return Error(kind, failure.message);
 }
 
@@ -157,7 +172,8 @@ std::string to_hex(const DigestBytes& digest) {
 }
 
 std::uint64_t dense_bytes(std::uint8_t bits, std::span<const std::int64_t> shape) {
-  if (bits != 8 && bits != 16 && bits != 32 && bits != 64) refuse("an element type of " + std::to_string(bits) + " bits is not supported");
+  if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
+    refuse("an element type of " + std::to_string(bits) + " bits is not supported");
   std::uint64_t bytes = bits / 8;
   for (std::int64_t extent : shape) {
     if (extent < 0) refuse("a shape has a negative dimension");

@@ -26,7 +26,8 @@ inline constexpr std::uint32_t kMaxRepeats = 1'000'000;
 
 /// A frame (header and payload) that carries the message.
 Bytes encode_request(std::uint32_t id, const wire::RequestT& request);
-Bytes encode_response(std::uint32_t id, const wire::ResponseT& response, FrameType type = FrameType::kResponse);
+Bytes encode_response(std::uint32_t id, const wire::ResponseT& response,
+                      FrameType type = FrameType::kResponse);
 
 /// Verifies structure and meaning. Throws Error(kBug) on bytes that are no message and Error(kRequest) on one
 /// whose values contradict each other or exceed the limits above.

@@ -43,8 +43,12 @@ class TcpStream : public Stream {
 /// Encrypted bytes that gather before one system call.
 constexpr std::size_t kOutputBytes = 256 * 1024;
 
-ssize_t send_some(int fd, const char* bytes, std::size_t size) { return ::send(fd, bytes, size, MSG_NOSIGNAL); }
-bool would_block() { return errno == EAGAIN || errno == EINTR; }
+ssize_t send_some(int fd, const char* bytes, std::size_t size) {
+  return ::send(fd, bytes, size, MSG_NOSIGNAL);
+}
+bool would_block() {
+  return errno == EAGAIN || errno == EINTR;
+}
 
 }  // namespace
 
@@ -113,7 +117,9 @@ std::unique_ptr<Stream> make_tcp_stream(asio::ip::tcp::socket socket) {
 }
 
 TlsStream::TlsStream(asio::ip::tcp::socket socket, ssl_ctx_st* context, Role role)
-    : socket_(std::move(socket)), output_(std::make_unique<Output>(socket_.native_handle())), ssl_(SSL_new(context)) {
+    : socket_(std::move(socket)),
+      output_(std::make_unique<Output>(socket_.native_handle())),
+      ssl_(SSL_new(context)) {
   if (!ssl_) throw std::bad_alloc();
   socket_.native_non_blocking(true);
   BIO* bio = Output::make_bio(output_.get());
@@ -124,7 +130,9 @@ TlsStream::TlsStream(asio::ip::tcp::socket socket, ssl_ctx_st* context, Role rol
     SSL_set_accept_state(ssl_);
 }
 
-TlsStream::~TlsStream() { SSL_free(ssl_); }
+TlsStream::~TlsStream() {
+  SSL_free(ssl_);
+}
 
 // Waits until the socket is ready for what OpenSSL wants; throws if the connection is over.
 asio::awaitable<void> TlsStream::wait_for(int ssl_result) {
@@ -165,7 +173,8 @@ asio::awaitable<std::size_t> TlsStream::read_some(asio::mutable_buffer buffer) {
     const int why = SSL_get_error(ssl_, result);
     // A peer that vanished without TLS's goodbye ends the stream too; frames carry their lengths.
     if (why == SSL_ERROR_ZERO_RETURN) co_return 0;
-    if (why == SSL_ERROR_SSL && ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING) co_return 0;
+    if (why == SSL_ERROR_SSL && ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING)
+      co_return 0;
     co_await wait_for(result);
   }
   co_return total;

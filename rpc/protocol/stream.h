@@ -1,4 +1,5 @@
-/// What the protocol needs of a connection: a byte stream. Sockets, TLS and the tests' memory pipe are streams.
+/// What the protocol needs of a connection: a byte stream. Sockets, TLS and the tests' memory pipe are
+/// streams.
 #ifndef GANTRY_RPC_PROTOCOL_STREAM_H
 #define GANTRY_RPC_PROTOCOL_STREAM_H
 

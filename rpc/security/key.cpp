@@ -19,12 +19,14 @@ namespace {
 
 constexpr char kFormat[] = "gantry-psk-v1";
 
-[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorKind::kRequest, message); }
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorKind::kRequest, message);
+}
 
 bool valid_identity(const std::string& identity) {
-  return !identity.empty() && identity.size() <= 64 && std::all_of(identity.begin(), identity.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '.' || c == '-' || c == '_';
-  });
+  return !identity.empty() && identity.size() <= 64 &&
+         std::all_of(identity.begin(), identity.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-' || c == '_'; });
 }
 
 std::string hex(const std::uint8_t* bytes, std::size_t size) {
@@ -59,10 +61,13 @@ PskKey generate_key(std::string identity) {
 
 void write_key_file(const PskKey& key, const std::filesystem::path& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0 && errno == EEXIST) refuse(path.string() + " exists already; a key is never overwritten: give another name");
+  if (fd < 0 && errno == EEXIST)
+    refuse(path.string() + " exists already; a key is never overwritten: give another name");
   if (fd < 0) refuse("cannot write the key to " + path.string() + ": " + std::strerror(errno));
-  std::string line = std::string(kFormat) + " " + key.identity + " " + hex(key.secret.data(), key.secret.size()) + "\n";
-  const bool written = ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && ::fsync(fd) == 0;
+  std::string line =
+      std::string(kFormat) + " " + key.identity + " " + hex(key.secret.data(), key.secret.size()) + "\n";
+  const bool written =
+      ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && ::fsync(fd) == 0;
   const int why = errno;
   ::close(fd);
   OPENSSL_cleanse(line.data(), line.size());
@@ -81,7 +86,8 @@ PskKey read_key_file(const std::filesystem::path& path) {
   const ssize_t size = ::read(fd, buffer, sizeof buffer);
   ::close(fd);
   if (known && (status.st_mode & 077) != 0)
-    refuse("key file " + path.string() + " can be read by other users: run 'chmod 600 " + path.string() + "'");
+    refuse("key file " + path.string() + " can be read by other users: run 'chmod 600 " + path.string() +
+           "'");
   const std::string bad = path.string() + " is not a gantry key file; 'gantry keygen' makes one";
   if (size <= 0 || size == sizeof buffer) refuse(bad);
   std::istringstream text(std::string(buffer, static_cast<std::size_t>(size)));

@@ -14,12 +14,12 @@ struct PskKey {
   std::array<std::uint8_t, 32> secret{};
 };
 
-/// A fresh key from the operating system's random generator. `identity` of 1 to 64 letters, digits, '.', '-', '_';
-/// empty: a random one. Throws Error(kRequest) on another identity.
+/// A fresh key from the operating system's random generator. `identity` of 1 to 64 letters, digits, '.', '-',
+/// '_'; empty: a random one. Throws Error(kRequest) on another identity.
 PskKey generate_key(std::string identity = {});
 
-/// Writes "gantry-psk-v1 <identity> <64 hex digits>" with mode 0600. Throws Error(kRequest) if the file exists
-/// (a key is never overwritten) or cannot be written; leaves no partial file.
+/// Writes "gantry-psk-v1 <identity> <64 hex digits>" with mode 0600. Throws Error(kRequest) if the file
+/// exists (a key is never overwritten) or cannot be written; leaves no partial file.
 void write_key_file(const PskKey& key, const std::filesystem::path& path);
 
 /// Reads a key file. Throws Error(kRequest) if it is missing, malformed, or readable by other users.

@@ -10,7 +10,9 @@
 namespace gantry::rpc {
 namespace {
 
-const PskKey& key_of(SSL* ssl) { return *static_cast<const PskKey*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl))); }
+const PskKey& key_of(SSL* ssl) {
+  return *static_cast<const PskKey*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
+}
 
 unsigned client_psk(SSL* ssl, const char*, char* identity, unsigned max_identity, unsigned char* psk,
                     unsigned max_psk) {
@@ -82,10 +84,15 @@ TlsError take_tls_error() {
     case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
       reason = TlsError::Reason::kKeyRefused;
       break;
-    case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL: reason = TlsError::Reason::kPeerHasNoKey; break;
+    case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
+      reason = TlsError::Reason::kPeerHasNoKey;
+      break;
     case SSL_R_WRONG_VERSION_NUMBER:
-    case SSL_R_HTTP_REQUEST: reason = TlsError::Reason::kNotTls; break;
-    default: break;
+    case SSL_R_HTTP_REQUEST:
+      reason = TlsError::Reason::kNotTls;
+      break;
+    default:
+      break;
   }
   return TlsError(reason, text);
 }

@@ -1,4 +1,5 @@
-/// TLS 1.3 with one pre-shared key: both ends prove that they hold it, and a fresh key encrypts each connection.
+/// TLS 1.3 with one pre-shared key: both ends prove that they hold it, and a fresh key encrypts each
+/// connection.
 #ifndef GANTRY_RPC_SECURITY_TLS_H
 #define GANTRY_RPC_SECURITY_TLS_H
 

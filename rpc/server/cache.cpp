@@ -16,7 +16,9 @@ namespace gantry::rpc {
 namespace fs = std::filesystem;
 namespace {
 
-std::string reason() { return std::strerror(errno); }
+std::string reason() {
+  return std::strerror(errno);
+}
 
 void make_private_directory(const fs::path& path) {
   std::error_code error;
@@ -25,10 +27,14 @@ void make_private_directory(const fs::path& path) {
     throw Error(ErrorKind::kRequest, "cannot make the cache directory " + path.string() + ": " + reason() +
                                          "; give another one with --cache");
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || ::access(path.c_str(), W_OK | X_OK) != 0)
-    throw Error(ErrorKind::kRequest, "the cache " + path.string() + " is not a directory that can be written; give another one with --cache");
+  if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      ::access(path.c_str(), W_OK | X_OK) != 0)
+    throw Error(ErrorKind::kRequest,
+                "the cache " + path.string() +
+                    " is not a directory that can be written; give another one with --cache");
   if (status.st_uid != ::geteuid())
-    throw Error(ErrorKind::kRequest, "the cache directory " + path.string() + " belongs to another user; give another one with --cache");
+    throw Error(ErrorKind::kRequest, "the cache directory " + path.string() +
+                                         " belongs to another user; give another one with --cache");
   if ((status.st_mode & 077) != 0) ::chmod(path.c_str(), 0700);
 }
 
@@ -69,15 +75,19 @@ SegmentCache::SegmentCache(fs::path directory, std::uint64_t capacity_bytes)
   make_private_directory(directory_ / "partial");
 }
 
-fs::path SegmentCache::segment_path(const DigestBytes& digest) const { return directory_ / "segments" / to_hex(digest); }
-fs::path SegmentCache::partial_path(const DigestBytes& digest) const { return directory_ / "partial" / to_hex(digest); }
+fs::path SegmentCache::segment_path(const DigestBytes& digest) const {
+  return directory_ / "segments" / to_hex(digest);
+}
+fs::path SegmentCache::partial_path(const DigestBytes& digest) const {
+  return directory_ / "partial" / to_hex(digest);
+}
 
 UniqueFd SegmentCache::open(const DigestBytes& digest, std::uint64_t size) const {
   const fs::path path = segment_path(digest);
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
-  if (!file || ::flock(file.get(), LOCK_SH) != 0 || ::fstat(file.get(), &status) != 0 || status.st_nlink == 0 ||
-      static_cast<std::uint64_t>(status.st_size) != size)
+  if (!file || ::flock(file.get(), LOCK_SH) != 0 || ::fstat(file.get(), &status) != 0 ||
+      status.st_nlink == 0 || static_cast<std::uint64_t>(status.st_size) != size)
     return UniqueFd();
   ::futimens(file.get(), nullptr);  // used now
   return file;
@@ -93,8 +103,9 @@ std::uint64_t SegmentCache::partial_bytes(const DigestBytes& digest, std::uint64
 
 void SegmentCache::make_room(std::uint64_t incoming) {
   const auto full = [&](const std::string& why) {
-    return Error(ErrorKind::kBoard, "a segment of " + std::to_string(incoming >> 20) + " MiB does not fit into the board's cache " +
-                                        directory_.string() + " of " + std::to_string(capacity_ >> 20) + " MiB" + why +
+    return Error(ErrorKind::kBoard, "a segment of " + std::to_string(incoming >> 20) +
+                                        " MiB does not fit into the board's cache " + directory_.string() +
+                                        " of " + std::to_string(capacity_ >> 20) + " MiB" + why +
                                         "; start gantry-device with a larger --cache-size");
   };
   if (incoming > capacity_) throw full("");
@@ -113,7 +124,8 @@ void SegmentCache::make_room(std::uint64_t incoming) {
   if (held + incoming > capacity_) throw full(", the rest of which is in use");
 }
 
-SegmentCache::Upload::Upload(SegmentCache& cache, const DigestBytes& digest, std::uint64_t size, std::uint64_t offset)
+SegmentCache::Upload::Upload(SegmentCache& cache, const DigestBytes& digest, std::uint64_t size,
+                             std::uint64_t offset)
     : cache_(cache), digest_(digest), size_(size), path_(cache.partial_path(digest)) {
   file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file_ && ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -125,7 +137,8 @@ SegmentCache::Upload::Upload(SegmentCache& cache, const DigestBytes& digest, std
     if (file_) ::flock(file_.get(), LOCK_EX | LOCK_NB);
   }
   if (!file_)
-    throw Error(ErrorKind::kBoard, "the board cannot write to its cache " + cache.directory().string() + ": " + reason());
+    throw Error(ErrorKind::kBoard,
+                "the board cannot write to its cache " + cache.directory().string() + ": " + reason());
   hash_ = EVP_MD_CTX_new();
   if (!hash_ || EVP_DigestInit_ex(hash_, EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
   struct stat status {};
@@ -174,7 +187,8 @@ void SegmentCache::Upload::give_up(int error) {
   ::unlink(path_.c_str());  // a disk that is full needs the space more than a resumption does
   writer_.reset();
   file_.reset();
-  throw Error(ErrorKind::kBoard, "the board cannot store the module in " + cache_.directory().string() + ": " + why +
+  throw Error(ErrorKind::kBoard, "the board cannot store the module in " + cache_.directory().string() +
+                                     ": " + why +
                                      "; free some space there, or start gantry-device with another --cache");
 }
 
@@ -185,7 +199,8 @@ UniqueFd SegmentCache::Upload::finish() {
   if (actual != digest_) {
     ::unlink(path_.c_str());
     file_.reset();
-    throw Error(ErrorKind::kRequest, "a segment's bytes do not have the digest that was announced (" + to_hex(digest_).substr(0, 16) +
+    throw Error(ErrorKind::kRequest, "a segment's bytes do not have the digest that was announced (" +
+                                         to_hex(digest_).substr(0, 16) +
                                          "…): the module file is damaged; compile it again");
   }
   const fs::path target = cache_.segment_path(digest_);
@@ -203,7 +218,8 @@ fs::path default_cache_directory() {
     return value ? value : "";
   };
   if (const std::string own = variable("GANTRY_CACHE_DIR"); !own.empty()) return own;
-  if (const std::string xdg = variable("XDG_CACHE_HOME"); xdg.starts_with('/')) return fs::path(xdg) / "gantry-device";
+  if (const std::string xdg = variable("XDG_CACHE_HOME"); xdg.starts_with('/'))
+    return fs::path(xdg) / "gantry-device";
   if (const std::string home = variable("HOME"); home.starts_with('/') && ::access(home.c_str(), W_OK) == 0)
     return fs::path(home) / ".cache" / "gantry-device";
   return "/var/tmp/gantry-device-" + std::to_string(::geteuid());

@@ -40,8 +40,8 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-/// Layout: DIR/segments/<hex digest> is complete and verified, DIR/partial/<hex digest> is on its way. A file that
-/// is held open here carries a shared flock(), which keeps every process of the server from evicting it.
+/// Layout: DIR/segments/<hex digest> is complete and verified, DIR/partial/<hex digest> is on its way. A file
+/// that is held open here carries a shared flock(), which keeps every process of the server from evicting it.
 /// Several processes may use one directory at once; an object belongs to one of them.
 class SegmentCache {
  public:
@@ -62,10 +62,11 @@ class SegmentCache {
     Upload& operator=(const Upload&) = delete;
     /// Where the next `size` bytes go.
     std::span<std::byte> next(std::size_t size) { return writer_->next(size); }
-    /// Stores what was put where next() said. Throws Error(kBoard) if the disk is full, maybe only for a later
-    /// piece, and from finish() at the latest.
+    /// Stores what was put where next() said. Throws Error(kBoard) if the disk is full, maybe only for a
+    /// later piece, and from finish() at the latest.
     void put();
-    /// Verifies the digest and publishes the file. Throws Error(kRequest) if the bytes are not the announced ones.
+    /// Verifies the digest and publishes the file. Throws Error(kRequest) if the bytes are not the announced
+    /// ones.
     UniqueFd finish();
 
    private:
@@ -81,7 +82,8 @@ class SegmentCache {
     bool shared_ = false;  ///< another session uploads the same segment: this one has a name of its own
   };
 
-  /// Deletes least recently used segments until `incoming` more bytes fit. Throws Error(kBoard) if they cannot.
+  /// Deletes least recently used segments until `incoming` more bytes fit. Throws Error(kBoard) if they
+  /// cannot.
   void make_room(std::uint64_t incoming);
   const std::filesystem::path& directory() const { return directory_; }
 
@@ -92,7 +94,8 @@ class SegmentCache {
   std::uint64_t capacity_;
 };
 
-/// $GANTRY_CACHE_DIR, $XDG_CACHE_HOME/gantry-device, ~/.cache/gantry-device, or a directory of the user in /var/tmp.
+/// $GANTRY_CACHE_DIR, $XDG_CACHE_HOME/gantry-device, ~/.cache/gantry-device, or a directory of the user in
+/// /var/tmp.
 std::filesystem::path default_cache_directory();
 
 }  // namespace gantry::rpc

@@ -61,15 +61,16 @@ void report_deaths(SharedStep* step) {
     ::sigaction(number, &action, nullptr);
 }
 
-/// Bounds the address space: what is mapped now, what the session may use, and stacks and arenas of its threads.
+/// Bounds the address space: what is mapped now, what the session may use, and stacks and arenas of its
+/// threads.
 void limit_memory(const ExecutorLimits& limits) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   std::ifstream status("/proc/self/statm");
   std::uint64_t pages = 0;
   status >> pages;
   const std::uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
-  const std::uint64_t bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + limits.memory_bytes +
-                              threads * (std::uint64_t{80} << 20);
+  const std::uint64_t bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) +
+                              limits.memory_bytes + threads * (std::uint64_t{80} << 20);
   const rlimit limit{bytes, bytes};
   ::setrlimit(RLIMIT_AS, &limit);
 #else
@@ -86,9 +87,14 @@ void limit_memory(const ExecutorLimits& limits) {
   switch (status.code()) {
     case GANTRY_INVALID_ARGUMENT:
     case GANTRY_INVALID_MODULE:
-    case GANTRY_INCOMPATIBLE: kind = ErrorKind::kRequest; break;
-    case GANTRY_INTERNAL: kind = ErrorKind::kBug; break;
-    default: break;
+    case GANTRY_INCOMPATIBLE:
+      kind = ErrorKind::kRequest;
+      break;
+    case GANTRY_INTERNAL:
+      kind = ErrorKind::kBug;
+      break;
+    default:
+      break;
   }
   throw Error(kind, status.message());
 }
@@ -205,31 +211,40 @@ void Executor::answer(std::uint32_t id, const Bytes& payload, UniqueFd data) {
   } catch (const Error& error) {
     frame = encode_response(id, make_failure(error.kind(), error.what()));
   } catch (const std::bad_alloc&) {
-    frame = encode_response(id, make_failure(ErrorKind::kBoard, "out of memory: the session may use " +
-                                                                    std::to_string(limits_.memory_bytes >> 20) + " MiB on this board"));
+    frame =
+        encode_response(id, make_failure(ErrorKind::kBoard, "out of memory: the session may use " +
+                                                                std::to_string(limits_.memory_bytes >> 20) +
+                                                                " MiB on this board"));
   }
   send(frame, result.payload.get());
 }
 
 Answer Executor::handle(std::uint32_t id, const wire::RequestT& request, UniqueFd data) {
   switch (request.body.type) {
-    case wire::RequestBody::LoadModule: return {load(*request.body.AsLoadModule(), data), {}};
+    case wire::RequestBody::LoadModule:
+      return {load(*request.body.AsLoadModule(), data), {}};
     case wire::RequestBody::UnloadModule:
       find(request.body.AsUnloadModule()->handle);
       loaded_.erase(request.body.AsUnloadModule()->handle);
       return {make_response(wire::DoneT{}), {}};
-    case wire::RequestBody::SetInput: return {set_input(*request.body.AsSetInput(), data), {}};
-    case wire::RequestBody::Run: return {run(*request.body.AsRun()), {}};
-    case wire::RequestBody::GetOutput: return output(*request.body.AsGetOutput());
-    case wire::RequestBody::Benchmark: return {benchmark(id, *request.body.AsBenchmark()), {}};
-    default: throw Error(ErrorKind::kBug, "a request that no executor serves");
+    case wire::RequestBody::SetInput:
+      return {set_input(*request.body.AsSetInput(), data), {}};
+    case wire::RequestBody::Run:
+      return {run(*request.body.AsRun()), {}};
+    case wire::RequestBody::GetOutput:
+      return output(*request.body.AsGetOutput());
+    case wire::RequestBody::Benchmark:
+      return {benchmark(id, *request.body.AsBenchmark()), {}};
+    default:
+      throw Error(ErrorKind::kBug, "a request that no executor serves");
   }
 }
 
 Loaded& Executor::find(std::uint32_t handle) {
   const auto found = loaded_.find(handle);
   if (found == loaded_.end())
-    throw Error(ErrorKind::kRequest, "this session has no loaded module with the handle " + std::to_string(handle) + ": load it first");
+    throw Error(ErrorKind::kRequest, "this session has no loaded module with the handle " +
+                                         std::to_string(handle) + ": load it first");
   return found->second;
 }
 
@@ -256,7 +271,8 @@ wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd&
     const DigestBytes digest = to_array(*name->digest);
     const UniqueFd file = cache_.open(digest, name->size);
     if (!file)
-      throw Error(ErrorKind::kRetry, "segment " + to_hex(digest).substr(0, 16) + "… is not in the board's cache: upload the module (again)");
+      throw Error(ErrorKind::kRetry, "segment " + to_hex(digest).substr(0, 16) +
+                                         "… is not in the board's cache: upload the module (again)");
     runtime::SegmentSource& source = segments.emplace_back();
     source.digest = digest;
     source.bytes = take(runtime::map_fd(file.get(), "a cached segment"));
@@ -273,8 +289,10 @@ wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd&
   wire::ModuleLoadedT answer;
   answer.handle = next_handle_++;
   answer.target = module->variant().target()->str();
-  for (const auto* info : *module->manifest().inputs()) answer.inputs.push_back(describe(module->manifest(), *info));
-  for (const auto* info : *module->manifest().outputs()) answer.outputs.push_back(describe(module->manifest(), *info));
+  for (const auto* info : *module->manifest().inputs())
+    answer.inputs.push_back(describe(module->manifest(), *info));
+  for (const auto* info : *module->manifest().outputs())
+    answer.outputs.push_back(describe(module->manifest(), *info));
   loaded_.emplace(answer.handle, std::move(loaded));
   return make_response(std::move(answer));
 }
@@ -283,7 +301,8 @@ wire::ResponseT Executor::set_input(const wire::SetInputT& request, const Unique
   Loaded& loaded = find(request.handle);
   runtime::SharedBytes memory;
   if (request.byte_size > 0) memory = take(runtime::map_fd(data.get(), "an input"));
-  if (memory.bytes.size() < request.byte_size) throw Error(ErrorKind::kBug, "an input has less data than announced");
+  if (memory.bytes.size() < request.byte_size)
+    throw Error(ErrorKind::kBug, "an input has less data than announced");
   DLTensor tensor{};
   std::vector<std::int64_t> shape = request.shape;
   tensor.data = const_cast<std::byte*>(memory.bytes.data());
@@ -320,11 +339,14 @@ Answer Executor::output(const wire::GetOutputT& request) {
     std::uint64_t done = 0;
     while (memory && done < view.bytes) {
       const ssize_t count = ::write(memory.get(), view.data + done, view.bytes - done);
-      if (count <= 0) throw Error(ErrorKind::kBoard, std::string("the board has no memory for an output: ") + std::strerror(errno));
+      if (count <= 0)
+        throw Error(ErrorKind::kBoard,
+                    std::string("the board has no memory for an output: ") + std::strerror(errno));
       done += static_cast<std::uint64_t>(count);
     }
     if (!memory || ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-      throw Error(ErrorKind::kBoard, std::string("the board has no memory for an output: ") + std::strerror(errno));
+      throw Error(ErrorKind::kBoard,
+                  std::string("the board has no memory for an output: ") + std::strerror(errno));
   }
   return {make_response(std::move(answer)), std::move(memory)};
 }
@@ -400,7 +422,8 @@ wire::ResponseT Executor::benchmark(std::uint32_t id, const wire::BenchmarkT& re
 
 }  // namespace
 
-int run_executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache, SharedStep* step) {
+int run_executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache,
+                 SharedStep* step) {
   try {
     report_deaths(step);
     limit_memory(limits);

@@ -23,9 +23,11 @@ struct SharedStep {
 /// Sent to an executor whose deadline has passed: it leaves its SharedStep and dies.
 inline constexpr int kDeadlineSignal = 10;  // SIGUSR1
 
-/// The executor's whole life, in a process of its own: serves requests from `socket` until it closes. Requests and
-/// replies are frames of the protocol; data travels as a descriptor of shared memory beside the frame.
-int run_executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache, SharedStep* step);
+/// The executor's whole life, in a process of its own: serves requests from `socket` until it closes.
+/// Requests and replies are frames of the protocol; data travels as a descriptor of shared memory beside the
+/// frame.
+int run_executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache,
+                 SharedStep* step);
 
 }  // namespace gantry::rpc
 #endif

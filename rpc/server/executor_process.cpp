@@ -21,14 +21,19 @@ constexpr int kExecutorSocket = 3;
 /// Between asking an executor to say where it is and killing it.
 constexpr milliseconds kReportTime{200};
 
-void unmap_step(SharedStep* step) { ::munmap(step, sizeof(SharedStep)); }
+void unmap_step(SharedStep* step) {
+  ::munmap(step, sizeof(SharedStep));
+}
 
-std::string bounded_text(const char* text, std::size_t size) { return std::string(text, ::strnlen(text, size)); }
+std::string bounded_text(const char* text, std::size_t size) {
+  return std::string(text, ::strnlen(text, size));
+}
 
 std::string signal_text(int number) {
   const char* name = ::sigabbrev_np(number);
   const char* description = ::sigdescr_np(number);
-  return "SIG" + std::string(name ? name : std::to_string(number)) + (description ? std::string(" (") + description + ")" : "");
+  return "SIG" + std::string(name ? name : std::to_string(number)) +
+         (description ? std::string(" (") + description + ")" : "");
 }
 
 /// Keeps the socket alone; everything else belongs to the session.
@@ -40,21 +45,26 @@ void close_all_but(int socket) {
 
 }  // namespace
 
-ExecutorProcess::ExecutorProcess(asio::any_io_executor executor, ExecutorLimits limits, std::filesystem::path cache)
+ExecutorProcess::ExecutorProcess(asio::any_io_executor executor, ExecutorLimits limits,
+                                 std::filesystem::path cache)
     : executor_(std::move(executor)), limits_(limits), cache_(std::move(cache)), step_(nullptr, unmap_step) {}
 
-ExecutorProcess::~ExecutorProcess() { kill(); }
+ExecutorProcess::~ExecutorProcess() {
+  kill();
+}
 
 void ExecutorProcess::start() {
   if (!step_) {
-    void* memory = ::mmap(nullptr, sizeof(SharedStep), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        ::mmap(nullptr, sizeof(SharedStep), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw Error(ErrorKind::kBoard, "the board has no memory for another executor");
     step_.reset(new (memory) SharedStep);
   }
   step_->filled = 0;
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw Error(ErrorKind::kBoard, std::string("the board cannot start an executor: ") + std::strerror(errno));
+    throw Error(ErrorKind::kBoard,
+                std::string("the board cannot start an executor: ") + std::strerror(errno));
   const pid_t session = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -66,7 +76,8 @@ void ExecutorProcess::start() {
   ::close(ends[1]);
   if (child < 0) {
     ::close(ends[0]);
-    throw Error(ErrorKind::kBoard, std::string("the board cannot start an executor: ") + std::strerror(errno));
+    throw Error(ErrorKind::kBoard,
+                std::string("the board cannot start an executor: ") + std::strerror(errno));
   }
   pid_ = child;
   limits_.first_handle += 1u << 16;
@@ -152,15 +163,18 @@ asio::awaitable<std::optional<ExecutorProcess::Reply>> ExecutorProcess::receive_
   const FrameHeader header = decode_header(bytes);
   reply.frame.resize(kFrameHeaderSize + header.length);
   std::copy(bytes.begin(), bytes.end(), reply.frame.begin());
-  if (header.length > 0 && co_await receive(reply.frame.data() + kFrameHeaderSize, header.length, nullptr) == 0)
+  if (header.length > 0 &&
+      co_await receive(reply.frame.data() + kFrameHeaderSize, header.length, nullptr) == 0)
     co_return std::nullopt;
   co_return reply;
 }
 
-asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame, UniqueFd data, milliseconds deadline,
+asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame, UniqueFd data,
+                                                              milliseconds deadline,
                                                               const OnProgress& on_progress) {
   if (!running()) start();
-  const FrameHeader request = decode_header(std::span<const std::uint8_t, kFrameHeaderSize>(frame.data(), kFrameHeaderSize));
+  const FrameHeader request =
+      decode_header(std::span<const std::uint8_t, kFrameHeaderSize>(frame.data(), kFrameHeaderSize));
   Watchdog ask(executor_, deadline, [this] { ::kill(pid_, kDeadlineSignal); });
   Watchdog force(executor_, deadline + kReportTime, [this] { ::kill(pid_, SIGKILL); });
   std::exception_ptr damage;
@@ -168,10 +182,12 @@ asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame
     co_await send(frame, data.get());
     data.reset();
     while (auto reply = co_await receive_reply()) {
-      const FrameHeader header = decode_header(std::span<const std::uint8_t, kFrameHeaderSize>(reply->frame.data(), kFrameHeaderSize));
+      const FrameHeader header = decode_header(
+          std::span<const std::uint8_t, kFrameHeaderSize>(reply->frame.data(), kFrameHeaderSize));
       if (header.id != request.id) throw Error(ErrorKind::kBug, "the executor answered another request");
       if (header.type == FrameType::kResponse) co_return std::move(*reply);
-      if (header.type != FrameType::kProgress) throw Error(ErrorKind::kBug, "the executor sent a frame of a wrong kind");
+      if (header.type != FrameType::kProgress)
+        throw Error(ErrorKind::kBug, "the executor sent a frame of a wrong kind");
       decode_response(std::span(reply->frame).subspan(kFrameHeaderSize));
       co_await on_progress(reply->frame);
     }
@@ -199,13 +215,18 @@ void ExecutorProcess::report_death(bool deadline_passed, milliseconds deadline) 
     if (step_->origin[0]) where += " (nodes " + bounded_text(step_->origin, sizeof step_->origin) + ")";
   }
   if (deadline_passed)
-    throw Error(ErrorKind::kBoard, "the module was stopped " + where + ": it had not finished after its deadline of " +
-                                       std::to_string(deadline.count() / 1000.0).substr(0, 6) + " s; load it again");
+    throw Error(ErrorKind::kBoard,
+                "the module was stopped " + where + ": it had not finished after its deadline of " +
+                    std::to_string(deadline.count() / 1000.0).substr(0, 6) + " s; load it again");
   if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
-    throw Error(ErrorKind::kBoard, "the module crashed " + where + " with " + signal_text(WTERMSIG(status)) + "; load it again");
+    throw Error(ErrorKind::kBoard,
+                "the module crashed " + where + " with " + signal_text(WTERMSIG(status)) + "; load it again");
   if (WIFSIGNALED(status))
-    throw Error(ErrorKind::kBoard, "the module's process was killed " + where + " (SIGKILL), most likely because the board ran out of memory; load it again");
-  throw Error(ErrorKind::kBoard, "the module ended its process " + where + " with exit code " + std::to_string(WEXITSTATUS(status)) + "; load it again");
+    throw Error(ErrorKind::kBoard,
+                "the module's process was killed " + where +
+                    " (SIGKILL), most likely because the board ran out of memory; load it again");
+  throw Error(ErrorKind::kBoard, "the module ended its process " + where + " with exit code " +
+                                     std::to_string(WEXITSTATUS(status)) + "; load it again");
 }
 
 }  // namespace gantry::rpc

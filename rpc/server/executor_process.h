@@ -26,9 +26,9 @@ class ExecutorProcess {
   ~ExecutorProcess();
 
   bool running() const { return pid_ > 0; }
-  /// Sends a request (a whole frame) with the memory that holds its data, and waits for the reply. One call at a
-  /// time. Throws Error(kBoard), which says what killed the executor, in which kernel of which nodes, if it died or
-  /// was killed because `deadline` passed.
+  /// Sends a request (a whole frame) with the memory that holds its data, and waits for the reply. One call
+  /// at a time. Throws Error(kBoard), which says what killed the executor, in which kernel of which nodes, if
+  /// it died or was killed because `deadline` passed.
   asio::awaitable<Reply> call(const Bytes& frame, UniqueFd data, std::chrono::milliseconds deadline,
                               const OnProgress& on_progress);
   /// Ends the executor at once; a call() that waits fails.

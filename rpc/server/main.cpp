@@ -43,14 +43,17 @@ void split_listen(const std::string& listen, ServeOptions& options) {
   options.host = bracket != std::string::npos ? listen.substr(1, bracket - 1) : listen.substr(0, colon);
   if (colon == std::string::npos) return;
   const std::string port = listen.substr(colon + 1);
-  const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  const bool digits =
+      !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
   if (!digits || std::stoul(port) > 65535)
     throw Error(ErrorKind::kRequest, "--listen " + listen + ": write ADDRESS:PORT, e.g. 0.0.0.0:7453");
   options.port = static_cast<std::uint16_t>(std::stoul(port));
 }
 
 int run_serve(const ServeArguments& arguments) {
-  const auto ms = [](double seconds) { return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)); };
+  const auto ms = [](double seconds) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  };
   ServeOptions options;
   split_listen(arguments.listen, options);
   if (!arguments.key_file.empty()) options.key = read_key_file(arguments.key_file);
@@ -79,17 +82,41 @@ CLI::Validator size_in_bytes() {
 }
 
 void add_serve_options(CLI::App& command, ServeArguments& a) {
-  command.add_option("--listen", a.listen, "Where to listen; port 0 takes a free one")->type_name("ADDR:PORT")->capture_default_str();
-  command.add_option("--key", a.key_file, "Key file of 'gantry keygen'; needed beyond loopback")->type_name("FILE");
+  command.add_option("--listen", a.listen, "Where to listen; port 0 takes a free one")
+      ->type_name("ADDR:PORT")
+      ->capture_default_str();
+  command.add_option("--key", a.key_file, "Key file of 'gantry keygen'; needed beyond loopback")
+      ->type_name("FILE");
   command.add_option("--cache", a.cache, "Where uploaded segments are kept")->type_name("DIR");
-  command.add_option("--cache-size", a.cache_size, "Its bound, e.g. 512MiB")->transform(size_in_bytes())->type_name("SIZE")->default_str("4GiB");
-  command.add_option("--max-sessions", a.max_sessions, "Clients at once")->check(CLI::Range(1, 1024))->capture_default_str();
-  command.add_option("--session-memory", a.session_memory, "Memory of one session, e.g. 2GiB; 0: three quarters of the machine's")->transform(size_in_bytes())->type_name("SIZE");
+  command.add_option("--cache-size", a.cache_size, "Its bound, e.g. 512MiB")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE")
+      ->default_str("4GiB");
+  command.add_option("--max-sessions", a.max_sessions, "Clients at once")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command
+      .add_option("--session-memory", a.session_memory,
+                  "Memory of one session, e.g. 2GiB; 0: three quarters of the machine's")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE");
   const auto seconds = CLI::Range(0.001, 1e6);
-  command.add_option("--deadline", a.deadline_s, "Longest time of one request")->check(seconds)->type_name("SECONDS")->capture_default_str();
-  command.add_option("--idle-timeout", a.idle_s, "A session without requests ends after this")->check(seconds)->type_name("SECONDS")->capture_default_str();
-  command.add_option("--handshake-timeout", a.handshake_s, "A peer must authenticate within this")->check(seconds)->type_name("SECONDS")->capture_default_str();
-  command.add_option("--shutdown-grace", a.grace_s, "For running requests, after SIGTERM")->check(seconds)->type_name("SECONDS")->capture_default_str();
+  command.add_option("--deadline", a.deadline_s, "Longest time of one request")
+      ->check(seconds)
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  command.add_option("--idle-timeout", a.idle_s, "A session without requests ends after this")
+      ->check(seconds)
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  command.add_option("--handshake-timeout", a.handshake_s, "A peer must authenticate within this")
+      ->check(seconds)
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  command.add_option("--shutdown-grace", a.grace_s, "For running requests, after SIGTERM")
+      ->check(seconds)
+      ->type_name("SECONDS")
+      ->capture_default_str();
 }
 
 std::string json_text(const std::string& text) {
@@ -107,24 +134,29 @@ int run_info(bool json) {
   for (const std::string& feature : board.features)
     features += (features.empty() ? "" : json ? ", " : " ") + (json ? json_text(feature) : feature);
   if (json) {
-    std::cout << "{\"version\": " << json_text(board.version) << ", \"hostname\": " << json_text(board.hostname)
-              << ", \"system\": " << json_text(board.system) << ", \"architecture\": " << json_text(board.architecture)
+    std::cout << "{\"version\": " << json_text(board.version)
+              << ", \"hostname\": " << json_text(board.hostname)
+              << ", \"system\": " << json_text(board.system)
+              << ", \"architecture\": " << json_text(board.architecture)
               << ", \"cpu\": " << json_text(board.cpu) << ", \"llvm_cpu\": " << json_text(board.llvm_cpu)
               << ", \"features\": [" << features << "], \"logical_cpus\": " << board.logical_cpus
-              << ", \"physical_cores\": " << board.physical_cores << ", \"memory_bytes\": " << board.memory_bytes
+              << ", \"physical_cores\": " << board.physical_cores
+              << ", \"memory_bytes\": " << board.memory_bytes
               << ", \"memory_available_bytes\": " << board.memory_available_bytes << "}\n";
     return 0;
   }
-  std::cout << "gantry-device  " << board.version << "\nhost           " << board.hostname << "\nsystem         "
-            << board.system << "\nCPU            " << board.cpu
-            << (board.llvm_cpu.empty() ? "" : " (" + board.llvm_cpu + ")") << "\ncores          " << board.physical_cores
-            << " (" << board.logical_cpus << " logical CPUs)\nmemory         " << (board.memory_bytes >> 20) << " MiB, "
-            << (board.memory_available_bytes >> 20) << " MiB free\nfeatures       " << features << "\n";
+  std::cout << "gantry-device  " << board.version << "\nhost           " << board.hostname
+            << "\nsystem         " << board.system << "\nCPU            " << board.cpu
+            << (board.llvm_cpu.empty() ? "" : " (" + board.llvm_cpu + ")") << "\ncores          "
+            << board.physical_cores << " (" << board.logical_cpus << " logical CPUs)\nmemory         "
+            << (board.memory_bytes >> 20) << " MiB, " << (board.memory_available_bytes >> 20)
+            << " MiB free\nfeatures       " << features << "\n";
   return 0;
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("gantry-device runs on a board what gantry compiled on a workstation, and measures it.", "gantry-device");
+  CLI::App app("gantry-device runs on a board what gantry compiled on a workstation, and measures it.",
+               "gantry-device");
   app.set_version_flag("--version", std::string("gantry-device ") + gantry_version());
   app.require_subcommand(1);
   app.footer(kExamples);

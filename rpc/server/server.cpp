@@ -65,8 +65,8 @@ struct Child {
   bool admitted = false;
 };
 
-/// The parent process: accepts, looks at one byte, forks. It parses nothing that a peer sent, so that nothing a
-/// peer sends can hurt it, and it has one thread, so that a fork of it is whole.
+/// The parent process: accepts, looks at one byte, forks. It parses nothing that a peer sent, so that nothing
+/// a peer sends can hurt it, and it has one thread, so that a fork of it is whole.
 class Server {
  public:
   Server(const ServeOptions& options, UniqueFd listener, TlsContext tls)
@@ -190,7 +190,8 @@ void Server::reap() {
     int status = 0;
     if (::waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
-      std::fprintf(stderr, "gantry-device: a session crashed: %s; please report this\n", ::strsignal(WTERMSIG(status)));
+      std::fprintf(stderr, "gantry-device: a session crashed: %s; please report this\n",
+                   ::strsignal(WTERMSIG(status)));
     else if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
       std::fprintf(stderr, "gantry-device: a session failed with exit code %d\n", WEXITSTATUS(status));
     return true;
@@ -203,13 +204,15 @@ void Server::answer_child(Child& child) {
     child.control.reset();  // it ends; SIGCHLD follows
     return;
   }
-  const auto sessions = std::count_if(children_.begin(), children_.end(), [](const Child& c) { return c.admitted && c.control; });
+  const auto sessions = std::count_if(children_.begin(), children_.end(),
+                                      [](const Child& c) { return c.admitted && c.control; });
   const bool room = byte == kAskAdmission && static_cast<std::size_t>(sessions) < options_.max_sessions;
   child.admitted = room;
   (void)::send(child.control.get(), room ? &kAdmitted : &kFull, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/// Answers and closes. What the peer has sent is read first: closing over unread bytes would cut the answer off.
+/// Answers and closes. What the peer has sent is read first: closing over unread bytes would cut the answer
+/// off.
 void Server::dismiss(int connection, const void* answer, std::size_t size) {
   char discarded[4096];
   for (int i = 0; i < 16 && ::recv(connection, discarded, sizeof discarded, MSG_DONTWAIT) > 0; ++i) {
@@ -232,7 +235,8 @@ bool Server::first_byte(SilentPeer& peer) {
   } else if (tls) {
     dismiss(fd, kNoKeyAlert, sizeof kNoKeyAlert);
   } else if (plain) {
-    const Bytes frame = encode_response(0, make_failure(ErrorKind::kReconnect, "it accepts only clients with its key; give the key file"));
+    const Bytes frame = encode_response(
+        0, make_failure(ErrorKind::kReconnect, "it accepts only clients with its key; give the key file"));
     dismiss(fd, frame.data(), frame.size());
   } else if (byte >= 'A' && byte <= 'Z') {
     constexpr char kHint[] =
@@ -246,7 +250,8 @@ bool Server::first_byte(SilentPeer& peer) {
 
 void Server::start_session(UniqueFd connection) {
   const auto handshaking = [](const Child& child) { return !child.admitted && child.control; };
-  if (static_cast<std::size_t>(std::count_if(children_.begin(), children_.end(), handshaking)) >= options_.max_handshakes) {
+  if (static_cast<std::size_t>(std::count_if(children_.begin(), children_.end(), handshaking)) >=
+      options_.max_handshakes) {
     const auto oldest = std::find_if(children_.begin(), children_.end(), handshaking);
     ::kill(oldest->pid, SIGKILL);
     oldest->control.reset();
@@ -284,8 +289,9 @@ void Server::be_session(UniqueFd connection, UniqueFd control) {
 
 UniqueFd listen_on(const ServeOptions& options, asio::ip::tcp::endpoint& endpoint) {
   const auto fail = [&](const char* what) {
-    return Error(ErrorKind::kBoard, std::string(what) + " " + options.host + ":" + std::to_string(options.port) + ": " +
-                                        std::strerror(errno) + "; choose another address with --listen");
+    return Error(ErrorKind::kBoard, std::string(what) + " " + options.host + ":" +
+                                        std::to_string(options.port) + ": " + std::strerror(errno) +
+                                        "; choose another address with --listen");
   };
   UniqueFd listener(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
@@ -318,13 +324,16 @@ void prepare_process() {
 int serve(const ServeOptions& given) {
   ServeOptions options = given;
   std::error_code error;
-  const auto address = asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, error);
+  const auto address =
+      asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, error);
   if (error)
-    throw Error(ErrorKind::kRequest, "'" + options.host + "' is not an IP address; listen on e.g. 0.0.0.0:7453 or 127.0.0.1:7453");
+    throw Error(ErrorKind::kRequest,
+                "'" + options.host + "' is not an IP address; listen on e.g. 0.0.0.0:7453 or 127.0.0.1:7453");
   if (!options.key && !is_loopback(address))
-    throw Error(ErrorKind::kRequest, "listening on " + options.host +
-                                         " would let anyone on the network run code on this board: make a key with "
-                                         "'gantry keygen' and start the server with --key FILE, or listen on 127.0.0.1");
+    throw Error(ErrorKind::kRequest,
+                "listening on " + options.host +
+                    " would let anyone on the network run code on this board: make a key with "
+                    "'gantry keygen' and start the server with --key FILE, or listen on 127.0.0.1");
   options.session_memory_bytes = session_memory(options);
   if (options.cache.empty()) options.cache = default_cache_directory();
   options.cache = std::filesystem::absolute(options.cache);
@@ -335,7 +344,8 @@ int serve(const ServeOptions& given) {
   TlsContext tls = options.key ? make_server_context(*options.key) : nullptr;
   prepare_process();
   const std::string shown = address.is_v6() ? "[" + address.to_string() + "]" : address.to_string();
-  std::printf("gantry-device %s listening on %s:%u (%s), cache %s\n", gantry_version(), shown.c_str(), endpoint.port(),
+  std::printf("gantry-device %s listening on %s:%u (%s), cache %s\n", gantry_version(), shown.c_str(),
+              endpoint.port(),
               options.key ? ("TLS 1.3, key " + options.key->identity).c_str() : "no key, this machine only",
               options.cache.c_str());
   std::fflush(stdout);

@@ -31,7 +31,8 @@ class SharedMemory {
  public:
   SharedMemory() = default;
   explicit SharedMemory(std::uint64_t size) : fd_(::memfd_create("gantry-data", MFD_CLOEXEC)), size_(size) {
-    if (!fd_ || ::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) throw Error(ErrorKind::kBoard, "the board has no memory for this data");
+    if (!fd_ || ::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0)
+      throw Error(ErrorKind::kBoard, "the board has no memory for this data");
     map(PROT_READ | PROT_WRITE);
   }
   /// What an executor made. Its size is checked: it must not shrink under us either, so it is sealed.
@@ -47,11 +48,12 @@ class SharedMemory {
   }
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
-  /// Maps these pages at once: one fault for each would cost as much as the copy itself. Only what has arrived or
-  /// is about to: a size that a client merely announces costs no memory.
+  /// Maps these pages at once: one fault for each would cost as much as the copy itself. Only what has
+  /// arrived or is about to: a size that a client merely announces costs no memory.
   void populate(std::uint64_t offset, std::uint64_t length, int advice) const {
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)), first = offset / page * page;
-    (void)::madvise(data() + first, offset + length - first, advice);  // older kernels than 5.14 refuse: no harm
+    (void)::madvise(data() + first, offset + length - first,
+                    advice);  // older kernels than 5.14 refuse: no harm
   }
   std::byte* data() const { return static_cast<std::byte*>(address_); }
   std::span<const std::byte> bytes() const { return {data(), size_}; }
@@ -85,8 +87,14 @@ struct Work {
 class Session {
  public:
   Session(asio::io_context& io, int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options)
-      : io_(io), options_(options), tls_(tls), parent_(io, parent), connection_(io), work_ready_(io.get_executor()),
-        idle_timer_(io.get_executor()), cache_(options.cache, options.cache_bytes),
+      : io_(io),
+        options_(options),
+        tls_(tls),
+        parent_(io, parent),
+        connection_(io),
+        work_ready_(io.get_executor()),
+        idle_timer_(io.get_executor()),
+        cache_(options.cache, options.cache_bytes),
         executor_(io.get_executor(), {options.session_memory_bytes}, options.cache) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
@@ -172,11 +180,14 @@ asio::awaitable<bool> Session::open() {
   if (!hello)
     refusal = make_failure(ErrorKind::kBug, "the first message must be a hello");
   else if (hello->version_min > kProtocolVersion || hello->version_max < kProtocolVersion)
-    refusal = make_failure(ErrorKind::kRequest, "the board speaks protocol version " + std::to_string(kProtocolVersion) +
-                                                    ", this client does not: use the same version of gantry and gantry-device");
+    refusal = make_failure(ErrorKind::kRequest,
+                           "the board speaks protocol version " + std::to_string(kProtocolVersion) +
+                               ", this client does not: use the same version of gantry and gantry-device");
   else if (!co_await admitted())
-    refusal = make_failure(ErrorKind::kRetry, "it serves " + std::to_string(options_.max_sessions) +
-                                                  " sessions already; try again later, or start gantry-device with a larger --max-sessions");
+    refusal = make_failure(
+        ErrorKind::kRetry,
+        "it serves " + std::to_string(options_.max_sessions) +
+            " sessions already; try again later, or start gantry-device with a larger --max-sessions");
   if (refusal) {
     co_await respond(header->id, *refusal);
     co_return false;
@@ -201,7 +212,8 @@ asio::awaitable<void> Session::main() {
   try {
     opened = co_await open();
   } catch (const TlsError& error) {
-    if (error.reason() == TlsError::Reason::kKeyRefused) std::fputs("gantry-device: refused a peer with another key\n", stderr);
+    if (error.reason() == TlsError::Reason::kKeyRefused)
+      std::fputs("gantry-device: refused a peer with another key\n", stderr);
   } catch (const Error& error) {
     complaint = error.what();
   }
@@ -258,12 +270,14 @@ asio::awaitable<void> Session::handle(const FrameHeader& header) {
   std::copy(bytes.begin(), bytes.end(), frame.begin());
   co_await channel_->read_payload(asio::buffer(frame) + kFrameHeaderSize);
   if (header.type == FrameType::kData && discarded_id_ == header.id) co_return;
-  if (header.type != FrameType::kRequest) throw Error(ErrorKind::kBug, "a frame came that belongs to no request");
+  if (header.type != FrameType::kRequest)
+    throw Error(ErrorKind::kBug, "a frame came that belongs to no request");
   if (header.id == 0) throw Error(ErrorKind::kBug, "a request has the id 0");
   discarded_id_.reset();
   std::optional<wire::ResponseT> failure;
   try {
-    co_await handle_request(header.id, decode_request(std::span(frame).subspan(kFrameHeaderSize)), std::move(frame));
+    co_await handle_request(header.id, decode_request(std::span(frame).subspan(kFrameHeaderSize)),
+                            std::move(frame));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kBug || error.kind() == ErrorKind::kReconnect) throw;
     failure = make_failure(error.kind(), error.what());
@@ -276,14 +290,18 @@ asio::awaitable<void> Session::handle(const FrameHeader& header) {
 
 asio::awaitable<void> Session::handle_request(std::uint32_t id, wire::RequestT request, Bytes frame) {
   switch (request.body.type) {
-    case wire::RequestBody::Ping: co_return co_await respond(id, make_response(wire::PongT{}));
+    case wire::RequestBody::Ping:
+      co_return co_await respond(id, make_response(wire::PongT{}));
     case wire::RequestBody::GetBoardInfo:
       co_return co_await respond(id, make_response(describe_board(options_)));
     case wire::RequestBody::QuerySegments:
       co_return co_await respond(id, make_response(states_of(*request.body.AsQuerySegments())));
-    case wire::RequestBody::UploadSegment: co_return co_await receive_upload(id, *request.body.AsUploadSegment());
-    case wire::RequestBody::Hello: throw Error(ErrorKind::kBug, "a second hello");
-    default: co_return co_await enqueue(id, request, std::move(frame));
+    case wire::RequestBody::UploadSegment:
+      co_return co_await receive_upload(id, *request.body.AsUploadSegment());
+    case wire::RequestBody::Hello:
+      throw Error(ErrorKind::kBug, "a second hello");
+    default:
+      co_return co_await enqueue(id, request, std::move(frame));
   }
 }
 
@@ -294,7 +312,8 @@ wire::SegmentStatesT Session::states_of(const wire::QuerySegmentsT& query) {
     UniqueFd file = cache_.open(digest, segment->size);
     states.held.push_back(file ? segment->size : cache_.partial_bytes(digest, segment->size));
     // An upload that has all its bytes but was not finished still needs its last one.
-    if (!file && states.held.back() == segment->size && segment->size > 0) states.held.back() = segment->size - 1;
+    if (!file && states.held.back() == segment->size && segment->size > 0)
+      states.held.back() = segment->size - 1;
     if (file && held_.size() < kMaxSegments) held_.push_back(std::move(file));
   }
   return states;
@@ -327,9 +346,12 @@ milliseconds Session::deadline_of(const wire::RequestT& request) const {
 asio::awaitable<void> Session::enqueue(std::uint32_t id, const wire::RequestT& request, Bytes frame) {
   const std::uint64_t size = following_bytes(request);
   if (size > options_.session_memory_bytes)
-    throw Error(ErrorKind::kBoard, "a tensor of " + std::to_string(size >> 20) + " MiB is more than a session of this board may use (" +
-                                       std::to_string(options_.session_memory_bytes >> 20) + " MiB); see gantry-device's --session-memory");
-  Work work{id, std::move(frame), UniqueFd(), deadline_of(request), request.body.type == wire::RequestBody::LoadModule};
+    throw Error(ErrorKind::kBoard, "a tensor of " + std::to_string(size >> 20) +
+                                       " MiB is more than a session of this board may use (" +
+                                       std::to_string(options_.session_memory_bytes >> 20) +
+                                       " MiB); see gantry-device's --session-memory");
+  Work work{id, std::move(frame), UniqueFd(), deadline_of(request),
+            request.body.type == wire::RequestBody::LoadModule};
   if (size > 0) {
     SharedMemory memory(size);
     std::uint64_t done = 0;
@@ -369,8 +391,9 @@ asio::awaitable<void> Session::execute(Work work) {
   try {
     if (!work.loads && !executor_.running())
       throw Error(ErrorKind::kRequest, "no module is loaded in this session (any more): load it first");
-    reply = co_await executor_.call(work.frame, std::move(work.data), work.deadline,
-                                    [this, &work](const Bytes& frame) { return channel_->write(work.id, frame); });
+    reply = co_await executor_.call(
+        work.frame, std::move(work.data), work.deadline,
+        [this, &work](const Bytes& frame) { return channel_->write(work.id, frame); });
     const wire::ResponseT response = decode_response(std::span(reply->frame).subspan(kFrameHeaderSize));
     const std::uint64_t size = following_bytes(response);
     const SharedMemory memory(std::move(reply->payload), size);

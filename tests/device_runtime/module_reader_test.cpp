@@ -160,7 +160,8 @@ TEST(ModuleReader, RefusesCopiesIntoConstantsAndInputs) {
 }
 
 TEST(ModuleReader, SharedPartsCannotAskForEndlessWork) {
-  // A list of 100,000 references to one expression of 4095 steps: half a megabyte that would expand to 400 million.
+  // A list of 100,000 references to one expression of 4095 steps: half a megabyte that would expand to 400
+  // million.
   std::vector<module_format::DimStep> steps(1, {1, module_format::DimOpcode::Constant});
   for (int i = 0; i < 2047; ++i) {
     steps.emplace_back(1, module_format::DimOpcode::Constant);

@@ -1,5 +1,5 @@
-// Modules that crash, hang or ask for too much, given to the program with --on: it fails with exit code 2 and says
-// what happened in which kernel, and the board serves on.
+// Modules that crash, hang or ask for too much, given to the program with --on: it fails with exit code 2 and
+// says what happened in which kernel, and the board serves on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -40,8 +40,9 @@ class BadModule : public ::testing::Test {
   }
   Outcome gantry(const std::string& arguments) const {
     const std::string at = directory_.path().string();
-    const std::string command = "cd '" + at + "' && XDG_CONFIG_HOME='" + at + "' timeout 60 " GANTRY_PROGRAM " " +
-                                arguments + " --on " + server_.address() + " >out 2>err </dev/null";
+    const std::string command = "cd '" + at + "' && XDG_CONFIG_HOME='" + at +
+                                "' timeout 60 " GANTRY_PROGRAM " " + arguments + " --on " +
+                                server_.address() + " >out 2>err </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents("out"), contents("err")};
   }
@@ -54,7 +55,8 @@ class BadModule : public ::testing::Test {
       const Outcome bad = gantry(command);
       EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30)) << command << " hangs";
       EXPECT_EQ(bad.code, 2) << command << "\n" << bad.error;
-      EXPECT_THAT(bad.error, AllOf(HasSubstr("gantry: error: "), HasSubstr(server_.address()), message)) << command;
+      EXPECT_THAT(bad.error, AllOf(HasSubstr("gantry: error: "), HasSubstr(server_.address()), message))
+          << command;
       const Outcome good = gantry("run good.gmod --random");
       EXPECT_EQ(good.code, 0) << "the board serves on: " << good.error;
     }
@@ -84,9 +86,12 @@ TEST_F(BadModule, LeavesABenchmarkOfAnotherProgramAlone) {
   write("large.gmod", {.workspace_bytes = std::uint64_t{100} << 30});
   const std::string at = directory_.path().string();
   // Its requests must end within the server's deadline of 2 s, so it runs again and again.
-  const std::string loop = "cd '" + at + "' && export XDG_CONFIG_HOME='" + at + "' && { while [ ! -e stop ]; do " GANTRY_PROGRAM
-                           " bench good.gmod --repeat 20 --cooldown-ms 20 --on " + server_.address() +
-                           " >>bench.out 2>>bench.err </dev/null || echo failed >>bench.failed; echo >>bench.rounds; done; touch stopped; } &";
+  const std::string loop = "cd '" + at + "' && export XDG_CONFIG_HOME='" + at +
+                           "' && { while [ ! -e stop ]; do " GANTRY_PROGRAM
+                           " bench good.gmod --repeat 20 --cooldown-ms 20 --on " +
+                           server_.address() +
+                           " >>bench.out 2>>bench.err </dev/null || echo failed >>bench.failed; echo "
+                           ">>bench.rounds; done; touch stopped; } &";
   ASSERT_EQ(std::system(loop.c_str()), 0);
   for (const char* bad : {"bad.gmod", "endless.gmod", "large.gmod"})
     EXPECT_EQ(gantry(std::string("run --random ") + bad).code, 2) << bad;

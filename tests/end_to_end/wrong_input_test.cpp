@@ -1,5 +1,5 @@
-// What a user can get wrong, tried with the program itself: each mistake gets an error that names the thing, the
-// right exit code, and leaves no file behind.
+// What a user can get wrong, tried with the program itself: each mistake gets an error that names the thing,
+// the right exit code, and leaves no file behind.
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -38,12 +38,14 @@ std::string model(const std::string& nodes, int columns = 4) {
   onnx::ModelProto proto;
   const std::string type = " type { tensor_type { elem_type: 1 ";
   const std::string n = std::to_string(columns);
-  const std::string text =
-      "ir_version: 8 opset_import { version: 16 } graph { name: 'g' " + nodes + "input { name: 'x'" + type +
-      "shape { dim { dim_value: 2 } dim { dim_value: 8 } } } } } output { name: 'y'" + type +
-      "shape { dim { dim_value: 2 } dim { dim_value: " + n + " } } } } } initializer { name: 'w' data_type: 1 dims: 8 dims: " + n + " } }";
+  const std::string text = "ir_version: 8 opset_import { version: 16 } graph { name: 'g' " + nodes +
+                           "input { name: 'x'" + type +
+                           "shape { dim { dim_value: 2 } dim { dim_value: 8 } } } } } output { name: 'y'" +
+                           type + "shape { dim { dim_value: 2 } dim { dim_value: " + n +
+                           " } } } } } initializer { name: 'w' data_type: 1 dims: 8 dims: " + n + " } }";
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
-  proto.mutable_graph()->mutable_initializer(0)->set_raw_data(std::string(static_cast<std::size_t>(8 * columns) * 4, '\x11'));
+  proto.mutable_graph()->mutable_initializer(0)->set_raw_data(
+      std::string(static_cast<std::size_t>(8 * columns) * 4, '\x11'));
   return proto.SerializeAsString();
 }
 
@@ -65,17 +67,21 @@ class WrongInput : public ::testing::Test {
   }
 
   fs::path path(const std::string& name) const { return work_.path() / name; }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path(name), std::ios::binary) << text; }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+  }
   Outcome gantry(const std::string& arguments) const {
-    const std::string command = "cd '" + work_.path().string() + "' && XDG_CONFIG_HOME='" + config_.path().string() +
-                                "' timeout 100 " GANTRY_PROGRAM " " + arguments + " >'" +
-                                (config_.path() / "out").string() + "' 2>'" + (config_.path() / "err").string() + "' </dev/null";
+    const std::string command = "cd '" + work_.path().string() + "' && XDG_CONFIG_HOME='" +
+                                config_.path().string() + "' timeout 100 " GANTRY_PROGRAM " " + arguments +
+                                " >'" + (config_.path() / "out").string() + "' 2>'" +
+                                (config_.path() / "err").string() + "' </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(config_.path() / "err")};
   }
   std::set<std::string> files() const {
     std::set<std::string> names;
-    for (const auto& entry : fs::recursive_directory_iterator(work_.path())) names.insert(entry.path().string());
+    for (const auto& entry : fs::recursive_directory_iterator(work_.path()))
+      names.insert(entry.path().string());
     return names;
   }
   template <typename Matcher>
@@ -120,7 +126,8 @@ TEST_F(WrongInput, TruncatedModels) {
 TEST_F(WrongInput, TruncatedAndAlteredModules) {
   ASSERT_EQ(gantry("compile m.onnx -o m.gmod").code, 0);
   const std::string whole = contents(path("m.gmod"));
-  for (const std::size_t size : {std::size_t{0}, std::size_t{7}, std::size_t{100}, whole.size() / 2, whole.size() - 1}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{7}, std::size_t{100}, whole.size() / 2, whole.size() - 1}) {
     write("cut.gmod", whole.substr(0, size));
     expect_error(1, "run cut.gmod --input x.npy --output y.npy", HasSubstr("cut.gmod"));
     expect_error(1, "bench cut.gmod --json r.json", HasSubstr("cut.gmod"));
@@ -137,14 +144,17 @@ TEST_F(WrongInput, TruncatedAndAlteredModules) {
 TEST_F(WrongInput, UnknownOpsAreReportedAllAtOnceWithTheirNodes) {
   write("ops.onnx", model("node { name: 'Odd_7' op_type: 'Frobnicate' input: 'x' output: 'a' } "
                           "node { name: 'Odd_8' op_type: 'Defenestrate' input: 'a' output: 'y' } "));
-  expect_error(1, "compile ops.onnx -o out.gmod",
-               AllOf(HasSubstr("Frobnicate"), HasSubstr("Odd_7"), HasSubstr("Defenestrate"), HasSubstr("Odd_8")));
+  expect_error(
+      1, "compile ops.onnx -o out.gmod",
+      AllOf(HasSubstr("Frobnicate"), HasSubstr("Odd_7"), HasSubstr("Defenestrate"), HasSubstr("Odd_8")));
 }
 
 TEST_F(WrongInput, ShapesThatContradictTheGraph) {
-  write("shapes.onnx", model("node { name: 'MatMul_3' op_type: 'MatMul' input: 'x' input: 'x' output: 'y' } "));
+  write("shapes.onnx",
+        model("node { name: 'MatMul_3' op_type: 'MatMul' input: 'x' input: 'x' output: 'y' } "));
   expect_error(1, "compile shapes.onnx -o out.gmod", HasSubstr("MatMul_3"));
-  expect_error(1, "compile m.onnx --shape x=2x9 -o out.gmod", AllOf(HasSubstr("x"), HasSubstr("9"), HasSubstr("8")));
+  expect_error(1, "compile m.onnx --shape x=2x9 -o out.gmod",
+               AllOf(HasSubstr("x"), HasSubstr("9"), HasSubstr("8")));
   expect_error(1, "compile m.onnx --shape x=2x8x1 -o out.gmod", HasSubstr("x"));
   expect_error(1, "compile m.onnx --shape nosuch=1 -o out.gmod", HasSubstr("nosuch"));
   expect_error(1, "compile m.onnx --shape x=two -o out.gmod", HasSubstr("two"));
@@ -170,8 +180,10 @@ TEST_F(WrongInput, InputsThatAreMissingOrOfAnotherKind) {
 }
 
 TEST_F(WrongInput, UnknownTargets) {
-  expect_error(1, "compile m.onnx --target cortex-a99 -o out.gmod", AllOf(HasSubstr("cortex-a99"), HasSubstr("gantry targets")));
-  expect_error(1, std::string("compile m.onnx --target ") + kThisMachine + " --target nosuch -o out.gmod", HasSubstr("nosuch"));
+  expect_error(1, "compile m.onnx --target cortex-a99 -o out.gmod",
+               AllOf(HasSubstr("cortex-a99"), HasSubstr("gantry targets")));
+  expect_error(1, std::string("compile m.onnx --target ") + kThisMachine + " --target nosuch -o out.gmod",
+               HasSubstr("nosuch"));
 }
 
 TEST_F(WrongInput, BoardsThatAreDownOrUnknown) {
@@ -201,7 +213,8 @@ TEST_F(WrongInput, WrongKeys) {
 TEST_F(WrongInput, ModulesForAnotherArchitecture) {
   ASSERT_EQ(gantry(std::string("compile m.onnx -o other.gmod --target ") + kOtherMachine).code, 0);
   const gantry::testing::ServerProcess server;
-  expect_error(1, "run other.gmod --input x.npy --output y.npy", AllOf(HasSubstr("other.gmod"), HasSubstr(kOtherMachine)));
+  expect_error(1, "run other.gmod --input x.npy --output y.npy",
+               AllOf(HasSubstr("other.gmod"), HasSubstr(kOtherMachine)));
   expect_error(1, "run other.gmod --input x.npy --output y.npy --on " + server.address(),
                AllOf(HasSubstr(server.address()), HasSubstr(kOtherMachine)));
 }
@@ -209,11 +222,14 @@ TEST_F(WrongInput, ModulesForAnotherArchitecture) {
 TEST_F(WrongInput, FullDisksOfTheWorkstation) {
   const fs::path disk = path("disk");
   fs::create_directory(disk);
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "only root can mount a small disk";
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") != 0)
+    GTEST_SKIP() << "only root can mount a small disk";
   write("large.onnx", model(kSoundGraph, 10000));
   write_npy(path("y.npy"), {*parse_type_name("f32"), {2, 8}, std::vector<std::byte>(64)});
-  expect_error(1, "compile large.onnx -o disk/out.gmod", AllOf(HasSubstr("disk/out.gmod"), HasSubstr("space")));
-  expect_error(1, "run large.onnx --input x.npy --output disk/y.npy", AllOf(HasSubstr("disk/y.npy"), HasSubstr("space")));
+  expect_error(1, "compile large.onnx -o disk/out.gmod",
+               AllOf(HasSubstr("disk/out.gmod"), HasSubstr("space")));
+  expect_error(1, "run large.onnx --input x.npy --output disk/y.npy",
+               AllOf(HasSubstr("disk/y.npy"), HasSubstr("space")));
   expect_error(1, "zoo resnet18 -o disk/m.onnx", AllOf(HasSubstr("disk/m.onnx"), HasSubstr("space")));
   std::ofstream(disk / "filler") << std::string(65536, 'x');
   expect_error(1, "keygen disk/a.key", HasSubstr("disk/a.key"));
@@ -224,7 +240,8 @@ TEST_F(WrongInput, FullDisksOfTheWorkstation) {
 TEST_F(WrongInput, FullDisksOfTheBoard) {
   const fs::path disk = config_.path() / "disk";
   fs::create_directory(disk);
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "only root can mount a small disk";
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") != 0)
+    GTEST_SKIP() << "only root can mount a small disk";
   write("large.onnx", model(kSoundGraph, 10000));
   {
     const gantry::testing::ServerProcess server({"--cache", (disk / "cache").string()});

@@ -1,10 +1,12 @@
 // Fuzzes the ONNX importer with changed models. Usage: fuzz_onnx [ROUNDS [SEED [MODEL.onnx …]]]. The seed is
-// printed. Without models it changes some of its own: convolutions, recurrences, shape arithmetic, attributes.
+// printed. Without models it changes some of its own: convolutions, recurrences, shape arithmetic,
+// attributes.
 //
-// Strategies: bytes flipped, overwritten with extreme values, removed, doubled; random bytes; and, because most
-// changed bytes are no protobuf any more, fields of the message changed: numbers made extreme, names swapped, nodes
-// removed, repeated or reordered, dimensions and attributes altered. Each model must be imported or refused with an
-// error of kind user, within kSeconds and with memory that grows by less than kMemory; anything else is a bug.
+// Strategies: bytes flipped, overwritten with extreme values, removed, doubled; random bytes; and, because
+// most changed bytes are no protobuf any more, fields of the message changed: numbers made extreme, names
+// swapped, nodes removed, repeated or reordered, dimensions and attributes altered. Each model must be
+// imported or refused with an error of kind user, within kSeconds and with memory that grows by less than
+// kMemory; anything else is a bug.
 #include <google/protobuf/text_format.h>
 #include <onnx/onnx_pb.h>
 #include <signal.h>
@@ -79,8 +81,10 @@ std::vector<std::string> models(int argc, char** argv) {
   if (!result.empty()) return result;
   for (const char* graph : kGraphs) {
     onnx::ModelProto proto;
-    const std::string text = std::string("ir_version: 8 opset_import { version: 16 } graph { name: 'g' ") + graph + " }";
-    if (!google::protobuf::TextFormat::ParseFromString(text, &proto)) std::printf("fuzz_onnx: a model of its own is no model\n");
+    const std::string text =
+        std::string("ir_version: 8 opset_import { version: 16 } graph { name: 'g' ") + graph + " }";
+    if (!google::protobuf::TextFormat::ParseFromString(text, &proto))
+      std::printf("fuzz_onnx: a model of its own is no model\n");
     result.push_back(proto.SerializeAsString());
   }
   return result;
@@ -121,29 +125,62 @@ class MessageMutator {
     }
   }
   std::int64_t number() {
-    static constexpr std::int64_t kEdges[] = {0, 1, -1, 2, 3, -2, 7, 16, 1000, 1 << 20, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, std::int64_t{1} << 40};
+    static constexpr std::int64_t kEdges[] = {
+        0,         1,         -1,        2,         3,
+        -2,        7,         16,        1000,      1 << 20,
+        INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, std::int64_t{1} << 40};
     return random_() % 4 == 0 ? static_cast<std::int64_t>(random_()) : kEdges[random_() % std::size(kEdges)];
   }
   std::string text(std::string old) {
-    static constexpr const char* kOps[] = {"Conv", "Gemm", "MatMul", "Reshape", "Concat", "Gather", "Slice", "Pad", "Resize", "Expand",
-                                           "Tile", "Split", "GRU", "If", "Loop", "ConstantOfShape", "Range", "Where", "Cast", "TopK", "",
-                                           "BatchNormalization", "Unsqueeze", "ConvTranspose", "Einsum", "ReduceSum", "AveragePool"};
+    static constexpr const char* kOps[] = {"Conv",       "Gemm",
+                                           "MatMul",     "Reshape",
+                                           "Concat",     "Gather",
+                                           "Slice",      "Pad",
+                                           "Resize",     "Expand",
+                                           "Tile",       "Split",
+                                           "GRU",        "If",
+                                           "Loop",       "ConstantOfShape",
+                                           "Range",      "Where",
+                                           "Cast",       "TopK",
+                                           "",           "BatchNormalization",
+                                           "Unsqueeze",  "ConvTranspose",
+                                           "Einsum",     "ReduceSum",
+                                           "AveragePool"};
     switch (random_() % 4) {
-      case 0: return kOps[random_() % std::size(kOps)];
-      case 1: if (!old.empty()) old[random_() % old.size()] = static_cast<char>(random_()); return old;
-      case 2: return old.substr(0, old.size() / 2);
-      default: return names_.empty() ? old : names_[random_() % names_.size()];
+      case 0:
+        return kOps[random_() % std::size(kOps)];
+      case 1:
+        if (!old.empty()) old[random_() % old.size()] = static_cast<char>(random_());
+        return old;
+      case 2:
+        return old.substr(0, old.size() / 2);
+      default:
+        return names_.empty() ? old : names_[random_() % names_.size()];
     }
   }
   void change_single(Message& m, const FieldDescriptor* f) {
     const auto* r = m.GetReflection();
     switch (f->cpp_type()) {
-      case FieldDescriptor::CPPTYPE_INT32: r->SetInt32(&m, f, static_cast<std::int32_t>(random_() % 2 ? random_() % 20 : static_cast<std::uint32_t>(number()))); break;
-      case FieldDescriptor::CPPTYPE_INT64: r->SetInt64(&m, f, number()); break;
-      case FieldDescriptor::CPPTYPE_FLOAT: r->SetFloat(&m, f, static_cast<float>(number())); break;
-      case FieldDescriptor::CPPTYPE_STRING: r->SetString(&m, f, text(r->GetString(m, f))); break;
-      case FieldDescriptor::CPPTYPE_ENUM: r->SetEnumValue(&m, f, static_cast<int>(random_() % 20)); break;
-      default: r->ClearField(&m, f); break;
+      case FieldDescriptor::CPPTYPE_INT32:
+        r->SetInt32(
+            &m, f,
+            static_cast<std::int32_t>(random_() % 2 ? random_() % 20 : static_cast<std::uint32_t>(number())));
+        break;
+      case FieldDescriptor::CPPTYPE_INT64:
+        r->SetInt64(&m, f, number());
+        break;
+      case FieldDescriptor::CPPTYPE_FLOAT:
+        r->SetFloat(&m, f, static_cast<float>(number()));
+        break;
+      case FieldDescriptor::CPPTYPE_STRING:
+        r->SetString(&m, f, text(r->GetString(m, f)));
+        break;
+      case FieldDescriptor::CPPTYPE_ENUM:
+        r->SetEnumValue(&m, f, static_cast<int>(random_() % 20));
+        break;
+      default:
+        r->ClearField(&m, f);
+        break;
     }
   }
   void change_repeated(Message& m, const FieldDescriptor* f) {
@@ -155,12 +192,24 @@ class MessageMutator {
     if (what == 0) return r->RemoveLast(&m, f);
     if (what == 1) return r->SwapElements(&m, f, at, size - 1);
     switch (f->cpp_type()) {
-      case FieldDescriptor::CPPTYPE_INT64: what == 2 ? r->AddInt64(&m, f, number()) : r->SetRepeatedInt64(&m, f, at, number()); break;
-      case FieldDescriptor::CPPTYPE_INT32: what == 2 ? r->AddInt32(&m, f, 1) : r->SetRepeatedInt32(&m, f, at, 1); break;
-      case FieldDescriptor::CPPTYPE_FLOAT: what == 2 ? r->AddFloat(&m, f, 1) : r->SetRepeatedFloat(&m, f, at, static_cast<float>(number())); break;
-      case FieldDescriptor::CPPTYPE_STRING: what == 2 ? r->AddString(&m, f, text("")) : r->SetRepeatedString(&m, f, at, text(r->GetRepeatedString(m, f, at))); break;
-      case FieldDescriptor::CPPTYPE_MESSAGE: r->AddMessage(&m, f)->CopyFrom(r->GetRepeatedMessage(m, f, at)); break;
-      default: break;
+      case FieldDescriptor::CPPTYPE_INT64:
+        what == 2 ? r->AddInt64(&m, f, number()) : r->SetRepeatedInt64(&m, f, at, number());
+        break;
+      case FieldDescriptor::CPPTYPE_INT32:
+        what == 2 ? r->AddInt32(&m, f, 1) : r->SetRepeatedInt32(&m, f, at, 1);
+        break;
+      case FieldDescriptor::CPPTYPE_FLOAT:
+        what == 2 ? r->AddFloat(&m, f, 1) : r->SetRepeatedFloat(&m, f, at, static_cast<float>(number()));
+        break;
+      case FieldDescriptor::CPPTYPE_STRING:
+        what == 2 ? r->AddString(&m, f, text(""))
+                  : r->SetRepeatedString(&m, f, at, text(r->GetRepeatedString(m, f, at)));
+        break;
+      case FieldDescriptor::CPPTYPE_MESSAGE:
+        r->AddMessage(&m, f)->CopyFrom(r->GetRepeatedMessage(m, f, at));
+        break;
+      default:
+        break;
     }
   }
 
@@ -204,7 +253,8 @@ void on_death(int number) {
 void limit_time() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  const rlimit limit{static_cast<rlim_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + kSeconds, RLIM_INFINITY};
+  const rlimit limit{static_cast<rlim_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + kSeconds,
+                     RLIM_INFINITY};
   ::setrlimit(RLIMIT_CPU, &limit);
 }
 
@@ -250,8 +300,10 @@ int main(int argc, char** argv) {
       std::fflush(stdout);
       on_death(SIGABRT);
     }
-    slowest = std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    slowest =
+        std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  std::printf("fuzz_onnx: done, %ld of the changed models were still sound, the slowest took %.2f s\n", accepted, slowest);
+  std::printf("fuzz_onnx: done, %ld of the changed models were still sound, the slowest took %.2f s\n",
+              accepted, slowest);
   return 0;
 }

@@ -1,6 +1,6 @@
-// Feeds the protocol's parsers bytes that no honest peer sends. Usage: fuzz_rpc [ROUNDS [SEED]]; prints its seed.
-// Strategies: random frame headers; random payloads; valid requests and responses with bits flipped, bytes
-// replaced, and ends cut off or repeated. Each must parse, or fail with Error; anything else is a bug.
+// Feeds the protocol's parsers bytes that no honest peer sends. Usage: fuzz_rpc [ROUNDS [SEED]]; prints its
+// seed. Strategies: random frame headers; random payloads; valid requests and responses with bits flipped,
+// bytes replaced, and ends cut off or repeated. Each must parse, or fail with Error; anything else is a bug.
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -38,11 +38,13 @@ std::vector<Bytes> valid_payloads() {
   finished.kernels.push_back(std::make_unique<wire::KernelTimingT>());
   finished.kernels[0]->name = "nn.conv2d";
   finished.cpu_before = std::make_unique<wire::CpuStateT>();
-  std::vector<Bytes> payloads = {
-      encode_request(1, make_request(std::move(hello))), encode_request(1, make_request(std::move(query))),
-      encode_request(1, make_request(std::move(load))),  encode_request(1, make_request(std::move(input))),
-      encode_request(1, make_request(benchmark)),        encode_response(1, make_response(std::move(finished))),
-      encode_response(1, make_failure(ErrorKind::kBoard, "the board is on fire"))};
+  std::vector<Bytes> payloads = {encode_request(1, make_request(std::move(hello))),
+                                 encode_request(1, make_request(std::move(query))),
+                                 encode_request(1, make_request(std::move(load))),
+                                 encode_request(1, make_request(std::move(input))),
+                                 encode_request(1, make_request(benchmark)),
+                                 encode_response(1, make_response(std::move(finished))),
+                                 encode_response(1, make_failure(ErrorKind::kBoard, "the board is on fire"))};
   for (Bytes& payload : payloads) payload.erase(payload.begin(), payload.begin() + kFrameHeaderSize);
   return payloads;
 }
@@ -51,11 +53,21 @@ Bytes mutate(Bytes bytes, std::mt19937_64& random) {
   for (auto changes = 1 + random() % 8; changes > 0 && !bytes.empty(); --changes) {
     const std::size_t at = random() % bytes.size();
     switch (random() % 5) {
-      case 0: bytes[at] ^= static_cast<std::uint8_t>(1u << random() % 8); break;
-      case 1: bytes[at] = static_cast<std::uint8_t>(random()); break;
-      case 2: bytes[at] = random() % 2 ? 0xff : 0; break;
-      case 3: bytes.resize(at); break;
-      default: bytes.insert(bytes.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end()); break;
+      case 0:
+        bytes[at] ^= static_cast<std::uint8_t>(1u << random() % 8);
+        break;
+      case 1:
+        bytes[at] = static_cast<std::uint8_t>(random());
+        break;
+      case 2:
+        bytes[at] = random() % 2 ? 0xff : 0;
+        break;
+      case 3:
+        bytes.resize(at);
+        break;
+      default:
+        bytes.insert(bytes.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());
+        break;
     }
     if (bytes.size() > 1 << 16) bytes.resize(1 << 16);
   }

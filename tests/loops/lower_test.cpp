@@ -11,11 +11,14 @@ struct ConvCase {
 };
 
 void PrintTo(const ConvCase& c, std::ostream* out) {
-  *out << c.h << "x" << c.w << "x" << c.ic << "->" << c.oc << " k" << c.k << " s" << c.stride << " p" << c.pad << " nb"
-       << c.nb << " mr" << c.mr << (c.tail == TailStrategy::kGuard ? " guard" : " shift") << (c.pad_inlined ? " inline" : "");
+  *out << c.h << "x" << c.w << "x" << c.ic << "->" << c.oc << " k" << c.k << " s" << c.stride << " p" << c.pad
+       << " nb" << c.nb << " mr" << c.mr << (c.tail == TailStrategy::kGuard ? " guard" : " shift")
+       << (c.pad_inlined ? " inline" : "");
 }
 
-int64_t output_size(int64_t size, const ConvCase& c) { return (size + 2 * c.pad - c.k) / c.stride + 1; }
+int64_t output_size(int64_t size, const ConvCase& c) {
+  return (size + 2 * c.pad - c.k) / c.stride + 1;
+}
 
 Floats direct_conv(const ConvCase& c, const Floats& x, const Floats& w, const Floats& bias) {
   int64_t oh = output_size(c.h, c), ow = output_size(c.w, c);
@@ -29,7 +32,8 @@ Floats direct_conv(const ConvCase& c, const Floats& x, const Floats& w, const Fl
             for (int64_t k = 0; k < c.ic; ++k) {
               int64_t p = i * c.stride + r - c.pad, q = j * c.stride + s - c.pad;
               if (p < 0 || p >= c.h || q < 0 || q >= c.w) continue;
-              size_t wi = static_cast<size_t>((((o / c.nb) * c.k + r) * c.k + s) * c.ic + k) * c.nb + o % c.nb;
+              size_t wi =
+                  static_cast<size_t>((((o / c.nb) * c.k + r) * c.k + s) * c.ic + k) * c.nb + o % c.nb;
               sum += x[static_cast<size_t>((p * c.w + q) * c.ic + k)] * w[wi];
             }
         y[static_cast<size_t>((i * ow + j) * c.oc + o)] =
@@ -54,17 +58,22 @@ TEST_P(ConvSchedule, ComputesTheConvolution) {
         return if_then_else(inside, x({i[0], h, q, i[3]}), float_imm(DType::kF32, 0));
       },
       "pad");
-  auto kh = reduce_axis(0, Expr(c.k), "kh"), kw = reduce_axis(0, Expr(c.k), "kw"), ic = reduce_axis(0, Expr(c.ic), "ic");
+  auto kh = reduce_axis(0, Expr(c.k), "kh"), kw = reduce_axis(0, Expr(c.k), "kw"),
+       ic = reduce_axis(0, Expr(c.ic), "ic");
   Tensor packed = compute(
       {1, Expr(oh), Expr(ow), Expr(ocb), Expr(c.nb)},
       [&](auto& i) {
-        Expr value = padded({i[0], i[1] * Expr(c.stride) + kh->var, i[2] * Expr(c.stride) + kw->var, ic->var});
+        Expr value =
+            padded({i[0], i[1] * Expr(c.stride) + kh->var, i[2] * Expr(c.stride) + kw->var, ic->var});
         return sum(value * w({i[3], kh->var, kw->var, ic->var, i[4]}), {kh, kw, ic});
       },
       "conv");
   Tensor unpacked = compute(
       {1, Expr(oh), Expr(ow), Expr(c.oc)},
-      [&](auto& i) { return packed({i[0], i[1], i[2], floordiv(i[3], Expr(c.nb)), mod(i[3], Expr(c.nb))}); }, "unpack");
+      [&](auto& i) {
+        return packed({i[0], i[1], i[2], floordiv(i[3], Expr(c.nb)), mod(i[3], Expr(c.nb))});
+      },
+      "unpack");
   Tensor y = compute(
       {1, Expr(oh), Expr(ow), Expr(c.oc)},
       [&](auto& i) { return max(unpacked(i) + b({i[3]}), float_imm(DType::kF32, 0)); }, "y");

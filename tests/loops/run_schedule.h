@@ -26,12 +26,14 @@ inline Floats random_floats(size_t count, unsigned seed = 1) {
   return data;
 }
 
-inline std::span<std::byte> bytes_of(Floats& data) { return std::as_writable_bytes(std::span<float>(data)); }
+inline std::span<std::byte> bytes_of(Floats& data) {
+  return std::as_writable_bytes(std::span<float>(data));
+}
 
 /// Lowers, then evaluates the kernel after every pass; all must give the same. Returns the (single) output.
-inline Floats run_schedule(const Schedule& schedule, const std::vector<Tensor>& inputs, std::vector<Floats> data,
-                           size_t output_count, const std::map<std::string, int64_t>& symbols = {},
-                           std::string* text = nullptr) {
+inline Floats run_schedule(const Schedule& schedule, const std::vector<Tensor>& inputs,
+                           std::vector<Floats> data, size_t output_count,
+                           const std::map<std::string, int64_t>& symbols = {}, std::string* text = nullptr) {
   Floats first;
   auto check = [&](std::string_view step, const LoopKernel& kernel) {
     if (text) *text += std::string(step) + ":\n" + to_string(kernel) + "\n";
@@ -45,7 +47,8 @@ inline Floats run_schedule(const Schedule& schedule, const std::vector<Tensor>& 
       ADD_FAILURE() << "after " << step << ": " << error.what() << "\n" << to_string(kernel);
     }
     if (first.empty()) first = out;
-    EXPECT_THAT(out, testing::Pointwise(testing::Eq(), first)) << "after " << step << "\n" << to_string(kernel);
+    EXPECT_THAT(out, testing::Pointwise(testing::Eq(), first)) << "after " << step << "\n"
+                                                               << to_string(kernel);
   };
   run_loop_passes(lower_schedule(schedule, inputs, "k"), check);
   return first;

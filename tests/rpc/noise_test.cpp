@@ -1,5 +1,6 @@
-// Bytes that no honest client sends, to a server that runs: random frames, and a valid session with changes. Each
-// gets an answer or a close, and leaves nothing behind. Prints its seed; GANTRY_TEST_SEED=N repeats a run.
+// Bytes that no honest client sends, to a server that runs: random frames, and a valid session with changes.
+// Each gets an answer or a close, and leaves nothing behind. Prints its seed; GANTRY_TEST_SEED=N repeats a
+// run.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,15 +27,21 @@
 namespace gantry::rpc {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Clock = std::chrono::steady_clock;
 using Random = std::mt19937;
 
 constexpr std::size_t kFrames = 10'000;
-constexpr int kPeers = 4;                    // at once
-constexpr std::chrono::seconds kPatience{11};  // for each kind of noise: a slow machine sends fewer frames
-constexpr int kQuietMs = 10;                 // a frame without an answer by then waits for more bytes
+constexpr int kPeers = 4;                      // at once
+// For each kind of noise: a slow machine sends fewer frames.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::chrono::seconds kPatience{40};
+#else
+constexpr std::chrono::seconds kPatience{11};
+#endif
+constexpr int kQuietMs = 10;                   // a frame without an answer by then waits for more bytes
 
 /// What a peer sends at once: a frame, or a request with the frames of its data.
 using Message = Bytes;
@@ -147,7 +154,8 @@ class ValidSession {
     const auto id = static_cast<std::uint32_t>(messages_.size() + 1);
     Message message = encode_request(id, make_request(std::move(body)));
     if (!data.empty()) {
-      const FrameHeaderBytes header = encode_header({FrameType::kData, id, static_cast<std::uint32_t>(data.size())});
+      const FrameHeaderBytes header =
+          encode_header({FrameType::kData, id, static_cast<std::uint32_t>(data.size())});
       message.insert(message.end(), header.begin(), header.end());
       const auto* bytes = reinterpret_cast<const std::uint8_t*>(data.data());
       message.insert(message.end(), bytes, bytes + data.size());
@@ -167,7 +175,8 @@ Message random_frame(Random& random) {
   if (kind == 1) return frame;
   const auto type = static_cast<FrameType>(1 + random() % 4);
   const FrameHeaderBytes header =
-      encode_header({type, static_cast<std::uint32_t>(random()), static_cast<std::uint32_t>(frame.size() - kFrameHeaderSize)});
+      encode_header({type, static_cast<std::uint32_t>(random()),
+                     static_cast<std::uint32_t>(frame.size() - kFrameHeaderSize)});
   std::copy(header.begin(), header.end(), frame.begin());
   return frame;
 }
@@ -182,13 +191,14 @@ Message mutated(const Message& message, Random& random) {
     std::memcpy(&length, &bytes[12], sizeof length);
     const std::size_t end = kFrameHeaderSize + length;
     auto part = std::span(bytes).subspan(kFrameHeaderSize, length);
-    if (bytes.size() > end + kFrameHeaderSize && random() % 2) part = std::span(bytes).subspan(end + kFrameHeaderSize);
+    if (bytes.size() > end + kFrameHeaderSize && random() % 2)
+      part = std::span(bytes).subspan(end + kFrameHeaderSize);
     fuzz::overwrite(part, random);
   } else {
     fuzz::mutate(bytes, random);
   }
   Message result(bytes.size());
-  std::memcpy(result.data(), bytes.data(), bytes.size());
+  std::transform(bytes.begin(), bytes.end(), result.begin(), [](std::byte byte) { return static_cast<std::uint8_t>(byte); });
   return result;
 }
 
@@ -208,7 +218,8 @@ class Noise : public ::testing::Test {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(output);
     const auto give_up = Clock::now() + std::chrono::seconds(5);
     const auto answered = [&] {
-      return std::search(peer.received().begin(), peer.received().end(), bytes, bytes + sizeof output) != peer.received().end();
+      return std::search(peer.received().begin(), peer.received().end(), bytes, bytes + sizeof output) !=
+             peer.received().end();
     };
     while (peer.open() && !answered() && Clock::now() < give_up) peer.wait(100);
     EXPECT_TRUE(answered()) << "a good client gets no answer";
@@ -220,8 +231,8 @@ class Noise : public ::testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 
-  /// Sends `kFrames` frames from several peers at once. `talk(peer, random)` sends some over one connection and
-  /// returns how many.
+  /// Sends `kFrames` frames from several peers at once. `talk(peer, random)` sends some over one connection
+  /// and returns how many.
   template <typename Talk>
   void send_noise(Talk talk) {
     for (int i = 0; i < 20; ++i) expect_service();  // what the server sets up once is there
@@ -243,6 +254,7 @@ class Noise : public ::testing::Test {
           }
         });
     }
+    std::printf("resident %zu -> %zu KiB\n", memory, server_.resident_kilobytes());
     std::printf("%zu frames over %zu connections in %.1f s\n", sent.load(), connections.load(),
                 std::chrono::duration<double>(Clock::now() - start).count());
     expect_service();
@@ -250,7 +262,7 @@ class Noise : public ::testing::Test {
     EXPECT_EQ(server_.descendants(), 0u) << "no session or executor stays";
     EXPECT_EQ(server_.descriptors(), descriptors);
     EXPECT_LT(server_.resident_kilobytes(), memory + 1024);
-    EXPECT_THAT(server_.errors(), Not(HasSubstr("a session")));
+    EXPECT_THAT(server_.errors(), AllOf(Not(HasSubstr("a session")), Not(HasSubstr("runtime error"))));
     const std::lock_guard lock(mutex_);
     EXPECT_EQ(complaint_, "");
   }
@@ -261,7 +273,8 @@ class Noise : public ::testing::Test {
     const std::string marker = "outside of any kernel";
     for (std::size_t at = 0; (at = text.find(marker, at)) != std::string::npos; ++at) {
       const std::string around = text.substr(at < 40 ? 0 : at - 40, 160);
-      if (around.find("deadline") != std::string::npos || around.find("SIGKILL") != std::string::npos) continue;
+      if (around.find("deadline") != std::string::npos || around.find("SIGKILL") != std::string::npos)
+        continue;
       const std::lock_guard lock(mutex_);
       complaint_ = around;
     }

@@ -13,11 +13,13 @@ namespace {
 /// A stream in memory: gives out prepared bytes in small pieces, keeps what is written.
 class MemoryStream : public Stream {
  public:
-  MemoryStream(asio::io_context& io, Bytes input, std::size_t piece) : io_(io), input_(std::move(input)), piece_(piece) {}
+  MemoryStream(asio::io_context& io, Bytes input, std::size_t piece)
+      : io_(io), input_(std::move(input)), piece_(piece) {}
   asio::any_io_executor executor() override { return io_.get_executor(); }
   asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer) override {
     const std::size_t count = std::min({buffer.size(), piece_, input_.size() - position_});
-    std::copy_n(input_.begin() + static_cast<std::ptrdiff_t>(position_), count, static_cast<std::uint8_t*>(buffer.data()));
+    std::copy_n(input_.begin() + static_cast<std::ptrdiff_t>(position_), count,
+                static_cast<std::uint8_t*>(buffer.data()));
     position_ += count;
     co_return count;
   }
@@ -52,7 +54,8 @@ TEST(Frame, HeaderRoundTrips) {
 TEST(Frame, LengthsBeyondTheLimitAreRefused) {
   EXPECT_THROW(decode_header(encode_header({FrameType::kRequest, 1, kMaxControlBytes + 1})), Error);
   EXPECT_THROW(decode_header(encode_header({FrameType::kData, 1, 0x80000000u})), Error);
-  EXPECT_THROW(decode_header(encode_header({FrameType::kRequest, 1, kMaxHelloBytes + 1}), kMaxHelloBytes), Error);
+  EXPECT_THROW(decode_header(encode_header({FrameType::kRequest, 1, kMaxHelloBytes + 1}), kMaxHelloBytes),
+               Error);
 }
 
 TEST(Message, InputWhoseBytesContradictItsShapeIsRefused) {
@@ -107,7 +110,8 @@ TEST(Channel, DataOfAnotherRequestIsAnError) {
 
 TEST(Channel, StreamThatEndsWithinAHeaderIsAnError) {
   asio::io_context io;
-  FrameChannel channel(std::make_unique<MemoryStream>(io, Bytes(kFrameMagic.begin(), kFrameMagic.end()), 100));
+  FrameChannel channel(
+      std::make_unique<MemoryStream>(io, Bytes(kFrameMagic.begin(), kFrameMagic.end()), 100));
   const auto task = [&]() -> asio::awaitable<void> { co_await channel.read_header(); };
   EXPECT_THROW(run(io, task()), Error);
 }

@@ -144,7 +144,8 @@ TEST(Session, BenchmarkReturnsEverySampleAndTheKernels) {
 TEST(Session, CrashNamesSignalKernelAndNodeAndTheSessionGoesOn) {
   ServerProcess server;
   auto client = connect(server);
-  const LoadedModule bad = load(*client, {.body = "*(volatile int*)0 = 1; return 0;", .kernel_name = "test.crash"});
+  const LoadedModule bad =
+      load(*client, {.body = "*(volatile int*)0 = 1; return 0;", .kernel_name = "test.crash"});
   set_test_input(*client, bad.handle);
   const Error error = failure_of([&] { client->run(bad.handle); });
   EXPECT_EQ(error.kind(), ErrorKind::kBoard);
@@ -194,7 +195,8 @@ TEST(Session, BadModulesLeaveAnotherSessionsBenchmarkAlone) {
       const LoadedModule module = load(*client, {});
       set_test_input(*client, module.handle);
       const auto on_progress = [&](std::uint32_t, std::uint32_t) { started = true; };
-      samples = client->benchmark(module.handle, {.repeat = 50, .cooldown_ms = 60}, on_progress).samples_ms.size();
+      samples =
+          client->benchmark(module.handle, {.repeat = 50, .cooldown_ms = 60}, on_progress).samples_ms.size();
     } catch (const std::exception& error) {
       trouble = error.what();
     }
@@ -202,10 +204,12 @@ TEST(Session, BadModulesLeaveAnotherSessionsBenchmarkAlone) {
   });
   while (!started && !finished) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   auto client = connect(server);
-  for (const char* body : {"*(volatile int*)0 = 1; return 0;", "for (;;) __asm__ volatile(\"\");", "__builtin_trap();"}) {
+  for (const char* body :
+       {"*(volatile int*)0 = 1; return 0;", "for (;;) __asm__ volatile(\"\");", "__builtin_trap();"}) {
     const LoadedModule module = load(*client, {.body = body});
     set_test_input(*client, module.handle);
-    EXPECT_EQ(failure_of([&] { client->run(module.handle, std::chrono::milliseconds(200)); }).kind(), ErrorKind::kBoard);
+    EXPECT_EQ(failure_of([&] { client->run(module.handle, std::chrono::milliseconds(200)); }).kind(),
+              ErrorKind::kBoard);
   }
   const Error error = failure_of([&] {
     const LoadedModule module = load(*client, {.workspace_bytes = std::uint64_t{100} << 30});
@@ -233,8 +237,7 @@ TEST(Session, WrongInputsNameTheInput) {
   const LoadedModule module = load(*client, {});
   EXPECT_EQ(failure_of([&] { client->run(module.handle); }).kind(), ErrorKind::kRequest) << "no input set";
   const std::int64_t shape[] = {3};
-  const Error error =
-      failure_of([&] { client->set_input(module.handle, 0, {}, shape, floats({1, 2, 3})); });
+  const Error error = failure_of([&] { client->set_input(module.handle, 0, {}, shape, floats({1, 2, 3})); });
   EXPECT_EQ(error.kind(), ErrorKind::kRequest);
   EXPECT_THAT(error.what(), HasSubstr("in"));
   EXPECT_EQ(failure_of([&] { client->run(module.handle + 1); }).kind(), ErrorKind::kRequest);
@@ -266,7 +269,8 @@ TEST(Session, ClientThatLeavesTakesItsProcessesAlong) {
     set_test_input(*client, module.handle);
     EXPECT_EQ(server.descendants(), 2u);
   }
-  for (int i = 0; i < 50 && server.descendants() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (int i = 0; i < 50 && server.descendants() > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(server.descendants(), 0u);
 }
 

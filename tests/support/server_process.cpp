@@ -19,9 +19,10 @@ namespace gantry::testing {
 namespace fs = std::filesystem;
 namespace {
 
-/// Starts the program with its stdout on a pipe, its stderr in the file `errors` or, if that is empty, on the pipe
-/// too; returns pid and the pipe's end.
-std::pair<int, int> start(std::vector<std::string> arguments, const fs::path& errors, const std::string& program = {}) {
+/// Starts the program with its stdout on a pipe, its stderr in the file `errors` or, if that is empty, on the
+/// pipe too; returns pid and the pipe's end.
+std::pair<int, int> start(std::vector<std::string> arguments, const fs::path& errors,
+                          const std::string& program = {}) {
   std::istringstream words(program);
   std::vector<std::string> command{std::istream_iterator<std::string>(words), {}};
   if (command.empty()) command = {GANTRY_DEVICE_PROGRAM};
@@ -35,7 +36,8 @@ std::pair<int, int> start(std::vector<std::string> arguments, const fs::path& er
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no server outlives a test that was killed
     ::dup2(ends[1], 1);
-    const int file = errors.empty() ? ends[1] : ::open(errors.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    const int file =
+        errors.empty() ? ends[1] : ::open(errors.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (file >= 0) ::dup2(file, 2);
     ::execv(pointers[0], pointers.data());
     ::_exit(127);
@@ -89,7 +91,8 @@ int ServerProcess::stop() {
 
 std::size_t ServerProcess::descriptors() const {
   std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid_) + "/fd")) ++count;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid_) + "/fd"))
+    ++count;
   return count;
 }
 
@@ -131,7 +134,8 @@ std::pair<int, std::string> run_device(const std::vector<std::string>& arguments
   const auto [pid, output] = start(arguments, {});
   std::string text;
   char buffer[4096];
-  for (ssize_t count; (count = ::read(output, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(count));
+  for (ssize_t count; (count = ::read(output, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(count));
   ::close(output);
   int status = 0;
   ::waitpid(pid, &status, 0);

@@ -25,12 +25,17 @@ Bytes compile(const std::string& compiler, const std::string& body) {
   const std::filesystem::path directory(name);
   {
     std::ofstream source(directory / "kernel.c");
-    source << "static int body(float* in, float* out, const float* weights, char* workspace) { (void)in; (void)out; "
-              "(void)weights; (void)workspace; "
-           << body << " }\n__attribute__((visibility(\"default\"))) int kernel(const void* host, void* const* buffers, "
-              "const long* dims) { (void)host; (void)dims; return body(buffers[0], buffers[1], buffers[2], buffers[3]); }\n";
+    source
+        << "static int body(float* in, float* out, const float* weights, char* workspace) { (void)in; "
+           "(void)out; "
+           "(void)weights; (void)workspace; "
+        << body
+        << " }\n__attribute__((visibility(\"default\"))) int kernel(const void* host, void* const* buffers, "
+           "const long* dims) { (void)host; (void)dims; return body(buffers[0], buffers[1], buffers[2], "
+           "buffers[3]); }\n";
   }
-  const std::string command = compiler + " -O1 -ffreestanding -fno-builtin -fPIC -shared -nostdlib -fvisibility=hidden "
+  const std::string command = compiler +
+                              " -O1 -ffreestanding -fno-builtin -fPIC -shared -nostdlib -fvisibility=hidden "
                               "-fno-asynchronous-unwind-tables -fno-delete-null-pointer-checks "
                               "-Wl,-z,norelro -Wl,-z,separate-code -Wl,--build-id=none -o " +
                               (directory / "kernel.so").string() + " " + (directory / "kernel.c").string();
@@ -87,7 +92,8 @@ class ManifestWriter {
 
 mf::Segment segment(const Bytes& bytes, std::uint64_t offset, mf::SegmentKind kind) {
   const auto digest = runtime::sha256(bytes);
-  return mf::Segment(offset, bytes.size(), mf::Sha256(flatbuffers::span<const std::uint8_t, 32>(digest)), kind);
+  return mf::Segment(offset, bytes.size(), mf::Sha256(flatbuffers::span<const std::uint8_t, 32>(digest)),
+                     kind);
 }
 
 std::unique_ptr<mf::VariantT> make_variant(ManifestWriter& writer, const TestModule& module) {
@@ -153,7 +159,8 @@ Bytes build(const TestModule& module) {
   header.file_size = file.size();
   header.manifest_offset = sizeof header;
   header.manifest_size = builder.GetSize();
-  if (sizeof header + builder.GetSize() > kCodeOffset) throw std::runtime_error("the test's manifest is too large");
+  if (sizeof header + builder.GetSize() > kCodeOffset)
+    throw std::runtime_error("the test's manifest is too large");
   std::memcpy(&file[sizeof header], builder.GetBufferPointer(), builder.GetSize());
   std::memcpy(&file[kCodeOffset], code.data(), code.size());
   std::memcpy(&file[weights_offset], weights.data(), weights.size());

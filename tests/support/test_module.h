@@ -13,7 +13,7 @@ struct TestModule {
   std::string body = "for (int i = 0; i < 4; ++i) out[i] = 2 * in[i] + weights[0]; return 0;";
   std::string kernel_name = "test.double";
   std::string origin = "Node_7";
-  std::int64_t elements = 4;  ///< floats in and out
+  std::int64_t elements = 4;           ///< floats in and out
   std::uint64_t weights_bytes = 4096;  ///< the first float is 1, the rest is noise of `seed`
   std::uint64_t workspace_bytes = 64;
   std::uint32_t seed = 1;

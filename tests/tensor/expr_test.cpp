@@ -54,13 +54,17 @@ TEST(Expr, SharedNodesAreRewrittenOnce) {
 TEST(Tensor, AReductionBelowTheRootIsAnInternalError) {
   Tensor a = placeholder({4}, DType::kF32, "a");
   auto k = reduce_axis(0, 4, "k");
-  EXPECT_THROW(compute({4}, [&](auto& i) { return a({i[0]}) + sum(a({k->var}), {k}); }, "c"), Error);
+  EXPECT_THROW(compute(
+                   {4}, [&](auto& i) { return a({i[0]}) + sum(a({k->var}), {k}); }, "c"),
+               Error);
 }
 
 TEST(Tensor, TopologicalOrderListsProducersFirstAndOnce) {
   Tensor a = placeholder({4}, DType::kF32, "a");
-  Tensor b = compute({4}, [&](auto& i) { return a({i[0]}) * a({i[0]}); }, "b");
-  Tensor c = compute({4}, [&](auto& i) { return a({i[0]}) + b({i[0]}); }, "c");
+  Tensor b = compute(
+      {4}, [&](auto& i) { return a({i[0]}) * a({i[0]}); }, "b");
+  Tensor c = compute(
+      {4}, [&](auto& i) { return a({i[0]}) + b({i[0]}); }, "c");
   std::vector<Operation> order = topological_order({c, b});
   ASSERT_EQ(order.size(), 3U);
   EXPECT_EQ(order[0], a.op());

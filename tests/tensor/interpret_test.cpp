@@ -30,7 +30,7 @@ TEST(Interpret, PacksWeightsIntoPaddedBlocks) {
         "packed");
     ConstantPtr data = random_constant({oc, ic});
     ConstantPtr result = interpret({packed}, {{w.op().get(), data}})[0];
-  const float* out = result->as<float>();
+    const float* out = result->as<float>();
     for (int64_t o = 0; o < ocb * nb; ++o)
       for (int64_t i = 0; i < ic; ++i)
         EXPECT_EQ(out[((o / nb) * ic + i) * nb + o % nb], o < oc ? data->as<float>()[o * ic + i] : 0.0F);
@@ -39,16 +39,23 @@ TEST(Interpret, PacksWeightsIntoPaddedBlocks) {
 
 TEST(Interpret, MultipliesMatrices) {
   int64_t m = 7, n = 200, k = 31;
-  Tensor a = placeholder({Expr(m), Expr(k)}, DType::kF32, "a"), b = placeholder({Expr(k), Expr(n)}, DType::kF32, "b");
+  Tensor a = placeholder({Expr(m), Expr(k)}, DType::kF32, "a"),
+         b = placeholder({Expr(k), Expr(n)}, DType::kF32, "b");
   auto r = reduce_axis(0, Expr(k), "k");
-  Tensor c = compute({Expr(m), Expr(n)}, [&](auto& i) { return sum(a({i[0], r->var}) * b({r->var, i[1]}), {r}); }, "c");
+  Tensor c = compute(
+      {Expr(m), Expr(n)},
+      [&](auto& i) {
+        return sum(a({i[0], r->var}) * b({r->var, i[1]}), {r});
+      },
+      "c");
   ConstantPtr x = random_constant({m, k}, 1), y = random_constant({k, n}, 2);
   ConstantPtr result = interpret({c}, {{a.op().get(), x}, {b.op().get(), y}})[0];
   const float* out = result->as<float>();
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       double expected = 0;
-      for (int64_t p = 0; p < k; ++p) expected += static_cast<double>(x->as<float>()[i * k + p]) * y->as<float>()[p * n + j];
+      for (int64_t p = 0; p < k; ++p)
+        expected += static_cast<double>(x->as<float>()[i * k + p]) * y->as<float>()[p * n + j];
       EXPECT_NEAR(out[i * n + j], expected, 1e-5);
     }
 }
@@ -56,7 +63,12 @@ TEST(Interpret, MultipliesMatrices) {
 TEST(Interpret, TransposesLargeTensorsOnSeveralThreads) {
   int64_t h = 300, w = 401;
   Tensor a = placeholder({Expr(h), Expr(w)}, DType::kF32, "a");
-  Tensor t = compute({Expr(w), Expr(h)}, [&](auto& i) { return a({i[1], i[0]}); }, "t");
+  Tensor t = compute(
+      {Expr(w), Expr(h)},
+      [&](auto& i) {
+        return a({i[1], i[0]});
+      },
+      "t");
   ConstantPtr x = random_constant({h, w});
   ConstantPtr result = interpret({t}, {{a.op().get(), x}}, 3)[0];
   const float* out = result->as<float>();
@@ -66,7 +78,8 @@ TEST(Interpret, TransposesLargeTensorsOnSeveralThreads) {
 
 TEST(Interpret, ScalarsAndIntegersWrap) {
   Tensor a = placeholder({}, DType::kI8, "a");
-  Tensor b = compute({}, [&](auto&) { return a({}) + int_imm(DType::kI8, 100); }, "b");
+  Tensor b = compute(
+      {}, [&](auto&) { return a({}) + int_imm(DType::kI8, 100); }, "b");
   int8_t value = 100;
   ConstantPtr x = make_constant({DType::kI8, {}}, &value);
   EXPECT_EQ(*interpret({b}, {{a.op().get(), x}})[0]->as<int8_t>(), -56);
@@ -89,7 +102,8 @@ TEST(Interpret, ConditionsGuardReadsOutOfBounds) {
 
 TEST(Interpret, ExternOperationsGiveNoResult) {
   Tensor a = placeholder({5}, DType::kF32, "a");
-  Tensor e = extern_kernel({a}, {{5}}, {DType::kF32}, [](LoopBuilder&) {}, "e")[0];
+  Tensor e = extern_kernel(
+      {a}, {{5}}, {DType::kF32}, [](LoopBuilder&) {}, "e")[0];
   EXPECT_TRUE(interpret({e}, {{a.op().get(), random_constant({5})}}).empty());
 }
 

@@ -82,13 +82,20 @@ class RandomExpr {
     }
     switch (pick(8)) {
       case 0:
-      case 1: return index(depth - 1) + index(depth - 1);
-      case 2: return index(depth - 1) - index(depth - 1);
-      case 3: return index(depth - 1) * Expr(pick(9) - 2);
-      case 4: return floordiv(index(depth - 1), Expr(pick(12) + 1));
-      case 5: return mod(index(depth - 1), Expr(pick(12) + 1));
-      case 6: return min(index(depth - 1), index(depth - 1));
-      default: return max(index(depth - 1), index(depth - 1));
+      case 1:
+        return index(depth - 1) + index(depth - 1);
+      case 2:
+        return index(depth - 1) - index(depth - 1);
+      case 3:
+        return index(depth - 1) * Expr(pick(9) - 2);
+      case 4:
+        return floordiv(index(depth - 1), Expr(pick(12) + 1));
+      case 5:
+        return mod(index(depth - 1), Expr(pick(12) + 1));
+      case 6:
+        return min(index(depth - 1), index(depth - 1));
+      default:
+        return max(index(depth - 1), index(depth - 1));
     }
   }
   Expr condition(int depth) {
@@ -124,8 +131,12 @@ TEST(Simplify, NeverChangesTheValueOfRandomExpressions) {
       int64_t expected = value_of(e, v, i, j, k, n);
       ASSERT_EQ(value_of(s, v, i, j, k, n), expected)
           << to_string(e) << "  =>  " << to_string(s) << " at " << i << " " << j << " " << k << " " << n;
-      if (bounds.low) { ASSERT_LE(*bounds.low, expected) << to_string(e); }
-      if (bounds.high) { ASSERT_GE(*bounds.high, expected) << to_string(e); }
+      if (bounds.low) {
+        ASSERT_LE(*bounds.low, expected) << to_string(e);
+      }
+      if (bounds.high) {
+        ASSERT_GE(*bounds.high, expected) << to_string(e);
+      }
     }
   }
 }

@@ -80,8 +80,7 @@ TEST_P(EveryNetwork, PassesTheOnnxCheckerAndInfersTheOutputItDeclares) {
 }
 
 TEST_P(EveryNetwork, TakesASymbolicBatch) {
-  if (GetParam() == "vgg16" || GetParam() == "bert_base")
-    GTEST_SKIP() << "large; the others cover it";
+  if (GetParam() == "vgg16" || GetParam() == "bert_base") GTEST_SKIP() << "large; the others cover it";
   const onnx::ModelProto model = parse(build_zoo_model(GetParam(), {.dynamic = true}));
   ASSERT_NO_THROW(onnx::checker::check_model(model));
   EXPECT_EQ(dims_of(model.graph().input(0))[0], "batch");

@@ -67,7 +67,7 @@ typedef struct {
   int32_t ndim;
   DLDataType dtype;
   int64_t* shape;
-  int64_t* strides; /**< in elements; null: dense, row-major */
+  int64_t* strides;     /**< in elements; null: dense, row-major */
   uint64_t byte_offset; /**< of the first element from `data` */
 } DLTensor;
 

@@ -23,8 +23,8 @@ typedef struct GantryKernelHost {
 } GantryKernelHost;
 
 /**
- * Entry of a kernel. `buffers`: inputs, outputs, scratch, in the order of the plan's step; `dims`: the symbolic
- * dimensions that the kernel was compiled with, in its order. Returns 0 or an error code.
+ * Entry of a kernel. `buffers`: inputs, outputs, scratch, in the order of the plan's step; `dims`: the
+ * symbolic dimensions that the kernel was compiled with, in its order. Returns 0 or an error code.
  */
 typedef int32_t (*GantryKernelFn)(const GantryKernelHost* host, void* const* buffers, const int64_t* dims);
 

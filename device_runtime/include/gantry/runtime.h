@@ -2,8 +2,8 @@
  * The gantry runtime: load a module file, give it inputs, run it, read outputs, see what each kernel costs.
  *
  * Threading: a GantryModule may be shared between threads; a GantrySession belongs to one thread at a time.
- * Errors: every function that can fail returns a GantryStatus; gantry_last_error() then holds a message of the
- * calling thread, which says what failed and what to do. Nothing throws across this interface.
+ * Errors: every function that can fail returns a GantryStatus; gantry_last_error() then holds a message of
+ * the calling thread, which says what failed and what to do. Nothing throws across this interface.
  */
 #ifndef GANTRY_RUNTIME_H
 #define GANTRY_RUNTIME_H
@@ -25,12 +25,12 @@ extern "C" {
 
 typedef enum GantryStatus {
   GANTRY_OK = 0,
-  GANTRY_INVALID_ARGUMENT = 1,  /**< the caller's request is wrong: fix it */
-  GANTRY_INVALID_MODULE = 2,    /**< the module file is damaged or not one: compile it again */
-  GANTRY_INCOMPATIBLE = 3,      /**< no code for this machine, or a newer format */
+  GANTRY_INVALID_ARGUMENT = 1, /**< the caller's request is wrong: fix it */
+  GANTRY_INVALID_MODULE = 2,   /**< the module file is damaged or not one: compile it again */
+  GANTRY_INCOMPATIBLE = 3,     /**< no code for this machine, or a newer format */
   GANTRY_OUT_OF_MEMORY = 4,
   GANTRY_IO_ERROR = 5,
-  GANTRY_KERNEL_FAILED = 6,     /**< a kernel reported an error */
+  GANTRY_KERNEL_FAILED = 6, /**< a kernel reported an error */
   GANTRY_INTERNAL = 7
 } GantryStatus;
 
@@ -64,11 +64,11 @@ GANTRY_API GantryStatus gantry_input_info(const GantryModule* module, int32_t in
 GANTRY_API GantryStatus gantry_output_info(const GantryModule* module, int32_t index, GantryTensorInfo* out);
 
 typedef struct GantrySessionOptions {
-  uint32_t struct_size;   /**< sizeof(GantrySessionOptions) */
-  int32_t threads;        /**< 0: one a physical CPU allowed to this process */
-  const int32_t* cpus;    /**< pin thread i to cpus[i], 0 being the caller's; null: the kernel's choice */
+  uint32_t struct_size; /**< sizeof(GantrySessionOptions) */
+  int32_t threads;      /**< 0: one a physical CPU allowed to this process */
+  const int32_t* cpus;  /**< pin thread i to cpus[i], 0 being the caller's; null: the kernel's choice */
   int32_t cpu_count;
-  const char* device;     /**< "cpu"; null: cpu */
+  const char* device; /**< "cpu"; null: cpu */
 } GantrySessionOptions;
 /** Workspace and threads to run a module. `options` may be null. Release with gantry_session_release. */
 GANTRY_API GantryStatus gantry_session_create(GantryModule* module, const GantrySessionOptions* options,
@@ -76,11 +76,12 @@ GANTRY_API GantryStatus gantry_session_create(GantryModule* module, const Gantry
 GANTRY_API void gantry_session_release(GantrySession* session);
 
 /**
- * Gives an input. Copied if `borrow` is 0; else the tensor's memory is read by every following run and must stay
- * valid; one that is strided or does not start at a multiple of 64 bytes is copied at every run. Dense row-major or
- * strided CPU tensors of the model's dtype; other shapes than the model's are errors.
+ * Gives an input. Copied if `borrow` is 0; else the tensor's memory is read by every following run and must
+ * stay valid; one that is strided or does not start at a multiple of 64 bytes is copied at every run. Dense
+ * row-major or strided CPU tensors of the model's dtype; other shapes than the model's are errors.
  */
-GANTRY_API GantryStatus gantry_set_input(GantrySession* session, int32_t index, const DLTensor* tensor, int borrow);
+GANTRY_API GantryStatus gantry_set_input(GantrySession* session, int32_t index, const DLTensor* tensor,
+                                         int borrow);
 /** Runs once. All inputs must have been set. */
 GANTRY_API GantryStatus gantry_run(GantrySession* session);
 /** View of an output of the last run; valid until the next run, set_input with another shape, or release. */
@@ -95,9 +96,10 @@ typedef struct GantryStepProfile {
   double flops;
   double bytes; /**< compulsory memory traffic */
 } GantryStepProfile;
-/** Runs once with a clock around every step. `steps` receives up to `capacity`; `count` the number there is. */
-GANTRY_API GantryStatus gantry_run_profiled(GantrySession* session, GantryStepProfile* steps, int32_t capacity,
-                                            int32_t* count);
+/** Runs once with a clock around every step. `steps` receives up to `capacity`; `count` the number there is.
+ */
+GANTRY_API GantryStatus gantry_run_profiled(GantrySession* session, GantryStepProfile* steps,
+                                            int32_t capacity, int32_t* count);
 
 typedef struct GantryMemoryInfo {
   uint64_t workspace_bytes; /**< for the shapes bound now; 0 before inputs are set on a symbolic model */
