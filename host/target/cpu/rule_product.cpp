@@ -31,13 +31,12 @@ Stage* find_anchor(Schedule& schedule) {
 }
 
 // What is read between the anchor and the output, once inlined.
-int epilogue_cost(const Schedule& schedule, const Stage& anchor, const Stage& output) {
+int epilogue_cost(const Schedule& schedule, const Stage& anchor) {
   int cost = 0;
   for (const auto& stage : schedule.stages()) {
     if (stage.get() == &anchor || stage->op->tag == "pad" || !is_compute(*stage->op)) continue;
     cost += element_cost(stage->op->body);
   }
-  (void)output;
   return cost;
 }
 
@@ -67,10 +66,6 @@ void schedule_accumulators(Stage& anchor, size_t row_axis, const ProductTile& ti
   vectorize_block(anchor, axes.back(), tile.channel_block(), tile.lanes);
 }
 
-void schedule_pad(Stage& pad, const Target& target) {
-  schedule_elementwise(pad, target);
-}
-
 }  // namespace
 
 bool schedule_packed_product(Schedule& schedule, const Target& target) {
@@ -90,13 +85,13 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
 
   inline_elementwise(schedule);
   for (const auto& stage : schedule.stages()) {
-    if (stage->attach == AttachKind::kRoot && stage->op->tag == "pad") schedule_pad(*stage, target);
+    if (stage->attach == AttachKind::kRoot && stage->op->tag == "pad") schedule_elementwise(*stage, target);
   }
   auto [block_outer, block_inner] = output.split(axes.back(), block, TailStrategy::kGuard);
   std::vector<IterVarPtr> outer{block_outer};
   for (size_t i = 0; i < row_axis; ++i) outer.push_back(axes[i]);
   IterVarPtr attach;
-  bool heavy_epilogue = epilogue_cost(schedule, *anchor, output) > kUnrolledEpilogueCost;
+  bool heavy_epilogue = epilogue_cost(schedule, *anchor) > kUnrolledEpilogueCost;
   if (has_rows) {
     auto [row_outer, row_inner] =
         output.split(axes[row_axis], tile.rows, tail_for(axes[row_axis], tile.rows));
