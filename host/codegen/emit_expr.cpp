@@ -3,6 +3,7 @@
 
 #include "host/codegen/kernel_emitter.h"
 #include "host/support/error.h"
+#include "host/tensor/fold.h"
 
 namespace gantry {
 
@@ -15,19 +16,6 @@ bool is_unsigned_kind(DType t) {
 }
 bool is_float_value(Value* v) {
   return v->getType()->isFPOrFPVectorTy();
-}
-bool is_comparison(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kEq:
-    case BinaryOp::kNe:
-    case BinaryOp::kLt:
-    case BinaryOp::kLe:
-    case BinaryOp::kGt:
-    case BinaryOp::kGe:
-      return true;
-    default:
-      return false;
-  }
 }
 int lanes_of(Value* v) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());

@@ -22,6 +22,7 @@
 #include "module_generated.h"
 #include "rpc/protocol/message.h"
 #include "rpc/server/cache.h"
+#include "rpc/server/descriptor_message.h"
 
 namespace gantry::rpc {
 namespace {
@@ -159,21 +160,10 @@ int Executor::serve() {
 bool Executor::read(void* buffer, std::size_t size, UniqueFd* fd) {
   std::size_t done = 0;
   while (done < size) {
-    iovec part{static_cast<char*>(buffer) + done, size - done};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    const ssize_t count = ::recvmsg(socket_, &message, MSG_CMSG_CLOEXEC);
+    const ssize_t count =
+        receive_with_descriptor(socket_, static_cast<char*>(buffer) + done, size - done, fd, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return false;
-    if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS && fd) {
-      int received = -1;
-      std::memcpy(&received, CMSG_DATA(header), sizeof received);
-      fd->reset(received);
-    }
     done += static_cast<std::size_t>(count);
   }
   return true;
@@ -182,21 +172,8 @@ bool Executor::read(void* buffer, std::size_t size, UniqueFd* fd) {
 void Executor::send(const Bytes& frame, int fd) {
   std::size_t done = 0;
   while (done < frame.size()) {
-    iovec part{const_cast<std::uint8_t*>(frame.data()) + done, frame.size() - done};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    if (fd >= 0 && done == 0) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof control;
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    }
-    const ssize_t count = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
+    const ssize_t count =
+        send_with_descriptor(socket_, frame.data() + done, frame.size() - done, done == 0 ? fd : -1, 0);
     if (count < 0 && errno != EINTR) ::_exit(0);  // the session is gone
     if (count > 0) done += static_cast<std::size_t>(count);
   }

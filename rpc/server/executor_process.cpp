@@ -1,4 +1,5 @@
 #include "rpc/server/executor_process.h"
+#include "rpc/server/descriptor_message.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -100,21 +101,8 @@ void ExecutorProcess::kill() noexcept {
 asio::awaitable<void> ExecutorProcess::send(const Bytes& frame, int fd) {
   std::size_t done = 0;
   while (done < frame.size()) {
-    iovec part{const_cast<std::uint8_t*>(frame.data()) + done, frame.size() - done};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    if (fd >= 0 && done == 0) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof control;
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    }
-    const ssize_t count = ::sendmsg(socket_->native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t count = send_with_descriptor(socket_->native_handle(), frame.data() + done,
+                                               frame.size() - done, done == 0 ? fd : -1, MSG_DONTWAIT);
     if (count >= 0)
       done += static_cast<std::size_t>(count);
     else if (errno == EAGAIN || errno == EINTR)
@@ -128,27 +116,14 @@ asio::awaitable<void> ExecutorProcess::send(const Bytes& frame, int fd) {
 asio::awaitable<std::size_t> ExecutorProcess::receive(void* buffer, std::size_t size, UniqueFd* fd) {
   std::size_t done = 0;
   while (done < size) {
-    iovec part{static_cast<char*>(buffer) + done, size - done};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    const ssize_t count = ::recvmsg(socket_->native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const ssize_t count = receive_with_descriptor(socket_->native_handle(), static_cast<char*>(buffer) + done,
+                                                  size - done, fd, MSG_DONTWAIT);
     if (count == 0) co_return 0;
     if (count < 0) {
       if (errno == ECONNRESET) co_return 0;
       if (errno != EAGAIN && errno != EINTR) throw std::system_error(errno, std::generic_category());
       co_await socket_->async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
       continue;
-    }
-    if (const cmsghdr* header = CMSG_FIRSTHDR(&message);
-        header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-      int received = -1;
-      std::memcpy(&received, CMSG_DATA(header), sizeof received);
-      UniqueFd owned(received);
-      if (fd) *fd = std::move(owned);
     }
     done += static_cast<std::size_t>(count);
   }

@@ -31,8 +31,8 @@ std::vector<const OperationNode*> readers_of(const Schedule& schedule, const Ope
 
 /// Kernels with less work than this run on the calling thread: a fork and join costs about as much.
 constexpr int64_t kParallelThreshold = 16384;
-/// Fuses the leading `count` data axes and runs the result on the pool if the stage is worth it. Null if
-/// count is 0.
+/// Fuses adjacent outermost axes and runs the result on the pool if the stage is worth it. Null if there are
+/// none.
 IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool worth_it);
 /// Shifting the last tile inwards needs a constant extent that is long enough.
 TailStrategy tail_for(const IterVarPtr& axis, int64_t factor);

@@ -1,0 +1,20 @@
+// Bytes with an open file beside them, between a session and its executor. Private to rpc/server.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+#include "rpc/server/cache.h"
+
+namespace gantry::rpc {
+
+/// One sendmsg() of up to `size` bytes, with the descriptor `fd` beside them (-1: none). Returns as
+/// sendmsg(), errno set; the receiver gets its own copy of the descriptor.
+ssize_t send_with_descriptor(int socket, const void* data, std::size_t size, int fd, int flags);
+
+/// One recvmsg() of up to `size` bytes; a descriptor that came along goes to `fd`, or is closed where that is
+/// null. Returns as recvmsg(), errno set. The descriptor is closed on exec.
+ssize_t receive_with_descriptor(int socket, void* buffer, std::size_t size, UniqueFd* fd, int flags);
+
+}  // namespace gantry::rpc
