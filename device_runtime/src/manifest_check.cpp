@@ -216,7 +216,7 @@ Status ManifestChecker::check_variant(const Variant& variant) {
   GANTRY_TRY(spend_texts(variant.features()));
   GANTRY_TRY(spend(uint64_t{variant.kernels()->size()} + count(variant.constants()) +
                    variant.buffers()->size() + variant.steps()->size() + variant.target()->size()));
-  if (variant.architecture() > Architecture::Cuda) return damaged("unknown architecture");
+  if (variant.architecture() > Architecture::AArch64) return damaged("unknown architecture");
   if (variant.code_segment() >= count(manifest_.segments()) ||
       manifest_.segments()->Get(variant.code_segment())->kind() != SegmentKind::Code) {
     return damaged("its code is not in a segment of code");

@@ -367,6 +367,12 @@ Value* KernelEmitter::emit_call(const CallNode& node) {
     }
     case MathFn::kFma:
       return math_.fma(x, splat(emit(node.args[1]), lanes), splat(emit(node.args[2]), lanes));
+    case MathFn::kRoundTf32: {
+      Value* bits = b_.CreateBitCast(x, with_lanes(b_.getInt32Ty(), lanes));
+      Value* rounded = b_.CreateAnd(b_.CreateAdd(bits, llvm::ConstantInt::get(bits->getType(), 0x1000)),
+                                    llvm::ConstantInt::get(bits->getType(), ~uint32_t{0x1fff}));
+      return b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, b_.CreateBitCast(rounded, x->getType()));
+    }
     case MathFn::kIsNan:
       return is_float_value(x) ? b_.CreateFCmpUNO(x, x)
                                : llvm::Constant::getNullValue(register_type(node.type));

@@ -112,6 +112,11 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
       return emit_allocate(*s.as<AllocateNode>());
     case StmtKind::kLet:
       return emit_let(*s.as<LetStmtNode>());
+    case StmtKind::kLaunch:
+    case StmtKind::kBarrier:
+    case StmtKind::kShuffle:
+    case StmtKind::kMma:
+      internal_error("kernel {}: a GPU's statement in code for {}", kernel_.name, target_.name);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,32 @@ struct MachineModel {
   double memory_bytes_per_cycle = 4;
 };
 
+/// What runs the kernels. `cuda-emulated` runs what was scheduled for a GPU on a CPU, thread by thread.
+enum class DeviceKind : uint8_t { kCpu, kCuda, kCudaEmulated };
+
+/// Arithmetic of convolutions and matrix products whose tensors are f32; sums are always f32.
+enum class Precision : uint8_t { kFp32, kTf32, kBf16, kFp16 };
+
+/// The figures that GPU schedule rules reason with.
+struct GpuModel {
+  int compute_capability = 80;  ///< 10 * major + minor
+  int multiprocessors = 108;
+  double clock_ghz = 1.4;
+  int fp32_per_cycle = 64;  ///< multiply-adds a multiprocessor
+  /// Multiply-adds a cycle and multiprocessor on tensor cores; 0: none.
+  int tf32_per_cycle = 512, half_per_cycle = 1024;
+  double memory_gb_per_second = 1555;
+  double l2_gb_per_second = 4000;
+  int64_t l2_bytes = 40 << 20;
+  int64_t shared_bytes = 164 << 10;      ///< a multiprocessor
+  int64_t shared_bytes_block = 48 << 10;  ///< a block may declare
+  int registers = 65536;                 ///< a multiprocessor, 32 bits each
+  int max_registers_thread = 255;
+  int max_threads = 2048;  ///< a multiprocessor
+  int max_blocks = 32;     ///< a multiprocessor
+  double launch_seconds = 2.5e-6;  ///< from one kernel's end to the next one's start in a graph
+};
+
 struct Target {
   std::string name;         ///< normalised, as it stands in module files: "x86-64-v3", "aarch64+dotprod", …
   std::string description;  ///< one line for `gantry targets`
@@ -34,11 +61,27 @@ struct Target {
       features;  ///< LLVM's names of all CPU features that the code may use; a board must have them
   int rank = 0;  ///< the higher, the better, among those that a board supports
   MachineModel machine;
+
+  DeviceKind device = DeviceKind::kCpu;
+  /// Not kCpu: the GPU that kernels are scheduled for.
+  GpuModel gpu;
+  std::string gpu_arch;  ///< "sm_80", "sm_90a"; empty for kCpu
+  /// kCudaEmulated: kernels report every access, to find races and accesses out of bounds.
+  bool gpu_checks = false;
+  /// kCuda: the CPU that runs what cannot run on the GPU. (kCudaEmulated is code for a CPU throughout: triple,
+  /// features and machine describe it.)
+  std::shared_ptr<const Target> host;
+  Precision precision = Precision::kFp32;
+
+  bool for_gpu() const { return device != DeviceKind::kCpu; }
 };
 
 /// The targets with names of their own, for `gantry targets`: x86-64-v2/v3/v4, aarch64, aarch64+dotprod,
 /// named CPUs.
 std::vector<Target> known_targets();
+/// GPU targets: "cuda:sm_86", or "cuda:sm_87/cortex-a78" with the CPU beside it (x86-64-v2 unless named);
+/// "cuda" is cuda:sm_80, whose PTX newer GPUs run too. "cuda-emulated", ":sm_NN" and "/CPU" as above (this
+/// machine's CPU unless named), "+checks" for race and bounds detection.
 /// A target by name: a known one, `native` (this machine), or any CPU name that LLVM knows for x86-64 or
 /// AArch64
 /// ("znver3", "cortex-a55"), each optionally with "+feature" suffixes. A user error lists the nearest names.

@@ -47,7 +47,7 @@ mf::Architecture architecture_of(Architecture architecture) {
     case Architecture::kAArch64:
       return mf::Architecture::AArch64;
     case Architecture::kCuda:
-      return mf::Architecture::Cuda;
+      break;  // its variants hold a CPU's image and PTX
   }
   internal_error("unknown architecture");
 }

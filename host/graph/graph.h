@@ -57,6 +57,9 @@ struct Value {
   bool is_constant() const { return kind == Kind::kConstant; }
 };
 
+/// Where a node runs on a board with a GPU.
+enum class Placement : uint8_t { kDefault, kCpu, kGpu };
+
 /// One application of an op. Owned by its Function; addresses are stable.
 struct Node {
   const OpDef* op = nullptr;
@@ -67,6 +70,7 @@ struct Node {
   std::vector<std::unique_ptr<Function>> bodies;
   /// Names of the user's ONNX nodes that this comes from, in order, once each.
   std::vector<std::string> origin;
+  Placement placement = Placement::kDefault;  ///< set by place_devices; printed as `on cpu`, `on gpu`
 
   template <typename T>
   const T& attrs_as() const {

@@ -109,6 +109,12 @@ class Evaluator {
         vars_[s.as<LetStmtNode>()->var.as<VarNode>()] = eval(s.as<LetStmtNode>()->value);
         execute(s.as<LetStmtNode>()->body);
         break;
+      case StmtKind::kBarrier:
+        break;
+      case StmtKind::kLaunch:
+      case StmtKind::kShuffle:
+      case StmtKind::kMma:
+        internal_error("kernel {}: launches are evaluated after emulate_launches", kernel_.name);
     }
   }
 

@@ -184,7 +184,17 @@ class Partitioner {
         Stmt body = partition(node->body);
         return body.same_as(node->body) ? s : let(node->var, node->value, body);
       }
+      case StmtKind::kLaunch: {
+        const auto* node = s.as<LaunchNode>();
+        Stmt body = partition(node->body);
+        return body.same_as(node->body)
+                   ? s
+                   : launch(node->block_vars, node->grid, node->thread_var, node->threads, body);
+      }
       case StmtKind::kStore:
+      case StmtKind::kBarrier:
+      case StmtKind::kShuffle:
+      case StmtKind::kMma:
         return s;
     }
     return s;
@@ -216,6 +226,11 @@ class Partitioner {
           for (const Expr& e : c.hoisted) local |= mentions(e, s.as<LetStmtNode>()->var.as<VarNode>());
           if (!local) found.push_back(std::move(c));
         }
+        return found;
+      case StmtKind::kLaunch:
+      case StmtKind::kBarrier:
+      case StmtKind::kShuffle:
+      case StmtKind::kMma:
         return found;
       case StmtKind::kBlock:
         return common(s.as<BlockNode>()->statements);

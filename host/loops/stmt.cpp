@@ -58,6 +58,26 @@ Stmt allocate(Buffer buffer, Stmt body) {
   return std::make_shared<AllocateNode>(std::move(buffer), std::move(body));
 }
 
+Stmt launch(std::array<Expr, 3> block_vars, std::array<Expr, 3> grid, Expr thread_var, int64_t threads,
+            Stmt body) {
+  if (!body) return {};
+  return std::make_shared<LaunchNode>(std::move(block_vars), std::move(grid), std::move(thread_var), threads,
+                                      std::move(body));
+}
+
+Stmt barrier() {
+  return std::make_shared<BarrierNode>();
+}
+
+Stmt shuffle(Buffer target, Expr index, Expr value, int lane_mask) {
+  return std::make_shared<ShuffleNode>(std::move(target), std::move(index), std::move(value), lane_mask);
+}
+
+Stmt mma(MmaShape shape, Buffer d, Expr d_index, Buffer a, Expr a_index, Buffer b, Expr b_index) {
+  return std::make_shared<MmaNode>(shape, std::move(d), std::move(d_index), std::move(a), std::move(a_index),
+                                   std::move(b), std::move(b_index));
+}
+
 Stmt let(Expr var, Expr value, Stmt body) {
   if (!body) return {};
   return std::make_shared<LetStmtNode>(std::move(var), std::move(value), std::move(body));
@@ -78,6 +98,14 @@ Stmt StmtMutator::mutate_stmt(const Stmt& s) {
       return mutate_allocate(s.as<AllocateNode>(), s);
     case StmtKind::kLet:
       return mutate_let(s.as<LetStmtNode>(), s);
+    case StmtKind::kLaunch:
+      return mutate_launch(s.as<LaunchNode>(), s);
+    case StmtKind::kBarrier:
+      return s;
+    case StmtKind::kShuffle:
+      return mutate_shuffle(s.as<ShuffleNode>(), s);
+    case StmtKind::kMma:
+      return mutate_mma(s.as<MmaNode>(), s);
   }
   return s;
 }
@@ -124,6 +152,30 @@ Stmt StmtMutator::mutate_let(const LetStmtNode* node, const Stmt& self) {
   return value.same_as(node->value) && body.same_as(node->body) ? self : let(node->var, value, body);
 }
 
+Stmt StmtMutator::mutate_launch(const LaunchNode* node, const Stmt& self) {
+  std::array<Expr, 3> grid;
+  bool same = true;
+  for (size_t i = 0; i < 3; ++i) {
+    grid[i] = mutate(node->grid[i]);
+    same &= grid[i].same_as(node->grid[i]);
+  }
+  Stmt body = mutate_stmt(node->body);
+  same &= body.same_as(node->body);
+  return same ? self : launch(node->block_vars, grid, node->thread_var, node->threads, body);
+}
+
+Stmt StmtMutator::mutate_shuffle(const ShuffleNode* node, const Stmt& self) {
+  Expr index = mutate(node->index), value = mutate(node->value);
+  bool same = index.same_as(node->index) && value.same_as(node->value);
+  return same ? self : shuffle(node->target, index, value, node->lane_mask);
+}
+
+Stmt StmtMutator::mutate_mma(const MmaNode* node, const Stmt& self) {
+  Expr d = mutate(node->d_index), a = mutate(node->a_index), b = mutate(node->b_index);
+  bool same = d.same_as(node->d_index) && a.same_as(node->a_index) && b.same_as(node->b_index);
+  return same ? self : mma(node->shape, node->d, d, node->a, a, node->b, b);
+}
+
 void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
           const std::function<void(const Expr&)>& visit_expr) {
   if (!s) return;
@@ -156,6 +208,21 @@ void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
     case StmtKind::kLet:
       expr(s.as<LetStmtNode>()->value);
       walk(s.as<LetStmtNode>()->body, visit_stmt, visit_expr);
+      break;
+    case StmtKind::kLaunch:
+      for (const Expr& extent : s.as<LaunchNode>()->grid) expr(extent);
+      walk(s.as<LaunchNode>()->body, visit_stmt, visit_expr);
+      break;
+    case StmtKind::kBarrier:
+      break;
+    case StmtKind::kShuffle:
+      expr(s.as<ShuffleNode>()->index);
+      expr(s.as<ShuffleNode>()->value);
+      break;
+    case StmtKind::kMma:
+      expr(s.as<MmaNode>()->d_index);
+      expr(s.as<MmaNode>()->a_index);
+      expr(s.as<MmaNode>()->b_index);
       break;
   }
 }

@@ -4,8 +4,15 @@
 // iterations in increasing order; parallel ones in any order or at once, so their iterations must not depend
 // on each other; vectorized and unrolled loops mean the same as serial ones until the passes of those names
 // rewrite them. A local buffer lives while its Allocate's body runs and is undefined until stored to.
+//
+// On a GPU the kernel's body is a sequence of launches, perhaps inside serial loops; launches run one after
+// another. The threads of a block run a launch's body at once: what one stores to a shared or argument buffer
+// another may read only after a barrier that both have passed. Threads of different blocks must not touch the
+// same element if one of them stores to it. Barriers, shuffles and matrix instructions are reached by all
+// threads of the block (so no condition or loop bound around them depends on the thread).
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,7 +24,7 @@
 
 namespace gantry {
 
-enum class StmtKind : uint8_t { kStore, kFor, kIf, kBlock, kAllocate, kLet };
+enum class StmtKind : uint8_t { kStore, kFor, kIf, kBlock, kAllocate, kLet, kLaunch, kBarrier, kShuffle, kMma };
 struct StmtNode {
   StmtKind kind;
   virtual ~StmtNode() = default;
@@ -85,7 +92,7 @@ struct BlockNode : StmtNode {
   explicit BlockNode(std::vector<Stmt> s) : StmtNode(StmtKind::kBlock), statements(std::move(s)) {}
   std::vector<Stmt> statements;
 };
-struct AllocateNode : StmtNode {  ///< kLocal buffers
+struct AllocateNode : StmtNode {  ///< kLocal and kShared buffers
   GANTRY_STMT_KIND(kAllocate)
   AllocateNode(Buffer b, Stmt s) : StmtNode(StmtKind::kAllocate), buffer(std::move(b)), body(std::move(s)) {}
   Buffer buffer;
@@ -98,6 +105,56 @@ struct LetStmtNode : StmtNode {
   Expr var, value;
   Stmt body;
 };
+/// A grid of thread blocks; every thread runs `body`.
+struct LaunchNode : StmtNode {
+  GANTRY_STMT_KIND(kLaunch)
+  LaunchNode(std::array<Expr, 3> bv, std::array<Expr, 3> g, Expr tv, int64_t t, Stmt s)
+      : StmtNode(StmtKind::kLaunch),
+        block_vars(std::move(bv)),
+        grid(std::move(g)),
+        thread_var(std::move(tv)),
+        threads(t),
+        body(std::move(s)) {}
+  std::array<Expr, 3> block_vars;  ///< x, y, z
+  std::array<Expr, 3> grid;        ///< blocks along x, y, z; no larger than 2^31 - 1, 65535, 65535
+  Expr thread_var;
+  int64_t threads;  ///< of a block, at most 1024
+  Stmt body;
+};
+struct BarrierNode : StmtNode {  ///< waits for all threads of the block
+  GANTRY_STMT_KIND(kBarrier)
+  BarrierNode() : StmtNode(StmtKind::kBarrier) {}
+};
+/// target[index] = `value` as the thread whose number in the warp differs by xor with `lane_mask` computes it.
+struct ShuffleNode : StmtNode {
+  GANTRY_STMT_KIND(kShuffle)
+  ShuffleNode(Buffer t, Expr i, Expr v, int m)
+      : StmtNode(StmtKind::kShuffle),
+        target(std::move(t)),
+        index(std::move(i)),
+        value(std::move(v)),
+        lane_mask(m) {}
+  Buffer target;  ///< kLocal
+  Expr index, value;
+  int lane_mask;  ///< 1 to 31
+};
+/// A tensor-core instruction of each warp: d += a * b over fragments, whose elements lie in the threads'
+/// registers as PTX's mma.sync defines it for the shape; each index names a thread's first element.
+struct MmaNode : StmtNode {
+  GANTRY_STMT_KIND(kMma)
+  MmaNode(MmaShape s, Buffer d_, Expr di, Buffer a_, Expr ai, Buffer b_, Expr bi)
+      : StmtNode(StmtKind::kMma),
+        shape(s),
+        d(std::move(d_)),
+        a(std::move(a_)),
+        b(std::move(b_)),
+        d_index(std::move(di)),
+        a_index(std::move(ai)),
+        b_index(std::move(bi)) {}
+  MmaShape shape;
+  Buffer d, a, b;  ///< kLocal
+  Expr d_index, a_index, b_index;
+};
 #undef GANTRY_STMT_KIND
 
 Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate = {});
@@ -106,6 +163,10 @@ Stmt if_stmt(Expr condition, Stmt then_case, Stmt else_case = {});
 Stmt block(std::vector<Stmt> statements);  ///< flattens, drops nulls; one statement is returned as it is
 Stmt allocate(Buffer buffer, Stmt body);
 Stmt let(Expr var, Expr value, Stmt body);
+Stmt launch(std::array<Expr, 3> block_vars, std::array<Expr, 3> grid, Expr thread_var, int64_t threads, Stmt body);
+Stmt barrier();
+Stmt shuffle(Buffer target, Expr index, Expr value, int lane_mask);
+Stmt mma(MmaShape shape, Buffer d, Expr d_index, Buffer a, Expr a_index, Buffer b, Expr b_index);
 Expr load(const Buffer& buffer, Expr index, Expr predicate = {});
 
 /// One kernel, ready for code generation.
@@ -134,6 +195,9 @@ class StmtMutator : public ExprMutator {
   virtual Stmt mutate_block(const BlockNode* node, const Stmt& self);
   virtual Stmt mutate_allocate(const AllocateNode* node, const Stmt& self);
   virtual Stmt mutate_let(const LetStmtNode* node, const Stmt& self);
+  virtual Stmt mutate_launch(const LaunchNode* node, const Stmt& self);
+  virtual Stmt mutate_shuffle(const ShuffleNode* node, const Stmt& self);
+  virtual Stmt mutate_mma(const MmaNode* node, const Stmt& self);
 };
 void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
           const std::function<void(const Expr&)>& visit_expr);

@@ -16,6 +16,14 @@ std::string_view loop_word(LoopKind kind) {
       return "vectorized for";
     case LoopKind::kUnrolled:
       return "unrolled for";
+    case LoopKind::kBlock:
+      return "block for";
+    case LoopKind::kThread:
+      return "thread for";
+    case LoopKind::kEmulatedBlock:
+      return "emulated block for";
+    case LoopKind::kEmulatedThread:
+      return "emulated thread for";
   }
   return "for";
 }
@@ -48,6 +56,35 @@ void print_if(const IfNode* node, int indent, std::string& text) {
   line(text, indent, "}");
 }
 
+std::string_view word_of(MmaShape shape) {
+  switch (shape) {
+    case MmaShape::kM16N8K8Tf32:
+      return "m16n8k8.tf32";
+    case MmaShape::kM16N8K16Bf16:
+      return "m16n8k16.bf16";
+    case MmaShape::kM16N8K16F16:
+      return "m16n8k16.f16";
+    case MmaShape::kM16N8K8F16:
+      return "m16n8k8.f16";
+  }
+  return "?";
+}
+
+std::string mma_text(const MmaNode& node) {
+  auto fragment = [](const Buffer& buffer, const Expr& index) {
+    return fmt::format("{}[{}]", buffer->name, to_string(index));
+  };
+  return fmt::format("mma.{} {} += {} * {}", word_of(node.shape), fragment(node.d, node.d_index),
+                     fragment(node.a, node.a_index), fragment(node.b, node.b_index));
+}
+
+std::string launch_head(const LaunchNode& node) {
+  std::string text = "launch";
+  for (size_t i = 0; i < 3; ++i)
+    text += fmt::format(" {} < {},", to_string(node.block_vars[i]), to_string(node.grid[i]));
+  return text + fmt::format(" {} < {} threads {{", to_string(node.thread_var), node.threads);
+}
+
 void print(const Stmt& s, int indent, std::string& text) {
   if (!s) return;
   switch (s->kind) {
@@ -70,7 +107,10 @@ void print(const Stmt& s, int indent, std::string& text) {
       for (const Stmt& inner : s.as<BlockNode>()->statements) print(inner, indent, text);
       break;
     case StmtKind::kAllocate:
-      line(text, indent, fmt::format("local {} {{", describe(s.as<AllocateNode>()->buffer)));
+      line(text, indent,
+           fmt::format("{} {} {{",
+                       s.as<AllocateNode>()->buffer->scope == BufferScope::kShared ? "shared" : "local",
+                       describe(s.as<AllocateNode>()->buffer)));
       print(s.as<AllocateNode>()->body, indent + 1, text);
       line(text, indent, "}");
       break;
@@ -80,6 +120,24 @@ void print(const Stmt& s, int indent, std::string& text) {
                        to_string(s.as<LetStmtNode>()->value)));
       print(s.as<LetStmtNode>()->body, indent + 1, text);
       line(text, indent, "}");
+      break;
+    case StmtKind::kLaunch:
+      line(text, indent, launch_head(*s.as<LaunchNode>()));
+      print(s.as<LaunchNode>()->body, indent + 1, text);
+      line(text, indent, "}");
+      break;
+    case StmtKind::kBarrier:
+      line(text, indent, "barrier");
+      break;
+    case StmtKind::kShuffle: {
+      const auto* node = s.as<ShuffleNode>();
+      line(text, indent,
+           fmt::format("{}[{}] = lane ^ {}: {}", node->target->name, to_string(node->index), node->lane_mask,
+                       to_string(node->value)));
+      break;
+    }
+    case StmtKind::kMma:
+      line(text, indent, mma_text(*s.as<MmaNode>()));
       break;
   }
 }

@@ -36,6 +36,11 @@ class Widener {
         throw CannotVectorize();
       case StmtKind::kLet:
         return widen_let(s.as<LetStmtNode>());
+      case StmtKind::kLaunch:
+      case StmtKind::kBarrier:
+      case StmtKind::kShuffle:
+      case StmtKind::kMma:
+        throw CannotVectorize();
     }
     throw CannotVectorize();
   }

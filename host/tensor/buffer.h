@@ -13,6 +13,7 @@ enum class BufferScope : uint8_t {
   kArgument,  ///< a pointer that the kernel receives
   kScratch,   ///< workspace that the plan provides to this kernel, shared by its threads
   kLocal,     ///< stack of the thread; promoted to registers where every index is constant
+  kShared,    ///< GPU: on-chip memory that the threads of a block share; lives while its block runs
 };
 struct BufferNode {
   std::string name;

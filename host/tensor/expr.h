@@ -100,6 +100,7 @@ enum class MathFn : uint8_t {
   kIsNan,
   kIsInf,
   kFma /* 3 args */,
+  kRoundTf32 /* f32 to the nearest value with 10 mantissa bits, ties away from zero */,
   kIfThenElse /* 3 args, lazy */,
 };
 enum class ReduceKind : uint8_t { kSum, kProd, kMax, kMin, kAny, kAll };

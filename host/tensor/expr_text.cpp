@@ -163,7 +163,7 @@ std::string_view name_of(MathFn fn) {
   static constexpr std::string_view kNames[] = {
       "exp",   "log",   "sqrt",  "rsqrt", "tanh",  "erf",   "sigmoid", "pow",         "floor", "ceil",
       "round", "trunc", "abs",   "sin",   "cos",   "tan",   "asin",    "acos",        "atan",  "sinh",
-      "cosh",  "asinh", "acosh", "atanh", "isnan", "isinf", "fma",     "if_then_else"};
+      "cosh",  "asinh", "acosh", "atanh", "isnan", "isinf", "fma",     "round_tf32", "if_then_else"};
   return kNames[static_cast<size_t>(fn)];
 }
 

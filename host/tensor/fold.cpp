@@ -298,6 +298,12 @@ std::optional<double> fold_math(MathFn fn, DType dtype, double a, double b) {
     case MathFn::kAtanh:
       value = std::atanh(a);
       break;
+    case MathFn::kRoundTf32: {
+      // Adding half of the last kept place and cutting rounds ties away from zero; infinities stay.
+      if (std::isnan(a)) return a;
+      auto bits = std::bit_cast<uint32_t>(static_cast<float>(a));
+      return static_cast<double>(std::bit_cast<float>((bits + 0x1000u) & ~0x1fffu));
+    }
     case MathFn::kIsNan:
     case MathFn::kIsInf:
     case MathFn::kFma:

@@ -117,6 +117,20 @@ void Stage::parallel(const IterVarPtr& axis) {
   annotations[axis.get()] = LoopKind::kParallel;
 }
 
+void Stage::bind(const IterVarPtr& axis, LoopKind kind) {
+  leaf_position(*this, axis, "bind");
+  internal_check(kind == LoopKind::kBlock || kind == LoopKind::kThread,
+                 "bind of {}: {} to neither blocks nor threads", op->name, axis->name());
+  internal_check(kind == LoopKind::kThread || axis->kind == IterVar::Kind::kData,
+                 "bind of {}: the reduction axis {} to blocks", op->name, axis->name());
+  annotations[axis.get()] = kind;
+}
+void Stage::tensorize(const IterVarPtr& axis, MmaShape shape) {
+  internal_check(leaf_position(*this, axis, "tensorize") + 3 == leaves.size(),
+                 "tensorize of {}: {} is not the third loop from inside", op->name, axis->name());
+  mma = shape;
+}
+
 void Stage::compute_at(Stage& consumer, IterVarPtr axis) {
   internal_check(op->kind == OperationNode::Kind::kCompute, "compute_at of {}, which is no compute",
                  op->name);

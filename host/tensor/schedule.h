@@ -9,6 +9,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,23 @@ enum class TailStrategy : uint8_t {
   kShiftInwards,  ///< the last tile starts earlier and overlaps: needs extent >= factor, and a stage that may
                   ///< compute a point twice (not a reduction's own axes, nothing accumulated in place)
 };
-enum class LoopKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled };
+enum class LoopKind : uint8_t {
+  kSerial,
+  kParallel,
+  kVectorized,
+  kUnrolled,
+  kBlock,           ///< GPU: an iteration a thread block of the grid
+  kThread,          ///< GPU: an iteration a thread of the block
+  kEmulatedBlock,   ///< kBlock run on a CPU: any order or at once (host/loops/launch.h makes these)
+  kEmulatedThread,  ///< kThread run on a CPU, one after another
+};
+/// Matrix products that the threads of one warp compute together on tensor cores, D += A * B with D in f32.
+enum class MmaShape : uint8_t {
+  kM16N8K8Tf32,   ///< operands f32 rounded to TF32; from sm_80
+  kM16N8K16Bf16,  ///< from sm_80
+  kM16N8K16F16,   ///< from sm_80
+  kM16N8K8F16,    ///< from sm_75
+};
 
 /// How two axes came from one, or one from two.
 struct AxisRelation {
@@ -34,8 +51,9 @@ struct AxisRelation {
 };
 
 enum class AttachKind : uint8_t { kRoot, kInline, kAt };
-/// Where a stage's result lives: kernel-wide scratch from the workspace, or the stack/registers of the loop.
-enum class StorageScope : uint8_t { kGlobal, kLocal };
+/// Where a stage's result lives: kernel-wide scratch from the workspace, the stack/registers of the loop, a
+/// GPU block's shared memory, or a matrix tile spread over the registers of a warp.
+enum class StorageScope : uint8_t { kGlobal, kLocal, kShared, kFragment };
 
 class Stage {
  public:
@@ -48,6 +66,11 @@ class Stage {
   Stage* attach_stage = nullptr;
   IterVarPtr attach_axis;
   StorageScope scope = StorageScope::kGlobal;
+  /// kShared: elements added to each row (all but the last dimension), so that columns fall into other banks.
+  int64_t row_padding = 0;
+  /// kShared stages attached to a serial loop: the next iteration's tile is fetched while this one is used.
+  bool double_buffered = false;
+  std::optional<MmaShape> mma;  ///< the three innermost leaves (m, n, k) are one tensor-core instruction
 
   const std::vector<IterVarPtr>& axes() const { return op->axes; }
   const std::vector<IterVarPtr>& reduce_axes() const { return op->reduce_axes; }
@@ -68,6 +91,14 @@ class Stage {
   void unroll(const IterVarPtr& axis);
   /// Iterations run on the thread pool; outermost loops of root stages only.
   void parallel(const IterVarPtr& axis);
+  /// kBlock: at most three, outermost loops of root stages. kThread: the block's threads; a root stage's own
+  /// loop says how many there are, stages attached inside it may use at most as many. A reduction axis bound to
+  /// threads is combined across the block.
+  void bind(const IterVarPtr& axis, LoopKind kind);
+  void pad_rows(int64_t elements) { row_padding = elements; }
+  void double_buffer() { double_buffered = true; }
+  /// The leaves from `axis` inwards are m, n, k of exactly the instruction's size.
+  void tensorize(const IterVarPtr& axis, MmaShape shape);
   void compute_at(Stage& consumer, IterVarPtr axis);
   void compute_inline();
   void compute_root();
@@ -87,6 +118,8 @@ class Schedule {
   /// Reads of `tensor` by `readers` go through a copy. Returns the copy.
   Tensor cache_read(const Tensor& tensor, StorageScope scope, const std::vector<Operation>& readers);
 
+  /// Root stages become launches on a GPU; hand-written operations use their GPU bodies.
+  bool for_gpu = false;
   const std::vector<Tensor>& outputs() const { return outputs_; }
   /// Producers first.
   const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }

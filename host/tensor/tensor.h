@@ -41,6 +41,8 @@ struct OperationNode {
   std::vector<Tensor> extern_inputs;    ///< kExtern
   /// kExtern: emits the loop nest by hand, given buffers of inputs then results (LoopBuilder*).
   std::function<void(LoopBuilder&)> extern_body;
+  /// kExtern: the same for a GPU, as launches; null where the operation only runs on a CPU.
+  std::function<void(LoopBuilder&)> extern_gpu_body;
   /// Hint for schedule rules, e.g. "conv2d", "dense", "pad"; empty for plain computes.
   std::string tag;
 };
