@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "host/codegen/cpu_features.h"
+#include "host/codegen/gpu_target.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 
@@ -176,6 +177,7 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
   for (std::string& cpu : cpu_names(kArm)) candidates.push_back(std::move(cpu));
   for (const NamedTarget& known : kNamed) candidates.emplace_back(known.name);
   candidates.emplace_back("native");
+  for (const Target& gpu : known_gpu_targets()) candidates.push_back(gpu.name);
   std::ranges::sort(candidates);
   const auto repeated = std::ranges::unique(candidates);
   candidates.erase(repeated.begin(), repeated.end());
@@ -227,11 +229,13 @@ std::vector<Target> known_targets() {
     target.description = known.description;
     result.push_back(std::move(target));
   }
+  for (Target& target : known_gpu_targets()) result.push_back(std::move(target));
   return result;
 }
 
 Target find_target(std::string_view name) {
   if (name.empty()) user_error("the target's name is empty; `gantry targets` lists the targets");
+  if (names_gpu_target(name)) return find_gpu_target(name);
   // Names contain the signs of suffixes, so the longest part that names a target is the base.
   for (size_t end = name.size(); end != std::string_view::npos && end > 0;
        end = name.find_last_of("+-", end - 1)) {

@@ -42,12 +42,12 @@ struct GpuModel {
   double memory_gb_per_second = 1555;
   double l2_gb_per_second = 4000;
   int64_t l2_bytes = 40 << 20;
-  int64_t shared_bytes = 164 << 10;      ///< a multiprocessor
+  int64_t shared_bytes = 164 << 10;       ///< a multiprocessor
   int64_t shared_bytes_block = 48 << 10;  ///< a block may declare
-  int registers = 65536;                 ///< a multiprocessor, 32 bits each
+  int registers = 65536;                  ///< a multiprocessor, 32 bits each
   int max_registers_thread = 255;
-  int max_threads = 2048;  ///< a multiprocessor
-  int max_blocks = 32;     ///< a multiprocessor
+  int max_threads = 2048;          ///< a multiprocessor
+  int max_blocks = 32;             ///< a multiprocessor
   double launch_seconds = 2.5e-6;  ///< from one kernel's end to the next one's start in a graph
 };
 
@@ -68,8 +68,8 @@ struct Target {
   std::string gpu_arch;  ///< "sm_80", "sm_90a"; empty for kCpu
   /// kCudaEmulated: kernels report every access, to find races and accesses out of bounds.
   bool gpu_checks = false;
-  /// kCuda: the CPU that runs what cannot run on the GPU. (kCudaEmulated is code for a CPU throughout: triple,
-  /// features and machine describe it.)
+  /// kCuda: the CPU that runs what cannot run on the GPU. (kCudaEmulated is code for a CPU throughout:
+  /// triple, features and machine describe it.)
   std::shared_ptr<const Target> host;
   Precision precision = Precision::kFp32;
 
@@ -79,16 +79,29 @@ struct Target {
 /// The targets with names of their own, for `gantry targets`: x86-64-v2/v3/v4, aarch64, aarch64+dotprod,
 /// named CPUs.
 std::vector<Target> known_targets();
-/// GPU targets: "cuda:sm_86", or "cuda:sm_87/cortex-a78" with the CPU beside it (x86-64-v2 unless named);
-/// "cuda" is cuda:sm_80, whose PTX newer GPUs run too. "cuda-emulated", ":sm_NN" and "/CPU" as above (this
-/// machine's CPU unless named), "+checks" for race and bounds detection.
 /// A target by name: a known one, `native` (this machine), or any CPU name that LLVM knows for x86-64 or
 /// AArch64
-/// ("znver3", "cortex-a55"), each optionally with "+feature" suffixes. A user error lists the nearest names.
+/// ("znver3", "cortex-a55"), each optionally with "+feature" suffixes; or a GPU:
+///   "cuda:sm_86" or, with the CPU beside it, "cuda:sm_87/cortex-a78"; the CPU is x86-64-v2 unless named, and
+///   an
+///     Arm one for sm_72 and sm_87, which only Jetson modules have. "cuda" is cuda:sm_80, whose PTX newer
+///     GPUs run too.
+///   "cuda-emulated" with ":sm_NN" and "/CPU" as above (this machine's CPU unless named), and "+checks" for
+///   race
+///     and bounds detection.
+/// A user error lists the nearest names.
 Target find_target(std::string_view name);
 /// Exactly the machine that reports this: architecture ("x86_64", "aarch64"), LLVM CPU name (may be empty)
 /// and the LLVM names of the features that gantry's runtime detects (device_runtime/src/cpu_info.h).
 Target target_of_board(std::string_view architecture, std::string_view cpu,
                        const std::vector<std::string>& features);
+
+/// "fp32", "tf32", "bf16", "fp16".
+std::string_view name_of(Precision precision);
+/// A user error lists the names.
+Precision find_precision(std::string_view name);
+/// The target computing in that precision; a user error if its processor cannot (CPUs: fp32 only; tf32 and
+/// bf16 need sm_80, fp16 sm_75).
+Target with_precision(Target target, Precision precision);
 
 }  // namespace gantry

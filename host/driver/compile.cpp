@@ -7,7 +7,7 @@
 namespace gantry {
 
 LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options) {
-  Program program = build_program(graph, target, options);
+  Program program = build_program(graph, with_precision(target, options.precision), options);
   return {std::move(program.graph), std::move(program.kernels)};
 }
 
@@ -17,7 +17,8 @@ ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
   auto progress = [&](const std::string& what, double done) {
     if (options.observer.progress) options.observer.progress(what, done);
   };
-  for (const Target& target : options.targets) {
+  for (const Target& named : options.targets) {
+    const Target target = with_precision(named, options.precision);
     Program program = build_program(graph, target, options);
     progress("generating code for " + target.name, 0);
     CodeImage image = build_image(program.kernels, target, options.threads);

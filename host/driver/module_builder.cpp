@@ -52,6 +52,18 @@ mf::Architecture architecture_of(Architecture architecture) {
   internal_error("unknown architecture");
 }
 
+mf::Device device_of(DeviceKind device) {
+  switch (device) {
+    case DeviceKind::kCpu:
+      return mf::Device::Cpu;
+    case DeviceKind::kCuda:
+      return mf::Device::Cuda;
+    case DeviceKind::kCudaEmulated:
+      return mf::Device::CudaEmulated;
+  }
+  internal_error("unknown device");
+}
+
 size_t content_hash(const ConstantData& constant) {
   return std::hash<std::string_view>{}({reinterpret_cast<const char*>(constant.bytes), constant.size});
 }
@@ -268,7 +280,9 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
 
   auto variant = VariantBuilder(*this, program, weights).build();
   variant->target = target.name;
-  variant->architecture = architecture_of(target.architecture);
+  variant->architecture = architecture_of((target.host ? *target.host : target).architecture);
+  variant->device = device_of(target.device);
+  variant->gpu_arch = target.gpu_arch;
   variant->features = target.features;
   variant->rank = static_cast<uint32_t>(target.rank);
   variant->code_segment = code;

@@ -106,5 +106,60 @@ TEST(TargetOfBoard, LeavesOutFeaturesWhoseNeedsAreMissing) {
   EXPECT_EQ(target_of_board("x86_64", "", reported).name, "x86-64-v2");
 }
 
+TEST(GpuTarget, NamesTheArchitectureAndTheCpuBesideIt) {
+  const Target plain = find_target("cuda");
+  EXPECT_EQ(plain.name, "cuda:sm_80");
+  EXPECT_EQ(plain.device, DeviceKind::kCuda);
+  EXPECT_EQ(plain.architecture, Architecture::kCuda);
+  ASSERT_NE(plain.host, nullptr);
+  EXPECT_EQ(plain.host->name, "x86-64-v2");
+  EXPECT_EQ(plain.features, plain.host->features);
+  const Target orin = find_target("cuda:sm_87");
+  EXPECT_EQ(orin.name, "cuda:sm_87");
+  EXPECT_EQ(orin.host->architecture, Architecture::kAArch64);
+  const Target server = find_target("cuda:sm_90a/skylake-avx512");
+  EXPECT_EQ(server.name, "cuda:sm_90a/skylake-avx512");
+  EXPECT_EQ(server.gpu_arch, "sm_90a");
+  EXPECT_EQ(server.gpu.compute_capability, 90);
+  EXPECT_GT(server.rank, find_target("cuda:sm_90").rank);
+  EXPECT_GT(plain.rank, find_target("sapphirerapids").rank);
+}
+
+TEST(GpuTarget, EmulatedIsACpuTargetThatABoardNeverPrefers) {
+  const Target emulated = find_target("cuda-emulated:sm_75/x86-64-v3+checks");
+  EXPECT_EQ(emulated.name, "cuda-emulated:sm_75/x86-64-v3+checks");
+  EXPECT_EQ(emulated.device, DeviceKind::kCudaEmulated);
+  EXPECT_TRUE(emulated.gpu_checks);
+  EXPECT_EQ(emulated.architecture, Architecture::kX86_64);
+  EXPECT_EQ(emulated.features, find_target("x86-64-v3").features);
+  EXPECT_EQ(emulated.gpu.compute_capability, 75);
+  EXPECT_LT(emulated.rank, find_target("x86-64-v2").rank);
+  EXPECT_EQ(find_target("cuda-emulated").features, find_target("native").features);
+  EXPECT_FALSE(find_target("cuda-emulated").gpu_checks);
+}
+
+TEST(GpuTarget, WrongNamesAreRefusedWithWhatIsNear) {
+  EXPECT_THAT(user_error_of("cuda:sm_91"), HasSubstr("'cuda:sm_90'"));
+  EXPECT_THAT(user_error_of("cuda-emulatd"), HasSubstr("'cuda-emulated'"));
+  EXPECT_THAT(user_error_of("cda:sm_80"), HasSubstr("'cuda:sm_80'"));
+  EXPECT_THAT(user_error_of("cuda:"), HasSubstr("cuda[:sm_NN]"));
+  EXPECT_THAT(user_error_of("cuda:sm_80/"), HasSubstr("no CPU"));
+  EXPECT_THAT(user_error_of("cuda:sm_80/cuda"), HasSubstr("is no CPU"));
+  EXPECT_THAT(user_error_of("cuda:sm_80/skylak"), HasSubstr("'skylake'"));
+  EXPECT_THAT(user_error_of("cuda+checks"), HasSubstr("cuda-emulated+checks"));
+}
+
+TEST(GpuTarget, RefusesPrecisionsThatTheProcessorLacks) {
+  EXPECT_EQ(with_precision(find_target("cuda:sm_80"), Precision::kTf32).precision, Precision::kTf32);
+  EXPECT_EQ(with_precision(find_target("cuda:sm_75"), Precision::kFp16).precision, Precision::kFp16);
+  EXPECT_EQ(with_precision(find_target("x86-64-v3"), Precision::kFp32).precision, Precision::kFp32);
+  EXPECT_THROW(with_precision(find_target("cuda:sm_75"), Precision::kTf32), Error);
+  EXPECT_THROW(with_precision(find_target("cuda:sm_75"), Precision::kBf16), Error);
+  EXPECT_THROW(with_precision(find_target("cuda:sm_70"), Precision::kFp16), Error);
+  EXPECT_THROW(with_precision(find_target("x86-64-v3"), Precision::kBf16), Error);
+  EXPECT_EQ(find_precision("bf16"), Precision::kBf16);
+  EXPECT_THROW(find_precision("fp8"), Error);
+}
+
 }  // namespace
 }  // namespace gantry
