@@ -1,6 +1,7 @@
 #include "host/target/schedule_rules.h"
 
 #include "host/target/cpu/rules.h"
+#include "host/target/cuda/rules.h"
 
 namespace gantry {
 namespace {
@@ -53,6 +54,7 @@ void schedule_stages_at_root(Schedule& schedule, const Target& target) {
 }  // namespace
 
 Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target) {
+  if (target.for_gpu()) return cuda::make_schedule(outputs, target);
   Schedule schedule(outputs);
   if (cpu::schedule_packed_product(schedule, target)) return schedule;
   if (cpu::schedule_matmul(schedule, target)) return schedule;

@@ -16,13 +16,6 @@ namespace {
 constexpr int64_t kUnrolledTaps = 25;
 constexpr int64_t kMaxWindowRows = 8;
 
-bool is_output(const Schedule& schedule, const Stage& stage) {
-  for (const Tensor& output : schedule.outputs()) {
-    if (output.op() == stage.op) return true;
-  }
-  return false;
-}
-
 // Rows of a window tile: the fewest loads a point, weighed against what the last tile computes twice.
 int64_t choose_window_rows(int64_t extent) {
   int64_t best = 1;
@@ -204,7 +197,7 @@ void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const
   } else {
     schedule_lanes_over_reduction(stage, nullptr, 1, worth_it);
   }
-  if (consumer && is_output(schedule, *consumer)) schedule_elementwise(*consumer, target);
+  if (consumer && is_output(schedule, *consumer->op)) schedule_elementwise(*consumer, target);
 }
 
 }  // namespace gantry::cpu

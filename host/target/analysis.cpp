@@ -1,8 +1,8 @@
+#include "host/target/analysis.h"
+
 #include <algorithm>
 
-#include "host/target/cpu/rules.h"
-
-namespace gantry::cpu {
+namespace gantry::analysis {
 
 bool is_compute(const OperationNode& op) {
   return op.kind == OperationNode::Kind::kCompute;
@@ -127,4 +127,11 @@ std::vector<const OperationNode*> readers_of(const Schedule& schedule, const Ope
   return readers;
 }
 
-}  // namespace gantry::cpu
+bool is_output(const Schedule& schedule, const OperationNode& op) {
+  const auto& outputs = schedule.outputs();
+  return std::any_of(outputs.begin(), outputs.end(), [&](const Tensor& t) {
+    return t.op().get() == &op || schedule.find(t.op().get()) == schedule.find(&op);
+  });
+}
+
+}  // namespace gantry::analysis

@@ -1,0 +1,29 @@
+// What schedule rules of all targets ask of tensor expressions.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "host/tensor/schedule.h"
+#include "host/tensor/simplify.h"
+
+namespace gantry::analysis {
+
+bool is_reduction(const OperationNode& op);
+bool is_compute(const OperationNode& op);
+std::optional<int64_t> constant_extent(const Expr& e);
+/// Product of the extents if all are constant.
+std::optional<int64_t> constant_volume(const std::vector<IterVarPtr>& axes);
+/// By how many elements a read moves when `var` grows by one, for the worst read of the body: 0 if no read
+/// depends on it, 1 if every read that does is contiguous in it, nothing otherwise.
+std::optional<int> read_stride(const OperationNode& op, const Expr& var);
+/// Functions evaluated for one element, exp and the like counted as 16 operations.
+int element_cost(const Expr& body);
+/// True if every read of the body that is not a scalar uses exactly the data axes in order.
+bool reads_same_index(const OperationNode& op);
+/// The stages that read `op`'s results.
+std::vector<const OperationNode*> readers_of(const Schedule& schedule, const OperationNode& op);
+/// The stage's result leaves the kernel.
+bool is_output(const Schedule& schedule, const OperationNode& op);
+
+}  // namespace gantry::analysis

@@ -1,0 +1,19 @@
+#include "host/target/cuda/rules.h"
+
+namespace gantry::cuda {
+
+Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target) {
+  Schedule schedule(outputs);
+  schedule.for_gpu = true;
+  inline_elementwise(schedule);
+  for (Stage* stage : root_stages(schedule)) {
+    if (is_reduction(*stage->op)) {
+      schedule_reduction(schedule, *stage, target);
+    } else {
+      schedule_elementwise(*stage, target);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace gantry::cuda

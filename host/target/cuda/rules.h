@@ -1,0 +1,41 @@
+// The GPU's schedule rules, and what they share. A rule schedules one root stage, which becomes one launch, with
+// what is attached to it.
+#pragma once
+
+#include <vector>
+
+#include "host/codegen/target.h"
+#include "host/target/analysis.h"
+#include "host/tensor/schedule.h"
+
+namespace gantry::cuda {
+
+using namespace analysis;  // NOLINT: every rule reasons with these
+
+/// Threads of a block where a rule has no reason for another number.
+constexpr int64_t kDefaultThreads = 128;
+
+// --- shared pieces -----------------------------------------------------------------------------------------
+
+/// Fuses adjacent axes, outermost first. Null if there are none.
+IterVarPtr fuse_all(Stage& stage, const std::vector<IterVarPtr>& axes);
+/// Binds the stage's data axes, which must be its outermost leaves: `points` neighbouring elements of the fused
+/// axis a thread, in a loop of its own (returned; null for one), `threads` threads a block. A stage without
+/// axes is left as it is: one thread computes it.
+IterVarPtr bind_flat(Stage& stage, const std::vector<IterVarPtr>& axes, int64_t threads, int64_t points = 1);
+/// Inlines elementwise stages, padding included, except where that would repeat costly work.
+void inline_elementwise(Schedule& schedule);
+/// The stages that will be launches: computes at root.
+std::vector<Stage*> root_stages(Schedule& schedule);
+
+// --- rules -------------------------------------------------------------------------------------------------
+
+/// One elementwise or data-movement stage at root.
+void schedule_elementwise(Stage& stage, const Target& target);
+/// One reduction at root: an element a thread unless its shape offers better.
+void schedule_reduction(Schedule& schedule, Stage& stage, const Target& target);
+
+/// The whole kernel.
+Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target);
+
+}  // namespace gantry::cuda
