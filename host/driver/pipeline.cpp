@@ -28,6 +28,10 @@ std::vector<Pass> pipeline(int opt_level) {
       {"fold_packed_weights", 3, [](Graph& g, const Target&) { fold_constant(g); }},
       {"drop_unpacked_weights", 3, [](Graph& g, const Target&) { dead_code(g); }},
       {"fuse_ops", 0, [opt_level](Graph& g, const Target&) { fuse_ops(g, opt_level >= 2); }},
+      {"place_devices", 0,
+       [](Graph& g, const Target& t) {
+         if (t.for_gpu()) place_devices(g);
+       }},
   };
   std::vector<Pass> chosen;
   for (const Pass& pass : all) {

@@ -195,6 +195,7 @@ Function Function::clone() const {
     twin->op = node->op;
     twin->attrs = node->attrs;
     twin->origin = node->origin;
+    twin->placement = node->placement;
     twin->inputs = mapped(node->inputs);
     twin->results = mapped(node->results);
     for (Value* result : twin->results) result->producer = twin.get();

@@ -341,8 +341,15 @@ class FunctionParser {
       FunctionParser body(cursor_, ops_, constants_, depth_ + 1);
       node.bodies.push_back(std::make_unique<Function>(body.parse_after_keyword()));
     }
+    if (cursor_.accept_in_line("on")) node.placement = parse_placement();
     node.origin = parse_origin(cursor_.trailing_comment());
     add_node(node, names);
+  }
+
+  Placement parse_placement() {
+    if (cursor_.accept_in_line("cpu")) return Placement::kCpu;
+    if (cursor_.accept_in_line("gpu")) return Placement::kGpu;
+    cursor_.fail("a node runs 'on cpu' or 'on gpu'");
   }
 
   void add_node(Node& node, const std::vector<std::string>& names) {
@@ -354,6 +361,7 @@ class FunctionParser {
     Node* added =
         function_.add_node(node.op, node.attrs, node.inputs, types, node.origin, nullptr, kTemporaryName);
     added->bodies = std::move(node.bodies);
+    added->placement = node.placement;
     for (size_t i = 0; i < names.size(); ++i) {
       function_.rename(added->results[i], names[i]);
       define(added->results[i], names[i]);

@@ -23,6 +23,18 @@ std::string printed_origin(const std::string& name) {
   return plain ? name : quote(name);
 }
 
+std::string_view placement_text(Placement placement) {
+  switch (placement) {
+    case Placement::kDefault:
+      return "";
+    case Placement::kCpu:
+      return " on cpu";
+    case Placement::kGpu:
+      return " on gpu";
+  }
+  internal_error("unknown placement");
+}
+
 class FunctionPrinter {
  public:
   FunctionPrinter(const Function& function, const OpTable& ops, int indent)
@@ -81,6 +93,7 @@ class FunctionPrinter {
     for (const auto& body : node.bodies) {
       text_ += " " + FunctionPrinter(*body, ops_, static_cast<int>(indent_.size()) + 2).print();
     }
+    text_ += placement_text(node.placement);
     for (size_t i = 0; i < node.origin.size(); ++i)
       text_ += (i ? ", " : "  // ") + printed_origin(node.origin[i]);
     text_ += "\n";

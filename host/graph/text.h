@@ -8,7 +8,7 @@
 //     %3 = clip(%1, none, const(f32, [], [6]))            // absent input, inline constant
 //     %4 = fused(%3, @w) fn @add(%a: …, %b: …) -> … {     // bodies follow the arguments
 //       …
-//     }  // Add_1, Relu_1
+//     } on gpu  // Add_1, Relu_1                          // where it runs, if that is decided
 //     return %4 as "y"
 //   }
 //

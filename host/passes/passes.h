@@ -47,6 +47,17 @@ void dead_code(Graph& graph);
 ///   { … }
 void fuse_ops(Graph& graph, bool enable = true);
 
+/// Says for every node of a fused graph where it runs, on a board with a GPU: on the GPU, unless one of its
+/// operations is a loop nest written by hand for CPUs only. Every dtype and function of tensor expressions works
+/// there. Small nodes between nodes on the CPU (at most 16 Ki elements, inputs from the CPU, results read only
+/// there or returned) stay on the CPU, which saves two copies. Views follow their input.
+/// A value that crosses gets a device_copy, one a value and direction (host/ops/device_copy.h). Parameters and
+/// constants need none: they are at hand on both sides, and outputs may lie on either; the runtime moves them.
+///   %1 = nn.conv2d(%x, @w); %2 = host_only(%1)   =>   %1 = nn.conv2d(%x, @w) on gpu
+///                                                     %3 = device_copy(%1, destination=cpu)
+///                                                     %2 = host_only(%3) on cpu
+void place_devices(Graph& graph);
+
 /// Memory plan of a function in which every node is a kernel or a view.
 struct MemoryPlan {
   struct Slot {

@@ -133,6 +133,19 @@ TEST(Text, RoundTripsNamesThatNeedQuotes) {
 )");
 }
 
+TEST(Text, RoundTripsPlacements) {
+  expect_round_trip(R"(fn @main(%x: Tensor[(N, 4), f32]) -> Tensor[(N, 4), f32] {
+  %0 = relu(%x) on gpu  // Relu_0
+  %1 = fused(%0) fn @relu(%a: Tensor[(N, 4), f32]) -> Tensor[(N, 4), f32] {
+    %0 = relu(%a)
+    return %0
+  } on cpu  // Relu_1
+  %2 = relu(%1)
+  return %2
+}
+)");
+}
+
 TEST(Text, OriginsComeBackFromComments) {
   const Graph graph = parse_graph(
       "fn @main(%x: Tensor[(2), f32]) -> Tensor[(2), f32] {\n"
@@ -187,6 +200,7 @@ TEST(Text, ErrorsNameTheLineAndTheReason) {
   EXPECT_THAT(error_of(head + "  %0 = nosuch(%x)\n"), HasSubstr("no op 'nosuch'"));
   EXPECT_THAT(error_of(head + "  %0 = relu(%y)\n"), HasSubstr("line 2"));
   EXPECT_THAT(error_of(head + "  %0 = relu(%x)\n  %0 = relu(%x)\n return %0 }"), HasSubstr("defined twice"));
+  EXPECT_THAT(error_of(head + "  %0 = relu(%x) on npu\n return %0 }"), HasSubstr("'on cpu' or 'on gpu'"));
   EXPECT_THAT(error_of(head + "  %0 = every(%x, nosuch=1)\n return %0 }"), HasSubstr("'nosuch'"));
   EXPECT_THAT(error_of(head + "  %0 = every(%x, count=a)\n return %0 }"), HasSubstr("'count'"));
   EXPECT_THAT(error_of(head + "  %0 = every(%x, mode=max)\n return %0 }"), HasSubstr("sum, mean"));

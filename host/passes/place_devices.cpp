@@ -1,0 +1,191 @@
+#include "host/passes/place_devices.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "host/ops/device_copy.h"
+#include "host/ops/op.h"
+#include "host/passes/passes.h"
+
+namespace gantry {
+namespace {
+
+/// A kernel on a CPU costs less than the copies around one on the GPU, up to about as many elements.
+constexpr int64_t kSmallNodeElements = 16 << 10;
+
+bool operations_run_on_gpu(const std::vector<Tensor>& tensors) {
+  for (const Operation& op : topological_order(tensors)) {
+    if (op->kind == OperationNode::Kind::kExtern && !op->extern_gpu_body) return false;
+  }
+  return true;
+}
+
+Value* root_of(Value* value) {
+  while (value->kind == Value::Kind::kResult && value->producer->op->is_view)
+    value = value->producer->inputs[0];
+  return value;
+}
+
+bool is_small(const Node& node) {
+  auto small = [](const Value* value) {
+    if (value == nullptr) return true;
+    const auto count = element_count(value->type.shape).constant();
+    return count && *count <= kSmallNodeElements;
+  };
+  auto cheap = [&](const Node& inner) {
+    const auto flops = inner.op->flops ? inner.op->flops(inner).constant() : std::optional<int64_t>(0);
+    return flops && *flops <= kSmallNodeElements &&
+           std::all_of(inner.inputs.begin(), inner.inputs.end(), small) &&
+           std::all_of(inner.results.begin(), inner.results.end(), small);
+  };
+  if (node.bodies.empty()) return cheap(node);
+  const auto& inner = node.bodies.front()->nodes();
+  return std::all_of(inner.begin(), inner.end(), [&](const Node* n) { return cheap(*n); });
+}
+
+/// Decides for every kernel node; copies come later.
+class Placer {
+ public:
+  explicit Placer(Function& function) : function_(function) {}
+
+  void run() {
+    for (Node* node : function_.nodes()) {
+      if (!node->op->is_view) node->placement = runs_on_gpu(*node) ? Placement::kGpu : Placement::kCpu;
+    }
+    keep_small_runs_on_cpu();
+    for (Node* node : function_.nodes()) {
+      if (!node->op->is_view) continue;
+      const Value* root = root_of(node->inputs[0]);
+      node->placement = root->kind == Value::Kind::kResult ? root->producer->placement : Placement::kDefault;
+    }
+  }
+
+ private:
+  static bool is_on_cpu(Value* value, const std::set<const Node*>& moved) {
+    const Value* root = root_of(value);
+    return root->kind == Value::Kind::kResult &&
+           (root->producer->placement == Placement::kCpu || moved.count(root->producer) != 0);
+  }
+
+  // Small nodes whose inputs come from the CPU, and whose results only it reads. Taking a node out may strand
+  // others, so the set shrinks until it holds.
+  void keep_small_runs_on_cpu() {
+    std::set<const Node*> excluded;
+    for (;;) {
+      std::set<const Node*> moved = fed_by_cpu(excluded);
+      const size_t before = excluded.size();
+      for (const Node* node : moved) {
+        if (!read_by_cpu_only(*node, moved)) excluded.insert(node);
+      }
+      if (excluded.size() != before) continue;
+      for (Node* node : function_.nodes()) {
+        if (moved.count(node) != 0) node->placement = Placement::kCpu;
+      }
+      return;
+    }
+  }
+
+  std::set<const Node*> fed_by_cpu(const std::set<const Node*>& excluded) const {
+    std::set<const Node*> moved;
+    for (const Node* node : function_.nodes()) {
+      if (node->op->is_view || node->placement == Placement::kCpu || excluded.count(node) != 0) continue;
+      bool any = false, all = true;
+      for (Value* input : node->inputs) {
+        if (input == nullptr || root_of(input)->kind != Value::Kind::kResult) continue;
+        const bool on_cpu = is_on_cpu(input, moved);
+        any = any || on_cpu;
+        all = all && on_cpu;
+      }
+      if (any && all && is_small(*node)) moved.insert(node);
+    }
+    return moved;
+  }
+
+  bool read_by_cpu_only(const Node& node, const std::set<const Node*>& moved) const {
+    for (const Node* user : function_.nodes()) {
+      if (user->op->is_view || user->placement == Placement::kCpu || moved.count(user) != 0) continue;
+      for (Value* input : user->inputs) {
+        if (input != nullptr && root_of(input)->kind == Value::Kind::kResult && root_of(input)->producer == &node)
+          return false;
+      }
+    }
+    return true;
+  }
+
+  Function& function_;
+};
+
+/// Gives every node its inputs in the memory of its own device.
+class CopyInserter {
+ public:
+  explicit CopyInserter(Function& function) : function_(function) {}
+
+  void run() {
+    const std::vector<Node*> nodes = function_.nodes();
+    for (Node* node : nodes) {
+      if (node->op->is_view) continue;
+      for (Value*& input : node->inputs) {
+        if (input != nullptr) input = value_on(input, node->placement, node);
+      }
+    }
+  }
+
+ private:
+  /// Parameters and constants are at hand on both devices: what the GPU needs of them, the runtime uploads.
+  Value* value_on(Value* value, Placement placement, const Node* before) {
+    if (value->kind != Value::Kind::kResult || value->producer->placement == placement ||
+        value->producer->placement == Placement::kDefault)
+      return value;
+    const auto key = std::pair(value, placement);
+    if (const auto known = copies_.find(key); known != copies_.end()) return known->second;
+    const Node& producer = *value->producer;
+    Node* copy = producer.op->is_view ? copy_of_view(producer, placement, before)
+                                      : device_copy(value, placement, before);
+    return copies_[key] = copy->result();
+  }
+
+  Node* device_copy(Value* value, Placement placement, const Node* before) {
+    auto attrs = std::make_shared<DeviceCopyAttrs>();
+    using Destination = DeviceCopyAttrs::Destination;
+    attrs->destination = placement == Placement::kGpu ? Destination::kGpu : Destination::kCpu;
+    return infer_and_add(function_, "device_copy", attrs, {value}, value->producer->origin, before);
+  }
+
+  /// The same view of the copy, so that a value crosses once whatever its shape.
+  Node* copy_of_view(const Node& view, Placement placement, const Node* before) {
+    std::vector<Value*> inputs = view.inputs;
+    inputs[0] = value_on(inputs[0], placement, before);
+    std::vector<TensorType> types;
+    for (const Value* result : view.results) types.push_back(result->type);
+    Node* copy = function_.add_node(view.op, view.attrs, inputs, std::move(types), view.origin, before);
+    copy->placement = placement;
+    return copy;
+  }
+
+  Function& function_;
+  std::map<std::pair<const Value*, Placement>, Value*> copies_;
+};
+
+}  // namespace
+
+bool runs_on_gpu(const Node& node) {
+  if (!node.bodies.empty()) {
+    const auto& inner = node.bodies.front()->nodes();
+    return std::all_of(inner.begin(), inner.end(), [](const Node* n) { return runs_on_gpu(*n); });
+  }
+  if (!node.op->compute) return false;
+  std::vector<Tensor> inputs;
+  for (const Value* input : node.inputs) {
+    inputs.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, input->name) : Tensor());
+  }
+  return operations_run_on_gpu(node.op->compute(node, inputs));
+}
+
+void place_devices(Graph& graph) {
+  Placer(graph.main).run();
+  CopyInserter(graph.main).run();
+  dead_code(graph);  // views of which only copies are read
+}
+
+}  // namespace gantry

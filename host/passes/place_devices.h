@@ -1,0 +1,12 @@
+// What place_devices knows of nodes; the pass itself is declared in passes.h.
+#pragma once
+
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+/// True if every tensor expression of the node (of a fused node: of its body's nodes) can be scheduled for a
+/// GPU: all but operations whose loop nest is written by hand for CPUs only.
+bool runs_on_gpu(const Node& node);
+
+}  // namespace gantry

@@ -1,0 +1,181 @@
+// Which device runs a node, and the copies between devices.
+#include "tests/passes/pass_test.h"
+
+namespace gantry {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// The op set and `host_only`, whose loop nest is written for CPUs only.
+class PlacementOps : public OpTable {
+ public:
+  PlacementOps() {
+    host_only_.name = "host_only";
+    host_only_.make_attrs = [] { return std::make_shared<NoAttrs>(); };
+    host_only_.infer = [](const Node& node, Function&) {
+      return std::vector<TensorType>{node.inputs.at(0)->type};
+    };
+    host_only_.compute = [](const Node&, const std::vector<Tensor>& in) {
+      return extern_kernel({in[0]}, {in[0].shape()}, {in[0].dtype()}, [](LoopBuilder&) {}, "host_only");
+    };
+  }
+  std::string_view op_name(const OpDef* op) const override { return table().op_name(op); }
+  const OpDef* find(std::string_view name) const override {
+    return name == host_only_.name ? &host_only_ : table().find(name);
+  }
+  std::shared_ptr<Attrs> default_attrs(const OpDef* op) const override { return op->make_attrs(); }
+  std::vector<TensorType> infer(const Node& node, Function& function) const override {
+    return node.op == &host_only_ ? host_only_.infer(node, function) : table().infer(node, function);
+  }
+
+ private:
+  OpDef host_only_;
+};
+
+std::string placed(const std::string& text) {
+  static const PlacementOps ops;
+  Graph graph = parse_graph(text, ops);
+  place_devices(graph);
+  verify(graph, ops, "place_devices");
+  std::string printed = print(graph, ops);
+  EXPECT_EQ(print(parse_graph(printed, ops), ops), printed);
+  return printed;
+}
+
+size_t count_of(const std::string& text, const std::string& what) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+TEST(PlaceDevices, KeepsWhatTheGpuCanRunWithoutCopies) {
+  EXPECT_EQ(placed(R"(fn @main(%x: Tensor[(4, 8), f32]) -> Tensor[(32), f32] {
+  %0 = nn.relu(%x)  // Relu_0
+  %1 = reshape(%0, shape=(32))
+  return %1
+}
+)"),
+            R"(fn @main(%x: Tensor[(4, 8), f32]) -> Tensor[(32), f32] {
+  %0 = nn.relu(%x) on gpu  // Relu_0
+  %1 = reshape(%0, shape=(32)) on gpu
+  return %1
+}
+)");
+}
+
+TEST(PlaceDevices, CopiesAValueOnceADirectionAroundNodesOfTheCpu) {
+  EXPECT_EQ(placed(R"(fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {
+  %0 = nn.relu(%x)  // Relu_0
+  %1 = host_only(%0)  // Sort_0
+  %2 = host_only(%0)  // Sort_1
+  %3 = add(%1, %0)
+  %4 = add(%1, %2)
+  %5 = add(%3, %4)
+  return %5
+}
+)"),
+            R"(fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {
+  %0 = nn.relu(%x) on gpu  // Relu_0
+  %6 = device_copy(%0, destination=cpu)  // Relu_0
+  %1 = host_only(%6) on cpu  // Sort_0
+  %2 = host_only(%6) on cpu  // Sort_1
+  %7 = device_copy(%1, destination=gpu)  // Sort_0
+  %3 = add(%7, %0) on gpu
+  %8 = device_copy(%2, destination=gpu)  // Sort_1
+  %4 = add(%7, %8) on gpu
+  %5 = add(%3, %4) on gpu
+  return %5
+}
+)");
+}
+
+TEST(PlaceDevices, NeedsNoCopiesOfParametersAndConstants) {
+  const std::string text = placed(R"(fn @main(%x: Tensor[(40, 1000), f32]) -> (Tensor[(40, 1000), f32], Tensor[(40, 1000), f32]) {
+  %0 = reshape(%x, shape=(40, 1000))
+  %1 = host_only(%0)
+  %2 = add(%x, const(f32, [], [1]))
+  return %1, %2
+}
+)");
+  EXPECT_THAT(text, Not(HasSubstr("device_copy")));
+}
+
+TEST(PlaceDevices, ViewsCrossAsTheValueThatTheyShow) {
+  const std::string text = placed(R"(fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(8*N), f32] {
+  %0 = nn.relu(%x)
+  %1 = reshape(%0, shape=(8*N))
+  %2 = host_only(%1)
+  %3 = reshape(%0, shape=(8*N))
+  %4 = host_only(%3)
+  %5 = nn.relu(%1)
+  %6 = add(%5, %4)
+  %7 = add(%6, %2)
+  return %7
+}
+)");
+  EXPECT_EQ(count_of(text, "destination=cpu"), 1u) << text;
+  EXPECT_EQ(count_of(text, ") on cpu"), 4u) << text;
+  EXPECT_EQ(count_of(text, "reshape("), 3u) << text;
+}
+
+TEST(PlaceDevices, LeavesSmallNodesBetweenNodesOfTheCpuThere) {
+  const std::string text = placed(R"(fn @main(%x: Tensor[(8), f32]) -> Tensor[(8), f32] {
+  %0 = host_only(%x)
+  %1 = nn.relu(%0)
+  %2 = exp(%1)
+  %3 = host_only(%2)
+  %4 = tanh(%3)
+  return %4
+}
+)");
+  EXPECT_THAT(text, Not(HasSubstr("device_copy")));
+  EXPECT_EQ(count_of(text, " on cpu"), 5u) << text;
+}
+
+TEST(PlaceDevices, MovesNoSmallNodeWhoseResultTheGpuReads) {
+  const std::string text = placed(R"(fn @main(%x: Tensor[(8), f32], %y: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {
+  %0 = host_only(%x)
+  %1 = nn.relu(%0)
+  %2 = exp(%1)
+  %3 = nn.relu(%y)
+  %4 = add(%3, %2)
+  return %4
+}
+)");
+  EXPECT_EQ(count_of(text, "device_copy"), 1u) << text;
+  EXPECT_EQ(count_of(text, " on gpu"), 4u) << text;
+}
+
+TEST(PlaceDevices, MovesNoLargeNode) {
+  EXPECT_EQ(count_of(placed(R"(fn @main(%x: Tensor[(100000), f32]) -> Tensor[(100000), f32] {
+  %0 = host_only(%x)
+  %1 = nn.relu(%0)
+  %2 = host_only(%1)
+  return %2
+}
+)"),
+                     "device_copy"),
+            2u);
+}
+
+TEST(PlaceDevices, LooksIntoFusedNodes) {
+  const std::string text = placed(R"(fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {
+  %0 = fused(%x) fn @host(%a: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {
+    %0 = nn.relu(%a)
+    %1 = host_only(%0)
+    return %1
+  }  // Relu_0, Sort_0
+  %1 = fused(%0) fn @relu(%a: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {
+    %0 = nn.relu(%a)
+    return %0
+  }
+  return %1
+}
+)");
+  EXPECT_THAT(text, HasSubstr("} on cpu  // Relu_0, Sort_0"));
+  EXPECT_THAT(text, HasSubstr("} on gpu\n"));
+}
+
+}  // namespace
+}  // namespace gantry
