@@ -1,6 +1,7 @@
 // nn.conv: convolution of any spatial rank.
 #include "host/ops/conv.h"
 
+#include "host/ops/conv_forms.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
 
@@ -16,6 +17,7 @@ void ConvAttrs::fields(AttrVisitor& visit) {
   visit("weight_block", weight_block);
   visit("depthwise_packed", depthwise_packed);
   visit("channels_last", channels_last);
+  visit.enumeration("algorithm", algorithm, {"direct", "gemm", "winograd2", "winograd4"});
 }
 
 namespace {
@@ -33,8 +35,12 @@ void check_attrs(const ConvAttrs& a) {
   }
   require(a.groups > 0 && a.channels > 0 && a.channels % a.groups == 0,
           "{} output channels do not make {} groups", a.channels, a.groups);
-  require((a.weight_block == 0 && !a.depthwise_packed) || a.channels_last,
+  const bool direct = a.algorithm == ConvAlgorithm::kDirect;
+  require((a.weight_block == 0 && !a.depthwise_packed && direct) || a.channels_last,
           "packed weights need channels_last");
+  require(direct || (a.weight_block == 0 && !a.depthwise_packed), "an algorithm has one weight layout only");
+  require(winograd_tile(a.algorithm) == 0 || fits_winograd(a),
+          "Winograd's algorithm is for ungrouped 3x3 windows of stride and dilation 1");
 }
 
 /// Shape that the weight must have for `channels_in` input channels.
@@ -42,7 +48,14 @@ Shape weight_shape(const ConvAttrs& a, const Dim& channels_in) {
   Dim per_group = floordiv(channels_in, a.groups);
   Shape kernel(a.kernel.begin(), a.kernel.end());
   Shape shape;
-  if (a.depthwise_packed) {
+  if (a.algorithm == ConvAlgorithm::kGemm) {
+    Dim depth = per_group;
+    for (int64_t extent : a.kernel) depth = depth * extent;
+    shape = {depth, a.channels / a.groups};
+    if (a.groups > 1) shape.insert(shape.begin(), a.groups);
+  } else if (const int64_t tile = winograd_tile(a.algorithm); tile > 0) {
+    shape = {(tile + 2) * (tile + 2), channels_in, a.channels};
+  } else if (a.depthwise_packed) {
     shape = kernel;
     shape.push_back(channels_in);
   } else if (a.weight_block == 0) {
@@ -194,6 +207,8 @@ Tensor conv_depthwise(const Node& node, const ConvAttrs& a, const Tensor& x, con
 std::vector<Tensor> compute_conv(const Node& node, const std::vector<Tensor>& in) {
   const auto& a = node.attrs_as<ConvAttrs>();
   DType dtype = in[0].dtype();
+  if (a.algorithm == ConvAlgorithm::kGemm) return {ops::narrow(conv_gemm(node, a, in[0], in[1]), dtype)};
+  if (winograd_tile(a.algorithm) > 0) return {ops::narrow(conv_winograd(node, a, in[0], in[1]), dtype)};
   Tensor x = ops::pad_spatial(in[0], a.padding, first_spatial_axis(a.channels_last), const_of(dtype, 0));
   Tensor y = a.depthwise_packed    ? conv_depthwise(node, a, x, in[1])
              : a.weight_block == 0 ? conv_plain(node, a, x, in[1])

@@ -2,6 +2,7 @@
 #include "host/ops/dense.h"
 
 #include "host/ops/families.h"
+#include "host/ops/gemm.h"
 #include "host/ops/support.h"
 
 namespace gantry {
@@ -16,6 +17,7 @@ std::vector<TensorType> infer_dense(const Node& node, Function& function) {
   ops::require_same_dtype(node, 0, 1);
   require(x.rank() >= 1, "the data {} must have a dimension", x.str());
   require(a.units > 0 && a.weight_block >= 0, "units must be positive");
+  require(!a.gemm || a.weight_block == 0, "the gemm form has plain weights");
   Shape expected = a.weight_block == 0
                        ? Shape{x.shape.back(), a.units}
                        : Shape{ceildiv(Dim(a.units), a.weight_block), x.shape.back(), a.weight_block};
@@ -29,9 +31,32 @@ std::vector<TensorType> infer_dense(const Node& node, Function& function) {
   return {result};
 }
 
+Expr volume(const std::vector<Expr>& extents) {
+  Expr count = 1;
+  for (const Expr& extent : extents) count = count * extent;
+  return count;
+}
+
+Tensor dense_gemm(const Node& node, const Tensor& x, const Tensor& w) {
+  std::vector<Expr> rows(x.shape().begin(), x.shape().end() - 1);
+  auto row = [&](const std::vector<Expr>& i) {
+    std::vector<Expr> at = ops::unflatten(i[0], rows);
+    at.push_back(i[1]);
+    return x(at);
+  };
+  Tensor a =
+      rows.size() == 1 ? x : compute({volume(rows), x.shape().back()}, row, "gemm_operand", "gemm_operand");
+  Tensor product = ops::gemm(a, w);
+  auto output = [&](const std::vector<Expr>& i) {
+    return product({ops::flatten({i.begin(), i.end() - 1}, rows), i.back()});
+  };
+  return compute(to_exprs(node.result()->type.shape), output, "gemm_output", "gemm_output");
+}
+
 std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& in) {
   const auto& a = node.attrs_as<DenseAttrs>();
   const Tensor &x = in[0], &w = in[1];
+  if (a.gemm) return {ops::narrow(dense_gemm(node, x, w), x.dtype())};
   std::vector<Expr> shape = to_exprs(node.result()->type.shape);
   auto k = reduce_axis(0, x.shape().back(), "k");
   auto row = [&](const std::vector<Expr>& i) {
@@ -90,8 +115,41 @@ Expr matrix_read(const Tensor& t, const std::vector<Expr>& index, Expr row, Expr
   return ops::widen(ops::broadcast_read(t, at));
 }
 
+/// An operand as ((g,) rows, columns), g over the result's leading axes.
+Tensor matmul_operand(const Tensor& t, const std::vector<Expr>& batch, bool transposed) {
+  if (batch.empty() && !transposed) return t;
+  const size_t rank = t.shape().size();
+  std::vector<Expr> shape{t.shape()[transposed ? rank - 1 : rank - 2],
+                          t.shape()[transposed ? rank - 2 : rank - 1]};
+  if (batch.size() == 1 && rank == 3 && !transposed && structurally_equal(t.shape()[0], batch[0])) return t;
+  if (!batch.empty()) shape.insert(shape.begin(), volume(batch));
+  auto body = [&](const std::vector<Expr>& i) {
+    std::vector<Expr> at;
+    if (!batch.empty()) at = ops::unflatten(i[0], batch);
+    const Expr &row = i[i.size() - 2], &column = i.back();
+    at.push_back(transposed ? column : row);
+    at.push_back(transposed ? row : column);
+    return ops::broadcast_read(t, at);
+  };
+  return compute(shape, body, "gemm_operand", "gemm_operand");
+}
+
+Tensor matmul_gemm(const Node& node, const MatmulAttrs& attrs, const Tensor& a, const Tensor& b) {
+  std::vector<Expr> shape = to_exprs(node.result()->type.shape);
+  std::vector<Expr> batch(shape.begin(), shape.end() - 2);
+  Tensor product =
+      ops::gemm(matmul_operand(a, batch, attrs.transpose_a), matmul_operand(b, batch, attrs.transpose_b));
+  auto output = [&](const std::vector<Expr>& i) {
+    std::vector<Expr> at(i.end() - 2, i.end());
+    if (!batch.empty()) at.insert(at.begin(), ops::flatten({i.begin(), i.end() - 2}, batch));
+    return product(at);
+  };
+  return compute(shape, output, "gemm_output", "gemm_output");
+}
+
 std::vector<Tensor> compute_matmul(const Node& node, const std::vector<Tensor>& in) {
   const auto& attrs = node.attrs_as<MatmulAttrs>();
+  if (attrs.gemm) return {ops::narrow(matmul_gemm(node, attrs, in[0], in[1]), in[0].dtype())};
   const auto& a_shape = in[0].shape();
   auto k = reduce_axis(0, attrs.transpose_a ? a_shape[a_shape.size() - 2] : a_shape.back(), "k");
   auto body = [&](const std::vector<Expr>& i) {

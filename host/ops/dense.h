@@ -6,6 +6,14 @@
 //
 // matmul: numpy semantics of two tensors of rank >= 1 with the last two axes swapped beforehand where asked;
 // leading axes broadcast. Stage "matmul".
+//
+// Form `gemm` of both (and of nn.conv), for targets whose rules tile matrix products: the stage "gemm" with
+// axes (m, n) or (g, m, n), one reduction axis k, and the body sum(A * B), operands widened to f32 where they
+// are shorter. A is read at exactly ((g,) m, k) and B at ((g,) k, n). Where an operand has other axes, a
+// stage in between has these: "gemm_operand" only maps indices, "im2col" also checks bounds; ops that only
+// move data may have been fused before them (a transposition that feeds a matmul). The stage "gemm_output"
+// then has the result's axes and reads "gemm" at the fused row; what is fused behind follows it. nn.dense: m
+// runs over all axes but the last. matmul: g over all leading axes, left out if there are none.
 #pragma once
 
 #include "host/graph/attrs.h"
@@ -15,17 +23,21 @@ namespace gantry {
 struct DenseAttrs : AttrsOf<DenseAttrs> {
   int64_t units = 0;
   int64_t weight_block = 0;
+  bool gemm = false;  ///< the form for tiled matrix products; weight (K, units)
   void fields(AttrVisitor& visit) override {
     visit("units", units);
     visit("weight_block", weight_block);
+    visit("gemm", gemm);
   }
 };
 
 struct MatmulAttrs : AttrsOf<MatmulAttrs> {
   bool transpose_a = false, transpose_b = false;
+  bool gemm = false;  ///< the form for tiled matrix products
   void fields(AttrVisitor& visit) override {
     visit("transpose_a", transpose_a);
     visit("transpose_b", transpose_b);
+    visit("gemm", gemm);
   }
 };
 

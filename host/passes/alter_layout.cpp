@@ -130,7 +130,7 @@ class LayoutRewriter {
         done = rewrite_axis_remap(node);
         break;
       case LayoutBehaviour::kNone:
-        done = rewrite_dense(node);
+        done = rewrite_dense(node) || rewrite_matmul(node);
         break;
     }
     if (!done) copy(node);
@@ -177,13 +177,53 @@ class LayoutRewriter {
       attrs->depthwise_packed = true;
       packed = pack_depthwise(weight, node.origin);
     } else {
-      attrs->weight_block = policy_.conv_block(*attrs, data, node.result()->type);
-      if (attrs->weight_block == 0) return false;
-      packed = pack_conv(weight, *attrs, node.origin);
+      attrs->algorithm = choose_algorithm(*attrs, node);
+      if (attrs->algorithm == ConvAlgorithm::kDirect) {
+        attrs->weight_block = policy_.conv_block(*attrs, data, node.result()->type);
+        if (attrs->weight_block == 0) return false;
+        packed = pack_conv(weight, *attrs, node.origin);
+      } else if (attrs->algorithm == ConvAlgorithm::kGemm) {
+        packed = pack_gemm(weight, *attrs, node.origin);
+      } else {
+        packed = transform_winograd(weight, *attrs, node.origin);
+      }
     }
     std::vector<Value*> inputs{last(node.inputs[0], node.origin), packed};
     set_last(node, infer_and_add(target_, node.op->name, attrs, inputs, node.origin));
     return true;
+  }
+
+  ConvAlgorithm choose_algorithm(const ConvAttrs& attrs, const Node& node) const {
+    if (!policy_.conv_algorithm) return ConvAlgorithm::kDirect;
+    const TensorType &data = node.inputs[0]->type, &result = node.result()->type;
+    const ConvAlgorithm wish = policy_.conv_algorithm(attrs, data, result);
+    // Transformed values need the range and precision of f32.
+    const bool wide = data.dtype == DType::kF32 || data.dtype == DType::kF64;
+    if (winograd_tile(wish) > 0 && (!wide || !fits_winograd(attrs))) return ConvAlgorithm::kGemm;
+    return wish;
+  }
+
+  // (O, I/groups, spatial…) -> ((groups,) spatial… × I/groups, O/groups)
+  Value* pack_gemm(Value* weight, const ConvAttrs& attrs, const Origin& origin) {
+    Shape shape = weight->type.shape;
+    Dim depth = 1;
+    for (size_t i = 1; i < shape.size(); ++i) depth = depth * shape[i];
+    shape[0] = attrs.channels / attrs.groups;
+    shape.insert(shape.begin(), attrs.groups);
+    std::vector<int64_t> axes{0};
+    for (size_t i = 0; i < attrs.spatial_rank(); ++i) axes.push_back(static_cast<int64_t>(3 + i));
+    axes.insert(axes.end(), {2, 1});
+    Value* value = transpose(reshape(weight, shape, origin), axes, origin);
+    Shape packed{depth, attrs.channels / attrs.groups};
+    if (attrs.groups > 1) packed.insert(packed.begin(), attrs.groups);
+    return reshape(value, packed, origin);
+  }
+
+  // (O, I, 3, 3) -> (t*t, I, O)
+  Value* transform_winograd(Value* weight, const ConvAttrs& attrs, const Origin& origin) {
+    auto transform = std::make_shared<WinogradWeightAttrs>();
+    transform->tile = winograd_tile(attrs.algorithm);
+    return add("nn.winograd_weight", transform, {weight}, origin);
   }
 
   // (C, 1, spatial…) -> (spatial…, C)
@@ -273,14 +313,32 @@ class LayoutRewriter {
     return true;
   }
 
-  // --- matrix products with constant weights
+  // --- matrix products
 
+  bool rewrite_matmul(const Node& node) {
+    auto* given = dynamic_cast<const MatmulAttrs*>(node.attrs.get());
+    if (!given || given->gemm || !policy_.matmul_gemm) return false;
+    if (!policy_.matmul_gemm(node.inputs[0]->type, node.inputs[1]->type)) return false;
+    auto attrs = std::make_shared<MatmulAttrs>(*given);
+    attrs->gemm = true;
+    std::vector<Value*> inputs{plain(node.inputs[0], node.origin), plain(node.inputs[1], node.origin)};
+    forms_[node.result()].plain = add(node.op->name, attrs, inputs, node.origin);
+    return true;
+  }
+
+  // With constant weights.
   bool rewrite_dense(const Node& node) {
     auto* given = dynamic_cast<const DenseAttrs*>(node.attrs.get());
-    if (!given || given->weight_block != 0) return false;
+    if (!given || given->weight_block != 0 || given->gemm) return false;
     Value* weight = plain(node.inputs[1], node.origin);
     if (!weight->is_constant()) return false;
     auto attrs = std::make_shared<DenseAttrs>(*given);
+    if (policy_.dense_gemm && policy_.dense_gemm(node.inputs[0]->type, attrs->units)) {
+      attrs->gemm = true;
+      forms_[node.result()].plain =
+          add(node.op->name, attrs, {plain(node.inputs[0], node.origin), weight}, node.origin);
+      return true;
+    }
     attrs->weight_block = policy_.dense_block(node.inputs[0]->type, attrs->units);
     if (attrs->weight_block == 0) return false;
     Value* value = pad_to_multiple(weight, 1, attrs->weight_block, node.origin);

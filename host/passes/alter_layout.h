@@ -10,9 +10,18 @@
 namespace gantry {
 
 struct ConvAttrs;
+enum class ConvAlgorithm : uint8_t;
 
-/// The target's wishes. A block of 0 leaves the op as it is.
+/// The target's wishes. A block of 0 leaves the op as it is; functions that are absent mean direct and false.
 struct LayoutPolicy {
+  /// Asked first, of convolutions with constant weights that are not depthwise; a Winograd algorithm that
+  /// does not fit becomes gemm. Only for kDirect is conv_block asked. `data`, `result`: (N, C, spatial…).
+  std::function<ConvAlgorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)>
+      conv_algorithm;
+  /// Products with constant weights in form gemm (host/ops/dense.h). `data`: (…, K).
+  std::function<bool(const TensorType& data, int64_t units)> dense_gemm;
+  /// Products of two tensors in form gemm.
+  std::function<bool(const TensorType& a, const TensorType& b)> matmul_gemm;
   /// Output channels a block of packed convolution weights. `data`, `result`: (N, C, spatial…).
   std::function<int64_t(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)> conv_block;
   /// Output columns a block of packed dense weights. `data`: (…, K).
