@@ -2,13 +2,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mutex>
 #include <new>
 
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/session.h"
 #include "gantry/runtime.h"
 
+using gantry::module_format::Device;
+using gantry::module_format::Manifest;
 using gantry::runtime::AlignedBuffer;
+using gantry::runtime::DeviceName;
 using gantry::runtime::ElementType;
 using gantry::runtime::failure;
 using gantry::runtime::Module;
@@ -20,8 +24,12 @@ using gantry::runtime::SessionOptions;
 using gantry::runtime::SharedBytes;
 using gantry::runtime::Status;
 
+/// A file's contents, and what has been loaded of them: a variant for each device that a session asked for.
 struct GantryModule {
-  std::shared_ptr<const Module> module;
+  ModuleContents contents;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<const Module>> loaded;
+  std::string target;  ///< of the CPU's variant, or of the first if there is none
 };
 struct GantrySession {
   std::unique_ptr<Session> session;
@@ -43,14 +51,34 @@ Status null_argument(const char* function) {
 
 Status create_module(Result<ModuleContents> contents, GantryModule** out) {
   if (!contents.ok()) return contents.status();
-  auto module = Module::create(std::move(*contents));
-  if (!module.ok()) return module.status();
-  *out = new GantryModule{std::move(*module)};
+  const Manifest& manifest = contents->manifest();
+  auto module = std::make_unique<GantryModule>();
+  module->contents = *contents;
+  module->target = manifest.variants()->Get(0)->target()->str();
+  // A module for GPUs alone is loaded when a session says on which.
+  if (gantry::runtime::has_variant_for(manifest, Device::Cpu)) {
+    auto loaded = Module::create(std::move(*contents));
+    if (!loaded.ok()) return loaded.status();
+    module->target = (*loaded)->variant().target()->str();
+    module->loaded.push_back(std::move(*loaded));
+  }
+  *out = module.release();
   return Status();
 }
 
+/// The module's code for a device, loaded on first use.
+Result<std::shared_ptr<const Module>> load_for(GantryModule& module, const DeviceName& device) {
+  const std::lock_guard lock(module.mutex);
+  for (const auto& loaded : module.loaded) {
+    if (loaded->device() == device) return loaded;
+  }
+  auto loaded = Module::create(module.contents, device);
+  if (loaded.ok()) module.loaded.push_back(*loaded);
+  return loaded;
+}
+
 const gantry::module_format::TensorInfo* find_info(const GantryModule* module, int32_t index, bool input) {
-  const auto& manifest = module->module->manifest();
+  const auto& manifest = module->contents.manifest();
   const auto& list = input ? *manifest.inputs() : *manifest.outputs();
   return index < 0 || static_cast<uint32_t>(index) >= list.size() ? nullptr
                                                                   : list.Get(static_cast<uint32_t>(index));
@@ -69,7 +97,7 @@ Status describe(const GantryModule* module, int32_t index, bool input, GantryTen
   out->rank = static_cast<int32_t>(info->shape()->size());
   for (int32_t axis = 0; axis < out->rank; ++axis) {
     const auto* program =
-        module->module->manifest().dim_exprs()->Get(info->shape()->Get(static_cast<uint32_t>(axis)));
+        module->contents.manifest().dim_exprs()->Get(info->shape()->Get(static_cast<uint32_t>(axis)));
     out->shape[axis] = gantry::runtime::constant_dim(*program).value_or(-1);
   }
   return Status();
@@ -79,21 +107,24 @@ Status create_session(GantryModule* module, const GantrySessionOptions* given, G
   if (module == nullptr || out == nullptr) return null_argument("gantry_session_create");
   *out = nullptr;
   SessionOptions options;
+  DeviceName device;
   if (given != nullptr) {
     if (given->struct_size < sizeof(GantrySessionOptions)) {
       return failure(GANTRY_INVALID_ARGUMENT,
                      "gantry_session_create: struct_size must be sizeof(GantrySessionOptions)");
     }
-    if (given->device != nullptr && strcmp(given->device, "cpu") != 0) {
-      return failure(GANTRY_INVALID_ARGUMENT, "unknown device '%s': this runtime has 'cpu'", given->device);
-    }
+    auto named = gantry::runtime::parse_device(given->device == nullptr ? "" : given->device);
+    if (!named.ok()) return named.status();
+    device = *named;
     if (given->cpu_count < 0 || (given->cpu_count > 0 && given->cpus == nullptr)) {
       return failure(GANTRY_INVALID_ARGUMENT, "gantry_session_create: cpu_count without cpus");
     }
     options.threads = given->threads;
     if (given->cpus != nullptr) options.cpus.assign(given->cpus, given->cpus + given->cpu_count);
   }
-  auto session = Session::create(module->module, options);
+  auto loaded = load_for(*module, device);
+  if (!loaded.ok()) return loaded.status();
+  auto session = Session::create(*loaded, options);
   if (!session.ok()) return session.status();
   *out = new GantrySession{std::move(*session)};
   return Status();
@@ -189,14 +220,14 @@ void gantry_module_release(GantryModule* module) {
 }
 
 const char* gantry_module_target(const GantryModule* module) {
-  return module == nullptr ? "" : module->module->variant().target()->c_str();
+  return module == nullptr ? "" : module->target.c_str();
 }
 
 int32_t gantry_input_count(const GantryModule* module) {
-  return module == nullptr ? 0 : static_cast<int32_t>(module->module->manifest().inputs()->size());
+  return module == nullptr ? 0 : static_cast<int32_t>(module->contents.manifest().inputs()->size());
 }
 int32_t gantry_output_count(const GantryModule* module) {
-  return module == nullptr ? 0 : static_cast<int32_t>(module->module->manifest().outputs()->size());
+  return module == nullptr ? 0 : static_cast<int32_t>(module->contents.manifest().outputs()->size());
 }
 GantryStatus gantry_input_info(const GantryModule* module, int32_t index, GantryTensorInfo* out) {
   return report(describe(module, index, true, out));

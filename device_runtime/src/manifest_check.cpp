@@ -118,7 +118,7 @@ Status ManifestChecker::check_segments() {
   if (count(manifest_.segments()) > kMaxTableEntries) return damaged("too many segments");
   for (uint32_t i = 0; i < count(manifest_.segments()); ++i) {
     const Segment& segment = *manifest_.segments()->Get(i);
-    if (segment.kind() != SegmentKind::Code && segment.kind() != SegmentKind::Weights) {
+    if (segment.kind() > SegmentKind::MAX) {
       return damaged("segment %u is of an unknown kind", i);
     }
     if (segment.offset() % kSegmentAlignment != 0) return damaged("segment %u is not aligned", i);

@@ -1,5 +1,6 @@
 #include "device_runtime/src/module_reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
@@ -69,7 +70,7 @@ Status check_digest(std::span<const std::byte> bytes, const Segment& segment, ui
   }
   if (sha256(bytes) != digest_of(segment)) {
     return failure(GANTRY_INVALID_MODULE, "segment %u (%s) of the module is damaged: its SHA-256 is wrong",
-                   index, segment.kind() == module_format::SegmentKind::Code ? "code" : "weights");
+                   index, segment.kind() == module_format::SegmentKind::Weights ? "weights" : "code");
   }
   return Status();
 }
@@ -96,6 +97,29 @@ std::string lacks(const module_format::Variant& variant, const CpuInfo& cpu) {
     missing += (missing.empty() ? "" : ", ") + feature->str();
   }
   return missing;
+}
+
+/// What a GPU of that compute capability lacks for a variant, "" if nothing. PTX runs on every newer GPU, unless
+/// its architecture ends in a letter: then on that one alone.
+std::string gpu_lacks(const module_format::Variant& variant, int compute_capability) {
+  const std::string arch = variant.gpu_arch() == nullptr ? "" : variant.gpu_arch()->str();
+  const int needed = arch.starts_with("sm_") ? atoi(arch.c_str() + 3) : 0;
+  if (needed <= 0) return "an unknown GPU";
+  const bool this_one_alone = arch.back() < '0' || arch.back() > '9';
+  if (compute_capability == needed) return "";
+  if (!this_one_alone && variant.ptx_segment() >= 0 && compute_capability > needed) return "";
+  // Code that is assembled already runs on the same generation.
+  if (!this_one_alone && compute_capability / 10 == needed / 10 && compute_capability > needed) return "";
+  return "a GPU with " + arch + (this_one_alone ? "" : " or newer");
+}
+
+/// Whether the variant has code for a CPU.
+bool needs_image(const module_format::Variant& variant) {
+  if (variant.device() != module_format::Device::Cuda) return true;
+  for (const auto* kernel : *variant.kernels()) {
+    if (kernel->device() == module_format::Device::Cpu) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -182,13 +206,26 @@ Sha256Digest ModuleContents::segment_digest(uint32_t index) const {
   return digest_of(*manifest_->segments()->Get(index));
 }
 
-Result<uint32_t> choose_variant(const Manifest& manifest, const CpuInfo& cpu) {
+bool has_variant_for(const Manifest& manifest, module_format::Device device) {
+  for (const auto* variant : *manifest.variants()) {
+    if (variant->device() == device) return true;
+  }
+  return false;
+}
+
+Result<uint32_t> choose_variant(const Manifest& manifest, const CpuInfo& cpu, module_format::Device device,
+                                int compute_capability) {
   const auto& variants = *manifest.variants();
   uint32_t best = UINT32_MAX;
-  std::string rejected;
+  std::string rejected, others;
   for (uint32_t i = 0; i < variants.size(); ++i) {
     const module_format::Variant& variant = *variants.Get(i);
-    const std::string missing = lacks(variant, cpu);
+    if (variant.device() != device) {
+      others += (others.empty() ? "'" : ", '") + variant.target()->str() + "'";
+      continue;
+    }
+    std::string missing = lacks(variant, cpu);
+    if (missing.empty() && device == module_format::Device::Cuda) missing = gpu_lacks(variant, compute_capability);
     if (!missing.empty()) {
       rejected += (rejected.empty() ? "'" : "; '") + variant.target()->str() + "' needs " + missing;
     } else if (best == UINT32_MAX || variant.rank() > variants.Get(best)->rank()) {
@@ -196,15 +233,29 @@ Result<uint32_t> choose_variant(const Manifest& manifest, const CpuInfo& cpu) {
     }
   }
   if (best != UINT32_MAX) return best;
-  return failure(
-      GANTRY_INCOMPATIBLE,
-      "the module has no code for this machine (%s, %s): %s; compile it for this machine with --target",
-      cpu.architecture.c_str(), cpu.brand.c_str(), rejected.c_str());
+  const char* name = device_type_text(device);
+  if (rejected.empty()) {
+    return failure(GANTRY_INCOMPATIBLE,
+                   "the module has no code for the device %s, only %s: choose another with --device, or compile "
+                   "the model for it with --target",
+                   name, others.c_str());
+  }
+  std::string machine = cpu.architecture + ", " + cpu.brand;
+  if (device == module_format::Device::Cuda) {
+    machine += format_text(", GPU with sm_%d", compute_capability);
+  }
+  return failure(GANTRY_INCOMPATIBLE,
+                 "the module has no code for this machine (%s): %s; compile it for this machine with --target",
+                 machine.c_str(), rejected.c_str());
 }
 
 std::vector<uint32_t> segments_of_variant(const Manifest& manifest, uint32_t variant) {
   const module_format::Variant& chosen = *manifest.variants()->Get(variant);
-  std::vector<uint32_t> segments = {chosen.code_segment()};
+  std::vector<uint32_t> segments;
+  if (needs_image(chosen)) segments.push_back(chosen.code_segment());
+  for (int32_t segment : {chosen.ptx_segment(), chosen.cubin_segment()}) {
+    if (segment >= 0) segments.push_back(static_cast<uint32_t>(segment));
+  }
   if (chosen.constants() != nullptr) {
     for (const auto* constant : *chosen.constants()) segments.push_back(constant->segment());
   }
@@ -242,11 +293,16 @@ Status Module::bind_variant() {
   return Status();
 }
 
-Result<std::shared_ptr<const Module>> Module::create(ModuleContents contents, const CpuInfo& cpu) {
-  Result<uint32_t> index = choose_variant(contents.manifest(), cpu);
+Result<std::shared_ptr<const Module>> Module::create(ModuleContents contents, const DeviceName& device,
+                                                     const CpuInfo& cpu) {
+  if (device.type == module_format::Device::Cuda) {
+    return failure(GANTRY_INCOMPATIBLE, "this machine has no GPU that gantry can use");
+  }
+  Result<uint32_t> index = choose_variant(contents.manifest(), cpu, device.type);
   if (!index.ok()) return index.status();
   auto module = std::make_shared<Module>();
   module->contents_ = std::move(contents);
+  module->device_ = device;
   module->variant_ = module->manifest().variants()->Get(*index);
   auto code = module->contents_.segment(module->variant_->code_segment());
   if (!code.ok()) return code.status();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device_runtime/src/cpu_info.h"
+#include "device_runtime/src/device.h"
 #include "device_runtime/src/elf_loader.h"
 #include "device_runtime/src/memory.h"
 #include "device_runtime/src/sha256.h"
@@ -55,24 +56,29 @@ class ModuleContents {
   std::vector<SharedBytes> segments_;
 };
 
-/// Index of the variant with the highest rank that `cpu` can run. INCOMPATIBLE names what the module has and
-/// what the CPU lacks.
-Result<uint32_t> choose_variant(const module_format::Manifest& manifest, const CpuInfo& cpu);
+/// Index of the variant of that device with the highest rank that `cpu` can run and, for CUDA, a GPU of
+/// `compute_capability` (10 * major + minor). INCOMPATIBLE names what the module has and what the machine lacks.
+Result<uint32_t> choose_variant(const module_format::Manifest& manifest, const CpuInfo& cpu,
+                                module_format::Device device = module_format::Device::Cpu,
+                                int compute_capability = 0);
+/// Whether the module has any variant of that device.
+bool has_variant_for(const module_format::Manifest& manifest, module_format::Device device);
 /// Indices of the segments that a variant uses, ascending.
 std::vector<uint32_t> segments_of_variant(const module_format::Manifest& manifest, uint32_t variant);
 
 /// A module ready to run on this machine. Shared by its sessions; immutable, thread-safe.
 class Module {
  public:
-  /// Picks the variant and loads its image. Errors: those of choose_variant and of the image loader;
+  /// Picks the device's variant and loads its code. Errors: those of choose_variant and of the image loader;
   /// INVALID_MODULE where a kernel is not in the image.
-  static Result<std::shared_ptr<const Module>> create(ModuleContents contents,
+  static Result<std::shared_ptr<const Module>> create(ModuleContents contents, const DeviceName& device = {},
                                                       const CpuInfo& cpu = cpu_info());
   /// ModuleContents::open and create.
   static Result<std::shared_ptr<const Module>> load(const std::string& path);
 
   const module_format::Manifest& manifest() const { return contents_.manifest(); }
   const module_format::Variant& variant() const { return *variant_; }
+  const DeviceName& device() const { return device_; }
   const ModuleContents& contents() const { return contents_; }
   const CodeImage& image() const { return image_; }
   /// Entry of a kernel of the variant, by its index there.
@@ -88,6 +94,7 @@ class Module {
 
   ModuleContents contents_;
   const module_format::Variant* variant_ = nullptr;
+  DeviceName device_;
   CodeImage image_;
   std::vector<void*> kernels_;
   std::vector<std::span<const std::byte>> constants_;

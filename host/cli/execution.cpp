@@ -12,10 +12,33 @@ namespace {
 
 constexpr int kMostThreads = 1024;
 
-void check_device(const std::string& device) {
-  const std::vector<std::string> devices = {"cpu"};
-  if (device != "cpu")
-    user_error("unknown device '{}'{}; this gantry has: cpu", device, did_you_mean(device, devices));
+/// The device by its name; user errors for options that only another one has.
+runtime::DeviceName device_of(const ExecutionOptions& options) {
+  const auto device = runtime::parse_device(options.device);
+  if (!device.ok()) {
+    const std::vector<std::string> devices = {"cpu", "cuda", "cuda-emulated"};
+    user_error("{}{}", device.status().message(), did_you_mean(options.device, devices));
+  }
+  using module_format::Device;
+  const Device type = device.value().type;
+  if (type != Device::CudaEmulated && (options.gpu_checks || !options.gpu_arch.empty())) {
+    user_error("{} is for --device cuda-emulated", options.gpu_checks ? "--gpu-checks" : "--gpu-arch");
+  }
+  if (is_module_file(options.file) &&
+      (options.gpu_checks || !options.gpu_arch.empty() || !options.precision.empty())) {
+    user_error("{}: is compiled already; --gpu-checks, --gpu-arch and --precision are for models", options.file);
+  }
+  if (type == Device::Cpu && !options.precision.empty() && options.precision != "fp32") {
+    user_error("--precision {} is for --device cuda and cuda-emulated", options.precision);
+  }
+  return device.value();
+}
+
+Precision parse_precision(const std::string& text) {
+  if (text == "tf32") return Precision::kTf32;
+  if (text == "bf16") return Precision::kBf16;
+  if (text == "fp16") return Precision::kFp16;
+  return Precision::kFp32;
 }
 
 void upload(Execution& execution, const ExecutionOptions& options, const Invocation& invocation) {
@@ -56,7 +79,21 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options) {
                   "Board: a name from `gantry boards`, or HOST:PORT; else this machine")
       ->type_name("BOARD");
   command.add_option("--key", options.key, "Key file of the board (see `gantry keygen`)")->type_name("FILE");
-  command.add_option("--device", options.device, "Device of the machine to run on")->type_name("cpu");
+  command
+      .add_option("--device", options.device,
+                  "What of the machine to run on; cuda:1 is the second GPU; cuda-emulated runs a GPU's kernels on "
+                  "the CPU")
+      ->type_name("cpu|cuda|cuda-emulated");
+  command
+      .add_option("--gpu-arch", options.gpu_arch, "The GPU that cuda-emulated schedules a model for; default sm_80")
+      ->type_name("sm_NN");
+  command.add_flag("--gpu-checks", options.gpu_checks,
+                   "cuda-emulated looks for races, accesses out of bounds and uninitialised shared memory");
+  command
+      .add_option("--precision", options.precision,
+                  "Arithmetic of a GPU's convolutions and matrix products; default fp32")
+      ->type_name("fp32|tf32|bf16|fp16")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16"}));
   command.add_option("--threads", options.threads, "Threads; default: one a physical core")
       ->type_name("N")
       ->check(CLI::Range(1, kMostThreads));
@@ -82,13 +119,16 @@ std::unique_ptr<Machine> open_machine(const std::string& board, const std::strin
 }
 
 Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation) {
-  check_device(options.device);
-  const ShapeMap shapes = parse_shapes(options.shapes);
   is_module_file(options.file);  // a wrong file is found before a board is asked
+  const runtime::DeviceName device = device_of(options);
+  const ShapeMap shapes = parse_shapes(options.shapes);
   Execution execution;
   execution.machine = open_machine(options.board, options.key);
-  execution.module =
-      module_for({options.file, shapes, options.opt_level}, execution.machine->info(), invocation);
+  const bool on_gpu = device.type == module_format::Device::Cuda;
+  ModuleRequest request{options.file, shapes, options.opt_level, device, options.gpu_arch, options.gpu_checks};
+  request.precision = parse_precision(options.precision);
+  execution.module = module_for(
+      request, on_gpu ? execution.machine->info_with_gpus() : execution.machine->info(), invocation);
   upload_named(execution, options, invocation);
   execution.inputs = gather_inputs(execution.loaded.inputs, {options.inputs, shapes, options.seed});
   for (size_t i = 0; i < execution.inputs.size(); ++i) {

@@ -20,7 +20,10 @@ struct ExecutionOptions {
   std::string file;
   std::string board;  ///< --on; empty: this machine
   std::string key;
-  std::string device = "cpu";
+  std::string device = "cpu";  ///< as the runtime names devices: "cuda:1"
+  std::string gpu_arch;        ///< of cuda-emulated: the GPU to schedule for; empty: the default
+  bool gpu_checks = false;     ///< of cuda-emulated: find races and accesses out of bounds
+  std::string precision;       ///< of GPUs; empty: fp32
   int threads = 0;
   int opt_level = 3;
   std::vector<std::string> inputs, shapes;

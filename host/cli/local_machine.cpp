@@ -100,12 +100,14 @@ class LocalMachine : public Machine {
  public:
   std::string label() const override { return "this machine"; }
   const rpc::BoardInfo& info() override { return info_; }
+  const rpc::BoardInfo& info_with_gpus() override { return info_; }
 
   const rpc::LoadedModule& load(const runtime::SharedBytes& bytes, const rpc::LoadOptions& options,
                                 const rpc::UploadProgress&) override {
     session_.reset();
+    const runtime::DeviceName device = take(runtime::parse_device(options.device));
     auto contents = take(runtime::ModuleContents::from_bytes(bytes));
-    auto module = take(runtime::Module::create(std::move(contents)));
+    auto module = take(runtime::Module::create(std::move(contents), device));
     loaded_.target = module->variant().target()->str();
     loaded_.inputs = describe(module->manifest(), true);
     loaded_.outputs = describe(module->manifest(), false);

@@ -23,6 +23,8 @@ class Machine {
   /// HOST:PORT; empty for this machine.
   virtual std::string address() const { return ""; }
   virtual const rpc::BoardInfo& info() = 0;
+  /// info() with what the machine's GPUs say of themselves, which can take a second.
+  virtual const rpc::BoardInfo& info_with_gpus() = 0;
 
   /// Loads a module file's bytes (which start at a multiple of 64) and drops what was loaded before.
   virtual const rpc::LoadedModule& load(const runtime::SharedBytes& module, const rpc::LoadOptions& options,

@@ -62,17 +62,39 @@ CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progr
   return options;
 }
 
+Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine) {
+  using module_format::Device;
+  const Target cpu = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
+  if (request.device.type == Device::Cpu) return cpu;
+  if (request.device.type == Device::CudaEmulated) {
+    return find_target(fmt::format("cuda-emulated:{}/{}{}", request.gpu_arch.empty() ? "sm_80" : request.gpu_arch,
+                                   cpu.name, request.gpu_checks ? "+checks" : ""));
+  }
+  const auto index = static_cast<size_t>(request.device.index);
+  if (machine.gpus.empty()) {
+    user_error("no GPU for --device {}: {}", runtime::device_text(request.device),
+               machine.gpu_problem.empty() ? "the machine reports none" : machine.gpu_problem);
+  }
+  if (index >= machine.gpus.size()) {
+    user_error("no GPU for --device {}: the machine has {}, numbered from 0", runtime::device_text(request.device),
+               machine.gpus.size());
+  }
+  return find_target(fmt::format("cuda:sm_{}/{}", machine.gpus[index].compute_capability, cpu.name));
+}
+
 ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine,
                        const Invocation& invocation) {
   ModuleBytes module;
   if (is_module_file(request.file)) {
     module.bytes = map_module(request.file);
   } else {
-    const Target target = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
+    const Target target = target_of_device(request, machine);
     Progress progress(invocation.verbosity());
     progress.update("reading " + request.file.string(), -1);
     const Graph graph = import_model(request.file, request.shapes, invocation);
-    ModuleFile file = compile_graph(graph, compile_options({target}, request.opt_level, progress));
+    CompileOptions options = compile_options({target}, request.opt_level, progress);
+    options.precision = request.precision;
+    ModuleFile file = compile_graph(graph, options);
     module.bytes = aligned_copy(serialize_module(file));
     module.opt_level = request.opt_level;
   }

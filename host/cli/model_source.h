@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "device_runtime/src/device.h"
 #include "device_runtime/src/memory.h"
 #include "host/cli/invocation.h"
 #include "host/driver/compile.h"
@@ -33,7 +34,14 @@ struct ModuleRequest {
   std::filesystem::path file;
   ShapeMap shapes;
   int opt_level = 3;
+  runtime::DeviceName device;
+  std::string gpu_arch;     ///< of cuda-emulated: "sm_90"; empty: the default
+  bool gpu_checks = false;  ///< of cuda-emulated
+  Precision precision = Precision::kFp32;
 };
+/// The target of a device of the machine that reports this. User errors say why there is no such device.
+Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine);
+
 /// The module for exactly that machine: a model is compiled for what `machine` reports, a module file is
 /// taken as it is. User errors: those of import and compile; --shape for a symbolic module is left to the
 /// inputs.

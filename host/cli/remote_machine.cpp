@@ -22,6 +22,12 @@ class RemoteMachine : public Machine {
     return *info_;
   }
 
+  const rpc::BoardInfo& info_with_gpus() override {
+    if (!asked_gpus_) info_ = client_->board_info(/*gpus=*/true);
+    asked_gpus_ = true;
+    return *info_;
+  }
+
   const rpc::LoadedModule& load(const runtime::SharedBytes& module, const rpc::LoadOptions& options,
                                 const rpc::UploadProgress& progress) override {
     if (loaded_.handle != 0) client_->unload(loaded_.handle);
@@ -39,7 +45,9 @@ class RemoteMachine : public Machine {
 
   rpc::BenchmarkResult benchmark(const rpc::BenchmarkOptions& options,
                                  const rpc::BenchmarkProgress& progress) override {
-    return client_->benchmark(loaded_.handle, options, progress);
+    rpc::BenchmarkResult result = client_->benchmark(loaded_.handle, options, progress);
+    if (asked_gpus_) result.board.gpus = info_->gpus;
+    return result;
   }
 
  private:
@@ -53,6 +61,7 @@ class RemoteMachine : public Machine {
   BoardChoice board_;
   std::unique_ptr<rpc::BoardClient> client_;
   std::optional<rpc::BoardInfo> info_;
+  bool asked_gpus_ = false;
   rpc::ModuleHandle module_;
   rpc::LoadedModule loaded_;
 };

@@ -323,9 +323,11 @@ const std::string& BoardClient::address() const {
   return impl_->options.address;
 }
 
-BoardInfo BoardClient::board_info() {
-  auto answer = impl_->ask<wire::BoardDescriptionT>(make_request(wire::GetBoardInfoT{}),
-                                                    impl_->options.request_timeout);
+BoardInfo BoardClient::board_info(bool gpus) {
+  wire::GetBoardInfoT request;
+  request.gpus = gpus;
+  auto answer =
+      impl_->ask<wire::BoardDescriptionT>(make_request(std::move(request)), impl_->options.request_timeout);
   impl_->board_deadline_ms = answer.deadline_ms;
   return from_wire(std::move(answer));
 }

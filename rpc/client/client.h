@@ -39,7 +39,8 @@ class BoardClient {
 
   /// "HOST:PORT" as connected.
   const std::string& address() const;
-  BoardInfo board_info();
+  /// `gpus`: also ask its GPUs, which can take a second.
+  BoardInfo board_info(bool gpus = false);
   /// An empty call's round trip.
   std::chrono::nanoseconds ping();
 

@@ -42,6 +42,12 @@ BoardInfo from_wire(wire::BoardDescriptionT&& board) {
   info.memory_available_bytes = board.memory_available_bytes;
   info.session_memory_bytes = board.session_memory_bytes;
   info.deadline_ms = board.deadline_ms;
+  info.gpu_problem = std::move(board.gpu_problem);
+  for (auto& gpu : board.gpus) {
+    info.gpus.push_back({std::move(gpu->name), gpu->compute_capability, gpu->multiprocessors, gpu->clock_mhz,
+                         gpu->memory_bytes, gpu->memory_free_bytes, gpu->l2_bytes, gpu->cuda_version,
+                         std::move(gpu->driver)});
+  }
   return info;
 }
 

@@ -31,6 +31,19 @@ struct ConnectOptions {
       30000};  ///< short requests; long ones have deadlines of their own
 };
 
+/// A GPU as its driver describes it.
+struct GpuInfo {
+  std::string name;
+  std::uint32_t compute_capability = 0;  ///< 10 * major + minor: 86
+  std::uint32_t multiprocessors = 0;
+  std::uint32_t clock_mhz = 0;  ///< the highest
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_free_bytes = 0;
+  std::uint64_t l2_bytes = 0;
+  std::uint32_t cuda_version = 0;  ///< that the driver supports: 1000 * major + 10 * minor
+  std::string driver;              ///< "550.54.14"; "" where not shown
+};
+
 struct BoardInfo {
   std::string version;  ///< of gantry-device
   std::string hostname;
@@ -45,6 +58,8 @@ struct BoardInfo {
   std::uint64_t memory_available_bytes = 0;
   std::uint64_t session_memory_bytes = 0;  ///< what one session may use
   std::uint32_t deadline_ms = 0;           ///< the longest that one request may run
+  std::vector<GpuInfo> gpus;               ///< where they were asked for
+  std::string gpu_problem;                 ///< why there are none
 };
 
 struct TensorDescription {

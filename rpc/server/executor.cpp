@@ -240,8 +240,7 @@ std::unique_ptr<wire::TensorDescriptionT> describe(const module_format::Manifest
 }
 
 wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd& manifest_fd) {
-  if (!request.device.empty() && request.device != "cpu")
-    throw Error(ErrorKind::kRequest, "this board has no device '" + request.device + "'; it has: cpu");
+  const runtime::DeviceName device = take(runtime::parse_device(request.device));
   const runtime::SharedBytes manifest = take(runtime::map_fd(manifest_fd.get(), "the module's manifest"));
   std::vector<runtime::SegmentSource> segments;
   for (const auto& name : request.segments) {
@@ -256,7 +255,7 @@ wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd&
     source.verified = true;  // when it was stored
   }
   auto contents = take(runtime::ModuleContents::from_parts(manifest.bytes, segments));
-  const auto module = take(runtime::Module::create(std::move(contents)));
+  const auto module = take(runtime::Module::create(std::move(contents), device));
   runtime::SessionOptions options;
   options.threads = request.threads;
   options.cpus = request.cpus;

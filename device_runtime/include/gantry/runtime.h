@@ -42,13 +42,19 @@ GANTRY_API const char* gantry_last_error(void);
 /** "0.1.0" */
 GANTRY_API const char* gantry_version(void);
 
-/** Maps a module file and picks the best code for this CPU. Release with gantry_module_release. */
+/**
+ * Maps a module file and loads the best code for this CPU; code for other devices is loaded when a session asks
+ * for one. Release with gantry_module_release.
+ */
 GANTRY_API GantryStatus gantry_module_load(const char* path, GantryModule** out);
 /** As load, from memory; the bytes are copied. */
 GANTRY_API GantryStatus gantry_module_load_memory(const void* bytes, size_t size, GantryModule** out);
 GANTRY_API void gantry_module_release(GantryModule* module);
 
-/** The variant chosen for this CPU, e.g. "x86-64-v4". Lives as long as the module. */
+/**
+ * The variant chosen for this CPU, e.g. "x86-64-v4"; of a module without code for CPUs its first variant. Lives as
+ * long as the module.
+ */
 GANTRY_API const char* gantry_module_target(const GantryModule* module);
 
 #define GANTRY_MAX_RANK 16
@@ -68,7 +74,8 @@ typedef struct GantrySessionOptions {
   int32_t threads;      /**< 0: one a physical CPU allowed to this process */
   const int32_t* cpus;  /**< pin thread i to cpus[i], 0 being the caller's; null: the kernel's choice */
   int32_t cpu_count;
-  const char* device; /**< "cpu"; null: cpu */
+  /** "cpu", "cuda" (the first GPU; "cuda:1": the second) or "cuda-emulated"; null: cpu. */
+  const char* device;
 } GantrySessionOptions;
 /** Workspace and threads to run a module. `options` may be null. Release with gantry_session_release. */
 GANTRY_API GantryStatus gantry_session_create(GantryModule* module, const GantrySessionOptions* options,
