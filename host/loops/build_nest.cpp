@@ -86,7 +86,9 @@ Stmt Lowering::build_loops(StageState& state, const std::vector<int>& leaves, si
   body = guarded(state, leaf, whole, body);
   auto i = static_cast<size_t>(leaf);
   LoopKind kind = state.loop_kind(leaf);
+  if (kind == LoopKind::kThread) return body;  // the launch's threads run it, see with_threads()
   if (kind == LoopKind::kUnrolled && !constant_of(state.leaf_extents[i])) kind = LoopKind::kSerial;
+  if (kind == LoopKind::kBlock && leaf == last_block_leaf(state)) body = with_threads(state, body);
   return for_loop(state.leaf_vars[i], Expr(0), state.leaf_extents[i], kind, body);
 }
 

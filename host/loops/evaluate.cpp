@@ -4,6 +4,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "host/loops/launch.h"
 #include "host/support/error.h"
 #include "host/tensor/element.h"
 #include "host/tensor/fold.h"
@@ -287,7 +288,20 @@ class Evaluator {
 
 void evaluate(const LoopKernel& kernel, const std::vector<std::span<std::byte>>& arguments,
               const std::map<std::string, int64_t>& symbols) {
-  Evaluator(kernel, symbols).run(arguments);
+  bool bound = false, launches = false;
+  walk(
+      kernel.body,
+      [&](const Stmt& s) {
+        const auto* loop = s.as<ForNode>();
+        bound |= loop && (loop->loop == LoopKind::kBlock || loop->loop == LoopKind::kThread);
+        launches |= s->kind == StmtKind::kLaunch;
+      },
+      {});
+  if (!bound && !launches) return Evaluator(kernel, symbols).run(arguments);
+  LoopKernel emulated = kernel;
+  if (bound) emulated.body = bind_launches(emulated.body);
+  emulated = emulate_launches(std::move(emulated), false);
+  Evaluator(emulated, symbols).run(arguments);
 }
 
 }  // namespace gantry

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/loops/launch.h"
 #include "host/loops/lower_state.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
@@ -27,6 +28,18 @@ std::vector<std::string> used_symbols(const LoopKernel& kernel) {
   walk(kernel.body, {}, visit);
   for (const Buffer& buffer : kernel.scratch) walk(buffer->element_count, visit);
   return {names.begin(), names.end()};
+}
+
+bool has_bound_loops(const Stmt& s) {
+  bool found = false;
+  walk(
+      s,
+      [&](const Stmt& inner) {
+        const auto* loop = inner.as<ForNode>();
+        found |= loop && (loop->loop == LoopKind::kBlock || loop->loop == LoopKind::kThread);
+      },
+      {});
+  return found;
 }
 
 }  // namespace
@@ -128,7 +141,10 @@ Stmt Lowering::lower_extern(const StageState& state) {
     results.push_back(buffer);
   }
   LoopBuilder builder(std::move(inputs), std::move(results));
-  state.op().extern_body(builder);
+  const auto& write_nest = schedule_.for_gpu ? state.op().extern_gpu_body : state.op().extern_body;
+  internal_check(write_nest != nullptr, "{} of kernel {} has no nest for {}", state.op().name, kernel_.name,
+                 schedule_.for_gpu ? "a GPU" : "a CPU");
+  write_nest(builder);
   Stmt body = builder.take();
   for (Buffer& buffer : builder.take_scratch()) kernel_.scratch.push_back(buffer);
   return body;
@@ -143,6 +159,7 @@ LoopKernel Lowering::run() {
     infer_region(state);
     make_loops(state);
   }
+  if (schedule_.for_gpu) assign_threads();
   for (const auto& state : states_) {
     if (state->op().kind != OperationNode::Kind::kCompute || state->buffer) continue;
     state->buffer = make_buffer(*state);
@@ -153,7 +170,7 @@ LoopKernel Lowering::run() {
     if (state->op().kind == OperationNode::Kind::kExtern) {
       roots.push_back(lower_extern(*state));
     } else if (state->stage->attach == AttachKind::kRoot) {
-      roots.push_back(build_stage(*state));
+      roots.push_back(schedule_.for_gpu ? build_launch(*state) : build_stage(*state));
     }
   }
   kernel_.body = block(std::move(roots));
@@ -173,6 +190,7 @@ LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe) {
   };
   if (observe) observe("lower", kernel);
   step("simplify", simplify_loops);
+  if (has_bound_loops(kernel.body)) step("bind_launches", bind_launches);
   step("partition_guards", partition_guards);
   step("vectorize", vectorize_loops);
   step("unroll", unroll_loops);

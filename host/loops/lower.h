@@ -20,11 +20,13 @@ using LoopObserver = std::function<void(std::string_view step, const LoopKernel&
 LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& inputs,
                           const std::string& name);
 
-/// The loop passes in order: simplify, partition_guards, vectorize, unroll, simplify.
+/// The loop passes in order: simplify, bind_launches (host/loops/launch.h; where loops are bound to blocks or
+/// threads), partition_guards, vectorize, unroll, simplify.
 LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe = {});
 
 // The passes, one file each in host/loops/.
 /// Hoists guards of full tiles: `if (all of the tile is inside) nest without guard else nest with guard`.
+/// Leaves launches as they are: on a GPU a guard is a predicate, and code that differs by thread is slow.
 Stmt partition_guards(const Stmt& s);
 /// Vectorized loops become ramps and broadcasts; guards inside become predicates; vectorized reductions keep
 /// one accumulator a lane and combine them after the loop. What cannot be vectorized becomes a serial loop.

@@ -14,9 +14,21 @@ namespace gantry {
 
 /// A condition on the loops of a stage under which a point exists.
 struct StageGuard {
+  enum class Kind : uint8_t {
+    kSplit,   ///< the loops of a split go beyond its axis
+    kDomain,  ///< the region goes beyond the tensor
+    kThread,  ///< the stage uses fewer threads than there are
+  };
   Expr condition;
   int level = -1;       ///< the innermost own leaf in it; -1: none
   bool reduce = false;  ///< involves a reduction leaf
+  Kind kind = Kind::kSplit;
+};
+
+/// Threads that compute a stage: consecutive ones of the block.
+struct ThreadGroup {
+  Expr index;        ///< of a thread in its group, in terms of the launch's thread variable
+  int64_t size = 1;  ///< threads of the group
 };
 
 struct StageState {
@@ -30,11 +42,26 @@ struct StageState {
   std::vector<StageGuard> guards;
   std::vector<StageState*> attached;  ///< producers first
 
+  // Inside launches only.
+  StageState* root = nullptr;  ///< the stage whose loops are the launch; null on a CPU
+  Expr thread_var;             ///< roots: the launch's thread index
+  int64_t block_threads = 1;   ///< roots: of the launch
+  ThreadGroup group;           ///< threads that run this stage's loops
+
   const OperationNode& op() const { return *stage->op; }
   int leaf_index(const IterVar* axis) const;
   LoopKind loop_kind(int leaf) const;
   bool is_reduce_leaf(int leaf) const;
+  bool is_thread_leaf(int leaf) const { return loop_kind(leaf) == LoopKind::kThread; }
+  /// Product of the extents of thread-bound leaves in [begin, end).
+  int64_t threads_of(int begin, int end) const;
+  int64_t threads_of_all() const { return threads_of(0, static_cast<int>(leaf_vars.size())); }
 };
+
+/// The innermost leaf bound to blocks; -1: none.
+int last_block_leaf(const StageState& state);
+/// Its loops are run by all threads of the block together, and its result is in shared memory.
+bool is_cooperative(const StageState& state);
 
 /// The whole lowering; each member function is a step of it, in this order.
 class Lowering {
@@ -62,6 +89,11 @@ class Lowering {
   StageState* state_of(const OperationNode* op);
   Stmt lower_extern(const StageState& state);
   Buffer buffer_of(const OperationNode* op, int result);
+  // stage_threads.cpp
+  void assign_threads();
+  void assign_group(StageState& state);
+  Stmt with_threads(const StageState& root, Stmt body) const;
+  Stmt build_launch(StageState& root);
   // build_nest.cpp
   Stmt build_stage(StageState& state);
   Stmt build_reduction(StageState& state, int first_reduce);
@@ -79,6 +111,7 @@ class Lowering {
   std::vector<std::unique_ptr<StageState>> states_;  ///< computed stages, producers first
   std::map<const Stage*, StageState*> by_stage_;
   std::map<const VarNode*, std::pair<StageState*, int>> loop_vars_;
+  std::map<const VarNode*, Expr> thread_values_;  ///< variables of thread-bound leaves
   std::map<std::pair<const Stage*, int>, Buffer> fixed_buffers_;  ///< placeholders, extern results
   std::map<std::string, int> names_;
   Simplifier simplifier_;

@@ -184,13 +184,7 @@ class Partitioner {
         Stmt body = partition(node->body);
         return body.same_as(node->body) ? s : let(node->var, node->value, body);
       }
-      case StmtKind::kLaunch: {
-        const auto* node = s.as<LaunchNode>();
-        Stmt body = partition(node->body);
-        return body.same_as(node->body)
-                   ? s
-                   : launch(node->block_vars, node->grid, node->thread_var, node->threads, body);
-      }
+      case StmtKind::kLaunch:
       case StmtKind::kStore:
       case StmtKind::kBarrier:
       case StmtKind::kShuffle:

@@ -21,7 +21,8 @@ class LoopSimplifier : public StmtMutator {
   Stmt mutate_for(const ForNode* node, const Stmt& self) override {
     Expr low = simplify(node->low), extent = simplify(node->extent);
     if (auto count = constant_of(extent); count && *count <= 0) return {};
-    if (constant_of(extent) == 1) {
+    bool bound = node->loop == LoopKind::kBlock || node->loop == LoopKind::kThread;
+    if (constant_of(extent) == 1 && !bound) {  // one thread of many is not the same as all
       auto [it, inserted] = bindings_.insert_or_assign(node->var.as<VarNode>(), low);
       (void)inserted;
       return mutate_stmt(node->body);
@@ -30,6 +31,34 @@ class LoopSimplifier : public StmtMutator {
     Stmt body = mutate_stmt(node->body);
     bool same = low.same_as(node->low) && extent.same_as(node->extent) && body.same_as(node->body);
     return same ? self : for_loop(node->var, low, extent, node->loop, body);
+  }
+
+  Stmt mutate_launch(const LaunchNode* node, const Stmt& self) override {
+    for (size_t i = 0; i < 3; ++i) {
+      if (constant_of(node->grid[i]) == 1) {
+        bindings_.insert_or_assign(node->block_vars[i].as<VarNode>(), Expr(0));
+      } else {
+        simplifier_.bind(node->block_vars[i], Expr(0), simplify(node->grid[i]));
+      }
+    }
+    if (node->threads == 1) {
+      bindings_.insert_or_assign(node->thread_var.as<VarNode>(), Expr(0));
+    } else {
+      simplifier_.bind(node->thread_var, Expr(0), Expr(node->threads));
+    }
+    return StmtMutator::mutate_launch(node, self);
+  }
+
+  Stmt mutate_shuffle(const ShuffleNode* node, const Stmt& self) override {
+    Expr index = simplify(node->index), value = simplify(node->value);
+    bool same = index.same_as(node->index) && value.same_as(node->value);
+    return same ? self : shuffle(node->target, index, value, node->lane_mask);
+  }
+
+  Stmt mutate_mma(const MmaNode* node, const Stmt& self) override {
+    Expr d = simplify(node->d_index), a = simplify(node->a_index), b = simplify(node->b_index);
+    bool same = d.same_as(node->d_index) && a.same_as(node->a_index) && b.same_as(node->b_index);
+    return same ? self : mma(node->shape, node->d, d, node->a, a, node->b, b);
   }
 
   Stmt mutate_if(const IfNode* node, const Stmt& self) override {

@@ -21,6 +21,14 @@ bool StageState::is_reduce_leaf(int leaf) const {
   return stage->leaves[static_cast<size_t>(leaf)]->kind == IterVar::Kind::kReduce;
 }
 
+int64_t StageState::threads_of(int begin, int end) const {
+  int64_t threads = 1;
+  for (int i = begin; i < end; ++i) {
+    if (is_thread_leaf(i)) threads *= *constant_of(leaf_extents[static_cast<size_t>(i)]);
+  }
+  return threads;
+}
+
 void Lowering::make_loops(StageState& state) {
   const Stage& stage = *state.stage;
   std::map<const IterVar*, Expr> extents, offsets;
@@ -46,6 +54,15 @@ void Lowering::make_loops(StageState& state) {
       internal_error("{}: the vectorized loop {} has the extent {}, which is not constant", stage.op->name,
                      leaf->name(), to_string(extent));
     }
+    internal_check(schedule_.for_gpu || (kind != LoopKind::kBlock && kind != LoopKind::kThread),
+                   "{}: {} is bound to blocks or threads, but kernel {} is for a CPU", stage.op->name,
+                   leaf->name(), kernel_.name);
+    if (kind == LoopKind::kThread && !constant_of(extent)) {
+      internal_error("{}: {} is bound to threads, but its extent {} is not constant", stage.op->name,
+                     leaf->name(), to_string(extent));
+    }
+    internal_check(kind != LoopKind::kBlock || stage.attach == AttachKind::kRoot,
+                   "{}: {} is bound to blocks, but the stage is not at root", stage.op->name, leaf->name());
     internal_check(kind != LoopKind::kParallel || (stage.attach == AttachKind::kRoot && i == 0),
                    "{}: only the outermost loop of a stage at root may be parallel, {} is not",
                    stage.op->name, leaf->name());

@@ -53,12 +53,26 @@ class Unroller : public StmtMutator {
     return load(it->second, mutate(node->index), mutate(node->predicate));
   }
 
+  Stmt mutate_shuffle(const ShuffleNode* node, const Stmt&) override {
+    return shuffle(renamed(node->target), mutate(node->index), mutate(node->value), node->lane_mask);
+  }
+
+  Stmt mutate_mma(const MmaNode* node, const Stmt&) override {
+    return mma(node->shape, renamed(node->d), mutate(node->d_index), renamed(node->a), mutate(node->a_index),
+               renamed(node->b), mutate(node->b_index));
+  }
+
   Expr mutate_var(const VarNode* node, const Expr& self) override {
     auto it = bindings_.find(node);
     return it == bindings_.end() ? self : it->second;
   }
 
  private:
+  Buffer renamed(const Buffer& buffer) const {
+    auto it = buffers_.find(buffer.get());
+    return it == buffers_.end() ? buffer : it->second;
+  }
+
   std::unordered_map<const VarNode*, Expr> bindings_;
   std::unordered_map<const BufferNode*, Buffer> buffers_;
   int64_t iterations_ = 0;

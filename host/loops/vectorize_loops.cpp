@@ -203,6 +203,12 @@ class Widener {
 
 class Vectorizer : public StmtMutator {
  protected:
+  Stmt mutate_launch(const LaunchNode* node, const Stmt& self) override {
+    for (size_t i = 0; i < 3; ++i) simplifier_.bind(node->block_vars[i], Expr(0), node->grid[i]);
+    simplifier_.bind(node->thread_var, Expr(0), Expr(node->threads));
+    return StmtMutator::mutate_launch(node, self);
+  }
+
   Stmt mutate_for(const ForNode* node, const Stmt& self) override {
     simplifier_.bind(node->var, node->low, node->extent);
     Stmt mutated = StmtMutator::mutate_for(node, self);
