@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <utility>
+
 #include "host/loops/stmt.h"
 #include "host/support/error.h"
 
@@ -17,15 +20,55 @@ Buffer LoopBuilder::scratch(std::string name, DType dtype, Expr element_count) {
   return buffer;
 }
 
+Buffer LoopBuilder::shared(std::string name, DType dtype, Expr element_count) {
+  auto buffer = std::make_shared<BufferNode>(
+      BufferNode{std::move(name), dtype, std::move(element_count), BufferScope::kShared, 16});
+  locals_.push_back(buffer);
+  return buffer;
+}
+
+Stmt LoopBuilder::collect(const std::function<void()>& body) {
+  std::vector<Stmt> outer = std::exchange(statements_, {});
+  body();
+  Stmt collected = block(std::exchange(statements_, {}));
+  statements_ = std::move(outer);
+  return collected;
+}
+
+void LoopBuilder::when(Expr condition, const std::function<void()>& body) {
+  if (Stmt inner = collect(body)) emit(if_stmt(std::move(condition), inner));
+}
+
+void LoopBuilder::let(const std::string& name, Expr value, const std::function<void(Expr)>& body) {
+  Expr var = make_var(name, value.type().dtype);
+  if (Stmt inner = collect([&] { body(var); })) emit(gantry::let(var, std::move(value), inner));
+}
+
+void LoopBuilder::launch(std::vector<Expr> grid, int64_t threads, const LaunchBody& body) {
+  std::vector<Buffer> outer = std::exchange(locals_, {});
+  const std::array<Expr, 3> blocks{make_var("block"), make_var("block_y"), make_var("block_z")};
+  const Expr thread = make_var("thread");
+  Stmt inner = collect([&] { body(blocks, thread); });
+  for (auto it = locals_.rbegin(); it != locals_.rend(); ++it) inner = allocate(*it, inner);
+  locals_ = std::move(outer);
+  internal_check(grid.size() <= blocks.size(), "a grid of {} dimensions", grid.size());
+  std::array<Expr, 3> extents{1, 1, 1};
+  std::ranges::copy(grid, extents.begin());
+  emit(gantry::launch(blocks, extents, thread, threads, inner));
+}
+
+void LoopBuilder::launch_flat(const Expr& count, const std::function<void(Expr)>& body) {
+  constexpr int64_t kThreads = 128;
+  launch({floordiv(count + (kThreads - 1), kThreads)}, kThreads, [&](const auto& block, const Expr& thread) {
+    let("i", block[0] * kThreads + thread, [&](Expr i) { when(lt(i, count), [&] { body(i); }); });
+  });
+}
+
 void LoopBuilder::loop(const std::string& name, Expr extent, const std::function<void(Expr)>& body,
                        LoopKind kind) {
-  std::vector<Stmt> outer = std::move(statements_);
-  statements_.clear();
   Expr var = make_var(name);
-  body(var);
-  Stmt nest = for_loop(var, Expr(0), std::move(extent), kind, block(std::move(statements_)));
-  statements_ = std::move(outer);
-  if (nest) statements_.push_back(std::move(nest));
+  Stmt inner = collect([&] { body(var); });
+  if (Stmt nest = for_loop(var, Expr(0), std::move(extent), kind, inner)) emit(nest);
 }
 
 Stmt LoopBuilder::take() {

@@ -214,13 +214,24 @@ class LoopBuilder {
   /// Workspace for the whole nest.
   Buffer scratch(std::string name, DType dtype, Expr element_count);
   void emit(Stmt s) { statements_.push_back(std::move(s)); }
+  /// GPU: memory that the threads of a block share, for the launch being written.
+  Buffer shared(std::string name, DType dtype, Expr element_count);
   /// Runs `body` to collect the statements of a loop.
   void loop(const std::string& name, Expr extent, const std::function<void(Expr)>& body,
             LoopKind kind = LoopKind::kSerial);
+  void when(Expr condition, const std::function<void()>& body);
+  void let(const std::string& name, Expr value, const std::function<void(Expr)>& body);
+  /// A launch of `grid` blocks (extents x, y, z; those left out are 1) of `threads` threads. `body` gets the
+  /// block's indices and the thread's; buffers that it makes by local() and shared() live in the launch.
+  using LaunchBody = std::function<void(const std::array<Expr, 3>& block, const Expr& thread)>;
+  void launch(std::vector<Expr> grid, int64_t threads, const LaunchBody& body);
+  /// A launch of a thread each for 0 to count - 1, which `body` gets.
+  void launch_flat(const Expr& count, const std::function<void(Expr)>& body);
   Stmt take();  ///< what was emitted; locals are allocated around it
   std::vector<Buffer> take_scratch() { return std::move(scratch_); }
 
  private:
+  Stmt collect(const std::function<void()>& body);
   std::vector<Buffer> inputs_, results_, locals_, scratch_;
   std::vector<Stmt> statements_;
 };

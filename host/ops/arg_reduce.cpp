@@ -1,5 +1,4 @@
-// argmax and argmin: the extreme value, then the first (last) index that holds it. cumsum.
-#include "host/loops/stmt.h"
+// argmax and argmin: the extreme value, then the first (last) index that holds it.
 #include "host/ops/families.h"
 #include "host/ops/reduce.h"
 #include "host/ops/support.h"
@@ -57,42 +56,6 @@ std::vector<Tensor> compute_arg(const Node& node, const std::vector<Tensor>& in,
   return {compute(to_exprs(node.result()->type.shape), body, "arg_reduce")};
 }
 
-/// Visits the axis in order for every outer and inner position, carrying the sum in the result.
-std::vector<Tensor> compute_cumsum(const Node& node, const std::vector<Tensor>& in) {
-  CumsumAttrs attrs = node.attrs_as<CumsumAttrs>();
-  const Tensor& x = in[0];
-  Expr outer = 1, inner = 1, extent = x.shape()[static_cast<size_t>(attrs.axis)];
-  for (int64_t d = 0; d < x.rank(); ++d) {
-    const Expr& n = x.shape()[static_cast<size_t>(d)];
-    if (d < attrs.axis) outer = outer * n;
-    if (d > attrs.axis) inner = inner * n;
-  }
-  DType dtype = x.dtype();
-  auto body = [attrs, outer, inner, extent, dtype](LoopBuilder& b) {
-    Buffer source = b.input(0), result = b.result(0);
-    Expr o = make_var("o"), t = make_var("t"), i = make_var("i");
-    Expr step = attrs.reverse ? extent - 1 - t : t;
-    Expr here = (o * extent + step) * inner + i;
-    Expr before = attrs.reverse ? here + inner : here - inner;
-    Expr carried = load(result, before);
-    Expr added = load(source, attrs.exclusive ? before : here);
-    Stmt first = store(result, here, attrs.exclusive ? const_of(dtype, 0) : load(source, here));
-    Stmt nest = if_stmt(eq(t, 0), first, store(result, here, carried + added));
-    nest = for_loop(i, 0, inner, LoopKind::kSerial, nest);
-    nest = for_loop(t, 0, extent, LoopKind::kSerial, nest);
-    b.emit(for_loop(o, 0, outer, LoopKind::kSerial, nest));
-  };
-  return extern_kernel({x}, {x.shape()}, {dtype}, body, "cumsum", "cumsum");
-}
-
-template <typename AttrsType>
-auto axis_remapper() {
-  return ops::remapper<AttrsType>([](AttrsType& a, const std::vector<int>& to) {
-    a.axis = to[static_cast<size_t>(a.axis)];
-    return true;
-  });
-}
-
 }  // namespace
 
 void add_arg_reduce_ops(OpSet& set) {
@@ -106,17 +69,6 @@ void add_arg_reduce_ops(OpSet& set) {
     };
     set.add(std::move(op));
   }
-  OpDef cumsum =
-      ops::define<CumsumAttrs>("cumsum", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
-  cumsum.infer = [](const Node& node, Function&) {
-    const TensorType& x = input_type(node, 0);
-    ops::require(x.dtype != DType::kBool, "does not take bool data");
-    ops::require_axis(node.attrs_as<CumsumAttrs>().axis, x.rank());
-    return std::vector<TensorType>{x};
-  };
-  cumsum.compute = compute_cumsum;
-  cumsum.remap_axes = axis_remapper<CumsumAttrs>();
-  set.add(std::move(cumsum));
 }
 
 }  // namespace gantry

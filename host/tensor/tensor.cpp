@@ -70,7 +70,8 @@ Tensor compute(std::vector<Expr> shape, const std::function<Expr(const std::vect
 
 std::vector<Tensor> extern_kernel(std::vector<Tensor> inputs, std::vector<std::vector<Expr>> result_shapes,
                                   std::vector<DType> result_dtypes, std::function<void(LoopBuilder&)> body,
-                                  std::string name, std::string tag) {
+                                  std::string name, std::string tag,
+                                  std::function<void(LoopBuilder&)> gpu_body) {
   internal_check(result_shapes.size() == result_dtypes.size(), "extern {}: shapes and types differ in number",
                  name);
   auto op = std::make_shared<OperationNode>();
@@ -79,6 +80,7 @@ std::vector<Tensor> extern_kernel(std::vector<Tensor> inputs, std::vector<std::v
   op->tag = std::move(tag);
   op->extern_inputs = std::move(inputs);
   op->extern_body = std::move(body);
+  op->extern_gpu_body = std::move(gpu_body);
   op->result_shapes = std::move(result_shapes);
   op->result_dtypes = std::move(result_dtypes);
   std::vector<Tensor> results;

@@ -74,10 +74,12 @@ Tensor placeholder(std::vector<Expr> shape, DType dtype, std::string name);
 /// `body` receives one variable a dimension; it may return a reduction (sum, …) as its root.
 Tensor compute(std::vector<Expr> shape, const std::function<Expr(const std::vector<Expr>&)>& body,
                std::string name, std::string tag = "");
-/// A loop nest written by hand over inputs and results; see LoopBuilder.
+/// A loop nest written by hand over inputs and results; see LoopBuilder. `gpu_body` writes launches; without one
+/// the operation only runs on CPUs.
 std::vector<Tensor> extern_kernel(std::vector<Tensor> inputs, std::vector<std::vector<Expr>> result_shapes,
                                   std::vector<DType> result_dtypes, std::function<void(LoopBuilder&)> body,
-                                  std::string name, std::string tag = "");
+                                  std::string name, std::string tag = "",
+                                  std::function<void(LoopBuilder&)> gpu_body = {});
 IterVarPtr reduce_axis(Expr low, Expr extent, std::string name);
 Expr reduce(ReduceKind kind, Expr value, std::vector<IterVarPtr> axes, Expr condition = {});
 inline Expr sum(Expr value, std::vector<IterVarPtr> axes) {

@@ -1,0 +1,155 @@
+// cumsum: sums along an axis up to each position.
+#include <optional>
+#include <utility>
+
+#include "host/loops/stmt.h"
+#include "host/ops/families.h"
+#include "host/ops/reduce.h"
+#include "host/ops/support.h"
+
+namespace gantry {
+namespace {
+
+/// A scan of `rows` = outer * inner rows of `extent` elements each, `inner` elements apart.
+struct Scan {
+  CumsumAttrs attrs;
+  Expr outer = 1, inner = 1, extent;
+  DType dtype = DType::kF32;
+
+  Expr rows() const { return outer * inner; }
+  /// Where step t of a row's scan stands.
+  Expr place(const Expr& row, const Expr& t) const {
+    Expr position = attrs.reverse ? extent - 1 - t : t;
+    return (floordiv(row, inner) * extent + position) * inner + mod(row, inner);
+  }
+  /// What step t adds to its row's sum, in the type that sums have.
+  Expr addend(const Buffer& source, const Expr& row, const Expr& t) const {
+    if (!attrs.exclusive) return ops::widen(load(source, place(row, t)));
+    return if_then_else(gt(t, 0), ops::widen(load(source, place(row, t - 1))), zero());
+  }
+  Expr zero() const { return const_of(ops::widened(dtype), 0); }
+};
+
+Scan scan_of(const Node& node, const Tensor& x) {
+  Scan scan;
+  scan.attrs = node.attrs_as<CumsumAttrs>();
+  scan.extent = x.shape()[static_cast<size_t>(scan.attrs.axis)];
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    const Expr& n = x.shape()[static_cast<size_t>(d)];
+    if (d < scan.attrs.axis) scan.outer = scan.outer * n;
+    if (d > scan.attrs.axis) scan.inner = scan.inner * n;
+  }
+  scan.dtype = x.dtype();
+  return scan;
+}
+
+/// Visits the axis in order for every outer and inner position, carrying the sum in the result.
+void scan_on_cpu(LoopBuilder& b, const Scan& scan) {
+  const auto& [attrs, outer, inner, extent, dtype] = scan;
+  Buffer source = b.input(0), result = b.result(0);
+  Expr o = make_var("o"), t = make_var("t"), i = make_var("i");
+  Expr step = attrs.reverse ? extent - 1 - t : t;
+  Expr here = (o * extent + step) * inner + i;
+  Expr before = attrs.reverse ? here + inner : here - inner;
+  Expr carried = load(result, before);
+  Expr added = load(source, attrs.exclusive ? before : here);
+  Stmt first = store(result, here, attrs.exclusive ? const_of(dtype, 0) : load(source, here));
+  Stmt nest = if_stmt(eq(t, 0), first, store(result, here, carried + added));
+  nest = for_loop(i, 0, inner, LoopKind::kSerial, nest);
+  nest = for_loop(t, 0, extent, LoopKind::kSerial, nest);
+  b.emit(for_loop(o, 0, outer, LoopKind::kSerial, nest));
+}
+
+// --- GPU
+
+/// A thread a row: neighbouring threads read neighbouring elements where inner > 1.
+void scan_by_threads(LoopBuilder& b, const Scan& scan) {
+  b.launch_flat(scan.rows(), [&](const Expr& row) {
+    Buffer sum = b.local("sum", ops::widened(scan.dtype), 1);
+    b.emit(store(sum, 0, scan.zero()));
+    b.loop("t", scan.extent, [&](const Expr& t) {
+      b.emit(store(sum, 0, load(sum, 0) + scan.addend(b.input(0), row, t)));
+      b.emit(store(b.result(0), scan.place(row, t), cast(scan.dtype, load(sum, 0))));
+    });
+  });
+}
+
+/// A block a row, in chunks of kItems elements a thread: threads sum their own, then the sums are scanned in
+/// shared memory by doubling distances (Hillis and Steele, "Data parallel algorithms", 1986), from one half of
+/// the buffer into the other.
+void scan_by_blocks(LoopBuilder& b, const Scan& scan) {
+  constexpr int64_t kThreads = 256, kItems = 4, kChunk = kThreads * kItems;
+  const DType dtype = ops::widened(scan.dtype);
+  b.launch({scan.rows()}, kThreads, [&](const auto& block, const Expr& thread) {
+    Buffer sums = b.shared("sums", dtype, 2 * kThreads);
+    Buffer items = b.local("items", dtype, kItems), carry = b.local("carry", dtype, 1);
+    b.emit(store(carry, 0, scan.zero()));
+    b.loop("chunk", floordiv(scan.extent + (kChunk - 1), kChunk), [&](const Expr& chunk) {
+      const Expr first = chunk * kChunk + thread * kItems;
+      for (int64_t q = 0; q < kItems; ++q) {
+        Expr own = if_then_else(lt(first + q, scan.extent), scan.addend(b.input(0), block[0], first + q),
+                                scan.zero());
+        b.emit(store(items, q, q == 0 ? own : load(items, q - 1) + own));
+      }
+      b.emit(store(sums, thread, load(items, kItems - 1)));
+      b.emit(barrier());
+      int64_t from = 0, to = kThreads;
+      for (int64_t distance = 1; distance < kThreads; distance *= 2, std::swap(from, to)) {
+        Expr far = if_then_else(ge(thread, distance), load(sums, thread + (from - distance)), scan.zero());
+        b.emit(store(sums, thread + to, load(sums, thread + from) + far));
+        b.emit(barrier());
+      }
+      Expr others = if_then_else(gt(thread, 0), load(sums, thread + (from - 1)), scan.zero());
+      for (int64_t q = 0; q < kItems; ++q) {
+        b.when(lt(first + q, scan.extent), [&] {
+          Expr total = load(carry, 0) + others + load(items, q);
+          b.emit(store(b.result(0), scan.place(block[0], first + q), cast(scan.dtype, total)));
+        });
+      }
+      b.emit(store(carry, 0, load(carry, 0) + load(sums, from + (kThreads - 1))));
+      b.emit(barrier());  // before the next chunk's sums
+    });
+  });
+}
+
+void scan_on_gpu(LoopBuilder& b, const Scan& scan) {
+  constexpr int64_t kManyRows = 4096, kFewSteps = 32;
+  auto constant = [](const Expr& e) {
+    const auto* imm = e.as<IntImmNode>();
+    return imm ? std::optional(imm->value) : std::nullopt;
+  };
+  const bool contiguous = constant(scan.inner) == 1;
+  const bool many_rows = constant(scan.rows()).value_or(0) >= kManyRows && !contiguous;
+  if (many_rows || constant(scan.extent).value_or(kFewSteps + 1) <= kFewSteps)
+    scan_by_threads(b, scan);
+  else
+    scan_by_blocks(b, scan);
+}
+
+std::vector<Tensor> compute_cumsum(const Node& node, const std::vector<Tensor>& in) {
+  const Scan scan = scan_of(node, in[0]);
+  auto on_cpu = [scan](LoopBuilder& b) { scan_on_cpu(b, scan); };
+  auto on_gpu = [scan](LoopBuilder& b) { scan_on_gpu(b, scan); };
+  return extern_kernel({in[0]}, {in[0].shape()}, {scan.dtype}, on_cpu, "cumsum", "cumsum", on_gpu);
+}
+
+}  // namespace
+
+void add_cumsum_ops(OpSet& set) {
+  OpDef cumsum =
+      ops::define<CumsumAttrs>("cumsum", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
+  cumsum.infer = [](const Node& node, Function&) {
+    const TensorType& x = ops::input_type(node, 0);
+    ops::require(x.dtype != DType::kBool, "does not take bool data");
+    ops::require_axis(node.attrs_as<CumsumAttrs>().axis, x.rank());
+    return std::vector<TensorType>{x};
+  };
+  cumsum.compute = compute_cumsum;
+  cumsum.remap_axes = ops::remapper<CumsumAttrs>([](CumsumAttrs& a, const std::vector<int>& to) {
+    a.axis = to[static_cast<size_t>(a.axis)];
+    return true;
+  });
+  set.add(std::move(cumsum));
+}
+
+}  // namespace gantry
