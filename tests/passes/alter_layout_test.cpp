@@ -1,11 +1,13 @@
 #include "host/passes/alter_layout.h"
 
+#include "host/ops/conv.h"
 #include "host/tensor/interpret.h"
 #include "tests/passes/pass_test.h"
 
 namespace gantry {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -16,14 +18,27 @@ LayoutPolicy blocks_of(int64_t block) {
   return policy;
 }
 
-std::string altered(const std::string& text, int64_t block = 8) {
+LayoutPolicy products(ConvAlgorithm algorithm) {
+  LayoutPolicy policy = blocks_of(8);
+  policy.conv_algorithm = [algorithm](const ConvAttrs&, const TensorType&, const TensorType&) {
+    return algorithm;
+  };
+  policy.dense_gemm = [](const TensorType&, int64_t) { return true; };
+  policy.matmul_gemm = [](const TensorType&, const TensorType&) { return true; };
+  return policy;
+}
+
+std::string altered(const std::string& text, const LayoutPolicy& policy) {
   Graph graph = parse_graph(text, table());
-  alter_layout(graph, blocks_of(block));
+  alter_layout(graph, policy);
   verify(graph, table(), "alter_layout");
   fold_constant(graph);
   dead_code(graph);
   verify(graph, table(), "dead_code");
   return print(graph, table());
+}
+std::string altered(const std::string& text, int64_t block = 8) {
+  return altered(text, blocks_of(block));
 }
 
 size_t count_of(const std::string& text, const std::string& word) {
@@ -75,6 +90,51 @@ TEST(AlterLayout, ABlockOfZeroLeavesTheOpAsItIs) {
                   "\n  return %y\n}\n",
               0);
   EXPECT_THAT(text, Not(HasSubstr("channels_last=true")));
+}
+
+const std::string kConvFunction =
+    "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = " + kConv +
+    "\n  return %y\n}\n";
+
+TEST(AlterLayout, WeightsOfTheProductFormAreAMatrixOfTapsAndChannels) {
+  EXPECT_THAT(altered(kConvFunction, products(ConvAlgorithm::kGemm)),
+              AllOf(HasSubstr("algorithm=gemm"), HasSubstr("Tensor[(36, 6), f32]")));
+}
+
+TEST(AlterLayout, WeightsForWinogradAreTransformedWhenCompiling) {
+  EXPECT_THAT(altered(kConvFunction, products(ConvAlgorithm::kWinograd4)),
+              AllOf(HasSubstr("algorithm=winograd4"), HasSubstr("Tensor[(36, 4, 6), f32]"),
+                    Not(HasSubstr("nn.winograd_weight"))));
+}
+
+TEST(AlterLayout, WhatWinogradDoesNotFitBecomesAPlainProduct) {
+  std::string text = altered(
+      "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = nn.conv(%x, @w: "
+      "Tensor[(6, "
+      "2, 1, 1), f32], channels=6, kernel=[1, 1], strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0), "
+      "groups=2)\n  return %y\n}\n",
+      products(ConvAlgorithm::kWinograd2));
+  EXPECT_THAT(text, AllOf(HasSubstr("algorithm=gemm"), HasSubstr("const(f32, [2, 2, 3]")));
+}
+
+TEST(AlterLayout, DepthwiseConvolutionsHaveAFormOfTheirOwn) {
+  std::string text = altered(
+      "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 4, H, W), f32] {\n  %y = nn.conv(%x, @w: "
+      "Tensor[(4, "
+      "1, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0), "
+      "groups=4)\n  return %y\n}\n",
+      products(ConvAlgorithm::kGemm));
+  EXPECT_THAT(text, AllOf(HasSubstr("depthwise_packed=true"), HasSubstr("algorithm=direct")));
+}
+
+TEST(AlterLayout, MatrixProductsTakeTheFormThatTheTargetWants) {
+  std::string text = altered(
+      "fn @main(%x: Tensor[(N, 4, 8), f32]) -> Tensor[(N, 4, 4), f32] {\n  %y = nn.dense(%x, @w: Tensor[(8, "
+      "5), "
+      "f32], units=5)\n  %z = matmul(%y, %y, transpose_b=true)\n  return %z\n}\n",
+      products(ConvAlgorithm::kGemm));
+  EXPECT_EQ(count_of(text, "gemm=true"), 2u) << text;
+  EXPECT_THAT(text, HasSubstr("Tensor[(8, 5), f32]"));
 }
 
 }  // namespace
