@@ -1,6 +1,9 @@
 // scatter_elements and scatter_nd: loop nests by hand, as several updates may meet in one element.
 #include "host/ops/scatter.h"
 
+#include <functional>
+#include <optional>
+
 #include "host/loops/stmt.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
@@ -145,30 +148,146 @@ void emit_nd(LoopBuilder& b, const Operands& o) {
   b.emit(unless_empty(o, rows));
 }
 
-std::vector<Tensor> compute_scatter(const Node& node, const std::vector<Tensor>& in,
-                                    void (*emit)(LoopBuilder&, const Operands&)) {
+// --- GPU
+
+/// Updates in groups that meet in no element, of `count` updates each, which are applied in order.
+struct UpdateGroups {
+  Expr groups, count;
+  std::function<Expr(const Expr& group, const Expr& k)> target, update;
+};
+
+std::optional<int64_t> known(const Expr& e) {
+  const auto* imm = e.as<IntImmNode>();
+  return imm ? std::optional(imm->value) : std::nullopt;
+}
+
+/// `count`, or 0 where the data has no element that an update could go to.
+Expr unless_empty(const Operands& o, const Expr& count) {
+  return count * min(Expr(1), product_of(o.data, 0, o.data.size()));
+}
+
+/// A thread a group.
+void apply_in_order(LoopBuilder& b, const Operands& o, const UpdateGroups& all) {
+  b.launch_flat(unless_empty(o, all.groups), [&](const Expr& group) {
+    b.loop("k", all.count, [&](const Expr& k) {
+      b.let("target", all.target(group, k), [&](const Expr& target) {
+        Expr value = combined(o.attrs.reduction, o.dtype, load(b.result(0), target),
+                              load(b.input(2), all.update(group, k)));
+        b.emit(store(b.result(0), target, value));
+      });
+    });
+  });
+}
+
+/// A thread an update: the first of those to one element applies them all.
+void apply_by_leaders(LoopBuilder& b, const Operands& o, const UpdateGroups& all) {
+  b.launch_flat(unless_empty(o, all.groups * all.count), [&](const Expr& i) {
+    const Expr group = mod(i, all.groups), own = floordiv(i, all.groups);
+    Buffer value = b.local("value", o.dtype, 1), leads = b.local("leads", DType::kI32, 1);
+    b.let("target", all.target(group, own), [&](const Expr& target) {
+      b.emit(store(value, 0, load(b.input(0), target)));
+      b.emit(store(leads, 0, int_imm(DType::kI32, 1)));
+      b.loop("k", all.count, [&](const Expr& k) {
+        b.when(eq(all.target(group, k), target), [&] {
+          b.when(lt(k, own), [&] { b.emit(store(leads, 0, int_imm(DType::kI32, 0))); });
+          Expr update = load(b.input(2), all.update(group, k));
+          b.emit(store(value, 0, combined(o.attrs.reduction, o.dtype, load(value, 0), update)));
+        });
+      });
+      b.when(eq(load(leads, 0), int_imm(DType::kI32, 1)),
+             [&] { b.emit(store(b.result(0), target, load(value, 0))); });
+    });
+  });
+}
+
+void apply_on_gpu(LoopBuilder& b, const Operands& o, const UpdateGroups& all) {
+  constexpr int64_t kManyGroups = 4096, kFewUpdates = 16;
+  if (known(all.groups).value_or(0) >= kManyGroups || known(all.count).value_or(kFewUpdates + 1) <= kFewUpdates)
+    apply_in_order(b, o, all);
+  else
+    apply_by_leaders(b, o, all);
+}
+
+void copy_on_gpu(LoopBuilder& b, const Operands& o) {
+  b.launch_flat(product_of(o.data, 0, o.data.size()),
+                [&](const Expr& i) { b.emit(store(b.result(0), i, load(b.input(0), i))); });
+}
+
+/// Updates with the same coordinates but the axis's are a group.
+void elements_on_gpu(LoopBuilder& b, const Operands& o) {
+  const auto axis = static_cast<size_t>(o.attrs.axis);
+  auto place = [o, axis](Expr group, const Expr& k) {
+    std::vector<Expr> at(o.indices.size());
+    for (size_t d = at.size(); d-- > 0;) {
+      if (d == axis) continue;
+      at[d] = mod(group, o.indices[d]);
+      group = floordiv(group, o.indices[d]);
+    }
+    at[axis] = k;
+    return at;
+  };
+  UpdateGroups all;
+  all.count = o.indices[axis];
+  all.groups = product_of(o.indices, 0, axis) * product_of(o.indices, axis + 1, o.indices.size());
+  all.update = [=](const Expr& group, const Expr& k) { return offset_of(place(group, k), o.indices); };
+  all.target = [=, indices = b.input(1)](const Expr& group, const Expr& k) {
+    std::vector<Expr> to = place(group, k);
+    to[axis] = ops::clamped_position(load(indices, offset_of(to, o.indices)), o.data[axis]);
+    return offset_of(to, o.data);
+  };
+  copy_on_gpu(b, o);
+  apply_on_gpu(b, o, all);
+}
+
+/// The elements at one place of all slices are a group.
+void nd_on_gpu(LoopBuilder& b, const Operands& o) {
+  UpdateGroups all;
+  all.count = product_of(o.indices, 0, o.indices.size() - 1);
+  all.groups = product_of(o.data, o.depth, o.data.size());
+  Buffer slices = b.scratch("slices", DType::kI64, all.count);
+  copy_on_gpu(b, o);
+  b.launch_flat(all.count, [&](const Expr& row) {
+    Expr slice = 0;
+    for (size_t d = 0; d < o.depth; ++d) {
+      Expr coordinate = load(b.input(1), row * static_cast<int64_t>(o.depth) + static_cast<int64_t>(d));
+      slice = slice * o.data[d] + ops::clamped_position(coordinate, o.data[d]);
+    }
+    b.emit(store(slices, row, slice));
+  });
+  all.update = [=](const Expr& group, const Expr& k) { return k * all.groups + group; };
+  all.target = [=](const Expr& group, const Expr& k) { return load(slices, k) * all.groups + group; };
+  apply_on_gpu(b, o, all);
+}
+
+struct Nests {
+  void (*cpu)(LoopBuilder&, const Operands&);
+  void (*gpu)(LoopBuilder&, const Operands&);
+};
+
+std::vector<Tensor> compute_scatter(const Node& node, const std::vector<Tensor>& in, Nests nests) {
   Operands operands{node.attrs_as<ScatterAttrs>(), in[0].shape(), in[1].shape(), in[0].dtype()};
   if (const Dim& last = input_type(node, 1).shape.back(); last.is_constant()) {
     operands.depth = static_cast<size_t>(last.value());
   }
-  auto body = [operands, emit](LoopBuilder& b) { emit(b, operands); };
-  return extern_kernel(in, {in[0].shape()}, {in[0].dtype()}, body, "scatter", "scatter");
+  auto on_cpu = [=](LoopBuilder& b) { nests.cpu(b, operands); };
+  auto on_gpu = [=](LoopBuilder& b) { nests.gpu(b, operands); };
+  return extern_kernel(in, {in[0].shape()}, {in[0].dtype()}, on_cpu, "scatter", "scatter", on_gpu);
 }
 
 }  // namespace
 
 void add_scatter_ops(OpSet& set) {
-  auto add = [&](const char* name, auto infer, void (*emit)(LoopBuilder&, const Operands&)) {
+  auto add = [&](const char* name, auto infer, Nests nests) {
     OpDef op = ops::define<ScatterAttrs>(name, FusionClass::kOpaque, LayoutBehaviour::kNone,
                                          {"data", "indices", "updates"});
     op.infer = infer;
-    op.compute = [emit](const Node& node, const std::vector<Tensor>& in) {
-      return compute_scatter(node, in, emit);
+    op.compute = [nests](const Node& node, const std::vector<Tensor>& in) {
+      return compute_scatter(node, in, nests);
     };
     set.add(std::move(op));
   };
-  add("scatter_elements", infer_scatter_elements, emit_elements);
-  add("scatter_nd", infer_scatter_nd, emit_nd);
+  add("scatter_elements", infer_scatter_elements, {emit_elements, elements_on_gpu});
+  add("scatter_nd", infer_scatter_nd, {emit_nd, nd_on_gpu});
 }
 
 }  // namespace gantry
