@@ -35,6 +35,14 @@ Stmt LoopBuilder::collect(const std::function<void()>& body) {
   return collected;
 }
 
+Stmt LoopBuilder::collect_with_locals(const std::function<void()>& body) {
+  std::vector<Buffer> outer = std::exchange(locals_, {});
+  Stmt inner = collect(body);
+  for (auto it = locals_.rbegin(); it != locals_.rend(); ++it) inner = allocate(*it, inner);
+  locals_ = std::move(outer);
+  return inner;
+}
+
 void LoopBuilder::when(Expr condition, const std::function<void()>& body) {
   if (Stmt inner = collect(body)) emit(if_stmt(std::move(condition), inner));
 }
@@ -45,12 +53,9 @@ void LoopBuilder::let(const std::string& name, Expr value, const std::function<v
 }
 
 void LoopBuilder::launch(std::vector<Expr> grid, int64_t threads, const LaunchBody& body) {
-  std::vector<Buffer> outer = std::exchange(locals_, {});
   const std::array<Expr, 3> blocks{make_var("block"), make_var("block_y"), make_var("block_z")};
   const Expr thread = make_var("thread");
-  Stmt inner = collect([&] { body(blocks, thread); });
-  for (auto it = locals_.rbegin(); it != locals_.rend(); ++it) inner = allocate(*it, inner);
-  locals_ = std::move(outer);
+  Stmt inner = collect_with_locals([&] { body(blocks, thread); });
   internal_check(grid.size() <= blocks.size(), "a grid of {} dimensions", grid.size());
   std::array<Expr, 3> extents{1, 1, 1};
   std::ranges::copy(grid, extents.begin());
@@ -67,7 +72,7 @@ void LoopBuilder::launch_flat(const Expr& count, const std::function<void(Expr)>
 void LoopBuilder::loop(const std::string& name, Expr extent, const std::function<void(Expr)>& body,
                        LoopKind kind) {
   Expr var = make_var(name);
-  Stmt inner = collect([&] { body(var); });
+  Stmt inner = kind == LoopKind::kParallel ? collect_with_locals([&] { body(var); }) : collect([&] { body(var); });
   if (Stmt nest = for_loop(var, Expr(0), std::move(extent), kind, inner)) emit(nest);
 }
 

@@ -209,7 +209,8 @@ class LoopBuilder {
       : inputs_(std::move(inputs)), results_(std::move(results)) {}
   const Buffer& input(int i) const { return inputs_[static_cast<size_t>(i)]; }
   const Buffer& result(int i) const { return results_[static_cast<size_t>(i)]; }
-  /// A buffer on the stack of the running thread, for the whole nest.
+  /// A buffer on the stack of the running thread, for the whole nest; made in a parallel loop or a launch, for
+  /// an iteration or a thread of that.
   Buffer local(std::string name, DType dtype, Expr element_count);
   /// Workspace for the whole nest.
   Buffer scratch(std::string name, DType dtype, Expr element_count);
@@ -232,6 +233,7 @@ class LoopBuilder {
 
  private:
   Stmt collect(const std::function<void()>& body);
+  Stmt collect_with_locals(const std::function<void()>& body);
   std::vector<Buffer> inputs_, results_, locals_, scratch_;
   std::vector<Stmt> statements_;
 };

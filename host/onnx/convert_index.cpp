@@ -5,6 +5,7 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/dim_bounds.h"
 #include "host/ops/movement.h"
+#include "host/ops/sort.h"
 
 namespace gantry {
 namespace {
@@ -33,6 +34,26 @@ void convert_one_hot(NodeImport& n) {
     attrs->depth = static_cast<int64_t>(depth[0]);
   }
   n.set(0, n.add("one_hot", {n.input(0), n.input(2)}, attrs));
+}
+
+/// Opset 1 has k as an attribute, 10 as an input; from 11 the smallest may be asked for. What need not be sorted
+/// is sorted all the same.
+void convert_topk(NodeImport& n) {
+  auto attrs = std::make_shared<TopKAttrs>();
+  attrs->axis = n.axis(n.integer("axis", -1), n.rank(0));
+  if (n.opset() < 10) {
+    attrs->k = n.integer("k", -1);
+  } else {
+    Shape k = n.dims(1, "k");
+    if (k.size() != 1) n.fail("k should be one integer");
+    attrs->k = k[0];
+  }
+  if (attrs->k.is_constant() && attrs->k.value() < 0) n.fail("k should not be {}", attrs->k.str());
+  attrs->largest = n.integer("largest", 1) != 0;
+  std::vector<Value*> results = n.add_many("topk", {n.input(0)}, attrs);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (n.wants(i)) n.set(i, results[i]);
+  }
 }
 
 void convert_trilu(NodeImport& n) {
@@ -131,6 +152,7 @@ void add_index_converters(ConverterTable& table) {
       {"GatherElements", 11, convert_gather},
       {"GatherND", 11, convert_gather_nd},
       {"OneHot", 9, convert_one_hot},
+      {"TopK", 1, convert_topk},
       {"Trilu", 14, convert_trilu},
       {"Range", 11, convert_range},
       {"ConstantOfShape", 9, convert_constant_of_shape},

@@ -23,6 +23,7 @@ void add_index_ops(OpSet& set);
 void add_scatter_ops(OpSet& set);
 void add_create_ops(OpSet& set);
 void add_cumsum_ops(OpSet& set);
+void add_sort_ops(OpSet& set);
 void add_device_copy_op(OpSet& set);
 void add_resize_ops(OpSet& set);
 void add_recurrent_ops(OpSet& set);

@@ -60,6 +60,7 @@ const OpSet& op_set() {
     add_scatter_ops(all);
     add_create_ops(all);
     add_cumsum_ops(all);
+    add_sort_ops(all);
     add_device_copy_op(all);
     add_resize_ops(all);
     add_recurrent_ops(all);

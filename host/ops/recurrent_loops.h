@@ -19,6 +19,8 @@ struct RecurrenceLoops {
   std::vector<int> input_at;  ///< buffer of each declared input, -1 where absent
 
   void build(LoopBuilder& builder) const;
+  /// The same for a GPU: a serial loop over the steps around their launches.
+  void build_launches(LoopBuilder& builder) const;
 };
 
 }  // namespace gantry

@@ -3,9 +3,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
 
+#include "host/ops/recurrent.h"
 #include "host/ops/reduce.h"
 #include "host/ops/scatter.h"
+#include "host/ops/sort.h"
+#include "host/ops/op.h"
+#include "host/support/error.h"
 #include "tests/ops/run_nests.h"
 
 namespace gantry {
@@ -155,6 +163,173 @@ void expect_scatter_nd(std::array<int64_t, 3> d, int64_t count, size_t depth) {
 TEST(ScatterNd, AppliesUpdatesToOneSliceInTheirOrder) { expect_scatter_nd({4, 3, 5}, 30, 2); }
 TEST(ScatterNd, UpdatesSingleElements) { expect_scatter_nd({4, 3, 5}, 50, 3); }
 TEST(ScatterNd, UpdatesWideSlices) { expect_scatter_nd({3, 50, 100}, 20, 1); }
+
+/// A recurrence with S steps, B sequences, H units on both devices; ONNX's own data check the CPU's nest.
+struct RecurrenceCase {
+  std::string op;
+  RecurrenceAttrs attrs;
+  int64_t hidden = 40;
+  bool lengths = true, extra = true;  ///< extra: peepholes, or the bias of a GRU
+};
+
+void expect_same_on_gpu(const RecurrenceCase& c) {
+  constexpr int64_t kSteps = 5, kBatch = 3;
+  const bool lstm = c.op == "nn.lstm_recurrence", gru = c.op == "nn.gru_recurrence";
+  const int64_t gates = lstm ? 4 : gru ? 3 : 1;
+  auto values = [](Shape shape, int seed) {
+    std::vector<float> v = numbers(element_count(shape).value(), seed);
+    for (float& x : v) x *= 0.05f;
+    return constant_of(DType::kF32, shape, v);
+  };
+  std::vector<ConstantPtr> inputs{values({kSteps, kBatch, gates * c.hidden}, 1),
+                                  values({c.hidden, gates * c.hidden}, 2), values({kBatch, c.hidden}, 3)};
+  if (lstm) inputs.push_back(values({kBatch, c.hidden}, 4));
+  inputs.push_back(c.lengths ? constant_of<int32_t>(DType::kI32, {kBatch}, {5, 0, 2}) : nullptr);
+  if (c.extra && lstm) inputs.push_back(values({3 * c.hidden}, 5));
+  if (c.extra && gru) inputs.push_back(values({c.hidden}, 6));
+  auto attrs = std::make_shared<RecurrenceAttrs>(c.attrs);
+  auto expected = run_nests(c.op, attrs, inputs, NestOrder::kCpu);
+  for (NestOrder order : {NestOrder::kGpu, NestOrder::kGpuReversed}) {
+    auto actual = run_nests(c.op, attrs, inputs, order);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t r = 0; r < expected.size(); ++r) {
+      std::vector<float> a = values_of<float>(actual[r]), e = values_of<float>(expected[r]);
+      for (size_t i = 0; i < e.size(); ++i) ASSERT_NEAR(a[i], e[i], 1e-5) << c.op << " result " << r << " at " << i;
+    }
+  }
+}
+
+TEST(Recurrences, LstmOnGpuFollowsTheCpu) {
+  for (bool reverse : {false, true}) {
+    for (bool couple : {false, true}) {
+      RecurrenceCase c{"nn.lstm_recurrence", {}};
+      c.attrs.reverse = reverse;
+      c.attrs.couple_gates = couple;
+      c.lengths = c.extra = !couple;
+      expect_same_on_gpu(c);
+    }
+  }
+}
+
+TEST(Recurrences, GruOnGpuFollowsTheCpu) {
+  for (bool reverse : {false, true}) {
+    for (bool linear : {false, true}) {
+      RecurrenceCase c{"nn.gru_recurrence", {}};
+      c.attrs.reverse = reverse;
+      c.attrs.linear_before_reset = linear;
+      c.lengths = !reverse || linear;
+      c.extra = linear;
+      expect_same_on_gpu(c);
+    }
+  }
+}
+
+TEST(Recurrences, RnnOnGpuFollowsTheCpuWhateverTheNumberOfUnits) {
+  for (int64_t hidden : {1, 7, 32, 70}) {
+    RecurrenceCase c{"nn.rnn_recurrence", {}, hidden};
+    c.attrs.relu = hidden == 7;
+    c.attrs.reverse = hidden == 70;
+    expect_same_on_gpu(c);
+  }
+}
+
+/// Every row sorted by std::stable_sort.
+template <typename T>
+void expect_topk(DType dtype, std::array<int64_t, 3> d, int64_t k, const std::vector<T>& x,
+                 const std::vector<NestOrder>& orders = {std::begin(kOrders), std::end(kOrders)}) {
+  for (bool largest : {true, false}) {
+    auto attrs = std::make_shared<TopKAttrs>();
+    attrs->axis = 1;
+    attrs->k = k;
+    attrs->largest = largest;
+    auto greater = [](T a, T b) { return a > b || (a != a && b == b); };  // NaN above all
+    std::vector<T> values(static_cast<size_t>(d[0] * k * d[2]));
+    std::vector<int64_t> positions(values.size());
+    for (int64_t row = 0; row < d[0] * d[2]; ++row) {
+      auto at = [&](int64_t t, int64_t n) { return static_cast<size_t>((row / d[2] * n + t) * d[2] + row % d[2]); };
+      std::vector<int64_t> order(static_cast<size_t>(d[1]));
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        T u = x[at(a, d[1])], v = x[at(b, d[1])];
+        return largest ? greater(u, v) : greater(v, u);
+      });
+      for (int64_t t = 0; t < k; ++t) {
+        positions[at(t, k)] = order[static_cast<size_t>(t)];
+        values[at(t, k)] = x[at(positions[at(t, k)], d[1])];
+      }
+    }
+    for (NestOrder order : orders) {
+      auto y = run_nests("topk", attrs, {constant_of(dtype, {d[0], d[1], d[2]}, x)}, order);
+      EXPECT_EQ(values_of<int64_t>(y[1]), positions) << largest << " " << int(order);
+      std::vector<T> actual = values_of<T>(y[0]);
+      ASSERT_EQ(actual.size(), values.size());
+      for (size_t i = 0; i < values.size(); ++i) {
+        EXPECT_TRUE(actual[i] == values[i] || (actual[i] != actual[i] && values[i] != values[i])) << i;
+      }
+    }
+  }
+}
+
+TEST(TopK, TakesTheLowerPositionOfEqualElements) {
+  for (int64_t k : {0, 1, 2, 5, 33, 100}) expect_topk(DType::kF32, {2, 100, 3}, k, numbers(600, 1));
+}
+
+TEST(TopK, OrdersNanAboveEveryNumber) {
+  std::vector<float> x = numbers(40, 1);
+  x[3] = x[17] = x[39] = std::nanf("");
+  x[5] = x[30] = std::numeric_limits<float>::infinity();
+  x[6] = x[31] = -std::numeric_limits<float>::infinity();
+  expect_topk(DType::kF32, {2, 20, 1}, 20, x);
+}
+
+TEST(TopK, SortsIntegersWithTheirExtremes) {
+  std::vector<int64_t> x{3, std::numeric_limits<int64_t>::min(), 7, std::numeric_limits<int64_t>::max(), 7, 0,
+                         std::numeric_limits<int64_t>::min()};
+  expect_topk(DType::kI64, {1, 7, 1}, 7, x);
+  expect_topk(DType::kU8, {1, 5, 1}, 3, std::vector<uint8_t>{255, 0, 128, 255, 1});
+}
+
+TEST(TopK, TakesRowsOfOneElement) { expect_topk(DType::kF32, {4, 1, 2}, 1, numbers(8, 1)); }
+
+std::vector<double> doubles(int64_t count) {
+  const std::vector<float> x = numbers(count, 1);
+  return {x.begin(), x.end()};
+}
+
+TEST(TopK, SelectsFromRowsThatAreLongerThanSharedMemory) {
+  expect_topk(DType::kF64, {1, 4100, 1}, 10, doubles(4100), {NestOrder::kCpu, NestOrder::kGpu});
+}
+
+TEST(TopK, SortsLongRowsByANetworkInMemory) {
+  expect_topk(DType::kF64, {1, 2100, 1}, 2100, doubles(2100), {NestOrder::kGpu});
+}
+
+TEST(TopK, HasNestsForGpusIfTheNumberOfElementsOrASmallKIsKnown) {
+  auto kernels = [](const Dim& extent, const Dim& k) {
+    TopKLoops loops;
+    loops.extent = extent;
+    loops.k = k;
+    return loops.has_launches();
+  };
+  EXPECT_TRUE(kernels(100000, 100000));
+  EXPECT_TRUE(kernels(Dim::symbol("N"), 1000));
+  EXPECT_FALSE(kernels(Dim::symbol("N"), 10000));
+  EXPECT_FALSE(kernels(Dim::symbol("N"), Dim::symbol("K")));
+}
+
+TEST(TopK, ReturnsFewerWhereTheAxisMayBeShorterThanK) {
+  Function f;
+  auto attrs = std::make_shared<TopKAttrs>();
+  attrs->k = 5;
+  auto shape_of = [&](const Dim& extent) {
+    Value* x = f.add_parameter("x", {DType::kF32, {extent}});
+    return infer_and_add(f, "topk", attrs, {x}, {"node"})->result(1)->type.str();
+  };
+  EXPECT_EQ(shape_of(7), "Tensor[(5), i64]");
+  EXPECT_EQ(shape_of(Dim::symbol("N") + 5), "Tensor[(5), i64]");
+  EXPECT_EQ(shape_of(Dim::symbol("N")), "Tensor[(min(5, N)), i64]");
+  EXPECT_THROW(shape_of(4), Error);
+}
 
 }  // namespace
 }  // namespace gantry
