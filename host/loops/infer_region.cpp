@@ -21,9 +21,24 @@ std::set<const VarNode*> Lowering::enclosing_vars(const StageState& state) const
   return vars;
 }
 
-/// Widens the region by one read; false if every dimension already is the whole tensor.
+/// Those of enclosing_vars() whose iterations each have a result of their own: a block's threads share what is
+/// in shared memory, a warp's lanes share a fragment.
+std::set<const VarNode*> Lowering::fixed_vars(const StageState& state) const {
+  constexpr int64_t kWarp = 32;
+  std::set<const VarNode*> vars = enclosing_vars(state);
+  if (!state.is_cooperative() && state.scope != StorageScope::kFragment) return vars;
+  std::erase_if(vars, [&](const VarNode* var) {
+    const auto& [owner, leaf] = loop_vars_.at(var);
+    if (!owner->is_thread_leaf(leaf)) return false;
+    if (state.is_cooperative()) return true;
+    return owner->threads_of(leaf, static_cast<int>(owner->leaf_vars.size())) <= kWarp;
+  });
+  return vars;
+}
+
+/// Widens the region by one read (`exact`: never to less than what it reads); false if every dimension already is the whole tensor.
 bool Lowering::add_read(StageState& state, const std::vector<Expr>& indices,
-                        const std::set<const VarNode*>& fixed, bool first) {
+                        const std::set<const VarNode*>& fixed, bool first, bool exact) {
   auto inner = [&](const VarNode* var) { return !var->is_symbol && !fixed.count(var); };
   for (size_t d = 0; d < indices.size(); ++d) {
     const Expr& whole = state.op().axes[d]->extent;
@@ -53,7 +68,10 @@ bool Lowering::add_read(StageState& state, const std::vector<Expr>& indices,
     state.low[d] = simplifier_.simplify(base + Expr(low));
     state.extent[d] = Expr(high - low);
     auto size = constant_of(simplifier_.simplify(whole));
-    if (size && high - low >= *size) set_whole();
+    // Tiles of a block go beyond the tensor's end as they are (filled with zeros), so that nothing that reads
+    // them needs a condition, unless that wastes much.
+    int64_t keep = state.is_cooperative() && size && *size > 1 ? 2 * *size : 0;
+    if (!exact && size && high - low >= *size && high - low > keep) set_whole();
   }
   return true;
 }
@@ -64,7 +82,7 @@ void Lowering::infer_region(StageState& state) {
   state.extent.clear();
   for (const IterVarPtr& axis : op.axes) state.extent.push_back(simplifier_.simplify(axis->extent));
   if (state.stage->attach != AttachKind::kAt) return;
-  std::set<const VarNode*> fixed = enclosing_vars(state);
+  std::set<const VarNode*> fixed = fixed_vars(state);
   bool first = true;
   for (const auto& reader : states_) {
     if (!reader->body) {
@@ -86,7 +104,7 @@ void Lowering::infer_region(StageState& state) {
       for (const Expr& index : read->indices) {
         indices.push_back(simplifier_.simplify(substitute(index, bindings)));
       }
-      add_read(state, indices, fixed, first);
+      add_read(state, indices, fixed, first, reader->stage->mma.has_value());
       first = false;
     });
     if (!reads) continue;

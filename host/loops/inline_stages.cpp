@@ -30,6 +30,22 @@ class Inliner : public ExprMutator {
 
 }  // namespace
 
+/// Inside a launch there is no kernel-wide scratch: what has no other place is in the registers of a thread, or
+/// of the block where no thread is chosen yet.
+void Lowering::settle_scope(StageState& state) const {
+  state.scope = state.stage->scope;
+  if (state.scope != StorageScope::kGlobal) return;
+  state.scope = StorageScope::kShared;
+  for (const Stage* stage = state.stage; stage->attach == AttachKind::kAt; stage = stage->attach_stage) {
+    for (const IterVarPtr& leaf : stage->attach_stage->leaves) {
+      auto it = stage->attach_stage->annotations.find(leaf.get());
+      if (it != stage->attach_stage->annotations.end() && it->second == LoopKind::kThread)
+        state.scope = StorageScope::kLocal;
+      if (leaf == stage->attach_axis) break;
+    }
+  }
+}
+
 void Lowering::inline_stages() {
   std::map<const Stage*, Expr> bodies;
   Inliner inliner(schedule_, bodies);
@@ -54,6 +70,7 @@ void Lowering::inline_stages() {
     internal_check(consumer != by_stage_.end(), "{} is attached to a stage that is inlined",
                    state->op().name);
     consumer->second->attached.push_back(state.get());
+    if (schedule_.for_gpu) settle_scope(*state);
   }
 }
 

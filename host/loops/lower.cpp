@@ -81,10 +81,22 @@ Buffer Lowering::make_buffer(StageState& state) {
   auto buffer = std::make_shared<BufferNode>();
   buffer->name = unique(state.op().name);
   buffer->dtype = state.op().result_dtypes[0];
-  buffer->element_count = simplifier_.simplify(product(state.extent));
+  state.storage = state.extent;
+  if (state.storage.size() > 1) state.storage.back() = state.storage.back() + Expr(state.stage->row_padding);
+  buffer->element_count = simplifier_.simplify(product(state.storage));
   buffer->alignment = 64;
+  if (state.is_cooperative()) {
+    if (!constant_of(buffer->element_count)) {
+      internal_error("{}: needs {} elements of shared memory in kernel {}, which is not constant",
+                     state.op().name, to_string(buffer->element_count), kernel_.name);
+    }
+    buffer->scope = BufferScope::kShared;
+    buffer->alignment = 16;
+    return buffer;
+  }
   bool attached = state.stage->attach == AttachKind::kAt;
-  bool local = attached && (state.stage->scope == StorageScope::kLocal || in_parallel_loop(state));
+  bool local = attached && (state.stage->scope == StorageScope::kLocal || in_parallel_loop(state) ||
+                            state.scope == StorageScope::kLocal);
   if (local) {
     auto count = constant_of(buffer->element_count);
     internal_check(

@@ -35,6 +35,7 @@ struct StageState {
   const Stage* stage = nullptr;
   Expr body;                      ///< producers that are inline substituted
   std::vector<Expr> low, extent;  ///< region computed, one a data axis
+  std::vector<Expr> storage;      ///< extents of the buffer where it holds the region: rows may be padded
   Buffer buffer;
   bool whole_buffer = false;  ///< the buffer holds the full tensor, not just the region
   std::vector<Expr> leaf_vars, leaf_extents;
@@ -43,6 +44,7 @@ struct StageState {
   std::vector<StageState*> attached;  ///< producers first
 
   // Inside launches only.
+  StorageScope scope = StorageScope::kGlobal;  ///< where the result of an attached stage lives
   StageState* root = nullptr;  ///< the stage whose loops are the launch; null on a CPU
   Expr thread_var;             ///< roots: the launch's thread index
   int64_t block_threads = 1;   ///< roots: of the launch
@@ -52,6 +54,8 @@ struct StageState {
   int leaf_index(const IterVar* axis) const;
   LoopKind loop_kind(int leaf) const;
   bool is_reduce_leaf(int leaf) const;
+  /// All threads of the block compute it together, and its result is in shared memory.
+  bool is_cooperative() const { return scope == StorageScope::kShared; }
   bool is_thread_leaf(int leaf) const { return loop_kind(leaf) == LoopKind::kThread; }
   /// Product of the extents of thread-bound leaves in [begin, end).
   int64_t threads_of(int begin, int end) const;
@@ -60,8 +64,20 @@ struct StageState {
 
 /// The innermost leaf bound to blocks; -1: none.
 int last_block_leaf(const StageState& state);
-/// Its loops are run by all threads of the block together, and its result is in shared memory.
-bool is_cooperative(const StageState& state);
+
+/// Reductions: what build_reduction() knows of the part inside the first reduction loop.
+struct Reduction {
+  int first = 0;                      ///< the first reduction leaf
+  std::vector<int> inner, inner_data;  ///< leaves from there on; those of data axes
+  Expr lane_var;                      ///< of the vectorized reduction leaf, if any
+  int64_t lanes = 1;
+  int64_t points = 1;       ///< elements that one run of the nest computes
+  bool constant = true;     ///< `points` is known
+  int64_t threads = 1;      ///< that share one reduction
+  bool separate = false;    ///< accumulators are a buffer of their own
+  Buffer accumulator;
+  Expr point, index;        ///< of the point; of its (first) accumulator
+};
 
 /// The whole lowering; each member function is a step of it, in this order.
 class Lowering {
@@ -72,15 +88,18 @@ class Lowering {
  private:
   // inline_stages.cpp
   void inline_stages();
+  void settle_scope(StageState& state) const;
   // infer_region.cpp
   void infer_region(StageState& state);
   std::set<const VarNode*> enclosing_vars(const StageState& state) const;
+  std::set<const VarNode*> fixed_vars(const StageState& state) const;
   bool add_read(StageState& state, const std::vector<Expr>& indices, const std::set<const VarNode*>& fixed,
-                bool first);
+                bool first, bool exact);
   // stage_domain.cpp
   void make_loops(StageState& state);
   void make_guards(StageState& state, const std::map<const IterVar*, Expr>& offsets,
                    const std::map<const IterVar*, Expr>& extents);
+  Expr uniform_over_lanes(const StageState& state, const Expr& condition);
   // lower.cpp
   void place_buffers();
   Buffer make_buffer(StageState& state);
@@ -94,15 +113,29 @@ class Lowering {
   void assign_group(StageState& state);
   Stmt with_threads(const StageState& root, Stmt body) const;
   Stmt build_launch(StageState& root);
+  // stage_guards.cpp
+  enum class Purpose : uint8_t { kCompute, kInitialize, kStore };
+  int meeting_leaf(const StageState& state) const;
+  bool meets(const StageState& state) const;
+  bool stays_inside(const StageState& state);
+  bool vanishes(const StageState& state, const Expr& e, const Expr& condition);
+  bool needs(const StageState& state, const StageGuard& guard, Purpose purpose, bool separate);
+  Stmt guarded(const StageState& state, int first, int last, Purpose purpose, bool separate, Stmt inner);
+  // attach_stages.cpp
+  Stmt with_attached(StageState& state, int leaf, Stmt inner);
+  bool in_serial_loop(const StageState& state, int leaf) const;
   // build_nest.cpp
   Stmt build_stage(StageState& state);
-  Stmt build_reduction(StageState& state, int first_reduce);
-  Stmt with_attached(StageState& state, int leaf, Stmt inner);
-  Stmt build_loops(StageState& state, const std::vector<int>& leaves, size_t at, bool whole,
-                   const Stmt& innermost);
-  Stmt guarded(const StageState& state, int level, bool reduce_too, Stmt inner);
+  Stmt build_elements(StageState& state);
+  Stmt build_loops(StageState& state, const std::vector<int>& leaves, size_t at, Purpose purpose,
+                   bool separate, const Stmt& innermost);
   Expr to_loads(const StageState& state, const Expr& e);
   Expr store_index(const StageState& state);
+  // build_reduction.cpp
+  Reduction plan_reduction(StageState& state, int first_reduce);
+  Stmt build_reduction(StageState& state, int first_reduce);
+  // thread_reduction.cpp
+  Stmt build_thread_reduction(StageState& state, Reduction& plan, Stmt init, Stmt update, Expr partial);
   friend class ReadLowering;
 
   const Schedule& schedule_;

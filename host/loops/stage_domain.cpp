@@ -4,6 +4,22 @@
 #include "host/tensor/fold.h"
 
 namespace gantry {
+namespace {
+
+/// Sums of multiples of the variable: what holds at both ends of its range holds between.
+bool linear_in(const Expr& e, const VarNode* var) {
+  bool mentions = false;
+  walk(e, [&](const Expr& x) { mentions |= x.get() == var; });
+  const auto* node = e.as<BinaryNode>();
+  if (!mentions || e.get() == var) return true;
+  if (!node) return false;
+  bool linear = linear_in(node->a, var) && linear_in(node->b, var);
+  if (node->op == BinaryOp::kMul) return linear && (constant_of(node->a) || constant_of(node->b));
+  bool inequality = is_comparison(node->op) && node->op != BinaryOp::kEq && node->op != BinaryOp::kNe;
+  return linear && (node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub || inequality);
+}
+
+}  // namespace
 
 int StageState::leaf_index(const IterVar* axis) const {
   for (size_t i = 0; i < stage->leaves.size(); ++i) {
@@ -102,10 +118,10 @@ void Lowering::make_loops(StageState& state) {
 
 void Lowering::make_guards(StageState& state, const std::map<const IterVar*, Expr>& offsets,
                            const std::map<const IterVar*, Expr>& extents) {
-  auto require = [&](const Expr& claim) {
-    Expr condition = simplifier_.simplify(claim);
+  auto require = [&](const Expr& claim, StageGuard::Kind kind) {
+    Expr condition = uniform_over_lanes(state, simplifier_.simplify(claim));
     if (constant_of(condition) == 1) return;
-    StageGuard guard{condition, -1, false};
+    StageGuard guard{condition, -1, false, kind};
     walk(condition, [&](const Expr& e) {
       const auto* var = e.as<VarNode>();
       auto it = var ? loop_vars_.find(var) : loop_vars_.end();
@@ -117,15 +133,31 @@ void Lowering::make_guards(StageState& state, const std::map<const IterVar*, Exp
   };
   for (const AxisRelation& relation : state.stage->relations) {
     if (relation.kind != AxisRelation::Kind::kSplit || relation.tail != TailStrategy::kGuard) continue;
-    require(lt(offsets.at(relation.parent.get()), extents.at(relation.parent.get())));
+    require(lt(offsets.at(relation.parent.get()), extents.at(relation.parent.get())), StageGuard::Kind::kSplit);
   }
   if (state.stage->attach != AttachKind::kAt) return;
   for (size_t i = 0; i < state.op().axes.size(); ++i) {
     const IterVarPtr& axis = state.op().axes[i];
     const Expr& value = state.axis_values.at(axis->var.as<VarNode>());
-    require(ge(value, Expr(0)));
-    require(lt(value, axis->extent));
+    require(ge(value, Expr(0)), StageGuard::Kind::kDomain);
+    require(lt(value, axis->extent), StageGuard::Kind::kDomain);
   }
+}
+
+/// GPU: the condition without the variable of a vectorized leaf, where all its lanes agree (vectors of four
+/// never straddle the end of a row of 4 n elements): predicated vectors are slow there.
+Expr Lowering::uniform_over_lanes(const StageState& state, const Expr& condition) {
+  if (!schedule_.for_gpu) return condition;
+  for (size_t i = 0; i < state.leaf_vars.size(); ++i) {
+    if (state.loop_kind(static_cast<int>(i)) != LoopKind::kVectorized) continue;
+    const auto* lane = state.leaf_vars[i].as<VarNode>();
+    if (!linear_in(condition, lane)) continue;
+    Expr last = state.leaf_extents[i] - Expr(1);
+    Expr at_first = simplifier_.simplify(substitute(condition, {{lane, Expr(0)}}));
+    Expr at_last = simplifier_.simplify(substitute(condition, {{lane, last}}));
+    if (structurally_equal(at_first, at_last)) return at_first;
+  }
+  return condition;
 }
 
 }  // namespace gantry

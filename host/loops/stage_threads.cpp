@@ -36,14 +36,10 @@ int last_block_leaf(const StageState& state) {
   return last;
 }
 
-bool is_cooperative(const StageState& state) {
-  return state.root && state.stage->attach == AttachKind::kAt && state.stage->scope == StorageScope::kShared;
-}
-
 /// The threads that run `state`, by where it is attached; values of its thread-bound leaves.
 void Lowering::assign_group(StageState& state) {
   int count = static_cast<int>(state.leaf_vars.size());
-  if (state.stage->attach == AttachKind::kRoot || is_cooperative(state)) {
+  if (state.stage->attach == AttachKind::kRoot || state.is_cooperative()) {
     state.group = {state.root->thread_var, state.root->block_threads};
   } else {
     const StageState& consumer = *by_stage_.at(state.stage->attach_stage);
@@ -69,7 +65,7 @@ void Lowering::assign_group(StageState& state) {
     if (own * inner < used) digit = mod(digit, Expr(own));
     thread_values_[state.leaf_vars[at].as<VarNode>()] = digit;
   }
-  bool one = is_cooperative(state) && used == 1;
+  bool one = state.is_cooperative() && used == 1;
   bool root_alone = state.stage->attach == AttachKind::kRoot;
   if (used < state.group.size && (used > 1 || one || root_alone)) {
     state.guards.push_back({lt(state.group.index, Expr(used)), -1, false, StageGuard::Kind::kThread});

@@ -1,0 +1,99 @@
+// Initialisation, update and result of reductions.
+#include "host/loops/lower_state.h"
+#include "host/support/error.h"
+#include "host/tensor/fold.h"
+
+namespace gantry {
+namespace {
+
+/// Accumulators of a reduction stay in a local buffer up to this many bytes.
+constexpr int64_t kAccumulatorBytes = 16 << 10;
+
+}  // namespace
+
+Reduction Lowering::plan_reduction(StageState& state, int first_reduce) {
+  Reduction plan;
+  plan.first = first_reduce;
+  for (int i = first_reduce; i < static_cast<int>(state.leaf_vars.size()); ++i) {
+    plan.inner.push_back(i);
+    auto at = static_cast<size_t>(i);
+    auto extent = constant_of(state.leaf_extents[at]);
+    if (!state.is_reduce_leaf(i)) {
+      plan.inner_data.push_back(i);
+      if (state.is_thread_leaf(i)) continue;  // each thread has accumulators of its own
+      plan.constant &= extent.has_value();
+      plan.points *= extent.value_or(1);
+    } else if (state.is_thread_leaf(i)) {
+      plan.threads *= *extent;
+    } else if (state.loop_kind(i) == LoopKind::kVectorized) {
+      internal_check(!plan.lane_var, "{}: two vectorized reduction loops", state.op().name);
+      plan.lane_var = state.leaf_vars[at];
+      plan.lanes = *extent;
+    }
+  }
+  bool own = plan.lane_var.get() || plan.threads > 1;
+  internal_check(!own || plan.constant,
+                 "{}: a vectorized or thread-bound reduction around loops of extents that are not constant",
+                 state.op().name);
+  int64_t bytes = plan.points * plan.lanes * byte_width(state.buffer->dtype);
+  plan.separate =
+      own || (state.buffer->scope != BufferScope::kLocal && plan.constant && bytes <= kAccumulatorBytes);
+  plan.accumulator = state.buffer;
+  plan.index = store_index(state);
+  if (!plan.separate) return plan;
+  DType dtype = state.buffer->dtype;
+  // Threads combine half-precision values in f32: instructions that exchange registers do so too.
+  if (plan.threads > 1 && (dtype == DType::kF16 || dtype == DType::kBF16)) dtype = DType::kF32;
+  plan.accumulator = std::make_shared<BufferNode>(BufferNode{
+      unique(state.op().name + ".acc"), dtype, Expr(plan.points * plan.lanes), BufferScope::kLocal, 64});
+  plan.point = Expr(0);
+  for (int leaf : plan.inner_data) {
+    if (state.is_thread_leaf(leaf)) continue;
+    auto at = static_cast<size_t>(leaf);
+    plan.point = plan.point * state.leaf_extents[at] + state.leaf_vars[at];
+  }
+  plan.index = plan.point * Expr(plan.lanes);
+  return plan;
+}
+
+/// acc = identity; acc = combine(acc, value) in all inner loops; result = acc. A vectorized reduction axis
+/// gives each lane an accumulator of its own.
+Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
+  const auto* root = state.body.as<ReduceNode>();
+  Reduction plan = plan_reduction(state, first_reduce);
+  Expr lane_index = plan.lane_var ? plan.index + plan.lane_var : plan.index;
+  DType dtype = plan.accumulator->dtype;
+  Stmt initial = store(plan.accumulator, lane_index, identity_of(root->reduce, dtype));
+  if (plan.lane_var)
+    initial = for_loop(plan.lane_var, Expr(0), Expr(plan.lanes), LoopKind::kVectorized, initial);
+
+  Expr value = to_loads(state, root->value);
+  if (value.type().dtype != dtype) value = cast(dtype, value);
+  Stmt update =
+      store(plan.accumulator, lane_index, combine(root->reduce, load(plan.accumulator, lane_index), value));
+  if (root->condition) update = if_stmt(to_loads(state, root->condition), update);
+
+  // Guards that moved inwards past barriers stand around each part.
+  bool moved = meeting_leaf(state) >= first_reduce;
+  Stmt init_nest = build_loops(state, plan.inner_data, 0, Purpose::kInitialize, plan.separate, initial);
+  if (moved) init_nest = guarded(state, -1, first_reduce - 1, Purpose::kInitialize, plan.separate, init_nest);
+  Stmt update_nest = build_loops(state, plan.inner, 0, Purpose::kCompute, plan.separate, update);
+  if (!plan.separate) return block({init_nest, update_nest});
+  std::vector<Expr> partial;
+  for (int64_t lane = 0; lane < plan.lanes; ++lane)
+    partial.push_back(load(plan.accumulator, plan.index + Expr(lane)));
+  while (partial.size() > 1) {  // pairwise, as a tree
+    std::vector<Expr> next;
+    for (size_t i = 0; i + 1 < partial.size(); i += 2)
+      next.push_back(combine(root->reduce, partial[i], partial[i + 1]));
+    if (partial.size() % 2) next.push_back(partial.back());
+    partial = std::move(next);
+  }
+  if (plan.threads > 1) return build_thread_reduction(state, plan, init_nest, update_nest, partial[0]);
+  Stmt result = store(state.buffer, store_index(state), partial[0]);
+  Stmt finish = build_loops(state, plan.inner_data, 0, Purpose::kStore, plan.separate, result);
+  if (moved) finish = guarded(state, -1, first_reduce - 1, Purpose::kStore, plan.separate, finish);
+  return allocate(plan.accumulator, block({init_nest, update_nest, finish}));
+}
+
+}  // namespace gantry
