@@ -8,10 +8,47 @@
 extern "C" {
 #endif
 
-#define GANTRY_KERNEL_ABI_VERSION 1
+/** 2 appended gpu_checker; kernels built for 1 run with it too. */
+#define GANTRY_KERNEL_ABI_VERSION 2
 
 /** Iterations [begin, end) of a parallel loop. Returns 0, or an error code that stops the kernel. */
 typedef int32_t (*GantryLoopBody)(void* closure, int64_t begin, int64_t end);
+
+/** What kernels return, beside what the host's functions gave them. */
+#define GANTRY_KERNEL_CHECK_FAILED 0x6763 /**< the checker knows what is wrong */
+#define GANTRY_KERNEL_NEEDS_CHECKER \
+  0x676e /**< the kernel was built to report, and the host does not listen */
+
+/** Kinds of access, or'ed. */
+#define GANTRY_ACCESS_LOAD 0
+#define GANTRY_ACCESS_STORE 1
+
+/** Kinds of buffer, or'ed. */
+#define GANTRY_BUFFER_SHARED 1    /**< of a block's shared memory: undefined when a block begins */
+#define GANTRY_BUFFER_UNDEFINED 2 /**< output or scratch: undefined when the kernel begins */
+#define GANTRY_BUFFER_READ_ONLY 4 /**< no launch of the kernel stores to it */
+
+/**
+ * Listens to GPU kernels that run on a CPU. A kernel is told of one call at a time, from one thread: its
+ * buffers, then for each launch its blocks one after another, and what their threads do. A function that does
+ * not return 0 ends the kernel.
+ */
+typedef struct GantryGpuChecker {
+  uint32_t struct_size; /**< bytes of this struct */
+  void* context;        /**< passed back to the functions below */
+  int32_t (*begin_kernel)(void* context, int32_t buffer_count);
+  /** `id`: 0 to buffer_count - 1. `name` stays valid while the kernel runs. */
+  int32_t (*add_buffer)(void* context, int32_t id, const char* name, int64_t element_count, int32_t kind);
+  int32_t (*begin_launch)(void* context, int64_t threads);
+  int32_t (*begin_block)(void* context, int64_t x, int64_t y, int64_t z);
+  int32_t (*barrier)(void* context);
+  /**
+   * Before an access of `count` elements at index, index + stride, … by `thread`, or by all threads of the
+   * block if `thread` is -1.
+   */
+  int32_t (*access)(void* context, int32_t id, int32_t kind, int64_t thread, int64_t index, int64_t stride,
+                    int32_t count);
+} GantryGpuChecker;
 
 /** Services of the host, valid while the kernel runs. Newer versions append members. */
 typedef struct GantryKernelHost {
@@ -20,6 +57,7 @@ typedef struct GantryKernelHost {
   void* context;        /**< passed back to the functions below */
   /** Splits [0, count) into contiguous ranges, one a thread at most, runs `body` on them, and waits. */
   int32_t (*parallel_for)(void* context, GantryLoopBody body, void* closure, int64_t count);
+  const GantryGpuChecker* gpu_checker; /**< null: nobody listens */
 } GantryKernelHost;
 
 /**
