@@ -1,5 +1,7 @@
 #include "host/codegen/codegen.h"
 
+#include <llvm/Analysis/BasicAliasAnalysis.h>
+#include <llvm/Analysis/ScopedNoAliasAA.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
@@ -15,20 +17,15 @@
 #include <set>
 #include <thread>
 
+#include "host/codegen/compiled_module.h"
 #include "host/codegen/kernel_emitter.h"
 #include "host/codegen/linker.h"
 #include "host/codegen/llvm_target.h"
+#include "host/loops/launch.h"
 #include "host/support/error.h"
 
 namespace gantry {
 namespace {
-
-/// One kernel's module, after optimisation.
-struct CompiledModule {
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::TargetMachine> machine;
-  std::unique_ptr<llvm::Module> module;
-};
 
 /// A library without functions: kernels are freestanding, so no pass may introduce memset or expf.
 llvm::TargetLibraryInfoImpl no_library(const llvm::Module& module) {
@@ -37,13 +34,25 @@ llvm::TargetLibraryInfoImpl no_library(const llvm::Module& module) {
   return library;
 }
 
-void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+/// All but the analysis of globals, which takes a barrier for something that writes no variable of the module:
+/// it writes the shared ones, in the name of the other threads.
+llvm::AAManager device_alias_analysis(llvm::TargetMachine& machine) {
+  llvm::AAManager analysis;
+  analysis.registerFunctionAnalysis<llvm::BasicAA>();
+  analysis.registerFunctionAnalysis<llvm::ScopedNoAliasAA>();
+  machine.registerDefaultAliasAnalyses(analysis);
+  return analysis;
+}
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Target& target) {
   llvm::PipelineTuningOptions tuning;
-  // Loops arrive vectorised and unrolled as their schedules say; doing it again costs registers and time.
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
+  // Loops arrive vectorised and unrolled as their schedules say; doing it again costs registers and time. But
+  // a GPU's schedule says nothing of a CPU's vectors.
+  const bool vectorises = target.device == DeviceKind::kCudaEmulated && !target.gpu_checks;
+  tuning.LoopVectorization = vectorises;
+  tuning.SLPVectorization = vectorises;
   tuning.LoopInterleaving = false;
-  tuning.LoopUnrolling = false;
+  tuning.LoopUnrolling = vectorises;
   tuning.CallGraphProfile = false;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -51,6 +60,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder(&machine, tuning);
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(no_library(module)); });
+  if (target.device == DeviceKind::kCuda) functions.registerPass([&] { return device_alias_analysis(machine); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);
@@ -67,17 +77,48 @@ void start_module(const std::string& name, const Target& target, CompiledModule&
   out.module->setPICLevel(llvm::PICLevel::BigPIC);
 }
 
-void compile(const LoopKernel& kernel, const Target& target, CompiledModule& out) {
+/// Kernels of a GPU end in one text, so whatever is private to one carries its name.
+void name_private_symbols(llvm::Module& module, const std::string& kernel) {
+  auto rename = [&](llvm::GlobalValue& value) {
+    if (!value.hasLocalLinkage() || value.getName().starts_with(kernel)) return;
+    std::string name = kernel + "_" + value.getName().str();
+    std::ranges::replace(name, '.', '_');
+    value.setName(name);
+  };
+  for (llvm::Function& function : module) rename(function);
+  for (llvm::GlobalVariable& variable : module.globals()) rename(variable);
+}
+
+/// A kernel without launches runs on the CPU beside the GPU.
+const Target& code_target(const LoopKernel& kernel, const Target& target) {
+  return target.host && !is_gpu_kernel(kernel) ? *target.host : target;
+}
+
+}  // namespace
+
+bool is_gpu_kernel(const LoopKernel& kernel) {
+  bool found = false;
+  walk(kernel.body, [&](const Stmt& s) { found = found || s->kind == StmtKind::kLaunch; }, {});
+  return found;
+}
+
+void compile_kernel(const LoopKernel& kernel, const Target& target, CompiledModule& out) {
   start_module(kernel.name, target, out);
-  KernelEmitter(*out.module, kernel, target).emit();
+  if (target.device == DeviceKind::kCudaEmulated) {
+    const LoopKernel emulated = emulate_launches(kernel, target.gpu_checks);
+    KernelEmitter(*out.module, emulated, target).emit();
+  } else {
+    KernelEmitter(*out.module, kernel, target).emit();
+  }
   std::string problem;
   llvm::raw_string_ostream stream(problem);
   internal_check(!llvm::verifyModule(*out.module, &stream), "kernel {}: invalid LLVM IR: {}", kernel.name,
                  problem);
-  optimise(*out.module, *out.machine);
+  optimise(*out.module, *out.machine, target);
+  if (target.device == DeviceKind::kCuda) name_private_symbols(*out.module, kernel.name);
 }
 
-std::string generate(CompiledModule& compiled, llvm::CodeGenFileType type, const std::string& kernel) {
+std::string generate_file(CompiledModule& compiled, llvm::CodeGenFileType type, const std::string& kernel) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
@@ -88,12 +129,14 @@ std::string generate(CompiledModule& compiled, llvm::CodeGenFileType type, const
   return std::string(bytes.begin(), bytes.end());
 }
 
+namespace {
+
 /// What is linked where a model needs no kernel at all (only views, or a known result): the linker wants a
 /// file.
 std::string empty_object(const Target& target) {
   CompiledModule compiled;
   start_module("none", target, compiled);
-  return generate(compiled, llvm::CodeGenFileType::ObjectFile, "none");
+  return generate_file(compiled, llvm::CodeGenFileType::ObjectFile, "none");
 }
 
 bool is_c_identifier(const std::string& name) {
@@ -101,6 +144,8 @@ bool is_c_identifier(const std::string& name) {
   return !name.empty() && letter(name[0]) &&
          std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
+
+}  // namespace
 
 void check_names(std::span<const LoopKernel> kernels) {
   std::set<std::string> names;
@@ -110,41 +155,45 @@ void check_names(std::span<const LoopKernel> kernels) {
   }
 }
 
-}  // namespace
+void run_on_threads(size_t count, int threads, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  auto run = [&] {
+    for (size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+        next = count;
+      }
+    }
+  };
+  std::vector<std::thread> workers;
+  const int most = std::clamp(threads, 1, static_cast<int>(std::max<size_t>(count, 1)));
+  for (int i = 1; i < most; ++i) workers.emplace_back(run);
+  run();
+  for (std::thread& worker : workers) worker.join();
+  if (failure) std::rethrow_exception(failure);
+}
 
 CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads) {
   check_names(kernels);
   internal_check(target.architecture != Architecture::kCuda, "target {}: not a CPU", target.name);
   std::vector<std::string> objects(kernels.size());
-  std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  auto work = [&] {
-    for (size_t i = next++; i < kernels.size(); i = next++) {
-      try {
-        CompiledModule compiled;
-        compile(kernels[i], target, compiled);
-        objects[i] = generate(compiled, llvm::CodeGenFileType::ObjectFile, kernels[i].name);
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
-        next = kernels.size();
-      }
-    }
-  };
-  std::vector<std::thread> workers;
-  const int count = std::clamp(threads, 1, static_cast<int>(std::max<size_t>(kernels.size(), 1)));
-  for (int i = 1; i < count; ++i) workers.emplace_back(work);
-  work();
-  for (std::thread& worker : workers) worker.join();
-  if (failure) std::rethrow_exception(failure);
+  run_on_threads(kernels.size(), threads, [&](size_t i) {
+    CompiledModule compiled;
+    compile_kernel(kernels[i], target, compiled);
+    objects[i] = generate_file(compiled, llvm::CodeGenFileType::ObjectFile, kernels[i].name);
+  });
   if (objects.empty()) objects.push_back(empty_object(target));
   return {link_image(objects, target)};
 }
 
 std::string emit_llvm_text(const LoopKernel& kernel, const Target& target) {
   CompiledModule compiled;
-  compile(kernel, target, compiled);
+  compile_kernel(kernel, code_target(kernel, target), compiled);
   std::string text;
   llvm::raw_string_ostream stream(text);
   compiled.module->print(stream, nullptr);
@@ -153,8 +202,8 @@ std::string emit_llvm_text(const LoopKernel& kernel, const Target& target) {
 
 std::string emit_assembly(const LoopKernel& kernel, const Target& target) {
   CompiledModule compiled;
-  compile(kernel, target, compiled);
-  return generate(compiled, llvm::CodeGenFileType::AssemblyFile, kernel.name);
+  compile_kernel(kernel, code_target(kernel, target), compiled);
+  return generate_file(compiled, llvm::CodeGenFileType::AssemblyFile, kernel.name);
 }
 
 }  // namespace gantry

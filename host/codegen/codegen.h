@@ -20,9 +20,31 @@ struct CodeImage {
 /// Generates, optimises and links all kernels, on `threads` threads. Names must be unique C identifiers.
 /// Errors: internal errors that name the kernel.
 CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads = 2);
+/// True if the kernel consists of launches.
+bool is_gpu_kernel(const LoopKernel& kernel);
+
+/// One entry function of a GPU's image: launch `launch` of its kernel, named KERNEL_LAUNCH ("k3_add_0").
+struct GpuEntry {
+  std::string symbol;
+  int registers = -1;       ///< of a thread; -1: not known
+  int64_t spill_bytes = 0;  ///< registers kept in memory, of a thread
+};
+struct GpuImage {
+  std::string ptx;
+  std::vector<std::byte> cubin;  ///< the same, assembled for the target's architecture; empty without ptxas
+  std::string note;              ///< why there is no cubin
+  std::vector<GpuEntry> entries;
+};
+/// PTX of all kernels (which must consist of launches) for a target of kind kCuda, and the machine code where
+/// ptxas is found that knows the architecture. Parameters of an entry: a pointer for each of the kernel's
+/// arguments and scratch buffers, each aligned to 16 bytes, its symbols as 64-bit integers, and for launches
+/// inside a loop the iteration as such. Errors: internal errors that name the kernel; a user error if the
+/// environment names a ptxas that cannot be run.
+GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& target, int threads = 2);
+
 /// LLVM IR of one kernel after optimisation, for `gantry ir --llvm`.
 std::string emit_llvm_text(const LoopKernel& kernel, const Target& target);
-/// Assembly of one kernel, for `gantry ir --asm`.
+/// Assembly of one kernel (PTX, of a GPU's), for `gantry ir --asm`.
 std::string emit_assembly(const LoopKernel& kernel, const Target& target);
 
 }  // namespace gantry

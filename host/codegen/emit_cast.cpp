@@ -174,6 +174,10 @@ Value* KernelEmitter::float_to_bf16(Value* value) {
   const int lanes = lanes_of(value);
   llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);
   value = b_.CreateFPCast(value, f32);
+  if (gpu_ && target_.gpu.compute_capability >= 80) {
+    Value* rounded = b_.CreateFPTrunc(value, with_lanes(b_.getBFloatTy(), lanes));
+    return b_.CreateBitCast(rounded, with_lanes(b_.getInt16Ty(), lanes));
+  }
   auto integer = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
   Value* raw = b_.CreateBitCast(value, i32);
   Value* high = b_.CreateLShr(raw, 16);

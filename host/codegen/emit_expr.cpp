@@ -1,4 +1,6 @@
 // Expressions.
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
 #include <cmath>
 
 #include "host/codegen/kernel_emitter.h"
@@ -53,7 +55,7 @@ Value* KernelEmitter::emit_uncached(const Expr& e) {
     case ExprKind::kVar:
       return emit_var(*e.as<VarNode>());
     case ExprKind::kBinary:
-      return emit_binary(*e.as<BinaryNode>());
+      return emit_binary(*e.as<BinaryNode>(), e);
     case ExprKind::kUnary: {
       auto* node = e.as<UnaryNode>();
       Value* a = emit(node->a);
@@ -84,6 +86,7 @@ Value* KernelEmitter::emit_uncached(const Expr& e) {
     case ExprKind::kLet: {
       auto* node = e.as<LetNode>();
       scope_.vars[node->var.as<VarNode>()] = emit(node->value);
+      if (gpu_) ranges_.bind(node->var.as<VarNode>(), ranges_.range(node->value));
       Value* body = emit(node->body);
       scope_.vars.erase(node->var.as<VarNode>());
       return body;
@@ -103,7 +106,7 @@ Value* KernelEmitter::emit_var(const VarNode& node) {
                  node.is_symbol ? " (missing in the kernel's symbols)" : "");
 }
 
-Value* KernelEmitter::emit_binary(const BinaryNode& node) {
+Value* KernelEmitter::emit_binary(const BinaryNode& node, const Expr& self) {
   const bool is_float = register_type(node.a.type())->isFPOrFPVectorTy();
   if (is_float && has_fma() && (node.op == BinaryOp::kAdd || node.op == BinaryOp::kSub)) {
     if (Value* fused = emit_fused_multiply_add(node)) return fused;
@@ -112,6 +115,9 @@ Value* KernelEmitter::emit_binary(const BinaryNode& node) {
     if (Value* mask = emit_lane_compare(node)) return mask;
   }
   const int lanes = std::max(node.a.type().lanes, node.b.type().lanes);
+  if (gpu_ && lanes == 1 && node.a.type().dtype == DType::kI64) {
+    if (Value* narrow = emit_narrowed(node, self)) return narrow;
+  }
   Value *a = splat(emit(node.a), lanes), *b = splat(emit(node.b), lanes);
   if (is_comparison(node.op)) return emit_compare(node, a, b);
   return is_float ? emit_float_binary(node, a, b) : emit_integer_binary(node, a, b);
@@ -136,7 +142,7 @@ Value* KernelEmitter::emit_fused_multiply_add(const BinaryNode& node) {
 }
 
 Value* KernelEmitter::emit_float_binary(const BinaryNode& node, Value* a, Value* b) {
-  const bool native_minnum = target_.architecture == Architecture::kAArch64;
+  const bool native_minnum = target_.architecture != Architecture::kX86_64;
   switch (node.op) {
     case BinaryOp::kAdd:
       return b_.CreateFAdd(a, b);
@@ -368,6 +374,10 @@ Value* KernelEmitter::emit_call(const CallNode& node) {
     case MathFn::kFma:
       return math_.fma(x, splat(emit(node.args[1]), lanes), splat(emit(node.args[2]), lanes));
     case MathFn::kRoundTf32: {
+      if (gpu_ && lanes == 1 && target_.gpu.compute_capability >= 80) {
+        Value* rounded = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_f2tf32_rna, {}, {x});
+        return b_.CreateBitCast(rounded, x->getType());
+      }
       Value* bits = b_.CreateBitCast(x, with_lanes(b_.getInt32Ty(), lanes));
       Value* rounded = b_.CreateAnd(b_.CreateAdd(bits, llvm::ConstantInt::get(bits->getType(), 0x1000)),
                                     llvm::ConstantInt::get(bits->getType(), ~uint32_t{0x1fff}));

@@ -1,4 +1,6 @@
 // Loads and stores of buffers.
+#include <numeric>
+
 #include "host/codegen/kernel_emitter.h"
 #include "host/support/error.h"
 
@@ -6,9 +8,27 @@ namespace gantry {
 
 using llvm::Value;
 
+namespace {
+
+/// The one condition of all lanes; null if they may differ.
+Expr scalar_predicate(const Expr& predicate) {
+  if (predicate.type().lanes == 1) return predicate;
+  auto* broadcast = predicate.as<BroadcastNode>();
+  return broadcast && broadcast->value.type().lanes == 1 ? broadcast->value : Expr();
+}
+
+}  // namespace
+
 llvm::Align KernelEmitter::alignment(const BufferNode& buffer) const {
   return module_.getDataLayout().getABITypeAlign(
       const_cast<KernelEmitter*>(this)->storage_type(buffer.dtype));
+}
+
+llvm::Align KernelEmitter::alignment(const BufferNode& buffer, const Expr& index) {
+  const llvm::Align element = alignment(buffer);
+  if (!gpu_) return element;
+  const auto multiple = static_cast<uint64_t>(ranges_.divisor(index)) * element.value();
+  return llvm::Align(std::max(element.value(), std::gcd(multiple, kDeviceAlignment)));
 }
 
 Value* KernelEmitter::element_pointer(const BufferNode& buffer, Value* index) {
@@ -74,7 +94,11 @@ Value* KernelEmitter::reversed(Value* vector) {
 }
 
 Value* KernelEmitter::emit_scalar_load(const BufferNode& buffer, Value* index, Value* predicate) {
+  report_access(buffer, false, index, 1, 1, predicate);
   llvm::Type* type = storage_type(buffer.dtype);
+  if (gpu_ && predicate) {
+    return emit_guarded_load(type, predicate, [&] { return emit_scalar_load(buffer, index, nullptr); });
+  }
   Value* pointer = element_pointer(buffer, index);
   // Lanes switched off read blank memory instead, which needs no branch and gives the 0 that they are to be.
   if (predicate) pointer = b_.CreateSelect(predicate, pointer, blank_memory());
@@ -88,7 +112,8 @@ Value* KernelEmitter::emit_lanes_load(const LoadNode& node, const std::optional<
   const BufferNode& buffer = *node.buffer;
   Value* predicate = node.predicate ? splat(emit(node.predicate), lanes) : nullptr;
   llvm::Type* vector = with_lanes(storage_type(buffer.dtype), lanes);
-  if (!predicate && affine && affine->stride == 2 && lanes >= 4) {
+  if (!gpu_ && !predicate && affine && affine->stride == 2 && lanes >= 4) {
+    report_access(buffer, false, affine->base, 2, lanes, nullptr);
     // Two loads that end at the last element wanted, so that nothing beyond it is read.
     auto part = [&](int64_t offset) {
       llvm::LoadInst* load = b_.CreateAlignedLoad(
@@ -128,8 +153,18 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
     std::optional<Affine> affine = emit_affine(node.index);
     llvm::Type* vector = with_lanes(storage_type(buffer.dtype), lanes);
     const bool contiguous = affine && (affine->stride == 1 || (affine->stride == -1 && !masked));
-    if (contiguous && masked) {
+    if (gpu_ && masked && affine && affine->stride == 1 && scalar_predicate(node.predicate).get()) {
+      raw = emit_guarded_load(vector, emit(scalar_predicate(node.predicate)), [&] {
+        Value* pointer = element_pointer(buffer, affine->base);
+        llvm::LoadInst* load = b_.CreateAlignedLoad(vector, pointer, alignment(buffer, node.index));
+        annotate(load, buffer);
+        return load;
+      });
+    } else if (gpu_ && masked) {
+      raw = emit_lanes_load(node, affine);
+    } else if (contiguous && masked) {
       Value* mask = splat(emit(node.predicate), lanes);
+      report_lanes(buffer, false, affine->base, lanes, mask);
       llvm::CallInst* load =
           b_.CreateMaskedLoad(vector, element_pointer(buffer, affine->base), alignment(buffer), mask,
                               llvm::Constant::getNullValue(vector));
@@ -139,7 +174,9 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
       Value* first = affine->stride == 1
                          ? affine->base
                          : b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(1 - lanes)));
-      llvm::LoadInst* load = b_.CreateAlignedLoad(vector, element_pointer(buffer, first), alignment(buffer));
+      report_lanes(buffer, false, first, lanes, nullptr);
+      const llvm::Align known = affine->stride == 1 ? alignment(buffer, node.index) : alignment(buffer);
+      llvm::LoadInst* load = b_.CreateAlignedLoad(vector, element_pointer(buffer, first), known);
       annotate(load, buffer);
       raw = affine->stride == 1 ? static_cast<Value*>(load) : reversed(load);
     } else if (affine && affine->stride == 0 && (!masked || node.predicate.as<BroadcastNode>() != nullptr)) {
@@ -155,6 +192,7 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
 }
 
 void KernelEmitter::emit_scalar_store(const BufferNode& buffer, Value* index, Value* raw, Value* predicate) {
+  report_access(buffer, true, index, 1, 1, predicate);
   Value* pointer = element_pointer(buffer, index);
   if (!predicate) {
     annotate(b_.CreateAlignedStore(raw, pointer, alignment(buffer)), buffer);
@@ -184,11 +222,18 @@ void KernelEmitter::emit_store(const StoreNode& node) {
     return;
   }
   std::optional<Affine> affine = emit_affine(node.index);
-  if (affine && affine->stride == 1) {
+  const bool contiguous = affine && affine->stride == 1;
+  if (gpu_ && contiguous && predicate && scalar_predicate(node.predicate).get()) {
+    emit_guarded_store(emit(scalar_predicate(node.predicate)), [&] {
+      Value* pointer = element_pointer(buffer, affine->base);
+      annotate(b_.CreateAlignedStore(raw, pointer, alignment(buffer, node.index)), buffer);
+    });
+  } else if (contiguous && !(gpu_ && predicate)) {
+    report_lanes(buffer, true, affine->base, lanes, predicate ? splat(predicate, lanes) : nullptr);
     Value* pointer = element_pointer(buffer, affine->base);
     llvm::Instruction* store = predicate ? static_cast<llvm::Instruction*>(b_.CreateMaskedStore(
                                                raw, pointer, alignment(buffer), splat(predicate, lanes)))
-                                         : b_.CreateAlignedStore(raw, pointer, alignment(buffer));
+                                         : b_.CreateAlignedStore(raw, pointer, alignment(buffer, node.index));
     annotate(store, buffer);
   } else {
     for (int lane = 0; lane < lanes; ++lane) {

@@ -15,15 +15,16 @@ using llvm::Value;
 
 namespace {
 
-/// Stack that the local buffers of one function may take together.
-constexpr int64_t kMaxStackBytes = 64 << 10;
+/// Stack that the local buffers of one function may take together. An emulated block has its shared memory
+/// and the registers of all its threads there.
+constexpr int64_t kMaxStackBytes = 64 << 10, kMaxEmulatedStackBytes = (1 << 20) + (64 << 10);
 constexpr uint64_t kStackAlignment = 64;
 
 bool target_has_fma(const Target& target) {
-  return target.architecture == Architecture::kAArch64 || has_feature(target, "fma");
+  return target.architecture != Architecture::kX86_64 || has_feature(target, "fma");
 }
 bool target_has_half(const Target& target) {
-  return target.architecture == Architecture::kAArch64 || has_feature(target, "f16c");
+  return target.architecture != Architecture::kX86_64 || has_feature(target, "f16c");
 }
 
 }  // namespace
@@ -33,8 +34,10 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
       context_(module.getContext()),
       kernel_(kernel),
       target_(target),
+      gpu_(target.architecture == Architecture::kCuda),
       has_fma_(target_has_fma(target)),
       has_half_(target_has_half(target)),
+      reports_(reports_accesses(kernel, target)),
       b_(module.getContext()),
       math_(b_, has_fma_) {
   // Multiplications and additions may become fma; nothing else is relaxed.
@@ -78,6 +81,10 @@ void KernelEmitter::bind_arguments(Value* buffers, Value* dims) {
 }
 
 void KernelEmitter::emit() {
+  if (gpu_) {
+    emit_launches(kernel_.body, nullptr);
+    return;
+  }
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy()}, false);
   auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kernel_.name, module_);
   function->setVisibility(llvm::GlobalValue::ProtectedVisibility);
@@ -90,6 +97,7 @@ void KernelEmitter::emit() {
   scope_.entry = llvm::BasicBlock::Create(context_, "entry", function);
   b_.SetInsertPoint(scope_.entry);
   bind_arguments(function->getArg(1), function->getArg(2));
+  if (reports_) begin_checks();
   if (kernel_.body) emit_stmt(kernel_.body);
   b_.CreateRet(b_.getInt32(0));
   for (llvm::Function& f : module_) {
@@ -112,30 +120,43 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
       return emit_allocate(*s.as<AllocateNode>());
     case StmtKind::kLet:
       return emit_let(*s.as<LetStmtNode>());
-    case StmtKind::kLaunch:
     case StmtKind::kBarrier:
+      if (gpu_) return emit_barrier();
+      if (reports_) return call_checker(checks_.barrier, {});
+      break;
     case StmtKind::kShuffle:
+      if (gpu_) return emit_shuffle(*s.as<ShuffleNode>());
+      break;
     case StmtKind::kMma:
-      internal_error("kernel {}: a GPU's statement in code for {}", kernel_.name, target_.name);
+      if (gpu_) return emit_mma(*s.as<MmaNode>());
+      break;
+    case StmtKind::kLaunch:
+      break;
   }
+  internal_error("kernel {}: a GPU's statement in code for {}", kernel_.name, target_.name);
 }
 
 void KernelEmitter::emit_for(const ForNode& loop) {
   if (is_non_negative(loop.low)) non_negative_[loop.var.as<VarNode>()] = true;
   auto* extent = loop.extent.as<IntImmNode>();
   if (extent && extent->value <= 0) return;
+  if (gpu_) return emit_device_loop(loop);
+  const bool is_parallel = loop.loop == LoopKind::kParallel || loop.loop == LoopKind::kEmulatedBlock;
   const bool outlines =
-      loop.loop == LoopKind::kParallel && !scope_.in_parallel_body && !(extent && extent->value == 1);
+      is_parallel && !scope_.in_parallel_body && !reports_ && !(extent && extent->value == 1);
   if (outlines) return emit_parallel_loop(loop);
   cache_.clear();
   ++index_depth_;
   Value* low = emit(loop.low);
   Value* end = b_.CreateNSWAdd(low, emit(loop.extent));
   --index_depth_;
+  const bool is_emulated = loop.loop == LoopKind::kEmulatedBlock || loop.loop == LoopKind::kEmulatedThread;
+  if (reports_ && is_emulated) return emit_checked_loop(loop, low, end);
   emit_serial_loop(low, end, loop.var, loop.body);
 }
 
-void KernelEmitter::emit_serial_loop(Value* low, Value* end, const Expr& var, const Stmt& body) {
+void KernelEmitter::emit_serial_loop(Value* low, Value* end, const Expr& var, const Stmt& body,
+                                     const std::function<void()>& prologue) {
   auto* header = llvm::BasicBlock::Create(context_, var.as<VarNode>()->name, scope_.function);
   auto* after = llvm::BasicBlock::Create(context_, "after", scope_.function);
   llvm::BasicBlock* before = b_.GetInsertBlock();
@@ -144,6 +165,7 @@ void KernelEmitter::emit_serial_loop(Value* low, Value* end, const Expr& var, co
   llvm::PHINode* index = b_.CreatePHI(b_.getInt64Ty(), 2, var.as<VarNode>()->name);
   index->addIncoming(low, before);
   scope_.vars[var.as<VarNode>()] = index;
+  if (prologue) prologue();
   if (body) emit_stmt(body);
   Value* next = b_.CreateAdd(index, b_.getInt64(1), "", non_negative_.contains(var.as<VarNode>()), true);
   index->addIncoming(next, b_.GetInsertBlock());
@@ -289,19 +311,21 @@ void KernelEmitter::emit_if(const IfNode& node) {
 
 void KernelEmitter::emit_allocate(const AllocateNode& node) {
   const BufferNode& buffer = *node.buffer;
+  if (gpu_ && buffer.scope == BufferScope::kShared) return emit_shared(node);
   auto* count = buffer.element_count.as<IntImmNode>();
   internal_check(count != nullptr && count->value >= 0, "kernel {}: local buffer {} needs a constant size",
                  kernel_.name, buffer.name);
   llvm::Type* element = storage_type(buffer.dtype);
   const int64_t bytes = count->value * static_cast<int64_t>(element->getPrimitiveSizeInBits() / 8);
   scope_.stack_bytes += bytes;
-  internal_check(scope_.stack_bytes <= kMaxStackBytes,
+  const int64_t limit = target_.device == DeviceKind::kCudaEmulated ? kMaxEmulatedStackBytes : kMaxStackBytes;
+  internal_check(scope_.stack_bytes <= limit,
                  "kernel {}: local buffers up to {} take {} bytes of stack, more than {}", kernel_.name,
-                 buffer.name, scope_.stack_bytes, kMaxStackBytes);
+                 buffer.name, scope_.stack_bytes, limit);
   llvm::IRBuilder<> entry(scope_.entry, scope_.entry->begin());
   llvm::AllocaInst* memory = entry.CreateAlloca(
       llvm::ArrayType::get(element, static_cast<uint64_t>(count->value)), nullptr, buffer.name);
-  memory->setAlignment(llvm::Align(kStackAlignment));
+  memory->setAlignment(llvm::Align(gpu_ ? kDeviceAlignment : kStackAlignment));
   scope_.buffers[&buffer] = memory;
   b_.CreateLifetimeStart(memory, b_.getInt64(static_cast<uint64_t>(bytes)));
   if (node.body) emit_stmt(node.body);
@@ -314,6 +338,7 @@ void KernelEmitter::emit_let(const LetStmtNode& node) {
   cache_.clear();
   if (is_non_negative(node.value)) non_negative_[node.var.as<VarNode>()] = true;
   scope_.vars[node.var.as<VarNode>()] = emit(node.value);
+  if (gpu_) ranges_.bind(node.var.as<VarNode>(), ranges_.range(node.value));
   if (node.body) emit_stmt(node.body);
   scope_.vars.erase(node.var.as<VarNode>());
 }

@@ -4,22 +4,37 @@
 // rounded where they are stored or cast; bool is i1, in memory a byte. Every buffer of the kernel has an
 // alias scope of its own, so that LLVM knows what loop IR promises: buffers are disjoint. Parallel loops
 // become functions of their own, called through the host.
+//
+// GPUs (emit_launch.cpp): each launch becomes an entry function; its parameters are a pointer for each buffer of
+// the kernel, its symbols and the iteration of the loop around it. Loads and stores must be aligned, so each
+// vector access states the alignment that its index proves (buffers start at kDeviceAlignment). Index
+// arithmetic that provably fits is done in 32 bits, which GPUs have units for. The math functions are those of
+// CPUs: nothing of libdevice is needed, and the emulated device computes the same numbers.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "host/codegen/index_range.h"
 #include "host/codegen/math.h"
 #include "host/codegen/target.h"
 #include "host/loops/stmt.h"
 
 namespace gantry {
+
+/// Bytes to which device buffers, a block's shared memory and a thread's local buffers are aligned at least; the
+/// widest access of one thread.
+inline constexpr uint64_t kDeviceAlignment = 16;
+
+/// True if the kernel tells a checker of its accesses: it was made of launches, for a target with gpu_checks.
+bool reports_accesses(const LoopKernel& kernel, const Target& target);
 
 class KernelEmitter {
  public:
@@ -31,12 +46,35 @@ class KernelEmitter {
   // --- statements (emit_stmt.cpp)
   void emit_stmt(const Stmt& s);
   void emit_for(const ForNode& loop);
-  void emit_serial_loop(llvm::Value* low, llvm::Value* end, const Expr& var, const Stmt& body);
+  /// `prologue` emits what each iteration begins with.
+  void emit_serial_loop(llvm::Value* low, llvm::Value* end, const Expr& var, const Stmt& body,
+                        const std::function<void()>& prologue = {});
   void emit_parallel_loop(const ForNode& loop);
   void emit_if(const IfNode& node);
   void emit_allocate(const AllocateNode& node);
   void emit_let(const LetStmtNode& node);
   void bind_arguments(llvm::Value* buffers, llvm::Value* dims);
+
+  // --- GPU launches (emit_launch.cpp)
+  void emit_launches(const Stmt& s, const ForNode* loop);
+  void emit_launch(const LaunchNode& launch, const ForNode* loop);
+  llvm::Function* make_entry(const LaunchNode& launch, const ForNode* loop);
+  void bind_index(const Expr& var, llvm::Intrinsic::ID special_register, int64_t limit);
+  void bind_narrow(const Expr& var, llvm::Value* value, IndexRanges::Range range);
+  void emit_device_loop(const ForNode& loop);
+  void emit_shared(const AllocateNode& node);
+  void emit_barrier();
+  void emit_shuffle(const ShuffleNode& node);
+  llvm::Value* shuffle_bits(llvm::Value* value, int lane_mask);
+  void emit_mma(const MmaNode& node);
+  llvm::Value* load_fragment(const Buffer& buffer, llvm::Value* index, int64_t offset, llvm::Type* type);
+  /// A load or store that runs where `predicate` (a scalar) is true; the load is 0 elsewhere.
+  llvm::Value* emit_guarded_load(llvm::Type* type, llvm::Value* predicate,
+                                 const std::function<llvm::Value*()>& load);
+  void emit_guarded_store(llvm::Value* predicate, const std::function<void()>& store);
+  /// i64 arithmetic in 32 bits, if operands and result provably fit; else null.
+  llvm::Value* emit_narrowed(const BinaryNode& node, const Expr& self);
+  llvm::Value* narrow_index(llvm::Value* index);
 
   /// The variables, buffers and stack of the function being written.
   struct Scope {
@@ -58,7 +96,7 @@ class KernelEmitter {
   llvm::Value* emit(const Expr& e);
   llvm::Value* emit_uncached(const Expr& e);
   llvm::Value* emit_var(const VarNode& node);
-  llvm::Value* emit_binary(const BinaryNode& node);
+  llvm::Value* emit_binary(const BinaryNode& node, const Expr& self);
   llvm::Value* emit_float_binary(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_fused_multiply_add(const BinaryNode& node);
   llvm::Value* emit_integer_binary(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
@@ -100,8 +138,31 @@ class KernelEmitter {
   llvm::Value* element_pointer(const BufferNode& buffer, llvm::Value* index);
   llvm::Value* blank_memory();
   llvm::Align alignment(const BufferNode& buffer) const;
+  /// Of an access whose first lane is at `index`.
+  llvm::Align alignment(const BufferNode& buffer, const Expr& index);
   void annotate(llvm::Instruction* access, const BufferNode& buffer);
   llvm::Value* reversed(llvm::Value* vector);
+
+  // --- kernels that report their accesses (emit_emulated.cpp)
+  struct Checks {
+    llvm::Value *context = nullptr, *begin_launch = nullptr, *begin_block = nullptr, *barrier = nullptr,
+                *access = nullptr;
+    llvm::BasicBlock* failed = nullptr;
+    std::map<const BufferNode*, uint32_t> ids;
+    std::vector<const VarNode*> blocks;  ///< of the loops around: z, y, x
+    const VarNode* thread = nullptr;     ///< of the loop around; null: the block does it
+  };
+  void begin_checks();
+  void introduce_buffers(llvm::Value* begin_kernel, llvm::Value* add_buffer);
+  /// Calls a function of the checker; the kernel ends if it objects.
+  void call_checker(llvm::Value* function, std::vector<llvm::Value*> arguments);
+  void emit_checked_loop(const ForNode& loop, llvm::Value* low, llvm::Value* end);
+  /// Reports `count` elements from `index` on, where the predicate (may be null) is true. Does nothing for
+  /// kernels that do not report.
+  void report_access(const BufferNode& buffer, bool store, llvm::Value* index, int64_t stride, int count,
+                     llvm::Value* predicate);
+  /// Reports adjacent elements, those whose lane is set in the mask (may be null).
+  void report_lanes(const BufferNode& buffer, bool store, llvm::Value* first, int lanes, llvm::Value* mask);
 
   // --- types
   llvm::Type* register_type(ExprType type);
@@ -113,16 +174,19 @@ class KernelEmitter {
   llvm::LLVMContext& context_;
   const LoopKernel& kernel_;
   const Target& target_;
-  bool has_fma_, has_half_;
+  bool gpu_, has_fma_, has_half_, reports_;
   llvm::IRBuilder<> b_;
   MathBuilder math_;
   Scope scope_;
+  Checks checks_;
   /// Expressions already computed in this statement and branch; a tree may share its parts many times over.
   std::unordered_map<const ExprNode*, llvm::Value*> cache_;
   std::map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>>
       alias_scopes_;  ///< (alias.scope, noalias)
   std::map<const BufferNode*, bool> written_;
   std::map<const VarNode*, bool> non_negative_;
+  IndexRanges ranges_;  ///< GPU only
+  int launch_count_ = 0;
   int index_depth_ = 0;  ///< inside an index or bound: i64 arithmetic cannot overflow
 };
 

@@ -13,6 +13,10 @@ void LLVMInitializeAArch64Target();
 void LLVMInitializeAArch64TargetInfo();
 void LLVMInitializeAArch64TargetMC();
 void LLVMInitializeAArch64AsmPrinter();
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
 void LLVMInitializeX86Target();
 void LLVMInitializeX86TargetInfo();
 void LLVMInitializeX86TargetMC();
@@ -33,16 +37,43 @@ void initialise_llvm() {
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
   });
 }
 
 /// The plain CPU of the architecture: whatever is more comes from the list of features, so that nothing is
 /// used that a board is not checked for.
-const char* baseline_cpu(const Target& target) {
+std::string baseline_cpu(const Target& target) {
+  if (target.device == DeviceKind::kCuda) return target.gpu_arch;
   return target.architecture == Architecture::kAArch64 ? "generic" : "x86-64";
 }
 
+/// The oldest version of PTX that knows the architecture and its matrix instructions: the older the version, the
+/// more drivers read it.
+std::string_view ptx_version(const Target& target) {
+  if (target.gpu_arch == "sm_90a") return "+ptx80";
+  switch (target.gpu.compute_capability) {
+    case 70:
+    case 72:
+      return "+ptx63";
+    case 75:
+      return "+ptx65";
+    case 80:
+      return "+ptx70";
+    case 86:
+      return "+ptx71";
+    case 87:
+      return "+ptx74";
+    default:
+      return "+ptx78";
+  }
+}
+
 std::string feature_string(const Target& target) {
+  if (target.device == DeviceKind::kCuda) return std::string(ptx_version(target));
   std::string result;
   for (const std::string& feature : target.features) {
     if (!result.empty()) result += ',';
@@ -74,7 +105,7 @@ void set_function_attributes(llvm::Function& function, const Target& target) {
   function.addFnAttr(llvm::Attribute::NoUnwind);
   function.addFnAttr("no-builtins");
   function.addFnAttr("target-cpu", baseline_cpu(target));
-  function.addFnAttr("tune-cpu", target.cpu);
+  if (target.device != DeviceKind::kCuda) function.addFnAttr("tune-cpu", target.cpu);
   function.addFnAttr("target-features", feature_string(target));
   const std::string bits = std::to_string(target.machine.vector_bytes * 8);
   if (target.architecture == Architecture::kX86_64) {

@@ -1,0 +1,148 @@
+#include "host/codegen/ptxas.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "host/support/error.h"
+
+extern char** environ;  // NOLINT: POSIX wants it declared
+
+namespace gantry {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kProgram = "ptxas";
+
+bool is_program(const fs::path& path) {
+  std::error_code code;
+  return fs::is_regular_file(path, code) && access(path.c_str(), X_OK) == 0;
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// A folder that goes with all it holds.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::error_code code;
+    fs::path base = fs::temp_directory_path(code);
+    std::string name = ((code ? fs::path("/tmp") : base) / "gantry-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      user_error("no temporary folder for ptxas: {}: {} (TMPDIR names where)", name, std::strerror(errno));
+    }
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code code;
+    fs::remove_all(path_, code);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string read_all(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The exit status of the program; its output goes to a file.
+int run(const std::vector<std::string>& command, const fs::path& output) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                   0600);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t child = 0;
+  const int failure = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure != 0) user_error("{}: cannot be run: {}", command[0], std::strerror(failure));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) user_error("{}: no result: {}", command[0], std::strerror(errno));
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+std::optional<fs::path> find_ptxas() {
+  if (const std::string named = environment("GANTRY_PTXAS"); !named.empty()) {
+    if (named == "none") return std::nullopt;
+    if (!is_program(named)) user_error("GANTRY_PTXAS={}: not a program", named);
+    return named;
+  }
+  const std::string path = environment("PATH");
+  for (size_t start = 0; start < path.size();) {
+    const size_t end = std::min(path.find(':', start), path.size());
+    if (end > start) {
+      const fs::path candidate = fs::path(path.substr(start, end - start)) / kProgram;
+      if (is_program(candidate)) return candidate;
+    }
+    start = end + 1;
+  }
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    const std::string home = environment(variable);
+    if (!home.empty() && is_program(fs::path(home) / "bin" / kProgram))
+      return fs::path(home) / "bin" / kProgram;
+  }
+  const fs::path usual = fs::path("/usr/local/cuda/bin") / kProgram;
+  if (is_program(usual)) return usual;
+  return std::nullopt;
+}
+
+PtxasResult run_ptxas(const fs::path& program, const std::string& ptx, const std::string& arch, int threads) {
+  const TemporaryFolder folder;
+  const fs::path source = folder.path() / "kernels.ptx", cubin = folder.path() / "kernels.cubin",
+                 log = folder.path() / "messages";
+  {
+    std::ofstream file(source, std::ios::binary);
+    file.write(ptx.data(), static_cast<std::streamsize>(ptx.size()));
+    file.close();
+    if (!file) user_error("{}: cannot be written: {}", source.string(), std::strerror(errno));
+  }
+  std::vector<std::string> command = {program.string(), "-v", "-arch=" + arch,
+                                      source.string(),  "-o", cubin.string()};
+  if (threads > 1) command.push_back("--split-compile=" + std::to_string(threads));
+  PtxasResult result;
+  int status = run(command, log);
+  result.messages = read_all(log);
+  auto complains_of = [&](const char* option) { return result.messages.find(option) != std::string::npos; };
+  if (status != 0 && threads > 1 && complains_of("split-compile")) {  // older than CUDA 12
+    command.pop_back();
+    status = run(command, log);
+    result.messages = read_all(log);
+  }
+  if (status != 0) {
+    result.outcome =
+        complains_of("gpu-name") ? PtxasResult::Outcome::kUnknownArchitecture : PtxasResult::Outcome::kFailed;
+    return result;
+  }
+  const std::string bytes = read_all(cubin);
+  result.outcome = bytes.empty() ? PtxasResult::Outcome::kFailed : PtxasResult::Outcome::kAssembled;
+  result.cubin.resize(bytes.size());
+  std::memcpy(result.cubin.data(), bytes.data(), bytes.size());
+  return result;
+}
+
+}  // namespace gantry

@@ -1,0 +1,25 @@
+// NVIDIA's assembler, as a child process.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gantry {
+
+/// Looked for in the environment variable GANTRY_PTXAS (a path; "none": not used), PATH, CUDA_HOME/bin,
+/// CUDA_PATH/bin and /usr/local/cuda/bin. A user error if GANTRY_PTXAS names no program.
+std::optional<std::filesystem::path> find_ptxas();
+
+struct PtxasResult {
+  enum class Outcome { kAssembled, kUnknownArchitecture, kFailed } outcome = Outcome::kFailed;
+  std::vector<std::byte> cubin;
+  std::string messages;  ///< what it wrote: statistics of each entry, or errors
+};
+/// Assembles the text for `arch` ("sm_80"), in a temporary folder that is gone afterwards.
+PtxasResult run_ptxas(const std::filesystem::path& program, const std::string& ptx, const std::string& arch,
+                      int threads);
+
+}  // namespace gantry
