@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "host/loops/launch.h"
+#include "host/loops/race_tracker.h"
 #include "host/support/error.h"
 #include "host/tensor/element.h"
 #include "host/tensor/fold.h"
@@ -22,12 +23,13 @@ using Vector = std::vector<Scalar>;
 struct Storage {
   std::vector<Scalar> elements;
   std::vector<char> defined;
+  std::vector<ElementAccess> accesses;  ///< of memory that threads share, in kernels for a GPU
 };
 
 class Evaluator {
  public:
-  Evaluator(const LoopKernel& kernel, const std::map<std::string, int64_t>& symbols)
-      : kernel_(kernel), symbols_(symbols) {}
+  Evaluator(const LoopKernel& kernel, const std::map<std::string, int64_t>& symbols, bool find_races)
+      : kernel_(kernel), symbols_(symbols), find_races_(find_races) {}
 
   void run(const std::vector<std::span<std::byte>>& arguments) {
     internal_check(arguments.size() == kernel_.arguments.size(), "kernel {} takes {} buffers, not {}",
@@ -45,6 +47,8 @@ class Evaluator {
     Storage& storage = buffers_[&buffer];
     storage.elements.assign(count, {});
     storage.defined.assign(count, 0);
+    storage.accesses.clear();
+    if (find_races_ && buffer.scope != BufferScope::kLocal) storage.accesses.resize(count);
     return storage;
   }
 
@@ -89,10 +93,14 @@ class Evaluator {
       case StmtKind::kFor: {
         const auto* loop = s.as<ForNode>();
         int64_t low = scalar(loop->low).i, extent = scalar(loop->extent).i;
+        enter_loop(loop->loop);
         for (int64_t k = low; k < low + extent; ++k) {
+          if (loop->loop == LoopKind::kEmulatedBlock) ++now_.block;
+          if (loop->loop == LoopKind::kEmulatedThread) now_.thread = k;
           vars_[loop->var.as<VarNode>()] = {Scalar{k, 0}};
           execute(loop->body);
         }
+        leave_loop(loop->loop);
         break;
       }
       case StmtKind::kIf:
@@ -111,12 +119,21 @@ class Evaluator {
         execute(s.as<LetStmtNode>()->body);
         break;
       case StmtKind::kBarrier:
+        ++now_.epoch;
         break;
       case StmtKind::kLaunch:
       case StmtKind::kShuffle:
       case StmtKind::kMma:
         internal_error("kernel {}: launches are evaluated after emulate_launches", kernel_.name);
     }
+  }
+
+  void enter_loop(LoopKind kind) {
+    if (kind == LoopKind::kEmulatedBlock && block_loops_++ == 0) ++now_.launch;
+  }
+  void leave_loop(LoopKind kind) {
+    if (kind == LoopKind::kEmulatedBlock) --block_loops_;
+    if (kind == LoopKind::kEmulatedThread) now_.thread = -1;
   }
 
   Scalar& element(const BufferNode& buffer, int64_t index, bool store) {
@@ -130,6 +147,11 @@ class Evaluator {
     internal_check(store || storage.defined[k], "kernel {}: {}[{}] is read before it is stored", kernel_.name,
                    buffer.name, index);
     if (store) storage.defined[k] = 1;
+    if (!storage.accesses.empty()) {
+      bool fine = store ? storage.accesses[k].store(now_) : storage.accesses[k].load(now_);
+      internal_check(fine, "kernel {}: threads race for {}[{}] ({} by thread {})", kernel_.name, buffer.name,
+                     index, store ? "store" : "load", now_.thread);
+    }
     return storage.elements[k];
   }
 
@@ -280,6 +302,9 @@ class Evaluator {
 
   const LoopKernel& kernel_;
   const std::map<std::string, int64_t>& symbols_;
+  bool find_races_;
+  RunningThread now_;
+  int block_loops_ = 0;
   std::unordered_map<const BufferNode*, Storage> buffers_;
   std::unordered_map<const VarNode*, Vector> vars_;
 };
@@ -297,11 +322,11 @@ void evaluate(const LoopKernel& kernel, const std::vector<std::span<std::byte>>&
         launches |= s->kind == StmtKind::kLaunch;
       },
       {});
-  if (!bound && !launches) return Evaluator(kernel, symbols).run(arguments);
+  if (!bound && !launches) return Evaluator(kernel, symbols, false).run(arguments);
   LoopKernel emulated = kernel;
   if (bound) emulated.body = bind_launches(emulated.body);
-  emulated = emulate_launches(std::move(emulated), false);
-  Evaluator(emulated, symbols).run(arguments);
+  emulated = emulate_launches(std::move(emulated), true);
+  Evaluator(emulated, symbols, true).run(arguments);
 }
 
 }  // namespace gantry

@@ -100,5 +100,28 @@ TEST(GpuLaunch, ThreadLoopsOfFewerThreadsAreConditions) {
   EXPECT_THAT(text, HasSubstr("< 128 threads")) << text;
 }
 
+LoopKernel neighbour_kernel(bool with_barrier) {
+  Expr b = make_var("b"), t = make_var("t");
+  auto y = std::make_shared<BufferNode>(BufferNode{"y", DType::kI64, Expr(8), BufferScope::kArgument, 8});
+  auto row = std::make_shared<BufferNode>(BufferNode{"row", DType::kI64, Expr(8), BufferScope::kShared, 16});
+  std::vector<Stmt> steps = {store(row, t, t)};
+  if (with_barrier) steps.push_back(barrier());
+  steps.push_back(store(y, t, load(row, Expr(7) - t)));
+  LoopKernel kernel;
+  kernel.name = "neighbours";
+  kernel.arguments = {y};
+  kernel.body = for_loop(b, 0, 1, LoopKind::kBlock,
+                         for_loop(t, 0, 8, LoopKind::kThread, allocate(row, block(std::move(steps)))));
+  return kernel;
+}
+
+TEST(GpuLaunch, TheEvaluatorFindsRacesBetweenThreads) {
+  std::vector<int64_t> y(8);
+  std::vector<std::span<std::byte>> arguments = {std::as_writable_bytes(std::span<int64_t>(y))};
+  evaluate(neighbour_kernel(true), arguments);
+  EXPECT_THAT(y, testing::ElementsAre(7, 6, 5, 4, 3, 2, 1, 0));
+  EXPECT_ANY_THROW(evaluate(neighbour_kernel(false), arguments));
+}
+
 }  // namespace
 }  // namespace gantry::test
