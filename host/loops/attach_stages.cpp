@@ -45,7 +45,7 @@ Stmt Lowering::with_attached(StageState& state, int leaf, Stmt inner) {
     statements.push_back(std::move(s));
   };
   for (StageState* producer : state.attached) {
-    if (state.leaf_index(producer->stage->attach_axis.get()) != leaf) continue;
+    if (state.leaf_index(producer->stage->attach_axis.get()) != leaf || takes_turns(*producer)) continue;
     Stmt nest = build_stage(*producer);
     bool shared = producer->is_cooperative();
     if (shared && std::exchange(first, false) && barriers && in_serial_loop(state, leaf))

@@ -22,6 +22,7 @@ class ReadLowering : public ExprMutator {
     for (size_t i = 0; i < indices.size(); ++i) {
       flat = flat * shape[i] + (region ? indices[i] - state->low[i] : indices[i]);
     }
+    if (region && owner_.takes_turns(*state)) flat = flat + owner_.turn_offset(*state);
     return load(owner_.buffer_of(node->op.get(), node->result), flat);
   }
 
@@ -41,6 +42,7 @@ Expr Lowering::store_index(const StageState& state) {
     const Expr& value = state.axis_values.at(axis->var.as<VarNode>());
     flat = state.whole_buffer ? flat * axis->extent + value : flat * state.storage[i] + (value - state.low[i]);
   }
+  if (!state.whole_buffer && takes_turns(state)) flat = flat + turn_offset(state);
   return simplifier_.simplify(flat);
 }
 
@@ -64,6 +66,8 @@ Stmt Lowering::build_loops(StageState& state, const std::vector<int>& leaves, si
   LoopKind kind = state.loop_kind(leaf);
   if (kind == LoopKind::kUnrolled && !constant_of(state.leaf_extents[i])) kind = LoopKind::kSerial;
   if (kind == LoopKind::kBlock && leaf == last_block_leaf(state)) body = with_threads(state, body);
+  if (purpose == Purpose::kCompute && !tiles_in_turn(state, leaf).empty())
+    return build_pipelined_loop(state, leaf, kind, body);
   if (kind == LoopKind::kThread) return body;  // run by the launch's threads
   return for_loop(state.leaf_vars[i], Expr(0), state.leaf_extents[i], kind, body);
 }

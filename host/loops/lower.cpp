@@ -90,6 +90,10 @@ Buffer Lowering::make_buffer(StageState& state) {
       internal_error("{}: needs {} elements of shared memory in kernel {}, which is not constant",
                      state.op().name, to_string(buffer->element_count), kernel_.name);
     }
+    if (takes_turns(state)) {
+      state.copy_elements = *constant_of(buffer->element_count);
+      buffer->element_count = Expr(2 * state.copy_elements);
+    }
     buffer->scope = BufferScope::kShared;
     buffer->alignment = 16;
     return buffer;

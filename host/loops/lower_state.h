@@ -36,6 +36,7 @@ struct StageState {
   Expr body;                      ///< producers that are inline substituted
   std::vector<Expr> low, extent;  ///< region computed, one a data axis
   std::vector<Expr> storage;      ///< extents of the buffer where it holds the region: rows may be padded
+  int64_t copy_elements = 0;      ///< where tiles take turns: of one of the buffer's two parts
   Buffer buffer;
   bool whole_buffer = false;  ///< the buffer holds the full tensor, not just the region
   std::vector<Expr> leaf_vars, leaf_extents;
@@ -62,6 +63,7 @@ struct StageState {
   int64_t threads_of_all() const { return threads_of(0, static_cast<int>(leaf_vars.size())); }
 };
 
+Stmt replace_vars(const Stmt& s, const std::map<const VarNode*, Expr>& values);
 /// The innermost leaf bound to blocks; -1: none.
 int last_block_leaf(const StageState& state);
 
@@ -124,6 +126,11 @@ class Lowering {
   // attach_stages.cpp
   Stmt with_attached(StageState& state, int leaf, Stmt inner);
   bool in_serial_loop(const StageState& state, int leaf) const;
+  // pipeline_tiles.cpp
+  bool takes_turns(const StageState& producer) const;
+  Expr turn_offset(const StageState& producer) const;
+  std::vector<StageState*> tiles_in_turn(const StageState& state, int leaf) const;
+  Stmt build_pipelined_loop(StageState& state, int leaf, LoopKind kind, Stmt body);
   // build_nest.cpp
   Stmt build_stage(StageState& state);
   Stmt build_elements(StageState& state);

@@ -28,6 +28,10 @@ class VarReplacer : public StmtMutator {
 
 }  // namespace
 
+Stmt replace_vars(const Stmt& s, const std::map<const VarNode*, Expr>& values) {
+  return VarReplacer(values).mutate_stmt(s);
+}
+
 int last_block_leaf(const StageState& state) {
   int last = -1;
   for (size_t i = 0; i < state.leaf_vars.size(); ++i) {
@@ -106,7 +110,7 @@ Stmt Lowering::build_launch(StageState& root) {
   if (last_block_leaf(root) < 0) {
     nest = for_loop(make_var(unique("block")), Expr(0), Expr(1), LoopKind::kBlock, with_threads(root, nest));
   }
-  return VarReplacer(thread_values_).mutate_stmt(nest);
+  return replace_vars(nest, thread_values_);
 }
 
 }  // namespace gantry
