@@ -2,6 +2,7 @@
 // what is attached to it.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "host/codegen/target.h"
@@ -30,6 +31,20 @@ std::vector<Stage*> root_stages(Schedule& schedule);
 
 // --- rules -------------------------------------------------------------------------------------------------
 
+/// Matrix products (tag gemm). They are rewritten before there is a schedule.
+class ProductPlan {
+ public:
+  /// Rewrites the products behind `outputs` as the model wants them.
+  ProductPlan(std::vector<Tensor> outputs, const Target& target);
+  ~ProductPlan();
+  std::vector<Tensor> outputs;  ///< to schedule
+  /// Schedules the products' stages; what is elementwise must have been inlined.
+  void schedule(Schedule& schedule) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 /// One elementwise or data-movement stage at root.
 void schedule_elementwise(Stage& stage, const Target& target);
 /// One reduction at root: an element a thread unless its shape offers better.

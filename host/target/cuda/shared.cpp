@@ -27,9 +27,14 @@ namespace {
 // a trip through memory, functions are not.
 constexpr int kCheap = 24;
 
+// Stages that rules have made to be stored stay.
+bool is_free(const OperationNode& op) {
+  return op.tag != "gemm_tile" && op.tag != "gemm_store" && op.tag != "winograd_input";
+}
+
 bool should_inline(const Schedule& schedule, const Stage& stage) {
   const OperationNode& op = *stage.op;
-  if (!is_compute(op) || is_reduction(op) || is_output(schedule, op)) return false;
+  if (!is_compute(op) || is_reduction(op) || is_output(schedule, op) || !is_free(op)) return false;
   auto readers = readers_of(schedule, op);
   for (const OperationNode* reader : readers) {
     if (!is_compute(*reader)) return false;
