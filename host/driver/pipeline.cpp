@@ -23,6 +23,8 @@ std::vector<Pass> pipeline(int opt_level) {
       {"simplify_inference", 0, [](Graph& g, const Target&) { simplify_inference(g); }},
       {"fold_constant", 1, [](Graph& g, const Target&) { fold_constant(g); }},
       {"eliminate_common_subexpr", 1, [](Graph& g, const Target&) { eliminate_common_subexpr(g); }},
+      {"canonicalize_ops", 1, [](Graph& g, const Target&) { canonicalize_ops(g); }},
+      {"fold_canonical_constants", 1, [](Graph& g, const Target&) { fold_constant(g); }},
       {"dead_code", 0, [](Graph& g, const Target&) { dead_code(g); }},
       {"alter_layout", 3, [](Graph& g, const Target& t) { alter_layout(g, make_layout_policy(t)); }},
       {"fold_packed_weights", 3, [](Graph& g, const Target&) { fold_constant(g); }},

@@ -233,6 +233,9 @@ void add_conv_ops(OpSet& set) {
   op.infer = infer_conv;
   op.compute = compute_conv;
   op.flops = conv_flops;
+  op.stages_input = [](const Node& node, size_t input) {
+    return input == 0 && node.attrs_as<ConvAttrs>().algorithm != ConvAlgorithm::kDirect;
+  };
   set.add(std::move(op));
 }
 

@@ -171,6 +171,9 @@ void add_dense_ops(OpSet& set) {
   dense.flops = [](const Node& node) {
     return element_count(node.result()->type.shape) * node.inputs[0]->type.shape.back() * 2;
   };
+  dense.stages_input = [](const Node& node, size_t input) {
+    return input == 0 && node.attrs_as<DenseAttrs>().gemm;
+  };
   set.add(std::move(dense));
 
   OpDef matmul = ops::define<MatmulAttrs>("matmul", FusionClass::kOutElementwiseFusable,
@@ -181,6 +184,7 @@ void add_dense_ops(OpSet& set) {
     auto [m, k] = matrix_of(node.inputs[0]->type.shape, node.attrs_as<MatmulAttrs>().transpose_a);
     return element_count(node.result()->type.shape) * k * 2;
   };
+  matmul.stages_input = [](const Node& node, size_t) { return node.attrs_as<MatmulAttrs>().gemm; };
   set.add(std::move(matmul));
 }
 

@@ -10,6 +10,7 @@ namespace gantry {
 void GroupNormAttrs::fields(AttrVisitor& visit) {
   visit("groups", groups);
   visit("epsilon", epsilon);
+  visit("normalized", normalized);
   visit("channels_last", channels_last);
 }
 
@@ -108,7 +109,10 @@ std::vector<TensorType> infer_group_norm(const Node& node, Function& function) {
   const TensorType& x = input_type(node, 0);
   ops::require_float(node, 0);
   require(x.rank() >= 2, "the data {} has no channel axis", x.str());
-  const Dim& channels = x.shape[static_cast<size_t>(channel_axis(attrs.channels_last, x.rank()))];
+  const Dim& all = x.shape[static_cast<size_t>(channel_axis(attrs.channels_last, x.rank()))];
+  require(attrs.normalized >= 0 && !provably_different(min(all, attrs.normalized), attrs.normalized),
+          "there are no {} channels to normalise in {}", attrs.normalized, x.str());
+  const Dim channels = attrs.normalized > 0 ? Dim(attrs.normalized) : all;
   require(attrs.groups > 0 && !provably_different(mod(channels, attrs.groups), 0),
           "{} channels do not make {} groups", channels.str(), attrs.groups);
   for (size_t i = 1; i < 3; ++i) {
@@ -141,14 +145,18 @@ Tensor group_norm(const Tensor& x, const GroupNormAttrs& attrs, const Expr& grou
   auto body = [&](const std::vector<Expr>& i) {
     Expr group = single ? i[channel] : floordiv(i[channel], group_size);
     Expr y = normalised(m, {i[0], group}, widen(x(i)), attrs.epsilon);
-    return cast(x.dtype(), y * widen(in[1]({i[channel]})) + widen(in[2]({i[channel]})));
+    y = cast(x.dtype(), y * widen(in[1]({i[channel]})) + widen(in[2]({i[channel]})));
+    return attrs.normalized > 0 ? if_then_else(lt(i[channel], groups), y, x(i)) : y;
   };
   return compute(x.shape(), body, "norm", "norm");
 }
 
 std::vector<Tensor> compute_instance_norm(const Node& node, const std::vector<Tensor>& in) {
   const auto& attrs = node.attrs_as<GroupNormAttrs>();
-  const Expr& channels = in[0].shape()[static_cast<size_t>(channel_axis(attrs.channels_last, in[0].rank()))];
+  const Expr channels =
+      attrs.normalized > 0
+          ? Expr(attrs.normalized)
+          : in[0].shape()[static_cast<size_t>(channel_axis(attrs.channels_last, in[0].rank()))];
   return {group_norm(in[0], attrs, channels, 1, in)};
 }
 
@@ -257,8 +265,8 @@ void add_norm_ops(OpSet& set) {
   set.add(std::move(batch));
 
   auto add_group = [&](const char* name, auto compute_fn) {
-    OpDef op = ops::define<GroupNormAttrs>(name, FusionClass::kOpaque, LayoutBehaviour::kChannelAware,
-                                           {"data", "scale", "bias"});
+    OpDef op = ops::define<GroupNormAttrs>(name, FusionClass::kOutElementwiseFusable,
+                                           LayoutBehaviour::kChannelAware, {"data", "scale", "bias"});
     op.infer = infer_group_norm;
     op.compute = compute_fn;
     set.add(std::move(op));
@@ -266,19 +274,20 @@ void add_norm_ops(OpSet& set) {
   add_group("nn.instance_norm", compute_instance_norm);
   add_group("nn.group_norm", compute_group_norm);
 
-  OpDef layer = ops::define<LayerNormAttrs>("nn.layer_norm", FusionClass::kOpaque, LayoutBehaviour::kNone,
-                                            {"data", "scale", "bias"}, 1);
+  OpDef layer = ops::define<LayerNormAttrs>("nn.layer_norm", FusionClass::kOutElementwiseFusable,
+                                            LayoutBehaviour::kNone, {"data", "scale", "bias"}, 1);
   layer.infer = infer_layer_norm;
   layer.compute = compute_layer_norm;
   set.add(std::move(layer));
 
-  OpDef lrn = ops::define<LrnAttrs>("nn.lrn", FusionClass::kOpaque, LayoutBehaviour::kChannelAware, {"data"});
+  OpDef lrn = ops::define<LrnAttrs>("nn.lrn", FusionClass::kOutElementwiseFusable,
+                                    LayoutBehaviour::kChannelAware, {"data"});
   lrn.infer = infer_lrn;
   lrn.compute = compute_lrn;
   set.add(std::move(lrn));
 
-  OpDef lp = ops::define<LpNormAttrs>("nn.lp_normalize", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap,
-                                      {"data"});
+  OpDef lp = ops::define<LpNormAttrs>("nn.lp_normalize", FusionClass::kOutElementwiseFusable,
+                                      LayoutBehaviour::kAxisRemap, {"data"});
   lp.infer = [](const Node& node, Function&) {
     ops::require_float(node, 0);
     ops::require_axis(node.attrs_as<LpNormAttrs>().axis, input_type(node, 0).rank());

@@ -1,4 +1,5 @@
-// Attributes of normalisations and softmax. All are opaque kernels of several stages, except nn.batch_norm.
+// Attributes of normalisations and softmax. All are kernels of several stages that elementwise ops may
+// follow, except nn.batch_norm, which is elementwise itself.
 #pragma once
 
 #include "host/ops/image.h"
@@ -27,6 +28,9 @@ struct BatchNormAttrs : AttrsOf<BatchNormAttrs> {
 struct GroupNormAttrs : ImageAttrsOf<GroupNormAttrs> {
   int64_t groups = 1;  ///< nn.group_norm only
   double epsilon = 1e-5;
+  /// nn.instance_norm only: the first so many channels are normalised, scale and bias have as many elements,
+  /// and the other channels pass through; 0: all.
+  int64_t normalized = 0;
   void fields(AttrVisitor& visit) override;
 };
 

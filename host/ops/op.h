@@ -19,8 +19,8 @@ enum class FusionClass : uint8_t {
   kBroadcast,              ///< as elementwise, inputs may be broadcast
   kInjective,              ///< every output element depends on one element of an input, by an index map
   kReduction,              ///< reduces axes of its (first) input
-  kOutElementwiseFusable,  ///< convolution, matrix product: elementwise and broadcast ops may follow in the
-                           ///< kernel
+  kOutElementwiseFusable,  ///< convolution, matrix product, normalisation: elementwise and broadcast ops may
+                           ///< follow in the kernel
   kOpaque,                 ///< a kernel of its own
 };
 
@@ -55,6 +55,9 @@ struct OpDef {
   bool is_view = false;
   /// Reads no more elements of its first input than its result has (gather, slice): for reports of traffic.
   bool reads_part = false;
+  /// The kernel reads each element of that input about once into a tile of its own, so index maps
+  /// (transposition, slice) may be computed while reading it; null: no input is read so.
+  std::function<bool(const Node&, size_t input)> stages_input;
   /// Floating-point operations of the node, for reports; null: counted as one an output element.
   std::function<Dim(const Node&)> flops;
 };

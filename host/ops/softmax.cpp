@@ -80,7 +80,7 @@ std::vector<Tensor> compute_hardmax(const Node& node, const std::vector<Tensor>&
 
 void add_softmax_ops(OpSet& set) {
   auto add = [&](const char* name, auto compute_fn) {
-    OpDef op = ops::define<SoftmaxAttrs>(name, FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
+    OpDef op = ops::define<SoftmaxAttrs>(name, FusionClass::kOutElementwiseFusable, LayoutBehaviour::kAxisRemap, {"data"});
     op.infer = [](const Node& node, Function&) {
       ops::require_float(node, 0);
       ops::require_axis(node.attrs_as<SoftmaxAttrs>().axis, input_type(node, 0).rank());

@@ -3,6 +3,7 @@
 #include "host/passes/fusion_groups.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -20,6 +21,14 @@ bool is_pointwise(const Node& node) {
 }
 bool is_injective(const Node& node) {
   return node.op->fusion == FusionClass::kInjective;
+}
+
+bool is_reduction(const Node& node) {
+  return node.op->fusion == FusionClass::kReduction;
+}
+/// Others may follow it in its kernel.
+bool is_anchor(const Node& node) {
+  return node.op->fusion == FusionClass::kOutElementwiseFusable || is_reduction(node);
 }
 
 bool may_join(const Node& node) {
@@ -59,10 +68,10 @@ class Grouper {
     const auto& nodes = function_.nodes();
     // Of two anchors that meet in one addition the later one takes it: it runs right before.
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-      if ((*it)->op->fusion == FusionClass::kOutElementwiseFusable) grow_from_anchor(*it);
+      if (is_anchor(**it)) grow_from_anchor(*it);
     }
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-      if (group_of_.count(*it) == 0 && !join_users(*it)) open_group(*it, nullptr);
+      if (group_of_.count(*it) == 0 && !join_operand(*it) && !join_users(*it)) open_group(*it, nullptr);
     }
     std::vector<FusionGroup> result;
     for (Group& group : groups_) {
@@ -78,7 +87,8 @@ class Grouper {
  private:
   struct Group {
     std::vector<Node*> members;
-    Node* anchor = nullptr;  ///< of class out_elementwise_fusable
+    Node* anchor = nullptr;  ///< of class out_elementwise_fusable or reduction
+    std::set<const Node*> followers;
   };
 
   void sort_by_position(std::vector<Node*>& nodes) const {
@@ -159,15 +169,64 @@ class Grouper {
       if (expansion(members) > kMaxExpansion) break;
       groups_[group].members = members;
     }
-    for (Node* member : groups_[group].members) group_of_[member] = group;
+    for (Node* member : groups_[group].members) {
+      group_of_[member] = group;
+      if (member != anchor) groups_[group].followers.insert(member);
+    }
   }
 
-  // --- then: every other node joins the group of all its users, if that is one
+  // --- then: index maps whose results a kernel copies into tiles join it
+
+  static bool maps_indices(const Node& node) {
+    return is_injective(node) && present_inputs(node) == 1 && node.results.size() == 1 && node.bodies.empty();
+  }
+
+  bool is_staged(const Node& node, const Node& user) const {
+    if (operand_maps_.count(&user) != 0) return true;
+    if (!user.op->stages_input) return false;
+    for (size_t i = 0; i < user.inputs.size(); ++i) {
+      if (user.inputs[i] == node.result() && !user.op->stages_input(user, i)) return false;
+    }
+    return true;
+  }
+
+  // The group that all users of the node are in, if all of them stage it.
+  std::optional<size_t> staging_group(const Node& node) const {
+    std::optional<size_t> group;
+    if (outputs_.count(node.result()) != 0 || !maps_indices(node)) return std::nullopt;
+    for (const Node* user : users_of(node)) {
+      const auto found = group_of_.find(user);
+      if (found == group_of_.end() || !is_staged(node, *user)) return std::nullopt;
+      if (group && *group != found->second) return std::nullopt;
+      group = found->second;
+    }
+    return group;
+  }
+
+  bool join_operand(Node* node) {
+    const auto group = staging_group(*node);
+    if (!group || groups_[*group].members.size() >= kMaxGroupSize) return false;
+    if (node->op->is_view) {
+      // By itself a view costs nothing; it joins to connect a map of indices behind it.
+      const Node* source = node->inputs[0]->producer;
+      if (source == nullptr || !maps_indices(*source) || users_of(*source).size() != 1 ||
+          outputs_.count(source->result()) != 0)
+        return false;
+    }
+    groups_[*group].members.push_back(node);
+    group_of_[node] = *group;
+    operand_maps_.insert(node);
+    return true;
+  }
+
+  // --- and every other node joins the group of all its users, if that is one
 
   bool edge_allows(const Node& producer, const Node& user, const Group& group) const {
-    if (group.anchor != nullptr) {
-      return &user != group.anchor && is_pointwise(producer) && is_pointwise(user) &&
-             count_of(producer.result()) == count_of(user.result());
+    const bool before_reduction =
+        group.anchor == nullptr || (is_reduction(*group.anchor) && group.followers.count(&user) == 0);
+    if (!before_reduction) {
+      return &user != group.anchor && operand_maps_.count(&user) == 0 && is_pointwise(producer) &&
+             is_pointwise(user) && count_of(producer.result()) == count_of(user.result());
     }
     switch (user.op->fusion) {
       case FusionClass::kElementwise:
@@ -214,6 +273,8 @@ class Grouper {
   std::unordered_map<const Node*, size_t> position_;
   std::unordered_map<const Node*, size_t> group_of_;
   std::vector<Group> groups_;
+  /// Members that only map the indices of what an anchor copies into tiles.
+  std::set<const Node*> operand_maps_;
   /// Members that feed an op with a choice among its inputs.
   std::set<const Node*> feeds_choice_;
 };

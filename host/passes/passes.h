@@ -14,6 +14,11 @@ namespace gantry {
 ///   %1 = nn.batch_norm(%0, @s, @b, @m, @v)   =>   %1 = multiply(%0, @a); %2 = add(%1, @c)
 void simplify_inference(Graph& graph);
 
+/// One form of what models write in several ways: squeeze-and-excitation by convolutions or matrix products,
+/// layer normalisation in steps, split normalisations (host/passes/canonicalize.h has the rewrites). Wants
+/// constants folded; leaves constant nodes.
+void canonicalize_ops(Graph& graph);
+
 /// Nodes whose inputs are all constant (or that have none) are evaluated; views share their input's bytes.
 /// Results of more than four times their inputs' bytes plus 64 MiB stay as nodes, and so does what has
 /// symbolic attributes.
@@ -28,14 +33,17 @@ void eliminate_common_subexpr(Graph& graph);
 void dead_code(Graph& graph);
 
 /// Groups nodes into fused ops by their fusion classes:
-///  - elementwise and broadcast nodes of the same shape join the out_elementwise_fusable node (the anchor)
-///  that they
-///    follow: convolution + bias + activation + residual addition. Where two anchors meet, the later one
-///    takes them;
-///  - elementwise, broadcast and injective nodes join those that use them; so do they a reduction along whole
-///  axes,
-///    which nothing follows. Elementwise and broadcast ones also join an anchor's group where they feed what
-///    follows the anchor, but nothing joins the anchor's own inputs;
+///  - elementwise and broadcast nodes of the same shape join the out_elementwise_fusable node or the
+///  reduction (the
+///    anchor) that they follow: convolution + bias + activation + residual addition, pooling + activation.
+///    Where two anchors meet, the later one takes them;
+///  - elementwise, broadcast and injective nodes join those that use them, and so they do a reduction along
+///  whole
+///    axes. Elementwise and broadcast ones also join an anchor's group where they feed what follows the
+///    anchor; nothing joins the inputs of an anchor that is no reduction, but:
+///  - index maps of one input (transpose, strided_slice, …, and views between them) join the op that copies
+///  their
+///    results into tiles (OpDef::stages_input);
 ///  - not where a value would be computed more often than it has elements: before broadcasting, padding and
 ///  window
 ///    reductions; and ops that choose among several inputs take in but a step of arithmetic;
@@ -48,11 +56,12 @@ void dead_code(Graph& graph);
 void fuse_ops(Graph& graph, bool enable = true);
 
 /// Says for every node of a fused graph where it runs, on a board with a GPU: on the GPU, unless one of its
-/// operations is a loop nest written by hand for CPUs only. Every dtype and function of tensor expressions works
-/// there. Small nodes between nodes on the CPU (at most 16 Ki elements, inputs from the CPU, results read only
-/// there or returned) stay on the CPU, which saves two copies. Views follow their input.
-/// A value that crosses gets a device_copy, one a value and direction (host/ops/device_copy.h). Parameters and
-/// constants need none: they are at hand on both sides, and outputs may lie on either; the runtime moves them.
+/// operations is a loop nest written by hand for CPUs only. Every dtype and function of tensor expressions
+/// works there. Small nodes between nodes on the CPU (at most 16 Ki elements, inputs from the CPU, results
+/// read only there or returned) stay on the CPU, which saves two copies. Views follow their input. A value
+/// that crosses gets a device_copy, one a value and direction (host/ops/device_copy.h). Parameters and
+/// constants need none: they are at hand on both sides, and outputs may lie on either; the runtime moves
+/// them.
 ///   %1 = nn.conv2d(%x, @w); %2 = host_only(%1)   =>   %1 = nn.conv2d(%x, @w) on gpu
 ///                                                     %3 = device_copy(%1, destination=cpu)
 ///                                                     %2 = host_only(%3) on cpu

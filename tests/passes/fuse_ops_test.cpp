@@ -112,14 +112,71 @@ TEST(FuseOps, ArithmeticOnTheOtherOperandOfAnEpilogueJoinsIt) {
       ElementsAre("exp+nn.conv+add"));
 }
 
-TEST(FuseOps, ProducersJoinAReductionAndNothingFollowsIt) {
+TEST(FuseOps, ProducersJoinAReductionAndArithmeticOnItsResultFollows) {
   EXPECT_THAT(groups_of(R"(fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 1), f32] {
   %0 = multiply(%x, %x)
   %1 = sum(%0, axes=[1], keepdims=true)
   %2 = sqrt(%1)
   return %2
 })"),
-              ElementsAre("multiply+sum", "sqrt"));
+              ElementsAre("multiply+sum+sqrt"));
+  EXPECT_THAT(groups_of(R"(fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {
+  %0 = max(%x, axes=[1], keepdims=true)
+  %1 = subtract(%x, %0)
+  return %1
+})"),
+              ElementsAre("max", "subtract"))
+      << "what is larger than the reduction's result does not follow it";
+}
+
+TEST(FuseOps, ArithmeticFollowsPoolingsAndNormalisations) {
+  EXPECT_THAT(
+      groups_of(
+          R"(fn @main(%x: Tensor[(N, 4, 8, 8), f32], %s: Tensor[(4), f32]) -> Tensor[(N, 4, 4, 4), f32] {
+  %0 = exp(%x)
+  %1 = nn.instance_norm(%0, %s, %s)
+  %2 = nn.relu(%1)
+  %3 = nn.max_pool(%2, kernel=[2, 2], strides=[2, 2], padding=(0, 0, 0, 0), dilations=[1, 1])
+  %4 = tanh(%3)
+  return %4
+})"),
+      ElementsAre("exp", "nn.instance_norm+nn.relu", "nn.max_pool+tanh"));
+}
+
+std::string product(const std::string& a, const std::string& b, bool gemm) {
+  return "matmul(" + a + ", " + b + ", gemm=" + (gemm ? "true" : "false") + ")";
+}
+
+TEST(FuseOps, IndexMapsJoinTheProductThatCopiesItsOperandsIntoTiles) {
+  const auto attention = [](bool gemm) {
+    return "fn @main(%q: Tensor[(N, 128, 64), f32], %k: Tensor[(N, 128, 64), f32]) -> Tensor[(N, 4, 128, "
+           "128), f32] {\n"
+           "  %0 = reshape(%q, shape=(N, 128, 4, 16))\n"
+           "  %1 = transpose(%0, axes=[0, 2, 1, 3])\n"
+           "  %2 = reshape(%k, shape=(N, 128, 4, 16))\n"
+           "  %3 = transpose(%2, axes=[0, 2, 3, 1])\n  %4 = " +
+           product("%1", "%3", gemm) + "\n  %5 = nn.relu(%4)\n  return %5\n}";
+  };
+  EXPECT_THAT(groups_of(attention(false)),
+              ElementsAre("reshape", "transpose", "reshape", "transpose", "matmul+nn.relu"));
+  EXPECT_THAT(groups_of(attention(true)),
+              ElementsAre("reshape", "reshape", "transpose+transpose+matmul+nn.relu"));
+}
+
+TEST(FuseOps, AViewBetweenAnIndexMapAndAProductJoinsWithTheMap) {
+  EXPECT_THAT(
+      groups_of(
+          "fn @main(%x: Tensor[(N, 4, 128, 16), f32]) -> Tensor[(N, 128, 8), f32] {\n"
+          "  %0 = exp(%x)\n  %1 = transpose(%0, axes=[0, 2, 1, 3])\n  %2 = reshape(%1, shape=(N, 128, 64))\n"
+          "  %3 = nn.dense(%2, @w: Tensor[(64, 8), f32], units=8, gemm=true)\n  return %3\n}"),
+      ElementsAre("exp", "transpose+reshape+nn.dense"));
+}
+
+TEST(FuseOps, AnIndexMapThatSomethingElseReadsStaysAlone) {
+  EXPECT_THAT(groups_of("fn @main(%x: Tensor[(4, 4), f32]) -> Tensor[(4, 4), f32] {\n"
+                        "  %0 = transpose(%x, axes=[1, 0])\n  %1 = " +
+                        product("%0", "%0", true) + "\n  %2 = add(%1, %0)\n  return %2\n}"),
+              ElementsAre("transpose", "matmul+add"));
 }
 
 TEST(FuseOps, PoolingWindowsDoNotRecomputeTheirInput) {
@@ -159,13 +216,13 @@ TEST(FuseOps, ComputedValuesAreNotRepeatedByBroadcasting) {
 TEST(FuseOps, ViewsAndOpaqueOpsStayAlone) {
   EXPECT_THAT(groups_of(R"(fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 2, 4), f32] {
   %0 = exp(%x)
-  %1 = nn.softmax(%0, axis=1)
+  %1 = cumsum(%0, axis=1)
   %2 = nn.relu(%1)
   %3 = reshape(%2, shape=(N, 2, 4))
   %4 = tanh(%3)
   return %4
 })"),
-              ElementsAre("exp", "nn.softmax", "nn.relu", "reshape", "tanh"));
+              ElementsAre("exp", "cumsum", "nn.relu", "reshape", "tanh"));
 }
 
 TEST(FuseOps, RepeatedSquaringIsCutBeforeItsExpressionExplodes) {

@@ -1,0 +1,30 @@
+// The parts of canonicalize_ops; each has a file of its own, and each leaves unused nodes to dead_code.
+#pragma once
+
+#include <string_view>
+
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+/// Convolutions with windows of one element over images of one element become dense nodes between views:
+///   nn.conv(%x (N, I, 1, 1), @w)   =>   reshape(nn.dense(reshape(%x, (N, I)), @w'), (N, O, 1, 1))
+void make_small_convolutions_dense(Function& function);
+
+/// Elementwise nodes move before a view, to the node that made its bytes, so that they can join its kernel:
+///   sigmoid(reshape(%dense))   =>   reshape(sigmoid(%dense))
+void move_elementwise_before_views(Function& function);
+
+/// Layer normalisation written out as means, differences and a square root becomes nn.layer_norm.
+void recognize_layer_norm(Function& function);
+
+/// Where channels are split, the first ones are instance-normalised, the others scaled and shifted by
+/// constants, and both are put together again (the "IBN" blocks of Pan et al. 2018, arXiv:1807.09441),
+/// nothing is split: the constants become vectors over all channels, and the normalisation passes the other
+/// channels through.
+void merge_split_norm(Function& function);
+
+/// The node that makes the value if it is of that op, else null.
+const Node* producer_of(const Value* value, std::string_view op);
+
+}  // namespace gantry

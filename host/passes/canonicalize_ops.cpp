@@ -1,0 +1,21 @@
+#include "host/ops/op.h"
+#include "host/passes/canonicalize.h"
+#include "host/passes/passes.h"
+
+namespace gantry {
+
+const Node* producer_of(const Value* value, std::string_view op) {
+  const Node* node = value != nullptr ? value->producer : nullptr;
+  return node != nullptr && node->op->name == op ? node : nullptr;
+}
+
+void canonicalize_ops(Graph& graph) {
+  make_small_convolutions_dense(graph.main);
+  recognize_layer_norm(graph.main);
+  dead_code(graph);
+  move_elementwise_before_views(graph.main);
+  merge_split_norm(graph.main);
+  dead_code(graph);
+}
+
+}  // namespace gantry

@@ -1,0 +1,161 @@
+#include <algorithm>
+
+#include "host/ops/conv.h"
+#include "host/ops/dense.h"
+#include "host/ops/movement.h"
+#include "host/ops/op.h"
+#include "host/passes/canonicalize.h"
+
+namespace gantry {
+namespace {
+
+bool is_one(const Dim& dim) {
+  return dim == Dim(1);
+}
+
+/// Inserts reshapes in front of one node.
+class Reshaper {
+ public:
+  Reshaper(Function& function, const Node& before) : function_(function), before_(before) {}
+
+  Value* reshape(Value* value, Shape shape) {
+    if (value->type.shape == shape) return value;
+    auto attrs = std::make_shared<ReshapeAttrs>();
+    attrs->shape = std::move(shape);
+    return add("reshape", attrs, {value});
+  }
+  Value* add(std::string_view op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs) {
+    return infer_and_add(function_, op, std::move(attrs), std::move(inputs), before_.origin, &before_)
+        ->result();
+  }
+
+ private:
+  Function& function_;
+  const Node& before_;
+};
+
+// --- convolutions of images of one element
+
+bool is_small(const Node& node, const ConvAttrs& attrs) {
+  const Shape& data = node.inputs[0]->type.shape;
+  return attrs.groups == 1 && attrs.weight_block == 0 && !attrs.channels_last &&
+         node.inputs[1]->is_constant() && all_zero(attrs.padding) &&
+         std::all_of(data.begin() + 2, data.end(), is_one) &&
+         std::all_of(attrs.kernel.begin(), attrs.kernel.end(), [](int64_t extent) { return extent == 1; });
+}
+
+void make_dense(Function& function, Node& node, const ConvAttrs& conv) {
+  Reshaper reshaper(function, node);
+  const Shape& data = node.inputs[0]->type.shape;
+  Value* x = reshaper.reshape(node.inputs[0], {data[0], data[1]});
+  Value* weight = reshaper.reshape(node.inputs[1], {conv.channels, data[1]});
+  auto swap = std::make_shared<TransposeAttrs>();
+  swap->axes = {1, 0};
+  weight = reshaper.add("transpose", swap, {weight});
+  auto attrs = std::make_shared<DenseAttrs>();
+  attrs->units = conv.channels;
+  Value* y = reshaper.add("nn.dense", attrs, {x, weight});
+  function.replace_uses(node.result(), reshaper.reshape(y, node.result()->type.shape));
+}
+
+// --- elementwise nodes behind views
+
+bool is_pointwise(const Node& node) {
+  return (node.op->fusion == FusionClass::kElementwise || node.op->fusion == FusionClass::kBroadcast) &&
+         !node.op->is_view && node.results.size() == 1 && node.bodies.empty();
+}
+
+/// What computed the bytes may take an elementwise node into its kernel.
+bool takes_followers(const Node* producer) {
+  return producer != nullptr && !producer->op->is_view && producer->op->fusion != FusionClass::kOpaque &&
+         producer->op->fusion != FusionClass::kInjective;
+}
+
+class ViewMover {
+ public:
+  explicit ViewMover(Function& function) : function_(function), uses_(function.use_counts()) {}
+
+  void run() {
+    const std::vector<Node*> nodes = function_.nodes();
+    for (Node* node : nodes) {
+      if (is_pointwise(*node)) move(*node);
+    }
+  }
+
+ private:
+  /// The view that makes `value`, if nothing else reads the view or its input.
+  const Node* movable_view(const Value* value) const {
+    const Node* view = producer_of(value, "reshape");
+    if (view == nullptr || uses_.at(value) != 1 || uses_.at(view->inputs[0]) != 1) return nullptr;
+    return takes_followers(view->inputs[0]->producer) ? view : nullptr;
+  }
+
+  /// Shape that a constant operand needs to meet the view's input as `value` meets the view; nothing if there
+  /// is none.
+  static std::optional<Shape> operand_shape(const Value& value, const Node& view) {
+    if (!value.is_constant()) return std::nullopt;
+    if (element_count(value.type.shape) == Dim(1)) return Shape{};
+    // The view only appends axes of extent 1, and the operand has them too.
+    const Shape &from = view.inputs[0]->type.shape, &to = view.result()->type.shape;
+    if (to.size() < from.size() || !std::equal(from.begin(), from.end(), to.begin())) return std::nullopt;
+    const size_t extra = to.size() - from.size();
+    Shape shape = value.type.shape;
+    if (!std::all_of(to.end() - static_cast<std::ptrdiff_t>(extra), to.end(), is_one) ||
+        shape.size() < extra ||
+        !std::all_of(shape.end() - static_cast<std::ptrdiff_t>(extra), shape.end(), is_one))
+      return std::nullopt;
+    shape.resize(shape.size() - extra);
+    return shape;
+  }
+
+  void move(Node& node) {
+    const Node* view = nullptr;
+    for (const Value* input : node.inputs) {
+      if (input == nullptr) return;
+      if (view == nullptr) view = movable_view(input);
+    }
+    if (view == nullptr || !(view->result()->type.shape == node.result()->type.shape)) return;
+    Value* source = view->inputs[0];
+    std::vector<std::optional<Shape>> shapes;
+    for (const Value* input : node.inputs) {
+      const Node* other = producer_of(input, "reshape");
+      if (input == view->result() ||
+          (other != nullptr && other->inputs[0]->type.shape == source->type.shape)) {
+        shapes.emplace_back();
+        continue;
+      }
+      shapes.push_back(operand_shape(*input, *view));
+      if (!shapes.back()) return;
+    }
+    Reshaper reshaper(function_, node);
+    std::vector<Value*> inputs;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      Value* input = node.inputs[i];
+      inputs.push_back(shapes[i] ? reshaper.reshape(input, *shapes[i]) : input->producer->inputs[0]);
+    }
+    Value* moved = reshaper.add(node.op->name, node.attrs, inputs);
+    Value* viewed = reshaper.reshape(moved, node.result()->type.shape);
+    uses_[moved] = 1;
+    uses_[viewed] = uses_.at(node.result());
+    function_.replace_uses(node.result(), viewed);
+  }
+
+  Function& function_;
+  std::map<const Value*, int> uses_;
+};
+
+}  // namespace
+
+void make_small_convolutions_dense(Function& function) {
+  const std::vector<Node*> nodes = function.nodes();
+  for (Node* node : nodes) {
+    const auto* attrs = dynamic_cast<const ConvAttrs*>(node->attrs.get());
+    if (attrs != nullptr && is_small(*node, *attrs)) make_dense(function, *node, *attrs);
+  }
+}
+
+void move_elementwise_before_views(Function& function) {
+  ViewMover(function).run();
+}
+
+}  // namespace gantry

@@ -1,0 +1,167 @@
+// Layer normalisation in steps, as exporters wrote it before ONNX had an op for it:
+//   d = x - mean(x);  y = d / sqrt(mean(d * d) + epsilon) * scale + bias
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "host/ops/norm.h"
+#include "host/ops/op.h"
+#include "host/ops/reduce.h"
+#include "host/passes/canonicalize.h"
+
+namespace gantry {
+namespace {
+
+std::optional<double> scalar_of(const Value* value) {
+  if (value == nullptr || !value->is_constant() || !(element_count(value->type.shape) == Dim(1)))
+    return std::nullopt;
+  if (value->type.dtype == DType::kF32) return static_cast<double>(*value->constant->as<float>());
+  if (value->type.dtype == DType::kF64) return *value->constant->as<double>();
+  return std::nullopt;
+}
+
+struct LayerNorm {
+  Value* data = nullptr;
+  int64_t axis = 0;
+  double epsilon = 0;
+  std::set<const Node*> inside;  ///< the nodes replaced, but for the last
+};
+
+/// First of the trailing axes that the reduction is over, if it is over such and keeps them.
+std::optional<int64_t> trailing_axis(const Node& mean) {
+  const auto& attrs = mean.attrs_as<ReduceAttrs>();
+  const int64_t rank = mean.inputs[0]->type.rank();
+  if (!attrs.keepdims || attrs.axes.empty()) return std::nullopt;
+  for (size_t i = 0; i < attrs.axes.size(); ++i) {
+    if (attrs.axes[attrs.axes.size() - 1 - i] != rank - 1 - static_cast<int64_t>(i)) return std::nullopt;
+  }
+  return attrs.axes.front();
+}
+
+class Recognizer {
+ public:
+  explicit Recognizer(Function& function) : function_(function), users_(function.users()) {
+    outputs_.insert(function.outputs.begin(), function.outputs.end());
+  }
+
+  void run() {
+    const std::vector<Node*> nodes = function_.nodes();
+    for (Node* node : nodes) {
+      if (std::optional<LayerNorm> found = match(*node)) replace(*node, *found);
+    }
+  }
+
+ private:
+  // d = x - mean(x)
+  std::optional<LayerNorm> match_deviation(const Node& difference) const {
+    const Node* mean = producer_of(difference.inputs[1], "mean");
+    if (mean == nullptr || mean->inputs[0] != difference.inputs[0]) return std::nullopt;
+    const auto axis = trailing_axis(*mean);
+    if (!axis) return std::nullopt;
+    LayerNorm found;
+    found.data = difference.inputs[0];
+    found.axis = *axis;
+    found.inside = {&difference, mean};
+    return found;
+  }
+
+  bool is_square_of(const Value* value, const Value* d) const {
+    if (const Node* product = producer_of(value, "multiply"))
+      return product->inputs[0] == d && product->inputs[1] == d;
+    const Node* power = producer_of(value, "power");
+    return power != nullptr && power->inputs[0] == d && scalar_of(power->inputs[1]) == 2.0;
+  }
+
+  // d / sqrt(mean(d * d) + epsilon)
+  std::optional<LayerNorm> match(const Node& quotient) const {
+    if (quotient.op->name != "divide") return std::nullopt;
+    Value* d = quotient.inputs[0];
+    const Node *difference = producer_of(d, "subtract"), *root = producer_of(quotient.inputs[1], "sqrt");
+    if (difference == nullptr || root == nullptr) return std::nullopt;
+    const Node* sum = producer_of(root->inputs[0], "add");
+    if (sum == nullptr) return std::nullopt;
+    auto epsilon = scalar_of(sum->inputs[1]);
+    const Node* variance = producer_of(sum->inputs[0], "mean");
+    if (!epsilon) {
+      epsilon = scalar_of(sum->inputs[0]);
+      variance = producer_of(sum->inputs[1], "mean");
+    }
+    if (!epsilon || variance == nullptr || !is_square_of(variance->inputs[0], d)) return std::nullopt;
+    std::optional<LayerNorm> found = match_deviation(*difference);
+    if (!found || trailing_axis(*variance) != found->axis) return std::nullopt;
+    found->epsilon = *epsilon;
+    found->inside.insert({root, sum, variance, variance->inputs[0]->producer});
+    return is_private(*found, quotient) ? found : std::nullopt;
+  }
+
+  // Nothing outside reads what lies between.
+  bool is_private(const LayerNorm& found, const Node& last) const {
+    for (const Node* node : found.inside) {
+      if (outputs_.count(node->result()) != 0) return false;
+      for (const Node* user : users_.at(node->result())) {
+        if (user != &last && found.inside.count(user) == 0) return false;
+      }
+    }
+    return true;
+  }
+
+  /// The only user of the value if it is that op and its other operand is fixed per normalised element.
+  Node* affine_user(const Value* value, std::string_view op, const LayerNorm& found) const {
+    const auto users = users_.find(value);
+    if (users == users_.end() || users->second.size() != 1 || outputs_.count(value) != 0) return nullptr;
+    Node* user = users->second.front();
+    if (user->op->name != op || !(user->result()->type == value->type)) return nullptr;
+    const Value* other = operand_beside(*user, value);
+    const bool fits = other != nullptr && other->is_constant() &&
+                      other->type.rank() <= found.data->type.rank() - static_cast<int>(found.axis);
+    return fits ? user : nullptr;
+  }
+  static Value* operand_beside(const Node& node, const Value* value) {
+    if (node.inputs[0] == value) return node.inputs[1] == value ? nullptr : node.inputs[1];
+    return node.inputs[0];
+  }
+
+  Value* one(DType dtype) {
+    const float single = 1;
+    const double wide = 1;
+    const void* bytes = dtype == DType::kF64 ? static_cast<const void*>(&wide) : &single;
+    return function_.add_constant("one", make_constant({dtype, {1}}, bytes));
+  }
+
+  void replace(Node& quotient, const LayerNorm& found) {
+    const DType dtype = found.data->type.dtype;
+    if (dtype != DType::kF32 && dtype != DType::kF64) return;
+    Node* last = &quotient;
+    Value *scale = nullptr, *bias = nullptr;
+    std::vector<std::string> origin = quotient.origin;
+    auto take = [&](Node* user) {
+      Value* operand = operand_beside(*user, last->result());
+      for (const std::string& from : user->origin) {
+        if (std::find(origin.begin(), origin.end(), from) == origin.end()) origin.push_back(from);
+      }
+      last = user;
+      return operand;
+    };
+    if (Node* product = affine_user(last->result(), "multiply", found)) scale = take(product);
+    if (Node* sum = affine_user(last->result(), "add", found)) bias = take(sum);
+    auto attrs = std::make_shared<LayerNormAttrs>();
+    attrs->axis = found.axis;
+    attrs->epsilon = found.epsilon;
+    std::vector<Value*> inputs{found.data, scale != nullptr ? scale : one(dtype)};
+    if (bias != nullptr) inputs.push_back(bias);
+    Node* norm = infer_and_add(function_, "nn.layer_norm", attrs, inputs, origin, last);
+    function_.replace_uses(last->result(), norm->result());
+  }
+
+  Function& function_;
+  std::map<const Value*, std::vector<Node*>> users_;
+  std::set<const Value*> outputs_;
+};
+
+}  // namespace
+
+void recognize_layer_norm(Function& function) {
+  Recognizer(function).run();
+}
+
+}  // namespace gantry

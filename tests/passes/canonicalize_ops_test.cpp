@@ -1,0 +1,155 @@
+#include "tests/passes/pass_test.h"
+
+namespace gantry {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+/// The function after the pass, folded, with its constants.
+std::string canonical(const std::string& text) {
+  return after(text, [](Graph& graph) {
+    canonicalize_ops(graph);
+    fold_constant(graph);
+    dead_code(graph);
+  });
+}
+
+/// Kernels that the whole pipeline of cleaning and fusing makes, as "op+op+…".
+std::vector<std::string> kernels_of(const std::string& text) {
+  Graph graph = parse_graph(text, table());
+  fold_constant(graph);
+  canonicalize_ops(graph);
+  fold_constant(graph);
+  dead_code(graph);
+  fuse_ops(graph);
+  verify(graph, table(), "fuse_ops");
+  std::vector<std::string> kernels;
+  for (const Node* node : graph.main.nodes()) {
+    if (node->op->is_view) continue;
+    std::string name = node->bodies.empty() ? node->op->name : "";
+    for (size_t i = 0; name.empty() || (!node->bodies.empty() && i < node->bodies[0]->nodes().size()); ++i)
+      name += (i == 0 ? "" : "+") + node->bodies[0]->nodes()[i]->op->name;
+    kernels.push_back(name);
+  }
+  return kernels;
+}
+
+const std::string kImage =
+    "fn @main(%x: Tensor[(N, 8, H, W), f32]) -> Tensor[(N, 8, H, W), f32] {\n"
+    "  %0 = mean(%x, axes=[2, 3], keepdims=true)\n";
+
+std::string small_conv(const std::string& input, const std::string& weight, int channels, int inputs) {
+  return "nn.conv(" + input + ", @" + weight + ": Tensor[(" + std::to_string(channels) + ", " +
+         std::to_string(inputs) + ", 1, 1), f32], channels=" + std::to_string(channels) +
+         ", kernel=[1, 1], strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0))";
+}
+
+/// Squeeze-and-excitation by products, after the view that `flatten` is.
+std::string by_products(const std::string& activation, bool biased) {
+  std::string text =
+      kImage + "  %1 = reshape(%0, shape=(N, 8))\n  %2 = nn.dense(%1, @a: Tensor[(8, 2), f32], units=2)\n";
+  text += biased ? "  %3 = add(%2, @b: Tensor[(2), f32])\n" : "  %3 = identity(%2)\n";
+  text += "  %4 = nn.relu(%3)\n  %5 = nn.dense(%4, @c: Tensor[(2, 8), f32], units=8)\n";
+  text += biased ? "  %6 = add(%5, @d: Tensor[(8), f32])\n" : "  %6 = identity(%5)\n";
+  return text + "  %7 = " + activation + "(%6)\n  %8 = reshape(%7, shape=(N, 8, 1, 1))\n" +
+         "  %9 = multiply(%x, %8)\n  return %9\n}";
+}
+/// The same with the activation behind the view.
+std::string with_late_activation(const std::string& activation) {
+  return kImage +
+         "  %1 = reshape(%0, shape=(N, 8))\n  %2 = nn.dense(%1, @a: Tensor[(8, 2), f32], units=2)\n" +
+         "  %4 = nn.relu(%2)\n  %5 = nn.dense(%4, @c: Tensor[(2, 8), f32], units=8)\n" +
+         "  %6 = reshape(%5, shape=(N, 8, 1, 1))\n  %b = add(%6, @d: Tensor[(8, 1, 1), f32])\n  %7 = " +
+         activation + "(%b)\n  %9 = multiply(%x, %7)\n  return %9\n}";
+}
+std::string by_convolutions(const std::string& activation, bool biased) {
+  std::string text = kImage + "  %2 = " + small_conv("%0", "a", 2, 8) + "\n";
+  text += biased ? "  %3 = add(%2, @b: Tensor[(2, 1, 1), f32])\n" : "  %3 = identity(%2)\n";
+  text += "  %4 = nn.relu(%3)\n  %5 = " + small_conv("%4", "c", 8, 2) + "\n";
+  text += biased ? "  %6 = add(%5, @d: Tensor[(8, 1, 1), f32])\n" : "  %6 = identity(%5)\n";
+  return text + "  %7 = " + activation + "(%6)\n  %9 = multiply(%x, %7)\n  return %9\n}";
+}
+
+TEST(CanonicalizeOps, SqueezeAndExcitationHasOneFormHoweverItIsWritten) {
+  for (const std::string activation : {"sigmoid", "nn.hard_sigmoid", "tanh"}) {
+    const std::vector<std::string> biased{"mean", "nn.dense+add+nn.relu", "nn.dense+add+" + activation,
+                                          "multiply"};
+    EXPECT_EQ(kernels_of(by_products(activation, true)), biased);
+    EXPECT_EQ(kernels_of(by_convolutions(activation, true)), biased);
+    EXPECT_THAT(kernels_of(with_late_activation(activation)),
+                ElementsAre("mean", "nn.dense+nn.relu", "nn.dense+add+" + activation, "multiply"));
+  }
+}
+
+TEST(CanonicalizeOps, AConvolutionOfAnImageOfOneElementIsAMatrixProduct) {
+  EXPECT_THAT(canonical("fn @main(%x: Tensor[(N, 3, 1, 1), f32]) -> Tensor[(N, 2, 1, 1), f32] {\n  %0 = " +
+                        small_conv("%x", "w", 2, 3) + "\n  return %0\n}"),
+              AllOf(HasSubstr("nn.dense"), HasSubstr("[3, 2]"), Not(HasSubstr("nn.conv"))));
+  EXPECT_THAT(canonical("fn @main(%x: Tensor[(N, 3, 1, W), f32]) -> Tensor[(N, 2, 1, W), f32] {\n  %0 = " +
+                        small_conv("%x", "w", 2, 3) + "\n  return %0\n}"),
+              HasSubstr("nn.conv"));
+}
+
+TEST(CanonicalizeOps, AViewThatOthersReadStaysBeforeItsElementwiseUsers) {
+  const std::string text = R"(fn @main(%x: Tensor[(4, 4), f32]) -> (Tensor[(16), f32], Tensor[(16), f32]) {
+  %0 = exp(%x)
+  %1 = reshape(%0, shape=(16))
+  %2 = tanh(%1)
+  return %1, %2
+}
+)";
+  EXPECT_EQ(canonical(text), text);
+}
+
+const std::string kLayerNorm = R"(fn @main(%x: Tensor[(N, S, 8), f32]) -> Tensor[(N, S, 8), f32] {
+  %0 = mean(%x, axes=[2], keepdims=true)
+  %1 = subtract(%x, %0)
+  %2 = multiply(%1, %1)
+  %3 = mean(%2, axes=[2], keepdims=true)
+  %4 = add(%3, const(f32, [], [1e-05]))
+  %5 = sqrt(%4)
+  %6 = divide(%1, %5)
+)";
+
+TEST(CanonicalizeOps, LayerNormalisationInStepsIsRecognised) {
+  EXPECT_THAT(canonical(kLayerNorm +
+                        "  %7 = multiply(@w: Tensor[(8), f32], %6)\n  %8 = add(%7, @b: Tensor[(8), f32])\n"
+                        "  %9 = nn.relu(%8)\n  return %9\n}"),
+              AllOf(HasSubstr("nn.layer_norm(%x, "), HasSubstr("axis=2, epsilon=9.99"), HasSubstr("nn.relu"),
+                    Not(HasSubstr("mean(")), Not(HasSubstr("multiply(")), Not(HasSubstr("add("))));
+  EXPECT_THAT(canonical(kLayerNorm + "  return %6\n}"),
+              AllOf(HasSubstr("nn.layer_norm(%x, const(f32, [1], [1])"), Not(HasSubstr("sqrt("))));
+}
+
+TEST(CanonicalizeOps, AStepOfLayerNormalisationThatIsReadOutsideKeepsTheSteps) {
+  std::string text = kLayerNorm + "  return %6, %1\n}";
+  text.replace(text.find("-> Tensor[(N, S, 8), f32]"), 25,
+               "-> (Tensor[(N, S, 8), f32], Tensor[(N, S, 8), f32])");
+  EXPECT_THAT(canonical(text), Not(HasSubstr("nn.layer_norm")));
+}
+
+std::string split_norm(const std::string& cut) {
+  return "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 4, H, W), f32] {\n"
+         "  %0 = strided_slice(%x, begin=(0, 0, 0, 0), end=(N, " +
+         cut +
+         ", H, W), strides=[1, 1, 1, 1])\n"
+         "  %1 = nn.instance_norm(%0, @s: Tensor[(2), f32], @t: Tensor[(2), f32])\n"
+         "  %2 = strided_slice(%x, begin=(0, 2, 0, 0), end=(N, 4, H, W), strides=[1, 1, 1, 1])\n"
+         "  %3 = multiply(%2, const(f32, [2, 1, 1], [3, 4]))\n"
+         "  %4 = add(%3, const(f32, [2, 1, 1], [5, 6]))\n"
+         "  %5 = concatenate(%1, %4, axis=1)\n  return %5\n}";
+}
+
+TEST(CanonicalizeOps, ChannelsAreNotSplitToNormaliseSomeOfThem) {
+  const std::string text = canonical(split_norm("2"));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("normalized=2"), HasSubstr("multiply(%x, const(f32, [4, 1, 1], [1, 1, 3, 4]))"),
+                    HasSubstr("const(f32, [4, 1, 1], [0, 0, 5, 6])"), Not(HasSubstr("concatenate")),
+                    Not(HasSubstr("strided_slice"))));
+}
+
+}  // namespace
+}  // namespace gantry
