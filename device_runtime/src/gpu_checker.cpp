@@ -176,8 +176,10 @@ int32_t GpuChecker::out_of_bounds(const Access& access) {
 
 int32_t GpuChecker::undefined(const Access& access) {
   const bool shared = (access.buffer->kind & GANTRY_BUFFER_SHARED) != 0;
-  problem_ = describe(access) + (shared ? ", which no thread of the block has stored to (uninitialised)"
-                                        : ", which the kernel has not stored to (uninitialised)");
+  problem_ =
+      describe(access) +
+      (shared ? ", which no thread of the block has stored to yet (uninitialised, or a barrier is missing)"
+              : ", which the kernel has not stored to (uninitialised)");
   return 1;
 }
 
