@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device_runtime/src/cuda_module.h"
+
 namespace gantry::runtime {
 namespace {
 
@@ -59,7 +61,7 @@ class Runner {
     return failure(GANTRY_KERNEL_FAILED, "the benchmark's deadline of %.0f ms passed before its first sample",
                    options_.deadline_ms);
   }
-  void flush();
+  Status flush();
   /// Time of `number_` runs, without that of flushing.
   Status time_sample(double& elapsed_ms);
 
@@ -85,24 +87,20 @@ Status Runner::prepare() {
   return Status();
 }
 
-void Runner::flush() {
-  if (!options_.flush_cache) return;
+Status Runner::flush() {
+  if (!options_.flush_cache) return Status();
   memset(flush_buffer_.data(), ++flush_value_, flush_buffer_.capacity());
+  return session_.flush_device_caches();
 }
 
 Status Runner::time_sample(double& elapsed_ms) {
+  if (!options_.flush_cache) return session_.run_repeatedly(number_, elapsed_ms);
   elapsed_ms = 0;
-  if (!options_.flush_cache) {
-    const double before = now_ms();
-    for (int i = 0; i < number_; ++i) GANTRY_TRY(session_.run());
-    elapsed_ms = now_ms() - before;
-    return Status();
-  }
   for (int i = 0; i < number_; ++i) {
-    flush();
-    const double before = now_ms();
-    GANTRY_TRY(session_.run());
-    elapsed_ms += now_ms() - before;
+    GANTRY_TRY(flush());
+    double once = 0;
+    GANTRY_TRY(session_.run_repeatedly(1, once));
+    elapsed_ms += once;
   }
   return Status();
 }
@@ -140,7 +138,7 @@ Status Runner::profile(BenchmarkResult& result) {
   std::vector<std::vector<double>> times(steps);
   std::vector<int64_t> nanoseconds(steps);
   for (int run = 0; run < runs; ++run) {
-    flush();
+    GANTRY_TRY(flush());
     GANTRY_TRY(session_.run_timed(nanoseconds));
     for (size_t i = 0; i < steps; ++i) times[i].push_back(static_cast<double>(nanoseconds[i]));
     const Next next = check(0.7 + 0.3 * (run + 1) / runs);
@@ -164,12 +162,15 @@ Status Runner::profile(BenchmarkResult& result) {
 Result<BenchmarkResult> run_benchmark(Session& session, const BenchmarkOptions& options) {
   GANTRY_TRY(check_options(options));
   BenchmarkResult result;
+  const auto& gpu = session.module().gpu();
   result.before = read_cpu_state();
+  if (gpu != nullptr) result.gpu_before = read_gpu_state(gpu->device()->bus_id());
   Runner runner(session, options);
   GANTRY_TRY(runner.prepare());
   GANTRY_TRY(runner.measure(result));
   if (options.profile) GANTRY_TRY(runner.profile(result));
   result.after = read_cpu_state();
+  if (gpu != nullptr) result.gpu_after = read_gpu_state(gpu->device()->bus_id());
   result.statistics = summarize(result.samples_ms);
   result.memory = session.memory();
   result.resident_bytes = resident_memory_bytes();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device_runtime/src/cpu_info.h"
+#include "device_runtime/src/gpu_info.h"
 #include "device_runtime/src/session.h"
 #include "device_runtime/src/statistics.h"
 
@@ -46,6 +47,7 @@ struct BenchmarkResult {
   uint64_t resident_bytes = 0;  ///< of the process after the runs
   int threads = 0;
   CpuState before, after;
+  GpuState gpu_before, gpu_after;  ///< of a session on a GPU
 };
 
 /// Measures a session whose inputs are set. INVALID_ARGUMENT for senseless options; the errors of run();

@@ -15,19 +15,23 @@ namespace {
 using module_format::Buffer;
 using module_format::BufferKind;
 
+}  // namespace
+
+Status unlike_sizes(uint32_t step) {
+  return failure(GANTRY_INVALID_MODULE, "the module's plan: step %u copies between buffers of unlike sizes", step);
+}
+
 int64_t now_ns() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-Status outside(uint32_t buffer, const char* where, uint64_t end, uint64_t limit) {
+Status buffer_outside(uint32_t buffer, const char* where, uint64_t end, uint64_t limit) {
   return failure(GANTRY_INVALID_MODULE,
                  "the module's plan: buffer %u ends at byte %llu of %s, which has %llu", buffer,
                  static_cast<unsigned long long>(end), where, static_cast<unsigned long long>(limit));
 }
-
-}  // namespace
 
 void DimValues::evaluate(const module_format::Manifest& manifest, std::span<const int64_t> symbols) {
   manifest_ = &manifest;
@@ -57,11 +61,15 @@ Result<uint64_t> DimValues::get_size(uint32_t expression) const {
                  static_cast<long long>(*value));
 }
 
-Status Executor::bind_buffers(const Module& module, const DimValues& dims, const PlanMemory& memory,
-                              std::vector<PlanMemory::Range>& ranges) const {
+Status bind_host_buffers(const Module& module, const DimValues& dims, const PlanMemory& memory,
+                         std::vector<PlanMemory::Range>& ranges) {
   const auto& buffers = *module.variant().buffers();
   for (uint32_t i = 0; i < buffers.size(); ++i) {
     const Buffer& buffer = *buffers.Get(i);
+    if (buffer.device() == module_format::Device::Cuda) {
+      ranges.push_back({});
+      continue;
+    }
     Result<uint64_t> bytes = dims.get_size(buffer.bytes());
     if (!bytes.ok()) return bytes.status();
     PlanMemory::Range range;
@@ -95,16 +103,58 @@ Status Executor::bind_buffers(const Module& module, const DimValues& dims, const
       }
     }
     if (offset > range.bytes || *bytes > range.bytes - offset)
-      return outside(i, where, offset + *bytes, range.bytes);
+      return buffer_outside(i, where, offset + *bytes, range.bytes);
     ranges.push_back({range.data + offset, *bytes});
   }
   return Status();
 }
 
-Status Executor::bind(const Module& module, const DimValues& dims, const PlanMemory& memory) {
-  *this = Executor();
+void Executor::describe_steps(const Module& module, const DimValues& dims) {
+  labels_.clear();
+  work_.clear();
+  const auto& variant = module.variant();
+  for (uint32_t i = 0; i < variant.steps()->size(); ++i) {
+    StepLabel label;
+    Work work;
+    label.index = static_cast<int32_t>(i);
+    label.origin = module.origin(i).c_str();
+    label.kernel = "copy";
+    if (const auto* call = variant.steps()->Get(i)->action_as_CallKernel()) {
+      const auto* kernel = variant.kernels()->Get(call->kernel());
+      label.kernel = kernel->name()->c_str();
+      label.symbol = kernel->symbol()->c_str();
+      // Figures for reports only: one that overflows is left at 0.
+      if (Result<int64_t> flops = dims.get(call->flops()); flops.ok())
+        work.flops = static_cast<double>(*flops);
+      if (Result<int64_t> bytes = dims.get(call->bytes()); bytes.ok())
+        work.bytes = static_cast<double>(*bytes);
+    }
+    labels_.push_back(label);
+    work_.push_back(work);
+  }
+}
+
+Status Executor::step_failure(size_t step, int32_t code) const {
+  const StepLabel& label = labels_[step];
+  return failure(GANTRY_KERNEL_FAILED, "kernel %s (%s) failed with code %d", label.kernel, label.origin,
+                 code);
+}
+
+Result<std::byte*> CpuExecutor::reserve_workspace(uint64_t bytes) {
+  GANTRY_TRY(workspace_.reserve(bytes, "the model's workspace"));
+  return workspace_.data();
+}
+
+Status CpuExecutor::bind(const Module& module, const DimValues& dims, const PlanMemory& memory) {
+  steps_.clear();
+  buffers_.clear();
+  dims_.clear();
+  input_uses_.clear();
+  checker_.reset();
+  if (module.variant().device() == module_format::Device::CudaEmulated) checker_ = std::make_unique<GpuChecker>();
+  describe_steps(module, dims);
   std::vector<PlanMemory::Range> ranges;
-  GANTRY_TRY(bind_buffers(module, dims, memory, ranges));
+  GANTRY_TRY(bind_host_buffers(module, dims, memory, ranges));
   const auto& variant = module.variant();
   const auto add_buffer = [&](uint32_t index) {
     const Buffer& buffer = *variant.buffers()->Get(index);
@@ -116,87 +166,85 @@ Status Executor::bind(const Module& module, const DimValues& dims, const PlanMem
   const auto& steps = *variant.steps();
   for (uint32_t i = 0; i < steps.size(); ++i) {
     BoundStep step;
-    StepLabel label;
-    Work work;
-    label.index = static_cast<int32_t>(i);
-    label.origin = module.origin(i).c_str();
     step.first_buffer = static_cast<uint32_t>(buffers_.size());
     step.first_dim = static_cast<uint32_t>(dims_.size());
     if (const auto* copy = steps.Get(i)->action_as_CopyBuffer()) {
       const PlanMemory::Range source = ranges[copy->source()], target = ranges[copy->target()];
-      if (source.bytes != target.bytes) {
-        return failure(GANTRY_INVALID_MODULE,
-                       "the module's plan: step %u copies between buffers of unlike sizes", i);
-      }
+      if (source.bytes != target.bytes) return unlike_sizes(i);
       add_buffer(copy->source());
       add_buffer(copy->target());
       step.copy_bytes = source.bytes;
-      label.kernel = "copy";
-      work.bytes = 2.0 * static_cast<double>(source.bytes);
+      work_[i].bytes = 2.0 * static_cast<double>(source.bytes);
     } else {
       const auto* call = steps.Get(i)->action_as_CallKernel();
-      const auto* kernel = variant.kernels()->Get(call->kernel());
       step.function = reinterpret_cast<GantryKernelFn>(module.kernel(call->kernel()));
-      label.kernel = kernel->name()->c_str();
-      label.symbol = kernel->symbol()->c_str();
       for (uint32_t buffer : *call->buffers()) add_buffer(buffer);
       for (uint32_t d = 0; call->dims() != nullptr && d < call->dims()->size(); ++d) {
         Result<int64_t> value = dims.get(call->dims()->Get(d));
         if (!value.ok()) return value.status();
         dims_.push_back(*value);
       }
-      // Figures for reports only: one that overflows is left at 0.
-      if (Result<int64_t> flops = dims.get(call->flops()); flops.ok())
-        work.flops = static_cast<double>(*flops);
-      if (Result<int64_t> bytes = dims.get(call->bytes()); bytes.ok())
-        work.bytes = static_cast<double>(*bytes);
     }
     steps_.push_back(step);
-    labels_.push_back(label);
-    work_.push_back(work);
   }
   return Status();
 }
 
-void Executor::move_input(uint32_t input, std::byte* data) {
+void CpuExecutor::move_input(uint32_t input, std::byte* data) {
   for (const InputUse& use : input_uses_) {
     if (use.input == input) buffers_[use.slot] = data;
   }
 }
 
-inline int32_t Executor::run_step(const BoundStep& step, const GantryKernelHost* host) const {
+inline int32_t CpuExecutor::run_step(const BoundStep& step, const GantryKernelHost* host) const {
   void* const* buffers = buffers_.data() + step.first_buffer;
   if (step.function != nullptr) return step.function(host, buffers, dims_.data() + step.first_dim);
   memmove(buffers[1], buffers[0], step.copy_bytes);
   return 0;
 }
 
-Status Executor::step_failure(size_t step, int32_t code) const {
-  const StepLabel& label = labels_[step];
-  return failure(GANTRY_KERNEL_FAILED, "kernel %s (%s) failed with code %d", label.kernel, label.origin,
-                 code);
+GantryKernelHost CpuExecutor::with_checker(const GantryKernelHost& host) const {
+  GantryKernelHost result = host;
+  result.gpu_checker = checker_ == nullptr ? nullptr : checker_->table();
+  return result;
 }
 
-Status Executor::run(const GantryKernelHost* host) const {
+Status CpuExecutor::failed(size_t step, int32_t code) const {
+  if (code != GANTRY_KERNEL_CHECK_FAILED || checker_ == nullptr) return step_failure(step, code);
+  const StepLabel& label = labels_[step];
+  return failure(GANTRY_KERNEL_FAILED, "kernel %s (%s): %s", label.kernel, label.origin,
+                 checker_->problem().c_str());
+}
+
+Status CpuExecutor::run(const GantryKernelHost* pool) {
+  const GantryKernelHost host = with_checker(*pool);
   for (size_t i = 0; i < steps_.size(); ++i) {
     current_step.store(&labels_[i], std::memory_order_relaxed);
-    const int32_t code = run_step(steps_[i], host);
+    const int32_t code = run_step(steps_[i], &host);
     if (code != 0) [[unlikely]] {
       current_step.store(nullptr, std::memory_order_relaxed);
-      return step_failure(i, code);
+      return failed(i, code);
     }
   }
   current_step.store(nullptr, std::memory_order_relaxed);
   return Status();
 }
 
-Status Executor::run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) const {
+Status CpuExecutor::run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) {
+  const int64_t before = now_ns();
+  for (int i = 0; i < number; ++i) GANTRY_TRY(run(host));
+  elapsed_ms = static_cast<double>(now_ns() - before) * 1e-6;
+  return Status();
+}
+
+Status CpuExecutor::run_timed(const GantryKernelHost* pool, std::span<int64_t> nanoseconds) {
+  const GantryKernelHost host = with_checker(*pool);
   int64_t before = now_ns();
   for (size_t i = 0; i < steps_.size(); ++i) {
     current_step.store(&labels_[i], std::memory_order_relaxed);
-    const int32_t code = run_step(steps_[i], host);
+    const int32_t code = run_step(steps_[i], &host);
     current_step.store(nullptr, std::memory_order_relaxed);
-    if (code != 0) return step_failure(i, code);
+    if (code != 0) return failed(i, code);
     const int64_t after = now_ns();
     if (i < nanoseconds.size()) nanoseconds[i] = after - before;
     before = after;

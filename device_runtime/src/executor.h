@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "device_runtime/src/current_step.h"
+#include "device_runtime/src/gpu_checker.h"
+#include "device_runtime/src/memory.h"
 #include "device_runtime/src/module_reader.h"
 #include "device_runtime/src/status.h"
 #include "gantry/kernel_abi.h"
@@ -37,24 +40,68 @@ struct PlanMemory {
   Range workspace;
 };
 
-/// A variant's steps as flat arrays, ready to run. Belongs to one thread at a time.
+/// A variant's plan, bound to memory and sizes. Belongs to one thread at a time.
 class Executor {
  public:
+  virtual ~Executor() = default;
+
+  /// Memory of the host for intermediates: at least `bytes` at a multiple of 64, until the next call.
+  virtual Result<std::byte*> reserve_workspace(uint64_t bytes) = 0;
   /// Resolves every step. All buffers are checked against the memory they lie in. INVALID_MODULE where the
   /// plan reaches outside of it; INVALID_ARGUMENT where the bound shapes do not fit the model.
-  Status bind(const Module& module, const DimValues& dims, const PlanMemory& memory);
+  virtual Status bind(const Module& module, const DimValues& dims, const PlanMemory& memory) = 0;
   /// Replaces the address of an input that was bound before; its size stays.
-  void move_input(uint32_t input, std::byte* data);
+  virtual void move_input(uint32_t input, std::byte* data) = 0;
 
   /// Runs all steps. KERNEL_FAILED names the kernel and the user's nodes.
-  Status run(const GantryKernelHost* host) const;
+  virtual Status run(const GantryKernelHost* host) = 0;
   /// As run; `nanoseconds` receives the time of each step.
-  Status run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) const;
+  virtual Status run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) = 0;
+  /// Runs `number` times; `elapsed_ms` receives the time of all together by the device's clock. On a GPU without
+  /// what moves inputs and outputs between it and the host.
+  virtual Status run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) = 0;
+  /// Overwrites the caches of a device other than the CPU.
+  virtual Status flush_caches() { return Status(); }
+  /// Memory on a GPU: workspace, inputs and outputs.
+  virtual uint64_t device_workspace_bytes() const { return 0; }
+  virtual uint64_t device_io_bytes() const { return 0; }
 
-  size_t step_count() const { return steps_.size(); }
+  size_t step_count() const { return labels_.size(); }
   const StepLabel& label(size_t step) const { return labels_[step]; }
   double flops(size_t step) const { return work_[step].flops; }
   double bytes(size_t step) const { return work_[step].bytes; }
+
+ protected:
+  struct Work {
+    double flops = 0, bytes = 0;
+  };
+  /// Fills labels_ and work_, one for each step; of copies all but their traffic.
+  void describe_steps(const Module& module, const DimValues& dims);
+  Status step_failure(size_t step, int32_t code) const;
+
+  std::vector<StepLabel> labels_;
+  std::vector<Work> work_;
+};
+
+/// Where every buffer of a variant that lies in the host's memory is; empty ranges for the others.
+Status bind_host_buffers(const Module& module, const DimValues& dims, const PlanMemory& memory,
+                         std::vector<PlanMemory::Range>& ranges);
+/// INVALID_MODULE: a buffer of the plan ends beyond the memory that it is part of.
+Status buffer_outside(uint32_t buffer, const char* where, uint64_t end, uint64_t limit);
+/// INVALID_MODULE: that step copies between buffers of unlike sizes.
+Status unlike_sizes(uint32_t step);
+/// Monotonic time.
+int64_t now_ns();
+
+/// A variant's steps as flat arrays, run one after another by the calling thread.
+class CpuExecutor : public Executor {
+ public:
+  Result<std::byte*> reserve_workspace(uint64_t bytes) override;
+  Status bind(const Module& module, const DimValues& dims, const PlanMemory& memory) override;
+  void move_input(uint32_t input, std::byte* data) override;
+  Status run(const GantryKernelHost* host) override;
+  Status run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) override;
+  Status run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) override;
 
  private:
   struct BoundStep {
@@ -62,20 +109,16 @@ class Executor {
     uint32_t first_buffer = 0, first_dim = 0;
     uint64_t copy_bytes = 0;
   };
-  struct Work {
-    double flops = 0, bytes = 0;
-  };
   struct InputUse {
     uint32_t input = 0, slot = 0;  ///< buffers_[slot] is that input
   };
   int32_t run_step(const BoundStep& step, const GantryKernelHost* host) const;
-  Status bind_buffers(const Module& module, const DimValues& dims, const PlanMemory& memory,
-                      std::vector<PlanMemory::Range>& ranges) const;
-  Status step_failure(size_t step, int32_t code) const;
+  GantryKernelHost with_checker(const GantryKernelHost& host) const;
+  Status failed(size_t step, int32_t code) const;
 
+  AlignedBuffer workspace_;
+  std::unique_ptr<GpuChecker> checker_;  ///< of the emulated GPU; kernels built with checks report to it
   std::vector<BoundStep> steps_;
-  std::vector<StepLabel> labels_;
-  std::vector<Work> work_;
   std::vector<void*> buffers_;
   std::vector<int64_t> dims_;
   std::vector<InputUse> input_uses_;

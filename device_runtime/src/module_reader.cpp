@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "device_runtime/src/cuda_module.h"
 #include "device_runtime/src/manifest_check.h"
 #include "device_runtime/src/module_format.h"
 
@@ -266,6 +267,10 @@ std::vector<uint32_t> segments_of_variant(const Manifest& manifest, uint32_t var
 
 Status Module::bind_variant() {
   for (const auto* kernel : *variant_->kernels()) {
+    if (kernel->device() != module_format::Device::Cpu) {
+      kernels_.push_back(nullptr);  // in gpu_
+      continue;
+    }
     const std::string_view symbol(kernel->symbol()->c_str(), kernel->symbol()->size());
     void* entry = image_.find(symbol);
     if (entry == nullptr) {
@@ -295,20 +300,31 @@ Status Module::bind_variant() {
 
 Result<std::shared_ptr<const Module>> Module::create(ModuleContents contents, const DeviceName& device,
                                                      const CpuInfo& cpu) {
-  if (device.type == module_format::Device::Cuda) {
-    return failure(GANTRY_INCOMPATIBLE, "this machine has no GPU that gantry can use");
+  std::shared_ptr<cuda::Device> gpu;
+  if (device.type == module_format::Device::Cuda && has_variant_for(contents.manifest(), device.type)) {
+    Result<std::shared_ptr<cuda::Device>> opened = cuda::Device::open(device.index);
+    if (!opened.ok()) return opened.status();
+    gpu = std::move(*opened);
   }
-  Result<uint32_t> index = choose_variant(contents.manifest(), cpu, device.type);
+  const int compute_capability = gpu == nullptr ? 0 : gpu->compute_capability();
+  Result<uint32_t> index = choose_variant(contents.manifest(), cpu, device.type, compute_capability);
   if (!index.ok()) return index.status();
   auto module = std::make_shared<Module>();
   module->contents_ = std::move(contents);
   module->device_ = device;
   module->variant_ = module->manifest().variants()->Get(*index);
-  auto code = module->contents_.segment(module->variant_->code_segment());
-  if (!code.ok()) return code.status();
-  Result<CodeImage> image = CodeImage::load(*code);
-  if (!image.ok()) return image.status();
-  module->image_ = std::move(*image);
+  if (needs_image(*module->variant_)) {
+    auto code = module->contents_.segment(module->variant_->code_segment());
+    if (!code.ok()) return code.status();
+    Result<CodeImage> image = CodeImage::load(*code);
+    if (!image.ok()) return image.status();
+    module->image_ = std::move(*image);
+  }
+  if (gpu != nullptr) {
+    auto program = cuda::Program::load(std::move(gpu), module->contents_, *module->variant_);
+    if (!program.ok()) return program.status();
+    module->gpu_ = std::move(*program);
+  }
   GANTRY_TRY(module->bind_variant());
   return std::shared_ptr<const Module>(std::move(module));
 }

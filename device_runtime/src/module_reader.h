@@ -21,6 +21,10 @@ struct Variant;
 
 namespace gantry::runtime {
 
+namespace cuda {
+class Program;
+}
+
 /// A segment that is not read from a module file.
 struct SegmentSource {
   Sha256Digest digest{};
@@ -88,6 +92,8 @@ class Module {
   /// The user's nodes of each step, separated by ", ".
   const std::string& origin(uint32_t step) const { return origins_[step]; }
   uint64_t weights_bytes() const { return weights_bytes_; }
+  /// What lies on the GPU; null for the other devices.
+  const std::shared_ptr<const cuda::Program>& gpu() const { return gpu_; }
 
  private:
   Status bind_variant();
@@ -99,6 +105,7 @@ class Module {
   std::vector<void*> kernels_;
   std::vector<std::span<const std::byte>> constants_;
   std::vector<std::string> origins_;
+  std::shared_ptr<const cuda::Program> gpu_;
   uint64_t weights_bytes_ = 0;
 };
 

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "device_runtime/src/cuda_executor.h"
+#include "device_runtime/src/cuda_module.h"
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/module_format.h"
 #include "device_runtime/src/strided_copy.h"
@@ -35,6 +37,11 @@ Session::Session(std::shared_ptr<const Module> module) : module_(std::move(modul
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const auto* info = module_->manifest().outputs()->Get(static_cast<uint32_t>(i));
     outputs_[i].type = static_cast<ElementType>(info->dtype());
+  }
+  if (module_->gpu() != nullptr) {
+    executor_ = std::make_unique<cuda::CudaExecutor>(module_->gpu());
+  } else {
+    executor_ = std::make_unique<CpuExecutor>();
   }
 }
 
@@ -157,7 +164,7 @@ Status Session::set_input(int index, const DLTensor& tensor, bool borrow) {
     GANTRY_TRY(set_shape(index, shape));
     input.data = data;
     input.copied_from.reset();
-    executor_.move_input(static_cast<uint32_t>(index), data);
+    executor_->move_input(static_cast<uint32_t>(index), data);
   }
   if (borrow && !direct) {
     input.copied_shape.assign(shape.begin(), shape.end());
@@ -191,7 +198,7 @@ Result<std::span<std::byte>> Session::input_storage(int index, std::span<const i
   input.copied_from.reset();
   input.data = input.storage.data();
   input.is_set = true;
-  executor_.move_input(static_cast<uint32_t>(index), input.data);
+  executor_->move_input(static_cast<uint32_t>(index), input.data);
   return std::span<std::byte>(input.data, input.bytes);
 }
 
@@ -281,7 +288,9 @@ Status Session::provide_memory(const DimValues& dims) {
                    byte_text(total).c_str(), byte_text(static_cast<double>(*workspace)).c_str(),
                    byte_text(static_cast<double>(memory_limit_)).c_str());
   }
-  GANTRY_TRY(workspace_.reserve(*workspace, "the model's workspace"));
+  Result<std::byte*> reserved = executor_->reserve_workspace(*workspace);
+  if (!reserved.ok()) return reserved.status();
+  workspace_ = *reserved;
   workspace_bytes_ = *workspace;
   for (Output& output : outputs_) GANTRY_TRY(output.storage.reserve(output.bytes, "an output"));
   for (Input& input : inputs_) {
@@ -304,8 +313,8 @@ Status Session::prepare() {
   PlanMemory memory;
   for (const Input& input : inputs_) memory.inputs.push_back({input.data, input.bytes});
   for (const Output& output : outputs_) memory.outputs.push_back({output.storage.data(), output.bytes});
-  memory.workspace = {workspace_.data(), workspace_bytes_};
-  GANTRY_TRY(executor_.bind(*module_, dims, memory));
+  memory.workspace = {workspace_, workspace_bytes_};
+  GANTRY_TRY(executor_->bind(*module_, dims, memory));
   prepared_ = true;
   return Status();
 }
@@ -325,14 +334,21 @@ Status Session::before_run() {
 
 Status Session::run() {
   GANTRY_TRY(before_run());
-  GANTRY_TRY(executor_.run(pool_->host()));
+  GANTRY_TRY(executor_->run(pool_->host()));
+  has_run_ = true;
+  return Status();
+}
+
+Status Session::run_repeatedly(int number, double& elapsed_ms) {
+  GANTRY_TRY(before_run());
+  GANTRY_TRY(executor_->run_repeatedly(pool_->host(), number, elapsed_ms));
   has_run_ = true;
   return Status();
 }
 
 Status Session::run_timed(std::span<int64_t> nanoseconds) {
   GANTRY_TRY(before_run());
-  GANTRY_TRY(executor_.run_timed(pool_->host(), nanoseconds));
+  GANTRY_TRY(executor_->run_timed(pool_->host(), nanoseconds));
   has_run_ = true;
   return Status();
 }
@@ -352,6 +368,9 @@ SessionMemory Session::memory() const {
     if (input.storage.data() != nullptr && input.data == input.storage.data()) memory.io_bytes += input.bytes;
   }
   for (const Output& output : outputs_) memory.io_bytes += output.bytes;
+  memory.device_workspace_bytes = executor_->device_workspace_bytes();
+  memory.device_io_bytes = executor_->device_io_bytes();
+  if (module_->gpu() != nullptr) memory.device_weights_bytes = module_->gpu()->weights_bytes();
   return memory;
 }
 

@@ -38,6 +38,8 @@ struct SessionMemory {
   uint64_t workspace_bytes = 0;  ///< 0 before the shapes are known
   uint64_t weights_bytes = 0;
   uint64_t io_bytes = 0;  ///< held by the session; borrowed inputs are not
+  /// In a GPU's memory: intermediates; the weights, which all sessions of the module share; inputs and outputs.
+  uint64_t device_workspace_bytes = 0, device_weights_bytes = 0, device_io_bytes = 0;
 };
 
 /// Belongs to one thread at a time.
@@ -63,13 +65,18 @@ class Session {
   Status run();
   /// As run; `nanoseconds` receives the time of each step of executor().
   Status run_timed(std::span<int64_t> nanoseconds);
+  /// Runs `number` times; `elapsed_ms` receives the time of all together, on a GPU by its own clock and without
+  /// what moves inputs and outputs between it and the host.
+  Status run_repeatedly(int number, double& elapsed_ms);
+  /// Overwrites the caches of a device other than the CPU.
+  Status flush_device_caches() { return executor_->flush_caches(); }
   /// INVALID_ARGUMENT before the first run.
   Result<OutputView> output(int index) const;
 
   const Module& module() const { return *module_; }
   const std::shared_ptr<const Module>& shared_module() const { return module_; }
   /// Steps with their labels and work; valid once prepared.
-  const Executor& executor() const { return executor_; }
+  const Executor& executor() const { return *executor_; }
   int threads() const { return pool_->threads(); }
   SessionMemory memory() const;
 
@@ -108,9 +115,9 @@ class Session {
   std::unique_ptr<ThreadPool> pool_;
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
-  AlignedBuffer workspace_;
+  std::byte* workspace_ = nullptr;
   uint64_t workspace_bytes_ = 0;
-  Executor executor_;
+  std::unique_ptr<Executor> executor_;
   bool prepared_ = false;
   bool has_run_ = false;
   // Affinity of the creating thread before it was pinned.

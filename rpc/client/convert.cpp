@@ -25,6 +25,17 @@ CpuState from_wire(std::unique_ptr<wire::CpuStateT>& state) {
   return result;
 }
 
+GpuState from_wire(const std::unique_ptr<wire::GpuStateT>& state) {
+  GpuState result;
+  if (!state) return result;
+  const auto shown = [](double value) { return std::isnan(value) ? std::nullopt : std::optional(value); };
+  result.clock_mhz = shown(state->clock_mhz);
+  result.temperature_celsius = shown(state->temperature_celsius);
+  result.power_watts = shown(state->power_watts);
+  if (state->throttled >= 0) result.throttled = state->throttled != 0;
+  return result;
+}
+
 }  // namespace
 
 BoardInfo from_wire(wire::BoardDescriptionT&& board) {
@@ -67,6 +78,11 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
   result.weights_bytes = wire.weights_bytes;
   result.io_bytes = wire.io_bytes;
   result.peak_resident_bytes = wire.peak_resident_bytes;
+  result.device_workspace_bytes = wire.device_workspace_bytes;
+  result.device_weights_bytes = wire.device_weights_bytes;
+  result.device_io_bytes = wire.device_io_bytes;
+  result.gpu_before = from_wire(wire.gpu_before);
+  result.gpu_after = from_wire(wire.gpu_after);
   result.threads = wire.threads;
   result.target = std::move(wire.target);
   result.cpu_before = from_wire(wire.cpu_before);

@@ -127,6 +127,10 @@ struct CpuState {
   std::optional<std::uint64_t> throttle_events;
   std::string governor;
 };
+struct GpuState {
+  std::optional<double> clock_mhz, temperature_celsius, power_watts;
+  std::optional<bool> throttled;  ///< by heat or power
+};
 struct BenchmarkResult {
   std::vector<double> samples_ms;  ///< of one run each (a sample's time over `number`)
   std::uint32_t number = 1;        ///< runs a sample as used
@@ -136,11 +140,14 @@ struct BenchmarkResult {
   std::uint64_t weights_bytes = 0;
   std::uint64_t io_bytes = 0;
   std::uint64_t peak_resident_bytes = 0;
+  /// In the GPU's memory; all 0 for other devices.
+  std::uint64_t device_workspace_bytes = 0, device_weights_bytes = 0, device_io_bytes = 0;
   std::int32_t threads = 0;
   std::string target;
   CpuState cpu_before;
   CpuState cpu_during;
   CpuState cpu_after;
+  GpuState gpu_before, gpu_after;
   BoardInfo board;
 };
 

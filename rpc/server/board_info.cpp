@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "device_runtime/src/cpu_info.h"
+#include "device_runtime/src/gpu_info.h"
 #include "gantry/runtime.h"
 
 namespace gantry::rpc {
@@ -49,6 +50,23 @@ wire::BoardDescriptionT describe_board(const ServeOptions& options) {
   board.session_memory_bytes = session_memory(options);
   board.deadline_ms = static_cast<std::uint32_t>(options.deadline.count());
   return board;
+}
+
+void add_gpus(wire::BoardDescriptionT& board) {
+  const runtime::GpuList list = runtime::describe_gpus_in_child();
+  board.gpu_problem = list.problem;
+  for (const runtime::GpuInfo& gpu : list.gpus) {
+    auto& row = *board.gpus.emplace_back(std::make_unique<wire::GpuDescriptionT>());
+    row.name = gpu.name;
+    row.compute_capability = static_cast<std::uint32_t>(gpu.compute_capability);
+    row.multiprocessors = static_cast<std::uint32_t>(gpu.multiprocessors);
+    row.clock_mhz = static_cast<std::uint32_t>(gpu.clock_mhz);
+    row.memory_bytes = gpu.memory_bytes;
+    row.memory_free_bytes = gpu.memory_free_bytes;
+    row.l2_bytes = gpu.l2_bytes;
+    row.cuda_version = static_cast<std::uint32_t>(gpu.cuda_version);
+    row.driver = gpu.driver;
+  }
 }
 
 }  // namespace gantry::rpc

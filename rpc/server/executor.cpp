@@ -336,6 +336,15 @@ std::unique_ptr<wire::CpuStateT> to_wire(const runtime::CpuState& state) {
   return result;
 }
 
+std::unique_ptr<wire::GpuStateT> to_wire(const runtime::GpuState& state) {
+  auto result = std::make_unique<wire::GpuStateT>();
+  if (state.clock_mhz) result->clock_mhz = *state.clock_mhz;
+  if (state.temperature_c) result->temperature_celsius = *state.temperature_c;
+  if (state.power_watts) result->power_watts = *state.power_watts;
+  if (state.throttled) result->throttled = *state.throttled ? 1 : 0;
+  return result;
+}
+
 std::uint64_t peak_resident_bytes() {
   rusage usage{};
   return ::getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_maxrss) * 1024 : 0;
@@ -360,6 +369,13 @@ wire::ResponseT to_wire(const runtime::BenchmarkResult& result, const runtime::S
   out.workspace_bytes = result.memory.workspace_bytes;
   out.weights_bytes = result.memory.weights_bytes;
   out.io_bytes = result.memory.io_bytes;
+  out.device_workspace_bytes = result.memory.device_workspace_bytes;
+  out.device_weights_bytes = result.memory.device_weights_bytes;
+  out.device_io_bytes = result.memory.device_io_bytes;
+  if (result.memory.device_io_bytes > 0) {
+    out.gpu_before = to_wire(result.gpu_before);
+    out.gpu_after = to_wire(result.gpu_after);
+  }
   out.peak_resident_bytes = std::max(result.resident_bytes, peak_resident_bytes());
   out.threads = result.threads;
   out.target = session.module().variant().target()->str();

@@ -128,8 +128,32 @@ std::string json_text(const std::string& text) {
   return quoted + "\"";
 }
 
+/// "NVIDIA Jetson AGX Orin, sm_87, 61989 MiB, driver for CUDA 12.6"
+std::string gpu_text(const wire::GpuDescriptionT& gpu) {
+  std::string text = gpu.name + ", sm_" + std::to_string(gpu.compute_capability) + ", " +
+                     std::to_string(gpu.memory_bytes >> 20) + " MiB, driver ";
+  text += (gpu.driver.empty() ? "" : gpu.driver + " ") + std::string("for CUDA ");
+  return text + std::to_string(gpu.cuda_version / 1000) + "." + std::to_string(gpu.cuda_version % 1000 / 10);
+}
+
+std::string gpu_json(const wire::GpuDescriptionT& gpu) {
+  return "{\"name\": " + json_text(gpu.name) +
+         ", \"compute_capability\": " + std::to_string(gpu.compute_capability) +
+         ", \"multiprocessors\": " + std::to_string(gpu.multiprocessors) +
+         ", \"clock_mhz\": " + std::to_string(gpu.clock_mhz) +
+         ", \"memory_bytes\": " + std::to_string(gpu.memory_bytes) +
+         ", \"memory_free_bytes\": " + std::to_string(gpu.memory_free_bytes) +
+         ", \"l2_bytes\": " + std::to_string(gpu.l2_bytes) +
+         ", \"cuda_version\": " + std::to_string(gpu.cuda_version) + ", \"driver\": " + json_text(gpu.driver) + "}";
+}
+
 int run_info(bool json) {
-  const wire::BoardDescriptionT board = describe_board(ServeOptions{});
+  wire::BoardDescriptionT board = describe_board(ServeOptions{});
+  add_gpus(board);
+  std::string gpus;
+  for (const auto& gpu : board.gpus)
+    gpus += json ? (gpus.empty() ? "" : ", ") + gpu_json(*gpu) : "GPU            " + gpu_text(*gpu) + "\n";
+  if (!json && board.gpus.empty()) gpus = "GPU            none: " + board.gpu_problem + "\n";
   std::string features;
   for (const std::string& feature : board.features)
     features += (features.empty() ? "" : json ? ", " : " ") + (json ? json_text(feature) : feature);
@@ -142,7 +166,8 @@ int run_info(bool json) {
               << ", \"features\": [" << features << "], \"logical_cpus\": " << board.logical_cpus
               << ", \"physical_cores\": " << board.physical_cores
               << ", \"memory_bytes\": " << board.memory_bytes
-              << ", \"memory_available_bytes\": " << board.memory_available_bytes << "}\n";
+              << ", \"memory_available_bytes\": " << board.memory_available_bytes << ", \"gpus\": [" << gpus
+              << "], \"gpu_problem\": " << json_text(board.gpu_problem) << "}\n";
     return 0;
   }
   std::cout << "gantry-device  " << board.version << "\nhost           " << board.hostname
@@ -150,7 +175,8 @@ int run_info(bool json) {
             << (board.llvm_cpu.empty() ? "" : " (" + board.llvm_cpu + ")") << "\ncores          "
             << board.physical_cores << " (" << board.logical_cpus << " logical CPUs)\nmemory         "
             << (board.memory_bytes >> 20) << " MiB, " << (board.memory_available_bytes >> 20)
-            << " MiB free\nfeatures       " << features << "\n";
+            << " MiB free\n"
+            << gpus << "features       " << features << "\n";
   return 0;
 }
 

@@ -120,6 +120,7 @@ class Session {
   asio::awaitable<void> respond(std::uint32_t id, const wire::ResponseT& response);
   asio::awaitable<void> farewell(ErrorKind kind, std::string message);
   wire::SegmentStatesT states_of(const wire::QuerySegmentsT& query);
+  wire::BoardDescriptionT describe(bool gpus);
   milliseconds deadline_of(const wire::RequestT& request) const;
   void spawn(asio::awaitable<void> task);
 
@@ -136,6 +137,7 @@ class Session {
   std::vector<UniqueFd> held_;  // segments that this session has asked about: not evicted before it ends
   ExecutorProcess executor_;
   std::optional<std::uint32_t> discarded_id_;  // data frames of a request that failed
+  std::optional<wire::BoardDescriptionT> gpus_;  // asked for once a session
   Clock::time_point last_activity_ = Clock::now();
   bool executing_ = false;
   bool shutting_down_ = false;
@@ -293,7 +295,7 @@ asio::awaitable<void> Session::handle_request(std::uint32_t id, wire::RequestT r
     case wire::RequestBody::Ping:
       co_return co_await respond(id, make_response(wire::PongT{}));
     case wire::RequestBody::GetBoardInfo:
-      co_return co_await respond(id, make_response(describe_board(options_)));
+      co_return co_await respond(id, make_response(describe(request.body.AsGetBoardInfo()->gpus)));
     case wire::RequestBody::QuerySegments:
       co_return co_await respond(id, make_response(states_of(*request.body.AsQuerySegments())));
     case wire::RequestBody::UploadSegment:
@@ -303,6 +305,19 @@ asio::awaitable<void> Session::handle_request(std::uint32_t id, wire::RequestT r
     default:
       co_return co_await enqueue(id, request, std::move(frame));
   }
+}
+
+wire::BoardDescriptionT Session::describe(bool gpus) {
+  wire::BoardDescriptionT board = describe_board(options_);
+  if (!gpus) return board;
+  if (!gpus_) {
+    gpus_.emplace();
+    add_gpus(*gpus_);
+  }
+  board.gpus.clear();
+  for (const auto& gpu : gpus_->gpus) board.gpus.push_back(std::make_unique<wire::GpuDescriptionT>(*gpu));
+  board.gpu_problem = gpus_->gpu_problem;
+  return board;
 }
 
 wire::SegmentStatesT Session::states_of(const wire::QuerySegmentsT& query) {

@@ -1,0 +1,142 @@
+#include "device_runtime/src/cuda_module.h"
+
+#include <stdlib.h>
+
+#include <map>
+#include <tuple>
+
+#include "device_runtime/src/module_reader.h"
+
+namespace gantry::runtime::cuda {
+namespace {
+
+using module_format::Variant;
+
+constexpr uint64_t kConstantAlignment = 256;
+
+/// Assembled code runs on GPUs of the same generation that are not older; code for "sm_90a" on exactly that.
+bool cubin_fits(const Variant& variant, int compute_capability) {
+  if (variant.cubin_segment() < 0) return false;
+  const std::string arch = variant.gpu_arch()->str();
+  const int built_for = atoi(arch.c_str() + 3);
+  if (arch.back() < '0' || arch.back() > '9') return compute_capability == built_for;
+  return compute_capability / 10 == built_for / 10 && compute_capability >= built_for;
+}
+
+}  // namespace
+
+Program::~Program() {
+  if (module_ != nullptr && device_->enter().ok()) device_->driver().unload_module(module_);
+}
+
+Result<std::shared_ptr<const Program>> Program::load(std::shared_ptr<Device> device, const ModuleContents& contents,
+                                                     const Variant& variant) {
+  auto program = std::make_shared<Program>();
+  program->device_ = std::move(device);
+  GANTRY_TRY(program->device_->enter());
+  GANTRY_TRY(program->load_code(contents, variant));
+  GANTRY_TRY(program->find_functions(variant));
+  GANTRY_TRY(program->upload_constants(contents, variant));
+  return std::shared_ptr<const Program>(std::move(program));
+}
+
+Status Program::load_image(const void* image, const char* what) {
+  constexpr uintptr_t kLogBytes = 8192;
+  std::string log(kLogBytes, '\0');
+  int options[] = {kJitErrorLog, kJitErrorLogBytes};
+  void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
+  const ResultCode code = device_->driver().load_module(&module_, image, 2, options, values);
+  if (code == 0) return Status();
+  if (code == kErrorOutOfMemory) return device_->check(code, "loading the module's kernels");
+  log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
+  return failure(GANTRY_INVALID_MODULE, "the GPU's driver refuses the module's %s for sm_%d: %s%s%s", what,
+                 device_->compute_capability(), device_->driver().describe(code).c_str(),
+                 log.empty() ? "" : "; its log says:\n", log.c_str());
+}
+
+Status Program::load_code(const ModuleContents& contents, const Variant& variant) {
+  if (cubin_fits(variant, device_->compute_capability())) {
+    auto cubin = contents.segment(static_cast<uint32_t>(variant.cubin_segment()));
+    if (!cubin.ok()) return cubin.status();
+    // The driver trusts the sizes in this ELF file; the segment's digest vouches for its bytes.
+    const Status status = load_image(cubin->data(), "assembled code");
+    if (status.ok() || variant.ptx_segment() < 0) return status;
+  }
+  if (variant.ptx_segment() < 0) {
+    return failure(GANTRY_INCOMPATIBLE, "the module has no PTX, and its assembled code is for %s",
+                   variant.gpu_arch()->c_str());
+  }
+  auto ptx = contents.segment(static_cast<uint32_t>(variant.ptx_segment()));
+  if (!ptx.ok()) return ptx.status();
+  // The driver wants a text that ends in a zero.
+  const std::string text(reinterpret_cast<const char*>(ptx->data()), ptx->size());
+  return load_image(text.c_str(), "PTX");
+}
+
+Status Program::find_functions(const Variant& variant) {
+  const Driver& driver = device_->driver();
+  for (const auto* kernel : *variant.kernels()) {
+    std::vector<Function>& functions = functions_.emplace_back();
+    if (kernel->device() != module_format::Device::Cuda || kernel->launches() == nullptr) continue;
+    for (const auto* launch : *kernel->launches()) {
+      Function function = nullptr;
+      if (driver.get_function(&function, module_, launch->symbol()->c_str()) != 0) {
+        return failure(GANTRY_INVALID_MODULE, "the module's code for GPUs has no kernel '%s'",
+                       launch->symbol()->c_str());
+      }
+      int threads = device_->max_threads();
+      driver.function_attribute(&threads, kFunctionMaxThreadsPerBlock, function);
+      if (static_cast<int64_t>(launch->threads()) > threads) {
+        return failure(GANTRY_INCOMPATIBLE, "kernel %s (%s) needs blocks of %u threads; on this GPU they may have %d",
+                       launch->symbol()->c_str(), kernel->name()->c_str(), launch->threads(), threads);
+      }
+      functions.push_back(function);
+    }
+  }
+  return Status();
+}
+
+Status Program::upload_constants(const ModuleContents& contents, const Variant& variant) {
+  const uint32_t count = variant.constants() == nullptr ? 0 : variant.constants()->size();
+  constants_.assign(count, 0);
+  std::vector<bool> wanted(count, false);
+  for (const auto* buffer : *variant.buffers()) {
+    if (buffer->kind() == module_format::BufferKind::Constant && buffer->device() == module_format::Device::Cuda)
+      wanted[buffer->index()] = true;
+  }
+  // Constants that are the same bytes of the file are one on the GPU too.
+  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, uint64_t> offsets;
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto* constant = variant.constants()->Get(i);
+    if (!wanted[i]) continue;
+    const auto [place, is_new] =
+        offsets.try_emplace({constant->segment(), constant->offset(), constant->size()}, total);
+    if (!is_new) continue;
+    weights_bytes_ += constant->size();
+    total += (constant->size() + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
+  }
+  if (total == 0 && offsets.empty()) return Status();
+  GANTRY_TRY(weights_.reserve(device_, total, "the model's weights"));
+  const Driver& driver = device_->driver();
+  for (const auto& [place, offset] : offsets) {
+    const auto& [segment, start, size] = place;
+    auto bytes = contents.segment(segment);
+    if (!bytes.ok()) return bytes.status();
+    if (size == 0) continue;
+    GANTRY_TRY(device_->check(
+        driver.copy_to_device(weights_.device_address() + offset, bytes->data() + start, size, nullptr),
+        "uploading the model's weights"));
+  }
+  GANTRY_TRY(device_->check(driver.synchronize_stream(nullptr), "uploading the model's weights"));
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto* constant = variant.constants()->Get(i);
+    if (wanted[i]) {
+      constants_[i] = weights_.device_address() +
+                      offsets.at({constant->segment(), constant->offset(), constant->size()});
+    }
+  }
+  return Status();
+}
+
+}  // namespace gantry::runtime::cuda
