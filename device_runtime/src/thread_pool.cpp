@@ -58,6 +58,21 @@ int32_t host_parallel_for(void* context, GantryLoopBody body, void* closure, int
   return static_cast<ThreadPool*>(context)->parallel_for(body, closure, count);
 }
 
+// What generated code takes at most (a megabyte, in kernels of the emulated GPU), and some to spare; where the
+// process's limits give threads more, they get more.
+constexpr size_t kMinStackBytes = size_t{4} << 20;
+
+int start_thread(pthread_t* thread, void* (*function)(void*), void* argument) {
+  pthread_attr_t attributes;
+  if (const int error = pthread_attr_init(&attributes); error != 0) return error;
+  size_t bytes = 0;
+  pthread_attr_getstacksize(&attributes, &bytes);
+  if (bytes < kMinStackBytes) pthread_attr_setstacksize(&attributes, kMinStackBytes);
+  const int error = pthread_create(thread, &attributes, function, argument);
+  pthread_attr_destroy(&attributes);
+  return error;
+}
+
 Status set_affinity(pthread_t thread, int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -88,7 +103,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, std::span<co
     auto worker = std::make_unique<Worker>();
     worker->pool = pool.get();
     worker->index = i;
-    const int error = pthread_create(&worker->thread, nullptr, worker_main, worker.get());
+    const int error = start_thread(&worker->thread, worker_main, worker.get());
     if (error != 0) return failure(GANTRY_OUT_OF_MEMORY, "cannot start thread %d: %s", i, strerror(error));
     pool->workers_.push_back(std::move(worker));
     if (static_cast<size_t>(i) < cpus.size()) {
