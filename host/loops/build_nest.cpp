@@ -15,6 +15,7 @@ class ReadLowering : public ExprMutator {
     Expr read = ExprMutator::mutate_read(node, self);
     const std::vector<Expr>& indices = read.as<ReadNode>()->indices;
     StageState* state = owner_.state_of(node->op.get());
+    if (state && state->stage->mma) return owner_.read_fragment(*state, indices);
     bool region = state && state->op().kind == OperationNode::Kind::kCompute && !state->whole_buffer;
     const std::vector<Expr>& shape =
         region ? state->storage : node->op->result_shapes[static_cast<size_t>(node->result)];
@@ -91,7 +92,9 @@ Stmt Lowering::build_stage(StageState& state) {
     if (state.is_reduce_leaf(i)) first_reduce = i;
   }
   bool reduction = state.body.as<ReduceNode>() != nullptr;
-  Stmt innermost = reduction ? build_reduction(state, first_reduce) : build_elements(state);
+  Stmt innermost = state.stage->mma ? build_mma(state, first_reduce)
+                   : reduction      ? build_reduction(state, first_reduce)
+                                    : build_elements(state);
   std::vector<int> outer;
   for (int i = 0; i < first_reduce; ++i) outer.push_back(i);
   Stmt nest = build_loops(state, outer, 0, Purpose::kCompute, false, innermost);

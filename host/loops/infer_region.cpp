@@ -104,7 +104,7 @@ void Lowering::infer_region(StageState& state) {
       for (const Expr& index : read->indices) {
         indices.push_back(simplifier_.simplify(substitute(index, bindings)));
       }
-      add_read(state, indices, fixed, first, reader->stage->mma.has_value());
+      add_read(state, indices, fixed, first, reader->stage->mma.has_value() || state.stage->mma.has_value());
       first = false;
     });
     if (!reads) continue;

@@ -85,6 +85,13 @@ Buffer Lowering::make_buffer(StageState& state) {
   if (state.storage.size() > 1) state.storage.back() = state.storage.back() + Expr(state.stage->row_padding);
   buffer->element_count = simplifier_.simplify(product(state.storage));
   buffer->alignment = 64;
+  internal_check(state.stage->mma.has_value() == (state.scope == StorageScope::kFragment),
+                 "{}: the scope kFragment and tensorize() belong together", state.op().name);
+  if (state.stage->mma) {
+    buffer->element_count = Expr(fragment_elements(state));
+    buffer->scope = BufferScope::kLocal;
+    return buffer;
+  }
   if (state.is_cooperative()) {
     if (!constant_of(buffer->element_count)) {
       internal_error("{}: needs {} elements of shared memory in kernel {}, which is not constant",

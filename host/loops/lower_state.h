@@ -141,6 +141,15 @@ class Lowering {
   // build_reduction.cpp
   Reduction plan_reduction(StageState& state, int first_reduce);
   Stmt build_reduction(StageState& state, int first_reduce);
+  // build_fragments.cpp
+  std::pair<size_t, size_t> fragment_axes(const StageState& state) const;
+  void check_fragment(const StageState& state);
+  int64_t fragment_elements(const StageState& state) const;
+  Expr fragment_tile(const StageState& state, const std::vector<Expr>& offsets);
+  Expr read_fragment(const StageState& state, const std::vector<Expr>& indices);
+  Stmt load_operand(StageState& state, const Expr& factor, bool is_a, const std::vector<int>& leaves,
+                    Buffer& fragment, Expr& index);
+  Stmt build_mma(StageState& state, int first_reduce);
   // thread_reduction.cpp
   Stmt build_thread_reduction(StageState& state, Reduction& plan, Stmt init, Stmt update, Expr partial);
   friend class ReadLowering;
