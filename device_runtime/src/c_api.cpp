@@ -267,5 +267,17 @@ GantryStatus gantry_memory_info(const GantrySession* session, GantryMemoryInfo* 
   *out = {memory.workspace_bytes, memory.weights_bytes, memory.io_bytes};
   return GANTRY_OK;
 }
+GantryStatus gantry_device_memory_info(const GantrySession* session, GantryDeviceMemoryInfo* out) {
+  if (session == nullptr || out == nullptr) return report(null_argument("gantry_device_memory_info"));
+  if (out->struct_size < sizeof(GantryDeviceMemoryInfo)) {
+    return report(failure(GANTRY_INVALID_ARGUMENT,
+                          "gantry_device_memory_info: struct_size must be sizeof(GantryDeviceMemoryInfo)"));
+  }
+  const auto memory = session->session->memory();
+  out->workspace_bytes = memory.device_workspace_bytes;
+  out->weights_bytes = memory.device_weights_bytes;
+  out->io_bytes = memory.device_io_bytes;
+  return GANTRY_OK;
+}
 
 }  // extern "C"

@@ -115,6 +115,15 @@ typedef struct GantryMemoryInfo {
 } GantryMemoryInfo;
 GANTRY_API GantryStatus gantry_memory_info(const GantrySession* session, GantryMemoryInfo* out);
 
+/** A session's memory on a GPU; all 0 for other devices. */
+typedef struct GantryDeviceMemoryInfo {
+  uint32_t struct_size;     /**< sizeof(GantryDeviceMemoryInfo), set by the caller; newer versions append members */
+  uint64_t workspace_bytes; /**< for the shapes bound now */
+  uint64_t weights_bytes;   /**< shared by all sessions of the module on that GPU */
+  uint64_t io_bytes;        /**< inputs and outputs */
+} GantryDeviceMemoryInfo;
+GANTRY_API GantryStatus gantry_device_memory_info(const GantrySession* session, GantryDeviceMemoryInfo* out);
+
 #ifdef __cplusplus
 }
 #endif
