@@ -74,7 +74,7 @@ class Runner {
 };
 
 Status Runner::prepare() {
-  if (options_.flush_cache) {
+  if (options_.flush_cache && session_.module().gpu() == nullptr) {
     uint64_t largest = 16u << 20;
     for (const CacheInfo& cache : cpu_info().caches) largest = std::max(largest, cache.bytes);
     GANTRY_TRY(flush_buffer_.reserve(std::min<uint64_t>(2 * largest, 1u << 30), "flushing the cache"));
@@ -89,8 +89,9 @@ Status Runner::prepare() {
 
 Status Runner::flush() {
   if (!options_.flush_cache) return Status();
+  if (session_.module().gpu() != nullptr) return session_.flush_device_caches();
   memset(flush_buffer_.data(), ++flush_value_, flush_buffer_.capacity());
-  return session_.flush_device_caches();
+  return Status();
 }
 
 Status Runner::time_sample(double& elapsed_ms) {

@@ -1,5 +1,7 @@
 #include "device_runtime/src/manifest_check.h"
 
+#include <string.h>
+
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/module_format.h"
@@ -23,6 +25,11 @@ Status damaged(const char* format, Args... arguments) {
 // Parts of a FlatBuffer may be shared, so that a small file could ask for endless work. Entries looked at,
 // bytes of texts included, may sum up to this; real models stay far below.
 constexpr uint64_t kMaxWork = uint64_t{1} << 26;
+
+// A kernel with more launches, a block with more threads or shared memory are on no GPU.
+constexpr uint32_t kMaxLaunches = 1024;
+constexpr uint32_t kMaxBlockThreads = 1024;
+constexpr uint32_t kMaxSharedBytes = 1u << 20;
 
 template <typename List>
 uint32_t count(const List* list) {
@@ -55,6 +62,11 @@ class ManifestChecker {
   Status check_constraints();
   Status check_segments();
   Status check_variant(const Variant& variant);
+  Status check_code(const Variant& variant);
+  Status check_gpu_code(const Variant& variant, bool needed);
+  Status check_kernel(const Variant& variant, const Kernel& kernel);
+  Status check_launches(const Kernel& kernel);
+  Status check_grids(const Kernel& kernel, const CallKernel& call);
   Status check_constant(const ConstantRef& constant);
   Status check_buffer(const Variant& variant, const Buffer& buffer);
   Status check_step(const Variant& variant, const Step& step);
@@ -139,6 +151,10 @@ Status ManifestChecker::check_constant(const ConstantRef& constant) {
 }
 
 Status ManifestChecker::check_buffer(const Variant& variant, const Buffer& buffer) {
+  if (buffer.device() != Device::Cpu && buffer.device() != Device::Cuda)
+    return damaged("a buffer is on a device that has no memory");
+  if (buffer.device() == Device::Cuda && variant.device() != Device::Cuda)
+    return damaged("a buffer is on a GPU, but the variant is for another device");
   uint32_t limit = 0;
   switch (buffer.kind()) {
     case BufferKind::Input:
@@ -179,7 +195,12 @@ Status ManifestChecker::check_call(const Variant& variant, const CallKernel& cal
   for (uint32_t buffer : *call.buffers()) {
     if (buffer >= variant.buffers()->size())
       return damaged("a step of kernel '%s' names a buffer that is not there", name);
+    if (variant.buffers()->Get(buffer)->device() != kernel.device()) {
+      return damaged("a step gives kernel '%s', which runs on the %s, a buffer in the other's memory", name,
+                     kernel.device() == Device::Cuda ? "GPU" : "CPU");
+    }
   }
+  GANTRY_TRY(check_grids(kernel, call));
   for (uint32_t i = 0; i < count(call.dims()); ++i) {
     if (!is_dim(call.dims()->Get(i)))
       return damaged("a step of kernel '%s' has a dimension that is not in the list", name);
@@ -188,6 +209,85 @@ Status ManifestChecker::check_call(const Variant& variant, const CallKernel& cal
     return damaged("a step of kernel '%s' has no dimension for its work", name);
   }
   return Status();
+}
+
+Status ManifestChecker::check_grids(const Kernel& kernel, const CallKernel& call) {
+  const char* name = kernel.symbol()->c_str();
+  GANTRY_TRY(spend(uint64_t{count(call.grids())} + count(call.loops())));
+  for (uint32_t i = 0; i < count(call.grids()); ++i) {
+    if (!is_dim(call.grids()->Get(i))) return damaged("a grid of kernel '%s' is not in the list of dimensions", name);
+  }
+  for (uint32_t i = 0; i < count(call.loops()); ++i) {
+    if (!is_dim(call.loops()->Get(i))) return damaged("a loop of kernel '%s' is not in the list of dimensions", name);
+  }
+  if (kernel.device() != Device::Cuda) return Status();
+  if (count(call.grids()) != 3 * kernel.launches()->size()) {
+    return damaged("a step gives kernel '%s' %u sizes of grids for its %u launches, which take three each", name,
+                   count(call.grids()), kernel.launches()->size());
+  }
+  for (const Launch* launch : *kernel.launches()) {
+    if (launch->loop() >= 0 && static_cast<uint32_t>(launch->loop()) >= count(call.loops()))
+      return damaged("a launch of kernel '%s' is in a loop that its step does not have", name);
+  }
+  return Status();
+}
+
+Status ManifestChecker::check_launches(const Kernel& kernel) {
+  const char* name = kernel.symbol()->c_str();
+  if (count(kernel.launches()) == 0 || count(kernel.launches()) > kMaxLaunches)
+    return damaged("kernel '%s' runs on a GPU with %u launches", name, count(kernel.launches()));
+  for (const Launch* launch : *kernel.launches()) {
+    GANTRY_TRY(spend(launch->symbol()->size() + 1));
+    if (launch->symbol()->size() == 0) return damaged("a launch of kernel '%s' has no symbol", name);
+    if (launch->threads() == 0 || launch->threads() > kMaxBlockThreads)
+      return damaged("a launch of kernel '%s' has blocks of %u threads", name, launch->threads());
+    if (launch->shared_bytes() > kMaxSharedBytes)
+      return damaged("a launch of kernel '%s' has %u bytes of shared memory", name, launch->shared_bytes());
+    if (launch->loop() < -1) return damaged("a launch of kernel '%s' is in a loop of number %d", name, launch->loop());
+  }
+  return Status();
+}
+
+Status ManifestChecker::check_kernel(const Variant& variant, const Kernel& kernel) {
+  GANTRY_TRY(spend(kernel.symbol()->size() + uint64_t{kernel.name()->size()}));
+  if (kernel.symbol()->size() == 0) return damaged("a kernel has no symbol");
+  if (kernel.device() == Device::Cpu) return Status();
+  if (kernel.device() != Device::Cuda || variant.device() != Device::Cuda)
+    return damaged("kernel '%s' runs on a device that the variant does not have", kernel.symbol()->c_str());
+  return check_launches(kernel);
+}
+
+Status ManifestChecker::check_gpu_code(const Variant& variant, bool needed) {
+  const auto is_segment = [&](int32_t index, SegmentKind kind) {
+    return index >= 0 && static_cast<uint32_t>(index) < count(manifest_.segments()) &&
+           manifest_.segments()->Get(static_cast<uint32_t>(index))->kind() == kind;
+  };
+  const bool has_ptx = variant.ptx_segment() != -1, has_cubin = variant.cubin_segment() != -1;
+  if (has_ptx && !is_segment(variant.ptx_segment(), SegmentKind::Ptx)) return damaged("its PTX is not in a segment of PTX");
+  if (has_cubin && !is_segment(variant.cubin_segment(), SegmentKind::Cubin))
+    return damaged("its assembled code is not in a segment of such");
+  if (needed && !has_ptx && !has_cubin) return damaged("it has kernels for a GPU and no code for them");
+  const uint32_t length = variant.gpu_arch() == nullptr ? 0 : variant.gpu_arch()->size();
+  const char* arch = length == 0 ? "" : variant.gpu_arch()->c_str();
+  const bool digits = length >= 5 && length <= 8 && strncmp(arch, "sm_", 3) == 0 && arch[3] >= '1' && arch[3] <= '9' &&
+                      arch[4] >= '0' && arch[4] <= '9';
+  if (!digits) return damaged("it names no architecture of a GPU");
+  if (!is_dim(variant.gpu_workspace_bytes()))
+    return damaged("the size of the workspace on the GPU is not in the list of dimensions");
+  return Status();
+}
+
+Status ManifestChecker::check_code(const Variant& variant) {
+  bool on_cpu = variant.device() != Device::Cuda, on_gpu = false;
+  for (const Kernel* kernel : *variant.kernels()) {
+    GANTRY_TRY(check_kernel(variant, *kernel));
+    (kernel->device() == Device::Cuda ? on_gpu : on_cpu) = true;
+  }
+  if (on_cpu && (variant.code_segment() >= count(manifest_.segments()) ||
+                 manifest_.segments()->Get(variant.code_segment())->kind() != SegmentKind::Code)) {
+    return damaged("its code is not in a segment of code");
+  }
+  return variant.device() == Device::Cuda ? check_gpu_code(variant, on_gpu) : Status();
 }
 
 Status ManifestChecker::check_copy(const Variant& variant, const CopyBuffer& copy) {
@@ -217,16 +317,10 @@ Status ManifestChecker::check_variant(const Variant& variant) {
   GANTRY_TRY(spend(uint64_t{variant.kernels()->size()} + count(variant.constants()) +
                    variant.buffers()->size() + variant.steps()->size() + variant.target()->size()));
   if (variant.architecture() > Architecture::AArch64) return damaged("unknown architecture");
-  if (variant.code_segment() >= count(manifest_.segments()) ||
-      manifest_.segments()->Get(variant.code_segment())->kind() != SegmentKind::Code) {
-    return damaged("its code is not in a segment of code");
-  }
+  if (variant.device() > Device::CudaEmulated) return damaged("unknown device");
+  GANTRY_TRY(check_code(variant));
   if (!is_dim(variant.workspace_bytes()))
     return damaged("the workspace's size is not in the list of dimensions");
-  for (const Kernel* kernel : *variant.kernels()) {
-    GANTRY_TRY(spend(kernel->symbol()->size() + uint64_t{kernel->name()->size()}));
-    if (kernel->symbol()->size() == 0) return damaged("a kernel has no symbol");
-  }
   for (uint32_t i = 0; i < count(variant.constants()); ++i)
     GANTRY_TRY(check_constant(*variant.constants()->Get(i)));
   for (const Buffer* buffer : *variant.buffers()) GANTRY_TRY(check_buffer(variant, *buffer));

@@ -251,6 +251,44 @@ TEST(Cuda, SaysHowMuchMemoryTheGpuLacks) {
   EXPECT_THAT(status.message(), HasSubstr("free"));
 }
 
+TEST(Cuda, ChecksEverythingOfAManifestThatItUses) {
+  const auto refused = [](auto change, const char* message) {
+    CudaModuleBuilder builder = mixed_module();
+    change(builder, builder.variant());
+    const Status status = ModuleContents::from_bytes(share(builder.write())).status();
+    EXPECT_EQ(status.code(), GANTRY_INVALID_MODULE) << message;
+    EXPECT_THAT(status.message(), HasSubstr(message));
+  };
+  const auto call = [](auto& variant) -> auto& { return *variant.steps[0]->action.AsCallKernel(); };
+  using module_format::Device;
+  refused([](auto&, auto& v) { v.device = static_cast<Device>(9); }, "unknown device");
+  refused([](auto&, auto& v) { v.device = Device::Cpu; }, "a device that the variant does not have");
+  refused([](auto&, auto& v) { v.gpu_arch = "sm_"; }, "names no architecture");
+  refused([](auto&, auto& v) { v.gpu_arch = ""; }, "names no architecture");
+  refused([](auto&, auto& v) { v.ptx_segment = 0; }, "not in a segment of PTX");
+  refused([](auto&, auto& v) { v.ptx_segment = 77; }, "not in a segment of PTX");
+  refused([](auto&, auto& v) { v.ptx_segment = -5; }, "not in a segment of PTX");
+  refused([](auto&, auto& v) { v.cubin_segment = v.ptx_segment; }, "assembled code");
+  refused([](auto&, auto& v) { v.ptx_segment = -1; }, "no code for them");
+  refused([](auto&, auto& v) { v.code_segment = 99; }, "not in a segment of code");
+  refused([](auto&, auto& v) { v.gpu_workspace_bytes = 9999; }, "workspace on the GPU");
+  refused([](auto&, auto& v) { v.kernels[0]->launches.clear(); }, "0 launches");
+  refused([](auto&, auto& v) { v.kernels[0]->launches[0]->threads = 0; }, "blocks of 0 threads");
+  refused([](auto&, auto& v) { v.kernels[0]->launches[0]->threads = 1025; }, "blocks of 1025 threads");
+  refused([](auto&, auto& v) { v.kernels[0]->launches[0]->shared_bytes = 1u << 30; }, "shared memory");
+  refused([](auto&, auto& v) { v.kernels[0]->launches[0]->loop = -2; }, "loop of number -2");
+  refused([](auto&, auto& v) { v.kernels[0]->launches[0]->loop = 0; }, "a loop that its step does not have");
+  refused([](auto&, auto& v) { v.kernels[0]->launches[0]->symbol = ""; }, "has no symbol");
+  refused([&](auto&, auto& v) { call(v).grids.pop_back(); }, "2 sizes of grids for its 1 launches");
+  refused([&](auto&, auto& v) { call(v).grids[2] = 9999; }, "a grid of kernel 'add_one'");
+  refused([&](auto&, auto& v) { call(v).loops = {9999}; }, "a loop of kernel 'add_one'");
+  refused([](auto&, auto& v) { v.buffers[0]->device = Device::Cpu; }, "which runs on the GPU, a buffer in the other's");
+  refused([](auto&, auto& v) { v.buffers[4]->device = Device::Cuda; }, "which runs on the CPU, a buffer in the other's");
+  refused([](auto&, auto& v) { v.buffers[4]->device = Device::CudaEmulated; }, "a device that has no memory");
+  refused([](auto&, auto& v) { v.kernels[0]->device = Device::CudaEmulated; }, "a device that the variant does not have");
+  refused([](auto&, auto& v) { v.kernels[0]->device = Device::Cpu; }, "which runs on the CPU, a buffer in the other's");
+}
+
 TEST(Cuda, PassesOnWhatTheDriverSaysOfPtxThatItRefuses) {
   CudaModuleBuilder builder = cuda_module();
   builder.set_ptx("bad");
