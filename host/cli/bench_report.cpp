@@ -1,6 +1,7 @@
 #include "host/cli/bench_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,6 +27,15 @@ std::string cpu_state_text(const rpc::CpuState& state) {
   if (state.throttle_events)
     text += fmt::format("{}{} throttle events", text.empty() ? "" : ", ", *state.throttle_events);
   return text;
+}
+
+std::string gpu_state_text(const rpc::GpuState& state) {
+  std::vector<std::string> parts;
+  if (state.clock_mhz) parts.push_back(fmt::format("{:.0f} MHz", *state.clock_mhz));
+  if (state.temperature_celsius) parts.push_back(fmt::format("{:.0f} °C", *state.temperature_celsius));
+  if (state.power_watts) parts.push_back(fmt::format("{:.0f} W", *state.power_watts));
+  if (state.throttled && *state.throttled) parts.push_back("throttled");
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string heading(const BenchReport& report) {
@@ -70,6 +80,14 @@ std::string machine_lines(const rpc::BenchmarkResult& r) {
                   bytes_text(r.weights_bytes), bytes_text(r.io_bytes));
   if (r.peak_resident_bytes > 0) text += fmt::format(", peak resident {}", bytes_text(r.peak_resident_bytes));
   text += "\n";
+  const uint64_t on_gpu = r.device_workspace_bytes + r.device_weights_bytes + r.device_io_bytes;
+  if (on_gpu > 0) {
+    text += fmt::format("  on GPU   {}: workspace {}, weights {}, inputs and outputs {}\n", bytes_text(on_gpu),
+                        bytes_text(r.device_workspace_bytes), bytes_text(r.device_weights_bytes),
+                        bytes_text(r.device_io_bytes));
+    const std::string gpu_before = gpu_state_text(r.gpu_before), gpu_after = gpu_state_text(r.gpu_after);
+    if (!gpu_before.empty()) text += fmt::format("  gpu      before {}; after {}\n", gpu_before, gpu_after);
+  }
   const std::string before = cpu_state_text(r.cpu_before), after = cpu_state_text(r.cpu_after);
   if (!before.empty() || !after.empty()) {
     text += fmt::format("  cpu      before {}; after {}{}\n", before, after,
@@ -133,6 +151,8 @@ std::vector<std::string> noise_warnings(const rpc::BenchmarkResult& r) {
     warnings.push_back(
         fmt::format("the CPU frequency governor is '{}'; 'performance' times more evenly", governor));
   }
+  if (r.gpu_after.throttled && *r.gpu_after.throttled)
+    warnings.push_back("the GPU slows itself down because of heat or power; use --cooldown-ms");
   if (r.samples_ms.size() < 10) {
     warnings.push_back(
         fmt::format("only {} samples; percentiles and comparisons want more: --repeat", r.samples_ms.size()));

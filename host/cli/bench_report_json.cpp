@@ -26,6 +26,16 @@ Json cpu_state_json(const rpc::CpuState& state) {
   return json;
 }
 
+Json gpu_state_json(const rpc::GpuState& state) {
+  const auto shown = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  Json json = Json::object();
+  json["clock_mhz"] = shown(state.clock_mhz);
+  json["temperature_celsius"] = shown(state.temperature_celsius);
+  json["power_watts"] = shown(state.power_watts);
+  json["throttled"] = shown(state.throttled);
+  return json;
+}
+
 std::vector<std::string> split_origin(const std::string& origin) {
   std::vector<std::string> nodes;
   size_t start = 0;
@@ -153,6 +163,12 @@ std::string report_to_json(const BenchReport& report) {
                     {"weights_bytes", r.weights_bytes},
                     {"io_bytes", r.io_bytes},
                     {"peak_resident_bytes", r.peak_resident_bytes}};
+  if (r.device_workspace_bytes + r.device_weights_bytes + r.device_io_bytes > 0) {
+    json["memory"]["device_workspace_bytes"] = r.device_workspace_bytes;
+    json["memory"]["device_weights_bytes"] = r.device_weights_bytes;
+    json["memory"]["device_io_bytes"] = r.device_io_bytes;
+    json["gpu_state"] = {{"before", gpu_state_json(r.gpu_before)}, {"after", gpu_state_json(r.gpu_after)}};
+  }
   Json board = board_info_json(r.board);
   board["name"] = report.board;
   board["address"] = report.address;

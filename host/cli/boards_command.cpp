@@ -70,9 +70,28 @@ int remove_board(const Options& options, const Invocation& invocation) {
   return 0;
 }
 
+/// A line for each GPU, or why there is none.
+std::string gpus_text(const rpc::BoardInfo& info) {
+  if (info.gpus.empty()) {
+    return fmt::format("  gpu       none: {}\n", info.gpu_problem.empty() ? "its gantry-device is too old to say"
+                                                                          : info.gpu_problem);
+  }
+  std::string text;
+  for (size_t i = 0; i < info.gpus.size(); ++i) {
+    const rpc::GpuInfo& gpu = info.gpus[i];
+    text += fmt::format("  gpu {:<6}{}: compute capability {}.{} (sm_{}), {} multiprocessors, {}, {} free; ", i,
+                        gpu.name, gpu.compute_capability / 10, gpu.compute_capability % 10, gpu.compute_capability,
+                        gpu.multiprocessors, bytes_text(static_cast<double>(gpu.memory_bytes)),
+                        bytes_text(static_cast<double>(gpu.memory_free_bytes)));
+    text += fmt::format("driver {}for CUDA {}.{}\n", gpu.driver.empty() ? "" : gpu.driver + " ",
+                        gpu.cuda_version / 1000, gpu.cuda_version % 1000 / 10);
+  }
+  return text;
+}
+
 int show_board(const Options& options) {
   const auto machine = open_machine(options.name, options.key);
-  const rpc::BoardInfo& info = machine->info();
+  const rpc::BoardInfo& info = machine->info_with_gpus();
   const Target target = target_of_board(info.architecture, info.llvm_cpu, info.features);
   if (options.json) {
     nlohmann::ordered_json json = board_info_json(info);
@@ -89,6 +108,7 @@ int show_board(const Options& options) {
                         bytes_text(static_cast<double>(info.memory_bytes)),
                         bytes_text(static_cast<double>(info.memory_available_bytes)),
                         bytes_text(static_cast<double>(info.session_memory_bytes))) +
+            gpus_text(info) +
             fmt::format("  features  {}\n  target    {}\n  server    gantry-device {}\n",
                         fmt::join(info.features, " "), target.name, info.version));
   return 0;

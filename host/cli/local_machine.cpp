@@ -5,6 +5,7 @@
 #include "device_runtime/src/benchmark.h"
 #include "device_runtime/src/cpu_info.h"
 #include "device_runtime/src/dim_program.h"
+#include "device_runtime/src/gpu_info.h"
 #include "device_runtime/src/session.h"
 #include "gantry/runtime.h"
 #include "host/cli/machine.h"
@@ -67,6 +68,17 @@ rpc::BoardInfo describe_this_machine() {
   return info;
 }
 
+void add_gpus(rpc::BoardInfo& info) {
+  const runtime::GpuList list = runtime::describe_gpus();
+  info.gpu_problem = list.problem;
+  for (const runtime::GpuInfo& gpu : list.gpus) {
+    info.gpus.push_back({gpu.name, static_cast<uint32_t>(gpu.compute_capability),
+                         static_cast<uint32_t>(gpu.multiprocessors), static_cast<uint32_t>(gpu.clock_mhz),
+                         gpu.memory_bytes, gpu.memory_free_bytes, gpu.l2_bytes,
+                         static_cast<uint32_t>(gpu.cuda_version), gpu.driver});
+  }
+}
+
 std::vector<rpc::TensorDescription> describe(const module_format::Manifest& manifest, bool inputs) {
   std::vector<rpc::TensorDescription> result;
   for (const auto* tensor : inputs ? *manifest.inputs() : *manifest.outputs()) {
@@ -91,6 +103,10 @@ rpc::CpuState convert(const runtime::CpuState& state) {
   return result;
 }
 
+rpc::GpuState convert(const runtime::GpuState& state) {
+  return {state.clock_mhz, state.temperature_c, state.power_watts, state.throttled};
+}
+
 rpc::KernelTiming convert(const runtime::KernelProfile& kernel) {
   return {kernel.kernel,          kernel.origin, static_cast<uint64_t>(kernel.calls),
           kernel.median_ns / 1e6, kernel.flops,  kernel.bytes};
@@ -100,7 +116,10 @@ class LocalMachine : public Machine {
  public:
   std::string label() const override { return "this machine"; }
   const rpc::BoardInfo& info() override { return info_; }
-  const rpc::BoardInfo& info_with_gpus() override { return info_; }
+  const rpc::BoardInfo& info_with_gpus() override {
+    if (info_.gpus.empty()) add_gpus(info_);
+    return info_;
+  }
 
   const rpc::LoadedModule& load(const runtime::SharedBytes& bytes, const rpc::LoadOptions& options,
                                 const rpc::UploadProgress&) override {
@@ -157,6 +176,11 @@ class LocalMachine : public Machine {
     result.workspace_bytes = measured.memory.workspace_bytes;
     result.weights_bytes = measured.memory.weights_bytes;
     result.io_bytes = measured.memory.io_bytes;
+    result.device_workspace_bytes = measured.memory.device_workspace_bytes;
+    result.device_weights_bytes = measured.memory.device_weights_bytes;
+    result.device_io_bytes = measured.memory.device_io_bytes;
+    result.gpu_before = convert(measured.gpu_before);
+    result.gpu_after = convert(measured.gpu_after);
     result.peak_resident_bytes = measured.resident_bytes;
     result.threads = measured.threads;
     result.target = loaded_.target;
