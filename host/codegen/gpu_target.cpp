@@ -287,6 +287,15 @@ std::vector<Target> known_gpu_targets() {
   return result;
 }
 
+Target host_target(const Target& target) {
+  if (target.host) return *target.host;
+  Target host = target;
+  host.device = DeviceKind::kCpu;
+  host.gpu_checks = false;
+  host.precision = Precision::kFp32;
+  return host;
+}
+
 Target with_precision(Target target, Precision precision) {
   const GpuModel& gpu = target.gpu;
   if (precision == Precision::kFp32) {

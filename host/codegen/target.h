@@ -96,6 +96,9 @@ Target find_target(std::string_view name);
 Target target_of_board(std::string_view architecture, std::string_view cpu,
                        const std::vector<std::string>& features);
 
+/// The CPU that runs what a GPU target cannot run on its GPU; a CPU target itself.
+Target host_target(const Target& target);
+
 /// "fp32", "tf32", "bf16", "fp16".
 std::string_view name_of(Precision precision);
 /// A user error lists the names.

@@ -1,10 +1,31 @@
 #include "host/driver/compile.h"
 
+#include <spdlog/spdlog.h>
+
 #include "host/driver/module_builder.h"
 #include "host/driver/program.h"
 #include "host/support/error.h"
 
 namespace gantry {
+
+namespace {
+
+void add_cuda_variant(ModuleBuilder& builder, const Program& program, const Target& target,
+                      const CompileOptions& options) {
+  std::vector<LoopKernel> on_cpu, on_gpu;
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    (program.on_gpu[i] ? on_gpu : on_cpu).push_back(program.kernels[i]);
+  }
+  CodeImage image = build_image(on_cpu, *target.host, options.threads);
+  GpuImage gpu = build_gpu_image(on_gpu, target, options.threads);
+  if (!gpu.note.empty()) spdlog::info("{}: {}", target.name, gpu.note);
+  for (const GpuEntry& entry : gpu.entries) {
+    spdlog::debug("{}: {} registers, {} bytes spilled", entry.symbol, entry.registers, entry.spill_bytes);
+  }
+  builder.add_variant(program, target, std::move(image), std::move(gpu));
+}
+
+}  // namespace
 
 LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options) {
   Program program = build_program(graph, with_precision(target, options.precision), options);
@@ -21,8 +42,11 @@ ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
     const Target target = with_precision(named, options.precision);
     Program program = build_program(graph, target, options);
     progress("generating code for " + target.name, 0);
-    CodeImage image = build_image(program.kernels, target, options.threads);
-    builder.add_variant(program, target, std::move(image));
+    if (target.device == DeviceKind::kCuda) {
+      add_cuda_variant(builder, program, target, options);
+    } else {
+      builder.add_variant(program, target, build_image(program.kernels, target, options.threads));
+    }
     progress("generating code for " + target.name, 1);
   }
   return builder.finish();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "host/loops/launch.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
 #include "host/target/schedule_rules.h"
@@ -158,7 +159,7 @@ class ExpressionBuilder {
   DimRenamer& renamer_;
 };
 
-// Buffer sizes are built from shapes, so they hold only what dimensions can express.
+// Sizes of buffers and grids are built from shapes, so they hold only what dimensions can express.
 Dim to_dim(const Expr& e, const DimRenamer& renamer) {
   if (auto* imm = e.as<IntImmNode>()) return Dim(imm->value);
   if (auto* var = e.as<VarNode>(); var && var->is_symbol) return renamer.original(var->name);
@@ -171,6 +172,7 @@ Dim to_dim(const Expr& e, const DimRenamer& renamer) {
         return a - b;
       case BinaryOp::kMul:
         return a * b;
+      case BinaryOp::kDiv:  // sizes are not negative
       case BinaryOp::kFloorDiv:
         return floordiv(a, b);
       case BinaryOp::kMod:
@@ -183,7 +185,7 @@ Dim to_dim(const Expr& e, const DimRenamer& renamer) {
         break;
     }
   }
-  internal_error("the size of a scratch buffer is not a dimension: {}", to_string(e));
+  internal_error("the size of a buffer or grid is not a dimension: {}", to_string(e));
 }
 
 const Function* body_of(const Node& node) {
@@ -240,6 +242,13 @@ BuiltKernel build_kernel(const Node& node, const Target& target, const std::stri
   for (const std::string& symbol : built.kernel.symbols) built.dims.push_back(renamer.original(symbol));
   for (const Buffer& buffer : built.kernel.scratch) {
     built.scratch_bytes.push_back(to_dim(buffer->element_count, renamer) * byte_width(buffer->dtype));
+  }
+  if (target.device == DeviceKind::kCuda) {
+    const LaunchPlan plan = plan_launches(built.kernel);
+    for (const LaunchShape& launch : plan.launches) {
+      for (const Expr& blocks : launch.grid) built.grids.push_back(to_dim(blocks, renamer));
+    }
+    for (const Expr& iterations : plan.loops) built.loops.push_back(to_dim(iterations, renamer));
   }
   return built;
 }

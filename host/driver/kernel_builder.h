@@ -18,6 +18,8 @@ struct BuiltKernel {
   std::vector<Value*> inputs;      ///< of the node, each once, in the order of the kernel's input buffers
   std::vector<Dim> dims;           ///< values of kernel.symbols
   std::vector<Dim> scratch_bytes;  ///< of kernel.scratch
+  std::vector<Dim> grids;          ///< of a GPU's kernel: blocks along x, y and z of each launch
+  std::vector<Dim> loops;          ///< of a GPU's kernel: iterations of its loops around launches
 };
 
 /// Builds the node's tensor expressions, schedules and lowers them. `name` becomes the kernel's name.

@@ -1,7 +1,10 @@
 #include "host/driver/module_builder.h"
 
 #include <cstring>
+#include <span>
 
+#include "host/loops/launch.h"
+#include "host/ops/device_copy.h"
 #include "host/passes/passes.h"
 #include "host/support/error.h"
 
@@ -72,8 +75,8 @@ uint64_t aligned(uint64_t offset) {
   return (offset + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
 }
 
-SegmentData code_segment(CodeImage image) {
-  auto owner = std::make_shared<std::vector<std::byte>>(std::move(image.elf));
+SegmentData segment_of(std::vector<std::byte> bytes) {
+  auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
   SegmentData data;
   data.size = owner->size();
   data.pieces.push_back({0, {owner->data(), owner->size()}, owner});
@@ -149,29 +152,62 @@ mf::ConstantRef ModuleBuilder::place_constant(const ConstantPtr& constant, uint3
   return {weights_segment, offset, constant->size};
 }
 
+uint32_t ModuleBuilder::add_segment(mf::SegmentKind kind, SegmentData data) {
+  module_.segments.push_back(std::move(data));
+  module_.segment_kinds.push_back(kind);
+  return static_cast<uint32_t>(module_.segments.size() - 1);
+}
+
 // Assigns buffers to values and writes the steps of one variant.
 class ModuleBuilder::VariantBuilder {
  public:
-  VariantBuilder(ModuleBuilder& builder, const Program& program, uint32_t weights_segment)
-      : builder_(builder), program_(program), main_(program.graph.main), weights_segment_(weights_segment) {
-    std::map<const Node*, const KernelCall*> calls;
-    for (const KernelCall& call : program.calls) calls[call.node] = &call;
-    plan_ = plan_memory(main_, [&](const Node& node) {
-      auto call = calls.find(&node);
-      return call == calls.end() ? std::vector<Dim>{} : call->second->scratch_bytes;
-    });
+  VariantBuilder(ModuleBuilder& builder, const Program& program, const Target& target,
+                 uint32_t weights_segment)
+      : builder_(builder),
+        program_(program),
+        main_(program.graph.main),
+        has_gpu_memory_(target.device == DeviceKind::kCuda),
+        weights_segment_(weights_segment) {
+    for (const KernelCall& call : program.calls) calls_[call.node] = &call;
+    auto plan_for = [&](mf::Device device) {
+      auto scratch = [&](const Node& node) {
+        auto call = calls_.find(&node);
+        return call == calls_.end() ? std::vector<Dim>{} : call->second->scratch_bytes;
+      };
+      return plan_memory(main_, scratch, [&](const Node& node) { return device_of(node) == device; });
+    };
+    plans_[mf::Device::Cpu] = plan_for(mf::Device::Cpu);
+    plans_[mf::Device::Cuda] = plan_for(mf::Device::Cuda);
     for (size_t i = 0; i < main_.outputs.size(); ++i) claim_output(i);
   }
 
   std::unique_ptr<mf::VariantT> build() {
     for (size_t i = 0; i < program_.kernels.size(); ++i) add_kernel(i);
-    for (const KernelCall& call : program_.calls) add_call(call);
+    for (const Node* node : main_.nodes()) {
+      if (is_device_copy(*node)) {
+        add_device_copy(*node);
+      } else if (auto call = calls_.find(node); call != calls_.end()) {
+        add_call(*call->second);
+      }
+    }
     for (size_t i = 0; i < main_.outputs.size(); ++i) copy_output(i);
-    variant_->workspace_bytes = builder_.dim_expr(plan_.workspace_bytes);
+    variant_->workspace_bytes = builder_.dim_expr(plans_[mf::Device::Cpu].workspace_bytes);
+    variant_->gpu_workspace_bytes = builder_.dim_expr(plans_[mf::Device::Cuda].workspace_bytes);
     return std::move(variant_);
   }
 
  private:
+  // Where a node runs and its results lie. An emulated GPU has no memory of its own.
+  mf::Device device_of(const Node& node) const {
+    if (!has_gpu_memory_) return mf::Device::Cpu;
+    if (is_device_copy(node)) {
+      using Destination = DeviceCopyAttrs::Destination;
+      const bool to_gpu = node.attrs_as<DeviceCopyAttrs>().destination == Destination::kGpu;
+      return to_gpu ? mf::Device::Cuda : mf::Device::Cpu;
+    }
+    return node.placement == Placement::kCpu ? mf::Device::Cpu : mf::Device::Cuda;
+  }
+
   // The first output that shows a kernel's result is written by the kernel itself; the others are copies.
   void claim_output(size_t index) {
     Value* root = root_of_views(main_.outputs[index]);
@@ -179,43 +215,48 @@ class ModuleBuilder::VariantBuilder {
     written_in_place_.try_emplace(root, index);
   }
 
-  uint32_t add_buffer(mf::BufferKind kind, uint32_t index, const Dim& offset, const Dim& bytes) {
+  uint32_t add_buffer(mf::BufferKind kind, uint32_t index, const Dim& offset, const Dim& bytes,
+                      mf::Device device) {
     auto buffer = std::make_unique<mf::BufferT>();
     buffer->kind = kind;
     buffer->index = index;
     buffer->offset = builder_.dim_expr(offset);
     buffer->bytes = builder_.dim_expr(bytes);
+    buffer->device = device;
     variant_->buffers.push_back(std::move(buffer));
     return static_cast<uint32_t>(variant_->buffers.size() - 1);
   }
 
-  uint32_t buffer_of(Value* value) {
+  // The value as `device` sees it. Inputs and constants have a buffer in each memory that wants them.
+  uint32_t buffer_of(Value* value, mf::Device device) {
     Value* root = root_of_views(value);
-    auto found = buffers_.find(root);
+    const auto key = std::pair(static_cast<const Value*>(root), device);
+    auto found = buffers_.find(key);
     if (found != buffers_.end()) return found->second;
-    uint32_t buffer = make_buffer(root);
-    buffers_[root] = buffer;
-    return buffer;
+    internal_check(root->kind != Value::Kind::kResult || device_of(*root->producer) == device,
+                   "value {} is read on another device than it lies on", root->name);
+    return buffers_[key] = make_buffer(root, device);
   }
 
-  uint32_t make_buffer(Value* root) {
+  uint32_t make_buffer(Value* root, mf::Device device) {
     Dim bytes = root->type.byte_size();
     if (root->kind == Value::Kind::kParameter) {
       size_t index = 0;
       while (main_.parameters[index] != root) ++index;
-      return add_buffer(mf::BufferKind::Input, static_cast<uint32_t>(index), 0, bytes);
+      return add_buffer(mf::BufferKind::Input, static_cast<uint32_t>(index), 0, bytes, device);
     }
     if (root->kind == Value::Kind::kConstant) {
-      variant_->constants.push_back(builder_.place_constant(root->constant, weights_segment_));
-      return add_buffer(mf::BufferKind::Constant, static_cast<uint32_t>(variant_->constants.size() - 1), 0,
-                        bytes);
+      auto [entry, is_new] = constants_.try_emplace(root, static_cast<uint32_t>(variant_->constants.size()));
+      if (is_new) variant_->constants.push_back(builder_.place_constant(root->constant, weights_segment_));
+      return add_buffer(mf::BufferKind::Constant, entry->second, 0, bytes, device);
     }
     if (auto output = written_in_place_.find(root); output != written_in_place_.end()) {
-      return add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(output->second), 0, bytes);
+      return add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(output->second), 0, bytes, device);
     }
-    auto slot = plan_.slots.find(root);
-    internal_check(slot != plan_.slots.end(), "the memory plan has no place for value {}", root->name);
-    return add_buffer(mf::BufferKind::Workspace, 0, slot->second.offset, bytes);
+    const MemoryPlan& plan = plans_[device];
+    auto slot = plan.slots.find(root);
+    internal_check(slot != plan.slots.end(), "the memory plan has no place for value {}", root->name);
+    return add_buffer(mf::BufferKind::Workspace, 0, slot->second.offset, bytes, device);
   }
 
   void add_kernel(size_t index) {
@@ -225,26 +266,59 @@ class ModuleBuilder::VariantBuilder {
     entry->name = program_.display_names[index];
     entry->buffer_count = static_cast<uint32_t>(kernel.arguments.size() + kernel.scratch.size());
     entry->dim_count = static_cast<uint32_t>(kernel.symbols.size());
+    if (has_gpu_memory_ && program_.on_gpu[index]) add_launches(kernel, *entry);
     variant_->kernels.push_back(std::move(entry));
   }
 
+  void add_launches(const LoopKernel& kernel, mf::KernelT& entry) {
+    entry.device = mf::Device::Cuda;
+    const LaunchPlan plan = plan_launches(kernel);
+    for (size_t i = 0; i < plan.launches.size(); ++i) {
+      auto launch = std::make_unique<mf::LaunchT>();
+      launch->symbol = fmt::format("{}_{}", kernel.name, i);
+      launch->threads = static_cast<uint32_t>(plan.launches[i].threads);
+      launch->shared_bytes = static_cast<uint32_t>(plan.launches[i].shared_bytes);
+      launch->loop = plan.launches[i].loop;
+      entry.launches.push_back(std::move(launch));
+    }
+  }
+
   void add_call(const KernelCall& call) {
+    const mf::Device device = device_of(*call.node);
+    const MemoryPlan& plan = plans_[device];
     mf::CallKernelT action;
     action.kernel = static_cast<uint32_t>(call.kernel);
-    for (Value* input : call.inputs) action.buffers.push_back(buffer_of(input));
-    for (Value* result : call.node->results) action.buffers.push_back(buffer_of(result));
-    if (auto scratch = plan_.scratch.find(call.node); scratch != plan_.scratch.end()) {
+    for (Value* input : call.inputs) action.buffers.push_back(buffer_of(input, device));
+    for (Value* result : call.node->results) action.buffers.push_back(buffer_of(result, device));
+    if (auto scratch = plan.scratch.find(call.node); scratch != plan.scratch.end()) {
       for (const MemoryPlan::Slot& slot : scratch->second) {
-        action.buffers.push_back(add_buffer(mf::BufferKind::Workspace, 0, slot.offset, slot.bytes));
+        action.buffers.push_back(add_buffer(mf::BufferKind::Workspace, 0, slot.offset, slot.bytes, device));
       }
     }
     for (const Dim& dim : call.dims) action.dims.push_back(builder_.dim_expr(dim));
+    for (const Dim& blocks : call.grids) action.grids.push_back(builder_.dim_expr(blocks));
+    for (const Dim& iterations : call.loops) action.loops.push_back(builder_.dim_expr(iterations));
     action.origin = call.node->origin;
     action.flops = builder_.dim_expr(flops_of(*call.node));
     action.bytes = builder_.dim_expr(bytes_of(*call.node));
+    add_step(std::move(action));
+  }
+
+  template <typename Action>
+  void add_step(Action action) {
     auto step = std::make_unique<mf::StepT>();
     step->action.Set(std::move(action));
     variant_->steps.push_back(std::move(step));
+  }
+
+  void add_device_copy(const Node& node) {
+    mf::CopyBufferT action;
+    Value* source = node.inputs[0];
+    const Value* root = root_of_views(source);
+    const bool made_here = root->kind == Value::Kind::kResult;
+    action.source = buffer_of(source, made_here ? device_of(*root->producer) : mf::Device::Cpu);
+    action.target = buffer_of(node.result(), device_of(node));
+    add_step(std::move(action));
   }
 
   void copy_output(size_t index) {
@@ -252,33 +326,40 @@ class ModuleBuilder::VariantBuilder {
     auto in_place = written_in_place_.find(root);
     if (in_place != written_in_place_.end() && in_place->second == index) return;
     mf::CopyBufferT action;
-    action.source = buffer_of(root);
+    const bool made_here = root->kind == Value::Kind::kResult;
+    const mf::Device device = made_here ? device_of(*root->producer) : mf::Device::Cpu;
+    action.source = buffer_of(root, device);
     action.target =
-        add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(index), 0, root->type.byte_size());
-    auto step = std::make_unique<mf::StepT>();
-    step->action.Set(std::move(action));
-    variant_->steps.push_back(std::move(step));
+        add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(index), 0, root->type.byte_size(), device);
+    add_step(std::move(action));
   }
 
   ModuleBuilder& builder_;
   const Program& program_;
   const Function& main_;
+  bool has_gpu_memory_;
   uint32_t weights_segment_;
-  MemoryPlan plan_;
+  std::map<const Node*, const KernelCall*> calls_;
+  std::map<mf::Device, MemoryPlan> plans_;
   std::map<const Value*, size_t> written_in_place_;
-  std::map<const Value*, uint32_t> buffers_;
+  std::map<const Value*, uint32_t> constants_;  ///< index into the variant's
+  std::map<std::pair<const Value*, mf::Device>, uint32_t> buffers_;
   std::unique_ptr<mf::VariantT> variant_ = std::make_unique<mf::VariantT>();
 };
 
-void ModuleBuilder::add_variant(const Program& program, const Target& target, CodeImage image) {
-  auto code = static_cast<uint32_t>(module_.segments.size());
-  module_.segments.push_back(code_segment(std::move(image)));
-  module_.segment_kinds.push_back(mf::SegmentKind::Code);
-  uint32_t weights = code + 1;
-  module_.segments.emplace_back();
-  module_.segment_kinds.push_back(mf::SegmentKind::Weights);
+void ModuleBuilder::add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu) {
+  const uint32_t code = add_segment(mf::SegmentKind::Code, segment_of(std::move(image.elf)));
+  int32_t ptx = -1, cubin = -1;
+  if (!gpu.entries.empty()) {
+    const std::span text = std::as_bytes(std::span(gpu.ptx));
+    ptx = static_cast<int32_t>(add_segment(mf::SegmentKind::Ptx, segment_of({text.begin(), text.end()})));
+  }
+  if (!gpu.cubin.empty()) {
+    cubin = static_cast<int32_t>(add_segment(mf::SegmentKind::Cubin, segment_of(std::move(gpu.cubin))));
+  }
+  const uint32_t weights = add_segment(mf::SegmentKind::Weights, {});
 
-  auto variant = VariantBuilder(*this, program, weights).build();
+  auto variant = VariantBuilder(*this, program, target, weights).build();
   variant->target = target.name;
   variant->architecture = architecture_of((target.host ? *target.host : target).architecture);
   variant->device = device_of(target.device);
@@ -286,6 +367,8 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
   variant->features = target.features;
   variant->rank = static_cast<uint32_t>(target.rank);
   variant->code_segment = code;
+  variant->ptx_segment = ptx;
+  variant->cubin_segment = cubin;
   module_.manifest.variants.push_back(std::move(variant));
   if (module_.segments.back().pieces.empty()) {
     module_.segments.pop_back();

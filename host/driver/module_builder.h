@@ -18,11 +18,13 @@ class ModuleBuilder {
   /// Inputs, outputs, symbols and constraints of the model as imported.
   explicit ModuleBuilder(const Graph& graph);
   /// Plans memory and appends the program as a variant; constants that an earlier variant has too are shared.
-  void add_variant(const Program& program, const Target& target, CodeImage image);
+  /// `gpu`: of targets of kind kCuda; the image then holds the kernels of the CPU beside it.
+  void add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu = {});
   ModuleFile finish();
 
  private:
   class VariantBuilder;
+  uint32_t add_segment(module_format::SegmentKind kind, SegmentData data);
   uint32_t dim_expr(const Dim& dim);
   uint32_t symbol(const std::string& name);
   module_format::ConstantRef place_constant(const ConstantPtr& constant, uint32_t weights_segment);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "host/driver/pipeline.h"
+#include "host/ops/device_copy.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
 
@@ -44,7 +45,8 @@ Value* root_of_views(Value* value) {
 }
 
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options) {
-  Program program{Graph{graph.model_name, graph.main.clone()}, {}, {}, {}};
+  Program program{Graph{graph.model_name, graph.main.clone()}, {}, {}, {}, {}};
+  const Target host = host_target(target);
   run_graph_passes(program.graph, target, options);
   std::unordered_map<std::string, size_t> known;
   const LoopObserver& observer = options.observer.loop_pass;
@@ -60,8 +62,9 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
     if (options.observer.progress) {
       options.observer.progress("lowering " + target.name, double(i) / double(nodes.size()));
     }
-    if (node.op->is_view) continue;
-    BuiltKernel built = build_named(node, target, "kernel", record);
+    if (node.op->is_view || is_device_copy(node)) continue;
+    const bool on_gpu = target.for_gpu() && node.placement != Placement::kCpu;
+    BuiltKernel built = build_named(node, on_gpu ? target : host, "kernel", record);
     auto [entry, is_new] = known.try_emplace(to_string(built.kernel), program.kernels.size());
     if (is_new) {
       std::string display = display_name(node);
@@ -72,9 +75,10 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
       }
       program.kernels.push_back(std::move(built.kernel));
       program.display_names.push_back(std::move(display));
+      program.on_gpu.push_back(on_gpu);
     }
     program.calls.push_back({&node, entry->second, std::move(built.inputs), std::move(built.dims),
-                             std::move(built.scratch_bytes)});
+                             std::move(built.scratch_bytes), std::move(built.grids), std::move(built.loops)});
   }
   return program;
 }

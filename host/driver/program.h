@@ -15,16 +15,19 @@ struct KernelCall {
   std::vector<Value*> inputs;
   std::vector<Dim> dims;
   std::vector<Dim> scratch_bytes;
+  std::vector<Dim> grids, loops;  ///< of a GPU's kernel, as in BuiltKernel
 };
 
 struct Program {
   Graph graph;  ///< owns the nodes of the calls
   std::vector<LoopKernel> kernels;
   std::vector<std::string> display_names;  ///< parallel to kernels
+  std::vector<bool> on_gpu;                ///< parallel to kernels: runs on the GPU, real or emulated
   std::vector<KernelCall> calls;           ///< in execution order
 };
 
-/// Runs passes and lowering. Kernels that print alike are one.
+/// Runs passes and lowering. Kernels that print alike are one. Copies between devices are no calls: they stay
+/// nodes.
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options);
 
 /// The value whose bytes a view shows; the value itself if it is none.

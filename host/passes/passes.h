@@ -32,6 +32,13 @@ void eliminate_common_subexpr(Graph& graph);
 /// Drops nodes and constants whose results nothing uses.
 void dead_code(Graph& graph);
 
+/// Products of the same data with several constant weights, in form gemm, become one product with all columns
+/// where cutting the results out of it costs nothing (the queries, keys and values of attention):
+///   %1 = nn.dense(%x, @a); %2 = nn.dense(%x, @b)   =>   %0 = nn.dense(%x, concatenate(@a, @b));
+///                                                       %1 = strided_slice(%0, …); %2 = strided_slice(%0, …)
+/// After alter_layout; leaves constant nodes and dead ones.
+void combine_products(Graph& graph);
+
 /// Groups nodes into fused ops by their fusion classes:
 ///  - elementwise and broadcast nodes of the same shape join the out_elementwise_fusable node or the
 ///  reduction (the
@@ -83,7 +90,9 @@ struct MemoryPlan {
 /// Places values so that those alive at once do not overlap. `scratch_bytes` gives each node's scratch
 /// buffers, alive while it runs. Static sizes: best fit by decreasing size over lifetimes; symbolic ones
 /// share slots whose size is the maximum of their users'.
+/// `here`: plans one memory of several, for the results and scratch of the nodes for which it is true.
 MemoryPlan plan_memory(const Function& function,
-                       const std::function<std::vector<Dim>(const Node&)>& scratch_bytes);
+                       const std::function<std::vector<Dim>(const Node&)>& scratch_bytes,
+                       const std::function<bool(const Node&)>& here = {});
 
 }  // namespace gantry

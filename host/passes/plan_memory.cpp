@@ -47,7 +47,8 @@ int64_t nominal_bytes(const Dim& bytes) {
 }
 
 std::vector<Item> collect_items(const Function& function,
-                                const std::function<std::vector<Dim>(const Node&)>& scratch_bytes) {
+                                const std::function<std::vector<Dim>(const Node&)>& scratch_bytes,
+                                const std::function<bool(const Node&)>& here) {
   std::set<const Value*> elsewhere;  // results that live in the buffers of outputs
   for (Value* output : function.outputs) elsewhere.insert(root_of(output));
   std::vector<Item> items;
@@ -60,7 +61,7 @@ std::vector<Item> collect_items(const Function& function,
       if (const auto found = item_of.find(root_of(input)); found != item_of.end())
         items[found->second].last = i;
     }
-    if (node.op->is_view) continue;
+    if (node.op->is_view || (here && !here(node))) continue;
     for (const Value* result : node.results) {
       if (elsewhere.count(result) != 0) continue;
       item_of[result] = items.size();
@@ -172,8 +173,9 @@ Dim place_symbolic(std::vector<Item*> items, Dim base) {
 }  // namespace
 
 MemoryPlan plan_memory(const Function& function,
-                       const std::function<std::vector<Dim>(const Node&)>& scratch_bytes) {
-  std::vector<Item> items = collect_items(function, scratch_bytes);
+                       const std::function<std::vector<Dim>(const Node&)>& scratch_bytes,
+                       const std::function<bool(const Node&)>& here) {
+  std::vector<Item> items = collect_items(function, scratch_bytes, here);
   std::vector<Item*> constant, symbolic;
   for (Item& item : items) (item.bytes.is_constant() ? constant : symbolic).push_back(&item);
   const int64_t constant_bytes = place_constant(constant);
