@@ -51,7 +51,8 @@ std::optional<GemmStage> find_gemm(const Operation& op) {
     return std::nullopt;
   size_t rank = op->axes.size();
   if (rank != 2 && rank != 3) return std::nullopt;
-  GemmStage gemm{.op = op};
+  GemmStage gemm;
+  gemm.op = op;
   if (rank == 3) gemm.batch = op->axes[0]->extent;
   gemm.m = op->axes[rank - 2]->extent;
   gemm.n = op->axes[rank - 1]->extent;

@@ -20,10 +20,9 @@ constexpr int64_t kDefaultThreads = 128;
 
 /// Fuses adjacent axes, outermost first. Null if there are none.
 IterVarPtr fuse_all(Stage& stage, const std::vector<IterVarPtr>& axes);
-/// Binds the stage's data axes, which must be its outermost leaves: `points` neighbouring elements of the fused
-/// axis a thread, in a loop of its own (returned; null for one), `threads` threads a block. A stage without
-/// axes is left as it is: one thread computes it.
-IterVarPtr bind_flat(Stage& stage, const std::vector<IterVarPtr>& axes, int64_t threads, int64_t points = 1);
+/// Binds the stage's data axes, which must be its outermost leaves, `threads` neighbouring elements a block.
+/// Returns the threads' axis. A stage without axes is left as it is: one thread computes it (null).
+IterVarPtr bind_flat(Stage& stage, const std::vector<IterVarPtr>& axes, int64_t threads);
 /// Inlines elementwise stages, padding included, except where that would repeat costly work.
 void inline_elementwise(Schedule& schedule);
 /// The stages that will be launches: computes at root.
@@ -45,9 +44,25 @@ class ProductPlan {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+/// Kernels that reduce rows: softmax, normalisations, reductions along whole axes. Rewritten like products.
+class RowPlan {
+ public:
+  RowPlan(std::vector<Tensor> outputs, const Target& target);
+  ~RowPlan();
+  std::vector<Tensor> outputs;  ///< to schedule
+  bool applies() const { return impl_ != nullptr; }
+  /// Schedules every stage that is not inlined.
+  void schedule(Schedule& schedule) const;
+
+ private:
+  struct Impl;
+  void split_columns();
+  std::unique_ptr<Impl> impl_;
+};
 /// One elementwise or data-movement stage at root.
 void schedule_elementwise(Stage& stage, const Target& target);
-/// One reduction at root: an element a thread unless its shape offers better.
+/// A reduction of windows (pooling, depthwise convolution) or of whatever no other rule takes, with the elementwise
+/// output that follows, if that is all that reads it.
 void schedule_reduction(Schedule& schedule, Stage& stage, const Target& target);
 
 /// The whole kernel.

@@ -11,14 +11,13 @@ IterVarPtr fuse_all(Stage& stage, const std::vector<IterVarPtr>& axes) {
   return fused;
 }
 
-IterVarPtr bind_flat(Stage& stage, const std::vector<IterVarPtr>& axes, int64_t threads, int64_t points) {
-  IterVarPtr flat = fuse_all(stage, axes), own;
+IterVarPtr bind_flat(Stage& stage, const std::vector<IterVarPtr>& axes, int64_t threads) {
+  IterVarPtr flat = fuse_all(stage, axes);
   if (!flat) return nullptr;
-  if (points > 1) std::tie(flat, own) = stage.split(flat, points, TailStrategy::kGuard);
   auto [block, thread] = stage.split(flat, threads, TailStrategy::kGuard);
   stage.bind(block, LoopKind::kBlock);
   stage.bind(thread, LoopKind::kThread);
-  return own;
+  return thread;
 }
 
 namespace {

@@ -1,0 +1,309 @@
+// Kernels that reduce rows (host/target/cuda/row_form.h), in one launch:
+//
+//  rows that lie in one piece: a warp or a block a row, lanes along it, reductions over the lanes
+//  rows across memory (channels-last images normalised by channel): a block some neighbouring channels, a thread
+//    one of them and a part of the rows; partial results meet in shared memory
+//  results only, of short rows or many: a thread a result
+//
+// A row that a block reads several times is kept in shared memory where it fits. Few results of long rows take two
+// launches, the first of which reduces parts.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "host/support/error.h"
+#include "host/target/cuda/row_form.h"
+#include "host/target/cuda/rules.h"
+#include "host/target/rewrite.h"
+
+namespace gantry::cuda {
+namespace {
+
+constexpr int64_t kWarp = 32;
+/// Shared memory that a kept row may take, so that partial results still fit.
+constexpr int64_t kKeptBytes = 40 << 10;
+constexpr const char* kPartTag = "row_part";
+constexpr const char* kTotalTag = "row_total";
+
+enum class Mode : uint8_t { kThread, kRows, kColumns };
+
+}  // namespace
+
+/// The knobs and the form that they are for.
+struct RowPlan::Impl {
+  RowForm form;
+  Mode mode = Mode::kThread;
+  int64_t threads = kDefaultThreads;  ///< rows: a row; columns: a block
+  int64_t block_rows = 1;             ///< rows: a block
+  int64_t block_columns = 32;         ///< columns: neighbouring slices a block
+  int64_t parts = 1;                  ///< of a row, reduced by a launch of their own
+  bool keep = false;
+
+  void choose(const OperationNode& output, const GpuModel& gpu);
+  void choose_rows(const GpuModel& gpu);
+  bool choose_columns(const OperationNode& output);
+  void schedule_thread(Schedule& schedule) const;
+  void schedule_rows(Schedule& schedule) const;
+  void schedule_columns(Schedule& schedule) const;
+  void place_kept(Schedule& schedule, Stage& owner, const IterVarPtr& at, int64_t block_threads) const;
+  const char* name() const {
+    return mode == Mode::kThread ? "a thread" : mode == Mode::kRows ? "rows" : "columns";
+  }
+};
+
+namespace {
+
+int64_t power_of_two_at_least(int64_t value, int64_t low, int64_t high) {
+  int64_t power = low;
+  while (power < value && power < high) power *= 2;
+  return power;
+}
+
+int64_t bytes_of_row(const RowForm& form) {
+  return *form.row_length * byte_width(form.kept.dtype());
+}
+
+/// Threads that keep the whole GPU busy.
+int64_t busy_threads(const GpuModel& gpu) {
+  return int64_t{gpu.multiprocessors} * gpu.max_threads / 2;
+}
+
+// All of the stage's axes over all threads of a block, neighbours to neighbours.
+void bind_cooperative(Stage& stage, int64_t threads) {
+  IterVarPtr flat = fuse_all(stage, stage.axes());
+  if (!flat) return;
+  auto [turn, thread] = stage.split(flat, threads);
+  (void)turn;
+  stage.bind(thread, LoopKind::kThread);
+}
+
+void unroll_short(Stage& stage) {
+  auto taps = constant_volume(stage.reduce_axes());
+  if (!taps || *taps > 32) return;
+  for (const auto& axis : stage.reduce_axes()) stage.unroll(axis);
+}
+
+// The reduction's own axis over the threads of its group, a thread every `threads`-th element.
+void bind_reduction(Stage& stage, int64_t threads) {
+  IterVarPtr flat = fuse_all(stage, stage.reduce_axes());
+  auto [turn, thread] = stage.split(flat, threads);
+  (void)turn;
+  stage.bind(thread, LoopKind::kThread);
+}
+
+}  // namespace
+
+void RowPlan::Impl::choose_rows(const GpuModel& gpu) {
+  mode = Mode::kRows;
+  int64_t length = form.row_length.value_or(2048), slices = form.slice_count.value_or(busy_threads(gpu));
+  threads = power_of_two_at_least((length + 7) / 8, kWarp, 512);
+  // Too few rows to fill the GPU: more threads for each.
+  while (threads < 1024 && threads * 2 <= length && slices * threads < busy_threads(gpu)) threads *= 2;
+  bool grouped = !form.rows.empty() || form.output_reduces;
+  block_rows = threads == kWarp && grouped && slices >= 4 * gpu.multiprocessors ? 4 : 1;
+  int64_t axes = 0;
+  for (const auto& axis : form.reductions.front()->axes) axes += constant_extent(simplify(axis->extent)) != 1;
+  keep = form.kept && form.row_length && (block_rows == 1 || axes <= 1) &&
+         bytes_of_row(form) * block_rows <= kKeptBytes;
+}
+
+bool RowPlan::Impl::choose_columns(const OperationNode& output) {
+  const auto& last = form.slices.back();
+  if (last.split != 1 || last.output_axis + 1 != output.axes.size() || !form.row_length) return false;
+  auto columns = constant_extent(simplify(output.axes.back()->extent));
+  if (!columns) return false;
+  mode = Mode::kColumns;
+  block_columns = power_of_two_at_least(*columns, 4, 32);
+  auto fits = [&] { return form.kept && bytes_of_row(form) * block_columns <= kKeptBytes; };
+  while (block_columns > 8 && !fits()) block_columns /= 2;
+  keep = fits();
+  threads = *form.row_length >= 512 ? 512 : 256;
+  return true;
+}
+
+void RowPlan::Impl::choose(const OperationNode& output, const GpuModel& gpu) {
+  if (!form.rows.empty()) {
+    if (form.row_contiguous || !form.slice_contiguous || !choose_columns(output)) choose_rows(gpu);
+    return;
+  }
+  int64_t length = form.row_length.value_or(256), slices = form.slice_count.value_or(busy_threads(gpu));
+  bool whole_rows = form.row_contiguous && length >= kWarp;
+  if (whole_rows && (slices < busy_threads(gpu) || length >= 256)) choose_rows(gpu);
+  bool splittable = form.reductions.size() == 1 && form.row_length && form.slice_count;
+  if (!splittable) return;
+  int64_t each = mode == Mode::kRows ? threads : 1, least = mode == Mode::kRows ? 8 * threads : 32;
+  int64_t wanted = std::min(busy_threads(gpu) / std::max<int64_t>(1, slices * each), length / least);
+  parts = std::clamp<int64_t>(wanted, 1, 256);
+  if (parts < 4) parts = 1;
+}
+
+RowPlan::RowPlan(std::vector<Tensor> given, const Target& target) : outputs(std::move(given)) {
+  auto form = find_rows(outputs);
+  if (!form) return;
+  impl_ = std::make_unique<Impl>();
+  impl_->form = *form;
+  impl_->choose(*outputs[0].op(), target.gpu);
+  spdlog::debug("{} slices of {}: {} a result, {} threads, {} rows a block, {} columns, {} parts{}",
+                form->slice_count.value_or(-1), form->row_length.value_or(-1), impl_->name(), impl_->threads,
+                impl_->block_rows, impl_->block_columns, impl_->parts, impl_->keep ? ", kept on chip" : "");
+  if (impl_->parts > 1) {
+    auto split = split_reduction(form->reductions[0], Expr(impl_->parts), kPartTag);
+    outputs = replace_tensors(outputs, {{form->reductions[0].get(), split.total}});
+    impl_->form.reductions = {split.total.op()};
+  } else if (impl_->mode == Mode::kColumns) {
+    split_columns();
+  }
+}
+
+RowPlan::~RowPlan() = default;
+
+// Every reduction in parts, whose results meet in shared memory.
+void RowPlan::split_columns() {
+  int64_t parts = impl_->threads / impl_->block_columns;
+  impl_->form.reductions.clear();
+  for (bool found = true; found;) {
+    found = false;
+    for (const Operation& op : topological_order(outputs)) {
+      if (!is_reduction(*op) || op->tag == kPartTag || op->tag == kTotalTag) continue;
+      auto split = split_reduction(op, Expr(parts), kPartTag);
+      auto total = std::make_shared<OperationNode>(*split.total.op());
+      total->tag = kTotalTag;
+      outputs = replace_tensors(outputs, {{op.get(), Tensor(total, 0)}});
+      found = true;
+      break;
+    }
+  }
+}
+
+void RowPlan::schedule(Schedule& schedule) const {
+  if (impl_->parts > 1) {
+    // The parts first, flat or by rows, then their sums.
+    for (Stage* stage : root_stages(schedule)) {
+      if (stage->op->tag != kPartTag) continue;
+      if (impl_->mode == Mode::kRows) {
+        auto [block, rest] = stage->split(fuse_all(*stage, stage->axes()), 1);
+        (void)rest;
+        stage->bind(block, LoopKind::kBlock);
+        bind_reduction(*stage, impl_->threads);
+      } else {
+        bind_flat(*stage, stage->axes(), kDefaultThreads);
+      }
+    }
+    impl_->schedule_thread(schedule);
+  } else if (impl_->mode == Mode::kThread) {
+    impl_->schedule_thread(schedule);
+  } else if (impl_->mode == Mode::kRows) {
+    impl_->schedule_rows(schedule);
+  } else {
+    impl_->schedule_columns(schedule);
+  }
+}
+
+void RowPlan::Impl::schedule_thread(Schedule& schedule) const {
+  Stage& owner = schedule[schedule.outputs()[0]];
+  IterVarPtr thread = bind_flat(owner, owner.axes(), kDefaultThreads);
+  for (const Operation& op : form.reductions) {
+    Stage& stage = schedule[op];
+    unroll_short(stage);
+    if (&stage == &owner || !thread) continue;
+    stage.compute_at(owner, thread);
+    stage.scope = StorageScope::kLocal;
+  }
+}
+
+void RowPlan::Impl::place_kept(Schedule& schedule, Stage& owner, const IterVarPtr& at,
+                               int64_t block_threads) const {
+  if (!keep) return;
+  std::vector<Operation> readers;
+  for (const auto& stage : schedule.stages()) {
+    if (!is_compute(*stage->op)) continue;
+    bool reads = false;
+    walk(stage->op->body, [&](const Expr& node) {
+      auto* read = node.as<ReadNode>();
+      reads = reads || (read && read->op.get() == form.kept.op().get());
+    });
+    if (reads) readers.push_back(stage->op);
+  }
+  Tensor copy = schedule.cache_read(form.kept, StorageScope::kShared, readers);
+  Stage& stage = schedule[copy];
+  stage.compute_at(owner, at);
+  bind_cooperative(stage, block_threads);
+}
+
+void RowPlan::Impl::schedule_rows(Schedule& schedule) const {
+  Stage& owner = schedule[schedule.outputs()[0]];
+  const auto axes = owner.axes();
+  std::vector<IterVarPtr> slices, rows;
+  for (size_t j = 0; j < axes.size(); ++j) {
+    auto slice = std::find_if(form.slices.begin(), form.slices.end(),
+                              [&](const auto& s) { return s.output_axis == j; });
+    if (slice == form.slices.end()) {
+      rows.push_back(axes[j]);
+    } else if (slice->split == 1) {
+      slices.push_back(axes[j]);
+    } else {
+      auto [outer, inner] = owner.split(axes[j], slice->split);
+      slices.push_back(outer);
+      rows.push_back(inner);
+    }
+  }
+  std::vector<IterVarPtr> order = slices;
+  order.insert(order.end(), rows.begin(), rows.end());
+  owner.reorder(order);
+  IterVarPtr at = fuse_all(owner, slices);
+  if (at) {
+    auto [block, row] = owner.split(at, block_rows);
+    owner.bind(block, LoopKind::kBlock);
+    at = block;
+    if (block_rows > 1) owner.bind(row, LoopKind::kThread);
+    if (!rows.empty()) place_kept(schedule, owner, block, threads * block_rows);
+    if (block_rows > 1) at = row;
+  }
+  if (!rows.empty()) {
+    auto [turn, thread] = owner.split(fuse_all(owner, rows), threads);
+    (void)turn;
+    owner.bind(thread, LoopKind::kThread);
+  }
+  if (form.output_reduces) bind_reduction(owner, threads);
+  for (const Operation& op : form.reductions) {
+    Stage& stage = schedule[op];
+    if (&stage == &owner) continue;
+    bind_reduction(stage, threads);
+    if (!at) continue;
+    stage.compute_at(owner, at);
+    stage.scope = StorageScope::kLocal;
+  }
+}
+
+void RowPlan::Impl::schedule_columns(Schedule& schedule) const {
+  Stage& owner = schedule[schedule.outputs()[0]];
+  const auto axes = owner.axes();
+  std::vector<IterVarPtr> outer, rows;
+  for (size_t j = 0; j + 1 < axes.size(); ++j) {
+    bool slice = std::any_of(form.slices.begin(), form.slices.end(),
+                             [&](const auto& s) { return s.output_axis == j; });
+    (slice ? outer : rows).push_back(axes[j]);
+  }
+  auto [column_block, column] = owner.split(axes.back(), block_columns);
+  std::vector<IterVarPtr> order = outer;
+  order.push_back(column_block);
+  order.insert(order.end(), rows.begin(), rows.end());
+  order.push_back(column);
+  owner.reorder(order);
+  if (IterVarPtr batch = fuse_all(owner, outer)) owner.bind(batch, LoopKind::kBlock);
+  owner.bind(column_block, LoopKind::kBlock);
+  auto [turn, thread] = owner.split(fuse_all(owner, rows), threads / block_columns);
+  (void)turn;
+  owner.bind(thread, LoopKind::kThread);
+  owner.bind(column, LoopKind::kThread);
+  place_kept(schedule, owner, column_block, threads);
+  for (const auto& stage : schedule.stages()) {
+    if (stage->op->tag != kPartTag && stage->op->tag != kTotalTag) continue;
+    stage->compute_at(owner, column_block);
+    stage->scope = StorageScope::kShared;
+    if (stage->op->tag == kTotalTag) unroll_short(*stage);
+    bind_cooperative(*stage, threads);
+  }
+}
+
+}  // namespace gantry::cuda
