@@ -36,6 +36,7 @@ TopKLoops loops_of(const Node& node, const Tensor& x) {
     if (d > axis) loops.inner = loops.inner * x.shape()[d];
   }
   loops.extent = x.shape()[axis];
+  loops.k_limit = attrs.k.constant();
   loops.k = Expr(node.result()->type.shape[axis]);
   return loops;
 }

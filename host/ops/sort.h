@@ -1,6 +1,8 @@
 // topk: the k largest or smallest elements along an axis, with their positions.
 #pragma once
 
+#include <optional>
+
 #include "host/graph/attrs.h"
 #include "host/loops/stmt.h"
 
@@ -24,11 +26,12 @@ struct TopKLoops {
   bool largest = true;
   DType dtype = DType::kF32;
   Expr outer = 1, inner = 1, extent, k;
+  std::optional<int64_t> k_limit;  ///< k is no larger, where that is known
 
   /// Heaps, a row each, rows in parallel.
   void build(LoopBuilder& b) const;
-  /// Sorting networks in shared memory. False if neither the extent nor a small k is known: then there is no
-  /// nest for GPUs.
+  /// Sorting networks in shared memory. False if neither the extent nor a small limit of k is known: then
+  /// there is no nest for GPUs.
   bool has_launches() const;
   void build_launches(LoopBuilder& b) const;
 

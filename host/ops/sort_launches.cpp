@@ -1,4 +1,5 @@
 // topk on a GPU: bitonic sorting networks (Batcher, "Sorting networks and their applications", 1968).
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <optional>
@@ -151,7 +152,7 @@ enum class Form {
 };
 
 Form form_of(const TopKLoops& loops) {
-  const auto extent = known(loops.extent), k = known(loops.k);
+  const auto extent = known(loops.extent), k = loops.k_limit;
   const int64_t pairs = shared_pairs(loops.dtype);
   if (extent && *extent > kNone / 2) return Form::kNone;
   if (extent && *extent <= pairs) return Form::kBlock;
@@ -160,7 +161,7 @@ Form form_of(const TopKLoops& loops) {
 }
 
 void sort_in_blocks(const TopKLoops& loops, LoopBuilder& b) {
-  const int64_t size = power_of_two_from(loops.extent.as<IntImmNode>()->value);
+  const int64_t size = power_of_two_from(*known(loops.extent));
   b.launch({loops.rows()}, BlockSort::threads_for(size), [&](const auto& block, const Expr& thread) {
     BlockSort sort(loops, b, size, block[0], thread);
     sort.fill(0, 0);
@@ -170,7 +171,7 @@ void sort_in_blocks(const TopKLoops& loops, LoopBuilder& b) {
 }
 
 void select_in_blocks(const TopKLoops& loops, LoopBuilder& b) {
-  const int64_t size = shared_pairs(loops.dtype), kept = power_of_two_from(*known(loops.k));
+  const int64_t size = shared_pairs(loops.dtype), kept = power_of_two_from(*loops.k_limit);
   const int64_t fresh = size - kept;
   b.launch({loops.rows()}, BlockSort::threads_for(size), [&](const auto& block, const Expr& thread) {
     BlockSort sort(loops, b, size, block[0], thread);

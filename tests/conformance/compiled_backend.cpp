@@ -4,7 +4,8 @@
 namespace gantry::conformance {
 
 std::vector<ConstantPtr> CompiledBackend::run(const Graph& graph, const std::vector<ConstantPtr>& inputs) {
-  testing::LocalModel model(testing::compile_to_bytes(graph, {target_, opt_level_, 1}), 1);
+  testing::LocalModel model(testing::compile_to_bytes(graph, {target_, opt_level_, 1}), 1,
+                            testing::device_for(target_));
   return model.run(inputs);
 }
 

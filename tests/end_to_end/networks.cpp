@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 Runner run_here(const std::string& target, int opt_level, int threads) {
   return [=](const Graph& graph, const std::vector<ConstantPtr>& inputs) {
-    testing::LocalModel model(testing::compile_to_bytes(graph, {target, opt_level, 2}), threads);
+    testing::LocalModel model(testing::compile_to_bytes(graph, {target, opt_level, 2}), threads,
+                              testing::device_for(target));
     return model.run(inputs);
   };
 }

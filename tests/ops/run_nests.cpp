@@ -6,22 +6,10 @@
 #include "host/loops/launch.h"
 #include "host/loops/lower.h"
 #include "host/ops/op.h"
+#include "host/support/error.h"
 
 namespace gantry::testing {
 namespace {
-
-class OrderReverser : public StmtMutator {
- protected:
-  Stmt mutate_for(const ForNode* node, const Stmt& self) override {
-    Stmt inner = StmtMutator::mutate_for(node, self);
-    const auto* loop = inner.as<ForNode>();
-    if (loop == nullptr || (loop->loop != LoopKind::kEmulatedBlock && loop->loop != LoopKind::kEmulatedThread))
-      return inner;
-    Expr forward = make_var("forward");
-    return for_loop(forward, loop->low, loop->extent, loop->loop,
-                    let(loop->var, loop->low + loop->low + loop->extent - 1 - forward, loop->body));
-  }
-};
 
 struct Prepared {
   Function function;
@@ -44,20 +32,24 @@ std::unique_ptr<Prepared> prepare(std::string_view op, std::shared_ptr<Attrs> at
   return prepared;
 }
 
-}  // namespace
-
-bool has_gpu_nests(std::string_view op, std::shared_ptr<Attrs> attrs, const std::vector<ConstantPtr>& inputs) {
-  return prepare(op, std::move(attrs), inputs)->results[0].op()->extern_gpu_body != nullptr;
+/// What a GPU asks of the kernel.
+void check_launches(const LoopKernel& kernel) {
+  for (const LaunchShape& launch : plan_launches(kernel).launches) {
+    internal_check(launch.shared_bytes <= 48 << 10, "a launch with {} bytes of shared memory",
+                   launch.shared_bytes);
+    internal_check(launch.threads <= 1024 && launch.threads % 32 == 0, "a launch of {} threads", launch.threads);
+  }
 }
 
+}  // namespace
+
 std::vector<ConstantPtr> run_nests(std::string_view op, std::shared_ptr<Attrs> attrs,
-                                   const std::vector<ConstantPtr>& inputs, NestOrder order) {
+                                   const std::vector<ConstantPtr>& inputs, NestKind kind) {
   auto prepared = prepare(op, std::move(attrs), inputs);
   Schedule schedule(prepared->results);
-  schedule.for_gpu = order != NestOrder::kCpu;
+  schedule.for_gpu = kind == NestKind::kGpu;
   LoopKernel kernel = run_loop_passes(lower_schedule(schedule, prepared->inputs, "kernel"));
-  if (schedule.for_gpu) kernel = emulate_launches(std::move(kernel), false);
-  if (order == NestOrder::kGpuReversed) kernel.body = OrderReverser().mutate_stmt(kernel.body);
+  if (schedule.for_gpu) check_launches(kernel);
   std::vector<std::span<std::byte>> arguments;
   for (const auto& input : inputs) {
     if (input) arguments.emplace_back(const_cast<std::byte*>(input->bytes), input->size);

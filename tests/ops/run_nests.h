@@ -1,5 +1,4 @@
-// Runs the loop nests of one op through the checking evaluator of loop IR: those for CPUs, and those for GPUs as
-// loops over blocks and threads.
+// Runs the loop nests of one op, for CPUs or GPUs, through the checking evaluator of loop IR.
 #pragma once
 
 #include <memory>
@@ -11,18 +10,11 @@
 
 namespace gantry::testing {
 
-enum class NestOrder {
-  kCpu,
-  kGpu,
-  kGpuReversed,  ///< blocks and threads from the last to the first: a race shows as another result
-};
+enum class NestKind { kCpu, kGpu };
 
-/// Results of the op on these inputs (null where an optional one is absent).
+/// Results of the op on these inputs (null where an optional one is absent). Races between threads are errors.
 std::vector<ConstantPtr> run_nests(std::string_view op, std::shared_ptr<Attrs> attrs,
-                                   const std::vector<ConstantPtr>& inputs, NestOrder order);
-/// Whether the op has a nest for GPUs with these inputs.
-bool has_gpu_nests(std::string_view op, std::shared_ptr<Attrs> attrs, const std::vector<ConstantPtr>& inputs);
-
+                                   const std::vector<ConstantPtr>& inputs, NestKind kind);
 template <typename T>
 ConstantPtr constant_of(DType dtype, const Shape& shape, const std::vector<T>& values) {
   return make_constant({dtype, shape}, values.data());

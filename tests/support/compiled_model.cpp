@@ -58,12 +58,20 @@ struct LocalModel::Impl {
   }
 };
 
-LocalModel::LocalModel(const std::vector<std::byte>& module_file, int threads)
+std::string device_for(const std::string& target) {
+  for (const std::string device : {"cuda-emulated", "cuda"}) {
+    if (target.starts_with(device)) return device;
+  }
+  return "cpu";
+}
+
+LocalModel::LocalModel(const std::vector<std::byte>& module_file, int threads, const std::string& device)
     : impl_(std::make_unique<Impl>()) {
   check(gantry_module_load_memory(module_file.data(), module_file.size(), &impl_->module));
   GantrySessionOptions options{};
   options.struct_size = sizeof(options);
   options.threads = threads;
+  options.device = device.c_str();
   check(gantry_session_create(impl_->module, &options, &impl_->session));
 }
 

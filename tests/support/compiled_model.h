@@ -22,10 +22,14 @@ struct CompileSettings {
 /// The module file's bytes of a graph for one target.
 std::vector<std::byte> compile_to_bytes(const Graph& graph, const CompileSettings& settings = {});
 
+/// The device of this machine that runs code for that target: "cpu", "cuda" or "cuda-emulated".
+std::string device_for(const std::string& target);
+
 /// A loaded module on this machine; run() may be called with inputs of any shapes that the model allows.
 class LocalModel {
  public:
-  explicit LocalModel(const std::vector<std::byte>& module_file, int threads = 2);
+  explicit LocalModel(const std::vector<std::byte>& module_file, int threads = 2,
+                      const std::string& device = "cpu");
   ~LocalModel();
   LocalModel(const LocalModel&) = delete;
   LocalModel& operator=(const LocalModel&) = delete;
