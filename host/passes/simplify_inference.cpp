@@ -1,6 +1,8 @@
 #include <cmath>
 #include <set>
 
+#include "host/ops/image.h"
+#include "host/ops/movement.h"
 #include "host/ops/norm.h"
 #include "host/ops/op.h"
 #include "host/passes/passes.h"
@@ -58,6 +60,15 @@ void replace_batch_norm(Function& main, Node& node, const BatchNormAttrs& attrs)
   main.replace_uses(node.result(), shifted->result());
 }
 
+/// The result is the input: dropout, identity, reshapes to the shape that the input has, padding by nothing.
+bool does_nothing(const Node& node) {
+  if (node.results.size() != 1 || node.inputs.empty() || !(node.result()->type == node.inputs[0]->type))
+    return false;
+  if (node.op->is_view) return true;
+  const auto* pad = dynamic_cast<const PadAttrs*>(node.attrs.get());
+  return pad != nullptr && all_zero(pad->before) && all_zero(pad->after);
+}
+
 }  // namespace
 
 void simplify_inference(Graph& graph) {
@@ -69,9 +80,7 @@ void simplify_inference(Graph& graph) {
       if (!has_constant_parameters(*node)) continue;
       replace_batch_norm(main, *node, *attrs);
       gone.insert(node);
-    } else if (node->op->is_view && node->results.size() == 1 &&
-               node->result()->type == node->inputs[0]->type) {
-      // Dropout, identity, and reshapes to the shape that the input has.
+    } else if (does_nothing(*node)) {
       main.replace_uses(node->result(), node->inputs[0]);
       gone.insert(node);
     }
