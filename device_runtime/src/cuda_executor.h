@@ -23,6 +23,7 @@ class CudaExecutor : public Executor {
   Status run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) override;
   Status run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) override;
   Status flush_caches() override;
+  bool names_faults() const override { return !checked_; }
   uint64_t device_workspace_bytes() const override { return workspace_bytes_; }
   uint64_t device_io_bytes() const override { return io_bytes_; }
 

@@ -62,6 +62,8 @@ class Executor {
   virtual Status run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) = 0;
   /// Overwrites the caches of a device other than the CPU.
   virtual Status flush_caches() { return Status(); }
+  /// Whether the error of a run that faulted names the kernel.
+  virtual bool names_faults() const { return true; }
   /// Memory on a GPU: workspace, inputs and outputs.
   virtual uint64_t device_workspace_bytes() const { return 0; }
   virtual uint64_t device_io_bytes() const { return 0; }

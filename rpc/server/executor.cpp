@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include "device_runtime/src/benchmark.h"
+#include "device_runtime/src/cuda_module.h"
 #include "device_runtime/src/current_step.h"
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/module_reader.h"
@@ -72,13 +74,33 @@ void limit_memory(const ExecutorLimits& limits) {
   const std::uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
   const std::uint64_t bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) +
                               limits.memory_bytes + threads * (std::uint64_t{80} << 20);
-  const rlimit limit{bytes, bytes};
+  // Only the soft limit: NVIDIA's driver reserves far more addresses than memory, so that a session on a GPU lifts
+  // it again.
+  rlimit limit{};
+  ::getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_max);
   ::setrlimit(RLIMIT_AS, &limit);
 #else
   (void)limits;
 #endif
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
+}
+
+/// For NVIDIA's driver: bounds what is written to instead of what is merely reserved.
+void limit_data_instead(const ExecutorLimits& limits) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  constexpr std::uint64_t kDriver = std::uint64_t{4} << 30;  // its own tables and buffers
+  rlimit limit{};
+  ::getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_AS, &limit);
+  ::getrlimit(RLIMIT_DATA, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limits.memory_bytes + kDriver, limit.rlim_max);
+  ::setrlimit(RLIMIT_DATA, &limit);
+#else
+  (void)limits;
+#endif
 }
 
 // ---- requests ----
@@ -122,8 +144,8 @@ struct Answer {
 
 class Executor {
  public:
-  Executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache)
-      : socket_(socket), limits_(limits), cache_(cache, 0), next_handle_(limits.first_handle) {}
+  Executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache, SharedStep* step)
+      : socket_(socket), limits_(limits), cache_(cache, 0), step_(step), next_handle_(limits.first_handle) {}
   int serve();
 
  private:
@@ -132,6 +154,7 @@ class Executor {
   void answer(std::uint32_t id, const Bytes& payload, UniqueFd data);
   Answer handle(std::uint32_t id, const wire::RequestT& request, UniqueFd data);
   Loaded& find(std::uint32_t handle);
+  Finish gpu_state() const;
   wire::ResponseT load(const wire::LoadModuleT& request, const UniqueFd& manifest);
   wire::ResponseT set_input(const wire::SetInputT& request, const UniqueFd& data);
   wire::ResponseT run(const wire::RunT& request);
@@ -141,6 +164,7 @@ class Executor {
   int socket_;
   ExecutorLimits limits_;
   SegmentCache cache_;
+  SharedStep* step_;
   std::uint32_t next_handle_;
   std::map<std::uint32_t, Loaded> loaded_;
 };
@@ -193,7 +217,21 @@ void Executor::answer(std::uint32_t id, const Bytes& payload, UniqueFd data) {
                                                                 std::to_string(limits_.memory_bytes >> 20) +
                                                                 " MiB on this board"));
   }
+  // A fault on a GPU costs the process all that it has there: the next module gets a fresh one.
+  const Finish finish = gpu_state();
+  step_->finished = finish;
   send(frame, result.payload.get());
+  if (finish != kGoesOn) ::_exit(0);
+}
+
+Finish Executor::gpu_state() const {
+  Finish finish = kGoesOn;
+  for (const auto& [handle, loaded] : loaded_) {
+    const auto& gpu = loaded.session->module().gpu();
+    if (gpu == nullptr || !gpu->device()->lost()) continue;
+    finish = std::max(finish, loaded.session->executor().names_faults() ? kGpuLost : kGpuLostUnknownAt);
+  }
+  return finish;
 }
 
 Answer Executor::handle(std::uint32_t id, const wire::RequestT& request, UniqueFd data) {
@@ -241,6 +279,7 @@ std::unique_ptr<wire::TensorDescriptionT> describe(const module_format::Manifest
 
 wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd& manifest_fd) {
   const runtime::DeviceName device = take(runtime::parse_device(request.device));
+  if (device.type == module_format::Device::Cuda) limit_data_instead(limits_);
   const runtime::SharedBytes manifest = take(runtime::map_fd(manifest_fd.get(), "the module's manifest"));
   std::vector<runtime::SegmentSource> segments;
   for (const auto& name : request.segments) {
@@ -419,7 +458,7 @@ int run_executor(int socket, const ExecutorLimits& limits, const std::filesystem
   try {
     report_deaths(step);
     limit_memory(limits);
-    return Executor(socket, limits, cache).serve();
+    return Executor(socket, limits, cache, step).serve();
   } catch (const std::exception&) {
     return 1;
   }

@@ -13,9 +13,17 @@ struct ExecutorLimits {
   std::uint32_t first_handle = 1;  ///< so that a handle of an executor that died is never valid again
 };
 
+/// Why an executor ends by itself.
+enum Finish : std::uint32_t {
+  kGoesOn,
+  kGpuLost,           ///< a kernel faulted, which the reply names
+  kGpuLostUnknownAt,  ///< some kernel faulted
+};
+
 /// Memory that an executor leaves behind: what it was doing when it died.
 struct SharedStep {
   std::atomic<std::uint32_t> filled;
+  std::atomic<std::uint32_t> finished;  ///< a Finish: it lives on no longer than its next reply
   char kernel[256];
   char origin[1024];
 };

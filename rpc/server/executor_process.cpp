@@ -62,6 +62,7 @@ void ExecutorProcess::start() {
     step_.reset(new (memory) SharedStep);
   }
   step_->filled = 0;
+  step_->finished = 0;
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw Error(ErrorKind::kBoard,
@@ -160,7 +161,11 @@ asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame
       const FrameHeader header = decode_header(
           std::span<const std::uint8_t, kFrameHeaderSize>(reply->frame.data(), kFrameHeaderSize));
       if (header.id != request.id) throw Error(ErrorKind::kBug, "the executor answered another request");
-      if (header.type == FrameType::kResponse) co_return std::move(*reply);
+      if (header.type == FrameType::kResponse) {
+        reply->finish = static_cast<Finish>(step_->finished.load());
+        if (reply->finish != kGoesOn) kill();
+        co_return std::move(*reply);
+      }
       if (header.type != FrameType::kProgress)
         throw Error(ErrorKind::kBug, "the executor sent a frame of a wrong kind");
       decode_response(std::span(reply->frame).subspan(kFrameHeaderSize));

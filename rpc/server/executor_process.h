@@ -19,6 +19,7 @@ class ExecutorProcess {
   struct Reply {
     Bytes frame;       ///< header and payload, verified
     UniqueFd payload;  ///< memory with the reply's data, if it has any
+    Finish finish = kGoesOn;  ///< else the executor has ended after this reply
   };
   using OnProgress = std::function<asio::awaitable<void>(const Bytes& frame)>;
 

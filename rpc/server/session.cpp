@@ -16,6 +16,7 @@
 #include "rpc/server/board_info.h"
 #include "rpc/server/cache.h"
 #include "rpc/server/executor_process.h"
+#include "rpc/server/fault_diagnosis.h"
 
 namespace gantry::rpc {
 namespace {
@@ -95,7 +96,8 @@ class Session {
         work_ready_(io.get_executor()),
         idle_timer_(io.get_executor()),
         cache_(options.cache, options.cache_bytes),
-        executor_(io.get_executor(), {options.session_memory_bytes}, options.cache) {
+        executor_(io.get_executor(), {options.session_memory_bytes}, options.cache),
+        diagnosis_(io.get_executor(), {options.session_memory_bytes}, options.cache) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     ::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &length);
@@ -115,6 +117,7 @@ class Session {
   asio::awaitable<void> enqueue(std::uint32_t id, const wire::RequestT& request, Bytes frame);
   asio::awaitable<void> execute_requests();
   asio::awaitable<void> execute(Work work);
+  asio::awaitable<void> look_into(const Work& work, int data, const wire::ResponseT& response, Finish finish);
   asio::awaitable<void> watch_parent();
   asio::awaitable<void> watch_idleness();
   asio::awaitable<void> respond(std::uint32_t id, const wire::ResponseT& response);
@@ -136,6 +139,7 @@ class Session {
   SegmentCache cache_;
   std::vector<UniqueFd> held_;  // segments that this session has asked about: not evicted before it ends
   ExecutorProcess executor_;
+  FaultDiagnosis diagnosis_;
   std::optional<std::uint32_t> discarded_id_;  // data frames of a request that failed
   std::optional<wire::BoardDescriptionT> gpus_;  // asked for once a session
   Clock::time_point last_activity_ = Clock::now();
@@ -406,10 +410,12 @@ asio::awaitable<void> Session::execute(Work work) {
   try {
     if (!work.loads && !executor_.running())
       throw Error(ErrorKind::kRequest, "no module is loaded in this session (any more): load it first");
+    const UniqueFd data(work.data ? ::fcntl(work.data.get(), F_DUPFD_CLOEXEC, 0) : -1);
     reply = co_await executor_.call(
         work.frame, std::move(work.data), work.deadline,
         [this, &work](const Bytes& frame) { return channel_->write(work.id, frame); });
     const wire::ResponseT response = decode_response(std::span(reply->frame).subspan(kFrameHeaderSize));
+    co_await look_into(work, data.get(), response, reply->finish);
     const std::uint64_t size = following_bytes(response);
     const SharedMemory memory(std::move(reply->payload), size);
     if (size > 0) memory.populate(0, size, MADV_POPULATE_READ);
@@ -419,6 +425,26 @@ asio::awaitable<void> Session::execute(Work work) {
     failure = make_failure(error.kind() == ErrorKind::kBug ? ErrorKind::kBoard : error.kind(), error.what());
   }
   if (failure) co_await respond(work.id, *failure);
+}
+
+/// Keeps what a fault on a GPU is traced with, or traces one: then throws the error with what was found.
+asio::awaitable<void> Session::look_into(const Work& work, int data, const wire::ResponseT& response,
+                                         Finish finish) {
+  const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
+  if (finish == kGoesOn) {
+    diagnosis_.note(request, data, response);
+    co_return;
+  }
+  const auto* failure = response.body.AsFailure();
+  std::string found;
+  if (finish == kGpuLostUnknownAt && failure) {
+    std::uint32_t handle = 0;
+    if (const auto* run = request.body.AsRun()) handle = run->handle;
+    if (const auto* benchmark = request.body.AsBenchmark()) handle = benchmark->handle;
+    found = co_await diagnosis_.run_again(handle, std::min(work.deadline, milliseconds(60'000)));
+  }
+  diagnosis_.forget();
+  if (failure) throw Error(ErrorKind::kBoard, failure->message + found + "; load the module again");
 }
 
 asio::awaitable<void> Session::watch_parent() {

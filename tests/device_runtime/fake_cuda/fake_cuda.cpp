@@ -139,6 +139,8 @@ int execute(const FakeKernel& kernel, const Arguments& arguments, int64_t blocks
   State& s = state();
   ++s.counters.kernels;
   if (s.counters.kernels == s.fault_at) return kIllegalAddress;
+  if (std::strcmp(kernel.name, "scale") == 0 && arguments.integer(3) > 0 && arguments.pointer<float>(0)[0] < -1000)
+    return kIllegalAddress;
   while (s.counters.kernels == s.hang_at) ::usleep(1000);
   for (int64_t block = 0; block < blocks; ++block) {
     for (int64_t thread = 0; thread < threads; ++thread)

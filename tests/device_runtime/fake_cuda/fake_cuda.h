@@ -13,7 +13,7 @@
 //
 // "PTX" is text of lines "entry NAME"; a line "bad" makes the JIT fail with a log. The entries that it knows:
 //   add_one(in, out, n)               out[i] = in[i] + 1, i < n, by blocks x threads
-//   scale(in, weights, out, n)        out[i] = in[i] * weights[i]
+//   scale(in, weights, out, n)        out[i] = in[i] * weights[i]; faults if in[0] < -1000
 //   accumulate(in, out, n, iteration) out[i] += in[i] * iteration
 //   fill_blocks(out, n)               out[block] = the number of threads, block < n
 //   zero(out, n)                      out[i] = 0

@@ -1,0 +1,80 @@
+#include "rpc/server/fault_diagnosis.h"
+
+#include <fcntl.h>
+
+#include "rpc/protocol/message.h"
+
+namespace gantry::rpc {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+bool is_on_gpu(const wire::LoadModuleT& load) {
+  return load.device.starts_with("cuda") && load.device != "cuda-emulated";
+}
+
+}  // namespace
+
+FaultDiagnosis::FaultDiagnosis(asio::any_io_executor executor, ExecutorLimits limits, std::filesystem::path cache)
+    : executor_(std::move(executor)), limits_(limits), cache_(std::move(cache)) {}
+
+UniqueFd FaultDiagnosis::duplicate(int fd) {
+  return UniqueFd(fd >= 0 ? ::fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1);
+}
+
+void FaultDiagnosis::note(const wire::RequestT& request, int data, const wire::ResponseT& answer) {
+  const auto* load = request.body.AsLoadModule();
+  const auto* module = answer.body.AsModuleLoaded();
+  if (load && module && is_on_gpu(*load)) {
+    Loaded& loaded = loaded_[module->handle];
+    loaded.load.request = request;
+    loaded.load.data = duplicate(data);
+  } else if (const auto* input = request.body.AsSetInput(); input && answer.body.AsDone()) {
+    const auto found = loaded_.find(input->handle);
+    if (found == loaded_.end()) return;
+    Request& kept = found->second.inputs[input->index];
+    kept.request = request;
+    kept.data = duplicate(data);
+  } else if (const auto* unload = request.body.AsUnloadModule()) {
+    loaded_.erase(unload->handle);
+  }
+}
+
+asio::awaitable<wire::ResponseT> FaultDiagnosis::ask(ExecutorProcess& process, const Request& request,
+                                                     milliseconds deadline) {
+  const Bytes frame = encode_request(1, request.request);
+  const auto ignore = [](const Bytes&) -> asio::awaitable<void> { co_return; };
+  const auto reply = co_await process.call(frame, duplicate(request.data.get()), deadline, ignore);
+  co_return decode_response(std::span(reply.frame).subspan(kFrameHeaderSize));
+}
+
+asio::awaitable<std::string> FaultDiagnosis::run_again(std::uint32_t handle, milliseconds deadline) {
+  const auto found = loaded_.find(handle);
+  if (found == loaded_.end()) co_return "";
+  std::string result;
+  try {
+    ExecutorProcess process(executor_, limits_, cache_);
+    const wire::ResponseT loaded = co_await ask(process, found->second.load, deadline);
+    if (!loaded.body.AsModuleLoaded()) co_return "";
+    const std::uint32_t fresh = loaded.body.AsModuleLoaded()->handle;
+    for (auto& [index, input] : found->second.inputs) {
+      input.request.body.AsSetInput()->handle = fresh;
+      co_await ask(process, input, deadline);
+    }
+    wire::RunT run;
+    run.handle = fresh;
+    Request request;
+    request.request = make_request(run);
+    const wire::ResponseT answer = co_await ask(process, request, deadline);
+    if (const auto* failure = answer.body.AsFailure())
+      result = "; run once more, kernel by kernel: " + failure->message;
+    else
+      result = "; run once more, kernel by kernel, with the same inputs, it did not fault";
+  } catch (const std::exception& error) {
+    result = std::string("; run once more, kernel by kernel: ") + error.what();
+  }
+  co_return result;
+}
+
+}  // namespace gantry::rpc

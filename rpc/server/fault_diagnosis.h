@@ -1,0 +1,45 @@
+/// Finds out which kernel of a session faulted on a GPU, where the executor that it killed could not tell.
+#ifndef GANTRY_RPC_SERVER_FAULT_DIAGNOSIS_H
+#define GANTRY_RPC_SERVER_FAULT_DIAGNOSIS_H
+
+#include <map>
+#include <string>
+
+#include "rpc/server/executor_process.h"
+
+namespace gantry::rpc {
+
+/// Remembers what brought a module to its state: the requests that loaded it and set its inputs, with their data.
+/// After a fault a fresh executor gets the same, and runs it kernel by kernel.
+class FaultDiagnosis {
+ public:
+  FaultDiagnosis(asio::any_io_executor executor, ExecutorLimits limits, std::filesystem::path cache);
+
+  /// A request that was answered without an error. `data` is the caller's; it is duplicated where needed.
+  void note(const wire::RequestT& request, int data, const wire::ResponseT& answer);
+  /// Everything that was loaded is gone.
+  void forget() { loaded_.clear(); }
+  /// Runs again what ran under `handle`: a text to append to the error. Throws nothing.
+  asio::awaitable<std::string> run_again(std::uint32_t handle, std::chrono::milliseconds deadline);
+
+ private:
+  struct Request {
+    wire::RequestT request;
+    UniqueFd data;
+  };
+  struct Loaded {
+    Request load;
+    std::map<int, Request> inputs;
+  };
+  static UniqueFd duplicate(int fd);
+  asio::awaitable<wire::ResponseT> ask(ExecutorProcess& process, const Request& request,
+                                       std::chrono::milliseconds deadline);
+
+  asio::any_io_executor executor_;
+  ExecutorLimits limits_;
+  std::filesystem::path cache_;
+  std::map<std::uint32_t, Loaded> loaded_;
+};
+
+}  // namespace gantry::rpc
+#endif

@@ -1,0 +1,177 @@
+// Boards with a GPU, with the stand-in for its driver: the server is a process of its own and finds it there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "rpc/client/client.h"
+#include "tests/device_runtime/cuda_module.h"
+#include "tests/support/server_process.h"
+
+namespace gantry::rpc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using runtime::testing::cuda_module;
+using testing::ServerProcess;
+
+/// A board whose driver has been told to misbehave in some way.
+class GpuBoard {
+ public:
+  explicit GpuBoard(const char* setting = nullptr, const char* value = "") {
+    setenv("LD_LIBRARY_PATH", GANTRY_FAKE_CUDA_DIR, 1);
+    if (setting != nullptr) setenv(setting, value, 1);
+    server_.emplace();
+    if (setting != nullptr) unsetenv(setting);
+    unsetenv("LD_LIBRARY_PATH");
+  }
+  std::unique_ptr<BoardClient> connect() const {
+    ConnectOptions options;
+    options.address = server_->address();
+    return BoardClient::connect(options);
+  }
+
+ private:
+  std::optional<ServerProcess> server_;
+};
+
+LoadedModule load(BoardClient& client) {
+  LoadOptions options;
+  options.threads = 1;
+  options.device = "cuda";
+  return client.load(client.upload(cuda_module().write()), options);
+}
+
+void set_first(BoardClient& client, const LoadedModule& module, float first) {
+  const float values[] = {first, 1, 2, 3};
+  const std::int64_t shape[] = {1, 4};
+  client.set_input(module.handle, 0, {}, shape, std::as_bytes(std::span(values)));
+}
+
+std::vector<float> output(BoardClient& client, const LoadedModule& module) {
+  const Tensor tensor = client.get_output(module.handle, 0);
+  std::vector<float> values(tensor.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+template <typename Function>
+Error failure_of(Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::kBug, "nothing failed");
+}
+
+TEST(GpuBoard, NamesItsGpu) {
+  GpuBoard board;
+  auto client = board.connect();
+  EXPECT_TRUE(client->board_info().gpus.empty());
+  const BoardInfo info = client->board_info(/*gpus=*/true);
+  ASSERT_EQ(info.gpus.size(), 1u) << info.gpu_problem;
+  EXPECT_EQ(info.gpus[0].name, "Fake GPU 0");
+  EXPECT_EQ(info.gpus[0].compute_capability, 80u);
+  // The session's process has asked a child: its executors can still use the GPU.
+  const LoadedModule module = load(*client);
+  EXPECT_EQ(module.target, "cuda:sm_80/here");
+}
+
+TEST(GpuBoard, SaysWhyItHasNone) {
+  GpuBoard board("FAKE_CUDA_DEVICES", "0");
+  auto client = board.connect();
+  const BoardInfo info = client->board_info(/*gpus=*/true);
+  EXPECT_TRUE(info.gpus.empty());
+  EXPECT_THAT(info.gpu_problem, HasSubstr("finds no GPU"));
+  const Error error = failure_of([&] { load(*client); });
+  EXPECT_EQ(error.kind(), ErrorKind::kRequest);
+  EXPECT_THAT(error.what(), HasSubstr("finds no GPU"));
+}
+
+TEST(GpuBoard, RunsAndTimesAModule) {
+  GpuBoard board;
+  auto client = board.connect();
+  const LoadedModule module = load(*client);
+  set_first(*client, module, 0);
+  for (int i = 0; i < 3; ++i) {
+    client->run(module.handle);
+    EXPECT_THAT(output(*client, module), ElementsAre(1, 4, 9, 16));
+  }
+  BenchmarkOptions options;
+  options.repeat = 5;
+  options.profile = true;
+  const BenchmarkResult result = client->benchmark(module.handle, options);
+  EXPECT_EQ(result.samples_ms.size(), 5u);
+  EXPECT_EQ(result.kernels.size(), 2u);
+  EXPECT_EQ(result.device_weights_bytes, 4096u * 4);
+  EXPECT_EQ(result.device_workspace_bytes, 16u);
+}
+
+TEST(GpuBoard, KernelThatFaultsCostsItsSessionAnErrorThatNamesIt) {
+  GpuBoard board;
+  auto other = board.connect();
+  const LoadedModule others = load(*other);
+  set_first(*other, others, 0);
+  other->run(others.handle);
+
+  auto client = board.connect();
+  LoadedModule module = load(*client);
+  set_first(*client, module, -5000);
+  const Error error = failure_of([&] { client->run(module.handle); });
+  EXPECT_EQ(error.kind(), ErrorKind::kBoard);
+  EXPECT_THAT(error.what(), HasSubstr("kernel test.scale (Mul_1) failed on the GPU: an illegal memory access"));
+  EXPECT_THAT(error.what(), Not(HasSubstr("once more")));
+  EXPECT_THAT(failure_of([&] { client->run(module.handle); }).what(), HasSubstr("load it first"));
+
+  other->run(others.handle);
+  EXPECT_THAT(output(*other, others), ElementsAre(1, 4, 9, 16));
+  module = load(*client);
+  set_first(*client, module, 0);
+  client->run(module.handle);
+  EXPECT_THAT(output(*client, module), ElementsAre(1, 4, 9, 16));
+}
+
+TEST(GpuBoard, KernelThatFaultsInAReplayIsNamedToo) {
+  GpuBoard board;
+  auto client = board.connect();
+  const LoadedModule module = load(*client);
+  for (float first : {0.f, 1.f}) {
+    set_first(*client, module, first);
+    client->run(module.handle);
+  }
+  set_first(*client, module, -5000);
+  const Error error = failure_of([&] { client->run(module.handle); });
+  EXPECT_EQ(error.kind(), ErrorKind::kBoard);
+  EXPECT_THAT(error.what(), HasSubstr("one of the model's kernels failed on the GPU"));
+  EXPECT_THAT(error.what(), HasSubstr("run once more, kernel by kernel: kernel test.scale (Mul_1) failed on the GPU"));
+}
+
+TEST(GpuBoard, KernelThatHangsIsStoppedAndNamed) {
+  GpuBoard board("FAKE_CUDA_HANG", "2");
+  auto client = board.connect();
+  const LoadedModule module = load(*client);
+  set_first(*client, module, 0);
+  const Error error = failure_of([&] { client->run(module.handle, std::chrono::milliseconds(300)); });
+  EXPECT_EQ(error.kind(), ErrorKind::kBoard);
+  EXPECT_THAT(error.what(), HasSubstr("stopped in kernel test.scale (nodes Mul_1)"));
+  EXPECT_THAT(error.what(), HasSubstr("deadline"));
+}
+
+TEST(GpuBoard, SaysWhatTheDriverHasAgainstACode) {
+  GpuBoard board;
+  auto client = board.connect();
+  auto builder = cuda_module();
+  builder.set_ptx("bad");
+  LoadOptions options;
+  options.device = "cuda";
+  const Error error = failure_of([&] { client->load(client->upload(builder.write()), options); });
+  EXPECT_EQ(error.kind(), ErrorKind::kRequest);
+  EXPECT_THAT(error.what(), HasSubstr("this is bad"));
+}
+
+}  // namespace
+}  // namespace gantry::rpc
