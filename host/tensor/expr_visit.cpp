@@ -123,7 +123,7 @@ class Substituter : public ExprMutator {
 
 void walk(const Expr& e, const std::function<void(const Expr&)>& visit) {
   std::unordered_set<const ExprNode*> seen;
-  walk_once(e, visit, seen);
+  if (e) walk_once(e, visit, seen);
 }
 
 bool structurally_equal(const Expr& a, const Expr& b) {
