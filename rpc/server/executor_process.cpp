@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,16 +32,23 @@ std::string bounded_text(const char* text, std::size_t size) {
 }
 
 std::string signal_text(int number) {
-  const char* name = ::sigabbrev_np(number);
-  const char* description = ::sigdescr_np(number);
-  return "SIG" + std::string(name ? name : std::to_string(number)) +
-         (description ? std::string(" (") + description + ")" : "");
+  static constexpr std::pair<int, const char*> kNames[] = {
+      {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGILL, "SIGILL"},   {SIGFPE, "SIGFPE"},   {SIGABRT, "SIGABRT"},
+      {SIGTRAP, "SIGTRAP"}, {SIGSYS, "SIGSYS"}, {SIGKILL, "SIGKILL"}, {SIGXCPU, "SIGXCPU"}, {SIGTERM, "SIGTERM"}};
+  std::string name = "signal " + std::to_string(number);
+  for (const auto& [known, text] : kNames) {
+    if (known == number) name = text;
+  }
+  return name + " (" + ::strsignal(number) + ")";
 }
 
 /// Keeps the socket alone; everything else belongs to the session.
 void close_all_but(int socket) {
   ::dup2(socket, kExecutorSocket);
-  if (::close_range(kExecutorSocket + 1, ~0u, 0) == 0) return;
+#if defined(SYS_close_range)
+  // Not by its name: glibc has it only since 2.34.
+  if (::syscall(SYS_close_range, kExecutorSocket + 1, ~0u, 0) == 0) return;
+#endif
   for (int fd = kExecutorSocket + 1; fd < 4096; ++fd) ::close(fd);
 }
 
