@@ -61,6 +61,7 @@ class Simplifier {
   Expr visit(const Expr& e);
   Expr visit_children(const Expr& e);
   Expr visit_comparison(const BinaryNode* node);
+  Expr positive_form(const Poly& gap);
   Expr visit_conditional(const Expr& e, const Expr& condition, const Expr& if_true, const Expr& if_false,
                          bool lazy);
   Expr visit_under(const Expr& condition, const Expr& e);
@@ -76,6 +77,9 @@ class Simplifier {
   Poly min_max_poly(bool is_min, const Poly& a, const Poly& b);
   /// (x mod c) k + (x floordiv c) k c -> k x.
   Poly recombine(Poly p);
+  Poly without_mods(const Poly& p);
+  std::optional<std::pair<Monomial, Poly>> partner_of(const Poly& p, const Atom& x, const Monomial& rest,
+                                                      int64_t coefficient);
 
   bool nonnegative(const Poly& p);
   bool nonnegative(const Poly& p, int& budget, bool use_facts);

@@ -242,6 +242,24 @@ Expr Simplifier::visit_comparison(const BinaryNode* node) {
   if (nonnegative(gap)) return yes;
   if (nonnegative(add(scale(gap, -1), Poly(-1)))) return no;
   if (has_opaque(gap)) return strict ? lt(build(a), build(b)) : le(build(a), build(b));
+  return positive_form(gap);
+}
+
+/// gap >= 0 as a comparison of sums with positive coefficients.
+Expr Simplifier::positive_form(const Poly& gap) {
+  for (const Poly::Term& t : gap.terms) {
+    if (t.monomial.degree != 1 || std::abs(t.coefficient) != 1) continue;
+    const Atom quotient = atom(t.monomial.atoms[0]);
+    bool divides = quotient.kind == AtomKind::kFloorDiv && quotient.b.is_constant();
+    if (!divides || quotient.b.constant_term() <= 0) continue;
+    Poly rest = gap;
+    rest.add_term(t.monomial, -t.coefficient);
+    if (!rest.is_constant()) continue;
+    int64_t c = quotient.b.constant_term(), r = rest.constant_term();
+    // floordiv(x, c) >= -r is x >= -r c; floordiv(x, c) <= r is x < (r + 1) c.
+    if (t.coefficient > 0) return positive_form(add(quotient.a, Poly(exact_mul(r, c))));
+    return positive_form(add(Poly(exact_add(exact_mul(exact_add(r, 1), c), -1)), quotient.a, -1));
+  }
   int64_t divisor = 0;
   for (const Poly::Term& t : gap.terms) {
     if (t.monomial.degree > 0) divisor = std::gcd(divisor, t.coefficient);

@@ -80,6 +80,12 @@ Poly Simplifier::floordiv_constant(const Poly& a, int64_t c) {
       return add(q, floordiv_constant(x, exact_mul(c, d)));
     }
   }
+  // floordiv(mod(x, c d), c) = mod(floordiv(x, c), d): digits of one index in the form that recombine() knows.
+  if (int32_t id = r.single_atom(); id >= 0 && atom(id).kind == AtomKind::kMod) {
+    const Atom inner = atom(id);
+    if (inner.b.is_constant() && inner.b.constant_term() > 0 && inner.b.constant_term() % c == 0)
+      return add(q, mod_constant(floordiv_constant(inner.a, c), inner.b.constant_term() / c));
+  }
   return add(q, composite(AtomKind::kFloorDiv, r, Poly(c)));
 }
 
@@ -142,6 +148,42 @@ Poly Simplifier::min_max_poly(bool is_min, const Poly& a, const Poly& b) {
   return composite(is_min ? AtomKind::kMin : AtomKind::kMax, a, b);
 }
 
+/// mod(x, c) written as x - c floordiv(x, c), where c is constant.
+Poly Simplifier::without_mods(const Poly& p) {
+  Poly result;
+  for (const Poly::Term& t : p.terms) {
+    Poly value;
+    value.add_term(t.monomial, t.coefficient);
+    if (t.monomial.degree == 1 && atom(t.monomial.atoms[0]).kind == AtomKind::kMod) {
+      const Atom x = atom(t.monomial.atoms[0]);
+      if (x.b.is_constant() && x.b.constant_term() > 0) {
+        int64_t c = x.b.constant_term();
+        value = scale(add(x.a, floordiv_constant(x.a, c), exact_mul(c, -1)), t.coefficient);
+      }
+    }
+    result = add(result, value);
+  }
+  return result;
+}
+
+/// A term rest floordiv(y, c) of p with that coefficient, where y = x (mod c), and y.
+std::optional<std::pair<Monomial, Poly>> Simplifier::partner_of(const Poly& p, const Atom& x, const Monomial& rest,
+                                                                int64_t coefficient) {
+  if (!x.b.is_constant() || x.b.constant_term() <= 0) return std::nullopt;
+  int64_t c = x.b.constant_term();
+  for (const Poly::Term& t : p.terms) {
+    auto quotient = t.coefficient == coefficient ? divide(t.monomial, rest) : std::nullopt;
+    if (!quotient || quotient->degree != 1) continue;
+    const Atom y = atom(quotient->atoms[0]);
+    if (y.kind != AtomKind::kFloorDiv || y.b != x.b) continue;
+    Poly difference = without_mods(add(x.a, y.a, -1));
+    bool multiple = std::all_of(difference.terms.begin(), difference.terms.end(),
+                                [&](const Poly::Term& d) { return d.coefficient % c == 0; });
+    if (multiple) return std::pair(t.monomial, y.a);
+  }
+  return std::nullopt;
+}
+
 Poly Simplifier::recombine(Poly p) {
   for (size_t i = 0; i < p.terms.size(); ++i) {
     const Poly::Term term = p.terms[i];
@@ -156,12 +198,19 @@ Poly Simplifier::recombine(Poly p) {
       if (q < 0) continue;
       Monomial wanted = multiply(multiply(Poly::atom(q).terms[0].monomial, x.b.terms[0].monomial), rest);
       int64_t coefficient = exact_mul(term.coefficient, x.b.terms[0].coefficient);
-      if (p.coefficient_of(wanted) != coefficient) continue;
+      Poly sum = x.a;
+      if (p.coefficient_of(wanted) != coefficient) {
+        // floordiv(y, c) goes with mod(x, c) as well if x and y differ by a multiple of c.
+        auto partner = partner_of(p, x, rest, coefficient);
+        if (!partner) continue;
+        sum = partner->second;
+        wanted = partner->first;
+      }
       p.add_term(wanted, -coefficient);
       p.add_term(term.monomial, -term.coefficient);
       Poly factor;
       factor.add_term(rest, term.coefficient);
-      return recombine(add(p, multiply(factor, x.a)));
+      return recombine(add(p, multiply(factor, sum)));
     }
   }
   return p;

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "host/tensor/fold.h"
+#include "host/tensor/simplifier.h"
 
 namespace gantry {
 namespace {
@@ -29,6 +30,37 @@ TEST(Simplify, QuotientAndRemainderGoTogether) {
   EXPECT_EQ(v(floordiv(v.m, v.w) * v.w + mod(v.m, v.w)), "m");
   Expr a = floordiv(v.i, 12), b = mod(floordiv(v.i, 4), 3), c = mod(v.i, 4);
   EXPECT_EQ(v((a * 3 + b) * 4 + c), "i");
+}
+
+/// Axes fused, split over blocks and threads, and read back as coordinates: no division is left.
+TEST(Simplify, CoordinatesOfFusedAxesGoTogether) {
+  Expr n = symbol_var("N"), h = symbol_var("H"), w = symbol_var("W");
+  for (auto [rows, columns] : {std::pair{Expr(7), Expr(5)}, {Expr(56), Expr(56)}, {h, w}, {h * Expr(2), Expr(9)}}) {
+    Expr block = make_var("block"), thread = make_var("thread"), lane = make_var("lane");
+    Simplifier s;
+    s.bind(block, 0, floordiv(n * rows * columns + Expr(63), Expr(64)));
+    s.bind(thread, 0, 16);
+    s.bind(lane, 0, 4);
+    Expr f = block * Expr(64) + thread * Expr(4) + lane, image = rows * columns;
+    std::string flat = "block * 64 + thread * 4 + lane";
+    Expr row = floordiv(f, columns), column = mod(f, columns);
+    EXPECT_EQ(to_string(s.simplify((floordiv(row, rows) * rows + mod(row, rows)) * columns + column)), flat);
+    EXPECT_EQ(to_string(s.simplify((floordiv(f, image) * rows + mod(row, rows)) * columns + column)), flat);
+    Expr inner = mod(f, image);
+    Expr nested = (floordiv(f, image) * rows + floordiv(inner, columns)) * columns + mod(inner, columns);
+    EXPECT_EQ(to_string(s.simplify(nested)), flat);
+  }
+}
+
+TEST(Simplify, DigitsOfAThreadGoTogether) {
+  Vars v;
+  Expr t = make_var("t");
+  v.set(t, 0, 256);
+  EXPECT_EQ(v(floordiv(t, 8) * 8 + mod(t, 8)), "t");
+  EXPECT_EQ(v(floordiv(t, 32) * 128 + mod(floordiv(t, 8), 4) * 32 + mod(t, 8) * 4), "t * 4");
+  EXPECT_EQ(v(floordiv(mod(t, 64), 8) * 8 + mod(t, 8) + floordiv(t, 64) * 64), "t");
+  EXPECT_EQ(v(lt(floordiv(t, 5), 3)), "t < 15");
+  EXPECT_EQ(v(ge(floordiv(t, 8), 2)), "0 < t - 15");
 }
 
 TEST(Simplify, TilesDivideExactly) {
