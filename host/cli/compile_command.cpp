@@ -16,12 +16,16 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile resnet18.onnx --target aarch64 -o pi.gmod
   gantry compile resnet18.onnx --target x86-64-v3 --target x86-64-v4 --target cortex-a72
                                                      one file for several machines; each picks its best
+  gantry compile resnet18.onnx --target cuda:sm_86 --target x86-64-v3
+                                                     for a GPU with its CPU, and for machines without one
+  gantry compile resnet18.onnx --target cuda --precision tf32
   gantry compile bert.onnx --shape input_ids=1x128   fixes symbolic dimensions
 `gantry targets` lists the targets.)";
 
 struct Options {
   std::string model, output;
   std::vector<std::string> targets, shapes;
+  std::string precision = "fp32";
   int opt_level = 3;
   bool verify = false;
   bool json = false;
@@ -68,6 +72,7 @@ void report(const Options& options, const std::filesystem::path& path, const Mod
 int compile(const Options& options, const Invocation& invocation) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Target> targets = find_targets(options.targets);
+  const Precision precision = find_precision(options.precision);
   const ShapeMap shapes = parse_shapes(options.shapes);
   if (is_module_file(options.model))
     user_error("{}: is a module already; compile takes a model (.onnx)", options.model);
@@ -81,6 +86,7 @@ int compile(const Options& options, const Invocation& invocation) {
   const Graph graph = import_model(options.model, shapes, invocation);
   CompileOptions compile = compile_options(targets, options.opt_level, progress);
   compile.verify = options.verify;
+  compile.precision = precision;
   ModuleFile module = compile_graph(graph, compile);
   progress.update("writing " + path.string(), -1);
   write_module(module, path);
@@ -108,6 +114,10 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--opt", options->opt_level, "Optimisation level; default 3")
       ->type_name("0..3")
       ->check(CLI::Range(0, 3));
+  command
+      ->add_option("--precision", options->precision,
+                   "How a GPU multiplies f32 in convolutions and matrix products; default fp32")
+      ->type_name("fp32|tf32|bf16|fp16");
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
   command->footer(kExamples);

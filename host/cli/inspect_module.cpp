@@ -100,6 +100,40 @@ std::string origin_text(const format::CallKernel& call) {
   return fmt::format("{}", fmt::join(nodes, ", "));
 }
 
+const char* kind_text(format::SegmentKind kind) {
+  switch (kind) {
+    case format::SegmentKind::Code:
+      return "code";
+    case format::SegmentKind::Weights:
+      return "weights";
+    case format::SegmentKind::Ptx:
+      return "ptx";
+    case format::SegmentKind::Cubin:
+      return "cubin";
+  }
+  return "unknown";
+}
+
+const char* device_text(format::Device device) {
+  switch (device) {
+    case format::Device::Cpu:
+      return "cpu";
+    case format::Device::Cuda:
+      return "cuda";
+    case format::Device::CudaEmulated:
+      return "cuda-emulated";
+  }
+  return "unknown";
+}
+
+bool is_cuda(const format::Variant& variant) {
+  return variant.device() == format::Device::Cuda;
+}
+
+size_t launch_count(const format::Kernel& kernel) {
+  return kernel.launches() == nullptr ? 0 : kernel.launches()->size();
+}
+
 /// How the steps of a variant use one of its kernels.
 struct KernelUse {
   int calls = 0;
@@ -192,9 +226,11 @@ class ModuleReport {
 
   std::string kernel_list(const format::Variant& variant) const {
     using Align = Table::Align;
+    const bool has_gpu = is_cuda(variant);
     Table table({{"calls", Align::kRight},
                  {"FLOP", Align::kRight},
                  {"traffic", Align::kRight},
+                 {has_gpu ? "on" : "", Align::kLeft},
                  {"symbol", Align::kLeft},
                  {"kernel", Align::kLeft}});
     const auto uses = kernel_uses(variant, dims_);
@@ -205,9 +241,36 @@ class ModuleReport {
           {std::to_string(uses[i].calls),
            flops.is_constant() ? count_text(static_cast<double>(flops.value())) : "symbolic",
            uses[i].bytes.is_constant() ? bytes_text(static_cast<double>(uses[i].bytes.value())) : "symbolic",
-           text_of(kernel->symbol()), text_of(kernel->name())});
+           has_gpu ? placement_text(*kernel) : "", text_of(kernel->symbol()), text_of(kernel->name())});
     }
     return table.str(4, terminal_width());
+  }
+
+  /// "cpu", or the launches of a GPU's kernel: threads of a block and its shared memory.
+  static std::string placement_text(const format::Kernel& kernel) {
+    if (kernel.device() == format::Device::Cpu) return "cpu";
+    std::vector<std::string> launches;
+    for (uint32_t i = 0; i < launch_count(kernel); ++i) {
+      const auto* launch = kernel.launches()->Get(i);
+      std::string text = std::to_string(launch->threads());
+      if (launch->shared_bytes() > 0) text += fmt::format("+{}", bytes_text(launch->shared_bytes()));
+      launches.push_back(launch->loop() >= 0 ? text + "*" : text);
+    }
+    constexpr size_t kMostShown = 3;
+    const bool more = launches.size() > kMostShown;
+    launches.resize(std::min(launches.size(), kMostShown));
+    return fmt::format("gpu {}{}", fmt::join(launches, ","), more ? ",…" : "");
+  }
+
+  std::string grids_text(const format::CallKernel& call) const {
+    if (call.grids() == nullptr || call.grids()->size() == 0) return "";
+    std::vector<std::string> grids;
+    for (uint32_t i = 0; i + 2 < call.grids()->size(); i += 3) {
+      grids.push_back(fmt::format("{}x{}x{}", dims_.get(call.grids()->Get(i)).str(),
+                                  dims_.get(call.grids()->Get(i + 1)).str(),
+                                  dims_.get(call.grids()->Get(i + 2)).str()));
+    }
+    return fmt::format(" blocks {}", fmt::join(grids, ", "));
   }
 
   std::string step_list(const format::Variant& variant) const {
@@ -217,9 +280,9 @@ class ModuleReport {
       const auto* call = step->action_as_CallKernel();
       if (call != nullptr) {
         const auto* kernel = variant.kernels()->Get(call->kernel());
-        out +=
-            fmt::format("    {:4} {} ({}) {}  // {}\n", index, text_of(kernel->symbol()),
-                        text_of(kernel->name()), buffers_text(variant, *call->buffers()), origin_text(*call));
+        out += fmt::format("    {:4} {} ({}) {}{}  // {}\n", index, text_of(kernel->symbol()),
+                           text_of(kernel->name()), buffers_text(variant, *call->buffers()),
+                           grids_text(*call), origin_text(*call));
       } else if (const auto* copy = step->action_as_CopyBuffer()) {
         out += fmt::format("    {:4} copy {} -> {}\n", index, buffer_text(variant, copy->source()),
                            buffer_text(variant, copy->target()));
@@ -238,6 +301,12 @@ class ModuleReport {
 
   std::string buffer_text(const format::Variant& variant, uint32_t index) const {
     const auto* buffer = variant.buffers()->Get(index);
+    const bool on_gpu = buffer->device() == format::Device::Cuda;
+    return on_gpu ? "gpu:" + place_text(*buffer) : place_text(*buffer);
+  }
+
+  std::string place_text(const format::Buffer& described) const {
+    const auto* buffer = &described;
     switch (buffer->kind()) {
       case format::BufferKind::Input:
         return "%" + text_of(manifest_.inputs()->Get(buffer->index())->name());
@@ -259,8 +328,28 @@ class ModuleReport {
         "    code     {} kernels, {}; plan of {} steps\n", variant.kernels()->size(),
         bytes_text(static_cast<double>(manifest_.segments()->Get(variant.code_segment())->size())),
         variant.steps()->size());
+    if (is_cuda(variant)) out += gpu_text(variant);
     out += kernel_list(variant);
     return options_.steps ? out + step_list(variant) : out;
+  }
+
+  uint64_t segment_bytes(int32_t segment) const {
+    return segment < 0 ? 0 : manifest_.segments()->Get(static_cast<uint32_t>(segment))->size();
+  }
+  static size_t launches_of(const format::Variant& variant) {
+    size_t count = 0;
+    for (const auto* kernel : *variant.kernels()) count += launch_count(*kernel);
+    return count;
+  }
+
+  std::string gpu_text(const format::Variant& variant) const {
+    const auto bytes = [&](int32_t segment) {
+      return bytes_text(static_cast<double>(segment_bytes(segment)));
+    };
+    return fmt::format("    gpu      {}: {} entries; PTX {}, {}; workspace {}\n", text_of(variant.gpu_arch()),
+                       launches_of(variant), bytes(variant.ptx_segment()),
+                       variant.cubin_segment() < 0 ? "no cubin" : "cubin " + bytes(variant.cubin_segment()),
+                       bytes_of(dims_.get(variant.gpu_workspace_bytes())));
   }
 
   static size_t constant_count(const format::Variant& variant) {
@@ -283,6 +372,13 @@ class ModuleReport {
       for (const auto* feature : *variant.features()) json["features"].push_back(feature->str());
     }
     json["rank"] = variant.rank();
+    json["device"] = device_text(variant.device());
+    if (variant.device() != format::Device::Cpu) json["gpu_arch"] = text_of(variant.gpu_arch());
+    if (is_cuda(variant)) {
+      json["ptx_bytes"] = segment_bytes(variant.ptx_segment());
+      json["cubin_bytes"] = segment_bytes(variant.cubin_segment());
+      json["gpu_workspace_bytes"] = dim_json(dims_.get(variant.gpu_workspace_bytes()));
+    }
     json["workspace_bytes"] = dim_json(dims_.get(variant.workspace_bytes()));
     json["constants"] = constant_count(variant);
     json["constant_bytes"] = constant_bytes(variant);
@@ -296,10 +392,30 @@ class ModuleReport {
                                  {"calls", uses[i].calls},
                                  {"flops", dim_json(uses[i].flops)},
                                  {"bytes", dim_json(uses[i].bytes)}});
+      if (is_cuda(variant)) add_launches(*kernel, json["kernels"].back());
     }
     json["steps"] = steps_json(variant);
     json["buffers"] = buffers_json(variant);
     return json;
+  }
+
+  static void add_launches(const format::Kernel& kernel, Json& json) {
+    json["device"] = device_text(kernel.device());
+    json["launches"] = Json::array();
+    for (uint32_t i = 0; i < launch_count(kernel); ++i) {
+      const auto* launch = kernel.launches()->Get(i);
+      json["launches"].push_back({{"symbol", text_of(launch->symbol())},
+                                  {"threads", launch->threads()},
+                                  {"shared_bytes", launch->shared_bytes()},
+                                  {"loop", launch->loop()}});
+    }
+  }
+
+  Json dims_json(const flatbuffers::Vector<uint32_t>* dims) const {
+    Json list = Json::array();
+    for (uint32_t i = 0; dims != nullptr && i < dims->size(); ++i)
+      list.push_back(dim_json(dims_.get(dims->Get(i))));
+    return list;
   }
 
   Json steps_json(const format::Variant& variant) const {
@@ -315,6 +431,10 @@ class ModuleReport {
         }
         json["flops"] = dim_json(dims_.get(call->flops()));
         json["bytes"] = dim_json(dims_.get(call->bytes()));
+        if (call->grids() != nullptr && call->grids()->size() != 0) {
+          json["grids"] = dims_json(call->grids());
+          json["loops"] = dims_json(call->loops());
+        }
       } else if (const auto* copy = step->action_as_CopyBuffer()) {
         json["copy"] = {{"source", copy->source()}, {"target", copy->target()}};
       }
@@ -337,6 +457,7 @@ class ModuleReport {
         json["index"] = buffer->index();
       }
       json["bytes"] = dim_json(dims_.get(buffer->bytes()));
+      if (is_cuda(variant)) json["device"] = device_text(buffer->device());
       list.push_back(std::move(json));
     }
     return list;
@@ -346,7 +467,7 @@ class ModuleReport {
     Json list = Json::array();
     for (uint32_t i = 0; i < contents_.segment_count(); ++i) {
       const auto* segment = manifest_.segments()->Get(i);
-      list.push_back({{"kind", segment->kind() == format::SegmentKind::Code ? "code" : "weights"},
+      list.push_back({{"kind", kind_text(segment->kind())},
                       {"offset", segment->offset()},
                       {"bytes", segment->size()},
                       {"sha256", runtime::to_hex(contents_.segment_digest(i))}});
@@ -363,8 +484,8 @@ class ModuleReport {
                  {"SHA-256", Align::kLeft}});
     for (uint32_t i = 0; i < contents_.segment_count(); ++i) {
       const auto* segment = manifest_.segments()->Get(i);
-      table.row({std::to_string(i), segment->kind() == format::SegmentKind::Code ? "code" : "weights",
-                 std::to_string(segment->offset()), bytes_text(static_cast<double>(segment->size())),
+      table.row({std::to_string(i), kind_text(segment->kind()), std::to_string(segment->offset()),
+                 bytes_text(static_cast<double>(segment->size())),
                  runtime::to_hex(contents_.segment_digest(i))});
     }
     return "\n" + table.str(2);

@@ -23,6 +23,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry ir resnet18.onnx --loops --target aarch64           loop nests of all kernels
   gantry ir resnet18.onnx --loops --all --kernel conv        after every loop pass, of the kernels so named
   gantry ir resnet18.onnx --llvm --kernel conv               LLVM IR; --asm: assembly
+  gantry ir resnet18.onnx --asm --target cuda:sm_86          PTX of the kernels
 plan_memory follows code generation: `gantry inspect MODULE --steps` shows the plan and its offsets.)";
 
 struct Options {
@@ -30,6 +31,7 @@ struct Options {
   std::string target = "native";
   std::string before, after, kernel;
   std::vector<std::string> shapes;
+  std::string precision = "fp32";
   int opt_level = 3;
   bool all = false, loops = false, llvm = false, assembly = false, verify = false;
 };
@@ -113,7 +115,8 @@ void print_kernels(const LoweredProgram& program, const Target& target, const Op
 }
 
 int show_ir(const Options& options, const Invocation& invocation) {
-  const Target target = find_target(options.target);
+  const Precision precision = find_precision(options.precision);
+  const Target target = with_precision(find_target(options.target), precision);
   const std::vector<std::string> names = stages(options.opt_level);
   check_pass("--before", options.before, names);
   check_pass("--after", options.after, names);
@@ -125,6 +128,7 @@ int show_ir(const Options& options, const Invocation& invocation) {
   Progress progress(invocation.verbosity());
   CompileOptions compile = compile_options({target}, options.opt_level, progress);
   compile.verify = options.verify;
+  compile.precision = precision;
   GraphPrinter printer(names, options.before, wanted_stages(options, names), !code);
   compile.observer.graph_pass = [&](const std::string& pass, const Graph& after) { printer(pass, after); };
   std::mutex mutex;
@@ -167,6 +171,10 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--opt", options->opt_level, "Optimisation level; default 3")
       ->type_name("0..3")
       ->check(CLI::Range(0, 3));
+  command
+      ->add_option("--precision", options->precision,
+                   "How a GPU multiplies f32 in convolutions and matrix products; default fp32")
+      ->type_name("fp32|tf32|bf16|fp16");
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
   command->callback([options, &invocation] {

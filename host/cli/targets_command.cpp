@@ -13,7 +13,9 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile resnet18.onnx --target cortex-a72
   gantry compile resnet18.onnx --target aarch64+dotprod
   gantry compile resnet18.onnx --target native           this machine
-Besides those listed, every CPU name that LLVM knows for x86-64 and AArch64 is a target.)";
+  gantry compile resnet18.onnx --target cuda:sm_87/cortex-a78                a GPU and the CPU beside it
+Besides those listed, every CPU name that LLVM knows for x86-64 and AArch64 is a target. The CPU beside a GPU is
+x86-64-v2 (of Jetson modules an Arm one) unless named.)";
 
 int list_targets(bool json) {
   std::vector<Target> targets = known_targets();
@@ -30,6 +32,7 @@ int list_targets(bool json) {
                       {"cpu", target.cpu},
                       {"features", target.features},
                       {"rank", target.rank}});
+      if (target.for_gpu()) list.back()["gpu_arch"] = target.gpu_arch;
     }
     print_out(list.dump(2) + "\n");
     return 0;
