@@ -1,6 +1,8 @@
 #include "device_runtime/src/cuda_module.h"
 
+#include <elf.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <map>
 #include <tuple>
@@ -21,6 +23,19 @@ bool cubin_fits(const Variant& variant, int compute_capability) {
   const int built_for = atoi(arch.c_str() + 3);
   if (arch.back() < '0' || arch.back() > '9') return compute_capability == built_for;
   return compute_capability / 10 == built_for / 10 && compute_capability >= built_for;
+}
+
+/// The driver trusts the sizes in an ELF file that it is given: they must lie in the segment at least.
+bool is_whole_elf(std::span<const std::byte> bytes) {
+  Elf64_Ehdr header;
+  if (bytes.size() < sizeof header) return false;
+  memcpy(&header, bytes.data(), sizeof header);
+  const auto table_ends = [&](uint64_t offset, uint64_t count, uint64_t size) {
+    return offset <= bytes.size() && count * size <= bytes.size() - offset;
+  };
+  return memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
+         table_ends(header.e_shoff, header.e_shnum, header.e_shentsize) &&
+         table_ends(header.e_phoff, header.e_phnum, header.e_phentsize);
 }
 
 }  // namespace
@@ -58,7 +73,7 @@ Status Program::load_code(const ModuleContents& contents, const Variant& variant
   if (cubin_fits(variant, device_->compute_capability())) {
     auto cubin = contents.segment(static_cast<uint32_t>(variant.cubin_segment()));
     if (!cubin.ok()) return cubin.status();
-    // The driver trusts the sizes in this ELF file; the segment's digest vouches for its bytes.
+    if (!is_whole_elf(*cubin)) return failure(GANTRY_INVALID_MODULE, "the module's assembled code is damaged");
     const Status status = load_image(cubin->data(), "assembled code");
     if (status.ok() || variant.ptx_segment() < 0) return status;
   }

@@ -14,6 +14,7 @@
 #include "device_runtime/src/module_format.h"
 #include "device_runtime/src/session.h"
 #include "device_runtime/src/sha256.h"
+#include "tests/device_runtime/cuda_module.h"
 #include "tests/device_runtime/module_builder.h"
 #include "tests/fuzz/mutate.h"
 
@@ -34,16 +35,32 @@ void repair(std::vector<std::byte>& file) {
 }
 
 /// Reads a file and goes on as far as it can without running its code.
-bool try_module(std::span<const std::byte> file, bool check_digests) {
+bool try_module(std::span<const std::byte> file, bool check_digests, const DeviceName& device) {
   auto contents = ModuleContents::from_bytes(testing::share(file), check_digests);
   if (!contents.ok()) return false;
-  auto module = Module::create(std::move(*contents));
+  auto module = Module::create(std::move(*contents), device);
   if (!module.ok()) return false;
   auto session = Session::create(*module, {.threads = 1, .memory_limit = 16 << 20});
   if (!session.ok()) return false;
   const int64_t shape[] = {3, 4};
   const bool given = (*session)->input_storage(0, shape).ok();
   return (*session)->prepare().ok() && given;
+}
+
+/// A module to start from, for a device.
+struct Original {
+  std::vector<std::byte> file;
+  size_t manifest_size = 0, first_segment = 0;
+  DeviceName device;
+};
+
+Original make_original(testing::ModuleBuilder builder, const DeviceName& device) {
+  Original original;
+  original.file = builder.write();
+  original.manifest_size = builder.write_manifest().size();
+  original.first_segment = builder.manifest.segments[0].offset();
+  original.device = device;
+  return original;
 }
 
 }  // namespace
@@ -53,30 +70,37 @@ int main(int argc, char** argv) {
   const unsigned long seed = argc > 2 ? std::strtoul(argv[2], nullptr, 0) : std::random_device()();
   std::printf("fuzz_module: %ld rounds, seed %lu\n", rounds, seed);
   std::fflush(stdout);
+  // The stand-in for a GPU's driver, which this program finds in its library search path.
+  setenv("FAKE_CUDA_MEMORY", "16777216", 1);
   std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
-  testing::ModuleBuilder builder = testing::symbolic_module();
-  const auto original = builder.write();
-  const size_t manifest_size = builder.write_manifest().size();
-  if (!try_module(original, true)) {
-    std::printf("fuzz_module: the module is not accepted even unchanged\n");
-    return 1;
+  const Original originals[] = {
+      make_original(testing::symbolic_module(), {}),
+      make_original(testing::cuda_module(), {gantry::module_format::Device::Cuda, 0}),
+  };
+  for (const Original& original : originals) {
+    if (!try_module(original.file, true, original.device)) {
+      std::printf("fuzz_module: the module for %s is not accepted even unchanged\n",
+                  device_text(original.device).c_str());
+      return 1;
+    }
   }
   long accepted = 0;
   for (long round = 0; round < rounds; ++round) {
-    auto file = original;
+    const Original& original = originals[random() % 2];
+    auto file = original.file;
     switch (random() % 3) {
       case 0:
         gantry::fuzz::mutate(file, random);
-        accepted += try_module(file, true);
+        accepted += try_module(file, true, original.device);
         break;
       case 1:
-        gantry::fuzz::overwrite(std::span(file).subspan(sizeof(FileHeader), manifest_size), random);
+        gantry::fuzz::overwrite(std::span(file).subspan(sizeof(FileHeader), original.manifest_size), random);
         repair(file);
-        accepted += try_module(file, true);
+        accepted += try_module(file, true, original.device);
         break;
       default:
-        gantry::fuzz::overwrite(std::span(file).subspan(builder.manifest.segments[0].offset()), random);
-        accepted += try_module(file, false);
+        gantry::fuzz::overwrite(std::span(file).subspan(original.first_segment), random);
+        accepted += try_module(file, false, original.device);
         break;
     }
   }

@@ -345,7 +345,8 @@ EXPORT int cuEventElapsedTime(float* ms, void* start, void* end) {
 }
 EXPORT int cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* options, void** values) {
   const std::string text(static_cast<const char*>(image));
-  if (text.rfind("cubin", 0) != 0 && text.find("entry ") == std::string::npos && text.find("bad") == std::string::npos)
+  if (text.rfind("\x7f" "ELF", 0) == 0) return kInvalidImage;  // it has no assembled code for its kernels
+  if (text.find("entry ") == std::string::npos && text.find("bad") == std::string::npos)
     return kInvalidImage;
   if (text.find("bad") != std::string::npos) {
     for (unsigned i = 0; i < count; ++i) {
