@@ -91,6 +91,13 @@ void Lowering::make_loops(StageState& state) {
   for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
     if (it->kind == AxisRelation::Kind::kFuse) {
       Expr fused = offsets.at(it->parent.get()), inner = extents.at(it->inner.get());
+      if (schedule_.for_gpu && constant_of(extents.at(it->outer.get())) == 1) {
+        // No remainder: a tail, which guards keep out, then goes beyond the end instead of starting again, and
+        // the region that a block needs stays an interval.
+        offsets[it->outer.get()] = Expr(0);
+        offsets[it->inner.get()] = fused;
+        continue;
+      }
       offsets[it->outer.get()] = simplifier_.simplify(floordiv(fused, inner));
       offsets[it->inner.get()] = simplifier_.simplify(mod(fused, inner));
       continue;

@@ -263,6 +263,28 @@ TEST(GpuShared, AStageWithoutThreadsOfItsOwnIsTheFirstThreadsWork) {
   EXPECT_THAT(text, HasSubstr("if thread < 1"));
 }
 
+/// The last block goes beyond the only image; what it needs of the rows is still one tile.
+TEST(GpuShared, TilesOfFusedRowsAreIntervals) {
+  Tensor x = placeholder({1, 5, 7, 3}, DType::kF32, "x");
+  Tensor rows = compute(
+      {35, 3}, [&](auto& i) { return x({0, floordiv(i[0], Expr(7)), mod(i[0], Expr(7)), i[1]}); }, "rows");
+  Tensor y = compute(
+      {1, 5, 7, 3}, [&](auto& i) { return rows({i[1] * Expr(7) + i[2], i[3]}) + x(i); }, "y");
+  Schedule s({y});
+  s.for_gpu = true;
+  Stage& out = s[y];
+  auto row = out.fuse(out.fuse(out.axes()[0], out.axes()[1]), out.axes()[2]);
+  auto [b, t] = out.split(row, 16);
+  out.bind(b, LoopKind::kBlock);
+  out.bind(t, LoopKind::kThread);
+  s[rows].compute_at(out, b);
+  s[rows].scope = StorageScope::kShared;
+  s[rows].bind(s[rows].axes()[0], LoopKind::kThread);
+  std::string text;
+  check_against_expression(s, {x}, y, &text);
+  EXPECT_THAT(text, HasSubstr("shared rows: f32[48]"));
+}
+
 TEST(GpuShared, TooMuchSharedMemoryNamesTheStages) {
   Tensor x = placeholder({16384}, DType::kF32, "x");
   Tensor twice = compute(
