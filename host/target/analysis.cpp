@@ -49,8 +49,12 @@ std::optional<int> stride_of(const std::vector<Expr>& indices, const Expr& var) 
 }  // namespace
 
 std::optional<int> read_stride(const OperationNode& op, const Expr& var) {
+  return read_stride(op.body, var);
+}
+
+std::optional<int> read_stride(const Expr& body, const Expr& var) {
   std::optional<int> worst = 0;
-  walk(op.body, [&](const Expr& node) {
+  walk(body, [&](const Expr& node) {
     auto* read = node.as<ReadNode>();
     if (!read || !worst) return;
     auto stride = stride_of(read->indices, var);

@@ -17,6 +17,7 @@ std::optional<int64_t> constant_volume(const std::vector<IterVarPtr>& axes);
 /// By how many elements a read moves when `var` grows by one, for the worst read of the body: 0 if no read
 /// depends on it, 1 if every read that does is contiguous in it, nothing otherwise.
 std::optional<int> read_stride(const OperationNode& op, const Expr& var);
+std::optional<int> read_stride(const Expr& body, const Expr& var);
 /// Functions evaluated for one element, exp and the like counted as 16 operations.
 int element_cost(const Expr& body);
 /// True if every read of the body that is not a scalar uses exactly the data axes in order.

@@ -4,6 +4,7 @@
 
 #include "host/ops/conv.h"
 #include "host/target/cpu/tile_model.h"
+#include "host/target/cuda/conv_model.h"
 
 namespace gantry {
 namespace {
@@ -52,19 +53,14 @@ int64_t dense_block(const TensorType& data, int64_t units, const MachineModel& m
   return choose_product_tile(work, machine).channel_block();
 }
 
-// On a GPU neighbouring threads compute neighbouring channels: blocks of a warp's width, which must divide the
-// channels of a group.
-int64_t gpu_conv_block(const ConvAttrs& attrs) {
-  int64_t block = 32, channels = attrs.channels / attrs.groups;
-  while (block > 1 && (block > channels || (attrs.groups > 1 && channels % block != 0))) block /= 2;
-  return block;
-}
-
-LayoutPolicy gpu_policy() {
+LayoutPolicy gpu_policy(const Target& target) {
   LayoutPolicy policy;
-  policy.conv_block = [](const ConvAttrs& attrs, const TensorType&, const TensorType&) {
-    return gpu_conv_block(attrs);
+  policy.conv_algorithm = [target](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+    return cuda::choose_conv_algorithm(attrs, data, result, target);
   };
+  policy.dense_gemm = [](const TensorType&, int64_t) { return true; };
+  policy.matmul_gemm = [](const TensorType&, const TensorType&) { return true; };
+  policy.conv_block = [](const ConvAttrs&, const TensorType&, const TensorType&) { return int64_t{0}; };
   policy.dense_block = [](const TensorType&, int64_t) { return int64_t{0}; };
   return policy;
 }
@@ -72,7 +68,7 @@ LayoutPolicy gpu_policy() {
 }  // namespace
 
 LayoutPolicy make_layout_policy(const Target& target) {
-  if (target.for_gpu()) return gpu_policy();
+  if (target.for_gpu()) return gpu_policy(target);
   MachineModel machine = target.machine;
   LayoutPolicy policy;
   policy.conv_block = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {

@@ -13,11 +13,11 @@ bool has_product(const std::vector<Tensor>& outputs) {
 
 void schedule_rest(Schedule& schedule, const Target& target) {
   for (Stage* stage : root_stages(schedule)) {
-    if (!stage->relations.empty()) continue;  // scheduled already
+    if (!stage->relations.empty() || !stage->annotations.empty()) continue;  // scheduled already
     if (is_reduction(*stage->op)) {
       schedule_reduction(schedule, *stage, target);
     } else {
-      schedule_elementwise(*stage, target);
+      schedule_elementwise(schedule, *stage, target);
     }
   }
 }
@@ -31,6 +31,7 @@ Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target)
     schedule.for_gpu = true;
     inline_elementwise(schedule);
     products.schedule(schedule);
+    schedule_winograd(schedule);
     schedule_rest(schedule, target);
     return schedule;
   }

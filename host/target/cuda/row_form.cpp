@@ -161,7 +161,7 @@ std::optional<RowForm> find_rows(const std::vector<Tensor>& outputs) {
   return form;
 }
 
-SplitReduction split_reduction(const Operation& op, const Expr& parts, const char* tag) {
+SplitReduction split_reduction(const Operation& op, const Expr& parts, const char* tag, bool guarded) {
   const auto* reduction = op->body.as<ReduceNode>();
   std::vector<Expr> extents;
   Expr total = 1;
@@ -184,6 +184,10 @@ SplitReduction split_reduction(const Operation& op, const Expr& parts, const cha
       bindings.emplace_back(op->axes[d]->var.as<VarNode>(), i[d + 1]);
     Expr condition = reduction->condition ? substitute(reduction->condition, bindings) : Expr();
     if (!exact) condition = condition ? lt(flat, total) && condition : lt(flat, total);
+    if (guarded) {
+      Expr inside = lt(i.back(), op->axes.back()->extent);
+      condition = condition ? inside && condition : inside;
+    }
     return reduce(reduction->reduce, substitute(reduction->value, bindings), {inner}, condition);
   };
   SplitReduction split;

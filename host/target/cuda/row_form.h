@@ -30,9 +30,11 @@ struct RowForm {
 std::optional<RowForm> find_rows(const std::vector<Tensor>& outputs);
 
 /// A reduction in two steps: `partial` (part, data axes…) over neighbouring elements, `total` over the parts.
+/// `guarded`: partial results of a block beyond the tensor read nothing.
 struct SplitReduction {
   Tensor partial, total;
 };
-SplitReduction split_reduction(const Operation& op, const Expr& parts, const char* tag);
+SplitReduction split_reduction(const Operation& op, const Expr& parts, const char* tag,
+                               bool guarded = false);
 
 }  // namespace gantry::cuda

@@ -6,8 +6,9 @@
 //       a[bk][bm], b[bk][bn]                    shared memory, filled by all threads
 //       for kk < bk: product[:][:] += a[kk][:] * b[kk][:]
 //     output[tm][tn] = epilogue(product)
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
+
+#include <algorithm>
 
 #include "host/support/error.h"
 #include "host/target/cuda/gemm_form.h"
@@ -56,7 +57,7 @@ bool elementwise_after(const std::vector<Tensor>& outputs, const OperationNode& 
     for (const OperationNode* from : downstream) follows = follows || depends_on(*op, *from);
     if (!follows) continue;
     if (is_reduction(*op)) return false;
-    cost += element_cost(op->body);
+    if (op->tag != "gemm_output") cost += element_cost(op->body);
     downstream.push_back(op.get());
   }
   return outputs.size() == 1 && downstream.back() == outputs[0].op().get() && downstream.size() > 1;
@@ -72,8 +73,8 @@ std::optional<OwnerAxes> output_axes(const std::vector<Tensor>& outputs, const G
     reader = op.get();
   }
   const OperationNode& output = *outputs[0].op();
+  if (!reader || output.axes.size() < std::max<size_t>(2, reader->axes.size())) return std::nullopt;
   size_t lifted = output.axes.size() - reader->axes.size();
-  if (!reader || output.axes.size() < reader->axes.size()) return std::nullopt;
   for (size_t i = 0; i < reader->axes.size(); ++i) {
     if (!structurally_equal(simplify(output.axes[lifted + i]->extent), simplify(reader->axes[i]->extent)))
       return std::nullopt;
@@ -86,7 +87,7 @@ std::optional<OwnerAxes> output_axes(const std::vector<Tensor>& outputs, const G
     auto channels = constant_extent(simplify(reader->axes.back()->extent)), n = constant_extent(simplify(gemm.n));
     if (channels && n && *channels != *n) {
       owner.groups = *channels / *n;
-    } else if (owner.rows.size() >= 1) {
+    } else {
       owner.batch.assign(owner.rows.begin(), owner.rows.end() - 1);
       owner.rows.erase(owner.rows.begin(), owner.rows.end() - 1);
     }
@@ -148,6 +149,15 @@ void schedule_product(Schedule& schedule, const TiledGemm& t, Stage& owner, cons
   }
 }
 
+// Removes the axes of extent 1: an index that does not mention them stays a plain sum.
+std::vector<IterVarPtr> take_ones(std::vector<IterVarPtr>& axes) {
+  std::vector<IterVarPtr> ones, rest;
+  for (const IterVarPtr& axis : axes)
+    (constant_extent(simplify(axis->extent)) == 1 ? ones : rest).push_back(axis);
+  axes = rest;
+  return ones;
+}
+
 // The owner's loops: blocks, warps, lanes, points.
 void schedule_owner(Schedule& schedule, const TiledGemm& t, Stage& owner, OwnerAxes axes) {
   if (axes.groups) {
@@ -161,13 +171,23 @@ void schedule_owner(Schedule& schedule, const TiledGemm& t, Stage& owner, OwnerA
     owner.reorder(order);
   }
   const GemmTile& tile = t.tile;
+  std::vector<IterVarPtr> ones = take_ones(axes.batch);
+  IterVarPtr last_row = axes.rows.back();
+  for (const IterVarPtr& one : take_ones(axes.rows)) ones.push_back(one);
+  if (axes.rows.empty()) {
+    axes.rows = {last_row};
+    ones.erase(std::find(ones.begin(), ones.end(), last_row));
+  }
+  {
+    // What is fused must be adjacent.
+    std::vector<IterVarPtr> order = axes.batch;
+    order.insert(order.end(), axes.rows.begin(), axes.rows.end());
+    order.push_back(axes.columns);
+    order.insert(order.end(), ones.begin(), ones.end());
+    owner.reorder(order);
+  }
   IterVarPtr batch = fuse_all(owner, axes.batch);
   IterVarPtr rows = fuse_all(owner, axes.rows);
-  if (!rows) {  // a vector: one row
-    auto [outer, inner] = owner.split(axes.columns, Expr(1 << 30));
-    rows = outer;
-    axes.columns = inner;
-  }
   int64_t lane_columns = tile.lane_columns(), lane_rows = tile.lane_rows();
   auto [row_block, row_in] = owner.split(rows, tile.bm);
   auto [row_warp, row_rest] = owner.split(row_in, tile.tm * lane_rows);
@@ -186,6 +206,7 @@ void schedule_owner(Schedule& schedule, const TiledGemm& t, Stage& owner, OwnerA
   std::vector<IterVarPtr> digits{row_warp, column_warp, row_lane, column_lane};
   size_t blocks = order.size();
   order.insert(order.end(), digits.begin(), digits.end());
+  order.insert(order.end(), ones.begin(), ones.end());
   order.insert(order.end(), {row, column});
   owner.reorder(order);
   for (size_t i = 0; i < blocks; ++i) owner.bind(order[i], LoopKind::kBlock);

@@ -59,22 +59,10 @@ int64_t power_of_two_at_least(int64_t value, int64_t low, int64_t high) {
   return power;
 }
 
-int64_t bytes_of_row(const RowForm& form) {
-  return *form.row_length * byte_width(form.kept.dtype());
-}
-
-/// Threads that keep the whole GPU busy.
-int64_t busy_threads(const GpuModel& gpu) {
-  return int64_t{gpu.multiprocessors} * gpu.max_threads / 2;
-}
-
-// All of the stage's axes over all threads of a block, neighbours to neighbours.
-void bind_cooperative(Stage& stage, int64_t threads) {
-  IterVarPtr flat = fuse_all(stage, stage.axes());
-  if (!flat) return;
-  auto [turn, thread] = stage.split(flat, threads);
-  (void)turn;
-  stage.bind(thread, LoopKind::kThread);
+// A kept row is rounded up to whole turns of its threads, and to whole lines (of `line` elements) of an image.
+int64_t bytes_of_row(const RowForm& form, int64_t threads, const Expr& line) {
+  int64_t turns = (*form.row_length + threads - 1) / threads;
+  return (turns * threads + constant_extent(simplify(line)).value_or(0)) * byte_width(form.kept.dtype());
 }
 
 void unroll_short(Stage& stage) {
@@ -104,7 +92,7 @@ void RowPlan::Impl::choose_rows(const GpuModel& gpu) {
   int64_t axes = 0;
   for (const auto& axis : form.reductions.front()->axes) axes += constant_extent(simplify(axis->extent)) != 1;
   keep = form.kept && form.row_length && (block_rows == 1 || axes <= 1) &&
-         bytes_of_row(form) * block_rows <= kKeptBytes;
+         bytes_of_row(form, threads, form.kept.shape().back()) * block_rows <= kKeptBytes;
 }
 
 bool RowPlan::Impl::choose_columns(const OperationNode& output) {
@@ -113,11 +101,17 @@ bool RowPlan::Impl::choose_columns(const OperationNode& output) {
   auto columns = constant_extent(simplify(output.axes.back()->extent));
   if (!columns) return false;
   mode = Mode::kColumns;
+  threads = *form.row_length >= 512 ? 512 : 256;
+  auto fits = [&] {
+    if (!form.kept) return false;
+    const Expr& line = form.kept.shape()[form.kept.shape().size() - 2];
+    // Blocks that end beyond the tensor are given room for another.
+    int64_t room = *columns % block_columns == 0 ? block_columns : 2 * block_columns;
+    return bytes_of_row(form, threads / block_columns, line) * room <= kKeptBytes;
+  };
   block_columns = power_of_two_at_least(*columns, 4, 32);
-  auto fits = [&] { return form.kept && bytes_of_row(form) * block_columns <= kKeptBytes; };
   while (block_columns > 8 && !fits()) block_columns /= 2;
   keep = fits();
-  threads = *form.row_length >= 512 ? 512 : 256;
   return true;
 }
 
@@ -165,7 +159,7 @@ void RowPlan::split_columns() {
     found = false;
     for (const Operation& op : topological_order(outputs)) {
       if (!is_reduction(*op) || op->tag == kPartTag || op->tag == kTotalTag) continue;
-      auto split = split_reduction(op, Expr(parts), kPartTag);
+      auto split = split_reduction(op, Expr(parts), kPartTag, true);
       auto total = std::make_shared<OperationNode>(*split.total.op());
       total->tag = kTotalTag;
       outputs = replace_tensors(outputs, {{op.get(), Tensor(total, 0)}});
@@ -181,9 +175,7 @@ void RowPlan::schedule(Schedule& schedule) const {
     for (Stage* stage : root_stages(schedule)) {
       if (stage->op->tag != kPartTag) continue;
       if (impl_->mode == Mode::kRows) {
-        auto [block, rest] = stage->split(fuse_all(*stage, stage->axes()), 1);
-        (void)rest;
-        stage->bind(block, LoopKind::kBlock);
+        stage->bind(fuse_all(*stage, stage->axes()), LoopKind::kBlock);
         bind_reduction(*stage, impl_->threads);
       } else {
         bind_flat(*stage, stage->axes(), kDefaultThreads);
@@ -214,17 +206,7 @@ void RowPlan::Impl::schedule_thread(Schedule& schedule) const {
 void RowPlan::Impl::place_kept(Schedule& schedule, Stage& owner, const IterVarPtr& at,
                                int64_t block_threads) const {
   if (!keep) return;
-  std::vector<Operation> readers;
-  for (const auto& stage : schedule.stages()) {
-    if (!is_compute(*stage->op)) continue;
-    bool reads = false;
-    walk(stage->op->body, [&](const Expr& node) {
-      auto* read = node.as<ReadNode>();
-      reads = reads || (read && read->op.get() == form.kept.op().get());
-    });
-    if (reads) readers.push_back(stage->op);
-  }
-  Tensor copy = schedule.cache_read(form.kept, StorageScope::kShared, readers);
+  Tensor copy = schedule.cache_read(form.kept, StorageScope::kShared, direct_readers(schedule, form.kept));
   Stage& stage = schedule[copy];
   stage.compute_at(owner, at);
   bind_cooperative(stage, block_threads);
@@ -252,12 +234,13 @@ void RowPlan::Impl::schedule_rows(Schedule& schedule) const {
   owner.reorder(order);
   IterVarPtr at = fuse_all(owner, slices);
   if (at) {
-    auto [block, row] = owner.split(at, block_rows);
+    IterVarPtr block = at;
+    if (block_rows > 1) {
+      std::tie(block, at) = owner.split(at, block_rows);
+      owner.bind(at, LoopKind::kThread);
+    }
     owner.bind(block, LoopKind::kBlock);
-    at = block;
-    if (block_rows > 1) owner.bind(row, LoopKind::kThread);
     if (!rows.empty()) place_kept(schedule, owner, block, threads * block_rows);
-    if (block_rows > 1) at = row;
   }
   if (!rows.empty()) {
     auto [turn, thread] = owner.split(fuse_all(owner, rows), threads);

@@ -23,6 +23,16 @@ IterVarPtr fuse_all(Stage& stage, const std::vector<IterVarPtr>& axes);
 /// Binds the stage's data axes, which must be its outermost leaves, `threads` neighbouring elements a block.
 /// Returns the threads' axis. A stage without axes is left as it is: one thread computes it (null).
 IterVarPtr bind_flat(Stage& stage, const std::vector<IterVarPtr>& axes, int64_t threads);
+/// Elements that one vector instruction moves, for an axis along which `body` reads at stride 0 or 1 and stores
+/// values of `bytes`: 4, 2 or 1. `axis` must have a constant extent.
+int64_t vector_lanes(const Expr& body, const IterVarPtr& axis, int bytes);
+/// Threads that keep the whole GPU busy.
+int64_t busy_threads(const GpuModel& gpu);
+/// Binds threads of `threads` to all of the stage's axes, neighbours to neighbours: for a stage that all threads of a
+/// block compute together.
+void bind_cooperative(Stage& stage, int64_t threads);
+/// The stages that read `tensor` themselves.
+std::vector<Operation> direct_readers(const Schedule& schedule, const Tensor& tensor);
 /// Inlines elementwise stages, padding included, except where that would repeat costly work.
 void inline_elementwise(Schedule& schedule);
 /// The stages that will be launches: computes at root.
@@ -44,6 +54,8 @@ class ProductPlan {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+/// The transformations of Winograd's algorithm, before and behind its products; nothing if there are none.
+void schedule_winograd(Schedule& schedule);
 /// Kernels that reduce rows: softmax, normalisations, reductions along whole axes. Rewritten like products.
 class RowPlan {
  public:
@@ -60,7 +72,7 @@ class RowPlan {
   std::unique_ptr<Impl> impl_;
 };
 /// One elementwise or data-movement stage at root.
-void schedule_elementwise(Stage& stage, const Target& target);
+void schedule_elementwise(Schedule& schedule, Stage& stage, const Target& target);
 /// A reduction of windows (pooling, depthwise convolution) or of whatever no other rule takes, with the elementwise
 /// output that follows, if that is all that reads it.
 void schedule_reduction(Schedule& schedule, Stage& stage, const Target& target);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "host/target/cuda/rules.h"
+#include "host/target/memory_order.h"
 
 namespace gantry::cuda {
 
@@ -20,15 +21,61 @@ IterVarPtr bind_flat(Stage& stage, const std::vector<IterVarPtr>& axes, int64_t 
   return thread;
 }
 
+void bind_cooperative(Stage& stage, int64_t threads) {
+  IterVarPtr flat = fuse_all(stage, stage.axes());
+  if (!flat) return;
+  auto [turn, thread] = stage.split(flat, threads);
+  (void)turn;
+  stage.bind(thread, LoopKind::kThread);
+}
+
+int64_t vector_lanes(const Expr& body, const IterVarPtr& axis, int bytes) {
+  auto extent = constant_extent(simplify(axis->extent));
+  if (!extent || !read_stride(body, axis->var)) return 1;
+  // Where the body asks for its position (padding, choices), lanes could differ in what they do.
+  bool plain = true;
+  walk(body, [&](const Expr& node) {
+    auto* test = node.as<CallNode>();
+    plain = plain && !(test && test->fn == MathFn::kIfThenElse && mentions(test->args[0], axis->var));
+    auto* choice = node.as<SelectNode>();
+    plain = plain && !(choice && mentions(choice->condition, axis->var));
+  });
+  int64_t lanes = plain ? 16 / std::max(bytes, 4) : 1;
+  while (lanes > 1 && *extent % lanes) lanes /= 2;
+  return lanes;
+}
+
+int64_t busy_threads(const GpuModel& gpu) {
+  return int64_t{gpu.multiprocessors} * gpu.max_threads / 2;
+}
+
+std::vector<Operation> direct_readers(const Schedule& schedule, const Tensor& tensor) {
+  std::vector<Operation> readers;
+  for (const auto& stage : schedule.stages()) {
+    if (!is_compute(*stage->op)) continue;
+    bool reads = false;
+    walk(stage->op->body, [&](const Expr& node) {
+      auto* read = node.as<ReadNode>();
+      reads = reads || (read && read->op.get() == tensor.op().get() && read->result == tensor.result());
+    });
+    if (reads) readers.push_back(stage->op);
+  }
+  return readers;
+}
+
 namespace {
 
 // Reads of a window or of a whole axis repeat the producer's work for every reader; arithmetic is cheap beside
 // a trip through memory, functions are not.
 constexpr int kCheap = 24;
 
-// Stages that rules have made to be stored stay.
+// Stages that rules place themselves stay.
 bool is_free(const OperationNode& op) {
-  return op.tag != "gemm_tile" && op.tag != "gemm_store" && op.tag != "winograd_input";
+  for (const char* tag : {"gemm_tile", "gemm_store", "winograd_patch", "winograd_rows", "winograd_input",
+                          "winograd_columns"}) {
+    if (op.tag == tag) return false;
+  }
+  return true;
 }
 
 bool should_inline(const Schedule& schedule, const Stage& stage) {

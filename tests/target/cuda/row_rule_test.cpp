@@ -1,48 +1,14 @@
 #include "host/ops/reduce.h"
 
 #include "host/ops/norm.h"
-#include "host/ops/op.h"
-#include "tests/target/cuda/run_gpu_schedule.h"
+#include "tests/target/cuda/one_op.h"
 
 namespace gantry {
 namespace {
 
-using test::expect_same_as_interpreter;
+using test::attrs_of;
 using test::GpuRun;
-
-Tensor f32(const std::vector<int64_t>& shape, const char* name) {
-  return placeholder({shape.begin(), shape.end()}, DType::kF32, name);
-}
-
-// The tensor expression of one op over f32 inputs of these shapes.
-struct OneOp {
-  std::vector<Tensor> inputs, outputs;
-
-  OneOp(std::string_view op, std::shared_ptr<Attrs> attrs, const std::vector<std::vector<int64_t>>& shapes) {
-    Function function("main");
-    std::vector<Value*> values;
-    for (const auto& shape : shapes) {
-      values.push_back(
-          function.add_parameter("p" + std::to_string(values.size()), {DType::kF32, {shape.begin(), shape.end()}}));
-      inputs.push_back(f32(shape, "x"));
-    }
-    Node* node = infer_and_add(function, op, std::move(attrs), values, {});
-    outputs = node->op->compute(*node, inputs);
-  }
-};
-
-GpuRun run(std::string_view op, std::shared_ptr<Attrs> attrs, const std::vector<std::vector<int64_t>>& shapes,
-           double tolerance = 1e-5) {
-  OneOp one(op, std::move(attrs), shapes);
-  return expect_same_as_interpreter(one.outputs, one.inputs, test::gpu_target(), tolerance);
-}
-
-template <typename AttrsType>
-std::shared_ptr<AttrsType> attrs(const std::function<void(AttrsType&)>& set) {
-  auto made = std::make_shared<AttrsType>();
-  set(*made);
-  return made;
-}
+using test::run_op;
 
 TEST(RowRule, TakesSoftmaxOfAnyAxisInOneLaunch) {
   const std::pair<std::vector<int64_t>, int64_t> cases[] = {
@@ -50,7 +16,7 @@ TEST(RowRule, TakesSoftmaxOfAnyAxisInOneLaunch) {
   for (const auto& [shape, axis] : cases) {
     for (const char* op : {"nn.softmax", "nn.log_softmax"}) {
       SCOPED_TRACE(testing::Message() << op << " along " << axis << " of " << testing::PrintToString(shape));
-      GpuRun done = run(op, attrs<SoftmaxAttrs>([&](auto& a) { a.axis = axis; }), {shape});
+      GpuRun done = run_op(op, attrs_of<SoftmaxAttrs>([&](auto& a) { a.axis = axis; }), {shape});
       EXPECT_EQ(done.plan.launches.size(), 1u);
     }
   }
@@ -59,7 +25,7 @@ TEST(RowRule, TakesSoftmaxOfAnyAxisInOneLaunch) {
 TEST(RowRule, NormalisesLayersInOneLaunch) {
   for (const auto& [rows, width] : {std::pair<int64_t, int64_t>{5, 768}, {1, 17}, {130, 64}, {3, 1}, {2, 5000}}) {
     SCOPED_TRACE(testing::Message() << rows << " rows of " << width);
-    GpuRun done = run("nn.layer_norm", attrs<LayerNormAttrs>([&](auto& a) { a.axis = 1; }),
+    GpuRun done = run_op("nn.layer_norm", attrs_of<LayerNormAttrs>([&](auto& a) { a.axis = 1; }),
                       {{rows, width}, {width}, {width}});
     EXPECT_EQ(done.plan.launches.size(), 1u);
   }
@@ -71,7 +37,7 @@ TEST(RowRule, NormalisesInstancesInOneLaunchInEitherLayout) {
     SCOPED_TRACE(testing::PrintToString(shape));
     for (bool last : {true, false}) {
       int64_t channels = last ? shape[3] : shape[1];
-      GpuRun done = run("nn.instance_norm", attrs<GroupNormAttrs>([&](auto& a) { a.channels_last = last; }),
+      GpuRun done = run_op("nn.instance_norm", attrs_of<GroupNormAttrs>([&](auto& a) { a.channels_last = last; }),
                         {shape, {channels}, {channels}});
       EXPECT_EQ(done.plan.launches.size(), 1u);
     }
@@ -80,7 +46,7 @@ TEST(RowRule, NormalisesInstancesInOneLaunchInEitherLayout) {
 
 TEST(RowRule, NormalisesGroups) {
   for (bool last : {true, false}) {
-    run("nn.group_norm", attrs<GroupNormAttrs>([&](auto& a) {
+    run_op("nn.group_norm", attrs_of<GroupNormAttrs>([&](auto& a) {
           a.channels_last = last;
           a.groups = 4;
         }),
@@ -97,7 +63,7 @@ TEST(RowRule, ReducesAnyAxes) {
       for (bool keep : {true, false}) {
         SCOPED_TRACE(testing::Message() << op << " over " << testing::PrintToString(axes) << " of "
                                         << testing::PrintToString(shape) << " keep " << keep);
-        run(op, attrs<ReduceAttrs>([&](auto& a) {
+        run_op(op, attrs_of<ReduceAttrs>([&](auto& a) {
               a.axes = axes;
               a.keepdims = keep;
             }),
@@ -109,7 +75,7 @@ TEST(RowRule, ReducesAnyAxes) {
 
 TEST(RowRule, NormalisesVectors) {
   for (int64_t axis : {1, 2}) {
-    run("nn.lp_normalize", attrs<LpNormAttrs>([&](auto& a) { a.axis = axis; }), {{2, 65, 9}});
+    run_op("nn.lp_normalize", attrs_of<LpNormAttrs>([&](auto& a) { a.axis = axis; }), {{2, 65, 9}});
   }
 }
 
