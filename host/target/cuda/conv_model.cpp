@@ -1,0 +1,85 @@
+#include "host/target/cuda/conv_model.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cmath>
+
+#include "host/target/cuda/gemm_model.h"
+
+namespace gantry::cuda {
+namespace {
+
+// The transformations are predicted less well than the products: Winograd's algorithm must promise this much.
+constexpr double kWinogradMargin = 0.85;
+
+int64_t typical(const Dim& dim) {
+  return dim.constant().value_or(dim.is_constant() ? 1 : 32);
+}
+
+// A launch that reads and writes tensors once, `points` values a thread.
+double transform_seconds(int64_t elements, int64_t points, double bytes, const GpuModel& gpu) {
+  LaunchWork work;
+  work.threads = 128;
+  work.registers = 40 + 2 * points;
+  work.blocks = (elements + work.threads - 1) / work.threads;
+  // About two operations a value and dimension, beside loads, stores and their addresses.
+  work.issue_cycles = static_cast<double>(points) * 8 * 4 / 4;
+  work.chain_cycles = 1500;
+  work.l2_bytes = bytes;
+  // What one launch has just written stays in the second-level cache if it fits.
+  work.memory_bytes = bytes > static_cast<double>(gpu.l2_bytes) / 2 ? bytes : bytes / 4;
+  return predicted_seconds(work, gpu) + gpu.launch_seconds;
+}
+
+}  // namespace
+
+double predicted_seconds(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                         ConvAlgorithm algorithm, const GpuModel& gpu) {
+  int64_t channels = typical(data.shape[1]) / attrs.groups;
+  double data_bytes = 4, result_bytes = 4;
+  for (const Dim& dim : data.shape) data_bytes *= static_cast<double>(typical(dim));
+  for (const Dim& dim : result.shape) result_bytes *= static_cast<double>(typical(dim));
+  GemmWork work;
+  work.n = attrs.channels / attrs.groups;
+  int64_t tile = winograd_tile(algorithm);
+  if (tile == 0) {
+    work.batch = attrs.groups;
+    work.m = typical(result.shape[0]);
+    work.k = channels;
+    for (size_t i = 2; i < result.shape.size(); ++i) work.m *= typical(result.shape[i]);
+    for (int64_t extent : attrs.kernel) work.k *= extent;
+    work.a_bytes = data_bytes;
+    return predicted_seconds(work, choose_gemm_tile(work, gpu), gpu);
+  }
+  int64_t points = (tile + 2) * (tile + 2);
+  work.batch = points;
+  work.m = typical(result.shape[0]);
+  for (size_t i = 2; i < 4; ++i) work.m *= (typical(result.shape[i]) + tile - 1) / tile;
+  work.k = channels;
+  double transformed = 4.0 * static_cast<double>(points * work.m);
+  return transform_seconds(work.m * channels, points, data_bytes + transformed * static_cast<double>(channels), gpu) +
+         predicted_seconds(work, choose_gemm_tile(work, gpu), gpu) +
+         transform_seconds(work.m * work.n, points, result_bytes + transformed * static_cast<double>(work.n), gpu);
+}
+
+ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                                    const Target& target) {
+  bool constant = true;
+  for (const Dim& dim : result.shape) constant = constant && dim.is_constant();
+  if (!fits_winograd(attrs) || target.precision != Precision::kFp32 || data.dtype != DType::kF32 || !constant)
+    return ConvAlgorithm::kGemm;
+  ConvAlgorithm best = ConvAlgorithm::kGemm;
+  double limit = kWinogradMargin * predicted_seconds(attrs, data, result, best, target.gpu);
+  for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4}) {
+    double seconds = predicted_seconds(attrs, data, result, algorithm, target.gpu);
+    spdlog::debug("convolution {} -> {}: F({}) {:.1f} us, product {:.1f} us", data.str(), result.str(),
+                  winograd_tile(algorithm), seconds * 1e6, limit / kWinogradMargin * 1e6);
+    if (seconds < limit) {
+      best = algorithm;
+      limit = seconds;
+    }
+  }
+  return best;
+}
+
+}  // namespace gantry::cuda
