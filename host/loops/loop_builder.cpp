@@ -72,7 +72,8 @@ void LoopBuilder::launch_flat(const Expr& count, const std::function<void(Expr)>
 void LoopBuilder::loop(const std::string& name, Expr extent, const std::function<void(Expr)>& body,
                        LoopKind kind) {
   Expr var = make_var(name);
-  Stmt inner = kind == LoopKind::kParallel ? collect_with_locals([&] { body(var); }) : collect([&] { body(var); });
+  Stmt inner =
+      kind == LoopKind::kParallel ? collect_with_locals([&] { body(var); }) : collect([&] { body(var); });
   if (Stmt nest = for_loop(var, Expr(0), std::move(extent), kind, inner)) emit(nest);
 }
 

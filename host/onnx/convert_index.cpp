@@ -36,8 +36,8 @@ void convert_one_hot(NodeImport& n) {
   n.set(0, n.add("one_hot", {n.input(0), n.input(2)}, attrs));
 }
 
-/// Opset 1 has k as an attribute, 10 as an input; from 11 the smallest may be asked for. What need not be sorted
-/// is sorted all the same.
+/// Opset 1 has k as an attribute, 10 as an input; from 11 the smallest may be asked for. What need not be
+/// sorted is sorted all the same.
 void convert_topk(NodeImport& n) {
   auto attrs = std::make_shared<TopKAttrs>();
   attrs->axis = n.axis(n.integer("axis", -1), n.rank(0));
@@ -148,14 +148,10 @@ void convert_eye_like(NodeImport& n) {
 
 void add_index_converters(ConverterTable& table) {
   const Converter entries[] = {
-      {"Gather", 1, convert_gather},
-      {"GatherElements", 11, convert_gather},
-      {"GatherND", 11, convert_gather_nd},
-      {"OneHot", 9, convert_one_hot},
-      {"TopK", 1, convert_topk},
-      {"Trilu", 14, convert_trilu},
-      {"Range", 11, convert_range},
-      {"ConstantOfShape", 9, convert_constant_of_shape},
+      {"Gather", 1, convert_gather},       {"GatherElements", 11, convert_gather},
+      {"GatherND", 11, convert_gather_nd}, {"OneHot", 9, convert_one_hot},
+      {"TopK", 1, convert_topk},           {"Trilu", 14, convert_trilu},
+      {"Range", 11, convert_range},        {"ConstantOfShape", 9, convert_constant_of_shape},
       {"EyeLike", 9, convert_eye_like},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));

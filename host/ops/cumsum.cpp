@@ -75,8 +75,8 @@ void scan_by_threads(LoopBuilder& b, const Scan& scan) {
 }
 
 /// A block a row, in chunks of kItems elements a thread: threads sum their own, then the sums are scanned in
-/// shared memory by doubling distances (Hillis and Steele, "Data parallel algorithms", 1986), from one half of
-/// the buffer into the other.
+/// shared memory by doubling distances (Hillis and Steele, "Data parallel algorithms", 1986), from one half
+/// of the buffer into the other.
 void scan_by_blocks(LoopBuilder& b, const Scan& scan) {
   constexpr int64_t kThreads = 256, kItems = 4, kChunk = kThreads * kItems;
   const DType dtype = ops::widened(scan.dtype);

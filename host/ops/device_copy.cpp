@@ -6,7 +6,8 @@
 namespace gantry {
 
 void add_device_copy_op(OpSet& set) {
-  OpDef op = ops::define<DeviceCopyAttrs>("device_copy", FusionClass::kOpaque, LayoutBehaviour::kNone, {"data"});
+  OpDef op =
+      ops::define<DeviceCopyAttrs>("device_copy", FusionClass::kOpaque, LayoutBehaviour::kNone, {"data"});
   op.infer = ops::same_as_first;
   // For interpreters: between devices, elements stay what they are.
   op.compute = [](const Node&, const std::vector<Tensor>& in) {

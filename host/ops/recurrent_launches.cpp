@@ -19,8 +19,8 @@ Expr tanh_of(Expr x) {
   return call(MathFn::kTanh, {std::move(x)});
 }
 
-/// Writes the launches. A step reads the state h from one half of a buffer and writes the other, as threads of
-/// other blocks still read the old one; the cell c belongs to its thread alone.
+/// Writes the launches. A step reads the state h from one half of a buffer and writes the other, as threads
+/// of other blocks still read the old one; the cell c belongs to its thread alone.
 class Launches {
  public:
   Launches(const RecurrenceLoops& spec, LoopBuilder& builder)
@@ -68,11 +68,10 @@ class Launches {
   Expr element(const Point& p) const { return p.sequence * hidden_ + p.unit; }
   Expr old_h(const Point& p) const { return load(h_, mod(p.step, 2) * elements_ + element(p)); }
   /// The position in time: reversed sequences run backwards within their length.
-  Expr time(const Point& p) const {
-    return spec_.attrs.reverse ? length(p.sequence) - 1 - p.step : p.step;
-  }
+  Expr time(const Point& p) const { return spec_.attrs.reverse ? length(p.sequence) - 1 - p.step : p.step; }
   Expr projected(const Point& p, int64_t gate) const {
-    return load(input(0), (time(p) * spec_.batch + p.sequence) * (gates_ * hidden_) + gate * hidden_ + p.unit);
+    return load(input(0),
+                (time(p) * spec_.batch + p.sequence) * (gates_ * hidden_) + gate * hidden_ + p.unit);
   }
 
   void keep(const Point& p, const Expr& y_time, const Expr& h, const Expr& y) const {
@@ -90,38 +89,40 @@ class Launches {
   /// A launch over (sequences, 32 units): `gates` columns of vector * recurrent for each unit. The warps of a
   /// block share the sum; the first one finishes. Sequences that have ended keep their state and yield 0,
   /// where `last` says that this launch ends the step.
-  void products(const Expr& step, const std::vector<int64_t>& gates, const Buffer& vector, const Expr& vector_at,
-                bool last, const Finish& finish) {
+  void products(const Expr& step, const std::vector<int64_t>& gates, const Buffer& vector,
+                const Expr& vector_at, bool last, const Finish& finish) {
     const auto count = static_cast<int64_t>(gates.size());
-    b_.launch({spec_.batch, (hidden_ + kWarp - 1) / kWarp}, slices_ * kWarp, [&](const auto& block, const Expr& thread) {
-      const Expr lane = mod(thread, kWarp), slice = floordiv(thread, kWarp);
-      const Point p{step, block[0], block[1] * kWarp + lane};
-      const Expr inside = lt(p.unit, Expr(hidden_)), live = lt(step, length(p.sequence));
-      Buffer partial = b_.shared("partial", DType::kF32, slices_ * count * kWarp);
-      Buffer sums = b_.local("sums", DType::kF32, count);
-      for (int64_t g = 0; g < count; ++g) b_.emit(store(sums, g, f32(0)));
-      b_.when(inside && live, [&] {
-        b_.loop("q", (hidden_ + slices_ - 1) / slices_, [&](const Expr& q) {
-          const Expr k = q * slices_ + slice;
-          b_.when(lt(k, Expr(hidden_)), [&] {
-            b_.let("value", load(vector, vector_at + p.sequence * hidden_ + k), [&](const Expr& value) {
-              for (int64_t g = 0; g < count; ++g) {
-                Expr column = gates[static_cast<size_t>(g)] * hidden_ + p.unit;
-                Expr weight = load(input(1), k * (gates_ * hidden_) + column);
-                b_.emit(store(sums, g, load(sums, g) + value * weight));
-              }
-            });
-          });
-        });
-      });
-      for (int64_t g = 0; g < count; ++g)
-        b_.emit(store(partial, (slice * count + g) * kWarp + lane, load(sums, g)));
-      b_.emit(barrier());
-      b_.when(eq(slice, 0) && inside, [&] {
-        b_.when(live, [&] { finish_live(p, partial, sums, count, finish); });
-        if (last) b_.when(logical_not(live), [&] { keep(p, p.step, old_h(p), f32(0)); });
-      });
-    });
+    b_.launch({spec_.batch, (hidden_ + kWarp - 1) / kWarp}, slices_ * kWarp,
+              [&](const auto& block, const Expr& thread) {
+                const Expr lane = mod(thread, kWarp), slice = floordiv(thread, kWarp);
+                const Point p{step, block[0], block[1] * kWarp + lane};
+                const Expr inside = lt(p.unit, Expr(hidden_)), live = lt(step, length(p.sequence));
+                Buffer partial = b_.shared("partial", DType::kF32, slices_ * count * kWarp);
+                Buffer sums = b_.local("sums", DType::kF32, count);
+                for (int64_t g = 0; g < count; ++g) b_.emit(store(sums, g, f32(0)));
+                b_.when(inside && live, [&] {
+                  b_.loop("q", (hidden_ + slices_ - 1) / slices_, [&](const Expr& q) {
+                    const Expr k = q * slices_ + slice;
+                    b_.when(lt(k, Expr(hidden_)), [&] {
+                      b_.let("value", load(vector, vector_at + p.sequence * hidden_ + k),
+                             [&](const Expr& value) {
+                               for (int64_t g = 0; g < count; ++g) {
+                                 Expr column = gates[static_cast<size_t>(g)] * hidden_ + p.unit;
+                                 Expr weight = load(input(1), k * (gates_ * hidden_) + column);
+                                 b_.emit(store(sums, g, load(sums, g) + value * weight));
+                               }
+                             });
+                    });
+                  });
+                });
+                for (int64_t g = 0; g < count; ++g)
+                  b_.emit(store(partial, (slice * count + g) * kWarp + lane, load(sums, g)));
+                b_.emit(barrier());
+                b_.when(eq(slice, 0) && inside, [&] {
+                  b_.when(live, [&] { finish_live(p, partial, sums, count, finish); });
+                  if (last) b_.when(logical_not(live), [&] { keep(p, p.step, old_h(p), f32(0)); });
+                });
+              });
   }
 
   void finish_live(const Point& p, const Buffer& partial, const Buffer& sums, int64_t count,

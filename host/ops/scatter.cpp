@@ -153,7 +153,7 @@ void emit_nd(LoopBuilder& b, const Operands& o) {
 /// Updates in groups that meet in no element, of `count` updates each, which are applied in order.
 struct UpdateGroups {
   Expr groups, count;
-  std::function<Expr(const Expr& group, const Expr& k)> target, update;
+  std::function<Expr(const Expr&group, const Expr&k)> target, update;
 };
 
 std::optional<int64_t> known(const Expr& e) {
@@ -202,7 +202,8 @@ void apply_by_leaders(LoopBuilder& b, const Operands& o, const UpdateGroups& all
 
 void apply_on_gpu(LoopBuilder& b, const Operands& o, const UpdateGroups& all) {
   constexpr int64_t kManyGroups = 4096, kFewUpdates = 16;
-  if (known(all.groups).value_or(0) >= kManyGroups || known(all.count).value_or(kFewUpdates + 1) <= kFewUpdates)
+  if (known(all.groups).value_or(0) >= kManyGroups ||
+      known(all.count).value_or(kFewUpdates + 1) <= kFewUpdates)
     apply_in_order(b, o, all);
   else
     apply_by_leaders(b, o, all);

@@ -17,8 +17,8 @@ std::vector<TensorType> infer_topk(const Node& node, Function&) {
   const Dim& extent = x.shape[static_cast<size_t>(attrs.axis)];
   const auto least = (extent - attrs.k).lower_bound();
   ops::require(!attrs.k.is_constant() || attrs.k.value() >= 0, "k is {}", attrs.k.str());
-  ops::require(!(extent - attrs.k).is_constant() || *least >= 0, "k is {}, but axis {} of {} has fewer elements",
-               attrs.k.str(), attrs.axis, x.str());
+  ops::require(!(extent - attrs.k).is_constant() || *least >= 0,
+               "k is {}, but axis {} of {} has fewer elements", attrs.k.str(), attrs.axis, x.str());
   Shape shape = x.shape;
   // Where the axis may turn out to be shorter than k, there are fewer results.
   shape[static_cast<size_t>(attrs.axis)] = least && *least >= 0 ? attrs.k : min(attrs.k, extent);
@@ -102,16 +102,17 @@ class Heap {
     });
   }
 
-  /// Sinks the element at `root` in a heap of `size`, level by level, until both of its children come before it.
+  /// Sinks the element at `root` in a heap of `size`, level by level, until both of its children come before
+  /// it.
   void sift(const Expr& root, const Expr& size) {
     b_.emit(store(hole_, 0, root));
     b_.loop("level", levels_, [&](const Expr&) {
       b_.let("parent", load(hole_, 0), [&](const Expr& parent) {
         const Expr left = parent * 2 + 1, right = parent * 2 + 2;
         b_.when(lt(left, size), [&] {
-          Expr right_is_later =
-              if_then_else(lt(right, size), loops_.before(value(left), index(left), value(right), index(right)),
-                           int_imm(DType::kBool, 0));
+          Expr right_is_later = if_then_else(
+              lt(right, size), loops_.before(value(left), index(left), value(right), index(right)),
+              int_imm(DType::kBool, 0));
           b_.let("child", select(right_is_later, right, left), [&](const Expr& child) {
             b_.emit(store(hole_, 0, size));  // ends the walk, unless the child sinks further
             b_.when(loops_.before(value(parent), index(parent), value(child), index(child)), [&] {
@@ -139,7 +140,8 @@ Expr TopKLoops::before(const Expr& a, const Expr& i, const Expr& b, const Expr& 
     const Expr u = ops::widen(x), v = ops::widen(y);
     return gt(u, v) || (call(MathFn::kIsNan, {u}) && logical_not(call(MathFn::kIsNan, {v})));
   };
-  const Expr first = largest ? greater(a, b) : greater(b, a), second = largest ? greater(b, a) : greater(a, b);
+  const Expr first = largest ? greater(a, b) : greater(b, a),
+             second = largest ? greater(b, a) : greater(a, b);
   return first || (logical_not(second) && lt(i, j));
 }
 

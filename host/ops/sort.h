@@ -8,8 +8,8 @@
 
 namespace gantry {
 
-/// topk(data): values and i64 positions (at most k along the axis), best first. Of equal elements the one with
-/// the lower position comes first. NaN counts as greater than every number, +0 and -0 as equal.
+/// topk(data): values and i64 positions (at most k along the axis), best first. Of equal elements the one
+/// with the lower position comes first. NaN counts as greater than every number, +0 and -0 as equal.
 struct TopKAttrs : AttrsOf<TopKAttrs> {
   int64_t axis = 0;
   Dim k = 1;

@@ -64,7 +64,8 @@ class Places {
       b_.let("first", first, [&](const Expr& low) {
         const Expr backwards = ne(bits_of(low, shift_left(Expr(2), stage)), Expr(0));
         b_.let("p", base + low + select(backwards, Expr(0), distance), [&](const Expr& p) {
-          b_.let("q", base + low + select(backwards, distance, Expr(0)), [&](const Expr& q) { exchange(p, q); });
+          b_.let("q", base + low + select(backwards, distance, Expr(0)),
+                 [&](const Expr& q) { exchange(p, q); });
         });
       });
     });
@@ -134,7 +135,8 @@ class BlockSort {
   /// Deals 0 to count - 1 out to the threads.
   void each(const Expr& count, const std::function<void(Expr)>& body) {
     b_.loop("round", floordiv(count + (threads_ - 1), threads_), [&](const Expr& round) {
-      b_.let("i", round * threads_ + thread_, [&](const Expr& i) { b_.when(lt(i, count), [&] { body(i); }); });
+      b_.let("i", round * threads_ + thread_,
+             [&](const Expr& i) { b_.when(lt(i, count), [&] { body(i); }); });
     });
   }
 

@@ -106,7 +106,8 @@ class Placer {
     for (const Node* user : function_.nodes()) {
       if (user->op->is_view || user->placement == Placement::kCpu || moved.count(user) != 0) continue;
       for (Value* input : user->inputs) {
-        if (input != nullptr && root_of(input)->kind == Value::Kind::kResult && root_of(input)->producer == &node)
+        if (input != nullptr && root_of(input)->kind == Value::Kind::kResult &&
+            root_of(input)->producer == &node)
           return false;
       }
     }
@@ -177,7 +178,8 @@ bool runs_on_gpu(const Node& node) {
   if (!node.op->compute) return false;
   std::vector<Tensor> inputs;
   for (const Value* input : node.inputs) {
-    inputs.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, input->name) : Tensor());
+    inputs.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, input->name)
+                           : Tensor());
   }
   return operations_run_on_gpu(node.op->compute(node, inputs));
 }

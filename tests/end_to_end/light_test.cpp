@@ -35,6 +35,11 @@ TEST_P(Light, GivesTheKnownOutput) {
   EXPECT_LE(error_of(run_here()), kTolerance);
 }
 
+TEST_P(Light, GivesTheKnownOutputOnTheEmulatedGpu) {
+  constexpr double kSumsInAnotherOrder = 1e-4;
+  EXPECT_LE(error_of(run_here("cuda-emulated:sm_80")), kSumsInAnotherOrder);
+}
+
 TEST_P(Light, GivesTheKnownOutputOnAnEmulatedBoard) {
   if (!testing::emulated_board_program())
     GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";

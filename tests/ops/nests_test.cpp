@@ -8,11 +8,11 @@
 #include <numeric>
 #include <string>
 
+#include "host/ops/op.h"
 #include "host/ops/recurrent.h"
 #include "host/ops/reduce.h"
 #include "host/ops/scatter.h"
 #include "host/ops/sort.h"
-#include "host/ops/op.h"
 #include "host/support/error.h"
 #include "tests/ops/run_nests.h"
 
@@ -59,10 +59,18 @@ void expect_cumsum(int64_t outer, int64_t extent, int64_t inner) {
   }
 }
 
-TEST(Cumsum, ScansRowsInSharedMemoryOverSeveralChunks) { expect_cumsum(3, 2500, 1); }
-TEST(Cumsum, ScansColumnsThatAreFew) { expect_cumsum(2, 300, 3); }
-TEST(Cumsum, ScansColumnsThatAreManyAThreadEach) { expect_cumsum(2, 9, 2100); }
-TEST(Cumsum, ScansShortRows) { expect_cumsum(5, 7, 1); }
+TEST(Cumsum, ScansRowsInSharedMemoryOverSeveralChunks) {
+  expect_cumsum(3, 2500, 1);
+}
+TEST(Cumsum, ScansColumnsThatAreFew) {
+  expect_cumsum(2, 300, 3);
+}
+TEST(Cumsum, ScansColumnsThatAreManyAThreadEach) {
+  expect_cumsum(2, 9, 2100);
+}
+TEST(Cumsum, ScansShortRows) {
+  expect_cumsum(5, 7, 1);
+}
 
 /// What one update makes of an element.
 float combined(ScatterReduction reduction, float old, float update) {
@@ -86,7 +94,8 @@ constexpr ScatterReduction kReductions[] = {ScatterReduction::kNone, ScatterRedu
 
 std::vector<int64_t> some_indices(size_t count, int64_t extent) {
   std::vector<int64_t> indices(count);
-  for (size_t i = 0; i < count; ++i) indices[i] = static_cast<int64_t>(i * i * 5 + 3 * i) % (2 * extent) - extent;
+  for (size_t i = 0; i < count; ++i)
+    indices[i] = static_cast<int64_t>(i * i * 5 + 3 * i) % (2 * extent) - extent;
   return indices;
 }
 
@@ -119,10 +128,18 @@ void expect_scatter_elements(int64_t rows, int64_t columns, int64_t index_rows, 
   }
 }
 
-TEST(ScatterElements, AppliesUpdatesToOneElementInTheirOrder) { expect_scatter_elements(3, 9, 2, 40); }
-TEST(ScatterElements, AppliesFewUpdatesToManyRows) { expect_scatter_elements(70, 5, 60, 7); }
-TEST(ScatterElements, TakesNoUpdates) { expect_scatter_elements(4, 5, 0, 3); }
-TEST(ScatterElements, TouchesNoDataWhereThereIsNone) { expect_scatter_elements(0, 5, 0, 20); }
+TEST(ScatterElements, AppliesUpdatesToOneElementInTheirOrder) {
+  expect_scatter_elements(3, 9, 2, 40);
+}
+TEST(ScatterElements, AppliesFewUpdatesToManyRows) {
+  expect_scatter_elements(70, 5, 60, 7);
+}
+TEST(ScatterElements, TakesNoUpdates) {
+  expect_scatter_elements(4, 5, 0, 3);
+}
+TEST(ScatterElements, TouchesNoDataWhereThereIsNone) {
+  expect_scatter_elements(0, 5, 0, 20);
+}
 
 /// Data (d0, d1, d2), indices (updates, depth).
 void expect_scatter_nd(std::array<int64_t, 3> d, int64_t count, size_t depth) {
@@ -160,9 +177,15 @@ void expect_scatter_nd(std::array<int64_t, 3> d, int64_t count, size_t depth) {
   }
 }
 
-TEST(ScatterNd, AppliesUpdatesToOneSliceInTheirOrder) { expect_scatter_nd({4, 3, 5}, 30, 2); }
-TEST(ScatterNd, UpdatesSingleElements) { expect_scatter_nd({4, 3, 5}, 50, 3); }
-TEST(ScatterNd, UpdatesWideSlices) { expect_scatter_nd({3, 50, 100}, 20, 1); }
+TEST(ScatterNd, AppliesUpdatesToOneSliceInTheirOrder) {
+  expect_scatter_nd({4, 3, 5}, 30, 2);
+}
+TEST(ScatterNd, UpdatesSingleElements) {
+  expect_scatter_nd({4, 3, 5}, 50, 3);
+}
+TEST(ScatterNd, UpdatesWideSlices) {
+  expect_scatter_nd({3, 50, 100}, 20, 1);
+}
 
 /// A recurrence with S steps, B sequences, H units on both devices; ONNX's own data check the CPU's nest.
 struct RecurrenceCase {
@@ -193,7 +216,8 @@ void expect_same_on_gpu(const RecurrenceCase& c) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t r = 0; r < expected.size(); ++r) {
     std::vector<float> a = values_of<float>(actual[r]), e = values_of<float>(expected[r]);
-    for (size_t i = 0; i < e.size(); ++i) ASSERT_NEAR(a[i], e[i], 1e-5) << c.op << " result " << r << " at " << i;
+    for (size_t i = 0; i < e.size(); ++i)
+      ASSERT_NEAR(a[i], e[i], 1e-5) << c.op << " result " << r << " at " << i;
   }
 }
 
@@ -244,7 +268,9 @@ void expect_topk(DType dtype, std::array<int64_t, 3> d, int64_t k, const std::ve
     std::vector<T> values(static_cast<size_t>(d[0] * k * d[2]));
     std::vector<int64_t> positions(values.size());
     for (int64_t row = 0; row < d[0] * d[2]; ++row) {
-      auto at = [&](int64_t t, int64_t n) { return static_cast<size_t>((row / d[2] * n + t) * d[2] + row % d[2]); };
+      auto at = [&](int64_t t, int64_t n) {
+        return static_cast<size_t>((row / d[2] * n + t) * d[2] + row % d[2]);
+      };
       std::vector<int64_t> order(static_cast<size_t>(d[1]));
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
@@ -281,13 +307,15 @@ TEST(TopK, OrdersNanAboveEveryNumber) {
 }
 
 TEST(TopK, SortsIntegersWithTheirExtremes) {
-  std::vector<int64_t> x{3, std::numeric_limits<int64_t>::min(), 7, std::numeric_limits<int64_t>::max(), 7, 0,
-                         std::numeric_limits<int64_t>::min()};
+  std::vector<int64_t> x{3, std::numeric_limits<int64_t>::min(), 7, std::numeric_limits<int64_t>::max(), 7,
+                         0, std::numeric_limits<int64_t>::min()};
   expect_topk(DType::kI64, {1, 7, 1}, 7, x);
   expect_topk(DType::kU8, {1, 5, 1}, 3, std::vector<uint8_t>{255, 0, 128, 255, 1});
 }
 
-TEST(TopK, TakesRowsOfOneElement) { expect_topk(DType::kF32, {4, 1, 2}, 1, numbers(8, 1)); }
+TEST(TopK, TakesRowsOfOneElement) {
+  expect_topk(DType::kF32, {4, 1, 2}, 1, numbers(8, 1));
+}
 
 std::vector<double> doubles(int64_t count) {
   const std::vector<float> x = numbers(count, 1);

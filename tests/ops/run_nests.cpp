@@ -37,7 +37,8 @@ void check_launches(const LoopKernel& kernel) {
   for (const LaunchShape& launch : plan_launches(kernel).launches) {
     internal_check(launch.shared_bytes <= 48 << 10, "a launch with {} bytes of shared memory",
                    launch.shared_bytes);
-    internal_check(launch.threads <= 1024 && launch.threads % 32 == 0, "a launch of {} threads", launch.threads);
+    internal_check(launch.threads <= 1024 && launch.threads % 32 == 0, "a launch of {} threads",
+                   launch.threads);
   }
 }
 

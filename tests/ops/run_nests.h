@@ -12,7 +12,8 @@ namespace gantry::testing {
 
 enum class NestKind { kCpu, kGpu };
 
-/// Results of the op on these inputs (null where an optional one is absent). Races between threads are errors.
+/// Results of the op on these inputs (null where an optional one is absent). Races between threads are
+/// errors.
 std::vector<ConstantPtr> run_nests(std::string_view op, std::shared_ptr<Attrs> attrs,
                                    const std::vector<ConstantPtr>& inputs, NestKind kind);
 template <typename T>

@@ -17,7 +17,8 @@ class PlacementOps : public OpTable {
       return std::vector<TensorType>{node.inputs.at(0)->type};
     };
     host_only_.compute = [](const Node&, const std::vector<Tensor>& in) {
-      return extern_kernel({in[0]}, {in[0].shape()}, {in[0].dtype()}, [](LoopBuilder&) {}, "host_only");
+      return extern_kernel(
+          {in[0]}, {in[0].shape()}, {in[0].dtype()}, [](LoopBuilder&) {}, "host_only");
     };
   }
   std::string_view op_name(const OpDef* op) const override { return table().op_name(op); }
@@ -91,7 +92,8 @@ TEST(PlaceDevices, CopiesAValueOnceADirectionAroundNodesOfTheCpu) {
 }
 
 TEST(PlaceDevices, NeedsNoCopiesOfParametersAndConstants) {
-  const std::string text = placed(R"(fn @main(%x: Tensor[(40, 1000), f32]) -> (Tensor[(40, 1000), f32], Tensor[(40, 1000), f32]) {
+  const std::string text =
+      placed(R"(fn @main(%x: Tensor[(40, 1000), f32]) -> (Tensor[(40, 1000), f32], Tensor[(40, 1000), f32]) {
   %0 = reshape(%x, shape=(40, 1000))
   %1 = host_only(%0)
   %2 = add(%x, const(f32, [], [1]))
@@ -134,7 +136,8 @@ TEST(PlaceDevices, LeavesSmallNodesBetweenNodesOfTheCpuThere) {
 }
 
 TEST(PlaceDevices, MovesNoSmallNodeWhoseResultTheGpuReads) {
-  const std::string text = placed(R"(fn @main(%x: Tensor[(8), f32], %y: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {
+  const std::string text =
+      placed(R"(fn @main(%x: Tensor[(8), f32], %y: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {
   %0 = host_only(%x)
   %1 = nn.relu(%0)
   %2 = exp(%1)
