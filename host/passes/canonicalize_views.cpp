@@ -73,7 +73,8 @@ bool takes_followers(const Node* producer) {
 
 class ViewMover {
  public:
-  explicit ViewMover(Function& function) : function_(function), uses_(function.use_counts()) {}
+  explicit ViewMover(Function& function)
+      : function_(function), uses_(function.use_counts()), users_(function.users()) {}
 
   void run() {
     const std::vector<Node*> nodes = function_.nodes();
@@ -83,10 +84,18 @@ class ViewMover {
   }
 
  private:
-  /// The view that makes `value`, if nothing else reads the view or its input.
+  /// The view that makes `value`, if nothing but it reads its input, and nothing but elementwise nodes reads
+  /// it.
   const Node* movable_view(const Value* value) const {
     const Node* view = producer_of(value, "reshape");
-    if (view == nullptr || uses_.at(value) != 1 || uses_.at(view->inputs[0]) != 1) return nullptr;
+    if (view == nullptr || uses_.at(view->inputs[0]) != 1) return nullptr;
+    const auto& outputs = function_.outputs;
+    if (std::find(outputs.begin(), outputs.end(), value) != outputs.end()) return nullptr;
+    const auto users = users_.find(value);
+    if (users == users_.end()) return nullptr;
+    for (const Node* user : users->second) {
+      if (!is_pointwise(*user) || !(user->result()->type.shape == value->type.shape)) return nullptr;
+    }
     return takes_followers(view->inputs[0]->producer) ? view : nullptr;
   }
 
@@ -137,11 +146,14 @@ class ViewMover {
     Value* viewed = reshaper.reshape(moved, node.result()->type.shape);
     uses_[moved] = 1;
     uses_[viewed] = uses_.at(node.result());
+    if (const auto users = users_.find(node.result()); users != users_.end()) users_[viewed] = users->second;
     function_.replace_uses(node.result(), viewed);
   }
 
   Function& function_;
+  // As the function was, with the values that replaced others.
   std::map<const Value*, int> uses_;
+  std::map<const Value*, std::vector<Node*>> users_;
 };
 
 }  // namespace

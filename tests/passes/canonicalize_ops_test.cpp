@@ -84,6 +84,13 @@ TEST(CanonicalizeOps, SqueezeAndExcitationHasOneFormHoweverItIsWritten) {
   }
 }
 
+TEST(CanonicalizeOps, AnActivationOfSeveralNodesMovesBeforeAViewAsAWhole) {
+  EXPECT_THAT(kernels_of("fn @main(%x: Tensor[(N, 3, 1, 1), f32]) -> Tensor[(N, 2, 1, 1), f32] {\n  %0 = " +
+                         small_conv("%x", "w", 2, 3) +
+                         "\n  %1 = sigmoid(%0)\n  %2 = multiply(%0, %1)\n  return %2\n}"),
+              ElementsAre("nn.dense+sigmoid+multiply"));
+}
+
 TEST(CanonicalizeOps, AConvolutionOfAnImageOfOneElementIsAMatrixProduct) {
   EXPECT_THAT(canonical("fn @main(%x: Tensor[(N, 3, 1, 1), f32]) -> Tensor[(N, 2, 1, 1), f32] {\n  %0 = " +
                         small_conv("%x", "w", 2, 3) + "\n  return %0\n}"),
