@@ -45,6 +45,14 @@ std::string heading(const BenchReport& report) {
   std::string text = fmt::format("{}\n", report.model);
   text += fmt::format("  on       {}: {}{}\n", where, r.board.cpu,
                       r.board.system.empty() ? "" : ", " + r.board.system);
+  if (report.device.starts_with("cuda") && report.device != "cuda-emulated") {
+    for (const rpc::GpuInfo& gpu : r.board.gpus) {
+      text += fmt::format("  gpu      {} (sm_{}), {}, driver {}for CUDA {}.{}\n", gpu.name, gpu.compute_capability,
+                          bytes_text(static_cast<double>(gpu.memory_bytes)),
+                          gpu.driver.empty() ? "" : gpu.driver + " ", gpu.cuda_version / 1000,
+                          gpu.cuda_version % 1000 / 10);
+    }
+  }
   text += fmt::format("  code     {} on {}, {} thread{}, module {}\n", r.target, report.device, r.threads,
                       r.threads == 1 ? "" : "s", report.module_digest.substr(0, 12));
   for (const BenchInput& input : report.inputs) {
