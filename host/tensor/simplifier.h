@@ -24,7 +24,7 @@ class Simplifier {
   /// of facts is reset to what facts() was.
   void assume(const Expr& condition);
   size_t facts() const { return facts_.size(); }
-  void forget(size_t facts) { facts_.resize(facts); }
+  void forget(size_t facts);
 
   Expr simplify(const Expr& e);
   bool prove(const Expr& condition);
@@ -62,6 +62,7 @@ class Simplifier {
   Expr visit_children(const Expr& e);
   Expr visit_comparison(const BinaryNode* node);
   Expr positive_form(const Poly& gap);
+  void narrow(const Poly& fact);
   Expr visit_conditional(const Expr& e, const Expr& condition, const Expr& if_true, const Expr& if_false,
                          bool lazy);
   Expr visit_under(const Expr& condition, const Expr& e);
@@ -97,6 +98,13 @@ class Simplifier {
   std::unordered_multimap<size_t, int32_t> composites_;
   std::unordered_multimap<int, int32_t> opaques_;
   std::vector<Poly> facts_;  ///< each >= 0
+  /// Ranges of variables as they were before a fact about the variable alone narrowed them.
+  struct Narrowed {
+    size_t fact = 0;
+    int32_t atom = 0;
+    Poly low, high;
+  };
+  std::vector<Narrowed> narrowed_;
   Memo memo_;
   std::unordered_map<const ExprNode*, std::pair<Expr, Poly>> poly_memo_;
   int next_order_ = 0;

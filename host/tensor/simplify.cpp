@@ -57,12 +57,39 @@ void Simplifier::assume(const Expr& condition) {
     Poly a = to_poly(node->a), b = to_poly(node->b);
     auto fact = [&](const Poly& high, const Poly& low, int64_t gap) {
       facts_.push_back(add(add(high, low, -1), Poly(-gap)));
+      narrow(facts_.back());
     };
     if (node->op == BinaryOp::kLt) fact(b, a, 1);
     if (node->op == BinaryOp::kLe || node->op == BinaryOp::kEq) fact(b, a, 0);
     if (node->op == BinaryOp::kGt) fact(a, b, 1);
     if (node->op == BinaryOp::kGe || node->op == BinaryOp::kEq) fact(a, b, 0);
   } catch (const PolyOverflow&) {
+  }
+  poly_memo_.clear();
+  memo_.clear();
+}
+
+/// A fact c - x >= 0 or x - c >= 0 with constant c is a bound of x, until it is forgotten.
+void Simplifier::narrow(const Poly& fact) {
+  Poly rest = add(fact, Poly(-fact.constant_term()));
+  bool upper = rest.terms.size() == 1 && rest.terms[0].coefficient == -1;
+  int32_t id = upper ? scale(rest, -1).single_atom() : rest.single_atom();
+  if (id < 0 || atom(id).kind != AtomKind::kVar || !atom(id).bounded) return;
+  Atom& x = atoms_[static_cast<size_t>(id)];
+  Poly& end = upper ? x.high : x.low;
+  int64_t value = upper ? fact.constant_term() : -fact.constant_term();
+  if (!end.is_constant() || (upper ? end.constant_term() <= value : end.constant_term() >= value)) return;
+  narrowed_.push_back({facts_.size() - 1, id, x.low, x.high});
+  end = Poly(value);
+}
+
+void Simplifier::forget(size_t facts) {
+  facts_.resize(facts);
+  while (!narrowed_.empty() && narrowed_.back().fact >= facts) {
+    Atom& x = atoms_[static_cast<size_t>(narrowed_.back().atom)];
+    x.low = narrowed_.back().low;
+    x.high = narrowed_.back().high;
+    narrowed_.pop_back();
   }
   poly_memo_.clear();
   memo_.clear();
@@ -285,7 +312,7 @@ Expr Simplifier::visit_under(const Expr& condition, const Expr& e) {
   poly_memo_.clear();
   assume(condition);
   Expr result = visit(e);
-  facts_.resize(known);
+  forget(known);
   memo_ = std::move(memo);
   poly_memo_ = std::move(poly_memo);
   return result;

@@ -63,6 +63,24 @@ TEST(Simplify, DigitsOfAThreadGoTogether) {
   EXPECT_EQ(v(ge(floordiv(t, 8), 2)), "0 < t - 15");
 }
 
+TEST(Simplify, ConditionsNarrowVariablesWhileTheyHold) {
+  Expr block = make_var("block"), thread = make_var("thread");
+  Simplifier s;
+  s.bind(block, 0, 4);
+  s.bind(thread, 0, 256);
+  size_t known = s.facts();
+  s.assume(lt(thread, 64));
+  EXPECT_TRUE(s.prove(lt(block * 32 + floordiv(thread, 2), 128)));
+  EXPECT_EQ(to_string(s.simplify(mod(thread, 64))), "thread");
+  s.assume(ge(thread, 32));
+  EXPECT_TRUE(s.prove(gt(floordiv(thread, 16), 1)));
+  s.forget(known);
+  EXPECT_FALSE(s.prove(lt(block * 32 + floordiv(thread, 2), 128)));
+  EXPECT_EQ(to_string(s.simplify(mod(thread, 64))), "mod(thread, 64)");
+  Expr guarded = if_then_else(lt(thread, 64), mod(thread, 64), mod(thread, 64));
+  EXPECT_EQ(to_string(s.simplify(guarded)), to_string(if_then_else(lt(thread, 64), thread, mod(thread, 64))));
+}
+
 TEST(Simplify, TilesDivideExactly) {
   Vars v;
   EXPECT_EQ(v(floordiv(v.i * 16 + v.j, 16)), "i");
