@@ -19,7 +19,8 @@ Expr product(const std::vector<Expr>& extents) {
   return total;
 }
 
-std::vector<std::string> used_symbols(const LoopKernel& kernel) {
+/// With `sizes`, those in the arguments' sizes too: kernels for an emulated GPU check accesses against them.
+std::vector<std::string> used_symbols(const LoopKernel& kernel, bool sizes) {
   std::set<std::string> names;
   auto visit = [&](const Expr& e) {
     const auto* var = e.as<VarNode>();
@@ -27,18 +28,20 @@ std::vector<std::string> used_symbols(const LoopKernel& kernel) {
   };
   walk(kernel.body, {}, visit);
   for (const Buffer& buffer : kernel.scratch) walk(buffer->element_count, visit);
+  for (const Buffer& buffer : kernel.arguments) {
+    if (sizes) walk(buffer->element_count, visit);
+  }
   return {names.begin(), names.end()};
 }
 
 bool has_bound_loops(const Stmt& s) {
   bool found = false;
-  walk(
-      s,
-      [&](const Stmt& inner) {
-        const auto* loop = inner.as<ForNode>();
-        found |= loop && (loop->loop == LoopKind::kBlock || loop->loop == LoopKind::kThread);
-      },
-      {});
+  walk(s,
+       [&](const Stmt& inner) {
+         const auto* loop = inner.as<ForNode>();
+         found |= loop && (loop->loop == LoopKind::kBlock || loop->loop == LoopKind::kThread);
+       },
+       {});
   return found;
 }
 
@@ -197,7 +200,7 @@ LoopKernel Lowering::run() {
     }
   }
   kernel_.body = block(std::move(roots));
-  kernel_.symbols = used_symbols(kernel_);
+  kernel_.symbols = used_symbols(kernel_, schedule_.for_gpu);
   return std::move(kernel_);
 }
 
