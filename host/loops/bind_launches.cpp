@@ -26,17 +26,16 @@ bool has_barrier(const Stmt& s) {
 class LaunchBody : public StmtMutator {
  public:
   explicit LaunchBody(const Stmt& body) : thread_var_(make_var("thread")) {
-    walk(
-        body,
-        [&](const Stmt& s) {
-          const auto* loop = s.as<ForNode>();
-          if (!loop || loop->loop != LoopKind::kThread) return;
-          auto extent = constant_of(loop->extent);
-          internal_check(extent && *extent <= kMaxThreads, "{} threads in {}; at most {} are possible",
-                         to_string(loop->extent), to_string(loop->var), kMaxThreads);
-          threads_ = std::max(threads_, *extent);
-        },
-        {});
+    walk(body,
+         [&](const Stmt& s) {
+           const auto* loop = s.as<ForNode>();
+           if (!loop || loop->loop != LoopKind::kThread) return;
+           auto extent = constant_of(loop->extent);
+           internal_check(extent && *extent <= kMaxThreads, "{} threads in {}; at most {} are possible",
+                          to_string(loop->extent), to_string(loop->var), kMaxThreads);
+           threads_ = std::max(threads_, *extent);
+         },
+         {});
   }
 
   void set_value(const Expr& var, Expr value) { values_[var.as<VarNode>()] = std::move(value); }
@@ -163,19 +162,19 @@ void add_launches(const LoopKernel& kernel, const Stmt& s, int loop, LaunchPlan&
     return;
   }
   const auto* node = s.as<LaunchNode>();
-  internal_check(node != nullptr, "kernel {}: a statement outside of launches:\n{}", kernel.name, to_string(s));
+  internal_check(node != nullptr, "kernel {}: a statement outside of launches:\n{}", kernel.name,
+                 to_string(s));
   LaunchShape shape{node->grid, node->threads, 0, loop};
-  walk(
-      node->body,
-      [&](const Stmt& inner) {
-        const auto* a = inner.as<AllocateNode>();
-        if (!a || a->buffer->scope != BufferScope::kShared) return;
-        auto bytes = constant_of(bytes_of(*a->buffer));
-        internal_check(bytes.has_value(), "kernel {}: the size of {} is not constant", kernel.name,
-                       a->buffer->name);
-        shape.shared_bytes += (*bytes + 15) / 16 * 16;
-      },
-      {});
+  walk(node->body,
+       [&](const Stmt& inner) {
+         const auto* a = inner.as<AllocateNode>();
+         if (!a || a->buffer->scope != BufferScope::kShared) return;
+         auto bytes = constant_of(bytes_of(*a->buffer));
+         internal_check(bytes.has_value(), "kernel {}: the size of {} is not constant", kernel.name,
+                        a->buffer->name);
+         shape.shared_bytes += (*bytes + 15) / 16 * 16;
+       },
+       {});
   plan.launches.push_back(std::move(shape));
 }
 

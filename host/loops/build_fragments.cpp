@@ -1,7 +1,7 @@
 // Stages whose innermost three loops are one tensor-core instruction.
 //
-// A warp computes a tile of 16 x 8 results at once; its threads hold parts of the operands and of the result in
-// registers ("fragments"), laid out as the PTX ISA describes under "Matrix Fragments for mma.m16n8k8" and
+// A warp computes a tile of 16 x 8 results at once; its threads hold parts of the operands and of the result
+// in registers ("fragments"), laid out as the PTX ISA describes under "Matrix Fragments for mma.m16n8k8" and
 // "… mma.m16n8k16": lane l is member l % 4 of group l / 4.
 //
 //   result   element e of a thread: row group + e / 2 * 8, column member * 2 + e % 2
@@ -89,15 +89,16 @@ void Lowering::check_fragment(const StageState& state) {
   for (size_t i = 0; i < 3; ++i) {
     bool fits = constant_of(state.leaf_extents[count - 3 + i]) == sizes[i] &&
                 state.is_reduce_leaf(static_cast<int>(count - 3 + i)) == (i == 2);
-    internal_check(fits, "{}: the three innermost loops must be rows, columns, k of {} x {} x {}", name, sizes[0],
-                   sizes[1], sizes[2]);
+    internal_check(fits, "{}: the three innermost loops must be rows, columns, k of {} x {} x {}", name,
+                   sizes[0], sizes[1], sizes[2]);
   }
   internal_check(state.root->block_threads % 32 == 0, "{}: {} threads are not whole warps", name,
                  state.root->block_threads);
   for (const StageGuard& guard : state.guards) {
     if (!needs(state, guard, Purpose::kCompute, false)) continue;
     internal_error(
-        "{}: a tensor-core instruction cannot be skipped where {} fails; its operands must be tiles in shared "
+        "{}: a tensor-core instruction cannot be skipped where {} fails; its operands must be tiles in "
+        "shared "
         "memory, with sizes that are multiples of the instruction's",
         name, to_string(guard.condition));
   }
@@ -145,7 +146,8 @@ Expr Lowering::read_fragment(const StageState& state, const std::vector<Expr>& i
   };
   if (!same(mod(row, Expr(8)), group) || !same(floordiv(column, Expr(2)), member)) {
     internal_error(
-        "{}: a thread reads row {} and column {} of a tensor-core tile, which another thread holds; rows must "
+        "{}: a thread reads row {} and column {} of a tensor-core tile, which another thread holds; rows "
+        "must "
         "be split into (2, 8 threads), columns into (4 threads, 2), the threads being the block's innermost",
         state.op().name, to_string(row), to_string(column));
   }

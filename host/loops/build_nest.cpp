@@ -41,14 +41,15 @@ Expr Lowering::store_index(const StageState& state) {
   for (size_t i = 0; i < state.op().axes.size(); ++i) {
     const IterVarPtr& axis = state.op().axes[i];
     const Expr& value = state.axis_values.at(axis->var.as<VarNode>());
-    flat = state.whole_buffer ? flat * axis->extent + value : flat * state.storage[i] + (value - state.low[i]);
+    flat =
+        state.whole_buffer ? flat * axis->extent + value : flat * state.storage[i] + (value - state.low[i]);
   }
   if (!state.whole_buffer && takes_turns(state)) flat = flat + turn_offset(state);
   return simplifier_.simplify(flat);
 }
 
-/// Loops of `leaves` from position `at` on, around `innermost`. Those that compute contain attached stages and
-/// the guards of reduction axes, as opposed to those that only initialise or write back.
+/// Loops of `leaves` from position `at` on, around `innermost`. Those that compute contain attached stages
+/// and the guards of reduction axes, as opposed to those that only initialise or write back.
 Stmt Lowering::build_loops(StageState& state, const std::vector<int>& leaves, size_t at, Purpose purpose,
                            bool separate, const Stmt& innermost) {
   if (at == leaves.size()) return innermost;

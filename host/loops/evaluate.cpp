@@ -314,14 +314,13 @@ class Evaluator {
 void evaluate(const LoopKernel& kernel, const std::vector<std::span<std::byte>>& arguments,
               const std::map<std::string, int64_t>& symbols) {
   bool bound = false, launches = false;
-  walk(
-      kernel.body,
-      [&](const Stmt& s) {
-        const auto* loop = s.as<ForNode>();
-        bound |= loop && (loop->loop == LoopKind::kBlock || loop->loop == LoopKind::kThread);
-        launches |= s->kind == StmtKind::kLaunch;
-      },
-      {});
+  walk(kernel.body,
+       [&](const Stmt& s) {
+         const auto* loop = s.as<ForNode>();
+         bound |= loop && (loop->loop == LoopKind::kBlock || loop->loop == LoopKind::kThread);
+         launches |= s->kind == StmtKind::kLaunch;
+       },
+       {});
   if (!bound && !launches) return Evaluator(kernel, symbols, false).run(arguments);
   LoopKernel emulated = kernel;
   if (bound) emulated.body = bind_launches(emulated.body);

@@ -21,8 +21,8 @@ std::set<const VarNode*> Lowering::enclosing_vars(const StageState& state) const
   return vars;
 }
 
-/// Those of enclosing_vars() whose iterations each have a result of their own: a block's threads share what is
-/// in shared memory, a warp's lanes share a fragment.
+/// Those of enclosing_vars() whose iterations each have a result of their own: a block's threads share what
+/// is in shared memory, a warp's lanes share a fragment.
 std::set<const VarNode*> Lowering::fixed_vars(const StageState& state) const {
   constexpr int64_t kWarp = 32;
   std::set<const VarNode*> vars = enclosing_vars(state);
@@ -36,7 +36,8 @@ std::set<const VarNode*> Lowering::fixed_vars(const StageState& state) const {
   return vars;
 }
 
-/// Widens the region by one read (`exact`: never to less than what it reads); false if every dimension already is the whole tensor.
+/// Widens the region by one read (`exact`: never to less than what it reads); false if every dimension
+/// already is the whole tensor.
 bool Lowering::add_read(StageState& state, const std::vector<Expr>& indices,
                         const std::set<const VarNode*>& fixed, bool first, bool exact) {
   auto inner = [&](const VarNode* var) { return !var->is_symbol && !fixed.count(var); };

@@ -30,8 +30,8 @@ class Inliner : public ExprMutator {
 
 }  // namespace
 
-/// Inside a launch there is no kernel-wide scratch: what has no other place is in the registers of a thread, or
-/// of the block where no thread is chosen yet.
+/// Inside a launch there is no kernel-wide scratch: what has no other place is in the registers of a thread,
+/// or of the block where no thread is chosen yet.
 void Lowering::settle_scope(StageState& state) const {
   state.scope = state.stage->scope;
   if (state.scope != StorageScope::kGlobal) return;

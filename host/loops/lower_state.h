@@ -46,10 +46,10 @@ struct StageState {
 
   // Inside launches only.
   StorageScope scope = StorageScope::kGlobal;  ///< where the result of an attached stage lives
-  StageState* root = nullptr;  ///< the stage whose loops are the launch; null on a CPU
-  Expr thread_var;             ///< roots: the launch's thread index
-  int64_t block_threads = 1;   ///< roots: of the launch
-  ThreadGroup group;           ///< threads that run this stage's loops
+  StageState* root = nullptr;                  ///< the stage whose loops are the launch; null on a CPU
+  Expr thread_var;                             ///< roots: the launch's thread index
+  int64_t block_threads = 1;                   ///< roots: of the launch
+  ThreadGroup group;                           ///< threads that run this stage's loops
 
   const OperationNode& op() const { return *stage->op; }
   int leaf_index(const IterVar* axis) const;
@@ -69,16 +69,16 @@ int last_block_leaf(const StageState& state);
 
 /// Reductions: what build_reduction() knows of the part inside the first reduction loop.
 struct Reduction {
-  int first = 0;                      ///< the first reduction leaf
+  int first = 0;                       ///< the first reduction leaf
   std::vector<int> inner, inner_data;  ///< leaves from there on; those of data axes
-  Expr lane_var;                      ///< of the vectorized reduction leaf, if any
+  Expr lane_var;                       ///< of the vectorized reduction leaf, if any
   int64_t lanes = 1;
-  int64_t points = 1;       ///< elements that one run of the nest computes
-  bool constant = true;     ///< `points` is known
-  int64_t threads = 1;      ///< that share one reduction
-  bool separate = false;    ///< accumulators are a buffer of their own
+  int64_t points = 1;     ///< elements that one run of the nest computes
+  bool constant = true;   ///< `points` is known
+  int64_t threads = 1;    ///< that share one reduction
+  bool separate = false;  ///< accumulators are a buffer of their own
   Buffer accumulator;
-  Expr point, index;        ///< of the point; of its (first) accumulator
+  Expr point, index;  ///< of the point; of its (first) accumulator
 };
 
 /// The whole lowering; each member function is a step of it, in this order.
@@ -160,7 +160,7 @@ class Lowering {
   std::vector<std::unique_ptr<StageState>> states_;  ///< computed stages, producers first
   std::map<const Stage*, StageState*> by_stage_;
   std::map<const VarNode*, std::pair<StageState*, int>> loop_vars_;
-  std::map<const VarNode*, Expr> thread_values_;  ///< variables of thread-bound leaves
+  std::map<const VarNode*, Expr> thread_values_;                  ///< variables of thread-bound leaves
   std::map<std::pair<const Stage*, int>, Buffer> fixed_buffers_;  ///< placeholders, extern results
   std::map<std::string, int> names_;
   Simplifier simplifier_;

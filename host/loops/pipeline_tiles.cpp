@@ -7,9 +7,9 @@
 //     if k + 1 < n: part (k + 1) % 2 = registers
 //     barrier
 //
-// What waits for global memory is the store to shared memory, behind the computation. One barrier an iteration
-// is enough: it separates the stores of a tile from its readers, and its readers from the next stores to its
-// part.
+// What waits for global memory is the store to shared memory, behind the computation. One barrier an
+// iteration is enough: it separates the stores of a tile from its readers, and its readers from the next
+// stores to its part.
 #include "host/loops/lower_state.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
@@ -94,8 +94,9 @@ Stmt Lowering::build_pipelined_loop(StageState& state, int leaf, LoopKind kind, 
     Stmt next = replace_vars(fill, {{var.as<VarNode>(), var + Expr(1)}});
     FillSplitter count(tile->buffer, true), load_part(tile->buffer, true), store_part(tile->buffer, false);
     count.mutate_stmt(next);
-    registers.push_back(std::make_shared<BufferNode>(BufferNode{
-        unique(tile->op().name + ".next"), tile->buffer->dtype, Expr(count.elements()), BufferScope::kLocal, 64}));
+    registers.push_back(
+        std::make_shared<BufferNode>(BufferNode{unique(tile->op().name + ".next"), tile->buffer->dtype,
+                                                Expr(count.elements()), BufferScope::kLocal, 64}));
     load_part.set_registers(registers.back());
     store_part.set_registers(registers.back());
     loads.push_back(load_part.mutate_stmt(next));
@@ -104,7 +105,8 @@ Stmt Lowering::build_pipelined_loop(StageState& state, int leaf, LoopKind kind, 
   Stmt prologue = if_stmt(lt(Expr(0), extent), block(std::move(first)));
   first = {prologue, barrier()};
   Expr more = lt(var + Expr(1), extent);
-  body = block({if_stmt(more, block(std::move(loads))), body, if_stmt(more, block(std::move(stores))), barrier()});
+  body = block(
+      {if_stmt(more, block(std::move(loads))), body, if_stmt(more, block(std::move(stores))), barrier()});
   for (const Buffer& buffer : registers) body = allocate(buffer, body);
   first.push_back(for_loop(var, Expr(0), extent, kind, body));
   Stmt nest = block(std::move(first));

@@ -8,8 +8,8 @@ namespace gantry {
 /// Who touches memory now, while a kernel made by emulate_launches(…, true) runs.
 struct RunningThread {
   int64_t launch = 0;
-  int64_t block = 0;   ///< counts over all launches
-  int64_t epoch = 0;   ///< barriers so far
+  int64_t block = 0;    ///< counts over all launches
+  int64_t epoch = 0;    ///< barriers so far
   int64_t thread = -1;  ///< -1: what the block does as one
 };
 

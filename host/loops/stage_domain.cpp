@@ -92,8 +92,8 @@ void Lowering::make_loops(StageState& state) {
     if (it->kind == AxisRelation::Kind::kFuse) {
       Expr fused = offsets.at(it->parent.get()), inner = extents.at(it->inner.get());
       if (schedule_.for_gpu && constant_of(extents.at(it->outer.get())) == 1) {
-        // No remainder: a tail, which guards keep out, then goes beyond the end instead of starting again, and
-        // the region that a block needs stays an interval.
+        // No remainder: a tail, which guards keep out, then goes beyond the end instead of starting again,
+        // and the region that a block needs stays an interval.
         offsets[it->outer.get()] = Expr(0);
         offsets[it->inner.get()] = fused;
         continue;
@@ -140,7 +140,8 @@ void Lowering::make_guards(StageState& state, const std::map<const IterVar*, Exp
   };
   for (const AxisRelation& relation : state.stage->relations) {
     if (relation.kind != AxisRelation::Kind::kSplit || relation.tail != TailStrategy::kGuard) continue;
-    require(lt(offsets.at(relation.parent.get()), extents.at(relation.parent.get())), StageGuard::Kind::kSplit);
+    require(lt(offsets.at(relation.parent.get()), extents.at(relation.parent.get())),
+            StageGuard::Kind::kSplit);
   }
   if (state.stage->attach != AttachKind::kAt) return;
   for (size_t i = 0; i < state.op().axes.size(); ++i) {

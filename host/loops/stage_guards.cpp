@@ -87,7 +87,8 @@ bool Lowering::vanishes(const StageState& state, const Expr& e, const Expr& cond
   std::vector<std::pair<const VarNode*, Expr>> values;
   for (size_t d = 0; d < read->indices.size(); ++d)
     values.emplace_back(producer->op().axes[d]->var.as<VarNode>(), read->indices[d]);
-  if (producer->scope == StorageScope::kLocal) return vanishes(state, substitute(producer->body, values), condition);
+  if (producer->scope == StorageScope::kLocal)
+    return vanishes(state, substitute(producer->body, values), condition);
   const auto* claim = condition.as<BinaryNode>();
   if (!producer->is_cooperative() || !claim || claim->op != BinaryOp::kLt) return false;
   size_t known = simplifier_.facts();

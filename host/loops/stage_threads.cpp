@@ -53,8 +53,8 @@ void Lowering::assign_group(StageState& state) {
     if (all == 1) {
       state.group = consumer.group;
     } else {
-      state.group = {rest < consumer.group.size ? mod(consumer.group.index, Expr(rest)) : consumer.group.index,
-                     rest};
+      state.group = {
+          rest < consumer.group.size ? mod(consumer.group.index, Expr(rest)) : consumer.group.index, rest};
     }
   }
   int64_t used = state.threads_of_all();
@@ -93,8 +93,9 @@ void Lowering::assign_threads() {
   for (auto it = states_.rbegin(); it != states_.rend(); ++it) {
     StageState& state = **it;
     if (state.op().kind != OperationNode::Kind::kCompute) continue;
-    internal_check(state.root->block_threads <= kMaxThreads, "{}: {} threads a block, at most {} are possible",
-                   state.op().name, state.root->block_threads, kMaxThreads);
+    internal_check(state.root->block_threads <= kMaxThreads,
+                   "{}: {} threads a block, at most {} are possible", state.op().name,
+                   state.root->block_threads, kMaxThreads);
     simplifier_.bind(state.root->thread_var, Expr(0), Expr(state.root->block_threads));
     assign_group(state);
   }

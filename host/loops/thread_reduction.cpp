@@ -1,8 +1,8 @@
 // Reductions that consecutive threads of a block share.
 //
-// Every thread reduces its part; the threads of a warp exchange their values in a butterfly, after which all of
-// them know the warp's; where several warps share the reduction, each leaves one value in shared memory, and
-// after a barrier all threads combine these.
+// Every thread reduces its part; the threads of a warp exchange their values in a butterfly, after which all
+// of them know the warp's; where several warps share the reduction, each leaves one value in shared memory,
+// and after a barrier all threads combine these.
 #include "host/loops/lower_state.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
@@ -25,23 +25,26 @@ void check_threads(const StageState& state, const Reduction& plan) {
   }
   bool power = (threads & (threads - 1)) == 0;
   internal_check(threads <= kWarp ? power : threads % kWarp == 0,
-                 "{}: reduces over {} threads; that must be a power of two up to 32, or a multiple of 32", name,
-                 threads);
+                 "{}: reduces over {} threads; that must be a power of two up to 32, or a multiple of 32",
+                 name, threads);
   internal_check(block_threads % std::min(threads, kWarp) == 0,
-                 "{}: reduces over {} threads, which do not divide the block's {}", name, threads, block_threads);
+                 "{}: reduces over {} threads, which do not divide the block's {}", name, threads,
+                 block_threads);
   bool one_group = state.threads_of_all() == threads && state.group.size == block_threads;
   bool everywhere = state.threads_of_all() == state.group.size || (one_group && threads > kWarp);
-  internal_check(state.buffer->scope != BufferScope::kLocal || everywhere,
-                 "{}: reduces over {} of the {} threads that need the result; all of them must take part, or the "
-                 "result be in shared memory",
-                 name, threads, state.group.size);
+  internal_check(
+      state.buffer->scope != BufferScope::kLocal || everywhere,
+      "{}: reduces over {} of the {} threads that need the result; all of them must take part, or the "
+      "result be in shared memory",
+      name, threads, state.group.size);
   internal_check(one_group || threads <= kWarp || block_threads % threads == 0,
                  "{}: groups of {} threads do not divide the block's {}", name, threads, block_threads);
 }
 
 }  // namespace
 
-Stmt Lowering::build_thread_reduction(StageState& state, Reduction& plan, Stmt init, Stmt update, Expr partial) {
+Stmt Lowering::build_thread_reduction(StageState& state, Reduction& plan, Stmt init, Stmt update,
+                                      Expr partial) {
   check_threads(state, plan);
   ReduceKind kind = state.body.as<ReduceNode>()->reduce;
   DType dtype = plan.accumulator->dtype;
@@ -68,8 +71,9 @@ Stmt Lowering::build_thread_reduction(StageState& state, Reduction& plan, Stmt i
     int64_t block_warps = block_threads / kWarp;
     per_warp = make(".warps", plan.points * block_warps, BufferScope::kShared);
     Expr base = plan.point * Expr(block_warps);
-    exchange.push_back(if_stmt(eq(mod(thread, Expr(kWarp)), Expr(0)),
-                               store(per_warp, base + floordiv(thread, Expr(kWarp)), load(total, plan.point))));
+    exchange.push_back(
+        if_stmt(eq(mod(thread, Expr(kWarp)), Expr(0)),
+                store(per_warp, base + floordiv(thread, Expr(kWarp)), load(total, plan.point))));
     if (in_serial_loop(state, plan.first - 1)) steps.push_back(barrier());  // others still read the last ones
     steps.push_back(over_points(block(std::move(exchange))));
     steps.push_back(barrier());

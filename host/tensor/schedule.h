@@ -95,31 +95,32 @@ class Stage {
   /// loops say how many there are, stages attached inside it may use at most as many (those beyond wait).
   ///
   /// A block has one thread index. Several thread-bound leaves of a stage are its digits, outermost first: of
-  /// leaves of 4 and 32 iterations, the first is index / 32, the second index % 32; they need not be adjacent.
-  /// A stage attached inside some thread-bound leaves of its consumer has the threads of the remaining digits to
-  /// itself; one of scope kShared always has the whole block's. kLocal stages bind reduction axes only.
+  /// leaves of 4 and 32 iterations, the first is index / 32, the second index % 32; they need not be
+  /// adjacent. A stage attached inside some thread-bound leaves of its consumer has the threads of the
+  /// remaining digits to itself; one of scope kShared always has the whole block's. kLocal stages bind
+  /// reduction axes only.
   ///
   /// A reduction axis bound to threads: each thread reduces its part, then these threads combine theirs; all
-  /// know a kLocal result, one stores it elsewhere. They must be the innermost digits, and a power of two up to
-  /// 32 or a multiple of 32. Up to 32 threads need no barrier: rows on a digit of 4, columns on one of 32, and a
-  /// kLocal maximum attached at the row's leaf whose reduction axis is bound to 32 threads.
+  /// know a kLocal result, one stores it elsewhere. They must be the innermost digits, and a power of two up
+  /// to 32 or a multiple of 32. Up to 32 threads need no barrier: rows on a digit of 4, columns on one of 32,
+  /// and a kLocal maximum attached at the row's leaf whose reduction axis is bound to 32 threads.
   void bind(const IterVarPtr& axis, LoopKind kind);
   /// See row_padding.
   void pad_rows(int64_t elements) { row_padding = elements; }
   /// See double_buffered; the stage must be an elementwise one of scope kShared, its consumer's loop serial.
   void double_buffer() { double_buffered = true; }
-  /// The leaves from `axis` inwards are m, n, k of exactly the instruction's size. The stage is a sum over k of
-  /// a(m, k) * b(k, n) in f32 (for half precision: of casts to f32), of scope kFragment, attached inside the
-  /// thread-bound leaves of a consumer; a and b are read from tiles in shared memory (any layout; pairs along k
-  /// that lie together are loaded together) that are zero beyond their ends.
+  /// The leaves from `axis` inwards are m, n, k of exactly the instruction's size. The stage is a sum over k
+  /// of a(m, k) * b(k, n) in f32 (for half precision: of casts to f32), of scope kFragment, attached inside
+  /// the thread-bound leaves of a consumer; a and b are read from tiles in shared memory (any layout; pairs
+  /// along k that lie together are loaded together) that are zero beyond their ends.
   ///
   ///   acc leaves:   …, k steps, m tiles, n tiles | m 16, n 8, k 8 or 16      tensorize(m 16)
   ///   its consumer: blocks…, warps…, group 8, member 4 | m tiles, n tiles, 2, 2
   ///     rows split into (…, 16), then (2, group 8); columns into (…, 8), then (member 4, 2)
   ///     group and member thread-bound, the innermost digits; acc.compute_at(consumer, member)
   ///
-  /// The consumer then reads its own registers: lane group * 4 + member holds rows group and group + 8, columns
-  /// member * 2 and member * 2 + 1 of each tile.
+  /// The consumer then reads its own registers: lane group * 4 + member holds rows group and group + 8,
+  /// columns member * 2 and member * 2 + 1 of each tile.
   void tensorize(const IterVarPtr& axis, MmaShape shape);
   void compute_at(Stage& consumer, IterVarPtr axis);
   void compute_inline();

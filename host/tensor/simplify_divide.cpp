@@ -80,7 +80,8 @@ Poly Simplifier::floordiv_constant(const Poly& a, int64_t c) {
       return add(q, floordiv_constant(x, exact_mul(c, d)));
     }
   }
-  // floordiv(mod(x, c d), c) = mod(floordiv(x, c), d): digits of one index in the form that recombine() knows.
+  // floordiv(mod(x, c d), c) = mod(floordiv(x, c), d): digits of one index in the form that recombine()
+  // knows.
   if (int32_t id = r.single_atom(); id >= 0 && atom(id).kind == AtomKind::kMod) {
     const Atom inner = atom(id);
     if (inner.b.is_constant() && inner.b.constant_term() > 0 && inner.b.constant_term() % c == 0)
@@ -167,8 +168,8 @@ Poly Simplifier::without_mods(const Poly& p) {
 }
 
 /// A term rest floordiv(y, c) of p with that coefficient, where y = x (mod c), and y.
-std::optional<std::pair<Monomial, Poly>> Simplifier::partner_of(const Poly& p, const Atom& x, const Monomial& rest,
-                                                                int64_t coefficient) {
+std::optional<std::pair<Monomial, Poly>> Simplifier::partner_of(const Poly& p, const Atom& x,
+                                                                const Monomial& rest, int64_t coefficient) {
   if (!x.b.is_constant() || x.b.constant_term() <= 0) return std::nullopt;
   int64_t c = x.b.constant_term();
   for (const Poly::Term& t : p.terms) {

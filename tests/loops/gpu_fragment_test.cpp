@@ -17,7 +17,8 @@ struct MmaCase {
 class GpuFragment : public testing::TestWithParam<MmaCase> {};
 
 void PrintTo(const MmaCase& c, std::ostream* out) {
-  *out << static_cast<int>(c.shape) << " " << c.m << "x" << c.n << "x" << c.k << (c.doubled ? " doubled" : "");
+  *out << static_cast<int>(c.shape) << " " << c.m << "x" << c.n << "x" << c.k
+       << (c.doubled ? " doubled" : "");
 }
 
 DType operand_of(MmaShape shape) {
@@ -39,7 +40,11 @@ TEST_P(GpuFragment, AProductOfTilesIsRight) {
   Tensor a_tile = compute(
       a.shape(), [&](auto& i) { return rounded(a, i); }, "a_tile");
   Tensor b_tile = compute(
-      {Expr(c.n), Expr(c.k)}, [&](auto& i) { return rounded(b, {i[1], i[0]}); }, "b_tile");
+      {Expr(c.n), Expr(c.k)},
+      [&](auto& i) {
+        return rounded(b, {i[1], i[0]});
+      },
+      "b_tile");
   auto k = reduce_axis(0, Expr(c.k), "k");
   Tensor product = compute(
       {Expr(c.m), Expr(c.n)},

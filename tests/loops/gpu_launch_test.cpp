@@ -26,7 +26,8 @@ TEST(GpuLaunch, BoundLoopsOfAnElementwiseStageBecomeOneLaunch) {
     EXPECT_EQ(run_schedule(s, {x}, {data}, data.size(), {{"N", size}}, &text), expected);
     EXPECT_THAT(text, HasSubstr("block.x < floordiv(N * 3 + 15, 16)"));
     EXPECT_THAT(text, HasSubstr("< 32 threads"));
-    EXPECT_THAT(text, HasSubstr("y[block.x * 32 + thread] = x[block.x * 32 + thread] + x[block.x * 32 + thread]"));
+    EXPECT_THAT(text,
+                HasSubstr("y[block.x * 32 + thread] = x[block.x * 32 + thread] + x[block.x * 32 + thread]"));
   }
 }
 
@@ -51,7 +52,11 @@ TEST(GpuLaunch, ANestWithoutBoundLoopsIsOneThread) {
 TEST(GpuLaunch, NestedThreadLeavesAreDigitsOfOneIndex) {
   Tensor x = placeholder({10, 70}, DType::kF32, "x");
   Tensor y = compute(
-      {70, 10}, [&](auto& i) { return x({i[1], i[0]}); }, "y");
+      {70, 10},
+      [&](auto& i) {
+        return x({i[1], i[0]});
+      },
+      "y");
   Schedule s({y});
   s.for_gpu = true;
   Stage& out = s[y];
@@ -78,11 +83,11 @@ TEST(GpuLaunch, GridsTooLargeForTheirDimensionShareTheFirst) {
   Expr n = symbol_var("N");
   Expr b = make_var("b"), c = make_var("c"), t = make_var("t");
   auto y = std::make_shared<BufferNode>(BufferNode{"y", DType::kF32, n * Expr(8), BufferScope::kArgument, 4});
-  Stmt nest = for_loop(
-      b, 0, n, LoopKind::kBlock,
-      for_loop(c, 0, 2, LoopKind::kBlock,
-               for_loop(t, 0, 4, LoopKind::kThread,
-                        store(y, b * Expr(8) + c * Expr(4) + t, float_imm(DType::kF32, 1)))));
+  Stmt nest =
+      for_loop(b, 0, n, LoopKind::kBlock,
+               for_loop(c, 0, 2, LoopKind::kBlock,
+                        for_loop(t, 0, 4, LoopKind::kThread,
+                                 store(y, b * Expr(8) + c * Expr(4) + t, float_imm(DType::kF32, 1)))));
   std::string text = to_string(simplify_loops(bind_launches(nest)));
   EXPECT_THAT(text, HasSubstr("launch block.x < 2 * N, block.y < 1, block.z < 1, thread < 4 threads"));
   EXPECT_THAT(text, HasSubstr("y[block.x * 4 + thread]")) << text;
@@ -91,10 +96,10 @@ TEST(GpuLaunch, GridsTooLargeForTheirDimensionShareTheFirst) {
 TEST(GpuLaunch, ThreadLoopsOfFewerThreadsAreConditions) {
   Expr b = make_var("b"), t = make_var("t"), u = make_var("u");
   auto y = std::make_shared<BufferNode>(BufferNode{"y", DType::kF32, Expr(160), BufferScope::kArgument, 4});
-  Stmt nest = for_loop(b, 0, 1, LoopKind::kBlock,
-                       block({for_loop(t, 0, 128, LoopKind::kThread, store(y, t, float_imm(DType::kF32, 1))),
-                              for_loop(u, 0, 32, LoopKind::kThread,
-                                       store(y, u + Expr(128), float_imm(DType::kF32, 2)))}));
+  Stmt nest = for_loop(
+      b, 0, 1, LoopKind::kBlock,
+      block({for_loop(t, 0, 128, LoopKind::kThread, store(y, t, float_imm(DType::kF32, 1))),
+             for_loop(u, 0, 32, LoopKind::kThread, store(y, u + Expr(128), float_imm(DType::kF32, 2)))}));
   std::string text = to_string(bind_launches(nest));
   EXPECT_THAT(text, HasSubstr("if thread < 32 {")) << text;
   EXPECT_THAT(text, HasSubstr("< 128 threads")) << text;

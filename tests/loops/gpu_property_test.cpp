@@ -18,7 +18,8 @@ class RandomGpuSchedule {
     Tensor conv = compute(
         {Expr(h), Expr(w), Expr(c)},
         [&](auto& i) {
-          return sum(twice({i[0] + rh->var, i[1] + rw->var, i[2]}) * weights({rh->var, rw->var, i[2]}), {rh, rw});
+          return sum(twice({i[0] + rh->var, i[1] + rw->var, i[2]}) * weights({rh->var, rw->var, i[2]}),
+                     {rh, rw});
         },
         "conv");
     Tensor y = compute(
@@ -30,7 +31,9 @@ class RandomGpuSchedule {
     if (pick(4) == 0) {
       bind_root(sum);
     } else {
-      sum.compute_at(out, out.leaves[static_cast<size_t>(blocks_ + pick(static_cast<int>(out.leaves.size()) - blocks_))]);
+      sum.compute_at(
+          out,
+          out.leaves[static_cast<size_t>(blocks_ + pick(static_cast<int>(out.leaves.size()) - blocks_))]);
       sum.scope = pick(2) ? StorageScope::kShared : StorageScope::kLocal;
       if (pick(2)) sum.split(sum.leaves[static_cast<size_t>(pick(3))], Expr(2 + pick(3)));
       std::vector<IterVarPtr> order = sum.leaves;

@@ -21,7 +21,10 @@ void run_matrix_product(const MatrixCase& c, std::string& text) {
   Tensor bias = placeholder({Expr(c.n)}, DType::kF32, "bias");
   auto k = reduce_axis(0, Expr(c.k), "k");
   Tensor product = compute(
-      {Expr(c.m), Expr(c.n)}, [&](auto& i) { return sum(a({i[0], k->var}) * b({k->var, i[1]}), {k}); },
+      {Expr(c.m), Expr(c.n)},
+      [&](auto& i) {
+        return sum(a({i[0], k->var}) * b({k->var, i[1]}), {k});
+      },
       "product");
   Tensor y = compute(
       {Expr(c.m), Expr(c.n)},
@@ -101,8 +104,8 @@ struct ReductionCase {
 class GpuReduction : public testing::TestWithParam<ReductionCase> {};
 
 void PrintTo(const ReductionCase& c, std::ostream* out) {
-  *out << name_of(c.kind) << " " << name_of(c.dtype) << " " << c.rows << "x" << c.columns << " by " << c.threads
-       << "x" << c.lanes;
+  *out << name_of(c.kind) << " " << name_of(c.dtype) << " " << c.rows << "x" << c.columns << " by "
+       << c.threads << "x" << c.lanes;
 }
 
 TEST_P(GpuReduction, ABlockReducesARow) {
@@ -110,7 +113,11 @@ TEST_P(GpuReduction, ABlockReducesARow) {
   Tensor x = placeholder({Expr(c.rows), Expr(c.columns)}, c.dtype, "x");
   auto k = reduce_axis(0, Expr(c.columns), "k");
   Tensor y = compute(
-      {Expr(c.rows)}, [&](auto& i) { return reduce(c.kind, x({i[0], k->var}), {k}); }, "y");
+      {Expr(c.rows)},
+      [&](auto& i) {
+        return reduce(c.kind, x({i[0], k->var}), {k});
+      },
+      "y");
   Schedule s({y});
   s.for_gpu = true;
   Stage& out = s[y];
@@ -124,19 +131,18 @@ TEST_P(GpuReduction, ABlockReducesARow) {
   EXPECT_THAT(text, HasSubstr("lane ^ 1"));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, GpuReduction,
-    testing::Values(ReductionCase{ReduceKind::kSum, DType::kF32, 3, 1000, 128},
-                    ReductionCase{ReduceKind::kSum, DType::kF32, 3, 1000, 128, 4},
-                    ReductionCase{ReduceKind::kSum, DType::kF64, 3, 77, 32},
-                    ReductionCase{ReduceKind::kMax, DType::kF32, 5, 33, 64},
-                    ReductionCase{ReduceKind::kMin, DType::kI32, 2, 100, 96},
-                    ReductionCase{ReduceKind::kSum, DType::kI64, 2, 100, 16},
-                    ReductionCase{ReduceKind::kProd, DType::kF32, 2, 9, 8},
-                    ReductionCase{ReduceKind::kAny, DType::kBool, 4, 50, 32},
-                    ReductionCase{ReduceKind::kAll, DType::kBool, 4, 50, 64},
-                    ReductionCase{ReduceKind::kSum, DType::kF16, 2, 40, 32},
-                    ReductionCase{ReduceKind::kMax, DType::kBF16, 2, 300, 256}));
+INSTANTIATE_TEST_SUITE_P(Kinds, GpuReduction,
+                         testing::Values(ReductionCase{ReduceKind::kSum, DType::kF32, 3, 1000, 128},
+                                         ReductionCase{ReduceKind::kSum, DType::kF32, 3, 1000, 128, 4},
+                                         ReductionCase{ReduceKind::kSum, DType::kF64, 3, 77, 32},
+                                         ReductionCase{ReduceKind::kMax, DType::kF32, 5, 33, 64},
+                                         ReductionCase{ReduceKind::kMin, DType::kI32, 2, 100, 96},
+                                         ReductionCase{ReduceKind::kSum, DType::kI64, 2, 100, 16},
+                                         ReductionCase{ReduceKind::kProd, DType::kF32, 2, 9, 8},
+                                         ReductionCase{ReduceKind::kAny, DType::kBool, 4, 50, 32},
+                                         ReductionCase{ReduceKind::kAll, DType::kBool, 4, 50, 64},
+                                         ReductionCase{ReduceKind::kSum, DType::kF16, 2, 40, 32},
+                                         ReductionCase{ReduceKind::kMax, DType::kBF16, 2, 300, 256}));
 
 struct Softmax {
   Tensor x, row_max, exps, row_sum, y;
@@ -144,11 +150,19 @@ struct Softmax {
     x = placeholder({rows, columns}, DType::kF32, "x");
     auto k = reduce_axis(0, columns, "k"), j = reduce_axis(0, columns, "j");
     row_max = compute(
-        {rows}, [&](auto& i) { return reduce(ReduceKind::kMax, x({i[0], k->var}), {k}); }, "row_max");
+        {rows},
+        [&](auto& i) {
+          return reduce(ReduceKind::kMax, x({i[0], k->var}), {k});
+        },
+        "row_max");
     exps = compute(
         {rows, columns}, [&](auto& i) { return call(MathFn::kExp, {x(i) - row_max({i[0]})}); }, "exps");
     row_sum = compute(
-        {rows}, [&](auto& i) { return sum(exps({i[0], j->var}), {j}); }, "row_sum");
+        {rows},
+        [&](auto& i) {
+          return sum(exps({i[0], j->var}), {j});
+        },
+        "row_sum");
     y = compute(
         {rows, columns}, [&](auto& i) { return exps(i) / row_sum({i[0]}); }, "y");
   }
@@ -267,9 +281,17 @@ TEST(GpuShared, AStageWithoutThreadsOfItsOwnIsTheFirstThreadsWork) {
 TEST(GpuShared, TilesOfFusedRowsAreIntervals) {
   Tensor x = placeholder({1, 5, 7, 3}, DType::kF32, "x");
   Tensor rows = compute(
-      {35, 3}, [&](auto& i) { return x({0, floordiv(i[0], Expr(7)), mod(i[0], Expr(7)), i[1]}); }, "rows");
+      {35, 3},
+      [&](auto& i) {
+        return x({0, floordiv(i[0], Expr(7)), mod(i[0], Expr(7)), i[1]});
+      },
+      "rows");
   Tensor y = compute(
-      {1, 5, 7, 3}, [&](auto& i) { return rows({i[1] * Expr(7) + i[2], i[3]}) + x(i); }, "y");
+      {1, 5, 7, 3},
+      [&](auto& i) {
+        return rows({i[1] * Expr(7) + i[2], i[3]}) + x(i);
+      },
+      "y");
   Schedule s({y});
   s.for_gpu = true;
   Stage& out = s[y];

@@ -35,7 +35,8 @@ TEST(Simplify, QuotientAndRemainderGoTogether) {
 /// Axes fused, split over blocks and threads, and read back as coordinates: no division is left.
 TEST(Simplify, CoordinatesOfFusedAxesGoTogether) {
   Expr n = symbol_var("N"), h = symbol_var("H"), w = symbol_var("W");
-  for (auto [rows, columns] : {std::pair{Expr(7), Expr(5)}, {Expr(56), Expr(56)}, {h, w}, {h * Expr(2), Expr(9)}}) {
+  for (auto [rows, columns] :
+       {std::pair{Expr(7), Expr(5)}, {Expr(56), Expr(56)}, {h, w}, {h * Expr(2), Expr(9)}}) {
     Expr block = make_var("block"), thread = make_var("thread"), lane = make_var("lane");
     Simplifier s;
     s.bind(block, 0, floordiv(n * rows * columns + Expr(63), Expr(64)));
