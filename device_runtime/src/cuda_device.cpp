@@ -7,7 +7,8 @@ namespace {
 
 /// Faults after which the driver refuses everything more to this process.
 bool is_fatal(ResultCode code) {
-  return code == 214 || code == 700 || code == 702 || code == 710 || (code >= 714 && code <= 719) || code == 999;
+  return code == 214 || code == 700 || code == 702 || code == 710 || (code >= 714 && code <= 719) ||
+         code == 999;
 }
 
 }  // namespace
@@ -16,7 +17,8 @@ Result<std::shared_ptr<Device>> Device::open(int index) {
   Result<int> count = device_count();
   if (!count.ok()) return count.status();
   if (index < 0 || index >= *count) {
-    return failure(GANTRY_INCOMPATIBLE, "this machine has no GPU %d: it has %d, numbered from 0", index, *count);
+    return failure(GANTRY_INCOMPATIBLE, "this machine has no GPU %d: it has %d, numbered from 0", index,
+                   *count);
   }
   auto device = std::make_shared<Device>();
   const Driver& driver = **cuda::driver();
@@ -28,7 +30,8 @@ Result<std::shared_ptr<Device>> Device::open(int index) {
     driver.device_attribute(&value, which, device->handle_);
     return value;
   };
-  device->compute_capability_ = 10 * attribute(kAttributeCapabilityMajor) + attribute(kAttributeCapabilityMinor);
+  device->compute_capability_ =
+      10 * attribute(kAttributeCapabilityMajor) + attribute(kAttributeCapabilityMinor);
   device->max_threads_ = attribute(kAttributeMaxThreadsPerBlock);
   device->max_grid_[0] = attribute(kAttributeMaxGridX);
   device->max_grid_[1] = attribute(kAttributeMaxGridY);
@@ -47,9 +50,10 @@ Device::~Device() {
 
 Status Device::enter() const {
   if (lost()) {
-    return failure(GANTRY_KERNEL_FAILED,
-                   "the GPU is lost to this process by the fault reported earlier: start it again and load the module "
-                   "there");
+    return failure(
+        GANTRY_KERNEL_FAILED,
+        "the GPU is lost to this process by the fault reported earlier: start it again and load the module "
+        "there");
   }
   return driver_->check(driver_->set_current(context_), "using the GPU");
 }

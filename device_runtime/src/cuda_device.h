@@ -61,8 +61,9 @@ class Memory {
   }
   ~Memory() { release(); }
 
-  /// Provides at least `bytes` at a multiple of 256; keeps what it has where that is enough, and else loses the
-  /// contents. `what` names the buffer in the message of an OUT_OF_MEMORY error. The device must be entered.
+  /// Provides at least `bytes` at a multiple of 256; keeps what it has where that is enough, and else loses
+  /// the contents. `what` names the buffer in the message of an OUT_OF_MEMORY error. The device must be
+  /// entered.
   Status reserve(const std::shared_ptr<const Device>& device, uint64_t bytes, const char* what);
   DevicePointer device_address() const { return address_; }
   std::byte* host_address() const { return reinterpret_cast<std::byte*>(address_); }

@@ -17,7 +17,8 @@ struct EntryPoint {
   size_t offset;  ///< of the function pointer in Driver
 };
 
-#define GANTRY_ENTRY(member, name) {name, offsetof(Driver, member)}
+#define GANTRY_ENTRY(member, name) \
+  { name, offsetof(Driver, member) }
 constexpr EntryPoint kEntryPoints[] = {
     GANTRY_ENTRY(init, "cuInit"),
     GANTRY_ENTRY(driver_version, "cuDriverGetVersion"),
@@ -72,9 +73,10 @@ std::string version_text(int version) {
 
 #if defined(GANTRY_NO_DLOPEN)
 Status load(Driver&) {
-  return failure(GANTRY_INCOMPATIBLE,
-                 "this program is linked statically and cannot load NVIDIA's driver: use the gantry-device that is "
-                 "built for boards with a GPU (CMake preset cuda-device)");
+  return failure(
+      GANTRY_INCOMPATIBLE,
+      "this program is linked statically and cannot load NVIDIA's driver: use the gantry-device that is "
+      "built for boards with a GPU (CMake preset cuda-device)");
 }
 #else
 Status load(Driver& driver) {
@@ -87,9 +89,10 @@ Status load(Driver& driver) {
   for (const EntryPoint& entry : kEntryPoints) {
     void* function = dlsym(library, entry.name);
     if (function == nullptr) {
-      return failure(GANTRY_INCOMPATIBLE,
-                     "NVIDIA's driver on this machine is too old: it has no %s; gantry needs one for CUDA %s or newer",
-                     entry.name, version_text(kOldestDriver).c_str());
+      return failure(
+          GANTRY_INCOMPATIBLE,
+          "NVIDIA's driver on this machine is too old: it has no %s; gantry needs one for CUDA %s or newer",
+          entry.name, version_text(kOldestDriver).c_str());
     }
     *reinterpret_cast<void**>(reinterpret_cast<char*>(&driver) + entry.offset) = function;
   }
@@ -101,16 +104,18 @@ Status start(Driver& driver) {
   GANTRY_TRY(load(driver));
   int version = 0;
   if (driver.driver_version(&version) == 0 && version < kOldestDriver) {
-    return failure(GANTRY_INCOMPATIBLE,
-                   "NVIDIA's driver on this machine is too old: it is for CUDA %s, gantry needs one for CUDA %s or "
-                   "newer",
-                   version_text(version).c_str(), version_text(kOldestDriver).c_str());
+    return failure(
+        GANTRY_INCOMPATIBLE,
+        "NVIDIA's driver on this machine is too old: it is for CUDA %s, gantry needs one for CUDA %s or "
+        "newer",
+        version_text(version).c_str(), version_text(kOldestDriver).c_str());
   }
   int count = 0;
   ResultCode code = driver.init(0);
   if (code == 0) code = driver.device_count(&count);
   if (code == kErrorNoDevice || (code == 0 && count == 0)) {
-    return failure(GANTRY_INCOMPATIBLE, "NVIDIA's driver finds no GPU on this machine that this process may use");
+    return failure(GANTRY_INCOMPATIBLE,
+                   "NVIDIA's driver finds no GPU on this machine that this process may use");
   }
   if (code != 0) {
     return failure(GANTRY_INCOMPATIBLE, "NVIDIA's driver does not start: %s", driver.describe(code).c_str());
@@ -131,8 +136,8 @@ std::string Driver::describe(ResultCode code) const {
 Status Driver::check(ResultCode code, const char* what) const {
   if (code == 0) return Status();
   if (code == kErrorOutOfMemory) {
-    return failure(GANTRY_OUT_OF_MEMORY, "%s: the GPU has no memory left for it: use smaller inputs or a smaller model",
-                   what);
+    return failure(GANTRY_OUT_OF_MEMORY,
+                   "%s: the GPU has no memory left for it: use smaller inputs or a smaller model", what);
   }
   return failure(GANTRY_KERNEL_FAILED, "%s: %s", what, describe(code).c_str());
 }

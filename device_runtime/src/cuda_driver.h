@@ -1,6 +1,6 @@
-// NVIDIA's driver API, as much of it as the runtime calls: found in libcuda.so.1 when a GPU is first asked for, so
-// that neither building nor running gantry needs anything of CUDA but the driver of a machine that has a GPU.
-// Values and signatures are those of the driver's documented ABI.
+// NVIDIA's driver API, as much of it as the runtime calls: found in libcuda.so.1 when a GPU is first asked
+// for, so that neither building nor running gantry needs anything of CUDA but the driver of a machine that
+// has a GPU. Values and signatures are those of the driver's documented ABI.
 #pragma once
 
 #include <cstddef>
@@ -105,9 +105,9 @@ struct Driver {
   Status check(ResultCode code, const char* what) const;
 };
 
-/// The driver, loaded and initialised on the first call. Never from a process that forks afterwards: the child
-/// could not use the GPU. INCOMPATIBLE says why there is none: no libcuda.so.1, too old a driver, no GPU, a
-/// program that is linked statically. Thread-safe.
+/// The driver, loaded and initialised on the first call. Never from a process that forks afterwards: the
+/// child could not use the GPU. INCOMPATIBLE says why there is none: no libcuda.so.1, too old a driver, no
+/// GPU, a program that is linked statically. Thread-safe.
 Result<const Driver*> driver();
 
 /// Number of GPUs; at least one. Errors: those of driver().

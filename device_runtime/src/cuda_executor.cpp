@@ -15,10 +15,12 @@ class Executing {
 };
 
 /// Which of `count` inputs (outputs) of the variant have a buffer on the GPU.
-std::vector<bool> on_gpu(const module_format::Variant& variant, module_format::BufferKind kind, size_t count) {
+std::vector<bool> on_gpu(const module_format::Variant& variant, module_format::BufferKind kind,
+                         size_t count) {
   std::vector<bool> result(count, false);
   for (const auto* buffer : *variant.buffers()) {
-    if (buffer->kind() == kind && buffer->device() == module_format::Device::Cuda) result[buffer->index()] = true;
+    if (buffer->kind() == kind && buffer->device() == module_format::Device::Cuda)
+      result[buffer->index()] = true;
   }
   return result;
 }
@@ -103,6 +105,7 @@ void CudaExecutor::make_segments() {
   }
   graph_name_ = "one of " + std::to_string(count) + " steps, replayed as a CUDA graph";
   graph_label_.kernel = graph_name_.c_str();
+  graph_label_.index = -1;
 }
 
 Status CudaExecutor::bind(const Module& module, const DimValues& dims, const PlanMemory& memory) {
@@ -149,7 +152,8 @@ Status CudaExecutor::upload() {
     std::byte* staged = staging_.host_address() + input.offset;
     memcpy(staged, input.host, input.bytes);
     GANTRY_TRY(device_->check(
-        driver.copy_to_device(io_.device_address() + input.offset, staged, input.bytes, stream_), "uploading an input"));
+        driver.copy_to_device(io_.device_address() + input.offset, staged, input.bytes, stream_),
+        "uploading an input"));
   }
   return Status();
 }
@@ -158,9 +162,10 @@ Status CudaExecutor::download() {
   const Driver& driver = device_->driver();
   for (const Transfer& output : outputs_) {
     if (output.bytes == 0) continue;
-    GANTRY_TRY(device_->check(driver.copy_to_host(staging_.host_address() + output.offset,
-                                                  io_.device_address() + output.offset, output.bytes, stream_),
-                              "downloading an output"));
+    GANTRY_TRY(
+        device_->check(driver.copy_to_host(staging_.host_address() + output.offset,
+                                           io_.device_address() + output.offset, output.bytes, stream_),
+                       "downloading an output"));
   }
   const Executing executing(&graph_label_);
   GANTRY_TRY(synchronize("one of the model's kernels failed on the GPU"));
@@ -205,7 +210,8 @@ Status CudaExecutor::replay(const GantryKernelHost* host) {
   bool pending = true;
   for (const Segment& segment : segments_) {
     if (segment.graph != nullptr) {
-      GANTRY_TRY(device_->check(driver.launch_graph(segment.graph, stream_), "replaying the model's kernels"));
+      GANTRY_TRY(
+          device_->check(driver.launch_graph(segment.graph, stream_), "replaying the model's kernels"));
       pending = true;
       continue;
     }
@@ -215,23 +221,26 @@ Status CudaExecutor::replay(const GantryKernelHost* host) {
         continue;
       }
       pending = true;
-      if (const ResultCode code = plan_.enqueue(i, driver, stream_); code != 0) return device_failure(i, code);
+      if (const ResultCode code = plan_.enqueue(i, driver, stream_); code != 0)
+        return device_failure(i, code);
     }
   }
   return Status();
 }
 
-/// Records a segment's work. Where the driver cannot capture it, `graph` stays null: the steps are then queued
-/// one by one, which is slower and otherwise the same.
+/// Records a segment's work. Where the driver cannot capture it, `graph` stays null: the steps are then
+/// queued one by one, which is slower and otherwise the same.
 Status CudaExecutor::capture(Segment& segment, bool timed, GraphExec& graph) {
   const Driver& driver = device_->driver();
   if (!plan_.is_capturable(segment.begin)) return Status();
-  GANTRY_TRY(device_->check(driver.begin_capture(stream_, kCaptureThreadLocal), "capturing the model's kernels"));
+  GANTRY_TRY(
+      device_->check(driver.begin_capture(stream_, kCaptureThreadLocal), "capturing the model's kernels"));
   ResultCode code = 0;
   if (timed) code = driver.record_event_with_flags(segment.start, stream_, kEventRecordExternal);
   for (size_t i = segment.begin; code == 0 && i < segment.end; ++i) {
     code = plan_.enqueue(i, driver, stream_);
-    if (timed && code == 0) code = driver.record_event_with_flags(step_ends_[i], stream_, kEventRecordExternal);
+    if (timed && code == 0)
+      code = driver.record_event_with_flags(step_ends_[i], stream_, kEventRecordExternal);
   }
   Graph captured = nullptr;
   const ResultCode ended = driver.end_capture(stream_, &captured);
@@ -325,7 +334,8 @@ Status CudaExecutor::run_timed(const GantryKernelHost* host, std::span<int64_t> 
     Event before = segment.start;
     for (size_t i = segment.begin; i < segment.end; ++i) {
       float milliseconds = 0;
-      GANTRY_TRY(device_->check(device_->driver().elapsed_ms(&milliseconds, before, step_ends_[i]), "timing"));
+      GANTRY_TRY(
+          device_->check(device_->driver().elapsed_ms(&milliseconds, before, step_ends_[i]), "timing"));
       times[i] = static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
       before = step_ends_[i];
     }

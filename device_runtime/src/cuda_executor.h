@@ -1,5 +1,5 @@
-// Runs a variant's plan on a GPU. The first run after shapes are bound goes step by step, so that a kernel that
-// faults is named; later ones replay what was captured into CUDA graphs.
+// Runs a variant's plan on a GPU. The first run after shapes are bound goes step by step, so that a kernel
+// that faults is named; later ones replay what was captured into CUDA graphs.
 #pragma once
 
 #include <memory>

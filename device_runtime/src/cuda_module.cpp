@@ -44,8 +44,8 @@ Program::~Program() {
   if (module_ != nullptr && device_->enter().ok()) device_->driver().unload_module(module_);
 }
 
-Result<std::shared_ptr<const Program>> Program::load(std::shared_ptr<Device> device, const ModuleContents& contents,
-                                                     const Variant& variant) {
+Result<std::shared_ptr<const Program>> Program::load(std::shared_ptr<Device> device,
+                                                     const ModuleContents& contents, const Variant& variant) {
   auto program = std::make_shared<Program>();
   program->device_ = std::move(device);
   GANTRY_TRY(program->device_->enter());
@@ -73,7 +73,8 @@ Status Program::load_code(const ModuleContents& contents, const Variant& variant
   if (cubin_fits(variant, device_->compute_capability())) {
     auto cubin = contents.segment(static_cast<uint32_t>(variant.cubin_segment()));
     if (!cubin.ok()) return cubin.status();
-    if (!is_whole_elf(*cubin)) return failure(GANTRY_INVALID_MODULE, "the module's assembled code is damaged");
+    if (!is_whole_elf(*cubin))
+      return failure(GANTRY_INVALID_MODULE, "the module's assembled code is damaged");
     const Status status = load_image(cubin->data(), "assembled code");
     if (status.ok() || variant.ptx_segment() < 0) return status;
   }
@@ -102,7 +103,8 @@ Status Program::find_functions(const Variant& variant) {
       int threads = device_->max_threads();
       driver.function_attribute(&threads, kFunctionMaxThreadsPerBlock, function);
       if (static_cast<int64_t>(launch->threads()) > threads) {
-        return failure(GANTRY_INCOMPATIBLE, "kernel %s (%s) needs blocks of %u threads; on this GPU they may have %d",
+        return failure(GANTRY_INCOMPATIBLE,
+                       "kernel %s (%s) needs blocks of %u threads; on this GPU they may have %d",
                        launch->symbol()->c_str(), kernel->name()->c_str(), launch->threads(), threads);
       }
       functions.push_back(function);
@@ -116,7 +118,8 @@ Status Program::upload_constants(const ModuleContents& contents, const Variant& 
   constants_.assign(count, 0);
   std::vector<bool> wanted(count, false);
   for (const auto* buffer : *variant.buffers()) {
-    if (buffer->kind() == module_format::BufferKind::Constant && buffer->device() == module_format::Device::Cuda)
+    if (buffer->kind() == module_format::BufferKind::Constant &&
+        buffer->device() == module_format::Device::Cuda)
       wanted[buffer->index()] = true;
   }
   // Constants that are the same bytes of the file are one on the GPU too.
@@ -147,8 +150,8 @@ Status Program::upload_constants(const ModuleContents& contents, const Variant& 
   for (uint32_t i = 0; i < count; ++i) {
     const auto* constant = variant.constants()->Get(i);
     if (wanted[i]) {
-      constants_[i] = weights_.device_address() +
-                      offsets.at({constant->segment(), constant->offset(), constant->size()});
+      constants_[i] =
+          weights_.device_address() + offsets.at({constant->segment(), constant->offset(), constant->size()});
     }
   }
   return Status();

@@ -16,10 +16,11 @@ namespace gantry::runtime::cuda {
 /// Loaded once a module and shared by its sessions. Immutable.
 class Program {
  public:
-  /// Assembled code where it fits the GPU, else PTX, which the driver compiles. Uploads the constants that the
-  /// GPU's kernels read. Errors: INVALID_MODULE names an entry that the code lacks, or has the driver's log of
-  /// PTX that it refuses; OUT_OF_MEMORY.
-  static Result<std::shared_ptr<const Program>> load(std::shared_ptr<Device> device, const ModuleContents& contents,
+  /// Assembled code where it fits the GPU, else PTX, which the driver compiles. Uploads the constants that
+  /// the GPU's kernels read. Errors: INVALID_MODULE names an entry that the code lacks, or has the driver's
+  /// log of PTX that it refuses; OUT_OF_MEMORY.
+  static Result<std::shared_ptr<const Program>> load(std::shared_ptr<Device> device,
+                                                     const ModuleContents& contents,
                                                      const module_format::Variant& variant);
   ~Program();
   Program() = default;

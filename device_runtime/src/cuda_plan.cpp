@@ -16,7 +16,7 @@ using module_format::Variant;
 constexpr int64_t kMaxIterations = 1 << 20;
 
 DeviceMemory::Range device_memory_of(const Module& module, const Buffer& buffer, const DeviceMemory& device,
-                                             const char** where) {
+                                     const char** where) {
   switch (buffer.kind()) {
     case BufferKind::Input:
       *where = "an input on the GPU";
@@ -26,7 +26,8 @@ DeviceMemory::Range device_memory_of(const Module& module, const Buffer& buffer,
       return device.outputs[buffer.index()];
     case BufferKind::Constant:
       *where = "a constant on the GPU";
-      return DeviceMemory::Range{module.gpu()->constant(buffer.index()), module.constant(buffer.index()).size()};
+      return DeviceMemory::Range{module.gpu()->constant(buffer.index()),
+                                 module.constant(buffer.index()).size()};
     default:
       *where = "the GPU's workspace";
       return device.workspace;
@@ -88,7 +89,8 @@ Status Plan::bind_copy(const Module& module, uint32_t index, const module_format
   if (source.device == 0 && target.device == 0) {
     step.kind = Kind::kHostCopy;
   } else {
-    step.kind = is_pinned(copy.source()) && is_pinned(copy.target()) ? Kind::kDeviceCopy : Kind::kUnpinnedCopy;
+    step.kind =
+        is_pinned(copy.source()) && is_pinned(copy.target()) ? Kind::kDeviceCopy : Kind::kUnpinnedCopy;
   }
   if (source.device == 0) add_host_buffer(module, copy.source());
   if (target.device == 0) add_host_buffer(module, copy.target());
@@ -122,11 +124,12 @@ Status Plan::bind_grid(const Module& module, const DimValues& dims, const CallKe
     if (!blocks.ok()) return blocks.status();
     const auto most = static_cast<uint64_t>(module.gpu()->device()->max_grid(static_cast<int>(axis)));
     if (*blocks > most) {
-      return failure(GANTRY_INVALID_ARGUMENT,
-                     "kernel %s (%s) would need %llu blocks along %c for these shapes; this GPU launches at most %llu: "
-                     "use smaller inputs",
-                     kernel->name()->c_str(), kernel->launches()->Get(launch)->symbol()->c_str(),
-                     static_cast<unsigned long long>(*blocks), "xyz"[axis], static_cast<unsigned long long>(most));
+      return failure(
+          GANTRY_INVALID_ARGUMENT,
+          "kernel %s (%s) would need %llu blocks along %c for these shapes; this GPU launches at most %llu: "
+          "use smaller inputs",
+          kernel->name()->c_str(), kernel->launches()->Get(launch)->symbol()->c_str(),
+          static_cast<unsigned long long>(*blocks), "xyz"[axis], static_cast<unsigned long long>(most));
     }
     bound.grid[axis] = static_cast<unsigned>(*blocks);
   }
@@ -176,7 +179,8 @@ Status Plan::bind_launches(const Module& module, const DimValues& dims, const Ca
   return Status();
 }
 
-Status Plan::bind(const Module& module, const DimValues& dims, const PlanMemory& memory, const DeviceMemory& device) {
+Status Plan::bind(const Module& module, const DimValues& dims, const PlanMemory& memory,
+                  const DeviceMemory& device) {
   *this = Plan();
   GANTRY_TRY(bind_buffers(module, dims, memory, device));
   const Variant& variant = module.variant();
@@ -219,9 +223,8 @@ ResultCode Plan::enqueue(size_t index, const Driver& driver, Stream stream) {
     for (iteration = 0; iteration < group.iterations; ++iteration) {
       for (uint32_t l = group.first_launch; l < group.first_launch + group.launch_count; ++l) {
         const BoundLaunch& launch = launches_[l];
-        const ResultCode code =
-            driver.launch(launch.function, launch.grid[0], launch.grid[1], launch.grid[2], launch.threads, 1, 1, 0,
-                          stream, parameters_.data(), nullptr);
+        const ResultCode code = driver.launch(launch.function, launch.grid[0], launch.grid[1], launch.grid[2],
+                                              launch.threads, 1, 1, 0, stream, parameters_.data(), nullptr);
         if (code != 0) return code;
       }
     }

@@ -27,15 +27,16 @@ class Plan {
  public:
   enum class Kind : uint8_t {
     kLaunches,
-    kDeviceCopy,     ///< on the GPU, or between it and the host's workspace
-    kUnpinnedCopy,   ///< between the GPU and memory of the host that it cannot reach directly
+    kDeviceCopy,    ///< on the GPU, or between it and the host's workspace
+    kUnpinnedCopy,  ///< between the GPU and memory of the host that it cannot reach directly
     kHostKernel,
     kHostCopy,
   };
 
-  /// INVALID_MODULE where the plan reaches outside of its memory; INVALID_ARGUMENT where the bound shapes ask for
-  /// a grid that the GPU does not have, naming the kernel.
-  Status bind(const Module& module, const DimValues& dims, const PlanMemory& memory, const DeviceMemory& device);
+  /// INVALID_MODULE where the plan reaches outside of its memory; INVALID_ARGUMENT where the bound shapes ask
+  /// for a grid that the GPU does not have, naming the kernel.
+  Status bind(const Module& module, const DimValues& dims, const PlanMemory& memory,
+              const DeviceMemory& device);
   /// Replaces the address of an input in the host's memory.
   void move_input(uint32_t input, std::byte* data);
 

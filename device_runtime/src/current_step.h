@@ -11,7 +11,7 @@ struct StepLabel {
   const char* kernel = "";  ///< ops of the kernel
   const char* symbol = "";  ///< its symbol in the image, "" for a copy
   const char* origin = "";  ///< the user's nodes
-  int32_t index = 0;        ///< in the plan
+  int32_t index = 0;        ///< in the plan; -1: any of several that a GPU runs at once
 };
 
 /// The step that the session which ran last in this process is at, null outside of runs. A signal handler may

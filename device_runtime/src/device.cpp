@@ -31,8 +31,8 @@ Result<DeviceName> parse_device(std::string_view text) {
   }
   const int shown = static_cast<int>(text.size() < 64 ? text.size() : 64);
   return failure(GANTRY_INVALID_ARGUMENT,
-                 "unknown device '%.*s': there are cpu, cuda (cuda:1 for the second GPU) and cuda-emulated", shown,
-                 text.data());
+                 "unknown device '%.*s': there are cpu, cuda (cuda:1 for the second GPU) and cuda-emulated",
+                 shown, text.data());
 }
 
 std::string device_text(const DeviceName& device) {

@@ -18,7 +18,8 @@ using module_format::BufferKind;
 }  // namespace
 
 Status unlike_sizes(uint32_t step) {
-  return failure(GANTRY_INVALID_MODULE, "the module's plan: step %u copies between buffers of unlike sizes", step);
+  return failure(GANTRY_INVALID_MODULE, "the module's plan: step %u copies between buffers of unlike sizes",
+                 step);
 }
 
 int64_t now_ns() {
@@ -151,7 +152,8 @@ Status CpuExecutor::bind(const Module& module, const DimValues& dims, const Plan
   dims_.clear();
   input_uses_.clear();
   checker_.reset();
-  if (module.variant().device() == module_format::Device::CudaEmulated) checker_ = std::make_unique<GpuChecker>();
+  if (module.variant().device() == module_format::Device::CudaEmulated)
+    checker_ = std::make_unique<GpuChecker>();
   describe_steps(module, dims);
   std::vector<PlanMemory::Range> ranges;
   GANTRY_TRY(bind_host_buffers(module, dims, memory, ranges));

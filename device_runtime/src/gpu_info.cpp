@@ -21,7 +21,8 @@ namespace {
 
 constexpr size_t kMaxGpus = 16;
 
-/// The kernel module's version, "" where it is not shown: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14 …"
+/// The kernel module's version, "" where it is not shown: "NVRM version: NVIDIA UNIX x86_64 Kernel Module
+/// 550.54.14 …"
 std::string kernel_driver_version() {
   const std::string text = read_small_file("/proc/driver/nvidia/version");
   for (size_t at = 0; at < text.size();) {
@@ -61,7 +62,8 @@ Result<GpuInfo> describe_gpu(const cuda::Driver& driver, int index) {
   cuda::Context context = nullptr;
   if (driver.retain_primary(&context, handle) == 0) {
     size_t free = 0, total = 0;
-    if (driver.set_current(context) == 0 && driver.memory_info(&free, &total) == 0) info.memory_free_bytes = free;
+    if (driver.set_current(context) == 0 && driver.memory_info(&free, &total) == 0)
+      info.memory_free_bytes = free;
     driver.release_primary(handle);
   }
   return info;
@@ -108,9 +110,9 @@ GpuList unflatten(const FlatList& flat) {
   list.problem.assign(flat.problem, strnlen(flat.problem, sizeof flat.problem));
   for (uint32_t i = 0; i < flat.count && i < kMaxGpus; ++i) {
     const FlatGpu& entry = flat.gpus[i];
-    list.gpus.push_back({std::string(entry.name, strnlen(entry.name, sizeof entry.name)), entry.compute_capability,
-                         entry.multiprocessors, entry.clock_mhz, entry.memory_bytes, entry.memory_free_bytes,
-                         entry.l2_bytes, entry.cuda_version,
+    list.gpus.push_back({std::string(entry.name, strnlen(entry.name, sizeof entry.name)),
+                         entry.compute_capability, entry.multiprocessors, entry.clock_mhz, entry.memory_bytes,
+                         entry.memory_free_bytes, entry.l2_bytes, entry.cuda_version,
                          std::string(entry.driver, strnlen(entry.driver, sizeof entry.driver))});
   }
   return list;
@@ -175,7 +177,8 @@ GpuList describe_gpus_in_child(int timeout_ms) {
     return {{}, "the system refuses a process"};
   }
   auto flat = std::make_unique<FlatList>();
-  const bool answered = read_before(ends[0], flat.get(), sizeof(FlatList), now_ns() + int64_t{timeout_ms} * 1'000'000);
+  const bool answered =
+      read_before(ends[0], flat.get(), sizeof(FlatList), now_ns() + int64_t{timeout_ms} * 1'000'000);
   close(ends[0]);
   kill(child, SIGKILL);
   int status = 0;

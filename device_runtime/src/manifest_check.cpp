@@ -215,15 +215,17 @@ Status ManifestChecker::check_grids(const Kernel& kernel, const CallKernel& call
   const char* name = kernel.symbol()->c_str();
   GANTRY_TRY(spend(uint64_t{count(call.grids())} + count(call.loops())));
   for (uint32_t i = 0; i < count(call.grids()); ++i) {
-    if (!is_dim(call.grids()->Get(i))) return damaged("a grid of kernel '%s' is not in the list of dimensions", name);
+    if (!is_dim(call.grids()->Get(i)))
+      return damaged("a grid of kernel '%s' is not in the list of dimensions", name);
   }
   for (uint32_t i = 0; i < count(call.loops()); ++i) {
-    if (!is_dim(call.loops()->Get(i))) return damaged("a loop of kernel '%s' is not in the list of dimensions", name);
+    if (!is_dim(call.loops()->Get(i)))
+      return damaged("a loop of kernel '%s' is not in the list of dimensions", name);
   }
   if (kernel.device() != Device::Cuda) return Status();
   if (count(call.grids()) != 3 * kernel.launches()->size()) {
-    return damaged("a step gives kernel '%s' %u sizes of grids for its %u launches, which take three each", name,
-                   count(call.grids()), kernel.launches()->size());
+    return damaged("a step gives kernel '%s' %u sizes of grids for its %u launches, which take three each",
+                   name, count(call.grids()), kernel.launches()->size());
   }
   for (const Launch* launch : *kernel.launches()) {
     if (launch->loop() >= 0 && static_cast<uint32_t>(launch->loop()) >= count(call.loops()))
@@ -243,7 +245,8 @@ Status ManifestChecker::check_launches(const Kernel& kernel) {
       return damaged("a launch of kernel '%s' has blocks of %u threads", name, launch->threads());
     if (launch->shared_bytes() > kMaxSharedBytes)
       return damaged("a launch of kernel '%s' has %u bytes of shared memory", name, launch->shared_bytes());
-    if (launch->loop() < -1) return damaged("a launch of kernel '%s' is in a loop of number %d", name, launch->loop());
+    if (launch->loop() < -1)
+      return damaged("a launch of kernel '%s' is in a loop of number %d", name, launch->loop());
   }
   return Status();
 }
@@ -263,14 +266,15 @@ Status ManifestChecker::check_gpu_code(const Variant& variant, bool needed) {
            manifest_.segments()->Get(static_cast<uint32_t>(index))->kind() == kind;
   };
   const bool has_ptx = variant.ptx_segment() != -1, has_cubin = variant.cubin_segment() != -1;
-  if (has_ptx && !is_segment(variant.ptx_segment(), SegmentKind::Ptx)) return damaged("its PTX is not in a segment of PTX");
+  if (has_ptx && !is_segment(variant.ptx_segment(), SegmentKind::Ptx))
+    return damaged("its PTX is not in a segment of PTX");
   if (has_cubin && !is_segment(variant.cubin_segment(), SegmentKind::Cubin))
     return damaged("its assembled code is not in a segment of such");
   if (needed && !has_ptx && !has_cubin) return damaged("it has kernels for a GPU and no code for them");
   const uint32_t length = variant.gpu_arch() == nullptr ? 0 : variant.gpu_arch()->size();
   const char* arch = length == 0 ? "" : variant.gpu_arch()->c_str();
-  const bool digits = length >= 5 && length <= 8 && strncmp(arch, "sm_", 3) == 0 && arch[3] >= '1' && arch[3] <= '9' &&
-                      arch[4] >= '0' && arch[4] <= '9';
+  const bool digits = length >= 5 && length <= 8 && strncmp(arch, "sm_", 3) == 0 && arch[3] >= '1' &&
+                      arch[3] <= '9' && arch[4] >= '0' && arch[4] <= '9';
   if (!digits) return damaged("it names no architecture of a GPU");
   if (!is_dim(variant.gpu_workspace_bytes()))
     return damaged("the size of the workspace on the GPU is not in the list of dimensions");
@@ -278,13 +282,14 @@ Status ManifestChecker::check_gpu_code(const Variant& variant, bool needed) {
 }
 
 Status ManifestChecker::check_code(const Variant& variant) {
-  bool on_cpu = variant.device() != Device::Cuda, on_gpu = false;
+  bool on_gpu = false;
   for (const Kernel* kernel : *variant.kernels()) {
     GANTRY_TRY(check_kernel(variant, *kernel));
-    (kernel->device() == Device::Cuda ? on_gpu : on_cpu) = true;
+    on_gpu = on_gpu || kernel->device() == Device::Cuda;
   }
-  if (on_cpu && (variant.code_segment() >= count(manifest_.segments()) ||
-                 manifest_.segments()->Get(variant.code_segment())->kind() != SegmentKind::Code)) {
+  // There is one for every variant; with no kernel of the CPU it may be empty.
+  if (variant.code_segment() >= count(manifest_.segments()) ||
+      manifest_.segments()->Get(variant.code_segment())->kind() != SegmentKind::Code) {
     return damaged("its code is not in a segment of code");
   }
   return variant.device() == Device::Cuda ? check_gpu_code(variant, on_gpu) : Status();

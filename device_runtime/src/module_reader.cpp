@@ -100,8 +100,8 @@ std::string lacks(const module_format::Variant& variant, const CpuInfo& cpu) {
   return missing;
 }
 
-/// What a GPU of that compute capability lacks for a variant, "" if nothing. PTX runs on every newer GPU, unless
-/// its architecture ends in a letter: then on that one alone.
+/// What a GPU of that compute capability lacks for a variant, "" if nothing. PTX runs on every newer GPU,
+/// unless its architecture ends in a letter: then on that one alone.
 std::string gpu_lacks(const module_format::Variant& variant, int compute_capability) {
   const std::string arch = variant.gpu_arch() == nullptr ? "" : variant.gpu_arch()->str();
   const int needed = arch.starts_with("sm_") ? atoi(arch.c_str() + 3) : 0;
@@ -226,7 +226,8 @@ Result<uint32_t> choose_variant(const Manifest& manifest, const CpuInfo& cpu, mo
       continue;
     }
     std::string missing = lacks(variant, cpu);
-    if (missing.empty() && device == module_format::Device::Cuda) missing = gpu_lacks(variant, compute_capability);
+    if (missing.empty() && device == module_format::Device::Cuda)
+      missing = gpu_lacks(variant, compute_capability);
     if (!missing.empty()) {
       rejected += (rejected.empty() ? "'" : "; '") + variant.target()->str() + "' needs " + missing;
     } else if (best == UINT32_MAX || variant.rank() > variants.Get(best)->rank()) {
@@ -236,18 +237,20 @@ Result<uint32_t> choose_variant(const Manifest& manifest, const CpuInfo& cpu, mo
   if (best != UINT32_MAX) return best;
   const char* name = device_type_text(device);
   if (rejected.empty()) {
-    return failure(GANTRY_INCOMPATIBLE,
-                   "the module has no code for the device %s, only %s: choose another with --device, or compile "
-                   "the model for it with --target",
-                   name, others.c_str());
+    return failure(
+        GANTRY_INCOMPATIBLE,
+        "the module has no code for the device %s, only %s: choose another with --device, or compile "
+        "the model for it with --target",
+        name, others.c_str());
   }
   std::string machine = cpu.architecture + ", " + cpu.brand;
   if (device == module_format::Device::Cuda) {
     machine += format_text(", GPU with sm_%d", compute_capability);
   }
-  return failure(GANTRY_INCOMPATIBLE,
-                 "the module has no code for this machine (%s): %s; compile it for this machine with --target",
-                 machine.c_str(), rejected.c_str());
+  return failure(
+      GANTRY_INCOMPATIBLE,
+      "the module has no code for this machine (%s): %s; compile it for this machine with --target",
+      machine.c_str(), rejected.c_str());
 }
 
 std::vector<uint32_t> segments_of_variant(const Manifest& manifest, uint32_t variant) {

@@ -47,8 +47,8 @@ std::string heading(const BenchReport& report) {
                       r.board.system.empty() ? "" : ", " + r.board.system);
   if (report.device.starts_with("cuda") && report.device != "cuda-emulated") {
     for (const rpc::GpuInfo& gpu : r.board.gpus) {
-      text += fmt::format("  gpu      {} (sm_{}), {}, driver {}for CUDA {}.{}\n", gpu.name, gpu.compute_capability,
-                          bytes_text(static_cast<double>(gpu.memory_bytes)),
+      text += fmt::format("  gpu      {} (sm_{}), {}, driver {}for CUDA {}.{}\n", gpu.name,
+                          gpu.compute_capability, bytes_text(static_cast<double>(gpu.memory_bytes)),
                           gpu.driver.empty() ? "" : gpu.driver + " ", gpu.cuda_version / 1000,
                           gpu.cuda_version % 1000 / 10);
     }
@@ -90,9 +90,9 @@ std::string machine_lines(const rpc::BenchmarkResult& r) {
   text += "\n";
   const uint64_t on_gpu = r.device_workspace_bytes + r.device_weights_bytes + r.device_io_bytes;
   if (on_gpu > 0) {
-    text += fmt::format("  on GPU   {}: workspace {}, weights {}, inputs and outputs {}\n", bytes_text(on_gpu),
-                        bytes_text(r.device_workspace_bytes), bytes_text(r.device_weights_bytes),
-                        bytes_text(r.device_io_bytes));
+    text += fmt::format("  on GPU   {}: workspace {}, weights {}, inputs and outputs {}\n",
+                        bytes_text(on_gpu), bytes_text(r.device_workspace_bytes),
+                        bytes_text(r.device_weights_bytes), bytes_text(r.device_io_bytes));
     const std::string gpu_before = gpu_state_text(r.gpu_before), gpu_after = gpu_state_text(r.gpu_after);
     if (!gpu_before.empty()) text += fmt::format("  gpu      before {}; after {}\n", gpu_before, gpu_after);
   }

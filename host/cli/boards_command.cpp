@@ -73,15 +73,16 @@ int remove_board(const Options& options, const Invocation& invocation) {
 /// A line for each GPU, or why there is none.
 std::string gpus_text(const rpc::BoardInfo& info) {
   if (info.gpus.empty()) {
-    return fmt::format("  gpu       none: {}\n", info.gpu_problem.empty() ? "its gantry-device is too old to say"
-                                                                          : info.gpu_problem);
+    return fmt::format("  gpu       none: {}\n",
+                       info.gpu_problem.empty() ? "its gantry-device is too old to say" : info.gpu_problem);
   }
   std::string text;
   for (size_t i = 0; i < info.gpus.size(); ++i) {
     const rpc::GpuInfo& gpu = info.gpus[i];
-    text += fmt::format("  gpu {:<6}{}: compute capability {}.{} (sm_{}), {} multiprocessors, {}, {} free; ", i,
-                        gpu.name, gpu.compute_capability / 10, gpu.compute_capability % 10, gpu.compute_capability,
-                        gpu.multiprocessors, bytes_text(static_cast<double>(gpu.memory_bytes)),
+    text += fmt::format("  gpu {:<6}{}: compute capability {}.{} (sm_{}), {} multiprocessors, {}, {} free; ",
+                        i, gpu.name, gpu.compute_capability / 10, gpu.compute_capability % 10,
+                        gpu.compute_capability, gpu.multiprocessors,
+                        bytes_text(static_cast<double>(gpu.memory_bytes)),
                         bytes_text(static_cast<double>(gpu.memory_free_bytes)));
     text += fmt::format("driver {}for CUDA {}.{}\n", gpu.driver.empty() ? "" : gpu.driver + " ",
                         gpu.cuda_version / 1000, gpu.cuda_version % 1000 / 10);

@@ -26,7 +26,8 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
   }
   if (is_module_file(options.file) &&
       (options.gpu_checks || !options.gpu_arch.empty() || !options.precision.empty())) {
-    user_error("{}: is compiled already; --gpu-checks, --gpu-arch and --precision are for models", options.file);
+    user_error("{}: is compiled already; --gpu-checks, --gpu-arch and --precision are for models",
+               options.file);
   }
   if (type == Device::Cpu && !options.precision.empty() && options.precision != "fp32") {
     user_error("--precision {} is for --device cuda and cuda-emulated", options.precision);
@@ -80,12 +81,14 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options) {
       ->type_name("BOARD");
   command.add_option("--key", options.key, "Key file of the board (see `gantry keygen`)")->type_name("FILE");
   command
-      .add_option("--device", options.device,
-                  "What of the machine to run on; cuda:1 is the second GPU; cuda-emulated runs a GPU's kernels on "
-                  "the CPU")
+      .add_option(
+          "--device", options.device,
+          "What of the machine to run on; cuda:1 is the second GPU; cuda-emulated runs a GPU's kernels on "
+          "the CPU")
       ->type_name("cpu|cuda|cuda-emulated");
   command
-      .add_option("--gpu-arch", options.gpu_arch, "The GPU that cuda-emulated schedules a model for; default sm_80")
+      .add_option("--gpu-arch", options.gpu_arch,
+                  "The GPU that cuda-emulated schedules a model for; default sm_80")
       ->type_name("sm_NN");
   command.add_flag("--gpu-checks", options.gpu_checks,
                    "cuda-emulated looks for races, accesses out of bounds and uninitialised shared memory");
@@ -125,7 +128,8 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   Execution execution;
   execution.machine = open_machine(options.board, options.key);
   const bool on_gpu = device.type == module_format::Device::Cuda;
-  ModuleRequest request{options.file, shapes, options.opt_level, device, options.gpu_arch, options.gpu_checks};
+  ModuleRequest request{options.file, shapes,           options.opt_level,
+                        device,       options.gpu_arch, options.gpu_checks};
   request.precision = parse_precision(options.precision);
   execution.module = module_for(
       request, on_gpu ? execution.machine->info_with_gpus() : execution.machine->info(), invocation);

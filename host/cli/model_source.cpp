@@ -67,8 +67,9 @@ Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& mach
   const Target cpu = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
   if (request.device.type == Device::Cpu) return cpu;
   if (request.device.type == Device::CudaEmulated) {
-    return find_target(fmt::format("cuda-emulated:{}/{}{}", request.gpu_arch.empty() ? "sm_80" : request.gpu_arch,
-                                   cpu.name, request.gpu_checks ? "+checks" : ""));
+    return find_target(fmt::format("cuda-emulated:{}/{}{}",
+                                   request.gpu_arch.empty() ? "sm_80" : request.gpu_arch, cpu.name,
+                                   request.gpu_checks ? "+checks" : ""));
   }
   const auto index = static_cast<size_t>(request.device.index);
   if (machine.gpus.empty()) {
@@ -76,8 +77,8 @@ Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& mach
                machine.gpu_problem.empty() ? "the machine reports none" : machine.gpu_problem);
   }
   if (index >= machine.gpus.size()) {
-    user_error("no GPU for --device {}: the machine has {}, numbered from 0", runtime::device_text(request.device),
-               machine.gpus.size());
+    user_error("no GPU for --device {}: the machine has {}, numbered from 0",
+               runtime::device_text(request.device), machine.gpus.size());
   }
   return find_target(fmt::format("cuda:sm_{}/{}", machine.gpus[index].compute_capability, cpu.name));
 }

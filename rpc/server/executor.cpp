@@ -43,7 +43,7 @@ void on_fatal_signal(int number) {
   if (const runtime::StepLabel* label = runtime::current_step.load()) {
     copy_text(shared_step->kernel, sizeof shared_step->kernel, label->kernel);
     copy_text(shared_step->origin, sizeof shared_step->origin, label->origin);
-    shared_step->filled = 1;
+    shared_step->filled = label->index < 0 ? 2 : 1;
   }
   if (number == kDeadlineSignal) ::kill(::getpid(), SIGKILL);
   ::signal(number, SIG_DFL);
@@ -74,8 +74,8 @@ void limit_memory(const ExecutorLimits& limits) {
   const std::uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
   const std::uint64_t bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) +
                               limits.memory_bytes + threads * (std::uint64_t{80} << 20);
-  // Only the soft limit: NVIDIA's driver reserves far more addresses than memory, so that a session on a GPU lifts
-  // it again.
+  // Only the soft limit: NVIDIA's driver reserves far more addresses than memory, so that a session on a GPU
+  // lifts it again.
   rlimit limit{};
   ::getrlimit(RLIMIT_AS, &limit);
   limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_max);
@@ -283,6 +283,7 @@ wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd&
   const runtime::SharedBytes manifest = take(runtime::map_fd(manifest_fd.get(), "the module's manifest"));
   std::vector<runtime::SegmentSource> segments;
   for (const auto& name : request.segments) {
+    if (name->size == 0) continue;  // never sent
     const DigestBytes digest = to_array(*name->digest);
     const UniqueFd file = cache_.open(digest, name->size);
     if (!file)

@@ -22,7 +22,7 @@ enum Finish : std::uint32_t {
 
 /// Memory that an executor leaves behind: what it was doing when it died.
 struct SharedStep {
-  std::atomic<std::uint32_t> filled;
+  std::atomic<std::uint32_t> filled;    ///< 0: it was in no kernel; 2: in one of several, on a GPU
   std::atomic<std::uint32_t> finished;  ///< a Finish: it lives on no longer than its next reply
   char kernel[256];
   char origin[1024];

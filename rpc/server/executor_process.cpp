@@ -33,8 +33,9 @@ std::string bounded_text(const char* text, std::size_t size) {
 
 std::string signal_text(int number) {
   static constexpr std::pair<int, const char*> kNames[] = {
-      {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGILL, "SIGILL"},   {SIGFPE, "SIGFPE"},   {SIGABRT, "SIGABRT"},
-      {SIGTRAP, "SIGTRAP"}, {SIGSYS, "SIGSYS"}, {SIGKILL, "SIGKILL"}, {SIGXCPU, "SIGXCPU"}, {SIGTERM, "SIGTERM"}};
+      {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGILL, "SIGILL"}, {SIGFPE, "SIGFPE"},
+      {SIGABRT, "SIGABRT"}, {SIGTRAP, "SIGTRAP"}, {SIGSYS, "SIGSYS"}, {SIGKILL, "SIGKILL"},
+      {SIGXCPU, "SIGXCPU"}, {SIGTERM, "SIGTERM"}};
   std::string name = "signal " + std::to_string(number);
   for (const auto& [known, text] : kNames) {
     if (known == number) name = text;
@@ -198,7 +199,7 @@ void ExecutorProcess::report_death(bool deadline_passed, milliseconds deadline) 
   pid_ = -1;
   kill();
   std::string where = "outside of any kernel";
-  if (step_->filled.load() == 1) {
+  if (step_->filled.load() != 0) {
     where = "in kernel " + bounded_text(step_->kernel, sizeof step_->kernel);
     if (step_->origin[0]) where += " (nodes " + bounded_text(step_->origin, sizeof step_->origin) + ")";
   }

@@ -27,6 +27,8 @@ class ExecutorProcess {
   ~ExecutorProcess();
 
   bool running() const { return pid_ > 0; }
+  /// The last executor died while a GPU ran several kernels, of which call() could name none.
+  bool died_in_a_graph() const { return !running() && step_ && step_->filled.load() == 2; }
   /// Sends a request (a whole frame) with the memory that holds its data, and waits for the reply. One call
   /// at a time. Throws Error(kBoard), which says what killed the executor, in which kernel of which nodes, if
   /// it died or was killed because `deadline` passed.

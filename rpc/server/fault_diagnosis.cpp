@@ -16,7 +16,8 @@ bool is_on_gpu(const wire::LoadModuleT& load) {
 
 }  // namespace
 
-FaultDiagnosis::FaultDiagnosis(asio::any_io_executor executor, ExecutorLimits limits, std::filesystem::path cache)
+FaultDiagnosis::FaultDiagnosis(asio::any_io_executor executor, ExecutorLimits limits,
+                               std::filesystem::path cache)
     : executor_(std::move(executor)), limits_(limits), cache_(std::move(cache)) {}
 
 UniqueFd FaultDiagnosis::duplicate(int fd) {

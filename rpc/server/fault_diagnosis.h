@@ -9,8 +9,8 @@
 
 namespace gantry::rpc {
 
-/// Remembers what brought a module to its state: the requests that loaded it and set its inputs, with their data.
-/// After a fault a fresh executor gets the same, and runs it kernel by kernel.
+/// Remembers what brought a module to its state: the requests that loaded it and set its inputs, with their
+/// data. After a fault a fresh executor gets the same, and runs it kernel by kernel.
 class FaultDiagnosis {
  public:
   FaultDiagnosis(asio::any_io_executor executor, ExecutorLimits limits, std::filesystem::path cache);

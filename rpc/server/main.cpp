@@ -144,7 +144,8 @@ std::string gpu_json(const wire::GpuDescriptionT& gpu) {
          ", \"memory_bytes\": " + std::to_string(gpu.memory_bytes) +
          ", \"memory_free_bytes\": " + std::to_string(gpu.memory_free_bytes) +
          ", \"l2_bytes\": " + std::to_string(gpu.l2_bytes) +
-         ", \"cuda_version\": " + std::to_string(gpu.cuda_version) + ", \"driver\": " + json_text(gpu.driver) + "}";
+         ", \"cuda_version\": " + std::to_string(gpu.cuda_version) +
+         ", \"driver\": " + json_text(gpu.driver) + "}";
 }
 
 int run_info(bool json) {
@@ -174,8 +175,7 @@ int run_info(bool json) {
             << "\nsystem         " << board.system << "\nCPU            " << board.cpu
             << (board.llvm_cpu.empty() ? "" : " (" + board.llvm_cpu + ")") << "\ncores          "
             << board.physical_cores << " (" << board.logical_cpus << " logical CPUs)\nmemory         "
-            << (board.memory_bytes >> 20) << " MiB, " << (board.memory_available_bytes >> 20)
-            << " MiB free\n"
+            << (board.memory_bytes >> 20) << " MiB, " << (board.memory_available_bytes >> 20) << " MiB free\n"
             << gpus << "features       " << features << "\n";
   return 0;
 }

@@ -117,6 +117,7 @@ class Session {
   asio::awaitable<void> enqueue(std::uint32_t id, const wire::RequestT& request, Bytes frame);
   asio::awaitable<void> execute_requests();
   asio::awaitable<void> execute(Work work);
+  asio::awaitable<std::string> run_again(const Work& work, milliseconds most);
   asio::awaitable<void> look_into(const Work& work, int data, const wire::ResponseT& response, Finish finish);
   asio::awaitable<void> watch_parent();
   asio::awaitable<void> watch_idleness();
@@ -140,7 +141,7 @@ class Session {
   std::vector<UniqueFd> held_;  // segments that this session has asked about: not evicted before it ends
   ExecutorProcess executor_;
   FaultDiagnosis diagnosis_;
-  std::optional<std::uint32_t> discarded_id_;  // data frames of a request that failed
+  std::optional<std::uint32_t> discarded_id_;    // data frames of a request that failed
   std::optional<wire::BoardDescriptionT> gpus_;  // asked for once a session
   Clock::time_point last_activity_ = Clock::now();
   bool executing_ = false;
@@ -424,7 +425,22 @@ asio::awaitable<void> Session::execute(Work work) {
     if (stopped_) co_return;
     failure = make_failure(error.kind() == ErrorKind::kBug ? ErrorKind::kBoard : error.kind(), error.what());
   }
+  if (failure && !executor_.running()) {
+    // It was killed: by its deadline, or by a signal.
+    if (executor_.died_in_a_graph())
+      failure->body.AsFailure()->message += co_await run_again(work, milliseconds(10'000));
+    diagnosis_.forget();
+  }
   if (failure) co_await respond(work.id, *failure);
+}
+
+/// What a fresh executor finds out about the run that failed.
+asio::awaitable<std::string> Session::run_again(const Work& work, milliseconds most) {
+  const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
+  std::uint32_t handle = 0;
+  if (const auto* run = request.body.AsRun()) handle = run->handle;
+  if (const auto* benchmark = request.body.AsBenchmark()) handle = benchmark->handle;
+  co_return co_await diagnosis_.run_again(handle, std::min(work.deadline, most));
 }
 
 /// Keeps what a fault on a GPU is traced with, or traces one: then throws the error with what was found.
@@ -437,12 +453,7 @@ asio::awaitable<void> Session::look_into(const Work& work, int data, const wire:
   }
   const auto* failure = response.body.AsFailure();
   std::string found;
-  if (finish == kGpuLostUnknownAt && failure) {
-    std::uint32_t handle = 0;
-    if (const auto* run = request.body.AsRun()) handle = run->handle;
-    if (const auto* benchmark = request.body.AsBenchmark()) handle = benchmark->handle;
-    found = co_await diagnosis_.run_again(handle, std::min(work.deadline, milliseconds(60'000)));
-  }
+  if (finish == kGpuLostUnknownAt && failure) found = co_await run_again(work, milliseconds(60'000));
   diagnosis_.forget();
   if (failure) throw Error(ErrorKind::kBoard, failure->message + found + "; load the module again");
 }

@@ -31,17 +31,19 @@ struct CudaModuleBuilder : ModuleBuilder {
     variant().buffers[buffer]->device = module_format::Device::Cuda;
     return buffer;
   }
-  /// A step that launches `symbol` with one grid of `blocks` (a dimension) times `threads`; returns its kernel.
-  module_format::KernelT& launch(const std::string& symbol, std::vector<uint32_t> buffers, std::vector<uint32_t> dims,
-                                 uint32_t blocks, std::vector<std::string> origin = {}, uint32_t threads = 32) {
+  /// A step that launches `symbol` with one grid of `blocks` (a dimension) times `threads`; returns its
+  /// kernel.
+  module_format::KernelT& launch(const std::string& symbol, std::vector<uint32_t> buffers,
+                                 std::vector<uint32_t> dims, uint32_t blocks,
+                                 std::vector<std::string> origin = {}, uint32_t threads = 32) {
     call(symbol, std::move(buffers), std::move(dims), std::move(origin));
     module_format::KernelT& kernel = *variant().kernels.back();
     kernel.device = module_format::Device::Cuda;
     add_launch(kernel, symbol, blocks, threads);
     return kernel;
   }
-  void add_launch(module_format::KernelT& kernel, const std::string& symbol, uint32_t blocks, uint32_t threads = 32,
-                  int32_t loop = -1) {
+  void add_launch(module_format::KernelT& kernel, const std::string& symbol, uint32_t blocks,
+                  uint32_t threads = 32, int32_t loop = -1) {
     auto launch = std::make_unique<module_format::LaunchT>();
     launch->symbol = symbol;
     launch->threads = threads;
@@ -61,8 +63,9 @@ inline CudaModuleBuilder cuda_module() {
   const uint32_t n = builder.symbol("N"), four = builder.constant(4);
   const uint32_t elements = builder.combine(DimOpcode::Mul, n, four);
   const uint32_t bytes = builder.combine(DimOpcode::Mul, elements, four);
-  const uint32_t blocks = builder.combine(
-      DimOpcode::FloorDiv, builder.combine(DimOpcode::Add, elements, builder.constant(31)), builder.constant(32));
+  const uint32_t blocks =
+      builder.combine(DimOpcode::FloorDiv, builder.combine(DimOpcode::Add, elements, builder.constant(31)),
+                      builder.constant(32));
   builder.add_input("in", {n, four});
   builder.add_output("out", {n, four});
   builder.variant().gpu_workspace_bytes = bytes;

@@ -16,10 +16,10 @@ namespace gantry::runtime {
 namespace {
 
 using module_format::DimOpcode;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::cuda_module;
 using testing::CudaModuleBuilder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::ModuleBuilder;
 using testing::share;
 
@@ -204,7 +204,8 @@ TEST(Cuda, TimesStepsAndRunsByEvents) {
   double elapsed = -1;
   ASSERT_TRUE(session->run_repeatedly(5, elapsed).ok());
   EXPECT_GT(elapsed, 0);
-  auto result = run_benchmark(*session, {.warmup = 0, .number = 2, .repeat = 3, .flush_cache = true, .profile = true});
+  auto result =
+      run_benchmark(*session, {.warmup = 0, .number = 2, .repeat = 3, .flush_cache = true, .profile = true});
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result->samples_ms.size(), 3u);
   ASSERT_EQ(result->kernels.size(), 5u);
@@ -259,7 +260,9 @@ TEST(Cuda, ChecksEverythingOfAManifestThatItUses) {
     EXPECT_EQ(status.code(), GANTRY_INVALID_MODULE) << message;
     EXPECT_THAT(status.message(), HasSubstr(message));
   };
-  const auto call = [](auto& variant) -> auto& { return *variant.steps[0]->action.AsCallKernel(); };
+  const auto call = [](auto& variant) -> auto& {
+    return *variant.steps[0]->action.AsCallKernel();
+  };
   using module_format::Device;
   refused([](auto&, auto& v) { v.device = static_cast<Device>(9); }, "unknown device");
   refused([](auto&, auto& v) { v.device = Device::Cpu; }, "a device that the variant does not have");
@@ -282,11 +285,15 @@ TEST(Cuda, ChecksEverythingOfAManifestThatItUses) {
   refused([&](auto&, auto& v) { call(v).grids.pop_back(); }, "2 sizes of grids for its 1 launches");
   refused([&](auto&, auto& v) { call(v).grids[2] = 9999; }, "a grid of kernel 'add_one'");
   refused([&](auto&, auto& v) { call(v).loops = {9999}; }, "a loop of kernel 'add_one'");
-  refused([](auto&, auto& v) { v.buffers[0]->device = Device::Cpu; }, "which runs on the GPU, a buffer in the other's");
-  refused([](auto&, auto& v) { v.buffers[4]->device = Device::Cuda; }, "which runs on the CPU, a buffer in the other's");
+  refused([](auto&, auto& v) { v.buffers[0]->device = Device::Cpu; },
+          "which runs on the GPU, a buffer in the other's");
+  refused([](auto&, auto& v) { v.buffers[4]->device = Device::Cuda; },
+          "which runs on the CPU, a buffer in the other's");
   refused([](auto&, auto& v) { v.buffers[4]->device = Device::CudaEmulated; }, "a device that has no memory");
-  refused([](auto&, auto& v) { v.kernels[0]->device = Device::CudaEmulated; }, "a device that the variant does not have");
-  refused([](auto&, auto& v) { v.kernels[0]->device = Device::Cpu; }, "which runs on the CPU, a buffer in the other's");
+  refused([](auto&, auto& v) { v.kernels[0]->device = Device::CudaEmulated; },
+          "a device that the variant does not have");
+  refused([](auto&, auto& v) { v.kernels[0]->device = Device::Cpu; },
+          "which runs on the CPU, a buffer in the other's");
 }
 
 TEST(Cuda, PassesOnWhatTheDriverSaysOfPtxThatItRefuses) {
@@ -321,7 +328,8 @@ TEST(Cuda, SaysWhichDevicesAModuleHasCodeFor) {
   const Status cpu = try_load(cuda_module(), "cpu").status();
   EXPECT_EQ(cpu.code(), GANTRY_INCOMPATIBLE);
   EXPECT_THAT(cpu.message(), HasSubstr("no code for the device cpu, only 'cuda:sm_80/here'"));
-  EXPECT_THAT(try_load(testing::static_module()).status().message(), HasSubstr("no code for the device cuda"));
+  EXPECT_THAT(try_load(testing::static_module()).status().message(),
+              HasSubstr("no code for the device cuda"));
   EXPECT_THAT(try_load(cuda_module(), "cuda:7").status().message(), HasSubstr("no GPU 7: it has 1"));
   EXPECT_THAT(parse_device("gpu").status().message(), HasSubstr("unknown device 'gpu'"));
 }
@@ -362,7 +370,8 @@ TEST_F(CudaDeathTest, SaysWhyThereIsNoGpu) {
 }
 
 TEST_F(CudaDeathTest, SaysThatADriverIsTooOld) {
-  expect_in_fresh_process("FAKE_CUDA_VERSION", "11010", error_of_loading, "too old: it is for CUDA 11.1, .* 11.4");
+  expect_in_fresh_process("FAKE_CUDA_VERSION", "11010", error_of_loading,
+                          "too old: it is for CUDA 11.1, .* 11.4");
 }
 
 TEST_F(CudaDeathTest, NamesTheKernelThatFaults) {
@@ -373,9 +382,10 @@ TEST_F(CudaDeathTest, NamesTheKernelThatFaults) {
     text += "\nthen: " + session->run().message();
     return text;
   };
-  expect_in_fresh_process("FAKE_CUDA_FAULT", "2", body,
-                          "kernel test.scale \\(Mul_1\\) failed on the GPU: an illegal memory access was encountered "
-                          "\\(CUDA_ERROR_ILLEGAL_ADDRESS, code 700\\)(.|\n)*then: the GPU is lost to this process");
+  expect_in_fresh_process(
+      "FAKE_CUDA_FAULT", "2", body,
+      "kernel test.scale \\(Mul_1\\) failed on the GPU: an illegal memory access was encountered "
+      "\\(CUDA_ERROR_ILLEGAL_ADDRESS, code 700\\)(.|\n)*then: the GPU is lost to this process");
 }
 
 TEST_F(CudaDeathTest, SaysThatAReplayedKernelFaults) {
@@ -385,7 +395,8 @@ TEST_F(CudaDeathTest, SaysThatAReplayedKernelFaults) {
     run(*session);
     return session->run().message();
   };
-  expect_in_fresh_process("FAKE_CUDA_FAULT", "4", body, "kernels failed on the GPU: an illegal memory access");
+  expect_in_fresh_process("FAKE_CUDA_FAULT", "4", body,
+                          "kernels failed on the GPU: an illegal memory access");
 }
 
 TEST_F(CudaDeathTest, RunsWithoutGraphsWhereTheDriverCannotCapture) {
@@ -397,7 +408,7 @@ TEST_F(CudaDeathTest, RunsWithoutGraphsWhereTheDriverCannotCapture) {
     std::vector<int64_t> nanoseconds(2, -1);
     const Status status = session->run_timed(nanoseconds);
     return status.ok() && nanoseconds[1] >= 0 && counters().graph_launches == 0 ? std::string("fine")
-                                                                                 : status.message();
+                                                                                : status.message();
   };
   expect_in_fresh_process("FAKE_CUDA_NO_CAPTURE", "1", body, "fine");
 }

@@ -12,10 +12,10 @@
 namespace gantry::rpc {
 namespace {
 
+using runtime::testing::cuda_module;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using runtime::testing::cuda_module;
 using testing::ServerProcess;
 
 /// A board whose driver has been told to misbehave in some way.
@@ -42,7 +42,9 @@ LoadedModule load(BoardClient& client) {
   LoadOptions options;
   options.threads = 1;
   options.device = "cuda";
-  return client.load(client.upload(cuda_module().write()), options);
+  auto builder = cuda_module();
+  builder.segments[0].clear();  // no kernel runs on the CPU
+  return client.load(client.upload(builder.write()), options);
 }
 
 void set_first(BoardClient& client, const LoadedModule& module, float first) {
@@ -123,7 +125,8 @@ TEST(GpuBoard, KernelThatFaultsCostsItsSessionAnErrorThatNamesIt) {
   set_first(*client, module, -5000);
   const Error error = failure_of([&] { client->run(module.handle); });
   EXPECT_EQ(error.kind(), ErrorKind::kBoard);
-  EXPECT_THAT(error.what(), HasSubstr("kernel test.scale (Mul_1) failed on the GPU: an illegal memory access"));
+  EXPECT_THAT(error.what(),
+              HasSubstr("kernel test.scale (Mul_1) failed on the GPU: an illegal memory access"));
   EXPECT_THAT(error.what(), Not(HasSubstr("once more")));
   EXPECT_THAT(failure_of([&] { client->run(module.handle); }).what(), HasSubstr("load it first"));
 
@@ -147,7 +150,8 @@ TEST(GpuBoard, KernelThatFaultsInAReplayIsNamedToo) {
   const Error error = failure_of([&] { client->run(module.handle); });
   EXPECT_EQ(error.kind(), ErrorKind::kBoard);
   EXPECT_THAT(error.what(), HasSubstr("one of the model's kernels failed on the GPU"));
-  EXPECT_THAT(error.what(), HasSubstr("run once more, kernel by kernel: kernel test.scale (Mul_1) failed on the GPU"));
+  EXPECT_THAT(error.what(),
+              HasSubstr("run once more, kernel by kernel: kernel test.scale (Mul_1) failed on the GPU"));
 }
 
 TEST(GpuBoard, KernelThatHangsIsStoppedAndNamed) {
@@ -159,6 +163,23 @@ TEST(GpuBoard, KernelThatHangsIsStoppedAndNamed) {
   EXPECT_EQ(error.kind(), ErrorKind::kBoard);
   EXPECT_THAT(error.what(), HasSubstr("stopped in kernel test.scale (nodes Mul_1)"));
   EXPECT_THAT(error.what(), HasSubstr("deadline"));
+}
+
+TEST(GpuBoard, KernelThatHangsInAReplayIsNamedToo) {
+  GpuBoard board;
+  auto client = board.connect();
+  LoadedModule module = load(*client);
+  for (float first : {0.f, 1.f, 2e6f}) {
+    set_first(*client, module, first);
+    if (first < 2) client->run(module.handle);
+  }
+  const Error error = failure_of([&] { client->run(module.handle, std::chrono::milliseconds(300)); });
+  EXPECT_THAT(error.what(), HasSubstr("stopped in kernel one of 2 steps"));
+  EXPECT_THAT(error.what(),
+              HasSubstr("once more, kernel by kernel: the module was stopped in kernel test.add_one"));
+  module = load(*client);
+  set_first(*client, module, 0);
+  client->run(module.handle);
 }
 
 TEST(GpuBoard, SaysWhatTheDriverHasAgainstACode) {

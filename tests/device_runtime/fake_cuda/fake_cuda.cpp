@@ -104,7 +104,8 @@ void read_settings() {
 }
 
 double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 FakeStream& default_stream() {
@@ -139,8 +140,12 @@ int execute(const FakeKernel& kernel, const Arguments& arguments, int64_t blocks
   State& s = state();
   ++s.counters.kernels;
   if (s.counters.kernels == s.fault_at) return kIllegalAddress;
-  if (std::strcmp(kernel.name, "scale") == 0 && arguments.integer(3) > 0 && arguments.pointer<float>(0)[0] < -1000)
+  if (std::strcmp(kernel.name, "scale") == 0 && arguments.integer(3) > 0 &&
+      arguments.pointer<float>(0)[0] < -1000)
     return kIllegalAddress;
+  if (std::strcmp(kernel.name, "add_one") == 0 && arguments.integer(2) > 0 &&
+      arguments.pointer<float>(0)[0] > 1000000)
+    s.hang_at = s.counters.kernels;
   while (s.counters.kernels == s.hang_at) ::usleep(1000);
   for (int64_t block = 0; block < blocks; ++block) {
     for (int64_t thread = 0; thread < threads; ++thread)
@@ -167,11 +172,21 @@ EXPORT int cuDriverGetVersion(int* version) {
 }
 EXPORT int cuGetErrorName(int code, const char** name) {
   switch (code) {
-    case kOutOfMemory: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return 0;
-    case kInvalidPtx: *name = "CUDA_ERROR_INVALID_PTX"; return 0;
-    case kInvalidImage: *name = "CUDA_ERROR_INVALID_IMAGE"; return 0;
-    case kIllegalAddress: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return 0;
-    default: *name = "CUDA_ERROR"; return 0;
+    case kOutOfMemory:
+      *name = "CUDA_ERROR_OUT_OF_MEMORY";
+      return 0;
+    case kInvalidPtx:
+      *name = "CUDA_ERROR_INVALID_PTX";
+      return 0;
+    case kInvalidImage:
+      *name = "CUDA_ERROR_INVALID_IMAGE";
+      return 0;
+    case kIllegalAddress:
+      *name = "CUDA_ERROR_ILLEGAL_ADDRESS";
+      return 0;
+    default:
+      *name = "CUDA_ERROR";
+      return 0;
   }
 }
 EXPORT int cuGetErrorString(int code, const char** text) {
@@ -192,12 +207,16 @@ EXPORT int cuDeviceGetName(char* name, int size, int device) {
   return 0;
 }
 EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
-  static const std::map<int, int> values = {{1, 1024}, {5, 2147483647}, {6, 65535}, {7, 65535},
-                                            {13, 1410000}, {16, 108}, {38, 1 << 20}};
-  if (attribute == 75) *value = state().capability / 10;
-  else if (attribute == 76) *value = state().capability % 10;
-  else if (values.count(attribute)) *value = values.at(attribute);
-  else return kInvalidValue;
+  static const std::map<int, int> values = {{1, 1024},     {5, 2147483647}, {6, 65535},   {7, 65535},
+                                            {13, 1410000}, {16, 108},       {38, 1 << 20}};
+  if (attribute == 75)
+    *value = state().capability / 10;
+  else if (attribute == 76)
+    *value = state().capability % 10;
+  else if (values.count(attribute))
+    *value = values.at(attribute);
+  else
+    return kInvalidValue;
   return 0;
 }
 EXPORT int cuDeviceTotalMem_v2(size_t* bytes, int) {
@@ -213,8 +232,12 @@ EXPORT int cuDevicePrimaryCtxRetain(void** context, int) {
   *context = &dummy;
   return state().dead;
 }
-EXPORT int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
-EXPORT int cuCtxSetCurrent(void*) { return state().dead; }
+EXPORT int cuDevicePrimaryCtxRelease_v2(int) {
+  return 0;
+}
+EXPORT int cuCtxSetCurrent(void*) {
+  return state().dead;
+}
 EXPORT int cuMemGetInfo_v2(size_t* free, size_t* total) {
   *total = state().memory;
   *free = state().memory - state().counters.allocated_bytes;
@@ -318,7 +341,9 @@ EXPORT int cuGraphExecDestroy(void* exec) {
   delete static_cast<FakeGraph*>(exec);
   return 0;
 }
-EXPORT int cuGraphDestroy(void* graph) { return cuGraphExecDestroy(graph); }
+EXPORT int cuGraphDestroy(void* graph) {
+  return cuGraphExecDestroy(graph);
+}
 EXPORT int cuEventCreate(void** event, unsigned) {
   *event = new FakeEvent;
   return 0;
@@ -335,8 +360,12 @@ EXPORT int cuEventRecordWithFlags(void* event, void* stream, unsigned flags) {
     return 0;
   });
 }
-EXPORT int cuEventRecord(void* event, void* stream) { return cuEventRecordWithFlags(event, stream, 0); }
-EXPORT int cuEventSynchronize(void*) { return state().dead; }
+EXPORT int cuEventRecord(void* event, void* stream) {
+  return cuEventRecordWithFlags(event, stream, 0);
+}
+EXPORT int cuEventSynchronize(void*) {
+  return state().dead;
+}
 EXPORT int cuEventElapsedTime(float* ms, void* start, void* end) {
   const double from = static_cast<FakeEvent*>(start)->ms, to = static_cast<FakeEvent*>(end)->ms;
   if (from < 0 || to < 0) return kInvalidValue;
@@ -345,9 +374,11 @@ EXPORT int cuEventElapsedTime(float* ms, void* start, void* end) {
 }
 EXPORT int cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* options, void** values) {
   const std::string text(static_cast<const char*>(image));
-  if (text.rfind("\x7f" "ELF", 0) == 0) return kInvalidImage;  // it has no assembled code for its kernels
-  if (text.find("entry ") == std::string::npos && text.find("bad") == std::string::npos)
-    return kInvalidImage;
+  if (text.rfind("\x7f"
+                 "ELF",
+                 0) == 0)
+    return kInvalidImage;  // it has no assembled code for its kernels
+  if (text.find("entry ") == std::string::npos && text.find("bad") == std::string::npos) return kInvalidImage;
   if (text.find("bad") != std::string::npos) {
     for (unsigned i = 0; i < count; ++i) {
       if (options[i] == 5) std::strcpy(static_cast<char*>(values[i]), "ptxas fatal: line 1: this is bad");
@@ -377,13 +408,14 @@ EXPORT int cuFuncGetAttribute(int* value, int, const void*) {
   *value = 1024;
   return 0;
 }
-EXPORT int cuLaunchKernel(const void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                          unsigned bz, unsigned, void* stream, void** parameters, void**) {
+EXPORT int cuLaunchKernel(const void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                          unsigned by, unsigned bz, unsigned, void* stream, void** parameters, void**) {
   if (gx == 0 || gy == 0 || gz == 0 || bx == 0 || uint64_t{bx} * by * bz > 1024) return kInvalidValue;
   const auto& kernel = *static_cast<const FakeKernel*>(function);
   Arguments arguments;
   for (size_t i = 0; i < kernel.parameters; ++i)
     arguments.values.push_back(*static_cast<const uint64_t*>(parameters[i]));
   const int64_t blocks = int64_t{gx} * gy * gz, threads = int64_t{bx} * by * bz;
-  return enqueue(stream, [&kernel, arguments, blocks, threads] { return execute(kernel, arguments, blocks, threads); });
+  return enqueue(
+      stream, [&kernel, arguments, blocks, threads] { return execute(kernel, arguments, blocks, threads); });
 }
