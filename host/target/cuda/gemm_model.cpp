@@ -80,6 +80,7 @@ std::vector<GemmTile> gemm_tile_space(const GemmWork& work, const GpuModel& gpu)
     if (t.bm % t.tm || t.bn % t.tn || t.threads() < kWarp || t.threads() > 256 || t.threads() % kWarp) return;
     if (t.lane_columns() == 0) return;
     if (t.shared_bytes() > gpu.shared_bytes_block) return;
+    if (gemm_launch(work, t, gpu).registers > gpu.max_registers_thread) return;
     for (int64_t split = 1; split <= 32; split *= 2) {
       if (split > 1 && work.k < split * t.bk * 2) break;
       t.split = split;

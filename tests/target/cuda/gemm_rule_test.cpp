@@ -48,5 +48,30 @@ TEST(GemmRule, MultipliesMatricesOfAwkwardShapes) {
   }
 }
 
+TEST(GemmRule, MultipliesAnyNumberOfRows) {
+  const Expr rows = symbol_var("rows");
+  const int64_t k = 19, n = 45;
+  Tensor x = f32({rows, k}, "x"), w = f32({k, n}, "w");
+  Tensor product = ops::gemm(x, w);
+  Tensor out = compute({rows, n}, [&](const std::vector<Expr>& i) { return product(i); }, "out", "gemm_output");
+  LoopKernel kernel =
+      run_loop_passes(lower_schedule(cuda::make_schedule({out}, test::gpu_target()), {x, w}, "k"));
+  for (int64_t count : {1, 64, 77}) {
+    test::Floats a = test::random_floats(count * k, 1), b = test::random_floats(k * n, 2);
+    test::Floats got(static_cast<size_t>(count * n), NAN), expected(got.size(), 0);
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t d = 0; d < k; ++d)
+          sum += double(a[static_cast<size_t>(i * k + d)]) * b[static_cast<size_t>(d * n + j)];
+        expected[static_cast<size_t>(i * n + j)] = static_cast<float>(sum);
+      }
+    }
+    auto bytes = [](test::Floats& data) { return std::as_writable_bytes(std::span<float>(data)); };
+    evaluate(kernel, {bytes(a), bytes(b), bytes(got)}, {{"rows", count}});
+    EXPECT_LE(test::relative_difference(got, expected), 1e-5) << count << " rows";
+  }
+}
+
 }  // namespace
 }  // namespace gantry

@@ -27,6 +27,14 @@ inline Target gpu_target(const std::string& name = "cuda-emulated:sm_80") {
   return find_target(name);
 }
 
+/// A GPU that few threads fill, so that rules give each thread more than one element even of small tensors.
+inline Target small_gpu() {
+  Target target = gpu_target();
+  target.gpu.multiprocessors = 1;
+  target.gpu.max_threads = 64;
+  return target;
+}
+
 inline Floats random_floats(int64_t count, unsigned seed, float low = -1, float high = 1) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> values(low, high);

@@ -26,6 +26,7 @@ TEST(WindowRule, PoolsImagesInEitherLayout) {
       for (const char* op : {"nn.max_pool", "nn.avg_pool"}) {
         SCOPED_TRACE(testing::Message() << op << " of " << testing::PrintToString(shape) << " last " << last);
         run_op(op, pool_attrs(3, 2, 1, last), {shape});
+        run_op(op, pool_attrs(3, 1, 1, last), {shape}, 1e-5, test::small_gpu());
       }
     }
   }
@@ -43,6 +44,7 @@ TEST(WindowRule, ConvolvesDepthwise) {
       a.channels_last = a.depthwise_packed = true;
     });
     run_op("nn.conv", attrs, {{1, size, size, channels}, {3, 3, channels}});
+    run_op("nn.conv", attrs, {{1, size, size, channels}, {3, 3, channels}}, 1e-5, test::small_gpu());
   }
 }
 
@@ -52,7 +54,9 @@ TEST(ElementwiseRule, MapsElementsOfAnyCount) {
     SCOPED_TRACE(testing::PrintToString(shape));
     run_op("nn.relu", std::make_shared<NoAttrs>(), {shape});
     run_op("add", std::make_shared<NoAttrs>(), {shape, shape});
+    run_op("add", std::make_shared<NoAttrs>(), {shape, shape}, 1e-5, test::small_gpu());
   }
+  run_op("add", std::make_shared<NoAttrs>(), {{4, 30, 60}, {60}}, 1e-5, test::small_gpu());
   run_op("add", std::make_shared<NoAttrs>(), {{4, 130, 260}, {260}});
   run_op("multiply", std::make_shared<NoAttrs>(), {{3, 1, 5}, {1, 70, 1}});
 }
