@@ -336,10 +336,14 @@ Value* KernelEmitter::emit_if_then_else(const CallNode& node) {
   Expr condition = node.args[0];
   if (auto* broadcast = condition.as<BroadcastNode>()) condition = broadcast->value;
   if (condition.type().lanes > 1) return emit_select(condition, emit(node.args[1]), emit(node.args[2]));
+  Value* chosen = emit(condition);
+  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(chosen)) {
+    return splat(emit(node.args[known->isZero() ? 2 : 1]), node.type.lanes);
+  }
   auto* then = llvm::BasicBlock::Create(context_, "then", scope_.function);
   auto* otherwise = llvm::BasicBlock::Create(context_, "else", scope_.function);
   auto* after = llvm::BasicBlock::Create(context_, "join", scope_.function);
-  b_.CreateCondBr(emit(condition), then, otherwise);
+  b_.CreateCondBr(chosen, then, otherwise);
   // What a branch computes is not known outside of it.
   const auto known = cache_;
   auto branch = [&](llvm::BasicBlock* block, const Expr& e) {

@@ -62,6 +62,23 @@ bool indexes_registers(const ForNode& loop) {
   return found;
 }
 
+/// An innermost loop of few iterations and little work: unrolled, its index arithmetic goes into the offsets of
+/// the accesses, and loads run ahead of their uses.
+bool is_short(const ForNode& loop, int64_t iterations) {
+  constexpr int64_t kMostIterations = 16, kMostStatements = 1024;
+  if (iterations > kMostIterations) return false;
+  int64_t statements = 0;
+  bool innermost = true;
+  walk(
+      loop.body,
+      [&](const Stmt& s) {
+        innermost = innermost && s->kind != StmtKind::kFor && s->kind != StmtKind::kBarrier;
+        ++statements;
+      },
+      {});
+  return innermost && statements * iterations <= kMostStatements;
+}
+
 /// Every buffer's name is unique in its kernel, but PTX knows letters, digits and underscores only.
 std::string identifier(std::string text) {
   for (char& c : text) {
@@ -198,6 +215,9 @@ Value* KernelEmitter::narrow_index(Value* index) {
 Value* KernelEmitter::emit_narrowed(const BinaryNode& node, const Expr& self) {
   const IndexRanges::Range a = ranges_.range(node.a), b = ranges_.range(node.b);
   if (!a.fits_int32() || !b.fits_int32()) return nullptr;
+  if (is_comparison(node.op)) {
+    if (const std::optional<bool> known = ranges_.decide(node)) return b_.getInt1(*known);
+  }
   auto operand = [&](const Expr& e) { return narrow_index(emit(e)); };
   if (is_comparison(node.op)) return emit_compare(node, operand(node.a), operand(node.b));
   const IndexRanges::Range range = ranges_.range(self);
@@ -249,7 +269,7 @@ void KernelEmitter::emit_device_loop(const ForNode& loop) {
   Value* next = b_.CreateAdd(index, llvm::ConstantInt::get(index->getType(), 1), "", range.low >= 0, true);
   index->addIncoming(next, b_.GetInsertBlock());
   llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), header, after);
-  if (extent.high <= kMaxUnrolled && indexes_registers(loop)) {
+  if ((extent.high <= kMaxUnrolled && indexes_registers(loop)) || is_short(loop, extent.high)) {
     llvm::MDNode* unroll =
         llvm::MDNode::get(context_, llvm::MDString::get(context_, "llvm.loop.unroll.full"));
     llvm::MDNode* id = llvm::MDNode::getDistinct(context_, {nullptr, unroll});

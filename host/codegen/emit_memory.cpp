@@ -93,16 +93,17 @@ Value* KernelEmitter::reversed(Value* vector) {
   return b_.CreateVectorReverse(vector);
 }
 
-Value* KernelEmitter::emit_scalar_load(const BufferNode& buffer, Value* index, Value* predicate) {
+Value* KernelEmitter::emit_scalar_load(const BufferNode& buffer, Value* index, Value* predicate,
+                                       llvm::MaybeAlign known) {
   report_access(buffer, false, index, 1, 1, predicate);
   llvm::Type* type = storage_type(buffer.dtype);
   if (gpu_ && predicate) {
-    return emit_guarded_load(type, predicate, [&] { return emit_scalar_load(buffer, index, nullptr); });
+    return emit_guarded_load(type, predicate, [&] { return emit_scalar_load(buffer, index, nullptr, known); });
   }
   Value* pointer = element_pointer(buffer, index);
   // Lanes switched off read blank memory instead, which needs no branch and gives the 0 that they are to be.
   if (predicate) pointer = b_.CreateSelect(predicate, pointer, blank_memory());
-  llvm::LoadInst* load = b_.CreateAlignedLoad(type, pointer, alignment(buffer));
+  llvm::LoadInst* load = b_.CreateAlignedLoad(type, pointer, known.value_or(alignment(buffer)));
   annotate(load, buffer);  // nothing writes the blank memory later
   return load;
 }
@@ -148,7 +149,8 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
   Value* raw = nullptr;
   if (lanes == 1) {
     Value* index = emit(node.index);
-    raw = emit_scalar_load(buffer, index, node.predicate ? emit(node.predicate) : nullptr);
+    raw = emit_scalar_load(buffer, index, node.predicate ? emit(node.predicate) : nullptr,
+                           alignment(buffer, node.index));
   } else {
     std::optional<Affine> affine = emit_affine(node.index);
     llvm::Type* vector = with_lanes(storage_type(buffer.dtype), lanes);
@@ -191,11 +193,12 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
   return from_storage(raw, buffer.dtype);
 }
 
-void KernelEmitter::emit_scalar_store(const BufferNode& buffer, Value* index, Value* raw, Value* predicate) {
+void KernelEmitter::emit_scalar_store(const BufferNode& buffer, Value* index, Value* raw, Value* predicate,
+                                      llvm::MaybeAlign known) {
   report_access(buffer, true, index, 1, 1, predicate);
   Value* pointer = element_pointer(buffer, index);
   if (!predicate) {
-    annotate(b_.CreateAlignedStore(raw, pointer, alignment(buffer)), buffer);
+    annotate(b_.CreateAlignedStore(raw, pointer, known.value_or(alignment(buffer))), buffer);
     return;
   }
   auto* then = llvm::BasicBlock::Create(context_, "store", scope_.function);
@@ -217,7 +220,7 @@ void KernelEmitter::emit_store(const StoreNode& node) {
   ++index_depth_;
   Value* predicate = node.predicate ? emit(node.predicate) : nullptr;
   if (lanes == 1) {
-    emit_scalar_store(buffer, emit(node.index), raw, predicate);
+    emit_scalar_store(buffer, emit(node.index), raw, predicate, alignment(buffer, node.index));
     --index_depth_;
     return;
   }

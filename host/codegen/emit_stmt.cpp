@@ -299,7 +299,9 @@ void KernelEmitter::emit_if(const IfNode& node) {
   auto* otherwise = node.else_case ? llvm::BasicBlock::Create(context_, "else", scope_.function) : after;
   b_.CreateCondBr(c, then, otherwise);
   b_.SetInsertPoint(then);
+  const IndexRanges::Saved saved = gpu_ ? ranges_.assume(condition) : IndexRanges::Saved();
   if (node.then_case) emit_stmt(node.then_case);
+  ranges_.restore(saved);
   b_.CreateBr(after);
   if (node.else_case) {
     b_.SetInsertPoint(otherwise);

@@ -136,6 +136,77 @@ Range IndexRanges::compute_binary(const BinaryNode& node) {
   }
 }
 
+IndexRanges::Saved IndexRanges::assume(const Expr& condition) {
+  Saved saved;
+  assume_parts(condition, saved);
+  return saved;
+}
+
+void IndexRanges::restore(const Saved& saved) {
+  for (auto it = saved.rbegin(); it != saved.rend(); ++it) bind(it->first, it->second);
+}
+
+void IndexRanges::assume_parts(const Expr& condition, Saved& saved) {
+  auto* node = condition.as<BinaryNode>();
+  if (!node || condition.type().lanes != 1) return;
+  if (node->op == BinaryOp::kAnd) {
+    assume_parts(node->a, saved);
+    assume_parts(node->b, saved);
+    return;
+  }
+  if (node->a.type() != ExprType{DType::kI64, 1}) return;
+  const Range a = range(node->a), b = range(node->b);
+  const bool strict = node->op == BinaryOp::kLt || node->op == BinaryOp::kGt;
+  if (node->op == BinaryOp::kLt || node->op == BinaryOp::kLe) {
+    assume_at_most(node->a, b.high - strict, saved);
+    assume_at_least(node->b, a.low + strict, saved);
+  } else if (node->op == BinaryOp::kGt || node->op == BinaryOp::kGe) {
+    assume_at_least(node->a, b.low + strict, saved);
+    assume_at_most(node->b, a.high - strict, saved);
+  } else if (node->op == BinaryOp::kEq) {
+    assume_at_most(node->a, b.high, saved);
+    assume_at_least(node->a, b.low, saved);
+  }
+}
+
+void IndexRanges::assume_at_most(const Expr& e, int64_t limit, Saved& saved) {
+  auto* var = e.as<VarNode>();
+  const auto known = var ? vars_.find(var) : vars_.end();
+  if (known == vars_.end() || limit >= known->second.high || limit < known->second.low) return;
+  saved.emplace_back(var, known->second);
+  bind(var, {known->second.low, limit});
+}
+
+void IndexRanges::assume_at_least(const Expr& e, int64_t limit, Saved& saved) {
+  auto* var = e.as<VarNode>();
+  const auto known = var ? vars_.find(var) : vars_.end();
+  if (known == vars_.end() || limit <= known->second.low || limit > known->second.high) return;
+  saved.emplace_back(var, known->second);
+  bind(var, {limit, known->second.high});
+}
+
+std::optional<bool> IndexRanges::decide(const BinaryNode& node) {
+  const Range a = range(node.a), b = range(node.b);
+  if (is_unbounded(a) || is_unbounded(b)) return std::nullopt;
+  auto less = [](const Range& x, const Range& y, bool or_equal) -> std::optional<bool> {
+    if (or_equal ? x.high <= y.low : x.high < y.low) return true;
+    if (or_equal ? x.low > y.high : x.low >= y.high) return false;
+    return std::nullopt;
+  };
+  switch (node.op) {
+    case BinaryOp::kLt:
+      return less(a, b, false);
+    case BinaryOp::kLe:
+      return less(a, b, true);
+    case BinaryOp::kGt:
+      return less(b, a, false);
+    case BinaryOp::kGe:
+      return less(b, a, true);
+    default:
+      return std::nullopt;
+  }
+}
+
 int64_t IndexRanges::divisor(const Expr& e) {
   if (auto* imm = e.as<IntImmNode>()) return imm->value < 0 ? -imm->value : imm->value;
   if (auto* ramp = e.as<RampNode>()) return divisor(ramp->base);

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "host/tensor/expr.h"
 
@@ -24,6 +26,13 @@ class IndexRanges {
 
   /// Declares low <= var <= high; replaces what was known.
   void bind(const VarNode* var, Range range);
+  /// Narrows what is known of variables to where the condition (a conjunction of comparisons of variables with
+  /// bounded expressions; other parts are passed over) holds. Returns what restore() takes to undo it.
+  using Saved = std::vector<std::pair<const VarNode*, Range>>;
+  Saved assume(const Expr& condition);
+  void restore(const Saved& saved);
+  /// Whether a comparison of scalar integers has one result for all values in the ranges.
+  std::optional<bool> decide(const BinaryNode& comparison);
   /// Of a scalar integer expression. Symbols of dimensions are >= 0.
   Range range(const Expr& e);
   /// A number that divides the expression's value (the first lane's, of vectors), at least 1; 0 for the
@@ -33,6 +42,9 @@ class IndexRanges {
  private:
   Range compute(const Expr& e);
   Range compute_binary(const BinaryNode& node);
+  void assume_parts(const Expr& condition, Saved& saved);
+  void assume_at_most(const Expr& e, int64_t limit, Saved& saved);
+  void assume_at_least(const Expr& e, int64_t limit, Saved& saved);
 
   std::unordered_map<const VarNode*, Range> vars_;
   std::unordered_map<const ExprNode*, std::pair<Expr, Range>> memo_;  ///< keeps its nodes alive

@@ -130,11 +130,13 @@ class KernelEmitter {
   };
   std::optional<Affine> emit_affine(const Expr& index);
   llvm::Value* emit_load(const LoadNode& node);
-  llvm::Value* emit_scalar_load(const BufferNode& buffer, llvm::Value* index, llvm::Value* predicate);
+  /// : of that element, where more is known than its type says.
+  llvm::Value* emit_scalar_load(const BufferNode& buffer, llvm::Value* index, llvm::Value* predicate,
+                                llvm::MaybeAlign known = {});
   llvm::Value* emit_lanes_load(const LoadNode& node, const std::optional<Affine>& affine);
   void emit_store(const StoreNode& node);
   void emit_scalar_store(const BufferNode& buffer, llvm::Value* index, llvm::Value* raw,
-                         llvm::Value* predicate);
+                         llvm::Value* predicate, llvm::MaybeAlign known = {});
   llvm::Value* element_pointer(const BufferNode& buffer, llvm::Value* index);
   llvm::Value* blank_memory();
   llvm::Align alignment(const BufferNode& buffer) const;
