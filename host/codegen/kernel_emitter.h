@@ -130,7 +130,7 @@ class KernelEmitter {
   };
   std::optional<Affine> emit_affine(const Expr& index);
   llvm::Value* emit_load(const LoadNode& node);
-  /// : of that element, where more is known than its type says.
+  /// `known`: of that element, where more is known than its type says.
   llvm::Value* emit_scalar_load(const BufferNode& buffer, llvm::Value* index, llvm::Value* predicate,
                                 llvm::MaybeAlign known = {});
   llvm::Value* emit_lanes_load(const LoadNode& node, const std::optional<Affine>& affine);
