@@ -15,7 +15,17 @@ Expr round_up(const Expr& extent, int64_t unit) {
 }
 
 Expr round_operand(const Expr& e, Precision precision) {
-  return precision == Precision::kTf32 ? call(MathFn::kRoundTf32, {e}) : e;
+  switch (precision) {
+    case Precision::kTf32:
+      return call(MathFn::kRoundTf32, {e});
+    case Precision::kBf16:
+      return cast(DType::kBF16, e);
+    case Precision::kFp16:
+      return cast(DType::kF16, e);
+    case Precision::kFp32:
+      break;
+  }
+  return e;
 }
 
 // `element` with other values for the product's axes, 0 outside.
@@ -100,16 +110,21 @@ GemmTensors tile_gemm(const GemmStage& gemm, const GemmTile& tile, Precision pre
   std::vector<Expr> outer;
   if (gemm.batch) outer.push_back(gemm.batch);
 
+  // Tensor cores read pairs along k.
+  const bool k_last = precision != Precision::kFp32;
+
   auto operand = [&](const Expr& element, const VarNode* own, const Expr& extent, const Expr& padded,
                      const char* name) {
     auto body = [&](const std::vector<Expr>& i) {
       Expr depth = i[i.size() - 2], position = i.back();
+      if (k_last) std::swap(depth, position);
       std::vector<std::pair<const VarNode*, Expr>> bindings{{own, position}, {k_var, op.reduce_axes[0]->low + depth}};
       if (gemm.batch) bindings.emplace_back(op.axes[0]->var.as<VarNode>(), i[0]);
       return round_operand(guarded_element(element, bindings, {{position, {extent, padded}}, {depth, {gemm.k, k}}}),
                            precision);
     };
-    return compute(prefixed(outer, {k, padded}), body, name, "gemm_tile");
+    return compute(prefixed(outer, k_last ? std::vector<Expr>{padded, k} : std::vector<Expr>{k, padded}), body, name,
+                   "gemm_tile");
   };
   GemmTensors t;
   t.a = operand(gemm.a_element, m_var, gemm.m, m, "a_tile");
@@ -122,7 +137,11 @@ GemmTensors tile_gemm(const GemmStage& gemm, const GemmTile& tile, Precision pre
     Expr depth = split ? i[0] * part + kk->var : kk->var;
     std::vector<Expr> at;
     if (gemm.batch) at.push_back(i[split ? 1 : 0]);
-    return sum(t.a(prefixed(at, {depth, i[i.size() - 2]})) * t.b(prefixed(at, {depth, i.back()})), {kk});
+    auto factor = [&](const Tensor& tile_of, const Expr& position) {
+      Expr e = tile_of(k_last ? prefixed(at, {position, depth}) : prefixed(at, {depth, position}));
+      return precision == Precision::kBf16 || precision == Precision::kFp16 ? cast(DType::kF32, e) : e;
+    };
+    return sum(factor(t.a, i[i.size() - 2]) * factor(t.b, i.back()), {kk});
   };
   t.product = compute(prefixed(leading, {m, n}), product, "gemm_tile_product", "gemm_product");
   t.result = t.product;

@@ -33,6 +33,8 @@ struct GemmTensors {
   /// Replaces the "gemm" stage: `product`, `stored`, or the sum over the parts of `stored`.
   Tensor result;
 };
+/// For tensor cores, any `precision` but kFp32, k is the operands' last axis and their elements are rounded to that
+/// precision (fp16: beyond 65504 they become infinite); they are multiplied and summed in f32.
 /// `separate`: the product is a launch of its own even if it is not split.
 GemmTensors tile_gemm(const GemmStage& gemm, const GemmTile& tile, Precision precision, bool separate);
 /// Parts (split, (batch,) m, n) of k and their sum ((batch,) m, n), for products of few rows.

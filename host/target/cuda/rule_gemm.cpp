@@ -12,6 +12,7 @@
 
 #include "host/support/error.h"
 #include "host/target/cuda/gemm_form.h"
+#include "host/target/cuda/rule_gemm_mma.h"
 #include "host/target/cuda/rules.h"
 #include "host/target/rewrite.h"
 
@@ -109,26 +110,8 @@ struct TiledGemm {
   GemmTile tile;
   GemmTensors tensors;
   std::optional<OwnerAxes> owner;  ///< of the output; null if `tensors.stored` owns the tile
+  std::optional<MmaTile> mma;      ///< computed on tensor cores, with these knobs
 };
-
-// Fills a tile of shared memory: four neighbouring elements, as memory has them, a thread and turn.
-void schedule_fill(Stage& stage, Stage& product, const IterVarPtr& at, bool along_depth, const GemmTile& tile) {
-  stage.compute_at(product, at);
-  stage.scope = StorageScope::kShared;
-  stage.pad_rows(kGemmRowPadding);
-  const auto axes = stage.axes();
-  IterVarPtr depth = axes[axes.size() - 2], position = axes.back();
-  IterVarPtr slow = along_depth ? position : depth, fast = along_depth ? depth : position;
-  auto [quads, lane] = stage.split(fast, 4);
-  std::vector<IterVarPtr> order(axes.begin(), axes.end() - 2);
-  order.insert(order.end(), {slow, quads, lane});
-  stage.reorder(order);
-  IterVarPtr flat = stage.fuse(slow, quads);
-  auto [turn, thread] = stage.split(flat, tile.threads());
-  stage.bind(thread, LoopKind::kThread);
-  stage.unroll(turn);
-  stage.unroll(lane);
-}
 
 void schedule_product(Schedule& schedule, const TiledGemm& t, Stage& owner, const IterVarPtr& at) {
   Stage& product = schedule[t.tensors.product];
@@ -141,8 +124,13 @@ void schedule_product(Schedule& schedule, const TiledGemm& t, Stage& owner, cons
   product.reorder(order);
   product.unroll(axes[axes.size() - 2]);
   product.unroll(axes.back());
-  schedule_fill(schedule[t.tensors.a], product, step, !t.gemm.a_along_m, t.tile);
-  schedule_fill(schedule[t.tensors.b], product, step, t.gemm.b_along_k, t.tile);
+  for (const Tensor& operand : {t.tensors.a, t.tensors.b}) {
+    Stage& stage = schedule[operand];
+    stage.compute_at(product, step);
+    bool is_a = operand.op() == t.tensors.a.op();
+    fill_shared(stage, is_a ? t.gemm.a_along_m : !t.gemm.b_along_k, t.tile.threads());
+    stage.pad_rows(kGemmRowPadding);
+  }
   if (t.tile.double_buffer) {
     schedule[t.tensors.a].double_buffer();
     schedule[t.tensors.b].double_buffer();
@@ -188,6 +176,10 @@ void schedule_owner(Schedule& schedule, const TiledGemm& t, Stage& owner, OwnerA
   }
   IterVarPtr batch = fuse_all(owner, axes.batch);
   IterVarPtr rows = fuse_all(owner, axes.rows);
+  if (t.mma) {
+    schedule_mma(schedule, t.gemm, *t.mma, t.tensors, owner, batch, rows, axes.columns, ones);
+    return;
+  }
   int64_t lane_columns = tile.lane_columns(), lane_rows = tile.lane_rows();
   auto [row_block, row_in] = owner.split(rows, tile.bm);
   auto [row_warp, row_rest] = owner.split(row_in, tile.tm * lane_rows);
@@ -195,14 +187,7 @@ void schedule_owner(Schedule& schedule, const TiledGemm& t, Stage& owner, OwnerA
   auto [column_block, column_in] = owner.split(axes.columns, tile.bn);
   auto [column_warp, column_rest] = owner.split(column_in, tile.tn * lane_columns);
   auto [column_lane, column] = owner.split(column_rest, tile.tn);
-  auto row_blocks = constant_extent(simplify(floordiv(t.gemm.m + Expr(tile.bm - 1), Expr(tile.bm))));
-  std::vector<IterVarPtr> order;
-  if (batch) order.push_back(batch);
-  if (row_blocks && *row_blocks <= kMaxBlocksYZ) {
-    order.insert(order.end(), {row_block, column_block});
-  } else {
-    order.insert(order.end(), {column_block, row_block});
-  }
+  std::vector<IterVarPtr> order = block_order(t.gemm, tile.bm, batch, row_block, column_block);
   std::vector<IterVarPtr> digits{row_warp, column_warp, row_lane, column_lane};
   size_t blocks = order.size();
   order.insert(order.end(), digits.begin(), digits.end());
@@ -218,6 +203,35 @@ void schedule_owner(Schedule& schedule, const TiledGemm& t, Stage& owner, OwnerA
 
 }  // namespace
 
+void fill_shared(Stage& stage, bool along_last, int64_t threads) {
+  stage.scope = StorageScope::kShared;
+  const auto axes = stage.axes();
+  IterVarPtr slow = axes[axes.size() - 2], fast = axes.back();
+  if (!along_last) std::swap(slow, fast);
+  auto [quads, lane] = stage.split(fast, 4);
+  std::vector<IterVarPtr> order(axes.begin(), axes.end() - 2);
+  order.insert(order.end(), {slow, quads, lane});
+  stage.reorder(order);
+  IterVarPtr flat = stage.fuse(slow, quads);
+  auto [turn, thread] = stage.split(flat, threads);
+  stage.bind(thread, LoopKind::kThread);
+  stage.unroll(turn);
+  stage.unroll(lane);
+}
+
+std::vector<IterVarPtr> block_order(const GemmStage& gemm, int64_t bm, const IterVarPtr& batch,
+                                    const IterVarPtr& row_block, const IterVarPtr& column_block) {
+  std::vector<IterVarPtr> order;
+  if (batch) order.push_back(batch);
+  auto row_blocks = constant_extent(simplify(floordiv(gemm.m + Expr(bm - 1), Expr(bm))));
+  if (row_blocks && *row_blocks <= kMaxBlocksYZ) {
+    order.insert(order.end(), {row_block, column_block});
+  } else {
+    order.insert(order.end(), {column_block, row_block});
+  }
+  return order;
+}
+
 struct ProductPlan::Impl {
   std::vector<TiledGemm> tiled;
   std::vector<GemvTensors> vectors;
@@ -232,7 +246,19 @@ ProductPlan::ProductPlan(std::vector<Tensor> given, const Target& target)
     GemmWork work = gemm_work(*gemm);
     int cost = 0;
     auto owner = output_axes(outputs, *gemm, cost);
-    GemmTile tile = choose_gemm_tile(work, target.gpu, cost > kHeavyEpilogue ? kMaxHeavyPoints : 64);
+    const int64_t max_points = cost > kHeavyEpilogue ? kMaxHeavyPoints : 64;
+    if (auto mma = tensor_core_tile(*gemm, work, target, max_points)) {
+      spdlog::debug("product {}x{}x{}x{}: {}: {:.1f} us predicted", work.batch, work.m, work.n, work.k, mma->str(),
+                    predicted_seconds(work, *mma, target.gpu) * 1e6);
+      if (mma->split > 1) owner = std::nullopt;
+      // Only the block's sizes matter to the form.
+      GemmTile blocks{.bm = mma->bm, .bn = mma->bn, .bk = mma->bk, .split = mma->split};
+      GemmTensors tensors = tile_gemm(*gemm, blocks, target.precision, !owner);
+      replaced[op.get()] = tensors.result;
+      impl_->tiled.push_back({*gemm, blocks, tensors, owner, mma});
+      continue;
+    }
+    GemmTile tile = choose_gemm_tile(work, target.gpu, max_points);
     double seconds = predicted_seconds(work, tile, target.gpu);
     if (!work.symbolic && work.m <= kGemvRows) {
       GemvTile vector = choose_gemv_tile(work, target.gpu);
@@ -248,9 +274,9 @@ ProductPlan::ProductPlan(std::vector<Tensor> given, const Target& target)
     if (tile.split > 1) owner = std::nullopt;
     spdlog::debug("product {}x{}x{}x{}: {}: {:.1f} us predicted", work.batch, work.m, work.n, work.k, tile.str(),
                   seconds * 1e6);
-    GemmTensors tensors = tile_gemm(*gemm, tile, target.precision, !owner);
+    GemmTensors tensors = tile_gemm(*gemm, tile, Precision::kFp32, !owner);
     replaced[op.get()] = tensors.result;
-    impl_->tiled.push_back({*gemm, tile, tensors, owner});
+    impl_->tiled.push_back({*gemm, tile, tensors, owner, std::nullopt});
   }
   if (!replaced.empty()) outputs = replace_tensors(outputs, replaced);
 }
