@@ -1,18 +1,21 @@
 // Kernels that reduce rows (host/target/cuda/row_form.h), in one launch:
 //
 //  rows that lie in one piece: a warp or a block a row, lanes along it, reductions over the lanes
-//  rows across memory (channels-last images normalised by channel): a block some neighbouring channels, a thread
+//  rows across memory (channels-last images normalised by channel): a block some neighbouring channels, a
+//  thread
 //    one of them and a part of the rows; partial results meet in shared memory
 //  results only, of short rows or many: a thread a result
 //
-// A row that a block reads several times is kept in shared memory where it fits. Few results of long rows take two
-// launches, the first of which reduces parts.
+// A row that a block reads several times is kept in shared memory where it fits. A normalisation of rows that
+// do not fit reads them twice, in launches of their own (host/target/cuda/row_moments.h). Few results of long
+// rows take two launches, the first of which reduces parts.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "host/support/error.h"
 #include "host/target/cuda/row_form.h"
+#include "host/target/cuda/row_moments.h"
 #include "host/target/cuda/rules.h"
 #include "host/target/rewrite.h"
 
@@ -22,8 +25,9 @@ namespace {
 constexpr int64_t kWarp = 32;
 /// Shared memory that a kept row may take, so that partial results still fit.
 constexpr int64_t kKeptBytes = 40 << 10;
-constexpr const char* kPartTag = "row_part";
-constexpr const char* kTotalTag = "row_total";
+/// … and a chunk of a row that does not fit: small enough that several blocks find room on a multiprocessor.
+constexpr int64_t kChunkBytes = 32 << 10, kRowChunkBytes = 16 << 10;
+constexpr int64_t kTwiceThreads = 256;  ///< of a block that takes a chunk
 
 enum class Mode : uint8_t { kThread, kRows, kColumns };
 
@@ -38,6 +42,10 @@ struct RowPlan::Impl {
   int64_t block_columns = 32;         ///< columns: neighbouring slices a block
   int64_t parts = 1;                  ///< of a row, reduced by a launch of their own
   bool keep = false;
+  Operation owner;  ///< whose stage is scheduled; null: the output
+  Tensor tile;      ///< a chunk's elements, kept on the chip
+  /// The launches before the elementwise one, of rows that are read twice.
+  std::unique_ptr<Impl> chunks, moments;
 
   void choose(const OperationNode& output, const GpuModel& gpu);
   void choose_rows(const GpuModel& gpu);
@@ -45,7 +53,11 @@ struct RowPlan::Impl {
   void schedule_thread(Schedule& schedule) const;
   void schedule_rows(Schedule& schedule) const;
   void schedule_columns(Schedule& schedule) const;
-  void place_kept(Schedule& schedule, Stage& owner, const IterVarPtr& at, int64_t block_threads) const;
+  void place_kept(Schedule& schedule, Stage& stage, const IterVarPtr& at, int64_t block_threads) const;
+  Stage& owner_of(Schedule& schedule) const {
+    return owner ? schedule[owner] : schedule[schedule.outputs()[0]];
+  }
+  std::optional<Tensor> read_twice(const Tensor& output);
   const char* name() const {
     return mode == Mode::kThread ? "a thread" : mode == Mode::kRows ? "rows" : "columns";
   }
@@ -59,7 +71,8 @@ int64_t power_of_two_at_least(int64_t value, int64_t low, int64_t high) {
   return power;
 }
 
-// A kept row is rounded up to whole turns of its threads, and to whole lines (of `line` elements) of an image.
+// A kept row is rounded up to whole turns of its threads, and to whole lines (of `line` elements) of an
+// image.
 int64_t bytes_of_row(const RowForm& form, int64_t threads, const Expr& line) {
   int64_t turns = (*form.row_length + threads - 1) / threads;
   return (turns * threads + constant_extent(simplify(line)).value_or(0)) * byte_width(form.kept.dtype());
@@ -89,10 +102,23 @@ void RowPlan::Impl::choose_rows(const GpuModel& gpu) {
   while (threads < 1024 && threads * 2 <= length && slices * threads < busy_threads(gpu)) threads *= 2;
   bool grouped = !form.rows.empty() || form.output_reduces;
   block_rows = threads == kWarp && grouped && slices >= 4 * gpu.multiprocessors ? 4 : 1;
+  int64_t room = 1;
+  if (form.kept && form.row_length && !form.row_contiguous) {
+    // Reduced in another order than memory's, what the last turn's idle threads would read makes a larger
+    // box.
+    const int64_t even = *form.row_length & -*form.row_length;
+    if (even >= 4 * kWarp) {
+      threads = std::min(threads, even);
+    } else {
+      room = 3;
+    }
+  }
+  keep = form.kept && form.row_length &&
+         bytes_of_row(form, threads, form.kept.shape().back()) * block_rows * room <= kKeptBytes;
+  // What a block keeps must be a box: of one row, or of rows along one axis.
   int64_t axes = 0;
   for (const auto& axis : form.reductions.front()->axes) axes += constant_extent(simplify(axis->extent)) != 1;
-  keep = form.kept && form.row_length && (block_rows == 1 || axes <= 1) &&
-         bytes_of_row(form, threads, form.kept.shape().back()) * block_rows <= kKeptBytes;
+  if (keep && axes > 1) block_rows = 1;
 }
 
 bool RowPlan::Impl::choose_columns(const OperationNode& output) {
@@ -131,6 +157,46 @@ void RowPlan::Impl::choose(const OperationNode& output, const GpuModel& gpu) {
   if (parts < 4) parts = 1;
 }
 
+// Plans two reads of the rows, if it is a normalisation; returns the output that is left to an elementwise
+// launch.
+std::optional<Tensor> RowPlan::Impl::read_twice(const Tensor& output) {
+  if (keep || form.rows.empty() || mode == Mode::kThread) return std::nullopt;
+  auto found = find_moments(form);
+  if (!found) return std::nullopt;
+  // Whole blocks of columns only: else a row a block, which reads across memory.
+  int64_t width = 1;
+  if (mode == Mode::kColumns) {
+    const int64_t count = *constant_extent(simplify(output.shape().back()));
+    width = power_of_two_at_least(count, 4, 32);
+    while (width > 1 && count % width) width /= 2;
+  }
+  const bool columns = width >= 4;
+  const int64_t bytes = byte_width(found->sum->result_dtypes[0]);
+  auto later = [](const Tensor& owner, const Tensor& sum, const Tensor& squares) {
+    auto launch = std::make_unique<Impl>();
+    launch->owner = owner.op();
+    launch->form.reductions = {sum.op(), squares.op()};
+    launch->form.rows = {0};
+    for (size_t axis = 1; axis < owner.shape().size(); ++axis) launch->form.slices.push_back({axis, 1});
+    return launch;
+  };
+  ChunkShape shape{kRowChunkBytes / bytes, columns, 1};
+  if (columns) {
+    shape.elements = kChunkBytes / bytes / width;
+    shape.parts = kTwiceThreads / width;
+  }
+  SplitMoments split = split_moments(*found, output, shape);
+  chunks = later(split.chunks, split.sum, split.square_sum);
+  chunks->mode = columns ? Mode::kColumns : Mode::kRows;
+  chunks->threads = kTwiceThreads;
+  chunks->block_columns = width;
+  chunks->tile = split.tile;
+  moments = later(split.moments, split.total, split.total_square_sum);
+  moments->mode = Mode::kRows;
+  moments->threads = kWarp;
+  return split.output;
+}
+
 RowPlan::RowPlan(std::vector<Tensor> given, const Target& target) : outputs(std::move(given)) {
   auto form = find_rows(outputs);
   if (!form) return;
@@ -140,7 +206,9 @@ RowPlan::RowPlan(std::vector<Tensor> given, const Target& target) : outputs(std:
   spdlog::debug("{} slices of {}: {} a result, {} threads, {} rows a block, {} columns, {} parts{}",
                 form->slice_count.value_or(-1), form->row_length.value_or(-1), impl_->name(), impl_->threads,
                 impl_->block_rows, impl_->block_columns, impl_->parts, impl_->keep ? ", kept on chip" : "");
-  if (impl_->parts > 1) {
+  if (auto output = impl_->read_twice(outputs[0])) {
+    outputs = {*output};
+  } else if (impl_->parts > 1) {
     auto split = split_reduction(form->reductions[0], Expr(impl_->parts), kPartTag);
     outputs = replace_tensors(outputs, {{form->reductions[0].get(), split.total}});
     impl_->form.reductions = {split.total.op()};
@@ -170,7 +238,14 @@ void RowPlan::split_columns() {
 }
 
 void RowPlan::schedule(Schedule& schedule) const {
-  if (impl_->parts > 1) {
+  if (impl_->chunks) {
+    if (impl_->chunks->mode == Mode::kColumns) {
+      impl_->chunks->schedule_columns(schedule);
+    } else {
+      impl_->chunks->schedule_rows(schedule);
+    }
+    impl_->moments->schedule_rows(schedule);
+  } else if (impl_->parts > 1) {
     // The parts first, flat or by rows, then their sums.
     for (Stage* stage : root_stages(schedule)) {
       if (stage->op->tag != kPartTag) continue;
@@ -203,17 +278,20 @@ void RowPlan::Impl::schedule_thread(Schedule& schedule) const {
   }
 }
 
-void RowPlan::Impl::place_kept(Schedule& schedule, Stage& owner, const IterVarPtr& at,
+void RowPlan::Impl::place_kept(Schedule& schedule, Stage& stage, const IterVarPtr& at,
                                int64_t block_threads) const {
-  if (!keep) return;
-  Tensor copy = schedule.cache_read(form.kept, StorageScope::kShared, direct_readers(schedule, form.kept));
-  Stage& stage = schedule[copy];
-  stage.compute_at(owner, at);
-  bind_cooperative(stage, block_threads);
+  if (!keep && !tile) return;
+  Tensor copy =
+      tile ? tile
+           : schedule.cache_read(form.kept, StorageScope::kShared, direct_readers(schedule, form.kept));
+  Stage& kept = schedule[copy];
+  kept.scope = StorageScope::kShared;
+  kept.compute_at(stage, at);
+  bind_cooperative(kept, block_threads);
 }
 
 void RowPlan::Impl::schedule_rows(Schedule& schedule) const {
-  Stage& owner = schedule[schedule.outputs()[0]];
+  Stage& owner = owner_of(schedule);
   const auto axes = owner.axes();
   std::vector<IterVarPtr> slices, rows;
   for (size_t j = 0; j < axes.size(); ++j) {
@@ -259,7 +337,7 @@ void RowPlan::Impl::schedule_rows(Schedule& schedule) const {
 }
 
 void RowPlan::Impl::schedule_columns(Schedule& schedule) const {
-  Stage& owner = schedule[schedule.outputs()[0]];
+  Stage& owner = owner_of(schedule);
   const auto axes = owner.axes();
   std::vector<IterVarPtr> outer, rows;
   for (size_t j = 0; j + 1 < axes.size(); ++j) {
@@ -284,8 +362,10 @@ void RowPlan::Impl::schedule_columns(Schedule& schedule) const {
     if (stage->op->tag != kPartTag && stage->op->tag != kTotalTag) continue;
     stage->compute_at(owner, column_block);
     stage->scope = StorageScope::kShared;
-    if (stage->op->tag == kTotalTag) unroll_short(*stage);
-    bind_cooperative(*stage, threads);
+    const bool total = stage->op->tag == kTotalTag;
+    if (total) unroll_short(*stage);
+    // No more threads than results: what idle threads would read counts as needed.
+    bind_cooperative(*stage, total ? block_columns : threads);
   }
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "host/target/cuda/row_moments.h"
 #include "host/target/cuda/rules.h"
 #include "host/target/memory_order.h"
 
@@ -72,7 +73,7 @@ constexpr int kCheap = 24;
 // Stages that rules place themselves stay.
 bool is_free(const OperationNode& op) {
   for (const char* tag : {"gemm_tile", "gemm_store", "winograd_patch", "winograd_rows", "winograd_input",
-                          "winograd_columns"}) {
+                          "winograd_columns", kRowTileTag, kRowMomentsTag}) {
     if (op.tag == tag) return false;
   }
   return true;
