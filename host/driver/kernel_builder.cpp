@@ -1,5 +1,7 @@
 #include "host/driver/kernel_builder.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -209,6 +211,22 @@ Dim bytes_read(const Node& node, size_t input) {
   return min(all, picked);
 }
 
+// A GPU's blocks have hard limits, and a slow kernel serves a user better than none.
+LoopKernel lower(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Target& target,
+                 const std::string& name, const LoopObserver& observe) {
+  if (target.for_gpu()) {
+    try {
+      LoopKernel kernel = run_loop_passes(lower_schedule(make_schedule(outputs, target), inputs, name));
+      // A listener hears only of the kernel that is taken.
+      if (!observe) return kernel;
+    } catch (const Error& error) {
+      spdlog::debug("a kernel without tiles, because its default schedule does not fit: {}", error.what());
+      return run_loop_passes(lower_schedule(make_plain_gpu_schedule(outputs), inputs, name), observe);
+    }
+  }
+  return run_loop_passes(lower_schedule(make_schedule(outputs, target), inputs, name), observe);
+}
+
 }  // namespace
 
 BuiltKernel build_kernel(const Node& node, const Target& target, const std::string& name,
@@ -236,9 +254,7 @@ BuiltKernel build_kernel(const Node& node, const Target& target, const std::stri
     arguments.push_back(tensor);
   }
   std::vector<Tensor> outputs = ExpressionBuilder(renamer).build(node, arguments);
-  Schedule schedule = make_schedule(outputs, target);
-  built.kernel = lower_schedule(schedule, kernel_inputs, name);
-  built.kernel = run_loop_passes(std::move(built.kernel), observe);
+  built.kernel = lower(outputs, kernel_inputs, target, name, observe);
   for (const std::string& symbol : built.kernel.symbols) built.dims.push_back(renamer.original(symbol));
   for (const Buffer& buffer : built.kernel.scratch) {
     built.scratch_bytes.push_back(to_dim(buffer->element_count, renamer) * byte_width(buffer->dtype));

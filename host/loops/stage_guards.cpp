@@ -57,12 +57,14 @@ bool Lowering::stays_inside(const StageState& state) {
       inside = false;
       return;
     }
-    // A copy in registers has all its elements if it needs no guard itself.
-    bool total = producer->is_cooperative();
-    if (!total && producer->scope == StorageScope::kLocal && !producer->body.as<ReduceNode>()) {
+    // Tiles are filled with zeros; a copy in registers and sums in shared memory have all their elements if
+    // they are computed without guards.
+    const bool reduction = producer->body.as<ReduceNode>() != nullptr;
+    bool total = producer->is_cooperative() && !reduction;
+    if (!total && (producer->is_cooperative() || (producer->scope == StorageScope::kLocal && !reduction))) {
       total = true;
       for (const StageGuard& guard : producer->guards)
-        total = total && !needs(*producer, guard, Purpose::kCompute, false);
+        total = total && (guard.reduce || !needs(*producer, guard, Purpose::kCompute, false));
     }
     for (size_t d = 0; d < read->indices.size() && total; ++d) {
       Expr offset = simplifier_.simplify(substitute(read->indices[d], bindings) - producer->low[d]);

@@ -62,4 +62,8 @@ Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target)
   return schedule;
 }
 
+Schedule make_plain_gpu_schedule(const std::vector<Tensor>& outputs) {
+  return cuda::make_plain_schedule(outputs);
+}
+
 }  // namespace gantry

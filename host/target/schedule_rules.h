@@ -12,5 +12,7 @@ namespace gantry {
 /// register-tiled products, windowed and axis reductions, elementwise; everything else gets plain loops.
 /// Choices come from the target's machine model.
 Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target);
+/// A GPU's schedule without tiles, for kernels whose default one asks for more than a block has.
+Schedule make_plain_gpu_schedule(const std::vector<Tensor>& outputs);
 
 }  // namespace gantry

@@ -24,6 +24,14 @@ void schedule_rest(Schedule& schedule, const Target& target) {
 
 }  // namespace
 
+Schedule make_plain_schedule(const std::vector<Tensor>& outputs) {
+  Schedule schedule(outputs);
+  schedule.for_gpu = true;
+  inline_elementwise(schedule);
+  for (Stage* stage : root_stages(schedule)) bind_flat(*stage, stage->axes(), kDefaultThreads);
+  return schedule;
+}
+
 Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target) {
   if (has_product(outputs)) {
     ProductPlan products(outputs, target);

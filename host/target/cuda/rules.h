@@ -77,6 +77,8 @@ void schedule_elementwise(Schedule& schedule, Stage& stage, const Target& target
 /// output that follows, if that is all that reads it.
 void schedule_reduction(Schedule& schedule, Stage& stage, const Target& target);
 
+/// The whole kernel, an element a thread: slow, and within every limit.
+Schedule make_plain_schedule(const std::vector<Tensor>& outputs);
 /// The whole kernel.
 Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target);
 
