@@ -26,6 +26,20 @@ constexpr const char* kDefaultArchitecture = "sm_80";
 constexpr const char* kChecks = "+checks";
 constexpr int kGpuRank = 1000;  // above every CPU's
 
+/// sm_90 and sm_90a are the same GPUs.
+constexpr GpuModel kHopper = {.compute_capability = 90,
+                              .multiprocessors = 132,
+                              .clock_ghz = 1.83,
+                              .fp32_per_cycle = 128,
+                              .tf32_per_cycle = 1024,
+                              .half_per_cycle = 2048,
+                              .memory_gb_per_second = 3350,
+                              .l2_gb_per_second = 5600,
+                              .l2_bytes = 50 << 20,
+                              .shared_bytes = 228 << 10,
+                              .max_threads = 2048,
+                              .max_blocks = 32};
+
 // The figures stand for one common card of each architecture. Multiprocessors, boost clock, rates and memory
 // are from NVIDIA's data sheets and architecture white papers, limits of a multiprocessor from the table of
 // compute capabilities in the CUDA programming guide. NVIDIA publishes no second-level cache bandwidth: those
@@ -139,36 +153,8 @@ constexpr std::array kArchitectures = {
                      .shared_bytes = 100 << 10,
                      .max_threads = 1536,
                      .max_blocks = 24}},
-    GpuArchitecture{"sm_90",
-                    "NVIDIA Hopper: H100, H200",
-                    kDesktopHost,
-                    {.compute_capability = 90,
-                     .multiprocessors = 132,
-                     .clock_ghz = 1.83,
-                     .fp32_per_cycle = 128,
-                     .tf32_per_cycle = 1024,
-                     .half_per_cycle = 2048,
-                     .memory_gb_per_second = 3350,
-                     .l2_gb_per_second = 5600,
-                     .l2_bytes = 50 << 20,
-                     .shared_bytes = 228 << 10,
-                     .max_threads = 2048,
-                     .max_blocks = 32}},
-    GpuArchitecture{"sm_90a",
-                    "NVIDIA Hopper: H100, H200 and no newer GPU",
-                    kDesktopHost,
-                    {.compute_capability = 90,
-                     .multiprocessors = 132,
-                     .clock_ghz = 1.83,
-                     .fp32_per_cycle = 128,
-                     .tf32_per_cycle = 1024,
-                     .half_per_cycle = 2048,
-                     .memory_gb_per_second = 3350,
-                     .l2_gb_per_second = 5600,
-                     .l2_bytes = 50 << 20,
-                     .shared_bytes = 228 << 10,
-                     .max_threads = 2048,
-                     .max_blocks = 32}},
+    GpuArchitecture{"sm_90", "NVIDIA Hopper: H100, H200", kDesktopHost, kHopper},
+    GpuArchitecture{"sm_90a", "NVIDIA Hopper: H100, H200 and no newer GPU", kDesktopHost, kHopper},
 };
 
 /// A name taken apart; empty parts are not given.

@@ -220,7 +220,9 @@ LoopKernel lower(const std::vector<Tensor>& outputs, const std::vector<Tensor>& 
       // A listener hears only of the kernel that is taken.
       if (!observe) return kernel;
     } catch (const Error& error) {
-      spdlog::debug("a kernel without tiles, because its default schedule does not fit: {}", error.what());
+      if (error.kind() != ErrorKind::kInternal) throw;
+      spdlog::warn("a slow kernel without tiles, because its default schedule does not fit the GPU: {}",
+                   error.what());
       return run_loop_passes(lower_schedule(make_plain_gpu_schedule(outputs), inputs, name), observe);
     }
   }
