@@ -5,6 +5,8 @@
 #include <llvm/TargetParser/AArch64TargetParser.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/X86TargetParser.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -19,7 +21,8 @@ using Needs = std::vector<std::pair<std::string_view, std::string_view>>;
 const Names kX86Features = {"sse3",       "ssse3",      "sse4.1",   "sse4.2",   "popcnt",   "avx",
                             "avx2",       "fma",        "f16c",     "bmi",      "bmi2",     "lzcnt",
                             "avx512f",    "avx512bw",   "avx512cd", "avx512dq", "avx512vl", "avx512vnni",
-                            "avx512bf16", "avx512fp16", "avxvnni",  "amx-tile", "amx-int8", "amx-bf16"};
+                            "avx512bf16", "avx512fp16", "avxvnni",  "amx-tile", "amx-int8", "amx-bf16",
+                            "amx-fp16"};
 const Needs kX86Needs = {{"ssse3", "sse3"},
                          {"sse4.1", "ssse3"},
                          {"sse4.2", "sse4.1"},
@@ -41,7 +44,8 @@ const Needs kX86Needs = {{"ssse3", "sse3"},
                          {"avx512fp16", "avx512vl"},
                          {"avxvnni", "avx2"},
                          {"amx-int8", "amx-tile"},
-                         {"amx-bf16", "amx-tile"}};
+                         {"amx-bf16", "amx-tile"},
+                         {"amx-fp16", "amx-tile"}};
 
 const Names kArmFeatures = {"fp-armv8", "neon", "rdm", "fullfp16", "dotprod", "i8mm", "bf16", "sve", "sve2"};
 const Needs kArmNeeds = {{"neon", "fp-armv8"}, {"rdm", "neon"},  {"fullfp16", "fp-armv8"},
@@ -62,6 +66,18 @@ std::vector<std::string> select_relevant(Architecture architecture, Contains con
     if (contains(feature)) result.emplace_back(feature);
   }
   return result;
+}
+
+/// Linux lets a process use the tile registers only after it has asked for their state's space, which
+/// sandboxes and small signal stacks of its threads can prevent. Asking again is harmless.
+bool may_use_tiles() {
+#if defined(__x86_64__)
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
 }
 
 std::optional<std::vector<std::string>> features_of_arm_cpu(llvm::StringRef name) {
@@ -151,6 +167,9 @@ HostCpu host_cpu() {
     auto it = detected.find(llvm::StringRef(feature.data(), feature.size()));
     return it != detected.end() && it->second;
   });
+  if (has_feature(host.features, "amx-tile") && !may_use_tiles()) {
+    host.features = remove_feature(host.architecture, std::move(host.features), "amx-tile");
+  }
   return host;
 }
 

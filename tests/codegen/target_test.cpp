@@ -106,6 +106,16 @@ TEST(TargetOfBoard, LeavesOutFeaturesWhoseNeedsAreMissing) {
   EXPECT_EQ(target_of_board("x86_64", "", reported).name, "x86-64-v2");
 }
 
+TEST(TargetOfBoard, WithoutTileRegistersHasNoneOfTheirInstructions) {
+  std::vector<std::string> reported = find_target("sapphirerapids+amx-fp16").features;
+  EXPECT_THAT(reported, Contains("amx-fp16"));
+  std::erase(reported, "amx-tile");
+  const Target target = target_of_board("x86_64", "sapphirerapids", reported);
+  for (const char* tile : {"amx-tile", "amx-bf16", "amx-int8", "amx-fp16"})
+    EXPECT_THAT(target.features, Not(Contains(tile)));
+  EXPECT_THAT(target.features, Contains("avx512fp16"));
+}
+
 TEST(GpuTarget, NamesTheArchitectureAndTheCpuBesideIt) {
   const Target plain = find_target("cuda");
   EXPECT_EQ(plain.name, "cuda:sm_80");

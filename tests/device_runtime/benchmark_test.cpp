@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
+#include <thread>
 
 #include "tests/device_runtime/module_builder.h"
 
@@ -94,6 +99,23 @@ TEST(CpuInfo, DescribesThisMachine) {
   EXPECT_GE(cpu.physical_cores, 1);
   EXPECT_GT(cpu.memory_bytes, 0u);
 }
+
+#if defined(__x86_64__)
+__attribute__((target("amx-tile"))) void configure_and_release_tiles() {
+  alignas(64) uint8_t config[64] = {1};  // palette 1
+  config[16] = 64;                       // bytes a row and rows of tile 0
+  config[48] = 16;
+  _tile_loadconfig(config);
+  _tile_zero(0);
+  _tile_release();
+}
+
+TEST(CpuInfo, ReportsTileRegistersOnlyWhereEveryThreadMayUseThem) {
+  if (!cpu_info().has_feature("amx-tile")) GTEST_SKIP() << "no AMX here";
+  configure_and_release_tiles();
+  std::thread(configure_and_release_tiles).join();
+}
+#endif
 
 }  // namespace
 }  // namespace gantry::runtime

@@ -44,7 +44,10 @@ GANTRY_API const char* gantry_version(void);
 
 /**
  * Maps a module file and loads the best code for this CPU; code for other devices is loaded when a session asks
- * for one. Release with gantry_module_release.
+ * for one. Release with gantry_module_release. The first call asks Linux for the tile registers of AMX where the
+ * CPU has them, for all threads of the process; alternate signal stacks must then hold at least
+ * getauxval(AT_MINSIGSTKSZ) bytes (11 KiB). Where one is smaller or a sandbox refuses, code that needs AMX is not
+ * chosen.
  */
 GANTRY_API GantryStatus gantry_module_load(const char* path, GantryModule** out);
 /** As load, from memory; the bytes are copied. */
