@@ -34,13 +34,19 @@ std::vector<int> find_allowed_cpus() {
   return {0};
 }
 
-int count_cores(const std::vector<int>& cpus) {
+/// One CPU a core, the fastest first.
+std::vector<int> choose_core_cpus(const std::vector<int>& cpus) {
   std::set<std::string> cores;
+  std::vector<std::pair<uint32_t, int>> chosen;
   for (int cpu : cpus) {
     std::string siblings = read_small_file(cpu_folder(cpu) + "/topology/thread_siblings_list");
-    cores.insert(siblings.empty() ? std::to_string(cpu) : siblings);
+    if (siblings.empty()) siblings = std::to_string(cpu);
+    if (cores.insert(std::move(siblings)).second) chosen.emplace_back(cpu_capacity(cpu), cpu);
   }
-  return std::max<int>(1, static_cast<int>(cores.size()));
+  std::stable_sort(chosen.begin(), chosen.end(), [](auto& a, auto& b) { return a.first > b.first; });
+  std::vector<int> result;
+  for (const auto& [capacity, cpu] : chosen) result.push_back(cpu);
+  return result;
 }
 
 std::vector<CacheInfo> find_caches(int cpu) {
@@ -63,7 +69,8 @@ CpuInfo detect() {
   detect_cpu(info);
   std::sort(info.features.begin(), info.features.end());
   info.allowed_cpus = find_allowed_cpus();
-  info.physical_cores = count_cores(info.allowed_cpus);
+  info.core_cpus = choose_core_cpus(info.allowed_cpus);
+  info.physical_cores = std::max<int>(1, static_cast<int>(info.core_cpus.size()));
   info.caches = find_caches(info.allowed_cpus.front());
   info.memory_bytes = usable_memory_bytes();
   return info;
@@ -84,6 +91,15 @@ bool CpuInfo::has_feature(std::string_view feature) const {
 const CpuInfo& cpu_info() {
   static const CpuInfo info = detect();
   return info;
+}
+
+uint32_t cpu_capacity(int cpu) {
+  const std::string folder = cpu_folder(cpu);
+  for (const char* file : {"/cpu_capacity", "/cpufreq/cpuinfo_max_freq"}) {
+    const auto value = read_small_number(folder + file);
+    if (value && *value > 0) return static_cast<uint32_t>(std::min<int64_t>(*value, 1 << 30));
+  }
+  return 1;
 }
 
 CpuState read_cpu_state() {

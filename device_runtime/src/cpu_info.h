@@ -22,7 +22,8 @@ struct CpuInfo {
   std::string brand;                  ///< for people
   std::vector<std::string> features;  ///< LLVM's names, sorted; only what the kernel lets programs use
   std::vector<int> allowed_cpus;      ///< that this process may run on
-  int physical_cores = 1;             ///< among them: hardware threads of one core count once
+  std::vector<int> core_cpus;         ///< the first of them on each core, the fastest cores first
+  int physical_cores = 1;             ///< of those
   std::vector<CacheInfo> caches;      ///< of the first allowed CPU
   uint64_t memory_bytes = 0;          ///< that this process may hope for
 
@@ -32,6 +33,10 @@ struct CpuInfo {
 /// This machine; found out on the first call, which asks the kernel for AMX where the CPU has it.
 /// Thread-safe.
 const CpuInfo& cpu_info();
+
+/// How fast a CPU is beside the others of this machine, as Linux says: its capacity where cores differ by design,
+/// else its highest frequency, else 1. Only ratios mean something.
+uint32_t cpu_capacity(int cpu);
 
 /// What changes while a benchmark runs; members without a value are not shown by this machine.
 struct CpuState {

@@ -15,6 +15,17 @@ namespace {
 using module_format::Buffer;
 using module_format::BufferKind;
 
+int32_t run_unshared(void*, GantryLoopBody body, void* closure, int64_t count) {
+  return count > 0 ? body(closure, 0, count) : 0;
+}
+
+// Handing half of a loop to another core costs half a microsecond, and moving its data as much again: kernels that
+// one slow core finishes in less than two are not shared. Figures of 0 mean that nothing is known.
+bool is_short(double flops, double bytes) {
+  constexpr double kSlowFlops = 2e10, kSlowBytes = 1e10, kSeconds = 2e-6;
+  return bytes > 0 && flops / kSlowFlops + bytes / kSlowBytes < kSeconds;
+}
+
 }  // namespace
 
 Status unlike_sizes(uint32_t step) {
@@ -180,6 +191,7 @@ Status CpuExecutor::bind(const Module& module, const DimValues& dims, const Plan
     } else {
       const auto* call = steps.Get(i)->action_as_CallKernel();
       step.function = reinterpret_cast<GantryKernelFn>(module.kernel(call->kernel()));
+      step.serial = is_short(work_[i].flops, work_[i].bytes);
       for (uint32_t buffer : *call->buffers()) add_buffer(buffer);
       for (uint32_t d = 0; call->dims() != nullptr && d < call->dims()->size(); ++d) {
         Result<int64_t> value = dims.get(call->dims()->Get(d));
@@ -198,17 +210,21 @@ void CpuExecutor::move_input(uint32_t input, std::byte* data) {
   }
 }
 
-inline int32_t CpuExecutor::run_step(const BoundStep& step, const GantryKernelHost* host) const {
+inline int32_t CpuExecutor::run_step(const BoundStep& step, const Hosts& hosts) const {
   void* const* buffers = buffers_.data() + step.first_buffer;
-  if (step.function != nullptr) return step.function(host, buffers, dims_.data() + step.first_dim);
+  if (step.function != nullptr) {
+    return step.function(step.serial ? &hosts.serial : &hosts.shared, buffers, dims_.data() + step.first_dim);
+  }
   memmove(buffers[1], buffers[0], step.copy_bytes);
   return 0;
 }
 
-GantryKernelHost CpuExecutor::with_checker(const GantryKernelHost& host) const {
-  GantryKernelHost result = host;
-  result.gpu_checker = checker_ == nullptr ? nullptr : checker_->table();
-  return result;
+CpuExecutor::Hosts CpuExecutor::make_hosts(const GantryKernelHost& host) const {
+  Hosts hosts{host, host};
+  hosts.shared.gpu_checker = checker_ == nullptr ? nullptr : checker_->table();
+  hosts.serial.gpu_checker = hosts.shared.gpu_checker;
+  hosts.serial.parallel_for = run_unshared;
+  return hosts;
 }
 
 Status CpuExecutor::failed(size_t step, int32_t code) const {
@@ -219,10 +235,10 @@ Status CpuExecutor::failed(size_t step, int32_t code) const {
 }
 
 Status CpuExecutor::run(const GantryKernelHost* pool) {
-  const GantryKernelHost host = with_checker(*pool);
+  const Hosts hosts = make_hosts(*pool);
   for (size_t i = 0; i < steps_.size(); ++i) {
     current_step.store(&labels_[i], std::memory_order_relaxed);
-    const int32_t code = run_step(steps_[i], &host);
+    const int32_t code = run_step(steps_[i], hosts);
     if (code != 0) [[unlikely]] {
       current_step.store(nullptr, std::memory_order_relaxed);
       return failed(i, code);
@@ -240,11 +256,11 @@ Status CpuExecutor::run_repeatedly(const GantryKernelHost* host, int number, dou
 }
 
 Status CpuExecutor::run_timed(const GantryKernelHost* pool, std::span<int64_t> nanoseconds) {
-  const GantryKernelHost host = with_checker(*pool);
+  const Hosts hosts = make_hosts(*pool);
   int64_t before = now_ns();
   for (size_t i = 0; i < steps_.size(); ++i) {
     current_step.store(&labels_[i], std::memory_order_relaxed);
-    const int32_t code = run_step(steps_[i], &host);
+    const int32_t code = run_step(steps_[i], hosts);
     current_step.store(nullptr, std::memory_order_relaxed);
     if (code != 0) return failed(i, code);
     const int64_t after = now_ns();

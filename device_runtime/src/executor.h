@@ -110,12 +110,17 @@ class CpuExecutor : public Executor {
     GantryKernelFn function = nullptr;  ///< null: a copy of `copy_bytes` from the first buffer to the second
     uint32_t first_buffer = 0, first_dim = 0;
     uint64_t copy_bytes = 0;
+    bool serial = false;  ///< too short to share between threads
   };
   struct InputUse {
     uint32_t input = 0, slot = 0;  ///< buffers_[slot] is that input
   };
-  int32_t run_step(const BoundStep& step, const GantryKernelHost* host) const;
-  GantryKernelHost with_checker(const GantryKernelHost& host) const;
+  /// What kernels are told: those worth sharing, and the others.
+  struct Hosts {
+    GantryKernelHost shared, serial;
+  };
+  Hosts make_hosts(const GantryKernelHost& host) const;
+  int32_t run_step(const BoundStep& step, const Hosts& hosts) const;
   Status failed(size_t step, int32_t code) const;
 
   AlignedBuffer workspace_;

@@ -1,7 +1,10 @@
 #include "device_runtime/src/session.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
+
+#include <algorithm>
 
 #include "device_runtime/src/cuda_executor.h"
 #include "device_runtime/src/cuda_module.h"
@@ -27,6 +30,17 @@ std::string expected_text(const Manifest& manifest, const TensorInfo& tensor) {
     text += (i > 0 ? ", " : "") + dim_text(dim_of(manifest, tensor, i), manifest);
   }
   return text + ")";
+}
+
+// A CPU on each core, that of this thread first, if `threads` is their number. A scheduler that may place workers
+// freely starts them beside the thread that wakes them, and on a busy machine leaves them there for milliseconds;
+// with fewer threads than cores another process's pinned threads could be on the same cores.
+std::vector<int> cores_of_workers(int threads) {
+  std::vector<int> cpus = cpu_info().core_cpus;
+  if (threads < 2 || static_cast<size_t>(threads) != cpus.size()) return {};
+  const auto here = std::find(cpus.begin(), cpus.end(), sched_getcpu());
+  if (here != cpus.end()) std::rotate(cpus.begin(), here, here + 1);
+  return cpus;
 }
 
 }  // namespace
@@ -66,7 +80,10 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Module> m
   if (threads == 0) {
     threads = options.cpus.empty() ? cpu_info().physical_cores : static_cast<int>(options.cpus.size());
   }
-  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(threads, options.cpus);
+  Result<std::unique_ptr<ThreadPool>> pool =
+      ThreadPool::create(threads, options.cpus.empty() ? cores_of_workers(threads) : options.cpus);
+  // CPUs may have gone since they were counted: those that the caller did not ask for are no reason to fail.
+  if (!pool.ok() && options.cpus.empty()) pool = ThreadPool::create(threads, {});
   if (!pool.ok()) return pool.status();
   session->pool_ = std::move(*pool);
   // After the pool: its threads would inherit the caller's CPU.

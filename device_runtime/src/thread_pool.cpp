@@ -8,12 +8,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <algorithm>
+
+#include "device_runtime/src/cpu_info.h"
+
 namespace gantry::runtime {
 namespace {
 
 // Long enough to bridge the serial part between two loops, short enough not to starve other processes.
 constexpr int64_t kSpinNanoseconds = 60'000;
+// A look at the clock that comes this late means that another process wanted the core.
+constexpr int64_t kPreemptedNanoseconds = 500'000;
 constexpr int kSpinsPerClock = 64;
+// A thread's range has at most this many units; the smallest piece that it takes is an eighth of them.
+constexpr uint32_t kUnitsPerThread = 32;
+constexpr uint32_t kPiecesAtMost = 8;
 
 // Set while this thread runs a part of a loop: a nested loop then runs unsplit.
 thread_local bool inside_loop = false;
@@ -35,15 +48,19 @@ int64_t now_ns() {
 /// Spins until `done()` or the time is over; says whether it was done.
 template <typename Condition>
 bool spin_until(const Condition& done) {
-  int64_t deadline = 0;
+  int64_t deadline = 0, last = 0;
   for (;;) {
     for (int i = 0; i < kSpinsPerClock; ++i) {
       if (done()) return true;
       pause_cpu();
     }
     const int64_t now = now_ns();
-    if (deadline == 0) deadline = now + kSpinNanoseconds;
-    if (now > deadline) return false;
+    if (deadline == 0) {
+      deadline = now + kSpinNanoseconds;
+    } else if (now > deadline || now - last > kPreemptedNanoseconds) {
+      return done();
+    }
+    last = now;
   }
 }
 
@@ -52,6 +69,32 @@ void futex_wait(std::atomic<uint32_t>& word, uint32_t expected) {
 }
 void futex_wake_all(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+/// Rounding, traps and the treatment of denormals, without the flags that say what has happened.
+uint32_t float_mode() {
+#if defined(__x86_64__)
+  return _mm_getcsr() & ~uint32_t{_MM_EXCEPT_MASK};
+#else
+  uint64_t mode;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+  return static_cast<uint32_t>(mode);
+#endif
+}
+void set_float_mode(uint32_t mode) {
+  if (float_mode() == mode) return;
+#if defined(__x86_64__)
+  _mm_setcsr(mode);
+#else
+  __asm__ volatile("msr fpcr, %0" ::"r"(uint64_t{mode}));
+#endif
+}
+
+constexpr uint64_t pack(uint32_t number, uint32_t first, uint32_t end) {
+  return uint64_t{number} << 32 | first << 16 | end;
+}
+constexpr uint32_t number_of(uint64_t range) {
+  return static_cast<uint32_t>(range >> 32);
 }
 
 int32_t host_parallel_for(void* context, GantryLoopBody body, void* closure, int64_t count) {
@@ -92,97 +135,163 @@ Status pin_this_thread(int cpu) {
 }
 
 ThreadPool::ThreadPool()
-    : host_{GANTRY_KERNEL_ABI_VERSION, sizeof(GantryKernelHost), this, host_parallel_for} {}
+    : host_{GANTRY_KERNEL_ABI_VERSION, sizeof(GantryKernelHost), this, host_parallel_for, nullptr} {}
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, std::span<const int> cpus) {
   if (threads < 1 || threads > 1024) {
     return failure(GANTRY_INVALID_ARGUMENT, "%d threads: give a number from 1 to 1024", threads);
   }
   std::unique_ptr<ThreadPool> pool(new ThreadPool);
+  for (int i = 0; i < threads; ++i) {
+    auto slot = std::make_unique<Slot>();
+    slot->pool = pool.get();
+    slot->index = static_cast<uint32_t>(i);
+    pool->slots_.push_back(std::move(slot));
+    // Where the threads' cores are not known, they count as alike.
+    const bool all_pinned = cpus.size() >= static_cast<size_t>(threads);
+    pool->weights_.push_back(all_pinned ? cpu_capacity(cpus[static_cast<size_t>(i)]) : 1);
+  }
   for (int i = 1; i < threads; ++i) {
-    auto worker = std::make_unique<Worker>();
-    worker->pool = pool.get();
-    worker->index = i;
-    const int error = start_thread(&worker->thread, worker_main, worker.get());
+    pthread_t thread{};
+    const int error = start_thread(&thread, worker_main, pool->slots_[static_cast<size_t>(i)].get());
     if (error != 0) return failure(GANTRY_OUT_OF_MEMORY, "cannot start thread %d: %s", i, strerror(error));
-    pool->workers_.push_back(std::move(worker));
+    pool->workers_.push_back(thread);
     if (static_cast<size_t>(i) < cpus.size()) {
-      GANTRY_TRY(set_affinity(pool->workers_.back()->thread, cpus[static_cast<size_t>(i)]));
+      GANTRY_TRY(set_affinity(thread, cpus[static_cast<size_t>(i)]));
     }
   }
   return pool;
 }
 
 ThreadPool::~ThreadPool() {
-  stop_ = true;
-  epoch_.fetch_add(1);
-  futex_wake_all(epoch_);
-  for (const auto& worker : workers_) pthread_join(worker->thread, nullptr);
+  stop_.store(true);
+  const uint32_t number = number_.load() + 1;
+  for (const auto& slot : slots_) slot->range.store(pack(number, 0, 0));
+  number_.store(number);
+  futex_wake_all(number_);
+  for (const pthread_t worker : workers_) pthread_join(worker, nullptr);
 }
 
-void* ThreadPool::worker_main(void* worker) {
-  const auto* self = static_cast<const Worker*>(worker);
-  self->pool->work(self->index);
-  return nullptr;
-}
-
-// A sleeper counts itself before it looks at the epoch again, and the caller moves the epoch before it looks
-// for sleepers: in the total order of these (sequentially consistent) accesses one of them sees the other.
-uint32_t ThreadPool::await_loop(uint32_t seen) {
-  const auto moved = [&] { return epoch_.load(std::memory_order_acquire) != seen; };
-  if (spin_until(moved)) return seen + 1;
-  sleepers_.fetch_add(1);
-  while (epoch_.load() == seen) futex_wait(epoch_, seen);
-  sleepers_.fetch_sub(1);
-  return seen + 1;
-}
-
-void ThreadPool::work(int index) {
-  uint32_t seen = 0;
-  for (;;) {
-    // Loops follow each other only when every worker is done, so the epoch never runs ahead by two.
-    seen = await_loop(seen);
-    if (stop_) return;
-    run_part(index);
-    if (pending_.fetch_sub(1) == 1 && caller_sleeps_.load() != 0) futex_wake_all(pending_);
+void ThreadPool::partition(std::span<const uint32_t> weights, uint32_t units, std::vector<uint32_t>& bounds) {
+  uint64_t total = 0, before = 0;
+  for (const uint32_t weight : weights) total += weight;
+  bounds.assign(1, 0);
+  for (const uint32_t weight : weights) {
+    before += weight;
+    // Rounded up: what does not divide falls to the first threads, which start first.
+    bounds.push_back(static_cast<uint32_t>((before * units + total - 1) / total));
   }
 }
 
-void ThreadPool::run_part(int index) {
-  const int64_t parts = threads() < count_ ? threads() : count_;
-  if (index >= parts) return;
-  // The first `rest` parts are longer by one; free of overflow for every count.
-  const int64_t size = count_ / parts, rest = count_ % parts;
-  const int64_t begin = index * size + (index < rest ? index : rest);
-  const int64_t end = begin + size + (index < rest ? 1 : 0);
-  inside_loop = true;
-  const int32_t error = body_(closure_, begin, end);
-  inside_loop = false;
+void* ThreadPool::worker_main(void* slot) {
+  auto* self = static_cast<Slot*>(slot);
+  self->pool->work(*self);
+  return nullptr;
+}
+
+// A sleeper counts itself before it looks at the number again, and the caller changes the number before it looks
+// for sleepers: in the total order of these (sequentially consistent) accesses one of them sees the other.
+uint32_t ThreadPool::await_loop(const Slot& self, uint32_t seen) {
+  const auto moved = [&] { return number_of(self.range.load(std::memory_order_acquire)) != seen; };
+  if (!spin_until(moved)) {
+    sleepers_.fetch_add(1);
+    while (number_.load() == seen) futex_wait(number_, seen);
+    sleepers_.fetch_sub(1);
+  }
+  return number_of(self.range.load(std::memory_order_acquire));
+}
+
+void ThreadPool::work(Slot& self) {
+  uint32_t seen = 0;
+  for (;;) {
+    seen = await_loop(self, seen);
+    if (stop_.load()) return;
+    const Loop loop{self.body.load(std::memory_order_relaxed), self.closure.load(std::memory_order_relaxed),
+                    self.count.load(std::memory_order_relaxed), self.units.load(std::memory_order_relaxed)};
+    set_float_mode(self.float_mode.load(std::memory_order_relaxed));
+    take_part(self.index, seen, loop);
+  }
+}
+
+// Takes units of a range, its owner from the front and the others from the back: half of what is left, but not
+// too little. False when none is left or that loop is over.
+bool ThreadPool::claim(Slot& slot, uint32_t number, bool owner, uint32_t least, Units& claimed) {
+  uint64_t range = slot.range.load(std::memory_order_acquire);
+  for (;;) {
+    const uint32_t begin = range >> 16 & 0xffff, end = range & 0xffff;
+    if (number_of(range) != number || begin == end) return false;
+    const uint32_t taken = std::min(end - begin, std::max((end - begin + 1) / 2, least));
+    claimed = owner ? Units{begin, begin + taken} : Units{end - taken, end};
+    const uint64_t rest = owner ? pack(number, claimed.end, end) : pack(number, begin, claimed.begin);
+    if (slot.range.compare_exchange_weak(range, rest, std::memory_order_acq_rel, std::memory_order_acquire))
+      return true;
+  }
+}
+
+void ThreadPool::run_units(const Loop& loop, Units units) {
+  // Units differ by one iteration at most; free of overflow for every count.
+  const int64_t size = loop.count / loop.units, rest = loop.count % loop.units;
+  const auto iteration = [&](int64_t unit) { return unit * size + unit * rest / loop.units; };
+  const int32_t error = loop.body(loop.closure, iteration(units.begin), iteration(units.end));
   if (error != 0) {
     int32_t none = 0;
     error_.compare_exchange_strong(none, error);
   }
 }
 
-void ThreadPool::await_workers() {
-  if (spin_until([&] { return pending_.load(std::memory_order_acquire) == 0; })) return;
+void ThreadPool::take_part(uint32_t self, uint32_t number, const Loop& loop) {
+  const auto threads = static_cast<uint32_t>(slots_.size());
+  const uint32_t least = std::max(loop.units / threads / kPiecesAtMost, 1u);
+  uint32_t finished = 0;
+  Units units;
+  inside_loop = true;
+  for (uint32_t i = 0; i < threads; ++i) {
+    Slot& slot = *slots_[(self + i) % threads];
+    while (claim(slot, number, i == 0, least, units)) {
+      run_units(loop, units);
+      finished += units.end - units.begin;
+    }
+  }
+  inside_loop = false;
+  if (finished == 0) return;
+  const uint32_t done = done_.fetch_add(finished) + finished;
+  if (self != 0 && done == loop.units && caller_sleeps_.load() != 0) futex_wake_all(done_);
+}
+
+void ThreadPool::await_units(uint32_t units) {
+  if (spin_until([&] { return done_.load(std::memory_order_acquire) == units; })) return;
   caller_sleeps_.store(1);
-  for (uint32_t left = pending_.load(); left != 0; left = pending_.load()) futex_wait(pending_, left);
+  for (uint32_t done = done_.load(); done != units; done = done_.load()) futex_wait(done_, done);
   caller_sleeps_.store(0);
+}
+
+// Everything of the loop before was done, so nobody takes units and nobody trusts what these lines said.
+void ThreadPool::publish(const Loop& loop) {
+  if (bounds_.empty() || bounds_.back() != loop.units) partition(weights_, loop.units, bounds_);
+  error_.store(0, std::memory_order_relaxed);
+  done_.store(0, std::memory_order_relaxed);
+  const uint32_t number = number_.load(std::memory_order_relaxed) + 1, mode = float_mode();
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = *slots_[i];
+    slot.body.store(loop.body, std::memory_order_relaxed);
+    slot.closure.store(loop.closure, std::memory_order_relaxed);
+    slot.count.store(loop.count, std::memory_order_relaxed);
+    slot.units.store(loop.units, std::memory_order_relaxed);
+    slot.float_mode.store(mode, std::memory_order_relaxed);
+    slot.range.store(pack(number, bounds_[i], bounds_[i + 1]), std::memory_order_release);
+  }
+  number_.store(number);
+  if (sleepers_.load() != 0) futex_wake_all(number_);
 }
 
 int32_t ThreadPool::parallel_for(GantryLoopBody body, void* closure, int64_t count) {
   if (count <= 0) return 0;
   if (inside_loop || workers_.empty() || count == 1) return body(closure, 0, count);
-  body_ = body;
-  closure_ = closure;
-  count_ = count;
-  error_.store(0, std::memory_order_relaxed);
-  pending_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
-  epoch_.fetch_add(1);
-  if (sleepers_.load() != 0) futex_wake_all(epoch_);
-  run_part(0);
-  await_workers();
+  const int64_t most = int64_t{kUnitsPerThread} * threads();
+  const Loop loop{body, closure, count, static_cast<uint32_t>(count < most ? count : most)};
+  publish(loop);
+  take_part(0, number_.load(std::memory_order_relaxed), loop);
+  await_units(loop.units);
   return error_.load(std::memory_order_relaxed);
 }
 

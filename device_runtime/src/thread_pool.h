@@ -14,10 +14,18 @@
 
 namespace gantry::runtime {
 
-/// A fixed set of threads; the thread that calls parallel_for works too. Every loop is split into one
-/// contiguous range a thread, always the same, so that a thread finds in its cache what it wrote before. Idle
-/// threads spin for some microseconds, then sleep. One loop at a time: not for use by several callers at
-/// once. Threads do not survive fork(): create the pool in the child.
+/// A fixed set of threads; the thread that calls parallel_for works too.
+///
+/// Every loop gives each thread one contiguous range, the same one every time, so that a thread finds in its
+/// cache what it wrote before; on cores of unlike speed the ranges are as long as the cores are fast. A thread
+/// works through its range in pieces that get smaller, and then helps the others with the ends of theirs: no
+/// core waits while another has more than a small piece to do, and a thread that another process keeps from
+/// running delays nobody. Idle threads spin for some microseconds, then sleep; one that notices that it was
+/// preempted while it spun sleeps at once.
+///
+/// Workers compute in the floating-point mode (rounding, denormals) of the thread that calls, so that results do
+/// not depend on the number of threads. One loop at a time: not for use by several callers at once. Threads do
+/// not survive fork(): create the pool in the child.
 class ThreadPool {
  public:
   /// `threads` >= 1 in all; thread i > 0 is pinned to cpus[i] where there is one (the caller's thread, number
@@ -27,38 +35,63 @@ class ThreadPool {
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return static_cast<int>(slots_.size()); }
   /// Runs body(closure, begin, end) on ranges that cover [0, count), and waits. Returns the first error code
   /// seen, 0 if none. A call from inside a body runs there, unsplit.
   int32_t parallel_for(GantryLoopBody body, void* closure, int64_t count);
   /// What kernels get. Lives as long as the pool.
   const GantryKernelHost* host() const { return &host_; }
 
+  /// bounds[i]: how many of `units` belong to the threads before i, up to `units` at the end; proportional to
+  /// `weights`, which are positive.
+  static void partition(std::span<const uint32_t> weights, uint32_t units, std::vector<uint32_t>& bounds);
+
  private:
-  struct Worker {
+  /// What the threads are told of a loop and what is left of one thread's range, on one cache line: its thread
+  /// waits on `range` and then has all it needs. A loop's `range` is (number of the loop, first unit, end unit);
+  /// whoever succeeds in changing it has units of a loop that is not over, so that what it read of the loop
+  /// before is true.
+  struct alignas(64) Slot {
+    std::atomic<uint64_t> range{0};
+    std::atomic<GantryLoopBody> body{nullptr};
+    std::atomic<void*> closure{nullptr};
+    std::atomic<int64_t> count{0};
+    std::atomic<uint32_t> units{0};
+    std::atomic<uint32_t> float_mode{0};
     ThreadPool* pool = nullptr;
-    int index = 0;
-    pthread_t thread{};
+    uint32_t index = 0;
   };
+  struct Loop {
+    GantryLoopBody body;
+    void* closure;
+    int64_t count;
+    uint32_t units;  ///< that the iterations are dealt out in
+  };
+  struct Units {
+    uint32_t begin = 0, end = 0;
+  };
+
   ThreadPool();
-  static void* worker_main(void* worker);
-  void work(int index);
-  void run_part(int index);
-  uint32_t await_loop(uint32_t seen);
-  void await_workers();
+  static void* worker_main(void* slot);
+  void work(Slot& self);
+  void publish(const Loop& loop);
+  uint32_t await_loop(const Slot& self, uint32_t seen);
+  void take_part(uint32_t self, uint32_t number, const Loop& loop);
+  static bool claim(Slot& slot, uint32_t number, bool owner, uint32_t least, Units& claimed);
+  void run_units(const Loop& loop, Units units);
+  void await_units(uint32_t units);
 
   GantryKernelHost host_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  // The loop that runs now; written by the caller before epoch_ moves on.
-  GantryLoopBody body_ = nullptr;
-  void* closure_ = nullptr;
-  int64_t count_ = 0;
+  std::vector<std::unique_ptr<Slot>> slots_;  ///< the caller's, then one a worker
+  std::vector<pthread_t> workers_;
+  std::vector<uint32_t> weights_;
+  std::vector<uint32_t> bounds_;  ///< of the last loop; most loops have the same
   std::atomic<int32_t> error_{0};
-  bool stop_ = false;
+  std::atomic<bool> stop_{false};
   // Each on a cache line of its own: one is written by the caller, the other by the workers.
-  alignas(64) std::atomic<uint32_t> epoch_{0};
+  alignas(64) std::atomic<uint32_t> number_{0};  ///< of the loop; what sleeping workers wait for
   std::atomic<uint32_t> sleepers_{0};
-  alignas(64) std::atomic<uint32_t> pending_{0};
+  alignas(64) std::atomic<uint32_t> done_{0};  ///< units of the loop
   std::atomic<uint32_t> caller_sleeps_{0};
 };
 

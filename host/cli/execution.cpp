@@ -46,6 +46,7 @@ void upload(Execution& execution, const ExecutionOptions& options, const Invocat
   Progress progress(invocation.verbosity());
   rpc::LoadOptions load;
   load.threads = options.threads;
+  load.cpus = parse_cpus(options.cpus);
   load.device = options.device;
   execution.loaded =
       execution.machine->load(execution.module.bytes, load, [&](uint64_t done, uint64_t total) {
@@ -100,6 +101,10 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options) {
   command.add_option("--threads", options.threads, "Threads; default: one a physical core")
       ->type_name("N")
       ->check(CLI::Range(1, kMostThreads));
+  command
+      .add_option("--cpus", options.cpus,
+                  "Pin thread i to the i-th of these CPUs; default: one thread a core where there are as many")
+      ->type_name("0,2|0-3");
   command
       .add_option("-i,--input", options.inputs,
                   "Input data; NAME= may be left out if the model has one input")

@@ -25,6 +25,7 @@ struct ExecutionOptions {
   bool gpu_checks = false;     ///< of cuda-emulated: find races and accesses out of bounds
   std::string precision;       ///< of GPUs; empty: fp32
   int threads = 0;
+  std::string cpus;  ///< to pin threads to: "0,2", "0-3"
   int opt_level = 3;
   std::vector<std::string> inputs, shapes;
   std::optional<uint64_t> seed;

@@ -147,6 +147,38 @@ std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::
   return shapes;
 }
 
+std::vector<int> parse_cpus(const std::string& text) {
+  constexpr int kMostCpus = 1024;
+  std::vector<int> cpus;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  const auto number = [&]() {
+    int value = 0;
+    const auto [stop, error] = std::from_chars(at, end, value);
+    if (error != std::errc() || value < 0) user_error("--cpus {}: write CPU numbers like 0,2 or 0-3", text);
+    at = stop;
+    return value;
+  };
+  while (at != end) {
+    const int first = number();
+    int last = first;
+    if (at != end && *at == '-') {
+      ++at;
+      last = number();
+    }
+    if (last < first || last - first >= kMostCpus) user_error("--cpus {}: {}-{} is no range", text, first, last);
+    for (int cpu = first; cpu <= last; ++cpu) {
+      if (std::ranges::find(cpus, cpu) != cpus.end()) user_error("--cpus {}: CPU {} is named twice", text, cpu);
+      cpus.push_back(cpu);
+    }
+    if (at == end) break;
+    if (*at != ',' || at + 1 == end) user_error("--cpus {}: write CPU numbers like 0,2 or 0-3", text);
+    ++at;
+  }
+  if (cpus.size() > kMostCpus) user_error("--cpus {}: more than {} CPUs", text, kMostCpus);
+  return cpus;
+}
+
 HostTensor random_tensor(const rpc::ElementType& type, const std::vector<int64_t>& shape, uint64_t seed,
                          const std::string& name) {
   HostTensor tensor{type, shape, {}};

@@ -22,6 +22,9 @@ NamedText split_named(const std::string& text);
 /// --shape NAME=1x3x224x224 (or 1,3,224,224), several. User error quotes what is wrong.
 std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::string>& arguments);
 
+/// --cpus 0,2 or 0-3 or both ("0-1,4"), in that order; empty: none. User error quotes what is wrong.
+std::vector<int> parse_cpus(const std::string& text);
+
 struct InputChoice {
   std::vector<std::string> files;  ///< as given to --input
   /// Sizes of symbolic dimensions of made-up inputs, from --shape.

@@ -38,6 +38,19 @@ std::string saved(const std::string& name, const HostTensor& tensor) {
   return path.string();
 }
 
+TEST(Cpus, AreListsAndRanges) {
+  EXPECT_EQ(parse_cpus(""), std::vector<int>());
+  EXPECT_EQ(parse_cpus("3"), std::vector<int>({3}));
+  EXPECT_EQ(parse_cpus("2,0"), std::vector<int>({2, 0}));
+  EXPECT_EQ(parse_cpus("0-2,5"), std::vector<int>({0, 1, 2, 5}));
+}
+
+TEST(Cpus, NonsenseIsQuoted) {
+  for (const char* bad : {"a", "1,", ",1", "-1", "1-", "3-1", "0,0", "0-2,1", "1;2", "0-99999999", "99999999999"}) {
+    EXPECT_THAT(message_of([&] { parse_cpus(bad); }), HasSubstr(bad));
+  }
+}
+
 TEST(Shapes, SeparatedByXOrComma) {
   const auto shapes = parse_shapes({"a=1x3x224x224", "b=2,5", "c=x=7"});
   EXPECT_EQ(shapes.at("a"), (std::vector<int64_t>{1, 3, 224, 224}));

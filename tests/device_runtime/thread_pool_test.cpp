@@ -4,6 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <array>
 #include <functional>
 #include <numeric>
 
@@ -79,6 +84,88 @@ TEST(ThreadPool, RunsALoopInsideALoopUnsplit) {
   EXPECT_EQ(run(*pool, outer, 4), 0);
   EXPECT_EQ(sum.load(), 40);
 }
+
+TEST(ThreadPool, RunsEveryIterationOnceWhereTheyTakeUnlikeTimes) {
+  auto pool = make_pool(3);
+  for (int64_t count : {5, 100, 777}) {
+    std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
+    const Body body = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if (i % 50 == 49) usleep(300);
+        hits[static_cast<size_t>(i)].fetch_add(1);
+      }
+      return 0;
+    };
+    for (int repeat = 0; repeat < 10; ++repeat) EXPECT_EQ(run(*pool, body, count), 0);
+    for (const auto& hit : hits) ASSERT_EQ(hit.load(), 10);
+  }
+}
+
+TEST(ThreadPool, SharesWhatAThreadThatIsHeldUpHasNotBegun) {
+  auto pool = make_pool(2);
+  // Whoever takes the first iteration waits until all the others are done.
+  std::atomic<int> others{0};
+  constexpr int64_t kCount = 64;
+  std::atomic<int64_t> held_up{0};
+  const Body body = [&](int64_t begin, int64_t end) {
+    if (begin != 0) {
+      others.fetch_add(static_cast<int>(end - begin));
+      return 0;
+    }
+    held_up = end;
+    while (others.load() < kCount - end) usleep(50);
+    return 0;
+  };
+  EXPECT_EQ(run(*pool, body, kCount), 0);
+  EXPECT_LE(held_up.load(), kCount / 4) << "the first piece is at most half of a thread's range";
+  EXPECT_EQ(others.load() + held_up.load(), kCount);
+}
+
+TEST(ThreadPool, RangesFollowTheSpeedsOfTheCores) {
+  std::vector<uint32_t> bounds;
+  const uint32_t alike[] = {1, 1};
+  ThreadPool::partition(alike, 7, bounds);
+  EXPECT_EQ(bounds, (std::vector<uint32_t>{0, 4, 7}));
+  const uint32_t big_little[] = {1024, 1024, 446, 446};
+  ThreadPool::partition(big_little, 128, bounds);
+  EXPECT_EQ(bounds, (std::vector<uint32_t>{0, 45, 90, 109, 128}));
+  ThreadPool::partition(big_little, 1, bounds);
+  EXPECT_EQ(bounds, (std::vector<uint32_t>{0, 1, 1, 1, 1}));
+  const uint32_t fast[] = {1u << 30, 1u << 30};
+  ThreadPool::partition(fast, 32768, bounds);
+  EXPECT_EQ(bounds, (std::vector<uint32_t>{0, 16384, 32768}));
+}
+
+#if defined(__x86_64__)
+TEST(ThreadPool, WorkersComputeInTheCallersFloatingPointMode) {
+  auto pool = make_pool(2);
+  volatile float tiny = 1e-30f;
+  const auto products = [&] {
+    // Each iteration waits for the other, so that both threads take one.
+    std::atomic<int> arrived{0};
+    std::array<float, 2> results{};
+    const Body body = [&](int64_t begin, int64_t) {
+      arrived.fetch_add(1);
+      while (arrived.load() < 2) {
+      }
+      results[static_cast<size_t>(begin)] = tiny * 1e-10f;
+      return 0;
+    };
+    EXPECT_EQ(run(*pool, body, 2), 0);
+    return results;
+  };
+  const auto denormal = products();
+  EXPECT_GT(denormal[0], 0);
+  EXPECT_EQ(denormal[0], denormal[1]);
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | _MM_FLUSH_ZERO_ON);
+  const auto flushed = products();
+  _mm_setcsr(before);
+  EXPECT_EQ(flushed[0], 0);
+  EXPECT_EQ(flushed[1], 0);
+  EXPECT_GT(products()[1], 0);
+}
+#endif
 
 TEST(ThreadPool, WorksInAForkedChild) {
   const pid_t child = fork();

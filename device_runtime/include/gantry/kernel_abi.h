@@ -55,7 +55,7 @@ typedef struct GantryKernelHost {
   uint32_t abi_version; /**< GANTRY_KERNEL_ABI_VERSION */
   uint32_t struct_size; /**< bytes of this struct */
   void* context;        /**< passed back to the functions below */
-  /** Splits [0, count) into contiguous ranges, one a thread at most, runs `body` on them, and waits. */
+  /** Splits [0, count) into contiguous ranges, runs `body` on them, on several threads or on one, and waits. */
   int32_t (*parallel_for)(void* context, GantryLoopBody body, void* closure, int64_t count);
   const GantryGpuChecker* gpu_checker; /**< null: nobody listens */
 } GantryKernelHost;

@@ -75,7 +75,11 @@ GANTRY_API GantryStatus gantry_output_info(const GantryModule* module, int32_t i
 typedef struct GantrySessionOptions {
   uint32_t struct_size; /**< sizeof(GantrySessionOptions) */
   int32_t threads;      /**< 0: one a physical CPU allowed to this process */
-  const int32_t* cpus;  /**< pin thread i to cpus[i], 0 being the caller's; null: the kernel's choice */
+  /**
+   * Pin thread i to cpus[i], 0 being the caller's. Null: where there is a thread for each core that the process may
+   * use, those beside the caller's are pinned to the other cores; fewer or more threads are Linux's to place.
+   */
+  const int32_t* cpus;
   int32_t cpu_count;
   /** "cpu", "cuda" (the first GPU; "cuda:1": the second) or "cuda-emulated"; null: cpu. */
   const char* device;
