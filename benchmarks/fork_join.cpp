@@ -1,6 +1,6 @@
-// What a parallel loop costs: the time from the call to the return where every thread must take part, that of loops
-// whose iterations do next to nothing, back to back (workers spin) and after pauses (workers sleep), and how evenly
-// uneven work is shared.
+// What a parallel loop costs: the time from the call to the return where every thread must take part, that of
+// loops whose iterations do next to nothing, back to back (workers spin) and after pauses (workers sleep),
+// and how evenly uneven work is shared.
 //
 //   build/bin/fork_join [THREADS [CPU...]]
 #include <fmt/format.h>

@@ -34,8 +34,8 @@ struct CpuInfo {
 /// Thread-safe.
 const CpuInfo& cpu_info();
 
-/// How fast a CPU is beside the others of this machine, as Linux says: its capacity where cores differ by design,
-/// else its highest frequency, else 1. Only ratios mean something.
+/// How fast a CPU is beside the others of this machine, as Linux says: its capacity where cores differ by
+/// design, else its highest frequency, else 1. Only ratios mean something.
 uint32_t cpu_capacity(int cpu);
 
 /// What changes while a benchmark runs; members without a value are not shown by this machine.

@@ -19,8 +19,8 @@ int32_t run_unshared(void*, GantryLoopBody body, void* closure, int64_t count) {
   return count > 0 ? body(closure, 0, count) : 0;
 }
 
-// Handing half of a loop to another core costs half a microsecond, and moving its data as much again: kernels that
-// one slow core finishes in less than two are not shared. Figures of 0 mean that nothing is known.
+// Handing half of a loop to another core costs half a microsecond, and moving its data as much again: kernels
+// that one slow core finishes in less than two are not shared. Figures of 0 mean that nothing is known.
 bool is_short(double flops, double bytes) {
   constexpr double kSlowFlops = 2e10, kSlowBytes = 1e10, kSeconds = 2e-6;
   return bytes > 0 && flops / kSlowFlops + bytes / kSlowBytes < kSeconds;

@@ -57,8 +57,8 @@ class Executor {
   virtual Status run(const GantryKernelHost* host) = 0;
   /// As run; `nanoseconds` receives the time of each step.
   virtual Status run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) = 0;
-  /// Runs `number` times; `elapsed_ms` receives the time of all together by the device's clock. On a GPU without
-  /// what moves inputs and outputs between it and the host.
+  /// Runs `number` times; `elapsed_ms` receives the time of all together by the device's clock. On a GPU
+  /// without what moves inputs and outputs between it and the host.
   virtual Status run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) = 0;
   /// Overwrites the caches of a device other than the CPU.
   virtual Status flush_caches() { return Status(); }

@@ -32,9 +32,9 @@ std::string expected_text(const Manifest& manifest, const TensorInfo& tensor) {
   return text + ")";
 }
 
-// A CPU on each core, that of this thread first, if `threads` is their number. A scheduler that may place workers
-// freely starts them beside the thread that wakes them, and on a busy machine leaves them there for milliseconds;
-// with fewer threads than cores another process's pinned threads could be on the same cores.
+// A CPU on each core, that of this thread first, if `threads` is their number. A scheduler that may place
+// workers freely starts them beside the thread that wakes them, and on a busy machine leaves them there for
+// milliseconds; with fewer threads than cores another process's pinned threads could be on the same cores.
 std::vector<int> cores_of_workers(int threads) {
   std::vector<int> cpus = cpu_info().core_cpus;
   if (threads < 2 || static_cast<size_t>(threads) != cpus.size()) return {};

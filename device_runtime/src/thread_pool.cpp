@@ -101,8 +101,8 @@ int32_t host_parallel_for(void* context, GantryLoopBody body, void* closure, int
   return static_cast<ThreadPool*>(context)->parallel_for(body, closure, count);
 }
 
-// What generated code takes at most (a megabyte, in kernels of the emulated GPU), and some to spare; where the
-// process's limits give threads more, they get more.
+// What generated code takes at most (a megabyte, in kernels of the emulated GPU), and some to spare; where
+// the process's limits give threads more, they get more.
 constexpr size_t kMinStackBytes = size_t{4} << 20;
 
 int start_thread(pthread_t* thread, void* (*function)(void*), void* argument) {
@@ -189,8 +189,9 @@ void* ThreadPool::worker_main(void* slot) {
   return nullptr;
 }
 
-// A sleeper counts itself before it looks at the number again, and the caller changes the number before it looks
-// for sleepers: in the total order of these (sequentially consistent) accesses one of them sees the other.
+// A sleeper counts itself before it looks at the number again, and the caller changes the number before it
+// looks for sleepers: in the total order of these (sequentially consistent) accesses one of them sees the
+// other.
 uint32_t ThreadPool::await_loop(const Slot& self, uint32_t seen) {
   const auto moved = [&] { return number_of(self.range.load(std::memory_order_acquire)) != seen; };
   if (!spin_until(moved)) {
@@ -213,8 +214,8 @@ void ThreadPool::work(Slot& self) {
   }
 }
 
-// Takes units of a range, its owner from the front and the others from the back: half of what is left, but not
-// too little. False when none is left or that loop is over.
+// Takes units of a range, its owner from the front and the others from the back: half of what is left, but
+// not too little. False when none is left or that loop is over.
 bool ThreadPool::claim(Slot& slot, uint32_t number, bool owner, uint32_t least, Units& claimed) {
   uint64_t range = slot.range.load(std::memory_order_acquire);
   for (;;) {

@@ -17,15 +17,15 @@ namespace gantry::runtime {
 /// A fixed set of threads; the thread that calls parallel_for works too.
 ///
 /// Every loop gives each thread one contiguous range, the same one every time, so that a thread finds in its
-/// cache what it wrote before; on cores of unlike speed the ranges are as long as the cores are fast. A thread
-/// works through its range in pieces that get smaller, and then helps the others with the ends of theirs: no
-/// core waits while another has more than a small piece to do, and a thread that another process keeps from
-/// running delays nobody. Idle threads spin for some microseconds, then sleep; one that notices that it was
-/// preempted while it spun sleeps at once.
+/// cache what it wrote before; on cores of unlike speed the ranges are as long as the cores are fast. A
+/// thread works through its range in pieces that get smaller, and then helps the others with the ends of
+/// theirs: no core waits while another has more than a small piece to do, and a thread that another process
+/// keeps from running delays nobody. Idle threads spin for some microseconds, then sleep; one that notices
+/// that it was preempted while it spun sleeps at once.
 ///
-/// Workers compute in the floating-point mode (rounding, denormals) of the thread that calls, so that results do
-/// not depend on the number of threads. One loop at a time: not for use by several callers at once. Threads do
-/// not survive fork(): create the pool in the child.
+/// Workers compute in the floating-point mode (rounding, denormals) of the thread that calls, so that results
+/// do not depend on the number of threads. One loop at a time: not for use by several callers at once.
+/// Threads do not survive fork(): create the pool in the child.
 class ThreadPool {
  public:
   /// `threads` >= 1 in all; thread i > 0 is pinned to cpus[i] where there is one (the caller's thread, number
@@ -47,10 +47,10 @@ class ThreadPool {
   static void partition(std::span<const uint32_t> weights, uint32_t units, std::vector<uint32_t>& bounds);
 
  private:
-  /// What the threads are told of a loop and what is left of one thread's range, on one cache line: its thread
-  /// waits on `range` and then has all it needs. A loop's `range` is (number of the loop, first unit, end unit);
-  /// whoever succeeds in changing it has units of a loop that is not over, so that what it read of the loop
-  /// before is true.
+  /// What the threads are told of a loop and what is left of one thread's range, on one cache line: its
+  /// thread waits on `range` and then has all it needs. A loop's `range` is (number of the loop, first unit,
+  /// end unit); whoever succeeds in changing it has units of a loop that is not over, so that what it read of
+  /// the loop before is true.
   struct alignas(64) Slot {
     std::atomic<uint64_t> range{0};
     std::atomic<GantryLoopBody> body{nullptr};

@@ -9,6 +9,7 @@ class App;
 
 namespace gantry::cli {
 
+void add_cache_command(CLI::App& app, Invocation& invocation);
 void add_compile_command(CLI::App& app, Invocation& invocation);
 void add_run_command(CLI::App& app, Invocation& invocation);
 /// bench, and `profile`: the same with --profile.

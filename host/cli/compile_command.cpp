@@ -28,6 +28,7 @@ struct Options {
   std::string precision = "fp32";
   int opt_level = 3;
   bool verify = false;
+  bool no_cache = false;
   bool json = false;
 };
 
@@ -86,6 +87,7 @@ int compile(const Options& options, const Invocation& invocation) {
   const Graph graph = import_model(options.model, shapes, invocation);
   CompileOptions compile = compile_options(targets, options.opt_level, progress);
   compile.verify = options.verify;
+  compile.cache = open_cache(!options.no_cache);
   compile.precision = precision;
   ModuleFile module = compile_graph(graph, compile);
   progress.update("writing " + path.string(), -1);
@@ -118,6 +120,8 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
       ->add_option("--precision", options->precision,
                    "How a GPU multiplies f32 in convolutions and matrix products; default fp32")
       ->type_name("fp32|tf32|bf16|fp16");
+  command->add_flag("--no-cache", options->no_cache,
+                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
   command->footer(kExamples);

@@ -102,8 +102,9 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options) {
       ->type_name("N")
       ->check(CLI::Range(1, kMostThreads));
   command
-      .add_option("--cpus", options.cpus,
-                  "Pin thread i to the i-th of these CPUs; default: one thread a core where there are as many")
+      .add_option(
+          "--cpus", options.cpus,
+          "Pin thread i to the i-th of these CPUs; default: one thread a core where there are as many")
       ->type_name("0,2|0-3");
   command
       .add_option("-i,--input", options.inputs,
@@ -116,6 +117,8 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options) {
   command.add_option("--opt", options.opt_level, "Optimisation level of the compiler; default 3")
       ->type_name("0..3")
       ->check(CLI::Range(0, 3));
+  command.add_flag("--no-cache", options.no_cache,
+                   "Compile every kernel, also those that were compiled before (see `gantry cache`)");
 }
 
 std::unique_ptr<Machine> open_machine(const std::string& board, const std::string& key) {
@@ -136,6 +139,7 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   ModuleRequest request{options.file, shapes,           options.opt_level,
                         device,       options.gpu_arch, options.gpu_checks};
   request.precision = parse_precision(options.precision);
+  request.use_cache = !options.no_cache;
   execution.module = module_for(
       request, on_gpu ? execution.machine->info_with_gpus() : execution.machine->info(), invocation);
   upload_named(execution, options, invocation);

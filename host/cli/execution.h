@@ -27,6 +27,7 @@ struct ExecutionOptions {
   int threads = 0;
   std::string cpus;  ///< to pin threads to: "0,2", "0-3"
   int opt_level = 3;
+  bool no_cache = false;  ///< of compiled kernels
   std::vector<std::string> inputs, shapes;
   std::optional<uint64_t> seed;
 };

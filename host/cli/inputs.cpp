@@ -166,9 +166,11 @@ std::vector<int> parse_cpus(const std::string& text) {
       ++at;
       last = number();
     }
-    if (last < first || last - first >= kMostCpus) user_error("--cpus {}: {}-{} is no range", text, first, last);
+    if (last < first || last - first >= kMostCpus)
+      user_error("--cpus {}: {}-{} is no range", text, first, last);
     for (int cpu = first; cpu <= last; ++cpu) {
-      if (std::ranges::find(cpus, cpu) != cpus.end()) user_error("--cpus {}: CPU {} is named twice", text, cpu);
+      if (std::ranges::find(cpus, cpu) != cpus.end())
+        user_error("--cpus {}: CPU {} is named twice", text, cpu);
       cpus.push_back(cpu);
     }
     if (at == end) break;

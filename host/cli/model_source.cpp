@@ -62,6 +62,11 @@ CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progr
   return options;
 }
 
+std::shared_ptr<KernelCache> open_cache(bool wanted) {
+  const std::filesystem::path folder = wanted ? KernelCache::default_folder() : std::filesystem::path();
+  return folder.empty() ? nullptr : std::make_shared<KernelCache>(folder);
+}
+
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine) {
   using module_format::Device;
   const Target cpu = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
@@ -95,6 +100,7 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     const Graph graph = import_model(request.file, request.shapes, invocation);
     CompileOptions options = compile_options({target}, request.opt_level, progress);
     options.precision = request.precision;
+    options.cache = open_cache(request.use_cache);
     ModuleFile file = compile_graph(graph, options);
     module.bytes = aligned_copy(serialize_module(file));
     module.opt_level = request.opt_level;

@@ -38,6 +38,7 @@ struct ModuleRequest {
   std::string gpu_arch;     ///< of cuda-emulated: "sm_90"; empty: the default
   bool gpu_checks = false;  ///< of cuda-emulated
   Precision precision = Precision::kFp32;
+  bool use_cache = true;  ///< of compiled kernels
 };
 /// The target of a device of the machine that reports this. User errors say why there is no such device.
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine);
@@ -50,5 +51,9 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
 
 /// Options of a compilation that reports to `progress`.
 CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progress& progress);
+
+/// The user's cache of compiled kernels; null where it is not wanted or the environment names no place for
+/// it.
+std::shared_ptr<KernelCache> open_cache(bool wanted);
 
 }  // namespace gantry::cli

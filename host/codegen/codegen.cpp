@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "host/codegen/compiled_module.h"
+#include "host/codegen/kernel_cache.h"
 #include "host/codegen/kernel_emitter.h"
 #include "host/codegen/linker.h"
 #include "host/codegen/llvm_target.h"
@@ -34,8 +35,8 @@ llvm::TargetLibraryInfoImpl no_library(const llvm::Module& module) {
   return library;
 }
 
-/// All but the analysis of globals, which takes a barrier for something that writes no variable of the module:
-/// it writes the shared ones, in the name of the other threads.
+/// All but the analysis of globals, which takes a barrier for something that writes no variable of the
+/// module: it writes the shared ones, in the name of the other threads.
 llvm::AAManager device_alias_analysis(llvm::TargetMachine& machine) {
   llvm::AAManager analysis;
   analysis.registerFunctionAnalysis<llvm::BasicAA>();
@@ -60,7 +61,8 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Target& 
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder(&machine, tuning);
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(no_library(module)); });
-  if (target.device == DeviceKind::kCuda) functions.registerPass([&] { return device_alias_analysis(machine); });
+  if (target.device == DeviceKind::kCuda)
+    functions.registerPass([&] { return device_alias_analysis(machine); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);
@@ -178,15 +180,31 @@ void run_on_threads(size_t count, int threads, const std::function<void(size_t)>
   if (failure) std::rethrow_exception(failure);
 }
 
-CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads) {
+namespace {
+
+std::string build_object(const LoopKernel& kernel, const Target& target, KernelCache* cache) {
+  KernelCache::Key key{};
+  if (cache != nullptr) {
+    key = KernelCache::key_of(kernel, target, "object");
+    if (auto object = cache->find(key)) return std::move(*object);
+  }
+  CompiledModule compiled;
+  compile_kernel(kernel, target, compiled);
+  std::string object = generate_file(compiled, llvm::CodeGenFileType::ObjectFile, kernel.name);
+  if (cache != nullptr) cache->store(key, object);
+  return object;
+}
+
+}  // namespace
+
+CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
+                      KernelCache* cache) {
   check_names(kernels);
   internal_check(target.architecture != Architecture::kCuda, "target {}: not a CPU", target.name);
   std::vector<std::string> objects(kernels.size());
-  run_on_threads(kernels.size(), threads, [&](size_t i) {
-    CompiledModule compiled;
-    compile_kernel(kernels[i], target, compiled);
-    objects[i] = generate_file(compiled, llvm::CodeGenFileType::ObjectFile, kernels[i].name);
-  });
+  run_on_threads(kernels.size(), threads,
+                 [&](size_t i) { objects[i] = build_object(kernels[i], target, cache); });
+  if (cache != nullptr) cache->trim();
   if (objects.empty()) objects.push_back(empty_object(target));
   return {link_image(objects, target)};
 }

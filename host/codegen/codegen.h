@@ -17,9 +17,13 @@ struct CodeImage {
   std::vector<std::byte> elf;
 };
 
-/// Generates, optimises and links all kernels, on `threads` threads. Names must be unique C identifiers.
-/// Errors: internal errors that name the kernel.
-CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads = 2);
+class KernelCache;
+
+/// Generates, optimises and links all kernels, on `threads` threads; those that `cache` has are taken from
+/// there, and the others put there. Names must be unique C identifiers. The image is the same with and
+/// without a cache. Errors: internal errors that name the kernel.
+CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads = 2,
+                      KernelCache* cache = nullptr);
 /// True if the kernel consists of launches.
 bool is_gpu_kernel(const LoopKernel& kernel);
 

@@ -16,7 +16,7 @@ void add_cuda_variant(ModuleBuilder& builder, const Program& program, const Targ
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     (program.on_gpu[i] ? on_gpu : on_cpu).push_back(program.kernels[i]);
   }
-  CodeImage image = build_image(on_cpu, *target.host, options.threads);
+  CodeImage image = build_image(on_cpu, *target.host, options.threads, options.cache.get());
   GpuImage gpu = build_gpu_image(on_gpu, target, options.threads);
   if (!gpu.note.empty()) spdlog::info("{}: {}", target.name, gpu.note);
   for (const GpuEntry& entry : gpu.entries) {
@@ -45,7 +45,8 @@ ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
     if (target.device == DeviceKind::kCuda) {
       add_cuda_variant(builder, program, target, options);
     } else {
-      builder.add_variant(program, target, build_image(program.kernels, target, options.threads));
+      builder.add_variant(program, target,
+                          build_image(program.kernels, target, options.threads, options.cache.get()));
     }
     progress("generating code for " + target.name, 1);
   }

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "host/codegen/codegen.h"
+#include "host/codegen/kernel_cache.h"
 #include "host/codegen/module_file.h"
 #include "host/graph/graph.h"
 #include "host/loops/lower.h"
@@ -32,6 +34,8 @@ struct CompileOptions {
   Precision precision = Precision::kFp32;
   bool verify = false;  ///< run the verifier after every pass
   int threads = 2;
+  /// Where kernels that were compiled before are found and others are put; null: all are compiled.
+  std::shared_ptr<KernelCache> cache;
   CompileObserver observer;
 };
 

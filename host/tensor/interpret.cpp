@@ -11,6 +11,7 @@
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 #include "host/tensor/interpret_block.h"
+#include "host/tensor/interpret_copy.h"
 #include "host/tensor/simplify.h"
 
 namespace gantry {
@@ -24,7 +25,7 @@ constexpr int64_t kBlock = 1024;
 /// Rows shorter than this are computed several at once.
 constexpr int64_t kShortRow = 128;
 
-using Arrays = std::map<std::pair<const OperationNode*, int>, Array>;
+using interpreter::Arrays;
 
 int64_t constant_extent(const Expr& e, const OperationNode& op) {
   auto value = constant_of(simplify(e));
@@ -290,7 +291,8 @@ std::vector<ConstantPtr> interpret(const std::vector<Tensor>& outputs,
       std::shared_ptr<ConstantData> data = allocate_constant(type, &bytes);
       int64_t count = 1;
       for (int64_t extent : shape) count *= extent;
-      if (count > 0) run_on_threads(*op, arrays, shape, bytes, count, threads);
+      if (count > 0 && !interpreter::copy_elements(*op, arrays, shape, bytes, threads))
+        run_on_threads(*op, arrays, shape, bytes, count, threads);
       values[op.get()] = data;
     }
     Array array = array_of(values[op.get()], shape);

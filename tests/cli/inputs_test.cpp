@@ -46,7 +46,8 @@ TEST(Cpus, AreListsAndRanges) {
 }
 
 TEST(Cpus, NonsenseIsQuoted) {
-  for (const char* bad : {"a", "1,", ",1", "-1", "1-", "3-1", "0,0", "0-2,1", "1;2", "0-99999999", "99999999999"}) {
+  for (const char* bad :
+       {"a", "1,", ",1", "-1", "1-", "3-1", "0,0", "0-2,1", "1;2", "0-99999999", "99999999999"}) {
     EXPECT_THAT(message_of([&] { parse_cpus(bad); }), HasSubstr(bad));
   }
 }

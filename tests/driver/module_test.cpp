@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
 
 #include "host/driver/compile.h"
 #include "host/ops/op.h"
@@ -27,6 +30,22 @@ std::vector<std::byte> compiled(const std::vector<std::string>& targets, int opt
 
 TEST(Module, IsTheSameForTheSameModel) {
   EXPECT_EQ(compiled({"x86-64-v3"}), compiled({"x86-64-v3"}));
+}
+
+TEST(Module, IsTheSameWithKernelsThatWereCompiledBefore) {
+  std::string folder = (std::filesystem::temp_directory_path() / "gantry-module-test-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::vector<std::byte> expected = compiled({"x86-64-v3", "aarch64"});
+  for (const bool warm : {false, true}) {
+    CompileOptions options;
+    options.targets = {find_target("x86-64-v3"), find_target("aarch64")};
+    options.cache = std::make_shared<KernelCache>(folder);
+    ModuleFile module = compile_graph(small_network(), options);
+    EXPECT_EQ(serialize_module(module), expected);
+    EXPECT_EQ(options.cache->hits() > 0, warm);
+    EXPECT_EQ(options.cache->misses() > 0, !warm);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Module, HoldsAVariantForEveryTarget) {
@@ -62,7 +81,8 @@ TEST(Module, FusesTheWholeNetworkIntoOneKernelBetweenLayoutChanges) {
 }
 
 TEST(Module, ListsItsPassesByLevel) {
-  EXPECT_THAT(pass_names(0), testing::ElementsAre("simplify_inference", "dead_code", "fuse_ops", "place_devices"));
+  EXPECT_THAT(pass_names(0),
+              testing::ElementsAre("simplify_inference", "dead_code", "fuse_ops", "place_devices"));
   EXPECT_THAT(pass_names(3), testing::Contains("alter_layout"));
   EXPECT_GT(pass_names(3).size(), pass_names(1).size());
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <functional>
 #include <random>
 
 namespace gantry {
@@ -34,6 +36,65 @@ TEST(Interpret, PacksWeightsIntoPaddedBlocks) {
     for (int64_t o = 0; o < ocb * nb; ++o)
       for (int64_t i = 0; i < ic; ++i)
         EXPECT_EQ(out[((o / nb) * ic + i) * nb + o % nb], o < oc ? data->as<float>()[o * ic + i] : 0.0F);
+  }
+}
+
+TEST(Interpret, MovesElementsOfEveryTypeAsTheIndicesSay) {
+  // Packed, reversed, with steps, and with divided indices: elements are found by their own arithmetic.
+  const int64_t rows = 48, columns = 300;
+  for (DType dtype : {DType::kU8, DType::kF16, DType::kF32, DType::kI64}) {
+    const int width = byte_width(dtype);
+    std::vector<std::byte> bytes(static_cast<size_t>(rows * columns * width));
+    std::mt19937 generator(3);
+    for (std::byte& b : bytes) b = static_cast<std::byte>(generator());
+    const ConstantPtr data = make_constant({dtype, {rows, columns}}, bytes.data());
+    Tensor w = placeholder({Expr(rows), Expr(columns)}, dtype, "w");
+    using Index = std::function<std::pair<Expr, Expr>(const std::vector<Expr>&)>;
+    using Position = std::function<std::pair<int64_t, int64_t>(int64_t, int64_t, int64_t)>;
+    struct Case {
+      std::vector<int64_t> shape;
+      Index index;
+      Position position;
+    };
+    const Expr zero(int64_t{0});
+    const std::vector<Case> cases = {
+        {{3, 300, 16},
+         [](auto& i) { return std::pair(i[0] * Expr(int64_t{16}) + i[2], i[1]); },
+         [](int64_t a, int64_t b, int64_t c) { return std::pair(a * 16 + c, b); }},
+        {{3, 16, 300},
+         [](auto& i) { return std::pair(i[0] * Expr(int64_t{16}) + i[1], i[2]); },
+         [](int64_t a, int64_t b, int64_t c) { return std::pair(a * 16 + b, c); }},
+        {{1, 100, 48},
+         [](auto& i) { return std::pair(Expr(int64_t{47}) - i[2], i[1] * Expr(int64_t{3})); },
+         [](int64_t, int64_t b, int64_t c) { return std::pair(47 - c, b * 3); }},
+        {{40, 5, 7},
+         [](auto& i) {
+           return std::pair(floordiv(i[0], Expr(int64_t{2})) + i[1],
+                            mod(i[0], Expr(int64_t{2})) * Expr(int64_t{9}) + i[2]);
+         },
+         [](int64_t a, int64_t b, int64_t c) { return std::pair(a / 2 + b, a % 2 * 9 + c); }},
+    };
+    for (const Case& c : cases) {
+      std::vector<Expr> shape(c.shape.begin(), c.shape.end());
+      Tensor moved = compute(
+          shape,
+          [&](auto& i) {
+            const auto [row, column] = c.index(i);
+            return w({row, column});
+          },
+          "moved");
+      const ConstantPtr result = interpret({moved}, {{w.op().get(), data}})[0];
+      int64_t at = 0;
+      for (int64_t i = 0; i < c.shape[0]; ++i)
+        for (int64_t j = 0; j < c.shape[1]; ++j)
+          for (int64_t k = 0; k < c.shape[2]; ++k, ++at) {
+            const auto [row, column] = c.position(i, j, k);
+            ASSERT_EQ(std::memcmp(result->bytes + at * width, bytes.data() + (row * columns + column) * width,
+                                  static_cast<size_t>(width)),
+                      0)
+                << i << ", " << j << ", " << k;
+          }
+    }
   }
 }
 
