@@ -105,6 +105,7 @@ __attribute__((target("amx-tile"))) void configure_and_release_tiles() {
   alignas(64) uint8_t config[64] = {1};  // palette 1
   config[16] = 64;                       // bytes a row and rows of tile 0
   config[48] = 16;
+  __asm__ volatile("" ::"r"(config) : "memory");  // the intrinsic claims to read 8 bytes only
   _tile_loadconfig(config);
   _tile_zero(0);
   _tile_release();

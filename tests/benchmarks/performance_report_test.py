@@ -1,0 +1,73 @@
+"""The tables of docs/performance.md from made-up measurements."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'benchmarks'))
+import performance_report as report  # noqa: E402
+
+TEXT = 'before\n<!-- begin networks native -->\nold\n<!-- end networks native -->\nafter\n'
+
+
+def run(network, threads, mine, peer, error=None):
+    return {'network': network, 'mode': 'native', 'threads': threads, 'samples_ms': mine, 'error': error,
+            'deviation': 2e-7, 'date': '2026-01-01',
+            'peers': {'onnxruntime': {'samples_ms': peer, 'error': None, 'version': '1.0'},
+                      'openvino': {'samples_ms': [None] * 3, 'error': 'does not know the op', 'version': None}}}
+
+
+def results():
+    runs = [run('a', 1, [10, 20, 10], [20, 40, 30]), run('a', 2, [5, 5, 5], [10, 10, 10]),
+            run('b', 1, [None] * 3, [4, 4, 4], 'node Foo is not supported')]
+    return {'machine': {'description': {'cpu': 'A CPU', 'cores': 2, 'system': 'Linux'}},
+            'peaks': {'1': {'avx512_gflops': 200.0, 'l2_gb_per_s': 50.0, 'memory_gb_per_s': 10.0}},
+            'profiles': {'a|native': [
+                {'name': 'nn.conv[winograd4]+nn.relu', 'calls': 1, 'total_ms': 5.0, 'flops': 1e9, 'bytes': 1e6},
+                {'name': 'add', 'calls': 1, 'total_ms': 5.0, 'flops': 1e6, 'bytes': 2e7}]},
+            'compile': {'a': {'cold_s': 3.25, 'warm_s': 0.5, 'module_bytes': 1 << 20}}, 'fork_join': {},
+            'runs': {f"{r['network']}|native|{r['threads']}": r for r in runs}}
+
+
+class Report(unittest.TestCase):
+    def test_ratios_are_medians_of_rounds(self):
+        self.assertEqual(report.ratio([20, 40, 30], [10, 20, 10]), 2)
+        self.assertEqual(report.ratio([20, None, 30], [10, 20, None]), 2)
+        self.assertIsNone(report.ratio([None], [1]))
+
+    def test_networks_that_fail_are_named(self):
+        text = report.networks_table(results(), 'native')
+        self.assertIn('b: gantry: node Foo is not supported', text)
+        self.assertIn('a: openvino: does not know the op', text)
+        row = next(line for line in text.splitlines() if line.startswith('| a '))
+        self.assertIn('2.00', row)  # both the ratio and the gain of a second thread
+        self.assertIn('50 %', row)  # 1.001e9 operations in 10 ms of 200 GFLOP/s
+
+    def test_kernels_are_grouped_by_algorithm_and_judged_by_their_roof(self):
+        text = report.kernels_table(results(), 'native')
+        winograd = next(line for line in text.splitlines() if 'winograd4' in line)
+        self.assertIn('| nn.conv[winograd4] | 1 |', winograd)
+        self.assertIn('arithmetic', winograd)
+        self.assertIn('100 %', winograd)
+        self.assertIn('memory', next(line for line in text.splitlines() if line.startswith('| elementwise')))
+
+    def test_only_the_marked_places_of_the_file_change(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'performance.md')
+            with open(path, 'w') as file:
+                file.write(TEXT)
+            report.write(results(), path)
+            with open(path) as file:
+                written = file.read()
+            self.assertTrue(written.startswith('before\n<!-- begin networks native -->\n'))
+            self.assertTrue(written.endswith('<!-- end networks native -->\nafter\n'))
+            self.assertNotIn('old', written)
+            report.write(results(), path)
+            with open(path) as file:
+                self.assertEqual(file.read(), written)
+            with open(os.path.join(folder, 'roofline.svg')) as file:
+                self.assertIn('nn.conv[winograd4]', file.read())
+
+
+if __name__ == '__main__':
+    unittest.main()
