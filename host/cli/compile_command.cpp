@@ -25,7 +25,7 @@ constexpr const char* kExamples = R"(Examples:
 struct Options {
   std::string model, output;
   std::vector<std::string> targets, shapes;
-  std::string precision = "fp32";
+  std::string precision = "auto";
   int opt_level = 3;
   bool verify = false;
   bool no_cache = false;
@@ -118,8 +118,9 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
       ->check(CLI::Range(0, 3));
   command
       ->add_option("--precision", options->precision,
-                   "How a GPU multiplies f32 in convolutions and matrix products; default fp32")
-      ->type_name("fp32|tf32|bf16|fp16");
+                   "How f32 is multiplied in convolutions and matrix products; default auto: the fastest at fp32's "
+                   "accuracy")
+      ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
   command->add_flag("--no-cache", options->no_cache,
                     "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command->add_flag("--verify", options->verify, "Check the program after every pass");

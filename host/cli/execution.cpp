@@ -29,17 +29,7 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
     user_error("{}: is compiled already; --gpu-checks, --gpu-arch and --precision are for models",
                options.file);
   }
-  if (type == Device::Cpu && !options.precision.empty() && options.precision != "fp32") {
-    user_error("--precision {} is for --device cuda and cuda-emulated", options.precision);
-  }
   return device.value();
-}
-
-Precision parse_precision(const std::string& text) {
-  if (text == "tf32") return Precision::kTf32;
-  if (text == "bf16") return Precision::kBf16;
-  if (text == "fp16") return Precision::kFp16;
-  return Precision::kFp32;
 }
 
 void upload(Execution& execution, const ExecutionOptions& options, const Invocation& invocation) {
@@ -95,9 +85,9 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options) {
                    "cuda-emulated looks for races, accesses out of bounds and uninitialised shared memory");
   command
       .add_option("--precision", options.precision,
-                  "Arithmetic of a GPU's convolutions and matrix products; default fp32")
-      ->type_name("fp32|tf32|bf16|fp16")
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16"}));
+                  "Arithmetic of convolutions and matrix products of a model; default auto: the fastest at fp32's "
+                  "accuracy")
+      ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
   command.add_option("--threads", options.threads, "Threads; default: one a physical core")
       ->type_name("N")
       ->check(CLI::Range(1, kMostThreads));
@@ -138,7 +128,7 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   const bool on_gpu = device.type == module_format::Device::Cuda;
   ModuleRequest request{options.file, shapes,           options.opt_level,
                         device,       options.gpu_arch, options.gpu_checks};
-  request.precision = parse_precision(options.precision);
+  if (!options.precision.empty()) request.precision = find_precision(options.precision);
   request.use_cache = !options.no_cache;
   execution.module = module_for(
       request, on_gpu ? execution.machine->info_with_gpus() : execution.machine->info(), invocation);

@@ -23,7 +23,7 @@ struct ExecutionOptions {
   std::string device = "cpu";  ///< as the runtime names devices: "cuda:1"
   std::string gpu_arch;        ///< of cuda-emulated: the GPU to schedule for; empty: the default
   bool gpu_checks = false;     ///< of cuda-emulated: find races and accesses out of bounds
-  std::string precision;       ///< of GPUs; empty: fp32
+  std::string precision;       ///< empty: auto
   int threads = 0;
   std::string cpus;  ///< to pin threads to: "0,2", "0-3"
   int opt_level = 3;

@@ -31,7 +31,7 @@ struct Options {
   std::string target = "native";
   std::string before, after, kernel;
   std::vector<std::string> shapes;
-  std::string precision = "fp32";
+  std::string precision = "auto";
   int opt_level = 3;
   bool all = false, loops = false, llvm = false, assembly = false, verify = false;
 };
@@ -173,8 +173,9 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
       ->check(CLI::Range(0, 3));
   command
       ->add_option("--precision", options->precision,
-                   "How a GPU multiplies f32 in convolutions and matrix products; default fp32")
-      ->type_name("fp32|tf32|bf16|fp16");
+                   "How f32 is multiplied in convolutions and matrix products; default auto: the fastest at fp32's "
+                   "accuracy")
+      ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
   command->callback([options, &invocation] {

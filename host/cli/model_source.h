@@ -37,7 +37,7 @@ struct ModuleRequest {
   runtime::DeviceName device;
   std::string gpu_arch;     ///< of cuda-emulated: "sm_90"; empty: the default
   bool gpu_checks = false;  ///< of cuda-emulated
-  Precision precision = Precision::kFp32;
+  Precision precision = Precision::kAuto;
   bool use_cache = true;  ///< of compiled kernels
 };
 /// The target of a device of the machine that reports this. User errors say why there is no such device.

@@ -1,6 +1,7 @@
 // Conversions: between dtypes, and between registers and memory.
 #include <cmath>
 
+#include "host/codegen/cpu_features.h"
 #include "host/codegen/kernel_emitter.h"
 #include "host/support/error.h"
 
@@ -174,7 +175,10 @@ Value* KernelEmitter::float_to_bf16(Value* value) {
   const int lanes = lanes_of(value);
   llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);
   value = b_.CreateFPCast(value, f32);
-  if (gpu_ && target_.gpu.compute_capability >= 80) {
+  const bool has_instruction =
+      gpu_ ? target_.gpu.compute_capability >= 80
+           : lanes >= 4 && has_feature(target_, target_.architecture == Architecture::kAArch64 ? "bf16" : "avx512bf16");
+  if (has_instruction) {
     Value* rounded = b_.CreateFPTrunc(value, with_lanes(b_.getBFloatTy(), lanes));
     return b_.CreateBitCast(rounded, with_lanes(b_.getInt16Ty(), lanes));
   }

@@ -61,6 +61,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
   walk(kernel.body,
        [&](const Stmt& s) {
          if (auto* store = s.as<StoreNode>()) written_[store->buffer.get()] = true;
+        if (auto* tile = s.as<TileNode>(); tile && tile->buffer) written_[tile->buffer.get()] = true;
        },
        {});
 }
@@ -130,6 +131,8 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
     case StmtKind::kMma:
       if (gpu_) return emit_mma(*s.as<MmaNode>());
       break;
+    case StmtKind::kTile:
+      return emit_tile(*s.as<TileNode>());
     case StmtKind::kLaunch:
       break;
   }

@@ -1,10 +1,12 @@
 #include "host/codegen/gpu_target.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
+#include "host/codegen/cpu_features.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 
@@ -282,28 +284,56 @@ Target host_target(const Target& target) {
   return host;
 }
 
-Target with_precision(Target target, Precision precision) {
-  const GpuModel& gpu = target.gpu;
-  if (precision == Precision::kFp32) {
-    target.precision = precision;
-    return target;
+namespace {
+
+Precision cpu_precision(const Target& target, Precision precision) {
+  const bool tiles = has_feature(target, "amx-bf16");
+  switch (precision) {
+    case Precision::kAuto:
+      return tiles ? Precision::kFp32Split : Precision::kFp32;
+    case Precision::kFp32:
+      return precision;
+    case Precision::kBf16:
+    case Precision::kFp32Split:
+    case Precision::kFp32Split3:
+      if (tiles) return precision;
+      user_error("--precision {}: target {} has no tile registers (amx-bf16); it computes in fp32", name_of(precision),
+                 target.name);
+    default:
+      user_error("--precision {}: is for GPUs; target {} is a CPU, which computes in fp32{}", name_of(precision),
+                 target.name, tiles ? ", fp32-split, fp32-split3 or bf16" : "");
   }
-  if (!target.for_gpu()) {
-    user_error("--precision {}: target {} is a CPU, which computes in fp32 only", name_of(precision),
-               target.name);
+}
+
+Precision gpu_precision(const Target& target, Precision precision) {
+  if (precision == Precision::kAuto || precision == Precision::kFp32) return Precision::kFp32;
+  if (precision == Precision::kFp32Split || precision == Precision::kFp32Split3) {
+    user_error("--precision {}: is for CPUs with tile registers; a GPU computes in fp32, tf32, bf16 or fp16",
+               name_of(precision));
   }
-  const bool fp16 = precision == Precision::kFp16;
-  const int needed = fp16 ? 75 : 80;
-  if (gpu.compute_capability < needed) {
+  const int needed = precision == Precision::kFp16 ? 75 : 80;
+  if (target.gpu.compute_capability < needed) {
     user_error("--precision {}: target {} has no tensor-core instructions for it; that needs sm_{} or newer",
                name_of(precision), target.name, needed);
   }
-  target.precision = precision;
+  return precision;
+}
+
+constexpr std::array kPrecisions = {Precision::kAuto,      Precision::kFp32,      Precision::kTf32,
+                                    Precision::kBf16,      Precision::kFp16,      Precision::kFp32Split,
+                                    Precision::kFp32Split3};
+
+}  // namespace
+
+Target with_precision(Target target, Precision precision) {
+  target.precision = target.for_gpu() ? gpu_precision(target, precision) : cpu_precision(target, precision);
   return target;
 }
 
 std::string_view name_of(Precision precision) {
   switch (precision) {
+    case Precision::kAuto:
+      return "auto";
     case Precision::kFp32:
       return "fp32";
     case Precision::kTf32:
@@ -312,18 +342,22 @@ std::string_view name_of(Precision precision) {
       return "bf16";
     case Precision::kFp16:
       return "fp16";
+    case Precision::kFp32Split:
+      return "fp32-split";
+    case Precision::kFp32Split3:
+      return "fp32-split3";
   }
   internal_error("unknown precision");
 }
 
 Precision find_precision(std::string_view name) {
   std::vector<std::string> known;
-  for (Precision p : {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16}) {
+  for (Precision p : kPrecisions) {
     if (name == name_of(p)) return p;
     known.emplace_back(name_of(p));
   }
-  user_error("unknown precision '{}'{} known are fp32, tf32, bf16 and fp16", name.substr(0, 32),
-             did_you_mean(name, known).empty() ? ";" : did_you_mean(name, known));
+  user_error("unknown precision '{}'{} known are {}", name.substr(0, 32),
+             did_you_mean(name, known).empty() ? ";" : did_you_mean(name, known), fmt::join(known, ", "));
 }
 
 }  // namespace gantry

@@ -55,6 +55,9 @@ class KernelEmitter {
   void emit_let(const LetStmtNode& node);
   void bind_arguments(llvm::Value* buffers, llvm::Value* dims);
 
+  // --- tile registers (emit_tile.cpp)
+  void emit_tile(const TileNode& node);
+
   // --- GPU launches (emit_launch.cpp)
   void emit_launches(const Stmt& s, const ForNode* loop);
   void emit_launch(const LaunchNode& launch, const ForNode* loop);

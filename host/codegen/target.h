@@ -29,7 +29,15 @@ struct MachineModel {
 enum class DeviceKind : uint8_t { kCpu, kCuda, kCudaEmulated };
 
 /// Arithmetic of convolutions and matrix products whose tensors are f32; sums are always f32.
-enum class Precision : uint8_t { kFp32, kTf32, kBf16, kFp16 };
+enum class Precision : uint8_t {
+  kAuto,        ///< the fastest at f32's accuracy: kFp32Split where there are tile registers, else kFp32
+  kFp32,        ///< multiply-adds in f32
+  kTf32,        ///< GPUs
+  kBf16,        ///< operands rounded to bf16
+  kFp16,        ///< GPUs
+  kFp32Split,   ///< tile registers of CPUs: each f32 as two bf16 (host/ops/tiles.h)
+  kFp32Split3,  ///< as three, as exact as f32
+};
 
 /// The figures that GPU schedule rules reason with.
 struct GpuModel {
@@ -99,12 +107,12 @@ Target target_of_board(std::string_view architecture, std::string_view cpu,
 /// The CPU that runs what a GPU target cannot run on its GPU; a CPU target itself.
 Target host_target(const Target& target);
 
-/// "fp32", "tf32", "bf16", "fp16".
+/// "auto", "fp32", "tf32", "bf16", "fp16", "fp32-split", "fp32-split3".
 std::string_view name_of(Precision precision);
 /// A user error lists the names.
 Precision find_precision(std::string_view name);
-/// The target computing in that precision; a user error if its processor cannot (CPUs: fp32 only; tf32 and
-/// bf16 need sm_80, fp16 sm_75).
+/// The target computing in that precision (kAuto becomes what it stands for); a user error if its processor cannot.
+/// CPUs: bf16 and the splits need amx-bf16; GPUs: tf32 and bf16 need sm_80, fp16 sm_75.
 Target with_precision(Target target, Precision precision);
 
 }  // namespace gantry

@@ -30,8 +30,8 @@ struct CompileOptions {
   /// 0: no optimisation beyond what code generation needs; 1: + folding and simplification; 2: + fusion;
   /// 3: + layouts and packed weights.
   int opt_level = 3;
-  /// Of GPU targets; a user error where the target's GPU cannot compute so.
-  Precision precision = Precision::kFp32;
+  /// A user error where a target cannot compute so.
+  Precision precision = Precision::kAuto;
   bool verify = false;  ///< run the verifier after every pass
   int threads = 2;
   /// Where kernels that were compiled before are found and others are put; null: all are compiled.

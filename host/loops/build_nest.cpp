@@ -93,12 +93,14 @@ Stmt Lowering::build_stage(StageState& state) {
     if (state.is_reduce_leaf(i)) first_reduce = i;
   }
   bool reduction = state.body.as<ReduceNode>() != nullptr;
-  Stmt innermost = state.stage->mma ? build_mma(state, first_reduce)
-                   : reduction      ? build_reduction(state, first_reduce)
+  Stmt innermost = state.stage->mma     ? build_mma(state, first_reduce)
+                   : state.stage->tiles ? build_tiles(state, first_reduce)
+                   : reduction          ? build_reduction(state, first_reduce)
                                     : build_elements(state);
   std::vector<int> outer;
   for (int i = 0; i < first_reduce; ++i) outer.push_back(i);
   Stmt nest = build_loops(state, outer, 0, Purpose::kCompute, false, innermost);
+  if (state.stage->tiles) nest = block({tile_configure(), nest, tile_release()});
   if (meeting_leaf(state) >= 0) return nest;
   return guarded(state, -1, -1, Purpose::kCompute, false, nest);
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <unordered_map>
 
 #include "host/loops/launch.h"
@@ -121,6 +122,9 @@ class Evaluator {
       case StmtKind::kBarrier:
         ++now_.epoch;
         break;
+      case StmtKind::kTile:
+        execute_tile(*s.as<TileNode>());
+        break;
       case StmtKind::kLaunch:
       case StmtKind::kShuffle:
       case StmtKind::kMma:
@@ -163,6 +167,39 @@ class Evaluator {
     for (size_t k = 0; k < index.size(); ++k) {
       if (!predicate.empty() && !predicate[k].i) continue;
       element(*s.buffer, index[k].i, true) = value[k];
+    }
+  }
+
+  /// Tile registers hold elements of what was loaded: 16 rows of 16 f32 or 32 bf16.
+  void execute_tile(const TileNode& node) {
+    constexpr int64_t kRows = 16, kRowBytes = 64;
+    if (node.op == TileNode::Op::kZero) {
+      tiles_[node.tile].assign(kRows * 16, 0);
+    } else if (node.buffer) {
+      const int64_t columns = kRowBytes / byte_width(node.buffer->dtype);
+      const int64_t index = scalar(node.index).i, stride = scalar(node.stride).i;
+      const bool stores = node.op == TileNode::Op::kStore;
+      std::vector<double>& tile = tiles_[node.tile];
+      tile.resize(static_cast<size_t>(kRows * columns));
+      for (int64_t k = 0; k < kRows * columns; ++k) {
+        const int64_t at = index + k / columns * stride + k % columns;
+        double& value = tile[static_cast<size_t>(k)];
+        if (stores)
+          element(*node.buffer, at, true) = {0, value};
+        else
+          value = element(*node.buffer, at, false).f;
+      }
+    } else if (node.op == TileNode::Op::kDot) {
+      const std::vector<double>&a = tiles_[node.a], &b = tiles_[node.b];
+      std::vector<double>& d = tiles_[node.tile];
+      internal_check(a.size() == 512 && b.size() == 512 && d.size() == 256,
+                     "kernel {}: a product of tiles that hold something else", kernel_.name);
+      for (size_t m = 0; m < 16; ++m) {
+        for (size_t n = 0; n < 16; ++n) {
+          for (size_t k = 0; k < 32; ++k)
+            d[m * 16 + n] = round_float(DType::kF32, d[m * 16 + n] + a[m * 32 + k] * b[k / 2 * 32 + 2 * n + k % 2]);
+        }
+      }
     }
   }
 
@@ -307,6 +344,7 @@ class Evaluator {
   int block_loops_ = 0;
   std::unordered_map<const BufferNode*, Storage> buffers_;
   std::unordered_map<const VarNode*, Vector> vars_;
+  std::map<int, std::vector<double>> tiles_;
 };
 
 }  // namespace

@@ -116,6 +116,18 @@ void Lowering::infer_region(StageState& state) {
                    state.stage->attach_axis->name(), state.stage->attach_stage->op->name, reader->op().name);
   }
   internal_check(!first, "{} is attached but nothing reads it", op.name);
+  if (state.stage->tiles) round_to_tiles(state);
+}
+
+/// Whole tiles: the region of an axis becomes a multiple of the factor by which the axis is split first.
+void Lowering::round_to_tiles(StageState& state) const {
+  for (size_t d = 0; d < state.op().axes.size(); ++d) {
+    for (const AxisRelation& relation : state.stage->relations) {
+      if (relation.kind != AxisRelation::Kind::kSplit || relation.parent != state.op().axes[d]) continue;
+      auto unit = constant_of(relation.factor), extent = constant_of(state.extent[d]);
+      if (unit && extent) state.extent[d] = Expr((*extent + *unit - 1) / *unit * *unit);
+    }
+  }
 }
 
 }  // namespace gantry

@@ -93,6 +93,7 @@ class Lowering {
   void settle_scope(StageState& state) const;
   // infer_region.cpp
   void infer_region(StageState& state);
+  void round_to_tiles(StageState& state) const;
   std::set<const VarNode*> enclosing_vars(const StageState& state) const;
   std::set<const VarNode*> fixed_vars(const StageState& state) const;
   bool add_read(StageState& state, const std::vector<Expr>& indices, const std::set<const VarNode*>& fixed,
@@ -150,6 +151,8 @@ class Lowering {
   Stmt load_operand(StageState& state, const Expr& factor, bool is_a, const std::vector<int>& leaves,
                     Buffer& fragment, Expr& index);
   Stmt build_mma(StageState& state, int first_reduce);
+  // build_tiles.cpp
+  Stmt build_tiles(StageState& state, int first_reduce);
   // thread_reduction.cpp
   Stmt build_thread_reduction(StageState& state, Reduction& plan, Stmt init, Stmt update, Expr partial);
   friend class ReadLowering;

@@ -189,6 +189,7 @@ class Partitioner {
       case StmtKind::kBarrier:
       case StmtKind::kShuffle:
       case StmtKind::kMma:
+      case StmtKind::kTile:
         return s;
     }
     return s;
@@ -225,6 +226,7 @@ class Partitioner {
       case StmtKind::kBarrier:
       case StmtKind::kShuffle:
       case StmtKind::kMma:
+      case StmtKind::kTile:
         return found;
       case StmtKind::kBlock:
         return common(s.as<BlockNode>()->statements);

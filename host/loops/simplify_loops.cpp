@@ -61,6 +61,15 @@ class LoopSimplifier : public StmtMutator {
     return same ? self : mma(node->shape, node->d, d, node->a, a, node->b, b);
   }
 
+  Stmt mutate_tile(const TileNode* node, const Stmt& self) override {
+    if (!node->buffer) return self;
+    auto copy = std::make_shared<TileNode>(*node);
+    copy->index = simplify(node->index);
+    copy->stride = simplify(node->stride);
+    bool same = copy->index.same_as(node->index) && copy->stride.same_as(node->stride);
+    return same ? self : Stmt(std::shared_ptr<TileNode>(copy));
+  }
+
   Stmt mutate_if(const IfNode* node, const Stmt& self) override {
     Expr condition = simplify(node->condition);
     if (auto truth = constant_of(condition)) return mutate_stmt(*truth ? node->then_case : node->else_case);

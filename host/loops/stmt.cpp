@@ -78,6 +78,44 @@ Stmt mma(MmaShape shape, Buffer d, Expr d_index, Buffer a, Expr a_index, Buffer 
                                    std::move(b), std::move(b_index));
 }
 
+namespace {
+
+Stmt tile_access(TileNode::Op op, int tile, Buffer buffer, Expr index, Expr stride) {
+  auto node = std::make_shared<TileNode>(op);
+  node->tile = tile;
+  node->buffer = std::move(buffer);
+  node->index = std::move(index);
+  node->stride = std::move(stride);
+  return node;
+}
+
+}  // namespace
+
+Stmt tile_configure() {
+  return std::make_shared<TileNode>(TileNode::Op::kConfigure);
+}
+Stmt tile_release() {
+  return std::make_shared<TileNode>(TileNode::Op::kRelease);
+}
+Stmt tile_zero(int tile) {
+  auto node = std::make_shared<TileNode>(TileNode::Op::kZero);
+  node->tile = tile;
+  return node;
+}
+Stmt tile_load(int tile, Buffer buffer, Expr index, Expr stride) {
+  return tile_access(TileNode::Op::kLoad, tile, std::move(buffer), std::move(index), std::move(stride));
+}
+Stmt tile_store(int tile, Buffer buffer, Expr index, Expr stride) {
+  return tile_access(TileNode::Op::kStore, tile, std::move(buffer), std::move(index), std::move(stride));
+}
+Stmt tile_dot(int tile, int a, int b) {
+  auto node = std::make_shared<TileNode>(TileNode::Op::kDot);
+  node->tile = tile;
+  node->a = a;
+  node->b = b;
+  return node;
+}
+
 Stmt let(Expr var, Expr value, Stmt body) {
   if (!body) return {};
   return std::make_shared<LetStmtNode>(std::move(var), std::move(value), std::move(body));
@@ -106,6 +144,8 @@ Stmt StmtMutator::mutate_stmt(const Stmt& s) {
       return mutate_shuffle(s.as<ShuffleNode>(), s);
     case StmtKind::kMma:
       return mutate_mma(s.as<MmaNode>(), s);
+    case StmtKind::kTile:
+      return mutate_tile(s.as<TileNode>(), s);
   }
   return s;
 }
@@ -176,6 +216,13 @@ Stmt StmtMutator::mutate_mma(const MmaNode* node, const Stmt& self) {
   return same ? self : mma(node->shape, node->d, d, node->a, a, node->b, b);
 }
 
+Stmt StmtMutator::mutate_tile(const TileNode* node, const Stmt& self) {
+  if (!node->buffer) return self;
+  Expr index = mutate(node->index), stride = mutate(node->stride);
+  bool same = index.same_as(node->index) && stride.same_as(node->stride);
+  return same ? self : tile_access(node->op, node->tile, node->buffer, index, stride);
+}
+
 void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
           const std::function<void(const Expr&)>& visit_expr) {
   if (!s) return;
@@ -223,6 +270,10 @@ void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
       expr(s.as<MmaNode>()->d_index);
       expr(s.as<MmaNode>()->a_index);
       expr(s.as<MmaNode>()->b_index);
+      break;
+    case StmtKind::kTile:
+      expr(s.as<TileNode>()->index);
+      expr(s.as<TileNode>()->stride);
       break;
   }
 }

@@ -24,7 +24,7 @@
 
 namespace gantry {
 
-enum class StmtKind : uint8_t { kStore, kFor, kIf, kBlock, kAllocate, kLet, kLaunch, kBarrier, kShuffle, kMma };
+enum class StmtKind : uint8_t { kStore, kFor, kIf, kBlock, kAllocate, kLet, kLaunch, kBarrier, kShuffle, kMma, kTile };
 struct StmtNode {
   StmtKind kind;
   virtual ~StmtNode() = default;
@@ -155,6 +155,23 @@ struct MmaNode : StmtNode {
   Buffer d, a, b;  ///< kLocal
   Expr d_index, a_index, b_index;
 };
+/// One instruction on the tile registers of the running thread (AMX), each of 16 rows of 64 bytes.
+struct TileNode : StmtNode {
+  GANTRY_STMT_KIND(kTile)
+  enum class Op : uint8_t {
+    kConfigure,  ///< all registers get their shape; in front of all others
+    kRelease,    ///< the registers are no longer used
+    kZero,       ///< tile = 0
+    kLoad,       ///< row r of the tile = 64 bytes of the buffer from element index + r * stride on
+    kStore,      ///< the reverse
+    kDot,        ///< tile (16 x 16 f32) += a (16 x 32 bf16) * b (32 x 16 bf16, pairs of rows interleaved)
+  };
+  explicit TileNode(Op o) : StmtNode(StmtKind::kTile), op(o) {}
+  Op op;
+  int tile = 0, a = 0, b = 0;  ///< registers, 0 to 7
+  Buffer buffer;               ///< kLoad, kStore
+  Expr index, stride;          ///< in elements
+};
 #undef GANTRY_STMT_KIND
 
 Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate = {});
@@ -167,6 +184,12 @@ Stmt launch(std::array<Expr, 3> block_vars, std::array<Expr, 3> grid, Expr threa
 Stmt barrier();
 Stmt shuffle(Buffer target, Expr index, Expr value, int lane_mask);
 Stmt mma(MmaShape shape, Buffer d, Expr d_index, Buffer a, Expr a_index, Buffer b, Expr b_index);
+Stmt tile_configure();
+Stmt tile_release();
+Stmt tile_zero(int tile);
+Stmt tile_load(int tile, Buffer buffer, Expr index, Expr stride);
+Stmt tile_store(int tile, Buffer buffer, Expr index, Expr stride);
+Stmt tile_dot(int tile, int a, int b);
 Expr load(const Buffer& buffer, Expr index, Expr predicate = {});
 
 /// One kernel, ready for code generation.
@@ -198,6 +221,7 @@ class StmtMutator : public ExprMutator {
   virtual Stmt mutate_launch(const LaunchNode* node, const Stmt& self);
   virtual Stmt mutate_shuffle(const ShuffleNode* node, const Stmt& self);
   virtual Stmt mutate_mma(const MmaNode* node, const Stmt& self);
+  virtual Stmt mutate_tile(const TileNode* node, const Stmt& self);
 };
 void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
           const std::function<void(const Expr&)>& visit_expr);

@@ -78,6 +78,28 @@ std::string mma_text(const MmaNode& node) {
                      fragment(node.a, node.a_index), fragment(node.b, node.b_index));
 }
 
+std::string tile_text(const TileNode& node) {
+  auto rows = [&] {
+    return fmt::format("{}[{}], rows {} apart", node.buffer->name, to_string(node.index),
+                       to_string(node.stride));
+  };
+  switch (node.op) {
+    case TileNode::Op::kConfigure:
+      return "tiles.configure";
+    case TileNode::Op::kRelease:
+      return "tiles.release";
+    case TileNode::Op::kZero:
+      return fmt::format("tile{} = 0", node.tile);
+    case TileNode::Op::kLoad:
+      return fmt::format("tile{} = {}", node.tile, rows());
+    case TileNode::Op::kStore:
+      return fmt::format("{} = tile{}", rows(), node.tile);
+    case TileNode::Op::kDot:
+      return fmt::format("tile{} += tile{} * tile{}", node.tile, node.a, node.b);
+  }
+  return "?";
+}
+
 std::string launch_head(const LaunchNode& node) {
   std::string text = "launch";
   for (size_t i = 0; i < 3; ++i)
@@ -138,6 +160,9 @@ void print(const Stmt& s, int indent, std::string& text) {
     }
     case StmtKind::kMma:
       line(text, indent, mma_text(*s.as<MmaNode>()));
+      break;
+    case StmtKind::kTile:
+      line(text, indent, tile_text(*s.as<TileNode>()));
       break;
   }
 }

@@ -62,6 +62,15 @@ class Unroller : public StmtMutator {
                renamed(node->b), mutate(node->b_index));
   }
 
+  Stmt mutate_tile(const TileNode* node, const Stmt& self) override {
+    if (!node->buffer) return self;
+    auto copy = std::make_shared<TileNode>(*node);
+    copy->buffer = renamed(node->buffer);
+    copy->index = mutate(node->index);
+    copy->stride = mutate(node->stride);
+    return copy;
+  }
+
   Expr mutate_var(const VarNode* node, const Expr& self) override {
     auto it = bindings_.find(node);
     return it == bindings_.end() ? self : it->second;

@@ -40,6 +40,7 @@ class Widener {
       case StmtKind::kBarrier:
       case StmtKind::kShuffle:
       case StmtKind::kMma:
+      case StmtKind::kTile:
         throw CannotVectorize();
     }
     throw CannotVectorize();

@@ -4,6 +4,7 @@
 #include "host/ops/conv_forms.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
+#include "host/ops/tiles.h"
 
 namespace gantry {
 
@@ -17,7 +18,9 @@ void ConvAttrs::fields(AttrVisitor& visit) {
   visit("weight_block", weight_block);
   visit("depthwise_packed", depthwise_packed);
   visit("channels_last", channels_last);
-  visit.enumeration("algorithm", algorithm, {"direct", "gemm", "winograd2", "winograd4"});
+  visit.enumeration("algorithm", algorithm, {"direct", "gemm", "winograd2", "winograd4", "tiles"});
+  visit("tile_parts", tile_parts);
+  visit("tile_fold_width", tile_fold_width);
 }
 
 namespace {
@@ -53,6 +56,9 @@ Shape weight_shape(const ConvAttrs& a, const Dim& channels_in) {
     for (int64_t extent : a.kernel) depth = depth * extent;
     shape = {depth, a.channels / a.groups};
     if (a.groups > 1) shape.insert(shape.begin(), a.groups);
+  } else if (a.algorithm == ConvAlgorithm::kTiles) {
+    require(channels_in.is_constant(), "tile registers need a constant number of channels");
+    shape = tile_weight_shape(a, channels_in.value());
   } else if (const int64_t tile = winograd_tile(a.algorithm); tile > 0) {
     shape = {(tile + 2) * (tile + 2), channels_in, a.channels};
   } else if (a.depthwise_packed) {
@@ -75,7 +81,10 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   const auto& a = node.attrs_as<ConvAttrs>();
   const TensorType &data = input_type(node, 0), &weight = input_type(node, 1);
   check_attrs(a);
-  ops::require_same_dtype(node, 0, 1);
+  const bool tiles = a.algorithm == ConvAlgorithm::kTiles;
+  if (!tiles) ops::require_same_dtype(node, 0, 1);
+  require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == DType::kBF16 && a.tile_parts >= 1 && a.tile_parts <= 3),
+          "tile registers compute ungrouped two-dimensional f32 convolutions");
   size_t n = a.spatial_rank();
   require(data.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", data.str(),
           n + 2, n);
@@ -208,6 +217,7 @@ std::vector<Tensor> compute_conv(const Node& node, const std::vector<Tensor>& in
   const auto& a = node.attrs_as<ConvAttrs>();
   DType dtype = in[0].dtype();
   if (a.algorithm == ConvAlgorithm::kGemm) return {ops::narrow(conv_gemm(node, a, in[0], in[1]), dtype)};
+  if (a.algorithm == ConvAlgorithm::kTiles) return {conv_tiles(node, a, in[0], in[1])};
   if (winograd_tile(a.algorithm) > 0) return {ops::narrow(conv_winograd(node, a, in[0], in[1]), dtype)};
   Tensor x = ops::pad_spatial(in[0], a.padding, first_spatial_axis(a.channels_last), const_of(dtype, 0));
   Tensor y = a.depthwise_packed    ? conv_depthwise(node, a, x, in[1])

@@ -10,6 +10,7 @@
 //   algorithm == gemm                    (K, O), with groups (groups, K, O/groups); K = kernel spatial… ×
 //   I/groups,
 //                                        the input channel varying fastest
+//   algorithm == tiles                   as nn.tile_weight makes it (host/ops/tiles.h), bf16
 //   algorithm == winograd2, winograd4    (t*t, I, O), t = 4 or 6, as nn.winograd_weight makes it
 // All but the plain layout need channels_last.
 //
@@ -25,6 +26,7 @@
 //                       without padding has "gemm_operand" instead, which only maps indices. Then "gemm":
 //                       ((g,) m, n) reducing over k (see host/ops/dense.h), then "gemm_output": (N, spatial…,
 //                       O)
+//   tiles               host/ops/tiles.h
 //   winograd            over tiles p = (n*TH + th)*TW + tw of m x m results, m = t - 2, of t x t data:
 //                       "winograd_patch": (i, j, p, c) the data, 0 outside; "winograd_rows": (r, j, p, c);
 //                       "winograd_input": (r*t + s, p, c); "gemm": (r*t + s, p, o); "winograd_columns": (a,
@@ -47,6 +49,7 @@ enum class ConvAlgorithm : uint8_t {
   kGemm,       ///< a matrix product over the unrolled windows
   kWinograd2,  ///< 3x3 of stride 1, no groups: F(2x2, 3x3), 2.25 times fewer multiplications
   kWinograd4,  ///< as above: F(4x4, 3x3), 4 times fewer
+  kTiles,      ///< on tile registers (host/ops/tiles.h)
 };
 /// Results a side of a tile of that Winograd algorithm; 0 for others.
 inline int64_t winograd_tile(ConvAlgorithm algorithm) {
@@ -63,6 +66,8 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   int64_t weight_block = 0;
   bool depthwise_packed = false;
   ConvAlgorithm algorithm = ConvAlgorithm::kDirect;
+  int64_t tile_parts = 0;        ///< kTiles: bf16 parts of each f32
+  bool tile_fold_width = false;  ///< kTiles: the window's columns are part of the depth, for few channels
 
   void fields(AttrVisitor& visit) override;
   size_t spatial_rank() const { return kernel.size(); }

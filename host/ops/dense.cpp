@@ -4,6 +4,7 @@
 #include "host/ops/families.h"
 #include "host/ops/gemm.h"
 #include "host/ops/support.h"
+#include "host/ops/tiles.h"
 
 namespace gantry {
 namespace {
@@ -14,13 +15,19 @@ using ops::require;
 std::vector<TensorType> infer_dense(const Node& node, Function& function) {
   const auto& a = node.attrs_as<DenseAttrs>();
   const TensorType &x = input_type(node, 0), &w = input_type(node, 1);
-  ops::require_same_dtype(node, 0, 1);
+  if (a.tile_parts == 0) ops::require_same_dtype(node, 0, 1);
   require(x.rank() >= 1, "the data {} must have a dimension", x.str());
   require(a.units > 0 && a.weight_block >= 0, "units must be positive");
   require(!a.gemm || a.weight_block == 0, "the gemm form has plain weights");
   Shape expected = a.weight_block == 0
                        ? Shape{x.shape.back(), a.units}
                        : Shape{ceildiv(Dim(a.units), a.weight_block), x.shape.back(), a.weight_block};
+  if (a.tile_parts != 0) {
+    require(x.dtype == DType::kF32 && w.dtype == DType::kBF16 && x.shape.back().is_constant() && !a.gemm &&
+                a.weight_block == 0 && a.tile_parts >= 1 && a.tile_parts <= 3,
+            "tile registers compute f32 products of constant depth");
+    expected = tile_weight_shape(x.shape.back().value(), a.units, a.tile_parts);
+  }
   require(w.shape.size() == expected.size(), "the weight {} should have the shape {}", w.str(),
           to_string(expected));
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -56,6 +63,7 @@ Tensor dense_gemm(const Node& node, const Tensor& x, const Tensor& w) {
 std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& in) {
   const auto& a = node.attrs_as<DenseAttrs>();
   const Tensor &x = in[0], &w = in[1];
+  if (a.tile_parts > 0) return {dense_tiles(node, a.tile_parts, x, w)};
   if (a.gemm) return {ops::narrow(dense_gemm(node, x, w), x.dtype())};
   std::vector<Expr> shape = to_exprs(node.result()->type.shape);
   auto k = reduce_axis(0, x.shape().back(), "k");
@@ -172,7 +180,8 @@ void add_dense_ops(OpSet& set) {
     return element_count(node.result()->type.shape) * node.inputs[0]->type.shape.back() * 2;
   };
   dense.stages_input = [](const Node& node, size_t input) {
-    return input == 0 && node.attrs_as<DenseAttrs>().gemm;
+    const auto& a = node.attrs_as<DenseAttrs>();
+    return input == 0 && (a.gemm || a.tile_parts > 0);
   };
   set.add(std::move(dense));
 

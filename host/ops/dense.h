@@ -24,10 +24,12 @@ struct DenseAttrs : AttrsOf<DenseAttrs> {
   int64_t units = 0;
   int64_t weight_block = 0;
   bool gemm = false;  ///< the form for tiled matrix products; weight (K, units)
+  int64_t tile_parts = 0;  ///< not 0: on tile registers, weight as nn.tile_weight makes it (host/ops/tiles.h)
   void fields(AttrVisitor& visit) override {
     visit("units", units);
     visit("weight_block", weight_block);
     visit("gemm", gemm);
+    visit("tile_parts", tile_parts);
   }
 };
 

@@ -10,6 +10,7 @@ void add_activation_ops(OpSet& set);
 void add_broadcast_ops(OpSet& set);
 void add_conv_ops(OpSet& set);
 void add_winograd_ops(OpSet& set);
+void add_tile_ops(OpSet& set);
 void add_conv_transpose_ops(OpSet& set);
 void add_dense_ops(OpSet& set);
 void add_norm_ops(OpSet& set);

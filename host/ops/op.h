@@ -48,6 +48,9 @@ struct OpDef {
   /// Tensor expression: results from inputs (null Tensor where an optional input is absent). The node's types
   /// are inferred.
   std::function<std::vector<Tensor>(const Node&, const std::vector<Tensor>& inputs)> compute;
+  /// The results for constant inputs, where that is faster than interpreting `compute` (which it must equal); null:
+  /// interpreted.
+  std::function<std::vector<ConstantPtr>(const Node&)> fold;
   /// kAxisRemap: attributes for inputs whose axes were permuted: new_axis_of[old axis] (same rank in and
   /// out). Null result: cannot.
   std::function<std::shared_ptr<Attrs>(const Node&, const std::vector<int>& new_axis_of)> remap_axes;

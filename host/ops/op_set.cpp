@@ -46,6 +46,7 @@ const OpSet& op_set() {
     add_activation_ops(all);
     add_broadcast_ops(all);
     add_conv_ops(all);
+    add_tile_ops(all);
     add_winograd_ops(all);
     add_conv_transpose_ops(all);
     add_dense_ops(all);

@@ -7,6 +7,7 @@
 #include "host/ops/dense.h"
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
+#include "host/ops/tiles.h"
 
 namespace gantry {
 namespace {
@@ -182,6 +183,10 @@ class LayoutRewriter {
         attrs->weight_block = policy_.conv_block(*attrs, data, node.result()->type);
         if (attrs->weight_block == 0) return false;
         packed = pack_conv(weight, *attrs, node.origin);
+      } else if (attrs->algorithm == ConvAlgorithm::kTiles) {
+        attrs->tile_parts = policy_.tile_parts;
+        attrs->tile_fold_width = folds_width(*attrs, data.shape[1].value());
+        packed = pack_tiles(weight, attrs->tile_parts, attrs->channels, attrs->tile_fold_width, false, node.origin);
       } else if (attrs->algorithm == ConvAlgorithm::kGemm) {
         packed = pack_gemm(weight, *attrs, node.origin);
       } else {
@@ -201,6 +206,15 @@ class LayoutRewriter {
     const bool wide = data.dtype == DType::kF32 || data.dtype == DType::kF64;
     if (winograd_tile(wish) > 0 && (!wide || !fits_winograd(attrs))) return ConvAlgorithm::kGemm;
     return wish;
+  }
+
+  Value* pack_tiles(Value* weight, int64_t parts, int64_t columns, bool fold_width, bool dense, const Origin& origin) {
+    auto attrs = std::make_shared<TileWeightAttrs>();
+    attrs->parts = parts;
+    attrs->column_tiles = tile_columns(columns);
+    attrs->fold_width = fold_width;
+    attrs->dense = dense;
+    return add("nn.tile_weight", attrs, {weight}, origin);
   }
 
   // (O, I/groups, spatial…) -> ((groups,) spatial… × I/groups, O/groups)
@@ -329,10 +343,16 @@ class LayoutRewriter {
   // With constant weights.
   bool rewrite_dense(const Node& node) {
     auto* given = dynamic_cast<const DenseAttrs*>(node.attrs.get());
-    if (!given || given->weight_block != 0 || given->gemm) return false;
+    if (!given || given->weight_block != 0 || given->gemm || given->tile_parts > 0) return false;
     Value* weight = plain(node.inputs[1], node.origin);
     if (!weight->is_constant()) return false;
     auto attrs = std::make_shared<DenseAttrs>(*given);
+    if (policy_.dense_tiles && policy_.dense_tiles(node.inputs[0]->type, attrs->units)) {
+      attrs->tile_parts = policy_.tile_parts;
+      Value* packed = pack_tiles(weight, attrs->tile_parts, attrs->units, false, true, node.origin);
+      forms_[node.result()].plain = add(node.op->name, attrs, {plain(node.inputs[0], node.origin), packed}, node.origin);
+      return true;
+    }
     if (policy_.dense_gemm && policy_.dense_gemm(node.inputs[0]->type, attrs->units)) {
       attrs->gemm = true;
       forms_[node.result()].plain =

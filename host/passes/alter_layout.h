@@ -20,6 +20,10 @@ struct LayoutPolicy {
       conv_algorithm;
   /// Products with constant weights in form gemm (host/ops/dense.h). `data`: (…, K).
   std::function<bool(const TensorType& data, int64_t units)> dense_gemm;
+  /// Products with constant weights on tile registers (host/ops/tiles.h). Asked first. `data`: (…, K).
+  std::function<bool(const TensorType& data, int64_t units)> dense_tiles;
+  /// bf16 parts for tile registers.
+  int64_t tile_parts = 0;
   /// Products of two tensors in form gemm.
   std::function<bool(const TensorType& a, const TensorType& b)> matmul_gemm;
   /// Output channels a block of packed convolution weights. `data`, `result`: (N, C, spatial…).

@@ -65,6 +65,7 @@ ConstantPtr fold_view(const Node& node) {
 // Values of the results; empty if the op cannot be evaluated here.
 std::vector<ConstantPtr> evaluate(const Node& node) {
   if (node.op->is_view) return {fold_view(node)};
+  if (node.op->fold) return node.op->fold(node);
   if (node.op->compute == nullptr || !node.bodies.empty()) return {};
   std::vector<Tensor> arguments;
   std::map<const OperationNode*, ConstantPtr> data;

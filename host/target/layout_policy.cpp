@@ -4,6 +4,7 @@
 
 #include "host/ops/conv.h"
 #include "host/target/cpu/tile_model.h"
+#include "host/target/cpu/tile_policy.h"
 #include "host/target/cuda/conv_model.h"
 
 namespace gantry {
@@ -77,6 +78,7 @@ LayoutPolicy make_layout_policy(const Target& target) {
   policy.dense_block = [machine](const TensorType& data, int64_t units) {
     return dense_block(data, units, machine);
   };
+  cpu::prefer_tiles(policy, target);
   return policy;
 }
 

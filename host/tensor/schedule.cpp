@@ -131,6 +131,12 @@ void Stage::tensorize(const IterVarPtr& axis, MmaShape shape) {
   mma = shape;
 }
 
+void Stage::tensorize_tiles(const IterVarPtr& axis) {
+  internal_check(leaf_position(*this, axis, "tensorize_tiles") + 5 == leaves.size(),
+                 "tensorize_tiles of {}: {} is not the fifth loop from inside", op->name, axis->name());
+  tiles = true;
+}
+
 void Stage::compute_at(Stage& consumer, IterVarPtr axis) {
   internal_check(op->kind == OperationNode::Kind::kCompute, "compute_at of {}, which is no compute",
                  op->name);

@@ -71,6 +71,7 @@ class Stage {
   /// kShared stages attached to a serial loop: the next iteration's tile is fetched while this one is used.
   bool double_buffered = false;
   std::optional<MmaShape> mma;  ///< the three innermost leaves (m, n, k) are one tensor-core instruction
+  bool tiles = false;           ///< the five innermost leaves are products of a CPU's tile registers
 
   const std::vector<IterVarPtr>& axes() const { return op->axes; }
   const std::vector<IterVarPtr>& reduce_axes() const { return op->reduce_axes; }
@@ -122,6 +123,13 @@ class Stage {
   /// The consumer then reads its own registers: lane group * 4 + member holds rows group and group + 8,
   /// columns member * 2 and member * 2 + 1 of each tile.
   void tensorize(const IterVarPtr& axis, MmaShape shape);
+  /// For CPUs with tile registers (AMX: eight of 16 rows of 64 bytes). The leaves from `axis` inwards are row
+  /// tiles, column tiles (both few: their product and the operands must fit the registers), m 16, n 16, k 32;
+  /// reduction leaves around them are steps along k. The stage is a sum over k of products
+  /// cast(a(m, k)) * cast(b(k, n)), or of a sum of several such products, a and b in bf16, of scope kLocal and
+  /// attached. a must be contiguous along k; b(k, n) must lie at k / 2 * stride + 2 * n + k % 2, as the
+  /// instructions want it. The region is rounded up to whole tiles: a and b must have elements there (any).
+  void tensorize_tiles(const IterVarPtr& axis);
   void compute_at(Stage& consumer, IterVarPtr axis);
   void compute_inline();
   void compute_root();

@@ -28,6 +28,8 @@ void inline_elementwise(Schedule& schedule);
 
 /// Convolutions and matrix products over packed weights (tags conv_packed, conv_grouped, dense_packed).
 bool schedule_packed_product(Schedule& schedule, const Target& target);
+/// Products on tile registers (tag tile_product).
+bool schedule_tiles(Schedule& schedule, const Target& target);
 /// Matrix products of two tensors that change at run time (tag matmul).
 bool schedule_matmul(Schedule& schedule, const Target& target);
 /// One reduction at root: windows (depthwise convolution, pooling) and whole axes. `consumer`: the

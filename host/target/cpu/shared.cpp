@@ -31,7 +31,7 @@ namespace {
 // Inlining a producer repeats its work once a read; that is welcome only where it is cheap or read once.
 bool should_inline(const Schedule& schedule, const Stage& stage) {
   const OperationNode& op = *stage.op;
-  if (!is_compute(op) || is_reduction(op) || op.tag == "pad") return false;
+  if (!is_compute(op) || is_reduction(op) || op.tag == "pad" || op.tag == "tile_rows") return false;
   for (const Tensor& output : schedule.outputs()) {
     if (output.op().get() == &op) return false;
   }

@@ -1,0 +1,70 @@
+// Tile registers: AMX.
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <array>
+
+#include "host/codegen/cpu_features.h"
+#include "host/codegen/kernel_emitter.h"
+#include "host/support/error.h"
+
+namespace gantry {
+
+using llvm::Value;
+
+namespace {
+
+/// What LDTILECFG reads (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18): palette
+/// 1, all eight registers of 16 rows of 64 bytes.
+std::array<uint8_t, 64> full_tiles() {
+  constexpr size_t kColumnBytes = 16, kRowCounts = 48, kRegisters = 8;
+  std::array<uint8_t, 64> config{};
+  config[0] = 1;
+  for (size_t t = 0; t < kRegisters; ++t) {
+    config[kColumnBytes + 2 * t] = 64;
+    config[kRowCounts + t] = 16;
+  }
+  return config;
+}
+
+}  // namespace
+
+void KernelEmitter::emit_tile(const TileNode& node) {
+  internal_check(has_feature(target_, "amx-bf16"), "kernel {}: tile registers in code for {}", kernel_.name,
+                 target_.name);
+  cache_.clear();
+  auto reg = [&](int number) { return b_.getInt8(static_cast<uint8_t>(number)); };
+  if (node.op == TileNode::Op::kConfigure) {
+    constexpr const char* kName = "tile.config";
+    llvm::GlobalVariable* config = module_.getNamedGlobal(kName);
+    if (!config) {
+      auto bytes = full_tiles();
+      llvm::Constant* value = llvm::ConstantDataArray::get(context_, llvm::ArrayRef<uint8_t>(bytes));
+      config = new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value,
+                                        kName);
+      config->setAlignment(llvm::Align(64));
+    }
+    b_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {config});
+    return;
+  }
+  if (node.op == TileNode::Op::kRelease) {
+    b_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
+    return;
+  }
+  if (node.op == TileNode::Op::kZero) {
+    b_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {reg(node.tile)});
+    return;
+  }
+  if (node.op == TileNode::Op::kDot) {
+    b_.CreateIntrinsic(llvm::Intrinsic::x86_tdpbf16ps, {}, {reg(node.tile), reg(node.a), reg(node.b)});
+    return;
+  }
+  ++index_depth_;
+  Value *index = emit(node.index), *stride = emit(node.stride);
+  --index_depth_;
+  Value* bytes = b_.CreateNSWMul(stride, b_.getInt64(static_cast<uint64_t>(byte_width(node.buffer->dtype))));
+  Value* address = element_pointer(*node.buffer, index);
+  const auto id = node.op == TileNode::Op::kLoad ? llvm::Intrinsic::x86_tileloadd64 : llvm::Intrinsic::x86_tilestored64;
+  b_.CreateIntrinsic(id, {}, {reg(node.tile), address, bytes});
+}
+
+}  // namespace gantry

@@ -1,0 +1,231 @@
+// Products on tile registers (host/ops/tiles.h).
+//
+//   tile_rows: parallel for (phase, row): bf16 parts of 32 elements each
+//   parallel for (block of rows, block of columns)
+//     product[rows][columns] on tile registers: for 32 columns: for 32 rows: for k: 2 x 2 tiles
+//     output = epilogue(product)
+#include <algorithm>
+
+#include "host/target/cpu/rules.h"
+#include "host/target/cpu/tile_model.h"
+
+namespace gantry::cpu {
+namespace {
+
+constexpr int64_t kTile = 16;
+// Of the product, on the stack: leaves room in the second-level cache for the operands.
+constexpr int64_t kBlockBytes = 32 << 10;
+constexpr int64_t kMaxBlockRows = 256, kSymbolicBlockRows = 128, kMaxBlockColumns = 128;
+// Weights beyond this are read once for all rows, not once a block of rows.
+constexpr int64_t kResidentWeightBytes = 1 << 20;
+
+int64_t round_up(int64_t a, int64_t unit) {
+  return (a + unit - 1) / unit * unit;
+}
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+struct TileStages {
+  Stage *rows = nullptr, *product = nullptr, *output = nullptr;
+};
+
+TileStages find_tiles(Schedule& schedule) {
+  TileStages found;
+  for (const auto& stage : schedule.stages()) {
+    if (stage->op->tag == "tile_rows") found.rows = stage.get();
+    if (stage->op->tag == "tile_product") found.product = stage.get();
+    if (stage->op->tag == "tile_output") found.output = stage.get();
+  }
+  return found;
+}
+
+// The stage whose loops compute the product block by block: the kernel's output if it has the product's axes and only
+// elementwise stages lie between.
+Stage& owner_of(Schedule& schedule, Stage& tile_output) {
+  if (schedule.outputs().size() != 1) return tile_output;
+  Stage& output = schedule[schedule.outputs()[0]];
+  if (!is_compute(*output.op) || output.axes().size() != tile_output.axes().size()) return tile_output;
+  for (size_t i = 0; i < output.axes().size(); ++i) {
+    if (!structurally_equal(simplify(output.axes()[i]->extent), simplify(tile_output.axes()[i]->extent)))
+      return tile_output;
+  }
+  for (const auto& stage : schedule.stages()) {
+    bool part = stage->op->tag == "tile_rows" || stage->op->tag == "tile_product";
+    if (!part && is_compute(*stage->op) && is_reduction(*stage->op)) return tile_output;
+    if (!part && !is_compute(*stage->op) && stage->op->kind != OperationNode::Kind::kPlaceholder) return tile_output;
+  }
+  return output;
+}
+
+// By how many rows of the product results move that are neighbours along each of the result's row axes.
+std::vector<Expr> row_pitches(const OperationNode& tile_output) {
+  std::vector<Expr> pitches;
+  walk(tile_output.body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (!read || read->op->tag != "tile_product") return;
+    for (size_t i = 0; i + 1 < tile_output.axes.size(); ++i) {
+      const Expr& var = tile_output.axes[i]->var;
+      Expr next = substitute(read->indices[0], {{var.as<VarNode>(), var + Expr(1)}});
+      pitches.push_back(simplify(next - read->indices[0]));
+    }
+  });
+  return pitches;
+}
+
+// Rows of the product adjoin in the result.
+bool is_dense(const OperationNode& tile_output, const std::vector<Expr>& pitches) {
+  Expr expected(1);
+  for (size_t i = pitches.size(); i-- > 0;) {
+    const Expr& extent = tile_output.axes[i]->extent;
+    if (constant_extent(simplify(extent)) != 1 && !structurally_equal(pitches[i], simplify(expected))) return false;
+    expected = expected * extent;
+  }
+  return true;
+}
+
+// Which block of rows wastes least, larger ones first.
+int64_t choose_block_rows(std::optional<int64_t> extent) {
+  if (!extent) return kSymbolicBlockRows;
+  if (*extent <= kSymbolicBlockRows) return *extent;
+  int64_t best = 128, best_cost = INT64_MAX;
+  for (int64_t rows : {128, 96, 64, 160, 192}) {
+    int64_t cost = ceil_div(*extent, rows) * rows;
+    if (rows <= *extent && cost < best_cost) best = rows, best_cost = cost;
+  }
+  return best;
+}
+
+// Lines of an image a block: the rows between lines are computed in vain, and so is what fills up the last tile.
+int64_t choose_block_lines(int64_t lines, int64_t results, int64_t pitch) {
+  int64_t best = 1;
+  double best_cost = 1e300;
+  for (int64_t n = 1; n <= lines; ++n) {
+    int64_t rows = round_up((n - 1) * pitch + results, 2 * kTile);
+    if (rows > kMaxBlockRows && n > 1) break;
+    double cost = double(ceil_div(lines, n)) * (double(rows) + 8);  // each block costs something by itself
+    if (cost < best_cost) best = n, best_cost = cost;
+  }
+  return best;
+}
+
+int64_t choose_block_columns(int64_t columns, int64_t unit, int64_t block_rows) {
+  int64_t best = unit;
+  for (int64_t c = unit; c <= std::min(columns, kMaxBlockColumns); c += unit) {
+    if (columns % c == 0 && c * block_rows * 4 <= kBlockBytes) best = c;
+  }
+  return best;
+}
+
+void schedule_rows(Stage& rows) {
+  const auto axes = rows.axes();  // part, kc, phase, row, lane
+  rows.reorder({axes[2], axes[3], axes[1], axes[0], axes[4]});
+  rows.unroll(axes[0]);
+  rows.vectorize(axes[4]);
+  auto volume = constant_volume(axes);
+  fuse_and_parallelize(rows, {axes[2], axes[3]}, !volume || *volume >= 4 * kParallelThreshold);
+}
+
+void schedule_product(Stage& product, int64_t block_rows, int64_t column_unit) {
+  const auto axes = product.axes();
+  const auto reduce = product.reduce_axes();  // kc, kh, kw, k
+  int64_t row_unit = block_rows <= kTile ? kTile : 2 * kTile;
+  auto [row_outer, row_in] = product.split(axes[0], row_unit);
+  auto [row_tile, row] = product.split(row_in, kTile);
+  auto [column_outer, column_in] = product.split(axes[1], column_unit);
+  auto [column_tile, column] = product.split(column_in, kTile);
+  product.reorder({column_outer, row_outer, reduce[0], reduce[1], reduce[2], row_tile, column_tile, row, column,
+                   reduce[3]});
+  product.tensorize_tiles(row_tile);
+}
+
+int64_t weight_bytes(const OperationNode& product) {
+  int64_t bytes = 0;
+  walk(product.body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (!read || read->op->tag == "tile_rows") return;
+    int64_t count = 2;
+    for (const Expr& extent : read->op->result_shapes[0]) count *= constant_extent(extent).value_or(1);
+    bytes = std::max(bytes, count);
+  });
+  return bytes;
+}
+
+}  // namespace
+
+bool schedule_tiles(Schedule& schedule, const Target& target) {
+  TileStages tiles = find_tiles(schedule);
+  if (!tiles.product || !tiles.rows || !tiles.output) return false;
+  inline_elementwise(schedule);
+  Stage& owner = owner_of(schedule, *tiles.output);
+  if (&owner != tiles.output && tiles.output->attach != AttachKind::kInline) tiles.output->compute_inline();
+  if (&owner == tiles.output) tiles.output->compute_root();
+
+  const auto axes = owner.axes();
+  const size_t last = axes.size() - 1;
+  const int64_t columns = constant_extent(simplify(tiles.product->axes()[1]->extent)).value();
+  const int64_t unit = std::min<int64_t>(columns, 2 * kTile);
+  std::vector<IterVarPtr> outer, inner;
+  int64_t block_rows = 0;
+  const std::vector<Expr> pitches = row_pitches(*tiles.output->op);
+  if (is_dense(*tiles.output->op, pitches)) {
+    // Axes of one element stay out of the fused one: an index without their remainders stays an interval.
+    std::vector<IterVarPtr> ones, rows;
+    for (size_t i = 0; i < last; ++i)
+      (constant_extent(simplify(axes[i]->extent)) == 1 ? ones : rows).push_back(axes[i]);
+    if (rows.empty()) {
+      rows = {ones.back()};
+      ones.pop_back();
+    }
+    std::vector<IterVarPtr> order = ones;
+    order.insert(order.end(), rows.begin(), rows.end());
+    order.push_back(axes[last]);
+    owner.reorder(order);
+    IterVarPtr flat = rows[0];
+    for (size_t i = 1; i < rows.size(); ++i) flat = owner.fuse(flat, rows[i]);
+    auto extent = constant_volume({axes.begin(), axes.begin() + static_cast<long>(last)});
+    block_rows = choose_block_rows(extent);
+    auto tail = extent ? TailStrategy::kShiftInwards : TailStrategy::kGuard;
+    auto [row_outer, row] = owner.split(flat, block_rows, tail);
+    outer = ones;
+    outer.push_back(row_outer);
+    inner = {row};
+  } else {
+    int64_t lines = constant_extent(axes[1]->extent).value(), results = constant_extent(axes[2]->extent).value();
+    const int64_t pitch = constant_extent(pitches[1]).value();
+    int64_t block_lines = choose_block_lines(lines, results, pitch);
+    block_rows = (block_lines - 1) * pitch + results;
+    auto [line_outer, line] = owner.split(axes[1], block_lines, TailStrategy::kShiftInwards);
+    outer = {axes[0], line_outer};
+    inner = {line, axes[2]};
+    if (block_rows > kMaxBlockRows) {
+      block_rows = choose_block_rows(results);
+      auto [column_outer, column] = owner.split(axes[2], block_rows, TailStrategy::kShiftInwards);
+      outer.push_back(column_outer);
+      inner = {line, column};
+    }
+  }
+  int64_t block_columns = choose_block_columns(columns, unit, round_up(block_rows, 2 * kTile));
+  auto [channel_outer, channel] = owner.split(axes[last], block_columns);
+  bool weights_first = weight_bytes(*tiles.product->op) > kResidentWeightBytes;
+  outer.insert(weights_first ? outer.begin() : outer.end(), channel_outer);
+  std::vector<IterVarPtr> order = outer;
+  order.insert(order.end(), inner.begin(), inner.end());
+  order.push_back(channel);
+  owner.reorder(order);
+  vectorize_block(owner, channel, block_columns, choose_lanes(block_columns, 4, target.machine));
+  IterVarPtr at = fuse_and_parallelize(owner, outer, true);
+
+  tiles.product->compute_at(owner, at);
+  tiles.product->scope = StorageScope::kLocal;
+  schedule_product(*tiles.product, block_rows, unit);
+  schedule_rows(*tiles.rows);
+  for (const auto& stage : schedule.stages()) {
+    bool done = stage.get() == &owner || stage.get() == tiles.rows || stage.get() == tiles.product;
+    if (!done && stage->attach == AttachKind::kRoot && is_compute(*stage->op) && !is_reduction(*stage->op))
+      schedule_elementwise(*stage, target);
+  }
+  return true;
+}
+
+}  // namespace gantry::cpu
