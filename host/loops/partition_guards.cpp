@@ -100,6 +100,15 @@ class LocalCopier : public StmtMutator {
     if (it == buffers_.end()) return StmtMutator::mutate_load(node, self);
     return load(it->second, mutate(node->index), mutate(node->predicate));
   }
+  Stmt mutate_tile(const TileNode* node, const Stmt& self) override {
+    auto it = node->buffer ? buffers_.find(node->buffer.get()) : buffers_.end();
+    if (it == buffers_.end()) return StmtMutator::mutate_tile(node, self);
+    auto copy = std::make_shared<TileNode>(*node);
+    copy->buffer = it->second;
+    copy->index = mutate(node->index);
+    copy->stride = mutate(node->stride);
+    return copy;
+  }
 
  private:
   std::unordered_map<const BufferNode*, Buffer> buffers_;

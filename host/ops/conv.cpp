@@ -244,7 +244,9 @@ void add_conv_ops(OpSet& set) {
   op.compute = compute_conv;
   op.flops = conv_flops;
   op.stages_input = [](const Node& node, size_t input) {
-    return input == 0 && node.attrs_as<ConvAttrs>().algorithm != ConvAlgorithm::kDirect;
+    const auto& a = node.attrs_as<ConvAttrs>();
+    // With the window's columns in the depth, an operand's row is read as one piece of an image's line.
+    return input == 0 && a.algorithm != ConvAlgorithm::kDirect && !a.tile_fold_width;
   };
   set.add(std::move(op));
 }

@@ -81,8 +81,9 @@ Expr with_slack(const Expr& rows) {
 }
 
 /// "tile_rows" of `depth` elements each; `element(phase, row, k)` is f32, for k < depth.
-Tensor tile_rows(int64_t parts, const Expr& depth, const Expr& phases, const Expr& rows, bool whole_depth,
+Tensor tile_rows(int64_t weight_parts, const Expr& depth, const Expr& phases, const Expr& rows, bool whole_depth,
                  const std::function<Expr(const Expr& phase, const Expr& row, const Expr& k)>& element) {
+  const int64_t parts = tile_row_parts(weight_parts);
   auto body = [&](const std::vector<Expr>& i) {
     Expr k = i[1] * kDepth + i[4];
     Expr x = element(i[2], i[3], k);
@@ -125,8 +126,12 @@ int64_t tile_columns(int64_t columns) {
 
 std::vector<std::pair<int, int>> tile_products(int64_t parts) {
   if (parts == 1) return {{0, 0}};
-  if (parts == 2) return {{0, 0}, {1, 0}, {0, 1}};
-  return {{0, 0}, {1, 0}, {2, 0}, {1, 1}, {0, 1}, {0, 2}};
+  if (parts == 2) return {{2, 0}, {1, 0}, {0, 0}, {0, 1}, {1, 1}};
+  return {{2, 0}, {1, 0}, {0, 0}, {0, 1}, {1, 1}, {0, 2}};
+}
+
+int64_t tile_row_parts(int64_t parts) {
+  return parts == 1 ? 1 : 3;
 }
 
 bool fits_tiles(const ConvAttrs& a, DType dtype) {

@@ -1,13 +1,14 @@
 // Matrix products for tile registers (AMX): what nn.conv and nn.dense with `tile_parts` > 0 share.
 //
 // The left operand becomes rows of bf16 in blocks of 32 along k, the right one (weights) tiles of 16 x 32 as the
-// instructions read them. An f32 value is split into 1 to 3 bf16 parts, x = x0 + x1 + x2 + rest, each the nearest
-// bf16 of what the parts before leave; of the products of parts those are summed whose sizes are above the rest:
+// instructions read them. An f32 value is split into bf16 parts, x = x0 + x1 + x2 + rest, each the nearest bf16 of
+// what the parts before leave. `tile_parts` says how many parts weights have; rows have three unless it is 1, for they
+// are split as they are used and cost no memory traffic. With x a row's and y a weight's element:
 //
-//   parts  products                                   |error| of one product x * y, at most
+//   parts  products                                   |error| of one product x y, at most
 //   1      x0 y0                                      2^-8  |x y| (bf16)
-//   2      x0 y0, x1 y0, x0 y1                        2^-16 |x y|
-//   3      x0 y0, x1 y0, x0 y1, x1 y1, x2 y0, x0 y2   2^-23 |x y|, as f32's own rounding
+//   2      x0 y0, x1 y0, x2 y0, x0 y1, x1 y1          2^-17 |x y|, nearly all of it from the weight's rest
+//   3      as above, x0 y2                            2^-23 |x y|, about f32's own rounding
 //
 // Sums are f32. Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For
 // Higher-Precision Computations", 2019 (arXiv:1904.06376). Infinite operands give NaN when there are 2 or 3 parts.
@@ -47,7 +48,9 @@ struct TileWeightAttrs : AttrsOf<TileWeightAttrs> {
 
 /// Columns of a weight block: 16 * column_tiles of a product with `columns` columns.
 int64_t tile_columns(int64_t columns);
-/// The parts (left, right) whose products are summed.
+/// Parts of the rows for weights of so many parts.
+int64_t tile_row_parts(int64_t parts);
+/// The parts (of rows, of weights) whose products are summed.
 std::vector<std::pair<int, int>> tile_products(int64_t parts);
 
 /// True if a convolution can be computed so: two spatial axes, no groups, f32.

@@ -32,7 +32,7 @@ bool pays(const TileWork& work, int64_t parts, const MachineModel& machine) {
   double tiles = double(ceil_div(work.rows, 16)) * double(ceil_div(work.columns, 16));
   double dots = tiles * double(work.depth_blocks * work.taps) * double(tile_products(parts).size());
   double cycles = dots * kCyclesPerDot + tiles * kCyclesPerTile +
-                  double(work.split_rows * work.depth_blocks) * double(1 + parts) / 2 * kCyclesPerSplit;
+                  double(work.split_rows * work.depth_blocks) * double(1 + tile_row_parts(parts)) / 2 * kCyclesPerSplit;
   double lanes = double(machine.vector_bytes) / 4 * machine.fma_per_cycle * kMultiplyAddShare;
   return cycles < double(work.products) / lanes;
 }
