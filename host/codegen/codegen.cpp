@@ -20,6 +20,7 @@
 #include "host/codegen/compiled_module.h"
 #include "host/codegen/kernel_cache.h"
 #include "host/codegen/kernel_emitter.h"
+#include "host/codegen/lane_operands.h"
 #include "host/codegen/linker.h"
 #include "host/codegen/llvm_target.h"
 #include "host/loops/launch.h"
@@ -60,6 +61,8 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Target& 
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder(&machine, tuning);
+  const bool for_arm = target.device == DeviceKind::kCpu && target.architecture == Architecture::kAArch64;
+  if (for_arm) add_lane_operand_passes(builder);
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(no_library(module)); });
   if (target.device == DeviceKind::kCuda)
     functions.registerPass([&] { return device_alias_analysis(machine); });

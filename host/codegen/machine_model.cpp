@@ -64,6 +64,7 @@ MachineModel arm_model(std::string_view cpu) {
   m.memory_bytes_per_cycle = 4;
   if (cpu.starts_with("cortex-a53") || cpu.starts_with("cortex-a55") || cpu.starts_with("cortex-a35")) {
     m.fma_per_cycle = 1;
+    m.fma_latency = 8;
     m.loads_per_cycle = 1;
     m.l2_bytes_per_cycle = 8;
     m.memory_bytes_per_cycle = 2;
