@@ -30,6 +30,8 @@ constexpr uint32_t kPiecesAtMost = 8;
 
 // Set while this thread runs a part of a loop: a nested loop then runs unsplit.
 thread_local bool inside_loop = false;
+// Of a pool's worker; callers are number 0.
+thread_local size_t thread_index = 0;
 
 void pause_cpu() {
 #if defined(__x86_64__)
@@ -101,6 +103,10 @@ int32_t host_parallel_for(void* context, GantryLoopBody body, void* closure, int
   return static_cast<ThreadPool*>(context)->parallel_for(body, closure, count);
 }
 
+void* host_thread_memory(void* context, int64_t bytes) {
+  return static_cast<ThreadPool*>(context)->thread_memory(bytes);
+}
+
 // What generated code takes at most (a megabyte, in kernels of the emulated GPU), and some to spare; where
 // the process's limits give threads more, they get more.
 constexpr size_t kMinStackBytes = size_t{4} << 20;
@@ -135,7 +141,8 @@ Status pin_this_thread(int cpu) {
 }
 
 ThreadPool::ThreadPool()
-    : host_{GANTRY_KERNEL_ABI_VERSION, sizeof(GantryKernelHost), this, host_parallel_for, nullptr} {}
+    : host_{GANTRY_KERNEL_ABI_VERSION, sizeof(GantryKernelHost), this, host_parallel_for, nullptr,
+            host_thread_memory} {}
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, std::span<const int> cpus) {
   if (threads < 1 || threads > 1024) {
@@ -147,6 +154,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, std::span<co
     slot->pool = pool.get();
     slot->index = static_cast<uint32_t>(i);
     pool->slots_.push_back(std::move(slot));
+    pool->memory_.emplace_back();
     // Where the threads' cores are not known, they count as alike.
     const bool all_pinned = cpus.size() >= static_cast<size_t>(threads);
     pool->weights_.push_back(all_pinned ? cpu_capacity(cpus[static_cast<size_t>(i)]) : 1);
@@ -185,6 +193,7 @@ void ThreadPool::partition(std::span<const uint32_t> weights, uint32_t units, st
 
 void* ThreadPool::worker_main(void* slot) {
   auto* self = static_cast<Slot*>(slot);
+  thread_index = self->index;
   self->pool->work(*self);
   return nullptr;
 }
@@ -283,6 +292,13 @@ void ThreadPool::publish(const Loop& loop) {
   }
   number_.store(number);
   if (sleepers_.load() != 0) futex_wake_all(number_);
+}
+
+void* ThreadPool::thread_memory(int64_t bytes) {
+  if (bytes < 0 || thread_index >= memory_.size()) return nullptr;
+  AlignedBuffer& memory = memory_[thread_index];
+  if (!memory.reserve(static_cast<uint64_t>(bytes), "a thread's memory").ok()) return nullptr;
+  return memory.data();
 }
 
 int32_t ThreadPool::parallel_for(GantryLoopBody body, void* closure, int64_t count) {

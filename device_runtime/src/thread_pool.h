@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "device_runtime/src/memory.h"
 #include "device_runtime/src/status.h"
 #include "gantry/kernel_abi.h"
 
@@ -39,6 +40,9 @@ class ThreadPool {
   /// Runs body(closure, begin, end) on ranges that cover [0, count), and waits. Returns the first error code
   /// seen, 0 if none. A call from inside a body runs there, unsplit.
   int32_t parallel_for(GantryLoopBody body, void* closure, int64_t count);
+  /// The calling thread's memory for kernels (see GantryKernelHost); kept for the pool's life. Null: none
+  /// left.
+  void* thread_memory(int64_t bytes);
   /// What kernels get. Lives as long as the pool.
   const GantryKernelHost* host() const { return &host_; }
 
@@ -93,6 +97,7 @@ class ThreadPool {
   std::atomic<uint32_t> sleepers_{0};
   alignas(64) std::atomic<uint32_t> done_{0};  ///< units of the loop
   std::atomic<uint32_t> caller_sleeps_{0};
+  std::vector<AlignedBuffer> memory_;  ///< one a thread
 };
 
 /// Pins the calling thread to a CPU; INVALID_ARGUMENT with its number if that is not possible.

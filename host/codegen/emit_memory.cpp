@@ -98,7 +98,8 @@ Value* KernelEmitter::emit_scalar_load(const BufferNode& buffer, Value* index, V
   report_access(buffer, false, index, 1, 1, predicate);
   llvm::Type* type = storage_type(buffer.dtype);
   if (gpu_ && predicate) {
-    return emit_guarded_load(type, predicate, [&] { return emit_scalar_load(buffer, index, nullptr, known); });
+    return emit_guarded_load(type, predicate,
+                             [&] { return emit_scalar_load(buffer, index, nullptr, known); });
   }
   Value* pointer = element_pointer(buffer, index);
   // Lanes switched off read blank memory instead, which needs no branch and gives the 0 that they are to be.
@@ -191,6 +192,22 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
   }
   --index_depth_;
   return from_storage(raw, buffer.dtype);
+}
+
+/// To the second-level cache: what is asked for early should not displace what is in use.
+void KernelEmitter::emit_prefetch(const PrefetchNode& node) {
+  if (gpu_ || reports_) return;
+  auto it = scope_.buffers.find(node.buffer.get());
+  internal_check(it != scope_.buffers.end(), "kernel {}: buffer {} is used outside of its lifetime",
+                 kernel_.name, node.buffer->name);
+  cache_.clear();
+  ++index_depth_;
+  Value* index = emit(node.index);
+  --index_depth_;
+  constexpr uint32_t kRead = 0, kSecondLevel = 2, kData = 1;
+  Value* pointer = b_.CreateGEP(storage_type(node.buffer->dtype), it->second, index);  // may be outside
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                     {pointer, b_.getInt32(kRead), b_.getInt32(kSecondLevel), b_.getInt32(kData)});
 }
 
 void KernelEmitter::emit_scalar_store(const BufferNode& buffer, Value* index, Value* raw, Value* predicate,

@@ -48,6 +48,13 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
   std::vector<const BufferNode*> buffers;
   for (const Buffer& b : kernel.arguments) buffers.push_back(b.get());
   for (const Buffer& b : kernel.scratch) buffers.push_back(b.get());
+  walk(kernel.body,
+       [&](const Stmt& s) {
+         auto* allocation = s.as<AllocateNode>();
+         if (allocation && allocation->buffer->scope == BufferScope::kThread)
+           buffers.push_back(allocation->buffer.get());
+       },
+       {});
   llvm::MDBuilder metadata(context_);
   llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain();
   std::vector<llvm::Metadata*> scopes;
@@ -95,6 +102,7 @@ void KernelEmitter::emit() {
   function->getArg(2)->setName("dims");
   scope_ = {};
   scope_.function = function;
+  scope_.host = function->getArg(0);
   scope_.entry = llvm::BasicBlock::Create(context_, "entry", function);
   b_.SetInsertPoint(scope_.entry);
   bind_arguments(function->getArg(1), function->getArg(2));
@@ -128,6 +136,8 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
     case StmtKind::kShuffle:
       if (gpu_) return emit_shuffle(*s.as<ShuffleNode>());
       break;
+    case StmtKind::kPrefetch:
+      return emit_prefetch(*s.as<PrefetchNode>());
     case StmtKind::kMma:
       if (gpu_) return emit_mma(*s.as<MmaNode>());
       break;
@@ -202,6 +212,7 @@ llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::St
   const auto vars = by_name(outer.vars);
   const auto buffers = by_name(outer.buffers);
   capture(low);
+  capture(outer.host);
   for (const auto& [var, value] : vars) capture(value);
   for (const auto& [symbol, value] : outer.symbols) capture(value);
   for (const auto& [buffer, value] : buffers) capture(value);
@@ -225,6 +236,7 @@ llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::St
     return b_.CreateLoad(original->getType(), address, original->getName());
   };
   Value* base = reload(low);
+  inner.host = reload(outer.host);
   for (const auto& [var, value] : vars) inner.vars[var] = reload(value);
   for (const auto& [symbol, value] : outer.symbols) inner.symbols[symbol] = reload(value);
   for (const auto& [buffer, value] : buffers) inner.buffers[buffer] = reload(value);
@@ -260,7 +272,7 @@ void KernelEmitter::emit_parallel_loop(const ForNode& loop) {
                    *join = block("join"), *fail = block("fail"), *after = block("after");
   b_.CreateCondBr(b_.CreateICmpSGT(count, b_.getInt64(0)), check, after);
   b_.SetInsertPoint(check);
-  Value* host = scope_.function->getArg(0);
+  Value* host = scope_.host;
   Value* is_alone = b_.CreateOr(b_.CreateIsNull(host), b_.CreateICmpEQ(count, b_.getInt64(1)));
   b_.CreateCondBr(is_alone, alone, shared);
 
@@ -314,8 +326,72 @@ void KernelEmitter::emit_if(const IfNode& node) {
   b_.SetInsertPoint(after);
 }
 
+namespace {
+
+constexpr int64_t kThreadAlignment = 64;
+constexpr uint32_t kThreadMemoryVersion = 3;  // of the ABI that has thread_memory
+
+int64_t thread_bytes_of(const AllocateNode& node) {
+  auto* count = node.buffer->element_count.as<IntImmNode>();
+  internal_check(count != nullptr && count->value >= 0, "thread buffer {} needs a constant size",
+                 node.buffer->name);
+  const int64_t bytes = count->value * byte_width(node.buffer->dtype);
+  return (bytes + kThreadAlignment - 1) / kThreadAlignment * kThreadAlignment;
+}
+
+}  // namespace
+
+/// Asks the host for the calling thread's memory; the function ends if there is none.
+Value* KernelEmitter::request_thread_memory(int64_t bytes) {
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(context_, name, scope_.function); };
+  llvm::BasicBlock *look = block("look"), *ask = block("ask"), *none = block("none"), *given = block("given");
+  b_.CreateCondBr(b_.CreateIsNull(scope_.host), none, look);
+  b_.SetInsertPoint(none);
+  b_.CreateRet(b_.getInt32(GANTRY_KERNEL_NEEDS_THREAD_MEMORY));
+  b_.SetInsertPoint(look);
+  Value* version = b_.CreateLoad(b_.getInt32Ty(), scope_.host);
+  static_assert(offsetof(GantryKernelHost, abi_version) == 0);
+  b_.CreateCondBr(b_.CreateICmpUGE(version, b_.getInt32(kThreadMemoryVersion)), ask, none);
+  b_.SetInsertPoint(ask);
+  auto member = [&](size_t offset) {
+    return b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scope_.host, offset));
+  };
+  auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getPtrTy(), b_.getInt64Ty()}, false);
+  Value* function = member(offsetof(GantryKernelHost, thread_memory));
+  Value* context = member(offsetof(GantryKernelHost, context));
+  Value* memory = b_.CreateCall(type, function, {context, b_.getInt64(static_cast<uint64_t>(bytes))});
+  b_.CreateCondBr(b_.CreateIsNull(memory), none, given);
+  b_.SetInsertPoint(given);
+  return memory;
+}
+
+/// The outermost such buffer of a function asks once for all inside it.
+void KernelEmitter::emit_thread_memory(const AllocateNode& node) {
+  cache_.clear();
+  const bool outermost = scope_.thread_memory == nullptr;
+  if (outermost) {
+    int64_t total = thread_bytes_of(node);
+    walk(node.body,
+         [&](const Stmt& s) {
+           auto* inner = s.as<AllocateNode>();
+           if (inner && inner->buffer->scope == BufferScope::kThread) total += thread_bytes_of(*inner);
+         },
+         {});
+    scope_.thread_memory = request_thread_memory(total);
+    scope_.thread_bytes = 0;
+  }
+  scope_.buffers[node.buffer.get()] = b_.CreateConstInBoundsGEP1_64(
+      b_.getInt8Ty(), scope_.thread_memory, static_cast<uint64_t>(scope_.thread_bytes));
+  scope_.thread_bytes += thread_bytes_of(node);
+  if (node.body) emit_stmt(node.body);
+  scope_.buffers.erase(node.buffer.get());
+  scope_.thread_bytes -= thread_bytes_of(node);
+  if (outermost) scope_.thread_memory = nullptr;
+}
+
 void KernelEmitter::emit_allocate(const AllocateNode& node) {
   const BufferNode& buffer = *node.buffer;
+  if (!gpu_ && buffer.scope == BufferScope::kThread) return emit_thread_memory(node);
   if (gpu_ && buffer.scope == BufferScope::kShared) return emit_shared(node);
   auto* count = buffer.element_count.as<IntImmNode>();
   internal_check(count != nullptr && count->value >= 0, "kernel {}: local buffer {} needs a constant size",

@@ -5,11 +5,11 @@
 // alias scope of its own, so that LLVM knows what loop IR promises: buffers are disjoint. Parallel loops
 // become functions of their own, called through the host.
 //
-// GPUs (emit_launch.cpp): each launch becomes an entry function; its parameters are a pointer for each buffer of
-// the kernel, its symbols and the iteration of the loop around it. Loads and stores must be aligned, so each
-// vector access states the alignment that its index proves (buffers start at kDeviceAlignment). Index
-// arithmetic that provably fits is done in 32 bits, which GPUs have units for. The math functions are those of
-// CPUs: nothing of libdevice is needed, and the emulated device computes the same numbers.
+// GPUs (emit_launch.cpp): each launch becomes an entry function; its parameters are a pointer for each buffer
+// of the kernel, its symbols and the iteration of the loop around it. Loads and stores must be aligned, so
+// each vector access states the alignment that its index proves (buffers start at kDeviceAlignment). Index
+// arithmetic that provably fits is done in 32 bits, which GPUs have units for. The math functions are those
+// of CPUs: nothing of libdevice is needed, and the emulated device computes the same numbers.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -29,8 +29,8 @@
 
 namespace gantry {
 
-/// Bytes to which device buffers, a block's shared memory and a thread's local buffers are aligned at least; the
-/// widest access of one thread.
+/// Bytes to which device buffers, a block's shared memory and a thread's local buffers are aligned at least;
+/// the widest access of one thread.
 inline constexpr uint64_t kDeviceAlignment = 16;
 
 /// True if the kernel tells a checker of its accesses: it was made of launches, for a target with gpu_checks.
@@ -52,7 +52,10 @@ class KernelEmitter {
   void emit_parallel_loop(const ForNode& loop);
   void emit_if(const IfNode& node);
   void emit_allocate(const AllocateNode& node);
+  void emit_thread_memory(const AllocateNode& node);
+  llvm::Value* request_thread_memory(int64_t bytes);
   void emit_let(const LetStmtNode& node);
+  void emit_prefetch(const PrefetchNode& node);
   void bind_arguments(llvm::Value* buffers, llvm::Value* dims);
 
   // --- tile registers (emit_tile.cpp)
@@ -88,6 +91,9 @@ class KernelEmitter {
     std::map<const BufferNode*, llvm::Value*> buffers;
     llvm::Value* blank = nullptr;  ///< stack memory that lanes switched off read and write
     int64_t stack_bytes = 0;
+    llvm::Value* host = nullptr;
+    llvm::Value* thread_memory = nullptr;  ///< of the outermost kThread buffer and those inside it
+    int64_t thread_bytes = 0;              ///< of it in use
     bool in_parallel_body = false;
   };
   /// A function of a parallel loop's iterations [begin, end); its closure holds all of the present scope's

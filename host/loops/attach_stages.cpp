@@ -52,7 +52,9 @@ Stmt Lowering::with_attached(StageState& state, int leaf, Stmt inner) {
       statements.push_back(barrier());
     add(std::move(nest));
     if (shared) written.insert(producer->buffer.get());
-    if (shared || producer->buffer->scope == BufferScope::kLocal) buffers.push_back(producer->buffer);
+    const BufferScope scope = producer->buffer->scope;
+    if (shared || scope == BufferScope::kLocal || scope == BufferScope::kThread)
+      buffers.push_back(producer->buffer);
   }
   if (statements.empty()) return inner;
   add(std::move(inner));

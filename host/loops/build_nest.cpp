@@ -48,6 +48,46 @@ Expr Lowering::store_index(const StageState& state) {
   return simplifier_.simplify(flat);
 }
 
+/// In front of the innermost serial loop's body: the hints that Stage::fetch_next asks for.
+Stmt Lowering::with_fetches(const StageState& state, int leaf, Stmt body) {
+  const auto& fetch = state.stage->fetch_ahead;
+  const int count = static_cast<int>(state.leaf_vars.size());
+  auto serial = [&](int i) { return state.loop_kind(i) == LoopKind::kSerial; };
+  if (!fetch || !serial(leaf) || leaf <= state.leaf_index(fetch->axis.get())) return body;
+  for (int i = leaf + 1; i < count; ++i) {
+    if (serial(i)) return body;
+  }
+  Expr read;
+  walk(state.body, [&](const Expr& e) {
+    const auto* node = e.as<ReadNode>();
+    if (node && node->op == fetch->source) read = e;
+  });
+  internal_check(static_cast<bool>(read), "{}: fetches ahead of {}, which it does not read", state.op().name,
+                 fetch->source->name);
+  std::vector<std::pair<const VarNode*, Expr>> start;
+  Expr iteration(0);
+  int64_t iterations = 1;
+  for (int i = state.leaf_index(fetch->axis.get()) + 1; i < count; ++i) {
+    const auto at = static_cast<size_t>(i);
+    start.emplace_back(state.leaf_vars[at].as<VarNode>(), Expr(0));
+    auto extent = constant_of(state.leaf_extents[at]);
+    if (!serial(i)) continue;
+    if (!extent) return body;
+    iteration = iteration * state.leaf_extents[at] + state.leaf_vars[at];
+    iterations *= *extent;
+  }
+  const Expr loaded = to_loads(state, read);
+  const auto* element = loaded.as<LoadNode>();
+  const int64_t step = (fetch->elements + iterations - 1) / iterations;
+  const int64_t line = 64 / byte_width(element->buffer->dtype);
+  Expr first = substitute(element->index, start) + Expr(fetch->elements) + iteration * Expr(step);
+  std::vector<Stmt> statements;
+  for (int64_t i = 0; i < step; i += line)
+    statements.push_back(prefetch(element->buffer, simplifier_.simplify(first + Expr(i))));
+  statements.push_back(std::move(body));
+  return block(std::move(statements));
+}
+
 /// Loops of `leaves` from position `at` on, around `innermost`. Those that compute contain attached stages
 /// and the guards of reduction axes, as opposed to those that only initialise or write back.
 Stmt Lowering::build_loops(StageState& state, const std::vector<int>& leaves, size_t at, Purpose purpose,
@@ -56,6 +96,7 @@ Stmt Lowering::build_loops(StageState& state, const std::vector<int>& leaves, si
   int leaf = leaves[at];
   Stmt body = build_loops(state, leaves, at + 1, purpose, separate, innermost);
   if (purpose == Purpose::kCompute) {
+    body = with_fetches(state, leaf, body);
     // Guards do not reach around barriers: they stand inside the last leaf that has some.
     int meeting = meeting_leaf(state);
     if (leaf == meeting) body = guarded(state, -1, leaf, purpose, separate, body);

@@ -1,4 +1,6 @@
 // Initialisation, update and result of reductions.
+#include <algorithm>
+
 #include "host/loops/lower_state.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
@@ -56,6 +58,52 @@ Reduction Lowering::plan_reduction(StageState& state, int first_reduce) {
   return plan;
 }
 
+/// Where other data loops stand around the innermost loop of the reduction (it is cut into parts), the
+/// position in plan.inner of that loop, which has only a tile of constant size inside; else 0.
+size_t Lowering::tile_of_cut_reduction(const StageState& state, const Reduction& plan) const {
+  if (state.root || plan.separate || plan.lane_var.get()) return 0;
+  size_t position = plan.inner.size();
+  while (position > 0 && state.loop_kind(plan.inner[position - 1]) != LoopKind::kSerial) --position;
+  if (position < 2 || !state.is_reduce_leaf(plan.inner[position - 1])) return 0;
+  for (size_t i = position; i < plan.inner.size(); ++i) {
+    const int leaf = plan.inner[i];
+    if (state.is_reduce_leaf(leaf) || !constant_of(state.leaf_extents[static_cast<size_t>(leaf)])) return 0;
+  }
+  const bool cut =
+      std::any_of(plan.inner.begin(), plan.inner.begin() + static_cast<std::ptrdiff_t>(position) - 1,
+                  [&](int leaf) { return !state.is_reduce_leaf(leaf); });
+  const bool guarded_inside = std::any_of(
+      state.guards.begin(), state.guards.end(),
+      [&](const StageGuard& guard) { return !guard.reduce && guard.level > plan.inner[position - 1]; });
+  return cut && !guarded_inside ? position - 1 : 0;
+}
+
+/// The tile's sums are loaded into accumulators of their own, which are registers, updated in the innermost
+/// loop, and stored again.
+Stmt Lowering::build_cut_update(StageState& state, const Reduction& plan, size_t innermost,
+                                const Expr& value) {
+  const auto* root = state.body.as<ReduceNode>();
+  const auto split = plan.inner.begin() + static_cast<std::ptrdiff_t>(innermost);
+  const std::vector<int> outer(plan.inner.begin(), split), inner(split, plan.inner.end()),
+      tile(split + 1, plan.inner.end());
+  Expr point(0), points(1);
+  for (int leaf : tile) {
+    const auto at = static_cast<size_t>(leaf);
+    point = point * state.leaf_extents[at] + state.leaf_vars[at];
+    points = points * state.leaf_extents[at];
+  }
+  auto sums = std::make_shared<BufferNode>(BufferNode{unique(state.op().name + ".acc"), state.buffer->dtype,
+                                                      simplifier_.simplify(points), BufferScope::kLocal, 64});
+  Stmt begin = store(sums, point, load(plan.accumulator, plan.index));
+  Stmt update = store(sums, point, combine(root->reduce, load(sums, point), value));
+  if (root->condition) update = if_stmt(to_loads(state, root->condition), update);
+  Stmt end = store(plan.accumulator, plan.index, load(sums, point));
+  Stmt nest = block({build_loops(state, tile, 0, Purpose::kInitialize, false, begin),
+                     build_loops(state, inner, 0, Purpose::kCompute, false, update),
+                     build_loops(state, tile, 0, Purpose::kStore, false, end)});
+  return build_loops(state, outer, 0, Purpose::kCompute, false, allocate(sums, nest));
+}
+
 /// acc = identity; acc = combine(acc, value) in all inner loops; result = acc. A vectorized reduction axis
 /// gives each lane an accumulator of its own.
 Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
@@ -77,7 +125,10 @@ Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
   bool moved = meeting_leaf(state) >= first_reduce;
   Stmt init_nest = build_loops(state, plan.inner_data, 0, Purpose::kInitialize, plan.separate, initial);
   if (moved) init_nest = guarded(state, -1, first_reduce - 1, Purpose::kInitialize, plan.separate, init_nest);
-  Stmt update_nest = build_loops(state, plan.inner, 0, Purpose::kCompute, plan.separate, update);
+  const size_t innermost = tile_of_cut_reduction(state, plan);
+  Stmt update_nest = innermost > 0
+                         ? build_cut_update(state, plan, innermost, value)
+                         : build_loops(state, plan.inner, 0, Purpose::kCompute, plan.separate, update);
   if (!plan.separate) return block({init_nest, update_nest});
   std::vector<Expr> partial;
   for (int64_t lane = 0; lane < plan.lanes; ++lane)

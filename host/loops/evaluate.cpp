@@ -125,6 +125,8 @@ class Evaluator {
       case StmtKind::kTile:
         execute_tile(*s.as<TileNode>());
         break;
+      case StmtKind::kPrefetch:
+        break;
       case StmtKind::kLaunch:
       case StmtKind::kShuffle:
       case StmtKind::kMma:

@@ -10,8 +10,10 @@
 namespace gantry {
 namespace {
 
-/// What a thread's stack is given for one local buffer.
-constexpr int64_t kLocalBytes = 64 << 10;
+/// What a thread's stack is given for one local buffer; larger ones are in memory that the host keeps for the
+/// thread, up to the other limit.
+constexpr int64_t kLocalBytes = 32 << 10, kThreadBytes = 64 << 20;
+constexpr int64_t kGpuLocalBytes = 64 << 10;
 
 Expr product(const std::vector<Expr>& extents) {
   Expr total(1);
@@ -113,14 +115,18 @@ Buffer Lowering::make_buffer(StageState& state) {
                             state.scope == StorageScope::kLocal);
   if (local) {
     auto count = constant_of(buffer->element_count);
+    const int64_t bytes = count.value_or(0) * byte_width(buffer->dtype);
+    const int64_t limit = schedule_.for_gpu ? kGpuLocalBytes : kThreadBytes;
     internal_check(
-        count && *count * byte_width(buffer->dtype) <= kLocalBytes,
+        count && bytes <= limit,
         "{}: needs {} elements inside a loop of kernel {}; a local buffer must be constant and at most {} "
         "KiB",
-        state.op().name, to_string(buffer->element_count), kernel_.name, kLocalBytes >> 10);
+        state.op().name, to_string(buffer->element_count), kernel_.name, limit >> 10);
+    buffer->scope = bytes <= kLocalBytes || schedule_.for_gpu ? BufferScope::kLocal : BufferScope::kThread;
+    return buffer;
   }
-  buffer->scope = local ? BufferScope::kLocal : BufferScope::kScratch;
-  if (!local) kernel_.scratch.push_back(buffer);
+  buffer->scope = BufferScope::kScratch;
+  kernel_.scratch.push_back(buffer);
   return buffer;
 }
 

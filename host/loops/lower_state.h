@@ -135,6 +135,7 @@ class Lowering {
   // build_nest.cpp
   Stmt build_stage(StageState& state);
   Stmt build_elements(StageState& state);
+  Stmt with_fetches(const StageState& state, int leaf, Stmt body);
   Stmt build_loops(StageState& state, const std::vector<int>& leaves, size_t at, Purpose purpose,
                    bool separate, const Stmt& innermost);
   Expr to_loads(const StageState& state, const Expr& e);
@@ -142,6 +143,8 @@ class Lowering {
   // build_reduction.cpp
   Reduction plan_reduction(StageState& state, int first_reduce);
   Stmt build_reduction(StageState& state, int first_reduce);
+  size_t tile_of_cut_reduction(const StageState& state, const Reduction& plan) const;
+  Stmt build_cut_update(StageState& state, const Reduction& plan, size_t innermost, const Expr& value);
   // build_fragments.cpp
   std::pair<size_t, size_t> fragment_axes(const StageState& state) const;
   void check_fragment(const StageState& state);

@@ -199,6 +199,7 @@ class Partitioner {
       case StmtKind::kShuffle:
       case StmtKind::kMma:
       case StmtKind::kTile:
+      case StmtKind::kPrefetch:
         return s;
     }
     return s;
@@ -236,6 +237,7 @@ class Partitioner {
       case StmtKind::kShuffle:
       case StmtKind::kMma:
       case StmtKind::kTile:
+      case StmtKind::kPrefetch:
         return found;
       case StmtKind::kBlock:
         return common(s.as<BlockNode>()->statements);

@@ -55,6 +55,11 @@ class LoopSimplifier : public StmtMutator {
     return same ? self : shuffle(node->target, index, value, node->lane_mask);
   }
 
+  Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self) override {
+    Expr index = simplify(node->index);
+    return index.same_as(node->index) ? self : prefetch(node->buffer, index);
+  }
+
   Stmt mutate_mma(const MmaNode* node, const Stmt& self) override {
     Expr d = simplify(node->d_index), a = simplify(node->a_index), b = simplify(node->b_index);
     bool same = d.same_as(node->d_index) && a.same_as(node->a_index) && b.same_as(node->b_index);

@@ -116,6 +116,10 @@ Stmt tile_dot(int tile, int a, int b) {
   return node;
 }
 
+Stmt prefetch(Buffer buffer, Expr index) {
+  return std::make_shared<PrefetchNode>(std::move(buffer), std::move(index));
+}
+
 Stmt let(Expr var, Expr value, Stmt body) {
   if (!body) return {};
   return std::make_shared<LetStmtNode>(std::move(var), std::move(value), std::move(body));
@@ -146,6 +150,8 @@ Stmt StmtMutator::mutate_stmt(const Stmt& s) {
       return mutate_mma(s.as<MmaNode>(), s);
     case StmtKind::kTile:
       return mutate_tile(s.as<TileNode>(), s);
+    case StmtKind::kPrefetch:
+      return mutate_prefetch(s.as<PrefetchNode>(), s);
   }
   return s;
 }
@@ -223,6 +229,11 @@ Stmt StmtMutator::mutate_tile(const TileNode* node, const Stmt& self) {
   return same ? self : tile_access(node->op, node->tile, node->buffer, index, stride);
 }
 
+Stmt StmtMutator::mutate_prefetch(const PrefetchNode* node, const Stmt& self) {
+  Expr index = mutate(node->index);
+  return index.same_as(node->index) ? self : prefetch(node->buffer, index);
+}
+
 void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
           const std::function<void(const Expr&)>& visit_expr) {
   if (!s) return;
@@ -274,6 +285,9 @@ void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
     case StmtKind::kTile:
       expr(s.as<TileNode>()->index);
       expr(s.as<TileNode>()->stride);
+      break;
+    case StmtKind::kPrefetch:
+      expr(s.as<PrefetchNode>()->index);
       break;
   }
 }

@@ -24,7 +24,20 @@
 
 namespace gantry {
 
-enum class StmtKind : uint8_t { kStore, kFor, kIf, kBlock, kAllocate, kLet, kLaunch, kBarrier, kShuffle, kMma, kTile };
+enum class StmtKind : uint8_t {
+  kStore,
+  kFor,
+  kIf,
+  kBlock,
+  kAllocate,
+  kLet,
+  kLaunch,
+  kBarrier,
+  kShuffle,
+  kMma,
+  kTile,
+  kPrefetch
+};
 struct StmtNode {
   StmtKind kind;
   virtual ~StmtNode() = default;
@@ -125,7 +138,8 @@ struct BarrierNode : StmtNode {  ///< waits for all threads of the block
   GANTRY_STMT_KIND(kBarrier)
   BarrierNode() : StmtNode(StmtKind::kBarrier) {}
 };
-/// target[index] = `value` as the thread whose number in the warp differs by xor with `lane_mask` computes it.
+/// target[index] = `value` as the thread whose number in the warp differs by xor with `lane_mask` computes
+/// it.
 struct ShuffleNode : StmtNode {
   GANTRY_STMT_KIND(kShuffle)
   ShuffleNode(Buffer t, Expr i, Expr v, int m)
@@ -172,15 +186,26 @@ struct TileNode : StmtNode {
   Buffer buffer;               ///< kLoad, kStore
   Expr index, stride;          ///< in elements
 };
+/// A hint that the element will be read soon, nothing more: the index may lie outside of the buffer. CPUs
+/// only.
+struct PrefetchNode : StmtNode {
+  GANTRY_STMT_KIND(kPrefetch)
+  PrefetchNode(Buffer b, Expr i) : StmtNode(StmtKind::kPrefetch), buffer(std::move(b)), index(std::move(i)) {}
+  Buffer buffer;
+  Expr index;
+};
+
 #undef GANTRY_STMT_KIND
 
 Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate = {});
+Stmt prefetch(Buffer buffer, Expr index);
 Stmt for_loop(Expr var, Expr low, Expr extent, LoopKind kind, Stmt body);
 Stmt if_stmt(Expr condition, Stmt then_case, Stmt else_case = {});
 Stmt block(std::vector<Stmt> statements);  ///< flattens, drops nulls; one statement is returned as it is
 Stmt allocate(Buffer buffer, Stmt body);
 Stmt let(Expr var, Expr value, Stmt body);
-Stmt launch(std::array<Expr, 3> block_vars, std::array<Expr, 3> grid, Expr thread_var, int64_t threads, Stmt body);
+Stmt launch(std::array<Expr, 3> block_vars, std::array<Expr, 3> grid, Expr thread_var, int64_t threads,
+            Stmt body);
 Stmt barrier();
 Stmt shuffle(Buffer target, Expr index, Expr value, int lane_mask);
 Stmt mma(MmaShape shape, Buffer d, Expr d_index, Buffer a, Expr a_index, Buffer b, Expr b_index);
@@ -222,6 +247,7 @@ class StmtMutator : public ExprMutator {
   virtual Stmt mutate_shuffle(const ShuffleNode* node, const Stmt& self);
   virtual Stmt mutate_mma(const MmaNode* node, const Stmt& self);
   virtual Stmt mutate_tile(const TileNode* node, const Stmt& self);
+  virtual Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self);
 };
 void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
           const std::function<void(const Expr&)>& visit_expr);
@@ -233,8 +259,8 @@ class LoopBuilder {
       : inputs_(std::move(inputs)), results_(std::move(results)) {}
   const Buffer& input(int i) const { return inputs_[static_cast<size_t>(i)]; }
   const Buffer& result(int i) const { return results_[static_cast<size_t>(i)]; }
-  /// A buffer on the stack of the running thread, for the whole nest; made in a parallel loop or a launch, for
-  /// an iteration or a thread of that.
+  /// A buffer on the stack of the running thread, for the whole nest; made in a parallel loop or a launch,
+  /// for an iteration or a thread of that.
   Buffer local(std::string name, DType dtype, Expr element_count);
   /// Workspace for the whole nest.
   Buffer scratch(std::string name, DType dtype, Expr element_count);

@@ -6,6 +6,10 @@
 namespace gantry {
 namespace {
 
+std::string_view scope_text(BufferScope scope) {
+  return scope == BufferScope::kShared ? "shared" : scope == BufferScope::kThread ? "thread" : "local";
+}
+
 std::string_view loop_word(LoopKind kind) {
   switch (kind) {
     case LoopKind::kSerial:
@@ -130,8 +134,7 @@ void print(const Stmt& s, int indent, std::string& text) {
       break;
     case StmtKind::kAllocate:
       line(text, indent,
-           fmt::format("{} {} {{",
-                       s.as<AllocateNode>()->buffer->scope == BufferScope::kShared ? "shared" : "local",
+           fmt::format("{} {} {{", scope_text(s.as<AllocateNode>()->buffer->scope),
                        describe(s.as<AllocateNode>()->buffer)));
       print(s.as<AllocateNode>()->body, indent + 1, text);
       line(text, indent, "}");
@@ -158,6 +161,11 @@ void print(const Stmt& s, int indent, std::string& text) {
                        to_string(node->value)));
       break;
     }
+    case StmtKind::kPrefetch:
+      line(text, indent,
+           fmt::format("prefetch {}[{}]", s.as<PrefetchNode>()->buffer->name,
+                       to_string(s.as<PrefetchNode>()->index)));
+      break;
     case StmtKind::kMma:
       line(text, indent, mma_text(*s.as<MmaNode>()));
       break;

@@ -41,6 +41,7 @@ class Widener {
       case StmtKind::kShuffle:
       case StmtKind::kMma:
       case StmtKind::kTile:
+      case StmtKind::kPrefetch:
         throw CannotVectorize();
     }
     throw CannotVectorize();

@@ -18,7 +18,7 @@ void ConvAttrs::fields(AttrVisitor& visit) {
   visit("weight_block", weight_block);
   visit("depthwise_packed", depthwise_packed);
   visit("channels_last", channels_last);
-  visit.enumeration("algorithm", algorithm, {"direct", "gemm", "winograd2", "winograd4", "tiles"});
+  visit.enumeration("algorithm", algorithm, {"direct", "gemm", "winograd2", "winograd4", "tiles", "winograd6"});
   visit("tile_parts", tile_parts);
   visit("tile_fold_width", tile_fold_width);
 }
@@ -41,7 +41,8 @@ void check_attrs(const ConvAttrs& a) {
   const bool direct = a.algorithm == ConvAlgorithm::kDirect;
   require((a.weight_block == 0 && !a.depthwise_packed && direct) || a.channels_last,
           "packed weights need channels_last");
-  require(direct || (a.weight_block == 0 && !a.depthwise_packed), "an algorithm has one weight layout only");
+  require(direct || !a.depthwise_packed, "an algorithm has one weight layout only");
+  require(a.algorithm != ConvAlgorithm::kGemm || a.weight_block == 0, "weights of gemm are not blocked");
   require(winograd_tile(a.algorithm) == 0 || fits_winograd(a),
           "Winograd's algorithm is for ungrouped 3x3 windows of stride and dilation 1");
 }
@@ -60,7 +61,10 @@ Shape weight_shape(const ConvAttrs& a, const Dim& channels_in) {
     require(channels_in.is_constant(), "tile registers need a constant number of channels");
     shape = tile_weight_shape(a, channels_in.value());
   } else if (const int64_t tile = winograd_tile(a.algorithm); tile > 0) {
-    shape = {(tile + 2) * (tile + 2), channels_in, a.channels};
+    const int64_t positions = (tile + 2) * (tile + 2);
+    shape = {positions, channels_in, a.channels};
+    if (a.weight_block > 0)
+      shape = {ceildiv(Dim(a.channels), a.weight_block), positions, channels_in, a.weight_block};
   } else if (a.depthwise_packed) {
     shape = kernel;
     shape.push_back(channels_in);

@@ -11,7 +11,8 @@
 //   I/groups,
 //                                        the input channel varying fastest
 //   algorithm == tiles                   as nn.tile_weight makes it (host/ops/tiles.h), bf16
-//   algorithm == winograd2, winograd4    (t*t, I, O), t = 4 or 6, as nn.winograd_weight makes it
+//   algorithm == winograd2, 4, 6         (t*t, I, O), t = 4, 6, 8, as nn.winograd_weight makes it; with
+//                                        weight_block > 0: (ceil(O/nb), t*t, I, nb)
 // All but the plain layout need channels_last.
 //
 // Tensor-expression stages by tag:
@@ -32,6 +33,8 @@
 //                       "winograd_input": (r*t + s, p, c); "gemm": (r*t + s, p, o); "winograd_columns": (a,
 //                       j, p, o); "winograd_output": (N, OH, OW, O). Coefficients are chosen by comparisons
 //                       with r, s, a, …: unroll those axes and only the sums of the algorithm remain.
+//                       With blocked weights "winograd_product" instead of "gemm": (r*t + s, p, o / nb, o %
+//                       nb)
 //
 // The algorithm: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015
 // (arXiv:1509.09308). Error against float64 over 128 channels of normally distributed data, largest
@@ -50,10 +53,20 @@ enum class ConvAlgorithm : uint8_t {
   kWinograd2,  ///< 3x3 of stride 1, no groups: F(2x2, 3x3), 2.25 times fewer multiplications
   kWinograd4,  ///< as above: F(4x4, 3x3), 4 times fewer
   kTiles,      ///< on tile registers (host/ops/tiles.h)
+  kWinograd6,  ///< as above: F(6x6, 3x3), 5.06 times fewer
 };
 /// Results a side of a tile of that Winograd algorithm; 0 for others.
 inline int64_t winograd_tile(ConvAlgorithm algorithm) {
-  return algorithm == ConvAlgorithm::kWinograd2 ? 2 : algorithm == ConvAlgorithm::kWinograd4 ? 4 : 0;
+  switch (algorithm) {
+    case ConvAlgorithm::kWinograd2:
+      return 2;
+    case ConvAlgorithm::kWinograd4:
+      return 4;
+    case ConvAlgorithm::kWinograd6:
+      return 6;
+    default:
+      return 0;
+  }
 }
 
 struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
@@ -76,11 +89,12 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
 /// True if a Winograd algorithm can compute it: two spatial axes, kernel 3, stride and dilation 1, no groups.
 bool fits_winograd(const ConvAttrs& attrs);
 
-/// nn.winograd_weight: (O, I, 3, 3) -> (t*t, I, O), t = tile + 2: G w G^T of every pair of channels, computed
-/// in f64 and rounded once.
+/// nn.winograd_weight: (O, I, 3, 3) -> (t*t, I, O), or (ceil(O/block), t*t, I, block) with zeros beyond O; t
+/// = tile + 2: G w G^T of every pair of channels, computed in f64 and rounded once.
 struct WinogradWeightAttrs : AttrsOf<WinogradWeightAttrs> {
-  int64_t tile = 2;  ///< 2 or 4
-  void fields(AttrVisitor& visit) override { visit("tile", tile); }
+  int64_t tile = 2;   ///< 2, 4 or 6
+  int64_t block = 0;  ///< output channels a block; 0: not blocked
+  void fields(AttrVisitor& visit) override;
 };
 
 struct ConvTransposeAttrs : AttrsOf<ConvTransposeAttrs> {

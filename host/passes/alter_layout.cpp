@@ -190,6 +190,8 @@ class LayoutRewriter {
       } else if (attrs->algorithm == ConvAlgorithm::kGemm) {
         packed = pack_gemm(weight, *attrs, node.origin);
       } else {
+        if (policy_.winograd_block)
+          attrs->weight_block = policy_.winograd_block(*attrs, data, node.result()->type);
         packed = transform_winograd(weight, *attrs, node.origin);
       }
     }
@@ -233,10 +235,11 @@ class LayoutRewriter {
     return reshape(value, packed, origin);
   }
 
-  // (O, I, 3, 3) -> (t*t, I, O)
+  // (O, I, 3, 3) -> (t*t, I, O) or (blocks, t*t, I, nb)
   Value* transform_winograd(Value* weight, const ConvAttrs& attrs, const Origin& origin) {
     auto transform = std::make_shared<WinogradWeightAttrs>();
     transform->tile = winograd_tile(attrs.algorithm);
+    transform->block = attrs.weight_block;
     return add("nn.winograd_weight", transform, {weight}, origin);
   }
 

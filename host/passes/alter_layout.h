@@ -28,6 +28,9 @@ struct LayoutPolicy {
   std::function<bool(const TensorType& a, const TensorType& b)> matmul_gemm;
   /// Output channels a block of packed convolution weights. `data`, `result`: (N, C, spatial…).
   std::function<int64_t(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)> conv_block;
+  /// Output channels a block of a Winograd algorithm's weights; absent: they are not blocked.
+  std::function<int64_t(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)>
+      winograd_block;
   /// Output columns a block of packed dense weights. `data`: (…, K).
   std::function<int64_t(const TensorType& data, int64_t units)> dense_block;
 };

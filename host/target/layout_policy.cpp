@@ -5,6 +5,7 @@
 #include "host/ops/conv.h"
 #include "host/target/cpu/tile_model.h"
 #include "host/target/cpu/tile_policy.h"
+#include "host/target/cpu/conv_model.h"
 #include "host/target/cuda/conv_model.h"
 
 namespace gantry {
@@ -31,14 +32,7 @@ int64_t grouped_block(const ProductWork& work, const MachineModel& machine) {
 
 int64_t conv_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                    const MachineModel& machine) {
-  ProductWork work;
-  work.element_bytes = byte_width(result.dtype);
-  work.channels = attrs.channels / attrs.groups;
-  work.row_extent = constant_or(result.shape.back(), 0);
-  work.row_count = constant_or(result.shape[0], 1);
-  for (size_t i = 2; i + 1 < result.shape.size(); ++i) work.row_count *= constant_or(result.shape[i], 1);
-  work.reduction = constant_or(data.shape[1], 64) / attrs.groups;
-  for (int64_t extent : attrs.kernel) work.reduction *= extent;
+  ProductWork work = cpu::direct_work(attrs, data, result);
   if (attrs.groups > 1) return grouped_block(work, machine);
   return choose_product_tile(work, machine).channel_block();
 }
@@ -72,6 +66,14 @@ LayoutPolicy make_layout_policy(const Target& target) {
   if (target.for_gpu()) return gpu_policy(target);
   MachineModel machine = target.machine;
   LayoutPolicy policy;
+  policy.conv_algorithm = [machine](const ConvAttrs& attrs, const TensorType& data,
+                                    const TensorType& result) {
+    return cpu::choose_conv_algorithm(attrs, data, result, machine);
+  };
+  policy.winograd_block = [machine](const ConvAttrs& attrs, const TensorType& data,
+                                    const TensorType& result) {
+    return cpu::winograd_block(attrs, data, result, machine);
+  };
   policy.conv_block = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
     return conv_block(attrs, data, result, machine);
   };

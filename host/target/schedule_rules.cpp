@@ -58,6 +58,7 @@ Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target)
   Schedule schedule(outputs);
   if (cpu::schedule_tiles(schedule, target)) return schedule;
   if (cpu::schedule_packed_product(schedule, target)) return schedule;
+  if (cpu::schedule_winograd(schedule, target)) return schedule;
   if (cpu::schedule_matmul(schedule, target)) return schedule;
   schedule_stages_at_root(schedule, target);
   return schedule;

@@ -14,6 +14,7 @@ enum class BufferScope : uint8_t {
   kScratch,   ///< workspace that the plan provides to this kernel, shared by its threads
   kLocal,     ///< stack of the thread; promoted to registers where every index is constant
   kShared,    ///< GPU: on-chip memory that the threads of a block share; lives while its block runs
+  kThread,    ///< CPU: as kLocal, but too large for a stack: memory that the host keeps for each thread
 };
 struct BufferNode {
   std::string name;

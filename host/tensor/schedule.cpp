@@ -137,6 +137,12 @@ void Stage::tensorize_tiles(const IterVarPtr& axis) {
   tiles = true;
 }
 
+void Stage::fetch_next(const Operation& source, const IterVarPtr& axis, int64_t elements) {
+  leaf_position(*this, axis, "fetch_next");
+  internal_check(elements > 0, "fetch_next of {}: {} elements", op->name, elements);
+  fetch_ahead = {source, axis, elements};
+}
+
 void Stage::compute_at(Stage& consumer, IterVarPtr axis) {
   internal_check(op->kind == OperationNode::Kind::kCompute, "compute_at of {}, which is no compute",
                  op->name);

@@ -72,6 +72,13 @@ class Stage {
   bool double_buffered = false;
   std::optional<MmaShape> mma;  ///< the three innermost leaves (m, n, k) are one tensor-core instruction
   bool tiles = false;           ///< the five innermost leaves are products of a CPU's tile registers
+  /// See fetch_next.
+  struct FetchAhead {
+    Operation source;
+    IterVarPtr axis;
+    int64_t elements = 0;
+  };
+  std::optional<FetchAhead> fetch_ahead;
 
   const std::vector<IterVarPtr>& axes() const { return op->axes; }
   const std::vector<IterVarPtr>& reduce_axes() const { return op->reduce_axes; }
@@ -130,6 +137,10 @@ class Stage {
   /// attached. a must be contiguous along k; b(k, n) must lie at k / 2 * stride + 2 * n + k % 2, as the
   /// instructions want it. The region is rounded up to whole tiles: a and b must have elements there (any).
   void tensorize_tiles(const IterVarPtr& axis);
+  /// Each iteration of `axis`, a leaf around serial ones, reads the next `elements` of `source` in memory,
+  /// perhaps several times; meanwhile it asks the memory for those of the next iteration, evenly spread. CPUs
+  /// only.
+  void fetch_next(const Operation& source, const IterVarPtr& axis, int64_t elements);
   void compute_at(Stage& consumer, IterVarPtr axis);
   void compute_inline();
   void compute_root();

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/** 2 appended gpu_checker; kernels built for 1 run with it too. */
-#define GANTRY_KERNEL_ABI_VERSION 2
+/** 2 appended gpu_checker, 3 thread_memory; kernels built for earlier versions run with it too. */
+#define GANTRY_KERNEL_ABI_VERSION 3
 
 /** Iterations [begin, end) of a parallel loop. Returns 0, or an error code that stops the kernel. */
 typedef int32_t (*GantryLoopBody)(void* closure, int64_t begin, int64_t end);
@@ -18,6 +18,8 @@ typedef int32_t (*GantryLoopBody)(void* closure, int64_t begin, int64_t end);
 #define GANTRY_KERNEL_CHECK_FAILED 0x6763 /**< the checker knows what is wrong */
 #define GANTRY_KERNEL_NEEDS_CHECKER \
   0x676e /**< the kernel was built to report, and the host does not listen */
+
+#define GANTRY_KERNEL_NEEDS_THREAD_MEMORY 0x746d /**< the host has no thread_memory, or no memory left */
 
 /** Kinds of access, or'ed. */
 #define GANTRY_ACCESS_LOAD 0
@@ -58,6 +60,11 @@ typedef struct GantryKernelHost {
   /** Splits [0, count) into contiguous ranges, runs `body` on them, on several threads or on one, and waits. */
   int32_t (*parallel_for)(void* context, GantryLoopBody body, void* closure, int64_t count);
   const GantryGpuChecker* gpu_checker; /**< null: nobody listens */
+  /**
+   * At least `bytes` of memory at a multiple of 64 that belong to the calling thread until it asks again or the
+   * kernel ends, whichever is first; undefined at first. Null when there is no memory left.
+   */
+  void* (*thread_memory)(void* context, int64_t bytes);
 } GantryKernelHost;
 
 /**

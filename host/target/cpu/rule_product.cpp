@@ -8,6 +8,16 @@
 //       acc[rows][block] = 0
 //       for reduction: acc[r][:] += broadcast(x[r]) * w[:]      rows and vectors unrolled
 //       output[rows][block] = epilogue(acc)
+//
+// Small images with many channels would read a block's weights anew for every tile, from far away. There, all
+// sums of an image and block are kept in the first-level cache, and the reduction is cut:
+//
+//   parallel for (channel block, image)
+//     acc[all rows][block] = 0
+//     for part of the reduction                                     whose weights stay near
+//       for row tile
+//         for reduction in the part: as above
+//     output[all rows][block] = epilogue(acc)
 #include <algorithm>
 
 #include "host/target/cpu/rules.h"
@@ -40,6 +50,29 @@ int epilogue_cost(const Schedule& schedule, const Stage& anchor) {
   return cost;
 }
 
+// Elements between what neighbouring rows read of the data; 0: unknown.
+int64_t row_distance(const OperationNode& anchor, size_t row_axis) {
+  if (row_axis >= anchor.axes.size()) return 0;
+  const Expr& row = anchor.axes[row_axis]->var;
+  int64_t distance = 0;
+  walk(anchor.body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (!read) return;
+    Expr flat(0);
+    for (size_t i = 0; i < read->indices.size(); ++i)
+      flat = flat * read->op->result_shapes[static_cast<size_t>(read->result)][i] + read->indices[i];
+    auto step = constant_extent(simplify(substitute(flat, {{row.as<VarNode>(), row + 1}}) - flat));
+    if (step && *step != 0) distance = *step;
+  });
+  return distance;
+}
+
+// A second-level cache holds all weights beside the data: then rows go by outside of the channel blocks, and
+// the data are read once.
+bool keeps_all_weights(const ProductWork& work, const MachineModel& machine) {
+  return work.channels * work.reduction * work.element_bytes <= machine.l2_bytes / 2;
+}
+
 ProductWork work_of(const OperationNode& anchor, const OperationNode& output, size_t row_axis) {
   ProductWork work;
   work.channels = constant_extent(output.axes.back()->extent).value_or(1);
@@ -48,6 +81,7 @@ ProductWork work_of(const OperationNode& anchor, const OperationNode& output, si
   work.row_count = constant_volume(outer).value_or(1);
   work.reduction = constant_volume(anchor.reduce_axes).value_or(256);
   work.element_bytes = byte_width(output.result_dtypes[0]);
+  work.row_bytes = row_distance(anchor, row_axis) * work.element_bytes;
   return work;
 }
 
@@ -64,6 +98,78 @@ void schedule_accumulators(Stage& anchor, size_t row_axis, const ProductTile& ti
   anchor.reorder(order);
   if (row_axis + 1 < axes.size()) anchor.unroll(axes[row_axis]);
   vectorize_block(anchor, axes.back(), tile.channel_block(), tile.lanes);
+}
+
+// Bytes of sums that are kept while the reduction's parts go by.
+constexpr int64_t kKeptSums = 28 << 10;
+
+// The rows of a register tile where the reduction is to be cut; 0: it is not. Tiles must divide the rows:
+// an overlap would be summed twice.
+int64_t rows_of_cut_reduction(const Stage& anchor, const Stage& output, const ProductWork& work,
+                              const ProductTile& tile, const MachineModel& machine) {
+  if (anchor.op->tag != "conv_packed" || output.axes().size() != 4 || work.row_extent == 0) return 0;
+  auto height = constant_extent(output.axes()[1]->extent),
+       inputs = constant_extent(anchor.reduce_axes().back()->extent);
+  const int64_t block = tile.channel_block();
+  if (!height || !inputs || *height * work.row_extent * block * work.element_bytes > kKeptSums) return 0;
+  const int64_t panel = work.reduction * block * work.element_bytes;
+  if (panel <= machine.l1_bytes / 2) return 0;
+  int64_t best = 0;
+  for (int64_t rows = 1; rows <= work.row_extent; ++rows) {
+    const int64_t registers = (rows + 1) * tile.vectors + 1;
+    if (work.row_extent % rows == 0 && registers <= machine.vector_registers) best = rows;
+  }
+  // Too few sums at once would wait for each other.
+  return best * tile.vectors >= machine.fma_latency * machine.fma_per_cycle ? best : 0;
+}
+
+// Input channels of a part: weights for half of the first-level cache, a divisor if there is one near.
+int64_t part_channels(int64_t inputs, const ProductWork& work, const ProductTile& tile,
+                      const MachineModel& machine) {
+  const int64_t limit =
+      std::max<int64_t>(machine.l1_bytes / 2 / (tile.channel_block() * work.element_bytes), 16);
+  if (inputs <= limit) return inputs;
+  for (int64_t part = limit; part > limit / 2; --part) {
+    if (inputs % part == 0) return part;
+  }
+  return limit;
+}
+
+// The operand that is contiguous along the block's lanes; null if it is computed on the way.
+Operation packed_weights(const Stage& anchor) {
+  Operation weights;
+  walk(anchor.op->body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (read && read->op->kind == OperationNode::Kind::kPlaceholder && !read->indices.empty() &&
+        read->indices.back().same_as(anchor.axes().back()->var))
+      weights = read->op;
+  });
+  return weights;
+}
+
+void schedule_cut_reduction(Stage& anchor, Stage& output, int64_t rows, bool worth_it, bool heavy_epilogue,
+                            const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
+  const int64_t block = tile.channel_block();
+  const auto axes = output.axes();
+  auto [channels, channel] = output.split(axes[3], block);
+  auto [tiles, row] = output.split(axes[2], rows);
+  output.reorder({channels, axes[0], axes[1], tiles, row, channel});
+  if (!heavy_epilogue) output.unroll(row);
+  vectorize_block(output, channel, block, tile.lanes);
+  anchor.compute_at(output, fuse_and_parallelize(output, {channels, axes[0]}, worth_it));
+  anchor.scope = StorageScope::kLocal;
+
+  const auto sums = anchor.axes(), reduced = anchor.reduce_axes();
+  const int64_t part = part_channels(*constant_extent(reduced.back()->extent), work, tile, machine);
+  auto [parts, input] = anchor.split(reduced.back(), part);
+  auto [row_tiles, row_in_tile] = anchor.split(sums[2], rows);
+  std::vector<IterVarPtr> order{sums[0], sums[3]};
+  order.insert(order.end(), reduced.begin(), reduced.end() - 1);
+  order.insert(order.end(), {parts, sums[1], row_tiles, input, row_in_tile, sums[4]});
+  anchor.reorder(order);
+  anchor.unroll(row_in_tile);
+  vectorize_block(anchor, sums[4], block, tile.lanes);
+  if (const Operation weights = packed_weights(anchor)) anchor.fetch_next(weights, parts, part * block);
 }
 
 }  // namespace
@@ -87,11 +193,18 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   for (const auto& stage : schedule.stages()) {
     if (stage->attach == AttachKind::kRoot && stage->op->tag == "pad") schedule_elementwise(*stage, target);
   }
+  auto volume = constant_volume(axes);
+  const bool worth_it = !volume || *volume * std::max<int64_t>(work.reduction, 1) >= kParallelThreshold * 4;
+  const bool heavy_epilogue = epilogue_cost(schedule, *anchor) > kUnrolledEpilogueCost;
+  if (const int64_t rows = rows_of_cut_reduction(*anchor, output, work, tile, target.machine); rows > 0) {
+    schedule_cut_reduction(*anchor, output, rows, worth_it, heavy_epilogue, work, tile, target.machine);
+    return true;
+  }
   auto [block_outer, block_inner] = output.split(axes.back(), block, TailStrategy::kGuard);
-  std::vector<IterVarPtr> outer{block_outer};
-  for (size_t i = 0; i < row_axis; ++i) outer.push_back(axes[i]);
+  std::vector<IterVarPtr> outer(axes.begin(), axes.begin() + static_cast<long>(row_axis));
+  outer.insert(row_axis > 0 && keeps_all_weights(work, target.machine) ? outer.end() : outer.begin(),
+               block_outer);
   IterVarPtr attach;
-  bool heavy_epilogue = epilogue_cost(schedule, *anchor) > kUnrolledEpilogueCost;
   if (has_rows) {
     auto [row_outer, row_inner] =
         output.split(axes[row_axis], tile.rows, tail_for(axes[row_axis], tile.rows));
@@ -105,8 +218,6 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   }
   vectorize_block(output, block_inner, block, tile.lanes);
 
-  auto volume = constant_volume(axes);
-  bool worth_it = !volume || *volume * std::max<int64_t>(work.reduction, 1) >= kParallelThreshold * 4;
   if (has_rows && row_axis == 0) {
     // A plain matrix product: tiles of rows are parallel too.
     outer.push_back(attach);

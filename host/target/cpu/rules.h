@@ -21,8 +21,9 @@ IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool
 TailStrategy tail_for(const IterVarPtr& axis, int64_t factor);
 /// Splits off the vector lanes of an axis of `block` elements: unrolled vectors of `lanes`.
 void vectorize_block(Stage& stage, const IterVarPtr& axis, int64_t block, int lanes);
-/// Inlines every elementwise stage between root stages, except where that would repeat costly work.
-void inline_elementwise(Schedule& schedule);
+/// Inlines every elementwise stage between root stages, except where that would repeat costly work. `kept`
+/// stays at root.
+void inline_elementwise(Schedule& schedule, const Stage* kept = nullptr);
 
 // --- rules -------------------------------------------------------------------------------------------------
 
@@ -30,6 +31,8 @@ void inline_elementwise(Schedule& schedule);
 bool schedule_packed_product(Schedule& schedule, const Target& target);
 /// Products on tile registers (tag tile_product).
 bool schedule_tiles(Schedule& schedule, const Target& target);
+/// Convolutions by Winograd's algorithm with blocked weights (tag winograd_product).
+bool schedule_winograd(Schedule& schedule, const Target& target);
 /// Matrix products of two tensors that change at run time (tag matmul).
 bool schedule_matmul(Schedule& schedule, const Target& target);
 /// One reduction at root: windows (depthwise convolution, pooling) and whole axes. `consumer`: the

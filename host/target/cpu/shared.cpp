@@ -48,9 +48,10 @@ bool should_inline(const Schedule& schedule, const Stage& stage) {
 
 }  // namespace
 
-void inline_elementwise(Schedule& schedule) {
+void inline_elementwise(Schedule& schedule, const Stage* kept) {
   for (const auto& stage : schedule.stages()) {
-    if (stage->attach == AttachKind::kRoot && should_inline(schedule, *stage)) stage->compute_inline();
+    if (stage.get() != kept && stage->attach == AttachKind::kRoot && should_inline(schedule, *stage))
+      stage->compute_inline();
   }
 }
 

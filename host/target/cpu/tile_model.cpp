@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "host/support/error.h"
 
@@ -17,6 +18,10 @@ constexpr int64_t kAssumedRows = 64;
 // Storing, converting and looping cost of a tile, in cycles a vector of results.
 constexpr double kEpiloguePerVector = 3.0;
 constexpr double kTileOverhead = 12.0;
+// Counting and branching, a step of the reduction.
+constexpr double kLoopInstructions = 3.0;
+// Of the shorter of arithmetic and traffic, the part that adds to the longer.
+constexpr double kUnhidden = 0.3;
 
 int max_lanes(const ProductWork& work, const MachineModel& machine) {
   return std::max(1, machine.vector_bytes / work.element_bytes);
@@ -35,16 +40,35 @@ int registers_of(const ProductTile& tile, const MachineModel& machine) {
   return tile.rows * tile.vectors + tile.vectors + (folded_broadcast ? 0 : 1);
 }
 
+// Rows whose distance is a multiple of a large power of two share few sets of the first-level cache. Where
+// they are more than about half of its ways, each row is fetched anew in every step.
+double conflict_bytes(const ProductWork& work, const ProductTile& tile) {
+  constexpr int64_t kSetBytes = 4096, kLine = 64, kWays = 8;
+  if (work.row_bytes == 0) return 0;
+  const int64_t sets = kSetBytes / std::gcd(std::max(work.row_bytes, kLine), kSetBytes);
+  return tile.rows > sets * kWays ? double(tile.rows * kLine) : 0;
+}
+
+// Cycles of one step of the reduction: what the ports do at once, and the part of the weights' way from the
+// caches that nothing hides.
 double cycles_per_step(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
   double fmas = double(tile.rows) * tile.vectors / machine.fma_per_cycle;
-  double latency = machine.fma_latency;
+  // As many sums as hide the latency just so stall whenever an operand is late.
+  double latency = machine.fma_latency + 1;
   double loads = double(tile.rows + tile.vectors) / machine.loads_per_cycle;
+  bool folded_broadcast = machine.broadcast_operand && tile.vectors == 1;
+  double issue = (double(tile.rows) * tile.vectors + tile.vectors + (folded_broadcast ? 0 : tile.rows) +
+                  kLoopInstructions) /
+                 (2.0 * machine.fma_per_cycle + 1);
   double bytes = double(tile.channel_block()) * work.element_bytes;
   double panel = double(work.reduction) * bytes;
   double stream = 0;
   if (panel > 0.5 * double(machine.l1_bytes)) stream = bytes / machine.l2_bytes_per_cycle;
   if (panel > 0.75 * double(machine.l2_bytes)) stream = 2 * bytes / machine.l2_bytes_per_cycle;
-  return std::max({fmas, latency, loads, stream});
+  stream +=
+      (double(tile.rows) * work.element_bytes + conflict_bytes(work, tile)) / machine.l2_bytes_per_cycle;
+  double busy = std::max({fmas, latency, loads, issue});
+  return std::max(busy, stream) + kUnhidden * std::min(busy, stream);
 }
 
 }  // namespace

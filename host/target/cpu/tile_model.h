@@ -16,6 +16,7 @@ struct ProductWork {
   int64_t row_count = 1;   ///< how many such axes there are (batch * height; 1 where symbolic)
   int64_t reduction = 1;   ///< products summed a point
   int element_bytes = 4;
+  int64_t row_bytes = 0;  ///< between the data of neighbouring rows; 0: unknown
 };
 
 /// The named knobs of the register tile.

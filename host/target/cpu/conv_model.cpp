@@ -1,0 +1,251 @@
+#include "host/target/cpu/conv_model.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gantry::cpu {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Symbolic extents are planned for as this.
+constexpr int64_t kAssumedExtent = 56;
+// Bytes a cycle that one core reads of the third-level cache, by those of memory.
+constexpr double kLastLevelSpeed = 2;
+// Of the shorter of arithmetic and traffic, the part that adds to the longer.
+constexpr double kUnhidden = 0.3;
+// The transformations are predicted less well than the products: Winograd's algorithm must promise this much.
+constexpr double kWinogradMargin = 0.9;
+// Chunks that keep several threads busy to the end.
+constexpr int64_t kEnoughChunks = 12;
+
+int64_t typical(const Dim& dim) {
+  return dim.constant().value_or(kAssumedExtent);
+}
+
+double joined(double a, double b) {
+  return std::max(a, b) + kUnhidden * std::min(a, b);
+}
+
+/// Vector operations of one transformation of t values (input) or to m values (output).
+double input_operations(int64_t m) {
+  return m == 2 ? 4 : m == 4 ? 12 : 26;
+}
+double output_operations(int64_t m) {
+  return m == 2 ? 4 : m == 4 ? 10 : 22;
+}
+
+struct Counts {
+  int64_t rows, columns, tiles;  ///< tiles along y, x; of all images
+};
+
+Counts count_tiles(const WinogradWork& work) {
+  Counts c;
+  c.rows = ceil_div(work.height == 0 ? kAssumedExtent : work.height, work.tile);
+  c.columns = ceil_div(work.width == 0 ? kAssumedExtent : work.width, work.tile);
+  c.tiles = std::max<int64_t>(work.batch, 1) * c.rows * c.columns;
+  return c;
+}
+
+/// Both transformations: what the ports do for every tile and vector of channels.
+double transform_cycles(const WinogradWork& work, const MachineModel& machine) {
+  const auto m = static_cast<double>(work.tile), t = m + 2;
+  const double lanes = std::max(1, machine.vector_bytes / work.element_bytes);
+  const double ports = machine.fma_per_cycle;
+  // Two passes of t values each, through the first-level cache; stores take as long as two loads.
+  double input = 2 * t * input_operations(work.tile) / ports + t * t * (2.0 / machine.loads_per_cycle + 2);
+  double output = (t + m) * output_operations(work.tile) / ports + (t * t + m * t) / machine.loads_per_cycle +
+                  m * t + m * m * 2;
+  double inputs = std::ceil(double(work.inputs) / lanes), outputs = std::ceil(double(work.outputs) / lanes);
+  return double(count_tiles(work).tiles) * (input * inputs + output * outputs);
+}
+
+ProductWork product_work(const WinogradWork& work, int64_t chunk_tiles, int64_t chunks) {
+  ProductWork product;
+  product.channels = work.outputs;
+  product.row_extent = chunk_tiles;
+  product.row_count = chunks * (work.tile + 2) * (work.tile + 2);
+  product.reduction = work.inputs;
+  product.row_bytes = work.inputs * work.element_bytes;
+  product.element_bytes = work.element_bytes;
+  return product;
+}
+
+/// Cycles of a plan whose chunks and register tile are given.
+double plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const MachineModel& machine) {
+  const Counts counts = count_tiles(work);
+  const int64_t points = (work.tile + 2) * (work.tile + 2), bytes = work.element_bytes;
+  const int64_t columns = plan.tile_columns == 0 ? counts.columns : plan.tile_columns;
+  const int64_t chunk = plan.tile_rows * columns;
+  const int64_t chunks = std::max<int64_t>(work.batch, 1) * ceil_div(counts.rows, plan.tile_rows) *
+                         ceil_div(counts.columns, columns);
+  const int64_t block = plan.product.channel_block(), blocks = ceil_div(work.outputs, block);
+  const double weights = double(points * work.inputs * blocks * block * bytes);
+  const double transformed = double(points * chunk * work.inputs * bytes);
+  const double sums = double(points * chunk * block * bytes);
+  const double l2 = double(machine.l2_bytes);
+  const double memory = machine.memory_bytes_per_cycle, last_level = memory * kLastLevelSpeed;
+
+  double compute = predicted_cycles(product_work(work, chunk, chunks), plan.product, machine);
+  double traffic = weights / memory;  // once, in any case
+  double kept = sums + (plan.input_at_root ? 0 : transformed);
+  if (plan.input_at_root) {
+    double all = transformed * double(chunks);
+    double panel = weights / double(blocks);
+    if (all + panel > 0.75 * l2) traffic += all * double(blocks + 1) / last_level;
+    // A block's weights stay near while the chunks go by, unless they are too large.
+    if (chunks > 1 && panel + kept > 0.75 * l2) traffic += weights * double(chunks - 1) / last_level;
+  } else if (chunks > 1 && weights + kept > 0.75 * l2) {
+    traffic += weights * double(chunks - 1) / last_level;
+  }
+  if (kept > 0.6 * l2)
+    traffic += 2 * kept * double(chunks) * (plan.input_at_root ? double(blocks) : 1) / last_level;
+  double cycles = joined(compute, traffic) + transform_cycles(work, machine);
+  const int64_t shares = plan.input_at_root ? chunks * blocks : chunks;
+  if (shares < kEnoughChunks) cycles *= 1 + 0.5 / double(shares);
+  return cycles;
+}
+
+/// Chunks of whole rows of tiles, or of parts of a row.
+std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineModel& machine) {
+  const Counts counts = count_tiles(work);
+  const bool whole_rows = work.width != 0 && work.height != 0;
+  const int64_t points = (work.tile + 2) * (work.tile + 2);
+  // What a thread may be asked to keep.
+  const int64_t limit = std::max<int64_t>(4 * machine.l2_bytes, int64_t{1} << 20);
+  std::vector<WinogradPlan> space;
+  for (bool at_root : {true, false}) {
+    auto add = [&](int64_t rows, int64_t columns) {
+      const int64_t tiles = rows * (columns == 0 ? counts.columns : columns);
+      if (points * tiles * work.element_bytes * (at_root ? 64 : work.inputs + 64) > limit) return;
+      WinogradPlan plan;
+      plan.tile_rows = rows;
+      plan.tile_columns = columns;
+      plan.input_at_root = at_root;
+      space.push_back(plan);
+    };
+    for (int64_t rows = 1; whole_rows && rows <= counts.rows; ++rows) {
+      if (counts.rows % rows == 0) add(rows, 0);
+    }
+    for (int64_t columns : {7, 14, 28}) {
+      if (!whole_rows || columns < counts.columns) add(1, columns);
+    }
+  }
+  return space;
+}
+
+}  // namespace
+
+WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine, int64_t channel_block) {
+  WinogradPlan best;
+  best.cycles = INFINITY;
+  best.tile_columns = work.width == 0 ? 7 : 0;
+  for (WinogradPlan plan : chunk_space(work, machine)) {
+    const int64_t columns = plan.tile_columns == 0 ? count_tiles(work).columns : plan.tile_columns;
+    ProductWork product = product_work(work, plan.tile_rows * columns, 1);
+    std::vector<ProductTile> tiles;
+    // One register tile for each block of channels.
+    for (const ProductTile& tile : product_tile_space(product, machine)) {
+      if (channel_block != 0 && tile.channel_block() != channel_block) continue;
+      auto same = std::ranges::find_if(
+          tiles, [&](const ProductTile& t) { return t.channel_block() == tile.channel_block(); });
+      if (same == tiles.end()) {
+        tiles.push_back(tile);
+      } else if (predicted_cycles(product, tile, machine) < predicted_cycles(product, *same, machine)) {
+        *same = tile;
+      }
+    }
+    if (tiles.empty()) tiles.push_back(choose_product_tile(product, machine, channel_block));
+    for (const ProductTile& tile : tiles) {
+      plan.product = tile;
+      plan.cycles = plan_cycles(work, plan, machine);
+      if (plan.cycles < best.cycles) best = plan;
+    }
+  }
+  if (std::isinf(best.cycles)) {
+    best.product = choose_product_tile(product_work(work, 7, 1), machine, channel_block);
+    best.tile_columns = 7;
+  }
+  return best;
+}
+
+namespace {
+
+WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                           int64_t tile) {
+  WinogradWork work;
+  work.tile = tile;
+  work.batch = result.shape[0].constant().value_or(1);
+  work.height = result.shape[2].constant().value_or(0);
+  work.width = result.shape[3].constant().value_or(0);
+  work.inputs = typical(data.shape[1]);
+  work.outputs = attrs.channels;
+  work.element_bytes = byte_width(result.dtype);
+  return work;
+}
+
+}  // namespace
+
+ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+  ProductWork work;
+  work.element_bytes = byte_width(result.dtype);
+  work.channels = attrs.channels / attrs.groups;
+  work.row_extent = result.shape.back().constant().value_or(0);
+  work.row_count = result.shape[0].constant().value_or(1);
+  for (size_t i = 2; i + 1 < result.shape.size(); ++i)
+    work.row_count *= result.shape[i].constant().value_or(1);
+  work.reduction = data.shape[1].constant().value_or(64) / attrs.groups;
+  work.row_bytes = data.shape[1].constant().value_or(0) * attrs.strides.back() * work.element_bytes;
+  for (int64_t extent : attrs.kernel) work.reduction *= extent;
+  return work;
+}
+
+double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                               const MachineModel& machine) {
+  ProductWork work = direct_work(attrs, data, result);
+  for (size_t i = 2; i < result.shape.size(); ++i) {
+    if (!result.shape[i].is_constant()) work.row_count *= kAssumedExtent;
+  }
+  const ProductTile tile = choose_product_tile(work, machine);
+  const double weights = double(attrs.channels) * double(work.reduction) * work.element_bytes;
+  return joined(double(attrs.groups) * predicted_cycles(work, tile, machine),
+                weights / machine.memory_bytes_per_cycle);
+}
+
+ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                                    const MachineModel& machine) {
+  // Narrow layers have too little to multiply between the transformations.
+  if (!fits_winograd(attrs) || data.dtype != DType::kF32 || !data.shape[1].is_constant() ||
+      data.shape[1].value() < 8 || attrs.channels < 8)
+    return ConvAlgorithm::kDirect;
+  ConvAlgorithm best = ConvAlgorithm::kDirect;
+  const double direct = predicted_direct_cycles(attrs, data, result, machine);
+  double limit = kWinogradMargin * direct;
+  for (ConvAlgorithm algorithm :
+       {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4, ConvAlgorithm::kWinograd6}) {
+    const WinogradPlan plan =
+        plan_winograd(winograd_work(attrs, data, result, winograd_tile(algorithm)), machine);
+    spdlog::debug(
+        "convolution {} -> {}: F({}) {:.0f} kcycles (block {}, {} rows, {} x {} chunks, {}), direct {:.0f}",
+        data.str(), result.str(), winograd_tile(algorithm), plan.cycles / 1e3, plan.product.channel_block(),
+        plan.product.rows, plan.tile_rows, plan.tile_columns,
+        plan.input_at_root ? "input first" : "input by chunk", direct / 1e3);
+    if (plan.cycles < limit) {
+      best = algorithm;
+      limit = plan.cycles;
+    }
+  }
+  return best;
+}
+
+int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                       const MachineModel& machine) {
+  return plan_winograd(winograd_work(attrs, data, result, winograd_tile(attrs.algorithm)), machine)
+      .product.channel_block();
+}
+
+}  // namespace gantry::cpu

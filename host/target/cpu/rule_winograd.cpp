@@ -1,0 +1,171 @@
+// Convolutions by Winograd's algorithm (host/ops/conv.h), with the tiles of host/target/cpu/conv_model.h.
+//
+//   [the transformed input of all tiles, tiles in parallel]              either here …
+//   parallel for (image, chunk of tiles)     channel blocks outside of it where the input is made first
+//     [the transformed input of the chunk]                               … or here
+//     for channel block
+//       products[position][tile][block] = input * weights                a register tile of tiles x block
+//       for tile, vector of channels: columns, then output = epilogue(rows), m x m points
+//
+// A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
+// buffer, then all rows.
+#include "host/target/cpu/conv_model.h"
+#include "host/target/cpu/rules.h"
+
+namespace gantry::cpu {
+namespace {
+
+Stage* stage_tagged(Schedule& schedule, const char* tag) {
+  for (const auto& stage : schedule.stages()) {
+    if (stage->op->tag == tag) return stage.get();
+  }
+  return nullptr;
+}
+
+struct Stages {
+  Stage *input, *rows, *patch, *product, *columns, *transformed;
+  Stage* root =
+      nullptr;  ///< what ends the algorithm: the transformed output, or the epilogue that it is part of
+};
+
+// The epilogue's points are the convolution's: it can be computed tile by tile.
+bool same_extents(const Stage& a, const Stage& b) {
+  if (a.axes().size() != b.axes().size()) return false;
+  for (size_t i = 0; i < a.axes().size(); ++i) {
+    if (!structurally_equal(a.axes()[i]->extent, b.axes()[i]->extent)) return false;
+  }
+  return true;
+}
+
+WinogradWork work_of(const Stages& stages) {
+  const auto& axes = stages.root->axes();
+  WinogradWork work;
+  work.tile = constant_extent(stages.columns->axes()[0]->extent).value();
+  work.batch = constant_extent(axes[0]->extent).value_or(1);
+  work.height = constant_extent(axes[1]->extent).value_or(0);
+  work.width = constant_extent(axes[2]->extent).value_or(0);
+  work.outputs = constant_extent(axes[3]->extent).value_or(1);
+  work.inputs = constant_volume(stages.product->reduce_axes()).value_or(64);
+  work.element_bytes = byte_width(stages.product->op->result_dtypes[0]);
+  return work;
+}
+
+// (position, tile, channel): both passes for a vector of channels of one tile. Returns the loop over tiles.
+IterVarPtr schedule_input(Stages& s, int64_t inputs, const Target& target) {
+  const int64_t t = constant_extent(s.rows->axes()[0]->extent).value();
+  const int lanes = choose_lanes(inputs, byte_width(s.input->op->result_dtypes[0]), target.machine);
+  const auto axes = s.input->axes();
+  auto [row, column] = s.input->split(axes[0], t);
+  auto [vectors, lane] = s.input->split(axes[2], lanes);
+  s.input->reorder({axes[1], vectors, row, column, lane});
+  s.input->unroll(column);
+  if (lanes > 1) s.input->vectorize(lane);
+
+  s.rows->compute_at(*s.input, vectors);
+  s.rows->scope = StorageScope::kLocal;
+  const auto rows = s.rows->axes();
+  s.rows->reorder({rows[1], rows[0], rows[2], rows[3]});
+  s.rows->unroll(rows[0]);
+  vectorize_block(*s.rows, rows[3], lanes, lanes);
+
+  s.patch->compute_at(*s.rows, rows[1]);
+  s.patch->scope = StorageScope::kLocal;
+  s.patch->unroll(s.patch->axes()[0]);
+  vectorize_block(*s.patch, s.patch->axes()[3], lanes, lanes);
+  return axes[1];
+}
+
+// (position, tile, block, lane): register tiles along tiles and lanes.
+void schedule_product(Stage& product, const WinogradPlan& plan, int64_t chunk_tiles) {
+  const auto axes = product.axes();
+  const ProductTile& tile = plan.product;
+  const bool shifts = chunk_tiles >= tile.rows;
+  auto [outer, inner] =
+      product.split(axes[1], tile.rows, shifts ? TailStrategy::kShiftInwards : TailStrategy::kGuard);
+  product.reorder({axes[2], axes[0], outer, product.reduce_axes()[0], inner, axes[3]});
+  product.unroll(inner);
+  vectorize_block(product, axes[3], tile.channel_block(), tile.lanes);
+}
+
+// (a, column, tile, channel): one pass for a vector of channels of one tile.
+void schedule_columns(Stages& s, const IterVarPtr& at, int lanes) {
+  s.columns->compute_at(*s.root, at);
+  s.columns->scope = StorageScope::kLocal;
+  const auto axes = s.columns->axes();
+  s.columns->reorder({axes[1], axes[0], axes[2], axes[3]});
+  s.columns->unroll(axes[0]);
+  vectorize_block(*s.columns, axes[3], lanes, lanes);
+}
+
+void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan, const Target& target) {
+  Stage& root = *s.root;
+  const auto axes = root.axes();
+  const int lanes = plan.product.lanes;
+  auto [y, y_in] = root.split(axes[1], work.tile);
+  auto [x, x_in] = root.split(axes[2], work.tile);
+  auto [chunk, y_tile] = root.split(y, plan.tile_rows);
+  std::vector<IterVarPtr> chunks{axes[0], chunk};
+  IterVarPtr x_tile = x;
+  int64_t tiles = plan.tile_rows * ((work.width + work.tile - 1) / work.tile);
+  if (plan.tile_columns > 0) {
+    auto [x_chunk, x_rest] = root.split(x, plan.tile_columns);
+    chunks.push_back(x_chunk);
+    x_tile = x_rest;
+    tiles = plan.tile_rows * plan.tile_columns;
+  }
+  auto [block, channel] = root.split(axes[3], plan.product.channel_block());
+  auto [vectors, lane] = root.split(channel, lanes);
+  std::vector<IterVarPtr> order = chunks;
+  order.insert(plan.input_at_root ? order.begin() : order.end(), block);
+  order.insert(order.end(), {y_tile, x_tile, vectors, y_in, x_in, lane});
+  root.reorder(order);
+  root.unroll(x_in);
+  if (lanes > 1) root.vectorize(lane);
+
+  std::vector<IterVarPtr> shared = chunks;
+  if (plan.input_at_root) shared.insert(shared.begin(), block);
+  auto volume = constant_volume(axes);
+  const bool worth_it = !volume || *volume * work.inputs >= kParallelThreshold;
+  IterVarPtr parallel = fuse_and_parallelize(root, shared, worth_it);
+
+  IterVarPtr input_tiles = schedule_input(s, work.inputs, target);
+  if (!plan.input_at_root) {
+    s.input->compute_at(root, parallel);
+    s.input->scope = StorageScope::kLocal;
+  } else if (worth_it) {
+    s.input->parallel(input_tiles);
+  }
+  s.product->compute_at(root, plan.input_at_root ? parallel : block);
+  s.product->scope = StorageScope::kLocal;
+  schedule_product(*s.product, plan, tiles);
+  schedule_columns(s, vectors, lanes);
+}
+
+}  // namespace
+
+bool schedule_winograd(Schedule& schedule, const Target& target) {
+  Stages s{stage_tagged(schedule, "winograd_input"),   stage_tagged(schedule, "winograd_rows"),
+           stage_tagged(schedule, "winograd_patch"),   stage_tagged(schedule, "winograd_product"),
+           stage_tagged(schedule, "winograd_columns"), stage_tagged(schedule, "winograd_output")};
+  if (s.product == nullptr) return false;
+  s.root = s.transformed;
+  if (schedule.outputs().size() == 1) {
+    Stage& output = schedule[schedule.outputs()[0]];
+    if (&output != s.transformed && same_extents(output, *s.transformed)) {
+      s.root = &output;
+      s.transformed->compute_inline();
+    }
+  }
+  const WinogradWork work = work_of(s);
+  const int64_t block = constant_extent(s.product->axes()[3]->extent).value();
+  schedule_root(s, work, plan_winograd(work, target.machine, block), target);
+  inline_elementwise(schedule, s.input);
+  for (const auto& stage : schedule.stages()) {
+    const bool other = stage.get() != s.root && stage.get() != s.input;
+    if (other && stage->attach == AttachKind::kRoot && is_compute(*stage->op))
+      schedule_elementwise(*stage, target);
+  }
+  return true;
+}
+
+}  // namespace gantry::cpu

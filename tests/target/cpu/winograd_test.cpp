@@ -1,0 +1,163 @@
+// Winograd's algorithm on CPUs, compiled and run, against a direct convolution in float64.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "host/ops/conv.h"
+#include "host/ops/op.h"
+#include "host/target/cpu/conv_model.h"
+#include "tests/support/compiled_model.h"
+
+namespace gantry {
+namespace {
+
+struct Layer {
+  int64_t tile = 4, batch = 1, height = 14, width = 14, inputs = 32, outputs = 32, block = 32;
+  std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right
+  bool dynamic = false;                      ///< height and width are symbols
+
+  int64_t out_height() const { return height + padding[0] + padding[2] - 2; }
+  int64_t out_width() const { return width + padding[1] + padding[3] - 2; }
+};
+
+Graph network(const Layer& l) {
+  const std::string h = l.dynamic ? "h" : std::to_string(l.height),
+                    w = l.dynamic ? "w" : std::to_string(l.width);
+  auto out = [&](const std::string& extent, int64_t more) {
+    return fmt::format("{} + {}", extent, more - 2);
+  };
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {4}, {5}, {6}), f32] {{\n"
+      "  %u = nn.winograd_weight(@w: Tensor[({6}, {3}, 3, 3), f32], tile={7}, block={8})\n"
+      "  %y = nn.conv(%x, %u, channels={6}, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
+      "padding=({9}, {10}, {11}, {12}), channels_last=true, algorithm=winograd{7}, weight_block={8})\n"
+      "  %z = nn.relu(%y)\n  return %z\n}}\n",
+      l.batch, h, w, l.inputs,
+      l.dynamic ? out("h", l.padding[0] + l.padding[2]) : std::to_string(l.out_height()),
+      l.dynamic ? out("w", l.padding[1] + l.padding[3]) : std::to_string(l.out_width()), l.outputs, l.tile,
+      l.block, l.padding[0], l.padding[1], l.padding[2], l.padding[3]);
+  return parse_graph(text, op_set());
+}
+
+/// The rectified convolution; the weight as the graph has it.
+std::vector<double> expected(const Layer& l, const float* x, const float* w) {
+  std::vector<double> y;
+  for (int64_t n = 0; n < l.batch; ++n)
+    for (int64_t oy = 0; oy < l.out_height(); ++oy)
+      for (int64_t ox = 0; ox < l.out_width(); ++ox)
+        for (int64_t o = 0; o < l.outputs; ++o) {
+          double total = 0;
+          for (int64_t ky = 0; ky < 3; ++ky)
+            for (int64_t kx = 0; kx < 3; ++kx) {
+              const int64_t iy = oy + ky - l.padding[0], ix = ox + kx - l.padding[1];
+              if (iy < 0 || ix < 0 || iy >= l.height || ix >= l.width) continue;
+              for (int64_t i = 0; i < l.inputs; ++i)
+                total += double(x[((n * l.height + iy) * l.width + ix) * l.inputs + i]) *
+                         double(w[((o * l.inputs + i) * 3 + ky) * 3 + kx]);
+            }
+          y.push_back(std::max(total, 0.0));
+        }
+  return y;
+}
+
+double error_of(const Layer& l, const std::string& target) {
+  Graph graph = network(l);
+  const ConstantPtr weight = graph.main.constants().at(0)->constant;
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
+  testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
+  const ConstantPtr y = model.run({x}).at(0);
+  const std::vector<double> reference = expected(l, x->as<float>(), weight->as<float>());
+  EXPECT_EQ(y->size, reference.size() * sizeof(float));
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < reference.size(); ++i) {
+    worst = std::max(worst, std::abs(double(y->as<float>()[i]) - reference[i]));
+    largest = std::max(largest, std::abs(reference[i]));
+  }
+  return worst / largest;
+}
+
+double bound(int64_t tile) {
+  return tile == 2 ? 2e-6 : tile == 4 ? 1e-5 : 3e-5;
+}
+
+bool runs_here(const std::string& target) {
+  return target != "x86-64-v4" || __builtin_cpu_supports("avx512f");
+}
+
+class WinogradOnCpu : public ::testing::TestWithParam<std::tuple<const char*, int64_t>> {
+ protected:
+  void SetUp() override {
+    if (!runs_here(target())) GTEST_SKIP() << "this machine has no " << target();
+  }
+  std::string target() const { return std::get<0>(GetParam()); }
+  int64_t tile() const { return std::get<1>(GetParam()); }
+  void check(Layer layer) const {
+    layer.tile = tile();
+    EXPECT_LT(error_of(layer, target()), bound(tile()));
+  }
+};
+
+TEST_P(WinogradOnCpu, MatchesTheDefinition) {
+  check({});
+}
+TEST_P(WinogradOnCpu, TakesSizesThatTilesDoNotDivide) {
+  check({.height = 13, .width = 17});
+}
+TEST_P(WinogradOnCpu, TakesUnevenPadding) {
+  check({.height = 9, .width = 11, .padding = {0, 2, 1, 0}});
+}
+TEST_P(WinogradOnCpu, TakesNoPadding) {
+  check({.height = 12, .width = 10, .padding = {0, 0, 0, 0}});
+}
+TEST_P(WinogradOnCpu, TakesChannelsThatAreNoMultipleOfABlock) {
+  check({.height = 7, .width = 8, .inputs = 19, .outputs = 41, .block = 16});
+}
+TEST_P(WinogradOnCpu, TakesSeveralImages) {
+  check({.batch = 2, .height = 10, .width = 9, .inputs = 16});
+}
+TEST_P(WinogradOnCpu, TakesOneTile) {
+  check({.height = 2, .width = 2});
+}
+TEST_P(WinogradOnCpu, TakesImagesOfAnySize) {
+  check({.height = 15, .width = 31, .dynamic = true});
+}
+TEST_P(WinogradOnCpu, TakesLargeImages) {
+  check({.height = 60, .width = 57, .inputs = 64, .outputs = 64});
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, WinogradOnCpu,
+                         ::testing::Combine(::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"),
+                                            ::testing::Values(2, 4, 6)));
+
+ConvAlgorithm chosen(int64_t channels, int64_t size, int64_t outputs, int64_t kernel = 3,
+                     int64_t stride = 1) {
+  ConvAttrs attrs;
+  attrs.channels = outputs;
+  attrs.kernel = {kernel, kernel};
+  attrs.strides = {stride, stride};
+  attrs.dilations = {1, 1};
+  attrs.padding = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+  const int64_t result = (size - 1) / stride + 1;
+  return cpu::choose_conv_algorithm(attrs, {DType::kF32, {1, channels, size, size}},
+                                    {DType::kF32, {1, outputs, result, result}},
+                                    find_target("x86-64-v4").machine);
+}
+
+TEST(ConvModel, ChoosesWinogradForLargeImagesOfManyChannels) {
+  EXPECT_GE(winograd_tile(chosen(64, 224, 64)), 4);
+  EXPECT_GE(winograd_tile(chosen(64, 56, 64)), 4);
+  EXPECT_GE(winograd_tile(chosen(128, 28, 128)), 4);
+}
+
+TEST(ConvModel, KeepsToDirectConvolutionsWhereWeightsOutweighTheImage) {
+  EXPECT_EQ(chosen(512, 7, 512), ConvAlgorithm::kDirect);
+}
+
+TEST(ConvModel, KeepsToDirectConvolutionsForWindowsThatWinogradDoesNotFit) {
+  EXPECT_EQ(chosen(64, 56, 64, 1), ConvAlgorithm::kDirect);
+  EXPECT_EQ(chosen(64, 56, 128, 3, 2), ConvAlgorithm::kDirect);
+  EXPECT_EQ(chosen(3, 224, 64), ConvAlgorithm::kDirect);
+}
+
+}  // namespace
+}  // namespace gantry
