@@ -135,18 +135,6 @@ int64_t part_channels(int64_t inputs, const ProductWork& work, const ProductTile
   return limit;
 }
 
-// The operand that is contiguous along the block's lanes; null if it is computed on the way.
-Operation packed_weights(const Stage& anchor) {
-  Operation weights;
-  walk(anchor.op->body, [&](const Expr& e) {
-    const auto* read = e.as<ReadNode>();
-    if (read && read->op->kind == OperationNode::Kind::kPlaceholder && !read->indices.empty() &&
-        read->indices.back().same_as(anchor.axes().back()->var))
-      weights = read->op;
-  });
-  return weights;
-}
-
 void schedule_cut_reduction(Stage& anchor, Stage& output, int64_t rows, bool worth_it, bool heavy_epilogue,
                             const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
   const int64_t block = tile.channel_block();

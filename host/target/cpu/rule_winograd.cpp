@@ -76,7 +76,8 @@ IterVarPtr schedule_input(Stages& s, int64_t inputs, const Target& target) {
 }
 
 // (position, tile, block, lane): register tiles along tiles and lanes.
-void schedule_product(Stage& product, const WinogradPlan& plan, int64_t chunk_tiles) {
+void schedule_product(Stage& product, const WinogradWork& work, const WinogradPlan& plan, int64_t chunk_tiles,
+                      const MachineModel& machine) {
   const auto axes = product.axes();
   const ProductTile& tile = plan.product;
   const bool shifts = chunk_tiles >= tile.rows;
@@ -85,6 +86,11 @@ void schedule_product(Stage& product, const WinogradPlan& plan, int64_t chunk_ti
   product.reorder({axes[2], axes[0], outer, product.reduce_axes()[0], inner, axes[3]});
   product.unroll(inner);
   vectorize_block(product, axes[3], tile.channel_block(), tile.lanes);
+  // The next position's weights, where they come from afar.
+  const int64_t panel = work.inputs * tile.channel_block(), points = (work.tile + 2) * (work.tile + 2);
+  const Operation weights = packed_weights(product);
+  if (weights && points * work.inputs * work.outputs * work.element_bytes > machine.l2_bytes)
+    product.fetch_next(weights, axes[0], panel);
 }
 
 // (a, column, tile, channel): one pass for a vector of channels of one tile.
@@ -137,7 +143,7 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   }
   s.product->compute_at(root, plan.input_at_root ? parallel : block);
   s.product->scope = StorageScope::kLocal;
-  schedule_product(*s.product, plan, tiles);
+  schedule_product(*s.product, work, plan, tiles, target.machine);
   schedule_columns(s, vectors, lanes);
 }
 

@@ -21,6 +21,9 @@ IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool
 TailStrategy tail_for(const IterVarPtr& axis, int64_t factor);
 /// Splits off the vector lanes of an axis of `block` elements: unrolled vectors of `lanes`.
 void vectorize_block(Stage& stage, const IterVarPtr& axis, int64_t block, int lanes);
+/// The operand of a product that is contiguous along the last axis of the result; null if it is computed on
+/// the way.
+Operation packed_weights(const Stage& product);
 /// Inlines every elementwise stage between root stages, except where that would repeat costly work. `kept`
 /// stays at root.
 void inline_elementwise(Schedule& schedule, const Stage* kept = nullptr);

@@ -26,6 +26,17 @@ void vectorize_block(Stage& stage, const IterVarPtr& axis, int64_t block, int la
   stage.vectorize(lane);
 }
 
+Operation packed_weights(const Stage& anchor) {
+  Operation weights;
+  walk(anchor.op->body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (read && read->op->kind == OperationNode::Kind::kPlaceholder && !read->indices.empty() &&
+        read->indices.back().same_as(anchor.axes().back()->var))
+      weights = read->op;
+  });
+  return weights;
+}
+
 namespace {
 
 // Inlining a producer repeats its work once a read; that is welcome only where it is cheap or read once.
