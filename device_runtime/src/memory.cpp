@@ -75,6 +75,11 @@ Status AlignedBuffer::reserve(uint64_t bytes, const char* what) {
   return Status();
 }
 
+bool has_huge_pages() {
+  const std::string modes = read_small_file("/sys/kernel/mm/transparent_hugepage/enabled");
+  return modes.find("[always]") != std::string::npos || modes.find("[madvise]") != std::string::npos;
+}
+
 uint64_t usable_memory_bytes() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page = sysconf(_SC_PAGESIZE);

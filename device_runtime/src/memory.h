@@ -49,6 +49,8 @@ class AlignedBuffer {
   uint64_t capacity_ = 0;
 };
 
+/// Large buffers get huge pages when they ask for them.
+bool has_huge_pages();
 /// Memory that this process may hope for: the machine's, or less under a control group's limit.
 uint64_t usable_memory_bytes();
 /// Resident memory of this process now, 0 if unknown.

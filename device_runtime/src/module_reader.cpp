@@ -1,5 +1,7 @@
 #include "device_runtime/src/module_reader.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -268,6 +270,29 @@ std::vector<uint32_t> segments_of_variant(const Manifest& manifest, uint32_t var
   return segments;
 }
 
+void Module::move_constants() {
+  // Small ones stay in the caches and the translation buffers anyway; a board with little memory keeps one copy.
+  constexpr uint64_t kWorthMoving = uint64_t{4} << 20;
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t total = 0;
+  for (const auto& constant : constants_) total += (constant.size() + 63) / 64 * 64;
+  if (device_.type == module_format::Device::Cuda || weights_bytes_ < kWorthMoving || !has_huge_pages() ||
+      total > usable_memory_bytes() / 4) {
+    return;
+  }
+  if (!moved_constants_.reserve(total, "constants in huge pages").ok()) return;
+  std::byte* to = moved_constants_.data();
+  for (auto& constant : constants_) {
+    memcpy(to, constant.data(), constant.size());
+    // The pages of a file can be read again and need not stay; a request that may be refused.
+    const auto first = (reinterpret_cast<uintptr_t>(constant.data()) + page - 1) / page * page;
+    const auto last = reinterpret_cast<uintptr_t>(constant.data() + constant.size()) / page * page;
+    if (last > first) (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_PAGEOUT);
+    constant = {to, constant.size()};
+    to += (constant.size() + 63) / 64 * 64;
+  }
+}
+
 Status Module::bind_variant() {
   for (const auto* kernel : *variant_->kernels()) {
     if (kernel->device() != module_format::Device::Cpu) {
@@ -290,6 +315,7 @@ Status Module::bind_variant() {
       weights_bytes_ += constant->size();
     }
   }
+  move_constants();
   for (const auto* step : *variant_->steps()) {
     std::string origin;
     const auto* call = step->action_as_CallKernel();

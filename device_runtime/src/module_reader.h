@@ -97,8 +97,12 @@ class Module {
 
  private:
   Status bind_variant();
+  /// Copies the constants to huge pages where that pays: every run reads all of them, and with small pages translating
+  /// addresses costs a good part of the time.
+  void move_constants();
 
   ModuleContents contents_;
+  AlignedBuffer moved_constants_;
   const module_format::Variant* variant_ = nullptr;
   DeviceName device_;
   CodeImage image_;
