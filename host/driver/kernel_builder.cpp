@@ -273,9 +273,12 @@ BuiltKernel build_kernel(const Node& node, const Target& target, const std::stri
 
 std::string display_name(const Node& node) {
   const Function* body = body_of(node);
-  if (!body) return node.op->name;
+  if (!body) {
+    const std::string algorithm = node.op->algorithm ? node.op->algorithm(node) : std::string();
+    return algorithm.empty() ? node.op->name : fmt::format("{}[{}]", node.op->name, algorithm);
+  }
   std::string name;
-  for (const Node* inner : body->nodes()) name += (name.empty() ? "" : "+") + inner->op->name;
+  for (const Node* inner : body->nodes()) name += (name.empty() ? "" : "+") + display_name(*inner);
   return name;
 }
 

@@ -26,7 +26,7 @@ struct BuiltKernel {
 BuiltKernel build_kernel(const Node& node, const Target& target, const std::string& name,
                          const LoopObserver& observe = {});
 
-/// "nn.conv+add+nn.relu"
+/// "nn.conv[winograd4]+add+nn.relu": ops, with the algorithm of those that have several.
 std::string display_name(const Node& node);
 /// Floating-point operations of the node, and the bytes that it must read and write at least.
 Dim flops_of(const Node& node);

@@ -16,7 +16,12 @@ constexpr size_t kMaxSymbolLength = 48;
 // A C identifier that still tells a reader of a backtrace what runs.
 std::string symbol_for(const std::string& display, size_t index) {
   std::string symbol = "k" + std::to_string(index) + "_";
-  for (char c : display) symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  bool in_brackets = false;  // the ops alone
+  for (char c : display) {
+    in_brackets = c == '[' || (in_brackets && c != ']');
+    if (in_brackets || c == ']') continue;
+    symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  }
   return symbol.substr(0, kMaxSymbolLength);
 }
 

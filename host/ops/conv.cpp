@@ -1,6 +1,10 @@
 // nn.conv: convolution of any spatial rank.
 #include "host/ops/conv.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "host/ops/conv_forms.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
@@ -239,6 +243,17 @@ Dim conv_flops(const Node& node) {
   return element_count(node.result()->type.shape) * taps * 2;
 }
 
+std::string conv_algorithm(const Node& node) {
+  const auto& a = node.attrs_as<ConvAttrs>();
+  if (const int64_t tile = winograd_tile(a.algorithm); tile > 0) return fmt::format("winograd{}", tile);
+  if (a.algorithm == ConvAlgorithm::kTiles) return fmt::format("tiles, {} parts", a.tile_parts);
+  if (a.algorithm == ConvAlgorithm::kGemm) return "gemm";
+  if (a.depthwise_packed) return "depthwise";
+  if (a.groups > 1) return "grouped";
+  const bool pointwise = std::ranges::all_of(a.kernel, [](int64_t k) { return k == 1; });
+  return pointwise ? "pointwise" : "direct";
+}
+
 }  // namespace
 
 void add_conv_ops(OpSet& set) {
@@ -247,6 +262,7 @@ void add_conv_ops(OpSet& set) {
   op.infer = infer_conv;
   op.compute = compute_conv;
   op.flops = conv_flops;
+  op.algorithm = conv_algorithm;
   op.stages_input = [](const Node& node, size_t input) {
     const auto& a = node.attrs_as<ConvAttrs>();
     // With the window's columns in the depth, an operand's row is read as one piece of an image's line.

@@ -1,6 +1,8 @@
 // nn.dense and matmul.
 #include "host/ops/dense.h"
 
+#include <fmt/format.h>
+
 #include "host/ops/families.h"
 #include "host/ops/gemm.h"
 #include "host/ops/support.h"
@@ -178,6 +180,10 @@ void add_dense_ops(OpSet& set) {
   dense.compute = compute_dense;
   dense.flops = [](const Node& node) {
     return element_count(node.result()->type.shape) * node.inputs[0]->type.shape.back() * 2;
+  };
+  dense.algorithm = [](const Node& node) {
+    const auto& a = node.attrs_as<DenseAttrs>();
+    return a.tile_parts > 0 ? fmt::format("tiles, {} parts", a.tile_parts) : std::string();
   };
   dense.stages_input = [](const Node& node, size_t input) {
     const auto& a = node.attrs_as<DenseAttrs>();

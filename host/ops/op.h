@@ -63,6 +63,8 @@ struct OpDef {
   std::function<bool(const Node&, size_t input)> stages_input;
   /// Floating-point operations of the node, for reports; null: counted as one an output element.
   std::function<Dim(const Node&)> flops;
+  /// How the node's attributes say that it is computed, for reports: "winograd4"; null or empty: the only way.
+  std::function<std::string(const Node&)> algorithm;
 };
 
 /// All ops. Built once by make_op_set(); pointers into it stay valid for the process.

@@ -48,6 +48,19 @@ TEST(Module, IsTheSameWithKernelsThatWereCompiledBefore) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Module, NamesKernelsByTheirOpsAndAlgorithms) {
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v3")};
+  const ModuleFile module = compile_graph(small_network(), options);
+  std::vector<std::string> names, symbols;
+  for (const auto& kernel : module.manifest.variants[0]->kernels) {
+    names.push_back(kernel->name);
+    symbols.push_back(kernel->symbol);
+  }
+  EXPECT_THAT(names, testing::Contains(testing::StartsWith("nn.conv[")));
+  EXPECT_THAT(symbols, testing::Contains(testing::HasSubstr("nn_conv_add_nn_relu")));
+}
+
 TEST(Module, HoldsAVariantForEveryTarget) {
   CompileOptions options;
   options.targets = {find_target("x86-64-v2"), find_target("aarch64")};
