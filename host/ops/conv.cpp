@@ -19,10 +19,12 @@ void ConvAttrs::fields(AttrVisitor& visit) {
   visit("dilations", dilations);
   visit("padding", padding);
   visit("groups", groups);
+  visit("merged_groups", merged_groups);
   visit("weight_block", weight_block);
   visit("depthwise_packed", depthwise_packed);
   visit("channels_last", channels_last);
-  visit.enumeration("algorithm", algorithm, {"direct", "gemm", "winograd2", "winograd4", "tiles", "winograd6"});
+  visit.enumeration("algorithm", algorithm,
+                    {"direct", "gemm", "winograd2", "winograd4", "tiles", "winograd6"});
   visit("tile_parts", tile_parts);
   visit("tile_fold_width", tile_fold_width);
 }
@@ -91,7 +93,8 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   check_attrs(a);
   const bool tiles = a.algorithm == ConvAlgorithm::kTiles;
   if (!tiles) ops::require_same_dtype(node, 0, 1);
-  require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == DType::kBF16 && a.tile_parts >= 1 && a.tile_parts <= 3),
+  require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == DType::kBF16 && a.tile_parts >= 1 &&
+                     a.tile_parts <= 3),
           "tile registers compute ungrouped two-dimensional f32 convolutions");
   size_t n = a.spatial_rank();
   require(data.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", data.str(),
@@ -240,7 +243,7 @@ Dim conv_flops(const Node& node) {
   const TensorType& data = node.inputs[0]->type;
   Dim taps = floordiv(data.shape[static_cast<size_t>(channel_axis(a.channels_last, data.rank()))], a.groups);
   for (int64_t k : a.kernel) taps = taps * k;
-  return element_count(node.result()->type.shape) * taps * 2;
+  return floordiv(element_count(node.result()->type.shape) * taps * 2, a.merged_groups);
 }
 
 std::string conv_algorithm(const Node& node) {

@@ -76,6 +76,8 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   std::vector<int64_t> dilations;
   Shape padding;  ///< begins of all spatial axes, then ends
   int64_t groups = 1;
+  /// Groups of the model that each of `groups` stands for; the weights between them are 0.
+  int64_t merged_groups = 1;
   int64_t weight_block = 0;
   bool depthwise_packed = false;
   ConvAlgorithm algorithm = ConvAlgorithm::kDirect;

@@ -48,6 +48,27 @@ bool keeps_byte_order(const Shape& shape, const std::vector<int64_t>& axes) {
   return true;
 }
 
+// f32 weights (O, I, spatial…) of groups, of which `merged` neighbours become one: (O, merged * I, spatial…),
+// 0 between what were different groups.
+ConstantPtr block_diagonal(const ConstantData& weight, int64_t groups, int64_t merged) {
+  TensorType type = weight.type;
+  const int64_t outputs = type.shape[0].value(), inputs = type.shape[1].value();
+  int64_t window = 1;
+  for (size_t i = 2; i < type.shape.size(); ++i) window *= type.shape[i].value();
+  type.shape[1] = inputs * merged;
+  std::byte* bytes = nullptr;
+  auto result = allocate_constant(type, &bytes);
+  auto* to = reinterpret_cast<float*>(bytes);
+  std::fill_n(to, outputs * inputs * merged * window, 0.0f);
+  const auto* from = weight.as<float>();
+  for (int64_t o = 0; o < outputs; ++o) {
+    const int64_t group = o / (outputs / groups);
+    std::copy_n(from + o * inputs * window, inputs * window,
+                to + (o * merged + group % merged) * inputs * window);
+  }
+  return result;
+}
+
 class LayoutRewriter {
  public:
   LayoutRewriter(Function& source, const LayoutPolicy& policy)
@@ -178,6 +199,7 @@ class LayoutRewriter {
       attrs->depthwise_packed = true;
       packed = pack_depthwise(weight, node.origin);
     } else {
+      weight = merge_groups(weight, *attrs, node);
       attrs->algorithm = choose_algorithm(*attrs, node);
       if (attrs->algorithm == ConvAlgorithm::kDirect) {
         attrs->weight_block = policy_.conv_block(*attrs, data, node.result()->type);
@@ -186,7 +208,8 @@ class LayoutRewriter {
       } else if (attrs->algorithm == ConvAlgorithm::kTiles) {
         attrs->tile_parts = policy_.tile_parts;
         attrs->tile_fold_width = folds_width(*attrs, data.shape[1].value());
-        packed = pack_tiles(weight, attrs->tile_parts, attrs->channels, attrs->tile_fold_width, false, node.origin);
+        packed = pack_tiles(weight, attrs->tile_parts, attrs->channels, attrs->tile_fold_width, false,
+                            node.origin);
       } else if (attrs->algorithm == ConvAlgorithm::kGemm) {
         packed = pack_gemm(weight, *attrs, node.origin);
       } else {
@@ -200,6 +223,17 @@ class LayoutRewriter {
     return true;
   }
 
+  // Narrow groups waste vectors: the policy may want several as one.
+  Value* merge_groups(Value* weight, ConvAttrs& attrs, const Node& node) {
+    if (attrs.groups == 1 || !policy_.merged_groups || weight->type.dtype != DType::kF32) return weight;
+    const int64_t merged = policy_.merged_groups(attrs, node.inputs[0]->type, node.result()->type);
+    if (merged <= 1 || attrs.groups % merged != 0) return weight;
+    const ConstantPtr value = block_diagonal(*weight->constant, attrs.groups, merged);
+    attrs.groups /= merged;
+    attrs.merged_groups = merged;
+    return target_.add_constant(weight->name, value);
+  }
+
   ConvAlgorithm choose_algorithm(const ConvAttrs& attrs, const Node& node) const {
     if (!policy_.conv_algorithm) return ConvAlgorithm::kDirect;
     const TensorType &data = node.inputs[0]->type, &result = node.result()->type;
@@ -210,7 +244,8 @@ class LayoutRewriter {
     return wish;
   }
 
-  Value* pack_tiles(Value* weight, int64_t parts, int64_t columns, bool fold_width, bool dense, const Origin& origin) {
+  Value* pack_tiles(Value* weight, int64_t parts, int64_t columns, bool fold_width, bool dense,
+                    const Origin& origin) {
     auto attrs = std::make_shared<TileWeightAttrs>();
     attrs->parts = parts;
     attrs->column_tiles = tile_columns(columns);
@@ -353,7 +388,8 @@ class LayoutRewriter {
     if (policy_.dense_tiles && policy_.dense_tiles(node.inputs[0]->type, attrs->units)) {
       attrs->tile_parts = policy_.tile_parts;
       Value* packed = pack_tiles(weight, attrs->tile_parts, attrs->units, false, true, node.origin);
-      forms_[node.result()].plain = add(node.op->name, attrs, {plain(node.inputs[0], node.origin), packed}, node.origin);
+      forms_[node.result()].plain =
+          add(node.op->name, attrs, {plain(node.inputs[0], node.origin), packed}, node.origin);
       return true;
     }
     if (policy_.dense_gemm && policy_.dense_gemm(node.inputs[0]->type, attrs->units)) {

@@ -26,6 +26,10 @@ struct LayoutPolicy {
   int64_t tile_parts = 0;
   /// Products of two tensors in form gemm.
   std::function<bool(const TensorType& a, const TensorType& b)> matmul_gemm;
+  /// How many groups of a grouped convolution that is not depthwise to compute as one, with weights of 0
+  /// between them; absent: 1.
+  std::function<int64_t(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)>
+      merged_groups;
   /// Output channels a block of packed convolution weights. `data`, `result`: (N, C, spatial…).
   std::function<int64_t(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)> conv_block;
   /// Output channels a block of a Winograd algorithm's weights; absent: they are not blocked.

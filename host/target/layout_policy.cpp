@@ -1,11 +1,9 @@
 #include "host/target/layout_policy.h"
 
-#include <cmath>
-
 #include "host/ops/conv.h"
+#include "host/target/cpu/conv_model.h"
 #include "host/target/cpu/tile_model.h"
 #include "host/target/cpu/tile_policy.h"
-#include "host/target/cpu/conv_model.h"
 #include "host/target/cuda/conv_model.h"
 
 namespace gantry {
@@ -15,25 +13,10 @@ int64_t constant_or(const Dim& dim, int64_t otherwise) {
   return dim.constant().value_or(otherwise);
 }
 
-// Blocks of a group must divide its channels, so that no block crosses into the next group.
-int64_t grouped_block(const ProductWork& work, const MachineModel& machine) {
-  int64_t best = 1;
-  double best_cycles = INFINITY;
-  for (const ProductTile& tile : product_tile_space(work, machine)) {
-    if (work.channels % tile.channel_block() != 0) continue;
-    double cycles = predicted_cycles(work, tile, machine);
-    if (cycles < best_cycles) {
-      best = tile.channel_block();
-      best_cycles = cycles;
-    }
-  }
-  return best;
-}
-
 int64_t conv_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                    const MachineModel& machine) {
   ProductWork work = cpu::direct_work(attrs, data, result);
-  if (attrs.groups > 1) return grouped_block(work, machine);
+  if (attrs.groups > 1) return cpu::choose_grouped_tile(work, machine).channel_block();
   return choose_product_tile(work, machine).channel_block();
 }
 
@@ -69,6 +52,9 @@ LayoutPolicy make_layout_policy(const Target& target) {
   policy.conv_algorithm = [machine](const ConvAttrs& attrs, const TensorType& data,
                                     const TensorType& result) {
     return cpu::choose_conv_algorithm(attrs, data, result, machine);
+  };
+  policy.merged_groups = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+    return cpu::choose_merged_groups(attrs, data, result, machine);
   };
   policy.winograd_block = [machine](const ConvAttrs& attrs, const TensorType& data,
                                     const TensorType& result) {

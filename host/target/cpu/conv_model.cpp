@@ -210,6 +210,43 @@ ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const Te
   return work;
 }
 
+ProductTile choose_grouped_tile(const ProductWork& work, const MachineModel& machine) {
+  ProductTile best;
+  double best_cycles = INFINITY;
+  for (const ProductTile& tile : product_tile_space(work, machine)) {
+    if (work.channels % tile.channel_block() != 0) continue;
+    const double cycles = predicted_cycles(work, tile, machine);
+    if (cycles < best_cycles) {
+      best = tile;
+      best_cycles = cycles;
+    }
+  }
+  return best;
+}
+
+int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                             const MachineModel& machine) {
+  // Beyond this, weights of 0 cost more than anything that they save.
+  constexpr int64_t kMaxChannels = 64;
+  const int64_t channels = attrs.channels / attrs.groups;
+  int64_t best = 1;
+  double best_cycles = INFINITY;
+  for (int64_t merged = 1; merged <= attrs.groups && merged * channels <= std::max(kMaxChannels, channels);
+       ++merged) {
+    if (attrs.groups % merged != 0) continue;
+    ConvAttrs trial = attrs;
+    trial.groups /= merged;
+    const ProductWork work = direct_work(trial, data, result);
+    const double cycles =
+        double(trial.groups) * predicted_cycles(work, choose_grouped_tile(work, machine), machine);
+    if (cycles < best_cycles) {
+      best = merged;
+      best_cycles = cycles;
+    }
+  }
+  return best;
+}
+
 double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                const MachineModel& machine) {
   ProductWork work = direct_work(attrs, data, result);

@@ -36,6 +36,15 @@ double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, c
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                     const MachineModel& machine);
 
+/// How many groups of a grouped convolution to compute as one: narrow ones leave lanes and time between loops
+/// unused.
+int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                             const MachineModel& machine);
+
+/// The channel block of a group's product: it divides the channels, so that no block crosses into the next
+/// group.
+ProductTile choose_grouped_tile(const ProductWork& work, const MachineModel& machine);
+
 /// Output channels a block of the weights of attrs.algorithm, a Winograd algorithm.
 int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine);
