@@ -76,7 +76,8 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   std::vector<int64_t> dilations;
   Shape padding;  ///< begins of all spatial axes, then ends
   int64_t groups = 1;
-  /// Groups of the model that each of `groups` stands for; the weights between them are 0.
+  /// Groups of the model that each of `groups` stands for; the weights between them are 0, so that
+  /// what is not finite in one spreads to the others.
   int64_t merged_groups = 1;
   int64_t weight_block = 0;
   bool depthwise_packed = false;

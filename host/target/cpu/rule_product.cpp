@@ -97,6 +97,12 @@ void schedule_accumulators(Stage& anchor, size_t row_axis, const ProductTile& ti
   order.push_back(axes.back());
   anchor.reorder(order);
   if (row_axis + 1 < axes.size()) anchor.unroll(axes[row_axis]);
+  // A loop over the few channels of an image would mostly count.
+  constexpr int64_t kFewChannels = 4;
+  if (!anchor.reduce_axes().empty()) {
+    const auto& innermost = anchor.reduce_axes().back();
+    if (constant_extent(innermost->extent).value_or(kFewChannels + 1) <= kFewChannels) anchor.unroll(innermost);
+  }
   vectorize_block(anchor, axes.back(), tile.channel_block(), tile.lanes);
 }
 
