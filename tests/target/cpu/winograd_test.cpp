@@ -1,4 +1,5 @@
 // Winograd's algorithm on CPUs, compiled and run, against a direct convolution in float64.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
