@@ -26,6 +26,10 @@ std::vector<Pass> pipeline(int opt_level) {
       {"canonicalize_ops", 1, [](Graph& g, const Target&) { canonicalize_ops(g); }},
       {"fold_canonical_constants", 1, [](Graph& g, const Target&) { fold_constant(g); }},
       {"dead_code", 0, [](Graph& g, const Target&) { dead_code(g); }},
+      {"recognize_attention", 3,
+       [](Graph& g, const Target& t) {
+         if (!t.for_gpu()) recognize_attention(g, make_attention_policy(t));
+       }},
       {"alter_layout", 3, [](Graph& g, const Target& t) { alter_layout(g, make_layout_policy(t)); }},
       {"combine_products", 3, [](Graph& g, const Target&) { combine_products(g); }},
       {"fold_packed_weights", 3, [](Graph& g, const Target&) { fold_constant(g); }},

@@ -88,6 +88,22 @@ Stmt Lowering::with_fetches(const StageState& state, int leaf, Stmt body) {
   return block(std::move(statements));
 }
 
+/// Hints of Stage::prefetch in front of a leaf's body.
+Stmt Lowering::with_prefetches(const StageState& state, int leaf, const Stmt& inner) {
+  std::vector<Stmt> statements;
+  for (const PrefetchHint& hint : state.stage->prefetches) {
+    if (state.leaf_index(hint.at.get()) != leaf) continue;
+    std::vector<std::pair<const VarNode*, Expr>> first;
+    for (size_t i = static_cast<size_t>(leaf) + 1; i < state.leaf_vars.size(); ++i)
+      first.emplace_back(state.leaf_vars[i].as<VarNode>(), Expr(0));
+    Expr element = substitute(to_loads(state, hint.tensor(hint.indices)), first);
+    const auto* wanted = element.as<LoadNode>();
+    statements.push_back(prefetch(wanted->buffer, simplifier_.simplify(wanted->index)));
+  }
+  statements.push_back(inner);
+  return block(std::move(statements));
+}
+
 /// Loops of `leaves` from position `at` on, around `innermost`. Those that compute contain attached stages
 /// and the guards of reduction axes, as opposed to those that only initialise or write back.
 Stmt Lowering::build_loops(StageState& state, const std::vector<int>& leaves, size_t at, Purpose purpose,
@@ -106,6 +122,7 @@ Stmt Lowering::build_loops(StageState& state, const std::vector<int>& leaves, si
     body = guarded(state, leaf, leaf, purpose, separate, body);
   }
   auto i = static_cast<size_t>(leaf);
+  if (purpose == Purpose::kCompute) body = with_prefetches(state, leaf, body);
   LoopKind kind = state.loop_kind(leaf);
   if (kind == LoopKind::kUnrolled && !constant_of(state.leaf_extents[i])) kind = LoopKind::kSerial;
   if (kind == LoopKind::kBlock && leaf == last_block_leaf(state)) body = with_threads(state, body);

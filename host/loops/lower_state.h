@@ -140,6 +140,7 @@ class Lowering {
                    bool separate, const Stmt& innermost);
   Expr to_loads(const StageState& state, const Expr& e);
   Expr store_index(const StageState& state);
+  Stmt with_prefetches(const StageState& state, int leaf, const Stmt& inner);
   // build_reduction.cpp
   Reduction plan_reduction(StageState& state, int first_reduce);
   Stmt build_reduction(StageState& state, int first_reduce);

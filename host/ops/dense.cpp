@@ -80,15 +80,18 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
     };
     return {ops::narrow(compute(shape, body, "dense", "dense"), x.dtype())};
   }
-  std::vector<Expr> block_shape(shape.begin(), shape.end() - 1);
-  block_shape.push_back(w.shape()[0]);
-  block_shape.push_back(a.weight_block);
+  const std::vector<Expr> leading(shape.begin(), shape.end() - 1);
+  std::vector<Expr> block_shape{w.shape()[0], a.weight_block};
+  if (!leading.empty()) block_shape.insert(block_shape.begin(), volume(leading));
   auto body = [&](const std::vector<Expr>& i) {
-    return sum(row(i) * ops::widen(w({i[i.size() - 2], k->var, i.back()})), {k});
+    std::vector<Expr> at = leading.empty() ? std::vector<Expr>{} : ops::unflatten(i[0], leading);
+    at.push_back(k->var);
+    return sum(ops::widen(x(at)) * ops::widen(w({i[i.size() - 2], k->var, i.back()})), {k});
   };
   Tensor blocks = compute(block_shape, body, "dense", "dense_packed");
   auto unpack = [&](const std::vector<Expr>& i) {
-    std::vector<Expr> at(i.begin(), i.end() - 1);
+    std::vector<Expr> at;
+    if (!leading.empty()) at.push_back(ops::flatten({i.begin(), i.end() - 1}, leading));
     at.push_back(floordiv(i.back(), a.weight_block));
     at.push_back(mod(i.back(), a.weight_block));
     return blocks(at);

@@ -15,6 +15,7 @@ void add_conv_transpose_ops(OpSet& set);
 void add_dense_ops(OpSet& set);
 void add_norm_ops(OpSet& set);
 void add_softmax_ops(OpSet& set);
+void add_attention_ops(OpSet& set);
 void add_pool_ops(OpSet& set);
 void add_reduce_ops(OpSet& set);
 void add_arg_reduce_ops(OpSet& set);

@@ -52,6 +52,7 @@ const OpSet& op_set() {
     add_dense_ops(all);
     add_norm_ops(all);
     add_softmax_ops(all);
+    add_attention_ops(all);
     add_pool_ops(all);
     add_reduce_ops(all);
     add_arg_reduce_ops(all);

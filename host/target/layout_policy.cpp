@@ -2,6 +2,7 @@
 
 #include "host/ops/conv.h"
 #include "host/target/cpu/conv_model.h"
+#include "host/target/cpu/dense_model.h"
 #include "host/target/cpu/tile_model.h"
 #include "host/target/cpu/tile_policy.h"
 #include "host/target/cuda/conv_model.h"
@@ -21,14 +22,14 @@ int64_t conv_block(const ConvAttrs& attrs, const TensorType& data, const TensorT
 }
 
 int64_t dense_block(const TensorType& data, int64_t units, const MachineModel& machine) {
-  ProductWork work;
+  DenseWork work;
   work.element_bytes = byte_width(data.dtype);
-  work.channels = units;
-  size_t rank = data.shape.size();
-  work.row_extent = rank >= 2 ? constant_or(data.shape[rank - 2], 0) : 1;
-  for (size_t i = 0; i + 2 < rank; ++i) work.row_count *= constant_or(data.shape[i], 1);
-  work.reduction = constant_or(data.shape.back(), 256);
-  return choose_product_tile(work, machine).channel_block();
+  work.units = units;
+  work.rows = 1;
+  for (size_t i = 0; i + 1 < data.shape.size(); ++i) work.rows *= constant_or(data.shape[i], 0);
+  work.depth = work.data_depth = constant_or(data.shape.back(), 256);
+  if (data.shape.back().is_constant()) work.depth /= dense_depth_parts(work, machine);
+  return choose_dense_tile(work, machine).tile.channel_block();
 }
 
 LayoutPolicy gpu_policy(const Target& target) {
@@ -67,6 +68,13 @@ LayoutPolicy make_layout_policy(const Target& target) {
     return dense_block(data, units, machine);
   };
   cpu::prefer_tiles(policy, target);
+  return policy;
+}
+
+AttentionPolicy make_attention_policy(const Target& target) {
+  AttentionPolicy policy;
+  policy.lanes = std::max(1, target.machine.vector_bytes / 4);
+  policy.registers = target.machine.vector_registers;
   return policy;
 }
 

@@ -143,6 +143,11 @@ void Stage::fetch_next(const Operation& source, const IterVarPtr& axis, int64_t 
   fetch_ahead = {source, axis, elements};
 }
 
+void Stage::prefetch(const IterVarPtr& axis, Tensor tensor, std::vector<Expr> indices) {
+  leaf_position(*this, axis, "prefetch");
+  prefetches.push_back({axis, std::move(tensor), std::move(indices)});
+}
+
 void Stage::compute_at(Stage& consumer, IterVarPtr axis) {
   internal_check(op->kind == OperationNode::Kind::kCompute, "compute_at of {}, which is no compute",
                  op->name);

@@ -55,6 +55,13 @@ enum class AttachKind : uint8_t { kRoot, kInline, kAt };
 /// GPU block's shared memory, or a matrix tile spread over the registers of a warp.
 enum class StorageScope : uint8_t { kGlobal, kLocal, kShared, kFragment };
 
+/// Elements asked for before they are needed; see Stage::prefetch.
+struct PrefetchHint {
+  IterVarPtr at;
+  Tensor tensor;
+  std::vector<Expr> indices;
+};
+
 class Stage {
  public:
   Operation op;  ///< may be replaced by cache_write / cache_read
@@ -70,6 +77,7 @@ class Stage {
   int64_t row_padding = 0;
   /// kShared stages attached to a serial loop: the next iteration's tile is fetched while this one is used.
   bool double_buffered = false;
+  std::vector<PrefetchHint> prefetches;
   std::optional<MmaShape> mma;  ///< the three innermost leaves (m, n, k) are one tensor-core instruction
   bool tiles = false;           ///< the five innermost leaves are products of a CPU's tile registers
   /// See fetch_next.
@@ -141,6 +149,10 @@ class Stage {
   /// perhaps several times; meanwhile it asks the memory for those of the next iteration, evenly spread. CPUs
   /// only.
   void fetch_next(const Operation& source, const IterVarPtr& axis, int64_t elements);
+  /// Each iteration of the leaf `axis` asks for the cache line of that element of `tensor`, which a later
+  /// iteration or tile reads. Indices are in terms of the op's axes, as its body; loops inside `axis` stand
+  /// for their first iteration. They need not be within the tensor. CPUs only.
+  void prefetch(const IterVarPtr& axis, Tensor tensor, std::vector<Expr> indices);
   void compute_at(Stage& consumer, IterVarPtr axis);
   void compute_inline();
   void compute_root();

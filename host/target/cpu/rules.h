@@ -30,7 +30,12 @@ void inline_elementwise(Schedule& schedule, const Stage* kept = nullptr);
 
 // --- rules -------------------------------------------------------------------------------------------------
 
-/// Convolutions and matrix products over packed weights (tags conv_packed, conv_grouped, dense_packed).
+/// `outputs` with products of large depth (tag dense_packed) as sums of parts over some of it, where the target
+/// computes them faster so.
+std::vector<Tensor> split_dense_depth(const std::vector<Tensor>& outputs, const Target& target);
+/// Matrix products with packed weights (tag dense_packed).
+bool schedule_dense(Schedule& schedule, const Target& target);
+/// Convolutions over packed weights (tags conv_packed, conv_grouped).
 bool schedule_packed_product(Schedule& schedule, const Target& target);
 /// Products on tile registers (tag tile_product).
 bool schedule_tiles(Schedule& schedule, const Target& target);

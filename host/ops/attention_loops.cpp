@@ -1,0 +1,326 @@
+#include "host/ops/attention_loops.h"
+
+#include <algorithm>
+
+#include "host/ops/gemm.h"
+
+namespace gantry {
+namespace {
+
+/// Keys that one block holds scores of, for blocks of up to 32 queries: their scores fill half of a usual
+/// second-level cache's fastest part and stay below the limit of local buffers.
+constexpr int64_t kKeyBlock = 256;
+/// Up to so many keys make a single block.
+constexpr int64_t kSingleBlock = 384;
+/// Rows of the result that are summed at once.
+constexpr int64_t kResultRows = 8;
+/// No score is below it after the maximum is taken, so that fully masked blocks give 0, not NaN.
+constexpr double kLowest = -3.0e38;
+
+Expr f32(double value) {
+  return float_imm(DType::kF32, value);
+}
+
+std::optional<int64_t> constant(const Expr& e) {
+  const auto* imm = e.as<IntImmNode>();
+  return imm ? std::optional<int64_t>(imm->value) : std::nullopt;
+}
+
+class Nest {
+ public:
+  Nest(const AttentionLoops& spec, LoopBuilder& builder) : s_(spec), b_(builder) {
+    lanes_ = spec.lanes;
+    const int64_t queries = constant(spec.queries).value_or(1 << 20);
+    vectors_ = queries > lanes_ ? 2 : 1;
+    block_ = vectors_ * lanes_;
+    key_rows_ = std::max<int64_t>(1, std::min<int64_t>(12, (spec.registers - vectors_ - 2) / vectors_));
+    feature_lanes_ = lanes_;
+    while (spec.width % feature_lanes_ != 0) feature_lanes_ /= 2;
+    const auto keys = constant(spec.keys);
+    single_ = keys && *keys <= kSingleBlock;
+    key_block_ = single_ ? *keys : kKeyBlock;
+    key_rows_ = std::min(key_rows_, key_block_);
+    whole_ = constant(spec.queries) && queries >= block_;
+  }
+
+  void build() {
+    const Expr blocks = floordiv(s_.queries + (block_ - 1), block_);
+    Expr tasks = blocks;
+    for (const Expr& extent : s_.batch) tasks = tasks * extent;
+    b_.loop(
+        "task", tasks, [&](const Expr& task) { one_task(task, blocks); }, LoopKind::kParallel);
+  }
+
+ private:
+  using Body = std::function<Stmt(Expr)>;
+
+  /// body(j) for `count` vectors of `lanes` elements, written out.
+  Stmt each_vector(int64_t count, int64_t lanes, const Body& body) const {
+    Expr v = make_var("v"), lane = make_var("lane");
+    return for_loop(v, 0, count, LoopKind::kUnrolled,
+                    for_loop(lane, 0, lanes, LoopKind::kVectorized, body(v * lanes + lane)));
+  }
+  Stmt each_query_vector(const Body& body) const { return each_vector(vectors_, lanes_, body); }
+  static Stmt serial(const char* name, const Expr& extent, const Body& body) {
+    Expr var = make_var(name);
+    return for_loop(var, 0, extent, LoopKind::kSerial, body(var));
+  }
+  static Stmt unrolled(const char* name, int64_t extent, const Body& body) {
+    Expr var = make_var(name);
+    return for_loop(var, 0, extent, LoopKind::kUnrolled, body(var));
+  }
+  static Stmt bind(const char* name, const Expr& value, const Body& body) {
+    Expr var = make_var(name, value.type().dtype);
+    return let(var, value, body(var));
+  }
+
+  void one_task(const Expr& task, const Expr& blocks) {
+    const std::vector<Expr> index = ops::unflatten(floordiv(task, blocks), s_.batch);
+    auto base = [&](const AttentionOperand& operand) {
+      Expr at = operand.offset;
+      for (size_t i = 0; i < index.size(); ++i) at = at + index[i] * operand.batch[i];
+      return at;
+    };
+    // The last block overlaps the one before it instead of going beyond the end.
+    Expr first = mod(task, blocks) * block_;
+    if (!whole_ || *constant(s_.queries) % block_ != 0) first = max(Expr(0), min(first, s_.queries - block_));
+    packed_ = b_.local("query", DType::kF32, s_.depth * block_);
+    scores_ = b_.local("scores", DType::kF32, key_block_ * block_);
+    sums_ = b_.local("sums", DType::kF32, block_);
+    tops_ = b_.local("tops", DType::kF32, block_);
+    factors_ = b_.local("factors", DType::kF32, block_);
+    if (!single_) {
+      running_top_ = b_.local("running_top", DType::kF32, block_);
+      running_sum_ = b_.local("running_sum", DType::kF32, block_);
+      partial_ = b_.local("partial", DType::kF32, block_ * s_.width);
+    }
+    b_.let("first", first, [&](const Expr& first_query) {
+      first_ = first_query;
+      b_.let("query_at", base(s_.query) + first_ * s_.query.row, [&](const Expr& q) {
+        b_.let("key_at", base(s_.key), [&](const Expr& k) {
+          b_.let("value_at", base(s_.value), [&](const Expr& v) {
+            b_.let("result_at", base(s_.result) + first_ * s_.result.row, [&](const Expr& r) {
+              for (const AttentionOperand& bias : s_.biases) bias_at_.push_back(base(bias) + first_ * bias.row);
+              result_at_ = r;
+              pack_queries(q);
+              if (single_) {
+                single_block(k, v);
+              } else {
+                several_blocks(k, v);
+              }
+            });
+          });
+        });
+      });
+    });
+  }
+
+  // packed[d][i] = scale * query[i][d]
+  void pack_queries(const Expr& at) {
+    auto pack = [&](bool clamped) {
+      return serial("d", s_.depth, [&](const Expr& d) {
+        return each_query_vector([&](const Expr& i) {
+          const Expr row = clamped ? min(i, s_.queries - 1) : i;
+          return store(packed_, d * block_ + i, load(b_.input(0), at + row * s_.query.row + d) * f32(s_.scale));
+        });
+      });
+    };
+    if (whole_) return b_.emit(pack(false));
+    if (constant(s_.queries)) return b_.emit(pack(true));
+    b_.emit(if_stmt(ge(s_.queries, block_), pack(false), pack(true)));
+  }
+
+  // scores[j][i] = packed[:][i] * key[j][:] + biases, for `rows` keys from `tile`
+  Stmt score_tile(const Expr& tile, int64_t rows, const Expr& first_key, const Expr& at) const {
+    const Buffer sums = local("products", rows * block_);
+    Stmt clear = unrolled("r", rows, [&](const Expr& r) {
+      return each_query_vector([&](const Expr& i) { return store(sums, r * block_ + i, f32(0)); });
+    });
+    Stmt products = serial("d", s_.depth, [&](const Expr& d) {
+      return unrolled("r", rows, [&](const Expr& r) {
+        const Expr element = load(b_.input(1), at + (first_key + tile + r) * s_.key.row + d);
+        return bind("feature", element, [&](const Expr& feature) {
+          return each_query_vector([&](const Expr& i) {
+            const Expr sum = load(sums, r * block_ + i);
+            return store(sums, r * block_ + i, sum + feature * load(packed_, d * block_ + i));
+          });
+        });
+      });
+    });
+    Stmt write = unrolled("r", rows, [&](const Expr& r) {
+      return each_query_vector([&](const Expr& i) {
+        Expr score = load(sums, r * block_ + i);
+        for (size_t n = 0; n < s_.biases.size(); ++n) {
+          const AttentionOperand& bias = s_.biases[n];
+          const Expr query = whole_ ? i : min(i, s_.queries - 1);
+          score = score + load(b_.input(3 + static_cast<int>(n)),
+                               bias_at_[n] + query * bias.row + (first_key + tile + r) * bias.column);
+        }
+        return store(scores_, (tile + r) * block_ + i, score);
+      });
+    });
+    return allocate(sums, block({clear, products, write}));
+  }
+
+  /// Scores of `count` keys. The last tile overlaps the one before it.
+  Stmt scores(const Expr& first_key, const Expr& count, const Expr& at) const {
+    auto tiles = [&](int64_t rows) {
+      return serial("tile", floordiv(count + (rows - 1), rows), [&](const Expr& t) {
+        const auto known = constant(count);
+        const Expr start = known && *known % rows == 0 ? t * rows : min(t * rows, count - rows);
+        return bind("start", start, [&](const Expr& tile) { return score_tile(tile, rows, first_key, at); });
+      });
+    };
+    if (constant(count)) return tiles(key_rows_);
+    return if_stmt(ge(count, key_rows_), tiles(key_rows_), tiles(1));
+  }
+
+  // tops[i] = max over j, at least `start`
+  Stmt maxima(const Expr& count, const std::function<Expr(Expr)>& start) const {
+    Stmt clear = each_query_vector([&](const Expr& i) { return store(tops_, i, start(i)); });
+    Stmt loop = serial("j", count, [&](const Expr& j) {
+      return each_query_vector([&](const Expr& i) {
+        return store(tops_, i, max(load(tops_, i), load(scores_, j * block_ + i)));
+      });
+    });
+    return block({clear, loop});
+  }
+
+  // scores[j][i] = exp(scores[j][i] - tops[i]); sums[i] = their sum
+  Stmt exponentials(const Expr& count) const {
+    Stmt clear = each_query_vector([&](const Expr& i) { return store(sums_, i, f32(0)); });
+    Stmt loop = serial("j", count, [&](const Expr& j) {
+      return each_query_vector([&](const Expr& i) {
+        Expr power = make_var("power", DType::kF32);
+        const Expr at = j * block_ + i;
+        return let(power, call(MathFn::kExp, {load(scores_, at) - load(tops_, i)}),
+                   block({store(scores_, at, power), store(sums_, i, load(sums_, i) + power)}));
+      });
+    });
+    return block({clear, loop});
+  }
+
+  using Finish = std::function<Stmt(Expr row, Expr feature, Expr sum)>;
+  /// Sums over the block's keys of score * value, by tiles of rows and features.
+  Stmt weighted_values(const Expr& first_key, const Expr& count, const Expr& at, const Finish& finish) const {
+    const int64_t rows = std::min(kResultRows, block_);
+    const int64_t vectors = s_.width / feature_lanes_;
+    int64_t wide = std::max<int64_t>(1, std::min(vectors, (s_.registers - 2) / (rows + 1)));
+    while (vectors % wide != 0) --wide;
+    const int64_t strip = wide * feature_lanes_;
+    const Expr used = whole_ ? Expr(block_) : min(Expr(block_), s_.queries);
+    return serial("row_tile", floordiv(used + (rows - 1), rows), [&](const Expr& t) {
+      return serial("strip", s_.width / strip, [&](const Expr& f) {
+        const Buffer sums = local("weighted", rows * strip);
+        auto each = [&](const std::function<Stmt(Expr, Expr)>& body) {
+          return unrolled("r", rows, [&](const Expr& r) {
+            return each_vector(wide, feature_lanes_, [&](const Expr& d) { return body(r, d); });
+          });
+        };
+        Stmt clear = each([&](const Expr& r, const Expr& d) { return store(sums, r * strip + d, f32(0)); });
+        Stmt products = serial("j", count, [&](const Expr& j) {
+          return unrolled("r", rows, [&](const Expr& r) {
+            return bind("weight", load(scores_, j * block_ + t * rows + r), [&](const Expr& weight) {
+              return each_vector(wide, feature_lanes_, [&](const Expr& d) {
+                const Expr value = load(b_.input(2), at + (first_key + j) * s_.value.row + f * strip + d);
+                return store(sums, r * strip + d, load(sums, r * strip + d) + weight * value);
+              });
+            });
+          });
+        });
+        Stmt write = each([&](const Expr& r, const Expr& d) {
+          return finish(t * rows + r, f * strip + d, load(sums, r * strip + d));
+        });
+        return allocate(sums, block({clear, products, write}));
+      });
+    });
+  }
+
+  Stmt store_result(const Expr& row, const Expr& feature, const Expr& value) const {
+    Stmt write = store(b_.result(0), result_at_ + row * s_.result.row + feature, value);
+    return whole_ ? write : if_stmt(lt(row, s_.queries), write);
+  }
+
+  void single_block(const Expr& key_at, const Expr& value_at) {
+    b_.emit(scores(0, s_.keys, key_at));
+    b_.emit(maxima(s_.keys, [](const Expr&) { return f32(kLowest); }));
+    b_.emit(exponentials(s_.keys));
+    b_.emit(each_query_vector([&](const Expr& i) { return store(factors_, i, f32(1) / load(sums_, i)); }));
+    b_.emit(weighted_values(0, s_.keys, value_at, [&](const Expr& row, const Expr& feature, const Expr& sum) {
+      return store_result(row, feature, sum * load(factors_, row));
+    }));
+  }
+
+  void several_blocks(const Expr& key_at, const Expr& value_at) {
+    b_.emit(each_query_vector([&](const Expr& i) { return store(running_top_, i, f32(kLowest)); }));
+    b_.emit(each_query_vector([&](const Expr& i) { return store(running_sum_, i, f32(0)); }));
+    b_.emit(serial("n", block_ * s_.width / feature_lanes_, [&](const Expr& n) {
+      return each_vector(1, feature_lanes_, [&](const Expr& d) {
+        return store(partial_, n * feature_lanes_ + d, f32(0));
+      });
+    }));
+    b_.loop("key_block", floordiv(s_.keys + (key_block_ - 1), key_block_), [&](const Expr& n) {
+      b_.let("first_key", n * key_block_, [&](const Expr& first_key) {
+        b_.let("count", min(Expr(key_block_), s_.keys - first_key), [&](const Expr& count) {
+          b_.emit(one_of_several(first_key, count, key_at, value_at));
+        });
+      });
+    });
+    b_.emit(each_query_vector(
+        [&](const Expr& i) { return store(factors_, i, f32(1) / load(running_sum_, i)); }));
+    const Expr used = whole_ ? Expr(block_) : min(Expr(block_), s_.queries);
+    b_.emit(serial("row", used, [&](const Expr& row) {
+      return serial("n", s_.width / feature_lanes_, [&](const Expr& n) {
+        return each_vector(1, feature_lanes_, [&](const Expr& d) {
+          const Expr feature = n * feature_lanes_ + d;
+          return store_result(row, feature, load(partial_, row * s_.width + feature) * load(factors_, row));
+        });
+      });
+    }));
+  }
+
+  Stmt one_of_several(const Expr& first_key, const Expr& count, const Expr& key_at, const Expr& value_at) const {
+    Stmt correct = each_query_vector([&](const Expr& i) {
+      return store(factors_, i, call(MathFn::kExp, {load(running_top_, i) - load(tops_, i)}));
+    });
+    Stmt powers = exponentials(count);
+    Stmt advance = each_query_vector([&](const Expr& i) {
+      return block({store(running_sum_, i, load(running_sum_, i) * load(factors_, i) + load(sums_, i)),
+                    store(running_top_, i, load(tops_, i))});
+    });
+    Stmt add = weighted_values(
+        first_key, count, value_at, [&](const Expr& row, const Expr& feature, const Expr& sum) {
+          const Expr at = row * s_.width + feature;
+          return store(partial_, at, load(partial_, at) * load(factors_, row) + sum);
+        });
+    Stmt top = maxima(count, [&](const Expr& i) { return load(running_top_, i); });
+    return block({scores(first_key, count, key_at), top, correct, powers, advance, add});
+  }
+
+  static Buffer local(std::string name, int64_t count) {
+    auto buffer = std::make_shared<BufferNode>();
+    buffer->name = std::move(name);
+    buffer->dtype = DType::kF32;
+    buffer->element_count = count;
+    buffer->scope = BufferScope::kLocal;
+    buffer->alignment = 64;
+    return buffer;
+  }
+
+  const AttentionLoops& s_;
+  LoopBuilder& b_;
+  int64_t lanes_, vectors_, block_, key_rows_, feature_lanes_, key_block_;
+  bool single_ = false;  ///< all keys are one block
+  bool whole_ = false;   ///< there are queries enough for a block
+  Buffer packed_, scores_, sums_, tops_, factors_, running_top_, running_sum_, partial_;
+  Expr first_, result_at_;
+  std::vector<Expr> bias_at_;
+};
+
+}  // namespace
+
+void AttentionLoops::build(LoopBuilder& builder) const {
+  Nest(*this, builder).build();
+}
+
+}  // namespace gantry

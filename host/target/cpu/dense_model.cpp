@@ -1,0 +1,115 @@
+#include "host/target/cpu/dense_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace gantry {
+namespace {
+
+/// Rows assumed where their number is symbolic.
+constexpr int64_t kAssumedRows = 128;
+/// Cycles of a tile apart from its sums: clearing and storing accumulators, the epilogue, the loop around it.
+constexpr double kTileOverhead = 24.0, kEpiloguePerVector = 2.0;
+/// Cycles of a step of the sum apart from its arithmetic: counting, prefetching.
+constexpr double kStepOverhead = 0.5;
+/// Chains of multiply-adds that hide their latency with some slack for loads that arrive late.
+constexpr double kLatencySlack = 1.3;
+/// First-level sets span a page: rows a multiple of it apart compete for the ways of the same sets.
+constexpr int64_t kSetSpan = 4096;
+/// Panels of weights wider than this many vectors gain nothing.
+constexpr int kMaxVectors = 8;
+/// Work is cut into at least so many parts, so that two to four threads find equal shares.
+constexpr int64_t kWantedParts = 16;
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+int64_t rows_of(const DenseWork& work) {
+  return work.rows == 0 ? kAssumedRows : work.rows;
+}
+
+/// Ways of the first-level cache that the rows of a tile need in the set that most of them share.
+int64_t ways_needed(const DenseWork& work, int64_t rows) {
+  const int64_t stride = work.row_stride() * work.element_bytes;
+  const int64_t distinct = std::max<int64_t>(1, kSetSpan / std::gcd(stride, kSetSpan));
+  return ceil_div(rows, std::min(distinct, rows));
+}
+
+double cycles_per_step(const DenseWork& work, const ProductTile& tile, const MachineModel& machine) {
+  const double accumulators = double(tile.rows) * tile.vectors;
+  const double fmas = accumulators / machine.fma_per_cycle;
+  const double latency = accumulators > 1 ? machine.fma_latency * (tile.rows == 1 ? 1.0 : kLatencySlack)
+                                          : double(machine.fma_latency);
+  const double loads = double(tile.rows + tile.vectors) / machine.loads_per_cycle;
+  // Everything that passes the first-level cache: the panel, and the tile's own data where rows collide.
+  double bytes = double(tile.channel_block()) * work.element_bytes;
+  const int64_t ways = machine.l1_bytes / kSetSpan;
+  if (ways_needed(work, tile.rows) + 2 > ways) bytes += 64.0 * tile.rows;
+  return kStepOverhead + std::max({fmas, latency, loads, bytes / (0.6 * machine.l2_bytes_per_cycle)});
+}
+
+bool fits_registers(const ProductTile& tile, const MachineModel& machine) {
+  const bool folded = machine.broadcast_operand && tile.vectors == 1;
+  return tile.rows * tile.vectors + tile.vectors + (folded ? 0 : 1) <= machine.vector_registers;
+}
+
+double predicted(const DenseWork& work, const ProductTile& tile, const MachineModel& machine) {
+  const double tiles = double(ceil_div(rows_of(work), tile.rows)) *
+                       double(ceil_div(work.units, tile.channel_block()));
+  const double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors;
+  return tiles * (double(work.depth) * cycles_per_step(work, tile, machine) + epilogue);
+}
+
+int64_t choose_block_rows(const DenseWork& work, const ProductTile& tile, const MachineModel& machine) {
+  const int64_t rows = rows_of(work), tiles = ceil_div(rows, tile.rows);
+  const int64_t row_bytes = std::max<int64_t>(1, work.depth * work.element_bytes);
+  const int64_t fitting = std::max<int64_t>(1, machine.l2_bytes / 2 / row_bytes / tile.rows);
+  int64_t blocks = ceil_div(tiles, fitting);
+  const int64_t panels = ceil_div(work.units, tile.channel_block());
+  blocks = std::max(blocks, std::min(tiles, ceil_div(kWantedParts, panels)));
+  return ceil_div(tiles, blocks) * tile.rows;
+}
+
+}  // namespace
+
+DenseTile choose_dense_tile(const DenseWork& work, const MachineModel& machine, int64_t channel_block) {
+  ProductTile best;
+  double best_cycles = INFINITY;
+  const int widest = std::max(1, machine.vector_bytes / work.element_bytes);
+  for (int lanes = widest; lanes >= 1; lanes /= 2) {
+    for (int vectors = 1; vectors <= kMaxVectors; ++vectors) {
+      // A block may pad the units, but by less than one vector.
+      if (vectors > 1 && int64_t{lanes} * (vectors - 1) >= work.units) break;
+      for (int rows = 1; rows <= std::min<int64_t>(rows_of(work), 30); ++rows) {
+        const ProductTile tile{lanes, vectors, rows};
+        if (!fits_registers(tile, machine)) break;
+        if (channel_block != 0 && tile.channel_block() != channel_block) continue;
+        const double cycles = predicted(work, tile, machine);
+        if (cycles >= best_cycles * 0.998) continue;
+        best = tile;
+        best_cycles = cycles;
+      }
+    }
+    if (lanes <= 4) break;
+  }
+  if (std::isinf(best_cycles)) {
+    // Packed for another machine: one row of whatever vectors divide the block.
+    int lanes = widest;
+    while (lanes > 1 && channel_block % lanes != 0) lanes /= 2;
+    best = {lanes, std::max(1, int(channel_block / lanes)), 1};
+  }
+  return {best, choose_block_rows(work, best, machine)};
+}
+
+int64_t dense_depth_parts(const DenseWork& work, const MachineModel& machine) {
+  constexpr int64_t kLeastDepth = 512, kLeastRows = 32, kMaxRows = 256;
+  if (rows_of(work) < kLeastRows) return 1;
+  const int64_t bytes = std::min(rows_of(work), kMaxRows) * work.depth * work.element_bytes;
+  int64_t parts = std::min(ceil_div(bytes, machine.l2_bytes / 2), work.depth / kLeastDepth);
+  while (parts > 1 && work.depth % parts != 0) --parts;
+  return std::max<int64_t>(parts, 1);
+}
+
+}  // namespace gantry

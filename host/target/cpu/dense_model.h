@@ -1,0 +1,34 @@
+// The analytic model of matrix products with packed weights: register tiles, and the blocks of rows whose data
+// stays in the second-level cache while all weights stream past.
+#pragma once
+
+#include <cstdint>
+
+#include "host/codegen/target.h"
+#include "host/target/cpu/tile_model.h"
+
+namespace gantry {
+
+/// y (rows, units) = x (rows, depth) * weight.
+struct DenseWork {
+  int64_t rows = 0;  ///< 0: symbolic
+  int64_t depth = 1;
+  int64_t units = 1;
+  int element_bytes = 4;
+  int64_t data_depth = 0;  ///< elements of a row of x where the product reads only some of them; 0: depth
+  int64_t row_stride() const { return data_depth != 0 ? data_depth : depth; }
+};
+
+struct DenseTile {
+  ProductTile tile;
+  int64_t block_rows = 1;  ///< a multiple of tile.rows: rows that go past each panel of weights together
+};
+
+/// The tile with the fewest predicted cycles; `channel_block` != 0: weights are packed in that block already.
+DenseTile choose_dense_tile(const DenseWork& work, const MachineModel& machine, int64_t channel_block = 0);
+
+/// In how many equal parts to sum, so that what all rows read for a part stays in the second-level cache; divides
+/// the depth. 1 where rows are few or depth is small.
+int64_t dense_depth_parts(const DenseWork& work, const MachineModel& machine);
+
+}  // namespace gantry
