@@ -101,19 +101,30 @@ IterVarPtr schedule_tiles(Stage& owner, const std::vector<IterVarPtr>& rows, con
     return panel;
   }
   const ProductTile& tile = plan.tile;
-  IterVarPtr row = fuse_and_parallelize(owner, rows, false);
+  // Axes of one row stay loops of their own: fused, they would hide that the others' digits make up the row.
+  std::vector<IterVarPtr> outer, several;
+  for (const auto& axis : rows) (constant_extent(axis->extent) == 1 ? outer : several).push_back(axis);
+  if (several.empty()) {
+    several.push_back(outer.back());
+    outer.pop_back();
+  }
+  std::vector<IterVarPtr> order = outer;
+  order.insert(order.end(), several.begin(), several.end());
+  owner.reorder(order);
+  IterVarPtr row = fuse_and_parallelize(owner, several, false);
   auto [row_tile, row_inner] = owner.split(
       row, tile.rows, work.rows >= tile.rows ? TailStrategy::kShiftInwards : TailStrategy::kGuard);
   IterVarPtr attach = row_tile;
   if (work.rows == 0 || plan.block_rows < work.rows) {
     auto [row_block, tile_of_block] = owner.split(row_tile, plan.block_rows / tile.rows);
     attach = tile_of_block;
-    owner.reorder({row_block, panel, tile_of_block, row_inner, unit});
-    fuse_and_parallelize(owner, {row_block, panel}, worth_it);
-  } else {
-    owner.reorder({panel, row_tile, row_inner, unit});
-    fuse_and_parallelize(owner, {panel}, worth_it);
+    outer.push_back(row_block);
   }
+  outer.push_back(panel);
+  order = outer;
+  order.insert(order.end(), {attach, row_inner, unit});
+  owner.reorder(order);
+  fuse_and_parallelize(owner, outer, worth_it);
   if (unrolled) owner.unroll(row_inner);
   return attach;
 }
