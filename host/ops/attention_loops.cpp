@@ -17,6 +17,9 @@ constexpr int64_t kResultRows = 8;
 /// No score is below it after the maximum is taken, so that fully masked blocks give 0, not NaN.
 constexpr double kLowest = -3.0e38;
 
+/// exp of less is below the smallest normal number.
+constexpr double kVanishing = -87.0;
+
 Expr f32(double value) {
   return float_imm(DType::kF32, value);
 }
@@ -193,7 +196,10 @@ class Nest {
       return each_query_vector([&](const Expr& i) {
         Expr power = make_var("power", DType::kF32);
         const Expr at = j * block_ + i;
-        return let(power, call(MathFn::kExp, {load(scores_, at) - load(tops_, i)}),
+        const Expr distance = load(scores_, at) - load(tops_, i);
+        // Numbers too small to be normal would slow down every product that they take part in.
+        const Expr value = select(lt(distance, f32(kVanishing)), f32(0), call(MathFn::kExp, {distance}));
+        return let(power, value,
                    block({store(scores_, at, power), store(sums_, i, load(sums_, i) + power)}));
       });
     });

@@ -18,6 +18,9 @@ void move_elementwise_before_views(Function& function);
 /// Layer normalisation written out as means, differences and a square root becomes nn.layer_norm.
 void recognize_layer_norm(Function& function);
 
+/// 0.5 x (1 + erf(x / sqrt(2))) in steps becomes nn.gelu.
+void recognize_gelu(Function& function);
+
 /// Where channels are split, the first ones are instance-normalised, the others scaled and shifted by
 /// constants, and both are put together again (the "IBN" blocks of Pan et al. 2018, arXiv:1807.09441),
 /// nothing is split: the constants become vectors over all channels, and the normalisation passes the other

@@ -12,6 +12,7 @@ const Node* producer_of(const Value* value, std::string_view op) {
 void canonicalize_ops(Graph& graph) {
   make_small_convolutions_dense(graph.main);
   recognize_layer_norm(graph.main);
+  recognize_gelu(graph.main);
   dead_code(graph);
   move_elementwise_before_views(graph.main);
   merge_split_norm(graph.main);

@@ -55,12 +55,13 @@ void schedule_stages_at_root(Schedule& schedule, const Target& target) {
 
 Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target) {
   if (target.for_gpu()) return cuda::make_schedule(outputs, target);
-  Schedule schedule(cpu::split_dense_depth(outputs, target));
+  Schedule schedule(cpu::pack_matmul_panels(cpu::split_dense_depth(outputs, target), target));
   if (cpu::schedule_tiles(schedule, target)) return schedule;
   if (cpu::schedule_dense(schedule, target)) return schedule;
   if (cpu::schedule_packed_product(schedule, target)) return schedule;
   if (cpu::schedule_winograd(schedule, target)) return schedule;
   if (cpu::schedule_matmul(schedule, target)) return schedule;
+  if (cpu::schedule_rows(schedule, target)) return schedule;
   schedule_stages_at_root(schedule, target);
   return schedule;
 }

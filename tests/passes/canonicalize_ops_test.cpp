@@ -158,5 +158,23 @@ TEST(CanonicalizeOps, ChannelsAreNotSplitToNormaliseSomeOfThem) {
                     Not(HasSubstr("strided_slice"))));
 }
 
+std::string gelu(const std::string& products) {
+  return "fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {\n"
+         "  %0 = divide(%x, const(f32, [], [1.4142135]))\n  %1 = erf(%0)\n"
+         "  %2 = add(%1, const(f32, [], [1]))\n" +
+         products + "  return %4\n}";
+}
+
+TEST(CanonicalizeOps, GaussianErrorUnitsInStepsAreRecognisedInAnyOrder) {
+  for (const char* products :
+       {"  %3 = multiply(%x, %2)\n  %4 = multiply(%3, const(f32, [], [0.5]))\n",
+        "  %3 = multiply(%2, const(f32, [], [0.5]))\n  %4 = multiply(%3, %x)\n",
+        "  %3 = multiply(%x, const(f32, [], [0.5]))\n  %4 = multiply(%3, %2)\n"}) {
+    EXPECT_THAT(canonical(gelu(products)), AllOf(HasSubstr("nn.gelu(%x"), Not(HasSubstr("multiply"))));
+  }
+  EXPECT_THAT(canonical(gelu("  %3 = multiply(%x, %2)\n  %4 = multiply(%3, const(f32, [], [2]))\n")),
+              HasSubstr("erf"));
+}
+
 }  // namespace
 }  // namespace gantry

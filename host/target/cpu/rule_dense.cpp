@@ -14,6 +14,7 @@
 
 #include "host/target/cpu/dense_model.h"
 #include "host/target/cpu/rules.h"
+#include "host/target/cpu/sum_of_parts.h"
 #include "host/target/rewrite.h"
 
 namespace gantry::cpu {
@@ -115,7 +116,8 @@ IterVarPtr schedule_tiles(Stage& owner, const std::vector<IterVarPtr>& rows, con
   auto [row_tile, row_inner] = owner.split(
       row, tile.rows, work.rows >= tile.rows ? TailStrategy::kShiftInwards : TailStrategy::kGuard);
   IterVarPtr attach = row_tile;
-  if (work.rows == 0 || plan.block_rows < work.rows) {
+  // Tiles of symbolic rows stay in one loop: only of such a one are the whole tiles known to need no guards.
+  if (work.rows != 0 && plan.block_rows < work.rows) {
     auto [row_block, tile_of_block] = owner.split(row_tile, plan.block_rows / tile.rows);
     attach = tile_of_block;
     outer.push_back(row_block);
@@ -151,27 +153,6 @@ Stage& spill_accumulators(Schedule& schedule, Stage& output, Stage& dense, const
   return sums;
 }
 
-/// The product as a sum of parts, each over some of the depth.
-Tensor sum_of_parts(const OperationNode& dense, int64_t parts) {
-  const auto* root = dense.body.as<ReduceNode>();
-  const IterVarPtr& whole = dense.reduce_axes.front();
-  const int64_t depth = *constant_extent(whole->extent) / parts;
-  Tensor total;
-  for (int64_t p = 0; p < parts; ++p) {
-    auto k = reduce_axis(0, depth, "k");
-    auto part = [&](const std::vector<Expr>& index) {
-      std::vector<std::pair<const VarNode*, Expr>> bindings{{whole->var.as<VarNode>(), k->var + p * depth}};
-      for (size_t i = 0; i < index.size(); ++i) bindings.emplace_back(dense.axes[i]->var.as<VarNode>(), index[i]);
-      return sum(substitute(root->value, bindings), {k});
-    };
-    Tensor product = compute(dense.result_shapes[0], part, dense.name, dense.tag);
-    const Tensor before = total;
-    auto add = [&](const std::vector<Expr>& i) { return before ? before(i) + product(i) : product(i); };
-    total = compute(dense.result_shapes[0], add, kPartial, p + 1 < parts ? kPartial : "");
-  }
-  return total;
-}
-
 }  // namespace
 
 std::vector<Tensor> split_dense_depth(const std::vector<Tensor>& outputs, const Target& target) {
@@ -179,7 +160,7 @@ std::vector<Tensor> split_dense_depth(const std::vector<Tensor>& outputs, const 
   for (const Operation& op : topological_order(outputs)) {
     if (!is_dense(*op) || op->axes.size() != 3 || !constant_volume(op->reduce_axes)) continue;
     const int64_t parts = dense_depth_parts(work_of(*op, *outputs[0].op()), target.machine);
-    if (parts > 1) return replace_tensors(outputs, {{op.get(), sum_of_parts(*op, parts)}});
+    if (parts > 1) return replace_tensors(outputs, {{op.get(), sum_of_parts(*op, parts, kPartial)}});
   }
   return outputs;
 }

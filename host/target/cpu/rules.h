@@ -41,6 +41,11 @@ bool schedule_packed_product(Schedule& schedule, const Target& target);
 bool schedule_tiles(Schedule& schedule, const Target& target);
 /// Convolutions by Winograd's algorithm with blocked weights (tag winograd_product).
 bool schedule_winograd(Schedule& schedule, const Target& target);
+/// Softmax and normalisations along trailing axes, row by row.
+bool schedule_rows(Schedule& schedule, const Target& target);
+/// `outputs` with the right operand of products of two tensors (tag matmul) packed in panels by a stage of its own
+/// (tag matmul_panel), and long sums in parts whose panels are small, where that is faster.
+std::vector<Tensor> pack_matmul_panels(const std::vector<Tensor>& outputs, const Target& target);
 /// Matrix products of two tensors that change at run time (tag matmul).
 bool schedule_matmul(Schedule& schedule, const Target& target);
 /// One reduction at root: windows (depthwise convolution, pooling) and whole axes. `consumer`: the
