@@ -55,6 +55,12 @@ bool fits_row_buffer(const OperationNode& op, size_t rows) {
   return elements && *elements * byte_width(op.result_dtypes[0]) <= kMaxRowBytes;
 }
 
+/// Costly elements that several stages read (the powers of a softmax) are computed once, into a buffer.
+bool worth_keeping(const Schedule& schedule, const OperationNode& op) {
+  constexpr int kCostly = 12;
+  return element_cost(op.body) >= kCostly && readers_of(schedule, op).size() >= 2;
+}
+
 /// Empty where the schedule is no computation by rows.
 RowStages find_rows(Schedule& schedule, const Stage& output) {
   RowStages found;
@@ -71,7 +77,9 @@ RowStages find_rows(Schedule& schedule, const Stage& output) {
       if (!last || read_stride(op, op.reduce_axes.back()->var) != std::optional<int>(1)) return {};
     }
     if (is_reduction(op) || reads) of_rows.push_back(&op);
-    if (stage.get() == &output || stage->attach == AttachKind::kInline) continue;
+    const bool inlined = stage->attach == AttachKind::kInline;
+    if (stage.get() == &output || (inlined && !(reads && worth_keeping(schedule, op)))) continue;
+    if (inlined && !fits_row_buffer(op, found.rows)) continue;
     // What comes before the first reduction stays where it is: it is no part of a row.
     if (!contains(of_rows, &op) || !keeps_prefix(op, *output.op, found.rows)) return {};
     if (!is_reduction(op) && !fits_row_buffer(op, found.rows)) return {};
