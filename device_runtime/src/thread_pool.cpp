@@ -13,6 +13,7 @@
 #endif
 
 #include <algorithm>
+#include <string>
 
 #include "device_runtime/src/cpu_info.h"
 
@@ -122,6 +123,19 @@ int start_thread(pthread_t* thread, void* (*function)(void*), void* argument) {
   return error;
 }
 
+/// "0-3, 8": the CPUs that this process may use.
+std::string allowed_cpus_text() {
+  const std::vector<int>& cpus = cpu_info().allowed_cpus;
+  std::string text;
+  for (size_t i = 0; i < cpus.size(); ++i) {
+    const size_t first = i;
+    while (i + 1 < cpus.size() && cpus[i + 1] == cpus[i] + 1) ++i;
+    text += (text.empty() ? "" : ", ") + std::to_string(cpus[first]);
+    if (i > first) text += "-" + std::to_string(cpus[i]);
+  }
+  return text;
+}
+
 Status set_affinity(pthread_t thread, int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -131,7 +145,8 @@ Status set_affinity(pthread_t thread, int cpu) {
     error = pthread_setaffinity_np(thread, sizeof set, &set);
   }
   if (error == 0) return Status();
-  return failure(GANTRY_INVALID_ARGUMENT, "cannot pin a thread to CPU %d: %s", cpu, strerror(error));
+  return failure(GANTRY_INVALID_ARGUMENT, "cannot pin a thread to CPU %d: %s; this process may use CPUs %s",
+                 cpu, strerror(error), allowed_cpus_text().c_str());
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ void write_all(ModuleFile& module, Sink&& sink) {
 void write_module(ModuleFile& module, const std::filesystem::path& path) {
   OutputFile file(path);
   write_all(module, [&](std::span<const std::byte> bytes) { file.write(bytes.data(), bytes.size()); });
-  file.commit();
+  file.commit(/*durable=*/false);  // its digests tell
 }
 
 std::vector<std::byte> serialize_module(ModuleFile& module) {

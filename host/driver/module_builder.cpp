@@ -1,5 +1,6 @@
 #include "host/driver/module_builder.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -67,8 +68,13 @@ mf::Device device_of(DeviceKind device) {
   internal_error("unknown device");
 }
 
+// Of the size and both ends: constants that agree in these are compared byte by byte.
 size_t content_hash(const ConstantData& constant) {
-  return std::hash<std::string_view>{}({reinterpret_cast<const char*>(constant.bytes), constant.size});
+  constexpr size_t kEnd = 4096;
+  const std::string_view bytes(reinterpret_cast<const char*>(constant.bytes), constant.size);
+  const std::string_view last = bytes.substr(bytes.size() - std::min(bytes.size(), kEnd));
+  const std::hash<std::string_view> hash;
+  return hash(bytes.substr(0, kEnd)) ^ (hash(last) * 31) ^ bytes.size();
 }
 
 uint64_t aligned(uint64_t offset) {

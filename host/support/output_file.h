@@ -40,10 +40,11 @@ class OutputFile {
   }
   void write(std::string_view text) { write(text.data(), text.size()); }
 
-  /// Flushes to the disk and gives the file its name.
-  void commit() {
+  /// Gives the file its name, `durable` after waiting until it is on the disk: what can be made again need not be,
+  /// where readers notice if a power failure has cut it.
+  void commit(bool durable = true) {
     if (std::fflush(file_) != 0) fail("cannot be written");
-    if (!temporary_.empty() && ::fsync(::fileno(file_)) != 0) fail("cannot be written");
+    if (durable && !temporary_.empty() && ::fsync(::fileno(file_)) != 0) fail("cannot be written");
     std::FILE* file = file_;
     file_ = nullptr;
     if (std::fclose(file) != 0) fail("cannot be written");

@@ -12,6 +12,8 @@
 #include <functional>
 #include <numeric>
 
+#include "device_runtime/src/cpu_info.h"
+
 namespace gantry::runtime {
 namespace {
 
@@ -191,6 +193,8 @@ TEST(ThreadPool, RefusesSenselessThreadsAndCpus) {
   const auto status = ThreadPool::create(2, cpus).status();
   EXPECT_EQ(status.code(), GANTRY_INVALID_ARGUMENT);
   EXPECT_NE(status.message().find("100000"), std::string::npos);
+  const std::string allowed = "may use CPUs " + std::to_string(cpu_info().allowed_cpus.front());
+  EXPECT_NE(status.message().find(allowed), std::string::npos) << status.message();
 }
 
 }  // namespace

@@ -122,7 +122,8 @@ int64_t rows_of_cut_reduction(const Stage& anchor, const Stage& output, const Pr
   if (panel <= machine.l1_bytes / 2) return 0;
   int64_t best = 0;
   for (int64_t rows = 1; rows <= work.row_extent; ++rows) {
-    const int64_t registers = (rows + 1) * tile.vectors + 1;
+    const int64_t registers = std::max<int64_t>((rows + 1) * tile.vectors + 1,
+                                                registers_of({tile.lanes, tile.vectors, int(rows)}, machine));
     if (work.row_extent % rows == 0 && registers <= machine.vector_registers) best = rows;
   }
   // Too few sums at once would wait for each other.

@@ -27,17 +27,10 @@ int max_lanes(const ProductWork& work, const MachineModel& machine) {
   return std::max(1, machine.vector_bytes / work.element_bytes);
 }
 
-// NEON's multiply-add takes a scalar from a lane of a register, not from memory: the next scalars of each row are
-// kept in one (host/codegen/lane_operands.h).
+// NEON's multiply-add takes a scalar from a lane of a register, not from memory: the next scalars of each row
+// are kept in one (host/codegen/lane_operands.h).
 bool takes_lanes(const MachineModel& machine) {
   return machine.broadcast_operand && machine.vector_bytes == 16;
-}
-
-// Registers that a tile occupies in the inner loop.
-int registers_of(const ProductTile& tile, const MachineModel& machine) {
-  if (takes_lanes(machine)) return tile.rows * tile.vectors + tile.vectors + tile.rows;
-  bool folded_broadcast = machine.broadcast_operand && tile.vectors == 1;
-  return tile.rows * tile.vectors + tile.vectors + (folded_broadcast ? 0 : 1);
 }
 
 // Rows whose distance is a multiple of a large power of two share few sets of the first-level cache. Where
@@ -72,6 +65,12 @@ double cycles_per_step(const ProductWork& work, const ProductTile& tile, const M
 }
 
 }  // namespace
+
+int registers_of(const ProductTile& tile, const MachineModel& machine) {
+  if (takes_lanes(machine)) return tile.rows * tile.vectors + tile.vectors + tile.rows;
+  bool folded_broadcast = machine.broadcast_operand && tile.vectors == 1;
+  return tile.rows * tile.vectors + tile.vectors + (folded_broadcast ? 0 : 1);
+}
 
 std::vector<ProductTile> product_tile_space(const ProductWork& work, const MachineModel& machine) {
   std::vector<ProductTile> space;

@@ -27,7 +27,10 @@ struct ProductTile {
   int64_t channel_block() const { return int64_t{lanes} * vectors; }
 };
 
-/// Every tile that fits the register file: rows * vectors accumulators, `vectors` weights, one broadcast.
+/// Vector registers that a tile occupies in the inner loop: rows * vectors accumulators, `vectors` weights,
+/// and one broadcast or, where products take a lane of a register, one a row.
+int registers_of(const ProductTile& tile, const MachineModel& machine);
+/// Every tile that fits the register file.
 std::vector<ProductTile> product_tile_space(const ProductWork& work, const MachineModel& machine);
 
 /// Predicted cycles on one core: the slowest of multiply-adds (throughput and latency), first-level loads and
