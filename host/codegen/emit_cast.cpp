@@ -103,8 +103,10 @@ Value* KernelEmitter::to_storage(Value* value, DType dtype) {
       return b_.CreateZExt(value, with_lanes(b_.getInt8Ty(), lanes_of(value)));
     case DType::kF16:
       return float_to_half(value);
-    case DType::kBF16:
-      return float_to_bf16(value);
+    case DType::kBF16: {
+      auto known = rounded_.find(value);  // what was a bf16 already
+      return known != rounded_.end() ? known->second : float_to_bf16(value);
+    }
     default:
       return value;
   }
@@ -119,7 +121,9 @@ Value* KernelEmitter::from_storage(Value* raw, DType dtype) {
       return half_to_float(raw);
     case DType::kBF16: {
       Value* wide = b_.CreateShl(b_.CreateZExt(raw, with_lanes(b_.getInt32Ty(), lanes)), 16);
-      return b_.CreateBitCast(wide, with_lanes(b_.getFloatTy(), lanes));
+      Value* result = b_.CreateBitCast(wide, with_lanes(b_.getFloatTy(), lanes));
+      rounded_[result] = raw;
+      return result;
     }
     default:
       return raw;

@@ -194,7 +194,6 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
   return from_storage(raw, buffer.dtype);
 }
 
-/// To the second-level cache: what is asked for early should not displace what is in use.
 void KernelEmitter::emit_prefetch(const PrefetchNode& node) {
   if (gpu_ || reports_) return;
   auto it = scope_.buffers.find(node.buffer.get());
@@ -204,10 +203,11 @@ void KernelEmitter::emit_prefetch(const PrefetchNode& node) {
   ++index_depth_;
   Value* index = emit(node.index);
   --index_depth_;
-  constexpr uint32_t kRead = 0, kSecondLevel = 2, kData = 1;
+  constexpr uint32_t kRead = 0, kData = 1;
+  const uint32_t locality = node.first_level ? 3 : 2;
   Value* pointer = b_.CreateGEP(storage_type(node.buffer->dtype), it->second, index);  // may be outside
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                     {pointer, b_.getInt32(kRead), b_.getInt32(kSecondLevel), b_.getInt32(kData)});
+                     {pointer, b_.getInt32(kRead), b_.getInt32(locality), b_.getInt32(kData)});
 }
 
 void KernelEmitter::emit_scalar_store(const BufferNode& buffer, Value* index, Value* raw, Value* predicate,

@@ -192,6 +192,7 @@ class KernelEmitter {
   Checks checks_;
   /// Expressions already computed in this statement and branch; a tree may share its parts many times over.
   std::unordered_map<const ExprNode*, llvm::Value*> cache_;
+  std::unordered_map<llvm::Value*, llvm::Value*> rounded_;  ///< f32 values that are a bf16, and its bits
   std::map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>>
       alias_scopes_;  ///< (alias.scope, noalias)
   std::map<const BufferNode*, bool> written_;

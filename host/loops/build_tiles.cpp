@@ -1,6 +1,7 @@
 // Products on a CPU's tile registers: a block of row tiles x column tiles is accumulated in registers over all
 // steps along k, then stored.
 #include <algorithm>
+#include <set>
 
 #include "host/loops/lower_state.h"
 #include "host/support/error.h"
@@ -101,6 +102,27 @@ static TileSource source_of(const std::string& name, const LoadNode& load, const
   return {load.buffer, first, stride};
 }
 
+/// Hints for what lies behind the operands b of a step: those of the next one, as weights are packed. A few between
+/// instructions each: asked for all at once they would block the loads of tiles.
+static std::vector<Stmt> next_weights(const std::vector<TileSource>& sources, const std::vector<Dot>& dots,
+                                      Simplifier& simplifier) {
+  constexpr int64_t kLine = 32, kTileElements = kColumns * kDepth;
+  std::set<int> used;
+  for (const Dot& dot : dots) used.insert(dot.b);
+  const TileSource* first = nullptr;
+  for (int b : used) {
+    const TileSource& source = sources[static_cast<size_t>(b)];
+    auto before = first ? constant_of(simplifier.simplify(source.index - first->index)) : std::optional<int64_t>(-1);
+    if (source.buffer->dtype != DType::kBF16 || !before) return {};
+    if (*before < 0) first = &source;
+  }
+  const int64_t elements = static_cast<int64_t>(used.size()) * kTileElements;
+  std::vector<Stmt> lines;
+  for (int64_t at = elements; at < 2 * elements; at += kLine)
+    lines.push_back(prefetch(first->buffer, simplifier.simplify(first->index + Expr(at)), true));
+  return lines;
+}
+
 Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
   const std::string& name = state.op().name;
   const auto* root = state.body.as<ReduceNode>();
@@ -169,10 +191,13 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
   const int accumulators = static_cast<int>(row_tiles * column_tiles);
   for (int t = 0; t < accumulators; ++t) zero.push_back(tile_zero(t));
   RegisterFile registers(accumulators, sources, dots);
+  const std::vector<Stmt> ahead = next_weights(sources, dots, simplifier_);
   for (size_t i = 0; i < dots.size(); ++i) {
     int a = registers.get(dots[i].a, i, dots[i].b, step);
     int b = registers.get(dots[i].b, i, dots[i].a, step);
     step.push_back(tile_dot(dots[i].accumulator, a, b));
+    for (size_t line = i * ahead.size() / dots.size(); line < (i + 1) * ahead.size() / dots.size(); ++line)
+      step.push_back(ahead[line]);
   }
   Expr result = store_index(state);
   for (int64_t i = 0; i < row_tiles; ++i) {

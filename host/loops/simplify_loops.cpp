@@ -57,7 +57,7 @@ class LoopSimplifier : public StmtMutator {
 
   Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self) override {
     Expr index = simplify(node->index);
-    return index.same_as(node->index) ? self : prefetch(node->buffer, index);
+    return index.same_as(node->index) ? self : prefetch(node->buffer, index, node->first_level);
   }
 
   Stmt mutate_mma(const MmaNode* node, const Stmt& self) override {

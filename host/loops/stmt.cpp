@@ -116,8 +116,8 @@ Stmt tile_dot(int tile, int a, int b) {
   return node;
 }
 
-Stmt prefetch(Buffer buffer, Expr index) {
-  return std::make_shared<PrefetchNode>(std::move(buffer), std::move(index));
+Stmt prefetch(Buffer buffer, Expr index, bool first_level) {
+  return std::make_shared<PrefetchNode>(std::move(buffer), std::move(index), first_level);
 }
 
 Stmt let(Expr var, Expr value, Stmt body) {
@@ -231,7 +231,7 @@ Stmt StmtMutator::mutate_tile(const TileNode* node, const Stmt& self) {
 
 Stmt StmtMutator::mutate_prefetch(const PrefetchNode* node, const Stmt& self) {
   Expr index = mutate(node->index);
-  return index.same_as(node->index) ? self : prefetch(node->buffer, index);
+  return index.same_as(node->index) ? self : prefetch(node->buffer, index, node->first_level);
 }
 
 void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,

@@ -190,15 +190,17 @@ struct TileNode : StmtNode {
 /// only.
 struct PrefetchNode : StmtNode {
   GANTRY_STMT_KIND(kPrefetch)
-  PrefetchNode(Buffer b, Expr i) : StmtNode(StmtKind::kPrefetch), buffer(std::move(b)), index(std::move(i)) {}
+  PrefetchNode(Buffer b, Expr i, bool f)
+      : StmtNode(StmtKind::kPrefetch), buffer(std::move(b)), index(std::move(i)), first_level(f) {}
   Buffer buffer;
   Expr index;
+  bool first_level;  ///< into that cache; else the second, so as not to displace what is in use
 };
 
 #undef GANTRY_STMT_KIND
 
 Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate = {});
-Stmt prefetch(Buffer buffer, Expr index);
+Stmt prefetch(Buffer buffer, Expr index, bool first_level = false);
 Stmt for_loop(Expr var, Expr low, Expr extent, LoopKind kind, Stmt body);
 Stmt if_stmt(Expr condition, Stmt then_case, Stmt else_case = {});
 Stmt block(std::vector<Stmt> statements);  ///< flattens, drops nulls; one statement is returned as it is

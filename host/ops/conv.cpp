@@ -267,9 +267,9 @@ void add_conv_ops(OpSet& set) {
   op.flops = conv_flops;
   op.algorithm = conv_algorithm;
   op.stages_input = [](const Node& node, size_t input) {
-    const auto& a = node.attrs_as<ConvAttrs>();
-    // With the window's columns in the depth, an operand's row is read as one piece of an image's line.
-    return input == 0 && a.algorithm != ConvAlgorithm::kDirect && !a.tile_fold_width;
+    // Tile registers read an operand's row as one piece: a transposition on the way would be slower than by itself.
+    const ConvAlgorithm algorithm = node.attrs_as<ConvAttrs>().algorithm;
+    return input == 0 && algorithm != ConvAlgorithm::kDirect && algorithm != ConvAlgorithm::kTiles;
   };
   set.add(std::move(op));
 }

@@ -43,6 +43,7 @@ std::vector<std::byte> compile_to_bytes(const Graph& graph, const CompileSetting
   options.targets = {find_target(settings.target)};
   options.opt_level = settings.opt_level;
   options.threads = settings.threads;
+  options.precision = find_precision(settings.precision);
   options.verify = true;
   ModuleFile module = compile_graph(graph, options);
   return serialize_module(module);

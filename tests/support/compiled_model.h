@@ -17,6 +17,7 @@ struct CompileSettings {
   std::string target = "native";
   int opt_level = 3;
   int threads = 2;
+  std::string precision = "auto";
 };
 
 /// The module file's bytes of a graph for one target.

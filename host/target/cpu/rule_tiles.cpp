@@ -13,11 +13,15 @@ namespace gantry::cpu {
 namespace {
 
 constexpr int64_t kTile = 16;
-// Of the product, on the stack: leaves room in the second-level cache for the operands.
-constexpr int64_t kBlockBytes = 32 << 10;
-constexpr int64_t kMaxBlockRows = 256, kSymbolicBlockRows = 128, kMaxBlockColumns = 128;
+// Of the product: leaves room in the second-level cache for the operands.
+constexpr int64_t kBlockBytes = 64 << 10;
+constexpr int64_t kMaxBlockRows = 448, kSymbolicBlockRows = 128, kMaxBlockColumns = 128;
 // Weights beyond this are read once for all rows, not once a block of rows.
 constexpr int64_t kResidentWeightBytes = 1 << 20;
+// Of the operand's rows that a block of results needs, where each block makes its own; and how many blocks that takes.
+constexpr int64_t kResidentRowBytes = 768 << 10, kOwnRowBlocks = 4;
+// Rows that windows reach beyond a block are made again for the next one; as a share of the block.
+constexpr double kMaxReach = 0.6;
 
 int64_t round_up(int64_t a, int64_t unit) {
   return (a + unit - 1) / unit * unit;
@@ -88,8 +92,8 @@ bool is_dense(const OperationNode& tile_output, const std::vector<Expr>& pitches
 int64_t choose_block_rows(std::optional<int64_t> extent) {
   if (!extent) return kSymbolicBlockRows;
   if (*extent <= kSymbolicBlockRows) return *extent;
-  int64_t best = 128, best_cost = INT64_MAX;
-  for (int64_t rows : {128, 96, 64, 160, 192}) {
+  int64_t best = *extent, best_cost = *extent <= kMaxBlockRows ? round_up(*extent, 2 * kTile) : INT64_MAX;
+  for (int64_t rows = 2 * kSymbolicBlockRows; rows >= 2 * kTile; rows -= 2 * kTile) {
     int64_t cost = ceil_div(*extent, rows) * rows;
     if (rows <= *extent && cost < best_cost) best = rows, best_cost = cost;
   }
@@ -117,13 +121,29 @@ int64_t choose_block_columns(int64_t columns, int64_t unit, int64_t block_rows) 
   return best;
 }
 
-void schedule_rows(Stage& rows) {
+void schedule_rows(Stage& rows, bool attached) {
   const auto axes = rows.axes();  // part, kc, phase, row, lane
   rows.reorder({axes[2], axes[3], axes[1], axes[0], axes[4]});
   rows.unroll(axes[0]);
   rows.vectorize(axes[4]);
+  if (attached) return;
   auto volume = constant_volume(axes);
   fuse_and_parallelize(rows, {axes[2], axes[3]}, !volume || *volume >= 4 * kParallelThreshold);
+}
+
+const ReadNode* weight_read(const OperationNode& product) {
+  const ReadNode* found = nullptr;
+  walk(product.body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (read && read->op->tag != "tile_rows") found = read;
+  });
+  return found;
+}
+
+int64_t weight_bytes(const OperationNode& product) {
+  int64_t bytes = 2;
+  for (const Expr& extent : weight_read(product)->op->result_shapes[0]) bytes *= constant_extent(extent).value();
+  return bytes;
 }
 
 void schedule_product(Stage& product, int64_t block_rows, int64_t column_unit) {
@@ -136,19 +156,32 @@ void schedule_product(Stage& product, int64_t block_rows, int64_t column_unit) {
   auto [column_tile, column] = product.split(column_in, kTile);
   product.reorder({column_outer, row_outer, reduce[0], reduce[1], reduce[2], row_tile, column_tile, row, column,
                    reduce[3]});
+  for (const IterVarPtr& axis : {row_tile, column_tile, row, column, reduce[3]}) product.unroll(axis);
   product.tensorize_tiles(row_tile);
 }
 
-int64_t weight_bytes(const OperationNode& product) {
-  int64_t bytes = 0;
+// How many rows the last tap lies beyond the first.
+int64_t product_reach(const OperationNode& product) {
+  int64_t reach = 0;
   walk(product.body, [&](const Expr& e) {
     const auto* read = e.as<ReadNode>();
-    if (!read || read->op->tag == "tile_rows") return;
-    int64_t count = 2;
-    for (const Expr& extent : read->op->result_shapes[0]) count *= constant_extent(extent).value_or(1);
-    bytes = std::max(bytes, count);
+    if (!read || read->op->tag != "tile_rows") return;
+    std::vector<std::pair<const VarNode*, Expr>> first, last;
+    for (const auto& tap : product.reduce_axes) {
+      first.emplace_back(tap->var.as<VarNode>(), Expr(0));
+      last.emplace_back(tap->var.as<VarNode>(), tap->extent - Expr(1));
+    }
+    Expr distance = substitute(read->indices[3], last) - substitute(read->indices[3], first);
+    reach = constant_extent(simplify(distance)).value_or(0);
   });
-  return bytes;
+  return reach;
+}
+
+// The rows that one block needs, for all columns.
+int64_t block_operand_bytes(const OperationNode& rows, int64_t block_rows) {
+  int64_t elements = block_rows;
+  for (size_t i : {0, 1, 2, 4}) elements *= constant_extent(simplify(rows.axes[i]->extent)).value();
+  return elements * 2;
 }
 
 }  // namespace
@@ -166,6 +199,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   const int64_t columns = constant_extent(simplify(tiles.product->axes()[1]->extent)).value();
   const int64_t unit = std::min<int64_t>(columns, 2 * kTile);
   std::vector<IterVarPtr> outer, inner;
+  std::optional<int64_t> blocks_of;       // how many blocks of rows there are
   int64_t block_rows = 0;
   const std::vector<Expr> pitches = row_pitches(*tiles.output->op);
   if (is_dense(*tiles.output->op, pitches)) {
@@ -190,6 +224,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
     outer = ones;
     outer.push_back(row_outer);
     inner = {row};
+    blocks_of = extent ? std::optional(ceil_div(*extent, block_rows)) : std::nullopt;
   } else {
     int64_t lines = constant_extent(axes[1]->extent).value(), results = constant_extent(axes[2]->extent).value();
     const int64_t pitch = constant_extent(pitches[1]).value();
@@ -198,8 +233,11 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
     auto [line_outer, line] = owner.split(axes[1], block_lines, TailStrategy::kShiftInwards);
     outer = {axes[0], line_outer};
     inner = {line, axes[2]};
+    int64_t images = constant_extent(axes[0]->extent).value_or(1);
+    blocks_of = images * ceil_div(lines, block_lines);
     if (block_rows > kMaxBlockRows) {
       block_rows = choose_block_rows(results);
+      blocks_of = *blocks_of * ceil_div(results, block_rows);
       auto [column_outer, column] = owner.split(axes[2], block_rows, TailStrategy::kShiftInwards);
       outer.push_back(column_outer);
       inner = {line, column};
@@ -207,19 +245,29 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   }
   int64_t block_columns = choose_block_columns(columns, unit, round_up(block_rows, 2 * kTile));
   auto [channel_outer, channel] = owner.split(axes[last], block_columns);
-  bool weights_first = weight_bytes(*tiles.product->op) > kResidentWeightBytes;
-  outer.insert(weights_first ? outer.begin() : outer.end(), channel_outer);
-  std::vector<IterVarPtr> order = outer;
+  const bool weights_first = weight_bytes(*tiles.product->op) > kResidentWeightBytes;
+  const int64_t reach = product_reach(*tiles.product->op);
+  // With enough blocks of rows each makes its own part of the operand, which then never leaves the cache.
+  const bool own_rows = !weights_first && (!blocks_of || *blocks_of >= kOwnRowBlocks) && double(reach) <= kMaxReach * double(block_rows) &&
+                        block_operand_bytes(*tiles.rows->op, block_rows + reach) <= kResidentRowBytes;
+  std::vector<IterVarPtr> shared = outer;
+  if (!own_rows) shared.insert(weights_first ? shared.begin() : shared.end(), channel_outer);
+  std::vector<IterVarPtr> order = shared;
+  if (own_rows) order.push_back(channel_outer);
   order.insert(order.end(), inner.begin(), inner.end());
   order.push_back(channel);
   owner.reorder(order);
   vectorize_block(owner, channel, block_columns, choose_lanes(block_columns, 4, target.machine));
-  IterVarPtr at = fuse_and_parallelize(owner, outer, true);
+  IterVarPtr at = fuse_and_parallelize(owner, shared, true);
 
-  tiles.product->compute_at(owner, at);
+  tiles.product->compute_at(owner, own_rows ? channel_outer : at);
   tiles.product->scope = StorageScope::kLocal;
   schedule_product(*tiles.product, block_rows, unit);
-  schedule_rows(*tiles.rows);
+  if (own_rows) {
+    tiles.rows->compute_at(owner, at);
+    tiles.rows->scope = StorageScope::kLocal;
+  }
+  schedule_rows(*tiles.rows, own_rows);
   for (const auto& stage : schedule.stages()) {
     bool done = stage.get() == &owner || stage.get() == tiles.rows || stage.get() == tiles.product;
     if (!done && stage->attach == AttachKind::kRoot && is_compute(*stage->op) && !is_reduction(*stage->op))

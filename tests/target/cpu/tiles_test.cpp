@@ -1,0 +1,262 @@
+// Convolutions and matrix products on tile registers: their loops evaluated everywhere, and their code run where the
+// CPU has the registers, against float64.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "host/loops/evaluate.h"
+#include "host/loops/lower.h"
+#include "host/ops/op.h"
+#include "host/ops/tiles.h"
+#include "host/support/error.h"
+#include "host/target/schedule_rules.h"
+#include "host/tensor/interpret.h"
+#include "tests/support/compiled_model.h"
+
+namespace gantry {
+namespace {
+
+constexpr const char* kTarget = "sapphirerapids";
+
+bool has_tile_registers() {
+  const Target here = find_target("native");
+  return std::find(here.features.begin(), here.features.end(), "amx-bf16") != here.features.end();
+}
+
+struct Layer {
+  int64_t batch = 1, height = 14, width = 14, inputs = 64, outputs = 64, kernel = 3, stride = 1, dilation = 1;
+  std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right
+
+  int64_t out(int64_t extent, size_t axis) const {
+    return (extent + padding[axis] + padding[axis + 2] - dilation * (kernel - 1) - 1) / stride + 1;
+  }
+  int64_t out_height() const { return out(height, 0); }
+  int64_t out_width() const { return out(width, 1); }
+};
+
+Graph network(const Layer& l, int64_t parts) {
+  ConvAttrs attrs;
+  attrs.kernel = {l.kernel, l.kernel};
+  attrs.dilations = {l.dilation, l.dilation};
+  const bool fold = folds_width(attrs, l.inputs);
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {4}, {5}, {6}), f32] {{\n"
+      "  %u = nn.tile_weight(@w: Tensor[({6}, {3}, {7}, {7}), f32], parts={8}, column_tiles={9}, fold_width={10})\n"
+      "  %y = nn.conv(%x, %u, channels={6}, kernel=[{7}, {7}], strides=[{11}, {11}], dilations=[{12}, {12}], "
+      "padding=({13}, {14}, {15}, {16}), channels_last=true, algorithm=tiles, tile_parts={8}, "
+      "tile_fold_width={10})\n"
+      "  %z = nn.relu(%y)\n  return %z\n}}\n",
+      l.batch, l.height, l.width, l.inputs, l.out_height(), l.out_width(), l.outputs, l.kernel, parts,
+      tile_columns(l.outputs), fold, l.stride, l.dilation, l.padding[0], l.padding[1], l.padding[2], l.padding[3]);
+  return parse_graph(text, op_set(),
+                     {{"w", testing::random_tensor(DType::kF32, {l.outputs, l.inputs, l.kernel, l.kernel}, 1)}});
+}
+
+std::vector<double> expected(const Layer& l, const float* x, const float* w) {
+  std::vector<double> y;
+  for (int64_t n = 0; n < l.batch; ++n)
+    for (int64_t oy = 0; oy < l.out_height(); ++oy)
+      for (int64_t ox = 0; ox < l.out_width(); ++ox)
+        for (int64_t o = 0; o < l.outputs; ++o) {
+          double total = 0;
+          for (int64_t ky = 0; ky < l.kernel; ++ky)
+            for (int64_t kx = 0; kx < l.kernel; ++kx) {
+              const int64_t iy = oy * l.stride + ky * l.dilation - l.padding[0];
+              const int64_t ix = ox * l.stride + kx * l.dilation - l.padding[1];
+              if (iy < 0 || ix < 0 || iy >= l.height || ix >= l.width) continue;
+              for (int64_t i = 0; i < l.inputs; ++i)
+                total += double(x[((n * l.height + iy) * l.width + ix) * l.inputs + i]) *
+                         double(w[((o * l.inputs + i) * l.kernel + ky) * l.kernel + kx]);
+            }
+          y.push_back(std::max(total, 0.0));
+        }
+  return y;
+}
+
+/// Largest difference by largest result.
+double relative_error(const ConstantPtr& got, const std::vector<double>& reference) {
+  EXPECT_EQ(got->size, reference.size() * sizeof(float));
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < reference.size(); ++i) {
+    worst = std::max(worst, std::abs(double(got->as<float>()[i]) - reference[i]));
+    largest = std::max(largest, std::abs(reference[i]));
+  }
+  return worst / largest;
+}
+
+double conv_error(const Layer& l, int64_t parts, int threads = 2) {
+  Graph graph = network(l, parts);
+  const ConstantPtr weight = graph.main.constants().at(0)->constant;
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
+  testing::LocalModel model(testing::compile_to_bytes(graph, {.target = kTarget, .threads = threads}), threads);
+  return relative_error(model.run({x}).at(0), expected(l, x->as<float>(), weight->as<float>()));
+}
+
+/// What host/ops/tiles.h states for one product, with room for the sum in f32.
+double bound(int64_t parts) {
+  return parts == 1 ? 0x1p-8 : parts == 2 ? 0x1p-17 : 1e-6;
+}
+
+class TilesOnCpu : public ::testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override {
+    if (!has_tile_registers()) GTEST_SKIP() << "this machine has no tile registers (amx-bf16)";
+  }
+  void check(const Layer& layer) const { EXPECT_LT(conv_error(layer, GetParam()), bound(GetParam())); }
+};
+
+TEST_P(TilesOnCpu, MatchTheDefinition) {
+  check({});
+}
+TEST_P(TilesOnCpu, TakeOneByOneWindows) {
+  check({.height = 13, .width = 11, .kernel = 1, .padding = {0, 0, 0, 0}});
+}
+TEST_P(TilesOnCpu, TakeStridedWindows) {
+  check({.height = 15, .width = 18, .stride = 2});
+  check({.height = 15, .width = 18, .kernel = 1, .stride = 2, .padding = {0, 0, 0, 0}});
+  check({.height = 17, .width = 20, .kernel = 5, .stride = 3, .padding = {2, 2, 2, 2}});
+}
+TEST_P(TilesOnCpu, TakeDilatedWindows) {
+  check({.dilation = 2, .padding = {2, 2, 2, 2}});
+}
+TEST_P(TilesOnCpu, TakeUnevenPadding) {
+  check({.height = 9, .width = 12, .padding = {0, 2, 1, 0}});
+}
+TEST_P(TilesOnCpu, TakeChannelsThatAreNoMultipleOfATile) {
+  check({.height = 8, .width = 7, .inputs = 41, .outputs = 37});
+  check({.height = 8, .width = 7, .inputs = 33, .outputs = 10});
+}
+TEST_P(TilesOnCpu, TakeTheFewChannelsOfAFirstLayer) {
+  check({.height = 32, .width = 30, .inputs = 3, .outputs = 64, .kernel = 7, .stride = 2, .padding = {3, 3, 3, 3}});
+  check({.height = 20, .width = 21, .inputs = 3, .outputs = 24, .stride = 2, .padding = {0, 1, 1, 0}});
+}
+TEST_P(TilesOnCpu, TakeSeveralImages) {
+  check({.batch = 3, .height = 6, .width = 5});
+  check({.batch = 2, .height = 7, .width = 7, .kernel = 1, .padding = {0, 0, 0, 0}});
+}
+TEST_P(TilesOnCpu, TakeImagesOfManyBlocks) {
+  check({.height = 56, .width = 56, .inputs = 32, .outputs = 32});
+  check({.height = 3, .width = 600, .inputs = 32, .outputs = 32});
+  check({.height = 40, .width = 41, .inputs = 32, .outputs = 160, .kernel = 1, .padding = {0, 0, 0, 0}});
+}
+TEST_P(TilesOnCpu, TakeWeightsLargerThanTheCache) {
+  check({.height = 7, .width = 7, .inputs = 256, .outputs = 256});
+}
+INSTANTIATE_TEST_SUITE_P(Parts, TilesOnCpu, ::testing::Values(1, 2, 3));
+
+Graph dense_network(const std::string& rows, int64_t depth, int64_t units, int64_t parts) {
+  return parse_graph(
+      fmt::format("fn @main(%x: Tensor[({0}, {1}), f32]) -> Tensor[({0}, {2}), f32] {{\n"
+                  "  %u = nn.tile_weight(@w: Tensor[({1}, {2}), f32], parts={3}, column_tiles={4}, dense=true)\n"
+                  "  %y = nn.dense(%x, %u, units={2}, tile_parts={3})\n  return %y\n}}\n",
+                  rows, depth, units, parts, tile_columns(units)),
+      op_set(), {{"w", testing::random_tensor(DType::kF32, {depth, units}, 2)}});
+}
+
+std::vector<double> expected_product(const float* x, const float* w, int64_t rows, int64_t depth, int64_t units) {
+  std::vector<double> y(static_cast<size_t>(rows * units), 0);
+  for (int64_t m = 0; m < rows; ++m)
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t n = 0; n < units; ++n)
+        y[static_cast<size_t>(m * units + n)] += double(x[m * depth + k]) * double(w[k * units + n]);
+  return y;
+}
+
+TEST_P(TilesOnCpu, MultiplyMatricesOfAnySize) {
+  for (auto [rows, depth, units] : {std::array<int64_t, 3>{1, 64, 48}, {7, 96, 16}, {33, 40, 100}, {130, 64, 64},
+                                    {300, 33, 129}}) {
+    Graph graph = dense_network(std::to_string(rows), depth, units, GetParam());
+    const ConstantPtr weight = graph.main.constants().at(0)->constant;
+    const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, depth}, 3);
+    testing::LocalModel model(testing::compile_to_bytes(graph, {.target = kTarget}));
+    EXPECT_LT(relative_error(model.run({x}).at(0),
+                             expected_product(x->as<float>(), weight->as<float>(), rows, depth, units)),
+              bound(GetParam()))
+        << rows << " x " << depth << " x " << units;
+  }
+}
+
+TEST_P(TilesOnCpu, MultiplyMatricesOfUnknownHeight) {
+  Graph graph = dense_network("n", 64, 96, GetParam());
+  const ConstantPtr weight = graph.main.constants().at(0)->constant;
+  testing::LocalModel model(testing::compile_to_bytes(graph, {.target = kTarget}));
+  for (int64_t rows : {1, 31, 127, 128, 129, 400}) {
+    const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, 64}, 5);
+    EXPECT_LT(
+        relative_error(model.run({x}).at(0), expected_product(x->as<float>(), weight->as<float>(), rows, 64, 96)),
+        bound(GetParam()))
+        << rows << " rows";
+  }
+}
+
+TEST(TileWeights, FoldToWhatTheirExpressionSays) {
+  const Layer layer{.inputs = 5, .outputs = 37};
+  Graph graph = network(layer, 3);
+  for (const Node* node : graph.main.nodes()) {
+    if (node->op->name != "nn.tile_weight") continue;
+    const ConstantPtr packed = node->op->fold(*node).at(0);
+    Tensor w = placeholder(to_exprs(node->inputs[0]->type.shape), DType::kF32, "w");
+    const auto interpreted = interpret(node->op->compute(*node, {w}), {{w.op().get(), node->inputs[0]->constant}});
+    ASSERT_EQ(packed->type, interpreted.at(0)->type);
+    EXPECT_EQ(0, std::memcmp(packed->bytes, interpreted.at(0)->bytes, packed->size));
+    return;
+  }
+  FAIL() << "no weight";
+}
+
+TEST(TileLoops, ComputeTheProductWhereverTheyAreEvaluated) {
+  const Layer layer{.height = 5, .width = 6, .inputs = 33, .outputs = 20, .stride = 2};
+  const int64_t parts = 2;
+  Graph graph = network(layer, parts);
+  const Node* conv = nullptr;
+  ConstantPtr packed;
+  for (const Node* node : graph.main.nodes()) {
+    if (node->op->name == "nn.tile_weight") packed = node->op->fold(*node).at(0);
+    if (node->op->name == "nn.conv") conv = node;
+  }
+  ASSERT_TRUE(conv && packed);
+  std::vector<Tensor> inputs;
+  for (const Value* input : conv->inputs)
+    inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
+  const std::vector<Tensor> outputs = conv->op->compute(*conv, inputs);
+  LoopKernel kernel =
+      run_loop_passes(lower_schedule(make_schedule(outputs, find_target(kTarget)), inputs, "conv"), {});
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {1, layer.height, layer.width, layer.inputs}, 9);
+  std::byte* bytes = nullptr;
+  const ConstantPtr result = allocate_constant(conv->result()->type, &bytes);
+  auto span_of = [](const ConstantPtr& c) {
+    return std::span<std::byte>(const_cast<std::byte*>(c->bytes), c->size);
+  };
+  evaluate(kernel, {span_of(x), span_of(packed), {bytes, result->size}}, {});
+  std::vector<double> reference =
+      expected(layer, x->as<float>(), graph.main.constants().at(0)->constant->as<float>());
+  auto* values = reinterpret_cast<float*>(bytes);
+  for (size_t i = 0; i < reference.size(); ++i) values[i] = std::max(values[i], 0.0F);
+  EXPECT_LT(relative_error(result, reference), bound(parts));
+}
+
+TEST(TilePolicy, UsesTilesOnlyWhereThePrecisionAsksForThem) {
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(64, 256), f32]) -> Tensor[(64, 256), f32] {\n"
+      "  %y = nn.dense(%x, @w: Tensor[(256, 256), f32], units=256)\n  return %y\n}\n",
+      op_set());
+  auto algorithm = [&](const char* precision, const char* target) {
+    CompileOptions options;
+    options.precision = find_precision(precision);
+    const LoweredProgram program = lower_program(graph, find_target(target), options);
+    return to_string(program.kernels.at(0)).find("tile0") != std::string::npos;
+  };
+  EXPECT_TRUE(algorithm("auto", kTarget));
+  EXPECT_TRUE(algorithm("bf16", kTarget));
+  EXPECT_FALSE(algorithm("fp32", kTarget));
+  EXPECT_FALSE(algorithm("auto", "x86-64-v4"));
+  EXPECT_THROW(algorithm("bf16", "x86-64-v4"), Error);
+  EXPECT_THROW(algorithm("fp32-split", "aarch64"), Error);
+}
+
+}  // namespace
+}  // namespace gantry
