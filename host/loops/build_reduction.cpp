@@ -61,7 +61,7 @@ Reduction Lowering::plan_reduction(StageState& state, int first_reduce) {
 /// Where other data loops stand around the innermost loop of the reduction (it is cut into parts), the
 /// position in plan.inner of that loop, which has only a tile of constant size inside; else 0.
 size_t Lowering::tile_of_cut_reduction(const StageState& state, const Reduction& plan) const {
-  if (state.root || plan.separate || plan.lane_var.get()) return 0;
+  if (state.root || plan.lane_var.get()) return 0;
   size_t position = plan.inner.size();
   while (position > 0 && state.loop_kind(plan.inner[position - 1]) != LoopKind::kSerial) --position;
   if (position < 2 || !state.is_reduce_leaf(plan.inner[position - 1])) return 0;

@@ -73,6 +73,7 @@ ProductWork product_work(const WinogradWork& work, int64_t chunk_tiles, int64_t 
   product.row_extent = chunk_tiles;
   product.row_count = chunks * (work.tile + 2) * (work.tile + 2);
   product.reduction = work.inputs;
+  product.image_points = chunk_tiles;
   product.row_bytes = work.inputs * work.element_bytes;
   product.element_bytes = work.element_bytes;
   return product;
@@ -146,6 +147,11 @@ std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineMod
 
 }  // namespace
 
+ProductWork chunk_product(const WinogradWork& work, const WinogradPlan& plan) {
+  const int64_t columns = plan.tile_columns == 0 ? count_tiles(work).columns : plan.tile_columns;
+  return product_work(work, plan.tile_rows * columns, 1);
+}
+
 WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine, int64_t channel_block) {
   WinogradPlan best;
   best.cycles = INFINITY;
@@ -205,6 +211,8 @@ ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const Te
   for (size_t i = 2; i + 1 < result.shape.size(); ++i)
     work.row_count *= result.shape[i].constant().value_or(1);
   work.reduction = data.shape[1].constant().value_or(64) / attrs.groups;
+  if (attrs.groups == 1 && result.rank() == 4 && data.shape[1].is_constant())
+    work.image_points = (result.shape[2] * result.shape[3]).constant().value_or(0);
   work.row_bytes = data.shape[1].constant().value_or(0) * attrs.strides.back() * work.element_bytes;
   for (int64_t extent : attrs.kernel) work.reduction *= extent;
   return work;
@@ -261,9 +269,12 @@ double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, c
 
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                     const MachineModel& machine) {
-  // Narrow layers have too little to multiply between the transformations.
-  if (!fits_winograd(attrs) || data.dtype != DType::kF32 || !data.shape[1].is_constant() ||
-      data.shape[1].value() < 8 || attrs.channels < 8)
+  bool constant = data.shape[1].is_constant();
+  for (const Dim& extent : result.shape) constant = constant && extent.is_constant();
+  // The buffers of a chunk need constant sizes, and narrow layers have too little to multiply between the
+  // transformations.
+  if (!fits_winograd(attrs) || data.dtype != DType::kF32 || !constant || data.shape[1].value() < 8 ||
+      attrs.channels < 8)
     return ConvAlgorithm::kDirect;
   ConvAlgorithm best = ConvAlgorithm::kDirect;
   const double direct = predicted_direct_cycles(attrs, data, result, machine);

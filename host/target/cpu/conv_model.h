@@ -25,6 +25,9 @@ struct WinogradPlan {
   double cycles = 0;  ///< on one core
 };
 
+/// The products of a chunk at one position.
+ProductWork chunk_product(const WinogradWork& work, const WinogradPlan& plan);
+
 /// The best plan; with channel_block > 0, of those that read weights so packed.
 WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine, int64_t channel_block = 0);
 

@@ -82,6 +82,9 @@ ProductWork work_of(const OperationNode& anchor, const OperationNode& output, si
   work.reduction = constant_volume(anchor.reduce_axes).value_or(256);
   work.element_bytes = byte_width(output.result_dtypes[0]);
   work.row_bytes = row_distance(anchor, row_axis) * work.element_bytes;
+  const bool image = anchor.tag == "conv_packed" && output.axes.size() == 4 &&
+                     constant_extent(anchor.reduce_axes.back()->extent).has_value();
+  if (image) work.image_points = constant_volume({output.axes[1], output.axes[2]}).value_or(0);
   return work;
 }
 
@@ -101,53 +104,18 @@ void schedule_accumulators(Stage& anchor, size_t row_axis, const ProductTile& ti
   constexpr int64_t kFewChannels = 4;
   if (!anchor.reduce_axes().empty()) {
     const auto& innermost = anchor.reduce_axes().back();
-    if (constant_extent(innermost->extent).value_or(kFewChannels + 1) <= kFewChannels) anchor.unroll(innermost);
+    if (constant_extent(innermost->extent).value_or(kFewChannels + 1) <= kFewChannels)
+      anchor.unroll(innermost);
   }
   vectorize_block(anchor, axes.back(), tile.channel_block(), tile.lanes);
 }
 
-// Bytes of sums that are kept while the reduction's parts go by.
-constexpr int64_t kKeptSums = 28 << 10;
-
-// The rows of a register tile where the reduction is to be cut; 0: it is not. Tiles must divide the rows:
-// an overlap would be summed twice.
-int64_t rows_of_cut_reduction(const Stage& anchor, const Stage& output, const ProductWork& work,
-                              const ProductTile& tile, const MachineModel& machine) {
-  if (anchor.op->tag != "conv_packed" || output.axes().size() != 4 || work.row_extent == 0) return 0;
-  auto height = constant_extent(output.axes()[1]->extent),
-       inputs = constant_extent(anchor.reduce_axes().back()->extent);
-  const int64_t block = tile.channel_block();
-  if (!height || !inputs || *height * work.row_extent * block * work.element_bytes > kKeptSums) return 0;
-  const int64_t panel = work.reduction * block * work.element_bytes;
-  if (panel <= machine.l1_bytes / 2) return 0;
-  int64_t best = 0;
-  for (int64_t rows = 1; rows <= work.row_extent; ++rows) {
-    const int64_t registers = std::max<int64_t>((rows + 1) * tile.vectors + 1,
-                                                registers_of({tile.lanes, tile.vectors, int(rows)}, machine));
-    if (work.row_extent % rows == 0 && registers <= machine.vector_registers) best = rows;
-  }
-  // Too few sums at once would wait for each other.
-  return best * tile.vectors >= machine.fma_latency * machine.fma_per_cycle ? best : 0;
-}
-
-// Input channels of a part: weights for half of the first-level cache, a divisor if there is one near.
-int64_t part_channels(int64_t inputs, const ProductWork& work, const ProductTile& tile,
-                      const MachineModel& machine) {
-  const int64_t limit =
-      std::max<int64_t>(machine.l1_bytes / 2 / (tile.channel_block() * work.element_bytes), 16);
-  if (inputs <= limit) return inputs;
-  for (int64_t part = limit; part > limit / 2; --part) {
-    if (inputs % part == 0) return part;
-  }
-  return limit;
-}
-
-void schedule_cut_reduction(Stage& anchor, Stage& output, int64_t rows, bool worth_it, bool heavy_epilogue,
+void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool heavy_epilogue,
                             const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
   const int64_t block = tile.channel_block();
   const auto axes = output.axes();
   auto [channels, channel] = output.split(axes[3], block);
-  auto [tiles, row] = output.split(axes[2], rows);
+  auto [tiles, row] = output.split(axes[2], tile.rows);
   output.reorder({channels, axes[0], axes[1], tiles, row, channel});
   if (!heavy_epilogue) output.unroll(row);
   vectorize_block(output, channel, block, tile.lanes);
@@ -155,9 +123,9 @@ void schedule_cut_reduction(Stage& anchor, Stage& output, int64_t rows, bool wor
   anchor.scope = StorageScope::kLocal;
 
   const auto sums = anchor.axes(), reduced = anchor.reduce_axes();
-  const int64_t part = part_channels(*constant_extent(reduced.back()->extent), work, tile, machine);
+  const int64_t part = reduction_part(*constant_extent(reduced.back()->extent), work, tile, machine);
   auto [parts, input] = anchor.split(reduced.back(), part);
-  auto [row_tiles, row_in_tile] = anchor.split(sums[2], rows);
+  auto [row_tiles, row_in_tile] = anchor.split(sums[2], tile.rows);
   std::vector<IterVarPtr> order{sums[0], sums[3]};
   order.insert(order.end(), reduced.begin(), reduced.end() - 1);
   order.insert(order.end(), {parts, sums[1], row_tiles, input, row_in_tile, sums[4]});
@@ -191,8 +159,8 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   auto volume = constant_volume(axes);
   const bool worth_it = !volume || *volume * std::max<int64_t>(work.reduction, 1) >= kParallelThreshold * 4;
   const bool heavy_epilogue = epilogue_cost(schedule, *anchor) > kUnrolledEpilogueCost;
-  if (const int64_t rows = rows_of_cut_reduction(*anchor, output, work, tile, target.machine); rows > 0) {
-    schedule_cut_reduction(*anchor, output, rows, worth_it, heavy_epilogue, work, tile, target.machine);
+  if (cuts_reduction(work, tile, target.machine)) {
+    schedule_cut_reduction(*anchor, output, worth_it, heavy_epilogue, work, tile, target.machine);
     return true;
   }
   auto [block_outer, block_inner] = output.split(axes.back(), block, TailStrategy::kGuard);

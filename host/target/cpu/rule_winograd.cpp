@@ -80,17 +80,30 @@ void schedule_product(Stage& product, const WinogradWork& work, const WinogradPl
                       const MachineModel& machine) {
   const auto axes = product.axes();
   const ProductTile& tile = plan.product;
-  const bool shifts = chunk_tiles >= tile.rows;
+  const ProductWork chunk = chunk_product(work, plan);
+  const bool shifts = chunk_tiles >= tile.rows, cut = cuts_reduction(chunk, tile, machine);
   auto [outer, inner] =
-      product.split(axes[1], tile.rows, shifts ? TailStrategy::kShiftInwards : TailStrategy::kGuard);
-  product.reorder({axes[2], axes[0], outer, product.reduce_axes()[0], inner, axes[3]});
+      product.split(axes[1], tile.rows, shifts && !cut ? TailStrategy::kShiftInwards : TailStrategy::kGuard);
+  IterVarPtr input = product.reduce_axes()[0], panels = axes[0];
+  int64_t panel_inputs = work.inputs;
+  std::vector<IterVarPtr> order{axes[2], axes[0]};
+  if (cut) {
+    // As convolutions of small images are (host/target/cpu/rule_product.cpp).
+    panel_inputs = reduction_part(work.inputs, chunk, tile, machine);
+    auto [parts, rest] = product.split(input, panel_inputs);
+    input = rest;
+    panels = parts;
+    order.push_back(parts);
+  }
+  order.insert(order.end(), {outer, input, inner, axes[3]});
+  product.reorder(order);
   product.unroll(inner);
   vectorize_block(product, axes[3], tile.channel_block(), tile.lanes);
-  // The next position's weights, where they come from afar.
-  const int64_t panel = work.inputs * tile.channel_block(), points = (work.tile + 2) * (work.tile + 2);
+  // The next weights, where they come from afar.
+  const int64_t points = (work.tile + 2) * (work.tile + 2);
   const Operation weights = packed_weights(product);
   if (weights && points * work.inputs * work.outputs * work.element_bytes > machine.l2_bytes)
-    product.fetch_next(weights, axes[0], panel);
+    product.fetch_next(weights, panels, panel_inputs * tile.channel_block());
 }
 
 // (a, column, tile, channel): one pass for a vector of channels of one tile.

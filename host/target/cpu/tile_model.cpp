@@ -42,6 +42,9 @@ double conflict_bytes(const ProductWork& work, const ProductTile& tile) {
   return tile.rows > sets * kWays ? double(tile.rows * kLine) : 0;
 }
 
+// Bytes of sums that are kept while the parts go by.
+constexpr int64_t kKeptSums = 28 << 10;
+
 // Cycles of one step of the reduction: what the ports do at once, and the part of the weights' way from the
 // caches that nothing hides.
 double cycles_per_step(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
@@ -58,6 +61,8 @@ double cycles_per_step(const ProductWork& work, const ProductTile& tile, const M
   double stream = 0;
   if (panel > 0.5 * double(machine.l1_bytes)) stream = bytes / machine.l2_bytes_per_cycle;
   if (panel > 0.75 * double(machine.l2_bytes)) stream = 2 * bytes / machine.l2_bytes_per_cycle;
+  // Cut, a part's weights come once for all tiles of an image.
+  if (cuts_reduction(work, tile, machine)) stream *= double(tile.rows) / double(work.image_points);
   stream +=
       (double(tile.rows) * work.element_bytes + conflict_bytes(work, tile)) / machine.l2_bytes_per_cycle;
   double busy = std::max({fmas, latency, loads, issue});
@@ -70,6 +75,26 @@ int registers_of(const ProductTile& tile, const MachineModel& machine) {
   if (takes_lanes(machine)) return tile.rows * tile.vectors + tile.vectors + tile.rows;
   bool folded_broadcast = machine.broadcast_operand && tile.vectors == 1;
   return tile.rows * tile.vectors + tile.vectors + (folded_broadcast ? 0 : 1);
+}
+
+bool cuts_reduction(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
+  if (work.image_points == 0 || work.row_extent == 0 || work.row_extent % tile.rows != 0) return false;
+  const int64_t bytes = tile.channel_block() * work.element_bytes;
+  // Too few sums at once would wait for each other.
+  return work.image_points > tile.rows && work.image_points * bytes <= kKeptSums &&
+         work.reduction * bytes > machine.l1_bytes / 2 &&
+         tile.rows * tile.vectors >= machine.fma_latency * machine.fma_per_cycle;
+}
+
+int64_t reduction_part(int64_t inputs, const ProductWork& work, const ProductTile& tile,
+                       const MachineModel& machine) {
+  const int64_t limit =
+      std::max<int64_t>(machine.l1_bytes / 2 / (tile.channel_block() * work.element_bytes), 16);
+  if (inputs <= limit) return inputs;
+  for (int64_t part = limit; part > limit / 2; --part) {
+    if (inputs % part == 0) return part;
+  }
+  return limit;
 }
 
 std::vector<ProductTile> product_tile_space(const ProductWork& work, const MachineModel& machine) {
@@ -97,6 +122,11 @@ double predicted_cycles(const ProductWork& work, const ProductTile& tile, const 
                  double(ceil_div(work.channels, tile.channel_block()));
   double step = cycles_per_step(work, tile, machine);
   double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors;
+  if (cuts_reduction(work, tile, machine)) {
+    // Sums are loaded and stored for every part.
+    const int64_t part = reduction_part(work.reduction, work, tile, machine);
+    epilogue += double(ceil_div(work.reduction, part)) * (kTileOverhead + 2.0 * tile.rows * tile.vectors);
+  }
   return tiles * (double(work.reduction) * step + epilogue);
 }
 

@@ -16,7 +16,8 @@ struct ProductWork {
   int64_t row_count = 1;   ///< how many such axes there are (batch * height; 1 where symbolic)
   int64_t reduction = 1;   ///< products summed a point
   int element_bytes = 4;
-  int64_t row_bytes = 0;  ///< between the data of neighbouring rows; 0: unknown
+  int64_t image_points = 0;  ///< rows of an image all together; 0: unknown, or there are no images
+  int64_t row_bytes = 0;     ///< between the data of neighbouring rows; 0: unknown
 };
 
 /// The named knobs of the register tile.
@@ -26,6 +27,16 @@ struct ProductTile {
   int rows = 1;     ///< positions a tile
   int64_t channel_block() const { return int64_t{lanes} * vectors; }
 };
+
+/// True for small images with many channels: their sums are kept near while parts of the reduction go by
+/// outside of the tiles, so that each part's weights are read once from afar. Tiles then divide the rows: an
+/// overlap would be summed twice.
+bool cuts_reduction(const ProductWork& work, const ProductTile& tile, const MachineModel& machine);
+
+/// Of `inputs` channels that are reduced over innermost, how many a part has: weights for half of the
+/// first-level cache, a divisor if there is one near.
+int64_t reduction_part(int64_t inputs, const ProductWork& work, const ProductTile& tile,
+                       const MachineModel& machine);
 
 /// Vector registers that a tile occupies in the inner loop: rows * vectors accumulators, `vectors` weights,
 /// and one broadcast or, where products take a lane of a register, one a row.

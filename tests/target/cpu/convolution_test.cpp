@@ -1,4 +1,5 @@
-// Winograd's algorithm on CPUs, compiled and run, against a direct convolution in float64.
+// Convolutions on CPUs, compiled and run, against a direct convolution in float64, and the choice of
+// algorithms.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,28 +16,20 @@ namespace {
 struct Layer {
   int64_t tile = 4, batch = 1, height = 14, width = 14, inputs = 32, outputs = 32, block = 32;
   std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right
-  bool dynamic = false;                      ///< height and width are symbols
 
   int64_t out_height() const { return height + padding[0] + padding[2] - 2; }
   int64_t out_width() const { return width + padding[1] + padding[3] - 2; }
 };
 
 Graph network(const Layer& l) {
-  const std::string h = l.dynamic ? "h" : std::to_string(l.height),
-                    w = l.dynamic ? "w" : std::to_string(l.width);
-  auto out = [&](const std::string& extent, int64_t more) {
-    return fmt::format("{} + {}", extent, more - 2);
-  };
   const std::string text = fmt::format(
       "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {4}, {5}, {6}), f32] {{\n"
       "  %u = nn.winograd_weight(@w: Tensor[({6}, {3}, 3, 3), f32], tile={7}, block={8})\n"
       "  %y = nn.conv(%x, %u, channels={6}, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
       "padding=({9}, {10}, {11}, {12}), channels_last=true, algorithm=winograd{7}, weight_block={8})\n"
       "  %z = nn.relu(%y)\n  return %z\n}}\n",
-      l.batch, h, w, l.inputs,
-      l.dynamic ? out("h", l.padding[0] + l.padding[2]) : std::to_string(l.out_height()),
-      l.dynamic ? out("w", l.padding[1] + l.padding[3]) : std::to_string(l.out_width()), l.outputs, l.tile,
-      l.block, l.padding[0], l.padding[1], l.padding[2], l.padding[3]);
+      l.batch, l.height, l.width, l.inputs, l.out_height(), l.out_width(), l.outputs, l.tile, l.block,
+      l.padding[0], l.padding[1], l.padding[2], l.padding[3]);
   return parse_graph(text, op_set());
 }
 
@@ -63,7 +56,8 @@ std::vector<double> expected(const Layer& l, const float* x, const float* w) {
 
 double error_of(const Layer& l, const std::string& target) {
   Graph graph = network(l);
-  const ConstantPtr weight = graph.main.constants().at(0)->constant;
+  const ConstantPtr weight = testing::random_tensor(DType::kF32, {l.outputs, l.inputs, 3, 3}, 8);
+  graph.main.constants().at(0)->constant = weight;
   const ConstantPtr x = testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
   testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
   const ConstantPtr y = model.run({x}).at(0);
@@ -152,6 +146,52 @@ TEST(ConvModel, ChoosesWinogradForLargeImagesOfManyChannels) {
 
 TEST(ConvModel, KeepsToDirectConvolutionsWhereWeightsOutweighTheImage) {
   EXPECT_EQ(chosen(512, 7, 512), ConvAlgorithm::kDirect);
+}
+
+TEST(ConvModel, ComputesNarrowGroupsSeveralAtOnce) {
+  ConvAttrs attrs;
+  attrs.channels = 128;
+  attrs.groups = 32;
+  attrs.kernel = {3, 3};
+  attrs.strides = attrs.dilations = {1, 1};
+  attrs.padding = {1, 1, 1, 1};
+  const TensorType image{DType::kF32, {1, 128, 56, 56}};
+  const int64_t merged = cpu::choose_merged_groups(attrs, image, image, find_target("x86-64-v4").machine);
+  EXPECT_GT(merged, 1);
+  EXPECT_EQ(attrs.groups % merged, 0);
+}
+
+// Groups of several channels in and out, in the model's layout: the compiler merges and packs them.
+TEST(GroupedConvolution, MatchesTheDefinitionWhereGroupsAreMerged) {
+  constexpr int64_t kGroups = 8, kPerGroup = 4, kSize = 9, kChannels = kGroups * kPerGroup;
+  for (const std::string target : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+    if (!runs_here(target)) continue;
+    Graph graph = parse_graph(
+        "fn @main(%x: Tensor[(1, 32, 9, 9), f32]) -> Tensor[(1, 32, 9, 9), f32] {\n"
+        "  %y = nn.conv(%x, @w: Tensor[(32, 4, 3, 3), f32], channels=32, kernel=[3, 3], strides=[1, 1], "
+        "dilations=[1, 1], padding=(1, 1, 1, 1), groups=8)\n  return %y\n}\n",
+        op_set());
+    const ConstantPtr w = testing::random_tensor(DType::kF32, {kChannels, kPerGroup, 3, 3}, 3);
+    graph.main.constants().at(0)->constant = w;
+    const ConstantPtr x = testing::random_tensor(DType::kF32, {1, kChannels, kSize, kSize}, 4);
+    testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
+    const ConstantPtr y = model.run({x}).at(0);
+    double worst = 0;
+    for (int64_t o = 0; o < kChannels; ++o)
+      for (int64_t p = 0; p < kSize * kSize; ++p) {
+        double total = 0;
+        for (int64_t i = 0; i < kPerGroup; ++i)
+          for (int64_t k = 0; k < 9; ++k) {
+            const int64_t iy = p / kSize + k / 3 - 1, ix = p % kSize + k % 3 - 1;
+            if (iy < 0 || ix < 0 || iy >= kSize || ix >= kSize) continue;
+            const int64_t c = o / kPerGroup * kPerGroup + i;
+            total += double(x->as<float>()[(c * kSize + iy) * kSize + ix]) *
+                     double(w->as<float>()[(o * kPerGroup + i) * 9 + k]);
+          }
+        worst = std::max(worst, std::abs(double(y->as<float>()[o * kSize * kSize + p]) - total));
+      }
+    EXPECT_LT(worst, 1e-5) << target;
+  }
 }
 
 TEST(ConvModel, KeepsToDirectConvolutionsForWindowsThatWinogradDoesNotFit) {
