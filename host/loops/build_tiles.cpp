@@ -142,8 +142,18 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
   if (!state.guards.empty()) {
     internal_error("{}: tiles go beyond what there is: {}", name, to_string(state.guards.front().condition));
   }
-  for (int leaf = first_reduce; leaf < first_tile; ++leaf)
-    internal_check(state.is_reduce_leaf(leaf), "{}: a data loop stands between steps along k", name);
+  // Steps are the reduction loops directly around the tiles. What reduces around data loops goes back to memory
+  // between its iterations.
+  int first_step = first_tile;
+  while (first_step > first_reduce && state.is_reduce_leaf(first_step - 1)) --first_step;
+  std::vector<int> outer, steps;
+  Expr begins;  // of the sum
+  for (int leaf = first_reduce; leaf < first_tile; ++leaf) {
+    (leaf < first_step ? outer : steps).push_back(leaf);
+    if (leaf >= first_step || !state.is_reduce_leaf(leaf)) continue;
+    Expr first = eq(var_of(leaf), Expr(0));
+    begins = begins ? begins && first : first;
+  }
 
   const Expr m = var_of(count - 3), n = var_of(count - 2), k = var_of(count - 1);
   std::vector<Expr> terms;
@@ -187,7 +197,7 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
       }
     }
   }
-  std::vector<Stmt> zero, step, store;
+  std::vector<Stmt> zero, resume, step, store;
   const int accumulators = static_cast<int>(row_tiles * column_tiles);
   for (int t = 0; t < accumulators; ++t) zero.push_back(tile_zero(t));
   RegisterFile registers(accumulators, sources, dots);
@@ -206,14 +216,16 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
       auto next = at(i, j);
       next[2].second = Expr(1);
       Expr stride = simplifier_.simplify(substitute(result, next) - first);
-      store.push_back(tile_store(static_cast<int>(i * column_tiles + j), state.buffer, first, stride));
+      const int tile = static_cast<int>(i * column_tiles + j);
+      store.push_back(tile_store(tile, state.buffer, first, stride));
+      resume.push_back(tile_load(tile, state.buffer, first, stride));
     }
   }
-  std::vector<int> steps;
-  for (int leaf = first_reduce; leaf < first_tile; ++leaf) steps.push_back(leaf);
-  return block({block(std::move(zero)),
-                build_loops(state, steps, 0, Purpose::kCompute, true, block(std::move(step))),
-                block(std::move(store))});
+  Stmt start = block(std::move(zero));
+  if (begins) start = if_stmt(begins, start, block(std::move(resume)));
+  Stmt nest = block({start, build_loops(state, steps, 0, Purpose::kCompute, true, block(std::move(step))),
+                     block(std::move(store))});
+  return build_loops(state, outer, 0, Purpose::kCompute, true, nest);
 }
 
 }  // namespace gantry

@@ -146,7 +146,8 @@ int64_t weight_bytes(const OperationNode& product) {
   return bytes;
 }
 
-void schedule_product(Stage& product, int64_t block_rows, int64_t column_unit) {
+void schedule_product(Stage& product, int64_t block_rows, int64_t column_unit,
+                      int64_t operand_bytes) {
   const auto axes = product.axes();
   const auto reduce = product.reduce_axes();  // kc, kh, kw, k
   int64_t row_unit = block_rows <= kTile ? kTile : 2 * kTile;
@@ -154,8 +155,19 @@ void schedule_product(Stage& product, int64_t block_rows, int64_t column_unit) {
   auto [row_tile, row] = product.split(row_in, kTile);
   auto [column_outer, column_in] = product.split(axes[1], column_unit);
   auto [column_tile, column] = product.split(column_in, kTile);
-  product.reorder({column_outer, row_outer, reduce[0], reduce[1], reduce[2], row_tile, column_tile, row, column,
-                   reduce[3]});
+  // The part of the operand that all columns of the block read again stays in the second-level cache.
+  const int64_t depth = constant_extent(simplify(reduce[0]->extent)).value();
+  const int64_t depth_bytes = operand_bytes / depth;
+  std::vector<IterVarPtr> order{column_outer, row_outer, reduce[0]};
+  if (operand_bytes > kResidentRowBytes) {
+    int64_t steps = 1;
+    for (int64_t s = 1; s <= depth; ++s)
+      if (depth % s == 0 && s * depth_bytes <= kResidentRowBytes / 2) steps = s;
+    auto [depth_outer, depth_inner] = product.split(reduce[0], steps);
+    order = {depth_outer, column_outer, row_outer, depth_inner};
+  }
+  order.insert(order.end(), {reduce[1], reduce[2], row_tile, column_tile, row, column, reduce[3]});
+  product.reorder(order);
   for (const IterVarPtr& axis : {row_tile, column_tile, row, column, reduce[3]}) product.unroll(axis);
   product.tensorize_tiles(row_tile);
 }
@@ -244,8 +256,13 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
     }
   }
   int64_t block_columns = choose_block_columns(columns, unit, round_up(block_rows, 2 * kTile));
+  // Several blocks of rows read the same weights, one after another: those of a block of columns should stay.
+  const int64_t column_bytes = weight_bytes(*tiles.product->op) / columns;
+  const bool weights_first = column_bytes * columns > kResidentWeightBytes;
+  while (weights_first && blocks_of.value_or(2) > 1 && block_columns % (2 * unit) == 0 &&
+         block_columns * column_bytes > kResidentWeightBytes)
+    block_columns /= 2;
   auto [channel_outer, channel] = owner.split(axes[last], block_columns);
-  const bool weights_first = weight_bytes(*tiles.product->op) > kResidentWeightBytes;
   const int64_t reach = product_reach(*tiles.product->op);
   // With enough blocks of rows each makes its own part of the operand, which then never leaves the cache.
   const bool own_rows = !weights_first && (!blocks_of || *blocks_of >= kOwnRowBlocks) && double(reach) <= kMaxReach * double(block_rows) &&
@@ -262,7 +279,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
 
   tiles.product->compute_at(owner, own_rows ? channel_outer : at);
   tiles.product->scope = StorageScope::kLocal;
-  schedule_product(*tiles.product, block_rows, unit);
+  schedule_product(*tiles.product, block_rows, unit, block_operand_bytes(*tiles.rows->op, block_rows + reach));
   if (own_rows) {
     tiles.rows->compute_at(owner, at);
     tiles.rows->scope = StorageScope::kLocal;

@@ -168,7 +168,7 @@ std::vector<double> expected_product(const float* x, const float* w, int64_t row
 
 TEST_P(TilesOnCpu, MultiplyMatricesOfAnySize) {
   for (auto [rows, depth, units] : {std::array<int64_t, 3>{1, 64, 48}, {7, 96, 16}, {33, 40, 100}, {130, 64, 64},
-                                    {300, 33, 129}}) {
+                                    {300, 33, 129}, {128, 2080, 48}}) {
     Graph graph = dense_network(std::to_string(rows), depth, units, GetParam());
     const ConstantPtr weight = graph.main.constants().at(0)->constant;
     const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, depth}, 3);
