@@ -23,6 +23,10 @@ constexpr uint64_t kStackAlignment = 64;
 bool target_has_fma(const Target& target) {
   return target.architecture != Architecture::kX86_64 || has_feature(target, "fma");
 }
+bool target_has_avx512(const Target& target) {
+  return target.architecture == Architecture::kX86_64 && has_feature(target, "avx512f") &&
+         has_feature(target, "avx512dq") && has_feature(target, "avx512vl");
+}
 bool target_has_half(const Target& target) {
   return target.architecture != Architecture::kX86_64 || has_feature(target, "f16c");
 }
@@ -39,7 +43,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
       has_half_(target_has_half(target)),
       reports_(reports_accesses(kernel, target)),
       b_(module.getContext()),
-      math_(b_, has_fma_) {
+      math_(b_, has_fma_, target_has_avx512(target)) {
   // Multiplications and additions may become fma; nothing else is relaxed.
   llvm::FastMathFlags flags;
   flags.setAllowContract(true);

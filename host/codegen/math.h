@@ -16,10 +16,14 @@
 
 namespace gantry {
 
+struct OddTable;
+
 class MathBuilder {
  public:
   /// `has_fma`: the target has fused multiply-add (without it llvm.fma would become a call of libm).
-  MathBuilder(llvm::IRBuilder<>& builder, bool has_fma) : b_(builder), has_fma_(has_fma) {}
+  /// `has_avx512`: it has AVX-512's F, DQ and VL, whose permutations look up tables held in registers.
+  MathBuilder(llvm::IRBuilder<>& builder, bool has_fma, bool has_avx512 = false)
+      : b_(builder), has_fma_(has_fma), has_avx512_(has_avx512) {}
 
   /// A function of one argument, float or double, scalar or vector.
   llvm::Value* unary(MathFn fn, llvm::Value* x);
@@ -43,6 +47,23 @@ class MathBuilder {
   llvm::Value* tanh(llvm::Value* x);
   llvm::Value* erf(llvm::Value* x);
   llvm::Value* sigmoid(llvm::Value* x);
+  /// e^x = 2^n (1 + p): `shifted` holds n in its low bits.
+  struct ExpParts {
+    llvm::Value *shifted, *p;
+  };
+  ExpParts exp_parts(llvm::Value* x);
+  llvm::Value* exp_of_parts(const ExpParts& parts);
+  // f32 only:
+  llvm::Value* narrow_tanh(llvm::Value* x);
+  llvm::Value* narrow_erf(llvm::Value* x);
+  llvm::Value* narrow_sigmoid(llvm::Value* x);
+  llvm::Value* expm1_in_range(llvm::Value* x);
+  llvm::Value* shift_exponent(llvm::Value* value, llvm::Value* shifted);
+  /// 16 lanes of f32 on a target with AVX-512.
+  bool has_tables(llvm::Value* x) const;
+  /// sign(x) a Q(a), a = min(|x|, limit), where Q(a) = f(a) / a is a polynomial on each of 16 intervals.
+  llvm::Value* odd_by_table(llvm::Value* x, const OddTable& table);
+  llvm::Value* reciprocal(llvm::Value* x);
   // f64 only:
   llvm::Value* wide_unary(MathFn fn, llvm::Value* x);
   struct SinCos {
@@ -87,7 +108,7 @@ class MathBuilder {
   llvm::Value* narrow(llvm::Value* x);
 
   llvm::IRBuilder<>& b_;
-  bool has_fma_;
+  bool has_fma_, has_avx512_;
 };
 
 }  // namespace gantry

@@ -112,13 +112,19 @@ void check(const Function& f, const std::vector<T>& x, const std::vector<T>& y, 
 }
 
 class MathOn : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Targets, MathOn, ::testing::Values("native", "x86-64-v2"), [](const auto& info) {
-  return std::string(info.param) == "native" ? "Native" : "WithoutFma";
+INSTANTIATE_TEST_SUITE_P(Targets, MathOn, ::testing::Values("native", "x86-64-v2", "x86-64-v3", "x86-64-v4"), [](const auto& info) {
+  const std::string name = info.param;
+  return name == "native" ? "Native" : "X86v" + name.substr(name.size() - 1);
 });
 
 TEST_P(MathOn, EveryFunctionKeepsItsErrorBound) {
 #if !defined(__x86_64__)
   if (GetParam() != std::string("native")) GTEST_SKIP() << "needs an x86-64 machine";
+#else
+  if (GetParam() == std::string("x86-64-v4") && !__builtin_cpu_supports("avx512dq"))
+    GTEST_SKIP() << "needs a machine with AVX-512";
+  if (GetParam() == std::string("x86-64-v3") && !__builtin_cpu_supports("avx2"))
+    GTEST_SKIP() << "needs a machine with AVX2";
 #endif
   constexpr int64_t kCount = 24000;
   std::vector<LoopKernel> kernels;

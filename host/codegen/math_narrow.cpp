@@ -1,0 +1,128 @@
+// The f32 functions that networks spend their time in: tanh, erf and sigmoid without branches, where e^x needs
+// no care for overflow, and on AVX-512 by tables held in registers.
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "host/codegen/math.h"
+
+namespace gantry {
+
+using llvm::Value;
+
+constexpr int kIntervals = 16;  // lanes of a 512-bit vector of f32
+
+/// An odd function f that is 1 within rounding beyond (kIntervals - 1/2) * width.
+struct OddTable {
+  double (*f)(double);
+  double width;  ///< of an interval; they are centred at its multiples
+  int degree;    ///< of the polynomials of Q(a) = f(a) / a
+};
+
+namespace {
+
+constexpr int kMaxTerms = 8;
+
+/// The polynomial in t that interpolates Q(centre + t) at the Chebyshev nodes of the interval.
+std::array<double, kMaxTerms> interpolate(const OddTable& table, int interval) {
+  const double centre = interval * table.width, high = table.width / 2, low = interval == 0 ? 0 : -high;
+  const int terms = table.degree + 1;
+  std::array<double, kMaxTerms> node{}, difference{}, result{};
+  for (int i = 0; i < terms; ++i) {
+    node[i] = (low + high) / 2 + (high - low) / 2 * std::cos((2 * i + 1) * std::numbers::pi / (2 * terms));
+    difference[i] = table.f(centre + node[i]) / (centre + node[i]);
+  }
+  for (int order = 1; order < terms; ++order) {
+    for (int i = terms - 1; i >= order; --i)
+      difference[i] = (difference[i] - difference[i - 1]) / (node[i] - node[i - order]);
+  }
+  // Newton's form multiplied out: result = result * (t - node) + difference.
+  for (int i = terms - 1; i >= 0; --i) {
+    for (int k = terms - 1; k > 0; --k) result[k] = result[k - 1] - node[i] * result[k];
+    result[0] = difference[i] - node[i] * result[0];
+  }
+  return result;
+}
+
+}  // namespace
+
+bool MathBuilder::has_tables(Value* x) const {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  return has_avx512_ && vector && vector->getNumElements() == kIntervals && !is_wide(x);
+}
+
+Value* MathBuilder::odd_by_table(Value* x, const OddTable& table) {
+  Value* limit = constant(x, (kIntervals - 0.5001) * table.width);
+  Value* a = abs(x);
+  a = b_.CreateSelect(b_.CreateFCmpOLT(limit, a), limit, a);  // NaN stays
+  Value* magic = constant(x, 0x1.8p23);
+  Value* shifted = fma(a, constant(x, 1 / table.width), magic);
+  Value* t = fma(b_.CreateFSub(shifted, magic), constant(x, -table.width), a);
+  std::array<std::array<float, kIntervals>, kMaxTerms> coefficients{};
+  for (int interval = 0; interval < kIntervals; ++interval) {
+    const auto terms = interpolate(table, interval);
+    for (int k = 0; k <= table.degree; ++k) coefficients[k][interval] = static_cast<float>(terms[k]);
+  }
+  auto look_up = [&](int k) {
+    Value* row = llvm::ConstantDataVector::get(b_.getContext(), llvm::ArrayRef<float>(coefficients[k]));
+    return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {row, bits(shifted)});
+  };
+  Value* q = look_up(table.degree);
+  for (int k = table.degree - 1; k >= 0; --k) q = fma(q, t, look_up(k));
+  return with_sign_of(b_.CreateFMul(q, a), x);
+}
+
+Value* MathBuilder::reciprocal(Value* x) {
+  if (!has_tables(x)) return b_.CreateFDiv(constant(x, 1), x);
+  // An estimate of 14 bits and one step of Newton's method, faster than a division.
+  Value* r = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {}, {x, x, b_.getInt16(0xffff)});
+  return fma(r, fma(b_.CreateFNeg(x), r, constant(x, 1)), r);
+}
+
+// value * 2^n where that is a normal number.
+Value* MathBuilder::shift_exponent(Value* value, Value* shifted) {
+  // The shift drops all but n from the bits of 1.5 * 2^23 + n.
+  Value* n = b_.CreateShl(bits(shifted), integer(value, 23));
+  return b_.CreateBitCast(b_.CreateAdd(bits(value), n), value->getType());
+}
+
+// e^x - 1 = 2^n p + (2^n - 1), for |x| < 80; accurate near 0, where n is 0.
+Value* MathBuilder::expm1_in_range(Value* x) {
+  ExpParts parts = exp_parts(x);
+  Value* power = shift_exponent(constant(x, 1), parts.shifted);
+  return fma(power, parts.p, b_.CreateFSub(power, constant(x, 1)));
+}
+
+// E / (E + 2), E = e^2x - 1.
+Value* MathBuilder::narrow_tanh(Value* x) {
+  if (has_tables(x)) return odd_by_table(x, {[](double a) { return std::tanh(a); }, 0.5875, 6});
+  Value* e = expm1_in_range(clamp(b_.CreateFAdd(x, x), -20, 20));
+  Value* quotient = b_.CreateFDiv(e, b_.CreateFAdd(e, constant(x, 2)));
+  return with_sign_of(quotient, x);  // of -0
+}
+
+// 1 - e^-Q, Q(a) = -log(erfc a) = a + a R(a), a = |x|.
+Value* MathBuilder::narrow_erf(Value* x) {
+  if (has_tables(x)) return odd_by_table(x, {[](double a) { return std::erf(a); }, 0.2525, 5});
+  // Beyond 3.93 erfc is below half a unit in the last place of 1.
+  Value* limit = constant(x, 3.93);
+  Value* a = abs(x);
+  a = b_.CreateSelect(b_.CreateFCmpOLT(limit, a), limit, a);
+  Value* r = polynomial(a, {1.28379174e-1, 6.366192241e-1, 1.027793811e-1, -1.915895513e-2, -1.493042521e-4,
+                            1.655774245e-3, -6.266199608e-4, 1.158906748e-4, -9.06052364e-6});
+  Value* q = fma(a, r, a);
+  return with_sign_of(expm1_in_range(b_.CreateFNeg(q)), x);
+}
+
+// 1 / (1 + e^-x); below the range of normal results it is 0.
+Value* MathBuilder::narrow_sigmoid(Value* x) {
+  constexpr double kLimit = 87.336;
+  ExpParts parts = exp_parts(clamp(b_.CreateFNeg(x), -kLimit, kLimit));
+  Value* e = shift_exponent(b_.CreateFAdd(parts.p, constant(x, 1)), parts.shifted);
+  Value* result = reciprocal(b_.CreateFAdd(e, constant(x, 1)));
+  return b_.CreateSelect(b_.CreateFCmpOLT(x, constant(x, -kLimit)), constant(x, 0), result);
+}
+
+}  // namespace gantry
