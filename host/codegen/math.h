@@ -47,11 +47,12 @@ class MathBuilder {
   llvm::Value* tanh(llvm::Value* x);
   llvm::Value* erf(llvm::Value* x);
   llvm::Value* sigmoid(llvm::Value* x);
-  /// e^x = 2^n (1 + p): `shifted` holds n in its low bits.
+  /// e^x = 2^n e^r: `shifted` holds n in its low bits; `p` is (e^r - 1 - r) / r^2.
   struct ExpParts {
-    llvm::Value *shifted, *p;
+    llvm::Value *shifted, *r, *p;
   };
   ExpParts exp_parts(llvm::Value* x);
+  llvm::Value* exp_of_remainder(const ExpParts& parts);
   llvm::Value* exp_of_parts(const ExpParts& parts);
   // f32 only:
   llvm::Value* narrow_tanh(llvm::Value* x);

@@ -10,7 +10,7 @@ namespace gantry {
 
 using llvm::Value;
 
-// x = n ln 2 + r with |r| <= ln 2 / 2; p = e^r - 1 = r + r^2 P(r), P(r) = (e^r - 1 - r) / r^2.
+// x = n ln 2 + r with |r| <= ln 2 / 2; e^r = 1 + r + r^2 P(r).
 MathBuilder::ExpParts MathBuilder::exp_parts(Value* x) {
   const bool wide = is_wide(x);
   // Adding 1.5 * 2^(mantissa bits) leaves the rounded integer in the low bits.
@@ -25,12 +25,18 @@ MathBuilder::ExpParts MathBuilder::exp_parts(Value* x) {
                             1.388888891893916778e-3, 1.98412698643805133e-4, 2.480151864139599358e-5,
                             2.75572664186123037e-6, 2.76213386691429238e-7, 2.51013469283503402e-8})
            : polynomial(r, {0.5, 1.666657338e-1, 4.166655011e-2, 8.363773874e-3, 1.392692661e-3});
-  return {shifted, fma(b_.CreateFMul(r, r), p, r)};
+  return {shifted, r, p};
+}
+
+Value* MathBuilder::exp_of_remainder(const ExpParts& parts) {
+  Value *r = parts.r, *one = constant(r, 1);
+  if (is_wide(r)) return b_.CreateFAdd(fma(b_.CreateFMul(r, r), parts.p, r), one);
+  return fma(fma(parts.p, r, one), r, one);
 }
 
 // Results of any size: they may be denormal, 0 or infinite.
 Value* MathBuilder::exp_of_parts(const ExpParts& parts) {
-  Value* y = b_.CreateFAdd(parts.p, constant(parts.p, 1));
+  Value* y = exp_of_remainder(parts);
   Value* magic = constant(y, is_wide(y) ? 0x1.8p52 : 0x1.8p23);
   if (has_tables(y)) {  // the instruction does all of it
     Value* nf = b_.CreateFSub(parts.shifted, magic);

@@ -92,7 +92,8 @@ Value* MathBuilder::shift_exponent(Value* value, Value* shifted) {
 Value* MathBuilder::expm1_in_range(Value* x) {
   ExpParts parts = exp_parts(x);
   Value* power = shift_exponent(constant(x, 1), parts.shifted);
-  return fma(power, parts.p, b_.CreateFSub(power, constant(x, 1)));
+  Value* p = fma(b_.CreateFMul(parts.r, parts.r), parts.p, parts.r);
+  return fma(power, p, b_.CreateFSub(power, constant(x, 1)));
 }
 
 // E / (E + 2), E = e^2x - 1.
@@ -120,7 +121,7 @@ Value* MathBuilder::narrow_erf(Value* x) {
 Value* MathBuilder::narrow_sigmoid(Value* x) {
   constexpr double kLimit = 87.336;
   ExpParts parts = exp_parts(clamp(b_.CreateFNeg(x), -kLimit, kLimit));
-  Value* e = shift_exponent(b_.CreateFAdd(parts.p, constant(x, 1)), parts.shifted);
+  Value* e = shift_exponent(exp_of_remainder(parts), parts.shifted);
   Value* result = reciprocal(b_.CreateFAdd(e, constant(x, 1)));
   return b_.CreateSelect(b_.CreateFCmpOLT(x, constant(x, -kLimit)), constant(x, 0), result);
 }
