@@ -4,6 +4,7 @@
 #include "host/loops/lower_state.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
+#include "host/tensor/padding.h"
 
 namespace gantry {
 namespace {
@@ -104,6 +105,28 @@ Stmt Lowering::build_cut_update(StageState& state, const Reduction& plan, size_t
   return build_loops(state, outer, 0, Purpose::kCompute, false, allocate(sums, nest));
 }
 
+/// Padding that is inline becomes guards, each inside the innermost loop that it mentions: taps outside of the
+/// data are left out by rows, where the rows decide.
+Expr Lowering::lift_padding(StageState& state, int first_reduce) {
+  const auto* root = state.body.as<ReduceNode>();
+  std::vector<Expr> inside;
+  std::optional<Expr> value = without_padding(root->reduce, root->value, inside);
+  if (!value || state.root) return root->value;  // GPUs choose between values: code that differs is slow there
+  for (const Expr& claim : inside) {
+    Expr condition = to_loads(state, claim);
+    if (constant_of(condition) == 1) continue;
+    StageGuard guard{condition, first_reduce, true, StageGuard::Kind::kSplit};
+    walk(condition, [&](const Expr& e) {
+      const auto* var = e.as<VarNode>();
+      auto it = var ? loop_vars_.find(var) : loop_vars_.end();
+      if (it != loop_vars_.end() && it->second.first == &state)
+        guard.level = std::max(guard.level, it->second.second);
+    });
+    state.guards.push_back(std::move(guard));
+  }
+  return *value;
+}
+
 /// acc = identity; acc = combine(acc, value) in all inner loops; result = acc. A vectorized reduction axis
 /// gives each lane an accumulator of its own.
 Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
@@ -115,7 +138,7 @@ Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
   if (plan.lane_var)
     initial = for_loop(plan.lane_var, Expr(0), Expr(plan.lanes), LoopKind::kVectorized, initial);
 
-  Expr value = to_loads(state, root->value);
+  Expr value = to_loads(state, lift_padding(state, first_reduce));
   if (value.type().dtype != dtype) value = cast(dtype, value);
   Stmt update =
       store(plan.accumulator, lane_index, combine(root->reduce, load(plan.accumulator, lane_index), value));

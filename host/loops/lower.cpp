@@ -223,6 +223,8 @@ LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe) {
   if (observe) observe("lower", kernel);
   step("simplify", simplify_loops);
   if (has_bound_loops(kernel.body)) step("bind_launches", bind_launches);
+  step("peel_edges", peel_edges);
+  step("simplify_peeled", simplify_loops);
   step("partition_guards", partition_guards);
   step("vectorize", vectorize_loops);
   step("unroll", unroll_loops);

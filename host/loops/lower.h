@@ -21,10 +21,12 @@ LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& i
                           const std::string& name);
 
 /// The loop passes in order: simplify, bind_launches (host/loops/launch.h; where loops are bound to blocks or
-/// threads), partition_guards, vectorize, unroll, simplify.
+/// threads), peel_edges, simplify, partition_guards, vectorize, unroll, simplify.
 LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe = {});
 
 // The passes, one file each in host/loops/.
+/// Writes the first and last iterations of serial loops apart where guards of padding fail only there.
+Stmt peel_edges(const Stmt& s);
 /// Hoists guards of full tiles: `if (all of the tile is inside) nest without guard else nest with guard`.
 /// Leaves launches as they are: on a GPU a guard is a predicate, and code that differs by thread is slow.
 Stmt partition_guards(const Stmt& s);

@@ -142,6 +142,7 @@ class Lowering {
   Expr store_index(const StageState& state);
   Stmt with_prefetches(const StageState& state, int leaf, const Stmt& inner);
   // build_reduction.cpp
+  Expr lift_padding(StageState& state, int first_reduce);
   Reduction plan_reduction(StageState& state, int first_reduce);
   Stmt build_reduction(StageState& state, int first_reduce);
   size_t tile_of_cut_reduction(const StageState& state, const Reduction& plan) const;

@@ -5,25 +5,28 @@
 //  lanes over the reduction (the innermost axis is summed):
 //    parallel for outer: acc[lanes] over the axis, combined after the loop
 #include <algorithm>
+#include <tuple>
 
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_model.h"
+#include "host/tensor/padding.h"
 
 namespace gantry::cpu {
 namespace {
 
-// Windows up to this many taps are written out, so that loads shared by neighbouring rows are seen.
-constexpr int64_t kUnrolledTaps = 25;
-constexpr int64_t kMaxWindowRows = 8;
+// Windows up to this many taps are written out, so that loads shared by neighbouring columns are seen; of
+// larger ones the rows are, up to this many taps.
+constexpr int64_t kUnrolledTaps = 9, kUnrolledRowTaps = 16;
 
-// Rows of a window tile: the fewest loads a point, weighed against what the last tile computes twice.
-int64_t choose_window_rows(int64_t extent) {
+// Columns of a window tile: the fewest loads a point, weighed against what the last tile computes twice. Their
+// accumulators stay in registers.
+int64_t choose_window_columns(int64_t extent, int64_t most) {
   int64_t best = 1;
   double best_cost = 1e30;
-  for (int64_t rows = 1; rows <= std::min(kMaxWindowRows, extent); ++rows) {
-    double cost = double((extent + rows - 1) / rows) * (double(rows) + 1.5);
+  for (int64_t columns = 1; columns <= std::min(most, extent); ++columns) {
+    double cost = double((extent + columns - 1) / columns) * (double(columns) + 1.5);
     if (cost < best_cost) {
-      best = rows;
+      best = columns;
       best_cost = cost;
     }
   }
@@ -37,9 +40,13 @@ bool worth_parallel(const OperationNode& op) {
 }
 
 void unroll_small_window(Stage& stage) {
-  auto taps = constant_volume(stage.reduce_axes());
-  if (!taps || *taps > kUnrolledTaps) return;
-  for (const auto& axis : stage.reduce_axes()) stage.unroll(axis);
+  const auto& axes = stage.reduce_axes();
+  auto taps = constant_volume(axes);
+  auto row = axes.empty() ? std::nullopt : constant_extent(axes.back()->extent);
+  for (const auto& axis : axes) {
+    if (taps && *taps <= kUnrolledTaps) stage.unroll(axis);
+  }
+  if (taps && *taps > kUnrolledTaps && row && *row <= kUnrolledRowTaps) stage.unroll(axes.back());
 }
 
 // A padded copy of one tile's window is small enough for the stack up to this.
@@ -80,11 +87,41 @@ std::optional<int64_t> window_extent(const OperationNode& reduction, const Opera
   return extent;
 }
 
-// Pads only what a tile reads, where it reads it: the padded input never exists as a whole.
+/// Reads of one operation replaced by its body.
+class InlinedReads : public ExprMutator {
+ public:
+  explicit InlinedReads(const OperationNode& op) : op_(op) {}
+
+ protected:
+  Expr mutate_read(const ReadNode* node, const Expr& self) override {
+    if (node->op.get() != &op_) return ExprMutator::mutate_read(node, self);
+    std::vector<std::pair<const VarNode*, Expr>> bindings;
+    for (size_t i = 0; i < op_.axes.size(); ++i)
+      bindings.emplace_back(op_.axes[i]->var.as<VarNode>(), node->indices[i]);
+    return substitute(op_.body, bindings);
+  }
+
+ private:
+  const OperationNode& op_;
+};
+
+// The fill leaves the reduction as it is: lowering leaves out the taps outside of the data.
+bool vanishes(const OperationNode& pad, const OperationNode& reduction) {
+  const auto* root = reduction.body.as<ReduceNode>();
+  std::vector<Expr> inside;
+  return without_padding(root->reduce, InlinedReads(pad).mutate(root->value), inside).has_value();
+}
+
+// Padding that does not vanish is done for what a tile reads, where it reads it: the padded input never exists
+// as a whole.
 void place_padding(Schedule& schedule, Stage& owner, Stage& reduction, const IterVarPtr& attach, int64_t rows,
                    int lanes, const Target& target) {
   Stage* pad = padding_of(schedule, reduction);
   if (!pad) return;
+  if (vanishes(*pad->op, *reduction.op)) {
+    pad->compute_inline();
+    return;
+  }
   int64_t bytes = int64_t{lanes} * byte_width(pad->op->result_dtypes[0]);
   for (size_t axis = 1; axis + 1 < pad->axes().size(); ++axis) {
     auto extent = window_extent(*reduction.op, *pad->op, axis, rows);
@@ -99,56 +136,70 @@ void place_padding(Schedule& schedule, Stage& owner, Stage& reduction, const Ite
   pad->vectorize(pad->axes().back());
 }
 
+// Fewer rows than this do not keep the threads busy alone: channel blocks are shared out with them.
+constexpr int64_t kManyRows = 24;
+
+struct WindowTile {
+  int lanes = 1;
+  int64_t columns = 1;  ///< of the axis before the lanes'
+};
+
+WindowTile choose_window_tile(const Stage& owner, const Stage& acc, int lanes, const Target& target) {
+  const auto& axes = owner.axes();
+  auto taps = constant_volume(acc.reduce_axes());
+  WindowTile tile{lanes, 1};
+  if (axes.size() < 2 || acc.reduce_axes().empty()) return tile;
+  auto columns = constant_extent(axes[axes.size() - 2]->extent);
+  auto row = constant_extent(acc.reduce_axes().back()->extent);
+  if (!columns || !taps || !row || *row > kUnrolledRowTaps) return tile;
+  // A weight and some elements of the data need registers too.
+  tile.columns = choose_window_columns(*columns, target.machine.vector_registers >= 32 ? 14 : 7);
+  return tile;
+}
+
 // Lanes over the last data axis; `owner` holds the loops and the result, `acc` the accumulators.
 void schedule_lanes_over_data(Schedule& schedule, Stage& owner, Stage& acc, int lanes, bool worth_it,
                               const Target& target) {
   const auto axes = owner.axes();
-  size_t last = axes.size() - 1;
+  const size_t last = axes.size() - 1;
+  const WindowTile tile = choose_window_tile(owner, acc, lanes, target);
   auto [lane_outer, lane_inner] = owner.split(axes[last], lanes, tail_for(axes[last], lanes));
-  std::vector<IterVarPtr> outer(axes.begin(), axes.begin() + static_cast<long>(last));
-  IterVarPtr attach = lane_outer;
-  auto row_extent = last >= 1 ? constant_extent(axes[last - 1]->extent) : std::nullopt;
-  auto taps = constant_volume(acc.reduce_axes());
-  int64_t rows = row_extent && taps && *taps <= kUnrolledTaps ? choose_window_rows(*row_extent) : 1;
-  IterVarPtr row_inner;
-  if (rows > 1) {
-    auto [row_outer, inner] = owner.split(axes[last - 1], rows, TailStrategy::kShiftInwards);
-    row_inner = inner;
-    outer.back() = row_outer;
-    std::vector<IterVarPtr> order = outer;
-    order.insert(order.end(), {lane_outer, row_inner, lane_inner});
-    owner.reorder(order);
-    owner.unroll(row_inner);
-  } else {
-    std::vector<IterVarPtr> order = outer;
-    order.insert(order.end(), {lane_outer, lane_inner});
-    owner.reorder(order);
+  std::vector<IterVarPtr> outer(axes.begin(), axes.begin() + static_cast<long>(last)), inner;
+  IterVarPtr column_outer, column_inner;
+  if (tile.columns > 1) {
+    std::tie(column_outer, column_inner) =
+        owner.split(axes[last - 1], tile.columns, TailStrategy::kShiftInwards);
+    outer.pop_back();
   }
-  owner.vectorize(lane_inner);
   // Few outer iterations (a global pool of one image): the channel blocks are what there is to share out.
-  auto outer_volume =
-      outer.empty() ? std::optional<int64_t>(1) : constant_volume({outer.begin(), outer.end()});
-  bool shares_lanes = outer.empty() || (rows <= 1 && outer_volume && *outer_volume < 16);
-  if (shares_lanes) {
-    outer.push_back(lane_outer);
-    attach = nullptr;
-  }
+  auto rows = outer.empty() ? std::optional<int64_t>(1) : constant_volume(outer);
+  const bool shares_lanes = rows && *rows < kManyRows;
+  if (shares_lanes) outer.push_back(lane_outer);
+  if (column_outer) inner.push_back(column_outer);
+  if (!shares_lanes) inner.push_back(lane_outer);
+  std::vector<IterVarPtr> order = outer;
+  order.insert(order.end(), inner.begin(), inner.end());
+  if (column_inner) order.push_back(column_inner);
+  order.push_back(lane_inner);
+  owner.reorder(order);
+  if (column_inner) owner.unroll(column_inner);
+  owner.vectorize(lane_inner);
   IterVarPtr fused = fuse_and_parallelize(owner, outer, worth_it);
-  if (!attach) attach = fused;
+  IterVarPtr attach = inner.empty() ? fused : inner.back();
 
   acc.compute_at(owner, attach);
   acc.scope = StorageScope::kLocal;
   const auto acc_axes = acc.axes();
-  std::vector<IterVarPtr> order(acc_axes.begin(), acc_axes.begin() + static_cast<long>(last));
-  if (rows > 1) order.pop_back();
+  order.assign(acc_axes.begin(), acc_axes.begin() + static_cast<long>(last));
+  if (column_inner) order.pop_back();
   for (const auto& axis : acc.reduce_axes()) order.push_back(axis);
-  if (rows > 1) order.push_back(acc_axes[last - 1]);
+  if (column_inner) order.push_back(acc_axes[last - 1]);
   order.push_back(acc_axes[last]);
   acc.reorder(order);
   unroll_small_window(acc);
-  if (rows > 1) acc.unroll(acc_axes[last - 1]);
+  if (column_inner) acc.unroll(acc_axes[last - 1]);
   acc.vectorize(acc_axes[last]);
-  place_padding(schedule, owner, acc, attach, rows, lanes, target);
+  place_padding(schedule, owner, acc, attach, tile.columns, lanes, target);
 }
 
 // Lanes over the innermost reduced axis, which is contiguous in every read.
