@@ -1,9 +1,10 @@
-// The first and last iterations of loops over padded data are written apart:
+// Loops are divided where a condition changes:
 //
-//   for x in [0, 8) { … if 0 < x * 7 + i { body } }   =>   … x = 0 …; for x in [1, 8) { … body }
+//   for x in [0, 8) { … if 0 < x * 7 + i { body } }        =>   … x = 0 …; for x in [1, 8) { … body }
+//   for c in [0, 6) { y[c] = if c < 4 then a[c] else b[c - 4] }   =>   for c in [0, 4) { y[c] = a[c] }; …
 //
-// There the guards depend on unrolled loops alone and vanish at compile time, so that neither the edges nor
-// the interior have branches.
+// Iterations in which it holds for some of what is inside are written apart each: the edges of padded data,
+// where guards then depend on unrolled loops alone and vanish at compile time.
 #include <algorithm>
 
 #include "host/loops/lower.h"
@@ -13,10 +14,10 @@
 namespace gantry {
 namespace {
 
-/// Iterations of a loop that are tried, and that are written apart at most.
+/// Iterations of a loop that are tried, and of those in which conditions vary.
 constexpr int64_t kMaxIterations = 256, kMaxPeeled = 4;
-/// Stores of one iteration, unrolled loops written out.
-constexpr int64_t kMaxStores = 800;
+/// Stores of all ranges, unrolled loops written out.
+constexpr int64_t kMaxStores = 2400;
 
 bool mentions(const Expr& e, const VarNode* var) {
   bool found = false;
@@ -94,76 +95,139 @@ class Peeler : public StmtMutator {
     simplifier_.bind(node->var, node->low, node->extent);
     auto count = constant_of(node->extent);
     if (node->loop == LoopKind::kSerial && constant_of(node->low) == 0 && count && *count > 1 &&
-        *count <= kMaxIterations && count_stores(node->body) <= kMaxStores) {
-      if (auto interior = interior_of(*node, *count)) return split(*node, *count, *interior);
+        *count <= kMaxIterations) {
+      std::vector<Range> ranges = ranges_of(*node, *count);
+      const int64_t stores = count_stores(node->body);
+      if (ranges.size() > 1 && static_cast<int64_t>(ranges.size()) * stores <= kMaxStores)
+        return split(*node, ranges);
     }
     return StmtMutator::mutate_for(node, self);
   }
 
  private:
+  /// Iterations in which the same conditions hold and fail; [low, high).
   struct Range {
     int64_t low, high;
   };
+  enum class Truth : uint8_t { kFails, kHolds, kVaries };
+  struct Condition {
+    Expr claim;
+    bool guard = false;  ///< of statements, not a choice between values
+  };
 
-  /// The iterations in which all guards hold that hold in some; nothing if these are not what is inside of two
-  /// edges.
-  std::optional<Range> interior_of(const ForNode& loop, int64_t count) {
-    const auto* var = loop.var.as<VarNode>();
-    std::vector<Expr> guards;
-    walk(loop.body,
-         [&](const Stmt& s) {
-           if (const auto* inner = s.as<ForNode>()) simplifier_.bind(inner->var, inner->low, inner->extent);
-           const auto* node = s.as<IfNode>();
-           if (node && !node->else_case) add_conjuncts(node->condition, var, guards);
-         },
-         {});
-    std::vector<bool> inside(static_cast<size_t>(count), true);
-    bool varies = false;
-    for (const Expr& guard : guards) {
-      std::vector<bool> holds;
-      for (int64_t i = 0; i < count; ++i)
-        holds.push_back(simplifier_.prove(substitute(guard, {{var, Expr(i)}})));
-      int64_t held = std::count(holds.begin(), holds.end(), true);
-      if (held == 0) {  // nowhere, with so few iterations; or it takes more than this loop to decide
-        if (count > 2) continue;
-        varies = true;
-        inside.assign(inside.size(), false);
-      }
-      varies |= held < count;
-      for (size_t i = 0; i < holds.size(); ++i) inside[i] = inside[i] && (holds[i] || held == 0);
+  /// Without a condition worth it, all iterations are one range.
+  std::vector<Range> ranges_of(const ForNode& loop, int64_t count) {
+    std::vector<std::vector<Truth>> known;
+    int64_t varying = 0;
+    for (const Condition& condition : conditions_of(loop)) {
+      std::vector<Truth> truth = truth_of(condition.claim, loop, count);
+      bool settled = std::any_of(truth.begin(), truth.end(), [](Truth t) { return t != Truth::kVaries; });
+      if (!settled && (count > kMaxPeeled || !depends_inside(condition.claim, loop))) continue;
+      // Guards of tails are left to partition_guards.
+      if (condition.guard && truth.front() == Truth::kHolds && truth.back() != Truth::kVaries) continue;
+      if (condition.guard && truth.front() == Truth::kHolds && !has_leading_guard(loop, count)) continue;
+      known.push_back(std::move(truth));
     }
-    if (!varies) return std::nullopt;
-    auto first = std::find(inside.begin(), inside.end(), true);
-    if (first == inside.end()) return count <= kMaxPeeled ? std::optional<Range>({0, 0}) : std::nullopt;
-    auto last = std::find(first, inside.end(), false);
-    Range range{first - inside.begin(), last - inside.begin()};
-    if (range.low == 0 || count - (range.high - range.low) > kMaxPeeled) return std::nullopt;
-    return range;
+    std::vector<Range> ranges;
+    for (int64_t i = 0; i < count; ++i) {
+      auto at = static_cast<size_t>(i);
+      bool varies = false, same = i > 0;
+      for (const auto& truth : known) {
+        varies |= truth[at] == Truth::kVaries;
+        same = same && truth[at] == truth[at - 1];
+      }
+      varying += varies;
+      if (same && !varies) {
+        ++ranges.back().high;
+      } else {
+        ranges.push_back({i, i + 1});
+      }
+    }
+    if (known.empty() || varying > kMaxPeeled) return {{0, count}};
+    return ranges;
   }
 
-  void add_conjuncts(const Expr& e, const VarNode* var, std::vector<Expr>& out) const {
+  /// Some guard fails, or may fail, in the first iteration and holds later: data that is padded.
+  bool has_leading_guard(const ForNode& loop, int64_t count) {
+    for (const Condition& condition : conditions_of(loop)) {
+      if (!condition.guard) continue;
+      std::vector<Truth> truth = truth_of(condition.claim, loop, count);
+      if (truth.front() != Truth::kHolds && truth.back() == Truth::kHolds) return true;
+    }
+    return false;
+  }
+
+  std::vector<Condition> conditions_of(const ForNode& loop) {
+    std::vector<Condition> found;
+    const auto* var = loop.var.as<VarNode>();
+    walk(
+        loop.body,
+        [&](const Stmt& s) {
+          if (const auto* inner = s.as<ForNode>()) simplifier_.bind(inner->var, inner->low, inner->extent);
+          const auto* node = s.as<IfNode>();
+          if (node && !node->else_case) add_conjuncts(node->condition, var, true, found);
+        },
+        [&](const Expr& e) {
+          const auto* node = e.as<CallNode>();
+          if (node && node->fn == MathFn::kIfThenElse) add_conjuncts(node->args[0], var, false, found);
+        });
+    return found;
+  }
+
+  void add_conjuncts(const Expr& e, const VarNode* var, bool guard, std::vector<Condition>& out) const {
     const auto* node = e.as<BinaryNode>();
     if (node && node->op == BinaryOp::kAnd && node->type.dtype == DType::kBool) {
-      add_conjuncts(node->a, var, out);
-      add_conjuncts(node->b, var, out);
-    } else if (mentions(e, var)) {
-      out.push_back(e);
+      add_conjuncts(node->a, var, guard, out);
+      add_conjuncts(node->b, var, guard, out);
+      return;
     }
+    auto same = [&](const Condition& c) { return structurally_equal(c.claim, e); };
+    bool arithmetic = true;
+    walk(e, [&](const Expr& x) { arithmetic = arithmetic && x->kind != ExprKind::kLoad; });
+    if (arithmetic && mentions(e, var) && std::none_of(out.begin(), out.end(), same)) out.push_back({e, guard});
   }
 
-  Stmt split(const ForNode& loop, int64_t count, Range interior) {
-    std::vector<Stmt> parts;
-    auto iteration = [&](int64_t i) {
-      parts.push_back(
-          mutate_stmt(IterationCopier(loop.var.as<VarNode>(), Expr(i)).mutate_stmt(loop.body)));
-    };
-    for (int64_t i = 0; i < interior.low; ++i) iteration(i);
-    if (interior.high > interior.low) {
-      Expr low(interior.low), extent(interior.high - interior.low);
-      simplifier_.bind(loop.var, low, extent);
-      parts.push_back(for_loop(loop.var, low, extent, loop.loop, mutate_stmt(loop.body)));
+  std::vector<Truth> truth_of(const Expr& claim, const ForNode& loop, int64_t count) {
+    std::vector<Truth> truth;
+    for (int64_t i = 0; i < count; ++i) {
+      Expr here = simplifier_.simplify(substitute(claim, {{loop.var.as<VarNode>(), Expr(i)}}));
+      truth.push_back(simplifier_.prove(here)                ? Truth::kHolds
+                      : simplifier_.prove(logical_not(here)) ? Truth::kFails
+                                                             : Truth::kVaries);
     }
-    for (int64_t i = interior.high; i < count; ++i) iteration(i);
+    return truth;
+  }
+
+  /// All variables are the loop's or those of loops inside.
+  static bool depends_inside(const Expr& claim, const ForNode& loop) {
+    std::vector<const VarNode*> own{loop.var.as<VarNode>()};
+    walk(
+        loop.body,
+        [&](const Stmt& s) {
+          if (const auto* inner = s.as<ForNode>()) own.push_back(inner->var.as<VarNode>());
+        },
+        {});
+    bool inside = true;
+    walk(claim, [&](const Expr& e) {
+      const auto* var = e.as<VarNode>();
+      if (var) inside = inside && std::find(own.begin(), own.end(), var) != own.end();
+    });
+    return inside;
+  }
+
+  Stmt split(const ForNode& loop, const std::vector<Range>& ranges) {
+    std::vector<Stmt> parts;
+    for (const Range& range : ranges) {
+      if (range.high == range.low + 1) {
+        IterationCopier copier(loop.var.as<VarNode>(), Expr(range.low));
+        parts.push_back(mutate_stmt(copier.mutate_stmt(loop.body)));
+        continue;
+      }
+      Expr var = make_var(loop.var.as<VarNode>()->name), low(range.low), extent(range.high - range.low);
+      simplifier_.bind(var, low, extent);
+      Stmt body = mutate_stmt(IterationCopier(loop.var.as<VarNode>(), var).mutate_stmt(loop.body));
+      parts.push_back(for_loop(var, low, extent, loop.loop, body));
+    }
     return block(std::move(parts));
   }
 

@@ -152,7 +152,7 @@ class LayoutRewriter {
         done = rewrite_axis_remap(node);
         break;
       case LayoutBehaviour::kNone:
-        done = rewrite_dense(node) || rewrite_matmul(node);
+        done = rewrite_transpose(node) || rewrite_dense(node) || rewrite_matmul(node);
         break;
     }
     if (!done) copy(node);
@@ -334,6 +334,20 @@ class LayoutRewriter {
   }
 
   // --- ops that name axes
+
+  // The model's own changes between the two orders are other names of what is there already.
+  bool rewrite_transpose(const Node& node) {
+    const auto* attrs = dynamic_cast<const TransposeAttrs*>(node.attrs.get());
+    const int rank = node.result()->type.rank();
+    if (!attrs || rank < 4) return false;
+    if (attrs->axes == axes_to_plain(rank)) {
+      forms_[node.result()].last = plain(node.inputs[0], node.origin);
+      return true;
+    }
+    if (attrs->axes != axes_to_last(rank) || !has_last(node.inputs[0])) return false;
+    forms_[node.result()].plain = last(node.inputs[0], node.origin);
+    return true;
+  }
 
   bool rewrite_axis_remap(const Node& node) {
     int rank = node.inputs[0]->type.rank();

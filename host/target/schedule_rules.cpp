@@ -46,7 +46,7 @@ void schedule_stages_at_root(Schedule& schedule, const Target& target) {
       cpu::schedule_reduction(schedule, stage, consumer, target);
       if (consumer) break;
     } else {
-      cpu::schedule_elementwise(stage, target);
+      cpu::schedule_elementwise(schedule, stage, target);
     }
   }
 }

@@ -28,6 +28,65 @@ std::string same(int padding, int stride = 1, int groups = 1, int dilation = 1) 
          p + ", " + p + "), groups=" + std::to_string(groups);
 }
 
+std::string shape(int batch, int channels, int height, int width) {
+  return "(" + std::to_string(batch) + ", " + std::to_string(channels) + ", " + std::to_string(height) + ", " +
+         std::to_string(width) + ")";
+}
+/// A depthwise convolution of a window that keeps the image's size at stride 1, and an activation.
+Case depthwise(const char* name, int batch, int channels, int height, int width, int kernel, int stride = 1,
+               int dilation = 1) {
+  int pad = (kernel - 1) * dilation / 2;
+  auto out = [&](int extent) { return (extent + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1; };
+  return {name,
+          "  %a = " + conv("%x", channels, 1, kernel, same(pad, stride, channels, dilation)) +
+              "\n  %y = nn.relu(%a)\n",
+          shape(batch, channels, height, width),
+          shape(batch, channels, out(height), out(width)),
+          {}};
+}
+/// Pooling of channels-last data, as after a convolution.
+Case pool(const char* name, const std::string& kind, int channels, int height, int width,
+          const std::string& window, int out_height, int out_width) {
+  return {name,
+          "  %a = " + conv("%x", channels, 2, 1, same(0)) + "\n  %y = nn." + kind + "_pool(%a, " + window +
+              ")\n",
+          shape(2, 2, height, width),
+          shape(2, channels, out_height, out_width),
+          {}};
+}
+
+/// Images of whole tiles and not, with interiors and without; channels of whole vectors and not.
+std::vector<Case> window_cases() {
+  const std::string k3s2 = "kernel=[3, 3], strides=[2, 2], dilations=[1, 1], padding=(1, 1, 1, 1)";
+  const std::string uneven = "kernel=[3, 2], strides=[1, 2], dilations=[1, 1], padding=(0, 1, 2, 0)";
+  return {
+      depthwise("Depthwise3On7", 1, 32, 7, 7, 3),
+      depthwise("Depthwise3On14", 2, 16, 5, 14, 3),
+      depthwise("Depthwise3On29", 1, 21, 6, 29, 3),
+      depthwise("Depthwise3On56", 1, 32, 30, 56, 3),
+      depthwise("Depthwise3Strided", 2, 24, 15, 28, 3, 2),
+      depthwise("Depthwise3StridedWide", 1, 16, 27, 57, 3, 2),
+      depthwise("Depthwise5On14", 1, 33, 14, 14, 5),
+      depthwise("Depthwise5Strided", 1, 16, 28, 29, 5, 2),
+      depthwise("Depthwise7On7", 1, 48, 7, 7, 7),
+      depthwise("Depthwise7On28", 2, 16, 9, 28, 7),
+      depthwise("Depthwise7OnLess", 1, 16, 3, 2, 7),
+      depthwise("DilatedDepthwise", 1, 16, 13, 30, 3, 1, 2),
+      {"SymbolicDepthwise5",
+       "  %y = " + conv("%x", 19, 1, 5, same(2, 2, 19)) + "\n",
+       "(N, 19, 2*H, 2*W)",
+       "(N, 19, H, W)",
+       {{"N", 2}, {"H", 4}, {"W", 9}}},
+      pool("MaxPoolOfTiles", "max", 32, 28, 28, k3s2, 14, 14),
+      pool("MaxPoolWide", "max", 17, 9, 57, k3s2, 5, 29),
+      pool("UnevenMaxPool", "max", 16, 10, 15, uneven, 10, 8),
+      pool("AveragePool", "avg", 20, 14, 28, k3s2, 7, 14),
+      pool("AveragePoolWithPadding", "avg", 16, 10, 15, uneven + ", count_include_pad=true", 10, 8),
+      pool("AveragePoolUnpadded", "avg", 24, 12, 16, "kernel=[2, 2], strides=[2, 2], dilations=[1, 1], "
+           "padding=(0, 0, 0, 0)", 6, 8),
+  };
+}
+
 std::vector<Case> cases() {
   return {
       {"Conv", "  %y = " + conv("%x", 20, 5, 3, same(1)) + "\n", "(1, 5, 9, 11)", "(1, 20, 9, 11)", {}},
@@ -162,9 +221,8 @@ Graph graph_of(const Case& c) {
   return parse_graph(text, op_set(), weights);
 }
 
-TEST_P(ProgramOfTarget, ComputesWhatTheGraphSays) {
-  Target target = find_target(GetParam());
-  for (const Case& c : cases()) {
+void check_cases(const Target& target, const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     Graph graph = graph_of(c);
     Arguments arguments = random_arguments(graph, c.symbols);
@@ -179,6 +237,13 @@ TEST_P(ProgramOfTarget, ComputesWhatTheGraphSays) {
       }
     }
   }
+}
+
+TEST_P(ProgramOfTarget, ComputesWhatTheGraphSays) {
+  check_cases(find_target(GetParam()), cases());
+}
+TEST_P(ProgramOfTarget, ComputesWindowsOverEdges) {
+  check_cases(find_target(GetParam()), window_cases());
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, ProgramOfTarget,

@@ -60,6 +60,15 @@ TEST(AlterLayout, RunsAConvolutionChannelsLastWithPackedWeights) {
   EXPECT_EQ(count_of(text, "transpose("), 2u) << text;
 }
 
+TEST(AlterLayout, TakesTheModelsOwnTranspositionsForTheOrderThatItMakes) {
+  std::string text =
+      altered("fn @main(%x: Tensor[(1, 4, 5, 5), f32]) -> Tensor[(1, 6, 5, 5), f32] {\n  %a = " + kConv +
+              "\n  %b = transpose(%a, axes=[0, 2, 3, 1])\n  %c = nn.relu(%b)\n"
+              "  %d = transpose(%c, axes=[0, 3, 1, 2])\n"
+              "  %e = multiply(%d, @scale: Tensor[(6, 1, 1), f32])\n  %f = add(%e, %a)\n  return %f\n}\n");
+  EXPECT_EQ(count_of(text, "transpose("), 2u) << "only at the ends:\n" << text;
+}
+
 TEST(AlterLayout, KeepsElementwiseOpsBetweenConvolutionsChannelsLast) {
   std::string text =
       altered("fn @main(%x: Tensor[(1, 4, 5, 5), f32]) -> Tensor[(1, 6, 5, 5), f32] {\n  %a = " + kConv +

@@ -49,32 +49,91 @@ void schedule_transposed(Stage& stage, const IterVarPtr& contiguous, int lanes, 
   fuse_and_parallelize(stage, outer, worth_it);
 }
 
-}  // namespace
+/// Reads of inlined stages replaced by their bodies.
+class InlinedBody : public ExprMutator {
+ public:
+  explicit InlinedBody(const Schedule& schedule) : schedule_(schedule) {}
 
-void schedule_elementwise(Stage& stage, const Target& target) {
-  const OperationNode& op = *stage.op;
-  if (op.axes.empty()) return;
-  auto volume = constant_volume(op.axes);
-  bool worth_it = !volume || *volume * (1 + element_cost(op.body)) >= kParallelThreshold * 4;
-  int bytes = byte_width(op.result_dtypes[0]);
-  if (op.axes.size() == 1 || reads_same_index(op)) {
-    int lanes = choose_lanes(volume.value_or(int64_t{1} << 30), bytes, target.machine);
-    schedule_flat(stage, lanes, worth_it);
-    return;
+ protected:
+  Expr mutate_read(const ReadNode* node, const Expr& self) override {
+    Expr read = ExprMutator::mutate_read(node, self);
+    const Stage* stage = schedule_.find(node->op.get());
+    if (!stage || stage->attach != AttachKind::kInline) return read;
+    std::vector<std::pair<const VarNode*, Expr>> bindings;
+    for (size_t i = 0; i < stage->op->axes.size(); ++i)
+      bindings.emplace_back(stage->op->axes[i]->var.as<VarNode>(), read.as<ReadNode>()->indices[i]);
+    return mutate(substitute(stage->op->body, bindings));
   }
+
+ private:
+  const Schedule& schedule_;
+};
+
+// The body chooses by where on the last axis it is, and on nothing else.
+bool chooses_along_last_axis(const OperationNode& op) {
+  const Expr& last = op.axes.back()->var;
+  bool found = false;
+  walk(op.body, [&](const Expr& e) {
+    const auto* node = e.as<CallNode>();
+    if (!node || node->fn != MathFn::kIfThenElse) return;
+    const auto* test = node->args[0].as<BinaryNode>();
+    found = found || (test && test->op == BinaryOp::kLt && test->a.same_as(last) && constant_extent(test->b));
+  });
+  return found;
+}
+
+// A row at a time, its vectors in a loop.
+void schedule_rows(Stage& stage, int lanes, bool worth_it) {
   const auto axes = stage.axes();
-  auto last = constant_extent(axes.back()->extent);
-  int lanes = choose_lanes(last.value_or(int64_t{1} << 30), bytes, target.machine);
-  if (IterVarPtr contiguous = lanes > 1 ? transposed_axis(op) : nullptr) {
-    schedule_transposed(stage, contiguous, lanes, worth_it);
-    return;
-  }
   std::vector<IterVarPtr> outer(axes.begin(), axes.end() - 1);
   fuse_and_parallelize(stage, outer, worth_it);
   if (lanes <= 1) return;
   auto [vectors, lane] = stage.split(axes.back(), lanes, tail_for(axes.back(), lanes));
   (void)vectors;
   stage.vectorize(lane);
+}
+
+bool worth_threads(const OperationNode& op) {
+  auto volume = constant_volume(op.axes);
+  return !volume || *volume * (1 + element_cost(op.body)) >= kParallelThreshold * 4;
+}
+
+int lanes_along_last_axis(const OperationNode& op, const Target& target) {
+  auto last = constant_extent(op.axes.back()->extent);
+  return choose_lanes(last.value_or(int64_t{1} << 30), byte_width(op.result_dtypes[0]), target.machine);
+}
+
+}  // namespace
+
+void schedule_elementwise(Stage& stage, const Target& target) {
+  const OperationNode& op = *stage.op;
+  if (op.axes.empty()) return;
+  const bool worth_it = worth_threads(op);
+  if (op.axes.size() == 1 || reads_same_index(op)) {
+    auto volume = constant_volume(op.axes);
+    int bytes = byte_width(op.result_dtypes[0]);
+    schedule_flat(stage, choose_lanes(volume.value_or(int64_t{1} << 30), bytes, target.machine), worth_it);
+    return;
+  }
+  const int lanes = lanes_along_last_axis(op, target);
+  if (IterVarPtr contiguous = lanes > 1 ? transposed_axis(op) : nullptr) {
+    schedule_transposed(stage, contiguous, lanes, worth_it);
+    return;
+  }
+  schedule_rows(stage, lanes, worth_it);
+}
+
+void schedule_elementwise(const Schedule& schedule, Stage& stage, const Target& target) {
+  if (stage.op->axes.empty() || !stage.op->body) return;
+  OperationNode whole = *stage.op;
+  whole.body = InlinedBody(schedule).mutate(whole.body);
+  const int lanes = lanes_along_last_axis(whole, target);
+  if (whole.axes.size() > 1 && lanes > 1) {
+    if (chooses_along_last_axis(whole)) return schedule_rows(stage, lanes, worth_threads(whole));
+    if (IterVarPtr contiguous = transposed_axis(whole))
+      return schedule_transposed(stage, contiguous, lanes, worth_threads(whole));
+  }
+  schedule_elementwise(stage, target);
 }
 
 }  // namespace gantry::cpu

@@ -51,7 +51,10 @@ bool schedule_matmul(Schedule& schedule, const Target& target);
 /// One reduction at root: windows (depthwise convolution, pooling) and whole axes. `consumer`: the
 /// elementwise output that it is fused with, if any.
 void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const Target& target);
-/// One elementwise or data-movement stage at root.
+/// One elementwise or data-movement stage at root, by its own reads.
 void schedule_elementwise(Stage& stage, const Target& target);
+/// As above, with regard to what is inlined into it: transpositions, and concatenations, whose parts become
+/// loops of their own.
+void schedule_elementwise(const Schedule& schedule, Stage& stage, const Target& target);
 
 }  // namespace gantry::cpu
