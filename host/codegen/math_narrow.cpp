@@ -1,5 +1,5 @@
-// The f32 functions that networks spend their time in: tanh, erf and sigmoid without branches, where e^x needs
-// no care for overflow, and on AVX-512 by tables held in registers.
+// The f32 functions that networks spend their time in: tanh, erf and sigmoid without branches, where e^x
+// needs no care for overflow, and on AVX-512 by tables held in registers.
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <array>

@@ -184,7 +184,8 @@ class Peeler : public StmtMutator {
     auto same = [&](const Condition& c) { return structurally_equal(c.claim, e); };
     bool arithmetic = true;
     walk(e, [&](const Expr& x) { arithmetic = arithmetic && x->kind != ExprKind::kLoad; });
-    if (arithmetic && mentions(e, var) && std::none_of(out.begin(), out.end(), same)) out.push_back({e, guard});
+    if (arithmetic && mentions(e, var) && std::none_of(out.begin(), out.end(), same))
+      out.push_back({e, guard});
   }
 
   std::vector<Truth> truth_of(const Expr& claim, const ForNode& loop, int64_t count) {
@@ -201,12 +202,11 @@ class Peeler : public StmtMutator {
   /// All variables are the loop's or those of loops inside.
   static bool depends_inside(const Expr& claim, const ForNode& loop) {
     std::vector<const VarNode*> own{loop.var.as<VarNode>()};
-    walk(
-        loop.body,
-        [&](const Stmt& s) {
-          if (const auto* inner = s.as<ForNode>()) own.push_back(inner->var.as<VarNode>());
-        },
-        {});
+    walk(loop.body,
+         [&](const Stmt& s) {
+           if (const auto* inner = s.as<ForNode>()) own.push_back(inner->var.as<VarNode>());
+         },
+         {});
     bool inside = true;
     walk(claim, [&](const Expr& e) {
       const auto* var = e.as<VarNode>();

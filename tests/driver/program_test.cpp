@@ -29,8 +29,8 @@ std::string same(int padding, int stride = 1, int groups = 1, int dilation = 1) 
 }
 
 std::string shape(int batch, int channels, int height, int width) {
-  return "(" + std::to_string(batch) + ", " + std::to_string(channels) + ", " + std::to_string(height) + ", " +
-         std::to_string(width) + ")";
+  return "(" + std::to_string(batch) + ", " + std::to_string(channels) + ", " + std::to_string(height) +
+         ", " + std::to_string(width) + ")";
 }
 /// A depthwise convolution of a window that keeps the image's size at stride 1, and an activation.
 Case depthwise(const char* name, int batch, int channels, int height, int width, int kernel, int stride = 1,
@@ -47,11 +47,26 @@ Case depthwise(const char* name, int batch, int channels, int height, int width,
 /// Pooling of channels-last data, as after a convolution.
 Case pool(const char* name, const std::string& kind, int channels, int height, int width,
           const std::string& window, int out_height, int out_width) {
+  return {
+      name,
+      "  %a = " + conv("%x", channels, 2, 1, same(0)) + "\n  %y = nn." + kind + "_pool(%a, " + window + ")\n",
+      shape(2, 2, height, width),
+      shape(2, channels, out_height, out_width),
+      {}};
+}
+
+Case transposed(const char* name, int in, int out, int height, int width, int kernel, int stride, int padding,
+                int output_padding) {
+  auto k = std::to_string(kernel), s = std::to_string(stride), p = std::to_string(padding),
+       e = std::to_string(output_padding);
+  auto extent = [&](int n) { return (n - 1) * stride + kernel + output_padding - 2 * padding; };
   return {name,
-          "  %a = " + conv("%x", channels, 2, 1, same(0)) + "\n  %y = nn." + kind + "_pool(%a, " + window +
-              ")\n",
-          shape(2, 2, height, width),
-          shape(2, channels, out_height, out_width),
+          "  %y = nn.conv_transpose(%x, @w: Tensor[(" + std::to_string(in) + ", " + std::to_string(out) +
+              ", " + k + ", " + k + "), f32], kernel=[" + k + ", " + k + "], strides=[" + s + ", " + s +
+              "], dilations=[1, 1], padding=(" + p + ", " + p + ", " + p + ", " + p + "), output_padding=[" +
+              e + ", " + e + "], groups=1)\n",
+          shape(2, in, height, width),
+          shape(2, out, extent(height), extent(width)),
           {}};
 }
 
@@ -82,8 +97,78 @@ std::vector<Case> window_cases() {
       pool("UnevenMaxPool", "max", 16, 10, 15, uneven, 10, 8),
       pool("AveragePool", "avg", 20, 14, 28, k3s2, 7, 14),
       pool("AveragePoolWithPadding", "avg", 16, 10, 15, uneven + ", count_include_pad=true", 10, 8),
-      pool("AveragePoolUnpadded", "avg", 24, 12, 16, "kernel=[2, 2], strides=[2, 2], dilations=[1, 1], "
-           "padding=(0, 0, 0, 0)", 6, 8),
+      pool("AveragePoolUnpadded", "avg", 24, 12, 16,
+           "kernel=[2, 2], strides=[2, 2], dilations=[1, 1], "
+           "padding=(0, 0, 0, 0)",
+           6, 8),
+  };
+}
+
+/// Concatenated parts of whole vectors and not, with what follows; transpositions with what surrounds them.
+std::vector<Case> movement_cases() {
+  auto parts = [](const std::vector<int>& channels) {
+    std::string text, names;
+    for (size_t i = 0; i < channels.size(); ++i) {
+      const std::string name = "%p" + std::to_string(i);
+      text += "  " + name + " = nn.conv(%x, @w" + std::to_string(i) + ": Tensor[(" +
+              std::to_string(channels[i]) + ", 3, 1, 1), f32], channels=" + std::to_string(channels[i]) +
+              ", kernel=[1, 1], " + same(0) + ")\n";
+      names += name + ", ";
+    }
+    return text + "  %c = concatenate(" + names + "axis=1)\n";
+  };
+  const std::string scale64 = "  %s = multiply(%c, @scale: Tensor[(1, 64, 1, 1), f32])\n  %y = nn.relu(%s)\n",
+                    scale61 = "  %s = multiply(%c, @scale: Tensor[(1, 61, 1, 1), f32])\n  %y = nn.relu(%s)\n";
+  return {
+      {"ConcatOfVectors", parts({16, 32, 16}) + scale64, shape(2, 3, 5, 7), shape(2, 64, 5, 7), {}},
+      {"ConcatOfUnevenParts", parts({5, 20, 1, 35}) + scale61, shape(1, 3, 5, 7), shape(1, 61, 5, 7), {}},
+      {"ConcatOfSymbolicImages",
+       parts({24, 8, 32}) + scale64,
+       "(N, 3, H, W)",
+       "(N, 64, H, W)",
+       {{"N", 2}, {"H", 3}, {"W", 5}}},
+      transposed("TransposedConvOf2", 5, 7, 6, 9, 2, 2, 0, 0),
+      transposed("TransposedConvOf3", 4, 20, 5, 6, 3, 2, 1, 1),
+      transposed("TransposedConvOf4", 3, 16, 7, 5, 4, 2, 1, 0),
+      transposed("TransposedConvOf5By3", 3, 6, 4, 6, 5, 3, 2, 0),
+      transposed("TransposedConvOfStride1", 3, 6, 6, 7, 3, 1, 1, 0),
+      transposed("TransposedConvOfPoints", 6, 8, 1, 1, 5, 2, 1, 0),
+      transposed("TransposedConvOfFew", 6, 8, 2, 1, 4, 1, 0, 0),
+      {"PlainMaxPoolStrided",
+       "  %y = nn.max_pool(%x, kernel=[3, 3], strides=[2, 2], dilations=[1, 1], padding=(1, 1, 1, 1))\n",
+       shape(2, 3, 15, 41),
+       shape(2, 3, 8, 21),
+       {}},
+      {"PlainAveragePoolBy3",
+       "  %y = nn.avg_pool(%x, kernel=[3, 3], strides=[3, 3], dilations=[1, 1], padding=(0, 1, 0, 1))\n",
+       shape(1, 4, 12, 64),
+       shape(1, 4, 4, 22),
+       {}},
+      {"MaximumOfImages",
+       "  %y = max(%x, axes=[2, 3], keepdims=true)\n",
+       shape(2, 5, 7, 7),
+       shape(2, 5, 1, 1),
+       {}},
+      {"SumOfImagesDropped",
+       "  %y = sum(%x, axes=[2, 3], keepdims=false)\n",
+       shape(2, 5, 9, 28),
+       "(2, 5)",
+       {}},
+      {"ConcatOfRows", "  %y = concatenate(%x, %x, axis=1)\n", "(3, 9, 20)", "(3, 18, 20)", {}},
+      {"TransposedSum",
+       "  %a = transpose(%x, axes=[0, 2, 1])\n  %b = transpose(%a, axes=[0, 2, 1])\n  %c = add(%b, %x)\n"
+       "  %d = transpose(%c, axes=[0, 2, 1])\n  %y = nn.relu(%d)\n",
+       "(2, 19, 33)",
+       "(2, 33, 19)",
+       {}},
+      {"OwnTranspositionsAroundANorm",
+       "  %a = " + conv("%x", 20, 1, 7, same(3, 1, 20)) + "\n  %b = transpose(%a, axes=[0, 2, 3, 1])\n" +
+           "  %c = nn.dense(%b, @d: Tensor[(20, 20), f32], units=20)\n" +
+           "  %e = transpose(%c, axes=[0, 3, 1, 2])\n" +
+           "  %f = multiply(%e, @scale: Tensor[(20, 1, 1), f32])\n  %y = add(%f, %x)\n",
+       shape(2, 20, 6, 9),
+       shape(2, 20, 6, 9),
+       {}},
   };
 }
 
@@ -241,6 +326,9 @@ void check_cases(const Target& target, const std::vector<Case>& cases) {
 
 TEST_P(ProgramOfTarget, ComputesWhatTheGraphSays) {
   check_cases(find_target(GetParam()), cases());
+}
+TEST_P(ProgramOfTarget, ComputesConcatenationsAndTranspositions) {
+  check_cases(find_target(GetParam()), movement_cases());
 }
 TEST_P(ProgramOfTarget, ComputesWindowsOverEdges) {
   check_cases(find_target(GetParam()), window_cases());

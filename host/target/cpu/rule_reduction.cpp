@@ -18,8 +18,8 @@ namespace {
 // larger ones the rows are, up to this many taps.
 constexpr int64_t kUnrolledTaps = 9, kUnrolledRowTaps = 16;
 
-// Columns of a window tile: the fewest loads a point, weighed against what the last tile computes twice. Their
-// accumulators stay in registers.
+// Columns of a window tile: the fewest loads a point, weighed against what the last tile computes twice.
+// Their accumulators stay in registers.
 int64_t choose_window_columns(int64_t extent, int64_t most) {
   int64_t best = 1;
   double best_cost = 1e30;
@@ -112,8 +112,8 @@ bool vanishes(const OperationNode& pad, const OperationNode& reduction) {
   return without_padding(root->reduce, InlinedReads(pad).mutate(root->value), inside).has_value();
 }
 
-// Padding that does not vanish is done for what a tile reads, where it reads it: the padded input never exists
-// as a whole.
+// Padding that does not vanish is done for what a tile reads, where it reads it: the padded input never
+// exists as a whole.
 void place_padding(Schedule& schedule, Stage& owner, Stage& reduction, const IterVarPtr& attach, int64_t rows,
                    int lanes, const Target& target) {
   Stage* pad = padding_of(schedule, reduction);
@@ -157,9 +157,10 @@ WindowTile choose_window_tile(const Stage& owner, const Stage& acc, int lanes, c
   return tile;
 }
 
-// Lanes over the last data axis; `owner` holds the loops and the result, `acc` the accumulators.
+// Lanes over the last data axis; `owner` holds the loops and the result, `acc` the accumulators. `padded`:
+// padding is done before.
 void schedule_lanes_over_data(Schedule& schedule, Stage& owner, Stage& acc, int lanes, bool worth_it,
-                              const Target& target) {
+                              bool padded, const Target& target) {
   const auto axes = owner.axes();
   const size_t last = axes.size() - 1;
   const WindowTile tile = choose_window_tile(owner, acc, lanes, target);
@@ -199,7 +200,7 @@ void schedule_lanes_over_data(Schedule& schedule, Stage& owner, Stage& acc, int 
   unroll_small_window(acc);
   if (column_inner) acc.unroll(acc_axes[last - 1]);
   acc.vectorize(acc_axes[last]);
-  place_padding(schedule, owner, acc, attach, tile.columns, lanes, target);
+  if (!padded) place_padding(schedule, owner, acc, attach, tile.columns, lanes, target);
 }
 
 // Lanes over the innermost reduced axis, which is contiguous in every read.
@@ -219,32 +220,99 @@ IterVarPtr contiguous_reduce_axis(const OperationNode& op) {
   return nullptr;
 }
 
+// The elements along both axes lie one after another in everything that is read.
+bool is_contiguous_pair(const OperationNode& op, const IterVarPtr& outer, const IterVarPtr& inner) {
+  bool found = false, contiguous = true;
+  walk(op.body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (!read) return;
+    bool mentioned = false;
+    for (const Expr& index : read->indices) {
+      walk(index,
+           [&](const Expr& x) { mentioned = mentioned || x.same_as(outer->var) || x.same_as(inner->var); });
+    }
+    if (!mentioned) return;
+    found = true;
+    const size_t rank = read->indices.size();
+    const auto& shape = read->op->result_shapes[static_cast<size_t>(read->result)];
+    contiguous = contiguous && rank >= 2 && read->indices[rank - 1].same_as(inner->var) &&
+                 read->indices[rank - 2].same_as(outer->var) &&
+                 structurally_equal(shape[rank - 1], inner->extent);
+    for (size_t i = 0; i + 2 < rank && contiguous; ++i) {
+      walk(read->indices[i], [&](const Expr& x) {
+        contiguous = contiguous && !x.same_as(outer->var) && !x.same_as(inner->var);
+      });
+    }
+  });
+  return found && contiguous;
+}
+
+struct ReducedRun {
+  IterVarPtr axis;
+  std::optional<int64_t> extent;
+};
+
+// Reduces over the two innermost axes as over one, where they are.
+ReducedRun fuse_contiguous(Stage& stage, const IterVarPtr& axis) {
+  const auto& axes = stage.reduce_axes();
+  auto extent = constant_extent(axis->extent);
+  if (axes.size() < 2 || axes.back() != axis || !extent) return {axis, extent};
+  const IterVarPtr& outer = axes[axes.size() - 2];
+  auto rows = constant_extent(outer->extent);
+  if (!rows || !is_contiguous_pair(*stage.op, outer, axis)) return {axis, extent};
+  return {stage.fuse(outer, axis), *rows * *extent};
+}
+
+// By how much the last index of every read that depends on `var` grows with it, up to 4; nothing if reads
+// differ or depend on it elsewhere.
+std::optional<int64_t> lane_step(const OperationNode& op, const Expr& var) {
+  std::optional<int64_t> step;
+  bool same = true;
+  walk(op.body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (!read) return;
+    for (size_t i = 0; i < read->indices.size(); ++i) {
+      Expr moved = substitute(read->indices[i], {{var.as<VarNode>(), var + 1}});
+      auto by = constant_extent(simplify(moved - read->indices[i]));
+      if (by == std::optional<int64_t>(0)) continue;
+      same = same && by && i + 1 == read->indices.size() && *by >= 1 && *by <= 4 && (!step || *step == *by);
+      step = by;
+    }
+  });
+  return same ? step : std::nullopt;
+}
+
+void schedule_over_data(Schedule& schedule, Stage& stage, Stage* consumer, int lanes, bool padded,
+                        const Target& target) {
+  const bool worth_it = worth_parallel(*stage.op);
+  if (consumer) return schedule_lanes_over_data(schedule, *consumer, stage, lanes, worth_it, padded, target);
+  Operation original = stage.op;
+  Tensor cache = schedule.cache_write(Tensor(original, 0), StorageScope::kLocal);
+  schedule_lanes_over_data(schedule, stage, schedule[cache], lanes, worth_it, padded, target);
+}
+
 }  // namespace
 
 void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const Target& target) {
   const OperationNode& op = *stage.op;
   int bytes = byte_width(op.result_dtypes[0]);
-  bool worth_it = worth_parallel(op);
-  if (!op.axes.empty()) {
-    auto extent = constant_extent(op.axes.back()->extent);
-    auto stride = read_stride(op, op.axes.back()->var);
-    int lanes = choose_lanes(extent.value_or(int64_t{1} << 30), bytes, target.machine);
-    if (stride == std::optional<int>(1) && lanes > 1) {
-      if (consumer) {
-        schedule_lanes_over_data(schedule, *consumer, stage, lanes, worth_it, target);
-      } else {
-        Operation original = stage.op;
-        Tensor cache = schedule.cache_write(Tensor(original, 0), StorageScope::kLocal);
-        schedule_lanes_over_data(schedule, stage, schedule[cache], lanes, worth_it, target);
-      }
-      return;
-    }
+  auto lanes_of = [&](std::optional<int64_t> extent) {
+    return choose_lanes(extent.value_or(int64_t{1} << 30), bytes, target.machine);
+  };
+  Stage* pad = padding_of(schedule, stage);
+  const int lanes = op.axes.empty() ? 1 : lanes_of(constant_extent(op.axes.back()->extent));
+  if (lanes > 1) {
+    auto step = lane_step(op, op.axes.back()->var);
+    // Strided lanes cannot be masked well: their padding is done before.
+    const bool padded = step && *step > 1;
+    if (padded && pad) schedule_elementwise(*pad, target);
+    if (step) return schedule_over_data(schedule, stage, consumer, lanes, padded, target);
   }
-  if (Stage* pad = padding_of(schedule, stage)) schedule_elementwise(*pad, target);
+  if (pad) schedule_elementwise(*pad, target);
+  const bool worth_it = worth_parallel(op);
   if (IterVarPtr axis = contiguous_reduce_axis(op)) {
-    auto extent = constant_extent(axis->extent);
-    int lanes = choose_lanes(extent.value_or(int64_t{1} << 30), bytes, target.machine);
-    schedule_lanes_over_reduction(stage, axis, lanes, worth_it);
+    ReducedRun run = fuse_contiguous(stage, axis);
+    schedule_lanes_over_reduction(stage, run.axis, lanes_of(run.extent), worth_it);
   } else {
     schedule_lanes_over_reduction(stage, nullptr, 1, worth_it);
   }

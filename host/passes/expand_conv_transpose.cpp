@@ -1,0 +1,194 @@
+// Transposed convolutions of stride s as convolutions: result position s q + r sums the taps k = r + s j over
+// x[q - j], so that each remainder r is a convolution of its own. All of them are the output channels of one,
+// whose results are then interleaved:
+//
+//   w (I, O, k…)  =>  zeros up to s J taps, as (I, O, J, s…)  =>  J reversed, (s… O, I, J…)
+//   conv, padded by J - 1: (N, s… O, q…)  =>  (N, q, s…, O)  =>  cut to the result
+#include "host/ops/conv.h"
+#include "host/ops/dense.h"
+#include "host/ops/movement.h"
+#include "host/ops/op.h"
+#include "host/passes/canonicalize.h"
+
+namespace gantry {
+namespace {
+
+class Expansion {
+ public:
+  Expansion(Function& function, const Node& node)
+      : function_(function), node_(node), attrs_(node.attrs_as<ConvTransposeAttrs>()) {
+    for (size_t i = 0; i < rank(); ++i)
+      taps_.push_back((attrs_.kernel[i] + attrs_.strides[i] - 1) / attrs_.strides[i]);
+  }
+
+  /// A constant weight, and an image on which a convolution is not mostly padding.
+  bool applies() const {
+    if (attrs_.groups != 1 || !node_.inputs[1]->is_constant()) return false;
+    for (size_t i = 0; i < rank(); ++i) {
+      const Dim &begin = attrs_.padding[i], &end = attrs_.padding[rank() + i];
+      if (attrs_.dilations[i] != 1 || !begin.is_constant() || !end.is_constant()) return false;
+      if (begin.value() < 0 || end.value() < 0) return false;
+      if (attrs_.kernel[i] + attrs_.output_padding[i] - end.value() > attrs_.strides[i] * taps_[i])
+        return false;
+    }
+    return is_point() || !is_small();
+  }
+
+  Value* run() {
+    return is_point() ? spread_point(node_.inputs[1]) : cut(interleave(convolve(phases(node_.inputs[1]))));
+  }
+
+ private:
+  size_t rank() const { return attrs_.kernel.size(); }
+
+  /// Each image is one element, and the result lies within its taps.
+  bool is_point() const {
+    for (size_t i = 0; i < rank(); ++i) {
+      if (!(node_.inputs[0]->type.shape[i + 2] == Dim(1))) return false;
+      if (attrs_.output_padding[i] > attrs_.padding[rank() + i].value()) return false;
+    }
+    return true;
+  }
+  bool is_small() const {
+    for (size_t i = 0; i < rank(); ++i) {
+      const Dim& extent = node_.inputs[0]->type.shape[i + 2];
+      if (extent.is_constant() && extent.value() < 2 * taps_[i] - 1) return true;
+    }
+    return false;
+  }
+
+  Value* add(std::string_view op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs) {
+    return infer_and_add(function_, op, std::move(attrs), std::move(inputs), node_.origin, &node_)->result();
+  }
+  Value* reshape(Value* value, Shape shape) {
+    auto attrs = std::make_shared<ReshapeAttrs>();
+    attrs->shape = std::move(shape);
+    return add("reshape", attrs, {value});
+  }
+  Value* transpose(Value* value, std::vector<int64_t> axes) {
+    auto attrs = std::make_shared<TransposeAttrs>();
+    attrs->axes = std::move(axes);
+    return add("transpose", attrs, {value});
+  }
+
+  /// (I, O, k…) -> (s… O, I, J…)
+  Value* phases(Value* weight) {
+    const Shape shape = weight->type.shape;
+    auto zeros = std::make_shared<PadAttrs>();
+    zeros->before.assign(shape.size(), Dim(0));
+    zeros->after = zeros->before;
+    Shape split{shape[0], shape[1]}, packed{shape[1], shape[0]};
+    std::vector<int64_t> axes;
+    auto reverse = std::make_shared<StridedSliceAttrs>();
+    reverse->begin.assign(2 + 2 * rank(), Dim(0));
+    reverse->strides.assign(2 + 2 * rank(), 1);
+    for (size_t i = 0; i < rank(); ++i) {
+      zeros->after[i + 2] = attrs_.strides[i] * taps_[i] - attrs_.kernel[i];
+      split.insert(split.end(), {taps_[i], attrs_.strides[i]});
+      packed[0] = packed[0] * attrs_.strides[i];
+      packed.push_back(taps_[i]);
+      axes.push_back(static_cast<int64_t>(3 + 2 * i));
+    }
+    reverse->end = split;
+    for (size_t i = 0; i < rank(); ++i) {
+      const size_t axis = 2 + 2 * i;
+      reverse->begin[axis] = taps_[i] - 1;
+      reverse->end[axis] = -1;
+      reverse->strides[axis] = -1;
+    }
+    axes.insert(axes.end(), {1, 0});
+    for (size_t i = 0; i < rank(); ++i) axes.push_back(static_cast<int64_t>(2 + 2 * i));
+    Value* value = reshape(add("pad", zeros, {weight}), split);
+    return reshape(transpose(add("strided_slice", reverse, {value}), axes), packed);
+  }
+
+  Value* convolve(Value* weight) {
+    auto attrs = std::make_shared<ConvAttrs>();
+    attrs->channels = weight->type.shape[0].value();
+    attrs->kernel = taps_;
+    attrs->strides.assign(rank(), 1);
+    attrs->dilations.assign(rank(), 1);
+    for (int end = 0; end < 2; ++end) {
+      for (int64_t taps : taps_) attrs->padding.push_back(taps - 1);
+    }
+    return add("nn.conv", attrs, {node_.inputs[0], weight});
+  }
+
+  /// A matrix product with all taps.
+  Value* spread_point(Value* weight) {
+    const Shape data = node_.inputs[0]->type.shape, shape = weight->type.shape;
+    Shape taps{data[0], shape[1]};
+    Dim units = shape[1];
+    for (size_t i = 0; i < rank(); ++i) {
+      taps.push_back(shape[i + 2]);
+      units = units * shape[i + 2];
+    }
+    auto attrs = std::make_shared<DenseAttrs>();
+    attrs->units = units.value();
+    Value* x = reshape(node_.inputs[0], {data[0], data[1]});
+    Value* y = reshape(add("nn.dense", attrs, {x, reshape(weight, {shape[0], units})}), taps);
+    return slice(y, 2);
+  }
+
+  /// The result's part of the spatial axes from `first` on.
+  Value* slice(Value* value, size_t first) {
+    const Shape &shape = node_.result()->type.shape, all = value->type.shape;
+    auto part = std::make_shared<StridedSliceAttrs>();
+    part->begin.assign(all.size(), Dim(0));
+    part->end = all;
+    part->strides.assign(all.size(), 1);
+    for (size_t i = 0; i < rank(); ++i) {
+      part->begin[first + i] = attrs_.padding[i];
+      part->end[first + i] = attrs_.padding[i] + shape[i + 2];
+    }
+    return part->end == all ? value : add("strided_slice", part, {value});
+  }
+
+  /// (N, s… O, q…) -> (N, s q…, O)
+  Value* interleave(Value* value) {
+    const Shape shape = value->type.shape;
+    std::vector<int64_t> last{0};
+    for (size_t i = 0; i < rank(); ++i) last.push_back(static_cast<int64_t>(2 + i));
+    last.push_back(1);
+    value = transpose(value, last);
+    const Dim channels = node_.result()->type.shape[1];
+    Shape split{shape[0]}, joined{shape[0]};
+    std::vector<int64_t> axes{0};
+    for (size_t i = 0; i < rank(); ++i) {
+      split.push_back(shape[2 + i]);
+      joined.push_back(shape[2 + i] * attrs_.strides[i]);
+      axes.insert(axes.end(), {static_cast<int64_t>(1 + i), static_cast<int64_t>(1 + rank() + i)});
+    }
+    for (int64_t stride : attrs_.strides) split.push_back(stride);
+    split.push_back(channels);
+    joined.push_back(channels);
+    axes.push_back(static_cast<int64_t>(1 + 2 * rank()));
+    return reshape(transpose(reshape(value, split), axes), joined);
+  }
+
+  /// (N, s q…, O) -> the result
+  Value* cut(Value* value) {
+    value = slice(value, 1);
+    std::vector<int64_t> axes{0, static_cast<int64_t>(1 + rank())};
+    for (size_t i = 0; i < rank(); ++i) axes.push_back(static_cast<int64_t>(1 + i));
+    return transpose(value, axes);
+  }
+
+  Function& function_;
+  const Node& node_;
+  const ConvTransposeAttrs& attrs_;
+  std::vector<int64_t> taps_;  ///< J, of each spatial axis
+};
+
+}  // namespace
+
+void expand_conv_transpose(Function& function) {
+  const std::vector<Node*> nodes = function.nodes();
+  for (Node* node : nodes) {
+    if (dynamic_cast<const ConvTransposeAttrs*>(node->attrs.get()) == nullptr) continue;
+    Expansion expansion(function, *node);
+    if (expansion.applies()) function.replace_uses(node->result(), expansion.run());
+  }
+}
+
+}  // namespace gantry
