@@ -14,7 +14,7 @@
 namespace gantry {
 namespace {
 
-/// Iterations of a loop that are tried, and of those in which conditions vary.
+/// Iterations of a loop that are tried, and of those in which guards vary.
 constexpr int64_t kMaxIterations = 256, kMaxPeeled = 4;
 /// Stores of all ranges, unrolled loops written out.
 constexpr int64_t kMaxStores = 2400;
@@ -117,15 +117,19 @@ class Peeler : public StmtMutator {
 
   /// Without a condition worth it, all iterations are one range.
   std::vector<Range> ranges_of(const ForNode& loop, int64_t count) {
-    std::vector<std::vector<Truth>> known;
+    std::vector<std::vector<Truth>> known, guards;
     int64_t varying = 0;
     for (const Condition& condition : conditions_of(loop)) {
       std::vector<Truth> truth = truth_of(condition.claim, loop, count);
       bool settled = std::any_of(truth.begin(), truth.end(), [](Truth t) { return t != Truth::kVaries; });
       if (!settled && (count > kMaxPeeled || !depends_inside(condition.claim, loop))) continue;
+      // Choices at edges are left to partition_guards too: what is divided here is what has parts.
+      const bool fails = std::any_of(truth.begin(), truth.end(), [](Truth t) { return t == Truth::kFails; });
+      if (!condition.guard && !fails) continue;
       // Guards of tails are left to partition_guards.
       if (condition.guard && truth.front() == Truth::kHolds && truth.back() != Truth::kVaries) continue;
       if (condition.guard && truth.front() == Truth::kHolds && !has_leading_guard(loop, count)) continue;
+      if (condition.guard) guards.push_back(truth);
       known.push_back(std::move(truth));
     }
     std::vector<Range> ranges;
@@ -136,7 +140,8 @@ class Peeler : public StmtMutator {
         varies |= truth[at] == Truth::kVaries;
         same = same && truth[at] == truth[at - 1];
       }
-      varying += varies;
+      varying += std::any_of(guards.begin(), guards.end(),
+                             [&](const auto& truth) { return truth[at] == Truth::kVaries; });
       if (same && !varies) {
         ++ranges.back().high;
       } else {
