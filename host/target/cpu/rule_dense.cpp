@@ -60,6 +60,9 @@ DenseWork work_of(const OperationNode& dense, const OperationNode& output) {
   return work;
 }
 
+/// A panel beyond this is not fetched whole while the one before it is used.
+constexpr int64_t kFetchedPanelBytes = 768 << 10, kFetchDistanceBytes = 64 << 10;
+
 /// While a block's rows go past a panel, the next panel comes to the second-level cache, a bit every step.
 void prefetch_next_panel(Stage& dense, const DenseTile& plan, int64_t depth) {
   const ReadNode* weight = weight_read(*dense.op);
@@ -71,6 +74,14 @@ void prefetch_next_panel(Stage& dense, const DenseTile& plan, int64_t depth) {
   const int64_t line = kLineBytes / byte_width(weight->type.dtype);
   const Tensor panels(weight->op, weight->result);
   const IterVarPtr& k = dense.reduce_axes().front();
+  if (depth * block * byte_width(weight->type.dtype) > kFetchedPanelBytes) {
+    // It would not stay there: what comes next in this one instead.
+    const int64_t steps =
+        std::max<int64_t>(1, kFetchDistanceBytes / (block * byte_width(weight->type.dtype)));
+    for (int64_t at = 0; at < block; at += line)
+      dense.prefetch(k, panels, {dense.axes()[1]->var, k->var + steps, Expr(at)});
+    return;
+  }
   const Expr row = mod(dense.axes()[0]->var, plan.block_rows);
   const Expr first = substitute(weight->indices[1], {{k->var.as<VarNode>(), Expr(0)}});
   for (int64_t at = 0; at < step_share; at += line) {
