@@ -14,8 +14,8 @@ using ops::require;
 std::vector<TensorType> infer_attention(const Node& node, Function&) {
   const auto& a = node.attrs_as<AttentionAttrs>();
   require(a.depth > 0 && a.width > 0, "a query has {} features and a value {}", a.depth, a.width);
-  require(a.lanes > 0 && (a.lanes & (a.lanes - 1)) == 0 && a.registers >= 8, "vectors of {} lanes in {} registers",
-          a.lanes, a.registers);
+  require(a.lanes > 0 && (a.lanes & (a.lanes - 1)) == 0 && a.registers >= 8,
+          "vectors of {} lanes in {} registers", a.lanes, a.registers);
   for (const Shape* operand : {&a.query, &a.key, &a.value, &a.result}) {
     require(operand->size() == a.batch.size() + 2, "an operand has {} strides for {} batch axes",
             operand->size(), a.batch.size());

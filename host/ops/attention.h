@@ -1,9 +1,9 @@
-// Attributes of nn.attention: softmax(scale * Q K^T + biases) V for every batch index, without the score matrix
-// ever being in memory.
+// Attributes of nn.attention: softmax(scale * Q K^T + biases) V for every batch index, without the score
+// matrix ever being in memory.
 //
-// Operands are read where they lie: each names, in elements, where its first element is (offset) and by how much
-// it moves along every batch axis and along its rows; features are contiguous. So heads need no copies of the
-// projected tensors, and the queries, keys and values of one combined projection may be one tensor.
+// Operands are read where they lie: each names, in elements, where its first element is (offset) and by how
+// much it moves along every batch axis and along its rows; features are contiguous. So heads need no copies
+// of the projected tensors, and the queries, keys and values of one combined projection may be one tensor.
 #pragma once
 
 #include "host/graph/attrs.h"
@@ -12,14 +12,14 @@ namespace gantry {
 
 /// Inputs: query, key, value; up to two biases (f32), added to the scaled scores.
 struct AttentionAttrs : AttrsOf<AttentionAttrs> {
-  Shape batch;          ///< extents of the batch axes (heads among them)
-  Dim queries, keys;    ///< rows
-  int64_t depth = 0;    ///< features of a query and a key
-  int64_t width = 0;    ///< features of a value
-  double scale = 1;     ///< of the scores, before the biases
+  Shape batch;                      ///< extents of the batch axes (heads among them)
+  Dim queries, keys;                ///< rows
+  int64_t depth = 0;                ///< features of a query and a key
+  int64_t width = 0;                ///< features of a value
+  double scale = 1;                 ///< of the scores, before the biases
   Shape query, key, value, result;  ///< offset, a stride a batch axis, the stride of rows
-  Shape bias, bias2;    ///< offset, a stride a batch axis, of queries, of keys (0: broadcast); empty: none
-  Shape shape;          ///< of the result
+  Shape bias, bias2;       ///< offset, a stride a batch axis, of queries, of keys (0: broadcast); empty: none
+  Shape shape;             ///< of the result
   int64_t lanes = 16;      ///< f32 elements of the target's vectors
   int64_t registers = 32;  ///< vector registers of the target
   void fields(AttrVisitor& visit) override {

@@ -103,7 +103,8 @@ class Nest {
         b_.let("key_at", base(s_.key), [&](const Expr& k) {
           b_.let("value_at", base(s_.value), [&](const Expr& v) {
             b_.let("result_at", base(s_.result) + first_ * s_.result.row, [&](const Expr& r) {
-              for (const AttentionOperand& bias : s_.biases) bias_at_.push_back(base(bias) + first_ * bias.row);
+              for (const AttentionOperand& bias : s_.biases)
+                bias_at_.push_back(base(bias) + first_ * bias.row);
               result_at_ = r;
               pack_queries(q);
               if (single_) {
@@ -124,7 +125,8 @@ class Nest {
       return serial("d", s_.depth, [&](const Expr& d) {
         return each_query_vector([&](const Expr& i) {
           const Expr row = clamped ? min(i, s_.queries - 1) : i;
-          return store(packed_, d * block_ + i, load(b_.input(0), at + row * s_.query.row + d) * f32(s_.scale));
+          return store(packed_, d * block_ + i,
+                       load(b_.input(0), at + row * s_.query.row + d) * f32(s_.scale));
         });
       });
     };
@@ -182,9 +184,8 @@ class Nest {
   Stmt maxima(const Expr& count, const std::function<Expr(Expr)>& start) const {
     Stmt clear = each_query_vector([&](const Expr& i) { return store(tops_, i, start(i)); });
     Stmt loop = serial("j", count, [&](const Expr& j) {
-      return each_query_vector([&](const Expr& i) {
-        return store(tops_, i, max(load(tops_, i), load(scores_, j * block_ + i)));
-      });
+      return each_query_vector(
+          [&](const Expr& i) { return store(tops_, i, max(load(tops_, i), load(scores_, j * block_ + i))); });
     });
     return block({clear, loop});
   }
@@ -199,8 +200,7 @@ class Nest {
         const Expr distance = load(scores_, at) - load(tops_, i);
         // Numbers too small to be normal would slow down every product that they take part in.
         const Expr value = select(lt(distance, f32(kVanishing)), f32(0), call(MathFn::kExp, {distance}));
-        return let(power, value,
-                   block({store(scores_, at, power), store(sums_, i, load(sums_, i) + power)}));
+        return let(power, value, block({store(scores_, at, power), store(sums_, i, load(sums_, i) + power)}));
       });
     });
     return block({clear, loop});
@@ -261,19 +261,17 @@ class Nest {
     b_.emit(each_query_vector([&](const Expr& i) { return store(running_top_, i, f32(kLowest)); }));
     b_.emit(each_query_vector([&](const Expr& i) { return store(running_sum_, i, f32(0)); }));
     b_.emit(serial("n", block_ * s_.width / feature_lanes_, [&](const Expr& n) {
-      return each_vector(1, feature_lanes_, [&](const Expr& d) {
-        return store(partial_, n * feature_lanes_ + d, f32(0));
-      });
+      return each_vector(1, feature_lanes_,
+                         [&](const Expr& d) { return store(partial_, n * feature_lanes_ + d, f32(0)); });
     }));
     b_.loop("key_block", floordiv(s_.keys + (key_block_ - 1), key_block_), [&](const Expr& n) {
       b_.let("first_key", n * key_block_, [&](const Expr& first_key) {
-        b_.let("count", min(Expr(key_block_), s_.keys - first_key), [&](const Expr& count) {
-          b_.emit(one_of_several(first_key, count, key_at, value_at));
-        });
+        b_.let("count", min(Expr(key_block_), s_.keys - first_key),
+               [&](const Expr& count) { b_.emit(one_of_several(first_key, count, key_at, value_at)); });
       });
     });
-    b_.emit(each_query_vector(
-        [&](const Expr& i) { return store(factors_, i, f32(1) / load(running_sum_, i)); }));
+    b_.emit(
+        each_query_vector([&](const Expr& i) { return store(factors_, i, f32(1) / load(running_sum_, i)); }));
     const Expr used = whole_ ? Expr(block_) : min(Expr(block_), s_.queries);
     b_.emit(serial("row", used, [&](const Expr& row) {
       return serial("n", s_.width / feature_lanes_, [&](const Expr& n) {
@@ -285,7 +283,8 @@ class Nest {
     }));
   }
 
-  Stmt one_of_several(const Expr& first_key, const Expr& count, const Expr& key_at, const Expr& value_at) const {
+  Stmt one_of_several(const Expr& first_key, const Expr& count, const Expr& key_at,
+                      const Expr& value_at) const {
     Stmt correct = each_query_vector([&](const Expr& i) {
       return store(factors_, i, call(MathFn::kExp, {load(running_top_, i) - load(tops_, i)}));
     });
@@ -294,11 +293,11 @@ class Nest {
       return block({store(running_sum_, i, load(running_sum_, i) * load(factors_, i) + load(sums_, i)),
                     store(running_top_, i, load(tops_, i))});
     });
-    Stmt add = weighted_values(
-        first_key, count, value_at, [&](const Expr& row, const Expr& feature, const Expr& sum) {
-          const Expr at = row * s_.width + feature;
-          return store(partial_, at, load(partial_, at) * load(factors_, row) + sum);
-        });
+    Stmt add = weighted_values(first_key, count, value_at,
+                               [&](const Expr& row, const Expr& feature, const Expr& sum) {
+                                 const Expr at = row * s_.width + feature;
+                                 return store(partial_, at, load(partial_, at) * load(factors_, row) + sum);
+                               });
     Stmt top = maxima(count, [&](const Expr& i) { return load(running_top_, i); });
     return block({scores(first_key, count, key_at), top, correct, powers, advance, add});
   }

@@ -16,11 +16,11 @@ struct AttentionOperand {
   Expr column;  ///< biases: the stride of keys
 };
 
-/// Everything the nest depends on. A task is a block of queries of one batch index. Its queries lie transposed
-/// in a local buffer, so that the scores of a key for all of them are a few vectors: softmax then needs no sums
-/// across lanes. Keys pass in blocks; where there are several, maximum, sum and result are corrected from block
-/// to block (M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018; T. Dao et al.,
-/// "FlashAttention", 2022).
+/// Everything the nest depends on. A task is a block of queries of one batch index. Its queries lie
+/// transposed in a local buffer, so that the scores of a key for all of them are a few vectors: softmax then
+/// needs no sums across lanes. Keys pass in blocks; where there are several, maximum, sum and result are
+/// corrected from block to block (M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax",
+/// 2018; T. Dao et al., "FlashAttention", 2022).
 struct AttentionLoops {
   std::vector<Expr> batch;
   Expr queries, keys;

@@ -1,5 +1,5 @@
-// softmax(scale * Q K^T + biases) V as one node, however it is written: operands behind transpositions, slices
-// and reshapes, scaled before or after the product, masks added or chosen.
+// softmax(scale * Q K^T + biases) V as one node, however it is written: operands behind transpositions,
+// slices and reshapes, scaled before or after the product, masks added or chosen.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -58,7 +58,8 @@ class Recognizer {
     for (Node* node : nodes) {
       const auto* attrs = dynamic_cast<const SoftmaxAttrs*>(node->attrs.get());
       if (attrs == nullptr || producer_of(node->result(), "nn.softmax") == nullptr) continue;
-      if (attrs->axis != node->result()->type.rank() - 1 || node->result()->type.dtype != DType::kF32) continue;
+      if (attrs->axis != node->result()->type.rank() - 1 || node->result()->type.dtype != DType::kF32)
+        continue;
       match(*node);
     }
   }
@@ -144,7 +145,8 @@ class Recognizer {
     // Down to the product with the values.
     Node* user = only_user(softmax.result());
     Value* weights = softmax.result();
-    while (user != nullptr && user->op->is_view && same_matrix(user->result()->type.shape, weights->type.shape)) {
+    while (user != nullptr && user->op->is_view &&
+           same_matrix(user->result()->type.shape, weights->type.shape)) {
       weights = user->result();
       user = only_user(weights);
     }
@@ -197,9 +199,7 @@ class Recognizer {
     auto strides = batch_strides(view, 2, scores, batch);
     if (!strides) return std::nullopt;
     const size_t rank = view.extents.size();
-    auto stride_of = [&](size_t axis) {
-      return view.extents[axis] == Dim(1) ? Dim(0) : view.strides[axis];
-    };
+    auto stride_of = [&](size_t axis) { return view.extents[axis] == Dim(1) ? Dim(0) : view.strides[axis]; };
     strides->insert(strides->begin(), view.offset);
     strides->push_back(stride_of(transposed ? rank - 1 : rank - 2));
     strides->push_back(stride_of(transposed ? rank - 2 : rank - 1));
@@ -246,7 +246,8 @@ class Recognizer {
     const Shape q_leading = leading_of(found.product->result()->type.shape);
     const Shape o_leading = leading_of(product.result()->type.shape);
     const bool key_rows = found.product->attrs_as<MatmulAttrs>().transpose_b;
-    StridedView q = strided_view(found.product->inputs[0], true), k = strided_view(found.product->inputs[1], true);
+    StridedView q = strided_view(found.product->inputs[0], true),
+                k = strided_view(found.product->inputs[1], true);
     StridedView v = strided_view(product.inputs[1]);
     for (const StridedView* view : {&q, &k, &v}) {
       if (view->base->type.dtype != DType::kF32 || view->extents.size() < 2) return;
@@ -257,7 +258,8 @@ class Recognizer {
     attrs->queries = q.extents[qr - 2];
     attrs->keys = v.extents[vr - 2];
     const auto depth = q.extents[qr - 1].constant(), width = v.extents[vr - 1].constant();
-    if (!depth || !width || *depth > kMaxFeatures || *width > kMaxFeatures || *depth < 1 || *width < 1) return;
+    if (!depth || !width || *depth > kMaxFeatures || *width > kMaxFeatures || *depth < 1 || *width < 1)
+      return;
     if (attrs->queries.is_constant() && attrs->queries.value() < kLeastQueries) return;
     if (attrs->keys.is_constant() && attrs->keys.value() < 1) return;
     attrs->depth = *depth;
@@ -299,11 +301,13 @@ class Recognizer {
     function_.replace_uses(last->result(), attention->result());
   }
 
-  /// Where the elements of the product go: to the result of the transposition that alone follows it, if one does.
+  /// Where the elements of the product go: to the result of the transposition that alone follows it, if one
+  /// does.
   StridedView result_view(Node*& last) const {
     Node* user = only_user(last->result());
     const auto* attrs = user != nullptr ? dynamic_cast<const TransposeAttrs*>(user->attrs.get()) : nullptr;
-    if (attrs == nullptr || attrs->axes.back() != last->result()->type.rank() - 1) return contiguous_view(last->result());
+    if (attrs == nullptr || attrs->axes.back() != last->result()->type.rank() - 1)
+      return contiguous_view(last->result());
     StridedView stored = contiguous_view(user->result()), view = stored;
     for (size_t i = 0; i < attrs->axes.size(); ++i) {
       view.extents[static_cast<size_t>(attrs->axes[i])] = stored.extents[i];

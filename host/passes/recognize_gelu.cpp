@@ -35,7 +35,8 @@ class Recognizer {
   // x where the node is erf(x / sqrt(2))
   static Value* argument(const Node& erf) {
     const Node* scaled = producer_of(erf.inputs[0], "divide");
-    if (scaled != nullptr && close_to(constant_scalar(scaled->inputs[1]), std::sqrt(2.0))) return scaled->inputs[0];
+    if (scaled != nullptr && close_to(constant_scalar(scaled->inputs[1]), std::sqrt(2.0)))
+      return scaled->inputs[0];
     scaled = producer_of(erf.inputs[0], "multiply");
     for (size_t i : {0, 1}) {
       if (scaled != nullptr && close_to(constant_scalar(scaled->inputs[i]), std::sqrt(0.5)))

@@ -22,8 +22,8 @@ StridedView contiguous_view(Value* value);
 /// The value through the transpositions, slices, selections and reshapes before it, and through products with
 /// constant scalars where `scaled`; as far as these are strides of what they read.
 StridedView strided_view(Value* value, bool scaled = false);
-/// Strides of the same elements with other extents, if there are any: axes that split, and axes that merge where
-/// they follow each other in memory.
+/// Strides of the same elements with other extents, if there are any: axes that split, and axes that merge
+/// where they follow each other in memory.
 std::optional<Shape> reshape_strides(const Shape& extents, const Shape& strides, const Shape& reshaped);
 /// A constant scalar's value.
 std::optional<double> constant_scalar(const Value* value);

@@ -68,7 +68,8 @@ struct Case {
           }
           for (int64_t d = 0; d < features; ++d) {
             double sum = 0;
-            for (int64_t j = 0; j < rows; ++j) sum += weights[static_cast<size_t>(j)] / total * at(2, b, h, j, d);
+            for (int64_t j = 0; j < rows; ++j)
+              sum += weights[static_cast<size_t>(j)] / total * at(2, b, h, j, d);
             y[static_cast<size_t>(((b * rows + i) * heads + h) * features + d)] = sum;
           }
         }

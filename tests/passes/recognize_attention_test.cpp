@@ -18,34 +18,38 @@ std::string recognized(const std::string& text) {
 /// Heads of (batch, rows, 2 * 16) tensors; `middle` leads from %s to %p, the scores from product to softmax.
 std::string heads(const std::string& middle, const std::string& extra = "", const std::string& rows = "R") {
   const std::string whole = "Tensor[(B, " + rows + ", 32), f32]";
-  std::string text = "fn @main(%q: " + whole + ", %k: " + whole + ", %v: " + whole + extra + ") -> " + whole + " {\n";
+  std::string text =
+      "fn @main(%q: " + whole + ", %k: " + whole + ", %v: " + whole + extra + ") -> " + whole + " {\n";
   for (std::string name : {"q", "k", "v"}) {
     text += "  %" + name + "1 = reshape(%" + name + ", shape=(B, " + rows + ", 2, 16))\n";
-    text += "  %" + name + "2 = transpose(%" + name + "1, axes=" + (name == "k" ? "[0, 2, 3, 1]" : "[0, 2, 1, 3]") + ")\n";
+    text += "  %" + name + "2 = transpose(%" + name +
+            "1, axes=" + (name == "k" ? "[0, 2, 3, 1]" : "[0, 2, 1, 3]") + ")\n";
   }
-  return text + "  %s = matmul(%q2, %k2)\n" + middle + "  %w = nn.softmax(%p, axis=3)\n  %y = matmul(%w, %v2)\n" +
+  return text + "  %s = matmul(%q2, %k2)\n" + middle +
+         "  %w = nn.softmax(%p, axis=3)\n  %y = matmul(%w, %v2)\n" +
          "  %t = transpose(%y, axes=[0, 2, 1, 3])\n  %r = reshape(%t, shape=(B, " + rows +
          ", 32))\n  return %r\n}";
 }
 
 TEST(RecognizeAttention, ReadsHeadsFromTheProjectionsAndWritesThemBack) {
   const std::string text = recognized(heads("  %p = divide(%s, const(f32, [], [4]))\n"));
-  EXPECT_THAT(text, AllOf(HasSubstr("nn.attention(%q, %k, %v, batch=(B, 2), queries=R, keys=R, depth=16, width=16, "
-                                    "scale=0.25, query=(0, 32*R, 16, 32), key=(0, 32*R, 16, 32), "
-                                    "value=(0, 32*R, 16, 32), result=(0, 32*R, 16, 32)"),
-                          Not(HasSubstr("transpose")), Not(HasSubstr("softmax"))));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("nn.attention(%q, %k, %v, batch=(B, 2), queries=R, keys=R, depth=16, width=16, "
+                              "scale=0.25, query=(0, 32*R, 16, 32), key=(0, 32*R, 16, 32), "
+                              "value=(0, 32*R, 16, 32), result=(0, 32*R, 16, 32)"),
+                    Not(HasSubstr("transpose")), Not(HasSubstr("softmax"))));
 }
 
 TEST(RecognizeAttention, MasksOfKeysBecomeBiases) {
-  const std::string text = recognized(heads(
-      "  %m = multiply(%s, const(f32, [], [0.5]))\n  %p = add(%m, %mask)\n", ", %mask: Tensor[(B, 1, 1, R), f32]"));
+  const std::string text =
+      recognized(heads("  %m = multiply(%s, const(f32, [], [0.5]))\n  %p = add(%m, %mask)\n",
+                       ", %mask: Tensor[(B, 1, 1, R), f32]"));
   EXPECT_THAT(text, AllOf(HasSubstr("nn.attention(%q, %k, %v, %mask"), HasSubstr("scale=0.5"),
                           HasSubstr("bias=(0, R, 0, 0, 1)")));
 }
 
 TEST(RecognizeAttention, BiasesWithARowForEachQueryAreTransposed) {
-  const std::string text =
-      recognized(heads("  %p = add(%bias, %s)\n", ", %bias: Tensor[(2, R, R), f32]"));
+  const std::string text = recognized(heads("  %p = add(%bias, %s)\n", ", %bias: Tensor[(2, R, R), f32]"));
   EXPECT_THAT(text, AllOf(HasSubstr("transpose(%bias, axes=[0, 2, 1])"), HasSubstr("nn.attention"),
                           HasSubstr("bias=(0, 0, R*R, 1, R)")))
       << text;
@@ -66,7 +70,8 @@ TEST(RecognizeAttention, ScalesBehindABiasDoNotFit) {
 }
 
 TEST(RecognizeAttention, AFewQueriesStayProducts) {
-  EXPECT_THAT(recognized(heads("  %p = divide(%s, const(f32, [], [4]))\n", "", "3")), Not(HasSubstr("nn.attention")));
+  EXPECT_THAT(recognized(heads("  %p = divide(%s, const(f32, [], [4]))\n", "", "3")),
+              Not(HasSubstr("nn.attention")));
 }
 
 TEST(StridedView, AxesSplitAndMergeWhereTheyFollowEachOther) {

@@ -1,5 +1,5 @@
-// Matrix products with packed weights as the CPU's rule schedules them, through the checking evaluator, against
-// the unscheduled tensor expressions.
+// Matrix products with packed weights as the CPU's rule schedules them, through the checking evaluator,
+// against the unscheduled tensor expressions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +32,8 @@ Target small_target() {
   return target;
 }
 
-double largest_difference(const Shape& leading, int64_t depth, int64_t units, int64_t block, const Target& target) {
+double largest_difference(const Shape& leading, int64_t depth, int64_t units, int64_t block,
+                          const Target& target) {
   Function f;
   Shape data = leading;
   data.push_back(depth);
@@ -68,7 +69,8 @@ double largest_difference(const Shape& leading, int64_t depth, int64_t units, in
 TEST(DenseRule, ComputesAnyNumberOfRowsAndUnits) {
   const Target target = find_target("x86-64-v3");
   for (int64_t rows : {1, 2, 7, 23}) {
-    for (int64_t units : {1, 9, 40}) EXPECT_LT(largest_difference({rows}, 17, units, 16, target), 1e-4) << rows;
+    for (int64_t units : {1, 9, 40})
+      EXPECT_LT(largest_difference({rows}, 17, units, 16, target), 1e-4) << rows;
   }
 }
 

@@ -1,5 +1,5 @@
-// Products of two tensors as the CPU's rule schedules them, through the checking evaluator, against the unscheduled
-// tensor expressions; softmax and normalisations by rows likewise.
+// Products of two tensors as the CPU's rule schedules them, through the checking evaluator, against the
+// unscheduled tensor expressions; softmax and normalisations by rows likewise.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -81,7 +81,8 @@ TEST(MatmulRule, BroadcastsBatches) {
 
 TEST(MatmulRule, PacksRowsThatLieFarApartInPartsThatFitABuffer) {
   int attached = 0;
-  EXPECT_LT(largest_difference("matmul", transposed(false, false), {{12, 2048}, {2048, 260}}, &attached), 1e-3);
+  EXPECT_LT(largest_difference("matmul", transposed(false, false), {{12, 2048}, {2048, 260}}, &attached),
+            1e-3);
   EXPECT_GT(attached, 2);
 }
 

@@ -20,7 +20,7 @@ constexpr int64_t kSetSpan = 4096;
 /// Panels of weights wider than this many vectors gain nothing.
 constexpr int kMaxVectors = 8;
 /// Work is cut into at least so many parts, so that two to four threads find equal shares.
-constexpr int64_t kWantedParts = 16;
+constexpr int64_t kWantedParts = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -56,8 +56,8 @@ bool fits_registers(const ProductTile& tile, const MachineModel& machine) {
 }
 
 double predicted(const DenseWork& work, const ProductTile& tile, const MachineModel& machine) {
-  const double tiles = double(ceil_div(rows_of(work), tile.rows)) *
-                       double(ceil_div(work.units, tile.channel_block()));
+  const double tiles =
+      double(ceil_div(rows_of(work), tile.rows)) * double(ceil_div(work.units, tile.channel_block()));
   const double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors;
   return tiles * (double(work.depth) * cycles_per_step(work, tile, machine) + epilogue);
 }

@@ -1,5 +1,5 @@
-// The analytic model of matrix products with packed weights: register tiles, and the blocks of rows whose data
-// stays in the second-level cache while all weights stream past.
+// The analytic model of matrix products with packed weights: register tiles, and the blocks of rows whose
+// data stays in the second-level cache while all weights stream past.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct DenseTile {
 /// The tile with the fewest predicted cycles; `channel_block` != 0: weights are packed in that block already.
 DenseTile choose_dense_tile(const DenseWork& work, const MachineModel& machine, int64_t channel_block = 0);
 
-/// In how many equal parts to sum, so that what all rows read for a part stays in the second-level cache; divides
-/// the depth. 1 where rows are few or depth is small.
+/// In how many equal parts to sum, so that what all rows read for a part stays in the second-level cache;
+/// divides the depth. 1 where rows are few or depth is small.
 int64_t dense_depth_parts(const DenseWork& work, const MachineModel& machine);
 
 }  // namespace gantry

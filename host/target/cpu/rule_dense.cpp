@@ -7,9 +7,9 @@
 //              prefetch some of the next panel
 //       y[rows][panel] = epilogue(acc)
 //
-// A block's rows of x stay in the second-level cache while all panels pass; a panel is read from memory once a
-// block, ahead of time, and from the caches by all other tiles. Where the depth is too large for that, it is cut
-// into parts, each a nest of its own that adds to the sums of those before.
+// A block's rows of x stay in the second-level cache while all panels pass; a panel is read from memory once
+// a block, ahead of time, and from the caches by all other tiles. Where the depth is too large for that, it
+// is cut into parts, each a nest of its own that adds to the sums of those before.
 #include <algorithm>
 
 #include "host/target/cpu/dense_model.h"
@@ -34,7 +34,8 @@ const ReadNode* weight_read(const OperationNode& dense) {
   const ReadNode* found = nullptr;
   walk(dense.body, [&](const Expr& node) {
     const auto* read = node.as<ReadNode>();
-    if (read && read->indices.size() == 3 && read->indices.back().same_as(dense.axes.back()->var)) found = read;
+    if (read && read->indices.size() == 3 && read->indices.back().same_as(dense.axes.back()->var))
+      found = read;
   });
   return found;
 }
@@ -85,8 +86,7 @@ void prefetch_next_panel(Stage& dense, const DenseTile& plan, int64_t depth) {
   const Expr row = mod(dense.axes()[0]->var, plan.block_rows);
   const Expr first = substitute(weight->indices[1], {{k->var.as<VarNode>(), Expr(0)}});
   for (int64_t at = 0; at < step_share; at += line) {
-    dense.prefetch(k, panels,
-                   {dense.axes()[1]->var + 1, first, row * row_share + k->var * step_share + at});
+    dense.prefetch(k, panels, {dense.axes()[1]->var + 1, first, row * row_share + k->var * step_share + at});
   }
 }
 
@@ -105,7 +105,8 @@ void schedule_sums(Stage& dense, const ProductTile& tile) {
 
 /// The loops of the stage that the sums are attached to; `rows`: its leading axes. Returns where to attach.
 IterVarPtr schedule_tiles(Stage& owner, const std::vector<IterVarPtr>& rows, const IterVarPtr& panel,
-                          const IterVarPtr& unit, const DenseTile& plan, const DenseWork& work, bool unrolled) {
+                          const IterVarPtr& unit, const DenseTile& plan, const DenseWork& work,
+                          bool unrolled) {
   const bool worth_it =
       work.rows == 0 || work.rows * work.units * std::max<int64_t>(work.depth, 1) >= kParallelThreshold * 4;
   if (rows.empty()) {
@@ -149,8 +150,8 @@ void attach_sums(Stage& dense, Stage& owner, const IterVarPtr& attach, const Den
   prefetch_next_panel(dense, plan, depth);
 }
 
-/// A heavy epilogue reads the accumulators from a small buffer, in a loop over the tile. Returns the stage of the
-/// sums.
+/// A heavy epilogue reads the accumulators from a small buffer, in a loop over the tile. Returns the stage of
+/// the sums.
 Stage& spill_accumulators(Schedule& schedule, Stage& output, Stage& dense, const IterVarPtr& attach,
                           const ProductTile& tile) {
   const Operation op = dense.op;
@@ -200,8 +201,7 @@ bool schedule_dense(Schedule& schedule, const Target& target) {
   }
   const auto axes = output.axes();
   auto [panel, unit] = output.split(axes.back(), block, TailStrategy::kGuard);
-  IterVarPtr attach =
-      schedule_tiles(output, {axes.begin(), axes.end() - 1}, panel, unit, plan, work, !heavy);
+  IterVarPtr attach = schedule_tiles(output, {axes.begin(), axes.end() - 1}, panel, unit, plan, work, !heavy);
   vectorize_block(output, unit, block, plan.tile.lanes);
   Stage& last = *products[done];
   Stage& sums = heavy ? spill_accumulators(schedule, output, last, attach, plan.tile) : last;

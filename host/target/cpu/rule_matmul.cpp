@@ -7,8 +7,8 @@
 //       for k: acc[r][:] += broadcast(a[r][k]) * panel[k][:]
 //       y[rows][panel] = epilogue(acc)
 //
-// A panel must fit a buffer on the stack, so long sums are cut into parts, each a nest of its own that adds to the
-// sums of those before.
+// A panel must fit a buffer on the stack, so long sums are cut into parts, each a nest of its own that adds
+// to the sums of those before.
 #include <algorithm>
 
 #include "host/target/cpu/dense_model.h"
@@ -179,7 +179,8 @@ std::vector<Tensor> pack_matmul_panels(const std::vector<Tensor>& outputs, const
     if (!factors || !wants_packing(*op, factors->second)) return outputs;
     const int64_t parts = parts_of(work_of(*op), target.machine);
     if (parts == 0) return outputs;
-    if (parts == 1) return replace_tensors(outputs, {{op.get(), with_panel(*op, factors->first, factors->second)}});
+    if (parts == 1)
+      return replace_tensors(outputs, {{op.get(), with_panel(*op, factors->first, factors->second)}});
     const std::vector<Tensor> split =
         replace_tensors(outputs, {{op.get(), sum_of_parts(*op, parts, kPartial)}});
     std::map<const OperationNode*, Tensor> packed;

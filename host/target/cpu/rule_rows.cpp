@@ -1,4 +1,5 @@
-// Softmax and normalisations along trailing axes: everything of a row where the row is in the first-level cache.
+// Softmax and normalisations along trailing axes: everything of a row where the row is in the first-level
+// cache.
 //
 //   parallel for row
 //     maximum, sums, … over the row          lanes over the reduction, two vectors of accumulators
@@ -29,8 +30,8 @@ bool contains(const Operations& ops, const OperationNode* op) {
   return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-/// Every read of an operation of `of_rows` uses the reader's own leading axes in order; sets `reads` if there is
-/// one.
+/// Every read of an operation of `of_rows` uses the reader's own leading axes in order; sets `reads` if there
+/// is one.
 bool reads_own_row(const OperationNode& reader, const Operations& of_rows, size_t rows, bool& reads) {
   bool own = true;
   walk(reader.body, [&](const Expr& node) {
@@ -73,7 +74,8 @@ RowStages find_rows(Schedule& schedule, const Stage& output) {
     if (!reads_own_row(op, of_rows, found.rows, reads)) return {};
     if (is_reduction(op)) {
       if (of_rows.empty()) found.rows = op.axes.size();
-      const bool last = op.axes.size() == found.rows && found.rows >= 1 && found.rows < output.op->axes.size();
+      const bool last =
+          op.axes.size() == found.rows && found.rows >= 1 && found.rows < output.op->axes.size();
       if (!last || read_stride(op, op.reduce_axes.back()->var) != std::optional<int>(1)) return {};
     }
     if (is_reduction(op) || reads) of_rows.push_back(&op);
@@ -89,8 +91,8 @@ RowStages find_rows(Schedule& schedule, const Stage& output) {
 }
 
 int lanes_of(const IterVarPtr& axis, const OperationNode& op, const Target& target) {
-  return choose_lanes(constant_extent(axis->extent).value_or(int64_t{1} << 30), byte_width(op.result_dtypes[0]),
-                      target.machine);
+  return choose_lanes(constant_extent(axis->extent).value_or(int64_t{1} << 30),
+                      byte_width(op.result_dtypes[0]), target.machine);
 }
 
 void schedule_row_reduction(Stage& stage, const Target& target) {
@@ -128,8 +130,8 @@ bool schedule_rows(Schedule& schedule, const Target& target) {
   const auto axes = output.axes();
   const auto volume = constant_volume(axes);
   const bool worth_it = !volume || *volume * 8 >= kParallelThreshold;
-  IterVarPtr row = fuse_and_parallelize(
-      output, {axes.begin(), axes.begin() + static_cast<long>(found.rows)}, worth_it);
+  IterVarPtr row =
+      fuse_and_parallelize(output, {axes.begin(), axes.begin() + static_cast<long>(found.rows)}, worth_it);
   schedule_row_elements(output, target);
   for (Stage* stage : found.stages) {
     stage->compute_at(output, row);

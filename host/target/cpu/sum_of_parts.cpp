@@ -13,7 +13,8 @@ Tensor sum_of_parts(const OperationNode& op, int64_t parts, const std::string& p
     auto k = reduce_axis(0, extent, "k");
     auto part = [&](const std::vector<Expr>& index) {
       std::vector<std::pair<const VarNode*, Expr>> bindings{{whole->var.as<VarNode>(), k->var + p * extent}};
-      for (size_t i = 0; i < index.size(); ++i) bindings.emplace_back(op.axes[i]->var.as<VarNode>(), index[i]);
+      for (size_t i = 0; i < index.size(); ++i)
+        bindings.emplace_back(op.axes[i]->var.as<VarNode>(), index[i]);
       return sum(substitute(root->value, bindings), {k});
     };
     Tensor product = compute(op.result_shapes[0], part, op.name, op.tag);

@@ -7,8 +7,8 @@
 
 namespace gantry::cpu {
 
-/// `op`, a sum over one axis of constant extent, as the sum of `parts` equal parts of it: operations like `op` but
-/// shorter, each added to those before by an operation tagged `partial` (the last one has no tag).
+/// `op`, a sum over one axis of constant extent, as the sum of `parts` equal parts of it: operations like
+/// `op` but shorter, each added to those before by an operation tagged `partial` (the last one has no tag).
 Tensor sum_of_parts(const OperationNode& op, int64_t parts, const std::string& partial);
 
 }  // namespace gantry::cpu
