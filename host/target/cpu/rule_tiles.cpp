@@ -7,28 +7,19 @@
 #include <algorithm>
 
 #include "host/target/cpu/rules.h"
+#include "host/target/cpu/tile_blocks.h"
 #include "host/target/cpu/tile_model.h"
 
 namespace gantry::cpu {
 namespace {
 
 constexpr int64_t kTile = 16;
-// Of the product: leaves room in the second-level cache for the operands.
-constexpr int64_t kBlockBytes = 64 << 10;
-constexpr int64_t kMaxBlockRows = 448, kSymbolicBlockRows = 128, kMaxBlockColumns = 128;
-// Weights beyond this are read once for all rows, not once a block of rows.
-constexpr int64_t kResidentWeightBytes = 1 << 20;
-// Of the operand's rows that a block of results needs, where each block makes its own; and how many blocks that takes.
-constexpr int64_t kResidentRowBytes = 768 << 10, kOwnRowBlocks = 4;
+// Rows a block where their number is not known; and of a line of an image that is too long for one block.
+constexpr int64_t kSymbolicBlockRows = 128, kMaxLineRows = 448;
+// Of the operand's rows that a block of results needs.
+constexpr int64_t kResidentRowBytes = 768 << 10;
 // Rows that windows reach beyond a block are made again for the next one; as a share of the block.
 constexpr double kMaxReach = 0.6;
-
-int64_t round_up(int64_t a, int64_t unit) {
-  return (a + unit - 1) / unit * unit;
-}
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 struct TileStages {
   Stage *rows = nullptr, *product = nullptr, *output = nullptr;
@@ -86,39 +77,6 @@ bool is_dense(const OperationNode& tile_output, const std::vector<Expr>& pitches
     expected = expected * extent;
   }
   return true;
-}
-
-// Which block of rows wastes least, larger ones first.
-int64_t choose_block_rows(std::optional<int64_t> extent) {
-  if (!extent) return kSymbolicBlockRows;
-  if (*extent <= kSymbolicBlockRows) return *extent;
-  int64_t best = *extent, best_cost = *extent <= kMaxBlockRows ? round_up(*extent, 2 * kTile) : INT64_MAX;
-  for (int64_t rows = 2 * kSymbolicBlockRows; rows >= 2 * kTile; rows -= 2 * kTile) {
-    int64_t cost = ceil_div(*extent, rows) * rows;
-    if (rows <= *extent && cost < best_cost) best = rows, best_cost = cost;
-  }
-  return best;
-}
-
-// Lines of an image a block: the rows between lines are computed in vain, and so is what fills up the last tile.
-int64_t choose_block_lines(int64_t lines, int64_t results, int64_t pitch) {
-  int64_t best = 1;
-  double best_cost = 1e300;
-  for (int64_t n = 1; n <= lines; ++n) {
-    int64_t rows = round_up((n - 1) * pitch + results, 2 * kTile);
-    if (rows > kMaxBlockRows && n > 1) break;
-    double cost = double(ceil_div(lines, n)) * (double(rows) + 8);  // each block costs something by itself
-    if (cost < best_cost) best = n, best_cost = cost;
-  }
-  return best;
-}
-
-int64_t choose_block_columns(int64_t columns, int64_t unit, int64_t block_rows) {
-  int64_t best = unit;
-  for (int64_t c = unit; c <= std::min(columns, kMaxBlockColumns); c += unit) {
-    if (columns % c == 0 && c * block_rows * 4 <= kBlockBytes) best = c;
-  }
-  return best;
 }
 
 void schedule_rows(Stage& rows, bool attached) {
@@ -198,6 +156,66 @@ int64_t block_operand_bytes(const OperationNode& rows, int64_t block_rows) {
 
 }  // namespace
 
+namespace {
+
+/// How the owner's rows may be cut.
+struct RowAxes {
+  std::vector<IterVarPtr> outer;  ///< of no interest for cutting
+  IterVarPtr cut;                 ///< rows that adjoin, or lines of an image
+  std::vector<IterVarPtr> inner;  ///< results of a line
+  TailStrategy tail = TailStrategy::kShiftInwards;
+  std::vector<RowBlocks> choices;
+  int64_t pitch = 1;  ///< rows from one of `cut` to the next
+};
+
+RowAxes dense_rows(Stage& owner) {
+  const auto axes = owner.axes();
+  RowAxes rows;
+  // Axes of one element stay out of the fused one: an index without their remainders stays an interval.
+  std::vector<IterVarPtr> fused;
+  for (size_t i = 0; i + 1 < axes.size(); ++i)
+    (constant_extent(simplify(axes[i]->extent)) == 1 ? rows.outer : fused).push_back(axes[i]);
+  if (fused.empty()) {
+    fused = {rows.outer.back()};
+    rows.outer.pop_back();
+  }
+  std::vector<IterVarPtr> order = rows.outer;
+  order.insert(order.end(), fused.begin(), fused.end());
+  order.push_back(axes.back());
+  owner.reorder(order);
+  rows.cut = fused[0];
+  for (size_t i = 1; i < fused.size(); ++i) rows.cut = owner.fuse(rows.cut, fused[i]);
+  if (auto extent = constant_volume(fused)) {
+    rows.choices = row_blocks(*extent);
+  } else {
+    rows.choices = {{kSymbolicBlockRows, kSymbolicBlockRows, kSymbolicBlockRows}};
+    rows.tail = TailStrategy::kGuard;
+  }
+  return rows;
+}
+
+RowAxes line_rows(Stage& owner, int64_t pitch) {
+  const auto axes = owner.axes();
+  const int64_t images = constant_extent(axes[0]->extent).value_or(2);
+  const int64_t lines = constant_extent(axes[1]->extent).value(), results = constant_extent(axes[2]->extent).value();
+  RowAxes rows;
+  rows.outer = {axes[0]};
+  if (results > kMaxLineRows) {
+    rows.outer.push_back(axes[1]);
+    rows.cut = axes[2];
+    rows.choices = row_blocks(results);
+    for (RowBlocks& choice : rows.choices) choice.count *= images * lines;
+    return rows;
+  }
+  rows.cut = axes[1];
+  rows.inner = {axes[2]};
+  rows.choices = line_blocks(images, lines, results, pitch);
+  rows.pitch = pitch;
+  return rows;
+}
+
+}  // namespace
+
 bool schedule_tiles(Schedule& schedule, const Target& target) {
   TileStages tiles = find_tiles(schedule);
   if (!tiles.product || !tiles.rows || !tiles.output) return false;
@@ -206,85 +224,45 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   if (&owner != tiles.output && tiles.output->attach != AttachKind::kInline) tiles.output->compute_inline();
   if (&owner == tiles.output) tiles.output->compute_root();
 
-  const auto axes = owner.axes();
-  const size_t last = axes.size() - 1;
-  const int64_t columns = constant_extent(simplify(tiles.product->axes()[1]->extent)).value();
-  const int64_t unit = std::min<int64_t>(columns, 2 * kTile);
-  std::vector<IterVarPtr> outer, inner;
-  std::optional<int64_t> blocks_of;       // how many blocks of rows there are
-  int64_t block_rows = 0;
   const std::vector<Expr> pitches = row_pitches(*tiles.output->op);
-  if (is_dense(*tiles.output->op, pitches)) {
-    // Axes of one element stay out of the fused one: an index without their remainders stays an interval.
-    std::vector<IterVarPtr> ones, rows;
-    for (size_t i = 0; i < last; ++i)
-      (constant_extent(simplify(axes[i]->extent)) == 1 ? ones : rows).push_back(axes[i]);
-    if (rows.empty()) {
-      rows = {ones.back()};
-      ones.pop_back();
-    }
-    std::vector<IterVarPtr> order = ones;
-    order.insert(order.end(), rows.begin(), rows.end());
-    order.push_back(axes[last]);
-    owner.reorder(order);
-    IterVarPtr flat = rows[0];
-    for (size_t i = 1; i < rows.size(); ++i) flat = owner.fuse(flat, rows[i]);
-    auto extent = constant_volume({axes.begin(), axes.begin() + static_cast<long>(last)});
-    block_rows = choose_block_rows(extent);
-    auto tail = extent ? TailStrategy::kShiftInwards : TailStrategy::kGuard;
-    auto [row_outer, row] = owner.split(flat, block_rows, tail);
-    outer = ones;
-    outer.push_back(row_outer);
-    inner = {row};
-    blocks_of = extent ? std::optional(ceil_div(*extent, block_rows)) : std::nullopt;
-  } else {
-    int64_t lines = constant_extent(axes[1]->extent).value(), results = constant_extent(axes[2]->extent).value();
-    const int64_t pitch = constant_extent(pitches[1]).value();
-    int64_t block_lines = choose_block_lines(lines, results, pitch);
-    block_rows = (block_lines - 1) * pitch + results;
-    auto [line_outer, line] = owner.split(axes[1], block_lines, TailStrategy::kShiftInwards);
-    outer = {axes[0], line_outer};
-    inner = {line, axes[2]};
-    int64_t images = constant_extent(axes[0]->extent).value_or(1);
-    blocks_of = images * ceil_div(lines, block_lines);
-    if (block_rows > kMaxBlockRows) {
-      block_rows = choose_block_rows(results);
-      blocks_of = *blocks_of * ceil_div(results, block_rows);
-      auto [column_outer, column] = owner.split(axes[2], block_rows, TailStrategy::kShiftInwards);
-      outer.push_back(column_outer);
-      inner = {line, column};
-    }
-  }
-  int64_t block_columns = choose_block_columns(columns, unit, round_up(block_rows, 2 * kTile));
-  // Several blocks of rows read the same weights, one after another: those of a block of columns should stay.
-  const int64_t column_bytes = weight_bytes(*tiles.product->op) / columns;
-  const bool weights_first = column_bytes * columns > kResidentWeightBytes;
-  while (weights_first && blocks_of.value_or(2) > 1 && block_columns % (2 * unit) == 0 &&
-         block_columns * column_bytes > kResidentWeightBytes)
-    block_columns /= 2;
-  auto [channel_outer, channel] = owner.split(axes[last], block_columns);
+  const IterVarPtr channels = owner.axes().back();
+  const RowAxes rows = is_dense(*tiles.output->op, pitches)
+                           ? dense_rows(owner)
+                           : line_rows(owner, constant_extent(pitches[1]).value());
   const int64_t reach = product_reach(*tiles.product->op);
-  // With enough blocks of rows each makes its own part of the operand, which then never leaves the cache.
-  const bool own_rows = !weights_first && (!blocks_of || *blocks_of >= kOwnRowBlocks) && double(reach) <= kMaxReach * double(block_rows) &&
-                        block_operand_bytes(*tiles.rows->op, block_rows + reach) <= kResidentRowBytes;
-  std::vector<IterVarPtr> shared = outer;
-  if (!own_rows) shared.insert(weights_first ? shared.begin() : shared.end(), channel_outer);
+  TileProductWork work;
+  work.columns = constant_extent(simplify(tiles.product->axes()[1]->extent)).value();
+  work.column_unit = std::min<int64_t>(work.columns, 2 * kTile);
+  work.weight_bytes = weight_bytes(*tiles.product->op);
+  work.reads_own_rows = double(reach) <= kMaxReach * double(rows.choices.back().rows);
+  work.choices = rows.choices;
+  TileBlocks blocks = choose_tile_blocks(work);
+  blocks.own_rows = blocks.own_rows && double(reach) <= kMaxReach * double(blocks.rows.rows) &&
+                    block_operand_bytes(*tiles.rows->op, blocks.rows.rows + reach) <= kResidentRowBytes;
+
+  auto [cut_outer, cut] = owner.split(rows.cut, blocks.rows.size, rows.tail);
+  auto [channel_outer, channel] = owner.split(channels, blocks.columns);
+  std::vector<IterVarPtr> shared = rows.outer;
+  shared.push_back(cut_outer);
+  if (!blocks.own_rows) shared.insert(blocks.weights_first ? shared.begin() : shared.end(), channel_outer);
   std::vector<IterVarPtr> order = shared;
-  if (own_rows) order.push_back(channel_outer);
-  order.insert(order.end(), inner.begin(), inner.end());
+  if (blocks.own_rows) order.push_back(channel_outer);
+  order.push_back(cut);
+  order.insert(order.end(), rows.inner.begin(), rows.inner.end());
   order.push_back(channel);
   owner.reorder(order);
-  vectorize_block(owner, channel, block_columns, choose_lanes(block_columns, 4, target.machine));
+  vectorize_block(owner, channel, blocks.columns, choose_lanes(blocks.columns, 4, target.machine));
   IterVarPtr at = fuse_and_parallelize(owner, shared, true);
 
-  tiles.product->compute_at(owner, own_rows ? channel_outer : at);
+  tiles.product->compute_at(owner, blocks.own_rows ? channel_outer : at);
   tiles.product->scope = StorageScope::kLocal;
-  schedule_product(*tiles.product, block_rows, unit, block_operand_bytes(*tiles.rows->op, block_rows + reach));
-  if (own_rows) {
+  schedule_product(*tiles.product, blocks.rows.rows, work.column_unit,
+                   block_operand_bytes(*tiles.rows->op, blocks.rows.rows + reach));
+  if (blocks.own_rows) {
     tiles.rows->compute_at(owner, at);
     tiles.rows->scope = StorageScope::kLocal;
   }
-  schedule_rows(*tiles.rows, own_rows);
+  schedule_rows(*tiles.rows, blocks.own_rows);
   for (const auto& stage : schedule.stages()) {
     bool done = stage.get() == &owner || stage.get() == tiles.rows || stage.get() == tiles.product;
     if (!done && stage->attach == AttachKind::kRoot && is_compute(*stage->op) && !is_reduction(*stage->op))

@@ -1,0 +1,82 @@
+#include "host/target/cpu/tile_blocks.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gantry::cpu {
+namespace {
+
+constexpr int64_t kPair = 32;  // rows of two tiles, which registers accumulate at once
+// Of the product: leaves room in the second-level cache for the operands.
+constexpr int64_t kBlockBytes = 64 << 10;
+constexpr int64_t kMaxBlockRows = 448, kMaxBlockColumns = 128;
+// Weights beyond this are read once for all rows, not once a block of rows.
+constexpr int64_t kResidentWeightBytes = 1 << 20;
+// Blocks of rows that each make their part of the operand: at least so many.
+constexpr int64_t kOwnRowBlocks = 4;
+// What a block costs by itself, in rows, and a block of columns, in columns.
+constexpr double kRowOverhead = 8, kColumnOverhead = 4;
+
+int64_t round_up(int64_t a, int64_t unit) {
+  return (a + unit - 1) / unit * unit;
+}
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// How much longer two threads take than if all could be divided.
+double imbalance(int64_t tasks) {
+  return double(ceil_div(tasks, 2) * 2) / double(tasks);
+}
+
+}  // namespace
+
+std::vector<RowBlocks> row_blocks(int64_t extent) {
+  std::vector<RowBlocks> choices;
+  for (int64_t count = 1; count <= extent; ++count) {
+    int64_t size = ceil_div(extent, count);
+    if (count > 1) size = round_up(size, kPair);
+    if (size > kMaxBlockRows) continue;
+    if (size > extent || (!choices.empty() && choices.back().size == size)) continue;
+    choices.push_back({size, ceil_div(extent, size), round_up(size, kPair)});
+    if (size <= kPair) break;
+  }
+  if (choices.empty()) choices.push_back({extent, 1, round_up(extent, kPair)});
+  return choices;
+}
+
+std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t results, int64_t pitch) {
+  std::vector<RowBlocks> choices;
+  for (int64_t n = 1; n <= lines; ++n) {
+    const int64_t rows = round_up((n - 1) * pitch + results, kPair);
+    if (rows > kMaxBlockRows && n > 1) break;
+    choices.push_back({n, images * ceil_div(lines, n), rows});
+  }
+  return choices;
+}
+
+TileBlocks choose_tile_blocks(const TileProductWork& work) {
+  TileBlocks best;
+  double best_cost = INFINITY;
+  const bool large_weights = work.weight_bytes > kResidentWeightBytes;
+  for (const RowBlocks& rows : work.choices) {
+    for (int64_t columns = work.column_unit; columns <= std::min(work.columns, kMaxBlockColumns);
+         columns += work.column_unit) {
+      if (work.columns % columns != 0) continue;
+      const bool fits = columns * rows.rows * 4 <= kBlockBytes &&
+                        (rows.count == 1 || !large_weights ||
+                         columns * (work.weight_bytes / work.columns) <= kResidentWeightBytes);
+      if (!fits && columns > work.column_unit) continue;
+      const bool own_rows = work.reads_own_rows && !large_weights && rows.count >= kOwnRowBlocks;
+      const int64_t tasks = own_rows ? rows.count : rows.count * (work.columns / columns);
+      const double cost = double(rows.count) * (double(rows.rows) + kRowOverhead) *
+                          (1 + kColumnOverhead / double(columns)) * imbalance(tasks);
+      if (cost >= best_cost) continue;
+      best_cost = cost;
+      best = {rows, columns, large_weights, own_rows};
+    }
+  }
+  return best;
+}
+
+}  // namespace gantry::cpu

@@ -1,0 +1,39 @@
+// The blocks into which products on tile registers are cut (rule_tiles.cpp).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace gantry::cpu {
+
+/// A way to cut the rows of a product: `size` rows or lines of an image a block, `count` blocks, each computing
+/// `rows` rows, whole tiles.
+struct RowBlocks {
+  int64_t size = 1, count = 1, rows = 1;
+};
+
+struct TileProductWork {
+  std::vector<RowBlocks> choices;
+  int64_t columns = 1;       ///< whole tiles
+  int64_t column_unit = 32;  ///< what a block of columns must be a multiple of
+  int64_t weight_bytes = 0;
+  bool reads_own_rows = false;  ///< blocks of rows may each make their part of the operand, if there are enough
+};
+
+struct TileBlocks {
+  RowBlocks rows;
+  int64_t columns = 32;        ///< a block
+  bool weights_first = false;  ///< blocks of columns outside: weights are read once for all rows
+  bool own_rows = false;       ///< each block of rows makes its part of the operand, and computes all columns
+};
+
+/// Ways to cut `extent` results that adjoin.
+std::vector<RowBlocks> row_blocks(int64_t extent);
+/// Ways to cut `lines` lines of `results` results each, `pitch` rows apart, of so many images.
+std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t results, int64_t pitch);
+
+/// The fewest rows computed on the busier of two threads, weighed with what each block costs by itself.
+TileBlocks choose_tile_blocks(const TileProductWork& work);
+
+}  // namespace gantry::cpu
