@@ -200,13 +200,13 @@ class LayoutRewriter {
       packed = pack_depthwise(weight, node.origin);
     } else {
       weight = merge_groups(weight, *attrs, node);
-      attrs->algorithm = choose_algorithm(*attrs, node);
+      attrs->tile_parts = policy_.conv_tiles ? policy_.conv_tiles(*attrs, data, node.result()->type) : 0;
+      attrs->algorithm = attrs->tile_parts > 0 ? ConvAlgorithm::kTiles : choose_algorithm(*attrs, node);
       if (attrs->algorithm == ConvAlgorithm::kDirect) {
         attrs->weight_block = policy_.conv_block(*attrs, data, node.result()->type);
         if (attrs->weight_block == 0) return false;
         packed = pack_conv(weight, *attrs, node.origin);
       } else if (attrs->algorithm == ConvAlgorithm::kTiles) {
-        attrs->tile_parts = policy_.tile_parts;
         attrs->tile_fold_width = folds_width(*attrs, data.shape[1].value());
         packed = pack_tiles(weight, attrs->tile_parts, attrs->channels, attrs->tile_fold_width, false,
                             node.origin);
@@ -399,8 +399,8 @@ class LayoutRewriter {
     Value* weight = plain(node.inputs[1], node.origin);
     if (!weight->is_constant()) return false;
     auto attrs = std::make_shared<DenseAttrs>(*given);
-    if (policy_.dense_tiles && policy_.dense_tiles(node.inputs[0]->type, attrs->units)) {
-      attrs->tile_parts = policy_.tile_parts;
+    attrs->tile_parts = policy_.dense_tiles ? policy_.dense_tiles(node.inputs[0]->type, attrs->units) : 0;
+    if (attrs->tile_parts > 0) {
       Value* packed = pack_tiles(weight, attrs->tile_parts, attrs->units, false, true, node.origin);
       forms_[node.result()].plain =
           add(node.op->name, attrs, {plain(node.inputs[0], node.origin), packed}, node.origin);

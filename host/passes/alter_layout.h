@@ -20,10 +20,10 @@ struct LayoutPolicy {
       conv_algorithm;
   /// Products with constant weights in form gemm (host/ops/dense.h). `data`: (…, K).
   std::function<bool(const TensorType& data, int64_t units)> dense_gemm;
-  /// Products with constant weights on tile registers (host/ops/tiles.h). Asked first. `data`: (…, K).
-  std::function<bool(const TensorType& data, int64_t units)> dense_tiles;
-  /// bf16 parts for tile registers.
-  int64_t tile_parts = 0;
+  /// On tile registers (host/ops/tiles.h): bf16 parts of the weights, or 0. Asked before all others.
+  std::function<int64_t(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)> conv_tiles;
+  /// The same of products with constant weights. `data`: (…, K).
+  std::function<int64_t(const TensorType& data, int64_t units)> dense_tiles;
   /// Products of two tensors in form gemm.
   std::function<bool(const TensorType& a, const TensorType& b)> matmul_gemm;
   /// How many groups of a grouped convolution that is not depthwise to compute as one, with weights of 0

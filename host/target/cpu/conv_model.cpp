@@ -267,6 +267,11 @@ double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, c
                 weights / machine.memory_bytes_per_cycle);
 }
 
+double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                                 const MachineModel& machine, ConvAlgorithm algorithm) {
+  return plan_winograd(winograd_work(attrs, data, result, winograd_tile(algorithm)), machine).cycles;
+}
+
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                     const MachineModel& machine) {
   bool constant = data.shape[1].is_constant();

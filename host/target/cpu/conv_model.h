@@ -35,6 +35,10 @@ WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine
 double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                const MachineModel& machine);
 
+/// By that Winograd algorithm.
+double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                                 const MachineModel& machine, ConvAlgorithm algorithm);
+
 /// kDirect or one of Winograd's. `data`, `result`: (N, C, spatial…).
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                     const MachineModel& machine);
