@@ -18,6 +18,7 @@ constexpr int64_t kMaxRowBytes = 32 << 10;
 constexpr int64_t kReductionVectors = 2;
 
 bool keeps_prefix(const OperationNode& op, const OperationNode& output, size_t rows) {
+  if (op.axes.size() < rows || output.axes.size() < rows) return false;
   for (size_t i = 0; i < rows; ++i) {
     if (!structurally_equal(op.axes[i]->extent, output.axes[i]->extent)) return false;
   }
@@ -73,6 +74,7 @@ RowStages find_rows(Schedule& schedule, const Stage& output) {
     bool reads = false;
     if (!reads_own_row(op, of_rows, found.rows, reads)) return {};
     if (is_reduction(op)) {
+      if (op.reduce_axes.empty()) return {};
       if (of_rows.empty()) found.rows = op.axes.size();
       const bool last =
           op.axes.size() == found.rows && found.rows >= 1 && found.rows < output.op->axes.size();
@@ -120,7 +122,7 @@ void schedule_row_elements(Stage& stage, const Target& target) {
 bool schedule_rows(Schedule& schedule, const Target& target) {
   if (schedule.outputs().size() != 1) return false;
   Stage& output = schedule[schedule.outputs()[0]];
-  if (!is_compute(*output.op) || is_reduction(*output.op)) return false;
+  if (!is_compute(*output.op) || is_reduction(*output.op) || output.axes().empty()) return false;
   const bool reduces = std::any_of(schedule.stages().begin(), schedule.stages().end(),
                                    [](const auto& stage) { return is_reduction(*stage->op); });
   if (!reduces || read_stride(*output.op, output.axes().back()->var) == std::nullopt) return false;
