@@ -16,6 +16,8 @@ constexpr int64_t kResidentWeightBytes = 1 << 20;
 constexpr int64_t kOwnRowBlocks = 4;
 // What a block costs by itself, in rows, and a block of columns, in columns.
 constexpr double kRowOverhead = 8, kColumnOverhead = 4;
+// What it costs to write the whole operand to memory first and read it again, as that many columns.
+constexpr double kOperandColumns = 60;
 
 int64_t round_up(int64_t a, int64_t unit) {
   return (a + unit - 1) / unit * unit;
@@ -70,7 +72,8 @@ TileBlocks choose_tile_blocks(const TileProductWork& work) {
       const bool own_rows = work.reads_own_rows && !large_weights && rows.count >= kOwnRowBlocks;
       const int64_t tasks = own_rows ? rows.count : rows.count * (work.columns / columns);
       const double cost = double(rows.count) * (double(rows.rows) + kRowOverhead) *
-                          (1 + kColumnOverhead / double(columns)) * imbalance(tasks);
+                          (1 + kColumnOverhead / double(columns)) * imbalance(tasks) *
+                          (own_rows ? 1 : 1 + kOperandColumns / double(work.columns));
       if (cost >= best_cost) continue;
       best_cost = cost;
       best = {rows, columns, large_weights, own_rows};

@@ -18,8 +18,9 @@ int64_t ceil_div(int64_t a, int64_t b) {
 constexpr double kCyclesPerDot = 18.5, kCyclesPerTile = 450, kCyclesPerPart = 8;
 // Of the peak of multiply-adds, what matrix products reach without tiles.
 constexpr double kMultiplyAddShare = 0.75;
-// With so many rows a third part of the weights costs little: they are read from memory once for all rows.
-constexpr int64_t kRowsForExactWeights = 400;
+// With so many rows a third part of the weights costs little: they are read from memory once for all rows. Products of
+// transformers need it sooner: their errors add up more than those of rectified images.
+constexpr int64_t kConvRowsForExactWeights = 1000, kDenseRowsForExactWeights = 150;
 
 struct TileWork {
   int64_t rows = 1;  ///< results
@@ -38,8 +39,8 @@ double tile_cycles(const TileWork& work, int64_t parts, const MachineModel& mach
          weights / machine.memory_bytes_per_cycle;
 }
 
-int64_t parts_for_rows(int64_t parts, int64_t rows) {
-  return parts == 2 && rows >= kRowsForExactWeights ? 3 : parts;
+int64_t parts_for_rows(int64_t parts, int64_t rows, int64_t enough) {
+  return parts == 2 && rows >= enough ? 3 : parts;
 }
 
 int64_t constant_or(const Dim& dim, int64_t otherwise) {
@@ -71,7 +72,7 @@ int64_t conv_tile_parts(const ConvAttrs& attrs, const TensorType& data, const Te
   work.taps = attrs.kernel[0] * (fold ? 1 : attrs.kernel[1]);
   work.depth_blocks = ceil_div(fold ? channels * attrs.kernel[1] : channels, 32);
   work.split_rows = work.rows * (window ? attrs.strides[0] * (fold ? 1 : attrs.strides[1]) : 1);
-  parts = parts_for_rows(parts, work.rows);
+  parts = parts_for_rows(parts, work.rows, kConvRowsForExactWeights);
   return tile_cycles(work, parts, machine) < other_cycles(attrs, data, result, machine) ? parts : 0;
 }
 
@@ -85,7 +86,7 @@ int64_t dense_tile_parts(const TensorType& data, int64_t units, int64_t parts, c
   const double products = double(work.rows) * double(units) * double(data.shape.back().value());
   // Few rows are bound by the weights' stream, which bf16 halves.
   if (parts == 1 && work.rows < 16) return products >= double(1 << 18) ? parts : 0;
-  parts = parts_for_rows(parts, work.rows);
+  parts = parts_for_rows(parts, work.rows, kDenseRowsForExactWeights);
   const double lanes = double(machine.vector_bytes) / 4 * machine.fma_per_cycle * kMultiplyAddShare;
   const double weights = double(units) * double(data.shape.back().value()) * 4 / machine.memory_bytes_per_cycle;
   return tile_cycles(work, parts, machine) < products / lanes + weights ? parts : 0;
