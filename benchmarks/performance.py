@@ -32,7 +32,7 @@ import performance_report
 
 PEERS = ('onnxruntime', 'openvino')
 # (name of the column, target, precision)
-MODES = {'native': ('native', 'fp32'), 'x86-64-v4': ('x86-64-v4', 'fp32'), 'x86-64-v3': ('x86-64-v3', 'fp32'),
+MODES = {'native': ('native', 'auto'), 'x86-64-v4': ('x86-64-v4', 'fp32'), 'x86-64-v3': ('x86-64-v3', 'fp32'),
          'bf16': ('native', 'bf16')}
 
 
