@@ -142,7 +142,8 @@ void bench_layer_norm(benchmark::State& state) {
 }
 
 void bench_unary(benchmark::State& state, const std::string& op) {
-  run_kernel(state, one_node(op, op_set().get(op)->make_attrs(), {{32, 3072}}, {}));  // fits the second-level cache
+  run_kernel(state,
+             one_node(op, op_set().get(op)->make_attrs(), {{32, 3072}}, {}));  // fits the second-level cache
 }
 
 void bench_max_pool(benchmark::State& state) {

@@ -1,7 +1,7 @@
 /*
- * A plugin for qemu-aarch64 (user mode) that counts what a program executes: instructions, vector multiply-adds, and
- * loads and stores. Written for version 1 of QEMU's plugin interface (QEMU 4.2 to 8.2), whose declarations are
- * repeated here because distributions do not ship its header.
+ * A plugin for qemu-aarch64 (user mode) that counts what a program executes: instructions, vector
+ * multiply-adds, and loads and stores. Written for version 1 of QEMU's plugin interface (QEMU 4.2 to 8.2),
+ * whose declarations are repeated here because distributions do not ship its header.
  *
  *   cc -O2 -shared -fPIC -o qemu_count.so qemu_count.c
  *   qemu-aarch64 -plugin ./qemu_count.so,out=counts.txt PROGRAM...
@@ -20,9 +20,10 @@ extern struct qemu_plugin_insn* qemu_plugin_tb_get_insn(const struct qemu_plugin
 extern const void* qemu_plugin_insn_data(const struct qemu_plugin_insn* instruction);
 extern void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
                                                   void (*callback)(qemu_plugin_id_t, struct qemu_plugin_tb*));
-extern void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb* tb, enum qemu_plugin_op op, void* ptr,
-                                                     uint64_t value);
-extern void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*callback)(qemu_plugin_id_t, void*), void* data);
+extern void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb* tb, enum qemu_plugin_op op,
+                                                     void* ptr, uint64_t value);
+extern void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*callback)(qemu_plugin_id_t, void*),
+                                           void* data);
 
 #define EXPORT __attribute__((visibility("default")))
 EXPORT int qemu_plugin_version = 1;
@@ -53,8 +54,10 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb* tb) {
     accesses += (uint64_t)is_memory_access(code);
   }
   qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &instructions, count);
-  if (products) qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &multiply_adds, products);
-  if (accesses) qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &memory_accesses, accesses);
+  if (products)
+    qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &multiply_adds, products);
+  if (accesses)
+    qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &memory_accesses, accesses);
 }
 
 static void finished(qemu_plugin_id_t id, void* data) {

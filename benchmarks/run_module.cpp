@@ -1,5 +1,5 @@
-// Runs a module some times on zeros, on one thread: small enough to be counted instruction by instruction under an
-// emulator, where the difference of two numbers of runs is what a run executes.
+// Runs a module some times on zeros, on one thread: small enough to be counted instruction by instruction
+// under an emulator, where the difference of two numbers of runs is what a run executes.
 //
 //   run_module MODULE.gmod RUNS
 #include <stdio.h>

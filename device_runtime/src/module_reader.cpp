@@ -1,9 +1,9 @@
 #include "device_runtime/src/module_reader.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -271,7 +271,8 @@ std::vector<uint32_t> segments_of_variant(const Manifest& manifest, uint32_t var
 }
 
 void Module::move_constants() {
-  // Small ones stay in the caches and the translation buffers anyway; a board with little memory keeps one copy.
+  // Small ones stay in the caches and the translation buffers anyway; a board with little memory keeps one
+  // copy.
   constexpr uint64_t kWorthMoving = uint64_t{4} << 20;
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t total = 0;

@@ -61,7 +61,8 @@ class ModuleContents {
 };
 
 /// Index of the variant of that device with the highest rank that `cpu` can run and, for CUDA, a GPU of
-/// `compute_capability` (10 * major + minor). INCOMPATIBLE names what the module has and what the machine lacks.
+/// `compute_capability` (10 * major + minor). INCOMPATIBLE names what the module has and what the machine
+/// lacks.
 Result<uint32_t> choose_variant(const module_format::Manifest& manifest, const CpuInfo& cpu,
                                 module_format::Device device = module_format::Device::Cpu,
                                 int compute_capability = 0);
@@ -97,8 +98,8 @@ class Module {
 
  private:
   Status bind_variant();
-  /// Copies the constants to huge pages where that pays: every run reads all of them, and with small pages translating
-  /// addresses costs a good part of the time.
+  /// Copies the constants to huge pages where that pays: every run reads all of them, and with small pages
+  /// translating addresses costs a good part of the time.
   void move_constants();
 
   ModuleContents contents_;

@@ -84,9 +84,10 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options) {
   command.add_flag("--gpu-checks", options.gpu_checks,
                    "cuda-emulated looks for races, accesses out of bounds and uninitialised shared memory");
   command
-      .add_option("--precision", options.precision,
-                  "Arithmetic of convolutions and matrix products of a model; default auto: the fastest at fp32's "
-                  "accuracy")
+      .add_option(
+          "--precision", options.precision,
+          "Arithmetic of convolutions and matrix products of a model; default auto: the fastest at fp32's "
+          "accuracy")
       ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
   command.add_option("--threads", options.threads, "Threads; default: one a physical core")
       ->type_name("N")

@@ -18,11 +18,11 @@ using Names = std::vector<std::string_view>;
 /// (feature, what it needs), directly.
 using Needs = std::vector<std::pair<std::string_view, std::string_view>>;
 
-const Names kX86Features = {"sse3",       "ssse3",      "sse4.1",   "sse4.2",   "popcnt",   "avx",
-                            "avx2",       "fma",        "f16c",     "bmi",      "bmi2",     "lzcnt",
-                            "avx512f",    "avx512bw",   "avx512cd", "avx512dq", "avx512vl", "avx512vnni",
-                            "avx512bf16", "avx512fp16", "avxvnni",  "amx-tile", "amx-int8", "amx-bf16",
-                            "amx-fp16"};
+const Names kX86Features = {"sse3",     "ssse3",    "sse4.1",     "sse4.2",     "popcnt",
+                            "avx",      "avx2",     "fma",        "f16c",       "bmi",
+                            "bmi2",     "lzcnt",    "avx512f",    "avx512bw",   "avx512cd",
+                            "avx512dq", "avx512vl", "avx512vnni", "avx512bf16", "avx512fp16",
+                            "avxvnni",  "amx-tile", "amx-int8",   "amx-bf16",   "amx-fp16"};
 const Needs kX86Needs = {{"ssse3", "sse3"},
                          {"sse4.1", "ssse3"},
                          {"sse4.2", "sse4.1"},

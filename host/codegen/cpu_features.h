@@ -25,7 +25,8 @@ std::vector<std::string> add_feature(Architecture architecture, std::vector<std:
 std::vector<std::string> remove_feature(Architecture architecture, std::vector<std::string> features,
                                         std::string_view feature);
 /// The name of this machine's CPU and its relevant features, as far as the kernel lets this process use them:
-/// asks Linux for the tile registers of AMX where the CPU has them, so that code for this machine may run here.
+/// asks Linux for the tile registers of AMX where the CPU has them, so that code for this machine may run
+/// here.
 struct HostCpu {
   Architecture architecture;
   std::string name;

@@ -181,7 +181,8 @@ Value* KernelEmitter::float_to_bf16(Value* value) {
   value = b_.CreateFPCast(value, f32);
   const bool has_instruction =
       gpu_ ? target_.gpu.compute_capability >= 80
-           : lanes >= 4 && has_feature(target_, target_.architecture == Architecture::kAArch64 ? "bf16" : "avx512bf16");
+           : lanes >= 4 &&
+                 has_feature(target_, target_.architecture == Architecture::kAArch64 ? "bf16" : "avx512bf16");
   if (has_instruction) {
     Value* rounded = b_.CreateFPTrunc(value, with_lanes(b_.getBFloatTy(), lanes));
     return b_.CreateBitCast(rounded, with_lanes(b_.getInt16Ty(), lanes));

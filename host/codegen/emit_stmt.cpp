@@ -72,7 +72,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
   walk(kernel.body,
        [&](const Stmt& s) {
          if (auto* store = s.as<StoreNode>()) written_[store->buffer.get()] = true;
-        if (auto* tile = s.as<TileNode>(); tile && tile->buffer) written_[tile->buffer.get()] = true;
+         if (auto* tile = s.as<TileNode>(); tile && tile->buffer) written_[tile->buffer.get()] = true;
        },
        {});
 }

@@ -13,8 +13,8 @@ using llvm::Value;
 
 namespace {
 
-/// What LDTILECFG reads (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18): palette
-/// 1, all eight registers of 16 rows of 64 bytes.
+/// What LDTILECFG reads (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18):
+/// palette 1, all eight registers of 16 rows of 64 bytes.
 std::array<uint8_t, 64> full_tiles() {
   constexpr size_t kColumnBytes = 16, kRowCounts = 48, kRegisters = 8;
   std::array<uint8_t, 64> config{};
@@ -39,8 +39,8 @@ void KernelEmitter::emit_tile(const TileNode& node) {
     if (!config) {
       auto bytes = full_tiles();
       llvm::Constant* value = llvm::ConstantDataArray::get(context_, llvm::ArrayRef<uint8_t>(bytes));
-      config = new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value,
-                                        kName);
+      config = new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                        value, kName);
       config->setAlignment(llvm::Align(64));
     }
     b_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {config});
@@ -63,7 +63,8 @@ void KernelEmitter::emit_tile(const TileNode& node) {
   --index_depth_;
   Value* bytes = b_.CreateNSWMul(stride, b_.getInt64(static_cast<uint64_t>(byte_width(node.buffer->dtype))));
   Value* address = element_pointer(*node.buffer, index);
-  const auto id = node.op == TileNode::Op::kLoad ? llvm::Intrinsic::x86_tileloadd64 : llvm::Intrinsic::x86_tilestored64;
+  const auto id =
+      node.op == TileNode::Op::kLoad ? llvm::Intrinsic::x86_tileloadd64 : llvm::Intrinsic::x86_tilestored64;
   b_.CreateIntrinsic(id, {}, {reg(node.tile), address, bytes});
 }
 

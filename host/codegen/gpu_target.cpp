@@ -297,11 +297,11 @@ Precision cpu_precision(const Target& target, Precision precision) {
     case Precision::kFp32Split:
     case Precision::kFp32Split3:
       if (tiles) return precision;
-      user_error("--precision {}: target {} has no tile registers (amx-bf16); it computes in fp32", name_of(precision),
-                 target.name);
+      user_error("--precision {}: target {} has no tile registers (amx-bf16); it computes in fp32",
+                 name_of(precision), target.name);
     default:
-      user_error("--precision {}: is for GPUs; target {} is a CPU, which computes in fp32{}", name_of(precision),
-                 target.name, tiles ? ", fp32-split, fp32-split3 or bf16" : "");
+      user_error("--precision {}: is for GPUs; target {} is a CPU, which computes in fp32{}",
+                 name_of(precision), target.name, tiles ? ", fp32-split, fp32-split3 or bf16" : "");
   }
 }
 
@@ -319,8 +319,8 @@ Precision gpu_precision(const Target& target, Precision precision) {
   return precision;
 }
 
-constexpr std::array kPrecisions = {Precision::kAuto,      Precision::kFp32,      Precision::kTf32,
-                                    Precision::kBf16,      Precision::kFp16,      Precision::kFp32Split,
+constexpr std::array kPrecisions = {Precision::kAuto,      Precision::kFp32, Precision::kTf32,
+                                    Precision::kBf16,      Precision::kFp16, Precision::kFp32Split,
                                     Precision::kFp32Split3};
 
 }  // namespace

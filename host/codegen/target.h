@@ -111,8 +111,8 @@ Target host_target(const Target& target);
 std::string_view name_of(Precision precision);
 /// A user error lists the names.
 Precision find_precision(std::string_view name);
-/// The target computing in that precision (kAuto becomes what it stands for); a user error if its processor cannot.
-/// CPUs: bf16 and the splits need amx-bf16; GPUs: tf32 and bf16 need sm_80, fp16 sm_75.
+/// The target computing in that precision (kAuto becomes what it stands for); a user error if its processor
+/// cannot. CPUs: bf16 and the splits need amx-bf16; GPUs: tf32 and bf16 need sm_80, fp16 sm_75.
 Target with_precision(Target target, Precision precision);
 
 }  // namespace gantry

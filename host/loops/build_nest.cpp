@@ -154,7 +154,7 @@ Stmt Lowering::build_stage(StageState& state) {
   Stmt innermost = state.stage->mma     ? build_mma(state, first_reduce)
                    : state.stage->tiles ? build_tiles(state, first_reduce)
                    : reduction          ? build_reduction(state, first_reduce)
-                                    : build_elements(state);
+                                        : build_elements(state);
   std::vector<int> outer;
   for (int i = 0; i < first_reduce; ++i) outer.push_back(i);
   Stmt nest = build_loops(state, outer, 0, Purpose::kCompute, false, innermost);

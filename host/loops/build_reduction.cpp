@@ -105,13 +105,14 @@ Stmt Lowering::build_cut_update(StageState& state, const Reduction& plan, size_t
   return build_loops(state, outer, 0, Purpose::kCompute, false, allocate(sums, nest));
 }
 
-/// Padding that is inline becomes guards, each inside the innermost loop that it mentions: taps outside of the
-/// data are left out by rows, where the rows decide.
+/// Padding that is inline becomes guards, each inside the innermost loop that it mentions: taps outside of
+/// the data are left out by rows, where the rows decide.
 Expr Lowering::lift_padding(StageState& state, int first_reduce) {
   const auto* root = state.body.as<ReduceNode>();
   std::vector<Expr> inside;
   std::optional<Expr> value = without_padding(root->reduce, root->value, inside);
-  if (!value || state.root) return root->value;  // GPUs choose between values: code that differs is slow there
+  if (!value || state.root)
+    return root->value;  // GPUs choose between values: code that differs is slow there
   for (const Expr& claim : inside) {
     Expr condition = to_loads(state, claim);
     if (constant_of(condition) == 1) continue;

@@ -1,5 +1,5 @@
-// Products on a CPU's tile registers: a block of row tiles x column tiles is accumulated in registers over all
-// steps along k, then stored.
+// Products on a CPU's tile registers: a block of row tiles x column tiles is accumulated in registers over
+// all steps along k, then stored.
 #include <algorithm>
 #include <set>
 
@@ -78,8 +78,8 @@ bool mentions(const Expr& e, const Expr& var) {
 }  // namespace
 
 /// The memory of an operand's tile. `at`: the block's tile and 0 for m, n and k.
-static TileSource source_of(const std::string& name, const LoadNode& load, const Expr& major, const Expr& minor,
-                            int64_t major_step,
+static TileSource source_of(const std::string& name, const LoadNode& load, const Expr& major,
+                            const Expr& minor, int64_t major_step,
                             const std::vector<std::pair<const VarNode*, Expr>>& at, Simplifier& simplifier) {
   auto index_at = [&](int64_t i, int64_t j) {
     std::vector<std::pair<const VarNode*, Expr>> values = at;
@@ -96,14 +96,15 @@ static TileSource source_of(const std::string& name, const LoadNode& load, const
   };
   bool fits = follows(15 * major_step, 0, stride * Expr(15));
   // Operand a: elements along k adjoin. Operand b: pairs along k adjoin, then columns.
-  fits = fits && (major_step == 1 ? follows(0, kDepth - 1, Expr(kDepth - 1))
-                                  : follows(1, 0, Expr(1)) && follows(0, kColumns - 1, Expr(2 * (kColumns - 1))));
+  fits = fits &&
+         (major_step == 1 ? follows(0, kDepth - 1, Expr(kDepth - 1))
+                          : follows(1, 0, Expr(1)) && follows(0, kColumns - 1, Expr(2 * (kColumns - 1))));
   internal_check(fits, "{}: {} does not lie in memory as tile registers read it", name, load.buffer->name);
   return {load.buffer, first, stride};
 }
 
-/// Hints for what lies behind the operands b of a step: those of the next one, as weights are packed. A few between
-/// instructions each: asked for all at once they would block the loads of tiles.
+/// Hints for what lies behind the operands b of a step: those of the next one, as weights are packed. A few
+/// between instructions each: asked for all at once they would block the loads of tiles.
 static std::vector<Stmt> next_weights(const std::vector<TileSource>& sources, const std::vector<Dot>& dots,
                                       Simplifier& simplifier) {
   constexpr int64_t kLine = 32, kTileElements = kColumns * kDepth;
@@ -112,7 +113,8 @@ static std::vector<Stmt> next_weights(const std::vector<TileSource>& sources, co
   const TileSource* first = nullptr;
   for (int b : used) {
     const TileSource& source = sources[static_cast<size_t>(b)];
-    auto before = first ? constant_of(simplifier.simplify(source.index - first->index)) : std::optional<int64_t>(-1);
+    auto before =
+        first ? constant_of(simplifier.simplify(source.index - first->index)) : std::optional<int64_t>(-1);
     if (source.buffer->dtype != DType::kBF16 || !before) return {};
     if (*before < 0) first = &source;
   }
@@ -130,20 +132,23 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
   const int first_tile = count - 5;
   internal_check(root && root->reduce == ReduceKind::kSum && !root->condition && state.buffer &&
                      state.buffer->dtype == DType::kF32 && first_reduce <= first_tile && !state.root,
-                 "{}: tile registers compute sums in f32 on a CPU, with steps along k around the tiles", name);
-  auto extent_of = [&](int leaf) { return constant_of(state.leaf_extents[static_cast<size_t>(leaf)]).value_or(0); };
+                 "{}: tile registers compute sums in f32 on a CPU, with steps along k around the tiles",
+                 name);
+  auto extent_of = [&](int leaf) {
+    return constant_of(state.leaf_extents[static_cast<size_t>(leaf)]).value_or(0);
+  };
   auto var_of = [&](int leaf) { return state.leaf_vars[static_cast<size_t>(leaf)]; };
   const int64_t row_tiles = extent_of(first_tile), column_tiles = extent_of(first_tile + 1);
   internal_check(extent_of(count - 3) == kRows && extent_of(count - 2) == kColumns &&
                      extent_of(count - 1) == kDepth && state.is_reduce_leaf(count - 1) && row_tiles > 0 &&
                      column_tiles > 0 && row_tiles * column_tiles + 2 <= kRegisters,
-                 "{}: the five innermost loops must be row tiles, column tiles, {}, {}, {}", name, kRows, kColumns,
-                 kDepth);
+                 "{}: the five innermost loops must be row tiles, column tiles, {}, {}, {}", name, kRows,
+                 kColumns, kDepth);
   if (!state.guards.empty()) {
     internal_error("{}: tiles go beyond what there is: {}", name, to_string(state.guards.front().condition));
   }
-  // Steps are the reduction loops directly around the tiles. What reduces around data loops goes back to memory
-  // between its iterations.
+  // Steps are the reduction loops directly around the tiles. What reduces around data loops goes back to
+  // memory between its iterations.
   int first_step = first_tile;
   while (first_step > first_reduce && state.is_reduce_leaf(first_step - 1)) --first_step;
   std::vector<int> outer, steps;

@@ -199,7 +199,8 @@ class Evaluator {
       for (size_t m = 0; m < 16; ++m) {
         for (size_t n = 0; n < 16; ++n) {
           for (size_t k = 0; k < 32; ++k)
-            d[m * 16 + n] = round_float(DType::kF32, d[m * 16 + n] + a[m * 32 + k] * b[k / 2 * 32 + 2 * n + k % 2]);
+            d[m * 16 + n] =
+                round_float(DType::kF32, d[m * 16 + n] + a[m * 32 + k] * b[k / 2 * 32 + 2 * n + k % 2]);
         }
       }
     }

@@ -163,8 +163,8 @@ void print(const Stmt& s, int indent, std::string& text) {
     }
     case StmtKind::kPrefetch:
       line(text, indent,
-           fmt::format("prefetch{} {}[{}]", s.as<PrefetchNode>()->first_level ? "1" : "", s.as<PrefetchNode>()->buffer->name,
-                       to_string(s.as<PrefetchNode>()->index)));
+           fmt::format("prefetch{} {}[{}]", s.as<PrefetchNode>()->first_level ? "1" : "",
+                       s.as<PrefetchNode>()->buffer->name, to_string(s.as<PrefetchNode>()->index)));
       break;
     case StmtKind::kMma:
       line(text, indent, mma_text(*s.as<MmaNode>()));

@@ -267,7 +267,8 @@ void add_conv_ops(OpSet& set) {
   op.flops = conv_flops;
   op.algorithm = conv_algorithm;
   op.stages_input = [](const Node& node, size_t input) {
-    // Tile registers read an operand's row as one piece: a transposition on the way would be slower than by itself.
+    // Tile registers read an operand's row as one piece: a transposition on the way would be slower than by
+    // itself.
     const ConvAlgorithm algorithm = node.attrs_as<ConvAttrs>().algorithm;
     return input == 0 && algorithm != ConvAlgorithm::kDirect && algorithm != ConvAlgorithm::kTiles;
   };

@@ -2,8 +2,8 @@
 //
 // nn.dense: x (…, K) times a weight; weight_block == 0: weight (K, units); nb = weight_block > 0: weight
 // (ceil(units/nb), K, nb), zero-filled. Result (…, units). Stages: "dense" for plain weights; packed:
-// "dense_packed" (rows, ceil(units/nb), nb) reducing over K, with all leading axes of x as rows (left out if there
-// are none), then "dense_unpack" (…, units).
+// "dense_packed" (rows, ceil(units/nb), nb) reducing over K, with all leading axes of x as rows (left out if
+// there are none), then "dense_unpack" (…, units).
 //
 // matmul: numpy semantics of two tensors of rank >= 1 with the last two axes swapped beforehand where asked;
 // leading axes broadcast. Stage "matmul".
@@ -24,7 +24,7 @@ namespace gantry {
 struct DenseAttrs : AttrsOf<DenseAttrs> {
   int64_t units = 0;
   int64_t weight_block = 0;
-  bool gemm = false;  ///< the form for tiled matrix products; weight (K, units)
+  bool gemm = false;       ///< the form for tiled matrix products; weight (K, units)
   int64_t tile_parts = 0;  ///< not 0: on tile registers, weight as nn.tile_weight makes it (host/ops/tiles.h)
   void fields(AttrVisitor& visit) override {
     visit("units", units);

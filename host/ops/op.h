@@ -48,8 +48,8 @@ struct OpDef {
   /// Tensor expression: results from inputs (null Tensor where an optional input is absent). The node's types
   /// are inferred.
   std::function<std::vector<Tensor>(const Node&, const std::vector<Tensor>& inputs)> compute;
-  /// The results for constant inputs, where that is faster than interpreting `compute` (which it must equal); null:
-  /// interpreted.
+  /// The results for constant inputs, where that is faster than interpreting `compute` (which it must equal);
+  /// null: interpreted.
   std::function<std::vector<ConstantPtr>(const Node&)> fold;
   /// kAxisRemap: attributes for inputs whose axes were permuted: new_axis_of[old axis] (same rank in and
   /// out). Null result: cannot.
@@ -63,7 +63,8 @@ struct OpDef {
   std::function<bool(const Node&, size_t input)> stages_input;
   /// Floating-point operations of the node, for reports; null: counted as one an output element.
   std::function<Dim(const Node&)> flops;
-  /// How the node's attributes say that it is computed, for reports: "winograd4"; null or empty: the only way.
+  /// How the node's attributes say that it is computed, for reports: "winograd4"; null or empty: the only
+  /// way.
   std::function<std::string(const Node&)> algorithm;
 };
 

@@ -13,8 +13,8 @@ namespace gantry {
 namespace {
 
 constexpr int64_t kDepth = 32, kTile = 16;
-/// Blocks of rows may go beyond the last result by less than this; where the count of rows is not known, the block may
-/// be larger.
+/// Blocks of rows may go beyond the last result by less than this; where the count of rows is not known, the
+/// block may be larger.
 constexpr int64_t kRowSlack = 31, kSymbolicRowSlack = 127;
 
 int64_t ceil_div(int64_t a, int64_t b) {
@@ -42,19 +42,19 @@ Expr chosen_part(const Expr& x, const Expr& part, int64_t parts) {
 struct RowGrid {
   int64_t kernel[2], stride[2], dilation[2];
   int64_t phases[2];
-  int64_t reach[2];  ///< lines and columns that the last tap reaches beyond the first
+  int64_t reach[2];     ///< lines and columns that the last tap reaches beyond the first
   Expr lines, columns;  ///< rows of one image: lines x columns of them
 
-  Expr phase(const Expr& kh, const Expr& kw) const {
-    return tap_phase(0, kh) * phases[1] + tap_phase(1, kw);
-  }
+  Expr phase(const Expr& kh, const Expr& kw) const { return tap_phase(0, kh) * phases[1] + tap_phase(1, kw); }
   Expr distance(const Expr& kh, const Expr& kw) const {
     return tap_distance(0, kh) * columns + tap_distance(1, kw);
   }
   Expr max_distance() const { return columns * reach[0] + Expr(reach[1]); }
 
  private:
-  Expr tap_phase(int i, const Expr& k) const { return phases[i] == 1 ? Expr(0) : mod(k * dilation[i], stride[i]); }
+  Expr tap_phase(int i, const Expr& k) const {
+    return phases[i] == 1 ? Expr(0) : mod(k * dilation[i], stride[i]);
+  }
   Expr tap_distance(int i, const Expr& k) const {
     return stride[i] == 1 ? k * dilation[i] : floordiv(k * dilation[i], stride[i]);
   }
@@ -81,7 +81,8 @@ Expr with_slack(const Expr& rows) {
 }
 
 /// "tile_rows" of `depth` elements each; `element(phase, row, k)` is f32, for k < depth.
-Tensor tile_rows(int64_t weight_parts, const Expr& depth, const Expr& phases, const Expr& rows, bool whole_depth,
+Tensor tile_rows(int64_t weight_parts, const Expr& depth, const Expr& phases, const Expr& rows,
+                 bool whole_depth,
                  const std::function<Expr(const Expr& phase, const Expr& row, const Expr& k)>& element) {
   const int64_t parts = tile_row_parts(weight_parts);
   auto body = [&](const std::vector<Expr>& i) {
@@ -145,8 +146,14 @@ bool folds_width(const ConvAttrs& a, int64_t channels_in) {
 Shape tile_weight_shape(const ConvAttrs& a, int64_t channels_in) {
   int64_t nt = tile_columns(a.channels);
   int64_t depth = a.tile_fold_width ? a.kernel[1] * channels_in : channels_in;
-  return {ceil_div(a.channels, nt * kTile), ceil_div(depth, kDepth), a.kernel[0], a.tile_fold_width ? 1 : a.kernel[1],
-          a.tile_parts, nt, kTile, kDepth};
+  return {ceil_div(a.channels, nt * kTile),
+          ceil_div(depth, kDepth),
+          a.kernel[0],
+          a.tile_fold_width ? 1 : a.kernel[1],
+          a.tile_parts,
+          nt,
+          kTile,
+          kDepth};
 }
 
 Shape tile_weight_shape(int64_t depth, int64_t units, int64_t parts) {
@@ -164,7 +171,8 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& a, const Tensor& x, const T
   const std::vector<Expr>& shape = x.shape();
   const Expr& channels = shape[3];
   Expr depth = a.tile_fold_width ? channels * a.kernel[1] : channels;
-  auto depth_constant = depth.as<IntImmNode>() ? depth.as<IntImmNode>()->value : simplify(depth).as<IntImmNode>()->value;
+  auto depth_constant =
+      depth.as<IntImmNode>() ? depth.as<IntImmNode>()->value : simplify(depth).as<IntImmNode>()->value;
   Expr batch = result[0];
   bool padded = std::any_of(a.padding.begin(), a.padding.end(), [](const Dim& d) { return !(d == Dim(0)); });
   auto element = [&](const Expr& phase, const Expr& row, const Expr& k) {
@@ -241,7 +249,8 @@ std::vector<TensorType> infer_tile_weight(const Node& node, Function&) {
   const auto& a = node.attrs_as<TileWeightAttrs>();
   ops::require(w.rank() == (a.dense ? 2 : 4) && w.dtype == DType::kF32 && constant_shape(w.shape).has_value(),
                "the weight {} must be a constant f32 of {} dimensions", w.str(), a.dense ? 2 : 4);
-  ops::require(a.parts >= 1 && a.parts <= 3 && a.column_tiles >= 1, "parts must be 1 to 3, column_tiles positive");
+  ops::require(a.parts >= 1 && a.parts <= 3 && a.column_tiles >= 1,
+               "parts must be 1 to 3, column_tiles positive");
   WeightView view = view_of(a, w);
   return {{DType::kBF16,
            {ceil_div(view.extent[0], a.column_tiles * kTile), ceil_div(view.depth(a), kDepth), view.extent[2],
@@ -307,7 +316,8 @@ std::vector<ConstantPtr> pack_tile_weight(const Node& node) {
 }  // namespace
 
 void add_tile_ops(OpSet& set) {
-  OpDef op = ops::define<TileWeightAttrs>("nn.tile_weight", FusionClass::kOpaque, LayoutBehaviour::kNone, {"weight"});
+  OpDef op = ops::define<TileWeightAttrs>("nn.tile_weight", FusionClass::kOpaque, LayoutBehaviour::kNone,
+                                          {"weight"});
   op.infer = infer_tile_weight;
   op.compute = compute_tile_weight;
   op.fold = pack_tile_weight;

@@ -43,10 +43,11 @@ void combine_products(Graph& graph);
 struct AttentionPolicy {
   int64_t lanes = 16, registers = 32;  ///< of f32 vectors
 };
-/// softmax(scale * Q K^T + masks and biases) V becomes one nn.attention, which reads queries, keys and values where
-/// the projections left them, through the transpositions, slices and reshapes between, and writes its result as
-/// the transposition behind it would:
-///   %1 = matmul(%q, transpose(%k)); %2 = nn.softmax(%1); %3 = matmul(%2, %v)   =>   %3 = nn.attention(%q, %k, %v)
+/// softmax(scale * Q K^T + masks and biases) V becomes one nn.attention, which reads queries, keys and values
+/// where the projections left them, through the transpositions, slices and reshapes between, and writes its
+/// result as the transposition behind it would:
+///   %1 = matmul(%q, transpose(%k)); %2 = nn.softmax(%1); %3 = matmul(%2, %v)   =>   %3 = nn.attention(%q,
+///   %k, %v)
 /// For targets whose kernels are loop nests on a CPU. Leaves constant nodes.
 void recognize_attention(Graph& graph, const AttentionPolicy& policy);
 

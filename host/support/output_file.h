@@ -40,8 +40,8 @@ class OutputFile {
   }
   void write(std::string_view text) { write(text.data(), text.size()); }
 
-  /// Gives the file its name, `durable` after waiting until it is on the disk: what can be made again need not be,
-  /// where readers notice if a power failure has cut it.
+  /// Gives the file its name, `durable` after waiting until it is on the disk: what can be made again need
+  /// not be, where readers notice if a power failure has cut it.
   void commit(bool durable = true) {
     if (std::fflush(file_) != 0) fail("cannot be written");
     if (durable && !temporary_.empty() && ::fsync(::fileno(file_)) != 0) fail("cannot be written");

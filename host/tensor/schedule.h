@@ -141,8 +141,8 @@ class Stage {
   /// For CPUs with tile registers (AMX: eight of 16 rows of 64 bytes). The leaves from `axis` inwards are row
   /// tiles, column tiles (both few: their product and the operands must fit the registers), m 16, n 16, k 32;
   /// reduction leaves around them are steps along k. The stage is a sum over k of products
-  /// cast(a(m, k)) * cast(b(k, n)), or of a sum of several such products, a and b in bf16, of scope kLocal and
-  /// attached. a must be contiguous along k; b(k, n) must lie at k / 2 * stride + 2 * n + k % 2, as the
+  /// cast(a(m, k)) * cast(b(k, n)), or of a sum of several such products, a and b in bf16, of scope kLocal
+  /// and attached. a must be contiguous along k; b(k, n) must lie at k / 2 * stride + 2 * n + k % 2, as the
   /// instructions want it. The region is rounded up to whole tiles: a and b must have elements there (any).
   void tensorize_tiles(const IterVarPtr& axis);
   /// Each iteration of `axis`, a leaf around serial ones, reads the next `elements` of `source` in memory,

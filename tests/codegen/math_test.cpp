@@ -112,10 +112,11 @@ void check(const Function& f, const std::vector<T>& x, const std::vector<T>& y, 
 }
 
 class MathOn : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Targets, MathOn, ::testing::Values("native", "x86-64-v2", "x86-64-v3", "x86-64-v4"), [](const auto& info) {
-  const std::string name = info.param;
-  return name == "native" ? "Native" : "X86v" + name.substr(name.size() - 1);
-});
+INSTANTIATE_TEST_SUITE_P(Targets, MathOn, ::testing::Values("native", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
+                         [](const auto& info) {
+                           const std::string name = info.param;
+                           return name == "native" ? "Native" : "X86v" + name.substr(name.size() - 1);
+                         });
 
 TEST_P(MathOn, EveryFunctionKeepsItsErrorBound) {
 #if !defined(__x86_64__)

@@ -166,10 +166,9 @@ std::string gelu(const std::string& products) {
 }
 
 TEST(CanonicalizeOps, GaussianErrorUnitsInStepsAreRecognisedInAnyOrder) {
-  for (const char* products :
-       {"  %3 = multiply(%x, %2)\n  %4 = multiply(%3, const(f32, [], [0.5]))\n",
-        "  %3 = multiply(%2, const(f32, [], [0.5]))\n  %4 = multiply(%3, %x)\n",
-        "  %3 = multiply(%x, const(f32, [], [0.5]))\n  %4 = multiply(%3, %2)\n"}) {
+  for (const char* products : {"  %3 = multiply(%x, %2)\n  %4 = multiply(%3, const(f32, [], [0.5]))\n",
+                               "  %3 = multiply(%2, const(f32, [], [0.5]))\n  %4 = multiply(%3, %x)\n",
+                               "  %3 = multiply(%x, const(f32, [], [0.5]))\n  %4 = multiply(%3, %2)\n"}) {
     EXPECT_THAT(canonical(gelu(products)), AllOf(HasSubstr("nn.gelu(%x"), Not(HasSubstr("multiply"))));
   }
   EXPECT_THAT(canonical(gelu("  %3 = multiply(%x, %2)\n  %4 = multiply(%3, const(f32, [], [2]))\n")),

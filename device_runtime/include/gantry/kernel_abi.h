@@ -57,12 +57,13 @@ typedef struct GantryKernelHost {
   uint32_t abi_version; /**< GANTRY_KERNEL_ABI_VERSION */
   uint32_t struct_size; /**< bytes of this struct */
   void* context;        /**< passed back to the functions below */
-  /** Splits [0, count) into contiguous ranges, runs `body` on them, on several threads or on one, and waits. */
+  /** Splits [0, count) into contiguous ranges, runs `body` on them, on several threads or on one, and waits.
+   */
   int32_t (*parallel_for)(void* context, GantryLoopBody body, void* closure, int64_t count);
   const GantryGpuChecker* gpu_checker; /**< null: nobody listens */
   /**
-   * At least `bytes` of memory at a multiple of 64 that belong to the calling thread until it asks again or the
-   * kernel ends, whichever is first; undefined at first. Null when there is no memory left.
+   * At least `bytes` of memory at a multiple of 64 that belong to the calling thread until it asks again or
+   * the kernel ends, whichever is first; undefined at first. Null when there is no memory left.
    */
   void* (*thread_memory)(void* context, int64_t bytes);
 } GantryKernelHost;

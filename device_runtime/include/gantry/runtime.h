@@ -43,11 +43,11 @@ GANTRY_API const char* gantry_last_error(void);
 GANTRY_API const char* gantry_version(void);
 
 /**
- * Maps a module file and loads the best code for this CPU; code for other devices is loaded when a session asks
- * for one. Release with gantry_module_release. The first call asks Linux for the tile registers of AMX where the
- * CPU has them, for all threads of the process; alternate signal stacks must then hold at least
- * getauxval(AT_MINSIGSTKSZ) bytes (11 KiB). Where one is smaller or a sandbox refuses, code that needs AMX is not
- * chosen.
+ * Maps a module file and loads the best code for this CPU; code for other devices is loaded when a session
+ * asks for one. Release with gantry_module_release. The first call asks Linux for the tile registers of AMX
+ * where the CPU has them, for all threads of the process; alternate signal stacks must then hold at least
+ * getauxval(AT_MINSIGSTKSZ) bytes (11 KiB). Where one is smaller or a sandbox refuses, code that needs AMX is
+ * not chosen.
  */
 GANTRY_API GantryStatus gantry_module_load(const char* path, GantryModule** out);
 /** As load, from memory; the bytes are copied. */
@@ -55,8 +55,8 @@ GANTRY_API GantryStatus gantry_module_load_memory(const void* bytes, size_t size
 GANTRY_API void gantry_module_release(GantryModule* module);
 
 /**
- * The variant chosen for this CPU, e.g. "x86-64-v4"; of a module without code for CPUs its first variant. Lives as
- * long as the module.
+ * The variant chosen for this CPU, e.g. "x86-64-v4"; of a module without code for CPUs its first variant.
+ * Lives as long as the module.
  */
 GANTRY_API const char* gantry_module_target(const GantryModule* module);
 
@@ -76,8 +76,9 @@ typedef struct GantrySessionOptions {
   uint32_t struct_size; /**< sizeof(GantrySessionOptions) */
   int32_t threads;      /**< 0: one a physical CPU allowed to this process */
   /**
-   * Pin thread i to cpus[i], 0 being the caller's. Null: where there is a thread for each core that the process may
-   * use, those beside the caller's are pinned to the other cores; fewer or more threads are Linux's to place.
+   * Pin thread i to cpus[i], 0 being the caller's. Null: where there is a thread for each core that the
+   * process may use, those beside the caller's are pinned to the other cores; fewer or more threads are
+   * Linux's to place.
    */
   const int32_t* cpus;
   int32_t cpu_count;
@@ -124,7 +125,8 @@ GANTRY_API GantryStatus gantry_memory_info(const GantrySession* session, GantryM
 
 /** A session's memory on a GPU; all 0 for other devices. */
 typedef struct GantryDeviceMemoryInfo {
-  uint32_t struct_size;     /**< sizeof(GantryDeviceMemoryInfo), set by the caller; newer versions append members */
+  uint32_t
+      struct_size; /**< sizeof(GantryDeviceMemoryInfo), set by the caller; newer versions append members */
   uint64_t workspace_bytes; /**< for the shapes bound now */
   uint64_t weights_bytes;   /**< shared by all sessions of the module on that GPU */
   uint64_t io_bytes;        /**< inputs and outputs */

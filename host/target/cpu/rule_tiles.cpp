@@ -35,8 +35,8 @@ TileStages find_tiles(Schedule& schedule) {
   return found;
 }
 
-// The stage whose loops compute the product block by block: the kernel's output if it has the product's axes and only
-// elementwise stages lie between.
+// The stage whose loops compute the product block by block: the kernel's output if it has the product's axes
+// and only elementwise stages lie between.
 Stage& owner_of(Schedule& schedule, Stage& tile_output) {
   if (schedule.outputs().size() != 1) return tile_output;
   Stage& output = schedule[schedule.outputs()[0]];
@@ -48,7 +48,8 @@ Stage& owner_of(Schedule& schedule, Stage& tile_output) {
   for (const auto& stage : schedule.stages()) {
     bool part = stage->op->tag == "tile_rows" || stage->op->tag == "tile_product";
     if (!part && is_compute(*stage->op) && is_reduction(*stage->op)) return tile_output;
-    if (!part && !is_compute(*stage->op) && stage->op->kind != OperationNode::Kind::kPlaceholder) return tile_output;
+    if (!part && !is_compute(*stage->op) && stage->op->kind != OperationNode::Kind::kPlaceholder)
+      return tile_output;
   }
   return output;
 }
@@ -73,7 +74,8 @@ bool is_dense(const OperationNode& tile_output, const std::vector<Expr>& pitches
   Expr expected(1);
   for (size_t i = pitches.size(); i-- > 0;) {
     const Expr& extent = tile_output.axes[i]->extent;
-    if (constant_extent(simplify(extent)) != 1 && !structurally_equal(pitches[i], simplify(expected))) return false;
+    if (constant_extent(simplify(extent)) != 1 && !structurally_equal(pitches[i], simplify(expected)))
+      return false;
     expected = expected * extent;
   }
   return true;
@@ -100,12 +102,12 @@ const ReadNode* weight_read(const OperationNode& product) {
 
 int64_t weight_bytes(const OperationNode& product) {
   int64_t bytes = 2;
-  for (const Expr& extent : weight_read(product)->op->result_shapes[0]) bytes *= constant_extent(extent).value();
+  for (const Expr& extent : weight_read(product)->op->result_shapes[0])
+    bytes *= constant_extent(extent).value();
   return bytes;
 }
 
-void schedule_product(Stage& product, int64_t block_rows, int64_t column_unit,
-                      int64_t operand_bytes) {
+void schedule_product(Stage& product, int64_t block_rows, int64_t column_unit, int64_t operand_bytes) {
   const auto axes = product.axes();
   const auto reduce = product.reduce_axes();  // kc, kh, kw, k
   int64_t row_unit = block_rows <= kTile ? kTile : 2 * kTile;
@@ -197,7 +199,8 @@ RowAxes dense_rows(Stage& owner) {
 RowAxes line_rows(Stage& owner, int64_t pitch) {
   const auto axes = owner.axes();
   const int64_t images = constant_extent(axes[0]->extent).value_or(2);
-  const int64_t lines = constant_extent(axes[1]->extent).value(), results = constant_extent(axes[2]->extent).value();
+  const int64_t lines = constant_extent(axes[1]->extent).value(),
+                results = constant_extent(axes[2]->extent).value();
   RowAxes rows;
   rows.outer = {axes[0]};
   if (results > kMaxLineRows) {

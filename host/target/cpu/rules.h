@@ -30,8 +30,8 @@ void inline_elementwise(Schedule& schedule, const Stage* kept = nullptr);
 
 // --- rules -------------------------------------------------------------------------------------------------
 
-/// `outputs` with products of large depth (tag dense_packed) as sums of parts over some of it, where the target
-/// computes them faster so.
+/// `outputs` with products of large depth (tag dense_packed) as sums of parts over some of it, where the
+/// target computes them faster so.
 std::vector<Tensor> split_dense_depth(const std::vector<Tensor>& outputs, const Target& target);
 /// Matrix products with packed weights (tag dense_packed).
 bool schedule_dense(Schedule& schedule, const Target& target);
@@ -43,8 +43,8 @@ bool schedule_tiles(Schedule& schedule, const Target& target);
 bool schedule_winograd(Schedule& schedule, const Target& target);
 /// Softmax and normalisations along trailing axes, row by row.
 bool schedule_rows(Schedule& schedule, const Target& target);
-/// `outputs` with the right operand of products of two tensors (tag matmul) packed in panels by a stage of its own
-/// (tag matmul_panel), and long sums in parts whose panels are small, where that is faster.
+/// `outputs` with the right operand of products of two tensors (tag matmul) packed in panels by a stage of
+/// its own (tag matmul_panel), and long sums in parts whose panels are small, where that is faster.
 std::vector<Tensor> pack_matmul_panels(const std::vector<Tensor>& outputs, const Target& target);
 /// Matrix products of two tensors that change at run time (tag matmul).
 bool schedule_matmul(Schedule& schedule, const Target& target);

@@ -42,8 +42,8 @@ namespace {
 // Inlining a producer repeats its work once a read; that is welcome only where it is cheap or read once.
 bool should_inline(const Schedule& schedule, const Stage& stage) {
   const OperationNode& op = *stage.op;
-  if (!is_compute(op) || is_reduction(op) || op.tag == "pad" || op.tag == "tile_rows" || op.tag == "dense_partial" ||
-      op.tag == "matmul_panel" || op.tag == "matmul_partial")
+  if (!is_compute(op) || is_reduction(op) || op.tag == "pad" || op.tag == "tile_rows" ||
+      op.tag == "dense_partial" || op.tag == "matmul_panel" || op.tag == "matmul_partial")
     return false;
   for (const Tensor& output : schedule.outputs()) {
     if (output.op().get() == &op) return false;

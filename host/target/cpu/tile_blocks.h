@@ -7,8 +7,8 @@
 
 namespace gantry::cpu {
 
-/// A way to cut the rows of a product: `size` rows or lines of an image a block, `count` blocks, each computing
-/// `rows` rows, whole tiles.
+/// A way to cut the rows of a product: `size` rows or lines of an image a block, `count` blocks, each
+/// computing `rows` rows, whole tiles.
 struct RowBlocks {
   int64_t size = 1, count = 1, rows = 1;
 };
@@ -18,7 +18,8 @@ struct TileProductWork {
   int64_t columns = 1;       ///< whole tiles
   int64_t column_unit = 32;  ///< what a block of columns must be a multiple of
   int64_t weight_bytes = 0;
-  bool reads_own_rows = false;  ///< blocks of rows may each make their part of the operand, if there are enough
+  bool reads_own_rows =
+      false;  ///< blocks of rows may each make their part of the operand, if there are enough
 };
 
 struct TileBlocks {

@@ -13,13 +13,13 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Measured, in cycles: an instruction with what it loads; a tile of results with its epilogue; splitting 32 elements
-// of the operand, for each part.
+// Measured, in cycles: an instruction with what it loads; a tile of results with its epilogue; splitting 32
+// elements of the operand, for each part.
 constexpr double kCyclesPerDot = 18.5, kCyclesPerTile = 450, kCyclesPerPart = 8;
 // Of the peak of multiply-adds, what matrix products reach without tiles.
 constexpr double kMultiplyAddShare = 0.75;
-// With so many rows a third part of the weights costs little: they are read from memory once for all rows. Products of
-// transformers need it sooner: their errors add up more than those of rectified images.
+// With so many rows a third part of the weights costs little: they are read from memory once for all rows.
+// Products of transformers need it sooner: their errors add up more than those of rectified images.
 constexpr int64_t kConvRowsForExactWeights = 1000, kDenseRowsForExactWeights = 150;
 
 struct TileWork {
@@ -56,8 +56,8 @@ double other_cycles(const ConvAttrs& attrs, const TensorType& data, const Tensor
 }
 
 /// Parts of the weights; 0 if multiply-adds are faster.
-int64_t conv_tile_parts(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, int64_t parts,
-                        const MachineModel& machine) {
+int64_t conv_tile_parts(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                        int64_t parts, const MachineModel& machine) {
   if (!fits_tiles(attrs, data.dtype) || !data.shape[1].is_constant()) return 0;
   const bool window = attrs.kernel[0] > 1 || attrs.kernel[1] > 1;
   // Windows need lines of known length.
@@ -88,7 +88,8 @@ int64_t dense_tile_parts(const TensorType& data, int64_t units, int64_t parts, c
   if (parts == 1 && work.rows < 16) return products >= double(1 << 18) ? parts : 0;
   parts = parts_for_rows(parts, work.rows, kDenseRowsForExactWeights);
   const double lanes = double(machine.vector_bytes) / 4 * machine.fma_per_cycle * kMultiplyAddShare;
-  const double weights = double(units) * double(data.shape.back().value()) * 4 / machine.memory_bytes_per_cycle;
+  const double weights =
+      double(units) * double(data.shape.back().value()) * 4 / machine.memory_bytes_per_cycle;
   return tile_cycles(work, parts, machine) < products / lanes + weights ? parts : 0;
 }
 
@@ -105,7 +106,8 @@ void prefer_tiles(LayoutPolicy& policy, const Target& target) {
   const int64_t parts = tile_parts(target);
   if (parts == 0) return;
   const MachineModel machine = target.machine;
-  policy.conv_tiles = [machine, parts](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+  policy.conv_tiles = [machine, parts](const ConvAttrs& attrs, const TensorType& data,
+                                       const TensorType& result) {
     return conv_tile_parts(attrs, data, result, parts, machine);
   };
   policy.dense_tiles = [machine, parts](const TensorType& data, int64_t units) {

@@ -1,5 +1,5 @@
-// Convolutions and matrix products on tile registers: their loops evaluated everywhere, and their code run where the
-// CPU has the registers, against float64.
+// Convolutions and matrix products on tile registers: their loops evaluated everywhere, and their code run
+// where the CPU has the registers, against float64.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -45,15 +45,18 @@ Graph network(const Layer& l, int64_t parts) {
   const bool fold = folds_width(attrs, l.inputs);
   const std::string text = fmt::format(
       "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {4}, {5}, {6}), f32] {{\n"
-      "  %u = nn.tile_weight(@w: Tensor[({6}, {3}, {7}, {7}), f32], parts={8}, column_tiles={9}, fold_width={10})\n"
+      "  %u = nn.tile_weight(@w: Tensor[({6}, {3}, {7}, {7}), f32], parts={8}, column_tiles={9}, "
+      "fold_width={10})\n"
       "  %y = nn.conv(%x, %u, channels={6}, kernel=[{7}, {7}], strides=[{11}, {11}], dilations=[{12}, {12}], "
       "padding=({13}, {14}, {15}, {16}), channels_last=true, algorithm=tiles, tile_parts={8}, "
       "tile_fold_width={10})\n"
       "  %z = nn.relu(%y)\n  return %z\n}}\n",
       l.batch, l.height, l.width, l.inputs, l.out_height(), l.out_width(), l.outputs, l.kernel, parts,
-      tile_columns(l.outputs), fold, l.stride, l.dilation, l.padding[0], l.padding[1], l.padding[2], l.padding[3]);
-  return parse_graph(text, op_set(),
-                     {{"w", testing::random_tensor(DType::kF32, {l.outputs, l.inputs, l.kernel, l.kernel}, 1)}});
+      tile_columns(l.outputs), fold, l.stride, l.dilation, l.padding[0], l.padding[1], l.padding[2],
+      l.padding[3]);
+  return parse_graph(
+      text, op_set(),
+      {{"w", testing::random_tensor(DType::kF32, {l.outputs, l.inputs, l.kernel, l.kernel}, 1)}});
 }
 
 std::vector<double> expected(const Layer& l, const float* x, const float* w) {
@@ -92,7 +95,8 @@ double conv_error(const Layer& l, int64_t parts, int threads = 2) {
   Graph graph = network(l, parts);
   const ConstantPtr weight = graph.main.constants().at(0)->constant;
   const ConstantPtr x = testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
-  testing::LocalModel model(testing::compile_to_bytes(graph, {.target = kTarget, .threads = threads}), threads);
+  testing::LocalModel model(testing::compile_to_bytes(graph, {.target = kTarget, .threads = threads}),
+                            threads);
   return relative_error(model.run({x}).at(0), expected(l, x->as<float>(), weight->as<float>()));
 }
 
@@ -131,7 +135,13 @@ TEST_P(TilesOnCpu, TakeChannelsThatAreNoMultipleOfATile) {
   check({.height = 8, .width = 7, .inputs = 33, .outputs = 10});
 }
 TEST_P(TilesOnCpu, TakeTheFewChannelsOfAFirstLayer) {
-  check({.height = 32, .width = 30, .inputs = 3, .outputs = 64, .kernel = 7, .stride = 2, .padding = {3, 3, 3, 3}});
+  check({.height = 32,
+         .width = 30,
+         .inputs = 3,
+         .outputs = 64,
+         .kernel = 7,
+         .stride = 2,
+         .padding = {3, 3, 3, 3}});
   check({.height = 20, .width = 21, .inputs = 3, .outputs = 24, .stride = 2, .padding = {0, 1, 1, 0}});
 }
 TEST_P(TilesOnCpu, TakeSeveralImages) {
@@ -150,14 +160,16 @@ INSTANTIATE_TEST_SUITE_P(Parts, TilesOnCpu, ::testing::Values(1, 2, 3));
 
 Graph dense_network(const std::string& rows, int64_t depth, int64_t units, int64_t parts) {
   return parse_graph(
-      fmt::format("fn @main(%x: Tensor[({0}, {1}), f32]) -> Tensor[({0}, {2}), f32] {{\n"
-                  "  %u = nn.tile_weight(@w: Tensor[({1}, {2}), f32], parts={3}, column_tiles={4}, dense=true)\n"
-                  "  %y = nn.dense(%x, %u, units={2}, tile_parts={3})\n  return %y\n}}\n",
-                  rows, depth, units, parts, tile_columns(units)),
+      fmt::format(
+          "fn @main(%x: Tensor[({0}, {1}), f32]) -> Tensor[({0}, {2}), f32] {{\n"
+          "  %u = nn.tile_weight(@w: Tensor[({1}, {2}), f32], parts={3}, column_tiles={4}, dense=true)\n"
+          "  %y = nn.dense(%x, %u, units={2}, tile_parts={3})\n  return %y\n}}\n",
+          rows, depth, units, parts, tile_columns(units)),
       op_set(), {{"w", testing::random_tensor(DType::kF32, {depth, units}, 2)}});
 }
 
-std::vector<double> expected_product(const float* x, const float* w, int64_t rows, int64_t depth, int64_t units) {
+std::vector<double> expected_product(const float* x, const float* w, int64_t rows, int64_t depth,
+                                     int64_t units) {
   std::vector<double> y(static_cast<size_t>(rows * units), 0);
   for (int64_t m = 0; m < rows; ++m)
     for (int64_t k = 0; k < depth; ++k)
@@ -167,8 +179,12 @@ std::vector<double> expected_product(const float* x, const float* w, int64_t row
 }
 
 TEST_P(TilesOnCpu, MultiplyMatricesOfAnySize) {
-  for (auto [rows, depth, units] : {std::array<int64_t, 3>{1, 64, 48}, {7, 96, 16}, {33, 40, 100}, {130, 64, 64},
-                                    {300, 33, 129}, {128, 2080, 48}}) {
+  for (auto [rows, depth, units] : {std::array<int64_t, 3>{1, 64, 48},
+                                    {7, 96, 16},
+                                    {33, 40, 100},
+                                    {130, 64, 64},
+                                    {300, 33, 129},
+                                    {128, 2080, 48}}) {
     Graph graph = dense_network(std::to_string(rows), depth, units, GetParam());
     const ConstantPtr weight = graph.main.constants().at(0)->constant;
     const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, depth}, 3);
@@ -186,9 +202,9 @@ TEST_P(TilesOnCpu, MultiplyMatricesOfUnknownHeight) {
   testing::LocalModel model(testing::compile_to_bytes(graph, {.target = kTarget}));
   for (int64_t rows : {1, 31, 127, 128, 129, 400}) {
     const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, 64}, 5);
-    EXPECT_LT(
-        relative_error(model.run({x}).at(0), expected_product(x->as<float>(), weight->as<float>(), rows, 64, 96)),
-        bound(GetParam()))
+    EXPECT_LT(relative_error(model.run({x}).at(0),
+                             expected_product(x->as<float>(), weight->as<float>(), rows, 64, 96)),
+              bound(GetParam()))
         << rows << " rows";
   }
 }
@@ -200,7 +216,8 @@ TEST(TileWeights, FoldToWhatTheirExpressionSays) {
     if (node->op->name != "nn.tile_weight") continue;
     const ConstantPtr packed = node->op->fold(*node).at(0);
     Tensor w = placeholder(to_exprs(node->inputs[0]->type.shape), DType::kF32, "w");
-    const auto interpreted = interpret(node->op->compute(*node, {w}), {{w.op().get(), node->inputs[0]->constant}});
+    const auto interpreted =
+        interpret(node->op->compute(*node, {w}), {{w.op().get(), node->inputs[0]->constant}});
     ASSERT_EQ(packed->type, interpreted.at(0)->type);
     EXPECT_EQ(0, std::memcmp(packed->bytes, interpreted.at(0)->bytes, packed->size));
     return;
