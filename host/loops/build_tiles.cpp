@@ -125,23 +125,47 @@ static std::vector<Stmt> next_weights(const std::vector<TileSource>& sources, co
   return lines;
 }
 
-Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
+/// What is known of the nest before code is written.
+struct TilePlan {
+  int first_tile = 0;  ///< the leaf of row tiles
+  int64_t row_tiles = 1, column_tiles = 1;
+  std::vector<int> outer, steps;  ///< reduction leaves: around data loops, and directly around the tiles
+  Expr begins;                    ///< true where a sum starts; null: everywhere
+  std::vector<TileSource> sources;
+  std::vector<Dot> dots;
+
+  int accumulator(int64_t i, int64_t j) const { return static_cast<int>(i * column_tiles + j); }
+};
+
+/// The loops' variables at the first element of tile (i, j) of the block.
+static std::vector<std::pair<const VarNode*, Expr>> at_tile(const StageState& state, int first_tile,
+                                                            int64_t i, int64_t j) {
+  std::vector<std::pair<const VarNode*, Expr>> values;
+  const int64_t first[] = {i, j, 0, 0, 0};
+  for (size_t v = 0; v < 5; ++v)
+    values.emplace_back(state.leaf_vars[static_cast<size_t>(first_tile) + v].as<VarNode>(), Expr(first[v]));
+  return values;
+}
+
+TilePlan Lowering::plan_tiles(const StageState& state, int first_reduce) const {
   const std::string& name = state.op().name;
   const auto* root = state.body.as<ReduceNode>();
-  auto count = static_cast<int>(state.leaf_vars.size());
-  const int first_tile = count - 5;
+  const auto count = static_cast<int>(state.leaf_vars.size());
+  TilePlan plan;
+  plan.first_tile = count - 5;
   internal_check(root && root->reduce == ReduceKind::kSum && !root->condition && state.buffer &&
-                     state.buffer->dtype == DType::kF32 && first_reduce <= first_tile && !state.root,
+                     state.buffer->dtype == DType::kF32 && first_reduce <= plan.first_tile && !state.root,
                  "{}: tile registers compute sums in f32 on a CPU, with steps along k around the tiles",
                  name);
   auto extent_of = [&](int leaf) {
     return constant_of(state.leaf_extents[static_cast<size_t>(leaf)]).value_or(0);
   };
-  auto var_of = [&](int leaf) { return state.leaf_vars[static_cast<size_t>(leaf)]; };
-  const int64_t row_tiles = extent_of(first_tile), column_tiles = extent_of(first_tile + 1);
+  plan.row_tiles = extent_of(plan.first_tile);
+  plan.column_tiles = extent_of(plan.first_tile + 1);
   internal_check(extent_of(count - 3) == kRows && extent_of(count - 2) == kColumns &&
-                     extent_of(count - 1) == kDepth && state.is_reduce_leaf(count - 1) && row_tiles > 0 &&
-                     column_tiles > 0 && row_tiles * column_tiles + 2 <= kRegisters,
+                     extent_of(count - 1) == kDepth && state.is_reduce_leaf(count - 1) &&
+                     plan.row_tiles > 0 && plan.column_tiles > 0 &&
+                     plan.row_tiles * plan.column_tiles + 2 <= kRegisters,
                  "{}: the five innermost loops must be row tiles, column tiles, {}, {}, {}", name, kRows,
                  kColumns, kDepth);
   if (!state.guards.empty()) {
@@ -149,88 +173,98 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
   }
   // Steps are the reduction loops directly around the tiles. What reduces around data loops goes back to
   // memory between its iterations.
-  int first_step = first_tile;
+  int first_step = plan.first_tile;
   while (first_step > first_reduce && state.is_reduce_leaf(first_step - 1)) --first_step;
-  std::vector<int> outer, steps;
-  Expr begins;  // of the sum
-  for (int leaf = first_reduce; leaf < first_tile; ++leaf) {
-    (leaf < first_step ? outer : steps).push_back(leaf);
+  for (int leaf = first_reduce; leaf < plan.first_tile; ++leaf) {
+    (leaf < first_step ? plan.outer : plan.steps).push_back(leaf);
     if (leaf >= first_step || !state.is_reduce_leaf(leaf)) continue;
-    Expr first = eq(var_of(leaf), Expr(0));
-    begins = begins ? begins && first : first;
+    Expr first = eq(state.leaf_vars[static_cast<size_t>(leaf)], Expr(0));
+    plan.begins = plan.begins ? plan.begins && first : first;
   }
+  return plan;
+}
 
-  const Expr m = var_of(count - 3), n = var_of(count - 2), k = var_of(count - 1);
-  std::vector<Expr> terms;
-  collect_terms(root->value, terms);
-  std::vector<TileSource> sources;
-  std::vector<Dot> dots;
-  auto at = [&](int64_t i, int64_t j) {
-    return std::vector<std::pair<const VarNode*, Expr>>{{var_of(first_tile).as<VarNode>(), Expr(i)},
-                                                        {var_of(first_tile + 1).as<VarNode>(), Expr(j)},
-                                                        {m.as<VarNode>(), Expr(0)},
-                                                        {n.as<VarNode>(), Expr(0)},
-                                                        {k.as<VarNode>(), Expr(0)}};
-  };
+/// The instructions of one step along k and what they read.
+void Lowering::plan_dots(const StageState& state, TilePlan& plan) {
+  const std::string& name = state.op().name;
+  const auto var = [&](int offset) { return state.leaf_vars[static_cast<size_t>(plan.first_tile + offset)]; };
+  const Expr m = var(2), n = var(3), k = var(4);
   auto add_source = [&](const TileSource& source) {
     auto same = [&](const TileSource& s) {
       return s.buffer == source.buffer && structurally_equal(s.index, source.index);
     };
-    auto it = std::ranges::find_if(sources, same);
-    if (it == sources.end()) it = sources.insert(sources.end(), source);
-    return static_cast<int>(it - sources.begin());
+    auto it = std::ranges::find_if(plan.sources, same);
+    if (it == plan.sources.end()) it = plan.sources.insert(plan.sources.end(), source);
+    return static_cast<int>(it - plan.sources.begin());
   };
+  auto load_of = [&](const Expr& e) {
+    const auto* cast = e.as<CastNode>();
+    const auto* load = cast ? cast->a.as<LoadNode>() : nullptr;
+    internal_check(load && load->buffer->dtype == DType::kBF16, "{}: {} is no bf16 operand in memory", name,
+                   to_string(e));
+    return load;
+  };
+  std::vector<Expr> terms;
+  collect_terms(state.body.as<ReduceNode>()->value, terms);
   for (const Expr& term : terms) {
     const auto* product = term.as<BinaryNode>();
     internal_check(product && product->op == BinaryOp::kMul, "{}: tile registers sum products", name);
-    Expr left = to_loads(state, product->a), right = to_loads(state, product->b);
-    auto load_of = [&](const Expr& e) {
-      const auto* cast = e.as<CastNode>();
-      const auto* load = cast ? cast->a.as<LoadNode>() : nullptr;
-      internal_check(load && load->buffer->dtype == DType::kBF16, "{}: {} is no bf16 operand in memory", name,
-                     to_string(e));
-      return load;
-    };
-    bool swapped = mentions(right, m);
+    const Expr left = to_loads(state, product->a), right = to_loads(state, product->b);
+    const bool swapped = mentions(right, m);
     const LoadNode *a = load_of(swapped ? right : left), *b = load_of(swapped ? left : right);
-    for (int64_t i = 0; i < row_tiles; ++i) {
-      for (int64_t jj = 0; jj < column_tiles; ++jj) {
-        int64_t j = i % 2 ? column_tiles - 1 - jj : jj;  // each instruction shares an operand with the last
-        int from_a = add_source(source_of(name, *a, m, k, 1, at(i, 0), simplifier_));
-        int from_b = add_source(source_of(name, *b, k, n, 2, at(0, j), simplifier_));
-        dots.push_back({static_cast<int>(i * column_tiles + j), from_a, from_b});
+    for (int64_t i = 0; i < plan.row_tiles; ++i) {
+      for (int64_t jj = 0; jj < plan.column_tiles; ++jj) {
+        int64_t j =
+            i % 2 ? plan.column_tiles - 1 - jj : jj;  // each instruction shares an operand with the last
+        int from_a =
+            add_source(source_of(name, *a, m, k, 1, at_tile(state, plan.first_tile, i, 0), simplifier_));
+        int from_b =
+            add_source(source_of(name, *b, k, n, 2, at_tile(state, plan.first_tile, 0, j), simplifier_));
+        plan.dots.push_back({plan.accumulator(i, j), from_a, from_b});
       }
     }
   }
-  std::vector<Stmt> zero, resume, step, store;
-  const int accumulators = static_cast<int>(row_tiles * column_tiles);
-  for (int t = 0; t < accumulators; ++t) zero.push_back(tile_zero(t));
-  RegisterFile registers(accumulators, sources, dots);
-  const std::vector<Stmt> ahead = next_weights(sources, dots, simplifier_);
-  for (size_t i = 0; i < dots.size(); ++i) {
-    int a = registers.get(dots[i].a, i, dots[i].b, step);
-    int b = registers.get(dots[i].b, i, dots[i].a, step);
-    step.push_back(tile_dot(dots[i].accumulator, a, b));
-    for (size_t line = i * ahead.size() / dots.size(); line < (i + 1) * ahead.size() / dots.size(); ++line)
-      step.push_back(ahead[line]);
+}
+
+/// Loads, instructions and hints of one step.
+static Stmt tile_step(const TilePlan& plan, Simplifier& simplifier) {
+  std::vector<Stmt> code;
+  RegisterFile registers(static_cast<int>(plan.row_tiles * plan.column_tiles), plan.sources, plan.dots);
+  const std::vector<Stmt> ahead = next_weights(plan.sources, plan.dots, simplifier);
+  const size_t count = plan.dots.size();
+  for (size_t i = 0; i < count; ++i) {
+    const Dot& dot = plan.dots[i];
+    int a = registers.get(dot.a, i, dot.b, code);
+    int b = registers.get(dot.b, i, dot.a, code);
+    code.push_back(tile_dot(dot.accumulator, a, b));
+    for (size_t line = i * ahead.size() / count; line < (i + 1) * ahead.size() / count; ++line)
+      code.push_back(ahead[line]);
   }
-  Expr result = store_index(state);
-  for (int64_t i = 0; i < row_tiles; ++i) {
-    for (int64_t j = 0; j < column_tiles; ++j) {
-      Expr first = simplifier_.simplify(substitute(result, at(i, j)));
-      auto next = at(i, j);
-      next[2].second = Expr(1);
-      Expr stride = simplifier_.simplify(substitute(result, next) - first);
-      const int tile = static_cast<int>(i * column_tiles + j);
-      store.push_back(tile_store(tile, state.buffer, first, stride));
+  return block(std::move(code));
+}
+
+Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
+  TilePlan plan = plan_tiles(state, first_reduce);
+  plan_dots(state, plan);
+  std::vector<Stmt> zero, resume, store;
+  const Expr result = store_index(state);
+  for (int64_t i = 0; i < plan.row_tiles; ++i) {
+    for (int64_t j = 0; j < plan.column_tiles; ++j) {
+      auto at = at_tile(state, plan.first_tile, i, j);
+      const Expr first = simplifier_.simplify(substitute(result, at));
+      at[2].second = Expr(1);
+      const Expr stride = simplifier_.simplify(substitute(result, at) - first);
+      const int tile = plan.accumulator(i, j);
+      zero.push_back(tile_zero(tile));
       resume.push_back(tile_load(tile, state.buffer, first, stride));
+      store.push_back(tile_store(tile, state.buffer, first, stride));
     }
   }
   Stmt start = block(std::move(zero));
-  if (begins) start = if_stmt(begins, start, block(std::move(resume)));
-  Stmt nest = block({start, build_loops(state, steps, 0, Purpose::kCompute, true, block(std::move(step))),
-                     block(std::move(store))});
-  return build_loops(state, outer, 0, Purpose::kCompute, true, nest);
+  if (plan.begins) start = if_stmt(plan.begins, start, block(std::move(resume)));
+  const Stmt steps = build_loops(state, plan.steps, 0, Purpose::kCompute, true, tile_step(plan, simplifier_));
+  return build_loops(state, plan.outer, 0, Purpose::kCompute, true,
+                     block({start, steps, block(std::move(store))}));
 }
 
 }  // namespace gantry

@@ -81,6 +81,8 @@ struct Reduction {
   Expr point, index;  ///< of the point; of its (first) accumulator
 };
 
+struct TilePlan;  // build_tiles.cpp
+
 /// The whole lowering; each member function is a step of it, in this order.
 class Lowering {
  public:
@@ -157,6 +159,8 @@ class Lowering {
                     Buffer& fragment, Expr& index);
   Stmt build_mma(StageState& state, int first_reduce);
   // build_tiles.cpp
+  TilePlan plan_tiles(const StageState& state, int first_reduce) const;
+  void plan_dots(const StageState& state, TilePlan& plan);
   Stmt build_tiles(StageState& state, int first_reduce);
   // thread_reduction.cpp
   Stmt build_thread_reduction(StageState& state, Reduction& plan, Stmt init, Stmt update, Expr partial);
