@@ -86,8 +86,8 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options) {
   command
       .add_option(
           "--precision", options.precision,
-          "Arithmetic of convolutions and matrix products of a model; default auto: the fastest at fp32's "
-          "accuracy")
+          "Arithmetic of convolutions and matrix products of a model; default auto: the fastest within about "
+          "1e-5 of fp32")
       ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
   command.add_option("--threads", options.threads, "Threads; default: one a physical core")
       ->type_name("N")

@@ -174,8 +174,8 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
   command
       ->add_option(
           "--precision", options->precision,
-          "How f32 is multiplied in convolutions and matrix products; default auto: the fastest at fp32's "
-          "accuracy")
+          "How f32 is multiplied in convolutions and matrix products; default auto: the fastest within about "
+          "1e-5 of fp32")
       ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));

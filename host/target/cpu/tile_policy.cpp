@@ -20,7 +20,7 @@ constexpr double kCyclesPerDot = 18.5, kCyclesPerTile = 450, kCyclesPerPart = 8;
 constexpr double kMultiplyAddShare = 0.75;
 // With so many rows a third part of the weights costs little: they are read from memory once for all rows.
 // Products of transformers need it sooner: their errors add up more than those of rectified images.
-constexpr int64_t kConvRowsForExactWeights = 1000, kDenseRowsForExactWeights = 150;
+constexpr int64_t kConvRowsForExactWeights = 700, kDenseRowsForExactWeights = 150;
 
 struct TileWork {
   int64_t rows = 1;  ///< results
@@ -60,9 +60,8 @@ int64_t conv_tile_parts(const ConvAttrs& attrs, const TensorType& data, const Te
                         int64_t parts, const MachineModel& machine) {
   if (!fits_tiles(attrs, data.dtype) || !data.shape[1].is_constant()) return 0;
   const bool window = attrs.kernel[0] > 1 || attrs.kernel[1] > 1;
-  // Windows need lines of known length.
-  const bool known = data.shape[2].is_constant() && data.shape[3].is_constant();
-  if (!known && (window || attrs.strides != std::vector<int64_t>{1, 1})) return 0;
+  // Blocks of rows need lines of known length.
+  if (!data.shape[2].is_constant() || !data.shape[3].is_constant()) return 0;
   const int64_t channels = data.shape[1].value();
   const bool fold = folds_width(attrs, channels);
   TileWork work;
