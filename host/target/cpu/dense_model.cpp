@@ -74,7 +74,11 @@ int64_t choose_block_rows(const DenseWork& work, const ProductTile& tile, const 
 
 }  // namespace
 
-DenseTile choose_dense_tile(const DenseWork& work, const MachineModel& machine, int64_t channel_block) {
+DenseTile choose_dense_tile(const DenseWork& given, const MachineModel& machine, int64_t channel_block) {
+  // Products of nothing are scheduled like those of one element.
+  DenseWork work = given;
+  work.units = std::max<int64_t>(work.units, 1);
+  work.depth = std::max<int64_t>(work.depth, 1);
   ProductTile best;
   double best_cycles = INFINITY;
   const int widest = std::max(1, machine.vector_bytes / work.element_bytes);

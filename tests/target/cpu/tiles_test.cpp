@@ -275,5 +275,24 @@ TEST(TilePolicy, UsesTilesOnlyWhereThePrecisionAsksForThem) {
   EXPECT_THROW(algorithm("fp32-split", "aarch64"), Error);
 }
 
+TEST(TilePolicy, LeavesImagesOfUnknownSizeToMultiplyAdds) {
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(1, 64, h, w), f32]) -> Tensor[(1, 64, h, w), f32] {\n"
+      "  %y = nn.conv(%x, @w: Tensor[(64, 64, 1, 1), f32], channels=64, kernel=[1, 1], strides=[1, 1], "
+      "dilations=[1, 1], padding=(0, 0, 0, 0))\n  return %y\n}\n",
+      op_set());
+  for (const LoopKernel& kernel : lower_program(graph, find_target(kTarget), {}).kernels)
+    EXPECT_EQ(to_string(kernel).find("tile0"), std::string::npos);
+}
+
+TEST(TilePolicy, ProductsOfNothingCompile) {
+  const Graph graph = parse_graph(
+      "fn @main(%a: Tensor[(2, 0, 8), f32], %b: Tensor[(2, 8, 0), f32]) -> Tensor[(2, 0, 0), f32] {\n"
+      "  %y = matmul(%a, %b)\n  return %y\n}\n",
+      op_set());
+  for (const char* target : {kTarget, "x86-64-v3"})
+    EXPECT_EQ(lower_program(graph, find_target(target), {}).kernels.size(), 1U);
+}
+
 }  // namespace
 }  // namespace gantry
