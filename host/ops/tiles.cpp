@@ -6,6 +6,7 @@
 #include "host/ops/families.h"
 #include "host/ops/gemm.h"
 #include "host/ops/support.h"
+#include "host/support/divide.h"
 #include "host/tensor/element.h"
 #include "host/tensor/simplify.h"
 
@@ -16,10 +17,6 @@ constexpr int64_t kDepth = 32, kTile = 16;
 /// Blocks of rows may go beyond the last result by less than this; where the count of rows is not known, the
 /// block may be larger.
 constexpr int64_t kRowSlack = 31, kSymbolicRowSlack = 127;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 Expr bf16(const Expr& x) {
   return cast(DType::kBF16, x);

@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/support/divide.h"
+
 namespace gantry::cpu {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // Symbolic extents are planned for as this.
 constexpr int64_t kAssumedExtent = 56;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "host/support/divide.h"
+
 namespace gantry {
 namespace {
 
@@ -21,10 +23,6 @@ constexpr int64_t kSetSpan = 4096;
 constexpr int kMaxVectors = 8;
 /// Work is cut into at least so many parts, so that two to four threads find equal shares.
 constexpr int64_t kWantedParts = 8;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 int64_t rows_of(const DenseWork& work) {
   return work.rows == 0 ? kAssumedRows : work.rows;

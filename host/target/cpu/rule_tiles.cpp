@@ -156,10 +156,6 @@ int64_t block_operand_bytes(const OperationNode& rows, int64_t block_rows) {
   return elements * 2;
 }
 
-}  // namespace
-
-namespace {
-
 /// How the owner's rows may be cut.
 struct RowAxes {
   std::vector<IterVarPtr> outer;  ///< of no interest for cutting
@@ -167,7 +163,6 @@ struct RowAxes {
   std::vector<IterVarPtr> inner;  ///< results of a line
   TailStrategy tail = TailStrategy::kShiftInwards;
   std::vector<RowBlocks> choices;
-  int64_t pitch = 1;  ///< rows from one of `cut` to the next
 };
 
 RowAxes dense_rows(Stage& owner) {
@@ -213,7 +208,6 @@ RowAxes line_rows(Stage& owner, int64_t pitch) {
   rows.cut = axes[1];
   rows.inner = {axes[2]};
   rows.choices = line_blocks(images, lines, results, pitch);
-  rows.pitch = pitch;
   return rows;
 }
 
@@ -237,11 +231,12 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   work.columns = constant_extent(simplify(tiles.product->axes()[1]->extent)).value();
   work.column_unit = std::min<int64_t>(work.columns, 2 * kTile);
   work.weight_bytes = weight_bytes(*tiles.product->op);
-  work.reads_own_rows = double(reach) <= kMaxReach * double(rows.choices.back().rows);
   work.choices = rows.choices;
-  TileBlocks blocks = choose_tile_blocks(work);
-  blocks.own_rows = blocks.own_rows && double(reach) <= kMaxReach * double(blocks.rows.rows) &&
-                    block_operand_bytes(*tiles.rows->op, blocks.rows.rows + reach) <= kResidentRowBytes;
+  for (RowBlocks& choice : work.choices) {
+    choice.small_operand = double(reach) <= kMaxReach * double(choice.rows) &&
+                           block_operand_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes;
+  }
+  const TileBlocks blocks = choose_tile_blocks(work);
 
   auto [cut_outer, cut] = owner.split(rows.cut, blocks.rows.size, rows.tail);
   auto [channel_outer, channel] = owner.split(channels, blocks.columns);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/support/divide.h"
+
 namespace gantry::cpu {
 namespace {
 
@@ -18,13 +20,6 @@ constexpr int64_t kOwnRowBlocks = 4;
 constexpr double kRowOverhead = 8, kColumnOverhead = 4;
 // What it costs to write the whole operand to memory first and read it again, as that many columns.
 constexpr double kOperandColumns = 60;
-
-int64_t round_up(int64_t a, int64_t unit) {
-  return (a + unit - 1) / unit * unit;
-}
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // How much longer two threads take than if all could be divided.
 double imbalance(int64_t tasks) {
@@ -69,7 +64,7 @@ TileBlocks choose_tile_blocks(const TileProductWork& work) {
                         (rows.count == 1 || !large_weights ||
                          columns * (work.weight_bytes / work.columns) <= kResidentWeightBytes);
       if (!fits && columns > work.column_unit) continue;
-      const bool own_rows = work.reads_own_rows && !large_weights && rows.count >= kOwnRowBlocks;
+      const bool own_rows = rows.small_operand && !large_weights && rows.count >= kOwnRowBlocks;
       const int64_t tasks = own_rows ? rows.count : rows.count * (work.columns / columns);
       const double cost = double(rows.count) * (double(rows.rows) + kRowOverhead) *
                           (1 + kColumnOverhead / double(columns)) * imbalance(tasks) *

@@ -11,6 +11,7 @@ namespace gantry::cpu {
 /// computing `rows` rows, whole tiles.
 struct RowBlocks {
   int64_t size = 1, count = 1, rows = 1;
+  bool small_operand = false;  ///< what a block reads of the operand may be made for it alone
 };
 
 struct TileProductWork {

@@ -4,14 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "host/support/divide.h"
 #include "host/support/error.h"
 
 namespace gantry {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // Rows are tried up to this extent where the axis is symbolic.
 constexpr int64_t kAssumedRows = 64;

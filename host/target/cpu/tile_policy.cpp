@@ -4,14 +4,11 @@
 
 #include "host/codegen/cpu_features.h"
 #include "host/ops/tiles.h"
+#include "host/support/divide.h"
 #include "host/target/cpu/conv_model.h"
 
 namespace gantry::cpu {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // Measured, in cycles: an instruction with what it loads; a tile of results with its epilogue; splitting 32
 // elements of the operand, for each part.

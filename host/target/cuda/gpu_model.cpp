@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/support/divide.h"
+
 namespace gantry::cuda {
 namespace {
 
@@ -12,14 +14,10 @@ constexpr int64_t kWarp = 32;
 // Warps a multiprocessor needs in flight to keep its units as busy as they can be, given independent
 // instructions within each warp.
 constexpr double kWarpsToSaturate = 8;
-// Bytes that must be on their way to memory at once for its full bandwidth: latency times bandwidth, with some
-// 500 ns of latency.
+// Bytes that must be on their way to memory at once for its full bandwidth: latency times bandwidth, with
+// some 500 ns of latency.
 constexpr double kMemoryLatency = 500e-9;
 constexpr double kBytesInFlightThread = 16;
-
-int64_t round_up(int64_t value, int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 }  // namespace
 

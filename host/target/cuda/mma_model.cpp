@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/support/divide.h"
+
 namespace gantry::cuda {
 namespace {
 
@@ -13,9 +15,6 @@ constexpr double kSchedulers = 4;  // of a multiprocessor: each issues one instr
 // As in gemm_model.cpp: a trip to the second-level cache and a pair of barriers, in cycles.
 constexpr double kStepLatency = 700, kHiddenStepLatency = 150;
 
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 double real(int64_t v) {
   return static_cast<double>(v);
 }
