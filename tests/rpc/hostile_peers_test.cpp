@@ -168,7 +168,8 @@ TEST(HostilePeers, TwoHundredAtOnceDelayNobodyAndLeaveNothing) {
   for (int i = 0; i < 60 && (server.descendants() > 0 || server.descriptors() > descriptors); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(server.descendants(), 0u);
-  EXPECT_EQ(server.descriptors(), descriptors);
+  // The count before may hold one of a session that had just ended.
+  EXPECT_LE(server.descriptors(), descriptors);
   EXPECT_LT(server.resident_kilobytes(), memory + 1024);
 }
 

@@ -260,7 +260,8 @@ class Noise : public ::testing::Test {
     expect_service();
     wait_until_idle(descriptors);
     EXPECT_EQ(server_.descendants(), 0u) << "no session or executor stays";
-    EXPECT_EQ(server_.descriptors(), descriptors);
+    // The count before may hold one of a session that had just ended.
+    EXPECT_LE(server_.descriptors(), descriptors);
 #if !defined(__SANITIZE_ADDRESS__)  // which keeps freed memory for a while
     EXPECT_LT(server_.resident_kilobytes(), memory + 1024);
 #endif
