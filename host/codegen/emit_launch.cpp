@@ -32,12 +32,6 @@ std::set<const BufferNode*> stored_buffers(const Stmt& s) {
   return stored;
 }
 
-bool mentions(const Expr& e, const VarNode* var) {
-  bool found = false;
-  if (e) walk(e, [&](const Expr& inner) { found = found || inner.get() == var; });
-  return found;
-}
-
 /// Whether the loop's variable chooses among a thread's registers, which only unrolled code can name.
 bool indexes_registers(const ForNode& loop) {
   const auto* var = loop.var.as<VarNode>();

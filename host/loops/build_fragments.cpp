@@ -42,12 +42,6 @@ Place place_in_b(MmaShape shape, const Expr& group, const Expr& member, int64_t 
   return {group, member * Expr(2) + Expr(e % 2 + e / 2 * 8)};
 }
 
-bool mentions(const Expr& e, const Expr& var) {
-  bool found = false;
-  walk(e, [&](const Expr& x) { found |= x.same_as(var); });
-  return found;
-}
-
 /// Are the values neighbours in memory (perhaps after the same conversion)?
 bool follows(const Expr& first, const Expr& second, Simplifier& simplifier) {
   const auto *a = first.as<LoadNode>(), *b = second.as<LoadNode>();

@@ -1,47 +1,41 @@
 // Products on a CPU's tile registers: a block of row tiles x column tiles is accumulated in registers over
 // all steps along k, then stored.
 #include <algorithm>
-#include <set>
 
-#include "host/loops/lower_state.h"
+#include "host/loops/tile_plan.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 
 namespace gantry {
 namespace {
 
-constexpr int64_t kRows = 16, kColumns = 16, kDepth = 32;
+constexpr int64_t kRows = TilePlan::kRows, kColumns = TilePlan::kColumns, kDepth = TilePlan::kDepth;
 constexpr int kRegisters = 8;
 
-/// Rows of 64 bytes in memory.
-struct TileSource {
-  Buffer buffer;
-  Expr index, stride;
-};
-
-/// One instruction: which accumulator, which operands (numbers of sources).
-struct Dot {
-  int accumulator, a, b;
-};
-
-/// Gives operands registers; the one that is needed last makes room (Belady).
+/// Gives operands registers; the one that is needed last makes room (Belady). Left operands and weights have
+/// registers of their own, which takes no more loads for two by two tiles.
 class RegisterFile {
  public:
-  RegisterFile(int first, const std::vector<TileSource>& sources, const std::vector<Dot>& dots)
-      : first_(first), held_(static_cast<size_t>(kRegisters - first), -1), sources_(sources), dots_(dots) {}
+  RegisterFile(int first, int left, const std::vector<TileSource>& sources, const std::vector<Dot>& dots)
+      : first_(first),
+        left_(left),
+        held_(static_cast<size_t>(kRegisters - first), -1),
+        sources_(sources),
+        dots_(dots) {}
 
-  /// The register of source `wanted` for instruction `now`; loads it if need be, but not over `kept`.
-  int get(int wanted, size_t now, int kept, std::vector<Stmt>& code) {
-    size_t best = 0, best_use = 0;
-    for (size_t r = 0; r < held_.size(); ++r) {
+  /// The register of source `wanted` for instruction `now`; loads it if need be.
+  int get(int wanted, bool is_left, size_t now, std::vector<Stmt>& code) {
+    const auto begin = static_cast<size_t>(is_left ? 0 : left_),
+               end = is_left ? static_cast<size_t>(left_) : held_.size();
+    size_t best = begin, best_use = 0;
+    for (size_t r = begin; r < end; ++r) {
       if (held_[r] == wanted) return first_ + static_cast<int>(r);
-      if (held_[r] == kept && kept >= 0) continue;
-      size_t use = held_[r] < 0 ? dots_.size() + 1 : next_use(held_[r], now);
-      if (use > best_use || (best_use == 0 && use == 0)) best = r, best_use = use;
+      const size_t use = held_[r] < 0 ? dots_.size() + 1 : next_use(held_[r], now);
+      if (use > best_use) best = r, best_use = use;
     }
     held_[best] = wanted;
     const TileSource& source = sources_[static_cast<size_t>(wanted)];
-    int reg = first_ + static_cast<int>(best);
+    const int reg = first_ + static_cast<int>(best);
     code.push_back(tile_load(reg, source.buffer, source.index, source.stride));
     return reg;
   }
@@ -53,7 +47,7 @@ class RegisterFile {
     return i + 1;
   }
 
-  int first_;
+  int first_, left_;
   std::vector<int> held_;
   const std::vector<TileSource>& sources_;
   const std::vector<Dot>& dots_;
@@ -67,12 +61,6 @@ void collect_terms(const Expr& e, std::vector<Expr>& terms) {
     return;
   }
   terms.push_back(e);
-}
-
-bool mentions(const Expr& e, const Expr& var) {
-  bool found = false;
-  walk(e, [&](const Expr& x) { found |= x.same_as(var); });
-  return found;
 }
 
 }  // namespace
@@ -102,40 +90,6 @@ static TileSource source_of(const std::string& name, const LoadNode& load, const
   internal_check(fits, "{}: {} does not lie in memory as tile registers read it", name, load.buffer->name);
   return {load.buffer, first, stride};
 }
-
-/// Hints for what lies behind the operands b of a step: those of the next one, as weights are packed. A few
-/// between instructions each: asked for all at once they would block the loads of tiles.
-static std::vector<Stmt> next_weights(const std::vector<TileSource>& sources, const std::vector<Dot>& dots,
-                                      Simplifier& simplifier) {
-  constexpr int64_t kLine = 32, kTileElements = kColumns * kDepth;
-  std::set<int> used;
-  for (const Dot& dot : dots) used.insert(dot.b);
-  const TileSource* first = nullptr;
-  for (int b : used) {
-    const TileSource& source = sources[static_cast<size_t>(b)];
-    auto before =
-        first ? constant_of(simplifier.simplify(source.index - first->index)) : std::optional<int64_t>(-1);
-    if (source.buffer->dtype != DType::kBF16 || !before) return {};
-    if (*before < 0) first = &source;
-  }
-  const int64_t elements = static_cast<int64_t>(used.size()) * kTileElements;
-  std::vector<Stmt> lines;
-  for (int64_t at = elements; at < 2 * elements; at += kLine)
-    lines.push_back(prefetch(first->buffer, simplifier.simplify(first->index + Expr(at)), true));
-  return lines;
-}
-
-/// What is known of the nest before code is written.
-struct TilePlan {
-  int first_tile = 0;  ///< the leaf of row tiles
-  int64_t row_tiles = 1, column_tiles = 1;
-  std::vector<int> outer, steps;  ///< reduction leaves: around data loops, and directly around the tiles
-  Expr begins;                    ///< true where a sum starts; null: everywhere
-  std::vector<TileSource> sources;
-  std::vector<Dot> dots;
-
-  int accumulator(int64_t i, int64_t j) const { return static_cast<int>(i * column_tiles + j); }
-};
 
 /// The loops' variables at the first element of tile (i, j) of the block.
 static std::vector<std::pair<const VarNode*, Expr>> at_tile(const StageState& state, int first_tile,
@@ -226,16 +180,17 @@ void Lowering::plan_dots(const StageState& state, TilePlan& plan) {
   }
 }
 
-/// Loads, instructions and hints of one step.
-static Stmt tile_step(const TilePlan& plan, Simplifier& simplifier) {
+/// Loads and instructions of one step, the hints `ahead` between them: asked for all at once, what they fetch
+/// would block the loads of tiles.
+static Stmt tile_step(const TilePlan& plan, const std::vector<Stmt>& ahead) {
   std::vector<Stmt> code;
-  RegisterFile registers(static_cast<int>(plan.row_tiles * plan.column_tiles), plan.sources, plan.dots);
-  const std::vector<Stmt> ahead = next_weights(plan.sources, plan.dots, simplifier);
+  const auto accumulators = static_cast<int>(plan.row_tiles * plan.column_tiles);
+  RegisterFile registers(accumulators, (kRegisters - accumulators) / 2, plan.sources, plan.dots);
   const size_t count = plan.dots.size();
   for (size_t i = 0; i < count; ++i) {
     const Dot& dot = plan.dots[i];
-    int a = registers.get(dot.a, i, dot.b, code);
-    int b = registers.get(dot.b, i, dot.a, code);
+    int a = registers.get(dot.a, true, i, code);
+    int b = registers.get(dot.b, false, i, code);
     code.push_back(tile_dot(dot.accumulator, a, b));
     for (size_t line = i * ahead.size() / count; line < (i + 1) * ahead.size() / count; ++line)
       code.push_back(ahead[line]);
@@ -262,7 +217,8 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
   }
   Stmt start = block(std::move(zero));
   if (plan.begins) start = if_stmt(plan.begins, start, block(std::move(resume)));
-  const Stmt steps = build_loops(state, plan.steps, 0, Purpose::kCompute, true, tile_step(plan, simplifier_));
+  const Stmt steps =
+      build_loops(state, plan.steps, 0, Purpose::kCompute, true, tile_step(plan, fetch_weights(state, plan)));
   return build_loops(state, plan.outer, 0, Purpose::kCompute, true,
                      block({start, steps, block(std::move(store))}));
 }

@@ -81,7 +81,7 @@ struct Reduction {
   Expr point, index;  ///< of the point; of its (first) accumulator
 };
 
-struct TilePlan;  // build_tiles.cpp
+struct TilePlan;  // tile_plan.h
 
 /// The whole lowering; each member function is a step of it, in this order.
 class Lowering {
@@ -162,6 +162,8 @@ class Lowering {
   TilePlan plan_tiles(const StageState& state, int first_reduce) const;
   void plan_dots(const StageState& state, TilePlan& plan);
   Stmt build_tiles(StageState& state, int first_reduce);
+  // fetch_weights.cpp
+  std::vector<Stmt> fetch_weights(const StageState& state, const TilePlan& plan);
   // thread_reduction.cpp
   Stmt build_thread_reduction(StageState& state, Reduction& plan, Stmt init, Stmt update, Expr partial);
   friend class ReadLowering;

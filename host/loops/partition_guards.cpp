@@ -23,12 +23,6 @@ struct Candidate {
   bool crossed_loop = false;
 };
 
-bool mentions(const Expr& e, const VarNode* var) {
-  bool found = false;
-  walk(e, [&](const Expr& x) { found |= x.get() == var; });
-  return found;
-}
-
 bool is_pure(const Expr& e) {
   bool pure = true;
   walk(e, [&](const Expr& x) { pure &= x->kind != ExprKind::kLoad; });

@@ -19,12 +19,6 @@ constexpr int64_t kMaxIterations = 256, kMaxPeeled = 4;
 /// Stores of all ranges, unrolled loops written out.
 constexpr int64_t kMaxStores = 2400;
 
-bool mentions(const Expr& e, const VarNode* var) {
-  bool found = false;
-  walk(e, [&](const Expr& x) { found |= x.get() == var; });
-  return found;
-}
-
 int64_t count_stores(const Stmt& s) {
   if (!s) return 0;
   switch (s->kind) {

@@ -20,12 +20,6 @@ class InlineAll : public ExprMutator {
 
 }  // namespace
 
-bool mentions(const Expr& e, const Expr& var) {
-  bool found = false;
-  walk(e, [&](const Expr& node) { found = found || node.same_as(var); });
-  return found;
-}
-
 Expr inline_all(const Expr& element) {
   return InlineAll().mutate(element);
 }

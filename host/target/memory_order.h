@@ -5,7 +5,6 @@
 
 namespace gantry::analysis {
 
-bool mentions(const Expr& e, const Expr& var);
 /// What is read for one element, down to tensors in memory: elementwise stages are substituted, reductions and
 /// placeholders stay as reads.
 Expr inline_all(const Expr& element);

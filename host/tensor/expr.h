@@ -327,6 +327,9 @@ class ExprMutator {
 };
 /// Calls `visit` on every node, parents first; a shared node once.
 void walk(const Expr& e, const std::function<void(const Expr&)>& visit);
+/// True if the variable stands anywhere in `e`; a null `e` has none.
+bool mentions(const Expr& e, const VarNode* var);
+bool mentions(const Expr& e, const Expr& var);
 Expr substitute(const Expr& e, const std::vector<std::pair<const VarNode*, Expr>>& bindings);
 
 }  // namespace gantry

@@ -126,6 +126,16 @@ void walk(const Expr& e, const std::function<void(const Expr&)>& visit) {
   if (e) walk_once(e, visit, seen);
 }
 
+bool mentions(const Expr& e, const VarNode* var) {
+  bool found = false;
+  walk(e, [&](const Expr& node) { found |= node.get() == var; });
+  return found;
+}
+
+bool mentions(const Expr& e, const Expr& var) {
+  return mentions(e, var.as<VarNode>());
+}
+
 bool structurally_equal(const Expr& a, const Expr& b) {
   if (a.same_as(b)) return true;
   if (!a.get() || !b.get() || a->kind != b->kind || !(a->type == b->type) || !same_fields(a, b)) return false;

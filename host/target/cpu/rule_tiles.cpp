@@ -18,6 +18,8 @@ constexpr int64_t kTile = 16;
 constexpr int64_t kSymbolicBlockRows = 128, kMaxLineRows = 448;
 // Of the operand's rows that a block of results needs.
 constexpr int64_t kResidentRowBytes = 768 << 10;
+// Of the weights that blocks of rows read in turn while the next ones are fetched.
+constexpr int64_t kWeightChunkBytes = 128 << 10;
 // Rows that windows reach beyond a block are made again for the next one; as a share of the block.
 constexpr double kMaxReach = 0.6;
 
@@ -83,12 +85,17 @@ bool is_dense(const OperationNode& tile_output, const std::vector<Expr>& pitches
 
 void schedule_rows(Stage& rows, bool attached) {
   const auto axes = rows.axes();  // part, kc, phase, row, lane
-  rows.reorder({axes[2], axes[3], axes[1], axes[0], axes[4]});
   rows.unroll(axes[0]);
   rows.vectorize(axes[4]);
-  if (attached) return;
+  if (attached) {
+    rows.reorder({axes[2], axes[3], axes[1], axes[0], axes[4]});
+    return;
+  }
+  // Rows of a tile adjoin in memory: written one after the other they touch few pages and sets of the cache.
+  auto [tile, row] = rows.split(axes[3], kTile);
+  rows.reorder({axes[2], tile, axes[1], row, axes[0], axes[4]});
   auto volume = constant_volume(axes);
-  fuse_and_parallelize(rows, {axes[2], axes[3]}, !volume || *volume >= 4 * kParallelThreshold);
+  fuse_and_parallelize(rows, {axes[2], tile}, !volume || *volume >= 4 * kParallelThreshold);
 }
 
 const ReadNode* weight_read(const OperationNode& product) {
@@ -115,16 +122,23 @@ void schedule_product(Stage& product, int64_t block_rows, int64_t column_unit, i
   auto [row_tile, row] = product.split(row_in, kTile);
   auto [column_outer, column_in] = product.split(axes[1], column_unit);
   auto [column_tile, column] = product.split(column_in, kTile);
-  // The part of the operand that all columns of the block read again stays in the second-level cache.
+  // In that cache stays the part of the operand that all columns of the block read again; and the weights
+  // that all its rows read, with those that are fetched meanwhile.
   const int64_t depth = constant_extent(simplify(reduce[0]->extent)).value();
-  const int64_t depth_bytes = operand_bytes / depth;
+  const int64_t depth_bytes = operand_bytes / depth,
+                weight_depth_bytes = weight_bytes(*product.op) / depth /
+                                     constant_extent(axes[1]->extent).value() * column_unit;
+  const bool reread = operand_bytes > kResidentRowBytes, shared_weights = block_rows > row_unit;
+  int64_t steps = 1;
+  for (int64_t s = 1; s <= depth; ++s)
+    if (depth % s == 0 && (!reread || s * depth_bytes <= kResidentRowBytes / 2) &&
+        (!shared_weights || s * weight_depth_bytes <= kWeightChunkBytes))
+      steps = s;
   std::vector<IterVarPtr> order{column_outer, row_outer, reduce[0]};
-  if (operand_bytes > kResidentRowBytes) {
-    int64_t steps = 1;
-    for (int64_t s = 1; s <= depth; ++s)
-      if (depth % s == 0 && s * depth_bytes <= kResidentRowBytes / 2) steps = s;
+  if (steps < depth) {
     auto [depth_outer, depth_inner] = product.split(reduce[0], steps);
-    order = {depth_outer, column_outer, row_outer, depth_inner};
+    order = reread ? std::vector{depth_outer, column_outer, row_outer, depth_inner}
+                   : std::vector{column_outer, depth_outer, row_outer, depth_inner};
   }
   order.insert(order.end(), {reduce[1], reduce[2], row_tile, column_tile, row, column, reduce[3]});
   product.reorder(order);
@@ -233,8 +247,8 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   work.weight_bytes = weight_bytes(*tiles.product->op);
   work.choices = rows.choices;
   for (RowBlocks& choice : work.choices) {
-    choice.small_operand = double(reach) <= kMaxReach * double(choice.rows) &&
-                           block_operand_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes;
+    choice.resident_operand = block_operand_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes;
+    choice.small_operand = choice.resident_operand && double(reach) <= kMaxReach * double(choice.rows);
   }
   const TileBlocks blocks = choose_tile_blocks(work);
 

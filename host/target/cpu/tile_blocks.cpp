@@ -12,6 +12,10 @@ constexpr int64_t kPair = 32;  // rows of two tiles, which registers accumulate 
 // Of the product: leaves room in the second-level cache for the operands.
 constexpr int64_t kBlockBytes = 64 << 10;
 constexpr int64_t kMaxBlockRows = 448, kMaxBlockColumns = 128;
+// Of the product where the operand does not stay in that cache: each block of columns reads it again, which
+// costs as much as this many columns.
+constexpr int64_t kLargeBlockBytes = 192 << 10;
+constexpr double kRereadColumns = 36;
 // Weights beyond this are read once for all rows, not once a block of rows.
 constexpr int64_t kResidentWeightBytes = 1 << 20;
 // Blocks of rows that each make their part of the operand: at least so many.
@@ -57,18 +61,20 @@ TileBlocks choose_tile_blocks(const TileProductWork& work) {
   double best_cost = INFINITY;
   const bool large_weights = work.weight_bytes > kResidentWeightBytes;
   for (const RowBlocks& rows : work.choices) {
-    for (int64_t columns = work.column_unit; columns <= std::min(work.columns, kMaxBlockColumns);
+    const int64_t max_columns = rows.resident_operand ? kMaxBlockColumns : work.columns;
+    for (int64_t columns = work.column_unit; columns <= std::min(work.columns, max_columns);
          columns += work.column_unit) {
       if (work.columns % columns != 0) continue;
-      const bool fits = columns * rows.rows * 4 <= kBlockBytes &&
+      const bool fits = columns * rows.rows * 4 <= (rows.resident_operand ? kBlockBytes : kLargeBlockBytes) &&
                         (rows.count == 1 || !large_weights ||
                          columns * (work.weight_bytes / work.columns) <= kResidentWeightBytes);
       if (!fits && columns > work.column_unit) continue;
       const bool own_rows = rows.small_operand && !large_weights && rows.count >= kOwnRowBlocks;
       const int64_t tasks = own_rows ? rows.count : rows.count * (work.columns / columns);
-      const double cost = double(rows.count) * (double(rows.rows) + kRowOverhead) *
-                          (1 + kColumnOverhead / double(columns)) * imbalance(tasks) *
-                          (own_rows ? 1 : 1 + kOperandColumns / double(work.columns));
+      const double cost =
+          double(rows.count) * (double(rows.rows) + kRowOverhead) *
+          (1 + (kColumnOverhead + (rows.resident_operand ? 0 : kRereadColumns)) / double(columns)) *
+          imbalance(tasks) * (own_rows ? 1 : 1 + kOperandColumns / double(work.columns));
       if (cost >= best_cost) continue;
       best_cost = cost;
       best = {rows, columns, large_weights, own_rows};

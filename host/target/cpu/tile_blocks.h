@@ -11,7 +11,8 @@ namespace gantry::cpu {
 /// computing `rows` rows, whole tiles.
 struct RowBlocks {
   int64_t size = 1, count = 1, rows = 1;
-  bool small_operand = false;  ///< what a block reads of the operand may be made for it alone
+  bool small_operand = false;    ///< what a block reads of the operand may be made for it alone
+  bool resident_operand = true;  ///< what a block reads of the operand stays in the second-level cache
 };
 
 struct TileProductWork {
@@ -19,8 +20,6 @@ struct TileProductWork {
   int64_t columns = 1;       ///< whole tiles
   int64_t column_unit = 32;  ///< what a block of columns must be a multiple of
   int64_t weight_bytes = 0;
-  bool reads_own_rows =
-      false;  ///< blocks of rows may each make their part of the operand, if there are enough
 };
 
 struct TileBlocks {

@@ -8,7 +8,6 @@ namespace {
 
 using analysis::constant_extent;
 using analysis::contiguous_along;
-using analysis::mentions;
 
 Expr round_up(const Expr& extent, int64_t unit) {
   return simplify(floordiv(extent + Expr(unit - 1), Expr(unit)) * Expr(unit));

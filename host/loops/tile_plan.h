@@ -1,0 +1,35 @@
+/// What is known of a product on tile registers before its code is written. Private to host/loops.
+#pragma once
+
+#include <vector>
+
+#include "host/loops/lower_state.h"
+
+namespace gantry {
+
+/// Rows of 64 bytes in memory.
+struct TileSource {
+  Buffer buffer;
+  Expr index, stride;
+};
+
+/// One instruction: which accumulator, which operands (numbers of sources).
+struct Dot {
+  int accumulator, a, b;
+};
+
+/// What is known of the nest before code is written.
+struct TilePlan {
+  static constexpr int64_t kRows = 16, kColumns = 16, kDepth = 32;  ///< of a tile
+
+  int first_tile = 0;  ///< the leaf of row tiles
+  int64_t row_tiles = 1, column_tiles = 1;
+  std::vector<int> outer, steps;  ///< reduction leaves: around data loops, and directly around the tiles
+  Expr begins;                    ///< true where a sum starts; null: everywhere
+  std::vector<TileSource> sources;
+  std::vector<Dot> dots;
+
+  int accumulator(int64_t i, int64_t j) const { return static_cast<int>(i * column_tiles + j); }
+};
+
+}  // namespace gantry
