@@ -57,7 +57,8 @@ double predicted(const DenseWork& work, const ProductTile& tile, const MachineMo
   const double tiles =
       double(ceil_div(rows_of(work), tile.rows)) * double(ceil_div(work.units, tile.channel_block()));
   const double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors;
-  return tiles * (double(work.depth) * cycles_per_step(work, tile, machine) + epilogue);
+  const double idle = tiles < 2 ? 2 : 1;  // of two threads the second finds nothing to do
+  return tiles * (double(work.depth) * cycles_per_step(work, tile, machine) + epilogue) * idle;
 }
 
 int64_t choose_block_rows(const DenseWork& work, const ProductTile& tile, const MachineModel& machine) {
@@ -67,7 +68,16 @@ int64_t choose_block_rows(const DenseWork& work, const ProductTile& tile, const 
   int64_t blocks = ceil_div(tiles, fitting);
   const int64_t panels = ceil_div(work.units, tile.channel_block());
   blocks = std::max(blocks, std::min(tiles, ceil_div(kWantedParts, panels)));
-  return ceil_div(tiles, blocks) * tile.rows;
+  // A few blocks more, where the shares of two threads come closer to each other; none of a last one that is
+  // nearly empty.
+  auto longest = [&](int64_t size) {
+    const int64_t parts = ceil_div(tiles, size) * panels;
+    return double(ceil_div(parts, 2) * 2 * size) / double(panels);
+  };
+  int64_t best = ceil_div(tiles, blocks);
+  for (int64_t size = best - 1; size >= std::max<int64_t>(1, best / 2); --size)
+    if (longest(size) < 0.97 * longest(best)) best = size;
+  return best * tile.rows;
 }
 
 }  // namespace

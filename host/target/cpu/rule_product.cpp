@@ -12,14 +12,15 @@
 // Small images with many channels would read a block's weights anew for every tile, from far away. There, all
 // sums of an image and block are kept in the first-level cache, and the reduction is cut:
 //
-//   parallel for (channel block, image)
-//     acc[all rows][block] = 0
+//   parallel for (image, group of lines, channel block)
+//     acc[rows][block] = 0
 //     for part of the reduction                                     whose weights stay near
 //       for row tile
 //         for reduction in the part: as above
-//     output[all rows][block] = epilogue(acc)
+//     output[rows][block] = epilogue(acc)
 #include <algorithm>
 
+#include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_model.h"
 
@@ -110,16 +111,27 @@ void schedule_accumulators(Stage& anchor, size_t row_axis, const ProductTile& ti
   vectorize_block(anchor, axes.back(), tile.channel_block(), tile.lanes);
 }
 
+// Groups of lines whose results all threads but one leave alone. What computed the data had them in the same
+// halves, most likely, so that they are in the cache of the core that reads them: data from another core's
+// cache arrive at a fraction of the speed. Not where each group would read large weights again.
+int64_t line_groups(const ProductWork& work, int64_t lines, const MachineModel& machine) {
+  const int64_t weights = work.channels * work.reduction * work.element_bytes;
+  const int64_t data = work.image_points * work.row_bytes;
+  return lines > 1 && (weights <= machine.l2_bytes / 2 || weights <= 4 * data) ? 2 : 1;
+}
+
 void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool heavy_epilogue,
                             const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
   const int64_t block = tile.channel_block();
   const auto axes = output.axes();
   auto [channels, channel] = output.split(axes[3], block);
   auto [tiles, row] = output.split(axes[2], tile.rows);
-  output.reorder({channels, axes[0], axes[1], tiles, row, channel});
+  const int64_t lines = *constant_extent(axes[1]->extent), groups = line_groups(work, lines, machine);
+  auto [group, line] = output.split(axes[1], ceil_div(lines, groups));
+  output.reorder({axes[0], group, channels, line, tiles, row, channel});
   if (!heavy_epilogue) output.unroll(row);
   vectorize_block(output, channel, block, tile.lanes);
-  anchor.compute_at(output, fuse_and_parallelize(output, {channels, axes[0]}, worth_it));
+  anchor.compute_at(output, fuse_and_parallelize(output, {axes[0], group, channels}, worth_it));
   anchor.scope = StorageScope::kLocal;
 
   const auto sums = anchor.axes(), reduced = anchor.reduce_axes();
