@@ -19,6 +19,10 @@ int32_t run_unshared(void*, GantryLoopBody body, void* closure, int64_t count) {
   return count > 0 ? body(closure, 0, count) : 0;
 }
 
+int32_t run_rounds_unshared(void*, GantryLoopBody body, void* closure, int64_t rounds, int64_t count) {
+  return run_unshared(nullptr, body, closure, rounds * count);
+}
+
 // Handing half of a loop to another core costs half a microsecond, and moving its data as much again: kernels
 // that one slow core finishes in less than two are not shared. Figures of 0 mean that nothing is known.
 bool is_short(double flops, double bytes) {
@@ -224,6 +228,7 @@ CpuExecutor::Hosts CpuExecutor::make_hosts(const GantryKernelHost& host) const {
   hosts.shared.gpu_checker = checker_ == nullptr ? nullptr : checker_->table();
   hosts.serial.gpu_checker = hosts.shared.gpu_checker;
   hosts.serial.parallel_for = run_unshared;
+  hosts.serial.parallel_rounds = run_rounds_unshared;
   return hosts;
 }
 

@@ -28,6 +28,7 @@ constexpr int kSpinsPerClock = 64;
 // A thread's range has at most this many units; the smallest piece that it takes is an eighth of them.
 constexpr uint32_t kUnitsPerThread = 32;
 constexpr uint32_t kPiecesAtMost = 8;
+constexpr int64_t kMaxUnits = 0xffff;  // of a loop: what pack() has room for
 
 // Set while this thread runs a part of a loop: a nested loop then runs unsplit.
 thread_local bool inside_loop = false;
@@ -104,6 +105,11 @@ int32_t host_parallel_for(void* context, GantryLoopBody body, void* closure, int
   return static_cast<ThreadPool*>(context)->parallel_for(body, closure, count);
 }
 
+int32_t host_parallel_rounds(void* context, GantryLoopBody body, void* closure, int64_t rounds,
+                             int64_t count) {
+  return static_cast<ThreadPool*>(context)->parallel_rounds(body, closure, rounds, count);
+}
+
 void* host_thread_memory(void* context, int64_t bytes) {
   return static_cast<ThreadPool*>(context)->thread_memory(bytes);
 }
@@ -157,7 +163,7 @@ Status pin_this_thread(int cpu) {
 
 ThreadPool::ThreadPool()
     : host_{GANTRY_KERNEL_ABI_VERSION, sizeof(GantryKernelHost), this, host_parallel_for, nullptr,
-            host_thread_memory} {}
+            host_thread_memory,        host_parallel_rounds} {}
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, std::span<const int> cpus) {
   if (threads < 1 || threads > 1024) {
@@ -232,7 +238,8 @@ void ThreadPool::work(Slot& self) {
     seen = await_loop(self, seen);
     if (stop_.load()) return;
     const Loop loop{self.body.load(std::memory_order_relaxed), self.closure.load(std::memory_order_relaxed),
-                    self.count.load(std::memory_order_relaxed), self.units.load(std::memory_order_relaxed)};
+                    self.count.load(std::memory_order_relaxed), self.units.load(std::memory_order_relaxed),
+                    self.rounds.load(std::memory_order_relaxed)};
     set_float_mode(self.float_mode.load(std::memory_order_relaxed));
     take_part(self.index, seen, loop);
   }
@@ -253,15 +260,23 @@ bool ThreadPool::claim(Slot& slot, uint32_t number, bool owner, uint32_t least, 
   }
 }
 
-void ThreadPool::run_units(const Loop& loop, Units units) {
-  // Units differ by one iteration at most; free of overflow for every count.
-  const int64_t size = loop.count / loop.units, rest = loop.count % loop.units;
-  const auto iteration = [&](int64_t unit) { return unit * size + unit * rest / loop.units; };
-  const int32_t error = loop.body(loop.closure, iteration(units.begin), iteration(units.end));
-  if (error != 0) {
-    int32_t none = 0;
-    error_.compare_exchange_strong(none, error);
+int32_t ThreadPool::run_units(const Loop& loop, uint32_t owner, Units units) const {
+  const uint32_t first = bounds_[owner], length = bounds_[owner + 1] - first;
+  if (loop.rounds == 1) {
+    // Units differ by one iteration at most; free of overflow for every count.
+    const int64_t size = loop.count / loop.units, rest = loop.count % loop.units;
+    const auto iteration = [&](int64_t unit) { return unit * size + unit * rest / loop.units; };
+    return loop.body(loop.closure, iteration(first + units.begin), iteration(first + units.end));
   }
+  const int64_t count = loop.count / loop.rounds;
+  int32_t error = 0;
+  for (uint32_t at = units.begin; at < units.end && error == 0;) {
+    const uint32_t round = at / length, end = std::min(units.end, (round + 1) * length);
+    const int64_t begin = round * count + first + (at - round * length);
+    error = loop.body(loop.closure, begin, begin + (end - at));
+    at = end;
+  }
+  return error;
 }
 
 void ThreadPool::take_part(uint32_t self, uint32_t number, const Loop& loop) {
@@ -273,7 +288,10 @@ void ThreadPool::take_part(uint32_t self, uint32_t number, const Loop& loop) {
   for (uint32_t i = 0; i < threads; ++i) {
     Slot& slot = *slots_[(self + i) % threads];
     while (claim(slot, number, i == 0, least, units)) {
-      run_units(loop, units);
+      if (const int32_t error = run_units(loop, slot.index, units); error != 0) {
+        int32_t none = 0;
+        error_.compare_exchange_strong(none, error);
+      }
       finished += units.end - units.begin;
     }
   }
@@ -292,7 +310,8 @@ void ThreadPool::await_units(uint32_t units) {
 
 // Everything of the loop before was done, so nobody takes units and nobody trusts what these lines said.
 void ThreadPool::publish(const Loop& loop) {
-  if (bounds_.empty() || bounds_.back() != loop.units) partition(weights_, loop.units, bounds_);
+  const uint32_t units = loop.units / loop.rounds;
+  if (bounds_.empty() || bounds_.back() != units) partition(weights_, units, bounds_);
   error_.store(0, std::memory_order_relaxed);
   done_.store(0, std::memory_order_relaxed);
   const uint32_t number = number_.load(std::memory_order_relaxed) + 1, mode = float_mode();
@@ -302,8 +321,9 @@ void ThreadPool::publish(const Loop& loop) {
     slot.closure.store(loop.closure, std::memory_order_relaxed);
     slot.count.store(loop.count, std::memory_order_relaxed);
     slot.units.store(loop.units, std::memory_order_relaxed);
+    slot.rounds.store(loop.rounds, std::memory_order_relaxed);
     slot.float_mode.store(mode, std::memory_order_relaxed);
-    slot.range.store(pack(number, bounds_[i], bounds_[i + 1]), std::memory_order_release);
+    slot.range.store(pack(number, 0, (bounds_[i + 1] - bounds_[i]) * loop.rounds), std::memory_order_release);
   }
   number_.store(number);
   if (sleepers_.load() != 0) futex_wake_all(number_);
@@ -316,14 +336,27 @@ void* ThreadPool::thread_memory(int64_t bytes) {
   return memory.data();
 }
 
+void ThreadPool::run(const Loop& loop) {
+  publish(loop);
+  take_part(0, number_.load(std::memory_order_relaxed), loop);
+  await_units(loop.units);
+}
+
 int32_t ThreadPool::parallel_for(GantryLoopBody body, void* closure, int64_t count) {
   if (count <= 0) return 0;
   if (inside_loop || workers_.empty() || count == 1) return body(closure, 0, count);
   const int64_t most = int64_t{kUnitsPerThread} * threads();
-  const Loop loop{body, closure, count, static_cast<uint32_t>(count < most ? count : most)};
-  publish(loop);
-  take_part(0, number_.load(std::memory_order_relaxed), loop);
-  await_units(loop.units);
+  run({body, closure, count, static_cast<uint32_t>(count < most ? count : most), 1});
+  return error_.load(std::memory_order_relaxed);
+}
+
+int32_t ThreadPool::parallel_rounds(GantryLoopBody body, void* closure, int64_t rounds, int64_t count) {
+  if (rounds <= 0 || count <= 0) return 0;
+  // Too few to divide, or more than a range holds.
+  const bool divides = rounds > 1 && count >= threads() && count <= kMaxUnits / rounds;
+  if (inside_loop || workers_.empty() || !divides) return parallel_for(body, closure, rounds * count);
+  const int64_t all = rounds * count;
+  run({body, closure, all, static_cast<uint32_t>(all), static_cast<uint32_t>(rounds)});
   return error_.load(std::memory_order_relaxed);
 }
 

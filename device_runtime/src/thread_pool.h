@@ -40,6 +40,8 @@ class ThreadPool {
   /// Runs body(closure, begin, end) on ranges that cover [0, count), and waits. Returns the first error code
   /// seen, 0 if none. A call from inside a body runs there, unsplit.
   int32_t parallel_for(GantryLoopBody body, void* closure, int64_t count);
+  /// Runs the iterations [0, rounds * count), where each thread's range is the same part of every round.
+  int32_t parallel_rounds(GantryLoopBody body, void* closure, int64_t rounds, int64_t count);
   /// The calling thread's memory for kernels (see GantryKernelHost); kept for the pool's life. Null: none
   /// left.
   void* thread_memory(int64_t bytes);
@@ -61,6 +63,7 @@ class ThreadPool {
     std::atomic<void*> closure{nullptr};
     std::atomic<int64_t> count{0};
     std::atomic<uint32_t> units{0};
+    std::atomic<uint32_t> rounds{1};
     std::atomic<uint32_t> float_mode{0};
     ThreadPool* pool = nullptr;
     uint32_t index = 0;
@@ -68,11 +71,12 @@ class ThreadPool {
   struct Loop {
     GantryLoopBody body;
     void* closure;
-    int64_t count;
-    uint32_t units;  ///< that the iterations are dealt out in
+    int64_t count;    ///< of all rounds
+    uint32_t units;   ///< that the iterations are dealt out in
+    uint32_t rounds;  ///< if more than one, a unit is an iteration
   };
   struct Units {
-    uint32_t begin = 0, end = 0;
+    uint32_t begin = 0, end = 0;  ///< counted from the first of their owner's
   };
 
   ThreadPool();
@@ -82,14 +86,15 @@ class ThreadPool {
   uint32_t await_loop(const Slot& self, uint32_t seen);
   void take_part(uint32_t self, uint32_t number, const Loop& loop);
   static bool claim(Slot& slot, uint32_t number, bool owner, uint32_t least, Units& claimed);
-  void run_units(const Loop& loop, Units units);
+  void run(const Loop& loop);
+  int32_t run_units(const Loop& loop, uint32_t owner, Units units) const;
   void await_units(uint32_t units);
 
   GantryKernelHost host_;
   std::vector<std::unique_ptr<Slot>> slots_;  ///< the caller's, then one a worker
   std::vector<pthread_t> workers_;
   std::vector<uint32_t> weights_;
-  std::vector<uint32_t> bounds_;  ///< of the last loop; most loops have the same
+  std::vector<uint32_t> bounds_;  ///< of the last loop's units, in a round; most loops have the same
   std::atomic<int32_t> error_{0};
   std::atomic<bool> stop_{false};
   // Each on a cache line of its own: one is written by the caller, the other by the workers.

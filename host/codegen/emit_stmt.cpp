@@ -193,6 +193,9 @@ void KernelEmitter::emit_serial_loop(Value* low, Value* end, const Expr& var, co
 
 namespace {
 
+constexpr uint32_t kRoundsVersion = 4;  // of the ABI that has parallel_rounds
+static_assert(offsetof(GantryKernelHost, abi_version) == 0);
+
 // Maps by address, in an order that does not depend on addresses: the same kernel gives the same code.
 template <typename Key>
 std::vector<std::pair<const Key*, Value*>> by_name(const std::map<const Key*, Value*>& values) {
@@ -257,6 +260,43 @@ llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::St
   return function;
 }
 
+/// A member of the host's table.
+Value* KernelEmitter::host_member(size_t offset) {
+  return b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scope_.host, offset));
+}
+
+/// Has the pool run the iterations of a loop; its result.
+Value* KernelEmitter::call_pool(const ForNode& loop, llvm::Function* body, Value* closure, Value* count) {
+  Value* context = host_member(offsetof(GantryKernelHost, context));
+  const std::vector<llvm::Type*> types{b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()};
+  auto in_a_range = [&]() -> Value* {
+    Value* function = host_member(offsetof(GantryKernelHost, parallel_for));
+    return b_.CreateCall(llvm::FunctionType::get(b_.getInt32Ty(), types, false), function,
+                         {context, body, closure, count});
+  };
+  if (loop.rounds == 1) return in_a_range();
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(context_, name, scope_.function); };
+  llvm::BasicBlock *by_rounds = block("by_rounds"), *by_range = block("by_range"), *called = block("called");
+  Value* version = b_.CreateLoad(b_.getInt32Ty(), scope_.host);
+  b_.CreateCondBr(b_.CreateICmpUGE(version, b_.getInt32(kRoundsVersion)), by_rounds, by_range);
+  b_.SetInsertPoint(by_rounds);
+  Value* rounds = b_.getInt64(static_cast<uint64_t>(loop.rounds));
+  std::vector<llvm::Type*> more = types;
+  more.push_back(b_.getInt64Ty());
+  Value* function = host_member(offsetof(GantryKernelHost, parallel_rounds));
+  Value* first = b_.CreateCall(llvm::FunctionType::get(b_.getInt32Ty(), more, false), function,
+                               {context, body, closure, rounds, b_.CreateUDiv(count, rounds)});
+  b_.CreateBr(called);
+  b_.SetInsertPoint(by_range);
+  Value* second = in_a_range();
+  b_.CreateBr(called);
+  b_.SetInsertPoint(called);
+  llvm::PHINode* result = b_.CreatePHI(b_.getInt32Ty(), 2);
+  result->addIncoming(first, by_rounds);
+  result->addIncoming(second, by_range);
+  return result;
+}
+
 void KernelEmitter::emit_parallel_loop(const ForNode& loop) {
   cache_.clear();
   ++index_depth_;
@@ -276,19 +316,12 @@ void KernelEmitter::emit_parallel_loop(const ForNode& loop) {
                    *join = block("join"), *fail = block("fail"), *after = block("after");
   b_.CreateCondBr(b_.CreateICmpSGT(count, b_.getInt64(0)), check, after);
   b_.SetInsertPoint(check);
-  Value* host = scope_.host;
-  Value* is_alone = b_.CreateOr(b_.CreateIsNull(host), b_.CreateICmpEQ(count, b_.getInt64(1)));
+  Value* is_alone = b_.CreateOr(b_.CreateIsNull(scope_.host), b_.CreateICmpEQ(count, b_.getInt64(1)));
   b_.CreateCondBr(is_alone, alone, shared);
 
   b_.SetInsertPoint(shared);
-  auto member = [&](size_t offset) {
-    return b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), host, offset));
-  };
-  Value* context = member(offsetof(GantryKernelHost, context));
-  Value* parallel_for = member(offsetof(GantryKernelHost, parallel_for));
-  auto* entry_type = llvm::FunctionType::get(
-      b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
-  Value* shared_result = b_.CreateCall(entry_type, parallel_for, {context, body, closure, count});
+  Value* shared_result = call_pool(loop, body, closure, count);
+  shared = b_.GetInsertBlock();
   b_.CreateBr(join);
 
   b_.SetInsertPoint(alone);
@@ -354,15 +387,11 @@ Value* KernelEmitter::request_thread_memory(int64_t bytes) {
   b_.CreateRet(b_.getInt32(GANTRY_KERNEL_NEEDS_THREAD_MEMORY));
   b_.SetInsertPoint(look);
   Value* version = b_.CreateLoad(b_.getInt32Ty(), scope_.host);
-  static_assert(offsetof(GantryKernelHost, abi_version) == 0);
   b_.CreateCondBr(b_.CreateICmpUGE(version, b_.getInt32(kThreadMemoryVersion)), ask, none);
   b_.SetInsertPoint(ask);
-  auto member = [&](size_t offset) {
-    return b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scope_.host, offset));
-  };
   auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getPtrTy(), b_.getInt64Ty()}, false);
-  Value* function = member(offsetof(GantryKernelHost, thread_memory));
-  Value* context = member(offsetof(GantryKernelHost, context));
+  Value* function = host_member(offsetof(GantryKernelHost, thread_memory));
+  Value* context = host_member(offsetof(GantryKernelHost, context));
   Value* memory = b_.CreateCall(type, function, {context, b_.getInt64(static_cast<uint64_t>(bytes))});
   b_.CreateCondBr(b_.CreateIsNull(memory), none, given);
   b_.SetInsertPoint(given);

@@ -50,6 +50,8 @@ class KernelEmitter {
   void emit_serial_loop(llvm::Value* low, llvm::Value* end, const Expr& var, const Stmt& body,
                         const std::function<void()>& prologue = {});
   void emit_parallel_loop(const ForNode& loop);
+  llvm::Value* host_member(size_t offset);
+  llvm::Value* call_pool(const ForNode& loop, llvm::Function* body, llvm::Value* closure, llvm::Value* count);
   void emit_if(const IfNode& node);
   void emit_allocate(const AllocateNode& node);
   void emit_thread_memory(const AllocateNode& node);

@@ -129,7 +129,8 @@ Stmt Lowering::build_loops(StageState& state, const std::vector<int>& leaves, si
   if (purpose == Purpose::kCompute && !tiles_in_turn(state, leaf).empty())
     return build_pipelined_loop(state, leaf, kind, body);
   if (kind == LoopKind::kThread) return body;  // run by the launch's threads
-  return for_loop(state.leaf_vars[i], Expr(0), state.leaf_extents[i], kind, body);
+  const int64_t rounds = kind == LoopKind::kParallel ? state.stage->rounds : 1;
+  return for_loop(state.leaf_vars[i], Expr(0), state.leaf_extents[i], kind, body, rounds);
 }
 
 Stmt Lowering::build_elements(StageState& state) {

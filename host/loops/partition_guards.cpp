@@ -160,7 +160,7 @@ class Partitioner {
       case StmtKind::kFor: {
         const auto* loop = s.as<ForNode>();
         Stmt body = partition(loop->body);
-        return body.same_as(loop->body) ? s : for_loop(loop->var, loop->low, loop->extent, loop->loop, body);
+        return body.same_as(loop->body) ? s : for_loop_like(*loop, loop->var, loop->low, loop->extent, body);
       }
       case StmtKind::kIf: {
         const auto* node = s.as<IfNode>();

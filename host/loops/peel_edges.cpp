@@ -53,7 +53,7 @@ class IterationCopier : public StmtMutator {
     Expr low = mutate(node->low), extent = mutate(node->extent);
     Expr var = make_var(node->var.as<VarNode>()->name);
     values_[node->var.as<VarNode>()] = var;
-    return for_loop(var, low, extent, node->loop, mutate_stmt(node->body));
+    return for_loop_like(*node, var, low, extent, mutate_stmt(node->body));
   }
   Stmt mutate_allocate(const AllocateNode* node, const Stmt&) override {
     auto copy = std::make_shared<BufferNode>(*node->buffer);
@@ -225,7 +225,7 @@ class Peeler : public StmtMutator {
       Expr var = make_var(loop.var.as<VarNode>()->name), low(range.low), extent(range.high - range.low);
       simplifier_.bind(var, low, extent);
       Stmt body = mutate_stmt(IterationCopier(loop.var.as<VarNode>(), var).mutate_stmt(loop.body));
-      parts.push_back(for_loop(var, low, extent, loop.loop, body));
+      parts.push_back(for_loop_like(loop, var, low, extent, body));
     }
     return block(std::move(parts));
   }

@@ -30,7 +30,7 @@ class LoopSimplifier : public StmtMutator {
     simplifier_.bind(node->var, low, extent);
     Stmt body = mutate_stmt(node->body);
     bool same = low.same_as(node->low) && extent.same_as(node->extent) && body.same_as(node->body);
-    return same ? self : for_loop(node->var, low, extent, node->loop, body);
+    return same ? self : for_loop_like(*node, node->var, low, extent, body);
   }
 
   Stmt mutate_launch(const LaunchNode* node, const Stmt& self) override {

@@ -26,9 +26,16 @@ Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate) {
                                      std::move(predicate));
 }
 
-Stmt for_loop(Expr var, Expr low, Expr extent, LoopKind kind, Stmt body) {
+Stmt for_loop(Expr var, Expr low, Expr extent, LoopKind kind, Stmt body, int64_t rounds) {
   if (!body || constant_of(extent) == 0) return {};
-  return std::make_shared<ForNode>(std::move(var), std::move(low), std::move(extent), kind, std::move(body));
+  return std::make_shared<ForNode>(std::move(var), std::move(low), std::move(extent), kind, std::move(body),
+                                   rounds);
+}
+
+Stmt for_loop_like(const ForNode& loop, Expr var, Expr low, Expr extent, Stmt body) {
+  const bool cut = constant_of(loop.extent) && constant_of(extent) != constant_of(loop.extent);
+  return for_loop(std::move(var), std::move(low), std::move(extent), loop.loop, std::move(body),
+                  cut ? 1 : loop.rounds);
 }
 
 Stmt if_stmt(Expr condition, Stmt then_case, Stmt else_case) {
@@ -166,7 +173,7 @@ Stmt StmtMutator::mutate_for(const ForNode* node, const Stmt& self) {
   Expr low = mutate(node->low), extent = mutate(node->extent);
   Stmt body = mutate_stmt(node->body);
   bool same = low.same_as(node->low) && extent.same_as(node->extent) && body.same_as(node->body);
-  return same ? self : for_loop(node->var, low, extent, node->loop, body);
+  return same ? self : for_loop_like(*node, node->var, low, extent, body);
 }
 
 Stmt StmtMutator::mutate_if(const IfNode* node, const Stmt& self) {

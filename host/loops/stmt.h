@@ -82,16 +82,18 @@ struct StoreNode : StmtNode {
 };
 struct ForNode : StmtNode {
   GANTRY_STMT_KIND(kFor)
-  ForNode(Expr v, Expr l, Expr e, LoopKind k, Stmt b)
+  ForNode(Expr v, Expr l, Expr e, LoopKind k, Stmt b, int64_t r)
       : StmtNode(StmtKind::kFor),
         var(std::move(v)),
         low(std::move(l)),
         extent(std::move(e)),
         loop(k),
-        body(std::move(b)) {}
+        body(std::move(b)),
+        rounds(r) {}
   Expr var, low, extent;
   LoopKind loop;
   Stmt body;
+  int64_t rounds;  ///< kParallel: the iterations are so many rounds; threads divide each alike
 };
 struct IfNode : StmtNode {
   GANTRY_STMT_KIND(kIf)
@@ -201,7 +203,9 @@ struct PrefetchNode : StmtNode {
 
 Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate = {});
 Stmt prefetch(Buffer buffer, Expr index, bool first_level = false);
-Stmt for_loop(Expr var, Expr low, Expr extent, LoopKind kind, Stmt body);
+Stmt for_loop(Expr var, Expr low, Expr extent, LoopKind kind, Stmt body, int64_t rounds = 1);
+/// As `loop`, with other bounds and another body.
+Stmt for_loop_like(const ForNode& loop, Expr var, Expr low, Expr extent, Stmt body);
 Stmt if_stmt(Expr condition, Stmt then_case, Stmt else_case = {});
 Stmt block(std::vector<Stmt> statements);  ///< flattens, drops nulls; one statement is returned as it is
 Stmt allocate(Buffer buffer, Stmt body);

@@ -120,8 +120,9 @@ void print(const Stmt& s, int indent, std::string& text) {
     case StmtKind::kFor: {
       const auto* node = s.as<ForNode>();
       line(text, indent,
-           fmt::format("{} {} in [{}, +{}) {{", loop_word(node->loop), to_string(node->var),
-                       to_string(node->low), to_string(node->extent)));
+           fmt::format("{} {} in [{}, +{}){} {{", loop_word(node->loop), to_string(node->var),
+                       to_string(node->low), to_string(node->extent),
+                       node->rounds == 1 ? "" : fmt::format(" in {} rounds", node->rounds)));
       print(node->body, indent + 1, text);
       line(text, indent, "}");
       break;

@@ -14,9 +14,9 @@ class Unroller : public StmtMutator {
     auto count = constant_of(extent);
     if (node->loop != LoopKind::kUnrolled || !count || iterations_ + *count > kMaxIterations) {
       Stmt body = mutate_stmt(node->body);
-      LoopKind kind = node->loop == LoopKind::kUnrolled ? LoopKind::kSerial : node->loop;
+      if (node->loop == LoopKind::kUnrolled) return for_loop(node->var, low, extent, LoopKind::kSerial, body);
       bool same = low.same_as(node->low) && extent.same_as(node->extent) && body.same_as(node->body);
-      return same && kind == node->loop ? self : for_loop(node->var, low, extent, kind, body);
+      return same ? self : for_loop_like(*node, node->var, low, extent, body);
     }
     iterations_ += *count;
     std::vector<Stmt> copies;

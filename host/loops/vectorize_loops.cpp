@@ -83,7 +83,7 @@ class Widener {
   Stmt widen_for(const ForNode* node) {
     Expr low = widen(node->low), extent = widen(node->extent);
     if (low.type().lanes > 1 || extent.type().lanes > 1) throw CannotVectorize();
-    return for_loop(node->var, low, extent, node->loop, widen(node->body));
+    return for_loop_like(*node, node->var, low, extent, widen(node->body));
   }
 
   Stmt widen_if(const IfNode* node) {

@@ -110,11 +110,12 @@ void Stage::unroll(const IterVarPtr& axis) {
   leaf_position(*this, axis, "unroll");
   annotations[axis.get()] = LoopKind::kUnrolled;
 }
-void Stage::parallel(const IterVarPtr& axis) {
+void Stage::parallel(const IterVarPtr& axis, int64_t rounds_of_axis) {
   leaf_position(*this, axis, "parallel");
   internal_check(axis->kind == IterVar::Kind::kData, "parallel of {}: {} is a reduction axis", op->name,
                  axis->name());
   annotations[axis.get()] = LoopKind::kParallel;
+  rounds = rounds_of_axis;
 }
 
 void Stage::bind(const IterVarPtr& axis, LoopKind kind) {

@@ -47,6 +47,60 @@ TEST(ThreadPool, RunsEveryIterationOnce) {
   }
 }
 
+int32_t run_rounds(ThreadPool& pool, const Body& body, int64_t rounds, int64_t count) {
+  const auto call = [](void* closure, int64_t begin, int64_t end) {
+    return (*static_cast<const Body*>(closure))(begin, end);
+  };
+  return pool.parallel_rounds(call, const_cast<Body*>(&body), rounds, count);
+}
+
+TEST(ThreadPool, RunsEveryIterationOfEveryRoundOnce) {
+  for (int threads : {1, 2, 3, 8}) {
+    auto pool = make_pool(threads);
+    for (int64_t rounds : {0, 1, 2, 7, 300}) {
+      for (int64_t count : {0, 1, 2, 3, 7, 28, 1000}) {
+        std::vector<std::atomic<int>> hits(static_cast<size_t>(rounds * count));
+        const Body body = [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) hits[static_cast<size_t>(i)].fetch_add(1);
+          return 0;
+        };
+        EXPECT_EQ(run_rounds(*pool, body, rounds, count), 0);
+        for (const auto& hit : hits)
+          ASSERT_EQ(hit.load(), 1) << threads << " threads, " << rounds << " rounds of " << count;
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, GivesAThreadTheSamePartOfEveryRound) {
+  auto pool = make_pool(2);
+  constexpr int64_t kRounds = 5, kCount = 10;
+  // Nobody helps the other before both have done all of their own.
+  std::array<std::atomic<pthread_t>, kRounds * kCount> by{};
+  std::atomic<int> done{0};
+  const Body body = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) by[static_cast<size_t>(i)] = pthread_self();
+    done += static_cast<int>(end - begin);
+    const bool last_of_half = end % kCount == kCount / 2 || end % kCount == 0;
+    if (end > (kRounds - 1) * kCount && last_of_half) {
+      while (done < kRounds * kCount) usleep(50);
+    }
+    return 0;
+  };
+  EXPECT_EQ(run_rounds(*pool, body, kRounds, kCount), 0);
+  for (int64_t i = 0; i < kRounds * kCount; ++i) {
+    const int64_t in_round = i % kCount, first = in_round < kCount / 2 ? 0 : kCount / 2;
+    EXPECT_EQ(by[static_cast<size_t>(i)].load(), by[static_cast<size_t>(first)].load()) << i;
+  }
+  EXPECT_NE(by[0].load(), by[kCount / 2].load());
+}
+
+TEST(ThreadPool, ReturnsTheErrorOfARound) {
+  auto pool = make_pool(2);
+  const Body body = [](int64_t begin, int64_t) { return begin >= 30 ? 42 : 0; };
+  EXPECT_EQ(run_rounds(*pool, body, 4, 10), 42);
+}
+
 TEST(ThreadPool, SurvivesManyShortLoopsWithAndWithoutSleep) {
   auto pool = make_pool(3);
   std::atomic<int64_t> sum{0};

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/** 2 appended gpu_checker, 3 thread_memory; kernels built for earlier versions run with it too. */
-#define GANTRY_KERNEL_ABI_VERSION 3
+/** 2 appended gpu_checker, 3 thread_memory, 4 parallel_rounds; kernels built for earlier versions run too. */
+#define GANTRY_KERNEL_ABI_VERSION 4
 
 /** Iterations [begin, end) of a parallel loop. Returns 0, or an error code that stops the kernel. */
 typedef int32_t (*GantryLoopBody)(void* closure, int64_t begin, int64_t end);
@@ -66,6 +66,12 @@ typedef struct GantryKernelHost {
    * the kernel ends, whichever is first; undefined at first. Null when there is no memory left.
    */
   void* (*thread_memory)(void* context, int64_t bytes);
+  /**
+   * As parallel_for of rounds * count iterations, but each thread gets the same part of every round: of the
+   * iterations round * count + i those with some i, in order. For rounds that read the same data and differ in
+   * what is computed from them.
+   */
+  int32_t (*parallel_rounds)(void* context, GantryLoopBody body, void* closure, int64_t rounds, int64_t count);
 } GantryKernelHost;
 
 /**

@@ -12,7 +12,7 @@
 // Small images with many channels would read a block's weights anew for every tile, from far away. There, all
 // sums of an image and block are kept in the first-level cache, and the reduction is cut:
 //
-//   parallel for (image, group of lines, channel block)
+//   parallel for (image, group of lines)        in rounds, one a channel block
 //     acc[rows][block] = 0
 //     for part of the reduction                                     whose weights stay near
 //       for row tile
@@ -111,9 +111,8 @@ void schedule_accumulators(Stage& anchor, size_t row_axis, const ProductTile& ti
   vectorize_block(anchor, axes.back(), tile.channel_block(), tile.lanes);
 }
 
-// Groups of lines whose results all threads but one leave alone. What computed the data had them in the same
-// halves, most likely, so that they are in the cache of the core that reads them: data from another core's
-// cache arrive at a fraction of the speed. Not where each group would read large weights again.
+// Groups of lines that threads divide, for what computed the data divided lines too: data from another core's
+// cache arrive at a fraction of the speed. One where the weights are what takes time to arrive.
 int64_t line_groups(const ProductWork& work, int64_t lines, const MachineModel& machine) {
   const int64_t weights = work.channels * work.reduction * work.element_bytes;
   const int64_t data = work.image_points * work.row_bytes;
@@ -126,12 +125,13 @@ void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool he
   const auto axes = output.axes();
   auto [channels, channel] = output.split(axes[3], block);
   auto [tiles, row] = output.split(axes[2], tile.rows);
-  const int64_t lines = *constant_extent(axes[1]->extent), groups = line_groups(work, lines, machine);
-  auto [group, line] = output.split(axes[1], ceil_div(lines, groups));
-  output.reorder({axes[0], group, channels, line, tiles, row, channel});
+  const int64_t lines = *constant_extent(axes[1]->extent);
+  auto [group, line] = output.split(axes[1], ceil_div(lines, line_groups(work, lines, machine)));
+  output.reorder({channels, axes[0], group, line, tiles, row, channel});
   if (!heavy_epilogue) output.unroll(row);
   vectorize_block(output, channel, block, tile.lanes);
-  anchor.compute_at(output, fuse_and_parallelize(output, {axes[0], group, channels}, worth_it));
+  anchor.compute_at(output, fuse_and_parallelize(output, {channels, axes[0], group}, worth_it,
+                                                 ceil_div(work.channels, block)));
   anchor.scope = StorageScope::kLocal;
 
   const auto sums = anchor.axes(), reduced = anchor.reduce_axes();
@@ -198,7 +198,8 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
     outer.push_back(attach);
     attach = nullptr;
   }
-  IterVarPtr fused = fuse_and_parallelize(output, outer, worth_it);
+  const int64_t rounds = outer.front() == block_outer ? ceil_div(work.channels, block) : 1;
+  IterVarPtr fused = fuse_and_parallelize(output, outer, worth_it, rounds);
   if (!attach) attach = fused;
 
   anchor->compute_at(output, attach);

@@ -1,7 +1,7 @@
 // Convolutions by Winograd's algorithm (host/ops/conv.h), with the tiles of host/target/cpu/conv_model.h.
 //
 //   [the transformed input of all tiles, tiles in parallel]              either here …
-//   parallel for (image, chunk of tiles)     channel blocks outside of it where the input is made first
+//   parallel for (image, chunk of tiles)     in rounds, one a channel block, where the input is made first
 //     [the transformed input of the chunk]                               … or here
 //     for channel block
 //       products[position][tile][block] = input * weights                a register tile of tiles x block
@@ -9,6 +9,7 @@
 //
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
+#include "host/support/divide.h"
 #include "host/target/cpu/conv_model.h"
 #include "host/target/cpu/rules.h"
 
@@ -145,7 +146,8 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   if (plan.input_at_root) shared.insert(shared.begin(), block);
   auto volume = constant_volume(axes);
   const bool worth_it = !volume || *volume * work.inputs >= kParallelThreshold;
-  IterVarPtr parallel = fuse_and_parallelize(root, shared, worth_it);
+  const int64_t rounds = plan.input_at_root ? ceil_div(work.outputs, plan.product.channel_block()) : 1;
+  IterVarPtr parallel = fuse_and_parallelize(root, shared, worth_it, rounds);
 
   IterVarPtr input_tiles = schedule_input(s, work.inputs, target);
   if (!plan.input_at_root) {

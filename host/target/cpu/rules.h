@@ -15,8 +15,10 @@ using namespace analysis;  // NOLINT: every rule reasons with these
 /// Kernels with less work than this run on the calling thread: a fork and join costs about as much.
 constexpr int64_t kParallelThreshold = 16384;
 /// Fuses adjacent outermost axes and runs the result on the pool if the stage is worth it. Null if there are
-/// none.
-IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool worth_it);
+/// none. `rounds`: the extent of the leading axes that the data of an iteration do not depend on (see
+/// Stage::parallel).
+IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool worth_it,
+                                int64_t rounds = 1);
 /// Shifting the last tile inwards needs a constant extent that is long enough.
 TailStrategy tail_for(const IterVarPtr& axis, int64_t factor);
 /// Splits off the vector lanes of an axis of `block` elements: unrolled vectors of `lanes`.

@@ -2,11 +2,11 @@
 
 namespace gantry::cpu {
 
-IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool worth_it) {
+IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool worth_it, int64_t rounds) {
   if (axes.empty()) return nullptr;
   IterVarPtr fused = axes.front();
   for (size_t i = 1; i < axes.size(); ++i) fused = stage.fuse(fused, axes[i]);
-  if (worth_it) stage.parallel(fused);
+  if (worth_it) stage.parallel(fused, rounds);
   return fused;
 }
 
