@@ -1,4 +1,5 @@
 // Tile registers: AMX.
+#include <fmt/format.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <array>
@@ -14,14 +15,15 @@ using llvm::Value;
 namespace {
 
 /// What LDTILECFG reads (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18):
-/// palette 1, all eight registers of 16 rows of 64 bytes.
-std::array<uint8_t, 64> full_tiles() {
+/// palette 1, registers of rows of 64 bytes: `rows` up to `b_begin`, then 16.
+std::array<uint8_t, 64> tile_shapes(int rows, int b_begin) {
   constexpr size_t kColumnBytes = 16, kRowCounts = 48, kRegisters = 8;
+  constexpr uint8_t kDepthPairs = 16;
   std::array<uint8_t, 64> config{};
   config[0] = 1;
   for (size_t t = 0; t < kRegisters; ++t) {
     config[kColumnBytes + 2 * t] = 64;
-    config[kRowCounts + t] = 16;
+    config[kRowCounts + t] = t < static_cast<size_t>(b_begin) ? static_cast<uint8_t>(rows) : kDepthPairs;
   }
   return config;
 }
@@ -34,13 +36,13 @@ void KernelEmitter::emit_tile(const TileNode& node) {
   cache_.clear();
   auto reg = [&](int number) { return b_.getInt8(static_cast<uint8_t>(number)); };
   if (node.op == TileNode::Op::kConfigure) {
-    constexpr const char* kName = "tile.config";
-    llvm::GlobalVariable* config = module_.getNamedGlobal(kName);
+    const std::string name = fmt::format("tile.config.{}.{}", node.rows, node.b_begin);
+    llvm::GlobalVariable* config = module_.getNamedGlobal(name);
     if (!config) {
-      auto bytes = full_tiles();
+      auto bytes = tile_shapes(node.rows, node.b_begin);
       llvm::Constant* value = llvm::ConstantDataArray::get(context_, llvm::ArrayRef<uint8_t>(bytes));
       config = new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage,
-                                        value, kName);
+                                        value, name);
       config->setAlignment(llvm::Align(64));
     }
     b_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {config});

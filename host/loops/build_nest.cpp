@@ -159,7 +159,7 @@ Stmt Lowering::build_stage(StageState& state) {
   std::vector<int> outer;
   for (int i = 0; i < first_reduce; ++i) outer.push_back(i);
   Stmt nest = build_loops(state, outer, 0, Purpose::kCompute, false, innermost);
-  if (state.stage->tiles) nest = block({tile_configure(), nest, tile_release()});
+  if (state.stage->tiles) nest = block({configure_tiles(state), nest, tile_release()});
   if (meeting_leaf(state) >= 0) return nest;
   return guarded(state, -1, -1, Purpose::kCompute, false, nest);
 }

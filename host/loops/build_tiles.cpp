@@ -9,8 +9,8 @@
 namespace gantry {
 namespace {
 
-constexpr int64_t kRows = TilePlan::kRows, kColumns = TilePlan::kColumns, kDepth = TilePlan::kDepth;
-constexpr int kRegisters = 8;
+constexpr int64_t kColumns = TilePlan::kColumns, kDepth = TilePlan::kDepth;
+constexpr int kRegisters = TilePlan::kRegisters;
 
 /// Gives operands registers; the one that is needed last makes room (Belady). Left operands and weights have
 /// registers of their own, which takes no more loads for two by two tiles.
@@ -65,9 +65,9 @@ void collect_terms(const Expr& e, std::vector<Expr>& terms) {
 
 }  // namespace
 
-/// The memory of an operand's tile. `at`: the block's tile and 0 for m, n and k.
+/// The memory of an operand's tile of so many rows. `at`: the block's tile and 0 for m, n and k.
 static TileSource source_of(const std::string& name, const LoadNode& load, const Expr& major,
-                            const Expr& minor, int64_t major_step,
+                            const Expr& minor, int64_t major_step, int64_t rows,
                             const std::vector<std::pair<const VarNode*, Expr>>& at, Simplifier& simplifier) {
   auto index_at = [&](int64_t i, int64_t j) {
     std::vector<std::pair<const VarNode*, Expr>> values = at;
@@ -82,7 +82,7 @@ static TileSource source_of(const std::string& name, const LoadNode& load, const
   auto follows = [&](int64_t i, int64_t j, const Expr& distance) {
     return constant_of(simplifier.simplify(index_at(i, j) - first - distance)) == 0;
   };
-  bool fits = follows(15 * major_step, 0, stride * Expr(15));
+  bool fits = follows((rows - 1) * major_step, 0, stride * Expr(rows - 1));
   // Operand a: elements along k adjoin. Operand b: pairs along k adjoin, then columns.
   fits = fits &&
          (major_step == 1 ? follows(0, kDepth - 1, Expr(kDepth - 1))
@@ -116,12 +116,12 @@ TilePlan Lowering::plan_tiles(const StageState& state, int first_reduce) const {
   };
   plan.row_tiles = extent_of(plan.first_tile);
   plan.column_tiles = extent_of(plan.first_tile + 1);
-  internal_check(extent_of(count - 3) == kRows && extent_of(count - 2) == kColumns &&
+  plan.rows = extent_of(count - 3);
+  internal_check(plan.rows > 0 && plan.rows <= TilePlan::kMaxRows && extent_of(count - 2) == kColumns &&
                      extent_of(count - 1) == kDepth && state.is_reduce_leaf(count - 1) &&
-                     plan.row_tiles > 0 && plan.column_tiles > 0 &&
-                     plan.row_tiles * plan.column_tiles + 2 <= kRegisters,
-                 "{}: the five innermost loops must be row tiles, column tiles, {}, {}, {}", name, kRows,
-                 kColumns, kDepth);
+                     plan.row_tiles > 0 && plan.column_tiles > 0 && plan.accumulators() + 2 <= kRegisters,
+                 "{}: the five innermost loops must be row tiles, column tiles, at most {}, {}, {}", name,
+                 TilePlan::kMaxRows, kColumns, kDepth);
   if (!state.guards.empty()) {
     internal_error("{}: tiles go beyond what there is: {}", name, to_string(state.guards.front().condition));
   }
@@ -170,10 +170,10 @@ void Lowering::plan_dots(const StageState& state, TilePlan& plan) {
       for (int64_t jj = 0; jj < plan.column_tiles; ++jj) {
         int64_t j =
             i % 2 ? plan.column_tiles - 1 - jj : jj;  // each instruction shares an operand with the last
-        int from_a =
-            add_source(source_of(name, *a, m, k, 1, at_tile(state, plan.first_tile, i, 0), simplifier_));
-        int from_b =
-            add_source(source_of(name, *b, k, n, 2, at_tile(state, plan.first_tile, 0, j), simplifier_));
+        int from_a = add_source(
+            source_of(name, *a, m, k, 1, plan.rows, at_tile(state, plan.first_tile, i, 0), simplifier_));
+        int from_b = add_source(
+            source_of(name, *b, k, n, 2, kDepth / 2, at_tile(state, plan.first_tile, 0, j), simplifier_));
         plan.dots.push_back({plan.accumulator(i, j), from_a, from_b});
       }
     }
@@ -184,8 +184,8 @@ void Lowering::plan_dots(const StageState& state, TilePlan& plan) {
 /// would block the loads of tiles.
 static Stmt tile_step(const TilePlan& plan, const std::vector<Stmt>& ahead) {
   std::vector<Stmt> code;
-  const auto accumulators = static_cast<int>(plan.row_tiles * plan.column_tiles);
-  RegisterFile registers(accumulators, (kRegisters - accumulators) / 2, plan.sources, plan.dots);
+  RegisterFile registers(plan.accumulators(), plan.first_weight() - plan.accumulators(), plan.sources,
+                         plan.dots);
   const size_t count = plan.dots.size();
   for (size_t i = 0; i < count; ++i) {
     const Dot& dot = plan.dots[i];
@@ -221,6 +221,16 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
       build_loops(state, plan.steps, 0, Purpose::kCompute, true, tile_step(plan, fetch_weights(state, plan)));
   return build_loops(state, plan.outer, 0, Purpose::kCompute, true,
                      block({start, steps, block(std::move(store))}));
+}
+
+/// Registers for what build_tiles() writes: weights have their full height, all others the tile's rows.
+Stmt Lowering::configure_tiles(const StageState& state) const {
+  TilePlan plan;
+  const size_t first = state.leaf_extents.size() - 5;
+  plan.row_tiles = constant_of(state.leaf_extents[first]).value();
+  plan.column_tiles = constant_of(state.leaf_extents[first + 1]).value();
+  return tile_configure(static_cast<int>(constant_of(state.leaf_extents[first + 2]).value()),
+                        plan.first_weight());
 }
 
 }  // namespace gantry

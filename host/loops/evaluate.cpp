@@ -1,5 +1,6 @@
 #include "host/loops/evaluate.h"
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -172,18 +173,21 @@ class Evaluator {
     }
   }
 
-  /// Tile registers hold elements of what was loaded: 16 rows of 16 f32 or 32 bf16.
+  /// Tile registers hold elements of what was loaded: rows of 16 f32 or 32 bf16, as many as configured.
   void execute_tile(const TileNode& node) {
-    constexpr int64_t kRows = 16, kRowBytes = 64;
-    if (node.op == TileNode::Op::kZero) {
-      tiles_[node.tile].assign(kRows * 16, 0);
+    constexpr int64_t kRowBytes = 64;
+    const auto rows = static_cast<int64_t>(tile_rows_[static_cast<size_t>(node.tile)]);
+    if (node.op == TileNode::Op::kConfigure) {
+      for (int t = 0; t < 8; ++t) tile_rows_[static_cast<size_t>(t)] = t < node.b_begin ? node.rows : 16;
+    } else if (node.op == TileNode::Op::kZero) {
+      tiles_[node.tile].assign(static_cast<size_t>(rows * 16), 0);
     } else if (node.buffer) {
       const int64_t columns = kRowBytes / byte_width(node.buffer->dtype);
       const int64_t index = scalar(node.index).i, stride = scalar(node.stride).i;
       const bool stores = node.op == TileNode::Op::kStore;
       std::vector<double>& tile = tiles_[node.tile];
-      tile.resize(static_cast<size_t>(kRows * columns));
-      for (int64_t k = 0; k < kRows * columns; ++k) {
+      tile.resize(static_cast<size_t>(rows * columns));
+      for (int64_t k = 0; k < rows * columns; ++k) {
         const int64_t at = index + k / columns * stride + k % columns;
         double& value = tile[static_cast<size_t>(k)];
         if (stores)
@@ -194,9 +198,10 @@ class Evaluator {
     } else if (node.op == TileNode::Op::kDot) {
       const std::vector<double>&a = tiles_[node.a], &b = tiles_[node.b];
       std::vector<double>& d = tiles_[node.tile];
-      internal_check(a.size() == 512 && b.size() == 512 && d.size() == 256,
+      const auto height = static_cast<size_t>(rows);
+      internal_check(a.size() == 32 * height && b.size() == 512 && d.size() == 16 * height,
                      "kernel {}: a product of tiles that hold something else", kernel_.name);
-      for (size_t m = 0; m < 16; ++m) {
+      for (size_t m = 0; m < height; ++m) {
         for (size_t n = 0; n < 16; ++n) {
           for (size_t k = 0; k < 32; ++k)
             d[m * 16 + n] =
@@ -348,6 +353,7 @@ class Evaluator {
   std::unordered_map<const BufferNode*, Storage> buffers_;
   std::unordered_map<const VarNode*, Vector> vars_;
   std::map<int, std::vector<double>> tiles_;
+  std::array<int, 8> tile_rows_{};
 };
 
 }  // namespace

@@ -162,6 +162,7 @@ class Lowering {
   TilePlan plan_tiles(const StageState& state, int first_reduce) const;
   void plan_dots(const StageState& state, TilePlan& plan);
   Stmt build_tiles(StageState& state, int first_reduce);
+  Stmt configure_tiles(const StageState& state) const;
   // fetch_weights.cpp
   std::vector<Stmt> fetch_weights(const StageState& state, const TilePlan& plan);
   // thread_reduction.cpp

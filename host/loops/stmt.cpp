@@ -98,8 +98,11 @@ Stmt tile_access(TileNode::Op op, int tile, Buffer buffer, Expr index, Expr stri
 
 }  // namespace
 
-Stmt tile_configure() {
-  return std::make_shared<TileNode>(TileNode::Op::kConfigure);
+Stmt tile_configure(int rows, int b_begin) {
+  auto node = std::make_shared<TileNode>(TileNode::Op::kConfigure);
+  node->rows = rows;
+  node->b_begin = b_begin;
+  return node;
 }
 Stmt tile_release() {
   return std::make_shared<TileNode>(TileNode::Op::kRelease);

@@ -175,16 +175,17 @@ struct MmaNode : StmtNode {
 struct TileNode : StmtNode {
   GANTRY_STMT_KIND(kTile)
   enum class Op : uint8_t {
-    kConfigure,  ///< all registers get their shape; in front of all others
+    kConfigure,  ///< registers get their shapes; in front of all others
     kRelease,    ///< the registers are no longer used
     kZero,       ///< tile = 0
     kLoad,       ///< row r of the tile = 64 bytes of the buffer from element index + r * stride on
     kStore,      ///< the reverse
-    kDot,        ///< tile (16 x 16 f32) += a (16 x 32 bf16) * b (32 x 16 bf16, pairs of rows interleaved)
+    kDot,        ///< tile (rows x 16 f32) += a (rows x 32 bf16) * b (32 x 16 bf16, rows interleaved by pairs)
   };
   explicit TileNode(Op o) : StmtNode(StmtKind::kTile), op(o) {}
   Op op;
   int tile = 0, a = 0, b = 0;  ///< registers, 0 to 7
+  int rows = 16, b_begin = 8;  ///< kConfigure: rows of 64 bytes of the registers before `b_begin`; others: 16
   Buffer buffer;               ///< kLoad, kStore
   Expr index, stride;          ///< in elements
 };
@@ -215,7 +216,7 @@ Stmt launch(std::array<Expr, 3> block_vars, std::array<Expr, 3> grid, Expr threa
 Stmt barrier();
 Stmt shuffle(Buffer target, Expr index, Expr value, int lane_mask);
 Stmt mma(MmaShape shape, Buffer d, Expr d_index, Buffer a, Expr a_index, Buffer b, Expr b_index);
-Stmt tile_configure();
+Stmt tile_configure(int rows, int b_begin);
 Stmt tile_release();
 Stmt tile_zero(int tile);
 Stmt tile_load(int tile, Buffer buffer, Expr index, Expr stride);

@@ -20,16 +20,20 @@ struct Dot {
 
 /// What is known of the nest before code is written.
 struct TilePlan {
-  static constexpr int64_t kRows = 16, kColumns = 16, kDepth = 32;  ///< of a tile
+  static constexpr int64_t kMaxRows = 16, kColumns = 16, kDepth = 32;  ///< of a tile
+  static constexpr int kRegisters = 8;
 
-  int first_tile = 0;  ///< the leaf of row tiles
-  int64_t row_tiles = 1, column_tiles = 1;
+  int first_tile = 0;                                        ///< the leaf of row tiles
+  int64_t row_tiles = 1, column_tiles = 1, rows = kMaxRows;  ///< of a block; of a tile
   std::vector<int> outer, steps;  ///< reduction leaves: around data loops, and directly around the tiles
   Expr begins;                    ///< true where a sum starts; null: everywhere
   std::vector<TileSource> sources;
   std::vector<Dot> dots;
 
   int accumulator(int64_t i, int64_t j) const { return static_cast<int>(i * column_tiles + j); }
+  int accumulators() const { return static_cast<int>(row_tiles * column_tiles); }
+  /// Registers after the accumulators are for left operands, then for weights from here on.
+  int first_weight() const { return accumulators() + (kRegisters - accumulators()) / 2; }
 };
 
 }  // namespace gantry

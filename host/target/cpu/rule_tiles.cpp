@@ -114,12 +114,12 @@ int64_t weight_bytes(const OperationNode& product) {
   return bytes;
 }
 
-void schedule_product(Stage& product, int64_t block_rows, int64_t column_unit, int64_t operand_bytes) {
+void schedule_product(Stage& product, const RowBlocks& blocks, int64_t column_unit, int64_t operand_bytes) {
   const auto axes = product.axes();
   const auto reduce = product.reduce_axes();  // kc, kh, kw, k
-  int64_t row_unit = block_rows <= kTile ? kTile : 2 * kTile;
+  const int64_t row_unit = std::min(blocks.rows, 2 * blocks.tile_rows);
   auto [row_outer, row_in] = product.split(axes[0], row_unit);
-  auto [row_tile, row] = product.split(row_in, kTile);
+  auto [row_tile, row] = product.split(row_in, blocks.tile_rows);
   auto [column_outer, column_in] = product.split(axes[1], column_unit);
   auto [column_tile, column] = product.split(column_in, kTile);
   // In that cache stays the part of the operand that all columns of the block read again; and the weights
@@ -128,7 +128,7 @@ void schedule_product(Stage& product, int64_t block_rows, int64_t column_unit, i
   const int64_t depth_bytes = operand_bytes / depth,
                 weight_depth_bytes = weight_bytes(*product.op) / depth /
                                      constant_extent(axes[1]->extent).value() * column_unit;
-  const bool reread = operand_bytes > kResidentRowBytes, shared_weights = block_rows > row_unit;
+  const bool reread = operand_bytes > kResidentRowBytes, shared_weights = blocks.rows > row_unit;
   int64_t steps = 1;
   for (int64_t s = 1; s <= depth; ++s)
     if (depth % s == 0 && (!reread || s * depth_bytes <= kResidentRowBytes / 2) &&
@@ -199,7 +199,7 @@ RowAxes dense_rows(Stage& owner) {
   if (auto extent = constant_volume(fused)) {
     rows.choices = row_blocks(*extent);
   } else {
-    rows.choices = {{kSymbolicBlockRows, kSymbolicBlockRows, kSymbolicBlockRows}};
+    rows.choices = {{kSymbolicBlockRows, kSymbolicBlockRows, kSymbolicBlockRows, kTile}};
     rows.tail = TailStrategy::kGuard;
   }
   return rows;
@@ -268,7 +268,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
 
   tiles.product->compute_at(owner, blocks.own_rows ? channel_outer : at);
   tiles.product->scope = StorageScope::kLocal;
-  schedule_product(*tiles.product, blocks.rows.rows, work.column_unit,
+  schedule_product(*tiles.product, blocks.rows, work.column_unit,
                    block_operand_bytes(*tiles.rows->op, blocks.rows.rows + reach));
   if (blocks.own_rows) {
     tiles.rows->compute_at(owner, at);

@@ -8,9 +8,11 @@
 namespace gantry::cpu {
 
 /// A way to cut the rows of a product: `size` rows or lines of an image a block, `count` blocks, each
-/// computing `rows` rows, whole tiles.
+/// computing `rows` rows, whole tiles. Lower tiles than the registers have room for take less time and may
+/// fit the rows better.
 struct RowBlocks {
   int64_t size = 1, count = 1, rows = 1;
+  int64_t tile_rows = 16;        ///< of a tile: `rows` is one tile, or a multiple of two of them
   bool small_operand = false;    ///< what a block reads of the operand may be made for it alone
   bool resident_operand = true;  ///< what a block reads of the operand stays in the second-level cache
 };

@@ -13,6 +13,7 @@
 #include "host/ops/op.h"
 #include "host/ops/tiles.h"
 #include "host/support/error.h"
+#include "host/target/cpu/tile_blocks.h"
 #include "host/target/schedule_rules.h"
 #include "host/tensor/interpret.h"
 #include "tests/support/compiled_model.h"
@@ -184,7 +185,10 @@ TEST_P(TilesOnCpu, MultiplyMatricesOfAnySize) {
                                     {33, 40, 100},
                                     {130, 64, 64},
                                     {300, 33, 129},
-                                    {128, 2080, 48}}) {
+                                    {128, 2080, 48},
+                                    {49, 96, 64},
+                                    {196, 64, 96},
+                                    {11, 64, 64}}) {
     Graph graph = dense_network(std::to_string(rows), depth, units, GetParam());
     const ConstantPtr weight = graph.main.constants().at(0)->constant;
     const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, depth}, 3);
@@ -254,6 +258,65 @@ TEST(TileLoops, ComputeTheProductWhereverTheyAreEvaluated) {
   auto* values = reinterpret_cast<float*>(bytes);
   for (size_t i = 0; i < reference.size(); ++i) values[i] = std::max(values[i], 0.0F);
   EXPECT_LT(relative_error(result, reference), bound(parts));
+}
+
+TEST(TileBlocks, CoverTheRowsWithTilesThatFitThem) {
+  for (int64_t extent = 1; extent < 900; ++extent) {
+    for (const cpu::RowBlocks& blocks : cpu::row_blocks(extent)) {
+      EXPECT_GE(blocks.size * blocks.count, extent);
+      EXPECT_LT(blocks.size * (blocks.count - 1), extent);
+      const int64_t tiles = blocks.rows / blocks.tile_rows;
+      EXPECT_EQ(blocks.rows % blocks.tile_rows, 0);
+      EXPECT_TRUE(tiles == 1 || tiles % 2 == 0) << extent;
+      EXPECT_LE(blocks.tile_rows, 16);
+      EXPECT_GE(blocks.rows, blocks.size);
+      EXPECT_LT(blocks.rows - blocks.size, tiles) << "rows in vain, less than one a tile";
+    }
+  }
+  // Seven lines of seven results, one column of zeros between two lines: 55 rows.
+  const auto lines = cpu::line_blocks(1, 7, 7, 8);
+  EXPECT_EQ(lines.back().size, 7);
+  EXPECT_EQ(lines.back().rows, 56);
+  EXPECT_EQ(lines.back().tile_rows, 14);
+}
+
+class HintCounter : public StmtMutator {
+ public:
+  int near = 0, far = 0;
+
+ protected:
+  Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self) override {
+    ++(node->first_level ? near : far);
+    return self;
+  }
+};
+
+HintCounter hints_of_product(int64_t rows) {
+  constexpr int64_t kDepth = 1024, kUnits = 512, kParts = 2;
+  const Graph graph = dense_network(std::to_string(rows), kDepth, kUnits, kParts);
+  HintCounter counter;
+  for (const Node* node : graph.main.nodes()) {
+    if (node->op->name != "nn.dense") continue;
+    std::vector<Tensor> inputs;
+    for (const Value* input : node->inputs)
+      inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
+    const LoopKernel kernel = lower_schedule(
+        make_schedule(node->op->compute(*node, inputs), find_target(kTarget)), inputs, "dense");
+    counter.mutate_stmt(kernel.body);
+  }
+  return counter;
+}
+
+TEST(TileHints, AskForAShareOfTheNextWeightsInEachStep) {
+  // A step reads two tiles of columns in two parts, 4 KiB: 64 lines. Four pairs of tiles of rows read them in
+  // turn, and each asks for a quarter of those that follow.
+  const HintCounter shared = hints_of_product(128);
+  EXPECT_EQ(shared.far, 16);
+  EXPECT_EQ(shared.near, 0);
+  // Read once, they come to the first-level cache one step ahead.
+  const HintCounter once = hints_of_product(32);
+  EXPECT_EQ(once.near, 64);
+  EXPECT_EQ(once.far, 0);
 }
 
 TEST(TilePolicy, UsesTilesOnlyWhereThePrecisionAsksForThem) {
