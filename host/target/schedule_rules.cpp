@@ -14,7 +14,7 @@ Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
   if (output.axes().size() != reduction.axes().size()) return nullptr;
   int reductions = 0;
   for (const auto& stage : schedule.stages()) {
-    if (cpu::is_reduction(*stage->op)) ++reductions;
+    if (cpu::is_reduction(*stage->op) && !cpu::is_partial_sum(*stage->op)) ++reductions;
     if (!cpu::is_compute(*stage->op) && stage->op->kind != OperationNode::Kind::kPlaceholder) return nullptr;
   }
   if (reductions != 1) return nullptr;
@@ -41,7 +41,9 @@ void schedule_stages_at_root(Schedule& schedule, const Target& target) {
   for (const Operation& op : roots) {
     Stage& stage = schedule[op];
     if (stage.attach != AttachKind::kRoot || pads_reduction(schedule, stage)) continue;
-    if (cpu::is_reduction(*op)) {
+    if (cpu::is_partial_sum(*op)) {
+      cpu::schedule_partial_sum(schedule, stage, target);
+    } else if (cpu::is_reduction(*op)) {
       Stage* consumer = fused_consumer(schedule, stage);
       cpu::schedule_reduction(schedule, stage, consumer, target);
       if (consumer) break;
@@ -62,8 +64,9 @@ Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target)
   if (cpu::schedule_winograd(schedule, target)) return schedule;
   if (cpu::schedule_matmul(schedule, target)) return schedule;
   if (cpu::schedule_rows(schedule, target)) return schedule;
-  schedule_stages_at_root(schedule, target);
-  return schedule;
+  Schedule rest(cpu::split_long_sums(outputs));
+  schedule_stages_at_root(rest, target);
+  return rest;
 }
 
 Schedule make_plain_gpu_schedule(const std::vector<Tensor>& outputs) {

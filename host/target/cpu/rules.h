@@ -48,6 +48,12 @@ bool schedule_rows(Schedule& schedule, const Target& target);
 /// `outputs` with the right operand of products of two tensors (tag matmul) packed in panels by a stage of
 /// its own (tag matmul_panel), and long sums in parts whose panels are small, where that is faster.
 std::vector<Tensor> pack_matmul_panels(const std::vector<Tensor>& outputs, const Target& target);
+/// `outputs` with a sum of many positions into few elements as sums of parts of the positions, then of the
+/// parts.
+std::vector<Tensor> split_long_sums(const std::vector<Tensor>& outputs);
+/// The first step of such a sum.
+bool is_partial_sum(const OperationNode& op);
+void schedule_partial_sum(Schedule& schedule, Stage& stage, const Target& target);
 /// Matrix products of two tensors that change at run time (tag matmul).
 bool schedule_matmul(Schedule& schedule, const Target& target);
 /// One reduction at root: windows (depthwise convolution, pooling) and whole axes. `consumer`: the

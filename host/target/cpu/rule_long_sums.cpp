@@ -1,0 +1,123 @@
+// Sums of many positions into few, as the mean over an image, in two steps: parts of the positions in
+// parallel, then the parts. Threads share out positions, as what computed the data did, so that each finds
+// its part in its own cache; sharing out channels, each would fetch half of every row from the other's.
+//
+//   parallel for part
+//     for block of channels: for position of the part: acc[channels] += x     in registers
+//     partial[part][channels] = acc
+//   for block of channels: sum over the parts
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "host/target/cpu/rules.h"
+#include "host/target/cpu/tile_model.h"
+#include "host/target/rewrite.h"
+
+namespace gantry::cpu {
+namespace {
+
+constexpr const char* kPartial = "partial_sum";
+// Results apart from those of the vectorised axis: with many there is enough to share out.
+constexpr int64_t kFewRows = 24, kLeastPositions = 48;
+constexpr int64_t kMaxVectors = 8;
+
+/// How many parts divide `extent` evenly, 1 if none do.
+int64_t parts_of(int64_t extent) {
+  constexpr std::array<int64_t, 6> kWanted{4, 2, 6, 3, 7, 5};
+  for (int64_t parts : kWanted)
+    if (extent % parts == 0) return parts;
+  return 1;
+}
+
+/// All that is read lies along the last axis of the result as the result does.
+bool reads_along_last_axis(const OperationNode& op) {
+  const Expr& last = op.axes.back()->var;
+  bool found = false, along = true;
+  walk(op.body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (!read || !mentions(e, last)) return;
+    found = true;
+    along = along && read->indices.back().same_as(last);
+  });
+  return found && along;
+}
+
+bool is_long_sum(const OperationNode& op) {
+  const auto* root = op.body ? op.body.as<ReduceNode>() : nullptr;
+  if (!root || root->reduce != ReduceKind::kSum || static_cast<bool>(root->condition) || op.axes.empty() ||
+      op.tag != "reduce")
+    return false;
+  const auto rows = constant_volume({op.axes.begin(), op.axes.end() - 1});
+  const auto channels = constant_extent(op.axes.back()->extent);
+  const auto positions = constant_volume(op.reduce_axes);
+  return rows && channels && positions && *rows < kFewRows && *positions >= kLeastPositions &&
+         *rows * *channels * *positions >= kParallelThreshold &&
+         parts_of(*constant_extent(op.reduce_axes.front()->extent)) > 1 && reads_along_last_axis(op);
+}
+
+Tensor in_two_steps(const OperationNode& op) {
+  const auto* root = op.body.as<ReduceNode>();
+  const IterVarPtr& whole = op.reduce_axes.front();
+  const int64_t extent = *constant_extent(whole->extent), parts = parts_of(extent), length = extent / parts;
+  std::vector<Expr> shape{Expr(parts)};
+  shape.insert(shape.end(), op.result_shapes[0].begin(), op.result_shapes[0].end());
+  auto part = [&](const std::vector<Expr>& index) {
+    std::vector<std::pair<const VarNode*, Expr>> bindings;
+    std::vector<IterVarPtr> reduced{reduce_axis(0, length, "k")};
+    bindings.emplace_back(whole->var.as<VarNode>(), index[0] * Expr(length) + reduced[0]->var);
+    for (size_t i = 1; i < op.reduce_axes.size(); ++i) {
+      reduced.push_back(reduce_axis(0, op.reduce_axes[i]->extent, "k"));
+      bindings.emplace_back(op.reduce_axes[i]->var.as<VarNode>(), reduced[i]->var);
+    }
+    for (size_t i = 1; i < index.size(); ++i)
+      bindings.emplace_back(op.axes[i - 1]->var.as<VarNode>(), index[i]);
+    return sum(substitute(root->value, bindings), reduced);
+  };
+  const Tensor partial = compute(shape, part, op.name + "_part", kPartial);
+  auto total = [&](const std::vector<Expr>& index) {
+    const IterVarPtr p = reduce_axis(0, parts, "part");
+    std::vector<Expr> at{p->var};
+    at.insert(at.end(), index.begin(), index.end());
+    return sum(partial(at), {p});
+  };
+  return compute(op.result_shapes[0], total, op.name);
+}
+
+}  // namespace
+
+std::vector<Tensor> split_long_sums(const std::vector<Tensor>& outputs) {
+  std::map<const OperationNode*, Tensor> replaced;
+  for (const Operation& op : topological_order(outputs)) {
+    if (is_compute(*op) && is_long_sum(*op)) replaced.emplace(op.get(), in_two_steps(*op));
+  }
+  // One sum of another is rare; only the first of such is cut.
+  if (replaced.size() != 1) return outputs;
+  return replace_tensors(outputs, replaced);
+}
+
+bool is_partial_sum(const OperationNode& op) {
+  return op.tag == kPartial;
+}
+
+void schedule_partial_sum(Schedule& schedule, Stage& stage, const Target& target) {
+  const Operation op = stage.op;
+  Stage& sums = schedule[schedule.cache_write(Tensor(op, 0), StorageScope::kLocal)];
+  const auto axes = stage.axes();
+  const int64_t channels = *constant_extent(axes.back()->extent);
+  const int lanes = choose_lanes(channels, byte_width(op->result_dtypes[0]), target.machine);
+  const int64_t block = std::clamp<int64_t>(channels / lanes, 1, kMaxVectors) * lanes;
+  auto [outer, inner] = stage.split(axes.back(), block, tail_for(axes.back(), block));
+  fuse_and_parallelize(stage, {axes.begin(), axes.end() - 1}, true);
+  vectorize_block(stage, inner, block, lanes);
+  sums.compute_at(stage, outer);
+  sums.scope = StorageScope::kLocal;
+  const auto results = sums.axes(), reduced = sums.reduce_axes();
+  std::vector<IterVarPtr> order(results.begin(), results.end() - 1);
+  order.insert(order.end(), reduced.begin(), reduced.end());
+  order.push_back(results.back());
+  sums.reorder(order);
+  vectorize_block(sums, results.back(), block, lanes);
+}
+
+}  // namespace gantry::cpu
