@@ -85,6 +85,38 @@ TEST(ParallelLoop, RunsThroughTheHostsParallelFor) {
   EXPECT_THAT(c, ::testing::Each(14.0f));
 }
 
+struct RoundsHost {
+  SplitHost ranges;  // first: split_in_two() reads it
+  int64_t rounds = 0, count = 0;
+};
+int32_t note_rounds(void* context, GantryLoopBody body, void* closure, int64_t rounds, int64_t count) {
+  auto* host = static_cast<RoundsHost*>(context);
+  host->rounds = rounds;
+  host->count = count;
+  for (int64_t r = 0; r < rounds; ++r)
+    if (int32_t code = body(closure, r * count, (r + 1) * count)) return code;
+  return 0;
+}
+
+TEST(ParallelLoop, RunsInRoundsWhereTheHostHasThem) {
+  Buffer out = argument("out", DType::kF32, 12);
+  Expr i = make_var("i");
+  const Stmt loop = for_loop(i, 0, 12, LoopKind::kParallel, store(out, i, cast(DType::kF32, i)), 3);
+  for (uint32_t version : {3u, 4u}) {
+    RoundsHost state;
+    GantryKernelHost host{version,    sizeof(GantryKernelHost), &state, split_in_two, nullptr, nullptr,
+                          note_rounds};
+    std::vector<float> c(12, -1), expected(12);
+    std::iota(expected.begin(), expected.end(), 0.0f);
+    ASSERT_EQ(run_kernel(make_kernel("rounds", {out}, loop), {c.data()}, {}, &host), 0);
+    EXPECT_EQ(c, expected);
+    // A host of an earlier version has no such member.
+    EXPECT_EQ(state.ranges.calls, version < 4 ? 1 : 0);
+    EXPECT_EQ(state.rounds, version < 4 ? 0 : 3);
+    EXPECT_EQ(state.count, version < 4 ? 0 : 4);
+  }
+}
+
 TEST(ParallelLoop, RunsInTheCallingThreadForOneIterationOrWithoutAHost) {
   SplitHost state;
   GantryKernelHost host{GANTRY_KERNEL_ABI_VERSION, sizeof(GantryKernelHost), &state, split_in_two};
