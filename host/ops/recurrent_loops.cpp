@@ -36,12 +36,10 @@ class Nest {
         hidden_(spec.hidden),
         sequence_(make_var("sequence")),
         step_(make_var("step")) {
-    lanes_ = 16;
-    while (hidden_ % lanes_ != 0) lanes_ /= 2;
     gates_ = spec.kind == Kind::kLstm ? 4 : spec.kind == Kind::kGru ? 3 : 1;
     gate_values_ = local_buffer("gates", gates_ * hidden_);
     reset_state_ = local_buffer("reset_state", hidden_);
-    sums_ = local_buffer("sums", kMaxVectors * lanes_);
+    sums_ = local_buffer("sums", kMaxVectors * kLanes);
   }
 
   Stmt build() {
@@ -52,7 +50,7 @@ class Nest {
   }
 
  private:
-  static constexpr int64_t kMaxVectors = 8;
+  static constexpr int64_t kMaxVectors = 8, kLanes = 16;
 
   size_t states() const { return spec_.kind == Kind::kLstm ? 2 : 1; }
   bool present(size_t input) const { return input < spec_.input_at.size() && spec_.input_at[input] >= 0; }
@@ -62,11 +60,19 @@ class Nest {
   const Buffer& state(int i) const { return builder_.result(1 + i); }
   Expr state_row() const { return sequence_ * hidden_; }
 
-  /// for j in [0, count) by vectors: body(j).
-  Stmt vector_loop(int64_t count, const std::function<Stmt(Expr)>& body) const {
-    Expr block_var = make_var("v"), lane = make_var("lane");
-    Stmt inner = for_loop(lane, 0, lanes_, LoopKind::kVectorized, body(block_var * lanes_ + lane));
-    return for_loop(block_var, 0, count / lanes_, LoopKind::kSerial, inner);
+  /// for j in [0, count) by vectors, shorter ones at the end: body(j).
+  static Stmt vector_loop(int64_t count, const std::function<Stmt(Expr)>& body) {
+    std::vector<Stmt> parts;
+    int64_t done = 0;
+    for (int64_t lanes = kLanes; lanes > 0; lanes /= 2) {
+      const int64_t vectors = (count - done) / lanes;
+      if (vectors == 0) continue;
+      Expr v = make_var("v"), lane = make_var("lane");
+      Stmt inner = for_loop(lane, 0, lanes, LoopKind::kVectorized, body(v * lanes + done + lane));
+      parts.push_back(for_loop(v, 0, vectors, LoopKind::kSerial, inner));
+      done += vectors * lanes;
+    }
+    return block(std::move(parts));
   }
 
   Stmt initial_states() const {
@@ -108,25 +114,29 @@ class Nest {
   Stmt product(int64_t begin, int64_t end, const Buffer& vector, const Expr& vector_at,
                const std::function<Expr(Expr)>& start) const {
     std::vector<Stmt> parts;
-    int64_t total = (end - begin) / lanes_, width = std::min(kMaxVectors, total);
-    int64_t strips = total / width;
+    constexpr int64_t kStrip = kMaxVectors * kLanes;
+    const int64_t strips = (end - begin) / kStrip;
     if (strips > 0) {
       Expr strip = make_var("strip");
-      Stmt body = product_strip(Expr(begin) + strip * (width * lanes_), width, vector, vector_at, start);
+      Stmt body = product_strip(Expr(begin) + strip * kStrip, kMaxVectors, kLanes, vector, vector_at, start);
       parts.push_back(for_loop(strip, 0, strips, LoopKind::kSerial, body));
     }
-    int64_t rest = total - strips * width;
-    if (rest > 0)
-      parts.push_back(product_strip(begin + strips * width * lanes_, rest, vector, vector_at, start));
-    return block(parts);
+    int64_t column = begin + strips * kStrip;
+    for (int64_t lanes = kLanes; lanes > 0; lanes /= 2) {
+      const int64_t width = (end - column) / lanes;
+      if (width == 0) continue;
+      parts.push_back(product_strip(Expr(column), width, lanes, vector, vector_at, start));
+      column += width * lanes;
+    }
+    return block(std::move(parts));
   }
 
-  /// `width` vectors of columns from `column`.
-  Stmt product_strip(const Expr& column, int64_t width, const Buffer& vector, const Expr& vector_at,
-                     const std::function<Expr(Expr)>& start) const {
+  /// `width` vectors of so many columns, from `column` on.
+  Stmt product_strip(const Expr& column, int64_t width, int64_t lanes, const Buffer& vector,
+                     const Expr& vector_at, const std::function<Expr(Expr)>& start) const {
     auto each_vector = [&](const std::function<Stmt(Expr)>& body) {
       Expr v = make_var("v"), lane = make_var("lane");
-      Stmt inner = for_loop(lane, 0, lanes_, LoopKind::kVectorized, body(v * lanes_ + lane));
+      Stmt inner = for_loop(lane, 0, lanes, LoopKind::kVectorized, body(v * lanes + lane));
       return for_loop(v, 0, width, LoopKind::kUnrolled, inner);
     };
     Stmt clear = each_vector([&](Expr j) { return store(sums_, j, start(column + j)); });
@@ -201,7 +211,7 @@ class Nest {
 
   const RecurrenceLoops& spec_;
   const LoopBuilder& builder_;
-  int64_t hidden_, lanes_ = 1, gates_ = 1;
+  int64_t hidden_, gates_ = 1;
   Expr sequence_, step_;
   Buffer gate_values_, reset_state_, sums_;
 };

@@ -11,6 +11,9 @@ namespace gantry {
 ///   nn.conv(%x (N, I, 1, 1), @w)   =>   reshape(nn.dense(reshape(%x, (N, I)), @w'), (N, O, 1, 1))
 void make_small_convolutions_dense(Function& function);
 
+/// Convolutions lose the taps that meet padding wherever the window stands.
+void trim_windows(Function& function);
+
 /// Transposed convolutions with constant weights become convolutions, whose output channels hold the results
 /// of all remainders of the stride, and an interleaving of them.
 void expand_conv_transpose(Function& function);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "tests/passes/pass_test.h"
 
 namespace gantry {
@@ -71,6 +73,22 @@ std::string by_convolutions(const std::string& activation, bool biased) {
   text += "  %4 = nn.relu(%3)\n  %5 = " + small_conv("%4", "c", 8, 2) + "\n";
   text += biased ? "  %6 = add(%5, @d: Tensor[(8, 1, 1), f32])\n" : "  %6 = identity(%5)\n";
   return text + "  %7 = " + activation + "(%6)\n  %9 = multiply(%x, %7)\n  return %9\n}";
+}
+
+TEST(TrimWindows, LeavesOutTapsThatMeetOnlyPadding) {
+  // Padded by as much as the window reaches: the result is as large as the image.
+  const auto conv = [](int dilation) {
+    return canonical(
+        fmt::format("fn @main(%x: Tensor[(N, 8, 14, 14), f32]) -> Tensor[(N, 4, 14, 14), f32] {{\n"
+                    "  %0 = nn.conv(%x, @w: Tensor[(4, 8, 3, 3), f32], channels=4, kernel=[3, 3], "
+                    "strides=[1, 1], dilations=[{0}, {0}], padding=({0}, {0}, {0}, {0}))\n  return %0\n}}",
+                    dilation));
+  };
+  EXPECT_THAT(conv(24), AllOf(HasSubstr("kernel=[1, 1]"), HasSubstr("padding=(0, 0, 0, 0)"),
+                              HasSubstr("Tensor[(4, 8, 1, 1), f32]")));
+  EXPECT_THAT(conv(14), HasSubstr("kernel=[1, 1]"));
+  EXPECT_THAT(conv(13), HasSubstr("kernel=[3, 3]"));
+  EXPECT_THAT(conv(1), HasSubstr("kernel=[3, 3]"));
 }
 
 TEST(CanonicalizeOps, SqueezeAndExcitationHasOneFormHoweverItIsWritten) {

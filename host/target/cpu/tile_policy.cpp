@@ -17,7 +17,7 @@ constexpr double kCyclesPerDot = 18.5, kCyclesPerTile = 450, kCyclesPerPart = 8;
 constexpr double kMultiplyAddShare = 0.75;
 // With so many rows a third part of the weights costs little: they are read from memory once for all rows.
 // Products of transformers need it sooner: their errors add up more than those of rectified images.
-constexpr int64_t kConvRowsForExactWeights = 700, kDenseRowsForExactWeights = 150;
+constexpr int64_t kConvRowsForExactWeights = 250, kDenseRowsForExactWeights = 150;
 
 struct TileWork {
   int64_t rows = 1;  ///< results
@@ -63,12 +63,15 @@ int64_t conv_tile_parts(const ConvAttrs& attrs, const TensorType& data, const Te
   const bool fold = folds_width(attrs, channels);
   TileWork work;
   work.columns = attrs.channels;
-  const int64_t lines = constant_or(result.shape[2], 64), columns = constant_or(result.shape[3], 64);
-  work.rows = constant_or(result.shape[0], 1) * lines * columns;
+  const int64_t images = constant_or(result.shape[0], 1), lines = result.shape[2].value(),
+                columns = result.shape[3].value();
+  // Between two lines lie the rows that only windows over the edge meet.
+  const int64_t reach = fold ? 0 : (attrs.kernel[1] - 1) * attrs.dilations[1] / attrs.strides[1];
+  work.rows = images * (lines * (columns + reach) - reach);
   work.taps = attrs.kernel[0] * (fold ? 1 : attrs.kernel[1]);
   work.depth_blocks = ceil_div(fold ? channels * attrs.kernel[1] : channels, 32);
   work.split_rows = work.rows * (window ? attrs.strides[0] * (fold ? 1 : attrs.strides[1]) : 1);
-  parts = parts_for_rows(parts, work.rows, kConvRowsForExactWeights);
+  parts = parts_for_rows(parts, images * lines * columns, kConvRowsForExactWeights);
   return tile_cycles(work, parts, machine) < other_cycles(attrs, data, result, machine) ? parts : 0;
 }
 

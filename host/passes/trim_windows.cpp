@@ -1,0 +1,88 @@
+// Taps of a convolution's window that meet padding wherever the window stands compute nothing: a window
+// dilated by more than the image is wide is one of fewer taps.
+//
+//   nn.conv(%x (1, C, 14, 14), @w (O, C, 3, 3), dilations=[24, 24], padding=24)  =>  nn.conv(%x, @w[1, 1])
+#include <algorithm>
+
+#include "host/ops/conv.h"
+#include "host/ops/movement.h"
+#include "host/ops/op.h"
+#include "host/passes/canonicalize.h"
+
+namespace gantry {
+namespace {
+
+/// Taps [first, end) of an axis.
+struct Taps {
+  int64_t first = 0, end = 0;
+};
+
+/// Those between the first and the last that meet an element, if the rest can be left out.
+Taps live_taps(const ConvAttrs& attrs, size_t axis, int64_t extent, int64_t results) {
+  const int64_t count = attrs.kernel[axis], dilation = attrs.dilations[axis], stride = attrs.strides[axis];
+  const int64_t before = attrs.padding[axis].value();
+  auto meets = [&](int64_t tap) {
+    // The positions are tap * dilation - before + q * stride.
+    const int64_t first = tap * dilation - before;
+    const int64_t q = first >= 0 ? 0 : (-first + stride - 1) / stride;
+    return q < results && first + q * stride < extent;
+  };
+  Taps live{0, count};
+  while (live.first < live.end && !meets(live.first)) ++live.first;
+  while (live.end > live.first && !meets(live.end - 1)) --live.end;
+  const int64_t after = attrs.padding[attrs.spatial_rank() + axis].value();
+  const bool fits =
+      live.first < live.end && before >= live.first * dilation && after >= (count - live.end) * dilation;
+  return fits ? live : Taps{0, count};
+}
+
+bool is_known(const Node& node, const ConvAttrs& attrs) {
+  const size_t rank = attrs.spatial_rank();
+  bool known = node.inputs[1]->is_constant() && attrs.weight_block == 0;
+  for (size_t i = 0; i < rank; ++i) {
+    known = known && node.inputs[0]->type.shape[2 + i].is_constant() &&
+            node.result()->type.shape[2 + i].is_constant() && attrs.padding[i].is_constant() &&
+            attrs.padding[rank + i].is_constant();
+  }
+  return known;
+}
+
+/// The same convolution without dead taps; null if there are none.
+Value* trimmed(Function& function, const Node& node, const ConvAttrs& given) {
+  const size_t rank = given.spatial_rank();
+  const Shape& weight = node.inputs[1]->type.shape;
+  auto attrs = std::make_shared<ConvAttrs>(given);
+  auto part = std::make_shared<StridedSliceAttrs>();
+  part->begin.assign(weight.size(), Dim(0));
+  part->end = weight;
+  part->strides.assign(weight.size(), 1);
+  for (size_t i = 0; i < rank; ++i) {
+    const Taps live = live_taps(given, i, node.inputs[0]->type.shape[2 + i].value(),
+                                node.result()->type.shape[2 + i].value());
+    attrs->kernel[i] = live.end - live.first;
+    attrs->padding[i] = given.padding[i].value() - live.first * given.dilations[i];
+    attrs->padding[rank + i] =
+        given.padding[rank + i].value() - (given.kernel[i] - live.end) * given.dilations[i];
+    if (attrs->kernel[i] == 1) attrs->dilations[i] = 1;
+    part->begin[2 + i] = live.first;
+    part->end[2 + i] = live.end;
+  }
+  if (attrs->kernel == given.kernel) return nullptr;
+  auto add = [&](std::string_view op, std::shared_ptr<const Attrs> a, const std::vector<Value*>& inputs) {
+    return infer_and_add(function, op, std::move(a), inputs, node.origin, &node)->result();
+  };
+  return add("nn.conv", attrs, {node.inputs[0], add("strided_slice", part, {node.inputs[1]})});
+}
+
+}  // namespace
+
+void trim_windows(Function& function) {
+  const std::vector<Node*> nodes = function.nodes();
+  for (Node* node : nodes) {
+    const auto* attrs = dynamic_cast<const ConvAttrs*>(node->attrs.get());
+    if (!attrs || node->op->name != "nn.conv" || !is_known(*node, *attrs)) continue;
+    if (Value* value = trimmed(function, *node, *attrs)) function.replace_uses(node->result(), value);
+  }
+}
+
+}  // namespace gantry
