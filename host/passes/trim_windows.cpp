@@ -36,9 +36,11 @@ Taps live_taps(const ConvAttrs& attrs, size_t axis, int64_t extent, int64_t resu
   return fits ? live : Taps{0, count};
 }
 
-bool is_known(const Node& node, const ConvAttrs& attrs) {
+/// Of known extents, and not yet in a form for some target.
+bool is_plain(const Node& node, const ConvAttrs& attrs) {
   const size_t rank = attrs.spatial_rank();
-  bool known = node.inputs[1]->is_constant() && attrs.weight_block == 0;
+  bool known = node.inputs[1]->is_constant() && !attrs.channels_last && attrs.weight_block == 0 &&
+               attrs.algorithm == ConvAlgorithm::kDirect;
   for (size_t i = 0; i < rank; ++i) {
     known = known && node.inputs[0]->type.shape[2 + i].is_constant() &&
             node.result()->type.shape[2 + i].is_constant() && attrs.padding[i].is_constant() &&
@@ -80,7 +82,7 @@ void trim_windows(Function& function) {
   const std::vector<Node*> nodes = function.nodes();
   for (Node* node : nodes) {
     const auto* attrs = dynamic_cast<const ConvAttrs*>(node->attrs.get());
-    if (!attrs || node->op->name != "nn.conv" || !is_known(*node, *attrs)) continue;
+    if (!attrs || node->op->name != "nn.conv" || !is_plain(*node, *attrs)) continue;
     if (Value* value = trimmed(function, *node, *attrs)) function.replace_uses(node->result(), value);
   }
 }
