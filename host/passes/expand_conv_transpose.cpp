@@ -4,6 +4,10 @@
 //
 //   w (I, O, k…)  =>  zeros up to s J taps, as (I, O, J, s…)  =>  J reversed, (s… O, I, J…)
 //   conv, padded by J - 1: (N, s… O, q…)  =>  (N, q, s…, O)  =>  cut to the result
+//
+// With groups, I and O are those of one group, and the group is outermost among the output channels.
+#include <algorithm>
+
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/movement.h"
@@ -23,7 +27,7 @@ class Expansion {
 
   /// A constant weight, and an image on which a convolution is not mostly padding.
   bool applies() const {
-    if (attrs_.groups != 1 || !node_.inputs[1]->is_constant()) return false;
+    if (!node_.inputs[1]->is_constant()) return false;
     for (size_t i = 0; i < rank(); ++i) {
       const Dim &begin = attrs_.padding[i], &end = attrs_.padding[rank() + i];
       if (attrs_.dilations[i] != 1 || !begin.is_constant() || !end.is_constant()) return false;
@@ -31,11 +35,12 @@ class Expansion {
       if (attrs_.kernel[i] + attrs_.output_padding[i] - end.value() > attrs_.strides[i] * taps_[i])
         return false;
     }
-    return is_point() || !is_small();
+    return (is_point() && attrs_.groups == 1) || !is_small();
   }
 
   Value* run() {
-    return is_point() ? spread_point(node_.inputs[1]) : cut(interleave(convolve(phases(node_.inputs[1]))));
+    return is_point() && attrs_.groups == 1 ? spread_point(node_.inputs[1])
+                                            : cut(interleave(convolve(phases(node_.inputs[1]))));
   }
 
  private:
@@ -71,33 +76,34 @@ class Expansion {
     return add("transpose", attrs, {value});
   }
 
-  /// (I, O, k…) -> (s… O, I, J…)
+  /// (groups I, O, k…) -> (groups s… O, I, J…)
   Value* phases(Value* weight) {
     const Shape shape = weight->type.shape;
     auto zeros = std::make_shared<PadAttrs>();
     zeros->before.assign(shape.size(), Dim(0));
     zeros->after = zeros->before;
-    Shape split{shape[0], shape[1]}, packed{shape[1], shape[0]};
-    std::vector<int64_t> axes;
+    const int64_t groups = attrs_.groups, inputs = shape[0].value() / groups;
+    Shape split{groups, inputs, shape[1]}, packed{shape[1] * groups, inputs};
+    std::vector<int64_t> axes{0};
     auto reverse = std::make_shared<StridedSliceAttrs>();
-    reverse->begin.assign(2 + 2 * rank(), Dim(0));
-    reverse->strides.assign(2 + 2 * rank(), 1);
+    reverse->begin.assign(3 + 2 * rank(), Dim(0));
+    reverse->strides.assign(3 + 2 * rank(), 1);
     for (size_t i = 0; i < rank(); ++i) {
       zeros->after[i + 2] = attrs_.strides[i] * taps_[i] - attrs_.kernel[i];
       split.insert(split.end(), {taps_[i], attrs_.strides[i]});
       packed[0] = packed[0] * attrs_.strides[i];
       packed.push_back(taps_[i]);
-      axes.push_back(static_cast<int64_t>(3 + 2 * i));
+      axes.push_back(static_cast<int64_t>(4 + 2 * i));
     }
     reverse->end = split;
     for (size_t i = 0; i < rank(); ++i) {
-      const size_t axis = 2 + 2 * i;
+      const size_t axis = 3 + 2 * i;
       reverse->begin[axis] = taps_[i] - 1;
       reverse->end[axis] = -1;
       reverse->strides[axis] = -1;
     }
-    axes.insert(axes.end(), {1, 0});
-    for (size_t i = 0; i < rank(); ++i) axes.push_back(static_cast<int64_t>(2 + 2 * i));
+    axes.insert(axes.end(), {2, 1});
+    for (size_t i = 0; i < rank(); ++i) axes.push_back(static_cast<int64_t>(3 + 2 * i));
     Value* value = reshape(add("pad", zeros, {weight}), split);
     return reshape(transpose(add("strided_slice", reverse, {value}), axes), packed);
   }
@@ -105,6 +111,7 @@ class Expansion {
   Value* convolve(Value* weight) {
     auto attrs = std::make_shared<ConvAttrs>();
     attrs->channels = weight->type.shape[0].value();
+    attrs->groups = attrs_.groups;
     attrs->kernel = taps_;
     attrs->strides.assign(rank(), 1);
     attrs->dilations.assign(rank(), 1);
@@ -141,10 +148,12 @@ class Expansion {
       part->begin[first + i] = attrs_.padding[i];
       part->end[first + i] = attrs_.padding[i] + shape[i + 2];
     }
-    return part->end == all ? value : add("strided_slice", part, {value});
+    const bool whole =
+        part->end == all && std::ranges::all_of(part->begin, [](const Dim& d) { return d == Dim(0); });
+    return whole ? value : add("strided_slice", part, {value});
   }
 
-  /// (N, s… O, q…) -> (N, s q…, O)
+  /// (N, groups s… O, q…) -> (N, s q…, groups O)
   Value* interleave(Value* value) {
     const Shape shape = value->type.shape;
     std::vector<int64_t> last{0};
@@ -157,12 +166,13 @@ class Expansion {
     for (size_t i = 0; i < rank(); ++i) {
       split.push_back(shape[2 + i]);
       joined.push_back(shape[2 + i] * attrs_.strides[i]);
-      axes.insert(axes.end(), {static_cast<int64_t>(1 + i), static_cast<int64_t>(1 + rank() + i)});
+      axes.insert(axes.end(), {static_cast<int64_t>(1 + i), static_cast<int64_t>(2 + rank() + i)});
     }
+    split.push_back(attrs_.groups);
     for (int64_t stride : attrs_.strides) split.push_back(stride);
-    split.push_back(channels);
+    split.push_back(channels.value() / attrs_.groups);
     joined.push_back(channels);
-    axes.push_back(static_cast<int64_t>(1 + 2 * rank()));
+    axes.insert(axes.end(), {static_cast<int64_t>(1 + rank()), static_cast<int64_t>(2 + 2 * rank())});
     return reshape(transpose(reshape(value, split), axes), joined);
   }
 

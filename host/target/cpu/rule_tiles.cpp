@@ -114,6 +114,20 @@ int64_t weight_bytes(const OperationNode& product) {
   return bytes;
 }
 
+// Steps along the depth that go by at once. In the second-level cache stay the part of the operand that all
+// columns of the block read again (`rereads`: all of it would not), and the weights that all its rows read
+// (`shared_weights`), with those that are fetched meanwhile.
+int64_t choose_depth_steps(int64_t depth, int64_t operand_bytes, bool rereads, int64_t panel_bytes,
+                           bool shared_weights) {
+  int64_t steps = 1;
+  for (int64_t s = 1; s <= depth; ++s) {
+    const bool fits = (!rereads || s * (operand_bytes / depth) <= kResidentRowBytes / 2) &&
+                      (!shared_weights || s * (panel_bytes / depth) <= kWeightChunkBytes);
+    if (depth % s == 0 && fits) steps = s;
+  }
+  return steps;
+}
+
 void schedule_product(Stage& product, const RowBlocks& blocks, int64_t column_unit, int64_t operand_bytes) {
   const auto axes = product.axes();
   const auto reduce = product.reduce_axes();  // kc, kh, kw, k
@@ -122,23 +136,16 @@ void schedule_product(Stage& product, const RowBlocks& blocks, int64_t column_un
   auto [row_tile, row] = product.split(row_in, blocks.tile_rows);
   auto [column_outer, column_in] = product.split(axes[1], column_unit);
   auto [column_tile, column] = product.split(column_in, kTile);
-  // In that cache stays the part of the operand that all columns of the block read again; and the weights
-  // that all its rows read, with those that are fetched meanwhile.
   const int64_t depth = constant_extent(simplify(reduce[0]->extent)).value();
-  const int64_t depth_bytes = operand_bytes / depth,
-                weight_depth_bytes = weight_bytes(*product.op) / depth /
-                                     constant_extent(axes[1]->extent).value() * column_unit;
-  const bool reread = operand_bytes > kResidentRowBytes, shared_weights = blocks.rows > row_unit;
-  int64_t steps = 1;
-  for (int64_t s = 1; s <= depth; ++s)
-    if (depth % s == 0 && (!reread || s * depth_bytes <= kResidentRowBytes / 2) &&
-        (!shared_weights || s * weight_depth_bytes <= kWeightChunkBytes))
-      steps = s;
+  const int64_t panels = constant_extent(axes[1]->extent).value() / column_unit;
+  const bool rereads = operand_bytes > kResidentRowBytes;
+  const int64_t steps = choose_depth_steps(depth, operand_bytes, rereads, weight_bytes(*product.op) / panels,
+                                           blocks.rows > row_unit);
   std::vector<IterVarPtr> order{column_outer, row_outer, reduce[0]};
   if (steps < depth) {
     auto [depth_outer, depth_inner] = product.split(reduce[0], steps);
-    order = reread ? std::vector{depth_outer, column_outer, row_outer, depth_inner}
-                   : std::vector{column_outer, depth_outer, row_outer, depth_inner};
+    order = rereads ? std::vector{depth_outer, column_outer, row_outer, depth_inner}
+                    : std::vector{column_outer, depth_outer, row_outer, depth_inner};
   }
   order.insert(order.end(), {reduce[1], reduce[2], row_tile, column_tile, row, column, reduce[3]});
   product.reorder(order);
