@@ -35,19 +35,19 @@ class Expansion {
       if (attrs_.kernel[i] + attrs_.output_padding[i] - end.value() > attrs_.strides[i] * taps_[i])
         return false;
     }
-    return (is_point() && attrs_.groups == 1) || !is_small();
+    return is_point() || !is_small();
   }
 
   Value* run() {
-    return is_point() && attrs_.groups == 1 ? spread_point(node_.inputs[1])
-                                            : cut(interleave(convolve(phases(node_.inputs[1]))));
+    return is_point() ? spread_point(node_.inputs[1]) : cut(interleave(convolve(phases(node_.inputs[1]))));
   }
 
  private:
   size_t rank() const { return attrs_.kernel.size(); }
 
-  /// Each image is one element, and the result lies within its taps.
+  /// Each image is one element, of one group, and the result lies within its taps.
   bool is_point() const {
+    if (attrs_.groups != 1) return false;
     for (size_t i = 0; i < rank(); ++i) {
       if (!(node_.inputs[0]->type.shape[i + 2] == Dim(1))) return false;
       if (attrs_.output_padding[i] > attrs_.padding[rank() + i].value()) return false;

@@ -64,6 +64,7 @@ Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target)
   if (cpu::schedule_winograd(schedule, target)) return schedule;
   if (cpu::schedule_matmul(schedule, target)) return schedule;
   if (cpu::schedule_rows(schedule, target)) return schedule;
+  // After the rules for rows, which want sums whole.
   Schedule rest(cpu::split_long_sums(outputs));
   schedule_stages_at_root(rest, target);
   return rest;

@@ -59,15 +59,15 @@ Case pool(const char* name, const std::string& kind, int channels, int height, i
 }
 
 Case transposed(const char* name, int in, int out, int height, int width, int kernel, int stride, int padding,
-                int output_padding) {
+                int output_padding, int groups = 1) {
   auto k = std::to_string(kernel), s = std::to_string(stride), p = std::to_string(padding),
        e = std::to_string(output_padding);
   auto extent = [&](int n) { return (n - 1) * stride + kernel + output_padding - 2 * padding; };
   return {name,
-          "  %y = nn.conv_transpose(%x, @w: Tensor[(" + std::to_string(in) + ", " + std::to_string(out) +
-              ", " + k + ", " + k + "), f32], kernel=[" + k + ", " + k + "], strides=[" + s + ", " + s +
-              "], dilations=[1, 1], padding=(" + p + ", " + p + ", " + p + ", " + p + "), output_padding=[" +
-              e + ", " + e + "], groups=1)\n",
+          "  %y = nn.conv_transpose(%x, @w: Tensor[(" + std::to_string(in) + ", " +
+              std::to_string(out / groups) + ", " + k + ", " + k + "), f32], kernel=[" + k + ", " + k +
+              "], strides=[" + s + ", " + s + "], dilations=[1, 1], padding=(" + p + ", " + p + ", " + p +
+              ", " + p + "), output_padding=[" + e + ", " + e + "], groups=" + std::to_string(groups) + ")\n",
           shape(2, in, height, width),
           shape(2, out, extent(height), extent(width)),
           {}};
@@ -143,18 +143,8 @@ std::vector<Case> movement_cases() {
        shape(2, 3, 10, 5),
        shape(2, 16, 20, 5),
        {}},
-      {"TransposedConvOfGroups",
-       "  %y = nn.conv_transpose(%x, @w: Tensor[(8, 3, 4, 4), f32], kernel=[4, 4], strides=[2, 2], "
-       "dilations=[1, 1], padding=(1, 1, 1, 1), output_padding=[0, 0], groups=2)\n",
-       shape(1, 8, 6, 7),
-       shape(1, 6, 12, 14),
-       {}},
-      {"TransposedConvOfChannels",
-       "  %y = nn.conv_transpose(%x, @w: Tensor[(16, 1, 4, 4), f32], kernel=[4, 4], strides=[2, 2], "
-       "dilations=[1, 1], padding=(1, 1, 1, 1), output_padding=[0, 0], groups=16)\n",
-       shape(2, 16, 9, 6),
-       shape(2, 16, 18, 12),
-       {}},
+      transposed("TransposedConvOfGroups", 8, 6, 6, 7, 4, 2, 1, 0, 2),
+      transposed("TransposedConvOfChannels", 16, 16, 9, 6, 4, 2, 1, 0, 16),
       {"PlainMaxPoolStrided",
        "  %y = nn.max_pool(%x, kernel=[3, 3], strides=[2, 2], dilations=[1, 1], padding=(1, 1, 1, 1))\n",
        shape(2, 3, 15, 41),

@@ -57,8 +57,7 @@ typedef struct GantryKernelHost {
   uint32_t abi_version; /**< GANTRY_KERNEL_ABI_VERSION */
   uint32_t struct_size; /**< bytes of this struct */
   void* context;        /**< passed back to the functions below */
-  /** Splits [0, count) into contiguous ranges, runs `body` on them, on several threads or on one, and waits.
-   */
+  /** Splits [0, count) into ranges, runs `body` on them, on several threads or on one, and waits. */
   int32_t (*parallel_for)(void* context, GantryLoopBody body, void* closure, int64_t count);
   const GantryGpuChecker* gpu_checker; /**< null: nobody listens */
   /**
@@ -68,8 +67,8 @@ typedef struct GantryKernelHost {
   void* (*thread_memory)(void* context, int64_t bytes);
   /**
    * As parallel_for of rounds * count iterations, but each thread gets the same part of every round: of the
-   * iterations round * count + i those with some i, in order. For rounds that read the same data and differ in
-   * what is computed from them.
+   * iterations round * count + i those with some i, in order. For rounds that read the same data and differ
+   * in what is computed from them.
    */
   int32_t (*parallel_rounds)(void* context, GantryLoopBody body, void* closure, int64_t rounds, int64_t count);
 } GantryKernelHost;

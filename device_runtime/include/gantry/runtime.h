@@ -125,8 +125,7 @@ GANTRY_API GantryStatus gantry_memory_info(const GantrySession* session, GantryM
 
 /** A session's memory on a GPU; all 0 for other devices. */
 typedef struct GantryDeviceMemoryInfo {
-  uint32_t
-      struct_size; /**< sizeof(GantryDeviceMemoryInfo), set by the caller; newer versions append members */
+  uint32_t struct_size;     /**< set by the caller to the struct's size; newer versions append members */
   uint64_t workspace_bytes; /**< for the shapes bound now */
   uint64_t weights_bytes;   /**< shared by all sessions of the module on that GPU */
   uint64_t io_bytes;        /**< inputs and outputs */

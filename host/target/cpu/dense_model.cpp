@@ -68,8 +68,7 @@ int64_t choose_block_rows(const DenseWork& work, const ProductTile& tile, const 
   int64_t blocks = ceil_div(tiles, fitting);
   const int64_t panels = ceil_div(work.units, tile.channel_block());
   blocks = std::max(blocks, std::min(tiles, ceil_div(kWantedParts, panels)));
-  // A few blocks more, where the shares of two threads come closer to each other; none of a last one that is
-  // nearly empty.
+  // More blocks where the shares of two threads come closer to each other, or the last block is less empty.
   auto longest = [&](int64_t size) {
     const int64_t parts = ceil_div(tiles, size) * panels;
     return double(ceil_div(parts, 2) * 2 * size) / double(panels);

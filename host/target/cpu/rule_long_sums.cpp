@@ -91,7 +91,7 @@ std::vector<Tensor> split_long_sums(const std::vector<Tensor>& outputs) {
   for (const Operation& op : topological_order(outputs)) {
     if (is_compute(*op) && is_long_sum(*op)) replaced.emplace(op.get(), in_two_steps(*op));
   }
-  // One sum of another is rare; only the first of such is cut.
+  // One of several may read another; such are rare, and none of them is cut.
   if (replaced.size() != 1) return outputs;
   return replace_tensors(outputs, replaced);
 }

@@ -58,7 +58,8 @@ int64_t conv_tile_parts(const ConvAttrs& attrs, const TensorType& data, const Te
   if (!fits_tiles(attrs, data.dtype) || !data.shape[1].is_constant()) return 0;
   const bool window = attrs.kernel[0] > 1 || attrs.kernel[1] > 1;
   // Blocks of rows need lines of known length.
-  if (!data.shape[2].is_constant() || !data.shape[3].is_constant()) return 0;
+  for (size_t i : {2, 3})
+    if (!data.shape[i].is_constant() || !result.shape[i].is_constant()) return 0;
   const int64_t channels = data.shape[1].value();
   const bool fold = folds_width(attrs, channels);
   TileWork work;
