@@ -52,6 +52,11 @@ double imbalance(int64_t tasks) {
 
 }  // namespace
 
+double full_tiles(int64_t rows) {
+  const RowBlocks blocks = in_tiles(rows, 1, rows);
+  return double(blocks.rows / blocks.tile_rows) * tile_cost(blocks.tile_rows) / 16;
+}
+
 std::vector<RowBlocks> row_blocks(int64_t extent) {
   std::vector<RowBlocks> choices;
   for (int64_t count = 1; count <= extent; ++count) {

@@ -36,6 +36,9 @@ std::vector<RowBlocks> row_blocks(int64_t extent);
 /// Ways to cut `lines` lines of `results` results each, `pitch` rows apart, of so many images.
 std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t results, int64_t pitch);
 
+/// What so many rows cost, as full tiles of 16: in the fewest tiles of the fewest rows.
+double full_tiles(int64_t rows);
+
 /// The fewest rows computed on the busier of two threads, weighed with what each block costs by itself.
 TileBlocks choose_tile_blocks(const TileProductWork& work);
 
