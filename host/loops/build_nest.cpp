@@ -49,41 +49,49 @@ Expr Lowering::store_index(const StageState& state) {
 }
 
 /// In front of the innermost serial loop's body: the hints that Stage::fetch_next asks for.
-Stmt Lowering::with_fetches(const StageState& state, int leaf, Stmt body) {
-  const auto& fetch = state.stage->fetch_ahead;
+std::vector<Stmt> Lowering::fetches_of(const StageState& state, int leaf, const Stage::FetchAhead& fetch) {
   const int count = static_cast<int>(state.leaf_vars.size());
   auto serial = [&](int i) { return state.loop_kind(i) == LoopKind::kSerial; };
-  if (!fetch || !serial(leaf) || leaf <= state.leaf_index(fetch->axis.get())) return body;
+  if (!serial(leaf) || leaf <= state.leaf_index(fetch.axis.get())) return {};
   for (int i = leaf + 1; i < count; ++i) {
-    if (serial(i)) return body;
+    if (serial(i)) return {};
   }
   Expr read;
   walk(state.body, [&](const Expr& e) {
     const auto* node = e.as<ReadNode>();
-    if (node && node->op == fetch->source) read = e;
+    if (node && node->op == fetch.source) read = e;
   });
   internal_check(static_cast<bool>(read), "{}: fetches ahead of {}, which it does not read", state.op().name,
-                 fetch->source->name);
+                 fetch.source->name);
   std::vector<std::pair<const VarNode*, Expr>> start;
   Expr iteration(0);
   int64_t iterations = 1;
-  for (int i = state.leaf_index(fetch->axis.get()) + 1; i < count; ++i) {
+  for (int i = state.leaf_index(fetch.axis.get()) + 1; i < count; ++i) {
     const auto at = static_cast<size_t>(i);
     start.emplace_back(state.leaf_vars[at].as<VarNode>(), Expr(0));
     auto extent = constant_of(state.leaf_extents[at]);
     if (!serial(i)) continue;
-    if (!extent) return body;
+    if (!extent) return {};
     iteration = iteration * state.leaf_extents[at] + state.leaf_vars[at];
     iterations *= *extent;
   }
   const Expr loaded = to_loads(state, read);
   const auto* element = loaded.as<LoadNode>();
-  const int64_t step = (fetch->elements + iterations - 1) / iterations;
+  const int64_t step = (fetch.elements + iterations - 1) / iterations;
   const int64_t line = 64 / byte_width(element->buffer->dtype);
-  Expr first = substitute(element->index, start) + Expr(fetch->elements) + iteration * Expr(step);
-  std::vector<Stmt> statements;
+  Expr first = substitute(element->index, start) + Expr(fetch.elements) + iteration * Expr(step);
+  std::vector<Stmt> hints;
   for (int64_t i = 0; i < step; i += line)
-    statements.push_back(prefetch(element->buffer, simplifier_.simplify(first + Expr(i))));
+    hints.push_back(prefetch(element->buffer, simplifier_.simplify(first + Expr(i))));
+  return hints;
+}
+
+Stmt Lowering::with_fetches(const StageState& state, int leaf, Stmt body) {
+  std::vector<Stmt> statements;
+  for (const Stage::FetchAhead& fetch : state.stage->fetches_ahead) {
+    std::vector<Stmt> hints = fetches_of(state, leaf, fetch);
+    statements.insert(statements.end(), hints.begin(), hints.end());
+  }
   statements.push_back(std::move(body));
   return block(std::move(statements));
 }

@@ -141,7 +141,7 @@ void Stage::tensorize_tiles(const IterVarPtr& axis) {
 void Stage::fetch_next(const Operation& source, const IterVarPtr& axis, int64_t elements) {
   leaf_position(*this, axis, "fetch_next");
   internal_check(elements > 0, "fetch_next of {}: {} elements", op->name, elements);
-  fetch_ahead = {source, axis, elements};
+  fetches_ahead.push_back({source, axis, elements});
 }
 
 void Stage::prefetch(const IterVarPtr& axis, Tensor tensor, std::vector<Expr> indices) {

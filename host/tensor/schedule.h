@@ -68,7 +68,7 @@ class Stage {
   std::vector<IterVarPtr> leaves;
   std::vector<AxisRelation> relations;  ///< in order of application
   std::map<const IterVar*, LoopKind> annotations;
-  int64_t rounds = 1;  ///< of the parallel leaf
+  int64_t rounds = 1;                      ///< of the parallel leaf
   std::map<std::string, int64_t> pragmas;  ///< e.g. "prefetch_distance"; meaning belongs to loop passes
   AttachKind attach = AttachKind::kRoot;
   Stage* attach_stage = nullptr;
@@ -87,7 +87,7 @@ class Stage {
     IterVarPtr axis;
     int64_t elements = 0;
   };
-  std::optional<FetchAhead> fetch_ahead;
+  std::vector<FetchAhead> fetches_ahead;
 
   const std::vector<IterVarPtr>& axes() const { return op->axes; }
   const std::vector<IterVarPtr>& reduce_axes() const { return op->reduce_axes; }
@@ -106,9 +106,9 @@ class Stage {
   /// The axis's extent must be constant; a vectorized reduction keeps one accumulator a lane.
   void vectorize(const IterVarPtr& axis);
   void unroll(const IterVarPtr& axis);
-  /// Iterations run on the thread pool; outermost loops of root stages only. Each thread gets a range of them,
-  /// or the same range of each of so many rounds: where an outer axis is fused into this one that the data of
-  /// an iteration do not depend on, a core's data then stay in its cache.
+  /// Iterations run on the thread pool; outermost loops of root stages only. Each thread gets a range of
+  /// them, or the same range of each of so many rounds: where an outer axis is fused into this one that the
+  /// data of an iteration do not depend on, a core's data then stay in its cache.
   void parallel(const IterVarPtr& axis, int64_t rounds = 1);
   /// kBlock: at most three, outermost loops of root stages. kThread: the block's threads; a root stage's own
   /// loops say how many there are, stages attached inside it may use at most as many (those beyond wait).

@@ -19,8 +19,6 @@ constexpr double kOrderedSpeed = 4, kScatteredSpeed = 1.5;
 constexpr double kUnhidden = 0.3;
 // The transformations are predicted less well than the products: Winograd's algorithm must promise this much.
 constexpr double kWinogradMargin = 0.9;
-// Chunks that keep several threads busy to the end.
-constexpr int64_t kEnoughChunks = 12;
 
 int64_t typical(const Dim& dim) {
   return dim.constant().value_or(kAssumedExtent);
@@ -36,6 +34,13 @@ double input_operations(int64_t m) {
 }
 double output_operations(int64_t m) {
   return m == 2 ? 4 : m == 4 ? 10 : 22;
+}
+
+/// How much longer than if they could be divided at will so many shares take, as a mean of 1 and 2 threads.
+double idle_share(int64_t shares) {
+  double sum = 0;
+  for (int64_t threads : {1, 2}) sum += double(ceil_div(shares, threads) * threads) / double(shares);
+  return sum / 2;
 }
 
 struct Counts {
@@ -74,6 +79,7 @@ ProductWork product_work(const WinogradWork& work, int64_t chunk_tiles, int64_t 
   product.image_points = chunk_tiles;
   product.row_bytes = work.inputs * work.element_bytes;
   product.element_bytes = work.element_bytes;
+  product.own_weights = true;
   return product;
 }
 
@@ -105,14 +111,14 @@ double plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const Mac
   } else if (chunks > 1 && weights + kept > 0.75 * l2) {
     traffic += weights * double(chunks - 1) / ordered;
   }
-  if (kept > 0.75 * l2) {
+  // The image's rows and the weights go by meanwhile.
+  if (kept > 0.375 * l2) {
     const double times = double(chunks) * (plan.input_at_root ? double(blocks) : 1);
-    traffic += 2 * (kept - 0.75 * l2) * times / scattered;
+    traffic += 2 * (kept - 0.375 * l2) * times / scattered;
   }
-  double cycles = joined(compute, traffic) + transform_cycles(work, machine);
+  const double cycles = joined(compute, traffic) + transform_cycles(work, machine);
   const int64_t shares = plan.input_at_root ? chunks * blocks : chunks;
-  if (shares < kEnoughChunks) cycles *= 1 + 0.5 / double(shares);
-  return cycles;
+  return cycles * idle_share(shares);
 }
 
 /// Chunks of whole rows of tiles, or of parts of a row.

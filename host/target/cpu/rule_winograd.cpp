@@ -77,8 +77,8 @@ IterVarPtr schedule_input(Stages& s, int64_t inputs, const Target& target) {
 }
 
 // (position, tile, block, lane): register tiles along tiles and lanes.
-void schedule_product(Stage& product, const WinogradWork& work, const WinogradPlan& plan, int64_t chunk_tiles,
-                      const MachineModel& machine) {
+void schedule_product(Stage& product, const Operation& input_op, const WinogradWork& work,
+                      const WinogradPlan& plan, int64_t chunk_tiles, const MachineModel& machine) {
   const auto axes = product.axes();
   const ProductTile& tile = plan.product;
   const ProductWork chunk = chunk_product(work, plan);
@@ -105,6 +105,8 @@ void schedule_product(Stage& product, const WinogradWork& work, const WinogradPl
   const Operation weights = packed_weights(product);
   if (weights && points * work.inputs * work.outputs * work.element_bytes > machine.l2_bytes)
     product.fetch_next(weights, panels, panel_inputs * tile.channel_block());
+  // Rows that another core may have made.
+  if (plan.input_at_root && !cut) product.fetch_next(input_op, outer, tile.rows * work.inputs);
 }
 
 // (a, column, tile, channel): one pass for a vector of channels of one tile.
@@ -146,7 +148,10 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   if (plan.input_at_root) shared.insert(shared.begin(), block);
   auto volume = constant_volume(axes);
   const bool worth_it = !volume || *volume * work.inputs >= kParallelThreshold;
-  const int64_t rounds = plan.input_at_root ? ceil_div(work.outputs, plan.product.channel_block()) : 1;
+  // One chunk has no part for each thread: the blocks of channels are what they share.
+  const bool whole = plan.tile_columns == 0 && plan.tile_rows * work.tile >= work.height && work.height > 0;
+  const bool in_rounds = plan.input_at_root && !(whole && work.batch == 1);
+  const int64_t rounds = in_rounds ? ceil_div(work.outputs, plan.product.channel_block()) : 1;
   IterVarPtr parallel = fuse_and_parallelize(root, shared, worth_it, rounds);
 
   IterVarPtr input_tiles = schedule_input(s, work.inputs, target);
@@ -158,7 +163,7 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   }
   s.product->compute_at(root, plan.input_at_root ? parallel : block);
   s.product->scope = StorageScope::kLocal;
-  schedule_product(*s.product, work, plan, tiles, target.machine);
+  schedule_product(*s.product, s.input->op, work, plan, tiles, target.machine);
   schedule_columns(s, vectors, lanes);
 }
 

@@ -58,6 +58,10 @@ double cycles_per_step(const ProductWork& work, const ProductTile& tile, const M
   double stream = 0;
   if (panel > 0.5 * double(machine.l1_bytes)) stream = bytes / machine.l2_bytes_per_cycle;
   if (panel > 0.75 * double(machine.l2_bytes)) stream = 2 * bytes / machine.l2_bytes_per_cycle;
+  if (work.own_weights) {
+    const double tiles = double(ceil_div(work.row_extent, tile.rows));
+    stream = bytes / machine.l2_bytes_per_cycle / (panel > double(machine.l1_bytes) ? 1 : tiles);
+  }
   // Cut, a part's weights come once for all tiles of an image.
   if (cuts_reduction(work, tile, machine)) stream *= double(tile.rows) / double(work.image_points);
   stream +=
@@ -77,6 +81,8 @@ int registers_of(const ProductTile& tile, const MachineModel& machine) {
 bool cuts_reduction(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
   if (work.image_points == 0 || work.row_extent == 0 || work.row_extent % tile.rows != 0) return false;
   const int64_t bytes = tile.channel_block() * work.element_bytes;
+  // Weights that stay near for all tiles as they are need no cut.
+  if (work.own_weights && work.reduction * bytes <= machine.l1_bytes) return false;
   // Too few sums at once would wait for each other.
   return work.image_points > tile.rows && work.image_points * bytes <= kKeptSums &&
          work.reduction * bytes > machine.l1_bytes / 2 &&
@@ -122,7 +128,7 @@ double predicted_cycles(const ProductWork& work, const ProductTile& tile, const 
   if (cuts_reduction(work, tile, machine)) {
     // Sums are loaded and stored for every part.
     const int64_t part = reduction_part(work.reduction, work, tile, machine);
-    epilogue += double(ceil_div(work.reduction, part)) * (kTileOverhead + 2.0 * tile.rows * tile.vectors);
+    epilogue += double(ceil_div(work.reduction, part)) * (kTileOverhead + 5.0 * tile.rows * tile.vectors);
   }
   return tiles * (double(work.reduction) * step + epilogue);
 }

@@ -18,6 +18,8 @@ struct ProductWork {
   int element_bytes = 4;
   int64_t image_points = 0;  ///< rows of an image all together; 0: unknown, or there are no images
   int64_t row_bytes = 0;     ///< between the data of neighbouring rows; 0: unknown
+  /// Every row axis has weights of its own, so that none are in the first-level cache when it begins.
+  bool own_weights = false;
 };
 
 /// The named knobs of the register tile.
