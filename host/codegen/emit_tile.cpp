@@ -34,7 +34,8 @@ void KernelEmitter::emit_tile(const TileNode& node) {
   const std::optional<TileUnit> unit = tile_unit(target_);
   internal_check(unit.has_value(), "kernel {}: tile registers in code for {}", kernel_.name, target_.name);
   cache_.clear();
-  *unit == TileUnit::kAmx ? emit_amx_tile(node) : emit_bfmmla_tile(node);
+  if (*unit == TileUnit::kAmx) return emit_amx_tile(node);
+  emit_bfmmla_tile(node);
 }
 
 void KernelEmitter::emit_amx_tile(const TileNode& node) {

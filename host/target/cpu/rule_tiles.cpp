@@ -2,8 +2,8 @@
 //
 //   tile_rows: parallel for (phase, row): bf16 parts of a block of elements each
 //   parallel for (block of rows, block of columns)
-//     product[rows][columns] on tile registers: for as many columns and rows as they accumulate at once: for
-//     k output = epilogue(product)
+//     product[rows][columns] on tile registers: for the columns, for the rows accumulated at once: for k
+//     output = epilogue(product)
 #include <algorithm>
 
 #include "host/codegen/cpu_features.h"
@@ -14,8 +14,7 @@
 namespace gantry::cpu {
 namespace {
 
-// At most, rows a block where their number is not known; rows of a line of an image that is not too long for
-// one block.
+// At most: rows a block where their number is not known; rows of a line of an image that is one block.
 constexpr int64_t kSymbolicBlockRows = 128, kMaxLineRows = 448;
 // Neighbouring rows that are written one after the other.
 constexpr int64_t kRowGroup = 16;
