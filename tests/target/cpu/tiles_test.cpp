@@ -61,7 +61,8 @@ struct Layer {
   int64_t out_width() const { return out(width, 1); }
 };
 
-Graph network(const Layer& l, const Arithmetic& by) {
+/// `images`: a symbol in place of the layer's batch.
+Graph network(const Layer& l, const Arithmetic& by, const std::string& images = "") {
   ConvAttrs attrs;
   attrs.tile_unit = by.unit;
   attrs.kernel = {l.kernel, l.kernel};
@@ -75,9 +76,9 @@ Graph network(const Layer& l, const Arithmetic& by) {
       "padding=({13}, {14}, {15}, {16}), channels_last=true, algorithm=tiles, tile_parts={8}, "
       "tile_fold_width={10}, tile_unit={17})\n"
       "  %z = nn.relu(%y)\n  return %z\n}}\n",
-      l.batch, l.height, l.width, l.inputs, l.out_height(), l.out_width(), l.outputs, l.kernel, by.parts,
-      tile_columns(by.unit, l.outputs), fold, l.stride, l.dilation, l.padding[0], l.padding[1], l.padding[2],
-      l.padding[3], name_of_unit(by.unit));
+      images.empty() ? std::to_string(l.batch) : images, l.height, l.width, l.inputs, l.out_height(),
+      l.out_width(), l.outputs, l.kernel, by.parts, tile_columns(by.unit, l.outputs), fold, l.stride,
+      l.dilation, l.padding[0], l.padding[1], l.padding[2], l.padding[3], name_of_unit(by.unit));
   return parse_graph(
       text, op_set(),
       {{"w", testing::random_tensor(DType::kF32, {l.outputs, l.inputs, l.kernel, l.kernel}, 1)}});
@@ -173,6 +174,16 @@ TEST_P(TilesOnCpu, TakeTheFewChannelsOfAFirstLayer) {
 TEST_P(TilesOnCpu, TakeSeveralImages) {
   check({.batch = 3, .height = 6, .width = 5});
   check({.batch = 2, .height = 7, .width = 7, .kernel = 1, .padding = {0, 0, 0, 0}});
+}
+TEST_P(TilesOnCpu, TakeAnUnknownNumberOfImages) {
+  const Layer layer{.batch = 3, .height = 9, .width = 7, .inputs = 20, .outputs = 24};
+  Graph graph = network(layer, GetParam(), "n");
+  const ConstantPtr weight = graph.main.constants().at(0)->constant;
+  const ConstantPtr x =
+      testing::random_tensor(DType::kF32, {layer.batch, layer.height, layer.width, layer.inputs}, 7);
+  EXPECT_LT(relative_error(run_graph(graph, x, GetParam().unit),
+                           expected(layer, x->as<float>(), weight->as<float>())),
+            bound(GetParam()));
 }
 TEST_P(TilesOnCpu, TakeImagesOfManyBlocks) {
   check({.height = 56, .width = 56, .inputs = 32, .outputs = 32});
@@ -385,6 +396,12 @@ TEST(TilePolicy, UsesTilesOnlyWhereThePrecisionAsksForThem) {
   EXPECT_THROW(algorithm("bf16", "neoverse-n1"), Error);
   EXPECT_THROW(algorithm("bf16", "x86-64-v4"), Error);
   EXPECT_THROW(algorithm("fp32-split", "aarch64"), Error);
+  try {
+    algorithm("fp32-split3", "cortex-a76");
+    FAIL() << "a CPU without bfmmla";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("add +bf16"), std::string::npos) << error.what();
+  }
 }
 
 /// A residual block between a first layer of few channels and a classifier.
