@@ -99,7 +99,7 @@ def loops(args):
         print('| kernel | multiply-adds | loads | spills | instructions | cycles | of the peak |')
         print('| --- | --- | --- | --- | --- | --- | --- |')
         for model in args.models:
-            command = [args.gantry, 'ir', model, '--asm', '--target', cpu]
+            command = [args.gantry, 'ir', model, '--asm', '--target', cpu, '--precision', args.precision]
             assembly = output_of(command + (['--kernel', args.kernel] if args.kernel else []))
             for name, lines in functions_of(assembly):
                 for body in innermost_loops(lines):
@@ -141,7 +141,8 @@ def counts(args):
         for model in args.models:
             name = os.path.basename(model).removesuffix('.onnx')
             module = os.path.join(folder, name + '.gmod')
-            output_of([args.gantry, 'compile', model, '-o', module, '--target', args.cpu])
+            output_of([args.gantry, 'compile', model, '-o', module, '--target', args.target or args.cpu,
+                       '--precision', args.precision])
             commands = {'gantry': ['qemu-aarch64', os.path.abspath(args.runner), module]}
             if args.peer:
                 commands['ONNX Runtime'] = shlex.split(args.peer) + [script, os.path.abspath(model)]
@@ -161,13 +162,15 @@ def main():
         command = commands.add_parser(name)
         command.set_defaults(action=action)
         command.add_argument('--gantry', default='build/bin/gantry')
+        command.add_argument('--precision', default='auto')
         command.add_argument('models', nargs='+')
         if name == 'loops':
             command.add_argument('--cpus', default='cortex-a72,cortex-a76,neoverse-n1,neoverse-v1')
             command.add_argument('--kernel', default='', help='only kernels with this in their names')
             command.add_argument('--least', type=int, default=8, help='multiply-adds that a loop must have')
         else:
-            command.add_argument('--cpu', default='cortex-a76')
+            command.add_argument('--cpu', default='cortex-a76', help='that qemu shows')
+            command.add_argument('--target', help='to compile for, if not that CPU')
             command.add_argument('--runner', default='run_module')
             command.add_argument('--peer')
     args = parser.parse_args()

@@ -154,6 +154,12 @@ std::vector<std::string> remove_feature(Architecture architecture, std::vector<s
   return features;
 }
 
+std::optional<TileUnit> tile_unit(const Target& target) {
+  if (target.architecture == Architecture::kX86_64 && has_feature(target, "amx-bf16")) return TileUnit::kAmx;
+  if (target.architecture == Architecture::kAArch64 && has_feature(target, "bf16")) return TileUnit::kBfmmla;
+  return std::nullopt;
+}
+
 HostCpu host_cpu() {
   HostCpu host;
 #if defined(__aarch64__)

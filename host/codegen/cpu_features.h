@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/codegen/target.h"
+#include "host/tensor/tile_unit.h"
 
 namespace gantry {
 
@@ -38,6 +39,9 @@ bool has_feature(const std::vector<std::string>& features, std::string_view feat
 inline bool has_feature(const Target& target, std::string_view feature) {
   return has_feature(target.features, feature);
 }
+
+/// The instructions that multiply tiles of bf16 on a CPU that has them.
+std::optional<TileUnit> tile_unit(const Target& target);
 
 /// The figures of a machine with these features; `cpu` refines them where it is known.
 MachineModel machine_model(Architecture architecture, std::string_view cpu,

@@ -1,4 +1,4 @@
-// Tile registers: AMX.
+// Tile registers: which; AMX's.
 #include <fmt/format.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -31,9 +31,14 @@ std::array<uint8_t, 64> tile_shapes(int rows, int b_begin) {
 }  // namespace
 
 void KernelEmitter::emit_tile(const TileNode& node) {
-  internal_check(has_feature(target_, "amx-bf16"), "kernel {}: tile registers in code for {}", kernel_.name,
-                 target_.name);
+  const std::optional<TileUnit> unit = tile_unit(target_);
+  internal_check(unit.has_value(), "kernel {}: tile registers in code for {}", kernel_.name, target_.name);
   cache_.clear();
+  if (*unit == TileUnit::kAmx) return emit_amx_tile(node);
+  emit_bfmmla_tile(node);
+}
+
+void KernelEmitter::emit_amx_tile(const TileNode& node) {
   auto reg = [&](int number) { return b_.getInt8(static_cast<uint8_t>(number)); };
   if (node.op == TileNode::Op::kConfigure) {
     const std::string name = fmt::format("tile.config.{}.{}", node.rows, node.b_begin);

@@ -287,18 +287,23 @@ Target host_target(const Target& target) {
 namespace {
 
 Precision cpu_precision(const Target& target, Precision precision) {
-  const bool tiles = has_feature(target, "amx-bf16");
+  const std::optional<TileUnit> tiles = tile_unit(target);
   switch (precision) {
     case Precision::kAuto:
-      return tiles ? Precision::kFp32Split : Precision::kFp32;
+      // bfmmla multiplies four times as many pairs as a multiply-add in f32 does in the same time: the five
+      // products of two parts and the six of three are slower than f32, and not more exact.
+      return tiles == TileUnit::kAmx ? Precision::kFp32Split : Precision::kFp32;
     case Precision::kFp32:
       return precision;
     case Precision::kBf16:
     case Precision::kFp32Split:
     case Precision::kFp32Split3:
       if (tiles) return precision;
-      user_error("--precision {}: target {} has no tile registers (amx-bf16); it computes in fp32",
-                 name_of(precision), target.name);
+      user_error(
+          "--precision {}: target {} has no instructions for products of bf16 ({}); it computes in fp32",
+          name_of(precision), target.name,
+          target.architecture == Architecture::kAArch64 ? "add +bf16 to its name where the CPU has FEAT_BF16"
+                                                        : "amx-bf16");
     default:
       user_error("--precision {}: is for GPUs; target {} is a CPU, which computes in fp32{}",
                  name_of(precision), target.name, tiles ? ", fp32-split, fp32-split3 or bf16" : "");
@@ -308,8 +313,7 @@ Precision cpu_precision(const Target& target, Precision precision) {
 Precision gpu_precision(const Target& target, Precision precision) {
   if (precision == Precision::kAuto || precision == Precision::kFp32) return Precision::kFp32;
   if (precision == Precision::kFp32Split || precision == Precision::kFp32Split3) {
-    user_error("--precision {}: is for CPUs with tile registers; a GPU computes in fp32, tf32, bf16 or fp16",
-               name_of(precision));
+    user_error("--precision {}: is for CPUs; a GPU computes in fp32, tf32, bf16 or fp16", name_of(precision));
   }
   const int needed = precision == Precision::kFp16 ? 75 : 80;
   if (target.gpu.compute_capability < needed) {

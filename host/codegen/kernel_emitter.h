@@ -60,8 +60,11 @@ class KernelEmitter {
   void emit_prefetch(const PrefetchNode& node);
   void bind_arguments(llvm::Value* buffers, llvm::Value* dims);
 
-  // --- tile registers (emit_tile.cpp)
+  // --- tile registers (emit_tile.cpp, emit_tile_arm.cpp)
   void emit_tile(const TileNode& node);
+  void emit_amx_tile(const TileNode& node);
+  void emit_bfmmla_tile(const TileNode& node);
+  llvm::Value* bfmmla_register(int number);
 
   // --- GPU launches (emit_launch.cpp)
   void emit_launches(const Stmt& s, const ForNode* loop);
@@ -91,7 +94,8 @@ class KernelEmitter {
     std::map<const VarNode*, llvm::Value*> vars;
     std::map<std::string, llvm::Value*> symbols;
     std::map<const BufferNode*, llvm::Value*> buffers;
-    llvm::Value* blank = nullptr;  ///< stack memory that lanes switched off read and write
+    std::map<int, llvm::Value*> tile_registers;  ///< of bfmmla: variables of four f32, which LLVM puts there
+    llvm::Value* blank = nullptr;                ///< stack memory that lanes switched off read and write
     int64_t stack_bytes = 0;
     llvm::Value* host = nullptr;
     llvm::Value* thread_memory = nullptr;  ///< of the outermost kThread buffer and those inside it

@@ -40,6 +40,7 @@ constexpr std::array kNamed = {
     NamedTarget{"aarch64+dotprod", "", kArm, "64-bit Arm with dot products (most since Armv8.2)"},
     NamedTarget{"aarch64+dotprod+fp16", "", kArm,
                 "64-bit Arm with dot products and half-precision arithmetic"},
+    NamedTarget{"aarch64+bf16", "", kArm, "64-bit Arm with matrix products of bf16 (for --precision)"},
     NamedTarget{"cortex-a53", "cortex-a53", kArm, "Arm Cortex-A53 (Raspberry Pi 3)"},
     NamedTarget{"cortex-a55", "cortex-a55", kArm, "Arm Cortex-A55: dotprod, fp16"},
     NamedTarget{"cortex-a72", "cortex-a72", kArm, "Arm Cortex-A72 (Raspberry Pi 4)"},

@@ -30,12 +30,12 @@ enum class DeviceKind : uint8_t { kCpu, kCuda, kCudaEmulated };
 
 /// Arithmetic of convolutions and matrix products whose tensors are f32; sums are always f32.
 enum class Precision : uint8_t {
-  kAuto,        ///< the fastest at f32's accuracy: kFp32Split where there are tile registers, else kFp32
+  kAuto,        ///< the fastest at f32's accuracy: kFp32Split where there is AMX, else kFp32
   kFp32,        ///< multiply-adds in f32
   kTf32,        ///< GPUs
   kBf16,        ///< operands rounded to bf16
   kFp16,        ///< GPUs
-  kFp32Split,   ///< tile registers of CPUs: each f32 as two bf16 (host/ops/tiles.h)
+  kFp32Split,   ///< CPUs that multiply tiles of bf16: each f32 as two of them (host/ops/tiles.h)
   kFp32Split3,  ///< as three, as exact as f32
 };
 
@@ -112,7 +112,8 @@ std::string_view name_of(Precision precision);
 /// A user error lists the names.
 Precision find_precision(std::string_view name);
 /// The target computing in that precision (kAuto becomes what it stands for); a user error if its processor
-/// cannot. CPUs: bf16 and the splits need amx-bf16; GPUs: tf32 and bf16 need sm_80, fp16 sm_75.
+/// cannot. CPUs: bf16 and the splits need amx-bf16 (x86-64) or bf16 (AArch64); GPUs: tf32 and bf16 need
+/// sm_80, fp16 sm_75.
 Target with_precision(Target target, Precision precision);
 
 }  // namespace gantry

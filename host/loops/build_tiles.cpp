@@ -9,19 +9,16 @@
 namespace gantry {
 namespace {
 
-constexpr int64_t kColumns = TilePlan::kColumns, kDepth = TilePlan::kDepth;
-constexpr int kRegisters = TilePlan::kRegisters;
-
 /// Gives operands registers; the one that is needed last makes room (Belady). Left operands and weights have
 /// registers of their own, which takes no more loads for two by two tiles.
 class RegisterFile {
  public:
-  RegisterFile(int first, int left, const std::vector<TileSource>& sources, const std::vector<Dot>& dots)
-      : first_(first),
-        left_(left),
-        held_(static_cast<size_t>(kRegisters - first), -1),
-        sources_(sources),
-        dots_(dots) {}
+  explicit RegisterFile(const TilePlan& plan)
+      : first_(plan.accumulators()),
+        left_(plan.first_weight() - plan.accumulators()),
+        held_(static_cast<size_t>(plan.tile.registers - first_), -1),
+        sources_(plan.sources),
+        dots_(plan.dots) {}
 
   /// The register of source `wanted` for instruction `now`; loads it if need be.
   int get(int wanted, bool is_left, size_t now, std::vector<Stmt>& code) {
@@ -63,37 +60,65 @@ void collect_terms(const Expr& e, std::vector<Expr>& terms) {
   terms.push_back(e);
 }
 
-}  // namespace
+/// Where the elements of an operand's tile lie.
+class TileIndex {
+ public:
+  /// `at`: the block's tile and 0 for m, n and k.
+  TileIndex(const LoadNode& load, std::vector<std::pair<const VarNode*, Expr>> at, Simplifier& simplifier)
+      : load_(load), at_(std::move(at)), simplifier_(simplifier) {}
 
-/// The memory of an operand's tile of so many rows. `at`: the block's tile and 0 for m, n and k.
-static TileSource source_of(const std::string& name, const LoadNode& load, const Expr& major,
-                            const Expr& minor, int64_t major_step, int64_t rows,
-                            const std::vector<std::pair<const VarNode*, Expr>>& at, Simplifier& simplifier) {
-  auto index_at = [&](int64_t i, int64_t j) {
-    std::vector<std::pair<const VarNode*, Expr>> values = at;
+  Expr first() { return index({}); }
+  /// From the tile's first element to the one at these values of m, n or k.
+  Expr distance(const std::vector<std::pair<Expr, int64_t>>& to) {
+    return simplifier_.simplify(index(to) - first());
+  }
+  bool lies_at(const std::vector<std::pair<Expr, int64_t>>& to, const Expr& expected) {
+    return constant_of(simplifier_.simplify(distance(to) - expected)) == 0;
+  }
+
+ private:
+  Expr index(const std::vector<std::pair<Expr, int64_t>>& to) {
+    std::vector<std::pair<const VarNode*, Expr>> values = at_;
     for (auto& [var, value] : values) {
-      if (var == major.as<VarNode>()) value = Expr(i);
-      if (var == minor.as<VarNode>()) value = Expr(j);
+      for (const auto& [moved, position] : to)
+        if (var == moved.as<VarNode>()) value = Expr(position);
     }
-    return simplifier.simplify(substitute(load.index, values));
-  };
-  Expr first = index_at(0, 0);
-  Expr stride = simplifier.simplify(index_at(major_step, 0) - first);
-  auto follows = [&](int64_t i, int64_t j, const Expr& distance) {
-    return constant_of(simplifier.simplify(index_at(i, j) - first - distance)) == 0;
-  };
-  bool fits = follows((rows - 1) * major_step, 0, stride * Expr(rows - 1));
-  // Operand a: elements along k adjoin. Operand b: pairs along k adjoin, then columns.
-  fits = fits &&
-         (major_step == 1 ? follows(0, kDepth - 1, Expr(kDepth - 1))
-                          : follows(1, 0, Expr(1)) && follows(0, kColumns - 1, Expr(2 * (kColumns - 1))));
-  internal_check(fits, "{}: {} does not lie in memory as tile registers read it", name, load.buffer->name);
-  return {load.buffer, first, stride};
+    return simplifier_.simplify(substitute(load_.index, values));
+  }
+
+  const LoadNode& load_;
+  std::vector<std::pair<const VarNode*, Expr>> at_;
+  Simplifier& simplifier_;
+};
+
+/// The memory of a tile of `rows` rows of operand a: elements along k adjoin. Where rows are packed, the next
+/// row's copy lies beside each row, which begins a block of its own.
+TileSource rows_source(const TileGeometry& tile, const LoadNode& load, const Expr& m, const Expr& k,
+                       int64_t rows, TileIndex at) {
+  const bool packed = tile.row_pack > 1;
+  const Expr apart = at.distance({{m, 1}});
+  const bool fits = at.lies_at({{m, rows - 1}}, apart * Expr(rows - 1)) &&
+                    at.lies_at({{k, tile.depth - 1}}, Expr(tile.depth - 1)) &&
+                    (!packed || constant_of(apart) == tile.row_elements());
+  internal_check(fits, "{} does not lie in memory as tile registers read rows", load.buffer->name);
+  return {load.buffer, at.first(), packed ? Expr(tile.side_by_side) : apart};
+}
+
+/// Of operand b: neighbours along k adjoin, then columns.
+TileSource columns_source(const TileGeometry& tile, const LoadNode& load, const Expr& n, const Expr& k,
+                          TileIndex at) {
+  const int64_t side = tile.side_by_side, rows = tile.depth / side;
+  const Expr stride = rows == 1 ? Expr(tile.column_elements()) : at.distance({{k, side}});
+  const bool fits = at.lies_at({{k, (rows - 1) * side}}, stride * Expr(rows - 1)) &&
+                    at.lies_at({{k, side - 1}}, Expr(side - 1)) &&
+                    at.lies_at({{n, tile.columns - 1}}, Expr(side * (tile.columns - 1)));
+  internal_check(fits, "{} does not lie in memory as tile registers read columns", load.buffer->name);
+  return {load.buffer, at.first(), stride};
 }
 
 /// The loops' variables at the first element of tile (i, j) of the block.
-static std::vector<std::pair<const VarNode*, Expr>> at_tile(const StageState& state, int first_tile,
-                                                            int64_t i, int64_t j) {
+std::vector<std::pair<const VarNode*, Expr>> at_tile(const StageState& state, int first_tile, int64_t i,
+                                                     int64_t j) {
   std::vector<std::pair<const VarNode*, Expr>> values;
   const int64_t first[] = {i, j, 0, 0, 0};
   for (size_t v = 0; v < 5; ++v)
@@ -101,11 +126,13 @@ static std::vector<std::pair<const VarNode*, Expr>> at_tile(const StageState& st
   return values;
 }
 
+}  // namespace
+
 TilePlan Lowering::plan_tiles(const StageState& state, int first_reduce) const {
   const std::string& name = state.op().name;
   const auto* root = state.body.as<ReduceNode>();
   const auto count = static_cast<int>(state.leaf_vars.size());
-  TilePlan plan;
+  TilePlan plan(state.stage->tiles.value());
   plan.first_tile = count - 5;
   internal_check(root && root->reduce == ReduceKind::kSum && !root->condition && state.buffer &&
                      state.buffer->dtype == DType::kF32 && first_reduce <= plan.first_tile && !state.root,
@@ -117,11 +144,13 @@ TilePlan Lowering::plan_tiles(const StageState& state, int first_reduce) const {
   plan.row_tiles = extent_of(plan.first_tile);
   plan.column_tiles = extent_of(plan.first_tile + 1);
   plan.rows = extent_of(count - 3);
-  internal_check(plan.rows > 0 && plan.rows <= TilePlan::kMaxRows && extent_of(count - 2) == kColumns &&
-                     extent_of(count - 1) == kDepth && state.is_reduce_leaf(count - 1) &&
-                     plan.row_tiles > 0 && plan.column_tiles > 0 && plan.accumulators() + 2 <= kRegisters,
-                 "{}: the five innermost loops must be row tiles, column tiles, at most {}, {}, {}", name,
-                 TilePlan::kMaxRows, kColumns, kDepth);
+  const TileGeometry& tile = plan.tile;
+  internal_check(plan.rows > 0 && plan.rows <= tile.rows && (tile.fewer_rows || plan.rows == tile.rows) &&
+                     extent_of(count - 2) == tile.columns && extent_of(count - 1) == tile.depth &&
+                     state.is_reduce_leaf(count - 1) && plan.row_tiles > 0 && plan.column_tiles > 0 &&
+                     plan.accumulators() + 2 <= tile.registers,
+                 "{}: the five innermost loops must be row tiles, column tiles, {}, {}, {}", name, tile.rows,
+                 tile.columns, tile.depth);
   if (!state.guards.empty()) {
     internal_error("{}: tiles go beyond what there is: {}", name, to_string(state.guards.front().condition));
   }
@@ -170,10 +199,10 @@ void Lowering::plan_dots(const StageState& state, TilePlan& plan) {
       for (int64_t jj = 0; jj < plan.column_tiles; ++jj) {
         int64_t j =
             i % 2 ? plan.column_tiles - 1 - jj : jj;  // each instruction shares an operand with the last
-        int from_a = add_source(
-            source_of(name, *a, m, k, 1, plan.rows, at_tile(state, plan.first_tile, i, 0), simplifier_));
+        int from_a = add_source(rows_source(plan.tile, *a, m, k, plan.rows,
+                                            {*a, at_tile(state, plan.first_tile, i, 0), simplifier_}));
         int from_b = add_source(
-            source_of(name, *b, k, n, 2, kDepth / 2, at_tile(state, plan.first_tile, 0, j), simplifier_));
+            columns_source(plan.tile, *b, n, k, {*b, at_tile(state, plan.first_tile, 0, j), simplifier_}));
         plan.dots.push_back({plan.accumulator(i, j), from_a, from_b});
       }
     }
@@ -184,8 +213,7 @@ void Lowering::plan_dots(const StageState& state, TilePlan& plan) {
 /// would block the loads of tiles.
 static Stmt tile_step(const TilePlan& plan, const std::vector<Stmt>& ahead) {
   std::vector<Stmt> code;
-  RegisterFile registers(plan.accumulators(), plan.first_weight() - plan.accumulators(), plan.sources,
-                         plan.dots);
+  RegisterFile registers(plan);
   const size_t count = plan.dots.size();
   for (size_t i = 0; i < count; ++i) {
     const Dot& dot = plan.dots[i];
@@ -225,11 +253,11 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
 
 /// Registers for what build_tiles() writes: weights have their full height, all others the tile's rows.
 Stmt Lowering::configure_tiles(const StageState& state) const {
-  TilePlan plan;
+  TilePlan plan(state.stage->tiles.value());
   const size_t first = state.leaf_extents.size() - 5;
   plan.row_tiles = constant_of(state.leaf_extents[first]).value();
   plan.column_tiles = constant_of(state.leaf_extents[first + 1]).value();
-  return tile_configure(static_cast<int>(constant_of(state.leaf_extents[first + 2]).value()),
+  return tile_configure(plan.tile.unit, static_cast<int>(constant_of(state.leaf_extents[first + 2]).value()),
                         plan.first_weight());
 }
 

@@ -173,16 +173,20 @@ class Evaluator {
     }
   }
 
-  /// Tile registers hold elements of what was loaded: rows of 16 f32 or 32 bf16, as many as configured.
+  /// Tile registers hold elements of what was loaded: rows of sums, of a, or of b from `b_begin` on.
   void execute_tile(const TileNode& node) {
-    constexpr int64_t kRowBytes = 64;
-    const auto rows = static_cast<int64_t>(tile_rows_[static_cast<size_t>(node.tile)]);
     if (node.op == TileNode::Op::kConfigure) {
-      for (int t = 0; t < 8; ++t) tile_rows_[static_cast<size_t>(t)] = t < node.b_begin ? node.rows : 16;
-    } else if (node.op == TileNode::Op::kZero) {
-      tiles_[node.tile].assign(static_cast<size_t>(rows * 16), 0);
+      tile_registers_ = node;
+      return;
+    }
+    const TileGeometry& unit = geometry_of(tile_registers_.unit);
+    const bool is_b = node.tile >= tile_registers_.b_begin;
+    const int64_t rows = is_b ? unit.depth / unit.side_by_side : tile_registers_.rows;
+    if (node.op == TileNode::Op::kZero) {
+      tiles_[node.tile].assign(static_cast<size_t>(rows * unit.columns), 0);
     } else if (node.buffer) {
-      const int64_t columns = kRowBytes / byte_width(node.buffer->dtype);
+      const bool is_sum = node.buffer->dtype == DType::kF32;
+      const int64_t columns = is_sum ? unit.columns : is_b ? unit.columns * unit.side_by_side : unit.depth;
       const int64_t index = scalar(node.index).i, stride = scalar(node.stride).i;
       const bool stores = node.op == TileNode::Op::kStore;
       std::vector<double>& tile = tiles_[node.tile];
@@ -198,14 +202,16 @@ class Evaluator {
     } else if (node.op == TileNode::Op::kDot) {
       const std::vector<double>&a = tiles_[node.a], &b = tiles_[node.b];
       std::vector<double>& d = tiles_[node.tile];
-      const auto height = static_cast<size_t>(rows);
-      internal_check(a.size() == 32 * height && b.size() == 512 && d.size() == 16 * height,
+      const auto height = static_cast<size_t>(rows), width = static_cast<size_t>(unit.columns),
+                 depth = static_cast<size_t>(unit.depth), side = static_cast<size_t>(unit.side_by_side);
+      internal_check(a.size() == depth * height && b.size() == depth * width && d.size() == width * height,
                      "kernel {}: a product of tiles that hold something else", kernel_.name);
       for (size_t m = 0; m < height; ++m) {
-        for (size_t n = 0; n < 16; ++n) {
-          for (size_t k = 0; k < 32; ++k)
-            d[m * 16 + n] =
-                round_float(DType::kF32, d[m * 16 + n] + a[m * 32 + k] * b[k / 2 * 32 + 2 * n + k % 2]);
+        for (size_t n = 0; n < width; ++n) {
+          double& sum = d[m * width + n];
+          for (size_t k = 0; k < depth; ++k)
+            sum = round_float(DType::kF32,
+                              sum + a[m * depth + k] * b[k / side * width * side + side * n + k % side]);
         }
       }
     }
@@ -353,7 +359,7 @@ class Evaluator {
   std::unordered_map<const BufferNode*, Storage> buffers_;
   std::unordered_map<const VarNode*, Vector> vars_;
   std::map<int, std::vector<double>> tiles_;
-  std::array<int, 8> tile_rows_{};
+  TileNode tile_registers_{TileNode::Op::kConfigure};  ///< as they were configured last
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ StepWeights weights_of(const TilePlan& plan, Simplifier& simplifier) {
   std::set<int> used;
   for (const Dot& dot : plan.dots) used.insert(dot.b);
   StepWeights weights;
-  weights.elements = static_cast<int64_t>(used.size()) * TilePlan::kColumns * TilePlan::kDepth;
+  weights.elements = static_cast<int64_t>(used.size()) * plan.tile.columns * plan.tile.depth;
   for (int b : used) {
     const TileSource& source = plan.sources[static_cast<size_t>(b)];
     const auto behind = weights.first ? constant_of(simplifier.simplify(source.index - weights.first->index))
@@ -95,6 +95,8 @@ Expr next_chunk(const StageState& state, const ChunkLoops& loops, const StepWeig
 }  // namespace
 
 std::vector<Stmt> Lowering::fetch_weights(const StageState& state, const TilePlan& plan) {
+  // Where operands are as small as vectors, so is a step: the cores' own prefetchers follow their loads.
+  if (plan.tile.unit != TileUnit::kAmx) return {};
   const StepWeights weights = weights_of(plan, simplifier_);
   if (!weights.first) return {};
   const ChunkLoops loops = chunk_loops(state, plan.first_tile, weights.first->index);

@@ -109,6 +109,10 @@ void Lowering::infer_region(StageState& state) {
       first = false;
     });
     if (!reads) continue;
+    if (reader->stage->tiles) {  // its expression does not name the packed copies of rows that it reads
+      state.low.back() = Expr(0);
+      state.extent.back() = simplifier_.simplify(op.axes.back()->extent);
+    }
     std::set<const VarNode*> around = enclosing_vars(*reader);
     for (const Expr& var : reader->leaf_vars) around.insert(var.as<VarNode>());
     internal_check(std::includes(around.begin(), around.end(), fixed.begin(), fixed.end()),

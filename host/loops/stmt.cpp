@@ -98,8 +98,9 @@ Stmt tile_access(TileNode::Op op, int tile, Buffer buffer, Expr index, Expr stri
 
 }  // namespace
 
-Stmt tile_configure(int rows, int b_begin) {
+Stmt tile_configure(TileUnit unit, int rows, int b_begin) {
   auto node = std::make_shared<TileNode>(TileNode::Op::kConfigure);
+  node->unit = unit;
   node->rows = rows;
   node->b_begin = b_begin;
   return node;

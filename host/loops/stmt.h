@@ -171,23 +171,25 @@ struct MmaNode : StmtNode {
   Buffer d, a, b;  ///< kLocal
   Expr d_index, a_index, b_index;
 };
-/// One instruction on the tile registers of the running thread (AMX), each of 16 rows of 64 bytes.
+/// One instruction on the tile registers of the running thread; `s` elements lie side by side
+/// (host/tensor/tile_unit.h).
 struct TileNode : StmtNode {
   GANTRY_STMT_KIND(kTile)
   enum class Op : uint8_t {
     kConfigure,  ///< registers get their shapes; in front of all others
     kRelease,    ///< the registers are no longer used
     kZero,       ///< tile = 0
-    kLoad,       ///< row r of the tile = 64 bytes of the buffer from element index + r * stride on
+    kLoad,       ///< row r of the tile = elements of the buffer from index + r * stride on
     kStore,      ///< the reverse
-    kDot,        ///< tile (rows x 16 f32) += a (rows x 32 bf16) * b (32 x 16 bf16, rows interleaved by pairs)
+    kDot,        ///< tile (f32) += a * b (bf16; b(k, n) is element s * n + k % s of row k / s)
   };
   explicit TileNode(Op o) : StmtNode(StmtKind::kTile), op(o) {}
   Op op;
-  int tile = 0, a = 0, b = 0;  ///< registers, 0 to 7
-  int rows = 16, b_begin = 8;  ///< kConfigure: rows of 64 bytes of the registers before `b_begin`; others: 16
-  Buffer buffer;               ///< kLoad, kStore
-  Expr index, stride;          ///< in elements
+  int tile = 0, a = 0, b = 0;      ///< registers
+  TileUnit unit = TileUnit::kAmx;  ///< kConfigure
+  int rows = 16, b_begin = 8;      ///< kConfigure: rows of the registers before `b_begin`; the others hold b
+  Buffer buffer;                   ///< kLoad, kStore
+  Expr index, stride;              ///< in elements
 };
 /// A hint that the element will be read soon, nothing more: the index may lie outside of the buffer. CPUs
 /// only.
@@ -216,7 +218,7 @@ Stmt launch(std::array<Expr, 3> block_vars, std::array<Expr, 3> grid, Expr threa
 Stmt barrier();
 Stmt shuffle(Buffer target, Expr index, Expr value, int lane_mask);
 Stmt mma(MmaShape shape, Buffer d, Expr d_index, Buffer a, Expr a_index, Buffer b, Expr b_index);
-Stmt tile_configure(int rows, int b_begin);
+Stmt tile_configure(TileUnit unit, int rows, int b_begin);
 Stmt tile_release();
 Stmt tile_zero(int tile);
 Stmt tile_load(int tile, Buffer buffer, Expr index, Expr stride);

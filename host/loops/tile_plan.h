@@ -7,7 +7,7 @@
 
 namespace gantry {
 
-/// Rows of 64 bytes in memory.
+/// Rows of an operand's tile in memory.
 struct TileSource {
   Buffer buffer;
   Expr index, stride;
@@ -20,11 +20,12 @@ struct Dot {
 
 /// What is known of the nest before code is written.
 struct TilePlan {
-  static constexpr int64_t kMaxRows = 16, kColumns = 16, kDepth = 32;  ///< of a tile
-  static constexpr int kRegisters = 8;
+  explicit TilePlan(TileUnit unit) : tile(geometry_of(unit)) {}
 
-  int first_tile = 0;                                        ///< the leaf of row tiles
-  int64_t row_tiles = 1, column_tiles = 1, rows = kMaxRows;  ///< of a block; of a tile
+  const TileGeometry& tile;
+  int first_tile = 0;                       ///< the leaf of row tiles
+  int64_t row_tiles = 1, column_tiles = 1;  ///< of a block
+  int64_t rows = tile.rows;                 ///< of a tile
   std::vector<int> outer, steps;  ///< reduction leaves: around data loops, and directly around the tiles
   Expr begins;                    ///< true where a sum starts; null: everywhere
   std::vector<TileSource> sources;
@@ -33,7 +34,7 @@ struct TilePlan {
   int accumulator(int64_t i, int64_t j) const { return static_cast<int>(i * column_tiles + j); }
   int accumulators() const { return static_cast<int>(row_tiles * column_tiles); }
   /// Registers after the accumulators are for left operands, then for weights from here on.
-  int first_weight() const { return accumulators() + (kRegisters - accumulators()) / 2; }
+  int first_weight() const { return accumulators() + (tile.registers - accumulators()) / 2; }
 };
 
 }  // namespace gantry

@@ -26,6 +26,7 @@ void ConvAttrs::fields(AttrVisitor& visit) {
   visit.enumeration("algorithm", algorithm,
                     {"direct", "gemm", "winograd2", "winograd4", "tiles", "winograd6"});
   visit("tile_parts", tile_parts);
+  visit_tile_unit(visit, tile_unit);
   visit("tile_fold_width", tile_fold_width);
 }
 

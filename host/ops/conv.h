@@ -45,6 +45,7 @@
 #pragma once
 
 #include "host/ops/image.h"
+#include "host/ops/tile_attrs.h"
 
 namespace gantry {
 
@@ -84,7 +85,8 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   int64_t weight_block = 0;
   bool depthwise_packed = false;
   ConvAlgorithm algorithm = ConvAlgorithm::kDirect;
-  int64_t tile_parts = 0;        ///< kTiles: bf16 parts of each f32
+  int64_t tile_parts = 0;               ///< kTiles: bf16 parts of each f32
+  TileUnit tile_unit = TileUnit::kAmx;  ///< kTiles
   bool tile_fold_width = false;  ///< kTiles: the window's columns are part of the depth, for few channels
 
   void fields(AttrVisitor& visit) override;

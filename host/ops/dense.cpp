@@ -28,7 +28,7 @@ std::vector<TensorType> infer_dense(const Node& node, Function& function) {
     require(x.dtype == DType::kF32 && w.dtype == DType::kBF16 && x.shape.back().is_constant() && !a.gemm &&
                 a.weight_block == 0 && a.tile_parts >= 1 && a.tile_parts <= 3,
             "tile registers compute f32 products of constant depth");
-    expected = tile_weight_shape(x.shape.back().value(), a.units, a.tile_parts);
+    expected = tile_weight_shape(a, x.shape.back().value());
   }
   require(w.shape.size() == expected.size(), "the weight {} should have the shape {}", w.str(),
           to_string(expected));
@@ -65,7 +65,7 @@ Tensor dense_gemm(const Node& node, const Tensor& x, const Tensor& w) {
 std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& in) {
   const auto& a = node.attrs_as<DenseAttrs>();
   const Tensor &x = in[0], &w = in[1];
-  if (a.tile_parts > 0) return {dense_tiles(node, a.tile_parts, x, w)};
+  if (a.tile_parts > 0) return {dense_tiles(node, a, x, w)};
   if (a.gemm) return {ops::narrow(dense_gemm(node, x, w), x.dtype())};
   std::vector<Expr> shape = to_exprs(node.result()->type.shape);
   auto k = reduce_axis(0, x.shape().back(), "k");

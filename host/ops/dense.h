@@ -18,6 +18,7 @@
 #pragma once
 
 #include "host/graph/attrs.h"
+#include "host/ops/tile_attrs.h"
 
 namespace gantry {
 
@@ -26,11 +27,13 @@ struct DenseAttrs : AttrsOf<DenseAttrs> {
   int64_t weight_block = 0;
   bool gemm = false;       ///< the form for tiled matrix products; weight (K, units)
   int64_t tile_parts = 0;  ///< not 0: on tile registers, weight as nn.tile_weight makes it (host/ops/tiles.h)
+  TileUnit tile_unit = TileUnit::kAmx;
   void fields(AttrVisitor& visit) override {
     visit("units", units);
     visit("weight_block", weight_block);
     visit("gemm", gemm);
     visit("tile_parts", tile_parts);
+    visit_tile_unit(visit, tile_unit);
   }
 };
 

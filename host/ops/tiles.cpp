@@ -13,7 +13,6 @@
 namespace gantry {
 namespace {
 
-constexpr int64_t kDepth = 32, kTile = 16;
 /// Blocks of rows may go beyond the last result by less than this; where the count of rows is not known, the
 /// block may be larger.
 constexpr int64_t kRowSlack = 31, kSymbolicRowSlack = 127;
@@ -77,37 +76,52 @@ Expr with_slack(const Expr& rows) {
   return rows + Expr(rows.as<IntImmNode>() ? kRowSlack : kSymbolicRowSlack);
 }
 
+/// Where element `k` of a block of a row lies, from the row's first on.
+Expr lane_of(const TileGeometry& tile, const Expr& k) {
+  if (tile.row_pack == 1) return k;
+  const int64_t side = tile.side_by_side;
+  return floordiv(k, side) * (side * tile.row_pack) + mod(k, side);
+}
+
 /// "tile_rows" of `depth` elements each; `element(phase, row, k)` is f32, for k < depth.
-Tensor tile_rows(int64_t weight_parts, const Expr& depth, const Expr& phases, const Expr& rows,
-                 bool whole_depth,
+Tensor tile_rows(const TileGeometry& tile, int64_t weight_parts, int64_t depth, const Expr& phases,
+                 const Expr& rows,
                  const std::function<Expr(const Expr& phase, const Expr& row, const Expr& k)>& element) {
-  const int64_t parts = tile_row_parts(weight_parts);
+  const int64_t parts = tile_row_parts(weight_parts), side = tile.side_by_side;
   auto body = [&](const std::vector<Expr>& i) {
-    Expr k = i[1] * kDepth + i[4];
-    Expr x = element(i[2], i[3], k);
-    if (!whole_depth) x = if_then_else(lt(k, depth), x, const_of(DType::kF32, 0));
+    Expr row = i[3], k = i[4];
+    if (tile.row_pack > 1) {
+      row = row + mod(floordiv(k, side), tile.row_pack);
+      k = floordiv(k, side * tile.row_pack) * side + mod(k, side);
+    }
+    k = i[1] * tile.block_depth + k;
+    Expr x = element(i[2], row, k);
+    if (depth % tile.block_depth != 0) x = if_then_else(lt(k, Expr(depth)), x, const_of(DType::kF32, 0));
     return chosen_part(x, i[0], parts);
   };
-  Expr blocks = floordiv(depth + Expr(kDepth - 1), kDepth);
-  return compute({Expr(parts), blocks, phases, rows, Expr(kDepth)}, body, "tile_rows", "tile_rows");
+  return compute(
+      {Expr(parts), Expr(ceil_div(depth, tile.block_depth)), phases, rows, Expr(tile.row_elements())}, body,
+      "tile_rows", "tile_rows");
 }
 
 /// "tile_product": `rows` results, whose taps reach `distance` rows.
-Tensor tile_product(int64_t parts, const Tensor& a, const Tensor& w, const Expr& rows, int64_t kernel_height,
-                    int64_t kernel_width, const std::function<Expr(Expr, Expr)>& phase,
+Tensor tile_product(const TileGeometry& tile, int64_t parts, const Tensor& a, const Tensor& w,
+                    const Expr& rows, int64_t kernel_height, int64_t kernel_width,
+                    const std::function<Expr(Expr, Expr)>& phase,
                     const std::function<Expr(Expr, Expr)>& distance) {
   auto kc = reduce_axis(0, a.shape()[1], "kc");
   auto kh = reduce_axis(0, kernel_height, "kh"), kw = reduce_axis(0, kernel_width, "kw");
-  auto k = reduce_axis(0, kDepth, "k");
-  const Expr& column_tiles = w.shape()[5];
-  Expr block = column_tiles * kTile;
+  auto k = reduce_axis(0, tile.block_depth, "k");
+  const int64_t pack = tile.column_pack, side = tile.side_by_side;
+  Expr block = w.shape()[5] * pack;
   auto body = [&](const std::vector<Expr>& i) {
     const Expr &m = i[0], &n = i[1];
     Expr sum_of_products;
     for (auto [left, right] : tile_products(parts)) {
-      Expr x = a({Expr(left), kc->var, phase(kh->var, kw->var), m + distance(kh->var, kw->var), k->var});
-      Expr y = w({floordiv(n, block), kc->var, kh->var, kw->var, Expr(right), floordiv(mod(n, block), kTile),
-                  floordiv(k->var, 2), mod(n, kTile) * 2 + mod(k->var, 2)});
+      Expr x = a({Expr(left), kc->var, phase(kh->var, kw->var), m + distance(kh->var, kw->var),
+                  lane_of(tile, k->var)});
+      Expr y = w({floordiv(n, block), kc->var, kh->var, kw->var, Expr(right), floordiv(mod(n, block), pack),
+                  floordiv(k->var, side), mod(n, pack) * side + mod(k->var, side)});
       Expr term = cast(DType::kF32, x) * cast(DType::kF32, y);
       sum_of_products = sum_of_products ? sum_of_products + term : term;
     }
@@ -116,10 +130,30 @@ Tensor tile_product(int64_t parts, const Tensor& a, const Tensor& w, const Expr&
   return compute({rows, w.shape()[0] * block}, body, "tile_product", "tile_product");
 }
 
+/// A weight before it is packed.
+struct WeightExtents {
+  TileUnit unit;
+  int64_t parts, columns, depth;
+  int64_t height = 1, width = 1;  ///< of the window
+};
+
+Shape packed_shape(const WeightExtents& w, int64_t column_tiles) {
+  const TileGeometry& tile = geometry_of(w.unit);
+  return {ceil_div(w.columns, column_tiles * tile.column_pack),
+          ceil_div(w.depth, tile.block_depth),
+          w.height,
+          w.width,
+          w.parts,
+          column_tiles,
+          tile.block_depth / tile.side_by_side,
+          tile.column_elements()};
+}
+
 }  // namespace
 
-int64_t tile_columns(int64_t columns) {
-  return columns <= kTile ? 1 : 2;
+int64_t tile_columns(TileUnit unit, int64_t columns) {
+  const TileGeometry& tile = geometry_of(unit);
+  return std::min(ceil_div(columns, tile.column_pack), tile.column_tiles * tile.columns / tile.column_pack);
 }
 
 std::vector<std::pair<int, int>> tile_products(int64_t parts) {
@@ -137,25 +171,23 @@ bool fits_tiles(const ConvAttrs& a, DType dtype) {
 }
 
 bool folds_width(const ConvAttrs& a, int64_t channels_in) {
-  return a.kernel[1] > 1 && a.dilations[1] == 1 && channels_in <= 16;
+  return a.kernel[1] > 1 && a.dilations[1] == 1 && channels_in <= geometry_of(a.tile_unit).block_depth / 2;
 }
 
 Shape tile_weight_shape(const ConvAttrs& a, int64_t channels_in) {
-  int64_t nt = tile_columns(a.channels);
   int64_t depth = a.tile_fold_width ? a.kernel[1] * channels_in : channels_in;
-  return {ceil_div(a.channels, nt * kTile),
-          ceil_div(depth, kDepth),
-          a.kernel[0],
-          a.tile_fold_width ? 1 : a.kernel[1],
-          a.tile_parts,
-          nt,
-          kTile,
-          kDepth};
+  return packed_shape({.unit = a.tile_unit,
+                       .parts = a.tile_parts,
+                       .columns = a.channels,
+                       .depth = depth,
+                       .height = a.kernel[0],
+                       .width = a.tile_fold_width ? 1 : a.kernel[1]},
+                      tile_columns(a.tile_unit, a.channels));
 }
 
-Shape tile_weight_shape(int64_t depth, int64_t units, int64_t parts) {
-  int64_t nt = tile_columns(units);
-  return {ceil_div(units, nt * kTile), ceil_div(depth, kDepth), 1, 1, parts, nt, kTile, kDepth};
+Shape tile_weight_shape(const DenseAttrs& a, int64_t depth) {
+  return packed_shape({.unit = a.tile_unit, .parts = a.tile_parts, .columns = a.units, .depth = depth},
+                      tile_columns(a.tile_unit, a.units));
 }
 
 Tensor conv_tiles(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& weight) {
@@ -192,10 +224,11 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& a, const Tensor& x, const T
     }
     return if_then_else(inside, value, const_of(DType::kF32, 0));
   };
-  Tensor data = tile_rows(a.tile_parts, Expr(depth_constant), Expr(grid.phases[0] * grid.phases[1]),
-                          simplify(rows + grid.max_distance()), depth_constant % kDepth == 0, element);
+  const TileGeometry& tile = geometry_of(a.tile_unit);
+  Tensor data = tile_rows(tile, a.tile_parts, depth_constant, Expr(grid.phases[0] * grid.phases[1]),
+                          simplify(rows + grid.max_distance()), element);
   Tensor product = tile_product(
-      a.tile_parts, data, weight, simplify(rows), grid.kernel[0], grid.kernel[1],
+      tile, a.tile_parts, data, weight, simplify(rows), grid.kernel[0], grid.kernel[1],
       [&](const Expr& kh, const Expr& kw) { return grid.phase(kh, kw); },
       [&](const Expr& kh, const Expr& kw) { return grid.distance(kh, kw); });
   auto output = [&](const std::vector<Expr>& i) {
@@ -204,7 +237,7 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& a, const Tensor& x, const T
   return compute(result, output, "tile_output", "tile_output");
 }
 
-Tensor dense_tiles(const Node& node, int64_t parts, const Tensor& x, const Tensor& weight) {
+Tensor dense_tiles(const Node& node, const DenseAttrs& a, const Tensor& x, const Tensor& weight) {
   std::vector<Expr> extents(x.shape().begin(), x.shape().end() - 1);
   Expr count(1);
   for (const Expr& extent : extents) count = count * extent;
@@ -216,9 +249,10 @@ Tensor dense_tiles(const Node& node, int64_t parts, const Tensor& x, const Tenso
     at.push_back(k);
     return if_then_else(lt(row, count), x(at), const_of(DType::kF32, 0));
   };
-  Tensor data = tile_rows(parts, Expr(depth), Expr(1), rows, depth % kDepth == 0, element);
+  const TileGeometry& tile = geometry_of(a.tile_unit);
+  Tensor data = tile_rows(tile, a.tile_parts, depth, Expr(1), rows, element);
   auto none = [](const Expr&, const Expr&) { return Expr(0); };
-  Tensor product = tile_product(parts, data, weight, rows, 1, 1, none, none);
+  Tensor product = tile_product(tile, a.tile_parts, data, weight, rows, 1, 1, none, none);
   auto output = [&](const std::vector<Expr>& i) {
     return product({ops::flatten({i.begin(), i.end() - 1}, extents), i.back()});
   };
@@ -249,18 +283,24 @@ std::vector<TensorType> infer_tile_weight(const Node& node, Function&) {
   ops::require(a.parts >= 1 && a.parts <= 3 && a.column_tiles >= 1,
                "parts must be 1 to 3, column_tiles positive");
   WeightView view = view_of(a, w);
-  return {{DType::kBF16,
-           {ceil_div(view.extent[0], a.column_tiles * kTile), ceil_div(view.depth(a), kDepth), view.extent[2],
-            a.fold_width ? 1 : view.extent[3], a.parts, a.column_tiles, kTile, kDepth}}};
+  return {{DType::kBF16, packed_shape({.unit = a.unit,
+                                       .parts = a.parts,
+                                       .columns = view.extent[0],
+                                       .depth = view.depth(a),
+                                       .height = view.extent[2],
+                                       .width = a.fold_width ? 1 : view.extent[3]},
+                                      a.column_tiles)}};
 }
 
 std::vector<Tensor> compute_tile_weight(const Node& node, const std::vector<Tensor>& in) {
   const auto& a = node.attrs_as<TileWeightAttrs>();
   WeightView view = view_of(a, node.inputs[0]->type);
   const Tensor& w = in[0];
+  const TileGeometry& tile = geometry_of(a.unit);
+  const int64_t side = tile.side_by_side;
   auto body = [&](const std::vector<Expr>& i) {
-    Expr o = (i[0] * a.column_tiles + i[5]) * kTile + floordiv(i[7], 2);
-    Expr k = i[1] * kDepth + i[6] * 2 + mod(i[7], 2);
+    Expr o = (i[0] * a.column_tiles + i[5]) * tile.column_pack + floordiv(i[7], side);
+    Expr k = i[1] * tile.block_depth + i[6] * side + mod(i[7], side);
     Expr channel = a.fold_width ? mod(k, view.extent[1]) : k;
     Expr kw = a.fold_width ? floordiv(k, view.extent[1]) : i[3];
     Expr x = a.dense ? w({k, o}) : w({o, channel, i[2], kw});
@@ -281,22 +321,25 @@ std::vector<ConstantPtr> pack_tile_weight(const Node& node) {
   auto* to = reinterpret_cast<uint16_t*>(bytes);
   std::memset(to, 0, constant->size);
   auto extent = [&](size_t i) { return type.shape[i].value(); };
-  const int64_t part_size = a.column_tiles * kTile * kDepth;
+  const TileGeometry& tile = geometry_of(a.unit);
+  const int64_t block = tile.block_depth, side = tile.side_by_side, pack = tile.column_pack;
+  const int64_t part_size = a.column_tiles * pack * block;
   const int64_t depth = view.depth(a);
   for (int64_t nb = 0; nb < extent(0); ++nb) {
     for (int64_t kc = 0; kc < extent(1); ++kc) {
       for (int64_t kh = 0; kh < extent(2); ++kh) {
         for (int64_t kw = 0; kw < extent(3); ++kw, to += a.parts * part_size) {
-          for (int64_t c = 0; c < a.column_tiles * kTile; ++c) {
-            const int64_t o = nb * a.column_tiles * kTile + c;
+          for (int64_t c = 0; c < a.column_tiles * pack; ++c) {
+            const int64_t o = nb * a.column_tiles * pack + c;
             if (o >= view.extent[0]) break;
-            for (int64_t d = 0; d < std::min(kDepth, depth - kc * kDepth); ++d) {
-              const int64_t k = kc * kDepth + d;
+            for (int64_t d = 0; d < std::min(block, depth - kc * block); ++d) {
+              const int64_t k = kc * block + d;
               const int64_t channel = a.fold_width ? k % view.extent[1] : k;
               const int64_t column = a.fold_width ? k / view.extent[1] : kw;
               float rest = from[o * view.stride[0] + channel * view.stride[1] + kh * view.stride[2] +
                                 column * view.stride[3]];
-              uint16_t* at = to + (c / kTile) * kTile * kDepth + d / 2 * kDepth + c % kTile * 2 + d % 2;
+              uint16_t* at =
+                  to + (c / pack) * pack * block + d / side * pack * side + c % pack * side + d % side;
               for (int64_t p = 0; p < a.parts; ++p, at += part_size) {
                 *at = float_to_bfloat(rest);
                 rest -= bfloat_to_float(*at);

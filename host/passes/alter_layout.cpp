@@ -200,6 +200,7 @@ class LayoutRewriter {
       packed = pack_depthwise(weight, node.origin);
     } else {
       weight = merge_groups(weight, *attrs, node);
+      attrs->tile_unit = policy_.tile_unit;
       attrs->tile_parts = policy_.conv_tiles ? policy_.conv_tiles(*attrs, data, node.result()->type) : 0;
       attrs->algorithm = attrs->tile_parts > 0 ? ConvAlgorithm::kTiles : choose_algorithm(*attrs, node);
       if (attrs->algorithm == ConvAlgorithm::kDirect) {
@@ -248,7 +249,8 @@ class LayoutRewriter {
                     const Origin& origin) {
     auto attrs = std::make_shared<TileWeightAttrs>();
     attrs->parts = parts;
-    attrs->column_tiles = tile_columns(columns);
+    attrs->unit = policy_.tile_unit;
+    attrs->column_tiles = tile_columns(policy_.tile_unit, columns);
     attrs->fold_width = fold_width;
     attrs->dense = dense;
     return add("nn.tile_weight", attrs, {weight}, origin);
@@ -399,6 +401,7 @@ class LayoutRewriter {
     Value* weight = plain(node.inputs[1], node.origin);
     if (!weight->is_constant()) return false;
     auto attrs = std::make_shared<DenseAttrs>(*given);
+    attrs->tile_unit = policy_.tile_unit;
     attrs->tile_parts = policy_.dense_tiles ? policy_.dense_tiles(node.inputs[0]->type, attrs->units) : 0;
     if (attrs->tile_parts > 0) {
       Value* packed = pack_tiles(weight, attrs->tile_parts, attrs->units, false, true, node.origin);

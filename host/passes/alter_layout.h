@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "host/graph/graph.h"
+#include "host/tensor/tile_unit.h"
 
 namespace gantry {
 
@@ -24,6 +25,7 @@ struct LayoutPolicy {
   std::function<int64_t(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)> conv_tiles;
   /// The same of products with constant weights. `data`: (…, K).
   std::function<int64_t(const TensorType& data, int64_t units)> dense_tiles;
+  TileUnit tile_unit = TileUnit::kAmx;  ///< of both
   /// Products of two tensors in form gemm.
   std::function<bool(const TensorType& a, const TensorType& b)> matmul_gemm;
   /// How many groups of a grouped convolution that is not depthwise to compute as one, with weights of 0

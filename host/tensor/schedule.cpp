@@ -132,10 +132,10 @@ void Stage::tensorize(const IterVarPtr& axis, MmaShape shape) {
   mma = shape;
 }
 
-void Stage::tensorize_tiles(const IterVarPtr& axis) {
+void Stage::tensorize_tiles(const IterVarPtr& axis, TileUnit unit) {
   internal_check(leaf_position(*this, axis, "tensorize_tiles") + 5 == leaves.size(),
                  "tensorize_tiles of {}: {} is not the fifth loop from inside", op->name, axis->name());
-  tiles = true;
+  tiles = unit;
 }
 
 void Stage::fetch_next(const Operation& source, const IterVarPtr& axis, int64_t elements) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "host/tensor/tensor.h"
+#include "host/tensor/tile_unit.h"
 
 namespace gantry {
 
@@ -79,8 +80,8 @@ class Stage {
   /// kShared stages attached to a serial loop: the next iteration's tile is fetched while this one is used.
   bool double_buffered = false;
   std::vector<PrefetchHint> prefetches;
-  std::optional<MmaShape> mma;  ///< the three innermost leaves (m, n, k) are one tensor-core instruction
-  bool tiles = false;           ///< the five innermost leaves are products of a CPU's tile registers
+  std::optional<MmaShape> mma;    ///< the three innermost leaves (m, n, k) are one tensor-core instruction
+  std::optional<TileUnit> tiles;  ///< the five innermost leaves are products of that unit
   /// See fetch_next.
   struct FetchAhead {
     Operation source;
@@ -141,13 +142,15 @@ class Stage {
   /// The consumer then reads its own registers: lane group * 4 + member holds rows group and group + 8,
   /// columns member * 2 and member * 2 + 1 of each tile.
   void tensorize(const IterVarPtr& axis, MmaShape shape);
-  /// For CPUs with tile registers (AMX: eight of 16 rows of 64 bytes). The leaves from `axis` inwards are row
-  /// tiles, column tiles (both few: their product and the operands must fit the registers), m 16, n 16, k 32;
-  /// reduction leaves around them are steps along k. The stage is a sum over k of products
+  /// For CPUs that multiply tiles (host/tensor/tile_unit.h). The leaves from `axis` inwards are row tiles,
+  /// column tiles (both few: their product and the operands must fit the registers), then m, n, k of one
+  /// instruction; reduction leaves around them are steps along k. The stage is a sum over k of products
   /// cast(a(m, k)) * cast(b(k, n)), or of a sum of several such products, a and b in bf16, of scope kLocal
-  /// and attached. a must be contiguous along k; b(k, n) must lie at k / 2 * stride + 2 * n + k % 2, as the
-  /// instructions want it. The region is rounded up to whole tiles: a and b must have elements there (any).
-  void tensorize_tiles(const IterVarPtr& axis);
+  /// and attached. a must be contiguous along k, and b(k, n) lie at k / s * stride + s * n + k % s, where s
+  /// elements are side by side. Where the unit packs rows, a(m + 1, k) is read s elements behind a(m, k),
+  /// where the operand must have its copy. The region is rounded up to whole tiles: a and b must have
+  /// elements there (any).
+  void tensorize_tiles(const IterVarPtr& axis, TileUnit unit);
   /// Each iteration of `axis`, a leaf around serial ones, reads the next `elements` of `source` in memory,
   /// perhaps several times; meanwhile it asks the memory for those of the next iteration, evenly spread. CPUs
   /// only.

@@ -1,11 +1,12 @@
 // Products on tile registers (host/ops/tiles.h).
 //
-//   tile_rows: parallel for (phase, row): bf16 parts of 32 elements each
+//   tile_rows: parallel for (phase, row): bf16 parts of a block of elements each
 //   parallel for (block of rows, block of columns)
-//     product[rows][columns] on tile registers: for 32 columns: for 32 rows: for k: 2 x 2 tiles
+//     product[rows][columns] on tile registers: for the columns, for the rows accumulated at once: for k
 //     output = epilogue(product)
 #include <algorithm>
 
+#include "host/codegen/cpu_features.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_blocks.h"
 #include "host/target/cpu/tile_model.h"
@@ -13,9 +14,10 @@
 namespace gantry::cpu {
 namespace {
 
-constexpr int64_t kTile = 16;
-// Rows a block where their number is not known; and of a line of an image that is too long for one block.
+// At most: rows a block where their number is not known; rows of a line of an image that is one block.
 constexpr int64_t kSymbolicBlockRows = 128, kMaxLineRows = 448;
+// Neighbouring rows that are written one after the other.
+constexpr int64_t kRowGroup = 16;
 // Of the operand's rows that a block of results needs.
 constexpr int64_t kResidentRowBytes = 768 << 10;
 // Of the weights that blocks of rows read in turn while the next ones are fetched.
@@ -83,17 +85,35 @@ bool is_dense(const OperationNode& tile_output, const std::vector<Expr>& pitches
   return true;
 }
 
-void schedule_rows(Stage& rows, bool attached) {
+// The lanes of a row: one vector, or where rows are packed, the sides of each row in vectors of their own.
+std::vector<IterVarPtr> schedule_lanes(Stage& rows, const IterVarPtr& lane, const TileGeometry& geometry) {
+  if (geometry.row_pack == 1) {
+    rows.vectorize(lane);
+    return {lane};
+  }
+  auto [pack, in_pack] = rows.split(lane, geometry.side_by_side * geometry.row_pack);
+  auto [packed_row, side] = rows.split(in_pack, geometry.side_by_side);
+  rows.unroll(packed_row);
+  rows.unroll(pack);
+  rows.vectorize(side);
+  return {packed_row, pack, side};
+}
+
+void schedule_rows(Stage& rows, bool attached, const TileGeometry& geometry) {
   const auto axes = rows.axes();  // part, kc, phase, row, lane
   rows.unroll(axes[0]);
-  rows.vectorize(axes[4]);
+  const std::vector<IterVarPtr> lanes = schedule_lanes(rows, axes[4], geometry);
+  auto reorder = [&](std::vector<IterVarPtr> order) {
+    order.insert(order.end(), lanes.begin(), lanes.end());
+    rows.reorder(order);
+  };
   if (attached) {
-    rows.reorder({axes[2], axes[3], axes[1], axes[0], axes[4]});
+    reorder({axes[2], axes[3], axes[1], axes[0]});
     return;
   }
   // Rows of a tile adjoin in memory: written one after the other they touch few pages and sets of the cache.
-  auto [tile, row] = rows.split(axes[3], kTile);
-  rows.reorder({axes[2], tile, axes[1], row, axes[0], axes[4]});
+  auto [tile, row] = rows.split(axes[3], kRowGroup);
+  reorder({axes[2], tile, axes[1], row, axes[0]});
   auto volume = constant_volume(axes);
   fuse_and_parallelize(rows, {axes[2], tile}, !volume || *volume >= 4 * kParallelThreshold);
 }
@@ -105,6 +125,13 @@ const ReadNode* weight_read(const OperationNode& product) {
     if (read && read->op->tag != "tile_rows") found = read;
   });
   return found;
+}
+
+// Operands are bf16 as they are, not sums of parts.
+bool is_single_product(const OperationNode& product) {
+  const auto* sum = product.body.as<ReduceNode>();
+  const auto* term = sum ? sum->value.as<BinaryNode>() : nullptr;
+  return term && term->op == BinaryOp::kMul;
 }
 
 int64_t weight_bytes(const OperationNode& product) {
@@ -128,29 +155,38 @@ int64_t choose_depth_steps(int64_t depth, int64_t operand_bytes, bool rereads, i
   return steps;
 }
 
-void schedule_product(Stage& product, const RowBlocks& blocks, int64_t column_unit, int64_t operand_bytes) {
+void schedule_product(Stage& product, const RowBlocks& blocks, int64_t column_unit, int64_t operand_bytes,
+                      const TileGeometry& geometry) {
   const auto axes = product.axes();
   const auto reduce = product.reduce_axes();  // kc, kh, kw, k
-  const int64_t row_unit = std::min(blocks.rows, 2 * blocks.tile_rows);
-  auto [row_outer, row_in] = product.split(axes[0], row_unit);
+  auto [row_outer, row_in] = product.split(axes[0], blocks.unit_rows);
   auto [row_tile, row] = product.split(row_in, blocks.tile_rows);
   auto [column_outer, column_in] = product.split(axes[1], column_unit);
-  auto [column_tile, column] = product.split(column_in, kTile);
+  auto [column_tile, column] = product.split(column_in, geometry.columns);
   const int64_t depth = constant_extent(simplify(reduce[0]->extent)).value();
   const int64_t panels = constant_extent(axes[1]->extent).value() / column_unit;
   const bool rereads = operand_bytes > kResidentRowBytes;
   const int64_t steps = choose_depth_steps(depth, operand_bytes, rereads, weight_bytes(*product.op) / panels,
-                                           blocks.rows > row_unit);
+                                           blocks.rows > blocks.unit_rows);
   std::vector<IterVarPtr> order{column_outer, row_outer, reduce[0]};
   if (steps < depth) {
     auto [depth_outer, depth_inner] = product.split(reduce[0], steps);
     order = rereads ? std::vector{depth_outer, column_outer, row_outer, depth_inner}
                     : std::vector{column_outer, depth_outer, row_outer, depth_inner};
   }
-  order.insert(order.end(), {reduce[1], reduce[2], row_tile, column_tile, row, column, reduce[3]});
+  order.insert(order.end(), {reduce[1], reduce[2]});
+  IterVarPtr k = reduce[3];
+  if (geometry.depth < geometry.block_depth) {
+    auto [step, inner] = product.split(k, geometry.depth);
+    // Steps of several products are long enough, and LLVM would hoist loads across them until it spills.
+    if (is_single_product(*product.op)) product.unroll(step);
+    order.push_back(step);
+    k = inner;
+  }
+  order.insert(order.end(), {row_tile, column_tile, row, column, k});
   product.reorder(order);
-  for (const IterVarPtr& axis : {row_tile, column_tile, row, column, reduce[3]}) product.unroll(axis);
-  product.tensorize_tiles(row_tile);
+  for (const IterVarPtr& axis : {row_tile, column_tile, row, column, k}) product.unroll(axis);
+  product.tensorize_tiles(row_tile, geometry.unit);
 }
 
 // How many rows the last tap lies beyond the first.
@@ -186,7 +222,7 @@ struct RowAxes {
   std::vector<RowBlocks> choices;
 };
 
-RowAxes dense_rows(Stage& owner) {
+RowAxes dense_rows(Stage& owner, const TileGeometry& geometry) {
   const auto axes = owner.axes();
   RowAxes rows;
   // Axes of one element stay out of the fused one: an index without their remainders stays an interval.
@@ -204,15 +240,16 @@ RowAxes dense_rows(Stage& owner) {
   rows.cut = fused[0];
   for (size_t i = 1; i < fused.size(); ++i) rows.cut = owner.fuse(rows.cut, fused[i]);
   if (auto extent = constant_volume(fused)) {
-    rows.choices = row_blocks(*extent);
+    rows.choices = row_blocks(*extent, geometry.unit);
   } else {
-    rows.choices = {{kSymbolicBlockRows, kSymbolicBlockRows, kSymbolicBlockRows, kTile}};
+    const int64_t unit = geometry.row_tiles * geometry.rows, size = kSymbolicBlockRows / unit * unit;
+    rows.choices = {{size, size, size, geometry.rows, unit}};
     rows.tail = TailStrategy::kGuard;
   }
   return rows;
 }
 
-RowAxes line_rows(Stage& owner, int64_t pitch) {
+RowAxes line_rows(Stage& owner, int64_t pitch, const TileGeometry& geometry) {
   const auto axes = owner.axes();
   const int64_t images = constant_extent(axes[0]->extent).value_or(2);
   const int64_t lines = constant_extent(axes[1]->extent).value(),
@@ -222,13 +259,13 @@ RowAxes line_rows(Stage& owner, int64_t pitch) {
   if (results > kMaxLineRows) {
     rows.outer.push_back(axes[1]);
     rows.cut = axes[2];
-    rows.choices = row_blocks(results);
+    rows.choices = row_blocks(results, geometry.unit);
     for (RowBlocks& choice : rows.choices) choice.count *= images * lines;
     return rows;
   }
   rows.cut = axes[1];
   rows.inner = {axes[2]};
-  rows.choices = line_blocks(images, lines, results, pitch);
+  rows.choices = line_blocks(images, lines, results, pitch, geometry.unit);
   return rows;
 }
 
@@ -242,15 +279,16 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   if (&owner != tiles.output && tiles.output->attach != AttachKind::kInline) tiles.output->compute_inline();
   if (&owner == tiles.output) tiles.output->compute_root();
 
+  const TileGeometry& geometry = geometry_of(tile_unit(target).value_or(TileUnit::kAmx));
   const std::vector<Expr> pitches = row_pitches(*tiles.output->op);
   const IterVarPtr channels = owner.axes().back();
   const RowAxes rows = is_dense(*tiles.output->op, pitches)
-                           ? dense_rows(owner)
-                           : line_rows(owner, constant_extent(pitches[1]).value());
+                           ? dense_rows(owner, geometry)
+                           : line_rows(owner, constant_extent(pitches[1]).value(), geometry);
   const int64_t reach = product_reach(*tiles.product->op);
   TileProductWork work;
   work.columns = constant_extent(simplify(tiles.product->axes()[1]->extent)).value();
-  work.column_unit = std::min<int64_t>(work.columns, 2 * kTile);
+  work.column_unit = std::min<int64_t>(work.columns, geometry.column_tiles * geometry.columns);
   work.weight_bytes = weight_bytes(*tiles.product->op);
   work.choices = rows.choices;
   for (RowBlocks& choice : work.choices) {
@@ -276,12 +314,12 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   tiles.product->compute_at(owner, blocks.own_rows ? channel_outer : at);
   tiles.product->scope = StorageScope::kLocal;
   schedule_product(*tiles.product, blocks.rows, work.column_unit,
-                   block_operand_bytes(*tiles.rows->op, blocks.rows.rows + reach));
+                   block_operand_bytes(*tiles.rows->op, blocks.rows.rows + reach), geometry);
   if (blocks.own_rows) {
     tiles.rows->compute_at(owner, at);
     tiles.rows->scope = StorageScope::kLocal;
   }
-  schedule_rows(*tiles.rows, blocks.own_rows);
+  schedule_rows(*tiles.rows, blocks.own_rows, geometry);
   for (const auto& stage : schedule.stages()) {
     bool done = stage.get() == &owner || stage.get() == tiles.rows || stage.get() == tiles.product;
     if (!done && stage->attach == AttachKind::kRoot && is_compute(*stage->op) && !is_reduction(*stage->op))

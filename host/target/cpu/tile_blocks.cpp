@@ -23,6 +23,8 @@ constexpr int64_t kResidentWeightBytes = 1 << 20;
 constexpr int64_t kOwnRowBlocks = 4;
 // What a block costs by itself, in rows, and a block of columns, in columns.
 constexpr double kRowOverhead = 8, kColumnOverhead = 4;
+// What the tiles accumulated at once cost by themselves, in row tiles: weights are loaded for all of them.
+constexpr int64_t kUnitTiles = 1;
 // What it costs to write the whole operand to memory first and read it again, as that many columns.
 constexpr double kOperandColumns = 60;
 
@@ -34,14 +36,30 @@ double tile_cost(int64_t rows) {
   return kCosts[static_cast<size_t>(std::clamp<int64_t>(rows, 8, 16) - 8)];
 }
 
-// Blocks of `rows` rows as the fewest tiles of the fewest rows.
-RowBlocks in_tiles(int64_t size, int64_t count, int64_t rows) {
-  const int64_t tiles = rows <= kPair / 2 ? 1 : ceil_div(rows, kPair) * 2;
+// Blocks of `rows` rows: with lower tiles, as the fewest of them of the fewest rows; else with as many tiles
+// at once as take the least time.
+RowBlocks in_tiles(int64_t size, int64_t count, int64_t rows, TileUnit unit) {
+  const TileGeometry& tile = geometry_of(unit);
   RowBlocks blocks;
   blocks.size = size;
   blocks.count = count;
-  blocks.tile_rows = ceil_div(rows, tiles);
-  blocks.rows = tiles * blocks.tile_rows;
+  if (tile.fewer_rows) {
+    const int64_t tiles = rows <= kPair / 2 ? 1 : ceil_div(rows, kPair) * 2;
+    blocks.tile_rows = ceil_div(rows, tiles);
+    blocks.rows = tiles * blocks.tile_rows;
+    blocks.unit_rows = std::min(blocks.rows, 2 * blocks.tile_rows);
+    return blocks;
+  }
+  blocks.tile_rows = tile.rows;
+  int64_t least = 0;
+  for (int64_t tiles = tile.row_tiles; tiles >= 1; --tiles) {
+    const int64_t units = ceil_div(rows, tiles * tile.rows);
+    const int64_t cost = units * (tiles + kUnitTiles);
+    if (least > 0 && cost >= least) continue;
+    least = cost;
+    blocks.unit_rows = tiles * tile.rows;
+    blocks.rows = units * blocks.unit_rows;
+  }
   return blocks;
 }
 
@@ -52,28 +70,30 @@ double imbalance(int64_t tasks) {
 
 }  // namespace
 
-double full_tiles(int64_t rows) {
-  const RowBlocks blocks = in_tiles(rows, 1, rows);
-  return double(blocks.rows / blocks.tile_rows) * tile_cost(blocks.tile_rows) / 16;
+double full_tiles(int64_t rows, TileUnit unit) {
+  const RowBlocks blocks = in_tiles(rows, 1, rows, unit);
+  const double tiles = double(blocks.rows / blocks.tile_rows);
+  return geometry_of(unit).fewer_rows ? tiles * tile_cost(blocks.tile_rows) / 16 : tiles;
 }
 
-std::vector<RowBlocks> row_blocks(int64_t extent) {
+std::vector<RowBlocks> row_blocks(int64_t extent, TileUnit unit) {
   std::vector<RowBlocks> choices;
   for (int64_t count = 1; count <= extent; ++count) {
     const int64_t size = ceil_div(extent, count);
     if (size > kMaxBlockRows) continue;
     if (!choices.empty() && choices.back().size == size) continue;
-    choices.push_back(in_tiles(size, ceil_div(extent, size), size));
+    choices.push_back(in_tiles(size, ceil_div(extent, size), size, unit));
     if (size <= kPair) break;
   }
-  if (choices.empty()) choices.push_back(in_tiles(extent, 1, extent));
+  if (choices.empty()) choices.push_back(in_tiles(extent, 1, extent, unit));
   return choices;
 }
 
-std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t results, int64_t pitch) {
+std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t results, int64_t pitch,
+                                   TileUnit unit) {
   std::vector<RowBlocks> choices;
   for (int64_t n = 1; n <= lines; ++n) {
-    const RowBlocks block = in_tiles(n, images * ceil_div(lines, n), (n - 1) * pitch + results);
+    const RowBlocks block = in_tiles(n, images * ceil_div(lines, n), (n - 1) * pitch + results, unit);
     if (block.rows > kMaxBlockRows && n > 1) break;
     choices.push_back(block);
   }

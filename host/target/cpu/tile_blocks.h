@@ -5,14 +5,17 @@
 #include <optional>
 #include <vector>
 
+#include "host/tensor/tile_unit.h"
+
 namespace gantry::cpu {
 
 /// A way to cut the rows of a product: `size` rows or lines of an image a block, `count` blocks, each
-/// computing `rows` rows, whole tiles. Lower tiles than the registers have room for take less time and may
-/// fit the rows better.
+/// computing `rows` rows, whole tiles. Lower tiles, or fewer, than the registers have room for take less time
+/// and may fit the rows better.
 struct RowBlocks {
   int64_t size = 1, count = 1, rows = 1;
-  int64_t tile_rows = 16;        ///< of a tile: `rows` is one tile, or a multiple of two of them
+  int64_t tile_rows = 16;        ///< of a tile
+  int64_t unit_rows = 16;        ///< of the tiles accumulated at once: `rows` is a multiple
   bool small_operand = false;    ///< what a block reads of the operand may be made for it alone
   bool resident_operand = true;  ///< what a block reads of the operand stays in the second-level cache
 };
@@ -20,7 +23,7 @@ struct RowBlocks {
 struct TileProductWork {
   std::vector<RowBlocks> choices;
   int64_t columns = 1;       ///< whole tiles
-  int64_t column_unit = 32;  ///< what a block of columns must be a multiple of
+  int64_t column_unit = 32;  ///< of the tiles accumulated at once: what a block must be a multiple of
   int64_t weight_bytes = 0;
 };
 
@@ -32,12 +35,13 @@ struct TileBlocks {
 };
 
 /// Ways to cut `extent` results that adjoin.
-std::vector<RowBlocks> row_blocks(int64_t extent);
+std::vector<RowBlocks> row_blocks(int64_t extent, TileUnit unit);
 /// Ways to cut `lines` lines of `results` results each, `pitch` rows apart, of so many images.
-std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t results, int64_t pitch);
+std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t results, int64_t pitch,
+                                   TileUnit unit);
 
-/// What so many rows cost, as full tiles of 16: in the fewest tiles of the fewest rows.
-double full_tiles(int64_t rows);
+/// What so many rows cost, as full tiles: in the fewest tiles of the fewest rows.
+double full_tiles(int64_t rows, TileUnit unit);
 
 /// The fewest rows computed on the busier of two threads, weighed with what each block costs by itself.
 TileBlocks choose_tile_blocks(const TileProductWork& work);

@@ -11,14 +11,25 @@
 namespace gantry::cpu {
 namespace {
 
-// Fitted, in cycles, to 560 convolutions of eleven networks (relative error 14 %): an instruction with what
-// it loads; a tile of results with its epilogue; splitting 32 elements of the operand, for each part; a byte
-// of the weights, which come from the third level; a byte of the operand and the result; a kernel.
-constexpr double kCyclesPerDot = 23, kCyclesPerTile = 85, kCyclesPerPart = 11.6, kCyclesPerWeightByte = 0.12,
-                 kCyclesPerByte = 0.023, kCyclesPerKernel = 2200;
-// What multiply-adds take in networks, by what their models predict (the same convolutions): direct,
-// pointwise and Winograd's.
-constexpr double kOtherSlack = 1.15;
+/// In cycles: an instruction with what it loads; a tile of results with its epilogue; splitting a block of a
+/// row of the operand, for each part; a byte of the weights; a byte of the operand and the result; a kernel.
+struct TileCosts {
+  double dot, tile, part, weight_byte, byte = 0, kernel = 0;
+};
+// Fitted to 560 convolutions of eleven networks (relative error 14 %); weights come from the third level.
+constexpr TileCosts kAmxCosts{23, 85, 11.6, 0.12, 0.023, 2200};
+// What multiply-adds take in the same networks, by what their models predict.
+constexpr double kAmxOtherSlack = 1.15;
+
+/// Of bfmmla, which cores issue as often as multiply-adds (llvm-mca's models of Cortex-A510, A710 and X2,
+/// Neoverse N2, V1 and V2): a tile is stored by two instructions and read again; a block of 16 elements is
+/// converted twice, from four vectors into halves of four.
+TileCosts bfmmla_costs(const MachineModel& machine) {
+  constexpr double kShare = 0.9;  // of the peak, in the inner loop
+  return {1 / (kShare * machine.fma_per_cycle), 3, 16.0 / machine.fma_per_cycle,
+          1 / machine.memory_bytes_per_cycle};
+}
+
 // Of the peak of multiply-adds, what matrix products reach without tiles.
 constexpr double kMultiplyAddShare = 0.75;
 // With so many rows a third part of the weights costs little: they are read from memory once for all rows.
@@ -28,20 +39,40 @@ constexpr int64_t kConvRowsForExactWeights = 250, kDenseRowsForExactWeights = 15
 struct TileWork {
   int64_t rows = 1;  ///< results
   int64_t columns = 1;
-  int64_t depth_blocks = 1;  ///< of 32, a tap
+  int64_t depth_blocks = 1;  ///< a tap
   int64_t taps = 1;
   int64_t split_rows = 1;  ///< rows of the operand
   int64_t bytes = 0;       ///< of the operand and the result, in f32
 };
 
-double tile_cycles(const TileWork& work, int64_t parts) {
-  const double tiles = full_tiles(work.rows) * double(ceil_div(work.columns, 16));
-  const double dots = tiles * double(work.depth_blocks * work.taps) * double(tile_products(parts).size());
-  const double weights = double(ceil_div(work.columns, 16) * 16 * work.depth_blocks * work.taps) * 64;
-  return dots * kCyclesPerDot + tiles * kCyclesPerTile +
-         double(work.split_rows * work.depth_blocks) * double(tile_row_parts(parts)) * kCyclesPerPart +
-         weights * double(parts) * kCyclesPerWeightByte + double(work.bytes) * kCyclesPerByte +
-         kCyclesPerKernel;
+/// How products on tiles are computed.
+struct TileChoice {
+  TileGeometry tile;
+  int64_t parts;
+  MachineModel machine;
+
+  bool amx() const { return tile.unit == TileUnit::kAmx; }
+  TileCosts costs() const { return amx() ? kAmxCosts : bfmmla_costs(machine); }
+};
+
+double tile_cycles(const TileWork& work, int64_t parts, const TileChoice& choice) {
+  const TileGeometry& tile = choice.tile;
+  const TileCosts costs = choice.costs();
+  const int64_t column_tiles = ceil_div(work.columns, tile.columns);
+  const double tiles = full_tiles(work.rows, tile.unit) * double(column_tiles);
+  const double blocks = double(work.depth_blocks * work.taps);
+  const double dots =
+      tiles * blocks * double(tile.block_depth / tile.depth) * double(tile_products(parts).size());
+  const double weights = double(column_tiles * tile.columns) * blocks * double(2 * tile.block_depth * parts);
+  return dots * costs.dot + tiles * costs.tile +
+         double(work.split_rows * work.depth_blocks) * double(tile_row_parts(parts)) * costs.part +
+         weights * costs.weight_byte + double(work.bytes) * costs.byte + costs.kernel;
+}
+
+/// With bfmmla the splits are slower than multiply-adds and chosen only by who asks for them: for their
+/// arithmetic, not their speed.
+bool takes_all(const TileChoice& choice) {
+  return choice.tile.unit == TileUnit::kBfmmla && choice.parts > 1;
 }
 
 int64_t parts_for_rows(int64_t parts, int64_t rows, int64_t enough) {
@@ -62,7 +93,7 @@ double other_cycles(const ConvAttrs& attrs, const TensorType& data, const Tensor
 
 /// Parts of the weights; 0 if multiply-adds are faster.
 int64_t conv_tile_parts(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                        int64_t parts, const MachineModel& machine) {
+                        const TileChoice& choice) {
   if (!fits_tiles(attrs, data.dtype) || !data.shape[1].is_constant()) return 0;
   const bool window = attrs.kernel[0] > 1 || attrs.kernel[1] > 1;
   // Blocks of rows need lines of known length.
@@ -78,35 +109,40 @@ int64_t conv_tile_parts(const ConvAttrs& attrs, const TensorType& data, const Te
   const int64_t reach = fold ? 0 : (attrs.kernel[1] - 1) * attrs.dilations[1] / attrs.strides[1];
   work.rows = images * (lines * (columns + reach) - reach);
   work.taps = attrs.kernel[0] * (fold ? 1 : attrs.kernel[1]);
-  work.depth_blocks = ceil_div(fold ? channels * attrs.kernel[1] : channels, 32);
+  work.depth_blocks = ceil_div(fold ? channels * attrs.kernel[1] : channels, choice.tile.block_depth);
   work.split_rows = work.rows * (window ? attrs.strides[0] * (fold ? 1 : attrs.strides[1]) : 1);
   work.bytes = 4 * images * (data.shape[2] * data.shape[3]).constant().value_or(1) * channels +
                4 * images * lines * columns * attrs.channels;
-  parts = parts_for_rows(parts, images * lines * columns, kConvRowsForExactWeights);
-  return tile_cycles(work, parts) < kOtherSlack * other_cycles(attrs, data, result, machine) ? parts : 0;
+  const int64_t parts = parts_for_rows(choice.parts, images * lines * columns, kConvRowsForExactWeights);
+  if (takes_all(choice)) return parts;
+  const double slack = choice.amx() ? kAmxOtherSlack : 1;
+  const double other = slack * other_cycles(attrs, data, result, choice.machine);
+  return tile_cycles(work, parts, choice) < other ? parts : 0;
 }
 
-int64_t dense_tile_parts(const TensorType& data, int64_t units, int64_t parts, const MachineModel& machine) {
+int64_t dense_tile_parts(const TensorType& data, int64_t units, const TileChoice& choice) {
   if (data.dtype != DType::kF32 || data.shape.empty() || !data.shape.back().is_constant()) return 0;
   TileWork work;
   for (size_t i = 0; i + 1 < data.shape.size(); ++i) work.rows *= constant_or(data.shape[i], 64);
   work.split_rows = work.rows;
   work.columns = units;
-  work.depth_blocks = ceil_div(data.shape.back().value(), 32);
+  work.depth_blocks = ceil_div(data.shape.back().value(), choice.tile.block_depth);
   const double products = double(work.rows) * double(units) * double(data.shape.back().value());
   // Few rows are bound by the weights' stream, which bf16 halves.
-  if (parts == 1 && work.rows < 16) return products >= double(1 << 18) ? parts : 0;
+  if (choice.parts == 1 && work.rows < 16) return products >= double(1 << 18) ? 1 : 0;
   work.bytes = 4 * work.rows * (data.shape.back().value() + units);
-  parts = parts_for_rows(parts, work.rows, kDenseRowsForExactWeights);
+  const int64_t parts = parts_for_rows(choice.parts, work.rows, kDenseRowsForExactWeights);
+  if (takes_all(choice)) return parts;
+  const MachineModel& machine = choice.machine;
   const double lanes = double(machine.vector_bytes) / 4 * machine.fma_per_cycle * kMultiplyAddShare;
-  const double weights = double(units * data.shape.back().value()) * 4 * kCyclesPerWeightByte;
-  return tile_cycles(work, parts) < products / lanes + weights ? parts : 0;
+  const double weights = double(units * data.shape.back().value()) * 4 * choice.costs().weight_byte;
+  return tile_cycles(work, parts, choice) < products / lanes + weights ? parts : 0;
 }
 
 }  // namespace
 
 int64_t tile_parts(const Target& target) {
-  if (target.for_gpu() || !has_feature(target, "amx-bf16")) return 0;
+  if (target.for_gpu() || !tile_unit(target)) return 0;
   if (target.precision == Precision::kBf16) return 1;
   if (target.precision == Precision::kFp32Split) return 2;
   return target.precision == Precision::kFp32Split3 ? 3 : 0;
@@ -115,13 +151,13 @@ int64_t tile_parts(const Target& target) {
 void prefer_tiles(LayoutPolicy& policy, const Target& target) {
   const int64_t parts = tile_parts(target);
   if (parts == 0) return;
-  const MachineModel machine = target.machine;
-  policy.conv_tiles = [machine, parts](const ConvAttrs& attrs, const TensorType& data,
-                                       const TensorType& result) {
-    return conv_tile_parts(attrs, data, result, parts, machine);
+  const TileChoice choice{geometry_of(*tile_unit(target)), parts, target.machine};
+  policy.tile_unit = choice.tile.unit;
+  policy.conv_tiles = [choice](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+    return conv_tile_parts(attrs, data, result, choice);
   };
-  policy.dense_tiles = [machine, parts](const TensorType& data, int64_t units) {
-    return dense_tile_parts(data, units, parts, machine);
+  policy.dense_tiles = [choice](const TensorType& data, int64_t units) {
+    return dense_tile_parts(data, units, choice);
   };
 }
 

@@ -1,5 +1,5 @@
-// Convolutions and matrix products on tile registers: their loops evaluated everywhere, and their code run
-// where the CPU has the registers, against float64.
+// Convolutions and matrix products on tiles of bf16: their loops evaluated everywhere, and their code run
+// against float64: for AMX where this CPU has it, for bfmmla on an emulated AArch64.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,11 +21,33 @@
 namespace gantry {
 namespace {
 
-constexpr const char* kTarget = "sapphirerapids";
+constexpr const char *kTarget = "sapphirerapids", *kArmTarget = "aarch64+bf16";
+
+const char* target_with(TileUnit unit) {
+  return unit == TileUnit::kAmx ? kTarget : kArmTarget;
+}
+
+/// Which instructions, and bf16 parts of the weights.
+struct Arithmetic {
+  TileUnit unit;
+  int64_t parts;
+};
+
+std::string name_of_unit(TileUnit unit) {
+  return unit == TileUnit::kAmx ? "amx" : "bfmmla";
+}
 
 bool has_tile_registers() {
   const Target here = find_target("native");
   return std::find(here.features.begin(), here.features.end(), "amx-bf16") != here.features.end();
+}
+
+ConstantPtr run_graph(const Graph& graph, const ConstantPtr& x, TileUnit unit, int threads = 2) {
+  const std::vector<std::byte> module =
+      testing::compile_to_bytes(graph, {.target = target_with(unit), .threads = threads});
+  if (unit == TileUnit::kAmx) return testing::LocalModel(module, threads).run({x}).at(0);
+  static testing::EmulatedBoard board;
+  return testing::run_on_board(board.client(), module, {x}, threads).at(0);
 }
 
 struct Layer {
@@ -39,22 +61,24 @@ struct Layer {
   int64_t out_width() const { return out(width, 1); }
 };
 
-Graph network(const Layer& l, int64_t parts) {
+/// `images`: a symbol in place of the layer's batch.
+Graph network(const Layer& l, const Arithmetic& by, const std::string& images = "") {
   ConvAttrs attrs;
+  attrs.tile_unit = by.unit;
   attrs.kernel = {l.kernel, l.kernel};
   attrs.dilations = {l.dilation, l.dilation};
   const bool fold = folds_width(attrs, l.inputs);
   const std::string text = fmt::format(
       "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {4}, {5}, {6}), f32] {{\n"
       "  %u = nn.tile_weight(@w: Tensor[({6}, {3}, {7}, {7}), f32], parts={8}, column_tiles={9}, "
-      "fold_width={10})\n"
+      "fold_width={10}, tile_unit={17})\n"
       "  %y = nn.conv(%x, %u, channels={6}, kernel=[{7}, {7}], strides=[{11}, {11}], dilations=[{12}, {12}], "
       "padding=({13}, {14}, {15}, {16}), channels_last=true, algorithm=tiles, tile_parts={8}, "
-      "tile_fold_width={10})\n"
+      "tile_fold_width={10}, tile_unit={17})\n"
       "  %z = nn.relu(%y)\n  return %z\n}}\n",
-      l.batch, l.height, l.width, l.inputs, l.out_height(), l.out_width(), l.outputs, l.kernel, parts,
-      tile_columns(l.outputs), fold, l.stride, l.dilation, l.padding[0], l.padding[1], l.padding[2],
-      l.padding[3]);
+      images.empty() ? std::to_string(l.batch) : images, l.height, l.width, l.inputs, l.out_height(),
+      l.out_width(), l.outputs, l.kernel, by.parts, tile_columns(by.unit, l.outputs), fold, l.stride,
+      l.dilation, l.padding[0], l.padding[1], l.padding[2], l.padding[3], name_of_unit(by.unit));
   return parse_graph(
       text, op_set(),
       {{"w", testing::random_tensor(DType::kF32, {l.outputs, l.inputs, l.kernel, l.kernel}, 1)}});
@@ -92,24 +116,26 @@ double relative_error(const ConstantPtr& got, const std::vector<double>& referen
   return worst / largest;
 }
 
-double conv_error(const Layer& l, int64_t parts, int threads = 2) {
-  Graph graph = network(l, parts);
+double conv_error(const Layer& l, const Arithmetic& by) {
+  Graph graph = network(l, by);
   const ConstantPtr weight = graph.main.constants().at(0)->constant;
   const ConstantPtr x = testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
-  testing::LocalModel model(testing::compile_to_bytes(graph, {.target = kTarget, .threads = threads}),
-                            threads);
-  return relative_error(model.run({x}).at(0), expected(l, x->as<float>(), weight->as<float>()));
+  return relative_error(run_graph(graph, x, by.unit), expected(l, x->as<float>(), weight->as<float>()));
 }
 
-/// What host/ops/tiles.h states for one product, with room for the sum in f32.
-double bound(int64_t parts) {
-  return parts == 1 ? 0x1p-8 : parts == 2 ? 0x1p-17 : 1e-6;
+/// What host/ops/tiles.h states for one product, with room for the sum in f32, which bfmmla rounds to odd.
+double bound(const Arithmetic& by) {
+  const double sums = by.unit == TileUnit::kAmx ? 1e-6 : 6e-6;
+  return by.parts == 1 ? 0x1p-8 : by.parts == 2 ? 0x1p-17 : sums;
 }
 
-class TilesOnCpu : public ::testing::TestWithParam<int64_t> {
+class TilesOnCpu : public ::testing::TestWithParam<Arithmetic> {
  protected:
   void SetUp() override {
-    if (!has_tile_registers()) GTEST_SKIP() << "this machine has no tile registers (amx-bf16)";
+    const bool amx = GetParam().unit == TileUnit::kAmx;
+    if (amx && !has_tile_registers()) GTEST_SKIP() << "this machine has no tile registers (amx-bf16)";
+    if (!amx && !testing::emulated_board_program())
+      GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";
   }
   void check(const Layer& layer) const { EXPECT_LT(conv_error(layer, GetParam()), bound(GetParam())); }
 };
@@ -149,6 +175,16 @@ TEST_P(TilesOnCpu, TakeSeveralImages) {
   check({.batch = 3, .height = 6, .width = 5});
   check({.batch = 2, .height = 7, .width = 7, .kernel = 1, .padding = {0, 0, 0, 0}});
 }
+TEST_P(TilesOnCpu, TakeAnUnknownNumberOfImages) {
+  const Layer layer{.batch = 3, .height = 9, .width = 7, .inputs = 20, .outputs = 24};
+  Graph graph = network(layer, GetParam(), "n");
+  const ConstantPtr weight = graph.main.constants().at(0)->constant;
+  const ConstantPtr x =
+      testing::random_tensor(DType::kF32, {layer.batch, layer.height, layer.width, layer.inputs}, 7);
+  EXPECT_LT(relative_error(run_graph(graph, x, GetParam().unit),
+                           expected(layer, x->as<float>(), weight->as<float>())),
+            bound(GetParam()));
+}
 TEST_P(TilesOnCpu, TakeImagesOfManyBlocks) {
   check({.height = 56, .width = 56, .inputs = 32, .outputs = 32});
   check({.height = 3, .width = 600, .inputs = 32, .outputs = 32});
@@ -157,15 +193,23 @@ TEST_P(TilesOnCpu, TakeImagesOfManyBlocks) {
 TEST_P(TilesOnCpu, TakeWeightsLargerThanTheCache) {
   check({.height = 7, .width = 7, .inputs = 256, .outputs = 256});
 }
-INSTANTIATE_TEST_SUITE_P(Parts, TilesOnCpu, ::testing::Values(1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Parts, TilesOnCpu,
+                         ::testing::Values(Arithmetic{TileUnit::kAmx, 1}, Arithmetic{TileUnit::kAmx, 2},
+                                           Arithmetic{TileUnit::kAmx, 3}, Arithmetic{TileUnit::kBfmmla, 1},
+                                           Arithmetic{TileUnit::kBfmmla, 2},
+                                           Arithmetic{TileUnit::kBfmmla, 3}),
+                         [](const auto& test) {
+                           return name_of_unit(test.param.unit) + std::to_string(test.param.parts);
+                         });
 
-Graph dense_network(const std::string& rows, int64_t depth, int64_t units, int64_t parts) {
+Graph dense_network(const std::string& rows, int64_t depth, int64_t units, const Arithmetic& by) {
   return parse_graph(
       fmt::format(
           "fn @main(%x: Tensor[({0}, {1}), f32]) -> Tensor[({0}, {2}), f32] {{\n"
-          "  %u = nn.tile_weight(@w: Tensor[({1}, {2}), f32], parts={3}, column_tiles={4}, dense=true)\n"
-          "  %y = nn.dense(%x, %u, units={2}, tile_parts={3})\n  return %y\n}}\n",
-          rows, depth, units, parts, tile_columns(units)),
+          "  %u = nn.tile_weight(@w: Tensor[({1}, {2}), f32], parts={3}, column_tiles={4}, dense=true, "
+          "tile_unit={5})\n"
+          "  %y = nn.dense(%x, %u, units={2}, tile_parts={3}, tile_unit={5})\n  return %y\n}}\n",
+          rows, depth, units, by.parts, tile_columns(by.unit, units), name_of_unit(by.unit)),
       op_set(), {{"w", testing::random_tensor(DType::kF32, {depth, units}, 2)}});
 }
 
@@ -192,8 +236,7 @@ TEST_P(TilesOnCpu, MultiplyMatricesOfAnySize) {
     Graph graph = dense_network(std::to_string(rows), depth, units, GetParam());
     const ConstantPtr weight = graph.main.constants().at(0)->constant;
     const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, depth}, 3);
-    testing::LocalModel model(testing::compile_to_bytes(graph, {.target = kTarget}));
-    EXPECT_LT(relative_error(model.run({x}).at(0),
+    EXPECT_LT(relative_error(run_graph(graph, x, GetParam().unit),
                              expected_product(x->as<float>(), weight->as<float>(), rows, depth, units)),
               bound(GetParam()))
         << rows << " x " << depth << " x " << units;
@@ -203,19 +246,22 @@ TEST_P(TilesOnCpu, MultiplyMatricesOfAnySize) {
 TEST_P(TilesOnCpu, MultiplyMatricesOfUnknownHeight) {
   Graph graph = dense_network("n", 64, 96, GetParam());
   const ConstantPtr weight = graph.main.constants().at(0)->constant;
-  testing::LocalModel model(testing::compile_to_bytes(graph, {.target = kTarget}));
   for (int64_t rows : {1, 31, 127, 128, 129, 400}) {
     const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, 64}, 5);
-    EXPECT_LT(relative_error(model.run({x}).at(0),
+    EXPECT_LT(relative_error(run_graph(graph, x, GetParam().unit),
                              expected_product(x->as<float>(), weight->as<float>(), rows, 64, 96)),
               bound(GetParam()))
         << rows << " rows";
   }
 }
 
-TEST(TileWeights, FoldToWhatTheirExpressionSays) {
+class EveryTileUnit : public ::testing::TestWithParam<TileUnit> {};
+INSTANTIATE_TEST_SUITE_P(Units, EveryTileUnit, ::testing::Values(TileUnit::kAmx, TileUnit::kBfmmla),
+                         [](const auto& test) { return name_of_unit(test.param); });
+
+TEST_P(EveryTileUnit, PacksWeightsAsTheirExpressionSays) {
   const Layer layer{.inputs = 5, .outputs = 37};
-  Graph graph = network(layer, 3);
+  Graph graph = network(layer, {GetParam(), 3});
   for (const Node* node : graph.main.nodes()) {
     if (node->op->name != "nn.tile_weight") continue;
     const ConstantPtr packed = node->op->fold(*node).at(0);
@@ -229,10 +275,10 @@ TEST(TileWeights, FoldToWhatTheirExpressionSays) {
   FAIL() << "no weight";
 }
 
-TEST(TileLoops, ComputeTheProductWhereverTheyAreEvaluated) {
+TEST_P(EveryTileUnit, HasLoopsThatComputeTheProductWhereverTheyAreEvaluated) {
   const Layer layer{.height = 5, .width = 6, .inputs = 33, .outputs = 20, .stride = 2};
   const int64_t parts = 2;
-  Graph graph = network(layer, parts);
+  Graph graph = network(layer, {GetParam(), parts});
   const Node* conv = nullptr;
   ConstantPtr packed;
   for (const Node* node : graph.main.nodes()) {
@@ -244,8 +290,8 @@ TEST(TileLoops, ComputeTheProductWhereverTheyAreEvaluated) {
   for (const Value* input : conv->inputs)
     inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
   const std::vector<Tensor> outputs = conv->op->compute(*conv, inputs);
-  LoopKernel kernel =
-      run_loop_passes(lower_schedule(make_schedule(outputs, find_target(kTarget)), inputs, "conv"), {});
+  LoopKernel kernel = run_loop_passes(
+      lower_schedule(make_schedule(outputs, find_target(target_with(GetParam()))), inputs, "conv"), {});
   const ConstantPtr x = testing::random_tensor(DType::kF32, {1, layer.height, layer.width, layer.inputs}, 9);
   std::byte* bytes = nullptr;
   const ConstantPtr result = allocate_constant(conv->result()->type, &bytes);
@@ -257,12 +303,12 @@ TEST(TileLoops, ComputeTheProductWhereverTheyAreEvaluated) {
       expected(layer, x->as<float>(), graph.main.constants().at(0)->constant->as<float>());
   auto* values = reinterpret_cast<float*>(bytes);
   for (size_t i = 0; i < reference.size(); ++i) values[i] = std::max(values[i], 0.0F);
-  EXPECT_LT(relative_error(result, reference), bound(parts));
+  EXPECT_LT(relative_error(result, reference), bound({GetParam(), parts}));
 }
 
 TEST(TileBlocks, CoverTheRowsWithTilesThatFitThem) {
   for (int64_t extent = 1; extent < 900; ++extent) {
-    for (const cpu::RowBlocks& blocks : cpu::row_blocks(extent)) {
+    for (const cpu::RowBlocks& blocks : cpu::row_blocks(extent, TileUnit::kAmx)) {
       EXPECT_GE(blocks.size * blocks.count, extent);
       EXPECT_LT(blocks.size * (blocks.count - 1), extent);
       const int64_t tiles = blocks.rows / blocks.tile_rows;
@@ -272,9 +318,16 @@ TEST(TileBlocks, CoverTheRowsWithTilesThatFitThem) {
       EXPECT_GE(blocks.rows, blocks.size);
       EXPECT_LT(blocks.rows - blocks.size, tiles) << "rows in vain, less than one a tile";
     }
+    for (const cpu::RowBlocks& blocks : cpu::row_blocks(extent, TileUnit::kBfmmla)) {
+      EXPECT_GE(blocks.rows, blocks.size);
+      EXPECT_EQ(blocks.rows % blocks.unit_rows, 0);
+      EXPECT_EQ(blocks.unit_rows % 2, 0);
+      EXPECT_LE(blocks.unit_rows, 10);
+      EXPECT_LT(blocks.rows - blocks.size, blocks.unit_rows) << "rows in vain, less than one tile";
+    }
   }
   // Seven lines of seven results, one column of zeros between two lines: 55 rows.
-  const auto lines = cpu::line_blocks(1, 7, 7, 8);
+  const auto lines = cpu::line_blocks(1, 7, 7, 8, TileUnit::kAmx);
   EXPECT_EQ(lines.back().size, 7);
   EXPECT_EQ(lines.back().rows, 56);
   EXPECT_EQ(lines.back().tile_rows, 14);
@@ -293,7 +346,7 @@ class HintCounter : public StmtMutator {
 
 HintCounter hints_of_product(int64_t rows) {
   constexpr int64_t kDepth = 1024, kUnits = 512, kParts = 2;
-  const Graph graph = dense_network(std::to_string(rows), kDepth, kUnits, kParts);
+  const Graph graph = dense_network(std::to_string(rows), kDepth, kUnits, {TileUnit::kAmx, kParts});
   HintCounter counter;
   for (const Node* node : graph.main.nodes()) {
     if (node->op->name != "nn.dense") continue;
@@ -334,8 +387,61 @@ TEST(TilePolicy, UsesTilesOnlyWhereThePrecisionAsksForThem) {
   EXPECT_TRUE(algorithm("bf16", kTarget));
   EXPECT_FALSE(algorithm("fp32", kTarget));
   EXPECT_FALSE(algorithm("auto", "x86-64-v4"));
+  for (const char* precision : {"bf16", "fp32-split", "fp32-split3"}) {
+    EXPECT_TRUE(algorithm(precision, kArmTarget)) << precision;
+    EXPECT_TRUE(algorithm(precision, "neoverse-v1")) << precision;
+    EXPECT_TRUE(algorithm(precision, "cortex-a510")) << precision;
+  }
+  EXPECT_FALSE(algorithm("auto", kArmTarget));
+  EXPECT_THROW(algorithm("bf16", "neoverse-n1"), Error);
   EXPECT_THROW(algorithm("bf16", "x86-64-v4"), Error);
   EXPECT_THROW(algorithm("fp32-split", "aarch64"), Error);
+  try {
+    algorithm("fp32-split3", "cortex-a76");
+    FAIL() << "a CPU without bfmmla";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("add +bf16"), std::string::npos) << error.what();
+  }
+}
+
+/// A residual block between a first layer of few channels and a classifier.
+Graph small_network() {
+  const std::string conv = "dilations=[1, 1], padding=(1, 1, 1, 1))\n";
+  return parse_graph(
+      "fn @main(%x: Tensor[(1, 3, 33, 30), f32]) -> Tensor[(1, 10), f32] {\n"
+      "  %a = nn.conv(%x, @w1: Tensor[(32, 3, 3, 3), f32], channels=32, kernel=[3, 3], strides=[2, 2], " +
+          conv +
+          "  %b = nn.relu(%a)\n"
+          "  %c = nn.conv(%b, @w2: Tensor[(32, 32, 3, 3), f32], channels=32, kernel=[3, 3], strides=[1, "
+          "1], " +
+          conv +
+          "  %d = add(%c, %b)\n"
+          "  %e = nn.relu(%d)\n"
+          "  %f = mean(%e, axes=[2, 3], keepdims=true)\n"
+          "  %g = reshape(%f, shape=(1, 32))\n"
+          "  %y = nn.dense(%g, @w3: Tensor[(32, 10), f32], units=10)\n  return %y\n}\n",
+      op_set(),
+      {{"w1", testing::random_tensor(DType::kF32, {32, 3, 3, 3}, 1)},
+       {"w2", testing::random_tensor(DType::kF32, {32, 32, 3, 3}, 2)},
+       {"w3", testing::random_tensor(DType::kF32, {32, 10}, 3)}});
+}
+
+TEST(TilePolicy, ComputesNetworksForArmInThePrecisionAskedFor) {
+  if (!testing::emulated_board_program())
+    GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";
+  const Graph graph = small_network();
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {1, 3, 33, 30}, 4);
+  testing::EmulatedBoard board;
+  auto result = [&](const char* precision) {
+    const auto module = testing::compile_to_bytes(graph, {.target = kArmTarget, .precision = precision});
+    return testing::run_on_board(board.client(), module, {x}).at(0);
+  };
+  const ConstantPtr exact = result("fp32");
+  const double bf16 = testing::relative_error(*result("bf16"), *exact);
+  EXPECT_LT(bf16, 2e-2);
+  EXPECT_GT(bf16, 1e-5) << "computed in f32";
+  EXPECT_LT(testing::relative_error(*result("fp32-split"), *exact), 1e-5);
+  EXPECT_LT(testing::relative_error(*result("fp32-split3"), *exact), 5e-6);
 }
 
 TEST(TilePolicy, LeavesImagesOfUnknownSizeToMultiplyAdds) {
