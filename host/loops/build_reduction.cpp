@@ -79,6 +79,19 @@ size_t Lowering::tile_of_cut_reduction(const StageState& state, const Reduction&
   return cut && !guarded_inside ? position - 1 : 0;
 }
 
+/// Accumulators of the data leaves `tile`, which become registers; `point`: the index of one.
+Buffer Lowering::tile_sums(const StageState& state, const std::vector<int>& tile, DType dtype, Expr& point) {
+  point = Expr(0);
+  Expr points(1);
+  for (int leaf : tile) {
+    const auto at = static_cast<size_t>(leaf);
+    point = point * state.leaf_extents[at] + state.leaf_vars[at];
+    points = points * state.leaf_extents[at];
+  }
+  return std::make_shared<BufferNode>(BufferNode{unique(state.op().name + ".acc"), dtype,
+                                                 simplifier_.simplify(points), BufferScope::kLocal, 64});
+}
+
 /// The tile's sums are loaded into accumulators of their own, which are registers, updated in the innermost
 /// loop, and stored again.
 Stmt Lowering::build_cut_update(StageState& state, const Reduction& plan, size_t innermost,
@@ -87,18 +100,55 @@ Stmt Lowering::build_cut_update(StageState& state, const Reduction& plan, size_t
   const auto split = plan.inner.begin() + static_cast<std::ptrdiff_t>(innermost);
   const std::vector<int> outer(plan.inner.begin(), split), inner(split, plan.inner.end()),
       tile(split + 1, plan.inner.end());
-  Expr point(0), points(1);
-  for (int leaf : tile) {
-    const auto at = static_cast<size_t>(leaf);
-    point = point * state.leaf_extents[at] + state.leaf_vars[at];
-    points = points * state.leaf_extents[at];
-  }
-  auto sums = std::make_shared<BufferNode>(BufferNode{unique(state.op().name + ".acc"), state.buffer->dtype,
-                                                      simplifier_.simplify(points), BufferScope::kLocal, 64});
+  Expr point;
+  Buffer sums = tile_sums(state, tile, state.buffer->dtype, point);
   Stmt begin = store(sums, point, load(plan.accumulator, plan.index));
   Stmt update = store(sums, point, combine(root->reduce, load(sums, point), value));
   if (root->condition) update = if_stmt(to_loads(state, root->condition), update);
   Stmt end = store(plan.accumulator, plan.index, load(sums, point));
+  Stmt nest = block({build_loops(state, tile, 0, Purpose::kInitialize, false, begin),
+                     build_loops(state, inner, 0, Purpose::kCompute, false, update),
+                     build_loops(state, tile, 0, Purpose::kStore, false, end)});
+  return build_loops(state, outer, 0, Purpose::kCompute, false, allocate(sums, nest));
+}
+
+namespace {
+
+/// a and b of cast(a) * cast(b), both f16; nothing if the value has another form.
+std::optional<std::pair<Expr, Expr>> half_factors(const Expr& value) {
+  const auto* product = value.as<BinaryNode>();
+  if (!product || product->op != BinaryOp::kMul) return std::nullopt;
+  const auto *a = product->a.as<CastNode>(), *b = product->b.as<CastNode>();
+  if (!a || !b || a->a.type().dtype != DType::kF16 || b->a.type().dtype != DType::kF16) return std::nullopt;
+  return std::pair(a->a, b->a);
+}
+
+}  // namespace
+
+/// See Stage::sum_in_half: the tile's sums start at 0 for every chunk, and are added to the accumulators after.
+Stmt Lowering::build_half_update(StageState& state, const Reduction& plan, const Expr& value) {
+  const auto* root = state.body.as<ReduceNode>();
+  const auto factors = half_factors(value);
+  const auto first =
+      std::find(plan.inner.begin(), plan.inner.end(), state.leaf_index(state.stage->half_axis.get()));
+  const bool plain = !state.root && !plan.lane_var.get() && !root->condition.get() &&
+                     root->reduce == ReduceKind::kSum && plan.accumulator->dtype == DType::kF32;
+  internal_check(plain && factors && first != plan.inner.end(), "{}: is no sum of products of f16",
+                 state.op().name);
+  const std::vector<int> outer(plan.inner.begin(), first), inner(first, plan.inner.end());
+  std::vector<int> tile;
+  for (int leaf : inner) {
+    if (!state.is_reduce_leaf(leaf)) tile.push_back(leaf);
+    internal_check(tile.empty() || (!state.is_reduce_leaf(leaf) &&
+                                    constant_of(state.leaf_extents[static_cast<size_t>(leaf)])),
+                   "{}: the leaves inside a sum in f16 are not a tile", state.op().name);
+  }
+  Expr point;
+  Buffer sums = tile_sums(state, tile, DType::kF16, point);
+  Stmt begin = store(sums, point, const_of(DType::kF16, 0));
+  Stmt update = store(sums, point, call(MathFn::kFma, {factors->first, factors->second, load(sums, point)}));
+  Stmt end = store(plan.accumulator, plan.index,
+                   load(plan.accumulator, plan.index) + cast(DType::kF32, load(sums, point)));
   Stmt nest = block({build_loops(state, tile, 0, Purpose::kInitialize, false, begin),
                      build_loops(state, inner, 0, Purpose::kCompute, false, update),
                      build_loops(state, tile, 0, Purpose::kStore, false, end)});
@@ -150,7 +200,8 @@ Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
   Stmt init_nest = build_loops(state, plan.inner_data, 0, Purpose::kInitialize, plan.separate, initial);
   if (moved) init_nest = guarded(state, -1, first_reduce - 1, Purpose::kInitialize, plan.separate, init_nest);
   const size_t innermost = tile_of_cut_reduction(state, plan);
-  Stmt update_nest = innermost > 0
+  Stmt update_nest = state.stage->half_axis ? build_half_update(state, plan, value)
+                     : innermost > 0
                          ? build_cut_update(state, plan, innermost, value)
                          : build_loops(state, plan.inner, 0, Purpose::kCompute, plan.separate, update);
   if (!plan.separate) return block({init_nest, update_nest});

@@ -149,6 +149,8 @@ class Lowering {
   Stmt build_reduction(StageState& state, int first_reduce);
   size_t tile_of_cut_reduction(const StageState& state, const Reduction& plan) const;
   Stmt build_cut_update(StageState& state, const Reduction& plan, size_t innermost, const Expr& value);
+  Stmt build_half_update(StageState& state, const Reduction& plan, const Expr& value);
+  Buffer tile_sums(const StageState& state, const std::vector<int>& tile, DType dtype, Expr& point);
   // build_fragments.cpp
   std::pair<size_t, size_t> fragment_axes(const StageState& state) const;
   void check_fragment(const StageState& state);

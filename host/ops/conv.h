@@ -4,8 +4,8 @@
 //
 // Weight layouts of nn.conv, by attributes (nb = weight_block):
 //   weight_block == 0                    (O, I/groups, spatial…), as in ONNX
-//   weight_block > 0, groups == 1        (ceil(O/nb), spatial…, I, nb)
-//   weight_block > 0, groups > 1         (groups, ceil((O/groups)/nb), spatial…, I/groups, nb)
+//   weight_block > 0, groups == 1        (ceil(O/nb), spatial…, I, nb); also f16 for f32 data, which is then
+//   weight_block > 0, groups > 1         (groups, ceil((O/groups)/nb), spatial…, I/groups, nb)   rounded too
 //   depthwise_packed                     (spatial…, C), groups == C_in == O
 //   algorithm == gemm                    (K, O), with groups (groups, K, O/groups); K = kernel spatial… ×
 //   I/groups,
@@ -17,6 +17,7 @@
 //
 // Tensor-expression stages by tag:
 //   any                 "pad" (only where padding is not all 0): the zero-padded input
+//   f16 weights         "half_operand": f32 data rounded to f16, before "pad"
 //   plain weights       "conv_plain": (N, O, spatial…) or (N, spatial…, O)
 //   packed              "conv_packed": (N, spatial…, ceil(O/nb), nb) reducing over (kernel spatial…, I), then
 //                       "conv_unpack": (N, spatial…, O)

@@ -81,6 +81,7 @@ class Stage {
   std::vector<PrefetchHint> prefetches;
   std::optional<MmaShape> mma;  ///< the three innermost leaves (m, n, k) are one tensor-core instruction
   bool tiles = false;           ///< the five innermost leaves are products of a CPU's tile registers
+  IterVarPtr half_axis;         ///< see sum_in_half; null: sums are the stage's dtype throughout
   /// See fetch_next.
   struct FetchAhead {
     Operation source;
@@ -148,6 +149,11 @@ class Stage {
   /// and attached. a must be contiguous along k; b(k, n) must lie at k / 2 * stride + 2 * n + k % 2, as the
   /// instructions want it. The region is rounded up to whole tiles: a and b must have elements there (any).
   void tensorize_tiles(const IterVarPtr& axis);
+  /// The stage is a sum in f32 of products cast(a) * cast(b), a and b in f16. Products of the leaves from `axis`
+  /// inwards, reduction ones around data ones of constant extent, are added in f16 by multiply-adds that round
+  /// once where the target has them; each such sum is then added to f32's. A sum of n products is off by up to
+  /// n * 2^-12 of the sum of their magnitudes, and infinite beyond 65,504. CPUs only.
+  void sum_in_half(const IterVarPtr& axis);
   /// Each iteration of `axis`, a leaf around serial ones, reads the next `elements` of `source` in memory,
   /// perhaps several times; meanwhile it asks the memory for those of the next iteration, evenly spread. CPUs
   /// only.

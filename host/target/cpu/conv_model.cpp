@@ -200,9 +200,10 @@ WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const
 
 }  // namespace
 
-ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, bool half) {
   ProductWork work;
-  work.element_bytes = byte_width(result.dtype);
+  work.half = half;
+  work.element_bytes = half ? byte_width(DType::kF16) : byte_width(result.dtype);
   work.channels = attrs.channels / attrs.groups;
   work.row_extent = result.shape.back().constant().value_or(0);
   work.row_count = result.shape[0].constant().value_or(1);
@@ -242,7 +243,8 @@ int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, con
     if (attrs.groups % merged != 0) continue;
     ConvAttrs trial = attrs;
     trial.groups /= merged;
-    const ProductWork work = direct_work(trial, data, result);
+    const ProductWork work =
+        direct_work(trial, data, result, prefers_half(trial, data, result, machine));
     const double cycles =
         double(trial.groups) * predicted_cycles(work, choose_grouped_tile(work, machine), machine);
     if (cycles < best_cycles) {
@@ -253,16 +255,37 @@ int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, con
   return best;
 }
 
-double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                               const MachineModel& machine) {
-  ProductWork work = direct_work(attrs, data, result);
+namespace {
+
+double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                     const MachineModel& machine, bool half) {
+  ProductWork work = direct_work(attrs, data, result, half);
   for (size_t i = 2; i < result.shape.size(); ++i) {
     if (!result.shape[i].is_constant()) work.row_count *= kAssumedExtent;
   }
-  const ProductTile tile = choose_product_tile(work, machine);
+  const ProductTile tile =
+      attrs.groups > 1 ? choose_grouped_tile(work, machine) : choose_product_tile(work, machine);
   const double weights = double(attrs.channels) * double(work.reduction) * work.element_bytes;
-  return joined(double(attrs.groups) * predicted_cycles(work, tile, machine),
-                weights / machine.memory_bytes_per_cycle);
+  double cycles = joined(double(attrs.groups) * predicted_cycles(work, tile, machine),
+                         weights / machine.memory_bytes_per_cycle);
+  if (!half) return cycles;
+  int64_t elements = 1;
+  for (const Dim& extent : data.shape) elements *= typical(extent);
+  return cycles + rounding_cycles(elements, machine);
+}
+
+}  // namespace
+
+bool prefers_half(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                  const MachineModel& machine) {
+  return machine.half_products && data.dtype == DType::kF32 &&
+         direct_cycles(attrs, data, result, machine, true) <
+             direct_cycles(attrs, data, result, machine, false);
+}
+
+double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                               const MachineModel& machine) {
+  return direct_cycles(attrs, data, result, machine, prefers_half(attrs, data, result, machine));
 }
 
 double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,

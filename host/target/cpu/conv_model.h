@@ -56,7 +56,11 @@ ProductTile choose_grouped_tile(const ProductWork& work, const MachineModel& mac
 int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine);
 
-/// The register-tiled product that a direct convolution is.
-ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result);
+/// The register-tiled product that a direct convolution is; `half`: with operands rounded to f16.
+ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, bool half);
+
+/// Products in f16 compute the direct convolution faster than those in f32, on a machine that may use them.
+bool prefers_half(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                  const MachineModel& machine);
 
 }  // namespace gantry::cpu

@@ -4,6 +4,7 @@
 
 #include "host/codegen/target.h"
 #include "host/target/analysis.h"
+#include "host/target/cpu/tile_model.h"
 #include "host/tensor/schedule.h"
 
 namespace gantry::cpu {
@@ -23,6 +24,15 @@ IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool
 TailStrategy tail_for(const IterVarPtr& axis, int64_t factor);
 /// Splits off the vector lanes of an axis of `block` elements: unrolled vectors of `lanes`.
 void vectorize_block(Stage& stage, const IterVarPtr& axis, int64_t block, int lanes);
+/// A sum over products of f16, which the target may add in f16 (Stage::sum_in_half).
+bool sums_halves(const OperationNode& product, const Target& target);
+/// The reduction axes of such a product, outermost first, with the innermost ones as a chunk that is summed in
+/// f16: the last one is divided if it is longer than a chunk.
+std::vector<IterVarPtr> chunk_for_half(Stage& product, std::vector<IterVarPtr> axes);
+/// The same of one leaf of that extent.
+std::vector<IterVarPtr> chunk_for_half(Stage& product, const IterVarPtr& leaf, int64_t extent);
+/// Lanes of the vectors in which a tile of sums is written as `output`.
+int result_lanes(const ProductTile& tile, const OperationNode& output, const Target& target);
 /// The operand of a product that is contiguous along the last axis of the result; null if it is computed on
 /// the way.
 Operation packed_weights(const Stage& product);

@@ -42,6 +42,10 @@ double conflict_bytes(const ProductWork& work, const ProductTile& tile) {
 // Bytes of sums that are kept while the parts go by.
 constexpr int64_t kKeptSums = 28 << 10;
 
+int64_t sum_bytes(const ProductWork& work) {
+  return work.half ? 4 : work.element_bytes;
+}
+
 // Cycles of one step of the reduction: what the ports do at once, and the part of the weights' way from the
 // caches that nothing hides.
 double cycles_per_step(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
@@ -68,6 +72,29 @@ double cycles_per_step(const ProductWork& work, const ProductTile& tile, const M
 
 }  // namespace
 
+// Longer chunks are less exact, shorter ones spend more time on widening.
+constexpr int64_t kHalfChunk = 32;
+
+int64_t half_chunk(int64_t extent) {
+  if (extent <= kHalfChunk) return extent;
+  // Multiples of 8 use whole registers of operands (host/codegen/lane_operands.h).
+  for (int64_t unit : {8, 1}) {
+    for (int64_t chunk = kHalfChunk; chunk >= kHalfChunk / 2; chunk -= unit)
+      if (extent % chunk == 0) return chunk;
+  }
+  return kHalfChunk;
+}
+
+double widening_cycles(const ProductTile& tile, const MachineModel& machine) {
+  // Each vector: two conversions and two additions, loads and stores of both halves.
+  constexpr double kCyclesPerVector = 6.0, kOverhead = 6.0;
+  return kOverhead + kCyclesPerVector * tile.rows * tile.vectors / machine.fma_per_cycle;
+}
+
+double rounding_cycles(int64_t elements, const MachineModel& machine) {
+  return double(elements) * (4 + 2) / machine.l2_bytes_per_cycle;
+}
+
 int registers_of(const ProductTile& tile, const MachineModel& machine) {
   if (takes_lanes(machine)) return tile.rows * tile.vectors + tile.vectors + tile.rows;
   bool folded_broadcast = machine.broadcast_operand && tile.vectors == 1;
@@ -78,7 +105,8 @@ bool cuts_reduction(const ProductWork& work, const ProductTile& tile, const Mach
   if (work.image_points == 0 || work.row_extent == 0 || work.row_extent % tile.rows != 0) return false;
   const int64_t bytes = tile.channel_block() * work.element_bytes;
   // Too few sums at once would wait for each other.
-  return work.image_points > tile.rows && work.image_points * bytes <= kKeptSums &&
+  return work.image_points > tile.rows &&
+         work.image_points * tile.channel_block() * sum_bytes(work) <= kKeptSums &&
          work.reduction * bytes > machine.l1_bytes / 2 &&
          tile.rows * tile.vectors >= machine.fma_latency * machine.fma_per_cycle;
 }
@@ -118,7 +146,9 @@ double predicted_cycles(const ProductWork& work, const ProductTile& tile, const 
   double tiles = double(ceil_div(extent, tile.rows)) * double(work.row_count) *
                  double(ceil_div(work.channels, tile.channel_block()));
   double step = cycles_per_step(work, tile, machine);
-  double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors;
+  double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors * (work.half ? 2 : 1);
+  if (work.half)
+    epilogue += double(work.reduction) / double(half_chunk(work.reduction)) * widening_cycles(tile, machine);
   if (cuts_reduction(work, tile, machine)) {
     // Sums are loaded and stored for every part.
     const int64_t part = reduction_part(work.reduction, work, tile, machine);

@@ -18,7 +18,16 @@ struct ProductWork {
   int element_bytes = 4;
   int64_t image_points = 0;  ///< rows of an image all together; 0: unknown, or there are no images
   int64_t row_bytes = 0;     ///< between the data of neighbouring rows; 0: unknown
+  bool half = false;         ///< summed in f16 over chunks (half_chunk), then in f32; element_bytes is 2
 };
+
+/// How many products along an axis of that extent to add in f16 before their sum is added to f32's: a divisor if
+/// there is one near, else the last chunk is shorter.
+int64_t half_chunk(int64_t extent);
+/// Cycles to add the sums of a chunk of a tile to f32's.
+double widening_cycles(const struct ProductTile& tile, const MachineModel& machine);
+/// Cycles to round so many f32 to f16, from and to the caches.
+double rounding_cycles(int64_t elements, const MachineModel& machine);
 
 /// The named knobs of the register tile.
 struct ProductTile {
