@@ -303,7 +303,8 @@ Precision cpu_precision(const Target& target, Precision precision) {
     case Precision::kFp16:
       if (has_feature(target, half)) return precision;
       user_error(
-          "--precision fp16: target {} has no multiply-adds in half precision ({}); it computes in fp32. Name "
+          "--precision fp16: target {} has no multiply-adds in half precision ({}); it computes in fp32. "
+          "Name "
           "a target that has them, as {}",
           target.name, half,
           target.architecture == Architecture::kAArch64 ? "cortex-a76 or aarch64+fp16" : "sapphirerapids");

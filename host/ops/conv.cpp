@@ -233,8 +233,8 @@ std::vector<Tensor> compute_conv(const Node& node, const std::vector<Tensor>& in
   if (a.algorithm == ConvAlgorithm::kTiles) return {conv_tiles(node, a, in[0], in[1])};
   if (winograd_tile(a.algorithm) > 0) return {ops::narrow(conv_winograd(node, a, in[0], in[1]), dtype)};
   const Tensor operand = ops::half_operand(in[0], in[1].dtype());
-  Tensor x = ops::pad_spatial(operand, a.padding, first_spatial_axis(a.channels_last),
-                              const_of(operand.dtype(), 0));
+  Tensor x =
+      ops::pad_spatial(operand, a.padding, first_spatial_axis(a.channels_last), const_of(operand.dtype(), 0));
   Tensor y = a.depthwise_packed    ? conv_depthwise(node, a, x, in[1])
              : a.weight_block == 0 ? conv_plain(node, a, x, in[1])
              : a.groups == 1       ? conv_packed(node, a, x, in[1])

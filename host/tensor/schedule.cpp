@@ -138,11 +138,13 @@ void Stage::tensorize_tiles(const IterVarPtr& axis) {
   tiles = true;
 }
 
-void Stage::sum_in_half(const IterVarPtr& axis) {
-  leaf_position(*this, axis, "sum_in_half");
-  internal_check(axis->kind == IterVar::Kind::kReduce, "sum_in_half of {}: {} is not a reduction axis",
-                 op->name, axis->name());
-  half_axis = axis;
+void Stage::sum_in_half(std::vector<IterVarPtr> axes) {
+  for (const IterVarPtr& axis : axes) {
+    leaf_position(*this, axis, "sum_in_half");
+    internal_check(axis->kind == IterVar::Kind::kReduce, "sum_in_half of {}: {} is not a reduction axis",
+                   op->name, axis->name());
+  }
+  half_axes = std::move(axes);
 }
 
 void Stage::fetch_next(const Operation& source, const IterVarPtr& axis, int64_t elements) {

@@ -68,7 +68,7 @@ class Stage {
   std::vector<IterVarPtr> leaves;
   std::vector<AxisRelation> relations;  ///< in order of application
   std::map<const IterVar*, LoopKind> annotations;
-  int64_t rounds = 1;  ///< of the parallel leaf
+  int64_t rounds = 1;                      ///< of the parallel leaf
   std::map<std::string, int64_t> pragmas;  ///< e.g. "prefetch_distance"; meaning belongs to loop passes
   AttachKind attach = AttachKind::kRoot;
   Stage* attach_stage = nullptr;
@@ -81,7 +81,7 @@ class Stage {
   std::vector<PrefetchHint> prefetches;
   std::optional<MmaShape> mma;  ///< the three innermost leaves (m, n, k) are one tensor-core instruction
   bool tiles = false;           ///< the five innermost leaves are products of a CPU's tile registers
-  IterVarPtr half_axis;         ///< see sum_in_half; null: sums are the stage's dtype throughout
+  std::vector<IterVarPtr> half_axes;  ///< see sum_in_half; none: sums are the stage's dtype throughout
   /// See fetch_next.
   struct FetchAhead {
     Operation source;
@@ -107,9 +107,9 @@ class Stage {
   /// The axis's extent must be constant; a vectorized reduction keeps one accumulator a lane.
   void vectorize(const IterVarPtr& axis);
   void unroll(const IterVarPtr& axis);
-  /// Iterations run on the thread pool; outermost loops of root stages only. Each thread gets a range of them,
-  /// or the same range of each of so many rounds: where an outer axis is fused into this one that the data of
-  /// an iteration do not depend on, a core's data then stay in its cache.
+  /// Iterations run on the thread pool; outermost loops of root stages only. Each thread gets a range of
+  /// them, or the same range of each of so many rounds: where an outer axis is fused into this one that the
+  /// data of an iteration do not depend on, a core's data then stay in its cache.
   void parallel(const IterVarPtr& axis, int64_t rounds = 1);
   /// kBlock: at most three, outermost loops of root stages. kThread: the block's threads; a root stage's own
   /// loops say how many there are, stages attached inside it may use at most as many (those beyond wait).
@@ -149,11 +149,13 @@ class Stage {
   /// and attached. a must be contiguous along k; b(k, n) must lie at k / 2 * stride + 2 * n + k % 2, as the
   /// instructions want it. The region is rounded up to whole tiles: a and b must have elements there (any).
   void tensorize_tiles(const IterVarPtr& axis);
-  /// The stage is a sum in f32 of products cast(a) * cast(b), a and b in f16. Products of the leaves from `axis`
-  /// inwards, reduction ones around data ones of constant extent, are added in f16 by multiply-adds that round
-  /// once where the target has them; each such sum is then added to f32's. A sum of n products is off by up to
-  /// n * 2^-12 of the sum of their magnitudes, and infinite beyond 65,504. CPUs only.
-  void sum_in_half(const IterVarPtr& axis);
+  /// The stage is a sum in f32 of products cast(a) * cast(b), a and b in f16. The products of the leaves from
+  /// the last of `axes` inwards, reduction ones around data ones of constant extent, are added in f16, by
+  /// multiply-adds that round once where the target has them. Their sums are added in f16 too, from the axis
+  /// before on, and so forth; those of the first axis are added in f32. With n products at the last axis and
+  /// m sums at each of the others, an f16 sum is off by up to (n + m + …) * 2^-11 of the sum of magnitudes,
+  /// and infinite beyond 65,504. CPUs only.
+  void sum_in_half(std::vector<IterVarPtr> axes);
   /// Each iteration of `axis`, a leaf around serial ones, reads the next `elements` of `source` in memory,
   /// perhaps several times; meanwhile it asks the memory for those of the next iteration, evenly spread. CPUs
   /// only.

@@ -243,8 +243,7 @@ int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, con
     if (attrs.groups % merged != 0) continue;
     ConvAttrs trial = attrs;
     trial.groups /= merged;
-    const ProductWork work =
-        direct_work(trial, data, result, prefers_half(trial, data, result, machine));
+    const ProductWork work = direct_work(trial, data, result, prefers_half(trial, data, result, machine));
     const double cycles =
         double(trial.groups) * predicted_cycles(work, choose_grouped_tile(work, machine), machine);
     if (cycles < best_cycles) {

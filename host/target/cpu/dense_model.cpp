@@ -57,8 +57,7 @@ double predicted(const DenseWork& work, const ProductTile& tile, const MachineMo
   const double tiles =
       double(ceil_div(rows_of(work), tile.rows)) * double(ceil_div(work.units, tile.channel_block()));
   double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors * (work.half ? 2 : 1);
-  if (work.half)
-    epilogue += double(work.depth) / double(half_chunk(work.depth)) * widening_cycles(tile, machine);
+  if (work.half) epilogue += half_sum_cycles(work.depth, tile, machine);
   const double idle = tiles < 2 ? 2 : 1;  // of two threads the second finds nothing to do
   return tiles * (double(work.depth) * cycles_per_step(work, tile, machine) + epilogue) * idle;
 }

@@ -16,7 +16,7 @@ struct DenseWork {
   int64_t units = 1;
   int element_bytes = 4;
   int64_t data_depth = 0;  ///< elements of a row of x where the product reads only some of them; 0: depth
-  bool half = false;       ///< summed in f16 over chunks (half_chunk), then in f32; element_bytes is 2
+  bool half = false;       ///< summed in f16 over a few (kHalfChunk), then in f32; element_bytes is 2
   int64_t row_stride() const { return data_depth != 0 ? data_depth : depth; }
 };
 

@@ -43,7 +43,8 @@ const ReadNode* weight_read(const OperationNode& dense) {
 int epilogue_cost(const Schedule& schedule) {
   int cost = 0;
   for (const auto& stage : schedule.stages()) {
-    if (is_compute(*stage->op) && !is_dense(*stage->op) && stage->op->tag != kOperand) cost += element_cost(stage->op->body);
+    if (is_compute(*stage->op) && !is_dense(*stage->op) && stage->op->tag != kOperand)
+      cost += element_cost(stage->op->body);
   }
   return cost;
 }
@@ -65,8 +66,8 @@ DenseWork work_of(const OperationNode& dense, const OperationNode& output, const
 /// A panel beyond this is not fetched whole while the one before it is used.
 constexpr int64_t kFetchedPanelBytes = 768 << 10, kFetchDistanceBytes = 64 << 10;
 
-/// While a block's rows go past a panel, the next panel comes to the second-level cache, a bit every `step` of
-/// the sum.
+/// While a block's rows go past a panel, the next panel comes to the second-level cache, a bit every `step`
+/// of the sum.
 void prefetch_next_panel(Stage& dense, const IterVarPtr& step, const DenseTile& plan, int64_t depth) {
   const ReadNode* weight = weight_read(*dense.op);
   if (!weight || dense.axes().size() != 3) return;
@@ -88,17 +89,18 @@ void prefetch_next_panel(Stage& dense, const IterVarPtr& step, const DenseTile& 
   const Expr row = mod(dense.axes()[0]->var, plan.block_rows);
   const Expr first = substitute(weight->indices[1], {{k->var.as<VarNode>(), Expr(0)}});
   for (int64_t at = 0; at < step_share; at += line) {
-    dense.prefetch(step, panels, {dense.axes()[1]->var + 1, first, row * row_share + k->var * step_share + at});
+    dense.prefetch(step, panels,
+                   {dense.axes()[1]->var + 1, first, row * row_share + k->var * step_share + at});
   }
 }
 
-/// The product's loops inside the tile: the sum outside, rows and vectors written out inside. Returns the sum's
-/// innermost loop.
+/// The product's loops inside the tile: the sum outside, rows and vectors written out inside. Returns the
+/// sum's innermost loop.
 IterVarPtr schedule_sums(Stage& dense, bool half, const ProductTile& tile) {
   const auto axes = dense.axes();
   const bool has_rows = axes.size() == 3;
   std::vector<IterVarPtr> order{axes[axes.size() - 2]};
-  const auto reduced = half ? chunk_for_half(dense, dense.reduce_axes()) : dense.reduce_axes();
+  const auto reduced = half ? sum_in_half(dense) : dense.reduce_axes();
   order.insert(order.end(), reduced.begin(), reduced.end());
   if (has_rows) order.push_back(axes[0]);
   order.push_back(axes.back());
@@ -198,7 +200,8 @@ bool schedule_dense(Schedule& schedule, const Target& target) {
 
   inline_elementwise(schedule);
   for (const auto& stage : schedule.stages())
-    if (stage->attach == AttachKind::kRoot && stage->op->tag == kOperand) schedule_elementwise(*stage, target);
+    if (stage->attach == AttachKind::kRoot && stage->op->tag == kOperand)
+      schedule_elementwise(*stage, target);
   size_t done = 0;
   for (const auto& stage : schedule.stages()) {
     if (stage->op->tag != kPartial) continue;

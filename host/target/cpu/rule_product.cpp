@@ -99,7 +99,7 @@ ProductWork work_of(const OperationNode& anchor, const OperationNode& output, si
 // The anchor's loops inside the tile: reductions outside, rows and vectors written out inside.
 void schedule_accumulators(Stage& anchor, size_t row_axis, bool half, const ProductTile& tile) {
   const auto axes = anchor.axes();
-  const auto reduced = half ? chunk_for_half(anchor, anchor.reduce_axes()) : anchor.reduce_axes();
+  const auto reduced = half ? sum_in_half(anchor) : anchor.reduce_axes();
   std::vector<IterVarPtr> order;
   for (size_t i = 0; i + 1 < axes.size(); ++i) {
     if (i != row_axis) order.push_back(axes[i]);
@@ -151,8 +151,8 @@ void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool he
   std::vector<IterVarPtr> order{sums[0], sums[3]};
   order.insert(order.end(), reduced.begin(), reduced.end() - 1);
   order.insert(order.end(), {parts, sums[1], row_tiles});
-  const std::vector<IterVarPtr> innermost = work.half ? chunk_for_half(anchor, input, part)
-                                                      : std::vector{input};
+  const std::vector<IterVarPtr> innermost =
+      work.half ? sum_in_half(anchor, {input}, {part}) : std::vector{input};
   order.insert(order.end(), innermost.begin(), innermost.end());
   order.insert(order.end(), {row_in_tile, sums[4]});
   anchor.reorder(order);

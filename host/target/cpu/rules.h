@@ -26,11 +26,13 @@ TailStrategy tail_for(const IterVarPtr& axis, int64_t factor);
 void vectorize_block(Stage& stage, const IterVarPtr& axis, int64_t block, int lanes);
 /// A sum over products of f16, which the target may add in f16 (Stage::sum_in_half).
 bool sums_halves(const OperationNode& product, const Target& target);
-/// The reduction axes of such a product, outermost first, with the innermost ones as a chunk that is summed in
-/// f16: the last one is divided if it is longer than a chunk.
-std::vector<IterVarPtr> chunk_for_half(Stage& product, std::vector<IterVarPtr> axes);
-/// The same of one leaf of that extent.
-std::vector<IterVarPtr> chunk_for_half(Stage& product, const IterVarPtr& leaf, int64_t extent);
+/// Divides reduction leaves of such a product, outermost first, so that the innermost are short enough to be
+/// summed in f16, and asks for it; `extents`: theirs, 0 where they are not known. Returns the leaves in
+/// order.
+std::vector<IterVarPtr> sum_in_half(Stage& product, std::vector<IterVarPtr> leaves,
+                                    std::vector<int64_t> extents);
+/// The same of all its reduction axes.
+std::vector<IterVarPtr> sum_in_half(Stage& product);
 /// Lanes of the vectors in which a tile of sums is written as `output`.
 int result_lanes(const ProductTile& tile, const OperationNode& output, const Target& target);
 /// The operand of a product that is contiguous along the last axis of the result; null if it is computed on

@@ -1,7 +1,8 @@
 #include "host/target/cpu/rules.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "host/support/divide.h"
 
 namespace gantry::cpu {
 
@@ -40,34 +41,48 @@ bool sums_halves(const OperationNode& product, const Target& target) {
   return is_half(term->a) && is_half(term->b);
 }
 
-std::vector<IterVarPtr> chunk_for_half(Stage& product, const IterVarPtr& leaf, int64_t extent) {
-  const int64_t chunk = half_chunk(extent);
-  std::vector<IterVarPtr> leaves{leaf};
-  if (chunk != extent) {
-    auto [chunks, inside] = product.split(leaf, chunk);
-    leaves = {chunks, inside};
+namespace {
+
+/// Takes leaves from the end of both lists that together have at most `limit` iterations; divides the last
+/// one if it alone has more. Returns those taken, outermost first.
+std::vector<IterVarPtr> take_inner(Stage& product, int64_t limit, std::vector<IterVarPtr>& leaves,
+                                   std::vector<int64_t>& extents) {
+  std::vector<IterVarPtr> taken;
+  for (int64_t left = limit; !leaves.empty() && extents.back() != 0 && extents.back() <= left;) {
+    left /= std::max<int64_t>(extents.back(), 1);
+    taken.insert(taken.begin(), leaves.back());
+    leaves.pop_back();
+    extents.pop_back();
   }
-  product.sum_in_half(leaves.back());
+  if (!taken.empty() || leaves.empty()) return taken;
+  const int64_t part = extents.back() == 0 ? limit : half_part(extents.back(), limit);
+  auto [outer, inner] = product.split(leaves.back(), part);
+  leaves.back() = outer;
+  extents.back() = ceil_div(extents.back(), part);
+  return {inner};
+}
+
+}  // namespace
+
+std::vector<IterVarPtr> sum_in_half(Stage& product, std::vector<IterVarPtr> leaves,
+                                    std::vector<int64_t> extents) {
+  const std::vector<IterVarPtr> products = take_inner(product, kHalfChunk, leaves, extents);
+  if (products.empty()) return leaves;
+  const std::vector<IterVarPtr> sums = take_inner(product, kHalfChunks, leaves, extents);
+  std::vector<IterVarPtr> levels;
+  if (!sums.empty()) levels.push_back(sums.front());
+  levels.push_back(products.front());
+  product.sum_in_half(levels);
+  leaves.insert(leaves.end(), sums.begin(), sums.end());
+  leaves.insert(leaves.end(), products.begin(), products.end());
   return leaves;
 }
 
-std::vector<IterVarPtr> chunk_for_half(Stage& product, std::vector<IterVarPtr> axes) {
-  if (axes.empty()) return axes;
-  // Windows of few channels: several axes make a chunk.
-  constexpr int64_t kUnknown = std::numeric_limits<int32_t>::max();
-  auto extent = [&](size_t i) { return constant_extent(axes[i]->extent).value_or(kUnknown); };
-  size_t first = axes.size() - 1;
-  int64_t products = extent(first);
-  if (half_chunk(products) != products) {
-    const std::vector<IterVarPtr> leaves = chunk_for_half(product, axes.back(), products);
-    axes.pop_back();
-    axes.insert(axes.end(), leaves.begin(), leaves.end());
-    return axes;
-  }
-  while (first > 0 && half_chunk(products * extent(first - 1)) == products * extent(first - 1))
-    products *= extent(--first);
-  product.sum_in_half(axes[first]);
-  return axes;
+std::vector<IterVarPtr> sum_in_half(Stage& product) {
+  std::vector<int64_t> extents;
+  for (const IterVarPtr& axis : product.reduce_axes())
+    extents.push_back(constant_extent(axis->extent).value_or(0));
+  return sum_in_half(product, product.reduce_axes(), extents);
 }
 
 int result_lanes(const ProductTile& tile, const OperationNode& output, const Target& target) {
@@ -99,7 +114,8 @@ bool should_inline(const Schedule& schedule, const Stage& stage) {
   constexpr int kCheap = 24;
   auto readers = readers_of(schedule, op);
   // Rounded once, unless it is padded, which rounds it on the way.
-  if (op.tag == "half_operand" && std::ranges::any_of(readers, [](const auto* r) { return is_reduction(*r); }))
+  if (op.tag == "half_operand" &&
+      std::ranges::any_of(readers, [](const auto* r) { return is_reduction(*r); }))
     return false;
   if (element_cost(op.body) <= kCheap) return true;
   // A reduction over an axis that the producer does not have would evaluate it many times.

@@ -72,23 +72,24 @@ double cycles_per_step(const ProductWork& work, const ProductTile& tile, const M
 
 }  // namespace
 
-// Longer chunks are less exact, shorter ones spend more time on widening.
-constexpr int64_t kHalfChunk = 32;
-
-int64_t half_chunk(int64_t extent) {
-  if (extent <= kHalfChunk) return extent;
+int64_t half_part(int64_t extent, int64_t limit) {
+  if (extent <= limit) return extent;
   // Multiples of 8 use whole registers of operands (host/codegen/lane_operands.h).
   for (int64_t unit : {8, 1}) {
-    for (int64_t chunk = kHalfChunk; chunk >= kHalfChunk / 2; chunk -= unit)
-      if (extent % chunk == 0) return chunk;
+    for (int64_t part = limit; part >= limit / 2 && part % unit == 0; part -= unit)
+      if (extent % part == 0) return part;
   }
-  return kHalfChunk;
+  return limit;
 }
 
-double widening_cycles(const ProductTile& tile, const MachineModel& machine) {
-  // Each vector: two conversions and two additions, loads and stores of both halves.
-  constexpr double kCyclesPerVector = 6.0, kOverhead = 6.0;
-  return kOverhead + kCyclesPerVector * tile.rows * tile.vectors / machine.fma_per_cycle;
+double half_sum_cycles(int64_t reduction, const ProductTile& tile, const MachineModel& machine) {
+  // To f16: one addition a vector. To f32: two conversions and two additions, with both halves' loads and
+  // stores.
+  constexpr double kOverhead = 6.0, kNarrow = 1.5, kWide = 6.0;
+  const double vectors = double(tile.rows) * tile.vectors / machine.fma_per_cycle;
+  const auto chunks = double(ceil_div(reduction, kHalfChunk)),
+             sums = double(ceil_div(reduction, kHalfChunk * kHalfChunks));
+  return chunks * (kOverhead + kNarrow * vectors) + sums * (kOverhead + kWide * vectors);
 }
 
 double rounding_cycles(int64_t elements, const MachineModel& machine) {
@@ -147,8 +148,7 @@ double predicted_cycles(const ProductWork& work, const ProductTile& tile, const 
                  double(ceil_div(work.channels, tile.channel_block()));
   double step = cycles_per_step(work, tile, machine);
   double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors * (work.half ? 2 : 1);
-  if (work.half)
-    epilogue += double(work.reduction) / double(half_chunk(work.reduction)) * widening_cycles(tile, machine);
+  if (work.half) epilogue += half_sum_cycles(work.reduction, tile, machine);
   if (cuts_reduction(work, tile, machine)) {
     // Sums are loaded and stored for every part.
     const int64_t part = reduction_part(work.reduction, work, tile, machine);
