@@ -92,8 +92,7 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   const TensorType &data = input_type(node, 0), &weight = input_type(node, 1);
   check_attrs(a);
   const bool tiles = a.algorithm == ConvAlgorithm::kTiles;
-  const bool half = data.dtype == DType::kF32 && weight.dtype == DType::kF16 && a.weight_block > 0 &&
-                    a.algorithm == ConvAlgorithm::kDirect;
+  const bool half = data.dtype == DType::kF32 && weight.dtype == DType::kF16 && a.weight_block > 0 && !tiles;
   if (!tiles && !half) ops::require_same_dtype(node, 0, 1);
   require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == DType::kBF16 && a.tile_parts >= 1 &&
                      a.tile_parts <= 3),

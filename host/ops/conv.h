@@ -12,7 +12,8 @@
 //                                        the input channel varying fastest
 //   algorithm == tiles                   as nn.tile_weight makes it (host/ops/tiles.h), bf16
 //   algorithm == winograd2, 4, 6         (t*t, I, O), t = 4, 6, 8, as nn.winograd_weight makes it; with
-//                                        weight_block > 0: (ceil(O/nb), t*t, I, nb)
+//                                        weight_block > 0: (ceil(O/nb), t*t, I, nb), also f16 for f32 data, whose
+//                                        transformation is then rounded
 // All but the plain layout need channels_last.
 //
 // Tensor-expression stages by tag:

@@ -207,8 +207,6 @@ class LayoutRewriter {
         attrs->weight_block = policy_.conv_block(*attrs, data, node.result()->type);
         if (attrs->weight_block == 0) return false;
         packed = pack_conv(weight, *attrs, node.origin);
-        if (policy_.conv_half && policy_.conv_half(*attrs, data, node.result()->type))
-          packed = rounded_to_half(packed, node.origin);
       } else if (attrs->algorithm == ConvAlgorithm::kTiles) {
         attrs->tile_fold_width = folds_width(*attrs, data.shape[1].value());
         packed = pack_tiles(weight, attrs->tile_parts, attrs->channels, attrs->tile_fold_width, false,
@@ -220,6 +218,9 @@ class LayoutRewriter {
           attrs->weight_block = policy_.winograd_block(*attrs, data, node.result()->type);
         packed = transform_winograd(weight, *attrs, node.origin);
       }
+      if (attrs->weight_block > 0 && policy_.conv_half &&
+          policy_.conv_half(*attrs, data, node.result()->type))
+        packed = rounded_to_half(packed, node.origin);
     }
     std::vector<Value*> inputs{last(node.inputs[0], node.origin), packed};
     set_last(node, infer_and_add(target_, node.op->name, attrs, inputs, node.origin));

@@ -72,15 +72,16 @@ ProductWork product_work(const WinogradWork& work, int64_t chunk_tiles, int64_t 
   product.row_count = chunks * (work.tile + 2) * (work.tile + 2);
   product.reduction = work.inputs;
   product.image_points = chunk_tiles;
-  product.row_bytes = work.inputs * work.element_bytes;
-  product.element_bytes = work.element_bytes;
+  product.half = work.half;
+  product.element_bytes = work.product_bytes();
+  product.row_bytes = work.inputs * product.element_bytes;
   return product;
 }
 
 /// Cycles of a plan whose chunks and register tile are given.
 double plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const MachineModel& machine) {
   const Counts counts = count_tiles(work);
-  const int64_t points = (work.tile + 2) * (work.tile + 2), bytes = work.element_bytes;
+  const int64_t points = (work.tile + 2) * (work.tile + 2), bytes = work.product_bytes();
   const int64_t columns = plan.tile_columns == 0 ? counts.columns : plan.tile_columns;
   const int64_t chunk = plan.tile_rows * columns;
   const int64_t chunks = std::max<int64_t>(work.batch, 1) * ceil_div(counts.rows, plan.tile_rows) *
@@ -88,7 +89,7 @@ double plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const Mac
   const int64_t block = plan.product.channel_block(), blocks = ceil_div(work.outputs, block);
   const double weights = double(points * work.inputs * blocks * block * bytes);
   const double transformed = double(points * chunk * work.inputs * bytes);
-  const double sums = double(points * chunk * block * bytes);
+  const double sums = double(points * chunk * block * work.element_bytes);
   const double l2 = double(machine.l2_bytes);
   const double memory = machine.memory_bytes_per_cycle;
   const double ordered = memory * kOrderedSpeed, scattered = memory * kScatteredSpeed;
@@ -198,6 +199,23 @@ WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const
   return work;
 }
 
+/// What is faster of products in f32 and, where the machine may use them, in f16.
+struct WinogradChoice {
+  WinogradPlan plan;
+  bool half = false;
+};
+
+WinogradChoice choose_winograd(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                               int64_t tile, const MachineModel& machine) {
+  WinogradWork work = winograd_work(attrs, data, result, tile);
+  const WinogradPlan plan = plan_winograd(work, machine);
+  // Transformed data of larger tiles grow, and their roundings with them: 4 x 4 loses five bits.
+  if (!machine.half_products || tile != 2 || data.dtype != DType::kF32) return {plan, false};
+  work.half = true;
+  const WinogradPlan half = plan_winograd(work, machine);
+  return half.cycles < plan.cycles ? WinogradChoice{half, true} : WinogradChoice{plan, false};
+}
+
 }  // namespace
 
 ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, bool half) {
@@ -277,6 +295,8 @@ double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const Tenso
 
 bool prefers_half(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                   const MachineModel& machine) {
+  if (const int64_t tile = winograd_tile(attrs.algorithm); tile > 0)
+    return choose_winograd(attrs, data, result, tile, machine).half;
   return machine.half_products && data.dtype == DType::kF32 &&
          direct_cycles(attrs, data, result, machine, true) <
              direct_cycles(attrs, data, result, machine, false);
@@ -289,7 +309,7 @@ double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, c
 
 double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                  const MachineModel& machine, ConvAlgorithm algorithm) {
-  return plan_winograd(winograd_work(attrs, data, result, winograd_tile(algorithm)), machine).cycles;
+  return choose_winograd(attrs, data, result, winograd_tile(algorithm), machine).plan.cycles;
 }
 
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
@@ -306,8 +326,7 @@ ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& da
   double limit = kWinogradMargin * direct;
   for (ConvAlgorithm algorithm :
        {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4, ConvAlgorithm::kWinograd6}) {
-    const WinogradPlan plan =
-        plan_winograd(winograd_work(attrs, data, result, winograd_tile(algorithm)), machine);
+    const WinogradPlan plan = choose_winograd(attrs, data, result, winograd_tile(algorithm), machine).plan;
     spdlog::debug(
         "convolution {} -> {}: F({}) {:.0f} kcycles (block {}, {} rows, {} x {} chunks, {}), direct {:.0f}",
         data.str(), result.str(), winograd_tile(algorithm), plan.cycles / 1e3, plan.product.channel_block(),
@@ -323,8 +342,8 @@ ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& da
 
 int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine) {
-  return plan_winograd(winograd_work(attrs, data, result, winograd_tile(attrs.algorithm)), machine)
-      .product.channel_block();
+  return choose_winograd(attrs, data, result, winograd_tile(attrs.algorithm), machine)
+      .plan.product.channel_block();
 }
 
 }  // namespace gantry::cpu

@@ -110,12 +110,16 @@ IterVarPtr schedule_sums(Stage& dense, bool half, const ProductTile& tile) {
   return reduced.back();
 }
 
+bool worth_threads(const DenseWork& work) {
+  return work.rows == 0 ||
+         work.rows * work.units * std::max<int64_t>(work.depth, 1) >= kParallelThreshold * 4;
+}
+
 /// The loops of the stage that the sums are attached to; `rows`: its leading axes. Returns where to attach.
 IterVarPtr schedule_tiles(Stage& owner, const std::vector<IterVarPtr>& rows, const IterVarPtr& panel,
                           const IterVarPtr& unit, const DenseTile& plan, const DenseWork& work,
                           bool unrolled) {
-  const bool worth_it =
-      work.rows == 0 || work.rows * work.units * std::max<int64_t>(work.depth, 1) >= kParallelThreshold * 4;
+  const bool worth_it = worth_threads(work);
   if (rows.empty()) {
     fuse_and_parallelize(owner, {panel}, worth_it);
     return panel;
@@ -201,7 +205,7 @@ bool schedule_dense(Schedule& schedule, const Target& target) {
   inline_elementwise(schedule);
   for (const auto& stage : schedule.stages())
     if (stage->attach == AttachKind::kRoot && stage->op->tag == kOperand)
-      schedule_elementwise(*stage, target);
+      schedule_half_operand(*stage, worth_threads(work), target);
   size_t done = 0;
   for (const auto& stage : schedule.stages()) {
     if (stage->op->tag != kPartial) continue;

@@ -179,11 +179,13 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   ProductTile tile = choose_product_tile(work, target.machine, block);
 
   inline_elementwise(schedule);
-  for (const auto& stage : schedule.stages()) {
-    if (stage->attach == AttachKind::kRoot && is_operand(*stage->op)) schedule_elementwise(*stage, target);
-  }
   auto volume = constant_volume(axes);
   const bool worth_it = !volume || *volume * std::max<int64_t>(work.reduction, 1) >= kParallelThreshold * 4;
+  for (const auto& stage : schedule.stages()) {
+    if (stage->attach != AttachKind::kRoot) continue;
+    if (stage->op->tag == "pad") schedule_elementwise(*stage, target);
+    if (stage->op->tag == "half_operand") schedule_half_operand(*stage, worth_it, target);
+  }
   const bool heavy_epilogue = epilogue_cost(schedule, *anchor) > kUnrolledEpilogueCost;
   if (cuts_reduction(work, tile, target.machine)) {
     schedule_cut_reduction(*anchor, output, worth_it, heavy_epilogue, work, tile, target);

@@ -33,6 +33,9 @@ std::vector<IterVarPtr> sum_in_half(Stage& product, std::vector<IterVarPtr> leav
                                     std::vector<int64_t> extents);
 /// The same of all its reduction axes.
 std::vector<IterVarPtr> sum_in_half(Stage& product);
+/// The stage "half_operand" of a product, `worth_it`: on the threads that then read it, row by row as they
+/// do.
+void schedule_half_operand(Stage& operand, bool worth_it, const Target& target);
 /// Lanes of the vectors in which a tile of sums is written as `output`.
 int result_lanes(const ProductTile& tile, const OperationNode& output, const Target& target);
 /// The operand of a product that is contiguous along the last axis of the result; null if it is computed on

@@ -1,6 +1,7 @@
 #include "host/target/cpu/rules.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "host/support/divide.h"
 
@@ -83,6 +84,17 @@ std::vector<IterVarPtr> sum_in_half(Stage& product) {
   for (const IterVarPtr& axis : product.reduce_axes())
     extents.push_back(constant_extent(axis->extent).value_or(0));
   return sum_in_half(product, product.reduce_axes(), extents);
+}
+
+void schedule_half_operand(Stage& operand, bool worth_it, const Target& target) {
+  const auto axes = operand.axes();
+  const int64_t depth = constant_extent(axes.back()->extent).value_or(std::numeric_limits<int32_t>::max());
+  const int lanes = choose_lanes(depth, byte_width(operand.op->result_dtypes[0]), target.machine);
+  fuse_and_parallelize(operand, {axes.begin(), axes.end() - 1}, worth_it);
+  if (lanes <= 1) return;
+  auto [vectors, lane] = operand.split(axes.back(), lanes, tail_for(axes.back(), lanes));
+  (void)vectors;
+  operand.vectorize(lane);
 }
 
 int result_lanes(const ProductTile& tile, const OperationNode& output, const Target& target) {
