@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
@@ -89,14 +90,38 @@ Graph network(const Layer& l) {
   return parse_graph(text, op_set(), {{"w", testing::random_tensor(DType::kF32, weight, 1)}});
 }
 
-Reference expected(const Layer& l, const float* x, const float* w) {
-  Reference y;
-  auto weight_at = [&](int64_t o, int64_t ky, int64_t kx, int64_t i) {
-    const int64_t g = o / l.group_outputs(), in_group = o % l.group_outputs();
-    const int64_t block = g * l.blocks() + in_group / l.block;
-    return double(
-        w[(((block * l.kernel + ky) * l.kernel + kx) * l.group_inputs() + i) * l.block + in_group % l.block]);
+/// F(2x2, 3x3); weights (outputs, inputs, 3, 3).
+Graph winograd_network(const Layer& l) {
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {4}, {5}, {6}), f32] {{\n"
+      "  %t = nn.winograd_weight(@w: Tensor[({6}, {3}, 3, 3), f32], tile=2, block={7})\n"
+      "  %u = cast(%t, to=f16)\n"
+      "  %y = nn.conv(%x, %u, channels={6}, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
+      "padding=({8}), channels_last=true, algorithm=winograd2, weight_block={7})\n  return %y\n}}\n",
+      l.batch, l.height, l.width, l.inputs, l.out_height(), l.out_width(), l.outputs, l.block,
+      fmt::join(l.padding, ", "));
+  return parse_graph(text, op_set(),
+                     {{"w", testing::random_tensor(DType::kF32, {l.outputs, l.inputs, 3, 3}, 1)}});
+}
+
+/// Position of a weight in memory.
+using WeightIndex = std::function<int64_t(int64_t o, int64_t ky, int64_t kx, int64_t i)>;
+
+WeightIndex packed_weights(const Layer& l) {
+  return [l](int64_t o, int64_t ky, int64_t kx, int64_t i) {
+    const int64_t in_group = o % l.group_outputs();
+    const int64_t block = o / l.group_outputs() * l.blocks() + in_group / l.block;
+    return (((block * l.kernel + ky) * l.kernel + kx) * l.group_inputs() + i) * l.block + in_group % l.block;
   };
+}
+WeightIndex plain_weights(const Layer& l) {
+  return [l](int64_t o, int64_t ky, int64_t kx, int64_t i) {
+    return ((o * l.inputs + i) * l.kernel + ky) * l.kernel + kx;
+  };
+}
+
+Reference expected(const Layer& l, const float* x, const float* w, const WeightIndex& weight_at) {
+  Reference y;
   for (int64_t n = 0; n < l.batch; ++n)
     for (int64_t oy = 0; oy < l.out_height(); ++oy)
       for (int64_t ox = 0; ox < l.out_width(); ++ox)
@@ -111,7 +136,7 @@ Reference expected(const Layer& l, const float* x, const float* w) {
               for (int64_t i = 0; i < l.group_inputs(); ++i) {
                 const double product =
                     double(x[((n * l.height + iy) * l.width + ix) * l.inputs + first + i]) *
-                    weight_at(o, ky, kx, i);
+                    double(w[weight_at(o, ky, kx, i)]);
                 total += product;
                 magnitude += std::abs(product);
               }
@@ -169,7 +194,16 @@ class HalfOnCpu : public ::testing::TestWithParam<const char*> {
     const ConstantPtr weight = graph.main.constants().at(0)->constant;
     const ConstantPtr x =
         testing::random_tensor(DType::kF32, {layer.batch, layer.height, layer.width, layer.inputs}, 7);
-    expect_near(run(graph, x), expected(layer, x->as<float>(), weight->as<float>()), layer.str());
+    expect_near(run(graph, x), expected(layer, x->as<float>(), weight->as<float>(), packed_weights(layer)),
+                layer.str());
+  }
+  void check_winograd(const Layer& layer) const {
+    const Graph graph = winograd_network(layer);
+    const ConstantPtr weight = graph.main.constants().at(0)->constant;
+    const ConstantPtr x =
+        testing::random_tensor(DType::kF32, {layer.batch, layer.height, layer.width, layer.inputs}, 7);
+    expect_near(run(graph, x), expected(layer, x->as<float>(), weight->as<float>(), plain_weights(layer)),
+                "Winograd, " + layer.str());
   }
   void check_product(int64_t rows, int64_t depth, int64_t units, int64_t block,
                      const std::string& rows_text) const {
@@ -233,6 +267,17 @@ TEST_P(HalfOnCpu, TakesSeveralImagesAndSmallOnesWithManyChannels) {
          .kernel = 1,
          .block = 32,
          .padding = {0, 0, 0, 0}});
+}
+TEST_P(HalfOnCpu, TakesWinogradsAlgorithm) {
+  check_winograd({.height = 14, .width = 14});
+  check_winograd({.batch = 2,
+                  .height = 9,
+                  .width = 11,
+                  .inputs = 41,
+                  .outputs = 37,
+                  .block = 32,
+                  .padding = {0, 2, 1, 0}});
+  check_winograd({.height = 14, .width = 14, .inputs = 256, .outputs = 64, .block = 32});
 }
 TEST_P(HalfOnCpu, MultipliesMatricesOfAnySize) {
   for (auto [rows, depth, units, block] : {std::array<int64_t, 4>{1, 64, 48, 16},
@@ -325,7 +370,7 @@ TEST(HalfLoops, ComputeTheConvolutionWhereverTheyAreEvaluated) {
       return std::span<std::byte>(const_cast<std::byte*>(c->bytes), c->size);
     };
     evaluate(kernel, {span_of(x), span_of(packed), {bytes, result->size}}, {});
-    expect_near(result, expected(layer, x->as<float>(), weight->as<float>()), name);
+    expect_near(result, expected(layer, x->as<float>(), weight->as<float>(), packed_weights(layer)), name);
   }
 }
 
