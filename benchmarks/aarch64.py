@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Judges the code for AArch64 where there is no such machine: by static throughput and by executed instructions.
 
-usage: aarch64.py loops  [--gantry build/bin/gantry] [--cpus cortex-a72,cortex-a76] [--kernel conv] MODEL.onnx...
-       aarch64.py counts [--gantry ...] [--cpu cortex-a76] [--runner run_module] [--peer COMMAND] MODEL.onnx...
+usage: aarch64.py loops  [--gantry build/bin/gantry] [--cpus cortex-a72,cortex-a76] [--precision fp16]
+                         [--kernel conv] MODEL.onnx...
+       aarch64.py counts [--gantry ...] [--cpu cortex-a76] [--precision fp16] [--runner run_module] [--peer COMMAND] MODEL.onnx...
 
 loops: takes the innermost loops of the kernels' assembly (`gantry ir --asm`) and asks llvm-mca for their cycles. For
 each loop: vector multiply-adds, loads, stores to and from the stack (spills), cycles an iteration, and how near its
@@ -99,7 +100,7 @@ def loops(args):
         print('| kernel | multiply-adds | loads | spills | instructions | cycles | of the peak |')
         print('| --- | --- | --- | --- | --- | --- | --- |')
         for model in args.models:
-            command = [args.gantry, 'ir', model, '--asm', '--target', cpu]
+            command = [args.gantry, 'ir', model, '--asm', '--target', cpu, '--precision', args.precision]
             assembly = output_of(command + (['--kernel', args.kernel] if args.kernel else []))
             for name, lines in functions_of(assembly):
                 for body in innermost_loops(lines):
@@ -141,7 +142,8 @@ def counts(args):
         for model in args.models:
             name = os.path.basename(model).removesuffix('.onnx')
             module = os.path.join(folder, name + '.gmod')
-            output_of([args.gantry, 'compile', model, '-o', module, '--target', args.cpu])
+            output_of([args.gantry, 'compile', model, '-o', module, '--target', args.cpu,
+                       '--precision', args.precision])
             commands = {'gantry': ['qemu-aarch64', os.path.abspath(args.runner), module]}
             if args.peer:
                 commands['ONNX Runtime'] = shlex.split(args.peer) + [script, os.path.abspath(model)]
@@ -161,6 +163,7 @@ def main():
         command = commands.add_parser(name)
         command.set_defaults(action=action)
         command.add_argument('--gantry', default='build/bin/gantry')
+        command.add_argument('--precision', default='fp32')
         command.add_argument('models', nargs='+')
         if name == 'loops':
             command.add_argument('--cpus', default='cortex-a72,cortex-a76,neoverse-n1,neoverse-v1')
