@@ -4,17 +4,17 @@
 //
 // Weight layouts of nn.conv, by attributes (nb = weight_block):
 //   weight_block == 0                    (O, I/groups, spatial…), as in ONNX
-//   weight_block > 0, groups == 1        (ceil(O/nb), spatial…, I, nb); also f16 for f32 data, which is then
-//   weight_block > 0, groups > 1         (groups, ceil((O/groups)/nb), spatial…, I/groups, nb)   rounded too
+//   weight_block > 0, groups == 1        (ceil(O/nb), spatial…, I, nb)
+//   weight_block > 0, groups > 1         (groups, ceil((O/groups)/nb), spatial…, I/groups, nb)
 //   depthwise_packed                     (spatial…, C), groups == C_in == O
 //   algorithm == gemm                    (K, O), with groups (groups, K, O/groups); K = kernel spatial… ×
 //   I/groups,
 //                                        the input channel varying fastest
 //   algorithm == tiles                   as nn.tile_weight makes it (host/ops/tiles.h), bf16
 //   algorithm == winograd2, 4, 6         (t*t, I, O), t = 4, 6, 8, as nn.winograd_weight makes it; with
-//                                        weight_block > 0: (ceil(O/nb), t*t, I, nb), also f16 for f32 data, whose
-//                                        transformation is then rounded
-// All but the plain layout need channels_last.
+//                                        weight_block > 0: (ceil(O/nb), t*t, I, nb)
+// All but the plain layout need channels_last. Blocked weights may be f16 where the data are f32: these, or
+// their transformation, are then rounded to f16 before the products.
 //
 // Tensor-expression stages by tag:
 //   any                 "pad" (only where padding is not all 0): the zero-padded input
