@@ -34,6 +34,7 @@ static uint64_t instructions, multiply_adds, memory_accesses;
 /* fmla of vectors, by vector and by element; sdot, udot, smmla, bfmmla and bfdot count as one each too. */
 static int is_multiply_add(uint32_t code) {
   return (code & 0xbfa0fc00u) == 0x0e20cc00u || (code & 0xbf80f400u) == 0x0f801000u || /* fmla */
+         (code & 0xbfe0fc00u) == 0x0e400c00u || (code & 0xbfc0f400u) == 0x0f001000u || /* of f16 */
          (code & 0x9f20fc00u) == 0x0e009400u || (code & 0x9f00f400u) == 0x0f00e000u || /* sdot, udot */
          (code & 0xffe0fc00u) == 0x4e80a400u ||                                        /* smmla */
          (code & 0xffe0fc00u) == 0x6e40ec00u || (code & 0xbfe0fc00u) == 0x2e40fc00u;   /* bfmmla, bfdot */

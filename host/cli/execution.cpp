@@ -87,7 +87,7 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options) {
       .add_option(
           "--precision", options.precision,
           "Arithmetic of convolutions and matrix products of a model; default auto: the fastest within about "
-          "1e-5 of fp32")
+          "1e-5 of fp32; fp16 is for GPUs and for CPUs with half-precision arithmetic, within about 3e-3")
       ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
   command.add_option("--threads", options.threads, "Threads; default: one a physical core")
       ->type_name("N")

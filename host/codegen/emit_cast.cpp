@@ -102,10 +102,10 @@ Value* KernelEmitter::to_storage(Value* value, DType dtype) {
     case DType::kBool:
       return b_.CreateZExt(value, with_lanes(b_.getInt8Ty(), lanes_of(value)));
     case DType::kF16:
-      return float_to_half(value);
     case DType::kBF16: {
-      auto known = rounded_.find(value);  // what was a bf16 already
-      return known != rounded_.end() ? known->second : float_to_bf16(value);
+      auto known = rounded_.find(value);  // what was one already
+      if (known != rounded_.end() && known->second.first == dtype) return known->second.second;
+      return dtype == DType::kF16 ? float_to_half(value) : float_to_bf16(value);
     }
     default:
       return value;
@@ -117,12 +117,15 @@ Value* KernelEmitter::from_storage(Value* raw, DType dtype) {
   switch (dtype) {
     case DType::kBool:
       return b_.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
-    case DType::kF16:
-      return half_to_float(raw);
+    case DType::kF16: {
+      Value* result = half_to_float(raw);
+      rounded_[result] = {dtype, raw};
+      return result;
+    }
     case DType::kBF16: {
       Value* wide = b_.CreateShl(b_.CreateZExt(raw, with_lanes(b_.getInt32Ty(), lanes)), 16);
       Value* result = b_.CreateBitCast(wide, with_lanes(b_.getFloatTy(), lanes));
-      rounded_[result] = raw;
+      rounded_[result] = {dtype, raw};
       return result;
     }
     default:

@@ -141,6 +141,23 @@ Value* KernelEmitter::emit_fused_multiply_add(const BinaryNode& node) {
   return math_.fma(x, y, z);
 }
 
+/// An f16 expression in f16's own form.
+Value* KernelEmitter::emit_half(const Expr& e, int lanes) {
+  if (auto* broadcast = e.as<BroadcastNode>(); broadcast && broadcast->value.type().lanes == 1)
+    return splat(emit_half(broadcast->value, 1), lanes);
+  Value* bits = to_storage(emit(e), DType::kF16);
+  return splat(b_.CreateBitCast(bits, with_lanes(b_.getHalfTy(), lanes_of(bits))), lanes);
+}
+
+/// x * y + z of f16, rounded once. Registers hold f16 as f32; LLVM drops what is converted there and back.
+Value* KernelEmitter::emit_half_multiply_add(const CallNode& node) {
+  const int lanes = node.type.lanes;
+  Value *x = emit_half(node.args[0], lanes), *y = emit_half(node.args[1], lanes),
+        *z = emit_half(node.args[2], lanes);
+  Value* fused = b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+  return from_storage(b_.CreateBitCast(fused, with_lanes(b_.getInt16Ty(), lanes)), DType::kF16);
+}
+
 Value* KernelEmitter::emit_float_binary(const BinaryNode& node, Value* a, Value* b) {
   const bool native_minnum = target_.architecture != Architecture::kX86_64;
   switch (node.op) {
@@ -365,6 +382,8 @@ Value* KernelEmitter::emit_if_then_else(const CallNode& node) {
 
 Value* KernelEmitter::emit_call(const CallNode& node) {
   if (node.fn == MathFn::kIfThenElse) return emit_if_then_else(node);
+  if (node.fn == MathFn::kFma && node.type.dtype == DType::kF16 && has_half_arithmetic_)
+    return emit_half_multiply_add(node);
   const int lanes = node.type.lanes;
   Value* x = splat(emit(node.args[0]), lanes);
   switch (node.fn) {

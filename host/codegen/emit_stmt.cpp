@@ -30,6 +30,10 @@ bool target_has_avx512(const Target& target) {
 bool target_has_half(const Target& target) {
   return target.architecture != Architecture::kX86_64 || has_feature(target, "f16c");
 }
+bool target_has_half_arithmetic(const Target& target) {
+  if (target.device == DeviceKind::kCuda) return false;
+  return has_feature(target, target.architecture == Architecture::kAArch64 ? "fullfp16" : "avx512fp16");
+}
 
 }  // namespace
 
@@ -41,6 +45,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
       gpu_(target.architecture == Architecture::kCuda),
       has_fma_(target_has_fma(target)),
       has_half_(target_has_half(target)),
+      has_half_arithmetic_(target_has_half_arithmetic(target)),
       reports_(reports_accesses(kernel, target)),
       b_(module.getContext()),
       math_(b_, has_fma_, target_has_avx512(target)) {

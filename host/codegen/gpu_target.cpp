@@ -288,6 +288,7 @@ namespace {
 
 Precision cpu_precision(const Target& target, Precision precision) {
   const std::optional<TileUnit> tiles = tile_unit(target);
+  const char* half = target.architecture == Architecture::kAArch64 ? "fullfp16" : "avx512fp16";
   switch (precision) {
     case Precision::kAuto:
       // bfmmla multiplies four times as many pairs as a multiply-add in f32 does in the same time: the five
@@ -304,9 +305,17 @@ Precision cpu_precision(const Target& target, Precision precision) {
           name_of(precision), target.name,
           target.architecture == Architecture::kAArch64 ? "add +bf16 to its name where the CPU has FEAT_BF16"
                                                         : "amx-bf16");
+    case Precision::kFp16:
+      if (has_feature(target, half)) return precision;
+      user_error(
+          "--precision fp16: target {} has no multiply-adds in half precision ({}); it computes in fp32. "
+          "Name a target that has them, as {}",
+          target.name, half,
+          target.architecture == Architecture::kAArch64 ? "cortex-a76 or aarch64+fp16" : "sapphirerapids");
     default:
-      user_error("--precision {}: is for GPUs; target {} is a CPU, which computes in fp32{}",
-                 name_of(precision), target.name, tiles ? ", fp32-split, fp32-split3 or bf16" : "");
+      user_error("--precision {}: is for GPUs; target {} is a CPU, which computes in fp32{}{}",
+                 name_of(precision), target.name, tiles ? ", fp32-split, fp32-split3, bf16" : "",
+                 has_feature(target, half) ? ", fp16" : "");
   }
 }
 
@@ -331,6 +340,7 @@ constexpr std::array kPrecisions = {Precision::kAuto,      Precision::kFp32, Pre
 
 Target with_precision(Target target, Precision precision) {
   target.precision = target.for_gpu() ? gpu_precision(target, precision) : cpu_precision(target, precision);
+  target.machine.half_products = !target.for_gpu() && target.precision == Precision::kFp16;
   return target;
 }
 

@@ -114,6 +114,8 @@ class KernelEmitter {
   llvm::Value* emit_binary(const BinaryNode& node, const Expr& self);
   llvm::Value* emit_float_binary(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_fused_multiply_add(const BinaryNode& node);
+  llvm::Value* emit_half_multiply_add(const CallNode& node);
+  llvm::Value* emit_half(const Expr& e, int lanes);
   llvm::Value* emit_integer_binary(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_floor_division(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_compare(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
@@ -191,14 +193,18 @@ class KernelEmitter {
   llvm::LLVMContext& context_;
   const LoopKernel& kernel_;
   const Target& target_;
-  bool gpu_, has_fma_, has_half_, reports_;
+  bool gpu_, has_fma_;
+  bool has_half_;             ///< conversions from and to f16
+  bool has_half_arithmetic_;  ///< multiply-adds in f16
+  bool reports_;
   llvm::IRBuilder<> b_;
   MathBuilder math_;
   Scope scope_;
   Checks checks_;
   /// Expressions already computed in this statement and branch; a tree may share its parts many times over.
   std::unordered_map<const ExprNode*, llvm::Value*> cache_;
-  std::unordered_map<llvm::Value*, llvm::Value*> rounded_;  ///< f32 values that are a bf16, and its bits
+  /// f32 values that are an f16 or bf16: which of them, and its bits.
+  std::unordered_map<llvm::Value*, std::pair<DType, llvm::Value*>> rounded_;
   std::map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>>
       alias_scopes_;  ///< (alias.scope, noalias)
   std::map<const BufferNode*, bool> written_;

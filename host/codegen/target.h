@@ -20,6 +20,7 @@ struct MachineModel {
   int loads_per_cycle = 2;         ///< vector loads from the first-level cache
   bool broadcast_operand = false;  ///< multiply-add takes a scalar memory operand (AVX-512) or a lane (NEON)
   bool masked_access = false;      ///< cheap masked vector loads and stores
+  bool half_products = false;  ///< Precision::kFp16: products of f32 are computed in f16 where that is faster
   int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10;
   double l2_bytes_per_cycle = 32;  ///< sustained
   double memory_bytes_per_cycle = 4;
@@ -28,13 +29,14 @@ struct MachineModel {
 /// What runs the kernels. `cuda-emulated` runs what was scheduled for a GPU on a CPU, thread by thread.
 enum class DeviceKind : uint8_t { kCpu, kCuda, kCudaEmulated };
 
-/// Arithmetic of convolutions and matrix products whose tensors are f32; sums are always f32.
+/// Arithmetic of convolutions and matrix products whose tensors are f32; sums are f32, except for those of a
+/// CPU's kFp16, which are f16 over a few products (Stage::sum_in_half).
 enum class Precision : uint8_t {
   kAuto,        ///< the fastest at f32's accuracy: kFp32Split where there is AMX, else kFp32
   kFp32,        ///< multiply-adds in f32
   kTf32,        ///< GPUs
   kBf16,        ///< operands rounded to bf16
-  kFp16,        ///< GPUs
+  kFp16,        ///< operands rounded to f16
   kFp32Split,   ///< CPUs that multiply tiles of bf16: each f32 as two of them (host/ops/tiles.h)
   kFp32Split3,  ///< as three, as exact as f32
 };
@@ -112,8 +114,8 @@ std::string_view name_of(Precision precision);
 /// A user error lists the names.
 Precision find_precision(std::string_view name);
 /// The target computing in that precision (kAuto becomes what it stands for); a user error if its processor
-/// cannot. CPUs: bf16 and the splits need amx-bf16 (x86-64) or bf16 (AArch64); GPUs: tf32 and bf16 need
-/// sm_80, fp16 sm_75.
+/// cannot. CPUs: bf16 and the splits need amx-bf16 (x86-64) or bf16 (AArch64), fp16 avx512fp16 or fullfp16;
+/// GPUs: tf32 and bf16 need sm_80, fp16 sm_75.
 Target with_precision(Target target, Precision precision);
 
 }  // namespace gantry

@@ -79,6 +79,19 @@ size_t Lowering::tile_of_cut_reduction(const StageState& state, const Reduction&
   return cut && !guarded_inside ? position - 1 : 0;
 }
 
+/// Accumulators of the data leaves `tile`, which become registers; `point`: the index of one.
+Buffer Lowering::tile_sums(const StageState& state, const std::vector<int>& tile, DType dtype, Expr& point) {
+  point = Expr(0);
+  Expr points(1);
+  for (int leaf : tile) {
+    const auto at = static_cast<size_t>(leaf);
+    point = point * state.leaf_extents[at] + state.leaf_vars[at];
+    points = points * state.leaf_extents[at];
+  }
+  return std::make_shared<BufferNode>(BufferNode{unique(state.op().name + ".acc"), dtype,
+                                                 simplifier_.simplify(points), BufferScope::kLocal, 64});
+}
+
 /// The tile's sums are loaded into accumulators of their own, which are registers, updated in the innermost
 /// loop, and stored again.
 Stmt Lowering::build_cut_update(StageState& state, const Reduction& plan, size_t innermost,
@@ -87,14 +100,8 @@ Stmt Lowering::build_cut_update(StageState& state, const Reduction& plan, size_t
   const auto split = plan.inner.begin() + static_cast<std::ptrdiff_t>(innermost);
   const std::vector<int> outer(plan.inner.begin(), split), inner(split, plan.inner.end()),
       tile(split + 1, plan.inner.end());
-  Expr point(0), points(1);
-  for (int leaf : tile) {
-    const auto at = static_cast<size_t>(leaf);
-    point = point * state.leaf_extents[at] + state.leaf_vars[at];
-    points = points * state.leaf_extents[at];
-  }
-  auto sums = std::make_shared<BufferNode>(BufferNode{unique(state.op().name + ".acc"), state.buffer->dtype,
-                                                      simplifier_.simplify(points), BufferScope::kLocal, 64});
+  Expr point;
+  Buffer sums = tile_sums(state, tile, state.buffer->dtype, point);
   Stmt begin = store(sums, point, load(plan.accumulator, plan.index));
   Stmt update = store(sums, point, combine(root->reduce, load(sums, point), value));
   if (root->condition) update = if_stmt(to_loads(state, root->condition), update);
@@ -103,6 +110,72 @@ Stmt Lowering::build_cut_update(StageState& state, const Reduction& plan, size_t
                      build_loops(state, inner, 0, Purpose::kCompute, false, update),
                      build_loops(state, tile, 0, Purpose::kStore, false, end)});
   return build_loops(state, outer, 0, Purpose::kCompute, false, allocate(sums, nest));
+}
+
+namespace {
+
+/// a and b of cast(a) * cast(b), both f16; nothing if the value has another form.
+std::optional<std::pair<Expr, Expr>> half_factors(const Expr& value) {
+  const auto* product = value.as<BinaryNode>();
+  if (!product || product->op != BinaryOp::kMul) return std::nullopt;
+  const auto *a = product->a.as<CastNode>(), *b = product->b.as<CastNode>();
+  if (!a || !b || a->a.type().dtype != DType::kF16 || b->a.type().dtype != DType::kF16) return std::nullopt;
+  return std::pair(a->a, b->a);
+}
+
+}  // namespace
+
+/// See Stage::sum_in_half.
+Stmt Lowering::build_half_update(StageState& state, const Reduction& plan, const Expr& value) {
+  const auto* root = state.body.as<ReduceNode>();
+  const auto factors = half_factors(value);
+  const bool plain = !state.root && !plan.lane_var.get() && !root->condition.get() &&
+                     root->reduce == ReduceKind::kSum && plan.accumulator->dtype == DType::kF32;
+  internal_check(plain && factors, "{}: is no sum of products of f16", state.op().name);
+  std::vector<size_t> levels;  // positions in plan.inner
+  for (const IterVarPtr& axis : state.stage->half_axes) {
+    const auto at = std::find(plan.inner.begin(), plan.inner.end(), state.leaf_index(axis.get()));
+    levels.push_back(static_cast<size_t>(at - plan.inner.begin()));
+    internal_check(
+        at != plan.inner.end() && (levels.size() == 1 || levels[levels.size() - 2] < levels.back()),
+        "{}: sums in f16 at {}, which is not inside those around", state.op().name, axis->name());
+  }
+  HalfSums sums{plan, std::move(levels), factors->first, factors->second, {}};
+  for (size_t i = sums.levels[0]; i < plan.inner.size(); ++i) {
+    const int leaf = plan.inner[i];
+    if (!state.is_reduce_leaf(leaf)) sums.tile.push_back(leaf);
+    const bool fixed = constant_of(state.leaf_extents[static_cast<size_t>(leaf)]).has_value();
+    internal_check(sums.tile.empty() || (!state.is_reduce_leaf(leaf) && fixed && i > sums.levels.back()),
+                   "{}: the leaves inside a sum in f16 are not a tile", state.op().name);
+  }
+  Stmt nest = build_half_level(state, sums, 0, [&](const Expr& chunk) {
+    return store(plan.accumulator, plan.index, load(plan.accumulator, plan.index) + cast(DType::kF32, chunk));
+  });
+  const auto first = plan.inner.begin() + static_cast<std::ptrdiff_t>(sums.levels[0]);
+  return build_loops(state, {plan.inner.begin(), first}, 0, Purpose::kCompute, false, nest);
+}
+
+/// The tile's sums start at 0, and are given to `finish` after the level's loops.
+Stmt Lowering::build_half_level(StageState& state, const HalfSums& half, size_t level,
+                                const std::function<Stmt(const Expr&)>& finish) {
+  Expr point;
+  Buffer sums = tile_sums(state, half.tile, DType::kF16, point);
+  auto add_product = [&](const Expr& a, const Expr& b) {
+    return store(sums, point, call(MathFn::kFma, {a, b, load(sums, point)}));
+  };
+  const bool last = level + 1 == half.levels.size();
+  const auto begin = half.plan.inner.begin() + static_cast<std::ptrdiff_t>(half.levels[level]);
+  const auto end = last ? half.plan.inner.end()
+                        : half.plan.inner.begin() + static_cast<std::ptrdiff_t>(half.levels[level + 1]);
+  Stmt innermost =
+      last ? add_product(half.a, half.b) : build_half_level(state, half, level + 1, [&](const Expr& sum) {
+        return add_product(sum, const_of(DType::kF16, 1));
+      });
+  Stmt clear = store(sums, point, const_of(DType::kF16, 0));
+  return allocate(
+      sums, block({build_loops(state, half.tile, 0, Purpose::kInitialize, false, clear),
+                   build_loops(state, {begin, end}, 0, Purpose::kCompute, false, innermost),
+                   build_loops(state, half.tile, 0, Purpose::kStore, false, finish(load(sums, point)))}));
 }
 
 /// Padding that is inline becomes guards, each inside the innermost loop that it mentions: taps outside of
@@ -150,7 +223,8 @@ Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
   Stmt init_nest = build_loops(state, plan.inner_data, 0, Purpose::kInitialize, plan.separate, initial);
   if (moved) init_nest = guarded(state, -1, first_reduce - 1, Purpose::kInitialize, plan.separate, init_nest);
   const size_t innermost = tile_of_cut_reduction(state, plan);
-  Stmt update_nest = innermost > 0
+  Stmt update_nest = !state.stage->half_axes.empty() ? build_half_update(state, plan, value)
+                     : innermost > 0
                          ? build_cut_update(state, plan, innermost, value)
                          : build_loops(state, plan.inner, 0, Purpose::kCompute, plan.separate, update);
   if (!plan.separate) return block({init_nest, update_nest});

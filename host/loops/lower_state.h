@@ -1,6 +1,7 @@
 // What lowering knows of each stage while it builds the nest. Private to host/loops.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -81,6 +82,14 @@ struct Reduction {
   Expr point, index;  ///< of the point; of its (first) accumulator
 };
 
+/// Sums of products a * b in f16: see Stage::sum_in_half.
+struct HalfSums {
+  const Reduction& plan;
+  std::vector<size_t> levels;  ///< where in plan.inner each begins
+  Expr a, b;
+  std::vector<int> tile;  ///< data leaves inside
+};
+
 struct TilePlan;  // tile_plan.h
 
 /// The whole lowering; each member function is a step of it, in this order.
@@ -150,6 +159,10 @@ class Lowering {
   Stmt build_reduction(StageState& state, int first_reduce);
   size_t tile_of_cut_reduction(const StageState& state, const Reduction& plan) const;
   Stmt build_cut_update(StageState& state, const Reduction& plan, size_t innermost, const Expr& value);
+  Stmt build_half_update(StageState& state, const Reduction& plan, const Expr& value);
+  Stmt build_half_level(StageState& state, const HalfSums& half, size_t level,
+                        const std::function<Stmt(const Expr&)>& finish);
+  Buffer tile_sums(const StageState& state, const std::vector<int>& tile, DType dtype, Expr& point);
   // build_fragments.cpp
   std::pair<size_t, size_t> fragment_axes(const StageState& state) const;
   void check_fragment(const StageState& state);

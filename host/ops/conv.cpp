@@ -93,7 +93,8 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   const TensorType &data = input_type(node, 0), &weight = input_type(node, 1);
   check_attrs(a);
   const bool tiles = a.algorithm == ConvAlgorithm::kTiles;
-  if (!tiles) ops::require_same_dtype(node, 0, 1);
+  const bool half = data.dtype == DType::kF32 && weight.dtype == DType::kF16 && a.weight_block > 0 && !tiles;
+  if (!tiles && !half) ops::require_same_dtype(node, 0, 1);
   require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == DType::kBF16 && a.tile_parts >= 1 &&
                      a.tile_parts <= 3),
           "tile registers compute ungrouped two-dimensional f32 convolutions");
@@ -231,7 +232,9 @@ std::vector<Tensor> compute_conv(const Node& node, const std::vector<Tensor>& in
   if (a.algorithm == ConvAlgorithm::kGemm) return {ops::narrow(conv_gemm(node, a, in[0], in[1]), dtype)};
   if (a.algorithm == ConvAlgorithm::kTiles) return {conv_tiles(node, a, in[0], in[1])};
   if (winograd_tile(a.algorithm) > 0) return {ops::narrow(conv_winograd(node, a, in[0], in[1]), dtype)};
-  Tensor x = ops::pad_spatial(in[0], a.padding, first_spatial_axis(a.channels_last), const_of(dtype, 0));
+  const Tensor operand = ops::half_operand(in[0], in[1].dtype());
+  Tensor x =
+      ops::pad_spatial(operand, a.padding, first_spatial_axis(a.channels_last), const_of(operand.dtype(), 0));
   Tensor y = a.depthwise_packed    ? conv_depthwise(node, a, x, in[1])
              : a.weight_block == 0 ? conv_plain(node, a, x, in[1])
              : a.groups == 1       ? conv_packed(node, a, x, in[1])

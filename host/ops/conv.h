@@ -13,10 +13,12 @@
 //   algorithm == tiles                   as nn.tile_weight makes it (host/ops/tiles.h), bf16
 //   algorithm == winograd2, 4, 6         (t*t, I, O), t = 4, 6, 8, as nn.winograd_weight makes it; with
 //                                        weight_block > 0: (ceil(O/nb), t*t, I, nb)
-// All but the plain layout need channels_last.
+// All but the plain layout need channels_last. Blocked weights may be f16 where the data are f32: these, or
+// their transformation, are then rounded to f16 before the products.
 //
 // Tensor-expression stages by tag:
 //   any                 "pad" (only where padding is not all 0): the zero-padded input
+//   f16 weights         "half_operand": f32 data rounded to f16, before "pad"
 //   plain weights       "conv_plain": (N, O, spatial…) or (N, spatial…, O)
 //   packed              "conv_packed": (N, spatial…, ceil(O/nb), nb) reducing over (kernel spatial…, I), then
 //                       "conv_unpack": (N, spatial…, O)

@@ -16,7 +16,8 @@ namespace {
 using ops::Matrix;
 
 /// Data of every tile after the transformation, (t*t, tiles, C).
-Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<Expr>& tiles, int64_t m) {
+Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<Expr>& tiles, int64_t m,
+                         DType dtype) {
   const int64_t t = m + 2;
   const Matrix& matrix = ops::winograd_transforms(m).input;
   Expr count = tiles[0] * tiles[1] * tiles[2], channels = x.shape().back();
@@ -33,7 +34,9 @@ Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<
   Tensor rows = compute({t, t, count, channels}, rows_body, "winograd_rows", "winograd_rows");
   auto body = [&](const std::vector<Expr>& i) {
     Expr r = floordiv(i[0], t), s = mod(i[0], t);
-    return ops::winograd_row(matrix, s, [&](int64_t column) { return rows({r, column, i[1], i[2]}); });
+    return cast(dtype, ops::winograd_row(matrix, s, [&](int64_t column) {
+                  return rows({r, column, i[1], i[2]});
+                }));
   };
   return compute({t * t, count, channels}, body, "winograd_input", "winograd_input");
 }
@@ -42,7 +45,7 @@ Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<
 Tensor blocked_product(const Tensor& data, const Tensor& weight) {
   auto c = reduce_axis(0, data.shape().back(), "c");
   auto body = [&](const std::vector<Expr>& i) {
-    return sum(data({i[0], i[1], c->var}) * ops::widen(weight({i[2], i[0], c->var, i[3]})), {c});
+    return sum(ops::widen(data({i[0], i[1], c->var})) * ops::widen(weight({i[2], i[0], c->var, i[3]})), {c});
   };
   return compute({data.shape()[0], data.shape()[1], weight.shape()[0], weight.shape()[3]}, body,
                  "winograd_product", "winograd_product");
@@ -55,7 +58,9 @@ Tensor conv_winograd(const Node& node, const ConvAttrs& a, const Tensor& x, cons
   const Matrix& matrix = ops::winograd_transforms(m).output;
   std::vector<Expr> shape = to_exprs(node.result()->type.shape);
   std::vector<Expr> tiles{shape[0], floordiv(shape[1] + (m - 1), m), floordiv(shape[2] + (m - 1), m)};
-  Tensor data = transformed_input(a, x, tiles, m);
+  // f16 weights of f32 data: the transformed data are rounded, not the data.
+  const bool half = weight.dtype() != x.dtype();
+  Tensor data = transformed_input(a, x, tiles, m, half ? weight.dtype() : ops::widened(x.dtype()));
   const int64_t nb = a.weight_block;
   Tensor product = nb > 0 ? blocked_product(data, weight) : ops::gemm(data, weight);
   auto product_at = [&](const Expr& position, const Expr& tile, const Expr& channel) {

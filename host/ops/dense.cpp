@@ -17,7 +17,8 @@ using ops::require;
 std::vector<TensorType> infer_dense(const Node& node, Function& function) {
   const auto& a = node.attrs_as<DenseAttrs>();
   const TensorType &x = input_type(node, 0), &w = input_type(node, 1);
-  if (a.tile_parts == 0) ops::require_same_dtype(node, 0, 1);
+  const bool half = x.dtype == DType::kF32 && w.dtype == DType::kF16 && a.weight_block > 0;
+  if (a.tile_parts == 0 && !half) ops::require_same_dtype(node, 0, 1);
   require(x.rank() >= 1, "the data {} must have a dimension", x.str());
   require(a.units > 0 && a.weight_block >= 0, "units must be positive");
   require(!a.gemm || a.weight_block == 0, "the gemm form has plain weights");
@@ -64,9 +65,10 @@ Tensor dense_gemm(const Node& node, const Tensor& x, const Tensor& w) {
 
 std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& in) {
   const auto& a = node.attrs_as<DenseAttrs>();
-  const Tensor &x = in[0], &w = in[1];
-  if (a.tile_parts > 0) return {dense_tiles(node, a, x, w)};
-  if (a.gemm) return {ops::narrow(dense_gemm(node, x, w), x.dtype())};
+  const Tensor& w = in[1];
+  if (a.tile_parts > 0) return {dense_tiles(node, a, in[0], w)};
+  if (a.gemm) return {ops::narrow(dense_gemm(node, in[0], w), in[0].dtype())};
+  const Tensor x = ops::half_operand(in[0], w.dtype());
   std::vector<Expr> shape = to_exprs(node.result()->type.shape);
   auto k = reduce_axis(0, x.shape().back(), "k");
   auto row = [&](const std::vector<Expr>& i) {
@@ -78,7 +80,7 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
     auto body = [&](const std::vector<Expr>& i) {
       return sum(row(i) * ops::widen(w({k->var, i.back()})), {k});
     };
-    return {ops::narrow(compute(shape, body, "dense", "dense"), x.dtype())};
+    return {ops::narrow(compute(shape, body, "dense", "dense"), in[0].dtype())};
   }
   const std::vector<Expr> leading(shape.begin(), shape.end() - 1);
   std::vector<Expr> block_shape{w.shape()[0], a.weight_block};
@@ -96,7 +98,7 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
     at.push_back(mod(i.back(), a.weight_block));
     return blocks(at);
   };
-  return {ops::narrow(compute(shape, unpack, "dense_unpack", "dense_unpack"), x.dtype())};
+  return {ops::narrow(compute(shape, unpack, "dense_unpack", "dense_unpack"), in[0].dtype())};
 }
 
 /// Rows and columns of an operand as the product sees them.

@@ -1,9 +1,9 @@
 // Attributes of matrix products.
 //
 // nn.dense: x (…, K) times a weight; weight_block == 0: weight (K, units); nb = weight_block > 0: weight
-// (ceil(units/nb), K, nb), zero-filled. Result (…, units). Stages: "dense" for plain weights; packed:
-// "dense_packed" (rows, ceil(units/nb), nb) reducing over K, with all leading axes of x as rows (left out if
-// there are none), then "dense_unpack" (…, units).
+// (ceil(units/nb), K, nb), zero-filled, also in f16 for f32 data: stage "half_operand" rounds those. Result
+// (…, units). Stages: "dense" for plain weights; packed: "dense_packed" (rows, ceil(units/nb), nb) reducing
+// over K, with all leading axes of x as rows (left out if there are none), then "dense_unpack" (…, units).
 //
 // matmul: numpy semantics of two tensors of rank >= 1 with the last two axes swapped beforehand where asked;
 // leading axes broadcast. Stage "matmul".

@@ -102,6 +102,13 @@ Tensor narrow(const Tensor& t, DType dtype) {
       t.shape(), [&](const std::vector<Expr>& i) { return cast(dtype, t(i)); }, "narrow");
 }
 
+Tensor half_operand(const Tensor& t, DType weight) {
+  if (weight == t.dtype()) return t;
+  return compute(
+      t.shape(), [&](const std::vector<Expr>& i) { return cast(weight, t(i)); }, "half_operand",
+      "half_operand");
+}
+
 Tensor map_elements(const Tensor& x, DType dtype, const std::string& name,
                     const std::function<Expr(Expr)>& f) {
   return compute(

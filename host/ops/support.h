@@ -72,6 +72,9 @@ Expr widen(Expr x);
 DType widened(DType dtype);
 /// A stage that casts to `dtype`, or `t` itself if it has it.
 Tensor narrow(const Tensor& t, DType dtype);
+/// The f32 operand of a product with f16 weights, rounded to f16 in the stage "half_operand", which has its
+/// axes; `t` itself if it has the weights' dtype.
+Tensor half_operand(const Tensor& t, DType weight);
 /// Stage that applies `f` (on the widened element) to every element; the result is cast to `dtype`.
 Tensor map_elements(const Tensor& x, DType dtype, const std::string& name,
                     const std::function<Expr(Expr)>& f);

@@ -5,6 +5,7 @@
 
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
+#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/ops/tiles.h"
@@ -218,6 +219,9 @@ class LayoutRewriter {
           attrs->weight_block = policy_.winograd_block(*attrs, data, node.result()->type);
         packed = transform_winograd(weight, *attrs, node.origin);
       }
+      if (attrs->weight_block > 0 && policy_.conv_half &&
+          policy_.conv_half(*attrs, data, node.result()->type))
+        packed = rounded_to_half(packed, node.origin);
     }
     std::vector<Value*> inputs{last(node.inputs[0], node.origin), packed};
     set_last(node, infer_and_add(target_, node.op->name, attrs, inputs, node.origin));
@@ -243,6 +247,12 @@ class LayoutRewriter {
     const bool wide = data.dtype == DType::kF32 || data.dtype == DType::kF64;
     if (winograd_tile(wish) > 0 && (!wide || !fits_winograd(attrs))) return ConvAlgorithm::kGemm;
     return wish;
+  }
+
+  Value* rounded_to_half(Value* value, const Origin& origin) {
+    auto attrs = std::make_shared<CastAttrs>();
+    attrs->to = DType::kF16;
+    return add("cast", attrs, {value}, origin);
   }
 
   Value* pack_tiles(Value* weight, int64_t parts, int64_t columns, bool fold_width, bool dense,
@@ -422,6 +432,8 @@ class LayoutRewriter {
     value =
         reshape(value, {depth, ceildiv(attrs->units, attrs->weight_block), attrs->weight_block}, node.origin);
     value = transpose(value, {1, 0, 2}, node.origin);
+    if (policy_.dense_half && policy_.dense_half(node.inputs[0]->type, attrs->units))
+      value = rounded_to_half(value, node.origin);
     Node* made = infer_and_add(target_, node.op->name, attrs, {plain(node.inputs[0], node.origin), value},
                                node.origin);
     forms_[node.result()].plain = made->result();

@@ -37,6 +37,10 @@ struct LayoutPolicy {
   /// Output channels a block of a Winograd algorithm's weights; absent: they are not blocked.
   std::function<int64_t(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)>
       winograd_block;
+  /// True: weights that conv_block or dense_block packs are rounded to f16, and so are the data that they
+  /// meet; absent: false.
+  std::function<bool(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)> conv_half;
+  std::function<bool(const TensorType& data, int64_t units)> dense_half;
   /// Output columns a block of packed dense weights. `data`: (…, K).
   std::function<int64_t(const TensorType& data, int64_t units)> dense_block;
 };

@@ -16,19 +16,38 @@ int64_t constant_or(const Dim& dim, int64_t otherwise) {
 
 int64_t conv_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                    const MachineModel& machine) {
-  ProductWork work = cpu::direct_work(attrs, data, result);
+  const ProductWork work =
+      cpu::direct_work(attrs, data, result, cpu::prefers_half(attrs, data, result, machine));
   if (attrs.groups > 1) return cpu::choose_grouped_tile(work, machine).channel_block();
   return choose_product_tile(work, machine).channel_block();
 }
 
-int64_t dense_block(const TensorType& data, int64_t units, const MachineModel& machine) {
+DenseWork dense_work(const TensorType& data, int64_t units, const MachineModel& machine, bool half) {
   DenseWork work;
-  work.element_bytes = byte_width(data.dtype);
+  work.half = half;
+  work.element_bytes = byte_width(half ? DType::kF16 : data.dtype);
   work.units = units;
   work.rows = 1;
   for (size_t i = 0; i + 1 < data.shape.size(); ++i) work.rows *= constant_or(data.shape[i], 0);
   work.depth = work.data_depth = constant_or(data.shape.back(), 256);
   if (data.shape.back().is_constant()) work.depth /= dense_depth_parts(work, machine);
+  return work;
+}
+
+/// Products in f16 are predicted to be faster, with what rounding the data takes.
+bool dense_half(const TensorType& data, int64_t units, const MachineModel& machine) {
+  if (!machine.half_products || data.dtype != DType::kF32) return false;
+  auto cycles = [&](bool half) {
+    const DenseWork work = dense_work(data, units, machine, half);
+    const double parts = double(work.data_depth) / double(std::max<int64_t>(work.depth, 1));
+    return parts * predicted_dense_cycles(work, choose_dense_tile(work, machine), machine);
+  };
+  const DenseWork work = dense_work(data, units, machine, true);
+  return cycles(true) + rounding_cycles(work.rows * work.data_depth, machine) < cycles(false);
+}
+
+int64_t dense_block(const TensorType& data, int64_t units, const MachineModel& machine) {
+  const DenseWork work = dense_work(data, units, machine, dense_half(data, units, machine));
   return choose_dense_tile(work, machine).tile.channel_block();
 }
 
@@ -66,6 +85,12 @@ LayoutPolicy make_layout_policy(const Target& target) {
   };
   policy.dense_block = [machine](const TensorType& data, int64_t units) {
     return dense_block(data, units, machine);
+  };
+  policy.conv_half = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+    return cpu::prefers_half(attrs, data, result, machine);
+  };
+  policy.dense_half = [machine](const TensorType& data, int64_t units) {
+    return dense_half(data, units, machine);
   };
   cpu::prefer_tiles(policy, target);
   return policy;

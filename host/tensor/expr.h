@@ -99,7 +99,7 @@ enum class MathFn : uint8_t {
   kAtanh,
   kIsNan,
   kIsInf,
-  kFma /* 3 args */,
+  kFma /* 3 args; of f16 in f16, rounded once, where a CPU can */,
   kRoundTf32 /* f32 to the nearest value with 10 mantissa bits, ties away from zero */,
   kIfThenElse /* 3 args, lazy */,
 };

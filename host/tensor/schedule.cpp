@@ -138,6 +138,15 @@ void Stage::tensorize_tiles(const IterVarPtr& axis, TileUnit unit) {
   tiles = unit;
 }
 
+void Stage::sum_in_half(std::vector<IterVarPtr> axes) {
+  for (const IterVarPtr& axis : axes) {
+    leaf_position(*this, axis, "sum_in_half");
+    internal_check(axis->kind == IterVar::Kind::kReduce, "sum_in_half of {}: {} is not a reduction axis",
+                   op->name, axis->name());
+  }
+  half_axes = std::move(axes);
+}
+
 void Stage::fetch_next(const Operation& source, const IterVarPtr& axis, int64_t elements) {
   leaf_position(*this, axis, "fetch_next");
   internal_check(elements > 0, "fetch_next of {}: {} elements", op->name, elements);

@@ -82,6 +82,7 @@ class Stage {
   std::vector<PrefetchHint> prefetches;
   std::optional<MmaShape> mma;    ///< the three innermost leaves (m, n, k) are one tensor-core instruction
   std::optional<TileUnit> tiles;  ///< the five innermost leaves are products of that unit
+  std::vector<IterVarPtr> half_axes;  ///< see sum_in_half; none: sums are the stage's dtype throughout
   /// See fetch_next.
   struct FetchAhead {
     Operation source;
@@ -151,6 +152,13 @@ class Stage {
   /// where the operand must have its copy. The region is rounded up to whole tiles: a and b must have
   /// elements there (any).
   void tensorize_tiles(const IterVarPtr& axis, TileUnit unit);
+  /// The stage is a sum in f32 of products cast(a) * cast(b), a and b in f16. The products of the leaves from
+  /// the last of `axes` inwards, reduction ones around data ones of constant extent, are added in f16, by
+  /// multiply-adds that round once where the target has them. Their sums are added in f16 too, from the axis
+  /// before on, and so forth; those of the first axis are added in f32. With n products at the last axis and
+  /// m sums at each of the others, an f16 sum is off by up to (n + m + …) * 2^-11 of the sum of magnitudes,
+  /// and infinite beyond 65,504. CPUs only.
+  void sum_in_half(std::vector<IterVarPtr> axes);
   /// Each iteration of `axis`, a leaf around serial ones, reads the next `elements` of `source` in memory,
   /// perhaps several times; meanwhile it asks the memory for those of the next iteration, evenly spread. CPUs
   /// only.

@@ -167,6 +167,15 @@ TEST(GpuTarget, RefusesPrecisionsThatTheProcessorLacks) {
   EXPECT_THROW(with_precision(find_target("cuda:sm_75"), Precision::kBf16), Error);
   EXPECT_THROW(with_precision(find_target("cuda:sm_70"), Precision::kFp16), Error);
   EXPECT_THROW(with_precision(find_target("x86-64-v3"), Precision::kBf16), Error);
+  for (const char* cpu : {"sapphirerapids", "cortex-a55", "neoverse-n1", "aarch64+fp16"}) {
+    const Target half = with_precision(find_target(cpu), Precision::kFp16);
+    EXPECT_EQ(half.precision, Precision::kFp16) << cpu;
+    EXPECT_TRUE(half.machine.half_products) << cpu;
+    EXPECT_FALSE(with_precision(half, Precision::kAuto).machine.half_products) << cpu;
+  }
+  for (const char* cpu : {"x86-64-v4", "icelake-server", "aarch64", "cortex-a72"})
+    EXPECT_THROW(with_precision(find_target(cpu), Precision::kFp16), Error) << cpu;
+  EXPECT_FALSE(with_precision(find_target("cuda:sm_75"), Precision::kFp16).machine.half_products);
   EXPECT_EQ(find_precision("bf16"), Precision::kBf16);
   EXPECT_THROW(find_precision("fp8"), Error);
 }

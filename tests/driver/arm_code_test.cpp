@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -14,16 +15,19 @@ int count(const std::string& text, const std::string& pattern) {
       std::distance(std::sregex_iterator(text.begin(), text.end(), expression), std::sregex_iterator()));
 }
 
-/// Assembly of a strided 3x3 convolution of 32 channels.
-std::string convolution_assembly(const std::string& target_name) {
+/// Assembly of a strided 3x3 convolution; channels enough to fill vectors.
+std::string convolution_assembly(const std::string& target_name, Precision precision = Precision::kFp32) {
+  const int channels = precision == Precision::kFp16 ? 128 : 32;
   const Graph graph = parse_graph(
-      "fn @main(%x: Tensor[(1, 32, 16, 16), f32]) -> Tensor[(1, 32, 8, 8), f32] {\n"
-      "  %a = nn.conv(%x, @w: Tensor[(32, 32, 3, 3), f32], channels=32, kernel=[3, 3], strides=[2, 2], "
-      "dilations=[1, 1], padding=(1, 1, 1, 1))\n"
-      "  return %a\n}\n",
+      fmt::format("fn @main(%x: Tensor[(1, {0}, 32, 32), f32]) -> Tensor[(1, {0}, 16, 16), f32] {{\n"
+                  "  %a = nn.conv(%x, @w: Tensor[({0}, {0}, 3, 3), f32], channels={0}, kernel=[3, 3], "
+                  "strides=[2, 2], dilations=[1, 1], padding=(1, 1, 1, 1))\n"
+                  "  return %a\n}}\n",
+                  channels),
       op_set());
   CompileOptions options;
-  const Target target = find_target(target_name);
+  options.precision = precision;
+  const Target target = with_precision(find_target(target_name), precision);
   std::string text;
   for (const LoopKernel& kernel : lower_program(graph, target, options).kernels)
     text += emit_assembly(kernel, target);
@@ -40,6 +44,28 @@ TEST(ArmCode, ConvolutionsMultiplyByLanesOfRegistersThatWereLoadedWhole) {
       EXPECT_GE(count(text, std::string("\tfmla\t.*\\.s\\[") + lane + "\\]"), products / 8) << target;
     EXPECT_LT(count(text, "\tldu?r\ts"), products / 4) << target;
   }
+}
+
+TEST(ArmCode, HalfPrecisionMultipliesEightLanesByLanesOfRegisters) {
+  for (const char* target : {"cortex-a55", "cortex-a76", "neoverse-v1", "aarch64+fp16"}) {
+    const std::string text = convolution_assembly(target, Precision::kFp16);
+    const int products = count(text, "\tfmla\tv[0-9]+\\.8h, v[0-9]+\\.8h, v[0-9]+\\.h\\[[0-7]\\]");
+    EXPECT_GT(products, 32) << target;
+    for (const char* lane : {"0", "3", "7"})
+      EXPECT_GE(count(text, std::string("\tfmla\t.*\\.h\\[") + lane + "\\]"), products / 16) << target;
+    EXPECT_GT(count(text, "\tfcvtl2?\t"), 0) << target;
+    EXPECT_LT(count(text, "\tldr\th"), products / 4) << target;
+  }
+}
+
+TEST(X86Code, HalfPrecisionMultipliesWholeRegisters) {
+  const std::string text = convolution_assembly("sapphirerapids", Precision::kFp16);
+  const int products = count(text, "\tvfmadd[0-9]+ph\t.*%zmm");
+  EXPECT_GT(products, 8);
+  EXPECT_GT(count(text, "\tvcvtph2psx\t.*%zmm"), 0);
+  EXPECT_GT(count(text, "\tvcvtps2phx\t"), 0);
+  // Nothing is widened between two products.
+  EXPECT_EQ(count(text, "\tvfmadd[0-9]+ps\t"), 0);
 }
 
 }  // namespace

@@ -77,8 +77,9 @@ ProductWork product_work(const WinogradWork& work, int64_t chunk_tiles, int64_t 
   product.row_count = chunks * (work.tile + 2) * (work.tile + 2);
   product.reduction = work.inputs;
   product.image_points = chunk_tiles;
-  product.row_bytes = work.inputs * work.element_bytes;
-  product.element_bytes = work.element_bytes;
+  product.half = work.half;
+  product.element_bytes = work.product_bytes();
+  product.row_bytes = work.inputs * product.element_bytes;
   product.own_weights = true;
   return product;
 }
@@ -86,7 +87,7 @@ ProductWork product_work(const WinogradWork& work, int64_t chunk_tiles, int64_t 
 /// Cycles of a plan whose chunks and register tile are given.
 double plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const MachineModel& machine) {
   const Counts counts = count_tiles(work);
-  const int64_t points = (work.tile + 2) * (work.tile + 2), bytes = work.element_bytes;
+  const int64_t points = (work.tile + 2) * (work.tile + 2), bytes = work.product_bytes();
   const int64_t columns = plan.tile_columns == 0 ? counts.columns : plan.tile_columns;
   const int64_t chunk = plan.tile_rows * columns;
   const int64_t chunks = std::max<int64_t>(work.batch, 1) * ceil_div(counts.rows, plan.tile_rows) *
@@ -94,7 +95,7 @@ double plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const Mac
   const int64_t block = plan.product.channel_block(), blocks = ceil_div(work.outputs, block);
   const double weights = double(points * work.inputs * blocks * block * bytes);
   const double transformed = double(points * chunk * work.inputs * bytes);
-  const double sums = double(points * chunk * block * bytes);
+  const double sums = double(points * chunk * block * work.element_bytes);
   const double l2 = double(machine.l2_bytes);
   const double memory = machine.memory_bytes_per_cycle;
   const double ordered = memory * kOrderedSpeed, scattered = memory * kScatteredSpeed;
@@ -204,11 +205,29 @@ WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const
   return work;
 }
 
+/// What is faster of products in f32 and, where the machine may use them, in f16.
+struct WinogradChoice {
+  WinogradPlan plan;
+  bool half = false;
+};
+
+WinogradChoice choose_winograd(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                               int64_t tile, const MachineModel& machine) {
+  WinogradWork work = winograd_work(attrs, data, result, tile);
+  const WinogradPlan plan = plan_winograd(work, machine);
+  // Transformed data of larger tiles grow, and their roundings with them: 4 x 4 loses five bits.
+  if (!machine.half_products || tile != 2 || data.dtype != DType::kF32) return {plan, false};
+  work.half = true;
+  const WinogradPlan half = plan_winograd(work, machine);
+  return half.cycles < plan.cycles ? WinogradChoice{half, true} : WinogradChoice{plan, false};
+}
+
 }  // namespace
 
-ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, bool half) {
   ProductWork work;
-  work.element_bytes = byte_width(result.dtype);
+  work.half = half;
+  work.element_bytes = half ? byte_width(DType::kF16) : byte_width(result.dtype);
   work.channels = attrs.channels / attrs.groups;
   work.row_extent = result.shape.back().constant().value_or(0);
   work.row_count = result.shape[0].constant().value_or(1);
@@ -248,7 +267,7 @@ int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, con
     if (attrs.groups % merged != 0) continue;
     ConvAttrs trial = attrs;
     trial.groups /= merged;
-    const ProductWork work = direct_work(trial, data, result);
+    const ProductWork work = direct_work(trial, data, result, prefers_half(trial, data, result, machine));
     const double cycles =
         double(trial.groups) * predicted_cycles(work, choose_grouped_tile(work, machine), machine);
     if (cycles < best_cycles) {
@@ -259,21 +278,44 @@ int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, con
   return best;
 }
 
-double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                               const MachineModel& machine) {
-  ProductWork work = direct_work(attrs, data, result);
+namespace {
+
+double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                     const MachineModel& machine, bool half) {
+  ProductWork work = direct_work(attrs, data, result, half);
   for (size_t i = 2; i < result.shape.size(); ++i) {
     if (!result.shape[i].is_constant()) work.row_count *= kAssumedExtent;
   }
-  const ProductTile tile = choose_product_tile(work, machine);
+  const ProductTile tile =
+      attrs.groups > 1 ? choose_grouped_tile(work, machine) : choose_product_tile(work, machine);
   const double weights = double(attrs.channels) * double(work.reduction) * work.element_bytes;
-  return joined(double(attrs.groups) * predicted_cycles(work, tile, machine),
-                weights / machine.memory_bytes_per_cycle);
+  double cycles = joined(double(attrs.groups) * predicted_cycles(work, tile, machine),
+                         weights / machine.memory_bytes_per_cycle);
+  if (!half) return cycles;
+  int64_t elements = 1;
+  for (const Dim& extent : data.shape) elements *= typical(extent);
+  return cycles + rounding_cycles(elements, machine);
+}
+
+}  // namespace
+
+bool prefers_half(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                  const MachineModel& machine) {
+  if (const int64_t tile = winograd_tile(attrs.algorithm); tile > 0)
+    return choose_winograd(attrs, data, result, tile, machine).half;
+  return machine.half_products && data.dtype == DType::kF32 &&
+         direct_cycles(attrs, data, result, machine, true) <
+             direct_cycles(attrs, data, result, machine, false);
+}
+
+double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                               const MachineModel& machine) {
+  return direct_cycles(attrs, data, result, machine, prefers_half(attrs, data, result, machine));
 }
 
 double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                  const MachineModel& machine, ConvAlgorithm algorithm) {
-  return plan_winograd(winograd_work(attrs, data, result, winograd_tile(algorithm)), machine).cycles;
+  return choose_winograd(attrs, data, result, winograd_tile(algorithm), machine).plan.cycles;
 }
 
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
@@ -290,8 +332,7 @@ ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& da
   double limit = kWinogradMargin * direct;
   for (ConvAlgorithm algorithm :
        {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4, ConvAlgorithm::kWinograd6}) {
-    const WinogradPlan plan =
-        plan_winograd(winograd_work(attrs, data, result, winograd_tile(algorithm)), machine);
+    const WinogradPlan plan = choose_winograd(attrs, data, result, winograd_tile(algorithm), machine).plan;
     spdlog::debug(
         "convolution {} -> {}: F({}) {:.0f} kcycles (block {}, {} rows, {} x {} chunks, {}), direct {:.0f}",
         data.str(), result.str(), winograd_tile(algorithm), plan.cycles / 1e3, plan.product.channel_block(),
@@ -307,8 +348,8 @@ ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& da
 
 int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine) {
-  return plan_winograd(winograd_work(attrs, data, result, winograd_tile(attrs.algorithm)), machine)
-      .product.channel_block();
+  return choose_winograd(attrs, data, result, winograd_tile(attrs.algorithm), machine)
+      .plan.product.channel_block();
 }
 
 }  // namespace gantry::cpu

@@ -13,6 +13,8 @@ struct WinogradWork {
   int64_t batch = 1, height = 0, width = 0;
   int64_t inputs = 1, outputs = 1;
   int element_bytes = 4;
+  bool half = false;  ///< transformed data and weights in f16, multiplied and summed as ProductWork::half
+  int product_bytes() const { return half ? 2 : element_bytes; }
 };
 
 /// How its loops are cut (host/target/cpu/rule_winograd.cpp).
@@ -56,7 +58,12 @@ ProductTile choose_grouped_tile(const ProductWork& work, const MachineModel& mac
 int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine);
 
-/// The register-tiled product that a direct convolution is.
-ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result);
+/// The register-tiled product that a direct convolution is; `half`: with operands rounded to f16.
+ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, bool half);
+
+/// Products in f16 compute the convolution, by attrs.algorithm, faster than those in f32, on a machine that
+/// may use them. Of Winograd's algorithms only F(2x2, 3x3) is exact enough.
+bool prefers_half(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                  const MachineModel& machine);
 
 }  // namespace gantry::cpu

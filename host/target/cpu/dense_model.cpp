@@ -56,7 +56,8 @@ bool fits_registers(const ProductTile& tile, const MachineModel& machine) {
 double predicted(const DenseWork& work, const ProductTile& tile, const MachineModel& machine) {
   const double tiles =
       double(ceil_div(rows_of(work), tile.rows)) * double(ceil_div(work.units, tile.channel_block()));
-  const double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors;
+  double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors * (work.half ? 2 : 1);
+  if (work.half) epilogue += half_sum_cycles(work.depth, tile, machine);
   const double idle = tiles < 2 ? 2 : 1;  // of two threads the second finds nothing to do
   return tiles * (double(work.depth) * cycles_per_step(work, tile, machine) + epilogue) * idle;
 }
@@ -112,6 +113,10 @@ DenseTile choose_dense_tile(const DenseWork& given, const MachineModel& machine,
     best = {lanes, std::max(1, int(channel_block / lanes)), 1};
   }
   return {best, choose_block_rows(work, best, machine)};
+}
+
+double predicted_dense_cycles(const DenseWork& work, const DenseTile& tile, const MachineModel& machine) {
+  return predicted(work, tile.tile, machine);
 }
 
 int64_t dense_depth_parts(const DenseWork& work, const MachineModel& machine) {

@@ -16,6 +16,7 @@ struct DenseWork {
   int64_t units = 1;
   int element_bytes = 4;
   int64_t data_depth = 0;  ///< elements of a row of x where the product reads only some of them; 0: depth
+  bool half = false;       ///< summed in f16 over a few (kHalfChunk), then in f32; element_bytes is 2
   int64_t row_stride() const { return data_depth != 0 ? data_depth : depth; }
 };
 
@@ -26,6 +27,9 @@ struct DenseTile {
 
 /// The tile with the fewest predicted cycles; `channel_block` != 0: weights are packed in that block already.
 DenseTile choose_dense_tile(const DenseWork& work, const MachineModel& machine, int64_t channel_block = 0);
+
+/// Its predicted cycles on one core.
+double predicted_dense_cycles(const DenseWork& work, const DenseTile& tile, const MachineModel& machine);
 
 /// In how many equal parts to sum, so that what all rows read for a part stays in the second-level cache;
 /// divides the depth. 1 where rows are few or depth is small.

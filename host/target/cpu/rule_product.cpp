@@ -31,6 +31,11 @@ bool is_packed_product(const OperationNode& op) {
   return op.tag == "conv_packed" || op.tag == "conv_grouped" || op.tag == "dense_packed";
 }
 
+// What becomes a stage of its own before the products.
+bool is_operand(const OperationNode& op) {
+  return op.tag == "pad" || op.tag == "half_operand";
+}
+
 // Above this many operations an element, the epilogue is not written out for every point of the tile.
 constexpr int kUnrolledEpilogueCost = 12;
 
@@ -45,7 +50,7 @@ Stage* find_anchor(Schedule& schedule) {
 int epilogue_cost(const Schedule& schedule, const Stage& anchor) {
   int cost = 0;
   for (const auto& stage : schedule.stages()) {
-    if (stage.get() == &anchor || stage->op->tag == "pad" || !is_compute(*stage->op)) continue;
+    if (stage.get() == &anchor || is_operand(*stage->op) || !is_compute(*stage->op)) continue;
     cost += element_cost(stage->op->body);
   }
   return cost;
@@ -74,14 +79,16 @@ bool keeps_all_weights(const ProductWork& work, const MachineModel& machine) {
   return work.channels * work.reduction * work.element_bytes <= machine.l2_bytes / 2;
 }
 
-ProductWork work_of(const OperationNode& anchor, const OperationNode& output, size_t row_axis) {
+ProductWork work_of(const OperationNode& anchor, const OperationNode& output, size_t row_axis,
+                    const Target& target) {
   ProductWork work;
+  work.half = sums_halves(anchor, target);
   work.channels = constant_extent(output.axes.back()->extent).value_or(1);
   work.row_extent = constant_extent(output.axes[row_axis]->extent).value_or(0);
   std::vector<IterVarPtr> outer(output.axes.begin(), output.axes.begin() + static_cast<long>(row_axis));
   work.row_count = constant_volume(outer).value_or(1);
   work.reduction = constant_volume(anchor.reduce_axes).value_or(256);
-  work.element_bytes = byte_width(output.result_dtypes[0]);
+  work.element_bytes = byte_width(work.half ? DType::kF16 : output.result_dtypes[0]);
   work.row_bytes = row_distance(anchor, row_axis) * work.element_bytes;
   const bool image = anchor.tag == "conv_packed" && output.axes.size() == 4 &&
                      constant_extent(anchor.reduce_axes.back()->extent).has_value();
@@ -90,13 +97,14 @@ ProductWork work_of(const OperationNode& anchor, const OperationNode& output, si
 }
 
 // The anchor's loops inside the tile: reductions outside, rows and vectors written out inside.
-void schedule_accumulators(Stage& anchor, size_t row_axis, const ProductTile& tile) {
+void schedule_accumulators(Stage& anchor, size_t row_axis, bool half, const ProductTile& tile) {
   const auto axes = anchor.axes();
+  const auto reduced = half ? sum_in_half(anchor) : anchor.reduce_axes();
   std::vector<IterVarPtr> order;
   for (size_t i = 0; i + 1 < axes.size(); ++i) {
     if (i != row_axis) order.push_back(axes[i]);
   }
-  for (const auto& axis : anchor.reduce_axes()) order.push_back(axis);
+  for (const auto& axis : reduced) order.push_back(axis);
   if (row_axis + 1 < axes.size()) order.push_back(axes[row_axis]);
   order.push_back(axes.back());
   anchor.reorder(order);
@@ -120,8 +128,10 @@ int64_t line_groups(const ProductWork& work, int64_t lines, const MachineModel& 
 }
 
 void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool heavy_epilogue,
-                            const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
+                            const ProductWork& work, const ProductTile& tile, const Target& target) {
+  const MachineModel& machine = target.machine;
   const int64_t block = tile.channel_block();
+  const int lanes = result_lanes(tile, *output.op, target);
   const auto axes = output.axes();
   auto [channels, channel] = output.split(axes[3], block);
   auto [tiles, row] = output.split(axes[2], tile.rows);
@@ -129,7 +139,7 @@ void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool he
   auto [group, line] = output.split(axes[1], ceil_div(lines, line_groups(work, lines, machine)));
   output.reorder({channels, axes[0], group, line, tiles, row, channel});
   if (!heavy_epilogue) output.unroll(row);
-  vectorize_block(output, channel, block, tile.lanes);
+  vectorize_block(output, channel, block, lanes);
   anchor.compute_at(output, fuse_and_parallelize(output, {channels, axes[0], group}, worth_it,
                                                  ceil_div(work.channels, block)));
   anchor.scope = StorageScope::kLocal;
@@ -140,7 +150,11 @@ void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool he
   auto [row_tiles, row_in_tile] = anchor.split(sums[2], tile.rows);
   std::vector<IterVarPtr> order{sums[0], sums[3]};
   order.insert(order.end(), reduced.begin(), reduced.end() - 1);
-  order.insert(order.end(), {parts, sums[1], row_tiles, input, row_in_tile, sums[4]});
+  order.insert(order.end(), {parts, sums[1], row_tiles});
+  const std::vector<IterVarPtr> innermost =
+      work.half ? sum_in_half(anchor, {input}, {part}) : std::vector{input};
+  order.insert(order.end(), innermost.begin(), innermost.end());
+  order.insert(order.end(), {row_in_tile, sums[4]});
   anchor.reorder(order);
   anchor.unroll(row_in_tile);
   vectorize_block(anchor, sums[4], block, tile.lanes);
@@ -160,19 +174,21 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   bool has_rows = axes.size() >= 2;
   size_t row_axis = has_rows ? axes.size() - 2 : 0;
 
-  ProductWork work = work_of(*anchor->op, *output.op, row_axis);
+  ProductWork work = work_of(*anchor->op, *output.op, row_axis, target);
   if (!has_rows) work.row_extent = work.row_count = 1;
   ProductTile tile = choose_product_tile(work, target.machine, block);
 
   inline_elementwise(schedule);
-  for (const auto& stage : schedule.stages()) {
-    if (stage->attach == AttachKind::kRoot && stage->op->tag == "pad") schedule_elementwise(*stage, target);
-  }
   auto volume = constant_volume(axes);
   const bool worth_it = !volume || *volume * std::max<int64_t>(work.reduction, 1) >= kParallelThreshold * 4;
+  for (const auto& stage : schedule.stages()) {
+    if (stage->attach != AttachKind::kRoot) continue;
+    if (stage->op->tag == "pad") schedule_elementwise(*stage, target);
+    if (stage->op->tag == "half_operand") schedule_half_operand(*stage, worth_it, target);
+  }
   const bool heavy_epilogue = epilogue_cost(schedule, *anchor) > kUnrolledEpilogueCost;
   if (cuts_reduction(work, tile, target.machine)) {
-    schedule_cut_reduction(*anchor, output, worth_it, heavy_epilogue, work, tile, target.machine);
+    schedule_cut_reduction(*anchor, output, worth_it, heavy_epilogue, work, tile, target);
     return true;
   }
   auto [block_outer, block_inner] = output.split(axes.back(), block, TailStrategy::kGuard);
@@ -191,7 +207,8 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   } else {
     output.reorder({block_outer, block_inner});
   }
-  vectorize_block(output, block_inner, block, tile.lanes);
+  const int lanes = result_lanes(tile, *output.op, target);
+  vectorize_block(output, block_inner, block, lanes);
 
   if (has_rows && row_axis == 0) {
     // A plain matrix product: tiles of rows are parallel too.
@@ -204,7 +221,7 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
 
   anchor->compute_at(output, attach);
   anchor->scope = StorageScope::kLocal;
-  schedule_accumulators(*anchor, has_rows ? row_axis : anchor->axes().size(), tile);
+  schedule_accumulators(*anchor, has_rows ? row_axis : anchor->axes().size(), work.half, tile);
   if (heavy_epilogue) {
     // The accumulators leave their registers once, to a small tile that the epilogue reads in a loop.
     for (const auto& stage : schedule.stages()) {
@@ -214,7 +231,7 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
       stage->compute_at(output, attach);
       stage->scope = StorageScope::kLocal;
       if (has_rows) stage->unroll(stage->axes()[row_axis]);
-      vectorize_block(*stage, stage->axes().back(), block, tile.lanes);
+      vectorize_block(*stage, stage->axes().back(), block, lanes);
       break;
     }
   }

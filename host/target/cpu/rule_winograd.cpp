@@ -38,7 +38,7 @@ bool same_extents(const Stage& a, const Stage& b) {
   return true;
 }
 
-WinogradWork work_of(const Stages& stages) {
+WinogradWork work_of(const Stages& stages, const Target& target) {
   const auto& axes = stages.root->axes();
   WinogradWork work;
   work.tile = constant_extent(stages.columns->axes()[0]->extent).value();
@@ -48,13 +48,14 @@ WinogradWork work_of(const Stages& stages) {
   work.outputs = constant_extent(axes[3]->extent).value_or(1);
   work.inputs = constant_volume(stages.product->reduce_axes()).value_or(64);
   work.element_bytes = byte_width(stages.product->op->result_dtypes[0]);
+  work.half = sums_halves(*stages.product->op, target);
   return work;
 }
 
 // (position, tile, channel): both passes for a vector of channels of one tile. Returns the loop over tiles.
 IterVarPtr schedule_input(Stages& s, int64_t inputs, const Target& target) {
   const int64_t t = constant_extent(s.rows->axes()[0]->extent).value();
-  const int lanes = choose_lanes(inputs, byte_width(s.input->op->result_dtypes[0]), target.machine);
+  const int lanes = choose_lanes(inputs, byte_width(s.rows->op->result_dtypes[0]), target.machine);
   const auto axes = s.input->axes();
   auto [row, column] = s.input->split(axes[0], t);
   auto [vectors, lane] = s.input->split(axes[2], lanes);
@@ -96,14 +97,18 @@ void schedule_product(Stage& product, const Operation& input_op, const WinogradW
     panels = parts;
     order.push_back(parts);
   }
-  order.insert(order.end(), {outer, input, inner, axes[3]});
+  order.push_back(outer);
+  const std::vector<IterVarPtr> summed =
+      work.half ? sum_in_half(product, {input}, {panel_inputs}) : std::vector{input};
+  order.insert(order.end(), summed.begin(), summed.end());
+  order.insert(order.end(), {inner, axes[3]});
   product.reorder(order);
   product.unroll(inner);
   vectorize_block(product, axes[3], tile.channel_block(), tile.lanes);
   // The next weights, where they come from afar.
   const int64_t points = (work.tile + 2) * (work.tile + 2);
   const Operation weights = packed_weights(product);
-  if (weights && points * work.inputs * work.outputs * work.element_bytes > machine.l2_bytes)
+  if (weights && points * work.inputs * work.outputs * work.product_bytes() > machine.l2_bytes)
     product.fetch_next(weights, panels, panel_inputs * tile.channel_block());
   // Rows that another core may have made.
   if (plan.input_at_root && !cut) product.fetch_next(input_op, outer, tile.rows * work.inputs);
@@ -122,7 +127,7 @@ void schedule_columns(Stages& s, const IterVarPtr& at, int lanes) {
 void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan, const Target& target) {
   Stage& root = *s.root;
   const auto axes = root.axes();
-  const int lanes = plan.product.lanes;
+  const int lanes = work.half ? result_lanes(plan.product, *s.product->op, target) : plan.product.lanes;
   auto [y, y_in] = root.split(axes[1], work.tile);
   auto [x, x_in] = root.split(axes[2], work.tile);
   auto [chunk, y_tile] = root.split(y, plan.tile_rows);
@@ -182,7 +187,7 @@ bool schedule_winograd(Schedule& schedule, const Target& target) {
       s.transformed->compute_inline();
     }
   }
-  const WinogradWork work = work_of(s);
+  const WinogradWork work = work_of(s, target);
   const int64_t block = constant_extent(s.product->axes()[3]->extent).value();
   schedule_root(s, work, plan_winograd(work, target.machine, block), target);
   inline_elementwise(schedule, s.input);

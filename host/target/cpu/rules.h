@@ -4,6 +4,7 @@
 
 #include "host/codegen/target.h"
 #include "host/target/analysis.h"
+#include "host/target/cpu/tile_model.h"
 #include "host/tensor/schedule.h"
 
 namespace gantry::cpu {
@@ -23,6 +24,20 @@ IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool
 TailStrategy tail_for(const IterVarPtr& axis, int64_t factor);
 /// Splits off the vector lanes of an axis of `block` elements: unrolled vectors of `lanes`.
 void vectorize_block(Stage& stage, const IterVarPtr& axis, int64_t block, int lanes);
+/// A sum over products of f16, which the target may add in f16 (Stage::sum_in_half).
+bool sums_halves(const OperationNode& product, const Target& target);
+/// Divides reduction leaves of such a product, outermost first, so that the innermost are short enough to be
+/// summed in f16, and asks for it; `extents`: theirs, 0 where they are not known. Returns the leaves in
+/// order.
+std::vector<IterVarPtr> sum_in_half(Stage& product, std::vector<IterVarPtr> leaves,
+                                    std::vector<int64_t> extents);
+/// The same of all its reduction axes.
+std::vector<IterVarPtr> sum_in_half(Stage& product);
+/// The stage "half_operand" of a product, `worth_it`: on the threads that then read it, row by row as they
+/// do.
+void schedule_half_operand(Stage& operand, bool worth_it, const Target& target);
+/// Lanes of the vectors in which a tile of sums is written as `output`.
+int result_lanes(const ProductTile& tile, const OperationNode& output, const Target& target);
 /// The operand of a product that is contiguous along the last axis of the result; null if it is computed on
 /// the way.
 Operation packed_weights(const Stage& product);

@@ -1,5 +1,10 @@
 #include "host/target/cpu/rules.h"
 
+#include <algorithm>
+#include <limits>
+
+#include "host/support/divide.h"
+
 namespace gantry::cpu {
 
 IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool worth_it, int64_t rounds) {
@@ -26,6 +31,76 @@ void vectorize_block(Stage& stage, const IterVarPtr& axis, int64_t block, int la
   stage.vectorize(lane);
 }
 
+bool sums_halves(const OperationNode& product, const Target& target) {
+  const auto* root = product.body.as<ReduceNode>();
+  const auto* term = root ? root->value.as<BinaryNode>() : nullptr;
+  if (!target.machine.half_products || !term || term->op != BinaryOp::kMul) return false;
+  auto is_half = [](const Expr& e) {
+    const auto* wide = e.as<CastNode>();
+    return wide && wide->type.dtype == DType::kF32 && wide->a.type().dtype == DType::kF16;
+  };
+  return is_half(term->a) && is_half(term->b);
+}
+
+namespace {
+
+/// Takes leaves from the end of both lists that together have at most `limit` iterations; divides the last
+/// one if it alone has more. Returns those taken, outermost first.
+std::vector<IterVarPtr> take_inner(Stage& product, int64_t limit, std::vector<IterVarPtr>& leaves,
+                                   std::vector<int64_t>& extents) {
+  std::vector<IterVarPtr> taken;
+  for (int64_t left = limit; !leaves.empty() && extents.back() != 0 && extents.back() <= left;) {
+    left /= std::max<int64_t>(extents.back(), 1);
+    taken.insert(taken.begin(), leaves.back());
+    leaves.pop_back();
+    extents.pop_back();
+  }
+  if (!taken.empty() || leaves.empty()) return taken;
+  const int64_t part = extents.back() == 0 ? limit : half_part(extents.back(), limit);
+  auto [outer, inner] = product.split(leaves.back(), part);
+  leaves.back() = outer;
+  extents.back() = ceil_div(extents.back(), part);
+  return {inner};
+}
+
+}  // namespace
+
+std::vector<IterVarPtr> sum_in_half(Stage& product, std::vector<IterVarPtr> leaves,
+                                    std::vector<int64_t> extents) {
+  const std::vector<IterVarPtr> products = take_inner(product, kHalfChunk, leaves, extents);
+  if (products.empty()) return leaves;
+  const std::vector<IterVarPtr> sums = take_inner(product, kHalfChunks, leaves, extents);
+  std::vector<IterVarPtr> levels;
+  if (!sums.empty()) levels.push_back(sums.front());
+  levels.push_back(products.front());
+  product.sum_in_half(levels);
+  leaves.insert(leaves.end(), sums.begin(), sums.end());
+  leaves.insert(leaves.end(), products.begin(), products.end());
+  return leaves;
+}
+
+std::vector<IterVarPtr> sum_in_half(Stage& product) {
+  std::vector<int64_t> extents;
+  for (const IterVarPtr& axis : product.reduce_axes())
+    extents.push_back(constant_extent(axis->extent).value_or(0));
+  return sum_in_half(product, product.reduce_axes(), extents);
+}
+
+void schedule_half_operand(Stage& operand, bool worth_it, const Target& target) {
+  const auto axes = operand.axes();
+  const int64_t depth = constant_extent(axes.back()->extent).value_or(std::numeric_limits<int32_t>::max());
+  const int lanes = choose_lanes(depth, byte_width(operand.op->result_dtypes[0]), target.machine);
+  fuse_and_parallelize(operand, {axes.begin(), axes.end() - 1}, worth_it);
+  if (lanes <= 1) return;
+  auto [vectors, lane] = operand.split(axes.back(), lanes, tail_for(axes.back(), lanes));
+  (void)vectors;
+  operand.vectorize(lane);
+}
+
+int result_lanes(const ProductTile& tile, const OperationNode& output, const Target& target) {
+  return std::min(tile.lanes, std::max(1, target.machine.vector_bytes / byte_width(output.result_dtypes[0])));
+}
+
 Operation packed_weights(const Stage& anchor) {
   Operation weights;
   walk(anchor.op->body, [&](const Expr& e) {
@@ -50,6 +125,10 @@ bool should_inline(const Schedule& schedule, const Stage& stage) {
   }
   constexpr int kCheap = 24;
   auto readers = readers_of(schedule, op);
+  // Rounded once, unless it is padded, which rounds it on the way.
+  if (op.tag == "half_operand" &&
+      std::ranges::any_of(readers, [](const auto* r) { return is_reduction(*r); }))
+    return false;
   if (element_cost(op.body) <= kCheap) return true;
   // A reduction over an axis that the producer does not have would evaluate it many times.
   for (const OperationNode* reader : readers) {

@@ -42,6 +42,10 @@ double conflict_bytes(const ProductWork& work, const ProductTile& tile) {
 // Bytes of sums that are kept while the parts go by.
 constexpr int64_t kKeptSums = 28 << 10;
 
+int64_t sum_bytes(const ProductWork& work) {
+  return work.half ? 4 : work.element_bytes;
+}
+
 // Cycles of one step of the reduction: what the ports do at once, and the part of the weights' way from the
 // caches that nothing hides.
 double cycles_per_step(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
@@ -72,6 +76,30 @@ double cycles_per_step(const ProductWork& work, const ProductTile& tile, const M
 
 }  // namespace
 
+int64_t half_part(int64_t extent, int64_t limit) {
+  if (extent <= limit) return extent;
+  // Multiples of 8 use whole registers of operands (host/codegen/lane_operands.h).
+  for (int64_t unit : {8, 1}) {
+    for (int64_t part = limit; part >= limit / 2 && part % unit == 0; part -= unit)
+      if (extent % part == 0) return part;
+  }
+  return limit;
+}
+
+double half_sum_cycles(int64_t reduction, const ProductTile& tile, const MachineModel& machine) {
+  // To f16: one addition a vector. To f32: two conversions and two additions, with both halves' loads and
+  // stores.
+  constexpr double kOverhead = 6.0, kNarrow = 1.5, kWide = 6.0;
+  const double vectors = double(tile.rows) * tile.vectors / machine.fma_per_cycle;
+  const auto chunks = double(ceil_div(reduction, kHalfChunk)),
+             sums = double(ceil_div(reduction, kHalfChunk * kHalfChunks));
+  return chunks * (kOverhead + kNarrow * vectors) + sums * (kOverhead + kWide * vectors);
+}
+
+double rounding_cycles(int64_t elements, const MachineModel& machine) {
+  return double(elements) * (4 + 2) / machine.l2_bytes_per_cycle;
+}
+
 int registers_of(const ProductTile& tile, const MachineModel& machine) {
   if (takes_lanes(machine)) return tile.rows * tile.vectors + tile.vectors + tile.rows;
   bool folded_broadcast = machine.broadcast_operand && tile.vectors == 1;
@@ -84,7 +112,8 @@ bool cuts_reduction(const ProductWork& work, const ProductTile& tile, const Mach
   // Weights that stay near for all tiles as they are need no cut.
   if (work.own_weights && work.reduction * bytes <= machine.l1_bytes) return false;
   // Too few sums at once would wait for each other.
-  return work.image_points > tile.rows && work.image_points * bytes <= kKeptSums &&
+  return work.image_points > tile.rows &&
+         work.image_points * tile.channel_block() * sum_bytes(work) <= kKeptSums &&
          work.reduction * bytes > machine.l1_bytes / 2 &&
          tile.rows * tile.vectors >= machine.fma_latency * machine.fma_per_cycle;
 }
@@ -124,7 +153,8 @@ double predicted_cycles(const ProductWork& work, const ProductTile& tile, const 
   double tiles = double(ceil_div(extent, tile.rows)) * double(work.row_count) *
                  double(ceil_div(work.channels, tile.channel_block()));
   double step = cycles_per_step(work, tile, machine);
-  double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors;
+  double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors * (work.half ? 2 : 1);
+  if (work.half) epilogue += half_sum_cycles(work.reduction, tile, machine);
   if (cuts_reduction(work, tile, machine)) {
     // Sums are loaded and stored for every part.
     const int64_t part = reduction_part(work.reduction, work, tile, machine);

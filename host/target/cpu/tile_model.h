@@ -18,9 +18,21 @@ struct ProductWork {
   int element_bytes = 4;
   int64_t image_points = 0;  ///< rows of an image all together; 0: unknown, or there are no images
   int64_t row_bytes = 0;     ///< between the data of neighbouring rows; 0: unknown
+  bool half = false;         ///< summed in f16 over a few (kHalfChunk), then in f32; element_bytes is 2
   /// Every row axis has weights of its own, so that none are in the first-level cache when it begins.
   bool own_weights = false;
 };
+
+/// Sums in f16 are of so many products at most, and of so many of those: the more, the less exact, the fewer,
+/// the more time goes by adding them elsewhere.
+constexpr int64_t kHalfChunk = 32, kHalfChunks = 8;
+/// How many of `extent` to take at once where `limit` are allowed: a divisor if there is one near, else the
+/// limit and the last are fewer.
+int64_t half_part(int64_t extent, int64_t limit);
+/// Cycles that the sums of a tile over that reduction take beside their products.
+double half_sum_cycles(int64_t reduction, const struct ProductTile& tile, const MachineModel& machine);
+/// Cycles to round so many f32 to f16, from and to the caches.
+double rounding_cycles(int64_t elements, const MachineModel& machine);
 
 /// The named knobs of the register tile.
 struct ProductTile {
