@@ -170,7 +170,7 @@ TEST_F(Program, WrongInputsAreNamed) {
   expect_user_error("run m.onnx --random --device gpu", "unknown device 'gpu'");
   expect_user_error("run m.onnx --random --gpu-checks", "--device cuda-emulated");
   expect_user_error("run m.onnx --random --precision tf32", "is for GPUs");
-  expect_user_error("compile m.onnx -t x86-64-v4 --precision bf16", "no tile registers");
+  expect_user_error("compile m.onnx -t x86-64-v4 --precision bf16", "no instructions for products of bf16");
   expect_user_error("run m.onnx --random --precision bf17", "did you mean");
   expect_user_error("run m.onnx --random --device cuda:99", "no GPU for --device cuda:99");
   expect_user_error("compile m.onnx --target aarch46", "aarch64");
