@@ -128,7 +128,7 @@ std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineMod
   const bool whole_rows = work.width != 0 && work.height != 0;
   const int64_t points = (work.tile + 2) * (work.tile + 2);
   // What a thread may be asked to keep.
-  const int64_t limit = std::max<int64_t>(4 * machine.l2_bytes, int64_t{1} << 20);
+  const int64_t limit = std::max<int64_t>(machine.l2_bytes, int64_t{1} << 20);
   std::vector<WinogradPlan> space;
   for (bool at_root : {true, false}) {
     auto add = [&](int64_t rows, int64_t columns) {
