@@ -33,7 +33,7 @@ import performance_report
 PEERS = ('onnxruntime', 'openvino')
 # (name of the column, target, precision)
 MODES = {'native': ('native', 'auto'), 'x86-64-v4': ('x86-64-v4', 'fp32'), 'x86-64-v3': ('x86-64-v3', 'fp32'),
-         'bf16': ('native', 'bf16')}
+         'bf16': ('native', 'bf16'), 'fp16': ('native', 'fp16')}
 
 
 class Failure(Exception):
@@ -238,7 +238,7 @@ def parse_arguments():
     parser.add_argument('--peer-python', help='the Python that has the peers; without it gantry is timed alone')
     parser.add_argument('--peers', default=','.join(PEERS))
     parser.add_argument('--targets', default='native,x86-64-v4,x86-64-v3', help='of gantry; "" for none')
-    parser.add_argument('--precisions', default='fp32,bf16', help='fp32: the targets, each in its default precision or fp32; bf16: native too; default %(default)s')
+    parser.add_argument('--precisions', default='fp32,bf16,fp16', help='fp32: the targets, each in its default precision or fp32; bf16, fp16: native too, where it has them; default %(default)s')
     parser.add_argument('--threads', default='1,2')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--seconds', type=float, default=0.5, help='of one measurement')
@@ -249,9 +249,9 @@ def parse_arguments():
     args = parser.parse_args()
     precisions = args.precisions.split(',')
     args.modes = [t for t in args.targets.split(',') if t and 'fp32' in precisions]
-    args.modes += ['bf16'] if 'bf16' in precisions else []
+    args.modes += [precision for precision in ('bf16', 'fp16') if precision in precisions]
     if not args.modes:
-        parser.error('nothing to measure: --precisions takes fp32 (of --targets) and bf16')
+        parser.error('nothing to measure: --precisions takes fp32 (of --targets), bf16 and fp16')
     for mode in args.modes:
         MODES.setdefault(mode, (mode, 'fp32'))
     args.threads = [int(t) for t in args.threads.split(',')]

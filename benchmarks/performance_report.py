@@ -9,8 +9,9 @@ import re
 import statistics
 
 TITLES = {'native': 'native (AVX-512 and AMX where the machine has them)', 'x86-64-v4': 'x86-64-v4 (AVX-512, no AMX)',
-          'x86-64-v3': 'x86-64-v3 (AVX2)', 'bf16': 'native, `--precision bf16`'}
-ORDER = ['native', 'x86-64-v4', 'x86-64-v3', 'bf16']
+          'x86-64-v3': 'x86-64-v3 (AVX2)', 'bf16': 'native, `--precision bf16`',
+          'fp16': 'native, `--precision fp16`'}
+ORDER = ['native', 'x86-64-v4', 'x86-64-v3', 'bf16', 'fp16']
 
 
 def median(samples):
@@ -73,6 +74,8 @@ def peak_of(data, mode, threads):
     peaks = data['peaks'].get(str(threads), {})
     if mode == 'bf16' and 'amx_bf16_gflops' in peaks:
         return peaks['amx_bf16_gflops'], 'AMX bf16'
+    if mode == 'fp16' and 'avx512_gflops' in peaks:
+        return 2 * peaks['avx512_gflops'], 'AVX512-FP16'
     keys = ['avx2_gflops'] if mode == 'x86-64-v3' else ['avx512_gflops', 'avx2_gflops', 'neon_gflops']
     for key in keys:
         if key in peaks:
