@@ -110,8 +110,9 @@ void schedule_product(Stage& product, const Operation& input_op, const WinogradW
   const Operation weights = packed_weights(product);
   if (weights && points * work.inputs * work.outputs * work.product_bytes() > machine.l2_bytes)
     product.fetch_next(weights, panels, panel_inputs * tile.channel_block());
-  // Rows that another core may have made.
-  if (plan.input_at_root && !cut) product.fetch_next(input_op, outer, tile.rows * work.inputs);
+  // Rows that another core may have made, where a step's multiply-adds leave time for the hint.
+  const bool wide = machine.vector_bytes >= 64;
+  if (plan.input_at_root && !cut && wide) product.fetch_next(input_op, outer, tile.rows * work.inputs);
 }
 
 // (a, column, tile, channel): one pass for a vector of channels of one tile.
