@@ -42,12 +42,6 @@ uint16_t float_to_half(float value) {
   return sign | static_cast<uint16_t>(((exponent + 14) << 10) + (steps - 1024));
 }
 
-uint16_t float_to_bfloat(float value) {
-  auto bits = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
 double read_float(DType dtype, const std::byte* at) {
   switch (dtype) {
     case DType::kF32:

@@ -37,6 +37,10 @@ std::string name_of_unit(TileUnit unit) {
   return unit == TileUnit::kAmx ? "amx" : "bfmmla";
 }
 
+void PrintTo(const Arithmetic& a, std::ostream* out) {
+  *out << name_of_unit(a.unit) << ", " << a.parts << " parts";
+}
+
 bool has_tile_registers() {
   const Target here = find_target("native");
   return std::find(here.features.begin(), here.features.end(), "amx-bf16") != here.features.end();
