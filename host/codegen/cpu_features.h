@@ -42,6 +42,10 @@ inline bool has_feature(const Target& target, std::string_view feature) {
 
 /// The instructions that multiply tiles of bf16 on a CPU that has them.
 std::optional<TileUnit> tile_unit(const Target& target);
+/// LLVM's name of the feature with which such a CPU multiplies and adds in f16.
+inline const char* half_arithmetic_feature(Architecture architecture) {
+  return architecture == Architecture::kAArch64 ? "fullfp16" : "avx512fp16";
+}
 
 /// The figures of a machine with these features; `cpu` refines them where it is known.
 MachineModel machine_model(Architecture architecture, std::string_view cpu,

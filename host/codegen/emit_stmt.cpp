@@ -32,7 +32,7 @@ bool target_has_half(const Target& target) {
 }
 bool target_has_half_arithmetic(const Target& target) {
   if (target.device == DeviceKind::kCuda) return false;
-  return has_feature(target, target.architecture == Architecture::kAArch64 ? "fullfp16" : "avx512fp16");
+  return has_feature(target, half_arithmetic_feature(target.architecture));
 }
 
 }  // namespace

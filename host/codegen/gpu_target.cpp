@@ -288,7 +288,7 @@ namespace {
 
 Precision cpu_precision(const Target& target, Precision precision) {
   const std::optional<TileUnit> tiles = tile_unit(target);
-  const char* half = target.architecture == Architecture::kAArch64 ? "fullfp16" : "avx512fp16";
+  const char* half = half_arithmetic_feature(target.architecture);
   switch (precision) {
     case Precision::kAuto:
       // bfmmla multiplies four times as many pairs as a multiply-add in f32 does in the same time: the five

@@ -48,7 +48,8 @@ Expr Lowering::store_index(const StageState& state) {
   return simplifier_.simplify(flat);
 }
 
-/// In front of the innermost serial loop's body: the hints that Stage::fetch_next asks for.
+/// The hints of one Stage::fetch_next in an iteration of `leaf`; none unless that is the innermost serial
+/// loop.
 std::vector<Stmt> Lowering::fetches_of(const StageState& state, int leaf, const Stage::FetchAhead& fetch) {
   const int count = static_cast<int>(state.leaf_vars.size());
   auto serial = [&](int i) { return state.loop_kind(i) == LoopKind::kSerial; };
@@ -86,6 +87,7 @@ std::vector<Stmt> Lowering::fetches_of(const StageState& state, int leaf, const 
   return hints;
 }
 
+/// All of them in front of the loop's body.
 Stmt Lowering::with_fetches(const StageState& state, int leaf, Stmt body) {
   std::vector<Stmt> statements;
   for (const Stage::FetchAhead& fetch : state.stage->fetches_ahead) {

@@ -36,13 +36,6 @@ double output_operations(int64_t m) {
   return m == 2 ? 4 : m == 4 ? 10 : 22;
 }
 
-/// How much longer than if they could be divided at will so many shares take, as a mean of 1 and 2 threads.
-double idle_share(int64_t shares) {
-  double sum = 0;
-  for (int64_t threads : {1, 2}) sum += double(ceil_div(shares, threads) * threads) / double(shares);
-  return sum / 2;
-}
-
 struct Counts {
   int64_t rows, columns, tiles;  ///< tiles along y, x; of all images
 };
@@ -119,7 +112,8 @@ double plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const Mac
   }
   const double cycles = joined(compute, traffic) + transform_cycles(work, machine);
   const int64_t shares = plan.input_at_root ? chunks * blocks : chunks;
-  return cycles * idle_share(shares);
+  // One thread and two count alike.
+  return cycles * (1 + imbalance(shares)) / 2;
 }
 
 /// Chunks of whole rows of tiles, or of parts of a row.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "host/support/divide.h"
+#include "host/target/cpu/tile_model.h"
 
 namespace gantry::cpu {
 namespace {
@@ -61,11 +62,6 @@ RowBlocks in_tiles(int64_t size, int64_t count, int64_t rows, TileUnit unit) {
     blocks.rows = units * blocks.unit_rows;
   }
   return blocks;
-}
-
-// How much longer two threads take than if all could be divided.
-double imbalance(int64_t tasks) {
-  return double(ceil_div(tasks, 2) * 2) / double(tasks);
 }
 
 }  // namespace

@@ -184,6 +184,10 @@ ProductTile choose_product_tile(const ProductWork& work, const MachineModel& mac
   return best;
 }
 
+double imbalance(int64_t tasks) {
+  return double(ceil_div(tasks, 2) * 2) / double(tasks);
+}
+
 int choose_lanes(int64_t extent, int element_bytes, const MachineModel& machine) {
   int lanes = std::max(1, machine.vector_bytes / element_bytes);
   while (lanes > 1 && lanes > extent) lanes /= 2;

@@ -68,6 +68,9 @@ double predicted_cycles(const ProductWork& work, const ProductTile& tile, const 
 ProductTile choose_product_tile(const ProductWork& work, const MachineModel& machine,
                                 int64_t channel_block = 0);
 
+/// How much longer two threads take for so many equal tasks than if these could be divided.
+double imbalance(int64_t tasks);
+
 /// The vector length for an axis of that extent: the widest power of two that the machine has and that wastes
 /// the least; 1 for an axis shorter than 2.
 int choose_lanes(int64_t extent, int element_bytes, const MachineModel& machine);
