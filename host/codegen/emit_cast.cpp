@@ -178,6 +178,24 @@ Value* KernelEmitter::float_to_half(Value* value) {
   return b_.CreateTrunc(b_.CreateOr(result, sign), i16);
 }
 
+Value* KernelEmitter::truncate_to_bf16(Value* value) {
+  const int lanes = lanes_of(value);
+  llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);
+  Value* cleared = b_.CreateAnd(b_.CreateBitCast(value, i32), llvm::ConstantInt::get(i32, 0xffff0000u));
+  Value* result = b_.CreateBitCast(cleared, f32);
+  if (lanes == 1) {
+    Value* high = b_.CreateLShr(b_.CreateBitCast(value, i32), 16);
+    rounded_[result] = {DType::kBF16, b_.CreateTrunc(high, b_.getInt16Ty())};
+    return result;
+  }
+  // The upper halves by one permutation, which shifting and narrowing does not become.
+  std::vector<int> upper;
+  for (int lane = 0; lane < lanes; ++lane) upper.push_back(2 * lane + 1);
+  Value* halves = b_.CreateBitCast(value, with_lanes(b_.getInt16Ty(), 2 * lanes));
+  rounded_[result] = {DType::kBF16, b_.CreateShuffleVector(halves, upper)};
+  return result;
+}
+
 Value* KernelEmitter::float_to_bf16(Value* value) {
   const int lanes = lanes_of(value);
   llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);

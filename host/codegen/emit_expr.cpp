@@ -396,6 +396,8 @@ Value* KernelEmitter::emit_call(const CallNode& node) {
     }
     case MathFn::kFma:
       return math_.fma(x, splat(emit(node.args[1]), lanes), splat(emit(node.args[2]), lanes));
+    case MathFn::kTruncBf16:
+      return truncate_to_bf16(x);
     case MathFn::kRoundTf32: {
       if (gpu_ && lanes == 1 && target_.gpu.compute_capability >= 80) {
         Value* rounded = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_f2tf32_rna, {}, {x});

@@ -138,6 +138,7 @@ class KernelEmitter {
   llvm::Value* half_to_float(llvm::Value* bits);
   llvm::Value* float_to_half(llvm::Value* value);
   llvm::Value* float_to_bf16(llvm::Value* value);
+  llvm::Value* truncate_to_bf16(llvm::Value* value);
 
   // --- memory (emit_memory.cpp)
   /// lane i's index: base + i * stride.

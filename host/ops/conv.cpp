@@ -50,6 +50,10 @@ void check_attrs(const ConvAttrs& a) {
           "packed weights need channels_last");
   require(direct || !a.depthwise_packed, "an algorithm has one weight layout only");
   require(a.algorithm != ConvAlgorithm::kGemm || a.weight_block == 0, "weights of gemm are not blocked");
+  const bool on_tiles =
+      a.algorithm == ConvAlgorithm::kTiles || (winograd_tile(a.algorithm) > 0 && a.weight_block == 0);
+  require((a.tile_parts > 0 || a.algorithm != ConvAlgorithm::kTiles) && (a.tile_parts == 0 || on_tiles),
+          "tile registers have weights of their own");
   require(winograd_tile(a.algorithm) == 0 || fits_winograd(a),
           "Winograd's algorithm is for ungrouped 3x3 windows of stride and dilation 1");
 }
@@ -70,6 +74,8 @@ Shape weight_shape(const ConvAttrs& a, const Dim& channels_in) {
   } else if (const int64_t tile = winograd_tile(a.algorithm); tile > 0) {
     const int64_t positions = (tile + 2) * (tile + 2);
     shape = {positions, channels_in, a.channels};
+    if (a.tile_parts > 0)
+      return winograd_tile_shape(tile, a.tile_parts, a.tile_unit, a.channels, channels_in);
     if (a.weight_block > 0)
       shape = {ceildiv(Dim(a.channels), a.weight_block), positions, channels_in, a.weight_block};
   } else if (a.depthwise_packed) {
@@ -92,12 +98,18 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   const auto& a = node.attrs_as<ConvAttrs>();
   const TensorType &data = input_type(node, 0), &weight = input_type(node, 1);
   check_attrs(a);
-  const bool tiles = a.algorithm == ConvAlgorithm::kTiles;
+  const bool tiles = a.tile_parts > 0;
   const bool half = data.dtype == DType::kF32 && weight.dtype == DType::kF16 && a.weight_block > 0 && !tiles;
   if (!tiles && !half) ops::require_same_dtype(node, 0, 1);
   require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == DType::kBF16 && a.tile_parts >= 1 &&
                      a.tile_parts <= 3),
           "tile registers compute ungrouped two-dimensional f32 convolutions");
+  if (tiles && winograd_tile(a.algorithm) > 0) {
+    const Dim& depth = data.shape[static_cast<size_t>(channel_axis(a.channels_last, data.rank()))];
+    require(depth.is_constant() && depth.value() % geometry_of(a.tile_unit).block_depth == 0,
+            "Winograd's algorithm on tile registers takes input channels in multiples of {}",
+            geometry_of(a.tile_unit).block_depth);
+  }
   size_t n = a.spatial_rank();
   require(data.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", data.str(),
           n + 2, n);
@@ -252,7 +264,8 @@ Dim conv_flops(const Node& node) {
 
 std::string conv_algorithm(const Node& node) {
   const auto& a = node.attrs_as<ConvAttrs>();
-  if (const int64_t tile = winograd_tile(a.algorithm); tile > 0) return fmt::format("winograd{}", tile);
+  if (const int64_t tile = winograd_tile(a.algorithm); tile > 0)
+    return fmt::format("winograd{}{}", tile, a.tile_parts > 0 ? " on tiles" : "");
   if (a.algorithm == ConvAlgorithm::kTiles) return fmt::format("tiles, {} parts", a.tile_parts);
   if (a.algorithm == ConvAlgorithm::kGemm) return "gemm";
   if (a.depthwise_packed) return "depthwise";

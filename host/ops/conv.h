@@ -12,7 +12,9 @@
 //                                        the input channel varying fastest
 //   algorithm == tiles                   as nn.tile_weight makes it (host/ops/tiles.h), bf16
 //   algorithm == winograd2, 4, 6         (t*t, I, O), t = 4, 6, 8, as nn.winograd_weight makes it; with
-//                                        weight_block > 0: (ceil(O/nb), t*t, I, nb)
+//                                        weight_block > 0: (ceil(O/nb), t*t, I, nb); with tile_parts > 0:
+//                                        bf16 in the blocks of nn.tile_weight, (NB, t*t, KC, parts,
+//                                        column_tiles, block / s, 32)
 // All but the plain layout need channels_last. Blocked weights may be f16 where the data are f32: these, or
 // their transformation, are then rounded to f16 before the products.
 //
@@ -35,6 +37,8 @@
 //                       "winograd_input": (r*t + s, p, c); "gemm": (r*t + s, p, o); "winograd_columns": (a,
 //                       j, p, o); "winograd_output": (N, OH, OW, O). Coefficients are chosen by comparisons
 //                       with r, s, a, …: unroll those axes and only the sums of the algorithm remain.
+//                       On tile registers "tile_rows" and "tile_product" (host/ops/tiles.h) follow
+//                       "winograd_input", with positions as phases.
 //                       With blocked weights "winograd_product" instead of "gemm": (r*t + s, p, o / nb, o %
 //                       nb)
 //
@@ -87,8 +91,9 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   int64_t weight_block = 0;
   bool depthwise_packed = false;
   ConvAlgorithm algorithm = ConvAlgorithm::kDirect;
-  int64_t tile_parts = 0;               ///< kTiles: bf16 parts of each f32
-  TileUnit tile_unit = TileUnit::kAmx;  ///< kTiles
+  /// kTiles, and of Winograd's algorithms those whose products are on tile registers: bf16 parts of each f32.
+  int64_t tile_parts = 0;
+  TileUnit tile_unit = TileUnit::kAmx;
   bool tile_fold_width = false;  ///< kTiles: the window's columns are part of the depth, for few channels
 
   void fields(AttrVisitor& visit) override;
@@ -99,10 +104,13 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
 bool fits_winograd(const ConvAttrs& attrs);
 
 /// nn.winograd_weight: (O, I, 3, 3) -> (t*t, I, O), or (ceil(O/block), t*t, I, block) with zeros beyond O; t
-/// = tile + 2: G w G^T of every pair of channels, computed in f64 and rounded once.
+/// = tile + 2: G w G^T of every pair of channels, computed in f64 and rounded once. With tile_parts > 0
+/// packed for tile registers instead, as listed above; O beyond the last and I beyond the last are 0.
 struct WinogradWeightAttrs : AttrsOf<WinogradWeightAttrs> {
   int64_t tile = 2;   ///< 2, 4 or 6
   int64_t block = 0;  ///< output channels a block; 0: not blocked
+  int64_t tile_parts = 0;
+  TileUnit tile_unit = TileUnit::kAmx;
   void fields(AttrVisitor& visit) override;
 };
 

@@ -2,7 +2,10 @@
 #include "host/ops/conv_forms.h"
 #include "host/ops/gemm.h"
 #include "host/ops/support.h"
+#include "host/ops/tile_product.h"
+#include "host/ops/tiles.h"
 #include "host/ops/winograd.h"
+#include "host/tensor/simplify.h"
 
 namespace gantry {
 
@@ -15,16 +18,22 @@ namespace {
 
 using ops::Matrix;
 
-/// Data of every tile after the transformation, (t*t, tiles, C).
-Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<Expr>& tiles, int64_t m,
-                         DType dtype) {
+Expr count_of(const std::vector<Expr>& tiles) {
+  return tiles[0] * tiles[1] * tiles[2];
+}
+
+/// Data of every tile after the transformation, (t*t, rows, C): `rows` may be more than there are tiles.
+Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<Expr>& tiles,
+                         const Expr& count, int64_t m, DType dtype) {
   const int64_t t = m + 2;
   const Matrix& matrix = ops::winograd_transforms(m).input;
-  Expr count = tiles[0] * tiles[1] * tiles[2], channels = x.shape().back();
+  const bool whole = structurally_equal(count, count_of(tiles));
+  Expr channels = x.shape().back();
   auto patch_body = [&](const std::vector<Expr>& i) {
     std::vector<Expr> tile = ops::unflatten(i[2], tiles);
     Expr y = tile[1] * m + i[0] - Expr(a.padding[0]), z = tile[2] * m + i[1] - Expr(a.padding[1]);
     Expr inside = ge(y, 0) && lt(y, x.shape()[1]) && ge(z, 0) && lt(z, x.shape()[2]);
+    if (!whole) inside = inside && lt(i[2], count_of(tiles));
     return if_then_else(inside, ops::widen(x({tile[0], y, z, i[3]})), const_of(ops::widened(x.dtype()), 0));
   };
   Tensor patch = compute({t, t, count, channels}, patch_body, "winograd_patch", "winograd_patch");
@@ -51,6 +60,36 @@ Tensor blocked_product(const Tensor& data, const Tensor& weight) {
                  "winograd_product", "winograd_product");
 }
 
+/// The products of all positions, read as (position, tile, channel).
+std::function<Expr(const Expr&, const Expr&, const Expr&)> products(const ConvAttrs& a, const Tensor& x,
+                                                                    const std::vector<Expr>& tiles,
+                                                                    const Tensor& weight) {
+  const int64_t m = winograd_tile(a.algorithm), nb = a.weight_block;
+  Expr count = count_of(tiles);
+  if (a.tile_parts > 0) {
+    const TileGeometry& tile = geometry_of(a.tile_unit);
+    Expr rows = simplify(ops::with_row_slack(tile, count));
+    Tensor data = transformed_input(a, x, tiles, rows, m, DType::kF32);
+    auto element = [&](const Expr& position, const Expr& row, const Expr& k) {
+      return data({position, row, k});
+    };
+    const int64_t depth = simplify(x.shape().back()).as<IntImmNode>()->value;
+    Tensor operand = ops::tile_rows(tile, a.tile_parts, depth, data.shape()[0], rows, element);
+    Tensor product = ops::tile_products_by_phase(tile, a.tile_parts, operand, weight, rows);
+    return [=](const Expr& position, const Expr& row, const Expr& channel) {
+      return product({position, row, channel});
+    };
+  }
+  // f16 weights of f32 data: the transformed data are rounded, not the data.
+  const bool half = weight.dtype() != x.dtype();
+  Tensor data = transformed_input(a, x, tiles, count, m, half ? weight.dtype() : ops::widened(x.dtype()));
+  Tensor product = nb > 0 ? blocked_product(data, weight) : ops::gemm(data, weight);
+  return [=](const Expr& position, const Expr& tile, const Expr& channel) {
+    if (nb == 0) return product({position, tile, channel});
+    return product({position, tile, floordiv(channel, nb), mod(channel, nb)});
+  };
+}
+
 }  // namespace
 
 Tensor conv_winograd(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& weight) {
@@ -58,21 +97,13 @@ Tensor conv_winograd(const Node& node, const ConvAttrs& a, const Tensor& x, cons
   const Matrix& matrix = ops::winograd_transforms(m).output;
   std::vector<Expr> shape = to_exprs(node.result()->type.shape);
   std::vector<Expr> tiles{shape[0], floordiv(shape[1] + (m - 1), m), floordiv(shape[2] + (m - 1), m)};
-  // f16 weights of f32 data: the transformed data are rounded, not the data.
-  const bool half = weight.dtype() != x.dtype();
-  Tensor data = transformed_input(a, x, tiles, m, half ? weight.dtype() : ops::widened(x.dtype()));
-  const int64_t nb = a.weight_block;
-  Tensor product = nb > 0 ? blocked_product(data, weight) : ops::gemm(data, weight);
-  auto product_at = [&](const Expr& position, const Expr& tile, const Expr& channel) {
-    if (nb == 0) return product({position, tile, channel});
-    return product({position, tile, floordiv(channel, nb), mod(channel, nb)});
-  };
+  const auto product_at = products(a, x, tiles, weight);
   auto columns_body = [&](const std::vector<Expr>& i) {
     return ops::winograd_row(matrix, i[0],
                              [&](int64_t row) { return product_at(i[1] + row * t, i[2], i[3]); });
   };
   Tensor columns =
-      compute({m, t, product.shape()[1], shape[3]}, columns_body, "winograd_columns", "winograd_columns");
+      compute({m, t, count_of(tiles), shape[3]}, columns_body, "winograd_columns", "winograd_columns");
   auto body = [&](const std::vector<Expr>& i) {
     Expr tile = ops::flatten({i[0], floordiv(i[1], m), floordiv(i[2], m)}, tiles);
     return ops::winograd_row(matrix, mod(i[2], m), [&](int64_t column) {

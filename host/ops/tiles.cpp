@@ -6,33 +6,13 @@
 #include "host/ops/families.h"
 #include "host/ops/gemm.h"
 #include "host/ops/support.h"
+#include "host/ops/tile_product.h"
 #include "host/support/divide.h"
 #include "host/tensor/element.h"
 #include "host/tensor/simplify.h"
 
 namespace gantry {
 namespace {
-
-/// Blocks of rows may go beyond the last result by less than this; where the count of rows is not known, the
-/// block may be larger.
-constexpr int64_t kRowSlack = 31, kSymbolicRowSlack = 127;
-
-Expr bf16(const Expr& x) {
-  return cast(DType::kBF16, x);
-}
-
-/// Part `part` of an f32.
-Expr part_of(const Expr& x, int64_t part) {
-  Expr rest = x;
-  for (int64_t p = 0; p < part; ++p) rest = rest - cast(DType::kF32, bf16(rest));
-  return bf16(rest);
-}
-
-Expr chosen_part(const Expr& x, const Expr& part, int64_t parts) {
-  Expr value = part_of(x, parts - 1);
-  for (int64_t p = parts - 1; p-- > 0;) value = select(eq(part, p), part_of(x, p), value);
-  return value;
-}
 
 /// How the window's taps meet the rows of "tile_rows".
 struct RowGrid {
@@ -71,65 +51,6 @@ RowGrid row_grid(const ConvAttrs& a, const std::vector<Expr>& result) {
   return grid;
 }
 
-/// Rows that blocks of whole tiles may compute for so many results.
-Expr with_slack(const Expr& rows) {
-  return rows + Expr(rows.as<IntImmNode>() ? kRowSlack : kSymbolicRowSlack);
-}
-
-/// Where element `k` of a block of a row lies, from the row's first on.
-Expr lane_of(const TileGeometry& tile, const Expr& k) {
-  if (tile.row_pack == 1) return k;
-  const int64_t side = tile.side_by_side;
-  return floordiv(k, side) * (side * tile.row_pack) + mod(k, side);
-}
-
-/// "tile_rows" of `depth` elements each; `element(phase, row, k)` is f32, for k < depth.
-Tensor tile_rows(const TileGeometry& tile, int64_t weight_parts, int64_t depth, const Expr& phases,
-                 const Expr& rows,
-                 const std::function<Expr(const Expr& phase, const Expr& row, const Expr& k)>& element) {
-  const int64_t parts = tile_row_parts(weight_parts), side = tile.side_by_side;
-  auto body = [&](const std::vector<Expr>& i) {
-    Expr row = i[3], k = i[4];
-    if (tile.row_pack > 1) {
-      row = row + mod(floordiv(k, side), tile.row_pack);
-      k = floordiv(k, side * tile.row_pack) * side + mod(k, side);
-    }
-    k = i[1] * tile.block_depth + k;
-    Expr x = element(i[2], row, k);
-    if (depth % tile.block_depth != 0) x = if_then_else(lt(k, Expr(depth)), x, const_of(DType::kF32, 0));
-    return chosen_part(x, i[0], parts);
-  };
-  return compute(
-      {Expr(parts), Expr(ceil_div(depth, tile.block_depth)), phases, rows, Expr(tile.row_elements())}, body,
-      "tile_rows", "tile_rows");
-}
-
-/// "tile_product": `rows` results, whose taps reach `distance` rows.
-Tensor tile_product(const TileGeometry& tile, int64_t parts, const Tensor& a, const Tensor& w,
-                    const Expr& rows, int64_t kernel_height, int64_t kernel_width,
-                    const std::function<Expr(Expr, Expr)>& phase,
-                    const std::function<Expr(Expr, Expr)>& distance) {
-  auto kc = reduce_axis(0, a.shape()[1], "kc");
-  auto kh = reduce_axis(0, kernel_height, "kh"), kw = reduce_axis(0, kernel_width, "kw");
-  auto k = reduce_axis(0, tile.block_depth, "k");
-  const int64_t pack = tile.column_pack, side = tile.side_by_side;
-  Expr block = w.shape()[5] * pack;
-  auto body = [&](const std::vector<Expr>& i) {
-    const Expr &m = i[0], &n = i[1];
-    Expr sum_of_products;
-    for (auto [left, right] : tile_products(parts)) {
-      Expr x = a({Expr(left), kc->var, phase(kh->var, kw->var), m + distance(kh->var, kw->var),
-                  lane_of(tile, k->var)});
-      Expr y = w({floordiv(n, block), kc->var, kh->var, kw->var, Expr(right), floordiv(mod(n, block), pack),
-                  floordiv(k->var, side), mod(n, pack) * side + mod(k->var, side)});
-      Expr term = cast(DType::kF32, x) * cast(DType::kF32, y);
-      sum_of_products = sum_of_products ? sum_of_products + term : term;
-    }
-    return sum(sum_of_products, {kc, kh, kw, k});
-  };
-  return compute({rows, w.shape()[0] * block}, body, "tile_product", "tile_product");
-}
-
 /// A weight before it is packed.
 struct WeightExtents {
   TileUnit unit;
@@ -154,16 +75,6 @@ Shape packed_shape(const WeightExtents& w, int64_t column_tiles) {
 int64_t tile_columns(TileUnit unit, int64_t columns) {
   const TileGeometry& tile = geometry_of(unit);
   return std::min(ceil_div(columns, tile.column_pack), tile.column_tiles * tile.columns / tile.column_pack);
-}
-
-std::vector<std::pair<int, int>> tile_products(int64_t parts) {
-  if (parts == 1) return {{0, 0}};
-  if (parts == 2) return {{2, 0}, {1, 0}, {0, 0}, {0, 1}, {1, 1}};
-  return {{2, 0}, {1, 0}, {0, 0}, {0, 1}, {1, 1}, {0, 2}};
-}
-
-int64_t tile_row_parts(int64_t parts) {
-  return parts == 1 ? 1 : 3;
 }
 
 bool fits_tiles(const ConvAttrs& a, DType dtype) {
@@ -196,7 +107,8 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& a, const Tensor& x, const T
   Expr image = grid.lines * grid.columns;
   Expr lines_left = Expr(0) - Expr(grid.reach[0]);  // the last image's
   Expr count = simplify((result[0] * grid.lines + lines_left) * grid.columns - Expr(grid.reach[1]));
-  Expr rows = with_slack(count);
+  const TileGeometry& tile = geometry_of(a.tile_unit);
+  Expr rows = ops::with_row_slack(tile, count);
   const std::vector<Expr>& shape = x.shape();
   const Expr& channels = shape[3];
   Expr depth = a.tile_fold_width ? channels * a.kernel[1] : channels;
@@ -224,13 +136,13 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& a, const Tensor& x, const T
     }
     return if_then_else(inside, value, const_of(DType::kF32, 0));
   };
-  const TileGeometry& tile = geometry_of(a.tile_unit);
-  Tensor data = tile_rows(tile, a.tile_parts, depth_constant, Expr(grid.phases[0] * grid.phases[1]),
-                          simplify(rows + grid.max_distance()), element);
-  Tensor product = tile_product(
-      tile, a.tile_parts, data, weight, simplify(rows), grid.kernel[0], grid.kernel[1],
-      [&](const Expr& kh, const Expr& kw) { return grid.phase(kh, kw); },
-      [&](const Expr& kh, const Expr& kw) { return grid.distance(kh, kw); });
+  Tensor data = ops::tile_rows(tile, a.tile_parts, depth_constant, Expr(grid.phases[0] * grid.phases[1]),
+                               simplify(rows + grid.max_distance()), element);
+  const ops::TileTaps taps{.height = grid.kernel[0],
+                           .width = grid.kernel[1],
+                           .phase = [&](const Expr& kh, const Expr& kw) { return grid.phase(kh, kw); },
+                           .distance = [&](const Expr& kh, const Expr& kw) { return grid.distance(kh, kw); }};
+  Tensor product = ops::tile_product(tile, a.tile_parts, data, weight, simplify(rows), taps);
   auto output = [&](const std::vector<Expr>& i) {
     return product({(i[0] * grid.lines + i[1]) * grid.columns + i[2], i[3]});
   };
@@ -242,17 +154,18 @@ Tensor dense_tiles(const Node& node, const DenseAttrs& a, const Tensor& x, const
   Expr count(1);
   for (const Expr& extent : extents) count = count * extent;
   count = simplify(count);
-  Expr rows = simplify(with_slack(count));
+  const TileGeometry& tile = geometry_of(a.tile_unit);
+  Expr rows = simplify(ops::with_row_slack(tile, count));
   int64_t depth = simplify(x.shape().back()).as<IntImmNode>()->value;
   auto element = [&](const Expr&, const Expr& row, const Expr& k) {
     std::vector<Expr> at = ops::unflatten(row, extents);
     at.push_back(k);
     return if_then_else(lt(row, count), x(at), const_of(DType::kF32, 0));
   };
-  const TileGeometry& tile = geometry_of(a.tile_unit);
-  Tensor data = tile_rows(tile, a.tile_parts, depth, Expr(1), rows, element);
+  Tensor data = ops::tile_rows(tile, a.tile_parts, depth, Expr(1), rows, element);
   auto none = [](const Expr&, const Expr&) { return Expr(0); };
-  Tensor product = tile_product(tile, a.tile_parts, data, weight, rows, 1, 1, none, none);
+  Tensor product =
+      ops::tile_product(tile, a.tile_parts, data, weight, rows, {.phase = none, .distance = none});
   auto output = [&](const std::vector<Expr>& i) {
     return product({ops::flatten({i.begin(), i.end() - 1}, extents), i.back()});
   };
@@ -305,7 +218,7 @@ std::vector<Tensor> compute_tile_weight(const Node& node, const std::vector<Tens
     Expr kw = a.fold_width ? floordiv(k, view.extent[1]) : i[3];
     Expr x = a.dense ? w({k, o}) : w({o, channel, i[2], kw});
     Expr inside = lt(o, view.extent[0]) && lt(k, view.depth(a));
-    return chosen_part(if_then_else(inside, x, const_of(DType::kF32, 0)), i[4], a.parts);
+    return ops::weight_part(if_then_else(inside, x, const_of(DType::kF32, 0)), i[4], a.parts);
   };
   return {compute(to_exprs(node.result()->type.shape), body, "tile_weight")};
 }
@@ -322,7 +235,7 @@ std::vector<ConstantPtr> pack_tile_weight(const Node& node) {
   std::memset(to, 0, constant->size);
   auto extent = [&](size_t i) { return type.shape[i].value(); };
   const TileGeometry& tile = geometry_of(a.unit);
-  const int64_t block = tile.block_depth, side = tile.side_by_side, pack = tile.column_pack;
+  const int64_t block = tile.block_depth, pack = tile.column_pack;
   const int64_t part_size = a.column_tiles * pack * block;
   const int64_t depth = view.depth(a);
   for (int64_t nb = 0; nb < extent(0); ++nb) {
@@ -338,8 +251,7 @@ std::vector<ConstantPtr> pack_tile_weight(const Node& node) {
               const int64_t column = a.fold_width ? k / view.extent[1] : kw;
               float rest = from[o * view.stride[0] + channel * view.stride[1] + kh * view.stride[2] +
                                 column * view.stride[3]];
-              uint16_t* at =
-                  to + (c / pack) * pack * block + d / side * pack * side + c % pack * side + d % side;
+              uint16_t* at = to + ops::packed_weight_offset(tile, c, d);
               for (int64_t p = 0; p < a.parts; ++p, at += part_size) {
                 *at = float_to_bfloat(rest);
                 rest -= bfloat_to_float(*at);

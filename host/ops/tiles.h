@@ -2,14 +2,15 @@
 // nn.dense with `tile_parts` > 0 share.
 //
 // The left operand becomes rows of bf16 in blocks along k, the right one (weights) tiles as the instructions
-// read them. An f32 value is split into bf16 parts, x = x0 + x1 + x2 + rest, each the nearest bf16 of what
-// the parts before leave. `tile_parts` says how many parts weights have; rows have three unless it is 1, for
+// read them. An f32 value is split into bf16 parts, x = x0 + x1 + x2 + rest: a weight's are each the nearest
+// bf16 of what the parts before leave; a row's are cut off, 8 bits of the significand each, which leaves no
+// rest. `tile_parts` says how many parts weights have; rows have three unless it is 1 (the nearest bf16), for
 // they are split as they are used and cost no memory traffic. With x a row's and y a weight's element:
 //
 //   parts  products                                   |error| of one product x y, at most
 //   1      x0 y0                                      2^-8  |x y| (bf16)
 //   2      x0 y0, x1 y0, x2 y0, x0 y1, x1 y1          2^-17 |x y|, nearly all of it from the weight's rest
-//   3      as above, x0 y2                            2^-23 |x y|, about f32's own rounding
+//   3      as above, x0 y2                            2^-22 |x y|, about f32's own rounding: x2 y1 and x1 y2
 //
 // Sums are f32; BFMMLA rounds them to odd, three times for four products. Henry, Tang and Heinecke,
 // "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019

@@ -1,17 +1,37 @@
 // nn.winograd_weight: the weights of a convolution by Winograd's algorithm (host/ops/winograd.h).
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <thread>
 
-#include "host/ops/conv.h"
+#include "host/ops/conv_forms.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
+#include "host/ops/tile_product.h"
+#include "host/ops/tiles.h"
 #include "host/ops/winograd.h"
+#include "host/tensor/element.h"
 
 namespace gantry {
 
 void WinogradWeightAttrs::fields(AttrVisitor& visit) {
   visit("tile", tile);
   visit("block", block);
+  visit("tile_parts", tile_parts);
+  visit_tile_unit(visit, tile_unit);
+}
+
+Shape winograd_tile_shape(int64_t tile, int64_t parts, TileUnit unit, int64_t channels,
+                          const Dim& channels_in) {
+  const TileGeometry& geometry = geometry_of(unit);
+  const int64_t positions = (tile + 2) * (tile + 2), columns = tile_columns(unit, channels);
+  return {ceildiv(Dim(channels), columns * geometry.column_pack),
+          positions,
+          ceildiv(channels_in, geometry.block_depth),
+          parts,
+          columns,
+          geometry.block_depth / geometry.side_by_side,
+          geometry.column_elements()};
 }
 
 namespace {
@@ -26,6 +46,12 @@ std::vector<TensorType> infer_winograd_weight(const Node& node, Function&) {
                "the weight {} should have the shape (O, I, 3, 3)", w.str());
   ops::require_float(node, 0);
   const int64_t positions = (a.tile + 2) * (a.tile + 2);
+  if (a.tile_parts > 0) {
+    ops::require(a.block == 0 && a.tile_parts <= 3 && w.dtype == DType::kF32 && w.shape[0].is_constant(),
+                 "tile registers take up to three parts of f32 weights");
+    return {{DType::kBF16,
+             winograd_tile_shape(a.tile, a.tile_parts, a.tile_unit, w.shape[0].value(), w.shape[1])}};
+  }
   if (a.block == 0) return {{w.dtype, {positions, w.shape[1], w.shape[0]}}};
   return {{w.dtype, {ceildiv(w.shape[0], a.block), positions, w.shape[1], a.block}}};
 }
@@ -49,6 +75,15 @@ std::vector<Tensor> compute_winograd_weight(const Node& node, const std::vector<
                 }));
   };
   auto body = [&](const std::vector<Expr>& i) {
+    if (a.tile_parts > 0) {
+      const TileGeometry& tile = geometry_of(a.tile_unit);
+      const int64_t columns = tile_columns(a.tile_unit, node.inputs[0]->type.shape[0].value());
+      Expr output = (i[0] * columns + i[4]) * tile.column_pack + floordiv(i[6], tile.side_by_side);
+      Expr input = i[2] * tile.block_depth + i[5] * tile.side_by_side + mod(i[6], tile.side_by_side);
+      Expr inside = lt(output, outputs) && lt(input, inputs);
+      Expr value = if_then_else(inside, at(i[1], input, output), const_of(DType::kF32, 0));
+      return ops::weight_part(value, i[3], a.tile_parts);
+    }
     if (a.block == 0) return at(i[0], i[1], i[2]);
     Expr output = i[0] * a.block + i[3];
     return if_then_else(lt(output, outputs), at(i[1], i[2], output), const_of(w.dtype(), 0));
@@ -56,8 +91,10 @@ std::vector<Tensor> compute_winograd_weight(const Node& node, const std::vector<
   return {compute(to_exprs(node.result()->type.shape), body, "winograd_weight")};
 }
 
-/// G w G^T of one pair of channels, to positions `stride` elements apart.
-void transform_kernel(const ops::Matrix& g, const float* w, float* out, int64_t stride) {
+constexpr size_t kMaxPositions = 64;
+
+/// G w G^T of one pair of channels.
+void transform_kernel(const ops::Matrix& g, const float* w, float (&out)[kMaxPositions]) {
   const size_t t = g.size();
   double rows[8][3];
   for (size_t r = 0; r < t; ++r) {
@@ -67,9 +104,45 @@ void transform_kernel(const ops::Matrix& g, const float* w, float* out, int64_t 
   for (size_t r = 0; r < t; ++r) {
     for (size_t s = 0; s < t; ++s) {
       const double value = rows[r][0] * g[s][0] + rows[r][1] * g[s][1] + rows[r][2] * g[s][2];
-      out[static_cast<int64_t>(r * t + s) * stride] = static_cast<float>(value);
+      out[r * t + s] = static_cast<float>(value);
     }
   }
+}
+
+/// Where transformed weights go: `put(output, input, values)`, for outputs up to `padded`.
+struct Packed {
+  int64_t padded;
+  std::function<void(int64_t output, int64_t input, const float* values)> put;
+};
+
+Packed in_blocks(const WinogradWeightAttrs& a, int64_t outputs, int64_t inputs, int64_t positions,
+                 std::byte* bytes) {
+  const int64_t block = a.block == 0 ? outputs : a.block, stride = inputs * block;
+  auto* out = reinterpret_cast<float*>(bytes);
+  return {(outputs + block - 1) / block * block, [=](int64_t o, int64_t i, const float* values) {
+            float* element = out + o / block * positions * stride + i * block + o % block;
+            for (int64_t p = 0; p < positions; ++p) element[p * stride] = values[p];
+          }};
+}
+
+Packed in_tiles(const WinogradWeightAttrs& a, int64_t outputs, int64_t inputs, int64_t positions,
+                std::byte* bytes) {
+  const TileGeometry& tile = geometry_of(a.tile_unit);
+  const int64_t columns = tile_columns(a.tile_unit, outputs) * tile.column_pack, parts = a.tile_parts;
+  const int64_t part = columns * tile.block_depth,
+                depths = (inputs + tile.block_depth - 1) / tile.block_depth;
+  auto* out = reinterpret_cast<uint16_t*>(bytes);
+  return {(outputs + columns - 1) / columns * columns, [=](int64_t o, int64_t i, const float* values) {
+            uint16_t* block = out + (o / columns * positions * depths + i / tile.block_depth) * parts * part +
+                              ops::packed_weight_offset(tile, o % columns, i % tile.block_depth);
+            for (int64_t p = 0; p < positions; ++p, block += depths * parts * part) {
+              float rest = values[p];
+              for (int64_t n = 0; n < parts; ++n) {
+                block[n * part] = float_to_bfloat(rest);
+                rest -= bfloat_to_float(block[n * part]);
+              }
+            }
+          }};
 }
 
 /// As compute_winograd_weight; large models have a hundred million of these elements.
@@ -80,25 +153,28 @@ std::vector<ConstantPtr> fold_winograd_weight(const Node& node) {
   const auto& a = node.attrs_as<WinogradWeightAttrs>();
   const int64_t outputs = type.shape[0].value(), inputs = type.shape[1].value();
   const ops::Matrix& g = ops::winograd_transforms(a.tile).weight;
-  const int64_t positions = static_cast<int64_t>(g.size() * g.size());
-  const int64_t block = a.block == 0 ? outputs : a.block, stride = inputs * block;
+  const auto positions = static_cast<int64_t>(g.size() * g.size());
   std::byte* bytes = nullptr;
   auto result = allocate_constant(node.result()->type, &bytes);
-  auto* out = reinterpret_cast<float*>(bytes);
+  const bool tiles = a.tile_parts > 0;
+  // What tiles have beyond the last input is not written below.
+  if (tiles) std::memset(bytes, 0, result->size);
+  const Packed packed = tiles ? in_tiles(a, outputs, inputs, positions, bytes)
+                              : in_blocks(a, outputs, inputs, positions, bytes);
   const float* w = weight->as<float>();
-  const int64_t padded = (outputs + block - 1) / block * block;
   // Neighbouring channels share cache lines of the result: a thread makes kRun of them together.
   constexpr int64_t kRun = 16;
   auto transform_runs = [&](int64_t first, int64_t step) {
-    for (int64_t run = first * kRun; run < padded; run += step * kRun) {
+    float values[kMaxPositions];
+    for (int64_t run = first * kRun; run < packed.padded; run += step * kRun) {
       for (int64_t i = 0; i < inputs; ++i) {
-        for (int64_t o = run; o < std::min(run + kRun, padded); ++o) {
-          float* element = out + o / block * positions * stride + i * block + o % block;
+        for (int64_t o = run; o < std::min(run + kRun, packed.padded); ++o) {
           if (o < outputs) {
-            transform_kernel(g, w + (o * inputs + i) * 9, element, stride);
+            transform_kernel(g, w + (o * inputs + i) * 9, values);
           } else {
-            for (int64_t p = 0; p < positions; ++p) element[p * stride] = 0;
+            std::ranges::fill(values, 0.0f);
           }
+          packed.put(o, i, values);
         }
       }
     }

@@ -202,8 +202,10 @@ class LayoutRewriter {
     } else {
       weight = merge_groups(weight, *attrs, node);
       attrs->tile_unit = policy_.tile_unit;
-      attrs->tile_parts = policy_.conv_tiles ? policy_.conv_tiles(*attrs, data, node.result()->type) : 0;
-      attrs->algorithm = attrs->tile_parts > 0 ? ConvAlgorithm::kTiles : choose_algorithm(*attrs, node);
+      const TiledConv tiled =
+          policy_.conv_tiles ? policy_.conv_tiles(*attrs, data, node.result()->type) : TiledConv{};
+      attrs->tile_parts = tiled.parts;
+      attrs->algorithm = tiled.parts > 0 ? tiled.algorithm : choose_algorithm(*attrs, node);
       if (attrs->algorithm == ConvAlgorithm::kDirect) {
         attrs->weight_block = policy_.conv_block(*attrs, data, node.result()->type);
         if (attrs->weight_block == 0) return false;
@@ -215,7 +217,7 @@ class LayoutRewriter {
       } else if (attrs->algorithm == ConvAlgorithm::kGemm) {
         packed = pack_gemm(weight, *attrs, node.origin);
       } else {
-        if (policy_.winograd_block)
+        if (policy_.winograd_block && tiled.parts == 0)
           attrs->weight_block = policy_.winograd_block(*attrs, data, node.result()->type);
         packed = transform_winograd(weight, *attrs, node.origin);
       }
@@ -287,6 +289,8 @@ class LayoutRewriter {
     auto transform = std::make_shared<WinogradWeightAttrs>();
     transform->tile = winograd_tile(attrs.algorithm);
     transform->block = attrs.weight_block;
+    transform->tile_parts = attrs.tile_parts;
+    transform->tile_unit = attrs.tile_unit;
     return add("nn.winograd_weight", transform, {weight}, origin);
   }
 

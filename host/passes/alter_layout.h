@@ -13,6 +13,13 @@ namespace gantry {
 struct ConvAttrs;
 enum class ConvAlgorithm : uint8_t;
 
+/// A convolution on tile registers (host/ops/tiles.h): bf16 parts of its weights, or 0 if it is not to be; by
+/// kTiles or a Winograd algorithm.
+struct TiledConv {
+  int64_t parts = 0;
+  ConvAlgorithm algorithm{};
+};
+
 /// The target's wishes. A block of 0 leaves the op as it is; functions that are absent mean direct and false.
 struct LayoutPolicy {
   /// Asked first, of convolutions with constant weights that are not depthwise; a Winograd algorithm that
@@ -21,9 +28,10 @@ struct LayoutPolicy {
       conv_algorithm;
   /// Products with constant weights in form gemm (host/ops/dense.h). `data`: (…, K).
   std::function<bool(const TensorType& data, int64_t units)> dense_gemm;
-  /// On tile registers (host/ops/tiles.h): bf16 parts of the weights, or 0. Asked before all others.
-  std::function<int64_t(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)> conv_tiles;
-  /// The same of products with constant weights. `data`: (…, K).
+  /// Whether on tile registers. Asked before all others.
+  std::function<TiledConv(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)>
+      conv_tiles;
+  /// Bf16 parts of the weights of products on tile registers, or 0. `data`: (…, K).
   std::function<int64_t(const TensorType& data, int64_t units)> dense_tiles;
   TileUnit tile_unit = TileUnit::kAmx;  ///< of both
   /// Products of two tensors in form gemm.

@@ -73,6 +73,7 @@ int element_cost(const Expr& body) {
         case MathFn::kRound:
         case MathFn::kTrunc:
         case MathFn::kAbs:
+        case MathFn::kTruncBf16:
         case MathFn::kFma:
         case MathFn::kIfThenElse:
         case MathFn::kIsNan:

@@ -101,6 +101,7 @@ enum class MathFn : uint8_t {
   kIsInf,
   kFma /* 3 args; of f16 in f16, rounded once, where a CPU can */,
   kRoundTf32 /* f32 to the nearest value with 10 mantissa bits, ties away from zero */,
+  kTruncBf16 /* f32 to bf16 toward zero, by clearing the low 16 bits; a NaN may become infinite */,
   kIfThenElse /* 3 args, lazy */,
 };
 enum class ReduceKind : uint8_t { kSum, kProd, kMax, kMin, kAny, kAll };

@@ -161,9 +161,10 @@ std::string to_string(const Expr& e) {
 
 std::string_view name_of(MathFn fn) {
   static constexpr std::string_view kNames[] = {
-      "exp",   "log",   "sqrt",  "rsqrt", "tanh",  "erf",   "sigmoid", "pow",         "floor", "ceil",
-      "round", "trunc", "abs",   "sin",   "cos",   "tan",   "asin",    "acos",        "atan",  "sinh",
-      "cosh",  "asinh", "acosh", "atanh", "isnan", "isinf", "fma",     "round_tf32", "if_then_else"};
+      "exp",   "log",   "sqrt",  "rsqrt",      "tanh",       "erf",         "sigmoid", "pow",
+      "floor", "ceil",  "round", "trunc",      "abs",        "sin",         "cos",     "tan",
+      "asin",  "acos",  "atan",  "sinh",       "cosh",       "asinh",       "acosh",   "atanh",
+      "isnan", "isinf", "fma",   "round_tf32", "trunc_bf16", "if_then_else"};
   return kNames[static_cast<size_t>(fn)];
 }
 

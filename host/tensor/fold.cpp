@@ -304,6 +304,10 @@ std::optional<double> fold_math(MathFn fn, DType dtype, double a, double b) {
       auto bits = std::bit_cast<uint32_t>(static_cast<float>(a));
       return static_cast<double>(std::bit_cast<float>((bits + 0x1000u) & ~0x1fffu));
     }
+    case MathFn::kTruncBf16: {
+      auto bits = std::bit_cast<uint32_t>(static_cast<float>(a));
+      return static_cast<double>(std::bit_cast<float>(bits & 0xffff0000u));
+    }
     case MathFn::kIsNan:
     case MathFn::kIsInf:
     case MathFn::kFma:

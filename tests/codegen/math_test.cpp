@@ -149,6 +149,33 @@ TEST_P(MathOn, EveryFunctionKeepsItsErrorBound) {
   }
 }
 
+TEST(MathOfF32, TruncationToBf16ClearsTheLowerHalf) {
+  std::vector<float> x{0.F, -0.F, 1.F, -1.F, 3.14159265F, -2.7182818F, 1e-40F, 3e38F, INFINITY, -INFINITY};
+  std::mt19937 random(3);
+  while (x.size() < 320) x.push_back(std::bit_cast<float>(static_cast<uint32_t>(random()) & 0xbfffffffU));
+  const auto count = static_cast<int64_t>(x.size());
+  for (int lanes : {1, 16, 32}) {
+    Buffer in = argument("in", DType::kF32, count), wide = argument("wide", DType::kF32, count),
+           narrow = argument("narrow", DType::kBF16, count);
+    Expr i = make_var("i"), at = lanes == 1 ? i : ramp(i * lanes, 1, lanes);
+    Expr cut = call(MathFn::kTruncBf16, {load(in, at)});
+    Stmt body = block({store(wide, at, load(in, at) - cut), store(narrow, at, cast(DType::kBF16, cut))});
+    std::vector<float> rest(x.size());
+    std::vector<uint16_t> halves(x.size());
+    ASSERT_EQ(run_kernel(make_kernel("cut", {in, wide, narrow},
+                                     for_loop(i, 0, count / lanes, LoopKind::kSerial, body)),
+                         {x.data(), rest.data(), halves.data()}),
+              0);
+    for (size_t k = 0; k < x.size(); ++k) {
+      const auto bits = std::bit_cast<uint32_t>(x[k]);
+      EXPECT_EQ(halves[k], bits >> 16) << x[k] << ", " << lanes << " lanes";
+      if (std::isinf(x[k])) continue;
+      EXPECT_EQ(rest[k], x[k] - std::bit_cast<float>(bits & 0xffff0000U))
+          << x[k] << ", " << lanes << " lanes";
+    }
+  }
+}
+
 /// Every pair of these values, for functions of two arguments.
 std::vector<std::pair<float, float>> pairs() {
   const std::vector<float> values{0.f,      -0.f,      1.f,  -1.f,  2.f,    -2.f,  3.f,   0.5f,

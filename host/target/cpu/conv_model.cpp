@@ -12,179 +12,12 @@ namespace {
 
 // Symbolic extents are planned for as this.
 constexpr int64_t kAssumedExtent = 56;
-// Bytes a cycle that one core reads of the third-level cache, by those of memory: weights lie in the order in
-// which they are read, so that hardware fetches them ahead; rows of the transformed input do not.
-constexpr double kOrderedSpeed = 4, kScatteredSpeed = 1.5;
-// Of the shorter of arithmetic and traffic, the part that adds to the longer.
-constexpr double kUnhidden = 0.3;
 // The transformations are predicted less well than the products: Winograd's algorithm must promise this much.
 constexpr double kWinogradMargin = 0.9;
 
 int64_t typical(const Dim& dim) {
   return dim.constant().value_or(kAssumedExtent);
 }
-
-double joined(double a, double b) {
-  return std::max(a, b) + kUnhidden * std::min(a, b);
-}
-
-/// Vector operations of one transformation of t values (input) or to m values (output).
-double input_operations(int64_t m) {
-  return m == 2 ? 4 : m == 4 ? 12 : 26;
-}
-double output_operations(int64_t m) {
-  return m == 2 ? 4 : m == 4 ? 10 : 22;
-}
-
-struct Counts {
-  int64_t rows, columns, tiles;  ///< tiles along y, x; of all images
-};
-
-Counts count_tiles(const WinogradWork& work) {
-  Counts c;
-  c.rows = ceil_div(work.height == 0 ? kAssumedExtent : work.height, work.tile);
-  c.columns = ceil_div(work.width == 0 ? kAssumedExtent : work.width, work.tile);
-  c.tiles = std::max<int64_t>(work.batch, 1) * c.rows * c.columns;
-  return c;
-}
-
-/// Both transformations: what the ports do for every tile and vector of channels.
-double transform_cycles(const WinogradWork& work, const MachineModel& machine) {
-  const auto m = static_cast<double>(work.tile), t = m + 2;
-  const double lanes = std::max(1, machine.vector_bytes / work.element_bytes);
-  const double ports = machine.fma_per_cycle;
-  // Two passes of t values each, through the first-level cache; stores take as long as two loads.
-  double input = 2 * t * input_operations(work.tile) / ports + t * t * (2.0 / machine.loads_per_cycle + 2);
-  double output = (t + m) * output_operations(work.tile) / ports + (t * t + m * t) / machine.loads_per_cycle +
-                  m * t + m * m * 2;
-  double inputs = std::ceil(double(work.inputs) / lanes), outputs = std::ceil(double(work.outputs) / lanes);
-  // Measured beside these counts: tiles of 8 x 8 do not fit the registers.
-  const double slack = work.tile == 6 ? 1.7 : 1.25;
-  return slack * double(count_tiles(work).tiles) * (input * inputs + output * outputs);
-}
-
-ProductWork product_work(const WinogradWork& work, int64_t chunk_tiles, int64_t chunks) {
-  ProductWork product;
-  product.channels = work.outputs;
-  product.row_extent = chunk_tiles;
-  product.row_count = chunks * (work.tile + 2) * (work.tile + 2);
-  product.reduction = work.inputs;
-  product.image_points = chunk_tiles;
-  product.half = work.half;
-  product.element_bytes = work.product_bytes();
-  product.row_bytes = work.inputs * product.element_bytes;
-  product.own_weights = true;
-  return product;
-}
-
-/// Cycles of a plan whose chunks and register tile are given.
-double plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const MachineModel& machine) {
-  const Counts counts = count_tiles(work);
-  const int64_t points = (work.tile + 2) * (work.tile + 2), bytes = work.product_bytes();
-  const int64_t columns = plan.tile_columns == 0 ? counts.columns : plan.tile_columns;
-  const int64_t chunk = plan.tile_rows * columns;
-  const int64_t chunks = std::max<int64_t>(work.batch, 1) * ceil_div(counts.rows, plan.tile_rows) *
-                         ceil_div(counts.columns, columns);
-  const int64_t block = plan.product.channel_block(), blocks = ceil_div(work.outputs, block);
-  const double weights = double(points * work.inputs * blocks * block * bytes);
-  const double transformed = double(points * chunk * work.inputs * bytes);
-  const double sums = double(points * chunk * block * work.element_bytes);
-  const double l2 = double(machine.l2_bytes);
-  const double memory = machine.memory_bytes_per_cycle;
-  const double ordered = memory * kOrderedSpeed, scattered = memory * kScatteredSpeed;
-
-  double compute = predicted_cycles(product_work(work, chunk, chunks), plan.product, machine);
-  double traffic = weights / memory;  // once, in any case
-  double kept = sums + (plan.input_at_root ? 0 : transformed);
-  if (plan.input_at_root) {
-    double all = transformed * double(chunks);
-    double panel = weights / double(blocks);
-    if (all + panel > 0.75 * l2) traffic += all * double(blocks + 1) / scattered;
-    // A block's weights stay near while the chunks go by, unless they are too large.
-    if (chunks > 1 && panel + kept > 0.75 * l2) traffic += weights * double(chunks - 1) / ordered;
-  } else if (chunks > 1 && weights + kept > 0.75 * l2) {
-    traffic += weights * double(chunks - 1) / ordered;
-  }
-  // The image's rows and the weights go by meanwhile.
-  if (kept > 0.375 * l2) {
-    const double times = double(chunks) * (plan.input_at_root ? double(blocks) : 1);
-    traffic += 2 * (kept - 0.375 * l2) * times / scattered;
-  }
-  const double cycles = joined(compute, traffic) + transform_cycles(work, machine);
-  const int64_t shares = plan.input_at_root ? chunks * blocks : chunks;
-  // One thread and two count alike.
-  return cycles * (1 + imbalance(shares)) / 2;
-}
-
-/// Chunks of whole rows of tiles, or of parts of a row.
-std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineModel& machine) {
-  const Counts counts = count_tiles(work);
-  const bool whole_rows = work.width != 0 && work.height != 0;
-  const int64_t points = (work.tile + 2) * (work.tile + 2);
-  // What a thread may be asked to keep.
-  const int64_t limit = std::max<int64_t>(machine.l2_bytes, int64_t{1} << 20);
-  std::vector<WinogradPlan> space;
-  for (bool at_root : {true, false}) {
-    auto add = [&](int64_t rows, int64_t columns) {
-      const int64_t tiles = rows * (columns == 0 ? counts.columns : columns);
-      if (points * tiles * work.element_bytes * (at_root ? 64 : work.inputs + 64) > limit) return;
-      WinogradPlan plan;
-      plan.tile_rows = rows;
-      plan.tile_columns = columns;
-      plan.input_at_root = at_root;
-      space.push_back(plan);
-    };
-    for (int64_t rows = 1; whole_rows && rows <= counts.rows; ++rows) {
-      if (counts.rows % rows == 0) add(rows, 0);
-    }
-    for (int64_t columns : {7, 14, 28}) {
-      if (!whole_rows || columns < counts.columns) add(1, columns);
-    }
-  }
-  return space;
-}
-
-}  // namespace
-
-ProductWork chunk_product(const WinogradWork& work, const WinogradPlan& plan) {
-  const int64_t columns = plan.tile_columns == 0 ? count_tiles(work).columns : plan.tile_columns;
-  return product_work(work, plan.tile_rows * columns, 1);
-}
-
-WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine, int64_t channel_block) {
-  WinogradPlan best;
-  best.cycles = INFINITY;
-  best.tile_columns = work.width == 0 ? 7 : 0;
-  for (WinogradPlan plan : chunk_space(work, machine)) {
-    const int64_t columns = plan.tile_columns == 0 ? count_tiles(work).columns : plan.tile_columns;
-    ProductWork product = product_work(work, plan.tile_rows * columns, 1);
-    std::vector<ProductTile> tiles;
-    // One register tile for each block of channels.
-    for (const ProductTile& tile : product_tile_space(product, machine)) {
-      if (channel_block != 0 && tile.channel_block() != channel_block) continue;
-      auto same = std::ranges::find_if(
-          tiles, [&](const ProductTile& t) { return t.channel_block() == tile.channel_block(); });
-      if (same == tiles.end()) {
-        tiles.push_back(tile);
-      } else if (predicted_cycles(product, tile, machine) < predicted_cycles(product, *same, machine)) {
-        *same = tile;
-      }
-    }
-    if (tiles.empty()) tiles.push_back(choose_product_tile(product, machine, channel_block));
-    for (const ProductTile& tile : tiles) {
-      plan.product = tile;
-      plan.cycles = plan_cycles(work, plan, machine);
-      if (plan.cycles < best.cycles) best = plan;
-    }
-  }
-  if (std::isinf(best.cycles)) {
-    best.product = choose_product_tile(product_work(work, 7, 1), machine, channel_block);
-    best.tile_columns = 7;
-  }
-  return best;
-}
-
-namespace {
 
 WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                            int64_t tile) {
@@ -283,8 +116,8 @@ double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const Tenso
   const ProductTile tile =
       attrs.groups > 1 ? choose_grouped_tile(work, machine) : choose_product_tile(work, machine);
   const double weights = double(attrs.channels) * double(work.reduction) * work.element_bytes;
-  double cycles = joined(double(attrs.groups) * predicted_cycles(work, tile, machine),
-                         weights / machine.memory_bytes_per_cycle);
+  double cycles = overlapped(double(attrs.groups) * predicted_cycles(work, tile, machine),
+                             weights / machine.memory_bytes_per_cycle);
   if (!half) return cycles;
   int64_t elements = 1;
   for (const Dim& extent : data.shape) elements *= typical(extent);
@@ -308,7 +141,12 @@ double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, c
 }
 
 double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                                 const MachineModel& machine, ConvAlgorithm algorithm) {
+                                 const MachineModel& machine, ConvAlgorithm algorithm, int64_t tile_parts) {
+  if (tile_parts > 0) {
+    WinogradWork work = winograd_work(attrs, data, result, winograd_tile(algorithm));
+    work.tile_parts = tile_parts;
+    return plan_winograd(work, machine).cycles;
+  }
   return choose_winograd(attrs, data, result, winograd_tile(algorithm), machine).plan.cycles;
 }
 

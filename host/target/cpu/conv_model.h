@@ -1,45 +1,21 @@
-// The analytic model that picks the algorithm of each convolution on a CPU, and the tiles of Winograd's.
+// The analytic model that picks the algorithm of each convolution on a CPU.
 #pragma once
 
 #include "host/codegen/target.h"
 #include "host/ops/conv.h"
 #include "host/target/cpu/tile_model.h"
+#include "host/target/cpu/winograd_model.h"
 
 namespace gantry::cpu {
-
-/// A convolution by Winograd's algorithm, F(tile x tile, 3x3). Extents of the result; 0: symbolic.
-struct WinogradWork {
-  int64_t tile = 4;
-  int64_t batch = 1, height = 0, width = 0;
-  int64_t inputs = 1, outputs = 1;
-  int element_bytes = 4;
-  bool half = false;  ///< transformed data and weights in f16, multiplied and summed as ProductWork::half
-  int product_bytes() const { return half ? 2 : element_bytes; }
-};
-
-/// How its loops are cut (host/target/cpu/rule_winograd.cpp).
-struct WinogradPlan {
-  ProductTile product;       ///< register tile of the products; its channel block is the weights'
-  int64_t tile_rows = 1;     ///< rows of tiles a chunk; divides their number where that is known
-  int64_t tile_columns = 0;  ///< tiles of a row a chunk; 0: all
-  bool input_at_root =
-      true;           ///< the whole transformed input is made first; else each chunk's where it is used
-  double cycles = 0;  ///< on one core
-};
-
-/// The products of a chunk at one position.
-ProductWork chunk_product(const WinogradWork& work, const WinogradPlan& plan);
-
-/// The best plan; with channel_block > 0, of those that read weights so packed.
-WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine, int64_t channel_block = 0);
 
 /// Direct convolution (host/target/cpu/rule_product.cpp): arithmetic, and weights from memory.
 double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                const MachineModel& machine);
 
-/// By that Winograd algorithm.
+/// By that Winograd algorithm; `tile_parts` > 0: with products on tile registers.
 double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                                 const MachineModel& machine, ConvAlgorithm algorithm);
+                                 const MachineModel& machine, ConvAlgorithm algorithm,
+                                 int64_t tile_parts = 0);
 
 /// kDirect or one of Winograd's. `data`, `result`: (N, C, spatial…).
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,

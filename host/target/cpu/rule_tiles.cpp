@@ -10,6 +10,7 @@
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_blocks.h"
 #include "host/target/cpu/tile_model.h"
+#include "host/target/cpu/tile_schedule.h"
 
 namespace gantry::cpu {
 namespace {
@@ -18,10 +19,6 @@ namespace {
 constexpr int64_t kSymbolicBlockRows = 128, kMaxLineRows = 448;
 // Neighbouring rows that are written one after the other.
 constexpr int64_t kRowGroup = 16;
-// Of the operand's rows that a block of results needs.
-constexpr int64_t kResidentRowBytes = 768 << 10;
-// Of the weights that blocks of rows read in turn while the next ones are fetched.
-constexpr int64_t kWeightChunkBytes = 128 << 10;
 // Rows that windows reach beyond a block are made again for the next one; as a share of the block.
 constexpr double kMaxReach = 0.6;
 
@@ -116,77 +113,6 @@ void schedule_rows(Stage& rows, bool attached, const TileGeometry& geometry) {
   reorder({axes[2], tile, axes[1], row, axes[0]});
   auto volume = constant_volume(axes);
   fuse_and_parallelize(rows, {axes[2], tile}, !volume || *volume >= 4 * kParallelThreshold);
-}
-
-const ReadNode* weight_read(const OperationNode& product) {
-  const ReadNode* found = nullptr;
-  walk(product.body, [&](const Expr& e) {
-    const auto* read = e.as<ReadNode>();
-    if (read && read->op->tag != "tile_rows") found = read;
-  });
-  return found;
-}
-
-// Operands are bf16 as they are, not sums of parts.
-bool is_single_product(const OperationNode& product) {
-  const auto* sum = product.body.as<ReduceNode>();
-  const auto* term = sum ? sum->value.as<BinaryNode>() : nullptr;
-  return term && term->op == BinaryOp::kMul;
-}
-
-int64_t weight_bytes(const OperationNode& product) {
-  int64_t bytes = 2;
-  for (const Expr& extent : weight_read(product)->op->result_shapes[0])
-    bytes *= constant_extent(extent).value();
-  return bytes;
-}
-
-// Steps along the depth that go by at once. In the second-level cache stay the part of the operand that all
-// columns of the block read again (`rereads`: all of it would not), and the weights that all its rows read
-// (`shared_weights`), with those that are fetched meanwhile.
-int64_t choose_depth_steps(int64_t depth, int64_t operand_bytes, bool rereads, int64_t panel_bytes,
-                           bool shared_weights) {
-  int64_t steps = 1;
-  for (int64_t s = 1; s <= depth; ++s) {
-    const bool fits = (!rereads || s * (operand_bytes / depth) <= kResidentRowBytes / 2) &&
-                      (!shared_weights || s * (panel_bytes / depth) <= kWeightChunkBytes);
-    if (depth % s == 0 && fits) steps = s;
-  }
-  return steps;
-}
-
-void schedule_product(Stage& product, const RowBlocks& blocks, int64_t column_unit, int64_t operand_bytes,
-                      const TileGeometry& geometry) {
-  const auto axes = product.axes();
-  const auto reduce = product.reduce_axes();  // kc, kh, kw, k
-  auto [row_outer, row_in] = product.split(axes[0], blocks.unit_rows);
-  auto [row_tile, row] = product.split(row_in, blocks.tile_rows);
-  auto [column_outer, column_in] = product.split(axes[1], column_unit);
-  auto [column_tile, column] = product.split(column_in, geometry.columns);
-  const int64_t depth = constant_extent(simplify(reduce[0]->extent)).value();
-  const int64_t panels = constant_extent(axes[1]->extent).value() / column_unit;
-  const bool rereads = operand_bytes > kResidentRowBytes;
-  const int64_t steps = choose_depth_steps(depth, operand_bytes, rereads, weight_bytes(*product.op) / panels,
-                                           blocks.rows > blocks.unit_rows);
-  std::vector<IterVarPtr> order{column_outer, row_outer, reduce[0]};
-  if (steps < depth) {
-    auto [depth_outer, depth_inner] = product.split(reduce[0], steps);
-    order = rereads ? std::vector{depth_outer, column_outer, row_outer, depth_inner}
-                    : std::vector{column_outer, depth_outer, row_outer, depth_inner};
-  }
-  order.insert(order.end(), {reduce[1], reduce[2]});
-  IterVarPtr k = reduce[3];
-  if (geometry.depth < geometry.block_depth) {
-    auto [step, inner] = product.split(k, geometry.depth);
-    // Steps of several products are long enough, and LLVM would hoist loads across them until it spills.
-    if (is_single_product(*product.op)) product.unroll(step);
-    order.push_back(step);
-    k = inner;
-  }
-  order.insert(order.end(), {row_tile, column_tile, row, column, k});
-  product.reorder(order);
-  for (const IterVarPtr& axis : {row_tile, column_tile, row, column, k}) product.unroll(axis);
-  product.tensorize_tiles(row_tile, geometry.unit);
 }
 
 // How many rows the last tap lies beyond the first.
@@ -289,7 +215,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   TileProductWork work;
   work.columns = constant_extent(simplify(tiles.product->axes()[1]->extent)).value();
   work.column_unit = std::min<int64_t>(work.columns, geometry.column_tiles * geometry.columns);
-  work.weight_bytes = weight_bytes(*tiles.product->op);
+  work.weight_bytes = tile_weight_bytes(*tiles.product->op);
   work.choices = rows.choices;
   for (RowBlocks& choice : work.choices) {
     choice.resident_operand = block_operand_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes;
@@ -313,8 +239,8 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
 
   tiles.product->compute_at(owner, blocks.own_rows ? channel_outer : at);
   tiles.product->scope = StorageScope::kLocal;
-  schedule_product(*tiles.product, blocks.rows, work.column_unit,
-                   block_operand_bytes(*tiles.rows->op, blocks.rows.rows + reach), geometry);
+  schedule_tile_product(*tiles.product, blocks.rows, work.column_unit,
+                        block_operand_bytes(*tiles.rows->op, blocks.rows.rows + reach), geometry);
   if (blocks.own_rows) {
     tiles.rows->compute_at(owner, at);
     tiles.rows->scope = StorageScope::kLocal;

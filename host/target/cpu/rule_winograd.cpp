@@ -10,11 +10,16 @@
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
 #include "host/support/divide.h"
-#include "host/target/cpu/conv_model.h"
 #include "host/target/cpu/rules.h"
+#include "host/target/cpu/tile_schedule.h"
+#include "host/target/cpu/winograd_model.h"
 
 namespace gantry::cpu {
 namespace {
+
+// Neighbouring rows of the operand of tile registers that are written one after the other.
+constexpr int64_t kTileGroup = 16;
+constexpr int64_t kColumnUnit = kAmxGeometry.column_tiles * kAmxGeometry.columns;
 
 Stage* stage_tagged(Schedule& schedule, const char* tag) {
   for (const auto& stage : schedule.stages()) {
@@ -25,6 +30,7 @@ Stage* stage_tagged(Schedule& schedule, const char* tag) {
 
 struct Stages {
   Stage *input, *rows, *patch, *product, *columns, *transformed;
+  Stage* tile_rows = nullptr;  ///< the input in bf16 parts, for products on tile registers
   Stage* root =
       nullptr;  ///< what ends the algorithm: the transformed output, or the epilogue that it is part of
 };
@@ -49,7 +55,24 @@ WinogradWork work_of(const Stages& stages, const Target& target) {
   work.inputs = constant_volume(stages.product->reduce_axes()).value_or(64);
   work.element_bytes = byte_width(stages.product->op->result_dtypes[0]);
   work.half = sums_halves(*stages.product->op, target);
+  if (stages.tile_rows != nullptr)
+    work.tile_parts = constant_extent(tile_weights(*stages.product->op)->result_shapes[0][3]).value();
   return work;
+}
+
+// The first pass over the columns of a tile's data, in the loop `at` of `consumer`.
+void schedule_passes(Stages& s, Stage& consumer, const IterVarPtr& at, int lanes) {
+  s.rows->compute_at(consumer, at);
+  s.rows->scope = StorageScope::kLocal;
+  const auto rows = s.rows->axes();
+  s.rows->reorder({rows[1], rows[0], rows[2], rows[3]});
+  s.rows->unroll(rows[0]);
+  vectorize_block(*s.rows, rows[3], lanes, lanes);
+
+  s.patch->compute_at(*s.rows, rows[1]);
+  s.patch->scope = StorageScope::kLocal;
+  s.patch->unroll(s.patch->axes()[0]);
+  vectorize_block(*s.patch, s.patch->axes()[3], lanes, lanes);
 }
 
 // (position, tile, channel): both passes for a vector of channels of one tile. Returns the loop over tiles.
@@ -63,18 +86,30 @@ IterVarPtr schedule_input(Stages& s, int64_t inputs, const Target& target) {
   s.input->unroll(column);
   if (lanes > 1) s.input->vectorize(lane);
 
-  s.rows->compute_at(*s.input, vectors);
-  s.rows->scope = StorageScope::kLocal;
-  const auto rows = s.rows->axes();
-  s.rows->reorder({rows[1], rows[0], rows[2], rows[3]});
-  s.rows->unroll(rows[0]);
-  vectorize_block(*s.rows, rows[3], lanes, lanes);
-
-  s.patch->compute_at(*s.rows, rows[1]);
-  s.patch->scope = StorageScope::kLocal;
-  s.patch->unroll(s.patch->axes()[0]);
-  vectorize_block(*s.patch, s.patch->axes()[3], lanes, lanes);
+  schedule_passes(s, *s.input, vectors, lanes);
   return axes[1];
+}
+
+// The same, and on into the parts of blocks of 32 channels: (part, block, position, tile, lane).
+IterVarPtr schedule_tile_rows(Stages& s) {
+  const int64_t t = constant_extent(s.rows->axes()[0]->extent).value();
+  Stage& out = *s.tile_rows;
+  const auto axes = out.axes();
+  // Rows of a tile of the product adjoin in memory, one position's behind another's.
+  auto [group, tile] = out.split(axes[3], kTileGroup);
+  auto [row, column] = out.split(axes[2], t);
+  out.reorder({group, axes[1], tile, row, column, axes[0], axes[4]});
+  out.unroll(column);
+  out.unroll(axes[0]);
+  out.vectorize(axes[4]);
+
+  const int lanes = int(constant_extent(axes[4]->extent).value());
+  s.input->compute_at(out, row);
+  s.input->scope = StorageScope::kLocal;
+  s.input->unroll(s.input->axes()[0]);
+  vectorize_block(*s.input, s.input->axes()[2], lanes, lanes);
+  schedule_passes(s, out, tile, lanes);
+  return group;
 }
 
 // (position, tile, block, lane): register tiles along tiles and lanes.
@@ -108,7 +143,7 @@ void schedule_product(Stage& product, const Operation& input_op, const WinogradW
   // The next weights, where they come from afar.
   const int64_t points = (work.tile + 2) * (work.tile + 2);
   const Operation weights = packed_weights(product);
-  if (weights && points * work.inputs * work.outputs * work.product_bytes() > machine.l2_bytes)
+  if (weights && points * work.inputs * work.outputs * work.weight_bytes() > machine.l2_bytes)
     product.fetch_next(weights, panels, panel_inputs * tile.channel_block());
   // Rows that another core may have made, where a step's multiply-adds leave time for the hint.
   const bool wide = machine.vector_bytes >= 64;
@@ -160,16 +195,23 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   const int64_t rounds = in_rounds ? ceil_div(work.outputs, plan.product.channel_block()) : 1;
   IterVarPtr parallel = fuse_and_parallelize(root, shared, worth_it, rounds);
 
-  IterVarPtr input_tiles = schedule_input(s, work.inputs, target);
+  const bool on_tiles = s.tile_rows != nullptr;
+  Stage& operand = on_tiles ? *s.tile_rows : *s.input;
+  IterVarPtr input_tiles = on_tiles ? schedule_tile_rows(s) : schedule_input(s, work.inputs, target);
   if (!plan.input_at_root) {
-    s.input->compute_at(root, parallel);
-    s.input->scope = StorageScope::kLocal;
+    operand.compute_at(root, parallel);
+    operand.scope = StorageScope::kLocal;
   } else if (worth_it) {
-    s.input->parallel(input_tiles);
+    operand.parallel(input_tiles);
   }
   s.product->compute_at(root, plan.input_at_root ? parallel : block);
   s.product->scope = StorageScope::kLocal;
-  schedule_product(*s.product, s.input->op, work, plan, tiles, target.machine);
+  if (on_tiles) {
+    schedule_tile_product(*s.product, in_tiles(tiles, 1, tiles, TileUnit::kAmx), kColumnUnit,
+                          tiles * work.inputs * work.data_bytes(), kAmxGeometry);
+  } else {
+    schedule_product(*s.product, s.input->op, work, plan, tiles, target.machine);
+  }
   schedule_columns(s, vectors, lanes);
 }
 
@@ -178,7 +220,10 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
 bool schedule_winograd(Schedule& schedule, const Target& target) {
   Stages s{stage_tagged(schedule, "winograd_input"),   stage_tagged(schedule, "winograd_rows"),
            stage_tagged(schedule, "winograd_patch"),   stage_tagged(schedule, "winograd_product"),
-           stage_tagged(schedule, "winograd_columns"), stage_tagged(schedule, "winograd_output")};
+           stage_tagged(schedule, "winograd_columns"), stage_tagged(schedule, "winograd_output"),
+           stage_tagged(schedule, "tile_rows")};
+  if (s.transformed == nullptr) return false;
+  if (s.tile_rows != nullptr) s.product = stage_tagged(schedule, "tile_product");
   if (s.product == nullptr) return false;
   s.root = s.transformed;
   if (schedule.outputs().size() == 1) {
@@ -189,11 +234,12 @@ bool schedule_winograd(Schedule& schedule, const Target& target) {
     }
   }
   const WinogradWork work = work_of(s, target);
-  const int64_t block = constant_extent(s.product->axes()[3]->extent).value();
+  // Weights for tile registers suit blocks of any number of columns.
+  const int64_t block = work.tile_parts > 0 ? 0 : constant_extent(s.product->axes()[3]->extent).value();
   schedule_root(s, work, plan_winograd(work, target.machine, block), target);
   inline_elementwise(schedule, s.input);
   for (const auto& stage : schedule.stages()) {
-    const bool other = stage.get() != s.root && stage.get() != s.input;
+    const bool other = stage.get() != s.root && stage.get() != s.input && stage.get() != s.tile_rows;
     if (other && stage->attach == AttachKind::kRoot && is_compute(*stage->op))
       schedule_elementwise(*stage, target);
   }

@@ -37,8 +37,8 @@ double tile_cost(int64_t rows) {
   return kCosts[static_cast<size_t>(std::clamp<int64_t>(rows, 8, 16) - 8)];
 }
 
-// Blocks of `rows` rows: with lower tiles, as the fewest of them of the fewest rows; else with as many tiles
-// at once as take the least time.
+}  // namespace
+
 RowBlocks in_tiles(int64_t size, int64_t count, int64_t rows, TileUnit unit) {
   const TileGeometry& tile = geometry_of(unit);
   RowBlocks blocks;
@@ -63,8 +63,6 @@ RowBlocks in_tiles(int64_t size, int64_t count, int64_t rows, TileUnit unit) {
   }
   return blocks;
 }
-
-}  // namespace
 
 double full_tiles(int64_t rows, TileUnit unit) {
   const RowBlocks blocks = in_tiles(rows, 1, rows, unit);

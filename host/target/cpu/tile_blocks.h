@@ -34,6 +34,9 @@ struct TileBlocks {
   bool own_rows = false;       ///< each block of rows makes its part of the operand, and computes all columns
 };
 
+/// `count` blocks of `rows` rows in whole tiles: lower ones, as the fewest of them of the fewest rows, where
+/// there are any; else as many at once as take the least time.
+RowBlocks in_tiles(int64_t size, int64_t count, int64_t rows, TileUnit unit);
 /// Ways to cut `extent` results that adjoin.
 std::vector<RowBlocks> row_blocks(int64_t extent, TileUnit unit);
 /// Ways to cut `lines` lines of `results` results each, `pitch` rows apart, of so many images.

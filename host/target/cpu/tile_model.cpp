@@ -17,8 +17,6 @@ constexpr double kEpiloguePerVector = 3.0;
 constexpr double kTileOverhead = 12.0;
 // Counting and branching, a step of the reduction.
 constexpr double kLoopInstructions = 3.0;
-// Of the shorter of arithmetic and traffic, the part that adds to the longer.
-constexpr double kUnhidden = 0.3;
 
 int max_lanes(const ProductWork& work, const MachineModel& machine) {
   return std::max(1, machine.vector_bytes / work.element_bytes);
@@ -71,7 +69,7 @@ double cycles_per_step(const ProductWork& work, const ProductTile& tile, const M
   stream +=
       (double(tile.rows) * work.element_bytes + conflict_bytes(work, tile)) / machine.l2_bytes_per_cycle;
   double busy = std::max({fmas, latency, loads, issue});
-  return std::max(busy, stream) + kUnhidden * std::min(busy, stream);
+  return overlapped(busy, stream);
 }
 
 }  // namespace
@@ -182,6 +180,12 @@ ProductTile choose_product_tile(const ProductWork& work, const MachineModel& mac
     best = {lanes, int(channel_block / lanes), 1};
   }
   return best;
+}
+
+double overlapped(double arithmetic, double traffic) {
+  // Of the shorter, the part that adds to the longer.
+  constexpr double kUnhidden = 0.3;
+  return std::max(arithmetic, traffic) + kUnhidden * std::min(arithmetic, traffic);
 }
 
 double imbalance(int64_t tasks) {

@@ -68,6 +68,9 @@ double predicted_cycles(const ProductWork& work, const ProductTile& tile, const 
 ProductTile choose_product_tile(const ProductWork& work, const MachineModel& machine,
                                 int64_t channel_block = 0);
 
+/// Cycles of arithmetic and of memory traffic that goes on meanwhile.
+double overlapped(double arithmetic, double traffic);
+
 /// How much longer two threads take for so many equal tasks than if these could be divided.
 double imbalance(int64_t tasks);
 

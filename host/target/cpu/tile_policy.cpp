@@ -1,40 +1,28 @@
 #include "host/target/cpu/tile_policy.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "host/codegen/cpu_features.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/conv_model.h"
-#include "host/target/cpu/tile_blocks.h"
+#include "host/target/cpu/tile_costs.h"
 
 namespace gantry::cpu {
 namespace {
 
-/// In cycles: an instruction with what it loads; a tile of results with its epilogue; splitting a block of a
-/// row of the operand, for each part; a byte of the weights; a byte of the operand and the result; a kernel.
-struct TileCosts {
-  double dot, tile, part, weight_byte, byte = 0, kernel = 0;
-};
-// Fitted to 560 convolutions of eleven networks (relative error 14 %); weights come from the third level.
-constexpr TileCosts kAmxCosts{23, 85, 11.6, 0.12, 0.023, 2200};
 // What multiply-adds take in the same networks, by what their models predict.
 constexpr double kAmxOtherSlack = 1.15;
-
-/// Of bfmmla, which cores issue as often as multiply-adds (llvm-mca's models of Cortex-A510, A710 and X2,
-/// Neoverse N2, V1 and V2): a tile is stored by two instructions and read again; a block of 16 elements is
-/// converted twice, from four vectors into halves of four.
-TileCosts bfmmla_costs(const MachineModel& machine) {
-  constexpr double kShare = 0.9;  // of the peak, in the inner loop
-  return {1 / (kShare * machine.fma_per_cycle), 3, 16.0 / machine.fma_per_cycle,
-          1 / machine.memory_bytes_per_cycle};
-}
 
 // Of the peak of multiply-adds, what matrix products reach without tiles.
 constexpr double kMultiplyAddShare = 0.75;
 // With so many rows a third part of the weights costs little: they are read from memory once for all rows.
 // Products of transformers need it sooner: their errors add up more than those of rectified images.
 constexpr int64_t kConvRowsForExactWeights = 250, kDenseRowsForExactWeights = 150;
+// Data that Winograd's algorithms transformed have grown, and their errors with them.
+constexpr int64_t kWinogradParts = 3;
 
 struct TileWork {
   int64_t rows = 1;  ///< results
@@ -52,19 +40,20 @@ struct TileChoice {
   MachineModel machine;
 
   bool amx() const { return tile.unit == TileUnit::kAmx; }
-  TileCosts costs() const { return amx() ? kAmxCosts : bfmmla_costs(machine); }
+  TileCosts costs() const { return tile_costs(tile.unit, machine); }
 };
 
 double tile_cycles(const TileWork& work, int64_t parts, const TileChoice& choice) {
   const TileGeometry& tile = choice.tile;
   const TileCosts costs = choice.costs();
-  const int64_t column_tiles = ceil_div(work.columns, tile.columns);
-  const double tiles = full_tiles(work.rows, tile.unit) * double(column_tiles);
-  const double blocks = double(work.depth_blocks * work.taps);
-  const double dots =
-      tiles * blocks * double(tile.block_depth / tile.depth) * double(tile_products(parts).size());
-  const double weights = double(column_tiles * tile.columns) * blocks * double(2 * tile.block_depth * parts);
-  return dots * costs.dot + tiles * costs.tile +
+  const TileProduct product{.unit = tile.unit,
+                            .parts = parts,
+                            .rows = work.rows,
+                            .columns = work.columns,
+                            .depth_blocks = work.depth_blocks * work.taps};
+  const double weights = double(round_up(work.columns, tile.columns) * product.depth_blocks) *
+                         double(2 * tile.block_depth * parts);
+  return product.dots() * costs.dot + product.tiles() * costs.tile +
          double(work.split_rows * work.depth_blocks) * double(tile_row_parts(parts)) * costs.part +
          weights * costs.weight_byte + double(work.bytes) * costs.byte + costs.kernel;
 }
@@ -91,33 +80,59 @@ double other_cycles(const ConvAttrs& attrs, const TensorType& data, const Tensor
   return predicted_winograd_cycles(attrs, data, result, machine, other);
 }
 
-/// Parts of the weights; 0 if multiply-adds are faster.
-int64_t conv_tile_parts(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                        const TileChoice& choice) {
-  if (!fits_tiles(attrs, data.dtype) || !data.shape[1].is_constant()) return 0;
+TileWork conv_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                   const TileGeometry& tile) {
   const bool window = attrs.kernel[0] > 1 || attrs.kernel[1] > 1;
-  // Blocks of rows need lines of known length.
-  for (size_t i : {2, 3})
-    if (!data.shape[i].is_constant() || !result.shape[i].is_constant()) return 0;
   const int64_t channels = data.shape[1].value();
   const bool fold = folds_width(attrs, channels);
-  TileWork work;
-  work.columns = attrs.channels;
   const int64_t images = constant_or(result.shape[0], 1), lines = result.shape[2].value(),
                 columns = result.shape[3].value();
   // Between two lines lie the rows that only windows over the edge meet.
   const int64_t reach = fold ? 0 : (attrs.kernel[1] - 1) * attrs.dilations[1] / attrs.strides[1];
+  TileWork work;
+  work.columns = attrs.channels;
   work.rows = images * (lines * (columns + reach) - reach);
   work.taps = attrs.kernel[0] * (fold ? 1 : attrs.kernel[1]);
-  work.depth_blocks = ceil_div(fold ? channels * attrs.kernel[1] : channels, choice.tile.block_depth);
+  work.depth_blocks = ceil_div(fold ? channels * attrs.kernel[1] : channels, tile.block_depth);
   work.split_rows = work.rows * (window ? attrs.strides[0] * (fold ? 1 : attrs.strides[1]) : 1);
   work.bytes = 4 * images * (data.shape[2] * data.shape[3]).constant().value_or(1) * channels +
                4 * images * lines * columns * attrs.channels;
-  const int64_t parts = parts_for_rows(choice.parts, images * lines * columns, kConvRowsForExactWeights);
-  if (takes_all(choice)) return parts;
+  return work;
+}
+
+/// Winograd's algorithms on tiles: whole blocks only.
+bool fits_winograd_tiles(const ConvAttrs& attrs, const TensorType& data, const TileChoice& choice) {
+  const TileGeometry& tile = choice.tile;
+  return choice.amx() && choice.parts > 1 && fits_winograd(attrs) &&
+         data.shape[1].value() % tile.block_depth == 0 &&
+         attrs.channels % (tile.column_tiles * tile.columns) == 0;
+}
+
+/// No parts if multiply-adds are faster.
+TiledConv choose_tiled_conv(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                            const TileChoice& choice) {
+  if (!fits_tiles(attrs, data.dtype) || !data.shape[1].is_constant()) return {};
+  // Blocks of rows need lines of known length.
+  for (size_t i : {2, 3})
+    if (!data.shape[i].is_constant() || !result.shape[i].is_constant()) return {};
+  const int64_t points = constant_or(result.shape[0], 1) * result.shape[2].value() * result.shape[3].value();
+  const TiledConv direct{parts_for_rows(choice.parts, points, kConvRowsForExactWeights),
+                         ConvAlgorithm::kTiles};
+  if (takes_all(choice)) return direct;
   const double slack = choice.amx() ? kAmxOtherSlack : 1;
-  const double other = slack * other_cycles(attrs, data, result, choice.machine);
-  return tile_cycles(work, parts, choice) < other ? parts : 0;
+  double least = slack * other_cycles(attrs, data, result, choice.machine);
+  TiledConv best;
+  const double cycles = tile_cycles(conv_work(attrs, data, result, choice.tile), direct.parts, choice);
+  if (cycles < least) best = direct, least = cycles;
+  if (!fits_winograd_tiles(attrs, data, choice)) return best;
+  for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4}) {
+    const double winograd =
+        predicted_winograd_cycles(attrs, data, result, choice.machine, algorithm, kWinogradParts);
+    spdlog::debug("convolution {} -> {}: F({}) on tiles {:.0f} kcycles, others {:.0f}", data.str(),
+                  result.str(), winograd_tile(algorithm), winograd / 1e3, least / 1e3);
+    if (winograd < least) best = {kWinogradParts, algorithm}, least = winograd;
+  }
+  return best;
 }
 
 int64_t dense_tile_parts(const TensorType& data, int64_t units, const TileChoice& choice) {
@@ -154,7 +169,7 @@ void prefer_tiles(LayoutPolicy& policy, const Target& target) {
   const TileChoice choice{geometry_of(*tile_unit(target)), parts, target.machine};
   policy.tile_unit = choice.tile.unit;
   policy.conv_tiles = [choice](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
-    return conv_tile_parts(attrs, data, result, choice);
+    return choose_tiled_conv(attrs, data, result, choice);
   };
   policy.dense_tiles = [choice](const TensorType& data, int64_t units) {
     return dense_tile_parts(data, units, choice);

@@ -1,0 +1,95 @@
+#include "host/target/cpu/tile_schedule.h"
+
+#include "host/support/error.h"
+#include "host/target/analysis.h"
+#include "host/tensor/simplify.h"
+
+namespace gantry::cpu {
+
+using namespace analysis;  // NOLINT
+
+namespace {
+
+// Of the weights that blocks of rows read in turn while the next ones are fetched.
+constexpr int64_t kWeightChunkBytes = 128 << 10;
+
+// Operands are bf16 as they are, not sums of parts.
+bool is_single_product(const OperationNode& product) {
+  const auto* sum = product.body.as<ReduceNode>();
+  const auto* term = sum ? sum->value.as<BinaryNode>() : nullptr;
+  return term && term->op == BinaryOp::kMul;
+}
+
+// Steps along the depth that go by at once. In the second-level cache stay the part of the operand that all
+// columns of the block read again (`rereads`: all of it would not), and the weights that all its rows read
+// (`shared_weights`), with those that are fetched meanwhile.
+int64_t choose_depth_steps(int64_t depth, int64_t operand_bytes, bool rereads, int64_t panel_bytes,
+                           bool shared_weights) {
+  int64_t steps = 1;
+  for (int64_t s = 1; s <= depth; ++s) {
+    const bool fits = (!rereads || s * (operand_bytes / depth) <= kResidentRowBytes / 2) &&
+                      (!shared_weights || s * (panel_bytes / depth) <= kWeightChunkBytes);
+    if (depth % s == 0 && fits) steps = s;
+  }
+  return steps;
+}
+
+}  // namespace
+
+const Operation& tile_weights(const OperationNode& product) {
+  const ReadNode* found = nullptr;
+  walk(product.body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (read && read->op->tag != "tile_rows") found = read;
+  });
+  internal_check(found != nullptr, "{} reads no weights", product.name);
+  return found->op;
+}
+
+int64_t tile_weight_bytes(const OperationNode& product) {
+  int64_t bytes = 2;
+  for (const Expr& extent : tile_weights(product)->result_shapes[0]) bytes *= constant_extent(extent).value();
+  return bytes;
+}
+
+void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t column_unit,
+                           int64_t operand_bytes, const TileGeometry& geometry) {
+  const auto axes = product.axes();           // phase or none, row, column
+  const auto reduce = product.reduce_axes();  // kc, taps or none, k
+  const IterVarPtr rows = axes[axes.size() - 2], columns = axes.back(), depth_axis = reduce.front();
+  auto [row_outer, row_in] = product.split(rows, blocks.unit_rows);
+  auto [row_tile, row] = product.split(row_in, blocks.tile_rows);
+  auto [column_outer, column_in] = product.split(columns, column_unit);
+  auto [column_tile, column] = product.split(column_in, geometry.columns);
+  const int64_t depth = constant_extent(simplify(depth_axis->extent)).value();
+  int64_t panels = constant_extent(columns->extent).value() / column_unit;
+  if (axes.size() > 2) panels *= constant_extent(axes[0]->extent).value();
+  const bool rereads = operand_bytes > kResidentRowBytes;
+  const int64_t steps = choose_depth_steps(
+      depth, operand_bytes, rereads, tile_weight_bytes(*product.op) / panels, blocks.rows > blocks.unit_rows);
+  std::vector<IterVarPtr> order(axes.begin(), axes.end() - 2);
+  if (steps < depth) {
+    auto [depth_outer, depth_inner] = product.split(depth_axis, steps);
+    if (rereads) order.push_back(depth_outer);
+    order.push_back(column_outer);
+    if (!rereads) order.push_back(depth_outer);
+    order.insert(order.end(), {row_outer, depth_inner});
+  } else {
+    order.insert(order.end(), {column_outer, row_outer, depth_axis});
+  }
+  order.insert(order.end(), reduce.begin() + 1, reduce.end() - 1);
+  IterVarPtr k = reduce.back();
+  if (geometry.depth < geometry.block_depth) {
+    auto [step, inner] = product.split(k, geometry.depth);
+    // Steps of several products are long enough, and LLVM would hoist loads across them until it spills.
+    if (is_single_product(*product.op)) product.unroll(step);
+    order.push_back(step);
+    k = inner;
+  }
+  order.insert(order.end(), {row_tile, column_tile, row, column, k});
+  product.reorder(order);
+  for (const IterVarPtr& axis : {row_tile, column_tile, row, column, k}) product.unroll(axis);
+  product.tensorize_tiles(row_tile, geometry.unit);
+}
+
+}  // namespace gantry::cpu

@@ -1,0 +1,22 @@
+// The loops around tile registers that all products on them share.
+#pragma once
+
+#include "host/target/cpu/tile_blocks.h"
+#include "host/tensor/schedule.h"
+
+namespace gantry::cpu {
+
+/// Of the operand's rows that a block of results needs, as much stays in the second-level cache.
+constexpr int64_t kResidentRowBytes = 768 << 10;
+
+/// The packed weights that a "tile_product" reads.
+const Operation& tile_weights(const OperationNode& product);
+int64_t tile_weight_bytes(const OperationNode& product);
+
+/// Cuts a "tile_product" ((phases,) rows, columns), attached where a block of rows and columns is needed,
+/// into the tiles that are accumulated at once. `operand_bytes`: what one phase of the block reads of
+/// "tile_rows".
+void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t column_unit,
+                           int64_t operand_bytes, const TileGeometry& geometry);
+
+}  // namespace gantry::cpu

@@ -1,0 +1,269 @@
+#include "host/target/cpu/winograd_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/ops/tiles.h"
+#include "host/support/divide.h"
+#include "host/target/cpu/tile_costs.h"
+
+namespace gantry::cpu {
+namespace {
+
+// Symbolic extents are planned for as this.
+constexpr int64_t kAssumedExtent = 56;
+// Bytes a cycle that one core reads of the third-level cache, by those of memory: weights lie in the order in
+// which they are read, so that hardware fetches them ahead; rows of the transformed input do not.
+constexpr double kOrderedSpeed = 4, kScatteredSpeed = 1.5;
+// Channels whose products are made at once, at most.
+constexpr int64_t kMaxTileBlock = 256;
+// Rows of the operand a chunk: the last tile is rounded up by less than the operand has beyond its end.
+constexpr int64_t kMaxTileRows = 448;
+// On tile registers, fitted to 45 plans of six convolutions (within 20 %). Cycles to clear and store a tile
+// of results, and to cut a part of 32 elements off that are in registers; for a byte of the operand or the
+// sums that left the second-level cache, or of the image where it did, or did not; for a chunk's block by
+// itself.
+constexpr double kTileStore = 40, kPartInRegisters = 4;
+constexpr double kLoneTile = 1.3, kBlock = 2000, kWeightByte = 0.15;
+constexpr double kFarByte = 0.08, kFarImageByte = 0.12, kNearImageByte = 0.03;
+
+/// Vector operations of one transformation of t values (input) or to m values (output).
+double input_operations(int64_t m) {
+  return m == 2 ? 4 : m == 4 ? 12 : 26;
+}
+double output_operations(int64_t m) {
+  return m == 2 ? 4 : m == 4 ? 10 : 22;
+}
+
+struct Counts {
+  int64_t rows, columns, tiles;  ///< tiles along y, x; of all images
+};
+
+Counts count_tiles(const WinogradWork& work) {
+  Counts c;
+  c.rows = ceil_div(work.height == 0 ? kAssumedExtent : work.height, work.tile);
+  c.columns = ceil_div(work.width == 0 ? kAssumedExtent : work.width, work.tile);
+  c.tiles = std::max<int64_t>(work.batch, 1) * c.rows * c.columns;
+  return c;
+}
+
+/// Both transformations: what the ports do for every tile and vector of channels.
+double transform_cycles(const WinogradWork& work, const MachineModel& machine) {
+  const auto m = static_cast<double>(work.tile), t = m + 2;
+  const double lanes = std::max(1, machine.vector_bytes / work.element_bytes);
+  const double ports = machine.fma_per_cycle;
+  // Two passes of t values each, through the first-level cache; stores take as long as two loads.
+  double input = 2 * t * input_operations(work.tile) / ports + t * t * (2.0 / machine.loads_per_cycle + 2);
+  double output = (t + m) * output_operations(work.tile) / ports + (t * t + m * t) / machine.loads_per_cycle +
+                  m * t + m * m * 2;
+  double inputs = std::ceil(double(work.inputs) / lanes), outputs = std::ceil(double(work.outputs) / lanes);
+  // Measured beside these counts: tiles of 8 x 8 do not fit the registers.
+  const double slack = work.tile == 6 ? 1.7 : 1.25;
+  return slack * double(count_tiles(work).tiles) * (input * inputs + output * outputs);
+}
+
+ProductWork product_work(const WinogradWork& work, int64_t chunk_tiles, int64_t chunks) {
+  ProductWork product;
+  product.channels = work.outputs;
+  product.row_extent = chunk_tiles;
+  product.row_count = chunks * (work.tile + 2) * (work.tile + 2);
+  product.reduction = work.inputs;
+  product.image_points = chunk_tiles;
+  product.half = work.half;
+  product.element_bytes = int(work.weight_bytes());
+  product.row_bytes = work.inputs * product.element_bytes;
+  product.own_weights = true;
+  return product;
+}
+
+/// What the loops of a plan touch.
+struct PlanSizes {
+  int64_t chunk = 1, chunks = 1;  ///< tiles of one; chunks
+  int64_t blocks = 1;             ///< of channels
+  double weights = 0;             ///< bytes: all of them
+  double transformed = 0;         ///< of a chunk's input
+  double sums = 0;                ///< of the products of a chunk and a block
+};
+
+PlanSizes plan_sizes(const WinogradWork& work, const WinogradPlan& plan) {
+  const Counts counts = count_tiles(work);
+  const int64_t points = (work.tile + 2) * (work.tile + 2);
+  const int64_t columns = plan.tile_columns == 0 ? counts.columns : plan.tile_columns;
+  const int64_t block = plan.product.channel_block();
+  PlanSizes sizes;
+  sizes.chunk = plan.tile_rows * columns;
+  sizes.chunks = std::max<int64_t>(work.batch, 1) * ceil_div(counts.rows, plan.tile_rows) *
+                 ceil_div(counts.columns, columns);
+  sizes.blocks = ceil_div(work.outputs, block);
+  sizes.weights = double(points * work.inputs * sizes.blocks * block * work.weight_bytes());
+  sizes.transformed = double(points * sizes.chunk * work.inputs * work.data_bytes());
+  sizes.sums = double(points * sizes.chunk * block * work.element_bytes);
+  return sizes;
+}
+
+/// With products on tile registers: nothing hides their wait for operands.
+double tile_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const PlanSizes& sizes,
+                        const MachineModel& machine) {
+  const int64_t points = (work.tile + 2) * (work.tile + 2);
+  const TileCosts costs = tile_costs(TileUnit::kAmx, machine);
+  const TileProduct product{.unit = TileUnit::kAmx,
+                            .parts = work.tile_parts,
+                            .rows = sizes.chunk,
+                            .columns = work.outputs,
+                            .depth_blocks = ceil_div(work.inputs, kAmxGeometry.block_depth)};
+  // Tiles of weights that only one tile of rows meets are loaded twice as often.
+  const double dot = costs.dot * (sizes.chunk > kAmxGeometry.rows ? 1 : kLoneTile);
+  const double parts = double(sizes.chunk * product.depth_blocks * tile_row_parts(work.tile_parts));
+  const double compute = double(points * sizes.chunks) *
+                         (product.dots() * dot + product.tiles() * kTileStore + parts * kPartInRegisters);
+
+  const auto chunks = double(sizes.chunks), blocks = double(sizes.blocks);
+  const double l2 = double(machine.l2_bytes), panel = sizes.weights / blocks;
+  const double all = sizes.transformed * chunks;
+  // All blocks go by in a chunk, or all chunks in a block.
+  const double room = 0.75 * l2;
+  const bool weights_stay =
+      (plan.input_at_root ? panel : sizes.weights) + sizes.transformed + sizes.sums <= room;
+  const bool input_stays = (plan.input_at_root ? all : sizes.transformed) + panel <= room;
+  const double kept = sizes.sums + (plan.input_at_root ? 0 : sizes.transformed);
+  const double far = (input_stays ? 0 : all * blocks) + (plan.input_at_root && !input_stays ? all : 0) +
+                     2 * std::max(0.0, kept - room) * chunks * (plan.input_at_root ? blocks : 1);
+  const double image =
+      double(std::max<int64_t>(work.batch, 1) * std::max<int64_t>(work.height, 1) *
+             std::max<int64_t>(work.width, 1) * (work.inputs + work.outputs) * work.element_bytes);
+  return compute + chunks * blocks * kBlock + sizes.weights * (weights_stay ? 1 : chunks) * kWeightByte +
+         far * kFarByte + image * (image > l2 ? kFarImageByte : kNearImageByte) +
+         transform_cycles(work, machine);
+}
+
+double vector_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const PlanSizes& sizes,
+                          const MachineModel& machine) {
+  const double l2 = double(machine.l2_bytes);
+  const double memory = machine.memory_bytes_per_cycle;
+  const double ordered = memory * kOrderedSpeed, scattered = memory * kScatteredSpeed;
+  const auto chunks = double(sizes.chunks), blocks = double(sizes.blocks);
+  const double compute =
+      predicted_cycles(product_work(work, sizes.chunk, sizes.chunks), plan.product, machine);
+  double traffic = sizes.weights / memory;  // once, in any case
+  double kept = sizes.sums + (plan.input_at_root ? 0 : sizes.transformed);
+  if (plan.input_at_root) {
+    double all = sizes.transformed * chunks;
+    double panel = sizes.weights / blocks;
+    if (all + panel > 0.75 * l2) traffic += all * (blocks + 1) / scattered;
+    // A block's weights stay near while the chunks go by, unless they are too large.
+    if (sizes.chunks > 1 && panel + kept > 0.75 * l2) traffic += sizes.weights * (chunks - 1) / ordered;
+  } else if (sizes.chunks > 1 && sizes.weights + kept > 0.75 * l2) {
+    traffic += sizes.weights * (chunks - 1) / ordered;
+  }
+  // The image's rows and the weights go by meanwhile.
+  if (kept > 0.375 * l2) {
+    const double times = chunks * (plan.input_at_root ? blocks : 1);
+    traffic += 2 * (kept - 0.375 * l2) * times / scattered;
+  }
+  return overlapped(compute, traffic) + transform_cycles(work, machine);
+}
+
+/// Cycles of a plan whose chunks and register tile are given.
+double plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const MachineModel& machine) {
+  const PlanSizes sizes = plan_sizes(work, plan);
+  const double cycles = work.tile_parts > 0 ? tile_plan_cycles(work, plan, sizes, machine)
+                                            : vector_plan_cycles(work, plan, sizes, machine);
+  const int64_t shares = plan.input_at_root ? sizes.chunks * sizes.blocks : sizes.chunks;
+  // One thread and two count alike.
+  return cycles * (1 + imbalance(shares)) / 2;
+}
+
+/// Chunks of whole rows of tiles, or of parts of a row.
+std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineModel& machine) {
+  const Counts counts = count_tiles(work);
+  const bool whole_rows = work.width != 0 && work.height != 0;
+  const int64_t points = (work.tile + 2) * (work.tile + 2);
+  // What a thread may be asked to keep.
+  const int64_t limit = std::max<int64_t>(machine.l2_bytes, int64_t{1} << 20);
+  std::vector<WinogradPlan> space;
+  for (bool at_root : {true, false}) {
+    auto add = [&](int64_t rows, int64_t columns) {
+      const int64_t tiles = rows * (columns == 0 ? counts.columns : columns);
+      if (work.tile_parts > 0 && tiles > kMaxTileRows) return;
+      const int64_t kept = (at_root ? 0 : work.inputs * work.data_bytes()) + 64 * work.element_bytes;
+      if (points * tiles * kept > limit) return;
+      WinogradPlan plan;
+      plan.tile_rows = rows;
+      plan.tile_columns = columns;
+      plan.input_at_root = at_root;
+      space.push_back(plan);
+    };
+    for (int64_t rows = 1; whole_rows && rows <= counts.rows; ++rows) {
+      if (counts.rows % rows == 0) add(rows, 0);
+    }
+    for (int64_t columns : {7, 14, 28}) {
+      if (!whole_rows || columns < counts.columns) add(1, columns);
+    }
+  }
+  return space;
+}
+
+}  // namespace
+
+int64_t WinogradWork::data_bytes() const {
+  return tile_parts > 0 ? 2 * tile_row_parts(tile_parts) : half ? 2 : element_bytes;
+}
+
+int64_t WinogradWork::weight_bytes() const {
+  return tile_parts > 0 ? 2 * tile_parts : half ? 2 : element_bytes;
+}
+
+ProductWork chunk_product(const WinogradWork& work, const WinogradPlan& plan) {
+  const int64_t columns = plan.tile_columns == 0 ? count_tiles(work).columns : plan.tile_columns;
+  return product_work(work, plan.tile_rows * columns, 1);
+}
+
+namespace {
+
+/// One register tile for each block of channels that weights may be packed in.
+std::vector<ProductTile> tile_space(const WinogradWork& work, const WinogradPlan& plan,
+                                    const MachineModel& machine, int64_t channel_block) {
+  std::vector<ProductTile> tiles;
+  if (work.tile_parts > 0) {
+    const int lanes = std::max(1, machine.vector_bytes / work.element_bytes);
+    const int64_t unit = kAmxGeometry.column_tiles * kAmxGeometry.columns;
+    for (int64_t block = unit; block <= std::min(work.outputs, kMaxTileBlock); block += unit)
+      if (work.outputs % block == 0) tiles.push_back({lanes, int(block / lanes), 1});
+    return tiles;
+  }
+  const ProductWork product = chunk_product(work, plan);
+  for (const ProductTile& tile : product_tile_space(product, machine)) {
+    if (channel_block != 0 && tile.channel_block() != channel_block) continue;
+    auto same = std::ranges::find_if(
+        tiles, [&](const ProductTile& t) { return t.channel_block() == tile.channel_block(); });
+    if (same == tiles.end()) {
+      tiles.push_back(tile);
+    } else if (predicted_cycles(product, tile, machine) < predicted_cycles(product, *same, machine)) {
+      *same = tile;
+    }
+  }
+  if (tiles.empty()) tiles.push_back(choose_product_tile(product, machine, channel_block));
+  return tiles;
+}
+
+}  // namespace
+
+WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine, int64_t channel_block) {
+  WinogradPlan best;
+  best.cycles = INFINITY;
+  best.tile_columns = work.width == 0 ? 7 : 0;
+  for (WinogradPlan plan : chunk_space(work, machine)) {
+    for (const ProductTile& tile : tile_space(work, plan, machine, channel_block)) {
+      plan.product = tile;
+      plan.cycles = plan_cycles(work, plan, machine);
+      if (plan.cycles < best.cycles) best = plan;
+    }
+  }
+  if (std::isinf(best.cycles) && work.tile_parts == 0) {
+    best.product = choose_product_tile(product_work(work, 7, 1), machine, channel_block);
+    best.tile_columns = 7;
+  }
+  return best;
+}
+
+}  // namespace gantry::cpu

@@ -1,0 +1,38 @@
+// The analytic model of Winograd's algorithm on a CPU: how its loops are cut, and what they take.
+#pragma once
+
+#include "host/target/cpu/tile_model.h"
+
+namespace gantry::cpu {
+
+/// A convolution by Winograd's algorithm, F(tile x tile, 3x3). Extents of the result; 0: symbolic.
+struct WinogradWork {
+  int64_t tile = 4;
+  int64_t batch = 1, height = 0, width = 0;
+  int64_t inputs = 1, outputs = 1;
+  int element_bytes = 4;
+  bool half = false;  ///< transformed data and weights in f16, multiplied and summed as ProductWork::half
+  int64_t tile_parts = 0;        ///< not 0: products on tile registers, with weights in so many bf16 parts
+  int64_t data_bytes() const;    ///< of an element of the transformed data
+  int64_t weight_bytes() const;  ///< and weights
+};
+
+/// How its loops are cut (host/target/cpu/rule_winograd.cpp).
+struct WinogradPlan {
+  /// Register tile of the products; its channel block is the weights'. On tile registers only the block
+  /// counts: channels whose products are made before they are transformed.
+  ProductTile product;
+  int64_t tile_rows = 1;     ///< rows of tiles a chunk; divides their number where that is known
+  int64_t tile_columns = 0;  ///< tiles of a row a chunk; 0: all
+  bool input_at_root =
+      true;           ///< the whole transformed input is made first; else each chunk's where it is used
+  double cycles = 0;  ///< on one core
+};
+
+/// The products of a chunk at one position.
+ProductWork chunk_product(const WinogradWork& work, const WinogradPlan& plan);
+
+/// The best plan; with channel_block > 0, of those that read weights so packed.
+WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine, int64_t channel_block = 0);
+
+}  // namespace gantry::cpu

@@ -1,0 +1,207 @@
+// Winograd's algorithm with products on tile registers: its loops evaluated everywhere and its code run where
+// this CPU has AMX, against a direct convolution in float64; which convolutions it is chosen for.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/loops/evaluate.h"
+#include "host/loops/lower.h"
+#include "host/ops/conv.h"
+#include "host/ops/op.h"
+#include "host/target/layout_policy.h"
+#include "host/target/schedule_rules.h"
+#include "host/tensor/element.h"
+#include "host/tensor/interpret.h"
+#include "tests/support/compiled_model.h"
+
+namespace gantry {
+namespace {
+
+constexpr const char* kTarget = "sapphirerapids";
+
+struct Layer {
+  int64_t tile = 4, batch = 1, height = 14, width = 14, inputs = 32, outputs = 32;
+  std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right
+
+  int64_t out_height() const { return height + padding[0] + padding[2] - 2; }
+  int64_t out_width() const { return width + padding[1] + padding[3] - 2; }
+};
+
+Graph network(const Layer& l) {
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {4}, {5}, {6}), f32] {{\n"
+      "  %u = nn.winograd_weight(@w: Tensor[({6}, {3}, 3, 3), f32], tile={7}, tile_parts=3)\n"
+      "  %y = nn.conv(%x, %u, channels={6}, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
+      "padding=({8}, {9}, {10}, {11}), channels_last=true, algorithm=winograd{7}, tile_parts=3)\n"
+      "  %z = nn.relu(%y)\n  return %z\n}}\n",
+      l.batch, l.height, l.width, l.inputs, l.out_height(), l.out_width(), l.outputs, l.tile, l.padding[0],
+      l.padding[1], l.padding[2], l.padding[3]);
+  return parse_graph(text, op_set(),
+                     {{"w", testing::random_tensor(DType::kF32, {l.outputs, l.inputs, 3, 3}, 8)}});
+}
+
+ConstantPtr data_of(const Layer& l) {
+  return testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
+}
+
+/// Largest difference from the rectified convolution by its largest value.
+double relative_error(const Layer& l, const float* x, const float* w, const float* got) {
+  double worst = 0, largest = 0;
+  for (int64_t n = 0; n < l.batch; ++n)
+    for (int64_t oy = 0; oy < l.out_height(); ++oy)
+      for (int64_t ox = 0; ox < l.out_width(); ++ox)
+        for (int64_t o = 0; o < l.outputs; ++o) {
+          double total = 0;
+          for (int64_t ky = 0; ky < 3; ++ky)
+            for (int64_t kx = 0; kx < 3; ++kx) {
+              const int64_t iy = oy + ky - l.padding[0], ix = ox + kx - l.padding[1];
+              if (iy < 0 || ix < 0 || iy >= l.height || ix >= l.width) continue;
+              for (int64_t i = 0; i < l.inputs; ++i)
+                total += double(x[((n * l.height + iy) * l.width + ix) * l.inputs + i]) *
+                         double(w[((o * l.inputs + i) * 3 + ky) * 3 + kx]);
+            }
+          total = std::max(total, 0.0);
+          worst = std::max(worst, std::abs(std::max(double(*got++), 0.0) - total));
+          largest = std::max(largest, total);
+        }
+  return worst / largest;
+}
+
+double error_of(const Layer& l, int threads = 2) {
+  const Graph graph = network(l);
+  const ConstantPtr x = data_of(l), weight = graph.main.constants().at(0)->constant;
+  const std::vector<std::byte> module =
+      testing::compile_to_bytes(graph, {.target = kTarget, .threads = threads});
+  const ConstantPtr y = testing::LocalModel(module, threads).run({x}).at(0);
+  return relative_error(l, x->as<float>(), weight->as<float>(), y->as<float>());
+}
+
+/// As of products in f32: three parts are nearly all of an f32, and the transformations are the same.
+double bound(int64_t tile) {
+  return tile == 2 ? 2e-6 : tile == 4 ? 1e-5 : 3e-5;
+}
+
+class WinogradOnTiles : public ::testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override {
+    const Target here = find_target("native");
+    if (std::find(here.features.begin(), here.features.end(), "amx-bf16") == here.features.end())
+      GTEST_SKIP() << "this machine has no tile registers (amx-bf16)";
+  }
+  void check(Layer layer) const {
+    layer.tile = GetParam();
+    EXPECT_LT(error_of(layer), bound(layer.tile)) << layer.height << " x " << layer.width;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Tiles, WinogradOnTiles, ::testing::Values(2, 4, 6),
+                         [](const auto& test) { return "F" + std::to_string(test.param); });
+
+TEST_P(WinogradOnTiles, MatchesTheDefinition) {
+  check({});
+  check({.height = 28, .width = 28, .inputs = 64, .outputs = 96});
+}
+TEST_P(WinogradOnTiles, TakesImagesThatTilesDoNotDivide) {
+  check({.height = 13, .width = 17});
+  check({.height = 5, .width = 31, .inputs = 64});
+  check({.height = 3, .width = 2});
+}
+TEST_P(WinogradOnTiles, TakesUnevenPadding) {
+  check({.height = 12, .width = 9, .padding = {0, 2, 1, 0}});
+}
+TEST_P(WinogradOnTiles, TakesSeveralImages) {
+  check({.batch = 3, .height = 9, .width = 10});
+}
+TEST_P(WinogradOnTiles, TakesManyChunksAndBlocks) {
+  check({.height = 56, .width = 56, .inputs = 64, .outputs = 64});
+  check({.height = 8, .width = 200, .inputs = 32, .outputs = 128});
+  check({.height = 28, .width = 28, .inputs = 128, .outputs = 256});
+}
+
+/// Of packed weights (blocks…, 3 parts, 2, 16, 32).
+std::vector<double> sums_of_parts(const ConstantData& packed) {
+  constexpr size_t kPart = 2 * 16 * 32, kParts = 3;
+  std::vector<double> sums(packed.size / 2 / kParts);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    for (size_t part = 0; part < kParts; ++part)
+      sums[i] += bfloat_to_float(packed.as<uint16_t>()[(i / kPart * kParts + part) * kPart + i % kPart]);
+  }
+  return sums;
+}
+
+TEST(WinogradTiles, PackWeightsAsTheirExpressionSays) {
+  for (int64_t tile : {2, 4, 6}) {
+    const Graph graph = parse_graph(
+        fmt::format("fn @main() -> Tensor[(2, {}, 2, 3, 2, 16, 32), bf16] {{\n"
+                    "  %u = nn.winograd_weight(@w: Tensor[(40, 35, 3, 3), f32], tile={}, tile_parts=3)\n"
+                    "  return %u\n}}\n",
+                    (tile + 2) * (tile + 2), tile),
+        op_set(), {{"w", testing::random_tensor(DType::kF32, {40, 35, 3, 3}, 5)}});
+    const Node* node = graph.main.nodes().at(0);
+    const ConstantPtr packed = node->op->fold(*node).at(0), weight = node->inputs[0]->constant;
+    Tensor w = placeholder(to_exprs(weight->type.shape), DType::kF32, "w");
+    const auto interpreted = interpret(node->op->compute(*node, {w}), {{w.op().get(), weight}});
+    ASSERT_EQ(packed->type, interpreted.at(0)->type);
+    // The expression adds in another order, in float64: parts may differ where their sums hardly do.
+    const std::vector<double> got = sums_of_parts(*packed), expected = sums_of_parts(*interpreted.at(0));
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], expected[i], 0x1p-22 * std::abs(expected[i])) << "tile " << tile << ", " << i;
+    EXPECT_GT(*std::ranges::max_element(expected), 0);
+  }
+}
+
+TEST(WinogradTiles, HaveLoopsThatComputeTheConvolutionWhereverTheyAreEvaluated) {
+  const Layer layer{.batch = 2, .height = 7, .width = 9};
+  const Graph graph = network(layer);
+  const Node* conv = nullptr;
+  ConstantPtr packed;
+  for (const Node* node : graph.main.nodes()) {
+    if (node->op->name == "nn.winograd_weight") packed = node->op->fold(*node).at(0);
+    if (node->op->name == "nn.conv") conv = node;
+  }
+  ASSERT_TRUE(conv && packed);
+  std::vector<Tensor> inputs;
+  for (const Value* input : conv->inputs)
+    inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
+  const LoopKernel kernel = run_loop_passes(
+      lower_schedule(make_schedule(conv->op->compute(*conv, inputs), find_target(kTarget)), inputs, "conv"),
+      {});
+  const ConstantPtr x = data_of(layer);
+  std::byte* bytes = nullptr;
+  const ConstantPtr result = allocate_constant(conv->result()->type, &bytes);
+  auto span_of = [](const ConstantPtr& c) {
+    return std::span<std::byte>(const_cast<std::byte*>(c->bytes), c->size);
+  };
+  evaluate(kernel, {span_of(x), span_of(packed), {bytes, result->size}}, {});
+  EXPECT_LT(relative_error(layer, x->as<float>(), graph.main.constants().at(0)->constant->as<float>(),
+                           result->as<float>()),
+            bound(layer.tile));
+}
+
+TiledConv choice(const char* precision, int64_t channels, int64_t extent, int64_t stride = 1) {
+  Target target = find_target(kTarget);
+  target.precision = find_precision(precision);
+  ConvAttrs attrs;
+  attrs.channels = channels;
+  attrs.kernel = {3, 3};
+  attrs.strides = {stride, stride};
+  attrs.dilations = {1, 1};
+  attrs.padding = {1, 1, 1, 1};
+  const TensorType data{DType::kF32, {1, channels, extent, extent}};
+  const int64_t out = (extent - 1) / stride + 1;
+  return make_layout_policy(target).conv_tiles(attrs, data, {DType::kF32, {1, channels, out, out}});
+}
+
+TEST(WinogradTiles, AreChosenForLargeImagesAndSplitOperands) {
+  EXPECT_EQ(choice("fp32-split", 64, 56).algorithm, ConvAlgorithm::kWinograd4);
+  EXPECT_EQ(choice("fp32-split", 64, 56).parts, 3) << "transformed data need all parts";
+  EXPECT_EQ(choice("fp32-split", 256, 56).algorithm, ConvAlgorithm::kWinograd4);
+  EXPECT_EQ(choice("bf16", 64, 56).algorithm, ConvAlgorithm::kTiles) << "errors of bf16 would grow";
+  EXPECT_NE(choice("fp32-split", 512, 7).algorithm, ConvAlgorithm::kWinograd4) << "mostly weights";
+  EXPECT_NE(choice("fp32-split", 64, 56, 2).algorithm, ConvAlgorithm::kWinograd4) << "strided";
+  EXPECT_NE(choice("fp32-split", 72, 56).algorithm, ConvAlgorithm::kWinograd4) << "no whole blocks";
+}
+
+}  // namespace
+}  // namespace gantry
