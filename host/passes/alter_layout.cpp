@@ -411,6 +411,7 @@ class LayoutRewriter {
     if (!given || given->weight_block != 0 || given->gemm || given->tile_parts > 0) return false;
     Value* weight = plain(node.inputs[1], node.origin);
     if (!weight->is_constant()) return false;
+    if (rewrite_fixed_point(node, *weight, *given)) return true;
     auto attrs = std::make_shared<DenseAttrs>(*given);
     attrs->tile_unit = policy_.tile_unit;
     attrs->tile_parts = policy_.dense_tiles ? policy_.dense_tiles(node.inputs[0]->type, attrs->units) : 0;
@@ -426,7 +427,6 @@ class LayoutRewriter {
           add(node.op->name, attrs, {plain(node.inputs[0], node.origin), weight}, node.origin);
       return true;
     }
-    if (rewrite_fixed_point(node, *weight, *attrs)) return true;
     attrs->weight_block = policy_.dense_block(node.inputs[0]->type, attrs->units);
     if (attrs->weight_block == 0) return false;
     Value* value = pad_to_multiple(weight, 1, attrs->weight_block, node.origin);

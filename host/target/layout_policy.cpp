@@ -46,9 +46,10 @@ bool dense_half(const TensorType& data, int64_t units, const MachineModel& machi
   return cycles(true) + rounding_cycles(work.rows * work.data_depth, machine) < cycles(false);
 }
 
-/// Formats of integers with which the product is predicted to be faster, the shortest first.
+/// Formats of integers with which the product is predicted to be faster, the shortest first. `tiles`: than
+/// one on tile registers.
 std::vector<LayoutPolicy::FixedPointBlock> dense_fixed_point(const TensorType& data, int64_t units,
-                                                             const Target& target) {
+                                                             const Target& target, bool tiles) {
   if (data.dtype != DType::kF32 || !data.shape.back().is_constant()) return {};
   if (target.precision == Precision::kBf16 || dense_half(data, units, target.machine)) return {};
   DenseWork work = dense_work(data, units, target.machine, false);
@@ -59,6 +60,7 @@ std::vector<LayoutPolicy::FixedPointBlock> dense_fixed_point(const TensorType& d
     if (!prefers_fixed_point(work, bits, target.machine)) continue;
     DenseWork fixed = work;
     fixed.fixed_bits = bits;
+    if (tiles && !waits_for_weights(fixed, target.machine)) continue;
     formats.push_back({bits, choose_dense_tile(fixed, target.machine).tile.channel_block()});
   }
   return formats;
@@ -104,9 +106,6 @@ LayoutPolicy make_layout_policy(const Target& target) {
   policy.dense_block = [machine](const TensorType& data, int64_t units) {
     return dense_block(data, units, machine);
   };
-  policy.dense_fixed_point = [target](const TensorType& data, int64_t units) {
-    return dense_fixed_point(data, units, target);
-  };
   policy.conv_half = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
     return cpu::prefers_half(attrs, data, result, machine);
   };
@@ -114,6 +113,9 @@ LayoutPolicy make_layout_policy(const Target& target) {
     return dense_half(data, units, machine);
   };
   cpu::prefer_tiles(policy, target);
+  policy.dense_fixed_point = [target, tiles = policy.dense_tiles](const TensorType& data, int64_t units) {
+    return dense_fixed_point(data, units, target, tiles && tiles(data, units) > 0);
+  };
   return policy;
 }
 

@@ -28,6 +28,8 @@ constexpr int kUnpackingRegisters = 6;
 /// Less is not worth another format: products with weights of floats are bound by memory on all machines,
 /// those of integers perhaps by something that this model does not know.
 constexpr double kLeastGain = 1.05;
+/// Of the time in which weights arrive, what may pass with other things unnoticed.
+constexpr double kHiddenShare = 0.6;
 /// Work is cut into at least so many parts, so that two to four threads find equal shares.
 constexpr int64_t kWantedParts = 8;
 
@@ -98,6 +100,15 @@ int64_t choose_block_rows(const DenseWork& work, const ProductTile& tile, const 
   return best * tile.rows;
 }
 
+/// While all weights come from memory.
+double stream_cycles(const DenseWork& work, const MachineModel& machine) {
+  return double(work.units) * double(work.depth) * weight_bytes(work) / machine.memory_bytes_per_cycle;
+}
+
+double busy_cycles(const DenseWork& work, const MachineModel& machine) {
+  return predicted_dense_cycles(work, choose_dense_tile(work, machine), machine);
+}
+
 }  // namespace
 
 DenseTile choose_dense_tile(const DenseWork& given, const MachineModel& machine, int64_t channel_block) {
@@ -138,20 +149,19 @@ double predicted_dense_cycles(const DenseWork& work, const DenseTile& tile, cons
   return predicted(work, tile.tile, machine);
 }
 
-double dense_stream_cycles(const DenseWork& work, const MachineModel& machine) {
-  return double(work.units) * double(work.depth) * weight_bytes(work) / machine.memory_bytes_per_cycle;
-}
-
 bool prefers_fixed_point(const DenseWork& work, int fixed_bits, const MachineModel& machine) {
   if (work.rows == 0 || work.half || work.element_bytes != 4) return false;
   if (work.units * work.depth * work.element_bytes < machine.l2_bytes / 2) return false;
   DenseWork fixed = work;
   fixed.fixed_bits = fixed_bits;
   auto cycles = [&](const DenseWork& form) {
-    const double busy = predicted_dense_cycles(form, choose_dense_tile(form, machine), machine);
-    return std::max(busy, dense_stream_cycles(form, machine));
+    return std::max(busy_cycles(form, machine), stream_cycles(form, machine));
   };
   return cycles(fixed) * kLeastGain < cycles(work);
+}
+
+bool waits_for_weights(const DenseWork& work, const MachineModel& machine) {
+  return busy_cycles(work, machine) < kHiddenShare * stream_cycles(work, machine);
 }
 
 int64_t dense_depth_parts(const DenseWork& work, const MachineModel& machine) {

@@ -32,12 +32,13 @@ DenseTile choose_dense_tile(const DenseWork& work, const MachineModel& machine, 
 /// Its predicted cycles on one core.
 double predicted_dense_cycles(const DenseWork& work, const DenseTile& tile, const MachineModel& machine);
 
-/// Cycles for which all weights come from memory.
-double dense_stream_cycles(const DenseWork& work, const MachineModel& machine);
-
 /// True if weights as integers of `fixed_bits` bits make the product faster: few rows wait for weights that
 /// the second-level cache does not keep, for longer than it takes to make floats of integers.
 bool prefers_fixed_point(const DenseWork& work, int fixed_bits, const MachineModel& machine);
+
+/// True if the product's weights take so much longer to arrive from memory than to be used that no algorithm
+/// with longer weights is faster.
+bool waits_for_weights(const DenseWork& work, const MachineModel& machine);
 
 /// In how many equal parts to sum, so that what all rows read for a part stays in the second-level cache;
 /// divides the depth. 1 where rows are few or depth is small.
