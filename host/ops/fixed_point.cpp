@@ -107,7 +107,7 @@ class PanelPacker {
     for (int64_t k = 0; k < depth; ++k, weight += stride) {
       for (size_t j = 0; j < columns_; ++j) {
         const float magnitude = std::abs(weight[j]);
-        // NaN becomes the largest, too.
+        // A NaN may be forgotten here, but not by the sum of squares.
         largest_[j] = magnitude <= largest_[j] ? largest_[j] : magnitude;
         squares_[j] += double(magnitude) * double(magnitude);
         nonzero_[j] += magnitude != 0 ? 1.0f : 0.0f;

@@ -4,8 +4,8 @@
 // The depth is cut into chunks; each column of a chunk has a `range`, the smallest that none of its weights
 // exceeds. A weight's integer of b bits, times 2^(32-b), is the weight times 2^31 by its range:
 //
-//   w = range * 2^-31 * word,  |error of w| <= range * 2^-b <= max |w of column and chunk| * 2^-b * (1 +
-//   2^-17)
+//   w = range * 2^-31 * word
+//   |error of w| <= range * 2^-b <= max |w of column and chunk| * 2^-b * (1 + 2^-17)
 //
 // (for ranges that are no denormal numbers), so that with b = 24 it is that of f32 for the largest weight.
 // Integers are stored in words of 32 bits, as many as can share whole words: the first of these are the upper

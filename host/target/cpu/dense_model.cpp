@@ -25,8 +25,7 @@ constexpr int kMaxVectors = 8;
 /// out of the words that they share. Registers for those beside the accumulators.
 constexpr double kUnpackingPerVector = 3.5;
 constexpr int kUnpackingRegisters = 6;
-/// Less is not worth another format: products with weights of floats are bound by memory on all machines,
-/// those of integers perhaps by something that this model does not know.
+/// A smaller gain is within what this model gets wrong.
 constexpr double kLeastGain = 1.05;
 /// Of the time in which weights arrive, what may pass with other things unnoticed.
 constexpr double kHiddenShare = 0.6;

@@ -162,16 +162,16 @@ TEST(FixedPoint, WeightsThatWouldBecomeLessExactStayFloats) {
   EXPECT_FALSE(fits(uneven(4099, 4099, 12), 20, 24));
 }
 
-/// y = relu(x * w) with weights as integers.
-Graph product(const Layer& layer, const FixedPointWeight& q) {
+/// y = relu(x * w), or another function, with weights as integers.
+Graph product(const Layer& layer, const FixedPointWeight& q, const std::string& function = "nn.relu") {
   Graph graph =
       parse_graph(fmt::format("fn @main(%x: Tensor[{0}, f32]) -> Tensor[{1}, f32] {{\n"
                               "  %y = nn.dense(%x, @q: Tensor[{2}, i32], @r: Tensor[{3}, f32], units={4}, "
                               "weight_block={5}, fixed_bits={6})\n"
-                              "  %z = nn.relu(%y)\n  return %z\n}}\n",
+                              "  %z = {7}(%y)\n  return %z\n}}\n",
                               to_string(layer.shape(layer.depth)), to_string(layer.shape(layer.units)),
                               to_string(q.words->type.shape), to_string(q.ranges->type.shape), layer.units,
-                              layer.block, layer.bits),
+                              layer.block, layer.bits, function),
                   op_set());
   for (Value* value : graph.main.constants())
     value->constant = value->type.dtype == DType::kI32 ? q.words : q.ranges;
@@ -298,6 +298,22 @@ TEST_P(FixedPointCompiled, KeepsTheRangeOfFloats) {
   for (float size : {1e-30f, 1e37f}) {
     const ConstantPtr x = constant({1, 8}, std::vector<float>(8, size));
     expect_near(run(product(layer, packed(layer, w)), x), layer, x, w);
+  }
+}
+
+/// The epilogue then runs over a buffer of sums.
+TEST_P(FixedPointCompiled, CostlyFunctionsMayFollow) {
+  for (int64_t bits : {20, 24}) {
+    const Layer layer{.rows = 3, .depth = 320, .units = 70, .bits = bits, .block = 64};
+    const FixedPointWeight q = packed(layer, weights_of(layer));
+    const ConstantPtr x = data_of(layer);
+    const ConstantPtr positive = run(product(layer, q), x);
+    const ConstantPtr got = run(product(layer, q, "nn.gelu"), x);
+    for (int64_t i = 0; i < layer.rows * layer.units; ++i) {
+      const double y = positive->as<float>()[i];
+      if (y <= 0) continue;
+      EXPECT_NEAR(got->as<float>()[i], y * (1 + std::erf(y / std::sqrt(2.0))) / 2, 1e-6 * (1 + y)) << i;
+    }
   }
 }
 
