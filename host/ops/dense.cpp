@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include "host/ops/families.h"
+#include "host/ops/fixed_point.h"
 #include "host/ops/gemm.h"
 #include "host/ops/support.h"
 #include "host/ops/tiles.h"
+#include "host/tensor/simplify.h"
 
 namespace gantry {
 namespace {
@@ -14,11 +16,28 @@ namespace {
 using ops::input_type;
 using ops::require;
 
+/// The shape of the words; checks everything but it.
+Shape fixed_point_shape(const Node& node, const DenseAttrs& a, const TensorType& x) {
+  require(a.fixed_bits == 20 || a.fixed_bits == 24, "weights have 20 or 24 bits, not {}", a.fixed_bits);
+  const FixedPointFormat format(a.fixed_bits);
+  require(x.dtype == DType::kF32 && input_type(node, 1).dtype == DType::kI32 && a.tile_parts == 0 &&
+              a.weight_block > 0 && a.weight_block % format.group == 0,
+          "weights of {} bits are packed in i32, in blocks of a multiple of {}, for f32 data", a.fixed_bits,
+          format.group);
+  const Dim panels = ceildiv(Dim(a.units), a.weight_block);
+  require(x.shape.back().is_constant(), "the depth of products with integers must be constant");
+  const int64_t depth = x.shape.back().value(), chunk = fixed_point_chunk(depth);
+  const TensorType ranges{DType::kF32, {panels, depth / chunk, a.weight_block}};
+  require(ops::has_input(node, 2) && input_type(node, 2) == ranges, "weights of {} bits need the ranges {}",
+          a.fixed_bits, ranges.str());
+  return {panels, x.shape.back(), a.weight_block / format.group * format.words};
+}
+
 std::vector<TensorType> infer_dense(const Node& node, Function& function) {
   const auto& a = node.attrs_as<DenseAttrs>();
   const TensorType &x = input_type(node, 0), &w = input_type(node, 1);
   const bool half = x.dtype == DType::kF32 && w.dtype == DType::kF16 && a.weight_block > 0;
-  if (a.tile_parts == 0 && !half) ops::require_same_dtype(node, 0, 1);
+  if (a.tile_parts == 0 && a.fixed_bits == 0 && !half) ops::require_same_dtype(node, 0, 1);
   require(x.rank() >= 1, "the data {} must have a dimension", x.str());
   require(a.units > 0 && a.weight_block >= 0, "units must be positive");
   require(!a.gemm || a.weight_block == 0, "the gemm form has plain weights");
@@ -31,6 +50,8 @@ std::vector<TensorType> infer_dense(const Node& node, Function& function) {
             "tile registers compute f32 products of constant depth");
     expected = tile_weight_shape(a, x.shape.back().value());
   }
+  if (a.fixed_bits != 0) expected = fixed_point_shape(node, a, x);
+  require(a.fixed_bits != 0 || !ops::has_input(node, 2), "only weights of few bits have ranges");
   require(w.shape.size() == expected.size(), "the weight {} should have the shape {}", w.str(),
           to_string(expected));
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -63,12 +84,41 @@ Tensor dense_gemm(const Node& node, const Tensor& x, const Tensor& w) {
   return compute(to_exprs(node.result()->type.shape), output, "gemm_output", "gemm_output");
 }
 
+/// The stages "dense_chunk" and "dense_packed" of weights as integers; `shape` is the latter's.
+Tensor fixed_point_blocks(const DenseAttrs& a, const Tensor& x, const Tensor& words, const Tensor& ranges,
+                          const std::vector<Expr>& shape) {
+  const std::vector<Expr> leading(x.shape().begin(), x.shape().end() - 1);
+  const Expr chunks = ranges.shape()[1];
+  const FixedPointFormat format(a.fixed_bits);
+  const int64_t chunk = fixed_point_chunk(simplify(x.shape().back()).as<IntImmNode>()->value);
+  auto k = reduce_axis(0, chunk, "k");
+  std::vector<Expr> chunk_shape = shape;
+  chunk_shape.insert(chunk_shape.end() - 1, chunks);
+  auto products = [&](const std::vector<Expr>& i) {
+    const Expr &panel = i[i.size() - 3], depth = i[i.size() - 2] * chunk + k->var;
+    std::vector<Expr> at = leading.empty() ? std::vector<Expr>{} : ops::unflatten(i[0], leading);
+    at.push_back(depth);
+    // Scaled here and not with the range, before which words might overflow the sum.
+    const Expr scaled = x(at) * const_of(DType::kF32, 0x1p-31);
+    const Expr word = fixed_point_word(words, format, a.weight_block, panel, depth, i.back());
+    return sum(scaled * cast(DType::kF32, word), {k});
+  };
+  const Tensor sums = compute(chunk_shape, products, "dense_chunk", "dense_chunk");
+  auto c = reduce_axis(0, chunks, "c");
+  auto body = [&](const std::vector<Expr>& i) {
+    std::vector<Expr> at = i;
+    at.insert(at.end() - 1, c->var);
+    return sum(sums(at) * ranges({i[i.size() - 2], c->var, i.back()}), {c});
+  };
+  return compute(shape, body, "dense", "dense_packed");
+}
+
 std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& in) {
   const auto& a = node.attrs_as<DenseAttrs>();
   const Tensor& w = in[1];
   if (a.tile_parts > 0) return {dense_tiles(node, a, in[0], w)};
   if (a.gemm) return {ops::narrow(dense_gemm(node, in[0], w), in[0].dtype())};
-  const Tensor x = ops::half_operand(in[0], w.dtype());
+  const Tensor x = a.fixed_bits > 0 ? in[0] : ops::half_operand(in[0], w.dtype());
   std::vector<Expr> shape = to_exprs(node.result()->type.shape);
   auto k = reduce_axis(0, x.shape().back(), "k");
   auto row = [&](const std::vector<Expr>& i) {
@@ -90,7 +140,8 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
     at.push_back(k->var);
     return sum(ops::widen(x(at)) * ops::widen(w({i[i.size() - 2], k->var, i.back()})), {k});
   };
-  Tensor blocks = compute(block_shape, body, "dense", "dense_packed");
+  Tensor blocks = a.fixed_bits > 0 ? fixed_point_blocks(a, x, w, in[2], block_shape)
+                                   : compute(block_shape, body, "dense", "dense_packed");
   auto unpack = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at;
     if (!leading.empty()) at.push_back(ops::flatten({i.begin(), i.end() - 1}, leading));
@@ -180,7 +231,7 @@ std::vector<Tensor> compute_matmul(const Node& node, const std::vector<Tensor>& 
 
 void add_dense_ops(OpSet& set) {
   OpDef dense = ops::define<DenseAttrs>("nn.dense", FusionClass::kOutElementwiseFusable,
-                                        LayoutBehaviour::kNone, {"data", "weight"});
+                                        LayoutBehaviour::kNone, {"data", "weight", "range"}, 1);
   dense.infer = infer_dense;
   dense.compute = compute_dense;
   dense.flops = [](const Node& node) {
@@ -188,6 +239,7 @@ void add_dense_ops(OpSet& set) {
   };
   dense.algorithm = [](const Node& node) {
     const auto& a = node.attrs_as<DenseAttrs>();
+    if (a.fixed_bits > 0) return fmt::format("{} bits", a.fixed_bits);
     return a.tile_parts > 0 ? fmt::format("tiles, {} parts", a.tile_parts) : std::string();
   };
   dense.stages_input = [](const Node& node, size_t input) {

@@ -4,6 +4,9 @@
 // (ceil(units/nb), K, nb), zero-filled, also in f16 for f32 data: stage "half_operand" rounds those. Result
 // (…, units). Stages: "dense" for plain weights; packed: "dense_packed" (rows, ceil(units/nb), nb) reducing
 // over K, with all leading axes of x as rows (left out if there are none), then "dense_unpack" (…, units).
+// fixed_bits > 0: packed weights are integers of so many bits, and a third input has their ranges
+// (FixedPointWeight in host/ops/fixed_point.h); the stage "dense_chunk" (rows, panels, chunks, nb) then sums
+// x * 2^-31 times words over a chunk of K, and "dense_packed" these sums times ranges.
 //
 // matmul: numpy semantics of two tensors of rank >= 1 with the last two axes swapped beforehand where asked;
 // leading axes broadcast. Stage "matmul".
@@ -25,12 +28,14 @@ namespace gantry {
 struct DenseAttrs : AttrsOf<DenseAttrs> {
   int64_t units = 0;
   int64_t weight_block = 0;
+  int64_t fixed_bits = 0;  ///< not 0: weights as integers, 20 or 24
   bool gemm = false;       ///< the form for tiled matrix products; weight (K, units)
   int64_t tile_parts = 0;  ///< not 0: on tile registers, weight as nn.tile_weight makes it (host/ops/tiles.h)
   TileUnit tile_unit = TileUnit::kAmx;
   void fields(AttrVisitor& visit) override {
     visit("units", units);
     visit("weight_block", weight_block);
+    visit("fixed_bits", fixed_bits);
     visit("gemm", gemm);
     visit("tile_parts", tile_parts);
     visit_tile_unit(visit, tile_unit);

@@ -6,6 +6,7 @@
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/elementwise.h"
+#include "host/ops/fixed_point.h"
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/ops/tiles.h"
@@ -414,6 +415,7 @@ class LayoutRewriter {
     if (!given || given->weight_block != 0 || given->gemm || given->tile_parts > 0) return false;
     Value* weight = plain(node.inputs[1], node.origin);
     if (!weight->is_constant()) return false;
+    if (rewrite_fixed_point(node, *weight, *given)) return true;
     auto attrs = std::make_shared<DenseAttrs>(*given);
     attrs->tile_unit = policy_.tile_unit;
     attrs->tile_parts = policy_.dense_tiles ? policy_.dense_tiles(node.inputs[0]->type, attrs->units) : 0;
@@ -442,6 +444,23 @@ class LayoutRewriter {
                                node.origin);
     forms_[node.result()].plain = made->result();
     return true;
+  }
+
+  bool rewrite_fixed_point(const Node& node, const Value& weight, const DenseAttrs& given) {
+    if (!policy_.dense_fixed_point || weight.type.dtype != DType::kF32) return false;
+    for (const auto& format : policy_.dense_fixed_point(node.inputs[0]->type, given.units)) {
+      const auto packed = to_fixed_point(*weight.constant, format.bits, format.columns);
+      if (!packed) continue;
+      auto attrs = std::make_shared<DenseAttrs>(given);
+      attrs->weight_block = format.columns;
+      attrs->fixed_bits = format.bits;
+      Value* words = target_.add_constant(weight.name, packed->words);
+      Value* ranges = target_.add_constant(weight.name, packed->ranges);
+      forms_[node.result()].plain =
+          add(node.op->name, attrs, {plain(node.inputs[0], node.origin), words, ranges}, node.origin);
+      return true;
+    }
+    return false;
   }
 
   Function& source_;

@@ -51,6 +51,13 @@ struct LayoutPolicy {
   std::function<bool(const TensorType& data, int64_t units)> dense_half;
   /// Output columns a block of packed dense weights. `data`: (…, K).
   std::function<int64_t(const TensorType& data, int64_t units)> dense_block;
+  /// Formats of integers for packed f32 dense weights, the best first, each with its columns a block (see
+  /// host/ops/fixed_point.h); the first that is exact enough for the weights is taken. Absent or none:
+  /// floats.
+  struct FixedPointBlock {
+    int64_t bits = 0, columns = 0;
+  };
+  std::function<std::vector<FixedPointBlock>(const TensorType& data, int64_t units)> dense_fixed_point;
 };
 
 /// Runs convolutions and what surrounds them channels-last, with weights packed for the target; packs the

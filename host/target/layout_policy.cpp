@@ -46,6 +46,26 @@ bool dense_half(const TensorType& data, int64_t units, const MachineModel& machi
   return cycles(true) + rounding_cycles(work.rows * work.data_depth, machine) < cycles(false);
 }
 
+/// Formats of integers with which the product is predicted to be faster, the shortest first. `tiles`: than
+/// one on tile registers.
+std::vector<LayoutPolicy::FixedPointBlock> dense_fixed_point(const TensorType& data, int64_t units,
+                                                             const Target& target, bool tiles) {
+  if (data.dtype != DType::kF32 || !data.shape.back().is_constant()) return {};
+  if (target.precision == Precision::kBf16 || dense_half(data, units, target.machine)) return {};
+  DenseWork work = dense_work(data, units, target.machine, false);
+  std::vector<LayoutPolicy::FixedPointBlock> formats;
+  for (int bits : {20, 24}) {
+    // Products of bf16 parts are about as exact.
+    if (bits == 20 && target.precision != Precision::kFp32Split) continue;
+    if (!prefers_fixed_point(work, bits, target.machine)) continue;
+    DenseWork fixed = work;
+    fixed.fixed_bits = bits;
+    if (tiles && !waits_for_weights(fixed, target.machine)) continue;
+    formats.push_back({bits, choose_dense_tile(fixed, target.machine).tile.channel_block()});
+  }
+  return formats;
+}
+
 int64_t dense_block(const TensorType& data, int64_t units, const MachineModel& machine) {
   const DenseWork work = dense_work(data, units, machine, dense_half(data, units, machine));
   return choose_dense_tile(work, machine).tile.channel_block();
@@ -93,6 +113,9 @@ LayoutPolicy make_layout_policy(const Target& target) {
     return dense_half(data, units, machine);
   };
   cpu::prefer_tiles(policy, target);
+  policy.dense_fixed_point = [target, tiles = policy.dense_tiles](const TensorType& data, int64_t units) {
+    return dense_fixed_point(data, units, target, tiles && tiles(data, units) > 0);
+  };
   return policy;
 }
 

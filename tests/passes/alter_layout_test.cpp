@@ -1,5 +1,7 @@
 #include "host/passes/alter_layout.h"
 
+#include <limits>
+
 #include "host/ops/conv.h"
 #include "host/tensor/interpret.h"
 #include "tests/passes/pass_test.h"
@@ -144,6 +146,39 @@ TEST(AlterLayout, MatrixProductsTakeTheFormThatTheTargetWants) {
       products(ConvAlgorithm::kGemm));
   EXPECT_EQ(count_of(text, "gemm=true"), 2u) << text;
   EXPECT_THAT(text, HasSubstr("Tensor[(8, 5), f32]"));
+}
+
+/// A product whose weights are 1 but for one in each chunk of the depth.
+std::string altered_product(float other, std::vector<int64_t> bits) {
+  LayoutPolicy policy = blocks_of(8);
+  policy.dense_fixed_point = [bits](const TensorType&, int64_t) {
+    std::vector<LayoutPolicy::FixedPointBlock> formats;
+    for (int64_t count : bits) formats.push_back({count, 16});
+    return formats;
+  };
+  Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(2, 100), f32]) -> Tensor[(2, 5), f32] {\n"
+      "  %y = nn.dense(%x, @w: Tensor[(100, 5), f32], units=5)\n  return %y\n}\n",
+      table());
+  std::vector<float> weights(500, 1);
+  weights[7] = other;
+  graph.main.constants().at(0)->constant = make_constant({DType::kF32, {100, 5}}, weights.data());
+  alter_layout(graph, policy);
+  verify(graph, table(), "alter_layout");
+  fold_constant(graph);
+  dead_code(graph);
+  return print(graph, table());
+}
+
+TEST(AlterLayout, WeightsBecomeIntegersWhereTheseAreExactEnough) {
+  const std::string integers = altered_product(2, {20, 24});
+  EXPECT_THAT(integers, AllOf(HasSubstr("fixed_bits=20"), HasSubstr("Tensor[(1, 100, 10), i32]")));
+  EXPECT_THAT(altered_product(2, {24}),
+              AllOf(HasSubstr("fixed_bits=24"), HasSubstr("Tensor[(1, 100, 12), i32]")));
+  EXPECT_THAT(altered_product(2, {}), AllOf(HasSubstr("weight_block=8"), HasSubstr("fixed_bits=0")));
+  for (float other : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    EXPECT_THAT(altered_product(other, {20, 24}),
+                AllOf(HasSubstr("Tensor[(1, 100, 8), f32]"), HasSubstr("fixed_bits=0")));
 }
 
 }  // namespace

@@ -21,6 +21,14 @@ constexpr double kLatencySlack = 1.3;
 constexpr int64_t kSetSpan = 4096;
 /// Panels of weights wider than this many vectors gain nothing.
 constexpr int kMaxVectors = 8;
+/// Of a vector of integers: its conversion, and its part of the shifts, masks and unions that take integers
+/// out of the words that they share. Registers for those beside the accumulators.
+constexpr double kUnpackingPerVector = 3.5;
+constexpr int kUnpackingRegisters = 6;
+/// A smaller gain is within what this model gets wrong.
+constexpr double kLeastGain = 1.05;
+/// Of the time in which weights arrive, what may pass with other things unnoticed.
+constexpr double kHiddenShare = 0.6;
 /// Work is cut into at least so many parts, so that two to four threads find equal shares.
 constexpr int64_t kWantedParts = 8;
 
@@ -35,20 +43,31 @@ int64_t ways_needed(const DenseWork& work, int64_t rows) {
   return ceil_div(rows, std::min(distinct, rows));
 }
 
+/// Vectors of integers that share words (host/ops/fixed_point.h); 1 if weights are floats.
+int vectors_together(const DenseWork& work) {
+  return work.fixed_bits == 0 ? 1 : 32 / std::gcd(work.fixed_bits, 32);
+}
+
+double weight_bytes(const DenseWork& work) {
+  return work.fixed_bits == 0 ? work.element_bytes : work.fixed_bits / 8.0;
+}
+
 double cycles_per_step(const DenseWork& work, const ProductTile& tile, const MachineModel& machine) {
   const double accumulators = double(tile.rows) * tile.vectors;
-  const double fmas = accumulators / machine.fma_per_cycle;
+  const double unpacking = work.fixed_bits == 0 ? 0 : kUnpackingPerVector * tile.vectors;
+  const double fmas = (accumulators + unpacking) / machine.fma_per_cycle;
   const double latency = accumulators > 1 ? machine.fma_latency * (tile.rows == 1 ? 1.0 : kLatencySlack)
                                           : double(machine.fma_latency);
   const double loads = double(tile.rows + tile.vectors) / machine.loads_per_cycle;
   // Everything that passes the first-level cache: the panel, and the tile's own data where rows collide.
-  double bytes = double(tile.channel_block()) * work.element_bytes;
+  double bytes = double(tile.channel_block()) * weight_bytes(work);
   const int64_t ways = machine.l1_bytes / kSetSpan;
   if (ways_needed(work, tile.rows) + 2 > ways) bytes += 64.0 * tile.rows;
   return kStepOverhead + std::max({fmas, latency, loads, bytes / (0.6 * machine.l2_bytes_per_cycle)});
 }
 
-bool fits_registers(const ProductTile& tile, const MachineModel& machine) {
+bool fits_registers(const DenseWork& work, const ProductTile& tile, const MachineModel& machine) {
+  if (work.fixed_bits != 0) return tile.rows * tile.vectors + kUnpackingRegisters <= machine.vector_registers;
   const bool folded = machine.broadcast_operand && tile.vectors == 1;
   return tile.rows * tile.vectors + tile.vectors + (folded ? 0 : 1) <= machine.vector_registers;
 }
@@ -80,6 +99,15 @@ int64_t choose_block_rows(const DenseWork& work, const ProductTile& tile, const 
   return best * tile.rows;
 }
 
+/// While all weights come from memory.
+double stream_cycles(const DenseWork& work, const MachineModel& machine) {
+  return double(work.units) * double(work.depth) * weight_bytes(work) / machine.memory_bytes_per_cycle;
+}
+
+double busy_cycles(const DenseWork& work, const MachineModel& machine) {
+  return predicted_dense_cycles(work, choose_dense_tile(work, machine), machine);
+}
+
 }  // namespace
 
 DenseTile choose_dense_tile(const DenseWork& given, const MachineModel& machine, int64_t channel_block) {
@@ -92,11 +120,12 @@ DenseTile choose_dense_tile(const DenseWork& given, const MachineModel& machine,
   const int widest = std::max(1, machine.vector_bytes / work.element_bytes);
   for (int lanes = widest; lanes >= 1; lanes /= 2) {
     for (int vectors = 1; vectors <= kMaxVectors; ++vectors) {
-      // A block may pad the units, but by less than one vector.
-      if (vectors > 1 && int64_t{lanes} * (vectors - 1) >= work.units) break;
+      if (vectors % vectors_together(work) != 0) continue;
+      // A block may pad the units, but by less than one vector, or by less than what shares words.
+      if (vectors > vectors_together(work) && int64_t{lanes} * (vectors - 1) >= work.units) break;
       for (int rows = 1; rows <= std::min<int64_t>(rows_of(work), 30); ++rows) {
         const ProductTile tile{lanes, vectors, rows};
-        if (!fits_registers(tile, machine)) break;
+        if (!fits_registers(work, tile, machine)) break;
         if (channel_block != 0 && tile.channel_block() != channel_block) continue;
         const double cycles = predicted(work, tile, machine);
         if (cycles >= best_cycles * 0.998) continue;
@@ -117,6 +146,21 @@ DenseTile choose_dense_tile(const DenseWork& given, const MachineModel& machine,
 
 double predicted_dense_cycles(const DenseWork& work, const DenseTile& tile, const MachineModel& machine) {
   return predicted(work, tile.tile, machine);
+}
+
+bool prefers_fixed_point(const DenseWork& work, int fixed_bits, const MachineModel& machine) {
+  if (work.rows == 0 || work.half || work.element_bytes != 4) return false;
+  if (work.units * work.depth * work.element_bytes < machine.l2_bytes / 2) return false;
+  DenseWork fixed = work;
+  fixed.fixed_bits = fixed_bits;
+  auto cycles = [&](const DenseWork& form) {
+    return std::max(busy_cycles(form, machine), stream_cycles(form, machine));
+  };
+  return cycles(fixed) * kLeastGain < cycles(work);
+}
+
+bool waits_for_weights(const DenseWork& work, const MachineModel& machine) {
+  return busy_cycles(work, machine) < kHiddenShare * stream_cycles(work, machine);
 }
 
 int64_t dense_depth_parts(const DenseWork& work, const MachineModel& machine) {

@@ -10,8 +10,15 @@
 // A block's rows of x stay in the second-level cache while all panels pass; a panel is read from memory once
 // a block, ahead of time, and from the caches by all other tiles. Where the depth is too large for that, it
 // is cut into parts, each a nest of its own that adds to the sums of those before.
+//
+// Weights as integers are summed chunk by chunk of the depth:
+//
+//       for c: part[rows][panel] = 0
+//         for k: part[r][:] += broadcast(x[r][k] * 2^-31) * float(word of w[panel][k][:])
+//         acc[r][:] += part[r][:] * range[panel][c][:]
 #include <algorithm>
 
+#include "host/support/divide.h"
 #include "host/target/cpu/dense_model.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/sum_of_parts.h"
@@ -20,7 +27,7 @@
 namespace gantry::cpu {
 namespace {
 
-constexpr const char *kPartial = "dense_partial", *kOperand = "half_operand";
+constexpr const char *kPartial = "dense_partial", *kOperand = "half_operand", *kChunk = "dense_chunk";
 // Above this many operations an element, the epilogue is not written out for every point of the tile.
 constexpr int kUnrolledEpilogueCost = 12;
 constexpr int64_t kLineBytes = 64;
@@ -29,12 +36,22 @@ bool is_dense(const OperationNode& op) {
   return op.tag == "dense_packed";
 }
 
-/// The read of the packed weights.
-const ReadNode* weight_read(const OperationNode& dense) {
-  const ReadNode* found = nullptr;
+/// The sums over chunks of the depth that the product of weights as integers adds; null of floats.
+const OperationNode* chunk_of(const OperationNode& dense) {
+  const OperationNode* found = nullptr;
   walk(dense.body, [&](const Expr& node) {
     const auto* read = node.as<ReadNode>();
-    if (read && read->indices.size() == 3 && read->indices.back().same_as(dense.axes.back()->var))
+    if (read && read->op->tag == kChunk) found = read->op.get();
+  });
+  return found;
+}
+
+/// The read of the packed weights, or one of those of words that integers share.
+const ReadNode* weight_read(const OperationNode& sums) {
+  const ReadNode* found = nullptr;
+  walk(sums.body, [&](const Expr& node) {
+    const auto* read = node.as<ReadNode>();
+    if (read && read->indices.size() == 3 && mentions(read->indices.back(), sums.axes.back()->var))
       found = read;
   });
   return found;
@@ -43,7 +60,8 @@ const ReadNode* weight_read(const OperationNode& dense) {
 int epilogue_cost(const Schedule& schedule) {
   int cost = 0;
   for (const auto& stage : schedule.stages()) {
-    if (is_compute(*stage->op) && !is_dense(*stage->op) && stage->op->tag != kOperand)
+    const std::string& tag = stage->op->tag;
+    if (is_compute(*stage->op) && !is_dense(*stage->op) && tag != kOperand && tag != kChunk)
       cost += element_cost(stage->op->body);
   }
   return cost;
@@ -57,8 +75,14 @@ DenseWork work_of(const OperationNode& dense, const OperationNode& output, const
   work.units = constant_extent(output.axes.back()->extent).value_or(1);
   work.depth = constant_volume(dense.reduce_axes).value_or(256);
   work.element_bytes = byte_width(work.half ? DType::kF16 : dense.result_dtypes[0]);
-  if (const ReadNode* weight = weight_read(dense)) {
-    work.data_depth = constant_extent(weight->op->result_shapes[0][1]).value_or(0);
+  const OperationNode* chunk = chunk_of(dense);
+  if (const ReadNode* weight = weight_read(chunk ? *chunk : dense)) {
+    const std::vector<Expr>& shape = weight->op->result_shapes[0];
+    work.data_depth = constant_extent(shape[1]).value_or(0);
+    if (!chunk) return work;
+    work.depth = work.data_depth;
+    work.fixed_bits =
+        static_cast<int>(32 * *constant_extent(shape[2]) / *constant_extent(dense.axes.back()->extent));
   }
   return work;
 }
@@ -68,38 +92,39 @@ constexpr int64_t kFetchedPanelBytes = 768 << 10, kFetchDistanceBytes = 64 << 10
 
 /// While a block's rows go past a panel, the next panel comes to the second-level cache, a bit every `step`
 /// of the sum.
-void prefetch_next_panel(Stage& dense, const IterVarPtr& step, const DenseTile& plan, int64_t depth) {
-  const ReadNode* weight = weight_read(*dense.op);
-  if (!weight || dense.axes().size() != 3) return;
-  const int64_t block = plan.tile.channel_block();
-  const int64_t row_share = std::max<int64_t>(1, depth * block / plan.block_rows);
-  const int64_t step_share =
-      std::max<int64_t>(1, (block * plan.tile.rows + plan.block_rows - 1) / plan.block_rows);
-  const int64_t line = kLineBytes / byte_width(weight->type.dtype);
+void prefetch_next_panel(Stage& sums, const IterVarPtr& step, const DenseTile& plan, const DenseWork& work) {
+  const ReadNode* weight = weight_read(*sums.op);
+  if (!weight || sums.axes().size() != (work.fixed_bits > 0 ? 4 : 3)) return;
+  const auto axes = sums.axes();
+  const int64_t row_elements = constant_extent(weight->op->result_shapes[0][2]).value();
+  const int64_t width = byte_width(weight->type.dtype), line = kLineBytes / width;
   const Tensor panels(weight->op, weight->result);
-  const IterVarPtr& k = dense.reduce_axes().front();
-  if (depth * block * byte_width(weight->type.dtype) > kFetchedPanelBytes) {
-    // It would not stay there: what comes next in this one instead.
-    const int64_t steps =
-        std::max<int64_t>(1, kFetchDistanceBytes / (block * byte_width(weight->type.dtype)));
-    for (int64_t at = 0; at < block; at += line)
-      dense.prefetch(step, panels, {dense.axes()[1]->var, k->var + steps, Expr(at)});
+  const Expr &panel = axes[1]->var, &depth = weight->indices[1];
+  if (plan.block_rows <= plan.tile.rows || work.depth * row_elements * width > kFetchedPanelBytes) {
+    // Read once, or too large to stay there: what comes next in this one, behind whose end the next begins.
+    const int64_t steps = std::max<int64_t>(1, kFetchDistanceBytes / (row_elements * width));
+    for (int64_t at = 0; at < row_elements; at += line)
+      sums.prefetch(step, panels, {panel, depth + steps, Expr(at)});
     return;
   }
-  const Expr row = mod(dense.axes()[0]->var, plan.block_rows);
-  const Expr first = substitute(weight->indices[1], {{k->var.as<VarNode>(), Expr(0)}});
-  for (int64_t at = 0; at < step_share; at += line) {
-    dense.prefetch(step, panels,
-                   {dense.axes()[1]->var + 1, first, row * row_share + k->var * step_share + at});
-  }
+  const int64_t row_share = std::max<int64_t>(1, work.depth * row_elements / plan.block_rows);
+  const int64_t step_share = std::max<int64_t>(1, ceil_div(row_elements * plan.tile.rows, plan.block_rows));
+  const Expr row = mod(axes[0]->var, plan.block_rows);
+  // The sum's part of the depth, and where in it.
+  const Expr& k = sums.reduce_axes().front()->var;
+  const bool chunks = work.fixed_bits > 0;
+  const Expr first = chunks ? Expr(0) : substitute(depth, {{k.as<VarNode>(), Expr(0)}});
+  const Expr position = chunks ? depth : k;
+  for (int64_t at = 0; at < step_share; at += line)
+    sums.prefetch(step, panels, {panel + 1, first, row * row_share + position * step_share + at});
 }
 
 /// The product's loops inside the tile: the sum outside, rows and vectors written out inside. Returns the
 /// sum's innermost loop.
 IterVarPtr schedule_sums(Stage& dense, bool half, const ProductTile& tile) {
   const auto axes = dense.axes();
-  const bool has_rows = axes.size() == 3;
-  std::vector<IterVarPtr> order{axes[axes.size() - 2]};
+  const bool has_rows = axes.size() == (dense.op->tag == kChunk ? 4 : 3);
+  std::vector<IterVarPtr> order(axes.begin() + (has_rows ? 1 : 0), axes.end() - 1);
   const auto reduced = half ? sum_in_half(dense) : dense.reduce_axes();
   order.insert(order.end(), reduced.begin(), reduced.end());
   if (has_rows) order.push_back(axes[0]);
@@ -154,11 +179,18 @@ IterVarPtr schedule_tiles(Stage& owner, const std::vector<IterVarPtr>& rows, con
   return attach;
 }
 
-void attach_sums(Stage& dense, Stage& owner, const IterVarPtr& attach, const DenseTile& plan,
+/// `chunk`: the stage whose sums `dense` adds; null if it adds products.
+void attach_sums(Stage& dense, Stage* chunk, Stage& owner, const IterVarPtr& attach, const DenseTile& plan,
                  const DenseWork& work) {
   dense.compute_at(owner, attach);
   dense.scope = StorageScope::kLocal;
-  prefetch_next_panel(dense, schedule_sums(dense, work.half, plan.tile), plan, work.depth);
+  IterVarPtr step = schedule_sums(dense, work.half, plan.tile);
+  if (chunk) {
+    chunk->compute_at(dense, step);
+    chunk->scope = StorageScope::kLocal;
+    step = schedule_sums(*chunk, false, plan.tile);
+  }
+  prefetch_next_panel(chunk ? *chunk : dense, step, plan, work);
 }
 
 /// A heavy epilogue reads the accumulators from a small buffer, in a loop over the tile. Returns the stage of
@@ -181,7 +213,8 @@ Stage& spill_accumulators(Schedule& schedule, Stage& output, Stage& dense, const
 std::vector<Tensor> split_dense_depth(const std::vector<Tensor>& outputs, const Target& target) {
   if (outputs.size() != 1 || outputs[0].op()->axes.empty()) return outputs;
   for (const Operation& op : topological_order(outputs)) {
-    if (!is_dense(*op) || op->axes.size() != 3 || !constant_volume(op->reduce_axes)) continue;
+    if (!is_dense(*op) || op->axes.size() != 3 || !constant_volume(op->reduce_axes) || chunk_of(*op))
+      continue;
     const int64_t parts = dense_depth_parts(work_of(*op, *outputs[0].op(), target), target.machine);
     if (parts > 1) return replace_tensors(outputs, {{op.get(), sum_of_parts(*op, parts, kPartial)}});
   }
@@ -212,7 +245,7 @@ bool schedule_dense(Schedule& schedule, const Target& target) {
     const auto axes = stage->axes();
     IterVarPtr attach = schedule_tiles(*stage, {axes[0]}, axes[1], axes[2], plan, work, true);
     vectorize_block(*stage, axes[2], block, lanes);
-    attach_sums(*products[done++], *stage, attach, plan, work);
+    attach_sums(*products[done++], nullptr, *stage, attach, plan, work);
   }
   const auto axes = output.axes();
   auto [panel, unit] = output.split(axes.back(), block, TailStrategy::kGuard);
@@ -220,7 +253,10 @@ bool schedule_dense(Schedule& schedule, const Target& target) {
   vectorize_block(output, unit, block, lanes);
   Stage& last = *products[done];
   Stage& sums = heavy ? spill_accumulators(schedule, output, last, attach, plan.tile, lanes) : last;
-  attach_sums(sums, output, attach, plan, work);
+  Stage* chunk = nullptr;
+  for (const auto& stage : schedule.stages())
+    if (stage->op->tag == kChunk) chunk = stage.get();
+  attach_sums(sums, chunk, output, attach, plan, work);
   return true;
 }
 
