@@ -13,7 +13,8 @@
 //   algorithm == tiles                   as nn.tile_weight makes it (host/ops/tiles.h), bf16
 //   algorithm == winograd2, 4, 6         (t*t, I, O), t = 4, 6, 8, as nn.winograd_weight makes it; with
 //                                        weight_block > 0: (ceil(O/nb), t*t, I, nb)
-// All but the plain layout need channels_last. Blocked weights may be f16 where the data are f32: these, or
+// All but the plain layout need channels_last, which says how the result lies, and the data too unless
+// plain_data is set. Blocked weights may be f16 where the data are f32: these, or
 // their transformation, are then rounded to f16 before the products.
 //
 // Tensor-expression stages by tag:
@@ -86,6 +87,9 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   int64_t merged_groups = 1;
   int64_t weight_block = 0;
   bool depthwise_packed = false;
+  /// The data are (N, C, spatial…) although the result is channels-last: images of few channels, by direct
+  /// packed convolution without groups or on tiles with tile_fold_width.
+  bool plain_data = false;
   ConvAlgorithm algorithm = ConvAlgorithm::kDirect;
   int64_t tile_parts = 0;               ///< kTiles: bf16 parts of each f32
   TileUnit tile_unit = TileUnit::kAmx;  ///< kTiles
@@ -93,6 +97,8 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
 
   void fields(AttrVisitor& visit) override;
   size_t spatial_rank() const { return kernel.size(); }
+  /// The data lie as (N, spatial…, C).
+  bool data_channels_last() const { return channels_last && !plain_data; }
 };
 
 /// True if a Winograd algorithm can compute it: two spatial axes, kernel 3, stride and dilation 1, no groups.

@@ -22,8 +22,6 @@ constexpr int64_t kRowGroup = 16;
 constexpr int64_t kResidentRowBytes = 768 << 10;
 // Of the weights that blocks of rows read in turn while the next ones are fetched.
 constexpr int64_t kWeightChunkBytes = 128 << 10;
-// Rows that windows reach beyond a block are made again for the next one; as a share of the block.
-constexpr double kMaxReach = 0.6;
 
 struct TileStages {
   Stage *rows = nullptr, *product = nullptr, *output = nullptr;
@@ -293,7 +291,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   work.choices = rows.choices;
   for (RowBlocks& choice : work.choices) {
     choice.resident_operand = block_operand_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes;
-    choice.small_operand = choice.resident_operand && double(reach) <= kMaxReach * double(choice.rows);
+    choice.small_operand = choice.resident_operand && !reaches_far(reach, choice.rows);
   }
   const TileBlocks blocks = choose_tile_blocks(work);
 

@@ -12,14 +12,18 @@ namespace gantry::cpu {
 namespace {
 
 /// In cycles: an instruction with what it loads; a tile of results with its epilogue; splitting a block of a
-/// row of the operand, for each part; a byte of the weights; a byte of the operand and the result; a kernel.
+/// row of the operand, for each part; a byte of the weights; a byte of the operand and the result; a kernel;
+/// a byte of split rows that go through the third-level cache.
 struct TileCosts {
-  double dot, tile, part, weight_byte, byte = 0, kernel = 0;
+  double dot, tile, part, weight_byte, byte = 0, kernel = 0, far_byte = 0;
 };
 // Fitted to 560 convolutions of eleven networks (relative error 14 %); weights come from the third level.
-constexpr TileCosts kAmxCosts{23, 85, 11.6, 0.12, 0.023, 2200};
+constexpr TileCosts kAmxCosts{23, 85, 11.6, 0.12, 0.023, 2200, 0.1};
 // What multiply-adds take in the same networks, by what their models predict.
 constexpr double kAmxOtherSlack = 1.15;
+// In cycles a byte: transposing an image of few channels to channels-last, which tiles need and direct
+// convolutions may do without.
+constexpr double kTransposedByte = 0.5;
 
 /// Of bfmmla, which cores issue as often as multiply-adds (llvm-mca's models of Cortex-A510, A710 and X2,
 /// Neoverse N2, V1 and V2): a tile is stored by two instructions and read again; a block of 16 elements is
@@ -41,8 +45,9 @@ struct TileWork {
   int64_t columns = 1;
   int64_t depth_blocks = 1;  ///< a tap
   int64_t taps = 1;
-  int64_t split_rows = 1;  ///< rows of the operand
-  int64_t bytes = 0;       ///< of the operand and the result, in f32
+  int64_t split_rows = 1;   ///< rows of the operand
+  int64_t bytes = 0;        ///< of the operand and the result, in f32
+  bool rows_first = false;  ///< all rows are split before any product
 };
 
 /// How products on tiles are computed.
@@ -64,9 +69,12 @@ double tile_cycles(const TileWork& work, int64_t parts, const TileChoice& choice
   const double dots =
       tiles * blocks * double(tile.block_depth / tile.depth) * double(tile_products(parts).size());
   const double weights = double(column_tiles * tile.columns) * blocks * double(2 * tile.block_depth * parts);
-  return dots * costs.dot + tiles * costs.tile +
-         double(work.split_rows * work.depth_blocks) * double(tile_row_parts(parts)) * costs.part +
-         weights * costs.weight_byte + double(work.bytes) * costs.byte + costs.kernel;
+  const double splits = double(work.split_rows * work.depth_blocks) * double(tile_row_parts(parts));
+  const double split_bytes = splits * double(2 * tile.block_depth);
+  const bool far = work.rows_first && split_bytes > double(choice.machine.l2_bytes);
+  return dots * costs.dot + tiles * costs.tile + splits * costs.part +
+         (far ? split_bytes * costs.far_byte : 0) + weights * costs.weight_byte +
+         double(work.bytes) * costs.byte + costs.kernel;
 }
 
 /// With bfmmla the splits are slower than multiply-adds and chosen only by who asks for them: for their
@@ -83,12 +91,15 @@ int64_t constant_or(const Dim& dim, int64_t otherwise) {
   return dim.constant().value_or(otherwise);
 }
 
-/// What the convolution takes in multiply-adds, by the algorithm that is then chosen.
+/// What the convolution takes in multiply-adds, by the algorithm that is then chosen; `transposed`: what
+/// channels-last data cost first.
 double other_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                    const MachineModel& machine) {
+                    const MachineModel& machine, double transposed) {
   const ConvAlgorithm other = choose_conv_algorithm(attrs, data, result, machine);
-  if (winograd_tile(other) == 0) return predicted_direct_cycles(attrs, data, result, machine);
-  return predicted_winograd_cycles(attrs, data, result, machine, other);
+  if (winograd_tile(other) > 0)
+    return transposed + predicted_winograd_cycles(attrs, data, result, machine, other);
+  const bool as_it_lies = attrs.plain_data && prefers_plain_data(attrs, data, machine);
+  return (as_it_lies ? 0 : transposed) + predicted_direct_cycles(attrs, data, result, machine);
 }
 
 /// Parts of the weights; 0 if multiply-adds are faster.
@@ -111,13 +122,16 @@ int64_t conv_tile_parts(const ConvAttrs& attrs, const TensorType& data, const Te
   work.taps = attrs.kernel[0] * (fold ? 1 : attrs.kernel[1]);
   work.depth_blocks = ceil_div(fold ? channels * attrs.kernel[1] : channels, choice.tile.block_depth);
   work.split_rows = work.rows * (window ? attrs.strides[0] * (fold ? 1 : attrs.strides[1]) : 1);
-  work.bytes = 4 * images * (data.shape[2] * data.shape[3]).constant().value_or(1) * channels +
-               4 * images * lines * columns * attrs.channels;
+  work.rows_first =
+      reaches_far((attrs.kernel[0] - 1) * attrs.dilations[0] / attrs.strides[0] * (columns + reach));
+  const int64_t data_bytes = 4 * images * (data.shape[2] * data.shape[3]).constant().value_or(1) * channels;
+  work.bytes = data_bytes + 4 * images * lines * columns * attrs.channels;
   const int64_t parts = parts_for_rows(choice.parts, images * lines * columns, kConvRowsForExactWeights);
   if (takes_all(choice)) return parts;
   const double slack = choice.amx() ? kAmxOtherSlack : 1;
-  const double other = slack * other_cycles(attrs, data, result, choice.machine);
-  return tile_cycles(work, parts, choice) < other ? parts : 0;
+  const double transposed = attrs.plain_data ? kTransposedByte * double(data_bytes) : 0;
+  const double other = slack * other_cycles(attrs, data, result, choice.machine, transposed);
+  return transposed + tile_cycles(work, parts, choice) < other ? parts : 0;
 }
 
 int64_t dense_tile_parts(const TensorType& data, int64_t units, const TileChoice& choice) {
