@@ -13,9 +13,8 @@
 namespace gantry {
 namespace {
 
-/// Blocks of rows may go beyond the last result by less than this; where the count of rows is not known, the
-/// block may be larger.
-constexpr int64_t kRowSlack = 31, kSymbolicRowSlack = 127;
+/// As kTileRowSlack where the count of rows is not known: the block may be larger.
+constexpr int64_t kSymbolicRowSlack = 127;
 
 Expr bf16(const Expr& x) {
   return cast(DType::kBF16, x);
@@ -73,7 +72,7 @@ RowGrid row_grid(const ConvAttrs& a, const std::vector<Expr>& result) {
 
 /// Rows that blocks of whole tiles may compute for so many results.
 Expr with_slack(const Expr& rows) {
-  return rows + Expr(rows.as<IntImmNode>() ? kRowSlack : kSymbolicRowSlack);
+  return rows + Expr(rows.as<IntImmNode>() ? kTileRowSlack : kSymbolicRowSlack);
 }
 
 /// Where element `k` of a block of a row lies, from the row's first on.
