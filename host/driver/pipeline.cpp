@@ -32,6 +32,7 @@ std::vector<Pass> pipeline(int opt_level) {
        }},
       {"alter_layout", 3, [](Graph& g, const Target& t) { alter_layout(g, make_layout_policy(t)); }},
       {"combine_products", 3, [](Graph& g, const Target&) { combine_products(g); }},
+      {"combine_projections", 3, [](Graph& g, const Target&) { combine_projections(g); }},
       {"fold_packed_weights", 3, [](Graph& g, const Target&) { fold_constant(g); }},
       {"drop_unpacked_weights", 3, [](Graph& g, const Target&) { dead_code(g); }},
       {"fuse_ops", 0, [opt_level](Graph& g, const Target&) { fuse_ops(g, opt_level >= 2); }},

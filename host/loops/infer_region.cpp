@@ -82,15 +82,14 @@ void Lowering::infer_region(StageState& state) {
   state.low.assign(op.axes.size(), Expr(0));
   state.extent.clear();
   for (const IterVarPtr& axis : op.axes) state.extent.push_back(simplifier_.simplify(axis->extent));
-  if (state.stage->attach != AttachKind::kAt) return;
+  if (!state.computes_part()) return;
   std::set<const VarNode*> fixed = fixed_vars(state);
   bool first = true;
   for (const auto& reader : states_) {
     if (!reader->body) {
       for (const Tensor& input : reader->op().extern_inputs) {
         internal_check(schedule_.find(input.op().get()) != state.stage,
-                       "{} is attached to a loop but the hand-written {} reads it", op.name,
-                       reader->op().name);
+                       "{} is computed in part but the hand-written {} reads it", op.name, reader->op().name);
       }
       continue;
     }
@@ -113,6 +112,7 @@ void Lowering::infer_region(StageState& state) {
       state.low.back() = Expr(0);
       state.extent.back() = simplifier_.simplify(op.axes.back()->extent);
     }
+    if (state.stage->attach == AttachKind::kRoot) continue;
     std::set<const VarNode*> around = enclosing_vars(*reader);
     for (const Expr& var : reader->leaf_vars) around.insert(var.as<VarNode>());
     internal_check(std::includes(around.begin(), around.end(), fixed.begin(), fixed.end()),

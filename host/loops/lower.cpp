@@ -195,7 +195,7 @@ LoopKernel Lowering::run() {
   for (const auto& state : states_) {
     if (state->op().kind != OperationNode::Kind::kCompute || state->buffer) continue;
     state->buffer = make_buffer(*state);
-    state->whole_buffer = state->stage->attach == AttachKind::kRoot;
+    state->whole_buffer = !state->computes_part();
   }
   std::vector<Stmt> roots;
   for (const auto& state : states_) {

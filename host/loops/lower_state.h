@@ -40,6 +40,8 @@ struct StageState {
   int64_t copy_elements = 0;      ///< where tiles take turns: of one of the buffer's two parts
   Buffer buffer;
   bool whole_buffer = false;  ///< the buffer holds the full tensor, not just the region
+  /// Only what is read, where the stage is attached or bounded.
+  bool computes_part() const { return stage->attach == AttachKind::kAt || (stage->bounded && !whole_buffer); }
   std::vector<Expr> leaf_vars, leaf_extents;
   std::map<const VarNode*, Expr> axis_values;  ///< variables of the op's axes in terms of leaf_vars
   std::vector<StageGuard> guards;

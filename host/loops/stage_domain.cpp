@@ -143,7 +143,7 @@ void Lowering::make_guards(StageState& state, const std::map<const IterVar*, Exp
     require(lt(offsets.at(relation.parent.get()), extents.at(relation.parent.get())),
             StageGuard::Kind::kSplit);
   }
-  if (state.stage->attach != AttachKind::kAt) return;
+  if (!state.computes_part()) return;
   for (size_t i = 0; i < state.op().axes.size(); ++i) {
     const IterVarPtr& axis = state.op().axes[i];
     const Expr& value = state.axis_values.at(axis->var.as<VarNode>());

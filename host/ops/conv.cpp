@@ -28,6 +28,7 @@ void ConvAttrs::fields(AttrVisitor& visit) {
   visit("tile_parts", tile_parts);
   visit_tile_unit(visit, tile_unit);
   visit("tile_fold_width", tile_fold_width);
+  visit("plain_data", plain_data);
 }
 
 namespace {
@@ -49,6 +50,10 @@ void check_attrs(const ConvAttrs& a) {
   require((a.weight_block == 0 && !a.depthwise_packed && direct) || a.channels_last,
           "packed weights need channels_last");
   require(direct || !a.depthwise_packed, "an algorithm has one weight layout only");
+  const bool reads_plain =
+      a.groups == 1 && a.channels_last &&
+      ((direct && a.weight_block > 0) || (a.algorithm == ConvAlgorithm::kTiles && a.tile_fold_width));
+  require(!a.plain_data || reads_plain, "this algorithm does not read plain data for channels-last results");
   require(a.algorithm != ConvAlgorithm::kGemm || a.weight_block == 0, "weights of gemm are not blocked");
   const bool on_tiles =
       a.algorithm == ConvAlgorithm::kTiles || (winograd_tile(a.algorithm) > 0 && a.weight_block == 0);
@@ -94,6 +99,10 @@ Shape weight_shape(const ConvAttrs& a, const Dim& channels_in) {
   return shape;
 }
 
+const Dim& data_channels(const ConvAttrs& a, const TensorType& data) {
+  return data.shape[static_cast<size_t>(channel_axis(a.data_channels_last(), data.rank()))];
+}
+
 std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   const auto& a = node.attrs_as<ConvAttrs>();
   const TensorType &data = input_type(node, 0), &weight = input_type(node, 1);
@@ -113,7 +122,7 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   size_t n = a.spatial_rank();
   require(data.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", data.str(),
           n + 2, n);
-  const Dim& channels_in = data.shape[static_cast<size_t>(channel_axis(a.channels_last, data.rank()))];
+  const Dim& channels_in = data_channels(a, data);
   require(!provably_different(mod(channels_in, a.groups), 0), "{} input channels do not make {} groups",
           channels_in.str(), a.groups);
   Shape expected = weight_shape(a, channels_in);
@@ -128,11 +137,11 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   TensorType result = data;
   result.shape[static_cast<size_t>(channel_axis(a.channels_last, data.rank()))] = a.channels;
   for (size_t i = 0; i < n; ++i) {
-    Dim& extent = result.shape[static_cast<size_t>(first_spatial_axis(a.channels_last)) + i];
+    const Dim& extent = data.shape[static_cast<size_t>(first_spatial_axis(a.data_channels_last())) + i];
     Dim out =
         window_extent(extent, a.padding[i], a.padding[n + i], a.kernel[i], a.strides[i], a.dilations[i]);
     require(!out.is_constant() || out.value() > 0, "the window does not fit into the data {}", data.str());
-    extent = out;
+    result.shape[static_cast<size_t>(first_spatial_axis(a.channels_last)) + i] = out;
   }
   return {result};
 }
@@ -194,7 +203,8 @@ Tensor conv_packed(const Node& node, const ConvAttrs& a, const Tensor& x, const 
   size_t n = k.size();
   auto ic = reduce_axis(0, w.shape()[n + 1], "ic");
   auto body = [&](const std::vector<Expr>& i) {
-    Expr element = x(join({i[0]}, window_at(a, i, 1, k), {ic->var}));
+    const std::vector<Expr> at = window_at(a, i, 1, k);
+    Expr element = a.plain_data ? x(join({i[0], ic->var}, at)) : x(join({i[0]}, at, {ic->var}));
     return sum(ops::widen(element) * ops::widen(w(join({i[n + 1]}, vars(k), {ic->var, i[n + 2]}))),
                with(k, ic));
   };
@@ -245,8 +255,8 @@ std::vector<Tensor> compute_conv(const Node& node, const std::vector<Tensor>& in
   if (a.algorithm == ConvAlgorithm::kTiles) return {conv_tiles(node, a, in[0], in[1])};
   if (winograd_tile(a.algorithm) > 0) return {ops::narrow(conv_winograd(node, a, in[0], in[1]), dtype)};
   const Tensor operand = ops::half_operand(in[0], in[1].dtype());
-  Tensor x =
-      ops::pad_spatial(operand, a.padding, first_spatial_axis(a.channels_last), const_of(operand.dtype(), 0));
+  Tensor x = ops::pad_spatial(operand, a.padding, first_spatial_axis(a.data_channels_last()),
+                              const_of(operand.dtype(), 0));
   Tensor y = a.depthwise_packed    ? conv_depthwise(node, a, x, in[1])
              : a.weight_block == 0 ? conv_plain(node, a, x, in[1])
              : a.groups == 1       ? conv_packed(node, a, x, in[1])
@@ -257,7 +267,7 @@ std::vector<Tensor> compute_conv(const Node& node, const std::vector<Tensor>& in
 Dim conv_flops(const Node& node) {
   const auto& a = node.attrs_as<ConvAttrs>();
   const TensorType& data = node.inputs[0]->type;
-  Dim taps = floordiv(data.shape[static_cast<size_t>(channel_axis(a.channels_last, data.rank()))], a.groups);
+  Dim taps = floordiv(data_channels(a, data), a.groups);
   for (int64_t k : a.kernel) taps = taps * k;
   return floordiv(element_count(node.result()->type.shape) * taps * 2, a.merged_groups);
 }

@@ -15,7 +15,8 @@
 //                                        weight_block > 0: (ceil(O/nb), t*t, I, nb); with tile_parts > 0:
 //                                        bf16 in the blocks of nn.tile_weight, (NB, t*t, KC, parts,
 //                                        column_tiles, block / s, 32)
-// All but the plain layout need channels_last. Blocked weights may be f16 where the data are f32: these, or
+// All but the plain layout need channels_last, which says how the result lies, and the data too unless
+// plain_data is set. Blocked weights may be f16 where the data are f32: these, or
 // their transformation, are then rounded to f16 before the products.
 //
 // Tensor-expression stages by tag:
@@ -90,6 +91,9 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   int64_t merged_groups = 1;
   int64_t weight_block = 0;
   bool depthwise_packed = false;
+  /// The data are (N, C, spatial…) although the result is channels-last: images of few channels, by direct
+  /// packed convolution without groups or on tiles with tile_fold_width.
+  bool plain_data = false;
   ConvAlgorithm algorithm = ConvAlgorithm::kDirect;
   /// kTiles, and of Winograd's algorithms those whose products are on tile registers: bf16 parts of each f32.
   int64_t tile_parts = 0;
@@ -98,6 +102,8 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
 
   void fields(AttrVisitor& visit) override;
   size_t spatial_rank() const { return kernel.size(); }
+  /// The data lie as (N, spatial…, C).
+  bool data_channels_last() const { return channels_last && !plain_data; }
 };
 
 /// True if a Winograd algorithm can compute it: two spatial axes, kernel 3, stride and dilation 1, no groups.

@@ -68,7 +68,7 @@ std::function<Expr(const Expr&, const Expr&, const Expr&)> products(const ConvAt
   Expr count = count_of(tiles);
   if (a.tile_parts > 0) {
     const TileGeometry& tile = geometry_of(a.tile_unit);
-    Expr rows = simplify(ops::with_row_slack(tile, count));
+    Expr rows = simplify(ops::with_row_slack(count));
     Tensor data = transformed_input(a, x, tiles, rows, m, DType::kF32);
     auto element = [&](const Expr& position, const Expr& row, const Expr& k) {
       return data({position, row, k});

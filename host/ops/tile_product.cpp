@@ -1,16 +1,13 @@
 #include "host/ops/tile_product.h"
 
-#include <algorithm>
-
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 
 namespace gantry::ops {
 namespace {
 
-/// Blocks of rows go beyond the last result by less than this; where the count of rows is not known, the
-/// block may be larger.
-constexpr int64_t kMaxRowSlack = 31, kSymbolicRowSlack = 127;
+/// As kTileRowSlack where the count of rows is not known: the block may be larger.
+constexpr int64_t kSymbolicRowSlack = 127;
 
 /// How the parts of an f32 are cut off.
 enum class Split : uint8_t { kNearest, kTruncated };
@@ -56,13 +53,8 @@ std::vector<Expr> weight_lanes(const TileGeometry& tile, const Expr& block, cons
 
 }  // namespace
 
-Expr with_row_slack(const TileGeometry& tile, const Expr& rows) {
-  const auto* count = rows.as<IntImmNode>();
-  if (!count) return rows + Expr(kSymbolicRowSlack);
-  if (!tile.fewer_rows) return rows + Expr(tile.row_tiles * tile.rows - 1);
-  // An even number of tiles, each lower by a row at most than the rows would need.
-  const int64_t tiles = tile.row_tiles * ceil_div(count->value, tile.row_tiles * tile.rows);
-  return rows + Expr(std::min(tiles - 1, kMaxRowSlack));
+Expr with_row_slack(const Expr& rows) {
+  return rows + Expr(rows.as<IntImmNode>() ? kTileRowSlack : kSymbolicRowSlack);
 }
 
 Expr weight_part(const Expr& x, const Expr& part, int64_t parts) {

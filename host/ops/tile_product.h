@@ -9,9 +9,8 @@
 
 namespace gantry::ops {
 
-/// So many rows, and those beyond them that blocks of whole tiles (in_tiles() of host/target/cpu) may
-/// compute.
-Expr with_row_slack(const TileGeometry& tile, const Expr& rows);
+/// So many rows, and those beyond them that blocks of whole tiles may compute.
+Expr with_row_slack(const Expr& rows);
 
 /// Part `part` (an expression, below `parts`) of a weight: the nearest bf16 of what the parts before leave.
 Expr weight_part(const Expr& x, const Expr& part, int64_t parts);

@@ -108,7 +108,7 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& a, const Tensor& x, const T
   Expr lines_left = Expr(0) - Expr(grid.reach[0]);  // the last image's
   Expr count = simplify((result[0] * grid.lines + lines_left) * grid.columns - Expr(grid.reach[1]));
   const TileGeometry& tile = geometry_of(a.tile_unit);
-  Expr rows = ops::with_row_slack(tile, count);
+  Expr rows = ops::with_row_slack(count);
   const std::vector<Expr>& shape = x.shape();
   const Expr& channels = shape[3];
   Expr depth = a.tile_fold_width ? channels * a.kernel[1] : channels;
@@ -155,7 +155,7 @@ Tensor dense_tiles(const Node& node, const DenseAttrs& a, const Tensor& x, const
   for (const Expr& extent : extents) count = count * extent;
   count = simplify(count);
   const TileGeometry& tile = geometry_of(a.tile_unit);
-  Expr rows = simplify(ops::with_row_slack(tile, count));
+  Expr rows = simplify(ops::with_row_slack(count));
   int64_t depth = simplify(x.shape().back()).as<IntImmNode>()->value;
   auto element = [&](const Expr&, const Expr& row, const Expr& k) {
     std::vector<Expr> at = ops::unflatten(row, extents);

@@ -57,6 +57,10 @@ struct TileWeightAttrs : AttrsOf<TileWeightAttrs> {
   }
 };
 
+/// Blocks of rows may go beyond the last result by so many: "tile_rows" and "tile_product" have so many more
+/// rows than are read of them.
+constexpr int64_t kTileRowSlack = 31;
+
 /// Packs of columns of a weight block, for a product with `columns` columns.
 int64_t tile_columns(TileUnit unit, int64_t columns);
 /// Parts of the rows for weights of so many parts.

@@ -203,10 +203,13 @@ class LayoutRewriter {
     } else {
       weight = merge_groups(weight, *attrs, node);
       attrs->tile_unit = policy_.tile_unit;
+      attrs->plain_data = attrs->groups == 1 && !has_last(node.inputs[0]);
       const TiledConv tiled =
           policy_.conv_tiles ? policy_.conv_tiles(*attrs, data, node.result()->type) : TiledConv{};
       attrs->tile_parts = tiled.parts;
       attrs->algorithm = tiled.parts > 0 ? tiled.algorithm : choose_algorithm(*attrs, node);
+      attrs->plain_data = attrs->plain_data && policy_.conv_plain_data &&
+                          policy_.conv_plain_data(*attrs, data, node.result()->type);
       if (attrs->algorithm == ConvAlgorithm::kDirect) {
         attrs->weight_block = policy_.conv_block(*attrs, data, node.result()->type);
         if (attrs->weight_block == 0) return false;
@@ -226,8 +229,8 @@ class LayoutRewriter {
           policy_.conv_half(*attrs, data, node.result()->type))
         packed = rounded_to_half(packed, node.origin);
     }
-    std::vector<Value*> inputs{last(node.inputs[0], node.origin), packed};
-    set_last(node, infer_and_add(target_, node.op->name, attrs, inputs, node.origin));
+    Value* image = attrs->plain_data ? plain(node.inputs[0], node.origin) : last(node.inputs[0], node.origin);
+    set_last(node, infer_and_add(target_, node.op->name, attrs, {image, packed}, node.origin));
     return true;
   }
 

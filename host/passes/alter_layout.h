@@ -49,6 +49,10 @@ struct LayoutPolicy {
   /// meet; absent: false.
   std::function<bool(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)> conv_half;
   std::function<bool(const TensorType& data, int64_t units)> dense_half;
+  /// True: a convolution whose data are there as the model has them reads them so (ConvAttrs::plain_data);
+  /// absent: false. Where they are, attrs.plain_data is set when this and conv_tiles are asked.
+  std::function<bool(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)>
+      conv_plain_data;
   /// Output columns a block of packed dense weights. `data`: (…, K).
   std::function<int64_t(const TensorType& data, int64_t units)> dense_block;
   /// Formats of integers for packed f32 dense weights, the best first, each with its columns a block (see

@@ -51,6 +51,14 @@ struct AttentionPolicy {
 /// For targets whose kernels are loop nests on a CPU. Leaves constant nodes.
 void recognize_attention(Graph& graph, const AttentionPolicy& policy);
 
+/// Products of the same data on tile registers (host/ops/tiles.h) that make queries, keys and values of one
+/// nn.attention become one product, in whose rows the attention reads them: the data are split into parts
+/// once, not for each:
+///   %1 = nn.dense(%x, @a); %2 = nn.dense(%x, @b)   =>   %0 = nn.dense(%x, concatenate(@a, @b));
+///   %3 = nn.attention(%1, %2, %v)                       %3 = nn.attention(%0, %0, %v)
+/// After alter_layout; leaves constant nodes and dead ones.
+void combine_projections(Graph& graph);
+
 /// Groups nodes into fused ops by their fusion classes:
 ///  - elementwise and broadcast nodes of the same shape join the out_elementwise_fusable node or the
 ///  reduction (the

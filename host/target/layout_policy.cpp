@@ -109,6 +109,9 @@ LayoutPolicy make_layout_policy(const Target& target) {
   policy.conv_half = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
     return cpu::prefers_half(attrs, data, result, machine);
   };
+  policy.conv_plain_data = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType&) {
+    return cpu::prefers_plain_data(attrs, data, machine);
+  };
   policy.dense_half = [machine](const TensorType& data, int64_t units) {
     return dense_half(data, units, machine);
   };

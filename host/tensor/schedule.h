@@ -75,6 +75,7 @@ class Stage {
   Stage* attach_stage = nullptr;
   IterVarPtr attach_axis;
   StorageScope scope = StorageScope::kGlobal;
+  bool bounded = false;  ///< see bound_to_reads
   /// kShared: elements added to each row (all but the last dimension), so that columns fall into other banks.
   int64_t row_padding = 0;
   /// kShared stages attached to a serial loop: the next iteration's tile is fetched while this one is used.
@@ -167,6 +168,9 @@ class Stage {
   /// iteration or tile reads. Indices are in terms of the op's axes, as its body; loops inside `axis` stand
   /// for their first iteration. They need not be within the tensor. CPUs only.
   void prefetch(const IterVarPtr& axis, Tensor tensor, std::vector<Expr> indices);
+  /// At root, no output: computes and keeps only the box around the elements that are read, where lowering
+  /// finds one, instead of all.
+  void bound_to_reads() { bounded = true; }
   void compute_at(Stage& consumer, IterVarPtr axis);
   void compute_inline();
   void compute_root();

@@ -120,5 +120,38 @@ INSTANTIATE_TEST_SUITE_P(
                     ConvCase{5, 9, 4, 11, 3, 1, 1, 8, 4, 8, TailStrategy::kGuard, true},
                     ConvCase{3, 2, 4, 5, 3, 1, 1, 8, 4, 8, TailStrategy::kGuard, true}));
 
+/// y(i) = 2 x(i + 3) + 2 x(index(i)), of 10 elements; the doubles of all 40 are a stage of their own.
+struct PartlyRead {
+  Tensor x = placeholder({40}, DType::kF32, "x"), twice, y;
+  explicit PartlyRead(const std::function<Expr(const Expr&)>& index) {
+    twice = compute(
+        {40}, [&](auto& i) { return x(i) * float_imm(DType::kF32, 2); }, "twice");
+    y = compute(
+        {10}, [&](auto& i) { return twice({i[0] + Expr(3)}) + twice({index(i[0])}); }, "y");
+  }
+  /// Elements of the doubles that are kept.
+  int64_t check(const std::function<int64_t(int64_t)>& index) const {
+    Schedule s({y});
+    s[twice].bound_to_reads();
+    s[twice].parallel(s[twice].split(s[twice].axes()[0], 8).first);
+    auto [outer, inner] = s[y].split(s[y].axes()[0], 4, TailStrategy::kShiftInwards);
+    s[y].parallel(outer);
+    s[y].vectorize(inner);
+    const Floats xs = random_floats(40);
+    Floats expected;
+    for (int64_t i = 0; i < 10; ++i)
+      expected.push_back(2 * xs[static_cast<size_t>(i + 3)] + 2 * xs[static_cast<size_t>(index(i))]);
+    EXPECT_THAT(run_schedule(s, {x}, {xs}, 10), testing::Pointwise(testing::Eq(), expected));
+    return lower_schedule(s, {x}, "k").scratch.at(0)->element_count.as<IntImmNode>()->value;
+  }
+};
+
+TEST(BoundToReads, ComputesAndKeepsTheBoxThatIsRead) {
+  const PartlyRead near([](const Expr& i) { return i + Expr(7); });
+  EXPECT_EQ(near.check([](int64_t i) { return i + 7; }), 14);
+  const PartlyRead all([](const Expr& i) { return i * Expr(4); });
+  EXPECT_EQ(all.check([](int64_t i) { return i * 4; }), 37);
+}
+
 }  // namespace
 }  // namespace gantry::test

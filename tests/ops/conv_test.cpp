@@ -81,6 +81,24 @@ struct Case {
     return a;
   }
   ConstantPtr image() const { return constant({1, h, w, channels}, data); }
+  /// The same as (1, C, H, W).
+  ConstantPtr plain_image() const {
+    std::vector<float> planes;
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t at = 0; at < h * w; ++at) planes.push_back(data[static_cast<size_t>(at * channels + c)]);
+    return constant({1, channels, h, w}, planes);
+  }
+  /// (blocks, 3, 3, C, block), without groups.
+  ConstantPtr packed_weight(int64_t block) const {
+    int64_t blocks = (outputs + block - 1) / block;
+    std::vector<float> packed(static_cast<size_t>(blocks * 9 * channels * block));
+    for (int64_t o = 0; o < outputs; ++o)
+      for (int64_t k = 0; k < 9; ++k)
+        for (int64_t i = 0; i < channels; ++i)
+          packed[static_cast<size_t>(((o / block * 9 + k) * channels + i) * block + o % block)] =
+              weight_at(o, i, k / 3, k % 3);
+    return constant({blocks, 3, 3, channels, block}, packed);
+  }
 };
 
 TEST(Conv, ChannelsLastWithPlainWeightsMatchesTheDefinition) {
@@ -91,18 +109,26 @@ TEST(Conv, ChannelsLastWithPlainWeightsMatchesTheDefinition) {
 
 TEST(Conv, PackedWeightsMatchTheDefinitionWhenBlocksDoNotDivide) {
   Case c;
-  constexpr int64_t kBlock = 4;
-  int64_t blocks = (c.outputs + kBlock - 1) / kBlock;
-  std::vector<float> packed(static_cast<size_t>(blocks * 9 * c.channels * kBlock));
-  for (int64_t o = 0; o < c.outputs; ++o)
-    for (int64_t k = 0; k < 9; ++k)
-      for (int64_t i = 0; i < c.channels; ++i)
-        packed[static_cast<size_t>(((o / kBlock * 9 + k) * c.channels + i) * kBlock + o % kBlock)] =
-            c.weight_at(o, i, k / 3, k % 3);
   auto attrs = c.attrs();
-  attrs->weight_block = kBlock;
-  EXPECT_EQ(run("nn.conv", attrs, {c.image(), constant({blocks, 3, 3, c.channels, kBlock}, packed)}),
-            c.expected());
+  attrs->weight_block = 4;
+  EXPECT_EQ(run("nn.conv", attrs, {c.image(), c.packed_weight(4)}), c.expected());
+}
+
+TEST(Conv, PlainDataGiveTheSameAsChannelsLastOnes) {
+  Case c{.channels = 3};
+  auto attrs = c.attrs();
+  attrs->weight_block = 4;
+  attrs->plain_data = true;
+  EXPECT_EQ(run("nn.conv", attrs, {c.plain_image(), c.packed_weight(4)}), c.expected());
+}
+
+TEST(Conv, OnlyAlgorithmsThatReadPlainDataTakeThem) {
+  Case c;
+  auto attrs = c.attrs();
+  attrs->plain_data = true;
+  EXPECT_THROW(run("nn.conv", attrs, {c.plain_image(), constant({c.outputs, c.channels, 3, 3}, c.weight)}),
+               Error)
+      << "weights that are not packed";
 }
 
 TEST(Conv, GroupedPackedWeightsMatchTheDefinition) {

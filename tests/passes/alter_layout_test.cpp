@@ -62,6 +62,20 @@ TEST(AlterLayout, RunsAConvolutionChannelsLastWithPackedWeights) {
   EXPECT_EQ(count_of(text, "transpose("), 2u) << text;
 }
 
+TEST(AlterLayout, ReadsAnImageAsTheModelHasItWhereTheTargetWants) {
+  LayoutPolicy policy = blocks_of(8);
+  policy.conv_plain_data = [](const ConvAttrs& attrs, const TensorType&, const TensorType&) {
+    return attrs.plain_data;
+  };
+  const std::string text =
+      altered("fn @main(%x: Tensor[(1, 4, 5, 5), f32]) -> Tensor[(1, 6, 5, 5), f32] {\n  %a = " + kConv +
+                  "\n  %b = nn.conv(%a, @v: Tensor[(6, 6, 1, 1), f32], channels=6, kernel=[1, 1], "
+                  "strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0))\n  return %b\n}\n",
+              policy);
+  EXPECT_EQ(count_of(text, "plain_data=true"), 1u) << "the result of the first is channels-last:\n" << text;
+  EXPECT_EQ(count_of(text, "transpose("), 1u) << "only at the end:\n" << text;
+}
+
 TEST(AlterLayout, TakesTheModelsOwnTranspositionsForTheOrderThatItMakes) {
   std::string text =
       altered("fn @main(%x: Tensor[(1, 4, 5, 5), f32]) -> Tensor[(1, 6, 5, 5), f32] {\n  %a = " + kConv +

@@ -178,6 +178,16 @@ ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& da
   return best;
 }
 
+bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine) {
+  if (attrs.algorithm != ConvAlgorithm::kDirect || !data.shape[1].is_constant()) return false;
+  // Where a product takes a lane of a register, the lanes are neighbouring channels.
+  if (takes_lanes(machine)) return false;
+  // Rows of as many planes are read at once as a line of pixels has channels for each row of the window; more
+  // than the first-level cache has ways would drive each other out.
+  constexpr int64_t kStreams = 32;
+  return data.shape[1].value() * attrs.kernel[0] <= kStreams;
+}
+
 int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine) {
   return choose_winograd(attrs, data, result, winograd_tile(attrs.algorithm), machine)

@@ -21,6 +21,9 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                     const MachineModel& machine);
 
+/// The convolution is direct and reads data (N, C, spatial…) at no loss: a transposition is saved.
+bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine);
+
 /// How many groups of a grouped convolution to compute as one: narrow ones leave lanes and time between loops
 /// unused.
 int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,

@@ -1,6 +1,7 @@
-// Sums of many positions into few, as the mean over an image, in two steps: parts of the positions in
-// parallel, then the parts. Threads share out positions, as what computed the data did, so that each finds
-// its part in its own cache; sharing out channels, each would fetch half of every row from the other's.
+// Sums of many positions into few, as the mean over an image or its variance, in two steps: parts of the
+// positions in parallel, then the parts. Threads share out positions, as what computed the data did, so that
+// each finds its part in its own cache; sharing out channels, each would fetch half of every row from the
+// other's.
 //
 //   parallel for part
 //     for block of channels: for position of the part: acc[channels] += x     in registers
@@ -8,7 +9,6 @@
 //   for block of channels: sum over the parts
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_model.h"
@@ -46,7 +46,7 @@ bool reads_along_last_axis(const OperationNode& op) {
 bool is_long_sum(const OperationNode& op) {
   const auto* root = op.body ? op.body.as<ReduceNode>() : nullptr;
   if (!root || root->reduce != ReduceKind::kSum || static_cast<bool>(root->condition) || op.axes.empty() ||
-      op.tag != "reduce")
+      !(op.tag == "reduce" || op.tag == "norm_mean" || op.tag == "norm_variance"))
     return false;
   const auto rows = constant_volume({op.axes.begin(), op.axes.end() - 1});
   const auto channels = constant_extent(op.axes.back()->extent);
@@ -87,13 +87,15 @@ Tensor in_two_steps(const OperationNode& op) {
 }  // namespace
 
 std::vector<Tensor> split_long_sums(const std::vector<Tensor>& outputs) {
-  std::map<const OperationNode*, Tensor> replaced;
-  for (const Operation& op : topological_order(outputs)) {
-    if (is_compute(*op) && is_long_sum(*op)) replaced.emplace(op.get(), in_two_steps(*op));
+  std::vector<Tensor> rewritten = outputs;
+  // One by one: a variance reads the mean.
+  for (;;) {
+    const std::vector<Operation> ops = topological_order(rewritten);
+    const auto found =
+        std::ranges::find_if(ops, [](const Operation& op) { return is_compute(*op) && is_long_sum(*op); });
+    if (found == ops.end()) return rewritten;
+    rewritten = replace_tensors(rewritten, {{found->get(), in_two_steps(**found)}});
   }
-  // One of several may read another; such are rare, and none of them is cut.
-  if (replaced.size() != 1) return outputs;
-  return replace_tensors(outputs, replaced);
 }
 
 bool is_partial_sum(const OperationNode& op) {

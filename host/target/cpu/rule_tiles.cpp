@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "host/codegen/cpu_features.h"
+#include "host/ops/tiles.h"
+#include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_blocks.h"
 #include "host/target/cpu/tile_model.h"
@@ -17,10 +19,8 @@ namespace {
 
 // At most: rows a block where their number is not known; rows of a line of an image that is one block.
 constexpr int64_t kSymbolicBlockRows = 128, kMaxLineRows = 448;
-// Neighbouring rows that are written one after the other.
+// Neighbouring rows that are written one after the other, at most.
 constexpr int64_t kRowGroup = 16;
-// Rows that windows reach beyond a block are made again for the next one; as a share of the block.
-constexpr double kMaxReach = 0.6;
 
 struct TileStages {
   Stage *rows = nullptr, *product = nullptr, *output = nullptr;
@@ -96,6 +96,15 @@ std::vector<IterVarPtr> schedule_lanes(Stage& rows, const IterVarPtr& lane, cons
   return {packed_row, pack, side};
 }
 
+// As many that two threads get the same number of groups.
+int64_t row_group(const Stage& rows) {
+  const auto phases = constant_extent(simplify(rows.axes()[2]->extent)),
+             extent = constant_extent(simplify(rows.axes()[3]->extent));
+  if (!phases || !extent || *phases % 2 == 0) return kRowGroup;
+  const int64_t read = std::max<int64_t>(*extent - kTileRowSlack, 1);
+  return ceil_div(read, 2 * ceil_div(read, 2 * kRowGroup));
+}
+
 void schedule_rows(Stage& rows, bool attached, const TileGeometry& geometry) {
   const auto axes = rows.axes();  // part, kc, phase, row, lane
   rows.unroll(axes[0]);
@@ -109,7 +118,7 @@ void schedule_rows(Stage& rows, bool attached, const TileGeometry& geometry) {
     return;
   }
   // Rows of a tile adjoin in memory: written one after the other they touch few pages and sets of the cache.
-  auto [tile, row] = rows.split(axes[3], kRowGroup);
+  auto [tile, row] = rows.split(axes[3], row_group(rows));
   reorder({axes[2], tile, axes[1], row, axes[0]});
   auto volume = constant_volume(axes);
   fuse_and_parallelize(rows, {axes[2], tile}, !volume || *volume >= 4 * kParallelThreshold);
@@ -219,7 +228,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   work.choices = rows.choices;
   for (RowBlocks& choice : work.choices) {
     choice.resident_operand = block_operand_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes;
-    choice.small_operand = choice.resident_operand && double(reach) <= kMaxReach * double(choice.rows);
+    choice.small_operand = choice.resident_operand && !reaches_far(reach, choice.rows);
   }
   const TileBlocks blocks = choose_tile_blocks(work);
 
@@ -244,6 +253,9 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   if (blocks.own_rows) {
     tiles.rows->compute_at(owner, at);
     tiles.rows->scope = StorageScope::kLocal;
+  } else {
+    // Blocks need not reach as far beyond the last result as there are rows.
+    tiles.rows->bound_to_reads();
   }
   schedule_rows(*tiles.rows, blocks.own_rows, geometry);
   for (const auto& stage : schedule.stages()) {

@@ -198,6 +198,8 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   const bool on_tiles = s.tile_rows != nullptr;
   Stage& operand = on_tiles ? *s.tile_rows : *s.input;
   IterVarPtr input_tiles = on_tiles ? schedule_tile_rows(s) : schedule_input(s, work.inputs, target);
+  // Blocks need not reach as far beyond the last tile as there are rows.
+  if (on_tiles && plan.input_at_root) operand.bound_to_reads();
   if (!plan.input_at_root) {
     operand.compute_at(root, parallel);
     operand.scope = StorageScope::kLocal;

@@ -22,6 +22,8 @@ constexpr double kRereadColumns = 36;
 constexpr int64_t kResidentWeightBytes = 1 << 20;
 // Blocks of rows that each make their part of the operand: at least so many.
 constexpr int64_t kOwnRowBlocks = 4;
+// Rows that windows reach beyond a block are made again for the next one; as a share of the block.
+constexpr double kMaxReach = 0.6;
 // What a block costs by itself, in rows, and a block of columns, in columns.
 constexpr double kRowOverhead = 8, kColumnOverhead = 4;
 // What the tiles accumulated at once cost by themselves, in row tiles: weights are loaded for all of them.
@@ -62,6 +64,14 @@ RowBlocks in_tiles(int64_t size, int64_t count, int64_t rows, TileUnit unit) {
     blocks.rows = units * blocks.unit_rows;
   }
   return blocks;
+}
+
+bool reaches_far(int64_t reach, int64_t block_rows) {
+  return double(reach) > kMaxReach * double(block_rows);
+}
+
+bool reaches_far(int64_t reach) {
+  return reaches_far(reach, kMaxBlockRows);
 }
 
 double full_tiles(int64_t rows, TileUnit unit) {

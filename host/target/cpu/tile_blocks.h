@@ -43,6 +43,12 @@ std::vector<RowBlocks> row_blocks(int64_t extent, TileUnit unit);
 std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t results, int64_t pitch,
                                    TileUnit unit);
 
+/// Windows of which a block of rows reads so many rows beyond its own are no block's own: what they read is
+/// made again for the next block.
+bool reaches_far(int64_t reach, int64_t block_rows);
+/// The same of every block that is possible: all rows of the operand are made before the product.
+bool reaches_far(int64_t reach);
+
 /// What so many rows cost, as full tiles: in the fewest tiles of the fewest rows.
 double full_tiles(int64_t rows, TileUnit unit);
 

@@ -8,7 +8,7 @@ namespace gantry::cpu {
 namespace {
 
 // Fitted to 560 convolutions of eleven networks (relative error 14 %); weights come from the third level.
-constexpr TileCosts kAmxCosts{23, 85, 11.6, 0.12, 0.023, 2200};
+constexpr TileCosts kAmxCosts{23, 85, 11.6, 0.12, 0.023, 2200, 0.1};
 
 /// Of bfmmla, which cores issue as often as multiply-adds (llvm-mca's models of Cortex-A510, A710 and X2,
 /// Neoverse N2, V1 and V2): a tile is stored by two instructions and read again; a block of 16 elements is

@@ -7,9 +7,10 @@
 namespace gantry::cpu {
 
 /// In cycles: an instruction with what it loads; a tile of results with its epilogue; splitting a block of a
-/// row of the operand, for each part; a byte of the weights; a byte of the operand and the result; a kernel.
+/// row of the operand, for each part; a byte of the weights; a byte of the operand and the result; a kernel;
+/// a byte of split rows that go through the third-level cache.
 struct TileCosts {
-  double dot, tile, part, weight_byte, byte = 0, kernel = 0;
+  double dot, tile, part, weight_byte, byte = 0, kernel = 0, far_byte = 0;
 };
 
 TileCosts tile_costs(TileUnit unit, const MachineModel& machine);

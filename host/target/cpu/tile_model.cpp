@@ -22,12 +22,6 @@ int max_lanes(const ProductWork& work, const MachineModel& machine) {
   return std::max(1, machine.vector_bytes / work.element_bytes);
 }
 
-// NEON's multiply-add takes a scalar from a lane of a register, not from memory: the next scalars of each row
-// are kept in one (host/codegen/lane_operands.h).
-bool takes_lanes(const MachineModel& machine) {
-  return machine.broadcast_operand && machine.vector_bytes == 16;
-}
-
 // Rows whose distance is a multiple of a large power of two share few sets of the first-level cache. Where
 // they are more than about half of its ways, each row is fetched anew in every step.
 double conflict_bytes(const ProductWork& work, const ProductTile& tile) {
@@ -73,6 +67,10 @@ double cycles_per_step(const ProductWork& work, const ProductTile& tile, const M
 }
 
 }  // namespace
+
+bool takes_lanes(const MachineModel& machine) {
+  return machine.broadcast_operand && machine.vector_bytes == 16;
+}
 
 int64_t half_part(int64_t extent, int64_t limit) {
   if (extent <= limit) return extent;

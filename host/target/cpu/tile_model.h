@@ -52,6 +52,10 @@ bool cuts_reduction(const ProductWork& work, const ProductTile& tile, const Mach
 int64_t reduction_part(int64_t inputs, const ProductWork& work, const ProductTile& tile,
                        const MachineModel& machine);
 
+/// A multiply-add takes a scalar from a lane of a register, not from memory (NEON): the next scalars of each
+/// row are kept in one (host/codegen/lane_operands.h).
+bool takes_lanes(const MachineModel& machine);
+
 /// Vector registers that a tile occupies in the inner loop: rows * vectors accumulators, `vectors` weights,
 /// and one broadcast or, where products take a lane of a register, one a row.
 int registers_of(const ProductTile& tile, const MachineModel& machine);

@@ -8,6 +8,7 @@
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/conv_model.h"
+#include "host/target/cpu/tile_blocks.h"
 #include "host/target/cpu/tile_costs.h"
 
 namespace gantry::cpu {
@@ -15,6 +16,9 @@ namespace {
 
 // What multiply-adds take in the same networks, by what their models predict.
 constexpr double kAmxOtherSlack = 1.15;
+// In cycles a byte: transposing an image of few channels to channels-last, which tiles need and direct
+// convolutions may do without.
+constexpr double kTransposedByte = 0.5;
 
 // Of the peak of multiply-adds, what matrix products reach without tiles.
 constexpr double kMultiplyAddShare = 0.75;
@@ -29,8 +33,10 @@ struct TileWork {
   int64_t columns = 1;
   int64_t depth_blocks = 1;  ///< a tap
   int64_t taps = 1;
-  int64_t split_rows = 1;  ///< rows of the operand
-  int64_t bytes = 0;       ///< of the operand and the result, in f32
+  int64_t split_rows = 1;   ///< rows of the operand
+  int64_t bytes = 0;        ///< of the operand and the result, in f32
+  int64_t data_bytes = 0;   ///< of the operand
+  bool rows_first = false;  ///< all rows are split before any product
 };
 
 /// How products on tiles are computed.
@@ -53,9 +59,12 @@ double tile_cycles(const TileWork& work, int64_t parts, const TileChoice& choice
                             .depth_blocks = work.depth_blocks * work.taps};
   const double weights = double(round_up(work.columns, tile.columns) * product.depth_blocks) *
                          double(2 * tile.block_depth * parts);
-  return product.dots() * costs.dot + product.tiles() * costs.tile +
-         double(work.split_rows * work.depth_blocks) * double(tile_row_parts(parts)) * costs.part +
-         weights * costs.weight_byte + double(work.bytes) * costs.byte + costs.kernel;
+  const double splits = double(work.split_rows * work.depth_blocks) * double(tile_row_parts(parts));
+  const double split_bytes = splits * double(2 * tile.block_depth);
+  const bool far = work.rows_first && split_bytes > double(choice.machine.l2_bytes);
+  return product.dots() * costs.dot + product.tiles() * costs.tile + splits * costs.part +
+         (far ? split_bytes * costs.far_byte : 0) + weights * costs.weight_byte +
+         double(work.bytes) * costs.byte + costs.kernel;
 }
 
 /// With bfmmla the splits are slower than multiply-adds and chosen only by who asks for them: for their
@@ -72,12 +81,15 @@ int64_t constant_or(const Dim& dim, int64_t otherwise) {
   return dim.constant().value_or(otherwise);
 }
 
-/// What the convolution takes in multiply-adds, by the algorithm that is then chosen.
+/// What the convolution takes in multiply-adds, by the algorithm that is then chosen; `transposed`: what
+/// channels-last data cost first.
 double other_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                    const MachineModel& machine) {
+                    const MachineModel& machine, double transposed) {
   const ConvAlgorithm other = choose_conv_algorithm(attrs, data, result, machine);
-  if (winograd_tile(other) == 0) return predicted_direct_cycles(attrs, data, result, machine);
-  return predicted_winograd_cycles(attrs, data, result, machine, other);
+  if (winograd_tile(other) > 0)
+    return transposed + predicted_winograd_cycles(attrs, data, result, machine, other);
+  const bool as_it_lies = attrs.plain_data && prefers_plain_data(attrs, data, machine);
+  return (as_it_lies ? 0 : transposed) + predicted_direct_cycles(attrs, data, result, machine);
 }
 
 TileWork conv_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
@@ -95,8 +107,10 @@ TileWork conv_work(const ConvAttrs& attrs, const TensorType& data, const TensorT
   work.taps = attrs.kernel[0] * (fold ? 1 : attrs.kernel[1]);
   work.depth_blocks = ceil_div(fold ? channels * attrs.kernel[1] : channels, tile.block_depth);
   work.split_rows = work.rows * (window ? attrs.strides[0] * (fold ? 1 : attrs.strides[1]) : 1);
-  work.bytes = 4 * images * (data.shape[2] * data.shape[3]).constant().value_or(1) * channels +
-               4 * images * lines * columns * attrs.channels;
+  work.rows_first =
+      reaches_far((attrs.kernel[0] - 1) * attrs.dilations[0] / attrs.strides[0] * (columns + reach));
+  work.data_bytes = 4 * images * (data.shape[2] * data.shape[3]).constant().value_or(1) * channels;
+  work.bytes = work.data_bytes + 4 * images * lines * columns * attrs.channels;
   return work;
 }
 
@@ -120,14 +134,16 @@ TiledConv choose_tiled_conv(const ConvAttrs& attrs, const TensorType& data, cons
                          ConvAlgorithm::kTiles};
   if (takes_all(choice)) return direct;
   const double slack = choice.amx() ? kAmxOtherSlack : 1;
-  double least = slack * other_cycles(attrs, data, result, choice.machine);
+  const TileWork work = conv_work(attrs, data, result, choice.tile);
+  const double transposed = attrs.plain_data ? kTransposedByte * double(work.data_bytes) : 0;
+  double least = slack * other_cycles(attrs, data, result, choice.machine, transposed);
   TiledConv best;
-  const double cycles = tile_cycles(conv_work(attrs, data, result, choice.tile), direct.parts, choice);
+  const double cycles = transposed + tile_cycles(work, direct.parts, choice);
   if (cycles < least) best = direct, least = cycles;
   if (!fits_winograd_tiles(attrs, data, choice)) return best;
   for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4}) {
-    const double winograd =
-        predicted_winograd_cycles(attrs, data, result, choice.machine, algorithm, kWinogradParts);
+    const double winograd = transposed + predicted_winograd_cycles(attrs, data, result, choice.machine,
+                                                                   algorithm, kWinogradParts);
     spdlog::debug("convolution {} -> {}: F({}) on tiles {:.0f} kcycles, others {:.0f}", data.str(),
                   result.str(), winograd_tile(algorithm), winograd / 1e3, least / 1e3);
     if (winograd < least) best = {kWinogradParts, algorithm}, least = winograd;

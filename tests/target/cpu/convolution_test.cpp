@@ -121,6 +121,64 @@ INSTANTIATE_TEST_SUITE_P(Targets, WinogradOnCpu,
                          ::testing::Combine(::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"),
                                             ::testing::Values(2, 4, 6)));
 
+/// A convolution of an image of few channels as a model has it, (N, C, H, W), against the definition.
+double first_layer_error(const std::string& target, int64_t channels, int64_t kernel, int64_t stride,
+                         int64_t padding) {
+  constexpr int64_t kHeight = 19, kWidth = 37, kOutputs = 24;
+  const int64_t rows = (kHeight + 2 * padding - kernel) / stride + 1,
+                columns = (kWidth + 2 * padding - kernel) / stride + 1;
+  const ConstantPtr w = testing::random_tensor(DType::kF32, {kOutputs, channels, kernel, kernel}, 3);
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[(2, {0}, {1}, {2}), f32]) -> Tensor[(2, {3}, {4}, {5}), f32] {{\n"
+      "  %y = nn.conv(%x, @w: Tensor[({3}, {0}, {6}, {6}), f32], channels={3}, kernel=[{6}, {6}], "
+      "strides=[{7}, {7}], dilations=[1, 1], padding=({8}, {8}, {8}, {8}))\n  return %y\n}}\n",
+      channels, kHeight, kWidth, kOutputs, rows, columns, kernel, stride, padding);
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {2, channels, kHeight, kWidth}, 4);
+  testing::LocalModel model(
+      testing::compile_to_bytes(parse_graph(text, op_set(), {{"w", w}}), {.target = target}));
+  const ConstantPtr y = model.run({x}).at(0);
+  double worst = 0, largest = 0;
+  for (int64_t at = 0; at < 2 * kOutputs * rows * columns; ++at) {
+    const int64_t ox = at % columns, oy = at / columns % rows, o = at / (columns * rows) % kOutputs,
+                  n = at / (columns * rows * kOutputs);
+    double total = 0;
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t ky = 0; ky < kernel; ++ky)
+        for (int64_t kx = 0; kx < kernel; ++kx) {
+          const int64_t iy = oy * stride + ky - padding, ix = ox * stride + kx - padding;
+          if (iy < 0 || ix < 0 || iy >= kHeight || ix >= kWidth) continue;
+          total += double(x->as<float>()[((n * channels + c) * kHeight + iy) * kWidth + ix]) *
+                   double(w->as<float>()[((o * channels + c) * kernel + ky) * kernel + kx]);
+        }
+    worst = std::max(worst, std::abs(double(y->as<float>()[at]) - total));
+    largest = std::max(largest, std::abs(total));
+  }
+  return worst / largest;
+}
+
+class FirstLayerOnCpu : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(FirstLayerOnCpu, MatchesTheDefinition) {
+  if (!runs_here(GetParam())) GTEST_SKIP() << "this machine has no " << GetParam();
+  EXPECT_LT(first_layer_error(GetParam(), 3, 7, 2, 3), 2e-6);
+  EXPECT_LT(first_layer_error(GetParam(), 3, 3, 2, 1), 2e-6);
+  EXPECT_LT(first_layer_error(GetParam(), 1, 5, 1, 0), 2e-6);
+  EXPECT_LT(first_layer_error(GetParam(), 4, 1, 1, 0), 2e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, FirstLayerOnCpu, ::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"));
+
+TEST(ConvModel, ReadsImagesOfFewChannelsAsTheyLie) {
+  ConvAttrs attrs;
+  attrs.kernel = {7, 7};
+  const MachineModel& wide = find_target("x86-64-v4").machine;
+  EXPECT_TRUE(cpu::prefers_plain_data(attrs, {DType::kF32, {1, 3, 224, 224}}, wide));
+  EXPECT_FALSE(cpu::prefers_plain_data(attrs, {DType::kF32, {1, 64, 56, 56}}, wide));
+  EXPECT_FALSE(
+      cpu::prefers_plain_data(attrs, {DType::kF32, {1, 3, 224, 224}}, find_target("cortex-a76").machine))
+      << "products take lanes of neighbouring channels";
+}
+
 ConvAlgorithm chosen(int64_t channels, int64_t size, int64_t outputs, int64_t kernel = 3,
                      int64_t stride = 1) {
   ConvAttrs attrs;

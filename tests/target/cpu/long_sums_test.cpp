@@ -47,5 +47,47 @@ TEST(LongSums, AreTheMeansOfImagesOfAnySize) {
   }
 }
 
+double error_of_norm(const Image& image, const char* target) {
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {1}, {2}, {3}), f32] {{\n"
+      "  %y = nn.instance_norm(%x, @scale: Tensor[({3}), f32], @bias: Tensor[({3}), f32], "
+      "channels_last=true, epsilon=0.001)\n  return %y\n}}\n",
+      image.batch, image.height, image.width, image.channels);
+  const ConstantPtr x = testing::random_tensor(DType::kF32,
+                                               {image.batch, image.height, image.width, image.channels}, 7),
+                    scale = testing::random_tensor(DType::kF32, {image.channels}, 8),
+                    bias = testing::random_tensor(DType::kF32, {image.channels}, 9);
+  testing::LocalModel model(testing::compile_to_bytes(
+      parse_graph(text, op_set(), {{"scale", scale}, {"bias", bias}}), {.target = target}));
+  const ConstantPtr y = model.run({x}).at(0);
+  const int64_t positions = image.height * image.width;
+  double worst = 0;
+  for (int64_t n = 0; n < image.batch; ++n) {
+    for (int64_t c = 0; c < image.channels; ++c) {
+      auto at = [&](int64_t p) { return (n * positions + p) * image.channels + c; };
+      double mean = 0, variance = 0;
+      for (int64_t p = 0; p < positions; ++p) mean += x->as<float>()[at(p)] / double(positions);
+      for (int64_t p = 0; p < positions; ++p)
+        variance += std::pow(x->as<float>()[at(p)] - mean, 2) / double(positions);
+      for (int64_t p = 0; p < positions; ++p) {
+        const double normal = (x->as<float>()[at(p)] - mean) / std::sqrt(variance + 0.001);
+        const double expected = normal * scale->as<float>()[c] + bias->as<float>()[c];
+        worst = std::max(worst, std::fabs(expected - y->as<float>()[at(p)]));
+      }
+    }
+  }
+  return worst;
+}
+
+TEST(LongSums, AreTheMomentsOfNormalisedImages) {
+  for (const char* target : {"native", "x86-64-v3"}) {
+    for (const Image& image :
+         {Image{1, 56, 56, 64}, Image{2, 14, 14, 100}, Image{1, 13, 64, 48}, Image{1, 7, 7, 512}}) {
+      EXPECT_LT(error_of_norm(image, target), 1e-5) << target << ": " << image.batch << " x " << image.height
+                                                    << " x " << image.width << " x " << image.channels;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gantry
