@@ -22,18 +22,16 @@ struct Layer {
 
   Layer(NodeImport& node, int64_t gate_count);
 
-  bool reversed(int64_t d) const;
-  /// Input i without its direction axis.
-  Value* of_direction(size_t i, int64_t d);
-  Value* concat(std::vector<Value*> parts, int64_t axis) const;
-  Value* projection(int64_t d);
-  Value* recurrent_weight(int64_t d) { return n.transpose(of_direction(2, d), {1, 0}); }
-  Value* initial_state(size_t input, int64_t d);
-  Value* bias(int64_t d);
-  Value* vector_part(Value* v, int64_t begin, int64_t end) { return n.slice(v, 0, begin, end); }
+  bool reversed() const { return n.text("direction", "forward") == "reverse"; }
+  /// Input i, which begins with an axis of directions.
+  Value* by_direction(size_t i) const;
+  Value* projection();
+  Value* recurrent_weight() { return n.transpose(by_direction(2), {0, 2, 1}); }
+  Value* initial_state(size_t input);
+  Value* bias();
   void check_activations(const std::vector<std::string>& expected) const;
-  /// Sets Y from a value a direction, and Y_h (and Y_c).
-  void finish(const std::vector<std::vector<Value*>>& results);
+  /// Sets Y and Y_h (and Y_c).
+  void finish(const std::vector<Value*>& results);
 };
 
 std::string lower(std::string text) {
@@ -64,56 +62,51 @@ Layer::Layer(NodeImport& node, int64_t gate_count) : n(node), gates(gate_count) 
   batch = x->type.shape[1];
 }
 
-bool Layer::reversed(int64_t d) const {
-  return d == 1 || n.text("direction", "forward") == "reverse";
-}
-
-Value* Layer::of_direction(size_t i, int64_t d) {
+Value* Layer::by_direction(size_t i) const {
   Value* v = n.input(i);
   if (v->type.rank() < 1 || !(v->type.shape[0] == Dim(directions)))
     n.fail("its input {} should begin with {} directions", v->type.str(), directions);
-  if (directions > 1) v = n.slice(v, 0, d, d + 1);
-  return n.reshape(v, {v->type.shape.begin() + 1, v->type.shape.end()});
+  return v;
 }
 
-Value* Layer::concat(std::vector<Value*> parts, int64_t axis) const {
-  if (parts.size() == 1) return parts[0];
-  auto attrs = std::make_shared<AxisAttrs>();
-  attrs->axis = axis;
-  return n.add("concatenate", std::move(parts), attrs);
-}
-
-Value* Layer::bias(int64_t d) {
-  Value* both = of_direction(3, d);
-  int64_t count = gates * hidden;
-  Value *input = vector_part(both, 0, count), *recurrent = vector_part(both, count, 2 * count);
-  if (!linear_before_reset) return n.add("add", {input, recurrent});
+Value* Layer::bias() {
+  const int64_t count = gates * hidden;
+  Value *input = n.slice(by_direction(3), 1, 0, count), *recurrent = n.slice(n.input(3), 1, count, 2 * count);
   // The recurrent bias of the last gate goes inside the reset.
-  int64_t split = 2 * hidden;
-  Value* summed = n.add("add", {vector_part(input, 0, split), vector_part(recurrent, 0, split)});
-  return concat({summed, vector_part(input, split, count)}, 0);
+  if (linear_before_reset) {
+    const int64_t split = 2 * hidden;
+    auto attrs = std::make_shared<AxisAttrs>();
+    attrs->axis = 1;
+    Value* summed = n.add("add", {n.slice(input, 1, 0, split), n.slice(recurrent, 1, 0, split)});
+    input = n.add("concatenate", {summed, n.slice(input, 1, split, count)}, attrs);
+  } else {
+    input = n.add("add", {input, recurrent});
+  }
+  return n.reshape(input, {directions * count});
 }
 
-Value* Layer::projection(int64_t d) {
-  bool constant = n.constant(1) != nullptr;
-  Value* weight = n.transpose(of_direction(1, d), {1, 0});
+Value* Layer::projection() {
+  Value* weight = by_direction(1);
+  const Dim features = weight->type.shape[2];
+  const bool constant = n.constant(1) != nullptr;
+  weight = n.transpose(n.reshape(weight, {directions * gates * hidden, features}), {1, 0});
   Value* y = nullptr;
   if (constant) {
     auto attrs = std::make_shared<DenseAttrs>();
-    attrs->units = gates * hidden;
+    attrs->units = directions * gates * hidden;
     y = n.add("nn.dense", {x, weight}, attrs);
   } else {
     y = n.add("matmul", {x, weight});
   }
-  return n.has(3) ? n.add("add", {y, bias(d)}) : y;
+  return n.has(3) ? n.add("add", {y, bias()}) : y;
 }
 
-Value* Layer::initial_state(size_t input, int64_t d) {
-  if (!n.has(input)) return n.broadcast(n.scalar(DType::kF32, 0), {batch, hidden});
-  if (!batch_first) return of_direction(input, d);
+Value* Layer::initial_state(size_t input) {
+  if (!n.has(input)) return n.broadcast(n.scalar(DType::kF32, 0), {directions, batch, hidden});
+  if (!batch_first) return by_direction(input);
   Value* v = n.input(input);  // (batch, directions, hidden)
   if (v->type.rank() != 3) n.fail("its initial state {} should have 3 dimensions", v->type.str());
-  return n.reshape(n.slice(v, 1, d, d + 1), {batch, hidden});
+  return n.transpose(v, {1, 0, 2});
 }
 
 void Layer::check_activations(const std::vector<std::string>& expected) const {
@@ -129,61 +122,37 @@ void Layer::check_activations(const std::vector<std::string>& expected) const {
   }
 }
 
-void Layer::finish(const std::vector<std::vector<Value*>>& results) {
-  std::vector<Value*> steps;
-  for (const auto& direction : results) {
-    Shape shape = direction[0]->type.shape;  // (steps, batch, hidden)
-    shape.insert(shape.begin() + (batch_first ? 2 : 1), 1);
-    steps.push_back(n.reshape(direction[0], shape));
-  }
-  if (n.wants(0)) {
-    Value* y = concat(steps, batch_first ? 2 : 1);
-    n.set(0, batch_first ? n.transpose(y, {1, 0, 2, 3}) : y);
-  }
-  for (size_t s = 1; s < results[0].size(); ++s) {
-    if (!n.wants(s)) continue;
-    std::vector<Value*> states;
-    for (const auto& direction : results) {
-      states.push_back(
-          n.reshape(direction[s], batch_first ? Shape{batch, 1, hidden} : Shape{1, batch, hidden}));
-    }
-    n.set(s, concat(states, batch_first ? 1 : 0));
+void Layer::finish(const std::vector<Value*>& results) {
+  if (n.wants(0)) n.set(0, batch_first ? n.transpose(results[0], {2, 0, 1, 3}) : results[0]);
+  for (size_t s = 1; s < results.size(); ++s) {
+    if (n.wants(s)) n.set(s, batch_first ? n.transpose(results[s], {1, 0, 2}) : results[s]);
   }
 }
 
 void convert_lstm(NodeImport& n) {
   Layer layer(n, 4);
   layer.check_activations({"sigmoid", "tanh", "tanh"});
-  std::vector<std::vector<Value*>> results;
-  for (int64_t d = 0; d < layer.directions; ++d) {
-    auto attrs = std::make_shared<RecurrenceAttrs>();
-    attrs->reverse = layer.reversed(d);
-    attrs->couple_gates = n.integer("input_forget", 0) != 0;
-    std::vector<Value*> inputs{layer.projection(d), layer.recurrent_weight(d), layer.initial_state(5, d),
-                               layer.initial_state(6, d), n.optional_input(4)};
-    if (n.has(7)) inputs.push_back(layer.of_direction(7, d));
-    results.push_back(n.add_many("nn.lstm_recurrence", inputs, attrs));
-  }
-  layer.finish(results);
+  auto attrs = std::make_shared<RecurrenceAttrs>();
+  attrs->reverse = layer.reversed();
+  attrs->couple_gates = n.integer("input_forget", 0) != 0;
+  std::vector<Value*> inputs{layer.projection(), layer.recurrent_weight(), layer.initial_state(5),
+                             layer.initial_state(6), n.optional_input(4)};
+  if (n.has(7)) inputs.push_back(layer.by_direction(7));
+  layer.finish(n.add_many("nn.lstm_recurrence", inputs, attrs));
 }
 
 void convert_gru(NodeImport& n) {
   Layer layer(n, 3);
   layer.check_activations({"sigmoid", "tanh"});
   layer.linear_before_reset = n.integer("linear_before_reset", 0) != 0;
-  std::vector<std::vector<Value*>> results;
-  for (int64_t d = 0; d < layer.directions; ++d) {
-    auto attrs = std::make_shared<RecurrenceAttrs>();
-    attrs->reverse = layer.reversed(d);
-    attrs->linear_before_reset = layer.linear_before_reset;
-    std::vector<Value*> inputs{layer.projection(d), layer.recurrent_weight(d), layer.initial_state(5, d),
-                               n.optional_input(4)};
-    if (layer.linear_before_reset && n.has(3)) {
-      inputs.push_back(layer.vector_part(layer.of_direction(3, d), 5 * layer.hidden, 6 * layer.hidden));
-    }
-    results.push_back(n.add_many("nn.gru_recurrence", inputs, attrs));
-  }
-  layer.finish(results);
+  auto attrs = std::make_shared<RecurrenceAttrs>();
+  attrs->reverse = layer.reversed();
+  attrs->linear_before_reset = layer.linear_before_reset;
+  std::vector<Value*> inputs{layer.projection(), layer.recurrent_weight(), layer.initial_state(5),
+                             n.optional_input(4)};
+  if (layer.linear_before_reset && n.has(3))
+    inputs.push_back(n.slice(layer.by_direction(3), 1, 5 * layer.hidden, 6 * layer.hidden));
+  layer.finish(n.add_many("nn.gru_recurrence", inputs, attrs));
 }
 
 void convert_rnn(NodeImport& n) {
@@ -191,17 +160,12 @@ void convert_rnn(NodeImport& n) {
   std::vector<std::string> given = n.text_list("activations");
   bool relu = !given.empty() && lower(given[0]) == "relu";
   layer.check_activations({relu ? "relu" : "tanh"});
-  std::vector<std::vector<Value*>> results;
-  for (int64_t d = 0; d < layer.directions; ++d) {
-    auto attrs = std::make_shared<RecurrenceAttrs>();
-    attrs->reverse = layer.reversed(d);
-    attrs->relu = relu;
-    results.push_back(n.add_many(
-        "nn.rnn_recurrence",
-        {layer.projection(d), layer.recurrent_weight(d), layer.initial_state(5, d), n.optional_input(4)},
-        attrs));
-  }
-  layer.finish(results);
+  auto attrs = std::make_shared<RecurrenceAttrs>();
+  attrs->reverse = layer.reversed();
+  attrs->relu = relu;
+  layer.finish(n.add_many(
+      "nn.rnn_recurrence",
+      {layer.projection(), layer.recurrent_weight(), layer.initial_state(5), n.optional_input(4)}, attrs));
 }
 
 }  // namespace

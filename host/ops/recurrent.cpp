@@ -15,46 +15,52 @@ using ops::require;
 std::vector<TensorType> infer_recurrence(const Node& node, Function& function, int64_t gates, size_t states) {
   const TensorType &projection = input_type(node, 0), &weight = input_type(node, 1);
   require(projection.dtype == DType::kF32, "computes in f32 only, not {}", name_of(projection.dtype));
-  require(projection.rank() == 3 && weight.rank() == 2,
+  require(projection.rank() == 3 && weight.rank() == 3,
           "projection {} and recurrent weight {} have wrong ranks", projection.str(), weight.str());
-  const Dim& hidden = weight.shape[0];
+  const Dim &directions = weight.shape[0], &hidden = weight.shape[1];
   require(hidden.is_constant() && hidden.value() > 0, "the number of hidden units must be known");
-  ops::unify(weight.shape[1], hidden * gates, function, node, "columns of the recurrent weight");
-  ops::unify(projection.shape[2], hidden * gates, function, node, "columns of the projection");
-  Shape state{projection.shape[1], hidden};
+  require(directions == Dim(1) || (directions == Dim(2) && !node.attrs_as<RecurrenceAttrs>().reverse),
+          "there are one direction or two, of which the second one is reversed");
+  ops::unify(weight.shape[2], hidden * gates, function, node, "columns of the recurrent weight");
+  ops::unify(projection.shape[2], directions * hidden * gates, function, node, "columns of the projection");
+  Shape state{directions, projection.shape[1], hidden};
   for (size_t i = 1; i < 2 + states; ++i) ops::require_same_dtype(node, 0, i);
   for (size_t i = 2; i < 2 + states; ++i) {
-    require(input_type(node, i).rank() == 2, "an initial state must have the shape {}", to_string(state));
-    for (size_t d = 0; d < 2; ++d)
+    require(input_type(node, i).rank() == 3, "an initial state must have the shape {}", to_string(state));
+    for (size_t d = 0; d < 3; ++d)
       ops::unify(input_type(node, i).shape[d], state[d], function, node, "initial state");
   }
   if (ops::has_input(node, 2 + states)) {
     const TensorType& lengths = input_type(node, 2 + states);
     require(lengths.dtype == DType::kI32 && lengths.rank() == 1, "sequence lengths must be a vector of i32");
-    ops::unify(lengths.shape[0], state[0], function, node, "number of sequence lengths");
+    ops::unify(lengths.shape[0], state[1], function, node, "number of sequence lengths");
   }
-  std::vector<TensorType> results{{DType::kF32, {projection.shape[0], projection.shape[1], hidden}}};
+  std::vector<TensorType> results{
+      {DType::kF32, {projection.shape[0], directions, projection.shape[1], hidden}}};
   for (size_t i = 0; i < states; ++i) results.push_back({DType::kF32, state});
   return results;
 }
 
-/// A further optional vector of `count` times the hidden units.
+/// A further optional vector of `count` times the hidden units, a direction.
 void check_vector(const Node& node, Function& function, size_t input, int64_t count, const char* what) {
   if (!ops::has_input(node, input)) return;
   const TensorType& type = input_type(node, input);
-  require(type.dtype == DType::kF32 && type.rank() == 1, "{} must be a vector of f32", what);
-  ops::unify(type.shape[0], input_type(node, 1).shape[0] * count, function, node, what);
+  const TensorType& weight = input_type(node, 1);
+  require(type.dtype == DType::kF32 && type.rank() == 2, "{} must be a vector of f32 a direction", what);
+  ops::unify(type.shape[0], weight.shape[0], function, node, what);
+  ops::unify(type.shape[1], weight.shape[1] * count, function, node, what);
 }
 
 Dim recurrence_flops(const Node& node) {
-  return element_count(node.inputs[0]->type.shape) * node.inputs[1]->type.shape[0] * 2;
+  return element_count(node.inputs[0]->type.shape) * node.inputs[1]->type.shape[1] * 2;
 }
 
 std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, RecurrenceLoops::Kind kind) {
   RecurrenceLoops loops;
   loops.kind = kind;
   loops.attrs = node.attrs_as<RecurrenceAttrs>();
-  loops.hidden = input_type(node, 1).shape[0].value();
+  loops.directions = input_type(node, 1).shape[0].value();
+  loops.hidden = input_type(node, 1).shape[1].value();
   loops.steps = in[0].shape()[0];
   loops.batch = in[0].shape()[1];
   std::vector<Tensor> present;
@@ -85,15 +91,17 @@ void add_recurrent_ops(OpSet& set) {
   add(
       "nn.lstm_recurrence", {"projection", "recurrent", "initial_h", "initial_c", "lengths", "peepholes"}, 2,
       [](const Node& node, Function& function) {
+        auto results = infer_recurrence(node, function, 4, 2);
         check_vector(node, function, 5, 3, "peepholes");
-        return infer_recurrence(node, function, 4, 2);
+        return results;
       },
       Kind::kLstm);
   add(
       "nn.gru_recurrence", {"projection", "recurrent", "initial_h", "lengths", "recurrent_bias"}, 2,
       [](const Node& node, Function& function) {
+        auto results = infer_recurrence(node, function, 3, 1);
         check_vector(node, function, 4, 1, "recurrent bias");
-        return infer_recurrence(node, function, 3, 1);
+        return results;
       },
       Kind::kGru);
   add(

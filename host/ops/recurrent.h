@@ -1,14 +1,15 @@
 // Attributes of recurrences. The importer computes all steps' input projections as one matrix product; these
 // ops do the steps that depend on each other.
 //
-// Inputs, with S steps, B sequences and H units; a gate g is columns [g*H, (g+1)*H):
-//   nn.lstm_recurrence: projection (S, B, 4H) in gate order i o f c, biases added; recurrent (H, 4H);
-//   initial_h,
-//     initial_c (B, H); optional lengths (B) i32; optional peepholes (3H): i o f. Results Y (S, B, H), Y_h,
-//     Y_c
-//   nn.gru_recurrence: projection (S, B, 3H) in order z r h; recurrent (H, 3H); initial_h; optional lengths;
-//     optional bias of the recurrent h gate (H), for linear_before_reset. Results Y, Y_h
-//   nn.rnn_recurrence: projection (S, B, H); recurrent (H, H); initial_h; optional lengths. Results Y, Y_h
+// Inputs, with D directions (2: bidirectional), S steps, B sequences and H units; of a direction d and a gate
+// g, the projection has columns [(d*G + g)*H, (d*G + g + 1)*H), the recurrent weight [g*H, (g+1)*H):
+//   nn.lstm_recurrence: projection (S, B, D*4H) in gate order i o f c, biases added; recurrent (D, H, 4H);
+//     initial_h, initial_c (D, B, H); optional lengths (B) i32; optional peepholes (D, 3H): i o f. Results Y
+//     (S, D, B, H), Y_h, Y_c (D, B, H)
+//   nn.gru_recurrence: projection (S, B, D*3H) in order z r h; recurrent (D, H, 3H); initial_h; optional
+//     lengths; optional bias of the recurrent h gate (D, H), for linear_before_reset. Results Y, Y_h
+//   nn.rnn_recurrence: projection (S, B, D*H); recurrent (D, H, H); initial_h; optional lengths. Results Y,
+//     Y_h
 // Steps beyond a sequence's length leave its state alone and yield 0.
 #pragma once
 
@@ -17,7 +18,8 @@
 namespace gantry {
 
 struct RecurrenceAttrs : AttrsOf<RecurrenceAttrs> {
-  bool reverse = false;              ///< from the last step of each sequence to its first
+  /// From the last step of each sequence to its first; of two directions the second one does so anyway.
+  bool reverse = false;
   bool linear_before_reset = false;  ///< GRU: reset after the product
   bool couple_gates = false;         ///< LSTM: f = 1 - i
   bool relu = false;                 ///< RNN: relu instead of tanh

@@ -1,5 +1,5 @@
 // Recurrences on a GPU: a launch a step (two where a gate needs another gate's whole vector), parallel over
-// sequences and hidden units.
+// directions, sequences and hidden units.
 #include "host/ops/recurrent_loops.h"
 
 namespace gantry {
@@ -24,7 +24,7 @@ Expr tanh_of(Expr x) {
 class Launches {
  public:
   Launches(const RecurrenceLoops& spec, LoopBuilder& builder)
-      : spec_(spec), b_(builder), hidden_(spec.hidden), elements_(spec.batch * spec.hidden) {
+      : spec_(spec), b_(builder), hidden_(spec.hidden), elements_(spec.rows() * spec.hidden) {
     gates_ = spec.kind == Kind::kLstm ? 4 : spec.kind == Kind::kGru ? 3 : 1;
     while (slices_ < kMaxSlices && hidden_ >= slices_ * 2 * kMinSlice) slices_ *= 2;
     h_ = b_.scratch("h", DType::kF32, elements_ * 2);
@@ -49,9 +49,9 @@ class Launches {
   static constexpr int64_t kMaxSlices = 16;  ///< warps of a block
   static constexpr int64_t kMinSlice = 16;   ///< products a warp sums for it to be worth its while
 
-  /// One unit of one sequence at one step.
+  /// One unit of one row (a sequence in one direction) at one step.
   struct Point {
-    Expr step, sequence, unit;
+    Expr step, row, unit;
   };
   /// Given the sums of the gates asked for, stores what the point makes of them.
   using Finish = std::function<void(const Point&, const std::vector<Expr>& sums)>;
@@ -61,22 +61,21 @@ class Launches {
   const Buffer& cell() const { return b_.result(2); }
   size_t lengths() const { return spec_.kind == Kind::kLstm ? 4 : 3; }
 
-  Expr length(const Expr& sequence) const {
+  Expr length(const Expr& row) const {
     if (!present(lengths())) return spec_.steps;
-    return max(Expr(0), min(spec_.steps, cast(DType::kI64, load(input(lengths()), sequence))));
+    Expr given = load(input(lengths()), spec_.sequence_of(row));
+    return max(Expr(0), min(spec_.steps, cast(DType::kI64, given)));
   }
-  Expr element(const Point& p) const { return p.sequence * hidden_ + p.unit; }
+  Expr element(const Point& p) const { return p.row * hidden_ + p.unit; }
   Expr old_h(const Point& p) const { return load(h_, mod(p.step, 2) * elements_ + element(p)); }
-  /// The position in time: reversed sequences run backwards within their length.
-  Expr time(const Point& p) const { return spec_.attrs.reverse ? length(p.sequence) - 1 - p.step : p.step; }
+  Expr time(const Point& p) const { return spec_.time_of(p.row, p.step, length(p.row)); }
   Expr projected(const Point& p, int64_t gate) const {
-    return load(input(0),
-                (time(p) * spec_.batch + p.sequence) * (gates_ * hidden_) + gate * hidden_ + p.unit);
+    return load(input(0), spec_.projection_row(p.row, time(p), gates_) + gate * hidden_ + p.unit);
   }
 
   void keep(const Point& p, const Expr& y_time, const Expr& h, const Expr& y) const {
     b_.emit(store(h_, mod(p.step + 1, 2) * elements_ + element(p), h));
-    b_.emit(store(b_.result(0), (y_time * spec_.batch + p.sequence) * hidden_ + p.unit, y));
+    b_.emit(store(b_.result(0), (y_time * spec_.rows() + p.row) * hidden_ + p.unit, y));
   }
 
   void one_step(const Expr& step) {
@@ -86,17 +85,17 @@ class Launches {
     gru_step(step);
   }
 
-  /// A launch over (sequences, 32 units): `gates` columns of vector * recurrent for each unit. The warps of a
+  /// A launch over (rows, 32 units): `gates` columns of vector * recurrent for each unit. The warps of a
   /// block share the sum; the first one finishes. Sequences that have ended keep their state and yield 0,
   /// where `last` says that this launch ends the step.
   void products(const Expr& step, const std::vector<int64_t>& gates, const Buffer& vector,
                 const Expr& vector_at, bool last, const Finish& finish) {
     const auto count = static_cast<int64_t>(gates.size());
-    b_.launch({spec_.batch, (hidden_ + kWarp - 1) / kWarp}, slices_ * kWarp,
+    b_.launch({spec_.rows(), (hidden_ + kWarp - 1) / kWarp}, slices_ * kWarp,
               [&](const auto& block, const Expr& thread) {
                 const Expr lane = mod(thread, kWarp), slice = floordiv(thread, kWarp);
                 const Point p{step, block[0], block[1] * kWarp + lane};
-                const Expr inside = lt(p.unit, Expr(hidden_)), live = lt(step, length(p.sequence));
+                const Expr inside = lt(p.unit, Expr(hidden_)), live = lt(step, length(p.row));
                 Buffer partial = b_.shared("partial", DType::kF32, slices_ * count * kWarp);
                 Buffer sums = b_.local("sums", DType::kF32, count);
                 for (int64_t g = 0; g < count; ++g) b_.emit(store(sums, g, f32(0)));
@@ -104,14 +103,14 @@ class Launches {
                   b_.loop("q", (hidden_ + slices_ - 1) / slices_, [&](const Expr& q) {
                     const Expr k = q * slices_ + slice;
                     b_.when(lt(k, Expr(hidden_)), [&] {
-                      b_.let("value", load(vector, vector_at + p.sequence * hidden_ + k),
-                             [&](const Expr& value) {
-                               for (int64_t g = 0; g < count; ++g) {
-                                 Expr column = gates[static_cast<size_t>(g)] * hidden_ + p.unit;
-                                 Expr weight = load(input(1), k * (gates_ * hidden_) + column);
-                                 b_.emit(store(sums, g, load(sums, g) + value * weight));
-                               }
-                             });
+                      b_.let("value", load(vector, vector_at + p.row * hidden_ + k), [&](const Expr& value) {
+                        for (int64_t g = 0; g < count; ++g) {
+                          Expr column = gates[static_cast<size_t>(g)] * hidden_ + p.unit;
+                          Expr from = (spec_.direction_of(p.row) * hidden_ + k) * (gates_ * hidden_);
+                          Expr weight = load(input(1), from + column);
+                          b_.emit(store(sums, g, load(sums, g) + value * weight));
+                        }
+                      });
                     });
                   });
                 });
@@ -140,7 +139,10 @@ class Launches {
 
   void lstm_step(const Expr& step) {
     auto peephole = [&](const Point& p, int64_t g, Expr sum, const Expr& cell) {
-      return present(5) ? sum + load(input(5), g * hidden_ + p.unit) * cell : sum;
+      return present(5)
+                 ? sum +
+                       load(input(5), spec_.direction_of(p.row) * (3 * hidden_) + g * hidden_ + p.unit) * cell
+                 : sum;
     };
     products(step, {0, 1, 2, 3}, h_, mod(step, 2) * elements_, true, [&](const Point& p, const auto& sums) {
       auto gate = [&](int64_t g) { return projected(p, g) + sums[static_cast<size_t>(g)]; };
@@ -176,7 +178,8 @@ class Launches {
 
   void linear_gru_step(const Expr& step) {
     products(step, {0, 1, 2}, h_, mod(step, 2) * elements_, true, [&](const Point& p, const auto& sums) {
-      Expr product = present(4) ? sums[2] + load(input(4), p.unit) : sums[2];
+      Expr product =
+          present(4) ? sums[2] + load(input(4), spec_.direction_of(p.row) * hidden_ + p.unit) : sums[2];
       Expr reset = sigmoid(projected(p, 1) + sums[1]);
       finish_gru(p, sigmoid(projected(p, 0) + sums[0]), projected(p, 2) + reset * product);
     });

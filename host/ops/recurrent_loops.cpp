@@ -27,15 +27,11 @@ Buffer local_buffer(std::string name, int64_t count) {
   return buffer;
 }
 
-/// Builds the body for one sequence.
+/// Builds the body for one row: a sequence in one direction.
 class Nest {
  public:
   Nest(const RecurrenceLoops& spec, const LoopBuilder& builder)
-      : spec_(spec),
-        builder_(builder),
-        hidden_(spec.hidden),
-        sequence_(make_var("sequence")),
-        step_(make_var("step")) {
+      : spec_(spec), builder_(builder), hidden_(spec.hidden), row_(make_var("row")), step_(make_var("step")) {
     gates_ = spec.kind == Kind::kLstm ? 4 : spec.kind == Kind::kGru ? 3 : 1;
     gate_values_ = local_buffer("gates", gates_ * hidden_);
     reset_state_ = local_buffer("reset_state", hidden_);
@@ -46,7 +42,7 @@ class Nest {
     Stmt steps = for_loop(step_, 0, spec_.steps, LoopKind::kSerial, one_step());
     Stmt body = block({initial_states(), steps});
     for (const Buffer& buffer : {gate_values_, reset_state_, sums_}) body = allocate(buffer, body);
-    return for_loop(sequence_, 0, spec_.batch, LoopKind::kParallel, body);
+    return for_loop(row_, 0, spec_.rows(), LoopKind::kParallel, body);
   }
 
  private:
@@ -58,7 +54,8 @@ class Nest {
   const Buffer& y() const { return builder_.result(0); }
   /// The state h (0) or c (1): kept in the result that returns it.
   const Buffer& state(int i) const { return builder_.result(1 + i); }
-  Expr state_row() const { return sequence_ * hidden_; }
+  Expr state_row() const { return row_ * hidden_; }
+  Expr direction() const { return spec_.direction_of(row_); }
 
   /// for j in [0, count) by vectors, shorter ones at the end: body(j).
   static Stmt vector_loop(int64_t count, const std::function<Stmt(Expr)>& body) {
@@ -85,23 +82,22 @@ class Nest {
     return block(copies);
   }
 
-  /// The position in time that this step works on: reversed sequences run backwards within their length.
-  Expr time(const Expr& length) const { return spec_.attrs.reverse ? length - 1 - step_ : step_; }
-
   Stmt one_step() {
     size_t lengths = 2 + states();
-    if (!present(lengths)) return live_step(time(spec_.steps));
-    Expr length = max(Expr(0), min(spec_.steps, cast(DType::kI64, load(input(lengths), sequence_))));
+    if (!present(lengths)) return live_step(spec_.time_of(row_, step_, spec_.steps));
+    Expr length =
+        max(Expr(0), min(spec_.steps, cast(DType::kI64, load(input(lengths), spec_.sequence_of(row_)))));
     Expr bound = make_var("length");
     Stmt padding = vector_loop(hidden_, [&](Expr j) { return store(y(), output_row(step_) + j, f32(0)); });
-    return let(bound, length, if_stmt(lt(step_, bound), live_step(time(bound)), padding));
+    return let(bound, length,
+               if_stmt(lt(step_, bound), live_step(spec_.time_of(row_, step_, bound)), padding));
   }
 
-  Expr output_row(const Expr& t) const { return (t * spec_.batch + sequence_) * hidden_; }
+  Expr output_row(const Expr& t) const { return (t * spec_.rows() + row_) * hidden_; }
 
   Stmt live_step(const Expr& t_value) {
     Expr t = make_var("t");
-    Expr projection = (t * spec_.batch + sequence_) * (gates_ * hidden_);
+    Expr projection = spec_.projection_row(row_, t, gates_);
     Stmt work = spec_.kind == Kind::kLstm  ? lstm_step(projection)
                 : spec_.kind == Kind::kGru ? gru_step(projection)
                                            : rnn_step(projection);
@@ -142,7 +138,7 @@ class Nest {
     Stmt clear = each_vector([&](Expr j) { return store(sums_, j, start(column + j)); });
     Expr k = make_var("k"), value = make_var("value", DType::kF32);
     Stmt accumulate = each_vector([&](Expr j) {
-      Expr weight = load(input(1), k * (gates_ * hidden_) + column + j);
+      Expr weight = load(input(1), (direction() * hidden_ + k) * (gates_ * hidden_) + column + j);
       return store(sums_, j, load(sums_, j) + value * weight);
     });
     Stmt loop =
@@ -159,7 +155,7 @@ class Nest {
   Stmt lstm_step(const Expr& row) {
     Stmt products = product(0, 4 * hidden_, state(0), state_row(), projected(row));
     auto peephole = [&](int64_t g, Expr sum, const Expr& cell, const Expr& j) {
-      return present(5) ? sum + load(input(5), Expr(g * hidden_) + j) * cell : sum;
+      return present(5) ? sum + load(input(5), direction() * (3 * hidden_) + g * hidden_ + j) * cell : sum;
     };
     Stmt update = vector_loop(hidden_, [&](Expr j) {
       Expr old_var = make_var("old_cell", DType::kF32), cell = make_var("cell", DType::kF32);
@@ -181,7 +177,7 @@ class Nest {
     if (spec_.attrs.linear_before_reset) {
       // Third gate: reset * (h R + bias) + projection; the product starts from the bias.
       candidate = product(2 * hidden_, 3 * hidden_, state(0), state_row(), [&](Expr column) {
-        return present(4) ? load(input(4), column - 2 * hidden_) : f32(0);
+        return present(4) ? load(input(4), direction() * hidden_ + column - 2 * hidden_) : f32(0);
       });
     } else {
       Stmt reset = vector_loop(hidden_, [&](Expr j) {
@@ -212,11 +208,17 @@ class Nest {
   const RecurrenceLoops& spec_;
   const LoopBuilder& builder_;
   int64_t hidden_, gates_ = 1;
-  Expr sequence_, step_;
+  Expr row_, step_;
   Buffer gate_values_, reset_state_, sums_;
 };
 
 }  // namespace
+
+Expr RecurrenceLoops::time_of(const Expr& row, const Expr& step, const Expr& length) const {
+  const Expr back = length - 1 - step;
+  if (directions == 1) return attrs.reverse ? back : step;
+  return select(eq(direction_of(row), Expr(0)), step, back);
+}
 
 void RecurrenceLoops::build(LoopBuilder& builder) const {
   builder.emit(Nest(*this, builder).build());

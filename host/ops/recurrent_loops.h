@@ -8,15 +8,26 @@
 
 namespace gantry {
 
-/// Everything the nest depends on. Sequences of a batch are independent: the outermost loop is parallel over
-/// them. A step's gates are vector-by-matrix products with the recurrent weight, computed in strips of a few
-/// vectors whose sums stay in registers while the loop over hidden units broadcasts the state.
+/// Everything the nest depends on. Directions and the sequences of a batch are independent: the outermost
+/// loop is parallel over them, rows of the states and of a step's results. A step's gates are
+/// vector-by-matrix products with the recurrent weight, computed in strips of a few vectors whose sums stay
+/// in registers while the loop over hidden units broadcasts the state.
 struct RecurrenceLoops {
   enum class Kind : uint8_t { kLstm, kGru, kRnn } kind = Kind::kLstm;
   RecurrenceAttrs attrs;
-  int64_t hidden = 0;
+  int64_t hidden = 0, directions = 1;
   Expr steps, batch;
   std::vector<int> input_at;  ///< buffer of each declared input, -1 where absent
+
+  Expr rows() const { return batch * directions; }
+  Expr direction_of(const Expr& row) const { return directions == 1 ? Expr(0) : floordiv(row, batch); }
+  Expr sequence_of(const Expr& row) const { return directions == 1 ? row : mod(row, batch); }
+  /// The position in time that a step of a row works on; reversed rows run backwards within their length.
+  Expr time_of(const Expr& row, const Expr& step, const Expr& length) const;
+  /// Of (time, the row's sequence, its direction's gates) in the projection.
+  Expr projection_row(const Expr& row, const Expr& time, int64_t gates) const {
+    return ((time * batch + sequence_of(row)) * directions + direction_of(row)) * (gates * hidden);
+  }
 
   void build(LoopBuilder& builder) const;
   /// The same for a GPU: a serial loop over the steps around their launches.

@@ -193,6 +193,7 @@ struct RecurrenceCase {
   RecurrenceAttrs attrs;
   int64_t hidden = 40;
   bool lengths = true, extra = true;  ///< extra: peepholes, or the bias of a GRU
+  int64_t directions = 1;
 };
 
 void expect_same_on_gpu(const RecurrenceCase& c) {
@@ -204,12 +205,14 @@ void expect_same_on_gpu(const RecurrenceCase& c) {
     for (float& x : v) x *= 0.05f;
     return constant_of(DType::kF32, shape, v);
   };
-  std::vector<ConstantPtr> inputs{values({kSteps, kBatch, gates * c.hidden}, 1),
-                                  values({c.hidden, gates * c.hidden}, 2), values({kBatch, c.hidden}, 3)};
-  if (lstm) inputs.push_back(values({kBatch, c.hidden}, 4));
+  const int64_t d = c.directions;
+  std::vector<ConstantPtr> inputs{values({kSteps, kBatch, d * gates * c.hidden}, 1),
+                                  values({d, c.hidden, gates * c.hidden}, 2),
+                                  values({d, kBatch, c.hidden}, 3)};
+  if (lstm) inputs.push_back(values({d, kBatch, c.hidden}, 4));
   inputs.push_back(c.lengths ? constant_of<int32_t>(DType::kI32, {kBatch}, {5, 0, 2}) : nullptr);
-  if (c.extra && lstm) inputs.push_back(values({3 * c.hidden}, 5));
-  if (c.extra && gru) inputs.push_back(values({c.hidden}, 6));
+  if (c.extra && lstm) inputs.push_back(values({d, 3 * c.hidden}, 5));
+  if (c.extra && gru) inputs.push_back(values({d, c.hidden}, 6));
   auto attrs = std::make_shared<RecurrenceAttrs>(c.attrs);
   auto expected = run_nests(c.op, attrs, inputs, NestKind::kCpu);
   auto actual = run_nests(c.op, attrs, inputs, NestKind::kGpu);
@@ -243,6 +246,15 @@ TEST(Recurrences, GruOnGpuFollowsTheCpu) {
       c.extra = linear;
       expect_same_on_gpu(c);
     }
+  }
+}
+
+TEST(Recurrences, BothDirectionsOnGpuFollowTheCpu) {
+  for (const char* op : {"nn.lstm_recurrence", "nn.gru_recurrence", "nn.rnn_recurrence"}) {
+    RecurrenceCase c{op, {}};
+    c.directions = 2;
+    c.attrs.linear_before_reset = true;
+    expect_same_on_gpu(c);
   }
 }
 
