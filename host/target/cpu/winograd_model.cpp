@@ -19,13 +19,20 @@ constexpr double kOrderedSpeed = 4, kScatteredSpeed = 1.5;
 constexpr int64_t kMaxTileBlock = 256;
 // Rows of the operand a chunk: the last tile is rounded up by less than the operand has beyond its end.
 constexpr int64_t kMaxTileRows = 448;
-// On tile registers, fitted to 45 plans of six convolutions (within 20 %). Cycles to clear and store a tile
-// of results, and to cut a part of 32 elements off that are in registers; for a byte of the operand or the
-// sums that left the second-level cache, or of the image where it did, or did not; for a chunk's block by
-// itself.
-constexpr double kTileStore = 40, kPartInRegisters = 4;
-constexpr double kLoneTile = 1.3, kBlock = 2000, kWeightByte = 0.15;
-constexpr double kFarByte = 0.08, kFarImageByte = 0.12, kNearImageByte = 0.03;
+
+/// With products on tile registers, in cycles. Fitted by hand to measured plans of F(4x4, 3x3) for nine
+/// convolutions; of the plans that it then picks, times were within 20 %.
+struct TileWinogradCosts {
+  double store = 40;  ///< to clear a tile of results and to store it
+  double part = 4;    ///< to cut a part of 32 elements off that are in registers
+  double lone_tile =
+      1.3;  ///< instructions take so much longer where one tile of rows meets the weights, not two
+  double block = 2000;  ///< a chunk's block by itself
+  double weight_byte = 0.15;
+  double far_byte = 0.08;  ///< of the operand or the sums that left the second-level cache
+  double far_image_byte = 0.12, near_image_byte = 0.03;  ///< of an image that is larger than it, or not
+};
+constexpr TileWinogradCosts kTileWinograd;
 
 /// Vector operations of one transformation of t values (input) or to m values (output).
 double input_operations(int64_t m) {
@@ -111,11 +118,11 @@ double tile_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, cons
                             .rows = sizes.chunk,
                             .columns = work.outputs,
                             .depth_blocks = ceil_div(work.inputs, kAmxGeometry.block_depth)};
-  // Tiles of weights that only one tile of rows meets are loaded twice as often.
-  const double dot = costs.dot * (sizes.chunk > kAmxGeometry.rows ? 1 : kLoneTile);
+  const double dot = costs.dot * (sizes.chunk > kAmxGeometry.rows ? 1 : kTileWinograd.lone_tile);
   const double parts = double(sizes.chunk * product.depth_blocks * tile_row_parts(work.tile_parts));
-  const double compute = double(points * sizes.chunks) *
-                         (product.dots() * dot + product.tiles() * kTileStore + parts * kPartInRegisters);
+  const double compute =
+      double(points * sizes.chunks) *
+      (product.dots() * dot + product.tiles() * kTileWinograd.store + parts * kTileWinograd.part);
 
   const auto chunks = double(sizes.chunks), blocks = double(sizes.blocks);
   const double l2 = double(machine.l2_bytes), panel = sizes.weights / blocks;
@@ -131,8 +138,10 @@ double tile_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, cons
   const double image =
       double(std::max<int64_t>(work.batch, 1) * std::max<int64_t>(work.height, 1) *
              std::max<int64_t>(work.width, 1) * (work.inputs + work.outputs) * work.element_bytes);
-  return compute + chunks * blocks * kBlock + sizes.weights * (weights_stay ? 1 : chunks) * kWeightByte +
-         far * kFarByte + image * (image > l2 ? kFarImageByte : kNearImageByte) +
+  return compute + chunks * blocks * kTileWinograd.block +
+         sizes.weights * (weights_stay ? 1 : chunks) * kTileWinograd.weight_byte +
+         far * kTileWinograd.far_byte +
+         image * (image > l2 ? kTileWinograd.far_image_byte : kTileWinograd.near_image_byte) +
          transform_cycles(work, machine);
 }
 
