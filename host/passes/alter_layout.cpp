@@ -5,16 +5,14 @@
 
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
-#include "host/ops/elementwise.h"
 #include "host/ops/fixed_point.h"
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/ops/tiles.h"
+#include "host/passes/weight_packing.h"
 
 namespace gantry {
 namespace {
-
-using Origin = std::vector<std::string>;
 
 // The same value in the model's axis order and channels-last; at least one is there.
 struct Forms {
@@ -39,38 +37,6 @@ bool is_one(const Dim& dim) {
   return dim == Dim(1);
 }
 
-// Where a permutation only moves axes of extent 1, the bytes stay in order.
-bool keeps_byte_order(const Shape& shape, const std::vector<int64_t>& axes) {
-  int64_t previous = -1;
-  for (int64_t axis : axes) {
-    if (is_one(shape[static_cast<size_t>(axis)])) continue;
-    if (axis < previous) return false;
-    previous = axis;
-  }
-  return true;
-}
-
-// f32 weights (O, I, spatial…) of groups, of which `merged` neighbours become one: (O, merged * I, spatial…),
-// 0 between what were different groups.
-ConstantPtr block_diagonal(const ConstantData& weight, int64_t groups, int64_t merged) {
-  TensorType type = weight.type;
-  const int64_t outputs = type.shape[0].value(), inputs = type.shape[1].value();
-  int64_t window = 1;
-  for (size_t i = 2; i < type.shape.size(); ++i) window *= type.shape[i].value();
-  type.shape[1] = inputs * merged;
-  std::byte* bytes = nullptr;
-  auto result = allocate_constant(type, &bytes);
-  auto* to = reinterpret_cast<float*>(bytes);
-  std::fill_n(to, outputs * inputs * merged * window, 0.0f);
-  const auto* from = weight.as<float>();
-  for (int64_t o = 0; o < outputs; ++o) {
-    const int64_t group = o / (outputs / groups);
-    std::copy_n(from + o * inputs * window, inputs * window,
-                to + (o * merged + group % merged) * inputs * window);
-  }
-  return result;
-}
-
 class LayoutRewriter {
  public:
   LayoutRewriter(Function& source, const LayoutPolicy& policy)
@@ -91,40 +57,17 @@ class LayoutRewriter {
   }
 
  private:
+  WeightPacker packer(const Origin& origin) { return {target_, origin}; }
+
   Value* add(std::string_view op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
              const Origin& origin) {
-    return infer_and_add(target_, op, std::move(attrs), std::move(inputs), origin)->result();
+    return packer(origin).add(op, std::move(attrs), std::move(inputs));
   }
-
   Value* reshape(Value* value, Shape shape, const Origin& origin) {
-    if (value->type.shape == shape) return value;
-    auto attrs = std::make_shared<ReshapeAttrs>();
-    attrs->shape = std::move(shape);
-    return add("reshape", attrs, {value}, origin);
+    return packer(origin).reshape(value, std::move(shape));
   }
-
   Value* transpose(Value* value, const std::vector<int64_t>& axes, const Origin& origin) {
-    const Shape& shape = value->type.shape;
-    if (keeps_byte_order(shape, axes)) {
-      Shape permuted;
-      for (int64_t axis : axes) permuted.push_back(shape[static_cast<size_t>(axis)]);
-      return reshape(value, permuted, origin);
-    }
-    auto attrs = std::make_shared<TransposeAttrs>();
-    attrs->axes = axes;
-    return add("transpose", attrs, {value}, origin);
-  }
-
-  // Appends zeros on `axis` up to a multiple of `block`.
-  Value* pad_to_multiple(Value* value, size_t axis, int64_t block, const Origin& origin) {
-    int64_t extent = value->type.shape[axis].value();
-    int64_t missing = (block - extent % block) % block;
-    if (missing == 0) return value;
-    auto attrs = std::make_shared<PadAttrs>();
-    attrs->before.assign(value->type.shape.size(), Dim(0));
-    attrs->after = attrs->before;
-    attrs->after[axis] = missing;
-    return add("pad", attrs, {value}, origin);
+    return packer(origin).transpose(value, axes);
   }
 
   Value* plain(Value* value, const Origin& origin) {
@@ -199,7 +142,7 @@ class LayoutRewriter {
     attrs->channels_last = true;
     if (depthwise) {
       attrs->depthwise_packed = true;
-      packed = pack_depthwise(weight, node.origin);
+      packed = packer(node.origin).depthwise(weight);
     } else {
       weight = merge_groups(weight, *attrs, node);
       attrs->tile_unit = policy_.tile_unit;
@@ -213,21 +156,20 @@ class LayoutRewriter {
       if (attrs->algorithm == ConvAlgorithm::kDirect) {
         attrs->weight_block = policy_.conv_block(*attrs, data, node.result()->type);
         if (attrs->weight_block == 0) return false;
-        packed = pack_conv(weight, *attrs, node.origin);
+        packed = packer(node.origin).conv(weight, *attrs);
       } else if (attrs->algorithm == ConvAlgorithm::kTiles) {
         attrs->tile_fold_width = folds_width(*attrs, data.shape[1].value());
-        packed = pack_tiles(weight, attrs->tile_parts, attrs->channels, attrs->tile_fold_width, false,
-                            node.origin);
+        packed = packer(node.origin).tiles(weight, *attrs);
       } else if (attrs->algorithm == ConvAlgorithm::kGemm) {
-        packed = pack_gemm(weight, *attrs, node.origin);
+        packed = packer(node.origin).gemm(weight, *attrs);
       } else {
         if (policy_.winograd_block && tiled.parts == 0)
           attrs->weight_block = policy_.winograd_block(*attrs, data, node.result()->type);
-        packed = transform_winograd(weight, *attrs, node.origin);
+        packed = packer(node.origin).winograd(weight, *attrs);
       }
       if (attrs->weight_block > 0 && policy_.conv_half &&
           policy_.conv_half(*attrs, data, node.result()->type))
-        packed = rounded_to_half(packed, node.origin);
+        packed = packer(node.origin).rounded_to_half(packed);
     }
     Value* image = attrs->plain_data ? plain(node.inputs[0], node.origin) : last(node.inputs[0], node.origin);
     set_last(node, infer_and_add(target_, node.op->name, attrs, {image, packed}, node.origin));
@@ -239,7 +181,7 @@ class LayoutRewriter {
     if (attrs.groups == 1 || !policy_.merged_groups || weight->type.dtype != DType::kF32) return weight;
     const int64_t merged = policy_.merged_groups(attrs, node.inputs[0]->type, node.result()->type);
     if (merged <= 1 || attrs.groups % merged != 0) return weight;
-    const ConstantPtr value = block_diagonal(*weight->constant, attrs.groups, merged);
+    const ConstantPtr value = merged_group_weight(*weight->constant, attrs.groups, merged);
     attrs.groups /= merged;
     attrs.merged_groups = merged;
     return target_.add_constant(weight->name, value);
@@ -253,80 +195,6 @@ class LayoutRewriter {
     const bool wide = data.dtype == DType::kF32 || data.dtype == DType::kF64;
     if (winograd_tile(wish) > 0 && (!wide || !fits_winograd(attrs))) return ConvAlgorithm::kGemm;
     return wish;
-  }
-
-  Value* rounded_to_half(Value* value, const Origin& origin) {
-    auto attrs = std::make_shared<CastAttrs>();
-    attrs->to = DType::kF16;
-    return add("cast", attrs, {value}, origin);
-  }
-
-  Value* pack_tiles(Value* weight, int64_t parts, int64_t columns, bool fold_width, bool dense,
-                    const Origin& origin) {
-    auto attrs = std::make_shared<TileWeightAttrs>();
-    attrs->parts = parts;
-    attrs->unit = policy_.tile_unit;
-    attrs->column_tiles = tile_columns(policy_.tile_unit, columns);
-    attrs->fold_width = fold_width;
-    attrs->dense = dense;
-    return add("nn.tile_weight", attrs, {weight}, origin);
-  }
-
-  // (O, I/groups, spatial…) -> ((groups,) spatial… × I/groups, O/groups)
-  Value* pack_gemm(Value* weight, const ConvAttrs& attrs, const Origin& origin) {
-    Shape shape = weight->type.shape;
-    Dim depth = 1;
-    for (size_t i = 1; i < shape.size(); ++i) depth = depth * shape[i];
-    shape[0] = attrs.channels / attrs.groups;
-    shape.insert(shape.begin(), attrs.groups);
-    std::vector<int64_t> axes{0};
-    for (size_t i = 0; i < attrs.spatial_rank(); ++i) axes.push_back(static_cast<int64_t>(3 + i));
-    axes.insert(axes.end(), {2, 1});
-    Value* value = transpose(reshape(weight, shape, origin), axes, origin);
-    Shape packed{depth, attrs.channels / attrs.groups};
-    if (attrs.groups > 1) packed.insert(packed.begin(), attrs.groups);
-    return reshape(value, packed, origin);
-  }
-
-  // (O, I, 3, 3) -> (t*t, I, O) or (blocks, t*t, I, nb)
-  Value* transform_winograd(Value* weight, const ConvAttrs& attrs, const Origin& origin) {
-    auto transform = std::make_shared<WinogradWeightAttrs>();
-    transform->tile = winograd_tile(attrs.algorithm);
-    transform->block = attrs.weight_block;
-    transform->tile_parts = attrs.tile_parts;
-    transform->tile_unit = attrs.tile_unit;
-    return add("nn.winograd_weight", transform, {weight}, origin);
-  }
-
-  // (C, 1, spatial…) -> (spatial…, C)
-  Value* pack_depthwise(Value* weight, const Origin& origin) {
-    Shape shape = weight->type.shape;
-    shape.erase(shape.begin() + 1);
-    Value* flat = reshape(weight, shape, origin);
-    std::vector<int64_t> axes;
-    for (size_t i = 1; i < shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-    axes.push_back(0);
-    return transpose(flat, axes, origin);
-  }
-
-  // (O, I/groups, spatial…) -> (groups, blocks, spatial…, I/groups, nb); without groups the first axis is
-  // left out.
-  Value* pack_conv(Value* weight, const ConvAttrs& attrs, const Origin& origin) {
-    const Shape original = weight->type.shape;
-    int64_t group_channels = attrs.channels / attrs.groups, nb = attrs.weight_block;
-    Shape grouped{attrs.groups, group_channels};
-    grouped.insert(grouped.end(), original.begin() + 1, original.end());
-    Value* value = pad_to_multiple(reshape(weight, grouped, origin), 1, nb, origin);
-    Shape blocked{attrs.groups, ceildiv(group_channels, nb), nb};
-    blocked.insert(blocked.end(), original.begin() + 1, original.end());
-    value = reshape(value, blocked, origin);
-    std::vector<int64_t> axes{0, 1};
-    for (size_t i = 0; i < attrs.spatial_rank(); ++i) axes.push_back(static_cast<int64_t>(4 + i));
-    axes.insert(axes.end(), {3, 2});
-    value = transpose(value, axes, origin);
-    if (attrs.groups > 1) return value;
-    Shape without_groups(value->type.shape.begin() + 1, value->type.shape.end());
-    return reshape(value, without_groups, origin);
   }
 
   // --- elementwise and broadcasting ops
@@ -423,7 +291,7 @@ class LayoutRewriter {
     attrs->tile_unit = policy_.tile_unit;
     attrs->tile_parts = policy_.dense_tiles ? policy_.dense_tiles(node.inputs[0]->type, attrs->units) : 0;
     if (attrs->tile_parts > 0) {
-      Value* packed = pack_tiles(weight, attrs->tile_parts, attrs->units, false, true, node.origin);
+      Value* packed = packer(node.origin).tiles(weight, *attrs);
       forms_[node.result()].plain =
           add(node.op->name, attrs, {plain(node.inputs[0], node.origin), packed}, node.origin);
       return true;
@@ -436,13 +304,9 @@ class LayoutRewriter {
     }
     attrs->weight_block = policy_.dense_block(node.inputs[0]->type, attrs->units);
     if (attrs->weight_block == 0) return false;
-    Value* value = pad_to_multiple(weight, 1, attrs->weight_block, node.origin);
-    Dim depth = weight->type.shape[0];
-    value =
-        reshape(value, {depth, ceildiv(attrs->units, attrs->weight_block), attrs->weight_block}, node.origin);
-    value = transpose(value, {1, 0, 2}, node.origin);
+    Value* value = packer(node.origin).dense(weight, *attrs);
     if (policy_.dense_half && policy_.dense_half(node.inputs[0]->type, attrs->units))
-      value = rounded_to_half(value, node.origin);
+      value = packer(node.origin).rounded_to_half(value);
     Node* made = infer_and_add(target_, node.op->name, attrs, {plain(node.inputs[0], node.origin), value},
                                node.origin);
     forms_[node.result()].plain = made->result();

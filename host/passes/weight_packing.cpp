@@ -1,0 +1,168 @@
+#include "host/passes/weight_packing.h"
+
+#include <algorithm>
+
+#include "host/ops/conv.h"
+#include "host/ops/dense.h"
+#include "host/ops/elementwise.h"
+#include "host/ops/movement.h"
+#include "host/ops/op.h"
+#include "host/ops/tiles.h"
+
+namespace gantry {
+namespace {
+
+/// Where a permutation only moves axes of extent 1, the bytes stay in order.
+bool keeps_byte_order(const Shape& shape, const std::vector<int64_t>& axes) {
+  int64_t previous = -1;
+  for (int64_t axis : axes) {
+    if (shape[static_cast<size_t>(axis)] == Dim(1)) continue;
+    if (axis < previous) return false;
+    previous = axis;
+  }
+  return true;
+}
+
+std::shared_ptr<TileWeightAttrs> tile_weight(TileUnit unit, int64_t parts, int64_t columns) {
+  auto attrs = std::make_shared<TileWeightAttrs>();
+  attrs->parts = parts;
+  attrs->unit = unit;
+  attrs->column_tiles = tile_columns(unit, columns);
+  return attrs;
+}
+
+}  // namespace
+
+ConstantPtr merged_group_weight(const ConstantData& weight, int64_t groups, int64_t merged) {
+  TensorType type = weight.type;
+  const int64_t outputs = type.shape[0].value(), inputs = type.shape[1].value();
+  int64_t window = 1;
+  for (size_t i = 2; i < type.shape.size(); ++i) window *= type.shape[i].value();
+  type.shape[1] = inputs * merged;
+  std::byte* bytes = nullptr;
+  auto result = allocate_constant(type, &bytes);
+  auto* to = reinterpret_cast<float*>(bytes);
+  std::fill_n(to, outputs * inputs * merged * window, 0.0f);
+  const auto* from = weight.as<float>();
+  for (int64_t o = 0; o < outputs; ++o) {
+    const int64_t group = o / (outputs / groups);
+    std::copy_n(from + o * inputs * window, inputs * window,
+                to + (o * merged + group % merged) * inputs * window);
+  }
+  return result;
+}
+
+Value* WeightPacker::add(std::string_view op, std::shared_ptr<const Attrs> attrs,
+                         std::vector<Value*> inputs) {
+  return infer_and_add(function_, op, std::move(attrs), std::move(inputs), origin_)->result();
+}
+
+Value* WeightPacker::reshape(Value* value, Shape shape) {
+  if (value->type.shape == shape) return value;
+  auto attrs = std::make_shared<ReshapeAttrs>();
+  attrs->shape = std::move(shape);
+  return add("reshape", attrs, {value});
+}
+
+Value* WeightPacker::transpose(Value* value, const std::vector<int64_t>& axes) {
+  const Shape& shape = value->type.shape;
+  if (keeps_byte_order(shape, axes)) {
+    Shape permuted;
+    for (int64_t axis : axes) permuted.push_back(shape[static_cast<size_t>(axis)]);
+    return reshape(value, permuted);
+  }
+  auto attrs = std::make_shared<TransposeAttrs>();
+  attrs->axes = axes;
+  return add("transpose", attrs, {value});
+}
+
+Value* WeightPacker::pad_to_multiple(Value* value, size_t axis, int64_t block) {
+  int64_t extent = value->type.shape[axis].value();
+  int64_t missing = (block - extent % block) % block;
+  if (missing == 0) return value;
+  auto attrs = std::make_shared<PadAttrs>();
+  attrs->before.assign(value->type.shape.size(), Dim(0));
+  attrs->after = attrs->before;
+  attrs->after[axis] = missing;
+  return add("pad", attrs, {value});
+}
+
+Value* WeightPacker::rounded_to_half(Value* value) {
+  auto attrs = std::make_shared<CastAttrs>();
+  attrs->to = DType::kF16;
+  return add("cast", attrs, {value});
+}
+
+Value* WeightPacker::conv(Value* weight, const ConvAttrs& attrs) {
+  const Shape original = weight->type.shape;
+  int64_t group_channels = attrs.channels / attrs.groups, nb = attrs.weight_block;
+  Shape grouped{attrs.groups, group_channels};
+  grouped.insert(grouped.end(), original.begin() + 1, original.end());
+  Value* value = pad_to_multiple(reshape(weight, grouped), 1, nb);
+  Shape blocked{attrs.groups, ceildiv(group_channels, nb), nb};
+  blocked.insert(blocked.end(), original.begin() + 1, original.end());
+  value = reshape(value, blocked);
+  std::vector<int64_t> axes{0, 1};
+  for (size_t i = 0; i < attrs.spatial_rank(); ++i) axes.push_back(static_cast<int64_t>(4 + i));
+  axes.insert(axes.end(), {3, 2});
+  value = transpose(value, axes);
+  if (attrs.groups > 1) return value;
+  Shape without_groups(value->type.shape.begin() + 1, value->type.shape.end());
+  return reshape(value, without_groups);
+}
+
+Value* WeightPacker::depthwise(Value* weight) {
+  Shape shape = weight->type.shape;
+  shape.erase(shape.begin() + 1);
+  Value* flat = reshape(weight, shape);
+  std::vector<int64_t> axes;
+  for (size_t i = 1; i < shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  axes.push_back(0);
+  return transpose(flat, axes);
+}
+
+Value* WeightPacker::gemm(Value* weight, const ConvAttrs& attrs) {
+  Shape shape = weight->type.shape;
+  Dim depth = 1;
+  for (size_t i = 1; i < shape.size(); ++i) depth = depth * shape[i];
+  shape[0] = attrs.channels / attrs.groups;
+  shape.insert(shape.begin(), attrs.groups);
+  std::vector<int64_t> axes{0};
+  for (size_t i = 0; i < attrs.spatial_rank(); ++i) axes.push_back(static_cast<int64_t>(3 + i));
+  axes.insert(axes.end(), {2, 1});
+  Value* value = transpose(reshape(weight, shape), axes);
+  Shape packed{depth, attrs.channels / attrs.groups};
+  if (attrs.groups > 1) packed.insert(packed.begin(), attrs.groups);
+  return reshape(value, packed);
+}
+
+Value* WeightPacker::winograd(Value* weight, const ConvAttrs& attrs) {
+  auto transform = std::make_shared<WinogradWeightAttrs>();
+  transform->tile = winograd_tile(attrs.algorithm);
+  transform->block = attrs.weight_block;
+  transform->tile_parts = attrs.tile_parts;
+  transform->tile_unit = attrs.tile_unit;
+  return add("nn.winograd_weight", transform, {weight});
+}
+
+Value* WeightPacker::tiles(Value* weight, const ConvAttrs& attrs) {
+  auto packing = tile_weight(attrs.tile_unit, attrs.tile_parts, attrs.channels);
+  packing->fold_width = attrs.tile_fold_width;
+  return add("nn.tile_weight", packing, {weight});
+}
+
+Value* WeightPacker::tiles(Value* weight, const DenseAttrs& attrs) {
+  auto packing = tile_weight(attrs.tile_unit, attrs.tile_parts, attrs.units);
+  packing->dense = true;
+  return add("nn.tile_weight", packing, {weight});
+}
+
+Value* WeightPacker::dense(Value* weight, const DenseAttrs& attrs) {
+  const int64_t block = attrs.weight_block;
+  const Dim depth = weight->type.shape[0];
+  Value* value = pad_to_multiple(weight, 1, block);
+  value = reshape(value, {depth, ceildiv(attrs.units, block), block});
+  return transpose(value, {1, 0, 2});
+}
+
+}  // namespace gantry

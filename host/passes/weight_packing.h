@@ -1,0 +1,59 @@
+// Constant weights in the layouts that alter_layout chooses.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+struct Attrs;
+struct ConvAttrs;
+struct DenseAttrs;
+
+/// What a node is told of where it comes from.
+using Origin = std::vector<std::string>;
+
+/// f32 weights (O, I, spatial…) of groups, of which `merged` neighbours become one: (O, merged * I,
+/// spatial…), 0 between what were different groups.
+ConstantPtr merged_group_weight(const ConstantData& weight, int64_t groups, int64_t merged);
+
+/// Adds the nodes that pack a weight to a function; folding computes them. Layouts are those of
+/// host/ops/conv.h and host/ops/dense.h, for the attributes of the node that will read the weight.
+class WeightPacker {
+ public:
+  WeightPacker(Function& function, const Origin& origin) : function_(function), origin_(origin) {}
+
+  Value* add(std::string_view op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs);
+  /// `value` itself where nothing changes.
+  Value* reshape(Value* value, Shape shape);
+  /// A reshape where only axes of extent 1 move.
+  Value* transpose(Value* value, const std::vector<int64_t>& axes);
+  /// Appends zeros on `axis` up to a multiple of `block`.
+  Value* pad_to_multiple(Value* value, size_t axis, int64_t block);
+  Value* rounded_to_half(Value* value);
+
+  /// (O, I/groups, spatial…) -> (groups, blocks, spatial…, I/groups, nb); without groups the first axis is
+  /// left out.
+  Value* conv(Value* weight, const ConvAttrs& attrs);
+  /// (C, 1, spatial…) -> (spatial…, C)
+  Value* depthwise(Value* weight);
+  /// (O, I/groups, spatial…) -> ((groups,) spatial… × I/groups, O/groups)
+  Value* gemm(Value* weight, const ConvAttrs& attrs);
+  /// (O, I, 3, 3) to any layout of attrs.algorithm, a Winograd algorithm.
+  Value* winograd(Value* weight, const ConvAttrs& attrs);
+  /// For tile registers.
+  Value* tiles(Value* weight, const ConvAttrs& attrs);
+  Value* tiles(Value* weight, const DenseAttrs& attrs);
+  /// (K, units) -> (blocks, K, nb)
+  Value* dense(Value* weight, const DenseAttrs& attrs);
+
+ private:
+  Function& function_;
+  const Origin& origin_;
+};
+
+}  // namespace gantry
