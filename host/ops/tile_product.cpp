@@ -61,12 +61,6 @@ Expr weight_part(const Expr& x, const Expr& part, int64_t parts) {
   return chosen_part(x, part, parts, Split::kNearest);
 }
 
-int64_t packed_weight_offset(const TileGeometry& tile, int64_t column, int64_t depth) {
-  const int64_t pack = tile.column_pack, side = tile.side_by_side;
-  return column / pack * pack * tile.block_depth + depth / side * pack * side + column % pack * side +
-         depth % side;
-}
-
 Tensor tile_rows(const TileGeometry& tile, int64_t weight_parts, int64_t depth, const Expr& phases,
                  const Expr& rows,
                  const std::function<Expr(const Expr& phase, const Expr& row, const Expr& k)>& element) {

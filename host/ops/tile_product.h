@@ -16,7 +16,11 @@ Expr with_row_slack(const Expr& rows);
 Expr weight_part(const Expr& x, const Expr& part, int64_t parts);
 
 /// Where element (column, depth) of a block of packed weights lies: (column_tiles, block / s, 32) elements.
-int64_t packed_weight_offset(const TileGeometry& tile, int64_t column, int64_t depth);
+inline int64_t packed_weight_offset(const TileGeometry& tile, int64_t column, int64_t depth) {
+  const int64_t pack = tile.column_pack, side = tile.side_by_side;
+  return column / pack * pack * tile.block_depth + depth / side * pack * side + column % pack * side +
+         depth % side;
+}
 
 /// "tile_rows" of `depth` elements each, for weights of `weight_parts` parts; `element` is f32 and asked for
 /// k < depth only.
