@@ -50,9 +50,7 @@ void check_attrs(const ConvAttrs& a) {
   require((a.weight_block == 0 && !a.depthwise_packed && direct) || a.channels_last,
           "packed weights need channels_last");
   require(direct || !a.depthwise_packed, "an algorithm has one weight layout only");
-  const bool reads_plain =
-      a.groups == 1 && a.channels_last &&
-      ((direct && a.weight_block > 0) || (a.algorithm == ConvAlgorithm::kTiles && a.tile_fold_width));
+  const bool reads_plain = a.groups == 1 && a.channels_last && direct && a.weight_block > 0;
   require(!a.plain_data || reads_plain, "this algorithm does not read plain data for channels-last results");
   require(a.algorithm != ConvAlgorithm::kGemm || a.weight_block == 0, "weights of gemm are not blocked");
   const bool on_tiles =
@@ -113,16 +111,14 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == DType::kBF16 && a.tile_parts >= 1 &&
                      a.tile_parts <= 3),
           "tile registers compute ungrouped two-dimensional f32 convolutions");
-  if (tiles && winograd_tile(a.algorithm) > 0) {
-    const Dim& depth = data.shape[static_cast<size_t>(channel_axis(a.channels_last, data.rank()))];
-    require(depth.is_constant() && depth.value() % geometry_of(a.tile_unit).block_depth == 0,
-            "Winograd's algorithm on tile registers takes input channels in multiples of {}",
-            geometry_of(a.tile_unit).block_depth);
-  }
   size_t n = a.spatial_rank();
   require(data.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", data.str(),
           n + 2, n);
   const Dim& channels_in = data_channels(a, data);
+  const int64_t block = geometry_of(a.tile_unit).block_depth;
+  const bool whole_blocks = channels_in.is_constant() && channels_in.value() % block == 0;
+  require(!tiles || winograd_tile(a.algorithm) == 0 || whole_blocks,
+          "Winograd's algorithm on tile registers takes input channels in multiples of {}", block);
   require(!provably_different(mod(channels_in, a.groups), 0), "{} input channels do not make {} groups",
           channels_in.str(), a.groups);
   Shape expected = weight_shape(a, channels_in);

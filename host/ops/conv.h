@@ -92,7 +92,7 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   int64_t weight_block = 0;
   bool depthwise_packed = false;
   /// The data are (N, C, spatial…) although the result is channels-last: images of few channels, by direct
-  /// packed convolution without groups or on tiles with tile_fold_width.
+  /// packed convolution without groups.
   bool plain_data = false;
   ConvAlgorithm algorithm = ConvAlgorithm::kDirect;
   /// kTiles, and of Winograd's algorithms those whose products are on tile registers: bf16 parts of each f32.

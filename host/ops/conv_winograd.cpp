@@ -22,7 +22,8 @@ Expr count_of(const std::vector<Expr>& tiles) {
   return tiles[0] * tiles[1] * tiles[2];
 }
 
-/// Data of every tile after the transformation, (t*t, rows, C): `rows` may be more than there are tiles.
+/// Data of every tile after the transformation, (t*t, count, C); 0 where `count` is more than there are
+/// tiles.
 Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<Expr>& tiles,
                          const Expr& count, int64_t m, DType dtype) {
   const int64_t t = m + 2;

@@ -19,8 +19,6 @@ namespace {
 
 // At most: rows a block where their number is not known; rows of a line of an image that is one block.
 constexpr int64_t kSymbolicBlockRows = 128, kMaxLineRows = 448;
-// Neighbouring rows that are written one after the other, at most.
-constexpr int64_t kRowGroup = 16;
 
 struct TileStages {
   Stage *rows = nullptr, *product = nullptr, *output = nullptr;

@@ -1,4 +1,5 @@
-// Convolutions by Winograd's algorithm (host/ops/conv.h), with the tiles of host/target/cpu/conv_model.h.
+// Convolutions by Winograd's algorithm (host/ops/conv.h), with the plans of
+// host/target/cpu/winograd_model.h.
 //
 //   [the transformed input of all tiles, tiles in parallel]              either here …
 //   parallel for (image, chunk of tiles)     in rounds, one a channel block, where the input is made first
@@ -17,8 +18,6 @@
 namespace gantry::cpu {
 namespace {
 
-// Neighbouring rows of the operand of tile registers that are written one after the other.
-constexpr int64_t kTileGroup = 16;
 constexpr int64_t kColumnUnit = kAmxGeometry.column_tiles * kAmxGeometry.columns;
 
 Stage* stage_tagged(Schedule& schedule, const char* tag) {
@@ -96,7 +95,7 @@ IterVarPtr schedule_tile_rows(Stages& s) {
   Stage& out = *s.tile_rows;
   const auto axes = out.axes();
   // Rows of a tile of the product adjoin in memory, one position's behind another's.
-  auto [group, tile] = out.split(axes[3], kTileGroup);
+  auto [group, tile] = out.split(axes[3], kRowGroup);
   auto [row, column] = out.split(axes[2], t);
   out.reorder({group, axes[1], tile, row, column, axes[0], axes[4]});
   out.unroll(column);

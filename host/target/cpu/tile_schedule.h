@@ -6,6 +6,8 @@
 
 namespace gantry::cpu {
 
+/// Neighbouring rows of the operand that are written one after the other, at most.
+constexpr int64_t kRowGroup = 16;
 /// Of the operand's rows that a block of results needs, as much stays in the second-level cache.
 constexpr int64_t kResidentRowBytes = 768 << 10;
 
