@@ -121,6 +121,16 @@ void Lowering::infer_region(StageState& state) {
   }
   internal_check(!first, "{} is attached but nothing reads it", op.name);
   if (state.stage->tiles) round_to_tiles(state);
+  shift_inwards(state);
+}
+
+/// Stage::shift_region, where a region of the extent that was found fits the axis.
+void Lowering::shift_inwards(StageState& state) {
+  for (size_t d = 0; d < state.op().axes.size(); ++d) {
+    if (std::ranges::find(state.stage->shifted, state.op().axes[d]) == state.stage->shifted.end()) continue;
+    const Expr last = simplifier_.simplify(state.op().axes[d]->extent - state.extent[d]);
+    if (simplifier_.prove(ge(last, Expr(0)))) state.low[d] = simplifier_.simplify(min(state.low[d], last));
+  }
 }
 
 /// Whole tiles: the region of an axis becomes a multiple of the factor by which the axis is split first.

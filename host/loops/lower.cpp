@@ -10,9 +10,10 @@
 namespace gantry {
 namespace {
 
-/// What a thread's stack is given for one local buffer; larger ones are in memory that the host keeps for the
-/// thread, up to the other limit.
-constexpr int64_t kLocalBytes = 32 << 10, kThreadBytes = 64 << 20;
+/// What a thread's stack is given for one local buffer, and for all but the small ones; others are in memory
+/// that the host keeps for the thread, up to that limit.
+constexpr int64_t kLocalBytes = 32 << 10, kAllLocalBytes = 56 << 10, kSmallBytes = 2 << 10;
+constexpr int64_t kThreadBytes = 64 << 20;
 constexpr int64_t kGpuLocalBytes = 64 << 10;
 
 Expr product(const std::vector<Expr>& extents) {
@@ -122,7 +123,10 @@ Buffer Lowering::make_buffer(StageState& state) {
         "{}: needs {} elements inside a loop of kernel {}; a local buffer must be constant and at most {} "
         "KiB",
         state.op().name, to_string(buffer->element_count), kernel_.name, limit >> 10);
-    buffer->scope = bytes <= kLocalBytes || schedule_.for_gpu ? BufferScope::kLocal : BufferScope::kThread;
+    const bool small = bytes <= kSmallBytes;
+    const bool near = small || (bytes <= kLocalBytes && local_bytes_ + bytes <= kAllLocalBytes);
+    buffer->scope = near || schedule_.for_gpu ? BufferScope::kLocal : BufferScope::kThread;
+    if (near && !small) local_bytes_ += bytes;
     return buffer;
   }
   buffer->scope = BufferScope::kScratch;

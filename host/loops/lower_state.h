@@ -107,6 +107,7 @@ class Lowering {
   // infer_region.cpp
   void infer_region(StageState& state);
   void round_to_tiles(StageState& state) const;
+  void shift_inwards(StageState& state);
   std::set<const VarNode*> enclosing_vars(const StageState& state) const;
   std::set<const VarNode*> fixed_vars(const StageState& state) const;
   bool add_read(StageState& state, const std::vector<Expr>& indices, const std::set<const VarNode*>& fixed,
@@ -191,6 +192,7 @@ class Lowering {
   std::vector<std::unique_ptr<StageState>> states_;  ///< computed stages, producers first
   std::map<const Stage*, StageState*> by_stage_;
   std::map<const VarNode*, std::pair<StageState*, int>> loop_vars_;
+  int64_t local_bytes_ = 0;  ///< of local buffers that are not small, so far
   std::map<const VarNode*, Expr> thread_values_;                  ///< variables of thread-bound leaves
   std::map<std::pair<const Stage*, int>, Buffer> fixed_buffers_;  ///< placeholders, extern results
   std::map<std::string, int> names_;

@@ -75,7 +75,8 @@ class Stage {
   Stage* attach_stage = nullptr;
   IterVarPtr attach_axis;
   StorageScope scope = StorageScope::kGlobal;
-  bool bounded = false;  ///< see bound_to_reads
+  bool bounded = false;             ///< see bound_to_reads
+  std::vector<IterVarPtr> shifted;  ///< see shift_region
   /// kShared: elements added to each row (all but the last dimension), so that columns fall into other banks.
   int64_t row_padding = 0;
   /// kShared stages attached to a serial loop: the next iteration's tile is fetched while this one is used.
@@ -171,6 +172,9 @@ class Stage {
   /// At root, no output: computes and keeps only the box around the elements that are read, where lowering
   /// finds one, instead of all.
   void bound_to_reads() { bounded = true; }
+  /// Attached: of the op's `axis`, the last region that the consumer needs starts earlier, as with
+  /// TailStrategy::kShiftInwards, instead of going beyond the end, so that computing it needs no conditions.
+  void shift_region(const IterVarPtr& axis) { shifted.push_back(axis); }
   void compute_at(Stage& consumer, IterVarPtr axis);
   void compute_inline();
   void compute_root();

@@ -153,5 +153,38 @@ TEST(BoundToReads, ComputesAndKeepsTheBoxThatIsRead) {
   EXPECT_EQ(all.check([](int64_t i) { return i * 4; }), 37);
 }
 
+TEST(ShiftRegion, ComputesTheLastRegionWithoutConditions) {
+  // Sums of 3 elements, in chunks of 4 of 10: the last is of elements 6 to 9.
+  auto x = placeholder({12}, DType::kF32, "x");
+  auto k = reduce_axis(0, 3, "k");
+  auto sums = compute(
+      {10}, [&](auto& i) { return sum(x({i[0] + k->var}), {k}); }, "sums");
+  auto y = compute(
+      {10}, [&](auto& i) { return sums(i) * float_imm(DType::kF32, 2); }, "y");
+  auto lowered = [&](bool shifted) {
+    Schedule s({y});
+    auto [chunk, rest] = s[y].split(s[y].axes()[0], 4);
+    s[y].parallel(chunk);
+    s[sums].compute_at(s[y], chunk);
+    s[sums].scope = StorageScope::kLocal;
+    s[sums].unroll(s[sums].axes()[0]);
+    if (shifted) s[sums].shift_region(s[sums].axes()[0]);
+    const Floats xs = random_floats(12);
+    Floats expected;
+    for (size_t i = 0; i < 10; ++i) expected.push_back(2 * (xs[i] + xs[i + 1] + xs[i + 2]));
+    EXPECT_THAT(run_schedule(s, {x}, {xs}, 10), testing::Pointwise(testing::Eq(), expected));
+    return to_string(lower_schedule(s, {x}, "k"));
+  };
+  auto conditions = [](const std::string& text) {
+    size_t count = 0;
+    for (size_t at = text.find("if "); at != std::string::npos; at = text.find("if ", at + 1)) ++count;
+    return count;
+  };
+  // Those of y's own elements beyond the end are left.
+  const std::string guarded = lowered(false), shifted = lowered(true);
+  EXPECT_LT(conditions(shifted), conditions(guarded)) << shifted;
+  EXPECT_THAT(shifted, testing::HasSubstr("min(")) << shifted;
+}
+
 }  // namespace
 }  // namespace gantry::test

@@ -166,9 +166,9 @@ ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& da
        {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4, ConvAlgorithm::kWinograd6}) {
     const WinogradPlan plan = choose_winograd(attrs, data, result, winograd_tile(algorithm), machine).plan;
     spdlog::debug(
-        "convolution {} -> {}: F({}) {:.0f} kcycles (block {}, {} rows, {} x {} chunks, {}), direct {:.0f}",
+        "convolution {} -> {}: F({}) {:.0f} kcycles (block {}, {} rows, chunks of {}{}, {}), direct {:.0f}",
         data.str(), result.str(), winograd_tile(algorithm), plan.cycles / 1e3, plan.product.channel_block(),
-        plan.product.rows, plan.tile_rows, plan.tile_columns,
+        plan.product.rows, plan.chunk, plan.within_row ? " in a row" : "",
         plan.input_at_root ? "input first" : "input by chunk", direct / 1e3);
     if (plan.cycles < limit) {
       best = algorithm;

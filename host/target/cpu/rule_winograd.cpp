@@ -113,11 +113,11 @@ IterVarPtr schedule_tile_rows(Stages& s) {
 
 // (position, tile, block, lane): register tiles along tiles and lanes.
 void schedule_product(Stage& product, const Operation& input_op, const WinogradWork& work,
-                      const WinogradPlan& plan, int64_t chunk_tiles, const MachineModel& machine) {
+                      const WinogradPlan& plan, const MachineModel& machine) {
   const auto axes = product.axes();
   const ProductTile& tile = plan.product;
   const ProductWork chunk = chunk_product(work, plan);
-  const bool shifts = chunk_tiles >= tile.rows, cut = cuts_reduction(chunk, tile, machine);
+  const bool shifts = plan.chunk >= tile.rows, cut = cuts_reduction(chunk, tile, machine);
   auto [outer, inner] =
       product.split(axes[1], tile.rows, shifts && !cut ? TailStrategy::kShiftInwards : TailStrategy::kGuard);
   IterVarPtr input = product.reduce_axes()[0], panels = axes[0];
@@ -165,21 +165,28 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   const int lanes = work.half ? result_lanes(plan.product, *s.product->op, target) : plan.product.lanes;
   auto [y, y_in] = root.split(axes[1], work.tile);
   auto [x, x_in] = root.split(axes[2], work.tile);
-  auto [chunk, y_tile] = root.split(y, plan.tile_rows);
-  std::vector<IterVarPtr> chunks{axes[0], chunk};
-  IterVarPtr x_tile = x;
-  int64_t tiles = plan.tile_rows * ((work.width + work.tile - 1) / work.tile);
-  if (plan.tile_columns > 0) {
-    auto [x_chunk, x_rest] = root.split(x, plan.tile_columns);
-    chunks.push_back(x_chunk);
-    x_tile = x_rest;
-    tiles = plan.tile_rows * plan.tile_columns;
+  const int64_t columns = ceil_div(work.width, work.tile), rows = ceil_div(work.height, work.tile);
+  std::vector<IterVarPtr> chunks{axes[0]}, tiles;
+  if (plan.within_row) {
+    auto [x_chunk, x_tile] = root.split(x, plan.chunk);
+    chunks.insert(chunks.end(), {y, x_chunk});
+    tiles = {x_tile};
+  } else if (plan.chunk % columns == 0 && rows * columns % plan.chunk == 0) {
+    auto [y_chunk, y_tile] = root.split(y, plan.chunk / columns);
+    chunks.push_back(y_chunk);
+    tiles = {y_tile, x};
+  } else {
+    root.reorder({y, x, y_in, x_in});
+    auto [chunk, tile] = root.split(root.fuse(y, x), plan.chunk);
+    chunks.push_back(chunk);
+    tiles = {tile};
   }
   auto [block, channel] = root.split(axes[3], plan.product.channel_block());
   auto [vectors, lane] = root.split(channel, lanes);
   std::vector<IterVarPtr> order = chunks;
   order.insert(plan.input_at_root ? order.begin() : order.end(), block);
-  order.insert(order.end(), {y_tile, x_tile, vectors, y_in, x_in, lane});
+  order.insert(order.end(), tiles.begin(), tiles.end());
+  order.insert(order.end(), {vectors, y_in, x_in, lane});
   root.reorder(order);
   root.unroll(x_in);
   if (lanes > 1) root.vectorize(lane);
@@ -189,7 +196,7 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   auto volume = constant_volume(axes);
   const bool worth_it = !volume || *volume * work.inputs >= kParallelThreshold;
   // One chunk has no part for each thread: the blocks of channels are what they share.
-  const bool whole = plan.tile_columns == 0 && plan.tile_rows * work.tile >= work.height && work.height > 0;
+  const bool whole = !plan.within_row && plan.chunk == rows * columns;
   const bool in_rounds = plan.input_at_root && !(whole && work.batch == 1);
   const int64_t rounds = in_rounds ? ceil_div(work.outputs, plan.product.channel_block()) : 1;
   IterVarPtr parallel = fuse_and_parallelize(root, shared, worth_it, rounds);
@@ -208,10 +215,12 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   s.product->compute_at(root, plan.input_at_root ? parallel : block);
   s.product->scope = StorageScope::kLocal;
   if (on_tiles) {
-    schedule_tile_product(*s.product, in_tiles(tiles, 1, tiles, TileUnit::kAmx), kColumnUnit,
-                          tiles * work.inputs * work.data_bytes(), kAmxGeometry);
+    schedule_tile_product(*s.product, in_tiles(plan.chunk, 1, plan.chunk, TileUnit::kAmx), kColumnUnit,
+                          plan.chunk * work.inputs * work.data_bytes(), kAmxGeometry);
   } else {
-    schedule_product(*s.product, s.input->op, work, plan, tiles, target.machine);
+    // A last chunk of fewer tiles begins among those of the one before, for itself.
+    s.product->shift_region(s.product->axes()[1]);
+    schedule_product(*s.product, s.input->op, work, plan, target.machine);
   }
   schedule_columns(s, vectors, lanes);
 }

@@ -43,9 +43,11 @@ int64_t sum_bytes(const ProductWork& work) {
 double cycles_per_step(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
   double fmas = double(tile.rows) * tile.vectors / machine.fma_per_cycle;
   // As many sums as hide the latency just so stall whenever an operand is late.
-  double latency = machine.fma_latency + 1;
+  double latency = machine.fma_latency + 1.5;
   double loads = double(tile.rows + tile.vectors) / machine.loads_per_cycle;
   bool folded_broadcast = machine.broadcast_operand && tile.vectors == 1;
+  // A load in every multiply-add: the ports never quite keep up.
+  if (folded_broadcast) loads *= 1.08;
   double issue = (double(tile.rows) * tile.vectors + tile.vectors + (folded_broadcast ? 0 : tile.rows) +
                   kLoopInstructions) /
                  (2.0 * machine.fma_per_cycle + 1);

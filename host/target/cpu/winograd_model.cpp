@@ -14,11 +14,18 @@ namespace {
 constexpr int64_t kAssumedExtent = 56;
 // Bytes a cycle that one core reads of the third-level cache, by those of memory: weights lie in the order in
 // which they are read, so that hardware fetches them ahead; rows of the transformed input do not.
-constexpr double kOrderedSpeed = 4, kScatteredSpeed = 1.5;
+constexpr double kOrderedSpeed = 4, kScatteredSpeed = 2.5;
 // Channels whose products are made at once, at most.
 constexpr int64_t kMaxTileBlock = 256;
 // Rows of the operand a chunk: the last tile is rounded up by less than the operand has beyond its end.
 constexpr int64_t kMaxTileRows = 448;
+
+// Cycles a byte of transformed data that is made first: where the blocks of one chunk are divided, each of
+// two cores fetches half of it from the other. Measured on 14 x 14 and 28 x 28 points; half of what two
+// threads lose.
+constexpr double kFetchedByte = 0.26, kStoredByte = 0.08;
+// Of the tiles of an image, what chunks of equal size may come to.
+constexpr double kMostChunkWork = 1.07;
 
 /// With products on tile registers, in cycles. Fitted by hand to measured plans of F(4x4, 3x3) for nine
 /// convolutions; of the plans that it then picks, times were within 20 %.
@@ -65,7 +72,7 @@ double transform_cycles(const WinogradWork& work, const MachineModel& machine) {
                   m * t + m * m * 2;
   double inputs = std::ceil(double(work.inputs) / lanes), outputs = std::ceil(double(work.outputs) / lanes);
   // Measured beside these counts: tiles of 8 x 8 do not fit the registers.
-  const double slack = work.tile == 6 ? 1.7 : 1.25;
+  const double slack = work.tile == 6 ? 2.0 : 1.25;
   return slack * double(count_tiles(work).tiles) * (input * inputs + output * outputs);
 }
 
@@ -95,12 +102,12 @@ struct PlanSizes {
 PlanSizes plan_sizes(const WinogradWork& work, const WinogradPlan& plan) {
   const Counts counts = count_tiles(work);
   const int64_t points = (work.tile + 2) * (work.tile + 2);
-  const int64_t columns = plan.tile_columns == 0 ? counts.columns : plan.tile_columns;
   const int64_t block = plan.product.channel_block();
   PlanSizes sizes;
-  sizes.chunk = plan.tile_rows * columns;
-  sizes.chunks = std::max<int64_t>(work.batch, 1) * ceil_div(counts.rows, plan.tile_rows) *
-                 ceil_div(counts.columns, columns);
+  sizes.chunk = plan.chunk;
+  sizes.chunks = std::max<int64_t>(work.batch, 1) *
+                 (plan.within_row ? counts.rows * ceil_div(counts.columns, plan.chunk)
+                                  : ceil_div(counts.rows * counts.columns, plan.chunk));
   sizes.blocks = ceil_div(work.outputs, block);
   sizes.weights = double(points * work.inputs * sizes.blocks * block * work.weight_bytes());
   sizes.transformed = double(points * sizes.chunk * work.inputs * work.data_bytes());
@@ -128,7 +135,7 @@ double tile_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, cons
   const double l2 = double(machine.l2_bytes), panel = sizes.weights / blocks;
   const double all = sizes.transformed * chunks;
   // All blocks go by in a chunk, or all chunks in a block.
-  const double room = 0.75 * l2;
+  const double room = 0.65 * l2;
   const bool weights_stay =
       (plan.input_at_root ? panel : sizes.weights) + sizes.transformed + sizes.sums <= room;
   const bool input_stays = (plan.input_at_root ? all : sizes.transformed) + panel <= room;
@@ -145,68 +152,99 @@ double tile_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, cons
          transform_cycles(work, machine);
 }
 
-double vector_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const PlanSizes& sizes,
-                          const MachineModel& machine) {
-  const double l2 = double(machine.l2_bytes);
-  const double memory = machine.memory_bytes_per_cycle;
+/// Of the products, what goes by meanwhile: bytes of a chunk by the cycles that they take.
+struct ChunkTraffic {
+  double weights = 0;  ///< when the first chunk reads them, from memory
+  double again = 0;    ///< and each other chunk
+  double data = 0;     ///< of every chunk
+};
+
+ChunkTraffic chunk_traffic(const WinogradPlan& plan, const PlanSizes& sizes, const MachineModel& machine) {
+  const double near = 0.75 * double(machine.l2_bytes), memory = machine.memory_bytes_per_cycle;
   const double ordered = memory * kOrderedSpeed, scattered = memory * kScatteredSpeed;
   const auto chunks = double(sizes.chunks), blocks = double(sizes.blocks);
-  const double compute =
-      predicted_cycles(product_work(work, sizes.chunk, sizes.chunks), plan.product, machine);
-  double traffic = sizes.weights / memory;  // once, in any case
-  double kept = sizes.sums + (plan.input_at_root ? 0 : sizes.transformed);
+  const double rounds = plan.input_at_root ? blocks : 1;
+  const double panel = sizes.weights / rounds;
+  const double kept = sizes.sums + (plan.input_at_root ? 0 : sizes.transformed);
+  ChunkTraffic traffic;
+  traffic.weights = sizes.weights / memory;
+  traffic.again = rounds * std::clamp(panel + kept - near, 0.0, panel) / ordered;
   if (plan.input_at_root) {
-    double all = sizes.transformed * chunks;
-    double panel = sizes.weights / blocks;
-    if (all + panel > 0.75 * l2) traffic += all * (blocks + 1) / scattered;
-    // A block's weights stay near while the chunks go by, unless they are too large.
-    if (sizes.chunks > 1 && panel + kept > 0.75 * l2) traffic += sizes.weights * (chunks - 1) / ordered;
-  } else if (sizes.chunks > 1 && sizes.weights + kept > 0.75 * l2) {
-    traffic += sizes.weights * (chunks - 1) / ordered;
+    // Of the input that all blocks read, what a block's weights drive out.
+    const double all = sizes.transformed * chunks;
+    traffic.data += std::clamp(all + panel - near, 0.0, all) / chunks * (blocks + 1) / scattered;
   }
   // The image's rows and the weights go by meanwhile.
-  if (kept > 0.375 * l2) {
-    const double times = chunks * (plan.input_at_root ? blocks : 1);
-    traffic += 2 * (kept - 0.375 * l2) * times / scattered;
-  }
-  return overlapped(compute, traffic) + transform_cycles(work, machine);
+  traffic.data += 2 * std::max(0.0, kept - near / 2) * rounds / scattered;
+  return traffic;
 }
 
-/// Cycles of a plan whose chunks and register tile are given.
+/// Of so many threads together. They divide the blocks of an only chunk, else the chunks: then each reads all
+/// weights, while the arithmetic of its first chunk is all there is to hide that.
+double vector_product_cycles(const PlanSizes& sizes, const ChunkTraffic& traffic, double compute,
+                             bool divided, int64_t threads) {
+  if (divided) return overlapped(compute, traffic.weights + traffic.data);
+  const double chunk = compute / double(sizes.chunks);
+  const auto others = double(ceil_div(sizes.chunks, threads) - 1);
+  return double(threads) * (overlapped(chunk, traffic.weights + traffic.data) +
+                            others * overlapped(chunk, traffic.again + traffic.data));
+}
+
+double vector_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const PlanSizes& sizes,
+                          const MachineModel& machine) {
+  const double compute =
+      predicted_cycles(product_work(work, sizes.chunk, sizes.chunks), plan.product, machine);
+  const ChunkTraffic traffic = chunk_traffic(plan, sizes, machine);
+  const bool divided = plan.input_at_root && sizes.chunks == 1;
+  const double one = vector_product_cycles(sizes, traffic, compute, divided, 1);
+  const double two =
+      vector_product_cycles(sizes, traffic, compute, divided, 2) * (divided ? imbalance(sizes.blocks) : 1);
+  return (one + two) / 2 + transform_cycles(work, machine);
+}
+
+/// Cycles of a plan whose chunks and register tile are given; one thread and two count alike.
 double plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const MachineModel& machine) {
   const PlanSizes sizes = plan_sizes(work, plan);
-  const double cycles = work.tile_parts > 0 ? tile_plan_cycles(work, plan, sizes, machine)
-                                            : vector_plan_cycles(work, plan, sizes, machine);
-  const int64_t shares = plan.input_at_root ? sizes.chunks * sizes.blocks : sizes.chunks;
-  // One thread and two count alike.
-  return cycles * (1 + imbalance(shares)) / 2;
+  double cycles = 0;
+  if (work.tile_parts > 0) {
+    const int64_t shares = plan.input_at_root ? sizes.chunks * sizes.blocks : sizes.chunks;
+    cycles = tile_plan_cycles(work, plan, sizes, machine) * (1 + imbalance(shares)) / 2;
+  } else {
+    cycles = vector_plan_cycles(work, plan, sizes, machine);
+  }
+  if (!plan.input_at_root) return cycles;
+  const double fetched = sizes.chunks == 1 ? kFetchedByte : kStoredByte;
+  return cycles + fetched * sizes.transformed * double(sizes.chunks);
 }
 
-/// Chunks of whole rows of tiles, or of parts of a row.
+/// Chunks of an image's tiles; of parts of a row where its extents are symbolic.
 std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineModel& machine) {
   const Counts counts = count_tiles(work);
-  const bool whole_rows = work.width != 0 && work.height != 0;
   const int64_t points = (work.tile + 2) * (work.tile + 2);
   // What a thread may be asked to keep.
   const int64_t limit = std::max<int64_t>(machine.l2_bytes, int64_t{1} << 20);
   std::vector<WinogradPlan> space;
   for (bool at_root : {true, false}) {
-    auto add = [&](int64_t rows, int64_t columns) {
-      const int64_t tiles = rows * (columns == 0 ? counts.columns : columns);
+    auto add = [&](int64_t tiles, bool within_row) {
       if (work.tile_parts > 0 && tiles > kMaxTileRows) return;
       const int64_t kept = (at_root ? 0 : work.inputs * work.data_bytes()) + 64 * work.element_bytes;
       if (points * tiles * kept > limit) return;
       WinogradPlan plan;
-      plan.tile_rows = rows;
-      plan.tile_columns = columns;
+      plan.chunk = tiles;
+      plan.within_row = within_row;
       plan.input_at_root = at_root;
       space.push_back(plan);
     };
-    for (int64_t rows = 1; whole_rows && rows <= counts.rows; ++rows) {
-      if (counts.rows % rows == 0) add(rows, 0);
+    const bool known = work.width != 0 && work.height != 0;
+    const int64_t tiles = counts.rows * counts.columns;
+    // The last chunk has fewer tiles, and takes as long.
+    for (int64_t chunks = 1, last = 0; known && chunks <= counts.rows; ++chunks) {
+      const int64_t chunk = ceil_div(tiles, chunks);
+      if (chunk != last && ceil_div(tiles, chunk) * chunk <= tiles * kMostChunkWork) add(chunk, false);
+      last = chunk;
     }
-    for (int64_t columns : {7, 14, 28}) {
-      if (!whole_rows || columns < counts.columns) add(1, columns);
+    for (int64_t chunk : {7, 14, 28}) {
+      if (!known || chunk < counts.columns) add(chunk, true);
     }
   }
   return space;
@@ -223,8 +261,7 @@ int64_t WinogradWork::weight_bytes() const {
 }
 
 ProductWork chunk_product(const WinogradWork& work, const WinogradPlan& plan) {
-  const int64_t columns = plan.tile_columns == 0 ? count_tiles(work).columns : plan.tile_columns;
-  return product_work(work, plan.tile_rows * columns, 1);
+  return product_work(work, plan.chunk, 1);
 }
 
 namespace {
@@ -260,7 +297,6 @@ std::vector<ProductTile> tile_space(const WinogradWork& work, const WinogradPlan
 WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine, int64_t channel_block) {
   WinogradPlan best;
   best.cycles = INFINITY;
-  best.tile_columns = work.width == 0 ? 7 : 0;
   for (WinogradPlan plan : chunk_space(work, machine)) {
     for (const ProductTile& tile : tile_space(work, plan, machine, channel_block)) {
       plan.product = tile;
@@ -269,8 +305,9 @@ WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine
     }
   }
   if (std::isinf(best.cycles) && work.tile_parts == 0) {
-    best.product = choose_product_tile(product_work(work, 7, 1), machine, channel_block);
-    best.tile_columns = 7;
+    best.chunk = 7;
+    best.within_row = true;
+    best.product = choose_product_tile(chunk_product(work, best), machine, channel_block);
   }
   return best;
 }

@@ -22,8 +22,8 @@ struct WinogradPlan {
   /// Register tile of the products; its channel block is the weights'. On tile registers only the block
   /// counts: channels whose products are made before they are transformed.
   ProductTile product;
-  int64_t tile_rows = 1;     ///< rows of tiles a chunk; divides their number where that is known
-  int64_t tile_columns = 0;  ///< tiles of a row a chunk; 0: all
+  int64_t chunk = 1;        ///< tiles whose products are made at once, in the order of rows of an image
+  bool within_row = false;  ///< chunks end where a row of tiles does
   bool input_at_root =
       true;           ///< the whole transformed input is made first; else each chunk's where it is used
   double cycles = 0;  ///< on one core

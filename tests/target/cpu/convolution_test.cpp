@@ -8,6 +8,7 @@
 #include "host/ops/conv.h"
 #include "host/ops/op.h"
 #include "host/target/cpu/conv_model.h"
+#include "host/target/cpu/winograd_model.h"
 #include "tests/support/compiled_model.h"
 
 namespace gantry {
@@ -113,6 +114,10 @@ TEST_P(WinogradOnCpu, TakesSeveralImages) {
 TEST_P(WinogradOnCpu, TakesOneTile) {
   check({.height = 2, .width = 2});
 }
+TEST_P(WinogradOnCpu, TakesChunksThatDoNotDivideTheTiles) {
+  check({.height = 28, .width = 28, .inputs = 128});
+  check({.batch = 2, .height = 14, .width = 14, .inputs = 128});
+}
 TEST_P(WinogradOnCpu, TakesLargeImages) {
   check({.height = 60, .width = 57, .inputs = 64, .outputs = 64});
 }
@@ -197,6 +202,20 @@ TEST(ConvModel, ChoosesWinogradForLargeImagesOfManyChannels) {
   EXPECT_GE(winograd_tile(chosen(64, 224, 64)), 4);
   EXPECT_GE(winograd_tile(chosen(64, 56, 64)), 4);
   EXPECT_GE(winograd_tile(chosen(128, 28, 128)), 4);
+}
+
+TEST(WinogradModel, DividesAnOddNumberOfTilesForTwoThreads) {
+  const cpu::WinogradWork work{.tile = 4, .height = 28, .width = 28, .inputs = 128, .outputs = 32};
+  const cpu::WinogradPlan plan = cpu::plan_winograd(work, find_target("x86-64-v4").machine);
+  EXPECT_EQ(plan.chunk, 25);  // of 49
+  EXPECT_FALSE(plan.input_at_root);
+}
+
+TEST(WinogradModel, KeepsAnImageTogetherWhereWeightsComeFromMemory) {
+  const cpu::WinogradWork work{.tile = 2, .height = 14, .width = 14, .inputs = 512, .outputs = 512};
+  const cpu::WinogradPlan plan = cpu::plan_winograd(work, find_target("x86-64-v4").machine);
+  EXPECT_EQ(plan.chunk, 49);
+  EXPECT_TRUE(plan.input_at_root);
 }
 
 TEST(ConvModel, KeepsToDirectConvolutionsWhereWeightsOutweighTheImage) {
