@@ -19,6 +19,7 @@ struct StageGuard {
     kSplit,   ///< the loops of a split go beyond its axis
     kDomain,  ///< the region goes beyond the tensor
     kThread,  ///< the stage uses fewer threads than there are
+    kTerm,    ///< elsewhere what is summed is zero
   };
   Expr condition;
   int level = -1;       ///< the innermost own leaf in it; -1: none

@@ -143,6 +143,10 @@ void Lowering::make_guards(StageState& state, const std::map<const IterVar*, Exp
     require(lt(offsets.at(relation.parent.get()), extents.at(relation.parent.get())),
             StageGuard::Kind::kSplit);
   }
+  const std::vector<std::pair<const VarNode*, Expr>> values(state.axis_values.begin(),
+                                                            state.axis_values.end());
+  for (const Expr& condition : state.stage->skipped)
+    require(substitute(condition, values), StageGuard::Kind::kTerm);
   if (!state.computes_part()) return;
   for (size_t i = 0; i < state.op().axes.size(); ++i) {
     const IterVarPtr& axis = state.op().axes[i];

@@ -104,6 +104,7 @@ bool Lowering::vanishes(const StageState& state, const Expr& e, const Expr& cond
 
 bool Lowering::needs(const StageState& state, const StageGuard& guard, Purpose purpose, bool separate) {
   bool whole = purpose == Purpose::kCompute;
+  if (guard.kind == StageGuard::Kind::kTerm) return whole;
   if (guard.reduce && !whole) return false;
   if (!state.root) return true;
   bool local = state.buffer->scope == BufferScope::kLocal, region = !state.whole_buffer;

@@ -77,6 +77,7 @@ class Stage {
   StorageScope scope = StorageScope::kGlobal;
   bool bounded = false;             ///< see bound_to_reads
   std::vector<IterVarPtr> shifted;  ///< see shift_region
+  std::vector<Expr> skipped;        ///< see skip_unless
   /// kShared: elements added to each row (all but the last dimension), so that columns fall into other banks.
   int64_t row_padding = 0;
   /// kShared stages attached to a serial loop: the next iteration's tile is fetched while this one is used.
@@ -172,6 +173,10 @@ class Stage {
   /// At root, no output: computes and keeps only the box around the elements that are read, where lowering
   /// finds one, instead of all.
   void bound_to_reads() { bounded = true; }
+  /// Terms of the stage's sum are zero where `condition`, in terms of the op's axes and reduction axes, is
+  /// false: lowering leaves out iterations of the innermost leaf that it depends on. Any number of them. CPUs
+  /// only.
+  void skip_unless(Expr condition) { skipped.push_back(std::move(condition)); }
   /// Attached: of the op's `axis`, the last region that the consumer needs starts earlier, as with
   /// TailStrategy::kShiftInwards, instead of going beyond the end, so that computing it needs no conditions.
   void shift_region(const IterVarPtr& axis) { shifted.push_back(axis); }

@@ -153,6 +153,33 @@ TEST(BoundToReads, ComputesAndKeepsTheBoxThatIsRead) {
   EXPECT_EQ(all.check([](int64_t i) { return i * 4; }), 37);
 }
 
+TEST(SkipUnless, LeavesOutTermsThatAreZero) {
+  // y(i) = sum over k of p(i + k), where p is x with two zeros before it and behind it.
+  auto x = placeholder({6}, DType::kF32, "x");
+  auto padded = compute(
+      {10},
+      [&](auto& i) {
+        return if_then_else(ge(i[0], 2) && lt(i[0], 8), x({i[0] - Expr(2)}), float_imm(DType::kF32, 0));
+      },
+      "padded");
+  auto k = reduce_axis(0, 5, "k");
+  auto y = compute(
+      {6}, [&](auto& i) { return sum(padded({i[0] + k->var}), {k}); }, "y");
+  Schedule s({y});
+  const Expr at = s[y].axes()[0]->var + k->var;
+  s[y].skip_unless(ge(at, 2));
+  s[y].skip_unless(lt(at, 8));
+  s[y].reorder({k, s[y].axes()[0]});
+  const Floats xs = random_floats(6);
+  Floats expected(6, 0);
+  for (size_t i = 0; i < 6; ++i)
+    for (size_t j = 0; j < 5; ++j)
+      if (i + j >= 2 && i + j < 8) expected[i] += xs[i + j - 2];
+  std::string text;
+  EXPECT_THAT(run_schedule(s, {x}, {xs}, 6, {}, &text), testing::Pointwise(testing::Eq(), expected)) << text;
+  EXPECT_THAT(to_string(lower_schedule(s, {x}, "k")), testing::HasSubstr("if "));
+}
+
 TEST(ShiftRegion, ComputesTheLastRegionWithoutConditions) {
   // Sums of 3 elements, in chunks of 4 of 10: the last is of elements 6 to 9.
   auto x = placeholder({12}, DType::kF32, "x");

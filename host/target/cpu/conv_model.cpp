@@ -107,6 +107,20 @@ int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, con
 
 namespace {
 
+// Of the taps of all windows along a spatial dimension, the share that lies in the image.
+double inside_share(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, size_t dim) {
+  const auto extent = data.shape[dim + 2].constant(), results = result.shape[dim + 2].constant(),
+             before = attrs.padding[dim].constant();
+  if (!extent || !results || !before) return 1;
+  int64_t inside = 0;
+  for (int64_t i = 0; i < *results; ++i)
+    for (int64_t k = 0; k < attrs.kernel[dim]; ++k) {
+      const int64_t at = i * attrs.strides[dim] + k * attrs.dilations[dim] - *before;
+      inside += at >= 0 && at < *extent ? 1 : 0;
+    }
+  return double(inside) / double(*results * attrs.kernel[dim]);
+}
+
 double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                      const MachineModel& machine, bool half) {
   ProductWork work = direct_work(attrs, data, result, half);
@@ -116,8 +130,12 @@ double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const Tenso
   const ProductTile tile =
       attrs.groups > 1 ? choose_grouped_tile(work, machine) : choose_product_tile(work, machine);
   const double weights = double(attrs.channels) * double(work.reduction) * work.element_bytes;
-  double cycles = overlapped(double(attrs.groups) * predicted_cycles(work, tile, machine),
-                             weights / machine.memory_bytes_per_cycle);
+  double arithmetic = double(attrs.groups) * predicted_cycles(work, tile, machine);
+  if (cuts_reduction(work, tile, machine)) {
+    arithmetic *= inside_share(attrs, data, result, 0);
+    if (skips_columns(work, tile)) arithmetic *= inside_share(attrs, data, result, 1);
+  }
+  double cycles = overlapped(arithmetic, weights / machine.memory_bytes_per_cycle);
   if (!half) return cycles;
   int64_t elements = 1;
   for (const Dim& extent : data.shape) elements *= typical(extent);

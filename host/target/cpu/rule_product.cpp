@@ -119,6 +119,37 @@ void schedule_accumulators(Stage& anchor, size_t row_axis, bool half, const Prod
   vectorize_block(anchor, axes.back(), tile.channel_block(), tile.lanes);
 }
 
+void conjuncts(const Expr& e, std::vector<Expr>& out) {
+  const auto* node = e.as<BinaryNode>();
+  if (node && node->op == BinaryOp::kAnd) {
+    conjuncts(node->a, out);
+    conjuncts(node->b, out);
+    return;
+  }
+  out.push_back(e);
+}
+
+// Windows that reach beyond the image multiply zeros there. Points along `axis` are left out where they do.
+void skip_padding(Stage& anchor, const IterVarPtr& axis) {
+  walk(anchor.op->body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (!read || read->op->tag != "pad") return;
+    const auto* padded = read->op->body.as<CallNode>();
+    const auto* value =
+        padded && padded->fn == MathFn::kIfThenElse ? padded->args[2].as<FloatImmNode>() : nullptr;
+    if (!value || value->value != 0) return;
+    std::vector<std::pair<const VarNode*, Expr>> at;
+    for (size_t i = 0; i < read->indices.size(); ++i)
+      at.emplace_back(read->op->axes[i]->var.as<VarNode>(), read->indices[i]);
+    std::vector<Expr> conditions;
+    conjuncts(padded->args[0], conditions);
+    for (const Expr& condition : conditions) {
+      const Expr here = substitute(condition, at);
+      if (mentions(here, axis->var)) anchor.skip_unless(here);
+    }
+  });
+}
+
 // Groups of lines that threads divide, for what computed the data divided lines too: data from another core's
 // cache arrive at a fraction of the speed. One where the weights are what takes time to arrive.
 int64_t line_groups(const ProductWork& work, int64_t lines, const MachineModel& machine) {
@@ -158,6 +189,9 @@ void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool he
   anchor.reorder(order);
   anchor.unroll(row_in_tile);
   vectorize_block(anchor, sums[4], block, tile.lanes);
+  skip_padding(anchor, sums[1]);
+  // Of whole lines, taps are written out apart for the points at both ends.
+  if (skips_columns(work, tile)) skip_padding(anchor, sums[2]);
   if (const Operation weights = packed_weights(anchor)) anchor.fetch_next(weights, parts, part * block);
 }
 

@@ -116,6 +116,10 @@ bool cuts_reduction(const ProductWork& work, const ProductTile& tile, const Mach
          tile.rows * tile.vectors >= machine.fma_latency * machine.fma_per_cycle;
 }
 
+bool skips_columns(const ProductWork& work, const ProductTile& tile) {
+  return work.row_extent == tile.rows;
+}
+
 int64_t reduction_part(int64_t inputs, const ProductWork& work, const ProductTile& tile,
                        const MachineModel& machine) {
   const int64_t limit =

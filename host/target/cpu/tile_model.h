@@ -46,6 +46,8 @@ struct ProductTile {
 /// outside of the tiles, so that each part's weights are read once from afar. Tiles then divide the rows: an
 /// overlap would be summed twice.
 bool cuts_reduction(const ProductWork& work, const ProductTile& tile, const MachineModel& machine);
+/// Then a convolution leaves out lines of the padding; columns of it too where a tile is a whole line.
+bool skips_columns(const ProductWork& work, const ProductTile& tile);
 
 /// Of `inputs` channels that are reduced over innermost, how many a part has: weights for half of the
 /// first-level cache, a divisor if there is one near.

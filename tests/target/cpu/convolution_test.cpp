@@ -126,34 +126,42 @@ INSTANTIATE_TEST_SUITE_P(Targets, WinogradOnCpu,
                          ::testing::Combine(::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"),
                                             ::testing::Values(2, 4, 6)));
 
-/// A convolution of an image of few channels as a model has it, (N, C, H, W), against the definition.
-double first_layer_error(const std::string& target, int64_t channels, int64_t kernel, int64_t stride,
-                         int64_t padding) {
-  constexpr int64_t kHeight = 19, kWidth = 37, kOutputs = 24;
-  const int64_t rows = (kHeight + 2 * padding - kernel) / stride + 1,
-                columns = (kWidth + 2 * padding - kernel) / stride + 1;
-  const ConstantPtr w = testing::random_tensor(DType::kF32, {kOutputs, channels, kernel, kernel}, 3);
+/// A convolution as a model has it, (N, C, H, W), of square windows.
+struct PlainLayer {
+  int64_t inputs = 3, outputs = 24, height = 19, width = 37, kernel = 3, stride = 1, padding = 0,
+          dilation = 1;
+
+  int64_t out(int64_t extent) const {
+    return (extent + 2 * padding - (kernel - 1) * dilation - 1) / stride + 1;
+  }
+};
+
+/// Of two images, against the definition.
+double plain_error(const std::string& target, const PlainLayer& l) {
+  const int64_t rows = l.out(l.height), columns = l.out(l.width);
+  const ConstantPtr w = testing::random_tensor(DType::kF32, {l.outputs, l.inputs, l.kernel, l.kernel}, 3);
   const std::string text = fmt::format(
       "fn @main(%x: Tensor[(2, {0}, {1}, {2}), f32]) -> Tensor[(2, {3}, {4}, {5}), f32] {{\n"
       "  %y = nn.conv(%x, @w: Tensor[({3}, {0}, {6}, {6}), f32], channels={3}, kernel=[{6}, {6}], "
-      "strides=[{7}, {7}], dilations=[1, 1], padding=({8}, {8}, {8}, {8}))\n  return %y\n}}\n",
-      channels, kHeight, kWidth, kOutputs, rows, columns, kernel, stride, padding);
-  const ConstantPtr x = testing::random_tensor(DType::kF32, {2, channels, kHeight, kWidth}, 4);
+      "strides=[{7}, {7}], dilations=[{9}, {9}], padding=({8}, {8}, {8}, {8}))\n  return %y\n}}\n",
+      l.inputs, l.height, l.width, l.outputs, rows, columns, l.kernel, l.stride, l.padding, l.dilation);
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {2, l.inputs, l.height, l.width}, 4);
   testing::LocalModel model(
       testing::compile_to_bytes(parse_graph(text, op_set(), {{"w", w}}), {.target = target}));
   const ConstantPtr y = model.run({x}).at(0);
   double worst = 0, largest = 0;
-  for (int64_t at = 0; at < 2 * kOutputs * rows * columns; ++at) {
-    const int64_t ox = at % columns, oy = at / columns % rows, o = at / (columns * rows) % kOutputs,
-                  n = at / (columns * rows * kOutputs);
+  for (int64_t at = 0; at < 2 * l.outputs * rows * columns; ++at) {
+    const int64_t ox = at % columns, oy = at / columns % rows, o = at / (columns * rows) % l.outputs,
+                  n = at / (columns * rows * l.outputs);
     double total = 0;
-    for (int64_t c = 0; c < channels; ++c)
-      for (int64_t ky = 0; ky < kernel; ++ky)
-        for (int64_t kx = 0; kx < kernel; ++kx) {
-          const int64_t iy = oy * stride + ky - padding, ix = ox * stride + kx - padding;
-          if (iy < 0 || ix < 0 || iy >= kHeight || ix >= kWidth) continue;
-          total += double(x->as<float>()[((n * channels + c) * kHeight + iy) * kWidth + ix]) *
-                   double(w->as<float>()[((o * channels + c) * kernel + ky) * kernel + kx]);
+    for (int64_t c = 0; c < l.inputs; ++c)
+      for (int64_t ky = 0; ky < l.kernel; ++ky)
+        for (int64_t kx = 0; kx < l.kernel; ++kx) {
+          const int64_t iy = oy * l.stride + ky * l.dilation - l.padding,
+                        ix = ox * l.stride + kx * l.dilation - l.padding;
+          if (iy < 0 || ix < 0 || iy >= l.height || ix >= l.width) continue;
+          total += double(x->as<float>()[((n * l.inputs + c) * l.height + iy) * l.width + ix]) *
+                   double(w->as<float>()[((o * l.inputs + c) * l.kernel + ky) * l.kernel + kx]);
         }
     worst = std::max(worst, std::abs(double(y->as<float>()[at]) - total));
     largest = std::max(largest, std::abs(total));
@@ -161,17 +169,50 @@ double first_layer_error(const std::string& target, int64_t channels, int64_t ke
   return worst / largest;
 }
 
-class FirstLayerOnCpu : public ::testing::TestWithParam<const char*> {};
+class PlainConvolutionOnCpu : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!runs_here(GetParam())) GTEST_SKIP() << "this machine has no " << GetParam();
+  }
+};
 
-TEST_P(FirstLayerOnCpu, MatchesTheDefinition) {
-  if (!runs_here(GetParam())) GTEST_SKIP() << "this machine has no " << GetParam();
-  EXPECT_LT(first_layer_error(GetParam(), 3, 7, 2, 3), 2e-6);
-  EXPECT_LT(first_layer_error(GetParam(), 3, 3, 2, 1), 2e-6);
-  EXPECT_LT(first_layer_error(GetParam(), 1, 5, 1, 0), 2e-6);
-  EXPECT_LT(first_layer_error(GetParam(), 4, 1, 1, 0), 2e-6);
+TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForFirstLayers) {
+  EXPECT_LT(plain_error(GetParam(), {.kernel = 7, .stride = 2, .padding = 3}), 2e-6);
+  EXPECT_LT(plain_error(GetParam(), {.kernel = 3, .stride = 2, .padding = 1}), 2e-6);
+  EXPECT_LT(plain_error(GetParam(), {.inputs = 1, .kernel = 5}), 2e-6);
+  EXPECT_LT(plain_error(GetParam(), {.inputs = 4, .kernel = 1}), 2e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, FirstLayerOnCpu, ::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"));
+// The reduction is cut, and taps in the padding are left out.
+TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForSmallImagesOfManyChannels) {
+  const PlainLayer layer{.inputs = 320, .outputs = 64, .height = 7, .width = 7, .padding = 1};
+  // Winograd's algorithm may be chosen.
+  auto check = [&](PlainLayer l) { EXPECT_LT(plain_error(GetParam(), l), bound(6)); };
+  check(layer);
+  PlainLayer changed = layer;
+  changed.height = changed.width = 13;
+  changed.stride = 2;
+  check(changed);
+  changed = layer;
+  changed.dilation = changed.padding = 2;
+  check(changed);
+  changed = layer;
+  changed.kernel = 5;
+  changed.padding = 3;  // windows that see one line, columns beyond the image
+  check(changed);
+  changed = layer;
+  changed.height = 5;
+  changed.width = 14;
+  check(changed);
+}
+
+TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionWhereSomeWindowsLieInThePaddingAlone) {
+  EXPECT_LT(plain_error(GetParam(), {.inputs = 320, .outputs = 64, .height = 6, .width = 6, .padding = 4}),
+            bound(6));
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, PlainConvolutionOnCpu,
+                         ::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"));
 
 TEST(ConvModel, ReadsImagesOfFewChannelsAsTheyLie) {
   ConvAttrs attrs;
