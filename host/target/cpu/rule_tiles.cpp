@@ -220,6 +220,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
                            : line_rows(owner, constant_extent(pitches[1]).value(), geometry);
   const int64_t reach = product_reach(*tiles.product->op);
   TileProductWork work;
+  work.unit = geometry.unit;
   work.columns = constant_extent(simplify(tiles.product->axes()[1]->extent)).value();
   work.column_unit = std::min<int64_t>(work.columns, geometry.column_tiles * geometry.columns);
   work.weight_bytes = tile_weight_bytes(*tiles.product->op);

@@ -21,6 +21,7 @@ struct RowBlocks {
 };
 
 struct TileProductWork {
+  TileUnit unit = TileUnit::kAmx;
   std::vector<RowBlocks> choices;
   int64_t columns = 1;       ///< whole tiles
   int64_t column_unit = 32;  ///< of the tiles accumulated at once: what a block must be a multiple of
