@@ -4,29 +4,17 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numeric>
-#include <thread>
 
 #include "host/support/divide.h"
 #include "host/support/error.h"
+#include "host/support/in_parallel.h"
 
 namespace gantry {
 namespace {
 
 constexpr int kWordBits = 32;
-
-/// Calls `run(begin, end)` for parts of 0 … count - 1 on several threads.
-void in_parallel(int64_t count, const std::function<void(int64_t, int64_t)>& run) {
-  const auto most = static_cast<int64_t>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
-  const int64_t threads = std::clamp<int64_t>(count, 1, most);
-  std::vector<std::thread> workers;
-  for (int64_t i = 1; i < threads; ++i)
-    workers.emplace_back(run, count * i / threads, count * (i + 1) / threads);
-  run(0, count / threads);
-  for (std::thread& worker : workers) worker.join();
-}
 
 /// The value of 2^31, so that the largest weight becomes the largest integer.
 float range_of(float largest, int bits) {

@@ -8,6 +8,7 @@
 #include "host/ops/support.h"
 #include "host/ops/tile_product.h"
 #include "host/support/divide.h"
+#include "host/support/in_parallel.h"
 #include "host/tensor/element.h"
 #include "host/tensor/simplify.h"
 
@@ -224,44 +225,52 @@ std::vector<Tensor> compute_tile_weight(const Node& node, const std::vector<Tens
 }
 
 /// The same for constants, without interpreting it.
-std::vector<ConstantPtr> pack_tile_weight(const Node& node) {
-  const auto& a = node.attrs_as<TileWeightAttrs>();
-  const TensorType& type = node.result()->type;
-  WeightView view = view_of(a, node.inputs[0]->type);
-  const auto* from = node.inputs[0]->constant->as<float>();
-  std::byte* bytes = nullptr;
-  auto constant = allocate_constant(type, &bytes);
-  auto* to = reinterpret_cast<uint16_t*>(bytes);
-  std::memset(to, 0, constant->size);
-  auto extent = [&](size_t i) { return type.shape[i].value(); };
+/// Block `nb` of columns, at `to`.
+void pack_columns(const TileWeightAttrs& a, const WeightView& view, const std::vector<int64_t>& shape,
+                  int64_t nb, const float* from, uint16_t* to) {
   const TileGeometry& tile = geometry_of(a.unit);
-  const int64_t block = tile.block_depth, pack = tile.column_pack;
-  const int64_t part_size = a.column_tiles * pack * block;
-  const int64_t depth = view.depth(a);
-  for (int64_t nb = 0; nb < extent(0); ++nb) {
-    for (int64_t kc = 0; kc < extent(1); ++kc) {
-      for (int64_t kh = 0; kh < extent(2); ++kh) {
-        for (int64_t kw = 0; kw < extent(3); ++kw, to += a.parts * part_size) {
-          for (int64_t c = 0; c < a.column_tiles * pack; ++c) {
-            const int64_t o = nb * a.column_tiles * pack + c;
-            if (o >= view.extent[0]) break;
-            for (int64_t d = 0; d < std::min(block, depth - kc * block); ++d) {
-              const int64_t k = kc * block + d;
-              const int64_t channel = a.fold_width ? k % view.extent[1] : k;
-              const int64_t column = a.fold_width ? k / view.extent[1] : kw;
-              float rest = from[o * view.stride[0] + channel * view.stride[1] + kh * view.stride[2] +
-                                column * view.stride[3]];
-              uint16_t* at = to + ops::packed_weight_offset(tile, c, d);
-              for (int64_t p = 0; p < a.parts; ++p, at += part_size) {
-                *at = float_to_bfloat(rest);
-                rest -= bfloat_to_float(*at);
-              }
+  const int64_t block = tile.block_depth, columns = a.column_tiles * tile.column_pack;
+  const int64_t part_size = columns * block, depth = view.depth(a);
+  for (int64_t kc = 0; kc < shape[1]; ++kc) {
+    for (int64_t kh = 0; kh < shape[2]; ++kh) {
+      for (int64_t kw = 0; kw < shape[3]; ++kw, to += a.parts * part_size) {
+        for (int64_t c = 0; c < std::min(columns, view.extent[0] - nb * columns); ++c) {
+          const float* row = from + (nb * columns + c) * view.stride[0] + kh * view.stride[2];
+          for (int64_t d = 0; d < std::min(block, depth - kc * block); ++d) {
+            const int64_t k = kc * block + d;
+            const int64_t channel = a.fold_width ? k % view.extent[1] : k;
+            const int64_t column = a.fold_width ? k / view.extent[1] : kw;
+            float rest = row[channel * view.stride[1] + column * view.stride[3]];
+            uint16_t* at = to + ops::packed_weight_offset(tile, c, d);
+            for (int64_t p = 0; p < a.parts; ++p, at += part_size) {
+              *at = float_to_bfloat(rest);
+              rest -= bfloat_to_float(*at);
             }
           }
         }
       }
     }
   }
+}
+
+std::vector<ConstantPtr> pack_tile_weight(const Node& node) {
+  const auto& a = node.attrs_as<TileWeightAttrs>();
+  const TensorType& type = node.result()->type;
+  const WeightView view = view_of(a, node.inputs[0]->type);
+  const auto* from = node.inputs[0]->constant->as<float>();
+  std::byte* bytes = nullptr;
+  auto constant = allocate_constant(type, &bytes);
+  std::vector<int64_t> shape;
+  for (const Dim& extent : type.shape) shape.push_back(extent.value());
+  const int64_t block_bytes = constant->size / std::max<int64_t>(shape[0], 1);
+  in_parallel(shape[0], [&](int64_t begin, int64_t end) {
+    for (int64_t nb = begin; nb < end; ++nb) {
+      std::byte* block = bytes + nb * block_bytes;
+      // Columns and depths beyond the weight stay zero.
+      std::memset(block, 0, static_cast<size_t>(block_bytes));
+      pack_columns(a, view, shape, nb, from, reinterpret_cast<uint16_t*>(block));
+    }
+  });
   return {constant};
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <thread>
 
 #include "host/ops/conv_forms.h"
 #include "host/ops/families.h"
@@ -10,6 +9,7 @@
 #include "host/ops/tile_product.h"
 #include "host/ops/tiles.h"
 #include "host/ops/winograd.h"
+#include "host/support/in_parallel.h"
 #include "host/tensor/element.h"
 
 namespace gantry {
@@ -164,9 +164,9 @@ std::vector<ConstantPtr> fold_winograd_weight(const Node& node) {
   const float* w = weight->as<float>();
   // Neighbouring channels share cache lines of the result: a thread makes kRun of them together.
   constexpr int64_t kRun = 16;
-  auto transform_runs = [&](int64_t first, int64_t step) {
+  in_parallel((packed.padded + kRun - 1) / kRun, [&](int64_t begin, int64_t end) {
     float values[kMaxPositions];
-    for (int64_t run = first * kRun; run < packed.padded; run += step * kRun) {
+    for (int64_t run = begin * kRun; run < end * kRun; run += kRun) {
       for (int64_t i = 0; i < inputs; ++i) {
         for (int64_t o = run; o < std::min(run + kRun, packed.padded); ++o) {
           if (o < outputs) {
@@ -178,12 +178,7 @@ std::vector<ConstantPtr> fold_winograd_weight(const Node& node) {
         }
       }
     }
-  };
-  const auto threads = static_cast<int64_t>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
-  std::vector<std::thread> workers;
-  for (int64_t i = 1; i < threads; ++i) workers.emplace_back(transform_runs, i, threads);
-  transform_runs(0, threads);
-  for (std::thread& worker : workers) worker.join();
+  });
   return {result};
 }
 
