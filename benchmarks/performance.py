@@ -24,6 +24,7 @@ import os
 import platform
 import re
 import shutil
+import statistics
 import subprocess
 import tempfile
 import time
@@ -143,11 +144,11 @@ def compile_modules(args, network, folder, results):
             if mode == 'native':
                 cache = {'GANTRY_CACHE_DIR': os.path.join(folder, 'cache')}
                 times = []
-                for _ in range(2):
+                for _ in range(4):
                     start = time.perf_counter()
                     call(command, cache)
                     times.append(time.perf_counter() - start)
-                results.put('compile', network.name, {'cold_s': times[0], 'warm_s': times[1],
+                results.put('compile', network.name, {'cold_s': times[0], 'warm_s': statistics.median(times[1:]),
                                                       'module_bytes': os.path.getsize(path)})
             else:
                 call(command)
@@ -239,7 +240,7 @@ def parse_arguments():
     parser.add_argument('--peers', default=','.join(PEERS))
     parser.add_argument('--targets', default='native,x86-64-v4,x86-64-v3', help='of gantry; "" for none')
     parser.add_argument('--precisions', default='fp32,bf16,fp16', help='fp32: the targets, each in its default precision or fp32; bf16, fp16: native too, where it has them; default %(default)s')
-    parser.add_argument('--threads', default='1,2')
+    parser.add_argument('--threads', default='1,2', help='"" for none: with --no-profile, compile times alone')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--seconds', type=float, default=0.5, help='of one measurement')
     parser.add_argument('--results', default='build/performance.json')
@@ -254,7 +255,7 @@ def parse_arguments():
         parser.error('nothing to measure: --precisions takes fp32 (of --targets), bf16 and fp16')
     for mode in args.modes:
         MODES.setdefault(mode, (mode, 'fp32'))
-    args.threads = [int(t) for t in args.threads.split(',')]
+    args.threads = [int(t) for t in args.threads.split(',') if t]
     args.peers = [p for p in args.peers.split(',') if p] if args.peer_python else []
     return args
 
