@@ -139,13 +139,14 @@ void schedule_product(Stage& product, const Operation& input_op, const WinogradW
   product.reorder(order);
   product.unroll(inner);
   vectorize_block(product, axes[3], tile.channel_block(), tile.lanes);
-  // The next weights, where they come from afar.
+  // The next weights: between other layers they come from afar, however few they are. With vectors of 16
+  // bytes (measured on none) only where the second-level cache cannot hold them.
+  const bool wide = machine.vector_bytes >= 64, wider = machine.vector_bytes > 16;
   const int64_t points = (work.tile + 2) * (work.tile + 2);
   const Operation weights = packed_weights(product);
-  if (weights && points * work.inputs * work.outputs * work.weight_bytes() > machine.l2_bytes)
+  if (weights && (wider || points * work.inputs * work.outputs * work.weight_bytes() > machine.l2_bytes))
     product.fetch_next(weights, panels, panel_inputs * tile.channel_block());
   // Rows that another core may have made, where a step's multiply-adds leave time for the hint.
-  const bool wide = machine.vector_bytes >= 64;
   if (plan.input_at_root && !cut && wide) product.fetch_next(input_op, outer, tile.rows * work.inputs);
 }
 
