@@ -9,6 +9,7 @@
 #include "host/ops/tile_product.h"
 #include "host/ops/tiles.h"
 #include "host/ops/winograd.h"
+#include "host/support/divide.h"
 #include "host/support/in_parallel.h"
 #include "host/tensor/element.h"
 
@@ -164,7 +165,7 @@ std::vector<ConstantPtr> fold_winograd_weight(const Node& node) {
   const float* w = weight->as<float>();
   // Neighbouring channels share cache lines of the result: a thread makes kRun of them together.
   constexpr int64_t kRun = 16;
-  in_parallel((packed.padded + kRun - 1) / kRun, [&](int64_t begin, int64_t end) {
+  in_parallel(ceil_div(packed.padded, kRun), [&](int64_t begin, int64_t end) {
     float values[kMaxPositions];
     for (int64_t run = begin * kRun; run < end * kRun; run += kRun) {
       for (int64_t i = 0; i < inputs; ++i) {

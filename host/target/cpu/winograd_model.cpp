@@ -20,9 +20,9 @@ constexpr int64_t kMaxTileBlock = 256;
 // Rows of the operand a chunk: the last tile is rounded up by less than the operand has beyond its end.
 constexpr int64_t kMaxTileRows = 448;
 
-// Cycles a byte of transformed data that is made first: where the blocks of one chunk are divided, each of
-// two cores fetches half of it from the other. Measured on 14 x 14 and 28 x 28 points; half of what two
-// threads lose.
+// Cycles a byte of transformed data that is made first, one thread and two averaged. Of an only chunk, whose
+// blocks are divided, each of two cores fetches half from the other; of several, each finds its own, only
+// further away. Measured on images of 14 x 14 and 28 x 28 points.
 constexpr double kFetchedByte = 0.26, kStoredByte = 0.08;
 // Of the tiles of an image, what chunks of equal size may come to.
 constexpr double kMostChunkWork = 1.07;
@@ -135,6 +135,7 @@ double tile_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, cons
   const double l2 = double(machine.l2_bytes), panel = sizes.weights / blocks;
   const double all = sizes.transformed * chunks;
   // All blocks go by in a chunk, or all chunks in a block.
+  // In networks more of the cache is taken by what goes by than in a layer alone (where 0.75 fits).
   const double room = 0.65 * l2;
   const bool weights_stay =
       (plan.input_at_root ? panel : sizes.weights) + sizes.transformed + sizes.sums <= room;
@@ -152,11 +153,11 @@ double tile_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, cons
          transform_cycles(work, machine);
 }
 
-/// Of the products, what goes by meanwhile: bytes of a chunk by the cycles that they take.
+/// What goes by while products are made, in cycles.
 struct ChunkTraffic {
-  double weights = 0;  ///< when the first chunk reads them, from memory
-  double again = 0;    ///< and each other chunk
-  double data = 0;     ///< of every chunk
+  double weights = 0;  ///< when a thread's first chunk reads them, from memory
+  double again = 0;    ///< when each other chunk does
+  double data = 0;     ///< of a chunk
 };
 
 ChunkTraffic chunk_traffic(const WinogradPlan& plan, const PlanSizes& sizes, const MachineModel& machine) {
