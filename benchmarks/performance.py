@@ -15,7 +15,8 @@ Figures are kept in --results and replaced one by one, so that interrupted and p
 and number of threads the peers are loaded once; then each round times every peer and every gantry module in turn. A
 figure is the median over the rounds of medians, a ratio the median of the rounds' ratios: a drift of the machine's
 speed falls on both. Where MODEL.in.npy lies beside MODEL.onnx it is the input, and MODEL.out.npy what the output is
-compared with. What fails is a row of the table that says why.
+compared with. What fails is a row of the table that says why. Beside x86-64-v3 the peers are held to AVX2
+(hold_to_avx2.cpp).
 """
 import argparse
 import datetime
@@ -160,10 +161,11 @@ def compile_modules(args, network, folder, results):
 
 def peers_of(args, network, threads):
     peers = {name: Peer(args.peer_python, name, threads, network.model, network.given) for name in args.peers}
-    if 'openvino' in args.peers and 'x86-64-v3' in args.modes:
-        # oneDNN, which OpenVINO computes with, can be held to AVX2; ONNX Runtime has no such switch.
-        peers['openvino-avx2'] = Peer(args.peer_python, 'openvino', threads, network.model, network.given,
-                                      {'ONEDNN_MAX_CPU_ISA': 'AVX2', 'DNNL_MAX_CPU_ISA': 'AVX2'})
+    if 'x86-64-v3' in args.modes:
+        build = os.path.dirname(os.path.dirname(os.path.abspath(args.gantry)))
+        held = {'LD_PRELOAD': os.path.join(build, 'lib', 'libhold_to_avx2.so')}
+        for name in args.peers:
+            peers[name + '-avx2'] = Peer(args.peer_python, name, threads, network.model, network.given, held)
     return peers
 
 

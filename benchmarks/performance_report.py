@@ -87,7 +87,7 @@ def networks_table(data, mode):
     runs = [r for r in data['runs'].values() if r['mode'] == mode]
     networks = sorted({r['network'] for r in runs})
     threads = sorted({r['threads'] for r in runs})
-    openvino = 'openvino-avx2' if mode == 'x86-64-v3' else 'openvino'
+    held = '-avx2' if mode == 'x86-64-v3' else ''
     head = ['network']
     for t in threads:
         label = f'{t} thread' + ('s' if t > 1 else '')
@@ -108,7 +108,7 @@ def networks_table(data, mode):
             mine, deviation = run['samples_ms'], run['deviation'] or deviation
             speeds[t] = median(mine)
             row.append(number(speeds[t]))
-            for peer in ('onnxruntime', openvino):
+            for peer in ('onnxruntime' + held, 'openvino' + held):
                 other = run['peers'].get(peer)
                 if other is None or other['error']:
                     row += ['–', '–']
@@ -129,8 +129,8 @@ def networks_table(data, mode):
         rows.append(row)
     mean = ['geometric mean']
     for t in threads:
-        mean += ['', '', times(geometric_mean(gains.get((t, 'onnxruntime'), []))), '',
-                 times(geometric_mean(gains.get((t, openvino), []))), '']
+        mean += ['', '', times(geometric_mean(gains.get((t, 'onnxruntime' + held), []))), '',
+                 times(geometric_mean(gains.get((t, 'openvino' + held), []))), '']
     rows.append(mean + ['', ''])
     text = table(head, rows)
     if notes:
