@@ -1,6 +1,7 @@
 #include "host/target/schedule_rules.h"
 
 #include "host/target/cpu/rules.h"
+#include "host/target/cpu/tile_depth.h"
 #include "host/target/cuda/rules.h"
 
 namespace gantry {
@@ -57,7 +58,8 @@ void schedule_stages_at_root(Schedule& schedule, const Target& target) {
 
 Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target) {
   if (target.for_gpu()) return cuda::make_schedule(outputs, target);
-  Schedule schedule(cpu::pack_matmul_panels(cpu::split_dense_depth(outputs, target), target));
+  std::vector<Tensor> rewritten = cpu::split_dense_depth(cpu::split_tile_depth(outputs, target), target);
+  Schedule schedule(cpu::pack_matmul_panels(rewritten, target));
   if (cpu::schedule_tiles(schedule, target)) return schedule;
   if (cpu::schedule_dense(schedule, target)) return schedule;
   if (cpu::schedule_packed_product(schedule, target)) return schedule;

@@ -11,6 +11,7 @@
 #include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_blocks.h"
+#include "host/target/cpu/tile_depth.h"
 #include "host/target/cpu/tile_model.h"
 #include "host/target/cpu/tile_schedule.h"
 
@@ -22,6 +23,7 @@ constexpr int64_t kSymbolicBlockRows = 128, kMaxLineRows = 448;
 
 struct TileStages {
   Stage *rows = nullptr, *product = nullptr, *output = nullptr;
+  Stage* partial = nullptr;  ///< where the depth is divided
 };
 
 TileStages find_tiles(Schedule& schedule) {
@@ -30,6 +32,7 @@ TileStages find_tiles(Schedule& schedule) {
     if (stage->op->tag == "tile_rows") found.rows = stage.get();
     if (stage->op->tag == "tile_product") found.product = stage.get();
     if (stage->op->tag == "tile_output") found.output = stage.get();
+    if (stage->op->tag == "tile_partial") found.partial = stage.get();
   }
   return found;
 }
@@ -103,7 +106,8 @@ int64_t row_group(const Stage& rows) {
   return ceil_div(read, 2 * ceil_div(read, 2 * kRowGroup));
 }
 
-void schedule_rows(Stage& rows, bool attached, const TileGeometry& geometry) {
+// `depth_parts`: who reads one part of the depth makes it.
+void schedule_rows(Stage& rows, bool attached, int64_t depth_parts, const TileGeometry& geometry) {
   const auto axes = rows.axes();  // part, kc, phase, row, lane
   rows.unroll(axes[0]);
   const std::vector<IterVarPtr> lanes = schedule_lanes(rows, axes[4], geometry);
@@ -117,9 +121,18 @@ void schedule_rows(Stage& rows, bool attached, const TileGeometry& geometry) {
   }
   // Rows of a tile adjoin in memory: written one after the other they touch few pages and sets of the cache.
   auto [tile, row] = rows.split(axes[3], row_group(rows));
-  reorder({axes[2], tile, axes[1], row, axes[0]});
+  std::vector<IterVarPtr> shared{axes[2], tile};
+  IterVarPtr block = axes[1];
+  if (depth_parts > 1) {
+    auto [part, in_part] = rows.split(block, ceil_div(*constant_extent(block->extent), depth_parts));
+    shared.insert(shared.begin(), part);
+    block = in_part;
+  }
+  std::vector<IterVarPtr> order = shared;
+  order.insert(order.end(), {block, row, axes[0]});
+  reorder(order);
   auto volume = constant_volume(axes);
-  fuse_and_parallelize(rows, {axes[2], tile}, !volume || *volume >= 4 * kParallelThreshold);
+  fuse_and_parallelize(rows, shared, !volume || *volume >= 4 * kParallelThreshold);
 }
 
 // How many rows the last tap lies beyond the first.
@@ -137,13 +150,6 @@ int64_t product_reach(const OperationNode& product) {
     reach = constant_extent(simplify(distance)).value_or(0);
   });
   return reach;
-}
-
-// The rows that one block needs, for all columns.
-int64_t block_operand_bytes(const OperationNode& rows, int64_t block_rows) {
-  int64_t elements = block_rows;
-  for (size_t i : {0, 1, 2, 4}) elements *= constant_extent(simplify(rows.axes[i]->extent)).value();
-  return elements * 2;
 }
 
 /// How the owner's rows may be cut.
@@ -182,6 +188,15 @@ RowAxes dense_rows(Stage& owner, const TileGeometry& geometry) {
   return rows;
 }
 
+RowAxes part_rows(Stage& partial, const TileGeometry& geometry) {
+  RowAxes rows;
+  rows.outer = {partial.axes()[0]};
+  rows.cut = partial.axes()[1];
+  // As few blocks as there can be: the threads share out parts and columns.
+  rows.choices = {row_blocks(constant_extent(rows.cut->extent).value(), geometry.unit).front()};
+  return rows;
+}
+
 RowAxes line_rows(Stage& owner, int64_t pitch, const TileGeometry& geometry) {
   const auto axes = owner.axes();
   const int64_t images = constant_extent(axes[0]->extent).value_or(2);
@@ -202,40 +217,35 @@ RowAxes line_rows(Stage& owner, int64_t pitch, const TileGeometry& geometry) {
   return rows;
 }
 
-}  // namespace
-
-bool schedule_tiles(Schedule& schedule, const Target& target) {
-  TileStages tiles = find_tiles(schedule);
-  if (!tiles.product || !tiles.rows || !tiles.output) return false;
-  inline_elementwise(schedule);
+/// The stage whose loops compute the product; all elementwise stages before it are inlined.
+Stage& place_output(Schedule& schedule, const TileStages& tiles) {
+  inline_elementwise(schedule, tiles.partial);
+  if (tiles.partial) return *tiles.partial;
   Stage& owner = owner_of(schedule, *tiles.output);
   if (&owner != tiles.output && tiles.output->attach != AttachKind::kInline) tiles.output->compute_inline();
   if (&owner == tiles.output) tiles.output->compute_root();
+  return owner;
+}
 
-  const TileGeometry& geometry = geometry_of(tile_unit(target).value_or(TileUnit::kAmx));
+RowAxes row_axes(const TileStages& tiles, Stage& owner, const TileGeometry& geometry) {
+  if (tiles.partial) return part_rows(owner, geometry);
   const std::vector<Expr> pitches = row_pitches(*tiles.output->op);
-  const IterVarPtr channels = owner.axes().back();
-  const RowAxes rows = is_dense(*tiles.output->op, pitches)
-                           ? dense_rows(owner, geometry)
-                           : line_rows(owner, constant_extent(pitches[1]).value(), geometry);
-  const int64_t reach = product_reach(*tiles.product->op);
-  TileProductWork work;
-  work.unit = geometry.unit;
-  work.columns = constant_extent(simplify(tiles.product->axes()[1]->extent)).value();
-  work.column_unit = std::min<int64_t>(work.columns, geometry.column_tiles * geometry.columns);
-  work.weight_bytes = tile_weight_bytes(*tiles.product->op);
-  work.choices = rows.choices;
-  for (RowBlocks& choice : work.choices) {
-    choice.resident_operand = block_operand_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes;
-    choice.small_operand = choice.resident_operand && !reaches_far(reach, choice.rows);
-  }
-  const TileBlocks blocks = choose_tile_blocks(work);
+  if (is_dense(*tiles.output->op, pitches)) return dense_rows(owner, geometry);
+  return line_rows(owner, constant_extent(pitches[1]).value(), geometry);
+}
 
+/// The loops of the owner: those shared among threads, then the block's. Returns where a block begins, and
+/// where its product is computed.
+std::pair<IterVarPtr, IterVarPtr> schedule_owner(Stage& owner, const RowAxes& rows, const TileBlocks& blocks,
+                                                 bool depth_parts, const Target& target) {
+  const IterVarPtr channels = owner.axes().back();
   auto [cut_outer, cut] = owner.split(rows.cut, blocks.rows.size, rows.tail);
   auto [channel_outer, channel] = owner.split(channels, blocks.columns);
   std::vector<IterVarPtr> shared = rows.outer;
   shared.push_back(cut_outer);
-  if (!blocks.own_rows) shared.insert(blocks.weights_first ? shared.begin() : shared.end(), channel_outer);
+  if (!blocks.own_rows)
+    shared.insert(blocks.weights_first ? shared.begin() + (depth_parts ? 1 : 0) : shared.end(),
+                  channel_outer);
   std::vector<IterVarPtr> order = shared;
   if (blocks.own_rows) order.push_back(channel_outer);
   order.push_back(cut);
@@ -244,19 +254,45 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   owner.reorder(order);
   vectorize_block(owner, channel, blocks.columns, choose_lanes(blocks.columns, 4, target.machine));
   IterVarPtr at = fuse_and_parallelize(owner, shared, true);
+  return {at, blocks.own_rows ? channel_outer : at};
+}
 
-  tiles.product->compute_at(owner, blocks.own_rows ? channel_outer : at);
+}  // namespace
+
+bool schedule_tiles(Schedule& schedule, const Target& target) {
+  const TileStages tiles = find_tiles(schedule);
+  if (!tiles.product || !tiles.rows || !tiles.output) return false;
+  const TileGeometry& geometry = geometry_of(tile_unit(target).value_or(TileUnit::kAmx));
+  Stage& owner = place_output(schedule, tiles);
+  const RowAxes rows = row_axes(tiles, owner, geometry);
+  const int64_t reach = product_reach(*tiles.product->op);
+  const int64_t depth_parts = tiles.partial ? kDepthParts : 1;
+  TileProductWork work;
+  work.unit = geometry.unit;
+  work.columns = constant_extent(simplify(tiles.product->axes().back()->extent)).value();
+  work.column_unit = std::min<int64_t>(work.columns, geometry.column_tiles * geometry.columns);
+  work.weight_bytes = tile_weight_bytes(*tiles.product->op) / depth_parts;
+  work.choices = rows.choices;
+  for (RowBlocks& choice : work.choices) {
+    choice.resident_operand =
+        operand_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes * depth_parts;
+    choice.small_operand = choice.resident_operand && !tiles.partial && !reaches_far(reach, choice.rows);
+  }
+  const TileBlocks blocks = choose_tile_blocks(work);
+
+  auto [block, product_at] = schedule_owner(owner, rows, blocks, tiles.partial != nullptr, target);
+  tiles.product->compute_at(owner, product_at);
   tiles.product->scope = StorageScope::kLocal;
   schedule_tile_product(*tiles.product, blocks.rows, work.column_unit,
-                        block_operand_bytes(*tiles.rows->op, blocks.rows.rows + reach), geometry);
+                        operand_bytes(*tiles.rows->op, blocks.rows.rows + reach) / depth_parts, geometry);
   if (blocks.own_rows) {
-    tiles.rows->compute_at(owner, at);
+    tiles.rows->compute_at(owner, block);
     tiles.rows->scope = StorageScope::kLocal;
   } else {
     // Blocks need not reach as far beyond the last result as there are rows.
     tiles.rows->bound_to_reads();
   }
-  schedule_rows(*tiles.rows, blocks.own_rows, geometry);
+  schedule_rows(*tiles.rows, blocks.own_rows, depth_parts, geometry);
   for (const auto& stage : schedule.stages()) {
     bool done = stage.get() == &owner || stage.get() == tiles.rows || stage.get() == tiles.product;
     if (!done && stage->attach == AttachKind::kRoot && is_compute(*stage->op) && !is_reduction(*stage->op))

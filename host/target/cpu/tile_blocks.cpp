@@ -18,8 +18,6 @@ constexpr int64_t kMaxBlockRows = 448, kMaxBlockColumns = 128;
 // costs as much as this many columns.
 constexpr int64_t kLargeBlockBytes = 192 << 10;
 constexpr double kRereadColumns = 36;
-// Weights beyond this are read once for all rows, not once a block of rows.
-constexpr int64_t kResidentWeightBytes = 1 << 20;
 // Blocks of rows that each make their part of the operand: at least so many. Where products are as fast as on
 // AMX, two are best on two threads: fewer blocks read the weights, and none reads rows that the other core
 // made.

@@ -20,6 +20,9 @@ struct RowBlocks {
   bool resident_operand = true;  ///< what a block reads of the operand stays in the second-level cache
 };
 
+/// Weights beyond this are read once for all rows, not once a block of rows.
+constexpr int64_t kResidentWeightBytes = 1 << 20;
+
 struct TileProductWork {
   TileUnit unit = TileUnit::kAmx;
   std::vector<RowBlocks> choices;

@@ -52,6 +52,12 @@ int64_t tile_weight_bytes(const OperationNode& product) {
   return bytes;
 }
 
+int64_t operand_bytes(const OperationNode& tile_rows, int64_t rows) {
+  int64_t elements = rows;
+  for (size_t i : {0, 1, 2, 4}) elements *= constant_extent(simplify(tile_rows.axes[i]->extent)).value();
+  return elements * 2;
+}
+
 void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t column_unit,
                            int64_t operand_bytes, const TileGeometry& geometry) {
   const auto axes = product.axes();           // phase or none, row, column

@@ -1,0 +1,90 @@
+#include "host/target/cpu/tile_depth.h"
+
+#include <optional>
+
+#include "host/codegen/cpu_features.h"
+#include "host/ops/tiles.h"
+#include "host/target/analysis.h"
+#include "host/target/cpu/tile_blocks.h"
+#include "host/target/cpu/tile_schedule.h"
+#include "host/target/rewrite.h"
+#include "host/tensor/simplify.h"
+
+namespace gantry::cpu {
+
+using namespace analysis;  // NOLINT
+
+namespace {
+
+// Depth, in columns of the result, from which the sums that are written and read again cost less than what
+// the threads would fetch from each other of the operand.
+constexpr int64_t kLeastDepth = 2;
+
+/// Rows of the result where they adjoin in the product; nothing if lines of an image lie apart, or there are
+/// taps of a window.
+std::optional<int64_t> adjoining_rows(const OperationNode& output, const OperationNode& product) {
+  for (size_t i = 1; i + 1 < product.reduce_axes.size(); ++i)
+    if (constant_extent(simplify(product.reduce_axes[i]->extent)) != 1) return std::nullopt;
+  const auto rows = constant_volume({output.axes.begin(), output.axes.end() - 1});
+  const auto extent = constant_extent(simplify(product.axes[0]->extent));
+  return rows && extent && *rows + kTileRowSlack == *extent ? rows : std::nullopt;
+}
+
+bool worth_dividing(const OperationNode& product, const OperationNode& operand, int64_t rows) {
+  const int64_t blocks = constant_extent(simplify(product.reduce_axes.front()->extent)).value_or(0);
+  const int64_t columns = constant_extent(simplify(product.axes[1]->extent)).value();
+  const int64_t depth = blocks * constant_extent(product.reduce_axes.back()->extent).value();
+  return blocks % kDepthParts == 0 && depth >= kLeastDepth * columns &&
+         operand_bytes(operand, rows) > kResidentRowBytes &&
+         tile_weight_bytes(product) > kResidentWeightBytes;
+}
+
+Tensor in_parts(const OperationNode& product, int64_t rows) {
+  const auto* root = product.body.as<ReduceNode>();
+  const IterVarPtr& whole = product.reduce_axes.front();
+  const int64_t length = *constant_extent(simplify(whole->extent)) / kDepthParts;
+  std::vector<Expr> shape{Expr(kDepthParts), product.result_shapes[0][0], product.result_shapes[0][1]};
+  auto part = [&](const std::vector<Expr>& index) {
+    std::vector<std::pair<const VarNode*, Expr>> bindings;
+    std::vector<IterVarPtr> reduced;
+    for (const IterVarPtr& axis : product.reduce_axes) {
+      const bool divided = axis == whole;
+      reduced.push_back(reduce_axis(0, divided ? Expr(length) : axis->extent, axis->var.as<VarNode>()->name));
+      bindings.emplace_back(axis->var.as<VarNode>(),
+                            divided ? index[0] * Expr(length) + reduced.back()->var : reduced.back()->var);
+    }
+    for (size_t i = 1; i < index.size(); ++i)
+      bindings.emplace_back(product.axes[i - 1]->var.as<VarNode>(), index[i]);
+    return sum(substitute(root->value, bindings), reduced);
+  };
+  const Tensor parts = compute(shape, part, product.name, product.tag);
+  shape[1] = Expr(rows);
+  const Tensor partial = compute(
+      shape, [&](const std::vector<Expr>& i) { return parts(i); }, "tile_partial", "tile_partial");
+  return compute(
+      {Expr(rows), shape[2]},
+      [&](const std::vector<Expr>& i) {
+        Expr total = partial({Expr(0), i[0], i[1]});
+        for (int64_t p = 1; p < kDepthParts; ++p) total = total + partial({Expr(p), i[0], i[1]});
+        return total;
+      },
+      "tile_sum");
+}
+
+}  // namespace
+
+std::vector<Tensor> split_tile_depth(const std::vector<Tensor>& outputs, const Target& target) {
+  if (tile_unit(target) != TileUnit::kAmx) return outputs;
+  const OperationNode *operand = nullptr, *product = nullptr, *output = nullptr;
+  for (const Operation& op : topological_order(outputs)) {
+    if (op->tag == "tile_rows") operand = op.get();
+    if (op->tag == "tile_product") product = op.get();
+    if (op->tag == "tile_output") output = op.get();
+  }
+  if (!operand || !product || !output || product->axes.size() != 2) return outputs;
+  const auto rows = adjoining_rows(*output, *product);
+  if (!rows || !worth_dividing(*product, *operand, *rows)) return outputs;
+  return replace_tensors(outputs, {{product, in_parts(*product, *rows)}});
+}
+
+}  // namespace gantry::cpu
