@@ -27,7 +27,7 @@ int64_t choose_depth_steps(int64_t depth, int64_t operand_bytes, bool rereads, i
                            bool shared_weights) {
   int64_t steps = 1;
   for (int64_t s = 1; s <= depth; ++s) {
-    const bool fits = (!rereads || s * (operand_bytes / depth) <= kResidentRowBytes / 2) &&
+    const bool fits = (!rereads || s * (operand_bytes / depth) <= kResidentRowBytes * 3 / 4) &&
                       (!shared_weights || s * (panel_bytes / depth) <= kWeightChunkBytes);
     if (depth % s == 0 && fits) steps = s;
   }
