@@ -27,6 +27,8 @@ constexpr double kUnpackingPerVector = 3.5;
 constexpr int kUnpackingRegisters = 6;
 /// A smaller gain is within what this model gets wrong.
 constexpr double kLeastGain = 1.05;
+/// Weights below this share of the second-level cache may still be there when the network runs again.
+constexpr int64_t kLeastStreamedShare = 8;
 /// Of the time in which weights arrive, what may pass with other things unnoticed.
 constexpr double kHiddenShare = 0.6;
 /// Work is cut into at least so many parts, so that two to four threads find equal shares.
@@ -72,13 +74,20 @@ bool fits_registers(const DenseWork& work, const ProductTile& tile, const Machin
   return tile.rows * tile.vectors + tile.vectors + (folded ? 0 : 1) <= machine.vector_registers;
 }
 
+double tiles_of(const DenseWork& work, const ProductTile& tile) {
+  return double(ceil_div(rows_of(work), tile.rows)) * double(ceil_div(work.units, tile.channel_block()));
+}
+
+/// Of two threads the second finds nothing to do.
+double idle_factor(double tiles) {
+  return tiles < 2 ? 2 : 1;
+}
+
 double predicted(const DenseWork& work, const ProductTile& tile, const MachineModel& machine) {
-  const double tiles =
-      double(ceil_div(rows_of(work), tile.rows)) * double(ceil_div(work.units, tile.channel_block()));
+  const double tiles = tiles_of(work, tile);
   double epilogue = kTileOverhead + kEpiloguePerVector * tile.rows * tile.vectors * (work.half ? 2 : 1);
   if (work.half) epilogue += half_sum_cycles(work.depth, tile, machine);
-  const double idle = tiles < 2 ? 2 : 1;  // of two threads the second finds nothing to do
-  return tiles * (double(work.depth) * cycles_per_step(work, tile, machine) + epilogue) * idle;
+  return tiles * (double(work.depth) * cycles_per_step(work, tile, machine) + epilogue) * idle_factor(tiles);
 }
 
 int64_t choose_block_rows(const DenseWork& work, const ProductTile& tile, const MachineModel& machine) {
@@ -150,11 +159,12 @@ double predicted_dense_cycles(const DenseWork& work, const DenseTile& tile, cons
 
 bool prefers_fixed_point(const DenseWork& work, int fixed_bits, const MachineModel& machine) {
   if (work.rows == 0 || work.half || work.element_bytes != 4) return false;
-  if (work.units * work.depth * work.element_bytes < machine.l2_bytes / 2) return false;
+  if (work.units * work.depth * work.element_bytes < machine.l2_bytes / kLeastStreamedShare) return false;
   DenseWork fixed = work;
   fixed.fixed_bits = fixed_bits;
   auto cycles = [&](const DenseWork& form) {
-    return std::max(busy_cycles(form, machine), stream_cycles(form, machine));
+    const double tiles = tiles_of(form, choose_dense_tile(form, machine).tile);
+    return std::max(busy_cycles(form, machine), stream_cycles(form, machine) * idle_factor(tiles));
   };
   return cycles(fixed) * kLeastGain < cycles(work);
 }
