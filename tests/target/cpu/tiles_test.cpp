@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
@@ -14,6 +15,7 @@
 #include "host/ops/tiles.h"
 #include "host/support/error.h"
 #include "host/target/cpu/tile_blocks.h"
+#include "host/target/cpu/tile_depth.h"
 #include "host/target/schedule_rules.h"
 #include "host/tensor/interpret.h"
 #include "tests/support/compiled_model.h"
@@ -348,20 +350,31 @@ class HintCounter : public StmtMutator {
   }
 };
 
-HintCounter hints_of_product(int64_t rows) {
-  constexpr int64_t kDepth = 1024, kUnits = 512, kParts = 2;
-  const Graph graph = dense_network(std::to_string(rows), kDepth, kUnits, {TileUnit::kAmx, kParts});
-  HintCounter counter;
+LoopKernel product_kernel(int64_t rows, int64_t depth, int64_t units) {
+  constexpr int64_t kParts = 2;
+  const Graph graph = dense_network(std::to_string(rows), depth, units, {TileUnit::kAmx, kParts});
   for (const Node* node : graph.main.nodes()) {
     if (node->op->name != "nn.dense") continue;
     std::vector<Tensor> inputs;
     for (const Value* input : node->inputs)
       inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
-    const LoopKernel kernel = lower_schedule(
-        make_schedule(node->op->compute(*node, inputs), find_target(kTarget)), inputs, "dense");
-    counter.mutate_stmt(kernel.body);
+    return lower_schedule(make_schedule(node->op->compute(*node, inputs), find_target(kTarget)), inputs,
+                          "dense");
   }
+  throw std::logic_error("the network has no nn.dense");
+}
+
+HintCounter hints_of_product(int64_t rows) {
+  HintCounter counter;
+  counter.mutate_stmt(product_kernel(rows, 1024, 512).body);
   return counter;
+}
+
+/// Of the depth: what each adds up lies in memory until all are there.
+int64_t parts_of_product(int64_t rows, int64_t depth, int64_t units) {
+  for (const Buffer& buffer : product_kernel(rows, depth, units).scratch)
+    if (buffer->name == "tile_partial") return cpu::kDepthParts;
+  return 1;
 }
 
 TEST(TileHints, AskForAShareOfTheNextWeightsInEachStep) {
@@ -374,6 +387,31 @@ TEST(TileHints, AskForAShareOfTheNextWeightsInEachStep) {
   const HintCounter once = hints_of_product(32);
   EXPECT_EQ(once.near, 64);
   EXPECT_EQ(once.far, 0);
+}
+
+TEST(TileDepth, IsDividedWhereTheOperandIsLargeAndTheResultSmall) {
+  EXPECT_EQ(parts_of_product(128, 3072, 768), 2);
+  EXPECT_EQ(parts_of_product(1000, 2048, 256), 2) << "several blocks of rows";
+  EXPECT_EQ(parts_of_product(128, 768, 3072), 1) << "more columns than depth";
+  EXPECT_EQ(parts_of_product(128, 3104, 768), 1) << "97 blocks of the depth have no half";
+  EXPECT_EQ(parts_of_product(16, 3072, 768), 1) << "an operand that stays in the cache";
+  EXPECT_EQ(parts_of_product(128, 2048, 64), 1) << "weights that stay in the cache";
+}
+
+TEST(TileDepth, PartsAddUpToTheProduct) {
+  if (!has_tile_registers()) GTEST_SKIP() << "this machine has no tile registers (amx-bf16)";
+  constexpr int64_t kDepth = 2048, kUnits = 264;
+  // One part of 500 rows takes the cache that three of 70 do.
+  for (auto [rows, parts] : {std::array<int64_t, 2>{70, 2}, {70, 3}, {500, 1}, {500, 2}}) {
+    const Arithmetic by{TileUnit::kAmx, parts};
+    Graph graph = dense_network(std::to_string(rows), kDepth, kUnits, by);
+    const ConstantPtr weight = graph.main.constants().at(0)->constant;
+    const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, kDepth}, 3);
+    const auto reference = expected_product(x->as<float>(), weight->as<float>(), rows, kDepth, kUnits);
+    for (int threads : {1, 2, 3})
+      EXPECT_LT(relative_error(run_graph(graph, x, by.unit, threads), reference), bound(by))
+          << rows << " rows, " << parts << " parts, " << threads << " threads";
+  }
 }
 
 TEST(TilePolicy, UsesTilesOnlyWhereThePrecisionAsksForThem) {
