@@ -2,13 +2,15 @@
 // AMX and the other extensions past x86-64-v3. For libraries that choose their kernels by CPUID and have no
 // switch of their own:
 //
-//   LD_PRELOAD=build/benchmarks/libhold_to_avx2.so python3 ...
+//   LD_PRELOAD=$PWD/build/lib/libhold_to_avx2.so python3 ...
 //
 // Linux lets a process make CPUID fault (arch_prctl(2), ARCH_SET_CPUID) where the CPU can; the fault arrives
 // as SIGSEGV, whose handler executes the instruction and takes bits away. Threads inherit the setting, exec
 // ends it and a preloaded library starts it again. The C library has chosen its own routines by then and
 // keeps AVX-512 in memcpy. Where the CPU cannot fault the program ends with an error, lest a figure be taken
-// for what it is not. Bits: Intel SDM, volume 2A, CPUID, leaf 07H.
+// for what it is not; where it can, HELD_TO_AVX2=1 stands in its environment. A program that handles SIGSEGV
+// itself cannot be held. Leaves that describe the state of registers (0DH, 1DH, 1EH) are left as they are:
+// what chooses kernels asks leaf 7 first. Bits: Intel SDM, volume 2A, CPUID, leaf 07H.
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -63,7 +65,8 @@ bool set_cpuid_enabled(bool enabled) {
   return syscall(SYS_arch_prctl, kArchSetCpuid, enabled ? 1 : 0) == 0;
 }
 
-void on_fault(int signal, siginfo_t*, void* context) {
+void on_fault(int signal, siginfo_t* info, void* context) {
+  if (info->si_code <= 0) return;  // sent by a process: nothing faulted
   greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const void* instruction = reinterpret_cast<const void*>(registers[REG_RIP]);
   if (std::memcmp(instruction, kCpuidBytes, sizeof kCpuidBytes) != 0) {
@@ -90,6 +93,7 @@ __attribute__((constructor)) void hold() {
     std::fputs("hold_to_avx2: this CPU or kernel cannot make CPUID fault\n", stderr);
     std::_Exit(1);
   }
+  setenv("HELD_TO_AVX2", "1", 1);
 }
 
 }  // namespace

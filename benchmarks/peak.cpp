@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -193,5 +194,10 @@ int run(int threads) {
 }  // namespace gantry
 
 int main(int argc, char** argv) {
-  return gantry::run(argc > 1 ? std::max(1, std::atoi(argv[1])) : 1);
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
+  if (threads < 1 || argc > 2) {
+    std::fputs("usage: peak [THREADS]\n", stderr);
+    return 2;
+  }
+  return gantry::run(threads);
 }

@@ -4,9 +4,11 @@
 usage: peer_worker.py onnxruntime|openvino THREADS MODEL.onnx [INPUT.npy]
 Writes one line of JSON when it is ready ({"version": …} or {"error": …}); then, for each line SECONDS that it reads,
 one with the median of runs over that time. performance.py keeps one of these beside gantry, so that both are measured
-in turns without loading the model again. OpenVINO is held to float32 (with AMX it would choose bfloat16 by itself).
+in turns without loading the model again. With EXPECT_AVX2 in its environment it refuses to run unless
+hold_to_avx2.cpp holds it. OpenVINO is held to float32 (with AMX it would choose bfloat16 by itself).
 """
 import json
+import os
 import sys
 import time
 
@@ -56,6 +58,8 @@ def median_of_runs(run, seconds):
 def main():
     peer, threads, model, *files = sys.argv[1:]
     try:
+        if os.environ.get('EXPECT_AVX2') and not os.environ.get('HELD_TO_AVX2'):
+            raise RuntimeError(f"not held to AVX2: {os.environ.get('LD_PRELOAD')} was not loaded (is it built?)")
         given = np.load(files[0]) if files else None
         load = {'onnxruntime': load_onnxruntime, 'openvino': load_openvino}[peer]
         run, version = load(model, int(threads), given)

@@ -15,7 +15,7 @@ Figures are kept in --results and replaced one by one, so that interrupted and p
 and number of threads the peers are loaded once; then each round times every peer and every gantry module in turn. A
 figure is the median over the rounds of medians, a ratio the median of the rounds' ratios: a drift of the machine's
 speed falls on both. Where MODEL.in.npy lies beside MODEL.onnx it is the input, and MODEL.out.npy what the output is
-compared with. What fails is a row of the table that says why. Beside x86-64-v3 the peers are held to AVX2
+compared with. What fails is a dash in the table, and a line below it says why. Beside x86-64-v3 the peers are held to AVX2
 (hold_to_avx2.cpp).
 """
 import argparse
@@ -60,15 +60,20 @@ class Peer:
 
     def __init__(self, python, name, threads, model, given, environment=None):
         worker = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peer_worker.py')
+        self.messages = tempfile.TemporaryFile('w+')
         self.process = subprocess.Popen([python, worker, name, str(threads), model] + ([given] if given else []),
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.messages,
                                         text=True, env={**os.environ, **(environment or {})})
         ready = self._answer()
         self.version, self.error = ready.get('version'), ready.get('error')
 
     def _answer(self):
         line = self.process.stdout.readline()
-        return json.loads(line) if line else {'error': 'ended without an answer'}
+        if line:
+            return json.loads(line)
+        self.messages.seek(0)
+        said = [text for text in self.messages.read().splitlines() if text.strip()]
+        return {'error': 'ended without an answer' + (f': {said[-1][:160]}' if said else '')}
 
     def median_ms(self, seconds):
         self.process.stdin.write(f'{seconds}\n')
@@ -84,6 +89,7 @@ class Peer:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
             self.process.kill()
+        self.messages.close()
 
 
 class Results:
@@ -163,7 +169,7 @@ def peers_of(args, network, threads):
     peers = {name: Peer(args.peer_python, name, threads, network.model, network.given) for name in args.peers}
     if 'x86-64-v3' in args.modes:
         build = os.path.dirname(os.path.dirname(os.path.abspath(args.gantry)))
-        held = {'LD_PRELOAD': os.path.join(build, 'lib', 'libhold_to_avx2.so')}
+        held = {'LD_PRELOAD': os.path.join(build, 'lib', 'libhold_to_avx2.so'), 'EXPECT_AVX2': '1'}
         for name in args.peers:
             peers[name + '-avx2'] = Peer(args.peer_python, name, threads, network.model, network.given, held)
     return peers
@@ -265,6 +271,8 @@ def parse_arguments():
 def main():
     args = parse_arguments()
     results = Results(args.results)
+    if args.peers and not shutil.which(args.peer_python):
+        raise SystemExit(f'--peer-python {args.peer_python}: no such program')
     missing = [model for model in args.models if not os.path.exists(model)]
     if missing:
         print('not found, left out: ' + ', '.join(missing))

@@ -212,10 +212,13 @@ def where_table(data, mode):
                 lost_arithmetic += lost
             else:
                 lost_memory += lost
-        worst = max(kernels, key=lambda k: k['total_ms'] - 1e3 * max(roofline_seconds(k, peaks, peak)))
+        def loss(kernel):
+            return kernel['total_ms'] - 1e3 * max(roofline_seconds(kernel, peaks, peak))
+
+        worst = max(kernels, key=loss)
         rows.append([network, number(total), f'{100 * arithmetic / total:.0f} %', f'{100 * memory / total:.0f} %',
                      f'{100 * lost_arithmetic / total:.0f} %', f'{100 * lost_memory / total:.0f} %',
-                     f"{worst['name'][:48]}, {number(worst['total_ms'])} ms"])
+                     f"{worst['name'][:48]}, {number(loss(worst))} ms of {number(worst['total_ms'])}"])
     return table(['network', 'sum of kernels, ms', 'arithmetic at the peak', 'waiting for memory at its bandwidth',
                   'above the roof, arithmetic-bound', 'above the roof, memory-bound', 'loses most'], rows)
 

@@ -122,7 +122,9 @@ int run(const Options& options, const Invocation& invocation) {
     print_out(text + fmt::format("on {} with {} code: first run {}; `gantry bench` times properly\n",
                                  execution.machine->label(), loaded.target, duration_text(milliseconds)));
   }
-  if (!agrees) user_error("an output differs from its reference by more than {:g}", options.tolerance);
+  if (!agrees)
+    user_error("an output differs from its reference by more than {:g} (--tolerance takes another bound)",
+               options.tolerance);
   return 0;
 }
 

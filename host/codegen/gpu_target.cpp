@@ -301,14 +301,17 @@ Precision cpu_precision(const Target& target, Precision precision) {
     case Precision::kFp32Split3:
       if (tiles) return precision;
       user_error(
-          "--precision {}: target {} has no instructions for products of bf16 ({}); it computes in fp32",
+          "--precision {}: target {} has no instructions for products of bf16 ({}), it knows fp32 only. Name "
+          "a "
+          "target that has them, as {}",
           name_of(precision), target.name,
           target.architecture == Architecture::kAArch64 ? "add +bf16 to its name where the CPU has FEAT_BF16"
-                                                        : "amx-bf16");
+                                                        : "amx-bf16",
+          target.architecture == Architecture::kAArch64 ? "neoverse-n2 or aarch64+bf16" : "sapphirerapids");
     case Precision::kFp16:
       if (has_feature(target, half)) return precision;
       user_error(
-          "--precision fp16: target {} has no multiply-adds in half precision ({}); it computes in fp32. "
+          "--precision fp16: target {} has no multiply-adds in half precision ({}), it knows fp32 only. "
           "Name a target that has them, as {}",
           target.name, half,
           target.architecture == Architecture::kAArch64 ? "cortex-a76 or aarch64+fp16" : "sapphirerapids");

@@ -4,6 +4,12 @@
 //   parallel for (block of rows, block of columns)
 //     product[rows][columns] on tile registers: for the columns, for the rows accumulated at once: for k
 //     output = epilogue(product)
+//
+// Where the depth is divided (tile_depth.h) blocks belong to a part of it, and write their product:
+//
+//   tile_rows: parallel for (part of the depth, row)
+//   parallel for (part of the depth, block of columns): partial = product of the part
+//   output = epilogue(sum of partials), row by row
 #include <algorithm>
 
 #include "host/codegen/cpu_features.h"
@@ -237,14 +243,14 @@ RowAxes row_axes(const TileStages& tiles, Stage& owner, const TileGeometry& geom
 /// The loops of the owner: those shared among threads, then the block's. Returns where a block begins, and
 /// where its product is computed.
 std::pair<IterVarPtr, IterVarPtr> schedule_owner(Stage& owner, const RowAxes& rows, const TileBlocks& blocks,
-                                                 bool depth_parts, const Target& target) {
+                                                 int64_t depth_parts, const Target& target) {
   const IterVarPtr channels = owner.axes().back();
   auto [cut_outer, cut] = owner.split(rows.cut, blocks.rows.size, rows.tail);
   auto [channel_outer, channel] = owner.split(channels, blocks.columns);
   std::vector<IterVarPtr> shared = rows.outer;
   shared.push_back(cut_outer);
   if (!blocks.own_rows)
-    shared.insert(blocks.weights_first ? shared.begin() + (depth_parts ? 1 : 0) : shared.end(),
+    shared.insert(blocks.weights_first ? shared.begin() + (depth_parts > 1 ? 1 : 0) : shared.end(),
                   channel_outer);
   std::vector<IterVarPtr> order = shared;
   if (blocks.own_rows) order.push_back(channel_outer);
@@ -274,13 +280,14 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   work.weight_bytes = tile_weight_bytes(*tiles.product->op) / depth_parts;
   work.choices = rows.choices;
   for (RowBlocks& choice : work.choices) {
+    // Of one part, as everything that a block reads.
     choice.resident_operand =
         operand_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes * depth_parts;
     choice.small_operand = choice.resident_operand && !tiles.partial && !reaches_far(reach, choice.rows);
   }
   const TileBlocks blocks = choose_tile_blocks(work);
 
-  auto [block, product_at] = schedule_owner(owner, rows, blocks, tiles.partial != nullptr, target);
+  auto [block, product_at] = schedule_owner(owner, rows, blocks, depth_parts, target);
   tiles.product->compute_at(owner, product_at);
   tiles.product->scope = StorageScope::kLocal;
   schedule_tile_product(*tiles.product, blocks.rows, work.column_unit,

@@ -16,9 +16,9 @@ using namespace analysis;  // NOLINT
 
 namespace {
 
-// Depth, in columns of the result, from which the sums that are written and read again cost less than what
-// the threads would fetch from each other of the operand.
-constexpr int64_t kLeastDepth = 2;
+// From this many times as deep as wide on, the sums that are written and read again cost less than what the
+// threads would fetch from each other of the operand.
+constexpr int64_t kLeastDepthByColumns = 2;
 
 /// Rows of the result where they adjoin in the product; nothing if lines of an image lie apart, or there are
 /// taps of a window.
@@ -34,7 +34,7 @@ bool worth_dividing(const OperationNode& product, const OperationNode& operand, 
   const int64_t blocks = constant_extent(simplify(product.reduce_axes.front()->extent)).value_or(0);
   const int64_t columns = constant_extent(simplify(product.axes[1]->extent)).value();
   const int64_t depth = blocks * constant_extent(product.reduce_axes.back()->extent).value();
-  return blocks % kDepthParts == 0 && depth >= kLeastDepth * columns &&
+  return blocks % kDepthParts == 0 && depth >= kLeastDepthByColumns * columns &&
          operand_bytes(operand, rows) > kResidentRowBytes &&
          tile_weight_bytes(product) > kResidentWeightBytes;
 }

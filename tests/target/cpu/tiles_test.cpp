@@ -350,9 +350,8 @@ class HintCounter : public StmtMutator {
   }
 };
 
-LoopKernel product_kernel(int64_t rows, int64_t depth, int64_t units) {
-  constexpr int64_t kParts = 2;
-  const Graph graph = dense_network(std::to_string(rows), depth, units, {TileUnit::kAmx, kParts});
+LoopKernel product_kernel(int64_t rows, int64_t depth, int64_t units, int64_t parts = 2) {
+  const Graph graph = dense_network(std::to_string(rows), depth, units, {TileUnit::kAmx, parts});
   for (const Node* node : graph.main.nodes()) {
     if (node->op->name != "nn.dense") continue;
     std::vector<Tensor> inputs;
@@ -371,8 +370,8 @@ HintCounter hints_of_product(int64_t rows) {
 }
 
 /// Of the depth: what each adds up lies in memory until all are there.
-int64_t parts_of_product(int64_t rows, int64_t depth, int64_t units) {
-  for (const Buffer& buffer : product_kernel(rows, depth, units).scratch)
+int64_t parts_of_product(int64_t rows, int64_t depth, int64_t units, int64_t weight_parts = 2) {
+  for (const Buffer& buffer : product_kernel(rows, depth, units, weight_parts).scratch)
     if (buffer->name == "tile_partial") return cpu::kDepthParts;
   return 1;
 }
@@ -400,13 +399,13 @@ TEST(TileDepth, IsDividedWhereTheOperandIsLargeAndTheResultSmall) {
 
 TEST(TileDepth, PartsAddUpToTheProduct) {
   if (!has_tile_registers()) GTEST_SKIP() << "this machine has no tile registers (amx-bf16)";
-  constexpr int64_t kDepth = 2048, kUnits = 264;
-  // One part of 500 rows takes the cache that three of 70 do.
+  constexpr int64_t kDepth = 2048, kUnits = 288;
   for (auto [rows, parts] : {std::array<int64_t, 2>{70, 2}, {70, 3}, {500, 1}, {500, 2}}) {
     const Arithmetic by{TileUnit::kAmx, parts};
     Graph graph = dense_network(std::to_string(rows), kDepth, kUnits, by);
     const ConstantPtr weight = graph.main.constants().at(0)->constant;
     const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, kDepth}, 3);
+    ASSERT_EQ(parts_of_product(rows, kDepth, kUnits, parts), 2);
     const auto reference = expected_product(x->as<float>(), weight->as<float>(), rows, kDepth, kUnits);
     for (int threads : {1, 2, 3})
       EXPECT_LT(relative_error(run_graph(graph, x, by.unit, threads), reference), bound(by))
