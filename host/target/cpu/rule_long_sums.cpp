@@ -11,6 +11,7 @@
 #include <array>
 
 #include "host/target/cpu/rules.h"
+#include "host/target/cpu/sum_of_parts.h"
 #include "host/target/cpu/tile_model.h"
 #include "host/target/rewrite.h"
 
@@ -57,24 +58,8 @@ bool is_long_sum(const OperationNode& op) {
 }
 
 Tensor in_two_steps(const OperationNode& op) {
-  const auto* root = op.body.as<ReduceNode>();
-  const IterVarPtr& whole = op.reduce_axes.front();
-  const int64_t extent = *constant_extent(whole->extent), parts = parts_of(extent), length = extent / parts;
-  std::vector<Expr> shape{Expr(parts)};
-  shape.insert(shape.end(), op.result_shapes[0].begin(), op.result_shapes[0].end());
-  auto part = [&](const std::vector<Expr>& index) {
-    std::vector<std::pair<const VarNode*, Expr>> bindings;
-    std::vector<IterVarPtr> reduced{reduce_axis(0, length, "k")};
-    bindings.emplace_back(whole->var.as<VarNode>(), index[0] * Expr(length) + reduced[0]->var);
-    for (size_t i = 1; i < op.reduce_axes.size(); ++i) {
-      reduced.push_back(reduce_axis(0, op.reduce_axes[i]->extent, "k"));
-      bindings.emplace_back(op.reduce_axes[i]->var.as<VarNode>(), reduced[i]->var);
-    }
-    for (size_t i = 1; i < index.size(); ++i)
-      bindings.emplace_back(op.axes[i - 1]->var.as<VarNode>(), index[i]);
-    return sum(substitute(root->value, bindings), reduced);
-  };
-  const Tensor partial = compute(shape, part, op.name + "_part", kPartial);
+  const int64_t parts = parts_of(*constant_extent(op.reduce_axes.front()->extent));
+  const Tensor partial = partial_sums(op, parts, op.name + "_part", kPartial);
   auto total = [&](const std::vector<Expr>& index) {
     const IterVarPtr p = reduce_axis(0, parts, "part");
     std::vector<Expr> at{p->var};

@@ -5,6 +5,7 @@
 #include "host/codegen/cpu_features.h"
 #include "host/ops/tiles.h"
 #include "host/target/analysis.h"
+#include "host/target/cpu/sum_of_parts.h"
 #include "host/target/cpu/tile_blocks.h"
 #include "host/target/cpu/tile_schedule.h"
 #include "host/target/rewrite.h"
@@ -40,24 +41,8 @@ bool worth_dividing(const OperationNode& product, const OperationNode& operand, 
 }
 
 Tensor in_parts(const OperationNode& product, int64_t rows) {
-  const auto* root = product.body.as<ReduceNode>();
-  const IterVarPtr& whole = product.reduce_axes.front();
-  const int64_t length = *constant_extent(simplify(whole->extent)) / kDepthParts;
-  std::vector<Expr> shape{Expr(kDepthParts), product.result_shapes[0][0], product.result_shapes[0][1]};
-  auto part = [&](const std::vector<Expr>& index) {
-    std::vector<std::pair<const VarNode*, Expr>> bindings;
-    std::vector<IterVarPtr> reduced;
-    for (const IterVarPtr& axis : product.reduce_axes) {
-      const bool divided = axis == whole;
-      reduced.push_back(reduce_axis(0, divided ? Expr(length) : axis->extent, axis->var.as<VarNode>()->name));
-      bindings.emplace_back(axis->var.as<VarNode>(),
-                            divided ? index[0] * Expr(length) + reduced.back()->var : reduced.back()->var);
-    }
-    for (size_t i = 1; i < index.size(); ++i)
-      bindings.emplace_back(product.axes[i - 1]->var.as<VarNode>(), index[i]);
-    return sum(substitute(root->value, bindings), reduced);
-  };
-  const Tensor parts = compute(shape, part, product.name, product.tag);
+  const Tensor parts = partial_sums(product, kDepthParts, product.name, product.tag);
+  std::vector<Expr> shape = parts.shape();
   shape[1] = Expr(rows);
   const Tensor partial = compute(
       shape, [&](const std::vector<Expr>& i) { return parts(i); }, "tile_partial", "tile_partial");
