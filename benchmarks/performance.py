@@ -15,8 +15,8 @@ Figures are kept in --results and replaced one by one, so that interrupted and p
 and number of threads the peers are loaded once; then each round times every peer and every gantry module in turn. A
 figure is the median over the rounds of medians, a ratio the median of the rounds' ratios: a drift of the machine's
 speed falls on both. Where MODEL.in.npy lies beside MODEL.onnx it is the input, and MODEL.out.npy what the output is
-compared with. What fails is a dash in the table, and a line below it says why. Beside x86-64-v3 the peers are held to AVX2
-(hold_to_avx2.cpp).
+compared with. What fails is a dash in the table, and a line below it says why. Beside x86-64-v3 the peers are held
+to AVX2 (hold_to_avx2.cpp).
 """
 import argparse
 import datetime

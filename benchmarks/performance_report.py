@@ -202,23 +202,22 @@ def where_table(data, mode):
         if of_mode != mode:
             continue
         arithmetic = memory = lost_arithmetic = lost_memory = total = 0
+        losses = []
         for kernel in kernels:
             compute, traffic = (1e3 * s for s in roofline_seconds(kernel, peaks, peak))
             total += kernel['total_ms']
             arithmetic += compute
             memory += max(0, traffic - compute)
             lost = kernel['total_ms'] - max(compute, traffic)
+            losses.append((lost, kernel['name'], kernel['total_ms']))
             if compute >= traffic:
                 lost_arithmetic += lost
             else:
                 lost_memory += lost
-        def loss(kernel):
-            return kernel['total_ms'] - 1e3 * max(roofline_seconds(kernel, peaks, peak))
-
-        worst = max(kernels, key=loss)
+        lost, name, taken = max(losses)
         rows.append([network, number(total), f'{100 * arithmetic / total:.0f} %', f'{100 * memory / total:.0f} %',
                      f'{100 * lost_arithmetic / total:.0f} %', f'{100 * lost_memory / total:.0f} %',
-                     f"{worst['name'][:48]}, {number(loss(worst))} ms of {number(worst['total_ms'])}"])
+                     f'{name[:48]}, {number(lost)} ms of {number(taken)}'])
     return table(['network', 'sum of kernels, ms', 'arithmetic at the peak', 'waiting for memory at its bandwidth',
                   'above the roof, arithmetic-bound', 'above the roof, memory-bound', 'loses most'], rows)
 

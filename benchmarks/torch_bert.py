@@ -8,22 +8,11 @@ linear layers oneDNN computes: the median of runs in milliseconds. To be run in 
 """
 import json
 import sys
-import time
 
 import torch
 
+from peer_worker import median_of_runs
 from torch_networks import BertEncoder
-
-
-def median_ms(run, seconds):
-    for _ in range(3):
-        run()
-    samples, start = [], time.perf_counter()
-    while len(samples) < 5 or time.perf_counter() - start < seconds:
-        before = time.perf_counter()
-        run()
-        samples.append(1e3 * (time.perf_counter() - before))
-    return sorted(samples)[len(samples) // 2]
 
 
 def main():
@@ -34,8 +23,10 @@ def main():
     with torch.no_grad():
         optimized = torch.jit.optimize_for_inference(torch.jit.trace(network, tokens))
         for name, run in (('eager', network), ('optimized for inference', optimized)):
+            for _ in range(3):
+                run(tokens)
             print(json.dumps({'pytorch': torch.__version__, 'network': 'bert_base', 'as': name, 'threads': threads,
-                              'median_ms': round(median_ms(lambda: run(tokens), seconds), 1)}), flush=True)
+                              'median_ms': round(median_of_runs(lambda: run(tokens), seconds), 1)}), flush=True)
 
 
 if __name__ == '__main__':

@@ -301,9 +301,8 @@ Precision cpu_precision(const Target& target, Precision precision) {
     case Precision::kFp32Split3:
       if (tiles) return precision;
       user_error(
-          "--precision {}: target {} has no instructions for products of bf16 ({}), it knows fp32 only. Name "
-          "a "
-          "target that has them, as {}",
+          "--precision {}: target {} has no instructions for products of bf16 ({}). Take "
+          "--precision fp32, or a target that has them, as {}",
           name_of(precision), target.name,
           target.architecture == Architecture::kAArch64 ? "add +bf16 to its name where the CPU has FEAT_BF16"
                                                         : "amx-bf16",
@@ -311,8 +310,8 @@ Precision cpu_precision(const Target& target, Precision precision) {
     case Precision::kFp16:
       if (has_feature(target, half)) return precision;
       user_error(
-          "--precision fp16: target {} has no multiply-adds in half precision ({}), it knows fp32 only. "
-          "Name a target that has them, as {}",
+          "--precision fp16: target {} has no multiply-adds in half precision ({}). Take "
+          "--precision fp32, or a target that has them, as {}",
           target.name, half,
           target.architecture == Architecture::kAArch64 ? "cortex-a76 or aarch64+fp16" : "sapphirerapids");
     default:

@@ -224,8 +224,7 @@ std::vector<Tensor> compute_tile_weight(const Node& node, const std::vector<Tens
   return {compute(to_exprs(node.result()->type.shape), body, "tile_weight")};
 }
 
-/// The same for constants, without interpreting it.
-/// Block `nb` of columns, at `to`.
+/// Block `nb` of columns of a constant weight, written to `to`.
 void pack_columns(const TileWeightAttrs& a, const WeightView& view, const std::vector<int64_t>& shape,
                   int64_t nb, const float* from, uint16_t* to) {
   const TileGeometry& tile = geometry_of(a.unit);
@@ -253,6 +252,7 @@ void pack_columns(const TileWeightAttrs& a, const WeightView& view, const std::v
   }
 }
 
+/// compute_tile_weight for constants, without interpreting it.
 std::vector<ConstantPtr> pack_tile_weight(const Node& node) {
   const auto& a = node.attrs_as<TileWeightAttrs>();
   const TensorType& type = node.result()->type;

@@ -163,8 +163,9 @@ bool prefers_fixed_point(const DenseWork& work, int fixed_bits, const MachineMod
   DenseWork fixed = work;
   fixed.fixed_bits = fixed_bits;
   auto cycles = [&](const DenseWork& form) {
-    const double tiles = tiles_of(form, choose_dense_tile(form, machine).tile);
-    return std::max(busy_cycles(form, machine), stream_cycles(form, machine) * idle_factor(tiles));
+    const ProductTile tile = choose_dense_tile(form, machine).tile;
+    return std::max(predicted(form, tile, machine),
+                    stream_cycles(form, machine) * idle_factor(tiles_of(form, tile)));
   };
   return cycles(fixed) * kLeastGain < cycles(work);
 }

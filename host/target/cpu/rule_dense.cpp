@@ -88,7 +88,10 @@ DenseWork work_of(const OperationNode& dense, const OperationNode& output, const
 }
 
 /// A panel beyond this is not fetched whole while the one before it is used.
-constexpr int64_t kFetchedPanelBytes = 768 << 10, kFetchDistanceBytes = 4 << 10;
+constexpr int64_t kFetchedPanelBytes = 768 << 10;
+/// Ahead in a panel that is read once: enough for the time that memory takes to answer. Where panels are
+/// small, what lies further ahead is read by other threads.
+constexpr int64_t kFetchDistanceBytes = 4 << 10;
 
 /// While a block's rows go past a panel, the next panel comes to the second-level cache, a bit every `step`
 /// of the sum.

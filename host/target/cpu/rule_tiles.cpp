@@ -130,7 +130,7 @@ void schedule_rows(Stage& rows, bool attached, int64_t depth_parts, const TileGe
   std::vector<IterVarPtr> shared{axes[2], tile};
   IterVarPtr block = axes[1];
   if (depth_parts > 1) {
-    auto [part, in_part] = rows.split(block, ceil_div(*constant_extent(block->extent), depth_parts));
+    auto [part, in_part] = rows.split(block, *constant_extent(block->extent) / depth_parts);
     shared.insert(shared.begin(), part);
     block = in_part;
   }
@@ -282,7 +282,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   for (RowBlocks& choice : work.choices) {
     // Of one part, as everything that a block reads.
     choice.resident_operand =
-        operand_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes * depth_parts;
+        tile_row_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes * depth_parts;
     choice.small_operand = choice.resident_operand && !tiles.partial && !reaches_far(reach, choice.rows);
   }
   const TileBlocks blocks = choose_tile_blocks(work);
@@ -291,7 +291,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   tiles.product->compute_at(owner, product_at);
   tiles.product->scope = StorageScope::kLocal;
   schedule_tile_product(*tiles.product, blocks.rows, work.column_unit,
-                        operand_bytes(*tiles.rows->op, blocks.rows.rows + reach) / depth_parts, geometry);
+                        tile_row_bytes(*tiles.rows->op, blocks.rows.rows + reach) / depth_parts, geometry);
   if (blocks.own_rows) {
     tiles.rows->compute_at(owner, block);
     tiles.rows->scope = StorageScope::kLocal;

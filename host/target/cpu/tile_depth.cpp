@@ -36,7 +36,7 @@ bool worth_dividing(const OperationNode& product, const OperationNode& operand, 
   const int64_t columns = constant_extent(simplify(product.axes[1]->extent)).value();
   const int64_t depth = blocks * constant_extent(product.reduce_axes.back()->extent).value();
   return blocks % kDepthParts == 0 && depth >= kLeastDepthByColumns * columns &&
-         operand_bytes(operand, rows) > kResidentRowBytes &&
+         tile_row_bytes(operand, rows) > kResidentRowBytes &&
          tile_weight_bytes(product) > kResidentWeightBytes;
 }
 

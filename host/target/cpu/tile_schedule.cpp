@@ -52,7 +52,7 @@ int64_t tile_weight_bytes(const OperationNode& product) {
   return bytes;
 }
 
-int64_t operand_bytes(const OperationNode& tile_rows, int64_t rows) {
+int64_t tile_row_bytes(const OperationNode& tile_rows, int64_t rows) {
   int64_t elements = rows;
   for (size_t i : {0, 1, 2, 4}) elements *= constant_extent(simplify(tile_rows.axes[i]->extent)).value();
   return elements * 2;

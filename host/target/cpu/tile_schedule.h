@@ -15,7 +15,7 @@ constexpr int64_t kResidentRowBytes = 768 << 10;
 const Operation& tile_weights(const OperationNode& product);
 int64_t tile_weight_bytes(const OperationNode& product);
 /// What so many rows of "tile_rows" take.
-int64_t operand_bytes(const OperationNode& tile_rows, int64_t rows);
+int64_t tile_row_bytes(const OperationNode& tile_rows, int64_t rows);
 
 /// Cuts a "tile_product" ((phases,) rows, columns), attached where a block of rows and columns is needed,
 /// into the tiles that are accumulated at once. `operand_bytes`: what one phase of the block reads of
