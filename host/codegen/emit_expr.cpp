@@ -158,8 +158,19 @@ Value* KernelEmitter::emit_half_multiply_add(const CallNode& node) {
   return from_storage(b_.CreateBitCast(fused, with_lanes(b_.getInt16Ty(), lanes)), DType::kF16);
 }
 
+MinMaxBy KernelEmitter::min_max_by(DType dtype, Value* a, Value* b) const {
+  if (target_.architecture != Architecture::kX86_64) return MinMaxBy::kIntrinsic;
+  auto is_half = [&](Value* v) {
+    auto known = rounded_.find(v);
+    return dtype == DType::kF16 || (known != rounded_.end() && known->second.first == DType::kF16);
+  };
+  // Of halves that were extended, LLVM makes one of halves, and of that a call of the C library where the
+  // target has no arithmetic on them.
+  const bool would_call = !has_half_arithmetic_ && is_half(a) && is_half(b);
+  return would_call ? MinMaxBy::kComparisons : MinMaxBy::kFewestInstructions;
+}
+
 Value* KernelEmitter::emit_float_binary(const BinaryNode& node, Value* a, Value* b) {
-  const bool native_minnum = target_.architecture != Architecture::kX86_64;
   switch (node.op) {
     case BinaryOp::kAdd:
       return b_.CreateFAdd(a, b);
@@ -181,9 +192,9 @@ Value* KernelEmitter::emit_float_binary(const BinaryNode& node, Value* a, Value*
       return b_.CreateSelect(wraps, b_.CreateFAdd(r, b), r);
     }
     case BinaryOp::kMin:
-      return math_.min_max(false, a, b, native_minnum);
+      return math_.min_max(false, a, b, min_max_by(node.type.dtype, a, b));
     case BinaryOp::kMax:
-      return math_.min_max(true, a, b, native_minnum);
+      return math_.min_max(true, a, b, min_max_by(node.type.dtype, a, b));
     default:
       internal_error("kernel {}: operator {} of floats", kernel_.name, static_cast<int>(node.op));
   }

@@ -113,6 +113,7 @@ class KernelEmitter {
   llvm::Value* emit_var(const VarNode& node);
   llvm::Value* emit_binary(const BinaryNode& node, const Expr& self);
   llvm::Value* emit_float_binary(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
+  MinMaxBy min_max_by(DType dtype, llvm::Value* a, llvm::Value* b) const;
   llvm::Value* emit_fused_multiply_add(const BinaryNode& node);
   llvm::Value* emit_half_multiply_add(const CallNode& node);
   llvm::Value* emit_half(const Expr& e, int lanes);

@@ -133,7 +133,7 @@ Value* MathBuilder::wide_unary(MathFn fn, Value* x) {
   }
 }
 
-Value* MathBuilder::min_max(bool is_max, Value* x, Value* y, bool native_minnum) {
+Value* MathBuilder::min_max(bool is_max, Value* x, Value* y, MinMaxBy by) {
   auto never_nan = [](Value* v) {
     auto* c = llvm::dyn_cast<llvm::Constant>(v);
     if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
@@ -141,12 +141,13 @@ Value* MathBuilder::min_max(bool is_max, Value* x, Value* y, bool native_minnum)
     return f && !f->isNaN();
   };
   if (never_nan(x)) std::swap(x, y);
-  if (native_minnum || !never_nan(y)) {
+  if (by == MinMaxBy::kIntrinsic || (by == MinMaxBy::kFewestInstructions && !never_nan(y))) {
     return b_.CreateBinaryIntrinsic(is_max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, x, y);
   }
   // A false comparison, and so a NaN in x, chooses y: one instruction on x86.
   Value* first = is_max ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y);
-  return b_.CreateSelect(first, x, y);
+  Value* chosen = b_.CreateSelect(first, x, y);
+  return never_nan(y) ? chosen : b_.CreateSelect(b_.CreateFCmpUNO(y, y), x, chosen);
 }
 
 Value* MathBuilder::pow(Value* x, Value* y) {

@@ -18,6 +18,13 @@ namespace gantry {
 
 struct OddTable;
 
+/// What a minimum or maximum is made of.
+enum class MinMaxBy : uint8_t {
+  kIntrinsic,           ///< one instruction, whatever the operands
+  kFewestInstructions,  ///< comparisons where they take fewer
+  kComparisons,
+};
+
 class MathBuilder {
  public:
   /// `has_fma`: the target has fused multiply-add (without it llvm.fma would become a call of libm).
@@ -38,7 +45,7 @@ class MathBuilder {
   /// x * y + z, fused where the target can.
   llvm::Value* fma(llvm::Value* x, llvm::Value* y, llvm::Value* z);
   /// minnum / maxnum: the other operand if one is NaN.
-  llvm::Value* min_max(bool is_max, llvm::Value* x, llvm::Value* y, bool native_minnum);
+  llvm::Value* min_max(bool is_max, llvm::Value* x, llvm::Value* y, MinMaxBy by);
 
  private:
   llvm::Value* exp(llvm::Value* x);

@@ -394,6 +394,36 @@ TEST_P(OnEveryLevel, MinAndMaxReturnTheOtherOperandOfANaN) {
   }
 }
 
+TEST_P(OnEveryLevel, MinAndMaxOfHalvesReturnTheOtherOperandOfANaN) {
+  std::vector<float> va{NAN, 1, 2, -3, INFINITY, -INFINITY, NAN, 5}, vb{1, NAN, 3, -4, 2, 2, NAN, 5};
+  std::vector<uint16_t> ha{0x7e00, 0x3c00, 0x4000, 0xc200, 0x7c00, 0xfc00, 0x7e00, 0x4500},
+      hb{0x3c00, 0x7e00, 0x4200, 0xc400, 0x4000, 0x4000, 0x7e00, 0x4500};
+  Buffer a = argument("a", DType::kF16, 8), b = argument("b", DType::kF16, 8);
+  Expr lanes = ramp(0, 1, 8), x = load(a, lanes), y = load(b, lanes);
+  // A kernel each: LLVM narrows only what has a single use.
+  auto run = [&](Buffer out, Expr value, void* results) {
+    const LoopKernel kernel = make_kernel("half_extremes", {a, b, out}, store(out, lanes, std::move(value)));
+    ASSERT_EQ(run_kernel(kernel, {ha.data(), hb.data(), results}, {}, nullptr, GetParam()), 0);
+  };
+  for (bool is_max : {false, true}) {
+    std::vector<uint16_t> halves(8);
+    std::vector<float> floats(8);
+    run(argument("out", DType::kF16, 8), is_max ? max(x, y) : min(x, y), halves.data());
+    Expr wide_x = cast(DType::kF32, x), wide_y = cast(DType::kF32, y);
+    run(argument("out", DType::kF32, 8), is_max ? max(wide_x, wide_y) : min(wide_x, wide_y), floats.data());
+    for (size_t i = 0; i < 8; ++i) {
+      const float expected = is_max ? std::fmax(va[i], vb[i]) : std::fmin(va[i], vb[i]);
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(floats[i])) << i;
+        EXPECT_GT(halves[i] & 0x7fff, 0x7c00) << i;
+        continue;
+      }
+      EXPECT_EQ(floats[i], expected) << i;
+      EXPECT_EQ(halves[i], expected == va[i] ? ha[i] : hb[i]) << i;
+    }
+  }
+}
+
 /// A register tile: `rows` x `columns` vectors of accumulators over a reduction of K steps.
 LoopKernel register_tile(const std::string& name, int rows, int columns, int lanes) {
   Expr steps = symbol_var("K"), k = make_var("k");
