@@ -96,6 +96,19 @@ __attribute__((target("avx2,fma"))) double fma_avx2(int) {
   return 2.0 * 8 * kChains * kRepeats;
 }
 
+__attribute__((target("avx512f,avx512bf16"))) double dot_avx512(int) {
+  __m512 sums[kChains];
+  for (auto& sum : sums) sum = _mm512_set1_ps(1);
+  auto factor = (__m512bh)_mm512_set1_epi32(0x3c003c00);
+  for (int i = 0; i < kRepeats; ++i) {
+    __asm__ volatile("" : "+v"(factor));
+#pragma GCC unroll 12
+    for (auto& sum : sums) sum = _mm512_dpbf16_ps(sum, factor, factor);
+  }
+  for (const auto& sum : sums) sink = sink + _mm512_cvtss_f32(sum);
+  return 4.0 * 16 * kChains * kRepeats;
+}
+
 // Four sums of 16x16, two tiles of each operand: registers only.
 __attribute__((target("amx-tile,amx-bf16"))) double dot_amx(int) {
   alignas(64) uint8_t config[64] = {1};
@@ -180,6 +193,7 @@ int run(int threads) {
 #if defined(__x86_64__)
   if (cpu.has_feature("avx512f")) add("avx512_gflops", best_rate(threads, fma_avx512));
   if (cpu.has_feature("avx2") && cpu.has_feature("fma")) add("avx2_gflops", best_rate(threads, fma_avx2));
+  if (cpu.has_feature("avx512bf16")) add("avx512_bf16_gflops", best_rate(threads, dot_avx512));
   if (cpu.has_feature("amx-bf16")) add("amx_bf16_gflops", best_rate(threads, dot_amx));
 #elif defined(__aarch64__)
   add("neon_gflops", best_rate(threads, fma_neon));

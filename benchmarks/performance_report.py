@@ -74,6 +74,8 @@ def peak_of(data, mode, threads):
     peaks = data['peaks'].get(str(threads), {})
     if mode == 'bf16' and 'amx_bf16_gflops' in peaks:
         return peaks['amx_bf16_gflops'], 'AMX bf16'
+    if mode == 'bf16' and 'avx512_bf16_gflops' in peaks:
+        return peaks['avx512_bf16_gflops'], 'AVX-512 bf16'
     if mode == 'fp16' and 'avx512_gflops' in peaks:
         return 2 * peaks['avx512_gflops'], 'AVX512-FP16'
     keys = ['avx2_gflops'] if mode == 'x86-64-v3' else ['avx512_gflops', 'avx2_gflops', 'neon_gflops']
@@ -242,7 +244,8 @@ def machine_text(data):
     if dates:
         lines.append(f"Measured {dates[0]}" + (f' to {dates[-1]}' if dates[-1] != dates[0] else '') + '.')
     keys = [('avx512_gflops', 'AVX-512 multiply-add, GFLOP/s'), ('avx2_gflops', 'AVX2 multiply-add, GFLOP/s'),
-            ('neon_gflops', 'NEON multiply-add, GFLOP/s'), ('amx_bf16_gflops', 'AMX bf16, GFLOP/s'),
+            ('neon_gflops', 'NEON multiply-add, GFLOP/s'), ('avx512_bf16_gflops', 'AVX-512 bf16, GFLOP/s'),
+            ('amx_bf16_gflops', 'AMX bf16, GFLOP/s'),
             ('l2_gb_per_s', 'reading from the second-level cache, GB/s'),
             ('memory_gb_per_s', 'reading from memory, GB/s')]
     threads = sorted(data['peaks'], key=int)
@@ -287,7 +290,8 @@ def roofline_svg(data, mode='native'):
                  f'<text x="14" y="{height / 2:.0f}" transform="rotate(-90 14 {height / 2:.0f})" '
                  'text-anchor="middle">GFLOP/s, one thread</text>')
     roofs = [(peaks[k], label) for k, label in (('avx512_gflops', 'AVX-512'), ('avx2_gflops', 'AVX2'),
-                                                ('neon_gflops', 'NEON'), ('amx_bf16_gflops', 'AMX bf16')) if k in peaks]
+                                                ('neon_gflops', 'NEON'), ('avx512_bf16_gflops', 'AVX-512 bf16'),
+                                                ('amx_bf16_gflops', 'AMX bf16')) if k in peaks]
     for peak, label in roofs:
         knee = peak / peaks['memory_gb_per_s']
         (x1, y1), (x2, y2) = place(min(max(knee, 10 ** low_x), 10 ** high_x), peak), place(10 ** high_x, peak)

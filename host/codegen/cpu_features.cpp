@@ -155,8 +155,10 @@ std::vector<std::string> remove_feature(Architecture architecture, std::vector<s
 }
 
 std::optional<TileUnit> tile_unit(const Target& target) {
-  if (target.architecture == Architecture::kX86_64 && has_feature(target, "amx-bf16")) return TileUnit::kAmx;
   if (target.architecture == Architecture::kAArch64 && has_feature(target, "bf16")) return TileUnit::kBfmmla;
+  if (target.architecture != Architecture::kX86_64) return std::nullopt;
+  if (has_feature(target, "amx-bf16")) return TileUnit::kAmx;
+  if (has_feature(target, "avx512bf16")) return TileUnit::kVdpbf16ps;
   return std::nullopt;
 }
 

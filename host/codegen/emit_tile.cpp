@@ -34,8 +34,25 @@ void KernelEmitter::emit_tile(const TileNode& node) {
   const std::optional<TileUnit> unit = tile_unit(target_);
   internal_check(unit.has_value(), "kernel {}: tile registers in code for {}", kernel_.name, target_.name);
   cache_.clear();
-  if (*unit == TileUnit::kAmx) return emit_amx_tile(node);
-  emit_bfmmla_tile(node);
+  switch (*unit) {
+    case TileUnit::kAmx:
+      return emit_amx_tile(node);
+    case TileUnit::kBfmmla:
+      return emit_bfmmla_tile(node);
+    case TileUnit::kVdpbf16ps:
+      return emit_vdpbf16ps_tile(node);
+  }
+}
+
+/// A tile that is a vector register. Numbers stand for variables: LLVM allocates the registers and orders the
+/// loads between the products.
+Value* KernelEmitter::tile_variable(int number, int lanes) {
+  Value*& variable = scope_.tile_registers[number];
+  if (!variable) {
+    llvm::IRBuilder<> entry(scope_.entry, scope_.entry->begin());
+    variable = entry.CreateAlloca(with_lanes(b_.getFloatTy(), lanes), nullptr, "tile");
+  }
+  return variable;
 }
 
 void KernelEmitter::emit_amx_tile(const TileNode& node) {

@@ -11,21 +11,11 @@ namespace gantry {
 
 using llvm::Value;
 
-/// Numbers stand for variables: LLVM allocates the registers and orders the loads between the products.
-Value* KernelEmitter::bfmmla_register(int number) {
-  Value*& variable = scope_.tile_registers[number];
-  if (!variable) {
-    llvm::IRBuilder<> entry(scope_.entry, scope_.entry->begin());
-    variable = entry.CreateAlloca(with_lanes(b_.getFloatTy(), 4), nullptr, "tile");
-  }
-  return variable;
-}
-
 void KernelEmitter::emit_bfmmla_tile(const TileNode& node) {
-  constexpr int kColumns = kBfmmlaGeometry.columns;
-  llvm::Type *sums = with_lanes(b_.getFloatTy(), 4), *row = with_lanes(b_.getFloatTy(), kColumns);
-  auto read = [&](int number) { return b_.CreateLoad(sums, bfmmla_register(number)); };
-  auto write = [&](int number, Value* value) { b_.CreateStore(value, bfmmla_register(number)); };
+  constexpr int kColumns = kBfmmlaGeometry.columns, kLanes = 4;
+  llvm::Type *sums = with_lanes(b_.getFloatTy(), kLanes), *row = with_lanes(b_.getFloatTy(), kColumns);
+  auto read = [&](int number) { return b_.CreateLoad(sums, tile_variable(number, kLanes)); };
+  auto write = [&](int number, Value* value) { b_.CreateStore(value, tile_variable(number, kLanes)); };
   if (node.op == TileNode::Op::kConfigure || node.op == TileNode::Op::kRelease) return;
   if (node.op == TileNode::Op::kZero) return write(node.tile, llvm::Constant::getNullValue(sums));
   if (node.op == TileNode::Op::kDot) {

@@ -291,8 +291,9 @@ Precision cpu_precision(const Target& target, Precision precision) {
   const char* half = half_arithmetic_feature(target.architecture);
   switch (precision) {
     case Precision::kAuto:
-      // bfmmla multiplies four times as many pairs as a multiply-add in f32 does in the same time: the five
-      // products of two parts and the six of three are slower than f32, and not more exact.
+      // bfmmla multiplies four times as many pairs as a multiply-add in f32 does in the same time, vdpbf16ps
+      // twice as many: the five products of two parts and the six of three are slower than f32, and not more
+      // exact.
       return tiles == TileUnit::kAmx ? Precision::kFp32Split : Precision::kFp32;
     case Precision::kFp32:
       return precision;
@@ -305,8 +306,9 @@ Precision cpu_precision(const Target& target, Precision precision) {
           "--precision fp32, or a target that has them, as {}",
           name_of(precision), target.name,
           target.architecture == Architecture::kAArch64 ? "add +bf16 to its name where the CPU has FEAT_BF16"
-                                                        : "amx-bf16",
-          target.architecture == Architecture::kAArch64 ? "neoverse-n2 or aarch64+bf16" : "sapphirerapids");
+                                                        : "amx-bf16 or avx512bf16",
+          target.architecture == Architecture::kAArch64 ? "neoverse-n2 or aarch64+bf16"
+                                                        : "sapphirerapids or znver4");
     case Precision::kFp16:
       if (has_feature(target, half)) return precision;
       user_error(

@@ -60,11 +60,12 @@ class KernelEmitter {
   void emit_prefetch(const PrefetchNode& node);
   void bind_arguments(llvm::Value* buffers, llvm::Value* dims);
 
-  // --- tile registers (emit_tile.cpp, emit_tile_arm.cpp)
+  // --- tile registers (emit_tile.cpp, emit_tile_arm.cpp, emit_tile_avx512.cpp)
   void emit_tile(const TileNode& node);
   void emit_amx_tile(const TileNode& node);
   void emit_bfmmla_tile(const TileNode& node);
-  llvm::Value* bfmmla_register(int number);
+  void emit_vdpbf16ps_tile(const TileNode& node);
+  llvm::Value* tile_variable(int number, int lanes);
 
   // --- GPU launches (emit_launch.cpp)
   void emit_launches(const Stmt& s, const ForNode* loop);
@@ -94,7 +95,8 @@ class KernelEmitter {
     std::map<const VarNode*, llvm::Value*> vars;
     std::map<std::string, llvm::Value*> symbols;
     std::map<const BufferNode*, llvm::Value*> buffers;
-    std::map<int, llvm::Value*> tile_registers;  ///< of bfmmla: variables of four f32, which LLVM puts there
+    std::map<int, llvm::Value*> tile_registers;  ///< those that are vector registers: variables of f32
+    int first_weight_tile = 0;                   ///< those from here on hold weights
     llvm::Value* blank = nullptr;                ///< stack memory that lanes switched off read and write
     int64_t stack_bytes = 0;
     llvm::Value* host = nullptr;

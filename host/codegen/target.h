@@ -18,6 +18,7 @@ struct MachineModel {
   int fma_per_cycle = 2;           ///< vector multiply-adds issued a cycle
   int fma_latency = 4;             ///< cycles
   int loads_per_cycle = 2;         ///< vector loads from the first-level cache
+  int bf16_per_cycle = 2;          ///< vector products of bf16 issued a cycle (bfmmla, vdpbf16ps)
   bool broadcast_operand = false;  ///< multiply-add takes a scalar memory operand (AVX-512) or a lane (NEON)
   bool masked_access = false;      ///< cheap masked vector loads and stores
   bool half_products = false;  ///< Precision::kFp16: products of f32 are computed in f16 where that is faster
@@ -114,8 +115,8 @@ std::string_view name_of(Precision precision);
 /// A user error lists the names.
 Precision find_precision(std::string_view name);
 /// The target computing in that precision (kAuto becomes what it stands for); a user error if its processor
-/// cannot. CPUs: bf16 and the splits need amx-bf16 (x86-64) or bf16 (AArch64), fp16 avx512fp16 or fullfp16;
-/// GPUs: tf32 and bf16 need sm_80, fp16 sm_75.
+/// cannot. CPUs: bf16 and the splits need amx-bf16 or avx512bf16 (x86-64) or bf16 (AArch64), fp16 avx512fp16
+/// or fullfp16; GPUs: tf32 and bf16 need sm_80, fp16 sm_75.
 Target with_precision(Target target, Precision precision);
 
 }  // namespace gantry

@@ -90,6 +90,7 @@ std::string tile_text(const TileNode& node) {
   switch (node.op) {
     case TileNode::Op::kConfigure:
       if (node.unit == TileUnit::kBfmmla) return "tiles.configure bfmmla";
+      if (node.unit == TileUnit::kVdpbf16ps) return "tiles.configure vdpbf16ps";
       return fmt::format("tiles.configure {} rows before tile{}", node.rows, node.b_begin);
     case TileNode::Op::kRelease:
       return "tiles.release";

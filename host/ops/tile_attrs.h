@@ -7,7 +7,7 @@
 namespace gantry {
 
 inline void visit_tile_unit(AttrVisitor& visit, TileUnit& unit) {
-  visit.enumeration("tile_unit", unit, {"amx", "bfmmla"});
+  visit.enumeration("tile_unit", unit, {"amx", "bfmmla", "vdpbf16ps"});
 }
 
 }  // namespace gantry

@@ -7,8 +7,9 @@
 namespace gantry {
 
 enum class TileUnit : uint8_t {
-  kAmx,     ///< x86-64, TDPBF16PS: eight registers of 16 rows of 64 bytes
-  kBfmmla,  ///< AArch64 (FEAT_BF16): the 32 vector registers of 16 bytes
+  kAmx,        ///< x86-64, TDPBF16PS: eight registers of 16 rows of 64 bytes
+  kBfmmla,     ///< AArch64 (FEAT_BF16): the 32 vector registers of 16 bytes
+  kVdpbf16ps,  ///< x86-64 (AVX512-BF16): the 32 vector registers of 64 bytes
 };
 
 /// One instruction adds a (rows x depth) times b (depth x columns) to sums (rows x columns).
@@ -63,8 +64,31 @@ inline constexpr TileGeometry kBfmmlaGeometry{.unit = TileUnit::kBfmmla,
                                               .row_pack = 2,
                                               .column_pack = 8};
 
+/// VDPBF16PS multiplies one pair of a row, repeated in all lanes, by the pairs of 16 columns. 14 rows by two
+/// vectors of columns are 28 accumulators; two registers for pairs and two for columns remain. Operands lie
+/// in memory as for AMX.
+inline constexpr TileGeometry kVdpbf16psGeometry{.unit = TileUnit::kVdpbf16ps,
+                                                 .rows = 1,
+                                                 .columns = 16,
+                                                 .depth = 2,
+                                                 .fewer_rows = false,
+                                                 .registers = 32,
+                                                 .row_tiles = 14,
+                                                 .column_tiles = 2,
+                                                 .block_depth = 32,
+                                                 .side_by_side = 2,
+                                                 .row_pack = 1,
+                                                 .column_pack = 16};
+
 constexpr const TileGeometry& geometry_of(TileUnit unit) {
-  return unit == TileUnit::kAmx ? kAmxGeometry : kBfmmlaGeometry;
+  switch (unit) {
+    case TileUnit::kBfmmla:
+      return kBfmmlaGeometry;
+    case TileUnit::kVdpbf16ps:
+      return kVdpbf16psGeometry;
+    default:
+      return kAmxGeometry;
+  }
 }
 
 }  // namespace gantry

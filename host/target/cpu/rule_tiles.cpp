@@ -291,7 +291,8 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   tiles.product->compute_at(owner, product_at);
   tiles.product->scope = StorageScope::kLocal;
   schedule_tile_product(*tiles.product, blocks.rows, work.column_unit,
-                        tile_row_bytes(*tiles.rows->op, blocks.rows.rows + reach) / depth_parts, geometry);
+                        tile_row_bytes(*tiles.rows->op, blocks.rows.rows + reach) / depth_parts, geometry,
+                        target.machine);
   if (blocks.own_rows) {
     tiles.rows->compute_at(owner, block);
     tiles.rows->scope = StorageScope::kLocal;

@@ -217,7 +217,7 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   s.product->scope = StorageScope::kLocal;
   if (on_tiles) {
     schedule_tile_product(*s.product, in_tiles(plan.chunk, 1, plan.chunk, TileUnit::kAmx), kColumnUnit,
-                          plan.chunk * work.inputs * work.data_bytes(), kAmxGeometry);
+                          plan.chunk * work.inputs * work.data_bytes(), kAmxGeometry, target.machine);
   } else {
     // A last chunk of fewer tiles begins among those of the one before, for itself.
     s.product->shift_region(s.product->axes()[1]);

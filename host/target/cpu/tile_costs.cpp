@@ -15,14 +15,26 @@ constexpr TileCosts kAmxCosts{23, 85, 11.6, 0.12, 0.023, 2200, 0.1};
 /// converted twice, from four vectors into halves of four.
 TileCosts bfmmla_costs(const MachineModel& machine) {
   constexpr double kShare = 0.9;  // of the peak, in the inner loop
-  return {1 / (kShare * machine.fma_per_cycle), 3, 16.0 / machine.fma_per_cycle,
+  return {1 / (kShare * machine.bf16_per_cycle), 3, 16.0 / machine.fma_per_cycle,
           1 / machine.memory_bytes_per_cycle};
+}
+
+TileCosts vdpbf16ps_costs(const MachineModel& machine) {
+  constexpr double kShare = 0.85;  // of the peak, in the inner loop
+  return {1 / (kShare * machine.bf16_per_cycle), 3, 8, 1 / machine.memory_bytes_per_cycle};
 }
 
 }  // namespace
 
 TileCosts tile_costs(TileUnit unit, const MachineModel& machine) {
-  return unit == TileUnit::kAmx ? kAmxCosts : bfmmla_costs(machine);
+  switch (unit) {
+    case TileUnit::kBfmmla:
+      return bfmmla_costs(machine);
+    case TileUnit::kVdpbf16ps:
+      return vdpbf16ps_costs(machine);
+    default:
+      return kAmxCosts;
+  }
 }
 
 double TileProduct::tiles() const {

@@ -15,7 +15,7 @@ namespace gantry::cpu {
 namespace {
 
 // What multiply-adds take in the same networks, by what their models predict.
-constexpr double kAmxOtherSlack = 1.15;
+constexpr double kAmxOtherSlack = 1.15, kVdpbf16psOtherSlack = 0.85;
 // In cycles a byte: transposing an image of few channels to channels-last, which tiles need and direct
 // convolutions may do without.
 constexpr double kTransposedByte = 0.5;
@@ -67,10 +67,15 @@ double tile_cycles(const TileWork& work, int64_t parts, const TileChoice& choice
          double(work.bytes) * costs.byte + costs.kernel;
 }
 
-/// With bfmmla the splits are slower than multiply-adds and chosen only by who asks for them: for their
+/// Without AMX the splits are slower than multiply-adds and chosen only by who asks for them: for their
 /// arithmetic, not their speed.
 bool takes_all(const TileChoice& choice) {
-  return choice.tile.unit == TileUnit::kBfmmla && choice.parts > 1;
+  return !choice.amx() && choice.parts > 1;
+}
+
+double other_slack(TileUnit unit) {
+  if (unit == TileUnit::kAmx) return kAmxOtherSlack;
+  return unit == TileUnit::kVdpbf16ps ? kVdpbf16psOtherSlack : 1;
 }
 
 int64_t parts_for_rows(int64_t parts, int64_t rows, int64_t enough) {
@@ -133,7 +138,7 @@ TiledConv choose_tiled_conv(const ConvAttrs& attrs, const TensorType& data, cons
   const TiledConv direct{parts_for_rows(choice.parts, points, kConvRowsForExactWeights),
                          ConvAlgorithm::kTiles};
   if (takes_all(choice)) return direct;
-  const double slack = choice.amx() ? kAmxOtherSlack : 1;
+  const double slack = other_slack(choice.tile.unit);
   const TileWork work = conv_work(attrs, data, result, choice.tile);
   const double transposed = attrs.plain_data ? kTransposedByte * double(work.data_bytes) : 0;
   double least = slack * other_cycles(attrs, data, result, choice.machine, transposed);

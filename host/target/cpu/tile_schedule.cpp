@@ -10,8 +10,15 @@ using namespace analysis;  // NOLINT
 
 namespace {
 
-// Of the weights that blocks of rows read in turn while the next ones are fetched.
-constexpr int64_t kWeightChunkBytes = 128 << 10;
+// Of the weights that blocks of rows read in turn while the next ones are fetched; vectors, which want as
+// much with less to do, read them from the first-level cache.
+int64_t weight_chunk_bytes(const TileGeometry& geometry, const MachineModel& machine) {
+  constexpr int64_t kInSecondLevel = 128 << 10;
+  return geometry.unit == TileUnit::kVdpbf16ps ? machine.l1_bytes : kInSecondLevel;
+}
+
+// Steps of instructions that are shorter than a block of the operand.
+constexpr int64_t kUnrolledSteps = 4;
 
 // Operands are bf16 as they are, not sums of parts.
 bool is_single_product(const OperationNode& product) {
@@ -20,15 +27,14 @@ bool is_single_product(const OperationNode& product) {
   return term && term->op == BinaryOp::kMul;
 }
 
-// Steps along the depth that go by at once. In the second-level cache stay the part of the operand that all
-// columns of the block read again (`rereads`: all of it would not), and the weights that all its rows read
-// (`shared_weights`), with those that are fetched meanwhile.
-int64_t choose_depth_steps(int64_t depth, int64_t operand_bytes, bool rereads, int64_t panel_bytes,
-                           bool shared_weights) {
+// Steps along the depth that go by at once: of the operand as much as stays in the second-level cache where
+// all columns of the block read it again, of the weights where all its rows do. 0: there is no such limit.
+int64_t choose_depth_steps(int64_t depth, int64_t operand_bytes, int64_t operand_limit, int64_t panel_bytes,
+                           int64_t panel_limit) {
   int64_t steps = 1;
   for (int64_t s = 1; s <= depth; ++s) {
-    const bool fits = (!rereads || s * (operand_bytes / depth) <= kResidentRowBytes * 3 / 4) &&
-                      (!shared_weights || s * (panel_bytes / depth) <= kWeightChunkBytes);
+    const bool fits = (operand_limit == 0 || s * (operand_bytes / depth) <= operand_limit) &&
+                      (panel_limit == 0 || s * (panel_bytes / depth) <= panel_limit);
     if (depth % s == 0 && fits) steps = s;
   }
   return steps;
@@ -59,7 +65,7 @@ int64_t tile_row_bytes(const OperationNode& tile_rows, int64_t rows) {
 }
 
 void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t column_unit,
-                           int64_t operand_bytes, const TileGeometry& geometry) {
+                           int64_t operand_bytes, const TileGeometry& geometry, const MachineModel& machine) {
   const auto axes = product.axes();           // phase or none, row, column
   const auto reduce = product.reduce_axes();  // kc, taps or none, k
   const IterVarPtr rows = axes[axes.size() - 2], columns = axes.back(), depth_axis = reduce.front();
@@ -71,8 +77,10 @@ void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t colu
   int64_t panels = constant_extent(columns->extent).value() / column_unit;
   if (axes.size() > 2) panels *= constant_extent(axes[0]->extent).value();
   const bool rereads = operand_bytes > kResidentRowBytes;
-  const int64_t steps = choose_depth_steps(
-      depth, operand_bytes, rereads, tile_weight_bytes(*product.op) / panels, blocks.rows > blocks.unit_rows);
+  const int64_t operand_limit = rereads ? kResidentRowBytes * 3 / 4 : 0,
+                panel_limit = blocks.rows > blocks.unit_rows ? weight_chunk_bytes(geometry, machine) : 0;
+  const int64_t steps = choose_depth_steps(depth, operand_bytes, operand_limit,
+                                           tile_weight_bytes(*product.op) / panels, panel_limit);
   std::vector<IterVarPtr> order(axes.begin(), axes.end() - 2);
   if (steps < depth) {
     auto [depth_outer, depth_inner] = product.split(depth_axis, steps);
@@ -88,7 +96,12 @@ void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t colu
   if (geometry.depth < geometry.block_depth) {
     auto [step, inner] = product.split(k, geometry.depth);
     // Steps of several products are long enough, and LLVM would hoist loads across them until it spills.
-    if (is_single_product(*product.op)) product.unroll(step);
+    if (is_single_product(*product.op)) {
+      auto [group, in_group] = product.split(step, kUnrolledSteps);
+      product.unroll(in_group);
+      order.push_back(group);
+      step = in_group;
+    }
     order.push_back(step);
     k = inner;
   }

@@ -1,6 +1,7 @@
 // The loops around tile registers that all products on them share.
 #pragma once
 
+#include "host/codegen/target.h"
 #include "host/target/cpu/tile_blocks.h"
 #include "host/tensor/schedule.h"
 
@@ -21,6 +22,6 @@ int64_t tile_row_bytes(const OperationNode& tile_rows, int64_t rows);
 /// into the tiles that are accumulated at once. `operand_bytes`: what one phase of the block reads of
 /// "tile_rows".
 void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t column_unit,
-                           int64_t operand_bytes, const TileGeometry& geometry);
+                           int64_t operand_bytes, const TileGeometry& geometry, const MachineModel& machine);
 
 }  // namespace gantry::cpu

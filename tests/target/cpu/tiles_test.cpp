@@ -1,5 +1,5 @@
 // Convolutions and matrix products on tiles of bf16: their loops evaluated everywhere, and their code run
-// against float64: for AMX where this CPU has it, for bfmmla on an emulated AArch64.
+// against float64: for AMX and vdpbf16ps where this CPU has them, for bfmmla on an emulated AArch64.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 
 #include "host/loops/evaluate.h"
@@ -23,10 +24,12 @@
 namespace gantry {
 namespace {
 
-constexpr const char *kTarget = "sapphirerapids", *kArmTarget = "aarch64+bf16";
+constexpr const char *kTarget = "sapphirerapids", *kArmTarget = "aarch64+bf16",
+                     *kVectorTarget = "x86-64-v4+avx512bf16";
 
 const char* target_with(TileUnit unit) {
-  return unit == TileUnit::kAmx ? kTarget : kArmTarget;
+  if (unit == TileUnit::kAmx) return kTarget;
+  return unit == TileUnit::kBfmmla ? kArmTarget : kVectorTarget;
 }
 
 /// Which instructions, and bf16 parts of the weights.
@@ -36,22 +39,27 @@ struct Arithmetic {
 };
 
 std::string name_of_unit(TileUnit unit) {
-  return unit == TileUnit::kAmx ? "amx" : "bfmmla";
+  if (unit == TileUnit::kAmx) return "amx";
+  return unit == TileUnit::kBfmmla ? "bfmmla" : "vdpbf16ps";
 }
 
 void PrintTo(const Arithmetic& a, std::ostream* out) {
   *out << name_of_unit(a.unit) << ", " << a.parts << " parts";
 }
 
-bool has_tile_registers() {
+bool this_cpu_has(const char* feature) {
   const Target here = find_target("native");
-  return std::find(here.features.begin(), here.features.end(), "amx-bf16") != here.features.end();
+  return std::find(here.features.begin(), here.features.end(), feature) != here.features.end();
+}
+
+bool has_tile_registers() {
+  return this_cpu_has("amx-bf16");
 }
 
 ConstantPtr run_graph(const Graph& graph, const ConstantPtr& x, TileUnit unit, int threads = 2) {
   const std::vector<std::byte> module =
       testing::compile_to_bytes(graph, {.target = target_with(unit), .threads = threads});
-  if (unit == TileUnit::kAmx) return testing::LocalModel(module, threads).run({x}).at(0);
+  if (unit != TileUnit::kBfmmla) return testing::LocalModel(module, threads).run({x}).at(0);
   static testing::EmulatedBoard board;
   return testing::run_on_board(board.client(), module, {x}, threads).at(0);
 }
@@ -129,7 +137,8 @@ double conv_error(const Layer& l, const Arithmetic& by) {
   return relative_error(run_graph(graph, x, by.unit), expected(l, x->as<float>(), weight->as<float>()));
 }
 
-/// What host/ops/tiles.h states for one product, with room for the sum in f32, which bfmmla rounds to odd.
+/// What host/ops/tiles.h states for one product, with room for the sum in f32, which bfmmla rounds to odd and
+/// vdpbf16ps after every product.
 double bound(const Arithmetic& by) {
   const double sums = by.unit == TileUnit::kAmx ? 1e-6 : 6e-6;
   return by.parts == 1 ? 0x1p-8 : by.parts == 2 ? 0x1p-17 : sums;
@@ -138,9 +147,12 @@ double bound(const Arithmetic& by) {
 class TilesOnCpu : public ::testing::TestWithParam<Arithmetic> {
  protected:
   void SetUp() override {
-    const bool amx = GetParam().unit == TileUnit::kAmx;
-    if (amx && !has_tile_registers()) GTEST_SKIP() << "this machine has no tile registers (amx-bf16)";
-    if (!amx && !testing::emulated_board_program())
+    const TileUnit unit = GetParam().unit;
+    if (unit == TileUnit::kAmx && !has_tile_registers())
+      GTEST_SKIP() << "this machine has no tile registers (amx-bf16)";
+    if (unit == TileUnit::kVdpbf16ps && !this_cpu_has("avx512bf16"))
+      GTEST_SKIP() << "this machine has no vector products of bf16 (avx512bf16)";
+    if (unit == TileUnit::kBfmmla && !testing::emulated_board_program())
       GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";
   }
   void check(const Layer& layer) const { EXPECT_LT(conv_error(layer, GetParam()), bound(GetParam())); }
@@ -202,8 +214,10 @@ TEST_P(TilesOnCpu, TakeWeightsLargerThanTheCache) {
 INSTANTIATE_TEST_SUITE_P(Parts, TilesOnCpu,
                          ::testing::Values(Arithmetic{TileUnit::kAmx, 1}, Arithmetic{TileUnit::kAmx, 2},
                                            Arithmetic{TileUnit::kAmx, 3}, Arithmetic{TileUnit::kBfmmla, 1},
-                                           Arithmetic{TileUnit::kBfmmla, 2},
-                                           Arithmetic{TileUnit::kBfmmla, 3}),
+                                           Arithmetic{TileUnit::kBfmmla, 2}, Arithmetic{TileUnit::kBfmmla, 3},
+                                           Arithmetic{TileUnit::kVdpbf16ps, 1},
+                                           Arithmetic{TileUnit::kVdpbf16ps, 2},
+                                           Arithmetic{TileUnit::kVdpbf16ps, 3}),
                          [](const auto& test) {
                            return name_of_unit(test.param.unit) + std::to_string(test.param.parts);
                          });
@@ -262,7 +276,8 @@ TEST_P(TilesOnCpu, MultiplyMatricesOfUnknownHeight) {
 }
 
 class EveryTileUnit : public ::testing::TestWithParam<TileUnit> {};
-INSTANTIATE_TEST_SUITE_P(Units, EveryTileUnit, ::testing::Values(TileUnit::kAmx, TileUnit::kBfmmla),
+INSTANTIATE_TEST_SUITE_P(Units, EveryTileUnit,
+                         ::testing::Values(TileUnit::kAmx, TileUnit::kBfmmla, TileUnit::kVdpbf16ps),
                          [](const auto& test) { return name_of_unit(test.param); });
 
 TEST_P(EveryTileUnit, PacksWeightsAsTheirExpressionSays) {
@@ -324,12 +339,15 @@ TEST(TileBlocks, CoverTheRowsWithTilesThatFitThem) {
       EXPECT_GE(blocks.rows, blocks.size);
       EXPECT_LT(blocks.rows - blocks.size, tiles) << "rows in vain, less than one a tile";
     }
-    for (const cpu::RowBlocks& blocks : cpu::row_blocks(extent, TileUnit::kBfmmla)) {
-      EXPECT_GE(blocks.rows, blocks.size);
-      EXPECT_EQ(blocks.rows % blocks.unit_rows, 0);
-      EXPECT_EQ(blocks.unit_rows % 2, 0);
-      EXPECT_LE(blocks.unit_rows, 10);
-      EXPECT_LT(blocks.rows - blocks.size, blocks.unit_rows) << "rows in vain, less than one tile";
+    for (TileUnit unit : {TileUnit::kBfmmla, TileUnit::kVdpbf16ps}) {
+      const TileGeometry& tile = geometry_of(unit);
+      for (const cpu::RowBlocks& blocks : cpu::row_blocks(extent, unit)) {
+        EXPECT_GE(blocks.rows, blocks.size);
+        EXPECT_EQ(blocks.rows % blocks.unit_rows, 0);
+        EXPECT_EQ(blocks.unit_rows % tile.rows, 0);
+        EXPECT_LE(blocks.unit_rows, tile.row_tiles * tile.rows);
+        EXPECT_LT(blocks.rows - blocks.size, blocks.unit_rows) << "rows in vain, less than one tile";
+      }
     }
   }
   // Seven lines of seven results, one column of zeros between two lines: 55 rows.
@@ -433,7 +451,12 @@ TEST(TilePolicy, UsesTilesOnlyWhereThePrecisionAsksForThem) {
     EXPECT_TRUE(algorithm(precision, "neoverse-v1")) << precision;
     EXPECT_TRUE(algorithm(precision, "cortex-a510")) << precision;
   }
+  for (const char* precision : {"bf16", "fp32-split", "fp32-split3"}) {
+    EXPECT_TRUE(algorithm(precision, kVectorTarget)) << precision;
+    EXPECT_TRUE(algorithm(precision, "znver4")) << precision;
+  }
   EXPECT_FALSE(algorithm("auto", kArmTarget));
+  EXPECT_FALSE(algorithm("auto", "znver4"));
   EXPECT_THROW(algorithm("bf16", "neoverse-n1"), Error);
   EXPECT_THROW(algorithm("bf16", "x86-64-v4"), Error);
   EXPECT_THROW(algorithm("fp32-split", "aarch64"), Error);
@@ -467,22 +490,43 @@ Graph small_network() {
        {"w3", testing::random_tensor(DType::kF32, {32, 10}, 3)}});
 }
 
-TEST(TilePolicy, ComputesNetworksForArmInThePrecisionAskedFor) {
-  if (!testing::emulated_board_program())
-    GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";
-  const Graph graph = small_network();
-  const ConstantPtr x = testing::random_tensor(DType::kF32, {1, 3, 33, 30}, 4);
-  testing::EmulatedBoard board;
-  auto result = [&](const char* precision) {
-    const auto module = testing::compile_to_bytes(graph, {.target = kArmTarget, .precision = precision});
-    return testing::run_on_board(board.client(), module, {x}).at(0);
-  };
+/// `result`: of the network in a precision, for the same data.
+void expect_precisions(const std::function<ConstantPtr(const char* precision)>& result) {
   const ConstantPtr exact = result("fp32");
   const double bf16 = testing::relative_error(*result("bf16"), *exact);
   EXPECT_LT(bf16, 2e-2);
   EXPECT_GT(bf16, 1e-5) << "computed in f32";
   EXPECT_LT(testing::relative_error(*result("fp32-split"), *exact), 1e-5);
   EXPECT_LT(testing::relative_error(*result("fp32-split3"), *exact), 5e-6);
+}
+
+TEST(TilePolicy, ComputesNetworksForArmInThePrecisionAskedFor) {
+  if (!testing::emulated_board_program())
+    GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";
+  const Graph graph = small_network();
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {1, 3, 33, 30}, 4);
+  testing::EmulatedBoard board;
+  expect_precisions([&](const char* precision) {
+    const auto module = testing::compile_to_bytes(graph, {.target = kArmTarget, .precision = precision});
+    return testing::run_on_board(board.client(), module, {x}).at(0);
+  });
+}
+
+TEST(TilePolicy, ComputesNetworksByVectorsInThePrecisionAskedFor) {
+  if (!this_cpu_has("avx512bf16")) GTEST_SKIP() << "this machine has no vector products of bf16 (avx512bf16)";
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(64, 256), f32]) -> Tensor[(64, 96), f32] {\n"
+      "  %a = nn.dense(%x, @w1: Tensor[(256, 320), f32], units=320)\n"
+      "  %b = nn.relu(%a)\n"
+      "  %y = nn.dense(%b, @w2: Tensor[(320, 96), f32], units=96)\n  return %y\n}\n",
+      op_set(),
+      {{"w1", testing::random_tensor(DType::kF32, {256, 320}, 1)},
+       {"w2", testing::random_tensor(DType::kF32, {320, 96}, 2)}});
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {64, 256}, 4);
+  expect_precisions([&](const char* precision) {
+    const auto module = testing::compile_to_bytes(graph, {.target = kVectorTarget, .precision = precision});
+    return testing::LocalModel(module, 2).run({x}).at(0);
+  });
 }
 
 TEST(TilePolicy, LeavesImagesOfUnknownSizeToMultiplyAdds) {
