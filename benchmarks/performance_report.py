@@ -97,7 +97,7 @@ def networks_table(data, mode):
         head += [f'gantry, ms, {label}', 'ONNX Runtime', 'times faster', 'OpenVINO', 'times faster',
                  f'share of {peak_name} peak']
     head += ['2 threads / 1', 'error']
-    rows, notes, gains = [], [], {}
+    rows, failed, gains = [], {}, {}  # failed: networks by what went wrong
     for network in networks:
         row, speeds, deviation = [network], {}, None
         for t in threads:
@@ -106,7 +106,7 @@ def networks_table(data, mode):
                 row += ['–'] * 6
                 continue
             if run['error']:
-                notes.append(f"{network}: gantry: {run['error']}")
+                failed.setdefault(f"gantry: {run['error']}", set()).add(network)
             mine, deviation = run['samples_ms'], run['deviation'] or deviation
             speeds[t] = median(mine)
             row.append(number(speeds[t]))
@@ -115,7 +115,7 @@ def networks_table(data, mode):
                 if other is None or other['error']:
                     row += ['–', '–']
                     if other:
-                        notes.append(f"{network}: {peer}: {other['error']}")
+                        failed.setdefault(f"{peer}: {other['error']}", set()).add(network)
                     continue
                 gain = ratio(other['samples_ms'], mine)
                 if gain is not None:
@@ -135,8 +135,10 @@ def networks_table(data, mode):
                  times(geometric_mean(gains.get((t, 'openvino' + held), []))), '']
     rows.append(mean + ['', ''])
     text = table(head, rows)
-    if notes:
-        text += '\n\nWhat failed: ' + '; '.join(sorted(set(notes))) + '.'
+    if failed:
+        named = {what: 'every network' if names == set(networks) else ', '.join(sorted(names))
+                 for what, names in failed.items()}
+        text += '\n\nWhat failed: ' + '; '.join(f'{names}: {what}' for what, names in sorted(named.items())) + '.'
     return text
 
 

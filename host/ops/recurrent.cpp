@@ -15,13 +15,20 @@ using ops::require;
 std::vector<TensorType> infer_recurrence(const Node& node, Function& function, int64_t gates, size_t states) {
   const TensorType &projection = input_type(node, 0), &weight = input_type(node, 1);
   require(projection.dtype == DType::kF32, "computes in f32 only, not {}", name_of(projection.dtype));
-  require(projection.rank() == 3 && weight.rank() == 3,
+  const auto& attrs = node.attrs_as<RecurrenceAttrs>();
+  const bool packed = attrs.weight_block > 0;
+  require(projection.rank() == 3 && weight.rank() == (packed ? 4 : 3),
           "projection {} and recurrent weight {} have wrong ranks", projection.str(), weight.str());
-  const Dim &directions = weight.shape[0], &hidden = weight.shape[1];
+  const Dim &directions = weight.shape[0], &hidden = recurrent_units(attrs, weight);
   require(hidden.is_constant() && hidden.value() > 0, "the number of hidden units must be known");
-  require(directions == Dim(1) || (directions == Dim(2) && !node.attrs_as<RecurrenceAttrs>().reverse),
+  require(directions == Dim(1) || (directions == Dim(2) && !attrs.reverse),
           "there are one direction or two, of which the second one is reversed");
-  ops::unify(weight.shape[2], hidden * gates, function, node, "columns of the recurrent weight");
+  require(
+      !packed || (weight.shape[3] == Dim(attrs.weight_block) && attrs.weight_block % kRecurrentLanes == 0 &&
+                  recurrent_columns(node.op->name, hidden.value()) % attrs.weight_block == 0),
+      "the recurrent weight {} is not in blocks of {} columns", weight.str(), attrs.weight_block);
+  ops::unify(packed ? weight.shape[1] * weight.shape[3] : weight.shape[2], hidden * gates, function, node,
+             "columns of the recurrent weight");
   ops::unify(projection.shape[2], directions * hidden * gates, function, node, "columns of the projection");
   Shape state{directions, projection.shape[1], hidden};
   for (size_t i = 1; i < 2 + states; ++i) ops::require_same_dtype(node, 0, i);
@@ -46,13 +53,15 @@ void check_vector(const Node& node, Function& function, size_t input, int64_t co
   if (!ops::has_input(node, input)) return;
   const TensorType& type = input_type(node, input);
   const TensorType& weight = input_type(node, 1);
+  const Dim& hidden = recurrent_units(node.attrs_as<RecurrenceAttrs>(), weight);
   require(type.dtype == DType::kF32 && type.rank() == 2, "{} must be a vector of f32 a direction", what);
   ops::unify(type.shape[0], weight.shape[0], function, node, what);
-  ops::unify(type.shape[1], weight.shape[1] * count, function, node, what);
+  ops::unify(type.shape[1], hidden * count, function, node, what);
 }
 
 Dim recurrence_flops(const Node& node) {
-  return element_count(node.inputs[0]->type.shape) * node.inputs[1]->type.shape[1] * 2;
+  const Dim& hidden = recurrent_units(node.attrs_as<RecurrenceAttrs>(), node.inputs[1]->type);
+  return element_count(node.inputs[0]->type.shape) * hidden * 2;
 }
 
 std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, RecurrenceLoops::Kind kind) {
@@ -60,7 +69,7 @@ std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, Recurre
   loops.kind = kind;
   loops.attrs = node.attrs_as<RecurrenceAttrs>();
   loops.directions = input_type(node, 1).shape[0].value();
-  loops.hidden = input_type(node, 1).shape[1].value();
+  loops.hidden = recurrent_units(loops.attrs, input_type(node, 1)).value();
   loops.steps = in[0].shape()[0];
   loops.batch = in[0].shape()[1];
   std::vector<Tensor> present;
@@ -77,6 +86,16 @@ std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, Recurre
 }
 
 }  // namespace
+
+const Dim& recurrent_units(const RecurrenceAttrs& attrs, const TensorType& weight) {
+  return weight.shape[attrs.weight_block > 0 ? 2 : 1];
+}
+
+int64_t recurrent_columns(std::string_view op, int64_t units) {
+  if (op == "nn.lstm_recurrence") return 4 * units;
+  // The third gate of a GRU waits for the second one.
+  return op == "nn.gru_recurrence" || op == "nn.rnn_recurrence" ? units : 0;
+}
 
 void add_recurrent_ops(OpSet& set) {
   using Kind = RecurrenceLoops::Kind;

@@ -11,11 +11,21 @@
 //   nn.rnn_recurrence: projection (S, B, D*H); recurrent (D, H, H); initial_h; optional lengths. Results Y,
 //     Y_h
 // Steps beyond a sequence's length leave its state alone and yield 0.
+//
+// With `weight_block` b the recurrent weight (D, H, C) is packed as (D, C/b, H, b): each step reads it from
+// one end to the other. b is a multiple of kRecurrentLanes and divides the columns that are computed together
+// (recurrent_columns()).
 #pragma once
 
+#include <string_view>
+
 #include "host/graph/attrs.h"
+#include "host/graph/type.h"
 
 namespace gantry {
+
+/// Columns that loops over a step's gates take at once.
+constexpr int64_t kRecurrentLanes = 16;
 
 struct RecurrenceAttrs : AttrsOf<RecurrenceAttrs> {
   /// From the last step of each sequence to its first; of two directions the second one does so anyway.
@@ -23,12 +33,20 @@ struct RecurrenceAttrs : AttrsOf<RecurrenceAttrs> {
   bool linear_before_reset = false;  ///< GRU: reset after the product
   bool couple_gates = false;         ///< LSTM: f = 1 - i
   bool relu = false;                 ///< RNN: relu instead of tanh
+  int64_t weight_block = 0;          ///< of the packed recurrent weight; 0: it is as the model has it
   void fields(AttrVisitor& visit) override {
     visit("reverse", reverse);
     visit("linear_before_reset", linear_before_reset);
     visit("couple_gates", couple_gates);
     visit("relu", relu);
+    visit("weight_block", weight_block);
   }
 };
+
+/// H of a recurrence with that recurrent weight.
+const Dim& recurrent_units(const RecurrenceAttrs& attrs, const TensorType& weight);
+/// Columns of the recurrent weight that every product of a step with it takes a multiple of; 0: `op` is no
+/// recurrence.
+int64_t recurrent_columns(std::string_view op, int64_t units);
 
 }  // namespace gantry

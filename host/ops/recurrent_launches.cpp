@@ -1,6 +1,7 @@
 // Recurrences on a GPU: a launch a step (two where a gate needs another gate's whole vector), parallel over
 // directions, sequences and hidden units.
 #include "host/ops/recurrent_loops.h"
+#include "host/support/error.h"
 
 namespace gantry {
 namespace {
@@ -205,6 +206,7 @@ class Launches {
 }  // namespace
 
 void RecurrenceLoops::build_launches(LoopBuilder& builder) const {
+  internal_check(attrs.weight_block == 0, "a recurrence on a GPU reads its weight as the model has it");
   Launches(*this, builder).build();
 }
 

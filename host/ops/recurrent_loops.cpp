@@ -46,7 +46,7 @@ class Nest {
   }
 
  private:
-  static constexpr int64_t kMaxVectors = 8, kLanes = 16;
+  static constexpr int64_t kMaxVectors = 8, kLanes = kRecurrentLanes;
 
   size_t states() const { return spec_.kind == Kind::kLstm ? 2 : 1; }
   bool present(size_t input) const { return input < spec_.input_at.size() && spec_.input_at[input] >= 0; }
@@ -110,14 +110,14 @@ class Nest {
   Stmt product(int64_t begin, int64_t end, const Buffer& vector, const Expr& vector_at,
                const std::function<Expr(Expr)>& start) const {
     std::vector<Stmt> parts;
-    constexpr int64_t kStrip = kMaxVectors * kLanes;
-    const int64_t strips = (end - begin) / kStrip;
+    const int64_t wide = spec_.attrs.weight_block > 0 ? spec_.attrs.weight_block : kMaxVectors * kLanes;
+    const int64_t strips = (end - begin) / wide;
     if (strips > 0) {
       Expr strip = make_var("strip");
-      Stmt body = product_strip(Expr(begin) + strip * kStrip, kMaxVectors, kLanes, vector, vector_at, start);
+      Stmt body = product_strip(Expr(begin) + strip * wide, wide / kLanes, kLanes, vector, vector_at, start);
       parts.push_back(for_loop(strip, 0, strips, LoopKind::kSerial, body));
     }
-    int64_t column = begin + strips * kStrip;
+    int64_t column = begin + strips * wide;
     for (int64_t lanes = kLanes; lanes > 0; lanes /= 2) {
       const int64_t width = (end - column) / lanes;
       if (width == 0) continue;
@@ -125,6 +125,15 @@ class Nest {
       column += width * lanes;
     }
     return block(std::move(parts));
+  }
+
+  /// Where the recurrent weight's columns from `column` on lie that unit k of the state meets. Packed, a
+  /// block's columns follow those of the units before.
+  Expr weight_row(const Expr& column, const Expr& k) const {
+    const Expr columns(gates_ * hidden_);
+    if (const int64_t block = spec_.attrs.weight_block; block > 0)
+      return direction() * (columns * Expr(hidden_)) + column * Expr(hidden_) + k * Expr(block);
+    return (direction() * hidden_ + k) * columns + column;
   }
 
   /// `width` vectors of so many columns, from `column` on.
@@ -138,8 +147,7 @@ class Nest {
     Stmt clear = each_vector([&](Expr j) { return store(sums_, j, start(column + j)); });
     Expr k = make_var("k"), value = make_var("value", DType::kF32);
     Stmt accumulate = each_vector([&](Expr j) {
-      Expr weight = load(input(1), (direction() * hidden_ + k) * (gates_ * hidden_) + column + j);
-      return store(sums_, j, load(sums_, j) + value * weight);
+      return store(sums_, j, load(sums_, j) + value * load(input(1), weight_row(column, k) + j));
     });
     Stmt loop =
         for_loop(k, 0, hidden_, LoopKind::kSerial, let(value, load(vector, vector_at + k), accumulate));

@@ -8,6 +8,7 @@
 #include "host/ops/fixed_point.h"
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
+#include "host/ops/recurrent.h"
 #include "host/ops/tiles.h"
 #include "host/passes/weight_packing.h"
 
@@ -97,7 +98,8 @@ class LayoutRewriter {
         done = rewrite_axis_remap(node);
         break;
       case LayoutBehaviour::kNone:
-        done = rewrite_transpose(node) || rewrite_dense(node) || rewrite_matmul(node);
+        done = rewrite_transpose(node) || rewrite_dense(node) || rewrite_matmul(node) ||
+               rewrite_recurrence(node);
         break;
     }
     if (!done) copy(node);
@@ -310,6 +312,24 @@ class LayoutRewriter {
     Node* made = infer_and_add(target_, node.op->name, attrs, {plain(node.inputs[0], node.origin), value},
                                node.origin);
     forms_[node.result()].plain = made->result();
+    return true;
+  }
+
+  // With constant weights.
+  bool rewrite_recurrence(const Node& node) {
+    auto* given = dynamic_cast<const RecurrenceAttrs*>(node.attrs.get());
+    if (!given || given->weight_block != 0 || !policy_.recurrent_block) return false;
+    Value* weight = plain(node.inputs[1], node.origin);
+    if (!weight->is_constant()) return false;
+    const int64_t units = recurrent_units(*given, weight->type).value();
+    auto attrs = std::make_shared<RecurrenceAttrs>(*given);
+    attrs->weight_block = policy_.recurrent_block(recurrent_columns(node.op->name, units));
+    if (attrs->weight_block == 0) return false;
+    std::vector<Value*> inputs;
+    for (Value* input : node.inputs) inputs.push_back(input ? plain(input, node.origin) : nullptr);
+    inputs[1] = packer(node.origin).recurrent(weight, *attrs);
+    Node* made = infer_and_add(target_, node.op->name, attrs, inputs, node.origin);
+    for (size_t i = 0; i < node.results.size(); ++i) forms_[node.results[i]].plain = made->results[i];
     return true;
   }
 

@@ -62,6 +62,8 @@ struct LayoutPolicy {
     int64_t bits = 0, columns = 0;
   };
   std::function<std::vector<FixedPointBlock>(const TensorType& data, int64_t units)> dense_fixed_point;
+  /// Columns a block of packed recurrent weights (host/ops/recurrent.h), a divisor of `columns`; absent: 0.
+  std::function<int64_t(int64_t columns)> recurrent_block;
 };
 
 /// Runs convolutions and what surrounds them channels-last, with weights packed for the target; packs the

@@ -13,6 +13,7 @@ namespace gantry {
 struct Attrs;
 struct ConvAttrs;
 struct DenseAttrs;
+struct RecurrenceAttrs;
 
 /// What a node is told of where it comes from.
 using Origin = std::vector<std::string>;
@@ -50,6 +51,8 @@ class WeightPacker {
   Value* tiles(Value* weight, const DenseAttrs& attrs);
   /// (K, units) -> (blocks, K, nb)
   Value* dense(Value* weight, const DenseAttrs& attrs);
+  /// (D, H, columns) -> (D, blocks, H, nb)
+  Value* recurrent(Value* weight, const RecurrenceAttrs& attrs);
 
  private:
   Function& function_;

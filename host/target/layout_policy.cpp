@@ -1,6 +1,7 @@
 #include "host/target/layout_policy.h"
 
 #include "host/ops/conv.h"
+#include "host/ops/recurrent.h"
 #include "host/target/cpu/conv_model.h"
 #include "host/target/cpu/dense_model.h"
 #include "host/target/cpu/tile_model.h"
@@ -71,6 +72,15 @@ int64_t dense_block(const TensorType& data, int64_t units, const MachineModel& m
   return choose_dense_tile(work, machine).tile.channel_block();
 }
 
+/// As many sums as hide a multiply-add's latency, in half of the registers at most.
+int64_t recurrent_block(int64_t columns, const MachineModel& machine) {
+  constexpr int64_t kLeast = 64;
+  for (int64_t block = std::max<int64_t>(kLeast, 2 * machine.vector_bytes); block >= kLeast;
+       block -= kRecurrentLanes)
+    if (columns % block == 0) return block;
+  return 0;
+}
+
 LayoutPolicy gpu_policy(const Target& target) {
   LayoutPolicy policy;
   policy.conv_algorithm = [target](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
@@ -112,6 +122,7 @@ LayoutPolicy make_layout_policy(const Target& target) {
   policy.conv_plain_data = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType&) {
     return cpu::prefers_plain_data(attrs, data, machine);
   };
+  policy.recurrent_block = [machine](int64_t columns) { return recurrent_block(columns, machine); };
   policy.dense_half = [machine](const TensorType& data, int64_t units) {
     return dense_half(data, units, machine);
   };

@@ -38,7 +38,7 @@ class Report(unittest.TestCase):
     def test_networks_that_fail_are_named(self):
         text = report.networks_table(results(), 'native')
         self.assertIn('b: gantry: node Foo is not supported', text)
-        self.assertIn('a: openvino: does not know the op', text)
+        self.assertIn('every network: openvino: does not know the op', text)
         row = next(line for line in text.splitlines() if line.startswith('| a '))
         self.assertIn('2.00', row)  # both the ratio and the gain of a second thread
         self.assertIn('50 %', row)  # 1.001e9 operations in 10 ms of 200 GFLOP/s

@@ -196,7 +196,21 @@ struct RecurrenceCase {
   int64_t directions = 1;
 };
 
-void expect_same_on_gpu(const RecurrenceCase& c) {
+/// (D, H, columns) -> (D, columns / block, H, block).
+ConstantPtr packed_weight(const ConstantPtr& weight, int64_t block) {
+  const int64_t d = weight->type.shape[0].value(), hidden = weight->type.shape[1].value(),
+                columns = weight->type.shape[2].value();
+  const std::vector<float> w = values_of<float>(weight);
+  std::vector<float> packed;
+  for (int64_t i = 0; i < d; ++i)
+    for (int64_t b = 0; b < columns / block; ++b)
+      for (int64_t k = 0; k < hidden; ++k)
+        for (int64_t j = 0; j < block; ++j)
+          packed.push_back(w[static_cast<size_t>((i * hidden + k) * columns + b * block + j)]);
+  return constant_of(DType::kF32, {d, columns / block, hidden, block}, packed);
+}
+
+std::vector<ConstantPtr> recurrence_inputs(const RecurrenceCase& c) {
   constexpr int64_t kSteps = 5, kBatch = 3;
   const bool lstm = c.op == "nn.lstm_recurrence", gru = c.op == "nn.gru_recurrence";
   const int64_t gates = lstm ? 4 : gru ? 3 : 1;
@@ -213,6 +227,11 @@ void expect_same_on_gpu(const RecurrenceCase& c) {
   inputs.push_back(c.lengths ? constant_of<int32_t>(DType::kI32, {kBatch}, {5, 0, 2}) : nullptr);
   if (c.extra && lstm) inputs.push_back(values({d, 3 * c.hidden}, 5));
   if (c.extra && gru) inputs.push_back(values({d, c.hidden}, 6));
+  return inputs;
+}
+
+void expect_same_on_gpu(const RecurrenceCase& c) {
+  const std::vector<ConstantPtr> inputs = recurrence_inputs(c);
   auto attrs = std::make_shared<RecurrenceAttrs>(c.attrs);
   auto expected = run_nests(c.op, attrs, inputs, NestKind::kCpu);
   auto actual = run_nests(c.op, attrs, inputs, NestKind::kGpu);
@@ -264,6 +283,35 @@ TEST(Recurrences, RnnOnGpuFollowsTheCpuWhateverTheNumberOfUnits) {
     c.attrs.relu = hidden == 7;
     c.attrs.reverse = hidden == 70;
     expect_same_on_gpu(c);
+  }
+}
+
+TEST(Recurrences, PackedWeightsGiveTheSameResults) {
+  struct Packing {
+    const char* op;
+    int64_t hidden, block;
+  };
+  // Of an LSTM the gates are one product: blocks of 80 columns begin in one gate and end in the next.
+  for (const Packing& p : {Packing{"nn.lstm_recurrence", 40, 80}, Packing{"nn.lstm_recurrence", 32, 128},
+                           Packing{"nn.gru_recurrence", 64, 64}, Packing{"nn.gru_recurrence", 96, 48},
+                           Packing{"nn.rnn_recurrence", 64, 32}}) {
+    for (int64_t directions : {1, 2}) {
+      for (bool linear : {false, true}) {
+        RecurrenceCase c{p.op, {}, p.hidden};
+        c.directions = directions;
+        c.attrs.linear_before_reset = linear;
+        std::vector<ConstantPtr> inputs = recurrence_inputs(c);
+        auto attrs = std::make_shared<RecurrenceAttrs>(c.attrs);
+        const auto expected = run_nests(p.op, attrs, inputs, NestKind::kCpu);
+        attrs = std::make_shared<RecurrenceAttrs>(c.attrs);
+        attrs->weight_block = p.block;
+        inputs[1] = packed_weight(inputs[1], p.block);
+        const auto actual = run_nests(p.op, attrs, inputs, NestKind::kCpu);
+        for (size_t r = 0; r < expected.size(); ++r)
+          EXPECT_EQ(values_of<float>(actual[r]), values_of<float>(expected[r]))
+              << p.op << ", blocks of " << p.block << ", result " << r;
+      }
+    }
   }
 }
 

@@ -195,5 +195,26 @@ TEST(AlterLayout, WeightsBecomeIntegersWhereTheseAreExactEnough) {
                 AllOf(HasSubstr("Tensor[(1, 100, 8), f32]"), HasSubstr("fixed_bits=0")));
 }
 
+TEST(AlterLayout, RecurrentWeightsArePackedAsAStepReadsThem) {
+  LayoutPolicy policy = blocks_of(8);
+  std::vector<int64_t> asked;
+  policy.recurrent_block = [&asked](int64_t columns) {
+    asked.push_back(columns);
+    return columns == 256 ? int64_t{128} : int64_t{0};
+  };
+  auto with_units = [&](int units) {
+    const std::string h = std::to_string(units), c = std::to_string(4 * units);
+    return altered("fn @main(%x: Tensor[(5, 3, " + c + "), f32]) -> Tensor[(5, 1, 3, " + h +
+                       "), f32] {\n  %y, %h, %c = nn.lstm_recurrence(%x, @r: Tensor[(1, " + h + ", " + c +
+                       "), f32], @h0: Tensor[(1, 3, " + h + "), f32], @c0: Tensor[(1, 3, " + h +
+                       "), f32], none)\n  return %y\n}\n",
+                   policy);
+  };
+  EXPECT_THAT(with_units(64),
+              AllOf(HasSubstr("weight_block=128"), HasSubstr("Tensor[(1, 2, 64, 128), f32]")));
+  EXPECT_THAT(with_units(7), AllOf(HasSubstr("weight_block=0"), HasSubstr("Tensor[(1, 7, 28), f32]")));
+  EXPECT_THAT(asked, ::testing::ElementsAre(256, 28));
+}
+
 }  // namespace
 }  // namespace gantry
