@@ -90,9 +90,9 @@ MachineModel machine_model(Architecture architecture, std::string_view cpu,
   // AMD's cores before znver5 execute 512-bit operations in two halves.
   if (cpu == "znver4") m.fma_per_cycle = 1;
   // Products of bf16 are issued as often as multiply-adds (measured on znver5; llvm-mca's models of AArch64),
-  // by Intel's cores once a cycle.
-  const bool by_intel = architecture == Architecture::kX86_64 && !cpu.starts_with("znver");
-  m.bf16_per_cycle = by_intel ? 1 : m.fma_per_cycle;
+  // but by Intel's cores, and so perhaps by unnamed ones, once a cycle.
+  const bool once = architecture == Architecture::kX86_64 && !cpu.starts_with("znver");
+  m.bf16_per_cycle = once ? 1 : m.fma_per_cycle;
   return m;
 }
 
