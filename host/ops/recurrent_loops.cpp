@@ -41,12 +41,14 @@ class Nest {
   Stmt build() {
     Stmt steps = for_loop(step_, 0, spec_.steps, LoopKind::kSerial, one_step());
     Stmt body = block({initial_states(), steps});
-    for (const Buffer& buffer : {gate_values_, reset_state_, sums_}) body = allocate(buffer, body);
+    for (const Buffer& buffer : {gate_values_, reset_state_}) body = allocate(buffer, body);
     return for_loop(row_, 0, spec_.rows(), LoopKind::kParallel, body);
   }
 
  private:
   static constexpr int64_t kMaxVectors = 8, kLanes = kRecurrentLanes;
+  // Weights that take a core longer to read than sharing them out costs.
+  static constexpr int64_t kSharedBytes = 256 << 10;
 
   size_t states() const { return spec_.kind == Kind::kLstm ? 2 : 1; }
   bool present(size_t input) const { return input < spec_.input_at.size() && spec_.input_at[input] >= 0; }
@@ -115,7 +117,9 @@ class Nest {
     if (strips > 0) {
       Expr strip = make_var("strip");
       Stmt body = product_strip(Expr(begin) + strip * wide, wide / kLanes, kLanes, vector, vector_at, start);
-      parts.push_back(for_loop(strip, 0, strips, LoopKind::kSerial, body));
+      // Among the threads where there is a single row; else each has rows of its own.
+      const bool shared = hidden_ * (end - begin) * byte_width(DType::kF32) >= kSharedBytes;
+      parts.push_back(for_loop(strip, 0, strips, shared ? LoopKind::kParallel : LoopKind::kSerial, body));
     }
     int64_t column = begin + strips * wide;
     for (int64_t lanes = kLanes; lanes > 0; lanes /= 2) {
@@ -152,7 +156,7 @@ class Nest {
     Stmt loop =
         for_loop(k, 0, hidden_, LoopKind::kSerial, let(value, load(vector, vector_at + k), accumulate));
     Stmt write = each_vector([&](Expr j) { return store(gate_values_, column + j, load(sums_, j)); });
-    return block({clear, loop, write});
+    return allocate(sums_, block({clear, loop, write}));
   }
 
   std::function<Expr(Expr)> projected(const Expr& row) const {

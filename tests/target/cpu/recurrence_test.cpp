@@ -1,0 +1,103 @@
+// Recurrences compiled for this machine, with recurrent weights large enough that the threads share the
+// products of a single row, beside float64.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "host/ops/op.h"
+#include "tests/support/compiled_model.h"
+
+namespace gantry {
+namespace {
+
+/// Steps of an LSTM with B sequences in D directions, from states of zero.
+struct Lstm {
+  int64_t steps = 4, batch = 1, directions = 1, hidden = 136;
+  int64_t columns() const { return 4 * hidden; }
+};
+
+Graph network(const Lstm& l) {
+  const std::string state = fmt::format("Tensor[({}, {}, {}), f32]", l.directions, l.batch, l.hidden);
+  const std::vector<float> zeros(static_cast<size_t>(l.directions * l.batch * l.hidden));
+  const ConstantPtr zero = make_constant({DType::kF32, {l.directions, l.batch, l.hidden}}, zeros.data());
+  return parse_graph(
+      fmt::format(
+          "fn @main(%x: Tensor[({0}, {1}, {2}), f32]) -> Tensor[({0}, {3}, {1}, {4}), f32] {{\n"
+          "  %y, %h, %c = nn.lstm_recurrence(%x, @r: Tensor[({3}, {4}, {5}), f32], @h0: {6}, @c0: {6}, "
+          "none)\n  return %y\n}}\n",
+          l.steps, l.batch, l.directions * l.columns(), l.directions, l.hidden, l.columns(), state),
+      op_set(),
+      {{"r", testing::random_tensor(DType::kF32, {l.directions, l.hidden, l.columns()}, 1)},
+       {"h0", zero},
+       {"c0", zero}});
+}
+
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+/// (S, D, B, H); gates in order i o f c (host/ops/recurrent.h).
+std::vector<double> expected(const Lstm& l, const float* x, const float* r) {
+  const int64_t n = l.hidden;
+  std::vector<double> y(static_cast<size_t>(l.steps * l.directions * l.batch * n));
+  for (int64_t d = 0; d < l.directions; ++d) {
+    for (int64_t b = 0; b < l.batch; ++b) {
+      std::vector<double> h(static_cast<size_t>(n)), c(h);
+      for (int64_t step = 0; step < l.steps; ++step) {
+        const int64_t t = d == 0 ? step : l.steps - 1 - step;
+        std::vector<double> gates(static_cast<size_t>(l.columns()));
+        for (int64_t j = 0; j < l.columns(); ++j) {
+          double sum = double(x[((t * l.batch + b) * l.directions + d) * l.columns() + j]);
+          for (int64_t k = 0; k < n; ++k)
+            sum += h[static_cast<size_t>(k)] * double(r[(d * n + k) * l.columns() + j]);
+          gates[static_cast<size_t>(j)] = sum;
+        }
+        for (int64_t j = 0; j < n; ++j) {
+          auto gate = [&](int64_t g) { return gates[static_cast<size_t>(g * n + j)]; };
+          double& cell = c[static_cast<size_t>(j)];
+          cell = sigmoid(gate(2)) * cell + sigmoid(gate(0)) * std::tanh(gate(3));
+          h[static_cast<size_t>(j)] = sigmoid(gate(1)) * std::tanh(cell);
+          y[static_cast<size_t>(((t * l.directions + d) * l.batch + b) * n + j)] = h[static_cast<size_t>(j)];
+        }
+      }
+    }
+  }
+  return y;
+}
+
+void check(const Lstm& l) {
+  const Graph graph = network(l);
+  const ConstantPtr x =
+      testing::random_tensor(DType::kF32, {l.steps, l.batch, l.directions * l.columns()}, 2);
+  const ConstantPtr weight = testing::random_tensor(DType::kF32, {l.directions, l.hidden, l.columns()}, 1);
+  const std::vector<double> reference = expected(l, x->as<float>(), weight->as<float>());
+  for (const char* target : {"native", "x86-64-v3", "x86-64-v2"}) {
+    if (std::string(target) != "native" && find_target("native").architecture != Architecture::kX86_64)
+      continue;
+    const std::vector<std::byte> module = testing::compile_to_bytes(graph, {.target = target});
+    for (int threads : {1, 2, 3}) {
+      const ConstantPtr y = testing::LocalModel(module, threads).run({x}).at(0);
+      ASSERT_EQ(y->size, reference.size() * sizeof(float));
+      for (size_t i = 0; i < reference.size(); ++i)
+        ASSERT_NEAR(y->as<float>()[i], reference[i], 1e-5) << target << ", " << threads << " threads, " << i;
+    }
+  }
+}
+
+TEST(RecurrenceOnCpu, SharesTheProductsOfASingleSequence) {
+  check({});
+  check({.hidden = 192});
+}
+TEST(RecurrenceOnCpu, GivesEachThreadRowsWhereThereAreSeveral) {
+  check({.batch = 3});
+  check({.directions = 2});
+  check({.batch = 2, .directions = 2, .hidden = 160});
+}
+TEST(RecurrenceOnCpu, TakesUnitsThatNoBlockDivides) {
+  check({.hidden = 131});
+  check({.directions = 2, .hidden = 5});
+}
+
+}  // namespace
+}  // namespace gantry
