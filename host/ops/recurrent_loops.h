@@ -9,10 +9,10 @@
 namespace gantry {
 
 /// Everything the nest depends on. Directions and the sequences of a batch are independent: the outermost
-/// loop is parallel over them, rows of the states and of a step's results. Where there is a single row and the
-/// weight is large, the threads share each step's products. A step's gates are vector-by-matrix products with
-/// the recurrent weight, computed in strips of a few vectors whose sums stay in registers while the loop over
-/// hidden units broadcasts the state.
+/// loop is parallel over them, rows of the states and of a step's results. Where there is a single row and
+/// the weight is large, the threads share each step's products. A step's gates are vector-by-matrix products
+/// with the recurrent weight, computed in strips of a few vectors whose sums stay in registers while the loop
+/// over hidden units broadcasts the state.
 struct RecurrenceLoops {
   enum class Kind : uint8_t { kLstm, kGru, kRnn } kind = Kind::kLstm;
   RecurrenceAttrs attrs;
