@@ -160,14 +160,14 @@ Value* KernelEmitter::emit_half_multiply_add(const CallNode& node) {
 
 MinMaxBy KernelEmitter::min_max_by(DType dtype, Value* a, Value* b) const {
   if (target_.architecture != Architecture::kX86_64) return MinMaxBy::kIntrinsic;
-  auto is_half = [&](Value* v) {
+  auto was_half = [&](Value* v) {
     auto known = rounded_.find(v);
-    return dtype == DType::kF16 || (known != rounded_.end() && known->second.first == DType::kF16);
+    return known != rounded_.end() && known->second.first == DType::kF16;
   };
   // Of halves that were extended, LLVM makes one of halves, and of that a call of the C library where the
   // target has no arithmetic on them.
-  const bool would_call = !has_half_arithmetic_ && is_half(a) && is_half(b);
-  return would_call ? MinMaxBy::kComparisons : MinMaxBy::kFewestInstructions;
+  const bool narrows = dtype == DType::kF16 || (was_half(a) && was_half(b));
+  return narrows && !has_half_arithmetic_ ? MinMaxBy::kComparisons : MinMaxBy::kFewestInstructions;
 }
 
 Value* KernelEmitter::emit_float_binary(const BinaryNode& node, Value* a, Value* b) {

@@ -89,8 +89,7 @@ std::string tile_text(const TileNode& node) {
   };
   switch (node.op) {
     case TileNode::Op::kConfigure:
-      if (node.unit == TileUnit::kBfmmla) return "tiles.configure bfmmla";
-      if (node.unit == TileUnit::kVdpbf16ps) return "tiles.configure vdpbf16ps";
+      if (node.unit != TileUnit::kAmx) return fmt::format("tiles.configure {}", name_of(node.unit));
       return fmt::format("tiles.configure {} rows before tile{}", node.rows, node.b_begin);
     case TileNode::Op::kRelease:
       return "tiles.release";

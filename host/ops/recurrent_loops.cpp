@@ -17,12 +17,15 @@ Expr tanh_of(Expr x) {
   return call(MathFn::kTanh, {std::move(x)});
 }
 
+/// Of f32; what is too large for a stack, in memory that each thread has.
 Buffer local_buffer(std::string name, int64_t count) {
+  constexpr int64_t kStackBytes = 24 << 10;
   auto buffer = std::make_shared<BufferNode>();
   buffer->name = std::move(name);
   buffer->dtype = DType::kF32;
   buffer->element_count = count;
-  buffer->scope = BufferScope::kLocal;
+  buffer->scope =
+      count * byte_width(buffer->dtype) > kStackBytes ? BufferScope::kThread : BufferScope::kLocal;
   buffer->alignment = 64;
   return buffer;
 }

@@ -7,7 +7,8 @@
 namespace gantry {
 
 inline void visit_tile_unit(AttrVisitor& visit, TileUnit& unit) {
-  visit.enumeration("tile_unit", unit, {"amx", "bfmmla", "vdpbf16ps"});
+  visit.enumeration("tile_unit", unit,
+                    {name_of(TileUnit::kAmx), name_of(TileUnit::kBfmmla), name_of(TileUnit::kVdpbf16ps)});
 }
 
 }  // namespace gantry

@@ -12,9 +12,9 @@
 //   2      x0 y0, x1 y0, x2 y0, x0 y1, x1 y1          2^-17 |x y|, nearly all of it from the weight's rest
 //   3      as above, x0 y2                            2^-22 |x y|, about f32's own rounding: x2 y1 and x1 y2
 //
-// Sums are f32; BFMMLA rounds them to odd, three times for four products, VDPBF16PS after every product. Henry, Tang and Heinecke,
-// "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019
-// (arXiv:1904.06376). Infinite operands give NaN when there are 2 or 3 parts.
+// Sums are f32; BFMMLA rounds them to odd, three times for four products, VDPBF16PS after every product.
+// Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
+// Computations", 2019 (arXiv:1904.06376). Infinite operands give NaN when there are 2 or 3 parts.
 //
 // Stages by tag:
 //   "tile_rows"     (parts, ceil(K/block), phases, rows, 32), bf16, 0 beyond K: the operand's rows. Rows of
@@ -40,8 +40,8 @@ namespace gantry {
 /// nn.tile_weight: (O, I, KH, KW), or (K, units) with `dense`, -> (NB, KC, KH, KW, parts, column_tiles,
 /// block / s, 32) in bf16, zero-filled, with s elements side by side in columns by the `pack`: columns
 /// pack * (nb * column_tiles + t) + j / s, depths block * kc + s * i + j % s at [.., i, j]. AMX and
-/// VDPBF16PS: block 32, s 2, pack 16; BFMMLA: 16, 4, 8. With `fold_width` the window's columns are part of the
-/// depth, (kw, i), and KW is 1.
+/// VDPBF16PS: block 32, s 2, pack 16; BFMMLA: 16, 4, 8. With `fold_width` the window's columns are part of
+/// the depth, (kw, i), and KW is 1.
 struct TileWeightAttrs : AttrsOf<TileWeightAttrs> {
   int64_t parts = 1;         ///< 1 to 3
   int64_t column_tiles = 2;  ///< adjoining packs of columns

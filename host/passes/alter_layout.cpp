@@ -105,10 +105,16 @@ class LayoutRewriter {
     if (!done) copy(node);
   }
 
-  void copy(const Node& node) {
+  void copy(const Node& node) { copy(node, node.attrs, plain_inputs(node)); }
+
+  std::vector<Value*> plain_inputs(const Node& node) {
     std::vector<Value*> inputs;
     for (Value* input : node.inputs) inputs.push_back(input ? plain(input, node.origin) : nullptr);
-    Node* made = infer_and_add(target_, node.op->name, node.attrs, inputs, node.origin);
+    return inputs;
+  }
+
+  void copy(const Node& node, std::shared_ptr<const Attrs> attrs, const std::vector<Value*>& inputs) {
+    Node* made = infer_and_add(target_, node.op->name, std::move(attrs), inputs, node.origin);
     for (size_t i = 0; i < node.results.size(); ++i) forms_[node.results[i]].plain = made->results[i];
   }
 
@@ -319,17 +325,15 @@ class LayoutRewriter {
   bool rewrite_recurrence(const Node& node) {
     auto* given = dynamic_cast<const RecurrenceAttrs*>(node.attrs.get());
     if (!given || given->weight_block != 0 || !policy_.recurrent_block) return false;
-    Value* weight = plain(node.inputs[1], node.origin);
+    std::vector<Value*> inputs = plain_inputs(node);
+    Value* weight = inputs[1];
     if (!weight->is_constant()) return false;
     const int64_t units = recurrent_units(*given, weight->type).value();
     auto attrs = std::make_shared<RecurrenceAttrs>(*given);
     attrs->weight_block = policy_.recurrent_block(recurrent_columns(node.op->name, units));
     if (attrs->weight_block == 0) return false;
-    std::vector<Value*> inputs;
-    for (Value* input : node.inputs) inputs.push_back(input ? plain(input, node.origin) : nullptr);
     inputs[1] = packer(node.origin).recurrent(weight, *attrs);
-    Node* made = infer_and_add(target_, node.op->name, attrs, inputs, node.origin);
-    for (size_t i = 0; i < node.results.size(); ++i) forms_[node.results[i]].plain = made->results[i];
+    copy(node, attrs, inputs);
     return true;
   }
 

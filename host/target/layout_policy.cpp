@@ -72,11 +72,11 @@ int64_t dense_block(const TensorType& data, int64_t units, const MachineModel& m
   return choose_dense_tile(work, machine).tile.channel_block();
 }
 
-/// As many sums as hide a multiply-add's latency, in half of the registers at most.
+/// As wide as sums fit into half of the registers; eight of AVX-512 hide a multiply-add's latency.
 int64_t recurrent_block(int64_t columns, const MachineModel& machine) {
-  constexpr int64_t kLeast = 64;
-  for (int64_t block = std::max<int64_t>(kLeast, 2 * machine.vector_bytes); block >= kLeast;
-       block -= kRecurrentLanes)
+  constexpr int64_t kMost = 128, kLeast = 64;
+  const int64_t widest = std::min<int64_t>(kMost, machine.vector_registers / 2 * machine.vector_bytes / 4);
+  for (int64_t block = widest; block >= std::min(widest, kLeast); block -= kRecurrentLanes)
     if (columns % block == 0) return block;
   return 0;
 }

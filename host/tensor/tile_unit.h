@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace gantry {
 
@@ -11,6 +12,18 @@ enum class TileUnit : uint8_t {
   kBfmmla,     ///< AArch64 (FEAT_BF16): the 32 vector registers of 16 bytes
   kVdpbf16ps,  ///< x86-64 (AVX512-BF16): the 32 vector registers of 64 bytes
 };
+
+/// As printed programs name it.
+constexpr std::string_view name_of(TileUnit unit) {
+  switch (unit) {
+    case TileUnit::kBfmmla:
+      return "bfmmla";
+    case TileUnit::kVdpbf16ps:
+      return "vdpbf16ps";
+    default:
+      return "amx";
+  }
+}
 
 /// One instruction adds a (rows x depth) times b (depth x columns) to sums (rows x columns).
 struct TileGeometry {

@@ -1,5 +1,7 @@
 #include "host/target/cpu/tile_schedule.h"
 
+#include <limits>
+
 #include "host/support/error.h"
 #include "host/target/analysis.h"
 #include "host/tensor/simplify.h"
@@ -28,13 +30,13 @@ bool is_single_product(const OperationNode& product) {
 }
 
 // Steps along the depth that go by at once: of the operand as much as stays in the second-level cache where
-// all columns of the block read it again, of the weights where all its rows do. 0: there is no such limit.
+// all columns of the block read it again, of the weights where all its rows do.
 int64_t choose_depth_steps(int64_t depth, int64_t operand_bytes, int64_t operand_limit, int64_t panel_bytes,
                            int64_t panel_limit) {
   int64_t steps = 1;
   for (int64_t s = 1; s <= depth; ++s) {
-    const bool fits = (operand_limit == 0 || s * (operand_bytes / depth) <= operand_limit) &&
-                      (panel_limit == 0 || s * (panel_bytes / depth) <= panel_limit);
+    const bool fits =
+        s * (operand_bytes / depth) <= operand_limit && s * (panel_bytes / depth) <= panel_limit;
     if (depth % s == 0 && fits) steps = s;
   }
   return steps;
@@ -77,8 +79,10 @@ void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t colu
   int64_t panels = constant_extent(columns->extent).value() / column_unit;
   if (axes.size() > 2) panels *= constant_extent(axes[0]->extent).value();
   const bool rereads = operand_bytes > kResidentRowBytes;
-  const int64_t operand_limit = rereads ? kResidentRowBytes * 3 / 4 : 0,
-                panel_limit = blocks.rows > blocks.unit_rows ? weight_chunk_bytes(geometry, machine) : 0;
+  constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+  const int64_t operand_limit = rereads ? kResidentRowBytes * 3 / 4 : kUnlimited,
+                panel_limit =
+                    blocks.rows > blocks.unit_rows ? weight_chunk_bytes(geometry, machine) : kUnlimited;
   const int64_t steps = choose_depth_steps(depth, operand_bytes, operand_limit,
                                            tile_weight_bytes(*product.op) / panels, panel_limit);
   std::vector<IterVarPtr> order(axes.begin(), axes.end() - 2);

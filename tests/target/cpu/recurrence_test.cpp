@@ -94,6 +94,10 @@ TEST(RecurrenceOnCpu, GivesEachThreadRowsWhereThereAreSeveral) {
   check({.directions = 2});
   check({.batch = 2, .directions = 2, .hidden = 160});
 }
+TEST(RecurrenceOnCpu, TakesGatesThatAreTooManyForAStack) {
+  check({.steps = 2, .hidden = 1600});
+  check({.steps = 2, .directions = 2, .hidden = 1600});
+}
 TEST(RecurrenceOnCpu, TakesUnitsThatNoBlockDivides) {
   check({.hidden = 131});
   check({.directions = 2, .hidden = 5});

@@ -38,13 +38,8 @@ struct Arithmetic {
   int64_t parts;
 };
 
-std::string name_of_unit(TileUnit unit) {
-  if (unit == TileUnit::kAmx) return "amx";
-  return unit == TileUnit::kBfmmla ? "bfmmla" : "vdpbf16ps";
-}
-
 void PrintTo(const Arithmetic& a, std::ostream* out) {
-  *out << name_of_unit(a.unit) << ", " << a.parts << " parts";
+  *out << name_of(a.unit) << ", " << a.parts << " parts";
 }
 
 bool this_cpu_has(const char* feature) {
@@ -92,7 +87,7 @@ Graph network(const Layer& l, const Arithmetic& by, const std::string& images = 
       "  %z = nn.relu(%y)\n  return %z\n}}\n",
       images.empty() ? std::to_string(l.batch) : images, l.height, l.width, l.inputs, l.out_height(),
       l.out_width(), l.outputs, l.kernel, by.parts, tile_columns(by.unit, l.outputs), fold, l.stride,
-      l.dilation, l.padding[0], l.padding[1], l.padding[2], l.padding[3], name_of_unit(by.unit));
+      l.dilation, l.padding[0], l.padding[1], l.padding[2], l.padding[3], name_of(by.unit));
   return parse_graph(
       text, op_set(),
       {{"w", testing::random_tensor(DType::kF32, {l.outputs, l.inputs, l.kernel, l.kernel}, 1)}});
@@ -219,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(Parts, TilesOnCpu,
                                            Arithmetic{TileUnit::kVdpbf16ps, 2},
                                            Arithmetic{TileUnit::kVdpbf16ps, 3}),
                          [](const auto& test) {
-                           return name_of_unit(test.param.unit) + std::to_string(test.param.parts);
+                           return std::string(name_of(test.param.unit)) + std::to_string(test.param.parts);
                          });
 
 Graph dense_network(const std::string& rows, int64_t depth, int64_t units, const Arithmetic& by) {
@@ -229,7 +224,7 @@ Graph dense_network(const std::string& rows, int64_t depth, int64_t units, const
           "  %u = nn.tile_weight(@w: Tensor[({1}, {2}), f32], parts={3}, column_tiles={4}, dense=true, "
           "tile_unit={5})\n"
           "  %y = nn.dense(%x, %u, units={2}, tile_parts={3}, tile_unit={5})\n  return %y\n}}\n",
-          rows, depth, units, by.parts, tile_columns(by.unit, units), name_of_unit(by.unit)),
+          rows, depth, units, by.parts, tile_columns(by.unit, units), name_of(by.unit)),
       op_set(), {{"w", testing::random_tensor(DType::kF32, {depth, units}, 2)}});
 }
 
@@ -278,7 +273,7 @@ TEST_P(TilesOnCpu, MultiplyMatricesOfUnknownHeight) {
 class EveryTileUnit : public ::testing::TestWithParam<TileUnit> {};
 INSTANTIATE_TEST_SUITE_P(Units, EveryTileUnit,
                          ::testing::Values(TileUnit::kAmx, TileUnit::kBfmmla, TileUnit::kVdpbf16ps),
-                         [](const auto& test) { return name_of_unit(test.param); });
+                         [](const auto& test) { return std::string(name_of(test.param)); });
 
 TEST_P(EveryTileUnit, PacksWeightsAsTheirExpressionSays) {
   const Layer layer{.inputs = 5, .outputs = 37};
