@@ -93,8 +93,8 @@ void Lowering::infer_region(StageState& state) {
       }
       continue;
     }
-    std::vector<std::pair<const VarNode*, Expr>> bindings(reader->axis_values.begin(),
-                                                          reader->axis_values.end());
+    std::vector<std::pair<const VarNode*, Expr>> bindings(reader->axis_reach.begin(),
+                                                          reader->axis_reach.end());
     bool reads = false;
     walk(reader->body, [&](const Expr& e) {
       const auto* read = e.as<ReadNode>();

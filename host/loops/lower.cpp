@@ -232,6 +232,7 @@ LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe) {
   step("partition_guards", partition_guards);
   step("vectorize", vectorize_loops);
   step("unroll", unroll_loops);
+  step("narrow_vectors", narrow_vectors);
   step("simplify_unrolled", simplify_loops);
   return kernel;
 }

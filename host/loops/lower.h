@@ -21,7 +21,7 @@ LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& i
                           const std::string& name);
 
 /// The loop passes in order: simplify, bind_launches (host/loops/launch.h; where loops are bound to blocks or
-/// threads), peel_edges, simplify, partition_guards, vectorize, unroll, simplify.
+/// threads), peel_edges, simplify, partition_guards, vectorize, unroll, narrow_vectors, simplify.
 LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe = {});
 
 // The passes, one file each in host/loops/.
@@ -35,6 +35,8 @@ Stmt partition_guards(const Stmt& s);
 Stmt vectorize_loops(const Stmt& s);
 /// Unrolled loops of constant extent are written out.
 Stmt unroll_loops(const Stmt& s);
+/// Vector stores of which only the first lanes are on, in a power of two, become stores of so many lanes.
+Stmt narrow_vectors(const Stmt& s);
 /// Index arithmetic, with ranges of loop variables; removes empty and single-iteration loops.
 Stmt simplify_loops(const Stmt& s);
 

@@ -45,6 +45,8 @@ struct StageState {
   bool computes_part() const { return stage->attach == AttachKind::kAt || (stage->bounded && !whole_buffer); }
   std::vector<Expr> leaf_vars, leaf_extents;
   std::map<const VarNode*, Expr> axis_values;  ///< variables of the op's axes in terms of leaf_vars
+  /// The same for what the iterations read, which guards keep within the parts that are split unevenly.
+  std::map<const VarNode*, Expr> axis_reach;
   std::vector<StageGuard> guards;
   std::vector<StageState*> attached;  ///< producers first
 
@@ -115,8 +117,10 @@ class Lowering {
                 bool first, bool exact);
   // stage_domain.cpp
   void make_loops(StageState& state);
-  void make_guards(StageState& state, const std::map<const IterVar*, Expr>& offsets,
-                   const std::map<const IterVar*, Expr>& extents);
+  using AxisExprs = std::map<const IterVar*, Expr>;
+  void place_parents(const StageState& state, const AxisExprs& extents, bool within, AxisExprs& offsets);
+  void make_guards(StageState& state, const AxisExprs& offsets, const AxisExprs& reach,
+                   const AxisExprs& extents);
   Expr uniform_over_lanes(const StageState& state, const Expr& condition);
   // lower.cpp
   void place_buffers();

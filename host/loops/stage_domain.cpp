@@ -1,4 +1,6 @@
 // Loops of a stage from its region and its schedule: extents, values of the original axes, guards.
+#include <algorithm>
+
 #include "host/loops/lower_state.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
@@ -47,7 +49,7 @@ int64_t StageState::threads_of(int begin, int end) const {
 
 void Lowering::make_loops(StageState& state) {
   const Stage& stage = *state.stage;
-  std::map<const IterVar*, Expr> extents, offsets;
+  AxisExprs extents, offsets;
   for (size_t i = 0; i < stage.op->axes.size(); ++i) extents[stage.op->axes[i].get()] = state.extent[i];
   for (const IterVarPtr& axis : stage.op->reduce_axes)
     extents[axis.get()] = simplifier_.simplify(axis->extent);
@@ -88,6 +90,29 @@ void Lowering::make_loops(StageState& state) {
     state.leaf_extents.push_back(extent);
     offsets[leaf.get()] = var;
   }
+  AxisExprs reach = offsets;
+  place_parents(state, extents, false, offsets);
+  place_parents(state, extents, !schedule_.for_gpu, reach);
+  for (size_t i = 0; i < stage.op->axes.size(); ++i) {
+    const IterVarPtr& axis = stage.op->axes[i];
+    const auto* var = axis->var.as<VarNode>();
+    state.axis_values[var] = simplifier_.simplify(state.low[i] + offsets.at(axis.get()));
+    state.axis_reach[var] = simplifier_.simplify(state.low[i] + reach.at(axis.get()));
+  }
+  for (const IterVarPtr& axis : stage.op->reduce_axes) {
+    const auto* var = axis->var.as<VarNode>();
+    state.axis_reach[var] = state.axis_values[var] =
+        simplifier_.simplify(axis->low + offsets.at(axis.get()));
+  }
+  make_guards(state, offsets, reach, extents);
+}
+
+/// From the leaves' offsets those of the axes that they were split or fused from. `within`: a part of an axis
+/// that is itself split, with a tail, stays within its extent as the guards have it; what follows in the
+/// axis is another part's.
+void Lowering::place_parents(const StageState& state, const AxisExprs& extents, bool within,
+                             AxisExprs& offsets) {
+  const Stage& stage = *state.stage;
   for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
     if (it->kind == AxisRelation::Kind::kFuse) {
       Expr fused = offsets.at(it->parent.get()), inner = extents.at(it->inner.get());
@@ -103,29 +128,26 @@ void Lowering::make_loops(StageState& state) {
       continue;
     }
     Expr start = offsets.at(it->outer.get()) * it->factor;
+    const Expr extent = extents.at(it->parent.get());
+    auto size = constant_of(extent), factor = constant_of(it->factor);
     if (it->tail == TailStrategy::kShiftInwards) {
-      Expr extent = extents.at(it->parent.get());
-      auto size = constant_of(extent), factor = constant_of(it->factor);
       internal_check(!size || !factor || *size >= *factor,
                      "{}: {} of extent {} cannot shift inwards by tiles of {}", stage.op->name,
                      it->parent->name(), to_string(extent), to_string(it->factor));
       start = min(start, extent - it->factor);
     }
-    offsets[it->parent.get()] = simplifier_.simplify(start + offsets.at(it->inner.get()));
+    Expr value = start + offsets.at(it->inner.get());
+    const bool part = std::ranges::find(stage.op->axes, it->parent) == stage.op->axes.end();
+    if (within && part && size && factor && *size % *factor != 0) value = min(value, Expr(*size - 1));
+    offsets[it->parent.get()] = simplifier_.simplify(value);
   }
-  for (size_t i = 0; i < stage.op->axes.size(); ++i) {
-    const IterVarPtr& axis = stage.op->axes[i];
-    state.axis_values[axis->var.as<VarNode>()] = simplifier_.simplify(state.low[i] + offsets.at(axis.get()));
-  }
-  for (const IterVarPtr& axis : stage.op->reduce_axes) {
-    state.axis_values[axis->var.as<VarNode>()] = simplifier_.simplify(axis->low + offsets.at(axis.get()));
-  }
-  make_guards(state, offsets, extents);
 }
 
-void Lowering::make_guards(StageState& state, const std::map<const IterVar*, Expr>& offsets,
-                           const std::map<const IterVar*, Expr>& extents) {
-  auto require = [&](const Expr& claim, StageGuard::Kind kind) {
+void Lowering::make_guards(StageState& state, const AxisExprs& offsets, const AxisExprs& reach,
+                           const AxisExprs& extents) {
+  // `within`: the same of what the other guards let through.
+  auto require = [&](const Expr& claim, const Expr& within, StageGuard::Kind kind) {
+    if (constant_of(simplifier_.simplify(within)) == 1) return;
     Expr condition = uniform_over_lanes(state, simplifier_.simplify(claim));
     if (constant_of(condition) == 1) return;
     StageGuard guard{condition, -1, false, kind};
@@ -140,19 +162,21 @@ void Lowering::make_guards(StageState& state, const std::map<const IterVar*, Exp
   };
   for (const AxisRelation& relation : state.stage->relations) {
     if (relation.kind != AxisRelation::Kind::kSplit || relation.tail != TailStrategy::kGuard) continue;
-    require(lt(offsets.at(relation.parent.get()), extents.at(relation.parent.get())),
-            StageGuard::Kind::kSplit);
+    const Expr& extent = extents.at(relation.parent.get());
+    const Expr within = reach.at(relation.outer.get()) * relation.factor + reach.at(relation.inner.get());
+    require(lt(offsets.at(relation.parent.get()), extent), lt(within, extent), StageGuard::Kind::kSplit);
   }
   const std::vector<std::pair<const VarNode*, Expr>> values(state.axis_values.begin(),
                                                             state.axis_values.end());
   for (const Expr& condition : state.stage->skipped)
-    require(substitute(condition, values), StageGuard::Kind::kTerm);
+    require(substitute(condition, values), substitute(condition, values), StageGuard::Kind::kTerm);
   if (!state.computes_part()) return;
   for (size_t i = 0; i < state.op().axes.size(); ++i) {
     const IterVarPtr& axis = state.op().axes[i];
     const Expr& value = state.axis_values.at(axis->var.as<VarNode>());
-    require(ge(value, Expr(0)), StageGuard::Kind::kDomain);
-    require(lt(value, axis->extent), StageGuard::Kind::kDomain);
+    const Expr& within = state.axis_reach.at(axis->var.as<VarNode>());
+    require(ge(value, Expr(0)), ge(within, Expr(0)), StageGuard::Kind::kDomain);
+    require(lt(value, axis->extent), lt(within, axis->extent), StageGuard::Kind::kDomain);
   }
 }
 

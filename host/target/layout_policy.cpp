@@ -19,7 +19,6 @@ int64_t conv_block(const ConvAttrs& attrs, const TensorType& data, const TensorT
                    const MachineModel& machine) {
   const ProductWork work =
       cpu::direct_work(attrs, data, result, cpu::prefers_half(attrs, data, result, machine));
-  if (attrs.groups > 1) return cpu::choose_grouped_tile(work, machine).channel_block();
   return choose_product_tile(work, machine).channel_block();
 }
 

@@ -56,6 +56,7 @@ ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const Te
   work.half = half;
   work.element_bytes = half ? byte_width(DType::kF16) : byte_width(result.dtype);
   work.channels = attrs.channels / attrs.groups;
+  work.whole_blocks = attrs.groups > 1;
   work.row_extent = result.shape.back().constant().value_or(0);
   work.row_count = result.shape[0].constant().value_or(1);
   for (size_t i = 2; i + 1 < result.shape.size(); ++i)
@@ -66,20 +67,6 @@ ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const Te
   work.row_bytes = data.shape[1].constant().value_or(0) * attrs.strides.back() * work.element_bytes;
   for (int64_t extent : attrs.kernel) work.reduction *= extent;
   return work;
-}
-
-ProductTile choose_grouped_tile(const ProductWork& work, const MachineModel& machine) {
-  ProductTile best;
-  double best_cycles = INFINITY;
-  for (const ProductTile& tile : product_tile_space(work, machine)) {
-    if (work.channels % tile.channel_block() != 0) continue;
-    const double cycles = predicted_cycles(work, tile, machine);
-    if (cycles < best_cycles) {
-      best = tile;
-      best_cycles = cycles;
-    }
-  }
-  return best;
 }
 
 int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
@@ -96,7 +83,7 @@ int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, con
     trial.groups /= merged;
     const ProductWork work = direct_work(trial, data, result, prefers_half(trial, data, result, machine));
     const double cycles =
-        double(trial.groups) * predicted_cycles(work, choose_grouped_tile(work, machine), machine);
+        double(trial.groups) * predicted_cycles(work, choose_product_tile(work, machine), machine);
     if (cycles < best_cycles) {
       best = merged;
       best_cycles = cycles;
@@ -127,8 +114,7 @@ double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const Tenso
   for (size_t i = 2; i < result.shape.size(); ++i) {
     if (!result.shape[i].is_constant()) work.row_count *= kAssumedExtent;
   }
-  const ProductTile tile =
-      attrs.groups > 1 ? choose_grouped_tile(work, machine) : choose_product_tile(work, machine);
+  const ProductTile tile = choose_product_tile(work, machine);
   const double weights = double(attrs.channels) * double(work.reduction) * work.element_bytes;
   double arithmetic = double(attrs.groups) * predicted_cycles(work, tile, machine);
   if (cuts_reduction(work, tile, machine)) {

@@ -29,10 +29,6 @@ bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const Ma
 int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                              const MachineModel& machine);
 
-/// The channel block of a group's product: it divides the channels, so that no block crosses into the next
-/// group.
-ProductTile choose_grouped_tile(const ProductWork& work, const MachineModel& machine);
-
 /// Output channels a block of the weights of attrs.algorithm, a Winograd algorithm.
 int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine);

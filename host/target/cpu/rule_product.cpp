@@ -83,7 +83,9 @@ ProductWork work_of(const OperationNode& anchor, const OperationNode& output, si
                     const Target& target) {
   ProductWork work;
   work.half = sums_halves(anchor, target);
-  work.channels = constant_extent(output.axes.back()->extent).value_or(1);
+  work.whole_blocks = anchor.tag == "conv_grouped";
+  work.channels = work.whole_blocks ? constant_volume({anchor.axes.end()[-2], anchor.axes.back()}).value()
+                                    : constant_extent(output.axes.back()->extent).value_or(1);
   work.row_extent = constant_extent(output.axes[row_axis]->extent).value_or(0);
   std::vector<IterVarPtr> outer(output.axes.begin(), output.axes.begin() + static_cast<long>(row_axis));
   work.row_count = constant_volume(outer).value_or(1);

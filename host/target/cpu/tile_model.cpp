@@ -131,20 +131,35 @@ int64_t reduction_part(int64_t inputs, const ProductWork& work, const ProductTil
   return limit;
 }
 
-std::vector<ProductTile> product_tile_space(const ProductWork& work, const MachineModel& machine) {
-  std::vector<ProductTile> space;
-  int64_t rows_limit = work.row_extent == 0 ? kAssumedRows : work.row_extent;
+namespace {
+
+// Blocks of one row that the channels may be cut into.
+std::vector<ProductTile> block_space(const ProductWork& work, const MachineModel& machine) {
+  std::vector<ProductTile> blocks;
   for (int lanes = max_lanes(work, machine); lanes >= 1; lanes /= 2) {
     for (int vectors = 1; vectors <= 8; ++vectors) {
       // A block may pad the channels, but by less than one vector.
       if (vectors > 1 && int64_t{lanes} * (vectors - 1) >= work.channels) break;
-      for (int rows = 1; rows <= std::min<int64_t>(rows_limit, 30); ++rows) {
-        ProductTile tile{lanes, vectors, rows};
-        if (registers_of(tile, machine) > machine.vector_registers) break;
-        space.push_back(tile);
-      }
+      ProductTile block{.lanes = lanes, .vectors = vectors};
+      if (work.whole_blocks && !work.half && lanes > 4 && work.channels % block.channel_block() != 0)
+        block.missing = lanes / 2;
+      if (!work.whole_blocks || work.channels % block.channel_block() == 0) blocks.push_back(block);
     }
     if (lanes <= 4) break;
+  }
+  return blocks;
+}
+
+}  // namespace
+
+std::vector<ProductTile> product_tile_space(const ProductWork& work, const MachineModel& machine) {
+  std::vector<ProductTile> space;
+  int64_t rows_limit = work.row_extent == 0 ? kAssumedRows : work.row_extent;
+  for (ProductTile tile : block_space(work, machine)) {
+    for (tile.rows = 1; tile.rows <= std::min<int64_t>(rows_limit, 30); ++tile.rows) {
+      if (registers_of(tile, machine) > machine.vector_registers) break;
+      space.push_back(tile);
+    }
   }
   if (space.empty()) space.push_back({1, 1, 1});
   return space;

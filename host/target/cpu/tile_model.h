@@ -21,6 +21,8 @@ struct ProductWork {
   bool half = false;         ///< summed in f16 over a few (kHalfChunk), then in f32; element_bytes is 2
   /// Every row axis has weights of its own, so that none are in the first-level cache when it begins.
   bool own_weights = false;
+  /// Blocks divide the channels: those of another group follow.
+  bool whole_blocks = false;
 };
 
 /// Sums in f16 are of so many products at most, and of so many of those: the more, the less exact, the fewer,
@@ -39,7 +41,8 @@ struct ProductTile {
   int lanes = 1;    ///< elements a vector
   int vectors = 1;  ///< vectors of channels a tile
   int rows = 1;     ///< positions a tile
-  int64_t channel_block() const { return int64_t{lanes} * vectors; }
+  int missing = 0;  ///< lanes that the last vector lacks: none, or half of them
+  int64_t channel_block() const { return int64_t{lanes} * vectors - missing; }
 };
 
 /// True for small images with many channels: their sums are kept near while parts of the reduction go by
