@@ -107,9 +107,9 @@ void Lowering::make_loops(StageState& state) {
   make_guards(state, offsets, reach, extents);
 }
 
-/// From the leaves' offsets those of the axes that they were split or fused from. `within`: a part of an axis
-/// that is itself split, with a tail, stays within its extent as the guards have it; what follows in the
-/// axis is another part's.
+/// From the leaves' offsets those of the axes that they were split or fused from. `within`: the inner part of
+/// a split that is itself split, with a tail, stays within its extent as the guards have it; what follows in
+/// the axis is the next part's.
 void Lowering::place_parents(const StageState& state, const AxisExprs& extents, bool within,
                              AxisExprs& offsets) {
   const Stage& stage = *state.stage;
@@ -137,7 +137,9 @@ void Lowering::place_parents(const StageState& state, const AxisExprs& extents, 
       start = min(start, extent - it->factor);
     }
     Expr value = start + offsets.at(it->inner.get());
-    const bool part = std::ranges::find(stage.op->axes, it->parent) == stage.op->axes.end();
+    const bool part = std::ranges::any_of(stage.relations, [&](const AxisRelation& other) {
+      return other.kind == AxisRelation::Kind::kSplit && other.inner == it->parent;
+    });
     if (within && part && size && factor && *size % *factor != 0) value = min(value, Expr(*size - 1));
     offsets[it->parent.get()] = simplifier_.simplify(value);
   }

@@ -12,7 +12,8 @@
 //                                        the input channel varying fastest
 //   algorithm == tiles                   as nn.tile_weight makes it (host/ops/tiles.h), bf16
 //   algorithm == winograd2, 4, 6         (t*t, I, O), t = 4, 6, 8, as nn.winograd_weight makes it; with
-//                                        weight_block > 0: (ceil(O/nb), t*t, I, nb); with tile_parts > 0:
+//                                        weight_block > 0: (ceil(O/nb), t*t, I/groups, nb), where nb divides
+//                                        O/groups if there are groups; with tile_parts > 0:
 //                                        bf16 in the blocks of nn.tile_weight, (NB, t*t, KC, parts,
 //                                        column_tiles, block / s, 32)
 // All but the plain layout need channels_last, which says how the result lies, and the data too unless
@@ -41,7 +42,7 @@
 //                       On tile registers "tile_rows" and "tile_product" (host/ops/tiles.h) follow
 //                       "winograd_input", with positions as phases.
 //                       With blocked weights "winograd_product" instead of "gemm": (r*t + s, p, o / nb, o %
-//                       nb)
+//                       nb), reducing over the inputs of a group
 //
 // The algorithm: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015
 // (arXiv:1509.09308). Error against float64 over 128 channels of normally distributed data, largest
@@ -60,7 +61,7 @@ namespace gantry {
 enum class ConvAlgorithm : uint8_t {
   kDirect,     ///< every window by itself, or packed for a CPU
   kGemm,       ///< a matrix product over the unrolled windows
-  kWinograd2,  ///< 3x3 of stride 1, no groups: F(2x2, 3x3), 2.25 times fewer multiplications
+  kWinograd2,  ///< 3x3 of stride 1: F(2x2, 3x3), 2.25 times fewer multiplications
   kWinograd4,  ///< as above: F(4x4, 3x3), 4 times fewer
   kTiles,      ///< on tile registers (host/ops/tiles.h)
   kWinograd6,  ///< as above: F(6x6, 3x3), 5.06 times fewer
@@ -106,7 +107,7 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   bool data_channels_last() const { return channels_last && !plain_data; }
 };
 
-/// True if a Winograd algorithm can compute it: two spatial axes, kernel 3, stride and dilation 1, no groups.
+/// True if a Winograd algorithm can compute it: two spatial axes, kernel 3, stride and dilation 1.
 bool fits_winograd(const ConvAttrs& attrs);
 
 /// nn.winograd_weight: (O, I, 3, 3) -> (t*t, I, O), or (ceil(O/block), t*t, I, block) with zeros beyond O; t

@@ -5,13 +5,14 @@
 #include "host/ops/tile_product.h"
 #include "host/ops/tiles.h"
 #include "host/ops/winograd.h"
+#include "host/support/divide.h"
 #include "host/tensor/simplify.h"
 
 namespace gantry {
 
 bool fits_winograd(const ConvAttrs& a) {
   return a.kernel == std::vector<int64_t>{3, 3} && a.strides == std::vector<int64_t>{1, 1} &&
-         a.dilations == std::vector<int64_t>{1, 1} && a.groups == 1;
+         a.dilations == std::vector<int64_t>{1, 1};
 }
 
 namespace {
@@ -51,11 +52,14 @@ Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<
   return compute({t * t, count, channels}, body, "winograd_input", "winograd_input");
 }
 
-/// Of data (t*t, tiles, C) and weights (blocks, t*t, C, nb): (t*t, tiles, blocks, nb).
-Tensor blocked_product(const Tensor& data, const Tensor& weight) {
-  auto c = reduce_axis(0, data.shape().back(), "c");
+/// Of data (t*t, tiles, C) and weights (blocks, t*t, C / groups, nb): (t*t, tiles, blocks, nb).
+Tensor blocked_product(const ConvAttrs& a, const Tensor& data, const Tensor& weight) {
+  const Expr inputs = weight.shape()[2];
+  const int64_t group_blocks = ceil_div(a.channels / a.groups, a.weight_block);
+  auto c = reduce_axis(0, inputs, "c");
   auto body = [&](const std::vector<Expr>& i) {
-    return sum(ops::widen(data({i[0], i[1], c->var})) * ops::widen(weight({i[2], i[0], c->var, i[3]})), {c});
+    const Expr channel = a.groups > 1 ? floordiv(i[2], group_blocks) * inputs + c->var : Expr(c->var);
+    return sum(ops::widen(data({i[0], i[1], channel})) * ops::widen(weight({i[2], i[0], c->var, i[3]})), {c});
   };
   return compute({data.shape()[0], data.shape()[1], weight.shape()[0], weight.shape()[3]}, body,
                  "winograd_product", "winograd_product");
@@ -84,7 +88,7 @@ std::function<Expr(const Expr&, const Expr&, const Expr&)> products(const ConvAt
   // f16 weights of f32 data: the transformed data are rounded, not the data.
   const bool half = weight.dtype() != x.dtype();
   Tensor data = transformed_input(a, x, tiles, count, m, half ? weight.dtype() : ops::widened(x.dtype()));
-  Tensor product = nb > 0 ? blocked_product(data, weight) : ops::gemm(data, weight);
+  Tensor product = nb > 0 ? blocked_product(a, data, weight) : ops::gemm(data, weight);
   return [=](const Expr& position, const Expr& tile, const Expr& channel) {
     if (nb == 0) return product({position, tile, channel});
     return product({position, tile, floordiv(channel, nb), mod(channel, nb)});

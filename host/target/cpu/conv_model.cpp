@@ -26,8 +26,9 @@ WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const
   work.batch = result.shape[0].constant().value_or(1);
   work.height = result.shape[2].constant().value_or(0);
   work.width = result.shape[3].constant().value_or(0);
-  work.inputs = typical(data.shape[1]);
-  work.outputs = attrs.channels;
+  work.inputs = typical(data.shape[1]) / attrs.groups;
+  work.outputs = attrs.channels / attrs.groups;
+  work.groups = attrs.groups;
   work.element_bytes = byte_width(result.dtype);
   return work;
 }
@@ -160,8 +161,8 @@ ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& da
   for (const Dim& extent : result.shape) constant = constant && extent.is_constant();
   // The buffers of a chunk need constant sizes, and narrow layers have too little to multiply between the
   // transformations.
-  if (!fits_winograd(attrs) || data.dtype != DType::kF32 || !constant || data.shape[1].value() < 8 ||
-      attrs.channels < 8)
+  if (!fits_winograd(attrs) || data.dtype != DType::kF32 || !constant ||
+      data.shape[1].value() / attrs.groups < 8 || attrs.channels / attrs.groups < 8)
     return ConvAlgorithm::kDirect;
   ConvAlgorithm best = ConvAlgorithm::kDirect;
   const double direct = predicted_direct_cycles(attrs, data, result, machine);

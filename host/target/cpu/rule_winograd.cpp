@@ -2,7 +2,8 @@
 // host/target/cpu/winograd_model.h.
 //
 //   [the transformed input of all tiles, tiles in parallel]              either here …
-//   parallel for (image, chunk of tiles)     in rounds, one a channel block, where the input is made first
+//   parallel for (group, image, chunk of tiles)     in rounds, one a channel block, where the input is made
+//   first
 //     [the transformed input of the chunk]                               … or here
 //     for channel block
 //       products[position][tile][block] = input * weights                a register tile of tiles x block
@@ -50,8 +51,10 @@ WinogradWork work_of(const Stages& stages, const Target& target) {
   work.batch = constant_extent(axes[0]->extent).value_or(1);
   work.height = constant_extent(axes[1]->extent).value_or(0);
   work.width = constant_extent(axes[2]->extent).value_or(0);
-  work.outputs = constant_extent(axes[3]->extent).value_or(1);
   work.inputs = constant_volume(stages.product->reduce_axes()).value_or(64);
+  if (stages.tile_rows == nullptr)
+    work.groups = constant_extent(stages.input->axes()[2]->extent).value_or(work.inputs) / work.inputs;
+  work.outputs = constant_extent(axes[3]->extent).value_or(1) / work.groups;
   work.element_bytes = byte_width(stages.product->op->result_dtypes[0]);
   work.half = sums_halves(*stages.product->op, target);
   if (stages.tile_rows != nullptr)
@@ -182,7 +185,13 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
     chunks.push_back(chunk);
     tiles = {tile};
   }
-  auto [block, channel] = root.split(axes[3], plan.product.channel_block());
+  IterVarPtr outputs = axes[3];
+  if (work.groups > 1) {
+    auto [group, inside] = root.split(axes[3], work.outputs);
+    chunks.insert(chunks.begin(), group);
+    outputs = inside;
+  }
+  auto [block, channel] = root.split(outputs, plan.product.channel_block());
   auto [vectors, lane] = root.split(channel, lanes);
   std::vector<IterVarPtr> order = chunks;
   order.insert(plan.input_at_root ? order.begin() : order.end(), block);

@@ -87,6 +87,7 @@ ProductWork product_work(const WinogradWork& work, int64_t chunk_tiles, int64_t 
   product.element_bytes = int(work.weight_bytes());
   product.row_bytes = work.inputs * product.element_bytes;
   product.own_weights = true;
+  product.whole_blocks = work.groups > 1;
   return product;
 }
 
@@ -198,8 +199,10 @@ double vector_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, co
   const ChunkTraffic traffic = chunk_traffic(plan, sizes, machine);
   const bool divided = plan.input_at_root && sizes.chunks == 1;
   const double one = vector_product_cycles(sizes, traffic, compute, divided, 1);
-  const double two =
-      vector_product_cycles(sizes, traffic, compute, divided, 2) * (divided ? imbalance(sizes.blocks) : 1);
+  // Threads divide the groups, if there are any.
+  const double two = work.groups > 1 ? one
+                                     : vector_product_cycles(sizes, traffic, compute, divided, 2) *
+                                           (divided ? imbalance(sizes.blocks) : 1);
   return (one + two) / 2 + transform_cycles(work, machine);
 }
 
@@ -226,6 +229,7 @@ std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineMod
   const int64_t limit = std::max<int64_t>(machine.l2_bytes, int64_t{1} << 20);
   std::vector<WinogradPlan> space;
   for (bool at_root : {true, false}) {
+    if (at_root && work.groups > 1) continue;
     auto add = [&](int64_t tiles, bool within_row) {
       if (work.tile_parts > 0 && tiles > kMaxTileRows) return;
       const int64_t kept = (at_root ? 0 : work.inputs * work.data_bytes()) + 64 * work.element_bytes;
@@ -301,13 +305,14 @@ WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine
   for (WinogradPlan plan : chunk_space(work, machine)) {
     for (const ProductTile& tile : tile_space(work, plan, machine, channel_block)) {
       plan.product = tile;
-      plan.cycles = plan_cycles(work, plan, machine);
+      plan.cycles = double(work.groups) * plan_cycles(work, plan, machine);
       if (plan.cycles < best.cycles) best = plan;
     }
   }
   if (std::isinf(best.cycles) && work.tile_parts == 0) {
     best.chunk = 7;
     best.within_row = true;
+    best.input_at_root = work.groups == 1;
     best.product = choose_product_tile(chunk_product(work, best), machine, channel_block);
   }
   return best;

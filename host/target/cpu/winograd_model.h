@@ -9,7 +9,8 @@ namespace gantry::cpu {
 struct WinogradWork {
   int64_t tile = 4;
   int64_t batch = 1, height = 0, width = 0;
-  int64_t inputs = 1, outputs = 1;
+  int64_t inputs = 1, outputs = 1;  ///< of a group
+  int64_t groups = 1;
   int element_bytes = 4;
   bool half = false;  ///< transformed data and weights in f16, multiplied and summed as ProductWork::half
   int64_t tile_parts = 0;        ///< not 0: products on tile registers, with weights in so many bf16 parts
@@ -25,8 +26,9 @@ struct WinogradPlan {
   int64_t chunk = 1;        ///< tiles whose products are made at once, in the order of rows of an image
   bool within_row = false;  ///< chunks end where a row of tiles does
   bool input_at_root =
-      true;           ///< the whole transformed input is made first; else each chunk's where it is used
-  double cycles = 0;  ///< on one core
+      true;           ///< the whole transformed input is made first (no groups); else each chunk's, of its
+                      ///< group, where it is used
+  double cycles = 0;          ///< on one core, for all groups
 };
 
 /// The products of a chunk at one position.
