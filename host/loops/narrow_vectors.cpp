@@ -4,26 +4,32 @@
 //
 // The last vector of a block that is no multiple of the lanes is such a store once its loop is written out. A
 // vector of its own width stays in a register between its stores, which masked ones do not.
+#include <algorithm>
+#include <optional>
+
 #include "host/loops/lower.h"
+#include "host/support/divide.h"
 #include "host/tensor/fold.h"
 #include "host/tensor/simplifier.h"
 
 namespace gantry {
 namespace {
 
-/// How many lanes `condition` lets through if these are the first, counted at compile time; else all.
-int64_t first_lanes(const Expr& condition) {
-  const int64_t lanes = condition.type().lanes;
-  const auto* less = condition.as<BinaryNode>();
-  if (less && less->op == BinaryOp::kAnd) return std::min(first_lanes(less->a), first_lanes(less->b));
-  if (!less || less->op != BinaryOp::kLt) return lanes;
-  const auto* ramp = less->a.as<RampNode>();
-  const auto* limit = less->b.as<BroadcastNode>();
-  if (!ramp || !limit) return lanes;
+/// How many lanes `condition` lets through if these are the first, counted at compile time.
+std::optional<int64_t> first_lanes(const Expr& condition) {
+  const auto* node = condition.as<BinaryNode>();
+  if (!node) return std::nullopt;
+  if (node->op == BinaryOp::kAnd) {
+    const auto a = first_lanes(node->a), b = first_lanes(node->b);
+    return a && b ? std::optional(std::min(*a, *b)) : std::nullopt;
+  }
+  const auto* ramp = node->a.as<RampNode>();
+  const auto* limit = node->b.as<BroadcastNode>();
+  if (node->op != BinaryOp::kLt || !ramp || !limit) return std::nullopt;
   const auto base = constant_of(ramp->base), step = constant_of(ramp->stride),
              end = constant_of(limit->value);
-  if (!base || !end || step != 1 || *end <= *base) return lanes;
-  return std::min(lanes, *end - *base);
+  if (!base || !end || !step || *step < 1) return std::nullopt;
+  return std::clamp<int64_t>(ceil_div(*end - *base, *step), 0, condition.type().lanes);
 }
 
 /// The first lanes of vectors.
@@ -40,7 +46,7 @@ class Narrower : public ExprMutator {
  protected:
   Expr mutate_load(const LoadNode* node, const Expr& self) override {
     const bool all_on = node->type.lanes == from_ && node->predicate.get() != nullptr &&
-                        first_lanes(simplifier_.simplify(node->predicate)) >= to_;
+                        first_lanes(simplifier_.simplify(node->predicate)).value_or(0) >= to_;
     return all_on ? load(node->buffer, mutate(node->index)) : ExprMutator::mutate_load(node, self);
   }
   Expr mutate_var(const VarNode* node, const Expr& self) override {
@@ -55,7 +61,8 @@ class Narrower : public ExprMutator {
     const int lanes = static_cast<int>(to_);
     if (const auto* ramp = self.as<RampNode>())
       return std::make_shared<RampNode>(ramp->base, ramp->stride, lanes);
-    if (const auto* same = self.as<BroadcastNode>()) return std::make_shared<BroadcastNode>(same->value, lanes);
+    if (const auto* same = self.as<BroadcastNode>())
+      return std::make_shared<BroadcastNode>(same->value, lanes);
     return ExprMutator::mutate_default(self);
   }
 
@@ -70,7 +77,7 @@ class VectorNarrower : public StmtMutator {
   Stmt mutate_store(const StoreNode* node, const Stmt& self) override {
     if (!node->predicate) return self;
     const int64_t lanes = node->predicate.type().lanes,
-                  first = first_lanes(simplifier_.simplify(node->predicate));
+                  first = first_lanes(simplifier_.simplify(node->predicate)).value_or(lanes);
     const bool power_of_two = (first & (first - 1)) == 0;
     if (first == lanes || first < 2 || !power_of_two) return self;
     Narrower narrower(lanes, first, simplifier_);

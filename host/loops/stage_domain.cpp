@@ -101,8 +101,7 @@ void Lowering::make_loops(StageState& state) {
   }
   for (const IterVarPtr& axis : stage.op->reduce_axes) {
     const auto* var = axis->var.as<VarNode>();
-    state.axis_reach[var] = state.axis_values[var] =
-        simplifier_.simplify(axis->low + offsets.at(axis.get()));
+    state.axis_reach[var] = state.axis_values[var] = simplifier_.simplify(axis->low + offsets.at(axis.get()));
   }
   make_guards(state, offsets, reach, extents);
 }

@@ -1,9 +1,12 @@
 // Type rules and declarations of the recurrences; their loop nests are in recurrent_loops.cpp.
 #include "host/ops/recurrent.h"
 
+#include <algorithm>
+
 #include "host/ops/families.h"
 #include "host/ops/recurrent_loops.h"
 #include "host/ops/support.h"
+#include "host/support/divide.h"
 
 namespace gantry {
 namespace {
@@ -11,24 +14,41 @@ namespace {
 using ops::input_type;
 using ops::require;
 
+const Dim& units_of(const Node& node) {
+  return node.attrs_as<RecurrenceAttrs>().weight_block > 0 ? input_type(node, 2).shape[2]
+                                                           : input_type(node, 1).shape[1];
+}
+
+int64_t packed_columns(const std::vector<int64_t>& runs) {
+  int64_t columns = 0;
+  for (int64_t run : runs) columns += padded_run(run);
+  return columns;
+}
+
 /// Checks what all recurrences share; `states` initial states follow the recurrent weight, then lengths.
 std::vector<TensorType> infer_recurrence(const Node& node, Function& function, int64_t gates, size_t states) {
   const TensorType &projection = input_type(node, 0), &weight = input_type(node, 1);
   require(projection.dtype == DType::kF32, "computes in f32 only, not {}", name_of(projection.dtype));
   const auto& attrs = node.attrs_as<RecurrenceAttrs>();
   const bool packed = attrs.weight_block > 0;
-  require(projection.rank() == 3 && weight.rank() == (packed ? 4 : 3),
-          "projection {} and recurrent weight {} have wrong ranks", projection.str(), weight.str());
-  const Dim &directions = weight.shape[0], &hidden = recurrent_units(attrs, weight);
+  const TensorType& initial = input_type(node, 2);
+  require(projection.rank() == 3 && weight.rank() == (packed ? 2 : 3) && initial.rank() == 3,
+          "projection {}, recurrent weight {} and initial state {} have wrong ranks", projection.str(),
+          weight.str(), initial.str());
+  const Dim &directions = weight.shape[0], &hidden = units_of(node);
   require(hidden.is_constant() && hidden.value() > 0, "the number of hidden units must be known");
   require(directions == Dim(1) || (directions == Dim(2) && !attrs.reverse),
           "there are one direction or two, of which the second one is reversed");
-  require(
-      !packed || (weight.shape[3] == Dim(attrs.weight_block) && attrs.weight_block % kRecurrentLanes == 0 &&
-                  recurrent_columns(node.op->name, hidden.value()) % attrs.weight_block == 0),
-      "the recurrent weight {} is not in blocks of {} columns", weight.str(), attrs.weight_block);
-  ops::unify(packed ? weight.shape[1] * weight.shape[3] : weight.shape[2], hidden * gates, function, node,
-             "columns of the recurrent weight");
+  require(attrs.weight_block >= 0 && attrs.weight_block % kRecurrentLanes == 0 && attrs.sequences >= 1 &&
+              (packed || attrs.sequences == 1),
+          "a recurrent weight is packed in strips of multiples of {} columns, for one sequence or more",
+          kRecurrentLanes);
+  if (packed) {
+    ops::unify(weight.shape[1], hidden * packed_columns(recurrent_runs(node.op->name, hidden.value())),
+               function, node, "elements of the packed recurrent weight");
+  } else {
+    ops::unify(weight.shape[2], hidden * gates, function, node, "columns of the recurrent weight");
+  }
   ops::unify(projection.shape[2], directions * hidden * gates, function, node, "columns of the projection");
   Shape state{directions, projection.shape[1], hidden};
   for (size_t i = 1; i < 2 + states; ++i) ops::require_same_dtype(node, 0, i);
@@ -52,15 +72,14 @@ std::vector<TensorType> infer_recurrence(const Node& node, Function& function, i
 void check_vector(const Node& node, Function& function, size_t input, int64_t count, const char* what) {
   if (!ops::has_input(node, input)) return;
   const TensorType& type = input_type(node, input);
-  const TensorType& weight = input_type(node, 1);
-  const Dim& hidden = recurrent_units(node.attrs_as<RecurrenceAttrs>(), weight);
+  const Dim& hidden = units_of(node);
   require(type.dtype == DType::kF32 && type.rank() == 2, "{} must be a vector of f32 a direction", what);
-  ops::unify(type.shape[0], weight.shape[0], function, node, what);
+  ops::unify(type.shape[0], input_type(node, 1).shape[0], function, node, what);
   ops::unify(type.shape[1], hidden * count, function, node, what);
 }
 
 Dim recurrence_flops(const Node& node) {
-  const Dim& hidden = recurrent_units(node.attrs_as<RecurrenceAttrs>(), node.inputs[1]->type);
+  const Dim& hidden = units_of(node);
   return element_count(node.inputs[0]->type.shape) * hidden * 2;
 }
 
@@ -69,7 +88,8 @@ std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, Recurre
   loops.kind = kind;
   loops.attrs = node.attrs_as<RecurrenceAttrs>();
   loops.directions = input_type(node, 1).shape[0].value();
-  loops.hidden = recurrent_units(loops.attrs, input_type(node, 1)).value();
+  loops.hidden = units_of(node).value();
+  loops.runs = recurrent_runs(node.op->name, loops.hidden);
   loops.steps = in[0].shape()[0];
   loops.batch = in[0].shape()[1];
   std::vector<Tensor> present;
@@ -87,14 +107,38 @@ std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, Recurre
 
 }  // namespace
 
-const Dim& recurrent_units(const RecurrenceAttrs& attrs, const TensorType& weight) {
-  return weight.shape[attrs.weight_block > 0 ? 2 : 1];
+std::vector<int64_t> recurrent_runs(std::string_view op, int64_t units) {
+  if (op == "nn.lstm_recurrence") return {4 * units};
+  // The third gate of a GRU may wait for the second one.
+  if (op == "nn.gru_recurrence") return {2 * units, units};
+  return op == "nn.rnn_recurrence" ? std::vector{units} : std::vector<int64_t>{};
 }
 
-int64_t recurrent_columns(std::string_view op, int64_t units) {
-  if (op == "nn.lstm_recurrence") return 4 * units;
-  // The third gate of a GRU waits for the second one.
-  return op == "nn.gru_recurrence" || op == "nn.rnn_recurrence" ? units : 0;
+int64_t padded_run(int64_t columns) {
+  return ceil_div(columns, kRecurrentLanes) * kRecurrentLanes;
+}
+
+ConstantPtr packed_recurrent_weight(const ConstantData& weight, const std::vector<int64_t>& runs,
+                                    int64_t block) {
+  const int64_t directions = weight.type.shape[0].value(), hidden = weight.type.shape[1].value(),
+                columns = weight.type.shape[2].value();
+  std::byte* bytes = nullptr;
+  auto packed = allocate_constant({weight.type.dtype, {directions, hidden * packed_columns(runs)}}, &bytes);
+  auto* to = reinterpret_cast<float*>(bytes);
+  for (int64_t d = 0; d < directions; ++d) {
+    const float* from = weight.as<float>() + d * hidden * columns;
+    for (int64_t run : runs) {
+      for (int64_t strip = 0; strip < padded_run(run); strip += block) {
+        const int64_t width = std::min(block, padded_run(run) - strip), real = std::min(width, run - strip);
+        for (int64_t k = 0; k < hidden; ++k, to += width) {
+          std::copy_n(from + k * columns + strip, real, to);
+          std::fill_n(to + real, width - real, 0.0f);
+        }
+      }
+      from += run;
+    }
+  }
+  return packed;
 }
 
 void add_recurrent_ops(OpSet& set) {

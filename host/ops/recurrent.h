@@ -12,15 +12,17 @@
 //     Y_h
 // Steps beyond a sequence's length leave its state alone and yield 0.
 //
-// With `weight_block` b the recurrent weight (D, H, C) is packed as (D, C/b, H, b): each step reads it from
-// one end to the other. b is a multiple of kRecurrentLanes and divides the columns that are computed together
-// (recurrent_columns()).
+// With `weight_block` b, a multiple of kRecurrentLanes, the recurrent weight (D, H, C) is packed as (D, H P):
+// each step reads it from one end to the other. The columns of every run that is one product
+// (recurrent_runs()) are padded with zeros to a multiple of kRecurrentLanes, P of all runs together, and cut
+// into strips of b, the last of what is left; a strip lies as (H, its columns).
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "host/graph/attrs.h"
-#include "host/graph/type.h"
+#include "host/graph/graph.h"
 
 namespace gantry {
 
@@ -34,19 +36,23 @@ struct RecurrenceAttrs : AttrsOf<RecurrenceAttrs> {
   bool couple_gates = false;         ///< LSTM: f = 1 - i
   bool relu = false;                 ///< RNN: relu instead of tanh
   int64_t weight_block = 0;          ///< of the packed recurrent weight; 0: it is as the model has it
+  int64_t sequences = 1;             ///< of a direction that meet a packed weight together
   void fields(AttrVisitor& visit) override {
     visit("reverse", reverse);
     visit("linear_before_reset", linear_before_reset);
     visit("couple_gates", couple_gates);
     visit("relu", relu);
     visit("weight_block", weight_block);
+    visit("sequences", sequences);
   }
 };
 
-/// H of a recurrence with that recurrent weight.
-const Dim& recurrent_units(const RecurrenceAttrs& attrs, const TensorType& weight);
-/// Columns of the recurrent weight that every product of a step with it takes a multiple of; 0: `op` is no
-/// recurrence.
-int64_t recurrent_columns(std::string_view op, int64_t units);
+/// Columns of the recurrent weight that each product of a step takes, in order; none: `op` is no recurrence.
+std::vector<int64_t> recurrent_runs(std::string_view op, int64_t units);
+/// Of a run as it is packed.
+int64_t padded_run(int64_t columns);
+/// The f32 weight (D, H, C) in strips of `block`.
+ConstantPtr packed_recurrent_weight(const ConstantData& weight, const std::vector<int64_t>& runs,
+                                    int64_t block);
 
 }  // namespace gantry

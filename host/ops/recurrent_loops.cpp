@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "host/tensor/fold.h"
+#include "host/tensor/simplify.h"
+
 namespace gantry {
 namespace {
 
@@ -30,37 +33,63 @@ Buffer local_buffer(std::string name, int64_t count) {
   return buffer;
 }
 
-/// Builds the body for one row: a sequence in one direction.
+/// The loops of groups of `rows` sequences of a direction.
 class Nest {
  public:
-  Nest(const RecurrenceLoops& spec, const LoopBuilder& builder)
-      : spec_(spec), builder_(builder), hidden_(spec.hidden), row_(make_var("row")), step_(make_var("step")) {
+  Nest(const RecurrenceLoops& spec, const LoopBuilder& builder, int64_t rows)
+      : spec_(spec), builder_(builder), hidden_(spec.hidden), rows_(rows), step_(make_var("step")) {
     gates_ = spec.kind == Kind::kLstm ? 4 : spec.kind == Kind::kGru ? 3 : 1;
-    gate_values_ = local_buffer("gates", gates_ * hidden_);
-    reset_state_ = local_buffer("reset_state", hidden_);
-    sums_ = local_buffer("sums", kMaxVectors * kLanes);
+    for (int64_t run : spec.runs) {
+      run_at_.push_back(row_columns_);
+      row_columns_ += packed() ? padded_run(run) : run;
+    }
+    gate_values_ = local_buffer("gates", rows * row_columns_);
+    reset_state_ = local_buffer("reset_state", rows * hidden_);
+    sums_ = local_buffer("sums", rows * widest() * kLanes);
   }
 
-  Stmt build() {
+  /// `groups` of them in each direction, from that sequence on.
+  Stmt build(const Expr& groups, const Expr& first) {
+    Expr group = make_var("group");
+    direction_ = spec_.directions == 1 ? Expr(0) : floordiv(group, groups);
+    sequence_ = first + (spec_.directions == 1 ? group : mod(group, groups)) * rows_;
     Stmt steps = for_loop(step_, 0, spec_.steps, LoopKind::kSerial, one_step());
     Stmt body = block({initial_states(), steps});
     for (const Buffer& buffer : {gate_values_, reset_state_}) body = allocate(buffer, body);
-    return for_loop(row_, 0, spec_.rows(), LoopKind::kParallel, body);
+    return for_loop(group, 0, groups * spec_.directions, LoopKind::kParallel, body);
   }
 
  private:
   static constexpr int64_t kMaxVectors = 8, kLanes = kRecurrentLanes;
-  // Weights that take a core longer to read than sharing them out costs.
+  // Weights that take a core longer to read, or to multiply, than sharing them out costs.
   static constexpr int64_t kSharedBytes = 256 << 10;
 
+  /// Columns of a product whose sums are in registers together.
+  struct Strip {
+    Expr column;           ///< of the run
+    int64_t width, lanes;  ///< vectors of so many columns
+    bool padded = false;   ///< its last columns may be beyond the run's end
+  };
+  /// A product over a run of the recurrent weight's columns with a vector of each row; sums start from
+  /// `start`(row, time, column of the run).
+  struct Product {
+    size_t run;
+    Buffer vectors;
+    std::function<Expr(Expr)> vector_at;
+    std::function<Expr(Expr, Expr, Expr)> start;
+  };
+
+  bool packed() const { return spec_.attrs.weight_block > 0; }
+  int64_t widest() const { return packed() ? spec_.attrs.weight_block / kLanes : kMaxVectors; }
   size_t states() const { return spec_.kind == Kind::kLstm ? 2 : 1; }
   bool present(size_t input) const { return input < spec_.input_at.size() && spec_.input_at[input] >= 0; }
   const Buffer& input(size_t i) const { return builder_.input(spec_.input_at[i]); }
   const Buffer& y() const { return builder_.result(0); }
   /// The state h (0) or c (1): kept in the result that returns it.
   const Buffer& state(int i) const { return builder_.result(1 + i); }
-  Expr state_row() const { return row_ * hidden_; }
-  Expr direction() const { return spec_.direction_of(row_); }
+  /// Of row r of the group, among the rows of all directions.
+  Expr row(const Expr& r) const { return direction_ * spec_.batch + sequence_ + r; }
+  Expr state_row(const Expr& r) const { return row(r) * hidden_; }
 
   /// for j in [0, count) by vectors, shorter ones at the end: body(j).
   static Stmt vector_loop(int64_t count, const std::function<Stmt(Expr)>& body) {
@@ -76,167 +105,246 @@ class Nest {
     }
     return block(std::move(parts));
   }
+  Stmt each_row(LoopKind kind, const std::function<Stmt(Expr)>& body) const {
+    Expr r = make_var("r");
+    return for_loop(r, 0, rows_, kind, body(r));
+  }
 
   Stmt initial_states() const {
-    std::vector<Stmt> copies;
-    for (size_t s = 0; s < states(); ++s) {
-      copies.push_back(vector_loop(hidden_, [&](Expr j) {
-        return store(state(static_cast<int>(s)), state_row() + j, load(input(2 + s), state_row() + j));
-      }));
-    }
-    return block(copies);
+    return each_row(LoopKind::kSerial, [&](const Expr& r) {
+      std::vector<Stmt> copies;
+      for (size_t s = 0; s < states(); ++s) {
+        copies.push_back(vector_loop(hidden_, [&](Expr j) {
+          return store(state(static_cast<int>(s)), state_row(r) + j, load(input(2 + s), state_row(r) + j));
+        }));
+      }
+      return block(std::move(copies));
+    });
   }
 
-  Stmt one_step() {
-    size_t lengths = 2 + states();
-    if (!present(lengths)) return live_step(spec_.time_of(row_, step_, spec_.steps));
-    Expr length =
-        max(Expr(0), min(spec_.steps, cast(DType::kI64, load(input(lengths), spec_.sequence_of(row_)))));
-    Expr bound = make_var("length");
-    Stmt padding = vector_loop(hidden_, [&](Expr j) { return store(y(), output_row(step_) + j, f32(0)); });
-    return let(bound, length,
-               if_stmt(lt(step_, bound), live_step(spec_.time_of(row_, step_, bound)), padding));
+  bool has_lengths() const { return present(2 + states()); }
+  Expr length(const Expr& r) const {
+    if (!has_lengths()) return spec_.steps;
+    return max(Expr(0), min(spec_.steps, cast(DType::kI64, load(input(2 + states()), sequence_ + r))));
   }
-
-  Expr output_row(const Expr& t) const { return (t * spec_.rows() + row_) * hidden_; }
-
-  Stmt live_step(const Expr& t_value) {
+  Expr longest() const {
+    Expr most = length(0);
+    for (int64_t r = 1; r < rows_; ++r) most = max(most, length(r));
+    return most;
+  }
+  /// body(time of the row's step), of a row that has ended within its steps.
+  Stmt at_time(const Expr& r, const std::function<Stmt(Expr)>& body) const {
     Expr t = make_var("t");
-    Expr projection = spec_.projection_row(row_, t, gates_);
-    Stmt work = spec_.kind == Kind::kLstm  ? lstm_step(projection)
-                : spec_.kind == Kind::kGru ? gru_step(projection)
-                                           : rnn_step(projection);
-    Stmt output = vector_loop(
-        hidden_, [&](Expr j) { return store(y(), output_row(t) + j, load(state(0), state_row() + j)); });
-    return let(t, t_value, block({work, output}));
+    Expr time = spec_.time_in(direction_, step_, length(r));
+    return let(t, has_lengths() ? max(time, Expr(0)) : time, body(t));
   }
 
-  /// gates[begin, end) = start(column) + vector * recurrent[:, begin, end).
-  Stmt product(int64_t begin, int64_t end, const Buffer& vector, const Expr& vector_at,
-               const std::function<Expr(Expr)>& start) const {
+  Stmt one_step() const {
+    Stmt ended = each_row(LoopKind::kSerial, [&](const Expr& r) { return padding(r); });
+    Stmt live = live_step();
+    return has_lengths() ? if_stmt(lt(step_, longest()), live, ended) : live;
+  }
+
+  Expr output_row(const Expr& t, const Expr& r) const { return (t * spec_.rows() + row(r)) * hidden_; }
+  Stmt padding(const Expr& r) const {
+    return vector_loop(hidden_, [&](Expr j) { return store(y(), output_row(step_, r) + j, f32(0)); });
+  }
+
+  Stmt live_step() const {
+    switch (spec_.kind) {
+      case Kind::kLstm:
+        return block({product(of_state(0)), update([&](const Expr& r, const Expr&) { return lstm_row(r); })});
+      case Kind::kGru:
+        return gru_step();
+      case Kind::kRnn:
+        return block({product(of_state(0)), update([&](const Expr& r, const Expr&) { return rnn_row(r); })});
+    }
+    return {};
+  }
+
+  /// body(r, t) makes the new state of every row that goes on, and Y gets it.
+  Stmt update(const std::function<Stmt(Expr, Expr)>& body) const {
+    return each_row(LoopKind::kSerial, [&](const Expr& r) {
+      Stmt work = at_time(r, [&](const Expr& t) {
+        Stmt output = vector_loop(hidden_, [&](Expr j) {
+          return store(y(), output_row(t, r) + j, load(state(0), state_row(r) + j));
+        });
+        return block({body(r, t), output});
+      });
+      return has_lengths() ? if_stmt(lt(step_, length(r)), work, padding(r)) : work;
+    });
+  }
+
+  /// With the state h, from the projection.
+  Product of_state(size_t run) const {
+    return {run, state(0), [this](const Expr& r) { return state_row(r); }, projected(run)};
+  }
+  std::function<Expr(Expr, Expr, Expr)> projected(size_t run) const {
+    int64_t before = 0;
+    for (size_t i = 0; i < run; ++i) before += spec_.runs[i];
+    return [=, this](const Expr& r, const Expr& t, const Expr& column) {
+      return load(input(0), projection_row(r, t) + before + column);
+    };
+  }
+  Expr projection_row(const Expr& r, const Expr& t) const { return spec_.projection_row(row(r), t, gates_); }
+
+  /// gates[row][run] = start + vector * recurrent[:, run].
+  Stmt product(const Product& p) const {
+    const int64_t columns = spec_.runs[p.run], wide = widest() * kLanes, strips = columns / wide;
     std::vector<Stmt> parts;
-    const int64_t wide = spec_.attrs.weight_block > 0 ? spec_.attrs.weight_block : kMaxVectors * kLanes;
-    const int64_t strips = (end - begin) / wide;
     if (strips > 0) {
       Expr strip = make_var("strip");
-      Stmt body = product_strip(Expr(begin) + strip * wide, wide / kLanes, kLanes, vector, vector_at, start);
-      // Among the threads where there is a single row; else each has rows of its own.
-      const bool shared = hidden_ * (end - begin) * byte_width(DType::kF32) >= kSharedBytes;
+      Stmt body = product_strip(p, {strip * wide, widest(), kLanes});
+      // Among the threads where there is a single group; else each has groups of its own.
+      const bool shared = rows_ * hidden_ * columns * byte_width(DType::kF32) >= kSharedBytes;
       parts.push_back(for_loop(strip, 0, strips, shared ? LoopKind::kParallel : LoopKind::kSerial, body));
     }
-    int64_t column = begin + strips * wide;
+    int64_t column = strips * wide;
+    if (packed() && column < columns) {
+      const int64_t width = (padded_run(columns) - column) / kLanes;
+      parts.push_back(product_strip(p, {Expr(column), width, kLanes, columns % kLanes != 0}));
+      column = columns;
+    }
     for (int64_t lanes = kLanes; lanes > 0; lanes /= 2) {
-      const int64_t width = (end - column) / lanes;
+      const int64_t width = (columns - column) / lanes;
       if (width == 0) continue;
-      parts.push_back(product_strip(Expr(column), width, lanes, vector, vector_at, start));
+      parts.push_back(product_strip(p, {Expr(column), width, lanes}));
       column += width * lanes;
     }
     return block(std::move(parts));
   }
 
-  /// Where the recurrent weight's columns from `column` on lie that unit k of the state meets. Packed, a
-  /// block's columns follow those of the units before.
-  Expr weight_row(const Expr& column, const Expr& k) const {
-    const Expr columns(gates_ * hidden_);
-    if (const int64_t block = spec_.attrs.weight_block; block > 0)
-      return direction() * (columns * Expr(hidden_)) + column * Expr(hidden_) + k * Expr(block);
-    return (direction() * hidden_ + k) * columns + column;
+  /// Where what unit k of a state meets begins, of a strip's columns in the recurrent weight.
+  Expr weight_row(size_t run, const Strip& strip, const Expr& k) const {
+    const Expr column = Expr(run_at_[run]) + strip.column;
+    if (packed()) return (direction_ * row_columns_ + column) * hidden_ + k * (strip.width * strip.lanes);
+    return (direction_ * hidden_ + k) * row_columns_ + column;
   }
 
-  /// `width` vectors of so many columns, from `column` on.
-  Stmt product_strip(const Expr& column, int64_t width, int64_t lanes, const Buffer& vector,
-                     const Expr& vector_at, const std::function<Expr(Expr)>& start) const {
-    auto each_vector = [&](const std::function<Stmt(Expr)>& body) {
+  Stmt product_strip(const Product& p, const Strip& strip) const {
+    auto each_sum = [&](const Expr& r, const std::function<Stmt(Expr sum, Expr column)>& body) {
       Expr v = make_var("v"), lane = make_var("lane");
-      Stmt inner = for_loop(lane, 0, lanes, LoopKind::kVectorized, body(v * lanes + lane));
-      return for_loop(v, 0, width, LoopKind::kUnrolled, inner);
+      const Expr j = v * strip.lanes + lane;
+      Stmt inner =
+          for_loop(lane, 0, strip.lanes, LoopKind::kVectorized, body(r * (strip.width * strip.lanes) + j, j));
+      return for_loop(v, 0, strip.width, LoopKind::kUnrolled, inner);
     };
-    Stmt clear = each_vector([&](Expr j) { return store(sums_, j, start(column + j)); });
-    Expr k = make_var("k"), value = make_var("value", DType::kF32);
-    Stmt accumulate = each_vector([&](Expr j) {
-      return store(sums_, j, load(sums_, j) + value * load(input(1), weight_row(column, k) + j));
+    const Expr end(spec_.runs[p.run]);
+    Stmt clear = each_row(LoopKind::kUnrolled, [&](const Expr& r) {
+      return at_time(r, [&](const Expr& t) {
+        return each_sum(r, [&](const Expr& sum, const Expr& j) {
+          const Expr column = strip.column + j, first = p.start(r, t, column);
+          return store(sums_, sum, strip.padded ? if_then_else(lt(column, end), first, f32(0)) : first);
+        });
+      });
     });
-    Stmt loop =
-        for_loop(k, 0, hidden_, LoopKind::kSerial, let(value, load(vector, vector_at + k), accumulate));
-    Stmt write = each_vector([&](Expr j) { return store(gate_values_, column + j, load(sums_, j)); });
+    Expr k = make_var("k");
+    Stmt accumulate = each_row(LoopKind::kUnrolled, [&](const Expr& r) {
+      Expr value = make_var("value", DType::kF32);
+      Stmt sums = each_sum(r, [&](const Expr& sum, const Expr& j) {
+        return store(sums_, sum, load(sums_, sum) + value * load(input(1), weight_row(p.run, strip, k) + j));
+      });
+      return let(value, load(p.vectors, p.vector_at(r) + k), sums);
+    });
+    Stmt loop = for_loop(k, 0, hidden_, LoopKind::kSerial, accumulate);
+    Stmt write = each_row(LoopKind::kUnrolled, [&](const Expr& r) {
+      return each_sum(r, [&](const Expr& sum, const Expr& j) {
+        return store(gate_values_, gate_at(p.run, r) + strip.column + j, load(sums_, sum));
+      });
+    });
     return allocate(sums_, block({clear, loop, write}));
   }
 
-  std::function<Expr(Expr)> projected(const Expr& row) const {
-    return [this, row](Expr column) { return load(input(0), row + column); };
+  Expr gate_at(size_t run, const Expr& r) const { return r * row_columns_ + run_at_[run]; }
+  /// Gate g of a row, the gates of a run following each other.
+  Expr gate(const Expr& r, size_t run, int64_t g, const Expr& j) const {
+    return load(gate_values_, gate_at(run, r) + g * hidden_ + j);
   }
-  Expr gate(int64_t g, const Expr& j) const { return load(gate_values_, Expr(g * hidden_) + j); }
 
-  Stmt lstm_step(const Expr& row) {
-    Stmt products = product(0, 4 * hidden_, state(0), state_row(), projected(row));
+  Stmt lstm_row(const Expr& r) const {
     auto peephole = [&](int64_t g, Expr sum, const Expr& cell, const Expr& j) {
-      return present(5) ? sum + load(input(5), direction() * (3 * hidden_) + g * hidden_ + j) * cell : sum;
+      return present(5) ? sum + load(input(5), direction_ * (3 * hidden_) + g * hidden_ + j) * cell : sum;
     };
-    Stmt update = vector_loop(hidden_, [&](Expr j) {
+    return vector_loop(hidden_, [&](Expr j) {
       Expr old_var = make_var("old_cell", DType::kF32), cell = make_var("cell", DType::kF32);
       Expr i_var = make_var("input_gate", DType::kF32);
-      Expr i = sigmoid(peephole(0, gate(0, j), old_var, j));
-      Expr f = spec_.attrs.couple_gates ? f32(1) - i_var : sigmoid(peephole(2, gate(2, j), old_var, j));
-      Expr o = sigmoid(peephole(1, gate(1, j), cell, j));
+      Expr i = sigmoid(peephole(0, gate(r, 0, 0, j), old_var, j));
+      Expr f = spec_.attrs.couple_gates ? f32(1) - i_var : sigmoid(peephole(2, gate(r, 0, 2, j), old_var, j));
+      Expr o = sigmoid(peephole(1, gate(r, 0, 1, j), cell, j));
       Stmt stores = block(
-          {store(state(1), state_row() + j, cell), store(state(0), state_row() + j, o * tanh_of(cell))});
-      Stmt body = let(cell, f * old_var + i_var * tanh_of(gate(3, j)), stores);
-      return let(old_var, load(state(1), state_row() + j), let(i_var, i, body));
+          {store(state(1), state_row(r) + j, cell), store(state(0), state_row(r) + j, o * tanh_of(cell))});
+      Stmt body = let(cell, f * old_var + i_var * tanh_of(gate(r, 0, 3, j)), stores);
+      return let(old_var, load(state(1), state_row(r) + j), let(i_var, i, body));
     });
-    return block({products, update});
   }
 
-  Stmt gru_step(const Expr& row) {
-    Stmt update_and_reset = product(0, 2 * hidden_, state(0), state_row(), projected(row));
-    Stmt candidate;
+  Stmt gru_step() const {
+    std::vector<Stmt> parts{product(of_state(0))};
     if (spec_.attrs.linear_before_reset) {
       // Third gate: reset * (h R + bias) + projection; the product starts from the bias.
-      candidate = product(2 * hidden_, 3 * hidden_, state(0), state_row(), [&](Expr column) {
-        return present(4) ? load(input(4), direction() * hidden_ + column - 2 * hidden_) : f32(0);
-      });
+      parts.push_back(product({1, state(0), [this](const Expr& r) { return state_row(r); },
+                               [this](const Expr&, const Expr&, const Expr& column) {
+                                 return present(4) ? load(input(4), direction_ * hidden_ + column) : f32(0);
+                               }}));
     } else {
-      Stmt reset = vector_loop(hidden_, [&](Expr j) {
-        return store(reset_state_, j, sigmoid(gate(1, j)) * load(state(0), state_row() + j));
-      });
-      candidate = block({reset, product(2 * hidden_, 3 * hidden_, reset_state_, 0, projected(row))});
+      parts.push_back(each_row(LoopKind::kSerial, [&](const Expr& r) {
+        return vector_loop(hidden_, [&](Expr j) {
+          return store(reset_state_, r * hidden_ + j,
+                       sigmoid(gate(r, 0, 1, j)) * load(state(0), state_row(r) + j));
+        });
+      }));
+      parts.push_back(
+          product({1, reset_state_, [this](const Expr& r) { return r * hidden_; }, projected(1)}));
     }
-    Stmt update = vector_loop(hidden_, [&](Expr j) {
-      Expr sum = gate(2, j);
-      if (spec_.attrs.linear_before_reset)
-        sum = load(input(0), row + 2 * hidden_ + j) + sigmoid(gate(1, j)) * sum;
-      Expr z = make_var("update_gate", DType::kF32), h = load(state(0), state_row() + j);
-      Stmt body = store(state(0), state_row() + j, (f32(1) - z) * tanh_of(sum) + z * h);
-      return let(z, sigmoid(gate(0, j)), body);
-    });
-    return block({update_and_reset, candidate, update});
+    parts.push_back(update([&](const Expr& r, const Expr& t) { return gru_row(r, t); }));
+    return block(std::move(parts));
   }
 
-  Stmt rnn_step(const Expr& row) {
-    Stmt products = product(0, hidden_, state(0), state_row(), projected(row));
-    Stmt update = vector_loop(hidden_, [&](Expr j) {
-      Expr sum = gate(0, j);
-      return store(state(0), state_row() + j, spec_.attrs.relu ? max(sum, f32(0)) : tanh_of(sum));
+  Stmt gru_row(const Expr& r, const Expr& t) const {
+    return vector_loop(hidden_, [&](Expr j) {
+      Expr sum = gate(r, 1, 0, j);
+      if (spec_.attrs.linear_before_reset)
+        sum = load(input(0), projection_row(r, t) + 2 * hidden_ + j) + sigmoid(gate(r, 0, 1, j)) * sum;
+      Expr z = make_var("update_gate", DType::kF32), h = load(state(0), state_row(r) + j);
+      Stmt body = store(state(0), state_row(r) + j, (f32(1) - z) * tanh_of(sum) + z * h);
+      return let(z, sigmoid(gate(r, 0, 0, j)), body);
     });
-    return block({products, update});
+  }
+
+  Stmt rnn_row(const Expr& r) const {
+    return vector_loop(hidden_, [&](Expr j) {
+      Expr sum = gate(r, 0, 0, j);
+      return store(state(0), state_row(r) + j, spec_.attrs.relu ? max(sum, f32(0)) : tanh_of(sum));
+    });
   }
 
   const RecurrenceLoops& spec_;
   const LoopBuilder& builder_;
-  int64_t hidden_, gates_ = 1;
-  Expr row_, step_;
+  int64_t hidden_, rows_, gates_ = 1;
+  std::vector<int64_t> run_at_;  ///< first column of each run among a row's gates, as the weight has them
+  int64_t row_columns_ = 0;      ///< of all runs
+  Expr direction_, sequence_, step_;
   Buffer gate_values_, reset_state_, sums_;
 };
 
 }  // namespace
 
-Expr RecurrenceLoops::time_of(const Expr& row, const Expr& step, const Expr& length) const {
+Expr RecurrenceLoops::time_in(const Expr& direction, const Expr& step, const Expr& length) const {
   const Expr back = length - 1 - step;
   if (directions == 1) return attrs.reverse ? back : step;
-  return select(eq(direction_of(row), Expr(0)), step, back);
+  return select(eq(direction, Expr(0)), step, back);
 }
 
 void RecurrenceLoops::build(LoopBuilder& builder) const {
-  builder.emit(Nest(*this, builder).build());
+  const int64_t together = attrs.sequences;
+  const Expr groups = simplify(floordiv(batch, together)), rest = simplify(batch - groups * together);
+  const auto fixed_rest = constant_of(rest);
+  if (constant_of(groups) != 0) builder.emit(Nest(*this, builder, together).build(groups, 0));
+  if (fixed_rest == 0) return;
+  // Fewer, or one by one where their number is not known.
+  const Expr first = groups * together;
+  builder.emit(fixed_rest ? Nest(*this, builder, *fixed_rest).build(1, first)
+                          : Nest(*this, builder, 1).build(rest, first));
 }
 
 }  // namespace gantry

@@ -324,15 +324,18 @@ class LayoutRewriter {
   // With constant weights.
   bool rewrite_recurrence(const Node& node) {
     auto* given = dynamic_cast<const RecurrenceAttrs*>(node.attrs.get());
-    if (!given || given->weight_block != 0 || !policy_.recurrent_block) return false;
+    if (!given || given->weight_block != 0 || !policy_.recurrent) return false;
     std::vector<Value*> inputs = plain_inputs(node);
     Value* weight = inputs[1];
     if (!weight->is_constant()) return false;
-    const int64_t units = recurrent_units(*given, weight->type).value();
+    const std::vector<int64_t> runs = recurrent_runs(node.op->name, weight->type.shape[1].value());
+    const RecurrentPacking packing = policy_.recurrent(node.inputs[2]->type, runs);
+    if (packing.columns == 0) return false;
     auto attrs = std::make_shared<RecurrenceAttrs>(*given);
-    attrs->weight_block = policy_.recurrent_block(recurrent_columns(node.op->name, units));
-    if (attrs->weight_block == 0) return false;
-    inputs[1] = packer(node.origin).recurrent(weight, *attrs);
+    attrs->weight_block = packing.columns;
+    attrs->sequences = packing.sequences;
+    inputs[1] =
+        target_.add_constant(weight->name, packed_recurrent_weight(*weight->constant, runs, packing.columns));
     copy(node, attrs, inputs);
     return true;
   }

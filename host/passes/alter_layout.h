@@ -20,6 +20,11 @@ struct TiledConv {
   ConvAlgorithm algorithm{};
 };
 
+/// Columns a strip of a recurrent weight, 0: it is not packed; and the sequences that meet it together.
+struct RecurrentPacking {
+  int64_t columns = 0, sequences = 1;
+};
+
 /// The target's wishes. A block of 0 leaves the op as it is; functions that are absent mean direct and false.
 struct LayoutPolicy {
   /// Asked first, of convolutions with constant weights that are not depthwise; a Winograd algorithm that
@@ -62,8 +67,9 @@ struct LayoutPolicy {
     int64_t bits = 0, columns = 0;
   };
   std::function<std::vector<FixedPointBlock>(const TensorType& data, int64_t units)> dense_fixed_point;
-  /// Columns a block of packed recurrent weights (host/ops/recurrent.h), a divisor of `columns`; absent: 0.
-  std::function<int64_t(int64_t columns)> recurrent_block;
+  /// How recurrent weights are packed whose products take so many columns each (host/ops/recurrent.h);
+  /// absent: not. `state`: (D, B, H).
+  std::function<RecurrentPacking(const TensorType& state, const std::vector<int64_t>& runs)> recurrent;
 };
 
 /// Runs convolutions and what surrounds them channels-last, with weights packed for the target; packs the

@@ -7,7 +7,6 @@
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
-#include "host/ops/recurrent.h"
 #include "host/ops/tiles.h"
 
 namespace gantry {
@@ -164,12 +163,6 @@ Value* WeightPacker::dense(Value* weight, const DenseAttrs& attrs) {
   Value* value = pad_to_multiple(weight, 1, block);
   value = reshape(value, {depth, ceildiv(attrs.units, block), block});
   return transpose(value, {1, 0, 2});
-}
-
-Value* WeightPacker::recurrent(Value* weight, const RecurrenceAttrs& attrs) {
-  const Shape& shape = weight->type.shape;
-  const int64_t block = attrs.weight_block, blocks = shape[2].value() / block;
-  return transpose(reshape(weight, {shape[0], shape[1], blocks, block}), {0, 2, 1, 3});
 }
 
 }  // namespace gantry

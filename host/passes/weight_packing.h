@@ -52,7 +52,6 @@ class WeightPacker {
   /// (K, units) -> (blocks, K, nb)
   Value* dense(Value* weight, const DenseAttrs& attrs);
   /// (D, H, columns) -> (D, blocks, H, nb)
-  Value* recurrent(Value* weight, const RecurrenceAttrs& attrs);
 
  private:
   Function& function_;

@@ -1,7 +1,11 @@
 #include "host/target/layout_policy.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "host/ops/conv.h"
 #include "host/ops/recurrent.h"
+#include "host/support/divide.h"
 #include "host/target/cpu/conv_model.h"
 #include "host/target/cpu/dense_model.h"
 #include "host/target/cpu/tile_model.h"
@@ -71,13 +75,38 @@ int64_t dense_block(const TensorType& data, int64_t units, const MachineModel& m
   return choose_dense_tile(work, machine).tile.channel_block();
 }
 
-/// As wide as sums fit into half of the registers; eight of AVX-512 hide a multiply-add's latency.
-int64_t recurrent_block(int64_t columns, const MachineModel& machine) {
-  constexpr int64_t kMost = 128, kLeast = 64;
-  const int64_t widest = std::min<int64_t>(kMost, machine.vector_registers / 2 * machine.vector_bytes / 4);
-  for (int64_t block = widest; block >= std::min(widest, kLeast); block -= kRecurrentLanes)
-    if (columns % block == 0) return block;
-  return 0;
+/// How many of a direction's sequences to take together, of `most` whose sums fit the registers: one thread
+/// reads the weights once for all of these, but two want rows for each.
+int64_t recurrent_sequences(const TensorType& state, int64_t most) {
+  constexpr int64_t kUnknown = 4, kFew = 4;
+  const auto batch = state.shape[1].constant();
+  if (!batch) return std::min(kUnknown, most);
+  const bool halves = state.shape[0] == Dim(1) && *batch > kFew;
+  int64_t parts = ceil_div(*batch, most);
+  if (halves) parts = ceil_div(parts, int64_t{2}) * 2;
+  return std::max<int64_t>(1, ceil_div(*batch, parts));
+}
+
+/// Sums fill half of the registers for one sequence (eight vectors of AVX-512 hide a multiply-add's latency),
+/// three quarters for several, which share the weights' loads.
+RecurrentPacking recurrent_packing(const TensorType& state, const std::vector<int64_t>& runs,
+                                   const MachineModel& machine) {
+  constexpr int64_t kMostVectors = 8, kMostSequences = 8;
+  // Registers, in vectors of kRecurrentLanes.
+  const int64_t registers = machine.vector_registers * int64_t{machine.vector_bytes} / 4 / kRecurrentLanes;
+  RecurrentPacking packing;
+  packing.sequences = recurrent_sequences(state, std::clamp<int64_t>(registers * 3 / 4, 1, kMostSequences));
+  const int64_t sums = packing.sequences == 1 ? registers / 2 : registers * 3 / 4 / packing.sequences;
+  const int64_t widest = std::clamp<int64_t>(sums, 1, kMostVectors);
+  // Of strips about as wide, those of which the last ones lack the least.
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t vectors = widest; vectors >= (widest + 1) / 2; --vectors) {
+    const int64_t block = vectors * kRecurrentLanes;
+    int64_t missing = 0;
+    for (int64_t run : runs) missing += ceil_div(run, block) * block - run;
+    if (missing < least) packing.columns = block, least = missing;
+  }
+  return packing;
 }
 
 LayoutPolicy gpu_policy(const Target& target) {
@@ -121,7 +150,9 @@ LayoutPolicy make_layout_policy(const Target& target) {
   policy.conv_plain_data = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType&) {
     return cpu::prefers_plain_data(attrs, data, machine);
   };
-  policy.recurrent_block = [machine](int64_t columns) { return recurrent_block(columns, machine); };
+  policy.recurrent = [machine](const TensorType& state, const std::vector<int64_t>& runs) {
+    return recurrent_packing(state, runs, machine);
+  };
   policy.dense_half = [machine](const TensorType& data, int64_t units) {
     return dense_half(data, units, machine);
   };

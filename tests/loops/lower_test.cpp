@@ -213,5 +213,42 @@ TEST(ShiftRegion, ComputesTheLastRegionWithoutConditions) {
   EXPECT_THAT(shifted, testing::HasSubstr("min(")) << shifted;
 }
 
+// Sums of 3 elements in parts of 12 that are kept while they are made: vectors of 8, then one of 4.
+TEST(NarrowVectors, APartThatLanesDoNotDivideEndsInAShorterVector) {
+  constexpr int64_t kParts = 3, kPart = 12, kLanes = 8, kCount = kParts * kPart;
+  auto x = placeholder({kCount + 2}, DType::kF32, "x");
+  auto k = reduce_axis(0, 3, "k");
+  auto sums = compute(
+      {kParts, kPart}, [&](auto& i) { return sum(x({i[0] * kPart + i[1] + k->var}), {k}); }, "sums");
+  auto y = compute(
+      {kCount},
+      [&](auto& i) {
+        return sums({floordiv(i[0], kPart), mod(i[0], kPart)}) + x(i);
+      },
+      "y");
+  Schedule s({y});
+  auto in_vectors = [&](Stage& stage, const IterVarPtr& axis) {
+    auto [vectors, lane] = stage.split(axis, kLanes);
+    stage.unroll(vectors);
+    stage.vectorize(lane);
+  };
+  auto [part, inside] = s[y].split(s[y].axes()[0], kPart);
+  in_vectors(s[y], inside);
+  s[sums].compute_at(s[y], part);
+  s[sums].scope = StorageScope::kLocal;
+  const IterVarPtr lanes = s[sums].axes()[1];
+  s[sums].reorder({s[sums].axes()[0], k, lanes});
+  in_vectors(s[sums], lanes);
+  const Floats xs = random_floats(kCount + 2);
+  Floats expected;
+  for (size_t i = 0; i < kCount; ++i) expected.push_back(xs[i] + xs[i + 1] + xs[i + 2] + xs[i]);
+  EXPECT_THAT(run_schedule(s, {x}, {xs}, kCount), testing::Pointwise(testing::Eq(), expected));
+  const std::string text = to_string(run_loop_passes(lower_schedule(s, {x}, "k")));
+  EXPECT_THAT(text, testing::HasSubstr("local sums: f32[12]")) << "of one part";
+  EXPECT_THAT(text, testing::HasSubstr("sums[ramp(0, 1, 8)] ="));
+  EXPECT_THAT(text, testing::HasSubstr("sums[ramp(8, 1, 4)] ="));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr(" if "))) << "no lane is off";
+}
+
 }  // namespace
 }  // namespace gantry::test

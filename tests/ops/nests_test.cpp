@@ -196,18 +196,24 @@ struct RecurrenceCase {
   int64_t directions = 1;
 };
 
-/// (D, H, columns) -> (D, columns / block, H, block).
-ConstantPtr packed_weight(const ConstantPtr& weight, int64_t block) {
+/// (D, H, columns) -> (D, H P): the columns [begin, end) of every run in strips, column by column.
+ConstantPtr packed_weight(const ConstantPtr& weight, const std::vector<int64_t>& runs, int64_t block) {
   const int64_t d = weight->type.shape[0].value(), hidden = weight->type.shape[1].value(),
                 columns = weight->type.shape[2].value();
   const std::vector<float> w = values_of<float>(weight);
   std::vector<float> packed;
-  for (int64_t i = 0; i < d; ++i)
-    for (int64_t b = 0; b < columns / block; ++b)
-      for (int64_t k = 0; k < hidden; ++k)
-        for (int64_t j = 0; j < block; ++j)
-          packed.push_back(w[static_cast<size_t>((i * hidden + k) * columns + b * block + j)]);
-  return constant_of(DType::kF32, {d, columns / block, hidden, block}, packed);
+  for (int64_t i = 0; i < d; ++i) {
+    int64_t begin = 0;
+    for (int64_t run : runs) {
+      const int64_t padded = (run + 15) / 16 * 16;
+      for (int64_t strip = 0; strip < padded; strip += block)
+        for (int64_t k = 0; k < hidden; ++k)
+          for (int64_t j = strip; j < std::min(strip + block, padded); ++j)
+            packed.push_back(j < run ? w[static_cast<size_t>((i * hidden + k) * columns + begin + j)] : 0);
+      begin += run;
+    }
+  }
+  return constant_of(DType::kF32, {d, static_cast<int64_t>(packed.size()) / d}, packed);
 }
 
 std::vector<ConstantPtr> recurrence_inputs(const RecurrenceCase& c) {
@@ -289,29 +295,48 @@ TEST(Recurrences, RnnOnGpuFollowsTheCpuWhateverTheNumberOfUnits) {
 TEST(Recurrences, PackedWeightsGiveTheSameResults) {
   struct Packing {
     const char* op;
-    int64_t hidden, block;
+    int64_t hidden, block, sequences;
+    std::vector<int64_t> runs;
   };
-  // Of an LSTM the gates are one product: blocks of 80 columns begin in one gate and end in the next.
-  for (const Packing& p : {Packing{"nn.lstm_recurrence", 40, 80}, Packing{"nn.lstm_recurrence", 32, 128},
-                           Packing{"nn.gru_recurrence", 64, 64}, Packing{"nn.gru_recurrence", 96, 48},
-                           Packing{"nn.rnn_recurrence", 64, 32}}) {
+  // Of an LSTM the gates are one product: strips of 80 columns begin in one gate and end in the next. Of the
+  // three sequences one is left over where two go together.
+  for (const Packing& p :
+       {Packing{"nn.lstm_recurrence", 40, 80, 1, {160}}, Packing{"nn.lstm_recurrence", 32, 128, 3, {128}},
+        Packing{"nn.lstm_recurrence", 13, 32, 2, {52}}, Packing{"nn.gru_recurrence", 64, 64, 2, {128, 64}},
+        Packing{"nn.gru_recurrence", 96, 48, 1, {192, 96}}, Packing{"nn.gru_recurrence", 20, 32, 2, {40, 20}},
+        Packing{"nn.gru_recurrence", 5, 16, 4, {10, 5}}, Packing{"nn.rnn_recurrence", 64, 32, 3, {64}},
+        Packing{"nn.rnn_recurrence", 37, 32, 2, {37}}}) {
     for (int64_t directions : {1, 2}) {
       for (bool linear : {false, true}) {
-        RecurrenceCase c{p.op, {}, p.hidden};
-        c.directions = directions;
-        c.attrs.linear_before_reset = linear;
-        std::vector<ConstantPtr> inputs = recurrence_inputs(c);
-        auto attrs = std::make_shared<RecurrenceAttrs>(c.attrs);
-        const auto expected = run_nests(p.op, attrs, inputs, NestKind::kCpu);
-        attrs = std::make_shared<RecurrenceAttrs>(c.attrs);
-        attrs->weight_block = p.block;
-        inputs[1] = packed_weight(inputs[1], p.block);
-        const auto actual = run_nests(p.op, attrs, inputs, NestKind::kCpu);
-        for (size_t r = 0; r < expected.size(); ++r)
-          EXPECT_EQ(values_of<float>(actual[r]), values_of<float>(expected[r]))
-              << p.op << ", blocks of " << p.block << ", result " << r;
+        for (bool lengths : {false, true}) {
+          RecurrenceCase c{p.op, {}, p.hidden, lengths};
+          c.directions = directions;
+          c.attrs.linear_before_reset = linear;
+          c.attrs.reverse = directions == 1 && linear;
+          std::vector<ConstantPtr> inputs = recurrence_inputs(c);
+          auto attrs = std::make_shared<RecurrenceAttrs>(c.attrs);
+          const auto expected = run_nests(p.op, attrs, inputs, NestKind::kCpu);
+          attrs = std::make_shared<RecurrenceAttrs>(c.attrs);
+          attrs->weight_block = p.block;
+          attrs->sequences = p.sequences;
+          inputs[1] = packed_weight(inputs[1], p.runs, p.block);
+          const auto actual = run_nests(p.op, attrs, inputs, NestKind::kCpu);
+          for (size_t r = 0; r < expected.size(); ++r)
+            EXPECT_EQ(values_of<float>(actual[r]), values_of<float>(expected[r]))
+                << p.op << ", " << p.hidden << " units, strips of " << p.block << ", result " << r;
+        }
       }
     }
+  }
+}
+
+TEST(Recurrences, WeightsArePackedInStripsOfTheRuns) {
+  const std::vector<int64_t> runs = recurrent_runs("nn.gru_recurrence", 20);
+  EXPECT_EQ(runs, (std::vector<int64_t>{40, 20}));
+  const ConstantPtr weight = recurrence_inputs({"nn.gru_recurrence", {}, 20, true, true, 2})[1];
+  for (int64_t block : {16, 32, 48}) {
+    const ConstantPtr packed = packed_recurrent_weight(*weight, runs, block);
+    EXPECT_EQ(values_of<float>(packed), values_of<float>(packed_weight(weight, runs, block))) << block;
   }
 }
 

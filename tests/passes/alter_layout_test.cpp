@@ -198,9 +198,10 @@ TEST(AlterLayout, WeightsBecomeIntegersWhereTheseAreExactEnough) {
 TEST(AlterLayout, RecurrentWeightsArePackedAsAStepReadsThem) {
   LayoutPolicy policy = blocks_of(8);
   std::vector<int64_t> asked;
-  policy.recurrent_block = [&asked](int64_t columns) {
-    asked.push_back(columns);
-    return columns == 256 ? int64_t{128} : int64_t{0};
+  policy.recurrent = [&asked](const TensorType& state, const std::vector<int64_t>& runs) {
+    EXPECT_EQ(state.shape[1], Dim(3));
+    asked.insert(asked.end(), runs.begin(), runs.end());
+    return runs[0] == 28 ? RecurrentPacking{} : RecurrentPacking{.columns = 64, .sequences = 3};
   };
   auto with_units = [&](int units) {
     const std::string h = std::to_string(units), c = std::to_string(4 * units);
@@ -211,9 +212,11 @@ TEST(AlterLayout, RecurrentWeightsArePackedAsAStepReadsThem) {
                    policy);
   };
   EXPECT_THAT(with_units(64),
-              AllOf(HasSubstr("weight_block=128"), HasSubstr("Tensor[(1, 2, 64, 128), f32]")));
+              AllOf(HasSubstr("weight_block=64, sequences=3"), HasSubstr("Tensor[(1, 16384), f32]")));
+  // 4 x 13 columns are padded to 64.
+  EXPECT_THAT(with_units(13), AllOf(HasSubstr("weight_block=64"), HasSubstr("Tensor[(1, 832), f32]")));
   EXPECT_THAT(with_units(7), AllOf(HasSubstr("weight_block=0"), HasSubstr("Tensor[(1, 7, 28), f32]")));
-  EXPECT_THAT(asked, ::testing::ElementsAre(256, 28));
+  EXPECT_THAT(asked, ::testing::ElementsAre(256, 52, 28));
 }
 
 }  // namespace

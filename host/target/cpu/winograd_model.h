@@ -23,12 +23,11 @@ struct WinogradPlan {
   /// Register tile of the products; its channel block is the weights'. On tile registers only the block
   /// counts: channels whose products are made before they are transformed.
   ProductTile product;
-  int64_t chunk = 1;        ///< tiles whose products are made at once, in the order of rows of an image
-  bool within_row = false;  ///< chunks end where a row of tiles does
-  bool input_at_root =
-      true;           ///< the whole transformed input is made first (no groups); else each chunk's, of its
-                      ///< group, where it is used
-  double cycles = 0;          ///< on one core, for all groups
+  int64_t chunk = 1;          ///< tiles whose products are made at once, in the order of rows of an image
+  bool within_row = false;    ///< chunks end where a row of tiles does
+  bool input_at_root = true;  ///< the whole transformed input is made first (no groups); else each chunk's,
+                              ///< of its group, where it is used
+  double cycles = 0;  ///< on one core, for all groups
 };
 
 /// The products of a chunk at one position.

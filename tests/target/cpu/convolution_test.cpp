@@ -17,7 +17,9 @@ namespace {
 struct Layer {
   int64_t tile = 4, batch = 1, height = 14, width = 14, inputs = 32, outputs = 32, block = 32;
   std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right
+  int64_t groups = 1;
 
+  int64_t group_inputs() const { return inputs / groups; }
   int64_t out_height() const { return height + padding[0] + padding[2] - 2; }
   int64_t out_width() const { return width + padding[1] + padding[3] - 2; }
 };
@@ -25,12 +27,13 @@ struct Layer {
 Graph network(const Layer& l) {
   const std::string text = fmt::format(
       "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {4}, {5}, {6}), f32] {{\n"
-      "  %u = nn.winograd_weight(@w: Tensor[({6}, {3}, 3, 3), f32], tile={7}, block={8})\n"
+      "  %u = nn.winograd_weight(@w: Tensor[({6}, {13}, 3, 3), f32], tile={7}, block={8})\n"
       "  %y = nn.conv(%x, %u, channels={6}, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
-      "padding=({9}, {10}, {11}, {12}), channels_last=true, algorithm=winograd{7}, weight_block={8})\n"
+      "padding=({9}, {10}, {11}, {12}), groups={14}, channels_last=true, algorithm=winograd{7}, "
+      "weight_block={8})\n"
       "  %z = nn.relu(%y)\n  return %z\n}}\n",
       l.batch, l.height, l.width, l.inputs, l.out_height(), l.out_width(), l.outputs, l.tile, l.block,
-      l.padding[0], l.padding[1], l.padding[2], l.padding[3]);
+      l.padding[0], l.padding[1], l.padding[2], l.padding[3], l.group_inputs(), l.groups);
   return parse_graph(text, op_set());
 }
 
@@ -46,9 +49,10 @@ std::vector<double> expected(const Layer& l, const float* x, const float* w) {
             for (int64_t kx = 0; kx < 3; ++kx) {
               const int64_t iy = oy + ky - l.padding[0], ix = ox + kx - l.padding[1];
               if (iy < 0 || ix < 0 || iy >= l.height || ix >= l.width) continue;
-              for (int64_t i = 0; i < l.inputs; ++i)
-                total += double(x[((n * l.height + iy) * l.width + ix) * l.inputs + i]) *
-                         double(w[((o * l.inputs + i) * 3 + ky) * 3 + kx]);
+              const int64_t first = o / (l.outputs / l.groups) * l.group_inputs();
+              for (int64_t i = 0; i < l.group_inputs(); ++i)
+                total += double(x[((n * l.height + iy) * l.width + ix) * l.inputs + first + i]) *
+                         double(w[((o * l.group_inputs() + i) * 3 + ky) * 3 + kx]);
             }
           y.push_back(std::max(total, 0.0));
         }
@@ -57,7 +61,7 @@ std::vector<double> expected(const Layer& l, const float* x, const float* w) {
 
 double error_of(const Layer& l, const std::string& target) {
   Graph graph = network(l);
-  const ConstantPtr weight = testing::random_tensor(DType::kF32, {l.outputs, l.inputs, 3, 3}, 8);
+  const ConstantPtr weight = testing::random_tensor(DType::kF32, {l.outputs, l.group_inputs(), 3, 3}, 8);
   graph.main.constants().at(0)->constant = weight;
   const ConstantPtr x = testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
   testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
@@ -117,6 +121,12 @@ TEST_P(WinogradOnCpu, TakesOneTile) {
 TEST_P(WinogradOnCpu, TakesChunksThatDoNotDivideTheTiles) {
   check({.height = 28, .width = 28, .inputs = 128});
   check({.batch = 2, .height = 14, .width = 14, .inputs = 128});
+}
+TEST_P(WinogradOnCpu, TakesGroups) {
+  check({.inputs = 48, .outputs = 96, .groups = 3});
+  check({.batch = 2, .height = 9, .width = 11, .inputs = 24, .outputs = 96, .block = 24, .groups = 2});
+  check({.height = 29, .width = 25, .inputs = 112, .outputs = 112, .block = 56, .groups = 2});
+  check({.height = 7, .width = 7, .inputs = 40, .outputs = 80, .block = 8, .groups = 5});
 }
 TEST_P(WinogradOnCpu, TakesLargeImages) {
   check({.height = 60, .width = 57, .inputs = 64, .outputs = 64});
@@ -276,37 +286,86 @@ TEST(ConvModel, ComputesNarrowGroupsSeveralAtOnce) {
   EXPECT_EQ(attrs.groups % merged, 0);
 }
 
-// Groups of several channels in and out, in the model's layout: the compiler merges and packs them.
-TEST(GroupedConvolution, MatchesTheDefinitionWhereGroupsAreMerged) {
-  constexpr int64_t kGroups = 8, kPerGroup = 4, kSize = 9, kChannels = kGroups * kPerGroup;
+TEST(ConvModel, ChoosesWinogradForGroupsOfManyChannels) {
+  ConvAttrs attrs;
+  attrs.channels = 224;
+  attrs.groups = 4;
+  attrs.kernel = {3, 3};
+  attrs.strides = attrs.dilations = {1, 1};
+  attrs.padding = {1, 1, 1, 1};
+  const TensorType image{DType::kF32, {1, 224, 56, 56}};
+  const MachineModel& machine = find_target("x86-64-v4").machine;
+  attrs.algorithm = cpu::choose_conv_algorithm(attrs, image, image, machine);
+  EXPECT_GE(winograd_tile(attrs.algorithm), 4);
+  EXPECT_EQ(56 % cpu::winograd_block(attrs, image, image, machine), 0) << "blocks are whole in a group";
+}
+
+// Groups of several channels in and out, in the model's layout: the compiler merges and packs them and
+// chooses an algorithm.
+struct GroupedLayer {
+  int64_t groups = 8, inputs = 4, outputs = 4, size = 9, kernel = 3, stride = 1;  ///< channels of a group
+
+  int64_t out() const { return (size - 1) / stride + 1; }
+};
+
+/// With padding of half a window.
+double grouped_error(const std::string& target, const GroupedLayer& l) {
+  const int64_t channels = l.groups * l.outputs, pad = l.kernel / 2;
+  Graph graph = parse_graph(
+      fmt::format(
+          "fn @main(%x: Tensor[(1, {0}, {1}, {1}), f32]) -> Tensor[(1, {2}, {3}, {3}), f32] {{\n"
+          "  %y = nn.conv(%x, @w: Tensor[({2}, {4}, {5}, {5}), f32], channels={2}, kernel=[{5}, {5}], "
+          "strides=[{6}, {6}], dilations=[1, 1], padding=({7}, {7}, {7}, {7}), groups={8})\n"
+          "  return %y\n}}\n",
+          l.groups * l.inputs, l.size, channels, l.out(), l.inputs, l.kernel, l.stride, pad, l.groups),
+      op_set());
+  const ConstantPtr w = testing::random_tensor(DType::kF32, {channels, l.inputs, l.kernel, l.kernel}, 3);
+  graph.main.constants().at(0)->constant = w;
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {1, l.groups * l.inputs, l.size, l.size}, 4);
+  testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
+  const ConstantPtr y = model.run({x}).at(0);
+  double worst = 0, largest = 0;
+  for (int64_t o = 0; o < channels; ++o)
+    for (int64_t p = 0; p < l.out() * l.out(); ++p) {
+      double total = 0;
+      for (int64_t i = 0; i < l.inputs; ++i)
+        for (int64_t k = 0; k < l.kernel * l.kernel; ++k) {
+          const int64_t iy = p / l.out() * l.stride + k / l.kernel - pad,
+                        ix = p % l.out() * l.stride + k % l.kernel - pad;
+          if (iy < 0 || ix < 0 || iy >= l.size || ix >= l.size) continue;
+          total += double(x->as<float>()[((o / l.outputs * l.inputs + i) * l.size + iy) * l.size + ix]) *
+                   double(w->as<float>()[(o * l.inputs + i) * l.kernel * l.kernel + k]);
+        }
+      largest = std::max(largest, std::abs(total));
+      worst = std::max(worst, std::abs(double(y->as<float>()[o * l.out() * l.out() + p]) - total));
+    }
+  return worst / largest;
+}
+
+void check_groups(const GroupedLayer& l) {
   for (const std::string target : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
-    if (!runs_here(target)) continue;
-    Graph graph = parse_graph(
-        "fn @main(%x: Tensor[(1, 32, 9, 9), f32]) -> Tensor[(1, 32, 9, 9), f32] {\n"
-        "  %y = nn.conv(%x, @w: Tensor[(32, 4, 3, 3), f32], channels=32, kernel=[3, 3], strides=[1, 1], "
-        "dilations=[1, 1], padding=(1, 1, 1, 1), groups=8)\n  return %y\n}\n",
-        op_set());
-    const ConstantPtr w = testing::random_tensor(DType::kF32, {kChannels, kPerGroup, 3, 3}, 3);
-    graph.main.constants().at(0)->constant = w;
-    const ConstantPtr x = testing::random_tensor(DType::kF32, {1, kChannels, kSize, kSize}, 4);
-    testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
-    const ConstantPtr y = model.run({x}).at(0);
-    double worst = 0;
-    for (int64_t o = 0; o < kChannels; ++o)
-      for (int64_t p = 0; p < kSize * kSize; ++p) {
-        double total = 0;
-        for (int64_t i = 0; i < kPerGroup; ++i)
-          for (int64_t k = 0; k < 9; ++k) {
-            const int64_t iy = p / kSize + k / 3 - 1, ix = p % kSize + k % 3 - 1;
-            if (iy < 0 || ix < 0 || iy >= kSize || ix >= kSize) continue;
-            const int64_t c = o / kPerGroup * kPerGroup + i;
-            total += double(x->as<float>()[(c * kSize + iy) * kSize + ix]) *
-                     double(w->as<float>()[(o * kPerGroup + i) * 9 + k]);
-          }
-        worst = std::max(worst, std::abs(double(y->as<float>()[o * kSize * kSize + p]) - total));
-      }
-    EXPECT_LT(worst, 1e-5) << target;
+    if (runs_here(target)) {
+      EXPECT_LT(grouped_error(target, l), 2e-5) << target;
+    }
   }
+}
+
+TEST(GroupedConvolution, MatchesTheDefinitionWhereGroupsAreMerged) {
+  check_groups({});
+  check_groups({.groups = 32, .size = 28});
+}
+TEST(GroupedConvolution, TakesGroupsThatEndInHalfAVector) {
+  check_groups({.groups = 3, .inputs = 24, .outputs = 24, .stride = 2});
+  check_groups({.groups = 2, .inputs = 10, .outputs = 56, .size = 15, .kernel = 5});
+  check_groups({.groups = 2, .inputs = 56, .outputs = 120, .size = 12, .stride = 2});
+}
+TEST(GroupedConvolution, TakesGroupsByWinogradsAlgorithms) {
+  check_groups({.groups = 4, .inputs = 56, .outputs = 56, .size = 28});
+  check_groups({.groups = 3, .inputs = 40, .outputs = 24, .size = 30});
+}
+TEST(GroupedConvolution, TakesGroupsOfAnyWidth) {
+  check_groups({.groups = 3, .inputs = 5, .outputs = 7, .size = 6});
+  check_groups({.groups = 2, .inputs = 12, .outputs = 20, .size = 11, .kernel = 1});
 }
 
 TEST(ConvModel, KeepsToDirectConvolutionsForWindowsThatWinogradDoesNotFit) {

@@ -94,6 +94,11 @@ TEST(RecurrenceOnCpu, GivesEachThreadRowsWhereThereAreSeveral) {
   check({.directions = 2});
   check({.batch = 2, .directions = 2, .hidden = 160});
 }
+TEST(RecurrenceOnCpu, TakesSequencesTogetherAndWhatIsLeft) {
+  for (int64_t batch : {2, 4, 5, 8, 11, 17}) check({.steps = 3, .batch = batch, .hidden = 72});
+  check({.steps = 3, .batch = 8, .directions = 2, .hidden = 50});
+  check({.steps = 2, .batch = 4, .hidden = 300});
+}
 TEST(RecurrenceOnCpu, TakesGatesThatAreTooManyForAStack) {
   check({.steps = 2, .hidden = 1600});
   check({.steps = 2, .directions = 2, .hidden = 1600});
