@@ -18,6 +18,17 @@ bool reduces(const ReduceAttrs& attrs, size_t axis) {
   return std::find(attrs.axes.begin(), attrs.axes.end(), static_cast<int64_t>(axis)) != attrs.axes.end();
 }
 
+/// The axes that are left where the reduced ones are dropped follow each other as before.
+bool keeps_order(const ReduceAttrs& attrs, const std::vector<int>& to) {
+  int previous = -1;
+  for (size_t axis = 0; axis < to.size(); ++axis) {
+    if (reduces(attrs, axis)) continue;
+    if (to[axis] < previous) return false;
+    previous = to[axis];
+  }
+  return true;
+}
+
 Shape reduced_shape(const Shape& shape, const ReduceAttrs& attrs) {
   Shape result;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -79,7 +90,7 @@ void add_reduce(OpSet& set, const char* name, Takes takes,
   op.infer = [takes](const Node& node, Function& function) { return infer_reduce(takes, node, function); };
   op.compute = std::move(compute_fn);
   op.remap_axes = ops::remapper<ReduceAttrs>([](ReduceAttrs& a, const std::vector<int>& to) {
-    if (!a.keepdims) return false;
+    if (!a.keepdims && !keeps_order(a, to)) return false;
     for (int64_t& axis : a.axes) axis = to[static_cast<size_t>(axis)];
     std::sort(a.axes.begin(), a.axes.end());
     return true;

@@ -102,6 +102,17 @@ TEST(AlterLayout, TurnsAPooledImageIntoAVectorWithoutMovingBytes) {
   EXPECT_EQ(count_of(text, "transpose("), 1u) << text;
 }
 
+TEST(AlterLayout, ReducesAnImageInItsOrderWhereWhatIsLeftKeepsItsOwn) {
+  auto reduced = [](const std::string& axes, const std::string& shape) {
+    return altered("fn @main(%x: Tensor[(6, 4, 6, 5), f32]) -> Tensor[(" + shape + "), f32] {\n  %a = " +
+                   kConv + "\n  %b = max(%a, axes=[" + axes + "], keepdims=false)\n  return %b\n}\n");
+  };
+  for (const auto& [axes, shape] :
+       {std::pair{"2, 3", "6, 6"}, {"1, 2, 3", "6"}, {"0, 2, 3", "6"}, {"1, 3", "6, 6"}})
+    EXPECT_EQ(count_of(reduced(axes, shape), "transpose("), 1u) << "only of %x; axes " << axes;
+  EXPECT_EQ(count_of(reduced("0, 3", "6, 6"), "transpose("), 2u) << "channels would come behind the lines";
+}
+
 TEST(AlterLayout, LeavesGraphsWithoutConvolutionsAlone) {
   const std::string text =
       "fn @main(%x: Tensor[(2, 4, 5, 5), f32]) -> Tensor[(2, 4, 5, 5), f32] {\n  %a = nn.relu(%x)\n  return "

@@ -105,6 +105,17 @@ class InlinedReads : public ExprMutator {
   const OperationNode& op_;
 };
 
+// The operation as it reads once what is inlined has become part of it.
+OperationNode with_inlined(const Schedule& schedule, const OperationNode& op) {
+  OperationNode whole = op;
+  // Stages stand in order: a producer's own reads are replaced after it.
+  const auto& stages = schedule.stages();
+  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+    if ((*stage)->attach == AttachKind::kInline) whole.body = InlinedReads(*(*stage)->op).mutate(whole.body);
+  }
+  return whole;
+}
+
 // The fill leaves the reduction as it is: lowering leaves out the taps outside of the data.
 bool vanishes(const OperationNode& pad, const OperationNode& reduction) {
   const auto* root = reduction.body.as<ReduceNode>();
@@ -150,8 +161,7 @@ WindowTile choose_window_tile(const Stage& owner, const Stage& acc, int lanes, c
   WindowTile tile{lanes, 1};
   if (axes.size() < 2 || acc.reduce_axes().empty()) return tile;
   auto columns = constant_extent(axes[axes.size() - 2]->extent);
-  auto row = constant_extent(acc.reduce_axes().back()->extent);
-  if (!columns || !taps || !row || *row > kUnrolledRowTaps) return tile;
+  if (!columns || !taps) return tile;
   // A weight and some elements of the data need registers too.
   tile.columns = choose_window_columns(*columns, target.machine.vector_registers >= 32 ? 14 : 7);
   return tile;
@@ -252,14 +262,14 @@ struct ReducedRun {
   std::optional<int64_t> extent;
 };
 
-// Reduces over the two innermost axes as over one, where they are.
-ReducedRun fuse_contiguous(Stage& stage, const IterVarPtr& axis) {
+// Reduces over the two innermost axes as over one, where they are; `op`: what the stage reads.
+ReducedRun fuse_contiguous(Stage& stage, const OperationNode& op, const IterVarPtr& axis) {
   const auto& axes = stage.reduce_axes();
   auto extent = constant_extent(axis->extent);
   if (axes.size() < 2 || axes.back() != axis || !extent) return {axis, extent};
   const IterVarPtr& outer = axes[axes.size() - 2];
   auto rows = constant_extent(outer->extent);
-  if (!rows || !is_contiguous_pair(*stage.op, outer, axis)) return {axis, extent};
+  if (!rows || !is_contiguous_pair(op, outer, axis)) return {axis, extent};
   return {stage.fuse(outer, axis), *rows * *extent};
 }
 
@@ -301,8 +311,12 @@ void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const
   };
   Stage* pad = padding_of(schedule, stage);
   const int lanes = op.axes.empty() ? 1 : lanes_of(constant_extent(op.axes.back()->extent));
+  // What is inlined may read along other axes; where these lie in no one order, its own loops count.
+  const OperationNode whole = with_inlined(schedule, op);
+  const bool ordered = (lanes > 1 && lane_step(whole, op.axes.back()->var)) || contiguous_reduce_axis(whole);
+  const OperationNode& seen = ordered ? whole : op;
   if (lanes > 1) {
-    auto step = lane_step(op, op.axes.back()->var);
+    auto step = lane_step(seen, op.axes.back()->var);
     // Strided lanes cannot be masked well: their padding is done before.
     const bool padded = step && *step > 1;
     if (padded && pad) schedule_elementwise(*pad, target);
@@ -310,8 +324,8 @@ void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const
   }
   if (pad) schedule_elementwise(*pad, target);
   const bool worth_it = worth_parallel(op);
-  if (IterVarPtr axis = contiguous_reduce_axis(op)) {
-    ReducedRun run = fuse_contiguous(stage, axis);
+  if (IterVarPtr axis = contiguous_reduce_axis(seen)) {
+    ReducedRun run = fuse_contiguous(stage, seen, axis);
     schedule_lanes_over_reduction(stage, run.axis, lanes_of(run.extent), worth_it);
   } else {
     schedule_lanes_over_reduction(stage, nullptr, 1, worth_it);

@@ -363,6 +363,10 @@ TEST(GroupedConvolution, TakesGroupsByWinogradsAlgorithms) {
   check_groups({.groups = 4, .inputs = 56, .outputs = 56, .size = 28});
   check_groups({.groups = 3, .inputs = 40, .outputs = 24, .size = 30});
 }
+TEST(GroupedConvolution, TakesLargeWindowsOfSingleChannels) {
+  check_groups({.groups = 24, .inputs = 1, .outputs = 1, .size = 40, .kernel = 19});
+  check_groups({.groups = 20, .inputs = 1, .outputs = 1, .size = 23, .kernel = 31, .stride = 2});
+}
 TEST(GroupedConvolution, TakesGroupsOfAnyWidth) {
   check_groups({.groups = 3, .inputs = 5, .outputs = 7, .size = 6});
   check_groups({.groups = 2, .inputs = 12, .outputs = 20, .size = 11, .kernel = 1});

@@ -1,0 +1,55 @@
+// Reductions as the CPU's rule schedules them, through the checking evaluator.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <span>
+#include <vector>
+
+#include "host/loops/evaluate.h"
+#include "host/loops/lower.h"
+#include "host/target/schedule_rules.h"
+
+namespace gantry {
+namespace {
+
+constexpr int64_t kRows = 48, kColumns = 64;
+
+/// The largest of each column of x (48, 64), read as the rows of what `columns` makes of x.
+std::string kernel_of(const Tensor& x, const Tensor& columns) {
+  auto k = reduce_axis(0, kRows, "k");
+  const Tensor y = compute(
+      {kColumns},
+      [&](const std::vector<Expr>& i) {
+        return reduce(ReduceKind::kMax, columns({i[0], k->var}), {k});
+      },
+      "largest");
+  const LoopKernel kernel =
+      run_loop_passes(lower_schedule(make_schedule({y}, find_target("x86-64-v3")), {x}, "largest"), {});
+  std::vector<float> data(kRows * kColumns), expected(kColumns, -1e9f), actual(kColumns);
+  for (int64_t r = 0; r < kRows; ++r)
+    for (int64_t c = 0; c < kColumns; ++c) {
+      float& element = data[static_cast<size_t>(r * kColumns + c)];
+      element = static_cast<float>((r * 37 + c * 11) % 101);
+      expected[static_cast<size_t>(c)] = std::max(expected[static_cast<size_t>(c)], element);
+    }
+  evaluate(kernel, {std::as_writable_bytes(std::span<float>(data)),
+                    std::as_writable_bytes(std::span<float>(actual))});
+  EXPECT_EQ(actual, expected);
+  return to_string(kernel);
+}
+
+TEST(ReductionRule, ReadsTransposedDataInTheOrderThatTheyLieIn) {
+  const Tensor x = placeholder({kRows, kColumns}, DType::kF32, "x");
+  const Tensor transposed = compute(
+      {kColumns, kRows},
+      [&](const std::vector<Expr>& i) {
+        return x({i[1], i[0]});
+      },
+      "transposed");
+  const std::string text = kernel_of(x, transposed);
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr(", 64, 8)"))) << "no vector of elements 64 apart";
+  EXPECT_THAT(text, testing::HasSubstr(", 1, 8)")) << text;
+}
+
+}  // namespace
+}  // namespace gantry
