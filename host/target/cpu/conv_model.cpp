@@ -4,19 +4,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "host/support/divide.h"
+#include "host/support/error.h"
 
 namespace gantry::cpu {
 namespace {
 
-// Symbolic extents are planned for as this.
-constexpr int64_t kAssumedExtent = 56;
+// Symbolic extents are planned for as if every symbol of the model were this, the side of an image.
+constexpr int64_t kAssumedSymbol = 224;
 // The transformations are predicted less well than the products: Winograd's algorithm must promise this much.
 constexpr double kWinogradMargin = 0.9;
 
 int64_t typical(const Dim& dim) {
-  return dim.constant().value_or(kAssumedExtent);
+  if (dim.is_constant()) return dim.value();
+  std::map<std::string, int64_t> guess;
+  for (const std::string& symbol : dim.symbols()) guess[symbol] = kAssumedSymbol;
+  try {
+    return std::clamp<int64_t>(dim.evaluate(guess), 1, kAssumedSymbol);
+  } catch (const Error&) {  // overflow at the guess
+    return kAssumedSymbol;
+  }
 }
 
 WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
@@ -24,8 +33,9 @@ WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const
   WinogradWork work;
   work.tile = tile;
   work.batch = result.shape[0].constant().value_or(1);
-  work.height = result.shape[2].constant().value_or(0);
-  work.width = result.shape[3].constant().value_or(0);
+  work.height = typical(result.shape[2]);
+  work.width = typical(result.shape[3]);
+  work.symbolic = !result.shape[2].is_constant() || !result.shape[3].is_constant();
   work.inputs = typical(data.shape[1]) / attrs.groups;
   work.outputs = attrs.channels / attrs.groups;
   work.groups = attrs.groups;
@@ -112,9 +122,10 @@ double inside_share(const ConvAttrs& attrs, const TensorType& data, const Tensor
 double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                      const MachineModel& machine, bool half) {
   ProductWork work = direct_work(attrs, data, result, half);
-  for (size_t i = 2; i < result.shape.size(); ++i) {
-    if (!result.shape[i].is_constant()) work.row_count *= kAssumedExtent;
+  for (size_t i = 2; i + 1 < result.shape.size(); ++i) {
+    if (!result.shape[i].is_constant()) work.row_count *= typical(result.shape[i]);
   }
+  work.row_extent = typical(result.shape.back());
   const ProductTile tile = choose_product_tile(work, machine);
   const double weights = double(attrs.channels) * double(work.reduction) * work.element_bytes;
   double arithmetic = double(attrs.groups) * predicted_cycles(work, tile, machine);
@@ -157,11 +168,8 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
 
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                     const MachineModel& machine) {
-  bool constant = data.shape[1].is_constant();
-  for (const Dim& extent : result.shape) constant = constant && extent.is_constant();
-  // The buffers of a chunk need constant sizes, and narrow layers have too little to multiply between the
-  // transformations.
-  if (!fits_winograd(attrs) || data.dtype != DType::kF32 || !constant ||
+  // Narrow layers have too little to multiply between the transformations.
+  if (!fits_winograd(attrs) || data.dtype != DType::kF32 || !data.shape[1].is_constant() ||
       data.shape[1].value() / attrs.groups < 8 || attrs.channels / attrs.groups < 8)
     return ConvAlgorithm::kDirect;
   ConvAlgorithm best = ConvAlgorithm::kDirect;

@@ -49,8 +49,10 @@ WinogradWork work_of(const Stages& stages, const Target& target) {
   WinogradWork work;
   work.tile = constant_extent(stages.columns->axes()[0]->extent).value();
   work.batch = constant_extent(axes[0]->extent).value_or(1);
-  work.height = constant_extent(axes[1]->extent).value_or(0);
-  work.width = constant_extent(axes[2]->extent).value_or(0);
+  const auto height = constant_extent(axes[1]->extent), width = constant_extent(axes[2]->extent);
+  work.symbolic = !height || !width;
+  work.height = height.value_or(work.height);
+  work.width = width.value_or(work.width);
   work.inputs = constant_volume(stages.product->reduce_axes()).value_or(64);
   if (stages.tile_rows == nullptr)
     work.groups = constant_extent(stages.input->axes()[2]->extent).value_or(work.inputs) / work.inputs;
@@ -175,7 +177,7 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
     auto [x_chunk, x_tile] = root.split(x, plan.chunk);
     chunks.insert(chunks.end(), {y, x_chunk});
     tiles = {x_tile};
-  } else if (plan.chunk % columns == 0 && rows * columns % plan.chunk == 0) {
+  } else if (!work.symbolic && plan.chunk % columns == 0 && rows * columns % plan.chunk == 0) {
     auto [y_chunk, y_tile] = root.split(y, plan.chunk / columns);
     chunks.push_back(y_chunk);
     tiles = {y_tile, x};
@@ -206,7 +208,7 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   auto volume = constant_volume(axes);
   const bool worth_it = !volume || *volume * work.inputs >= kParallelThreshold;
   // One chunk has no part for each thread: the blocks of channels are what they share.
-  const bool whole = !plan.within_row && plan.chunk == rows * columns;
+  const bool whole = !work.symbolic && !plan.within_row && plan.chunk == rows * columns;
   const bool in_rounds = plan.input_at_root && !(whole && work.batch == 1);
   const int64_t rounds = in_rounds ? ceil_div(work.outputs, plan.product.channel_block()) : 1;
   IterVarPtr parallel = fuse_and_parallelize(root, shared, worth_it, rounds);

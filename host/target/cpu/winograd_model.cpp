@@ -10,8 +10,9 @@
 namespace gantry::cpu {
 namespace {
 
-// Symbolic extents are planned for as this.
-constexpr int64_t kAssumedExtent = 56;
+// Tiles a chunk of an image whose extents are symbolic: a few register tiles of rows, a fraction of the
+// caches.
+constexpr int64_t kSymbolicChunk = 28;
 // Bytes a cycle that one core reads of the third-level cache, by those of memory: weights lie in the order in
 // which they are read, so that hardware fetches them ahead; rows of the transformed input do not.
 constexpr double kOrderedSpeed = 4, kScatteredSpeed = 2.5;
@@ -55,8 +56,8 @@ struct Counts {
 
 Counts count_tiles(const WinogradWork& work) {
   Counts c;
-  c.rows = ceil_div(work.height == 0 ? kAssumedExtent : work.height, work.tile);
-  c.columns = ceil_div(work.width == 0 ? kAssumedExtent : work.width, work.tile);
+  c.rows = ceil_div(work.height, work.tile);
+  c.columns = ceil_div(work.width, work.tile);
   c.tiles = std::max<int64_t>(work.batch, 1) * c.rows * c.columns;
   return c;
 }
@@ -221,7 +222,7 @@ double plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const Mac
   return cycles + fetched * sizes.transformed * double(sizes.chunks);
 }
 
-/// Chunks of an image's tiles; of parts of a row where its extents are symbolic.
+/// Chunks of an image's tiles.
 std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineModel& machine) {
   const Counts counts = count_tiles(work);
   const int64_t points = (work.tile + 2) * (work.tile + 2);
@@ -229,7 +230,7 @@ std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineMod
   const int64_t limit = std::max<int64_t>(machine.l2_bytes, int64_t{1} << 20);
   std::vector<WinogradPlan> space;
   for (bool at_root : {true, false}) {
-    if (at_root && work.groups > 1) continue;
+    if (at_root && (work.groups > 1 || work.symbolic)) continue;
     auto add = [&](int64_t tiles, bool within_row) {
       if (work.tile_parts > 0 && tiles > kMaxTileRows) return;
       const int64_t kept = (at_root ? 0 : work.inputs * work.data_bytes()) + 64 * work.element_bytes;
@@ -240,16 +241,19 @@ std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineMod
       plan.input_at_root = at_root;
       space.push_back(plan);
     };
-    const bool known = work.width != 0 && work.height != 0;
+    if (work.symbolic) {
+      add(kSymbolicChunk, false);
+      continue;
+    }
     const int64_t tiles = counts.rows * counts.columns;
     // The last chunk has fewer tiles, and takes as long.
-    for (int64_t chunks = 1, last = 0; known && chunks <= counts.rows; ++chunks) {
+    for (int64_t chunks = 1, last = 0; chunks <= counts.rows; ++chunks) {
       const int64_t chunk = ceil_div(tiles, chunks);
       if (chunk != last && ceil_div(tiles, chunk) * chunk <= tiles * kMostChunkWork) add(chunk, false);
       last = chunk;
     }
     for (int64_t chunk : {7, 14, 28}) {
-      if (!known || chunk < counts.columns) add(chunk, true);
+      if (chunk < counts.columns) add(chunk, true);
     }
   }
   return space;

@@ -5,10 +5,11 @@
 
 namespace gantry::cpu {
 
-/// A convolution by Winograd's algorithm, F(tile x tile, 3x3). Extents of the result; 0: symbolic.
+/// A convolution by Winograd's algorithm, F(tile x tile, 3x3). Extents of the result.
 struct WinogradWork {
   int64_t tile = 4;
-  int64_t batch = 1, height = 0, width = 0;
+  int64_t batch = 1, height = 56, width = 56;
+  bool symbolic = false;            ///< height and width are guesses
   int64_t inputs = 1, outputs = 1;  ///< of a group
   int64_t groups = 1;
   int element_bytes = 4;
@@ -27,7 +28,7 @@ struct WinogradPlan {
   bool within_row = false;    ///< chunks end where a row of tiles does
   bool input_at_root = true;  ///< the whole transformed input is made first (no groups); else each chunk's,
                               ///< of its group, where it is used
-  double cycles = 0;  ///< on one core, for all groups
+  double cycles = 0;          ///< on one core, for all groups
 };
 
 /// The products of a chunk at one position.

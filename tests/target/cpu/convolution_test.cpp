@@ -18,6 +18,7 @@ struct Layer {
   int64_t tile = 4, batch = 1, height = 14, width = 14, inputs = 32, outputs = 32, block = 32;
   std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right
   int64_t groups = 1;
+  bool symbolic = false;  ///< the graph does not know batch, height and width; padding is 1 everywhere
 
   int64_t group_inputs() const { return inputs / groups; }
   int64_t out_height() const { return height + padding[0] + padding[2] - 2; }
@@ -25,15 +26,17 @@ struct Layer {
 };
 
 Graph network(const Layer& l) {
+  const std::string image = l.symbolic ? "B, H, W" : fmt::format("{}, {}, {}", l.batch, l.height, l.width),
+                    result = l.symbolic ? image
+                                        : fmt::format("{}, {}, {}", l.batch, l.out_height(), l.out_width());
   const std::string text = fmt::format(
-      "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {4}, {5}, {6}), f32] {{\n"
-      "  %u = nn.winograd_weight(@w: Tensor[({6}, {13}, 3, 3), f32], tile={7}, block={8})\n"
-      "  %y = nn.conv(%x, %u, channels={6}, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
-      "padding=({9}, {10}, {11}, {12}), groups={14}, channels_last=true, algorithm=winograd{7}, "
-      "weight_block={8})\n"
+      "fn @main(%x: Tensor[({0}, {1}), f32]) -> Tensor[({2}, {3}), f32] {{\n"
+      "  %u = nn.winograd_weight(@w: Tensor[({3}, {4}, 3, 3), f32], tile={5}, block={6})\n"
+      "  %y = nn.conv(%x, %u, channels={3}, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
+      "padding=({7}), groups={8}, channels_last=true, algorithm=winograd{5}, weight_block={6})\n"
       "  %z = nn.relu(%y)\n  return %z\n}}\n",
-      l.batch, l.height, l.width, l.inputs, l.out_height(), l.out_width(), l.outputs, l.tile, l.block,
-      l.padding[0], l.padding[1], l.padding[2], l.padding[3], l.group_inputs(), l.groups);
+      image, l.inputs, result, l.outputs, l.group_inputs(), l.tile, l.block, fmt::join(l.padding, ", "),
+      l.groups);
   return parse_graph(text, op_set());
 }
 
@@ -127,6 +130,18 @@ TEST_P(WinogradOnCpu, TakesGroups) {
   check({.batch = 2, .height = 9, .width = 11, .inputs = 24, .outputs = 96, .block = 24, .groups = 2});
   check({.height = 29, .width = 25, .inputs = 112, .outputs = 112, .block = 56, .groups = 2});
   check({.height = 7, .width = 7, .inputs = 40, .outputs = 80, .block = 8, .groups = 5});
+}
+TEST_P(WinogradOnCpu, TakesImagesOfUnknownSize) {
+  check({.height = 29, .width = 23, .inputs = 24, .outputs = 40, .symbolic = true});
+  check({.batch = 3, .height = 7, .width = 5, .symbolic = true});
+  check({.batch = 2,
+         .height = 40,
+         .width = 37,
+         .inputs = 32,
+         .outputs = 48,
+         .block = 24,
+         .groups = 2,
+         .symbolic = true});
 }
 TEST_P(WinogradOnCpu, TakesLargeImages) {
   check({.height = 60, .width = 57, .inputs = 64, .outputs = 64});
@@ -284,6 +299,23 @@ TEST(ConvModel, ComputesNarrowGroupsSeveralAtOnce) {
   const int64_t merged = cpu::choose_merged_groups(attrs, image, image, find_target("x86-64-v4").machine);
   EXPECT_GT(merged, 1);
   EXPECT_EQ(attrs.groups % merged, 0);
+}
+
+// Of a model whose images may have any size, deeper layers are planned for smaller ones.
+TEST(ConvModel, GuessesUnknownExtentsFromThoseOfTheModel) {
+  ConvAttrs attrs;
+  attrs.channels = 512;
+  attrs.kernel = {3, 3};
+  attrs.strides = attrs.dilations = {1, 1};
+  attrs.padding = {1, 1, 1, 1};
+  auto algorithm = [&](int64_t channels, int64_t parts) {
+    attrs.channels = channels;
+    auto extent = [&](const char* name) { return floordiv(Dim::symbol(name), Dim(parts)); };
+    const TensorType image{DType::kF32, {1, channels, extent("height"), extent("width")}};
+    return cpu::choose_conv_algorithm(attrs, image, image, find_target("x86-64-v4").machine);
+  };
+  EXPECT_GE(winograd_tile(algorithm(64, 4)), 4);
+  EXPECT_EQ(algorithm(512, 32), ConvAlgorithm::kDirect);
 }
 
 TEST(ConvModel, ChoosesWinogradForGroupsOfManyChannels) {
