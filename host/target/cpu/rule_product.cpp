@@ -152,6 +152,14 @@ void skip_padding(Stage& anchor, const IterVarPtr& axis) {
   });
 }
 
+// Slices and lines of a volume: no tile of rows meets the taps that are left out. Volumes are few slices
+// deep, so that many of the taps are in the padding; of lines of images too few to be seen.
+void skip_outer_padding(Stage& anchor, size_t row_axis) {
+  constexpr size_t kVolumeAxes = 4;  // depth, height, width, channel
+  if (anchor.op->reduce_axes.size() < kVolumeAxes) return;
+  for (size_t axis = 1; axis < row_axis; ++axis) skip_padding(anchor, anchor.op->axes[axis]);
+}
+
 // Groups of lines that threads divide, for what computed the data divided lines too: data from another core's
 // cache arrive at a fraction of the speed. One where the weights are what takes time to arrive.
 int64_t line_groups(const ProductWork& work, int64_t lines, const MachineModel& machine) {
@@ -258,6 +266,7 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   anchor->compute_at(output, attach);
   anchor->scope = StorageScope::kLocal;
   schedule_accumulators(*anchor, has_rows ? row_axis : anchor->axes().size(), work.half, tile);
+  skip_outer_padding(*anchor, row_axis);
   if (heavy_epilogue) {
     // The accumulators leave their registers once, to a small tile that the epilogue reads in a loop.
     for (const auto& stage : schedule.stages()) {

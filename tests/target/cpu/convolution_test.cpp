@@ -194,6 +194,38 @@ double plain_error(const std::string& target, const PlainLayer& l) {
   return worst / largest;
 }
 
+/// A convolution of a volume (1, C, D, H, W) with windows of 3 x 3 x 3 and padding of 1, against the
+/// definition.
+double volume_error(const std::string& target, int64_t inputs, int64_t outputs, int64_t depth, int64_t side) {
+  const ConstantPtr w = testing::random_tensor(DType::kF32, {outputs, inputs, 3, 3, 3}, 3);
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[(1, {0}, {2}, {3}, {3}), f32]) -> Tensor[(1, {1}, {2}, {3}, {3}), f32] {{\n"
+      "  %y = nn.conv(%x, @w: Tensor[({1}, {0}, 3, 3, 3), f32], channels={1}, kernel=[3, 3, 3], "
+      "strides=[1, 1, 1], dilations=[1, 1, 1], padding=(1, 1, 1, 1, 1, 1))\n  return %y\n}}\n",
+      inputs, outputs, depth, side);
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {1, inputs, depth, side, side}, 4);
+  testing::LocalModel model(
+      testing::compile_to_bytes(parse_graph(text, op_set(), {{"w", w}}), {.target = target}));
+  const ConstantPtr y = model.run({x}).at(0);
+  double worst = 0, largest = 0;
+  const int64_t points = depth * side * side;
+  for (int64_t at = 0; at < outputs * points; ++at) {
+    const int64_t o = at / points, z = at % points / (side * side), line = at / side % side,
+                  column = at % side;
+    double total = 0;
+    for (int64_t tap = 0; tap < 27; ++tap) {
+      const int64_t iz = z + tap / 9 - 1, iy = line + tap / 3 % 3 - 1, ix = column + tap % 3 - 1;
+      if (iz < 0 || iy < 0 || ix < 0 || iz >= depth || iy >= side || ix >= side) continue;
+      for (int64_t c = 0; c < inputs; ++c)
+        total += double(x->as<float>()[((c * depth + iz) * side + iy) * side + ix]) *
+                 double(w->as<float>()[(o * inputs + c) * 27 + tap]);
+    }
+    worst = std::max(worst, std::abs(double(y->as<float>()[at]) - total));
+    largest = std::max(largest, std::abs(total));
+  }
+  return worst / largest;
+}
+
 class PlainConvolutionOnCpu : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -206,6 +238,13 @@ TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForFirstLayers) {
   EXPECT_LT(plain_error(GetParam(), {.kernel = 3, .stride = 2, .padding = 1}), 2e-6);
   EXPECT_LT(plain_error(GetParam(), {.inputs = 1, .kernel = 5}), 2e-6);
   EXPECT_LT(plain_error(GetParam(), {.inputs = 4, .kernel = 1}), 2e-6);
+}
+
+// Taps in the padding are left out.
+TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForVolumes) {
+  EXPECT_LT(volume_error(GetParam(), 24, 40, 4, 9), 2e-6);
+  EXPECT_LT(volume_error(GetParam(), 3, 16, 1, 12), 2e-6);
+  EXPECT_LT(volume_error(GetParam(), 64, 32, 2, 7), 2e-6);
 }
 
 // The reduction is cut, and taps in the padding are left out.
