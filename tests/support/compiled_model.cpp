@@ -59,6 +59,15 @@ struct LocalModel::Impl {
   }
 };
 
+bool runs_here(const std::string& target) {
+#ifdef __x86_64__
+  if (target == "x86-64-v4") return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
+  return target != "x86-64-v3" || (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+#else
+  return !target.starts_with("x86-64");
+#endif
+}
+
 std::string device_for(const std::string& target) {
   for (const std::string device : {"cuda-emulated", "cuda"}) {
     if (target.starts_with(device)) return device;

@@ -26,6 +26,9 @@ std::vector<std::byte> compile_to_bytes(const Graph& graph, const CompileSetting
 /// The device of this machine that runs code for that target: "cpu", "cuda" or "cuda-emulated".
 std::string device_for(const std::string& target);
 
+/// This machine runs code for that x86-64 level, "x86-64-v2" to "x86-64-v4".
+bool runs_here(const std::string& target);
+
 /// A loaded module on this machine; run() may be called with inputs of any shapes that the model allows.
 class LocalModel {
  public:

@@ -52,7 +52,7 @@ void unroll_small_window(Stage& stage) {
 // A padded copy of one tile's window is small enough for the stack up to this.
 constexpr int64_t kMaxPaddedTileBytes = 16 << 10;
 
-Stage* padding_of(Schedule& schedule, const Stage& reduction) {
+Stage* padding_of(const Schedule& schedule, const Stage& reduction) {
   for (const auto& stage : schedule.stages()) {
     if (stage->op->tag != "pad" || stage->attach != AttachKind::kRoot) continue;
     auto readers = readers_of(schedule, *stage->op);
@@ -167,6 +167,18 @@ WindowTile choose_window_tile(const Stage& owner, const Stage& acc, int lanes, c
   return tile;
 }
 
+// Vectors of lanes that one pass over a long reduction takes: one alone would wait for itself, and of a line
+// of the cache it reads the least. With padding on the way, or columns that do the same, one.
+int64_t vectors_at_once(const Schedule& schedule, const Stage& owner, const Stage& acc,
+                        const WindowTile& tile) {
+  constexpr int64_t kLong = 32, kVectors = 4;
+  const auto extent = constant_extent(owner.axes().back()->extent);
+  const auto taps = constant_volume(acc.reduce_axes());
+  const bool fits = extent && *extent % (kVectors * tile.lanes) == 0;
+  const bool pays = tile.columns == 1 && tile.lanes > 1 && (!taps || *taps >= kLong);
+  return fits && pays && padding_of(schedule, acc) == nullptr ? kVectors : 1;
+}
+
 // Lanes over the last data axis; `owner` holds the loops and the result, `acc` the accumulators. `padded`:
 // padding is done before.
 void schedule_lanes_over_data(Schedule& schedule, Stage& owner, Stage& acc, int lanes, bool worth_it,
@@ -174,7 +186,8 @@ void schedule_lanes_over_data(Schedule& schedule, Stage& owner, Stage& acc, int 
   const auto axes = owner.axes();
   const size_t last = axes.size() - 1;
   const WindowTile tile = choose_window_tile(owner, acc, lanes, target);
-  auto [lane_outer, lane_inner] = owner.split(axes[last], lanes, tail_for(axes[last], lanes));
+  const int64_t block = lanes * vectors_at_once(schedule, owner, acc, tile);
+  auto [lane_outer, lane_inner] = owner.split(axes[last], block, tail_for(axes[last], block));
   std::vector<IterVarPtr> outer(axes.begin(), axes.begin() + static_cast<long>(last)), inner;
   IterVarPtr column_outer, column_inner;
   if (tile.columns > 1) {
@@ -194,7 +207,7 @@ void schedule_lanes_over_data(Schedule& schedule, Stage& owner, Stage& acc, int 
   order.push_back(lane_inner);
   owner.reorder(order);
   if (column_inner) owner.unroll(column_inner);
-  owner.vectorize(lane_inner);
+  vectorize_block(owner, lane_inner, block, lanes);
   IterVarPtr fused = fuse_and_parallelize(owner, outer, worth_it);
   IterVarPtr attach = inner.empty() ? fused : inner.back();
 
@@ -209,7 +222,7 @@ void schedule_lanes_over_data(Schedule& schedule, Stage& owner, Stage& acc, int 
   acc.reorder(order);
   unroll_small_window(acc);
   if (column_inner) acc.unroll(acc_axes[last - 1]);
-  acc.vectorize(acc_axes[last]);
+  vectorize_block(acc, acc_axes[last], block, lanes);
   if (!padded) place_padding(schedule, owner, acc, attach, tile.columns, lanes, target);
 }
 

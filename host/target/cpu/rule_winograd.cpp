@@ -2,9 +2,8 @@
 // host/target/cpu/winograd_model.h.
 //
 //   [the transformed input of all tiles, tiles in parallel]              either here …
-//   parallel for (group, image, chunk of tiles)     in rounds, one a channel block, where the input is made
-//   first
-//     [the transformed input of the chunk]                               … or here
+//   parallel for (group, image, chunk of tiles)     in rounds, one a channel block, where the input is first
+//     [the transformed input of the chunk and group]                     … or here
 //     for channel block
 //       products[position][tile][block] = input * weights                a register tile of tiles x block
 //       for tile, vector of channels: columns, then output = epilogue(rows), m x m points

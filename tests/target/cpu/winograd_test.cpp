@@ -1,0 +1,150 @@
+// Convolutions by Winograd's algorithm on CPUs, compiled and run, against a direct convolution in float64.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "host/ops/conv.h"
+#include "host/ops/op.h"
+#include "tests/support/compiled_model.h"
+
+namespace gantry {
+namespace {
+
+using testing::runs_here;
+
+struct Layer {
+  int64_t tile = 4, batch = 1, height = 14, width = 14, inputs = 32, outputs = 32, block = 32;
+  std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right
+  int64_t groups = 1;
+  bool symbolic = false;  ///< the graph does not know batch, height and width; padding is 1 everywhere
+
+  int64_t group_inputs() const { return inputs / groups; }
+  int64_t out_height() const { return height + padding[0] + padding[2] - 2; }
+  int64_t out_width() const { return width + padding[1] + padding[3] - 2; }
+};
+
+Graph network(const Layer& l) {
+  const std::string image = l.symbolic ? "B, H, W" : fmt::format("{}, {}, {}", l.batch, l.height, l.width),
+                    result = l.symbolic ? image
+                                        : fmt::format("{}, {}, {}", l.batch, l.out_height(), l.out_width());
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[({0}, {1}), f32]) -> Tensor[({2}, {3}), f32] {{\n"
+      "  %u = nn.winograd_weight(@w: Tensor[({3}, {4}, 3, 3), f32], tile={5}, block={6})\n"
+      "  %y = nn.conv(%x, %u, channels={3}, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
+      "padding=({7}), groups={8}, channels_last=true, algorithm=winograd{5}, weight_block={6})\n"
+      "  %z = nn.relu(%y)\n  return %z\n}}\n",
+      image, l.inputs, result, l.outputs, l.group_inputs(), l.tile, l.block, fmt::join(l.padding, ", "),
+      l.groups);
+  return parse_graph(text, op_set());
+}
+
+/// The rectified convolution; the weight as the graph has it.
+std::vector<double> expected(const Layer& l, const float* x, const float* w) {
+  std::vector<double> y;
+  for (int64_t n = 0; n < l.batch; ++n)
+    for (int64_t oy = 0; oy < l.out_height(); ++oy)
+      for (int64_t ox = 0; ox < l.out_width(); ++ox)
+        for (int64_t o = 0; o < l.outputs; ++o) {
+          double total = 0;
+          for (int64_t ky = 0; ky < 3; ++ky)
+            for (int64_t kx = 0; kx < 3; ++kx) {
+              const int64_t iy = oy + ky - l.padding[0], ix = ox + kx - l.padding[1];
+              if (iy < 0 || ix < 0 || iy >= l.height || ix >= l.width) continue;
+              const int64_t first = o / (l.outputs / l.groups) * l.group_inputs();
+              for (int64_t i = 0; i < l.group_inputs(); ++i)
+                total += double(x[((n * l.height + iy) * l.width + ix) * l.inputs + first + i]) *
+                         double(w[((o * l.group_inputs() + i) * 3 + ky) * 3 + kx]);
+            }
+          y.push_back(std::max(total, 0.0));
+        }
+  return y;
+}
+
+double error_of(const Layer& l, const std::string& target) {
+  Graph graph = network(l);
+  const ConstantPtr weight = testing::random_tensor(DType::kF32, {l.outputs, l.group_inputs(), 3, 3}, 8);
+  graph.main.constants().at(0)->constant = weight;
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
+  testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
+  const ConstantPtr y = model.run({x}).at(0);
+  const std::vector<double> reference = expected(l, x->as<float>(), weight->as<float>());
+  EXPECT_EQ(y->size, reference.size() * sizeof(float));
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < reference.size(); ++i) {
+    worst = std::max(worst, std::abs(double(y->as<float>()[i]) - reference[i]));
+    largest = std::max(largest, std::abs(reference[i]));
+  }
+  return worst / largest;
+}
+
+double bound(int64_t tile) {
+  return tile == 2 ? 2e-6 : tile == 4 ? 1e-5 : 3e-5;
+}
+
+class WinogradOnCpu : public ::testing::TestWithParam<std::tuple<const char*, int64_t>> {
+ protected:
+  void SetUp() override {
+    if (!runs_here(target())) GTEST_SKIP() << "this machine has no " << target();
+  }
+  std::string target() const { return std::get<0>(GetParam()); }
+  int64_t tile() const { return std::get<1>(GetParam()); }
+  void check(Layer layer) const {
+    layer.tile = tile();
+    EXPECT_LT(error_of(layer, target()), bound(tile()));
+  }
+};
+
+TEST_P(WinogradOnCpu, MatchesTheDefinition) {
+  check({});
+}
+TEST_P(WinogradOnCpu, TakesSizesThatTilesDoNotDivide) {
+  check({.height = 13, .width = 17});
+}
+TEST_P(WinogradOnCpu, TakesUnevenPadding) {
+  check({.height = 9, .width = 11, .padding = {0, 2, 1, 0}});
+}
+TEST_P(WinogradOnCpu, TakesNoPadding) {
+  check({.height = 12, .width = 10, .padding = {0, 0, 0, 0}});
+}
+TEST_P(WinogradOnCpu, TakesChannelsThatAreNoMultipleOfABlock) {
+  check({.height = 7, .width = 8, .inputs = 19, .outputs = 41, .block = 16});
+}
+TEST_P(WinogradOnCpu, TakesSeveralImages) {
+  check({.batch = 2, .height = 10, .width = 9, .inputs = 16});
+}
+TEST_P(WinogradOnCpu, TakesOneTile) {
+  check({.height = 2, .width = 2});
+}
+TEST_P(WinogradOnCpu, TakesChunksThatDoNotDivideTheTiles) {
+  check({.height = 28, .width = 28, .inputs = 128});
+  check({.batch = 2, .height = 14, .width = 14, .inputs = 128});
+}
+TEST_P(WinogradOnCpu, TakesGroups) {
+  check({.inputs = 48, .outputs = 96, .groups = 3});
+  check({.batch = 2, .height = 9, .width = 11, .inputs = 24, .outputs = 96, .block = 24, .groups = 2});
+  check({.height = 29, .width = 25, .inputs = 112, .outputs = 112, .block = 56, .groups = 2});
+  check({.height = 7, .width = 7, .inputs = 40, .outputs = 80, .block = 8, .groups = 5});
+}
+TEST_P(WinogradOnCpu, TakesImagesOfUnknownSize) {
+  check({.height = 29, .width = 23, .inputs = 24, .outputs = 40, .symbolic = true});
+  check({.batch = 3, .height = 7, .width = 5, .symbolic = true});
+  check({.batch = 2,
+         .height = 40,
+         .width = 37,
+         .inputs = 32,
+         .outputs = 48,
+         .block = 24,
+         .groups = 2,
+         .symbolic = true});
+}
+TEST_P(WinogradOnCpu, TakesLargeImages) {
+  check({.height = 60, .width = 57, .inputs = 64, .outputs = 64});
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, WinogradOnCpu,
+                         ::testing::Combine(::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"),
+                                            ::testing::Values(2, 4, 6)));
+
+}  // namespace
+}  // namespace gantry
