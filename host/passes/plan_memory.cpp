@@ -2,9 +2,9 @@
 #include <limits>
 #include <set>
 
+#include "host/graph/dim_guess.h"
 #include "host/ops/op.h"
 #include "host/passes/passes.h"
-#include "host/support/error.h"
 
 namespace gantry {
 namespace {
@@ -37,13 +37,7 @@ Value* root_of(Value* value) {
 // Symbolic sizes are compared as if every symbol were 64.
 int64_t nominal_bytes(const Dim& bytes) {
   constexpr int64_t kLargest = std::numeric_limits<int64_t>::max() / 4;  // differences do not overflow
-  std::map<std::string, int64_t> guess;
-  for (const std::string& symbol : bytes.symbols()) guess[symbol] = 64;
-  try {
-    return std::clamp<int64_t>(bytes.evaluate(guess), 0, kLargest);
-  } catch (const Error&) {  // overflow at the guess
-    return kLargest;
-  }
+  return std::clamp<int64_t>(guessed(bytes, 64, kLargest), 0, kLargest);
 }
 
 std::vector<Item> collect_items(const Function& function,

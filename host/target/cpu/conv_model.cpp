@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
+#include "host/graph/dim_guess.h"
 #include "host/support/divide.h"
-#include "host/support/error.h"
 
 namespace gantry::cpu {
 namespace {
@@ -19,13 +18,7 @@ constexpr double kWinogradMargin = 0.9;
 
 int64_t typical(const Dim& dim) {
   if (dim.is_constant()) return dim.value();
-  std::map<std::string, int64_t> guess;
-  for (const std::string& symbol : dim.symbols()) guess[symbol] = kAssumedSymbol;
-  try {
-    return std::clamp<int64_t>(dim.evaluate(guess), 1, kAssumedSymbol);
-  } catch (const Error&) {  // overflow at the guess
-    return kAssumedSymbol;
-  }
+  return std::clamp<int64_t>(guessed(dim, kAssumedSymbol, kAssumedSymbol), 1, kAssumedSymbol);
 }
 
 WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
