@@ -169,8 +169,10 @@ void Lowering::make_guards(StageState& state, const AxisExprs& offsets, const Ax
   }
   const std::vector<std::pair<const VarNode*, Expr>> values(state.axis_values.begin(),
                                                             state.axis_values.end());
-  for (const Expr& condition : state.stage->skipped)
-    require(substitute(condition, values), substitute(condition, values), StageGuard::Kind::kTerm);
+  for (const Expr& condition : state.stage->skipped) {
+    const Expr claim = substitute(condition, values);
+    require(claim, claim, StageGuard::Kind::kTerm);
+  }
   if (!state.computes_part()) return;
   for (size_t i = 0; i < state.op().axes.size(); ++i) {
     const IterVarPtr& axis = state.op().axes[i];

@@ -18,18 +18,24 @@ TEST(ConvModel, ReadsImagesOfFewChannelsAsTheyLie) {
       << "products take lanes of neighbouring channels";
 }
 
-ConvAlgorithm chosen(int64_t channels, int64_t size, int64_t outputs, int64_t kernel = 3,
-                     int64_t stride = 1) {
+/// With padding of half a window.
+ConvAttrs square_window(int64_t outputs, int64_t kernel = 3, int64_t stride = 1, int64_t groups = 1) {
   ConvAttrs attrs;
   attrs.channels = outputs;
+  attrs.groups = groups;
   attrs.kernel = {kernel, kernel};
   attrs.strides = {stride, stride};
   attrs.dilations = {1, 1};
   attrs.padding = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+  return attrs;
+}
+
+ConvAlgorithm chosen(int64_t channels, int64_t size, int64_t outputs, int64_t kernel = 3,
+                     int64_t stride = 1) {
   const int64_t result = (size - 1) / stride + 1;
-  return cpu::choose_conv_algorithm(attrs, {DType::kF32, {1, channels, size, size}},
-                                    {DType::kF32, {1, outputs, result, result}},
-                                    find_target("x86-64-v4").machine);
+  return cpu::choose_conv_algorithm(
+      square_window(outputs, kernel, stride), {DType::kF32, {1, channels, size, size}},
+      {DType::kF32, {1, outputs, result, result}}, find_target("x86-64-v4").machine);
 }
 
 TEST(ConvModel, ChoosesWinogradForLargeImagesOfManyChannels) {
@@ -57,12 +63,7 @@ TEST(ConvModel, KeepsToDirectConvolutionsWhereWeightsOutweighTheImage) {
 }
 
 TEST(ConvModel, ComputesNarrowGroupsSeveralAtOnce) {
-  ConvAttrs attrs;
-  attrs.channels = 128;
-  attrs.groups = 32;
-  attrs.kernel = {3, 3};
-  attrs.strides = attrs.dilations = {1, 1};
-  attrs.padding = {1, 1, 1, 1};
+  const ConvAttrs attrs = square_window(128, 3, 1, 32);
   const TensorType image{DType::kF32, {1, 128, 56, 56}};
   const int64_t merged = cpu::choose_merged_groups(attrs, image, image, find_target("x86-64-v4").machine);
   EXPECT_GT(merged, 1);
@@ -71,28 +72,18 @@ TEST(ConvModel, ComputesNarrowGroupsSeveralAtOnce) {
 
 // Of a model whose images may have any size, deeper layers are planned for smaller ones.
 TEST(ConvModel, GuessesUnknownExtentsFromThoseOfTheModel) {
-  ConvAttrs attrs;
-  attrs.channels = 512;
-  attrs.kernel = {3, 3};
-  attrs.strides = attrs.dilations = {1, 1};
-  attrs.padding = {1, 1, 1, 1};
-  auto algorithm = [&](int64_t channels, int64_t parts) {
-    attrs.channels = channels;
+  auto algorithm = [](int64_t channels, int64_t parts) {
     auto extent = [&](const char* name) { return floordiv(Dim::symbol(name), Dim(parts)); };
     const TensorType image{DType::kF32, {1, channels, extent("height"), extent("width")}};
-    return cpu::choose_conv_algorithm(attrs, image, image, find_target("x86-64-v4").machine);
+    return cpu::choose_conv_algorithm(square_window(channels), image, image,
+                                      find_target("x86-64-v4").machine);
   };
   EXPECT_GE(winograd_tile(algorithm(64, 4)), 4);
   EXPECT_EQ(algorithm(512, 32), ConvAlgorithm::kDirect);
 }
 
 TEST(ConvModel, ChoosesWinogradForGroupsOfManyChannels) {
-  ConvAttrs attrs;
-  attrs.channels = 224;
-  attrs.groups = 4;
-  attrs.kernel = {3, 3};
-  attrs.strides = attrs.dilations = {1, 1};
-  attrs.padding = {1, 1, 1, 1};
+  ConvAttrs attrs = square_window(224, 3, 1, 4);
   const TensorType image{DType::kF32, {1, 224, 56, 56}};
   const MachineModel& machine = find_target("x86-64-v4").machine;
   attrs.algorithm = cpu::choose_conv_algorithm(attrs, image, image, machine);

@@ -57,16 +57,19 @@ double predicted_seconds(const ConvAttrs& attrs, const TensorType& data, const T
   for (size_t i = 2; i < 4; ++i) work.m *= (typical(result.shape[i]) + tile - 1) / tile;
   work.k = channels;
   double transformed = 4.0 * static_cast<double>(points * work.m);
-  return transform_seconds(work.m * channels, points, data_bytes + transformed * static_cast<double>(channels), gpu) +
+  return transform_seconds(work.m * channels, points,
+                           data_bytes + transformed * static_cast<double>(channels), gpu) +
          predicted_seconds(work, choose_gemm_tile(work, gpu), gpu) +
-         transform_seconds(work.m * work.n, points, result_bytes + transformed * static_cast<double>(work.n), gpu);
+         transform_seconds(work.m * work.n, points, result_bytes + transformed * static_cast<double>(work.n),
+                           gpu);
 }
 
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                     const Target& target) {
   bool constant = true;
   for (const Dim& dim : result.shape) constant = constant && dim.is_constant();
-  if (!fits_winograd(attrs) || attrs.groups > 1 || target.precision != Precision::kFp32 || data.dtype != DType::kF32 || !constant)
+  if (!fits_winograd(attrs) || attrs.groups > 1 || target.precision != Precision::kFp32 ||
+      data.dtype != DType::kF32 || !constant)
     return ConvAlgorithm::kGemm;
   ConvAlgorithm best = ConvAlgorithm::kGemm;
   double limit = kWinogradMargin * predicted_seconds(attrs, data, result, best, target.gpu);

@@ -20,6 +20,7 @@
 #include "host/target/schedule_rules.h"
 #include "host/tensor/interpret.h"
 #include "tests/support/compiled_model.h"
+#include "tests/target/cpu/image_convolution.h"
 
 namespace gantry {
 namespace {
@@ -63,11 +64,11 @@ struct Layer {
   int64_t batch = 1, height = 14, width = 14, inputs = 64, outputs = 64, kernel = 3, stride = 1, dilation = 1;
   std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right
 
-  int64_t out(int64_t extent, size_t axis) const {
-    return (extent + padding[axis] + padding[axis + 2] - dilation * (kernel - 1) - 1) / stride + 1;
+  ImageConvolution image() const {
+    return {batch, height, width, inputs, outputs, padding, kernel, stride, dilation};
   }
-  int64_t out_height() const { return out(height, 0); }
-  int64_t out_width() const { return out(width, 1); }
+  int64_t out_height() const { return image().out_height(); }
+  int64_t out_width() const { return image().out_width(); }
 };
 
 /// `images`: a symbol in place of the layer's batch.
@@ -93,27 +94,6 @@ Graph network(const Layer& l, const Arithmetic& by, const std::string& images = 
       {{"w", testing::random_tensor(DType::kF32, {l.outputs, l.inputs, l.kernel, l.kernel}, 1)}});
 }
 
-std::vector<double> expected(const Layer& l, const float* x, const float* w) {
-  std::vector<double> y;
-  for (int64_t n = 0; n < l.batch; ++n)
-    for (int64_t oy = 0; oy < l.out_height(); ++oy)
-      for (int64_t ox = 0; ox < l.out_width(); ++ox)
-        for (int64_t o = 0; o < l.outputs; ++o) {
-          double total = 0;
-          for (int64_t ky = 0; ky < l.kernel; ++ky)
-            for (int64_t kx = 0; kx < l.kernel; ++kx) {
-              const int64_t iy = oy * l.stride + ky * l.dilation - l.padding[0];
-              const int64_t ix = ox * l.stride + kx * l.dilation - l.padding[1];
-              if (iy < 0 || ix < 0 || iy >= l.height || ix >= l.width) continue;
-              for (int64_t i = 0; i < l.inputs; ++i)
-                total += double(x[((n * l.height + iy) * l.width + ix) * l.inputs + i]) *
-                         double(w[((o * l.inputs + i) * l.kernel + ky) * l.kernel + kx]);
-            }
-          y.push_back(std::max(total, 0.0));
-        }
-  return y;
-}
-
 /// Largest difference by largest result.
 double relative_error(const ConstantPtr& got, const std::vector<double>& reference) {
   EXPECT_EQ(got->size, reference.size() * sizeof(float));
@@ -129,7 +109,8 @@ double conv_error(const Layer& l, const Arithmetic& by) {
   Graph graph = network(l, by);
   const ConstantPtr weight = graph.main.constants().at(0)->constant;
   const ConstantPtr x = testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
-  return relative_error(run_graph(graph, x, by.unit), expected(l, x->as<float>(), weight->as<float>()));
+  return relative_error(run_graph(graph, x, by.unit),
+                        l.image().rectified(x->as<float>(), weight->as<float>()));
 }
 
 /// What host/ops/tiles.h states for one product, with room for the sum in f32, which bfmmla rounds to odd and
@@ -195,7 +176,7 @@ TEST_P(TilesOnCpu, TakeAnUnknownNumberOfImages) {
   const ConstantPtr x =
       testing::random_tensor(DType::kF32, {layer.batch, layer.height, layer.width, layer.inputs}, 7);
   EXPECT_LT(relative_error(run_graph(graph, x, GetParam().unit),
-                           expected(layer, x->as<float>(), weight->as<float>())),
+                           layer.image().rectified(x->as<float>(), weight->as<float>())),
             bound(GetParam()));
 }
 TEST_P(TilesOnCpu, TakeImagesOfManyBlocks) {
@@ -316,7 +297,7 @@ TEST_P(EveryTileUnit, HasLoopsThatComputeTheProductWhereverTheyAreEvaluated) {
   };
   evaluate(kernel, {span_of(x), span_of(packed), {bytes, result->size}}, {});
   std::vector<double> reference =
-      expected(layer, x->as<float>(), graph.main.constants().at(0)->constant->as<float>());
+      layer.image().rectified(x->as<float>(), graph.main.constants().at(0)->constant->as<float>());
   auto* values = reinterpret_cast<float*>(bytes);
   for (size_t i = 0; i < reference.size(); ++i) values[i] = std::max(values[i], 0.0F);
   EXPECT_LT(relative_error(result, reference), bound({GetParam(), parts}));

@@ -7,6 +7,7 @@
 #include "host/ops/conv.h"
 #include "host/ops/op.h"
 #include "tests/support/compiled_model.h"
+#include "tests/target/cpu/image_convolution.h"
 
 namespace gantry {
 namespace {
@@ -20,8 +21,9 @@ struct Layer {
   bool symbolic = false;  ///< the graph does not know batch, height and width; padding is 1 everywhere
 
   int64_t group_inputs() const { return inputs / groups; }
-  int64_t out_height() const { return height + padding[0] + padding[2] - 2; }
-  int64_t out_width() const { return width + padding[1] + padding[3] - 2; }
+  ImageConvolution image() const { return {batch, height, width, inputs, outputs, padding, 3, 1, 1, groups}; }
+  int64_t out_height() const { return image().out_height(); }
+  int64_t out_width() const { return image().out_width(); }
 };
 
 Graph network(const Layer& l) {
@@ -39,28 +41,6 @@ Graph network(const Layer& l) {
   return parse_graph(text, op_set());
 }
 
-/// The rectified convolution; the weight as the graph has it.
-std::vector<double> expected(const Layer& l, const float* x, const float* w) {
-  std::vector<double> y;
-  for (int64_t n = 0; n < l.batch; ++n)
-    for (int64_t oy = 0; oy < l.out_height(); ++oy)
-      for (int64_t ox = 0; ox < l.out_width(); ++ox)
-        for (int64_t o = 0; o < l.outputs; ++o) {
-          double total = 0;
-          for (int64_t ky = 0; ky < 3; ++ky)
-            for (int64_t kx = 0; kx < 3; ++kx) {
-              const int64_t iy = oy + ky - l.padding[0], ix = ox + kx - l.padding[1];
-              if (iy < 0 || ix < 0 || iy >= l.height || ix >= l.width) continue;
-              const int64_t first = o / (l.outputs / l.groups) * l.group_inputs();
-              for (int64_t i = 0; i < l.group_inputs(); ++i)
-                total += double(x[((n * l.height + iy) * l.width + ix) * l.inputs + first + i]) *
-                         double(w[((o * l.group_inputs() + i) * 3 + ky) * 3 + kx]);
-            }
-          y.push_back(std::max(total, 0.0));
-        }
-  return y;
-}
-
 double error_of(const Layer& l, const std::string& target) {
   Graph graph = network(l);
   const ConstantPtr weight = testing::random_tensor(DType::kF32, {l.outputs, l.group_inputs(), 3, 3}, 8);
@@ -68,7 +48,7 @@ double error_of(const Layer& l, const std::string& target) {
   const ConstantPtr x = testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
   testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
   const ConstantPtr y = model.run({x}).at(0);
-  const std::vector<double> reference = expected(l, x->as<float>(), weight->as<float>());
+  const std::vector<double> reference = l.image().rectified(x->as<float>(), weight->as<float>());
   EXPECT_EQ(y->size, reference.size() * sizeof(float));
   double worst = 0, largest = 0;
   for (size_t i = 0; i < reference.size(); ++i) {

@@ -15,6 +15,7 @@
 #include "host/tensor/element.h"
 #include "host/tensor/interpret.h"
 #include "tests/support/compiled_model.h"
+#include "tests/target/cpu/image_convolution.h"
 
 namespace gantry {
 namespace {
@@ -25,8 +26,9 @@ struct Layer {
   int64_t tile = 4, batch = 1, height = 14, width = 14, inputs = 32, outputs = 32;
   std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right
 
-  int64_t out_height() const { return height + padding[0] + padding[2] - 2; }
-  int64_t out_width() const { return width + padding[1] + padding[3] - 2; }
+  ImageConvolution image() const { return {batch, height, width, inputs, outputs, padding}; }
+  int64_t out_height() const { return image().out_height(); }
+  int64_t out_width() const { return image().out_width(); }
 };
 
 Graph network(const Layer& l) {
@@ -49,23 +51,10 @@ ConstantPtr data_of(const Layer& l) {
 /// Largest difference from the rectified convolution by its largest value.
 double relative_error(const Layer& l, const float* x, const float* w, const float* got) {
   double worst = 0, largest = 0;
-  for (int64_t n = 0; n < l.batch; ++n)
-    for (int64_t oy = 0; oy < l.out_height(); ++oy)
-      for (int64_t ox = 0; ox < l.out_width(); ++ox)
-        for (int64_t o = 0; o < l.outputs; ++o) {
-          double total = 0;
-          for (int64_t ky = 0; ky < 3; ++ky)
-            for (int64_t kx = 0; kx < 3; ++kx) {
-              const int64_t iy = oy + ky - l.padding[0], ix = ox + kx - l.padding[1];
-              if (iy < 0 || ix < 0 || iy >= l.height || ix >= l.width) continue;
-              for (int64_t i = 0; i < l.inputs; ++i)
-                total += double(x[((n * l.height + iy) * l.width + ix) * l.inputs + i]) *
-                         double(w[((o * l.inputs + i) * 3 + ky) * 3 + kx]);
-            }
-          total = std::max(total, 0.0);
-          worst = std::max(worst, std::abs(std::max(double(*got++), 0.0) - total));
-          largest = std::max(largest, total);
-        }
+  for (const double total : l.image().rectified(x, w)) {
+    worst = std::max(worst, std::abs(std::max(double(*got++), 0.0) - total));
+    largest = std::max(largest, total);
+  }
   return worst / largest;
 }
 
