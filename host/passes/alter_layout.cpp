@@ -327,7 +327,8 @@ class LayoutRewriter {
     if (!given || given->weight_block != 0 || !policy_.recurrent) return false;
     std::vector<Value*> inputs = plain_inputs(node);
     Value* weight = inputs[1];
-    if (!weight->is_constant()) return false;
+    // Of a packed weight, the initial state alone says how many units there are.
+    if (!weight->is_constant() || !node.inputs[2]->type.shape[2].is_constant()) return false;
     const std::vector<int64_t> runs = recurrent_runs(node.op->name, weight->type.shape[1].value());
     const RecurrentPacking packing = policy_.recurrent(node.inputs[2]->type, runs);
     if (packing.columns == 0) return false;

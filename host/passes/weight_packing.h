@@ -13,7 +13,6 @@ namespace gantry {
 struct Attrs;
 struct ConvAttrs;
 struct DenseAttrs;
-struct RecurrenceAttrs;
 
 /// What a node is told of where it comes from.
 using Origin = std::vector<std::string>;
@@ -51,7 +50,6 @@ class WeightPacker {
   Value* tiles(Value* weight, const DenseAttrs& attrs);
   /// (K, units) -> (blocks, K, nb)
   Value* dense(Value* weight, const DenseAttrs& attrs);
-  /// (D, H, columns) -> (D, blocks, H, nb)
 
  private:
   Function& function_;

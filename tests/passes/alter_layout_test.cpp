@@ -228,6 +228,12 @@ TEST(AlterLayout, RecurrentWeightsArePackedAsAStepReadsThem) {
   EXPECT_THAT(with_units(13), AllOf(HasSubstr("weight_block=64"), HasSubstr("Tensor[(1, 832), f32]")));
   EXPECT_THAT(with_units(7), AllOf(HasSubstr("weight_block=0"), HasSubstr("Tensor[(1, 7, 28), f32]")));
   EXPECT_THAT(asked, ::testing::ElementsAre(256, 52, 28));
+  const std::string unknown = altered(
+      "fn @main(%x: Tensor[(5, 3, 16), f32], %h: Tensor[(1, 3, H), f32]) -> Tensor[(5, 1, 3, 16), f32] "
+      "{\n  %y, %s = nn.rnn_recurrence(%x, @r: Tensor[(1, 16, 16), f32], %h)\n  return %y\n}\n",
+      policy);
+  EXPECT_THAT(unknown, HasSubstr("weight_block=0"))
+      << "a packed weight does not say how many units there are";
 }
 
 }  // namespace
