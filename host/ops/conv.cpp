@@ -58,7 +58,7 @@ void check_attrs(const ConvAttrs& a) {
   require((a.tile_parts > 0 || a.algorithm != ConvAlgorithm::kTiles) && (a.tile_parts == 0 || on_tiles),
           "tile registers have weights of their own");
   require(winograd_tile(a.algorithm) == 0 || fits_winograd(a),
-          "Winograd's algorithm is for 3x3 windows of stride and dilation 1");
+          "Winograd's algorithm is for windows that end in 3x3 of stride and dilation 1");
   const bool whole_blocks = a.weight_block > 0 && a.channels / a.groups % a.weight_block == 0;
   require(winograd_tile(a.algorithm) == 0 || a.groups == 1 || whole_blocks,
           "Winograd's algorithm takes groups in whole blocks of channels");
@@ -79,11 +79,11 @@ Shape weight_shape(const ConvAttrs& a, const Dim& channels_in) {
     shape = tile_weight_shape(a, channels_in.value());
   } else if (const int64_t tile = winograd_tile(a.algorithm); tile > 0) {
     const int64_t positions = (tile + 2) * (tile + 2);
-    shape = {positions, per_group, a.channels};
-    if (a.tile_parts > 0)
-      return winograd_tile_shape(tile, a.tile_parts, a.tile_unit, a.channels, channels_in);
+    const Dim inputs = per_group * winograd_slices(a);
+    shape = {positions, inputs, a.channels};
+    if (a.tile_parts > 0) return winograd_tile_shape(tile, a.tile_parts, a.tile_unit, a.channels, inputs);
     if (a.weight_block > 0)
-      shape = {ceildiv(Dim(a.channels), a.weight_block), positions, per_group, a.weight_block};
+      shape = {ceildiv(Dim(a.channels), a.weight_block), positions, inputs, a.weight_block};
   } else if (a.depthwise_packed) {
     shape = kernel;
     shape.push_back(channels_in);

@@ -15,7 +15,8 @@
 //                                        weight_block > 0: (ceil(O/nb), t*t, I/groups, nb), where nb divides
 //                                        O/groups if there are groups; with tile_parts > 0:
 //                                        bf16 in the blocks of nn.tile_weight, (NB, t*t, KC, parts,
-//                                        column_tiles, block / s, 32)
+//                                        column_tiles, block / s, 32). Of volumes the window's slices are
+//                                        inputs too, a group's channels varying fastest: read KD*I for I
 // All but the plain layout need channels_last, which says how the result lies, and the data too unless
 // plain_data is set. Blocked weights may be f16 where the data are f32: these, or
 // their transformation, are then rounded to f16 before the products.
@@ -34,7 +35,8 @@
 //                       ((g,) m, n) reducing over k (see host/ops/dense.h), then "gemm_output": (N, spatial…,
 //                       O)
 //   tiles               host/ops/tiles.h
-//   winograd            over tiles p = (n*TH + th)*TW + tw of m x m results, m = t - 2, of t x t data:
+//   winograd            over tiles p = (n*TH + th)*TW + tw of m x m results, m = t - 2, of t x t data (of
+//                       volumes, n is an image's slice, and c a channel of a slice of its window):
 //                       "winograd_patch": (i, j, p, c) the data, 0 outside; "winograd_rows": (r, j, p, c);
 //                       "winograd_input": (r*t + s, p, c); "gemm": (r*t + s, p, o); "winograd_columns": (a,
 //                       j, p, o); "winograd_output": (N, OH, OW, O). Coefficients are chosen by comparisons
@@ -107,8 +109,11 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   bool data_channels_last() const { return channels_last && !plain_data; }
 };
 
-/// True if a Winograd algorithm can compute it: two spatial axes, kernel 3, stride and dilation 1.
+/// True if a Winograd algorithm can compute it: kernel 3, stride and dilation 1 along two spatial axes, the
+/// last of up to three. Along the first of three the products are summed, as those of channels are.
 bool fits_winograd(const ConvAttrs& attrs);
+/// Slices of a volume that one of the result reads; 1 of images.
+int64_t winograd_slices(const ConvAttrs& attrs);
 
 /// nn.winograd_weight: (O, I, 3, 3) -> (t*t, I, O), or (ceil(O/block), t*t, I, block) with zeros beyond O; t
 /// = tile + 2: G w G^T of every pair of channels, computed in f64 and rounded once. With tile_parts > 0

@@ -11,8 +11,15 @@
 namespace gantry {
 
 bool fits_winograd(const ConvAttrs& a) {
-  return a.kernel == std::vector<int64_t>{3, 3} && a.strides == std::vector<int64_t>{1, 1} &&
-         a.dilations == std::vector<int64_t>{1, 1};
+  const size_t rank = a.spatial_rank();
+  if (rank != 2 && rank != 3) return false;
+  for (size_t i = rank - 2; i < rank; ++i)
+    if (a.kernel[i] != 3 || a.strides[i] != 1 || a.dilations[i] != 1) return false;
+  return true;
+}
+
+int64_t winograd_slices(const ConvAttrs& a) {
+  return a.spatial_rank() == 3 ? a.kernel[0] : 1;
 }
 
 namespace {
@@ -20,23 +27,47 @@ namespace {
 using ops::Matrix;
 
 Expr count_of(const std::vector<Expr>& tiles) {
-  return tiles[0] * tiles[1] * tiles[2];
+  Expr count = tiles[0];
+  for (size_t i = 1; i < tiles.size(); ++i) count = count * tiles[i];
+  return count;
 }
 
-/// Data of every tile after the transformation, (t*t, count, C); 0 where `count` is more than there are
-/// tiles.
+/// What a tile of a volume reads at its input `k`, of those of conv.h: a slice and a channel.
+struct SliceAndChannel {
+  Expr slice, channel;
+};
+
+SliceAndChannel slice_and_channel(const ConvAttrs& a, const Expr& k, const Expr& channels) {
+  const int64_t slices = winograd_slices(a);
+  if (slices == 1) return {0, k};
+  const Expr of_group = floordiv(channels, a.groups);
+  const Expr slice = mod(floordiv(k, of_group), slices);
+  if (a.groups == 1) return {floordiv(k, of_group), mod(k, of_group)};
+  return {slice, floordiv(k, of_group * slices) * of_group + mod(k, of_group)};
+}
+
+/// Data of every tile after the transformation, (t*t, count, slices*C); 0 where `count` is more than there
+/// are tiles.
 Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<Expr>& tiles,
                          const Expr& count, int64_t m, DType dtype) {
   const int64_t t = m + 2;
   const Matrix& matrix = ops::winograd_transforms(m).input;
   const bool whole = structurally_equal(count, count_of(tiles));
-  Expr channels = x.shape().back();
+  const Expr channels = x.shape().back() * winograd_slices(a);
+  const size_t rank = a.spatial_rank();
   auto patch_body = [&](const std::vector<Expr>& i) {
-    std::vector<Expr> tile = ops::unflatten(i[2], tiles);
-    Expr y = tile[1] * m + i[0] - Expr(a.padding[0]), z = tile[2] * m + i[1] - Expr(a.padding[1]);
-    Expr inside = ge(y, 0) && lt(y, x.shape()[1]) && ge(z, 0) && lt(z, x.shape()[2]);
+    const std::vector<Expr> tile = ops::unflatten(i[2], tiles);
+    const auto [slice, channel] = slice_and_channel(a, i[3], x.shape().back());
+    std::vector<Expr> at{tile[0]};
+    if (rank == 3) at.push_back(tile[1] * a.strides[0] + slice * a.dilations[0] - Expr(a.padding[0]));
+    at.push_back(tile[rank - 1] * m + i[0] - Expr(a.padding[rank - 2]));
+    at.push_back(tile[rank] * m + i[1] - Expr(a.padding[rank - 1]));
+    Expr inside = ge(at[1], 0) && lt(at[1], x.shape()[1]);
+    for (size_t axis = 2; axis <= rank; ++axis)
+      inside = inside && ge(at[axis], 0) && lt(at[axis], x.shape()[axis]);
     if (!whole) inside = inside && lt(i[2], count_of(tiles));
-    return if_then_else(inside, ops::widen(x({tile[0], y, z, i[3]})), const_of(ops::widened(x.dtype()), 0));
+    at.push_back(channel);
+    return if_then_else(inside, ops::widen(x(at)), const_of(ops::widened(x.dtype()), 0));
   };
   Tensor patch = compute({t, t, count, channels}, patch_body, "winograd_patch", "winograd_patch");
   auto rows_body = [&](const std::vector<Expr>& i) {
@@ -52,7 +83,7 @@ Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<
   return compute({t * t, count, channels}, body, "winograd_input", "winograd_input");
 }
 
-/// Of data (t*t, tiles, C) and weights (blocks, t*t, C / groups, nb): (t*t, tiles, blocks, nb).
+/// Of data (t*t, tiles, slices*C) and weights (blocks, t*t, slices*C / groups, nb): (t*t, tiles, blocks, nb).
 Tensor blocked_product(const ConvAttrs& a, const Tensor& data, const Tensor& weight) {
   const Expr inputs = weight.shape()[2];
   const int64_t group_blocks = ceil_div(a.channels / a.groups, a.weight_block);
@@ -78,7 +109,7 @@ std::function<Expr(const Expr&, const Expr&, const Expr&)> products(const ConvAt
     auto element = [&](const Expr& position, const Expr& row, const Expr& k) {
       return data({position, row, k});
     };
-    const int64_t depth = simplify(x.shape().back()).as<IntImmNode>()->value;
+    const int64_t depth = simplify(data.shape().back()).as<IntImmNode>()->value;
     Tensor operand = ops::tile_rows(tile, a.tile_parts, depth, data.shape()[0], rows, element);
     Tensor product = ops::tile_products_by_phase(tile, a.tile_parts, operand, weight, rows);
     return [=](const Expr& position, const Expr& row, const Expr& channel) {
@@ -100,19 +131,22 @@ std::function<Expr(const Expr&, const Expr&, const Expr&)> products(const ConvAt
 Tensor conv_winograd(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& weight) {
   const int64_t m = winograd_tile(a.algorithm), t = m + 2;
   const Matrix& matrix = ops::winograd_transforms(m).output;
-  std::vector<Expr> shape = to_exprs(node.result()->type.shape);
-  std::vector<Expr> tiles{shape[0], floordiv(shape[1] + (m - 1), m), floordiv(shape[2] + (m - 1), m)};
+  const std::vector<Expr> shape = to_exprs(node.result()->type.shape);
+  const size_t rank = a.spatial_rank();
+  std::vector<Expr> tiles(shape.begin(), shape.end() - 1);
+  for (size_t axis : {rank - 1, rank}) tiles[axis] = floordiv(shape[axis] + (m - 1), m);
   const auto product_at = products(a, x, tiles, weight);
   auto columns_body = [&](const std::vector<Expr>& i) {
     return ops::winograd_row(matrix, i[0],
                              [&](int64_t row) { return product_at(i[1] + row * t, i[2], i[3]); });
   };
   Tensor columns =
-      compute({m, t, count_of(tiles), shape[3]}, columns_body, "winograd_columns", "winograd_columns");
+      compute({m, t, count_of(tiles), shape.back()}, columns_body, "winograd_columns", "winograd_columns");
   auto body = [&](const std::vector<Expr>& i) {
-    Expr tile = ops::flatten({i[0], floordiv(i[1], m), floordiv(i[2], m)}, tiles);
-    return ops::winograd_row(matrix, mod(i[2], m), [&](int64_t column) {
-      return columns({mod(i[1], m), column, tile, i[3]});
+    std::vector<Expr> tile(i.begin(), i.end() - 1);
+    for (size_t axis : {rank - 1, rank}) tile[axis] = floordiv(i[axis], m);
+    return ops::winograd_row(matrix, mod(i[rank], m), [&](int64_t column) {
+      return columns({mod(i[rank - 1], m), column, ops::flatten(tile, tiles), i.back()});
     });
   };
   return compute(shape, body, "winograd_output", "winograd_output");

@@ -44,6 +44,19 @@ TEST(ConvModel, ChoosesWinogradForLargeImagesOfManyChannels) {
   EXPECT_GE(winograd_tile(chosen(128, 28, 128)), 4);
 }
 
+TEST(ConvModel, SumsTheSlicesOfVolumesInWinogradsAlgorithm) {
+  ConvAttrs attrs = square_window(64);
+  for (auto* spatial : {&attrs.kernel, &attrs.strides, &attrs.dilations})
+    spatial->insert(spatial->begin(), spatial == &attrs.kernel ? 3 : 1);
+  attrs.padding = {1, 1, 1, 1, 1, 1};
+  auto algorithm = [&](int64_t channels) {
+    return cpu::choose_conv_algorithm(attrs, {DType::kF32, {1, channels, 8, 56, 56}},
+                                      {DType::kF32, {1, 64, 8, 56, 56}}, find_target("x86-64-v4").machine);
+  };
+  EXPECT_GE(winograd_tile(algorithm(64)), 2);
+  EXPECT_EQ(algorithm(24), ConvAlgorithm::kDirect) << "a vector of inputs would be of two slices";
+}
+
 TEST(WinogradModel, DividesAnOddNumberOfTilesForTwoThreads) {
   const cpu::WinogradWork work{.tile = 4, .height = 28, .width = 28, .inputs = 128, .outputs = 32};
   const cpu::WinogradPlan plan = cpu::plan_winograd(work, find_target("x86-64-v4").machine);

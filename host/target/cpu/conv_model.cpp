@@ -15,6 +15,8 @@ namespace {
 constexpr int64_t kAssumedSymbol = 224;
 // The transformations are predicted less well than the products: Winograd's algorithm must promise this much.
 constexpr double kWinogradMargin = 0.9;
+// Elements of the widest vector.
+constexpr int64_t kSliceChannels = 16;
 
 int64_t typical(const Dim& dim) {
   if (dim.is_constant()) return dim.value();
@@ -25,11 +27,13 @@ WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const
                            int64_t tile) {
   WinogradWork work;
   work.tile = tile;
+  const size_t line = result.shape.size() - 2;
   work.batch = result.shape[0].constant().value_or(1);
-  work.height = typical(result.shape[2]);
-  work.width = typical(result.shape[3]);
-  work.symbolic = !result.shape[2].is_constant() || !result.shape[3].is_constant();
-  work.inputs = typical(data.shape[1]) / attrs.groups;
+  for (size_t i = 2; i < line; ++i) work.batch *= typical(result.shape[i]);
+  work.height = typical(result.shape[line]);
+  work.width = typical(result.shape[line + 1]);
+  work.symbolic = !result.shape[line].is_constant() || !result.shape[line + 1].is_constant();
+  work.inputs = typical(data.shape[1]) / attrs.groups * winograd_slices(attrs);
   work.outputs = attrs.channels / attrs.groups;
   work.groups = attrs.groups;
   work.element_bytes = byte_width(result.dtype);
@@ -164,6 +168,9 @@ ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& da
   // Narrow layers have too little to multiply between the transformations.
   if (!fits_winograd(attrs) || data.dtype != DType::kF32 || !data.shape[1].is_constant() ||
       data.shape[1].value() / attrs.groups < 8 || attrs.channels / attrs.groups < 8)
+    return ConvAlgorithm::kDirect;
+  // A vector of a volume's inputs is of one slice.
+  if (attrs.spatial_rank() == 3 && data.shape[1].value() / attrs.groups % kSliceChannels != 0)
     return ConvAlgorithm::kDirect;
   ConvAlgorithm best = ConvAlgorithm::kDirect;
   const double direct = predicted_direct_cycles(attrs, data, result, machine);

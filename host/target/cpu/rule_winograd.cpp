@@ -2,7 +2,8 @@
 // host/target/cpu/winograd_model.h.
 //
 //   [the transformed input of all tiles, tiles in parallel]              either here …
-//   parallel for (group, image, chunk of tiles)     in rounds, one a channel block, where the input is first
+//   parallel for (group, image, chunk of tiles)     of volumes, for (group, image, chunk, slice); in rounds,
+//   one a channel block, where the input is first
 //     [the transformed input of the chunk and group]                     … or here
 //     for channel block
 //       products[position][tile][block] = input * weights                a register tile of tiles x block
@@ -34,6 +35,11 @@ struct Stages {
       nullptr;  ///< what ends the algorithm: the transformed output, or the epilogue that it is part of
 };
 
+// Of the output (N, [slices,] y, x, channel): the first of the last three axes.
+size_t line_axis(const Stage& root) {
+  return root.axes().size() - 3;
+}
+
 // The epilogue's points are the convolution's: it can be computed tile by tile.
 bool same_extents(const Stage& a, const Stage& b) {
   if (a.axes().size() != b.axes().size()) return false;
@@ -47,15 +53,16 @@ WinogradWork work_of(const Stages& stages, const Target& target) {
   const auto& axes = stages.root->axes();
   WinogradWork work;
   work.tile = constant_extent(stages.columns->axes()[0]->extent).value();
-  work.batch = constant_extent(axes[0]->extent).value_or(1);
-  const auto height = constant_extent(axes[1]->extent), width = constant_extent(axes[2]->extent);
+  const size_t line = line_axis(*stages.root);
+  for (size_t i = 0; i < line; ++i) work.batch *= constant_extent(axes[i]->extent).value_or(1);
+  const auto height = constant_extent(axes[line]->extent), width = constant_extent(axes[line + 1]->extent);
   work.symbolic = !height || !width;
   work.height = height.value_or(work.height);
   work.width = width.value_or(work.width);
   work.inputs = constant_volume(stages.product->reduce_axes()).value_or(64);
   if (stages.tile_rows == nullptr)
     work.groups = constant_extent(stages.input->axes()[2]->extent).value_or(work.inputs) / work.inputs;
-  work.outputs = constant_extent(axes[3]->extent).value_or(1) / work.groups;
+  work.outputs = constant_extent(axes.back()->extent).value_or(1) / work.groups;
   work.element_bytes = byte_width(stages.product->op->result_dtypes[0]);
   work.half = sums_halves(*stages.product->op, target);
   if (stages.tile_rows != nullptr)
@@ -168,8 +175,9 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   Stage& root = *s.root;
   const auto axes = root.axes();
   const int lanes = work.half ? result_lanes(plan.product, *s.product->op, target) : plan.product.lanes;
-  auto [y, y_in] = root.split(axes[1], work.tile);
-  auto [x, x_in] = root.split(axes[2], work.tile);
+  const size_t line = line_axis(root);
+  auto [y, y_in] = root.split(axes[line], work.tile);
+  auto [x, x_in] = root.split(axes[line + 1], work.tile);
   const int64_t columns = ceil_div(work.width, work.tile), rows = ceil_div(work.height, work.tile);
   std::vector<IterVarPtr> chunks{axes[0]}, tiles;
   if (plan.within_row) {
@@ -186,9 +194,11 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
     chunks.push_back(chunk);
     tiles = {tile};
   }
-  IterVarPtr outputs = axes[3];
+  // Neighbouring slices read the same ones: they follow each other.
+  for (size_t i = 1; i < line; ++i) chunks.push_back(axes[i]);
+  IterVarPtr outputs = axes.back();
   if (work.groups > 1) {
-    auto [group, inside] = root.split(axes[3], work.outputs);
+    auto [group, inside] = root.split(axes.back(), work.outputs);
     chunks.insert(chunks.begin(), group);
     outputs = inside;
   }

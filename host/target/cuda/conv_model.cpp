@@ -68,8 +68,8 @@ ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& da
                                     const Target& target) {
   bool constant = true;
   for (const Dim& dim : result.shape) constant = constant && dim.is_constant();
-  if (!fits_winograd(attrs) || attrs.groups > 1 || target.precision != Precision::kFp32 ||
-      data.dtype != DType::kF32 || !constant)
+  if (!fits_winograd(attrs) || attrs.spatial_rank() != 2 || attrs.groups > 1 ||
+      target.precision != Precision::kFp32 || data.dtype != DType::kF32 || !constant)
     return ConvAlgorithm::kGemm;
   ConvAlgorithm best = ConvAlgorithm::kGemm;
   double limit = kWinogradMargin * predicted_seconds(attrs, data, result, best, target.gpu);

@@ -109,7 +109,9 @@ TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForFirstLayers) {
 TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForVolumes) {
   EXPECT_LT(volume_error(GetParam(), 24, 40, 4, 9), 2e-6);
   EXPECT_LT(volume_error(GetParam(), 3, 16, 1, 12), 2e-6);
-  EXPECT_LT(volume_error(GetParam(), 64, 32, 2, 7), 2e-6);
+  // Winograd's algorithm may be chosen.
+  EXPECT_LT(volume_error(GetParam(), 64, 32, 2, 7), kWinogradError);
+  EXPECT_LT(volume_error(GetParam(), 32, 64, 4, 28), kWinogradError);
 }
 
 // The reduction is cut, and taps in the padding are left out.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "host/ops/conv.h"
 #include "host/ops/op.h"
@@ -19,9 +20,12 @@ struct Layer {
   std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right
   int64_t groups = 1;
   bool symbolic = false;  ///< the graph does not know batch, height and width; padding is 1 everywhere
+  std::optional<Slices> slices = {};  ///< of a volume
 
   int64_t group_inputs() const { return inputs / groups; }
-  ImageConvolution image() const { return {batch, height, width, inputs, outputs, padding, 3, 1, 1, groups}; }
+  ImageConvolution image() const {
+    return {batch, height, width, inputs, outputs, padding, 3, 1, 1, groups, slices.value_or(Slices{})};
+  }
   int64_t out_height() const { return image().out_height(); }
   int64_t out_width() const { return image().out_width(); }
 };
@@ -41,11 +45,40 @@ Graph network(const Layer& l) {
   return parse_graph(text, op_set());
 }
 
+Graph volume_network(const Layer& l) {
+  const Slices& z = *l.slices;
+  const auto& p = l.padding;
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[({batch}, {depth}, {height}, {width}, {inputs}), f32]) -> Tensor[({batch}, "
+      "{out_depth}, {out_height}, {out_width}, {outputs}), f32] {{\n"
+      "  %s = transpose(@w: Tensor[({outputs}, {of_group}, {kernel}, 3, 3), f32], axes=[0, 2, 1, 3, 4])\n"
+      "  %r = reshape(%s, shape=({outputs}, {window}, 3, 3))\n"
+      "  %u = nn.winograd_weight(%r, tile={tile}, block={block})\n"
+      "  %y = nn.conv(%x, %u, channels={outputs}, kernel=[{kernel}, 3, 3], strides=[{stride}, 1, 1], "
+      "dilations=[{dilation}, 1, 1], padding=({padding}), groups={groups}, channels_last=true, "
+      "algorithm=winograd{tile}, weight_block={block})\n"
+      "  %z = nn.relu(%y)\n  return %z\n}}\n",
+      fmt::arg("batch", l.batch), fmt::arg("depth", z.extent), fmt::arg("height", l.height),
+      fmt::arg("width", l.width), fmt::arg("inputs", l.inputs), fmt::arg("outputs", l.outputs),
+      fmt::arg("out_depth", z.out()), fmt::arg("out_height", l.out_height()),
+      fmt::arg("out_width", l.out_width()), fmt::arg("of_group", l.group_inputs()),
+      fmt::arg("kernel", z.kernel), fmt::arg("window", z.kernel * l.group_inputs()), fmt::arg("tile", l.tile),
+      fmt::arg("block", l.block), fmt::arg("stride", z.stride), fmt::arg("dilation", z.dilation),
+      fmt::arg("padding", fmt::join(std::vector{z.before, p[0], p[1], z.after, p[2], p[3]}, ", ")),
+      fmt::arg("groups", l.groups));
+  return parse_graph(text, op_set());
+}
+
 double error_of(const Layer& l, const std::string& target) {
-  Graph graph = network(l);
-  const ConstantPtr weight = testing::random_tensor(DType::kF32, {l.outputs, l.group_inputs(), 3, 3}, 8);
+  Graph graph = l.slices ? volume_network(l) : network(l);
+  std::vector<int64_t> window{l.outputs, l.group_inputs(), 3, 3}, data{l.batch, l.height, l.width, l.inputs};
+  if (l.slices) {
+    window.insert(window.begin() + 2, l.slices->kernel);
+    data.insert(data.begin() + 1, l.slices->extent);
+  }
+  const ConstantPtr weight = testing::random_tensor(DType::kF32, window, 8);
   graph.main.constants().at(0)->constant = weight;
-  const ConstantPtr x = testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
+  const ConstantPtr x = testing::random_tensor(DType::kF32, data, 7);
   testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
   const ConstantPtr y = model.run({x}).at(0);
   const std::vector<double> reference = l.image().rectified(x->as<float>(), weight->as<float>());
@@ -117,6 +150,21 @@ TEST_P(WinogradOnCpu, TakesImagesOfUnknownSize) {
          .block = 24,
          .groups = 2,
          .symbolic = true});
+}
+TEST_P(WinogradOnCpu, TakesVolumes) {
+  check({.height = 11, .width = 9, .slices = Slices{.extent = 4, .kernel = 3, .before = 1, .after = 1}});
+  check({.height = 8, .width = 8, .slices = Slices{.extent = 3}});
+  check({.batch = 2, .inputs = 16, .slices = Slices{.extent = 5, .kernel = 2, .stride = 2, .before = 1}});
+  check({.height = 6, .width = 7, .slices = Slices{.extent = 7, .kernel = 3, .dilation = 2, .after = 3}});
+}
+TEST_P(WinogradOnCpu, TakesVolumesOfGroups) {
+  check({.batch = 2,
+         .height = 9,
+         .width = 8,
+         .inputs = 48,
+         .outputs = 96,
+         .groups = 3,
+         .slices = Slices{.extent = 3, .kernel = 3, .before = 1, .after = 1}});
 }
 TEST_P(WinogradOnCpu, TakesLargeImages) {
   check({.height = 60, .width = 57, .inputs = 64, .outputs = 64});
