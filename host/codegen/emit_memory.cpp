@@ -210,6 +210,42 @@ void KernelEmitter::emit_prefetch(const PrefetchNode& node) {
                      {pointer, b_.getInt32(kRead), b_.getInt32(locality), b_.getInt32(kData)});
 }
 
+void KernelEmitter::emit_transpose(const TransposeNode& node) {
+  cache_.clear();
+  const auto side = static_cast<size_t>(node.side);
+  llvm::Type* vector = with_lanes(storage_type(node.source->dtype), node.side);
+  ++index_depth_;
+  Value *index = emit(node.index), *stride = emit(node.stride);
+  --index_depth_;
+  std::vector<Value*> rows;
+  for (size_t j = 0; j < side; ++j, index = b_.CreateNSWAdd(index, stride)) {
+    report_lanes(*node.source, false, index, node.side, nullptr);
+    llvm::LoadInst* row =
+        b_.CreateAlignedLoad(vector, element_pointer(*node.source, index), alignment(*node.source));
+    annotate(row, *node.source);
+    rows.push_back(row);
+  }
+  // Each step exchanges a bit of the row's number with that of the lane's.
+  for (size_t bit = 1; bit < side; bit *= 2) {
+    std::vector<int> even, odd;
+    for (size_t lane = 0; lane < side; ++lane) {
+      const bool of_second = (lane & bit) != 0;
+      even.push_back(int(of_second ? side + lane - bit : lane));
+      odd.push_back(int(of_second ? side + lane : lane + bit));
+    }
+    for (size_t row = 0; row < side; ++row) {
+      if (row & bit) continue;
+      Value *first = rows[row], *second = rows[row | bit];
+      rows[row] = b_.CreateShuffleVector(first, second, even);
+      rows[row | bit] = b_.CreateShuffleVector(first, second, odd);
+    }
+  }
+  for (size_t i = 0; i < side; ++i) {
+    Value* pointer = element_pointer(*node.rows, b_.getInt64(i * side));
+    annotate(b_.CreateAlignedStore(rows[i], pointer, alignment(*node.rows)), *node.rows);
+  }
+}
+
 void KernelEmitter::emit_scalar_store(const BufferNode& buffer, Value* index, Value* raw, Value* predicate,
                                       llvm::MaybeAlign known) {
   report_access(buffer, true, index, 1, 1, predicate);

@@ -147,6 +147,8 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
       break;
     case StmtKind::kPrefetch:
       return emit_prefetch(*s.as<PrefetchNode>());
+    case StmtKind::kTranspose:
+      return emit_transpose(*s.as<TransposeNode>());
     case StmtKind::kMma:
       if (gpu_) return emit_mma(*s.as<MmaNode>());
       break;

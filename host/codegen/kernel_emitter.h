@@ -58,6 +58,7 @@ class KernelEmitter {
   llvm::Value* request_thread_memory(int64_t bytes);
   void emit_let(const LetStmtNode& node);
   void emit_prefetch(const PrefetchNode& node);
+  void emit_transpose(const TransposeNode& node);
   void bind_arguments(llvm::Value* buffers, llvm::Value* dims);
 
   // --- tile registers (emit_tile.cpp, emit_tile_arm.cpp, emit_tile_avx512.cpp)

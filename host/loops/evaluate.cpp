@@ -128,11 +128,21 @@ class Evaluator {
         break;
       case StmtKind::kPrefetch:
         break;
+      case StmtKind::kTranspose:
+        execute_transpose(*s.as<TransposeNode>());
+        break;
       case StmtKind::kLaunch:
       case StmtKind::kShuffle:
       case StmtKind::kMma:
         internal_error("kernel {}: launches are evaluated after emulate_launches", kernel_.name);
     }
+  }
+
+  void execute_transpose(const TransposeNode& node) {
+    const int64_t first = scalar(node.index).i, stride = scalar(node.stride).i;
+    for (int64_t i = 0; i < node.side; ++i)
+      for (int64_t j = 0; j < node.side; ++j)
+        element(*node.rows, i * node.side + j, true) = element(*node.source, first + i + j * stride, false);
   }
 
   void enter_loop(LoopKind kind) {

@@ -231,6 +231,7 @@ LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe) {
   step("simplify_peeled", simplify_loops);
   step("partition_guards", partition_guards);
   step("vectorize", vectorize_loops);
+  step("transpose_blocks", transpose_blocks);
   step("unroll", unroll_loops);
   step("narrow_vectors", narrow_vectors);
   step("simplify_unrolled", simplify_loops);

@@ -21,7 +21,8 @@ LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& i
                           const std::string& name);
 
 /// The loop passes in order: simplify, bind_launches (host/loops/launch.h; where loops are bound to blocks or
-/// threads), peel_edges, simplify, partition_guards, vectorize, unroll, narrow_vectors, simplify.
+/// threads), peel_edges, simplify, partition_guards, vectorize, transpose_blocks, unroll,
+/// narrow_vectors, simplify.
 LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe = {});
 
 // The passes, one file each in host/loops/.
@@ -33,6 +34,8 @@ Stmt partition_guards(const Stmt& s);
 /// Vectorized loops become ramps and broadcasts; guards inside become predicates; vectorized reductions keep
 /// one accumulator a lane and combine them after the loop. What cannot be vectorized becomes a serial loop.
 Stmt vectorize_loops(const Stmt& s);
+/// Blocks that are read across their vectors are read along them and turned in registers.
+Stmt transpose_blocks(const Stmt& s);
 /// Unrolled loops of constant extent are written out.
 Stmt unroll_loops(const Stmt& s);
 /// Vector stores of which only the first lanes are on, in a power of two, become stores of so many lanes.

@@ -194,6 +194,7 @@ class Partitioner {
       case StmtKind::kMma:
       case StmtKind::kTile:
       case StmtKind::kPrefetch:
+      case StmtKind::kTranspose:
         return s;
     }
     return s;
@@ -232,6 +233,7 @@ class Partitioner {
       case StmtKind::kMma:
       case StmtKind::kTile:
       case StmtKind::kPrefetch:
+      case StmtKind::kTranspose:
         return found;
       case StmtKind::kBlock:
         return common(s.as<BlockNode>()->statements);

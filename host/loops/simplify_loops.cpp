@@ -60,6 +60,12 @@ class LoopSimplifier : public StmtMutator {
     return index.same_as(node->index) ? self : prefetch(node->buffer, index, node->first_level);
   }
 
+  Stmt mutate_transpose(const TransposeNode* node, const Stmt& self) override {
+    Expr index = simplify(node->index), stride = simplify(node->stride);
+    bool same = index.same_as(node->index) && stride.same_as(node->stride);
+    return same ? self : transpose_block(node->rows, node->source, index, stride, node->side);
+  }
+
   Stmt mutate_mma(const MmaNode* node, const Stmt& self) override {
     Expr d = simplify(node->d_index), a = simplify(node->a_index), b = simplify(node->b_index);
     bool same = d.same_as(node->d_index) && a.same_as(node->a_index) && b.same_as(node->b_index);

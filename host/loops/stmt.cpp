@@ -131,6 +131,11 @@ Stmt prefetch(Buffer buffer, Expr index, bool first_level) {
   return std::make_shared<PrefetchNode>(std::move(buffer), std::move(index), first_level);
 }
 
+Stmt transpose_block(Buffer rows, Buffer source, Expr index, Expr stride, int side) {
+  return std::make_shared<TransposeNode>(std::move(rows), std::move(source), std::move(index),
+                                         std::move(stride), side);
+}
+
 Stmt let(Expr var, Expr value, Stmt body) {
   if (!body) return {};
   return std::make_shared<LetStmtNode>(std::move(var), std::move(value), std::move(body));
@@ -163,6 +168,8 @@ Stmt StmtMutator::mutate_stmt(const Stmt& s) {
       return mutate_tile(s.as<TileNode>(), s);
     case StmtKind::kPrefetch:
       return mutate_prefetch(s.as<PrefetchNode>(), s);
+    case StmtKind::kTranspose:
+      return mutate_transpose(s.as<TransposeNode>(), s);
   }
   return s;
 }
@@ -245,6 +252,12 @@ Stmt StmtMutator::mutate_prefetch(const PrefetchNode* node, const Stmt& self) {
   return index.same_as(node->index) ? self : prefetch(node->buffer, index, node->first_level);
 }
 
+Stmt StmtMutator::mutate_transpose(const TransposeNode* node, const Stmt& self) {
+  Expr index = mutate(node->index), stride = mutate(node->stride);
+  bool same = index.same_as(node->index) && stride.same_as(node->stride);
+  return same ? self : transpose_block(node->rows, node->source, index, stride, node->side);
+}
+
 void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
           const std::function<void(const Expr&)>& visit_expr) {
   if (!s) return;
@@ -299,6 +312,10 @@ void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
       break;
     case StmtKind::kPrefetch:
       expr(s.as<PrefetchNode>()->index);
+      break;
+    case StmtKind::kTranspose:
+      expr(s.as<TransposeNode>()->index);
+      expr(s.as<TransposeNode>()->stride);
       break;
   }
 }

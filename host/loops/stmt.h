@@ -36,7 +36,8 @@ enum class StmtKind : uint8_t {
   kShuffle,
   kMma,
   kTile,
-  kPrefetch
+  kPrefetch,
+  kTranspose
 };
 struct StmtNode {
   StmtKind kind;
@@ -201,11 +202,28 @@ struct PrefetchNode : StmtNode {
   Expr index;
   bool first_level;  ///< into that cache; else the second, so as not to displace what is in use
 };
+/// rows[i*n + j] = source[index + i + j*stride] for i, j in [0, n): a block is read along its other side and
+/// turned in registers. CPUs only; n is a power of two.
+struct TransposeNode : StmtNode {
+  GANTRY_STMT_KIND(kTranspose)
+  TransposeNode(Buffer r, Buffer s, Expr i, Expr st, int n)
+      : StmtNode(StmtKind::kTranspose),
+        rows(std::move(r)),
+        source(std::move(s)),
+        index(std::move(i)),
+        stride(std::move(st)),
+        side(n) {}
+  Buffer rows;  ///< a local one of side*side elements
+  Buffer source;
+  Expr index, stride;
+  int side;
+};
 
 #undef GANTRY_STMT_KIND
 
 Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate = {});
 Stmt prefetch(Buffer buffer, Expr index, bool first_level = false);
+Stmt transpose_block(Buffer rows, Buffer source, Expr index, Expr stride, int side);
 Stmt for_loop(Expr var, Expr low, Expr extent, LoopKind kind, Stmt body, int64_t rounds = 1);
 /// As `loop`, with other bounds and another body.
 Stmt for_loop_like(const ForNode& loop, Expr var, Expr low, Expr extent, Stmt body);
@@ -257,6 +275,7 @@ class StmtMutator : public ExprMutator {
   virtual Stmt mutate_mma(const MmaNode* node, const Stmt& self);
   virtual Stmt mutate_tile(const TileNode* node, const Stmt& self);
   virtual Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self);
+  virtual Stmt mutate_transpose(const TransposeNode* node, const Stmt& self);
 };
 void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
           const std::function<void(const Expr&)>& visit_expr);

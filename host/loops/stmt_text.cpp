@@ -168,6 +168,13 @@ void print(const Stmt& s, int indent, std::string& text) {
            fmt::format("prefetch{} {}[{}]", s.as<PrefetchNode>()->first_level ? "1" : "",
                        s.as<PrefetchNode>()->buffer->name, to_string(s.as<PrefetchNode>()->index)));
       break;
+    case StmtKind::kTranspose: {
+      const auto* node = s.as<TransposeNode>();
+      line(text, indent,
+           fmt::format("{0} = transpose {1}[{2} + {4} rows of {4}, {3} apart]", node->rows->name,
+                       node->source->name, to_string(node->index), to_string(node->stride), node->side));
+      break;
+    }
     case StmtKind::kMma:
       line(text, indent, mma_text(*s.as<MmaNode>()));
       break;

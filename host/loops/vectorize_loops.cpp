@@ -42,6 +42,7 @@ class Widener {
       case StmtKind::kMma:
       case StmtKind::kTile:
       case StmtKind::kPrefetch:
+      case StmtKind::kTranspose:
         throw CannotVectorize();
     }
     throw CannotVectorize();

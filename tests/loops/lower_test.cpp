@@ -1,4 +1,6 @@
 // Schedules mean what they say: every lowered nest computes what its tensor expression does.
+#include <fmt/format.h>
+
 #include "tests/loops/run_schedule.h"
 
 namespace gantry::test {
@@ -248,6 +250,56 @@ TEST(NarrowVectors, APartThatLanesDoNotDivideEndsInAShorterVector) {
   EXPECT_THAT(text, testing::HasSubstr("sums[ramp(0, 1, 8)] ="));
   EXPECT_THAT(text, testing::HasSubstr("sums[ramp(8, 1, 4)] ="));
   EXPECT_THAT(text, testing::Not(testing::HasSubstr(" if "))) << "no lane is off";
+}
+
+/// y[i][j] = body(x[j][i]) in blocks of `side`, the columns of y in vectors.
+Schedule transposition(const Tensor& x, int64_t rows, int64_t columns, int64_t side,
+                       const std::function<Expr(const Expr&, const Expr&)>& body) {
+  auto y = compute(
+      {rows, columns},
+      [&](auto& i) {
+        return body(x({i[1], i[0]}), i[1]);
+      },
+      "y");
+  Schedule s({y});
+  const auto axes = s[y].axes();
+  auto [row_block, row] = s[y].split(axes[0], side, TailStrategy::kShiftInwards);
+  auto [lane_block, lane] = s[y].split(axes[1], side, TailStrategy::kShiftInwards);
+  s[y].reorder({row_block, lane_block, row, lane});
+  s[y].vectorize(lane);
+  return s;
+}
+
+TEST(TransposeBlocks, BlocksReadAcrossTheirVectorsAreTurned) {
+  for (int64_t side : {4, 8, 16}) {
+    const int64_t rows = 19, columns = 22;
+    auto x = placeholder({columns, rows}, DType::kF32, "x");
+    auto twice = [](const Expr& value, const Expr& /*column*/) { return value + value; };
+    Schedule s = transposition(x, rows, columns, side, twice);
+    const Floats xs = random_floats(size_t(rows * columns));
+    Floats expected;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) expected.push_back(2 * xs[size_t(j * rows + i)]);
+    EXPECT_THAT(run_schedule(s, {x}, {xs}, size_t(rows * columns)),
+                testing::Pointwise(testing::Eq(), expected));
+    const std::string text = to_string(run_loop_passes(lower_schedule(s, {x}, "k")));
+    EXPECT_THAT(text, testing::HasSubstr(fmt::format("{0} rows of {0}, 19 apart]", side)));
+  }
+}
+
+TEST(TransposeBlocks, WhatOnlySomeLanesReadIsNotReadAhead) {
+  const int64_t rows = 8, columns = 16;
+  auto x = placeholder({9, rows}, DType::kF32, "x");
+  Schedule s = transposition(x, rows, columns, 8, [](const Expr& value, const Expr& column) {
+    return if_then_else(lt(column, 9), value, float_imm(DType::kF32, -1));
+  });
+  const Floats xs = random_floats(size_t(9 * rows));
+  Floats expected;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) expected.push_back(j < 9 ? xs[size_t(j * rows + i)] : -1);
+  // The reference executor refuses to read beyond the end.
+  EXPECT_THAT(run_schedule(s, {x}, {xs}, size_t(rows * columns)),
+              testing::Pointwise(testing::Eq(), expected));
 }
 
 }  // namespace
