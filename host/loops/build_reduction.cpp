@@ -201,6 +201,39 @@ Expr Lowering::lift_padding(StageState& state, int first_reduce) {
   return *value;
 }
 
+namespace {
+
+/// The lanes' accumulators of a point as one value, pairwise.
+Expr combined_lanes(ReduceKind kind, const Reduction& plan) {
+  std::vector<Expr> partial;
+  for (int64_t lane = 0; lane < plan.lanes; ++lane)
+    partial.push_back(load(plan.accumulator, plan.index + Expr(lane)));
+  while (partial.size() > 1) {
+    std::vector<Expr> next;
+    for (size_t i = 0; i + 1 < partial.size(); i += 2)
+      next.push_back(combine(kind, partial[i], partial[i + 1]));
+    if (partial.size() % 2) next.push_back(partial.back());
+    partial = std::move(next);
+  }
+  return partial[0];
+}
+
+/// Leaves the first of them with what all make together: the second half of the lanes is added to the first
+/// until one is left. One by one, lanes would each have to be taken out of their vector.
+Stmt fold_lanes(ReduceKind kind, const Reduction& plan) {
+  std::vector<Stmt> steps;
+  for (int64_t half = plan.lanes / 2; half > 0; half /= 2) {
+    const Expr lane = make_var("lane");
+    const Expr first = plan.index + lane, second = first + Expr(half);
+    const Stmt add = store(plan.accumulator, first,
+                           combine(kind, load(plan.accumulator, first), load(plan.accumulator, second)));
+    steps.push_back(for_loop(lane, Expr(0), Expr(half), LoopKind::kVectorized, add));
+  }
+  return block(std::move(steps));
+}
+
+}  // namespace
+
 /// acc = identity; acc = combine(acc, value) in all inner loops; result = acc. A vectorized reduction axis
 /// gives each lane an accumulator of its own.
 Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
@@ -228,18 +261,15 @@ Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
                          ? build_cut_update(state, plan, innermost, value)
                          : build_loops(state, plan.inner, 0, Purpose::kCompute, plan.separate, update);
   if (!plan.separate) return block({init_nest, update_nest});
-  std::vector<Expr> partial;
-  for (int64_t lane = 0; lane < plan.lanes; ++lane)
-    partial.push_back(load(plan.accumulator, plan.index + Expr(lane)));
-  while (partial.size() > 1) {  // pairwise, as a tree
-    std::vector<Expr> next;
-    for (size_t i = 0; i + 1 < partial.size(); i += 2)
-      next.push_back(combine(root->reduce, partial[i], partial[i + 1]));
-    if (partial.size() % 2) next.push_back(partial.back());
-    partial = std::move(next);
+  if (plan.threads > 1) {
+    return build_thread_reduction(state, plan, init_nest, update_nest,
+                                  combined_lanes(root->reduce, plan));
   }
-  if (plan.threads > 1) return build_thread_reduction(state, plan, init_nest, update_nest, partial[0]);
-  Stmt result = store(state.buffer, store_index(state), partial[0]);
+  const bool halves = plan.lanes > 1 && (plan.lanes & (plan.lanes - 1)) == 0;
+  const Expr total =
+      halves ? load(plan.accumulator, plan.index) : combined_lanes(root->reduce, plan);
+  Stmt result = block({halves ? fold_lanes(root->reduce, plan) : Stmt(),
+                       store(state.buffer, store_index(state), total)});
   Stmt finish = build_loops(state, plan.inner_data, 0, Purpose::kStore, plan.separate, result);
   if (moved) finish = guarded(state, -1, first_reduce - 1, Purpose::kStore, plan.separate, finish);
   return allocate(plan.accumulator, block({init_nest, update_nest, finish}));

@@ -48,6 +48,18 @@ std::optional<int> stride_of(const std::vector<Expr>& indices, const Expr& var) 
 
 }  // namespace
 
+namespace {
+
+/// Without the last ones that are along axes of one element.
+std::vector<Expr> significant_indices(const ReadNode& read) {
+  std::vector<Expr> indices = read.indices;
+  const auto& shape = read.op->result_shapes[static_cast<size_t>(read.result)];
+  while (indices.size() > 1 && constant_extent(shape[indices.size() - 1]) == 1) indices.pop_back();
+  return indices;
+}
+
+}  // namespace
+
 std::optional<int> read_stride(const OperationNode& op, const Expr& var) {
   return read_stride(op.body, var);
 }
@@ -57,7 +69,7 @@ std::optional<int> read_stride(const Expr& body, const Expr& var) {
   walk(body, [&](const Expr& node) {
     auto* read = node.as<ReadNode>();
     if (!read || !worst) return;
-    auto stride = stride_of(read->indices, var);
+    auto stride = stride_of(significant_indices(*read), var);
     worst = stride ? std::optional<int>(std::max(*worst, *stride)) : std::nullopt;
   });
   return worst;

@@ -72,6 +72,7 @@ std::optional<int64_t> row_bytes(const OperationNode& product, const Expr& facto
 
 bool wants_packing(const OperationNode& product, const Expr& factor) {
   const DenseWork work = work_of(product);
+  if (work.units == 1) return false;
   const auto bytes = row_bytes(product, factor);
   const int64_t rows = work.rows == 0 ? kLeastPackedRows : work.rows;
   if (!bytes) return rows >= kLeastTransposedRows;
@@ -197,9 +198,9 @@ std::vector<Tensor> pack_matmul_panels(const std::vector<Tensor>& outputs, const
 bool schedule_matmul(Schedule& schedule, const Target& target) {
   const std::vector<Parts> products = find_products(schedule);
   if (products.empty() || schedule.outputs().size() != 1) return false;
-  // Without contiguous columns the generic reduction rule does better.
+  // Without contiguous columns the generic reduction rule does better, and with one.
   const OperationNode& first = *products[0].product->op;
-  if (read_stride(first, first.axes.back()->var) != std::optional<int>(1)) return false;
+  if (work_of(first).units == 1 || read_stride(first, first.axes.back()->var) != std::optional<int>(1)) return false;
 
   const DenseWork work = work_of(first);
   const ProductTile tile = choose_dense_tile(work, target.machine).tile;

@@ -1,8 +1,7 @@
-// Softmax and normalisations along trailing axes: everything of a row where the row is in the first-level
-// cache.
+// Softmax and normalisations along trailing axes: everything of a row where the row is in a cache of the core.
 //
 //   parallel for row
-//     maximum, sums, … over the row          lanes over the reduction, two vectors of accumulators
+//     maximum, sums, … over the row          lanes over the reduction, several vectors of accumulators
 //     intermediate rows in a local buffer
 //     y[row][:] = …
 #include <algorithm>
@@ -13,9 +12,11 @@
 namespace gantry::cpu {
 namespace {
 
-/// A row of an intermediate stage is kept on the stack up to this.
-constexpr int64_t kMaxRowBytes = 32 << 10;
-constexpr int64_t kReductionVectors = 2;
+/// A row of an intermediate stage is kept up to this: beside it a row of the data and one of the result pass.
+int64_t most_row_bytes(const Target& target) {
+  return std::max<int64_t>(target.machine.l2_bytes / 3, 32 << 10);
+}
+constexpr int64_t kReductionVectors = 4;
 
 bool keeps_prefix(const OperationNode& op, const OperationNode& output, size_t rows) {
   if (op.axes.size() < rows || output.axes.size() < rows) return false;
@@ -51,10 +52,10 @@ struct RowStages {
   std::vector<Stage*> stages;
 };
 
-bool fits_row_buffer(const OperationNode& op, size_t rows) {
+bool fits_row_buffer(const OperationNode& op, size_t rows, const Target& target) {
   std::vector<IterVarPtr> row(op.axes.begin() + static_cast<long>(rows), op.axes.end());
   const auto elements = constant_volume(row);
-  return elements && *elements * byte_width(op.result_dtypes[0]) <= kMaxRowBytes;
+  return elements && *elements * byte_width(op.result_dtypes[0]) <= most_row_bytes(target);
 }
 
 /// Costly elements that several stages read (the powers of a softmax) are computed once, into a buffer.
@@ -64,7 +65,7 @@ bool worth_keeping(const Schedule& schedule, const OperationNode& op) {
 }
 
 /// Empty where the schedule is no computation by rows.
-RowStages find_rows(Schedule& schedule, const Stage& output) {
+RowStages find_rows(Schedule& schedule, const Stage& output, const Target& target) {
   RowStages found;
   Operations of_rows;  ///< reductions, and what depends on them
   for (const auto& stage : schedule.stages()) {
@@ -83,10 +84,10 @@ RowStages find_rows(Schedule& schedule, const Stage& output) {
     if (is_reduction(op) || reads) of_rows.push_back(&op);
     const bool inlined = stage->attach == AttachKind::kInline;
     if (stage.get() == &output || (inlined && !(reads && worth_keeping(schedule, op)))) continue;
-    if (inlined && !fits_row_buffer(op, found.rows)) continue;
+    if (inlined && !fits_row_buffer(op, found.rows, target)) continue;
     // What comes before the first reduction stays where it is: it is no part of a row.
     if (!contains(of_rows, &op) || !keeps_prefix(op, *output.op, found.rows)) return {};
-    if (!is_reduction(op) && !fits_row_buffer(op, found.rows)) return {};
+    if (!is_reduction(op) && !fits_row_buffer(op, found.rows, target)) return {};
     found.stages.push_back(stage.get());
   }
   return found;
@@ -127,7 +128,7 @@ bool schedule_rows(Schedule& schedule, const Target& target) {
                                    [](const auto& stage) { return is_reduction(*stage->op); });
   if (!reduces || read_stride(*output.op, output.axes().back()->var) == std::nullopt) return false;
   inline_elementwise(schedule);
-  const RowStages found = find_rows(schedule, output);
+  const RowStages found = find_rows(schedule, output, target);
   if (found.stages.empty()) return false;
   const auto axes = output.axes();
   const auto volume = constant_volume(axes);
