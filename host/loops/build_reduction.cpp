@@ -262,14 +262,12 @@ Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
                          : build_loops(state, plan.inner, 0, Purpose::kCompute, plan.separate, update);
   if (!plan.separate) return block({init_nest, update_nest});
   if (plan.threads > 1) {
-    return build_thread_reduction(state, plan, init_nest, update_nest,
-                                  combined_lanes(root->reduce, plan));
+    return build_thread_reduction(state, plan, init_nest, update_nest, combined_lanes(root->reduce, plan));
   }
   const bool halves = plan.lanes > 1 && (plan.lanes & (plan.lanes - 1)) == 0;
-  const Expr total =
-      halves ? load(plan.accumulator, plan.index) : combined_lanes(root->reduce, plan);
-  Stmt result = block({halves ? fold_lanes(root->reduce, plan) : Stmt(),
-                       store(state.buffer, store_index(state), total)});
+  const Expr total = halves ? load(plan.accumulator, plan.index) : combined_lanes(root->reduce, plan);
+  Stmt result = block(
+      {halves ? fold_lanes(root->reduce, plan) : Stmt(), store(state.buffer, store_index(state), total)});
   Stmt finish = build_loops(state, plan.inner_data, 0, Purpose::kStore, plan.separate, result);
   if (moved) finish = guarded(state, -1, first_reduce - 1, Purpose::kStore, plan.separate, finish);
   return allocate(plan.accumulator, block({init_nest, update_nest, finish}));

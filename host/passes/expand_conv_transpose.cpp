@@ -6,6 +6,10 @@
 //   conv, padded by J - 1: (N, s… O, q…)  =>  (N, q, s…, O)  =>  cut to the result
 //
 // With groups, I and O are those of one group, and the group is outermost among the output channels.
+//
+// Where s does not divide the taps, as with 3 taps of stride 2, the later remainders have J - 1 taps and the
+// zeros among those of one convolution would be much of its work. Then those of as many taps along each axis
+// are a convolution, and the results are joined before they are interleaved.
 #include <algorithm>
 
 #include "host/ops/conv.h"
@@ -16,6 +20,11 @@
 
 namespace gantry {
 namespace {
+
+/// Remainders of one number of taps, along one axis.
+struct Remainders {
+  int64_t first = 0, count = 0, taps = 0;
+};
 
 class Expansion {
  public:
@@ -39,7 +48,9 @@ class Expansion {
   }
 
   Value* run() {
-    return is_point() ? spread_point(node_.inputs[1]) : cut(interleave(convolve(phases(node_.inputs[1]))));
+    if (is_point()) return spread_point(node_.inputs[1]);
+    std::vector<Remainders> chosen;
+    return cut(interleave(wastes_much() ? join(chosen) : convolve(all_remainders())));
   }
 
  private:
@@ -62,6 +73,50 @@ class Expansion {
     return false;
   }
 
+  /// Zeros among the taps of one convolution cost more than several convolutions do.
+  bool wastes_much() const {
+    constexpr int64_t kFewChannels = 16;
+    constexpr double kMuch = 1.3;
+    double taps = 1, all = 1;
+    for (size_t i = 0; i < rank(); ++i) {
+      taps *= double(attrs_.kernel[i]);
+      all *= double(attrs_.strides[i] * taps_[i]);
+      if (taps_[i] == 1 && attrs_.kernel[i] != attrs_.strides[i]) return false;  // some have no taps
+    }
+    return attrs_.groups == 1 && all >= kMuch * taps &&
+           node_.result()->type.shape[1].constant().value_or(0) >= kFewChannels;
+  }
+
+  std::vector<Remainders> all_remainders() const {
+    std::vector<Remainders> all;
+    for (size_t i = 0; i < rank(); ++i) all.push_back({0, attrs_.strides[i], taps_[i]});
+    return all;
+  }
+
+  /// Those of J taps and those of one less.
+  std::vector<Remainders> remainders(size_t axis) const {
+    const int64_t stride = attrs_.strides[axis], taps = taps_[axis],
+                  whole = attrs_.kernel[axis] - stride * (taps - 1);
+    if (whole == stride) return {{0, stride, taps}};
+    return {{0, whole, taps}, {whole, stride - whole, taps - 1}};
+  }
+
+  /// Convolutions of all remainders along the axes after the chosen, as convolve().
+  Value* join(std::vector<Remainders>& chosen) {
+    const size_t axis = chosen.size();
+    if (axis == rank()) return convolve(chosen);
+    std::vector<Value*> parts;
+    for (const Remainders& some : remainders(axis)) {
+      chosen.push_back(some);
+      parts.push_back(join(chosen));
+      chosen.pop_back();
+    }
+    if (parts.size() == 1) return parts[0];
+    auto attrs = std::make_shared<AxisAttrs>();
+    attrs->axis = static_cast<int64_t>(2 + rank() + axis);
+    return add("concatenate", attrs, parts);
+  }
+
   Value* add(std::string_view op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs) {
     return infer_and_add(function_, op, std::move(attrs), std::move(inputs), node_.origin, &node_)->result();
   }
@@ -76,8 +131,8 @@ class Expansion {
     return add("transpose", attrs, {value});
   }
 
-  /// (groups I, O, k…) -> (groups s… O, I, J…)
-  Value* phases(Value* weight) {
+  /// (groups I, O, k…) -> (groups s… O, I, J…), of the chosen remainders
+  Value* phases(Value* weight, const std::vector<Remainders>& chosen) {
     const Shape shape = weight->type.shape;
     auto zeros = std::make_shared<PadAttrs>();
     zeros->before.assign(shape.size(), Dim(0));
@@ -91,16 +146,18 @@ class Expansion {
     for (size_t i = 0; i < rank(); ++i) {
       zeros->after[i + 2] = attrs_.strides[i] * taps_[i] - attrs_.kernel[i];
       split.insert(split.end(), {taps_[i], attrs_.strides[i]});
-      packed[0] = packed[0] * attrs_.strides[i];
-      packed.push_back(taps_[i]);
+      packed[0] = packed[0] * chosen[i].count;
+      packed.push_back(chosen[i].taps);
       axes.push_back(static_cast<int64_t>(4 + 2 * i));
     }
     reverse->end = split;
     for (size_t i = 0; i < rank(); ++i) {
       const size_t axis = 3 + 2 * i;
-      reverse->begin[axis] = taps_[i] - 1;
+      reverse->begin[axis] = chosen[i].taps - 1;
       reverse->end[axis] = -1;
       reverse->strides[axis] = -1;
+      reverse->begin[axis + 1] = chosen[i].first;
+      reverse->end[axis + 1] = chosen[i].first + chosen[i].count;
     }
     axes.insert(axes.end(), {2, 1});
     for (size_t i = 0; i < rank(); ++i) axes.push_back(static_cast<int64_t>(3 + 2 * i));
@@ -108,17 +165,33 @@ class Expansion {
     return reshape(transpose(add("strided_slice", reverse, {value}), axes), packed);
   }
 
-  Value* convolve(Value* weight) {
+  /// (N, q…, groups, s…, O), of the chosen remainders
+  Value* convolve(const std::vector<Remainders>& chosen) {
+    Value* weight = phases(node_.inputs[1], chosen);
     auto attrs = std::make_shared<ConvAttrs>();
     attrs->channels = weight->type.shape[0].value();
     attrs->groups = attrs_.groups;
-    attrs->kernel = taps_;
     attrs->strides.assign(rank(), 1);
     attrs->dilations.assign(rank(), 1);
-    for (int end = 0; end < 2; ++end) {
-      for (int64_t taps : taps_) attrs->padding.push_back(taps - 1);
+    for (const Remainders& r : chosen) {
+      attrs->kernel.push_back(r.taps);
+      attrs->padding.push_back(r.taps - 1);
     }
-    return add("nn.conv", attrs, {node_.inputs[0], weight});
+    // As many positions whatever the taps.
+    for (int64_t taps : taps_) attrs->padding.push_back(taps - 1);
+    Value* value = add("nn.conv", attrs, {node_.inputs[0], weight});
+    const Shape shape = value->type.shape;
+    std::vector<int64_t> last{0};
+    Shape split{shape[0]};
+    for (size_t i = 0; i < rank(); ++i) {
+      last.push_back(static_cast<int64_t>(2 + i));
+      split.push_back(shape[2 + i]);
+    }
+    last.push_back(1);
+    split.push_back(attrs_.groups);
+    for (const Remainders& r : chosen) split.push_back(r.count);
+    split.push_back(node_.result()->type.shape[1].value() / attrs_.groups);
+    return reshape(transpose(value, last), split);
   }
 
   /// A matrix product with all taps.
@@ -153,27 +226,18 @@ class Expansion {
     return whole ? value : add("strided_slice", part, {value});
   }
 
-  /// (N, groups s… O, q…) -> (N, s q…, groups O)
+  /// (N, q…, groups, s…, O) -> (N, s q…, groups O)
   Value* interleave(Value* value) {
     const Shape shape = value->type.shape;
-    std::vector<int64_t> last{0};
-    for (size_t i = 0; i < rank(); ++i) last.push_back(static_cast<int64_t>(2 + i));
-    last.push_back(1);
-    value = transpose(value, last);
-    const Dim channels = node_.result()->type.shape[1];
-    Shape split{shape[0]}, joined{shape[0]};
+    Shape joined{shape[0]};
     std::vector<int64_t> axes{0};
     for (size_t i = 0; i < rank(); ++i) {
-      split.push_back(shape[2 + i]);
-      joined.push_back(shape[2 + i] * attrs_.strides[i]);
+      joined.push_back(shape[1 + i] * attrs_.strides[i]);
       axes.insert(axes.end(), {static_cast<int64_t>(1 + i), static_cast<int64_t>(2 + rank() + i)});
     }
-    split.push_back(attrs_.groups);
-    for (int64_t stride : attrs_.strides) split.push_back(stride);
-    split.push_back(channels.value() / attrs_.groups);
-    joined.push_back(channels);
+    joined.push_back(node_.result()->type.shape[1]);
     axes.insert(axes.end(), {static_cast<int64_t>(1 + rank()), static_cast<int64_t>(2 + 2 * rank())});
-    return reshape(transpose(reshape(value, split), axes), joined);
+    return reshape(transpose(value, axes), joined);
   }
 
   /// (N, s q…, O) -> the result

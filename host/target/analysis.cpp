@@ -102,7 +102,7 @@ int element_cost(const Expr& body) {
   return cost;
 }
 
-bool reads_same_index(const OperationNode& op) {
+bool reads_own_index(const OperationNode& op) {
   bool same = true;
   walk(op.body, [&](const Expr& node) {
     auto* read = node.as<ReadNode>();
@@ -113,6 +113,11 @@ bool reads_same_index(const OperationNode& op) {
     }
     for (size_t i = 0; i < op.axes.size(); ++i) same = same && read->indices[i].same_as(op.axes[i]->var);
   });
+  return same;
+}
+
+bool reads_same_index(const OperationNode& op) {
+  bool same = reads_own_index(op);
   // A body that uses its position (arange, padding) is not a function of the elements alone.
   for (const auto& axis : op.axes) {
     int total = 0, in_reads = 0;

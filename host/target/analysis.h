@@ -21,6 +21,8 @@ std::optional<int> read_stride(const Expr& body, const Expr& var);
 /// Functions evaluated for one element, exp and the like counted as 16 operations.
 int element_cost(const Expr& body);
 /// True if every read of the body that is not a scalar uses exactly the data axes in order.
+bool reads_own_index(const OperationNode& op);
+/// And the body does not use its position otherwise: it is a function of the elements alone.
 bool reads_same_index(const OperationNode& op);
 /// The stages that read `op`'s results.
 std::vector<const OperationNode*> readers_of(const Schedule& schedule, const OperationNode& op);

@@ -22,7 +22,7 @@ Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
   for (size_t i = 0; i < output.axes().size(); ++i) {
     if (!structurally_equal(output.axes()[i]->extent, reduction.axes()[i]->extent)) return nullptr;
   }
-  return cpu::reads_same_index(*output.op) ? &output : nullptr;
+  return cpu::reads_own_index(*output.op) ? &output : nullptr;
 }
 
 // Padding that one reduction reads is placed by that reduction's rule.

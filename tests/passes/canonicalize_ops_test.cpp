@@ -139,6 +139,26 @@ const std::string kLayerNorm = R"(fn @main(%x: Tensor[(N, S, 8), f32]) -> Tensor
   %6 = divide(%1, %5)
 )";
 
+// Remainders of unequal numbers of taps are convolutions of their own, where one would mostly multiply zeros.
+TEST(CanonicalizeOps, ATransposedConvolutionMultipliesFewZeros) {
+  auto convolutions = [](int64_t kernel, int64_t outputs) {
+    const std::string text = canonical(fmt::format(
+        "fn @main(%x: Tensor[(1, 8, 16, 16), f32]) -> Tensor[(1, {0}, {2}, {2}), f32] {{\n"
+        "  %y = nn.conv_transpose(%x, @w: Tensor[(8, {0}, {1}, {1}), f32], kernel=[{1}, {1}], "
+        "strides=[2, 2], dilations=[1, 1], padding=(0, 0, 0, 0), output_padding=[0, 0], groups=1)\n"
+        "  return %y\n}}\n",
+        outputs, kernel, 30 + kernel));
+    EXPECT_THAT(text, Not(HasSubstr("conv_transpose")));
+    size_t count = 0;
+    for (size_t at = text.find("nn.conv("); at != std::string::npos; at = text.find("nn.conv(", at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(convolutions(3, 32), 4u);
+  EXPECT_EQ(convolutions(4, 32), 1u);
+  EXPECT_EQ(convolutions(3, 3), 1u) << "a vector holds the channels of all remainders";
+}
+
 TEST(CanonicalizeOps, LayerNormalisationInStepsIsRecognised) {
   EXPECT_THAT(canonical(kLayerNorm +
                         "  %7 = multiply(@w: Tensor[(8), f32], %6)\n  %8 = add(%7, @b: Tensor[(8), f32])\n"

@@ -45,11 +45,12 @@ void schedule_transposed(Stage& stage, const IterVarPtr& contiguous, int lanes, 
   const auto axes = stage.axes();
   int64_t side = std::min<int64_t>(lanes, kMaxTransposeSide);
   while (side > 4 && constant_extent(contiguous->extent).value_or(side) < side) side /= 2;
-  auto [row_outer, row_inner] = stage.split(contiguous, side, tail_for(contiguous, side));
+  const int64_t rows = side < 4 ? kMaxTransposeSide : side;  // fewer lanes are no block
+  auto [row_outer, row_inner] = stage.split(contiguous, rows, tail_for(contiguous, rows));
   auto [lane_outer, lane] = stage.split(axes.back(), side, tail_for(axes.back(), side));
   std::vector<IterVarPtr> outer;
-  auto [row_run, row] = stage.split(row_outer, kTransposeRun);
-  auto [lane_run, vector] = stage.split(lane_outer, kTransposeWriteRun);
+  auto [row_run, row] = stage.split(row_outer, side < 4 ? 1 : kTransposeRun);
+  auto [lane_run, vector] = stage.split(lane_outer, side < 4 ? 1 : kTransposeWriteRun);
   for (size_t i = 0; i + 1 < axes.size(); ++i) outer.push_back(axes[i] == contiguous ? row_run : axes[i]);
   std::vector<IterVarPtr> order = outer;
   order.insert(order.end(), {lane_run, row, vector, row_inner, lane});

@@ -200,7 +200,8 @@ bool schedule_matmul(Schedule& schedule, const Target& target) {
   if (products.empty() || schedule.outputs().size() != 1) return false;
   // Without contiguous columns the generic reduction rule does better, and with one.
   const OperationNode& first = *products[0].product->op;
-  if (work_of(first).units == 1 || read_stride(first, first.axes.back()->var) != std::optional<int>(1)) return false;
+  if (work_of(first).units == 1 || read_stride(first, first.axes.back()->var) != std::optional<int>(1))
+    return false;
 
   const DenseWork work = work_of(first);
   const ProductTile tile = choose_dense_tile(work, target.machine).tile;

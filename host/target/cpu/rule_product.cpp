@@ -168,6 +168,22 @@ int64_t line_groups(const ProductWork& work, int64_t lines, const MachineModel& 
   return lines > 1 && (weights <= machine.l2_bytes / 2 || weights <= 4 * data) ? 2 : 1;
 }
 
+// The window's axes that a part takes whole, beside the few channels of an image: sums are loaded and stored
+// for every part, and one of a tap's channels would be over before.
+size_t window_axes_of_part(const std::vector<IterVarPtr>& reduced, const ProductWork& work,
+                           const ProductTile& tile, const MachineModel& machine) {
+  constexpr int64_t kFewInputs = 16;
+  int64_t inputs = *constant_extent(reduced.back()->extent);
+  size_t axes = 0;
+  while (inputs < kFewInputs && axes + 1 < reduced.size()) {
+    const auto taps = constant_extent(reduced[reduced.size() - 2 - axes]->extent);
+    if (!taps || reduction_part(inputs * *taps, work, tile, machine) < inputs * *taps) break;
+    inputs *= *taps;
+    ++axes;
+  }
+  return axes;
+}
+
 void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool heavy_epilogue,
                             const ProductWork& work, const ProductTile& tile, const Target& target) {
   const MachineModel& machine = target.machine;
@@ -186,22 +202,29 @@ void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool he
   anchor.scope = StorageScope::kLocal;
 
   const auto sums = anchor.axes(), reduced = anchor.reduce_axes();
-  const int64_t part = reduction_part(*constant_extent(reduced.back()->extent), work, tile, machine);
+  int64_t part = reduction_part(*constant_extent(reduced.back()->extent), work, tile, machine);
   auto [parts, input] = anchor.split(reduced.back(), part);
   auto [row_tiles, row_in_tile] = anchor.split(sums[2], tile.rows);
+  const size_t window_axes = work.half ? 0 : window_axes_of_part(reduced, work, tile, machine);
+  const auto inside = reduced.end() - 1 - static_cast<std::ptrdiff_t>(window_axes);
   std::vector<IterVarPtr> order{sums[0], sums[3]};
-  order.insert(order.end(), reduced.begin(), reduced.end() - 1);
+  order.insert(order.end(), reduced.begin(), inside);
   order.insert(order.end(), {parts, sums[1], row_tiles});
-  const std::vector<IterVarPtr> innermost =
-      work.half ? sum_in_half(anchor, {input}, {part}) : std::vector{input};
+  std::vector<IterVarPtr> innermost(inside, reduced.end() - 1);
+  part *= *constant_volume(innermost);
+  if (work.half) {
+    innermost = sum_in_half(anchor, {input}, {part});
+  } else {
+    innermost.push_back(input);
+  }
   order.insert(order.end(), innermost.begin(), innermost.end());
   order.insert(order.end(), {row_in_tile, sums[4]});
   anchor.reorder(order);
   anchor.unroll(row_in_tile);
   vectorize_block(anchor, sums[4], block, tile.lanes);
-  skip_padding(anchor, sums[1]);
+  if (window_axes < 2) skip_padding(anchor, sums[1]);
   // Of whole lines, taps are written out apart for the points at both ends.
-  if (skips_columns(work, tile)) skip_padding(anchor, sums[2]);
+  if (window_axes == 0 && skips_columns(work, tile)) skip_padding(anchor, sums[2]);
   if (const Operation weights = packed_weights(anchor)) anchor.fetch_next(weights, parts, part * block);
 }
 

@@ -1,4 +1,5 @@
-// Softmax and normalisations along trailing axes: everything of a row where the row is in a cache of the core.
+// Softmax and normalisations along trailing axes: everything of a row where the row is in a cache of the
+// core.
 //
 //   parallel for row
 //     maximum, sums, … over the row          lanes over the reduction, several vectors of accumulators

@@ -91,6 +91,46 @@ double volume_error(const std::string& target, int64_t inputs, int64_t outputs, 
   return worst / largest;
 }
 
+struct TransposedLayer {
+  int64_t inputs = 8, outputs = 16, side = 7, kernel = 3, stride = 2, padding = 1, extra = 1;
+
+  int64_t out() const { return (side - 1) * stride + kernel - 2 * padding + extra; }
+};
+
+/// A transposed convolution of square images (1, C, side, side), against the definition.
+double transposed_error(const std::string& target, const TransposedLayer& l) {
+  const ConstantPtr w = testing::random_tensor(DType::kF32, {l.inputs, l.outputs, l.kernel, l.kernel}, 3);
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[(1, {0}, {1}, {1}), f32]) -> Tensor[(1, {2}, {3}, {3}), f32] {{\n"
+      "  %y = nn.conv_transpose(%x, @w: Tensor[({0}, {2}, {4}, {4}), f32], kernel=[{4}, {4}], "
+      "strides=[{5}, {5}], dilations=[1, 1], padding=({6}, {6}, {6}, {6}), output_padding=[{7}, {7}], "
+      "groups=1)\n  return %y\n}}\n",
+      l.inputs, l.side, l.outputs, l.out(), l.kernel, l.stride, l.padding, l.extra);
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {1, l.inputs, l.side, l.side}, 4);
+  testing::LocalModel model(
+      testing::compile_to_bytes(parse_graph(text, op_set(), {{"w", w}}), {.target = target}));
+  const ConstantPtr y = model.run({x}).at(0);
+  std::vector<double> expected(size_t(l.outputs * l.out() * l.out()), 0);
+  for (int64_t c = 0; c < l.inputs; ++c)
+    for (int64_t at = 0; at < l.side * l.side; ++at)
+      for (int64_t tap = 0; tap < l.kernel * l.kernel; ++tap) {
+        const int64_t oy = at / l.side * l.stride + tap / l.kernel - l.padding,
+                      ox = at % l.side * l.stride + tap % l.kernel - l.padding;
+        if (oy < 0 || ox < 0 || oy >= l.out() || ox >= l.out()) continue;
+        for (int64_t o = 0; o < l.outputs; ++o)
+          expected[size_t((o * l.out() + oy) * l.out() + ox)] +=
+              double(x->as<float>()[c * l.side * l.side + at]) *
+              double(w->as<float>()[(c * l.outputs + o) * l.kernel * l.kernel + tap]);
+      }
+  EXPECT_EQ(y->size, expected.size() * sizeof(float));
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    worst = std::max(worst, std::abs(double(y->as<float>()[i]) - expected[i]));
+    largest = std::max(largest, std::abs(expected[i]));
+  }
+  return worst / largest;
+}
+
 class PlainConvolutionOnCpu : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -103,6 +143,12 @@ TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForFirstLayers) {
   EXPECT_LT(plain_error(GetParam(), {.kernel = 3, .stride = 2, .padding = 1}), 2e-6);
   EXPECT_LT(plain_error(GetParam(), {.inputs = 1, .kernel = 5}), 2e-6);
   EXPECT_LT(plain_error(GetParam(), {.inputs = 4, .kernel = 1}), 2e-6);
+  // Of few points, whose sums are kept while parts of the window go by.
+  EXPECT_LT(plain_error(GetParam(), {.outputs = 96, .height = 112, .width = 112, .kernel = 16, .stride = 16}),
+            2e-6);
+  EXPECT_LT(plain_error(GetParam(),
+                        {.inputs = 5, .outputs = 64, .height = 28, .width = 28, .kernel = 7, .padding = 3}),
+            2e-6);
 }
 
 // Taps in the padding are left out.
@@ -112,6 +158,16 @@ TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForVolumes) {
   // Winograd's algorithm may be chosen.
   EXPECT_LT(volume_error(GetParam(), 64, 32, 2, 7), kWinogradError);
   EXPECT_LT(volume_error(GetParam(), 32, 64, 4, 28), kWinogradError);
+}
+
+TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionTransposed) {
+  EXPECT_LT(transposed_error(GetParam(), {}), 2e-6);
+  EXPECT_LT(transposed_error(GetParam(), {.kernel = 4, .extra = 0}), 2e-6);
+  EXPECT_LT(transposed_error(GetParam(), {.outputs = 3}), 2e-6);
+  EXPECT_LT(transposed_error(GetParam(), {.kernel = 5, .padding = 2}), 2e-6);
+  EXPECT_LT(transposed_error(GetParam(), {.kernel = 5, .stride = 3, .padding = 1, .extra = 2}), 2e-6);
+  EXPECT_LT(transposed_error(GetParam(), {.kernel = 7, .stride = 4, .padding = 0, .extra = 0}), 2e-6);
+  EXPECT_LT(transposed_error(GetParam(), {.kernel = 2, .stride = 3, .padding = 0, .extra = 0}), 2e-6);
 }
 
 // The reduction is cut, and taps in the padding are left out.
