@@ -1,4 +1,10 @@
 // resize: nearest, linear and cubic interpolation, separable over axes.
+//
+// Stages of linear and cubic ones:
+//   "resize_positions", "resize_weights"   of an axis, (tap, position of the result): coordinates take f64
+//   "resize_lines"                         the data interpolated along the last resized axis alone, where its
+//                                          lines are read for several of the result
+//   "resize"                               the sum over the taps of the other axes
 #include "host/ops/resize.h"
 
 #include "host/ops/families.h"
@@ -178,6 +184,56 @@ Expr interpolate(const Tensor& x, const std::vector<std::vector<Tap>>& taps, siz
   return total;
 }
 
+/// The one of `values` that `index` counts.
+Expr chosen(const Expr& index, const std::vector<Expr>& values) {
+  Expr value = values.back();
+  for (size_t t = values.size() - 1; t-- > 0;)
+    value = select(eq(index, static_cast<int64_t>(t)), values[t], value);
+  return value;
+}
+
+/// As weighted_taps(axis, i), computed once for every position of the result; `i` reads them.
+std::function<std::vector<Tap>(const Expr& i)> tabled_taps(const Axis& axis, DType weight_dtype) {
+  const auto count = static_cast<int64_t>(axis.attrs.mode == ResizeMode::kLinear ? 2 : 4);
+  auto table = [&](const char* name, const std::function<Expr(const Tap&)>& entry) {
+    auto body = [&](const std::vector<Expr>& i) {
+      std::vector<Expr> entries;
+      for (const Tap& tap : weighted_taps(axis, i[1])) entries.push_back(entry(tap));
+      return chosen(i[0], entries);
+    };
+    return compute({count, Expr(axis.out)}, body, name, name);
+  };
+  const Tensor positions = table("resize_positions", [](const Tap& tap) { return tap.position; });
+  const Tensor weights =
+      table("resize_weights", [&](const Tap& tap) { return cast(weight_dtype, tap.weight); });
+  return [=](const Expr& i) {
+    std::vector<Tap> taps;
+    for (int64_t t = 0; t < count; ++t) taps.push_back({positions({t, i}), weights({t, i})});
+    return taps;
+  };
+}
+
+/// Each line of the data is read for one or more lines of the result.
+bool enlarges(const Axis& axis) {
+  const auto least = (axis.out - axis.in).lower_bound();
+  return least && *least >= 0;
+}
+
+/// The axis along which lines are interpolated first; nothing if that saves no work, or only what costs
+/// little: elements of the last axis are collected one by one, of others they lie side by side.
+std::optional<size_t> line_axis(const ResizeAttrs& attrs, const std::vector<Axis>& axes) {
+  std::vector<size_t> resized;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (!axes[d].copied()) resized.push_back(d);
+  }
+  if (attrs.mode == ResizeMode::kNearest || resized.size() < 2) return std::nullopt;
+  const size_t last = resized.back();
+  for (size_t d : resized)
+    if (d != last && !enlarges(axes[d])) return std::nullopt;
+  const bool pays = last + 1 == axes.size() || attrs.mode == ResizeMode::kCubic;
+  return pays ? std::optional(last) : std::nullopt;
+}
+
 std::vector<Axis> axes_of(const Node& node) {
   const auto& attrs = node.attrs_as<ResizeAttrs>();
   const Shape& in = input_type(node, 0).shape;
@@ -193,32 +249,64 @@ std::vector<Axis> axes_of(const Node& node) {
   return axes;
 }
 
+using TapsAt = std::function<std::vector<Tap>(const Expr& i)>;
+
+std::vector<Tap> whole(const Expr& i) {
+  return {{i, {}}};
+}
+
+TapsAt taps_of(const Axis& axis, DType weight_dtype) {
+  if (axis.copied()) return whole;
+  if (axis.attrs.mode == ResizeMode::kNearest) return [=](const Expr& i) { return nearest_taps(axis, i); };
+  return tabled_taps(axis, weight_dtype);
+}
+
+/// What `taps` of each axis make of the data at a position of the result.
+Expr interpolated(const Tensor& data, const std::vector<TapsAt>& taps, const std::vector<Expr>& i,
+                  DType dtype) {
+  std::vector<std::vector<Tap>> here;
+  for (size_t d = 0; d < taps.size(); ++d) here.push_back(taps[d](i[d]));
+  std::vector<Expr> at(taps.size());
+  return interpolate(data, here, 0, at, dtype);
+}
+
+/// The data where their lines are as long as the result's; `taps` of that axis are then one.
+Tensor resized_lines(const Tensor& x, const Axis& axis, size_t d, std::vector<TapsAt>& taps, DType dtype) {
+  std::vector<TapsAt> own(taps.size(), whole);
+  std::swap(own[d], taps[d]);
+  std::vector<Expr> shape = x.shape();
+  shape[d] = Expr(axis.out);
+  auto body = [&](const std::vector<Expr>& i) { return interpolated(x, own, i, dtype); };
+  return compute(shape, body, "resize_lines", "resize_lines");
+}
+
+/// tf_crop_and_resize: the position lies in the data; null for the other coordinates.
+Expr inside_data(const ResizeAttrs& attrs, const std::vector<Axis>& axes, const std::vector<Expr>& i) {
+  Expr inside;
+  if (attrs.coordinates != ResizeCoordinates::kTfCropAndResize) return inside;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (axes[d].copied()) continue;
+    const Expr at = source_coordinate(axes[d], i[d]);
+    const Expr here = ge(at, imm(0)) && le(at, as_coordinate(axes[d].in - 1));
+    inside = inside ? inside && here : here;
+  }
+  return inside;
+}
+
 std::vector<Tensor> compute_resize(const Node& node, const std::vector<Tensor>& in) {
   const auto& attrs = node.attrs_as<ResizeAttrs>();
-  const Tensor& x = in[0];
-  std::vector<Axis> axes = axes_of(node);
-  DType wide = ops::widened(x.dtype());
-  DType compute_dtype = is_float(wide) ? wide : DType::kF64;
-  bool crops = attrs.coordinates == ResizeCoordinates::kTfCropAndResize;
+  const std::vector<Axis> axes = axes_of(node);
+  const DType wide = ops::widened(in[0].dtype());
+  const DType compute_dtype = is_float(wide) ? wide : DType::kF64;
+  std::vector<TapsAt> taps;
+  for (const Axis& axis : axes) taps.push_back(taps_of(axis, compute_dtype));
+  Tensor x = in[0];
+  if (const auto d = line_axis(attrs, axes)) x = resized_lines(x, axes[*d], *d, taps, compute_dtype);
   auto body = [&](const std::vector<Expr>& i) {
-    std::vector<std::vector<Tap>> taps;
-    Expr inside;
-    for (size_t d = 0; d < axes.size(); ++d) {
-      if (axes[d].copied()) {
-        taps.push_back({{i[d], {}}});
-        continue;
-      }
-      taps.push_back(attrs.mode == ResizeMode::kNearest ? nearest_taps(axes[d], i[d])
-                                                        : weighted_taps(axes[d], i[d]));
-      if (crops) {
-        Expr at = source_coordinate(axes[d], i[d]);
-        Expr here = ge(at, imm(0)) && le(at, as_coordinate(axes[d].in - 1));
-        inside = inside ? inside && here : here;
-      }
-    }
-    std::vector<Expr> at(axes.size());
-    Expr value = cast(x.dtype(), interpolate(x, taps, 0, at, compute_dtype));
-    return inside ? select(inside, value, const_of(x.dtype(), attrs.extrapolation)) : value;
+    const DType dtype = in[0].dtype();
+    const Expr value = cast(dtype, interpolated(x, taps, i, compute_dtype));
+    const Expr inside = inside_data(attrs, axes, i);
+    return inside ? select(inside, value, const_of(dtype, attrs.extrapolation)) : value;
   };
   return {compute(to_exprs(node.result()->type.shape), body, "resize", "resize")};
 }

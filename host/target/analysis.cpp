@@ -69,7 +69,8 @@ std::optional<int> read_stride(const Expr& body, const Expr& var) {
   walk(body, [&](const Expr& node) {
     auto* read = node.as<ReadNode>();
     if (!read || !worst) return;
-    auto stride = stride_of(significant_indices(*read), var);
+    auto stride = stride_of(read->indices, var);
+    if (!stride) stride = stride_of(significant_indices(*read), var);
     worst = stride ? std::optional<int>(std::max(*worst, *stride)) : std::nullopt;
   });
   return worst;

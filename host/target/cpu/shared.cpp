@@ -1,6 +1,7 @@
 #include "host/target/cpu/rules.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "host/support/divide.h"
@@ -116,10 +117,16 @@ namespace {
 
 // Inlining a producer repeats its work once a read; that is welcome only where it is cheap or read once.
 bool should_inline(const Schedule& schedule, const Stage& stage) {
+  static constexpr std::array<std::string_view, 8> kKept{"pad",
+                                                         "tile_rows",
+                                                         "dense_partial",
+                                                         "matmul_panel",
+                                                         "matmul_partial",
+                                                         "resize_positions",
+                                                         "resize_weights",
+                                                         "resize_lines"};
   const OperationNode& op = *stage.op;
-  if (!is_compute(op) || is_reduction(op) || op.tag == "pad" || op.tag == "tile_rows" ||
-      op.tag == "dense_partial" || op.tag == "matmul_panel" || op.tag == "matmul_partial")
-    return false;
+  if (!is_compute(op) || is_reduction(op) || std::ranges::find(kKept, op.tag) != kKept.end()) return false;
   for (const Tensor& output : schedule.outputs()) {
     if (output.op().get() == &op) return false;
   }
