@@ -14,6 +14,9 @@ void make_small_convolutions_dense(Function& function);
 /// Convolutions lose the taps that meet padding wherever the window stands.
 void trim_windows(Function& function);
 
+/// Maxima over large windows are taken along one axis, then along the others.
+void split_max_windows(Function& function);
+
 /// Transposed convolutions with constant weights become convolutions, whose output channels hold the results
 /// of all remainders of the stride, and an interleaving of them.
 void expand_conv_transpose(Function& function);

@@ -1,6 +1,8 @@
 // Schedules mean what they say: every lowered nest computes what its tensor expression does.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tests/loops/run_schedule.h"
 
 namespace gantry::test {
@@ -250,6 +252,40 @@ TEST(NarrowVectors, APartThatLanesDoNotDivideEndsInAShorterVector) {
   EXPECT_THAT(text, testing::HasSubstr("sums[ramp(0, 1, 8)] ="));
   EXPECT_THAT(text, testing::HasSubstr("sums[ramp(8, 1, 4)] ="));
   EXPECT_THAT(text, testing::Not(testing::HasSubstr(" if "))) << "no lane is off";
+}
+
+// Lanes in the padding add nothing; the accumulator is stored whole and stays in a register.
+TEST(UnmaskUpdates, LanesInThePaddingOfAMaximumAreLeftAsTheyAre) {
+  constexpr int64_t kCount = 16, kLanes = 8;
+  auto x = placeholder({kCount}, DType::kF32, "x");
+  auto k = reduce_axis(0, 3, "k");
+  const Expr lowest = identity_of(ReduceKind::kMax, DType::kF32);
+  auto y = compute(
+      {kCount},
+      [&](auto& i) {
+        const Expr at = i[0] + k->var - 1;
+        const Expr inside = ge(at, 0) && lt(at, kCount);
+        return reduce(ReduceKind::kMax, if_then_else(inside, x({at}), lowest), {k});
+      },
+      "y");
+  Schedule s({y});
+  Tensor sums = s.cache_write(y, StorageScope::kLocal);
+  auto [block, lane] = s[y].split(s[y].axes()[0], kLanes);
+  s[y].unroll(block);
+  s[y].vectorize(lane);
+  s[sums].compute_at(s[y], block);
+  s[sums].reorder({s[sums].reduce_axes()[0], s[sums].axes()[0]});
+  s[sums].unroll(s[sums].reduce_axes()[0]);
+  s[sums].vectorize(s[sums].axes()[0]);
+  const Floats xs = random_floats(kCount);
+  Floats expected;
+  for (int64_t i = 0; i < kCount; ++i)
+    expected.push_back(*std::max_element(xs.begin() + std::max<int64_t>(i - 1, 0),
+                                         xs.begin() + std::min<int64_t>(i + 2, kCount)));
+  EXPECT_THAT(run_schedule(s, {x}, {xs}, kCount), testing::Pointwise(testing::Eq(), expected));
+  const std::string text = to_string(run_loop_passes(lower_schedule(s, {x}, "k")));
+  EXPECT_THAT(text, testing::HasSubstr("select(")) << text;
+  EXPECT_THAT(text, testing::Not(testing::ContainsRegex("\n *y\\.cache[^=]* if "))) << text;
 }
 
 /// y[i][j] = body(x[j][i]) in blocks of `side`, the columns of y in vectors.

@@ -139,6 +139,19 @@ const std::string kLayerNorm = R"(fn @main(%x: Tensor[(N, S, 8), f32]) -> Tensor
   %6 = divide(%1, %5)
 )";
 
+TEST(CanonicalizeOps, MaximaOverLargeWindowsAreTakenAlongOneAxisAfterTheOther) {
+  const auto pool = [](int kernel, int stride, int result) {
+    return canonical(fmt::format(
+        "fn @main(%x: Tensor[(1, 8, 20, 20), f32]) -> Tensor[(1, 8, {2}, {2}), f32] {{\n"
+        "  %y = nn.max_pool(%x, kernel=[{0}, {0}], strides=[{1}, {1}], dilations=[1, 1], padding=({3}, {3}, "
+        "{3}, {3}), ceil_mode=false, count_include_pad=false, p=2)\n  return %y\n}}\n",
+        kernel, stride, result, kernel / 2));
+  };
+  EXPECT_THAT(pool(5, 1, 20), AllOf(HasSubstr("kernel=[1, 5]"), HasSubstr("padding=(0, 2, 0, 2)"),
+                                    HasSubstr("kernel=[5, 1]"), HasSubstr("padding=(2, 0, 2, 0)")));
+  EXPECT_THAT(pool(3, 2, 10), HasSubstr("kernel=[3, 3]"));
+}
+
 // Remainders of unequal numbers of taps are convolutions of their own, where one would mostly multiply zeros.
 TEST(CanonicalizeOps, ATransposedConvolutionMultipliesFewZeros) {
   auto convolutions = [](int64_t kernel, int64_t outputs) {
