@@ -112,10 +112,23 @@ Stmt unless_empty(const Operands& o, Stmt body) {
   return if_stmt(lt(Expr(0), product_of(o.data, 0, o.data.size())), body);
 }
 
+/// body(i) for i in [from, from + count), that many vectors first and the rest one by one.
+Stmt in_vectors(const Expr& from, const Expr& count, const std::function<Stmt(const Expr& i)>& body) {
+  constexpr int64_t kLanes = 16;
+  const Expr vector = make_var("vector"), lane = make_var("lane"), rest = make_var("rest");
+  const Expr vectors = floordiv(count, kLanes), done = vectors * kLanes;
+  Stmt whole = for_loop(lane, 0, kLanes, LoopKind::kVectorized, body(from + vector * kLanes + lane));
+  return block({for_loop(vector, 0, vectors, LoopKind::kSerial, whole),
+                for_loop(rest, 0, count - done, LoopKind::kSerial, body(from + done + rest))});
+}
+
 Stmt copy_data(LoopBuilder& b, const Operands& o) {
-  Expr i = make_var("i");
-  Stmt body = store(b.result(0), i, load(b.input(0), i));
-  return for_loop(i, 0, product_of(o.data, 0, o.data.size()), LoopKind::kSerial, body);
+  constexpr int64_t kChunk = 4096;  // elements that a thread copies at once
+  auto copy = [&](const Expr& i) { return store(b.result(0), i, load(b.input(0), i)); };
+  const Expr count = product_of(o.data, 0, o.data.size()), chunk = make_var("chunk");
+  const Expr chunks = floordiv(count, kChunk), done = chunks * kChunk;
+  return block({for_loop(chunk, 0, chunks, LoopKind::kParallel, in_vectors(chunk * kChunk, kChunk, copy)),
+                in_vectors(done, count - done, copy)});
 }
 
 void emit_elements(LoopBuilder& b, const Operands& o) {
@@ -131,17 +144,18 @@ void emit_elements(LoopBuilder& b, const Operands& o) {
 }
 
 void emit_nd(LoopBuilder& b, const Operands& o) {
-  Expr row = make_var("row"), i = make_var("i"), slice_var = make_var("slice");
+  Expr row = make_var("row"), slice_var = make_var("slice");
   Expr slice = 0;
   for (size_t d = 0; d < o.depth; ++d) {
     Expr coordinate = load(b.input(1), row * static_cast<int64_t>(o.depth) + static_cast<int64_t>(d));
     slice = slice * o.data[d] + ops::clamped_position(coordinate, o.data[d]);
   }
   Expr length = product_of(o.data, o.depth, o.data.size());
-  Expr target = slice_var * length + i;
-  Expr value =
-      combined(o.attrs.reduction, o.dtype, load(b.result(0), target), load(b.input(2), row * length + i));
-  Stmt inner = for_loop(i, 0, length, LoopKind::kSerial, store(b.result(0), target, value));
+  Stmt inner = in_vectors(0, length, [&](const Expr& i) {
+    const Expr target = slice_var * length + i, update = load(b.input(2), row * length + i);
+    return store(b.result(0), target,
+                 combined(o.attrs.reduction, o.dtype, load(b.result(0), target), update));
+  });
   b.emit(copy_data(b, o));
   Stmt rows = for_loop(row, 0, product_of(o.indices, 0, o.indices.size() - 1), LoopKind::kSerial,
                        let(slice_var, slice, inner));
