@@ -170,6 +170,14 @@ MinMaxBy KernelEmitter::min_max_by(DType dtype, Value* a, Value* b) const {
   return narrows && !has_half_arithmetic_ ? MinMaxBy::kComparisons : MinMaxBy::kFewestInstructions;
 }
 
+Value* KernelEmitter::number_among(const BinaryNode& node, Value* a, Value* b) const {
+  auto is_number = [&](const Expr& e) {
+    const auto* load = e.as<LoadNode>();
+    return load != nullptr && numbers_.contains(load->buffer.get());
+  };
+  return is_number(node.b) ? b : is_number(node.a) ? a : nullptr;
+}
+
 Value* KernelEmitter::emit_float_binary(const BinaryNode& node, Value* a, Value* b) {
   switch (node.op) {
     case BinaryOp::kAdd:
@@ -192,9 +200,9 @@ Value* KernelEmitter::emit_float_binary(const BinaryNode& node, Value* a, Value*
       return b_.CreateSelect(wraps, b_.CreateFAdd(r, b), r);
     }
     case BinaryOp::kMin:
-      return math_.min_max(false, a, b, min_max_by(node.type.dtype, a, b));
     case BinaryOp::kMax:
-      return math_.min_max(true, a, b, min_max_by(node.type.dtype, a, b));
+      return math_.min_max(node.op == BinaryOp::kMax, a, b, min_max_by(node.type.dtype, a, b),
+                           number_among(node, a, b));
     default:
       internal_error("kernel {}: operator {} of floats", kernel_.name, static_cast<int>(node.op));
   }

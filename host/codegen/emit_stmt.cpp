@@ -7,6 +7,7 @@
 #include "host/codegen/cpu_features.h"
 #include "host/codegen/kernel_emitter.h"
 #include "host/codegen/llvm_target.h"
+#include "host/codegen/number_buffers.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -80,6 +81,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
          if (auto* tile = s.as<TileNode>(); tile && tile->buffer) written_[tile->buffer.get()] = true;
        },
        {});
+  numbers_ = accumulators_of_numbers(kernel.body);
 }
 
 void KernelEmitter::bind_arguments(Value* buffers, Value* dims) {

@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -116,6 +117,8 @@ class KernelEmitter {
   llvm::Value* emit_var(const VarNode& node);
   llvm::Value* emit_binary(const BinaryNode& node, const Expr& self);
   llvm::Value* emit_float_binary(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
+  /// The operand of a minimum or maximum that is known never to be NaN; null if none is.
+  llvm::Value* number_among(const BinaryNode& node, llvm::Value* a, llvm::Value* b) const;
   MinMaxBy min_max_by(DType dtype, llvm::Value* a, llvm::Value* b) const;
   llvm::Value* emit_fused_multiply_add(const BinaryNode& node);
   llvm::Value* emit_half_multiply_add(const CallNode& node);
@@ -213,6 +216,7 @@ class KernelEmitter {
   std::map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>>
       alias_scopes_;  ///< (alias.scope, noalias)
   std::map<const BufferNode*, bool> written_;
+  std::set<const BufferNode*> numbers_;  ///< accumulators of minima and maxima: never NaN
   std::map<const VarNode*, bool> non_negative_;
   IndexRanges ranges_;  ///< GPU only
   int launch_count_ = 0;

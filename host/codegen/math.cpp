@@ -133,8 +133,9 @@ Value* MathBuilder::wide_unary(MathFn fn, Value* x) {
   }
 }
 
-Value* MathBuilder::min_max(bool is_max, Value* x, Value* y, MinMaxBy by) {
-  auto never_nan = [](Value* v) {
+Value* MathBuilder::min_max(bool is_max, Value* x, Value* y, MinMaxBy by, Value* number) {
+  auto never_nan = [number](Value* v) {
+    if (v == number) return true;
     auto* c = llvm::dyn_cast<llvm::Constant>(v);
     if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
     auto* f = llvm::dyn_cast_or_null<llvm::ConstantFP>(c);

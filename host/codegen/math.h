@@ -44,8 +44,9 @@ class MathBuilder {
   llvm::Value* fmod(llvm::Value* x, llvm::Value* y);
   /// x * y + z, fused where the target can.
   llvm::Value* fma(llvm::Value* x, llvm::Value* y, llvm::Value* z);
-  /// minnum / maxnum: the other operand if one is NaN.
-  llvm::Value* min_max(bool is_max, llvm::Value* x, llvm::Value* y, MinMaxBy by);
+  /// minnum / maxnum: the other operand if one is NaN. `number`: the operand that never is, if one is known.
+  llvm::Value* min_max(bool is_max, llvm::Value* x, llvm::Value* y, MinMaxBy by,
+                       llvm::Value* number = nullptr);
 
  private:
   llvm::Value* exp(llvm::Value* x);

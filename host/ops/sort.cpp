@@ -53,7 +53,8 @@ std::vector<Tensor> compute_topk(const Node& node, const std::vector<Tensor>& in
 
 /// One row. Its heap, with the last in order at the root, lies in the results: first of the row's first k
 /// elements; every later element that comes before the root takes its place. Taking the roots out from the
-/// last place to the first then sorts it.
+/// last place to the first then sorts it. Most elements come after the root: blocks that have none before it
+/// are passed over.
 class Heap {
  public:
   Heap(const TopKLoops& loops, LoopBuilder& b, Expr row)
@@ -67,14 +68,17 @@ class Heap {
     const Expr& k = loops_.k;
     b_.loop("t", k, [&](const Expr& t) { put(t, element(t), t); });
     b_.loop("t", floordiv(k, 2), [&](const Expr& t) { sift(floordiv(k, 2) - 1 - t, k); });
-    b_.loop("t", loops_.extent - k, [&](const Expr& t) {
-      b_.let("element", element(k + t), [&](const Expr& x) {
-        b_.when(loops_.before(x, k + t, value(0), index(0)), [&] {
-          put(0, x, k + t);
-          sift(0, k);
-        });
+    const Expr later = loops_.extent - k;
+    const bool contiguous = loops_.inner.as<IntImmNode>() && loops_.inner.as<IntImmNode>()->value == 1;
+    const Expr blocks = contiguous ? floordiv(later, kBlock) : Expr(0);
+    if (contiguous) {
+      b_.loop("block", blocks, [&](const Expr& block) {
+        const Expr first = k + block * kBlock;
+        b_.when(logical_not(comes_after(first)),
+                [&] { b_.loop("t", kBlock, [&](const Expr& t) { offer(first + t); }); });
       });
-    });
+    }
+    b_.loop("t", later - blocks * kBlock, [&](const Expr& t) { offer(k + blocks * kBlock + t); });
     b_.loop("t", k, [&](const Expr& t) {
       b_.let("last", k - 1 - t, [&](const Expr& last) {
         swap(0, last);
@@ -84,6 +88,38 @@ class Heap {
   }
 
  private:
+  static constexpr int64_t kBlock = 16;
+
+  /// The element at `t` takes the root's place if it comes before it.
+  void offer(const Expr& t) {
+    b_.let("element", element(t), [&](const Expr& x) {
+      b_.when(loops_.before(x, t, value(0), index(0)), [&] {
+        put(0, x, t);
+        sift(0, loops_.k);
+      });
+    });
+  }
+
+  /// True only if all elements of the block that begins at `first` come after the root, as those equal to it
+  /// do; not where one of them is NaN.
+  Expr comes_after(const Expr& first) {
+    const Buffer before = b_.local("before", DType::kI32, kBlock);
+    auto each = [&](int64_t count, const std::function<Expr(const Expr&)>& element) {
+      b_.loop(
+          "lane", count, [&](const Expr& i) { b_.emit(store(before, i, element(i))); },
+          LoopKind::kVectorized);
+    };
+    const Expr root = ops::widen(value(0));
+    each(kBlock, [&](const Expr& i) {
+      const Expr x = ops::widen(element(first + i));
+      const Expr after = loops_.largest ? le(x, root) : ge(x, root);
+      return select(after, int_imm(DType::kI32, 0), int_imm(DType::kI32, 1));
+    });
+    for (int64_t half = kBlock / 2; half > 0; half /= 2)
+      each(half, [&](const Expr& i) { return max(load(before, i), load(before, i + half)); });
+    return eq(load(before, 0), int_imm(DType::kI32, 0));
+  }
+
   Expr element(const Expr& t) const { return load(b_.input(0), loops_.place(row_, t, loops_.extent)); }
   Expr at(const Expr& p) const { return loops_.place(row_, p, loops_.k); }
   Expr value(const Expr& p) const { return load(b_.result(0), at(p)); }

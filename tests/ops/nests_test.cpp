@@ -380,7 +380,10 @@ void expect_topk(DType dtype, std::array<int64_t, 3> d, int64_t k, const std::ve
 }
 
 TEST(TopK, TakesTheLowerPositionOfEqualElements) {
-  for (int64_t k : {0, 1, 2, 5, 33, 100}) expect_topk(DType::kF32, {2, 100, 3}, k, numbers(600, 1));
+  for (int64_t k : {0, 1, 2, 5, 33, 100}) {
+    expect_topk(DType::kF32, {2, 100, 3}, k, numbers(600, 1));
+    expect_topk(DType::kF32, {6, 100, 1}, k, numbers(600, 1));
+  }
 }
 
 TEST(TopK, OrdersNanAboveEveryNumber) {
@@ -389,6 +392,12 @@ TEST(TopK, OrdersNanAboveEveryNumber) {
   x[5] = x[30] = std::numeric_limits<float>::infinity();
   x[6] = x[31] = -std::numeric_limits<float>::infinity();
   expect_topk(DType::kF32, {2, 20, 1}, 20, x);
+  std::vector<float> many = numbers(400, 2);
+  for (size_t i : {5, 25, 90, 120, 121, 250, 399}) many[i] = std::nanf("");
+  for (int64_t k : {3, 9}) expect_topk(DType::kF32, {2, 200, 1}, k, many);
+  std::vector<float> none(100, std::nanf(""));
+  none[60] = 1;
+  expect_topk(DType::kF32, {1, 100, 1}, 5, none);
 }
 
 TEST(TopK, SortsIntegersWithTheirExtremes) {
