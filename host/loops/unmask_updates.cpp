@@ -5,7 +5,10 @@
 //
 // What a lane that is off adds changes nothing. An accumulator all of whose lanes are stored stays in a
 // register between its updates; one that is stored in part goes through memory.
+#include <algorithm>
+#include <map>
 #include <optional>
+#include <vector>
 
 #include "host/loops/lower.h"
 #include "host/loops/stmt.h"
@@ -27,39 +30,87 @@ std::optional<ReduceKind> reduction_of(BinaryOp op) {
   }
 }
 
-/// All lanes lie in the buffer.
-bool is_whole(const BufferNode& buffer, const Expr& index) {
+/// Elements [first, end) of a local buffer.
+struct Elements {
+  int64_t first = 0, end = 0;
+};
+
+/// Those of a vector, where they are known and all lie in the buffer.
+std::optional<Elements> elements_of(const BufferNode& buffer, const Expr& index) {
   const auto* ramp = index.as<RampNode>();
-  if (!ramp || buffer.scope != BufferScope::kLocal || constant_of(ramp->stride) != 1) return false;
+  if (!ramp || buffer.scope != BufferScope::kLocal || constant_of(ramp->stride) != 1) return std::nullopt;
   const auto first = constant_of(ramp->base), count = constant_of(buffer.element_count);
-  return first && count && *first >= 0 && *first + index.type().lanes <= *count;
+  const int64_t lanes = index.type().lanes;
+  if (!first || !count || *first < 0 || *first + lanes > *count) return std::nullopt;
+  return Elements{*first, *first + lanes};
+}
+
+bool is_constant(const Expr& value) {
+  if (const auto* broadcast = value.as<BroadcastNode>()) return is_constant(broadcast->value);
+  return value.as<FloatImmNode>() != nullptr || value.as<IntImmNode>() != nullptr;
+}
+
+/// The store adds to what stands there, under the predicate that it is stored under.
+bool is_masked_update(const StoreNode& store) {
+  const auto* update = store.value.as<BinaryNode>();
+  const auto* before = update ? update->a.as<LoadNode>() : nullptr;
+  return before != nullptr && reduction_of(update->op).has_value() && before->buffer == store.buffer &&
+         static_cast<bool>(before->predicate) && structurally_equal(before->index, store.index) &&
+         structurally_equal(before->predicate, store.predicate);
+}
+
+/// Elements of buffers that begin as a constant, lanes that are off in later updates too.
+using Beginnings = std::map<const BufferNode*, std::vector<bool>>;
+
+Beginnings beginnings_of(const Stmt& body) {
+  Beginnings found;
+  walk(body,
+       [&](const Stmt& s) {
+         const auto* store = s.as<StoreNode>();
+         if (!store || static_cast<bool>(store->predicate) || !is_constant(store->value)) return;
+         const auto elements = elements_of(*store->buffer, store->index);
+         if (!elements) return;
+         auto& begun = found[store->buffer.get()];
+         begun.resize(size_t(*constant_of(store->buffer->element_count)));
+         std::fill(begun.begin() + elements->first, begun.begin() + elements->end, true);
+       },
+       {});
+  return found;
 }
 
 class UpdateUnmasker : public StmtMutator {
+ public:
+  explicit UpdateUnmasker(Beginnings beginnings) : beginnings_(std::move(beginnings)) {}
+
  protected:
   Stmt mutate_launch(const LaunchNode* /*node*/, const Stmt& self) override { return self; }
 
   Stmt mutate_store(const StoreNode* node, const Stmt& self) override {
-    const auto* update = node->value.as<BinaryNode>();
-    if (!node->predicate || !update || !is_whole(*node->buffer, node->index)) return self;
-    const auto kind = reduction_of(update->op);
-    const auto* before = update->a.as<LoadNode>();
-    const bool of_itself = before != nullptr && before->buffer == node->buffer &&
-                           before->predicate.get() != nullptr &&
-                           structurally_equal(before->index, node->index) &&
-                           structurally_equal(before->predicate, node->predicate);
-    if (!kind || !of_itself) return self;
-    const Expr nothing =
-        std::make_shared<BroadcastNode>(identity_of(*kind, update->type.dtype), update->type.lanes);
-    const Expr added = select(node->predicate, update->b, nothing);
-    return store(node->buffer, node->index, binary(update->op, load(node->buffer, node->index), added));
+    if (!node->predicate || !is_masked_update(*node) || !has_begun(*node)) return self;
+    const auto& update = *node->value.as<BinaryNode>();
+    const Expr nothing = std::make_shared<BroadcastNode>(
+        identity_of(*reduction_of(update.op), update.type.dtype), update.type.lanes);
+    return store(
+        node->buffer, node->index,
+        binary(update.op, load(node->buffer, node->index), select(node->predicate, update.b, nothing)));
   }
+
+ private:
+  bool has_begun(const StoreNode& store) const {
+    const auto elements = elements_of(*store.buffer, store.index);
+    const auto begun = beginnings_.find(store.buffer.get());
+    return elements && begun != beginnings_.end() &&
+           std::all_of(begun->second.begin() + elements->first, begun->second.begin() + elements->end,
+                       [](bool b) { return b; });
+  }
+
+  Beginnings beginnings_;
 };
 
 }  // namespace
 
 Stmt unmask_updates(const Stmt& s) {
-  return UpdateUnmasker().mutate_stmt(s);
+  return UpdateUnmasker(beginnings_of(s)).mutate_stmt(s);
 }
 
 }  // namespace gantry
