@@ -1,4 +1,5 @@
 // cumsum: sums along an axis up to each position.
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -43,21 +44,52 @@ Scan scan_of(const Node& node, const Tensor& x) {
   return scan;
 }
 
-/// Visits the axis in order for every outer and inner position, carrying the sum in the result.
+using Place = std::function<Expr(const Expr& row, const Expr& t)>;
+
+/// The scans of `count` rows side by side, from `first` on: one would wait for its own sum.
+void scan_together(LoopBuilder& b, const Scan& scan, const Place& place, const Expr& first, int64_t count,
+                   LoopKind kind) {
+  const Buffer sums = b.local("sums", ops::widened(scan.dtype), count);
+  auto each = [&](const std::function<void(const Expr& k)>& body) { b.loop("k", count, body, kind); };
+  each([&](const Expr& k) { b.emit(store(sums, k, scan.zero())); });
+  b.loop("t", scan.extent, [&](const Expr& t) {
+    each([&](const Expr& k) {
+      const Expr at = place(first + k, t);
+      const Stmt add = store(sums, k, load(sums, k) + ops::widen(load(b.input(0), at)));
+      const Stmt put = store(b.result(0), at, cast(scan.dtype, load(sums, k)));
+      b.emit(scan.attrs.exclusive ? block({put, add}) : block({add, put}));
+    });
+  });
+}
+
+/// `count` rows, `together` at once, in parallel.
+void scan_rows(LoopBuilder& b, const Scan& scan, const Place& place, const Expr& count, int64_t together,
+               LoopKind kind) {
+  const Expr blocks = floordiv(count, together), done = blocks * together;
+  b.loop(
+      "block", blocks, [&](const Expr& i) { scan_together(b, scan, place, i * together, together, kind); },
+      LoopKind::kParallel);
+  b.loop(
+      "row", count - done, [&](const Expr& i) { scan_together(b, scan, place, done + i, 1, kind); },
+      LoopKind::kParallel);
+}
+
+/// Rows that lie one after the other are scanned a few at a time; where they are interleaved, as many as a
+/// vector has lanes.
 void scan_on_cpu(LoopBuilder& b, const Scan& scan) {
-  const auto& [attrs, outer, inner, extent, dtype] = scan;
-  Buffer source = b.input(0), result = b.result(0);
-  Expr o = make_var("o"), t = make_var("t"), i = make_var("i");
-  Expr step = attrs.reverse ? extent - 1 - t : t;
-  Expr here = (o * extent + step) * inner + i;
-  Expr before = attrs.reverse ? here + inner : here - inner;
-  Expr carried = load(result, before);
-  Expr added = load(source, attrs.exclusive ? before : here);
-  Stmt first = store(result, here, attrs.exclusive ? const_of(dtype, 0) : load(source, here));
-  Stmt nest = if_stmt(eq(t, 0), first, store(result, here, carried + added));
-  nest = for_loop(i, 0, inner, LoopKind::kSerial, nest);
-  nest = for_loop(t, 0, extent, LoopKind::kSerial, nest);
-  b.emit(for_loop(o, 0, outer, LoopKind::kSerial, nest));
+  constexpr int64_t kRows = 4, kLanes = 16;
+  auto position = [&](const Expr& t) { return scan.attrs.reverse ? scan.extent - 1 - t : t; };
+  const auto* inner = scan.inner.as<IntImmNode>();
+  if (inner && inner->value == 1) {
+    auto place = [&](const Expr& row, const Expr& t) { return row * scan.extent + position(t); };
+    return scan_rows(b, scan, place, scan.outer, kRows, LoopKind::kUnrolled);
+  }
+  b.loop("outer", scan.outer, [&](const Expr& o) {
+    auto place = [&](const Expr& i, const Expr& t) {
+      return (o * scan.extent + position(t)) * scan.inner + i;
+    };
+    scan_rows(b, scan, place, scan.inner, kLanes, LoopKind::kVectorized);
+  });
 }
 
 // --- GPU

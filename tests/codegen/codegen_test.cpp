@@ -394,6 +394,38 @@ TEST_P(OnEveryLevel, MinAndMaxReturnTheOtherOperandOfANaN) {
   }
 }
 
+// An accumulator that began as a number stays one, whichever operand it is; one that was given data may be
+// NaN.
+TEST_P(OnEveryLevel, ExtremesOfAnAccumulatorPassOverNaN) {
+  Buffer a = argument("a", DType::kF32, 24), out = argument("out", DType::kF32, 24),
+         most = local_buffer("most", DType::kF32, 8), least = local_buffer("least", DType::kF32, 8),
+         copy = local_buffer("copy", DType::kF32, 8);
+  const Expr lanes = ramp(0, 1, 8);
+  auto number = [](double value) { return broadcast(float_imm(DType::kF32, value), 8); };
+  std::vector<Stmt> steps{store(most, lanes, number(-INFINITY)), store(least, lanes, number(INFINITY)),
+                          store(copy, lanes, load(a, lanes))};
+  for (int64_t from : {0, 8, 16}) {
+    const Expr x = load(a, ramp(from, 1, 8));
+    steps.push_back(store(most, lanes, max(load(most, lanes), x)));
+    steps.push_back(store(least, lanes, min(x, load(least, lanes))));
+    steps.push_back(store(copy, lanes, max(load(copy, lanes), x)));
+  }
+  for (const auto& [buffer, at] : {std::pair(most, 0), std::pair(least, 8), std::pair(copy, 16)})
+    steps.push_back(store(out, ramp(at, 1, 8), load(buffer, lanes)));
+  const Stmt body = allocate(most, allocate(least, allocate(copy, block(std::move(steps)))));
+  std::vector<float> x{NAN, 1, NAN, -3, INFINITY, NAN, NAN, 5,  2,   NAN, NAN, -4,
+                       1,   1, 7,   5,  -2,       3,   8,   -5, NAN, 4,   NAN, NAN},
+      y(24);
+  ASSERT_EQ(
+      run_kernel(make_kernel("extremes", {a, out}, body), {x.data(), y.data()}, {}, nullptr, GetParam()), 0);
+  for (size_t i = 0; i < 8; ++i) {
+    const float largest = std::fmax(std::fmax(x[i], x[8 + i]), x[16 + i]);
+    EXPECT_EQ(y[i], largest) << i;
+    EXPECT_EQ(y[8 + i], std::fmin(std::fmin(x[i], x[8 + i]), x[16 + i])) << i;
+    EXPECT_EQ(y[16 + i], largest) << i;
+  }
+}
+
 TEST_P(OnEveryLevel, MinAndMaxOfHalvesReturnTheOtherOperandOfANaN) {
   std::vector<float> va{NAN, 1, 2, -3, INFINITY, -INFINITY, NAN, 5}, vb{1, NAN, 3, -4, 2, 2, NAN, 5};
   std::vector<uint16_t> ha{0x7e00, 0x3c00, 0x4000, 0xc200, 0x7c00, 0xfc00, 0x7e00, 0x4500},

@@ -234,7 +234,7 @@ void schedule_lanes_over_reduction(Stage& stage, const IterVarPtr& axis, int lan
   // Several sums side by side: one would wait for itself.
   constexpr int64_t kVectors = 4, kLong = 16;
   const auto extent = constant_extent(axis->extent);
-  const bool is_long = !extent || *extent >= kLong * lanes;
+  const bool is_long = extent && *extent >= kLong * lanes;
   auto [outer, inner] = stage.split(axis, is_long ? kVectors * lanes : lanes, TailStrategy::kGuard);
   (void)outer;
   stage.vectorize(inner);

@@ -2,12 +2,13 @@
 // host/target/cpu/winograd_model.h.
 //
 //   [the transformed input of all tiles, tiles in parallel]              either here …
-//   parallel for (group, image, chunk of tiles)     of volumes, for (group, image, chunk, slice); in rounds,
-//   one a channel block, where the input is first
+//   parallel for (group, image, chunk of tiles)     in rounds, one a channel block, where the input is first
 //     [the transformed input of the chunk and group]                     … or here
 //     for channel block
 //       products[position][tile][block] = input * weights                a register tile of tiles x block
 //       for tile, vector of channels: columns, then output = epilogue(rows), m x m points
+//
+// Of volumes, the slices of an image are images here, the innermost loop of those in parallel.
 //
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
