@@ -59,24 +59,25 @@ Reduction Lowering::plan_reduction(StageState& state, int first_reduce) {
   return plan;
 }
 
-/// Where other data loops stand around the innermost loop of the reduction (it is cut into parts), the
-/// position in plan.inner of that loop, which has only a tile of constant size inside; else 0.
+/// Where other data loops stand around the innermost loops of the reduction (it is cut into parts), the
+/// position in plan.inner of the first of these, which have only a tile of constant size inside; else 0.
 size_t Lowering::tile_of_cut_reduction(const StageState& state, const Reduction& plan) const {
   if (state.root || plan.lane_var.get()) return 0;
   size_t position = plan.inner.size();
   while (position > 0 && state.loop_kind(plan.inner[position - 1]) != LoopKind::kSerial) --position;
   if (position < 2 || !state.is_reduce_leaf(plan.inner[position - 1])) return 0;
+  size_t first = position - 1;
+  while (first > 0 && state.is_reduce_leaf(plan.inner[first - 1])) --first;
   for (size_t i = position; i < plan.inner.size(); ++i) {
     const int leaf = plan.inner[i];
     if (state.is_reduce_leaf(leaf) || !constant_of(state.leaf_extents[static_cast<size_t>(leaf)])) return 0;
   }
-  const bool cut =
-      std::any_of(plan.inner.begin(), plan.inner.begin() + static_cast<std::ptrdiff_t>(position) - 1,
-                  [&](int leaf) { return !state.is_reduce_leaf(leaf); });
-  const bool guarded_inside = std::any_of(
-      state.guards.begin(), state.guards.end(),
-      [&](const StageGuard& guard) { return !guard.reduce && guard.level > plan.inner[position - 1]; });
-  return cut && !guarded_inside ? position - 1 : 0;
+  const bool cut = std::any_of(plan.inner.begin(), plan.inner.begin() + static_cast<std::ptrdiff_t>(first),
+                               [&](int leaf) { return !state.is_reduce_leaf(leaf); });
+  const bool guarded_inside =
+      std::any_of(state.guards.begin(), state.guards.end(),
+                  [&](const StageGuard& guard) { return !guard.reduce && guard.level > plan.inner[first]; });
+  return cut && !guarded_inside ? first : 0;
 }
 
 /// Accumulators of the data leaves `tile`, which become registers; `point`: the index of one.
@@ -92,20 +93,23 @@ Buffer Lowering::tile_sums(const StageState& state, const std::vector<int>& tile
                                                  simplifier_.simplify(points), BufferScope::kLocal, 64});
 }
 
-/// The tile's sums are loaded into accumulators of their own, which are registers, updated in the innermost
-/// loop, and stored again.
+/// What a part adds to the tile's sums is made in accumulators of its own, which are registers. Sums of parts
+/// are also more exact than one long chain: each addition rounds a smaller number.
 Stmt Lowering::build_cut_update(StageState& state, const Reduction& plan, size_t innermost,
                                 const Expr& value) {
   const auto* root = state.body.as<ReduceNode>();
   const auto split = plan.inner.begin() + static_cast<std::ptrdiff_t>(innermost);
+  const auto first_data =
+      std::find_if(split, plan.inner.end(), [&](int leaf) { return !state.is_reduce_leaf(leaf); });
   const std::vector<int> outer(plan.inner.begin(), split), inner(split, plan.inner.end()),
-      tile(split + 1, plan.inner.end());
+      tile(first_data, plan.inner.end());
   Expr point;
   Buffer sums = tile_sums(state, tile, state.buffer->dtype, point);
-  Stmt begin = store(sums, point, load(plan.accumulator, plan.index));
+  Stmt begin = store(sums, point, identity_of(root->reduce, sums->dtype));
   Stmt update = store(sums, point, combine(root->reduce, load(sums, point), value));
   if (root->condition) update = if_stmt(to_loads(state, root->condition), update);
-  Stmt end = store(plan.accumulator, plan.index, load(sums, point));
+  Stmt end = store(plan.accumulator, plan.index,
+                   combine(root->reduce, load(plan.accumulator, plan.index), load(sums, point)));
   Stmt nest = block({build_loops(state, tile, 0, Purpose::kInitialize, false, begin),
                      build_loops(state, inner, 0, Purpose::kCompute, false, update),
                      build_loops(state, tile, 0, Purpose::kStore, false, end)});
