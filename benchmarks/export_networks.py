@@ -8,16 +8,13 @@ NAME is a network below or any image classifier of torchvision.models; without n
 lists beside the ten networks of its first table. For each FOLDER gets NAME.onnx (opset 16, batch 1), NAME.in.npy and
 NAME.out.npy, PyTorch's output for it.
 """
-import argparse
-import os
-
-import numpy
 import torch
 import torchvision
 from torch import nn
 from torch.nn import functional
 
-OPSET = 16
+import exporting
+
 CLASSIFIERS = (
     'alexnet convnext_small convnext_tiny densenet161 densenet169 efficientnet_b1 efficientnet_b4 efficientnet_v2_s '
     'googlenet inception_v3 maxvit_t mnasnet0_5 mnasnet1_0 mobilenet_v3_large mobilenet_v3_small regnet_x_3_2gf '
@@ -168,29 +165,6 @@ def build(name):
     return network.eval(), torch.randn(shape)
 
 
-def export(name, folder):
-    torch.manual_seed(0)
-    network, given = build(name)
-    with torch.no_grad():
-        result = network(given)
-    path = os.path.join(folder, name)
-    torch.onnx.export(network, given, path + '.onnx', opset_version=OPSET)
-    numpy.save(path + '.in.npy', given.numpy())
-    numpy.save(path + '.out.npy', result.numpy())
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('folder')
-    parser.add_argument('names', nargs='*', metavar='NAME')
-    args = parser.parse_args()
-    os.makedirs(args.folder, exist_ok=True)
-    for name in args.names or [*CLASSIFIERS, *WRITTEN]:
-        if name not in WRITTEN and not hasattr(torchvision.models, name):
-            parser.error(f'{name}: neither a network of this script nor of torchvision {torchvision.__version__}')
-        export(name, args.folder)
-        print(name, flush=True)
-
-
 if __name__ == '__main__':
-    main()
+    exporting.main(__doc__, [*CLASSIFIERS, *WRITTEN], lambda name: name in WRITTEN or hasattr(torchvision.models, name),
+                   build)

@@ -7,15 +7,12 @@ Usage (PyTorch 1.13 or later; Debian: python3-torch):
 
 For each of the operators below FOLDER gets NAME.onnx (opset 16), NAME.in.npy and NAME.out.npy, PyTorch's output.
 """
-import argparse
-import os
-
-import numpy
 import torch
 from torch import nn
 from torch.nn import functional
 
-OPSET = 16
+import exporting
+
 PLANES = (1, 64, 256, 256)
 IMAGE = (1, 64, 112, 112)
 
@@ -94,31 +91,10 @@ OPERATORS = {
 }
 
 
-def export(name, folder):
-    torch.manual_seed(0)
+def build(name):
     operator, shape = OPERATORS[name]
-    network = (operator if isinstance(operator, nn.Module) else Operator(operator)).eval()
-    given = torch.randn(shape)
-    with torch.no_grad():
-        result = network(given)
-    path = os.path.join(folder, name)
-    torch.onnx.export(network, given, path + '.onnx', opset_version=OPSET)
-    numpy.save(path + '.in.npy', given.numpy())
-    numpy.save(path + '.out.npy', result.numpy())
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('folder')
-    parser.add_argument('names', nargs='*', metavar='NAME')
-    args = parser.parse_args()
-    os.makedirs(args.folder, exist_ok=True)
-    for name in args.names or OPERATORS:
-        if name not in OPERATORS:
-            parser.error(f'{name}: not an operator of this script')
-        export(name, args.folder)
-        print(name, flush=True)
+    return (operator if isinstance(operator, nn.Module) else Operator(operator)).eval(), torch.randn(shape)
 
 
 if __name__ == '__main__':
-    main()
+    exporting.main(__doc__, OPERATORS, OPERATORS.__contains__, build)
