@@ -1,9 +1,11 @@
 // Loops whose vectors are read with a stride, while a step of the loop reads the next element.
 //
-//   for i in [0, 16)                                    rows = transpose in[b + 16 rows of 16, 384 apart]
-//     out[ramp(a + i*384, 1, 16)] =              =>     for i in [0, 16), unrolled
-//       in[ramp(b + i, 384, 16)]                          out[ramp(a + i*384, 1, 16)] = rows[ramp(i*16, 1,
-//       16)]
+//   for i in [0, 16)
+//     out[ramp(a + i*384, 1, 16)] = in[ramp(b + i, 384, 16)]
+// =>
+//   rows = transpose in[b + 16 rows of 16, 384 apart]
+//   for i in [0, 16), unrolled
+//     out[ramp(a + i*384, 1, 16)] = rows[ramp(i*16, 1, 16)]
 //
 // The block is read along the other side and turned in registers: every element is loaded once, as part of a
 // vector, where the loop would collect it by itself.

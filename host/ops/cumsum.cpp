@@ -62,34 +62,37 @@ void scan_together(LoopBuilder& b, const Scan& scan, const Place& place, const E
   });
 }
 
-/// `count` rows, `together` at once, in parallel.
+/// `count` rows, `together` at once in loops of kind `each`; `over`: that of the loops over them.
 void scan_rows(LoopBuilder& b, const Scan& scan, const Place& place, const Expr& count, int64_t together,
-               LoopKind kind) {
+               LoopKind each, LoopKind over) {
   const Expr blocks = floordiv(count, together), done = blocks * together;
   b.loop(
-      "block", blocks, [&](const Expr& i) { scan_together(b, scan, place, i * together, together, kind); },
-      LoopKind::kParallel);
+      "block", blocks, [&](const Expr& i) { scan_together(b, scan, place, i * together, together, each); },
+      over);
   b.loop(
-      "row", count - done, [&](const Expr& i) { scan_together(b, scan, place, done + i, 1, kind); },
-      LoopKind::kParallel);
+      "row", count - done, [&](const Expr& i) { scan_together(b, scan, place, done + i, 1, each); }, over);
 }
 
 /// Rows that lie one after the other are scanned a few at a time; where they are interleaved, as many as a
-/// vector has lanes.
+/// vector has lanes. The outermost loop of more than one iteration is parallel.
 void scan_on_cpu(LoopBuilder& b, const Scan& scan) {
   constexpr int64_t kRows = 4, kLanes = 16;
   auto position = [&](const Expr& t) { return scan.attrs.reverse ? scan.extent - 1 - t : t; };
-  const auto* inner = scan.inner.as<IntImmNode>();
-  if (inner && inner->value == 1) {
+  auto is_one = [](const Expr& e) { return e.as<IntImmNode>() && e.as<IntImmNode>()->value == 1; };
+  if (is_one(scan.inner)) {
     auto place = [&](const Expr& row, const Expr& t) { return row * scan.extent + position(t); };
-    return scan_rows(b, scan, place, scan.outer, kRows, LoopKind::kUnrolled);
+    return scan_rows(b, scan, place, scan.outer, kRows, LoopKind::kUnrolled, LoopKind::kParallel);
   }
-  b.loop("outer", scan.outer, [&](const Expr& o) {
+  const bool single = is_one(scan.outer);
+  auto one = [&](const Expr& o) {
     auto place = [&](const Expr& i, const Expr& t) {
       return (o * scan.extent + position(t)) * scan.inner + i;
     };
-    scan_rows(b, scan, place, scan.inner, kLanes, LoopKind::kVectorized);
-  });
+    scan_rows(b, scan, place, scan.inner, kLanes, LoopKind::kVectorized,
+              single ? LoopKind::kParallel : LoopKind::kSerial);
+  };
+  if (single) return one(0);
+  b.loop("outer", scan.outer, one, LoopKind::kParallel);
 }
 
 // --- GPU

@@ -142,9 +142,9 @@ Value* WeightPacker::winograd(Value* weight, const ConvAttrs& attrs) {
   transform->block = attrs.weight_block;
   transform->tile_parts = attrs.tile_parts;
   transform->tile_unit = attrs.tile_unit;
-  if (const int64_t slices = winograd_slices(attrs); attrs.spatial_rank() == 3) {
+  if (attrs.spatial_rank() == 3) {
     const Shape shape = weight->type.shape;
-    weight = reshape(transpose(weight, {0, 2, 1, 3, 4}), {shape[0], shape[1] * slices, 3, 3});
+    weight = reshape(transpose(weight, {0, 2, 1, 3, 4}), {shape[0], shape[1] * shape[2], 3, 3});
   }
   return add("nn.winograd_weight", transform, {weight});
 }

@@ -46,10 +46,6 @@ std::optional<int> stride_of(const std::vector<Expr>& indices, const Expr& var) 
   return std::nullopt;
 }
 
-}  // namespace
-
-namespace {
-
 /// Without the last ones that are along axes of one element.
 std::vector<Expr> significant_indices(const ReadNode& read) {
   std::vector<Expr> indices = read.indices;

@@ -65,6 +65,10 @@ TEST(Cumsum, ScansRowsInSharedMemoryOverSeveralChunks) {
 TEST(Cumsum, ScansColumnsThatAreFew) {
   expect_cumsum(2, 300, 3);
 }
+TEST(Cumsum, ScansColumnsInVectorsAndTheRestOneByOne) {
+  expect_cumsum(1, 30, 37);
+  expect_cumsum(7, 30, 20);
+}
 TEST(Cumsum, ScansColumnsThatAreManyAThreadEach) {
   expect_cumsum(2, 9, 2100);
 }

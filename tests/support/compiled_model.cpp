@@ -173,12 +173,15 @@ ConstantPtr random_tensor(DType dtype, const std::vector<int64_t>& shape, uint64
   return tensor;
 }
 
-double relative_error(const ConstantData& actual, const ConstantData& expected) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (!(actual.type == expected.type) || expected.type.dtype != DType::kF32) return kInfinity;
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <typename T>
+double relative_error_of(const float* actual, const T* expected, size_t count) {
   double difference = 0, largest = 0;
-  for (size_t i = 0; i < expected.size / sizeof(float); ++i) {
-    const double a = actual.as<float>()[i], e = expected.as<float>()[i];
+  for (size_t i = 0; i < count; ++i) {
+    const double a = actual[i], e = expected[i];
     if (std::isnan(a) && std::isnan(e)) continue;
     if (!std::isfinite(a) || !std::isfinite(e)) {
       if (a != e) return kInfinity;
@@ -189,6 +192,18 @@ double relative_error(const ConstantData& actual, const ConstantData& expected) 
   }
   if (difference == 0) return 0;
   return largest > 0 ? difference / largest : kInfinity;
+}
+
+}  // namespace
+
+double relative_error(const ConstantData& actual, const ConstantData& expected) {
+  if (!(actual.type == expected.type) || expected.type.dtype != DType::kF32) return kInfinity;
+  return relative_error_of(actual.as<float>(), expected.as<float>(), expected.size / sizeof(float));
+}
+
+double relative_error(const ConstantData& actual, const std::vector<double>& expected) {
+  if (actual.type.dtype != DType::kF32 || actual.size != expected.size() * sizeof(float)) return kInfinity;
+  return relative_error_of(actual.as<float>(), expected.data(), expected.size());
 }
 
 }  // namespace gantry::testing

@@ -72,5 +72,7 @@ ConstantPtr random_tensor(DType dtype, const std::vector<int64_t>& shape, uint64
 /// max |actual - expected| / max |expected| over f32 tensors; infinity where types or shapes differ or where
 /// only one of the two is a number.
 double relative_error(const ConstantData& actual, const ConstantData& expected);
+/// The same beside values in float64; infinity where `actual` has another number of elements.
+double relative_error(const ConstantData& actual, const std::vector<double>& expected);
 
 }  // namespace gantry::testing

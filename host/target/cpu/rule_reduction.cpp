@@ -231,11 +231,7 @@ void schedule_lanes_over_reduction(Stage& stage, const IterVarPtr& axis, int lan
   std::vector<IterVarPtr> data = stage.axes();
   if (!data.empty()) fuse_and_parallelize(stage, data, worth_it);
   if (lanes <= 1) return;
-  // Several sums side by side: one would wait for itself.
-  constexpr int64_t kVectors = 4, kLong = 16;
-  const auto extent = constant_extent(axis->extent);
-  const bool is_long = extent && *extent >= kLong * lanes;
-  auto [outer, inner] = stage.split(axis, is_long ? kVectors * lanes : lanes, TailStrategy::kGuard);
+  auto [outer, inner] = stage.split(axis, lanes_at_once(axis, lanes), TailStrategy::kGuard);
   (void)outer;
   stage.vectorize(inner);
 }

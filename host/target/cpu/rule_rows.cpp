@@ -17,7 +17,6 @@ namespace {
 int64_t most_row_bytes(const Target& target) {
   return std::max<int64_t>(target.machine.l2_bytes / 3, 32 << 10);
 }
-constexpr int64_t kReductionVectors = 4;
 
 bool keeps_prefix(const OperationNode& op, const OperationNode& output, size_t rows) {
   if (op.axes.size() < rows || output.axes.size() < rows) return false;
@@ -103,9 +102,7 @@ void schedule_row_reduction(Stage& stage, const Target& target) {
   const IterVarPtr axis = stage.reduce_axes().back();
   const int lanes = lanes_of(axis, *stage.op, target);
   if (lanes <= 1) return;
-  const auto extent = constant_extent(axis->extent);
-  const int64_t vectors = extent && *extent >= lanes * kReductionVectors * 2 ? kReductionVectors : 1;
-  auto [outer, inner] = stage.split(axis, lanes * vectors, TailStrategy::kGuard);
+  auto [outer, inner] = stage.split(axis, lanes_at_once(axis, lanes), TailStrategy::kGuard);
   (void)outer;
   stage.vectorize(inner);
 }

@@ -22,6 +22,9 @@ IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool
                                 int64_t rounds = 1);
 /// Shifting the last tile inwards needs a constant extent that is long enough.
 TailStrategy tail_for(const IterVarPtr& axis, int64_t factor);
+/// Lanes of a reduction along `reduced`, in vectors of `lanes`: several vectors, where it is long enough, as
+/// one would wait for its own sums.
+int64_t lanes_at_once(const IterVarPtr& reduced, int64_t lanes);
 /// Splits off the vector lanes of an axis of `block` elements: unrolled vectors of `lanes`.
 void vectorize_block(Stage& stage, const IterVarPtr& axis, int64_t block, int lanes);
 /// A sum over products of f16, which the target may add in f16 (Stage::sum_in_half).

@@ -21,6 +21,12 @@ TailStrategy tail_for(const IterVarPtr& axis, int64_t factor) {
   return extent && *extent >= factor ? TailStrategy::kShiftInwards : TailStrategy::kGuard;
 }
 
+int64_t lanes_at_once(const IterVarPtr& reduced, int64_t lanes) {
+  constexpr int64_t kVectors = 4;
+  const auto extent = constant_extent(reduced->extent);
+  return extent && *extent >= 2 * kVectors * lanes ? kVectors * lanes : lanes;
+}
+
 void vectorize_block(Stage& stage, const IterVarPtr& axis, int64_t block, int lanes) {
   if (lanes <= 1) return;
   if (block == lanes) {

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "host/ops/op.h"
 #include "tests/support/compiled_model.h"
 
@@ -39,7 +37,7 @@ double plain_error(const std::string& target, const PlainLayer& l) {
   testing::LocalModel model(
       testing::compile_to_bytes(parse_graph(text, op_set(), {{"w", w}}), {.target = target}));
   const ConstantPtr y = model.run({x}).at(0);
-  double worst = 0, largest = 0;
+  std::vector<double> expected;
   for (int64_t at = 0; at < 2 * l.outputs * rows * columns; ++at) {
     const int64_t ox = at % columns, oy = at / columns % rows, o = at / (columns * rows) % l.outputs,
                   n = at / (columns * rows * l.outputs);
@@ -53,10 +51,9 @@ double plain_error(const std::string& target, const PlainLayer& l) {
           total += double(x->as<float>()[((n * l.inputs + c) * l.height + iy) * l.width + ix]) *
                    double(w->as<float>()[((o * l.inputs + c) * l.kernel + ky) * l.kernel + kx]);
         }
-    worst = std::max(worst, std::abs(double(y->as<float>()[at]) - total));
-    largest = std::max(largest, std::abs(total));
+    expected.push_back(total);
   }
-  return worst / largest;
+  return testing::relative_error(*y, expected);
 }
 
 /// A convolution of a volume (1, C, D, H, W) with windows of 3 x 3 x 3 and padding of 1, against the
@@ -72,7 +69,7 @@ double volume_error(const std::string& target, int64_t inputs, int64_t outputs, 
   testing::LocalModel model(
       testing::compile_to_bytes(parse_graph(text, op_set(), {{"w", w}}), {.target = target}));
   const ConstantPtr y = model.run({x}).at(0);
-  double worst = 0, largest = 0;
+  std::vector<double> expected;
   const int64_t points = depth * side * side;
   for (int64_t at = 0; at < outputs * points; ++at) {
     const int64_t o = at / points, z = at % points / (side * side), line = at / side % side,
@@ -85,10 +82,9 @@ double volume_error(const std::string& target, int64_t inputs, int64_t outputs, 
         total += double(x->as<float>()[((c * depth + iz) * side + iy) * side + ix]) *
                  double(w->as<float>()[(o * inputs + c) * 27 + tap]);
     }
-    worst = std::max(worst, std::abs(double(y->as<float>()[at]) - total));
-    largest = std::max(largest, std::abs(total));
+    expected.push_back(total);
   }
-  return worst / largest;
+  return testing::relative_error(*y, expected);
 }
 
 struct TransposedLayer {
@@ -122,13 +118,7 @@ double transposed_error(const std::string& target, const TransposedLayer& l) {
               double(x->as<float>()[c * l.side * l.side + at]) *
               double(w->as<float>()[(c * l.outputs + o) * l.kernel * l.kernel + tap]);
       }
-  EXPECT_EQ(y->size, expected.size() * sizeof(float));
-  double worst = 0, largest = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    worst = std::max(worst, std::abs(double(y->as<float>()[i]) - expected[i]));
-    largest = std::max(largest, std::abs(expected[i]));
-  }
-  return worst / largest;
+  return testing::relative_error(*y, expected);
 }
 
 class PlainConvolutionOnCpu : public ::testing::TestWithParam<const char*> {
@@ -225,7 +215,7 @@ double grouped_error(const std::string& target, const GroupedLayer& l) {
   const ConstantPtr x = testing::random_tensor(DType::kF32, {1, l.groups * l.inputs, l.size, l.size}, 4);
   testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
   const ConstantPtr y = model.run({x}).at(0);
-  double worst = 0, largest = 0;
+  std::vector<double> expected;
   for (int64_t o = 0; o < channels; ++o)
     for (int64_t p = 0; p < l.out() * l.out(); ++p) {
       double total = 0;
@@ -237,10 +227,9 @@ double grouped_error(const std::string& target, const GroupedLayer& l) {
           total += double(x->as<float>()[((o / l.outputs * l.inputs + i) * l.size + iy) * l.size + ix]) *
                    double(w->as<float>()[(o * l.inputs + i) * l.kernel * l.kernel + k]);
         }
-      largest = std::max(largest, std::abs(total));
-      worst = std::max(worst, std::abs(double(y->as<float>()[o * l.out() * l.out() + p]) - total));
+      expected.push_back(total);
     }
-  return worst / largest;
+  return testing::relative_error(*y, expected);
 }
 
 void check_groups(const GroupedLayer& l) {

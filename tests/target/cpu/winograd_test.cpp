@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <optional>
 
 #include "host/ops/conv.h"
@@ -81,14 +80,7 @@ double error_of(const Layer& l, const std::string& target) {
   const ConstantPtr x = testing::random_tensor(DType::kF32, data, 7);
   testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
   const ConstantPtr y = model.run({x}).at(0);
-  const std::vector<double> reference = l.image().rectified(x->as<float>(), weight->as<float>());
-  EXPECT_EQ(y->size, reference.size() * sizeof(float));
-  double worst = 0, largest = 0;
-  for (size_t i = 0; i < reference.size(); ++i) {
-    worst = std::max(worst, std::abs(double(y->as<float>()[i]) - reference[i]));
-    largest = std::max(largest, std::abs(reference[i]));
-  }
-  return worst / largest;
+  return testing::relative_error(*y, l.image().rectified(x->as<float>(), weight->as<float>()));
 }
 
 double bound(int64_t tile) {
