@@ -76,6 +76,11 @@ CpuInfo detect() {
   return info;
 }
 
+CpuInfo& detected() {
+  static CpuInfo info = detect();
+  return info;
+}
+
 std::optional<double> read_scaled(const std::string& path, double scale) {
   const auto value = read_small_number(path);
   if (!value) return std::nullopt;
@@ -89,8 +94,14 @@ bool CpuInfo::has_feature(std::string_view feature) const {
 }
 
 const CpuInfo& cpu_info() {
-  static const CpuInfo info = detect();
-  return info;
+  return detected();
+}
+
+void add_emulated_features(std::initializer_list<const char*> names) {
+  std::vector<std::string>& features = detected().features;
+  features.insert(features.end(), names.begin(), names.end());
+  std::sort(features.begin(), features.end());
+  features.erase(std::unique(features.begin(), features.end()), features.end());
 }
 
 uint32_t cpu_capacity(int cpu) {

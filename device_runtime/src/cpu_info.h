@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +34,10 @@ struct CpuInfo {
 /// This machine; found out on the first call, which asks the kernel for AMX where the CPU has it.
 /// Thread-safe.
 const CpuInfo& cpu_info();
+
+/// Counts features as present that this process executes in another way than by the CPU. Before modules are
+/// loaded; not thread-safe.
+void add_emulated_features(std::initializer_list<const char*> names);
 
 /// How fast a CPU is beside the others of this machine, as Linux says: its capacity where cores differ by
 /// design, else its highest frequency, else 1. Only ratios mean something.

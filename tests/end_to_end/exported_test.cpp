@@ -8,6 +8,7 @@
 
 #include "tests/end_to_end/networks.h"
 #include "tests/support/compiled_model.h"
+#include "tests/support/tile_registers.h"
 
 namespace gantry::end_to_end {
 namespace {
@@ -54,6 +55,12 @@ TEST(Exported, GiveTheExportersOutputsForTheOldestX86) {
 #else
   GTEST_SKIP() << "not an x86-64 machine";
 #endif
+}
+
+TEST(Exported, GiveTheExportersOutputsOnTileRegisters) {
+  const std::string target = testing::target_with_tile_registers();
+  if (target.empty()) GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX-512 to emulate them on";
+  expect_exported_outputs(run_here(target));
 }
 
 TEST(Exported, GiveTheExportersOutputsOnAnEmulatedBoard) {

@@ -4,6 +4,7 @@
 
 #include "tests/end_to_end/networks.h"
 #include "tests/support/compiled_model.h"
+#include "tests/support/tile_registers.h"
 
 namespace gantry::end_to_end {
 namespace {
@@ -33,6 +34,12 @@ class Light : public ::testing::TestWithParam<const char*> {
 
 TEST_P(Light, GivesTheKnownOutput) {
   EXPECT_LE(error_of(run_here()), kTolerance);
+}
+
+TEST_P(Light, GivesTheKnownOutputOnTileRegisters) {
+  const std::string target = testing::target_with_tile_registers();
+  if (target.empty()) GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX-512 to emulate them on";
+  EXPECT_LE(error_of(run_here(target)), kTolerance);
 }
 
 TEST_P(Light, GivesTheKnownOutputOnTheEmulatedGpu) {

@@ -1,5 +1,6 @@
 // Convolutions and matrix products on tiles of bf16: their loops evaluated everywhere, and their code run
-// against float64: for AMX and vdpbf16ps where this CPU has them, for bfmmla on an emulated AArch64.
+// against float64: for AMX on the CPU or emulated, for vdpbf16ps where this CPU has it, for bfmmla on an
+// emulated AArch64.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,6 +21,7 @@
 #include "host/target/schedule_rules.h"
 #include "host/tensor/interpret.h"
 #include "tests/support/compiled_model.h"
+#include "tests/support/tile_registers.h"
 #include "tests/target/cpu/image_convolution.h"
 
 namespace gantry {
@@ -49,12 +51,14 @@ bool this_cpu_has(const char* feature) {
 }
 
 bool has_tile_registers() {
-  return this_cpu_has("amx-bf16");
+  return !testing::target_with_tile_registers().empty();
 }
 
 ConstantPtr run_graph(const Graph& graph, const ConstantPtr& x, TileUnit unit, int threads = 2) {
+  const std::string target =
+      unit == TileUnit::kAmx ? testing::target_with_tile_registers() : target_with(unit);
   const std::vector<std::byte> module =
-      testing::compile_to_bytes(graph, {.target = target_with(unit), .threads = threads});
+      testing::compile_to_bytes(graph, {.target = target, .threads = threads});
   if (unit != TileUnit::kBfmmla) return testing::LocalModel(module, threads).run({x}).at(0);
   static testing::EmulatedBoard board;
   return testing::run_on_board(board.client(), module, {x}, threads).at(0);
@@ -125,7 +129,7 @@ class TilesOnCpu : public ::testing::TestWithParam<Arithmetic> {
   void SetUp() override {
     const TileUnit unit = GetParam().unit;
     if (unit == TileUnit::kAmx && !has_tile_registers())
-      GTEST_SKIP() << "this machine has no tile registers (amx-bf16)";
+      GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX-512 to emulate them on";
     if (unit == TileUnit::kVdpbf16ps && !this_cpu_has("avx512bf16"))
       GTEST_SKIP() << "this machine has no vector products of bf16 (avx512bf16)";
     if (unit == TileUnit::kBfmmla && !testing::emulated_board_program())
@@ -392,7 +396,8 @@ TEST(TileDepth, IsDividedWhereTheOperandIsLargeAndTheResultSmall) {
 }
 
 TEST(TileDepth, PartsAddUpToTheProduct) {
-  if (!has_tile_registers()) GTEST_SKIP() << "this machine has no tile registers (amx-bf16)";
+  if (!has_tile_registers())
+    GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX-512 to emulate them on";
   constexpr int64_t kDepth = 2048, kUnits = 288;
   for (auto [rows, parts] : {std::array<int64_t, 2>{70, 2}, {70, 3}, {500, 1}, {500, 2}}) {
     const Arithmetic by{TileUnit::kAmx, parts};
