@@ -6,8 +6,12 @@
 // where d is the t x t data that the tile reads, t = m + 2, and * multiplies elementwise. Sums over input
 // channels commute with A, so each of the t*t positions is one matrix product over channels.
 //
-// The matrices follow from interpolation at 0, 1, -1 (m = 2), also 2, -2 (m = 4), also 1/2, -1/2 (m = 6), and
-// infinity.
+// The matrices follow from interpolation at infinity and 0, 1, -1 (m = 2); 0, 2/3, -2/3, 3/2, -3/2 (m = 4);
+// 0, 1, -1, 2, -2, 1/2, -1/2 (m = 6). The points decide how far rounding errors grow: for independent data
+// and weights the variance of an error in result i grows by k_i = sum over p of A_ip^2 |B_p|^2 |G_p|^2 / 3
+// along an axis, of which the largest is 1.7, 7.1 and 46. At m = 4 the usual 1, -1, 2, -2 have 31, and no
+// pairs have less than 7.1 (a search in steps of 1/40). Where a point is not 1, its column of A^T is scaled,
+// and its row of G the other way, so that as many factors are 1 as with those.
 #pragma once
 
 #include <functional>
