@@ -8,6 +8,7 @@
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/ops/tiles.h"
+#include "host/passes/balanced_weight.h"
 
 namespace gantry {
 namespace {
@@ -152,6 +153,8 @@ Value* WeightPacker::winograd(Value* weight, const ConvAttrs& attrs) {
 Value* WeightPacker::tiles(Value* weight, const ConvAttrs& attrs) {
   auto packing = tile_weight(attrs.tile_unit, attrs.tile_parts, attrs.channels);
   packing->fold_width = attrs.tile_fold_width;
+  if (attrs.tile_parts < 3 && weight->is_constant())
+    weight = function_.add_constant(weight->name, balanced_weight(*weight->constant, attrs.tile_parts));
   return add("nn.tile_weight", packing, {weight});
 }
 

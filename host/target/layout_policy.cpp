@@ -123,7 +123,7 @@ LayoutPolicy gpu_policy(const Target& target) {
 
 }  // namespace
 
-LayoutPolicy make_layout_policy(const Target& target) {
+LayoutPolicy make_layout_policy(const Target& target, const Function* network) {
   if (target.for_gpu()) return gpu_policy(target);
   MachineModel machine = target.machine;
   LayoutPolicy policy;
@@ -156,7 +156,7 @@ LayoutPolicy make_layout_policy(const Target& target) {
   policy.dense_half = [machine](const TensorType& data, int64_t units) {
     return dense_half(data, units, machine);
   };
-  cpu::prefer_tiles(policy, target);
+  cpu::prefer_tiles(policy, target, network);
   policy.dense_fixed_point = [target, tiles = policy.dense_tiles](const TensorType& data, int64_t units) {
     return dense_fixed_point(data, units, target, tiles && tiles(data, units) > 0);
   };

@@ -7,8 +7,9 @@
 
 namespace gantry {
 
-/// Blocks as the tile model chooses them for the target.
-LayoutPolicy make_layout_policy(const Target& target);
+/// Blocks as the tile model chooses them for the target. `network`: what it is a policy for; nullptr: for
+/// layers by themselves.
+LayoutPolicy make_layout_policy(const Target& target, const Function* network = nullptr);
 
 /// Vectors of f32 of a CPU.
 AttentionPolicy make_attention_policy(const Target& target);
