@@ -8,14 +8,13 @@
 
 #include "host/support/error.h"
 #include "host/support/in_parallel.h"
+#include "host/tensor/element.h"
 
 namespace gantry {
 namespace {
 
-/// To nearest, ties to even; finite.
 float nearest_bf16(float x) {
-  const auto bits = std::bit_cast<uint32_t>(x);
-  return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
+  return bfloat_to_float(float_to_bfloat(x));
 }
 
 /// From a bf16 to the next in magnitude.
@@ -47,7 +46,7 @@ double take_others(Parts& p, double sum, double margin) {
   double excess = sign * sum;
   for (size_t i = 0; i < p.sum.size(); ++i) {
     const double rest = sign * p.rest[i], step = p.step[i];
-    if (rest < (0.5 - margin) * step || step >= 2 * excess) continue;
+    if (rest <= 0 || rest < (0.5 - margin) * step || step >= 2 * excess) continue;
     p.sum[i] += static_cast<float>(sign * step);
     p.rest[i] -= static_cast<float>(sign * step);
     excess -= step;

@@ -59,7 +59,8 @@ TEST(Exported, GiveTheExportersOutputsForTheOldestX86) {
 
 TEST(Exported, GiveTheExportersOutputsOnTileRegisters) {
   const std::string target = testing::target_with_tile_registers();
-  if (target.empty()) GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX-512 to emulate them on";
+  if (target.empty())
+    GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX512-BF16, beside which they are emulated";
   expect_exported_outputs(run_here(target));
 }
 

@@ -38,7 +38,8 @@ TEST_P(Light, GivesTheKnownOutput) {
 
 TEST_P(Light, GivesTheKnownOutputOnTileRegisters) {
   const std::string target = testing::target_with_tile_registers();
-  if (target.empty()) GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX-512 to emulate them on";
+  if (target.empty())
+    GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX512-BF16, beside which they are emulated";
   EXPECT_LE(error_of(run_here(target)), kTolerance);
 }
 

@@ -30,8 +30,11 @@ constexpr double kTransposedByte = 0.5;
 // Of the peak of multiply-adds, what matrix products reach without tiles.
 constexpr double kMultiplyAddShare = 0.75;
 // With so many rows a third part of the weights costs little: they are read from memory once for all rows.
-// Products of transformers need it sooner: their errors add up more than those of rectified images.
-constexpr int64_t kConvRowsForExactWeights = 250, kDenseRowsForExactWeights = 150;
+constexpr int64_t kConvRowsForExactWeights = 250;
+// Products of transformers need it sooner: their errors add up more than those of rectified images. Of 50
+// rows, those of vit_b_32, weights in two parts made an error of 1.2e-5, of the 128 of bert_base 3e-6; there
+// alone they are kept, for their speed.
+constexpr int64_t kLeastTwoPartRows = 96, kMostTwoPartRows = 149;
 // A network's errors from weights in two parts grow with the root of the number of its convolutions that have
 // them. Calibrated on random images, resnet101 with 75 of them was 1.06e-5 of its largest result away from
 // float64, resnet152 with 117 1.07e-5 and 1.45e-5 (two seeds); by multiply-adds 0.58e-5, 0.96e-5 and 1.06e-5.
@@ -91,8 +94,12 @@ double other_slack(TileUnit unit) {
   return unit == TileUnit::kVdpbf16ps ? kVdpbf16psOtherSlack : 1;
 }
 
-int64_t parts_for_rows(int64_t parts, int64_t rows, int64_t enough) {
-  return parts == 2 && rows >= enough ? 3 : parts;
+int64_t conv_parts(int64_t parts, int64_t rows) {
+  return parts == 2 && rows >= kConvRowsForExactWeights ? 3 : parts;
+}
+
+int64_t dense_parts(int64_t parts, int64_t rows) {
+  return parts == 2 && (rows < kLeastTwoPartRows || rows > kMostTwoPartRows) ? 3 : parts;
 }
 
 int64_t constant_or(const Dim& dim, int64_t otherwise) {
@@ -148,8 +155,7 @@ TiledConv choose_tiled_conv(const ConvAttrs& attrs, const TensorType& data, cons
   for (size_t i : {2, 3})
     if (!data.shape[i].is_constant() || !result.shape[i].is_constant()) return {};
   const int64_t points = constant_or(result.shape[0], 1) * result.shape[2].value() * result.shape[3].value();
-  const TiledConv direct{parts_for_rows(choice.parts, points, kConvRowsForExactWeights),
-                         ConvAlgorithm::kTiles};
+  const TiledConv direct{conv_parts(choice.parts, points), ConvAlgorithm::kTiles};
   if (takes_all(choice)) return direct;
   const double slack = other_slack(choice.tile.unit);
   const TileWork work = conv_work(attrs, data, result, choice.tile);
@@ -180,7 +186,7 @@ int64_t dense_tile_parts(const TensorType& data, int64_t units, const TileChoice
   // Few rows are bound by the weights' stream, which bf16 halves.
   if (choice.parts == 1 && work.rows < 16) return products >= double(1 << 18) ? 1 : 0;
   work.bytes = 4 * work.rows * (data.shape.back().value() + units);
-  const int64_t parts = parts_for_rows(choice.parts, work.rows, kDenseRowsForExactWeights);
+  const int64_t parts = dense_parts(choice.parts, work.rows);
   if (takes_all(choice)) return parts;
   const MachineModel& machine = choice.machine;
   const double lanes = double(machine.vector_bytes) / 4 * machine.fma_per_cycle * kMultiplyAddShare;

@@ -129,7 +129,7 @@ class TilesOnCpu : public ::testing::TestWithParam<Arithmetic> {
   void SetUp() override {
     const TileUnit unit = GetParam().unit;
     if (unit == TileUnit::kAmx && !has_tile_registers())
-      GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX-512 to emulate them on";
+      GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX512-BF16, beside which they are emulated";
     if (unit == TileUnit::kVdpbf16ps && !this_cpu_has("avx512bf16"))
       GTEST_SKIP() << "this machine has no vector products of bf16 (avx512bf16)";
     if (unit == TileUnit::kBfmmla && !testing::emulated_board_program())
@@ -397,7 +397,7 @@ TEST(TileDepth, IsDividedWhereTheOperandIsLargeAndTheResultSmall) {
 
 TEST(TileDepth, PartsAddUpToTheProduct) {
   if (!has_tile_registers())
-    GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX-512 to emulate them on";
+    GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX512-BF16, beside which they are emulated";
   constexpr int64_t kDepth = 2048, kUnits = 288;
   for (auto [rows, parts] : {std::array<int64_t, 2>{70, 2}, {70, 3}, {500, 1}, {500, 2}}) {
     const Arithmetic by{TileUnit::kAmx, parts};

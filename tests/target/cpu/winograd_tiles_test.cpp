@@ -1,5 +1,5 @@
-// Winograd's algorithm with products on tile registers: its loops evaluated everywhere and its code run on AMX,
-// of the CPU or emulated, against a direct convolution in float64; which convolutions it is chosen for.
+// Winograd's algorithm with products on tile registers: its loops evaluated everywhere and its code run on
+// AMX, of the CPU or emulated, against a direct convolution in float64; which convolutions it is chosen for.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ class WinogradOnTiles : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override {
     if (testing::target_with_tile_registers().empty())
-      GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX-512 to emulate them on";
+      GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX512-BF16, beside which they are emulated";
   }
   void check(Layer layer) const {
     layer.tile = GetParam();
