@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>

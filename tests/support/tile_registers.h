@@ -1,5 +1,5 @@
 /// AMX's tile registers on a machine without them: their instructions trap, and a signal handler executes
-/// them. Slow, but the kernels are the ones that run on a CPU with AMX, bit for bit.
+/// them. Slow, but the code is what a CPU with AMX runs. Denormal numbers are kept, which AMX takes for zero.
 #pragma once
 
 #include <string>
