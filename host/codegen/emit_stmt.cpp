@@ -16,9 +16,8 @@ using llvm::Value;
 
 namespace {
 
-/// Stack that the local buffers of one function may take together. An emulated block has its shared memory
-/// and the registers of all its threads there.
-constexpr int64_t kMaxStackBytes = 64 << 10, kMaxEmulatedStackBytes = (1 << 20) + (64 << 10);
+/// An emulated block has its shared memory and the registers of all its threads on the stack.
+constexpr int64_t kMaxEmulatedStackBytes = (1 << 20) + kMaxStackBytes;
 constexpr uint64_t kStackAlignment = 64;
 
 bool target_has_fma(const Target& target) {

@@ -108,6 +108,8 @@ struct BlockNode : StmtNode {
   explicit BlockNode(std::vector<Stmt> s) : StmtNode(StmtKind::kBlock), statements(std::move(s)) {}
   std::vector<Stmt> statements;
 };
+/// What the kLocal buffers of a CPU's kernel may take of the stack together.
+constexpr int64_t kMaxStackBytes = 64 << 10;
 struct AllocateNode : StmtNode {  ///< kLocal and kShared buffers
   GANTRY_STMT_KIND(kAllocate)
   AllocateNode(Buffer b, Stmt s) : StmtNode(StmtKind::kAllocate), buffer(std::move(b)), body(std::move(s)) {}

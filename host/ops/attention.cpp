@@ -34,8 +34,9 @@ std::vector<TensorType> infer_attention(const Node& node, Function&) {
   return {{DType::kF32, a.shape}};
 }
 
-AttentionOperand operand_of(const Shape& strides, bool bias) {
+AttentionOperand operand_of(const Shape& strides, bool bias, bool chooses = false) {
   AttentionOperand operand;
+  operand.chooses = chooses;
   std::vector<Expr> all = to_exprs(strides);
   operand.offset = all.front();
   const size_t last = all.size() - (bias ? 2 : 1);
@@ -58,9 +59,8 @@ std::vector<Tensor> compute_attention(const Node& node, const std::vector<Tensor
   loops.key = operand_of(a.key, false);
   loops.value = operand_of(a.value, false);
   loops.result = operand_of(a.result, false);
-  for (const Shape* bias : {&a.bias, &a.bias2}) {
-    if (!bias->empty()) loops.biases.push_back(operand_of(*bias, true));
-  }
+  if (!a.bias.empty()) loops.biases.push_back(operand_of(a.bias, true, a.bias_chooses));
+  if (!a.bias2.empty()) loops.biases.push_back(operand_of(a.bias2, true, a.bias2_chooses));
   loops.lanes = a.lanes;
   loops.registers = a.registers;
   return extern_kernel(

@@ -10,7 +10,9 @@
 
 namespace gantry {
 
-/// Inputs: query, key, value; up to two biases (f32), added to the scaled scores.
+/// Inputs: query, key, value; up to two biases (f32), applied to the scaled scores one after the other:
+/// added, or put in their place where they are less than infinity (masks that choose between scores and a
+/// constant).
 struct AttentionAttrs : AttrsOf<AttentionAttrs> {
   Shape batch;                      ///< extents of the batch axes (heads among them)
   Dim queries, keys;                ///< rows
@@ -18,7 +20,8 @@ struct AttentionAttrs : AttrsOf<AttentionAttrs> {
   int64_t width = 0;                ///< features of a value
   double scale = 1;                 ///< of the scores, before the biases
   Shape query, key, value, result;  ///< offset, a stride a batch axis, the stride of rows
-  Shape bias, bias2;       ///< offset, a stride a batch axis, of queries, of keys (0: broadcast); empty: none
+  Shape bias, bias2;  ///< offset, a stride a batch axis, of queries, of keys (0: broadcast); empty: none
+  bool bias_chooses = false, bias2_chooses = false;
   Shape shape;             ///< of the result
   int64_t lanes = 16;      ///< f32 elements of the target's vectors
   int64_t registers = 32;  ///< vector registers of the target
@@ -35,6 +38,8 @@ struct AttentionAttrs : AttrsOf<AttentionAttrs> {
     visit("result", result);
     visit("bias", bias);
     visit("bias2", bias2);
+    visit("bias_chooses", bias_chooses);
+    visit("bias2_chooses", bias2_chooses);
     visit("shape", shape);
     visit("lanes", lanes);
     visit("registers", registers);

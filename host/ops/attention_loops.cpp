@@ -1,21 +1,28 @@
 #include "host/ops/attention_loops.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "host/ops/gemm.h"
 
 namespace gantry {
 namespace {
 
-/// Keys that one block holds scores of, for blocks of up to 32 queries: their scores fill half of a usual
-/// second-level cache's fastest part and stay below the limit of local buffers.
+/// Keys that one block holds scores of, at most: those of 32 queries fill a usual first-level cache.
 constexpr int64_t kKeyBlock = 256;
 /// Up to so many keys make a single block.
 constexpr int64_t kSingleBlock = 384;
+/// With room for fewer keys, a block has fewer queries.
+constexpr int64_t kLeastKeyBlock = 128;
+/// Rows of local buffers as long as a block of queries, beside packed queries, scores and partial results.
+constexpr int64_t kRowsOfMaxima = 5;
+/// Of local buffers: sums of a tile.
+constexpr int64_t kTileBytes = 4 << 10;
 /// Rows of the result that are summed at once.
 constexpr int64_t kResultRows = 8;
-/// No score is below it after the maximum is taken, so that fully masked blocks give 0, not NaN.
-constexpr double kLowest = -3.0e38;
+/// Maxima begin here, not at -inf: masked by -inf, all keys of a block have no weight, and a query sees those
+/// of other blocks. A score that masks may be this number itself.
+constexpr double kLowest = std::numeric_limits<float>::lowest();
 
 /// exp of less is below the smallest normal number.
 constexpr double kVanishing = -87.0;
@@ -34,14 +41,14 @@ class Nest {
   Nest(const AttentionLoops& spec, LoopBuilder& builder) : s_(spec), b_(builder) {
     lanes_ = spec.lanes;
     const int64_t queries = constant(spec.queries).value_or(1 << 20);
-    vectors_ = queries > lanes_ ? 2 : 1;
+    vectors_ = queries > lanes_ && keys_that_fit(2 * lanes_, spec.width) >= kLeastKeyBlock ? 2 : 1;
     block_ = vectors_ * lanes_;
     key_rows_ = std::max<int64_t>(1, std::min<int64_t>(12, (spec.registers - vectors_ - 2) / vectors_));
     feature_lanes_ = lanes_;
     while (spec.width % feature_lanes_ != 0) feature_lanes_ /= 2;
     const auto keys = constant(spec.keys);
-    single_ = keys && *keys <= kSingleBlock;
-    key_block_ = single_ ? *keys : kKeyBlock;
+    single_ = keys && *keys <= std::min(kSingleBlock, keys_that_fit(block_, 0));
+    key_block_ = single_ ? *keys : std::min(kKeyBlock, keys_that_fit(block_, spec.width));
     key_rows_ = std::min(key_rows_, key_block_);
     whole_ = constant(spec.queries) && queries >= block_;
   }
@@ -56,6 +63,12 @@ class Nest {
 
  private:
   using Body = std::function<Stmt(Expr)>;
+
+  /// Keys whose scores for so many queries fit on the stack, beside results of so many features.
+  int64_t keys_that_fit(int64_t queries, int64_t partial) const {
+    const int64_t row = queries * byte_width(DType::kF32);
+    return (kMaxStackBytes - kTileBytes) / row - s_.depth - partial - kRowsOfMaxima;
+  }
 
   /// body(j) for `count` vectors of `lanes` elements, written out.
   Stmt each_vector(int64_t count, int64_t lanes, const Body& body) const {
@@ -158,8 +171,10 @@ class Nest {
         for (size_t n = 0; n < s_.biases.size(); ++n) {
           const AttentionOperand& bias = s_.biases[n];
           const Expr query = whole_ ? i : min(i, s_.queries - 1);
-          score = score + load(b_.input(3 + static_cast<int>(n)),
-                               bias_at_[n] + query * bias.row + (first_key + tile + r) * bias.column);
+          const Expr value = load(b_.input(3 + static_cast<int>(n)),
+                                  bias_at_[n] + query * bias.row + (first_key + tile + r) * bias.column);
+          score = bias.chooses ? select(lt(value, f32(std::numeric_limits<double>::infinity())), value, score)
+                               : score + value;
         }
         return store(scores_, (tile + r) * block_ + i, score);
       });

@@ -13,7 +13,8 @@ struct AttentionOperand {
   Expr offset;
   std::vector<Expr> batch;  ///< strides
   Expr row;
-  Expr column;  ///< biases: the stride of keys
+  Expr column;           ///< biases: the stride of keys
+  bool chooses = false;  ///< biases: put in the scores' place where they are less than infinity, not added
 };
 
 /// Everything the nest depends on. A task is a block of queries of one batch index. Its queries lie

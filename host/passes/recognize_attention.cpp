@@ -2,6 +2,7 @@
 // slices and reshapes, scaled before or after the product, masks added or chosen.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -20,21 +21,24 @@ namespace {
 /// Fewer queries leave most of a block's lanes unused.
 constexpr int64_t kLeastQueries = 8;
 constexpr int64_t kMaxFeatures = 256;
-/// A chosen score at most so large is as good as one added: what it replaces vanishes beside it.
-constexpr double kMaskScore = -1e30;
+/// Where scores stay as they are, among those that a choice puts in their place.
+constexpr double kKept = std::numeric_limits<double>::infinity();
+/// Scores that are put in the place of others, and what they are scaled by: no product of them is kKept.
+constexpr double kMaxChosen = 1e30, kMaxScale = 1e6;
 
-/// A bias added to scores whose leading axes have these extents.
+/// A bias added to scores whose leading axes have these extents, or what some of them are replaced by.
 struct Bias {
   Value* value = nullptr;        ///< null: a choice
-  const Node* choice = nullptr;  ///< where(mask, low, scores) or where(mask, scores, low)
+  const Node* choice = nullptr;  ///< where(mask, score, scores) or where(mask, scores, score)
   Shape scores;
+  double factor = 1;  ///< of the value: scores are scaled after it
 };
 
 /// What is known of an attention while it is followed upwards from the softmax.
 struct Match {
   const Node* product = nullptr;
   double scale = 1;
-  std::vector<Bias> biases;
+  std::vector<Bias> biases;    ///< the last one first
   std::vector<Shape> leading;  ///< of the scores in all their shapes
 };
 
@@ -100,11 +104,13 @@ class Recognizer {
   bool follow_scale(const Node& node, size_t scalar, size_t data, bool divides, Match& match) const {
     const std::optional<double> factor = constant_scalar(node.inputs[scalar]);
     if (!factor || *factor == 0 || !(node.inputs[data]->type == node.result()->type)) return false;
+    const double scale = divides ? 1 / *factor : *factor;
     Match deeper = match;
-    deeper.scale *= divides ? 1 / *factor : *factor;
+    deeper.scale *= scale;
     if (!follow_private(node, data, deeper)) return false;
-    // Biases inside would have to be scaled too.
-    if (deeper.biases.size() > match.biases.size()) return false;
+    const bool scales_biases = deeper.biases.size() > match.biases.size();
+    if (scales_biases && !(scale > 0 && scale <= kMaxScale)) return false;
+    for (size_t i = match.biases.size(); i < deeper.biases.size(); ++i) deeper.biases[i].factor *= scale;
     match = deeper;
     return true;
   }
@@ -113,7 +119,7 @@ class Recognizer {
     for (size_t data : {0, 1}) {
       if (!(node.inputs[data]->type == node.result()->type)) continue;
       Match deeper = match;
-      deeper.biases.push_back({node.inputs[1 - data], nullptr, leading_of(node.result()->type.shape)});
+      deeper.biases.push_back({node.inputs[1 - data], nullptr, leading_of(node.result()->type.shape), 1});
       if (!follow_private(node, data, deeper)) continue;
       match = deeper;
       return true;
@@ -121,14 +127,13 @@ class Recognizer {
     return false;
   }
 
-  // where(mask, low, scores) or where(mask, scores, low): a bias of low or 0.
+  // where(mask, score, scores) or where(mask, scores, score): masked positions.
   bool follow_choice(const Node& node, Match& match) const {
     for (size_t data : {1, 2}) {
-      Value* low = node.inputs[3 - data];
-      const std::optional<double> value = constant_scalar(low);
-      if (!value || *value > kMaskScore || !(node.inputs[data]->type == node.result()->type)) continue;
+      const std::optional<double> score = constant_scalar(node.inputs[3 - data]);
+      if (!score || !(*score <= kMaxChosen) || !(node.inputs[data]->type == node.result()->type)) continue;
       Match deeper = match;
-      deeper.biases.push_back({nullptr, &node, leading_of(node.result()->type.shape)});
+      deeper.biases.push_back({nullptr, &node, leading_of(node.result()->type.shape), 1});
       if (!follow_private(node, data, deeper)) continue;
       match = deeper;
       return true;
@@ -211,18 +216,22 @@ class Recognizer {
     return infer_and_add(function_, op, std::move(attrs), std::move(inputs), origin, &before)->result();
   }
 
-  Value* scalar(float value) {
-    return function_.add_constant("score", make_constant({DType::kF32, {}}, &value));
+  Value* scalar(double value) {
+    const auto rounded = static_cast<float>(value);
+    return function_.add_constant("score", make_constant({DType::kF32, {}}, &rounded));
   }
 
   /// The bias as a value of rank >= 2; queries follow each other in memory where it has a row for each.
   Value* bias_value(const Bias& bias, const Node& before, bool& transposed) {
     Value* value = bias.value;
     if (const Node* choice = bias.choice) {
-      const bool first = constant_scalar(choice->inputs[1]).has_value();
-      Value *low = choice->inputs[first ? 1 : 2], *none = scalar(0);
-      value = add(before, "where", nullptr, {choice->inputs[0], first ? low : none, first ? none : low},
+      const std::optional<double> if_set = constant_scalar(choice->inputs[1]);
+      Value *kept = scalar(kKept),
+            *score = scalar(bias.factor * (if_set ? *if_set : *constant_scalar(choice->inputs[2])));
+      value = add(before, "where", nullptr, {choice->inputs[0], if_set ? score : kept, if_set ? kept : score},
                   choice->origin);
+    } else if (bias.factor != 1) {
+      value = add(before, "multiply", nullptr, {value, scalar(bias.factor)}, before.origin);
     }
     if (value->type.rank() < 2) {
       Shape shape(static_cast<size_t>(2 - value->type.rank()), Dim(1));
@@ -283,16 +292,18 @@ class Recognizer {
     attrs->result = *stored;
     attrs->shape = last->result()->type.shape;
     std::vector<Value*> inputs{q.base, k.base, v.base};
-    for (const Bias& bias : found.biases) {
+    for (auto bias = found.biases.rbegin(); bias != found.biases.rend(); ++bias) {
       bool transposed = false;
-      Value* other = bias_value(bias, *last, transposed);
+      Value* other = bias_value(*bias, *last, transposed);
       if (other->type.dtype != DType::kF32) return;
       StridedView view = strided_view(other);
       // The transposition itself is wanted in memory.
       if (transposed) view = contiguous_view(other);
-      const auto strides = bias_operand(view, bias.scores, batch, transposed);
+      const auto strides = bias_operand(view, bias->scores, batch, transposed);
       if (!strides) return;
-      (inputs.size() == 3 ? attrs->bias : attrs->bias2) = *strides;
+      const bool first = inputs.size() == 3;
+      (first ? attrs->bias : attrs->bias2) = *strides;
+      (first ? attrs->bias_chooses : attrs->bias2_chooses) = bias->choice != nullptr;
       inputs.push_back(view.base);
     }
     std::vector<std::string> origin = found.product->origin;

@@ -55,17 +55,41 @@ TEST(RecognizeAttention, BiasesWithARowForEachQueryAreTransposed) {
       << text;
 }
 
-TEST(RecognizeAttention, ChosenMasksBecomeBiasesWhereTheyAreLowEnough) {
+TEST(RecognizeAttention, MasksThatChooseReplaceScores) {
   const std::string mask = ", %mask: Tensor[(R, R), bool]";
-  EXPECT_THAT(recognized(heads("  %p = where(%mask, const(f32, [], [-inf]), %s)\n", mask)),
-              HasSubstr("nn.attention"));
-  EXPECT_THAT(recognized(heads("  %p = where(%mask, const(f32, [], [-5]), %s)\n", mask)),
+  for (std::string score : {"-inf", "-1e9", "-5"}) {
+    const std::string constant = "const(f32, [], [" + score + "])";
+    EXPECT_THAT(
+        recognized(heads("  %p = where(%mask, " + constant + ", %s)\n", mask)),
+        AllOf(HasSubstr("nn.attention"), HasSubstr("bias_chooses=true"), HasSubstr("const(f32, [], [inf])")));
+    EXPECT_THAT(recognized(heads("  %p = where(%mask, %s, " + constant + ")\n", mask)),
+                AllOf(HasSubstr("nn.attention"), HasSubstr("bias_chooses=true")));
+  }
+  EXPECT_THAT(recognized(heads("  %p = where(%mask, const(f32, [], [inf]), %s)\n", mask)),
               Not(HasSubstr("nn.attention")));
 }
 
-TEST(RecognizeAttention, ScalesBehindABiasDoNotFit) {
-  EXPECT_THAT(recognized(heads("  %m = add(%s, %mask)\n  %p = multiply(%m, const(f32, [], [0.5]))\n",
-                               ", %mask: Tensor[(B, 1, 1, R), f32]")),
+TEST(RecognizeAttention, TheFirstBiasIsTheOneThatScoresMeetFirst) {
+  const std::string extra = ", %mask: Tensor[(R, R), bool], %bias: Tensor[(B, 1, 1, R), f32]";
+  EXPECT_THAT(
+      recognized(heads("  %m = add(%s, %bias)\n  %p = where(%mask, const(f32, [], [-5]), %m)\n", extra)),
+      AllOf(HasSubstr("nn.attention(%q, %k, %v, %bias,"),
+            HasSubstr("bias_chooses=false, bias2_chooses=true")));
+}
+
+TEST(RecognizeAttention, ScalesBehindABiasScaleItToo) {
+  const std::string bias = ", %mask: Tensor[(B, 1, 1, R), f32]";
+  EXPECT_THAT(recognized(heads("  %m = add(%s, %mask)\n  %p = multiply(%m, const(f32, [], [0.5]))\n", bias)),
+              AllOf(HasSubstr("nn.attention"), HasSubstr("scale=0.5"),
+                    HasSubstr("multiply(%mask, const(f32, [], [0.5]))")));
+  const std::string mask = ", %mask: Tensor[(R, R), bool]";
+  EXPECT_THAT(recognized(heads("  %m = where(%mask, const(f32, [], [-6]), %s)\n"
+                               "  %p = multiply(%m, const(f32, [], [0.5]))\n",
+                               mask)),
+              AllOf(HasSubstr("nn.attention"), HasSubstr("where(%mask, const(f32, [], [-3])")));
+  EXPECT_THAT(recognized(heads("  %m = where(%mask, const(f32, [], [-6]), %s)\n"
+                               "  %p = multiply(%m, const(f32, [], [-0.5]))\n",
+                               mask)),
               Not(HasSubstr("nn.attention")));
 }
 
