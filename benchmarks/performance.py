@@ -16,7 +16,7 @@ and number of threads the peers are loaded once; then each round times every pee
 figure is the median over the rounds of medians, a ratio the median of the rounds' ratios: a drift of the machine's
 speed falls on both. Where MODEL.in.npy lies beside MODEL.onnx it is the input, and MODEL.out.npy what the output is
 compared with. What fails is a dash in the table, and a line below it says why. Beside x86-64-v3 the peers are held
-to AVX2 (hold_to_avx2.cpp).
+to AVX2 (hold_to_avx2.cpp). What two threads gain, natively, is measured in rounds of its own (scaling.py).
 """
 import argparse
 import datetime
@@ -31,6 +31,7 @@ import tempfile
 import time
 
 import performance_report
+import scaling
 
 PEERS = ('onnxruntime', 'openvino')
 # (name of the column, target, precision)
@@ -97,7 +98,8 @@ class Results:
 
     def __init__(self, path):
         self.path = path
-        self.data = {'machine': {}, 'peaks': {}, 'runs': {}, 'profiles': {}, 'compile': {}, 'fork_join': {}}
+        self.data = {'machine': {}, 'peaks': {}, 'runs': {}, 'profiles': {}, 'compile': {}, 'fork_join': {},
+                     'scaling': {}}
         if os.path.exists(path):
             with open(path) as file:
                 self.data.update(json.load(file))
@@ -119,13 +121,20 @@ class Network:
         self.expected = base + '.out.npy' if os.path.exists(base + '.out.npy') else None
 
 
+def bench_command(args, module, network, repeat, profile=False):
+    command = [args.gantry, 'profile' if profile else 'bench', module, '--warmup', '2', '--number', '1', '--repeat',
+               str(repeat)]
+    return command + (['--input', network.given] if network.given else [])
+
+
+def repeats(args, estimate_ms):
+    """Samples that fill a measurement."""
+    return max(5, min(1000, int(1e3 * args.seconds / estimate_ms)))
+
+
 def bench(args, module, network, threads, repeat, folder, profile=False):
     result = os.path.join(folder, 'result.json')
-    command = [args.gantry, 'profile' if profile else 'bench', module, '--threads', str(threads), '--warmup', '2',
-               '--number', '1', '--repeat', str(repeat), '--json', result]
-    if network.given:
-        command += ['--input', network.given]
-    call(command)
+    call(bench_command(args, module, network, repeat, profile) + ['--threads', str(threads), '--json', result])
     with open(result) as file:
         return json.load(file)
 
@@ -190,7 +199,7 @@ def measure(args, network, threads, modules, folder, results):
                 if name in peers:
                     samples[name].append(peers[name].median_ms(args.seconds))
                 else:
-                    repeat = max(5, min(1000, int(1e3 * args.seconds / estimate.get(name, 100.0))))
+                    repeat = repeats(args, estimate.get(name, 100.0))
                     median = bench(args, modules[name][0], network, threads, repeat, folder)['median_ms']
                     estimate[name] = median
                     samples[name].append(median)
@@ -219,6 +228,21 @@ def profile(args, network, modules, folder, results):
             results.put('profiles', f'{network.name}|{mode}', [{k: kernel[k] for k in keep} for kernel in kernels])
         except Failure as failure:
             print(f'{network.name}, {mode}: no profile: {failure}', flush=True)
+
+
+def measure_scaling(args, network, modules, folder, results):
+    path = modules.get('native', (None,))[0]
+    if path is None:
+        return
+    try:
+        estimate = bench(args, path, network, 1, 5, folder)['median_ms']
+    except Failure as failure:
+        print(f'{network.name}, two threads beside one: {failure}', flush=True)
+        return
+    measured = scaling.measure(bench_command(args, path, network, repeats(args, estimate)), args.rounds)
+    if measured:
+        results.put('scaling', network.name, measured)
+        print(f'{network.name}: two threads gain %.2f, two processes %.2f' % scaling.gains(measured), flush=True)
 
 
 def measure_machine(args, results):
@@ -254,6 +278,7 @@ def parse_arguments():
     parser.add_argument('--results', default='build/performance.json')
     parser.add_argument('--report', help='the Markdown file whose tables are written')
     parser.add_argument('--no-profile', action='store_true')
+    parser.add_argument('--no-scaling', action='store_true', help='do not time two threads and two processes in turn')
     parser.add_argument('models', nargs='*')
     args = parser.parse_args()
     precisions = args.precisions.split(',')
@@ -285,6 +310,8 @@ def main():
             modules = compile_modules(args, network, folder, results)
             for threads in args.threads:
                 measure(args, network, threads, modules, folder, results)
+            if not args.no_scaling:
+                measure_scaling(args, network, modules, folder, results)
             if not args.no_profile:
                 profile(args, network, modules, folder, results)
         finally:

@@ -8,6 +8,8 @@ import os
 import re
 import statistics
 
+import scaling
+
 TITLES = {'native': 'native (AVX-512 and AMX where the machine has them)', 'x86-64-v4': 'x86-64-v4 (AVX-512, no AMX)',
           'x86-64-v3': 'x86-64-v3 (AVX2)', 'bf16': 'native, `--precision bf16`',
           'fp16': 'native, `--precision fp16`'}
@@ -140,6 +142,17 @@ def networks_table(data, mode):
                  for what, names in failed.items()}
         text += '\n\nWhat failed: ' + '; '.join(f'{names}: {what}' for what, names in sorted(named.items())) + '.'
     return text
+
+
+def scaling_table(data):
+    """A row a network: what two threads gain beside what the machine gives two processes."""
+    rows = []
+    for network, measured in sorted(data.get('scaling', {}).items()):
+        threads, processes = scaling.gains(measured)
+        rows.append([network, number(median([statistics.mean(r['alone']) for r in measured])),
+                     number(median([r['threads'] for r in measured])), times(threads), times(processes),
+                     f'{100 * threads / processes:.0f} %'])
+    return table(['network', '1 thread, ms', '2 threads, ms', '2 threads / 1', '2 processes / 1', 'of that'], rows)
 
 
 def kind_of(name):
@@ -325,6 +338,8 @@ def roofline_svg(data, mode='native'):
 
 def sections(data):
     result = {'machine': machine_text(data), 'compile': compile_table(data)}
+    if data.get('scaling'):
+        result['scaling'] = scaling_table(data)
     for mode in ORDER:
         if any(run['mode'] == mode for run in data['runs'].values()):
             result[f'networks {mode}'] = f'**Target {TITLES[mode]}**\n\n' + networks_table(data, mode)

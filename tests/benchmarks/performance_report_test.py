@@ -51,6 +51,14 @@ class Report(unittest.TestCase):
         self.assertIn('100 %', winograd)
         self.assertIn('memory', next(line for line in text.splitlines() if line.startswith('| elementwise')))
 
+    def test_a_second_thread_is_judged_by_the_same_rounds(self):
+        measured = [{'alone': [10, 12], 'threads': 5.5, 'together': [10, 15]},
+                    {'alone': [20, 22], 'threads': 14, 'together': [25, 22]},
+                    {'alone': [10, 12], 'threads': 11, 'together': [20, 24]}]
+        data = {'scaling': {'a': measured}}
+        self.assertEqual(report.scaling_table(data).splitlines()[-1], '| a | 11.0 | 11.0 | 1.50 | 1.80 | 83 % |')
+        self.assertEqual(report.sections({**results(), **data})['scaling'], report.scaling_table(data))
+
     def test_only_the_marked_places_of_the_file_change(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, 'performance.md')
