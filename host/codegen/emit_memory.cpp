@@ -186,6 +186,11 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
       Value* predicate = nullptr;
       if (masked) predicate = emit(node.predicate.as<BroadcastNode>()->value);
       raw = splat(emit_scalar_load(buffer, affine->base, predicate), lanes);
+    } else if (affine && affine->stride == 0 && !gpu_) {
+      // One load for all lanes, if any is on.
+      Value* mask = emit(node.predicate);
+      Value* one = emit_scalar_load(buffer, affine->base, b_.CreateOrReduce(mask));
+      raw = b_.CreateSelect(mask, splat(one, lanes), llvm::Constant::getNullValue(vector));
     } else {
       raw = emit_lanes_load(node, affine);
     }

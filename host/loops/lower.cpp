@@ -234,6 +234,7 @@ LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe) {
   step("transpose_blocks", transpose_blocks);
   step("unroll", unroll_loops);
   step("narrow_vectors", narrow_vectors);
+  step("unmask_locals", unmask_locals);
   step("unmask_updates", unmask_updates);
   step("simplify_unrolled", simplify_loops);
   return kernel;

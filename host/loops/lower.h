@@ -22,7 +22,7 @@ LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& i
 
 /// The loop passes in order: simplify, bind_launches (host/loops/launch.h; where loops are bound to blocks or
 /// threads), peel_edges, simplify, partition_guards, vectorize, transpose_blocks, unroll,
-/// narrow_vectors, unmask_updates, simplify.
+/// narrow_vectors, unmask_locals, unmask_updates, simplify.
 LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe = {});
 
 // The passes, one file each in host/loops/.
@@ -40,6 +40,8 @@ Stmt transpose_blocks(const Stmt& s);
 Stmt unroll_loops(const Stmt& s);
 /// Vector stores of which only the first lanes are on, in a power of two, become stores of so many lanes.
 Stmt narrow_vectors(const Stmt& s);
+/// Local buffers of which no lane that is off is ever stored are stored whole.
+Stmt unmask_locals(const Stmt& s);
 /// Vector updates of accumulators with lanes off become updates of all lanes, some by nothing.
 Stmt unmask_updates(const Stmt& s);
 /// Index arithmetic, with ranges of loop variables; removes empty and single-iteration loops.

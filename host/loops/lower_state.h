@@ -122,6 +122,7 @@ class Lowering {
   void make_guards(StageState& state, const AxisExprs& offsets, const AxisExprs& reach,
                    const AxisExprs& extents);
   Expr uniform_over_lanes(const StageState& state, const Expr& condition);
+  Expr without_shift(const Expr& claim);
   // lower.cpp
   void place_buffers();
   Buffer make_buffer(StageState& state);

@@ -135,6 +135,7 @@ void Lowering::place_parents(const StageState& state, const AxisExprs& extents, 
                      it->parent->name(), to_string(extent), to_string(it->factor));
       start = min(start, extent - it->factor);
     }
+    if (it->tail == TailStrategy::kShiftOrGuard) start = max(Expr(0), min(start, extent - it->factor));
     Expr value = start + offsets.at(it->inner.get());
     const bool part = std::ranges::any_of(stage.relations, [&](const AxisRelation& other) {
       return other.kind == AxisRelation::Kind::kSplit && other.inner == it->parent;
@@ -149,7 +150,7 @@ void Lowering::make_guards(StageState& state, const AxisExprs& offsets, const Ax
   // `within`: the same of what the other guards let through.
   auto require = [&](const Expr& claim, const Expr& within, StageGuard::Kind kind) {
     if (constant_of(simplifier_.simplify(within)) == 1) return;
-    Expr condition = uniform_over_lanes(state, simplifier_.simplify(claim));
+    Expr condition = uniform_over_lanes(state, simplifier_.simplify(without_shift(claim)));
     if (constant_of(condition) == 1) return;
     StageGuard guard{condition, -1, false, kind};
     walk(condition, [&](const Expr& e) {
@@ -162,7 +163,7 @@ void Lowering::make_guards(StageState& state, const AxisExprs& offsets, const Ax
     state.guards.push_back(std::move(guard));
   };
   for (const AxisRelation& relation : state.stage->relations) {
-    if (relation.kind != AxisRelation::Kind::kSplit || relation.tail != TailStrategy::kGuard) continue;
+    if (relation.kind != AxisRelation::Kind::kSplit || relation.tail == TailStrategy::kShiftInwards) continue;
     const Expr& extent = extents.at(relation.parent.get());
     const Expr within = reach.at(relation.outer.get()) * relation.factor + reach.at(relation.inner.get());
     require(lt(offsets.at(relation.parent.get()), extent), lt(within, extent), StageGuard::Kind::kSplit);
@@ -181,6 +182,46 @@ void Lowering::make_guards(StageState& state, const AxisExprs& offsets, const Ax
     require(ge(value, Expr(0)), ge(within, Expr(0)), StageGuard::Kind::kDomain);
     require(lt(value, axis->extent), lt(within, axis->extent), StageGuard::Kind::kDomain);
   }
+}
+
+namespace {
+
+/// A tile's start of TailStrategy::kShiftOrGuard, max(0, min(start, last)), where it is an addend of `e`.
+const Expr* find_shift(const Expr& e) {
+  const auto* node = e.as<BinaryNode>();
+  if (!node) return nullptr;
+  if (node->op == BinaryOp::kAdd) {
+    const Expr* left = find_shift(node->a);
+    return left ? left : find_shift(node->b);
+  }
+  const bool found = node->op == BinaryOp::kMax && constant_of(node->a) == 0 && node->b.as<BinaryNode>() &&
+                     node->b.as<BinaryNode>()->op == BinaryOp::kMin;
+  return found ? &e : nullptr;
+}
+
+Expr without_addend(const Expr& e, const Expr& addend) {
+  if (e.same_as(addend)) return Expr(0);
+  const auto* node = e.as<BinaryNode>();
+  if (!node || node->op != BinaryOp::kAdd) return e;
+  return without_addend(node->a, addend) + without_addend(node->b, addend);
+}
+
+}  // namespace
+
+/// max(0, min(start, last)) + rest < end holds where rest < end does, if rest < end - last: either the tile
+/// was shifted and is inside, or it starts at 0. So guards do not depend on the tile, and stand outside of
+/// its loop. Where there is a tile the end is 1 or more, so that its first element needs none.
+Expr Lowering::without_shift(const Expr& claim) {
+  const auto* less = claim.as<BinaryNode>();
+  if (!less || less->op != BinaryOp::kLt) return claim;
+  const Expr* shift = find_shift(less->a);
+  if (!shift) return claim;
+  const Expr rest = without_addend(less->a, *shift);
+  const auto* last = shift->as<BinaryNode>()->b.as<BinaryNode>();
+  for (const Expr& end : {last->a, last->b}) {
+    if (simplifier_.prove(lt(rest, less->b - end))) return lt(rest, max(less->b, Expr(1)));
+  }
+  return claim;
 }
 
 /// GPU: the condition without the variable of a vectorized leaf, where all its lanes agree (vectors of four

@@ -10,6 +10,8 @@
 // Where s does not divide the taps, as with 3 taps of stride 2, the later remainders have J - 1 taps and the
 // zeros among those of one convolution would be much of its work. Then those of as many taps along each axis
 // are a convolution, and the results are joined before they are interleaved.
+//
+// Dilated taps of stride 1 are taps of a dilated convolution; of greater strides, zeros are put between them.
 #include <algorithm>
 
 #include "host/ops/conv.h"
@@ -30,8 +32,12 @@ class Expansion {
  public:
   Expansion(Function& function, const Node& node)
       : function_(function), node_(node), attrs_(node.attrs_as<ConvTransposeAttrs>()) {
-    for (size_t i = 0; i < rank(); ++i)
-      taps_.push_back((attrs_.kernel[i] + attrs_.strides[i] - 1) / attrs_.strides[i]);
+    for (size_t i = 0; i < rank(); ++i) {
+      const bool spreads = attrs_.strides[i] > 1 || node.inputs[0]->type.shape[i + 2] == Dim(1);
+      dilation_.push_back(spreads ? 1 : attrs_.dilations[i]);
+      kernel_.push_back(spreads ? (attrs_.kernel[i] - 1) * attrs_.dilations[i] + 1 : attrs_.kernel[i]);
+      taps_.push_back((kernel_[i] + attrs_.strides[i] - 1) / attrs_.strides[i]);
+    }
   }
 
   /// A constant weight, and an image on which a convolution is not mostly padding.
@@ -39,16 +45,16 @@ class Expansion {
     if (!node_.inputs[1]->is_constant()) return false;
     for (size_t i = 0; i < rank(); ++i) {
       const Dim &begin = attrs_.padding[i], &end = attrs_.padding[rank() + i];
-      if (attrs_.dilations[i] != 1 || !begin.is_constant() || !end.is_constant()) return false;
+      if (!begin.is_constant() || !end.is_constant()) return false;
       if (begin.value() < 0 || end.value() < 0) return false;
-      if (attrs_.kernel[i] + attrs_.output_padding[i] - end.value() > attrs_.strides[i] * taps_[i])
-        return false;
+      if (kernel_[i] + attrs_.output_padding[i] - end.value() > attrs_.strides[i] * taps_[i]) return false;
     }
     return is_point() || !is_small();
   }
 
   Value* run() {
-    if (is_point()) return spread_point(node_.inputs[1]);
+    weight_ = spread_taps(node_.inputs[1]);
+    if (is_point()) return spread_point(weight_);
     std::vector<Remainders> chosen;
     return cut(interleave(wastes_much() ? join(chosen) : convolve(all_remainders())));
   }
@@ -68,7 +74,7 @@ class Expansion {
   bool is_small() const {
     for (size_t i = 0; i < rank(); ++i) {
       const Dim& extent = node_.inputs[0]->type.shape[i + 2];
-      if (extent.is_constant() && extent.value() < 2 * taps_[i] - 1) return true;
+      if (extent.is_constant() && extent.value() < 2 * reach(taps_[i], i) + 1) return true;
     }
     return false;
   }
@@ -79,9 +85,9 @@ class Expansion {
     constexpr double kMuch = 1.3;
     double taps = 1, all = 1;
     for (size_t i = 0; i < rank(); ++i) {
-      taps *= double(attrs_.kernel[i]);
+      taps *= double(kernel_[i]);
       all *= double(attrs_.strides[i] * taps_[i]);
-      if (taps_[i] == 1 && attrs_.kernel[i] != attrs_.strides[i]) return false;  // some have no taps
+      if (taps_[i] == 1 && kernel_[i] != attrs_.strides[i]) return false;  // some have no taps
     }
     return attrs_.groups == 1 && all >= kMuch * taps &&
            node_.result()->type.shape[1].constant().value_or(0) >= kFewChannels;
@@ -96,7 +102,7 @@ class Expansion {
   /// Those of J taps and those of one less.
   std::vector<Remainders> remainders(size_t axis) const {
     const int64_t stride = attrs_.strides[axis], taps = taps_[axis],
-                  whole = attrs_.kernel[axis] - stride * (taps - 1);
+                  whole = kernel_[axis] - stride * (taps - 1);
     if (whole == stride) return {{0, stride, taps}};
     return {{0, whole, taps}, {whole, stride - whole, taps - 1}};
   }
@@ -144,7 +150,7 @@ class Expansion {
     reverse->begin.assign(3 + 2 * rank(), Dim(0));
     reverse->strides.assign(3 + 2 * rank(), 1);
     for (size_t i = 0; i < rank(); ++i) {
-      zeros->after[i + 2] = attrs_.strides[i] * taps_[i] - attrs_.kernel[i];
+      zeros->after[i + 2] = attrs_.strides[i] * taps_[i] - kernel_[i];
       split.insert(split.end(), {taps_[i], attrs_.strides[i]});
       packed[0] = packed[0] * chosen[i].count;
       packed.push_back(chosen[i].taps);
@@ -167,18 +173,18 @@ class Expansion {
 
   /// (N, q…, groups, s…, O), of the chosen remainders
   Value* convolve(const std::vector<Remainders>& chosen) {
-    Value* weight = phases(node_.inputs[1], chosen);
+    Value* weight = phases(weight_, chosen);
     auto attrs = std::make_shared<ConvAttrs>();
     attrs->channels = weight->type.shape[0].value();
     attrs->groups = attrs_.groups;
     attrs->strides.assign(rank(), 1);
-    attrs->dilations.assign(rank(), 1);
-    for (const Remainders& r : chosen) {
-      attrs->kernel.push_back(r.taps);
-      attrs->padding.push_back(r.taps - 1);
+    attrs->dilations = dilation_;
+    for (size_t i = 0; i < rank(); ++i) {
+      attrs->kernel.push_back(chosen[i].taps);
+      attrs->padding.push_back(reach(chosen[i].taps, i));
     }
     // As many positions whatever the taps.
-    for (int64_t taps : taps_) attrs->padding.push_back(taps - 1);
+    for (size_t i = 0; i < rank(); ++i) attrs->padding.push_back(reach(taps_[i], i));
     Value* value = add("nn.conv", attrs, {node_.inputs[0], weight});
     const Shape shape = value->type.shape;
     std::vector<int64_t> last{0};
@@ -192,6 +198,31 @@ class Expansion {
     for (const Remainders& r : chosen) split.push_back(r.count);
     split.push_back(node_.result()->type.shape[1].value() / attrs_.groups);
     return reshape(transpose(value, last), split);
+  }
+
+  /// How far the last of so many taps is from the first.
+  int64_t reach(int64_t taps, size_t axis) const { return (taps - 1) * dilation_[axis]; }
+
+  /// (I, O, k…) with zeros between the taps that no convolution dilates.
+  Value* spread_taps(Value* weight) {
+    const Shape shape = weight->type.shape;
+    Shape apart{shape[0], shape[1]}, joined = apart, spread = apart;
+    auto zeros = std::make_shared<PadAttrs>();
+    zeros->before.assign(2 + 2 * rank(), Dim(0));
+    zeros->after = zeros->before;
+    for (size_t i = 0; i < rank(); ++i) {
+      const int64_t step = kernel_[i] == attrs_.kernel[i] ? 1 : attrs_.dilations[i];
+      apart.insert(apart.end(), {shape[i + 2], Dim(1)});
+      zeros->after[3 + 2 * i] = step - 1;
+      joined.push_back(shape[i + 2] * step);
+      spread.push_back(kernel_[i]);
+    }
+    if (spread == shape) return weight;
+    auto cut_off = std::make_shared<StridedSliceAttrs>();
+    cut_off->begin.assign(shape.size(), Dim(0));
+    cut_off->end = spread;
+    cut_off->strides.assign(shape.size(), 1);
+    return add("strided_slice", cut_off, {reshape(add("pad", zeros, {reshape(weight, apart)}), joined)});
   }
 
   /// A matrix product with all taps.
@@ -251,7 +282,9 @@ class Expansion {
   Function& function_;
   const Node& node_;
   const ConvTransposeAttrs& attrs_;
-  std::vector<int64_t> taps_;  ///< J, of each spatial axis
+  Value* weight_ = nullptr;             ///< with zeros between dilated taps
+  std::vector<int64_t> kernel_, taps_;  ///< its taps along each spatial axis; J
+  std::vector<int64_t> dilation_;       ///< of the convolution
 };
 
 }  // namespace

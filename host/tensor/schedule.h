@@ -23,6 +23,7 @@ enum class TailStrategy : uint8_t {
   kGuard,  ///< iterations beyond the end are skipped by a condition (lowering hoists it out of full tiles)
   kShiftInwards,  ///< the last tile starts earlier and overlaps: needs extent >= factor, and a stage that may
                   ///< compute a point twice (not a reduction's own axes, nothing accumulated in place)
+  kShiftOrGuard,  ///< kShiftInwards if, when the program runs, extent >= factor; else kGuard
 };
 enum class LoopKind : uint8_t {
   kSerial,

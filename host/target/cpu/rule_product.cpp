@@ -264,8 +264,11 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
                block_outer);
   IterVarPtr attach;
   if (has_rows) {
-    auto [row_outer, row_inner] =
-        output.split(axes[row_axis], tile.rows, tail_for(axes[row_axis], tile.rows));
+    // Lines of images may be little longer than a tile: shifted, two of them would compute nearly all points
+    // twice.
+    const TailStrategy tail =
+        work.row_extent >= tile.rows ? TailStrategy::kShiftInwards : TailStrategy::kGuard;
+    auto [row_outer, row_inner] = output.split(axes[row_axis], tile.rows, tail);
     std::vector<IterVarPtr> order = outer;
     order.insert(order.end(), {row_outer, row_inner, block_inner});
     output.reorder(order);

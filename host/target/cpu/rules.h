@@ -20,7 +20,7 @@ constexpr int64_t kParallelThreshold = 16384;
 /// Stage::parallel).
 IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool worth_it,
                                 int64_t rounds = 1);
-/// Shifting the last tile inwards needs a constant extent that is long enough.
+/// Shifting the last tile inwards needs an extent that is long enough; where it is not known, the program looks.
 TailStrategy tail_for(const IterVarPtr& axis, int64_t factor);
 /// Lanes of a reduction along `reduced`, in vectors of `lanes`: several vectors, where it is long enough, as
 /// one would wait for its own sums.

@@ -18,7 +18,8 @@ IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool
 
 TailStrategy tail_for(const IterVarPtr& axis, int64_t factor) {
   auto extent = constant_extent(axis->extent);
-  return extent && *extent >= factor ? TailStrategy::kShiftInwards : TailStrategy::kGuard;
+  if (!extent) return TailStrategy::kShiftOrGuard;
+  return *extent >= factor ? TailStrategy::kShiftInwards : TailStrategy::kGuard;
 }
 
 int64_t lanes_at_once(const IterVarPtr& reduced, int64_t lanes) {
