@@ -9,12 +9,15 @@
 namespace gantry {
 namespace {
 
-/// A bound as written -> a position: negative ones count from the end; clamped to [low, high].
+/// A bound as written -> a position: negative ones count from the end; clamped to [low, high], or high if
+/// that is the lower one.
 Dim position(const Dim& given, const Dim& extent, const Dim& low, const Dim& high) {
   if (given.is_constant() && given.value() >= std::numeric_limits<int32_t>::max()) return high;
-  if (given.is_constant() && given.value() <= std::numeric_limits<int32_t>::min()) return low;
-  bool from_end = given.is_constant() && given.value() < 0;
-  return larger(low, smaller(from_end ? extent + given : given, high));
+  const bool before_all = given.is_constant() && given.value() <= std::numeric_limits<int32_t>::min();
+  const Dim counted = before_all ? low : given.is_constant() && given.value() < 0 ? extent + given : given;
+  if (certainly_at_most(high, counted)) return high;
+  const Dim inside = larger(low, smaller(counted, high));
+  return certainly_at_most(low, high) ? inside : smaller(inside, high);
 }
 
 void slice(NodeImport& n, const Shape& starts, const Shape& ends, std::vector<int64_t> axes,
@@ -39,11 +42,11 @@ void slice(NodeImport& n, const Shape& starts, const Shape& ends, std::vector<in
     if (step == 0) n.fail("a step is 0");
     // Steps beyond any extent mean the same as these.
     step = std::clamp<int64_t>(step, -(int64_t{1} << 40), int64_t{1} << 40);
-    Dim low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
+    Dim high = step > 0 ? extent : extent - 1;
     attrs->strides[axis] = step;
-    attrs->begin[axis] = step > 0 ? position(starts[i], extent, low, high)
-                                  : smaller(position(starts[i], extent, low, high), high);
-    attrs->end[axis] = position(ends[i], extent, low, high);
+    // Before the first element a range can end, but not begin.
+    attrs->begin[axis] = position(starts[i], extent, 0, high);
+    attrs->end[axis] = position(ends[i], extent, step > 0 ? 0 : -1, high);
     // A range that is empty keeps its bounds in order.
     if (step > 0 && !certainly_at_most(attrs->begin[axis], attrs->end[axis])) {
       attrs->end[axis] = larger(attrs->end[axis], attrs->begin[axis]);
