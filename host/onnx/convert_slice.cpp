@@ -9,12 +9,21 @@
 namespace gantry {
 namespace {
 
-/// A bound as written -> a position: negative ones count from the end; clamped to [low, high], or high if
-/// that is the lower one.
+/// Where a bound as written stands: negative ones count from the end, so those that are negative for some
+/// symbol values have the extent added only there.
+Dim counted_from_begin(const Dim& given, const Dim& extent, const Dim& low) {
+  if (certainly_at_most(0, given)) return given;
+  if (certainly_at_most(given, -1)) return extent + given;
+  // Below 0 only for extents that end before `low`, wherever it is counted from.
+  if (certainly_at_most(extent - given, low + 2)) return given;
+  return given + extent * min(1, max(0, -1 * given));
+}
+
+/// A bound as written -> a position: clamped to [low, high], or high if that is the lower one.
 Dim position(const Dim& given, const Dim& extent, const Dim& low, const Dim& high) {
   if (given.is_constant() && given.value() >= std::numeric_limits<int32_t>::max()) return high;
   const bool before_all = given.is_constant() && given.value() <= std::numeric_limits<int32_t>::min();
-  const Dim counted = before_all ? low : given.is_constant() && given.value() < 0 ? extent + given : given;
+  const Dim counted = before_all ? low : counted_from_begin(given, extent, low);
   if (certainly_at_most(high, counted)) return high;
   const Dim inside = larger(low, smaller(counted, high));
   return certainly_at_most(low, high) ? inside : smaller(inside, high);

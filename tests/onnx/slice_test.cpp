@@ -1,4 +1,4 @@
-// Slices against a walk over the elements.
+// Slices against a walk over the elements, for constant bounds and for bounds made of dimensions.
 #include <fmt/format.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -39,8 +39,8 @@ std::string node(const std::string& op, const std::vector<std::string>& inputs, 
 }
 Graph import(const std::string& graph) {
   onnx::ModelProto proto;
-  const std::string text = "ir_version: 8 opset_import { version: 16 } graph { name: 'g' " + graph +
-                           "output { name: 'y' } }";
+  const std::string text =
+      "ir_version: 8 opset_import { version: 16 } graph { name: 'g' " + graph + "output { name: 'y' } }";
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
   return import_onnx_bytes(proto.SerializeAsString(), ".");
 }
@@ -81,6 +81,35 @@ TEST(Slice, OfAShapeTakesTheSame) {
 const std::string kAnyLength =
     "input { name: 'x' type { tensor_type { elem_type: 7 shape { dim { dim_param: 'L' } } } } } " +
     node("Shape", {"x"}, "length");
+
+TEST(Slice, BoundsMadeOfDimensionsCountFromTheEndWhereTheyAreNegative) {
+  for (int64_t step : {1, 2, -1, -2}) {
+    for (int64_t less : {0, 1, 2, 3, 10}) {
+      for (int64_t other : {-3, 0, 4, 1000}) {
+        for (bool is_start : {true, false}) {
+          const Graph graph = import(
+              kAnyLength + integers("less", less) + integers("other", other) + integers("axis", 0) +
+              integers("step", step) + node("Sub", {"length", "less"}, "moving") +
+              node("Slice",
+                   {"x", is_start ? "moving" : "other", is_start ? "other" : "moving", "axis", "step"}, "y"));
+          const Value& y = *graph.main.outputs[0];
+          for (int64_t length = 0; length < 25; ++length) {
+            const std::vector<int64_t> expected =
+                positions(length, is_start ? length - less : other, is_start ? other : length - less, step);
+            const std::map<std::string, int64_t> symbols{{"L", length}};
+            const auto count = static_cast<size_t>(y.type.shape[0].evaluate(symbols));
+            ASSERT_EQ(count, expected.size()) << y.type.str() << " " << length << " " << step << " " << less
+                                              << " " << other << " " << is_start << expected.size();
+            if (count == 0 || y.producer == nullptr) continue;
+            const auto& slice = y.producer->attrs_as<StridedSliceAttrs>();
+            EXPECT_EQ(slice.begin[0].evaluate(symbols), expected[0]) << slice.begin[0].str() << " " << length;
+            EXPECT_EQ(slice.strides[0], step);
+          }
+        }
+      }
+    }
+  }
+}
 
 TEST(Slice, ExtentsStaySimpleWhereNoBoundCanBeNegative) {
   // x[:-1], x[::-1] and x[:length]
