@@ -182,6 +182,15 @@ TEST(CanonicalizeOps, LayerNormalisationInStepsIsRecognised) {
               AllOf(HasSubstr("nn.layer_norm(%x, const(f32, [1], [1])"), Not(HasSubstr("sqrt("))));
 }
 
+TEST(CanonicalizeOps, LayerNormalisationWithAReciprocalIsRecognised) {
+  for (const char* product : {"multiply(%1, %7)", "multiply(%7, %1)"}) {
+    std::string text = kLayerNorm + "  return %6\n}";
+    text.replace(text.find("%6 = divide(%1, %5)"), 19, std::string("%7 = reciprocal(%5)\n  %6 = ") + product);
+    EXPECT_THAT(canonical(text), AllOf(HasSubstr("nn.layer_norm(%x, const(f32, [1], [1])"),
+                                       Not(HasSubstr("sqrt(")), Not(HasSubstr("reciprocal("))));
+  }
+}
+
 TEST(CanonicalizeOps, AStepOfLayerNormalisationThatIsReadOutsideKeepsTheSteps) {
   std::string text = kLayerNorm + "  return %6, %1\n}";
   text.replace(text.find("-> Tensor[(N, S, 8), f32]"), 25,
