@@ -235,5 +235,18 @@ TEST(CanonicalizeOps, GaussianErrorUnitsInStepsAreRecognisedInAnyOrder) {
               HasSubstr("erf"));
 }
 
+TEST(CanonicalizeOps, GaussianErrorUnitsWithHalvesInTheBracketAreRecognised) {
+  auto text = [](const char* summand) {
+    return fmt::format(
+        "fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {{\n"
+        "  %0 = multiply(%x, const(f32, [], [0.70710677]))\n  %1 = erf(%0)\n"
+        "  %2 = multiply(const(f32, [], [0.5]), %1)\n  %3 = add(%2, const(f32, [], [{}]))\n"
+        "  %4 = multiply(%x, %3)\n  return %4\n}}",
+        summand);
+  };
+  EXPECT_THAT(canonical(text("0.5")), AllOf(HasSubstr("nn.gelu(%x"), Not(HasSubstr("multiply"))));
+  EXPECT_THAT(canonical(text("1")), HasSubstr("erf"));
+}
+
 }  // namespace
 }  // namespace gantry
