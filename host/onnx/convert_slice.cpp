@@ -14,7 +14,7 @@ namespace {
 Dim counted_from_begin(const Dim& given, const Dim& extent, const Dim& low) {
   if (certainly_at_most(0, given)) return given;
   if (certainly_at_most(given, -1)) return extent + given;
-  // Below 0 only for extents that end before `low`, wherever it is counted from.
+  // Where this is negative it stays below `low` with the extent added too.
   if (certainly_at_most(extent - given, low + 2)) return given;
   return given + extent * min(1, max(0, -1 * given));
 }
