@@ -33,6 +33,7 @@ const char* const kActivations[] = {
     "nn.celu(%x, alpha=1, beta=0, gamma=1)",
     "nn.softplus(%x)",
     "sigmoid(%x)",
+    "sign(%x)",
 };
 
 void expect_activations_to_pass_nan(const Runner& run) {
