@@ -2,6 +2,7 @@
 #include "host/codegen/math.h"
 
 #include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <cmath>
 
@@ -47,6 +48,10 @@ Value* MathBuilder::scale_by_power(Value* value, Value* n) {
 
 Value* MathBuilder::clamp(Value* x, double low, double high) {
   Value *lo = constant(x, low), *hi = constant(x, high);
+  if (has_maximum_instruction()) {
+    Value* above = b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, x, lo);
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, above, hi);
+  }
   // The constant is chosen only where a comparison is true, which it never is for NaN.
   Value* above = b_.CreateSelect(b_.CreateFCmpOGT(lo, x), lo, x);
   return b_.CreateSelect(b_.CreateFCmpOLT(hi, above), hi, above);
@@ -133,22 +138,31 @@ Value* MathBuilder::wide_unary(MathFn fn, Value* x) {
   }
 }
 
+bool MathBuilder::has_maximum_instruction() const {
+  const llvm::Module* module = b_.GetInsertBlock()->getModule();
+  return llvm::Triple(module->getTargetTriple()).isAArch64();
+}
+
 Value* MathBuilder::min_max(bool is_max, Value* x, Value* y, MinMaxBy by, Value* number) {
-  auto never_nan = [number](Value* v) {
-    if (v == number) return true;
+  auto is_constant_number = [](Value* v) {
     auto* c = llvm::dyn_cast<llvm::Constant>(v);
     if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
     auto* f = llvm::dyn_cast_or_null<llvm::ConstantFP>(c);
     return f && !f->isNaN();
   };
-  if (never_nan(x)) std::swap(x, y);
-  if (by == MinMaxBy::kIntrinsic || (by == MinMaxBy::kFewestInstructions && !never_nan(y))) {
+  if (x == number || (number == nullptr && is_constant_number(x))) std::swap(x, y);
+  if (number == nullptr && is_constant_number(y)) {
+    if (has_maximum_instruction())
+      return b_.CreateBinaryIntrinsic(is_max ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, x, y);
+    // A false comparison, and so a NaN, chooses x: one instruction on x86.
+    return b_.CreateSelect(is_max ? b_.CreateFCmpOGT(y, x) : b_.CreateFCmpOLT(y, x), y, x);
+  }
+  if (by == MinMaxBy::kIntrinsic || (by == MinMaxBy::kFewestInstructions && y != number)) {
     return b_.CreateBinaryIntrinsic(is_max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, x, y);
   }
   // A false comparison, and so a NaN in x, chooses y: one instruction on x86.
-  Value* first = is_max ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y);
-  Value* chosen = b_.CreateSelect(first, x, y);
-  return never_nan(y) ? chosen : b_.CreateSelect(b_.CreateFCmpUNO(y, y), x, chosen);
+  Value* chosen = b_.CreateSelect(is_max ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y), x, y);
+  return y == number ? chosen : b_.CreateSelect(b_.CreateFCmpUNO(y, y), x, chosen);
 }
 
 Value* MathBuilder::pow(Value* x, Value* y) {

@@ -44,11 +44,14 @@ class MathBuilder {
   llvm::Value* fmod(llvm::Value* x, llvm::Value* y);
   /// x * y + z, fused where the target can.
   llvm::Value* fma(llvm::Value* x, llvm::Value* y, llvm::Value* z);
-  /// minnum / maxnum: the other operand if one is NaN. `number`: the operand that never is, if one is known.
+  /// minnum / maxnum: the other operand if one is NaN, but NaN beside a constant (host/tensor/expr.h).
+  /// `number`: the operand that holds an extremum so far and never is NaN, if one does.
   llvm::Value* min_max(bool is_max, llvm::Value* x, llvm::Value* y, MinMaxBy by,
                        llvm::Value* number = nullptr);
 
  private:
+  /// The target has a minimum and a maximum that are NaN where an operand is.
+  bool has_maximum_instruction() const;
   llvm::Value* exp(llvm::Value* x);
   llvm::Value* log(llvm::Value* x);
   llvm::Value* log1p(llvm::Value* x);

@@ -1,15 +1,9 @@
 #include "host/codegen/number_buffers.h"
 
-#include <cmath>
+#include "host/tensor/fold.h"
 
 namespace gantry {
 namespace {
-
-bool is_number(const Expr& value) {
-  if (const auto* broadcast = value.as<BroadcastNode>()) return is_number(broadcast->value);
-  const auto* imm = value.as<FloatImmNode>();
-  return imm != nullptr && !std::isnan(imm->value);
-}
 
 bool reads(const Expr& value, const BufferNode* buffer) {
   const auto* load = value.as<LoadNode>();

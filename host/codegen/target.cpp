@@ -83,6 +83,15 @@ Target make_target(std::string name, std::string description, Architecture archi
   return t;
 }
 
+/// x86-64 alone is SSE2, without roundings: they would be calls of the C library, which kernels do not have.
+bool has_what_is_needed(Architecture architecture, const std::vector<std::string>& features) {
+  return has_feature(features, architecture == kX86 ? "sse4.2" : "neon");
+}
+
+[[noreturn]] void refuse_old_x86(std::string_view name) {
+  user_error("target {}: gantry needs a CPU with SSE4.2 (x86-64-v2) or better", name);
+}
+
 /// A target without suffixes.
 std::optional<Target> find_base(std::string_view name) {
   for (const NamedTarget& known : kNamed) {
@@ -94,9 +103,7 @@ std::optional<Target> find_base(std::string_view name) {
   if (name == "generic" || name == "x86-64" || name == "k8") return std::nullopt;
   for (Architecture architecture : {kX86, kArm}) {
     if (auto features = features_of_cpu(architecture, name)) {
-      if (architecture == kX86 && !has_feature(*features, "sse4.2")) {
-        user_error("target {}: gantry needs a CPU with SSE4.2 (x86-64-v2) or better", name);
-      }
+      if (architecture == kX86 && !has_what_is_needed(kX86, *features)) refuse_old_x86(name);
       return make_target(std::string(name), fmt::format("the CPU that LLVM calls {}", name), architecture,
                          std::string(name), std::move(*features));
     }
@@ -174,8 +181,14 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
 }
 
 [[noreturn]] void unknown_target(std::string_view name) {
-  std::vector<std::string> candidates = cpu_names(kX86);
-  for (std::string& cpu : cpu_names(kArm)) candidates.push_back(std::move(cpu));
+  if (name == "x86-64" || name == "k8") refuse_old_x86(name);
+  std::vector<std::string> candidates;
+  for (Architecture architecture : {kX86, kArm}) {
+    for (std::string& cpu : cpu_names(architecture)) {
+      if (cpu != "generic" && has_what_is_needed(architecture, *features_of_cpu(architecture, cpu)))
+        candidates.push_back(std::move(cpu));
+    }
+  }
   for (const NamedTarget& known : kNamed) candidates.emplace_back(known.name);
   candidates.emplace_back("native");
   for (const Target& gpu : known_gpu_targets()) candidates.push_back(gpu.name);
@@ -211,7 +224,7 @@ Target nearest_base(Architecture architecture, std::string_view cpu,
   };
   const std::optional<std::vector<std::string>> known =
       cpu.empty() ? std::nullopt : features_of_cpu(architecture, cpu);
-  if (known && cpu != "generic" && has_feature(*known, architecture == kX86 ? "sse4.2" : "neon")) {
+  if (known && cpu != "generic" && has_what_is_needed(architecture, *known)) {
     consider(*find_base(cpu), 0);
   }
   const size_t handicap = best ? kDoubt : 0;

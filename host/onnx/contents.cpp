@@ -103,10 +103,12 @@ Result slice_attributes(NodeImport& n, const std::vector<int64_t>& starts, const
   auto data = n.contents(0);
   if (!data || data->scalar || starts.size() != 1 || ends.size() != 1 || step == 0) return std::nullopt;
   int64_t count = static_cast<int64_t>(data->dims.size());
-  int64_t low = step > 0 ? 0 : -1, high = step > 0 ? count : count - 1;
-  int64_t i = clamp_bound(starts[0], count, low, high), end = clamp_bound(ends[0], count, low, high);
-  if (step < 0) i = std::min(i, count - 1);
   Contents result{{}, false, data->dtype};
+  if (count == 0) return result;
+  // Before the first element a slice can end, but not start.
+  int64_t high = step > 0 ? count : count - 1;
+  int64_t i = clamp_bound(starts[0], count, 0, high);
+  int64_t end = clamp_bound(ends[0], count, step > 0 ? 0 : -1, high);
   // A step beyond the vector takes one element; bounding it keeps the sum from overflowing.
   step = std::clamp<int64_t>(step, -count - 1, count + 1);
   for (; step > 0 ? i < end : i > end; i += step) result.dims.push_back(data->dims[static_cast<size_t>(i)]);

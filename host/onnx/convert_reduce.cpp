@@ -1,7 +1,9 @@
 // Reductions.
 #include <algorithm>
+#include <limits>
 
 #include "host/onnx/converters.h"
+#include "host/ops/elementwise.h"
 #include "host/ops/reduce.h"
 
 namespace gantry {
@@ -27,6 +29,29 @@ Value* square(NodeImport& n, Value* x) {
   return n.add("multiply", {x, x});
 }
 
+/// Infinities become the largest numbers: what is subtracted from an infinity must not be one itself.
+Value* within_finite_numbers(NodeImport& n, Value* x) {
+  auto attrs = std::make_shared<ClipAttrs>();
+  switch (x->type.dtype) {
+    case DType::kF16:
+      attrs->max = 0x1.FFCp15;
+      break;
+    case DType::kBF16:
+      attrs->max = 0x1.FEp127;
+      break;
+    case DType::kF32:
+      attrs->max = 0x1.FFFFFEp127;
+      break;
+    case DType::kF64:
+      attrs->max = std::numeric_limits<double>::max();
+      break;
+    default:
+      return x;
+  }
+  attrs->min = -attrs->max;
+  return n.add("clip", {x}, attrs);
+}
+
 void convert_reduce(NodeImport& n) {
   auto attrs = reduce_attrs(n);
   Value* x = n.input(0);
@@ -47,7 +72,7 @@ void convert_reduce(NodeImport& n) {
     // Shifted by the largest element, so that nothing overflows.
     auto kept = std::make_shared<ReduceAttrs>(*attrs);
     kept->keepdims = true;
-    Value* top = n.add("max", {x}, kept);
+    Value* top = within_finite_numbers(n, n.add("max", {x}, kept));
     Value* total = n.add("sum", {n.add("exp", {n.add("subtract", {x, top})})}, kept);
     Value* shifted = n.add("add", {n.add("log", {total}), top});
     Shape shape;

@@ -9,12 +9,24 @@
 namespace gantry {
 namespace {
 
-/// A bound as written -> a position: negative ones count from the end; clamped to [low, high].
+/// Where a bound as written stands: negative ones count from the end, so those that are negative for some
+/// symbol values have the extent added only there.
+Dim counted_from_begin(const Dim& given, const Dim& extent, const Dim& low) {
+  if (certainly_at_most(0, given)) return given;
+  if (certainly_at_most(given, -1)) return extent + given;
+  // Where this is negative it stays below `low` with the extent added too.
+  if (certainly_at_most(extent - given, low + 2)) return given;
+  return given + extent * min(1, max(0, -1 * given));
+}
+
+/// A bound as written -> a position: clamped to [low, high], or high if that is the lower one.
 Dim position(const Dim& given, const Dim& extent, const Dim& low, const Dim& high) {
   if (given.is_constant() && given.value() >= std::numeric_limits<int32_t>::max()) return high;
-  if (given.is_constant() && given.value() <= std::numeric_limits<int32_t>::min()) return low;
-  bool from_end = given.is_constant() && given.value() < 0;
-  return larger(low, smaller(from_end ? extent + given : given, high));
+  const bool before_all = given.is_constant() && given.value() <= std::numeric_limits<int32_t>::min();
+  const Dim counted = before_all ? low : counted_from_begin(given, extent, low);
+  if (certainly_at_most(high, counted)) return high;
+  const Dim inside = larger(low, smaller(counted, high));
+  return certainly_at_most(low, high) ? inside : smaller(inside, high);
 }
 
 void slice(NodeImport& n, const Shape& starts, const Shape& ends, std::vector<int64_t> axes,
@@ -39,11 +51,11 @@ void slice(NodeImport& n, const Shape& starts, const Shape& ends, std::vector<in
     if (step == 0) n.fail("a step is 0");
     // Steps beyond any extent mean the same as these.
     step = std::clamp<int64_t>(step, -(int64_t{1} << 40), int64_t{1} << 40);
-    Dim low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
+    Dim high = step > 0 ? extent : extent - 1;
     attrs->strides[axis] = step;
-    attrs->begin[axis] = step > 0 ? position(starts[i], extent, low, high)
-                                  : smaller(position(starts[i], extent, low, high), high);
-    attrs->end[axis] = position(ends[i], extent, low, high);
+    // Before the first element a range can end, but not begin.
+    attrs->begin[axis] = position(starts[i], extent, 0, high);
+    attrs->end[axis] = position(ends[i], extent, step > 0 ? 0 : -1, high);
     // A range that is empty keeps its bounds in order.
     if (step > 0 && !certainly_at_most(attrs->begin[axis], attrs->end[axis])) {
       attrs->end[axis] = larger(attrs->end[axis], attrs->begin[axis]);

@@ -47,13 +47,12 @@ Expr gelu(const GeluAttrs& attrs, Expr x) {
 }
 
 Expr elu(const ActivationAttrs& a, Expr x) {
-  // The clamp keeps the branch that select discards finite.
-  Expr negative = imm(x, a.alpha) * (exp_of(min(x, imm(x, 0))) - imm(x, 1));
+  Expr negative = imm(x, a.alpha) * (exp_of(x) - imm(x, 1));
   return imm(x, a.gamma) * select(gt(x, imm(x, 0)), x, negative);
 }
 
 Expr celu(const ActivationAttrs& a, Expr x) {
-  Expr negative = imm(x, a.alpha) * (exp_of(min(x, imm(x, 0)) / imm(x, a.alpha)) - imm(x, 1));
+  Expr negative = imm(x, a.alpha) * (exp_of(x / imm(x, a.alpha)) - imm(x, 1));
   return select(gt(x, imm(x, 0)), x, negative);
 }
 

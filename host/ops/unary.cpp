@@ -56,7 +56,8 @@ Expr absolute(const Node&, Expr x) {
 Expr sign(const Node&, Expr x) {
   Expr zero = imm(x, 0), one = imm(x, 1);
   if (is_unsigned_int(x.type().dtype)) return select(gt(x, zero), one, zero);
-  return select(gt(x, zero), one, select(lt(x, zero), imm(x, -1), zero));
+  // What is neither positive nor negative is 0 or NaN.
+  return select(gt(x, zero), one, select(lt(x, zero), imm(x, -1), x));
 }
 
 Expr bitwise_not(const Node&, Expr x) {

@@ -28,7 +28,7 @@ void move_elementwise_before_views(Function& function);
 /// Layer normalisation written out as means, differences and a square root becomes nn.layer_norm.
 void recognize_layer_norm(Function& function);
 
-/// 0.5 x (1 + erf(x / sqrt(2))) in steps becomes nn.gelu.
+/// 0.5 x (1 + erf(x / sqrt(2))) in steps, also as x (0.5 + 0.5 erf(x / sqrt(2))), becomes nn.gelu.
 void recognize_gelu(Function& function);
 
 /// Where channels are split, the first ones are instance-normalised, the others scaled and shifted by

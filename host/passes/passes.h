@@ -10,7 +10,8 @@
 
 namespace gantry {
 
-/// Inference forms: batch_norm -> multiply and add of constants; dropout and identity -> nothing.
+/// Inference forms: batch_norm -> multiply and add of constants; dropout, identity and casts to the
+/// same type -> nothing.
 ///   %1 = nn.batch_norm(%0, @s, @b, @m, @v)   =>   %1 = multiply(%0, @a); %2 = add(%1, @c)
 void simplify_inference(Graph& graph);
 

@@ -1,5 +1,6 @@
 // The Gaussian error linear unit in steps, as exporters wrote it before ONNX had an op for it:
-//   y = 0.5 * x * (1 + erf(x / sqrt(2)))      with the factors in any order
+//   y = 0.5 * x * (1 + erf(x / sqrt(2)))      with the three factors in any order and association
+//   y = x * (0.5 + 0.5 * erf(x / sqrt(2)))
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -56,12 +57,20 @@ class Recognizer {
     return node.inputs[node.inputs[0] == value ? 1 : 0];
   }
 
-  /// From 1 + erf on: products with x and with a half, or with half of x.
+  /// From 1 + erf on, products with x and with a half, or with half of x; from half of that on, with x.
   void match(const Node& erf, Value* x) {
-    Node* last = only_user(erf.result(), "add");
-    if (last == nullptr || !close_to(constant_scalar(beside(*last, erf.result())), 1)) return;
-    std::vector<std::string> origin = erf.origin;
+    const Node* term = &erf;
     bool has_x = false, has_half = false;
+    std::vector<std::string> origin = erf.origin;
+    if (const Node* half = only_user(erf.result(), "multiply")) {
+      if (!close_to(constant_scalar(beside(*half, erf.result())), 0.5)) return;
+      has_half = true;
+      origin.insert(origin.end(), half->origin.begin(), half->origin.end());
+      term = half;
+    }
+    Node* last = only_user(term->result(), "add");
+    if (last == nullptr || !close_to(constant_scalar(beside(*last, term->result())), has_half ? 0.5 : 1))
+      return;
     while (!has_x || !has_half) {
       const Value* product = last->result();
       Node* next = only_user(product, "multiply");

@@ -1,5 +1,6 @@
 // Layer normalisation in steps, as exporters wrote it before ONNX had an op for it:
 //   d = x - mean(x);  y = d / sqrt(mean(d * d) + epsilon) * scale + bias
+// or with a product with the root's reciprocal for the quotient.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -8,17 +9,10 @@
 #include "host/ops/op.h"
 #include "host/ops/reduce.h"
 #include "host/passes/canonicalize.h"
+#include "host/passes/strided_view.h"
 
 namespace gantry {
 namespace {
-
-std::optional<double> scalar_of(const Value* value) {
-  if (value == nullptr || !value->is_constant() || !(element_count(value->type.shape) == Dim(1)))
-    return std::nullopt;
-  if (value->type.dtype == DType::kF32) return static_cast<double>(*value->constant->as<float>());
-  if (value->type.dtype == DType::kF64) return *value->constant->as<double>();
-  return std::nullopt;
-}
 
 struct LayerNorm {
   Value* data = nullptr;
@@ -69,21 +63,37 @@ class Recognizer {
     if (const Node* product = producer_of(value, "multiply"))
       return product->inputs[0] == d && product->inputs[1] == d;
     const Node* power = producer_of(value, "power");
-    return power != nullptr && power->inputs[0] == d && scalar_of(power->inputs[1]) == 2.0;
+    return power != nullptr && power->inputs[0] == d && constant_scalar(power->inputs[1]) == 2.0;
+  }
+
+  /// d, sqrt(…) and, where the quotient is written as a product, the reciprocal between them.
+  struct Quotient {
+    Value* d = nullptr;
+    const Node *root = nullptr, *reciprocal = nullptr;
+  };
+  static Quotient quotient_by_root(const Node& node) {
+    if (node.op->name == "divide") return {node.inputs[0], producer_of(node.inputs[1], "sqrt")};
+    if (node.op->name != "multiply") return {};
+    for (size_t i : {0, 1}) {
+      const Node* reciprocal = producer_of(node.inputs[i], "reciprocal");
+      if (reciprocal == nullptr) continue;
+      return {node.inputs[1 - i], producer_of(reciprocal->inputs[0], "sqrt"), reciprocal};
+    }
+    return {};
   }
 
   // d / sqrt(mean(d * d) + epsilon)
-  std::optional<LayerNorm> match(const Node& quotient) const {
-    if (quotient.op->name != "divide") return std::nullopt;
-    Value* d = quotient.inputs[0];
-    const Node *difference = producer_of(d, "subtract"), *root = producer_of(quotient.inputs[1], "sqrt");
-    if (difference == nullptr || root == nullptr) return std::nullopt;
+  std::optional<LayerNorm> match(const Node& last) const {
+    const auto [d, root, reciprocal] = quotient_by_root(last);
+    if (root == nullptr) return std::nullopt;
+    const Node* difference = producer_of(d, "subtract");
+    if (difference == nullptr) return std::nullopt;
     const Node* sum = producer_of(root->inputs[0], "add");
     if (sum == nullptr) return std::nullopt;
-    auto epsilon = scalar_of(sum->inputs[1]);
+    auto epsilon = constant_scalar(sum->inputs[1]);
     const Node* variance = producer_of(sum->inputs[0], "mean");
     if (!epsilon) {
-      epsilon = scalar_of(sum->inputs[0]);
+      epsilon = constant_scalar(sum->inputs[0]);
       variance = producer_of(sum->inputs[1], "mean");
     }
     if (!epsilon || variance == nullptr || !is_square_of(variance->inputs[0], d)) return std::nullopt;
@@ -91,7 +101,8 @@ class Recognizer {
     if (!found || trailing_axis(*variance) != found->axis) return std::nullopt;
     found->epsilon = *epsilon;
     found->inside.insert({root, sum, variance, variance->inputs[0]->producer});
-    return is_private(*found, quotient) ? found : std::nullopt;
+    if (reciprocal != nullptr) found->inside.insert(reciprocal);
+    return is_private(*found, last) ? found : std::nullopt;
   }
 
   // Nothing outside reads what lies between.

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <set>
 
+#include "host/ops/elementwise.h"
 #include "host/ops/image.h"
 #include "host/ops/movement.h"
 #include "host/ops/norm.h"
@@ -60,11 +61,12 @@ void replace_batch_norm(Function& main, Node& node, const BatchNormAttrs& attrs)
   main.replace_uses(node.result(), shifted->result());
 }
 
-/// The result is the input: dropout, identity, reshapes to the shape that the input has, padding by nothing.
+/// The result is the input: dropout, identity, reshapes to the shape that the input has, casts to its own
+/// type, padding by nothing.
 bool does_nothing(const Node& node) {
   if (node.results.size() != 1 || node.inputs.empty() || !(node.result()->type == node.inputs[0]->type))
     return false;
-  if (node.op->is_view) return true;
+  if (node.op->is_view || dynamic_cast<const CastAttrs*>(node.attrs.get()) != nullptr) return true;
   const auto* pad = dynamic_cast<const PadAttrs*>(node.attrs.get());
   return pad != nullptr && all_zero(pad->before) && all_zero(pad->after);
 }

@@ -72,7 +72,7 @@ Expr fold_constants(BinaryOp op, const Expr& a, const Expr& b, DType dtype) {
   const double *fa = float_constant(a), *fb = float_constant(b);
   if (fa && fb) {
     if (auto truth = compare_floats(op, *fa, *fb)) return int_imm(DType::kBool, *truth);
-    if (auto value = fold_floats(op, dtype, *fa, *fb)) return float_imm(dtype, *value);
+    if (auto value = fold_floats(op, dtype, *fa, *fb, true)) return float_imm(dtype, *value);
   }
   return {};
 }

@@ -4,10 +4,10 @@
 // only after vectorisation). Integer arithmetic on kI64 (all indices are kI64) does not overflow by
 // construction of the program; other integers wrap. floordiv and mod round towards minus infinity. Float
 // arithmetic is IEEE 754 without reassociation; multiply-add pairs may be contracted to fma. Comparisons with
-// NaN are false, except kNe. min/max on floats return the other operand if one is NaN (as llvm.minnum),
-// unless an op states more. Select evaluates both branches; Load must be in bounds wherever it is evaluated,
-// so guard with if_then_else (which evaluates only the chosen branch) when an index may be out of bounds.
-// Division by zero of integers is undefined.
+// NaN are false, except kNe. min/max on floats are NaN for a NaN beside a constant (passes_nan in fold.h),
+// else the other operand if one is NaN (as llvm.minnum). Select evaluates both branches; Load must be in
+// bounds wherever it is evaluated, so guard with if_then_else (which evaluates only the chosen branch) when
+// an index may be out of bounds. Division by zero of integers is undefined.
 #pragma once
 
 #include <concepts>

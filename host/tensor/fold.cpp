@@ -147,6 +147,16 @@ bool is_comparison(BinaryOp op) {
   }
 }
 
+bool is_number(const Expr& value) {
+  if (const auto* broadcast = value.as<BroadcastNode>()) return is_number(broadcast->value);
+  const auto* imm = value.as<FloatImmNode>();
+  return imm != nullptr && !std::isnan(imm->value);
+}
+
+bool passes_nan(const BinaryNode& node) {
+  return (node.op == BinaryOp::kMin || node.op == BinaryOp::kMax) && (is_number(node.a) || is_number(node.b));
+}
+
 std::optional<int64_t> fold_integers(BinaryOp op, DType dtype, int64_t a, int64_t b) {
   auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
   switch (op) {
@@ -176,7 +186,9 @@ std::optional<int64_t> fold_integers(BinaryOp op, DType dtype, int64_t a, int64_
   return folded;
 }
 
-std::optional<double> fold_floats(BinaryOp op, DType dtype, double a, double b) {
+std::optional<double> fold_floats(BinaryOp op, DType dtype, double a, double b, bool nan_passes) {
+  const bool is_extremum = op == BinaryOp::kMin || op == BinaryOp::kMax;
+  if (is_extremum && nan_passes && (std::isnan(a) || std::isnan(b))) return a + b;
   auto rounded = [&](double value) { return round_float(dtype, value); };
   switch (op) {
     case BinaryOp::kAdd:

@@ -17,8 +17,9 @@ double round_float(DType dtype, double value);
 /// op on integers (or bools) of that dtype; comparisons give 0 or 1. Empty for division by zero and for ops
 /// that integers do not have.
 std::optional<int64_t> fold_integers(BinaryOp op, DType dtype, int64_t a, int64_t b);
-/// Arithmetic op on floats of that dtype, rounded to it. Not for comparisons.
-std::optional<double> fold_floats(BinaryOp op, DType dtype, double a, double b);
+/// Arithmetic op on floats of that dtype, rounded to it. Not for comparisons. Minima and maxima are the other
+/// operand if one is NaN, or NaN with `nan_passes`.
+std::optional<double> fold_floats(BinaryOp op, DType dtype, double a, double b, bool nan_passes = false);
 std::optional<bool> compare_floats(BinaryOp op, double a, double b);
 /// Functions of floats: `b` is read by two-argument ones only. Empty for kFma, kIfThenElse, kIsNan, kIsInf.
 std::optional<double> fold_math(MathFn fn, DType dtype, double a, double b);
@@ -28,6 +29,12 @@ int64_t float_to_integer(DType dtype, double value);
 double integer_to_float(DType dtype, int64_t value);
 
 bool is_comparison(BinaryOp op);
+
+/// A float constant other than NaN, or a vector of it.
+bool is_number(const Expr& value);
+/// A minimum or maximum with such a constant (Relu, Clip): NaN where the other operand is NaN. That takes no
+/// more instructions than to return the constant there.
+bool passes_nan(const BinaryNode& node);
 
 int64_t floor_divide(int64_t a, int64_t b);
 int64_t floor_modulo(int64_t a, int64_t b);

@@ -160,7 +160,8 @@ class Worker {
       case ExprKind::kBinary: {
         const auto* node = e.as<BinaryNode>();
         Block a = eval(node->a);
-        return interpreter::apply_binary(node->op, node->a.type().dtype, std::move(a), eval(node->b), count_);
+        return interpreter::apply_binary(node->op, node->a.type().dtype, std::move(a), eval(node->b), count_,
+                                         passes_nan(*node));
       }
       case ExprKind::kUnary:
         return interpreter::apply_unary(e.as<UnaryNode>()->op, e.type().dtype, eval(e.as<UnaryNode>()->a));

@@ -93,7 +93,7 @@ void binary_ints(BinaryOp op, DType dtype, std::vector<int64_t>& a, const std::v
   zip(a, b, [&](int64_t x, int64_t y) { return fold_integers(op, dtype, x, y).value_or(0); });
 }
 
-Block binary_floats(BinaryOp op, DType dtype, Block a, Block b, size_t count) {
+Block binary_floats(BinaryOp op, DType dtype, Block a, Block b, size_t count, bool nan_passes) {
   if (is_comparison(op)) {
     if (a.is_uniform() && b.is_uniform()) return Block::ramp(*compare_floats(op, a.value, b.value), 0);
     spread(a, count);
@@ -105,7 +105,7 @@ Block binary_floats(BinaryOp op, DType dtype, Block a, Block b, size_t count) {
     return out;
   }
   if (a.is_uniform() && b.is_uniform())
-    return Block::uniform(fold_floats(op, dtype, a.value, b.value).value());
+    return Block::uniform(fold_floats(op, dtype, a.value, b.value, nan_passes).value());
   spread(a, count);
   spread(b, count);
   std::vector<double>&x = a.floats, &y = b.floats;
@@ -123,7 +123,7 @@ Block binary_floats(BinaryOp op, DType dtype, Block a, Block b, size_t count) {
       zip(x, y, [](double p, double q) { return p / q; });
       break;
     default:
-      zip(x, y, [&](double p, double q) { return fold_floats(op, dtype, p, q).value_or(0); });
+      zip(x, y, [&](double p, double q) { return fold_floats(op, dtype, p, q, nan_passes).value_or(0); });
       return a;
   }
   round_to(a, dtype);
@@ -273,8 +273,8 @@ void round_to(Block& b, DType dtype) {
   }
 }
 
-Block apply_binary(BinaryOp op, DType dtype, Block a, Block b, size_t count) {
-  if (is_float(dtype)) return binary_floats(op, dtype, std::move(a), std::move(b), count);
+Block apply_binary(BinaryOp op, DType dtype, Block a, Block b, size_t count, bool nan_passes) {
+  if (is_float(dtype)) return binary_floats(op, dtype, std::move(a), std::move(b), count, nan_passes);
   if (a.is_uniform() && b.is_uniform()) {
     if (auto value = fold_integers(op, dtype, a.base, b.base)) return Block::ramp(*value, 0);
   }

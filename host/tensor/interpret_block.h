@@ -50,7 +50,7 @@ void spread(Block& b, size_t count);
 /// Rounds (wraps) the elements to the type.
 void round_to(Block& b, DType dtype);
 
-Block apply_binary(BinaryOp op, DType dtype, Block a, Block b, size_t count);
+Block apply_binary(BinaryOp op, DType dtype, Block a, Block b, size_t count, bool nan_passes = false);
 Block apply_unary(UnaryOp op, DType dtype, Block a);
 Block apply_call(MathFn fn, DType dtype, std::vector<Block> args, size_t count);
 Block apply_cast(DType from, DType to, Block a);

@@ -10,6 +10,7 @@
 namespace gantry {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -68,7 +69,9 @@ TEST(Target, AnUnknownNameIsAnErrorWithTheNearestNames) {
   EXPECT_THAT(user_error_of("cortex-a57x"), HasSubstr("cortex-a57"));
   EXPECT_THAT(user_error_of("x86-64-v4+warp"), HasSubstr("warp"));
   EXPECT_THAT(user_error_of(""), HasSubstr("empty"));
-  EXPECT_THAT(user_error_of("core2"), HasSubstr("SSE4.2"));
+  for (const char* too_old : {"core2", "k8", "x86-64"})
+    EXPECT_THAT(user_error_of(too_old), HasSubstr("SSE4.2")) << too_old;
+  EXPECT_THAT(user_error_of("x86-64-v5"), AllOf(HasSubstr("x86-64-v4"), Not(HasSubstr("'x86-64'"))));
   user_error_of("+");
   user_error_of("native+");
   user_error_of("aarch64-neon");

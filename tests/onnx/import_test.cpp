@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
 
+#include <cmath>
 #include <random>
 
 #include "host/ops/op.h"
@@ -148,6 +149,21 @@ TEST(Import, ABranchWithAKnownConditionIsTaken) {
                  "attribute { name: 'then_branch' " + branch + "attribute { name: 'else_branch' " + branch) +
             output("y"));
   EXPECT_EQ(import(bytes).main.nodes().at(0)->op->name, "nn.relu");
+}
+
+TEST(Import, LogarithmsOfSumsOfExponentialsTakeInfinities) {
+  const std::string bytes = model(
+      "initializer { name: 'x' dims: 4 dims: 2 data_type: 1 float_data: -inf float_data: -inf "
+      "float_data: inf float_data: 1 float_data: nan float_data: 1 float_data: -inf float_data: 3 } " +
+      node("ReduceLogSumExp", "x", "y",
+           "attribute { name: 'axes' type: INTS ints: 1 } "
+           "attribute { name: 'keepdims' type: INT i: 0 } ") +
+      output("y"));
+  const Graph graph = import(bytes);
+  const Value& y = *graph.main.nodes().at(0)->inputs.at(0);  // read by a copy
+  ASSERT_TRUE(y.is_constant());
+  EXPECT_THAT(std::vector<float>(y.constant->as<float>(), y.constant->as<float>() + 4),
+              testing::ElementsAre(-INFINITY, INFINITY, testing::IsNan(), 3));
 }
 
 TEST(Import, MutatedModelsAreImportedOrRefusedButNeverCrash) {

@@ -182,6 +182,15 @@ TEST(CanonicalizeOps, LayerNormalisationInStepsIsRecognised) {
               AllOf(HasSubstr("nn.layer_norm(%x, const(f32, [1], [1])"), Not(HasSubstr("sqrt("))));
 }
 
+TEST(CanonicalizeOps, LayerNormalisationWithAReciprocalIsRecognised) {
+  for (const char* product : {"multiply(%1, %7)", "multiply(%7, %1)"}) {
+    std::string text = kLayerNorm + "  return %6\n}";
+    text.replace(text.find("%6 = divide(%1, %5)"), 19, std::string("%7 = reciprocal(%5)\n  %6 = ") + product);
+    EXPECT_THAT(canonical(text), AllOf(HasSubstr("nn.layer_norm(%x, const(f32, [1], [1])"),
+                                       Not(HasSubstr("sqrt(")), Not(HasSubstr("reciprocal("))));
+  }
+}
+
 TEST(CanonicalizeOps, AStepOfLayerNormalisationThatIsReadOutsideKeepsTheSteps) {
   std::string text = kLayerNorm + "  return %6, %1\n}";
   text.replace(text.find("-> Tensor[(N, S, 8), f32]"), 25,
@@ -224,6 +233,19 @@ TEST(CanonicalizeOps, GaussianErrorUnitsInStepsAreRecognisedInAnyOrder) {
   }
   EXPECT_THAT(canonical(gelu("  %3 = multiply(%x, %2)\n  %4 = multiply(%3, const(f32, [], [2]))\n")),
               HasSubstr("erf"));
+}
+
+TEST(CanonicalizeOps, GaussianErrorUnitsWithHalvesInTheBracketAreRecognised) {
+  auto text = [](const char* summand) {
+    return fmt::format(
+        "fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {{\n"
+        "  %0 = multiply(%x, const(f32, [], [0.70710677]))\n  %1 = erf(%0)\n"
+        "  %2 = multiply(const(f32, [], [0.5]), %1)\n  %3 = add(%2, const(f32, [], [{}]))\n"
+        "  %4 = multiply(%x, %3)\n  return %4\n}}",
+        summand);
+  };
+  EXPECT_THAT(canonical(text("0.5")), AllOf(HasSubstr("nn.gelu(%x"), Not(HasSubstr("multiply"))));
+  EXPECT_THAT(canonical(text("1")), HasSubstr("erf"));
 }
 
 }  // namespace

@@ -84,6 +84,26 @@ TEST(SimplifyInference, DropsIdentitiesAndReshapesToTheSameShape) {
 )");
 }
 
+TEST(SimplifyInference, DropsCastsToTheSameTypeWhoeverReadsThem) {
+  EXPECT_EQ(after(R"(fn @main(%x: Tensor[(N), f32]) -> (Tensor[(N), f32], Tensor[(N), f64]) {
+  %0 = nn.relu(%x)
+  %1 = cast(%0, to=f32)
+  %2 = exp(%1)
+  %3 = add(%1, %2)
+  %4 = cast(%3, to=f64)
+  return %3, %4
+})",
+                  simplify_inference),
+            R"(fn @main(%x: Tensor[(N), f32]) -> (Tensor[(N), f32], Tensor[(N), f64]) {
+  %0 = nn.relu(%x)
+  %2 = exp(%0)
+  %3 = add(%0, %2)
+  %4 = cast(%3, to=f64)
+  return %3, %4
+}
+)");
+}
+
 TEST(SimplifyInference, BatchNormBecomesOneMultiplyAndOneAddAlongTheChannels) {
   Graph graph = parse_graph(R"(fn @main(%x: Tensor[(N, 2, H, W), f32]) -> Tensor[(N, 2, H, W), f32] {
   %0 = nn.batch_norm(%x, const(f32, [2], [2, 3]), const(f32, [2], [0.5, -1]), const(f32, [2], [4, 5]), const(f32, [2], [0.25, 9]), epsilon=0.75, axis=1)  // Bn

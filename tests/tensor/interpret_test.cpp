@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -144,6 +145,25 @@ TEST(Interpret, ScalarsAndIntegersWrap) {
   int8_t value = 100;
   ConstantPtr x = make_constant({DType::kI8, {}}, &value);
   EXPECT_EQ(*interpret({b}, {{a.op().get(), x}})[0]->as<int8_t>(), -56);
+}
+
+TEST(Interpret, NanPassesExtremaWithAConstantAndNoOthers) {
+  const std::vector<float> values{NAN, -1, 2, 7};
+  const ConstantPtr data = make_constant({DType::kF32, {4}}, values.data());
+  Tensor a = placeholder({4}, DType::kF32, "a");
+  Tensor clipped = compute(
+      {4}, [&](auto& i) { return min(float_imm(DType::kF32, 6), max(a({i[0]}), float_imm(DType::kF32, 0))); },
+      "clipped");
+  const ConstantPtr result = interpret({clipped}, {{a.op().get(), data}})[0];
+  EXPECT_TRUE(std::isnan(result->as<float>()[0]));
+  EXPECT_EQ(std::vector<float>(result->as<float>() + 1, result->as<float>() + 4),
+            (std::vector<float>{0, 2, 6}));
+  auto k = reduce_axis(0, 4, "k");
+  Tensor top = compute(
+      {}, [&](auto&) { return reduce(ReduceKind::kMax, a({k->var}), {k}); }, "top");
+  EXPECT_EQ(*interpret({top}, {{a.op().get(), data}})[0]->as<float>(), 7);
+  EXPECT_TRUE(
+      std::isnan(max(float_imm(DType::kF32, NAN), float_imm(DType::kF32, 0)).as<FloatImmNode>()->value));
 }
 
 TEST(Interpret, ConditionsGuardReadsOutOfBounds) {

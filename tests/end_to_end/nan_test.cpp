@@ -1,0 +1,62 @@
+// A network that computes NaN shows it: activations pass it on.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "host/ops/op.h"
+#include "tests/end_to_end/networks.h"
+#include "tests/support/compiled_model.h"
+
+namespace gantry::end_to_end {
+namespace {
+
+/// Every third element is NaN, the others are numbers on both sides of 0.
+void expect_nan_to_pass(const std::string& activation, int64_t count, const Runner& run) {
+  const std::string type = fmt::format("Tensor[({}), f32]", count);
+  const Graph graph = parse_graph(
+      fmt::format("fn @main(%x: {0}) -> {0} {{\n  %0 = {1}\n  return %0\n}}\n", type, activation), op_set());
+  std::vector<float> x;
+  for (int64_t i = 0; i < count; ++i) x.push_back(i % 3 == 0 ? NAN : static_cast<float>(i % 11) - 5);
+  const ConstantPtr y = run(graph, {make_constant({DType::kF32, {count}}, x.data())}).at(0);
+  for (int64_t i = 0; i < count; ++i)
+    EXPECT_EQ(std::isnan(y->as<float>()[i]), i % 3 == 0) << activation << " of " << x[i] << ", " << count;
+}
+
+const char* const kActivations[] = {
+    "nn.relu(%x)",
+    "clip(%x, min=0, max=6)",
+    "nn.hard_sigmoid(%x, alpha=0.2, beta=0.5, gamma=1)",
+    "nn.hard_swish(%x)",
+    "nn.elu(%x, alpha=1, beta=0, gamma=1)",
+    "nn.selu(%x, alpha=1.67, beta=0, gamma=1.05)",
+    "nn.celu(%x, alpha=1, beta=0, gamma=1)",
+    "nn.softplus(%x)",
+    "sigmoid(%x)",
+    "sign(%x)",
+};
+
+void expect_activations_to_pass_nan(const Runner& run) {
+  for (const char* activation : kActivations)
+    for (int64_t count : {7, 96}) expect_nan_to_pass(activation, count, run);
+}
+
+TEST(Nan, PassesActivations) {
+  for (const char* target : {"native", "x86-64-v2"}) {
+    if (target != std::string("native") && !testing::runs_here(target)) continue;
+    expect_activations_to_pass_nan(run_here(target));
+  }
+}
+
+TEST(Nan, PassesActivationsOnTheEmulatedGpu) {
+  expect_activations_to_pass_nan(run_here("cuda-emulated:sm_80"));
+}
+
+TEST(Nan, PassesActivationsOnAnEmulatedBoard) {
+  if (!testing::emulated_board_program())
+    GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";
+  expect_activations_to_pass_nan(run_on_emulated_board());
+}
+
+}  // namespace
+}  // namespace gantry::end_to_end
