@@ -30,12 +30,14 @@ constexpr std::array kNamed = {
     NamedTarget{"skylake", "skylake", kX86, "Intel Skylake client: AVX2"},
     NamedTarget{"skylake-avx512", "skylake-avx512", kX86, "Intel Skylake server: AVX-512"},
     NamedTarget{"cascadelake", "cascadelake", kX86, "Intel Cascade Lake: AVX-512, VNNI"},
+    NamedTarget{"cooperlake", "cooperlake", kX86, "Intel Cooper Lake: AVX-512, VNNI, BF16"},
     NamedTarget{"icelake-server", "icelake-server", kX86, "Intel Ice Lake server: AVX-512, VNNI"},
     NamedTarget{"sapphirerapids", "sapphirerapids", kX86, "Intel Sapphire Rapids: AVX-512, BF16, FP16, AMX"},
     NamedTarget{"alderlake", "alderlake", kX86, "Intel Alder Lake and later clients: AVX2, AVX-VNNI"},
     NamedTarget{"znver2", "znver2", kX86, "AMD Zen 2: AVX2"},
     NamedTarget{"znver3", "znver3", kX86, "AMD Zen 3: AVX2"},
     NamedTarget{"znver4", "znver4", kX86, "AMD Zen 4: AVX-512, VNNI, BF16"},
+    NamedTarget{"znver5", "znver5", kX86, "AMD Zen 5: AVX-512, VNNI, BF16"},
     NamedTarget{"aarch64", "generic", kArm, "any 64-bit Arm: NEON"},
     NamedTarget{"aarch64+dotprod", "", kArm, "64-bit Arm with dot products (most since Armv8.2)"},
     NamedTarget{"aarch64+dotprod+fp16", "", kArm,
@@ -196,8 +198,8 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
   const auto repeated = std::ranges::unique(candidates);
   candidates.erase(repeated.begin(), repeated.end());
   const std::string hint = did_you_mean(name, candidates);
-  user_error("unknown target '{}'{} `gantry targets` lists all", name.substr(0, 64),
-             hint.empty() ? ";" : hint);
+  user_error("unknown target '{}'{} `gantry targets` lists the usual ones; other CPUs go by LLVM's names",
+             name.substr(0, 64), hint.empty() ? ";" : hint);
 }
 
 size_t difference(const std::vector<std::string>& a, const std::vector<std::string>& b) {

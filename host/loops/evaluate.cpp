@@ -311,7 +311,7 @@ class Evaluator {
       } else if (auto truth = compare_floats(node.op, a[k].f, b[k].f)) {
         a[k] = {*truth, 0};
       } else {
-        a[k] = {0, fold_floats(node.op, dtype, a[k].f, b[k].f).value()};
+        a[k] = {0, fold_floats(node.op, dtype, a[k].f, b[k].f, passes_nan(node)).value()};
       }
     }
     return a;

@@ -288,6 +288,62 @@ TEST(UnmaskUpdates, LanesInThePaddingOfAMaximumAreLeftAsTheyAre) {
   EXPECT_THAT(text, testing::Not(testing::ContainsRegex("\n *y\\.cache[^=]* if "))) << text;
 }
 
+/// Rows of sums in vectors of 8 of `n` columns, as products of unknown extents are scheduled.
+Schedule sums_of_columns(const Tensor& x, TailStrategy tail) {
+  auto k = reduce_axis(0, 3, "k");
+  auto y = compute(
+      {x.shape()[1]},
+      [&](auto& i) {
+        return sum(x({k->var, i[0]}), {k});
+      },
+      "y");
+  Schedule s({y});
+  Tensor sums = s.cache_write(y, StorageScope::kLocal);
+  auto [block, lane] = s[y].split(s[y].axes()[0], 8, tail);
+  s[y].vectorize(lane);
+  s[sums].compute_at(s[y], block);
+  s[sums].reorder({s[sums].reduce_axes()[0], s[sums].axes()[0]});
+  s[sums].vectorize(s[sums].axes()[0]);
+  return s;
+}
+
+Floats expected_sums(const Floats& xs, int64_t n) {
+  Floats sums;
+  for (int64_t i = 0; i < n; ++i) sums.push_back(xs[size_t(i)] + xs[size_t(n + i)] + xs[size_t(2 * n + i)]);
+  return sums;
+}
+
+TEST(ShiftOrGuard, LastTilesOfUnknownExtentsAreShiftedWhereThereIsRoom) {
+  auto x = placeholder({3, Dim::symbol("n")}, DType::kF32, "x");
+  const Schedule s = sums_of_columns(x, TailStrategy::kShiftOrGuard);
+  for (int64_t n : {0, 1, 5, 8, 9, 15, 16, 29}) {
+    const Floats xs = random_floats(size_t(3 * n));
+    EXPECT_THAT(run_schedule(s, {x}, {xs}, size_t(n), {{"n", n}}),
+                testing::Pointwise(testing::Eq(), expected_sums(xs, n)))
+        << n;
+  }
+  const std::string text = to_string(run_loop_passes(lower_schedule(s, {x}, "k")));
+  EXPECT_THAT(text, testing::ContainsRegex("\n  if [^\n]*\n    for ")) << "one test for all tiles\n" << text;
+}
+
+// Lanes beyond the end were never stored, and nothing asks for them.
+TEST(UnmaskLocals, SumsBeyondTheEndAreStoredWhole) {
+  auto x = placeholder({3, Dim::symbol("n")}, DType::kF32, "x");
+  const Schedule s = sums_of_columns(x, TailStrategy::kGuard);
+  for (int64_t n : {1, 8, 13}) {
+    const Floats xs = random_floats(size_t(3 * n));
+    EXPECT_THAT(run_schedule(s, {x}, {xs}, size_t(n), {{"n", n}}),
+                testing::Pointwise(testing::Eq(), expected_sums(xs, n)));
+  }
+  const std::string text = to_string(run_loop_passes(lower_schedule(s, {x}, "k")));
+  EXPECT_THAT(text, testing::HasSubstr(" if ")) << "loads of x and stores of y";
+  EXPECT_THAT(text, testing::HasSubstr("y.cache.tail[ramp(0, 1, 8)] = x8(0.0)\n"));
+  EXPECT_THAT(text, testing::Not(testing::ContainsRegex("y\\.cache[.a-z]*\\[ramp\\([^]]* if "))) << text;
+  EXPECT_THAT(text,
+              testing::Not(testing::ContainsRegex("\n *y\\.cache[.a-z]*\\[[^]]*\\] = x8\\(0\\.0\\) if ")))
+      << text;
+}
+
 /// y[i][j] = body(x[j][i]) in blocks of `side`, the columns of y in vectors.
 Schedule transposition(const Tensor& x, int64_t rows, int64_t columns, int64_t side,
                        const std::function<Expr(const Expr&, const Expr&)>& body) {

@@ -88,9 +88,9 @@ double volume_error(const std::string& target, int64_t inputs, int64_t outputs, 
 }
 
 struct TransposedLayer {
-  int64_t inputs = 8, outputs = 16, side = 7, kernel = 3, stride = 2, padding = 1, extra = 1;
+  int64_t inputs = 8, outputs = 16, side = 7, kernel = 3, stride = 2, padding = 1, extra = 1, dilation = 1;
 
-  int64_t out() const { return (side - 1) * stride + kernel - 2 * padding + extra; }
+  int64_t out() const { return (side - 1) * stride + (kernel - 1) * dilation + 1 - 2 * padding + extra; }
 };
 
 /// A transposed convolution of square images (1, C, side, side), against the definition.
@@ -99,9 +99,9 @@ double transposed_error(const std::string& target, const TransposedLayer& l) {
   const std::string text = fmt::format(
       "fn @main(%x: Tensor[(1, {0}, {1}, {1}), f32]) -> Tensor[(1, {2}, {3}, {3}), f32] {{\n"
       "  %y = nn.conv_transpose(%x, @w: Tensor[({0}, {2}, {4}, {4}), f32], kernel=[{4}, {4}], "
-      "strides=[{5}, {5}], dilations=[1, 1], padding=({6}, {6}, {6}, {6}), output_padding=[{7}, {7}], "
+      "strides=[{5}, {5}], dilations=[{8}, {8}], padding=({6}, {6}, {6}, {6}), output_padding=[{7}, {7}], "
       "groups=1)\n  return %y\n}}\n",
-      l.inputs, l.side, l.outputs, l.out(), l.kernel, l.stride, l.padding, l.extra);
+      l.inputs, l.side, l.outputs, l.out(), l.kernel, l.stride, l.padding, l.extra, l.dilation);
   const ConstantPtr x = testing::random_tensor(DType::kF32, {1, l.inputs, l.side, l.side}, 4);
   testing::LocalModel model(
       testing::compile_to_bytes(parse_graph(text, op_set(), {{"w", w}}), {.target = target}));
@@ -110,8 +110,8 @@ double transposed_error(const std::string& target, const TransposedLayer& l) {
   for (int64_t c = 0; c < l.inputs; ++c)
     for (int64_t at = 0; at < l.side * l.side; ++at)
       for (int64_t tap = 0; tap < l.kernel * l.kernel; ++tap) {
-        const int64_t oy = at / l.side * l.stride + tap / l.kernel - l.padding,
-                      ox = at % l.side * l.stride + tap % l.kernel - l.padding;
+        const int64_t oy = at / l.side * l.stride + tap / l.kernel * l.dilation - l.padding,
+                      ox = at % l.side * l.stride + tap % l.kernel * l.dilation - l.padding;
         if (oy < 0 || ox < 0 || oy >= l.out() || ox >= l.out()) continue;
         for (int64_t o = 0; o < l.outputs; ++o)
           expected[size_t((o * l.out() + oy) * l.out() + ox)] +=
@@ -158,6 +158,17 @@ TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionTransposed) {
   EXPECT_LT(transposed_error(GetParam(), {.kernel = 5, .stride = 3, .padding = 1, .extra = 2}), 2e-6);
   EXPECT_LT(transposed_error(GetParam(), {.kernel = 7, .stride = 4, .padding = 0, .extra = 0}), 2e-6);
   EXPECT_LT(transposed_error(GetParam(), {.kernel = 2, .stride = 3, .padding = 0, .extra = 0}), 2e-6);
+}
+
+TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionTransposedAndDilated) {
+  EXPECT_LT(transposed_error(GetParam(), {.side = 14, .stride = 1, .extra = 0, .dilation = 2}), 2e-6);
+  EXPECT_LT(transposed_error(GetParam(), {.side = 14, .dilation = 2}), 2e-6);
+  EXPECT_LT(transposed_error(GetParam(), {.side = 14, .stride = 3, .extra = 2, .dilation = 2}), 2e-6);
+  EXPECT_LT(transposed_error(GetParam(), {.side = 14, .kernel = 2, .stride = 3, .extra = 0, .dilation = 4}),
+            2e-6);
+  // Images of a point, and smaller than the window.
+  EXPECT_LT(transposed_error(GetParam(), {.side = 1, .stride = 1, .extra = 0, .dilation = 3}), 2e-6);
+  EXPECT_LT(transposed_error(GetParam(), {.side = 3, .stride = 1, .extra = 0, .dilation = 3}), 2e-6);
 }
 
 // The reduction is cut, and taps in the padding are left out.
