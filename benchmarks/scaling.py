@@ -3,8 +3,9 @@
 A virtual machine's second core may come with a share of the first one's clock, caches and bandwidth, or be taken away for
 a while. Each round therefore times, one after the other: one thread on each of two cores; two threads; two processes of
 one thread each at the same time, a core each. What two threads gain is the mean of the two cores' times over theirs, what
-two processes gain the sum of each core's time alone over its time in company: no program with that one-thread speed does
-better by sharing no work at all, unless its threads read the same data from memory once where processes read them twice.
+two processes gain the sum of each core's time alone over its time in company: they share out nothing and wait for nobody.
+Processes map the same module file, though, so that one may find in the shared cache what the other has just read from
+memory; where weights come from memory two threads, each of which reads another half, cannot gain as much.
 """
 import glob
 import json
