@@ -7,6 +7,7 @@
 //
 // No lane that is off has ever been stored, so that nothing can ask what it holds. Stored whole, the buffer
 // stays in registers; stored in part, it goes through memory.
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
