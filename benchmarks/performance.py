@@ -272,7 +272,7 @@ def parse_arguments():
     parser.add_argument('--peers', default=','.join(PEERS))
     parser.add_argument('--targets', default='native,x86-64-v4,x86-64-v3', help='of gantry; "" for none')
     parser.add_argument('--precisions', default='fp32,bf16,fp16', help='fp32: the targets, each in its default precision or fp32; bf16, fp16: native too, where it has them; default %(default)s')
-    parser.add_argument('--threads', default='1,2', help='"" for none: with --no-profile, compile times alone')
+    parser.add_argument('--threads', default='1,2', help='"" for none: with --no-profile and --no-scaling, compile times alone')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--seconds', type=float, default=0.5, help='of one measurement')
     parser.add_argument('--results', default='build/performance.json')

@@ -9,28 +9,15 @@
 // stays in registers; stored in part, it goes through memory.
 #include <iterator>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
+#include "host/loops/local_vector.h"
 #include "host/loops/lower.h"
 #include "host/loops/stmt.h"
-#include "host/tensor/fold.h"
 
 namespace gantry {
 namespace {
-
-/// The vector's first element and its lanes, where they are known and lie in the buffer.
-using Elements = std::pair<int64_t, int64_t>;
-
-std::optional<Elements> elements_of(const BufferNode& buffer, const Expr& index) {
-  const auto* ramp = index.as<RampNode>();
-  if (!ramp || constant_of(ramp->stride) != 1) return std::nullopt;
-  const auto first = constant_of(ramp->base), count = constant_of(buffer.element_count);
-  const int64_t lanes = index.type().lanes;
-  if (!first || !count || *first < 0 || *first + lanes > *count) return std::nullopt;
-  return Elements{*first, lanes};
-}
 
 /// The conditions under which vectors of one buffer are stored.
 class Conditions {
@@ -77,9 +64,7 @@ class Conditions {
   }
 
   using Entry = std::pair<const Elements, Expr>;
-  static bool overlap(const Entry& a, const Entry& b) {
-    return a.first.first + a.first.second > b.first.first;
-  }
+  static bool overlap(const Entry& a, const Entry& b) { return a.first.end > b.first.first; }
 
   const BufferNode* buffer_;
   std::map<Elements, Expr> of_;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "host/loops/local_vector.h"
 #include "host/loops/lower.h"
 #include "host/loops/stmt.h"
 #include "host/tensor/fold.h"
@@ -28,21 +29,6 @@ std::optional<ReduceKind> reduction_of(BinaryOp op) {
     default:
       return std::nullopt;
   }
-}
-
-/// Elements [first, end) of a local buffer.
-struct Elements {
-  int64_t first = 0, end = 0;
-};
-
-/// Those of a vector, where they are known and all lie in the buffer.
-std::optional<Elements> elements_of(const BufferNode& buffer, const Expr& index) {
-  const auto* ramp = index.as<RampNode>();
-  if (!ramp || buffer.scope != BufferScope::kLocal || constant_of(ramp->stride) != 1) return std::nullopt;
-  const auto first = constant_of(ramp->base), count = constant_of(buffer.element_count);
-  const int64_t lanes = index.type().lanes;
-  if (!first || !count || *first < 0 || *first + lanes > *count) return std::nullopt;
-  return Elements{*first, *first + lanes};
 }
 
 bool is_constant(const Expr& value) {
