@@ -10,6 +10,7 @@
 #include "host/ops/op.h"
 #include "host/support/error.h"
 #include "host/target/schedule_rules.h"
+#include "host/target/unit_axes.h"
 
 namespace gantry {
 namespace {
@@ -226,7 +227,8 @@ LoopKernel lower(const std::vector<Tensor>& outputs, const std::vector<Tensor>& 
       return run_loop_passes(lower_schedule(make_plain_gpu_schedule(outputs), inputs, name), observe);
     }
   }
-  return run_loop_passes(lower_schedule(make_schedule(outputs, target), inputs, name), observe);
+  const KernelTensors kernel = without_unit_axes({outputs, inputs});
+  return run_loop_passes(lower_schedule(make_schedule(kernel.outputs, target), kernel.inputs, name), observe);
 }
 
 }  // namespace
