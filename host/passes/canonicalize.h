@@ -14,6 +14,11 @@ void make_small_convolutions_dense(Function& function);
 /// Convolutions lose the taps that meet padding wherever the window stands.
 void trim_windows(Function& function);
 
+/// Windows lose the last spatial axes of images that are one element wide:
+///   nn.conv(%x (N, I, L, 1), @w (O, I, k, 1))   =>   reshape(nn.conv(reshape(%x), reshape(@w)), (N, O, L',
+///   1))
+void drop_unit_windows(Function& function);
+
 /// Maxima over large windows are taken along one axis, then along the others.
 void split_max_windows(Function& function);
 

@@ -45,7 +45,8 @@ std::vector<IterVarPtr> kept_reduce_axes(const std::vector<IterVarPtr>& axes) {
 }
 
 /// Binds the axes that are not among `kept` to their only value.
-void bind_others(const std::vector<IterVarPtr>& axes, const std::vector<IterVarPtr>& kept, Bindings& bindings) {
+void bind_others(const std::vector<IterVarPtr>& axes, const std::vector<IterVarPtr>& kept,
+                 Bindings& bindings) {
   for (const IterVarPtr& axis : axes) {
     if (std::ranges::find(kept, axis) == kept.end())
       bindings.emplace_back(axis->var.as<VarNode>(), axis->low ? axis->low : Expr(0));
@@ -63,7 +64,8 @@ class BodyRewriter : public ExprMutator {
     const auto found = renamed_.find(node->op.get());
     if (found == renamed_.end()) return read;
     const auto& shape = node->op->result_shapes[static_cast<size_t>(node->result)];
-    return Tensor(found->second, node->result)(filtered(read.as<ReadNode>()->indices, kept_dimensions(shape)));
+    return Tensor(found->second,
+                  node->result)(filtered(read.as<ReadNode>()->indices, kept_dimensions(shape)));
   }
   Expr mutate_reduce(const ReduceNode* node, const Expr& self) override {
     const Expr reduction = ExprMutator::mutate_reduce(node, self);
@@ -79,7 +81,7 @@ class BodyRewriter : public ExprMutator {
 
 bool finds_axes_by_place(const OperationNode& op) {
   if (op.kind == OperationNode::Kind::kExtern) return true;
-  constexpr std::string_view kProducts[] = {"conv_packed", "conv_grouped", "dense", "gemm",
+  constexpr std::string_view kProducts[] = {"conv_packed", "conv_grouped", "dense",    "gemm",
                                             "matmul",      "tile_",        "winograd_"};
   return std::ranges::any_of(kProducts, [&](std::string_view prefix) { return op.tag.starts_with(prefix); });
 }
@@ -88,7 +90,8 @@ class UnitAxes {
  public:
   KernelTensors run(const KernelTensors& kernel) {
     const std::vector<Operation> order = topological_order(kernel.outputs);
-    if (std::ranges::any_of(order, [](const Operation& op) { return finds_axes_by_place(*op); })) return kernel;
+    if (std::ranges::any_of(order, [](const Operation& op) { return finds_axes_by_place(*op); }))
+      return kernel;
     for (const Tensor& input : kernel.inputs) rewrite(input.op());
     for (const Operation& op : order) rewrite(op);
     return {now(kernel.outputs), now(kernel.inputs)};

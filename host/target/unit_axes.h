@@ -13,10 +13,11 @@ struct KernelTensors {
   std::vector<Tensor> inputs;  ///< placeholders, in the order of the kernel's arguments
 };
 
-/// The same kernel with the constant axes of one element left out of the shapes of all tensors, inputs and outputs
-/// too (elements lie where they did), and out of reductions: (1, C, L, 1) becomes (1, C, L). Axes that nothing
-/// longer precedes stay, so that rules find images, channels and rows where they expect them. A kernel with
-/// products, whose rules find axes by their places, or with a loop nest written by hand is returned as it is.
+/// The same kernel with the constant axes of one element left out of the shapes of all tensors, inputs and
+/// outputs too (elements lie where they did), and out of reductions: (1, C, L, 1) becomes (1, C, L). Axes
+/// that nothing longer precedes stay, so that rules find images, channels and rows where they expect them. A
+/// kernel with products, whose rules find axes by their places, or with a loop nest written by hand is
+/// returned as it is.
 KernelTensors without_unit_axes(const KernelTensors& kernel);
 
 }  // namespace gantry

@@ -91,6 +91,45 @@ TEST(TrimWindows, LeavesOutTapsThatMeetOnlyPadding) {
   EXPECT_THAT(conv(1), HasSubstr("kernel=[3, 3]"));
 }
 
+std::string tall_conv(const std::string& in, const std::string& out, const std::string& kernel) {
+  return fmt::format(
+      "{1} = nn.conv({0}, @w{2}: Tensor[(8, 8, {3}), f32], channels=8, kernel=[{3}], strides=[2, 1], "
+      "dilations=[1, 1], padding=(2, 0, 2, 0))\n",
+      in, out, out.substr(1), kernel);
+}
+
+TEST(DropUnitWindows, ImagesOneElementWideHaveOneAxis) {
+  const std::string text =
+      canonical("fn @main(%x: Tensor[(N, 8, 64, 1), f32]) -> Tensor[(N, 8, 16, 1), f32] {\n  " +
+                tall_conv("%x", "%0", "5, 1") + "  %1 = nn.relu(%0)\n  " + tall_conv("%1", "%2", "5, 1") +
+                "  return %2\n}");
+  EXPECT_THAT(text, HasSubstr("kernel=[5], strides=[2], dilations=[1], padding=(2, 2)"));
+  EXPECT_THAT(text, HasSubstr("Tensor[(8, 8, 5), f32]"));
+  EXPECT_THAT(text, AllOf(Not(HasSubstr("kernel=[5, 1]")), Not(HasSubstr("(8, 8, 5, 1)"))));
+  // Of the views between the two convolutions none is left: the activation has moved before them.
+  EXPECT_THAT(kernels_of("fn @main(%x: Tensor[(N, 8, 64, 1), f32]) -> Tensor[(N, 8, 32, 1), f32] {\n  " +
+                         tall_conv("%x", "%0", "5, 1") + "  %1 = nn.relu(%0)\n  return %1\n}"),
+              ElementsAre("nn.conv+nn.relu"));
+}
+
+TEST(DropUnitWindows, WindowsBeyondTheirElementAndWiderImagesStay) {
+  EXPECT_THAT(canonical("fn @main(%x: Tensor[(N, 8, 64, 2), f32]) -> Tensor[(N, 8, 32, 2), f32] {\n  " +
+                        tall_conv("%x", "%0", "5, 1") + "  return %0\n}"),
+              HasSubstr("kernel=[5, 1]"));
+  EXPECT_THAT(canonical("fn @main(%x: Tensor[(N, 8, 64, W), f32]) -> Tensor[(N, 8, 32, W), f32] {\n  " +
+                        tall_conv("%x", "%0", "5, 1") + "  return %0\n}"),
+              HasSubstr("kernel=[5, 1]"));
+  const auto pool = [](const char* kernel, const char* padding, int width) {
+    return canonical(fmt::format(
+        "fn @main(%x: Tensor[(N, 8, 64, 1), f32]) -> Tensor[(N, 8, 62, {2}), f32] {{\n  %0 = nn.max_pool(%x, "
+        "kernel=[{0}], strides=[1, 1], dilations=[1, 1], padding=({1}), ceil_mode=false)\n  return %0\n}}",
+        kernel, padding, width));
+  };
+  EXPECT_THAT(pool("3, 1", "0, 0, 0, 0", 1), HasSubstr("kernel=[3],"));
+  EXPECT_THAT(pool("3, 1", "0, 0, 0, 1", 2), HasSubstr("kernel=[3, 1]"));
+  EXPECT_THAT(pool("3, 3", "0, 1, 0, 1", 1), HasSubstr("kernel=[3, 3]"));
+}
+
 TEST(CanonicalizeOps, SqueezeAndExcitationHasOneFormHoweverItIsWritten) {
   for (const std::string activation : {"sigmoid", "nn.hard_sigmoid", "tanh"}) {
     const std::vector<std::string> biased{"mean", "nn.dense+add+nn.relu", "nn.dense+add+" + activation,
