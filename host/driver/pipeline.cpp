@@ -20,6 +20,10 @@ struct Pass {
 
 std::vector<Pass> pipeline(int opt_level) {
   const std::vector<Pass> all = {
+      {"legalize_floats", 0,
+       [](Graph& g, const Target& t) {
+         if (!t.for_gpu()) legalize_floats(g);
+       }},
       {"simplify_inference", 0, [](Graph& g, const Target&) { simplify_inference(g); }},
       {"fold_constant", 1, [](Graph& g, const Target&) { fold_constant(g); }},
       {"eliminate_common_subexpr", 1, [](Graph& g, const Target&) { eliminate_common_subexpr(g); }},

@@ -23,7 +23,9 @@ struct Layer {
   Layer(NodeImport& node, int64_t gate_count);
 
   bool reversed() const { return n.text("direction", "forward") == "reverse"; }
-  /// Input i, which begins with an axis of directions.
+  /// Input i in f32, in which recurrences compute.
+  Value* input(size_t i) const;
+  /// The same, which begins with an axis of directions.
   Value* by_direction(size_t i) const;
   Value* projection();
   Value* recurrent_weight() { return n.transpose(by_direction(2), {0, 2, 1}); }
@@ -56,14 +58,20 @@ Layer::Layer(NodeImport& node, int64_t gate_count) : n(node), gates(gate_count) 
     n.fail("its recurrent weight {} should have {} rows", r.str(), gates * hidden);
   if (n.number("clip", 0) > 0) n.fail("clip is not supported");
   batch_first = n.integer("layout", 0) != 0;
-  x = n.input(0);
+  x = input(0);
   if (x->type.rank() != 3) n.fail("its data {} should have 3 dimensions", x->type.str());
   if (batch_first) x = n.transpose(x, {1, 0, 2});
   batch = x->type.shape[1];
 }
 
-Value* Layer::by_direction(size_t i) const {
+Value* Layer::input(size_t i) const {
   Value* v = n.input(i);
+  const bool narrow = v->type.dtype == DType::kF16 || v->type.dtype == DType::kBF16;
+  return narrow ? n.cast(v, DType::kF32) : v;
+}
+
+Value* Layer::by_direction(size_t i) const {
+  Value* v = input(i);
   if (v->type.rank() < 1 || !(v->type.shape[0] == Dim(directions)))
     n.fail("its input {} should begin with {} directions", v->type.str(), directions);
   return v;
@@ -71,7 +79,8 @@ Value* Layer::by_direction(size_t i) const {
 
 Value* Layer::bias() {
   const int64_t count = gates * hidden;
-  Value *input = n.slice(by_direction(3), 1, 0, count), *recurrent = n.slice(n.input(3), 1, count, 2 * count);
+  Value* biases = by_direction(3);
+  Value *input = n.slice(biases, 1, 0, count), *recurrent = n.slice(biases, 1, count, 2 * count);
   // The recurrent bias of the last gate goes inside the reset.
   if (linear_before_reset) {
     const int64_t split = 2 * hidden;
@@ -104,7 +113,7 @@ Value* Layer::projection() {
 Value* Layer::initial_state(size_t input) {
   if (!n.has(input)) return n.broadcast(n.scalar(DType::kF32, 0), {directions, batch, hidden});
   if (!batch_first) return by_direction(input);
-  Value* v = n.input(input);  // (batch, directions, hidden)
+  Value* v = this->input(input);  // (batch, directions, hidden)
   if (v->type.rank() != 3) n.fail("its initial state {} should have 3 dimensions", v->type.str());
   return n.transpose(v, {1, 0, 2});
 }
@@ -123,9 +132,11 @@ void Layer::check_activations(const std::vector<std::string>& expected) const {
 }
 
 void Layer::finish(const std::vector<Value*>& results) {
-  if (n.wants(0)) n.set(0, batch_first ? n.transpose(results[0], {2, 0, 1, 3}) : results[0]);
+  const DType dtype = n.type(0).dtype;
+  auto set = [&](size_t i, Value* v) { n.set(i, v->type.dtype == dtype ? v : n.cast(v, dtype)); };
+  if (n.wants(0)) set(0, batch_first ? n.transpose(results[0], {2, 0, 1, 3}) : results[0]);
   for (size_t s = 1; s < results.size(); ++s) {
-    if (n.wants(s)) n.set(s, batch_first ? n.transpose(results[s], {1, 0, 2}) : results[s]);
+    if (n.wants(s)) set(s, batch_first ? n.transpose(results[s], {1, 0, 2}) : results[s]);
   }
 }
 

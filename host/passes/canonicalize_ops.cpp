@@ -12,9 +12,9 @@ const Node* producer_of(const Value* value, std::string_view op) {
 void canonicalize_ops(Graph& graph) {
   expand_conv_transpose(graph.main);
   trim_windows(graph.main);
-  drop_unit_windows(graph.main);
   split_max_windows(graph.main);
   make_small_convolutions_dense(graph.main);
+  drop_unit_windows(graph.main);
   recognize_layer_norm(graph.main);
   recognize_gelu(graph.main);
   dead_code(graph);

@@ -10,6 +10,13 @@
 
 namespace gantry {
 
+/// For CPUs, which convert f16 and bf16 faster than they compute in them: nodes of such tensors compute in
+/// f32, from constants in f32, and round only where the model itself casts or returns them. Results differ
+/// from those of rounding after each node by being closer to the exact ones.
+///   %1 = exp(%0: f16); %2 = sqrt(%1)   =>   %a = cast(%0, f32); %b = exp(%a); %c = sqrt(%b); %2 = cast(%c,
+///   f16)
+void legalize_floats(Graph& graph);
+
 /// Inference forms: batch_norm -> multiply and add of constants; dropout, identity and casts to the
 /// same type -> nothing.
 ///   %1 = nn.batch_norm(%0, @s, @b, @m, @v)   =>   %1 = multiply(%0, @a); %2 = add(%1, @c)

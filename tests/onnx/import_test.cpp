@@ -166,6 +166,25 @@ TEST(Import, LogarithmsOfSumsOfExponentialsTakeInfinities) {
               testing::ElementsAre(-INFINITY, INFINITY, testing::IsNan(), 3));
 }
 
+TEST(Import, RecurrentLayersOfHalfPrecisionComputeInF32) {
+  const auto weight = [](const std::string& name, int rows, int columns) {
+    return "initializer { name: '" + name + "' dims: 1 dims: " + std::to_string(rows) +
+           " dims: " + std::to_string(columns) + " data_type: 10 raw_data: '" +
+           std::string(size_t(rows * columns * 2), 'a') + "' } ";
+  };
+  const Graph graph =
+      import(model(weight("w", 16, 3) + weight("r", 16, 4) +
+                   input("x", "dim { dim_value: 5 } dim { dim_value: 2 } dim { dim_value: 3 }", 10) +
+                   node("LSTM", "x w r", "y", "attribute { name: 'hidden_size' type: INT i: 4 } ") +
+                   "output { name: 'y' type { tensor_type { elem_type: 10 } } } "));
+  EXPECT_EQ(graph.main.outputs.at(0)->type.str(), "Tensor[(5, 1, 2, 4), f16]");
+  const auto& nodes = graph.main.nodes();
+  const auto recurrence =
+      std::ranges::find_if(nodes, [](const Node* n) { return n->op->name == "nn.lstm_recurrence"; });
+  ASSERT_NE(recurrence, nodes.end());
+  EXPECT_EQ((*recurrence)->result()->type.dtype, DType::kF32);
+}
+
 TEST(Import, MutatedModelsAreImportedOrRefusedButNeverCrash) {
   std::string good = model(
       "initializer { name: 'w' dims: 4 dims: 3 dims: 3 dims: 3 data_type: 1 raw_data: '" +

@@ -1,0 +1,88 @@
+#include <map>
+
+#include "host/ops/elementwise.h"
+#include "host/ops/op.h"
+#include "host/passes/passes.h"
+
+namespace gantry {
+namespace {
+
+bool is_narrow(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+class FloatLegalizer {
+ public:
+  explicit FloatLegalizer(Function& function) : function_(function) {}
+
+  void run() {
+    const std::vector<Node*> nodes = function_.nodes();
+    for (Node* node : nodes) {
+      if (dynamic_cast<const CastAttrs*>(node->attrs.get()) != nullptr) {
+        legalize_cast(*node);
+      } else if (touches_narrow(*node)) {
+        legalize(*node);
+      }
+    }
+  }
+
+ private:
+  static bool touches_narrow(const Node& node) {
+    bool found = false;
+    for (const Value* input : node.inputs)
+      found = found || (input != nullptr && is_narrow(input->type.dtype));
+    for (const Value* result : node.results) found = found || is_narrow(result->type.dtype);
+    return found;
+  }
+
+  Value* cast(Value* value, DType to, const Node& before) {
+    auto attrs = std::make_shared<CastAttrs>();
+    attrs->to = to;
+    return infer_and_add(function_, "cast", attrs, {value}, before.origin, &before)->result();
+  }
+
+  /// The value in f32: as it was before it was rounded, where a node before computed it so.
+  Value* wide(Value* value, const Node& before) {
+    if (value == nullptr || !is_narrow(value->type.dtype)) return value;
+    Value*& known = wide_[value];
+    if (known == nullptr) known = cast(value, DType::kF32, before);
+    return known;
+  }
+
+  /// A cast to a narrow type is the model's own rounding and stays; one from it begins at what is known.
+  void legalize_cast(Node& node) {
+    Value* input = node.inputs[0];
+    if (!is_narrow(input->type.dtype)) return;
+    const DType to = node.result()->type.dtype;
+    if (to == input->type.dtype) return;
+    Value* source = wide(input, node);
+    function_.replace_uses(node.result(), to == DType::kF32 ? source : cast(source, to, node));
+  }
+
+  void legalize(Node& node) {
+    std::vector<Value*> inputs;
+    for (Value* input : node.inputs) inputs.push_back(wide(input, node));
+    Node* computed = infer_and_add(function_, node.op->name, node.attrs, inputs, node.origin, &node);
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      Value *before = node.results[i], *result = computed->results[i];
+      if (!(result->type.dtype == before->type.dtype)) {
+        Value* narrow = cast(result, before->type.dtype, node);
+        wide_[narrow] = result;
+        result = narrow;
+      }
+      function_.replace_uses(before, result);
+    }
+  }
+
+  Function& function_;
+  std::map<const Value*, Value*> wide_;  ///< f32 values of narrow ones
+};
+
+}  // namespace
+
+void legalize_floats(Graph& graph) {
+  FloatLegalizer(graph.main).run();
+  dead_code(graph);
+}
+
+}  // namespace gantry
