@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include "host/ops/elementwise.h"
@@ -20,19 +21,17 @@ class FloatLegalizer {
     for (Node* node : nodes) {
       if (dynamic_cast<const CastAttrs*>(node->attrs.get()) != nullptr) {
         legalize_cast(*node);
-      } else if (touches_narrow(*node)) {
+      } else if (computes_in_narrow(*node)) {
         legalize(*node);
       }
     }
   }
 
  private:
-  static bool touches_narrow(const Node& node) {
-    bool found = false;
-    for (const Value* input : node.inputs)
-      found = found || (input != nullptr && is_narrow(input->type.dtype));
-    for (const Value* result : node.results) found = found || is_narrow(result->type.dtype);
-    return found;
+  /// Not so a product of f32 data whose weights have been rounded: its kernels make of those what they need.
+  static bool computes_in_narrow(const Node& node) {
+    const auto narrow = [](const Value* value) { return value != nullptr && is_narrow(value->type.dtype); };
+    return (!node.inputs.empty() && narrow(node.inputs[0])) || std::ranges::any_of(node.results, narrow);
   }
 
   Value* cast(Value* value, DType to, const Node& before) {

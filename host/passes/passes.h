@@ -59,6 +59,11 @@ struct AttentionPolicy {
 /// For targets whose kernels are loop nests on a CPU. Leaves constant nodes.
 void recognize_attention(Graph& graph, const AttentionPolicy& policy);
 
+/// Matrix products read the right operand before its transposition, which their kernels do as they pack it,
+/// or do without where rows are few. For CPUs, after recognize_attention.
+///   %1 = transpose(%k, axes=[0, 2, 1]); %2 = matmul(%q, %1)   =>   %2 = matmul(%q, %k, transpose_b=true)
+void fold_transposed_operands(Graph& graph);
+
 /// Products of the same data on tile registers (host/ops/tiles.h) that make queries, keys and values of one
 /// nn.attention become one product, in whose rows the attention reads them: the data are split into parts
 /// once, not for each:

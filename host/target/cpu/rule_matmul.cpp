@@ -134,6 +134,23 @@ std::vector<Parts> find_products(Schedule& schedule) {
   return found;
 }
 
+/// Copies columns that are contiguous; where the depth is, blocks of both are turned in registers
+/// (host/loops/transpose_blocks.cpp).
+void schedule_panel(Stage& panel, int64_t block, int lanes) {
+  const auto axes = panel.axes();
+  const IterVarPtr &depth = axes[axes.size() - 2], &column = axes.back();
+  const bool turned = read_stride(*panel.op, column->var) == std::nullopt &&
+                      read_stride(*panel.op, depth->var) == std::optional<int>(1);
+  if (!turned || lanes <= 1 || constant_extent(depth->extent).value_or(0) < lanes)
+    return vectorize_block(panel, column, block, lanes);
+  auto [steps, step] = panel.split(depth, lanes, tail_for(depth, lanes));
+  auto [vectors, lane] = panel.split(column, lanes);
+  std::vector<IterVarPtr> order(axes.begin(), axes.end() - 2);
+  order.insert(order.end(), {vectors, steps, step, lane});
+  panel.reorder(order);
+  panel.vectorize(lane);
+}
+
 /// One product attached to the stage that reads it.
 void schedule_product(Stage& owner, const Parts& parts, const ProductTile& tile, bool worth_it) {
   const auto axes = owner.axes();
@@ -167,7 +184,7 @@ void schedule_product(Stage& owner, const Parts& parts, const ProductTile& tile,
   if (!parts.panel) return;
   parts.panel->compute_at(owner, fused);
   parts.panel->scope = StorageScope::kLocal;
-  vectorize_block(*parts.panel, parts.panel->axes().back(), block, tile.lanes);
+  schedule_panel(*parts.panel, block, tile.lanes);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "host/ops/op.h"
 #include "tests/support/compiled_model.h"
 
@@ -58,6 +60,31 @@ TEST_P(UnknownExtents, ProductsMatchTheDefinitionWhateverIsLeftOver) {
   }
 }
 
+class TransposedOperand : public UnknownExtents {};
+
+// Depths and columns that blocks of vectors do not divide, sums cut into parts, and rows too few to pack for.
+TEST_P(TransposedOperand, ProductsMatchTheDefinition) {
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 40, 64},
+                                                                   {3, 17, 20},
+                                                                   {4, 5, 16},
+                                                                   {5, 100, 37},
+                                                                   {14, 64, 9},
+                                                                   {40, 77, 70},
+                                                                   {6, 50, 2050},
+                                                                   {30, 33, 1100}}) {
+    testing::LocalModel model(testing::compile_to_bytes(
+        parse_graph(fmt::format("fn @main(%a: Tensor[(2, {0}, {2}), f32], %b: Tensor[(2, {1}, {2}), f32]) -> "
+                                "Tensor[(2, {0}, {1}), f32] {{\n  %t = transpose(%b, axes=[0, 2, 1])\n"
+                                "  %y = matmul(%a, %t)\n  return %y\n}}\n",
+                                m, n, k),
+                    op_set()),
+        {.target = GetParam()}));
+    EXPECT_LT(product_error(model, m, n, k, true), 2e-6) << m << " x " << k << " x " << n;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, TransposedOperand,
+                         ::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"));
 INSTANTIATE_TEST_SUITE_P(Targets, UnknownExtents, ::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"));
 
 }  // namespace
