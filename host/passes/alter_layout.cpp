@@ -142,7 +142,9 @@ class LayoutRewriter {
   bool rewrite_conv(const Node& node) {
     Value* weight = plain(node.inputs[1], node.origin);
     auto attrs = std::make_shared<ConvAttrs>(node.attrs_as<ConvAttrs>());
-    if (!weight->is_constant() || attrs->weight_block != 0 || attrs->channels_last) return false;
+    const bool known = weight->is_constant();
+    if (attrs->weight_block != 0 || attrs->channels_last) return false;
+    if (!known && !(policy_.packs_data_weights && constant_shape(weight->type.shape))) return false;
     const TensorType& data = node.inputs[0]->type;
     bool depthwise =
         attrs->groups > 1 && attrs->groups == attrs->channels && data.shape[1] == Dim(attrs->groups);
@@ -156,9 +158,9 @@ class LayoutRewriter {
       attrs->tile_unit = policy_.tile_unit;
       attrs->plain_data = attrs->groups == 1 && !has_last(node.inputs[0]);
       const TiledConv tiled =
-          policy_.conv_tiles ? policy_.conv_tiles(*attrs, data, node.result()->type) : TiledConv{};
+          known && policy_.conv_tiles ? policy_.conv_tiles(*attrs, data, node.result()->type) : TiledConv{};
       attrs->tile_parts = tiled.parts;
-      attrs->algorithm = tiled.parts > 0 ? tiled.algorithm : choose_algorithm(*attrs, node);
+      if (known) attrs->algorithm = tiled.parts > 0 ? tiled.algorithm : choose_algorithm(*attrs, node);
       attrs->plain_data = attrs->plain_data && policy_.conv_plain_data &&
                           policy_.conv_plain_data(*attrs, data, node.result()->type);
       if (attrs->algorithm == ConvAlgorithm::kDirect) {
@@ -186,7 +188,9 @@ class LayoutRewriter {
 
   // Narrow groups waste vectors: the policy may want several as one.
   Value* merge_groups(Value* weight, ConvAttrs& attrs, const Node& node) {
-    if (attrs.groups == 1 || !policy_.merged_groups || weight->type.dtype != DType::kF32) return weight;
+    if (attrs.groups == 1 || !policy_.merged_groups || weight->type.dtype != DType::kF32 ||
+        !weight->is_constant())
+      return weight;
     const int64_t merged = policy_.merged_groups(attrs, node.inputs[0]->type, node.result()->type);
     if (merged <= 1 || attrs.groups % merged != 0) return weight;
     const ConstantPtr value = merged_group_weight(*weight->constant, attrs.groups, merged);

@@ -41,6 +41,9 @@ struct LayoutPolicy {
   TileUnit tile_unit = TileUnit::kAmx;  ///< of both
   /// Products of two tensors in form gemm.
   std::function<bool(const TensorType& a, const TensorType& b)> matmul_gemm;
+  /// Convolutions whose weights are data are direct, and these packed when the program runs; else they stay
+  /// as they are.
+  bool packs_data_weights = false;
   /// How many groups of a grouped convolution that is not depthwise to compute as one, with weights of 0
   /// between them; absent: 1.
   std::function<int64_t(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)>

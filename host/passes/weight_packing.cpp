@@ -94,6 +94,24 @@ Value* WeightPacker::rounded_to_half(Value* value) {
   return add("cast", attrs, {value});
 }
 
+// A kernel would collect every element of such a transposition by itself. In two steps, one turns a matrix
+// and the other moves vectors.
+Value* WeightPacker::packed_at_run_time(Value* value, const Shape& blocked) {
+  Shape matrix(blocked.begin(), blocked.begin() + 3);
+  Dim depth = 1;
+  for (size_t i = 3; i < blocked.size(); ++i) depth = depth * blocked[i];
+  matrix.push_back(depth);
+  value = transpose(reshape(value, matrix), {0, 1, 3, 2});
+  Shape turned(blocked.begin(), blocked.begin() + 2);
+  turned.insert(turned.end(), blocked.begin() + 3, blocked.end());
+  turned.push_back(blocked[2]);
+  std::vector<int64_t> axes{0, 1};
+  const auto last = static_cast<int64_t>(turned.size()) - 1;
+  for (int64_t i = 3; i < last; ++i) axes.push_back(i);
+  axes.insert(axes.end(), {2, last});
+  return transpose(reshape(value, turned), axes);
+}
+
 Value* WeightPacker::conv(Value* weight, const ConvAttrs& attrs) {
   const Shape original = weight->type.shape;
   int64_t group_channels = attrs.channels / attrs.groups, nb = attrs.weight_block;
@@ -102,11 +120,14 @@ Value* WeightPacker::conv(Value* weight, const ConvAttrs& attrs) {
   Value* value = pad_to_multiple(reshape(weight, grouped), 1, nb);
   Shape blocked{attrs.groups, ceildiv(group_channels, nb), nb};
   blocked.insert(blocked.end(), original.begin() + 1, original.end());
-  value = reshape(value, blocked);
-  std::vector<int64_t> axes{0, 1};
-  for (size_t i = 0; i < attrs.spatial_rank(); ++i) axes.push_back(static_cast<int64_t>(4 + i));
-  axes.insert(axes.end(), {3, 2});
-  value = transpose(value, axes);
+  if (weight->is_constant()) {
+    std::vector<int64_t> axes{0, 1};
+    for (size_t i = 0; i < attrs.spatial_rank(); ++i) axes.push_back(static_cast<int64_t>(4 + i));
+    axes.insert(axes.end(), {3, 2});
+    value = transpose(reshape(value, blocked), axes);
+  } else {
+    value = packed_at_run_time(value, blocked);
+  }
   if (attrs.groups > 1) return value;
   Shape without_groups(value->type.shape.begin() + 1, value->type.shape.end());
   return reshape(value, without_groups);

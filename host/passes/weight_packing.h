@@ -52,6 +52,9 @@ class WeightPacker {
   Value* dense(Value* weight, const DenseAttrs& attrs);
 
  private:
+  /// (groups, blocks, nb, I/groups, spatial…) -> (groups, blocks, spatial…, I/groups, nb)
+  Value* packed_at_run_time(Value* value, const Shape& blocked);
+
   Function& function_;
   const Origin& origin_;
 };

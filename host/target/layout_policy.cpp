@@ -131,6 +131,7 @@ LayoutPolicy make_layout_policy(const Target& target, const Function* network) {
                                     const TensorType& result) {
     return cpu::choose_conv_algorithm(attrs, data, result, machine);
   };
+  policy.packs_data_weights = true;
   policy.merged_groups = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
     return cpu::choose_merged_groups(attrs, data, result, machine);
   };

@@ -24,8 +24,26 @@ struct PlainLayer {
   }
 };
 
+enum class Weight : uint8_t { kConstant, kInput };
+
+/// `text`, a network of %x and the constant @w, compiled and run.
+ConstantPtr run(const std::string& target, std::string text, const ConstantPtr& x, const ConstantPtr& w,
+                Weight weight) {
+  if (weight == Weight::kConstant) {
+    testing::LocalModel model(
+        testing::compile_to_bytes(parse_graph(text, op_set(), {{"w", w}}), {.target = target}));
+    return model.run({x}).at(0);
+  }
+  const size_t end = text.find(") ->"), use = text.find("@w: "), type_end = text.find("f32]", use) + 4;
+  const std::string type = text.substr(use + 4, type_end - use - 4);
+  text.replace(use, type_end - use, "%w");
+  text.insert(end, ", %w: " + type);
+  testing::LocalModel model(testing::compile_to_bytes(parse_graph(text, op_set()), {.target = target}));
+  return model.run({x, w}).at(0);
+}
+
 /// Of two images, against the definition.
-double plain_error(const std::string& target, const PlainLayer& l) {
+double plain_error(const std::string& target, const PlainLayer& l, Weight weight = Weight::kConstant) {
   const int64_t rows = l.out(l.height), columns = l.out(l.width);
   const ConstantPtr w = testing::random_tensor(DType::kF32, {l.outputs, l.inputs, l.kernel, l.kernel}, 3);
   const std::string text = fmt::format(
@@ -34,9 +52,7 @@ double plain_error(const std::string& target, const PlainLayer& l) {
       "strides=[{7}, {7}], dilations=[{9}, {9}], padding=({8}, {8}, {8}, {8}))\n  return %y\n}}\n",
       l.inputs, l.height, l.width, l.outputs, rows, columns, l.kernel, l.stride, l.padding, l.dilation);
   const ConstantPtr x = testing::random_tensor(DType::kF32, {2, l.inputs, l.height, l.width}, 4);
-  testing::LocalModel model(
-      testing::compile_to_bytes(parse_graph(text, op_set(), {{"w", w}}), {.target = target}));
-  const ConstantPtr y = model.run({x}).at(0);
+  const ConstantPtr y = run(target, text, x, w, weight);
   std::vector<double> expected;
   for (int64_t at = 0; at < 2 * l.outputs * rows * columns; ++at) {
     const int64_t ox = at % columns, oy = at / columns % rows, o = at / (columns * rows) % l.outputs,
@@ -121,6 +137,43 @@ double transposed_error(const std::string& target, const TransposedLayer& l) {
   return testing::relative_error(*y, expected);
 }
 
+// Groups of several channels in and out, in the model's layout: the compiler merges and packs them and
+// chooses an algorithm.
+struct GroupedLayer {
+  int64_t groups = 8, inputs = 4, outputs = 4, size = 9, kernel = 3, stride = 1;  ///< channels of a group
+
+  int64_t out() const { return (size - 1) / stride + 1; }
+};
+
+/// With padding of half a window.
+double grouped_error(const std::string& target, const GroupedLayer& l, Weight weight = Weight::kConstant) {
+  const int64_t channels = l.groups * l.outputs, pad = l.kernel / 2;
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[(1, {0}, {1}, {1}), f32]) -> Tensor[(1, {2}, {3}, {3}), f32] {{\n"
+      "  %y = nn.conv(%x, @w: Tensor[({2}, {4}, {5}, {5}), f32], channels={2}, kernel=[{5}, {5}], "
+      "strides=[{6}, {6}], dilations=[1, 1], padding=({7}, {7}, {7}, {7}), groups={8})\n"
+      "  return %y\n}}\n",
+      l.groups * l.inputs, l.size, channels, l.out(), l.inputs, l.kernel, l.stride, pad, l.groups);
+  const ConstantPtr w = testing::random_tensor(DType::kF32, {channels, l.inputs, l.kernel, l.kernel}, 3);
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {1, l.groups * l.inputs, l.size, l.size}, 4);
+  const ConstantPtr y = run(target, text, x, w, weight);
+  std::vector<double> expected;
+  for (int64_t o = 0; o < channels; ++o)
+    for (int64_t p = 0; p < l.out() * l.out(); ++p) {
+      double total = 0;
+      for (int64_t i = 0; i < l.inputs; ++i)
+        for (int64_t k = 0; k < l.kernel * l.kernel; ++k) {
+          const int64_t iy = p / l.out() * l.stride + k / l.kernel - pad,
+                        ix = p % l.out() * l.stride + k % l.kernel - pad;
+          if (iy < 0 || ix < 0 || iy >= l.size || ix >= l.size) continue;
+          total += double(x->as<float>()[((o / l.outputs * l.inputs + i) * l.size + iy) * l.size + ix]) *
+                   double(w->as<float>()[(o * l.inputs + i) * l.kernel * l.kernel + k]);
+        }
+      expected.push_back(total);
+    }
+  return testing::relative_error(*y, expected);
+}
+
 class PlainConvolutionOnCpu : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -139,6 +192,18 @@ TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForFirstLayers) {
   EXPECT_LT(plain_error(GetParam(),
                         {.inputs = 5, .outputs = 64, .height = 28, .width = 28, .kernel = 7, .padding = 3}),
             2e-6);
+}
+
+TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionWhereWeightsAreData) {
+  for (const PlainLayer& l : {PlainLayer{.inputs = 24, .outputs = 40, .kernel = 3, .padding = 1},
+                              PlainLayer{.inputs = 17, .outputs = 5, .kernel = 5, .stride = 2, .padding = 2},
+                              PlainLayer{.inputs = 64, .outputs = 33, .kernel = 1},
+                              PlainLayer{.inputs = 3, .outputs = 16, .kernel = 7, .stride = 2, .padding = 3}})
+    EXPECT_LT(plain_error(GetParam(), l, Weight::kInput), 2e-6) << l.inputs << " to " << l.outputs;
+  for (const GroupedLayer& l :
+       {GroupedLayer{}, GroupedLayer{.groups = 3, .inputs = 20, .outputs = 33, .size = 12},
+        GroupedLayer{.groups = 40, .inputs = 1, .outputs = 1, .size = 15, .kernel = 5, .stride = 2}})
+    EXPECT_LT(grouped_error(GetParam(), l, Weight::kInput), 2e-6) << l.groups << " groups";
 }
 
 // Taps in the padding are left out.
@@ -201,47 +266,6 @@ TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionWhereSomeWindowsLieInThePaddin
 
 INSTANTIATE_TEST_SUITE_P(Targets, PlainConvolutionOnCpu,
                          ::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"));
-
-// Groups of several channels in and out, in the model's layout: the compiler merges and packs them and
-// chooses an algorithm.
-struct GroupedLayer {
-  int64_t groups = 8, inputs = 4, outputs = 4, size = 9, kernel = 3, stride = 1;  ///< channels of a group
-
-  int64_t out() const { return (size - 1) / stride + 1; }
-};
-
-/// With padding of half a window.
-double grouped_error(const std::string& target, const GroupedLayer& l) {
-  const int64_t channels = l.groups * l.outputs, pad = l.kernel / 2;
-  Graph graph = parse_graph(
-      fmt::format(
-          "fn @main(%x: Tensor[(1, {0}, {1}, {1}), f32]) -> Tensor[(1, {2}, {3}, {3}), f32] {{\n"
-          "  %y = nn.conv(%x, @w: Tensor[({2}, {4}, {5}, {5}), f32], channels={2}, kernel=[{5}, {5}], "
-          "strides=[{6}, {6}], dilations=[1, 1], padding=({7}, {7}, {7}, {7}), groups={8})\n"
-          "  return %y\n}}\n",
-          l.groups * l.inputs, l.size, channels, l.out(), l.inputs, l.kernel, l.stride, pad, l.groups),
-      op_set());
-  const ConstantPtr w = testing::random_tensor(DType::kF32, {channels, l.inputs, l.kernel, l.kernel}, 3);
-  graph.main.constants().at(0)->constant = w;
-  const ConstantPtr x = testing::random_tensor(DType::kF32, {1, l.groups * l.inputs, l.size, l.size}, 4);
-  testing::LocalModel model(testing::compile_to_bytes(graph, {.target = target}));
-  const ConstantPtr y = model.run({x}).at(0);
-  std::vector<double> expected;
-  for (int64_t o = 0; o < channels; ++o)
-    for (int64_t p = 0; p < l.out() * l.out(); ++p) {
-      double total = 0;
-      for (int64_t i = 0; i < l.inputs; ++i)
-        for (int64_t k = 0; k < l.kernel * l.kernel; ++k) {
-          const int64_t iy = p / l.out() * l.stride + k / l.kernel - pad,
-                        ix = p % l.out() * l.stride + k % l.kernel - pad;
-          if (iy < 0 || ix < 0 || iy >= l.size || ix >= l.size) continue;
-          total += double(x->as<float>()[((o / l.outputs * l.inputs + i) * l.size + iy) * l.size + ix]) *
-                   double(w->as<float>()[(o * l.inputs + i) * l.kernel * l.kernel + k]);
-        }
-      expected.push_back(total);
-    }
-  return testing::relative_error(*y, expected);
-}
 
 void check_groups(const GroupedLayer& l) {
   for (const std::string target : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
