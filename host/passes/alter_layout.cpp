@@ -148,6 +148,9 @@ class LayoutRewriter {
     const TensorType& data = node.inputs[0]->type;
     bool depthwise =
         attrs->groups > 1 && attrs->groups == attrs->channels && data.shape[1] == Dim(attrs->groups);
+    if (depthwise && !has_last(node.inputs[0]) && policy_.depthwise_plain &&
+        policy_.depthwise_plain(*attrs, data))
+      return false;
     Value* packed = nullptr;
     attrs->channels_last = true;
     if (depthwise) {

@@ -61,6 +61,8 @@ struct LayoutPolicy {
   /// absent: false. Where they are, attrs.plain_data is set when this and conv_tiles are asked.
   std::function<bool(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)>
       conv_plain_data;
+  /// True: a depthwise convolution whose data are there as the model has them stays as it is; absent: false.
+  std::function<bool(const ConvAttrs& attrs, const TensorType& data)> depthwise_plain;
   /// Output columns a block of packed dense weights. `data`: (…, K).
   std::function<int64_t(const TensorType& data, int64_t units)> dense_block;
   /// Formats of integers for packed f32 dense weights, the best first, each with its columns a block (see

@@ -151,6 +151,9 @@ LayoutPolicy make_layout_policy(const Target& target, const Function* network) {
   policy.conv_plain_data = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType&) {
     return cpu::prefers_plain_data(attrs, data, machine);
   };
+  policy.depthwise_plain = [](const ConvAttrs& attrs, const TensorType& data) {
+    return cpu::prefers_plain_depthwise(attrs, data);
+  };
   policy.recurrent = [machine](const TensorType& state, const std::vector<int64_t>& runs) {
     return recurrent_packing(state, runs, machine);
   };

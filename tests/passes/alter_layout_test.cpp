@@ -163,6 +163,27 @@ TEST(AlterLayout, DepthwiseConvolutionsHaveAFormOfTheirOwn) {
   EXPECT_THAT(text, AllOf(HasSubstr("depthwise_packed=true"), HasSubstr("algorithm=direct")));
 }
 
+TEST(AlterLayout, DepthwiseConvolutionsOfPlainDataStayAsTheyAreWhereThePolicyWantsThatSo) {
+  LayoutPolicy policy = products(ConvAlgorithm::kGemm);
+  policy.depthwise_plain = [](const ConvAttrs&, const TensorType&) { return true; };
+  const std::string conv =
+      "nn.conv(%x, @w: Tensor[(4, 1, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, "
+      "1], "
+      "padding=(0, 0, 0, 0), groups=4)";
+  const std::string head = "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 4, H, W), f32] {\n  %y = ";
+  EXPECT_THAT(altered(head + conv + "\n  return %y\n}\n", policy),
+              AllOf(HasSubstr("depthwise_packed=false"), Not(HasSubstr("transpose"))));
+  // What lies channels-last already is read so.
+  const std::string first =
+      "nn.conv(%x, @v: Tensor[(4, 4, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, "
+      "1], "
+      "padding=(0, 0, 0, 0))\n  %z = ";
+  std::string second = conv;
+  second.replace(second.find("%x"), 2, "%y");
+  EXPECT_THAT(altered(head + first + second + "\n  return %z\n}\n", policy),
+              HasSubstr("depthwise_packed=true"));
+}
+
 TEST(AlterLayout, MatrixProductsTakeTheFormThatTheTargetWants) {
   std::string text = altered(
       "fn @main(%x: Tensor[(N, 4, 8), f32]) -> Tensor[(N, 4, 4), f32] {\n  %y = nn.dense(%x, @w: Tensor[(8, "

@@ -207,6 +207,18 @@ bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const Ma
   return data.shape[1].value() * attrs.kernel[0] <= kStreams;
 }
 
+bool prefers_plain_depthwise(const ConvAttrs& attrs, const TensorType& data) {
+  // Each tap of a row is an unaligned load where channels would share one; rows of strided windows are read
+  // element by element. Long rows make up for some of both.
+  constexpr int64_t kFewTaps = 9, kManyTaps = 25, kLongRow = 28, kLongStridedRow = 56;
+  int64_t taps = 1;
+  for (int64_t extent : attrs.kernel) taps *= extent;
+  const int64_t row = data.shape.back().constant().value_or(kLongStridedRow);
+  const bool strided = std::ranges::any_of(attrs.strides, [](int64_t stride) { return stride != 1; });
+  if (strided) return taps <= kFewTaps && row >= kLongStridedRow;
+  return taps <= kFewTaps || (taps <= kManyTaps && row >= kLongRow);
+}
+
 int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine) {
   return choose_winograd(attrs, data, result, winograd_tile(attrs.algorithm), machine)

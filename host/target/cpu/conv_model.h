@@ -24,6 +24,11 @@ ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& da
 /// The convolution is direct and reads data (N, C, spatial…) at no loss: a transposition is saved.
 bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine);
 
+/// The depthwise convolution takes less time along the rows of planes than by channels and two
+/// transpositions. Measured on images of 7 to 224 pixels a side by 2 to 1024 channels with windows of 3 to 7,
+/// and on sequences.
+bool prefers_plain_depthwise(const ConvAttrs& attrs, const TensorType& data);
+
 /// How many groups of a grouped convolution to compute as one: narrow ones leave lanes and time between loops
 /// unused.
 int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,

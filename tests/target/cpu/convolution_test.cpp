@@ -292,6 +292,12 @@ TEST(GroupedConvolution, TakesLargeWindowsOfSingleChannels) {
   check_groups({.groups = 24, .inputs = 1, .outputs = 1, .size = 40, .kernel = 19});
   check_groups({.groups = 20, .inputs = 1, .outputs = 1, .size = 23, .kernel = 31, .stride = 2});
 }
+TEST(GroupedConvolution, TakesSingleChannelsAlongTheirRows) {
+  check_groups({.groups = 24, .inputs = 1, .outputs = 1, .size = 40});
+  check_groups({.groups = 5, .inputs = 1, .outputs = 1, .size = 7});
+  check_groups({.groups = 3, .inputs = 1, .outputs = 1, .size = 29, .kernel = 5});
+  check_groups({.groups = 6, .inputs = 1, .outputs = 1, .size = 57, .stride = 2});
+}
 TEST(GroupedConvolution, TakesGroupsOfAnyWidth) {
   check_groups({.groups = 3, .inputs = 5, .outputs = 7, .size = 6});
   check_groups({.groups = 2, .inputs = 12, .outputs = 20, .size = 11, .kernel = 1});
