@@ -99,6 +99,10 @@ int element_cost(const Expr& body) {
   return cost;
 }
 
+bool is_index_of(const Expr& index, const IterVar& axis) {
+  return index.same_as(axis.var) || (constant_extent(axis.extent) == 1 && constant_extent(index) == 0);
+}
+
 bool reads_own_index(const OperationNode& op) {
   bool same = true;
   walk(op.body, [&](const Expr& node) {
@@ -108,7 +112,7 @@ bool reads_own_index(const OperationNode& op) {
       same = false;
       return;
     }
-    for (size_t i = 0; i < op.axes.size(); ++i) same = same && read->indices[i].same_as(op.axes[i]->var);
+    for (size_t i = 0; i < op.axes.size(); ++i) same = same && is_index_of(read->indices[i], *op.axes[i]);
   });
   return same;
 }

@@ -51,5 +51,34 @@ TEST(ReductionRule, ReadsTransposedDataInTheOrderThatTheyLieIn) {
   EXPECT_THAT(text, testing::HasSubstr(", 1, 8)")) << text;
 }
 
+// As broadcasting reads it: element 0 of the axis of one image.
+TEST(ReductionRule, WhatFollowsIsComputedWithTheSumsOfASingleImage) {
+  const Tensor x = placeholder({1, 10, kColumns}, DType::kF32, "x");
+  const auto k = reduce_axis(0, 3, "k");
+  const Tensor sums = compute(
+      {1, 8, kColumns},
+      [&](const std::vector<Expr>& i) {
+        return sum(x({i[0], i[1] + k->var, i[2]}), {k});
+      },
+      "sums");
+  const Tensor squares = compute(
+      {1, 8, kColumns},
+      [&](const std::vector<Expr>& i) {
+        return sums({0, i[1], i[2]}) * sums({0, i[1], i[2]});
+      },
+      "squares");
+  const LoopKernel kernel =
+      run_loop_passes(lower_schedule(make_schedule({squares}, find_target("x86-64-v3")), {x}, "squares"), {});
+  EXPECT_TRUE(kernel.scratch.empty()) << to_string(kernel);
+  std::vector<float> data(10 * kColumns), actual(8 * kColumns);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i % 7);
+  evaluate(kernel, {std::as_writable_bytes(std::span<float>(data)),
+                    std::as_writable_bytes(std::span<float>(actual))});
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const float total = data[i] + data[i + kColumns] + data[i + 2 * kColumns];
+    EXPECT_EQ(actual[i], total * total) << i;
+  }
+}
+
 }  // namespace
 }  // namespace gantry

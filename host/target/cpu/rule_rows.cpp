@@ -41,7 +41,7 @@ bool reads_own_row(const OperationNode& reader, const Operations& of_rows, size_
     if (!read || !contains(of_rows, read->op.get())) return;
     reads = true;
     own = own && reader.axes.size() >= rows && read->indices.size() >= rows;
-    for (size_t i = 0; own && i < rows; ++i) own = read->indices[i].same_as(reader.axes[i]->var);
+    for (size_t i = 0; own && i < rows; ++i) own = is_index_of(read->indices[i], *reader.axes[i]);
   });
   return own;
 }

@@ -76,7 +76,8 @@ bool map_slices(RowForm& form, const OperationNode& output) {
     for (size_t d = 0; d < read->indices.size(); ++d) {
       if (constant_extent(simplify(first.axes[d]->extent)) == 1) continue;
       auto axis = slice_axis(read->indices[d], output);
-      bool same = !found[d] || (axis && found[d]->output_axis == axis->output_axis && found[d]->split == axis->split);
+      bool same =
+          !found[d] || (axis && found[d]->output_axis == axis->output_axis && found[d]->split == axis->split);
       consistent = consistent && axis && same;
       found[d] = axis;
     }
@@ -111,7 +112,8 @@ bool reads_at_own_position(const Expr& body, const OperationNode& source, const 
     if (!read || read->op.get() != &source) return;
     reads = true;
     own = own && read->indices.size() == output.axes.size();
-    for (size_t i = 0; own && i < output.axes.size(); ++i) own = read->indices[i].same_as(output.axes[i]->var);
+    for (size_t i = 0; own && i < output.axes.size(); ++i)
+      own = is_index_of(read->indices[i], *output.axes[i]);
   });
   return reads && own;
 }
@@ -141,7 +143,8 @@ std::optional<RowForm> find_rows(const std::vector<Tensor>& outputs) {
     if (op->kind == OperationNode::Kind::kExtern) return std::nullopt;
     if (!is_reduction(*op)) continue;
     if (!is_row_reduction(*op)) return std::nullopt;
-    if (!form.reductions.empty() && !same_extents(op->axes, form.reductions.front()->axes)) return std::nullopt;
+    if (!form.reductions.empty() && !same_extents(op->axes, form.reductions.front()->axes))
+      return std::nullopt;
     form.reductions.push_back(op);
   }
   if (form.reductions.empty()) return std::nullopt;

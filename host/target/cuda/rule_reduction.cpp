@@ -1,6 +1,6 @@
-// Reductions of windows (pooling, depthwise convolution): a thread sums, in registers, a few results of a row of
-// an image for a vector of channels; neighbouring threads have neighbouring channels. What overlapping windows
-// share is loaded once.
+// Reductions of windows (pooling, depthwise convolution): a thread sums, in registers, a few results of a row
+// of an image for a vector of channels; neighbouring threads have neighbouring channels. What overlapping
+// windows share is loaded once.
 #include <spdlog/spdlog.h>
 
 #include "host/target/cuda/rules.h"
@@ -39,7 +39,7 @@ Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
       auto* read = node.as<ReadNode>();
       if (!read || schedule.find(read->op.get()) != &reduction) return;
       for (size_t d = 0; d < read->indices.size(); ++d)
-        same = same && d < stage->op->axes.size() && read->indices[d].same_as(stage->op->axes[d]->var);
+        same = same && d < stage->op->axes.size() && is_index_of(read->indices[d], *stage->op->axes[d]);
     });
     if (!same) return nullptr;
   }
