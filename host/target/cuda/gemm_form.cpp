@@ -21,7 +21,10 @@ Expr round_operand(const Expr& e, Precision precision) {
       return cast(DType::kBF16, e);
     case Precision::kFp16:
       return cast(DType::kF16, e);
+    case Precision::kAuto:
     case Precision::kFp32:
+    case Precision::kFp32Split:  // of CPUs
+    case Precision::kFp32Split3:
       break;
   }
   return e;
