@@ -10,6 +10,7 @@
 #include "host/ops/op.h"
 #include "host/ops/recurrent.h"
 #include "host/ops/tiles.h"
+#include "host/passes/dilation_phases.h"
 #include "host/passes/weight_packing.h"
 
 namespace gantry {
@@ -142,59 +143,90 @@ class LayoutRewriter {
   bool rewrite_conv(const Node& node) {
     Value* weight = plain(node.inputs[1], node.origin);
     auto attrs = std::make_shared<ConvAttrs>(node.attrs_as<ConvAttrs>());
-    const bool known = weight->is_constant();
     if (attrs->weight_block != 0 || attrs->channels_last) return false;
+    const bool known = weight->is_constant();
     if (!known && !(policy_.packs_data_weights && constant_shape(weight->type.shape))) return false;
-    const TensorType& data = node.inputs[0]->type;
-    bool depthwise =
-        attrs->groups > 1 && attrs->groups == attrs->channels && data.shape[1] == Dim(attrs->groups);
-    if (depthwise && !has_last(node.inputs[0]) && policy_.depthwise_plain &&
-        policy_.depthwise_plain(*attrs, data))
-      return false;
-    Value* packed = nullptr;
+    const TensorType &data = node.inputs[0]->type, &result = node.result()->type;
+    if (attrs->groups > 1 && attrs->groups == attrs->channels && data.shape[1] == Dim(attrs->groups))
+      return rewrite_depthwise(node, attrs, weight);
+    if (known && rewrite_dilated(node, *attrs, weight)) return true;
     attrs->channels_last = true;
-    if (depthwise) {
-      attrs->depthwise_packed = true;
-      packed = packer(node.origin).depthwise(weight);
-    } else {
-      weight = merge_groups(weight, *attrs, node);
-      attrs->tile_unit = policy_.tile_unit;
-      attrs->plain_data = attrs->groups == 1 && !has_last(node.inputs[0]);
-      const TiledConv tiled =
-          known && policy_.conv_tiles ? policy_.conv_tiles(*attrs, data, node.result()->type) : TiledConv{};
-      attrs->tile_parts = tiled.parts;
-      if (known) attrs->algorithm = tiled.parts > 0 ? tiled.algorithm : choose_algorithm(*attrs, node);
-      attrs->plain_data = attrs->plain_data && policy_.conv_plain_data &&
-                          policy_.conv_plain_data(*attrs, data, node.result()->type);
-      if (attrs->algorithm == ConvAlgorithm::kDirect) {
-        attrs->weight_block = policy_.conv_block(*attrs, data, node.result()->type);
-        if (attrs->weight_block == 0) return false;
-        packed = packer(node.origin).conv(weight, *attrs);
-      } else if (attrs->algorithm == ConvAlgorithm::kTiles) {
-        attrs->tile_fold_width = folds_width(*attrs, data.shape[1].value());
-        packed = packer(node.origin).tiles(weight, *attrs);
-      } else if (attrs->algorithm == ConvAlgorithm::kGemm) {
-        packed = packer(node.origin).gemm(weight, *attrs);
-      } else {
-        if (policy_.winograd_block && tiled.parts == 0)
-          attrs->weight_block = policy_.winograd_block(*attrs, data, node.result()->type);
-        packed = packer(node.origin).winograd(weight, *attrs);
-      }
-      if (attrs->weight_block > 0 && policy_.conv_half &&
-          policy_.conv_half(*attrs, data, node.result()->type))
-        packed = packer(node.origin).rounded_to_half(packed);
-    }
+    attrs->plain_data = !has_last(node.inputs[0]);
+    Value* packed = packed_weight(*attrs, weight, data, result, node.origin);
+    if (packed == nullptr) return false;
     Value* image = attrs->plain_data ? plain(node.inputs[0], node.origin) : last(node.inputs[0], node.origin);
     set_last(node, infer_and_add(target_, node.op->name, attrs, {image, packed}, node.origin));
     return true;
   }
 
+  bool rewrite_depthwise(const Node& node, const std::shared_ptr<ConvAttrs>& attrs, Value* weight) {
+    const bool plain_pays = policy_.depthwise_plain && policy_.depthwise_plain(*attrs, node.inputs[0]->type);
+    if (plain_pays && !has_last(node.inputs[0])) return false;
+    attrs->channels_last = true;
+    attrs->depthwise_packed = true;
+    Value* packed = packer(node.origin).depthwise(weight);
+    Value* image = last(node.inputs[0], node.origin);
+    set_last(node, infer_and_add(target_, node.op->name, attrs, {image, packed}, node.origin));
+    return true;
+  }
+
+  // As a convolution of the phases of the dilation, where the policy wants that.
+  bool rewrite_dilated(const Node& node, const ConvAttrs& dilated, Value* weight) {
+    const TensorType &data = node.inputs[0]->type, &result = node.result()->type;
+    if (!policy_.conv_phases) return false;
+    ConvAttrs whole = dilated;
+    whole.channels_last = true;
+    if (policy_.conv_tiles && policy_.conv_tiles(whole, data, result).parts > 0) return false;
+    const std::optional<DilationPhases> phases = dilation_phases(dilated, data, result);
+    if (!phases || !policy_.conv_phases(dilated, data, result, *phases)) return false;
+    auto attrs = std::make_shared<ConvAttrs>(phases->attrs);
+    attrs->channels_last = true;
+    Value* packed = packed_weight(*attrs, weight, phases->data, phases->result, node.origin);
+    if (packed == nullptr) return false;
+    WeightPacker nodes = packer(node.origin);
+    Value* image = split_phases(nodes, dilated, *phases, last(node.inputs[0], node.origin));
+    Value* made = infer_and_add(target_, node.op->name, attrs, {image, packed}, node.origin)->result();
+    forms_[node.result()].last = join_phases(nodes, dilated, result, made);
+    return true;
+  }
+
+  // Chooses how the convolution is computed, which it writes into `attrs`, and packs the weight for that;
+  // null where it is to stay as it is. `attrs.plain_data`: the data are there as the model has them.
+  Value* packed_weight(ConvAttrs& attrs, Value* weight, const TensorType& data, const TensorType& result,
+                       const Origin& origin) {
+    const bool known = weight->is_constant();
+    if (known) weight = merge_groups(weight, attrs, data, result);
+    attrs.plain_data = attrs.plain_data && attrs.groups == 1;
+    attrs.tile_unit = policy_.tile_unit;
+    const TiledConv tiled =
+        known && policy_.conv_tiles ? policy_.conv_tiles(attrs, data, result) : TiledConv{};
+    attrs.tile_parts = tiled.parts;
+    if (known) attrs.algorithm = tiled.parts > 0 ? tiled.algorithm : choose_algorithm(attrs, data, result);
+    attrs.plain_data =
+        attrs.plain_data && policy_.conv_plain_data && policy_.conv_plain_data(attrs, data, result);
+    Value* packed = nullptr;
+    if (attrs.algorithm == ConvAlgorithm::kDirect) {
+      attrs.weight_block = policy_.conv_block(attrs, data, result);
+      if (attrs.weight_block == 0) return nullptr;
+      packed = packer(origin).conv(weight, attrs);
+    } else if (attrs.algorithm == ConvAlgorithm::kTiles) {
+      attrs.tile_fold_width = folds_width(attrs, data.shape[1].value());
+      packed = packer(origin).tiles(weight, attrs);
+    } else if (attrs.algorithm == ConvAlgorithm::kGemm) {
+      packed = packer(origin).gemm(weight, attrs);
+    } else {
+      if (policy_.winograd_block && tiled.parts == 0)
+        attrs.weight_block = policy_.winograd_block(attrs, data, result);
+      packed = packer(origin).winograd(weight, attrs);
+    }
+    const bool half = attrs.weight_block > 0 && policy_.conv_half && policy_.conv_half(attrs, data, result);
+    return half ? packer(origin).rounded_to_half(packed) : packed;
+  }
+
   // Narrow groups waste vectors: the policy may want several as one.
-  Value* merge_groups(Value* weight, ConvAttrs& attrs, const Node& node) {
-    if (attrs.groups == 1 || !policy_.merged_groups || weight->type.dtype != DType::kF32 ||
-        !weight->is_constant())
-      return weight;
-    const int64_t merged = policy_.merged_groups(attrs, node.inputs[0]->type, node.result()->type);
+  Value* merge_groups(Value* weight, ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+    if (attrs.groups == 1 || !policy_.merged_groups || weight->type.dtype != DType::kF32) return weight;
+    const int64_t merged = policy_.merged_groups(attrs, data, result);
     if (merged <= 1 || attrs.groups % merged != 0) return weight;
     const ConstantPtr value = merged_group_weight(*weight->constant, attrs.groups, merged);
     attrs.groups /= merged;
@@ -202,9 +234,9 @@ class LayoutRewriter {
     return target_.add_constant(weight->name, value);
   }
 
-  ConvAlgorithm choose_algorithm(const ConvAttrs& attrs, const Node& node) const {
+  ConvAlgorithm choose_algorithm(const ConvAttrs& attrs, const TensorType& data,
+                                 const TensorType& result) const {
     if (!policy_.conv_algorithm) return ConvAlgorithm::kDirect;
-    const TensorType &data = node.inputs[0]->type, &result = node.result()->type;
     const ConvAlgorithm wish = policy_.conv_algorithm(attrs, data, result);
     // Transformed values need the range and precision of f32.
     const bool wide = data.dtype == DType::kF32 || data.dtype == DType::kF64;

@@ -11,6 +11,7 @@
 namespace gantry {
 
 struct ConvAttrs;
+struct DilationPhases;
 enum class ConvAlgorithm : uint8_t;
 
 /// A convolution on tile registers (host/ops/tiles.h): bf16 parts of its weights, or 0 if it is not to be; by
@@ -61,6 +62,11 @@ struct LayoutPolicy {
   /// absent: false. Where they are, attrs.plain_data is set when this and conv_tiles are asked.
   std::function<bool(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)>
       conv_plain_data;
+  /// True: a dilated convolution is computed as one of its phases (host/passes/dilation_phases.h); absent:
+  /// false. Asked of those that conv_tiles leaves.
+  std::function<bool(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                     const DilationPhases& phases)>
+      conv_phases;
   /// True: a depthwise convolution whose data are there as the model has them stays as it is; absent: false.
   std::function<bool(const ConvAttrs& attrs, const TensorType& data)> depthwise_plain;
   /// Output columns a block of packed dense weights. `data`: (…, K).

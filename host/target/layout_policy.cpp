@@ -151,6 +151,10 @@ LayoutPolicy make_layout_policy(const Target& target, const Function* network) {
   policy.conv_plain_data = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType&) {
     return cpu::prefers_plain_data(attrs, data, machine);
   };
+  policy.conv_phases = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                                 const DilationPhases& phases) {
+    return cpu::prefers_phases(attrs, data, result, phases, machine);
+  };
   policy.depthwise_plain = [](const ConvAttrs& attrs, const TensorType& data) {
     return cpu::prefers_plain_depthwise(attrs, data);
   };

@@ -1,8 +1,11 @@
 #include "host/passes/alter_layout.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "host/ops/conv.h"
+#include "host/passes/dilation_phases.h"
 #include "host/tensor/interpret.h"
 #include "tests/passes/pass_test.h"
 
@@ -161,6 +164,34 @@ TEST(AlterLayout, DepthwiseConvolutionsHaveAFormOfTheirOwn) {
       "groups=4)\n  return %y\n}\n",
       products(ConvAlgorithm::kGemm));
   EXPECT_THAT(text, AllOf(HasSubstr("depthwise_packed=true"), HasSubstr("algorithm=direct")));
+}
+
+TEST(AlterLayout, DilatedConvolutionsAreComputedByPhasesWhereThePolicyWantsThat) {
+  LayoutPolicy policy = products(ConvAlgorithm::kGemm);
+  TensorType data, result;
+  policy.conv_phases = [&](const ConvAttrs&, const TensorType&, const TensorType&,
+                           const DilationPhases& phases) {
+    data = phases.data;
+    result = phases.result;
+    return true;
+  };
+  const auto conv = [&](const char* dilations, const char* strides, const char* out) {
+    return altered(
+        fmt::format(
+            "fn @main(%x: Tensor[(N, 4, 9, 8), f32]) -> Tensor[(N, 2, {2}), f32] {{\n  %y = nn.conv(%x, @w: "
+            "Tensor[(2, 4, 3, 3), f32], channels=2, kernel=[3, 3], strides=[{1}], dilations=[{0}], "
+            "padding=(2, 2, 2, 2))\n  return %y\n}}\n",
+            dilations, strides, out),
+        policy);
+  };
+  // 9 lines are 5 and 4 of each phase, each with one before and after.
+  EXPECT_THAT(conv("2, 2", "1, 1", "9, 8"),
+              AllOf(HasSubstr("dilations=[1, 1]"), HasSubstr("padding=(0, 0, 0, 0)"),
+                    Not(HasSubstr("dilations=[2"))));
+  EXPECT_EQ(data.str(), "Tensor[(4*N, 4, 7, 6), f32]");
+  EXPECT_EQ(result.str(), "Tensor[(4*N, 2, 5, 4), f32]");
+  EXPECT_THAT(conv("2, 1", "1, 1", "9, 10"), HasSubstr("dilations=[2, 1]"));
+  EXPECT_THAT(conv("2, 2", "2, 2", "5, 4"), HasSubstr("dilations=[2, 2]"));
 }
 
 TEST(AlterLayout, DepthwiseConvolutionsOfPlainDataStayAsTheyAreWhereThePolicyWantsThatSo) {

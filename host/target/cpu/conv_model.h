@@ -3,6 +3,7 @@
 
 #include "host/codegen/target.h"
 #include "host/ops/conv.h"
+#include "host/passes/dilation_phases.h"
 #include "host/target/cpu/tile_model.h"
 #include "host/target/cpu/winograd_model.h"
 
@@ -23,6 +24,11 @@ ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& da
 
 /// The convolution is direct and reads data (N, C, spatial…) at no loss: a transposition is saved.
 bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine);
+
+/// The dilated convolution takes less time as one of its phases, by Winograd's algorithm, copies to and from
+/// them included.
+bool prefers_phases(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                    const DilationPhases& phases, const MachineModel& machine);
 
 /// The depthwise convolution takes less time along the rows of planes than by channels and two
 /// transpositions. Measured on images of 7 to 224 pixels a side by 2 to 1024 channels with windows of 3 to 7,

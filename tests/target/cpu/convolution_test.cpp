@@ -194,6 +194,21 @@ TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForFirstLayers) {
             2e-6);
 }
 
+// Large enough to be computed by Winograd's algorithm, a phase of the dilation at a time; some with lines
+// left over.
+TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionDilated) {
+  for (const PlainLayer& l :
+       {PlainLayer{
+            .inputs = 64, .outputs = 64, .height = 28, .width = 28, .kernel = 3, .padding = 2, .dilation = 2},
+        PlainLayer{
+            .inputs = 48, .outputs = 72, .height = 33, .width = 29, .kernel = 3, .padding = 6, .dilation = 6},
+        PlainLayer{
+            .inputs = 64, .outputs = 40, .height = 31, .width = 26, .kernel = 3, .padding = 1, .dilation = 3},
+        PlainLayer{.inputs = 64, .outputs = 64, .height = 25, .width = 40, .kernel = 3, .dilation = 4}})
+    EXPECT_LT(plain_error(GetParam(), l), 1e-5)
+        << l.height << " x " << l.width << ", " << l.dilation << " apart";
+}
+
 TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionWhereWeightsAreData) {
   for (const PlainLayer& l : {PlainLayer{.inputs = 24, .outputs = 40, .kernel = 3, .padding = 1},
                               PlainLayer{.inputs = 17, .outputs = 5, .kernel = 5, .stride = 2, .padding = 2},
