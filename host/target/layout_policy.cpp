@@ -155,8 +155,8 @@ LayoutPolicy make_layout_policy(const Target& target, const Function* network) {
                                  const DilationPhases& phases) {
     return cpu::prefers_phases(attrs, data, result, phases, machine);
   };
-  policy.depthwise_plain = [](const ConvAttrs& attrs, const TensorType& data) {
-    return cpu::prefers_plain_depthwise(attrs, data);
+  policy.depthwise_plain = [machine](const ConvAttrs& attrs, const TensorType& data) {
+    return cpu::prefers_plain_depthwise(attrs, data, machine);
   };
   policy.recurrent = [machine](const TensorType& state, const std::vector<int64_t>& runs) {
     return recurrent_packing(state, runs, machine);

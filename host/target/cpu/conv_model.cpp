@@ -220,15 +220,17 @@ bool prefers_phases(const ConvAttrs& attrs, const TensorType& data, const Tensor
   return cycles < kWinogradMargin * predicted_direct_cycles(attrs, data, result, machine);
 }
 
-bool prefers_plain_depthwise(const ConvAttrs& attrs, const TensorType& data) {
+bool prefers_plain_depthwise(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine) {
   // Each tap of a row is an unaligned load where channels would share one; rows of strided windows are read
   // element by element. Long rows make up for some of both.
   constexpr int64_t kFewTaps = 9, kManyTaps = 25, kLongRow = 28, kLongStridedRow = 56;
+  constexpr int kStridedVectorBytes = 32;
   int64_t taps = 1;
   for (int64_t extent : attrs.kernel) taps *= extent;
   const int64_t row = data.shape.back().constant().value_or(kLongStridedRow);
   const bool strided = std::ranges::any_of(attrs.strides, [](int64_t stride) { return stride != 1; });
-  if (strided) return taps <= kFewTaps && row >= kLongStridedRow;
+  if (strided)
+    return machine.vector_bytes >= kStridedVectorBytes && taps <= kFewTaps && row >= kLongStridedRow;
   return taps <= kFewTaps || (taps <= kManyTaps && row >= kLongRow);
 }
 

@@ -33,7 +33,7 @@ bool prefers_phases(const ConvAttrs& attrs, const TensorType& data, const Tensor
 /// The depthwise convolution takes less time along the rows of planes than by channels and two
 /// transpositions. Measured on images of 7 to 224 pixels a side by 2 to 1024 channels with windows of 3 to 7,
 /// and on sequences.
-bool prefers_plain_depthwise(const ConvAttrs& attrs, const TensorType& data);
+bool prefers_plain_depthwise(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine);
 
 /// How many groups of a grouped convolution to compute as one: narrow ones leave lanes and time between loops
 /// unused.
