@@ -212,23 +212,26 @@ Dim bytes_read(const Node& node, size_t input) {
   return min(all, picked);
 }
 
-// A GPU's blocks have hard limits, and a slow kernel serves a user better than none.
-LoopKernel lower(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Target& target,
-                 const std::string& name, const LoopObserver& observe) {
-  if (target.for_gpu()) {
-    try {
-      LoopKernel kernel = run_loop_passes(lower_schedule(make_schedule(outputs, target), inputs, name));
-      // A listener hears only of the kernel that is taken.
-      if (!observe) return kernel;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kInternal) throw;
-      spdlog::warn("a slow kernel without tiles, because its default schedule does not fit the GPU: {}",
-                   error.what());
-      return run_loop_passes(lower_schedule(make_plain_gpu_schedule(outputs), inputs, name), observe);
-    }
-  }
-  const KernelTensors kernel = without_unit_axes({outputs, inputs});
+LoopKernel scheduled(const KernelTensors& kernel, const Target& target, const std::string& name,
+                     const LoopObserver& observe = {}) {
   return run_loop_passes(lower_schedule(make_schedule(kernel.outputs, target), kernel.inputs, name), observe);
+}
+
+// A GPU's blocks have hard limits, and a slow kernel serves a user better than none.
+LoopKernel lower(const KernelTensors& kernel, const Target& target, const std::string& name,
+                 const LoopObserver& observe) {
+  if (!target.for_gpu()) return scheduled(without_unit_axes(kernel), target, name, observe);
+  try {
+    LoopKernel taken = scheduled(kernel, target, name);
+    // A listener hears only of the kernel that is taken.
+    return observe ? scheduled(kernel, target, name, observe) : taken;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kInternal) throw;
+    spdlog::warn("a slow kernel without tiles, because its default schedule does not fit the GPU: {}",
+                 error.what());
+    return run_loop_passes(lower_schedule(make_plain_gpu_schedule(kernel.outputs), kernel.inputs, name),
+                           observe);
+  }
 }
 
 }  // namespace
@@ -258,7 +261,7 @@ BuiltKernel build_kernel(const Node& node, const Target& target, const std::stri
     arguments.push_back(tensor);
   }
   std::vector<Tensor> outputs = ExpressionBuilder(renamer).build(node, arguments);
-  built.kernel = lower(outputs, kernel_inputs, target, name, observe);
+  built.kernel = lower({outputs, kernel_inputs}, target, name, observe);
   for (const std::string& symbol : built.kernel.symbols) built.dims.push_back(renamer.original(symbol));
   for (const Buffer& buffer : built.kernel.scratch) {
     built.scratch_bytes.push_back(to_dim(buffer->element_count, renamer) * byte_width(buffer->dtype));
