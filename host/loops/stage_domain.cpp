@@ -160,6 +160,11 @@ void Lowering::make_guards(StageState& state, const AxisExprs& offsets, const Ax
       guard.level = std::max(guard.level, it->second.second);
       guard.reduce |= state.is_reduce_leaf(it->second.second);
     });
+    // Sums without terms begin at zero all the same: the condition is one of the reduction's loops.
+    const int leaves = static_cast<int>(state.leaf_vars.size());
+    for (int leaf = 0; kind == StageGuard::Kind::kTerm && guard.level < 0 && leaf < leaves; ++leaf) {
+      if (state.is_reduce_leaf(leaf)) guard.level = leaf;
+    }
     state.guards.push_back(std::move(guard));
   };
   for (const AxisRelation& relation : state.stage->relations) {

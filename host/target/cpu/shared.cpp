@@ -139,6 +139,8 @@ bool should_inline(const Schedule& schedule, const Stage& stage) {
   }
   constexpr int kCheap = 24;
   auto readers = readers_of(schedule, op);
+  // A nest written by hand reads memory.
+  if (!std::ranges::all_of(readers, [](const auto* reader) { return is_compute(*reader); })) return false;
   // Rounded once, unless it is padded, which rounds it on the way.
   if (op.tag == "half_operand" &&
       std::ranges::any_of(readers, [](const auto* r) { return is_reduction(*r); }))

@@ -279,6 +279,19 @@ TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionWhereSomeWindowsLieInThePaddin
             kWinogradError);
 }
 
+// The only line of the result is one of the padding.
+TEST_P(PlainConvolutionOnCpu, IsZeroWhereEveryWindowLiesInThePaddingAlone) {
+  const ConstantPtr y =
+      run(GetParam(),
+          "fn @main(%x: Tensor[(1, 8, 7, 1, 6), f32]) -> Tensor[(1, 16, 7, 1, 6), f32] {\n"
+          "  %y = nn.conv(%x, @w: Tensor[(16, 8, 1, 1, 1), f32], channels=16, "
+          "kernel=[1, 1, 1], strides=[1, 2, 1], dilations=[1, 1, 1], padding=(0, 1, 0, 0, 0, "
+          "0))\n  return %y\n}\n",
+          testing::random_tensor(DType::kF32, {1, 8, 7, 1, 6}, 4),
+          testing::random_tensor(DType::kF32, {16, 8, 1, 1, 1}, 3), Weight::kConstant);
+  for (size_t i = 0; i < y->size / sizeof(float); ++i) ASSERT_EQ(y->as<float>()[i], 0.0F) << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, PlainConvolutionOnCpu,
                          ::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"));
 
