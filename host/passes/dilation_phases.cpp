@@ -18,7 +18,8 @@ std::optional<DilationPhases> dilation_phases(const ConvAttrs& attrs, const Tens
     const Dim &extent = data.shape[2 + i], &results = result.shape[2 + i];
     const bool fits = dilation > 1 && attrs.dilations[i] == dilation && attrs.strides[i] == 1 &&
                       extent.is_constant() && results.is_constant() && attrs.padding[i].is_constant() &&
-                      attrs.padding[i].value() >= 0 && attrs.padding[2 + i].value() >= 0;
+                      attrs.padding[2 + i].is_constant() && attrs.padding[i].value() >= 0 &&
+                      attrs.padding[2 + i].value() >= 0;
     if (!fits) return std::nullopt;
     const int64_t each = ceil_div(results.value(), dilation);
     phases.attrs.dilations[i] = 1;

@@ -48,12 +48,13 @@ class FloatLegalizer {
     return known;
   }
 
-  /// A cast to a narrow type is the model's own rounding and stays; one from it begins at what is known.
+  /// A cast to a narrow type is the model's own rounding and stays; one from it to a wider float begins at
+  /// what is known. Integers and truth jump where numbers round: they begin at the rounded value.
   void legalize_cast(Node& node) {
     Value* input = node.inputs[0];
     if (!is_narrow(input->type.dtype)) return;
     const DType to = node.result()->type.dtype;
-    if (to == input->type.dtype) return;
+    if (to == input->type.dtype || !is_float(to)) return;
     Value* source = wide(input, node);
     function_.replace_uses(node.result(), to == DType::kF32 ? source : cast(source, to, node));
   }

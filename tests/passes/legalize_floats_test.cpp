@@ -37,8 +37,9 @@ TEST(LegalizeFloats, CastsOfTheModelToANarrowTypeRoundAndOthersBeginAtWhatWasCom
   %0 = cast(%x, to=bf16)
   %4 = cast(%0, to=f32)
   %5 = exp(%4)
-  %7 = cast(%5, to=i32)
-  return %5 as "a", %7 as "b"
+  %6 = cast(%5, to=bf16)
+  %3 = cast(%6, to=i32)
+  return %5 as "a", %3 as "b"
 }
 )");
 }
