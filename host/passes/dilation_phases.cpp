@@ -1,7 +1,5 @@
 #include "host/passes/dilation_phases.h"
 
-#include <algorithm>
-
 #include "host/ops/movement.h"
 #include "host/support/divide.h"
 

@@ -14,7 +14,7 @@ namespace {
 
 /// How many of the last spatial axes hold one element, which a window of one element reads. One axis stays.
 template <typename WindowAttrs>
-size_t unit_axes(const Node& node, const WindowAttrs& attrs) {
+size_t unit_windows(const Node& node, const WindowAttrs& attrs) {
   const Shape &data = node.inputs[0]->type.shape, &result = node.result()->type.shape;
   const size_t rank = attrs.kernel.size();
   size_t count = 0;
@@ -58,7 +58,7 @@ template <typename WindowAttrs>
 void drop_if_any(Function& function, const Node& node) {
   const auto& attrs = node.attrs_as<WindowAttrs>();
   if (attrs.channels_last || node.results.size() != 1) return;
-  if (const size_t count = unit_axes(node, attrs); count > 0) drop_axes(function, node, attrs, count);
+  if (const size_t count = unit_windows(node, attrs); count > 0) drop_axes(function, node, attrs, count);
 }
 
 }  // namespace

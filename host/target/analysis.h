@@ -20,7 +20,8 @@ std::optional<int> read_stride(const OperationNode& op, const Expr& var);
 std::optional<int> read_stride(const Expr& body, const Expr& var);
 /// Functions evaluated for one element, exp and the like counted as 16 operations.
 int element_cost(const Expr& body);
-/// The index is the axis's variable, or 0 where the axis has one element, as broadcasting reads it.
+/// The index is the variable of the reader's axis, or 0 where that axis has one element, as broadcasting
+/// reads it. What is read may be longer along it: who needs equal extents compares them.
 bool is_index_of(const Expr& index, const IterVar& axis);
 /// True if every read of the body that is not a scalar uses exactly the data axes in order.
 bool reads_own_index(const OperationNode& op);

@@ -49,7 +49,7 @@ void bind_others(const std::vector<IterVarPtr>& axes, const std::vector<IterVarP
                  Bindings& bindings) {
   for (const IterVarPtr& axis : axes) {
     if (std::ranges::find(kept, axis) == kept.end())
-      bindings.emplace_back(axis->var.as<VarNode>(), axis->low ? axis->low : Expr(0));
+      bindings.emplace_back(axis->var.as<VarNode>(), axis->low);
   }
 }
 

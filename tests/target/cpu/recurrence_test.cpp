@@ -89,6 +89,10 @@ TEST(RecurrenceOnCpu, SharesTheProductsOfASingleSequence) {
   check({});
   check({.hidden = 192});
 }
+// Whose states are constants of one element, which other kernels take as immediates.
+TEST(RecurrenceOnCpu, TakesASingleUnit) {
+  check({.hidden = 1});
+}
 TEST(RecurrenceOnCpu, GivesEachThreadRowsWhereThereAreSeveral) {
   check({.batch = 3});
   check({.directions = 2});
