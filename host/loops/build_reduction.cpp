@@ -80,6 +80,22 @@ size_t Lowering::tile_of_cut_reduction(const StageState& state, const Reduction&
   return cut && !guarded_inside ? first : 0;
 }
 
+/// The position in plan.inner of the leaves that are summed by themselves: as the schedule says, or as it cuts
+/// the reduction. 0: none are.
+size_t Lowering::innermost_part(const StageState& state, const Reduction& plan) const {
+  const IterVarPtr& axis = state.stage->part_axis;
+  if (!axis) return tile_of_cut_reduction(state, plan);
+  const auto at = std::find(plan.inner.begin(), plan.inner.end(), state.leaf_index(axis.get()));
+  const auto tile =
+      std::find_if(at, plan.inner.end(), [&](int leaf) { return !state.is_reduce_leaf(leaf); });
+  const bool fixed = std::all_of(tile, plan.inner.end(), [&](int leaf) {
+    return !state.is_reduce_leaf(leaf) && constant_of(state.leaf_extents[static_cast<size_t>(leaf)]);
+  });
+  internal_check(at != plan.inner.end() && fixed && !state.root && !plan.lane_var.get(),
+                 "{}: the leaves inside a part of its sum are not a tile", state.op().name);
+  return static_cast<size_t>(at - plan.inner.begin());
+}
+
 /// Accumulators of the data leaves `tile`, which become registers; `point`: the index of one.
 Buffer Lowering::tile_sums(const StageState& state, const std::vector<int>& tile, DType dtype, Expr& point) {
   point = Expr(0);
@@ -259,7 +275,7 @@ Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
   bool moved = meeting_leaf(state) >= first_reduce;
   Stmt init_nest = build_loops(state, plan.inner_data, 0, Purpose::kInitialize, plan.separate, initial);
   if (moved) init_nest = guarded(state, -1, first_reduce - 1, Purpose::kInitialize, plan.separate, init_nest);
-  const size_t innermost = tile_of_cut_reduction(state, plan);
+  const size_t innermost = innermost_part(state, plan);
   Stmt update_nest = !state.stage->half_axes.empty() ? build_half_update(state, plan, value)
                      : innermost > 0
                          ? build_cut_update(state, plan, innermost, value)

@@ -167,6 +167,7 @@ class Lowering {
   Reduction plan_reduction(StageState& state, int first_reduce);
   Stmt build_reduction(StageState& state, int first_reduce);
   size_t tile_of_cut_reduction(const StageState& state, const Reduction& plan) const;
+  size_t innermost_part(const StageState& state, const Reduction& plan) const;
   Stmt build_cut_update(StageState& state, const Reduction& plan, size_t innermost, const Expr& value);
   Stmt build_half_update(StageState& state, const Reduction& plan, const Expr& value);
   Stmt build_half_level(StageState& state, const HalfSums& half, size_t level,

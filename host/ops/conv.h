@@ -47,11 +47,11 @@
 //                       nb), reducing over the inputs of a group
 //
 // The algorithm: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015
-// (arXiv:1509.09308); points: host/ops/winograd.h. Error against float64 over 128 channels of normally
-// distributed data, largest difference by largest result, with sums in f32: winograd2 4e-7, winograd4 1.8e-6,
-// winograd6 1.6e-5 (direct, in one chain of sums: 1.4e-6); over 512 channels 8e-7, 4e-6 and 2.8e-5, and less
-// where a CPU's loops cut the sum into parts. Whole networks on a CPU, where each layer has the algorithm that
-// its model picks: resnet18 6e-7, resnet50 1.2e-6, vgg16 2.3e-6 (AVX-512).
+// (arXiv:1509.09308); points: host/ops/winograd.h. Error against float64, largest difference by largest
+// result, sums in f32: over 512 channels of uniformly distributed data winograd2 3e-7, winograd4 1.4e-6 and
+// winograd6 8e-6 in parts of 64 terms, as CPUs add them, 1.0e-6, 4e-6 and 2.5e-5 in one chain of additions;
+// over 64 channels of normally distributed data winograd4 1.7e-6. Whole networks on a CPU, where each layer has
+// the algorithm that its model picks: resnet18 7e-7, resnet50 1.2e-6, vgg16 2.5e-6 (AVX-512).
 #pragma once
 
 #include "host/ops/image.h"

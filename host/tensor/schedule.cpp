@@ -147,6 +147,13 @@ void Stage::sum_in_half(std::vector<IterVarPtr> axes) {
   half_axes = std::move(axes);
 }
 
+void Stage::sum_in_parts(const IterVarPtr& axis) {
+  leaf_position(*this, axis, "sum_in_parts");
+  internal_check(axis->kind == IterVar::Kind::kReduce, "sum_in_parts of {}: {} is not a reduction axis",
+                 op->name, axis->name());
+  part_axis = axis;
+}
+
 void Stage::fetch_next(const Operation& source, const IterVarPtr& axis, int64_t elements) {
   leaf_position(*this, axis, "fetch_next");
   internal_check(elements > 0, "fetch_next of {}: {} elements", op->name, elements);

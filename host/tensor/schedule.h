@@ -87,6 +87,7 @@ class Stage {
   std::optional<MmaShape> mma;    ///< the three innermost leaves (m, n, k) are one tensor-core instruction
   std::optional<TileUnit> tiles;  ///< the five innermost leaves are products of that unit
   std::vector<IterVarPtr> half_axes;  ///< see sum_in_half; none: sums are the stage's dtype throughout
+  IterVarPtr part_axis;               ///< see sum_in_parts; null: one chain of additions
   /// See fetch_next.
   struct FetchAhead {
     Operation source;
@@ -163,6 +164,11 @@ class Stage {
   /// m sums at each of the others, an f16 sum is off by up to (n + m + …) * 2^-11 of the sum of magnitudes,
   /// and infinite beyond 65,504. CPUs only.
   void sum_in_half(std::vector<IterVarPtr> axes);
+  /// The reduction leaves from `axis` inwards, which stand around data leaves of constant extents, are summed
+  /// in accumulators of their own, which are then added to the stage's. Of n terms, added one by one, a sum is
+  /// off by up to n roundings of what has been added before; of parts of p terms, by p + n / p. The stage is
+  /// attached. CPUs only.
+  void sum_in_parts(const IterVarPtr& axis);
   /// Each iteration of `axis`, a leaf around serial ones, reads the next `elements` of `source` in memory,
   /// perhaps several times; meanwhile it asks the memory for those of the next iteration, evenly spread. CPUs
   /// only.

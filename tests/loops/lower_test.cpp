@@ -362,6 +362,39 @@ Schedule transposition(const Tensor& x, int64_t rows, int64_t columns, int64_t s
   return s;
 }
 
+// 2^24 and a 1 are 2^24 in f32, so that one chain of additions would lose every 1 behind it.
+TEST(SumInParts, EachPartBeginsAtZero) {
+  const int64_t rows = 3, terms = 64, lanes = 8, part = 16;
+  auto x = placeholder({rows, terms}, DType::kF32, "x");
+  auto k = reduce_axis(0, terms, "k");
+  auto total = compute(
+      {rows, lanes},
+      [&](auto& i) {
+        return sum(x({i[0], k->var}), {k});
+      },
+      "total");
+  auto y = compute(
+      {rows, lanes},
+      [&](auto& i) {
+        return total({i[0], i[1]});
+      },
+      "y");
+  Schedule s({y});
+  const auto axes = s[y].axes();
+  s[y].vectorize(axes[1]);
+  s[total].compute_at(s[y], axes[0]);
+  s[total].scope = StorageScope::kLocal;
+  const auto sums = s[total].axes();
+  auto [parts, term] = s[total].split(k, part);
+  s[total].reorder({sums[0], parts, term, sums[1]});
+  s[total].vectorize(sums[1]);
+  s[total].sum_in_parts(term);
+  Floats xs(size_t(rows * terms), 1.0f);
+  for (int64_t i = 0; i < rows; ++i) xs[size_t(i * terms)] = 0x1p24f;
+  const Floats expected(size_t(rows * lanes), 0x1p24f + float(terms - part));
+  EXPECT_THAT(run_schedule(s, {x}, {xs}, expected.size()), testing::Pointwise(testing::Eq(), expected));
+}
+
 TEST(TransposeBlocks, BlocksReadAcrossTheirVectorsAreTurned) {
   for (int64_t side : {4, 8, 16}) {
     const int64_t rows = 19, columns = 22;

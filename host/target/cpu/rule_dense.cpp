@@ -128,7 +128,7 @@ IterVarPtr schedule_sums(Stage& dense, bool half, const ProductTile& tile) {
   const auto axes = dense.axes();
   const bool has_rows = axes.size() == (dense.op->tag == kChunk ? 4 : 3);
   std::vector<IterVarPtr> order(axes.begin() + (has_rows ? 1 : 0), axes.end() - 1);
-  const auto reduced = half ? sum_in_half(dense) : dense.reduce_axes();
+  const auto reduced = half ? sum_in_half(dense) : sum_in_parts(dense, kExactTerms);
   order.insert(order.end(), reduced.begin(), reduced.end());
   if (has_rows) order.push_back(axes[0]);
   order.push_back(axes.back());

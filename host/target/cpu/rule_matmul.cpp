@@ -176,7 +176,7 @@ void schedule_product(Stage& owner, const Parts& parts, const ProductTile& tile,
   inner.scope = StorageScope::kLocal;
   const auto sums = inner.axes();
   std::vector<IterVarPtr> sum_order(sums.begin(), sums.begin() + static_cast<long>(row));
-  for (const auto& axis : inner.reduce_axes()) sum_order.push_back(axis);
+  for (const auto& axis : sum_in_parts(inner, kExactTerms)) sum_order.push_back(axis);
   sum_order.insert(sum_order.end(), {sums[row], sums[column]});
   inner.reorder(sum_order);
   inner.unroll(sums[row]);

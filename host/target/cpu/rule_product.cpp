@@ -101,7 +101,7 @@ ProductWork work_of(const OperationNode& anchor, const OperationNode& output, si
 // The anchor's loops inside the tile: reductions outside, rows and vectors written out inside.
 void schedule_accumulators(Stage& anchor, size_t row_axis, bool half, const ProductTile& tile) {
   const auto axes = anchor.axes();
-  const auto reduced = half ? sum_in_half(anchor) : anchor.reduce_axes();
+  const auto reduced = half ? sum_in_half(anchor) : sum_in_parts(anchor, kExactTerms);
   std::vector<IterVarPtr> order;
   for (size_t i = 0; i + 1 < axes.size(); ++i) {
     if (i != row_axis) order.push_back(axes[i]);

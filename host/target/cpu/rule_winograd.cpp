@@ -145,7 +145,8 @@ void schedule_product(Stage& product, const Operation& input_op, const WinogradW
   }
   order.push_back(outer);
   const std::vector<IterVarPtr> summed =
-      work.half ? sum_in_half(product, {input}, {panel_inputs}) : std::vector{input};
+      work.half ? sum_in_half(product, {input}, {panel_inputs})
+                : sum_in_parts(product, {input}, {panel_inputs}, kExactWinogradTerms);
   order.insert(order.end(), summed.begin(), summed.end());
   order.insert(order.end(), {inner, axes[3]});
   product.reorder(order);

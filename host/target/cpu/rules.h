@@ -36,6 +36,13 @@ std::vector<IterVarPtr> sum_in_half(Stage& product, std::vector<IterVarPtr> leav
                                     std::vector<int64_t> extents);
 /// The same of all its reduction axes.
 std::vector<IterVarPtr> sum_in_half(Stage& product);
+/// Divides the reduction leaves of a product, outermost first, so that the innermost have at most `limit`
+/// terms, which are summed by themselves (Stage::sum_in_parts), where that divides them evenly. Returns the
+/// leaves in order. `extents`: theirs, 0 where they are not known.
+std::vector<IterVarPtr> sum_in_parts(Stage& product, std::vector<IterVarPtr> leaves,
+                                     std::vector<int64_t> extents, int64_t limit);
+/// The same of all its reduction axes.
+std::vector<IterVarPtr> sum_in_parts(Stage& product, int64_t limit);
 /// The stage "half_operand" of a product, `worth_it`: on the threads that then read it, row by row as they
 /// do.
 void schedule_half_operand(Stage& operand, bool worth_it, const Target& target);

@@ -53,7 +53,7 @@ bool sums_halves(const OperationNode& product, const Target& target) {
 namespace {
 
 /// Takes leaves from the end of both lists that together have at most `limit` iterations; divides the last
-/// one if it alone has more. Returns those taken, outermost first.
+/// one if it alone has more. Returns those taken, outermost first. An extent of 0 is not known.
 std::vector<IterVarPtr> take_inner(Stage& product, int64_t limit, std::vector<IterVarPtr>& leaves,
                                    std::vector<int64_t>& extents) {
   std::vector<IterVarPtr> taken;
@@ -69,6 +69,14 @@ std::vector<IterVarPtr> take_inner(Stage& product, int64_t limit, std::vector<It
   leaves.back() = outer;
   extents.back() = ceil_div(extents.back(), part);
   return {inner};
+}
+
+/// 0 where they are not known.
+std::vector<int64_t> reduced_extents(const Stage& product) {
+  std::vector<int64_t> extents;
+  for (const IterVarPtr& axis : product.reduce_axes())
+    extents.push_back(constant_extent(axis->extent).value_or(0));
+  return extents;
 }
 
 }  // namespace
@@ -88,10 +96,22 @@ std::vector<IterVarPtr> sum_in_half(Stage& product, std::vector<IterVarPtr> leav
 }
 
 std::vector<IterVarPtr> sum_in_half(Stage& product) {
-  std::vector<int64_t> extents;
-  for (const IterVarPtr& axis : product.reduce_axes())
-    extents.push_back(constant_extent(axis->extent).value_or(0));
-  return sum_in_half(product, product.reduce_axes(), extents);
+  return sum_in_half(product, product.reduce_axes(), reduced_extents(product));
+}
+
+std::vector<IterVarPtr> sum_in_parts(Stage& product, std::vector<IterVarPtr> leaves,
+                                     std::vector<int64_t> extents, int64_t limit) {
+  // A last part of fewer terms would ask in every step whether it is over.
+  if (extents.back() == 0 || (extents.back() > limit && extents.back() % half_part(extents.back(), limit)))
+    return leaves;
+  const std::vector<IterVarPtr> part = take_inner(product, limit, leaves, extents);
+  if (!leaves.empty()) product.sum_in_parts(part.front());
+  leaves.insert(leaves.end(), part.begin(), part.end());
+  return leaves;
+}
+
+std::vector<IterVarPtr> sum_in_parts(Stage& product, int64_t limit) {
+  return sum_in_parts(product, product.reduce_axes(), reduced_extents(product), limit);
 }
 
 void schedule_half_operand(Stage& operand, bool worth_it, const Target& target) {

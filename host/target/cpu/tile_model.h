@@ -28,6 +28,10 @@ struct ProductWork {
 /// Sums in f16 are of so many products at most, and of so many of those: the more, the less exact, the fewer,
 /// the more time goes by adding them elsewhere.
 constexpr int64_t kHalfChunk = 32, kHalfChunks = 8;
+/// Sums of f32 products are of so many terms at most, and of the sums of such parts: rounding errors of one
+/// long chain of additions grow with the square root of its length, and would be the largest of a network's.
+/// Winograd's transformation of the sums multiplies what they are off by.
+constexpr int64_t kExactTerms = 512, kExactWinogradTerms = 64;
 /// How many of `extent` to take at once where `limit` are allowed: a divisor if there is one near, else the
 /// limit and the last are fewer.
 int64_t half_part(int64_t extent, int64_t limit);

@@ -83,6 +83,23 @@ TEST_P(TransposedOperand, ProductsMatchTheDefinition) {
   }
 }
 
+class LongSums : public UnknownExtents {};
+
+// One chain of so many additions would be off by two to four times as much.
+TEST_P(LongSums, AreMadeInParts) {
+  for (const auto& [m, n, k] :
+       std::vector<std::array<int64_t, 3>>{{6, 48, 4096}, {64, 96, 4096}, {100, 80, 3000}}) {
+    testing::LocalModel model(testing::compile_to_bytes(
+        parse_graph(fmt::format("fn @main(%a: Tensor[(2, {0}, {2}), f32], %b: Tensor[(2, {2}, {1}), f32]) -> "
+                                "Tensor[(2, {0}, {1}), f32] {{\n  %y = matmul(%a, %b)\n  return %y\n}}\n",
+                                m, n, k),
+                    op_set()),
+        {.target = GetParam()}));
+    EXPECT_LT(product_error(model, m, n, k, false), 1e-6) << m << " x " << k << " x " << n;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, LongSums, ::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"));
 INSTANTIATE_TEST_SUITE_P(Targets, TransposedOperand,
                          ::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"));
 INSTANTIATE_TEST_SUITE_P(Targets, UnknownExtents, ::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"));
