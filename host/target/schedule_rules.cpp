@@ -7,6 +7,11 @@
 namespace gantry {
 namespace {
 
+// A reduction that another one goes on with.
+bool is_first_step(const OperationNode& op) {
+  return cpu::is_partial_sum(op) || cpu::is_window_lines(op);
+}
+
 // The elementwise output that directly follows a reduction of the same shape, if that is all that reads it.
 Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
   if (schedule.outputs().size() != 1) return nullptr;
@@ -15,7 +20,7 @@ Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
   if (output.axes().size() != reduction.axes().size()) return nullptr;
   int reductions = 0;
   for (const auto& stage : schedule.stages()) {
-    if (cpu::is_reduction(*stage->op) && !cpu::is_partial_sum(*stage->op)) ++reductions;
+    if (cpu::is_reduction(*stage->op) && !is_first_step(*stage->op)) ++reductions;
     if (!cpu::is_compute(*stage->op) && stage->op->kind != OperationNode::Kind::kPlaceholder) return nullptr;
   }
   if (reductions != 1) return nullptr;
@@ -42,11 +47,13 @@ void schedule_stages_at_root(Schedule& schedule, const Target& target) {
   for (const Operation& op : roots) {
     Stage& stage = schedule[op];
     if (stage.attach != AttachKind::kRoot || pads_reduction(schedule, stage)) continue;
+    if (cpu::is_window_lines(*op)) continue;  // its second step places it
     if (cpu::is_partial_sum(*op)) {
       cpu::schedule_partial_sum(schedule, stage, target);
     } else if (cpu::is_reduction(*op)) {
       Stage* consumer = fused_consumer(schedule, stage);
-      cpu::schedule_reduction(schedule, stage, consumer, target);
+      if (!cpu::schedule_window_columns(schedule, stage, consumer, target))
+        cpu::schedule_reduction(schedule, stage, consumer, target);
       if (consumer) break;
     } else {
       cpu::schedule_elementwise(schedule, stage, target);
@@ -67,7 +74,7 @@ Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target)
   if (cpu::schedule_matmul(schedule, target)) return schedule;
   if (cpu::schedule_rows(schedule, target)) return schedule;
   // After the rules for rows, which want sums whole.
-  Schedule rest(cpu::split_long_sums(outputs));
+  Schedule rest(cpu::split_windows(cpu::split_long_sums(outputs)));
   schedule_stages_at_root(rest, target);
   return rest;
 }

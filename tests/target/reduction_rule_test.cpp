@@ -51,6 +51,37 @@ TEST(ReductionRule, ReadsTransposedDataInTheOrderThatTheyLieIn) {
   EXPECT_THAT(text, testing::HasSubstr(", 1, 8)")) << text;
 }
 
+// Over the lines first, which lie as they are read; what these leave is near enough to be read by lanes
+// apart.
+TEST(ReductionRule, WindowsThatLieApartReadTheImageInWholeVectors) {
+  constexpr int64_t kPlanes = 2, kSide = 41, kResults = 20;
+  const Tensor x = placeholder({kPlanes, kSide, kSide}, DType::kF32, "x");
+  const auto i = reduce_axis(0, 3, "i"), j = reduce_axis(0, 3, "j");
+  const Tensor y = compute(
+      {kPlanes, kResults, kResults},
+      [&](const std::vector<Expr>& at) {
+        return reduce(ReduceKind::kMax, x({at[0], at[1] * 2 + i->var, at[2] * 2 + j->var}), {i, j});
+      },
+      "y", "pool");
+  const LoopKernel kernel =
+      run_loop_passes(lower_schedule(make_schedule({y}, find_target("x86-64-v3")), {x}, "y"), {});
+  const std::string text = to_string(kernel);
+  EXPECT_THAT(text, testing::ContainsRegex("y_lines\\[ramp\\([^]]*, 2, 8\\)")) << text;
+  EXPECT_THAT(text, testing::Not(testing::ContainsRegex("x\\[ramp\\([^]]*, 2, 8\\)"))) << text;
+  std::vector<float> data(kPlanes * kSide * kSide), actual(kPlanes * kResults * kResults);
+  for (size_t k = 0; k < data.size(); ++k) data[k] = static_cast<float>(k * 7919 % 1009);
+  evaluate(kernel, {std::as_writable_bytes(std::span<float>(data)),
+                    std::as_writable_bytes(std::span<float>(actual))});
+  for (size_t k = 0; k < actual.size(); ++k) {
+    const size_t plane = k / (kResults * kResults), row = k / kResults % kResults * 2,
+                 column = k % kResults * 2;
+    float largest = 0;
+    for (size_t tap = 0; tap < 9; ++tap)
+      largest = std::max(largest, data[(plane * kSide + row + tap / 3) * kSide + column + tap % 3]);
+    EXPECT_EQ(actual[k], largest) << k;
+  }
+}
+
 // As broadcasting reads it: element 0 of the axis of one image.
 TEST(ReductionRule, WhatFollowsIsComputedWithTheSumsOfASingleImage) {
   const Tensor x = placeholder({1, 10, kColumns}, DType::kF32, "x");

@@ -9,7 +9,6 @@
 
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_model.h"
-#include "host/tensor/padding.h"
 
 namespace gantry::cpu {
 namespace {
@@ -52,15 +51,6 @@ void unroll_small_window(Stage& stage) {
 // A padded copy of one tile's window is small enough for the stack up to this.
 constexpr int64_t kMaxPaddedTileBytes = 16 << 10;
 
-Stage* padding_of(const Schedule& schedule, const Stage& reduction) {
-  for (const auto& stage : schedule.stages()) {
-    if (stage->op->tag != "pad" || stage->attach != AttachKind::kRoot) continue;
-    auto readers = readers_of(schedule, *stage->op);
-    if (readers.size() == 1 && readers.front() == reduction.op.get()) return stage.get();
-  }
-  return nullptr;
-}
-
 // By how much the window of the reduction grows along `axis` for a tile of `rows`, in elements of the input;
 // nothing if the input is not indexed as position * stride + tap * dilation.
 std::optional<int64_t> window_extent(const OperationNode& reduction, const OperationNode& pad, size_t axis,
@@ -87,40 +77,15 @@ std::optional<int64_t> window_extent(const OperationNode& reduction, const Opera
   return extent;
 }
 
-/// Reads of one operation replaced by its body.
-class InlinedReads : public ExprMutator {
- public:
-  explicit InlinedReads(const OperationNode& op) : op_(op) {}
-
- protected:
-  Expr mutate_read(const ReadNode* node, const Expr& self) override {
-    if (node->op.get() != &op_) return ExprMutator::mutate_read(node, self);
-    std::vector<std::pair<const VarNode*, Expr>> bindings;
-    for (size_t i = 0; i < op_.axes.size(); ++i)
-      bindings.emplace_back(op_.axes[i]->var.as<VarNode>(), node->indices[i]);
-    return substitute(op_.body, bindings);
-  }
-
- private:
-  const OperationNode& op_;
-};
-
 // The operation as it reads once what is inlined has become part of it.
 OperationNode with_inlined(const Schedule& schedule, const OperationNode& op) {
   OperationNode whole = op;
   // Stages stand in order: a producer's own reads are replaced after it.
   const auto& stages = schedule.stages();
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-    if ((*stage)->attach == AttachKind::kInline) whole.body = InlinedReads(*(*stage)->op).mutate(whole.body);
+    if ((*stage)->attach == AttachKind::kInline) whole.body = inline_reads(whole.body, *(*stage)->op);
   }
   return whole;
-}
-
-// The fill leaves the reduction as it is: lowering leaves out the taps outside of the data.
-bool vanishes(const OperationNode& pad, const OperationNode& reduction) {
-  const auto* root = reduction.body.as<ReduceNode>();
-  std::vector<Expr> inside;
-  return without_padding(root->reduce, InlinedReads(pad).mutate(root->value), inside).has_value();
 }
 
 // Padding that does not vanish is done for what a tile reads, where it reads it: the padded input never
@@ -129,7 +94,7 @@ void place_padding(Schedule& schedule, Stage& owner, Stage& reduction, const Ite
                    int lanes, const Target& target) {
   Stage* pad = padding_of(schedule, reduction);
   if (!pad) return;
-  if (vanishes(*pad->op, *reduction.op)) {
+  if (padding_vanishes(*pad->op, *reduction.op)) {
     pad->compute_inline();
     return;
   }

@@ -51,6 +51,13 @@ int result_lanes(const ProductTile& tile, const OperationNode& output, const Tar
 /// The operand of a product that is contiguous along the last axis of the result; null if it is computed on
 /// the way.
 Operation packed_weights(const Stage& product);
+/// The padding at root (tag pad) that only `reduction` reads; null if there is none.
+Stage* padding_of(const Schedule& schedule, const Stage& reduction);
+/// The fill leaves the reduction as it is: of padding that is inline, lowering leaves out the taps outside of
+/// the data.
+bool padding_vanishes(const OperationNode& pad, const OperationNode& reduction);
+/// `body` with what it reads of `op` computed on the way.
+Expr inline_reads(const Expr& body, const OperationNode& op);
 /// Inlines every elementwise stage between root stages, except where that would repeat costly work. `kept`
 /// stays at root.
 void inline_elementwise(Schedule& schedule, const Stage* kept = nullptr);
@@ -79,6 +86,13 @@ std::vector<Tensor> split_long_sums(const std::vector<Tensor>& outputs);
 /// The first step of such a sum.
 bool is_partial_sum(const OperationNode& op);
 void schedule_partial_sum(Schedule& schedule, Stage& stage, const Target& target);
+/// `outputs` with a pooling along contiguous rows (tag pool) as one over the lines of its windows, then one
+/// along these, where that takes fewer loads.
+std::vector<Tensor> split_windows(const std::vector<Tensor>& outputs);
+/// The first of these steps, which schedule_window_columns schedules with the second.
+bool is_window_lines(const OperationNode& op);
+/// False if `columns` is no such second step. `consumer`: as for schedule_reduction.
+bool schedule_window_columns(Schedule& schedule, Stage& columns, Stage* consumer, const Target& target);
 /// Matrix products of two tensors that change at run time (tag matmul).
 bool schedule_matmul(Schedule& schedule, const Target& target);
 /// One reduction at root: windows (depthwise convolution, pooling) and whole axes. `consumer`: the

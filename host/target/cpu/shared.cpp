@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "host/support/divide.h"
+#include "host/tensor/padding.h"
 
 namespace gantry::cpu {
 
@@ -127,6 +128,47 @@ void schedule_half_operand(Stage& operand, bool worth_it, const Target& target) 
 
 int result_lanes(const ProductTile& tile, const OperationNode& output, const Target& target) {
   return std::min(tile.lanes, std::max(1, target.machine.vector_bytes / byte_width(output.result_dtypes[0])));
+}
+
+Stage* padding_of(const Schedule& schedule, const Stage& reduction) {
+  for (const auto& stage : schedule.stages()) {
+    if (stage->op->tag != "pad" || stage->attach != AttachKind::kRoot) continue;
+    auto readers = readers_of(schedule, *stage->op);
+    if (readers.size() == 1 && readers.front() == reduction.op.get()) return stage.get();
+  }
+  return nullptr;
+}
+
+namespace {
+
+/// Reads of one operation replaced by its body.
+class InlinedReads : public ExprMutator {
+ public:
+  explicit InlinedReads(const OperationNode& op) : op_(op) {}
+
+ protected:
+  Expr mutate_read(const ReadNode* node, const Expr& self) override {
+    if (node->op.get() != &op_) return ExprMutator::mutate_read(node, self);
+    std::vector<std::pair<const VarNode*, Expr>> bindings;
+    for (size_t i = 0; i < op_.axes.size(); ++i)
+      bindings.emplace_back(op_.axes[i]->var.as<VarNode>(), node->indices[i]);
+    return substitute(op_.body, bindings);
+  }
+
+ private:
+  const OperationNode& op_;
+};
+
+}  // namespace
+
+Expr inline_reads(const Expr& body, const OperationNode& op) {
+  return InlinedReads(op).mutate(body);
+}
+
+bool padding_vanishes(const OperationNode& pad, const OperationNode& reduction) {
+  const auto* root = reduction.body.as<ReduceNode>();
+  std::vector<Expr> inside;
+  return without_padding(root->reduce, inline_reads(root->value, pad), inside).has_value();
 }
 
 Operation packed_weights(const Stage& anchor) {
