@@ -19,6 +19,7 @@
 //         for reduction in the part: as above
 //     output[rows][block] = epilogue(acc)
 #include <algorithm>
+#include <optional>
 
 #include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
@@ -184,9 +185,20 @@ size_t window_axes_of_part(const std::vector<IterVarPtr>& reduced, const Product
   return axes;
 }
 
-void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool heavy_epilogue,
-                            const ProductWork& work, const ProductTile& tile, const Target& target) {
+/// What a packed product is scheduled with.
+struct PackedProduct {
+  Stage& anchor;  ///< the sums
+  Stage& output;
+  ProductWork work;
+  ProductTile tile;
+  bool worth_it = true, heavy_epilogue = false;
+};
+
+void schedule_cut_reduction(const PackedProduct& p, const Target& target) {
   const MachineModel& machine = target.machine;
+  Stage &anchor = p.anchor, &output = p.output;
+  const ProductWork& work = p.work;
+  const ProductTile& tile = p.tile;
   const int64_t block = tile.channel_block();
   const int lanes = result_lanes(tile, *output.op, target);
   const auto axes = output.axes();
@@ -195,9 +207,9 @@ void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool he
   const int64_t lines = *constant_extent(axes[1]->extent);
   auto [group, line] = output.split(axes[1], ceil_div(lines, line_groups(work, lines, machine)));
   output.reorder({channels, axes[0], group, line, tiles, row, channel});
-  if (!heavy_epilogue) output.unroll(row);
+  if (!p.heavy_epilogue) output.unroll(row);
   vectorize_block(output, channel, block, lanes);
-  anchor.compute_at(output, fuse_and_parallelize(output, {channels, axes[0], group}, worth_it,
+  anchor.compute_at(output, fuse_and_parallelize(output, {channels, axes[0], group}, p.worth_it,
                                                  ceil_div(work.channels, block)));
   anchor.scope = StorageScope::kLocal;
 
@@ -228,6 +240,60 @@ void schedule_cut_reduction(Stage& anchor, Stage& output, bool worth_it, bool he
   if (const Operation weights = packed_weights(anchor)) anchor.fetch_next(weights, parts, part * block);
 }
 
+// The output's loops: blocks of channels, lines, tiles of rows. Returns where the sums are attached. `rows`:
+// the axis of rows; none of a single vector of channels.
+IterVarPtr schedule_output(const PackedProduct& p, std::optional<size_t> rows, const Target& target) {
+  Stage& output = p.output;
+  const auto axes = output.axes();
+  const int64_t block = p.tile.channel_block();
+  auto [block_outer, block_inner] = output.split(axes.back(), block, TailStrategy::kGuard);
+  const size_t lines = rows.value_or(0);
+  std::vector<IterVarPtr> outer(axes.begin(), axes.begin() + static_cast<long>(lines));
+  outer.insert(lines > 0 && keeps_all_weights(p.work, target.machine) ? outer.end() : outer.begin(),
+               block_outer);
+  IterVarPtr attach;
+  if (rows) {
+    // Lines of images may be little longer than a tile: shifted, two of them would compute nearly all points
+    // twice.
+    const TailStrategy tail =
+        p.work.row_extent >= p.tile.rows ? TailStrategy::kShiftInwards : TailStrategy::kGuard;
+    auto [row_outer, row_inner] = output.split(axes[*rows], p.tile.rows, tail);
+    std::vector<IterVarPtr> order = outer;
+    order.insert(order.end(), {row_outer, row_inner, block_inner});
+    output.reorder(order);
+    if (!p.heavy_epilogue) output.unroll(row_inner);
+    attach = row_outer;
+  } else {
+    output.reorder({block_outer, block_inner});
+  }
+  vectorize_block(output, block_inner, block, result_lanes(p.tile, *output.op, target));
+
+  if (rows && lines == 0) {
+    // A plain matrix product: tiles of rows are parallel too.
+    outer.push_back(attach);
+    attach = nullptr;
+  }
+  const int64_t rounds = outer.front() == block_outer ? ceil_div(p.work.channels, block) : 1;
+  IterVarPtr fused = fuse_and_parallelize(output, outer, p.worth_it, rounds);
+  return attach ? attach : fused;
+}
+
+// The accumulators leave their registers once, to a small tile that the epilogue reads in a loop.
+void spill_accumulators(Schedule& schedule, const PackedProduct& p, std::optional<size_t> rows,
+                        const IterVarPtr& attach, const Target& target) {
+  for (const auto& stage : schedule.stages()) {
+    if (stage->attach != AttachKind::kInline) continue;
+    auto readers = readers_of(schedule, *p.anchor.op);
+    if (std::find(readers.begin(), readers.end(), stage->op.get()) == readers.end()) continue;
+    stage->compute_at(p.output, attach);
+    stage->scope = StorageScope::kLocal;
+    if (rows) stage->unroll(stage->axes()[*rows]);
+    vectorize_block(*stage, stage->axes().back(), p.tile.channel_block(),
+                    result_lanes(p.tile, *p.output.op, target));
+    return;
+  }
+}
+
 }  // namespace
 
 bool schedule_packed_product(Schedule& schedule, const Target& target) {
@@ -236,76 +302,33 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   Stage& output = schedule[schedule.outputs()[0]];
   const auto axes = output.axes();
   if (axes.empty()) return false;
-  int64_t block = constant_extent(anchor->axes().back()->extent).value();
+  const int64_t block = constant_extent(anchor->axes().back()->extent).value();
   // A single vector of channels has no row axis; its only axis is the channels.
-  bool has_rows = axes.size() >= 2;
-  size_t row_axis = has_rows ? axes.size() - 2 : 0;
+  const auto rows = axes.size() >= 2 ? std::optional(axes.size() - 2) : std::nullopt;
 
-  ProductWork work = work_of(*anchor->op, *output.op, row_axis, target);
-  if (!has_rows) work.row_extent = work.row_count = 1;
-  ProductTile tile = choose_product_tile(work, target.machine, block);
+  PackedProduct p{*anchor, output, work_of(*anchor->op, *output.op, rows.value_or(0), target), {}};
+  if (!rows) p.work.row_extent = p.work.row_count = 1;
+  p.tile = choose_product_tile(p.work, target.machine, block);
 
   inline_elementwise(schedule);
   auto volume = constant_volume(axes);
-  const bool worth_it = !volume || *volume * std::max<int64_t>(work.reduction, 1) >= kParallelThreshold * 4;
+  p.worth_it = !volume || *volume * std::max<int64_t>(p.work.reduction, 1) >= kParallelThreshold * 4;
+  p.heavy_epilogue = epilogue_cost(schedule, *anchor) > kUnrolledEpilogueCost;
   for (const auto& stage : schedule.stages()) {
     if (stage->attach != AttachKind::kRoot) continue;
     if (stage->op->tag == "pad") schedule_elementwise(*stage, target);
-    if (stage->op->tag == "half_operand") schedule_half_operand(*stage, worth_it, target);
+    if (stage->op->tag == "half_operand") schedule_half_operand(*stage, p.worth_it, target);
   }
-  const bool heavy_epilogue = epilogue_cost(schedule, *anchor) > kUnrolledEpilogueCost;
-  if (cuts_reduction(work, tile, target.machine)) {
-    schedule_cut_reduction(*anchor, output, worth_it, heavy_epilogue, work, tile, target);
+  if (cuts_reduction(p.work, p.tile, target.machine)) {
+    schedule_cut_reduction(p, target);
     return true;
   }
-  auto [block_outer, block_inner] = output.split(axes.back(), block, TailStrategy::kGuard);
-  std::vector<IterVarPtr> outer(axes.begin(), axes.begin() + static_cast<long>(row_axis));
-  outer.insert(row_axis > 0 && keeps_all_weights(work, target.machine) ? outer.end() : outer.begin(),
-               block_outer);
-  IterVarPtr attach;
-  if (has_rows) {
-    // Lines of images may be little longer than a tile: shifted, two of them would compute nearly all points
-    // twice.
-    const TailStrategy tail =
-        work.row_extent >= tile.rows ? TailStrategy::kShiftInwards : TailStrategy::kGuard;
-    auto [row_outer, row_inner] = output.split(axes[row_axis], tile.rows, tail);
-    std::vector<IterVarPtr> order = outer;
-    order.insert(order.end(), {row_outer, row_inner, block_inner});
-    output.reorder(order);
-    if (!heavy_epilogue) output.unroll(row_inner);
-    attach = row_outer;
-  } else {
-    output.reorder({block_outer, block_inner});
-  }
-  const int lanes = result_lanes(tile, *output.op, target);
-  vectorize_block(output, block_inner, block, lanes);
-
-  if (has_rows && row_axis == 0) {
-    // A plain matrix product: tiles of rows are parallel too.
-    outer.push_back(attach);
-    attach = nullptr;
-  }
-  const int64_t rounds = outer.front() == block_outer ? ceil_div(work.channels, block) : 1;
-  IterVarPtr fused = fuse_and_parallelize(output, outer, worth_it, rounds);
-  if (!attach) attach = fused;
-
+  const IterVarPtr attach = schedule_output(p, rows, target);
   anchor->compute_at(output, attach);
   anchor->scope = StorageScope::kLocal;
-  schedule_accumulators(*anchor, has_rows ? row_axis : anchor->axes().size(), work.half, tile);
-  skip_outer_padding(*anchor, row_axis);
-  if (heavy_epilogue) {
-    // The accumulators leave their registers once, to a small tile that the epilogue reads in a loop.
-    for (const auto& stage : schedule.stages()) {
-      if (stage->attach != AttachKind::kInline) continue;
-      auto readers = readers_of(schedule, *anchor->op);
-      if (std::find(readers.begin(), readers.end(), stage->op.get()) == readers.end()) continue;
-      stage->compute_at(output, attach);
-      stage->scope = StorageScope::kLocal;
-      if (has_rows) stage->unroll(stage->axes()[row_axis]);
-      vectorize_block(*stage, stage->axes().back(), block, lanes);
-      break;
-    }
-  }
+  schedule_accumulators(*anchor, rows.value_or(axes.size()), p.work.half, p.tile);
+  skip_outer_padding(*anchor, rows.value_or(0));
+  if (p.heavy_epilogue) spill_accumulators(schedule, p, rows, attach, target);
   return true;
 }
 
