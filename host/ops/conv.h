@@ -49,9 +49,9 @@
 // The algorithm: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015
 // (arXiv:1509.09308); points: host/ops/winograd.h. Error against float64, largest difference by largest
 // result, sums in f32: over 512 channels of uniformly distributed data winograd2 3e-7, winograd4 1.4e-6 and
-// winograd6 8e-6 in parts of 64 terms, as CPUs add them, 1.0e-6, 4e-6 and 2.5e-5 in one chain of additions;
-// over 64 channels of normally distributed data winograd4 1.7e-6. Whole networks on a CPU, where each layer has
-// the algorithm that its model picks: resnet18 7e-7, resnet50 1.2e-6, vgg16 2.5e-6 (AVX-512).
+// winograd6 8e-6 in parts of 64 terms, as CPUs add them (winograd2 and 6 in one chain: 1.0e-6 and 2.5e-5);
+// over 64 channels of normally distributed data winograd4 1.7e-6. Whole networks on a CPU, where each layer
+// has the algorithm that its model picks: resnet18 7e-7, resnet50 1.2e-6, vgg16 2.5e-6 (AVX-512).
 #pragma once
 
 #include "host/ops/image.h"
