@@ -6,9 +6,6 @@
 //     for y
 //       lines[x] = over i of in[y * stride + i][x]
 //       for block of columns: out[y][x] = over j of lines[x * stride + j]      in registers
-#include <algorithm>
-
-#include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/rewrite.h"
 
@@ -169,7 +166,7 @@ bool schedule_window_columns(Schedule& schedule, Stage& columns, Stage* consumer
   for (const auto& stage : schedule.stages())
     if (is_window_lines(*stage->op)) lines = stage.get();
   const Operation op = columns.op;
-  Stage& owner = consumer ? *consumer : schedule[op];
+  Stage& owner = consumer ? *consumer : columns;
   Stage& sums = consumer ? columns : schedule[schedule.cache_write(Tensor(op, 0), StorageScope::kLocal)];
 
   const auto axes = owner.axes();

@@ -102,9 +102,9 @@ std::vector<IterVarPtr> sum_in_half(Stage& product) {
 
 std::vector<IterVarPtr> sum_in_parts(Stage& product, std::vector<IterVarPtr> leaves,
                                      std::vector<int64_t> extents, int64_t limit) {
+  if (extents.empty() || extents.back() == 0) return leaves;
   // A last part of fewer terms would ask in every step whether it is over.
-  if (extents.back() == 0 || (extents.back() > limit && extents.back() % half_part(extents.back(), limit)))
-    return leaves;
+  if (extents.back() > limit && extents.back() % half_part(extents.back(), limit) != 0) return leaves;
   const std::vector<IterVarPtr> part = take_inner(product, limit, leaves, extents);
   if (!leaves.empty()) product.sum_in_parts(part.front());
   leaves.insert(leaves.end(), part.begin(), part.end());

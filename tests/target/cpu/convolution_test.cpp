@@ -194,7 +194,7 @@ TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForFirstLayers) {
             2e-6);
 }
 
-// One chain of so many additions would be off by two to four times as much.
+// One chain of so many additions would be off by three to six times as much.
 TEST_P(PlainConvolutionOnCpu, SumsOfManyTermsAreMadeInParts) {
   EXPECT_LT(plain_error(GetParam(), {.inputs = 512, .kernel = 3, .stride = 2, .padding = 1}), 1e-6);
   EXPECT_LT(plain_error(GetParam(), {.inputs = 4096, .outputs = 64, .height = 9, .width = 9, .kernel = 1}),

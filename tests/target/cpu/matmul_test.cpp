@@ -85,7 +85,7 @@ TEST_P(TransposedOperand, ProductsMatchTheDefinition) {
 
 class LongSums : public UnknownExtents {};
 
-// One chain of so many additions would be off by two to four times as much.
+// One chain of so many additions would be off by two to three times as much.
 TEST_P(LongSums, AreMadeInParts) {
   for (const auto& [m, n, k] :
        std::vector<std::array<int64_t, 3>>{{6, 48, 4096}, {64, 96, 4096}, {100, 80, 3000}}) {
