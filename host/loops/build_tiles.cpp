@@ -195,15 +195,19 @@ void Lowering::plan_dots(const StageState& state, TilePlan& plan) {
     const Expr left = to_loads(state, product->a), right = to_loads(state, product->b);
     const bool swapped = mentions(right, m);
     const LoadNode *a = load_of(swapped ? right : left), *b = load_of(swapped ? left : right);
+    std::vector<int> rows, columns;
+    for (int64_t i = 0; i < plan.row_tiles; ++i)
+      rows.push_back(add_source(rows_source(plan.tile, *a, m, k, plan.rows,
+                                            {*a, at_tile(state, plan.first_tile, i, 0), simplifier_})));
+    for (int64_t j = 0; j < plan.column_tiles; ++j)
+      columns.push_back(add_source(
+          columns_source(plan.tile, *b, n, k, {*b, at_tile(state, plan.first_tile, 0, j), simplifier_})));
+    // To and fro: each instruction shares an operand with the last.
     for (int64_t i = 0; i < plan.row_tiles; ++i) {
       for (int64_t jj = 0; jj < plan.column_tiles; ++jj) {
-        int64_t j =
-            i % 2 ? plan.column_tiles - 1 - jj : jj;  // each instruction shares an operand with the last
-        int from_a = add_source(rows_source(plan.tile, *a, m, k, plan.rows,
-                                            {*a, at_tile(state, plan.first_tile, i, 0), simplifier_}));
-        int from_b = add_source(
-            columns_source(plan.tile, *b, n, k, {*b, at_tile(state, plan.first_tile, 0, j), simplifier_}));
-        plan.dots.push_back({plan.accumulator(i, j), from_a, from_b});
+        const int64_t j = i % 2 ? plan.column_tiles - 1 - jj : jj;
+        plan.dots.push_back(
+            {plan.accumulator(i, j), rows[static_cast<size_t>(i)], columns[static_cast<size_t>(j)]});
       }
     }
   }
