@@ -34,9 +34,9 @@ std::vector<Pass> pipeline(int opt_level) {
        [](Graph& g, const Target& t) {
          if (!t.for_gpu()) recognize_attention(g, make_attention_policy(t));
        }},
-      {"fold_transposed_operands", 3,
+      {"fold_right_operands", 3,
        [](Graph& g, const Target& t) {
-         if (!t.for_gpu()) fold_transposed_operands(g);
+         if (!t.for_gpu()) fold_right_operands(g);
        }},
       {"alter_layout", 3, [](Graph& g, const Target& t) { alter_layout(g, make_layout_policy(t, &g.main)); }},
       {"combine_products", 3, [](Graph& g, const Target&) { combine_products(g); }},

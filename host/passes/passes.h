@@ -60,9 +60,14 @@ struct AttentionPolicy {
 void recognize_attention(Graph& graph, const AttentionPolicy& policy);
 
 /// Matrix products read the right operand before its transposition, which their kernels do as they pack it,
-/// or do without where rows are few. For CPUs, after recognize_attention.
+/// or do without where rows are few; before it is scaled, which is done to the product; and before each of
+/// its matrices is repeated for several neighbours of the last batch axis (heads that share keys: "grouped
+/// queries"), whose rows are multiplied together. For CPUs, after recognize_attention.
 ///   %1 = transpose(%k, axes=[0, 2, 1]); %2 = matmul(%q, %1)   =>   %2 = matmul(%q, %k, transpose_b=true)
-void fold_transposed_operands(Graph& graph);
+///   %1 = multiply(%k, 0.5); %2 = matmul(%q, %1)   =>   %1 = matmul(%q, %k); %2 = multiply(%1, 0.5)
+///   %1 = broadcast_to(%k (H, 1, D, N), (H, G, D, N)); %2 = reshape(%1, (H*G, D, N)); %3 = matmul(%q, %2)
+///   =>   %3 = reshape(matmul(reshape(%q, (H, G*M, D)), reshape(%k, (H, D, N))), (H*G, M, N))
+void fold_right_operands(Graph& graph);
 
 /// Products of the same data on tile registers (host/ops/tiles.h) that make queries, keys and values of one
 /// nn.attention become one product, in whose rows the attention reads them: the data are split into parts

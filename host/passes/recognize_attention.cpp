@@ -1,6 +1,7 @@
 // softmax(scale * Q K^T + biases) V as one node, however it is written: operands behind transpositions,
 // slices and reshapes, scaled before or after the product, masks added or chosen.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -11,9 +12,9 @@
 #include "host/ops/movement.h"
 #include "host/ops/norm.h"
 #include "host/ops/op.h"
+#include "host/passes/attention_matrix.h"
 #include "host/passes/canonicalize.h"
 #include "host/passes/passes.h"
-#include "host/passes/strided_view.h"
 
 namespace gantry {
 namespace {
@@ -162,55 +163,6 @@ class Recognizer {
     replace(found, *user);
   }
 
-  /// The finest of the batch axes in all shapes.
-  static Shape finest(const std::vector<Shape>& all) {
-    Shape best;
-    for (const Shape& shape : all) {
-      Shape trimmed;
-      std::copy_if(shape.begin(), shape.end(), std::back_inserter(trimmed),
-                   [](const Dim& d) { return !(d == Dim(1)); });
-      if (trimmed.size() > best.size()) best = trimmed;
-    }
-    return best;
-  }
-
-  /// Strides of a matrix operand along the batch axes; `scores`: the leading axes that it is broadcast to.
-  static std::optional<Shape> batch_strides(const StridedView& view, size_t matrix_axes, const Shape& scores,
-                                            const Shape& batch) {
-    const size_t own = view.extents.size() - matrix_axes;
-    if (own > scores.size()) return std::nullopt;
-    Shape strides(scores.size(), Dim(0));
-    for (size_t i = 0; i < own; ++i) {
-      const size_t at = scores.size() - own + i;
-      const bool same = view.extents[i] == scores[at];
-      if (!same && !(view.extents[i] == Dim(1))) return std::nullopt;
-      if (same && !(view.extents[i] == Dim(1))) strides[at] = view.strides[i];
-    }
-    return reshape_strides(scores, strides, batch);
-  }
-
-  static std::optional<Shape> operand(const StridedView& view, size_t row_axis, size_t feature_axis,
-                                      const Shape& scores, const Shape& batch) {
-    if (!(view.strides[feature_axis] == Dim(1))) return std::nullopt;
-    auto strides = batch_strides(view, 2, scores, batch);
-    if (!strides) return std::nullopt;
-    strides->insert(strides->begin(), view.offset);
-    strides->push_back(view.strides[row_axis]);
-    return strides;
-  }
-
-  std::optional<Shape> bias_operand(const StridedView& view, const Shape& scores, const Shape& batch,
-                                    bool transposed) const {
-    auto strides = batch_strides(view, 2, scores, batch);
-    if (!strides) return std::nullopt;
-    const size_t rank = view.extents.size();
-    auto stride_of = [&](size_t axis) { return view.extents[axis] == Dim(1) ? Dim(0) : view.strides[axis]; };
-    strides->insert(strides->begin(), view.offset);
-    strides->push_back(stride_of(transposed ? rank - 1 : rank - 2));
-    strides->push_back(stride_of(transposed ? rank - 2 : rank - 1));
-    return strides;
-  }
-
   Value* add(const Node& before, std::string_view op, std::shared_ptr<const Attrs> attrs,
              std::vector<Value*> inputs, const std::vector<std::string>& origin) {
     return infer_and_add(function_, op, std::move(attrs), std::move(inputs), origin, &before)->result();
@@ -221,15 +173,22 @@ class Recognizer {
     return function_.add_constant("score", make_constant({DType::kF32, {}}, &rounded));
   }
 
+  /// Biases and masks are broadcast anyway.
+  static Value* unrepeated(Value* value) {
+    while (const Node* node = producer_of(value, "broadcast_to")) value = node->inputs[0];
+    return value;
+  }
+
   /// The bias as a value of rank >= 2; queries follow each other in memory where it has a row for each.
   Value* bias_value(const Bias& bias, const Node& before, bool& transposed) {
-    Value* value = bias.value;
+    Value* value = unrepeated(bias.value);
     if (const Node* choice = bias.choice) {
       const std::optional<double> if_set = constant_scalar(choice->inputs[1]);
       Value *kept = scalar(kKept),
             *score = scalar(bias.factor * (if_set ? *if_set : *constant_scalar(choice->inputs[2])));
-      value = add(before, "where", nullptr, {choice->inputs[0], if_set ? score : kept, if_set ? kept : score},
-                  choice->origin);
+      value =
+          add(before, "where", nullptr,
+              {unrepeated(choice->inputs[0]), if_set ? score : kept, if_set ? kept : score}, choice->origin);
     } else if (bias.factor != 1) {
       value = add(before, "multiply", nullptr, {value, scalar(bias.factor)}, before.origin);
     }
@@ -250,62 +209,79 @@ class Recognizer {
     return add(before, "transpose", attrs, {value}, before.origin);
   }
 
-  void replace(const Match& found, Node& product) {
-    const Shape batch = finest(found.leading);
-    const Shape q_leading = leading_of(found.product->result()->type.shape);
-    const Shape o_leading = leading_of(product.result()->type.shape);
-    const bool key_rows = found.product->attrs_as<MatmulAttrs>().transpose_b;
-    StridedView q = strided_view(found.product->inputs[0], true),
-                k = strided_view(found.product->inputs[1], true);
-    StridedView v = strided_view(product.inputs[1]);
-    for (const StridedView* view : {&q, &k, &v}) {
-      if (view->base->type.dtype != DType::kF32 || view->extents.size() < 2) return;
+  /// Attributes of the attention but for its biases and result; settles where the operands are read.
+  std::shared_ptr<AttentionAttrs> describe(const Match& found,
+                                           std::array<AttentionMatrix, 3>& operands) const {
+    auto& [q, k, v] = operands;
+    std::vector<Shape> leading = found.leading;
+    for (const AttentionMatrix& operand : operands) {
+      const auto extents = operand.leading();
+      if (!extents || operand.view.base->type.dtype != DType::kF32) return nullptr;
+      leading.push_back(*extents);
     }
-    const size_t qr = q.extents.size(), kr = k.extents.size(), vr = v.extents.size();
     auto attrs = std::make_shared<AttentionAttrs>();
-    attrs->batch = batch;
-    attrs->queries = q.extents[qr - 2];
-    attrs->keys = v.extents[vr - 2];
-    const auto depth = q.extents[qr - 1].constant(), width = v.extents[vr - 1].constant();
-    if (!depth || !width || *depth > kMaxFeatures || *width > kMaxFeatures || *depth < 1 || *width < 1)
-      return;
-    if (attrs->queries.is_constant() && attrs->queries.value() < kLeastQueries) return;
-    if (attrs->keys.is_constant() && attrs->keys.value() < 1) return;
-    attrs->depth = *depth;
-    attrs->width = *width;
-    attrs->scale = found.scale * q.factor * k.factor;
+    attrs->batch = finest_batch(leading);
+    attrs->queries = q.rows();
+    attrs->keys = v.rows();
+    attrs->depth = q.features().constant().value_or(0);
+    attrs->width = v.features().constant().value_or(0);
+    for (int64_t features : {attrs->depth, attrs->width})
+      if (features < 1 || features > kMaxFeatures) return nullptr;
+    if (attrs->queries.is_constant() && attrs->queries.value() < kLeastQueries) return nullptr;
+    if (attrs->keys.is_constant() && attrs->keys.value() < 1) return nullptr;
     attrs->lanes = policy_.lanes;
     attrs->registers = policy_.registers;
-    const auto query = operand(q, qr - 2, qr - 1, q_leading, batch);
-    const auto key = operand(k, key_rows ? kr - 2 : kr - 1, key_rows ? kr - 1 : kr - 2, q_leading, batch);
-    const auto value = operand(v, vr - 2, vr - 1, o_leading, batch);
-    if (!query || !key || !value) return;
+    const auto query = q.place(attrs->batch), key = k.place(attrs->batch), value = v.place(attrs->batch);
+    if (!query || !key || !value) return nullptr;
     attrs->query = *query;
     attrs->key = *key;
     attrs->value = *value;
+    attrs->scale = found.scale * q.view.factor * k.view.factor;
+    return attrs;
+  }
 
+  /// Applies a bias behind those in `inputs`; false where it can't be read.
+  bool apply(const Bias& bias, const Node& before, AttentionAttrs& attrs, std::vector<Value*>& inputs) {
+    bool transposed = false;
+    Value* other = bias_value(bias, before, transposed);
+    if (other->type.dtype != DType::kF32) return false;
+    // The transposition itself is wanted in memory.
+    StridedView view = transposed ? contiguous_view(other) : strided_view(other);
+    auto strides = place_bias(view, bias.scores, attrs.batch, transposed);
+    if (!strides) {
+      view = contiguous_view(other);
+      strides = place_bias(view, bias.scores, attrs.batch, transposed);
+    }
+    if (!strides) return false;
+    const bool first = inputs.size() == 3;
+    (first ? attrs.bias : attrs.bias2) = *strides;
+    (first ? attrs.bias_chooses : attrs.bias2_chooses) = bias.choice != nullptr;
+    inputs.push_back(view.base);
+    return true;
+  }
+
+  void replace(const Match& found, Node& product) {
+    const Shape q_leading = leading_of(found.product->result()->type.shape);
+    const Shape o_leading = leading_of(product.result()->type.shape);
+    const size_t key_row = found.product->attrs_as<MatmulAttrs>().transpose_b ? 1 : 0;
+    std::array<AttentionMatrix, 3> operands{
+        AttentionMatrix(found.product->inputs[0], 1, 0, q_leading, true),
+        AttentionMatrix(found.product->inputs[1], key_row, 1 - key_row, q_leading, true),
+        AttentionMatrix(product.inputs[1], 1, 0, o_leading, false)};
+    const auto attrs = describe(found, operands);
+    if (!attrs) return;
     Node* last = &product;
-    StridedView result = result_view(last);
-    const size_t rr = result.extents.size();
-    const auto stored = operand(result, rr - 2, rr - 1, o_leading, batch);
-    if (!stored) return;
+    const StridedView result = result_view(last);
+    auto stored = batch_strides(result, o_leading, attrs->batch);
+    if (!stored || !(result.stride(result.rank() - 1) == Dim(1))) return;
+    stored->insert(stored->begin(), result.offset);
+    stored->push_back(result.stride(result.rank() - 2).value());
     attrs->result = *stored;
     attrs->shape = last->result()->type.shape;
-    std::vector<Value*> inputs{q.base, k.base, v.base};
-    for (auto bias = found.biases.rbegin(); bias != found.biases.rend(); ++bias) {
-      bool transposed = false;
-      Value* other = bias_value(*bias, *last, transposed);
-      if (other->type.dtype != DType::kF32) return;
-      StridedView view = strided_view(other);
-      // The transposition itself is wanted in memory.
-      if (transposed) view = contiguous_view(other);
-      const auto strides = bias_operand(view, bias->scores, batch, transposed);
-      if (!strides) return;
-      const bool first = inputs.size() == 3;
-      (first ? attrs->bias : attrs->bias2) = *strides;
-      (first ? attrs->bias_chooses : attrs->bias2_chooses) = bias->choice != nullptr;
-      inputs.push_back(view.base);
-    }
+    std::vector<Value*> inputs;
+    for (const AttentionMatrix& operand : operands) inputs.push_back(operand.view.base);
+    for (auto bias = found.biases.rbegin(); bias != found.biases.rend(); ++bias)
+      if (!apply(*bias, *last, *attrs, inputs)) return;
     std::vector<std::string> origin = found.product->origin;
     origin.insert(origin.end(), product.origin.begin(), product.origin.end());
     Node* attention = infer_and_add(function_, "nn.attention", attrs, inputs, origin, last);
@@ -319,11 +295,10 @@ class Recognizer {
     const auto* attrs = user != nullptr ? dynamic_cast<const TransposeAttrs*>(user->attrs.get()) : nullptr;
     if (attrs == nullptr || attrs->axes.back() != last->result()->type.rank() - 1)
       return contiguous_view(last->result());
-    StridedView stored = contiguous_view(user->result()), view = stored;
-    for (size_t i = 0; i < attrs->axes.size(); ++i) {
-      view.extents[static_cast<size_t>(attrs->axes[i])] = stored.extents[i];
-      view.strides[static_cast<size_t>(attrs->axes[i])] = stored.strides[i];
-    }
+    const StridedView stored = contiguous_view(user->result());
+    StridedView view = stored;
+    for (size_t i = 0; i < attrs->axes.size(); ++i)
+      view.axes[static_cast<size_t>(attrs->axes[i])] = stored.axes[i];
     last = user;
     return view;
   }

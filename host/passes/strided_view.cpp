@@ -7,14 +7,13 @@
 namespace gantry {
 namespace {
 
+using Axis = std::vector<AxisPart>;
+
 std::optional<StridedView> through_transpose(const Node& node, bool scaled) {
   const auto* attrs = dynamic_cast<const TransposeAttrs*>(node.attrs.get());
   if (attrs == nullptr) return std::nullopt;
   StridedView in = strided_view(node.inputs[0], scaled), view = in;
-  for (size_t i = 0; i < attrs->axes.size(); ++i) {
-    view.extents[i] = in.extents[static_cast<size_t>(attrs->axes[i])];
-    view.strides[i] = in.strides[static_cast<size_t>(attrs->axes[i])];
-  }
+  for (size_t i = 0; i < attrs->axes.size(); ++i) view.axes[i] = in.axes[static_cast<size_t>(attrs->axes[i])];
   return view;
 }
 
@@ -22,11 +21,15 @@ std::optional<StridedView> through_slice(const Node& node, bool scaled) {
   const auto* attrs = dynamic_cast<const StridedSliceAttrs*>(node.attrs.get());
   if (attrs == nullptr) return std::nullopt;
   StridedView view = strided_view(node.inputs[0], scaled);
+  const Shape& shape = node.result()->type.shape;
   for (size_t i = 0; i < attrs->begin.size(); ++i) {
-    view.offset = view.offset + attrs->begin[i] * view.strides[i];
-    view.strides[i] = view.strides[i] * attrs->strides[i];
+    const bool whole = attrs->begin[i] == Dim(0) && attrs->strides[i] == 1 && view.extent(i) == shape[i];
+    if (whole) continue;
+    const std::optional<Dim> stride = view.stride(i);
+    if (!stride) return std::nullopt;
+    view.offset = view.offset + attrs->begin[i] * *stride;
+    view.axes[i] = {{shape[i], *stride * attrs->strides[i]}};
   }
-  view.extents = node.result()->type.shape;
   return view;
 }
 
@@ -39,14 +42,29 @@ std::optional<StridedView> through_selection(const Node& node, bool scaled) {
     return std::nullopt;
   StridedView view = strided_view(node.inputs[0], scaled);
   const auto axis = static_cast<size_t>(node.attrs_as<AxisAttrs>().axis);
+  const std::optional<Dim> stride = view.stride(axis);
+  if (!stride) return std::nullopt;
   Dim position = *index->constant->as<int64_t>();
-  if (position.value() < 0) position = position + view.extents[axis];
-  view.offset = view.offset + position * view.strides[axis];
+  if (position.value() < 0) position = position + view.extent(axis);
+  view.offset = view.offset + position * *stride;
   if (index->type.rank() == 1) {
-    view.extents[axis] = 1;
+    view.axes[axis] = {{1, *stride}};
   } else {
-    view.extents.erase(view.extents.begin() + static_cast<std::ptrdiff_t>(axis));
-    view.strides.erase(view.strides.begin() + static_cast<std::ptrdiff_t>(axis));
+    view.axes.erase(view.axes.begin() + static_cast<std::ptrdiff_t>(axis));
+  }
+  return view;
+}
+
+std::optional<StridedView> through_broadcast(const Node& node, bool scaled) {
+  if (dynamic_cast<const BroadcastToAttrs*>(node.attrs.get()) == nullptr) return std::nullopt;
+  StridedView view = strided_view(node.inputs[0], scaled);
+  const Shape& shape = node.result()->type.shape;
+  const size_t added = shape.size() - view.rank();
+  view.axes.insert(view.axes.begin(), added, Axis{{1, 0}});
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (view.extent(i) == shape[i]) continue;
+    if (!(view.extent(i) == Dim(1))) return std::nullopt;  // one or all: known only when it runs
+    view.axes[i] = {{shape[i], 0}};
   }
   return view;
 }
@@ -54,11 +72,11 @@ std::optional<StridedView> through_selection(const Node& node, bool scaled) {
 std::optional<StridedView> through_reshape(const Node& node, bool scaled) {
   if (!node.op->is_view || node.inputs.size() != 1) return std::nullopt;
   StridedView view = strided_view(node.inputs[0], scaled);
-  const Shape& shape = node.result()->type.shape;
-  auto strides = reshape_strides(view.extents, view.strides, shape);
-  if (!strides) return std::nullopt;
-  view.extents = shape;
-  view.strides = *strides;
+  Axis parts;
+  for (const Axis& axis : view.axes) parts.insert(parts.end(), axis.begin(), axis.end());
+  auto axes = regroup(parts, node.result()->type.shape);
+  if (!axes) return std::nullopt;
+  view.axes = std::move(*axes);
   return view;
 }
 
@@ -77,17 +95,41 @@ std::optional<StridedView> through_scale(const Node& node) {
   return view;
 }
 
+/// Puts a part in front of an axis's others, or makes one of both where they follow each other in memory.
+void prepend(Axis& axis, const AxisPart& part) {
+  if (!axis.empty() && part.stride == axis.front().stride * axis.front().extent) {
+    axis.front().extent = axis.front().extent * part.extent;
+  } else {
+    axis.insert(axis.begin(), part);
+  }
+}
+
+bool divides(const Dim& divisor, const Dim& dividend) {
+  return dividend == divisor || floordiv(dividend, divisor) * divisor == dividend;
+}
+
 }  // namespace
+
+Dim StridedView::extent(size_t axis) const {
+  Dim all = 1;
+  for (const AxisPart& part : axes[axis]) all = all * part.extent;
+  return all;
+}
+
+std::optional<Dim> StridedView::stride(size_t axis) const {
+  if (axes[axis].size() != 1) return std::nullopt;
+  return axes[axis].front().stride;
+}
 
 StridedView contiguous_view(Value* value) {
   StridedView view;
   view.base = value;
-  view.extents = value->type.shape;
-  view.strides.assign(view.extents.size(), Dim(0));
+  const Shape& shape = value->type.shape;
+  view.axes.resize(shape.size());
   Dim stride = 1;
-  for (size_t i = view.extents.size(); i-- > 0;) {
-    view.strides[i] = stride;
-    stride = stride * view.extents[i];
+  for (size_t i = shape.size(); i-- > 0;) {
+    view.axes[i] = {{shape[i], stride}};
+    stride = stride * shape[i];
   }
   return view;
 }
@@ -100,36 +142,52 @@ std::optional<double> constant_scalar(const Value* value) {
   return std::nullopt;
 }
 
-std::optional<Shape> reshape_strides(const Shape& extents, const Shape& strides, const Shape& reshaped) {
-  Shape result(reshaped.size(), Dim(0));
-  size_t from = extents.size();
-  Dim left = 1, stride = 0;  // of the axis being shared out: elements not yet used, and their stride
-  auto next_axis = [&] {
-    while (from > 0 && extents[from - 1] == Dim(1)) --from;
+std::optional<std::vector<Axis>> regroup(const Axis& parts, const Shape& shape) {
+  std::vector<Axis> result(shape.size());
+  size_t from = parts.size();
+  AxisPart left{1, 0};  // of the part being shared out: what is not yet used
+  auto next_part = [&] {
+    while (from > 0 && parts[from - 1].extent == Dim(1)) --from;
     return from > 0;
   };
-  for (size_t to = reshaped.size(); to-- > 0;) {
-    const Dim& wanted = reshaped[to];
-    if (wanted == Dim(1)) continue;
+  for (size_t to = shape.size(); to-- > 0;) {
+    Dim wanted = shape[to];
     if (wanted == Dim(0)) return std::nullopt;
-    if (left == Dim(1)) {
-      if (!next_axis()) return std::nullopt;
-      --from;
-      left = extents[from];
-      stride = strides[from];
+    while (!(wanted == Dim(1))) {
+      if (left.extent == Dim(1)) {
+        if (!next_part()) return std::nullopt;
+        left = parts[--from];
+        if (left.extent == Dim(0)) return std::nullopt;
+      }
+      if (divides(wanted, left.extent)) {
+        prepend(result[to], {wanted, left.stride});
+        left = {left.extent == wanted ? Dim(1) : floordiv(left.extent, wanted), left.stride * wanted};
+        wanted = 1;
+      } else if (divides(left.extent, wanted)) {
+        prepend(result[to], left);
+        wanted = floordiv(wanted, left.extent);
+        left.extent = 1;
+      } else {
+        // What cannot be shared out by itself may be together with what follows it.
+        if (!next_part() || !(parts[from - 1].stride == left.stride * left.extent)) return std::nullopt;
+        left.extent = left.extent * parts[--from].extent;
+      }
     }
-    // An axis that merges several needs them to follow each other.
-    while (!(left == wanted) && !(floordiv(left, wanted) * wanted == left)) {
-      if (!next_axis() || !(strides[from - 1] == stride * left)) return std::nullopt;
-      --from;
-      left = left * extents[from];
-    }
-    result[to] = stride;
-    stride = stride * wanted;
-    left = left == wanted ? Dim(1) : floordiv(left, wanted);
+    if (result[to].empty()) result[to] = {{1, 0}};
   }
-  if (!(left == Dim(1)) || next_axis()) return std::nullopt;
+  if (!(left.extent == Dim(1)) || next_part()) return std::nullopt;
   return result;
+}
+
+std::optional<Shape> strides_as(const Axis& parts, const Shape& shape) {
+  const auto axes = regroup(parts, shape);
+  if (!axes) return std::nullopt;
+  Shape strides;
+  for (const Axis& axis : *axes) {
+    if (axis.size() != 1) return std::nullopt;
+    strides.push_back(axis.front().stride);
+  }
+  return strides;
 }
 
 StridedView strided_view(Value* value, bool scaled) {
@@ -138,6 +196,7 @@ StridedView strided_view(Value* value, bool scaled) {
   if (auto view = through_transpose(*node, scaled)) return *view;
   if (auto view = through_slice(*node, scaled)) return *view;
   if (auto view = through_selection(*node, scaled)) return *view;
+  if (auto view = through_broadcast(*node, scaled)) return *view;
   if (auto view = through_reshape(*node, scaled)) return *view;
   if (scaled) {
     if (auto view = through_scale(*node)) return *view;

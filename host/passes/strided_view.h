@@ -8,23 +8,37 @@
 
 namespace gantry {
 
-/// A value as elements of another that lies row-major in memory: element (i, j, …) is at
-/// offset + i * strides[0] + j * strides[1] + …
+/// Positions along an axis, or along some of its digits: each lies `stride` elements from the last.
+struct AxisPart {
+  Dim extent, stride;
+};
+
+/// A value as elements of another that lies row-major in memory: an index moves by its digits' strides.
 struct StridedView {
   Value* base = nullptr;
-  Shape extents, strides;
+  /// What each axis is made of, outermost digit first. One part, but where no single stride leads from each
+  /// position to the next: heads that share keys, (8, 4) of 32, have the parts {8, s} and {4, 0}.
+  std::vector<std::vector<AxisPart>> axes;
   Dim offset = 0;
   double factor = 1;  ///< elements are to be multiplied by it
+
+  size_t rank() const { return axes.size(); }
+  Dim extent(size_t axis) const;
+  /// Of an axis of one part.
+  std::optional<Dim> stride(size_t axis) const;
 };
 
 /// The value itself, row-major.
 StridedView contiguous_view(Value* value);
-/// The value through the transpositions, slices, selections and reshapes before it, and through products with
-/// constant scalars where `scaled`; as far as these are strides of what they read.
+/// The value through the transpositions, slices, selections, broadcasts and reshapes before it, and through
+/// products with constant scalars where `scaled`; as far as these are strides of what they read.
 StridedView strided_view(Value* value, bool scaled = false);
-/// Strides of the same elements with other extents, if there are any: axes that split, and axes that merge
-/// where they follow each other in memory.
-std::optional<Shape> reshape_strides(const Shape& extents, const Shape& strides, const Shape& reshaped);
+/// The same elements as axes of `shape`, if strides can say it: parts split, and merge where they follow each
+/// other in memory.
+std::optional<std::vector<std::vector<AxisPart>>> regroup(const std::vector<AxisPart>& parts,
+                                                          const Shape& shape);
+/// Their strides where every axis of `shape` then has one part.
+std::optional<Shape> strides_as(const std::vector<AxisPart>& parts, const Shape& shape);
 /// A constant scalar's value.
 std::optional<double> constant_scalar(const Value* value);
 

@@ -73,6 +73,22 @@ Case transposed(const char* name, int in, int out, int height, int width, int ke
           {}};
 }
 
+/// Attention of 6 heads in groups of three that share 13 keys and values, made of the data as well, so that
+/// they are no constants.
+std::string shared_keys(const std::string& queries) {
+  std::string text =
+      "  %row = max(%x, axes=[2], keepdims=true)\n  %g = strided_slice(%row, begin=(0, 0, 0, 0), "
+      "end=(2, 2, 1, 8), strides=[1, 1, 1, 1])\n";
+  for (const std::string name : {"k", "v"}) {
+    text += "  %" + name + " = multiply(@w" + name + ": Tensor[(2, 2, 13, 8), f32], %g)\n  %" + name +
+            "1 = reshape(%" + name + ", shape=(2, 2, 1, 13, 8))\n  %" + name + "2 = broadcast_to(%" + name +
+            "1, shape=(2, 2, 3, 13, 8))\n  %" + name + "3 = reshape(%" + name + "2, shape=(2, 6, 13, 8))\n";
+  }
+  return text +
+         "  %t = transpose(%k3, axes=[0, 1, 3, 2])\n  %t2 = multiply(%t, const(f32, [], [0.015625]))\n"
+         "  %s = matmul(%x, %t2)\n  %w = nn.softmax(%s, axis=3)\n  %y = matmul(%w, %v3)\n";
+}
+
 /// Images of whole tiles and not, with interiors and without; channels of whole vectors and not.
 std::vector<Case> window_cases() {
   const std::string k3s2 = "kernel=[3, 3], strides=[2, 2], dilations=[1, 1], padding=(1, 1, 1, 1)";
@@ -283,6 +299,8 @@ std::vector<Case> cases() {
        "(2, T, 8)",
        "(2, T, T)",
        {{"T", 21}}},
+      {"HeadsThatShareKeys", shared_keys("M"), "(2, 6, M, 8)", "(2, 6, M, 8)", {{"M", 21}}},
+      {"OneQueryOfHeadsThatShareKeys", shared_keys("1"), "(2, 6, 1, 8)", "(2, 6, 1, 8)", {}},
       {"ChannelScale",
        "  %a = " + conv("%x", 20, 3, 1, same(0)) +
            "\n  %m = mean(%a, axes=[2, 3], keepdims=true)\n  %y = multiply(%a, %m)\n",

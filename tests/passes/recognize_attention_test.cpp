@@ -93,20 +93,70 @@ TEST(RecognizeAttention, ScalesBehindABiasScaleItToo) {
               Not(HasSubstr("nn.attention")));
 }
 
+/// Heads in two groups of three that share keys and values.
+std::string grouped_heads(const std::string& mask) {
+  std::string text =
+      "fn @main(%q: Tensor[(B, 6, R, 16), f32], %k: Tensor[(B, 2, K, 16), f32], "
+      "%v: Tensor[(B, 2, K, 16), f32], %mask: Tensor[(B, 1, R, K), f32]) -> Tensor[(B, 6, R, 16), f32] {\n";
+  for (std::string name : {"k", "v"}) {
+    text += "  %" + name + "1 = reshape(%" + name + ", shape=(B, 2, 1, K, 16))\n";
+    text += "  %" + name + "2 = broadcast_to(%" + name + "1, shape=(B, 2, 3, K, 16))\n";
+    text += "  %" + name + "3 = reshape(%" + name + "2, shape=(B, 6, K, 16))\n";
+  }
+  return text + "  %t = transpose(%k3, axes=[0, 1, 3, 2])\n  %s = matmul(%q, %t)\n" + mask +
+         "  %w = nn.softmax(%p, axis=3)\n  %y = matmul(%w, %v3)\n  return %y\n}";
+}
+
+TEST(RecognizeAttention, HeadsThatShareKeysReadThemWhereTheyAre) {
+  const std::string text = recognized(grouped_heads("  %p = multiply(%s, const(f32, [], [0.25]))\n"));
+  EXPECT_THAT(text, AllOf(HasSubstr("nn.attention(%q, %k, %v, batch=(B, 2, 3), queries=R, keys=K"),
+                          HasSubstr("query=(0, 96*R, 48*R, 16*R, 16), key=(0, 32*K, 16*K, 0, 16), "
+                                    "value=(0, 32*K, 16*K, 0, 16), result=(0, 96*R, 48*R, 16*R, 16)"),
+                          Not(HasSubstr("broadcast_to"))))
+      << text;
+}
+
+TEST(RecognizeAttention, RepeatedMasksAreReadOnce) {
+  const std::string text =
+      recognized(grouped_heads("  %m = broadcast_to(%mask, shape=(B, 6, R, K))\n  %p = add(%s, %m)\n"));
+  EXPECT_THAT(text, AllOf(HasSubstr("transpose(%mask, axes=[0, 1, 3, 2])"),
+                          HasSubstr("bias=(0, K*R, 0, 0, 1, R)"), Not(HasSubstr("broadcast_to"))))
+      << text;
+}
+
 TEST(RecognizeAttention, AFewQueriesStayProducts) {
   EXPECT_THAT(recognized(heads("  %p = divide(%s, const(f32, [], [4]))\n", "", "3")),
               Not(HasSubstr("nn.attention")));
 }
 
+Shape strides_of(std::vector<AxisPart> parts, const Shape& shape) {
+  return strides_as(parts, shape).value_or(Shape{-1});
+}
+
 TEST(StridedView, AxesSplitAndMergeWhereTheyFollowEachOther) {
   const Dim n = Dim::symbol("N");
-  EXPECT_EQ(reshape_strides({n, 12}, {12, 1}, {n, 3, 4}), (Shape{12, 4, 1}));
-  EXPECT_EQ(reshape_strides({n, 3, 4}, {12, 4, 1}, {n, 12}), (Shape{12, 1}));
-  EXPECT_EQ(reshape_strides({2, n, 4}, {n * 4, 4, 1}, {1, n * 2, 4}), (Shape{0, 4, 1}));
-  EXPECT_EQ(reshape_strides({n, 3, 4}, {4, n * 4, 1}, {n, 12}), std::nullopt);
-  EXPECT_EQ(reshape_strides({6, 4}, {4, 1}, {4, 6}), (Shape{6, 1}));
-  EXPECT_EQ(reshape_strides({6, 4}, {5, 1}, {4, 6}), std::nullopt);
-  EXPECT_EQ(reshape_strides({6}, {0}, {2, 3}), (Shape{0, 0}));
+  const Shape none{-1};
+  EXPECT_EQ(strides_of({{n, 12}, {12, 1}}, {n, 3, 4}), (Shape{12, 4, 1}));
+  EXPECT_EQ(strides_of({{n, 12}, {3, 4}, {4, 1}}, {n, 12}), (Shape{12, 1}));
+  EXPECT_EQ(strides_of({{2, n * 4}, {n, 4}, {4, 1}}, {1, n * 2, 4}), (Shape{0, 4, 1}));
+  EXPECT_EQ(strides_of({{n, 4}, {3, n * 4}, {4, 1}}, {n, 12}), none);
+  EXPECT_EQ(strides_of({{6, 4}, {4, 1}}, {4, 6}), (Shape{6, 1}));
+  EXPECT_EQ(strides_of({{6, 5}, {4, 1}}, {4, 6}), none);
+  EXPECT_EQ(strides_of({{6, 0}}, {2, 3}), (Shape{0, 0}));
+  EXPECT_EQ(strides_of({{0, 4}, {4, 1}}, {0, 2, 2}), none);
+  EXPECT_EQ(strides_of({{3, 2}, {2, 1}}, {3, 3}), none);
+  EXPECT_EQ(strides_of({{3, 2}, {2, 1}}, {3}), none);
+}
+
+TEST(StridedView, AnAxisIsMadeOfPartsThatDoNotFollowEachOther) {
+  const auto axes = regroup({{8, 64}, {4, 0}, {64, 1}}, {32, 64});
+  ASSERT_TRUE(axes);
+  ASSERT_EQ((*axes)[0].size(), 2u);
+  EXPECT_EQ((*axes)[0][0].extent, Dim(8));
+  EXPECT_EQ((*axes)[0][0].stride, Dim(64));
+  EXPECT_EQ((*axes)[0][1].extent, Dim(4));
+  EXPECT_EQ((*axes)[0][1].stride, Dim(0));
+  EXPECT_EQ((*axes)[1].size(), 1u);
 }
 
 }  // namespace

@@ -1,0 +1,156 @@
+// What matrix products can do themselves with their right operands, instead of reading a changed copy.
+#include <cmath>
+#include <optional>
+
+#include "host/ops/dense.h"
+#include "host/ops/movement.h"
+#include "host/ops/op.h"
+#include "host/passes/canonicalize.h"
+#include "host/passes/passes.h"
+#include "host/passes/strided_view.h"
+
+namespace gantry {
+namespace {
+
+/// What `value` is the matrix transposition of; null where it is none, or one of other axes.
+Value* transposed_matrix(const Value* value) {
+  const Node* node = producer_of(value, "transpose");
+  if (node == nullptr) return nullptr;
+  const std::vector<int64_t>& axes = node->attrs_as<TransposeAttrs>().axes;
+  const size_t rank = axes.size();
+  if (rank < 2) return nullptr;
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t from = i + 2 < rank ? i : 2 * rank - 3 - i;
+    if (axes[i] != static_cast<int64_t>(from)) return nullptr;
+  }
+  return node->inputs[0];
+}
+
+/// A product with or division by one constant, finite and not zero, whose other operand has the result's
+/// shape.
+struct Scaled {
+  const Node* node = nullptr;
+  size_t data = 0;  ///< the other operand
+};
+
+std::optional<Scaled> scaled_matrix(const Value* value) {
+  const Node* node = producer_of(value, "multiply");
+  const bool product = node != nullptr;
+  if (!product) node = producer_of(value, "divide");
+  if (node == nullptr) return std::nullopt;
+  for (size_t data = 0; data < (product ? 2u : 1u); ++data) {
+    const std::optional<double> factor = constant_scalar(node->inputs[1 - data]);
+    if (factor && std::isfinite(*factor) && *factor != 0 && node->inputs[data]->type == value->type)
+      return Scaled{node, data};
+  }
+  return std::nullopt;
+}
+
+/// Matrices (…, G, K, N) of which each stands for `times` neighbours of the last batch axis.
+struct Repeated {
+  Value* value = nullptr;  ///< (…, G, 1, K, N)
+  Shape once;              ///< (…, G, K, N)
+  Dim times;
+};
+
+/// `value` as a reshape that merges what broadcast_to repeated with the axis before it.
+std::optional<Repeated> repeated_matrix(const Value* value) {
+  const Node* merge = value->producer;
+  if (merge == nullptr || !merge->op->is_view || merge->inputs.size() != 1) return std::nullopt;
+  const Node* repeat = producer_of(merge->inputs[0], "broadcast_to");
+  if (repeat == nullptr) return std::nullopt;
+  const Shape &from = repeat->inputs[0]->type.shape, &to = repeat->result()->type.shape;
+  if (from.size() != to.size() || to.size() < 4) return std::nullopt;
+  const size_t axis = to.size() - 3;
+  Repeated found{repeat->inputs[0], {}, to[axis]};
+  Shape merged;
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (!((i == axis ? Dim(1) : to[i]) == from[i])) return std::nullopt;
+    if (i == axis) {
+      merged.back() = merged.back() * to[i];
+    } else {
+      merged.push_back(to[i]);
+      found.once.push_back(to[i]);
+    }
+  }
+  if (!(merged == value->type.shape) || found.times == Dim(1)) return std::nullopt;
+  return found;
+}
+
+class Folder {
+ public:
+  explicit Folder(Function& function) : function_(function) {}
+
+  void run() {
+    const std::vector<Node*> nodes = function_.nodes();
+    for (Node* node : nodes) {
+      const auto* attrs = dynamic_cast<const MatmulAttrs*>(node->attrs.get());
+      if (attrs == nullptr || attrs->gemm) continue;
+      while (Node* folded = fold(*node)) node = folded;
+    }
+  }
+
+ private:
+  /// The product that takes the node's place, if its right operand can be read before one of its changes.
+  Node* fold(const Node& node) {
+    if (Value* matrix = transposed_matrix(node.inputs[1])) return fold_transposition(node, matrix);
+    if (const auto scaled = scaled_matrix(node.inputs[1])) return fold_scale(node, *scaled);
+    if (const auto repeated = repeated_matrix(node.inputs[1])) return fold_repetition(node, *repeated);
+    return nullptr;
+  }
+
+  Node* fold_transposition(const Node& node, Value* matrix) {
+    auto attrs = std::make_shared<MatmulAttrs>(node.attrs_as<MatmulAttrs>());
+    attrs->transpose_b = !attrs->transpose_b;
+    Node* product = add(node, node.op->name, attrs, {node.inputs[0], matrix});
+    function_.replace_uses(node.result(), product->result());
+    return product;
+  }
+
+  Node* fold_scale(const Node& node, const Scaled& scaled) {
+    Node* product = add(node, node.op->name, node.attrs, {node.inputs[0], scaled.node->inputs[scaled.data]});
+    Value* factor = scaled.node->inputs[1 - scaled.data];
+    const Node* result = add(node, scaled.node->op->name, scaled.node->attrs, {product->result(), factor});
+    function_.replace_uses(node.result(), result->result());
+    return product;
+  }
+
+  /// The rows of all that share a matrix, one after the other.
+  Node* fold_repetition(const Node& node, const Repeated& repeated) {
+    Value* left = node.inputs[0];
+    Shape shape = left->type.shape;
+    if (node.attrs_as<MatmulAttrs>().transpose_a || shape.size() != repeated.once.size()) return nullptr;
+    const size_t group = shape.size() - 3, rows = shape.size() - 2;
+    const Dim& groups = repeated.once[group];
+    if (!(shape[group] == groups * repeated.times)) return nullptr;
+    shape[group] = groups;
+    shape[rows] = repeated.times * shape[rows];
+    Node* product = add(node, node.op->name, node.attrs,
+                        {reshape(node, left, shape), reshape(node, repeated.value, repeated.once)});
+    function_.replace_uses(node.result(), reshape(node, product->result(), node.result()->type.shape));
+    return product;
+  }
+
+  Node* add(const Node& before, std::string_view op, std::shared_ptr<const Attrs> attrs,
+            std::vector<Value*> inputs) {
+    return infer_and_add(function_, op, std::move(attrs), std::move(inputs), before.origin, &before);
+  }
+
+  Value* reshape(const Node& before, Value* value, const Shape& shape) {
+    auto attrs = std::make_shared<ReshapeAttrs>();
+    attrs->shape = shape;
+    return add(before, "reshape", attrs, {value})->result();
+  }
+
+  Function& function_;
+};
+
+}  // namespace
+
+void fold_right_operands(Graph& graph) {
+  Folder(graph.main).run();
+  move_elementwise_before_views(graph.main);
+  dead_code(graph);
+}
+
+}  // namespace gantry
