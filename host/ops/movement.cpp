@@ -198,6 +198,9 @@ Expr source_position(PadMode mode, Expr i, const Expr& extent) {
   }
 }
 
+/// Shorter rows are mostly vectors that reach over an end.
+constexpr int64_t kLongRow = 96;
+
 std::vector<Tensor> compute_pad(const Node& node, const std::vector<Tensor>& in) {
   const auto& a = node.attrs_as<PadAttrs>();
   const Tensor& x = in[0];
@@ -210,8 +213,15 @@ std::vector<Tensor> compute_pad(const Node& node, const std::vector<Tensor>& in)
       Expr here = ge(at[d], 0) && lt(at[d], x.shape()[d]);
       inside = inside ? inside && here : here;
     }
-    bool copies = inside.get() == nullptr || a.mode != PadMode::kConstant;
-    return copies ? x(at) : if_then_else(inside, x(at), const_of(x.dtype(), a.value));
+    if (inside.get() == nullptr) return x(at);
+    if (a.mode == PadMode::kConstant) return if_then_else(inside, x(at), const_of(x.dtype(), a.value));
+    // Most of a long row is contiguous: said apart, it is read so.
+    const size_t last = i.size() - 1;
+    const bool is_long = input_type(node, 0).shape[last].constant().value_or(kLongRow) >= kLongRow;
+    if (at[last].same_as(i[last]) || !is_long) return x(at);
+    std::vector<Expr> straight = at;
+    straight[last] = i[last] - Expr(a.before[last]);
+    return if_then_else(ge(straight[last], 0) && lt(straight[last], x.shape()[last]), x(straight), x(at));
   };
   return {compute(result_shape(node), body, "pad", "pad")};
 }
