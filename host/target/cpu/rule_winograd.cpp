@@ -173,57 +173,56 @@ void schedule_columns(Stages& s, const IterVarPtr& at, int lanes) {
   vectorize_block(*s.columns, axes[3], lanes, lanes);
 }
 
-void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan, const Target& target) {
-  Stage& root = *s.root;
+/// The tiles of the output, in chunks that are transformed and multiplied together.
+struct TileLoops {
+  std::vector<IterVarPtr> chunks, tiles;
+  IterVarPtr y_in, x_in;  ///< positions in a tile
+};
+
+TileLoops split_tiles(Stage& root, const WinogradWork& work, const WinogradPlan& plan) {
+  TileLoops loops;
   const auto axes = root.axes();
-  const int lanes = work.half ? result_lanes(plan.product, *s.product->op, target) : plan.product.lanes;
   const size_t line = line_axis(root);
   auto [y, y_in] = root.split(axes[line], work.tile);
   auto [x, x_in] = root.split(axes[line + 1], work.tile);
+  loops.y_in = y_in;
+  loops.x_in = x_in;
   const int64_t columns = ceil_div(work.width, work.tile), rows = ceil_div(work.height, work.tile);
-  std::vector<IterVarPtr> chunks{axes[0]}, tiles;
+  loops.chunks = {axes[0]};
   if (plan.within_row) {
     auto [x_chunk, x_tile] = root.split(x, plan.chunk);
-    chunks.insert(chunks.end(), {y, x_chunk});
-    tiles = {x_tile};
+    loops.chunks.insert(loops.chunks.end(), {y, x_chunk});
+    loops.tiles = {x_tile};
   } else if (!work.symbolic && plan.chunk % columns == 0 && rows * columns % plan.chunk == 0) {
     auto [y_chunk, y_tile] = root.split(y, plan.chunk / columns);
-    chunks.push_back(y_chunk);
-    tiles = {y_tile, x};
+    loops.chunks.push_back(y_chunk);
+    loops.tiles = {y_tile, x};
   } else {
     root.reorder({y, x, y_in, x_in});
     auto [chunk, tile] = root.split(root.fuse(y, x), plan.chunk);
-    chunks.push_back(chunk);
-    tiles = {tile};
+    loops.chunks.push_back(chunk);
+    loops.tiles = {tile};
   }
   // Neighbouring slices read the same ones: they follow each other.
-  for (size_t i = 1; i < line; ++i) chunks.push_back(axes[i]);
-  IterVarPtr outputs = axes.back();
-  if (work.groups > 1) {
-    auto [group, inside] = root.split(axes.back(), work.outputs);
-    chunks.insert(chunks.begin(), group);
-    outputs = inside;
-  }
-  auto [block, channel] = root.split(outputs, plan.product.channel_block());
-  auto [vectors, lane] = root.split(channel, lanes);
-  std::vector<IterVarPtr> order = chunks;
-  order.insert(plan.input_at_root ? order.begin() : order.end(), block);
-  order.insert(order.end(), tiles.begin(), tiles.end());
-  order.insert(order.end(), {vectors, y_in, x_in, lane});
-  root.reorder(order);
-  root.unroll(x_in);
-  if (lanes > 1) root.vectorize(lane);
+  for (size_t i = 1; i < line; ++i) loops.chunks.push_back(axes[i]);
+  return loops;
+}
 
-  std::vector<IterVarPtr> shared = chunks;
-  if (plan.input_at_root) shared.insert(shared.begin(), block);
-  auto volume = constant_volume(axes);
-  const bool worth_it = !volume || *volume * work.inputs >= kParallelThreshold;
+/// Threads share the loops; returns the one that is theirs.
+IterVarPtr share_chunks(Stage& root, const std::vector<IterVarPtr>& shared, const WinogradWork& work,
+                        const WinogradPlan& plan, bool worth_it) {
+  const int64_t columns = ceil_div(work.width, work.tile), rows = ceil_div(work.height, work.tile);
   // One chunk has no part for each thread: the blocks of channels are what they share.
   const bool whole = !work.symbolic && !plan.within_row && plan.chunk == rows * columns;
   const bool in_rounds = plan.input_at_root && !(whole && work.batch == 1);
   const int64_t rounds = in_rounds ? ceil_div(work.outputs, plan.product.channel_block()) : 1;
-  IterVarPtr parallel = fuse_and_parallelize(root, shared, worth_it, rounds);
+  return fuse_and_parallelize(root, shared, worth_it, rounds);
+}
 
+/// The transformed input for every chunk, or once for all; the products for every block of channels.
+void attach_operands(Stages& s, const WinogradWork& work, const WinogradPlan& plan, const Target& target,
+                     const IterVarPtr& parallel, const IterVarPtr& block, bool worth_it) {
+  Stage& root = *s.root;
   const bool on_tiles = s.tile_rows != nullptr;
   Stage& operand = on_tiles ? *s.tile_rows : *s.input;
   IterVarPtr input_tiles = on_tiles ? schedule_tile_rows(s) : schedule_input(s, work.inputs, target);
@@ -245,6 +244,34 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
     s.product->shift_region(s.product->axes()[1]);
     schedule_product(*s.product, s.input->op, work, plan, target.machine);
   }
+}
+
+void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan, const Target& target) {
+  Stage& root = *s.root;
+  const auto axes = root.axes();
+  const int lanes = work.half ? result_lanes(plan.product, *s.product->op, target) : plan.product.lanes;
+  TileLoops loops = split_tiles(root, work, plan);
+  IterVarPtr outputs = axes.back();
+  if (work.groups > 1) {
+    auto [group, inside] = root.split(axes.back(), work.outputs);
+    loops.chunks.insert(loops.chunks.begin(), group);
+    outputs = inside;
+  }
+  auto [block, channel] = root.split(outputs, plan.product.channel_block());
+  auto [vectors, lane] = root.split(channel, lanes);
+  std::vector<IterVarPtr> shared = loops.chunks, order = loops.chunks;
+  if (plan.input_at_root) shared.insert(shared.begin(), block);
+  order.insert(plan.input_at_root ? order.begin() : order.end(), block);
+  order.insert(order.end(), loops.tiles.begin(), loops.tiles.end());
+  order.insert(order.end(), {vectors, loops.y_in, loops.x_in, lane});
+  root.reorder(order);
+  root.unroll(loops.x_in);
+  if (lanes > 1) root.vectorize(lane);
+
+  const auto volume = constant_volume(axes);
+  const bool worth_it = !volume || *volume * work.inputs >= kParallelThreshold;
+  const IterVarPtr parallel = share_chunks(root, shared, work, plan, worth_it);
+  attach_operands(s, work, plan, target, parallel, block, worth_it);
   schedule_columns(s, vectors, lanes);
 }
 
