@@ -1,4 +1,6 @@
 // Elementwise, broadcasting and data-movement stages.
+#include <algorithm>
+
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_model.h"
 
@@ -28,13 +30,21 @@ constexpr int64_t kMaxTransposeSide = 16;
 // of 3 to 60 MB.
 constexpr int64_t kTransposeRun = 2, kTransposeWriteRun = 4;
 
-// Where the reads are not contiguous along the last axis: the axis along which they are, if there is one.
+// Where reads are not contiguous along the last axis: the axis along which all of those are, if there is one.
+// The others may be read as they are.
 IterVarPtr transposed_axis(const OperationNode& op) {
-  if (read_stride(op, op.axes.back()->var)) return nullptr;
+  std::vector<Expr> turned;
+  walk(op.body, [&](const Expr& e) {
+    if (e.as<ReadNode>() && !read_stride(e, op.axes.back()->var)) turned.push_back(e);
+  });
+  if (turned.empty()) return nullptr;
   for (size_t i = 0; i + 1 < op.axes.size(); ++i) {
     auto extent = constant_extent(op.axes[i]->extent);
     if (extent && *extent < 4) continue;
-    if (read_stride(op, op.axes[i]->var) == std::optional<int>(1)) return op.axes[i];
+    const bool contiguous = std::ranges::all_of(turned, [&](const Expr& read) {
+      return read_stride(read, op.axes[i]->var) == std::optional<int>(1);
+    });
+    if (contiguous) return op.axes[i];
   }
   return nullptr;
 }
