@@ -39,6 +39,7 @@ std::vector<Pass> pipeline(int opt_level) {
          if (!t.for_gpu()) fold_right_operands(g);
        }},
       {"alter_layout", 3, [](Graph& g, const Target& t) { alter_layout(g, make_layout_policy(t, &g.main)); }},
+      {"simplify_movement", 3, [](Graph& g, const Target&) { simplify_movement(g); }},
       {"combine_products", 3, [](Graph& g, const Target&) { combine_products(g); }},
       {"combine_projections", 3, [](Graph& g, const Target&) { combine_projections(g); }},
       {"fold_packed_weights", 3, [](Graph& g, const Target&) { fold_constant(g); }},

@@ -10,9 +10,20 @@
 namespace gantry {
 namespace {
 
+/// Constant indices are checked here; others count as the nearest that there is when the model runs.
+void check_indices(NodeImport& n, int64_t axis) {
+  const auto extent = n.input(0)->type.shape[static_cast<size_t>(axis)].constant();
+  if (!extent || !n.input(1)->is_constant()) return;
+  for (double index : n.numbers(1, "indices")) {
+    if (index < static_cast<double>(-*extent) || index >= static_cast<double>(*extent))
+      n.fail("its index {} lies outside axis {}, which has {} elements", index, axis, *extent);
+  }
+}
+
 void convert_gather(NodeImport& n) {
   auto attrs = std::make_shared<AxisAttrs>();
   attrs->axis = n.axis(n.integer("axis", 0), n.rank(0));
+  check_indices(n, attrs->axis);
   n.set(0, n.add(n.op_type() == "Gather" ? "gather" : "gather_elements", {n.input(0), n.input(1)}, attrs));
 }
 
@@ -60,9 +71,11 @@ void convert_trilu(NodeImport& n) {
   auto attrs = std::make_shared<TriluAttrs>();
   attrs->upper = n.integer("upper", 1) != 0;
   if (n.has(1)) {
-    std::vector<int64_t> k = n.integers(1, "k");
+    const Shape k = n.dims(1, "k");
     if (k.size() != 1) n.fail("k should be one integer");
-    attrs->k = std::clamp<int64_t>(k[0], -(int64_t{1} << 40), int64_t{1} << 40);
+    attrs->k = k[0];
+    if (const auto known = k[0].constant())
+      attrs->k = std::clamp<int64_t>(*known, -(int64_t{1} << 40), int64_t{1} << 40);
   }
   n.set(0, n.add("trilu", {n.input(0)}, attrs));
 }

@@ -55,7 +55,7 @@ void add_trilu(OpSet& set) {
   op.compute = [](const Node& node, const std::vector<Tensor>& in) {
     const auto& a = node.attrs_as<TriluAttrs>();
     auto body = [&](const std::vector<Expr>& i) {
-      Expr diagonal = i[i.size() - 2] + a.k, column = i.back();
+      Expr diagonal = i[i.size() - 2] + Expr(a.k), column = i.back();
       Expr kept = a.upper ? ge(column, diagonal) : le(column, diagonal);
       return select(kept, in[0](i), const_of(in[0].dtype(), 0));
     };

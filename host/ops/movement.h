@@ -88,7 +88,7 @@ struct BlockAttrs : AttrsOf<BlockAttrs> {
 /// trilu: keeps the upper (lower) triangle of the last two axes from diagonal k.
 struct TriluAttrs : AttrsOf<TriluAttrs> {
   bool upper = true;
-  int64_t k = 0;
+  Dim k = 0;
   void fields(AttrVisitor& visit) override {
     visit("upper", upper);
     visit("k", k);

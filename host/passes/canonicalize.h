@@ -7,9 +7,16 @@
 
 namespace gantry {
 
-/// Convolutions with windows of one element over images of one element become dense nodes between views:
-///   nn.conv(%x (N, I, 1, 1), @w)   =>   reshape(nn.dense(reshape(%x, (N, I)), @w'), (N, O, 1, 1))
-void make_small_convolutions_dense(Function& function);
+/// Convolutions whose windows cover their whole images become dense nodes between views:
+///   nn.conv(%x (N, I, 7, 7), @w (O, I, 7, 7))
+///     =>   reshape(nn.dense(reshape(%x, (N, I*49)), @w'), (N, O, 1, 1))
+void make_whole_convolutions_dense(Function& function);
+
+/// Where windows cover the last axes of images of few channels, those are channels (text, a row of features a
+/// word; spectrograms):
+///   nn.conv(%x (N, 1, L, 100), @w (O, 1, k, 100))   =>   reshape(nn.conv(%x' (N, 100, L), @w' (O, 100, k)),
+///   …)
+void merge_covered_axes(Function& function);
 
 /// Convolutions lose the taps that meet padding wherever the window stands.
 void trim_windows(Function& function);

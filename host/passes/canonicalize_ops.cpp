@@ -13,14 +13,15 @@ void canonicalize_ops(Graph& graph) {
   expand_conv_transpose(graph.main);
   trim_windows(graph.main);
   split_max_windows(graph.main);
-  make_small_convolutions_dense(graph.main);
+  make_whole_convolutions_dense(graph.main);
+  merge_covered_axes(graph.main);
   drop_unit_windows(graph.main);
   recognize_layer_norm(graph.main);
   recognize_gelu(graph.main);
   dead_code(graph);
   move_elementwise_before_views(graph.main);
   merge_split_norm(graph.main);
-  dead_code(graph);
+  simplify_movement(graph);
 }
 
 }  // namespace gantry

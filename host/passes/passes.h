@@ -40,6 +40,11 @@ void eliminate_common_subexpr(Graph& graph);
 /// Drops nodes and constants whose results nothing uses.
 void dead_code(Graph& graph);
 
+/// Reshapes of reshapes and transpositions of transpositions become one, or nothing. Outputs stay nodes of
+/// their own.
+///   %1 = transpose(%0, axes=[0, 2, 1]); %2 = transpose(%1, axes=[0, 2, 1]); %3 = exp(%2)   =>   %3 = exp(%0)
+void simplify_movement(Graph& graph);
+
 /// Products of the same data with several constant weights, in form gemm, become one product with all columns
 /// where cutting the results out of it costs nothing (the queries, keys and values of attention):
 ///   %1 = nn.dense(%x, @a); %2 = nn.dense(%x, @b)   =>   %0 = nn.dense(%x, concatenate(@a, @b));

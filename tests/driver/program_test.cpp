@@ -301,6 +301,42 @@ std::vector<Case> cases() {
        {{"T", 21}}},
       {"HeadsThatShareKeys", shared_keys("M"), "(2, 6, M, 8)", "(2, 6, M, 8)", {{"M", 21}}},
       {"OneQueryOfHeadsThatShareKeys", shared_keys("1"), "(2, 6, 1, 8)", "(2, 6, 1, 8)", {}},
+      {"TriangleFromASymbolicDiagonal",
+       "  %a = trilu(%x, upper=true, k=N - 4)\n  %y = trilu(%a, upper=false, k=N)\n",
+       "(2, N, 9)",
+       "(2, N, 9)",
+       {{"N", 6}}},
+      {"ConvOfWholeRows",
+       "  %y = nn.conv(%x, @w: Tensor[(20, 1, 3, 37), f32], channels=20, kernel=[3, 37], strides=[2, 1], "
+       "dilations=[1, 1], padding=(1, 0, 2, 0), groups=1)\n",
+       "(2, 1, 11, 37)",
+       "(2, 20, 6, 1)",
+       {}},
+      {"ConvOfWholeRowsOfChannels",
+       "  %y = nn.conv(%x, @w: Tensor[(20, 3, 2, 5), f32], channels=20, kernel=[2, 5], strides=[1, 1], "
+       "dilations=[2, 1], padding=(0, 0, 0, 0), groups=1)\n",
+       "(N, 3, 11, 5)",
+       "(N, 20, 9, 1)",
+       {{"N", 2}}},
+      {"ConvOfWholePlanes",
+       "  %y = nn.conv(%x, @w: Tensor[(8, 2, 2, 3, 4), f32], channels=8, kernel=[2, 3, 4], strides=[1, 1, "
+       "1], "
+       "dilations=[1, 1, 1], padding=(0, 0, 0, 0, 0, 0), groups=1)\n",
+       "(2, 2, 7, 3, 4)",
+       "(2, 8, 6, 1, 1)",
+       {}},
+      {"ConvOfWholeImages",
+       "  %y = nn.conv(%x, @w: Tensor[(12, 5, 3, 4), f32], channels=12, kernel=[3, 4], strides=[1, 1], "
+       "dilations=[1, 1], padding=(0, 0, 0, 0), groups=1)\n",
+       "(3, 5, 3, 4)",
+       "(3, 12, 1, 1)",
+       {}},
+      {"TurnedAndStraightOperands",
+       "  %t = transpose(%x, axes=[0, 2, 3, 1])\n  %r = reshape(%x, shape=(2, 19, 21, 35))\n"
+       "  %y = add(%t, %r)\n",
+       "(2, 35, 19, 21)",
+       "(2, 19, 21, 35)",
+       {}},
       {"ChannelScale",
        "  %a = " + conv("%x", 20, 3, 1, same(0)) +
            "\n  %m = mean(%a, axes=[2, 3], keepdims=true)\n  %y = multiply(%a, %m)\n",

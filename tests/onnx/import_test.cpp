@@ -8,6 +8,7 @@
 #include <cmath>
 #include <random>
 
+#include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
 
@@ -206,6 +207,27 @@ TEST(Import, MutatedModelsAreImportedOrRefusedButNeverCrash) {
       EXPECT_EQ(error.kind(), ErrorKind::kUser) << "round " << round << ": " << error.what();
     }
   }
+}
+
+TEST(Import, ConstantIndicesOutsideTheirAxisAreRefused) {
+  auto gather = [](int index) {
+    return model("initializer { name: 'i' data_type: 7 dims: 1 int64_data: " + std::to_string(index) + " } " +
+                 node("Gather", "x i", "y", "attribute { name: 'axis' type: INT i: 1 } ") + input("x", kN3) +
+                 output("y"));
+  };
+  for (int index : {2, -3}) EXPECT_EQ(error_of(gather(index)), "no error");
+  for (int index : {3, -4})
+    EXPECT_THAT(
+        error_of(gather(index)),
+        AllOf(HasSubstr("Gather_y"), HasSubstr("its index " + std::to_string(index) + " lies outside")));
+}
+
+TEST(Import, DiagonalsMayDependOnDimensions) {
+  Graph g = import(model("initializer { name: 'zero' dims: 1 data_type: 7 int64_data: 0 } " +
+                         input("x", kN3) + node("Shape", "x", "s") + node("Gather", "s zero", "n") +
+                         node("Trilu", "x n", "y") + output("y")));
+  ASSERT_EQ(g.main.nodes().size(), 1u);
+  EXPECT_EQ(g.main.nodes()[0]->attrs_as<TriluAttrs>().k, Dim::symbol("N"));
 }
 
 }  // namespace

@@ -135,5 +135,43 @@ TEST(SimplifyInference, BatchNormWithParametersFromOutsideStays) {
   EXPECT_EQ(after(text, simplify_inference), text);
 }
 
+TEST(SimplifyMovement, WhatIsMovedTwiceIsMovedOnceOrStays) {
+  EXPECT_EQ(
+      after(
+          R"(fn @main(%x: Tensor[(N, 6, 4), f32]) -> (Tensor[(N, 24), f32], Tensor[(4, N, 6), f32], Tensor[(N, 6, 4), f32]) {
+  %0 = reshape(%x, shape=(N, 3, 8))
+  %1 = reshape(%0, shape=(N, 24))
+  %2 = exp(%1)
+  %3 = transpose(%x, axes=[0, 2, 1])
+  %4 = transpose(%3, axes=[1, 0, 2])
+  %5 = exp(%4)
+  %6 = transpose(%3, axes=[0, 2, 1])
+  %7 = reshape(%6, shape=(N, 24))
+  %8 = reshape(%7, shape=(N, 6, 4))
+  %9 = exp(%8)
+  return %2 as "a", %5 as "b", %9 as "c"
+})",
+          simplify_movement),
+      R"(fn @main(%x: Tensor[(N, 6, 4), f32]) -> (Tensor[(N, 24), f32], Tensor[(4, N, 6), f32], Tensor[(N, 6, 4), f32]) {
+  %10 = reshape(%x, shape=(N, 24))
+  %2 = exp(%10)
+  %11 = transpose(%x, axes=[2, 0, 1])
+  %5 = exp(%11)
+  %9 = exp(%x)
+  return %2 as "a", %5 as "b", %9 as "c"
+}
+)");
+}
+
+TEST(SimplifyMovement, OutputsStayNodes) {
+  const std::string text = R"(fn @main(%x: Tensor[(2, 3), f32]) -> Tensor[(2, 3), f32] {
+  %0 = transpose(%x, axes=[1, 0])
+  %1 = transpose(%0, axes=[1, 0])
+  return %1
+}
+)";
+  EXPECT_EQ(after(text, simplify_movement), text);
+}
+
 }  // namespace
 }  // namespace gantry

@@ -1,10 +1,8 @@
 #include <algorithm>
 
-#include "host/ops/conv.h"
-#include "host/ops/dense.h"
-#include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/passes/canonicalize.h"
+#include "host/passes/reshaper.h"
 
 namespace gantry {
 namespace {
@@ -12,53 +10,6 @@ namespace {
 bool is_one(const Dim& dim) {
   return dim == Dim(1);
 }
-
-/// Inserts reshapes in front of one node.
-class Reshaper {
- public:
-  Reshaper(Function& function, const Node& before) : function_(function), before_(before) {}
-
-  Value* reshape(Value* value, Shape shape) {
-    if (value->type.shape == shape) return value;
-    auto attrs = std::make_shared<ReshapeAttrs>();
-    attrs->shape = std::move(shape);
-    return add("reshape", attrs, {value});
-  }
-  Value* add(std::string_view op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs) {
-    return infer_and_add(function_, op, std::move(attrs), std::move(inputs), before_.origin, &before_)
-        ->result();
-  }
-
- private:
-  Function& function_;
-  const Node& before_;
-};
-
-// --- convolutions of images of one element
-
-bool is_small(const Node& node, const ConvAttrs& attrs) {
-  const Shape& data = node.inputs[0]->type.shape;
-  return attrs.groups == 1 && attrs.weight_block == 0 && !attrs.channels_last &&
-         node.inputs[1]->is_constant() && all_zero(attrs.padding) &&
-         std::all_of(data.begin() + 2, data.end(), is_one) &&
-         std::all_of(attrs.kernel.begin(), attrs.kernel.end(), [](int64_t extent) { return extent == 1; });
-}
-
-void make_dense(Function& function, Node& node, const ConvAttrs& conv) {
-  Reshaper reshaper(function, node);
-  const Shape& data = node.inputs[0]->type.shape;
-  Value* x = reshaper.reshape(node.inputs[0], {data[0], data[1]});
-  Value* weight = reshaper.reshape(node.inputs[1], {conv.channels, data[1]});
-  auto swap = std::make_shared<TransposeAttrs>();
-  swap->axes = {1, 0};
-  weight = reshaper.add("transpose", swap, {weight});
-  auto attrs = std::make_shared<DenseAttrs>();
-  attrs->units = conv.channels;
-  Value* y = reshaper.add("nn.dense", attrs, {x, weight});
-  function.replace_uses(node.result(), reshaper.reshape(y, node.result()->type.shape));
-}
-
-// --- elementwise nodes behind views
 
 bool is_pointwise(const Node& node) {
   return (node.op->fusion == FusionClass::kElementwise || node.op->fusion == FusionClass::kBroadcast) &&
@@ -157,14 +108,6 @@ class ViewMover {
 };
 
 }  // namespace
-
-void make_small_convolutions_dense(Function& function) {
-  const std::vector<Node*> nodes = function.nodes();
-  for (Node* node : nodes) {
-    const auto* attrs = dynamic_cast<const ConvAttrs*>(node->attrs.get());
-    if (attrs != nullptr && is_small(*node, *attrs)) make_dense(function, *node, *attrs);
-  }
-}
 
 void move_elementwise_before_views(Function& function) {
   ViewMover(function).run();
