@@ -104,5 +104,13 @@ TEST(DenseModel, HidesTheLatencyOfMultiplyAdds) {
   EXPECT_EQ(plan.block_rows % plan.tile.rows, 0);
 }
 
+// Rows of 256 results lie 1 KiB apart: four in each set of the first-level cache.
+TEST(DenseModel, SumsOfFewProductsKeepTheirRowsOfResultsInTheCache) {
+  const MachineModel machine = find_target("znver5").machine;
+  const ProductTile tile = choose_dense_tile({4096, 3, 256}, machine).tile;
+  EXPECT_LE(2 * tile.rows / 4, machine.l1_bytes / 4096);
+  EXPECT_GE(tile.vectors, 2);
+}
+
 }  // namespace
 }  // namespace gantry
