@@ -113,6 +113,38 @@ void schedule_rows(Stage& stage, int lanes, bool worth_it) {
   stage.vectorize(lane);
 }
 
+/// Rows of at most so many elements are written out one by one.
+constexpr int64_t kMaxWrittenOut = 256;
+
+/// Where along the last axis elements come from is computed from their place in ways that no stride says
+/// (resizing by an uneven ratio): once the row is written out, it is known.
+bool reads_by_table(const OperationNode& op) {
+  const Expr& last = op.axes.back()->var;
+  const auto extent = constant_extent(op.axes.back()->extent);
+  if (!extent || *extent > kMaxWrittenOut) return false;
+  bool found = false, other = false;
+  walk(op.body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (!read) return;
+    for (const Expr& index : read->indices) {
+      bool rounds = false;
+      walk(index, [&](const Expr& part) {
+        other = other || part.as<ReadNode>() != nullptr;
+        rounds = rounds || (part.as<CastNode>() != nullptr && mentions(part, last.as<VarNode>()));
+      });
+      found = found || rounds;
+    }
+  });
+  return found && !other;
+}
+
+// A row at a time, its elements one by one.
+void schedule_written_out(Stage& stage, bool worth_it) {
+  const auto axes = stage.axes();
+  fuse_and_parallelize(stage, {axes.begin(), axes.end() - 1}, worth_it);
+  stage.unroll(axes.back());
+}
+
 bool worth_threads(const OperationNode& op) {
   auto volume = constant_volume(op.axes);
   return !volume || *volume * (1 + element_cost(op.body)) >= kParallelThreshold * 4;
@@ -140,6 +172,7 @@ void schedule_elementwise(Stage& stage, const Target& target) {
     schedule_transposed(stage, contiguous, lanes, worth_it);
     return;
   }
+  if (reads_by_table(op)) return schedule_written_out(stage, worth_it);
   schedule_rows(stage, lanes, worth_it);
 }
 

@@ -26,6 +26,10 @@ std::vector<double> weights_at(const std::string& mode, int64_t at, int64_t in, 
   auto add = [&](int64_t position, double weight) {
     weights[size_t(std::clamp<int64_t>(position, 0, in - 1))] += weight;
   };
+  if (mode == "nearest") {  // the lower one of two that are as near
+    add(f <= 0.5 ? first : first + 1, 1);
+    return weights;
+  }
   if (mode == "linear") {
     add(first, 1 - f);
     add(first + 1, f);
@@ -84,13 +88,17 @@ TEST_P(ResizeOnCpu, ShrinksEitherAxis) {
   check({.rows = 15, .columns = 4});
   check({.rows = 7, .columns = 30});
 }
+TEST_P(ResizeOnCpu, TakesUnevenRatiosOfShortAndLongRows) {
+  check({.planes = 2, .height = 6, .width = 30, .rows = 17, .columns = 77});
+  check({.planes = 1, .height = 3, .width = 64, .rows = 5, .columns = 300});
+}
 TEST_P(ResizeOnCpu, TakesUnknownExtents) {
   check({.symbolic = true});
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ResizeOnCpu,
                          ::testing::Combine(::testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4"),
-                                            ::testing::Values("linear", "cubic")));
+                                            ::testing::Values("nearest", "linear", "cubic")));
 
 }  // namespace
 }  // namespace gantry
