@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "host/ops/gemm.h"
+#include "host/support/divide.h"
 
 namespace gantry {
 namespace {
@@ -64,10 +65,48 @@ class Nest {
  private:
   using Body = std::function<Stmt(Expr)>;
 
+  /// Features whose sums are in registers together: neighbouring vectors, of so many lanes.
+  struct Strip {
+    int64_t first = 0, width = 0;
+    std::vector<int64_t> lanes;
+  };
+
+  /// All features, in whole vectors as far as there are such; strips of the same vectors where these divide.
+  std::vector<Strip> strips() const {
+    std::vector<int64_t> vectors;
+    for (int64_t left = s_.width, lanes = lanes_; left > 0; left -= lanes) {
+      while (lanes > left) lanes /= 2;
+      vectors.push_back(lanes);
+    }
+    const auto all = static_cast<int64_t>(vectors.size());
+    const int64_t most = std::max<int64_t>(1, (s_.registers - 2) / (kResultRows + 1));
+    int64_t count = ceil_div(all, most);
+    for (int64_t each = most; each >= 2; --each) {
+      if (all % each != 0 || vectors.front() != vectors.back()) continue;
+      count = all / each;
+      break;
+    }
+    std::vector<Strip> found(static_cast<size_t>(count));
+    for (int64_t i = 0, at = 0; i < all; ++i) {
+      Strip& strip = found[static_cast<size_t>(i * count / all)];
+      const int64_t lanes = vectors[static_cast<size_t>(i)];
+      if (strip.lanes.empty()) strip.first = at;
+      strip.lanes.push_back(lanes);
+      strip.width += lanes;
+      at += lanes;
+    }
+    return found;
+  }
+  static bool all_alike(const std::vector<Strip>& strips) {
+    return std::ranges::all_of(strips, [&](const Strip& strip) { return strip.lanes == strips[0].lanes; });
+  }
+
   /// Keys whose scores for so many queries fit on the stack, beside results of so many features.
   int64_t keys_that_fit(int64_t queries, int64_t partial) const {
     const int64_t row = queries * byte_width(DType::kF32);
-    return (kMaxStackBytes - kTileBytes) / row - s_.depth - partial - kRowsOfMaxima;
+    // Strips that differ have sums of their own.
+    const int64_t apart = all_alike(strips()) ? 0 : kResultRows * s_.width * byte_width(DType::kF32);
+    return (kMaxStackBytes - kTileBytes - apart) / row - s_.depth - partial - kRowsOfMaxima;
   }
 
   /// body(j) for `count` vectors of `lanes` elements, written out.
@@ -221,40 +260,62 @@ class Nest {
     return block({clear, loop});
   }
 
+  /// body(d) for the vectors of a strip, written out; d counts from its first feature.
+  static Stmt each_feature(const Strip& strip, const Body& body) {
+    std::vector<Stmt> vectors;
+    int64_t at = 0;
+    for (int64_t lanes : strip.lanes) {
+      Expr lane = make_var("lane");
+      vectors.push_back(for_loop(lane, 0, lanes, LoopKind::kVectorized, body(Expr(at) + lane)));
+      at += lanes;
+    }
+    return block(std::move(vectors));
+  }
+
   using Finish = std::function<Stmt(Expr row, Expr feature, Expr sum)>;
   /// Sums over the block's keys of score * value, by tiles of rows and features.
   Stmt weighted_values(const Expr& first_key, const Expr& count, const Expr& at, const Finish& finish) const {
     const int64_t rows = std::min(kResultRows, block_);
-    const int64_t vectors = s_.width / feature_lanes_;
-    int64_t wide = std::max<int64_t>(1, std::min(vectors, (s_.registers - 2) / (rows + 1)));
-    while (vectors % wide != 0) --wide;
-    const int64_t strip = wide * feature_lanes_;
+    const std::vector<Strip> all = strips();
     const Expr used = whole_ ? Expr(block_) : min(Expr(block_), s_.queries);
     return serial("row_tile", floordiv(used + (rows - 1), rows), [&](const Expr& t) {
-      return serial("strip", s_.width / strip, [&](const Expr& f) {
-        const Buffer sums = local("weighted", rows * strip);
-        auto each = [&](const std::function<Stmt(Expr, Expr)>& body) {
-          return unrolled("r", rows, [&](const Expr& r) {
-            return each_vector(wide, feature_lanes_, [&](const Expr& d) { return body(r, d); });
-          });
-        };
-        Stmt clear = each([&](const Expr& r, const Expr& d) { return store(sums, r * strip + d, f32(0)); });
-        Stmt products = serial("j", count, [&](const Expr& j) {
-          return unrolled("r", rows, [&](const Expr& r) {
-            return bind("weight", load(scores_, j * block_ + t * rows + r), [&](const Expr& weight) {
-              return each_vector(wide, feature_lanes_, [&](const Expr& d) {
-                const Expr value = load(b_.input(2), at + (first_key + j) * s_.value.row + f * strip + d);
-                return store(sums, r * strip + d, load(sums, r * strip + d) + weight * value);
-              });
-            });
+      auto sums_of = [&](const Strip& strip, const Expr& first) {
+        return weighted_strip(strip, first, rows, t * rows, first_key, count, at, finish);
+      };
+      if (all_alike(all)) {
+        return serial("strip", static_cast<int64_t>(all.size()),
+                      [&](const Expr& f) { return sums_of(all[0], f * all[0].width); });
+      }
+      std::vector<Stmt> each;
+      for (const Strip& strip : all) each.push_back(sums_of(strip, strip.first));
+      return block(std::move(each));
+    });
+  }
+
+  /// Of `rows` rows from `row`, the features from `first`.
+  Stmt weighted_strip(const Strip& strip, const Expr& first, int64_t rows, const Expr& row,
+                      const Expr& first_key, const Expr& count, const Expr& at, const Finish& finish) const {
+    const Buffer sums = local("weighted", rows * strip.width);
+    auto each = [&](const std::function<Stmt(Expr, Expr)>& body) {
+      return unrolled("r", rows, [&](const Expr& r) {
+        return each_feature(strip, [&](const Expr& d) { return body(r, d); });
+      });
+    };
+    Stmt clear = each([&](const Expr& r, const Expr& d) { return store(sums, r * strip.width + d, f32(0)); });
+    Stmt products = serial("j", count, [&](const Expr& j) {
+      return unrolled("r", rows, [&](const Expr& r) {
+        return bind("weight", load(scores_, j * block_ + row + r), [&](const Expr& weight) {
+          return each_feature(strip, [&](const Expr& d) {
+            const Expr value = load(b_.input(2), at + (first_key + j) * s_.value.row + first + d);
+            return store(sums, r * strip.width + d, load(sums, r * strip.width + d) + weight * value);
           });
         });
-        Stmt write = each([&](const Expr& r, const Expr& d) {
-          return finish(t * rows + r, f * strip + d, load(sums, r * strip + d));
-        });
-        return allocate(sums, block({clear, products, write}));
       });
     });
+    Stmt write = each([&](const Expr& r, const Expr& d) {
+      return finish(row + r, first + d, load(sums, r * strip.width + d));
+    });
+    return allocate(sums, block({clear, products, write}));
   }
 
   Stmt store_result(const Expr& row, const Expr& feature, const Expr& value) const {

@@ -120,7 +120,7 @@ TEST(Attention, WorksWithFewerQueriesThanABlockHolds) {
 
 TEST(Attention, WorksWithAnyVectorLengthAndFeatureCount) {
   for (int64_t lanes : {4, 16}) {
-    for (int64_t features : {5, 24}) {
+    for (int64_t features : {5, 24, 40, 80, 88}) {
       Case c;
       c.lanes = lanes;
       c.features = features;
@@ -213,7 +213,7 @@ int64_t local_bytes(const AttentionLoops& loops) {
 
 TEST(Attention, LocalBuffersFitTheStackWhateverTheExtents) {
   const Expr unknown = make_var("n");
-  for (int64_t features : {8, 64, 112, 128, 160, 192, 256}) {
+  for (int64_t features : {8, 40, 64, 80, 112, 128, 160, 176, 192, 208, 256}) {
     for (const Expr& rows : {Expr(20), Expr(64), Expr(256), Expr(300), Expr(384), Expr(512), unknown}) {
       for (int64_t lanes : {4, 8, 16}) {
         AttentionLoops loops;
