@@ -3,10 +3,9 @@
 #include <optional>
 
 #include "host/ops/dense.h"
-#include "host/ops/movement.h"
-#include "host/ops/op.h"
 #include "host/passes/canonicalize.h"
 #include "host/passes/passes.h"
+#include "host/passes/reshaper.h"
 #include "host/passes/strided_view.h"
 
 namespace gantry {
@@ -102,17 +101,18 @@ class Folder {
   Node* fold_transposition(const Node& node, Value* matrix) {
     auto attrs = std::make_shared<MatmulAttrs>(node.attrs_as<MatmulAttrs>());
     attrs->transpose_b = !attrs->transpose_b;
-    Node* product = add(node, node.op->name, attrs, {node.inputs[0], matrix});
-    function_.replace_uses(node.result(), product->result());
-    return product;
+    Value* product = Reshaper(function_, node).add(node.op->name, attrs, {node.inputs[0], matrix});
+    function_.replace_uses(node.result(), product);
+    return product->producer;
   }
 
   Node* fold_scale(const Node& node, const Scaled& scaled) {
-    Node* product = add(node, node.op->name, node.attrs, {node.inputs[0], scaled.node->inputs[scaled.data]});
-    Value* factor = scaled.node->inputs[1 - scaled.data];
-    const Node* result = add(node, scaled.node->op->name, scaled.node->attrs, {product->result(), factor});
-    function_.replace_uses(node.result(), result->result());
-    return product;
+    Reshaper reshaper(function_, node);
+    const std::vector<Value*>& operands = scaled.node->inputs;
+    Value* product = reshaper.add(node.op->name, node.attrs, {node.inputs[0], operands[scaled.data]});
+    function_.replace_uses(node.result(), reshaper.add(scaled.node->op->name, scaled.node->attrs,
+                                                       {product, operands[1 - scaled.data]}));
+    return product->producer;
   }
 
   /// The rows of all that share a matrix, one after the other.
@@ -125,21 +125,12 @@ class Folder {
     if (!(shape[group] == groups * repeated.times)) return nullptr;
     shape[group] = groups;
     shape[rows] = repeated.times * shape[rows];
-    Node* product = add(node, node.op->name, node.attrs,
-                        {reshape(node, left, shape), reshape(node, repeated.value, repeated.once)});
-    function_.replace_uses(node.result(), reshape(node, product->result(), node.result()->type.shape));
-    return product;
-  }
-
-  Node* add(const Node& before, std::string_view op, std::shared_ptr<const Attrs> attrs,
-            std::vector<Value*> inputs) {
-    return infer_and_add(function_, op, std::move(attrs), std::move(inputs), before.origin, &before);
-  }
-
-  Value* reshape(const Node& before, Value* value, const Shape& shape) {
-    auto attrs = std::make_shared<ReshapeAttrs>();
-    attrs->shape = shape;
-    return add(before, "reshape", attrs, {value})->result();
+    Reshaper reshaper(function_, node);
+    Value* product =
+        reshaper.add(node.op->name, node.attrs,
+                     {reshaper.reshape(left, shape), reshaper.reshape(repeated.value, repeated.once)});
+    function_.replace_uses(node.result(), reshaper.reshape(product, node.result()->type.shape));
+    return product->producer;
   }
 
   Function& function_;
