@@ -15,6 +15,7 @@
 #include "host/passes/attention_matrix.h"
 #include "host/passes/canonicalize.h"
 #include "host/passes/passes.h"
+#include "host/passes/strided_view.h"
 
 namespace gantry {
 namespace {
