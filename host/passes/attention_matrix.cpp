@@ -27,9 +27,18 @@ std::optional<std::vector<AxisPart>> leading_parts(const StridedView& view, cons
 }  // namespace
 
 AttentionMatrix::AttentionMatrix(Value* value, size_t row, size_t feature, Shape scores, bool scaled)
-    : value(value), row(row), feature(feature), scores(std::move(scores)), view(strided_view(value, scaled)) {
-  // Rows that no single stride leads along (windows of an image) are copied by what makes the value.
-  if (view.rank() >= 2 && (!row_stride() || !feature_stride())) view = contiguous_view(value);
+    : value(value),
+      row(row),
+      feature(feature),
+      scores(std::move(scores)),
+      scaled(scaled),
+      view(strided_view(value, {.scales = scaled})) {
+  // Rows that no single stride leads along (windows of an image) are copied by what makes them.
+  if (view.rank() >= 2 && (!row_stride() || !feature_stride())) view = unsplit_view();
+}
+
+StridedView AttentionMatrix::unsplit_view() const {
+  return strided_view(value, {.scales = scaled, .split_axes = false});
 }
 
 std::optional<Shape> AttentionMatrix::leading() const {
@@ -43,7 +52,7 @@ std::optional<Shape> AttentionMatrix::leading() const {
 std::optional<Shape> AttentionMatrix::place(const Shape& batch) {
   auto strides = batch_strides(view, scores, batch);
   if (!strides) {
-    view = contiguous_view(value);
+    view = unsplit_view();
     strides = batch_strides(view, scores, batch);
   }
   if (!strides || !(feature_stride() == Dim(1))) return std::nullopt;

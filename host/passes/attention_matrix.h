@@ -19,6 +19,7 @@ struct AttentionMatrix {
   Value* value;
   size_t row, feature;
   Shape scores;
+  bool scaled;
   StridedView view;
 
   std::optional<Dim> row_stride() const { return view.stride(view.rank() - 1 - row); }
@@ -27,9 +28,12 @@ struct AttentionMatrix {
   Dim features() const { return view.extent(view.rank() - 1 - feature); }
   /// Extents of the leading axes' digits; none where the value is not broadcast to `scores`.
   std::optional<Shape> leading() const;
-  /// Offset and strides for these batch axes. Where the view has none for them, it becomes the value itself:
-  /// then a copy in memory is what is read. None where features are not contiguous.
+  /// Offset and strides for these batch axes. Where the view has none for them, it becomes one without split
+  /// axes, which reads a copy in memory. None where features are not contiguous.
   std::optional<Shape> place(const Shape& batch);
+
+ private:
+  StridedView unsplit_view() const;
 };
 
 /// The finest of the batch axes in all shapes, which are the same elements.

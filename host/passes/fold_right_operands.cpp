@@ -140,6 +140,7 @@ class Folder {
 
 void fold_right_operands(Graph& graph) {
   Folder(graph.main).run();
+  // Factors and what follows them join the products' kernels, which views would part them from.
   move_elementwise_before_views(graph.main);
   dead_code(graph);
 }

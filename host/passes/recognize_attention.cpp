@@ -250,7 +250,7 @@ class Recognizer {
     StridedView view = transposed ? contiguous_view(other) : strided_view(other);
     auto strides = place_bias(view, bias.scores, attrs.batch, transposed);
     if (!strides) {
-      view = contiguous_view(other);
+      view = strided_view(other, {.split_axes = false});
       strides = place_bias(view, bias.scores, attrs.batch, transposed);
     }
     if (!strides) return false;

@@ -1,5 +1,7 @@
 #include "host/passes/strided_view.h"
 
+#include <algorithm>
+
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/passes/canonicalize.h"
@@ -9,18 +11,18 @@ namespace {
 
 using Axis = std::vector<AxisPart>;
 
-std::optional<StridedView> through_transpose(const Node& node, bool scaled) {
+std::optional<StridedView> through_transpose(const Node& node, ViewThrough through) {
   const auto* attrs = dynamic_cast<const TransposeAttrs*>(node.attrs.get());
   if (attrs == nullptr) return std::nullopt;
-  StridedView in = strided_view(node.inputs[0], scaled), view = in;
+  StridedView in = strided_view(node.inputs[0], through), view = in;
   for (size_t i = 0; i < attrs->axes.size(); ++i) view.axes[i] = in.axes[static_cast<size_t>(attrs->axes[i])];
   return view;
 }
 
-std::optional<StridedView> through_slice(const Node& node, bool scaled) {
+std::optional<StridedView> through_slice(const Node& node, ViewThrough through) {
   const auto* attrs = dynamic_cast<const StridedSliceAttrs*>(node.attrs.get());
   if (attrs == nullptr) return std::nullopt;
-  StridedView view = strided_view(node.inputs[0], scaled);
+  StridedView view = strided_view(node.inputs[0], through);
   const Shape& shape = node.result()->type.shape;
   for (size_t i = 0; i < attrs->begin.size(); ++i) {
     const bool whole = attrs->begin[i] == Dim(0) && attrs->strides[i] == 1 && view.extent(i) == shape[i];
@@ -34,13 +36,13 @@ std::optional<StridedView> through_slice(const Node& node, bool scaled) {
 }
 
 // gather with one constant index takes a single position of an axis.
-std::optional<StridedView> through_selection(const Node& node, bool scaled) {
+std::optional<StridedView> through_selection(const Node& node, ViewThrough through) {
   if (producer_of(node.result(), "gather") == nullptr) return std::nullopt;
   const Value* index = node.inputs[1];
   if (!index->is_constant() || !(element_count(index->type.shape) == Dim(1)) || index->type.rank() > 1 ||
       index->type.dtype != DType::kI64)
     return std::nullopt;
-  StridedView view = strided_view(node.inputs[0], scaled);
+  StridedView view = strided_view(node.inputs[0], through);
   const auto axis = static_cast<size_t>(node.attrs_as<AxisAttrs>().axis);
   const std::optional<Dim> stride = view.stride(axis);
   if (!stride) return std::nullopt;
@@ -55,9 +57,9 @@ std::optional<StridedView> through_selection(const Node& node, bool scaled) {
   return view;
 }
 
-std::optional<StridedView> through_broadcast(const Node& node, bool scaled) {
+std::optional<StridedView> through_broadcast(const Node& node, ViewThrough through) {
   if (dynamic_cast<const BroadcastToAttrs*>(node.attrs.get()) == nullptr) return std::nullopt;
-  StridedView view = strided_view(node.inputs[0], scaled);
+  StridedView view = strided_view(node.inputs[0], through);
   const Shape& shape = node.result()->type.shape;
   const size_t added = shape.size() - view.rank();
   view.axes.insert(view.axes.begin(), added, Axis{{1, 0}});
@@ -69,18 +71,20 @@ std::optional<StridedView> through_broadcast(const Node& node, bool scaled) {
   return view;
 }
 
-std::optional<StridedView> through_reshape(const Node& node, bool scaled) {
+std::optional<StridedView> through_reshape(const Node& node, ViewThrough through) {
   if (!node.op->is_view || node.inputs.size() != 1) return std::nullopt;
-  StridedView view = strided_view(node.inputs[0], scaled);
+  StridedView view = strided_view(node.inputs[0], through);
   Axis parts;
   for (const Axis& axis : view.axes) parts.insert(parts.end(), axis.begin(), axis.end());
   auto axes = regroup(parts, node.result()->type.shape);
   if (!axes) return std::nullopt;
+  auto is_split = [](const Axis& axis) { return axis.size() != 1; };
+  if (!through.split_axes && std::ranges::any_of(*axes, is_split)) return std::nullopt;
   view.axes = std::move(*axes);
   return view;
 }
 
-std::optional<StridedView> through_scale(const Node& node) {
+std::optional<StridedView> through_scale(const Node& node, ViewThrough through) {
   const bool product = producer_of(node.result(), "multiply") != nullptr;
   if (!product && producer_of(node.result(), "divide") == nullptr) return std::nullopt;
   std::optional<double> factor = constant_scalar(node.inputs[1]);
@@ -90,7 +94,7 @@ std::optional<StridedView> through_scale(const Node& node) {
     data = node.inputs[1];
   }
   if (!factor || (!product && *factor == 0) || !(data->type == node.result()->type)) return std::nullopt;
-  StridedView view = strided_view(data, true);
+  StridedView view = strided_view(data, through);
   view.factor *= product ? *factor : 1 / *factor;
   return view;
 }
@@ -190,16 +194,16 @@ std::optional<Shape> strides_as(const Axis& parts, const Shape& shape) {
   return strides;
 }
 
-StridedView strided_view(Value* value, bool scaled) {
+StridedView strided_view(Value* value, ViewThrough through) {
   const Node* node = value->producer;
   if (node == nullptr || node->results.size() != 1 || !node->bodies.empty()) return contiguous_view(value);
-  if (auto view = through_transpose(*node, scaled)) return *view;
-  if (auto view = through_slice(*node, scaled)) return *view;
-  if (auto view = through_selection(*node, scaled)) return *view;
-  if (auto view = through_broadcast(*node, scaled)) return *view;
-  if (auto view = through_reshape(*node, scaled)) return *view;
-  if (scaled) {
-    if (auto view = through_scale(*node)) return *view;
+  if (auto view = through_transpose(*node, through)) return *view;
+  if (auto view = through_slice(*node, through)) return *view;
+  if (auto view = through_selection(*node, through)) return *view;
+  if (auto view = through_broadcast(*node, through)) return *view;
+  if (auto view = through_reshape(*node, through)) return *view;
+  if (through.scales) {
+    if (auto view = through_scale(*node, through)) return *view;
   }
   return contiguous_view(value);
 }

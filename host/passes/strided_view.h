@@ -30,9 +30,13 @@ struct StridedView {
 
 /// The value itself, row-major.
 StridedView contiguous_view(Value* value);
-/// The value through the transpositions, slices, selections, broadcasts and reshapes before it, and through
-/// products with constant scalars where `scaled`; as far as these are strides of what they read.
-StridedView strided_view(Value* value, bool scaled = false);
+/// What a view goes through besides transpositions, slices, selections, broadcasts and reshapes.
+struct ViewThrough {
+  bool scales = false;     ///< products with constant scalars
+  bool split_axes = true;  ///< reshapes that leave an axis of several parts
+};
+/// The value through what is before it, as far as that is strides of what it reads.
+StridedView strided_view(Value* value, ViewThrough through = {});
 /// The same elements as axes of `shape`, if strides can say it: parts split, and merge where they follow each
 /// other in memory.
 std::optional<std::vector<std::vector<AxisPart>>> regroup(const std::vector<AxisPart>& parts,

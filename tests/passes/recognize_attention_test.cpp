@@ -124,6 +124,21 @@ TEST(RecognizeAttention, RepeatedMasksAreReadOnce) {
       << text;
 }
 
+// Rows of windows (4 of 6 x 6 pixels each) follow each other in a copy only, which the keys are read from as
+// they are without their transposition.
+TEST(RecognizeAttention, RowsThatNoStrideLeadsAlongAreCopied) {
+  std::string text =
+      "fn @main(%q: Tensor[(4, 36, 16), f32], %i: Tensor[(2, 6, 2, 6, 16), f32], %v: Tensor[(4, 36, 16), "
+      "f32])"
+      " -> Tensor[(4, 36, 16), f32] {\n"
+      "  %w = transpose(%i, axes=[0, 2, 1, 3, 4])\n  %k = reshape(%w, shape=(4, 36, 16))\n"
+      "  %t = transpose(%k, axes=[0, 2, 1])\n  %s = matmul(%q, %t)\n  %p = nn.softmax(%s, axis=2)\n"
+      "  %y = matmul(%p, %v)\n  return %y\n}";
+  EXPECT_THAT(recognized(text), AllOf(HasSubstr("reshape("), HasSubstr("nn.attention(%q, %"),
+                                      HasSubstr("key=(0, 576, 16)"), Not(HasSubstr("nn.softmax"))))
+      << recognized(text);
+}
+
 TEST(RecognizeAttention, AFewQueriesStayProducts) {
   EXPECT_THAT(recognized(heads("  %p = divide(%s, const(f32, [], [4]))\n", "", "3")),
               Not(HasSubstr("nn.attention")));
