@@ -208,11 +208,12 @@ void KernelEmitter::emit_prefetch(const PrefetchNode& node) {
   ++index_depth_;
   Value* index = emit(node.index);
   --index_depth_;
-  constexpr uint32_t kRead = 0, kData = 1;
-  const uint32_t locality = node.first_level ? 3 : 2;
+  constexpr uint32_t kData = 1;
+  const uint32_t write = node.fetch == Fetch::kWrite ? 1 : 0;
+  const uint32_t locality = node.fetch == Fetch::kSecondLevel ? 2 : 3;
   Value* pointer = b_.CreateGEP(storage_type(node.buffer->dtype), it->second, index);  // may be outside
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                     {pointer, b_.getInt32(kRead), b_.getInt32(locality), b_.getInt32(kData)});
+                     {pointer, b_.getInt32(write), b_.getInt32(locality), b_.getInt32(kData)});
 }
 
 void KernelEmitter::emit_transpose(const TransposeNode& node) {

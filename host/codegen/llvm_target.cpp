@@ -51,8 +51,8 @@ std::string baseline_cpu(const Target& target) {
   return target.architecture == Architecture::kAArch64 ? "generic" : "x86-64";
 }
 
-/// The oldest version of PTX that knows the architecture and its matrix instructions: the older the version, the
-/// more drivers read it.
+/// The oldest version of PTX that knows the architecture and its matrix instructions: the older the version,
+/// the more drivers read it.
 std::string_view ptx_version(const Target& target) {
   if (target.gpu_arch == "sm_90a") return "+ptx80";
   switch (target.gpu.compute_capability) {
@@ -80,7 +80,8 @@ std::string feature_string(const Target& target) {
     result += '+' + feature;
   }
   // LLVM's name for "AVX-512 with 512-bit registers", which every CPU with AVX-512 has had.
-  if (has_feature(target, "avx512f")) result += ",+evex512";
+  // So has prefetchw, which does nothing where it is not known.
+  if (has_feature(target, "avx512f")) result += ",+evex512,+prfchw";
   return result;
 }
 

@@ -213,6 +213,16 @@ void Lowering::plan_dots(const StageState& state, TilePlan& plan) {
   }
 }
 
+/// Both in their orders, each as evenly as there are of it.
+static std::vector<Stmt> spread(std::vector<Stmt> a, std::vector<Stmt> b) {
+  std::vector<Stmt> both;
+  for (size_t i = 0, j = 0; i < a.size() || j < b.size();) {
+    const bool first = j == b.size() || (i < a.size() && i * b.size() <= j * a.size());
+    both.push_back(std::move(first ? a[i++] : b[j++]));
+  }
+  return both;
+}
+
 /// Loads and instructions of one step, the hints `ahead` between them: asked for all at once, what they fetch
 /// would block the loads of tiles.
 static Stmt tile_step(const TilePlan& plan, const std::vector<Stmt>& ahead) {
@@ -249,8 +259,8 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
   }
   Stmt start = block(std::move(zero));
   if (plan.begins) start = if_stmt(plan.begins, start, block(std::move(resume)));
-  const Stmt steps =
-      build_loops(state, plan.steps, 0, Purpose::kCompute, true, tile_step(plan, fetch_weights(state, plan)));
+  const std::vector<Stmt> ahead = spread(fetch_weights(state, plan), fetch_results(state, plan));
+  const Stmt steps = build_loops(state, plan.steps, 0, Purpose::kCompute, true, tile_step(plan, ahead));
   return build_loops(state, plan.outer, 0, Purpose::kCompute, true,
                      block({start, steps, block(std::move(store))}));
 }

@@ -108,8 +108,8 @@ std::vector<Stmt> Lowering::fetch_weights(const StageState& state, const TilePla
                            : weights.first->index + Expr(weights.elements);
   std::vector<Stmt> hints;
   for (int64_t line = 0; line < lines; ++line)
-    hints.push_back(
-        prefetch(weights.first->buffer, simplifier_.simplify(begin + Expr(line * kLine)), !again));
+    hints.push_back(prefetch(weights.first->buffer, simplifier_.simplify(begin + Expr(line * kLine)),
+                             again ? Fetch::kSecondLevel : Fetch::kFirstLevel));
   return hints;
 }
 

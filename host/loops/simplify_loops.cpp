@@ -57,7 +57,7 @@ class LoopSimplifier : public StmtMutator {
 
   Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self) override {
     Expr index = simplify(node->index);
-    return index.same_as(node->index) ? self : prefetch(node->buffer, index, node->first_level);
+    return index.same_as(node->index) ? self : prefetch(node->buffer, index, node->fetch);
   }
 
   Stmt mutate_transpose(const TransposeNode* node, const Stmt& self) override {

@@ -127,8 +127,8 @@ Stmt tile_dot(int tile, int a, int b) {
   return node;
 }
 
-Stmt prefetch(Buffer buffer, Expr index, bool first_level) {
-  return std::make_shared<PrefetchNode>(std::move(buffer), std::move(index), first_level);
+Stmt prefetch(Buffer buffer, Expr index, Fetch fetch) {
+  return std::make_shared<PrefetchNode>(std::move(buffer), std::move(index), fetch);
 }
 
 Stmt transpose_block(Buffer rows, Buffer source, Expr index, Expr stride, int side) {
@@ -249,7 +249,7 @@ Stmt StmtMutator::mutate_tile(const TileNode* node, const Stmt& self) {
 
 Stmt StmtMutator::mutate_prefetch(const PrefetchNode* node, const Stmt& self) {
   Expr index = mutate(node->index);
-  return index.same_as(node->index) ? self : prefetch(node->buffer, index, node->first_level);
+  return index.same_as(node->index) ? self : prefetch(node->buffer, index, node->fetch);
 }
 
 Stmt StmtMutator::mutate_transpose(const TransposeNode* node, const Stmt& self) {

@@ -194,15 +194,18 @@ struct TileNode : StmtNode {
   Buffer buffer;                   ///< kLoad, kStore
   Expr index, stride;              ///< in elements
 };
-/// A hint that the element will be read soon, nothing more: the index may lie outside of the buffer. CPUs
+/// What a hint asks for: a copy in the second-level cache, so as not to displace what is in use in the first;
+/// in the first; or to own the line, which then no other core has, and to write to it.
+enum class Fetch : uint8_t { kSecondLevel, kFirstLevel, kWrite };
+/// A hint that the element will be used soon, nothing more: the index may lie outside of the buffer. CPUs
 /// only.
 struct PrefetchNode : StmtNode {
   GANTRY_STMT_KIND(kPrefetch)
-  PrefetchNode(Buffer b, Expr i, bool f)
-      : StmtNode(StmtKind::kPrefetch), buffer(std::move(b)), index(std::move(i)), first_level(f) {}
+  PrefetchNode(Buffer b, Expr i, Fetch f)
+      : StmtNode(StmtKind::kPrefetch), buffer(std::move(b)), index(std::move(i)), fetch(f) {}
   Buffer buffer;
   Expr index;
-  bool first_level;  ///< into that cache; else the second, so as not to displace what is in use
+  Fetch fetch;
 };
 /// rows[i*n + j] = source[index + i + j*stride] for i, j in [0, n): a block is read along its other side and
 /// turned in registers. CPUs only; n is a power of two.
@@ -224,7 +227,7 @@ struct TransposeNode : StmtNode {
 #undef GANTRY_STMT_KIND
 
 Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate = {});
-Stmt prefetch(Buffer buffer, Expr index, bool first_level = false);
+Stmt prefetch(Buffer buffer, Expr index, Fetch fetch = Fetch::kSecondLevel);
 Stmt transpose_block(Buffer rows, Buffer source, Expr index, Expr stride, int side);
 Stmt for_loop(Expr var, Expr low, Expr extent, LoopKind kind, Stmt body, int64_t rounds = 1);
 /// As `loop`, with other bounds and another body.

@@ -1,6 +1,8 @@
 // Text of loop nests and kernels.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "host/loops/stmt.h"
 
 namespace gantry {
@@ -163,11 +165,14 @@ void print(const Stmt& s, int indent, std::string& text) {
                        to_string(node->value)));
       break;
     }
-    case StmtKind::kPrefetch:
+    case StmtKind::kPrefetch: {
+      const auto* node = s.as<PrefetchNode>();
+      constexpr std::array<const char*, 3> kHints{"prefetch", "prefetch1", "prefetchw"};
       line(text, indent,
-           fmt::format("prefetch{} {}[{}]", s.as<PrefetchNode>()->first_level ? "1" : "",
-                       s.as<PrefetchNode>()->buffer->name, to_string(s.as<PrefetchNode>()->index)));
+           fmt::format("{} {}[{}]", kHints[static_cast<size_t>(node->fetch)], node->buffer->name,
+                       to_string(node->index)));
       break;
+    }
     case StmtKind::kTranspose: {
       const auto* node = s.as<TransposeNode>();
       line(text, indent,
