@@ -103,13 +103,11 @@ std::vector<IterVarPtr> schedule_lanes(Stage& rows, const IterVarPtr& lane, cons
   return {packed_row, pack, side};
 }
 
-// As many that two threads get the same number of groups.
 int64_t row_group(const Stage& rows) {
   const auto phases = constant_extent(simplify(rows.axes()[2]->extent)),
              extent = constant_extent(simplify(rows.axes()[3]->extent));
   if (!phases || !extent || *phases % 2 == 0) return kRowGroup;
-  const int64_t read = std::max<int64_t>(*extent - kTileRowSlack, 1);
-  return ceil_div(read, 2 * ceil_div(read, 2 * kRowGroup));
+  return even_row_group(std::max<int64_t>(*extent - kTileRowSlack, 1));
 }
 
 // `depth_parts`: who reads one part of the depth makes it.

@@ -12,6 +12,7 @@
 //
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
+#include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_schedule.h"
@@ -101,15 +102,20 @@ IterVarPtr schedule_input(Stages& s, int64_t inputs, const Target& target) {
   return axes[1];
 }
 
-// The same, and on into the parts of blocks of 32 channels: (part, block, position, tile, lane).
-IterVarPtr schedule_tile_rows(Stages& s) {
+// The same, and on into the parts of blocks of 32 channels: (part, block, position, tile, lane). Returns the
+// loop for threads to share: over tiles, or over blocks and tiles.
+IterVarPtr schedule_tile_rows(Stages& s, bool share_blocks) {
   const int64_t t = constant_extent(s.rows->axes()[0]->extent).value();
   Stage& out = *s.tile_rows;
   const auto axes = out.axes();
   // Rows of a tile of the product adjoin in memory, one position's behind another's.
-  auto [group, tile] = out.split(axes[3], kRowGroup);
+  const auto tiles = constant_extent(simplify(axes[3]->extent));
+  auto [group, tile] = out.split(
+      axes[3], tiles ? even_row_group(std::max<int64_t>(*tiles - kTileRowSlack, 1)) : kRowGroup);
   auto [row, column] = out.split(axes[2], t);
-  out.reorder({group, axes[1], tile, row, column, axes[0], axes[4]});
+  std::vector<IterVarPtr> outer{group, axes[1]};
+  if (share_blocks) std::swap(outer[0], outer[1]);
+  out.reorder({outer[0], outer[1], tile, row, column, axes[0], axes[4]});
   out.unroll(column);
   out.unroll(axes[0]);
   out.vectorize(axes[4]);
@@ -120,7 +126,7 @@ IterVarPtr schedule_tile_rows(Stages& s) {
   s.input->unroll(s.input->axes()[0]);
   vectorize_block(*s.input, s.input->axes()[2], lanes, lanes);
   schedule_passes(s, out, tile, lanes);
-  return group;
+  return share_blocks ? out.fuse(outer[0], outer[1]) : group;
 }
 
 // (position, tile, block, lane): register tiles along tiles and lanes.
@@ -208,13 +214,16 @@ TileLoops split_tiles(Stage& root, const WinogradWork& work, const WinogradPlan&
   return loops;
 }
 
+/// One chunk has no part for each thread: the blocks of channels are what they share.
+bool is_one_chunk(const WinogradWork& work, const WinogradPlan& plan) {
+  const int64_t columns = ceil_div(work.width, work.tile), rows = ceil_div(work.height, work.tile);
+  return !work.symbolic && !plan.within_row && plan.chunk == rows * columns && work.batch == 1;
+}
+
 /// Threads share the loops; returns the one that is theirs.
 IterVarPtr share_chunks(Stage& root, const std::vector<IterVarPtr>& shared, const WinogradWork& work,
                         const WinogradPlan& plan, bool worth_it) {
-  const int64_t columns = ceil_div(work.width, work.tile), rows = ceil_div(work.height, work.tile);
-  // One chunk has no part for each thread: the blocks of channels are what they share.
-  const bool whole = !work.symbolic && !plan.within_row && plan.chunk == rows * columns;
-  const bool in_rounds = plan.input_at_root && !(whole && work.batch == 1);
+  const bool in_rounds = plan.input_at_root && !is_one_chunk(work, plan);
   const int64_t rounds = in_rounds ? ceil_div(work.outputs, plan.product.channel_block()) : 1;
   return fuse_and_parallelize(root, shared, worth_it, rounds);
 }
@@ -225,7 +234,9 @@ void attach_operands(Stages& s, const WinogradWork& work, const WinogradPlan& pl
   Stage& root = *s.root;
   const bool on_tiles = s.tile_rows != nullptr;
   Stage& operand = on_tiles ? *s.tile_rows : *s.input;
-  IterVarPtr input_tiles = on_tiles ? schedule_tile_rows(s) : schedule_input(s, work.inputs, target);
+  // A layer before whose threads shared channels too left each of them in the cache of its core.
+  IterVarPtr input_tiles = on_tiles ? schedule_tile_rows(s, plan.input_at_root && is_one_chunk(work, plan))
+                                    : schedule_input(s, work.inputs, target);
   // Blocks need not reach as far beyond the last tile as there are rows.
   if (on_tiles && plan.input_at_root) operand.bound_to_reads();
   if (!plan.input_at_root) {

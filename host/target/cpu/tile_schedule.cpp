@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "host/support/divide.h"
 #include "host/support/error.h"
 #include "host/target/analysis.h"
 #include "host/tensor/simplify.h"
@@ -43,6 +44,10 @@ int64_t choose_depth_steps(int64_t depth, int64_t operand_bytes, int64_t operand
 }
 
 }  // namespace
+
+int64_t even_row_group(int64_t rows) {
+  return ceil_div(rows, 2 * ceil_div(rows, 2 * kRowGroup));
+}
 
 const Operation& tile_weights(const OperationNode& product) {
   const ReadNode* found = nullptr;
