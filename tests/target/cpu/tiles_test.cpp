@@ -339,26 +339,37 @@ TEST(TileBlocks, CoverTheRowsWithTilesThatFitThem) {
 
 class HintCounter : public StmtMutator {
  public:
-  int near = 0, far = 0;
+  int near = 0, far = 0, results = 0;
 
  protected:
   Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self) override {
-    ++(node->first_level ? near : far);
+    ++(node->fetch == Fetch::kFirstLevel ? near : node->fetch == Fetch::kSecondLevel ? far : results);
     return self;
   }
 };
 
-LoopKernel product_kernel(int64_t rows, int64_t depth, int64_t units, int64_t parts = 2) {
-  const Graph graph = dense_network(std::to_string(rows), depth, units, {TileUnit::kAmx, parts});
+/// The graph's node of that operator, alone; `residual`: another tensor is added to its result.
+LoopKernel kernel_of(const Graph& graph, std::string_view op, bool residual = false) {
   for (const Node* node : graph.main.nodes()) {
-    if (node->op->name != "nn.dense") continue;
+    if (node->op->name != op) continue;
     std::vector<Tensor> inputs;
     for (const Value* input : node->inputs)
       inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
-    return lower_schedule(make_schedule(node->op->compute(*node, inputs), find_target(kTarget)), inputs,
-                          "dense");
+    std::vector<Tensor> results = node->op->compute(*node, inputs);
+    if (residual) {
+      const Tensor product = results[0];
+      const Tensor added = placeholder(product.shape(), DType::kF32, "residual");
+      inputs.push_back(added);
+      results = {compute(
+          product.shape(), [&](const std::vector<Expr>& at) { return product(at) + added(at); }, "sum")};
+    }
+    return lower_schedule(make_schedule(results, find_target(kTarget)), inputs, "kernel");
   }
-  throw std::logic_error("the network has no nn.dense");
+  throw std::logic_error(fmt::format("the network has no {}", op));
+}
+
+LoopKernel product_kernel(int64_t rows, int64_t depth, int64_t units, int64_t parts = 2) {
+  return kernel_of(dense_network(std::to_string(rows), depth, units, {TileUnit::kAmx, parts}), "nn.dense");
 }
 
 HintCounter hints_of_product(int64_t rows) {
@@ -384,6 +395,59 @@ TEST(TileHints, AskForAShareOfTheNextWeightsInEachStep) {
   const HintCounter once = hints_of_product(32);
   EXPECT_EQ(once.near, 64);
   EXPECT_EQ(once.far, 0);
+}
+
+/// Leaves of a kernel its loops and the hints for one argument, which store a line where they point.
+class HintsAsStores : public StmtMutator {
+ public:
+  HintsAsStores(const LoopKernel& kernel, size_t argument, Fetch fetch)
+      : hinted_(kernel.arguments[argument]), result_(kernel.arguments.back()), fetch_(fetch) {}
+
+ protected:
+  Stmt mutate_store(const StoreNode*, const Stmt&) override { return {}; }
+  Stmt mutate_tile(const TileNode*, const Stmt&) override { return {}; }
+  Stmt mutate_transpose(const TransposeNode*, const Stmt&) override { return {}; }
+  Stmt mutate_prefetch(const PrefetchNode* node, const Stmt&) override {
+    constexpr int kLine = 16;
+    if (node->buffer != hinted_ || node->fetch != fetch_) return {};
+    // The last step may ask for lines behind the last.
+    const Expr line(std::make_shared<RampNode>(node->index, Expr(1), kLine));
+    const Expr ones(std::make_shared<BroadcastNode>(float_imm(DType::kF32, 1), kLine));
+    return if_stmt(lt(node->index, result_->element_count), store(result_, line, ones));
+  }
+
+ private:
+  Buffer hinted_, result_;
+  Fetch fetch_;
+};
+
+/// The evaluation of the loops around the hints fails where an element of the result is never stored.
+void expect_hints_for_all(LoopKernel kernel, size_t argument, Fetch fetch) {
+  kernel.body = HintsAsStores(kernel, argument, fetch).mutate_stmt(kernel.body);
+  std::vector<std::vector<std::byte>> storage;
+  for (const Buffer& buffer : kernel.arguments)
+    storage.emplace_back(size_t(buffer->element_count.as<IntImmNode>()->value) *
+                         size_t(byte_width(buffer->dtype)));
+  EXPECT_NO_THROW(evaluate(kernel, {storage.begin(), storage.end()}));
+}
+
+TEST(TileHints, AskForEveryLineOfLargeResults) {
+  // Rows that adjoin, in blocks of which the last begins among those of the one before.
+  const LoopKernel dense = product_kernel(500, 64, 512);
+  expect_hints_for_all(dense, dense.arguments.size() - 1, Fetch::kWrite);
+  // Lines of an image, and what is added to them.
+  const Graph image = network({.height = 28, .width = 28, .outputs = 96}, {TileUnit::kAmx, 2});
+  const LoopKernel conv = kernel_of(image, "nn.conv", true);
+  expect_hints_for_all(conv, conv.arguments.size() - 1, Fetch::kWrite);
+  expect_hints_for_all(conv, conv.arguments.size() - 2, Fetch::kSecondLevel);
+}
+
+TEST(TileHints, LeaveResultsAloneWhereWeightsAreMore) {
+  HintCounter counter;
+  counter.mutate_stmt(product_kernel(128, 1024, 512).body);
+  EXPECT_EQ(counter.results, 0);
+  counter.mutate_stmt(product_kernel(512, 64, 512).body);
+  EXPECT_GT(counter.results, 0);
 }
 
 TEST(TileDepth, IsDividedWhereTheOperandIsLargeAndTheResultSmall) {
