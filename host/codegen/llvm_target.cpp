@@ -79,8 +79,8 @@ std::string feature_string(const Target& target) {
     if (!result.empty()) result += ',';
     result += '+' + feature;
   }
-  // LLVM's name for "AVX-512 with 512-bit registers", which every CPU with AVX-512 has had.
-  // So has prefetchw, which does nothing where it is not known.
+  // LLVM's name for "AVX-512 with 512-bit registers", which every CPU with AVX-512 has had, and hints to write,
+  // which they have had too.
   if (has_feature(target, "avx512f")) result += ",+evex512,+prfchw";
   return result;
 }
