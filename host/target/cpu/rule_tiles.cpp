@@ -104,10 +104,8 @@ std::vector<IterVarPtr> schedule_lanes(Stage& rows, const IterVarPtr& lane, cons
 }
 
 int64_t row_group(const Stage& rows) {
-  const auto phases = constant_extent(simplify(rows.axes()[2]->extent)),
-             extent = constant_extent(simplify(rows.axes()[3]->extent));
-  if (!phases || !extent || *phases % 2 == 0) return kRowGroup;
-  return even_row_group(std::max<int64_t>(*extent - kTileRowSlack, 1));
+  const auto phases = constant_extent(simplify(rows.axes()[2]->extent));
+  return !phases || *phases % 2 == 0 ? kRowGroup : even_row_group(rows.axes()[3]->extent);
 }
 
 // `depth_parts`: who reads one part of the depth makes it.

@@ -12,7 +12,6 @@
 //
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
-#include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_schedule.h"
@@ -109,9 +108,7 @@ IterVarPtr schedule_tile_rows(Stages& s, bool share_blocks) {
   Stage& out = *s.tile_rows;
   const auto axes = out.axes();
   // Rows of a tile of the product adjoin in memory, one position's behind another's.
-  const auto tiles = constant_extent(simplify(axes[3]->extent));
-  auto [group, tile] = out.split(
-      axes[3], tiles ? even_row_group(std::max<int64_t>(*tiles - kTileRowSlack, 1)) : kRowGroup);
+  auto [group, tile] = out.split(axes[3], even_row_group(axes[3]->extent));
   auto [row, column] = out.split(axes[2], t);
   std::vector<IterVarPtr> outer{group, axes[1]};
   if (share_blocks) std::swap(outer[0], outer[1]);

@@ -1,7 +1,9 @@
 #include "host/target/cpu/tile_schedule.h"
 
+#include <algorithm>
 #include <limits>
 
+#include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/support/error.h"
 #include "host/target/analysis.h"
@@ -45,7 +47,10 @@ int64_t choose_depth_steps(int64_t depth, int64_t operand_bytes, int64_t operand
 
 }  // namespace
 
-int64_t even_row_group(int64_t rows) {
+int64_t even_row_group(const Expr& extent) {
+  const auto known = constant_extent(simplify(extent));
+  if (!known) return kRowGroup;
+  const int64_t rows = std::max<int64_t>(*known - kTileRowSlack, 1);
   return ceil_div(rows, 2 * ceil_div(rows, 2 * kRowGroup));
 }
 

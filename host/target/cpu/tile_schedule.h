@@ -9,8 +9,9 @@ namespace gantry::cpu {
 
 /// Neighbouring rows of the operand that are written one after the other, at most.
 constexpr int64_t kRowGroup = 16;
-/// As many that two threads get the same number of groups of `rows` rows.
-int64_t even_row_group(int64_t rows);
+/// As many that two threads get the same number of groups. `extent`: of the axis of "tile_rows", with its
+/// slack.
+int64_t even_row_group(const Expr& extent);
 /// Of the operand's rows that a block of results needs, as much stays in the second-level cache.
 constexpr int64_t kResidentRowBytes = 768 << 10;
 
