@@ -27,6 +27,13 @@ std::optional<int64_t> least_elements(const Buffer& buffer, Simplifier& simplifi
   return constant_of(simplifier.simplify(substitute(buffer->element_count, ones)));
 }
 
+/// A line for each vector of a block.
+struct Wanted {
+  Buffer buffer;
+  Expr index;
+  Fetch fetch;
+};
+
 /// The steps of a product: which one, of how many.
 struct Steps {
   Expr position = Expr(0);
@@ -111,21 +118,19 @@ std::vector<Stmt> Lowering::fetch_results(const StageState& state, const TilePla
   const auto steps = steps_of(state, plan);
   if (!vectors || !steps) return {};
 
-  std::vector<std::pair<Buffer, Expr>> reads;
+  std::vector<Wanted> lines;
   walk(to_loads(owner, owner.body), [&](const Expr& e) {
     const auto* load = e.as<LoadNode>();
     if (load && load->buffer != state.buffer && block.choose(load->index))
-      reads.emplace_back(load->buffer, load->index);
+      lines.push_back({load->buffer, load->index, Fetch::kSecondLevel});
   });
+  lines.push_back({owner.buffer, store_index(owner), Fetch::kWrite});
   const int64_t share = ceil_div(*vectors, steps->count);
   std::vector<Stmt> hints;
   for (int64_t i = 0; i < share; ++i) {
     const Values at = block.at(steps->position * Expr(share) + Expr(i));
-    auto hint = [&](const Buffer& buffer, const Expr& index, Fetch fetch) {
-      hints.push_back(prefetch(buffer, simplifier_.simplify(substitute(index, at)), fetch));
-    };
-    for (const auto& [buffer, index] : reads) hint(buffer, index, Fetch::kSecondLevel);
-    hint(owner.buffer, store_index(owner), Fetch::kWrite);
+    for (const Wanted& line : lines)
+      hints.push_back(prefetch(line.buffer, simplifier_.simplify(substitute(line.index, at)), line.fetch));
   }
   return hints;
 }
