@@ -259,7 +259,8 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
   }
   Stmt start = block(std::move(zero));
   if (plan.begins) start = if_stmt(plan.begins, start, block(std::move(resume)));
-  const std::vector<Stmt> ahead = spread(fetch_weights(state, plan), fetch_results(state, plan));
+  const std::vector<Stmt> ahead =
+      spread(spread(fetch_weights(state, plan), fetch_results(state, plan)), fetch_rows(state, plan));
   const Stmt steps = build_loops(state, plan.steps, 0, Purpose::kCompute, true, tile_step(plan, ahead));
   return build_loops(state, plan.outer, 0, Purpose::kCompute, true,
                      block({start, steps, block(std::move(store))}));

@@ -189,6 +189,8 @@ class Lowering {
   Stmt configure_tiles(const StageState& state) const;
   // fetch_weights.cpp
   std::vector<Stmt> fetch_weights(const StageState& state, const TilePlan& plan);
+  // fetch_rows.cpp
+  std::vector<Stmt> fetch_rows(const StageState& state, const TilePlan& plan);
   // fetch_results.cpp
   std::vector<Stmt> fetch_results(const StageState& state, const TilePlan& plan);
   // thread_reduction.cpp

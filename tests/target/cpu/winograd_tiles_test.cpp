@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <stdexcept>
 
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
@@ -140,6 +142,80 @@ TEST(WinogradTiles, PackWeightsAsTheirExpressionSays) {
   }
 }
 
+/// The loops of a network's convolution.
+LoopKernel conv_loops(const Graph& graph) {
+  for (const Node* node : graph.main.nodes()) {
+    if (node->op->name != "nn.conv") continue;
+    std::vector<Tensor> inputs;
+    for (const Value* input : node->inputs)
+      inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
+    return lower_schedule(make_schedule(node->op->compute(*node, inputs), find_target(kTarget)), inputs,
+                          "conv");
+  }
+  throw std::logic_error("the network has no convolution");
+}
+
+/// Instead of what the loops compute, notes which lines of the operand are asked for and which are read.
+class RowAccesses : public StmtMutator {
+ public:
+  RowAccesses(Buffer asked, Buffer read) : asked_(std::move(asked)), read_(std::move(read)) {}
+
+ protected:
+  static constexpr int kLine = 32;
+  Stmt note(const Buffer& marks, const Expr& index) {
+    const Expr line = floordiv(index, Expr(kLine));
+    return if_stmt(lt(line, marks->element_count), store(marks, line, float_imm(DType::kF32, 1)));
+  }
+  Stmt mutate_store(const StoreNode*, const Stmt&) override { return {}; }
+  Stmt mutate_prefetch(const PrefetchNode* node, const Stmt&) override {
+    return node->buffer->name == "tile_rows" ? note(asked_, node->index) : Stmt();
+  }
+  Stmt mutate_tile(const TileNode* node, const Stmt& self) override {
+    if (node->op == TileNode::Op::kConfigure) rows_ = node->rows;
+    if (node->op != TileNode::Op::kLoad || node->buffer->name != "tile_rows") return {};
+    std::vector<Stmt> lines;
+    for (int row = 0; row < rows_; ++row)
+      lines.push_back(note(read_, node->index + Expr(row) * node->stride));
+    return block(std::move(lines));
+  }
+
+ private:
+  Buffer asked_, read_;
+  int rows_ = 16;
+};
+
+TEST(WinogradTiles, AskForTheRowsOfEachPositionBeforeItsTurn) {
+  constexpr size_t kParts = 3, kBlocks = 2, kPositions = 36;
+  LoopKernel kernel = conv_loops(network({.height = 28, .width = 28, .inputs = 64, .outputs = 128}));
+  const auto rows = std::ranges::find(kernel.scratch, "tile_rows", [](const Buffer& b) { return b->name; });
+  ASSERT_NE(rows, kernel.scratch.end());
+  const auto lines = static_cast<size_t>((*rows)->element_count.as<IntImmNode>()->value / 32);
+  kernel.arguments.clear();
+  kernel.input_count = 0;
+  std::vector<Stmt> statements;
+  for (const char* name : {"asked", "read"}) {
+    const Buffer marks = std::make_shared<BufferNode>(
+        BufferNode{name, DType::kF32, Expr(static_cast<int64_t>(lines)), BufferScope::kArgument, 4});
+    kernel.arguments.push_back(marks);
+    const Expr i = make_var("i");
+    statements.push_back(
+        for_loop(i, 0, marks->element_count, LoopKind::kSerial, store(marks, i, float_imm(DType::kF32, 0))));
+  }
+  statements.push_back(RowAccesses(kernel.arguments[0], kernel.arguments[1]).mutate_stmt(kernel.body));
+  kernel.body = block(std::move(statements));
+  std::vector<float> asked(lines), read(lines);
+  evaluate(kernel, {std::as_writable_bytes(std::span(asked)), std::as_writable_bytes(std::span(read))});
+  const size_t in_position = lines / (kParts * kBlocks * kPositions);
+  size_t reads = 0;
+  for (size_t line = 0; line < lines; ++line) {
+    const size_t position = line / in_position % kPositions;
+    reads += read[line] != 0;
+    if (read[line] != 0 && position > 0)
+      EXPECT_EQ(asked[line], 1) << "line " << line << ", position " << position;
+  }
+  EXPECT_GE(reads, kParts * kBlocks * kPositions * 49) << "49 tiles of 4 x 4";
+}
+
 TEST(WinogradTiles, HaveLoopsThatComputeTheConvolutionWhereverTheyAreEvaluated) {
   const Layer layer{.batch = 2, .height = 7, .width = 9};
   const Graph graph = network(layer);
@@ -150,12 +226,7 @@ TEST(WinogradTiles, HaveLoopsThatComputeTheConvolutionWhereverTheyAreEvaluated) 
     if (node->op->name == "nn.conv") conv = node;
   }
   ASSERT_TRUE(conv && packed);
-  std::vector<Tensor> inputs;
-  for (const Value* input : conv->inputs)
-    inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
-  const LoopKernel kernel = run_loop_passes(
-      lower_schedule(make_schedule(conv->op->compute(*conv, inputs), find_target(kTarget)), inputs, "conv"),
-      {});
+  const LoopKernel kernel = run_loop_passes(conv_loops(graph), {});
   const ConstantPtr x = data_of(layer);
   std::byte* bytes = nullptr;
   const ConstantPtr result = allocate_constant(conv->result()->type, &bytes);
