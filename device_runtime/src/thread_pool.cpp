@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "device_runtime/src/cpu_info.h"
 
@@ -32,6 +33,8 @@ constexpr int64_t kMaxUnits = 0xffff;  // of a loop: what pack() has room for
 
 // Set while this thread runs a part of a loop: a nested loop then runs unsplit.
 thread_local bool inside_loop = false;
+// Set once this thread has run a range of the loop that it is in.
+thread_local bool past_first_range = false;
 // Of a pool's worker; callers are number 0.
 thread_local size_t thread_index = 0;
 
@@ -110,6 +113,18 @@ int32_t host_parallel_rounds(void* context, GantryLoopBody body, void* closure, 
   return static_cast<ThreadPool*>(context)->parallel_rounds(body, closure, rounds, count);
 }
 
+int32_t host_is_first_range(void*) {
+  return past_first_range ? 0 : 1;
+}
+
+/// One range, which is all of a loop.
+int32_t run_alone(GantryLoopBody body, void* closure, int64_t count) {
+  const bool outer = std::exchange(past_first_range, false);
+  const int32_t error = body(closure, 0, count);
+  past_first_range = outer;
+  return error;
+}
+
 void* host_thread_memory(void* context, int64_t bytes) {
   return static_cast<ThreadPool*>(context)->thread_memory(bytes);
 }
@@ -162,8 +177,14 @@ Status pin_this_thread(int cpu) {
 }
 
 ThreadPool::ThreadPool()
-    : host_{GANTRY_KERNEL_ABI_VERSION, sizeof(GantryKernelHost), this, host_parallel_for, nullptr,
-            host_thread_memory,        host_parallel_rounds} {}
+    : host_{GANTRY_KERNEL_ABI_VERSION,
+            sizeof(GantryKernelHost),
+            this,
+            host_parallel_for,
+            nullptr,
+            host_thread_memory,
+            host_parallel_rounds,
+            host_is_first_range} {}
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, std::span<const int> cpus) {
   if (threads < 1 || threads > 1024) {
@@ -260,20 +281,26 @@ bool ThreadPool::claim(Slot& slot, uint32_t number, bool owner, uint32_t least, 
   }
 }
 
+int32_t ThreadPool::run_range(const Loop& loop, int64_t begin, int64_t end) {
+  const int32_t error = loop.body(loop.closure, begin, end);
+  past_first_range = true;
+  return error;
+}
+
 int32_t ThreadPool::run_units(const Loop& loop, uint32_t owner, Units units) const {
   const uint32_t first = bounds_[owner], length = bounds_[owner + 1] - first;
   if (loop.rounds == 1) {
     // Units differ by one iteration at most; free of overflow for every count.
     const int64_t size = loop.count / loop.units, rest = loop.count % loop.units;
     const auto iteration = [&](int64_t unit) { return unit * size + unit * rest / loop.units; };
-    return loop.body(loop.closure, iteration(first + units.begin), iteration(first + units.end));
+    return run_range(loop, iteration(first + units.begin), iteration(first + units.end));
   }
   const int64_t count = loop.count / loop.rounds;
   int32_t error = 0;
   for (uint32_t at = units.begin; at < units.end && error == 0;) {
     const uint32_t round = at / length, end = std::min(units.end, (round + 1) * length);
     const int64_t begin = round * count + first + (at - round * length);
-    error = loop.body(loop.closure, begin, begin + (end - at));
+    error = run_range(loop, begin, begin + (end - at));
     at = end;
   }
   return error;
@@ -295,7 +322,7 @@ void ThreadPool::take_part(uint32_t self, uint32_t number, const Loop& loop) {
       finished += units.end - units.begin;
     }
   }
-  inside_loop = false;
+  inside_loop = past_first_range = false;
   if (finished == 0) return;
   const uint32_t done = done_.fetch_add(finished) + finished;
   if (self != 0 && done == loop.units && caller_sleeps_.load() != 0) futex_wake_all(done_);
@@ -344,7 +371,7 @@ void ThreadPool::run(const Loop& loop) {
 
 int32_t ThreadPool::parallel_for(GantryLoopBody body, void* closure, int64_t count) {
   if (count <= 0) return 0;
-  if (inside_loop || workers_.empty() || count == 1) return body(closure, 0, count);
+  if (inside_loop || workers_.empty() || count == 1) return run_alone(body, closure, count);
   const int64_t most = int64_t{kUnitsPerThread} * threads();
   run({body, closure, count, static_cast<uint32_t>(count < most ? count : most), 1});
   return error_.load(std::memory_order_relaxed);

@@ -87,6 +87,7 @@ class ThreadPool {
   void take_part(uint32_t self, uint32_t number, const Loop& loop);
   static bool claim(Slot& slot, uint32_t number, bool owner, uint32_t least, Units& claimed);
   void run(const Loop& loop);
+  static int32_t run_range(const Loop& loop, int64_t begin, int64_t end);
   int32_t run_units(const Loop& loop, uint32_t owner, Units units) const;
   void await_units(uint32_t units);
 

@@ -150,6 +150,8 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
       return emit_prefetch(*s.as<PrefetchNode>());
     case StmtKind::kTranspose:
       return emit_transpose(*s.as<TransposeNode>());
+    case StmtKind::kOnce:
+      return emit_once(*s.as<OnceNode>());
     case StmtKind::kMma:
       if (gpu_) return emit_mma(*s.as<MmaNode>());
       break;
@@ -202,6 +204,7 @@ void KernelEmitter::emit_serial_loop(Value* low, Value* end, const Expr& var, co
 namespace {
 
 constexpr uint32_t kRoundsVersion = 4;  // of the ABI that has parallel_rounds
+constexpr uint32_t kFirstVersion = 5;   // of the ABI that has is_first_range
 static_assert(offsetof(GantryKernelHost, abi_version) == 0);
 
 // Maps by address, in an order that does not depend on addresses: the same kernel gives the same code.
@@ -213,7 +216,36 @@ std::vector<std::pair<const Key*, Value*>> by_name(const std::map<const Key*, Va
   return sorted;
 }
 
+bool makes_once(const Stmt& s) {
+  bool found = false;
+  walk(s, [&](const Stmt& inner) { found |= inner->kind == StmtKind::kOnce; }, {});
+  return found;
+}
+
 }  // namespace
+
+/// Does the thread begin with this range? Where the host does not say, every range is taken for its first.
+Value* KernelEmitter::emit_is_first_range() {
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(context_, name, scope_.function); };
+  llvm::BasicBlock *look = block("look"), *ask = block("ask"), *known = block("known");
+  llvm::BasicBlock* entry = b_.GetInsertBlock();
+  b_.CreateCondBr(b_.CreateIsNull(scope_.host), known, look);
+  b_.SetInsertPoint(look);
+  Value* version = b_.CreateLoad(b_.getInt32Ty(), scope_.host);
+  b_.CreateCondBr(b_.CreateICmpUGE(version, b_.getInt32(kFirstVersion)), ask, known);
+  b_.SetInsertPoint(ask);
+  Value* function = host_member(offsetof(GantryKernelHost, is_first_range));
+  Value* context = host_member(offsetof(GantryKernelHost, context));
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false);
+  Value* answer = b_.CreateICmpNE(b_.CreateCall(type, function, {context}), b_.getInt32(0));
+  b_.CreateBr(known);
+  b_.SetInsertPoint(known);
+  llvm::PHINode* first = b_.CreatePHI(b_.getInt1Ty(), 3);
+  first->addIncoming(b_.getTrue(), entry);
+  first->addIncoming(b_.getTrue(), look);
+  first->addIncoming(answer, ask);
+  return first;
+}
 
 llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::StructType*& closure_type,
                                        std::vector<Value*>& captured) {
@@ -259,7 +291,11 @@ llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::St
   cache_.clear();
   Value* begin = b_.CreateNSWAdd(base, function->getArg(1));
   Value* end = b_.CreateNSWAdd(base, function->getArg(2));
-  emit_serial_loop(begin, end, loop.var, loop.body);
+  Value* first = makes_once(loop.body) ? emit_is_first_range() : nullptr;
+  emit_serial_loop(begin, end, loop.var, loop.body, [&] {
+    Value* index = scope_.vars.at(loop.var.as<VarNode>());
+    if (first) scope_.once = b_.CreateAnd(first, b_.CreateICmpEQ(index, begin), "once");
+  });
   b_.CreateRet(b_.getInt32(0));
 
   scope_ = outer;
@@ -454,6 +490,20 @@ void KernelEmitter::emit_allocate(const AllocateNode& node) {
   b_.CreateLifetimeEnd(memory, b_.getInt64(static_cast<uint64_t>(bytes)));
   scope_.buffers.erase(&buffer);
   scope_.stack_bytes -= bytes;
+}
+
+/// Unless the iterations around it are divided among threads there is nothing to be kept.
+void KernelEmitter::emit_once(const OnceNode& node) {
+  cache_.clear();
+  if (scope_.once == nullptr) return emit_stmt(node.body);
+  auto* make = llvm::BasicBlock::Create(context_, "make", scope_.function);
+  auto* made = llvm::BasicBlock::Create(context_, "made", scope_.function);
+  b_.CreateCondBr(scope_.once, make, made);
+  b_.SetInsertPoint(make);
+  emit_stmt(node.body);
+  b_.CreateBr(made);
+  b_.SetInsertPoint(made);
+  cache_.clear();
 }
 
 void KernelEmitter::emit_let(const LetStmtNode& node) {

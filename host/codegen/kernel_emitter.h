@@ -56,6 +56,7 @@ class KernelEmitter {
   void emit_if(const IfNode& node);
   void emit_allocate(const AllocateNode& node);
   void emit_thread_memory(const AllocateNode& node);
+  void emit_once(const OnceNode& node);
   llvm::Value* request_thread_memory(int64_t bytes);
   void emit_let(const LetStmtNode& node);
   void emit_prefetch(const PrefetchNode& node);
@@ -105,9 +106,11 @@ class KernelEmitter {
     llvm::Value* thread_memory = nullptr;  ///< of the outermost kThread buffer and those inside it
     int64_t thread_bytes = 0;              ///< of it in use
     bool in_parallel_body = false;
+    llvm::Value* once = nullptr;  ///< in a parallel loop: the thread is in its first iteration
   };
   /// A function of a parallel loop's iterations [begin, end); its closure holds all of the present scope's
   /// values.
+  llvm::Value* emit_is_first_range();
   llvm::Function* outline(const ForNode& loop, llvm::Value* low, llvm::StructType*& closure_type,
                           std::vector<llvm::Value*>& captured);
 

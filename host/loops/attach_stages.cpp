@@ -47,6 +47,7 @@ Stmt Lowering::with_attached(StageState& state, int leaf, Stmt inner) {
   for (StageState* producer : state.attached) {
     if (state.leaf_index(producer->stage->attach_axis.get()) != leaf || takes_turns(*producer)) continue;
     Stmt nest = build_stage(*producer);
+    if (producer->stage->once_a_thread) nest = once(std::move(nest));
     bool shared = producer->is_cooperative();
     if (shared && std::exchange(first, false) && barriers && in_serial_loop(state, leaf))
       statements.push_back(barrier());

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "host/loops/launch.h"
@@ -97,6 +98,7 @@ class Evaluator {
         int64_t low = scalar(loop->low).i, extent = scalar(loop->extent).i;
         enter_loop(loop->loop);
         for (int64_t k = low; k < low + extent; ++k) {
+          if (loop->loop == LoopKind::kParallel) later_iteration_ = k > low;
           if (loop->loop == LoopKind::kEmulatedBlock) ++now_.block;
           if (loop->loop == LoopKind::kEmulatedThread) now_.thread = k;
           vars_[loop->var.as<VarNode>()] = {Scalar{k, 0}};
@@ -112,9 +114,7 @@ class Evaluator {
         for (const Stmt& inner : s.as<BlockNode>()->statements) execute(inner);
         break;
       case StmtKind::kAllocate:
-        make_storage(*s.as<AllocateNode>()->buffer);
-        execute(s.as<AllocateNode>()->body);
-        buffers_.erase(s.as<AllocateNode>()->buffer.get());
+        execute_allocate(*s.as<AllocateNode>());
         break;
       case StmtKind::kLet:
         vars_[s.as<LetStmtNode>()->var.as<VarNode>()] = eval(s.as<LetStmtNode>()->value);
@@ -127,6 +127,9 @@ class Evaluator {
         execute_tile(*s.as<TileNode>());
         break;
       case StmtKind::kPrefetch:
+        break;
+      case StmtKind::kOnce:
+        execute_once(*s.as<OnceNode>());
         break;
       case StmtKind::kTranspose:
         execute_transpose(*s.as<TransposeNode>());
@@ -145,10 +148,38 @@ class Evaluator {
         element(*node.rows, i * node.side + j, true) = element(*node.source, first + i + j * stride, false);
   }
 
+  /// What a thread made once is there again in its later iterations; all else is undefined.
+  void execute_allocate(const AllocateNode& node) {
+    const BufferNode* buffer = node.buffer.get();
+    make_storage(*buffer);
+    if (auto made = made_once_.extract(buffer)) buffers_[buffer] = std::move(made.mapped());
+    execute(node.body);
+    auto storage = buffers_.extract(buffer);
+    if (filled_once_.contains(buffer)) made_once_[buffer] = std::move(storage.mapped());
+  }
+
+  /// One thread runs all iterations of a parallel loop.
+  void execute_once(const OnceNode& node) {
+    if (later_iteration_) return;
+    walk(node.body,
+         [&](const Stmt& s) {
+           const auto* store = s.as<StoreNode>();
+           if (store && store->buffer->scope == BufferScope::kThread)
+             filled_once_.insert(store->buffer.get());
+         },
+         {});
+    execute(node.body);
+  }
+
   void enter_loop(LoopKind kind) {
     if (kind == LoopKind::kEmulatedBlock && block_loops_++ == 0) ++now_.launch;
   }
   void leave_loop(LoopKind kind) {
+    if (kind == LoopKind::kParallel) {
+      later_iteration_ = false;
+      filled_once_.clear();
+      made_once_.clear();
+    }
     if (kind == LoopKind::kEmulatedBlock) --block_loops_;
     if (kind == LoopKind::kEmulatedThread) now_.thread = -1;
   }
@@ -369,6 +400,9 @@ class Evaluator {
   std::unordered_map<const BufferNode*, Storage> buffers_;
   std::unordered_map<const VarNode*, Vector> vars_;
   std::map<int, std::vector<double>> tiles_;
+  bool later_iteration_ = false;                       ///< than the first of a parallel loop
+  std::set<const BufferNode*> filled_once_;            ///< in the parallel loop that is running
+  std::map<const BufferNode*, Storage> made_once_;     ///< of these, those that are not allocated now
   TileNode tile_registers_{TileNode::Op::kConfigure};  ///< as they were configured last
 };
 

@@ -22,9 +22,10 @@ std::set<const VarNode*> Lowering::enclosing_vars(const StageState& state) const
 }
 
 /// Those of enclosing_vars() whose iterations each have a result of their own: a block's threads share what
-/// is in shared memory, a warp's lanes share a fragment.
+/// is in shared memory, a warp's lanes share a fragment, a thread's iterations what it made once.
 std::set<const VarNode*> Lowering::fixed_vars(const StageState& state) const {
   constexpr int64_t kWarp = 32;
+  if (state.stage->once_a_thread) return {};
   std::set<const VarNode*> vars = enclosing_vars(state);
   if (!state.is_cooperative() && state.scope != StorageScope::kFragment) return vars;
   std::erase_if(vars, [&](const VarNode* var) {

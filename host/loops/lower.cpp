@@ -124,7 +124,8 @@ Buffer Lowering::make_buffer(StageState& state) {
         "KiB",
         state.op().name, to_string(buffer->element_count), kernel_.name, limit >> 10);
     const bool small = bytes <= kSmallBytes;
-    const bool near = small || (bytes <= kLocalBytes && local_bytes_ + bytes <= kAllLocalBytes);
+    const bool fits = small || (bytes <= kLocalBytes && local_bytes_ + bytes <= kAllLocalBytes);
+    const bool near = fits && !state.stage->once_a_thread;  // a stack does not outlast the iterations
     buffer->scope = near || schedule_.for_gpu ? BufferScope::kLocal : BufferScope::kThread;
     if (near && !small) local_bytes_ += bytes;
     return buffer;

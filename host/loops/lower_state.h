@@ -203,8 +203,8 @@ class Lowering {
   std::vector<std::unique_ptr<StageState>> states_;  ///< computed stages, producers first
   std::map<const Stage*, StageState*> by_stage_;
   std::map<const VarNode*, std::pair<StageState*, int>> loop_vars_;
-  int64_t local_bytes_ = 0;  ///< of local buffers that are not small, so far
-  std::map<const VarNode*, Expr> thread_values_;                  ///< variables of thread-bound leaves
+  int64_t local_bytes_ = 0;                       ///< of local buffers that are not small, so far
+  std::map<const VarNode*, Expr> thread_values_;  ///< variables of thread-bound leaves
   std::map<std::pair<const Stage*, int>, Buffer> fixed_buffers_;  ///< placeholders, extern results
   std::map<std::string, int> names_;
   Simplifier simplifier_;

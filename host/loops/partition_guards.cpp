@@ -120,7 +120,7 @@ class Partitioner {
 
   Stmt partition(const Stmt& s) {
     if (!s) return s;
-    if (s->kind == StmtKind::kFor || s->kind == StmtKind::kAllocate || s->kind == StmtKind::kBlock) {
+    if (may_be_copied(s)) {
       Expr condition;
       std::set<const ExprNode*> originals;
       for (const Candidate& c : governing(s)) {
@@ -142,6 +142,15 @@ class Partitioner {
   }
 
  private:
+  // Of an iteration that works on what its thread has made once there is no second version: that would have
+  // made nothing.
+  static bool may_be_copied(const Stmt& s) {
+    if (s->kind == StmtKind::kFor) return true;
+    bool makes_once = false;
+    walk(s, [&](const Stmt& inner) { makes_once |= inner->kind == StmtKind::kOnce; }, {});
+    return !makes_once && (s->kind == StmtKind::kAllocate || s->kind == StmtKind::kBlock);
+  }
+
   bool kept(const Candidate& c) const {
     for (const ExprNode* original : c.originals) {
       if (kept_.count(original)) return true;
@@ -186,6 +195,10 @@ class Partitioner {
         const auto* node = s.as<LetStmtNode>();
         Stmt body = partition(node->body);
         return body.same_as(node->body) ? s : let(node->var, node->value, body);
+      }
+      case StmtKind::kOnce: {
+        Stmt body = partition(s.as<OnceNode>()->body);
+        return body.same_as(s.as<OnceNode>()->body) ? s : once(body);
       }
       case StmtKind::kLaunch:
       case StmtKind::kStore:
@@ -235,6 +248,8 @@ class Partitioner {
       case StmtKind::kPrefetch:
       case StmtKind::kTranspose:
         return found;
+      case StmtKind::kOnce:
+        return governing(s.as<OnceNode>()->body);
       case StmtKind::kBlock:
         return common(s.as<BlockNode>()->statements);
     }

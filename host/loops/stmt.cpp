@@ -65,6 +65,11 @@ Stmt allocate(Buffer buffer, Stmt body) {
   return std::make_shared<AllocateNode>(std::move(buffer), std::move(body));
 }
 
+Stmt once(Stmt body) {
+  if (!body) return {};
+  return std::make_shared<OnceNode>(std::move(body));
+}
+
 Stmt launch(std::array<Expr, 3> block_vars, std::array<Expr, 3> grid, Expr thread_var, int64_t threads,
             Stmt body) {
   if (!body) return {};
@@ -170,6 +175,8 @@ Stmt StmtMutator::mutate_stmt(const Stmt& s) {
       return mutate_prefetch(s.as<PrefetchNode>(), s);
     case StmtKind::kTranspose:
       return mutate_transpose(s.as<TransposeNode>(), s);
+    case StmtKind::kOnce:
+      return mutate_once(s.as<OnceNode>(), s);
   }
   return s;
 }
@@ -258,6 +265,11 @@ Stmt StmtMutator::mutate_transpose(const TransposeNode* node, const Stmt& self) 
   return same ? self : transpose_block(node->rows, node->source, index, stride, node->side);
 }
 
+Stmt StmtMutator::mutate_once(const OnceNode* node, const Stmt& self) {
+  Stmt body = mutate_stmt(node->body);
+  return body.same_as(node->body) ? self : once(body);
+}
+
 void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
           const std::function<void(const Expr&)>& visit_expr) {
   if (!s) return;
@@ -316,6 +328,9 @@ void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
     case StmtKind::kTranspose:
       expr(s.as<TransposeNode>()->index);
       expr(s.as<TransposeNode>()->stride);
+      break;
+    case StmtKind::kOnce:
+      walk(s.as<OnceNode>()->body, visit_stmt, visit_expr);
       break;
   }
 }

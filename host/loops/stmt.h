@@ -37,7 +37,8 @@ enum class StmtKind : uint8_t {
   kMma,
   kTile,
   kPrefetch,
-  kTranspose
+  kTranspose,
+  kOnce
 };
 struct StmtNode {
   StmtKind kind;
@@ -224,6 +225,14 @@ struct TransposeNode : StmtNode {
   int side;
 };
 
+/// In a parallel loop: runs before the first iteration of each thread that takes part, perhaps before others
+/// too. What it stores to kThread buffers is still there in that thread's later iterations. CPUs only.
+struct OnceNode : StmtNode {
+  GANTRY_STMT_KIND(kOnce)
+  explicit OnceNode(Stmt s) : StmtNode(StmtKind::kOnce), body(std::move(s)) {}
+  Stmt body;  ///< does not depend on the iteration
+};
+
 #undef GANTRY_STMT_KIND
 
 Stmt store(Buffer buffer, Expr index, Expr value, Expr predicate = {});
@@ -235,6 +244,7 @@ Stmt for_loop_like(const ForNode& loop, Expr var, Expr low, Expr extent, Stmt bo
 Stmt if_stmt(Expr condition, Stmt then_case, Stmt else_case = {});
 Stmt block(std::vector<Stmt> statements);  ///< flattens, drops nulls; one statement is returned as it is
 Stmt allocate(Buffer buffer, Stmt body);
+Stmt once(Stmt body);
 Stmt let(Expr var, Expr value, Stmt body);
 Stmt launch(std::array<Expr, 3> block_vars, std::array<Expr, 3> grid, Expr thread_var, int64_t threads,
             Stmt body);
@@ -281,6 +291,7 @@ class StmtMutator : public ExprMutator {
   virtual Stmt mutate_tile(const TileNode* node, const Stmt& self);
   virtual Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self);
   virtual Stmt mutate_transpose(const TransposeNode* node, const Stmt& self);
+  virtual Stmt mutate_once(const OnceNode* node, const Stmt& self);
 };
 void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
           const std::function<void(const Expr&)>& visit_expr);

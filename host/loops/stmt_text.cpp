@@ -180,6 +180,11 @@ void print(const Stmt& s, int indent, std::string& text) {
                        node->source->name, to_string(node->index), to_string(node->stride), node->side));
       break;
     }
+    case StmtKind::kOnce:
+      line(text, indent, "once a thread {");
+      print(s.as<OnceNode>()->body, indent + 1, text);
+      line(text, indent, "}");
+      break;
     case StmtKind::kMma:
       line(text, indent, mma_text(*s.as<MmaNode>()));
       break;

@@ -46,7 +46,7 @@ class Conditions {
   // Other statements than these may write the buffer too.
   static bool is_plain(const Stmt& s) {
     return s.as<ForNode>() || s.as<IfNode>() || s.as<BlockNode>() || s.as<AllocateNode>() ||
-           s.as<LetStmtNode>() || s.as<PrefetchNode>();
+           s.as<LetStmtNode>() || s.as<PrefetchNode>() || s.as<OnceNode>();
   }
 
   void note_store(const StoreNode& store) {

@@ -43,6 +43,7 @@ class Widener {
       case StmtKind::kTile:
       case StmtKind::kPrefetch:
       case StmtKind::kTranspose:
+      case StmtKind::kOnce:
         throw CannotVectorize();
     }
     throw CannotVectorize();

@@ -172,6 +172,10 @@ void Stage::compute_at(Stage& consumer, IterVarPtr axis) {
   attach_stage = &consumer;
   attach_axis = axis;
 }
+void Stage::compute_once_a_thread(Stage& consumer, IterVarPtr axis) {
+  compute_at(consumer, std::move(axis));
+  once_a_thread = true;
+}
 void Stage::compute_inline() {
   internal_check(op->kind == OperationNode::Kind::kCompute && op->reduce_axes.empty(),
                  "compute_inline of {}, which is not an element-by-element compute", op->name);

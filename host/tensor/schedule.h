@@ -77,6 +77,7 @@ class Stage {
   IterVarPtr attach_axis;
   StorageScope scope = StorageScope::kGlobal;
   bool bounded = false;             ///< see bound_to_reads
+  bool once_a_thread = false;       ///< see compute_once_a_thread
   std::vector<IterVarPtr> shifted;  ///< see shift_region
   std::vector<Expr> skipped;        ///< see skip_unless
   /// kShared: elements added to each row (all but the last dimension), so that columns fall into other banks.
@@ -165,9 +166,9 @@ class Stage {
   /// and infinite beyond 65,504. CPUs only.
   void sum_in_half(std::vector<IterVarPtr> axes);
   /// The reduction leaves from `axis` inwards, which stand around data leaves of constant extents, are summed
-  /// in accumulators of their own, which are then added to the stage's. Of n terms, added one by one, a sum is
-  /// off by up to n roundings of what has been added before; of parts of p terms, by p + n / p. The stage is
-  /// attached. CPUs only.
+  /// in accumulators of their own, which are then added to the stage's. Of n terms, added one by one, a sum
+  /// is off by up to n roundings of what has been added before; of parts of p terms, by p + n / p. The stage
+  /// is attached. CPUs only.
   void sum_in_parts(const IterVarPtr& axis);
   /// Each iteration of `axis`, a leaf around serial ones, reads the next `elements` of `source` in memory,
   /// perhaps several times; meanwhile it asks the memory for those of the next iteration, evenly spread. CPUs
@@ -188,6 +189,10 @@ class Stage {
   /// TailStrategy::kShiftInwards, instead of going beyond the end, so that computing it needs no conditions.
   void shift_region(const IterVarPtr& axis) { shifted.push_back(axis); }
   void compute_at(Stage& consumer, IterVarPtr axis);
+  /// Attached at `axis`, the parallel loop of `consumer`, but not made anew in each iteration: every thread
+  /// that takes part makes all that the loop reads, before its first iteration, and keeps it. What takes the
+  /// cores less time to make twice than to fetch from each other. Of constant extents. CPUs only.
+  void compute_once_a_thread(Stage& consumer, IterVarPtr axis);
   void compute_inline();
   void compute_root();
 };

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -114,6 +115,52 @@ TEST(ParallelLoop, RunsInRoundsWhereTheHostHasThem) {
     EXPECT_EQ(state.ranges.calls, version < 4 ? 1 : 0);
     EXPECT_EQ(state.rounds, version < 4 ? 0 : 3);
     EXPECT_EQ(state.count, version < 4 ? 0 : 4);
+  }
+}
+
+/// A host of one thread that runs a loop in two ranges, and changes the loop's input between them.
+struct OnceHost {
+  std::array<float, 4> input{1, 2, 3, 4};
+  alignas(64) std::array<float, 16> memory{};
+  int32_t first = 1;
+};
+int32_t split_and_change_input(void* context, GantryLoopBody body, void* closure, int64_t count) {
+  auto* host = static_cast<OnceHost*>(context);
+  if (int32_t code = body(closure, 0, count / 2)) return code;
+  host->first = 0;
+  host->input.fill(100);
+  return body(closure, count / 2, count);
+}
+void* memory_of_once_host(void* context, int64_t) {
+  return static_cast<OnceHost*>(context)->memory.data();
+}
+int32_t first_of_once_host(void* context) {
+  return static_cast<OnceHost*>(context)->first;
+}
+
+/// out[i] = twice in[i % 4] as it was when the running thread first met the loop.
+LoopKernel once_kernel() {
+  const Buffer in = argument("in", DType::kF32, 4), out = argument("out", DType::kF32, 8),
+               twice = local_buffer("twice", DType::kF32, 4);
+  std::const_pointer_cast<BufferNode>(twice)->scope = BufferScope::kThread;
+  const Expr i = make_var("i"), j = make_var("j");
+  const Stmt make = for_loop(j, 0, 4, LoopKind::kSerial, store(twice, j, load(in, j) + load(in, j)));
+  const Stmt use = store(out, i, load(twice, mod(i, Expr(4))));
+  return make_kernel("once", {in, out},
+                     for_loop(i, 0, 8, LoopKind::kParallel, allocate(twice, block({once(make), use}))));
+}
+
+TEST(ParallelLoop, WhatAThreadMakesOnceIsThereInItsLaterRanges) {
+  for (uint32_t version : {4u, 5u}) {
+    OnceHost state;
+    GantryKernelHost host{version, sizeof(GantryKernelHost), &state,  split_and_change_input,
+                          nullptr, memory_of_once_host,      nullptr, first_of_once_host};
+    std::vector<float> out(8);
+    ASSERT_EQ(run_kernel(once_kernel(), {state.input.data(), out.data()}, {}, &host), 0);
+    // A host of an earlier version does not say which range is a thread's first: all make it.
+    const float later = version < 5 ? 200 : 0;
+    for (size_t i = 0; i < 8; ++i)
+      EXPECT_EQ(out[i], i >= 4 && later != 0 ? later : 2 * float(i % 4 + 1)) << "version " << version;
   }
 }
 

@@ -8,8 +8,11 @@
 #include <xmmintrin.h>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include "device_runtime/src/cpu_info.h"
@@ -93,6 +96,36 @@ TEST(ThreadPool, GivesAThreadTheSamePartOfEveryRound) {
     EXPECT_EQ(by[static_cast<size_t>(i)].load(), by[static_cast<size_t>(first)].load()) << i;
   }
   EXPECT_NE(by[0].load(), by[kCount / 2].load());
+}
+
+TEST(ThreadPool, SaysWhichRangeIsTheFirstOfItsThread) {
+  for (int threads : {1, 2, 3}) {
+    auto pool = make_pool(threads);
+    const auto is_first = [&] { return pool->host()->is_first_range(pool->host()->context) != 0; };
+    std::mutex mutex;
+    std::map<pthread_t, std::vector<bool>> ranges;
+    const Body inner = [&](int64_t, int64_t) {
+      EXPECT_TRUE(is_first()) << "a loop of its own inside another";
+      return 0;
+    };
+    const Body body = [&](int64_t, int64_t) {
+      const bool first = is_first();
+      run(*pool, inner, 3);
+      EXPECT_EQ(is_first(), first) << "after a loop inside";
+      const std::lock_guard lock(mutex);
+      ranges[pthread_self()].push_back(first);
+      return 0;
+    };
+    for (int64_t rounds : {1, 5}) {
+      ranges.clear();
+      EXPECT_EQ(run_rounds(*pool, body, rounds, 64), 0);
+      for (const auto& [thread, first] : ranges) {
+        EXPECT_TRUE(first.front());
+        EXPECT_EQ(std::count(first.begin(), first.end(), true), 1) << threads << " threads";
+      }
+    }
+    EXPECT_EQ(run(*pool, inner, 1), 0) << "a single iteration, after a loop of many";
+  }
 }
 
 TEST(ThreadPool, ReturnsTheErrorOfARound) {

@@ -217,6 +217,50 @@ TEST(ShiftRegion, ComputesTheLastRegionWithoutConditions) {
   EXPECT_THAT(shifted, testing::HasSubstr("min(")) << shifted;
 }
 
+/// made(j), for y(i, j) = i + the sum of made(j) to made(j + 2): every block of rows needs all that is read
+/// of it.
+void expect_made_once(const std::function<Expr(const Expr& j)>& element, const std::vector<Tensor>& inputs,
+                      const std::vector<Floats>& data, const std::function<float(size_t)>& value) {
+  constexpr int64_t kRows = 10, kColumns = 7, kTaps = 3, kRead = kColumns + kTaps - 1;
+  auto made = compute(
+      {kRead + 6}, [&](auto& i) { return element(i[0]); }, "made");
+  auto k = reduce_axis(0, kTaps, "k");
+  auto sums = compute(
+      {kRows, kColumns}, [&](auto& i) { return sum(made({i[1] + k->var}), {k}); }, "sums");
+  auto y = compute(
+      {kRows, kColumns}, [&](auto& i) { return sums(i) + cast(DType::kF32, i[0]); }, "y");
+  Floats expected;
+  for (size_t i = 0; i < kRows; ++i)
+    for (size_t j = 0; j < kColumns; ++j)
+      expected.push_back(value(j) + value(j + 1) + value(j + 2) + float(i));
+  for (TailStrategy tail : {TailStrategy::kGuard, TailStrategy::kShiftInwards}) {
+    Schedule s({y});
+    auto [block, row] = s[y].split(s[y].axes()[0], 4, tail);
+    s[y].parallel(block);
+    s[sums].compute_at(s[y], row);
+    s[made].compute_once_a_thread(s[y], block);
+    s[made].vectorize(s[made].split(s[made].axes()[0], 4).second);
+    std::string text;
+    EXPECT_EQ(run_schedule(s, inputs, data, expected.size(), {}, &text), expected);
+    // No more than is read, and in memory that outlasts an iteration.
+    EXPECT_THAT(text, testing::HasSubstr(fmt::format("thread made: f32[{}]", kRead)));
+    EXPECT_THAT(text, testing::HasSubstr("once a thread {"));
+  }
+}
+
+TEST(OnceAThread, MakesAllThatTheLoopReadsBeforeItsFirstIteration) {
+  const Floats xs = random_floats(15);
+  auto x = placeholder({15}, DType::kF32, "x");
+  expect_made_once([&](const Expr& j) { return x({j}) + x({j}); }, {x}, {xs},
+                   [&](size_t j) { return 2 * xs[j]; });
+}
+
+// The last block, which rows do not fill, is no loop of its own with memory that nobody has filled.
+TEST(OnceAThread, MakesWhatReadsNothing) {
+  expect_made_once([&](const Expr& j) { return cast(DType::kF32, j * 3); }, {}, {},
+                   [&](size_t j) { return float(3 * j); });
+}
+
 // Sums of 3 elements in parts of 12 that are kept while they are made: vectors of 8, then one of 4.
 TEST(NarrowVectors, APartThatLanesDoNotDivideEndsInAShorterVector) {
   constexpr int64_t kParts = 3, kPart = 12, kLanes = 8, kCount = kParts * kPart;

@@ -8,8 +8,11 @@
 extern "C" {
 #endif
 
-/** 2 appended gpu_checker, 3 thread_memory, 4 parallel_rounds; kernels built for earlier versions run too. */
-#define GANTRY_KERNEL_ABI_VERSION 4
+/**
+ * 2 appended gpu_checker, 3 thread_memory, 4 parallel_rounds, 5 is_first_range; kernels built for earlier
+ * versions run too.
+ */
+#define GANTRY_KERNEL_ABI_VERSION 5
 
 /** Iterations [begin, end) of a parallel loop. Returns 0, or an error code that stops the kernel. */
 typedef int32_t (*GantryLoopBody)(void* closure, int64_t begin, int64_t end);
@@ -62,7 +65,8 @@ typedef struct GantryKernelHost {
   const GantryGpuChecker* gpu_checker; /**< null: nobody listens */
   /**
    * At least `bytes` of memory at a multiple of 64 that belong to the calling thread until it asks again or
-   * the kernel ends, whichever is first; undefined at first. Null when there is no memory left.
+   * the kernel ends, whichever is first; undefined at first, but in one parallel loop a thread that asks for
+   * as much again gets the same with what it has written there. Null when there is no memory left.
    */
   void* (*thread_memory)(void* context, int64_t bytes);
   /**
@@ -70,7 +74,11 @@ typedef struct GantryKernelHost {
    * iterations round * count + i those with some i, in order. For rounds that read the same data and differ
    * in what is computed from them.
    */
-  int32_t (*parallel_rounds)(void* context, GantryLoopBody body, void* closure, int64_t rounds, int64_t count);
+  int32_t (*parallel_rounds)(void* context, GantryLoopBody body, void* closure, int64_t rounds,
+                             int64_t count);
+  /** Called by the body of a parallel loop: 1 in the first range that the calling thread runs of it, else 0.
+   */
+  int32_t (*is_first_range)(void* context);
 } GantryKernelHost;
 
 /**

@@ -1,6 +1,6 @@
 // Products on tile registers (host/ops/tiles.h).
 //
-//   tile_rows: parallel for (phase, row): bf16 parts of a block of elements each
+//   tile_rows: parallel for (phase, row): bf16 parts of a block of elements each, or all by each thread
 //   parallel for (block of rows, block of columns)
 //     product[rows][columns] on tile registers: for the columns, for the rows accumulated at once: for k
 //     output = epilogue(product)
@@ -108,8 +108,15 @@ int64_t row_group(const Stage& rows) {
   return !phases || *phases % 2 == 0 ? kRowGroup : even_row_group(rows.axes()[3]->extent);
 }
 
+/// Who makes the operand's rows.
+enum class RowMakers : uint8_t {
+  kAll,     ///< all threads together, before any product
+  kEach,    ///< each thread all of them
+  kBlocks,  ///< each block of results those that it reads
+};
+
 // `depth_parts`: who reads one part of the depth makes it.
-void schedule_rows(Stage& rows, bool attached, int64_t depth_parts, const TileGeometry& geometry) {
+void schedule_rows(Stage& rows, RowMakers makers, int64_t depth_parts, const TileGeometry& geometry) {
   const auto axes = rows.axes();  // part, kc, phase, row, lane
   rows.unroll(axes[0]);
   const std::vector<IterVarPtr> lanes = schedule_lanes(rows, axes[4], geometry);
@@ -117,7 +124,7 @@ void schedule_rows(Stage& rows, bool attached, int64_t depth_parts, const TileGe
     order.insert(order.end(), lanes.begin(), lanes.end());
     rows.reorder(order);
   };
-  if (attached) {
+  if (makers == RowMakers::kBlocks) {
     reorder({axes[2], axes[3], axes[1], axes[0]});
     return;
   }
@@ -134,7 +141,8 @@ void schedule_rows(Stage& rows, bool attached, int64_t depth_parts, const TileGe
   order.insert(order.end(), {block, row, axes[0]});
   reorder(order);
   auto volume = constant_volume(axes);
-  fuse_and_parallelize(rows, shared, !volume || *volume >= 4 * kParallelThreshold);
+  fuse_and_parallelize(rows, shared,
+                       makers == RowMakers::kAll && (!volume || *volume >= 4 * kParallelThreshold));
 }
 
 // How many rows the last tap lies beyond the first.
@@ -236,6 +244,32 @@ RowAxes row_axes(const TileStages& tiles, Stage& owner, const TileGeometry& geom
   return line_rows(owner, constant_extent(pitches[1]).value(), geometry);
 }
 
+/// Where threads divide the columns each of them needs all rows, and half of what it would read lies in the
+/// cache of another core. To fetch that, and then to take the lines back for the next product, takes longer
+/// than to make them twice, as long as they stay in the second-level cache beside weights that pass through.
+RowMakers row_makers(const TileBlocks& blocks, const Stage& rows, int64_t depth_parts,
+                     const MachineModel& machine) {
+  if (blocks.own_rows) return RowMakers::kBlocks;
+  const bool columns_divided = depth_parts == 1 && (blocks.weights_first || blocks.rows.count == 1);
+  const auto elements = constant_volume(rows.axes());
+  const bool stay = elements && *elements * 2 <= machine.l2_bytes / 2;
+  return columns_divided && stay ? RowMakers::kEach : RowMakers::kAll;
+}
+
+/// Places the operand's rows before the products of the owner's loop `block`.
+void place_rows(Stage& rows, Stage& owner, const IterVarPtr& block, RowMakers makers) {
+  switch (makers) {
+    case RowMakers::kBlocks:
+      rows.compute_at(owner, block);
+      rows.scope = StorageScope::kLocal;
+      return;
+    case RowMakers::kEach:
+      return rows.compute_once_a_thread(owner, block);
+    case RowMakers::kAll:
+      return rows.bound_to_reads();  // blocks need not reach as far beyond the last result as there are rows
+  }
+}
+
 /// The loops of the owner: those shared among threads, then the block's. Returns where a block begins, and
 /// where its product is computed.
 std::pair<IterVarPtr, IterVarPtr> schedule_owner(Stage& owner, const RowAxes& rows, const TileBlocks& blocks,
@@ -289,14 +323,9 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   schedule_tile_product(*tiles.product, blocks.rows, work.column_unit,
                         tile_row_bytes(*tiles.rows->op, blocks.rows.rows + reach) / depth_parts, geometry,
                         target.machine);
-  if (blocks.own_rows) {
-    tiles.rows->compute_at(owner, block);
-    tiles.rows->scope = StorageScope::kLocal;
-  } else {
-    // Blocks need not reach as far beyond the last result as there are rows.
-    tiles.rows->bound_to_reads();
-  }
-  schedule_rows(*tiles.rows, blocks.own_rows, depth_parts, geometry);
+  const RowMakers makers = row_makers(blocks, *tiles.rows, depth_parts, target.machine);
+  place_rows(*tiles.rows, owner, block, makers);
+  schedule_rows(*tiles.rows, makers, depth_parts, geometry);
   for (const auto& stage : schedule.stages()) {
     bool done = stage.get() == &owner || stage.get() == tiles.rows || stage.get() == tiles.product;
     if (!done && stage->attach == AttachKind::kRoot && is_compute(*stage->op) && !is_reduction(*stage->op))

@@ -450,6 +450,30 @@ TEST(TileHints, LeaveResultsAloneWhereWeightsAreMore) {
   EXPECT_GT(counter.results, 0);
 }
 
+TEST(TileRows, AreMadeByEachThreadWhereItsColumnsNeedAllOfFewEnough) {
+  auto once = [](int64_t rows, int64_t depth, int64_t units) {
+    return to_string(product_kernel(rows, depth, units)).find("once a thread {") != std::string::npos;
+  };
+  EXPECT_TRUE(once(196, 256, 1024)) << "a megabyte of weights, 200 KiB of rows";
+  EXPECT_FALSE(once(196, 1024, 256)) << "threads divide rows";
+  EXPECT_FALSE(once(1000, 512, 2048)) << "two megabytes of rows";
+}
+
+TEST(TileRows, ThatEachThreadMakesGiveTheProduct) {
+  if (!has_tile_registers())
+    GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX512-BF16, beside which they are emulated";
+  constexpr int64_t kRows = 100, kDepth = 256, kUnits = 1056;
+  const Arithmetic by{TileUnit::kAmx, 2};
+  Graph graph = dense_network(std::to_string(kRows), kDepth, kUnits, by);
+  const ConstantPtr weight = graph.main.constants().at(0)->constant;
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {kRows, kDepth}, 3);
+  ASSERT_NE(to_string(product_kernel(kRows, kDepth, kUnits)).find("once a thread {"), std::string::npos);
+  const auto reference = expected_product(x->as<float>(), weight->as<float>(), kRows, kDepth, kUnits);
+  for (int threads : {1, 2, 3, 8})
+    EXPECT_LT(relative_error(run_graph(graph, x, by.unit, threads), reference), bound(by))
+        << threads << " threads";
+}
+
 TEST(TileDepth, IsDividedWhereTheOperandIsLargeAndTheResultSmall) {
   EXPECT_EQ(parts_of_product(128, 3072, 768), 2);
   EXPECT_EQ(parts_of_product(1000, 2048, 256), 2) << "several blocks of rows";
