@@ -283,6 +283,13 @@ std::string conv_algorithm(const Node& node) {
   return pointwise ? "pointwise" : "direct";
 }
 
+// 1x1, neither strided nor padded.
+bool reads_each_point_once(const ConvAttrs& a) {
+  const auto is_one = [](int64_t n) { return n == 1; };
+  return std::ranges::all_of(a.kernel, is_one) && std::ranges::all_of(a.strides, is_one) &&
+         std::ranges::all_of(a.padding, [](const Dim& d) { return d == Dim(0); });
+}
+
 }  // namespace
 
 void add_conv_ops(OpSet& set) {
@@ -297,6 +304,10 @@ void add_conv_ops(OpSet& set) {
     // itself.
     const ConvAlgorithm algorithm = node.attrs_as<ConvAttrs>().algorithm;
     return input == 0 && algorithm != ConvAlgorithm::kDirect && algorithm != ConvAlgorithm::kTiles;
+  };
+  op.copies_input = [](const Node& node, size_t input) {
+    const auto& a = node.attrs_as<ConvAttrs>();
+    return input == 0 && a.algorithm == ConvAlgorithm::kTiles && reads_each_point_once(a);
   };
   set.add(std::move(op));
 }

@@ -61,6 +61,9 @@ struct OpDef {
   /// The kernel reads each element of that input about once into a tile of its own, so index maps
   /// (transposition, slice) may be computed while reading it; null: no input is read so.
   std::function<bool(const Node&, size_t input)> stages_input;
+  /// The kernel copies that input into a form of its own before it computes, reading each element once, so
+  /// arithmetic may be done on the way; null: no input is copied so.
+  std::function<bool(const Node&, size_t input)> copies_input;
   /// Floating-point operations of the node, for reports; null: counted as one an output element.
   std::function<Dim(const Node&)> flops;
   /// How the node's attributes say that it is computed, for reports: "winograd4"; null or empty: the only

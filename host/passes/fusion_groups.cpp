@@ -71,7 +71,9 @@ class Grouper {
       if (is_anchor(**it)) grow_from_anchor(*it);
     }
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-      if (group_of_.count(*it) == 0 && !join_operand(*it) && !join_users(*it)) open_group(*it, nullptr);
+      const bool joins =
+          group_of_.count(*it) != 0 || join_operand(*it) || join_copied(*it) || join_users(*it);
+      if (!joins) open_group(*it, nullptr);
     }
     std::vector<FusionGroup> result;
     for (Group& group : groups_) {
@@ -219,14 +221,58 @@ class Grouper {
     return true;
   }
 
+  // --- arithmetic whose results a kernel copies before it computes joins it
+
+  bool is_copied(const Node& node, const Node& user) const {
+    if (operand_arithmetic_.count(&user) != 0) return count_of(node.result()) == count_of(user.result());
+    if (!user.op->copies_input) return false;
+    for (size_t i = 0; i < user.inputs.size(); ++i) {
+      if (user.inputs[i] == node.result() && !user.op->copies_input(user, i)) return false;
+    }
+    return true;
+  }
+
+  // What a kernel in front could take in its stead leaves nothing behind if it does.
+  bool follows_index_map(const Node& node) const {
+    for (const Value* input : node.inputs) {
+      const Node* source = input == nullptr ? nullptr : input->producer;
+      if (source == nullptr || !may_join(*source) || users_of(*source).size() != 1 ||
+          outputs_.count(input) != 0 || count_of(input) != count_of(node.result()))
+        continue;
+      if (is_injective(*source) || follows_index_map(*source)) return true;
+    }
+    return false;
+  }
+
+  bool join_copied(Node* node) {
+    if (!may_join(*node) || !is_pointwise(*node) || outputs_.count(node->result()) != 0) return false;
+    std::optional<size_t> group;
+    for (const Node* user : users_of(*node)) {
+      const auto found = group_of_.find(user);
+      if (found == group_of_.end() || !is_copied(*node, *user)) return false;
+      if (group && *group != found->second) return false;
+      group = found->second;
+    }
+    if (!group || groups_[*group].members.size() >= kMaxGroupSize || follows_index_map(*node)) return false;
+    groups_[*group].members.push_back(node);
+    if (expansion(groups_[*group].members) > kMaxExpansion) {
+      groups_[*group].members.pop_back();
+      return false;
+    }
+    group_of_[node] = *group;
+    operand_arithmetic_.insert(node);
+    return true;
+  }
+
   // --- and every other node joins the group of all its users, if that is one
 
   bool edge_allows(const Node& producer, const Node& user, const Group& group) const {
     const bool before_reduction =
         group.anchor == nullptr || (is_reduction(*group.anchor) && group.followers.count(&user) == 0);
     if (!before_reduction) {
-      return &user != group.anchor && operand_maps_.count(&user) == 0 && is_pointwise(producer) &&
-             is_pointwise(user) && count_of(producer.result()) == count_of(user.result());
+      return &user != group.anchor && operand_maps_.count(&user) == 0 &&
+             operand_arithmetic_.count(&user) == 0 && is_pointwise(producer) && is_pointwise(user) &&
+             count_of(producer.result()) == count_of(user.result());
     }
     switch (user.op->fusion) {
       case FusionClass::kElementwise:
@@ -275,6 +321,8 @@ class Grouper {
   std::vector<Group> groups_;
   /// Members that only map the indices of what an anchor copies into tiles.
   std::set<const Node*> operand_maps_;
+  /// Members that compute what an anchor copies before it computes.
+  std::set<const Node*> operand_arithmetic_;
   /// Members that feed an op with a choice among its inputs.
   std::set<const Node*> feeds_choice_;
 };

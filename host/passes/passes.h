@@ -94,6 +94,9 @@ void combine_projections(Graph& graph);
 ///  - index maps of one input (transpose, strided_slice, …, and views between them) join the op that copies
 ///  their
 ///    results into tiles (OpDef::stages_input);
+///  - arithmetic joins the op that copies its results before it computes (OpDef::copies_input): the gates of
+///    squeeze and excitation before a 1x1 convolution on tile registers. Not behind an index map, whose kernel
+///    it can be part of;
 ///  - not where a value would be computed more often than it has elements: before broadcasting, padding and
 ///  window
 ///    reductions; and ops that choose among several inputs take in but a step of arithmetic;

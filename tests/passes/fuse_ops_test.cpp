@@ -179,6 +179,35 @@ TEST(FuseOps, AnIndexMapThatSomethingElseReadsStaysAlone) {
               ElementsAre("transpose", "matmul+add"));
 }
 
+/// A convolution by tile registers of relu(x) * s, whose result is multiplied by s and added to `other`.
+/// `before`: nodes in front that make x.
+std::string gated(int64_t kernel, const std::string& other = "%2", const std::string& before = "",
+                  const std::string& x = "%x") {
+  const std::string k = std::to_string(kernel), pad = std::to_string(kernel / 2);
+  return "fn @main(%x: Tensor[(1, 8, 8, 64), f32], %s: Tensor[(1, 1, 1, 64), f32]) -> Tensor[(1, 8, 8, 64), "
+         "f32] {\n" +
+         before + "  %0 = nn.relu(" + x +
+         ")\n  %1 = multiply(%s, %0)\n  %2 = nn.conv(%1, @w: Tensor[(2, 2, " + k + ", " + k +
+         ", 2, 2, 16, 32), bf16], channels=64, kernel=[" + k + ", " + k +
+         "], strides=[1, 1], dilations=[1, 1], padding=(" + pad + ", " + pad + ", " + pad + ", " + pad +
+         "), channels_last=true, algorithm=tiles, tile_parts=2)\n  %3 = multiply(%2, %s)\n  %4 = add(" +
+         other + ", %3)\n  return %4\n}";
+}
+
+TEST(FuseOps, ArithmeticJoinsTheConvolutionThatCopiesItsResults) {
+  EXPECT_THAT(groups_of(gated(1)), ElementsAre("nn.relu+multiply+nn.conv+multiply+add"));
+  EXPECT_THAT(groups_of(gated(3)), ElementsAre("nn.relu+multiply", "nn.conv+multiply+add"))
+      << "reads its data again and again";
+  EXPECT_THAT(groups_of(gated(1, "%1")), ElementsAre("nn.relu+multiply", "nn.conv+multiply+add"))
+      << "something else reads it too";
+  EXPECT_THAT(
+      groups_of(gated(
+          1, "%2", "  %m = strided_slice(%x, begin=(0, 0, 0, 0), end=(1, 8, 8, 64), strides=[1, 1, 1, 1])\n",
+          "%m")),
+      ElementsAre("strided_slice+nn.relu+multiply", "nn.conv+multiply+add"))
+      << "it would leave the index map alone";
+}
+
 TEST(FuseOps, PoolingWindowsDoNotRecomputeTheirInput) {
   EXPECT_THAT(groups_of(R"(fn @main(%x: Tensor[(N, 4, 8, 8), f32]) -> Tensor[(N, 4, 4, 4), f32] {
   %0 = exp(%x)

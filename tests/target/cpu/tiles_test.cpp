@@ -75,8 +75,8 @@ struct Layer {
   int64_t out_width() const { return image().out_width(); }
 };
 
-/// `images`: a symbol in place of the layer's batch.
-Graph network(const Layer& l, const Arithmetic& by, const std::string& images = "") {
+/// `images`: a symbol in place of the layer's batch; `squared`: of the data's positive elements.
+Graph network(const Layer& l, const Arithmetic& by, const std::string& images = "", bool squared = false) {
   ConvAttrs attrs;
   attrs.tile_unit = by.unit;
   attrs.kernel = {l.kernel, l.kernel};
@@ -86,13 +86,15 @@ Graph network(const Layer& l, const Arithmetic& by, const std::string& images = 
       "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {4}, {5}, {6}), f32] {{\n"
       "  %u = nn.tile_weight(@w: Tensor[({6}, {3}, {7}, {7}), f32], parts={8}, column_tiles={9}, "
       "fold_width={10}, tile_unit={17})\n"
-      "  %y = nn.conv(%x, %u, channels={6}, kernel=[{7}, {7}], strides=[{11}, {11}], dilations=[{12}, {12}], "
+      "{18}  %y = nn.conv({19}, %u, channels={6}, kernel=[{7}, {7}], strides=[{11}, {11}], dilations=[{12}, "
+      "{12}], "
       "padding=({13}, {14}, {15}, {16}), channels_last=true, algorithm=tiles, tile_parts={8}, "
       "tile_fold_width={10}, tile_unit={17})\n"
       "  %z = nn.relu(%y)\n  return %z\n}}\n",
       images.empty() ? std::to_string(l.batch) : images, l.height, l.width, l.inputs, l.out_height(),
       l.out_width(), l.outputs, l.kernel, by.parts, tile_columns(by.unit, l.outputs), fold, l.stride,
-      l.dilation, l.padding[0], l.padding[1], l.padding[2], l.padding[3], name_of(by.unit));
+      l.dilation, l.padding[0], l.padding[1], l.padding[2], l.padding[3], name_of(by.unit),
+      squared ? "  %p = nn.relu(%x)\n  %s = multiply(%p, %p)\n" : "", squared ? "%s" : "%x");
   return parse_graph(
       text, op_set(),
       {{"w", testing::random_tensor(DType::kF32, {l.outputs, l.inputs, l.kernel, l.kernel}, 1)}});
@@ -221,6 +223,25 @@ std::vector<double> expected_product(const float* x, const float* w, int64_t row
       for (int64_t n = 0; n < units; ++n)
         y[static_cast<size_t>(m * units + n)] += double(x[m * depth + k]) * double(w[k * units + n]);
   return y;
+}
+
+TEST_P(TilesOnCpu, ConvolveWhatArithmeticMakesOfTheData) {
+  // Blocks of rows that make what they read; all rows made once a thread; several images.
+  for (const Layer& layer :
+       {Layer{.height = 14, .inputs = 96, .outputs = 48, .kernel = 1, .padding = {0, 0, 0, 0}},
+        Layer{.height = 9, .inputs = 264, .outputs = 1056, .kernel = 1, .padding = {0, 0, 0, 0}},
+        Layer{.batch = 3, .height = 5, .kernel = 1, .padding = {0, 0, 0, 0}}}) {
+    const Graph graph = network(layer, GetParam(), "", true);
+    const ConstantPtr weight = graph.main.constants().at(0)->constant;
+    const ConstantPtr x =
+        testing::random_tensor(DType::kF32, {layer.batch, layer.height, layer.width, layer.inputs}, 7);
+    std::vector<float> squares(x->as<float>(), x->as<float>() + x->size / sizeof(float));
+    for (float& value : squares) value = value > 0 ? value * value : 0;
+    EXPECT_LT(relative_error(run_graph(graph, x, GetParam().unit),
+                             layer.image().rectified(squares.data(), weight->as<float>())),
+              bound(GetParam()))
+        << layer.inputs << " to " << layer.outputs;
+  }
 }
 
 TEST_P(TilesOnCpu, MultiplyMatricesOfAnySize) {
