@@ -173,6 +173,10 @@ void Stage::compute_at(Stage& consumer, IterVarPtr axis) {
   attach_axis = axis;
 }
 void Stage::compute_once_a_thread(Stage& consumer, IterVarPtr axis) {
+  const auto kind = consumer.annotations.find(axis.get());
+  internal_check(kind != consumer.annotations.end() && kind->second == LoopKind::kParallel,
+                 "{} is made once a thread, but {} of {} is not parallel", op->name, axis->name(),
+                 consumer.op->name);
   compute_at(consumer, std::move(axis));
   once_a_thread = true;
 }
