@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "device_runtime/src/affinity.h"
 #include "device_runtime/src/thread_pool.h"
 
 namespace gantry::runtime {

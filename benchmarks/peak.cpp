@@ -21,6 +21,7 @@
 #include <arm_neon.h>
 #endif
 
+#include "device_runtime/src/affinity.h"
 #include "device_runtime/src/cpu_info.h"
 #include "device_runtime/src/thread_pool.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "device_runtime/src/memory.h"
@@ -34,15 +35,22 @@ std::vector<int> find_allowed_cpus() {
   return {0};
 }
 
-/// One CPU a core, the fastest first.
-std::vector<int> choose_core_cpus(const std::vector<int>& cpus) {
-  std::set<std::string> cores;
-  std::vector<std::pair<uint32_t, int>> chosen;
+/// Of each CPU, the first one that is on its core.
+std::vector<int> find_same_core(const std::vector<int>& cpus) {
+  std::map<std::string, int> first;
+  std::vector<int> result;
   for (int cpu : cpus) {
     std::string siblings = read_small_file(cpu_folder(cpu) + "/topology/thread_siblings_list");
     if (siblings.empty()) siblings = std::to_string(cpu);
-    if (cores.insert(std::move(siblings)).second) chosen.emplace_back(cpu_capacity(cpu), cpu);
+    result.push_back(first.emplace(std::move(siblings), cpu).first->second);
   }
+  return result;
+}
+
+/// One CPU a core, the fastest first.
+std::vector<int> choose_core_cpus(const std::set<int>& cpus) {
+  std::vector<std::pair<uint32_t, int>> chosen;
+  for (int cpu : cpus) chosen.emplace_back(cpu_capacity(cpu), cpu);
   std::stable_sort(chosen.begin(), chosen.end(), [](auto& a, auto& b) { return a.first > b.first; });
   std::vector<int> result;
   for (const auto& [capacity, cpu] : chosen) result.push_back(cpu);
@@ -69,7 +77,8 @@ CpuInfo detect() {
   detect_cpu(info);
   std::sort(info.features.begin(), info.features.end());
   info.allowed_cpus = find_allowed_cpus();
-  info.core_cpus = choose_core_cpus(info.allowed_cpus);
+  info.same_core_cpus = find_same_core(info.allowed_cpus);
+  info.core_cpus = choose_core_cpus({info.same_core_cpus.begin(), info.same_core_cpus.end()});
   info.physical_cores = std::max<int>(1, static_cast<int>(info.core_cpus.size()));
   info.caches = find_caches(info.allowed_cpus.front());
   info.memory_bytes = usable_memory_bytes();
@@ -91,6 +100,12 @@ std::optional<double> read_scaled(const std::string& path, double scale) {
 
 bool CpuInfo::has_feature(std::string_view feature) const {
   return std::binary_search(features.begin(), features.end(), feature);
+}
+
+int CpuInfo::core_cpu(int cpu) const {
+  const auto at = std::lower_bound(allowed_cpus.begin(), allowed_cpus.end(), cpu);
+  if (at == allowed_cpus.end() || *at != cpu) return cpu;
+  return same_core_cpus[static_cast<size_t>(at - allowed_cpus.begin())];
 }
 
 const CpuInfo& cpu_info() {

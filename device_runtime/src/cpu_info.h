@@ -24,11 +24,14 @@ struct CpuInfo {
   std::vector<std::string> features;  ///< LLVM's names, sorted; only what the kernel lets programs use
   std::vector<int> allowed_cpus;      ///< that this process may run on
   std::vector<int> core_cpus;         ///< the first of them on each core, the fastest cores first
+  std::vector<int> same_core_cpus;    ///< of each of allowed_cpus, the one in core_cpus on its core
   int physical_cores = 1;             ///< of those
   std::vector<CacheInfo> caches;      ///< of the first allowed CPU
   uint64_t memory_bytes = 0;          ///< that this process may hope for
 
   bool has_feature(std::string_view feature) const;
+  /// The one of core_cpus that is on the core of `cpu`; `cpu` where that is not allowed.
+  int core_cpu(int cpu) const;
 };
 
 /// This machine; found out on the first call, which asks the kernel for AMX where the CPU has it.

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "device_runtime/src/affinity.h"
+#include "device_runtime/src/cpu_info.h"
 #include "device_runtime/src/cuda_executor.h"
 #include "device_runtime/src/cuda_module.h"
 #include "device_runtime/src/dim_program.h"
@@ -32,15 +34,17 @@ std::string expected_text(const Manifest& manifest, const TensorInfo& tensor) {
   return text + ")";
 }
 
-// A CPU on each core, that of this thread first, if `threads` is their number. A scheduler that may place
-// workers freely starts them beside the thread that wakes them, and on a busy machine leaves them there for
-// milliseconds; with fewer threads than cores another process's pinned threads could be on the same cores.
-std::vector<int> cores_of_workers(int threads) {
-  std::vector<int> cpus = cpu_info().core_cpus;
-  if (threads < 2 || static_cast<size_t>(threads) != cpus.size()) return {};
-  const auto here = std::find(cpus.begin(), cpus.end(), sched_getcpu());
-  if (here != cpus.end()) std::rotate(cpus.begin(), here, here + 1);
-  return cpus;
+// A scheduler that may place workers freely starts them beside the thread that wakes them, and on a busy
+// machine leaves them there for milliseconds; but with fewer threads than cores another process's pinned
+// threads could be on the same cores.
+Result<std::unique_ptr<ThreadPool>> create_pool(int threads, std::span<const int> cpus) {
+  if (cpus.empty() && threads > 1 && threads == cpu_info().physical_cores) {
+    auto pool = ThreadPool::create_on_all_cores();
+    // CPUs may have gone since they were counted: those that the caller did not ask for are no reason to
+    // fail.
+    if (pool.ok()) return pool;
+  }
+  return ThreadPool::create(threads, cpus);
 }
 
 }  // namespace
@@ -80,10 +84,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Module> m
   if (threads == 0) {
     threads = options.cpus.empty() ? cpu_info().physical_cores : static_cast<int>(options.cpus.size());
   }
-  Result<std::unique_ptr<ThreadPool>> pool =
-      ThreadPool::create(threads, options.cpus.empty() ? cores_of_workers(threads) : options.cpus);
-  // CPUs may have gone since they were counted: those that the caller did not ask for are no reason to fail.
-  if (!pool.ok() && options.cpus.empty()) pool = ThreadPool::create(threads, {});
+  Result<std::unique_ptr<ThreadPool>> pool = create_pool(threads, options.cpus);
   if (!pool.ok()) return pool.status();
   session->pool_ = std::move(*pool);
   // After the pool: its threads would inherit the caller's CPU.

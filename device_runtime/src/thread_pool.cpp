@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "device_runtime/src/affinity.h"
 #include "device_runtime/src/cpu_info.h"
 
 namespace gantry::runtime {
@@ -144,37 +145,7 @@ int start_thread(pthread_t* thread, void* (*function)(void*), void* argument) {
   return error;
 }
 
-/// "0-3, 8": the CPUs that this process may use.
-std::string allowed_cpus_text() {
-  const std::vector<int>& cpus = cpu_info().allowed_cpus;
-  std::string text;
-  for (size_t i = 0; i < cpus.size(); ++i) {
-    const size_t first = i;
-    while (i + 1 < cpus.size() && cpus[i + 1] == cpus[i] + 1) ++i;
-    text += (text.empty() ? "" : ", ") + std::to_string(cpus[first]);
-    if (i > first) text += "-" + std::to_string(cpus[i]);
-  }
-  return text;
-}
-
-Status set_affinity(pthread_t thread, int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int error = EINVAL;
-  if (cpu >= 0 && cpu < CPU_SETSIZE) {
-    CPU_SET(cpu, &set);
-    error = pthread_setaffinity_np(thread, sizeof set, &set);
-  }
-  if (error == 0) return Status();
-  return failure(GANTRY_INVALID_ARGUMENT, "cannot pin a thread to CPU %d: %s; this process may use CPUs %s",
-                 cpu, strerror(error), allowed_cpus_text().c_str());
-}
-
 }  // namespace
-
-Status pin_this_thread(int cpu) {
-  return set_affinity(pthread_self(), cpu);
-}
 
 ThreadPool::ThreadPool()
     : host_{GANTRY_KERNEL_ABI_VERSION,
@@ -207,8 +178,18 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, std::span<co
     if (error != 0) return failure(GANTRY_OUT_OF_MEMORY, "cannot start thread %d: %s", i, strerror(error));
     pool->workers_.push_back(thread);
     if (static_cast<size_t>(i) < cpus.size()) {
-      GANTRY_TRY(set_affinity(thread, cpus[static_cast<size_t>(i)]));
+      GANTRY_TRY(pin_thread(thread, cpus[static_cast<size_t>(i)]));
     }
+  }
+  return pool;
+}
+
+Result<std::unique_ptr<ThreadPool>> ThreadPool::create_on_all_cores() {
+  const std::vector<int> cpus = cores_from_this_one();
+  auto pool = create(static_cast<int>(cpus.size()), cpus);
+  if (pool.ok()) {
+    (*pool)->core_cpus_ = cpus;
+    (*pool)->caller_cpu_ = cpus.front();
   }
   return pool;
 }
@@ -335,8 +316,26 @@ void ThreadPool::await_units(uint32_t units) {
   caller_sleeps_.store(0);
 }
 
+// Linux may move the caller to a worker's core, and cannot move a pinned worker: until the caller is moved
+// again, for some ten milliseconds, both would share that core and leave another idle.
+void ThreadPool::keep_clear_of_caller() {
+  const int cpu = sched_getcpu();
+  if (cpu == caller_cpu_) return;
+  caller_cpu_ = cpu;
+  const int core = cpu_info().core_cpu(cpu);
+  const auto taken =
+      static_cast<size_t>(std::find(core_cpus_.begin(), core_cpus_.end(), core) - core_cpus_.begin());
+  if (taken == 0 || taken == core_cpus_.size()) return;
+  // Without success the worker stays, which is slow at worst.
+  if (!pin_thread(workers_[taken - 1], core_cpus_[0]).ok()) return;
+  std::swap(core_cpus_[0], core_cpus_[taken]);
+  std::swap(weights_[0], weights_[taken]);
+  bounds_.clear();
+}
+
 // Everything of the loop before was done, so nobody takes units and nobody trusts what these lines said.
 void ThreadPool::publish(const Loop& loop) {
+  if (!core_cpus_.empty()) keep_clear_of_caller();
   const uint32_t units = loop.units / loop.rounds;
   if (bounds_.empty() || bounds_.back() != units) partition(weights_, units, bounds_);
   error_.store(0, std::memory_order_relaxed);

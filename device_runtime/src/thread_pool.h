@@ -33,6 +33,9 @@ class ThreadPool {
   /// 0, is the caller's to pin). INVALID_ARGUMENT for a CPU that cannot be used; OUT_OF_MEMORY when threads
   /// run out.
   static Result<std::unique_ptr<ThreadPool>> create(int threads, std::span<const int> cpus);
+  /// One thread on each core that this process may use. A worker whose core the caller's thread comes to,
+  /// moves to the core that the caller has left. Errors: as create.
+  static Result<std::unique_ptr<ThreadPool>> create_on_all_cores();
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
 
@@ -82,6 +85,7 @@ class ThreadPool {
   ThreadPool();
   static void* worker_main(void* slot);
   void work(Slot& self);
+  void keep_clear_of_caller();
   void publish(const Loop& loop);
   uint32_t await_loop(const Slot& self, uint32_t seen);
   void take_part(uint32_t self, uint32_t number, const Loop& loop);
@@ -96,6 +100,8 @@ class ThreadPool {
   std::vector<pthread_t> workers_;
   std::vector<uint32_t> weights_;
   std::vector<uint32_t> bounds_;  ///< of the last loop's units, in a round; most loops have the same
+  std::vector<int> core_cpus_;    ///< of thread i, where workers give way to the caller; else empty
+  int caller_cpu_ = -1;           ///< in the last loop, where workers give way to the caller
   std::atomic<int32_t> error_{0};
   std::atomic<bool> stop_{false};
   // Each on a cache line of its own: one is written by the caller, the other by the workers.
@@ -105,8 +111,5 @@ class ThreadPool {
   std::atomic<uint32_t> caller_sleeps_{0};
   std::vector<AlignedBuffer> memory_;  ///< one a thread
 };
-
-/// Pins the calling thread to a CPU; INVALID_ARGUMENT with its number if that is not possible.
-Status pin_this_thread(int cpu);
 
 }  // namespace gantry::runtime

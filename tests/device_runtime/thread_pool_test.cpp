@@ -1,6 +1,7 @@
 #include "device_runtime/src/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "device_runtime/src/affinity.h"
 #include "device_runtime/src/cpu_info.h"
 
 namespace gantry::runtime {
@@ -255,6 +257,40 @@ TEST(ThreadPool, WorkersComputeInTheCallersFloatingPointMode) {
   EXPECT_GT(products()[1], 0);
 }
 #endif
+
+/// The core that each thread was on in a loop that all of them took part in.
+std::vector<int> cores_in_loop(ThreadPool& pool) {
+  const int threads = pool.threads();
+  std::vector<int> cores(static_cast<size_t>(threads));
+  std::atomic<int> arrived{0};
+  const Body body = [&](int64_t begin, int64_t) {
+    arrived.fetch_add(1);
+    while (arrived.load() < threads) {
+    }
+    cores[static_cast<size_t>(begin)] = cpu_info().core_cpu(sched_getcpu());
+    return 0;
+  };
+  EXPECT_EQ(run(pool, body, threads), 0);
+  return cores;
+}
+
+TEST(ThreadPool, WorkersGiveWayToTheCaller) {
+  const std::vector<int>& cores = cpu_info().core_cpus;
+  if (cores.size() < 2) GTEST_SKIP() << "this process may use one core only";
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  auto pool = ThreadPool::create_on_all_cores();
+  ASSERT_TRUE(pool.ok()) << pool.status().message();
+  // A pinned caller is surely where the test wants it.
+  for (int core : {cores[0], cores[1], cores.back(), cores[0]}) {
+    ASSERT_TRUE(pin_this_thread(core).ok());
+    std::vector<int> seen = cores_in_loop(**pool);
+    EXPECT_EQ(seen[0], core);
+    std::sort(seen.begin(), seen.end());
+    EXPECT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end()) << "two threads on one core";
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+}
 
 TEST(ThreadPool, WorksInAForkedChild) {
   const pid_t child = fork();
