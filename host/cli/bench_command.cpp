@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "host/cli/bench_report.h"
+#include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/text.h"
@@ -122,19 +123,17 @@ void add_bench(CLI::App& app, Invocation& invocation, const char* name, const ch
   constexpr double kLongestMs = 3.6e6;
   command->add_option("--warmup", b.warmup, "Runs before the first sample; default 3")
       ->type_name("N")
-      ->check(CLI::Range(0, kMost));
+      ->check(between(0, kMost));
   command->add_option("--number", b.number, "Runs a sample; default 1")
       ->type_name("N")
-      ->check(CLI::Range(1, kMost));
-  command->add_option("--repeat", b.repeat, "Samples; default 20")
-      ->type_name("N")
-      ->check(CLI::Range(1, kMost));
+      ->check(between(1, kMost));
+  command->add_option("--repeat", b.repeat, "Samples; default 20")->type_name("N")->check(between(1, kMost));
   command->add_option("--min-repeat-ms", b.min_repeat_ms, "More runs a sample until it takes this long")
       ->type_name("MS")
-      ->check(CLI::Range(0.0, kLongestMs));
+      ->check(between(0.0, kLongestMs));
   command->add_option("--cooldown-ms", b.cooldown_ms, "Pause before every sample")
       ->type_name("MS")
-      ->check(CLI::Range(0.0, kLongestMs));
+      ->check(between(0.0, kLongestMs));
   command->add_flag("--flush-cache", b.flush_cache, "Empty the data caches before every sample");
   if (!profile) command->add_flag("--profile", b.profile, "Also time every kernel");
   command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")->type_name("N");

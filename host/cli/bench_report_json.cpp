@@ -8,6 +8,7 @@
 #include "host/cli/bench_report.h"
 #include "host/cli/machine_json.h"
 #include "host/support/error.h"
+#include "host/support/input_file.h"
 
 namespace gantry::cli {
 namespace {
@@ -124,7 +125,7 @@ T field(const Json& json, const char* key, const std::filesystem::path& path) {
 
 Json parse_document(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) user_error("{}: cannot be read: {}", path.string(), std::strerror(errno));
+  if (!file) cannot_read(path, errno);
   Json json = Json::parse(file, nullptr, false);
   if (json.is_discarded() || !json.is_object()) {
     user_error("{}: not a bench result; write one with `gantry bench MODEL --json FILE`", path.string());

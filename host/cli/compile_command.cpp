@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/inputs.h"
 #include "host/cli/model_source.h"
@@ -115,7 +116,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
       ->allow_extra_args(false);
   command->add_option("--opt", options->opt_level, "Optimisation level; default 3")
       ->type_name("0..3")
-      ->check(CLI::Range(0, 3));
+      ->check(between(0, 3));
   command
       ->add_option(
           "--precision", options->precision,

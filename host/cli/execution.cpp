@@ -1,4 +1,5 @@
 #include "host/cli/execution.h"
+#include "host/cli/between.h"
 
 #include <CLI/CLI.hpp>
 
@@ -91,7 +92,7 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options) {
       ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
   command.add_option("--threads", options.threads, "Threads; default: one a physical core")
       ->type_name("N")
-      ->check(CLI::Range(1, kMostThreads));
+      ->check(between(1, kMostThreads));
   command
       .add_option(
           "--cpus", options.cpus,
@@ -107,7 +108,7 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options) {
       ->allow_extra_args(false);
   command.add_option("--opt", options.opt_level, "Optimisation level of the compiler; default 3")
       ->type_name("0..3")
-      ->check(CLI::Range(0, 3));
+      ->check(between(0, 3));
   command.add_flag("--no-cache", options.no_cache,
                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
 }

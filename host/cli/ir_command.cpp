@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/inputs.h"
 #include "host/cli/model_source.h"
@@ -170,7 +171,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
       ->allow_extra_args(false);
   command->add_option("--opt", options->opt_level, "Optimisation level; default 3")
       ->type_name("0..3")
-      ->check(CLI::Range(0, 3));
+      ->check(between(0, 3));
   command
       ->add_option(
           "--precision", options->precision,

@@ -10,6 +10,7 @@
 #include "host/codegen/target.h"
 #include "host/onnx/import.h"
 #include "host/support/error.h"
+#include "host/support/input_file.h"
 
 namespace gantry::cli {
 namespace {
@@ -38,7 +39,7 @@ bool is_module_file(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path, code))
     user_error("{}: is a folder, not a model or module", path.string());
   std::ifstream file(path, std::ios::binary);
-  if (!file) user_error("{}: cannot be read: {}", path.string(), std::strerror(errno));
+  if (!file) cannot_read(path, errno);
   char magic[sizeof(module_format::kMagic)] = {};
   file.read(magic, sizeof(magic));
   return file.gcount() == sizeof(magic) && std::memcmp(magic, module_format::kMagic, sizeof(magic)) == 0;

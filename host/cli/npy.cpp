@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "host/support/error.h"
+#include "host/support/input_file.h"
 #include "host/support/output_file.h"
 
 namespace gantry::cli {
@@ -213,7 +214,7 @@ HostTensor read_npy(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path, code))
     user_error("{}: is a folder, not a .npy file", path.string());
   std::ifstream file(path, std::ios::binary);
-  if (!file) user_error("{}: cannot be read: {}", path.string(), std::strerror(errno));
+  if (!file) cannot_read(path, errno);
   std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (file.bad()) user_error("{}: cannot be read", path.string());
   return parse_npy(std::as_bytes(std::span(bytes)), path.string());

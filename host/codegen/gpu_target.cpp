@@ -174,7 +174,8 @@ struct GpuName {
   candidates.insert(candidates.end(), {kCuda, kEmulated, std::string(kEmulated) + kChecks});
   const std::string hint = did_you_mean(name, candidates);
   user_error(
-      "unknown target '{}'{} GPU targets are cuda[:sm_NN][/CPU] and cuda-emulated[:sm_NN][/CPU][+checks]; "
+      "unknown target '{}'{} GPU targets, for --target, are cuda[:sm_NN][/CPU] and "
+      "cuda-emulated[:sm_NN][/CPU][+checks]; "
       "`gantry targets` lists them",
       name.substr(0, 64), hint.empty() ? ";" : hint);
 }

@@ -198,8 +198,10 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
   const auto repeated = std::ranges::unique(candidates);
   candidates.erase(repeated.begin(), repeated.end());
   const std::string hint = did_you_mean(name, candidates);
-  user_error("unknown target '{}'{} `gantry targets` lists the usual ones; other CPUs go by LLVM's names",
-             name.substr(0, 64), hint.empty() ? ";" : hint);
+  user_error(
+      "unknown target '{}'{} `gantry targets` lists the usual ones for --target; other CPUs go by LLVM's "
+      "names",
+      name.substr(0, 64), hint.empty() ? ";" : hint);
 }
 
 size_t difference(const std::vector<std::string>& a, const std::vector<std::string>& b) {

@@ -33,7 +33,10 @@ std::shared_ptr<onnx::ModelProto> parse_model(std::string_view bytes, const std:
   stream.SetTotalBytesLimit(INT_MAX);
   bool parsed = model->ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (!parsed && begins_like_a_model(bytes)) {
-    user_error("{} is truncated or damaged: it begins like an ONNX model, but does not end like one", name);
+    user_error(
+        "{} is truncated or damaged: it begins like an ONNX model, but does not end like one; "
+        "copy or export it again",
+        name);
   }
   if (!parsed || !model->has_graph()) user_error("{} is not an ONNX file", name);
   return model;
@@ -42,8 +45,11 @@ std::shared_ptr<onnx::ModelProto> parse_model(std::string_view bytes, const std:
 Graph import_model(std::string_view bytes, const std::string& name, const std::filesystem::path& directory,
                    const ImportOptions& options) {
   std::shared_ptr<onnx::ModelProto> model = parse_model(bytes, name);
-  Graph graph = Importer(model, directory, options).import();
-  return graph;
+  try {
+    return Importer(model, directory, options).import();
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{}: {}", name, error.what()));
+  }
 }
 
 }  // namespace
@@ -149,11 +155,14 @@ void Importer::report_unsupported(const onnx::GraphProto& graph) const {
   // A branch that is never taken may hold what it likes; but where the model fails anyway, its list is whole.
   unsupported.clear();
   collect_unsupported(graph, opset_, true, unsupported);
-  std::string text = "the model uses ops that gantry does not support:";
+  constexpr size_t kNamed = 5;
+  std::string text = "uses ops that gantry does not support:";
   for (const auto& [op, nodes] : unsupported) {
     text += fmt::format("\n  {} (opset {}), node{}", op, opset_, nodes.size() == 1 ? "" : "s");
-    for (size_t i = 0; i < nodes.size(); ++i) text += (i == 0 ? " " : ", ") + nodes[i];
+    for (size_t i = 0; i < nodes.size() && i < kNamed; ++i) text += (i == 0 ? " " : ", ") + nodes[i];
+    if (nodes.size() > kNamed) text += fmt::format(" and {} more", nodes.size() - kNamed);
   }
+  text += "\nCut them off or replace them in the exporter; docs/onnx-support.md lists what is supported.";
   throw Error(ErrorKind::kUser, text);
 }
 

@@ -12,12 +12,13 @@
 #include <cstring>
 
 #include "host/support/error.h"
+#include "host/support/input_file.h"
 
 namespace gantry {
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) user_error("cannot read {}: {}", path.string(), std::strerror(errno));
+  if (fd < 0) cannot_read(path, errno);
   struct stat info {};
   bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   void* mapped = MAP_FAILED;

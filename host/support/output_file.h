@@ -64,9 +64,27 @@ class OutputFile {
 
  private:
   [[noreturn]] void fail(const char* what) {
-    std::string reason = std::strerror(errno);
+    const int error = errno;
     discard();
-    user_error("{}: {}: {}", path_.string(), what, reason);
+    const std::filesystem::path folder = path_.parent_path();
+    std::error_code code;
+    if (error == ENOENT && !folder.empty() && !std::filesystem::exists(folder, code)) {
+      user_error("{}: {}: there is no folder '{}'; make it (mkdir -p), or give another path", path_.string(),
+                 what, folder.string());
+    }
+    user_error("{}: {}: {}{}", path_.string(), what, std::strerror(error), advice_on(error));
+  }
+  static const char* advice_on(int error) {
+    switch (error) {
+      case ENOSPC:
+      case EDQUOT:
+        return "; make room, or give a path on another disk";
+      case EACCES:
+      case EROFS:
+        return "; give a path in a folder that you may write to";
+      default:
+        return "; give another path";
+    }
   }
   void discard() {
     if (file_ != nullptr) std::fclose(file_);

@@ -99,8 +99,24 @@ TEST_F(Program, FilesThatAreNoModelsAreUserErrorsAndLeaveNothing) {
   EXPECT_EQ(files().size(), 2u);
 }
 
+TEST_F(Program, ErrorsSayWhatToDo) {
+  ASSERT_EQ(gantry("zoo lstm -o lstm.onnx --size 2").code, 0);
+  const std::string whole = contents(folder_ / "lstm.onnx");
+  std::ofstream(folder_ / "cut.onnx", std::ios::binary) << whole.substr(0, whole.size() / 2);
+  expect_user_error("compile cut.onnx", "copy or export it again");
+  expect_user_error("compile lsmt.onnx", "did you mean 'lstm.onnx'");
+  expect_user_error("compile nothing-like-it", "starts in " + folder_.string());
+  expect_user_error("compile none/m.onnx", "nor a folder 'none'");
+  expect_user_error("compile lstm.onnx -o none/m.gmod", "there is no folder 'none'; make it");
+  expect_user_error("compile lstm.onnx -t what", "`gantry targets` lists the usual ones for --target");
+  expect_user_error("bench lstm.onnx --threads two", "--threads: 'two' is not a whole number from 1 to 1024");
+  expect_user_error("bench lstm.onnx --cooldown-ms -1", "'-1' is not a number from 0 to");
+  expect_user_error("bench lstm.onnx --input none.npy", "none.npy: there is no such file");
+  EXPECT_EQ(files().size(), 2u);
+}
+
 TEST_F(Program, FullDiskIsAUserErrorAndTheDeviceStays) {
-  expect_user_error("zoo lstm -o /dev/full", "No space left");
+  expect_user_error("zoo lstm -o /dev/full", "No space left on device; make room");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 

@@ -6,6 +6,8 @@
 #include <onnx/onnx_pb.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "host/ops/movement.h"
@@ -84,6 +86,27 @@ TEST(Import, AllUnsupportedOpsAreReportedAtOnceWithTheirNodes) {
                                     node("Frobnicate", "x", "b") + node("NonZero", "x", "c") + output("a")));
   EXPECT_THAT(
       text, AllOf(HasSubstr("NonZero_a, NonZero_c"), HasSubstr("Frobnicate (opset 16), node Frobnicate_b")));
+}
+
+TEST(Import, OfManyUnsupportedNodesTheFirstAreNamed) {
+  std::string graph = input("x", kN3);
+  for (int i = 0; i < 8; ++i) graph += node("NonZero", "x", "n" + std::to_string(i));
+  const std::string text = error_of(model(graph + output("n0")));
+  EXPECT_THAT(text, AllOf(HasSubstr("NonZero_n0,"), HasSubstr("NonZero_n4 and 3 more")));
+  EXPECT_EQ(text.find("NonZero_n5"), std::string::npos);
+}
+
+TEST(Import, ErrorsNameTheFile) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "import_test_names_me.onnx";
+  std::ofstream(path, std::ios::binary) << model(input("x", kN3) + node("NonZero", "x", "a") + output("a"));
+  std::string text;
+  try {
+    import_onnx(path, {});
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  std::filesystem::remove(path);
+  EXPECT_THAT(text, testing::StartsWith(path.string() + ": "));
 }
 
 TEST(Import, BytesThatAreNoModelAreRefused) {
