@@ -13,9 +13,10 @@
 // Steps beyond a sequence's length leave its state alone and yield 0.
 //
 // With `weight_block` b, a multiple of kRecurrentLanes, the recurrent weight (D, H, C) is packed as (D, H P):
-// each step reads it from one end to the other. The columns of every run that is one product
-// (recurrent_runs()) are padded with zeros to a multiple of kRecurrentLanes, P of all runs together, and cut
-// into strips of b, the last of what is left; a strip lies as (H, its columns).
+// each step reads it from one end to the other, every second one from its end to its beginning where
+// threads do not share it and products do not depend on each other. The columns of every run that is one
+// product (recurrent_runs()) are padded with zeros to a multiple of kRecurrentLanes, P of all runs together,
+// and cut into strips of b, the last of what is left; a strip lies as (H, its columns).
 #pragma once
 
 #include <string_view>

@@ -51,6 +51,11 @@ class Nest {
   /// `groups` of them in each direction, from that sequence on.
   Stmt build(const Expr& groups, const Expr& first) {
     Expr group = make_var("group");
+    const auto known = constant_of(groups);
+    many_groups_ = spec_.directions > 1 || (known && *known > 1);
+    const bool all_at_once = spec_.kind != Kind::kGru || spec_.attrs.linear_before_reset;
+    turns_ = all_at_once &&
+             std::none_of(spec_.runs.begin(), spec_.runs.end(), [&](int64_t run) { return shared(run); });
     direction_ = spec_.directions == 1 ? Expr(0) : floordiv(group, groups);
     sequence_ = first + (spec_.directions == 1 ? group : mod(group, groups)) * rows_;
     Stmt steps = for_loop(step_, 0, spec_.steps, LoopKind::kSerial, one_step());
@@ -188,16 +193,21 @@ class Nest {
   }
   Expr projection_row(const Expr& r, const Expr& t) const { return spec_.projection_row(row(r), t, gates_); }
 
+  /// Whether a product is shared among the threads: where there is a single group; else each thread has
+  /// groups of its own.
+  bool shared(int64_t columns) const {
+    return !many_groups_ && rows_ * hidden_ * columns * byte_width(DType::kF32) >= kSharedBytes;
+  }
+
   /// gates[row][run] = start + vector * recurrent[:, run].
   Stmt product(const Product& p) const {
     const int64_t columns = spec_.runs[p.run], wide = widest() * kLanes, strips = columns / wide;
     std::vector<Stmt> parts;
     if (strips > 0) {
       Expr strip = make_var("strip");
-      Stmt body = product_strip(p, {strip * wide, widest(), kLanes});
-      // Among the threads where there is a single group; else each has groups of its own.
-      const bool shared = rows_ * hidden_ * columns * byte_width(DType::kF32) >= kSharedBytes;
-      parts.push_back(for_loop(strip, 0, strips, shared ? LoopKind::kParallel : LoopKind::kSerial, body));
+      Stmt body = product_strip(p, {in_turn(strip, strips) * wide, widest(), kLanes});
+      parts.push_back(
+          for_loop(strip, 0, strips, shared(columns) ? LoopKind::kParallel : LoopKind::kSerial, body));
     }
     int64_t column = strips * wide;
     if (packed() && column < columns) {
@@ -221,6 +231,10 @@ class Nest {
     return (direction_ * hidden_ + k) * row_columns_ + column;
   }
 
+  Expr in_turn(const Expr& i, int64_t count) const {
+    return turns_ ? i + mod(step_, 2) * (count - 1 - i * 2) : i;
+  }
+
   Stmt product_strip(const Product& p, const Strip& strip) const {
     auto each_sum = [&](const Expr& r, const std::function<Stmt(Expr sum, Expr column)>& body) {
       Expr v = make_var("v"), lane = make_var("lane");
@@ -238,15 +252,16 @@ class Nest {
         });
       });
     });
-    Expr k = make_var("k");
+    Expr k = make_var("k"), unit = make_var("unit");
     Stmt accumulate = each_row(LoopKind::kUnrolled, [&](const Expr& r) {
       Expr value = make_var("value", DType::kF32);
       Stmt sums = each_sum(r, [&](const Expr& sum, const Expr& j) {
-        return store(sums_, sum, load(sums_, sum) + value * load(input(1), weight_row(p.run, strip, k) + j));
+        return store(sums_, sum,
+                     load(sums_, sum) + value * load(input(1), weight_row(p.run, strip, unit) + j));
       });
-      return let(value, load(p.vectors, p.vector_at(r) + k), sums);
+      return let(value, load(p.vectors, p.vector_at(r) + unit), sums);
     });
-    Stmt loop = for_loop(k, 0, hidden_, LoopKind::kSerial, accumulate);
+    Stmt loop = for_loop(k, 0, hidden_, LoopKind::kSerial, let(unit, in_turn(k, hidden_), accumulate));
     Stmt write = each_row(LoopKind::kUnrolled, [&](const Expr& r) {
       return each_sum(r, [&](const Expr& sum, const Expr& j) {
         return store(gate_values_, gate_at(p.run, r) + strip.column + j, load(sums_, sum));
@@ -279,14 +294,19 @@ class Nest {
   }
 
   Stmt gru_step() const {
-    std::vector<Stmt> parts{product(of_state(0))};
+    std::vector<Stmt> parts;
     if (spec_.attrs.linear_before_reset) {
       // Third gate: reset * (h R + bias) + projection; the product starts from the bias.
-      parts.push_back(product({1, state(0), [this](const Expr& r) { return state_row(r); },
-                               [this](const Expr&, const Expr&, const Expr& column) {
-                                 return present(4) ? load(input(4), direction_ * hidden_ + column) : f32(0);
-                               }}));
+      const Product third{1, state(0), [this](const Expr& r) { return state_row(r); },
+                          [this](const Expr&, const Expr&, const Expr& column) {
+                            return present(4) ? load(input(4), direction_ * hidden_ + column) : f32(0);
+                          }};
+      const Product others = of_state(0);
+      const Stmt forth = block({product(others), product(third)});
+      parts.push_back(turns_ ? if_stmt(eq(mod(step_, 2), 0), forth, block({product(third), product(others)}))
+                             : forth);
     } else {
+      parts.push_back(product(of_state(0)));
       parts.push_back(each_row(LoopKind::kSerial, [&](const Expr& r) {
         return vector_loop(hidden_, [&](Expr j) {
           return store(reset_state_, r * hidden_ + j,
@@ -324,6 +344,10 @@ class Nest {
   std::vector<int64_t> run_at_;  ///< first column of each run among a row's gates, as the weight has them
   int64_t row_columns_ = 0;      ///< of all runs
   Expr direction_, sequence_, step_;
+  bool many_groups_ = false;  ///< that threads can share
+  /// Odd steps read the weights from their end: what a step read last, caches still have for the next one's
+  /// first reads. (Threads that share a product keep their parts of the weights instead.)
+  bool turns_ = false;
   Buffer gate_values_, reset_state_, sums_;
 };
 

@@ -112,5 +112,49 @@ TEST(RecurrenceOnCpu, TakesUnitsThatNoBlockDivides) {
   check({.directions = 2, .hidden = 5});
 }
 
+/// Steps of a GRU of one sequence whose products all start from the state: linear_before_reset.
+void check_gru(int64_t steps, int64_t directions, int64_t hidden) {
+  const int64_t columns = 3 * hidden;
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {steps, 1, directions * columns}, 2);
+  const ConstantPtr r = testing::random_tensor(DType::kF32, {directions, hidden, columns}, 1);
+  const ConstantPtr bias = testing::random_tensor(DType::kF32, {directions, hidden}, 3);
+  const ConstantPtr h0 = testing::random_tensor(DType::kF32, {directions, 1, hidden}, 4);
+  const Graph graph = parse_graph(
+      fmt::format(
+          "fn @main(%x: Tensor[({0}, 1, {1}), f32]) -> Tensor[({0}, {2}, 1, {3}), f32] {{\n"
+          "  %y, %h = nn.gru_recurrence(%x, @r: Tensor[({2}, {3}, {4}), f32], @h0: Tensor[({2}, 1, {3}), "
+          "f32], none, @b: Tensor[({2}, {3}), f32], linear_before_reset=true)\n  return %y\n}}\n",
+          steps, directions * columns, directions, hidden, columns),
+      op_set(), {{"r", r}, {"h0", h0}, {"b", bias}});
+  const ConstantPtr y =
+      testing::LocalModel(testing::compile_to_bytes(graph, {.target = "native"}), 1).run({x}).at(0);
+  for (int64_t d = 0; d < directions; ++d) {
+    std::vector<double> h(h0->as<float>() + d * hidden, h0->as<float>() + (d + 1) * hidden);
+    for (int64_t step = 0; step < steps; ++step) {
+      const int64_t t = d == 0 ? step : steps - 1 - step;
+      const float* projection = x->as<float>() + (t * directions + d) * columns;
+      const auto product = [&, before = h](int64_t column) {
+        double sum = 0;
+        for (int64_t k = 0; k < hidden; ++k)
+          sum += before[static_cast<size_t>(k)] * double(r->as<float>()[(d * hidden + k) * columns + column]);
+        return sum;
+      };
+      for (int64_t j = 0; j < hidden; ++j) {
+        const double z = sigmoid(projection[j] + product(j));
+        const double reset = sigmoid(projection[hidden + j] + product(hidden + j));
+        const double third = product(2 * hidden + j) + double(bias->as<float>()[d * hidden + j]);
+        double& state = h[static_cast<size_t>(j)];
+        state = (1 - z) * std::tanh(projection[2 * hidden + j] + reset * third) + z * state;
+        ASSERT_NEAR(y->as<float>()[(t * directions + d) * hidden + j], state, 1e-5) << d << ", step " << step;
+      }
+    }
+  }
+}
+TEST(RecurrenceOnCpu, GruTakesItsProductsInEitherOrder) {
+  check_gru(3, 1, 40);
+  check_gru(3, 2, 131);
+  check_gru(3, 2, 256);
+}
+
 }  // namespace
 }  // namespace gantry
