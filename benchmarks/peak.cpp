@@ -1,5 +1,5 @@
 // What this machine can do at most, as JSON: multiply-add throughput of each vector instruction set and of
-// AMX, and the bandwidth of reading from the second-level cache and from memory, on N threads at once.
+// AMX, and the bandwidth of reading from caches and from memory, on N threads at once.
 //
 //   build/bin/peak [THREADS]
 #include <fmt/format.h>
@@ -153,7 +153,15 @@ double fma_neon(int) {
 #endif
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void read_all(const std::byte* bytes, size_t size) {
+__attribute__((target("avx512f"))) void read_all_avx512(const std::byte* bytes, size_t size) {
+  __m512i sums[4] = {};
+  for (size_t i = 0; i + 256 <= size; i += 256) {
+    for (size_t j = 0; j < 4; ++j) sums[j] = _mm512_or_si512(sums[j], _mm512_loadu_si512(bytes + i + 64 * j));
+  }
+  for (const auto& sum : sums) sink = sink + static_cast<float>(_mm512_reduce_or_epi32(sum));
+}
+
+__attribute__((target("avx2"))) void read_all_avx2(const std::byte* bytes, size_t size) {
   __m256i sums[4] = {};
   for (size_t i = 0; i + 128 <= size; i += 128) {
     for (size_t j = 0; j < 4; ++j) {
@@ -162,6 +170,11 @@ __attribute__((target("avx2"))) void read_all(const std::byte* bytes, size_t siz
     }
   }
   for (const auto& sum : sums) sink = sink + static_cast<float>(_mm256_extract_epi32(sum, 0));
+}
+
+void read_all(const std::byte* bytes, size_t size) {
+  if (runtime::cpu_info().has_feature("avx512f")) return read_all_avx512(bytes, size);
+  read_all_avx2(bytes, size);
 }
 #elif defined(__aarch64__)
 void read_all(const std::byte* bytes, size_t size) {
@@ -176,13 +189,22 @@ void read_all(const std::byte* bytes, size_t size) {
 
 /// Bytes a second of reading `bytes` a thread again and again.
 double read_rate(int threads, size_t bytes) {
+  constexpr size_t kLine = 64;  // loads of a whole line are the fastest where none crosses two
   std::vector<std::vector<std::byte>> data(static_cast<size_t>(threads));
-  for (auto& part : data) part.assign(bytes, std::byte{1});
+  for (auto& part : data) part.assign(bytes + kLine, std::byte{1});
   return best_rate(threads, [&](int index) {
-    const auto& part = data[static_cast<size_t>(index)];
-    read_all(part.data(), part.size());
-    return static_cast<double>(part.size());
+    const std::byte* part = data[static_cast<size_t>(index)].data();
+    read_all(part + (kLine - reinterpret_cast<uintptr_t>(part) % kLine), bytes);
+    return static_cast<double>(bytes);
   });
+}
+
+/// Bytes of the first CPU's cache of that level, data or unified; 0 if it has none.
+size_t cache_bytes(int level) {
+  for (const runtime::CacheInfo& cache : runtime::cpu_info().caches) {
+    if (cache.level == level && cache.type != "Instruction") return cache.bytes;
+  }
+  return 0;
 }
 
 int run(int threads) {
@@ -199,8 +221,12 @@ int run(int threads) {
 #elif defined(__aarch64__)
   add("neon_gflops", best_rate(threads, fma_neon));
 #endif
-  add("l2_gb_per_s", read_rate(threads, size_t{512} << 10));
+  const size_t l2 = cache_bytes(2), l3 = cache_bytes(3);
+  add("l2_gb_per_s", read_rate(threads, std::max(l2 / 4, size_t{128} << 10)));
+  // Beyond the second-level cache, and small enough to be there when other machines share it.
+  if (l3 >= 8 * l2 && l2 > 0) add("l3_gb_per_s", read_rate(threads, 4 * l2));
   add("memory_gb_per_s", read_rate(threads, size_t{256} << 20));
+  text += fmt::format(", \"l2_bytes\": {}, \"l3_bytes\": {}", l2, l3);
   fmt::print("{}}}\n", text);
   return 0;
 }

@@ -66,7 +66,7 @@ def main():
         for _ in range(2):
             run()
     except Exception as error:  # whatever a peer throws is a row of the table
-        print(json.dumps({'error': f'{type(error).__name__}: {str(error)[:300]}'}), flush=True)
+        print(json.dumps({'error': f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"}), flush=True)
         return
     print(json.dumps({'version': version}), flush=True)
     for line in sys.stdin:

@@ -15,8 +15,9 @@ Figures are kept in --results and replaced one by one, so that interrupted and p
 and number of threads the peers are loaded once; then each round times every peer and every gantry module in turn. A
 figure is the median over the rounds of medians, a ratio the median of the rounds' ratios: a drift of the machine's
 speed falls on both. Where MODEL.in.npy lies beside MODEL.onnx it is the input, and MODEL.out.npy what the output is
-compared with. What fails is a dash in the table, and a line below it says why. Beside x86-64-v3 the peers are held
-to AVX2 (hold_to_avx2.cpp). What two threads gain, natively, is measured in rounds of its own (scaling.py).
+compared with. What fails is a dash in the table, and a line below it says why; where gantry fails the exit status is
+1. Beside x86-64-v3 the peers are held to AVX2 (hold_to_avx2.cpp). What two threads gain is measured in rounds of its
+own (scaling.py).
 """
 import argparse
 import datetime
@@ -27,6 +28,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -34,9 +36,13 @@ import performance_report
 import scaling
 
 PEERS = ('onnxruntime', 'openvino')
-# (name of the column, target, precision)
-MODES = {'native': ('native', 'auto'), 'x86-64-v4': ('x86-64-v4', 'fp32'), 'x86-64-v3': ('x86-64-v3', 'fp32'),
-         'bf16': ('native', 'bf16'), 'fp16': ('native', 'fp16')}
+# Precisions of native beside its default one, each a mode of its own; a target in its default precision is a mode too.
+PRECISIONS = ('fp32', 'fp32-split3', 'bf16', 'fp16')
+
+
+def arithmetic(mode):
+    """Target and precision of a mode."""
+    return ('native', mode) if mode in PRECISIONS else (mode, 'auto')
 
 
 class Failure(Exception):
@@ -153,7 +159,7 @@ def compile_modules(args, network, folder, results):
     """Module of each mode, or why there is none; the times of native with the cache empty and full."""
     modules = {}
     for mode in args.modes:
-        target, precision = MODES[mode]
+        target, precision = arithmetic(mode)
         path = os.path.join(folder, f'{network.name}-{mode}.gmod')
         command = [args.gantry, 'compile', network.model, '-o', path, '--target', target, '--precision', precision]
         try:
@@ -185,6 +191,7 @@ def peers_of(args, network, threads):
 
 
 def measure(args, network, threads, modules, folder, results):
+    """Returns what failed to run, of gantry's."""
     peers = peers_of(args, network, threads) if args.peers else {}
     samples = {name: [] for name in [*peers, *modules]}
     errors = {name: peer.error for name, peer in peers.items() if peer.error}
@@ -216,33 +223,36 @@ def measure(args, network, threads, modules, folder, results):
             entry['peers'][name] = {'samples_ms': samples[name], 'error': errors.get(name), 'version': peer.version}
         results.put('runs', f'{network.name}|{mode}|{threads}', entry)
         print(performance_report.summary(entry), flush=True)
+    return [f'{network.name}, {mode}, {threads} threads: {error}' for mode, error in errors.items()
+            if mode in modules and not modules[mode][1]]
 
 
 def profile(args, network, modules, folder, results):
     for mode, (path, _, _) in modules.items():
-        if path is None or mode not in ('native', 'x86-64-v4', 'bf16'):
+        if path is None or mode in performance_report.ASIDE:
             continue
         try:
             kernels = bench(args, path, network, 1, 5, folder, profile=True)['kernels']
-            keep = ('name', 'calls', 'total_ms', 'flops', 'bytes')
+            keep = ('name', 'nodes', 'calls', 'total_ms', 'flops', 'bytes')
             results.put('profiles', f'{network.name}|{mode}', [{k: kernel[k] for k in keep} for kernel in kernels])
         except Failure as failure:
             print(f'{network.name}, {mode}: no profile: {failure}', flush=True)
 
 
 def measure_scaling(args, network, modules, folder, results):
-    path = modules.get('native', (None,))[0]
-    if path is None:
-        return
-    try:
-        estimate = bench(args, path, network, 1, 5, folder)['median_ms']
-    except Failure as failure:
-        print(f'{network.name}, two threads beside one: {failure}', flush=True)
-        return
-    measured = scaling.measure(bench_command(args, path, network, repeats(args, estimate)), args.rounds)
-    if measured:
-        results.put('scaling', network.name, measured)
-        print(f'{network.name}: two threads gain %.2f, two processes %.2f' % scaling.gains(measured), flush=True)
+    for mode, (path, _, _) in modules.items():
+        if path is None or mode in performance_report.ASIDE:
+            continue
+        try:
+            estimate = bench(args, path, network, 1, 5, folder)['median_ms']
+        except Failure as failure:
+            print(f'{network.name}, {mode}, two threads beside one: {failure}', flush=True)
+            continue
+        measured = scaling.measure(bench_command(args, path, network, repeats(args, estimate)), args.rounds)
+        if measured:
+            results.put('scaling', f'{network.name}|{mode}', measured)
+            print(f'{network.name}, {mode}: two threads gain %.2f, two processes %.2f' % scaling.gains(measured),
+                  flush=True)
 
 
 def measure_machine(args, results):
@@ -265,13 +275,20 @@ def measure_machine(args, results):
             results.put(section, str(threads), json.loads(out) if program == 'peak' else out)
 
 
+def refusal(gantry, target):
+    """Why gantry does not compile for it; "" where it does. It looks at the target before it reads the model."""
+    done = subprocess.run([gantry, 'compile', os.devnull, '-t', target], capture_output=True, text=True)
+    return '' if os.devnull in done.stderr else done.stderr.strip()
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--gantry', default='build/bin/gantry')
     parser.add_argument('--peer-python', help='the Python that has the peers; without it gantry is timed alone')
     parser.add_argument('--peers', default=','.join(PEERS))
     parser.add_argument('--targets', default='native,x86-64-v4,x86-64-v3', help='of gantry; "" for none')
-    parser.add_argument('--precisions', default='fp32,bf16,fp16', help='fp32: the targets, each in its default precision or fp32; bf16, fp16: native too, where it has them; default %(default)s')
+    parser.add_argument('--precisions', default='auto,fp32,fp32-split3,bf16,fp16',
+                        help='auto: each of --targets in its default precision; the others: native too, where it has them; default %(default)s')
     parser.add_argument('--threads', default='1,2', help='"" for none: with --no-profile and --no-scaling, compile times alone')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--seconds', type=float, default=0.5, help='of one measurement')
@@ -282,12 +299,21 @@ def parse_arguments():
     parser.add_argument('models', nargs='*')
     args = parser.parse_args()
     precisions = args.precisions.split(',')
-    args.modes = [t for t in args.targets.split(',') if t and 'fp32' in precisions]
-    args.modes += [precision for precision in ('bf16', 'fp16') if precision in precisions]
-    if not args.modes:
-        parser.error('nothing to measure: --precisions takes fp32 (of --targets), bf16 and fp16')
-    for mode in args.modes:
-        MODES.setdefault(mode, (mode, 'fp32'))
+    args.modes = [t for t in args.targets.split(',') if t and 'auto' in precisions]
+    args.modes += [precision for precision in PRECISIONS if precision in precisions]
+    unknown = [p for p in precisions if p not in ('auto', *PRECISIONS)]
+    if unknown or not args.modes:
+        parser.error(f'--precisions {args.precisions}: takes auto (of --targets), {", ".join(PRECISIONS)}')
+    missing = [model for model in args.models if not os.path.isfile(model)]
+    if missing:
+        parser.error('no such model: ' + ', '.join(missing))
+    if args.models and not shutil.which(args.gantry):
+        parser.error(f'--gantry {args.gantry}: no such program; build it (cmake --build --preset release)')
+    if args.peer_python and not shutil.which(args.peer_python):
+        parser.error(f'--peer-python {args.peer_python}: no such program')
+    for target in {arithmetic(mode)[0] for mode in args.modes} if args.models else []:
+        if why := refusal(args.gantry, target):
+            parser.error(f'--targets {target}: {why}')
     args.threads = [int(t) for t in args.threads.split(',') if t]
     args.peers = [p for p in args.peers.split(',') if p] if args.peer_python else []
     return args
@@ -296,20 +322,19 @@ def parse_arguments():
 def main():
     args = parse_arguments()
     results = Results(args.results)
-    if args.peers and not shutil.which(args.peer_python):
-        raise SystemExit(f'--peer-python {args.peer_python}: no such program')
-    missing = [model for model in args.models if not os.path.exists(model)]
-    if missing:
-        print('not found, left out: ' + ', '.join(missing))
-    networks = [Network(model) for model in args.models if model not in missing]
+    networks = [Network(model) for model in args.models]
     if networks:
         measure_machine(args, results)
+    failed = []
     for network in networks:
         folder = tempfile.mkdtemp(prefix='gantry-performance-')
         try:
             modules = compile_modules(args, network, folder, results)
+            # A precision that this CPU has no instructions for is a dash in the table, not a failure.
+            failed += [f'{network.name}, {mode}: {error}' for mode, (_, error, _) in modules.items()
+                       if error and not (mode in PRECISIONS and 'has no' in error)]
             for threads in args.threads:
-                measure(args, network, threads, modules, folder, results)
+                failed += measure(args, network, threads, modules, folder, results)
             if not args.no_scaling:
                 measure_scaling(args, network, modules, folder, results)
             if not args.no_profile:
@@ -318,7 +343,10 @@ def main():
             shutil.rmtree(folder, ignore_errors=True)
     if args.report:
         performance_report.write(results.data, args.report)
+    for failure in failed:
+        print(f'failed: {failure}', file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(main())

@@ -1,6 +1,6 @@
-"""The tables and the roofline picture of docs/performance.md, from what performance.py measured.
+"""The tables and the roofline pictures of docs/performance.md, from what performance.py measured.
 
-write() replaces what stands between `<!-- begin NAME -->` and `<!-- end NAME -->`, and draws roofline.svg beside the
+write() replaces what stands between `<!-- begin NAME -->` and `<!-- end NAME -->`, and draws roofline*.svg beside the
 file. The prose around it is written by hand.
 """
 import math
@@ -8,12 +8,17 @@ import os
 import re
 import statistics
 
+import roofline
 import scaling
 
 TITLES = {'native': 'native (AVX-512 and AMX where the machine has them)', 'x86-64-v4': 'x86-64-v4 (AVX-512, no AMX)',
-          'x86-64-v3': 'x86-64-v3 (AVX2)', 'bf16': 'native, `--precision bf16`',
+          'x86-64-v3': 'x86-64-v3 (AVX2)', 'fp32': 'native, `--precision fp32`',
+          'fp32-split3': 'native, `--precision fp32-split3`', 'bf16': 'native, `--precision bf16`',
           'fp16': 'native, `--precision fp16`'}
+# Modes with tables of their own; those of the table of precisions, of which some stand only there.
 ORDER = ['native', 'x86-64-v4', 'x86-64-v3', 'bf16', 'fp16']
+BESIDE = ['native', 'fp32-split3', 'fp32', 'fp16', 'bf16']
+ASIDE = [mode for mode in BESIDE if mode not in ORDER]
 
 
 def median(samples):
@@ -98,10 +103,10 @@ def networks_table(data, mode):
         _, peak_name = peak_of(data, mode, t)
         head += [f'gantry, ms, {label}', 'ONNX Runtime', 'times faster', 'OpenVINO', 'times faster',
                  f'share of {peak_name} peak']
-    head += ['2 threads / 1', 'error']
+    head.append('error')
     rows, failed, gains = [], {}, {}  # failed: networks by what went wrong
     for network in networks:
-        row, speeds, deviation = [network], {}, None
+        row, deviation = [network], None
         for t in threads:
             run = data['runs'].get(f'{network}|{mode}|{t}')
             if run is None:
@@ -110,8 +115,8 @@ def networks_table(data, mode):
             if run['error']:
                 failed.setdefault(f"gantry: {run['error']}", set()).add(network)
             mine, deviation = run['samples_ms'], run['deviation'] or deviation
-            speeds[t] = median(mine)
-            row.append(number(speeds[t]))
+            speed = median(mine)
+            row.append(number(speed))
             for peer in ('onnxruntime' + held, 'openvino' + held):
                 other = run['peers'].get(peer)
                 if other is None or other['error']:
@@ -125,17 +130,15 @@ def networks_table(data, mode):
                 row += [number(median(other['samples_ms'])), times(gain)]
             peak, _ = peak_of(data, mode, t)
             flops = flops_of(data, network)
-            share = flops / (speeds[t] * 1e6) / peak if peak and flops and speeds[t] else None
+            share = flops / (speed * 1e6) / peak if peak and flops and speed else None
             row.append('–' if share is None else f'{100 * share:.0f} %')
-        both = speeds.get(1) and speeds.get(2)
-        row.append(times(speeds[1] / speeds[2]) if both else '–')
         row.append('–' if deviation is None else f'{deviation:.1e}')
         rows.append(row)
     mean = ['geometric mean']
     for t in threads:
         mean += ['', '', times(geometric_mean(gains.get((t, 'onnxruntime' + held), []))), '',
                  times(geometric_mean(gains.get((t, 'openvino' + held), []))), '']
-    rows.append(mean + ['', ''])
+    rows.append(mean + [''])
     text = table(head, rows)
     if failed:
         named = {what: 'every network' if names == set(networks) else ', '.join(sorted(names))
@@ -145,34 +148,57 @@ def networks_table(data, mode):
 
 
 def scaling_table(data):
-    """A row a network: what two threads gain beside what the machine gives two processes."""
+    """A row a network: what two threads gain in each mode, natively beside what the machine gives two processes."""
+    measured = data['scaling']
+    modes = [mode for mode in ORDER if any(key.endswith('|' + mode) for key in measured)]
+    head = ['network']
+    for mode in modes:
+        head += [f'{mode}, 1 thread, ms', '2 threads, ms', '2 threads / 1', '2 processes / 1']
     rows = []
-    for network, measured in sorted(data.get('scaling', {}).items()):
-        threads, processes = scaling.gains(measured)
-        rows.append([network, number(median([statistics.mean(r['alone']) for r in measured])),
-                     number(median([r['threads'] for r in measured])), times(threads), times(processes),
-                     f'{100 * threads / processes:.0f} %'])
-    return table(['network', '1 thread, ms', '2 threads, ms', '2 threads / 1', '2 processes / 1', 'of that'], rows)
+    for network in sorted({key.split('|')[0] for key in measured}):
+        row = [network]
+        for mode in modes:
+            rounds = measured.get(f'{network}|{mode}')
+            if not rounds:
+                row += ['–'] * 4
+                continue
+            threads, processes = scaling.gains(rounds)
+            row += [number(median([statistics.mean(r['alone']) for r in rounds])),
+                    number(median([r['threads'] for r in rounds])), times(threads), times(processes)]
+        rows.append(row)
+    return table(head, rows)
 
 
-def kind_of(name):
-    """The kind of a kernel by its ops: its algorithm if it has one, else its first heavy op."""
-    bracketed = re.search(r'([\w.]+\[[^\]]*\])', name)
-    if bracketed:
-        return bracketed.group(1)
-    parts = name.split('+')
-    heavy = [p for p in parts if p.startswith(('nn.conv', 'nn.dense', 'matmul', 'nn.attention', 'nn.lstm', 'nn.gru',
-                                               'nn.rnn'))]
-    if heavy:
-        return heavy[0]
-    named = [p for p in parts if '.' in p or p in ('softmax', 'reduce', 'concat', 'transpose')]
-    return named[0] if named else 'elementwise'
+def precisions_table(data):
+    """A row a network: what each precision of native takes on one thread, and how far its result is off."""
+    modes = [mode for mode in BESIDE if any(run['mode'] == mode and not run['error'] for run in data['runs'].values())]
+    head = ['network']
+    for mode in modes:
+        head += ['auto, ms' if mode == 'native' else f'{mode}, ms', 'error']
+    rows = []
+    for network in sorted({run['network'] for run in data['runs'].values()}):
+        row = [network]
+        for mode in modes:
+            run = data['runs'].get(f'{network}|{mode}|1')
+            known = run is not None and not run['error']
+            row.append(number(median(run['samples_ms'])) if known else '–')
+            row.append(f"{run['deviation']:.1e}" if known and run['deviation'] is not None else '–')
+        rows.append(row)
+    return table(head, rows)
+
+
+def home_of(kernel, peaks):
+    """Where what a kernel reads and writes is when it begins, at best: the cache that holds it twice, or memory."""
+    if kernel['bytes'] < peaks.get('l2_bytes', 1 << 21) / 2:
+        return 'l2_gb_per_s'
+    if 'l3_gb_per_s' in peaks and kernel['bytes'] < peaks['l3_bytes'] / 2:
+        return 'l3_gb_per_s'
+    return 'memory_gb_per_s'
 
 
 def roofline_seconds(kernel, peaks, peak):
-    """The least time: of its operations at the multiply-add peak or of its traffic, whichever is longer."""
-    bandwidth = peaks['l2_gb_per_s'] if kernel['bytes'] < 1 << 20 else peaks['memory_gb_per_s']
-    return kernel['flops'] / (peak * 1e9), kernel['bytes'] / (bandwidth * 1e9)
+    """The least times: of its operations at the multiply-add peak, and of its traffic."""
+    return kernel['flops'] / (peak * 1e9), kernel['bytes'] / (peaks[home_of(kernel, peaks)] * 1e9)
 
 
 def kernels_table(data, mode):
@@ -185,7 +211,7 @@ def kernels_table(data, mode):
         if key.split('|')[1] != mode:
             continue
         for kernel in kernels:
-            kind = kinds.setdefault(kind_of(kernel['name']), dict(ms=0, flops=0, bytes=0, count=0, least=0, compute=0))
+            kind = kinds.setdefault(roofline.kind_of(kernel['name']), dict(ms=0, flops=0, bytes=0, count=0, least=0, compute=0))
             compute, traffic = roofline_seconds(kernel, peaks, peak)
             kind['ms'] += kernel['total_ms']
             kind['flops'] += kernel['flops']
@@ -208,7 +234,7 @@ def kernels_table(data, mode):
 
 
 def where_table(data, mode):
-    """A row a network: its time as arithmetic at the peak, what memory adds, and what is lost."""
+    """A row a network: the least time of its kernels under the roofs, and what they take more and less than that."""
     peaks = data['peaks'].get('1')
     peak, _ = peak_of(data, mode, 1)
     if not peaks or not peak:
@@ -218,25 +244,25 @@ def where_table(data, mode):
         network, of_mode = key.split('|')
         if of_mode != mode:
             continue
-        arithmetic = memory = lost_arithmetic = lost_memory = total = 0
+        arithmetic = traffic = slower = faster = total = 0
         losses = []
         for kernel in kernels:
-            compute, traffic = (1e3 * s for s in roofline_seconds(kernel, peaks, peak))
-            total += kernel['total_ms']
-            arithmetic += compute
-            memory += max(0, traffic - compute)
-            lost = kernel['total_ms'] - max(compute, traffic)
-            losses.append((lost, kernel['name'], kernel['total_ms']))
-            if compute >= traffic:
-                lost_arithmetic += lost
+            compute, move = (1e3 * s for s in roofline_seconds(kernel, peaks, peak))
+            taken, least = kernel['total_ms'], max(compute, move)
+            total += taken
+            if compute >= move:
+                arithmetic += least
             else:
-                lost_memory += lost
-        lost, name, taken = max(losses)
-        rows.append([network, number(total), f'{100 * arithmetic / total:.0f} %', f'{100 * memory / total:.0f} %',
-                     f'{100 * lost_arithmetic / total:.0f} %', f'{100 * lost_memory / total:.0f} %',
-                     f'{name[:48]}, {number(lost)} ms of {number(taken)}'])
-    return table(['network', 'sum of kernels, ms', 'arithmetic at the peak', 'waiting for memory at its bandwidth',
-                  'above the roof, arithmetic-bound', 'above the roof, memory-bound', 'loses most'], rows)
+                traffic += least
+            slower += max(0, taken - least)
+            faster += max(0, least - taken)
+            losses.append((taken - least, kernel['name'], (kernel.get('nodes') or [''])[0], taken))
+        lost, name, node, taken = max(losses)
+        rows.append([network, number(total), f'{100 * arithmetic / total:.0f} %', f'{100 * traffic / total:.0f} %',
+                     f'{100 * slower / total:.0f} %', f'{100 * faster / total:.0f} %',
+                     f'{name[:48]} of {node or "?"}: {number(max(lost, 0))} ms of {number(taken)}'])
+    return table(['network', 'all kernels, ms', 'arithmetic at the peak', 'traffic at its bandwidth',
+                  'kernels slower than their roof', 'kernels faster', 'loses most'], rows)
 
 
 def compile_table(data):
@@ -262,6 +288,7 @@ def machine_text(data):
             ('neon_gflops', 'NEON multiply-add, GFLOP/s'), ('avx512_bf16_gflops', 'AVX-512 bf16, GFLOP/s'),
             ('amx_bf16_gflops', 'AMX bf16, GFLOP/s'),
             ('l2_gb_per_s', 'reading from the second-level cache, GB/s'),
+            ('l3_gb_per_s', 'reading from the third-level cache, GB/s'),
             ('memory_gb_per_s', 'reading from memory, GB/s')]
     threads = sorted(data['peaks'], key=int)
     rows = [[label] + [number(data['peaks'][t].get(key)) for t in threads]
@@ -271,73 +298,8 @@ def machine_text(data):
     return ' '.join(lines) + '\n\n' + peaks + ('\n\n`build/bin/fork_join`:\n\n' + pools if pools else '')
 
 
-COLOURS = ['#4363d8', '#e6194b', '#3cb44b', '#f58231', '#911eb4', '#008080', '#9a6324', '#808000', '#000075', '#a9a9a9']
-
-
-def roofline_svg(data, mode='native'):
-    """Kernels as points over arithmetic intensity, the machine's peaks as roofs, one thread, both axes logarithmic."""
-    peaks = data['peaks'].get('1')
-    points = [(kind_of(k['name']), k) for key, kernels in data['profiles'].items() if key.endswith('|' + mode)
-              for k in kernels if k['flops'] > 0 and k['bytes'] > 0 and k['total_ms'] > 0.01]
-    if not peaks or not points:
-        return None
-    width, height, left, top = 900, 560, 70, 20
-    low_x, high_x, low_y, high_y = -1, 3, -1, 4  # powers of ten: FLOP/byte, GFLOP/s
-
-    def place(intensity, rate):
-        x = (math.log10(intensity) - low_x) / (high_x - low_x)
-        y = (math.log10(rate) - low_y) / (high_y - low_y)
-        return left + min(max(x, 0), 1) * (width - left - 230), height - 50 - min(max(y, 0), 1) * (height - 50 - top)
-
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-             'font-size="12">', f'<rect width="{width}" height="{height}" fill="white"/>']
-    for power in range(low_x, high_x + 1):
-        x, y = place(10 ** power, 10 ** low_y)
-        parts.append(f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{x:.1f}" y2="{top}" stroke="#ddd"/>'
-                     f'<text x="{x:.1f}" y="{y + 18:.1f}" text-anchor="middle">{10 ** power:g}</text>')
-    for power in range(low_y, high_y + 1):
-        x, y = place(10 ** low_x, 10 ** power)
-        end, _ = place(10 ** high_x, 1)
-        parts.append(f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{end:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
-                     f'<text x="{x - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{10 ** power:g}</text>')
-    x, y = place(10, 10 ** low_y)
-    parts.append(f'<text x="{x:.1f}" y="{y + 38:.1f}">operations a byte of compulsory traffic</text>'
-                 f'<text x="14" y="{height / 2:.0f}" transform="rotate(-90 14 {height / 2:.0f})" '
-                 'text-anchor="middle">GFLOP/s, one thread</text>')
-    roofs = [(peaks[k], label) for k, label in (('avx512_gflops', 'AVX-512'), ('avx2_gflops', 'AVX2'),
-                                                ('neon_gflops', 'NEON'), ('avx512_bf16_gflops', 'AVX-512 bf16'),
-                                                ('amx_bf16_gflops', 'AMX bf16')) if k in peaks]
-    for peak, label in roofs:
-        knee = peak / peaks['memory_gb_per_s']
-        (x1, y1), (x2, y2) = place(min(max(knee, 10 ** low_x), 10 ** high_x), peak), place(10 ** high_x, peak)
-        parts.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="black"/>'
-                     f'<text x="{x2 - 4:.1f}" y="{y2 - 4:.1f}" text-anchor="end">{label} {peak:.0f}</text>')
-    top_rate = max(peak for peak, _ in roofs)
-    for key, label in (('memory_gb_per_s', 'memory'), ('l2_gb_per_s', 'second-level cache')):
-        start = max(10 ** low_x, 10 ** low_y / peaks[key])
-        (x1, y1), (x2, y2) = place(start, start * peaks[key]), place(min(top_rate / peaks[key], 10 ** high_x), top_rate)
-        parts.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="black" '
-                     f'stroke-dasharray="{"none" if key[0] == "m" else "4 3"}"/>'
-                     f'<text x="{x1 + 8:.1f}" y="{y1 - 8:.1f}">{label} {peaks[key]:.0f} GB/s</text>')
-    spent = {}
-    for kind, k in points:
-        spent[kind] = spent.get(kind, 0) + k['total_ms']
-    ranked = sorted(spent, key=lambda kind: -spent[kind])
-    colour = {kind: COLOURS[min(i, len(COLOURS) - 1)] for i, kind in enumerate(ranked)}
-    for kind, k in points:
-        x, y = place(k['flops'] / k['bytes'], k['flops'] / k['total_ms'] / 1e6)
-        radius = min(2 + 1.5 * math.sqrt(k['total_ms']), 14)
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour[kind]}" fill-opacity="0.55"/>')
-    for i, kind in enumerate(ranked[:len(COLOURS)]):
-        y = top + 14 + 20 * i
-        label = kind if i < len(COLOURS) - 1 else 'others'
-        parts.append(f'<circle cx="{width - 210}" cy="{y}" r="6" fill="{colour[kind]}"/>'
-                     f'<text x="{width - 198}" y="{y + 4}">{label}</text>')
-    return '\n'.join(parts) + '\n</svg>\n'
-
-
 def sections(data):
-    result = {'machine': machine_text(data), 'compile': compile_table(data)}
+    result = {'machine': machine_text(data), 'compile': compile_table(data), 'precisions': precisions_table(data)}
     if data.get('scaling'):
         result['scaling'] = scaling_table(data)
     for mode in ORDER:
@@ -358,10 +320,12 @@ def write(data, path):
             print(f'{path}: no place for "{name}"')
             continue
         text = pattern.sub(lambda found: found.group(1) + '\n' + content + '\n\n' + found.group(2), text)
-    picture = roofline_svg(data)
-    if picture:
-        with open(os.path.join(os.path.dirname(os.path.abspath(path)), 'roofline.svg'), 'w') as file:
-            file.write(picture)
+    for mode in ORDER:
+        picture = roofline.picture(data, mode)
+        if picture:
+            name = 'roofline.svg' if mode == 'native' else f'roofline-{mode}.svg'
+            with open(os.path.join(os.path.dirname(os.path.abspath(path)), name), 'w') as file:
+                file.write(picture)
     with open(path + '.partial', 'w') as file:
         file.write(text)
     os.replace(path + '.partial', path)

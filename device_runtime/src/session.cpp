@@ -382,9 +382,7 @@ SessionMemory Session::memory() const {
   SessionMemory memory;
   memory.workspace_bytes = workspace_bytes_;
   memory.weights_bytes = module_->weights_bytes();
-  for (const Input& input : inputs_) {
-    if (input.storage.data() != nullptr && input.data == input.storage.data()) memory.io_bytes += input.bytes;
-  }
+  for (const Input& input : inputs_) memory.io_bytes += input.bytes;
   for (const Output& output : outputs_) memory.io_bytes += output.bytes;
   memory.device_workspace_bytes = executor_->device_workspace_bytes();
   memory.device_io_bytes = executor_->device_io_bytes();

@@ -37,7 +37,7 @@ struct OutputView {
 struct SessionMemory {
   uint64_t workspace_bytes = 0;  ///< 0 before the shapes are known
   uint64_t weights_bytes = 0;
-  uint64_t io_bytes = 0;  ///< held by the session; borrowed inputs are not
+  uint64_t io_bytes = 0;  ///< of all inputs and outputs, borrowed ones too
   /// In a GPU's memory: intermediates; the weights, which all sessions of the module share; inputs and outputs.
   uint64_t device_workspace_bytes = 0, device_weights_bytes = 0, device_io_bytes = 0;
 };

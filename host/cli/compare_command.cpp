@@ -56,16 +56,16 @@ std::string comparison_text(const ReportSummary& base, const ReportSummary& othe
   std::string verdict;
   switch (c.verdict) {
     case Verdict::kFaster:
-      verdict = fmt::format("faster: {:.3f} times as fast", 1 / c.ratio);
+      verdict = fmt::format("faster: {:.4g} times as fast", 1 / c.ratio);
       break;
     case Verdict::kSlower:
-      verdict = fmt::format("slower: takes {:.3f} times as long", c.ratio);
+      verdict = fmt::format("slower: takes {:.4g} times as long", c.ratio);
       break;
     case Verdict::kNoDifference:
       verdict = "not shown to differ";
       break;
   }
-  return table.str() + fmt::format("\nratio {:.4f}, 95 % confidence {:.4f} to {:.4f}: the second is {}\n",
+  return table.str() + fmt::format("\nratio {:.5g}, 95 % confidence {:.5g} to {:.5g}: the second is {}\n",
                                    c.ratio, c.low, c.high, verdict);
 }
 

@@ -55,9 +55,32 @@ class Report(unittest.TestCase):
         measured = [{'alone': [10, 12], 'threads': 5.5, 'together': [10, 15]},
                     {'alone': [20, 22], 'threads': 14, 'together': [25, 22]},
                     {'alone': [10, 12], 'threads': 11, 'together': [20, 24]}]
-        data = {'scaling': {'a': measured}}
-        self.assertEqual(report.scaling_table(data).splitlines()[-1], '| a | 11.0 | 11.0 | 1.50 | 1.80 | 83 % |')
+        data = {'scaling': {'a|native': measured, 'b|native': measured, 'b|bf16': measured[:1]}}
+        rows = report.scaling_table(data).splitlines()[-2:]
+        self.assertEqual(rows, ['| a | 11.0 | 11.0 | 1.50 | 1.80 | – | – | – | – |',
+                                '| b | 11.0 | 11.0 | 1.50 | 1.80 | 11.0 | 5.50 | 2.00 | 1.80 |'])
         self.assertEqual(report.sections({**results(), **data})['scaling'], report.scaling_table(data))
+
+    def test_precisions_stand_side_by_side(self):
+        data = results()
+        exact = run('a', 1, [30, 20, 20], [20, 40, 30])
+        data['runs']['a|fp32|1'] = {**exact, 'mode': 'fp32', 'deviation': 1e-7}
+        lines = report.precisions_table(data).splitlines()
+        self.assertEqual(lines[0], '| network | auto, ms | error | fp32, ms | error |')
+        self.assertEqual(lines[2:], ['| a | 10.0 | 2.0e-07 | 20.0 | 1.0e-07 |', '| b | – | – | – | – |'])
+
+    def test_what_is_lost_names_its_node(self):
+        data = results()
+        data['profiles']['a|native'][1]['nodes'] = ['/layer/Add', '/layer/Relu']
+        # 1e9 operations at 200 GFLOP/s are 5 ms; 20 MB at 10 GB/s 2 of 5.
+        self.assertEqual(report.where_table(data, 'native').splitlines()[-1],
+                         '| a | 10.0 | 50 % | 20 % | 30 % | 0 % | add of /layer/Add: 3.00 ms of 5.00 |')
+
+    def test_traffic_is_measured_by_the_cache_that_holds_it(self):
+        peaks = {'l2_gb_per_s': 100.0, 'l3_gb_per_s': 20.0, 'memory_gb_per_s': 10.0, 'l2_bytes': 2000, 'l3_bytes': 40000}
+        seconds = [report.roofline_seconds({'flops': 0, 'bytes': size}, peaks, 1)[1] for size in (900, 9000, 90000)]
+        for found, wanted in zip(seconds, (9e-9, 4.5e-7, 9e-6)):
+            self.assertAlmostEqual(found / wanted, 1)
 
     def test_only_the_marked_places_of_the_file_change(self):
         with tempfile.TemporaryDirectory() as folder:
