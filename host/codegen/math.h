@@ -11,6 +11,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <initializer_list>
+#include <utility>
 
 #include "host/tensor/expr.h"
 
@@ -75,6 +76,8 @@ class MathBuilder {
   bool has_tables(llvm::Value* x) const;
   /// sign(x) a Q(a), a = min(|x|, limit), where Q(a) = f(a) / a is a polynomial on each of 16 intervals.
   llvm::Value* odd_by_table(llvm::Value* x, const OddTable& table);
+  /// Two factors of e^-x, for |x| < 87.34: a power of 2^(1/16), and one that is near 1.
+  std::pair<llvm::Value*, llvm::Value*> negative_exp_by_table(llvm::Value* x);
   llvm::Value* reciprocal(llvm::Value* x);
   // f64 only:
   llvm::Value* wide_unary(MathFn fn, llvm::Value* x);

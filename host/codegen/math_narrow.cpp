@@ -3,6 +3,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -117,12 +118,40 @@ Value* MathBuilder::narrow_erf(Value* x) {
   return with_sign_of(expm1_in_range(b_.CreateFNeg(q)), x);
 }
 
+// -x = n ln 2 / 16 - s with |s| <= ln 2 / 32; e^-x = 2^(n / 16) e^-s, where the low bits of n choose one of
+// the powers of 2^(1/16) and the others are its exponent.
+std::pair<Value*, Value*> MathBuilder::negative_exp_by_table(Value* x) {
+  constexpr double kStep = std::numbers::ln2 / kIntervals;
+  constexpr auto kNearStep = static_cast<float>(kStep);
+  Value* magic = constant(x, 0x1.8p23);
+  Value* shifted = fma(x, constant(x, -1 / kStep), magic);
+  Value* n = b_.CreateFSub(shifted, magic);
+  Value* s = fma(n, constant(x, kNearStep), x);
+  s = fma(n, constant(x, kStep - kNearStep), s);
+  Value* of_remainder = polynomial(s, {1, -1, 0.5, -1.0 / 6});
+  // A shift by 19 bits puts n / 16 into the exponent, and n mod 16 behind it, which the table has taken off.
+  std::array<uint32_t, kIntervals> powers{};
+  for (uint32_t i = 0; i < kIntervals; ++i)
+    powers[i] = std::bit_cast<uint32_t>(static_cast<float>(std::exp2(double(i) / kIntervals))) - (i << 19);
+  Value* table = llvm::ConstantDataVector::get(b_.getContext(), llvm::ArrayRef<uint32_t>(powers));
+  Value* power = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_si_512, {}, {table, bits(shifted)});
+  power = b_.CreateAdd(power, b_.CreateShl(bits(shifted), integer(x, 19)));
+  return {b_.CreateBitCast(power, x->getType()), of_remainder};
+}
+
 // 1 / (1 + e^-x); below the range of normal results it is 0.
 Value* MathBuilder::narrow_sigmoid(Value* x) {
   constexpr double kLimit = 87.336;
-  ExpParts parts = exp_parts(clamp(b_.CreateFNeg(x), -kLimit, kLimit));
-  Value* e = shift_exponent(exp_of_remainder(parts), parts.shifted);
-  Value* result = reciprocal(b_.CreateFAdd(e, constant(x, 1)));
+  Value* one = constant(x, 1);
+  Value* sum = nullptr;  // 1 + e^-x
+  if (has_tables(x)) {
+    const auto [power, of_remainder] = negative_exp_by_table(clamp(x, -kLimit, kLimit));
+    sum = fma(power, of_remainder, one);
+  } else {
+    ExpParts parts = exp_parts(clamp(b_.CreateFNeg(x), -kLimit, kLimit));
+    sum = b_.CreateFAdd(shift_exponent(exp_of_remainder(parts), parts.shifted), one);
+  }
+  Value* result = reciprocal(sum);
   return b_.CreateSelect(b_.CreateFCmpOLT(x, constant(x, -kLimit)), constant(x, 0), result);
 }
 
