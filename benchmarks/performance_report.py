@@ -147,6 +147,36 @@ def networks_table(data, mode):
     return text
 
 
+def gains_of(data, mode, peer, threads):
+    """The peer's time over gantry's, by network."""
+    gains = {}
+    for run in data['runs'].values():
+        other = run['peers'].get(peer)
+        if run['mode'] == mode and run['threads'] == threads and other:
+            gain = ratio(other['samples_ms'], run['samples_ms'])
+            if gain is not None:
+                gains[run['network']] = gain
+    return gains
+
+
+def summary_table(data):
+    """A row a mode: how many times faster than each peer, as the mean of all networks and of the slowest one."""
+    rows = []
+    for mode in ORDER:
+        held = '-avx2' if mode == 'x86-64-v3' else ''
+        row = []
+        for threads in (1, 2):
+            for peer in ('onnxruntime' + held, 'openvino' + held):
+                gains = gains_of(data, mode, peer, threads)
+                least = min(gains, key=gains.get) if gains else None
+                row.append(f'{times(geometric_mean(list(gains.values())))}, least {times(gains[least])} ({least})' if gains else '–')
+        errors = [run['deviation'] for run in data['runs'].values() if run['mode'] == mode and run['deviation'] is not None]
+        if any(cell != '–' for cell in row):
+            rows.append([mode] + row + [f'{max(errors):.1e}' if errors else '–'])
+    return table(['target or precision', 'ONNX Runtime, 1 thread', 'OpenVINO, 1 thread', 'ONNX Runtime, 2 threads',
+                  'OpenVINO, 2 threads', 'largest error'], rows)
+
+
 def scaling_table(data):
     """A row a network: what two threads gain in each mode, natively beside what the machine gives two processes."""
     measured = data['scaling']
@@ -299,7 +329,8 @@ def machine_text(data):
 
 
 def sections(data):
-    result = {'machine': machine_text(data), 'compile': compile_table(data), 'precisions': precisions_table(data)}
+    result = {'machine': machine_text(data), 'summary': summary_table(data), 'compile': compile_table(data),
+              'precisions': precisions_table(data)}
     if data.get('scaling'):
         result['scaling'] = scaling_table(data)
     for mode in ORDER:

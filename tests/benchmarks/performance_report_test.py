@@ -61,6 +61,12 @@ class Report(unittest.TestCase):
                                 '| b | 11.0 | 11.0 | 1.50 | 1.80 | 11.0 | 5.50 | 2.00 | 1.80 |'])
         self.assertEqual(report.sections({**results(), **data})['scaling'], report.scaling_table(data))
 
+    def test_the_summary_names_the_network_that_gains_least(self):
+        data = results()
+        data['runs']['c|native|1'] = run('c', 1, [10, 10, 10], [80, 80, 80])
+        row = report.summary_table(data).splitlines()[-1]
+        self.assertEqual(row, '| native | 4.00, least 2.00 (a) | – | 2.00, least 2.00 (a) | – | 2.0e-07 |')
+
     def test_precisions_stand_side_by_side(self):
         data = results()
         exact = run('a', 1, [30, 20, 20], [20, 40, 30])
