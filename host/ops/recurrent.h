@@ -38,6 +38,9 @@ struct RecurrenceAttrs : AttrsOf<RecurrenceAttrs> {
   bool relu = false;                 ///< RNN: relu instead of tanh
   int64_t weight_block = 0;          ///< of the packed recurrent weight; 0: it is as the model has it
   int64_t sequences = 1;             ///< of a direction that meet a packed weight together
+  /// Of two directions: one after the other, each shared by two threads, in whose caches it has room, instead
+  /// of each on a thread of its own, in whose cache it has none.
+  bool directions_in_turn = false;
   void fields(AttrVisitor& visit) override {
     visit("reverse", reverse);
     visit("linear_before_reset", linear_before_reset);
@@ -45,6 +48,7 @@ struct RecurrenceAttrs : AttrsOf<RecurrenceAttrs> {
     visit("relu", relu);
     visit("weight_block", weight_block);
     visit("sequences", sequences);
+    visit("directions_in_turn", directions_in_turn);
   }
 };
 

@@ -52,16 +52,19 @@ class Nest {
   Stmt build(const Expr& groups, const Expr& first) {
     Expr group = make_var("group");
     const auto known = constant_of(groups);
-    many_groups_ = spec_.directions > 1 || (known && *known > 1);
+    many_groups_ = !spec_.attrs.directions_in_turn && (spec_.directions > 1 || (known && *known > 1));
     const bool all_at_once = spec_.kind != Kind::kGru || spec_.attrs.linear_before_reset;
-    turns_ = all_at_once &&
-             std::none_of(spec_.runs.begin(), spec_.runs.end(), [&](int64_t run) { return shared(run); });
+    const auto all = [&](auto what) { return std::all_of(spec_.runs.begin(), spec_.runs.end(), what); };
+    halves_ = spec_.attrs.directions_in_turn &&
+              all([&](int64_t run) { return run / (widest() * kLanes) % 2 == 0; });
+    turns_ = all_at_once && (halves_ || all([&](int64_t run) { return !shared(run); }));
     direction_ = spec_.directions == 1 ? Expr(0) : floordiv(group, groups);
     sequence_ = first + (spec_.directions == 1 ? group : mod(group, groups)) * rows_;
     Stmt steps = for_loop(step_, 0, spec_.steps, LoopKind::kSerial, one_step());
     Stmt body = block({initial_states(), steps});
     for (const Buffer& buffer : {gate_values_, reset_state_}) body = allocate(buffer, body);
-    return for_loop(group, 0, groups * spec_.directions, LoopKind::kParallel, body);
+    const LoopKind kind = spec_.attrs.directions_in_turn ? LoopKind::kSerial : LoopKind::kParallel;
+    return for_loop(group, 0, groups * spec_.directions, kind, body);
   }
 
  private:
@@ -199,16 +202,24 @@ class Nest {
     return !many_groups_ && rows_ * hidden_ * columns * byte_width(DType::kF32) >= kSharedBytes;
   }
 
+  /// The whole strips of a product.
+  Stmt product_strips(const Product& p, int64_t strips) const {
+    const int64_t wide = widest() * kLanes;
+    const bool divided = shared(spec_.runs[p.run]);
+    const int64_t halves = divided && halves_ ? 2 : 1, count = strips / halves;
+    Expr half = make_var("half"), strip = make_var("strip");
+    const Expr first = halves > 1 ? half * count : Expr(0);
+    Stmt body = product_strip(p, {(first + in_turn(strip, count)) * wide, widest(), kLanes});
+    if (halves == 1)
+      return for_loop(strip, 0, strips, divided ? LoopKind::kParallel : LoopKind::kSerial, body);
+    return for_loop(half, 0, halves, LoopKind::kParallel, for_loop(strip, 0, count, LoopKind::kSerial, body));
+  }
+
   /// gates[row][run] = start + vector * recurrent[:, run].
   Stmt product(const Product& p) const {
     const int64_t columns = spec_.runs[p.run], wide = widest() * kLanes, strips = columns / wide;
     std::vector<Stmt> parts;
-    if (strips > 0) {
-      Expr strip = make_var("strip");
-      Stmt body = product_strip(p, {in_turn(strip, strips) * wide, widest(), kLanes});
-      parts.push_back(
-          for_loop(strip, 0, strips, shared(columns) ? LoopKind::kParallel : LoopKind::kSerial, body));
-    }
+    if (strips > 0) parts.push_back(product_strips(p, strips));
     int64_t column = strips * wide;
     if (packed() && column < columns) {
       const int64_t width = (padded_run(columns) - column) / kLanes;
@@ -345,8 +356,10 @@ class Nest {
   int64_t row_columns_ = 0;      ///< of all runs
   Expr direction_, sequence_, step_;
   bool many_groups_ = false;  ///< that threads can share
-  /// Odd steps read the weights from their end: what a step read last, caches still have for the next one's
-  /// first reads. (Threads that share a product keep their parts of the weights instead.)
+  bool halves_ = false;       ///< a shared product is two ranges of strips
+  /// Odd steps read the weights from their end, of halves each half: what a step read last, caches still have
+  /// for the next one's first reads. (Threads that share a product strip by strip keep their parts of the
+  /// weights instead.)
   bool turns_ = false;
   Buffer gate_values_, reset_state_, sums_;
 };

@@ -374,6 +374,7 @@ class LayoutRewriter {
     auto attrs = std::make_shared<RecurrenceAttrs>(*given);
     attrs->weight_block = packing.columns;
     attrs->sequences = packing.sequences;
+    attrs->directions_in_turn = packing.directions_in_turn;
     inputs[1] =
         target_.add_constant(weight->name, packed_recurrent_weight(*weight->constant, runs, packing.columns));
     copy(node, attrs, inputs);

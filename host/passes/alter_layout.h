@@ -21,9 +21,11 @@ struct TiledConv {
   ConvAlgorithm algorithm{};
 };
 
-/// Columns a strip of a recurrent weight, 0: it is not packed; and the sequences that meet it together.
+/// Columns a strip of a recurrent weight, 0: it is not packed; the sequences that meet it together; and whether
+/// threads share a direction (RecurrenceAttrs::directions_in_turn).
 struct RecurrentPacking {
   int64_t columns = 0, sequences = 1;
+  bool directions_in_turn = false;
 };
 
 /// The target's wishes. A block of 0 leaves the op as it is; functions that are absent mean direct and false.

@@ -98,6 +98,10 @@ TEST(RecurrenceOnCpu, GivesEachThreadRowsWhereThereAreSeveral) {
   check({.directions = 2});
   check({.batch = 2, .directions = 2, .hidden = 160});
 }
+/// Of each direction, weights of 4 MiB: those of cores with second-level caches of 2 MiB.
+TEST(RecurrenceOnCpu, SharesOneDirectionAfterTheOther) {
+  check({.steps = 3, .directions = 2, .hidden = 512});
+}
 TEST(RecurrenceOnCpu, TakesSequencesTogetherAndWhatIsLeft) {
   for (int64_t batch : {2, 4, 5, 8, 11, 17}) check({.steps = 3, .batch = batch, .hidden = 72});
   check({.steps = 3, .batch = 8, .directions = 2, .hidden = 50});
@@ -126,8 +130,9 @@ void check_gru(int64_t steps, int64_t directions, int64_t hidden) {
           "f32], none, @b: Tensor[({2}, {3}), f32], linear_before_reset=true)\n  return %y\n}}\n",
           steps, directions * columns, directions, hidden, columns),
       op_set(), {{"r", r}, {"h0", h0}, {"b", bias}});
-  const ConstantPtr y =
-      testing::LocalModel(testing::compile_to_bytes(graph, {.target = "native"}), 1).run({x}).at(0);
+  const std::vector<std::byte> module = testing::compile_to_bytes(graph, {.target = "native"});
+  std::vector<ConstantPtr> results;
+  for (int threads : {1, 2, 3}) results.push_back(testing::LocalModel(module, threads).run({x}).at(0));
   for (int64_t d = 0; d < directions; ++d) {
     std::vector<double> h(h0->as<float>() + d * hidden, h0->as<float>() + (d + 1) * hidden);
     for (int64_t step = 0; step < steps; ++step) {
@@ -145,7 +150,9 @@ void check_gru(int64_t steps, int64_t directions, int64_t hidden) {
         const double third = product(2 * hidden + j) + double(bias->as<float>()[d * hidden + j]);
         double& state = h[static_cast<size_t>(j)];
         state = (1 - z) * std::tanh(projection[2 * hidden + j] + reset * third) + z * state;
-        ASSERT_NEAR(y->as<float>()[(t * directions + d) * hidden + j], state, 1e-5) << d << ", step " << step;
+        for (const ConstantPtr& y : results)
+          ASSERT_NEAR(y->as<float>()[(t * directions + d) * hidden + j], state, 1e-5)
+              << d << ", step " << step;
       }
     }
   }
@@ -154,6 +161,7 @@ TEST(RecurrenceOnCpu, GruTakesItsProductsInEitherOrder) {
   check_gru(3, 1, 40);
   check_gru(3, 2, 131);
   check_gru(3, 2, 256);
+  check_gru(2, 2, 512);
 }
 
 }  // namespace
