@@ -249,8 +249,14 @@ IterVarPtr schedule_output(const PackedProduct& p, std::optional<size_t> rows, c
   auto [block_outer, block_inner] = output.split(axes.back(), block, TailStrategy::kGuard);
   const size_t lines = rows.value_or(0);
   std::vector<IterVarPtr> outer(axes.begin(), axes.begin() + static_cast<long>(lines));
-  outer.insert(lines > 0 && keeps_all_weights(p.work, target.machine) ? outer.end() : outer.begin(),
-               block_outer);
+  // One sequence, or a plain matrix product: tiles of rows are what threads share, in rounds of channel
+  // blocks.
+  constexpr int64_t kFewLines = 4;
+  const auto count = constant_volume({axes.begin(), axes.begin() + static_cast<long>(lines)});
+  const bool shares_tiles = rows && (lines == 0 || (count && *count < kFewLines));
+  outer.insert(
+      !shares_tiles && lines > 0 && keeps_all_weights(p.work, target.machine) ? outer.end() : outer.begin(),
+      block_outer);
   IterVarPtr attach;
   if (rows) {
     // Lines of images may be little longer than a tile: shifted, two of them would compute nearly all points
@@ -268,8 +274,7 @@ IterVarPtr schedule_output(const PackedProduct& p, std::optional<size_t> rows, c
   }
   vectorize_block(output, block_inner, block, result_lanes(p.tile, *output.op, target));
 
-  if (rows && lines == 0) {
-    // A plain matrix product: tiles of rows are parallel too.
+  if (shares_tiles) {
     outer.push_back(attach);
     attach = nullptr;
   }

@@ -103,6 +103,39 @@ double volume_error(const std::string& target, int64_t inputs, int64_t outputs, 
   return testing::relative_error(*y, expected);
 }
 
+/// A convolution of sequences (batch, C, length) whose result has their length, against the definition; of
+/// several numbers of threads, which share its points.
+double sequence_error(const std::string& target, int64_t batch, int64_t inputs, int64_t outputs,
+                      int64_t length, int64_t dilation) {
+  constexpr int64_t kKernel = 3;
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[({0}, {1}, {2}), f32]) -> Tensor[({0}, {3}, {2}), f32] {{\n"
+      "  %y = nn.conv(%x, @w: Tensor[({3}, {1}, {4}), f32], channels={3}, kernel=[{4}], strides=[1], "
+      "dilations=[{5}], padding=({5}, {5}), groups=1)\n  return %y\n}}\n",
+      batch, inputs, length, outputs, kKernel, dilation);
+  const ConstantPtr w = testing::random_tensor(DType::kF32, {outputs, inputs, kKernel}, 3);
+  const ConstantPtr x = testing::random_tensor(DType::kF32, {batch, inputs, length}, 4);
+  std::vector<double> expected;
+  for (int64_t row = 0; row < batch * outputs; ++row)
+    for (int64_t at = 0; at < length; ++at) {
+      double total = 0;
+      for (int64_t i = 0; i < inputs; ++i)
+        for (int64_t k = 0; k < kKernel; ++k) {
+          const int64_t from = at + (k - 1) * dilation;
+          if (from < 0 || from >= length) continue;
+          total += double(x->as<float>()[(row / outputs * inputs + i) * length + from]) *
+                   double(w->as<float>()[(row % outputs * inputs + i) * kKernel + k]);
+        }
+      expected.push_back(total);
+    }
+  const auto module = testing::compile_to_bytes(parse_graph(text, op_set(), {{"w", w}}), {.target = target});
+  double most = 0;
+  for (int threads : {1, 2, 3})
+    most = std::max(most,
+                    testing::relative_error(*testing::LocalModel(module, threads).run({x}).at(0), expected));
+  return most;
+}
+
 struct TransposedLayer {
   int64_t inputs = 8, outputs = 16, side = 7, kernel = 3, stride = 2, padding = 1, extra = 1, dilation = 1;
 
@@ -214,6 +247,14 @@ TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionDilated) {
         PlainLayer{.inputs = 64, .outputs = 64, .height = 25, .width = 40, .kernel = 3, .dilation = 4}})
     EXPECT_LT(plain_error(GetParam(), l), 1e-5)
         << l.height << " x " << l.width << ", " << l.dilation << " apart";
+}
+
+TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionForSequences) {
+  EXPECT_LT(sequence_error(GetParam(), 1, 128, 128, 500, 4), 2e-6);
+  EXPECT_LT(sequence_error(GetParam(), 1, 40, 72, 131, 1), 2e-6);
+  EXPECT_LT(sequence_error(GetParam(), 3, 64, 100, 77, 2), 2e-6);
+  EXPECT_LT(sequence_error(GetParam(), 5, 32, 48, 60, 16), 2e-6);
+  EXPECT_LT(sequence_error(GetParam(), 1, 64, 200, 7, 1), 2e-6);
 }
 
 TEST_P(PlainConvolutionOnCpu, MatchesTheDefinitionWhereWeightsAreData) {
