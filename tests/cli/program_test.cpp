@@ -99,7 +99,7 @@ TEST_F(Program, FilesThatAreNoModelsAreUserErrorsAndLeaveNothing) {
   EXPECT_EQ(files().size(), 2u);
 }
 
-TEST_F(Program, ErrorsSayWhatToDo) {
+TEST_F(Program, ErrorsNameTheRemedy) {
   ASSERT_EQ(gantry("zoo lstm -o lstm.onnx --size 2").code, 0);
   const std::string whole = contents(folder_ / "lstm.onnx");
   std::ofstream(folder_ / "cut.onnx", std::ios::binary) << whole.substr(0, whole.size() / 2);
