@@ -12,8 +12,7 @@ import roofline
 import scaling
 
 TITLES = {'native': 'native (AVX-512 and AMX where the machine has them)', 'x86-64-v4': 'x86-64-v4 (AVX-512, no AMX)',
-          'x86-64-v3': 'x86-64-v3 (AVX2)', 'fp32': 'native, `--precision fp32`',
-          'fp32-split3': 'native, `--precision fp32-split3`', 'bf16': 'native, `--precision bf16`',
+          'x86-64-v3': 'x86-64-v3 (AVX2)', 'bf16': 'native, `--precision bf16`',
           'fp16': 'native, `--precision fp16`'}
 # Modes with tables of their own; those of the table of precisions, of which some stand only there.
 ORDER = ['native', 'x86-64-v4', 'x86-64-v3', 'bf16', 'fp16']
@@ -92,11 +91,28 @@ def peak_of(data, mode, threads):
     return None, ''
 
 
+def compared_with(mode):
+    """The peers of a mode: beside x86-64-v3 those that are held to AVX2."""
+    held = '-avx2' if mode == 'x86-64-v3' else ''
+    return ['onnxruntime' + held, 'openvino' + held]
+
+
+def gains_of(data, mode, peer, threads):
+    """The peer's time over gantry's, by network."""
+    gains = {}
+    for run in data['runs'].values():
+        other = run['peers'].get(peer)
+        if run['mode'] == mode and run['threads'] == threads and other and not other['error']:
+            gain = ratio(other['samples_ms'], run['samples_ms'])
+            if gain is not None:
+                gains[run['network']] = gain
+    return gains
+
+
 def networks_table(data, mode):
     runs = [r for r in data['runs'].values() if r['mode'] == mode]
     networks = sorted({r['network'] for r in runs})
     threads = sorted({r['threads'] for r in runs})
-    held = '-avx2' if mode == 'x86-64-v3' else ''
     head = ['network']
     for t in threads:
         label = f'{t} thread' + ('s' if t > 1 else '')
@@ -104,7 +120,7 @@ def networks_table(data, mode):
         head += [f'gantry, ms, {label}', 'ONNX Runtime', 'times faster', 'OpenVINO', 'times faster',
                  f'share of {peak_name} peak']
     head.append('error')
-    rows, failed, gains = [], {}, {}  # failed: networks by what went wrong
+    rows, failed = [], {}  # failed: networks by what went wrong
     for network in networks:
         row, deviation = [network], None
         for t in threads:
@@ -117,17 +133,14 @@ def networks_table(data, mode):
             mine, deviation = run['samples_ms'], run['deviation'] or deviation
             speed = median(mine)
             row.append(number(speed))
-            for peer in ('onnxruntime' + held, 'openvino' + held):
+            for peer in compared_with(mode):
                 other = run['peers'].get(peer)
                 if other is None or other['error']:
                     row += ['–', '–']
                     if other:
                         failed.setdefault(f"{peer}: {other['error']}", set()).add(network)
                     continue
-                gain = ratio(other['samples_ms'], mine)
-                if gain is not None:
-                    gains.setdefault((t, peer), []).append(gain)
-                row += [number(median(other['samples_ms'])), times(gain)]
+                row += [number(median(other['samples_ms'])), times(ratio(other['samples_ms'], mine))]
             peak, _ = peak_of(data, mode, t)
             flops = flops_of(data, network)
             share = flops / (speed * 1e6) / peak if peak and flops and speed else None
@@ -136,8 +149,10 @@ def networks_table(data, mode):
         rows.append(row)
     mean = ['geometric mean']
     for t in threads:
-        mean += ['', '', times(geometric_mean(gains.get((t, 'onnxruntime' + held), []))), '',
-                 times(geometric_mean(gains.get((t, 'openvino' + held), []))), '']
+        mean.append('')
+        for peer in compared_with(mode):
+            mean += ['', times(geometric_mean(list(gains_of(data, mode, peer, t).values())))]
+        mean.append('')
     rows.append(mean + [''])
     text = table(head, rows)
     if failed:
@@ -147,30 +162,22 @@ def networks_table(data, mode):
     return text
 
 
-def gains_of(data, mode, peer, threads):
-    """The peer's time over gantry's, by network."""
-    gains = {}
-    for run in data['runs'].values():
-        other = run['peers'].get(peer)
-        if run['mode'] == mode and run['threads'] == threads and other:
-            gain = ratio(other['samples_ms'], run['samples_ms'])
-            if gain is not None:
-                gains[run['network']] = gain
-    return gains
-
-
 def summary_table(data):
     """A row a mode: how many times faster than each peer, as the mean of all networks and of the slowest one."""
     rows = []
     for mode in ORDER:
-        held = '-avx2' if mode == 'x86-64-v3' else ''
         row = []
         for threads in (1, 2):
-            for peer in ('onnxruntime' + held, 'openvino' + held):
+            for peer in compared_with(mode):
                 gains = gains_of(data, mode, peer, threads)
-                least = min(gains, key=gains.get) if gains else None
-                row.append(f'{times(geometric_mean(list(gains.values())))}, least {times(gains[least])} ({least})' if gains else '–')
-        errors = [run['deviation'] for run in data['runs'].values() if run['mode'] == mode and run['deviation'] is not None]
+                if not gains:
+                    row.append('–')
+                    continue
+                least = min(gains, key=gains.get)
+                mean = geometric_mean(list(gains.values()))
+                row.append(f'{times(mean)}, least {times(gains[least])} ({least})')
+        errors = [run['deviation'] for run in data['runs'].values()
+                  if run['mode'] == mode and run['deviation'] is not None]
         if any(cell != '–' for cell in row):
             rows.append([mode] + row + [f'{max(errors):.1e}' if errors else '–'])
     return table(['target or precision', 'ONNX Runtime, 1 thread', 'OpenVINO, 1 thread', 'ONNX Runtime, 2 threads',
@@ -178,7 +185,7 @@ def summary_table(data):
 
 
 def scaling_table(data):
-    """A row a network: what two threads gain in each mode, natively beside what the machine gives two processes."""
+    """A row a network: what two threads gain in each mode, beside what the machine gives two processes."""
     measured = data['scaling']
     modes = [mode for mode in ORDER if any(key.endswith('|' + mode) for key in measured)]
     head = ['network']
@@ -219,7 +226,7 @@ def precisions_table(data):
 
 def home_of(kernel, peaks):
     """Where what a kernel reads and writes is when it begins, at best: the cache that holds it twice, or memory."""
-    if kernel['bytes'] < peaks.get('l2_bytes', 1 << 21) / 2:
+    if kernel['bytes'] < (peaks.get('l2_bytes') or 1 << 21) / 2:
         return 'l2_gb_per_s'
     if 'l3_gb_per_s' in peaks and kernel['bytes'] < peaks['l3_bytes'] / 2:
         return 'l3_gb_per_s'

@@ -13,7 +13,6 @@
 #endif
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "device_runtime/src/affinity.h"

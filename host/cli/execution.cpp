@@ -1,8 +1,8 @@
 #include "host/cli/execution.h"
-#include "host/cli/between.h"
 
 #include <CLI/CLI.hpp>
 
+#include "host/cli/between.h"
 #include "host/cli/text.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"

@@ -242,6 +242,7 @@ class Nest {
     return (direction_ * hidden_ + k) * row_columns_ + column;
   }
 
+  /// i, of `count`; where steps take turns, counted from the other end in odd ones.
   Expr in_turn(const Expr& i, int64_t count) const {
     return turns_ ? i + mod(step_, 2) * (count - 1 - i * 2) : i;
   }

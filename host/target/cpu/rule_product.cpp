@@ -252,7 +252,7 @@ IterVarPtr schedule_output(const PackedProduct& p, std::optional<size_t> rows, c
   // One sequence, or a plain matrix product: tiles of rows are what threads share, in rounds of channel
   // blocks.
   constexpr int64_t kFewLines = 4;
-  const auto count = constant_volume({axes.begin(), axes.begin() + static_cast<long>(lines)});
+  const auto count = constant_volume(outer);
   const bool shares_tiles = rows && (lines == 0 || (count && *count < kFewLines));
   outer.insert(
       !shares_tiles && lines > 0 && keeps_all_weights(p.work, target.machine) ? outer.end() : outer.begin(),
