@@ -113,7 +113,7 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   if (!tiles && !half) ops::require_same_dtype(node, 0, 1);
   require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == DType::kBF16 && a.tile_parts >= 1 &&
                      a.tile_parts <= 3),
-          "tile registers compute ungrouped two-dimensional f32 convolutions");
+          "tile registers compute ungrouped f32 convolutions of images and sequences");
   size_t n = a.spatial_rank();
   require(data.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", data.str(),
           n + 2, n);

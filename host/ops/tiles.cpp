@@ -37,6 +37,7 @@ struct RowGrid {
   }
 };
 
+/// Of images; `result`: (N, OH, OW, O).
 RowGrid row_grid(const ConvAttrs& a, const std::vector<Expr>& result) {
   RowGrid grid;
   for (int i = 0; i < 2; ++i) {
@@ -78,15 +79,31 @@ int64_t tile_columns(TileUnit unit, int64_t columns) {
   return std::min(ceil_div(columns, tile.column_pack), tile.column_tiles * tile.columns / tile.column_pack);
 }
 
+ConvAttrs as_image(ConvAttrs a) {
+  if (a.spatial_rank() != 1) return a;
+  a.kernel.insert(a.kernel.begin(), 1);
+  a.strides.insert(a.strides.begin(), 1);
+  a.dilations.insert(a.dilations.begin(), 1);
+  a.padding = {0, a.padding[0], 0, a.padding[1]};
+  return a;
+}
+
+TensorType as_image(TensorType type) {
+  if (type.rank() == 3) type.shape.insert(type.shape.begin() + 2, 1);
+  return type;
+}
+
 bool fits_tiles(const ConvAttrs& a, DType dtype) {
-  return a.spatial_rank() == 2 && a.groups == 1 && dtype == DType::kF32;
+  return a.spatial_rank() <= 2 && a.groups == 1 && dtype == DType::kF32;
 }
 
 bool folds_width(const ConvAttrs& a, int64_t channels_in) {
-  return a.kernel[1] > 1 && a.dilations[1] == 1 && channels_in <= geometry_of(a.tile_unit).block_depth / 2;
+  return a.kernel.back() > 1 && a.dilations.back() == 1 &&
+         channels_in <= geometry_of(a.tile_unit).block_depth / 2;
 }
 
-Shape tile_weight_shape(const ConvAttrs& a, int64_t channels_in) {
+Shape tile_weight_shape(const ConvAttrs& attrs, int64_t channels_in) {
+  const ConvAttrs a = as_image(attrs);
   int64_t depth = a.tile_fold_width ? a.kernel[1] * channels_in : channels_in;
   return packed_shape({.unit = a.tile_unit,
                        .parts = a.tile_parts,
@@ -102,15 +119,24 @@ Shape tile_weight_shape(const DenseAttrs& a, int64_t depth) {
                       tile_columns(a.tile_unit, a.units));
 }
 
-Tensor conv_tiles(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& weight) {
-  std::vector<Expr> result = to_exprs(node.result()->type.shape);
+Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, const Tensor& weight) {
+  const bool sequences = attrs.spatial_rank() == 1;
+  const ConvAttrs a = as_image(attrs);
+  const std::vector<Expr> result_shape = to_exprs(node.result()->type.shape);
+  std::vector<Expr> result = result_shape, shape = x.shape();
+  if (sequences) {
+    result.insert(result.begin() + 1, Expr(1));
+    shape.insert(shape.begin() + 1, Expr(1));
+  }
+  auto data_at = [&](const Expr& n, const Expr& y, const Expr& z, const Expr& k) {
+    return sequences ? x({n, z, k}) : x({n, y, z, k});
+  };
   RowGrid grid = row_grid(a, result);
   Expr image = grid.lines * grid.columns;
   Expr lines_left = Expr(0) - Expr(grid.reach[0]);  // the last image's
   Expr count = simplify((result[0] * grid.lines + lines_left) * grid.columns - Expr(grid.reach[1]));
   const TileGeometry& tile = geometry_of(a.tile_unit);
   Expr rows = ops::with_row_slack(count);
-  const std::vector<Expr>& shape = x.shape();
   const Expr& channels = shape[3];
   Expr depth = a.tile_fold_width ? channels * a.kernel[1] : channels;
   auto depth_constant =
@@ -124,16 +150,16 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& a, const Tensor& x, const T
     Expr z = column * grid.stride[1] + mod(phase, grid.phases[1]) - Expr(a.padding[1]);
     // Where the lines of taps go beyond the data, also without padding: rows that only make up whole tiles.
     Expr inside = lt(row, batch * image);
-    if (padded || grid.stride[0] > 1) inside = inside && ge(y, 0) && lt(y, shape[1]);
+    if (!sequences && (padded || grid.stride[0] > 1)) inside = inside && ge(y, 0) && lt(y, shape[1]);
     Expr value;
     if (a.tile_fold_width) {
       // One line of the image is contiguous: so many elements from its start.
       Expr position = z * channels + k;
       inside = inside && ge(position, 0) && lt(position, shape[2] * channels);
-      value = x({n, y, floordiv(position, channels), mod(position, channels)});
+      value = data_at(n, y, floordiv(position, channels), mod(position, channels));
     } else {
       if (padded || grid.stride[1] > 1) inside = inside && ge(z, 0) && lt(z, shape[2]);
-      value = x({n, y, z, k});
+      value = data_at(n, y, z, k);
     }
     return if_then_else(inside, value, const_of(DType::kF32, 0));
   };
@@ -145,9 +171,10 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& a, const Tensor& x, const T
                            .distance = [&](const Expr& kh, const Expr& kw) { return grid.distance(kh, kw); }};
   Tensor product = ops::tile_product(tile, a.tile_parts, data, weight, simplify(rows), taps);
   auto output = [&](const std::vector<Expr>& i) {
-    return product({(i[0] * grid.lines + i[1]) * grid.columns + i[2], i[3]});
+    const Expr line = sequences ? i[0] : i[0] * grid.lines + i[1];
+    return product({line * grid.columns + i[i.size() - 2], i.back()});
   };
-  return compute(result, output, "tile_output", "tile_output");
+  return compute(result_shape, output, "tile_output", "tile_output");
 }
 
 Tensor dense_tiles(const Node& node, const DenseAttrs& a, const Tensor& x, const Tensor& weight) {
@@ -186,14 +213,16 @@ struct WeightView {
 WeightView view_of(const TileWeightAttrs& a, const TensorType& w) {
   auto d = [&](size_t i) { return w.shape[i].value(); };
   if (a.dense) return {{d(1), d(0), 1, 1}, {1, d(1), 0, 0}};
+  if (w.rank() == 3) return {{d(0), d(1), 1, d(2)}, {d(1) * d(2), d(2), 0, 1}};
   return {{d(0), d(1), d(2), d(3)}, {d(1) * d(2) * d(3), d(2) * d(3), d(3), 1}};
 }
 
 std::vector<TensorType> infer_tile_weight(const Node& node, Function&) {
   const TensorType& w = ops::input_type(node, 0);
   const auto& a = node.attrs_as<TileWeightAttrs>();
-  ops::require(w.rank() == (a.dense ? 2 : 4) && w.dtype == DType::kF32 && constant_shape(w.shape).has_value(),
-               "the weight {} must be a constant f32 of {} dimensions", w.str(), a.dense ? 2 : 4);
+  const bool known_rank = a.dense ? w.rank() == 2 : w.rank() == 3 || w.rank() == 4;
+  ops::require(known_rank && w.dtype == DType::kF32 && constant_shape(w.shape).has_value(),
+               "the weight {} must be a constant f32 of {} dimensions", w.str(), a.dense ? "2" : "3 or 4");
   ops::require(a.parts >= 1 && a.parts <= 3 && a.column_tiles >= 1,
                "parts must be 1 to 3, column_tiles positive");
   WeightView view = view_of(a, w);
@@ -217,7 +246,9 @@ std::vector<Tensor> compute_tile_weight(const Node& node, const std::vector<Tens
     Expr k = i[1] * tile.block_depth + i[6] * side + mod(i[7], side);
     Expr channel = a.fold_width ? mod(k, view.extent[1]) : k;
     Expr kw = a.fold_width ? floordiv(k, view.extent[1]) : i[3];
-    Expr x = a.dense ? w({k, o}) : w({o, channel, i[2], kw});
+    std::vector<Expr> at{o, channel, i[2], kw};
+    if (w.shape().size() == 3) at.erase(at.begin() + 2);
+    Expr x = a.dense ? w({k, o}) : w(at);
     Expr inside = lt(o, view.extent[0]) && lt(k, view.depth(a));
     return ops::weight_part(if_then_else(inside, x, const_of(DType::kF32, 0)), i[4], a.parts);
   };

@@ -37,9 +37,9 @@
 
 namespace gantry {
 
-/// nn.tile_weight: (O, I, KH, KW), or (K, units) with `dense`, -> (NB, KC, KH, KW, parts, column_tiles,
-/// block / s, 32) in bf16, zero-filled, with s elements side by side in columns by the `pack`: columns
-/// pack * (nb * column_tiles + t) + j / s, depths block * kc + s * i + j % s at [.., i, j]. AMX and
+/// nn.tile_weight: (O, I, KH, KW), (O, I, KW), or (K, units) with `dense`, -> (NB, KC, KH, KW, parts,
+/// column_tiles, block / s, 32) in bf16, zero-filled, with s elements side by side in columns by the `pack`:
+/// columns pack * (nb * column_tiles + t) + j / s, depths block * kc + s * i + j % s at [.., i, j]. AMX and
 /// VDPBF16PS: block 32, s 2, pack 16; BFMMLA: 16, 4, 8. With `fold_width` the window's columns are part of
 /// the depth, (kw, i), and KW is 1.
 struct TileWeightAttrs : AttrsOf<TileWeightAttrs> {
@@ -68,7 +68,11 @@ int64_t tile_row_parts(int64_t parts);
 /// The parts (of rows, of weights) whose products are summed.
 std::vector<std::pair<int, int>> tile_products(int64_t parts);
 
-/// True if a convolution can be computed so: two spatial axes, no groups, f32.
+/// A convolution of sequences as one of images of a line each; those of images as they are.
+ConvAttrs as_image(ConvAttrs attrs);
+/// Data or results of such a convolution in the model's order of axes: (N, C, W) as (N, C, 1, W).
+TensorType as_image(TensorType type);
+/// True if a convolution can be computed so: one or two spatial axes, no groups, f32.
 bool fits_tiles(const ConvAttrs& attrs, DType dtype);
 /// True if the window's columns should be part of the depth: few channels, which would leave tiles nearly
 /// empty.
@@ -77,7 +81,7 @@ bool folds_width(const ConvAttrs& attrs, int64_t channels_in);
 Shape tile_weight_shape(const ConvAttrs& attrs, int64_t channels_in);
 Shape tile_weight_shape(const DenseAttrs& attrs, int64_t depth);
 
-/// x (N, H, W, C), weight as above; the result (N, OH, OW, O) in f32.
+/// x (N, H, W, C) or (N, W, C), weight as above; the result (N, OH, OW, O) or (N, OW, O) in f32.
 Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, const Tensor& weight);
 /// x (…, K); the result (…, units).
 Tensor dense_tiles(const Node& node, const DenseAttrs& attrs, const Tensor& x, const Tensor& weight);

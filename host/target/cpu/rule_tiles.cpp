@@ -207,23 +207,26 @@ RowAxes part_rows(Stage& partial, const TileGeometry& geometry) {
   return rows;
 }
 
+/// Of images ((N,) lines, results, O); sequences are the lines of one image. `pitch`: rows from line to line.
 RowAxes line_rows(Stage& owner, int64_t pitch, const TileGeometry& geometry) {
+  constexpr int64_t kUnknown = 2;
   const auto axes = owner.axes();
-  const int64_t images = constant_extent(axes[0]->extent).value_or(2);
-  const int64_t lines = constant_extent(axes[1]->extent).value(),
-                results = constant_extent(axes[2]->extent).value();
+  const auto line = axes.end() - 3, result = axes.end() - 2;
+  const int64_t images = line == axes.begin() ? 1 : constant_extent(axes[0]->extent).value_or(kUnknown);
+  const auto lines = constant_extent((*line)->extent);
+  const int64_t results = constant_extent((*result)->extent).value();
   RowAxes rows;
-  rows.outer = {axes[0]};
-  if (results > kMaxLineRows) {
-    rows.outer.push_back(axes[1]);
-    rows.cut = axes[2];
+  rows.outer = {axes.begin(), line};
+  if (!lines || results > kMaxLineRows) {
+    rows.outer.push_back(*line);
+    rows.cut = *result;
     rows.choices = row_blocks(results, geometry.unit);
-    for (RowBlocks& choice : rows.choices) choice.count *= images * lines;
+    for (RowBlocks& choice : rows.choices) choice.count *= images * lines.value_or(kUnknown);
     return rows;
   }
-  rows.cut = axes[1];
-  rows.inner = {axes[2]};
-  rows.choices = line_blocks(images, lines, results, pitch, geometry.unit);
+  rows.cut = *line;
+  rows.inner = {*result};
+  rows.choices = line_blocks(images, *lines, results, pitch, geometry.unit);
   return rows;
 }
 
@@ -241,7 +244,7 @@ RowAxes row_axes(const TileStages& tiles, Stage& owner, const TileGeometry& geom
   if (tiles.partial) return part_rows(owner, geometry);
   const std::vector<Expr> pitches = row_pitches(*tiles.output->op);
   if (is_dense(*tiles.output->op, pitches)) return dense_rows(owner, geometry);
-  return line_rows(owner, constant_extent(pitches[1]).value(), geometry);
+  return line_rows(owner, constant_extent(pitches.end()[-2]).value(), geometry);
 }
 
 /// Where threads divide the columns each of them needs all rows, and half of what it would read lies in the

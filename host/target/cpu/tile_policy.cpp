@@ -117,8 +117,10 @@ double other_cycles(const ConvAttrs& attrs, const TensorType& data, const Tensor
   return (as_it_lies ? 0 : transposed) + predicted_direct_cycles(attrs, data, result, machine);
 }
 
-TileWork conv_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+TileWork conv_work(const ConvAttrs& given, const TensorType& given_data, const TensorType& given_result,
                    const TileGeometry& tile) {
+  const ConvAttrs attrs = as_image(given);
+  const TensorType data = as_image(given_data), result = as_image(given_result);
   const bool window = attrs.kernel[0] > 1 || attrs.kernel[1] > 1;
   const int64_t channels = data.shape[1].value();
   const bool fold = folds_width(attrs, channels);
@@ -152,9 +154,11 @@ TiledConv choose_tiled_conv(const ConvAttrs& attrs, const TensorType& data, cons
                             const TileChoice& choice) {
   if (!fits_tiles(attrs, data.dtype) || !data.shape[1].is_constant()) return {};
   // Blocks of rows need lines of known length.
-  for (size_t i : {2, 3})
+  int64_t points = constant_or(result.shape[0], 1);
+  for (size_t i = 2; i < data.shape.size(); ++i) {
     if (!data.shape[i].is_constant() || !result.shape[i].is_constant()) return {};
-  const int64_t points = constant_or(result.shape[0], 1) * result.shape[2].value() * result.shape[3].value();
+    points *= result.shape[i].value();
+  }
   const TiledConv direct{conv_parts(choice.parts, points), ConvAlgorithm::kTiles};
   if (takes_all(choice)) return direct;
   const double slack = other_slack(choice.tile.unit);

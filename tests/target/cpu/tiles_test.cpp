@@ -66,38 +66,75 @@ ConstantPtr run_graph(const Graph& graph, const ConstantPtr& x, TileUnit unit, i
 
 struct Layer {
   int64_t batch = 1, height = 14, width = 14, inputs = 64, outputs = 64, kernel = 3, stride = 1, dilation = 1;
-  std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right
+  std::vector<int64_t> padding{1, 1, 1, 1};  ///< top, left, bottom, right; of sequences left, right
 
+  bool sequences() const { return padding.size() == 2; }
+  /// Of an odd window over a sequence only the middle line meets the one line of an image.
   ImageConvolution image() const {
-    return {batch, height, width, inputs, outputs, padding, kernel, stride, dilation};
+    if (!sequences()) return {batch, height, width, inputs, outputs, padding, kernel, stride, dilation};
+    const int64_t lines = dilation * (kernel / 2);
+    return {batch,  1,      width,   inputs, outputs, {lines, padding[0], lines, padding[1]},
+            kernel, stride, dilation};
   }
-  int64_t out_height() const { return image().out_height(); }
-  int64_t out_width() const { return image().out_width(); }
+  /// (H, W) and alike as the layer has them.
+  std::vector<int64_t> spatial(int64_t vertical, int64_t horizontal) const {
+    return sequences() ? std::vector{horizontal} : std::vector{vertical, horizontal};
+  }
+  std::vector<int64_t> both(int64_t extent) const { return spatial(extent, extent); }
+  std::vector<int64_t> data() const {
+    std::vector<int64_t> shape = spatial(height, width);
+    shape.insert(shape.begin(), batch);
+    shape.push_back(inputs);
+    return shape;
+  }
+  std::vector<int64_t> weight() const {
+    std::vector<int64_t> shape = both(kernel);
+    shape.insert(shape.begin(), {outputs, inputs});
+    return shape;
+  }
+  std::vector<double> rectified(const float* x, const ConstantPtr& w) const {
+    return image().rectified(x, sequences() ? square_windows(*w).data() : w->as<float>());
+  }
+
+ private:
+  /// Windows of a sequence as the middle lines of an image's.
+  std::vector<float> square_windows(const ConstantData& w) const {
+    std::vector<float> square(static_cast<size_t>(outputs * inputs * kernel * kernel), 1);
+    for (int64_t c = 0; c < outputs * inputs; ++c)
+      std::copy_n(w.as<float>() + c * kernel, kernel, square.data() + (c * kernel + kernel / 2) * kernel);
+    return square;
+  }
 };
 
 /// `images`: a symbol in place of the layer's batch; `squared`: of the data's positive elements.
 Graph network(const Layer& l, const Arithmetic& by, const std::string& images = "", bool squared = false) {
   ConvAttrs attrs;
   attrs.tile_unit = by.unit;
-  attrs.kernel = {l.kernel, l.kernel};
-  attrs.dilations = {l.dilation, l.dilation};
+  attrs.kernel = l.both(l.kernel);
+  attrs.dilations = l.both(l.dilation);
   const bool fold = folds_width(attrs, l.inputs);
+  const std::vector<int64_t> result = l.spatial(l.image().out_height(), l.image().out_width());
+  using fmt::join;
   const std::string text = fmt::format(
-      "fn @main(%x: Tensor[({0}, {1}, {2}, {3}), f32]) -> Tensor[({0}, {4}, {5}, {6}), f32] {{\n"
-      "  %u = nn.tile_weight(@w: Tensor[({6}, {3}, {7}, {7}), f32], parts={8}, column_tiles={9}, "
-      "fold_width={10}, tile_unit={17})\n"
-      "{18}  %y = nn.conv({19}, %u, channels={6}, kernel=[{7}, {7}], strides=[{11}, {11}], dilations=[{12}, "
-      "{12}], "
-      "padding=({13}, {14}, {15}, {16}), channels_last=true, algorithm=tiles, tile_parts={8}, "
-      "tile_fold_width={10}, tile_unit={17})\n"
+      "fn @main(%x: Tensor[({batch}, {data}, {inputs}), f32]) -> Tensor[({batch}, {result}, {outputs}), f32] "
+      "{{\n"
+      "  %u = nn.tile_weight(@w: Tensor[({weight}), f32], parts={parts}, column_tiles={columns}, "
+      "fold_width={fold}, tile_unit={unit})\n"
+      "{first}  %y = nn.conv({operand}, %u, channels={outputs}, kernel=[{kernel}], strides=[{strides}], "
+      "dilations=[{dilations}], padding=({padding}), channels_last=true, algorithm=tiles, "
+      "tile_parts={parts}, tile_fold_width={fold}, tile_unit={unit})\n"
       "  %z = nn.relu(%y)\n  return %z\n}}\n",
-      images.empty() ? std::to_string(l.batch) : images, l.height, l.width, l.inputs, l.out_height(),
-      l.out_width(), l.outputs, l.kernel, by.parts, tile_columns(by.unit, l.outputs), fold, l.stride,
-      l.dilation, l.padding[0], l.padding[1], l.padding[2], l.padding[3], name_of(by.unit),
-      squared ? "  %p = nn.relu(%x)\n  %s = multiply(%p, %p)\n" : "", squared ? "%s" : "%x");
-  return parse_graph(
-      text, op_set(),
-      {{"w", testing::random_tensor(DType::kF32, {l.outputs, l.inputs, l.kernel, l.kernel}, 1)}});
+      fmt::arg("batch", images.empty() ? std::to_string(l.batch) : images),
+      fmt::arg("data", join(l.spatial(l.height, l.width), ", ")), fmt::arg("inputs", l.inputs),
+      fmt::arg("result", join(result, ", ")), fmt::arg("outputs", l.outputs),
+      fmt::arg("weight", join(l.weight(), ", ")), fmt::arg("parts", by.parts),
+      fmt::arg("columns", tile_columns(by.unit, l.outputs)), fmt::arg("fold", fold),
+      fmt::arg("unit", name_of(by.unit)), fmt::arg("kernel", join(attrs.kernel, ", ")),
+      fmt::arg("strides", join(l.both(l.stride), ", ")), fmt::arg("dilations", join(attrs.dilations, ", ")),
+      fmt::arg("padding", join(l.padding, ", ")),
+      fmt::arg("first", squared ? "  %p = nn.relu(%x)\n  %s = multiply(%p, %p)\n" : ""),
+      fmt::arg("operand", squared ? "%s" : "%x"));
+  return parse_graph(text, op_set(), {{"w", testing::random_tensor(DType::kF32, l.weight(), 1)}});
 }
 
 /// Largest difference by largest result.
@@ -114,9 +151,8 @@ double relative_error(const ConstantPtr& got, const std::vector<double>& referen
 double conv_error(const Layer& l, const Arithmetic& by) {
   Graph graph = network(l, by);
   const ConstantPtr weight = graph.main.constants().at(0)->constant;
-  const ConstantPtr x = testing::random_tensor(DType::kF32, {l.batch, l.height, l.width, l.inputs}, 7);
-  return relative_error(run_graph(graph, x, by.unit),
-                        l.image().rectified(x->as<float>(), weight->as<float>()));
+  const ConstantPtr x = testing::random_tensor(DType::kF32, l.data(), 7);
+  return relative_error(run_graph(graph, x, by.unit), l.rectified(x->as<float>(), weight));
 }
 
 /// What host/ops/tiles.h states for one product, with room for the sum in f32, which bfmmla rounds to odd and
@@ -175,15 +211,25 @@ TEST_P(TilesOnCpu, TakeSeveralImages) {
   check({.batch = 3, .height = 6, .width = 5});
   check({.batch = 2, .height = 7, .width = 7, .kernel = 1, .padding = {0, 0, 0, 0}});
 }
+TEST_P(TilesOnCpu, TakeSequences) {
+  check({.width = 100, .padding = {1, 1}});
+  check({.width = 90, .kernel = 1, .padding = {0, 0}});
+  check({.width = 121, .kernel = 5, .stride = 3, .padding = {4, 0}});
+  check({.width = 70, .dilation = 8, .padding = {16, 0}});
+  check({.batch = 3, .width = 41, .inputs = 33, .outputs = 10, .padding = {2, 1}});
+  check({.batch = 2, .width = 64, .inputs = 3, .outputs = 40, .kernel = 11, .stride = 2, .padding = {5, 5}});
+  check({.width = 400, .inputs = 96, .outputs = 128, .padding = {1, 1}});
+}
 TEST_P(TilesOnCpu, TakeAnUnknownNumberOfImages) {
-  const Layer layer{.batch = 3, .height = 9, .width = 7, .inputs = 20, .outputs = 24};
-  Graph graph = network(layer, GetParam(), "n");
-  const ConstantPtr weight = graph.main.constants().at(0)->constant;
-  const ConstantPtr x =
-      testing::random_tensor(DType::kF32, {layer.batch, layer.height, layer.width, layer.inputs}, 7);
-  EXPECT_LT(relative_error(run_graph(graph, x, GetParam().unit),
-                           layer.image().rectified(x->as<float>(), weight->as<float>())),
-            bound(GetParam()));
+  for (const Layer& layer :
+       {Layer{.batch = 3, .height = 9, .width = 7, .inputs = 20, .outputs = 24},
+        Layer{.batch = 3, .width = 50, .inputs = 20, .outputs = 24, .padding = {1, 1}}}) {
+    Graph graph = network(layer, GetParam(), "n");
+    const ConstantPtr weight = graph.main.constants().at(0)->constant;
+    const ConstantPtr x = testing::random_tensor(DType::kF32, layer.data(), 7);
+    EXPECT_LT(relative_error(run_graph(graph, x, GetParam().unit), layer.rectified(x->as<float>(), weight)),
+              bound(GetParam()));
+  }
 }
 TEST_P(TilesOnCpu, TakeImagesOfManyBlocks) {
   check({.height = 56, .width = 56, .inputs = 32, .outputs = 32});
@@ -282,19 +328,22 @@ INSTANTIATE_TEST_SUITE_P(Units, EveryTileUnit,
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 TEST_P(EveryTileUnit, PacksWeightsAsTheirExpressionSays) {
-  const Layer layer{.inputs = 5, .outputs = 37};
-  Graph graph = network(layer, {GetParam(), 3});
-  for (const Node* node : graph.main.nodes()) {
-    if (node->op->name != "nn.tile_weight") continue;
+  for (const Layer& layer : {Layer{.inputs = 5, .outputs = 37}, Layer{.inputs = 40, .outputs = 37},
+                             Layer{.inputs = 5, .outputs = 37, .padding = {1, 1}},
+                             Layer{.inputs = 40, .outputs = 37, .padding = {1, 1}}}) {
+    Graph graph = network(layer, {GetParam(), 3});
+    const auto nodes = graph.main.nodes();
+    const auto found = std::find_if(nodes.begin(), nodes.end(),
+                                    [](const Node* node) { return node->op->name == "nn.tile_weight"; });
+    ASSERT_NE(found, nodes.end());
+    const Node* node = *found;
     const ConstantPtr packed = node->op->fold(*node).at(0);
     Tensor w = placeholder(to_exprs(node->inputs[0]->type.shape), DType::kF32, "w");
     const auto interpreted =
         interpret(node->op->compute(*node, {w}), {{w.op().get(), node->inputs[0]->constant}});
     ASSERT_EQ(packed->type, interpreted.at(0)->type);
     EXPECT_EQ(0, std::memcmp(packed->bytes, interpreted.at(0)->bytes, packed->size));
-    return;
   }
-  FAIL() << "no weight";
 }
 
 TEST_P(EveryTileUnit, HasLoopsThatComputeTheProductWhereverTheyAreEvaluated) {
