@@ -7,7 +7,8 @@ Set-up, once:
 Everything, on a machine that does nothing else:
   benchmarks/performance.py --peer-python VENV/bin/python --report docs/performance.md MODEL.onnx...
 A part, added to what was measured before:
-  benchmarks/performance.py --peer-python VENV/bin/python --targets x86-64-v3 --threads 1 resnet18.onnx
+  benchmarks/performance.py --peer-python VENV/bin/python --targets x86-64-v3 --precisions auto --threads 1 \\
+    resnet18.onnx
 The tables again from the figures that are there:
   benchmarks/performance.py --report docs/performance.md
 

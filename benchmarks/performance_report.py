@@ -350,14 +350,19 @@ def sections(data):
 
 
 def write(data, path):
-    with open(path) as file:
-        text = file.read()
-    for name, content in sections(data).items():
+    """Replaces the tables between a page's marks; a page that is not there gets all of them."""
+    found = sections(data)
+    if os.path.exists(path):
+        with open(path) as file:
+            text = file.read()
+    else:
+        text = '\n\n'.join(f'<!-- begin {name} -->\n<!-- end {name} -->' for name in found) + '\n'
+    for name, content in found.items():
         pattern = re.compile(rf'(<!-- begin {re.escape(name)} -->\n).*?(<!-- end {re.escape(name)} -->)', re.S)
         if not pattern.search(text):
             print(f'{path}: no place for "{name}"')
             continue
-        text = pattern.sub(lambda found: found.group(1) + '\n' + content + '\n\n' + found.group(2), text)
+        text = pattern.sub(lambda place: place.group(1) + '\n' + content + '\n\n' + place.group(2), text)
     for mode in ORDER:
         picture = roofline.picture(data, mode)
         if picture:
