@@ -37,6 +37,7 @@ import performance_report
 import scaling
 
 PEERS = ('onnxruntime', 'openvino')
+BUILD = 'cmake --preset release && cmake --build --preset release'
 # Precisions of native beside its default one, each a mode of its own; a target in its default precision is a mode too.
 PRECISIONS = ('fp32', 'fp32-split3', 'bf16', 'fp16')
 
@@ -181,11 +182,16 @@ def compile_modules(args, network, folder, results):
     return modules
 
 
+def hold_to_avx2(gantry):
+    """The library that is preloaded to hold a peer to AVX2."""
+    build = os.path.dirname(os.path.dirname(os.path.abspath(gantry)))
+    return os.path.join(build, 'lib', 'libhold_to_avx2.so')
+
+
 def peers_of(args, network, threads):
     peers = {name: Peer(args.peer_python, name, threads, network.model, network.given) for name in args.peers}
     if 'x86-64-v3' in args.modes:
-        build = os.path.dirname(os.path.dirname(os.path.abspath(args.gantry)))
-        held = {'LD_PRELOAD': os.path.join(build, 'lib', 'libhold_to_avx2.so'), 'EXPECT_AVX2': '1'}
+        held = {'LD_PRELOAD': hold_to_avx2(args.gantry), 'EXPECT_AVX2': '1'}
         for name in args.peers:
             peers[name + '-avx2'] = Peer(args.peer_python, name, threads, network.model, network.given, held)
     return peers
@@ -270,7 +276,7 @@ def measure_machine(args, results):
                 continue
             path = os.path.join(os.path.dirname(args.gantry), program)
             if not os.path.exists(path):
-                print(f'{path}: not built (cmake -DGANTRY_BUILD_BENCHMARKS=ON); its table stays as it was')
+                print(f'{path}: not built ({BUILD}); its table stays as it was')
                 continue
             out = call([path, str(threads)])
             results.put(section, str(threads), json.loads(out) if program == 'peak' else out)
@@ -309,7 +315,7 @@ def parse_arguments():
     if missing:
         parser.error('no such model: ' + ', '.join(missing))
     if args.models and not shutil.which(args.gantry):
-        parser.error(f'--gantry {args.gantry}: no such program; build it (cmake --build --preset release)')
+        parser.error(f'--gantry {args.gantry}: no such program; build it ({BUILD})')
     if args.peer_python and not shutil.which(args.peer_python):
         parser.error(f'--peer-python {args.peer_python}: no such program')
     for target in {arithmetic(mode)[0] for mode in args.modes} if args.models else []:
@@ -317,6 +323,9 @@ def parse_arguments():
             parser.error(f'--targets {target}: {why}')
     args.threads = [int(t) for t in args.threads.split(',') if t]
     args.peers = [p for p in args.peers.split(',') if p] if args.peer_python else []
+    if args.models and args.peers and 'x86-64-v3' in args.modes and not os.path.exists(hold_to_avx2(args.gantry)):
+        parser.error(f'{hold_to_avx2(args.gantry)}: not built, and holds the peers to AVX2 beside x86-64-v3: build it '
+                     f'({BUILD}), or measure other --targets')
     return args
 
 

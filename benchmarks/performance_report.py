@@ -48,6 +48,12 @@ def times(value):
     return '–' if value is None else f'{value:.2f}'
 
 
+def compared_with(mode):
+    """The peers of a mode: beside x86-64-v3 those that are held to AVX2."""
+    held = '-avx2' if mode == 'x86-64-v3' else ''
+    return ['onnxruntime' + held, 'openvino' + held]
+
+
 def summary(entry):
     """One line for whoever watches."""
     text = f"{entry['network']}, {entry['mode']}, {entry['threads']} threads: "
@@ -55,7 +61,10 @@ def summary(entry):
         return text + entry['error']
     mine = entry['samples_ms']
     text += f'{number(median(mine))} ms'
-    for name, peer in entry['peers'].items():
+    for name in compared_with(entry['mode']):
+        if name not in entry['peers']:
+            continue
+        peer = entry['peers'][name]
         text += f"; {name} " + (peer['error'] or f"{number(median(peer['samples_ms']))} ms, "
                                 f"{times(ratio(peer['samples_ms'], mine))} times faster")
     return text
@@ -89,12 +98,6 @@ def peak_of(data, mode, threads):
         if key in peaks:
             return peaks[key], {'avx512_gflops': 'AVX-512', 'avx2_gflops': 'AVX2', 'neon_gflops': 'NEON'}[key]
     return None, ''
-
-
-def compared_with(mode):
-    """The peers of a mode: beside x86-64-v3 those that are held to AVX2."""
-    held = '-avx2' if mode == 'x86-64-v3' else ''
-    return ['onnxruntime' + held, 'openvino' + held]
 
 
 def gains_of(data, mode, peer, threads):

@@ -20,6 +20,7 @@ struct RowGrid {
   int64_t kernel[2], stride[2], dilation[2];
   int64_t phases[2];
   int64_t reach[2];     ///< lines and columns that the last tap reaches beyond the first
+  bool overhangs[2];    ///< some tap of some result reads beyond the data's lines, or columns
   Expr lines, columns;  ///< rows of one image: lines x columns of them
 
   Expr phase(const Expr& kh, const Expr& kw) const { return tap_phase(0, kh) * phases[1] + tap_phase(1, kw); }
@@ -47,10 +48,18 @@ RowGrid row_grid(const ConvAttrs& a, const std::vector<Expr>& result) {
     grid.dilation[i] = a.dilations[at];
     grid.phases[i] = grid.kernel[i] == 1 ? 1 : grid.stride[i];
     grid.reach[i] = (grid.kernel[i] - 1) * grid.dilation[i] / grid.stride[i];
+    // Strides: not every phase has as many lines as the first.
+    grid.overhangs[i] = grid.stride[i] > 1 || a.padding[at] != Dim(0) || a.padding[at + 2] != Dim(0);
   }
   grid.lines = result[1] + Expr(grid.reach[0]);
   grid.columns = result[2] + Expr(grid.reach[1]);
   return grid;
+}
+
+/// (N, W, C) as (N, 1, W, C); (N, H, W, C) as it is.
+std::vector<Expr> images_shape(std::vector<Expr> shape) {
+  if (shape.size() == 3) shape.insert(shape.begin() + 1, Expr(1));
+  return shape;
 }
 
 /// A weight before it is packed.
@@ -122,27 +131,22 @@ Shape tile_weight_shape(const DenseAttrs& a, int64_t depth) {
 Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, const Tensor& weight) {
   const bool sequences = attrs.spatial_rank() == 1;
   const ConvAttrs a = as_image(attrs);
-  const std::vector<Expr> result_shape = to_exprs(node.result()->type.shape);
-  std::vector<Expr> result = result_shape, shape = x.shape();
-  if (sequences) {
-    result.insert(result.begin() + 1, Expr(1));
-    shape.insert(shape.begin() + 1, Expr(1));
-  }
-  auto data_at = [&](const Expr& n, const Expr& y, const Expr& z, const Expr& k) {
-    return sequences ? x({n, z, k}) : x({n, y, z, k});
-  };
-  RowGrid grid = row_grid(a, result);
+  const std::vector<Expr> result = to_exprs(node.result()->type.shape);
+  RowGrid grid = row_grid(a, images_shape(result));
   Expr image = grid.lines * grid.columns;
   Expr lines_left = Expr(0) - Expr(grid.reach[0]);  // the last image's
-  Expr count = simplify((result[0] * grid.lines + lines_left) * grid.columns - Expr(grid.reach[1]));
+  const Expr& batch = result[0];
+  Expr count = simplify((batch * grid.lines + lines_left) * grid.columns - Expr(grid.reach[1]));
   const TileGeometry& tile = geometry_of(a.tile_unit);
   Expr rows = ops::with_row_slack(count);
+  const std::vector<Expr> shape = images_shape(x.shape());
   const Expr& channels = shape[3];
   Expr depth = a.tile_fold_width ? channels * a.kernel[1] : channels;
   auto depth_constant =
       depth.as<IntImmNode>() ? depth.as<IntImmNode>()->value : simplify(depth).as<IntImmNode>()->value;
-  Expr batch = result[0];
-  bool padded = std::any_of(a.padding.begin(), a.padding.end(), [](const Dim& d) { return !(d == Dim(0)); });
+  auto data_at = [&](const Expr& n, const Expr& y, const Expr& z, const Expr& k) {
+    return sequences ? x({n, z, k}) : x({n, y, z, k});
+  };
   auto element = [&](const Expr& phase, const Expr& row, const Expr& k) {
     Expr n = floordiv(row, image), in_image = mod(row, image);
     Expr line = floordiv(in_image, grid.columns), column = mod(in_image, grid.columns);
@@ -150,7 +154,7 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, con
     Expr z = column * grid.stride[1] + mod(phase, grid.phases[1]) - Expr(a.padding[1]);
     // Where the lines of taps go beyond the data, also without padding: rows that only make up whole tiles.
     Expr inside = lt(row, batch * image);
-    if (!sequences && (padded || grid.stride[0] > 1)) inside = inside && ge(y, 0) && lt(y, shape[1]);
+    if (grid.overhangs[0]) inside = inside && ge(y, 0) && lt(y, shape[1]);
     Expr value;
     if (a.tile_fold_width) {
       // One line of the image is contiguous: so many elements from its start.
@@ -158,7 +162,7 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, con
       inside = inside && ge(position, 0) && lt(position, shape[2] * channels);
       value = data_at(n, y, floordiv(position, channels), mod(position, channels));
     } else {
-      if (padded || grid.stride[1] > 1) inside = inside && ge(z, 0) && lt(z, shape[2]);
+      if (grid.overhangs[1]) inside = inside && ge(z, 0) && lt(z, shape[2]);
       value = data_at(n, y, z, k);
     }
     return if_then_else(inside, value, const_of(DType::kF32, 0));
@@ -174,7 +178,7 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, con
     const Expr line = sequences ? i[0] : i[0] * grid.lines + i[1];
     return product({line * grid.columns + i[i.size() - 2], i.back()});
   };
-  return compute(result_shape, output, "tile_output", "tile_output");
+  return compute(result, output, "tile_output", "tile_output");
 }
 
 Tensor dense_tiles(const Node& node, const DenseAttrs& a, const Tensor& x, const Tensor& weight) {
@@ -213,8 +217,8 @@ struct WeightView {
 WeightView view_of(const TileWeightAttrs& a, const TensorType& w) {
   auto d = [&](size_t i) { return w.shape[i].value(); };
   if (a.dense) return {{d(1), d(0), 1, 1}, {1, d(1), 0, 0}};
-  if (w.rank() == 3) return {{d(0), d(1), 1, d(2)}, {d(1) * d(2), d(2), 0, 1}};
-  return {{d(0), d(1), d(2), d(3)}, {d(1) * d(2) * d(3), d(2) * d(3), d(3), 1}};
+  const int64_t height = w.rank() == 4 ? d(2) : 1, width = d(w.rank() - 1);
+  return {{d(0), d(1), height, width}, {d(1) * height * width, height * width, width, 1}};
 }
 
 std::vector<TensorType> infer_tile_weight(const Node& node, Function&) {

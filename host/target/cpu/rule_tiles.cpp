@@ -207,9 +207,10 @@ RowAxes part_rows(Stage& partial, const TileGeometry& geometry) {
   return rows;
 }
 
-/// Of images ((N,) lines, results, O); sequences are the lines of one image. `pitch`: rows from line to line.
+/// `owner`: (N, lines, results, O) of images; of sequences (N, results, O), where N are the lines of one
+/// image. `pitch`: rows from one line to the next.
 RowAxes line_rows(Stage& owner, int64_t pitch, const TileGeometry& geometry) {
-  constexpr int64_t kUnknown = 2;
+  constexpr int64_t kUnknown = 2;  // images or sequences, for the choice of blocks
   const auto axes = owner.axes();
   const auto line = axes.end() - 3, result = axes.end() - 2;
   const int64_t images = line == axes.begin() ? 1 : constant_extent(axes[0]->extent).value_or(kUnknown);

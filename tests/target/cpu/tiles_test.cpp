@@ -192,6 +192,8 @@ TEST_P(TilesOnCpu, TakeDilatedWindows) {
 }
 TEST_P(TilesOnCpu, TakeUnevenPadding) {
   check({.height = 9, .width = 12, .padding = {0, 2, 1, 0}});
+  check({.batch = 2, .height = 9, .width = 12, .padding = {1, 0, 1, 0}});
+  check({.batch = 2, .height = 9, .width = 12, .dilation = 2, .padding = {0, 2, 0, 2}});
 }
 TEST_P(TilesOnCpu, TakeChannelsThatAreNoMultipleOfATile) {
   check({.height = 8, .width = 7, .inputs = 41, .outputs = 37});
@@ -279,12 +281,10 @@ TEST_P(TilesOnCpu, ConvolveWhatArithmeticMakesOfTheData) {
         Layer{.batch = 3, .height = 5, .kernel = 1, .padding = {0, 0, 0, 0}}}) {
     const Graph graph = network(layer, GetParam(), "", true);
     const ConstantPtr weight = graph.main.constants().at(0)->constant;
-    const ConstantPtr x =
-        testing::random_tensor(DType::kF32, {layer.batch, layer.height, layer.width, layer.inputs}, 7);
+    const ConstantPtr x = testing::random_tensor(DType::kF32, layer.data(), 7);
     std::vector<float> squares(x->as<float>(), x->as<float>() + x->size / sizeof(float));
     for (float& value : squares) value = value > 0 ? value * value : 0;
-    EXPECT_LT(relative_error(run_graph(graph, x, GetParam().unit),
-                             layer.image().rectified(squares.data(), weight->as<float>())),
+    EXPECT_LT(relative_error(run_graph(graph, x, GetParam().unit), layer.rectified(squares.data(), weight)),
               bound(GetParam()))
         << layer.inputs << " to " << layer.outputs;
   }
@@ -363,15 +363,14 @@ TEST_P(EveryTileUnit, HasLoopsThatComputeTheProductWhereverTheyAreEvaluated) {
   const std::vector<Tensor> outputs = conv->op->compute(*conv, inputs);
   LoopKernel kernel = run_loop_passes(
       lower_schedule(make_schedule(outputs, find_target(target_with(GetParam()))), inputs, "conv"), {});
-  const ConstantPtr x = testing::random_tensor(DType::kF32, {1, layer.height, layer.width, layer.inputs}, 9);
+  const ConstantPtr x = testing::random_tensor(DType::kF32, layer.data(), 9);
   std::byte* bytes = nullptr;
   const ConstantPtr result = allocate_constant(conv->result()->type, &bytes);
   auto span_of = [](const ConstantPtr& c) {
     return std::span<std::byte>(const_cast<std::byte*>(c->bytes), c->size);
   };
   evaluate(kernel, {span_of(x), span_of(packed), {bytes, result->size}}, {});
-  std::vector<double> reference =
-      layer.image().rectified(x->as<float>(), graph.main.constants().at(0)->constant->as<float>());
+  std::vector<double> reference = layer.rectified(x->as<float>(), graph.main.constants().at(0)->constant);
   auto* values = reinterpret_cast<float*>(bytes);
   for (size_t i = 0; i < reference.size(); ++i) values[i] = std::max(values[i], 0.0F);
   EXPECT_LT(relative_error(result, reference), bound({GetParam(), parts}));
