@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace gantry::rpc {
 namespace {
@@ -34,6 +35,57 @@ GpuState from_wire(const std::unique_ptr<wire::GpuStateT>& state) {
   result.power_watts = shown(state->power_watts);
   if (state->throttled >= 0) result.throttled = state->throttled != 0;
   return result;
+}
+
+constexpr std::size_t kMaxReadings = 100'000;
+constexpr std::size_t kMaxNotes = 1000;
+
+[[noreturn]] void refuse_readings(std::string_view why) {
+  throw Error(ErrorKind::kBug, "the board's report of a benchmark makes no sense: " + std::string(why));
+}
+
+/// A figure that may be absent (nan); infinite ones mean nothing.
+std::optional<double> shown(double value) {
+  if (std::isnan(value)) return std::nullopt;
+  if (!std::isfinite(value)) refuse_readings("it holds an infinite reading");
+  return value;
+}
+
+std::optional<bool> shown_flag(std::int8_t value) {
+  return value < 0 ? std::nullopt : std::optional(value != 0);
+}
+
+ProbeReading from_wire(wire::ProbeReadingT& wire, std::size_t cpus) {
+  ProbeReading reading;
+  if (!std::isfinite(wire.at_ms)) refuse_readings("a reading has no time");
+  reading.at_ms = wire.at_ms;
+  if (!wire.clock_mhz.empty() && wire.clock_mhz.size() != cpus)
+    refuse_readings("a reading does not show the clock of each CPU");
+  if (!std::ranges::all_of(wire.clock_mhz, [](double mhz) { return std::isfinite(mhz); }))
+    refuse_readings("a clock is no number");
+  reading.clock_mhz = std::move(wire.clock_mhz);
+  reading.temperature_celsius = shown(wire.temperature_celsius);
+  if (wire.throttle_events >= 0) reading.throttle_events = wire.throttle_events;
+  reading.throttled = shown_flag(wire.throttled);
+  reading.energy_joules = shown(wire.energy_joules);
+  reading.power_watts = shown(wire.power_watts);
+  reading.others_share = shown(wire.others_share);
+  reading.steal_share = shown(wire.steal_share);
+  reading.gpu_clock_mhz = shown(wire.gpu_clock_mhz);
+  reading.gpu_temperature_celsius = shown(wire.gpu_temperature_celsius);
+  reading.gpu_power_watts = shown(wire.gpu_power_watts);
+  reading.gpu_throttled = shown_flag(wire.gpu_throttled);
+  return reading;
+}
+
+void take_readings(wire::BenchmarkFinishedT& wire, BenchmarkResult& result) {
+  if (wire.readings.size() > kMaxReadings || wire.reading_cpus.size() > kMaxCpus ||
+      wire.probe_notes.size() > kMaxNotes)
+    refuse_readings("it holds too many readings");
+  for (auto& reading : wire.readings)
+    result.readings.push_back(from_wire(*reading, wire.reading_cpus.size()));
+  result.reading_cpus = std::move(wire.reading_cpus);
+  result.probe_notes = std::move(wire.probe_notes);
 }
 
 }  // namespace
@@ -88,6 +140,7 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
   result.cpu_before = from_wire(wire.cpu_before);
   result.cpu_during = from_wire(wire.cpu_during);
   result.cpu_after = from_wire(wire.cpu_after);
+  take_readings(wire, result);
   return result;
 }
 

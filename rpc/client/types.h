@@ -131,6 +131,22 @@ struct GpuState {
   std::optional<double> clock_mhz, temperature_celsius, power_watts;
   std::optional<bool> throttled;  ///< by heat or power
 };
+/// The machine at one moment of a benchmark. What it does not show is absent, never 0. Readings are made at
+/// the start, between samples, and at the end; none while the clock of a sample runs.
+struct ProbeReading {
+  double at_ms = 0;               ///< since the first reading
+  std::vector<double> clock_mhz;  ///< of each of `reading_cpus`, in that order; empty where one is not shown
+  std::optional<double> temperature_celsius;    ///< of the CPU's hottest sensor
+  std::optional<std::int64_t> throttle_events;  ///< of those CPUs and their packages, since boot
+  std::optional<bool> throttled;                ///< now held below its clock by heat, power or a cap
+  std::optional<double> energy_joules;          ///< since the first reading, of what probe_notes names
+  std::optional<double> power_watts;            ///< now, of what probe_notes names
+  /// Since the reading before, shares of the CPU time that all of the machine's CPUs have: what other
+  /// processes used, and what a hypervisor gave to other machines.
+  std::optional<double> others_share, steal_share;
+  std::optional<double> gpu_clock_mhz, gpu_temperature_celsius, gpu_power_watts;
+  std::optional<bool> gpu_throttled;
+};
 struct BenchmarkResult {
   std::vector<double> samples_ms;  ///< of one run each (a sample's time over `number`)
   std::uint32_t number = 1;        ///< runs a sample as used
@@ -148,6 +164,11 @@ struct BenchmarkResult {
   CpuState cpu_during;
   CpuState cpu_after;
   GpuState gpu_before, gpu_after;
+  std::vector<ProbeReading> readings;      ///< in the order of time; none from boards of older versions
+  std::vector<std::int32_t> reading_cpus;  ///< the CPUs that the session's threads ran on
+  /// For people, a line each: where figures of the readings come from ("energy: RAPL package-0"), and what
+  /// held the clock back at some time ("throttled: Raspberry Pi: under-voltage").
+  std::vector<std::string> probe_notes;
   BoardInfo board;
 };
 
