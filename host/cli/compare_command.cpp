@@ -1,9 +1,10 @@
 #include <CLI/CLI.hpp>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "host/cli/bench_report.h"
 #include "host/cli/commands.h"
-#include "host/cli/compare_statistics.h"
+#include "host/cli/statistics/comparison.h"
 #include "host/cli/text.h"
 
 namespace gantry::cli {
@@ -13,8 +14,9 @@ constexpr const char* kExamples = R"(Examples:
   gantry bench resnet18.onnx --json before.json
   gantry bench resnet18.onnx --json after.json
   gantry compare before.json after.json
-The ratio is that of the medians, the second over the first, with a 95 % confidence interval from resampling
-(block bootstrap). The verdict is about the second: faster or slower only where the interval excludes 1.)";
+The ratio is that of the medians, the second over the first, with a 95 % confidence interval. Each result comes
+from one process, and processes of one program differ: by 2 % is assumed. The verdict is about the second: faster
+or slower only where the interval excludes 1, the same where all of it lies within 1 % of 1.)";
 
 struct Options {
   std::string base, other;
@@ -30,8 +32,8 @@ nlohmann::ordered_json side_json(const ReportSummary& report, double median) {
 std::string comparison_json(const ReportSummary& base, const ReportSummary& other, const Comparison& c,
                             const std::vector<std::string>& warnings) {
   nlohmann::ordered_json json;
-  json["first"] = side_json(base, c.base_median);
-  json["second"] = side_json(other, c.other_median);
+  json["first"] = side_json(base, c.base_median_ms);
+  json["second"] = side_json(other, c.other_median_ms);
   json["ratio"] = c.ratio;
   json["confidence"] = 0.95;
   json["interval"] = {c.low, c.high};
@@ -47,7 +49,8 @@ std::string comparison_text(const ReportSummary& base, const ReportSummary& othe
                {"samples", Align::kRight},
                {"model", Align::kLeft},
                {"on", Align::kLeft}});
-  for (const auto& [report, median] : {std::pair{&base, c.base_median}, std::pair{&other, c.other_median}}) {
+  for (const auto& [report, median] :
+       {std::pair{&base, c.base_median_ms}, std::pair{&other, c.other_median_ms}}) {
     table.row({report->path.string(), duration_text(median), std::to_string(report->samples_ms.size()),
                report->model,
                fmt::format("{}, {}, {} thread{}", report->board, report->target, report->threads,
@@ -61,7 +64,10 @@ std::string comparison_text(const ReportSummary& base, const ReportSummary& othe
     case Verdict::kSlower:
       verdict = fmt::format("slower: takes {:.4g} times as long", c.ratio);
       break;
-    case Verdict::kNoDifference:
+    case Verdict::kSame:
+      verdict = "the same within 1 %";
+      break;
+    case Verdict::kNotShown:
       verdict = "not shown to differ";
       break;
   }
@@ -71,7 +77,8 @@ std::string comparison_text(const ReportSummary& base, const ReportSummary& othe
 
 int compare(const Options& options, const Invocation& invocation) {
   const ReportSummary base = read_report(options.base), other = read_report(options.other);
-  const Comparison comparison = compare_samples(base.samples_ms, other.samples_ms);
+  const Comparison comparison = compare_processes(std::array{ProcessSamples{base.samples_ms}},
+                                                  std::array{ProcessSamples{other.samples_ms}});
   const std::vector<std::string> warnings = comparability_warnings(base, other);
   print_out(options.json ? comparison_json(base, other, comparison, warnings)
                          : comparison_text(base, other, comparison));

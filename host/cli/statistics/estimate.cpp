@@ -1,0 +1,97 @@
+#include "host/cli/statistics/estimate.h"
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace gantry::cli {
+namespace {
+
+std::vector<double> sorted(std::span<const double> values) {
+  std::vector<double> copy(values.begin(), values.end());
+  std::sort(copy.begin(), copy.end());
+  return copy;
+}
+
+double interpolated(const std::vector<double>& sorted, double q) {
+  const double position = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(position);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+/// Samples expected beyond a quantile for it to say something.
+constexpr double kFewestBeyond = 5;
+/// Beyond so many degrees of freedom Student's t is the normal distribution to six digits.
+constexpr double kManyDegrees = 1e7;
+
+}  // namespace
+
+double median_of(std::span<const double> values) {
+  return interpolated(sorted(values), 0.5);
+}
+
+double middle_mean(std::span<const double> values) {
+  const std::vector<double> ordered = sorted(values);
+  const double cut = static_cast<double>(ordered.size()) / 4;
+  double sum = 0;
+  for (size_t i = 0; i < ordered.size(); ++i) {
+    // The part of [i, i + 1] that lies within [cut, n - cut].
+    const auto at = static_cast<double>(i);
+    const double weight = std::min(at + 1, static_cast<double>(ordered.size()) - cut) - std::max(at, cut);
+    if (weight > 0) sum += weight * ordered[i];
+  }
+  return sum / (2 * cut);
+}
+
+std::optional<double> percentile(std::span<const double> values, double q) {
+  const double beyond = static_cast<double>(values.size()) * std::min(q, 1 - q);
+  if (!(beyond > kFewestBeyond - 1e-9)) return std::nullopt;
+  return interpolated(sorted(values), q);
+}
+
+Estimate robust_mean(std::span<const double> values) {
+  std::vector<double> ordered = sorted(values);
+  const size_t count = ordered.size();
+  const auto cut = static_cast<size_t>(kTrimmedShare * static_cast<double>(count));
+  const auto kept = static_cast<double>(count - 2 * cut);
+  double mean = 0;
+  for (size_t i = cut; i < count - cut; ++i) mean += ordered[i] / kept;
+  // Winsorized: what was cut off counts as the outermost value that was kept.
+  for (size_t i = 0; i < cut; ++i) {
+    ordered[i] = ordered[cut];
+    ordered[count - 1 - i] = ordered[count - 1 - cut];
+  }
+  double winsorized_mean = 0, squares = 0;
+  for (double value : ordered) winsorized_mean += value / static_cast<double>(count);
+  for (double value : ordered) squares += (value - winsorized_mean) * (value - winsorized_mean);
+  return {mean, squares / (kept * (kept - 1)), kept - 1};
+}
+
+Estimate difference(const Estimate& a, const Estimate& b) {
+  const double variance = a.variance + b.variance;
+  const double share = a.variance * a.variance / a.degrees + b.variance * b.variance / b.degrees;
+  const double degrees = share > 0 ? variance * variance / share : std::numeric_limits<double>::infinity();
+  return {a.value - b.value, variance, degrees};
+}
+
+Estimate with_known_variance(Estimate a, double variance) {
+  return difference(a, {0, variance, std::numeric_limits<double>::infinity()});
+}
+
+double t_quantile(double confidence, double degrees) {
+  const double tail = (1 - confidence) / 2;
+  using boost::math::complement;
+  if (degrees > kManyDegrees) return quantile(complement(boost::math::normal(), tail));
+  return quantile(complement(boost::math::students_t(degrees), tail));
+}
+
+Interval t_interval(const Estimate& estimate, double confidence) {
+  const double half = t_quantile(confidence, estimate.degrees) * std::sqrt(estimate.variance);
+  return {estimate.value - half, estimate.value + half};
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,97 @@
+#include "host/cli/statistics/samples.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/support/error.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr double kFewestDegrees = 1.5;
+
+std::vector<double> logs_of(const ProcessSamples& process, const char* what) {
+  std::vector<double> logs;
+  logs.reserve(process.samples_ms.size());
+  for (double ms : process.samples_ms) {
+    if (!(ms > 0) || !std::isfinite(ms)) user_error("{} has a sample that is not a positive time", what);
+    logs.push_back(std::log(ms));
+  }
+  return logs;
+}
+
+/// Squared standard error of the median of independent samples: width of an interval between order statistics
+/// over that of the normal distribution (Price and Bonett, "Estimating the variance of the sample median",
+/// Journal of Statistical Computation and Simulation 68, 2001).
+double median_variance(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto count = static_cast<double>(values.size());
+  const double rank = std::max(1.0, std::round((count + 1) / 2 - std::sqrt(count)));
+  // Chance that fewer than `rank` of `count` fair coins show heads.
+  double term = std::pow(0.5, count), tail = 0;
+  for (double i = 0; i < rank; ++i) {
+    tail += term;
+    term *= (count - i) / (i + 1);
+  }
+  const auto low = static_cast<size_t>(rank) - 1;
+  const double width = values[values.size() - 1 - low] - values[low];
+  const double standard_error = width / (2 * t_quantile(1 - 2 * tail, INFINITY));
+  return standard_error * standard_error;
+}
+
+/// Upper bound of the correlation of neighbours.
+double neighbours_correlation(std::vector<double> values) {
+  const auto count = static_cast<double>(values.size());
+  // Single slow samples hide a correlation: they are pulled in to three deviations.
+  const double middle = median_of(values);
+  std::vector<double> distances;
+  for (double value : values) distances.push_back(std::abs(value - middle));
+  const double limit = 3 * 1.4826 * median_of(distances);
+  double mean = 0;
+  for (double& value : values) {
+    value = std::clamp(value, middle - limit, middle + limit);
+    mean += value / count;
+  }
+  double products = 0, squares = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    squares += (values[i] - mean) * (values[i] - mean);
+    if (i > 0) products += (values[i] - mean) * (values[i - 1] - mean);
+  }
+  const double found = squares > 0 ? products / squares : 0;
+  const double unbiased = found + (1 + 3 * std::max(found, 0.0)) / count;
+  const double error = std::sqrt((1 - std::min(unbiased * unbiased, 0.75)) / count);
+  return std::clamp(unbiased + 1.645 * error, 0.0, 0.9);
+}
+
+/// Variance of the mean of `count` values of an AR(1) process over that of one value.
+double mean_variance_share(double count, double correlation) {
+  double sum = 1, power = 1;
+  for (double k = 1; k < count; ++k) {
+    power *= correlation;
+    sum += 2 * (1 - k / count) * power;
+  }
+  return sum / count;
+}
+
+}  // namespace
+
+double log_median(const ProcessSamples& process, const char* what) {
+  if (process.samples_ms.empty()) user_error("{} has no samples", what);
+  return median_of(logs_of(process, what));
+}
+
+Estimate log_median_within(const ProcessSamples& process, const char* what) {
+  const size_t samples = process.samples_ms.size();
+  if (samples < kFewestSamples) {
+    user_error("{} has {} samples; an interval needs at least {}: measure again with more", what, samples,
+               kFewestSamples);
+  }
+  const std::vector<double> logs = logs_of(process, what);
+  const auto count = static_cast<double>(samples);
+  const double share = mean_variance_share(count, neighbours_correlation(logs));
+  // The spread of correlated samples around their own middle is too small by 1 - share.
+  const double inflation = share * (count - 1) / (1 - share);
+  return {median_of(logs), median_variance(logs) * inflation, std::max(kFewestDegrees, 1 / share - 1)};
+}
+
+}  // namespace gantry::cli
