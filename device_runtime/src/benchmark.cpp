@@ -110,14 +110,17 @@ Status Runner::measure(BenchmarkResult& result) {
   while (static_cast<int>(result.samples_ms.size()) < options_.repeat) {
     if (options_.cooldown_ms > 0) sleep_ms(options_.cooldown_ms);
     double elapsed = 0;
+    const double started = now_ms();
     GANTRY_TRY(time_sample(elapsed));
     if (elapsed < options_.min_repeat_ms && number_ < kMaxNumber) {
       // Too short: all samples are taken again with more runs each.
       const double factor = std::max(1.1 * options_.min_repeat_ms / std::max(elapsed, 1e-3), 1.5);
       number_ = static_cast<int>(std::min<double>(kMaxNumber, std::ceil(number_ * factor)));
       result.samples_ms.clear();
+      result.started_ms.clear();
     } else {
       result.samples_ms.push_back(elapsed / number_);
+      result.started_ms.push_back(started);
     }
     const double share = static_cast<double>(result.samples_ms.size()) / options_.repeat;
     const Next next = check(0.1 + share * (options_.profile ? 0.6 : 0.9));
@@ -128,6 +131,7 @@ Status Runner::measure(BenchmarkResult& result) {
       break;
     }
   }
+  for (size_t i = result.started_ms.size(); i-- > 0;) result.started_ms[i] -= result.started_ms[0];
   result.number = number_;
   return Status();
 }
@@ -174,7 +178,7 @@ Result<BenchmarkResult> run_benchmark(Session& session, const BenchmarkOptions& 
   if (gpu != nullptr) result.gpu_after = read_gpu_state(gpu->device()->bus_id());
   result.statistics = summarize(result.samples_ms);
   result.memory = session.memory();
-  result.resident_bytes = resident_memory_bytes();
+  result.peak_resident_bytes = peak_resident_memory_bytes();
   result.threads = session.threads();
   return result;
 }

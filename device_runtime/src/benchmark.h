@@ -39,12 +39,13 @@ struct KernelProfile {
 
 struct BenchmarkResult {
   std::vector<double> samples_ms;      ///< per run: a sample's time divided by `number`
+  std::vector<double> started_ms;      ///< of each sample, since the first one's start
   int number = 0;                      ///< runs in each sample, after growing
   bool complete = true;                ///< false: the deadline came first
   Statistics statistics;               ///< of samples_ms
   std::vector<KernelProfile> kernels;  ///< one a step, in the plan's order
   SessionMemory memory;
-  uint64_t resident_bytes = 0;  ///< of the process after the runs
+  uint64_t peak_resident_bytes = 0;  ///< of the process, from its start to the end of the runs; 0: unknown
   int threads = 0;
   CpuState before, after;
   GpuState gpu_before, gpu_after;  ///< of a session on a GPU

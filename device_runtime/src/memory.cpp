@@ -93,11 +93,13 @@ uint64_t usable_memory_bytes() {
   return total;
 }
 
-uint64_t resident_memory_bytes() {
-  const std::string text = read_small_file("/proc/self/statm");
-  const size_t space = text.find(' ');
-  if (space == std::string::npos) return 0;
-  return strtoull(text.c_str() + space, nullptr, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+// Not getrusage(): its peak counts what the process was before exec(), too.
+uint64_t peak_resident_memory_bytes() {
+  const std::string text = read_small_file("/proc/self/status");
+  constexpr char kField[] = "VmHWM:";
+  const size_t at = text.find(kField);
+  if (at == std::string::npos) return 0;
+  return strtoull(text.c_str() + at + sizeof kField - 1, nullptr, 10) * 1024;
 }
 
 }  // namespace gantry::runtime

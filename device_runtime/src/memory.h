@@ -53,7 +53,7 @@ class AlignedBuffer {
 bool has_huge_pages();
 /// Memory that this process may hope for: the machine's, or less under a control group's limit.
 uint64_t usable_memory_bytes();
-/// Resident memory of this process now, 0 if unknown.
-uint64_t resident_memory_bytes();
+/// The most that has been resident of this process since it began with its program, 0 if unknown.
+uint64_t peak_resident_memory_bytes();
 
 }  // namespace gantry::runtime

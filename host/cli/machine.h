@@ -31,14 +31,15 @@ class Machine {
                                         const rpc::UploadProgress& progress) = 0;
   virtual void set_input(int index, const HostTensor& tensor) = 0;
   /// Runs once; the time that it took there.
-  virtual std::chrono::nanoseconds run() = 0;
+  virtual rpc::RunTime run() = 0;
   /// Output of the last run.
   virtual HostTensor output(int index) = 0;
   virtual rpc::BenchmarkResult benchmark(const rpc::BenchmarkOptions& options,
                                          const rpc::BenchmarkProgress& progress) = 0;
 };
 
-/// The machine that this program runs on, through the same runtime as boards use.
+/// The machine that this program runs on: a gantry-device of its own, which ends with the result. User error where
+/// that program is missing.
 std::unique_ptr<Machine> this_machine();
 /// Connects; errors say what could not be reached and why.
 std::unique_ptr<Machine> connect_board(const BoardChoice& board);

@@ -86,7 +86,7 @@ int run(const Options& options, const Invocation& invocation) {
   bool agrees = true;
   Progress progress(invocation.verbosity());
   progress.update("running on " + execution.machine->label(), -1);
-  const double milliseconds = static_cast<double>(execution.machine->run().count()) / 1e6;
+  const double milliseconds = static_cast<double>(execution.machine->run().run.count()) / 1e6;
   nlohmann::ordered_json json;
   json["machine"] = execution.machine->label();
   json["target"] = loaded.target;

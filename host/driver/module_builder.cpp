@@ -370,6 +370,7 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
   variant->architecture = architecture_of((target.host ? *target.host : target).architecture);
   variant->device = device_of(target.device);
   variant->gpu_arch = target.gpu_arch;
+  variant->precision = name_of(target.precision);
   variant->features = target.features;
   variant->rank = static_cast<uint32_t>(target.rank);
   variant->code_segment = code;

@@ -9,6 +9,7 @@
 #include <asio/co_spawn.hpp>
 #include <asio/connect.hpp>
 #include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cstring>
@@ -115,6 +116,8 @@ struct BoardClient::Impl {
   template <typename T>
   T call(asio::awaitable<T> task, milliseconds timeout);
   asio::awaitable<void> connect();
+  asio::awaitable<void> greet();
+  std::unique_ptr<BoardClient> open(std::unique_ptr<Impl> self, asio::awaitable<void> task);
   asio::awaitable<std::unique_ptr<Stream>> open_stream(tcp::socket socket);
   asio::awaitable<wire::ResponseT> receive(std::uint32_t id, std::vector<std::byte>* data,
                                            const BenchmarkProgress& progress);
@@ -167,7 +170,7 @@ T BoardClient::Impl::call(asio::awaitable<T> task, milliseconds timeout) {
 
 asio::awaitable<std::unique_ptr<Stream>> BoardClient::Impl::open_stream(tcp::socket socket) {
   socket.set_option(tcp::no_delay(true));
-  if (!options.key) co_return make_tcp_stream(std::move(socket));
+  if (!options.key) co_return make_plain_stream(std::move(socket));
   tls = make_client_context(*options.key);
   auto stream = std::make_unique<TlsStream>(std::move(socket), tls.get(), TlsStream::Role::kClient);
   try {
@@ -201,6 +204,10 @@ asio::awaitable<void> BoardClient::Impl::connect() {
     throw Error(ErrorKind::kReconnect,
                 "cannot connect (" + error.message() + "); is 'gantry-device serve' running there?");
   channel = std::make_unique<FrameChannel>(co_await open_stream(std::move(socket)));
+  co_await greet();
+}
+
+asio::awaitable<void> BoardClient::Impl::greet() {
   wire::HelloT hello;
   hello.version_min = hello.version_max = kProtocolVersion;
   hello.client = options.client_name;
@@ -282,36 +289,51 @@ milliseconds BoardClient::Impl::long_timeout(milliseconds deadline) const {
          kDeadlineSlack;
 }
 
-std::unique_ptr<BoardClient> BoardClient::connect(const ConnectOptions& options) {
-  auto impl = std::make_unique<Impl>();
-  impl->options = options;
-  split_address(options.address);
+/// Runs what opens the connection of `self`, which is this, under the connection's deadline.
+std::unique_ptr<BoardClient> BoardClient::Impl::open(std::unique_ptr<Impl> self, asio::awaitable<void> task) {
   bool timed_out = false;
   bool done = false;
   std::exception_ptr failure;
   // The watchdog stops the loop: a name, a TCP connection or a handshake that never comes has no stream to
   // close.
-  Watchdog watchdog(impl->io.get_executor(), options.connect_timeout, [&] {
+  Watchdog watchdog(io.get_executor(), options.connect_timeout, [&] {
     timed_out = true;
-    impl->io.stop();
+    io.stop();
   });
-  asio::co_spawn(impl->io, impl->connect(), [&](std::exception_ptr error) {
+  asio::co_spawn(io, std::move(task), [&](std::exception_ptr error) {
     failure = error;
     done = true;
   });
-  while (!done && impl->io.run_one() > 0) {
+  while (!done && io.run_one() > 0) {
   }
   if (!done && timed_out)
-    throw impl->broken("no answer within " + std::to_string(options.connect_timeout.count()) +
+    throw broken("no answer within " + std::to_string(options.connect_timeout.count()) +
                        " ms; check the address and the network");
   try {
     if (failure) std::rethrow_exception(failure);
   } catch (const Error& error) {
     throw Error(error.kind(), "board " + options.address + ": " + error.what());
   } catch (const std::exception& error) {
-    throw impl->broken(std::string("the connection broke: ") + error.what());
+    throw broken(std::string("the connection broke: ") + error.what());
   }
-  return std::unique_ptr<BoardClient>(new BoardClient(std::move(impl)));
+  return std::unique_ptr<BoardClient>(new BoardClient(std::move(self)));
+}
+
+std::unique_ptr<BoardClient> BoardClient::connect(const ConnectOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  split_address(options.address);
+  Impl& opened = *impl;
+  return opened.open(std::move(impl), opened.connect());
+}
+
+std::unique_ptr<BoardClient> BoardClient::adopt(int socket, const ConnectOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->channel =
+      std::make_unique<FrameChannel>(make_plain_stream(Socket(impl->io, {AF_UNIX, 0}, socket)));
+  Impl& opened = *impl;
+  return opened.open(std::move(impl), opened.greet());
 }
 
 BoardClient::BoardClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -413,6 +435,17 @@ LoadedModule BoardClient::load(const ModuleHandle& module, const LoadOptions& op
                                                    contents.manifest));
 }
 
+LoadedModule BoardClient::load_whole(std::span<const std::byte> module_file, const LoadOptions& options) {
+  wire::LoadModuleT request;
+  request.whole = true;
+  request.manifest_size = module_file.size();
+  request.threads = options.threads;
+  request.cpus = options.cpus;
+  request.device = options.device;
+  return from_wire(impl_->ask<wire::ModuleLoadedT>(make_request(std::move(request)), impl_->long_timeout({}),
+                                                   module_file));
+}
+
 void BoardClient::unload(std::uint32_t handle) {
   wire::UnloadModuleT request;
   request.handle = handle;
@@ -433,12 +466,12 @@ void BoardClient::set_input(std::uint32_t handle, std::int32_t index, ElementTyp
   impl_->ask<wire::DoneT>(make_request(std::move(request)), impl_->long_timeout({}), bytes);
 }
 
-std::chrono::nanoseconds BoardClient::run(std::uint32_t handle, std::chrono::milliseconds deadline) {
+RunTime BoardClient::run(std::uint32_t handle, std::chrono::milliseconds deadline) {
   wire::RunT request;
   request.handle = handle;
   request.deadline_ms = to_deadline(deadline);
-  return std::chrono::nanoseconds(
-      impl_->ask<wire::RunFinishedT>(make_request(request), impl_->long_timeout(deadline)).nanoseconds);
+  const auto finished = impl_->ask<wire::RunFinishedT>(make_request(request), impl_->long_timeout(deadline));
+  return {std::chrono::nanoseconds(finished.nanoseconds), std::chrono::nanoseconds(finished.preparing_nanoseconds)};
 }
 
 Tensor BoardClient::get_output(std::uint32_t handle, std::int32_t index) {

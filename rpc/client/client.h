@@ -33,6 +33,9 @@ class BoardClient {
  public:
   /// Connects, authenticates and agrees on a protocol version.
   static std::unique_ptr<BoardClient> connect(const ConnectOptions& options);
+  /// Speaks over a connected stream socket of this machine, which it owns from now on; `options` say the name for
+  /// errors (address) and the timeouts.
+  static std::unique_ptr<BoardClient> adopt(int socket, const ConnectOptions& options);
   ~BoardClient();
   BoardClient(const BoardClient&) = delete;
   BoardClient& operator=(const BoardClient&) = delete;
@@ -50,13 +53,15 @@ class BoardClient {
 
   /// Maps the module on the board and makes its threads.
   LoadedModule load(const ModuleHandle& module, const LoadOptions& options = {});
+  /// Sends the module's whole file and keeps nothing of it on the board; for boards from 0.2 on.
+  LoadedModule load_whole(std::span<const std::byte> module_file, const LoadOptions& options = {});
   void unload(std::uint32_t handle);
 
   /// `bytes`: dense row-major. Throws kRequest if type or shape contradict the model.
   void set_input(std::uint32_t handle, std::int32_t index, ElementType type,
                  std::span<const std::int64_t> shape, std::span<const std::byte> bytes);
-  /// Runs once and returns the time on the board. deadline 0: the board's longest.
-  std::chrono::nanoseconds run(std::uint32_t handle, std::chrono::milliseconds deadline = {});
+  /// Runs once. deadline 0: the board's longest.
+  RunTime run(std::uint32_t handle, std::chrono::milliseconds deadline = {});
   /// Output of the last run.
   Tensor get_output(std::uint32_t handle, std::int32_t index);
   /// Times the module on the board with the inputs that were set.

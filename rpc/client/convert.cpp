@@ -115,13 +115,20 @@ BoardInfo from_wire(wire::BoardDescriptionT&& board) {
 }
 
 LoadedModule from_wire(wire::ModuleLoadedT&& module) {
-  return {module.handle, std::move(module.target), from_wire(module.inputs), from_wire(module.outputs)};
+  LoadedModule loaded{module.handle, std::move(module.target), from_wire(module.inputs), from_wire(module.outputs), {}};
+  if (module.nanoseconds >= 0) loaded.load_time = std::chrono::nanoseconds(module.nanoseconds);
+  loaded.precision = std::move(module.precision);
+  return loaded;
 }
 
 BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
   BenchmarkResult result;
   result.samples_ms = std::move(wire.samples_ms);
+  result.started_ms = std::move(wire.started_ms);
+  if (result.started_ms.size() != result.samples_ms.size()) result.started_ms.clear();
   result.number = wire.number;
+  result.elapsed_ms = wire.elapsed_ms;
+  result.runs_per_second = wire.runs_per_second;
   result.statistics = {wire.min_ms, wire.median_ms, wire.mean_ms, wire.p90_ms, wire.p99_ms, wire.stddev_ms};
   for (auto& kernel : wire.kernels)
     result.kernels.push_back({std::move(kernel->name), std::move(kernel->origin), kernel->calls,
@@ -155,6 +162,8 @@ wire::BenchmarkT to_wire(std::uint32_t handle, const BenchmarkOptions& options) 
   request.flush_cache = options.flush_cache;
   request.profile = options.profile;
   request.deadline_ms = to_deadline(options.deadline);
+  request.streams = options.streams;
+  request.duration_ms = options.duration_ms;
   return request;
 }
 

@@ -95,6 +95,14 @@ struct LoadedModule {
   std::string target;        ///< the variant that the board chose
   std::vector<TensorDescription> inputs;
   std::vector<TensorDescription> outputs;
+  std::optional<std::chrono::nanoseconds> load_time;  ///< on the board; boards before 0.2 do not say
+  std::string precision;                              ///< of f32's products; empty: the module does not say
+};
+
+/// One run, on the board's clock.
+struct RunTime {
+  std::chrono::nanoseconds run{0};
+  std::chrono::nanoseconds preparing{0};  ///< before it: binding shapes and finding memory, if that had to be done
 };
 
 struct BenchmarkOptions {
@@ -106,6 +114,9 @@ struct BenchmarkOptions {
   bool flush_cache = false;               ///< evict the data caches before each sample
   bool profile = false;                   ///< also time each kernel
   std::chrono::milliseconds deadline{0};  ///< 0: the board's longest
+  /// Where not 0: so many sessions run at once for `duration_ms` (warm-up, repeat and number do not count).
+  std::uint32_t streams = 0;
+  double duration_ms = 0;
 };
 using BenchmarkProgress = std::function<void(std::uint32_t samples_done, std::uint32_t samples_total)>;
 
@@ -149,13 +160,16 @@ struct ProbeReading {
 };
 struct BenchmarkResult {
   std::vector<double> samples_ms;  ///< of one run each (a sample's time over `number`)
+  std::vector<double> started_ms;  ///< of each sample, since the first one's start; empty from boards before 0.2
   std::uint32_t number = 1;        ///< runs a sample as used
+  double elapsed_ms = 0;           ///< of streams: from their common start to the last one's end
+  double runs_per_second = 0;      ///< of streams: the sum of their rates
   BenchmarkStatistics statistics;
   std::vector<KernelTiming> kernels;  ///< in the plan's order; empty without `profile`
   std::uint64_t workspace_bytes = 0;
   std::uint64_t weights_bytes = 0;
   std::uint64_t io_bytes = 0;
-  std::uint64_t peak_resident_bytes = 0;
+  std::uint64_t peak_resident_bytes = 0;  ///< of the process that ran the module; 0: unknown
   /// In the GPU's memory; all 0 for other devices.
   std::uint64_t device_workspace_bytes = 0, device_weights_bytes = 0, device_io_bytes = 0;
   std::int32_t threads = 0;

@@ -56,8 +56,9 @@ void check(const wire::UploadSegmentT& upload) {
 }
 
 void check(const wire::LoadModuleT& load) {
-  if (load.manifest_size == 0 || load.manifest_size > kMaxManifestBytes)
-    refuse("the module's manifest has an impossible size");
+  if (load.manifest_size == 0 || load.manifest_size > (load.whole ? kMaxModuleBytes : kMaxManifestBytes))
+    refuse(load.whole ? "the module has an impossible size" : "the module's manifest has an impossible size");
+  if (load.whole && !load.segments.empty()) refuse("a module that is sent whole needs no segments");
   if (load.segments.size() > kMaxSegments) refuse("too many segments in one module");
   for (const auto& segment : load.segments)
     if (segment->size == 0 || segment->size > kMaxModuleBytes)
@@ -78,8 +79,10 @@ void check(const wire::BenchmarkT& benchmark) {
     refuse(
         "a benchmark's repeat and number must lie between 1 and 1000000, its warm-up between 0 and 1000000");
   const auto sensible = [](double ms) { return std::isfinite(ms) && ms >= 0 && ms <= 3.6e6; };
-  if (!sensible(benchmark.min_repeat_ms) || !sensible(benchmark.cooldown_ms))
+  if (!sensible(benchmark.min_repeat_ms) || !sensible(benchmark.cooldown_ms) || !sensible(benchmark.duration_ms))
     refuse("a benchmark's times must lie between 0 and one hour");
+  if (benchmark.streams > kMaxStreams)
+    refuse("a benchmark may run at most " + std::to_string(kMaxStreams) + " streams");
 }
 
 void check_meaning(const wire::RequestT& request) {

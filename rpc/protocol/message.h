@@ -23,6 +23,7 @@ inline constexpr std::size_t kMaxSegments = 4096;
 inline constexpr std::size_t kMaxTensorRank = 16;
 inline constexpr std::size_t kMaxCpus = 4096;
 inline constexpr std::uint32_t kMaxRepeats = 1'000'000;
+inline constexpr std::uint32_t kMaxStreams = 1024;
 
 /// A frame (header and payload) that carries the message.
 Bytes encode_request(std::uint32_t id, const wire::RequestT& request);

@@ -16,9 +16,9 @@
 namespace gantry::rpc {
 namespace {
 
-class TcpStream : public Stream {
+class PlainStream : public Stream {
  public:
-  explicit TcpStream(asio::ip::tcp::socket socket) : socket_(std::move(socket)) {}
+  explicit PlainStream(Socket socket) : socket_(std::move(socket)) {}
   asio::any_io_executor executor() override { return socket_.get_executor(); }
   asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer) override {
     try {
@@ -37,7 +37,7 @@ class TcpStream : public Stream {
   }
 
  private:
-  asio::ip::tcp::socket socket_;
+  Socket socket_;
 };
 
 /// Encrypted bytes that gather before one system call.
@@ -112,11 +112,11 @@ struct TlsStream::Output {
   }
 };
 
-std::unique_ptr<Stream> make_tcp_stream(asio::ip::tcp::socket socket) {
-  return std::make_unique<TcpStream>(std::move(socket));
+std::unique_ptr<Stream> make_plain_stream(Socket socket) {
+  return std::make_unique<PlainStream>(std::move(socket));
 }
 
-TlsStream::TlsStream(asio::ip::tcp::socket socket, ssl_ctx_st* context, Role role)
+TlsStream::TlsStream(Socket socket, ssl_ctx_st* context, Role role)
     : socket_(std::move(socket)),
       output_(std::make_unique<Output>(socket_.native_handle())),
       ssl_(SSL_new(context)) {

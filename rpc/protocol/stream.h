@@ -5,7 +5,7 @@
 
 #include <asio/awaitable.hpp>
 #include <asio/buffer.hpp>
-#include <asio/ip/tcp.hpp>
+#include <asio/generic/stream_protocol.hpp>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,15 +29,18 @@ class Stream {
   virtual void close() noexcept = 0;
 };
 
-/// Plain TCP.
-std::unique_ptr<Stream> make_tcp_stream(asio::ip::tcp::socket socket);
+/// TCP or a socket of this machine.
+using Socket = asio::generic::stream_protocol::socket;
+
+/// Bytes as they are.
+std::unique_ptr<Stream> make_plain_stream(Socket socket);
 
 /// TLS over TCP; no byte flows before handshake() is done. Records (16 KiB at most) gather and leave in large
 /// pieces: a system call and a packet for each of them would cost more than their encryption.
 class TlsStream : public Stream {
  public:
   enum class Role { kClient, kServer };
-  TlsStream(asio::ip::tcp::socket socket, ssl_ctx_st* context, Role role);
+  TlsStream(Socket socket, ssl_ctx_st* context, Role role);
   ~TlsStream() override;
   asio::awaitable<void> handshake();
   asio::any_io_executor executor() override { return socket_.get_executor(); }
@@ -49,7 +52,7 @@ class TlsStream : public Stream {
   struct Output;
   asio::awaitable<void> wait_for(int ssl_result);
   asio::awaitable<void> flush();
-  asio::ip::tcp::socket socket_;
+  Socket socket_;
   std::unique_ptr<Output> output_;
   ssl_st* ssl_;
 };

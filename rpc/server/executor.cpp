@@ -21,6 +21,8 @@
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/module_reader.h"
 #include "device_runtime/src/session.h"
+#include "device_runtime/src/statistics.h"
+#include "device_runtime/src/streams.h"
 #include "module_generated.h"
 #include "rpc/protocol/message.h"
 #include "rpc/server/cache.h"
@@ -132,9 +134,29 @@ T take(runtime::Result<T> result) {
   return std::move(*result);
 }
 
+/// A tensor in memory that sessions borrow.
+struct Input {
+  runtime::SharedBytes memory;
+  std::vector<std::int64_t> shape;
+  DLDataType type{};
+
+  /// Valid as long as this.
+  DLTensor view() const {
+    DLTensor tensor{};
+    tensor.data = const_cast<std::byte*>(memory.bytes.data());
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = static_cast<int>(shape.size());
+    tensor.dtype = type;
+    tensor.shape = const_cast<std::int64_t*>(shape.data());
+    return tensor;
+  }
+};
+
 struct Loaded {
   std::unique_ptr<runtime::Session> session;
-  std::map<int, runtime::SharedBytes> inputs;  // memory that the session borrows
+  int threads = 0;        // as asked for
+  std::vector<int> cpus;  // as asked for
+  std::map<int, Input> inputs;
 };
 
 struct Answer {
@@ -145,7 +167,9 @@ struct Answer {
 class Executor {
  public:
   Executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache, SharedStep* step)
-      : socket_(socket), limits_(limits), cache_(cache, 0), step_(step), next_handle_(limits.first_handle) {}
+      : socket_(socket), limits_(limits), step_(step), next_handle_(limits.first_handle) {
+    if (!cache.empty()) cache_.emplace(cache, 0);
+  }
   int serve();
 
  private:
@@ -155,15 +179,18 @@ class Executor {
   Answer handle(std::uint32_t id, const wire::RequestT& request, UniqueFd data);
   Loaded& find(std::uint32_t handle);
   Finish gpu_state() const;
-  wire::ResponseT load(const wire::LoadModuleT& request, const UniqueFd& manifest);
+  runtime::ModuleContents contents(const wire::LoadModuleT& request, const UniqueFd& data);
+  wire::ResponseT load(const wire::LoadModuleT& request, const UniqueFd& data);
   wire::ResponseT set_input(const wire::SetInputT& request, const UniqueFd& data);
   wire::ResponseT run(const wire::RunT& request);
   Answer output(const wire::GetOutputT& request);
+  std::function<bool(double)> progress_of(std::uint32_t id, std::uint32_t total);
   wire::ResponseT benchmark(std::uint32_t id, const wire::BenchmarkT& request);
+  wire::ResponseT run_streams(std::uint32_t id, const wire::BenchmarkT& request);
 
   int socket_;
   ExecutorLimits limits_;
-  SegmentCache cache_;
+  std::optional<SegmentCache> cache_;  ///< none: modules come whole
   SharedStep* step_;
   std::uint32_t next_handle_;
   std::map<std::uint32_t, Loaded> loaded_;
@@ -255,6 +282,10 @@ Answer Executor::handle(std::uint32_t id, const wire::RequestT& request, UniqueF
   }
 }
 
+std::int64_t nanoseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+}
+
 Loaded& Executor::find(std::uint32_t handle) {
   const auto found = loaded_.find(handle);
   if (found == loaded_.end())
@@ -277,15 +308,16 @@ std::unique_ptr<wire::TensorDescriptionT> describe(const module_format::Manifest
   return tensor;
 }
 
-wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd& manifest_fd) {
-  const runtime::DeviceName device = take(runtime::parse_device(request.device));
-  if (device.type == module_format::Device::Cuda) limit_data_instead(limits_);
-  const runtime::SharedBytes manifest = take(runtime::map_fd(manifest_fd.get(), "the module's manifest"));
+/// The module's parts: its whole file in memory, or its manifest there and its segments in the cache.
+runtime::ModuleContents Executor::contents(const wire::LoadModuleT& request, const UniqueFd& data) {
+  runtime::SharedBytes sent = take(runtime::map_fd(data.get(), request.whole ? "the module" : "its manifest"));
+  if (request.whole) return take(runtime::ModuleContents::from_bytes(std::move(sent)));
+  if (!cache_) throw Error(ErrorKind::kRequest, "this server keeps no segments: send modules whole");
   std::vector<runtime::SegmentSource> segments;
   for (const auto& name : request.segments) {
     if (name->size == 0) continue;  // never sent
     const DigestBytes digest = to_array(*name->digest);
-    const UniqueFd file = cache_.open(digest, name->size);
+    const UniqueFd file = cache_->open(digest, name->size);
     if (!file)
       throw Error(ErrorKind::kRetry, "segment " + to_hex(digest).substr(0, 16) +
                                          "… is not in the board's cache: upload the module (again)");
@@ -294,17 +326,27 @@ wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd&
     source.bytes = take(runtime::map_fd(file.get(), "a cached segment"));
     source.verified = true;  // when it was stored
   }
-  auto contents = take(runtime::ModuleContents::from_parts(manifest.bytes, segments));
-  const auto module = take(runtime::Module::create(std::move(contents), device));
+  return take(runtime::ModuleContents::from_parts(sent.bytes, segments));
+}
+
+wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd& data) {
+  const auto start = std::chrono::steady_clock::now();
+  const runtime::DeviceName device = take(runtime::parse_device(request.device));
+  if (device.type == module_format::Device::Cuda) limit_data_instead(limits_);
+  const auto module = take(runtime::Module::create(contents(request, data), device));
   runtime::SessionOptions options;
   options.threads = request.threads;
   options.cpus = request.cpus;
   options.memory_limit = limits_.memory_bytes;
   Loaded loaded;
+  loaded.threads = request.threads;
+  loaded.cpus = request.cpus;
   loaded.session = take(runtime::Session::create(module, options));
   wire::ModuleLoadedT answer;
+  answer.nanoseconds = nanoseconds_since(start);
   answer.handle = next_handle_++;
   answer.target = module->variant().target()->str();
+  if (const auto* precision = module->variant().precision()) answer.precision = precision->str();
   for (const auto* info : *module->manifest().inputs())
     answer.inputs.push_back(describe(module->manifest(), *info));
   for (const auto* info : *module->manifest().outputs())
@@ -315,29 +357,26 @@ wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd&
 
 wire::ResponseT Executor::set_input(const wire::SetInputT& request, const UniqueFd& data) {
   Loaded& loaded = find(request.handle);
-  runtime::SharedBytes memory;
-  if (request.byte_size > 0) memory = take(runtime::map_fd(data.get(), "an input"));
-  if (memory.bytes.size() < request.byte_size)
+  Input input;
+  input.shape = request.shape;
+  input.type = {request.type->code(), request.type->bits(), 1};
+  if (request.byte_size > 0) input.memory = take(runtime::map_fd(data.get(), "an input"));
+  if (input.memory.bytes.size() < request.byte_size)
     throw Error(ErrorKind::kBug, "an input has less data than announced");
-  DLTensor tensor{};
-  std::vector<std::int64_t> shape = request.shape;
-  tensor.data = const_cast<std::byte*>(memory.bytes.data());
-  tensor.device = {kDLCPU, 0};
-  tensor.ndim = static_cast<int>(shape.size());
-  tensor.dtype = {request.type->code(), request.type->bits(), 1};
-  tensor.shape = shape.data();
-  check(loaded.session->set_input(request.index, tensor, /*borrow=*/true));
-  loaded.inputs[request.index] = std::move(memory);
+  check(loaded.session->set_input(request.index, input.view(), /*borrow=*/true));
+  loaded.inputs[request.index] = std::move(input);
   return make_response(wire::DoneT{});
 }
 
 wire::ResponseT Executor::run(const wire::RunT& request) {
   Loaded& loaded = find(request.handle);
+  wire::RunFinishedT finished;
+  const auto preparing = std::chrono::steady_clock::now();
   check(loaded.session->prepare());
+  finished.preparing_nanoseconds = nanoseconds_since(preparing);
   const auto start = std::chrono::steady_clock::now();
   check(loaded.session->run());
-  wire::RunFinishedT finished;
-  finished.nanoseconds = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  finished.nanoseconds = nanoseconds_since(start);
   return make_response(finished);
 }
 
@@ -385,18 +424,26 @@ std::unique_ptr<wire::GpuStateT> to_wire(const runtime::GpuState& state) {
   return result;
 }
 
-std::uint64_t peak_resident_bytes() {
-  rusage usage{};
-  return ::getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_maxrss) * 1024 : 0;
+void add_memory(wire::BenchmarkFinishedT& out, const runtime::SessionMemory& memory) {
+  out.workspace_bytes = memory.workspace_bytes;
+  out.weights_bytes = memory.weights_bytes;
+  out.io_bytes = memory.io_bytes;
+  out.device_workspace_bytes = memory.device_workspace_bytes;
+  out.device_weights_bytes = memory.device_weights_bytes;
+  out.device_io_bytes = memory.device_io_bytes;
+}
+
+void add_statistics(wire::BenchmarkFinishedT& out, const runtime::Statistics& s) {
+  out.min_ms = s.min, out.median_ms = s.median, out.mean_ms = s.mean;
+  out.p90_ms = s.p90, out.p99_ms = s.p99, out.stddev_ms = s.stddev;
 }
 
 wire::ResponseT to_wire(const runtime::BenchmarkResult& result, const runtime::Session& session) {
   wire::BenchmarkFinishedT out;
   out.samples_ms = result.samples_ms;
+  out.started_ms = result.started_ms;
   out.number = static_cast<std::uint32_t>(result.number);
-  const runtime::Statistics& s = result.statistics;
-  out.min_ms = s.min, out.median_ms = s.median, out.mean_ms = s.mean;
-  out.p90_ms = s.p90, out.p99_ms = s.p99, out.stddev_ms = s.stddev;
+  add_statistics(out, result.statistics);
   for (const runtime::KernelProfile& kernel : result.kernels) {
     auto& row = *out.kernels.emplace_back(std::make_unique<wire::KernelTimingT>());
     row.name = kernel.kernel;
@@ -406,17 +453,12 @@ wire::ResponseT to_wire(const runtime::BenchmarkResult& result, const runtime::S
     row.flops = kernel.flops;
     row.bytes = kernel.bytes;
   }
-  out.workspace_bytes = result.memory.workspace_bytes;
-  out.weights_bytes = result.memory.weights_bytes;
-  out.io_bytes = result.memory.io_bytes;
-  out.device_workspace_bytes = result.memory.device_workspace_bytes;
-  out.device_weights_bytes = result.memory.device_weights_bytes;
-  out.device_io_bytes = result.memory.device_io_bytes;
+  add_memory(out, result.memory);
   if (result.memory.device_io_bytes > 0) {
     out.gpu_before = to_wire(result.gpu_before);
     out.gpu_after = to_wire(result.gpu_after);
   }
-  out.peak_resident_bytes = std::max(result.resident_bytes, peak_resident_bytes());
+  out.peak_resident_bytes = result.peak_resident_bytes;
   out.threads = result.threads;
   out.target = session.module().variant().target()->str();
   out.cpu_before = to_wire(result.before);
@@ -424,7 +466,55 @@ wire::ResponseT to_wire(const runtime::BenchmarkResult& result, const runtime::S
   return make_response(std::move(out));
 }
 
+/// Sessions of their own beside the loaded one, which rests meanwhile, with the inputs that it was given.
+wire::ResponseT Executor::run_streams(std::uint32_t id, const wire::BenchmarkT& request) {
+  const Loaded& loaded = find(request.handle);
+  runtime::StreamsOptions options;
+  options.streams = static_cast<int>(request.streams);
+  options.threads = loaded.threads;
+  options.cpus = loaded.cpus;
+  options.memory_limit = limits_.memory_bytes / request.streams;
+  options.duration_ms = request.duration_ms;
+  options.progress = progress_of(id, 100);
+  const auto set_inputs = [&loaded](runtime::Session& session) {
+    for (const auto& [index, input] : loaded.inputs) {
+      const DLTensor tensor = input.view();
+      if (runtime::Status status = session.set_input(index, tensor, /*borrow=*/true); !status.ok()) return status;
+    }
+    return runtime::Status();
+  };
+  const runtime::StreamsResult result =
+      take(runtime::run_streams(loaded.session->shared_module(), set_inputs, options));
+  wire::BenchmarkFinishedT out;
+  out.samples_ms = result.samples_ms;
+  out.started_ms = result.started_ms;
+  out.elapsed_ms = result.elapsed_ms;
+  out.runs_per_second = result.runs_per_second;
+  out.number = 1;
+  out.threads = result.threads;
+  out.target = loaded.session->module().variant().target()->str();
+  out.peak_resident_bytes = runtime::peak_resident_memory_bytes();
+  add_statistics(out, runtime::summarize(result.samples_ms));
+  add_memory(out, result.memory);
+  return make_response(std::move(out));
+}
+
+/// Tells the client every tenth of a second how much of `total` is done.
+std::function<bool(double)> Executor::progress_of(std::uint32_t id, std::uint32_t total) {
+  return [this, id, total, last = std::chrono::steady_clock::time_point{}](double done) mutable {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last < std::chrono::milliseconds(100)) return true;
+    last = now;
+    wire::BenchmarkProgressT event;
+    event.total = total;
+    event.done = static_cast<std::uint32_t>(done * total);
+    send(encode_response(id, make_response(event), FrameType::kProgress), -1);
+    return true;
+  };
+}
+
 wire::ResponseT Executor::benchmark(std::uint32_t id, const wire::BenchmarkT& request) {
+  if (request.streams > 0) return run_streams(id, request);
   runtime::Session& session = *find(request.handle).session;
   std::optional<runtime::CpuState> during;
   runtime::BenchmarkOptions options;
@@ -435,16 +525,9 @@ wire::ResponseT Executor::benchmark(std::uint32_t id, const wire::BenchmarkT& re
   options.cooldown_ms = request.cooldown_ms;
   options.flush_cache = request.flush_cache;
   options.profile = request.profile;
-  options.progress = [&, last = std::chrono::steady_clock::time_point{}](double done) mutable {
-    const auto now = std::chrono::steady_clock::now();
+  options.progress = [&, tell = progress_of(id, request.repeat)](double done) {
     if (!during && done >= 0.5) during = runtime::read_cpu_state();
-    if (now - last < std::chrono::milliseconds(100)) return true;
-    last = now;
-    wire::BenchmarkProgressT event;
-    event.total = request.repeat;
-    event.done = static_cast<std::uint32_t>(done * request.repeat);
-    send(encode_response(id, make_response(event), FrameType::kProgress), -1);
-    return true;
+    return tell(done);
   };
   const runtime::BenchmarkResult result = take(runtime::run_benchmark(session, options));
   wire::ResponseT response = to_wire(result, session);

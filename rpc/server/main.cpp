@@ -8,6 +8,7 @@
 #include "rpc/protocol/message.h"
 #include "rpc/server/board_info.h"
 #include "rpc/server/cache.h"
+#include "rpc/protocol/local.h"
 #include "rpc/server/server.h"
 
 namespace gantry::rpc {
@@ -192,6 +193,8 @@ int run(int argc, char** argv) {
   add_serve_options(*serve_command, arguments);
   CLI::App* info_command = app.add_subcommand("info", "Show what this board is");
   info_command->add_flag("--json", json, "As one JSON object");
+  // For gantry itself; nobody else has the descriptor that it serves.
+  CLI::App* local_command = app.add_subcommand(std::string(kLocalCommand))->group("");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -201,6 +204,7 @@ int run(int argc, char** argv) {
                  no_command ? "give a command: serve or info" : error.what());
     return 1;
   }
+  if (local_command->parsed()) return serve_connection(kLocalSocket);
   return serve_command->parsed() ? run_serve(arguments) : run_info(json);
 }
 

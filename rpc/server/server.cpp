@@ -19,6 +19,7 @@
 #include <deque>
 #include <vector>
 
+#include "device_runtime/src/memory.h"
 #include "gantry/runtime.h"
 #include "rpc/protocol/message.h"
 #include "rpc/security/tls.h"
@@ -350,6 +351,18 @@ int serve(const ServeOptions& given) {
               options.cache.c_str());
   std::fflush(stdout);
   return Server(options, std::move(listener), std::move(tls)).run();
+}
+
+int serve_connection(int socket) {
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  handle_signal(SIGPIPE, SIG_IGN);
+  ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+  ServeOptions options;
+  options.session_memory_bytes = runtime::usable_memory_bytes();
+  options.deadline = options.idle_timeout = std::chrono::hours(24 * 30);
+  options.handshake_timeout = std::chrono::minutes(1);
+  return run_session(socket, -1, nullptr, options);
 }
 
 }  // namespace gantry::rpc

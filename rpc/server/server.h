@@ -11,5 +11,9 @@ namespace gantry::rpc {
 /// Must be called while the process has one thread: sessions are forks of it.
 int serve(const ServeOptions& options);
 
+/// Serves the one client that is connected to `socket`, which may use the whole machine as long as it likes.
+/// Returns the process's exit code when it has gone.
+int serve_connection(int socket);
+
 }  // namespace gantry::rpc
 #endif

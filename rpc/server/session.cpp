@@ -7,6 +7,7 @@
 #include <asio/co_spawn.hpp>
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
+#include <asio/ip/tcp.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cstdio>
@@ -91,17 +92,18 @@ class Session {
       : io_(io),
         options_(options),
         tls_(tls),
-        parent_(io, parent),
+        parent_(io),
         connection_(io),
         work_ready_(io.get_executor()),
         idle_timer_(io.get_executor()),
-        cache_(options.cache, options.cache_bytes),
         executor_(io.get_executor(), {options.session_memory_bytes}, options.cache),
         diagnosis_(io.get_executor(), {options.session_memory_bytes}, options.cache) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     ::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &length);
-    connection_.assign(address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), connection);
+    connection_.assign({address.ss_family, 0}, connection);
+    if (parent >= 0) parent_.assign(parent);
+    if (!options.cache.empty()) cache_.emplace(options.cache, options.cache_bytes);
   }
 
   asio::awaitable<void> main();
@@ -123,6 +125,7 @@ class Session {
   asio::awaitable<void> watch_idleness();
   asio::awaitable<void> respond(std::uint32_t id, const wire::ResponseT& response);
   asio::awaitable<void> farewell(ErrorKind kind, std::string message);
+  SegmentCache& cache();
   wire::SegmentStatesT states_of(const wire::QuerySegmentsT& query);
   wire::BoardDescriptionT describe(bool gpus);
   milliseconds deadline_of(const wire::RequestT& request) const;
@@ -132,12 +135,12 @@ class Session {
   const ServeOptions& options_;
   ssl_ctx_st* tls_;
   asio::posix::stream_descriptor parent_;
-  tcp::socket connection_;
+  Socket connection_;
   std::unique_ptr<FrameChannel> channel_;
   std::deque<Work> queue_;
   Signal work_ready_;
   asio::steady_timer idle_timer_;
-  SegmentCache cache_;
+  std::optional<SegmentCache> cache_;  ///< none: modules are sent whole
   std::vector<UniqueFd> held_;  // segments that this session has asked about: not evicted before it ends
   ExecutorProcess executor_;
   FaultDiagnosis diagnosis_;
@@ -168,14 +171,15 @@ void Session::stop() noexcept {
 /// TLS and the version exchange, under one deadline. False: the peer has had its answer and goes.
 asio::awaitable<bool> Session::open() {
   Watchdog watchdog(io_.get_executor(), options_.handshake_timeout, [this] { stop(); });
-  connection_.set_option(tcp::no_delay(true));
+  std::error_code not_tcp;
+  connection_.set_option(tcp::no_delay(true), not_tcp);
   if (tls_) {
     auto stream = std::make_unique<TlsStream>(std::move(connection_), tls_, TlsStream::Role::kServer);
     TlsStream* handshaker = stream.get();
     channel_ = std::make_unique<FrameChannel>(std::move(stream));
     co_await handshaker->handshake();
   } else {
-    channel_ = std::make_unique<FrameChannel>(make_tcp_stream(std::move(connection_)));
+    channel_ = std::make_unique<FrameChannel>(make_plain_stream(std::move(connection_)));
   }
   const auto header = co_await channel_->read_header(kMaxHelloBytes);
   if (!header) co_return false;
@@ -207,6 +211,7 @@ asio::awaitable<bool> Session::open() {
 }
 
 asio::awaitable<bool> Session::admitted() {
+  if (!parent_.is_open()) co_return true;
   char byte = kAskAdmission;
   co_await parent_.async_write_some(asio::buffer(&byte, 1), asio::use_awaitable);
   co_await parent_.async_read_some(asio::buffer(&byte, 1), asio::use_awaitable);
@@ -230,7 +235,7 @@ asio::awaitable<void> Session::main() {
     co_return;
   }
   last_activity_ = Clock::now();
-  spawn(watch_parent());
+  if (parent_.is_open()) spawn(watch_parent());
   spawn(watch_idleness());
   spawn(execute_requests());
   co_await read_requests();
@@ -325,12 +330,17 @@ wire::BoardDescriptionT Session::describe(bool gpus) {
   return board;
 }
 
+SegmentCache& Session::cache() {
+  if (!cache_) throw Error(ErrorKind::kRequest, "this server keeps no segments: send modules whole");
+  return *cache_;
+}
+
 wire::SegmentStatesT Session::states_of(const wire::QuerySegmentsT& query) {
   wire::SegmentStatesT states;
   for (const auto& segment : query.segments) {
     const DigestBytes digest = to_array(*segment->digest);
-    UniqueFd file = cache_.open(digest, segment->size);
-    states.held.push_back(file ? segment->size : cache_.partial_bytes(digest, segment->size));
+    UniqueFd file = cache().open(digest, segment->size);
+    states.held.push_back(file ? segment->size : cache().partial_bytes(digest, segment->size));
     // An upload that has all its bytes but was not finished still needs its last one.
     if (!file && states.held.back() == segment->size && segment->size > 0)
       states.held.back() = segment->size - 1;
@@ -340,7 +350,7 @@ wire::SegmentStatesT Session::states_of(const wire::QuerySegmentsT& query) {
 }
 
 asio::awaitable<void> Session::receive_upload(std::uint32_t id, const wire::UploadSegmentT& upload) {
-  SegmentCache::Upload target(cache_, to_array(*upload.digest), upload.size, upload.offset);
+  SegmentCache::Upload target(cache(), to_array(*upload.digest), upload.size, upload.offset);
   co_await channel_->read_data(
       id, upload.size - upload.offset,
       [&](std::size_t length) {
@@ -366,7 +376,7 @@ milliseconds Session::deadline_of(const wire::RequestT& request) const {
 asio::awaitable<void> Session::enqueue(std::uint32_t id, const wire::RequestT& request, Bytes frame) {
   const std::uint64_t size = following_bytes(request);
   if (size > options_.session_memory_bytes)
-    throw Error(ErrorKind::kBoard, "a tensor of " + std::to_string(size >> 20) +
+    throw Error(ErrorKind::kBoard, "data of " + std::to_string(size >> 20) +
                                        " MiB is more than a session of this board may use (" +
                                        std::to_string(options_.session_memory_bytes >> 20) +
                                        " MiB); see gantry-device's --session-memory");

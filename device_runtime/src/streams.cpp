@@ -1,0 +1,183 @@
+#include "device_runtime/src/streams.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "device_runtime/src/cpu_info.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr int kMostStreams = 1024;
+constexpr long kPollNanoseconds = 20'000'000;
+
+double now_ms() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+}
+
+void sleep_shortly() {
+  const timespec time{0, kPollNanoseconds};
+  nanosleep(&time, nullptr);
+}
+
+/// What the streams and the thread that started them tell each other.
+struct Shared {
+  const std::shared_ptr<const Module>& module;
+  const std::function<Status(Session&)>& set_inputs;
+  const StreamsOptions& options;
+  std::atomic<int> warm{0};      ///< streams that wait for the start
+  std::atomic<int> finished{0};  ///< streams that have ended, well or not
+  std::atomic<double> start_ms{0};  ///< 0: not yet
+  std::atomic<bool> stop{false};
+};
+
+struct Stream {
+  Shared* shared = nullptr;
+  SessionOptions session;
+  pthread_t thread{};
+  Status status;
+  std::vector<double> samples_ms, started_ms;
+  double end_ms = 0;
+  SessionMemory memory;
+};
+
+Status warm_up(Session& session, const Shared& shared) {
+  const double begin = now_ms();
+  do {
+    GANTRY_TRY(session.run());
+  } while (!shared.stop && now_ms() - begin < shared.options.warmup_ms);
+  return Status();
+}
+
+Status measure(Session& session, Stream& stream) {
+  Shared& shared = *stream.shared;
+  const double start = shared.start_ms, deadline = start + shared.options.duration_ms;
+  for (double before = now_ms(); !shared.stop && before < deadline; before = stream.end_ms) {
+    GANTRY_TRY(session.run());
+    stream.end_ms = now_ms();
+    stream.started_ms.push_back(before - start);
+    stream.samples_ms.push_back(stream.end_ms - before);
+  }
+  return Status();
+}
+
+Status run(Stream& stream) {
+  Shared& shared = *stream.shared;
+  auto session = Session::create(shared.module, stream.session);
+  if (!session.ok()) return session.status();
+  GANTRY_TRY(shared.set_inputs(**session));
+  GANTRY_TRY(warm_up(**session, shared));
+  stream.memory = (*session)->memory();
+  ++shared.warm;
+  while (!shared.stop && shared.start_ms == 0) sched_yield();
+  return measure(**session, stream);
+}
+
+void* stream_main(void* argument) {
+  Stream& stream = *static_cast<Stream*>(argument);
+  stream.status = run(stream);
+  if (!stream.status.ok()) stream.shared->stop = true;
+  ++stream.shared->finished;
+  return nullptr;
+}
+
+/// Options of each stream's session.
+std::vector<SessionOptions> place(const StreamsOptions& options) {
+  const std::vector<int>& cores = cpu_info().core_cpus;
+  const auto streams = static_cast<size_t>(options.streams);
+  const size_t available = options.cpus.empty() ? cores.size() : options.cpus.size();
+  const size_t threads =
+      options.threads > 0 ? static_cast<size_t>(options.threads) : std::max<size_t>(1, available / streams);
+  const std::vector<int>& cpus = options.cpus.empty() ? cores : options.cpus;
+  const bool pin = !options.cpus.empty() || streams * threads <= cores.size();
+  std::vector<SessionOptions> result(streams);
+  for (size_t i = 0; i < streams; ++i) {
+    result[i].threads = static_cast<int>(threads);
+    result[i].memory_limit = options.memory_limit;
+    for (size_t j = 0; pin && j < threads; ++j) result[i].cpus.push_back(cpus[(i * threads + j) % cpus.size()]);
+  }
+  return result;
+}
+
+Status check_options(const StreamsOptions& options) {
+  if (options.streams < 1 || options.streams > kMostStreams) {
+    return failure(GANTRY_INVALID_ARGUMENT, "streams: there must be 1 to %d", kMostStreams);
+  }
+  for (double ms : {options.warmup_ms, options.duration_ms}) {
+    if (!(ms >= 0 && ms <= 1e8)) return failure(GANTRY_INVALID_ARGUMENT, "streams: times must be 0 to 1e8 ms");
+  }
+  return Status();
+}
+
+/// Starts the clock when all streams are warm, and waits until all have ended. False: cancelled.
+bool conduct(Shared& shared, int streams) {
+  const StreamsOptions& options = shared.options;
+  bool cancelled = false;
+  while (shared.finished < streams) {
+    if (shared.start_ms == 0 && shared.warm == streams) shared.start_ms = now_ms();
+    const double start = shared.start_ms;
+    const double done = start == 0 ? 0 : std::min(1.0, (now_ms() - start) / std::max(options.duration_ms, 1e-3));
+    if (options.progress && !cancelled && !options.progress(done)) {
+      cancelled = true;
+      shared.stop = true;
+    }
+    sleep_shortly();
+  }
+  return !cancelled;
+}
+
+StreamsResult collect(const std::vector<Stream>& streams, double start_ms) {
+  StreamsResult result;
+  result.threads = streams.front().session.threads;
+  for (const Stream& stream : streams) {
+    result.samples_ms.insert(result.samples_ms.end(), stream.samples_ms.begin(), stream.samples_ms.end());
+    result.started_ms.insert(result.started_ms.end(), stream.started_ms.begin(), stream.started_ms.end());
+    result.memory.workspace_bytes += stream.memory.workspace_bytes;
+    result.memory.io_bytes += stream.memory.io_bytes;
+    result.memory.device_workspace_bytes += stream.memory.device_workspace_bytes;
+    result.memory.device_io_bytes += stream.memory.device_io_bytes;
+    result.memory.weights_bytes = stream.memory.weights_bytes;
+    result.memory.device_weights_bytes = stream.memory.device_weights_bytes;
+    const double elapsed = stream.end_ms - start_ms;
+    result.elapsed_ms = std::max(result.elapsed_ms, elapsed);
+    if (elapsed > 0) result.runs_per_second += 1e3 * static_cast<double>(stream.samples_ms.size()) / elapsed;
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<StreamsResult> run_streams(const std::shared_ptr<const Module>& module,
+                                  const std::function<Status(Session&)>& set_inputs,
+                                  const StreamsOptions& options) {
+  GANTRY_TRY(check_options(options));
+  Shared shared{module, set_inputs, options};
+  std::vector<Stream> streams(static_cast<size_t>(options.streams));
+  const std::vector<SessionOptions> placement = place(options);
+  int started = 0;
+  Status status;
+  for (size_t i = 0; i < streams.size() && status.ok(); ++i) {
+    streams[i].shared = &shared;
+    streams[i].session = placement[i];
+    const int error = pthread_create(&streams[i].thread, nullptr, stream_main, &streams[i]);
+    if (error == 0) {
+      ++started;
+    } else {
+      shared.stop = true;
+      status = failure(GANTRY_OUT_OF_MEMORY, "the system refuses a thread for stream %zu: use fewer streams", i);
+    }
+  }
+  const bool whole = conduct(shared, started);
+  for (int i = 0; i < started; ++i) pthread_join(streams[static_cast<size_t>(i)].thread, nullptr);
+  GANTRY_TRY(status);
+  for (const Stream& stream : streams) GANTRY_TRY(stream.status);
+  if (!whole) return failure(GANTRY_KERNEL_FAILED, "the benchmark was cancelled");
+  return collect(streams, shared.start_ms);
+}
+
+}  // namespace gantry::runtime
