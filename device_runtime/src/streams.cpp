@@ -30,8 +30,8 @@ struct Shared {
   const std::shared_ptr<const Module>& module;
   const std::function<Status(Session&)>& set_inputs;
   const StreamsOptions& options;
-  std::atomic<int> warm{0};      ///< streams that wait for the start
-  std::atomic<int> finished{0};  ///< streams that have ended, well or not
+  std::atomic<int> warm{0};         ///< streams that wait for the start
+  std::atomic<int> finished{0};     ///< streams that have ended, well or not
   std::atomic<double> start_ms{0};  ///< 0: not yet
   std::atomic<bool> stop{false};
 };
@@ -99,7 +99,8 @@ std::vector<SessionOptions> place(const StreamsOptions& options) {
   for (size_t i = 0; i < streams; ++i) {
     result[i].threads = static_cast<int>(threads);
     result[i].memory_limit = options.memory_limit;
-    for (size_t j = 0; pin && j < threads; ++j) result[i].cpus.push_back(cpus[(i * threads + j) % cpus.size()]);
+    for (size_t j = 0; pin && j < threads; ++j)
+      result[i].cpus.push_back(cpus[(i * threads + j) % cpus.size()]);
   }
   return result;
 }
@@ -109,7 +110,8 @@ Status check_options(const StreamsOptions& options) {
     return failure(GANTRY_INVALID_ARGUMENT, "streams: there must be 1 to %d", kMostStreams);
   }
   for (double ms : {options.warmup_ms, options.duration_ms}) {
-    if (!(ms >= 0 && ms <= 1e8)) return failure(GANTRY_INVALID_ARGUMENT, "streams: times must be 0 to 1e8 ms");
+    if (!(ms >= 0 && ms <= 1e8))
+      return failure(GANTRY_INVALID_ARGUMENT, "streams: times must be 0 to 1e8 ms");
   }
   return Status();
 }
@@ -121,7 +123,8 @@ bool conduct(Shared& shared, int streams) {
   while (shared.finished < streams) {
     if (shared.start_ms == 0 && shared.warm == streams) shared.start_ms = now_ms();
     const double start = shared.start_ms;
-    const double done = start == 0 ? 0 : std::min(1.0, (now_ms() - start) / std::max(options.duration_ms, 1e-3));
+    const double done =
+        start == 0 ? 0 : std::min(1.0, (now_ms() - start) / std::max(options.duration_ms, 1e-3));
     if (options.progress && !cancelled && !options.progress(done)) {
       cancelled = true;
       shared.stop = true;
@@ -169,7 +172,8 @@ Result<StreamsResult> run_streams(const std::shared_ptr<const Module>& module,
       ++started;
     } else {
       shared.stop = true;
-      status = failure(GANTRY_OUT_OF_MEMORY, "the system refuses a thread for stream %zu: use fewer streams", i);
+      status =
+          failure(GANTRY_OUT_OF_MEMORY, "the system refuses a thread for stream %zu: use fewer streams", i);
     }
   }
   const bool whole = conduct(shared, started);

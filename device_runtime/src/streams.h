@@ -11,9 +11,10 @@
 namespace gantry::runtime {
 
 struct StreamsOptions {
-  int streams = 1;            ///< sessions that run at once, 1 to 1024
-  int threads = 0;            ///< of each; 0: the cores of this process shared evenly, at least one
-  std::vector<int> cpus;      ///< stream i is pinned to the i-th run of `threads` of these; empty: see run_streams
+  int streams = 1;  ///< sessions that run at once, 1 to 1024
+  int threads = 0;  ///< of each; 0: the cores of this process shared evenly, at least one
+  std::vector<int>
+      cpus;  ///< stream i is pinned to the i-th run of `threads` of these; empty: see run_streams
   uint64_t memory_limit = 0;  ///< of each session; 0: what the machine has
   double warmup_ms = 200;     ///< every stream runs at least this long, and once, before the clock starts
   double duration_ms = 1000;  ///< a run that has begun by then is finished and counts
@@ -32,9 +33,10 @@ struct StreamsResult {
 
 /// Each stream is a session on a thread of its own, with `set_inputs` called for it there. Where the streams'
 /// threads fit on the cores that this process may use, each stream is pinned to cores of its own; else Linux
-/// places them. INVALID_ARGUMENT for senseless options; the errors of Session::create, of set_inputs and of run();
-/// KERNEL_FAILED if progress cancels.
+/// places them. INVALID_ARGUMENT for senseless options; the errors of Session::create, of set_inputs and of
+/// run(); KERNEL_FAILED if progress cancels.
 Result<StreamsResult> run_streams(const std::shared_ptr<const Module>& module,
-                                  const std::function<Status(Session&)>& set_inputs, const StreamsOptions& options);
+                                  const std::function<Status(Session&)>& set_inputs,
+                                  const StreamsOptions& options);
 
 }  // namespace gantry::runtime

@@ -1,11 +1,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <ctime>
 
 #include "host/cli/bench_report.h"
-#include "host/cli/between.h"
+#include "host/cli/bench_run.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
+#include "host/cli/measure_options.h"
+#include "host/cli/report_of.h"
 #include "host/cli/text.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
@@ -16,29 +17,23 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   gantry bench resnet18.onnx                                this machine
   gantry bench resnet18.onnx --on pi --threads 4            a board, compiled for exactly it
-  gantry bench resnet18.gmod --repeat 100 --json today.json
-  gantry compare yesterday.json today.json
+  gantry bench resnet18.gmod --precision-goal 0.5% --duration 60s --json today.json
+  gantry bench resnet18.onnx --streams 4                    throughput: four sessions at once
   gantry bench resnet18.onnx --profile                      what every kernel costs, worst first
-  gantry bench bert.onnx --shape input_ids=1x128 --cooldown-ms 50 --flush-cache
+  gantry bench bert.onnx --shape input_ids=1x128 --cooldown-ms 50 --cold
+  gantry compare old.gmod new.gmod                          is one faster? measured in turns
+Each process loads the module, runs it once, warms up until steady, and is sampled for up to a second; processes
+follow until the median's 95 % interval is as narrow as --precision-goal, or --duration is over.
 Inputs without --input hold made-up data: normal floats, integers 0 or 1.
 docs/bench-schema.md describes the JSON document.)";
 
 struct Options {
   ExecutionOptions execution;
-  rpc::BenchmarkOptions benchmark;
+  MeasureOptions measure;
   std::string json_file;
   bool json = false;
   uint64_t seed = 0;
 };
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 /// `--json MODEL` takes the model for the result's file: better said than done.
 void check_json_file(const Options& options) {
@@ -49,27 +44,6 @@ void check_json_file(const Options& options) {
         "stdout",
         options.json_file);
   }
-}
-
-BenchReport make_report(const Options& options, const Execution& execution, const Invocation& invocation) {
-  BenchReport report;
-  report.gantry_version = GANTRY_VERSION;
-  report.date = utc_now();
-  report.command = invocation.arguments;
-  report.model = options.execution.file;
-  report.module_digest = execution.module.digest;
-  report.module_bytes = execution.module.bytes.bytes.size();
-  report.board = options.execution.board.empty() ? "local" : options.execution.board;
-  report.address = execution.machine->address();
-  report.device = options.execution.device;
-  report.opt_level = execution.module.opt_level;
-  for (size_t i = 0; i < execution.inputs.size(); ++i) {
-    const GivenInput& input = execution.inputs[i];
-    report.inputs.push_back(
-        {execution.loaded.inputs[i].name, input.tensor.type, input.tensor.shape, input.source});
-  }
-  report.options = options.benchmark;
-  return report;
 }
 
 /// Says so where a made-up input has symbolic dimensions that nobody gave: they are 1, seldom what was meant.
@@ -92,21 +66,21 @@ int bench(const Options& options, const Invocation& invocation) {
   choice.seed = options.seed;
   Execution execution = prepare_execution(choice, invocation);
   warn_of_ones(execution, options, invocation);
-  BenchReport report = make_report(options, execution, invocation);
+  BenchReport report = report_of(choice, options.measure, execution, invocation);
   {
     Progress progress(invocation.verbosity());
-    const std::string what = "timing on " + execution.machine->label();
-    report.result = execution.machine->benchmark(options.benchmark, [&](uint32_t done, uint32_t total) {
-      progress.update(what, total == 0 ? -1 : static_cast<double>(done) / total);
-    });
+    const std::string where = " on " + execution.machine->label();
+    report.measurement = measure(
+        execution, options.measure, [&](Execution& next) { restart(next, choice); },
+        [&](const std::string& what, double share) { progress.update(what + where, share); });
   }
-  report.warnings = noise_warnings(report.result);
+  report.warnings = measurement_warnings(report.measurement, options.measure);
   const bool to_stdout = options.json && (options.json_file.empty() || options.json_file == "-");
   if (to_stdout) {
     print_out(report_to_json(report));
   } else {
-    if (options.json) write_file(options.json_file, report_to_json(report));
     print_out(report_text(report, terminal_width()));
+    if (options.json) write_file(options.json_file, report_to_json(report));
   }
   for (const std::string& warning : report.warnings) invocation.warn(warning);
   return 0;
@@ -116,26 +90,10 @@ void add_bench(CLI::App& app, Invocation& invocation, const char* name, const ch
                bool profile) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(name, description);
-  rpc::BenchmarkOptions& b = options->benchmark;
-  b.profile = profile;
+  options->measure.profile = profile;
   add_execution_options(*command, options->execution);
-  constexpr int kMost = 1000000;
-  constexpr double kLongestMs = 3.6e6;
-  command->add_option("--warmup", b.warmup, "Runs before the first sample; default 3")
-      ->type_name("N")
-      ->check(between(0, kMost));
-  command->add_option("--number", b.number, "Runs a sample; default 1")
-      ->type_name("N")
-      ->check(between(1, kMost));
-  command->add_option("--repeat", b.repeat, "Samples; default 20")->type_name("N")->check(between(1, kMost));
-  command->add_option("--min-repeat-ms", b.min_repeat_ms, "More runs a sample until it takes this long")
-      ->type_name("MS")
-      ->check(between(0.0, kLongestMs));
-  command->add_option("--cooldown-ms", b.cooldown_ms, "Pause before every sample")
-      ->type_name("MS")
-      ->check(between(0.0, kLongestMs));
-  command->add_flag("--flush-cache", b.flush_cache, "Empty the data caches before every sample");
-  if (!profile) command->add_flag("--profile", b.profile, "Also time every kernel");
+  add_measure_options(*command, options->measure);
+  if (!profile) command->add_flag("--profile", options->measure.profile, "Also time every kernel");
   command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")->type_name("N");
   CLI::Option* json =
       command

@@ -5,56 +5,38 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
+#include "host/cli/statistics/estimate.h"
 #include "host/cli/text.h"
 
 namespace gantry::cli {
 namespace {
 
-double mean_frequency(const rpc::CpuState& state) {
-  if (state.frequency_mhz.empty()) return 0;
-  return std::accumulate(state.frequency_mhz.begin(), state.frequency_mhz.end(), 0.0) /
-         static_cast<double>(state.frequency_mhz.size());
-}
+constexpr double kMuchOtherLoad = 0.05;  ///< of the machine's CPU time
+constexpr double kMuchScatter = 0.1;     ///< of the samples, standard deviation over median
+constexpr double kMuchClockChange = 0.1;
 
-std::string cpu_state_text(const rpc::CpuState& state) {
-  std::string text;
-  if (!state.frequency_mhz.empty()) text += fmt::format("{:.0f} MHz", mean_frequency(state));
-  if (state.temperature_celsius) {
-    text += fmt::format("{}{:.1f} °C", text.empty() ? "" : ", ", *state.temperature_celsius);
-  }
-  if (state.throttle_events)
-    text += fmt::format("{}{} throttle events", text.empty() ? "" : ", ", *state.throttle_events);
-  return text;
-}
-
-std::string gpu_state_text(const rpc::GpuState& state) {
-  std::vector<std::string> parts;
-  if (state.clock_mhz) parts.push_back(fmt::format("{:.0f} MHz", *state.clock_mhz));
-  if (state.temperature_celsius) parts.push_back(fmt::format("{:.0f} °C", *state.temperature_celsius));
-  if (state.power_watts) parts.push_back(fmt::format("{:.0f} W", *state.power_watts));
-  if (state.throttled && *state.throttled) parts.push_back("throttled");
-  return fmt::format("{}", fmt::join(parts, ", "));
+std::string gpu_line(const rpc::GpuInfo& gpu) {
+  return fmt::format("  gpu      {} (sm_{}), {}, driver {}for CUDA {}.{}\n", gpu.name, gpu.compute_capability,
+                     bytes_text(static_cast<double>(gpu.memory_bytes)),
+                     gpu.driver.empty() ? "" : gpu.driver + " ", gpu.cuda_version / 1000,
+                     gpu.cuda_version % 1000 / 10);
 }
 
 std::string heading(const BenchReport& report) {
-  const rpc::BenchmarkResult& r = report.result;
+  const rpc::BenchmarkResult& r = report.measurement.last;
+  const rpc::BoardInfo& board = report.measurement.board;
   const std::string where =
       report.address.empty() ? "this machine" : fmt::format("{} ({})", report.board, report.address);
   std::string text = fmt::format("{}\n", report.model);
-  text += fmt::format("  on       {}: {}{}\n", where, r.board.cpu,
-                      r.board.system.empty() ? "" : ", " + r.board.system);
+  text +=
+      fmt::format("  on       {}: {}{}\n", where, board.cpu, board.system.empty() ? "" : ", " + board.system);
   if (report.device.starts_with("cuda") && report.device != "cuda-emulated") {
-    for (const rpc::GpuInfo& gpu : r.board.gpus) {
-      text += fmt::format("  gpu      {} (sm_{}), {}, driver {}for CUDA {}.{}\n", gpu.name,
-                          gpu.compute_capability, bytes_text(static_cast<double>(gpu.memory_bytes)),
-                          gpu.driver.empty() ? "" : gpu.driver + " ", gpu.cuda_version / 1000,
-                          gpu.cuda_version % 1000 / 10);
-    }
+    for (const rpc::GpuInfo& gpu : board.gpus) text += gpu_line(gpu);
   }
-  text += fmt::format("  code     {} on {}, {} thread{}, module {}\n", r.target, report.device, r.threads,
-                      r.threads == 1 ? "" : "s", report.module_digest.substr(0, 12));
+  text += fmt::format("  code     {} on {}, {} thread{}, {}module {}\n", r.target, report.device, r.threads,
+                      r.threads == 1 ? "" : "s", report.precision.empty() ? "" : report.precision + ", ",
+                      report.module_digest.substr(0, 12));
   for (const BenchInput& input : report.inputs) {
     text += fmt::format("  input    {}: {} ({})\n", input.name, type_and_shape(input.type, input.shape),
                         input.source);
@@ -62,46 +44,119 @@ std::string heading(const BenchReport& report) {
   return text;
 }
 
-std::string timing_table(const BenchReport& report) {
-  const rpc::BenchmarkResult& r = report.result;
-  const rpc::BenchmarkStatistics& s = r.statistics;
+std::string count_of(size_t count, const char* what, const char* plural) {
+  return fmt::format("{} {}", count, count == 1 ? what : plural);
+}
+
+std::string samples_text(const Measurement& m) {
+  const size_t samples = m.samples_ms().size();
+  const uint32_t number = m.processes.front().number;
+  return fmt::format("{} in {}{}", count_of(samples, "sample", "samples"),
+                     count_of(m.processes.size(), "process", "processes"),
+                     number == 1 ? "" : fmt::format(", each the mean of {} runs", number));
+}
+
+/// The headline: what the program takes, and how well that is known.
+std::string median_line(const Measurement& m) {
+  const auto& interval = m.interval;
+  if (m.processes.front().runs_per_second) {
+    const double rate = 1000 / interval->median_ms;
+    return fmt::format("  {} runs/s, 95 % confidence {} to {} (±{:.2g} %)\n", number_text(rate),
+                       number_text(1000 / interval->high_ms), number_text(1000 / interval->low_ms),
+                       100 * interval->relative_half_width());
+  }
+  if (!interval) return fmt::format("  median {}\n", duration_text(median_of(m.samples_ms())));
+  return fmt::format("  median {}, 95 % confidence {} to {} (±{:.2g} %)\n",
+                     duration_text(interval->median_ms), duration_text(interval->low_ms),
+                     duration_text(interval->high_ms), 100 * interval->relative_half_width());
+}
+
+std::string spread_table(const Measurement& m) {
+  const std::vector<double> samples = m.samples_ms();
+  const Spread s = spread_of(samples);
+  const auto shown = [](const std::optional<double>& ms) {
+    return ms ? duration_text(*ms) : std::string("-");
+  };
   using Align = Table::Align;
-  Table table({{"min", Align::kRight},
+  Table table({{m.processes.front().runs_per_second ? "latency: min" : "min", Align::kRight},
                {"median", Align::kRight},
                {"mean", Align::kRight},
                {"p90", Align::kRight},
                {"p99", Align::kRight},
                {"stddev", Align::kRight},
-               {"samples", Align::kRight},
                {"runs/s", Align::kRight}});
-  table.row({duration_text(s.min_ms), duration_text(s.median_ms), duration_text(s.mean_ms),
-             duration_text(s.p90_ms), duration_text(s.p99_ms), duration_text(s.stddev_ms),
-             r.number == 1 ? fmt::format("{}", r.samples_ms.size())
-                           : fmt::format("{} of {} runs", r.samples_ms.size(), r.number),
-             number_text(s.median_ms > 0 ? 1000 / s.median_ms : 0)});
+  const double rate = m.interval ? 1000 / m.interval->median_ms : 1000 / std::max(median_of(samples), 1e-9);
+  table.row({duration_text(s.min), duration_text(median_of(samples)), duration_text(s.mean),
+             shown(percentile(samples, 0.9)), shown(percentile(samples, 0.99)),
+             samples.size() > 1 ? duration_text(s.stddev) : "-", number_text(rate)});
   return table.str(2);
 }
 
-std::string machine_lines(const rpc::BenchmarkResult& r) {
-  std::string text =
-      fmt::format("  memory   workspace {}, weights {}, inputs and outputs {}", bytes_text(r.workspace_bytes),
-                  bytes_text(r.weights_bytes), bytes_text(r.io_bytes));
-  if (r.peak_resident_bytes > 0) text += fmt::format(", peak resident {}", bytes_text(r.peak_resident_bytes));
+std::string start_line(const Measurement& m) {
+  std::vector<double> loads, firsts, warm_ups, runs;
+  for (const ProcessMeasurement& process : m.processes) {
+    if (process.load_ms) loads.push_back(*process.load_ms);
+    firsts.push_back(process.first_inference_ms);
+    warm_ups.push_back(process.warm_up.ms);
+    runs.push_back(static_cast<double>(process.warm_up.runs));
+  }
+  return fmt::format("  start    {}first inference {}, warm-up {} ({:.0f} runs)\n",
+                     loads.empty() ? "" : "load " + duration_text(median_of(loads)) + ", ",
+                     duration_text(median_of(firsts)), duration_text(median_of(warm_ups)), median_of(runs));
+}
+
+std::string memory_lines(const Measurement& m) {
+  const rpc::BenchmarkResult& r = m.last;
+  std::string text = fmt::format("  memory   workspace {}, weights {}, inputs and outputs {}",
+                                 bytes_text(static_cast<double>(r.workspace_bytes)),
+                                 bytes_text(static_cast<double>(r.weights_bytes)),
+                                 bytes_text(static_cast<double>(r.io_bytes)));
+  uint64_t peak = 0;
+  for (const ProcessMeasurement& process : m.processes) peak = std::max(peak, process.peak_resident_bytes);
+  if (peak > 0) text += fmt::format(", peak {}", bytes_text(static_cast<double>(peak)));
   text += "\n";
   const uint64_t on_gpu = r.device_workspace_bytes + r.device_weights_bytes + r.device_io_bytes;
   if (on_gpu > 0) {
     text += fmt::format("  on GPU   {}: workspace {}, weights {}, inputs and outputs {}\n",
-                        bytes_text(on_gpu), bytes_text(r.device_workspace_bytes),
-                        bytes_text(r.device_weights_bytes), bytes_text(r.device_io_bytes));
-    const std::string gpu_before = gpu_state_text(r.gpu_before), gpu_after = gpu_state_text(r.gpu_after);
-    if (!gpu_before.empty()) text += fmt::format("  gpu      before {}; after {}\n", gpu_before, gpu_after);
-  }
-  const std::string before = cpu_state_text(r.cpu_before), after = cpu_state_text(r.cpu_after);
-  if (!before.empty() || !after.empty()) {
-    text += fmt::format("  cpu      before {}; after {}{}\n", before, after,
-                        r.cpu_before.governor.empty() ? "" : "; governor " + r.cpu_before.governor);
+                        bytes_text(static_cast<double>(on_gpu)),
+                        bytes_text(static_cast<double>(r.device_workspace_bytes)),
+                        bytes_text(static_cast<double>(r.device_weights_bytes)),
+                        bytes_text(static_cast<double>(r.device_io_bytes)));
   }
   return text;
+}
+
+/// What the machine showed of itself; nothing where it showed nothing.
+std::string machine_lines(const MachineSummary& s, size_t runs) {
+  std::vector<std::string> cpu, gpu;
+  if (s.clock_mhz_mean) {
+    const bool steady = *s.clock_mhz_max - *s.clock_mhz_min < 1;
+    cpu.push_back(steady ? fmt::format("{:.0f} MHz", *s.clock_mhz_mean)
+                         : fmt::format("{:.0f} MHz ({:.0f} to {:.0f})", *s.clock_mhz_mean, *s.clock_mhz_min,
+                                       *s.clock_mhz_max));
+  }
+  if (s.temperature_celsius_max) cpu.push_back(fmt::format("at most {:.1f} °C", *s.temperature_celsius_max));
+  if (s.power_watts) cpu.push_back(fmt::format("{:.3g} W", *s.power_watts));
+  if (s.energy_joules && runs > 0) {
+    cpu.push_back(fmt::format("{:.3g} J a run", *s.energy_joules / static_cast<double>(runs)));
+  }
+  if (s.throttled.value_or(false)) cpu.push_back("throttled");
+  if (s.others_share) cpu.push_back(fmt::format("other processes {:.1f} %", 100 * *s.others_share));
+  if (s.gpu_clock_mhz) gpu.push_back(fmt::format("{:.0f} MHz", *s.gpu_clock_mhz));
+  if (s.gpu_temperature_celsius_max)
+    gpu.push_back(fmt::format("at most {:.0f} °C", *s.gpu_temperature_celsius_max));
+  if (s.gpu_power_watts) gpu.push_back(fmt::format("{:.0f} W", *s.gpu_power_watts));
+  if (s.gpu_throttled.value_or(false)) gpu.push_back("throttled");
+  std::string text;
+  if (!cpu.empty()) text += fmt::format("  cpu      {}\n", fmt::join(cpu, ", "));
+  if (!gpu.empty()) text += fmt::format("  gpu      {}\n", fmt::join(gpu, ", "));
+  return text;
+}
+
+size_t runs_of(const Measurement& m) {
+  size_t runs = 0;
+  for (const ProcessMeasurement& process : m.processes) runs += process.samples_ms.size() * process.number;
+  return runs;
 }
 
 std::string kernel_table(const rpc::BenchmarkResult& r, size_t width) {
@@ -130,50 +185,78 @@ std::string kernel_table(const rpc::BenchmarkResult& r, size_t width) {
                      duration_text(total), table.str(2, width));
 }
 
-}  // namespace
-
-std::vector<std::string> noise_warnings(const rpc::BenchmarkResult& r) {
-  std::vector<std::string> warnings;
-  const rpc::BenchmarkStatistics& s = r.statistics;
-  if (s.median_ms > 0 && s.stddev_ms > 0.1 * s.median_ms) {
+void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
+                       const MeasureOptions& options) {
+  const auto restless = std::ranges::count_if(
+      m.processes, [](const ProcessMeasurement& process) { return process.warm_up.steady == false; });
+  if (restless > 0) {
+    warnings.push_back(fmt::format("{} of {} never became steady; --duration or --warmup may help", restless,
+                                   count_of(m.processes.size(), "process", "processes")));
+  }
+  if (m.processes.size() == 1) {
+    warnings.push_back("one process only: others may differ by 1 to 2 %, which its interval does not show");
+  }
+  if (m.interval && !m.reached_goal && !options.repeat && !options.processes) {
+    warnings.push_back(
+        fmt::format("after {:.0f} s the median is known to ±{:.2g} %, not to ±{:.2g} %; --duration "
+                    "allows more time",
+                    m.elapsed_s, 100 * m.interval->relative_half_width(), 100 * options.precision_goal));
+  }
+  const std::vector<double> samples = m.samples_ms();
+  const Spread s = spread_of(samples);
+  if (const double median = median_of(samples); s.stddev > kMuchScatter * median) {
     warnings.push_back(
         fmt::format("the samples scatter by {:.0f} % of their median; something else may use the machine",
-                    100 * s.stddev_ms / s.median_ms));
-  } else if (s.median_ms > 0 && s.p90_ms > 1.15 * s.median_ms) {
-    warnings.push_back(fmt::format("one sample in ten takes {:.0f} % longer than the median or more",
-                                   100 * (s.p90_ms / s.median_ms - 1)));
+                    100 * s.stddev / median));
   }
-  if (s.median_ms > 0 && s.median_ms * r.number < 0.01) {
-    warnings.push_back("a sample is shorter than 10 us, near what the clock costs; use --min-repeat-ms");
+  if (samples.size() < 10) {
+    warnings.push_back(fmt::format("only {}; percentiles and comparisons want more",
+                                   count_of(samples.size(), "sample", "samples")));
   }
-  const double before = mean_frequency(r.cpu_before), after = mean_frequency(r.cpu_after);
-  if (before > 0 && after > 0 && std::fabs(after / before - 1) > 0.1) {
-    warnings.push_back(fmt::format("the clock went from {:.0f} to {:.0f} MHz meanwhile", before, after));
+}
+
+}  // namespace
+
+std::vector<std::string> machine_warnings(const Measurement& m) {
+  std::vector<std::string> warnings;
+  const MachineSummary s = summarise_machine(m);
+  if (s.others_share.value_or(0) > kMuchOtherLoad) {
+    warnings.push_back(fmt::format("other processes took {:.0f} % of the machine's CPU time meanwhile",
+                                   100 * *s.others_share));
   }
-  if (r.cpu_before.throttle_events && r.cpu_after.throttle_events &&
-      *r.cpu_after.throttle_events > *r.cpu_before.throttle_events) {
-    warnings.push_back("the board throttled its CPU; cool it, or use --cooldown-ms");
+  if (s.steal_share.value_or(0) > kMuchOtherLoad) {
+    warnings.push_back(fmt::format("the hypervisor took {:.0f} % of the CPU time for others meanwhile",
+                                   100 * *s.steal_share));
   }
-  const std::string& governor = r.cpu_before.governor;
-  if (!governor.empty() && governor != "performance") {
-    warnings.push_back(
-        fmt::format("the CPU frequency governor is '{}'; 'performance' times more evenly", governor));
+  if (s.clock_mhz_min && *s.clock_mhz_max > *s.clock_mhz_min * (1 + kMuchClockChange)) {
+    warnings.push_back(fmt::format("the clock moved between {:.0f} and {:.0f} MHz meanwhile",
+                                   *s.clock_mhz_min, *s.clock_mhz_max));
   }
-  if (r.gpu_after.throttled && *r.gpu_after.throttled)
-    warnings.push_back("the GPU slows itself down because of heat or power; use --cooldown-ms");
-  if (r.samples_ms.size() < 10) {
-    warnings.push_back(
-        fmt::format("only {} samples; percentiles and comparisons want more: --repeat", r.samples_ms.size()));
+  if (s.throttled.value_or(false) || s.throttle_events.value_or(0) > 0) {
+    warnings.push_back("the CPU was throttled; cool it, or use --cooldown-ms");
   }
-  if (r.board.logical_cpus > 0 && r.threads > static_cast<int64_t>(r.board.logical_cpus)) {
-    warnings.push_back(fmt::format("{} threads on {} CPUs", r.threads, r.board.logical_cpus));
+  if (s.gpu_throttled.value_or(false)) {
+    warnings.push_back("the GPU slowed itself down because of heat or power; use --cooldown-ms");
+  }
+  if (m.board.logical_cpus > 0 && m.last.threads > static_cast<int64_t>(m.board.logical_cpus)) {
+    warnings.push_back(fmt::format("{} threads on {} CPUs", m.last.threads, m.board.logical_cpus));
   }
   return warnings;
 }
 
+std::vector<std::string> measurement_warnings(const Measurement& measurement, const MeasureOptions& options) {
+  std::vector<std::string> warnings;
+  add_time_warnings(warnings, measurement, options);
+  for (std::string& warning : machine_warnings(measurement)) warnings.push_back(std::move(warning));
+  return warnings;
+}
+
 std::string report_text(const BenchReport& report, size_t width) {
-  std::string text = heading(report) + "\n" + timing_table(report) + "\n" + machine_lines(report.result);
-  if (!report.result.kernels.empty()) text += kernel_table(report.result, width);
+  const Measurement& m = report.measurement;
+  std::string text = heading(report) + "\n" + median_line(m) + spread_table(m);
+  text += fmt::format("\n  from     {}, {:.1f} s\n", samples_text(m), m.elapsed_s);
+  text += start_line(m) + memory_lines(m) + machine_lines(summarise_machine(m), runs_of(m));
+  if (!m.last.kernels.empty()) text += kernel_table(m.last, width);
   return text;
 }
 

@@ -1,13 +1,13 @@
-// The result of `gantry bench` as a document: docs/bench-schema.md.
+// The result of `gantry bench` as a document (docs/bench-schema.md) and as a table.
 #pragma once
 
-#include <filesystem>
-#include <map>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "host/cli/measurement.h"
 #include "host/cli/tensor_text.h"
-#include "rpc/client/types.h"
 
 namespace gantry::cli {
 
@@ -30,30 +30,40 @@ struct BenchReport {
   std::string board;    ///< as the user called it; "local" for this machine
   std::string address;  ///< HOST:PORT; empty for this machine
   std::string device = "cpu";
-  int opt_level = -1;  ///< -1: a module was given
+  int opt_level = -1;     ///< -1: a module was given
+  std::string precision;  ///< as resolved: "fp32-split"; empty: the module does not say
+  uint64_t seed = 0;      ///< of made-up inputs
   std::vector<BenchInput> inputs;
-  rpc::BenchmarkOptions options;
-  rpc::BenchmarkResult result;
+  MeasureOptions options;
+  Measurement measurement;
   std::vector<std::string> warnings;
 };
 
-/// What about the figures should be taken with care: noise, clocks that moved, throttling, few samples.
-std::vector<std::string> noise_warnings(const rpc::BenchmarkResult& result);
-
-std::string report_to_json(const BenchReport& report);
-/// What `compare` needs of a document. User errors name the file and the field.
-struct ReportSummary {
-  std::filesystem::path path;
-  std::vector<double> samples_ms;
-  std::string model, board, device, target, module_digest, cpu, date;
-  int64_t threads = 0;
-  std::map<std::string, std::string> inputs;  ///< name -> "f32 1x3x224x224"
+/// What the readings of all processes say of the machine while it was sampled; none: not shown.
+struct MachineSummary {
+  std::optional<double> clock_mhz_mean, clock_mhz_min, clock_mhz_max;  ///< of the CPUs that ran
+  std::optional<double> temperature_celsius_max;
+  std::optional<int64_t> throttle_events;           ///< during the processes, summed
+  std::optional<bool> throttled;                    ///< at any reading
+  std::optional<double> energy_joules;              ///< of the segments that were sampled
+  std::optional<double> power_watts;                ///< mean over them
+  std::optional<double> others_share, steal_share;  ///< of the machine's CPU time, mean
+  std::optional<double> gpu_clock_mhz, gpu_temperature_celsius_max, gpu_power_watts;
+  std::optional<bool> gpu_throttled;
 };
-ReportSummary read_report(const std::filesystem::path& path);
-/// Differences that make a comparison say less: another board, thread count, model or input shape.
-std::vector<std::string> comparability_warnings(const ReportSummary& base, const ReportSummary& other);
+MachineSummary summarise_machine(const Measurement& measurement);
 
-/// The table for people. `profile`: also the kernels, worst first. `width` of the terminal, 0: unlimited.
+/// What about the figures should be taken with care: never steady, wide, one process, noise, other load,
+/// clocks that moved, throttling.
+std::vector<std::string> measurement_warnings(const Measurement& measurement, const MeasureOptions& options);
+
+/// Of those, what the machine did meanwhile.
+std::vector<std::string> machine_warnings(const Measurement& measurement);
+
+/// The document; ends with a line feed.
+std::string report_to_json(const BenchReport& report);
+
+/// The table for people, with the kernels where they were timed. `width` of the terminal, 0: unlimited.
 std::string report_text(const BenchReport& report, size_t width);
 
 }  // namespace gantry::cli

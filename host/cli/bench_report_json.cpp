@@ -1,40 +1,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "host/cli/bench_report.h"
 #include "host/cli/machine_json.h"
-#include "host/support/error.h"
-#include "host/support/input_file.h"
+#include "host/cli/statistics/estimate.h"
 
 namespace gantry::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kSchema = "gantry-bench";
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 
-Json cpu_state_json(const rpc::CpuState& state) {
-  Json json = Json::object();
-  json["frequency_mhz"] = state.frequency_mhz;
-  json["temperature_celsius"] = state.temperature_celsius ? Json(*state.temperature_celsius) : Json(nullptr);
-  json["throttle_events"] = state.throttle_events ? Json(*state.throttle_events) : Json(nullptr);
-  json["governor"] = state.governor;
-  return json;
+Json null_if_empty(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
 }
-
-Json gpu_state_json(const rpc::GpuState& state) {
-  const auto shown = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
-  Json json = Json::object();
-  json["clock_mhz"] = shown(state.clock_mhz);
-  json["temperature_celsius"] = shown(state.temperature_celsius);
-  json["power_watts"] = shown(state.power_watts);
-  json["throttled"] = shown(state.throttled);
-  return json;
+Json null_if_zero(uint64_t value) {
+  return value == 0 ? Json(nullptr) : Json(value);
+}
+template <typename T>
+Json shown(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
 
 std::vector<std::string> split_origin(const std::string& origin) {
@@ -65,87 +53,155 @@ Json kernels_json(const rpc::BenchmarkResult& result) {
     json["share"] = total > 0 ? kernel.total_ms / total : 0;
     json["flops"] = kernel.flops;
     json["bytes"] = kernel.bytes;
-    json["gflop_per_s"] = seconds > 0 ? kernel.flops / seconds / 1e9 : 0;
-    json["gb_per_s"] = seconds > 0 ? kernel.bytes / seconds / 1e9 : 0;
+    json["gflop_per_s"] = seconds > 0 ? Json(kernel.flops / seconds / 1e9) : Json(nullptr);
+    json["gb_per_s"] = seconds > 0 ? Json(kernel.bytes / seconds / 1e9) : Json(nullptr);
     list.push_back(std::move(json));
   }
   return list;
 }
 
-Json options_json(const rpc::BenchmarkOptions& options) {
-  Json json;
-  json["warmup"] = options.warmup;
-  json["number"] = options.number;
-  json["repeat"] = options.repeat;
-  json["min_repeat_ms"] = options.min_repeat_ms;
-  json["cooldown_ms"] = options.cooldown_ms;
-  json["flush_cache"] = options.flush_cache;
-  json["profile"] = options.profile;
-  return json;
+Json options_json(const MeasureOptions& options, uint64_t seed) {
+  return {{"duration_s", options.duration_s},
+          {"precision_goal", options.precision_goal},
+          {"processes", shown(options.processes)},
+          {"warmup", shown(options.warmup)},
+          {"repeat", shown(options.repeat)},
+          {"number", shown(options.number)},
+          {"min_repeat_ms", options.min_repeat_ms},
+          {"cooldown_ms", options.cooldown_ms},
+          {"cold", options.cold},
+          {"profile", options.profile},
+          {"streams", options.streams == 0 ? Json(nullptr) : Json(options.streams)},
+          {"seed", seed}};
 }
 
 Json inputs_json(const std::vector<BenchInput>& inputs) {
   Json list = Json::array();
   for (const BenchInput& input : inputs) {
-    Json json;
-    json["name"] = input.name;
-    json["dtype"] = type_name(input.type);
-    json["shape"] = input.shape;
-    json["source"] = input.source;
-    list.push_back(std::move(json));
+    list.push_back({{"name", input.name},
+                    {"dtype", type_name(input.type)},
+                    {"shape", input.shape},
+                    {"source", input.source}});
   }
   return list;
 }
 
-void add_statistics(Json& json, const rpc::BenchmarkResult& result) {
-  const rpc::BenchmarkStatistics& s = result.statistics;
-  json["median_ms"] = s.median_ms;
-  json["min_ms"] = s.min_ms;
-  json["mean_ms"] = s.mean_ms;
-  json["p90_ms"] = s.p90_ms;
-  json["p99_ms"] = s.p99_ms;
-  json["stddev_ms"] = s.stddev_ms;
-  json["runs_per_second"] = s.median_ms > 0 ? 1000 / s.median_ms : 0;
-  json["runs_per_sample"] = result.number;
-  json["samples_ms"] = result.samples_ms;
+Json reading_json(const rpc::ProbeReading& reading) {
+  Json json;
+  json["at_ms"] = reading.at_ms;
+  json["clock_mhz"] = reading.clock_mhz.empty() ? Json(nullptr) : Json(reading.clock_mhz);
+  json["temperature_celsius"] = shown(reading.temperature_celsius);
+  json["throttle_events"] = shown(reading.throttle_events);
+  json["throttled"] = shown(reading.throttled);
+  json["energy_joules"] = shown(reading.energy_joules);
+  json["power_watts"] = shown(reading.power_watts);
+  json["others_share"] = shown(reading.others_share);
+  json["steal_share"] = shown(reading.steal_share);
+  json["gpu_clock_mhz"] = shown(reading.gpu_clock_mhz);
+  json["gpu_temperature_celsius"] = shown(reading.gpu_temperature_celsius);
+  json["gpu_power_watts"] = shown(reading.gpu_power_watts);
+  json["gpu_throttled"] = shown(reading.gpu_throttled);
+  return json;
 }
 
-/// A field that must be there, of the type asked for.
-template <typename T>
-T field(const Json& json, const char* key, const std::filesystem::path& path) {
-  const auto found = json.find(key);
-  if (found == json.end())
-    user_error("{}: no field '{}'; is it written by `gantry bench --json`?", path.string(), key);
-  try {
-    return found->get<T>();
-  } catch (const Json::exception&) {
-    user_error("{}: field '{}' has the wrong type", path.string(), key);
-  }
+Json process_json(const ProcessMeasurement& process) {
+  Json json;
+  json["load_ms"] = shown(process.load_ms);
+  json["first_inference_ms"] = process.first_inference_ms;
+  json["warm_up"] = {
+      {"runs", process.warm_up.runs}, {"ms", process.warm_up.ms}, {"steady", shown(process.warm_up.steady)}};
+  json["median_ms"] = median_of(process.samples_ms);
+  json["runs_per_sample"] = process.number;
+  json["runs_per_second"] = shown(process.runs_per_second);
+  json["peak_resident_bytes"] = null_if_zero(process.peak_resident_bytes);
+  json["samples_ms"] = process.samples_ms;
+  json["started_ms"] = process.started_ms.empty() ? Json(nullptr) : Json(process.started_ms);
+  json["readings"] = Json::array();
+  for (const rpc::ProbeReading& reading : process.readings) json["readings"].push_back(reading_json(reading));
+  return json;
 }
 
-Json parse_document(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) cannot_read(path, errno);
-  Json json = Json::parse(file, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) {
-    user_error("{}: not a bench result; write one with `gantry bench MODEL --json FILE`", path.string());
+void add_statistics(Json& json, const Measurement& measurement) {
+  const std::vector<double> samples = measurement.samples_ms();
+  const Spread s = spread_of(samples);
+  std::vector<double> medians;
+  for (const auto& process : measurement.processes) medians.push_back(median_of(process.samples_ms));
+  const bool streams = measurement.processes.front().runs_per_second.has_value();
+  json["median_ms"] = streams || !measurement.interval ? median_of(medians) : measurement.interval->median_ms;
+  const bool has_interval = !streams && measurement.interval;
+  json["interval_ms"] =
+      has_interval ? Json({measurement.interval->low_ms, measurement.interval->high_ms}) : Json(nullptr);
+  json["confidence"] = 0.95;
+  json["reached_goal"] = measurement.reached_goal;
+  json["elapsed_s"] = measurement.elapsed_s;
+  json["min_ms"] = s.min;
+  json["mean_ms"] = s.mean;
+  json["p90_ms"] = shown(percentile(samples, 0.9));
+  json["p99_ms"] = shown(percentile(samples, 0.99));
+  json["stddev_ms"] = samples.size() > 1 ? Json(s.stddev) : Json(nullptr);
+  json["runs_per_second"] =
+      1000 / (measurement.interval ? measurement.interval->median_ms : median_of(medians));
+  json["runs_per_second_interval"] =
+      measurement.interval ? Json({1000 / measurement.interval->high_ms, 1000 / measurement.interval->low_ms})
+                           : Json(nullptr);
+  json["sample_count"] = samples.size();
+}
+
+/// Medians over processes of what happens once in each.
+void add_starting(Json& json, const Measurement& measurement) {
+  std::vector<double> loads, firsts;
+  for (const ProcessMeasurement& process : measurement.processes) {
+    if (process.load_ms) loads.push_back(*process.load_ms);
+    firsts.push_back(process.first_inference_ms);
   }
-  if (field<std::string>(json, "schema", path) != kSchema) {
-    user_error("{}: schema '{}' where '{}' is wanted", path.string(), json["schema"].dump(), kSchema);
-  }
-  const auto version = field<int>(json, "schema_version", path);
-  if (version < 1 || version > kSchemaVersion) {
-    user_error("{}: schema version {}; this gantry reads {}", path.string(), version, kSchemaVersion);
-  }
+  json["load_ms"] = loads.empty() ? Json(nullptr) : Json(median_of(loads));
+  json["first_inference_ms"] = median_of(firsts);
+}
+
+Json memory_json(const Measurement& measurement) {
+  const rpc::BenchmarkResult& r = measurement.last;
+  uint64_t peak = 0;
+  for (const ProcessMeasurement& process : measurement.processes)
+    peak = std::max(peak, process.peak_resident_bytes);
+  const bool on_gpu = r.device_workspace_bytes + r.device_weights_bytes + r.device_io_bytes > 0;
+  const auto device = [&](uint64_t bytes) { return on_gpu ? Json(bytes) : Json(nullptr); };
+  return {{"workspace_bytes", r.workspace_bytes},
+          {"weights_bytes", r.weights_bytes},
+          {"io_bytes", r.io_bytes},
+          {"peak_resident_bytes", null_if_zero(peak)},
+          {"device_workspace_bytes", device(r.device_workspace_bytes)},
+          {"device_weights_bytes", device(r.device_weights_bytes)},
+          {"device_io_bytes", device(r.device_io_bytes)}};
+}
+
+Json machine_json(const Measurement& measurement) {
+  const MachineSummary s = summarise_machine(measurement);
+  Json json;
+  json["cpus"] = measurement.reading_cpus.empty() ? Json(nullptr) : Json(measurement.reading_cpus);
+  json["notes"] = measurement.probe_notes;
+  json["clock_mhz_mean"] = shown(s.clock_mhz_mean);
+  json["clock_mhz_min"] = shown(s.clock_mhz_min);
+  json["clock_mhz_max"] = shown(s.clock_mhz_max);
+  json["temperature_celsius_max"] = shown(s.temperature_celsius_max);
+  json["throttle_events"] = shown(s.throttle_events);
+  json["throttled"] = shown(s.throttled);
+  json["energy_joules"] = shown(s.energy_joules);
+  json["power_watts"] = shown(s.power_watts);
+  json["others_share"] = shown(s.others_share);
+  json["steal_share"] = shown(s.steal_share);
+  json["gpu_clock_mhz"] = shown(s.gpu_clock_mhz);
+  json["gpu_temperature_celsius_max"] = shown(s.gpu_temperature_celsius_max);
+  json["gpu_power_watts"] = shown(s.gpu_power_watts);
+  json["gpu_throttled"] = shown(s.gpu_throttled);
   return json;
 }
 
 }  // namespace
 
 std::string report_to_json(const BenchReport& report) {
-  const rpc::BenchmarkResult& r = report.result;
+  const Measurement& m = report.measurement;
   Json json;
-  json["schema"] = kSchema;
+  json["schema"] = "gantry-bench";
   json["schema_version"] = kSchemaVersion;
   json["gantry_version"] = report.gantry_version;
   json["date"] = report.date;
@@ -154,78 +210,25 @@ std::string report_to_json(const BenchReport& report) {
   json["module_digest"] = report.module_digest;
   json["module_bytes"] = report.module_bytes;
   json["opt_level"] = report.opt_level >= 0 ? Json(report.opt_level) : Json(nullptr);
-  json["target"] = r.target;
+  json["precision"] = null_if_empty(report.precision);
+  json["target"] = m.last.target;
   json["device"] = report.device;
-  json["threads"] = r.threads;
+  json["threads"] = m.last.threads;
   json["inputs"] = inputs_json(report.inputs);
-  json["options"] = options_json(report.options);
-  add_statistics(json, r);
-  json["memory"] = {{"workspace_bytes", r.workspace_bytes},
-                    {"weights_bytes", r.weights_bytes},
-                    {"io_bytes", r.io_bytes},
-                    {"peak_resident_bytes", r.peak_resident_bytes}};
-  if (r.device_workspace_bytes + r.device_weights_bytes + r.device_io_bytes > 0) {
-    json["memory"]["device_workspace_bytes"] = r.device_workspace_bytes;
-    json["memory"]["device_weights_bytes"] = r.device_weights_bytes;
-    json["memory"]["device_io_bytes"] = r.device_io_bytes;
-    json["gpu_state"] = {{"before", gpu_state_json(r.gpu_before)}, {"after", gpu_state_json(r.gpu_after)}};
-  }
-  Json board = board_info_json(r.board);
+  json["options"] = options_json(report.options, report.seed);
+  add_statistics(json, m);
+  add_starting(json, m);
+  json["memory"] = memory_json(m);
+  Json board = board_info_json(m.board);
   board["name"] = report.board;
-  board["address"] = report.address;
+  board["address"] = null_if_empty(report.address);
   json["board"] = std::move(board);
-  json["cpu_state"] = {{"before", cpu_state_json(r.cpu_before)},
-                       {"during", cpu_state_json(r.cpu_during)},
-                       {"after", cpu_state_json(r.cpu_after)}};
+  json["machine"] = machine_json(m);
+  json["processes"] = Json::array();
+  for (const ProcessMeasurement& process : m.processes) json["processes"].push_back(process_json(process));
   json["warnings"] = report.warnings;
-  if (report.options.profile) json["kernels"] = kernels_json(r);
+  json["kernels"] = report.options.profile ? kernels_json(m.last) : Json(nullptr);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-ReportSummary read_report(const std::filesystem::path& path) {
-  const Json json = parse_document(path);
-  ReportSummary summary;
-  summary.path = path;
-  summary.samples_ms = field<std::vector<double>>(json, "samples_ms", path);
-  summary.model = field<std::string>(json, "model", path);
-  summary.device = field<std::string>(json, "device", path);
-  summary.target = field<std::string>(json, "target", path);
-  summary.module_digest = field<std::string>(json, "module_digest", path);
-  summary.date = field<std::string>(json, "date", path);
-  summary.threads = field<int64_t>(json, "threads", path);
-  const auto board = field<Json>(json, "board", path);
-  summary.board = field<std::string>(board, "hostname", path);
-  summary.cpu = field<std::string>(board, "cpu", path);
-  for (const Json& input : field<std::vector<Json>>(json, "inputs", path)) {
-    const auto shape = field<std::vector<int64_t>>(input, "shape", path);
-    summary.inputs[field<std::string>(input, "name", path)] =
-        field<std::string>(input, "dtype", path) + " " + shape_text(shape);
-  }
-  return summary;
-}
-
-std::vector<std::string> comparability_warnings(const ReportSummary& base, const ReportSummary& other) {
-  std::vector<std::string> warnings;
-  auto compare = [&](const char* what, const std::string& a, const std::string& b) {
-    if (a != b) warnings.push_back(fmt::format("measured with another {}: {} and {}", what, a, b));
-  };
-  compare("board", base.board, other.board);
-  compare("CPU", base.cpu, other.cpu);
-  compare("device", base.device, other.device);
-  compare("number of threads", std::to_string(base.threads), std::to_string(other.threads));
-  auto shapes = [](const ReportSummary& report) {
-    std::string text;
-    for (const auto& [name, type] : report.inputs) text += (text.empty() ? "" : ", ") + name + ": " + type;
-    return text;
-  };
-  compare("input", shapes(base), shapes(other));
-  for (const ReportSummary* report : {&base, &other}) {
-    if (report->samples_ms.size() < 10) {
-      warnings.push_back(fmt::format("{}: only {} samples; the interval is rough", report->path.string(),
-                                     report->samples_ms.size()));
-    }
-  }
-  return warnings;
 }
 
 }  // namespace gantry::cli

@@ -21,7 +21,8 @@ const rpc::BoardInfo& BoardMachine::info_with_gpus() {
   return *info_;
 }
 
-const rpc::LoadedModule& BoardMachine::load(const runtime::SharedBytes& module, const rpc::LoadOptions& options,
+const rpc::LoadedModule& BoardMachine::load(const runtime::SharedBytes& module,
+                                            const rpc::LoadOptions& options,
                                             const rpc::UploadProgress& progress) {
   if (loaded_.handle != 0) client_->unload(loaded_.handle);
   loaded_ = {};

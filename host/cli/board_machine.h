@@ -10,7 +10,8 @@ class BoardMachine : public Machine {
  public:
   /// How modules get there: only what its cache lacks, or whole, each time, so that nothing is kept.
   enum class Sending { kMissingSegments, kWhole };
-  BoardMachine(std::unique_ptr<rpc::BoardClient> client, std::string label, std::string address, Sending sending);
+  BoardMachine(std::unique_ptr<rpc::BoardClient> client, std::string label, std::string address,
+               Sending sending);
 
   std::string label() const override { return label_; }
   std::string address() const override { return address_; }

@@ -1,101 +1,291 @@
 #include <CLI/CLI.hpp>
-#include <array>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "host/cli/bench_report.h"
+#include "host/cli/between.h"
 #include "host/cli/commands.h"
-#include "host/cli/statistics/comparison.h"
+#include "host/cli/compare_report.h"
+#include "host/cli/compare_run.h"
+#include "host/cli/execution.h"
+#include "host/cli/history.h"
+#include "host/cli/quantities.h"
+#include "host/cli/report_of.h"
 #include "host/cli/text.h"
+#include "host/support/error.h"
+#include "host/support/output_file.h"
 
 namespace gantry::cli {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  gantry bench resnet18.onnx --json before.json
-  gantry bench resnet18.onnx --json after.json
-  gantry compare before.json after.json
-The ratio is that of the medians, the second over the first, with a 95 % confidence interval. Each result comes
-from one process, and processes of one program differ: by 2 % is assumed. The verdict is about the second: faster
-or slower only where the interval excludes 1, the same where all of it lies within 1 % of 1.)";
+  gantry compare old.gmod new.gmod                   two modules on this machine, in turns
+  gantry compare resnet18.onnx resnet50.onnx --on pi two models on a board
+  gantry compare resnet18.onnx --second "--precision bf16"
+                                                     one model with two sets of options
+  gantry compare old.gmod new.gmod --fail-if-slower 2%
+                                                     in CI: exit code 4 where the second is slower by 2 % or more
+  gantry compare before.json after.json              two results of bench --json, measured apart
+  gantry compare today.json --history series.jsonl   adds it to a series, and finds the changes in that
+The ratio is the second's time over the first's, with a 95 % confidence interval. Both run in several processes,
+which take turns within each round; the interval counts what differs between processes. "faster" and "slower" are
+said only where the interval excludes 1 and the difference is at least --smallest-effect; of two equal programs at
+most one comparison in twenty says so. Options apply to both; --first and --second give each its own.)";
+
+constexpr int kExitSlower = 4;
 
 struct Options {
-  std::string base, other;
+  ExecutionOptions execution;  ///< of both; its file is not used
+  std::string first, second;
+  std::string first_options, second_options;
+  CompareMeasureOptions compare;
+  std::optional<double> fail_if_slower;
+  std::string history, label;
+  std::string json_file;
   bool json = false;
+  bool live_options = false;  ///< an option was given that only measuring knows
+  uint64_t seed = 0;
 };
 
-nlohmann::ordered_json side_json(const ReportSummary& report, double median) {
-  return {{"file", report.path.string()}, {"median_ms", median},   {"samples", report.samples_ms.size()},
-          {"model", report.model},        {"board", report.board}, {"target", report.target},
-          {"threads", report.threads}};
+/// The options of both with one side's on top.
+ExecutionOptions side_options(const Options& options, const std::string& file, const std::string& own,
+                              const char* option) {
+  ExecutionOptions side = options.execution;
+  side.file = file;
+  side.seed = options.seed;
+  if (own.empty()) return side;
+  CLI::App app;
+  add_run_options(app, side);
+  try {
+    app.parse(own, false);
+  } catch (const CLI::ParseError& error) {
+    user_error("{} \"{}\": {}; see `gantry compare --help` for the options that a model is run with", option,
+               own, error.what());
+  }
+  return side;
 }
 
-std::string comparison_json(const ReportSummary& base, const ReportSummary& other, const Comparison& c,
-                            const std::vector<std::string>& warnings) {
-  nlohmann::ordered_json json;
-  json["first"] = side_json(base, c.base_median_ms);
-  json["second"] = side_json(other, c.other_median_ms);
-  json["ratio"] = c.ratio;
-  json["confidence"] = 0.95;
-  json["interval"] = {c.low, c.high};
-  json["verdict"] = std::string(verdict_name(c.verdict));
-  json["warnings"] = warnings;
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+struct Outcome {
+  CompareReport report;
+  std::optional<LiveComparison> live;
+  ReportSummary newest;  ///< what --history keeps
+};
+
+std::string side_name(const std::string& file, const std::string& own) {
+  return own.empty() ? file : file + " " + own;
 }
 
-std::string comparison_text(const ReportSummary& base, const ReportSummary& other, const Comparison& c) {
-  using Align = Table::Align;
-  Table table({{"", Align::kLeft},
-               {"median", Align::kRight},
-               {"samples", Align::kRight},
-               {"model", Align::kLeft},
-               {"on", Align::kLeft}});
-  for (const auto& [report, median] :
-       {std::pair{&base, c.base_median_ms}, std::pair{&other, c.other_median_ms}}) {
-    table.row({report->path.string(), duration_text(median), std::to_string(report->samples_ms.size()),
-               report->model,
-               fmt::format("{}, {}, {} thread{}", report->board, report->target, report->threads,
-                           report->threads == 1 ? "" : "s")});
+Outcome compare_programs(const Options& options, const Invocation& invocation) {
+  const std::string& second_file = options.second.empty() ? options.first : options.second;
+  const ExecutionOptions first_options =
+      side_options(options, options.first, options.first_options, "--first");
+  const ExecutionOptions second_options =
+      side_options(options, second_file, options.second_options, "--second");
+  Execution first = prepare_execution(first_options, invocation);
+  Execution second = prepare_execution(second_options, invocation);
+  Outcome outcome;
+  {
+    Progress progress(invocation.verbosity());
+    outcome.live = compare_live({first, [&](Execution& e) { restart(e, first_options); }},
+                                {second, [&](Execution& e) { restart(e, second_options); }}, options.compare,
+                                [&](const std::string& what, double share) {
+                                  progress.update(what + " on " + first.machine->label(), share);
+                                });
   }
-  std::string verdict;
-  switch (c.verdict) {
-    case Verdict::kFaster:
-      verdict = fmt::format("faster: {:.4g} times as fast", 1 / c.ratio);
-      break;
-    case Verdict::kSlower:
-      verdict = fmt::format("slower: takes {:.4g} times as long", c.ratio);
-      break;
-    case Verdict::kSame:
-      verdict = "the same within 1 %";
-      break;
-    case Verdict::kNotShown:
-      verdict = "not shown to differ";
-      break;
+  const BenchReport reports[] = {report_of(first_options, options.compare.measure, first, invocation),
+                                 report_of(second_options, options.compare.measure, second, invocation)};
+  BenchReport measured[] = {reports[0], reports[1]};
+  measured[0].measurement = std::move(outcome.live->first);
+  measured[1].measurement = std::move(outcome.live->second);
+  CompareReport& report = outcome.report;
+  report.comparison = outcome.live->comparison;
+  report.first = summary_of(measured[0]);
+  report.second = summary_of(measured[1]);
+  report.first.name = side_name(options.first, options.first_options);
+  report.second.name = side_name(second_file, options.second_options);
+  report.rounds = measured[0].measurement.processes.size();
+  report.elapsed_s = outcome.live->elapsed_s;
+  report.warnings = live_warnings(measured[0], measured[1], *outcome.live, options.compare);
+  outcome.newest = report.second;
+  return outcome;
+}
+
+Outcome compare_results(const Options& options) {
+  Outcome outcome;
+  CompareReport& report = outcome.report;
+  report.first = read_report(options.first);
+  report.second = read_report(options.second);
+  const Comparability comparability_of_both = comparability(report.first, report.second);
+  report.warnings = comparability_of_both.warnings;
+  report.comparison = compare_processes(report.first.processes, report.second.processes,
+                                        options.compare.statistics, comparability_of_both.extra_spread);
+  outcome.newest = report.second;
+  return outcome;
+}
+
+/// Adds the newest result to the series and says what has changed in it.
+HistoryReport keep_history(const Options& options, const ReportSummary& newest) {
+  History history = History::read(options.history);
+  const HistoryEntry entry = history_entry(
+      newest, options.label.empty() ? newest.module_digest.substr(0, 12) : options.label, GANTRY_VERSION);
+  HistoryReport report;
+  report.file = options.history;
+  report.series = entry.series;
+  if (history.add(entry)) history.write();
+  const std::vector<SeriesPoint> points = history.series(entry.series);
+  report.points = points.size();
+  ChangeOptions change_options;
+  change_options.smallest_effect = options.compare.statistics.smallest_effect;
+  report.changes = find_changes(points, change_options);
+  return report;
+}
+
+bool is_slower(const Comparison& comparison, double limit) {
+  return comparison.verdict == Verdict::kSlower && comparison.ratio >= 1 + limit;
+}
+
+int report_and_judge(const Options& options, const CompareReport& report, const Invocation& invocation) {
+  const std::string json = options.json ? comparison_json(report) : "";
+  const bool to_stdout = options.json && (options.json_file.empty() || options.json_file == "-");
+  print_out(to_stdout ? json : comparison_text(report));
+  for (const std::string& warning : report.warnings) invocation.warn(warning);
+  if (options.json && !to_stdout) write_file(options.json_file, json);
+  if (report.failed.value_or(false)) {
+    fmt::print(stderr, "gantry: slower than --fail-if-slower allows\n");
+    return kExitSlower;
   }
-  return table.str() + fmt::format("\nratio {:.5g}, 95 % confidence {:.5g} to {:.5g}: the second is {}\n",
-                                   c.ratio, c.low, c.high, verdict);
+  return 0;
+}
+
+void check_arguments(const Options& options, bool results) {
+  if (results && options.second.empty() && options.history.empty()) {
+    user_error("{}: one result alone: give a second one, or --history FILE to compare it with a series",
+               options.first);
+  }
+  if (results && !options.second.empty() && !looks_like_json(options.second)) {
+    user_error("{} is a result and {} is not: give two results, or two models or modules", options.first,
+               options.second);
+  }
+  if (!results && !options.second.empty() && looks_like_json(options.second)) {
+    user_error("{} is a result and {} is not: give two results, or two models or modules", options.second,
+               options.first);
+  }
+  if (!results && options.second.empty() && options.first_options.empty() && options.second_options.empty()) {
+    user_error(
+        "{}: against what? give a second model or module, or --second \"OPTIONS\" for the same with other "
+        "options",
+        options.first);
+  }
+  if (results &&
+      (options.live_options || !options.first_options.empty() || !options.second_options.empty())) {
+    user_error("{} is a result that was measured already: options of measuring mean nothing here",
+               options.first);
+  }
 }
 
 int compare(const Options& options, const Invocation& invocation) {
-  const ReportSummary base = read_report(options.base), other = read_report(options.other);
-  const Comparison comparison = compare_processes(std::array{ProcessSamples{base.samples_ms}},
-                                                  std::array{ProcessSamples{other.samples_ms}});
-  const std::vector<std::string> warnings = comparability_warnings(base, other);
-  print_out(options.json ? comparison_json(base, other, comparison, warnings)
-                         : comparison_text(base, other, comparison));
-  for (const std::string& warning : warnings) invocation.warn(warning);
-  return 0;
+  const bool results = looks_like_json(options.first);
+  check_arguments(options, results);
+  if (!options.history.empty())
+    History::read(options.history);  // what is wrong with it is said before measuring
+  CompareReport report;
+  ReportSummary newest;
+  if (results && options.second.empty()) {
+    newest = read_report(options.first);
+  } else {
+    Outcome outcome = results ? compare_results(options) : compare_programs(options, invocation);
+    report = std::move(outcome.report);
+    newest = std::move(outcome.newest);
+    report.compared = true;
+  }
+  report.smallest_effect = options.compare.statistics.smallest_effect;
+  if (!options.history.empty()) report.history = keep_history(options, newest);
+  if (options.fail_if_slower) {
+    report.failed = report.compared ? is_slower(report.comparison, *options.fail_if_slower)
+                                    : !report.history->changes.empty() &&
+                                          report.history->changes.back().ratio >= 1 + *options.fail_if_slower;
+  }
+  return report_and_judge(options, report, invocation);
+}
+
+/// Whether any option of measuring was given.
+bool any_given(const CLI::App& command, const std::vector<const CLI::Option*>& of_results) {
+  for (const CLI::Option* option : command.get_options()) {
+    const bool measuring =
+        std::ranges::find(of_results, option) == of_results.end() && option->nonpositional();
+    if (measuring && option->count() > 0) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 void add_compare_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("compare", "Compare two results of bench --json");
-  command->add_option("A", options->base, "The first result")->type_name("A.json")->required();
-  command->add_option("B", options->other, "The second result")->type_name("B.json")->required();
-  command->add_flag("--json", options->json, "Report as JSON on stdout");
+  CLI::App* command = app.add_subcommand(
+      "compare", "Which of two models, modules, sets of options or results is faster, and how sure that is");
+  command->add_option("A", options->first, "A model (.onnx), a module (.gmod) or a result of bench --json")
+      ->required();
+  command->add_option("B", options->second, "The second; a model with --first or --second needs none");
+  command->add_option("--first", options->first_options, "Options of the first alone")
+      ->type_name("\"OPTIONS\"");
+  command->add_option("--second", options->second_options, "Options of the second alone")
+      ->type_name("\"OPTIONS\"");
+  add_run_options(*command, options->execution);
+  add_duration(*command, "--duration", options->compare.duration_s, "Time to measure at most; default 30s");
+  command
+      ->add_option("--rounds", options->compare.rounds,
+                   "Exactly so many rounds of a process each; default: until the interval is narrow")
+      ->type_name("N")
+      ->check(between(3u, 1000u));
+  command
+      ->add_option("--warmup", options->compare.measure.warmup,
+                   "Exactly so many runs before each process's first sample; default: until steady")
+      ->type_name("N")
+      ->check(between(0u, 1000000u));
+  command->add_flag("--cold,--flush-cache", options->compare.measure.cold,
+                    "Empty the caches of every core before every run");
+  command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")->type_name("N");
+  std::vector<const CLI::Option*> of_results = {
+      command->get_option("--first"),
+      command->get_option("--second"),
+      command->get_help_ptr(),
+      add_share(*command, "--smallest-effect", options->compare.statistics.smallest_effect,
+                "The smallest difference worth claiming; default 1%"),
+      command
+          ->add_option_function<std::string>(
+              "--fail-if-slower",
+              [options](const std::string& text) {
+                try {
+                  options->fail_if_slower = parse_share(text, "--fail-if-slower", 1000);
+                } catch (const Error& error) {
+                  throw CLI::ValidationError(error.what());
+                }
+              },
+              "Exit code 4 where the second is shown to be slower, by at least this much")
+          ->type_name("SHARE"),
+      command
+          ->add_option("--history", options->history,
+                       "Keep a series of results in this file and find its changes")
+          ->type_name("FILE"),
+      command
+          ->add_option("--label", options->label,
+                       "What the result is called in --history; default: its digest")
+          ->type_name("TEXT"),
+  };
+  CLI::Option* json =
+      command
+          ->add_option(
+              "--json", options->json_file,
+              "Write the comparison as JSON; without FILE or with '-': to stdout, instead of the table")
+          ->type_name("[FILE]")
+          ->expected(0, 1);
+  of_results.push_back(json);
   command->footer(kExamples);
-  command->callback([options, &invocation] {
+  command->callback([options, command, json, of_results, &invocation] {
+    options->json = json->count() > 0;
+    options->live_options = any_given(*command, of_results);
+    options->compare.seed = std::random_device()();
     invocation.action = [options, &invocation] { return compare(*options, invocation); };
   });
 }

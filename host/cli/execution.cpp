@@ -33,14 +33,24 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
   return device.value();
 }
 
-void upload(Execution& execution, const ExecutionOptions& options, const Invocation& invocation) {
-  Progress progress(invocation.verbosity());
+rpc::LoadOptions load_options(const ExecutionOptions& options) {
   rpc::LoadOptions load;
   load.threads = options.threads;
   load.cpus = parse_cpus(options.cpus);
   load.device = options.device;
-  execution.loaded =
-      execution.machine->load(execution.module.bytes, load, [&](uint64_t done, uint64_t total) {
+  return load;
+}
+
+void set_inputs(Execution& execution) {
+  for (size_t i = 0; i < execution.inputs.size(); ++i) {
+    execution.machine->set_input(static_cast<int>(i), execution.inputs[i].tensor);
+  }
+}
+
+void upload(Execution& execution, const ExecutionOptions& options, const Invocation& invocation) {
+  Progress progress(invocation.verbosity());
+  execution.loaded = execution.machine->load(
+      execution.module.bytes, load_options(options), [&](uint64_t done, uint64_t total) {
         if (total == 0) return;
         progress.update(fmt::format("sending: {} of {}", bytes_text(static_cast<double>(done)),
                                     bytes_text(static_cast<double>(total))),
@@ -67,6 +77,10 @@ void upload_named(Execution& execution, const ExecutionOptions& options, const I
 void add_execution_options(CLI::App& command, ExecutionOptions& options) {
   command.add_option("MODEL", options.file, "A model (.onnx), compiled for the machine, or a module (.gmod)")
       ->required();
+  add_run_options(command, options);
+}
+
+void add_run_options(CLI::App& command, ExecutionOptions& options) {
   command
       .add_option("--on", options.board,
                   "Board: a name from `gantry boards`, or HOST:PORT; else this machine")
@@ -136,10 +150,15 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
       request, on_gpu ? execution.machine->info_with_gpus() : execution.machine->info(), invocation);
   upload_named(execution, options, invocation);
   execution.inputs = gather_inputs(execution.loaded.inputs, {options.inputs, shapes, options.seed});
-  for (size_t i = 0; i < execution.inputs.size(); ++i) {
-    execution.machine->set_input(static_cast<int>(i), execution.inputs[i].tensor);
-  }
+  set_inputs(execution);
   return execution;
+}
+
+void restart(Execution& execution, const ExecutionOptions& options) {
+  execution.machine.reset();  // first: a board may serve few sessions at once
+  execution.machine = open_machine(options.board, options.key);
+  execution.loaded = execution.machine->load(execution.module.bytes, load_options(options), {});
+  set_inputs(execution);
 }
 
 }  // namespace gantry::cli

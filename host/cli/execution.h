@@ -31,7 +31,10 @@ struct ExecutionOptions {
   std::vector<std::string> inputs, shapes;
   std::optional<uint64_t> seed;
 };
+/// MODEL, and the options that it is run with.
 void add_execution_options(CLI::App& command, ExecutionOptions& options);
+/// Those options alone.
+void add_run_options(CLI::App& command, ExecutionOptions& options);
 
 /// A machine on which the module is loaded and its inputs are set.
 struct Execution {
@@ -41,6 +44,8 @@ struct Execution {
   std::vector<GivenInput> inputs;
 };
 Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation);
+/// A new process on the same machine in the place of the old one, with the same module and inputs.
+void restart(Execution& execution, const ExecutionOptions& options);
 
 /// this_machine(), or the board of that name or address.
 std::unique_ptr<Machine> open_machine(const std::string& board, const std::string& key);

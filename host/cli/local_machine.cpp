@@ -34,8 +34,8 @@ class DeviceProcess {
     socket_ = ends[0];
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
-    // Its copy is not closed on exec; a descriptor that has that number already is duplicated onto itself, which
-    // clears the flag too.
+    // Its copy is not closed on exec; a descriptor that has that number already is duplicated onto itself,
+    // which clears the flag too.
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], rpc::kLocalSocket);
     std::string name = "gantry-device", command(rpc::kLocalCommand);
     char* arguments[] = {name.data(), command.data(), nullptr};
@@ -51,7 +51,8 @@ class DeviceProcess {
   DeviceProcess& operator=(const DeviceProcess&) = delete;
   ~DeviceProcess() {
     if (socket_ >= 0) ::close(socket_);
-    // It ends by itself when its socket closes; a zombie's number is not given to another process before waitpid.
+    // It ends by itself when its socket closes; a zombie's number is not given to another process before
+    // waitpid.
     constexpr std::chrono::milliseconds kPatience{2000}, kPause{1};
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (::waitpid(pid_, nullptr, WNOHANG) == 0) {
@@ -75,7 +76,8 @@ class DeviceProcess {
  private:
   [[noreturn]] static void fail(const std::filesystem::path& program, int error) {
     user_error(
-        "{}: cannot be started: {}; running a model needs gantry-device, which is installed beside gantry (or set "
+        "{}: cannot be started: {}; running a model needs gantry-device, which is installed beside gantry "
+        "(or set "
         "GANTRY_DEVICE to its path)",
         program.string(), std::strerror(error));
   }

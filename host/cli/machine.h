@@ -38,8 +38,8 @@ class Machine {
                                          const rpc::BenchmarkProgress& progress) = 0;
 };
 
-/// The machine that this program runs on: a gantry-device of its own, which ends with the result. User error where
-/// that program is missing.
+/// The machine that this program runs on: a gantry-device of its own, which ends with the result. User error
+/// where that program is missing.
 std::unique_ptr<Machine> this_machine();
 /// Connects; errors say what could not be reached and why.
 std::unique_ptr<Machine> connect_board(const BoardChoice& board);

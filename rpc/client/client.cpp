@@ -308,7 +308,7 @@ std::unique_ptr<BoardClient> BoardClient::Impl::open(std::unique_ptr<Impl> self,
   }
   if (!done && timed_out)
     throw broken("no answer within " + std::to_string(options.connect_timeout.count()) +
-                       " ms; check the address and the network");
+                 " ms; check the address and the network");
   try {
     if (failure) std::rethrow_exception(failure);
   } catch (const Error& error) {
@@ -330,8 +330,7 @@ std::unique_ptr<BoardClient> BoardClient::connect(const ConnectOptions& options)
 std::unique_ptr<BoardClient> BoardClient::adopt(int socket, const ConnectOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
-  impl->channel =
-      std::make_unique<FrameChannel>(make_plain_stream(Socket(impl->io, {AF_UNIX, 0}, socket)));
+  impl->channel = std::make_unique<FrameChannel>(make_plain_stream(Socket(impl->io, {AF_UNIX, 0}, socket)));
   Impl& opened = *impl;
   return opened.open(std::move(impl), opened.greet());
 }
@@ -471,7 +470,8 @@ RunTime BoardClient::run(std::uint32_t handle, std::chrono::milliseconds deadlin
   request.handle = handle;
   request.deadline_ms = to_deadline(deadline);
   const auto finished = impl_->ask<wire::RunFinishedT>(make_request(request), impl_->long_timeout(deadline));
-  return {std::chrono::nanoseconds(finished.nanoseconds), std::chrono::nanoseconds(finished.preparing_nanoseconds)};
+  return {std::chrono::nanoseconds(finished.nanoseconds),
+          std::chrono::nanoseconds(finished.preparing_nanoseconds)};
 }
 
 Tensor BoardClient::get_output(std::uint32_t handle, std::int32_t index) {

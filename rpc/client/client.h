@@ -33,8 +33,8 @@ class BoardClient {
  public:
   /// Connects, authenticates and agrees on a protocol version.
   static std::unique_ptr<BoardClient> connect(const ConnectOptions& options);
-  /// Speaks over a connected stream socket of this machine, which it owns from now on; `options` say the name for
-  /// errors (address) and the timeouts.
+  /// Speaks over a connected stream socket of this machine, which it owns from now on; `options` say the name
+  /// for errors (address) and the timeouts.
   static std::unique_ptr<BoardClient> adopt(int socket, const ConnectOptions& options);
   ~BoardClient();
   BoardClient(const BoardClient&) = delete;

@@ -115,7 +115,8 @@ BoardInfo from_wire(wire::BoardDescriptionT&& board) {
 }
 
 LoadedModule from_wire(wire::ModuleLoadedT&& module) {
-  LoadedModule loaded{module.handle, std::move(module.target), from_wire(module.inputs), from_wire(module.outputs), {}};
+  LoadedModule loaded{
+      module.handle, std::move(module.target), from_wire(module.inputs), from_wire(module.outputs), {}};
   if (module.nanoseconds >= 0) loaded.load_time = std::chrono::nanoseconds(module.nanoseconds);
   loaded.precision = std::move(module.precision);
   return loaded;

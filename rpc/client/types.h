@@ -102,7 +102,8 @@ struct LoadedModule {
 /// One run, on the board's clock.
 struct RunTime {
   std::chrono::nanoseconds run{0};
-  std::chrono::nanoseconds preparing{0};  ///< before it: binding shapes and finding memory, if that had to be done
+  std::chrono::nanoseconds preparing{
+      0};  ///< before it: binding shapes and finding memory, if that had to be done
 };
 
 struct BenchmarkOptions {
@@ -160,10 +161,11 @@ struct ProbeReading {
 };
 struct BenchmarkResult {
   std::vector<double> samples_ms;  ///< of one run each (a sample's time over `number`)
-  std::vector<double> started_ms;  ///< of each sample, since the first one's start; empty from boards before 0.2
-  std::uint32_t number = 1;        ///< runs a sample as used
-  double elapsed_ms = 0;           ///< of streams: from their common start to the last one's end
-  double runs_per_second = 0;      ///< of streams: the sum of their rates
+  std::vector<double>
+      started_ms;              ///< of each sample, since the first one's start; empty from boards before 0.2
+  std::uint32_t number = 1;    ///< runs a sample as used
+  double elapsed_ms = 0;       ///< of streams: from their common start to the last one's end
+  double runs_per_second = 0;  ///< of streams: the sum of their rates
   BenchmarkStatistics statistics;
   std::vector<KernelTiming> kernels;  ///< in the plan's order; empty without `profile`
   std::uint64_t workspace_bytes = 0;

@@ -79,7 +79,8 @@ void check(const wire::BenchmarkT& benchmark) {
     refuse(
         "a benchmark's repeat and number must lie between 1 and 1000000, its warm-up between 0 and 1000000");
   const auto sensible = [](double ms) { return std::isfinite(ms) && ms >= 0 && ms <= 3.6e6; };
-  if (!sensible(benchmark.min_repeat_ms) || !sensible(benchmark.cooldown_ms) || !sensible(benchmark.duration_ms))
+  if (!sensible(benchmark.min_repeat_ms) || !sensible(benchmark.cooldown_ms) ||
+      !sensible(benchmark.duration_ms))
     refuse("a benchmark's times must lie between 0 and one hour");
   if (benchmark.streams > kMaxStreams)
     refuse("a benchmark may run at most " + std::to_string(kMaxStreams) + " streams");

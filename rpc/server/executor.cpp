@@ -310,7 +310,8 @@ std::unique_ptr<wire::TensorDescriptionT> describe(const module_format::Manifest
 
 /// The module's parts: its whole file in memory, or its manifest there and its segments in the cache.
 runtime::ModuleContents Executor::contents(const wire::LoadModuleT& request, const UniqueFd& data) {
-  runtime::SharedBytes sent = take(runtime::map_fd(data.get(), request.whole ? "the module" : "its manifest"));
+  runtime::SharedBytes sent =
+      take(runtime::map_fd(data.get(), request.whole ? "the module" : "its manifest"));
   if (request.whole) return take(runtime::ModuleContents::from_bytes(std::move(sent)));
   if (!cache_) throw Error(ErrorKind::kRequest, "this server keeps no segments: send modules whole");
   std::vector<runtime::SegmentSource> segments;
@@ -479,7 +480,8 @@ wire::ResponseT Executor::run_streams(std::uint32_t id, const wire::BenchmarkT& 
   const auto set_inputs = [&loaded](runtime::Session& session) {
     for (const auto& [index, input] : loaded.inputs) {
       const DLTensor tensor = input.view();
-      if (runtime::Status status = session.set_input(index, tensor, /*borrow=*/true); !status.ok()) return status;
+      if (runtime::Status status = session.set_input(index, tensor, /*borrow=*/true); !status.ok())
+        return status;
     }
     return runtime::Status();
   };

@@ -5,10 +5,10 @@
 
 #include "gantry/runtime.h"
 #include "rpc/error.h"
+#include "rpc/protocol/local.h"
 #include "rpc/protocol/message.h"
 #include "rpc/server/board_info.h"
 #include "rpc/server/cache.h"
-#include "rpc/protocol/local.h"
 #include "rpc/server/server.h"
 
 namespace gantry::rpc {

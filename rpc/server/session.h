@@ -12,9 +12,9 @@ inline constexpr char kAdmitted = 'y';
 inline constexpr char kFull = 'n';
 inline constexpr char kShutDown = 's';  ///< parent: finish the running request, then end
 
-/// Serves one connection in this process until it ends. `connection` and `parent` are owned; `parent` is -1 for
-/// a session that nobody admits or shuts down (see serve_connection). Returns the process's exit code. `tls` is
-/// null for a server without a key.
+/// Serves one connection in this process until it ends. `connection` and `parent` are owned; `parent` is -1
+/// for a session that nobody admits or shuts down (see serve_connection). Returns the process's exit code.
+/// `tls` is null for a server without a key.
 int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options);
 
 }  // namespace gantry::rpc

@@ -94,4 +94,15 @@ Estimate log_median_within(const ProcessSamples& process, const char* what) {
   return {median_of(logs), median_variance(logs) * inflation, std::max(kFewestDegrees, 1 / share - 1)};
 }
 
+Spread spread_of(std::span<const double> values) {
+  Spread spread;
+  const auto count = static_cast<double>(values.size());
+  spread.min = *std::min_element(values.begin(), values.end());
+  for (double value : values) spread.mean += value / count;
+  double squares = 0;
+  for (double value : values) squares += (value - spread.mean) * (value - spread.mean);
+  spread.stddev = values.size() > 1 ? std::sqrt(squares / (count - 1)) : 0;
+  return spread;
+}
+
 }  // namespace gantry::cli

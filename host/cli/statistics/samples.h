@@ -12,6 +12,12 @@ struct ProcessSamples {
   std::vector<double> samples_ms;
 };
 
+/// Least, mean and standard deviation (n - 1; 0 for one value) of values in any order, at least one.
+struct Spread {
+  double min = 0, mean = 0, stddev = 0;
+};
+Spread spread_of(std::span<const double> values);
+
 /// Fewest samples that show the spread within a process.
 inline constexpr size_t kFewestSamples = 5;
 

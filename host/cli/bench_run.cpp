@@ -1,0 +1,131 @@
+#include "host/cli/bench_run.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "host/cli/measured_process.h"
+
+namespace gantry::cli {
+namespace {
+
+/// Processes before the interval of their medians may say that it is narrow.
+constexpr size_t kFewestProcesses = 5;
+/// A process is sampled for a second, or less where all of them must fit into the time.
+constexpr double kLongestSliceMs = 1000;
+constexpr double kShortestSliceMs = 100;
+/// Of one process's time, what is left for its samples beside loading and warming up.
+constexpr double kSamplingShare = 0.5;
+/// Streams start together and end raggedly; a longer slice makes that small.
+constexpr double kShortestStreamsMs = 500;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double slice_ms(const MeasureOptions& options) {
+  const double share =
+      options.duration_s * 1e3 / static_cast<double>(options.processes.value_or(kFewestProcesses));
+  return std::clamp(share * kSamplingShare, kShortestSliceMs,
+                    options.processes == 1u ? options.duration_s * 1e3 : kLongestSliceMs);
+}
+
+/// Samples of one process. One that is alone goes on until its own interval is narrow.
+void sample(MeasuredProcess& process, const MeasureOptions& options, double until_s,
+            std::chrono::steady_clock::time_point start) {
+  if (options.streams > 0)
+    return process.sample_streams(options.streams, std::max(slice_ms(options), kShortestStreamsMs));
+  if (options.repeat) return process.sample_exactly(*options.repeat);
+  constexpr double kPieceMs = 250;
+  const auto began = std::chrono::steady_clock::now();
+  do {
+    process.sample(std::min(kPieceMs, slice_ms(options)));
+  } while (seconds_since(began) * 1e3 < slice_ms(options) && seconds_since(start) < until_s);
+}
+
+/// The interval of what has been measured; none while a single process has too few samples for one.
+std::optional<MedianInterval> interval_of(std::span<const ProcessMeasurement> processes) {
+  const std::vector<ProcessSamples> speed = speed_of(processes);
+  if (speed.size() == 1 && speed.front().samples_ms.size() < kFewestSamples) return std::nullopt;
+  return median_interval(speed);
+}
+
+class Loop {
+ public:
+  Loop(const MeasureOptions& options, const MeasureProgress& progress)
+      : options_(options), progress_(progress) {}
+
+  /// Measures the execution's process. True: another is wanted.
+  bool add(Execution& execution) {
+    MeasuredProcess process(*execution.machine, execution.loaded, options_);
+    tell("warming up");
+    process.begin();
+    do {
+      process.warm_up_window();
+      tell("warming up");
+    } while (!process.warm());
+    tell("timing");
+    sample(process, options_, options_.duration_s, start_);
+    collect(execution, process);
+    return wants_another();
+  }
+
+  /// The last process times its kernels when it is known to be the last.
+  Measurement finish(Execution& execution) {
+    if (options_.profile) {
+      MeasuredProcess process(*execution.machine, execution.loaded, options_);
+      process.adopt_run_time(result_.last.statistics.median_ms);
+      process.profile();
+      result_.last.kernels = process.last().kernels;
+    }
+    result_.elapsed_s = seconds_since(start_);
+    return std::move(result_);
+  }
+
+ private:
+  void tell(const std::string& what) const {
+    const size_t done = result_.processes.size();
+    const double by_time = seconds_since(start_) / options_.duration_s;
+    const double by_count = options_.processes ? static_cast<double>(done) / *options_.processes : 0;
+    progress_(fmt::format("{}, process {}", what, done + 1),
+              std::clamp(std::max(by_time, by_count), 0.0, 1.0));
+  }
+
+  void collect(Execution& execution, MeasuredProcess& process) {
+    result_.last = process.last();
+    if (!result_.last.reading_cpus.empty()) result_.reading_cpus = result_.last.reading_cpus;
+    for (const std::string& note : result_.last.probe_notes) {
+      if (std::ranges::find(result_.probe_notes, note) == result_.probe_notes.end())
+        result_.probe_notes.push_back(note);
+    }
+    if (result_.processes.empty()) result_.board = execution.machine->info();
+    result_.processes.push_back(process.take());
+    result_.interval = interval_of(result_.processes);
+    result_.reached_goal =
+        result_.interval && result_.interval->relative_half_width() <= options_.precision_goal;
+  }
+
+  bool wants_another() const {
+    const size_t done = result_.processes.size();
+    if (options_.processes) return done < *options_.processes;
+    if (done >= kFewestProcesses && result_.reached_goal) return false;
+    // Not one that could only be finished after the end.
+    const double each = seconds_since(start_) / static_cast<double>(done);
+    return seconds_since(start_) + kSamplingShare * each < options_.duration_s;
+  }
+
+  const MeasureOptions& options_;
+  const MeasureProgress& progress_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Measurement result_;
+};
+
+}  // namespace
+
+Measurement measure(Execution& execution, const MeasureOptions& options,
+                    const std::function<void(Execution&)>& restart, const MeasureProgress& progress) {
+  Loop loop(options, progress);
+  while (loop.add(execution)) restart(execution);
+  return loop.finish(execution);
+}
+
+}  // namespace gantry::cli

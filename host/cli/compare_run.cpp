@@ -1,0 +1,134 @@
+#include "host/cli/compare_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "host/cli/measured_process.h"
+#include "host/support/random.h"
+
+namespace gantry::cli {
+namespace {
+
+/// Short, so that both programs see the same machine; long beside what changing over costs.
+constexpr double kSegmentMs = 50;
+/// A segment starts with caches that hold the other program's data, on threads that slept.
+constexpr double kSettleMs = 5;
+/// A round's samples should take about as long as its start and warm-up.
+constexpr double kRoundMs = 800;
+constexpr double kFewestPairs = 3, kMostPairs = 8;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+class Match {
+ public:
+  Match(Contestant first, Contestant second, const CompareMeasureOptions& options,
+        const MeasureProgress& progress)
+      : sides_{first, second}, options_(options), progress_(progress), random_(options.seed, "order") {
+    rule_.goal = options.statistics.smallest_effect;
+    rule_.time_limit_s = options.duration_s;
+  }
+
+  LiveComparison run() {
+    for (bool more = true; more;) {
+      if (!rounds_.empty()) {
+        for (Contestant& side : sides_) side.restart(side.execution);
+      }
+      play_round();
+      more = wants_another();
+    }
+    LiveComparison result;
+    result.comparison = compare_rounds(rounds_, options_.statistics);
+    result.first = std::move(measured_[0]);
+    result.second = std::move(measured_[1]);
+    result.stopped = stopped_;
+    result.elapsed_s = seconds_since(start_);
+    return result;
+  }
+
+ private:
+  /// Which side goes first.
+  size_t draw() { return random_.uniform() < 0.5 ? 0 : 1; }
+
+  void tell(const char* what) const {
+    const double by_time = seconds_since(start_) / options_.duration_s;
+    const double by_count = options_.rounds ? static_cast<double>(rounds_.size()) / *options_.rounds : 0;
+    progress_(fmt::format("{}, round {}", what, rounds_.size() + 1),
+              std::min(1.0, std::max(by_time, by_count)));
+  }
+
+  void play_round() {
+    MeasuredProcess processes[] = {process_of(0), process_of(1)};
+    const size_t starter = draw();
+    for (size_t i : {starter, 1 - starter}) processes[i].begin();
+    tell("warming up");
+    while (!processes[0].warm() || !processes[1].warm()) {
+      const size_t next = draw();
+      for (size_t i : {next, 1 - next}) {
+        if (!processes[i].warm()) processes[i].warm_up_window();
+      }
+      tell("warming up");
+    }
+    Round round;
+    const double run_ms = std::max(processes[0].run_ms(), processes[1].run_ms());
+    const double segment_ms = std::max(kSegmentMs, MeasuredProcess::kFewestRuns * run_ms);
+    const auto pairs = static_cast<size_t>(std::clamp(kRoundMs / (2 * segment_ms), kFewestPairs, kMostPairs));
+    for (size_t pair = 0; pair < pairs; ++pair) {
+      double medians[2];
+      const size_t next = draw();
+      for (size_t i : {next, 1 - next}) medians[i] = processes[i].sample(kSegmentMs, kSettleMs);
+      round.pairs.push_back({medians[0], medians[1]});
+      tell("timing");
+    }
+    rounds_.push_back(std::move(round));
+    for (size_t i : {0, 1}) collect(i, processes[i]);
+  }
+
+  MeasuredProcess process_of(size_t side) {
+    Execution& execution = sides_[side].execution;
+    return MeasuredProcess(*execution.machine, execution.loaded, options_.measure);
+  }
+
+  void collect(size_t side, MeasuredProcess& process) {
+    Measurement& measurement = measured_[side];
+    if (measurement.processes.empty()) measurement.board = sides_[side].execution.machine->info();
+    measurement.last = process.last();
+    if (!measurement.last.reading_cpus.empty()) measurement.reading_cpus = measurement.last.reading_cpus;
+    measurement.processes.push_back(process.take());
+  }
+
+  bool wants_another() {
+    if (options_.rounds) return rounds_.size() < *options_.rounds;
+    if (rounds_.size() < kFewestRounds) return true;
+    const Comparison comparison = compare_rounds(rounds_, options_.statistics);
+    const double half_width = (comparison.high - comparison.low) / 2 / comparison.ratio;
+    const double elapsed = seconds_since(start_);
+    // Not a round that could only be finished after the end.
+    const double each = elapsed / static_cast<double>(rounds_.size());
+    const auto reason = rule_.after(rounds_.size(), half_width, elapsed + each / 2);
+    if (reason) stopped_ = *reason;
+    return !reason;
+  }
+
+  Contestant sides_[2];
+  const CompareMeasureOptions& options_;
+  const MeasureProgress& progress_;
+  Random random_;
+  StopRule rule_;
+  StopReason stopped_ = StopReason::kTimeLimit;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<Round> rounds_;
+  Measurement measured_[2];
+};
+
+}  // namespace
+
+LiveComparison compare_live(Contestant first, Contestant second, const CompareMeasureOptions& options,
+                            const MeasureProgress& progress) {
+  return Match(std::move(first), std::move(second), options, progress).run();
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,137 @@
+#include "host/cli/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "host/support/error.h"
+#include "host/support/input_file.h"
+#include "host/support/output_file.h"
+
+namespace gantry::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kSchema = "gantry-history";
+constexpr int kSchemaVersion = 1;
+
+std::string header_line() {
+  return Json({{"schema", kSchema}, {"schema_version", kSchemaVersion}}).dump() + "\n";
+}
+
+Json to_json(const HistoryEntry& entry) {
+  return {{"date", entry.point.date},
+          {"label", entry.point.label},
+          {"series", entry.series},
+          {"process_medians_ms", entry.point.process_medians_ms},
+          {"module_digest", entry.module_digest},
+          {"precision", entry.precision.empty() ? Json(nullptr) : Json(entry.precision)},
+          {"gantry_version", entry.gantry_version}};
+}
+
+HistoryEntry from_json(const Json& json) {
+  HistoryEntry entry;
+  entry.series = json.at("series").get<std::string>();
+  entry.point.date = json.at("date").get<std::string>();
+  entry.point.label = json.at("label").get<std::string>();
+  entry.point.process_medians_ms = json.at("process_medians_ms").get<std::vector<double>>();
+  entry.module_digest = json.at("module_digest").get<std::string>();
+  if (!json.at("precision").is_null()) entry.precision = json.at("precision").get<std::string>();
+  entry.gantry_version = json.at("gantry_version").get<std::string>();
+  return entry;
+}
+
+bool is_header(const Json& json) {
+  return json.is_object() && json.value("schema", "") == kSchema &&
+         json.value("schema_version", 0) == kSchemaVersion;
+}
+
+bool usable(const HistoryEntry& entry) {
+  return !entry.point.process_medians_ms.empty() &&
+         std::ranges::all_of(entry.point.process_medians_ms,
+                             [](double ms) { return std::isfinite(ms) && ms > 0; });
+}
+
+}  // namespace
+
+HistoryEntry history_entry(const ReportSummary& report, const std::string& label,
+                           const std::string& gantry_version) {
+  HistoryEntry entry;
+  entry.point.date = report.date;
+  entry.point.label = label;
+  for (const ProcessSamples& process : report.processes) {
+    entry.point.process_medians_ms.push_back(median_of(process.samples_ms));
+  }
+  entry.series =
+      fmt::format("{} on {} ({}), {}, {} thread{}", std::filesystem::path(report.model).stem().string(),
+                  report.board, report.cpu, report.device, report.threads, report.threads == 1 ? "" : "s");
+  if (report.streams > 0) entry.series += fmt::format(", {} streams", report.streams);
+  if (report.cold) entry.series += ", cold";
+  for (const auto& [name, type] : report.inputs) {
+    entry.series += fmt::format(", {} {}", name, type.substr(0, type.find(',')));
+  }
+  entry.module_digest = report.module_digest;
+  entry.precision = report.precision;
+  entry.gantry_version = gantry_version;
+  return entry;
+}
+
+History History::read(const std::filesystem::path& path) {
+  History history;
+  history.path_ = path;
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return history;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) cannot_read(path, errno);
+  std::string text;
+  for (int line = 1; std::getline(file, text); ++line) {
+    const Json json = Json::parse(text, nullptr, false);
+    if (line == 1) {
+      if (!is_header(json)) {
+        user_error(
+            "{}: is not a history of gantry's (its first line is not '{}'); give --history another file",
+            path.string(), header_line().substr(0, header_line().size() - 1));
+      }
+      continue;
+    }
+    try {
+      history.entries_.push_back(from_json(json));
+    } catch (const Json::exception&) {
+      user_error("{}: line {} is damaged; remove it", path.string(), line);
+    }
+    if (!usable(history.entries_.back()))
+      user_error("{}: line {} has no usable times; remove it", path.string(), line);
+  }
+  return history;
+}
+
+bool History::add(const HistoryEntry& entry) {
+  const bool known = std::ranges::any_of(entries_, [&](const HistoryEntry& other) {
+    return other.series == entry.series && other.point.date == entry.point.date &&
+           other.point.process_medians_ms == entry.point.process_medians_ms;
+  });
+  if (!known) entries_.push_back(entry);
+  return !known;
+}
+
+void History::write() const {
+  std::string text = header_line();
+  for (const HistoryEntry& entry : entries_) {
+    text += to_json(entry).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  write_file(path_, text);
+}
+
+std::vector<SeriesPoint> History::series(const std::string& name) const {
+  std::vector<SeriesPoint> points;
+  for (const HistoryEntry& entry : entries_) {
+    if (entry.series == name) points.push_back(entry.point);
+  }
+  return points;
+}
+
+}  // namespace gantry::cli

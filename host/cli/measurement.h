@@ -1,0 +1,72 @@
+// What was measured of a module: processes, each with its own warm-up and samples.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "host/cli/statistics/median_interval.h"
+#include "rpc/client/types.h"
+
+namespace gantry::cli {
+
+/// How to measure.
+struct MeasureOptions {
+  double duration_s = 20;  ///< new processes are started until then at most
+  double precision_goal =
+      0.01;  ///< half the width of the median's 95 % interval over the median: then it is enough
+  std::optional<uint32_t> processes;  ///< exactly so many; none: as many as the goal takes
+  std::optional<uint32_t> warmup;     ///< exactly so many runs; none: until steady
+  std::optional<uint32_t> repeat;     ///< exactly so many samples a process; none: by time
+  std::optional<uint32_t> number;     ///< runs a sample; none: 1, or more where the clock would be too coarse
+  double min_repeat_ms = 0;           ///< more runs a sample until it takes so long
+  double cooldown_ms = 0;             ///< pause before every sample
+  bool cold = false;                  ///< caches are emptied before every run
+  bool profile = false;               ///< time every kernel too, in the last process
+  uint32_t streams = 0;               ///< sessions that run at once, for throughput; 0: one run after another
+};
+
+/// The runs before the first sample.
+struct WarmUp {
+  uint64_t runs = 0;
+  double ms = 0;  ///< that they took, pauses between them included
+  std::optional<bool>
+      steady;  ///< whether the times had stopped to fall; none: a number of runs was asked for
+};
+
+/// One process that loaded the module, warmed up and ran it.
+struct ProcessMeasurement {
+  std::optional<double> load_ms;  ///< to map the module and start threads; none: the board does not say
+  double first_inference_ms = 0;  ///< the first run, with finding its memory
+  WarmUp warm_up;
+  std::vector<double> samples_ms;  ///< of one run each; of streams: every run's
+  std::vector<double>
+      started_ms;       ///< of each sample, since the process's first; empty: the board does not say
+  uint32_t number = 1;  ///< runs a sample
+  uint64_t peak_resident_bytes = 0;         ///< 0: not known
+  std::optional<double> runs_per_second;    ///< of streams, together
+  std::vector<rpc::ProbeReading> readings;  ///< at_ms since the process's first sample
+};
+
+struct Measurement {
+  std::vector<ProcessMeasurement> processes;
+  /// Of the time of a run; of streams, of the time between two results. None: too few samples for one.
+  std::optional<MedianInterval> interval;
+  bool reached_goal = false;
+  double elapsed_s = 0;
+  /// Of the last process: memory, threads, target, kernels; its samples are those of its last segment.
+  rpc::BenchmarkResult last;
+  rpc::BoardInfo board;
+  std::vector<int32_t> reading_cpus;
+  std::vector<std::string> probe_notes;
+
+  /// All processes' samples, in the order taken.
+  std::vector<double> samples_ms() const;
+};
+
+/// What a process says of the program's speed: its samples, or of streams the mean time between two results.
+std::vector<ProcessSamples> speed_of(std::span<const ProcessMeasurement> processes);
+
+}  // namespace gantry::cli

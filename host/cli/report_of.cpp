@@ -1,0 +1,66 @@
+#include "host/cli/report_of.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "host/cli/report_summary.h"
+
+namespace gantry::cli {
+namespace {
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+}  // namespace
+
+BenchReport report_of(const ExecutionOptions& choice, const MeasureOptions& options,
+                      const Execution& execution, const Invocation& invocation) {
+  BenchReport report;
+  report.gantry_version = GANTRY_VERSION;
+  report.date = utc_now();
+  report.command = invocation.arguments;
+  report.model = choice.file;
+  report.module_digest = execution.module.digest;
+  report.module_bytes = execution.module.bytes.bytes.size();
+  report.board = choice.board.empty() ? "local" : choice.board;
+  report.address = execution.machine->address();
+  report.device = choice.device;
+  report.opt_level = execution.module.opt_level;
+  report.precision = execution.loaded.precision;
+  report.seed = choice.seed.value_or(0);
+  for (size_t i = 0; i < execution.inputs.size(); ++i) {
+    const GivenInput& input = execution.inputs[i];
+    report.inputs.push_back(
+        {execution.loaded.inputs[i].name, input.tensor.type, input.tensor.shape, input.source});
+  }
+  report.options = options;
+  return report;
+}
+
+std::vector<std::string> live_warnings(const BenchReport& first, const BenchReport& second,
+                                       const LiveComparison& live, const CompareMeasureOptions& options) {
+  std::vector<std::string> warnings;
+  for (const BenchReport* side : {&first, &second}) {
+    const size_t restless = summary_of(*side).restless_processes;
+    if (restless == 0) continue;
+    warnings.push_back(fmt::format("{}: {} of {} processes never became steady", side->model, restless,
+                                   side->measurement.processes.size()));
+  }
+  for (const std::string& warning : machine_warnings(first.measurement)) warnings.push_back(warning);
+  if (!options.rounds && live.stopped == StopReason::kTimeLimit) {
+    warnings.push_back(fmt::format(
+        "after {:.0f} s the ratio is known to ±{:.2g} % only; --duration allows more time", live.elapsed_s,
+        50 * (live.comparison.high - live.comparison.low) / live.comparison.ratio));
+  }
+  return warnings;
+}
+
+}  // namespace gantry::cli

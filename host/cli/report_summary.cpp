@@ -1,0 +1,247 @@
+#include "host/cli/report_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "host/support/error.h"
+#include "host/support/input_file.h"
+
+namespace gantry::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kSchema = "gantry-bench";
+constexpr int kNewestVersion = 2;
+
+// How much two results of one program may differ beside what differs between their processes, of each side:
+/// because another time of the day is another state of the machine;
+constexpr double kApartSpread = 0.01;
+/// because boards of one kind differ in their silicon and cooling;
+constexpr double kOtherBoardSpread = 0.03;
+/// because a clock was held down for some of the time;
+constexpr double kThrottledSpread = 0.05;
+/// because it was measured before it was steady.
+constexpr double kRestlessSpread = 0.02;
+/// Less than this of the machine's time is what any system does.
+constexpr double kUsualLoad = 0.02;
+
+template <typename T>
+T converted(const Json& value, const std::string& key, const std::filesystem::path& path) {
+  try {
+    return value.get<T>();
+  } catch (const Json::exception&) {
+    user_error("{}: field '{}' has the wrong type", path.string(), key);
+  }
+}
+
+/// A field that must be there, of the type asked for.
+template <typename T>
+T field(const Json& json, const char* key, const std::filesystem::path& path) {
+  const auto found = json.find(key);
+  if (found == json.end())
+    user_error("{}: no field '{}'; is it written by `gantry bench --json`?", path.string(), key);
+  return converted<T>(*found, key, path);
+}
+
+/// None where it is not there or null.
+template <typename T>
+std::optional<T> maybe(const Json& json, const char* key, const std::filesystem::path& path) {
+  const auto found = json.find(key);
+  if (found == json.end() || found->is_null()) return std::nullopt;
+  return converted<T>(*found, key, path);
+}
+
+Json parse_document(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) cannot_read(path, errno);
+  Json json = Json::parse(file, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) {
+    user_error("{}: not a bench result; write one with `gantry bench MODEL --json FILE`", path.string());
+  }
+  if (field<std::string>(json, "schema", path) != kSchema) {
+    user_error("{}: schema '{}' where '{}' is wanted", path.string(), json["schema"].dump(), kSchema);
+  }
+  const auto version = field<int>(json, "schema_version", path);
+  if (version < 1 || version > kNewestVersion) {
+    user_error("{}: schema version {}; this gantry reads 1 to {}", path.string(), version, kNewestVersion);
+  }
+  return json;
+}
+
+ProcessSamples samples_of(const Json& json, const std::filesystem::path& path) {
+  ProcessSamples process{field<std::vector<double>>(json, "samples_ms", path)};
+  if (process.samples_ms.empty()) user_error("{}: a process without samples", path.string());
+  for (double ms : process.samples_ms) {
+    if (!std::isfinite(ms) || ms <= 0) user_error("{}: a sample of {} ms is no time", path.string(), ms);
+  }
+  return process;
+}
+
+void read_processes(const Json& json, ReportSummary& summary, const std::filesystem::path& path) {
+  for (const Json& process : field<std::vector<Json>>(json, "processes", path)) {
+    if (!process.is_object()) user_error("{}: field 'processes' has the wrong type", path.string());
+    if (const auto rate = maybe<double>(process, "runs_per_second", path)) {
+      if (!(*rate > 0)) user_error("{}: {} runs a second are no rate", path.string(), *rate);
+      summary.processes.push_back({{1000 / *rate}});
+    } else {
+      summary.processes.push_back(samples_of(process, path));
+    }
+    const auto warm_up = field<Json>(process, "warm_up", path);
+    if (warm_up.is_object() && maybe<bool>(warm_up, "steady", path) == false) ++summary.restless_processes;
+  }
+  if (summary.processes.empty()) user_error("{}: no processes were measured", path.string());
+}
+
+/// What version 2 added.
+void read_circumstances(const Json& json, ReportSummary& summary, const std::filesystem::path& path) {
+  summary.precision = maybe<std::string>(json, "precision", path).value_or("");
+  const auto options = field<Json>(json, "options", path);
+  if (!options.is_object()) user_error("{}: field 'options' has the wrong type", path.string());
+  summary.streams = maybe<uint32_t>(options, "streams", path).value_or(0);
+  summary.cold = maybe<bool>(options, "cold", path).value_or(false);
+  const auto machine = field<Json>(json, "machine", path);
+  if (!machine.is_object()) user_error("{}: field 'machine' has the wrong type", path.string());
+  summary.throttled = maybe<bool>(machine, "throttled", path);
+  if (maybe<int64_t>(machine, "throttle_events", path).value_or(0) > 0) summary.throttled = true;
+  summary.others_share = maybe<double>(machine, "others_share", path);
+}
+
+std::string input_text(const rpc::ElementType& type, const std::vector<int64_t>& shape,
+                       const std::string& source) {
+  return type_and_shape(type, shape) + ", " + source;
+}
+
+}  // namespace
+
+size_t ReportSummary::samples() const {
+  size_t count = 0;
+  for (const ProcessSamples& process : processes) count += process.samples_ms.size();
+  return count;
+}
+
+bool looks_like_json(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  char first = 0;
+  return (file >> first) && first == '{';
+}
+
+ReportSummary read_report(const std::filesystem::path& path) {
+  const Json json = parse_document(path);
+  ReportSummary summary;
+  summary.name = path.string();
+  summary.model = field<std::string>(json, "model", path);
+  summary.device = field<std::string>(json, "device", path);
+  summary.target = field<std::string>(json, "target", path);
+  summary.module_digest = field<std::string>(json, "module_digest", path);
+  summary.date = field<std::string>(json, "date", path);
+  summary.threads = field<int64_t>(json, "threads", path);
+  summary.opt_level = maybe<int>(json, "opt_level", path);
+  const auto board = field<Json>(json, "board", path);
+  if (!board.is_object()) user_error("{}: field 'board' has the wrong type", path.string());
+  summary.board = maybe<std::string>(board, "hostname", path).value_or("");
+  summary.cpu = maybe<std::string>(board, "cpu", path).value_or("");
+  for (const Json& input : field<std::vector<Json>>(json, "inputs", path)) {
+    if (!input.is_object()) user_error("{}: field 'inputs' has the wrong type", path.string());
+    summary.inputs[field<std::string>(input, "name", path)] =
+        field<std::string>(input, "dtype", path) + " " +
+        shape_text(field<std::vector<int64_t>>(input, "shape", path)) + ", " +
+        field<std::string>(input, "source", path);
+  }
+  if (field<int>(json, "schema_version", path) == 1) {
+    summary.processes.push_back(samples_of(json, path));
+  } else {
+    read_processes(json, summary, path);
+    read_circumstances(json, summary, path);
+  }
+  return summary;
+}
+
+ReportSummary summary_of(const BenchReport& report) {
+  const Measurement& m = report.measurement;
+  const MachineSummary machine = summarise_machine(m);
+  ReportSummary summary;
+  summary.name = report.model;
+  summary.processes = speed_of(m.processes);
+  summary.model = report.model;
+  summary.board = m.board.hostname;
+  summary.cpu = m.board.cpu;
+  summary.device = report.device;
+  summary.target = m.last.target;
+  summary.module_digest = report.module_digest;
+  summary.date = report.date;
+  summary.precision = report.precision;
+  if (report.opt_level >= 0) summary.opt_level = report.opt_level;
+  summary.threads = m.last.threads;
+  summary.streams = report.options.streams;
+  summary.cold = report.options.cold;
+  for (const BenchInput& input : report.inputs) {
+    summary.inputs[input.name] = input_text(input.type, input.shape, input.source);
+  }
+  summary.throttled = machine.throttled;
+  summary.others_share = machine.others_share;
+  for (const ProcessMeasurement& process : m.processes) {
+    if (process.warm_up.steady == false) ++summary.restless_processes;
+  }
+  return summary;
+}
+
+Comparability comparability(const ReportSummary& base, const ReportSummary& other) {
+  Comparability result;
+  double variance = kApartSpread * kApartSpread;
+  const auto widen = [&](double spread) { variance += spread * spread; };
+  const auto differ = [&](const char* what, const std::string& a, const std::string& b) {
+    const auto shown = [](const std::string& text) { return text.empty() ? "not said" : text; };
+    if (a != b) result.warnings.push_back(fmt::format("another {}: {} and {}", what, shown(a), shown(b)));
+    return a != b;
+  };
+  result.warnings.push_back(
+      "measured apart: what changed on the machine in between counts as a difference; "
+      "`gantry compare` with two models or modules measures in turns");
+  if (differ("board", base.board, other.board)) widen(kOtherBoardSpread);
+  differ("CPU", base.cpu, other.cpu);
+  differ("model", base.model, other.model);
+  differ("device", base.device, other.device);
+  differ("target", base.target, other.target);
+  if (!base.precision.empty() || !other.precision.empty())
+    differ("precision", base.precision, other.precision);
+  const auto level = [](const std::optional<int>& opt) { return opt ? std::to_string(*opt) : std::string(); };
+  differ("--opt level", level(base.opt_level), level(other.opt_level));
+  differ("number of threads", std::to_string(base.threads), std::to_string(other.threads));
+  differ("number of streams", std::to_string(base.streams), std::to_string(other.streams));
+  differ("state of the caches", base.cold ? "cold" : "warm", other.cold ? "cold" : "warm");
+  const auto inputs = [](const ReportSummary& report) {
+    std::string text;
+    for (const auto& [name, type] : report.inputs) text += (text.empty() ? "" : "; ") + name + ": " + type;
+    return text;
+  };
+  differ("input", inputs(base), inputs(other));
+  for (const ReportSummary* report : {&base, &other}) {
+    if (report->processes.size() == 1) {
+      result.warnings.push_back(
+          fmt::format("{}: one process; that others differ by about {:.0f} % is assumed", report->name,
+                      100 * kAssumedProcessSpread));
+    }
+    if (report->throttled.value_or(false)) {
+      result.warnings.push_back(report->name + ": the machine was throttled");
+      widen(kThrottledSpread);
+    }
+    if (report->restless_processes > 0) {
+      result.warnings.push_back(report->name + ": measured before it was steady");
+      widen(kRestlessSpread);
+    }
+    if (report->others_share.value_or(0) > kUsualLoad) {
+      result.warnings.push_back(fmt::format("{}: other processes used {:.0f} % of the machine", report->name,
+                                            100 * *report->others_share));
+      widen(*report->others_share);
+    }
+  }
+  result.extra_spread = std::sqrt(variance);
+  return result;
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,46 @@
+// Results of `gantry bench` read back, to be compared.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/cli/bench_report.h"
+#include "host/cli/statistics/comparison.h"
+
+namespace gantry::cli {
+
+/// What a comparison needs of a result. What the document does not say is empty or none.
+struct ReportSummary {
+  std::string name;  ///< for people: the file, or the model that was measured just now
+  std::vector<ProcessSamples> processes;
+  std::string model, board, device, target, module_digest, cpu, date, precision;
+  std::optional<int> opt_level;
+  int64_t threads = 0;
+  uint32_t streams = 0;  ///< 0: none
+  bool cold = false;
+  std::map<std::string, std::string> inputs;  ///< name -> "f32 1x3x224x224, random, seed 0"
+  std::optional<bool> throttled;
+  std::optional<double> others_share;  ///< of the machine's CPU time
+  size_t restless_processes = 0;       ///< that never became steady
+
+  size_t samples() const;
+};
+
+/// Reads documents of schema versions 1 and 2. User errors name the file and the field.
+ReportSummary read_report(const std::filesystem::path& path);
+/// Whether the file is JSON, by its first bytes: what `compare` takes for a result.
+bool looks_like_json(const std::filesystem::path& path);
+/// Of what was measured just now.
+ReportSummary summary_of(const BenchReport& report);
+
+/// What two results do not tell, and how much wider the interval must be for it.
+struct Comparability {
+  std::vector<std::string> warnings;
+  double extra_spread = 0;  ///< relative, of each side
+};
+Comparability comparability(const ReportSummary& base, const ReportSummary& other);
+
+}  // namespace gantry::cli
