@@ -66,6 +66,17 @@ void assume_spread(Side& side, const Side& opposite) {
   side.log_median = with_known_variance(side.log_median, variance);
 }
 
+/// Where a side shows less spread than both together, it is taken to have theirs: Welch's interval errs in 10
+/// % of comparisons of 2 processes with 10, which a small spread of the two by chance makes too narrow.
+void share_spread(Side& a, Side& b) {
+  if (a.single() || b.single()) return;
+  const double of_a = a.log_median.variance * processes_of(a), of_b = b.log_median.variance * processes_of(b);
+  const double degrees_a = a.log_median.degrees, degrees_b = b.log_median.degrees;
+  const double pooled = (of_a * degrees_a + of_b * degrees_b) / (degrees_a + degrees_b);
+  a.log_median.variance = std::max(of_a, pooled) / processes_of(a);
+  b.log_median.variance = std::max(of_b, pooled) / processes_of(b);
+}
+
 }  // namespace
 
 std::string_view verdict_name(Verdict verdict) {
@@ -133,6 +144,7 @@ Comparison compare_processes(std::span<const ProcessSamples> base, std::span<con
   if (extra_spread > 0) result.widened.push_back(Widening::kExtraSpread);
   assume_spread(first, second);
   assume_spread(second, first);
+  share_spread(first, second);
   const double added = 2 * (kLeastSpread * kLeastSpread + extra_spread * extra_spread);
   conclude(result, with_known_variance(difference(second.log_median, first.log_median), added), options);
   return result;

@@ -56,7 +56,7 @@ std::optional<double> percentile(std::span<const double> values, double q) {
 Estimate robust_mean(std::span<const double> values) {
   std::vector<double> ordered = sorted(values);
   const size_t count = ordered.size();
-  const auto cut = static_cast<size_t>(kTrimmedShare * static_cast<double>(count));
+  const size_t cut = count < kFewestTrimmed ? 0 : count / 6;
   const auto kept = static_cast<double>(count - 2 * cut);
   double mean = 0;
   for (size_t i = cut; i < count - cut; ++i) mean += ordered[i] / kept;
@@ -68,7 +68,7 @@ Estimate robust_mean(std::span<const double> values) {
   double winsorized_mean = 0, squares = 0;
   for (double value : ordered) winsorized_mean += value / static_cast<double>(count);
   for (double value : ordered) squares += (value - winsorized_mean) * (value - winsorized_mean);
-  return {mean, squares / (kept * (kept - 1)), kept - 1};
+  return {mean, squares / (kept * (kept - 1)), kept - 1 - static_cast<double>(cut)};
 }
 
 Estimate difference(const Estimate& a, const Estimate& b) {
@@ -90,7 +90,8 @@ double t_quantile(double confidence, double degrees) {
 }
 
 Interval t_interval(const Estimate& estimate, double confidence) {
-  const double half = t_quantile(confidence, estimate.degrees) * std::sqrt(estimate.variance);
+  const double level = 1 - (1 - confidence) * kStoppingAllowance;
+  const double half = t_quantile(level, estimate.degrees) * std::sqrt(estimate.variance);
   return {estimate.value - half, estimate.value + half};
 }
 

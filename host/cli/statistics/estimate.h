@@ -29,12 +29,14 @@ double middle_mean(std::span<const double> values);
 /// about that many, it is the largest few samples and nothing more (its order-statistic interval is open).
 std::optional<double> percentile(std::span<const double> values, double q);
 
-/// Mean of independent values, a share of kTrimmedShare of them cut off at each end (rounded down: none for
-/// fewer than 8), with the variance from the winsorized sum of squares and h - 1 degrees of freedom, h values
-/// being left (Tukey and McLaughlin, "Less vulnerable confidence and significance procedures for location",
-/// Sankhya A 25, 1963). At least two values; constant ones have variance 0.
+/// Mean of independent values, from kFewestTrimmed on without the sixth of them (rounded down) that is lowest
+/// and the sixth that is highest, so that a value which another program spoiled does not decide. Variance
+/// from the winsorized sum of squares (Tukey and McLaughlin, "Less vulnerable confidence and significance
+/// procedures for location on the basis of a single sample", Sankhya A 25, 1963). Degrees of freedom: where g
+/// values are cut off at each end and h stay, h - 1 - g; the h - 1 of that paper errs in 5.5 % of normal
+/// samples at 95 %. At least two values.
 Estimate robust_mean(std::span<const double> values);
-inline constexpr double kTrimmedShare = 0.125;
+inline constexpr size_t kFewestTrimmed = 8;
 
 /// a - b of independent estimates; degrees of freedom by Welch and Satterthwaite (Welch, "The generalization
 /// of Student's problem when several different population variances are involved", Biometrika 34, 1947).
@@ -42,9 +44,14 @@ Estimate difference(const Estimate& a, const Estimate& b);
 /// `a` with an independent error of known variance added.
 Estimate with_known_variance(Estimate a, double variance);
 
-/// value -/+ Student's t quantile times the standard error, at a two-sided `confidence` in (0, 1).
+/// The value, less and plus Student's t quantile times the standard error. `confidence` in (0, 1), two-sided,
+/// is what holds for measurements that ended when they were precise enough: those stop rather where their
+/// scatter happens to look small, so that the quantile is taken for (1 - confidence) * kStoppingAllowance.
+/// See StopRule.
 Interval t_interval(const Estimate& estimate, double confidence);
-/// The two-sided quantiles: the half-width of an interval in standard errors. Infinite degrees: the normal's.
+inline constexpr double kStoppingAllowance = 0.8;
+
+/// Half the width of a two-sided interval in standard errors. Infinite degrees: the normal distribution's.
 double t_quantile(double confidence, double degrees);
 
 }  // namespace gantry::cli

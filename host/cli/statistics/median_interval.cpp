@@ -26,9 +26,11 @@ MedianInterval median_interval(std::span<const ProcessSamples> processes, double
   return result;
 }
 
-std::optional<StopReason> StopRule::after(size_t count, double half_width, double elapsed_s) const {
-  if (count >= least && half_width <= goal) return StopReason::kPrecision;
-  if (elapsed_s >= time_limit_s) return StopReason::kTimeLimit;
+std::optional<StopReason> StopRule::after(size_t count, double half_width, double elapsed_s) {
+  if (enough_ == 0 && count >= kFewestForPrecision && half_width <= goal_.half_width)
+    enough_ = count + (count + 3) / 4;
+  if (enough_ > 0 && count >= enough_) return StopReason::kPrecision;
+  if (elapsed_s >= goal_.time_limit_s) return StopReason::kTimeLimit;
   return std::nullopt;
 }
 

@@ -22,13 +22,22 @@ MedianInterval median_interval(std::span<const ProcessSamples> processes, double
 
 enum class StopReason { kPrecision, kTimeLimit };
 
-/// When a measurement that adds rounds (or processes) one by one ends.
-struct StopRule {
-  double goal = 0.01;  ///< relative half-width of the interval
-  size_t least = 8;    ///< rounds or processes before precision is looked at
+struct StopGoal {
+  double half_width = 0.01;  ///< of the interval, relative
   double time_limit_s = 60;
-  /// `half_width` is relative, as of the interval of all that was measured.
-  std::optional<StopReason> after(size_t count, double half_width, double elapsed_s) const;
 };
+
+/// When a measurement that adds rounds (or processes) one by one ends.
+class StopRule {
+ public:
+  explicit StopRule(const StopGoal& goal) : goal_(goal) {}
+  /// After each round: `count` of them by now, `half_width` (relative) of the interval from all of them.
+  std::optional<StopReason> after(size_t count, double half_width, double elapsed_s);
+
+ private:
+  StopGoal goal_;
+  size_t enough_ = 0;  ///< rounds to stop at; 0: not known yet
+};
+inline constexpr size_t kFewestForPrecision = 8;
 
 }  // namespace gantry::cli
