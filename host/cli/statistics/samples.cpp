@@ -8,7 +8,12 @@
 namespace gantry::cli {
 namespace {
 
-constexpr double kFewestDegrees = 1.5;
+constexpr double kFewestDegrees = 3;
+/// Standard deviations of a normal sample in its median distance from the middle.
+constexpr double kDeviationsPerMad = 1.4826;
+constexpr double kFarDeviations = 3;
+constexpr double kHighestCorrelation = 0.9;
+constexpr double kBoundErrors = 1.282;  ///< one-sided 90 %
 
 std::vector<double> logs_of(const ProcessSamples& process, const char* what) {
   std::vector<double> logs;
@@ -39,28 +44,29 @@ double median_variance(std::vector<double> values) {
   return standard_error * standard_error;
 }
 
-/// Upper bound of the correlation of neighbours.
-double neighbours_correlation(std::vector<double> values) {
-  const auto count = static_cast<double>(values.size());
-  // Single slow samples hide a correlation: they are pulled in to three deviations.
+/// Upper bound (90 %) of the correlation of neighbours. A slow sample now and then hides it: pairs with one that
+/// is further than three deviations from the middle do not count.
+double neighbours_correlation(std::span<const double> values) {
   const double middle = median_of(values);
   std::vector<double> distances;
+  distances.reserve(values.size());
   for (double value : values) distances.push_back(std::abs(value - middle));
-  const double limit = 3 * 1.4826 * median_of(distances);
-  double mean = 0;
-  for (double& value : values) {
-    value = std::clamp(value, middle - limit, middle + limit);
-    mean += value / count;
+  const double limit = kFarDeviations * kDeviationsPerMad * median_of(distances);
+  double products = 0, squares = 0, pairs = 0;
+  for (size_t i = 1; i < values.size(); ++i) {
+    if (std::max(distances[i - 1], distances[i]) > limit) continue;
+    const double before = values[i - 1] - middle, after = values[i] - middle;
+    products += before * after;
+    squares += (before * before + after * after) / 2;
+    ++pairs;
   }
-  double products = 0, squares = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    squares += (values[i] - mean) * (values[i] - mean);
-    if (i > 0) products += (values[i] - mean) * (values[i - 1] - mean);
-  }
+  if (pairs == 0) return kHighestCorrelation;
   const double found = squares > 0 ? products / squares : 0;
-  const double unbiased = found + (1 + 3 * std::max(found, 0.0)) / count;
-  const double error = std::sqrt((1 - std::min(unbiased * unbiased, 0.75)) / count);
-  return std::clamp(unbiased + 1.645 * error, 0.0, 0.9);
+  // Few values around their own middle look less correlated than they are (Marriott and Pope, "Bias in the
+  // estimation of autocorrelations", Biometrika 41, 1954).
+  const double unbiased = std::min(found + (1 + 3 * std::max(found, 0.0)) / pairs, kHighestCorrelation);
+  const double error = std::sqrt((1 - unbiased * unbiased) / pairs);
+  return std::clamp(unbiased + kBoundErrors * error, 0.0, kHighestCorrelation);
 }
 
 /// Variance of the mean of `count` values of an AR(1) process over that of one value.

@@ -11,8 +11,8 @@ namespace {
 constexpr size_t kFewestWindows = 5;
 constexpr double kLeastMs =
     750;  ///< clocks and second cores of virtual machines wake up within half a second
-constexpr double kPatienceMs = 4000;  ///< then a trend that noise hides is not waited for
-constexpr double kTolerance = 0.01;
+constexpr double kPatienceMs = 4300;  ///< then a trend that noise hides is not waited for
+constexpr double kTolerance = 0.005;
 constexpr double kConfidence = 0.95;
 
 }  // namespace
