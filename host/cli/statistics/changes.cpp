@@ -1,18 +1,19 @@
 #include "host/cli/statistics/changes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
-#include "host/cli/statistics/estimate.h"
-#include "host/support/error.h"
+#include "host/cli/statistics/samples.h"
 #include "host/support/random.h"
 
 namespace gantry::cli {
 namespace {
 
-constexpr size_t kFewestInLevel = 3;
+constexpr size_t kFewestInLevel = 4;
 constexpr int kPermutations = 999;
-constexpr double kClipDeviations = 5;
+constexpr double kClipDeviations = 3.5;
 
 struct Split {
   size_t at = 0;  ///< points before it
@@ -104,26 +105,17 @@ void Divider::divide(std::span<const double> values, size_t offset, std::vector<
 
 std::vector<double> log_levels(std::span<const SeriesPoint> series) {
   std::vector<double> levels;
+  levels.reserve(series.size());
   for (const SeriesPoint& point : series) {
-    std::vector<double> logs;
-    for (double ms : point.process_medians_ms) {
-      if (!(ms > 0) || !std::isfinite(ms))
-        user_error("the point {} {} of the series has a median that is not a positive time", point.date,
-                   point.label);
-      logs.push_back(std::log(ms));
-    }
-    if (logs.empty()) user_error("the point {} {} of the series has no medians", point.date, point.label);
-    levels.push_back(median_of(logs));
+    levels.push_back(log_median(point.process_medians_ms,
+                                fmt::format("the series' point of {} ({})", point.date, point.label)));
   }
   return levels;
 }
 
 /// Single points far away are pulled in, so that they neither look like a level nor hide one.
 std::vector<double> clipped(std::vector<double> values) {
-  const double middle = median_of(values);
-  std::vector<double> distances;
-  for (double value : values) distances.push_back(std::abs(value - middle));
-  const double limit = kClipDeviations * 1.4826 * median_of(distances);
+  const double middle = median_of(values), limit = kClipDeviations * robust_deviation(values);
   if (limit > 0)
     for (double& value : values) value = std::clamp(value, middle - limit, middle + limit);
   return values;

@@ -8,7 +8,6 @@
 namespace gantry::cli {
 namespace {
 
-constexpr size_t kFewProcesses = 5;
 /// Least standard deviation between processes: timings that agree to the last digit of a coarse clock do not
 /// show that they are equal.
 constexpr double kLeastSpread = 1e-4;
@@ -44,10 +43,11 @@ struct Side {
   bool single() const { return medians.size() == 1; }
 };
 
-Side side_of(std::span<const ProcessSamples> processes, const char* which) {
+Side side_of(std::span<const ProcessSamples> processes, std::string_view which) {
   if (processes.empty()) user_error("{} has no processes", which);
   Side side;
-  for (const ProcessSamples& process : processes) side.medians.push_back(log_median(process, which));
+  for (const ProcessSamples& process : processes)
+    side.medians.push_back(log_median(process.samples_ms, which));
   side.log_median = side.single() ? log_median_within(processes.front(), which) : robust_mean(side.medians);
   return side;
 }
@@ -96,13 +96,13 @@ std::string_view verdict_name(Verdict verdict) {
 std::string_view widening_text(Widening widening) {
   switch (widening) {
     case Widening::kFewProcesses:
-      return "fewer than 5 processes a side";
+      return "a side has fewer than 5 processes";
     case Widening::kAssumedProcessSpread:
-      return "one process a side: processes of one program are assumed to differ by 2 %";
+      return "a side has one process, and processes of one program are assumed to differ by 2 %";
     case Widening::kExtraSpread:
       break;
   }
-  return "measured in different circumstances";
+  return "the sides were measured in different circumstances";
 }
 
 Comparison compare_rounds(std::span<const Round> rounds, const CompareOptions& options) {

@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "host/support/error.h"
+
 namespace gantry::cli {
 namespace {
 
@@ -23,6 +25,9 @@ double interpolated(const std::vector<double>& sorted, double q) {
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
+/// Standard deviations of a normal distribution in its median distance from the middle: 1 over its 75 %
+/// quantile.
+constexpr double kDeviationsPerDistance = 1.4826022185056018;
 /// Samples expected beyond a quantile for it to say something.
 constexpr double kFewestBeyond = 5;
 /// Beyond so many degrees of freedom Student's t is the normal distribution to six digits.
@@ -34,17 +39,12 @@ double median_of(std::span<const double> values) {
   return interpolated(sorted(values), 0.5);
 }
 
-double middle_mean(std::span<const double> values) {
-  const std::vector<double> ordered = sorted(values);
-  const double cut = static_cast<double>(ordered.size()) / 4;
-  double sum = 0;
-  for (size_t i = 0; i < ordered.size(); ++i) {
-    // The part of [i, i + 1] that lies within [cut, n - cut].
-    const auto at = static_cast<double>(i);
-    const double weight = std::min(at + 1, static_cast<double>(ordered.size()) - cut) - std::max(at, cut);
-    if (weight > 0) sum += weight * ordered[i];
-  }
-  return sum / (2 * cut);
+double robust_deviation(std::span<const double> values) {
+  const double middle = median_of(values);
+  std::vector<double> distances;
+  distances.reserve(values.size());
+  for (double value : values) distances.push_back(std::abs(value - middle));
+  return kDeviationsPerDistance * median_of(distances);
 }
 
 std::optional<double> percentile(std::span<const double> values, double q) {
@@ -83,6 +83,7 @@ Estimate with_known_variance(Estimate a, double variance) {
 }
 
 double t_quantile(double confidence, double degrees) {
+  internal_check(confidence > 0 && confidence < 1, "an interval of confidence {}", confidence);
   const double tail = (1 - confidence) / 2;
   using boost::math::complement;
   if (degrees > kManyDegrees) return quantile(complement(boost::math::normal(), tail));

@@ -20,13 +20,14 @@ struct Interval {
 /// Middle of the sorted values, mean of the two middle ones for an even count. Must not be empty.
 double median_of(std::span<const double> values);
 
-/// Mean of the middle half of the sorted values; the two at its ends count in part, so that half the weight
-/// is in it for every count (the interquartile mean). Must not be empty.
-double middle_mean(std::span<const double> values);
+/// Standard deviation of normally distributed values from the median distance to their median (Hampel, "The
+/// influence curve and its role in robust estimation", JASA 69, 1974): values far off do not count. Must not
+/// be empty.
+double robust_deviation(std::span<const double> values);
 
 /// The quantile `q`, 0 < q < 1, interpolated linearly between order statistics; nothing unless 5 samples are
-/// expected beyond it on its thinner side: p50 from 10 samples, p90 from 50, p99 from 500. With fewer than
-/// about that many, it is the largest few samples and nothing more (its order-statistic interval is open).
+/// expected beyond it (on its thinner side): p50 from 10 samples, p90 from 50, p99 from 500. With fewer it
+/// would be the word of one or two samples.
 std::optional<double> percentile(std::span<const double> values, double q);
 
 /// Mean of independent values, from kFewestTrimmed on without the sixth of them (rounded down) that is lowest

@@ -5,6 +5,12 @@
 #include "host/support/error.h"
 
 namespace gantry::cli {
+namespace {
+
+/// After the look that was precise enough, one more round for so many that there were.
+constexpr size_t kExtraShare = 4;
+
+}  // namespace
 
 MedianInterval median_interval(std::span<const ProcessSamples> processes, double confidence) {
   if (processes.empty()) user_error("the result has no processes");
@@ -16,7 +22,8 @@ MedianInterval median_interval(std::span<const ProcessSamples> processes, double
     estimate = log_median_within(processes.front(), "the result");
   } else {
     std::vector<double> medians;
-    for (const ProcessSamples& process : processes) medians.push_back(log_median(process, "the result"));
+    for (const ProcessSamples& process : processes)
+      medians.push_back(log_median(process.samples_ms, "the result"));
     estimate = robust_mean(medians);
   }
   const Interval interval = t_interval(estimate, confidence);
@@ -28,7 +35,7 @@ MedianInterval median_interval(std::span<const ProcessSamples> processes, double
 
 std::optional<StopReason> StopRule::after(size_t count, double half_width, double elapsed_s) {
   if (enough_ == 0 && count >= kFewestForPrecision && half_width <= goal_.half_width)
-    enough_ = count + (count + 3) / 4;
+    enough_ = count + (count + kExtraShare - 1) / kExtraShare;
   if (enough_ > 0 && count >= enough_) return StopReason::kPrecision;
   if (elapsed_s >= goal_.time_limit_s) return StopReason::kTimeLimit;
   return std::nullopt;
