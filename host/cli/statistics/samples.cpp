@@ -1,7 +1,9 @@
 #include "host/cli/statistics/samples.h"
 
 #include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
+#include <limits>
 
 #include "host/support/error.h"
 
@@ -32,15 +34,12 @@ double median_variance(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto count = static_cast<double>(values.size());
   const double rank = std::max(1.0, std::round((count + 1) / 2 - std::sqrt(count)));
-  // Chance that fewer than `rank` of `count` fair coins show heads.
-  double term = std::pow(0.5, count), tail = 0;
-  for (double i = 0; i < rank; ++i) {
-    tail += term;
-    term *= (count - i) / (i + 1);
-  }
+  // Chance that the true median lies below the interval: fewer than `rank` of `count` fair coins show heads.
+  const double tail = cdf(boost::math::binomial(count, 0.5), rank - 1);
   const auto low = static_cast<size_t>(rank) - 1;
   const double width = values[values.size() - 1 - low] - values[low];
-  const double standard_error = width / (2 * t_quantile(1 - 2 * tail, INFINITY));
+  const double standard_error =
+      width / (2 * t_quantile(1 - 2 * tail, std::numeric_limits<double>::infinity()));
   return standard_error * standard_error;
 }
 
