@@ -45,14 +45,16 @@ TEST(MedianInterval, OneProcessIsMarkedBlindToOthers) {
 }
 
 TEST(StopRule, EndsAQuarterAfterThePrecisionOrAtTheTimeLimit) {
-  StopRule stop({.half_width = 0.01, .time_limit_s = 60});
+  StopRule stop;
+  stop.goal = 0.01;
+  stop.time_limit_s = 60;
   EXPECT_FALSE(stop.after(7, 0.001, 1));  // too few to believe it
   EXPECT_FALSE(stop.after(8, 0.02, 2));
   EXPECT_FALSE(stop.after(9, 0.009, 3));  // 9 and a quarter: 12
   EXPECT_FALSE(stop.after(10, 0.011, 4));
   EXPECT_FALSE(stop.after(11, 0.011, 5));
   EXPECT_EQ(stop.after(12, 0.011, 6), StopReason::kPrecision);
-  StopRule slow({.half_width = 0.01, .time_limit_s = 60});
+  StopRule slow;
   EXPECT_FALSE(slow.after(1, 1, 59));
   EXPECT_EQ(slow.after(2, 1, 61), StopReason::kTimeLimit);
 }
@@ -65,7 +67,9 @@ TEST(StopRule, ComparisonsOfIdenticalProgramsThatEndByItSeldomDiffer) {
       int claims = 0;
       for (int trial = 0; trial < kTrials; ++trial) {
         std::vector<Round> rounds = timings.rounds({.between = between, .within = 0.01}, 7, 5);
-        StopRule stop({.half_width = goal, .time_limit_s = kMostRounds});
+        StopRule stop;
+        stop.goal = goal;
+        stop.time_limit_s = kMostRounds;
         Comparison c;
         do {
           rounds.push_back(timings.round({.between = between, .within = 0.01}, 5));

@@ -96,13 +96,13 @@ std::string_view verdict_name(Verdict verdict) {
 std::string_view widening_text(Widening widening) {
   switch (widening) {
     case Widening::kFewProcesses:
-      return "a side has fewer than 5 processes";
+      return "fewer than 5 processes a side";
     case Widening::kAssumedProcessSpread:
-      return "a side has one process, and processes of one program are assumed to differ by 2 %";
+      return "a side of one process: processes of one program are assumed to differ by 2 %";
     case Widening::kExtraSpread:
       break;
   }
-  return "the sides were measured in different circumstances";
+  return "what else differed between both results";
 }
 
 Comparison compare_rounds(std::span<const Round> rounds, const CompareOptions& options) {

@@ -60,7 +60,7 @@ enum class Widening {
   kAssumedProcessSpread,  ///< a side of one process: kAssumedProcessSpread
   kExtraSpread,           ///< the caller's, for circumstances that differed
 };
-/// A phrase for people, to follow "wider because".
+/// A phrase for people, to follow "wider because of".
 std::string_view widening_text(Widening widening);
 inline constexpr size_t kFewProcesses = 5;
 

@@ -34,10 +34,10 @@ MedianInterval median_interval(std::span<const ProcessSamples> processes, double
 }
 
 std::optional<StopReason> StopRule::after(size_t count, double half_width, double elapsed_s) {
-  if (enough_ == 0 && count >= kFewestForPrecision && half_width <= goal_.half_width)
+  if (enough_ == 0 && count >= kFewestForPrecision && half_width <= goal)
     enough_ = count + (count + kExtraShare - 1) / kExtraShare;
   if (enough_ > 0 && count >= enough_) return StopReason::kPrecision;
-  if (elapsed_s >= goal_.time_limit_s) return StopReason::kTimeLimit;
+  if (elapsed_s >= time_limit_s) return StopReason::kTimeLimit;
   return std::nullopt;
 }
 

@@ -28,11 +28,6 @@ MedianInterval median_interval(std::span<const ProcessSamples> processes, double
 
 enum class StopReason { kPrecision, kTimeLimit };
 
-struct StopGoal {
-  double half_width = 0.01;  ///< of the interval, relative
-  double time_limit_s = 60;
-};
-
 /// Rounds or processes before precision is looked at.
 inline constexpr size_t kFewestForPrecision = 8;
 
@@ -44,14 +39,14 @@ inline constexpr size_t kFewestForPrecision = 8;
 /// from the third, 10 % of comparisons of identical programs claim a difference, from the eighth 7.6 %. Here
 /// looks begin at kFewestForPrecision, a quarter more rounds follow the look that was good enough, which
 /// dilutes the chance, and t_interval makes an allowance: 5.0 % at most.
-class StopRule {
- public:
-  explicit StopRule(const StopGoal& goal) : goal_(goal) {}
+struct StopRule {
+  double goal = 0.01;  ///< half-width of the interval, relative
+  double time_limit_s = 60;
+
   /// After each round, in order: `count` of them by now, `half_width` (relative) of the interval from all.
   std::optional<StopReason> after(size_t count, double half_width, double elapsed_s);
 
  private:
-  StopGoal goal_;
   size_t enough_ = 0;  ///< rounds to stop at; 0: not known yet
 };
 
