@@ -12,8 +12,7 @@ struct MedianInterval {
   double median_ms = 0;
   double low_ms = 0, high_ms = 0;
   size_t processes = 0;
-  bool blind_to_processes =
-      false;  ///< from one process: another may differ by more than the interval is wide
+  bool blind_to_processes = false;  ///< from one process: others may differ by more than it says
 
   /// Half the width over the median: what StopRule looks at.
   double relative_half_width() const { return (high_ms - low_ms) / 2 / median_ms; }
