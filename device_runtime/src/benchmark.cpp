@@ -1,12 +1,9 @@
 #include "device_runtime/src/benchmark.h"
 
-#include <string.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include "device_runtime/src/cuda_module.h"
 
 namespace gantry::runtime {
 namespace {
@@ -42,16 +39,19 @@ Status check_options(const BenchmarkOptions& options) {
 
 class Runner {
  public:
-  Runner(Session& session, const BenchmarkOptions& options)
-      : session_(session), options_(options), start_ms_(now_ms()), number_(options.number) {}
+  Runner(Session& session, const BenchmarkOptions& options, MachineWatch& watch)
+      : session_(session), options_(options), watch_(watch), start_ms_(now_ms()), number_(options.number) {}
 
   Status prepare();
   Status measure(BenchmarkResult& result);
   Status profile(BenchmarkResult& result);
+  uint64_t peak_bytes() const { return peak_bytes_.value_or(peak_resident_memory_bytes()); }
 
  private:
   enum class Next { kGo, kDeadline, kCancelled };
+  /// What is due between runs.
   Next check(double done) {
+    watch_.look();
     if (options_.progress && !options_.progress(std::min(done, 1.0))) return Next::kCancelled;
     return options_.deadline_ms > 0 && now_ms() - start_ms_ > options_.deadline_ms ? Next::kDeadline
                                                                                    : Next::kGo;
@@ -67,30 +67,35 @@ class Runner {
 
   Session& session_;
   const BenchmarkOptions& options_;
+  MachineWatch& watch_;
   double start_ms_;
   int number_;
-  AlignedBuffer flush_buffer_;
-  uint8_t flush_value_ = 0;
+  std::unique_ptr<CacheSweep> sweep_;   ///< where runs on the CPU are to be cold
+  std::optional<uint64_t> peak_bytes_;  ///< before that took its memory
 };
 
 Status Runner::prepare() {
-  if (options_.flush_cache && session_.module().gpu() == nullptr) {
-    uint64_t largest = 16u << 20;
-    for (const CacheInfo& cache : cpu_info().caches) largest = std::max(largest, cache.bytes);
-    GANTRY_TRY(flush_buffer_.reserve(std::min<uint64_t>(2 * largest, 1u << 30), "flushing the cache"));
-  }
   for (int i = 0; i < options_.warmup; ++i) {
     GANTRY_TRY(session_.run());
     // Warm-up counts as a tenth of the work in reports of progress.
     if (Next next = check(0.1 * (i + 1) / options_.warmup); next != Next::kGo) return stopped(next);
+  }
+  watch_.settle();
+  if (options_.flush_cache && session_.module().gpu() == nullptr) {
+    if (options_.warmup > 0) peak_bytes_ = peak_resident_memory_bytes();
+    // After the warm-up: by then, threads that nobody pinned are where they will run.
+    Result<std::unique_ptr<CacheSweep>> sweep = CacheSweep::create(session_.pool());
+    if (!sweep.ok()) return sweep.status();
+    sweep_ = std::move(*sweep);
   }
   return Status();
 }
 
 Status Runner::flush() {
   if (!options_.flush_cache) return Status();
-  if (session_.module().gpu() != nullptr) return session_.flush_device_caches();
-  memset(flush_buffer_.data(), ++flush_value_, flush_buffer_.capacity());
+  if (sweep_ == nullptr) return session_.flush_device_caches();
+  GANTRY_TRY(sweep_->sweep());
+  if (options_.swept) options_.swept(*sweep_);
   return Status();
 }
 
@@ -167,18 +172,15 @@ Status Runner::profile(BenchmarkResult& result) {
 Result<BenchmarkResult> run_benchmark(Session& session, const BenchmarkOptions& options) {
   GANTRY_TRY(check_options(options));
   BenchmarkResult result;
-  const auto& gpu = session.module().gpu();
-  result.before = read_cpu_state();
-  if (gpu != nullptr) result.gpu_before = read_gpu_state(gpu->device()->bus_id());
-  Runner runner(session, options);
+  MachineWatch watch(session, options.probe_root);
+  Runner runner(session, options, watch);
   GANTRY_TRY(runner.prepare());
   GANTRY_TRY(runner.measure(result));
   if (options.profile) GANTRY_TRY(runner.profile(result));
-  result.after = read_cpu_state();
-  if (gpu != nullptr) result.gpu_after = read_gpu_state(gpu->device()->bus_id());
+  static_cast<MachineRecord&>(result) = watch.finish();
   result.statistics = summarize(result.samples_ms);
   result.memory = session.memory();
-  result.peak_resident_bytes = peak_resident_memory_bytes();
+  result.peak_resident_bytes = runner.peak_bytes();
   result.threads = session.threads();
   return result;
 }

@@ -1,4 +1,4 @@
-// Timing a session: every sample, per-kernel figures, and the state of the machine around it.
+// Timing a session: every sample, per-kernel figures, and the machine while it ran.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "device_runtime/src/cpu_info.h"
-#include "device_runtime/src/gpu_info.h"
+#include "device_runtime/src/cache_sweep.h"
+#include "device_runtime/src/machine_watch.h"
 #include "device_runtime/src/session.h"
 #include "device_runtime/src/statistics.h"
 
@@ -19,11 +19,16 @@ struct BenchmarkOptions {
   int repeat = 10;           ///< samples
   double min_repeat_ms = 0;  ///< `number` grows until a sample takes at least this long
   double cooldown_ms = 0;    ///< pause before every sample
-  bool flush_cache = false;  ///< overwrite the caches before every run; that time does not count
-  bool profile = false;      ///< also time every kernel, in runs of their own
-  double deadline_ms = 0;    ///< stop after this long; 0: never
+  /// Sweep the caches of every thread's core before every timed run (see CacheSweep), or those of the GPU;
+  /// that time does not count.
+  bool flush_cache = false;
+  bool profile = false;    ///< also time every kernel, in runs of their own
+  double deadline_ms = 0;  ///< stop after this long; 0: never
   /// Called now and then with the share done, 0 to 1; false cancels.
   std::function<bool(double done)> progress;
+  std::string probe_root = "/";  ///< where /sys, /proc and /dev of the machine are
+  /// Called between a sweep of the caches and its run; for tests.
+  std::function<void(const CacheSweep&)> swept;
 };
 
 struct KernelProfile {
@@ -37,7 +42,8 @@ struct KernelProfile {
   double bytes = 0;  ///< compulsory memory traffic of one call
 };
 
-struct BenchmarkResult {
+/// What was measured, and what the machine showed meanwhile.
+struct BenchmarkResult : MachineRecord {
   std::vector<double> samples_ms;      ///< per run: a sample's time divided by `number`
   std::vector<double> started_ms;      ///< of each sample, since the first one's start
   int number = 0;                      ///< runs in each sample, after growing
@@ -45,14 +51,14 @@ struct BenchmarkResult {
   Statistics statistics;               ///< of samples_ms
   std::vector<KernelProfile> kernels;  ///< one a step, in the plan's order
   SessionMemory memory;
-  uint64_t peak_resident_bytes = 0;  ///< of the process, from its start to the end of the runs; 0: unknown
+  /// Of the process, from its start to the end of the runs, without what sweeps of the caches take where
+  /// warm-up runs came before them; 0: unknown.
+  uint64_t peak_resident_bytes = 0;
   int threads = 0;
-  CpuState before, after;
-  GpuState gpu_before, gpu_after;  ///< of a session on a GPU
 };
 
-/// Measures a session whose inputs are set. INVALID_ARGUMENT for senseless options; the errors of run();
-/// KERNEL_FAILED if the deadline passes before the first sample or progress cancels.
+/// Measures a session whose inputs are set. INVALID_ARGUMENT for senseless options; the errors of run() and
+/// CacheSweep::create; KERNEL_FAILED if the deadline passes before the first sample or progress cancels.
 Result<BenchmarkResult> run_benchmark(Session& session, const BenchmarkOptions& options);
 
 }  // namespace gantry::runtime

@@ -57,21 +57,6 @@ std::vector<int> choose_core_cpus(const std::set<int>& cpus) {
   return result;
 }
 
-std::vector<CacheInfo> find_caches(int cpu) {
-  std::vector<CacheInfo> caches;
-  for (int index = 0; index < 8; ++index) {
-    const std::string folder = cpu_folder(cpu) + "/cache/index" + std::to_string(index);
-    const auto level = read_small_number(folder + "/level");
-    const std::string size = read_small_file(folder + "/size");
-    if (!level || size.empty()) continue;
-    uint64_t bytes = strtoull(size.c_str(), nullptr, 10);
-    if (size.back() == 'K') bytes <<= 10;
-    if (size.back() == 'M') bytes <<= 20;
-    caches.push_back({static_cast<int>(*level), read_small_file(folder + "/type"), bytes});
-  }
-  return caches;
-}
-
 CpuInfo detect() {
   CpuInfo info;
   detect_cpu(info);
@@ -80,7 +65,7 @@ CpuInfo detect() {
   info.same_core_cpus = find_same_core(info.allowed_cpus);
   info.core_cpus = choose_core_cpus({info.same_core_cpus.begin(), info.same_core_cpus.end()});
   info.physical_cores = std::max<int>(1, static_cast<int>(info.core_cpus.size()));
-  info.caches = find_caches(info.allowed_cpus.front());
+  info.caches = cpu_caches(info.allowed_cpus.front());
   info.memory_bytes = usable_memory_bytes();
   return info;
 }
@@ -88,12 +73,6 @@ CpuInfo detect() {
 CpuInfo& detected() {
   static CpuInfo info = detect();
   return info;
-}
-
-std::optional<double> read_scaled(const std::string& path, double scale) {
-  const auto value = read_small_number(path);
-  if (!value) return std::nullopt;
-  return static_cast<double>(*value) * scale;
 }
 
 }  // namespace
@@ -119,6 +98,22 @@ void add_emulated_features(std::initializer_list<const char*> names) {
   features.erase(std::unique(features.begin(), features.end()), features.end());
 }
 
+std::vector<CacheInfo> cpu_caches(int cpu) {
+  std::vector<CacheInfo> caches;
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder = cpu_folder(cpu) + "/cache/index" + std::to_string(index);
+    const auto level = read_small_number(folder + "/level");
+    const std::string size = read_small_file(folder + "/size");
+    if (!level || size.empty()) continue;
+    uint64_t bytes = strtoull(size.c_str(), nullptr, 10);
+    if (size.back() == 'K') bytes <<= 10;
+    if (size.back() == 'M') bytes <<= 20;
+    caches.push_back({static_cast<int>(*level), read_small_file(folder + "/type"), bytes,
+                      read_small_file(folder + "/shared_cpu_list")});
+  }
+  return caches;
+}
+
 uint32_t cpu_capacity(int cpu) {
   const std::string folder = cpu_folder(cpu);
   for (const char* file : {"/cpu_capacity", "/cpufreq/cpuinfo_max_freq"}) {
@@ -126,21 +121,6 @@ uint32_t cpu_capacity(int cpu) {
     if (value && *value > 0) return static_cast<uint32_t>(std::min<int64_t>(*value, 1 << 30));
   }
   return 1;
-}
-
-CpuState read_cpu_state() {
-  CpuState state;
-  const std::string folder = cpu_folder(cpu_info().allowed_cpus.front());
-  state.frequency_mhz = read_scaled(folder + "/cpufreq/scaling_cur_freq", 1e-3);
-  state.max_frequency_mhz = read_scaled(folder + "/cpufreq/scaling_max_freq", 1e-3);
-  state.governor = read_small_file(folder + "/cpufreq/scaling_governor");
-  state.throttle_count = read_small_number(folder + "/thermal_throttle/core_throttle_count");
-  for (int zone = 0; zone < 64; ++zone) {
-    const std::string path = "/sys/class/thermal/thermal_zone" + std::to_string(zone) + "/temp";
-    const auto celsius = read_scaled(path, 1e-3);
-    if (celsius && (!state.temperature_c || *celsius > *state.temperature_c)) state.temperature_c = celsius;
-  }
-  return state;
 }
 
 }  // namespace gantry::runtime

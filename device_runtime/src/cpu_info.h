@@ -15,6 +15,7 @@ struct CacheInfo {
   int level = 0;
   std::string type;  ///< "Data", "Instruction", "Unified"
   uint64_t bytes = 0;
+  std::string shared_cpus;  ///< as Linux writes it: "0-7"; "" where not known
 };
 
 struct CpuInfo {
@@ -42,19 +43,21 @@ const CpuInfo& cpu_info();
 /// loaded; not thread-safe.
 void add_emulated_features(std::initializer_list<const char*> names);
 
+/// The caches that a CPU sees, as Linux describes them; empty where it does not.
+std::vector<CacheInfo> cpu_caches(int cpu);
+
 /// How fast a CPU is beside the others of this machine, as Linux says: its capacity where cores differ by
 /// design, else its highest frequency, else 1. Only ratios mean something.
 uint32_t cpu_capacity(int cpu);
 
 /// What changes while a benchmark runs; members without a value are not shown by this machine.
 struct CpuState {
-  std::optional<double> frequency_mhz;  ///< of the first allowed CPU
-  std::optional<double> max_frequency_mhz;
-  std::optional<double> temperature_c;    ///< the hottest zone
-  std::optional<int64_t> throttle_count;  ///< thermal throttling events since boot
-  std::string governor;
+  std::optional<double> frequency_mhz;      ///< mean of the CPUs that were asked for
+  std::optional<double> max_frequency_mhz;  ///< what Linux lets it reach
+  std::optional<double> temperature_c;      ///< of the CPU's hottest sensor
+  std::optional<int64_t> throttle_count;    ///< thermal throttling events since boot
+  std::string governor;                     ///< "" where not shown
 };
-CpuState read_cpu_state();
 
 /// The parts that differ between architectures (cpu_info_x86.cpp, cpu_info_aarch64.cpp): architecture,
 /// llvm_name, brand and features.

@@ -205,6 +205,7 @@ struct Management {
   int (*clock)(Handle, int type, unsigned*) = nullptr;
   int (*power)(Handle, unsigned* milliwatts) = nullptr;
   int (*throttle_reasons)(Handle, unsigned long long*) = nullptr;
+  int (*energy)(Handle, unsigned long long* millijoules) = nullptr;
   bool usable = false;
 };
 
@@ -222,6 +223,7 @@ const Management& management() {
     find(m.clock, "nvmlDeviceGetClockInfo");
     find(m.power, "nvmlDeviceGetPowerUsage");
     find(m.throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+    find(m.energy, "nvmlDeviceGetTotalEnergyConsumption");
     m.usable = m.init != nullptr && m.handle_by_bus_id != nullptr && m.init() == 0;
     return m;
   }();
@@ -245,6 +247,9 @@ GpuState read_gpu_state(const std::string& bus_id) {
   unsigned long long reasons = 0;
   if (m.throttle_reasons != nullptr && m.throttle_reasons(handle, &reasons) == 0)
     state.throttled = (reasons & kThrottling) != 0;
+  unsigned long long millijoules = 0;
+  if (m.energy != nullptr && m.energy(handle, &millijoules) == 0)
+    state.energy_j = static_cast<double>(millijoules) * 1e-3;
   return state;
 }
 #endif

@@ -38,7 +38,8 @@ struct GpuState {
   std::optional<double> clock_mhz;
   std::optional<double> temperature_c;
   std::optional<double> power_watts;
-  std::optional<bool> throttled;  ///< by heat or power
+  std::optional<bool> throttled;   ///< by heat or power
+  std::optional<double> energy_j;  ///< since its driver started
 };
 /// Of the GPU with that bus id, by NVIDIA's management library where the machine has it (libnvidia-ml.so.1).
 GpuState read_gpu_state(const std::string& bus_id);

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "device_runtime/src/small_file.h"
 
 namespace gantry::runtime {
@@ -100,6 +102,19 @@ uint64_t peak_resident_memory_bytes() {
   const size_t at = text.find(kField);
   if (at == std::string::npos) return 0;
   return strtoull(text.c_str() + at + sizeof kField - 1, nullptr, 10) * 1024;
+}
+
+std::optional<uint64_t> available_memory_bytes() {
+  const std::string text = read_small_file("/proc/meminfo");
+  constexpr std::string_view kName = "MemAvailable:";
+  const size_t at = text.find(kName);
+  if (at == std::string::npos) return std::nullopt;
+  uint64_t bytes = strtoull(text.c_str() + at + kName.size(), nullptr, 10) * 1024;
+  const auto limit = read_small_number("/sys/fs/cgroup/memory.max");
+  const auto used = read_small_number("/sys/fs/cgroup/memory.current");
+  if (limit && used)
+    bytes = std::min<uint64_t>(bytes, static_cast<uint64_t>(std::max<int64_t>(*limit - *used, 0)));
+  return bytes;
 }
 
 }  // namespace gantry::runtime

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -55,5 +56,8 @@ bool has_huge_pages();
 uint64_t usable_memory_bytes();
 /// The most that has been resident of this process since it began with its program, 0 if unknown.
 uint64_t peak_resident_memory_bytes();
+/// Memory that this process could take now without pushing others out, by the machine and its control group's
+/// limit; absent where Linux does not say.
+std::optional<uint64_t> available_memory_bytes();
 
 }  // namespace gantry::runtime

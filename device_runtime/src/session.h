@@ -78,6 +78,8 @@ class Session {
   /// Steps with their labels and work; valid once prepared.
   const Executor& executor() const { return *executor_; }
   int threads() const { return pool_->threads(); }
+  /// The session's threads, for what is done around runs.
+  ThreadPool& pool() { return *pool_; }
   SessionMemory memory() const;
 
  private:

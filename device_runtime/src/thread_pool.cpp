@@ -13,6 +13,7 @@
 #endif
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "device_runtime/src/affinity.h"
@@ -238,9 +239,10 @@ void ThreadPool::work(Slot& self) {
   for (;;) {
     seen = await_loop(self, seen);
     if (stop_.load()) return;
-    const Loop loop{self.body.load(std::memory_order_relaxed), self.closure.load(std::memory_order_relaxed),
-                    self.count.load(std::memory_order_relaxed), self.units.load(std::memory_order_relaxed),
-                    self.rounds.load(std::memory_order_relaxed)};
+    const Loop loop{
+        self.body.load(std::memory_order_relaxed),   self.closure.load(std::memory_order_relaxed),
+        self.count.load(std::memory_order_relaxed),  self.units.load(std::memory_order_relaxed),
+        self.rounds.load(std::memory_order_relaxed), self.each_thread.load(std::memory_order_relaxed) != 0};
     set_float_mode(self.float_mode.load(std::memory_order_relaxed));
     take_part(self.index, seen, loop);
   }
@@ -288,11 +290,12 @@ int32_t ThreadPool::run_units(const Loop& loop, uint32_t owner, Units units) con
 
 void ThreadPool::take_part(uint32_t self, uint32_t number, const Loop& loop) {
   const auto threads = static_cast<uint32_t>(slots_.size());
+  const uint32_t ranges = loop.each_thread ? 1 : threads;
   const uint32_t least = std::max(loop.units / threads / kPiecesAtMost, 1u);
   uint32_t finished = 0;
   Units units;
   inside_loop = true;
-  for (uint32_t i = 0; i < threads; ++i) {
+  for (uint32_t i = 0; i < ranges; ++i) {
     Slot& slot = *slots_[(self + i) % threads];
     while (claim(slot, number, i == 0, least, units)) {
       if (const int32_t error = run_units(loop, slot.index, units); error != 0) {
@@ -336,7 +339,12 @@ void ThreadPool::keep_clear_of_caller() {
 void ThreadPool::publish(const Loop& loop) {
   if (!core_cpus_.empty()) keep_clear_of_caller();
   const uint32_t units = loop.units / loop.rounds;
-  if (bounds_.empty() || bounds_.back() != units) partition(weights_, units, bounds_);
+  if (loop.each_thread) {
+    bounds_.resize(slots_.size() + 1);
+    std::iota(bounds_.begin(), bounds_.end(), 0u);
+  } else if (bounds_.empty() || bounds_.back() != units) {
+    partition(weights_, units, bounds_);
+  }
   error_.store(0, std::memory_order_relaxed);
   done_.store(0, std::memory_order_relaxed);
   const uint32_t number = number_.load(std::memory_order_relaxed) + 1, mode = float_mode();
@@ -348,6 +356,7 @@ void ThreadPool::publish(const Loop& loop) {
     slot.units.store(loop.units, std::memory_order_relaxed);
     slot.rounds.store(loop.rounds, std::memory_order_relaxed);
     slot.float_mode.store(mode, std::memory_order_relaxed);
+    slot.each_thread.store(loop.each_thread ? 1 : 0, std::memory_order_relaxed);
     slot.range.store(pack(number, 0, (bounds_[i + 1] - bounds_[i]) * loop.rounds), std::memory_order_release);
   }
   number_.store(number);
@@ -383,6 +392,24 @@ int32_t ThreadPool::parallel_rounds(GantryLoopBody body, void* closure, int64_t 
   const int64_t all = rounds * count;
   run({body, closure, all, static_cast<uint32_t>(all), static_cast<uint32_t>(rounds)});
   return error_.load(std::memory_order_relaxed);
+}
+
+int32_t ThreadPool::run_on_each_thread(GantryLoopBody body, void* closure) {
+  if (inside_loop) return -1;  // the other threads would never come
+  if (workers_.empty()) return run_alone(body, closure, 1);
+  run({body, closure, threads(), static_cast<uint32_t>(threads()), 1, true});
+  bounds_.clear();  // those were not by the cores' speeds
+  return error_.load(std::memory_order_relaxed);
+}
+
+std::vector<int> ThreadPool::thread_cpus() {
+  std::vector<int> cpus(slots_.size(), -1);
+  const auto ask = [](void* closure, int64_t begin, int64_t) {
+    (*static_cast<std::vector<int>*>(closure))[static_cast<size_t>(begin)] = sched_getcpu();
+    return int32_t{0};
+  };
+  run_on_each_thread(ask, &cpus);
+  return cpus;
 }
 
 }  // namespace gantry::runtime

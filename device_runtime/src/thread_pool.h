@@ -45,6 +45,11 @@ class ThreadPool {
   int32_t parallel_for(GantryLoopBody body, void* closure, int64_t count);
   /// Runs the iterations [0, rounds * count), where each thread's range is the same part of every round.
   int32_t parallel_rounds(GantryLoopBody body, void* closure, int64_t rounds, int64_t count);
+  /// Runs body(closure, i, i + 1) on thread i, for every thread of the pool, and waits: nobody takes
+  /// another's part. Returns the first error code seen, 0 if none; not for use from inside a body.
+  int32_t run_on_each_thread(GantryLoopBody body, void* closure);
+  /// Where each thread is now, by asking it: CPUs' numbers, -1 where not known. Wakes the workers.
+  std::vector<int> thread_cpus();
   /// The calling thread's memory for kernels (see GantryKernelHost); kept for the pool's life. Null: none
   /// left.
   void* thread_memory(int64_t bytes);
@@ -68,15 +73,17 @@ class ThreadPool {
     std::atomic<uint32_t> units{0};
     std::atomic<uint32_t> rounds{1};
     std::atomic<uint32_t> float_mode{0};
+    std::atomic<uint32_t> each_thread{0};
     ThreadPool* pool = nullptr;
     uint32_t index = 0;
   };
   struct Loop {
     GantryLoopBody body;
     void* closure;
-    int64_t count;    ///< of all rounds
-    uint32_t units;   ///< that the iterations are dealt out in
-    uint32_t rounds;  ///< if more than one, a unit is an iteration
+    int64_t count;             ///< of all rounds
+    uint32_t units;            ///< that the iterations are dealt out in
+    uint32_t rounds;           ///< if more than one, a unit is an iteration
+    bool each_thread = false;  ///< one unit a thread, which nobody else takes
   };
   struct Units {
     uint32_t begin = 0, end = 0;  ///< counted from the first of their owner's

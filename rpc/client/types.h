@@ -112,7 +112,7 @@ struct BenchmarkOptions {
   std::uint32_t repeat = 20;              ///< samples
   double min_repeat_ms = 0;               ///< `number` grows until a sample takes this long
   double cooldown_ms = 0;                 ///< sleep between samples
-  bool flush_cache = false;               ///< evict the data caches before each sample
+  bool flush_cache = false;               ///< sweep the caches of every core that runs before each run
   bool profile = false;                   ///< also time each kernel
   std::chrono::milliseconds deadline{0};  ///< 0: the board's longest
   /// Where not 0: so many sessions run at once for `duration_ms` (warm-up, repeat and number do not count).
@@ -150,11 +150,14 @@ struct ProbeReading {
   std::vector<double> clock_mhz;  ///< of each of `reading_cpus`, in that order; empty where one is not shown
   std::optional<double> temperature_celsius;    ///< of the CPU's hottest sensor
   std::optional<std::int64_t> throttle_events;  ///< of those CPUs and their packages, since boot
-  std::optional<bool> throttled;                ///< now held below its clock by heat, power or a cap
-  std::optional<double> energy_joules;          ///< since the first reading, of what probe_notes names
-  std::optional<double> power_watts;            ///< now, of what probe_notes names
-  /// Since the reading before, shares of the CPU time that all of the machine's CPUs have: what other
-  /// processes used, and what a hypervisor gave to other machines.
+  /// Now or since the reading before: the clock is held back by heat, power, or a cap that came while it ran.
+  /// Many machines never say "false".
+  std::optional<bool> throttled;
+  std::optional<double> energy_joules;  ///< since the first reading, of what probe_notes names
+  /// Of the same: now where the board measures power, else the mean since the reading before.
+  std::optional<double> power_watts;
+  /// Since the last reading that has them, shares of the CPU time that all of the machine's CPUs have: what
+  /// other processes used, and what a hypervisor gave to other machines.
   std::optional<double> others_share, steal_share;
   std::optional<double> gpu_clock_mhz, gpu_temperature_celsius, gpu_power_watts;
   std::optional<bool> gpu_throttled;

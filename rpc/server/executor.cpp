@@ -27,6 +27,7 @@
 #include "rpc/protocol/message.h"
 #include "rpc/server/cache.h"
 #include "rpc/server/descriptor_message.h"
+#include "rpc/server/probe_reading.h"
 
 namespace gantry::rpc {
 namespace {
@@ -407,24 +408,6 @@ Answer Executor::output(const wire::GetOutputT& request) {
   return {make_response(std::move(answer)), std::move(memory)};
 }
 
-std::unique_ptr<wire::CpuStateT> to_wire(const runtime::CpuState& state) {
-  auto result = std::make_unique<wire::CpuStateT>();
-  if (state.frequency_mhz) result->frequency_mhz.push_back(*state.frequency_mhz);
-  if (state.temperature_c) result->temperature_celsius = *state.temperature_c;
-  if (state.throttle_count) result->throttle_events = *state.throttle_count;
-  result->governor = state.governor;
-  return result;
-}
-
-std::unique_ptr<wire::GpuStateT> to_wire(const runtime::GpuState& state) {
-  auto result = std::make_unique<wire::GpuStateT>();
-  if (state.clock_mhz) result->clock_mhz = *state.clock_mhz;
-  if (state.temperature_c) result->temperature_celsius = *state.temperature_c;
-  if (state.power_watts) result->power_watts = *state.power_watts;
-  if (state.throttled) result->throttled = *state.throttled ? 1 : 0;
-  return result;
-}
-
 void add_memory(wire::BenchmarkFinishedT& out, const runtime::SessionMemory& memory) {
   out.workspace_bytes = memory.workspace_bytes;
   out.weights_bytes = memory.weights_bytes;
@@ -455,15 +438,10 @@ wire::ResponseT to_wire(const runtime::BenchmarkResult& result, const runtime::S
     row.bytes = kernel.bytes;
   }
   add_memory(out, result.memory);
-  if (result.memory.device_io_bytes > 0) {
-    out.gpu_before = to_wire(result.gpu_before);
-    out.gpu_after = to_wire(result.gpu_after);
-  }
   out.peak_resident_bytes = result.peak_resident_bytes;
   out.threads = result.threads;
   out.target = session.module().variant().target()->str();
-  out.cpu_before = to_wire(result.before);
-  out.cpu_after = to_wire(result.after);
+  add_machine(result, out);
   return make_response(std::move(out));
 }
 
@@ -518,7 +496,6 @@ std::function<bool(double)> Executor::progress_of(std::uint32_t id, std::uint32_
 wire::ResponseT Executor::benchmark(std::uint32_t id, const wire::BenchmarkT& request) {
   if (request.streams > 0) return run_streams(id, request);
   runtime::Session& session = *find(request.handle).session;
-  std::optional<runtime::CpuState> during;
   runtime::BenchmarkOptions options;
   options.warmup = static_cast<int>(request.warmup);
   options.number = static_cast<int>(request.number);
@@ -527,14 +504,8 @@ wire::ResponseT Executor::benchmark(std::uint32_t id, const wire::BenchmarkT& re
   options.cooldown_ms = request.cooldown_ms;
   options.flush_cache = request.flush_cache;
   options.profile = request.profile;
-  options.progress = [&, tell = progress_of(id, request.repeat)](double done) {
-    if (!during && done >= 0.5) during = runtime::read_cpu_state();
-    return tell(done);
-  };
-  const runtime::BenchmarkResult result = take(runtime::run_benchmark(session, options));
-  wire::ResponseT response = to_wire(result, session);
-  if (during) response.body.AsBenchmarkFinished()->cpu_during = to_wire(*during);
-  return response;
+  options.progress = progress_of(id, request.repeat);
+  return to_wire(take(runtime::run_benchmark(session, options)), session);
 }
 
 }  // namespace

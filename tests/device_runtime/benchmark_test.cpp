@@ -10,11 +10,14 @@
 #include <algorithm>
 #include <thread>
 
+#include "tests/device_runtime/fake_root.h"
 #include "tests/device_runtime/module_builder.h"
 
 namespace gantry::runtime {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::share;
 
@@ -89,6 +92,44 @@ TEST(Benchmark, RefusesSenselessOptions) {
   EXPECT_EQ(run_benchmark(*session, {.repeat = 0}).status().code(), GANTRY_INVALID_ARGUMENT);
   EXPECT_EQ(run_benchmark(*session, {.number = -1}).status().code(), GANTRY_INVALID_ARGUMENT);
   EXPECT_EQ(run_benchmark(*session, {.min_repeat_ms = -1}).status().code(), GANTRY_INVALID_ARGUMENT);
+}
+
+TEST(Benchmark, ReadsTheMachineWhileItRuns) {
+  testing::FakeRoot root;
+  for (const int cpu : cpu_info().allowed_cpus) {
+    root.write_all(testing::kCpus + std::to_string(cpu) + "/cpufreq", {{"scaling_cur_freq", "1500000"},
+                                                                       {"scaling_max_freq", "1800000"},
+                                                                       {"scaling_governor", "schedutil"}});
+  }
+  root.write_all("/sys/class/thermal/thermal_zone0", {{"type", "cpu-thermal"}, {"temp", "45000"}});
+  auto session = ready_session();
+  BenchmarkOptions options{.warmup = 0, .repeat = 6, .cooldown_ms = 60, .probe_root = root.path()};
+  options.progress = [&](double done) {
+    if (done > 0.3) root.write("/sys/class/thermal/thermal_zone0/temp", "52000\n");
+    if (done > 0.8) root.write("/sys/class/thermal/thermal_zone0/temp", "49000\n");
+    return true;
+  };
+  auto result = run_benchmark(*session, options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  // 360 ms at least: the first, at least one between samples, the last.
+  ASSERT_GE(result->readings.size(), 3u);
+  EXPECT_LE(result->readings.size(), 8u);
+  EXPECT_EQ(result->readings.front().at_ms, 0);
+  for (size_t i = 1; i + 1 < result->readings.size(); ++i)
+    EXPECT_GE(result->readings[i].at_ms, result->readings[i - 1].at_ms + 100);
+  EXPECT_GE(result->readings.back().at_ms, 360);
+  ASSERT_EQ(result->reading_cpus.size(), 1u);
+  for (const ProbeReading& reading : result->readings) EXPECT_THAT(reading.clock_mhz, ElementsAre(1500));
+  EXPECT_EQ(result->reading_summary.mean_clock_mhz, 1500);
+  EXPECT_EQ(result->reading_summary.highest_temperature_c, 52);
+  EXPECT_EQ(result->before.temperature_c, 45);
+  EXPECT_EQ(result->after.temperature_c, 49);
+  EXPECT_EQ(result->before.frequency_mhz, 1500);
+  EXPECT_EQ(result->during.frequency_mhz, 1500);
+  EXPECT_EQ(result->after.max_frequency_mhz, 1800);
+  EXPECT_EQ(result->after.governor, "schedutil");
+  EXPECT_FALSE(result->after.throttle_count);
+  EXPECT_THAT(result->probe_notes, Contains("temperature: thermal zones cpu-thermal"));
 }
 
 TEST(CpuInfo, DescribesThisMachine) {

@@ -38,6 +38,10 @@ std::vector<Bytes> valid_payloads() {
   finished.kernels.push_back(std::make_unique<wire::KernelTimingT>());
   finished.kernels[0]->name = "nn.conv2d";
   finished.cpu_before = std::make_unique<wire::CpuStateT>();
+  finished.readings.push_back(std::make_unique<wire::ProbeReadingT>());
+  finished.readings[0]->clock_mhz = {1500, 1800};
+  finished.reading_cpus = {0, 1};
+  finished.probe_notes = {"energy: RAPL package-0"};
   std::vector<Bytes> payloads = {encode_request(1, make_request(std::move(hello))),
                                  encode_request(1, make_request(std::move(query))),
                                  encode_request(1, make_request(std::move(load))),

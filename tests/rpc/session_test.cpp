@@ -139,6 +139,11 @@ TEST(Session, BenchmarkReturnsEverySampleAndTheKernels) {
   EXPECT_EQ(result.kernels[0].origin, "Node_7");
   EXPECT_EQ(result.weights_bytes, 4096u);
   EXPECT_FALSE(result.board.architecture.empty());
+  ASSERT_GE(result.readings.size(), 2u) << "before and after";
+  EXPECT_EQ(result.readings.front().at_ms, 0);
+  EXPECT_GT(result.readings.back().at_ms, 0);
+  EXPECT_GE(result.reading_cpus.size(), 1u);
+  EXPECT_LE(result.reading_cpus.size(), static_cast<std::size_t>(result.threads));
 }
 
 TEST(Session, CrashNamesSignalKernelAndNodeAndTheSessionGoesOn) {
