@@ -65,7 +65,7 @@ TEST(Benchmark, ReturnsEverySampleAndEveryStep) {
   EXPECT_EQ(result->kernels[1].calls, 7);
   EXPECT_EQ(result->kernels[1].flops, 100);
   EXPECT_EQ(result->memory.workspace_bytes, 80u);
-  EXPECT_GT(result->resident_bytes, 0u);
+  EXPECT_GT(result->peak_resident_bytes, 0u);
 }
 
 TEST(Benchmark, GrowsNumberUntilASampleIsLongEnough) {
