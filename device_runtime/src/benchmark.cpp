@@ -163,8 +163,9 @@ Status Runner::profile(BenchmarkResult& result) {
   for (size_t i = 0; i < steps; ++i) {
     const StepLabel& label = executor.label(i);
     const Statistics statistics = summarize(times[i]);
-    result.kernels.push_back({label.kernel, label.symbol, label.origin, static_cast<int>(times[i].size()),
-                              statistics.median, statistics.min, executor.flops(i), executor.bytes(i)});
+    result.kernels.push_back({static_cast<uint32_t>(i), label.symbol, label.ops, label.op, label.origin,
+                              static_cast<int>(times[i].size()), statistics.median, statistics.min,
+                              executor.flops(i), executor.bytes(i)});
   }
   return Status();
 }

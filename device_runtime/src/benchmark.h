@@ -32,8 +32,10 @@ struct BenchmarkOptions {
 };
 
 struct KernelProfile {
-  std::string kernel;  ///< ops
-  std::string symbol;
+  uint32_t step = 0;   ///< index in the plan
+  std::string symbol;  ///< the kernel's name; "" for a copy
+  std::string ops;     ///< of the kernel; "copy"
+  std::string op;      ///< the one of them that the kernel is for; "" from older modules
   std::string origin;  ///< the user's nodes
   int calls = 0;       ///< measured
   double median_ns = 0;

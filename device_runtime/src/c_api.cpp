@@ -179,7 +179,7 @@ Status profile_run(GantrySession* session, GantryStepProfile* steps, int32_t cap
   *count = static_cast<int32_t>(executor.step_count());
   for (int32_t i = 0; i < *count && i < capacity; ++i) {
     const auto step = static_cast<size_t>(i);
-    steps[i] = {executor.label(step).kernel, executor.label(step).origin, nanoseconds[step],
+    steps[i] = {executor.label(step).ops, executor.label(step).origin, nanoseconds[step],
                 executor.flops(step), executor.bytes(step)};
   }
   return Status();

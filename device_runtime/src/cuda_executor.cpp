@@ -104,7 +104,7 @@ void CudaExecutor::make_segments() {
     begin = end;
   }
   graph_name_ = "one of " + std::to_string(count) + " steps, replayed as a CUDA graph";
-  graph_label_.kernel = graph_name_.c_str();
+  graph_label_.symbol = graph_name_.c_str();
   graph_label_.index = -1;
 }
 
@@ -136,9 +136,7 @@ void CudaExecutor::move_input(uint32_t input, std::byte* data) {
 }
 
 Status CudaExecutor::device_failure(size_t step, ResultCode code) const {
-  const StepLabel& label = labels_[step];
-  const std::string nodes = label.origin[0] == 0 ? "" : std::string(" (") + label.origin + ")";
-  return device_->check(code, "kernel " + std::string(label.kernel) + nodes + " failed on the GPU");
+  return device_->check(code, step_text(labels_[step]) + " failed on the GPU");
 }
 
 Status CudaExecutor::synchronize(const std::string& what) {

@@ -128,8 +128,8 @@ Status Plan::bind_grid(const Module& module, const DimValues& dims, const CallKe
           GANTRY_INVALID_ARGUMENT,
           "kernel %s (%s) would need %llu blocks along %c for these shapes; this GPU launches at most %llu: "
           "use smaller inputs",
-          kernel->name()->c_str(), kernel->launches()->Get(launch)->symbol()->c_str(),
-          static_cast<unsigned long long>(*blocks), "xyz"[axis], static_cast<unsigned long long>(most));
+          kernel->symbol()->c_str(), kernel->name()->c_str(), static_cast<unsigned long long>(*blocks),
+          "xyz"[axis], static_cast<unsigned long long>(most));
     }
     bound.grid[axis] = static_cast<unsigned>(*blocks);
   }
@@ -163,8 +163,10 @@ Status Plan::bind_launches(const Module& module, const DimValues& dims, const Ca
         Result<uint64_t> iterations = dims.get_size(call.loops()->Get(static_cast<uint32_t>(loop)));
         if (!iterations.ok()) return iterations.status();
         if (*iterations > kMaxIterations) {
-          return failure(GANTRY_INVALID_ARGUMENT, "kernel %s would be launched %llu times for these shapes",
-                         kernel->name()->c_str(), static_cast<unsigned long long>(*iterations));
+          return failure(GANTRY_INVALID_ARGUMENT,
+                         "kernel %s (%s) would be launched %llu times for these shapes",
+                         kernel->symbol()->c_str(), kernel->name()->c_str(),
+                         static_cast<unsigned long long>(*iterations));
         }
         group.iterations = static_cast<int64_t>(*iterations);
       }

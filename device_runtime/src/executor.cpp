@@ -10,6 +10,14 @@ namespace gantry::runtime {
 
 std::atomic<const StepLabel*> current_step{nullptr};
 
+std::string step_text(const StepLabel& label) {
+  std::string text = std::string("kernel ") + label.name();
+  if (label.index < 0) return text;
+  text += format_text(" (step #%d: %s", label.index, label.ops);
+  if (label.origin[0] != 0) text += std::string("; nodes ") + label.origin;
+  return text + ")";
+}
+
 namespace {
 
 using module_format::Buffer;
@@ -134,11 +142,12 @@ void Executor::describe_steps(const Module& module, const DimValues& dims) {
     Work work;
     label.index = static_cast<int32_t>(i);
     label.origin = module.origin(i).c_str();
-    label.kernel = "copy";
+    label.ops = "copy";
     if (const auto* call = variant.steps()->Get(i)->action_as_CallKernel()) {
       const auto* kernel = variant.kernels()->Get(call->kernel());
-      label.kernel = kernel->name()->c_str();
       label.symbol = kernel->symbol()->c_str();
+      label.ops = kernel->name()->c_str();
+      if (kernel->op() != nullptr) label.op = kernel->op()->c_str();
       // Figures for reports only: one that overflows is left at 0.
       if (Result<int64_t> flops = dims.get(call->flops()); flops.ok())
         work.flops = static_cast<double>(*flops);
@@ -151,9 +160,7 @@ void Executor::describe_steps(const Module& module, const DimValues& dims) {
 }
 
 Status Executor::step_failure(size_t step, int32_t code) const {
-  const StepLabel& label = labels_[step];
-  return failure(GANTRY_KERNEL_FAILED, "kernel %s (%s) failed with code %d", label.kernel, label.origin,
-                 code);
+  return failure(GANTRY_KERNEL_FAILED, "%s failed with code %d", step_text(labels_[step]).c_str(), code);
 }
 
 Result<std::byte*> CpuExecutor::reserve_workspace(uint64_t bytes) {
@@ -234,8 +241,7 @@ CpuExecutor::Hosts CpuExecutor::make_hosts(const GantryKernelHost& host) const {
 
 Status CpuExecutor::failed(size_t step, int32_t code) const {
   if (code != GANTRY_KERNEL_CHECK_FAILED || checker_ == nullptr) return step_failure(step, code);
-  const StepLabel& label = labels_[step];
-  return failure(GANTRY_KERNEL_FAILED, "kernel %s (%s): %s", label.kernel, label.origin,
+  return failure(GANTRY_KERNEL_FAILED, "%s: %s", step_text(labels_[step]).c_str(),
                  checker_->problem().c_str());
 }
 

@@ -252,7 +252,8 @@ Status ManifestChecker::check_launches(const Kernel& kernel) {
 }
 
 Status ManifestChecker::check_kernel(const Variant& variant, const Kernel& kernel) {
-  GANTRY_TRY(spend(kernel.symbol()->size() + uint64_t{kernel.name()->size()}));
+  const uint64_t op_size = kernel.op() == nullptr ? 0 : kernel.op()->size();
+  GANTRY_TRY(spend(kernel.symbol()->size() + uint64_t{kernel.name()->size()} + op_size));
   if (kernel.symbol()->size() == 0) return damaged("a kernel has no symbol");
   if (kernel.device() == Device::Cpu) return Status();
   if (kernel.device() != Device::Cuda || variant.device() != Device::Cuda)

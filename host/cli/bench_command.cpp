@@ -3,6 +3,7 @@
 
 #include "host/cli/bench_report.h"
 #include "host/cli/bench_run.h"
+#include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/measure_options.h"
@@ -20,6 +21,8 @@ constexpr const char* kExamples = R"(Examples:
   gantry bench resnet18.gmod --precision-goal 0.5% --duration 60s --json today.json
   gantry bench resnet18.onnx --streams 4                    throughput: four sessions at once
   gantry bench resnet18.onnx --profile                      what every kernel costs, worst first
+  gantry profile resnet18.onnx --top 10                     the ten worst, all others in one row
+  gantry profile resnet18.onnx --by type                    sums: convolutions, poolings, …
   gantry bench bert.onnx --shape input_ids=1x128 --cooldown-ms 50 --cold
   gantry compare old.gmod new.gmod                          is one faster? measured in turns
 Each process loads the module, runs it once, warms up until steady, and is sampled for up to a second; processes
@@ -30,6 +33,8 @@ docs/bench-schema.md describes the JSON document.)";
 struct Options {
   ExecutionOptions execution;
   MeasureOptions measure;
+  KernelTableOptions table;
+  std::string by = "step";
   std::string json_file;
   bool json = false;
   uint64_t seed = 0;
@@ -79,11 +84,34 @@ int bench(const Options& options, const Invocation& invocation) {
   if (to_stdout) {
     print_out(report_to_json(report));
   } else {
-    print_out(report_text(report, terminal_width()));
+    KernelTableOptions table = options.table;
+    table.by = *find_profile_rows(options.by);
+    table.width = terminal_width();
+    print_out(report_text(report, table));
     if (options.json) write_file(options.json_file, report_to_json(report));
   }
   for (const std::string& warning : report.warnings) invocation.warn(warning);
   return 0;
+}
+
+/// `asks`: the option without which there is no table of kernels; null where there always is one.
+void add_table_options(CLI::App& command, Options& options, CLI::Option* asks) {
+  CLI::Option* top =
+      command.add_option("--top", options.table.top, "The N worst rows of the kernels, the others in one")
+          ->type_name("N")
+          ->check(between(1, 1000000));
+  const auto check = [](const std::string& word) {
+    return find_profile_rows(word) ? "" : fmt::format("'{}' is not step, kernel, type or node", word);
+  };
+  CLI::Option* by =
+      command
+          .add_option("--by", options.by,
+                      "A row for each step of the plan (default), or sums by kernel, type of op, ONNX nodes")
+          ->type_name("step|kernel|type|node")
+          ->check(CLI::Validator(check, ""));
+  if (asks == nullptr) return;
+  top->needs(asks);
+  by->needs(asks);
 }
 
 void add_bench(CLI::App& app, Invocation& invocation, const char* name, const char* description,
@@ -93,7 +121,9 @@ void add_bench(CLI::App& app, Invocation& invocation, const char* name, const ch
   options->measure.profile = profile;
   add_execution_options(*command, options->execution);
   add_measure_options(*command, options->measure);
-  if (!profile) command->add_flag("--profile", options->measure.profile, "Also time every kernel");
+  CLI::Option* asks =
+      profile ? nullptr : command->add_flag("--profile", options->measure.profile, "Also time every kernel");
+  add_table_options(*command, *options, asks);
   command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")->type_name("N");
   CLI::Option* json =
       command

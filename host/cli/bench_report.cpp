@@ -159,32 +159,6 @@ size_t runs_of(const Measurement& m) {
   return runs;
 }
 
-std::string kernel_table(const rpc::BenchmarkResult& r, size_t width) {
-  std::vector<rpc::KernelTiming> kernels = r.kernels;
-  std::stable_sort(kernels.begin(), kernels.end(),
-                   [](const auto& a, const auto& b) { return a.total_ms > b.total_ms; });
-  double total = 0;
-  for (const auto& kernel : kernels) total += kernel.total_ms;
-  using Align = Table::Align;
-  Table table({{"time", Align::kRight},
-               {"share", Align::kRight},
-               {"GFLOP/s", Align::kRight},
-               {"GB/s", Align::kRight},
-               {"kernel", Align::kLeft},
-               {"ONNX nodes", Align::kLeft}});
-  constexpr size_t kNameWidth = 40;
-  for (const auto& kernel : kernels) {
-    const double seconds = kernel.total_ms / 1000;
-    table.row({duration_text(kernel.total_ms),
-               fmt::format("{:.1f} %", total > 0 ? 100 * kernel.total_ms / total : 0),
-               seconds > 0 ? number_text(kernel.flops / seconds / 1e9) : "-",
-               seconds > 0 ? number_text(kernel.bytes / seconds / 1e9) : "-",
-               shorten(kernel.name, width == 0 ? 0 : kNameWidth), kernel.origin});
-  }
-  return fmt::format("\nKernels, worst first; one run of {} with a clock around every kernel:\n{}",
-                     duration_text(total), table.str(2, width));
-}
-
 void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
                        const MeasureOptions& options) {
   const auto restless = std::ranges::count_if(
@@ -251,13 +225,15 @@ std::vector<std::string> measurement_warnings(const Measurement& measurement, co
   return warnings;
 }
 
-std::string report_text(const BenchReport& report, size_t width) {
+std::string report_text(const BenchReport& report, KernelTableOptions profile) {
   const Measurement& m = report.measurement;
   std::string text = heading(report) + "\n" + median_line(m) + spread_table(m);
   text += fmt::format("\n  from     {}, {:.1f} s\n", samples_text(m), m.elapsed_s);
   text += start_line(m) + memory_lines(m) + machine_lines(summarise_machine(m), runs_of(m));
-  if (!m.last.kernels.empty()) text += kernel_table(m.last, width);
-  return text;
+  if (m.last.kernels.empty()) return text;
+  // Streams share the machine: their runs are not what the kernels' times are a part of.
+  if (report.options.streams == 0) profile.run_ms = median_of(m.samples_ms());
+  return text + kernel_table(m.last.kernels, profile);
 }
 
 }  // namespace gantry::cli

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "host/cli/kernel_table.h"
 #include "host/cli/measurement.h"
 #include "host/cli/tensor_text.h"
 
@@ -63,7 +64,7 @@ std::vector<std::string> machine_warnings(const Measurement& measurement);
 /// The document; ends with a line feed.
 std::string report_to_json(const BenchReport& report);
 
-/// The table for people, with the kernels where they were timed. `width` of the terminal, 0: unlimited.
-std::string report_text(const BenchReport& report, size_t width);
+/// The tables for people; of kernels, where they were timed, as `profile` says.
+std::string report_text(const BenchReport& report, KernelTableOptions profile);
 
 }  // namespace gantry::cli

@@ -46,7 +46,10 @@ Json kernels_json(const rpc::BenchmarkResult& result) {
   for (const auto& kernel : kernels) {
     const double seconds = kernel.total_ms / 1000;
     Json json;
+    json["symbol"] = kernel.symbol;
+    json["step"] = kernel.step;
     json["name"] = kernel.name;
+    json["op"] = kernel.op;
     json["nodes"] = split_origin(kernel.origin);
     json["calls"] = kernel.calls;
     json["total_ms"] = kernel.total_ms;

@@ -231,8 +231,8 @@ class ModuleReport {
                  {"FLOP", Align::kRight},
                  {"traffic", Align::kRight},
                  {has_gpu ? "on" : "", Align::kLeft},
-                 {"symbol", Align::kLeft},
-                 {"kernel", Align::kLeft}});
+                 {"kernel", Align::kLeft},
+                 {"ops", Align::kLeft}});
     const auto uses = kernel_uses(variant, dims_);
     for (uint32_t i = 0; i < variant.kernels()->size(); ++i) {
       const auto* kernel = variant.kernels()->Get(i);
@@ -280,12 +280,12 @@ class ModuleReport {
       const auto* call = step->action_as_CallKernel();
       if (call != nullptr) {
         const auto* kernel = variant.kernels()->Get(call->kernel());
-        out += fmt::format("    {:4} {} ({}) {}{}  // {}\n", index, text_of(kernel->symbol()),
-                           text_of(kernel->name()), buffers_text(variant, *call->buffers()),
-                           grids_text(*call), origin_text(*call));
+        out += fmt::format("    {:>5} {} ({}) {}{}  // {}\n", fmt::format("#{}", index),
+                           text_of(kernel->symbol()), text_of(kernel->name()),
+                           buffers_text(variant, *call->buffers()), grids_text(*call), origin_text(*call));
       } else if (const auto* copy = step->action_as_CopyBuffer()) {
-        out += fmt::format("    {:4} copy {} -> {}\n", index, buffer_text(variant, copy->source()),
-                           buffer_text(variant, copy->target()));
+        out += fmt::format("    {:>5} copy {} -> {}\n", fmt::format("#{}", index),
+                           buffer_text(variant, copy->source()), buffer_text(variant, copy->target()));
       }
       ++index;
     }
@@ -389,6 +389,7 @@ class ModuleReport {
       const auto* kernel = variant.kernels()->Get(i);
       json["kernels"].push_back({{"symbol", text_of(kernel->symbol())},
                                  {"name", text_of(kernel->name())},
+                                 {"op", text_of(kernel->op())},
                                  {"calls", uses[i].calls},
                                  {"flops", dim_json(uses[i].flops)},
                                  {"bytes", dim_json(uses[i].bytes)}});

@@ -27,7 +27,7 @@ CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target,
 /// True if the kernel consists of launches.
 bool is_gpu_kernel(const LoopKernel& kernel);
 
-/// One entry function of a GPU's image: launch `launch` of its kernel, named KERNEL_LAUNCH ("k3_add_0").
+/// One entry function of a GPU's image: launch `launch` of its kernel, named KERNEL_LAUNCH ("add_3_0").
 struct GpuEntry {
   std::string symbol;
   int registers = -1;       ///< of a thread; -1: not known

@@ -29,7 +29,9 @@ void add_cuda_variant(ModuleBuilder& builder, const Program& program, const Targ
 
 LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options) {
   Program program = build_program(graph, with_precision(target, options.precision), options);
-  return {std::move(program.graph), std::move(program.kernels)};
+  LoweredProgram lowered{std::move(program.graph), std::move(program.kernels), std::move(program.ops), {}};
+  for (const KernelCall& call : program.calls) lowered.steps.push_back({call.node, call.kernel, call.step});
+  return lowered;
 }
 
 ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {

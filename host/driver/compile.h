@@ -39,10 +39,18 @@ struct CompileOptions {
   CompileObserver observer;
 };
 
+/// A call of a kernel in the plan.
+struct KernelStep {
+  const Node* node = nullptr;  ///< of LoweredProgram::graph
+  size_t kernel = 0;           ///< index into LoweredProgram::kernels
+  size_t step = 0;             ///< index into the plan
+};
 /// Kernels of one target before code generation, with the graph that they come from; for dumps and reports.
 struct LoweredProgram {
   Graph graph;  ///< after the last pass: a node a kernel
   std::vector<LoopKernel> kernels;
+  std::vector<std::string> ops;   ///< parallel to kernels: "nn.conv[winograd4]+add+nn.relu"
+  std::vector<KernelStep> steps;  ///< in execution order
 };
 
 /// Runs the pipeline for one target down to loop IR.

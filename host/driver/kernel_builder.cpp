@@ -195,6 +195,22 @@ const Function* body_of(const Node& node) {
   return node.bodies.empty() ? nullptr : node.bodies.front().get();
 }
 
+// What a kernel is for are its sums rather than its arithmetic, and that rather than index maps.
+int weight_of(FusionClass fusion) {
+  switch (fusion) {
+    case FusionClass::kInjective:
+      return 0;
+    case FusionClass::kElementwise:
+    case FusionClass::kBroadcast:
+      return 1;
+    case FusionClass::kReduction:
+    case FusionClass::kOutElementwiseFusable:
+    case FusionClass::kOpaque:
+      return 2;
+  }
+  internal_error("unknown fusion class");
+}
+
 // What a node must read of an input: all of it, or as much as it picks.
 Dim bytes_read(const Node& node, size_t input) {
   const Dim all = node.inputs[input]->type.byte_size();
@@ -285,6 +301,17 @@ std::string display_name(const Node& node) {
   std::string name;
   for (const Node* inner : body->nodes()) name += (name.empty() ? "" : "+") + display_name(*inner);
   return name;
+}
+
+std::string main_op(const Node& node) {
+  const Function* body = body_of(node);
+  if (!body) return node.op->name;
+  // Of those that weigh as much the first: others follow it.
+  const Node* main = body->nodes().front();
+  for (const Node* inner : body->nodes()) {
+    if (weight_of(inner->op->fusion) > weight_of(main->op->fusion)) main = inner;
+  }
+  return main->op->name;
 }
 
 Dim flops_of(const Node& node) {

@@ -28,6 +28,8 @@ BuiltKernel build_kernel(const Node& node, const Target& target, const std::stri
 
 /// "nn.conv[winograd4]+add+nn.relu": ops, with the algorithm of those that have several.
 std::string display_name(const Node& node);
+/// Of its ops the one that it is for, which others follow or feed: "nn.conv".
+std::string main_op(const Node& node);
 /// Floating-point operations of the node, and the bytes that it must read and write at least.
 Dim flops_of(const Node& node);
 Dim bytes_of(const Node& node);

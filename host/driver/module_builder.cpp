@@ -269,7 +269,8 @@ class ModuleBuilder::VariantBuilder {
     const LoopKernel& kernel = program_.kernels[index];
     auto entry = std::make_unique<mf::KernelT>();
     entry->symbol = kernel.name;
-    entry->name = program_.display_names[index];
+    entry->name = program_.ops[index];
+    entry->op = program_.main_ops[index];
     entry->buffer_count = static_cast<uint32_t>(kernel.arguments.size() + kernel.scratch.size());
     entry->dim_count = static_cast<uint32_t>(kernel.symbols.size());
     if (has_gpu_memory_ && program_.on_gpu[index]) add_launches(kernel, *entry);
@@ -290,6 +291,8 @@ class ModuleBuilder::VariantBuilder {
   }
 
   void add_call(const KernelCall& call) {
+    internal_check(call.step == variant_->steps.size(), "step {} of the plan is at {}", call.step,
+                   variant_->steps.size());
     const mf::Device device = device_of(*call.node);
     const MemoryPlan& plan = plans_[device];
     mf::CallKernelT action;

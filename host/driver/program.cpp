@@ -1,6 +1,8 @@
 #include "host/driver/program.h"
 
+#include <algorithm>
 #include <cctype>
+#include <map>
 #include <unordered_map>
 
 #include "host/driver/pipeline.h"
@@ -11,19 +13,47 @@
 namespace gantry {
 namespace {
 
-constexpr size_t kMaxSymbolLength = 48;
-
-// A C identifier that still tells a reader of a backtrace what runs.
-std::string symbol_for(const std::string& display, size_t index) {
-  std::string symbol = "k" + std::to_string(index) + "_";
-  bool in_brackets = false;  // the ops alone
-  for (char c : display) {
-    in_brackets = c == '[' || (in_brackets && c != ']');
-    if (in_brackets || c == ']') continue;
-    symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+// Names the kernels of a program: C identifiers that say what runs, each once.
+class KernelNames {
+ public:
+  /// "nn.conv[winograd4]+add+nn.relu" -> "conv_add_relu_1". All have a number: "exp" alone would be the name
+  /// of a function of the C library too.
+  std::string name_for(const std::string& ops) {
+    const std::string base = base_of(ops);
+    return fmt::format("{}_{}", base, ++counts_[base]);
   }
-  return symbol.substr(0, kMaxSymbolLength);
-}
+
+ private:
+  static constexpr size_t kMaxLength = 36;
+
+  // The ops without their families and algorithms; of many as many as are worth reading.
+  static std::string base_of(const std::string& ops) {
+    std::string base;
+    for (size_t begin = 0; begin < ops.size();) {
+      const size_t end = end_of_op(ops, begin);
+      const std::string op = identifier(ops.substr(begin, end - begin));
+      if (!base.empty() && base.size() + 1 + op.size() > kMaxLength) return base + "_etc";
+      base += (base.empty() ? "" : "_") + op;
+      begin = end + 1;
+    }
+    return base;
+  }
+  static size_t end_of_op(const std::string& ops, size_t begin) {
+    const size_t bracket = ops.find('[', begin), plus = ops.find('+', begin);
+    if (bracket == std::string::npos || bracket > plus) return std::min(plus, ops.size());
+    return std::min(ops.find('+', ops.find(']', bracket)), ops.size());
+  }
+  static std::string identifier(const std::string& op) {
+    const std::string_view name = std::string_view(op).substr(0, op.find('['));
+    const size_t family = name.rfind('.');
+    std::string text(family == std::string_view::npos ? name : name.substr(family + 1));
+    std::ranges::replace_if(
+        text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+    return text;
+  }
+
+  std::map<std::string, size_t> counts_;
+};
 
 std::string where(const Node& node) {
   std::string text;
@@ -50,10 +80,12 @@ Value* root_of_views(Value* value) {
 }
 
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options) {
-  Program program{Graph{graph.model_name, graph.main.clone()}, {}, {}, {}, {}};
+  Program program{Graph{graph.model_name, graph.main.clone()}, {}, {}, {}, {}, {}};
   const Target host = host_target(target);
   run_graph_passes(program.graph, target, options);
   std::unordered_map<std::string, size_t> known;
+  KernelNames names;
+  size_t step = 0;
   const LoopObserver& observer = options.observer.loop_pass;
   // Equal kernels are one, whose name is only known once it is built: the observer hears of it then.
   std::vector<std::pair<std::string, LoopKernel>> steps;
@@ -67,22 +99,24 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
     if (options.observer.progress) {
       options.observer.progress("lowering " + target.name, double(i) / double(nodes.size()));
     }
+    if (is_device_copy(node)) ++step;
     if (node.op->is_view || is_device_copy(node)) continue;
     const bool on_gpu = target.for_gpu() && node.placement != Placement::kCpu;
     BuiltKernel built = build_named(node, on_gpu ? target : host, "kernel", record);
     auto [entry, is_new] = known.try_emplace(to_string(built.kernel), program.kernels.size());
     if (is_new) {
-      std::string display = display_name(node);
-      built.kernel.name = symbol_for(display, program.kernels.size());
+      const std::string ops = display_name(node);
+      built.kernel.name = names.name_for(ops);
       for (auto& [step, kernel] : steps) {
         kernel.name = built.kernel.name;
         observer(step, kernel);
       }
       program.kernels.push_back(std::move(built.kernel));
-      program.display_names.push_back(std::move(display));
+      program.ops.push_back(ops);
+      program.main_ops.push_back(main_op(node));
       program.on_gpu.push_back(on_gpu);
     }
-    program.calls.push_back({&node, entry->second, std::move(built.inputs), std::move(built.dims),
+    program.calls.push_back({&node, entry->second, step++, std::move(built.inputs), std::move(built.dims),
                              std::move(built.scratch_bytes), std::move(built.grids), std::move(built.loops)});
   }
   return program;

@@ -12,6 +12,7 @@ namespace gantry {
 struct KernelCall {
   const Node* node = nullptr;
   size_t kernel = 0;  ///< index into Program::kernels
+  size_t step = 0;    ///< index into the plan, which copies between devices are steps of too
   std::vector<Value*> inputs;
   std::vector<Dim> dims;
   std::vector<Dim> scratch_bytes;
@@ -21,13 +22,16 @@ struct KernelCall {
 struct Program {
   Graph graph;  ///< owns the nodes of the calls
   std::vector<LoopKernel> kernels;
-  std::vector<std::string> display_names;  ///< parallel to kernels
-  std::vector<bool> on_gpu;                ///< parallel to kernels: runs on the GPU, real or emulated
-  std::vector<KernelCall> calls;           ///< in execution order
+  std::vector<std::string> ops;       ///< parallel to kernels: display_name()
+  std::vector<std::string> main_ops;  ///< parallel to kernels: main_op()
+  std::vector<bool> on_gpu;           ///< parallel to kernels: runs on the GPU, real or emulated
+  std::vector<KernelCall> calls;      ///< in execution order
 };
 
-/// Runs passes and lowering. Kernels that print alike are one. Copies between devices are no calls: they stay
-/// nodes.
+/// Runs passes and lowering. Kernels that print alike are one. A kernel is called by its ops and a number
+/// that tells those of the same ops apart, in execution order: "conv_relu_3". This name is its symbol in the
+/// image and stands in every report; the same model, target and options give the same names. Copies between
+/// devices are no calls: they stay nodes.
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options);
 
 /// The value whose bytes a view shows; the value itself if it is none.

@@ -131,9 +131,14 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
   result.elapsed_ms = wire.elapsed_ms;
   result.runs_per_second = wire.runs_per_second;
   result.statistics = {wire.min_ms, wire.median_ms, wire.mean_ms, wire.p90_ms, wire.p99_ms, wire.stddev_ms};
-  for (auto& kernel : wire.kernels)
+  for (auto& kernel : wire.kernels) {
+    // Boards that do not number the steps send one entry a step, in order.
+    const auto place = static_cast<std::uint32_t>(result.kernels.size());
+    const std::uint32_t step = kernel->symbol.empty() ? place : kernel->step;
     result.kernels.push_back({std::move(kernel->name), std::move(kernel->origin), kernel->calls,
-                              kernel->total_ms, kernel->flops, kernel->bytes});
+                              kernel->total_ms, kernel->flops, kernel->bytes, std::move(kernel->symbol), step,
+                              std::move(kernel->op)});
+  }
   result.workspace_bytes = wire.workspace_bytes;
   result.weights_bytes = wire.weights_bytes;
   result.io_bytes = wire.io_bytes;

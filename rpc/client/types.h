@@ -128,9 +128,12 @@ struct KernelTiming {
   std::string name;    ///< ops of the kernel
   std::string origin;  ///< the user's ONNX nodes, separated by ", "
   std::uint64_t calls = 0;
-  double total_ms = 0;  ///< of one run: all its calls
-  double flops = 0;     ///< of one run
-  double bytes = 0;     ///< compulsory memory traffic of one run
+  double total_ms = 0;     ///< of one run: all its calls
+  double flops = 0;        ///< of one run
+  double bytes = 0;        ///< compulsory memory traffic of one run
+  std::string symbol;      ///< the kernel's name, and its function's; "" for a copy, and from older boards
+  std::uint32_t step = 0;  ///< index in the plan
+  std::string op;          ///< of the ops, the one that the kernel is for: "nn.conv"; "" as `symbol`
 };
 /// Figures that the board does not show are absent (empty lists, nullopt).
 struct CpuState {

@@ -44,7 +44,9 @@ void copy_text(char* to, std::size_t size, const char* from) {
 
 void on_fatal_signal(int number) {
   if (const runtime::StepLabel* label = runtime::current_step.load()) {
-    copy_text(shared_step->kernel, sizeof shared_step->kernel, label->kernel);
+    copy_text(shared_step->symbol, sizeof shared_step->symbol, label->symbol);
+    copy_text(shared_step->ops, sizeof shared_step->ops, label->ops);
+    shared_step->index = label->index;
     copy_text(shared_step->origin, sizeof shared_step->origin, label->origin);
     shared_step->filled = label->index < 0 ? 2 : 1;
   }
@@ -430,12 +432,15 @@ wire::ResponseT to_wire(const runtime::BenchmarkResult& result, const runtime::S
   add_statistics(out, result.statistics);
   for (const runtime::KernelProfile& kernel : result.kernels) {
     auto& row = *out.kernels.emplace_back(std::make_unique<wire::KernelTimingT>());
-    row.name = kernel.kernel;
+    row.name = kernel.ops;
     row.origin = kernel.origin;
     row.calls = static_cast<std::uint64_t>(kernel.calls);
     row.total_ms = kernel.median_ns / 1e6;
     row.flops = kernel.flops;
     row.bytes = kernel.bytes;
+    row.symbol = kernel.symbol;
+    row.step = kernel.step;
+    row.op = kernel.op;
   }
   add_memory(out, result.memory);
   out.peak_resident_bytes = result.peak_resident_bytes;

@@ -24,7 +24,9 @@ enum Finish : std::uint32_t {
 struct SharedStep {
   std::atomic<std::uint32_t> filled;    ///< 0: it was in no kernel; 2: in one of several, on a GPU
   std::atomic<std::uint32_t> finished;  ///< a Finish: it lives on no longer than its next reply
-  char kernel[256];
+  std::int32_t index;                   ///< of the step in the plan
+  char symbol[128];                     ///< the kernel's name
+  char ops[256];
   char origin[1024];
 };
 

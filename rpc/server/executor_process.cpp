@@ -1,4 +1,6 @@
 #include "rpc/server/executor_process.h"
+
+#include "device_runtime/src/current_step.h"
 #include "rpc/server/descriptor_message.h"
 
 #include <fcntl.h>
@@ -41,6 +43,14 @@ std::string signal_text(int number) {
     if (known == number) name = text;
   }
   return name + " (" + ::strsignal(number) + ")";
+}
+
+/// What the executor was doing. It may have written anything there.
+std::string last_words(const SharedStep& step) {
+  const std::string symbol = bounded_text(step.symbol, sizeof step.symbol);
+  const std::string ops = bounded_text(step.ops, sizeof step.ops);
+  const std::string origin = bounded_text(step.origin, sizeof step.origin);
+  return runtime::step_text({symbol.c_str(), ops.c_str(), "", origin.c_str(), step.index});
 }
 
 /// Keeps the socket alone; everything else belongs to the session.
@@ -199,10 +209,7 @@ void ExecutorProcess::report_death(bool deadline_passed, milliseconds deadline) 
   pid_ = -1;
   kill();
   std::string where = "outside of any kernel";
-  if (step_->filled.load() != 0) {
-    where = "in kernel " + bounded_text(step_->kernel, sizeof step_->kernel);
-    if (step_->origin[0]) where += " (nodes " + bounded_text(step_->origin, sizeof step_->origin) + ")";
-  }
+  if (step_->filled.load() != 0) where = "in " + last_words(*step_);
   if (deadline_passed)
     throw Error(ErrorKind::kBoard,
                 "the module was stopped " + where + ": it had not finished after its deadline of " +

@@ -62,7 +62,7 @@ TEST(BenchReport, KernelsStandWorstFirstUnderTheirOnnxNodes) {
   EXPECT_EQ(json["kernels"][0]["nodes"], (std::vector<std::string>{"Conv_0", "Relu_1"}));
   EXPECT_NEAR(json["kernels"][0]["gflop_per_s"], 2000, 1e-6);
   EXPECT_NEAR(json["kernels"][0]["share"], 0.8, 1e-9);
-  const std::string text = report_text(sample_report(), 0);
+  const std::string text = report_text(sample_report(), {});
   EXPECT_LT(text.find("Conv_0, Relu_1"), text.find("Add_1"));
 }
 

@@ -60,7 +60,9 @@ TEST(Benchmark, ReturnsEverySampleAndEveryStep) {
   EXPECT_TRUE(rises);
   EXPECT_DOUBLE_EQ(last, 1);
   ASSERT_EQ(result->kernels.size(), 2u);
-  EXPECT_EQ(result->kernels[1].kernel, "test.parallel_square");
+  EXPECT_EQ(result->kernels[1].ops, "test.parallel_square");
+  EXPECT_EQ(result->kernels[1].symbol, "parallel_square");
+  EXPECT_EQ(result->kernels[1].step, 1u);
   EXPECT_EQ(result->kernels[1].origin, "Mul_1, Mul_2");
   EXPECT_EQ(result->kernels[1].calls, 7);
   EXPECT_EQ(result->kernels[1].flops, 100);

@@ -209,8 +209,8 @@ TEST(Cuda, TimesStepsAndRunsByEvents) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result->samples_ms.size(), 3u);
   ASSERT_EQ(result->kernels.size(), 5u);
-  EXPECT_EQ(result->kernels[0].kernel, "test.add_one");
-  EXPECT_EQ(result->kernels[1].kernel, "copy");
+  EXPECT_EQ(result->kernels[0].ops, "test.add_one");
+  EXPECT_EQ(result->kernels[1].ops, "copy");
   EXPECT_GT(result->memory.device_io_bytes, 0u);
 }
 
@@ -384,7 +384,8 @@ TEST_F(CudaDeathTest, NamesTheKernelThatFaults) {
   };
   expect_in_fresh_process(
       "FAKE_CUDA_FAULT", "2", body,
-      "kernel test.scale \\(Mul_1\\) failed on the GPU: an illegal memory access was encountered "
+      "kernel scale \\(step #[0-9]: test.scale; nodes Mul_1\\) failed on the GPU: an illegal memory access "
+      "was encountered "
       "\\(CUDA_ERROR_ILLEGAL_ADDRESS, code 700\\)(.|\n)*then: the GPU is lost to this process");
 }
 

@@ -125,8 +125,10 @@ TEST(GpuBoard, KernelThatFaultsCostsItsSessionAnErrorThatNamesIt) {
   set_first(*client, module, -5000);
   const Error error = failure_of([&] { client->run(module.handle); });
   EXPECT_EQ(error.kind(), ErrorKind::kBoard);
-  EXPECT_THAT(error.what(),
-              HasSubstr("kernel test.scale (Mul_1) failed on the GPU: an illegal memory access"));
+  EXPECT_THAT(
+      error.what(),
+      HasSubstr(
+          "kernel scale (step #1: test.scale; nodes Mul_1) failed on the GPU: an illegal memory access"));
   EXPECT_THAT(error.what(), Not(HasSubstr("once more")));
   EXPECT_THAT(failure_of([&] { client->run(module.handle); }).what(), HasSubstr("load it first"));
 
@@ -150,8 +152,8 @@ TEST(GpuBoard, KernelThatFaultsInAReplayIsNamedToo) {
   const Error error = failure_of([&] { client->run(module.handle); });
   EXPECT_EQ(error.kind(), ErrorKind::kBoard);
   EXPECT_THAT(error.what(), HasSubstr("one of the model's kernels failed on the GPU"));
-  EXPECT_THAT(error.what(),
-              HasSubstr("run once more, kernel by kernel: kernel test.scale (Mul_1) failed on the GPU"));
+  EXPECT_THAT(error.what(), HasSubstr("run once more, kernel by kernel: kernel scale (step #1: test.scale; "
+                                      "nodes Mul_1) failed on the GPU"));
 }
 
 TEST(GpuBoard, KernelThatHangsIsStoppedAndNamed) {
@@ -161,7 +163,7 @@ TEST(GpuBoard, KernelThatHangsIsStoppedAndNamed) {
   set_first(*client, module, 0);
   const Error error = failure_of([&] { client->run(module.handle, std::chrono::milliseconds(300)); });
   EXPECT_EQ(error.kind(), ErrorKind::kBoard);
-  EXPECT_THAT(error.what(), HasSubstr("stopped in kernel test.scale (nodes Mul_1)"));
+  EXPECT_THAT(error.what(), HasSubstr("stopped in kernel scale (step #1: test.scale; nodes Mul_1)"));
   EXPECT_THAT(error.what(), HasSubstr("deadline"));
 }
 
@@ -176,7 +178,7 @@ TEST(GpuBoard, KernelThatHangsInAReplayIsNamedToo) {
   const Error error = failure_of([&] { client->run(module.handle, std::chrono::milliseconds(300)); });
   EXPECT_THAT(error.what(), HasSubstr("stopped in kernel one of 2 steps"));
   EXPECT_THAT(error.what(),
-              HasSubstr("once more, kernel by kernel: the module was stopped in kernel test.add_one"));
+              HasSubstr("once more, kernel by kernel: the module was stopped in kernel add_one"));
   module = load(*client);
   set_first(*client, module, 0);
   client->run(module.handle);
