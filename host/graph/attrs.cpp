@@ -8,8 +8,14 @@
 namespace gantry {
 namespace {
 
-/// Writes "name=value" for every field, in order.
-class AttrPrinter : public AttrVisitor {
+struct FieldText {
+  std::string_view name;
+  std::string text;
+  bool has_usual = false, is_usual = false;  ///< of filled(): its default follows from other fields
+};
+
+/// Takes the text of every field, in order.
+class FieldTexts : public AttrVisitor {
  public:
   void operator()(std::string_view name, int64_t& value) override { field(name, std::to_string(value)); }
   void operator()(std::string_view name, double& value) override { field(name, fmt::format("{}", value)); }
@@ -25,9 +31,14 @@ class AttrPrinter : public AttrVisitor {
   }
   void operator()(std::string_view name, Shape& value) override { field(name, to_string(value)); }
 
-  std::string text;
+  std::vector<FieldText> fields;
 
  protected:
+  bool takes_usual(std::string_view, bool is_usual) override {
+    has_usual_ = true;
+    is_usual_ = is_usual;
+    return false;
+  }
   void enumeration_index(std::string_view name, int64_t& index,
                          std::initializer_list<std::string_view> names) override {
     internal_check(index >= 0 && index < static_cast<int64_t>(names.size()),
@@ -37,9 +48,22 @@ class AttrPrinter : public AttrVisitor {
 
  private:
   void field(std::string_view name, std::string_view value) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, value);
+    fields.push_back({name, std::string(value), has_usual_, is_usual_});
+    has_usual_ = is_usual_ = false;
   }
+
+  bool has_usual_ = false, is_usual_ = false;  ///< of the field that comes next
 };
+
+std::vector<FieldText> texts_of(const Attrs& attrs) {
+  FieldTexts visitor;
+  attrs.clone()->fields(visitor);  // visitors may assign, so fields() is not const
+  return std::move(visitor.fields);
+}
+
+void append(std::string& text, const FieldText& field) {
+  text += fmt::format("{}{}={}", text.empty() ? "" : ", ", field.name, field.text);
+}
 
 }  // namespace
 
@@ -61,9 +85,21 @@ std::string quote(std::string_view text) {
 }
 
 std::string to_string(const Attrs& attrs) {
-  AttrPrinter printer;
-  attrs.clone()->fields(printer);  // visitors may assign, so fields() is not const
-  return printer.text;
+  std::string text;
+  for (const FieldText& field : texts_of(attrs)) append(text, field);
+  return text;
+}
+
+std::string to_string(const Attrs& attrs, const Attrs& defaults) {
+  const std::vector<FieldText> given = texts_of(attrs), untouched = texts_of(defaults);
+  internal_check(given.size() == untouched.size(), "attributes of one op have {} and {} fields", given.size(),
+                 untouched.size());
+  std::string text;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const bool at_default = given[i].has_usual ? given[i].is_usual : given[i].text == untouched[i].text;
+    if (!at_default) append(text, given[i]);
+  }
+  return text;
 }
 
 bool equal(const Attrs& a, const Attrs& b) {

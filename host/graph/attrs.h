@@ -5,7 +5,10 @@
 //     void fields(AttrVisitor& visit) override { visit("axis", axis); }
 //   };
 //
-// Printer, parser, equality and hashing all come from fields().
+// Printer, parser, equality and hashing all come from fields(). A field at its default is not printed: that
+// of a new struct, or, of a list whose length other fields give, what fields() says:
+//
+//   visit.filled("strides", strides, kernel.size(), 1);  // ones, as many as the kernel has extents
 #pragma once
 
 #include <memory>
@@ -31,6 +34,15 @@ class AttrVisitor {
   virtual void operator()(std::string_view name, std::vector<double>& value) = 0;
   virtual void operator()(std::string_view name, Shape& value) = 0;
 
+  /// As visit(name, value) of a list that is `count` times `fill` unless given; fields that say how many that
+  /// is stand before it.
+  template <typename List>
+  void filled(std::string_view name, List& value, size_t count, typename List::value_type fill) {
+    List usual(count, fill);
+    if (!takes_usual(name, value == usual)) return (*this)(name, value);
+    value = std::move(usual);
+  }
+
   /// Enumerations travel as their printed names: `visit.enumeration("kind", kind, {"sum", "mean"})`; the
   /// enumerators count from 0 in that order. A name that is not listed is a user error.
   template <typename Enum>
@@ -41,6 +53,8 @@ class AttrVisitor {
   }
 
  protected:
+  /// Asked of a list of filled(), which may be as usual already: whether it is to be, and not visited.
+  virtual bool takes_usual(std::string_view, bool) { return false; }
   virtual void enumeration_index(std::string_view name, int64_t& index,
                                  std::initializer_list<std::string_view> names) = 0;
 };
@@ -64,8 +78,10 @@ struct NoAttrs : AttrsOf<NoAttrs> {
   void fields(AttrVisitor&) override {}
 };
 
-/// "strides=[2, 2], padding=[3, 3, 3, 3]"; empty for none.
+/// "strides=[2, 2], dilations=[1, 1], groups=1": every field; empty for none.
 std::string to_string(const Attrs& attrs);
+/// "strides=[2, 2]": fields that are not as in `defaults`, which is of the same type, nor as usual.
+std::string to_string(const Attrs& attrs, const Attrs& defaults);
 bool equal(const Attrs& a, const Attrs& b);
 
 }  // namespace gantry

@@ -87,7 +87,8 @@ class FunctionPrinter {
     }
     text_ += fmt::format(" = {}(", ops_.op_name(node.op));
     for (size_t i = 0; i < node.inputs.size(); ++i) text_ += (i ? ", " : "") + use(node.inputs[i]);
-    const std::string attrs = to_string(*node.attrs);
+    const auto defaults = ops_.default_attrs(node.op);
+    const std::string attrs = defaults ? to_string(*node.attrs, *defaults) : to_string(*node.attrs);
     if (!attrs.empty()) text_ += (node.inputs.empty() ? "" : ", ") + attrs;
     text_ += ")";
     for (const auto& body : node.bodies) {

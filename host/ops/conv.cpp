@@ -15,9 +15,9 @@ namespace gantry {
 void ConvAttrs::fields(AttrVisitor& visit) {
   visit("channels", channels);
   visit("kernel", kernel);
-  visit("strides", strides);
-  visit("dilations", dilations);
-  visit("padding", padding);
+  visit.filled("strides", strides, kernel.size(), 1);
+  visit.filled("dilations", dilations, kernel.size(), 1);
+  visit.filled("padding", padding, 2 * kernel.size(), 0);
   visit("groups", groups);
   visit("merged_groups", merged_groups);
   visit("weight_block", weight_block);

@@ -7,10 +7,10 @@ namespace gantry {
 
 void ConvTransposeAttrs::fields(AttrVisitor& visit) {
   visit("kernel", kernel);
-  visit("strides", strides);
-  visit("dilations", dilations);
-  visit("padding", padding);
-  visit("output_padding", output_padding);
+  visit.filled("strides", strides, kernel.size(), 1);
+  visit.filled("dilations", dilations, kernel.size(), 1);
+  visit.filled("padding", padding, 2 * kernel.size(), 0);
+  visit.filled("output_padding", output_padding, kernel.size(), 0);
   visit("groups", groups);
 }
 

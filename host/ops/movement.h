@@ -31,7 +31,7 @@ struct StridedSliceAttrs : AttrsOf<StridedSliceAttrs> {
   void fields(AttrVisitor& visit) override {
     visit("begin", begin);
     visit("end", end);
-    visit("strides", strides);
+    visit.filled("strides", strides, begin.size(), 1);
   }
 };
 

@@ -8,9 +8,9 @@ namespace gantry {
 
 void PoolAttrs::fields(AttrVisitor& visit) {
   visit("kernel", kernel);
-  visit("strides", strides);
-  visit("dilations", dilations);
-  visit("padding", padding);
+  visit.filled("strides", strides, kernel.size(), 1);
+  visit.filled("dilations", dilations, kernel.size(), 1);
+  visit.filled("padding", padding, 2 * kernel.size(), 0);
   visit("ceil_mode", ceil_mode);
   visit("count_include_pad", count_include_pad);
   visit("p", p);
