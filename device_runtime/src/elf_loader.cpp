@@ -7,6 +7,9 @@
 
 #include <algorithm>
 
+#include "device_runtime/src/gdb_symbols.h"
+#include "device_runtime/src/perf_map.h"
+
 namespace gantry::runtime {
 namespace {
 
@@ -58,13 +61,21 @@ ElfMachine running_machine() {
 #endif
 }
 
+CodeImage::CodeImage() = default;
+
+CodeImage::CodeImage(CodeImage&& other) noexcept {
+  *this = static_cast<CodeImage&&>(other);
+}
+
 CodeImage& CodeImage::operator=(CodeImage&& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(layout_, other.layout_);
+  std::swap(gdb_symbols_, other.gdb_symbols_);
   return *this;
 }
 
 CodeImage::~CodeImage() {
+  gdb_symbols_.reset();
   if (base_ != nullptr) munmap(base_, round_up(layout_.memory_size, page_size()));
 }
 
@@ -94,6 +105,9 @@ Result<CodeImage> CodeImage::load(std::span<const std::byte> bytes) {
   // nothing.
   __builtin___clear_cache(reinterpret_cast<char*>(memory), reinterpret_cast<char*>(memory) + size);
   if (Status status = protect_all(image.base_, image.layout_, page); !status.ok()) return status;
+  const std::vector<CodeRange> ranges = image.code_ranges();
+  add_to_perf_map(ranges);
+  image.gdb_symbols_ = GdbSymbols::announce(ranges);
   return image;
 }
 
@@ -104,6 +118,23 @@ void* CodeImage::find(std::string_view symbol) const {
                        [&](uint32_t i, std::string_view name) { return functions[i].name < name; });
   if (found == layout_.by_name.end() || functions[*found].name != symbol) return nullptr;
   return base_ + functions[*found].address;
+}
+
+std::vector<CodeRange> CodeImage::code_ranges() const {
+  std::vector<CodeRange> ranges;
+  const auto base = reinterpret_cast<uint64_t>(base_);
+  const auto& functions = layout_.functions;
+  for (size_t i = 0; i < functions.size(); ++i) {
+    const uint64_t begin = functions[i].address;
+    uint64_t end = begin + functions[i].size;
+    for (const ElfLayout::Segment& segment : layout_.segments) {
+      if (begin >= segment.address && begin < segment.address + segment.file_size)
+        end = segment.address + segment.file_size;
+    }
+    if (i + 1 < functions.size()) end = std::min(end, functions[i + 1].address);
+    ranges.push_back({functions[i].name.c_str(), base + begin, end - begin});
+  }
+  return ranges;
 }
 
 const char* CodeImage::symbol_at(const void* address) const {

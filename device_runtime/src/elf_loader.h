@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,27 +47,39 @@ struct ElfLayout {
 /// that the image is for another machine or for smaller pages than `page_size`.
 Result<ElfLayout> parse_elf(std::span<const std::byte> bytes, ElfMachine machine, uint64_t page_size);
 
+/// A function of a loaded image with what belongs to it alone: it ends where the next one begins.
+struct CodeRange {
+  const char* name = nullptr;  ///< lives as long as the image
+  uint64_t address = 0;        ///< in this process
+  uint64_t bytes = 0;
+};
+
+class GdbSymbols;
+
 /// A loaded image; unloads itself. Movable; safe to read from several threads.
 class CodeImage {
  public:
-  CodeImage() = default;
-  CodeImage(CodeImage&& other) noexcept { *this = static_cast<CodeImage&&>(other); }
+  CodeImage();
+  CodeImage(CodeImage&& other) noexcept;
   CodeImage& operator=(CodeImage&& other) noexcept;
   ~CodeImage();
 
-  /// Loads an image for the running machine; `bytes` are not needed afterwards. Errors: as parse_elf, and
-  /// OUT_OF_MEMORY.
+  /// Loads an image for the running machine; `bytes` are not needed afterwards. perf and gdb hear of it where
+  /// the environment asks for that (perf_map.h, gdb_symbols.h). Errors: as parse_elf, and OUT_OF_MEMORY.
   static Result<CodeImage> load(std::span<const std::byte> bytes);
 
   /// Entry of an exported function, null if there is none of that name.
   void* find(std::string_view symbol) const;
   /// Name of the exported function that holds this address, null if none does. Safe in a signal handler.
   const char* symbol_at(const void* address) const;
+  /// Ascending. The parts of a kernel that its threads run have no symbols of their own, and follow it.
+  std::vector<CodeRange> code_ranges() const;
   uint64_t memory_size() const { return layout_.memory_size; }
 
  private:
   std::byte* base_ = nullptr;
   ElfLayout layout_;
+  std::unique_ptr<GdbSymbols> gdb_symbols_;
 };
 
 }  // namespace gantry::runtime
