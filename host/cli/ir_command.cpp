@@ -1,11 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <mutex>
+#include <numeric>
 
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/inputs.h"
+#include "host/cli/kernel_view.h"
 #include "host/cli/model_source.h"
+#include "host/cli/text.h"
 #include "host/codegen/codegen.h"
 #include "host/codegen/target.h"
 #include "host/ops/op.h"
@@ -21,8 +23,11 @@ constexpr const char* kExamples = R"(Examples:
   gantry ir resnet18.onnx --before fuse_ops        what a pass is given, and
   gantry ir resnet18.onnx --after fuse_ops         what it makes of it
   gantry ir resnet18.onnx --all                    after every pass
+  gantry ir resnet18.onnx --list                             the kernels: steps, ops, ONNX nodes
+  gantry ir resnet18.onnx --kernel conv_add_relu_3           one of a profile: graph, loop nest, assembly
+  gantry ir resnet18.onnx --node layer1.0.1.conv             of the kernels that a node became part of
   gantry ir resnet18.onnx --loops --target aarch64           loop nests of all kernels
-  gantry ir resnet18.onnx --loops --all --kernel conv        after every loop pass, of the kernels so named
+  gantry ir resnet18.onnx --loops --all --kernel conv        after every loop pass, of kernels so named
   gantry ir resnet18.onnx --llvm --kernel conv               LLVM IR; --asm: assembly
   gantry ir resnet18.onnx --asm --target cuda:sm_86          PTX of the kernels
 plan_memory follows code generation: `gantry inspect MODULE --steps` shows the plan and its offsets.)";
@@ -30,11 +35,13 @@ plan_memory follows code generation: `gantry inspect MODULE --steps` shows the p
 struct Options {
   std::string model;
   std::string target = "native";
-  std::string before, after, kernel;
+  std::string before, after, kernel, node;
   std::vector<std::string> shapes;
   std::string precision = "auto";
   int opt_level = 3;
-  bool all = false, loops = false, llvm = false, assembly = false, verify = false;
+  bool all = false, loops = false, llvm = false, assembly = false, list = false, verify = false;
+
+  bool shows_kernels() const { return loops || llvm || assembly || !kernel.empty() || !node.empty(); }
 };
 
 /// Thrown by the observer once everything asked for was printed: the rest of the pipeline is not needed.
@@ -80,7 +87,7 @@ class GraphPrinter {
 
 std::vector<size_t> wanted_stages(const Options& options, const std::vector<std::string>& names) {
   std::vector<size_t> wanted;
-  const bool code = options.loops || options.llvm || options.assembly;
+  const bool code = options.shows_kernels() || options.list;
   const bool default_view = options.before.empty() && options.after.empty() && !code;
   for (size_t i = 0; i < names.size(); ++i) {
     const bool before = i + 1 < names.size() && names[i + 1] == options.before;
@@ -91,27 +98,48 @@ std::vector<size_t> wanted_stages(const Options& options, const std::vector<std:
   return wanted;
 }
 
-bool is_wanted(const LoopKernel& kernel, const std::string& filter) {
-  return filter.empty() || kernel.name.find(filter) != std::string::npos;
+/// Loop nests after every pass, kept until it is known which kernels are wanted.
+struct LoopSteps {
+  std::vector<std::pair<std::string, LoopKernel>> steps;
+
+  std::string text(const std::string& kernel) const {
+    std::string text;
+    for (const auto& [step, nest] : steps) {
+      if (nest.name == kernel)
+        text += fmt::format("// {}: after {}\n{}\n", kernel, step, to_annotated_string(nest));
+    }
+    return text;
+  }
+};
+
+struct Source {
+  ModelNodes nodes;
+  NodeHistory history;
+};
+
+std::vector<size_t> wanted_kernels(const KernelView& view, const LoweredProgram& program,
+                                   const Options& options) {
+  if (!options.node.empty()) return view.of_node(options.node);
+  if (!options.kernel.empty()) return view.named(options.kernel);
+  std::vector<size_t> all(program.kernels.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return all;
 }
 
-void print_kernels(const LoweredProgram& program, const Target& target, const Options& options) {
-  std::vector<std::string> names;
-  bool any = false;
-  for (const LoopKernel& kernel : program.kernels) {
-    names.push_back(kernel.name);
-    if (!is_wanted(kernel, options.kernel)) continue;
-    any = true;
-    if (options.loops && !options.all) print_out(to_string(kernel) + "\n");
-    if (options.llvm) print_out(emit_llvm_text(kernel, target) + "\n");
-    if (options.assembly) print_out(emit_assembly(kernel, target) + "\n");
-  }
-  if (!any && !options.kernel.empty()) {
-    constexpr size_t kMostShown = 20;
-    const bool more = names.size() > kMostShown;
-    names.resize(std::min(names.size(), kMostShown));
-    user_error("--kernel {}: no kernel has that in its name. Kernels: {}{}", options.kernel,
-               fmt::join(names, ", "), more ? ", …" : "");
+void print_kernels(const LoweredProgram& program, const Target& target, const Options& options,
+                   const Source& source, const LoopSteps& steps) {
+  const KernelView view(program, target);
+  if (options.list) print_out(view.list(terminal_width()));
+  if (!options.shows_kernels()) return;
+  const std::vector<size_t> wanted = wanted_kernels(view, program, options);
+  if (wanted.empty() && !options.node.empty())
+    return print_out(view.where_is(options.node, source.nodes, source.history));
+  if (!options.node.empty()) print_out(fmt::format("// {}\n\n", view.summary(options.node, source.nodes)));
+  const bool every_pass = options.loops && options.all;
+  for (size_t kernel : wanted) {
+    if (every_pass) print_out(view.head(kernel, "//") + steps.text(program.kernels[kernel].name));
+    const KernelTexts texts{false, options.loops && !every_pass, options.llvm, options.assembly};
+    if (!every_pass || options.llvm || options.assembly) print_out(view.text(kernel, texts));
   }
 }
 
@@ -123,27 +151,31 @@ int show_ir(const Options& options, const Invocation& invocation) {
   check_pass("--after", options.after, names);
   if (options.before == "import") user_error("--before import: nothing comes before it");
   if (is_module_file(options.model)) user_error("{}: is a module; ir takes a model (.onnx)", options.model);
-  const Graph graph = import_model(options.model, parse_shapes(options.shapes), invocation);
+  Source source;
+  const Graph graph = import_model(
+      options.model, parse_shapes(options.shapes), invocation,
+      [&](const std::string& name, const std::string& op) { source.nodes.emplace_back(name, op); });
 
-  const bool code = options.loops || options.llvm || options.assembly;
+  const bool code = options.shows_kernels() || options.list;
   Progress progress(invocation.verbosity());
   CompileOptions compile = compile_options({target}, options.opt_level, progress);
   compile.verify = options.verify;
   compile.precision = precision;
   GraphPrinter printer(names, options.before, wanted_stages(options, names), !code);
-  compile.observer.graph_pass = [&](const std::string& pass, const Graph& after) { printer(pass, after); };
-  std::mutex mutex;
+  compile.observer.graph_pass = [&](const std::string& pass, const Graph& after) {
+    if (!options.node.empty()) source.history.record(pass, after);
+    printer(pass, after);
+  };
+  LoopSteps steps;
   if (options.loops && options.all) {
     compile.observer.loop_pass = [&](std::string_view step, const LoopKernel& kernel) {
-      if (!is_wanted(kernel, options.kernel)) return;
-      const std::lock_guard lock(mutex);
-      print_out(fmt::format("// {}: after {}\n{}\n", kernel.name, step, to_string(kernel)));
+      steps.steps.emplace_back(step, kernel);
     };
   }
   try {
     const LoweredProgram program = lower_program(graph, target, compile);
     progress.clear();
-    if (code) print_kernels(program, target, options);
+    if (code) print_kernels(program, target, options, source, steps);
   } catch (const Finished&) {
   }
   return 0;
@@ -164,8 +196,14 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--loops", options->loops, "Loop nests of the kernels");
   command->add_flag("--llvm", options->llvm, "LLVM IR of the kernels, optimised");
   command->add_flag("--asm", options->assembly, "Assembly of the kernels");
-  command->add_option("--kernel", options->kernel, "Only kernels with this in their names")
-      ->type_name("NAME");
+  CLI::Option* kernel = command
+                            ->add_option("--kernel", options->kernel,
+                                         "Only the kernel of this name, or else those with it in their names")
+                            ->type_name("NAME");
+  command->add_option("--node", options->node, "Only kernels that compute this ONNX node, or a part of it")
+      ->type_name("NAME")
+      ->excludes(kernel);
+  command->add_flag("--list", options->list, "The kernels with their steps, ops and ONNX nodes");
   command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions")
       ->type_name("NAME=1x3x224x224")
       ->allow_extra_args(false);

@@ -45,8 +45,10 @@ bool is_module_file(const std::filesystem::path& path) {
   return file.gcount() == sizeof(magic) && std::memcmp(magic, module_format::kMagic, sizeof(magic)) == 0;
 }
 
-Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const Invocation& invocation) {
+Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const Invocation& invocation,
+                   const std::function<void(const std::string&, const std::string&)>& on_node) {
   ImportOptions options;
+  options.on_node = on_node;
   options.shapes = shapes;
   options.warn = [&](const std::string& message) { invocation.warn(message); };
   return import_onnx(path, options);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,8 +21,9 @@ using ShapeMap = std::map<std::string, std::vector<int64_t>>;
 /// Whether the file is a module (by its first bytes). User error if it cannot be read.
 bool is_module_file(const std::filesystem::path& path);
 
-/// Reads a model; warnings go to stderr.
-Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const Invocation& invocation);
+/// Reads a model; warnings go to stderr. `on_node` as in ImportOptions.
+Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const Invocation& invocation,
+                   const std::function<void(const std::string&, const std::string&)>& on_node = {});
 
 /// A compiled or read module, with what reports say of it.
 struct ModuleBytes {

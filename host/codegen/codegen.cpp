@@ -224,7 +224,13 @@ std::string emit_llvm_text(const LoopKernel& kernel, const Target& target) {
 std::string emit_assembly(const LoopKernel& kernel, const Target& target) {
   CompiledModule compiled;
   compile_kernel(kernel, code_target(kernel, target), compiled);
+  compiled.machine->Options.MCOptions.AsmVerbose = true;
   return generate_file(compiled, llvm::CodeGenFileType::AssemblyFile, kernel.name);
+}
+
+std::string_view assembly_comment(const LoopKernel& kernel, const Target& target) {
+  const Target& code = code_target(kernel, target);
+  return code.device != DeviceKind::kCuda && code.architecture == Architecture::kX86_64 ? "#" : "//";
 }
 
 }  // namespace gantry

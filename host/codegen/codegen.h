@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/codegen/target.h"
@@ -48,7 +49,10 @@ GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& targ
 
 /// LLVM IR of one kernel after optimisation, for `gantry ir --llvm`.
 std::string emit_llvm_text(const LoopKernel& kernel, const Target& target);
-/// Assembly of one kernel (PTX, of a GPU's), for `gantry ir --asm`.
+/// Assembly of one kernel (PTX, of a GPU's), for `gantry ir --asm`; comments name its blocks, by the variables of
+/// the loops that they are of, and say how deep they are nested.
 std::string emit_assembly(const LoopKernel& kernel, const Target& target);
+/// What a comment starts with there: "#" or "//".
+std::string_view assembly_comment(const LoopKernel& kernel, const Target& target);
 
 }  // namespace gantry

@@ -156,7 +156,24 @@ class ExpressionBuilder {
     renamed.attrs = attrs;
     for (Value* input : node.inputs) renamed.inputs.push_back(copy_value(input));
     for (Value* result : node.results) renamed.results.push_back(copy_value(result));
-    return node.op->compute(renamed, inputs);
+    std::vector<Tensor> results = node.op->compute(renamed, inputs);
+    name_source(results, inputs, source_of(node));
+    return results;
+  }
+
+  static std::string source_of(const Node& node) {
+    if (node.origin.empty()) return node.op->name;
+    return fmt::format("{} of {}", node.op->name, fmt::join(node.origin, ", "));
+  }
+
+  // Everything between the inputs and the results comes from one node.
+  static void name_source(const std::vector<Tensor>& results, const std::vector<Tensor>& inputs,
+                          const std::string& source) {
+    for (const Operation& op : topological_order(results)) {
+      const bool given = std::ranges::any_of(inputs, [&](const Tensor& t) { return t && t.op() == op; });
+      const bool is_input = given || op->kind == OperationNode::Kind::kPlaceholder;
+      if (!is_input && op->source.empty()) op->source = source;
+    }
   }
 
   DimRenamer& renamer_;

@@ -161,6 +161,8 @@ class OpTable {
 /// Text form as in the design: one node a line, the origin as a comment.
 std::string print(const Graph& graph, const OpTable& ops);
 std::string print(const Function& function, const OpTable& ops);
+/// The lines of some of the function's nodes.
+std::string print_nodes(const Function& function, const std::vector<const Node*>& nodes, const OpTable& ops);
 /// Parses what print() writes. Constants too large to stand inline are referred to by name and looked up in
 /// `constants`; without an entry they are zero-filled of the printed type. Throws a user error with the line.
 Graph parse_graph(std::string_view text, const OpTable& ops,

@@ -60,6 +60,11 @@ class FunctionPrinter {
     return text_ + indent_ + "}";
   }
 
+  std::string print_some(const std::vector<const Node*>& nodes) {
+    for (const Node* node : nodes) print_node(*node);
+    return text_;
+  }
+
  private:
   std::string result_types() const {
     if (function_.outputs.size() == 1) return function_.outputs[0]->type.str();
@@ -126,6 +131,10 @@ bool is_plain_name_char(char c) {
 
 std::string print(const Function& function, const OpTable& ops) {
   return FunctionPrinter(function, ops, 0).print() + "\n";
+}
+
+std::string print_nodes(const Function& function, const std::vector<const Node*>& nodes, const OpTable& ops) {
+  return FunctionPrinter(function, ops, 0).print_some(nodes);
 }
 
 std::string print(const Graph& graph, const OpTable& ops) {

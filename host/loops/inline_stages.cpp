@@ -1,4 +1,9 @@
 // Substitutes the bodies of inlined stages into their readers.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "host/loops/lower_state.h"
 #include "host/support/error.h"
 
@@ -30,6 +35,31 @@ class Inliner : public ExprMutator {
 
 }  // namespace
 
+namespace {
+
+using Sources = std::vector<std::string>;
+
+/// The ops and nodes of the stage, after those of the stages inline in it.
+Sources sources_of(const Stage& stage, const Schedule& schedule,
+                   const std::map<const Stage*, Sources>& known) {
+  Sources sources;
+  const auto add = [&](const std::string& source) {
+    if (!source.empty() && std::ranges::find(sources, source) == sources.end()) sources.push_back(source);
+  };
+  if (stage.op->body) {
+    walk(stage.op->body, [&](const Expr& e) {
+      const auto* read = e.as<ReadNode>();
+      const Stage* producer = read ? schedule.find(read->op.get()) : nullptr;
+      if (!producer || producer->attach != AttachKind::kInline) return;
+      for (const std::string& source : known.at(producer)) add(source);
+    });
+  }
+  add(stage.op->source);
+  return sources;
+}
+
+}  // namespace
+
 /// Inside a launch there is no kernel-wide scratch: what has no other place is in the registers of a thread,
 /// or of the block where no thread is chosen yet.
 void Lowering::settle_scope(StageState& state) const {
@@ -48,15 +78,18 @@ void Lowering::settle_scope(StageState& state) const {
 
 void Lowering::inline_stages() {
   std::map<const Stage*, Expr> bodies;
+  std::map<const Stage*, Sources> sources;
   Inliner inliner(schedule_, bodies);
   for (const auto& stage : schedule_.stages()) {
     if (stage->op->kind == OperationNode::Kind::kPlaceholder) continue;
     Expr body = stage->op->body ? inliner.mutate(stage->op->body) : Expr();
     bodies[stage.get()] = body;
+    sources[stage.get()] = sources_of(*stage, schedule_, sources);
     if (stage->attach == AttachKind::kInline) continue;
     auto state = std::make_unique<StageState>();
     state->stage = stage.get();
     state->body = body;
+    state->sources = fmt::format("{}", fmt::join(sources[stage.get()], ", "));
     by_stage_[stage.get()] = state.get();
     states_.push_back(std::move(state));
   }

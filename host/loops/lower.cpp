@@ -212,6 +212,13 @@ LoopKernel Lowering::run() {
   }
   kernel_.body = block(std::move(roots));
   kernel_.symbols = used_symbols(kernel_, schedule_.for_gpu);
+  for (const auto& state : states_) {
+    if (state->sources.empty()) continue;
+    if (state->buffer) kernel_.sources[state->buffer->name] = state->sources;
+    for (const auto& [result, buffer] : fixed_buffers_) {
+      if (result.first == state->stage) kernel_.sources[buffer->name] = state->sources;
+    }
+  }
   return std::move(kernel_);
 }
 

@@ -49,6 +49,7 @@ struct StageState {
   std::map<const VarNode*, Expr> axis_reach;
   std::vector<StageGuard> guards;
   std::vector<StageState*> attached;  ///< producers first
+  std::string sources;                ///< of the stage and of those that are inline in it, for dumps
 
   // Inside launches only.
   StorageScope scope = StorageScope::kGlobal;  ///< where the result of an attached stage lives

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -267,10 +268,15 @@ struct LoopKernel {
   std::vector<Buffer> scratch;       ///< follow the arguments in the kernel's buffer list
   std::vector<std::string> symbols;  ///< symbolic dimensions it needs, in the order of its dims argument
   Stmt body;
+  /// By a buffer's name: of which ops and nodes it holds results, for dumps.
+  std::map<std::string, std::string> sources;
 };
 
 /// Indented text; stable, used for dumps and to find identical kernels.
 std::string to_string(const LoopKernel& kernel);
+/// The same with comments before statements that compute something else than those before them: of which op and
+/// node it is.
+std::string to_annotated_string(const LoopKernel& kernel);
 std::string to_string(const Stmt& stmt, int indent = 0);
 
 /// Rewrites statements and, through the ExprMutator, their expressions; same node where nothing changed.

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <set>
+#include <unordered_map>
 
 #include "host/loops/stmt.h"
 
@@ -39,7 +41,95 @@ std::string describe(const Buffer& buffer) {
                      to_string(buffer->element_count), buffer->alignment);
 }
 
-void print(const Stmt& s, int indent, std::string& text);
+/// What a statement writes to itself, without those in it; null for none.
+const BufferNode* written_by(const Stmt& s) {
+  switch (s->kind) {
+    case StmtKind::kStore:
+      return s.as<StoreNode>()->buffer.get();
+    case StmtKind::kShuffle:
+      return s.as<ShuffleNode>()->target.get();
+    case StmtKind::kMma:
+      return s.as<MmaNode>()->d.get();
+    case StmtKind::kTile:
+      return s.as<TileNode>()->op == TileNode::Op::kStore ? s.as<TileNode>()->buffer.get() : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+/// The statements of a statement.
+std::vector<Stmt> parts_of(const Stmt& s) {
+  switch (s->kind) {
+    case StmtKind::kFor:
+      return {s.as<ForNode>()->body};
+    case StmtKind::kIf:
+      return {s.as<IfNode>()->then_case, s.as<IfNode>()->else_case};
+    case StmtKind::kBlock:
+      return s.as<BlockNode>()->statements;
+    case StmtKind::kAllocate:
+      return {s.as<AllocateNode>()->body};
+    case StmtKind::kLet:
+      return {s.as<LetStmtNode>()->body};
+    case StmtKind::kLaunch:
+      return {s.as<LaunchNode>()->body};
+    case StmtKind::kOnce:
+      return {s.as<OnceNode>()->body};
+    default:
+      return {};
+  }
+}
+
+/// Which statements begin the work of another op or node than those before them.
+class Comments {
+ public:
+  Comments() = default;
+  explicit Comments(const LoopKernel& kernel) : kernel_(&kernel) {
+    collect(kernel.body);
+    place(kernel.body);
+  }
+  /// Empty for none.
+  std::string_view before(const Stmt& s) const {
+    const auto found = comments_.find(s.get());
+    return found == comments_.end() ? std::string_view() : found->second;
+  }
+
+ private:
+  using Sources = std::set<std::string_view>;
+
+  const Sources& collect(const Stmt& s) {
+    Sources& sources = sources_[s.get()];
+    if (!s || !sources.empty()) return sources;  // a statement may stand in several places
+    if (const BufferNode* buffer = written_by(s)) {
+      const auto found = kernel_->sources.find(buffer->name);
+      if (found != kernel_->sources.end()) sources.insert(found->second);
+    }
+    for (const Stmt& part : parts_of(s)) {
+      const Sources& inner = collect(part);
+      sources_[s.get()].insert(inner.begin(), inner.end());
+    }
+    return sources_[s.get()];
+  }
+
+  void place(const Stmt& s) {
+    if (!s) return;
+    const Sources& sources = sources_[s.get()];
+    if (sources.empty()) return;
+    if (sources.size() == 1 && s->kind != StmtKind::kBlock) {
+      const std::string_view source = *sources.begin();
+      if (source != last_) comments_[s.get()] = source;
+      last_ = source;
+      return;
+    }
+    for (const Stmt& part : parts_of(s)) place(part);
+  }
+
+  const LoopKernel* kernel_ = nullptr;
+  std::unordered_map<const StmtNode*, Sources> sources_;
+  std::unordered_map<const StmtNode*, std::string_view> comments_;
+  std::string_view last_;
+};
+
+void print(const Stmt& s, int indent, std::string& text, const Comments& comments);
 
 void line(std::string& text, int indent, std::string_view content) {
   text.append(static_cast<size_t>(indent) * 2, ' ').append(content).append("\n");
@@ -52,12 +142,12 @@ void print_store(const StoreNode* node, int indent, std::string& text) {
                    predicate));
 }
 
-void print_if(const IfNode* node, int indent, std::string& text) {
+void print_if(const IfNode* node, int indent, std::string& text, const Comments& comments) {
   line(text, indent, fmt::format("if {} {{", to_string(node->condition)));
-  print(node->then_case, indent + 1, text);
+  print(node->then_case, indent + 1, text, comments);
   if (node->else_case) {
     line(text, indent, "} else {");
-    print(node->else_case, indent + 1, text);
+    print(node->else_case, indent + 1, text, comments);
   }
   line(text, indent, "}");
 }
@@ -114,8 +204,10 @@ std::string launch_head(const LaunchNode& node) {
   return text + fmt::format(" {} < {} threads {{", to_string(node.thread_var), node.threads);
 }
 
-void print(const Stmt& s, int indent, std::string& text) {
+void print(const Stmt& s, int indent, std::string& text, const Comments& comments) {
   if (!s) return;
+  if (const std::string_view comment = comments.before(s); !comment.empty())
+    line(text, indent, fmt::format("// {}", comment));
   switch (s->kind) {
     case StmtKind::kStore:
       print_store(s.as<StoreNode>(), indent, text);
@@ -126,33 +218,33 @@ void print(const Stmt& s, int indent, std::string& text) {
            fmt::format("{} {} in [{}, +{}){} {{", loop_word(node->loop), to_string(node->var),
                        to_string(node->low), to_string(node->extent),
                        node->rounds == 1 ? "" : fmt::format(" in {} rounds", node->rounds)));
-      print(node->body, indent + 1, text);
+      print(node->body, indent + 1, text, comments);
       line(text, indent, "}");
       break;
     }
     case StmtKind::kIf:
-      print_if(s.as<IfNode>(), indent, text);
+      print_if(s.as<IfNode>(), indent, text, comments);
       break;
     case StmtKind::kBlock:
-      for (const Stmt& inner : s.as<BlockNode>()->statements) print(inner, indent, text);
+      for (const Stmt& inner : s.as<BlockNode>()->statements) print(inner, indent, text, comments);
       break;
     case StmtKind::kAllocate:
       line(text, indent,
            fmt::format("{} {} {{", scope_text(s.as<AllocateNode>()->buffer->scope),
                        describe(s.as<AllocateNode>()->buffer)));
-      print(s.as<AllocateNode>()->body, indent + 1, text);
+      print(s.as<AllocateNode>()->body, indent + 1, text, comments);
       line(text, indent, "}");
       break;
     case StmtKind::kLet:
       line(text, indent,
            fmt::format("let {} = {} {{", to_string(s.as<LetStmtNode>()->var),
                        to_string(s.as<LetStmtNode>()->value)));
-      print(s.as<LetStmtNode>()->body, indent + 1, text);
+      print(s.as<LetStmtNode>()->body, indent + 1, text, comments);
       line(text, indent, "}");
       break;
     case StmtKind::kLaunch:
       line(text, indent, launch_head(*s.as<LaunchNode>()));
-      print(s.as<LaunchNode>()->body, indent + 1, text);
+      print(s.as<LaunchNode>()->body, indent + 1, text, comments);
       line(text, indent, "}");
       break;
     case StmtKind::kBarrier:
@@ -182,7 +274,7 @@ void print(const Stmt& s, int indent, std::string& text) {
     }
     case StmtKind::kOnce:
       line(text, indent, "once a thread {");
-      print(s.as<OnceNode>()->body, indent + 1, text);
+      print(s.as<OnceNode>()->body, indent + 1, text, comments);
       line(text, indent, "}");
       break;
     case StmtKind::kMma:
@@ -198,11 +290,13 @@ void print(const Stmt& s, int indent, std::string& text) {
 
 std::string to_string(const Stmt& stmt, int indent) {
   std::string text;
-  print(stmt, indent, text);
+  print(stmt, indent, text, {});
   return text;
 }
 
-std::string to_string(const LoopKernel& kernel) {
+namespace {
+
+std::string head_of(const LoopKernel& kernel) {
   std::string text = fmt::format("kernel {}\n", kernel.name);
   for (size_t i = 0; i < kernel.arguments.size(); ++i) {
     bool input = static_cast<int>(i) < kernel.input_count;
@@ -210,7 +304,19 @@ std::string to_string(const LoopKernel& kernel) {
   }
   for (const Buffer& buffer : kernel.scratch) line(text, 1, "scratch " + describe(buffer));
   for (const std::string& symbol : kernel.symbols) line(text, 1, "symbol " + symbol);
-  return text + to_string(kernel.body, 1);
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(const LoopKernel& kernel) {
+  return head_of(kernel) + to_string(kernel.body, 1);
+}
+
+std::string to_annotated_string(const LoopKernel& kernel) {
+  std::string text = head_of(kernel);
+  print(kernel.body, 1, text, Comments(kernel));
+  return text;
 }
 
 }  // namespace gantry

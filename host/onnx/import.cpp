@@ -364,6 +364,7 @@ void Importer::convert_nodes(const onnx::GraphProto& graph) {
     std::string name = display_name(node);
     int count = ++node_names_[name];
     if (count > 1) name += fmt::format("#{}", count);
+    if (options_.on_node) options_.on_node(name, qualified(node));
     convert_node(node, name);
   }
 }

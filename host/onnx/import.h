@@ -18,6 +18,8 @@ struct ImportOptions {
   std::map<std::string, ConstantPtr> values;
   /// Initialisers stay parameters of the function instead of becoming constants.
   bool freeze = true;
+  /// Hears of every node that is read, as messages and origins call it, with its ONNX op. May be empty.
+  std::function<void(const std::string& name, const std::string& op)> on_node;
   /// Receives warnings (the onnx checker's complaints and our own). May be empty.
   std::function<void(const std::string&)> warn;
 };

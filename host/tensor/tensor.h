@@ -45,6 +45,8 @@ struct OperationNode {
   std::function<void(LoopBuilder&)> extern_gpu_body;
   /// Hint for schedule rules, e.g. "conv2d", "dense", "pad"; empty for plain computes.
   std::string tag;
+  /// The op and the user's nodes that it is part of, for dumps: "nn.conv of Conv_0"; set by who knows them.
+  mutable std::string source;
 };
 using Operation = std::shared_ptr<const OperationNode>;
 
