@@ -217,6 +217,57 @@ TEST_F(Program, IrShowsEveryStage) {
   expect_user_error("ir m.onnx --after fuse_op", "'fuse_ops'");
 }
 
+TEST_F(Program, IrGoesFromANodeToItsKernelAndItsCode) {
+  ASSERT_EQ(gantry("zoo squeezenet1_1 -o m.onnx --size 64").code, 0);
+  const std::string list = gantry("ir m.onnx --list --target x86-64-v3").out;
+  EXPECT_THAT(list, HasSubstr("max_pool_1"));
+  const auto model = gantry("ir m.onnx --after import").out;
+  const size_t comment = model.find("  // ", model.find("nn.max_pool")) + 5;
+  const std::string node = model.substr(comment, model.find('\n', comment) - comment);
+  const std::string all = gantry("ir m.onnx --target x86-64-v3 --node " + node).out;
+  EXPECT_THAT(all, HasSubstr("// node " + node + " (MaxPool) is computed by max_pool_1 at #"));
+  EXPECT_THAT(all, HasSubstr("= fused("));                          // graph
+  EXPECT_THAT(all, HasSubstr("kernel max_pool_1\n"));               // loop nest
+  EXPECT_THAT(all, HasSubstr("// nn.max_pool of " + node));         // a comment in it
+  EXPECT_THAT(all, HasSubstr("# kernel max_pool_1: nn.max_pool"));  // at the assembly's head
+  EXPECT_THAT(all, HasSubstr("max_pool_1:"));
+  const std::string kernel = gantry("ir m.onnx --target x86-64-v3 --kernel max_pool_1").out;
+  EXPECT_EQ(all.substr(all.find("\n\n") + 2), kernel);
+  const std::string loops = gantry("ir m.onnx --target x86-64-v3 --loops --node " + node).out;
+  EXPECT_THAT(loops, Not(HasSubstr("ret")));
+  expect_user_error("ir m.onnx --kernel max_pol_1", "'max_pool_1'");
+  expect_user_error("ir m.onnx --kernel max_pol_1", "--list");
+  expect_user_error("ir m.onnx --node " + node + "x", "'" + node + "'");
+  expect_user_error("ir m.onnx --node nothing_like_it", "no such node");
+}
+
+TEST_F(Program, KernelsHaveOneNameEverywhere) {
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
+  ASSERT_EQ(gantry("bench m.onnx --profile --threads 1 --repeat 3 --json r.json").code, 0);
+  const auto kernels = nlohmann::json::parse(contents(folder_ / "r.json"))["kernels"];
+  ASSERT_EQ(gantry("compile m.onnx").code, 0);
+  const auto variant = nlohmann::json::parse(gantry("inspect m.gmod --json").out)["variants"][0];
+  const std::string list = gantry("ir m.onnx --list").out, table = gantry("profile m.onnx --repeat 3").out;
+  for (const auto& kernel : kernels) {
+    const std::string symbol = kernel["symbol"];
+    if (symbol.empty()) continue;
+    const size_t index = variant["steps"][kernel["step"].get<size_t>()]["kernel"];
+    EXPECT_EQ(variant["kernels"][index]["symbol"], symbol);
+    EXPECT_EQ(variant["kernels"][index]["op"], kernel["op"]);
+    EXPECT_THAT(list, HasSubstr(symbol + " "));
+    EXPECT_THAT(table, HasSubstr(symbol + " "));
+  }
+}
+
+TEST_F(Program, ProfilesAreCutAndSummed) {
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
+  EXPECT_THAT(gantry("profile m.onnx --repeat 3 --top 2").out, HasSubstr("others: "));
+  EXPECT_THAT(gantry("bench m.onnx --profile --repeat 3 --by type").out, HasSubstr("type\n"));
+  expect_user_error("profile m.onnx --by kind", "'kind' is not step, kernel, type or node");
+  expect_user_error("profile m.onnx --top 0", "--top");
+  expect_user_error("bench m.onnx --top 3", "--profile");
+}
+
 TEST_F(Program, QuietSaysNothingButErrors) {
   const Outcome outcome = gantry("zoo lstm -o m.onnx --quiet");
   EXPECT_EQ(outcome.out + outcome.err, "");

@@ -75,6 +75,18 @@ TEST(ElfLoader, KnowsWhichKernelHoldsAnAddress) {
   EXPECT_EQ(image->find("absent"), nullptr);
 }
 
+TEST(ElfLoader, EveryByteFromAKernelToTheNextIsOfThatKernel) {
+  Result<CodeImage> image = CodeImage::load(read_image("kernels"));
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  const std::vector<CodeRange> ranges = image->code_ranges();
+  ASSERT_GT(ranges.size(), 2u);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    EXPECT_EQ(ranges[i].address, reinterpret_cast<uint64_t>(image->find(ranges[i].name)));
+    EXPECT_GT(ranges[i].bytes, 0u);
+    if (i > 0) EXPECT_EQ(ranges[i - 1].address + ranges[i - 1].bytes, ranges[i].address);
+  }
+}
+
 TEST(ElfLoader, ReadsImagesOfBothArchitectures) {
   EXPECT_TRUE(parse_status(read_testdata("kernels_x86_64.so"), ElfMachine::kX86_64).ok());
   EXPECT_TRUE(parse_status(read_testdata("kernels_aarch64.so"), ElfMachine::kAArch64).ok());

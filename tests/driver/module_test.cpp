@@ -93,9 +93,58 @@ TEST(Module, FusesTheWholeNetworkIntoOneKernelBetweenLayoutChanges) {
   EXPECT_THAT(anchors, testing::Contains(testing::HasSubstr("conv_add_relu_1")));
 }
 
+TEST(Module, KernelsAreNamedByTheirOpsAndANumber) {
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(1, 4, 8), f32]) -> Tensor[(1, 4, 8), f32] {\n"
+      "  %a = nn.softmax(%x, axis=2)  // S_0\n  %b = exp(%a)  // E_1\n"
+      "  %c = nn.softmax(%b, axis=1)  // S_2\n  %d = nn.softmax(%c, axis=2)  // S_3\n  return %d\n}\n",
+      op_set());
+  CompileOptions options;
+  options.opt_level = 1;  // without fusion
+  const LoweredProgram program = lower_program(graph, find_target("x86-64-v3"), options);
+  std::vector<std::string> names;
+  for (const KernelStep& step : program.steps) names.push_back(program.kernels[step.kernel].name);
+  EXPECT_THAT(names, testing::ElementsAre("softmax_1", "exp_1", "softmax_2", "softmax_1"));
+  for (size_t i = 0; i < program.steps.size(); ++i) EXPECT_EQ(program.steps[i].step, i);
+}
+
+TEST(Module, KernelsOfManyOpsHaveShortNames) {
+  std::string nodes = "  %v0 = nn.relu(%x)\n";
+  for (int i = 1; i < 30; ++i) {
+    nodes += fmt::format("  %v{} = {}(%v{})\n", i, i % 2 ? "exp" : "tanh", i - 1);
+  }
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(8), f32]) -> Tensor[(8), f32] {\n" + nodes + "  return %v29\n}\n", op_set());
+  const LoweredProgram program = lower_program(graph, find_target("x86-64-v3"), {});
+  for (const LoopKernel& kernel : program.kernels) {
+    EXPECT_LE(kernel.name.size(), 48u);
+    EXPECT_THAT(kernel.name, testing::MatchesRegex("[a-z_0-9]*_1"));
+  }
+}
+
+TEST(Module, KernelsSayForWhichOpTheyAre) {
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v3")};
+  const ModuleFile module = compile_graph(small_network(), options);
+  std::vector<std::string> ops;
+  for (const auto& kernel : module.manifest.variants[0]->kernels) ops.push_back(kernel->op);
+  EXPECT_THAT(ops, testing::Contains("nn.conv"));
+}
+
+TEST(Module, LoopNestsSayOfWhichOpAndNodeTheyAre) {
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(1, 4, 8), f32]) -> Tensor[(1, 4, 8), f32] {\n"
+      "  %a = nn.softmax(%x, axis=2)  // Softmax_7\n  return %a\n}\n",
+      op_set());
+  const LoweredProgram program = lower_program(graph, find_target("x86-64-v3"), {});
+  const std::string text = to_annotated_string(program.kernels.at(0));
+  EXPECT_THAT(text, testing::HasSubstr("// nn.softmax of Softmax_7"));
+  EXPECT_THAT(to_string(program.kernels[0]), testing::Not(testing::HasSubstr("Softmax_7")));
+}
+
 TEST(Module, ListsItsPassesByLevel) {
-  EXPECT_THAT(pass_names(0),
-              testing::ElementsAre("legalize_floats", "simplify_inference", "dead_code", "fuse_ops", "place_devices"));
+  EXPECT_THAT(pass_names(0), testing::ElementsAre("legalize_floats", "simplify_inference", "dead_code",
+                                                  "fuse_ops", "place_devices"));
   EXPECT_THAT(pass_names(3), testing::Contains("alter_layout"));
   EXPECT_GT(pass_names(3).size(), pass_names(1).size());
 }

@@ -39,6 +39,18 @@ struct EveryAttrs : AttrsOf<EveryAttrs> {
   }
 };
 
+struct WindowAttrs : AttrsOf<WindowAttrs> {
+  std::vector<int64_t> kernel, strides;
+  Shape padding;
+  bool ceil = false;
+  void fields(AttrVisitor& visit) override {
+    visit("kernel", kernel);
+    visit.filled("strides", strides, kernel.size(), 1);
+    visit.filled("padding", padding, 2 * kernel.size(), 0);
+    visit("ceil", ceil);
+  }
+};
+
 std::vector<TensorType> as_first(const Node& node, Function&) {
   if (node.inputs.empty() || node.inputs[0] == nullptr) user_error("the first input is missing");
   return {node.inputs[0]->type};
@@ -55,6 +67,7 @@ const SmallOpTable& ops() {
                                    {"clip", nullptr, as_first},
                                    {"add", nullptr, assume_equal},
                                    {"every", [] { return std::make_shared<EveryAttrs>(); }, as_first},
+                                   {"window", [] { return std::make_shared<WindowAttrs>(); }, as_first},
                                    {"halves", nullptr,
                                     [](const Node& node, Function&) {
                                       TensorType half = node.inputs.at(0)->type;
@@ -108,6 +121,35 @@ TEST(Text, RoundTripsEveryKindOfAttribute) {
       "  %0 = every(%x, count=-3, scale=1e-05, flag=true, label=\"a, \\\"b\\\"\\n)\", dtype=i64, dim=2*N+1, "
       "strides=[2, 2], weights=[0.1, inf], shape=(N, floordiv(N+1, 2)), mode=mean)\n"
       "  return %0\n}\n");
+}
+
+std::string with_node(const std::string& node) {
+  return "fn @main(%x: Tensor[(N), f32]) -> Tensor[(N), f32] {\n  %0 = " + node + "\n  return %0\n}\n";
+}
+std::string reprinted(const std::string& node) {
+  return print(parse_graph(with_node(node), ops()), ops());
+}
+
+TEST(Text, AttributesAtTheirDefaultAreNotPrintedAndMayBeGiven) {
+  EXPECT_EQ(reprinted("every(%x, count=1, scale=0.5, flag=false, label=\"\", mode=sum)"),
+            with_node("every(%x)"));
+  EXPECT_EQ(reprinted("every(%x, count=2, dim=1)"), with_node("every(%x, count=2)"));
+  const Graph graph = parse_graph(with_node("every(%x)"), ops());
+  EXPECT_EQ(graph.main.nodes()[0]->attrs_as<EveryAttrs>().scale, 0.5);
+}
+
+TEST(Text, ListsWhoseLengthFollowsFromOthersHaveDefaultsToo) {
+  const std::string plain = "window(%x, kernel=[3, 3])";
+  EXPECT_EQ(reprinted("window(%x, kernel=[3, 3], strides=[1, 1], padding=(0, 0, 0, 0), ceil=false)"),
+            with_node(plain));
+  const Graph graph = parse_graph(with_node(plain), ops());
+  const auto& attrs = graph.main.nodes()[0]->attrs_as<WindowAttrs>();
+  EXPECT_EQ(attrs.strides, (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(to_string(attrs.padding), "(0, 0, 0, 0)");
+  for (const char* node :
+       {"window(%x, kernel=[3, 3], strides=[2, 1])", "window(%x, kernel=[3, 3], strides=[])",
+        "window(%x, kernel=[3, 3], padding=(N, 0, 0, 0))", "window(%x)", "window(%x, strides=[1])"})
+    EXPECT_EQ(reprinted(node), with_node(node));
 }
 
 TEST(Text, RoundTripsSeveralResultsConstraintsAndBodies) {

@@ -163,7 +163,7 @@ TEST(AlterLayout, DepthwiseConvolutionsHaveAFormOfTheirOwn) {
       "1, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0), "
       "groups=4)\n  return %y\n}\n",
       products(ConvAlgorithm::kGemm));
-  EXPECT_THAT(text, AllOf(HasSubstr("depthwise_packed=true"), HasSubstr("algorithm=direct")));
+  EXPECT_THAT(text, AllOf(HasSubstr("depthwise_packed=true"), Not(HasSubstr("algorithm="))));
 }
 
 TEST(AlterLayout, DilatedConvolutionsAreComputedByPhasesWhereThePolicyWantsThat) {
@@ -185,9 +185,7 @@ TEST(AlterLayout, DilatedConvolutionsAreComputedByPhasesWhereThePolicyWantsThat)
         policy);
   };
   // 9 lines are 5 and 4 of each phase, each with one before and after.
-  EXPECT_THAT(conv("2, 2", "1, 1", "9, 8"),
-              AllOf(HasSubstr("dilations=[1, 1]"), HasSubstr("padding=(0, 0, 0, 0)"),
-                    Not(HasSubstr("dilations=[2"))));
+  EXPECT_THAT(conv("2, 2", "1, 1", "9, 8"), AllOf(Not(HasSubstr("dilations=")), Not(HasSubstr("padding="))));
   EXPECT_EQ(data.str(), "Tensor[(4*N, 4, 7, 6), f32]");
   EXPECT_EQ(result.str(), "Tensor[(4*N, 2, 5, 4), f32]");
   EXPECT_THAT(conv("2, 1", "1, 1", "9, 10"), HasSubstr("dilations=[2, 1]"));
@@ -203,7 +201,7 @@ TEST(AlterLayout, DepthwiseConvolutionsOfPlainDataStayAsTheyAreWhereThePolicyWan
       "padding=(0, 0, 0, 0), groups=4)";
   const std::string head = "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 4, H, W), f32] {\n  %y = ";
   EXPECT_THAT(altered(head + conv + "\n  return %y\n}\n", policy),
-              AllOf(HasSubstr("depthwise_packed=false"), Not(HasSubstr("transpose"))));
+              AllOf(Not(HasSubstr("depthwise_packed")), Not(HasSubstr("transpose"))));
   // What lies channels-last already is read so.
   const std::string first =
       "nn.conv(%x, @v: Tensor[(4, 4, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, "
@@ -252,10 +250,10 @@ TEST(AlterLayout, WeightsBecomeIntegersWhereTheseAreExactEnough) {
   EXPECT_THAT(integers, AllOf(HasSubstr("fixed_bits=20"), HasSubstr("Tensor[(1, 100, 10), i32]")));
   EXPECT_THAT(altered_product(2, {24}),
               AllOf(HasSubstr("fixed_bits=24"), HasSubstr("Tensor[(1, 100, 12), i32]")));
-  EXPECT_THAT(altered_product(2, {}), AllOf(HasSubstr("weight_block=8"), HasSubstr("fixed_bits=0")));
+  EXPECT_THAT(altered_product(2, {}), AllOf(HasSubstr("weight_block=8"), Not(HasSubstr("fixed_bits"))));
   for (float other : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
     EXPECT_THAT(altered_product(other, {20, 24}),
-                AllOf(HasSubstr("Tensor[(1, 100, 8), f32]"), HasSubstr("fixed_bits=0")));
+                AllOf(HasSubstr("Tensor[(1, 100, 8), f32]"), Not(HasSubstr("fixed_bits"))));
 }
 
 TEST(AlterLayout, RecurrentWeightsArePackedAsAStepReadsThem) {
@@ -278,13 +276,13 @@ TEST(AlterLayout, RecurrentWeightsArePackedAsAStepReadsThem) {
               AllOf(HasSubstr("weight_block=64, sequences=3"), HasSubstr("Tensor[(1, 16384), f32]")));
   // 4 x 13 columns are padded to 64.
   EXPECT_THAT(with_units(13), AllOf(HasSubstr("weight_block=64"), HasSubstr("Tensor[(1, 832), f32]")));
-  EXPECT_THAT(with_units(7), AllOf(HasSubstr("weight_block=0"), HasSubstr("Tensor[(1, 7, 28), f32]")));
+  EXPECT_THAT(with_units(7), AllOf(Not(HasSubstr("weight_block")), HasSubstr("Tensor[(1, 7, 28), f32]")));
   EXPECT_THAT(asked, ::testing::ElementsAre(256, 52, 28));
   const std::string unknown = altered(
       "fn @main(%x: Tensor[(5, 3, 16), f32], %h: Tensor[(1, 3, H), f32]) -> Tensor[(5, 1, 3, 16), f32] "
       "{\n  %y, %s = nn.rnn_recurrence(%x, @r: Tensor[(1, 16, 16), f32], %h)\n  return %y\n}\n",
       policy);
-  EXPECT_THAT(unknown, HasSubstr("weight_block=0"))
+  EXPECT_THAT(unknown, Not(HasSubstr("weight_block")))
       << "a packed weight does not say how many units there are";
 }
 

@@ -84,7 +84,7 @@ TEST(TrimWindows, LeavesOutTapsThatMeetOnlyPadding) {
                     "strides=[1, 1], dilations=[{0}, {0}], padding=({0}, {0}, {0}, {0}))\n  return %0\n}}",
                     dilation));
   };
-  EXPECT_THAT(conv(24), AllOf(HasSubstr("kernel=[1, 1]"), HasSubstr("padding=(0, 0, 0, 0)"),
+  EXPECT_THAT(conv(24), AllOf(HasSubstr("kernel=[1, 1]"), Not(HasSubstr("padding=")),
                               HasSubstr("Tensor[(4, 8, 1, 1), f32]")));
   EXPECT_THAT(conv(14), HasSubstr("kernel=[1, 1]"));
   EXPECT_THAT(conv(13), HasSubstr("kernel=[3, 3]"));
@@ -103,7 +103,7 @@ TEST(DropUnitWindows, ImagesOneElementWideHaveOneAxis) {
       canonical("fn @main(%x: Tensor[(N, 8, 64, 1), f32]) -> Tensor[(N, 8, 16, 1), f32] {\n  " +
                 tall_conv("%x", "%0", "5, 1") + "  %1 = nn.relu(%0)\n  " + tall_conv("%1", "%2", "5, 1") +
                 "  return %2\n}");
-  EXPECT_THAT(text, HasSubstr("kernel=[5], strides=[2], dilations=[1], padding=(2, 2)"));
+  EXPECT_THAT(text, HasSubstr("kernel=[5], strides=[2], padding=(2, 2)"));
   EXPECT_THAT(text, HasSubstr("Tensor[(8, 8, 5), f32]"));
   EXPECT_THAT(text, AllOf(Not(HasSubstr("kernel=[5, 1]")), Not(HasSubstr("(8, 8, 5, 1)"))));
   // Of the views between the two convolutions none is left: the activation has moved before them.
@@ -125,7 +125,7 @@ TEST(DropUnitWindows, WindowsBeyondTheirElementAndWiderImagesStay) {
         "kernel=[{0}], strides=[1, 1], dilations=[1, 1], padding=({1}), ceil_mode=false)\n  return %0\n}}",
         kernel, padding, width));
   };
-  EXPECT_THAT(pool("3, 1", "0, 0, 0, 0", 1), HasSubstr("kernel=[3],"));
+  EXPECT_THAT(pool("3, 1", "0, 0, 0, 0", 1), HasSubstr("kernel=[3]"));
   EXPECT_THAT(pool("3, 1", "0, 0, 0, 1", 2), HasSubstr("kernel=[3, 1]"));
   EXPECT_THAT(pool("3, 3", "0, 1, 0, 1", 1), HasSubstr("kernel=[3, 3]"));
 }
