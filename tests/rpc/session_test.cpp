@@ -137,6 +137,8 @@ TEST(Session, BenchmarkReturnsEverySampleAndTheKernels) {
   ASSERT_EQ(result.kernels.size(), 1u);
   EXPECT_EQ(result.kernels[0].name, "test.double");
   EXPECT_EQ(result.kernels[0].origin, "Node_7");
+  EXPECT_EQ(result.kernels[0].symbol, "kernel");
+  EXPECT_EQ(result.kernels[0].step, 0u);
   EXPECT_EQ(result.weights_bytes, 4096u);
   EXPECT_FALSE(result.board.architecture.empty());
   ASSERT_GE(result.readings.size(), 2u) << "before and after";
@@ -154,7 +156,8 @@ TEST(Session, CrashNamesSignalKernelAndNodeAndTheSessionGoesOn) {
   set_test_input(*client, bad.handle);
   const Error error = failure_of([&] { client->run(bad.handle); });
   EXPECT_EQ(error.kind(), ErrorKind::kBoard);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("SIGSEGV"), HasSubstr("test.crash"), HasSubstr("Node_7")));
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr("SIGSEGV"), HasSubstr("in kernel kernel (step #0: test.crash; nodes Node_7)")));
   EXPECT_EQ(failure_of([&] { client->run(bad.handle); }).kind(), ErrorKind::kRequest);
   const LoadedModule good = load(*client, {});
   EXPECT_NE(good.handle, bad.handle);
