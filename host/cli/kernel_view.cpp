@@ -117,7 +117,7 @@ std::string KernelView::text(size_t kernel, KernelTexts texts) const {
   if (texts.loops) text += head(kernel, "//") + to_annotated_string(loops) + "\n";
   if (texts.llvm) text += head(kernel, ";") + emit_llvm_text(loops, target_) + "\n";
   if (texts.assembly)
-    text += head(kernel, assembly_comment(loops, target_)) + emit_assembly(loops, target_) + "\n";
+    text += head(kernel, assembly_comment(loops, target_)) + emit_assembly(loops, target_, true) + "\n";
   return text;
 }
 

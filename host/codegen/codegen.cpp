@@ -221,10 +221,10 @@ std::string emit_llvm_text(const LoopKernel& kernel, const Target& target) {
   return text;
 }
 
-std::string emit_assembly(const LoopKernel& kernel, const Target& target) {
+std::string emit_assembly(const LoopKernel& kernel, const Target& target, bool comments) {
   CompiledModule compiled;
   compile_kernel(kernel, code_target(kernel, target), compiled);
-  compiled.machine->Options.MCOptions.AsmVerbose = true;
+  compiled.machine->Options.MCOptions.AsmVerbose = comments;
   return generate_file(compiled, llvm::CodeGenFileType::AssemblyFile, kernel.name);
 }
 

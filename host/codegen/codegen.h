@@ -49,9 +49,9 @@ GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& targ
 
 /// LLVM IR of one kernel after optimisation, for `gantry ir --llvm`.
 std::string emit_llvm_text(const LoopKernel& kernel, const Target& target);
-/// Assembly of one kernel (PTX, of a GPU's), for `gantry ir --asm`; comments name its blocks, by the variables of
-/// the loops that they are of, and say how deep they are nested.
-std::string emit_assembly(const LoopKernel& kernel, const Target& target);
+/// Assembly of one kernel (PTX, of a GPU's), for `gantry ir --asm`. With `comments` these name its blocks, by
+/// the variables of the loops that they are of, and say how deep they are nested.
+std::string emit_assembly(const LoopKernel& kernel, const Target& target, bool comments = false);
 /// What a comment starts with there: "#" or "//".
 std::string_view assembly_comment(const LoopKernel& kernel, const Target& target);
 
