@@ -37,19 +37,9 @@ struct Options {
   std::string by = "step";
   std::string json_file;
   bool json = false;
+  bool force = false;
   uint64_t seed = 0;
 };
-
-/// `--json MODEL` takes the model for the result's file: better said than done.
-void check_json_file(const Options& options) {
-  const std::filesystem::path path = options.json_file;
-  if (path.extension() == ".onnx" || path.extension() == ".gmod") {
-    user_error(
-        "--json {}: would overwrite a model with the result; write `--json RESULT.json`, or `--json -` for "
-        "stdout",
-        options.json_file);
-  }
-}
 
 /// Says so where a made-up input has symbolic dimensions that nobody gave: they are 1, seldom what was meant.
 void warn_of_ones(const Execution& execution, const Options& options, const Invocation& invocation) {
@@ -66,7 +56,9 @@ void warn_of_ones(const Execution& execution, const Options& options, const Invo
 }
 
 int bench(const Options& options, const Invocation& invocation) {
-  if (options.json) check_json_file(options);
+  const bool to_stdout = options.json && (options.json_file.empty() || options.json_file == "-");
+  const bool to_file = options.json && !to_stdout;
+  if (to_file) invocation.outputs->writes(options.json_file, FileKind::kResult, "--json", options.force);
   ExecutionOptions choice = options.execution;
   choice.seed = options.seed;
   Execution execution = prepare_execution(choice, invocation);
@@ -80,17 +72,18 @@ int bench(const Options& options, const Invocation& invocation) {
         [&](const std::string& what, double share) { progress.update(what + where, share); });
   }
   report.warnings = measurement_warnings(report.measurement, options.measure);
-  const bool to_stdout = options.json && (options.json_file.empty() || options.json_file == "-");
-  if (to_stdout) {
-    print_out(report_to_json(report));
-  } else {
-    KernelTableOptions table = options.table;
-    table.by = *find_profile_rows(options.by);
-    table.width = terminal_width();
-    print_out(report_text(report, table));
-    if (options.json) write_file(options.json_file, report_to_json(report));
-  }
-  for (const std::string& warning : report.warnings) invocation.warn(warning);
+  KernelTableOptions table = options.table;
+  table.by = *find_profile_rows(options.by);
+  table.width = terminal_width();
+  take_all_steps({
+      [&] { print_out(to_stdout ? report_to_json(report) : report_text(report, table)); },
+      [&] {
+        for (const std::string& warning : report.warnings) invocation.warn(warning);
+      },
+      [&] {
+        if (to_file) write_file(options.json_file, report_to_json(report));
+      },
+  });
   return 0;
 }
 
@@ -131,6 +124,7 @@ void add_bench(CLI::App& app, Invocation& invocation, const char* name, const ch
                        "Write the result as JSON; without FILE or with '-': to stdout, instead of the table")
           ->type_name("[FILE]")
           ->expected(0, 1);
+  add_force_option(*command, options->force);
   command->footer(kExamples);
   command->callback([options, json, &invocation] {
     options->json = json->count() > 0;

@@ -128,7 +128,7 @@ void BoardsFile::write() const {
   }
   std::ostringstream text;
   text << "# Boards known to gantry; see `gantry boards --help`.\n" << table << "\n";
-  write_file(path_, text.str(), 0600);
+  write_file(path_, text.str(), OutputFile::Privacy::kPrivate);
 }
 
 BoardChoice resolve_board(const std::string& name_or_address, const std::filesystem::path& key,

@@ -31,6 +31,7 @@ struct Options {
   bool verify = false;
   bool no_cache = false;
   bool json = false;
+  bool force = false;
 };
 
 std::filesystem::path output_path(const Options& options) {
@@ -79,10 +80,8 @@ int compile(const Options& options, const Invocation& invocation) {
   if (is_module_file(options.model))
     user_error("{}: is a module already; compile takes a model (.onnx)", options.model);
   const std::filesystem::path path = output_path(options);
-  std::error_code code;
-  if (std::filesystem::equivalent(path, options.model, code)) {
-    user_error("{}: the module would replace the model; choose another name with -o", path.string());
-  }
+  invocation.outputs->reads(options.model, "the model");
+  invocation.outputs->writes(path, FileKind::kModule, options.output.empty() ? "" : "-o", options.force);
   Progress progress(invocation.verbosity());
   progress.update("reading " + options.model, -1);
   const Graph graph = import_model(options.model, shapes, invocation);
@@ -127,6 +126,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
                     "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
+  add_force_option(*command, options->force);
   command->footer(kExamples);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] { return compile(*options, invocation); };

@@ -72,6 +72,16 @@ void upload_named(Execution& execution, const ExecutionOptions& options, const I
   }
 }
 
+/// Names the files that are read before anything is done, so that none of them becomes an output.
+void plan_inputs(const ExecutionOptions& options, OutputPlan& plan) {
+  plan.reads(options.file, is_module_file(options.file) ? "the module" : "the model");
+  for (const std::string& input : options.inputs) plan.reads(split_named(input).value, "the input");
+  if (options.board.empty()) return;
+  const BoardsFile boards = BoardsFile::read(boards_path());
+  plan.reads(boards_path(), "the list of boards");
+  plan.reads(resolve_board(options.board, options.key, boards).entry.key, "the key");
+}
+
 }  // namespace
 
 void add_execution_options(CLI::App& command, ExecutionOptions& options) {
@@ -136,7 +146,7 @@ std::unique_ptr<Machine> open_machine(const std::string& board, const std::strin
 }
 
 Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation) {
-  is_module_file(options.file);  // a wrong file is found before a board is asked
+  plan_inputs(options, *invocation.outputs);  // a wrong file is found before a board is asked
   const runtime::DeviceName device = device_of(options);
   const ShapeMap shapes = parse_shapes(options.shapes);
   Execution execution;

@@ -119,6 +119,12 @@ NamedText split_named(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+NamedText split_output(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) return {"", text};
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
 std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::string>& arguments) {
   std::map<std::string, std::vector<int64_t>> shapes;
   for (const std::string& argument : arguments) {
@@ -248,9 +254,7 @@ std::vector<std::string> assign_outputs(const std::vector<rpc::TensorDescription
                                         const std::vector<std::string>& arguments) {
   std::vector<std::string> files(model.size());
   for (const std::string& argument : arguments) {
-    const size_t equals = argument.find('=');
-    const std::string name = equals == std::string::npos ? "" : argument.substr(0, equals);
-    const std::string file = equals == std::string::npos ? argument : argument.substr(equals + 1);
+    const auto [name, file] = split_output(argument);
     const size_t index = find_tensor(model, name, "output", argument);
     if (!files[index].empty())
       user_error("--output {}: output '{}' has a file already", argument, model[index].name);

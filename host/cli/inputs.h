@@ -11,13 +11,15 @@
 
 namespace gantry::cli {
 
-/// "NAME=VALUE" or "VALUE", as --input, --output take it. The first '=' separates, unless the whole text
+/// "NAME=VALUE" or "VALUE", as --input takes it. The first '=' separates, unless the whole text
 /// names an existing file.
 struct NamedText {
   std::string name;  ///< empty: not given
   std::string value;
 };
 NamedText split_named(const std::string& text);
+/// The same for a file that need not exist yet: the first '=' always separates.
+NamedText split_output(const std::string& text);
 
 /// --shape NAME=1x3x224x224 (or 1,3,224,224), several. User error quotes what is wrong.
 std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::string>& arguments);

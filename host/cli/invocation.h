@@ -5,9 +5,11 @@
 
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "host/cli/outputs.h"
 #include "host/cli/progress.h"
 
 namespace gantry::cli {
@@ -19,6 +21,8 @@ struct Invocation {
   bool quiet = false;
   /// The command chosen, set while parsing; returns the exit code.
   std::function<int()> action;
+  /// Its files.
+  std::shared_ptr<OutputPlan> outputs = std::make_shared<OutputPlan>();
 
   Verbosity verbosity() const {
     return quiet ? Verbosity::kQuiet : verbose ? Verbosity::kVerbose : Verbosity::kNormal;

@@ -3,6 +3,7 @@
 
 #include "host/cli/commands.h"
 #include "host/support/error.h"
+#include "host/support/output_file.h"
 #include "rpc/security/key.h"
 
 namespace gantry::cli {
@@ -13,11 +14,12 @@ constexpr const char* kExamples = R"(Examples:
   scp pi.key pi:                                     the board needs the same file
   ssh pi ./gantry-device serve --listen 0.0.0.0:7453 --key pi.key
   gantry boards add pi 192.168.1.20:7453 --key pi.key
-Whoever holds the key may use the board. A file that exists is never overwritten.)";
+Whoever holds the key may use the board. A key that exists is never replaced without --force.)";
 
 struct Options {
   std::string file, output, identity;
   bool json = false;
+  bool force = false;
 };
 
 int generate(const Options& options, const Invocation& invocation) {
@@ -26,8 +28,9 @@ int generate(const Options& options, const Invocation& invocation) {
   if (!options.file.empty() && !options.output.empty()) {
     user_error("two files are named, {} and {}; a key goes into one", options.file, options.output);
   }
+  invocation.outputs->writes(file, FileKind::kKey, "", options.force);
   const rpc::PskKey key = rpc::generate_key(options.identity);
-  rpc::write_key_file(key, file);
+  write_file(file, rpc::key_file_text(key), OutputFile::Privacy::kSecret);
   if (options.json) {
     print_out(nlohmann::ordered_json{{"file", file}, {"identity", key.identity}}.dump(2) + "\n");
   } else if (!invocation.quiet) {
@@ -46,6 +49,7 @@ void add_keygen_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--identity", options->identity, "Name of the key in messages; default: a random one")
       ->type_name("NAME");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
+  add_force_option(*command, options->force);
   command->footer(kExamples);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] { return generate(*options, invocation); };

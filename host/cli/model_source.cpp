@@ -51,6 +51,9 @@ Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, co
   options.on_node = on_node;
   options.shapes = shapes;
   options.warn = [&](const std::string& message) { invocation.warn(message); };
+  options.reads = [&](const std::filesystem::path& data) {
+    invocation.outputs->reads(data, "the model's external data");
+  };
   return import_onnx(path, options);
 }
 

@@ -29,6 +29,7 @@ struct Options {
   double tolerance = 1e-5;
   std::string seed;
   bool json = false;
+  bool force = false;
 };
 
 /// JSON has no infinities: they become strings.
@@ -77,13 +78,24 @@ std::vector<std::optional<HostTensor>> read_references(const std::vector<std::st
   return references;
 }
 
+void plan_files(const Options& options, OutputPlan& plan) {
+  for (const std::string& argument : options.expected)
+    plan.reads(split_output(argument).value, "the reference");
+  for (const std::string& argument : options.outputs) {
+    const std::string file = split_output(argument).value;
+    if (!file.empty()) plan.writes(file, FileKind::kTensor, "--output", options.force);
+  }
+}
+
 int run(const Options& options, const Invocation& invocation) {
+  plan_files(options, *invocation.outputs);
   Execution execution = prepare_execution(options.execution, invocation);
   const auto& loaded = execution.loaded;
   const std::vector<std::string> files = assign_outputs(loaded.outputs, options.outputs);
   const std::vector<std::string> reference_files = assign_outputs(loaded.outputs, options.expected);
   const auto references = read_references(reference_files);
   bool agrees = true;
+  std::optional<Error> unwritten;  // told after the results, which took longer
   Progress progress(invocation.verbosity());
   progress.update("running on " + execution.machine->label(), -1);
   const double milliseconds = static_cast<double>(execution.machine->run().run.count()) / 1e6;
@@ -95,11 +107,17 @@ int run(const Options& options, const Invocation& invocation) {
   std::string text;
   for (size_t i = 0; i < loaded.outputs.size(); ++i) {
     const HostTensor tensor = execution.machine->output(static_cast<int>(i));
-    if (!files[i].empty()) write_npy(files[i], tensor);
+    std::string saved_to = files[i];
+    try {
+      if (!saved_to.empty()) write_npy(saved_to, tensor);
+    } catch (const Error& error) {
+      if (!unwritten) unwritten = error;
+      saved_to.clear();
+    }
     if (options.json) {
-      json["outputs"].push_back(output_json(loaded.outputs[i].name, tensor, files[i]));
+      json["outputs"].push_back(output_json(loaded.outputs[i].name, tensor, saved_to));
     } else {
-      text += output_text(loaded.outputs[i].name, tensor, files[i]);
+      text += output_text(loaded.outputs[i].name, tensor, saved_to);
     }
     if (!references[i]) continue;
     const Deviation deviation =
@@ -122,6 +140,7 @@ int run(const Options& options, const Invocation& invocation) {
     print_out(text + fmt::format("on {} with {} code: first run {}; `gantry bench` times properly\n",
                                  execution.machine->label(), loaded.target, duration_text(milliseconds)));
   }
+  if (unwritten) throw Error(*unwritten);
   if (!agrees)
     user_error("an output differs from its reference by more than {:g} (--tolerance takes another bound)",
                options.tolerance);
@@ -159,6 +178,7 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--random{0}", options->seed, "Made-up data for inputs without a file, from this seed")
       ->type_name("[=SEED]");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
+  add_force_option(*command, options->force);
   command->footer(kExamples);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] {

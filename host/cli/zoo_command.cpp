@@ -21,6 +21,7 @@ struct Options {
   ZooOptions zoo;
   bool list = false;
   bool json = false;
+  bool force = false;
 };
 
 int list_networks(bool json) {
@@ -44,6 +45,7 @@ int list_networks(bool json) {
 
 int write_network(const Options& options, const Invocation& invocation) {
   const std::string path = options.output.empty() ? options.name + ".onnx" : options.output;
+  invocation.outputs->writes(path, FileKind::kZooModel, options.output.empty() ? "" : "-o", options.force);
   {
     Progress progress(invocation.verbosity());
     progress.update("drawing the weights of " + options.name, -1);
@@ -75,6 +77,7 @@ void add_zoo_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--dynamic", options->zoo.dynamic, "Symbolic batch, and sequence length");
   command->add_flag("--list", options->list, "List the networks");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
+  add_force_option(*command, options->force);
   command->footer(kExamples);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] {

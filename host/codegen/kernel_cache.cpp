@@ -18,6 +18,7 @@
 
 #include "host/codegen/target.h"
 #include "host/loops/stmt.h"
+#include "host/support/temporary.h"
 
 namespace gantry {
 namespace {
@@ -25,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMagic[8] = {'g', 'a', 'n', 't', 'r', 'y', 'k', '1'};
-constexpr std::string_view kExtension = ".kernel", kPartial = ".partial";
+constexpr std::string_view kExtension = ".kernel";
 constexpr uint64_t kMaxEntry = uint64_t{64} << 20;
 // What a trim leaves free, so that the next compilation need not trim again.
 constexpr double kTrimmedShare = 0.9;
@@ -182,22 +183,15 @@ void KernelCache::store(const Key& key, std::string_view bytes) {
     fs::permissions(folder_, fs::perms::owner_all, code);
   }
   fs::create_directories(path.parent_path(), code);
-  std::string temporary = path.string() + std::string(kPartial) + ".XXXXXX";
-  const int file = ::mkstemp(temporary.data());
-  if (file < 0) return;
+  TemporaryFile file(path, 0600);
+  if (!file.ok()) return;
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.size = bytes.size();
   header.key = key;
   header.digest = sha256(bytes);
-  bool written = ::write(file, &header, sizeof header) == ssize_t{sizeof header} &&
-                 ::write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
-  written = ::close(file) == 0 && written;
-  if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    std::remove(temporary.c_str());
-    return;
-  }
-  stored_ = true;
+  const bool written = file.write(&header, sizeof header) == 0 && file.write(bytes.data(), bytes.size()) == 0;
+  if (written && file.rename_to(path) == 0) stored_ = true;
 }
 
 void KernelCache::trim() {

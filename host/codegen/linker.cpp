@@ -1,12 +1,18 @@
 #include "host/codegen/linker.h"
 
+#include <fcntl.h>
 #include <lld/Common/Driver.h>
+#include <llvm/Object/ArchiveWriter.h>
 #include <llvm/Support/raw_ostream.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <cerrno>
+#include <cstring>
 #include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include "host/support/error.h"
 
@@ -15,66 +21,109 @@ LLD_HAS_DRIVER(elf)
 namespace gantry {
 namespace {
 
-namespace fs = std::filesystem;
-
-/// A private folder for LLD's files, removed with all that is in it.
-class TemporaryFolder {
+/// Owns a descriptor, which has a path in /proc: LLD reads and writes files by name, and these leave nothing
+/// behind, however the process ends.
+class Descriptor {
  public:
-  TemporaryFolder() {
-    std::error_code code;
-    fs::path parent = fs::temp_directory_path(code);
-    if (code) parent = "/tmp";
-    std::string name = (parent / "gantry-link-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) {
-      user_error("{}: no folder for temporary files can be made there; set TMPDIR to one that can be written",
-                 parent.string());
-    }
-    path_ = name;
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() { close(); }
+  int number() const { return number_; }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(number_); }
+  void close() {
+    if (number_ >= 0) ::close(number_);
+    number_ = -1;
   }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
 
  private:
-  fs::path path_;
+  int number_;
 };
 
-void write_object(const fs::path& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file) user_error("{}: cannot be written; is the disk full?", path.string());
+[[noreturn]] void fail_to_link(const char* what) {
+  user_error("linking: {}: {}; close other programs, or raise the limits of memory and open files (ulimit)",
+             what, std::strerror(errno));
 }
 
-std::vector<std::byte> read_image(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::error_code code;
-  std::vector<std::byte> bytes(fs::file_size(path, code));
-  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  internal_check(!code && file, "linking: LLD's result cannot be read");
-  return bytes;
+/// The objects as one archive, in memory.
+Descriptor make_archive(const std::vector<std::string>& objects) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < objects.size(); ++i) names.push_back(std::to_string(i) + ".o");
+  std::vector<llvm::NewArchiveMember> members;
+  for (size_t i = 0; i < objects.size(); ++i)
+    members.emplace_back(llvm::MemoryBufferRef(objects[i], names[i]));
+  auto archive = llvm::writeArchiveToBuffer(members, llvm::SymtabWritingMode::NoSymtab,
+                                            llvm::object::Archive::K_GNU, /*Deterministic=*/true,
+                                            /*Thin=*/false);
+  internal_check(static_cast<bool>(archive), "linking: the objects make no archive");
+  Descriptor file(::memfd_create("gantry-objects", MFD_CLOEXEC));
+  if (file.number() < 0) fail_to_link("no memory for the objects");
+  const llvm::StringRef bytes = (*archive)->getBuffer();
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t count = ::write(file.number(), bytes.data() + done, bytes.size() - done);
+    if (count < 0) fail_to_link("no memory for the objects");
+    done += static_cast<size_t>(count);
+  }
+  return file;
 }
+
+/// Takes what is written to a pipe, on a thread of its own: the writer never waits for long.
+class PipeReader {
+ public:
+  PipeReader() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) fail_to_link("no pipe for the image");
+    from_ = ends[0];
+    to_.emplace(ends[1]);
+    thread_ = std::thread([this] { read(); });
+  }
+  ~PipeReader() {
+    if (thread_.joinable()) finish();
+    ::close(from_);
+  }
+  PipeReader(const PipeReader&) = delete;
+  PipeReader& operator=(const PipeReader&) = delete;
+  std::string path() const { return to_->path(); }
+  /// All bytes, once the writers have closed it.
+  std::vector<std::byte> finish() {
+    to_.reset();
+    thread_.join();
+    return std::move(bytes_);
+  }
+
+ private:
+  void read() {
+    constexpr size_t kStep = size_t{1} << 20;
+    size_t done = 0;
+    for (;;) {
+      if (bytes_.size() - done < kStep) bytes_.resize(bytes_.size() * 2 + kStep);
+      const ssize_t count = ::read(from_, bytes_.data() + done, bytes_.size() - done);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) break;
+      done += static_cast<size_t>(count);
+    }
+    bytes_.resize(done);
+  }
+
+  int from_ = -1;
+  std::optional<Descriptor> to_;
+  std::vector<std::byte> bytes_;
+  std::thread thread_;
+};
 
 }  // namespace
 
 std::vector<std::byte> link_image(const std::vector<std::string>& objects, const Target& target) {
-  TemporaryFolder folder;
+  const Descriptor archive = make_archive(objects);
+  PipeReader image;
   const bool arm = target.architecture == Architecture::kAArch64;
-  std::vector<std::string> arguments = {
+  const std::vector<std::string> arguments = {
       "ld.lld", "-shared", "-m", arm ? "aarch64linux" : "elf_x86_64", "--threads=1", "--no-undefined",
       "--gc-sections", "--build-id=none", "--hash-style=sysv", "--strip-all", "-z", "noexecstack", "-z",
       "separate-code", "-z", "norelro", "-z", "now",
       // Arm boards may have pages of 64 KiB.
-      "-z", arm ? "max-page-size=65536" : "max-page-size=4096", "-o", (folder.path() / "image.so").string()};
-  for (size_t i = 0; i < objects.size(); ++i) {
-    const fs::path path = folder.path() / (std::to_string(i) + ".o");
-    write_object(path, objects[i]);
-    arguments.push_back(path.string());
-  }
+      "-z", arm ? "max-page-size=65536" : "max-page-size=4096", "-o", image.path(), "--whole-archive",
+      archive.path()};
   std::vector<const char*> pointers;
   for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
 
@@ -84,7 +133,9 @@ std::vector<std::byte> link_image(const std::vector<std::string>& objects, const
   std::lock_guard lock(one_at_a_time);
   const lld::Result result = lld::lldMain(pointers, stream, stream, {{lld::Gnu, &lld::elf::link}});
   internal_check(result.retCode == 0, "linking the kernels for {} failed: {}", target.name, messages);
-  return read_image(folder.path() / "image.so");
+  std::vector<std::byte> bytes = image.finish();
+  internal_check(!bytes.empty(), "linking the kernels for {} failed: LLD wrote nothing", target.name);
+  return bytes;
 }
 
 }  // namespace gantry

@@ -10,8 +10,8 @@
 namespace gantry {
 
 /// An ELF shared object that exports the objects' global functions and imports nothing.
-/// Errors: an internal error quotes LLD (undefined symbols among them); a user error if the folder for
-/// temporary files cannot be written.
+/// Errors: an internal error quotes LLD (undefined symbols among them); a user error if the system refuses
+/// memory. Nothing is written to a disk.
 std::vector<std::byte> link_image(const std::vector<std::string>& objects, const Target& target);
 
 }  // namespace gantry

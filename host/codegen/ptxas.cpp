@@ -11,8 +11,11 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
+#include "host/support/cleanup.h"
 #include "host/support/error.h"
+#include "host/support/temporary.h"
 
 extern char** environ;  // NOLINT: POSIX wants it declared
 
@@ -33,54 +36,39 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-/// A folder that goes with all it holds.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code code;
-    fs::path base = fs::temp_directory_path(code);
-    std::string name = ((code ? fs::path("/tmp") : base) / "gantry-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) {
-      user_error("no temporary folder for ptxas: {}: {} (TMPDIR names where)", name, std::strerror(errno));
-    }
-    path_ = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code code;
-    fs::remove_all(path_, code);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 std::string read_all(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The exit status of the program; its output goes to a file.
-int run(const std::vector<std::string>& command, const fs::path& output) {
-  std::vector<char*> arguments;
-  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
+/// This process's environment, with temporary files in `folder`.
+std::vector<std::string> environment_in(const fs::path& folder) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("TMPDIR=")) variables.emplace_back(*variable);
+  }
+  variables.push_back("TMPDIR=" + folder.string());
+  return variables;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// The exit status of the program; its output goes to the file `log`, its temporary files beside that.
+int run(std::vector<std::string> command, const fs::path& log) {
+  std::vector<std::string> variables = environment_in(log.parent_path());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                   0600);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t child = 0;
-  const int failure = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int status = cleanup::run_child(pointers_to(command).data(), actions, pointers_to(variables).data());
   posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) user_error("{}: cannot be run: {}", command[0], std::strerror(failure));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) user_error("{}: no result: {}", command[0], std::strerror(errno));
-  }
+  if (status < 0) user_error("{}: cannot be run: {}", command[0], std::strerror(-status));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -112,7 +100,7 @@ std::optional<fs::path> find_ptxas() {
 }
 
 PtxasResult run_ptxas(const fs::path& program, const std::string& ptx, const std::string& arch, int threads) {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("ptxas");
   const fs::path source = folder.path() / "kernels.ptx", cubin = folder.path() / "kernels.cubin",
                  log = folder.path() / "messages";
   {

@@ -89,7 +89,7 @@ std::string display_name(const onnx::NodeProto& node) {
 
 Importer::Importer(std::shared_ptr<const onnx::ModelProto> model, std::filesystem::path directory,
                    const ImportOptions& options)
-    : model_(model), options_(options), tensors_(model, std::move(directory)) {}
+    : model_(model), options_(options), tensors_(model, std::move(directory), options.reads) {}
 
 Graph Importer::import() {
   const onnx::GraphProto& graph = model_->graph();

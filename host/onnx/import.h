@@ -22,6 +22,8 @@ struct ImportOptions {
   std::function<void(const std::string& name, const std::string& op)> on_node;
   /// Receives warnings (the onnx checker's complaints and our own). May be empty.
   std::function<void(const std::string&)> warn;
+  /// Is told every file of external data before it is read; may throw. May be empty.
+  std::function<void(const std::filesystem::path&)> reads;
 };
 
 /// Reads a model with its external data. User errors: not an ONNX file, truncated, an input shape that

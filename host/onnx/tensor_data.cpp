@@ -211,7 +211,10 @@ ConstantPtr TensorReader::read_external(const onnx::TensorProto& tensor, const T
   }
   if (!inside) user_error("{}: its external data '{}' lies outside the model's folder", what, location);
   auto& file = files_[relative.string()];
-  if (!file) file = std::make_shared<MappedFile>(full);
+  if (!file) {
+    if (reads_) reads_(full);
+    file = std::make_shared<MappedFile>(full);
+  }
   if (offset > file->size() || length > file->size() - offset) {
     user_error("{}: its external data should be bytes {} to {} of {}, which has only {}: truncated?", what,
                offset, offset + length, full.string(), file->size());

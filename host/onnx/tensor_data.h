@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -39,9 +40,11 @@ DType dtype_of(int onnx_element_type, const std::string& what);
 /// allows.
 class TensorReader {
  public:
-  /// `owner` keeps the messages alive that read() is given; external data is looked up in `directory`.
-  TensorReader(std::shared_ptr<const void> owner, std::filesystem::path directory)
-      : owner_(std::move(owner)), directory_(std::move(directory)) {}
+  /// `owner` keeps the messages alive that read() is given; external data is looked up in `directory`, and
+  /// its files are told to `reads` before they are read.
+  TensorReader(std::shared_ptr<const void> owner, std::filesystem::path directory,
+               std::function<void(const std::filesystem::path&)> reads = {})
+      : owner_(std::move(owner)), directory_(std::move(directory)), reads_(std::move(reads)) {}
   /// User errors call the tensor `what` and say what is wrong with it.
   ConstantPtr read(const onnx::TensorProto& tensor, const std::string& what);
 
@@ -49,6 +52,7 @@ class TensorReader {
   ConstantPtr read_external(const onnx::TensorProto& tensor, const TensorType& type, const std::string& what);
   std::shared_ptr<const void> owner_;
   std::filesystem::path directory_;
+  std::function<void(const std::filesystem::path&)> reads_;
   std::map<std::string, std::shared_ptr<MappedFile>> files_;
 };
 

@@ -1,109 +1,75 @@
 // Output files that appear whole or not at all.
 #pragma once
 
-#include <unistd.h>
+#include <sys/stat.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <functional>
-#include <string>
+#include <optional>
 #include <string_view>
-#include <system_error>
 
-#include "host/support/error.h"
+#include "host/support/temporary.h"
 
 namespace gantry {
 
-/// Writes a file beside its final name and renames it at commit(); destroyed before that, nothing is left.
-/// Devices and pipes are written to directly, and stay what they are. Errors: user errors that name the path
-/// and the system's reason (disk full, no such folder, …).
+/// What writing to a path would write to: symbolic links are followed, a dangling one to where it points.
+struct OutputTarget {
+  enum class Kind {
+    kNew,   ///< nothing yet
+    kFile,  ///< a regular file
+    kFolder,
+    kDevice,      ///< a device, a terminal, a pipe: written to directly
+    kDescriptor,  ///< one that this process has open, by a name such as /dev/stdout
+  };
+  Kind kind = Kind::kNew;
+  std::filesystem::path path;
+  struct stat status {};  ///< but for kNew
+  int descriptor = -1;    ///< of kDescriptor
+};
+/// User errors: a loop of links, a folder that may not be looked into.
+OutputTarget find_output_target(const std::filesystem::path& path);
+
+/// Throws the user error that OutputFile would: the folder is missing, is read-only, may not be written to;
+/// the path is a folder; the file may not be written to. Leaves nothing behind.
+void check_can_write(const std::filesystem::path& path);
+
+/// Writes a file beside its final name and renames it at commit(); destroyed before that, or ended by a
+/// signal, nothing is left and what was there before is untouched. Links stay links. Devices, pipes and open
+/// descriptors are written to directly, and stay what they are. Errors: user errors that name the path and
+/// the system's reason (disk full, no such folder, …).
 class OutputFile {
  public:
-  /// `mode`: permission bits of the file.
-  explicit OutputFile(std::filesystem::path path, int mode = 0644) : path_(std::move(path)), mode_(mode) {
-    std::error_code code;
-    const std::filesystem::file_status status = std::filesystem::status(path_, code);
-    const bool special = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
-                         !std::filesystem::is_directory(status);
-    if (!special) temporary_ = path_.string() + ".partial." + std::to_string(::getpid());
-    file_ = std::fopen(special ? path_.c_str() : temporary_.c_str(), "wb");
-    if (file_ == nullptr) fail("cannot be created");
-  }
+  /// Who may read it. A file that exists keeps its permission bits.
+  enum class Privacy {
+    kUsual,    ///< whom the umask lets
+    kPrivate,  ///< a new one this user alone
+    kSecret,   ///< this user alone, whatever it was before
+  };
+  explicit OutputFile(std::filesystem::path path, Privacy privacy = Privacy::kUsual);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
-  ~OutputFile() { discard(); }
+  ~OutputFile();
 
-  void write(const void* bytes, size_t size) {
-    if (size != 0 && std::fwrite(bytes, 1, size, file_) != size) fail("cannot be written");
-  }
+  void write(const void* bytes, size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
 
   /// Gives the file its name, `durable` after waiting until it is on the disk: what can be made again need
   /// not be, where readers notice if a power failure has cut it.
-  void commit(bool durable = true) {
-    if (std::fflush(file_) != 0) fail("cannot be written");
-    if (durable && !temporary_.empty() && ::fsync(::fileno(file_)) != 0) fail("cannot be written");
-    std::FILE* file = file_;
-    file_ = nullptr;
-    if (std::fclose(file) != 0) fail("cannot be written");
-    if (temporary_.empty()) return;
-    std::error_code code;
-    std::filesystem::permissions(temporary_, static_cast<std::filesystem::perms>(mode_), code);
-    std::filesystem::rename(temporary_, path_, code);
-    if (code) {
-      errno = code.value();
-      fail("cannot be created");
-    }
-    temporary_.clear();
-  }
-
-  /// The open temporary's descriptor, for writers that need one.
-  int descriptor() const { return ::fileno(file_); }
+  void commit(bool durable = true);
 
  private:
-  [[noreturn]] void fail(const char* what) {
-    const int error = errno;
-    discard();
-    const std::filesystem::path folder = path_.parent_path();
-    std::error_code code;
-    if (error == ENOENT && !folder.empty() && !std::filesystem::exists(folder, code)) {
-      user_error("{}: {}: there is no folder '{}'; make it (mkdir -p), or give another path", path_.string(),
-                 what, folder.string());
-    }
-    user_error("{}: {}: {}{}", path_.string(), what, std::strerror(error), advice_on(error));
-  }
-  static const char* advice_on(int error) {
-    switch (error) {
-      case ENOSPC:
-      case EDQUOT:
-        return "; make room, or give a path on another disk";
-      case EACCES:
-      case EROFS:
-        return "; give a path in a folder that you may write to";
-      default:
-        return "; give another path";
-    }
-  }
-  void discard() {
-    if (file_ != nullptr) std::fclose(file_);
-    file_ = nullptr;
-    if (!temporary_.empty()) std::remove(temporary_.c_str());
-    temporary_.clear();
-  }
+  [[noreturn]] void fail(int error);
+  void open_temporary(Privacy privacy);
+  void open_directly();
 
   std::filesystem::path path_;
-  std::string temporary_;
+  OutputTarget target_;
+  std::optional<TemporaryFile> temporary_;
   std::FILE* file_ = nullptr;
-  int mode_;
 };
 
 /// Writes `text` as a whole file.
-inline void write_file(const std::filesystem::path& path, std::string_view text, int mode = 0644) {
-  OutputFile file(path, mode);
-  file.write(text);
-  file.commit();
-}
+void write_file(const std::filesystem::path& path, std::string_view text,
+                OutputFile::Privacy privacy = OutputFile::Privacy::kUsual);
 
 }  // namespace gantry

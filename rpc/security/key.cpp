@@ -59,22 +59,8 @@ PskKey generate_key(std::string identity) {
   return key;
 }
 
-void write_key_file(const PskKey& key, const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0 && errno == EEXIST)
-    refuse(path.string() + " exists already; a key is never overwritten: give another name");
-  if (fd < 0) refuse("cannot write the key to " + path.string() + ": " + std::strerror(errno));
-  std::string line =
-      std::string(kFormat) + " " + key.identity + " " + hex(key.secret.data(), key.secret.size()) + "\n";
-  const bool written =
-      ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && ::fsync(fd) == 0;
-  const int why = errno;
-  ::close(fd);
-  OPENSSL_cleanse(line.data(), line.size());
-  if (!written) {
-    ::unlink(path.c_str());
-    refuse("cannot write the key to " + path.string() + ": " + std::strerror(why));
-  }
+std::string key_file_text(const PskKey& key) {
+  return std::string(kFormat) + " " + key.identity + " " + hex(key.secret.data(), key.secret.size()) + "\n";
 }
 
 PskKey read_key_file(const std::filesystem::path& path) {

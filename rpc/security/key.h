@@ -18,9 +18,9 @@ struct PskKey {
 /// '_'; empty: a random one. Throws Error(kRequest) on another identity.
 PskKey generate_key(std::string identity = {});
 
-/// Writes "gantry-psk-v1 <identity> <64 hex digits>" with mode 0600. Throws Error(kRequest) if the file
-/// exists (a key is never overwritten) or cannot be written; leaves no partial file.
-void write_key_file(const PskKey& key, const std::filesystem::path& path);
+/// What a key file holds: "gantry-psk-v1 <identity> <64 hex digits>". A secret: the file is for its owner alone
+/// (mode 0600).
+std::string key_file_text(const PskKey& key);
 
 /// Reads a key file. Throws Error(kRequest) if it is missing, malformed, or readable by other users.
 PskKey read_key_file(const std::filesystem::path& path);

@@ -1,0 +1,187 @@
+#include "host/cli/file_kind.h"
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "device_runtime/src/module_format.h"
+
+namespace gantry::cli {
+namespace {
+
+const std::string_view kModuleMagic(reinterpret_cast<const char*>(module_format::kMagic),
+                                    sizeof(module_format::kMagic));
+constexpr std::string_view kNpyMagic("\x93NUMPY", 6);
+constexpr std::string_view kKeyFormat = "gantry-psk-v";
+constexpr std::string_view kSchemaPrefix = "gantry-";
+constexpr std::string_view kZooProducer = "gantry zoo";
+
+/// Stops at the document's "schema"; what comes before it has to be JSON.
+class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool found() const { return found_; }
+
+  bool key(string_t& name) override {
+    at_schema_ = depth_ == 1 && name == "schema";
+    return true;
+  }
+  bool string(string_t& value) override {
+    if (!at_schema_) return depth_ > 0;
+    found_ = std::string_view(value).starts_with(kSchemaPrefix);
+    return false;
+  }
+  bool start_object(size_t) override { return open(); }
+  bool end_object() override { return --depth_ > 0; }
+  bool start_array(size_t) override { return depth_ > 0 && open(); }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool null() override { return scalar(); }
+  bool boolean(bool) override { return scalar(); }
+  bool number_integer(number_integer_t) override { return scalar(); }
+  bool number_unsigned(number_unsigned_t) override { return scalar(); }
+  bool number_float(number_float_t, const string_t&) override { return scalar(); }
+  bool binary(binary_t&) override { return false; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool open() {
+    ++depth_;
+    return !at_schema_;
+  }
+  bool scalar() const { return depth_ > 0 && !at_schema_; }
+
+  int depth_ = 0;
+  bool at_schema_ = false;
+  bool found_ = false;
+};
+
+bool is_result(std::ifstream& file) {
+  SchemaFinder finder;
+  nlohmann::json::sax_parse(file, &finder, nlohmann::json::input_format_t::json, /*strict=*/false);
+  return finder.found();
+}
+
+/// Walks over the fields of a file that may be an onnx.ModelProto; their contents are skipped, so that a
+/// large model takes no longer than a small one.
+class ModelWalker {
+ public:
+  ModelWalker(std::ifstream& file, uint64_t size) : file_(file), size_(size) {}
+
+  /// Whether it is one: known fields with their wire types up to the end, a graph among them.
+  bool walk() {
+    bool has_graph = false;
+    while (at_ < size_) {
+      const std::optional<uint64_t> tag = varint();
+      if (!tag || !is_field(*tag)) return false;
+      const std::optional<uint64_t> value = varint();
+      if (!value) return false;
+      if ((*tag & 7) == kVarint) continue;
+      if (*value > size_ - at_) return false;
+      if (*tag >> 3 == kProducerName && *value == kZooProducer.size()) read_producer();
+      has_graph = has_graph || *tag >> 3 == kGraph;
+      at_ += *value;
+      file_.seekg(static_cast<std::streamoff>(at_));
+    }
+    return has_graph;
+  }
+  bool is_from_zoo() const { return is_from_zoo_; }
+
+ private:
+  // Of onnx.proto and of Protocol Buffers' encoding.
+  static constexpr uint64_t kProducerName = 2, kGraph = 7, kVarint = 0, kLengthDelimited = 2;
+  static bool is_field(uint64_t tag) {
+    switch (tag >> 3) {
+      case 1:  // ir_version
+      case 5:  // model_version
+        return (tag & 7) == kVarint;
+      case kProducerName:
+      case 3:  // producer_version
+      case 4:  // domain
+      case 6:  // doc_string
+      case kGraph:
+      case 8:   // opset_import
+      case 14:  // metadata_props
+      case 20:  // training_info
+      case 25:  // functions
+      case 26:  // configuration
+        return (tag & 7) == kLengthDelimited;
+      default:
+        return false;
+    }
+  }
+  std::optional<uint64_t> varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const int byte = file_.get();
+      if (byte == std::char_traits<char>::eof()) return std::nullopt;
+      ++at_;
+      value |= static_cast<uint64_t>(byte & 127) << shift;
+      if (byte < 128) return value;
+    }
+    return std::nullopt;
+  }
+  void read_producer() {
+    std::string name(kZooProducer.size(), '\0');
+    file_.read(name.data(), static_cast<std::streamsize>(name.size()));
+    is_from_zoo_ = name == kZooProducer;
+  }
+
+  std::ifstream& file_;
+  uint64_t size_, at_ = 0;
+  bool is_from_zoo_ = false;
+};
+
+}  // namespace
+
+FileKind kind_of_file(const std::filesystem::path& path) {
+  std::error_code code;
+  const uint64_t size = std::filesystem::file_size(path, code);
+  std::ifstream file(path, std::ios::binary);
+  if (code || !file) return FileKind::kOther;
+  if (size == 0) return FileKind::kEmpty;
+  char first[16] = {};
+  file.read(first, sizeof first);
+  const std::string_view start(first, static_cast<size_t>(file.gcount()));
+  if (start.starts_with(kModuleMagic)) return FileKind::kModule;
+  if (start.starts_with(kNpyMagic)) return FileKind::kTensor;
+  if (start.starts_with(kKeyFormat)) return FileKind::kKey;
+  const auto rewind = [&] {
+    file.clear();
+    file.seekg(0);
+  };
+  rewind();
+  if (is_result(file)) return FileKind::kResult;
+  rewind();
+  ModelWalker walker(file, size);
+  if (!walker.walk()) return FileKind::kOther;
+  return walker.is_from_zoo() ? FileKind::kZooModel : FileKind::kOtherModel;
+}
+
+std::string_view describe(FileKind kind) {
+  switch (kind) {
+    case FileKind::kEmpty:
+      return "empty";
+    case FileKind::kModule:
+      return "a module";
+    case FileKind::kTensor:
+      return "a .npy file";
+    case FileKind::kResult:
+      return "a result of gantry's";
+    case FileKind::kKey:
+      return "a key";
+    case FileKind::kZooModel:
+      return "a model of gantry's zoo";
+    case FileKind::kOtherModel:
+      return "a model";
+    case FileKind::kOther:
+      return "something else";
+  }
+  return "";
+}
+
+}  // namespace gantry::cli

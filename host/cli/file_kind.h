@@ -1,0 +1,27 @@
+// What a file is, by its content.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace gantry::cli {
+
+/// The kinds of files that gantry writes, and what else there may be in their place.
+enum class FileKind {
+  kEmpty,
+  kModule,      ///< .gmod
+  kTensor,      ///< .npy
+  kResult,      ///< JSON whose "schema" begins with "gantry-"
+  kKey,         ///< of `gantry keygen`
+  kZooModel,    ///< ONNX that `gantry zoo` has written
+  kOtherModel,  ///< any other ONNX
+  kOther,
+};
+
+/// The kind of a regular file; kOther where it cannot be read.
+FileKind kind_of_file(const std::filesystem::path& path);
+
+/// "a module", "a key", …
+std::string_view describe(FileKind kind);
+
+}  // namespace gantry::cli

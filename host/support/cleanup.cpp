@@ -1,0 +1,140 @@
+#include "host/support/cleanup.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <system_error>
+#include <thread>
+
+namespace gantry::cleanup {
+namespace {
+
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+// A thread that hangs in a system call inside a Section (a dead network disk) must not make us immortal.
+constexpr auto kPatience = std::chrono::seconds(2);
+constexpr int kAttempts = 20;
+constexpr auto kPause = std::chrono::milliseconds(5);
+
+struct Registry {
+  std::timed_mutex mutex;
+  std::set<std::string> paths;
+  std::set<pid_t> children;
+};
+
+/// Never destroyed: the waiting thread lives as long as the process.
+Registry& registry() {
+  static auto* instance = new Registry;
+  return *instance;
+}
+
+/// Waits until a child is dead, but leaves its exit status to be asked for.
+void await_death(pid_t child) {
+  siginfo_t ignored{};
+  while (::waitid(P_PID, static_cast<id_t>(child), &ignored, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+}
+
+void kill_children(const std::set<pid_t>& children) {
+  for (const pid_t child : children) ::kill(-child, SIGKILL);
+  for (const pid_t child : children) await_death(child);
+}
+
+void remove_paths(const std::set<std::string>& paths) {
+  for (const std::string& path : paths) {
+    std::error_code code;
+    // What a killed child's own children were writing may come in between.
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      std::filesystem::remove_all(path, code);
+      if (!code) break;
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+}
+
+[[noreturn]] void die_by(int number) {
+  ::signal(number, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  ::raise(number);
+  ::_exit(128 + number);
+}
+
+void wait_for_signal(sigset_t signals) {
+  int number = 0;
+  while (::sigwait(&signals, &number) != 0) {
+  }
+  std::unique_lock lock(registry().mutex, kPatience);
+  if (lock.owns_lock()) {
+    kill_children(registry().children);
+    remove_paths(registry().paths);
+  }
+  die_by(number);  // with the lock held
+}
+
+}  // namespace
+
+void start() {
+  ::signal(SIGPIPE, SIG_IGN);
+  registry();
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : kSignals) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
+      sigaddset(&signals, number);
+  }
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread(wait_for_signal, signals).detach();
+}
+
+Section::Section() : lock_(registry().mutex) {}
+
+void Section::add(const std::filesystem::path& path) {
+  // The working folder may be another one by then.
+  registry().paths.insert(std::filesystem::absolute(path).string());
+}
+
+void Section::remove(const std::filesystem::path& path) {
+  registry().paths.erase(std::filesystem::absolute(path).string());
+}
+
+int run_child(char* const* arguments, const posix_spawn_file_actions_t& actions, char* const* environment) {
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  sigset_t none, pipe;
+  sigemptyset(&none);
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &pipe);
+  pid_t child = 0;
+  int failure = 0;
+  {
+    const Section section;
+    failure = ::posix_spawn(&child, arguments[0], &actions, &attributes, arguments, environment);
+    if (failure == 0) registry().children.insert(child);
+  }
+  posix_spawnattr_destroy(&attributes);
+  if (failure != 0) return -failure;
+  // It keeps its number, and so the group its own, until it is forgotten here.
+  await_death(child);
+  const Section section;
+  registry().children.erase(child);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return -errno;
+  }
+  return status;
+}
+
+}  // namespace gantry::cleanup

@@ -1,0 +1,43 @@
+// What must not outlive the process: temporary files and folders, and child processes. A signal that ends the
+// process (SIGINT, SIGTERM, SIGHUP, SIGQUIT) removes them first.
+//
+// The signals are blocked in every thread and taken by one that waits for them, so that cleaning up is
+// ordinary code. Whoever makes, renames or removes something temporary does so in a Section together with its
+// registration; the cleaning holds the same lock until the process is dead. So there is no moment at which a
+// file exists that nobody knows of, and nothing can be made behind the cleaning's back.
+#pragma once
+
+#include <spawn.h>
+
+#include <filesystem>
+#include <mutex>
+
+namespace gantry::cleanup {
+
+/// Begins to wait for the signals; call it once, before any other thread exists. A signal that is ignored
+/// already (by nohup, or a shell's background job) stays ignored. Also ignores SIGPIPE: writing to a pipe
+/// that nobody reads is an error like any other.
+void start();
+
+/// While it lives, no signal cleans up; if one is being cleaned up after, the constructor never returns.
+/// Short: it holds up the process's end. One a thread at a time.
+class Section {
+ public:
+  Section();
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+
+  /// Paths of files, and of folders that go with all they hold.
+  void add(const std::filesystem::path& path);
+  void remove(const std::filesystem::path& path);
+
+ private:
+  std::unique_lock<std::timed_mutex> lock_;
+};
+
+/// Runs a program as the leader of a process group of its own, all of which is killed if a signal ends this
+/// process; signals are to it as they were to this one. Returns what waitpid says, or -errno if it cannot be
+/// run.
+int run_child(char* const* arguments, const posix_spawn_file_actions_t& actions, char* const* environment);
+
+}  // namespace gantry::cleanup
