@@ -21,6 +21,7 @@ constexpr const char* kExamples = R"(Examples:
 2 the board or the network failed, 3 a bug in gantry.)";
 
 void print_error(const std::string& message) {
+  std::fflush(stdout);  // results come first
   fmt::print(stderr, "gantry: error: {}\n", message);
 }
 
@@ -80,7 +81,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 int run_action(const Invocation& invocation) {
   try {
     const int code = invocation.action();
-    if (std::fflush(stdout) != 0) user_error("writing to standard output failed");
+    if (std::fflush(stdout) != 0) user_error("writing to standard output failed: {}", std::strerror(errno));
     return code;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) return report_bug(error.what());

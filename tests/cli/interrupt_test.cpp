@@ -1,0 +1,165 @@
+// Ctrl-C and its like at any moment: what was there before is whole, and nothing new is left.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "device_runtime/src/module_format.h"
+#include "tests/cli/gantry_process.h"
+
+namespace gantry::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMoments = 20;
+
+/// From the environment, to try the moments of a failed test again.
+unsigned seed() {
+  const char* given = std::getenv("GANTRY_TEST_SEED");
+  return given != nullptr ? static_cast<unsigned>(std::atoi(given)) : std::random_device()();
+}
+
+class Interrupt : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(folders_.run({"zoo", "lstm", "-o", "m.onnx", "--size", "2"}).code, 0);
+    ASSERT_EQ(folders_.run({"compile", "m.onnx"}).code, 0);
+  }
+
+  void expect_nothing_left(const std::vector<std::string>& before) const {
+    EXPECT_EQ(files_below(folders_.work()), before);
+    EXPECT_EQ(files_below(folders_.temporary()), std::vector<std::string>());
+    for (const std::string& name : files_below(folders_.cache())) {
+      const bool is_whole_entry = fs::path(name).extension() == ".kernel";
+      EXPECT_TRUE(is_whole_entry || fs::is_directory(folders_.cache() / name)) << name;
+    }
+  }
+
+  /// Runs the command once undisturbed; then again and again, a signal at a random moment of each. `output`
+  /// is old before each, and old or as it was after the undisturbed run (`is_new`) afterwards.
+  template <typename IsNew>
+  void interrupt(const Arguments& arguments, const std::string& output, const std::string& old,
+                 IsNew is_new) {
+    const auto reset = [&] {
+      if (!output.empty()) folders_.write(output, old);
+      fs::remove_all(folders_.cache() / "kernels");
+    };
+    reset();
+    const auto started = Clock::now();
+    const Outcome undisturbed = folders_.run(arguments);
+    ASSERT_EQ(undisturbed.code, 0) << undisturbed.err;
+    const auto duration = std::chrono::duration<double>(Clock::now() - started).count();
+    const auto before = files_below(folders_.work());
+    const unsigned chosen = seed();
+    std::cout << "seed " << chosen << ", moments up to " << duration << " s\n";
+    std::mt19937 random(chosen);
+    std::uniform_real_distribution<double> moment(0, duration);
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    int interrupted = 0;
+    for (int i = 0; i < kMoments; ++i) {
+      const double seconds = moment(random);
+      const int number = signals[i % 3];
+      SCOPED_TRACE(::testing::Message() << "signal " << number << " after " << seconds << " s");
+      reset();
+      const int pid = folders_.start(arguments);
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+      ::kill(pid, number);
+      const Outcome outcome = folders_.wait(pid);
+      EXPECT_TRUE(outcome.signal == number || outcome.code == 0) << outcome.code << " " << outcome.err;
+      interrupted += outcome.signal == number ? 1 : 0;
+      expect_nothing_left(before);
+      if (output.empty()) continue;
+      const std::string now = contents(folders_.path(output));
+      EXPECT_TRUE((outcome.code != 0 && now == old) || is_new(now));
+    }
+    EXPECT_GT(interrupted, 0);
+  }
+
+  GantryFolders folders_;
+};
+
+TEST_F(Interrupt, CompileKeepsTheOldModule) {
+  const std::string old(reinterpret_cast<const char*>(module_format::kMagic), sizeof module_format::kMagic);
+  const std::string whole = contents(folders_.path("m.gmod"));
+  interrupt({"compile", "m.onnx", "-o", "out.gmod"}, "out.gmod", old + "old",
+            [&](const std::string& now) { return now == whole; });
+}
+
+TEST_F(Interrupt, BenchKeepsTheOldResult) {
+  interrupt({"bench", "m.onnx", "--json", "r.json"}, "r.json", R"({"schema": "gantry-bench", "old": true})",
+            [](const std::string& now) {
+              const auto json = nlohmann::json::parse(now, nullptr, false);
+              return json.is_object() && json.contains("samples_ms");
+            });
+}
+
+TEST_F(Interrupt, CompareLeavesNothing) {
+  ASSERT_EQ(folders_.run({"bench", "m.gmod", "--json", "r.json"}).code, 0);
+  interrupt({"compare", "r.json", "r.json"}, "", "", [](const std::string&) { return true; });
+}
+
+TEST_F(Interrupt, AnUploadKeepsTheOldOutputAndTheBoardServesOn) {
+  const ServerProcess server;
+  const Arguments run = {"run", "m.gmod", "--random", "--on", server.address(), "--output", "y.npy"};
+  ASSERT_EQ(folders_.run(run).code, 0);
+  const std::string whole = contents(folders_.path("y.npy"));
+  interrupt(run, "y.npy", "\x93NUMPY old", [&](const std::string& now) { return now == whole; });
+  EXPECT_EQ(folders_.run(run).code, 0);
+  EXPECT_EQ(contents(folders_.path("y.npy")), whole);
+}
+
+TEST_F(Interrupt, AnIgnoredHangUpStaysIgnored) {
+  const int pid = folders_.start({"bench", "m.gmod", "--repeat", "50", "--cooldown-ms", "5"}, -1, SIGHUP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  ::kill(pid, SIGHUP);
+  EXPECT_EQ(folders_.wait(pid).code, 0);
+}
+
+/// Whether a process is there and no zombie.
+bool is_alive(int pid) {
+  const std::string stat = contents("/proc/" + std::to_string(pid) + "/stat");
+  const size_t end = stat.rfind(')');
+  return end != std::string::npos && stat[end + 2] != 'Z' && stat[end + 2] != 'X';
+}
+
+TEST_F(Interrupt, TheAssemblerOfAGpuDiesToo) {
+  const fs::path script = folders_.write("ptxas", R"(#!/bin/sh
+touch "$TMPDIR/of-ptxas"
+sleep 100 &
+echo $$ $! > started.part && mv started.part started
+wait
+)");
+  fs::permissions(script, fs::perms(0700));
+  ::setenv("GANTRY_PTXAS", script.c_str(), 1);
+  const int pid = folders_.start({"compile", "m.onnx", "--target", "cuda:sm_80", "-o", "gpu.gmod"});
+  ::unsetenv("GANTRY_PTXAS");
+  for (int i = 0; i < 6000 && !fs::exists(folders_.path("started")); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_FALSE(fs::is_empty(folders_.temporary()));
+  ::kill(pid, SIGTERM);
+  const Outcome outcome = folders_.wait(pid);
+  EXPECT_EQ(outcome.signal, SIGTERM) << outcome.err;
+  int assembler = 0, its_child = 0;
+  std::ifstream(folders_.path("started")) >> assembler >> its_child;
+  ASSERT_GT(its_child, 0);
+  EXPECT_FALSE(is_alive(assembler));
+  for (int i = 0; i < 1000 && is_alive(its_child); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_FALSE(is_alive(its_child));
+  EXPECT_TRUE(fs::is_empty(folders_.temporary()));
+  EXPECT_FALSE(fs::exists(folders_.path("gpu.gmod")));
+}
+
+}  // namespace
+}  // namespace gantry::testing
