@@ -22,7 +22,7 @@ std::string contents(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-class Outputs : public ::testing::Test {
+class PlannedOutputs : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
@@ -64,7 +64,7 @@ std::string small_model(const std::string& producer) {
          std::string("\x42\x02\x10\x0d");
 }
 
-TEST_F(Outputs, KindsAreToldByContentNotByName) {
+TEST_F(PlannedOutputs, KindsAreToldByContentNotByName) {
   EXPECT_EQ(kind_of_file(write("a.onnx", module_start() + "rest")), FileKind::kModule);
   EXPECT_EQ(kind_of_file(write("b.gmod", "")), FileKind::kEmpty);
   EXPECT_EQ(kind_of_file(write("c", small_model("pytorch"))), FileKind::kOtherModel);
@@ -86,7 +86,7 @@ TEST_F(Outputs, KindsAreToldByContentNotByName) {
   EXPECT_EQ(kind_of_file(folder_ / "missing"), FileKind::kOther);
 }
 
-TEST_F(Outputs, TheSameKindIsReplacedAndOthersOnlyByForce) {
+TEST_F(PlannedOutputs, TheSameKindIsReplacedAndOthersOnlyByForce) {
   const fs::path module = write("m.gmod", module_start()), notes = write("notes.txt", "notes"),
                  empty = write("empty", ""), key = write("a.key", "gantry-psk-v1 a 00\n");
   OutputPlan().writes(module, FileKind::kModule, "-o", false);
@@ -104,7 +104,7 @@ TEST_F(Outputs, TheSameKindIsReplacedAndOthersOnlyByForce) {
   EXPECT_EQ(contents(notes), "notes") << "checking writes nothing";
 }
 
-TEST_F(Outputs, AnInputIsNeverAnOutputByAnyName) {
+TEST_F(PlannedOutputs, AnInputIsNeverAnOutputByAnyName) {
   const fs::path model = write("m.onnx", small_model("x"));
   fs::create_symlink("m.onnx", folder_ / "link");
   fs::create_hard_link(model, folder_ / "hard");
@@ -123,7 +123,7 @@ TEST_F(Outputs, AnInputIsNeverAnOutputByAnyName) {
   }
 }
 
-TEST_F(Outputs, TwoOutputsAreNeverTheSameFile) {
+TEST_F(PlannedOutputs, TwoOutputsAreNeverTheSameFile) {
   fs::create_symlink("there-not-yet", folder_ / "link");
   fs::create_directory(folder_ / "sub");
   for (const fs::path& other : {folder_ / "x.npy", folder_ / "sub" / ".." / "x.npy"}) {
@@ -140,7 +140,7 @@ TEST_F(Outputs, TwoOutputsAreNeverTheSameFile) {
   plan.writes("/dev/null", FileKind::kTensor, "--output", false);
 }
 
-TEST_F(Outputs, PathsThatCannotBeWrittenAreFoundBeforehand) {
+TEST_F(PlannedOutputs, PathsThatCannotBeWrittenAreFoundBeforehand) {
   write("file", "text");
   fs::create_symlink("loop", folder_ / "loop");
   for (const auto& [path, part] :
@@ -157,7 +157,7 @@ TEST_F(Outputs, PathsThatCannotBeWrittenAreFoundBeforehand) {
   EXPECT_EQ(files(), (std::vector<std::string>{"file", "loop"}));
 }
 
-TEST_F(Outputs, FoldersWithoutPermissionAreFoundBeforehand) {
+TEST_F(PlannedOutputs, FoldersWithoutPermissionAreFoundBeforehand) {
   fs::permissions(folder_, fs::perms(0500));
   if (::access(folder_.c_str(), W_OK) == 0) {
     fs::permissions(folder_, fs::perms(0700));
@@ -167,7 +167,7 @@ TEST_F(Outputs, FoldersWithoutPermissionAreFoundBeforehand) {
   fs::permissions(folder_, fs::perms(0700));
 }
 
-TEST_F(Outputs, AFileAppearsAtCommitAndNotBefore) {
+TEST_F(PlannedOutputs, AFileAppearsAtCommitAndNotBefore) {
   const fs::path path = write("out", "old");
   {
     OutputFile file(path);
@@ -182,7 +182,7 @@ TEST_F(Outputs, AFileAppearsAtCommitAndNotBefore) {
   EXPECT_EQ(files(), std::vector<std::string>{"out"});
 }
 
-TEST_F(Outputs, AFailedRenameLeavesWhatWasThere) {
+TEST_F(PlannedOutputs, AFailedRenameLeavesWhatWasThere) {
   const fs::path path = folder_ / "out";
   OutputFile file(path);
   file.write("new");
@@ -192,7 +192,7 @@ TEST_F(Outputs, AFailedRenameLeavesWhatWasThere) {
   EXPECT_EQ(files(), std::vector<std::string>{"out"});
 }
 
-TEST_F(Outputs, LinksStayLinks) {
+TEST_F(PlannedOutputs, LinksStayLinks) {
   write("target", "old");
   fs::create_directory(folder_ / "sub");
   fs::create_symlink("../target", folder_ / "sub" / "link");
@@ -207,7 +207,7 @@ TEST_F(Outputs, LinksStayLinks) {
   EXPECT_EQ(files(), (std::vector<std::string>{"chain", "dangling", "sub", "target"}));
 }
 
-TEST_F(Outputs, PermissionsAreKeptAndNewFilesHonourTheUmask) {
+TEST_F(PlannedOutputs, PermissionsAreKeptAndNewFilesHonourTheUmask) {
   const auto mode_of = [&](const fs::path& path) {
     return static_cast<unsigned>(fs::status(path).permissions());
   };
@@ -228,7 +228,7 @@ TEST_F(Outputs, PermissionsAreKeptAndNewFilesHonourTheUmask) {
   ::umask(before);
 }
 
-TEST_F(Outputs, WhatAKilledProcessLeftIsRemovedByTheNextThatWritesThere) {
+TEST_F(PlannedOutputs, WhatAKilledProcessLeftIsRemovedByTheNextThatWritesThere) {
   const auto age = [&](const fs::path& path, int minutes) {
     fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(minutes));
   };
@@ -244,7 +244,7 @@ TEST_F(Outputs, WhatAKilledProcessLeftIsRemovedByTheNextThatWritesThere) {
   EXPECT_FALSE(fs::exists(folder_ / "out.partial.1-0000"));
 }
 
-TEST_F(Outputs, AllStepsAreTakenAndTheFirstErrorIsTold) {
+TEST_F(PlannedOutputs, AllStepsAreTakenAndTheFirstErrorIsTold) {
   int taken = 0;
   EXPECT_THAT(error_of([&] {
                 take_all_steps({[&] { ++taken; }, [] { user_error("first"); }, [&] { ++taken; },
