@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -43,6 +44,7 @@ struct Options {
   std::string history, label;
   std::string json_file;
   bool json = false;
+  bool force = false;
   bool live_options = false;  ///< an option was given that only measuring knows
   uint64_t seed = 0;
 };
@@ -123,15 +125,15 @@ Outcome compare_results(const Options& options) {
   return outcome;
 }
 
-/// Adds the newest result to the series and says what has changed in it.
-HistoryReport keep_history(const Options& options, const ReportSummary& newest) {
+/// Adds the newest result to the series and says what has changed in it; `save` writes the series.
+HistoryReport keep_history(const Options& options, const ReportSummary& newest, std::function<void()>& save) {
   History history = History::read(options.history);
   const HistoryEntry entry = history_entry(
       newest, options.label.empty() ? newest.module_digest.substr(0, 12) : options.label, GANTRY_VERSION);
   HistoryReport report;
   report.file = options.history;
   report.series = entry.series;
-  if (history.add(entry)) history.write();
+  if (history.add(entry)) save = [history] { history.write(); };
   const std::vector<SeriesPoint> points = history.series(entry.series);
   report.points = points.size();
   ChangeOptions change_options;
@@ -144,12 +146,20 @@ bool is_slower(const Comparison& comparison, double limit) {
   return comparison.verdict == Verdict::kSlower && comparison.ratio >= 1 + limit;
 }
 
-int report_and_judge(const Options& options, const CompareReport& report, const Invocation& invocation) {
+int report_and_judge(const Options& options, const CompareReport& report,
+                     const std::function<void()>& save_history, const Invocation& invocation) {
   const std::string json = options.json ? comparison_json(report) : "";
   const bool to_stdout = options.json && (options.json_file.empty() || options.json_file == "-");
-  print_out(to_stdout ? json : comparison_text(report));
-  for (const std::string& warning : report.warnings) invocation.warn(warning);
-  if (options.json && !to_stdout) write_file(options.json_file, json);
+  take_all_steps({
+      [&] { print_out(to_stdout ? json : comparison_text(report)); },
+      [&] {
+        for (const std::string& warning : report.warnings) invocation.warn(warning);
+      },
+      [&] {
+        if (options.json && !to_stdout) write_file(options.json_file, json);
+      },
+      save_history,
+  });
   if (report.failed.value_or(false)) {
     fmt::print(stderr, "gantry: slower than --fail-if-slower allows\n");
     return kExitSlower;
@@ -183,9 +193,21 @@ void check_arguments(const Options& options, bool results) {
   }
 }
 
+/// What is measured says itself what it reads: prepare_execution.
+void plan_files(const Options& options, bool results, OutputPlan& plan) {
+  if (results) {
+    plan.reads(options.first, "the result");
+    plan.reads(options.second, "the result");
+  }
+  if (!options.history.empty()) plan.writes(options.history, FileKind::kHistory, "--history", options.force);
+  if (options.json && !options.json_file.empty() && options.json_file != "-")
+    plan.writes(options.json_file, FileKind::kComparison, "--json", options.force);
+}
+
 int compare(const Options& options, const Invocation& invocation) {
   const bool results = looks_like_json(options.first);
   check_arguments(options, results);
+  plan_files(options, results, *invocation.outputs);
   if (!options.history.empty())
     History::read(options.history);  // what is wrong with it is said before measuring
   CompareReport report;
@@ -199,13 +221,14 @@ int compare(const Options& options, const Invocation& invocation) {
     report.compared = true;
   }
   report.smallest_effect = options.compare.statistics.smallest_effect;
-  if (!options.history.empty()) report.history = keep_history(options, newest);
+  std::function<void()> save_history = [] {};
+  if (!options.history.empty()) report.history = keep_history(options, newest, save_history);
   if (options.fail_if_slower) {
     report.failed = report.compared ? is_slower(report.comparison, *options.fail_if_slower)
                                     : !report.history->changes.empty() &&
                                           report.history->changes.back().ratio >= 1 + *options.fail_if_slower;
   }
-  return report_and_judge(options, report, invocation);
+  return report_and_judge(options, report, save_history, invocation);
 }
 
 /// Whether any option of measuring was given.
@@ -281,6 +304,8 @@ void add_compare_command(CLI::App& app, Invocation& invocation) {
           ->type_name("[FILE]")
           ->expected(0, 1);
   of_results.push_back(json);
+  add_force_option(*command, options->force);
+  of_results.push_back(command->get_option("--force"));
   command->footer(kExamples);
   command->callback([options, command, json, of_results, &invocation] {
     options->json = json->count() > 0;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "device_runtime/src/module_format.h"
 
@@ -16,13 +17,16 @@ const std::string_view kModuleMagic(reinterpret_cast<const char*>(module_format:
                                     sizeof(module_format::kMagic));
 constexpr std::string_view kNpyMagic("\x93NUMPY", 6);
 constexpr std::string_view kKeyFormat = "gantry-psk-v";
-constexpr std::string_view kSchemaPrefix = "gantry-";
+constexpr std::pair<std::string_view, FileKind> kSchemas[] = {{"gantry-bench", FileKind::kResult},
+                                                              {"gantry-comparison", FileKind::kComparison},
+                                                              {"gantry-history", FileKind::kHistory}};
 constexpr std::string_view kZooProducer = "gantry zoo";
 
 /// Stops at the document's "schema"; what comes before it has to be JSON.
 class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  bool found() const { return found_; }
+  /// kOther where it is none of gantry's.
+  FileKind found() const { return found_; }
 
   bool key(string_t& name) override {
     at_schema_ = depth_ == 1 && name == "schema";
@@ -30,7 +34,9 @@ class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(string_t& value) override {
     if (!at_schema_) return depth_ > 0;
-    found_ = std::string_view(value).starts_with(kSchemaPrefix);
+    for (const auto& [schema, kind] : kSchemas) {
+      if (value == schema) found_ = kind;
+    }
     return false;
   }
   bool start_object(size_t) override { return open(); }
@@ -57,10 +63,10 @@ class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
 
   int depth_ = 0;
   bool at_schema_ = false;
-  bool found_ = false;
+  FileKind found_ = FileKind::kOther;
 };
 
-bool is_result(std::ifstream& file) {
+FileKind kind_of_json(std::ifstream& file) {
   SchemaFinder finder;
   nlohmann::json::sax_parse(file, &finder, nlohmann::json::input_format_t::json, /*strict=*/false);
   return finder.found();
@@ -155,7 +161,7 @@ FileKind kind_of_file(const std::filesystem::path& path) {
     file.seekg(0);
   };
   rewind();
-  if (is_result(file)) return FileKind::kResult;
+  if (const FileKind kind = kind_of_json(file); kind != FileKind::kOther) return kind;
   rewind();
   ModelWalker walker(file, size);
   if (!walker.walk()) return FileKind::kOther;
@@ -171,7 +177,11 @@ std::string_view describe(FileKind kind) {
     case FileKind::kTensor:
       return "a .npy file";
     case FileKind::kResult:
-      return "a result of gantry's";
+      return "a result of bench";
+    case FileKind::kComparison:
+      return "a comparison";
+    case FileKind::kHistory:
+      return "a history of results";
     case FileKind::kKey:
       return "a key";
     case FileKind::kZooModel:

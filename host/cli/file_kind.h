@@ -11,7 +11,9 @@ enum class FileKind {
   kEmpty,
   kModule,      ///< .gmod
   kTensor,      ///< .npy
-  kResult,      ///< JSON whose "schema" begins with "gantry-"
+  kResult,      ///< JSON of `gantry bench`, by its "schema"
+  kComparison,  ///< JSON of `gantry compare`
+  kHistory,     ///< the series of `gantry compare --history`
   kKey,         ///< of `gantry keygen`
   kZooModel,    ///< ONNX that `gantry zoo` has written
   kOtherModel,  ///< any other ONNX

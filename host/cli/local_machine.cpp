@@ -1,15 +1,14 @@
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
-#include <thread>
+#include <optional>
 
 #include "host/cli/board_machine.h"
+#include "host/support/cleanup.h"
 #include "host/support/error.h"
 #include "rpc/protocol/local.h"
 
@@ -39,31 +38,20 @@ class DeviceProcess {
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], rpc::kLocalSocket);
     std::string name = "gantry-device", command(rpc::kLocalCommand);
     char* arguments[] = {name.data(), command.data(), nullptr};
-    const int error = ::posix_spawn(&pid_, program.c_str(), &actions, nullptr, arguments, environ);
+    child_.emplace(program, arguments, actions, environ);
     ::posix_spawn_file_actions_destroy(&actions);
     ::close(ends[1]);
-    if (error != 0) {
+    if (child_->error() != 0) {
       ::close(socket_);
-      fail(program, error);
+      fail(program, child_->error());
     }
   }
   DeviceProcess(const DeviceProcess&) = delete;
   DeviceProcess& operator=(const DeviceProcess&) = delete;
   ~DeviceProcess() {
     if (socket_ >= 0) ::close(socket_);
-    // It ends by itself when its socket closes; a zombie's number is not given to another process before
-    // waitpid.
-    constexpr std::chrono::milliseconds kPatience{2000}, kPause{1};
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (::waitpid(pid_, nullptr, WNOHANG) == 0) {
-      if (std::chrono::steady_clock::now() > deadline) {
-        ::kill(pid_, SIGKILL);
-        while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-        }
-        return;
-      }
-      std::this_thread::sleep_for(kPause);
-    }
+    // It ends by itself when its socket closes.
+    if (child_->ends_within(std::chrono::seconds(2))) child_->wait();
   }
 
   /// The connection to it; the caller's from now on.
@@ -82,7 +70,7 @@ class DeviceProcess {
         program.string(), std::strerror(error));
   }
 
-  pid_t pid_ = -1;
+  std::optional<cleanup::Child> child_;
   int socket_ = -1;
 };
 

@@ -66,9 +66,10 @@ int run(std::vector<std::string> command, const fs::path& log) {
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  const int status = cleanup::run_child(pointers_to(command).data(), actions, pointers_to(variables).data());
+  cleanup::Child child(command[0], pointers_to(command).data(), actions, pointers_to(variables).data());
   posix_spawn_file_actions_destroy(&actions);
-  if (status < 0) user_error("{}: cannot be run: {}", command[0], std::strerror(-status));
+  if (child.error() != 0) user_error("{}: cannot be run: {}", command[0], std::strerror(child.error()));
+  const int status = child.wait();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -20,6 +20,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 constexpr auto kPatience = std::chrono::seconds(2);
 constexpr int kAttempts = 20;
 constexpr auto kPause = std::chrono::milliseconds(5);
+constexpr auto kPoll = std::chrono::milliseconds(1);
 
 struct Registry {
   std::timed_mutex mutex;
@@ -106,7 +107,8 @@ void Section::remove(const std::filesystem::path& path) {
   registry().paths.erase(std::filesystem::absolute(path).string());
 }
 
-int run_child(char* const* arguments, const posix_spawn_file_actions_t& actions, char* const* environment) {
+Child::Child(const std::filesystem::path& program, char* const* arguments,
+             const posix_spawn_file_actions_t& actions, char* const* environment) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes,
@@ -117,24 +119,43 @@ int run_child(char* const* arguments, const posix_spawn_file_actions_t& actions,
   sigaddset(&pipe, SIGPIPE);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &pipe);
-  pid_t child = 0;
-  int failure = 0;
   {
     const Section section;
-    failure = ::posix_spawn(&child, arguments[0], &actions, &attributes, arguments, environment);
-    if (failure == 0) registry().children.insert(child);
+    error_ = ::posix_spawn(&pid_, program.c_str(), &actions, &attributes, arguments, environment);
+    if (error_ == 0) registry().children.insert(pid_);
   }
   posix_spawnattr_destroy(&attributes);
-  if (failure != 0) return -failure;
+  if (error_ != 0) pid_ = -1;
+}
+
+Child::~Child() {
+  if (pid_ < 0) return;
+  ::kill(-pid_, SIGKILL);
+  wait();
+}
+
+int Child::wait() {
   // It keeps its number, and so the group its own, until it is forgotten here.
-  await_death(child);
+  await_death(pid_);
   const Section section;
-  registry().children.erase(child);
+  registry().children.erase(pid_);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return -errno;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
+  pid_ = -1;
   return status;
+}
+
+bool Child::ends_within(std::chrono::milliseconds patience) const {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    siginfo_t state{};
+    if (::waitid(P_PID, static_cast<id_t>(pid_), &state, WEXITED | WNOWAIT | WNOHANG) == 0 &&
+        state.si_pid == pid_)
+      return true;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return false;
 }
 
 }  // namespace gantry::cleanup

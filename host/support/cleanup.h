@@ -9,6 +9,7 @@
 
 #include <spawn.h>
 
+#include <chrono>
 #include <filesystem>
 #include <mutex>
 
@@ -35,9 +36,27 @@ class Section {
   std::unique_lock<std::timed_mutex> lock_;
 };
 
-/// Runs a program as the leader of a process group of its own, all of which is killed if a signal ends this
-/// process; signals are to it as they were to this one. Returns what waitpid says, or -errno if it cannot be
-/// run.
-int run_child(char* const* arguments, const posix_spawn_file_actions_t& actions, char* const* environment);
+/// A program that runs beside this one, as the leader of a process group of its own, all of which is killed
+/// if a signal ends this process or the object goes first. Signals are to it as they were to this one.
+class Child {
+ public:
+  /// Arguments and environment end with a null pointer. Never throws: see error().
+  Child(const std::filesystem::path& program, char* const* arguments,
+        const posix_spawn_file_actions_t& actions, char* const* environment);
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child();
+
+  /// Why it could not be started, an errno; else 0.
+  int error() const { return error_; }
+  /// Waits for its end; returns what waitpid says.
+  int wait();
+  /// Whether it ends within that time.
+  bool ends_within(std::chrono::milliseconds patience) const;
+
+ private:
+  pid_t pid_ = -1;
+  int error_ = 0;
+};
 
 }  // namespace gantry::cleanup

@@ -1,14 +1,17 @@
 // Ctrl-C and its like at any moment: what was there before is whole, and nothing new is left.
 #include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
 #include <signal.h>
-#include <sys/stat.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -48,16 +51,18 @@ class Interrupt : public ::testing::Test {
 
   /// Runs the command once undisturbed; then again and again, a signal at a random moment of each. `output`
   /// is old before each, and old or as it was after the undisturbed run (`is_new`) afterwards.
+  /// The arguments are asked for before each.
   template <typename IsNew>
-  void interrupt(const Arguments& arguments, const std::string& output, const std::string& old,
-                 IsNew is_new) {
+  void interrupt(const std::function<Arguments()>& arguments, const std::string& output,
+                 const std::string& old, IsNew is_new) {
     const auto reset = [&] {
       if (!output.empty()) folders_.write(output, old);
       fs::remove_all(folders_.cache() / "kernels");
     };
     reset();
+    const Arguments first = arguments();
     const auto started = Clock::now();
-    const Outcome undisturbed = folders_.run(arguments);
+    const Outcome undisturbed = folders_.run(first);
     ASSERT_EQ(undisturbed.code, 0) << undisturbed.err;
     const auto duration = std::chrono::duration<double>(Clock::now() - started).count();
     const auto before = files_below(folders_.work());
@@ -72,7 +77,7 @@ class Interrupt : public ::testing::Test {
       const int number = signals[i % 3];
       SCOPED_TRACE(::testing::Message() << "signal " << number << " after " << seconds << " s");
       reset();
-      const int pid = folders_.start(arguments);
+      const int pid = folders_.start(arguments());
       std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
       ::kill(pid, number);
       const Outcome outcome = folders_.wait(pid);
@@ -92,35 +97,76 @@ class Interrupt : public ::testing::Test {
 TEST_F(Interrupt, CompileKeepsTheOldModule) {
   const std::string old(reinterpret_cast<const char*>(module_format::kMagic), sizeof module_format::kMagic);
   const std::string whole = contents(folders_.path("m.gmod"));
-  interrupt({"compile", "m.onnx", "-o", "out.gmod"}, "out.gmod", old + "old",
-            [&](const std::string& now) { return now == whole; });
+  interrupt(
+      [] {
+        return Arguments{"compile", "m.onnx", "-o", "out.gmod"};
+      },
+      "out.gmod", old + "old", [&](const std::string& now) { return now == whole; });
 }
 
 TEST_F(Interrupt, BenchKeepsTheOldResult) {
-  interrupt({"bench", "m.onnx", "--json", "r.json"}, "r.json", R"({"schema": "gantry-bench", "old": true})",
-            [](const std::string& now) {
-              const auto json = nlohmann::json::parse(now, nullptr, false);
-              return json.is_object() && json.contains("samples_ms");
-            });
+  interrupt(
+      [] { return Arguments{"bench", "m.onnx", "--processes", "2", "--repeat", "20", "--json", "r.json"}; },
+      "r.json", R"({"schema": "gantry-bench", "old": true})",
+      [](const std::string& now) {
+        const auto json = nlohmann::json::parse(now, nullptr, false);
+        return json.is_object() && json.contains("samples_ms");
+      });
 }
 
-TEST_F(Interrupt, CompareLeavesNothing) {
-  ASSERT_EQ(folders_.run({"bench", "m.gmod", "--json", "r.json"}).code, 0);
-  interrupt({"compare", "r.json", "r.json"}, "", "", [](const std::string&) { return true; });
+TEST_F(Interrupt, CompareKeepsTheOldComparison) {
+  interrupt(
+      [] {
+        return Arguments{"compare",    "m.gmod", "m.gmod", "--rounds", "3",
+                         "--duration", "500ms",  "--json", "c.json"};
+      },
+      "c.json", R"({"schema": "gantry-comparison", "old": true})",
+      [](const std::string& now) {
+        const auto json = nlohmann::json::parse(now, nullptr, false);
+        return json.is_object() && json.contains("ratio");
+      });
+}
+
+/// x (1, n) times weights (n, n), f32: takes longer to send than to compile.
+std::string large_model(int n) {
+  const std::string width = "dim { dim_value: " + std::to_string(n) + " }";
+  const std::string type =
+      "type { tensor_type { elem_type: 1 shape { dim { dim_value: 1 } " + width + " } } }";
+  const std::string dims = "dims: " + std::to_string(n) + " ";
+  onnx::ModelProto model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "ir_version: 8 opset_import { version: 16 } graph { name: 'g' "
+      "node { op_type: 'MatMul' input: 'x' input: 'w' output: 'y' } input { name: 'x' " +
+          type + " } output { name: 'y' " + type + " } initializer { name: 'w' data_type: 1 " + dims + dims +
+          "} }",
+      &model));
+  model.mutable_graph()->mutable_initializer(0)->set_raw_data(
+      std::string(static_cast<size_t>(n) * static_cast<size_t>(n) * 4, '\x11'));
+  return model.SerializeAsString();
 }
 
 TEST_F(Interrupt, AnUploadKeepsTheOldOutputAndTheBoardServesOn) {
-  const ServerProcess server;
-  const Arguments run = {"run", "m.gmod", "--random", "--on", server.address(), "--output", "y.npy"};
-  ASSERT_EQ(folders_.run(run).code, 0);
+  folders_.write("large.onnx", large_model(1536));
+  ASSERT_EQ(folders_.run({"compile", "large.onnx", "--precision", "fp32"}).code, 0);
+  std::optional<ServerProcess> server;  // a new one each time, which has nothing yet
+  const auto run = [&] {
+    if (!server) server.emplace();
+    return Arguments{"run", "large.gmod", "--random", "--on", server->address(), "--output", "y.npy"};
+  };
+  ASSERT_EQ(folders_.run(run()).code, 0);
   const std::string whole = contents(folders_.path("y.npy"));
-  interrupt(run, "y.npy", "\x93NUMPY old", [&](const std::string& now) { return now == whole; });
-  EXPECT_EQ(folders_.run(run).code, 0);
+  interrupt(
+      [&] {
+        server.reset();
+        return run();
+      },
+      "y.npy", "\x93NUMPY old", [&](const std::string& now) { return now == whole; });
+  EXPECT_EQ(folders_.run(run()).code, 0) << "the board that was left serves on";
   EXPECT_EQ(contents(folders_.path("y.npy")), whole);
 }
 
 TEST_F(Interrupt, AnIgnoredHangUpStaysIgnored) {
-  const int pid = folders_.start({"bench", "m.gmod", "--repeat", "50", "--cooldown-ms", "5"}, -1, SIGHUP);
+  const int pid = folders_.start({"bench", "m.gmod", "--duration", "1s"}, -1, SIGHUP);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   ::kill(pid, SIGHUP);
   EXPECT_EQ(folders_.wait(pid).code, 0);

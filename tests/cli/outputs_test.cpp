@@ -75,8 +75,10 @@ TEST_F(PlannedOutputs, KindsAreToldByContentNotByName) {
   EXPECT_EQ(kind_of_file(write("g", R"({"schema": "gantry-bench", "schema_version": 1})")),
             FileKind::kResult);
   EXPECT_EQ(kind_of_file(write("h", R"({"x": [{"schema": "gantry-bench"}], "y": 1.5})")), FileKind::kOther);
-  EXPECT_EQ(kind_of_file(write("i", R"({"x": [1, null, true], "schema": "gantry-compare"})")),
-            FileKind::kResult);
+  EXPECT_EQ(kind_of_file(write("i", R"({"x": [1, null, true], "schema": "gantry-comparison"})")),
+            FileKind::kComparison);
+  EXPECT_EQ(kind_of_file(write("o", "{\"schema\":\"gantry-history\",\"schema_version\":1}\n{\"date\":1}\n")),
+            FileKind::kHistory);
   EXPECT_EQ(kind_of_file(write("j", R"({"schema": "else"})")), FileKind::kOther);
   EXPECT_EQ(kind_of_file(write("k", R"(["schema", "gantry-bench"])")), FileKind::kOther);
   EXPECT_EQ(kind_of_file(write("l", R"("gantry-bench")")), FileKind::kOther);
