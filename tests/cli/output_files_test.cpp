@@ -92,6 +92,20 @@ TEST_F(OutputFiles, FilesOfAnotherKindAreReplacedOnlyByForce) {
   EXPECT_EQ(fs::status(path("notes.txt")).permissions(), fs::perms(0600)) << "a key is for its owner alone";
 }
 
+TEST_F(OutputFiles, ComparisonsAndHistoriesAreNotTakenForResults) {
+  expect_done({"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--json", "r.json"});
+  fs::copy_file(path("r.json"), path("s.json"));
+  for (int day = 0; day < 2; ++day)
+    expect_done({"compare", "r.json", "s.json", "--json", "c.json", "--history", "series.jsonl"});
+  expect_refusal({"bench", "m.gmod", "--json", "series.jsonl"},
+                 "is a history of results, not a result of bench");
+  expect_refusal({"bench", "m.gmod", "--json", "c.json"}, "is a comparison");
+  expect_refusal({"compare", "r.json", "s.json", "--json", "r.json", "--force"}, "would replace the result");
+  expect_refusal({"compare", "r.json", "s.json", "--json", "c.json", "--history", "s.json", "--force"},
+                 "would replace the result");
+  expect_refusal({"compare", "r.json", "s.json", "--json", "h", "--history", "h"}, "is the same file as");
+}
+
 TEST_F(OutputFiles, AKeyIsReplacedOnlyByForce) {
   expect_done({"keygen", "a.key"});
   const std::string key = contents(path("a.key"));
@@ -233,7 +247,7 @@ TEST_F(OutputFiles, AReaderThatIsGoneIsAnErrorNotADeathBySignal) {
 }
 
 TEST_F(OutputFiles, EveryCommandThatWritesFilesExplainsForce) {
-  for (const char* command : {"compile", "run", "bench", "profile", "zoo", "keygen"})
+  for (const char* command : {"compile", "run", "bench", "profile", "compare", "zoo", "keygen"})
     EXPECT_THAT(gantry({command, "--help"}).out, HasSubstr("--force")) << command;
 }
 
