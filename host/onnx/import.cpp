@@ -9,6 +9,7 @@
 #include <climits>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/declared_dim.h"
 #include "host/onnx/importer.h"
 #include "host/support/error.h"
 
@@ -214,101 +215,7 @@ void Importer::add_initializers(const onnx::GraphProto& graph, const std::string
   }
 }
 
-// --- inputs and outputs
-
-std::string Importer::symbol_name(const std::string& parameter, const std::string& input, int axis) {
-  std::string key = parameter.empty() ? fmt::format("{}_{}", input, axis) : parameter;
-  std::string map_key = (parameter.empty() ? "axis:" : "param:") + key;
-  auto found = symbols_.find(map_key);
-  if (found != symbols_.end()) return found->second;
-  std::string name;
-  for (char c : key) {
-    bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-    name += plain ? c : '_';
-  }
-  bool starts_well = !name.empty() && ((name[0] >= 'a' && name[0] <= 'z') ||
-                                       (name[0] >= 'A' && name[0] <= 'Z') || name[0] == '_');
-  if (!starts_well) name = "d" + name;
-  for (const char* reserved : {"floordiv", "mod", "max", "min"}) {
-    if (name == reserved) name += "_";
-  }
-  while (!symbol_owner_.emplace(name, map_key).second) name += "_";
-  symbols_[map_key] = name;
-  return name;
-}
-
-TensorType Importer::input_type(const onnx::ValueInfoProto& input) {
-  std::string what = fmt::format("input '{}'", input.name());
-  if (!input.type().has_tensor_type()) user_error("{} is not a tensor, which gantry does not support", what);
-  const auto& declared = input.type().tensor_type();
-  TensorType type{dtype_of(declared.elem_type(), what), {}};
-  auto given = options_.shapes.find(input.name());
-  bool fixed = given != options_.shapes.end();
-  if (!declared.has_shape()) {
-    if (!fixed) user_error("{} has no shape in the model: give one with --shape {}=…", what, input.name());
-    type.shape.assign(given->second.begin(), given->second.end());
-    return type;
-  }
-  int rank = declared.shape().dim_size();
-  if (fixed && static_cast<int>(given->second.size()) != rank) {
-    user_error("the shape given for {} has {} dimensions, but the model's has {}", what, given->second.size(),
-               rank);
-  }
-  for (int i = 0; i < rank; ++i) {
-    const auto& dim = declared.shape().dim(i);
-    bool known = dim.has_dim_value() && dim.dim_value() >= 0;
-    if (dim.has_dim_value() && dim.dim_value() < -1)
-      user_error("{} has a negative dimension ({})", what, dim.dim_value());
-    std::string symbol = known ? "" : symbol_name(dim.dim_param(), input.name(), i);
-    if (fixed) {
-      int64_t value = given->second[static_cast<size_t>(i)];
-      if (value < 0) user_error("the shape given for {} has a negative dimension ({})", what, value);
-      if (known && dim.dim_value() != value) {
-        user_error("the shape given for {} has {} at axis {}, but the model fixes it to {}", what, value, i,
-                   dim.dim_value());
-      }
-      if (!known && fixed_symbols_.emplace(symbol, value).first->second != value) {
-        user_error("the shapes given make '{}' both {} and {}", symbol, fixed_symbols_[symbol], value);
-      }
-    }
-    type.shape.push_back(known ? Dim(dim.dim_value()) : Dim::symbol(symbol));
-  }
-  return type;
-}
-
-void Importer::add_inputs(const onnx::GraphProto& graph) {
-  std::vector<std::pair<std::string, TensorType>> inputs;
-  std::map<std::string, int> seen;
-  std::string names;
-  for (const onnx::ValueInfoProto& input : graph.input()) {
-    if (scopes_.back().count(input.name()) != 0 && seen.count(input.name()) == 0)
-      continue;  // has an initialiser
-    if (++seen[input.name()] > 1) user_error("the model has two inputs called '{}'", input.name());
-    inputs.emplace_back(input.name(), input_type(input));
-    names += (names.empty() ? "" : ", ") + input.name();
-  }
-  for (const auto& [name, shape] : options_.shapes) {
-    if (seen.count(name) == 0)
-      user_error("there is no input '{}' to give a shape to; the model's inputs are: {}", name, names);
-  }
-  for (const auto& [name, value] : options_.values) {
-    if (seen.count(name) == 0)
-      user_error("there is no input '{}' to give a value to; the model's inputs are: {}", name, names);
-  }
-  std::map<std::string, Dim> bindings;
-  for (const auto& [symbol, value] : fixed_symbols_) bindings.emplace(symbol, Dim(value));
-  for (auto& [name, type] : inputs) {
-    for (Dim& dim : type.shape) dim = dim.substitute(bindings);
-    Binding binding;
-    auto value = options_.values.find(name);
-    if (value != options_.values.end())
-      binding.constant = value->second;
-    else
-      binding.value = graph_.main.add_parameter(name, type);
-    define(name, std::move(binding), "the model");
-  }
-}
+// --- outputs
 
 void Importer::check_declared(const onnx::ValueInfoProto& output, const TensorType& type) const {
   if (!output.type().has_tensor_type()) return;
@@ -322,16 +229,16 @@ void Importer::check_declared(const onnx::ValueInfoProto& output, const TensorTy
   for (int i = 0; same && i < type.rank(); ++i) {
     const auto& dim = declared.shape().dim(i);
     const Dim& inferred = type.shape[static_cast<size_t>(i)];
-    bool open =
-        !dim.has_dim_value() || dim.dim_value() < 0 || !fixed_symbols_.empty() || !options_.shapes.empty();
-    same = open || !provably_different(inferred, dim.dim_value());
+    const auto size = declared_size(dim);
+    const bool open = !size || !fixed_symbols_.empty() || !options_.shapes.empty();
+    same = open || !provably_different(inferred, *size);
   }
   if (same) return;
   std::string text;
   for (const auto& dim : declared.shape().dim()) {
-    text += (text.empty() ? "" : ", ") + (dim.has_dim_value()       ? std::to_string(dim.dim_value())
-                                          : dim.dim_param().empty() ? "?"
-                                                                    : dim.dim_param());
+    const auto size = declared_size(dim);
+    const std::string name = declared_name(dim);
+    text += (text.empty() ? "" : ", ") + (size ? std::to_string(*size) : name.empty() ? "?" : name);
   }
   user_error("output '{}' is declared with the shape ({}), but the model computes {}", output.name(), text,
              type.str());

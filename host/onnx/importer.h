@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -17,6 +18,7 @@ namespace onnx {
 class GraphProto;
 class ModelProto;
 class NodeProto;
+class TensorShapeProto_Dimension;
 class ValueInfoProto;
 }  // namespace onnx
 
@@ -62,7 +64,15 @@ class Importer {
   void add_initializers(const onnx::GraphProto& graph, const std::string& where);
   void add_inputs(const onnx::GraphProto& graph);
   TensorType input_type(const onnx::ValueInfoProto& input);
-  std::string symbol_name(const std::string& parameter, const std::string& input, int axis);
+  /// A dimension of an input as a size or a symbol; `given`: what the user wants it to be, or kOpenSize.
+  Dim input_dim(const onnx::TensorShapeProto_Dimension& dim, int64_t given, const std::string& input,
+                int axis);
+  /// Gives the names that inputs' dimensions have in the model to symbols, before any without one is named.
+  void name_symbols(const onnx::GraphProto& graph);
+  /// A symbol that no other has.
+  std::string new_symbol(const std::string& wanted);
+  /// Applies ImportOptions::sizes.
+  void fix_named_sizes();
   void convert_nodes(const onnx::GraphProto& graph);
   void convert_node(const onnx::NodeProto& node, const std::string& name);
   void add_outputs(const onnx::GraphProto& graph);
@@ -74,9 +84,9 @@ class Importer {
   Graph graph_;
   int64_t opset_ = 0;
   std::deque<std::unordered_map<std::string, Binding>> scopes_;
-  std::map<std::string, std::string> symbols_;       ///< dim_param -> symbol
-  std::map<std::string, std::string> symbol_owner_;  ///< symbol -> dim_param or input axis
-  std::map<std::string, int64_t> fixed_symbols_;     ///< by the shapes that the user gave
+  std::map<std::string, std::string> symbols_;    ///< dim_param -> symbol
+  std::set<std::string> taken_symbols_;           ///< all symbols of inputs
+  std::map<std::string, int64_t> fixed_symbols_;  ///< by the shapes and sizes that the user gave
   std::map<std::string, int> node_names_;
   int depth_ = 0;
   int64_t constant_budget_ = int64_t{2} << 30;

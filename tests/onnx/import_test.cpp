@@ -209,6 +209,82 @@ TEST(Import, RecurrentLayersOfHalfPrecisionComputeInF32) {
   EXPECT_EQ((*recurrence)->result()->type.dtype, DType::kF32);
 }
 
+// --- dimensions without a name
+
+Shape input_shape(const std::string& dims, const ImportOptions& options = {}) {
+  return import(model(input("x", dims) + node("Relu", "x", "y") + output("y")), options)
+      .main.parameters.at(0)
+      ->type.shape;
+}
+
+TEST(ImportDimensions, WithoutANameAreUnknownOneByOne) {
+  for (const char* unknown : {"", "dim_value: -1", "dim_value: 0", "dim_value: -7", "dim_param: ''",
+                              "dim_param: '?'", "dim_param: 'None'", "dim_param: '-1'", "dim_param: '0'",
+                              "dim_param: 'unk'", "dim_param: '<unknown>'"}) {
+    const std::string dim = std::string("dim { ") + unknown + " } ";
+    EXPECT_EQ(to_string(input_shape(dim + "dim { dim_value: 3 } " + dim + dim)), "(x_d0, 3, x_d2, x_d3)")
+        << unknown;
+  }
+}
+
+TEST(ImportDimensions, WithOneNameAreEqual) {
+  EXPECT_EQ(to_string(input_shape("dim { dim_param: 'N' } dim { dim_param: 'N' }")), "(N, N)");
+  EXPECT_EQ(to_string(input_shape("dim { dim_param: 'unk__7' } dim { dim_param: 'unk__8' }")),
+            "(unk__7, unk__8)");
+}
+
+TEST(ImportDimensions, AnInventedNameIsNoneOfTheModelsOwn) {
+  const Graph graph = import(model(input("x", "dim { } dim { }") + input("z", "dim { dim_param: 'x_d0' }") +
+                                   node("Relu", "x", "y") + output("y")));
+  EXPECT_EQ(to_string(graph.main.parameters.at(0)->type.shape), "(x_d0_, x_d1)");
+  EXPECT_EQ(to_string(graph.main.parameters.at(1)->type.shape), "(x_d0)");
+}
+
+TEST(ImportDimensions, WrittenAlikeMayDifferWhenTheModelRuns) {
+  // A square root of nothing: were both `?` one dimension, the transposed tensor would add up.
+  const Graph graph = import(model(input("x", "dim { dim_param: '?' } dim { dim_param: '?' }") +
+                                   node("Transpose", "x", "t") + node("Add", "x t", "y") + output("y")));
+  ASSERT_EQ(graph.main.constraints.size(), 1u);
+  EXPECT_EQ(graph.main.constraints[0].left.str() + " " + graph.main.constraints[0].right.str(), "x_d0 x_d1");
+}
+
+TEST(ImportDimensions, DeclaredOpenInAnOutputSayNothing) {
+  for (const char* unknown :
+       {"dim { }", "dim { dim_value: 0 }", "dim { dim_value: -1 }", "dim { dim_param: '?' }"}) {
+    const std::string dim = unknown;
+    const Graph graph = import(model(input("x", "dim { dim_value: 2 } dim { dim_value: 3 }") +
+                                     node("Relu", "x", "y") + output("y", "shape { " + dim + dim + " }")));
+    EXPECT_EQ(to_string(graph.main.outputs.at(0)->type.shape), "(2, 3)");
+  }
+}
+
+TEST(ImportDimensions, ThatAreZeroInAnInitialiserAreEmpty) {
+  const Graph graph =
+      import(model("initializer { name: 'w' dims: 0 dims: 3 data_type: 1 } " + input("x", kN3) +
+                   node("Concat", "x w", "y", "attribute { name: 'axis' type: INT i: 0 } ") + output("y")));
+  EXPECT_EQ(to_string(graph.main.outputs.at(0)->type.shape), "(N, 3)");
+}
+
+TEST(ImportDimensions, AShapeMayLeaveSomeOpen) {
+  ImportOptions options;
+  options.shapes["x"] = {2, kOpenSize, 5};
+  EXPECT_EQ(to_string(input_shape("dim { } dim { } dim { }", options)), "(2, x_d1, 5)");
+  options.shapes["x"] = {2, kOpenSize, 5};
+  EXPECT_EQ(to_string(input_shape("dim { } dim { dim_value: 4 } dim { }", options)), "(2, 4, 5)");
+}
+
+TEST(ImportDimensions, AreFixedByName) {
+  ImportOptions options;
+  options.sizes = {{"N", 7}, {"x_d1", 9}};
+  EXPECT_EQ(to_string(input_shape("dim { dim_param: 'N' } dim { dim_param: '?' }", options)), "(7, 9)");
+  options.sizes = {{"M", 7}};
+  const std::string bytes = model(input("x", kN3) + node("Relu", "x", "y") + output("y"));
+  EXPECT_THAT(error_of(bytes, options), AllOf(HasSubstr("no dimension 'M'"), HasSubstr("are: N")));
+  options.sizes = {{"N", 7}};
+  options.shapes["x"] = {8, 3};
+  EXPECT_THAT(error_of(bytes, options), AllOf(HasSubstr("'N'"), HasSubstr("8"), HasSubstr("7")));
+}
+
 TEST(Import, MutatedModelsAreImportedOrRefusedButNeverCrash) {
   std::string good = model(
       "initializer { name: 'w' dims: 4 dims: 3 dims: 3 dims: 3 data_type: 1 raw_data: '" +
