@@ -12,6 +12,7 @@
 #include "device_runtime/src/cuda_module.h"
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/module_format.h"
+#include "device_runtime/src/shape_errors.h"
 #include "device_runtime/src/strided_copy.h"
 
 namespace gantry::runtime {
@@ -125,15 +126,20 @@ Status Session::check_shape(int index, std::span<const int64_t> shape, const std
   const Manifest& manifest = module_->manifest();
   const TensorInfo& info = *manifest.inputs()->Get(static_cast<uint32_t>(index));
   bool fits = info.shape()->size() == shape.size();
+  std::string where;
   for (size_t axis = 0; fits && axis < shape.size(); ++axis) {
     const auto constant = constant_dim(dim_of(manifest, info, static_cast<uint32_t>(axis)));
     fits = shape[axis] >= 0 && (!constant || *constant == shape[axis]);
+    if (!fits && constant) {
+      where = format_text(": dimension %zu must be %lld, not %lld", axis, static_cast<long long>(*constant),
+                          static_cast<long long>(shape[axis]));
+    }
   }
   uint64_t bytes = 0;
   if (fits) fits = dense_bytes(shape, static_cast<ElementType>(info.dtype()), &bytes);
   if (fits) return Status();
-  return failure(GANTRY_INVALID_ARGUMENT, "input '%s': expected %s, got %s", info.name()->c_str(),
-                 expected_text(manifest, info).c_str(), given.c_str());
+  return failure(GANTRY_INVALID_ARGUMENT, "input '%s': expected %s, got %s%s", info.name()->c_str(),
+                 expected_text(manifest, info).c_str(), given.c_str(), where.c_str());
 }
 
 Status Session::set_shape(int index, std::span<const int64_t> shape) {
@@ -220,7 +226,7 @@ Result<std::span<std::byte>> Session::input_storage(int index, std::span<const i
   return std::span<std::byte>(input.data, input.bytes);
 }
 
-Status Session::bind_symbols(DimValues& dims) const {
+Status Session::bind_symbols(std::vector<int64_t>& values) const {
   const Manifest& manifest = module_->manifest();
   const uint32_t count = manifest.symbols() == nullptr ? 0 : manifest.symbols()->size();
   std::vector<std::optional<int64_t>> bound(count);
@@ -230,7 +236,6 @@ Status Session::bind_symbols(DimValues& dims) const {
       if (symbol && !bound[*symbol]) bound[*symbol] = inputs_[i].shape[axis];
     }
   }
-  std::vector<int64_t> values;
   for (uint32_t i = 0; i < count; ++i) {
     if (!bound[i]) {
       return failure(GANTRY_INVALID_MODULE, "the module's dimension %s is not the dimension of any input",
@@ -238,7 +243,6 @@ Status Session::bind_symbols(DimValues& dims) const {
     }
     values.push_back(*bound[i]);
   }
-  dims.evaluate(manifest, values);
   return Status();
 }
 
@@ -260,21 +264,14 @@ Status Session::check_inputs(const DimValues& dims) const {
   return Status();
 }
 
-Status Session::check_constraints(const DimValues& dims) const {
+Status Session::check_constraints(const DimValues& dims, std::span<const int64_t> symbols) const {
   const Manifest& manifest = module_->manifest();
   if (manifest.constraints() == nullptr) return Status();
   for (const auto* constraint : *manifest.constraints()) {
     Result<int64_t> left = dims.get(constraint->left()), right = dims.get(constraint->right());
     if (!left.ok()) return left.status();
     if (!right.ok()) return right.status();
-    if (*left == *right) continue;
-    return failure(GANTRY_INVALID_ARGUMENT,
-                   "these input shapes do not fit the model: %s = %lld must equal %s = %lld%s%s",
-                   dim_text(*manifest.dim_exprs()->Get(constraint->left()), manifest).c_str(),
-                   static_cast<long long>(*left),
-                   dim_text(*manifest.dim_exprs()->Get(constraint->right()), manifest).c_str(),
-                   static_cast<long long>(*right), constraint->origin() == nullptr ? "" : ", needed by ",
-                   constraint->origin() == nullptr ? "" : constraint->origin()->c_str());
+    if (*left != *right) return broken_constraint(manifest, *constraint, symbols);
   }
   return Status();
 }
@@ -324,9 +321,11 @@ Status Session::provide_memory(const DimValues& dims) {
 Status Session::prepare() {
   if (prepared_) return Status();
   DimValues dims;
-  GANTRY_TRY(bind_symbols(dims));
+  std::vector<int64_t> symbols;
+  GANTRY_TRY(bind_symbols(symbols));
+  dims.evaluate(module_->manifest(), symbols);
   GANTRY_TRY(check_inputs(dims));
-  GANTRY_TRY(check_constraints(dims));
+  GANTRY_TRY(check_constraints(dims, symbols));
   GANTRY_TRY(provide_memory(dims));
   PlanMemory memory;
   for (const Input& input : inputs_) memory.inputs.push_back({input.data, input.bytes});

@@ -38,7 +38,8 @@ struct SessionMemory {
   uint64_t workspace_bytes = 0;  ///< 0 before the shapes are known
   uint64_t weights_bytes = 0;
   uint64_t io_bytes = 0;  ///< of all inputs and outputs, borrowed ones too
-  /// In a GPU's memory: intermediates; the weights, which all sessions of the module share; inputs and outputs.
+  /// In a GPU's memory: intermediates; the weights, which all sessions of the module share; inputs and
+  /// outputs.
   uint64_t device_workspace_bytes = 0, device_weights_bytes = 0, device_io_bytes = 0;
 };
 
@@ -65,8 +66,8 @@ class Session {
   Status run();
   /// As run; `nanoseconds` receives the time of each step of executor().
   Status run_timed(std::span<int64_t> nanoseconds);
-  /// Runs `number` times; `elapsed_ms` receives the time of all together, on a GPU by its own clock and without
-  /// what moves inputs and outputs between it and the host.
+  /// Runs `number` times; `elapsed_ms` receives the time of all together, on a GPU by its own clock and
+  /// without what moves inputs and outputs between it and the host.
   Status run_repeatedly(int number, double& elapsed_ms);
   /// Overwrites the caches of a device other than the CPU.
   Status flush_device_caches() { return executor_->flush_caches(); }
@@ -106,9 +107,9 @@ class Session {
   Status check_index(int index, size_t count, const char* role) const;
   Status check_shape(int index, std::span<const int64_t> shape, const std::string& given) const;
   Status set_shape(int index, std::span<const int64_t> shape);
-  Status bind_symbols(DimValues& dims) const;
+  Status bind_symbols(std::vector<int64_t>& values) const;
   Status check_inputs(const DimValues& dims) const;
-  Status check_constraints(const DimValues& dims) const;
+  Status check_constraints(const DimValues& dims, std::span<const int64_t> symbols) const;
   Status provide_memory(const DimValues& dims);
   Status before_run();
 

@@ -6,6 +6,7 @@
 
 #include "host/loops/launch.h"
 #include "host/ops/device_copy.h"
+#include "host/ops/size_meaning.h"
 #include "host/passes/passes.h"
 #include "host/support/error.h"
 
@@ -42,6 +43,11 @@ mf::DimOpcode opcode_of(Dim::Opcode opcode) {
 mf::DType dtype_of(DType dtype) {
   static_assert(static_cast<int>(DType::kBool) == static_cast<int>(mf::DType::Bool));
   return static_cast<mf::DType>(dtype);
+}
+
+mf::SizeMeaning meaning_of(SizeMeaning meaning) {
+  static_assert(static_cast<int>(SizeMeaning::kSamples) == static_cast<int>(mf::SizeMeaning::Samples));
+  return static_cast<mf::SizeMeaning>(meaning);
 }
 
 mf::Architecture architecture_of(Architecture architecture) {
@@ -109,6 +115,13 @@ ModuleBuilder::ModuleBuilder(const Graph& graph) {
     entry->right = dim_expr(constraint.right);
     entry->origin = constraint.origin;
     manifest.constraints.push_back(std::move(entry));
+  }
+  // Here all symbols are known: each is a dimension of an input.
+  const auto meanings = size_meanings(graph.main);
+  for (const std::string& name : manifest.symbols) {
+    const auto found = meanings.find(name);
+    manifest.symbol_meanings.push_back(found == meanings.end() ? mf::SizeMeaning::Unknown
+                                                               : meaning_of(found->second));
   }
 }
 

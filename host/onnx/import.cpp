@@ -11,6 +11,7 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/declared_dim.h"
 #include "host/onnx/importer.h"
+#include "host/onnx/size_advice.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -43,13 +44,32 @@ std::shared_ptr<onnx::ModelProto> parse_model(std::string_view bytes, const std:
   return model;
 }
 
+/// The sizes that would do, in front of the error that those given lead to; empty if they are not to blame.
+std::string better_sizes(const std::shared_ptr<onnx::ModelProto>& model,
+                         const std::filesystem::path& directory, const ImportOptions& options,
+                         const std::map<std::string, int64_t>& given) {
+  if (given.empty()) return "";
+  ImportOptions symbolic = options;
+  symbolic.shapes.clear();
+  symbolic.sizes.clear();
+  symbolic.warn = nullptr;
+  try {
+    return size_advice(Importer(model, directory, symbolic).import().main, given);
+  } catch (const Error&) {
+    return "";  // it fails with any
+  }
+}
+
 Graph import_model(std::string_view bytes, const std::string& name, const std::filesystem::path& directory,
                    const ImportOptions& options) {
   std::shared_ptr<onnx::ModelProto> model = parse_model(bytes, name);
+  Importer importer(model, directory, options);
   try {
-    return Importer(model, directory, options).import();
+    return importer.import();
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{}: {}", name, error.what()));
+    const std::string advice = better_sizes(model, directory, options, importer.given_sizes());
+    throw Error(error.kind(),
+                fmt::format("{}: {}{}{}", name, advice, advice.empty() ? "" : "\n", error.what()));
   }
 }
 

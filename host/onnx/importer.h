@@ -39,6 +39,8 @@ class Importer {
   Graph import();
 
   int64_t opset() const { return opset_; }
+  /// The sizes of symbolic dimensions that the options fix, by symbol; known once the inputs are.
+  const std::map<std::string, int64_t>& given_sizes() const { return fixed_symbols_; }
   Function& function() { return graph_.main; }
   TensorReader& tensors() { return tensors_; }
   /// The binding of a name, inner scopes first; a user error names `reader` if there is none.

@@ -139,7 +139,8 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
     const Dim& extent = data.shape[static_cast<size_t>(first_spatial_axis(a.data_channels_last())) + i];
     Dim out =
         window_extent(extent, a.padding[i], a.padding[n + i], a.kernel[i], a.strides[i], a.dilations[i]);
-    require(!out.is_constant() || out.value() > 0, "the window does not fit into the data {}", data.str());
+    ops::require_at_least(out, 1, function, node,
+                          fmt::format("the window does not fit into the data {}", data.str()));
     result.shape[static_cast<size_t>(first_spatial_axis(a.channels_last)) + i] = out;
   }
   return {result};

@@ -41,8 +41,8 @@ std::vector<TensorType> infer_conv_transpose(const Node& node, Function& functio
     Dim full = (data.shape[i + 2] - 1) * a.strides[i] + ((a.kernel[i] - 1) * a.dilations[i] + 1) +
                a.output_padding[i];
     result.shape[i + 2] = full - a.padding[i] - a.padding[n + i];
-    require(!result.shape[i + 2].is_constant() || result.shape[i + 2].value() >= 0,
-            "the padding cuts away more than there is of {}", data.str());
+    ops::require_at_least(result.shape[i + 2], 0, function, node,
+                          fmt::format("the padding cuts away more than there is of {}", data.str()));
   }
   return {result};
 }

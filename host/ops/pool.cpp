@@ -22,7 +22,7 @@ namespace {
 using ops::input_type;
 using ops::require;
 
-std::vector<TensorType> infer_pool(const Node& node, Function&) {
+std::vector<TensorType> infer_pool(const Node& node, Function& function) {
   const auto& a = node.attrs_as<PoolAttrs>();
   TensorType type = input_type(node, 0);
   size_t n = a.kernel.size();
@@ -36,8 +36,8 @@ std::vector<TensorType> infer_pool(const Node& node, Function&) {
     Dim& extent = type.shape[static_cast<size_t>(first_spatial_axis(a.channels_last)) + i];
     Dim out = window_extent(extent, a.padding[i], a.padding[n + i], a.kernel[i], a.strides[i], a.dilations[i],
                             a.ceil_mode);
-    require(!out.is_constant() || out.value() > 0, "the window does not fit into the data {}",
-            input_type(node, 0).str());
+    ops::require_at_least(out, 1, function, node,
+                          fmt::format("the window does not fit into the data {}", input_type(node, 0).str()));
     extent = out;
   }
   return {type};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/graph/dim_at_least.h"
 #include "host/ops/image.h"
 
 namespace gantry {
@@ -36,16 +37,32 @@ std::string origin_of(const Node& node) {
   return text.empty() ? node.op->name : text;
 }
 
+namespace {
+void add_constraint(Function& function, const Dim& a, const Dim& b, const Node& node) {
+  const auto says_so = [&](const DimConstraint& c) {
+    return (c.left == a && c.right == b) || (c.left == b && c.right == a);
+  };
+  if (std::ranges::none_of(function.constraints, says_so))
+    function.constraints.push_back({a, b, origin_of(node)});
+}
+}  // namespace
+
 Dim unify(const Dim& a, const Dim& b, Function& function, const Node& node, const char* what) {
   if (a == b) return a;
   require(!provably_different(a, b), "{}: {} and {} differ", what, a.str(), b.str());
-  std::string origin = origin_of(node);
-  bool known = std::any_of(function.constraints.begin(), function.constraints.end(),
-                           [&](const DimConstraint& c) { return c.left == a && c.right == b; });
-  if (!known) function.constraints.push_back({a, b, origin});
+  add_constraint(function, a, b, node);
   if (a.is_constant() || b.is_constant()) return a.is_constant() ? a : b;
   if (a.is_symbol() || b.is_symbol()) return a.is_symbol() ? a : b;
   return a.str().size() <= b.str().size() ? a : b;
+}
+
+void require_at_least(const Dim& dim, int64_t least, Function& function, const Node& node,
+                      const std::string& what) {
+  require(!dim.is_constant() || dim.value() >= least, "{}", what);
+  for (const DimAtLeast& bound : simplest_at_least(dim, least)) {
+    require(!bound.dim.is_constant(), "{}", what);
+    add_constraint(function, min(bound.dim, bound.least), bound.least, node);
+  }
 }
 
 void require_float(const Node& node, size_t i) {

@@ -52,6 +52,10 @@ void require(bool condition, fmt::format_string<Args...> format, Args&&... args)
 /// Both dimensions must be equal: a user error with `what` if they cannot be; a constraint of the function
 /// where that is not certain. Returns the one that says more.
 Dim unify(const Dim& a, const Dim& b, Function& function, const Node& node, const char* what);
+/// The dimension must be `least` or more: a user error with `what` if it cannot be; constraints of the
+/// function where that is not certain.
+void require_at_least(const Dim& dim, int64_t least, Function& function, const Node& node,
+                      const std::string& what);
 void require_float(const Node& node, size_t i);
 /// Inputs i and j have the same dtype.
 void require_same_dtype(const Node& node, size_t i, size_t j);

@@ -171,11 +171,38 @@ TEST(Session, NamesTheDimensionsAndTheNodeOfABrokenConstraint) {
   ASSERT_TRUE(session->set_input(1, b.view(), false).ok());
   const Status status = session->run();
   EXPECT_EQ(status.code(), GANTRY_INVALID_ARGUMENT);
-  EXPECT_THAT(status.message(), HasSubstr("N = 3 must equal M = 4, needed by Mul_5"));
+  EXPECT_EQ(
+      status.message(),
+      "input 'a': dimension 0 (N) is 3, must be 4; or input 'b': dimension 0 (M) is 4, must be 3 (N = 3 must "
+      "equal M = 4, needed by Mul_5)");
   b = {{4, 5, 6}, {3}};
   ASSERT_TRUE(session->set_input(1, b.view(), false).ok());
   ASSERT_TRUE(session->run().ok());
   EXPECT_EQ(output_of(*session), (std::vector<float>{4, 10, 18}));
+}
+
+TEST(Session, SaysWhichSizesWouldDo) {
+  ModuleBuilder builder = symbolic_module();  // (N, 4)
+  const uint32_t n = builder.symbol("N"), eight = builder.constant(8);
+  auto constraint = std::make_unique<module_format::ConstraintT>();
+  constraint->left = builder.combine(DimOpcode::Mod, n, eight);
+  constraint->right = builder.constant(0);
+  constraint->origin = "Reshape_2";
+  builder.manifest.constraints.push_back(std::move(constraint));
+  builder.manifest.symbol_meanings = {module_format::SizeMeaning::Length};
+  auto session = open(std::move(builder));
+  Tensor in = ramp(9, 4);
+  ASSERT_TRUE(session->set_input(0, in.view(), false).ok());
+  EXPECT_THAT(
+      session->run().message(),
+      HasSubstr("': length (dimension 0, N) is 9, must be a multiple of 8; 8 or 16 would do (needed by "
+                "Reshape_2)"));
+}
+
+TEST(Session, NamesTheDimensionThatIsWrong) {
+  auto session = open(static_module());
+  Tensor in = ramp(2, 4);
+  EXPECT_THAT(session->set_input(0, in.view(), false).message(), HasSubstr("dimension 1 must be 3, not 4"));
 }
 
 TEST(Session, SaysWhereInputsDisagreeOnADimension) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "host/graph/dim_at_least.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -26,6 +27,47 @@ TEST(Dim, EqualPolynomialsCompareEqualHoweverTheyWereBuilt) {
   EXPECT_EQ(N * T + T, T * (N + 1));
   EXPECT_EQ(N - N, Dim(0));
   EXPECT_FALSE(N == T);
+}
+
+std::string at_least(const Dim& dim, int64_t least) {
+  std::string text;
+  for (const DimAtLeast& bound : simplest_at_least(dim, least))
+    text += fmt::format("{}{} >= {}", text.empty() ? "" : ", ", bound.dim.str(), bound.least);
+  return text;
+}
+
+TEST(DimAtLeast, IsSaidOfTheSymbolWhereItCanBe) {
+  EXPECT_EQ(at_least(floordiv(H - 7, 2) + 1, 1), "H >= 7");
+  EXPECT_EQ(at_least(floordiv(floordiv(H - 7, 2) - 2, 3) + 1, 1), "H >= 11");
+  EXPECT_EQ(at_least(3 * H, 4), "H >= 2");
+  EXPECT_EQ(at_least(min(H, T - 2), 1), "H >= 1, T >= 3");
+  EXPECT_EQ(at_least(H + T - 4, 1), "H+T >= 5");
+  EXPECT_EQ(at_least(5 - H, 1), "-H >= -4");
+}
+
+TEST(DimAtLeast, IsNotSaidWhereItAlwaysHolds) {
+  EXPECT_EQ(at_least(H + 1, 1), "");
+  EXPECT_EQ(at_least(floordiv(H, 2), 0), "");
+  EXPECT_EQ(at_least(7, 7), "");
+}
+
+TEST(DimAtLeast, MeansTheSameAsTheBoundThatItSimplifies) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    Dim dim = H;
+    for (int i = 0; i < 3; ++i) {
+      const int64_t number = 1 + static_cast<int64_t>(random() % 5);
+      dim = random() % 2 == 0 ? floordiv(dim, number) : random() % 2 == 0 ? dim * number : dim - number;
+    }
+    const int64_t least = static_cast<int64_t>(random() % 9) - 4;
+    const auto bounds = simplest_at_least(dim, least);
+    for (int64_t h = 0; h < 200; ++h) {
+      const std::map<std::string, int64_t> sizes = {{"H", h}};
+      const bool said = std::ranges::all_of(
+          bounds, [&](const DimAtLeast& bound) { return bound.dim.evaluate(sizes) >= bound.least; });
+      ASSERT_EQ(said, dim.evaluate(sizes) >= least) << dim.str() << " >= " << least << " at " << h;
+    }
+  }
 }
 
 TEST(Dim, ExactQuotientsOfPolynomialsHaveNoDivision) {

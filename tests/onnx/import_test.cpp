@@ -285,6 +285,57 @@ TEST(ImportDimensions, AreFixedByName) {
   EXPECT_THAT(error_of(bytes, options), AllOf(HasSubstr("'N'"), HasSubstr("8"), HasSubstr("7")));
 }
 
+// --- sizes that do not fit
+
+/// Rows of 32: x is (N, C * 32) with C of them.
+std::string rows_of_32() {
+  return model("initializer { name: 's' dims: 3 data_type: 7 int64_data: 0 int64_data: -1 int64_data: 32 } " +
+               input("x", "dim { dim_param: 'N' } dim { dim_param: 'height' }") +
+               node("Reshape", "x s", "y") + output("y"));
+}
+
+TEST(ImportSizes, ThatTheModelCannotDivideAreNamedWithTheNearest) {
+  ImportOptions options;
+  options.shapes["x"] = {1, 225};
+  EXPECT_THAT(
+      error_of(rows_of_32(), options),
+      AllOf(HasSubstr("input 'x': height (dimension 1, height) is 225, must be a multiple of 32; 224 or 256 "
+                      "would do (needed by Reshape_y)"),
+            HasSubstr("node Reshape_y")));
+  options.shapes["x"] = {1, 224};
+  EXPECT_EQ(error_of(rows_of_32(), options), "no error");
+}
+
+TEST(ImportSizes, SmallerThanAWindowAreNamedWithTheSmallest) {
+  const std::string bytes = model(
+      "initializer { name: 'w' dims: 4 dims: 3 dims: 5 dims: 5 data_type: 1 raw_data: '" +
+      std::string(4 * 3 * 25 * 4, 'a') + "' } " + input("x", "dim { } dim { dim_value: 3 } dim { } dim { }") +
+      node("Conv", "x w", "c", "attribute { name: 'strides' type: INTS ints: 2 ints: 2 } ") +
+      node("MaxPool", "c", "y", "attribute { name: 'kernel_shape' type: INTS ints: 3 ints: 3 } ") +
+      output("y"));
+  ImportOptions options;
+  options.shapes["x"] = {1, 3, 20, 7};
+  EXPECT_THAT(error_of(bytes, options), HasSubstr("width (dimension 3, x_d3) is 7, must be at least 9"));
+  std::vector<std::string> constraints;
+  for (const DimConstraint& c : import(bytes).main.constraints)
+    constraints.push_back(c.left.str() + " == " + c.right.str());
+  EXPECT_THAT(constraints, testing::ElementsAre("min(5, x_d2) == 5", "min(5, x_d3) == 5", "min(9, x_d2) == 9",
+                                                "min(9, x_d3) == 9"));
+}
+
+TEST(ImportSizes, ThatMustAgreeAreNamedBoth) {
+  const std::string bytes = model(input("a", "dim { dim_param: '?' } dim { dim_value: 3 }") +
+                                  input("b", "dim { dim_param: '?' } dim { dim_value: 3 }") +
+                                  node("Add", "a b", "y") + output("y"));
+  ImportOptions options;
+  options.shapes["a"] = {3, 3};
+  options.shapes["b"] = {4, 3};
+  EXPECT_THAT(
+      error_of(bytes, options),
+      HasSubstr("input 'a': batch (dimension 0, a_d0) is 3, must be 4; or input 'b': batch (dimension 0, "
+                "b_d0) is 4, must be 3"));
+}
+
 TEST(Import, MutatedModelsAreImportedOrRefusedButNeverCrash) {
   std::string good = model(
       "initializer { name: 'w' dims: 4 dims: 3 dims: 3 dims: 3 data_type: 1 raw_data: '" +

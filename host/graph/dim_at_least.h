@@ -1,0 +1,21 @@
+// Lower bounds of dimensions, said as simply as possible.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "host/graph/dim.h"
+
+namespace gantry {
+
+/// dim >= least.
+struct DimAtLeast {
+  Dim dim;
+  int64_t least = 0;
+};
+
+/// Statements that together say `dim >= least` for all symbols >= 0, each of a simpler dimension where there
+/// is one: floordiv(H-7, 2)+1 >= 1 becomes H >= 7. Empty where it always holds.
+std::vector<DimAtLeast> simplest_at_least(const Dim& dim, int64_t least);
+
+}  // namespace gantry

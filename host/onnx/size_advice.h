@@ -1,0 +1,16 @@
+// Why sizes that a user gives do not suit a model, and which would.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+/// Of the first constraint of the symbolic model that these sizes of its symbols break: the inputs,
+/// dimensions and sizes, and those that would do. Empty if they break none, as far as they say.
+std::string size_advice(const Function& main, const std::map<std::string, int64_t>& sizes);
+
+}  // namespace gantry
