@@ -27,7 +27,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry compare old.gmod new.gmod                          is one faster? measured in turns
 Each process loads the module, runs it once, warms up until steady, and is sampled for up to a second; processes
 follow until the median's 95 % interval is as narrow as --precision-goal, or --duration is over.
-Inputs without --input hold made-up data: normal floats, integers 0 or 1.
+Inputs without --input hold made-up data: normal floats, integers 0 or 1, in sizes that suit the model.
 docs/bench-schema.md describes the JSON document.)";
 
 struct Options {
@@ -41,20 +41,6 @@ struct Options {
   uint64_t seed = 0;
 };
 
-/// Says so where a made-up input has symbolic dimensions that nobody gave: they are 1, seldom what was meant.
-void warn_of_ones(const Execution& execution, const Options& options, const Invocation& invocation) {
-  const auto shapes = parse_shapes(options.execution.shapes);
-  for (size_t i = 0; i < execution.inputs.size(); ++i) {
-    const rpc::TensorDescription& wanted = execution.loaded.inputs[i];
-    const bool symbolic = std::ranges::any_of(wanted.shape, [](int64_t dim) { return dim < 0; });
-    const bool made_up = execution.inputs[i].source.starts_with("random, ");
-    if (!symbolic || !made_up || shapes.contains(wanted.name)) continue;
-    invocation.warn(fmt::format(
-        "input '{}': its symbolic dimensions are 1, as in {}; --shape {}={} gives others", wanted.name,
-        shape_text(execution.inputs[i].tensor.shape), wanted.name, shape_text(wanted.shape)));
-  }
-}
-
 int bench(const Options& options, const Invocation& invocation) {
   const bool to_stdout = options.json && (options.json_file.empty() || options.json_file == "-");
   const bool to_file = options.json && !to_stdout;
@@ -62,7 +48,6 @@ int bench(const Options& options, const Invocation& invocation) {
   ExecutionOptions choice = options.execution;
   choice.seed = options.seed;
   Execution execution = prepare_execution(choice, invocation);
-  warn_of_ones(execution, options, invocation);
   BenchReport report = report_of(choice, options.measure, execution, invocation);
   {
     Progress progress(invocation.verbosity());

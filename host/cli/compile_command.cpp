@@ -3,6 +3,7 @@
 
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
+#include "host/cli/execution.h"
 #include "host/cli/inputs.h"
 #include "host/cli/model_source.h"
 #include "host/cli/text.h"
@@ -21,11 +22,12 @@ constexpr const char* kExamples = R"(Examples:
                                                      for a GPU with its CPU, and for machines without one
   gantry compile resnet18.onnx --target cuda --precision tf32
   gantry compile bert.onnx --shape input_ids=1x128   fixes symbolic dimensions
+  gantry compile bert.onnx --dim batch=1             fixes one of them, by its name
 `gantry targets` lists the targets.)";
 
 struct Options {
   std::string model, output;
-  std::vector<std::string> targets, shapes;
+  std::vector<std::string> targets, shapes, sizes;
   std::string precision = "auto";
   int opt_level = 3;
   bool verify = false;
@@ -77,6 +79,7 @@ int compile(const Options& options, const Invocation& invocation) {
   const std::vector<Target> targets = find_targets(options.targets);
   const Precision precision = find_precision(options.precision);
   const ShapeMap shapes = parse_shapes(options.shapes);
+  const SizeMap sizes = parse_sizes(options.sizes);
   if (is_module_file(options.model))
     user_error("{}: is a module already; compile takes a model (.onnx)", options.model);
   const std::filesystem::path path = output_path(options);
@@ -84,7 +87,7 @@ int compile(const Options& options, const Invocation& invocation) {
   invocation.outputs->writes(path, FileKind::kModule, options.output.empty() ? "" : "-o", options.force);
   Progress progress(invocation.verbosity());
   progress.update("reading " + options.model, -1);
-  const Graph graph = import_model(options.model, shapes, invocation);
+  const Graph graph = import_model(options.model, shapes, sizes, invocation);
   CompileOptions compile = compile_options(targets, options.opt_level, progress);
   compile.verify = options.verify;
   compile.cache = open_cache(!options.no_cache);
@@ -110,9 +113,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
       ->add_option("-t,--target", options->targets, "What to compile for, again for several; default native")
       ->type_name("TARGET")
       ->allow_extra_args(false);
-  command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions")
-      ->type_name("NAME=1x3x224x224")
-      ->allow_extra_args(false);
+  add_shape_options(*command, options->shapes, options->sizes);
   command->add_option("--opt", options->opt_level, "Optimisation level; default 3")
       ->type_name("0..3")
       ->check(between(0, 3));

@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "device_runtime/src/module_reader.h"
 #include "host/cli/between.h"
+#include "host/cli/made_up_sizes.h"
 #include "host/cli/text.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
@@ -82,6 +84,32 @@ void plan_inputs(const ExecutionOptions& options, OutputPlan& plan) {
   plan.reads(resolve_board(options.board, options.key, boards).entry.key, "the key");
 }
 
+/// The inputs from files, the others made up in sizes that suit the module.
+std::vector<GivenInput> given_inputs(const Execution& execution, const ExecutionOptions& options,
+                                     const ShapeMap& shapes, const SizeMap& sizes) {
+  auto contents = runtime::ModuleContents::from_bytes(execution.module.bytes, false);
+  if (!contents.ok()) user_error("{}: {}", options.file, contents.status().message());
+  InputChoice choice{options.inputs, shapes, options.seed, nullptr};
+  // Those of a model are fixed already: it was compiled so.
+  const SizeMap open_sizes = is_module_file(options.file) ? sizes : SizeMap();
+  choice.choose = [&](const std::vector<std::vector<int64_t>>& known) {
+    return choose_sizes(contents->manifest(), open_sizes, known);
+  };
+  return gather_inputs(execution.loaded.inputs, choice);
+}
+
+/// A time or a result means little to who does not know the sizes.
+void note_chosen_sizes(const Execution& execution, const Invocation& invocation) {
+  for (size_t i = 0; i < execution.inputs.size(); ++i) {
+    const GivenInput& input = execution.inputs[i];
+    if (input.chosen.empty()) continue;
+    const rpc::TensorDescription& wanted = execution.loaded.inputs[i];
+    invocation.note(fmt::format("input '{}' is {}: chosen {}; --shape {}={} takes others", wanted.name,
+                                shape_text(input.tensor.shape), chosen_text(input.chosen), wanted.name,
+                                shape_text(wanted.shape)));
+  }
+}
+
 }  // namespace
 
 void add_execution_options(CLI::App& command, ExecutionOptions& options) {
@@ -127,14 +155,21 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
                   "Input data; NAME= may be left out if the model has one input")
       ->type_name("[NAME=]FILE.npy")
       ->allow_extra_args(false);
-  command.add_option("--shape", options.shapes, "Fixes an input's symbolic dimensions")
-      ->type_name("NAME=1x3x224x224")
-      ->allow_extra_args(false);
+  add_shape_options(command, options.shapes, options.sizes);
   command.add_option("--opt", options.opt_level, "Optimisation level of the compiler; default 3")
       ->type_name("0..3")
       ->check(between(0, 3));
   command.add_flag("--no-cache", options.no_cache,
                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
+}
+
+void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes) {
+  command.add_option("--shape", shapes, "Fixes an input's symbolic dimensions; ? leaves one open")
+      ->type_name("NAME=1x3x224x?")
+      ->allow_extra_args(false);
+  command.add_option("--dim", sizes, "Fixes a symbolic dimension by its name (see `gantry inspect`)")
+      ->type_name("NAME=SIZE")
+      ->allow_extra_args(false);
 }
 
 std::unique_ptr<Machine> open_machine(const std::string& board, const std::string& key) {
@@ -149,17 +184,19 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   plan_inputs(options, *invocation.outputs);  // a wrong file is found before a board is asked
   const runtime::DeviceName device = device_of(options);
   const ShapeMap shapes = parse_shapes(options.shapes);
+  const SizeMap sizes = parse_sizes(options.sizes);
   Execution execution;
   execution.machine = open_machine(options.board, options.key);
   const bool on_gpu = device.type == module_format::Device::Cuda;
-  ModuleRequest request{options.file, shapes,           options.opt_level,
-                        device,       options.gpu_arch, options.gpu_checks};
+  ModuleRequest request{options.file,      shapes, sizes, options.opt_level, device, options.gpu_arch,
+                        options.gpu_checks};
   if (!options.precision.empty()) request.precision = find_precision(options.precision);
   request.use_cache = !options.no_cache;
   execution.module = module_for(
       request, on_gpu ? execution.machine->info_with_gpus() : execution.machine->info(), invocation);
   upload_named(execution, options, invocation);
-  execution.inputs = gather_inputs(execution.loaded.inputs, {options.inputs, shapes, options.seed});
+  execution.inputs = given_inputs(execution, options, shapes, sizes);
+  note_chosen_sizes(execution, invocation);
   set_inputs(execution);
   return execution;
 }

@@ -28,13 +28,15 @@ struct ExecutionOptions {
   std::string cpus;  ///< to pin threads to: "0,2", "0-3"
   int opt_level = 3;
   bool no_cache = false;  ///< of compiled kernels
-  std::vector<std::string> inputs, shapes;
+  std::vector<std::string> inputs, shapes, sizes;
   std::optional<uint64_t> seed;
 };
 /// MODEL, and the options that it is run with.
 void add_execution_options(CLI::App& command, ExecutionOptions& options);
 /// Those options alone.
 void add_run_options(CLI::App& command, ExecutionOptions& options);
+/// --shape and --dim alone, for parse_shapes and parse_sizes.
+void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes);
 
 /// A machine on which the module is loaded and its inputs are set.
 struct Execution {

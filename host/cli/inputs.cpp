@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <tuple>
 
 #include "host/cli/npy.h"
 #include "host/support/error.h"
@@ -43,7 +44,7 @@ size_t find_tensor(const std::vector<rpc::TensorDescription>& model, const std::
 bool shape_fits(const std::vector<int64_t>& wanted, const std::vector<int64_t>& given) {
   if (wanted.size() != given.size()) return false;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] >= 0 && wanted[i] != given[i]) return false;
+    if (wanted[i] >= 0 && given[i] >= 0 && wanted[i] != given[i]) return false;
   }
   return true;
 }
@@ -68,19 +69,45 @@ void check_shape_name(const std::vector<rpc::TensorDescription>& model, const st
              hint.empty() ? "." : hint, fmt::join(names, ", "));
 }
 
-/// The model's shape with its symbolic dimensions from --shape, or 1.
-std::vector<int64_t> made_up_shape(const rpc::TensorDescription& wanted, const InputChoice& choice) {
+/// The model's shape with its symbolic dimensions from --shape; -1 where both leave them open.
+std::vector<int64_t> asked_shape(const rpc::TensorDescription& wanted, const InputChoice& choice) {
   const auto given = choice.shapes.find(wanted.name);
   if (given != choice.shapes.end()) {
     if (!shape_fits(wanted.shape, given->second)) {
       user_error("--shape {}={}: input '{}' takes {}", wanted.name, shape_text(given->second), wanted.name,
                  shape_text(wanted.shape));
     }
-    return given->second;
+    std::vector<int64_t> shape = given->second;
+    for (size_t i = 0; i < shape.size(); ++i) shape[i] = shape[i] < 0 ? wanted.shape[i] : shape[i];
+    return shape;
   }
-  std::vector<int64_t> shape = wanted.shape;
-  for (int64_t& dim : shape) dim = dim < 0 ? 1 : dim;
-  return shape;
+  return wanted.shape;
+}
+
+/// The shapes of all inputs, where nothing is left open. Those with a file have its shape.
+std::vector<ChosenShape> complete_shapes(const std::vector<rpc::TensorDescription>& model,
+                                         const std::vector<std::optional<GivenInput>>& given,
+                                         const InputChoice& choice) {
+  std::vector<std::vector<int64_t>> shapes;
+  bool open = false;
+  for (size_t i = 0; i < model.size(); ++i) {
+    shapes.push_back(given[i] ? given[i]->tensor.shape : asked_shape(model[i], choice));
+    open = open || std::ranges::any_of(shapes.back(), [](int64_t size) { return size < 0; });
+  }
+  if (open && choice.choose) return choice.choose(shapes);
+  std::vector<ChosenShape> complete;
+  for (std::vector<int64_t>& shape : shapes) {
+    for (int64_t& size : shape) size = size < 0 ? 1 : size;
+    complete.push_back({std::move(shape), {}});
+  }
+  return complete;
+}
+
+GivenInput made_up_input(const rpc::TensorDescription& wanted, ChosenShape shape, uint64_t seed) {
+  std::string source = fmt::format("random, seed {}", seed);
+  if (!shape.sizes.empty()) source += "; chosen: " + chosen_text(shape.sizes);
+  return {random_tensor(wanted.type, shape.shape, seed, wanted.name), std::move(source),
+          std::move(shape.sizes)};
 }
 
 template <typename T>
@@ -130,20 +157,22 @@ std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::
   for (const std::string& argument : arguments) {
     const size_t equals = argument.rfind('=');
     if (equals == std::string::npos || equals == 0) {
-      user_error("--shape {}: write NAME=1x3x224x224", argument);
+      user_error("--shape {}: write NAME=1x3x224x224, with ? for what is left open", argument);
     }
     std::vector<int64_t> shape;
     const char* at = argument.data() + equals + 1;
     const char* end = argument.data() + argument.size();
     while (at != end) {
       int64_t dim = 0;
-      const auto [stop, error] = std::from_chars(at, end, dim);
+      auto [stop, error] = std::from_chars(at, end, dim);
+      const bool open = *at == '?';
+      if (open) std::tie(stop, error) = std::pair(at + 1, std::errc());
       const bool separated = stop == end || *stop == 'x' || *stop == ',';
       const bool last_is_separator = stop != end && stop + 1 == end;
       if (error != std::errc() || dim < 0 || !separated || last_is_separator) {
         user_error("--shape {}: '{}' is not a shape like 1x3x224x224", argument, argument.substr(equals + 1));
       }
-      shape.push_back(dim);
+      shape.push_back(open ? -1 : dim);
       at = stop == end ? end : stop + 1;
     }
     if (!shapes.emplace(argument.substr(0, equals), shape).second) {
@@ -151,6 +180,22 @@ std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::
     }
   }
   return shapes;
+}
+
+std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& arguments) {
+  std::map<std::string, int64_t> sizes;
+  for (const std::string& argument : arguments) {
+    const size_t equals = argument.rfind('=');
+    int64_t size = 0;
+    const char* end = argument.data() + argument.size();
+    const char* number = equals == std::string::npos ? end : argument.data() + equals + 1;
+    const auto [stop, error] = std::from_chars(number, end, size);
+    if (equals == std::string::npos || equals == 0 || error != std::errc() || stop != end || size < 0)
+      user_error("--dim {}: write NAME=SIZE, like batch=4", argument);
+    if (!sizes.emplace(argument.substr(0, equals), size).second)
+      user_error("--dim {}: '{}' has a size already", argument, argument.substr(0, equals));
+  }
+  return sizes;
 }
 
 std::vector<int> parse_cpus(const std::string& text) {
@@ -216,6 +261,15 @@ HostTensor random_tensor(const rpc::ElementType& type, const std::vector<int64_t
   return tensor;
 }
 
+std::string chosen_text(const std::vector<ChosenSize>& sizes) {
+  std::string text;
+  for (const ChosenSize& size : sizes) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
+                        size.meaning.empty() ? size.symbol : size.meaning, size.size);
+  }
+  return text;
+}
+
 std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>& model,
                                       const InputChoice& choice) {
   std::vector<std::optional<GivenInput>> given(model.size());
@@ -229,15 +283,15 @@ std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>&
   }
   for (const auto& [name, shape] : choice.shapes) check_shape_name(model, name, shape);
 
+  std::vector<ChosenShape> shapes;
+  if (choice.seed) shapes = complete_shapes(model, given, choice);
   std::vector<GivenInput> result;
   std::vector<std::string> missing;
   for (size_t i = 0; i < model.size(); ++i) {
     if (given[i]) {
       result.push_back(std::move(*given[i]));
     } else if (choice.seed) {
-      const uint64_t seed = *choice.seed;
-      result.push_back({random_tensor(model[i].type, made_up_shape(model[i], choice), seed, model[i].name),
-                        fmt::format("random, seed {}", seed)});
+      result.push_back(made_up_input(model[i], std::move(shapes[i]), *choice.seed));
     } else {
       missing.push_back(
           fmt::format("'{}' ({})", model[i].name, type_and_shape(model[i].type, model[i].shape)));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,23 +22,46 @@ NamedText split_named(const std::string& text);
 /// The same for a file that need not exist yet: the first '=' always separates.
 NamedText split_output(const std::string& text);
 
-/// --shape NAME=1x3x224x224 (or 1,3,224,224), several. User error quotes what is wrong.
+/// --shape NAME=1x3x224x224 (or 1,3,224,224), several; `?` leaves a dimension open and becomes -1. User error
+/// quotes what is wrong.
 std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::string>& arguments);
+/// --dim NAME=SIZE, several. User error quotes what is wrong.
+std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& arguments);
 
 /// --cpus 0,2 or 0-3 or both ("0-1,4"), in that order; empty: none. User error quotes what is wrong.
 std::vector<int> parse_cpus(const std::string& text);
 
+/// A size of a made-up input that nobody gave.
+struct ChosenSize {
+  std::string symbol;  ///< the dimension's name: "N", "x_d2"
+  size_t axis = 0;
+  std::string meaning;  ///< what it measures, "height"; empty: unknown
+  int64_t size = 0;
+  std::string reason;  ///< "usual for the height of an image"
+};
+struct ChosenShape {
+  std::vector<int64_t> shape;
+  std::vector<ChosenSize> sizes;  ///< those of the shape that were chosen
+};
+/// Completes the shapes of all inputs, -1 where they are open.
+using ShapeChooser = std::function<std::vector<ChosenShape>(const std::vector<std::vector<int64_t>>& shapes)>;
+
 struct InputChoice {
   std::vector<std::string> files;  ///< as given to --input
-  /// Sizes of symbolic dimensions of made-up inputs, from --shape.
+  /// Sizes of symbolic dimensions of made-up inputs, from --shape; -1: open.
   std::map<std::string, std::vector<int64_t>> shapes;
   /// Inputs without a file are drawn from this seed; nothing: they are errors that name them.
   std::optional<uint64_t> seed;
+  /// For sizes of made-up inputs that are still open; null: they are 1.
+  ShapeChooser choose;
 };
 struct GivenInput {
   HostTensor tensor;
-  std::string source;  ///< "random, seed 0", or the file
+  std::string source;  ///< "random, seed 0; chosen: height 224, width 224", or the file
+  std::vector<ChosenSize> chosen = {};
 };
+/// "height 224, width 224"
+std::string chosen_text(const std::vector<ChosenSize>& sizes);
 
 /// One tensor for each of the model's inputs, in their order. User errors: a file for an input that there is
 /// not (with the nearest names), two for one, another dtype or shape than the model's, missing ones.

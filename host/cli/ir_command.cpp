@@ -4,6 +4,7 @@
 
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
+#include "host/cli/execution.h"
 #include "host/cli/inputs.h"
 #include "host/cli/kernel_view.h"
 #include "host/cli/model_source.h"
@@ -36,7 +37,7 @@ struct Options {
   std::string model;
   std::string target = "native";
   std::string before, after, kernel, node;
-  std::vector<std::string> shapes;
+  std::vector<std::string> shapes, sizes;
   std::string precision = "auto";
   int opt_level = 3;
   bool all = false, loops = false, llvm = false, assembly = false, list = false, verify = false;
@@ -153,7 +154,7 @@ int show_ir(const Options& options, const Invocation& invocation) {
   if (is_module_file(options.model)) user_error("{}: is a module; ir takes a model (.onnx)", options.model);
   Source source;
   const Graph graph = import_model(
-      options.model, parse_shapes(options.shapes), invocation,
+      options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation,
       [&](const std::string& name, const std::string& op) { source.nodes.emplace_back(name, op); });
 
   const bool code = options.shows_kernels() || options.list;
@@ -204,9 +205,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
       ->type_name("NAME")
       ->excludes(kernel);
   command->add_flag("--list", options->list, "The kernels with their steps, ops and ONNX nodes");
-  command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions")
-      ->type_name("NAME=1x3x224x224")
-      ->allow_extra_args(false);
+  add_shape_options(*command, options->shapes, options->sizes);
   command->add_option("--opt", options->opt_level, "Optimisation level; default 3")
       ->type_name("0..3")
       ->check(between(0, 3));

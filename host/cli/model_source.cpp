@@ -45,11 +45,13 @@ bool is_module_file(const std::filesystem::path& path) {
   return file.gcount() == sizeof(magic) && std::memcmp(magic, module_format::kMagic, sizeof(magic)) == 0;
 }
 
-Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const Invocation& invocation,
+Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
+                   const Invocation& invocation,
                    const std::function<void(const std::string&, const std::string&)>& on_node) {
   ImportOptions options;
   options.on_node = on_node;
   options.shapes = shapes;
+  options.sizes = sizes;
   options.warn = [&](const std::string& message) { invocation.warn(message); };
   options.reads = [&](const std::filesystem::path& data) {
     invocation.outputs->reads(data, "the model's external data");
@@ -103,7 +105,7 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     const Target target = target_of_device(request, machine);
     Progress progress(invocation.verbosity());
     progress.update("reading " + request.file.string(), -1);
-    const Graph graph = import_model(request.file, request.shapes, invocation);
+    const Graph graph = import_model(request.file, request.shapes, request.sizes, invocation);
     CompileOptions options = compile_options({target}, request.opt_level, progress);
     options.precision = request.precision;
     options.cache = open_cache(request.use_cache);

@@ -16,13 +16,15 @@
 
 namespace gantry::cli {
 
-using ShapeMap = std::map<std::string, std::vector<int64_t>>;
+using ShapeMap = std::map<std::string, std::vector<int64_t>>;  ///< by input; -1: left open
+using SizeMap = std::map<std::string, int64_t>;                ///< by symbol
 
 /// Whether the file is a module (by its first bytes). User error if it cannot be read.
 bool is_module_file(const std::filesystem::path& path);
 
 /// Reads a model; warnings go to stderr. `on_node` as in ImportOptions.
-Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const Invocation& invocation,
+Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
+                   const Invocation& invocation,
                    const std::function<void(const std::string&, const std::string&)>& on_node = {});
 
 /// A compiled or read module, with what reports say of it.
@@ -35,6 +37,7 @@ struct ModuleBytes {
 struct ModuleRequest {
   std::filesystem::path file;
   ShapeMap shapes;
+  SizeMap sizes;
   int opt_level = 3;
   runtime::DeviceName device;
   std::string gpu_arch;     ///< of cuda-emulated: "sm_90"; empty: the default
@@ -46,8 +49,8 @@ struct ModuleRequest {
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine);
 
 /// The module for exactly that machine: a model is compiled for what `machine` reports, a module file is
-/// taken as it is. User errors: those of import and compile; --shape for a symbolic module is left to the
-/// inputs.
+/// taken as it is. User errors: those of import and compile; shapes and sizes for a symbolic module are left
+/// to the inputs.
 ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine,
                        const Invocation& invocation);
 

@@ -59,12 +59,50 @@ TEST(Shapes, SeparatedByXOrComma) {
   EXPECT_EQ(shapes.at("c=x"), (std::vector<int64_t>{7}));
 }
 
+TEST(Shapes, MayLeaveDimensionsOpen) {
+  const auto shapes = parse_shapes({"a=1x3x?x?", "b=?"});
+  EXPECT_EQ(shapes.at("a"), (std::vector<int64_t>{1, 3, -1, -1}));
+  EXPECT_EQ(shapes.at("b"), (std::vector<int64_t>{-1}));
+  for (const char* bad : {"a=??", "a=?x", "a=1?", "a=?1x2"})
+    EXPECT_THAT(message_of([&] { parse_shapes({bad}); }), HasSubstr(bad));
+}
+
+TEST(Sizes, AreNamed) {
+  EXPECT_EQ(parse_sizes({"N=4", "p2o.Dim.0=7"}),
+            (std::map<std::string, int64_t>{{"N", 4}, {"p2o.Dim.0", 7}}));
+  for (const char* bad : {"N", "=4", "N=", "N=-1", "N=4x5", "N=99999999999999999999"})
+    EXPECT_THAT(message_of([&] { parse_sizes({bad}); }), HasSubstr(bad));
+  EXPECT_THAT(message_of([] { parse_sizes({"N=1", "N=1"}); }), HasSubstr("already"));
+}
+
 TEST(Shapes, NonsenseIsQuoted) {
   for (const char* bad :
        {"a", "=1x2", "a=1x", "a=x1", "a=1xx2", "a=-1x2", "a=1x2q", "a=99999999999999999999"}) {
     EXPECT_THAT(message_of([&] { parse_shapes({bad}); }), HasSubstr(bad));
   }
   EXPECT_THAT(message_of([] { parse_shapes({"a=1", "a=2"}); }), HasSubstr("already"));
+}
+
+TEST(Inputs, ThatAreMadeUpTakeTheSizesChosenAndSaySo) {
+  InputChoice choice;
+  choice.seed = 5;
+  choice.choose = [](const std::vector<std::vector<int64_t>>& shapes) {
+    EXPECT_EQ(shapes, (std::vector<std::vector<int64_t>>{{-1, 3, 4, 4}, {2}}));
+    return std::vector<ChosenShape>{{{6, 3, 4, 4}, {{"N", 0, "batch", 6, "why"}}}, {{2}, {}}};
+  };
+  const auto inputs = gather_inputs(two_inputs(), choice);
+  EXPECT_EQ(inputs.at(0).tensor.shape, (std::vector<int64_t>{6, 3, 4, 4}));
+  EXPECT_EQ(inputs[0].source, "random, seed 5; chosen: batch 6");
+  EXPECT_EQ(inputs[0].chosen.at(0).reason, "why");
+  EXPECT_EQ(inputs.at(1).source, "random, seed 5");
+}
+
+TEST(Inputs, WithAShapeAreNotChosen) {
+  InputChoice choice;
+  choice.seed = 5;
+  choice.shapes["image"] = {2, -1, 4, 4};
+  choice.choose = [](const auto&) -> std::vector<ChosenShape> { throw std::logic_error("nothing is open"); };
+  EXPECT_EQ(gather_inputs(two_inputs(), choice).at(0).tensor.shape, (std::vector<int64_t>{2, 3, 4, 4}));
 }
 
 TEST(Inputs, MissingOnesAreAllNamedWithTheirTypes) {

@@ -268,6 +268,24 @@ TEST_F(Program, ProfilesAreCutAndSummed) {
   expect_user_error("bench m.onnx --top 3", "--profile");
 }
 
+TEST_F(Program, SizesOfMadeUpInputsThatNobodyGivesAreChosenAndNamed) {
+  ASSERT_EQ(gantry("zoo lstm --dynamic -o m.onnx").code, 0);
+  ASSERT_EQ(gantry("compile m.onnx").code, 0);
+  for (const char* file : {"m.onnx", "m.gmod"}) {
+    const Outcome run = gantry(std::string("run --random ") + file);
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_THAT(run.err, HasSubstr("batch 1")) << file;
+    EXPECT_THAT(run.err, HasSubstr(" 128")) << file;
+    EXPECT_THAT(run.err, HasSubstr("--shape input=?x?x64")) << file;
+    const Outcome bench = gantry(std::string("bench --repeat 1 --dim batch=2 --json - ") + file);
+    ASSERT_EQ(bench.code, 0) << bench.err;
+    const auto input = nlohmann::json::parse(bench.out)["inputs"][0];
+    EXPECT_THAT(input["shape"].dump(), ::testing::AnyOf("[2,128,64]", "[128,2,64]")) << file;
+    EXPECT_THAT(input["source"].get<std::string>(), HasSubstr("chosen: length 128")) << file;
+    expect_user_error(std::string("run --random --dim bacth=2 ") + file, "bacth");
+  }
+}
+
 TEST_F(Program, QuietSaysNothingButErrors) {
   const Outcome outcome = gantry("zoo lstm -o m.onnx --quiet");
   EXPECT_EQ(outcome.out + outcome.err, "");

@@ -1,10 +1,18 @@
 // Networks with symbolic dimensions: compiled once, run at several sizes, and compared at each with the same
 // network compiled for that size alone.
 #include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <set>
 
+#include "device_runtime/src/module_reader.h"
+#include "host/cli/made_up_sizes.h"
 #include "host/zoo/zoo.h"
 #include "tests/end_to_end/networks.h"
 #include "tests/support/compiled_model.h"
@@ -54,6 +62,121 @@ TEST(Dynamic, BatchAndLengthOfRecurrences) {
     shapes.push_back(shape);
   }
   expect_agreement(bytes, shapes);
+}
+
+/// A classifier of images as Paddle's exporter writes it: height and width are both "?", the batch is -1, and
+/// so is the declared output.
+std::string unnamed_classifier() {
+  onnx::ModelProto proto;
+  const std::string pads = "attribute { name: 'pads' type: INTS ints: 1 ints: 1 ints: 1 ints: 1 } ";
+  const std::string twice = "attribute { name: 'strides' type: INTS ints: 2 ints: 2 } ";
+  const std::string text =
+      "ir_version: 7 opset_import { version: 11 } graph { name: 'g' "
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: -1 } dim { dim_value: 3 "
+      "} "
+      "dim { dim_param: '?' } dim { dim_param: '?' } } } } } "
+      "output { name: 'y' type { tensor_type { elem_type: 1 shape { dim { dim_value: -1 } dim { dim_value: 2 "
+      "} } } } "
+      "} "
+      "node { name: 'conv' op_type: 'Conv' input: 'x' input: 'w' output: 'c' " +
+      pads + twice +
+      "} node { name: 'relu' op_type: 'Relu' input: 'c' output: 'r' } "
+      "node { name: 'pool' op_type: 'MaxPool' input: 'r' output: 'p' " +
+      twice +
+      "attribute { name: 'kernel_shape' type: INTS ints: 2 ints: 2 } } "
+      "node { name: 'mean' op_type: 'GlobalAveragePool' input: 'p' output: 'm' } "
+      "node { name: 'shape' op_type: 'Shape' input: 'm' output: 's' } "
+      "node { name: 'batch' op_type: 'Slice' input: 's' input: 'zero' input: 'one' output: 'n' } "
+      "node { name: 'wanted' op_type: 'Concat' input: 'n' input: 'rest' output: 'd' attribute { name: 'axis' "
+      "type: "
+      "INT i: 0 } } "
+      "node { name: 'flat' op_type: 'Reshape' input: 'm' input: 'd' output: 'f' } "
+      "node { name: 'product' op_type: 'MatMul' input: 'f' input: 'v' output: 'l' } "
+      "node { name: 'softmax' op_type: 'Softmax' input: 'l' output: 'y' attribute { name: 'axis' type: INT "
+      "i: 1 } } "
+      "initializer { name: 'zero' dims: 1 data_type: 7 int64_data: 0 } "
+      "initializer { name: 'one' dims: 1 data_type: 7 int64_data: 1 } "
+      "initializer { name: 'rest' dims: 1 data_type: 7 int64_data: -1 } "
+      "initializer { name: 'w' dims: 8 dims: 3 dims: 3 dims: 3 data_type: 1 } "
+      "initializer { name: 'v' dims: 8 dims: 2 data_type: 1 } }";
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
+  for (onnx::TensorProto& tensor : *proto.mutable_graph()->mutable_initializer()) {
+    if (tensor.data_type() != onnx::TensorProto::FLOAT) continue;
+    const std::vector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
+    const ConstantPtr data = testing::random_tensor(DType::kF32, shape, 3);
+    tensor.set_raw_data(reinterpret_cast<const char*>(data->bytes), data->size);
+  }
+  return proto.SerializeAsString();
+}
+
+TEST(Dynamic, HeightAndWidthThatAreWrittenAlikeMayDiffer) {
+  expect_agreement(unnamed_classifier(),
+                   {{1, 3, 48, 192}, {2, 3, 224, 224}, {3, 3, 17, 33}, {1, 3, 3, 3}, {1, 3, 200, 4}});
+}
+
+TEST(Dynamic, ImagesWithoutAWindowAreRefusedWithTheSmallestThatHasOne) {
+  testing::LocalModel model(testing::compile_to_bytes(import_onnx_bytes(unnamed_classifier(), "")));
+  try {
+    model.run({testing::random_tensor(DType::kF32, {1, 3, 48, 2}, 1)});
+    FAIL() << "a width of 2 was accepted";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("input 'x': width (dimension 3, x_d3) is 2, must be at least 3 (needed by "));
+  }
+}
+
+runtime::SharedBytes aligned_copy(const std::vector<std::byte>& bytes) {
+  auto buffer = std::make_shared<runtime::AlignedBuffer>();
+  EXPECT_TRUE(buffer->reserve(bytes.size(), "the module").ok());
+  std::memcpy(buffer->data(), bytes.data(), bytes.size());
+  return {std::span<const std::byte>(buffer->data(), bytes.size()), buffer};
+}
+
+/// Models with open sizes in GANTRY_MODELS, or in the folder ../shared/models.
+std::vector<std::filesystem::path> models_with_open_sizes() {
+  namespace fs = std::filesystem;
+  const char* given = std::getenv("GANTRY_MODELS");
+  const fs::path folder = given != nullptr
+                              ? fs::path(given)
+                              : fs::weakly_canonical(GANTRY_SOURCE_DIR).parent_path() / "shared" / "models";
+  std::vector<fs::path> models;
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(folder, code)) {
+    if (entry.path().extension() != ".onnx") continue;
+    const Graph graph = import_onnx(entry.path());
+    const bool open = std::ranges::any_of(graph.main.parameters, [](const Value* input) {
+      return !constant_shape(input->type.shape).has_value();
+    });
+    if (open) models.push_back(entry.path());
+  }
+  return models;
+}
+
+TEST(Dynamic, ExportedModelsRunInTheSizesChosenForThem) {
+  const auto models = models_with_open_sizes();
+  if (models.empty()) GTEST_SKIP() << "neither GANTRY_MODELS nor ../shared/models has models with open sizes";
+  for (const std::filesystem::path& path : models) {
+    SCOPED_TRACE(path);
+    const Graph graph = import_onnx(path);
+    const std::vector<std::byte> module = testing::compile_to_bytes(graph);
+    const auto contents = runtime::ModuleContents::from_bytes(aligned_copy(module), false);
+    ASSERT_TRUE(contents.ok()) << contents.status().message();
+    std::vector<std::vector<int64_t>> shapes;
+    for (const Value* input : graph.main.parameters) {
+      std::vector<int64_t>& shape = shapes.emplace_back();
+      for (const Dim& dim : input->type.shape) shape.push_back(dim.constant().value_or(-1));
+    }
+    std::vector<ConstantPtr> inputs;
+    const auto chosen = cli::choose_sizes(contents.value().manifest(), {}, shapes);
+    for (size_t i = 0; i < chosen.size(); ++i)
+      inputs.push_back(testing::random_tensor(graph.main.parameters[i]->type.dtype, chosen[i].shape, i));
+    for (const ConstantPtr& output : testing::LocalModel(module).run(inputs)) {
+      if (output->type.dtype != DType::kF32) continue;
+      const float* values = output->as<float>();
+      EXPECT_TRUE(std::all_of(values, values + output->size / sizeof(float),
+                              [](float value) { return std::isfinite(value); }));
+    }
+  }
 }
 
 TEST(Dynamic, LengthBeyondThePositionsIsRefusedByName) {

@@ -1,0 +1,26 @@
+// Sizes of made-up inputs where a model leaves them open and nobody gives them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "host/cli/inputs.h"
+
+namespace gantry::module_format {
+struct Manifest;
+}
+
+namespace gantry::cli {
+
+/// Chooses the open sizes (-1) in `shapes`, the shapes of a module's inputs in their order as far as they are
+/// known. Each symbol takes the first size that is usual for what it measures (batch 1, images of 224,
+/// sequences of 128, …) with which all constraints of the model hold, no tensor is empty and the workspace
+/// stays below a gigabyte; where no usual one fits, the smallest that does. `sizes`: of symbols by name, from
+/// --dim; a user error names one that the module does not have.
+std::vector<ChosenShape> choose_sizes(const module_format::Manifest& manifest,
+                                      const std::map<std::string, int64_t>& sizes,
+                                      const std::vector<std::vector<int64_t>>& shapes);
+
+}  // namespace gantry::cli
