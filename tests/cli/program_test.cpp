@@ -277,7 +277,8 @@ TEST_F(Program, SizesOfMadeUpInputsThatNobodyGivesAreChosenAndNamed) {
     EXPECT_THAT(run.err, HasSubstr("batch 1")) << file;
     EXPECT_THAT(run.err, HasSubstr(" 128")) << file;
     EXPECT_THAT(run.err, HasSubstr("--shape input=?x?x64")) << file;
-    const Outcome bench = gantry(std::string("bench --repeat 1 --dim batch=2 --json - ") + file);
+    const Outcome bench =
+        gantry(std::string("bench --processes 1 --repeat 1 --dim batch=2 --json - ") + file);
     ASSERT_EQ(bench.code, 0) << bench.err;
     const auto input = nlohmann::json::parse(bench.out)["inputs"][0];
     EXPECT_THAT(input["shape"].dump(), ::testing::AnyOf("[2,128,64]", "[128,2,64]")) << file;
