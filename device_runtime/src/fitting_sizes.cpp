@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <vector>
 
 namespace gantry::runtime {
 namespace {
@@ -15,6 +16,7 @@ struct Tried {
   int64_t smallest = 0, largest = 0;
   int64_t below = 0, above = 0;  ///< nearest to the given one; 0: none
   int64_t step = 0;              ///< greatest common divisor of their distances
+  std::vector<bool> fitting;     ///< by size - first
 
   /// Whether all from the smallest to the largest fit that are a multiple of `step` apart.
   bool regular() const { return count >= 3 && (largest - smallest) / step + 1 == count; }
@@ -26,6 +28,7 @@ Tried try_sizes(int64_t first, int64_t last, int64_t given, const std::function<
   Tried tried;
   tried.first = first;
   tried.last = last;
+  tried.fitting.assign(static_cast<size_t>(last - first + 1), false);
   for (int64_t size = first; size <= last; ++size) {
     if (size == given || !fits(size)) continue;
     if (tried.count == 0) {
@@ -33,6 +36,7 @@ Tried try_sizes(int64_t first, int64_t last, int64_t given, const std::function<
     } else {
       tried.step = std::gcd(tried.step, size - tried.largest);
     }
+    tried.fitting[static_cast<size_t>(size - first)] = true;
     ++tried.count;
     tried.largest = size;
     if (size < given) tried.below = size;
@@ -67,10 +71,26 @@ std::string nearest(const Tried& tried) {
   return number(tried.below != 0 ? tried.below : tried.above);
 }
 
+/// "multiples of 32 like 224 or 256" of sizes without a rule that hold at least these, else the nearest.
+std::string some_that_fit(int64_t given, const Tried& tried) {
+  constexpr int64_t kLargestFactor = 256;
+  for (int64_t factor = 2; factor <= kLargestFactor; ++factor) {
+    const auto fits = [&](int64_t size) { return tried.fitting[static_cast<size_t>(size - tried.first)]; };
+    const int64_t smallest = (tried.first + factor - 1) / factor * factor;
+    int64_t size = smallest;
+    while (size <= tried.last && fits(size)) size += factor;
+    if (size <= tried.last) continue;
+    const int64_t below = given / factor * factor, above = below + factor;
+    return "multiples of " + number(factor) + " like " + (below >= smallest ? number(below) + " or " : "") +
+           number(above);
+  }
+  return nearest(tried);
+}
+
 }  // namespace
 
 std::string fitting_sizes(int64_t given, const std::function<bool(int64_t)>& fits) {
-  given = std::clamp<int64_t>(given, 0, INT64_MAX - kReach);
+  given = std::clamp<int64_t>(given, 0, INT64_MAX - 2 * kReach);  // sums do not overflow
   Tried tried = try_sizes(std::max<int64_t>(1, given - kReach), given + kReach, given, fits);
   if (tried.count == 0 && tried.first > 1) {
     tried = try_sizes(1, std::min(tried.first - 1, 2 * kReach), given, fits);
@@ -78,7 +98,7 @@ std::string fitting_sizes(int64_t given, const std::function<bool(int64_t)>& fit
   if (tried.count == 0) return "";
   if (tried.count == 1) return "must be " + number(tried.smallest);
   if (tried.count == 2) return "must be " + number(tried.smallest) + " or " + number(tried.largest);
-  if (!tried.regular()) return nearest(tried) + " would do";
+  if (!tried.regular()) return "which does not fit; " + some_that_fit(given, tried) + " would do";
   // Of neighbours the nearest is the bound, which the rule names.
   return tried.step == 1 ? rule_of(tried) : rule_of(tried) + "; " + nearest(tried) + " would do";
 }

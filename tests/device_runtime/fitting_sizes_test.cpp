@@ -35,8 +35,16 @@ TEST(FittingSizes, MayBeFew) {
 }
 
 TEST(FittingSizes, WithoutARuleAreTheNearest) {
-  EXPECT_EQ(fitting_sizes(10, [](int64_t size) { return size % 32 > 16; }), "17 would do");
-  EXPECT_EQ(fitting_sizes(40, [](int64_t size) { return size % 32 > 16; }), "31 or 49 would do");
+  EXPECT_EQ(fitting_sizes(10, [](int64_t size) { return size % 32 > 16; }),
+            "which does not fit; 17 would do");
+  EXPECT_EQ(fitting_sizes(40, [](int64_t size) { return size % 32 > 16; }),
+            "which does not fit; 31 or 49 would do");
+}
+
+TEST(FittingSizes, OfIntervalsAreMultiplesThatAllLieInOne) {
+  const auto fits = [](int64_t size) { return (size + 3) % 32 <= 3; };  // 29 to 32, 61 to 64, …
+  EXPECT_EQ(fitting_sizes(225, fits), "which does not fit; multiples of 32 like 224 or 256 would do");
+  EXPECT_EQ(fitting_sizes(10, fits), "which does not fit; multiples of 32 like 32 would do");
 }
 
 TEST(FittingSizes, AreTriedForAnySizeGiven) {

@@ -30,7 +30,7 @@ TEST(SizeMeaning, OfAnUnnamedDimensionFollowsTheOpsThatItReaches) {
       "fn @main(%x: Tensor[(x_d0, x_d1, x_d2, 32), f32]) -> Tensor[(x_d0, 32, floordiv(x_d1-2, 2)+1, "
       "floordiv(x_d2-2, 2)+1), f32] {\n  %0 = transpose(%x, axes=[0, 3, 1, 2])\n  %1 = nn.max_pool(%0, "
       "kernel=[2, "
-      "2], strides=[2, 2], dilations=[1, 1], padding=[0, 0, 0, 0])\n  return %1\n}\n");
+      "2], strides=[2, 2], dilations=[1, 1], padding=(0, 0, 0, 0))\n  return %1\n}\n");
   EXPECT_EQ(all, (Meanings{{"x_d0", SizeMeaning::kBatch},
                            {"x_d1", SizeMeaning::kHeight},
                            {"x_d2", SizeMeaning::kWidth}}));
