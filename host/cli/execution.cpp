@@ -167,7 +167,9 @@ void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std:
   command.add_option("--shape", shapes, "Fixes an input's symbolic dimensions; ? leaves one open")
       ->type_name("NAME=1x3x224x?")
       ->allow_extra_args(false);
-  command.add_option("--dim", sizes, "Fixes a symbolic dimension by its name (see `gantry inspect`)")
+  command
+      .add_option("--dim", sizes,
+                  "Fixes a symbolic dimension by its name: the model's, or INPUT_dAXIS for one without")
       ->type_name("NAME=SIZE")
       ->allow_extra_args(false);
 }

@@ -10,6 +10,7 @@
 #include "device_runtime/src/memory.h"
 #include "host/cli/inspect.h"
 #include "host/cli/text.h"
+#include "host/onnx/declared_dim.h"
 #include "host/onnx/import.h"
 #include "host/support/error.h"
 
@@ -45,9 +46,9 @@ std::string type_text(const onnx::TypeProto& type) {
   for (int i = 0; i < tensor.shape().dim_size(); ++i) {
     const auto& dim = tensor.shape().dim(i);
     if (i > 0) text += ", ";
-    text += dim.has_dim_value()       ? std::to_string(dim.dim_value())
-            : dim.dim_param().empty() ? "?"
-                                      : dim.dim_param();
+    const auto size = declared_size(dim);
+    const std::string name = declared_name(dim);
+    text += size ? std::to_string(*size) : name.empty() ? "?" : name;
   }
   return text + ")";
 }
