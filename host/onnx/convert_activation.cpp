@@ -71,7 +71,7 @@ void convert_dropout(NodeImport& n) {
     // Exporters also write training nodes that drop nothing.
     const bool drops_nothing = n.has(1) && n.constant(1) && n.numbers(1, "ratio").at(0) == 0;
     if (!inference && !drops_nothing) {
-      n.fail("is in training mode, but gantry compiles for inference");
+      n.unsupported(UnsupportedKind::kAttribute, "training mode");
     }
   }
   n.set(0, n.add("nn.dropout", {n.input(0)}));

@@ -30,7 +30,10 @@ void convert_constant(NodeImport& n) {
   }
   if (n.has_attribute("value_ints"))
     return n.set_constant(0, vector_constant(DType::kI64, n.integer_list("value_ints")));
-  n.fail("its value is of a kind that gantry does not support (text or sparse), or missing");
+  if (n.has_attribute("sparse_value")) n.unsupported(UnsupportedKind::kValueKind, "sparse tensor");
+  if (n.has_attribute("value_string") || n.has_attribute("value_strings"))
+    n.unsupported(UnsupportedKind::kElementType, "STRING");
+  n.fail("its value is missing");
 }
 
 void convert_identity(NodeImport& n) {
@@ -41,7 +44,8 @@ void convert_identity(NodeImport& n) {
 void convert_if(NodeImport& n) {
   auto condition = n.contents(0);
   if (!condition || condition->dims.size() != 1 || !condition->dims[0].is_constant()) {
-    n.fail("its condition is only known when the model runs, which gantry does not support");
+    for (const char* branch : {"then_branch", "else_branch"}) n.probe_branch(n.graph(branch));
+    n.unsupported(UnsupportedKind::kControlFlow, "its condition is only known when the model runs");
   }
   n.inline_branch(n.graph(condition->dims[0].value() != 0 ? "then_branch" : "else_branch"));
 }

@@ -11,7 +11,7 @@ std::vector<int64_t> kernel_of(NodeImport& n) {
   Shape weight = n.type(1).shape;
   std::vector<int64_t> kernel;
   for (size_t i = 2; i < weight.size(); ++i) {
-    if (!weight[i].is_constant()) n.fail("its weight {} must have known dimensions", n.type(1).str());
+    if (!weight[i].is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "dimensions of its weight");
     kernel.push_back(weight[i].value());
   }
   std::vector<int64_t> declared = n.integer_list("kernel_shape");
@@ -34,7 +34,7 @@ void convert_conv(NodeImport& n) {
   Window window = read_window(n, kernel_of(n));
   auto attrs = std::make_shared<ConvAttrs>();
   const Dim channels = n.type(1).shape[0];
-  if (!channels.is_constant()) n.fail("its weight {} must have known dimensions", n.type(1).str());
+  if (!channels.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "dimensions of its weight");
   attrs->channels = channels.value();
   attrs->kernel = window.kernel;
   attrs->strides = window.strides;

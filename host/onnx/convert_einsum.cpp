@@ -66,8 +66,9 @@ Term diagonal(NodeImport& n, Term term) {
     axes.push_back(static_cast<int64_t>(j));
     Value* value = n.transpose(term.value, axes);
     const Dim extent = value->type.shape[rest];
-    if (!extent.is_constant() || !(extent == value->type.shape[rest + 1]))
-      n.fail("takes diagonals of square matrices of known size only, not of {}", value->type.str());
+    if (!extent.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "extent of a diagonal");
+    if (!(extent == value->type.shape[rest + 1]))
+      n.fail("takes diagonals of square matrices only, not of {}", value->type.str());
     Shape flat(value->type.shape.begin(), value->type.shape.begin() + static_cast<int64_t>(rest));
     flat.push_back(extent * extent);
     value = n.reshape(value, flat);

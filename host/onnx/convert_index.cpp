@@ -120,8 +120,8 @@ void convert_range(NodeImport& n) {
     attrs->start = start->dims[0];
     attrs->step = delta->dims[0];
     attrs->dtype = start->dtype;
-    if (!attrs->step.is_constant() || attrs->step.value() == 0)
-      n.fail("its delta must be a known integer other than 0");
+    if (!attrs->step.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "delta");
+    if (attrs->step.value() == 0) n.fail("its delta is 0");
     Dim span = limit->dims[0] - attrs->start;
     Dim count =
         attrs->step.value() > 0 ? ceildiv(span, attrs->step) : ceildiv(Dim(0) - span, -attrs->step.value());

@@ -9,9 +9,9 @@ namespace gantry {
 namespace {
 
 void convert_batch_norm(NodeImport& n) {
-  if (n.integer("training_mode", 0) != 0) n.fail("is in training mode, but gantry compiles for inference");
+  if (n.integer("training_mode", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "training mode");
   if (n.opset() < 7 && n.has_attribute("is_test") && n.integer("is_test", 0) == 0) {
-    n.fail("is in training mode, but gantry compiles for inference");
+    n.unsupported(UnsupportedKind::kAttribute, "training mode");
   }
   auto attrs = std::make_shared<BatchNormAttrs>();
   attrs->epsilon = n.number("epsilon", 1e-5);

@@ -43,8 +43,10 @@ std::string lower(std::string text) {
 
 Layer::Layer(NodeImport& node, int64_t gate_count) : n(node), gates(gate_count) {
   TensorType r = n.type(2), w = n.type(1);
-  if (r.rank() != 3 || w.rank() != 3 || !constant_shape(r.shape))
-    n.fail("its weights {} and {} should have 3 known dimensions", w.str(), r.str());
+  if (r.rank() != 3 || w.rank() != 3)
+    n.fail("its weights {} and {} should have 3 dimensions", w.str(), r.str());
+  if (!constant_shape(r.shape))
+    n.unsupported(UnsupportedKind::kRunTimeValue, "dimensions of its recurrent weight");
   directions = r.shape[0].value();
   hidden = r.shape[2].value();
   std::string direction = n.text("direction", "forward");
@@ -56,7 +58,7 @@ Layer::Layer(NodeImport& node, int64_t gate_count) : n(node), gates(gate_count) 
     n.fail("its hidden_size contradicts the weight {}", r.str());
   if (hidden < 1 || !(r.shape[1] == Dim(gates * hidden)))
     n.fail("its recurrent weight {} should have {} rows", r.str(), gates * hidden);
-  if (n.number("clip", 0) > 0) n.fail("clip is not supported");
+  if (n.number("clip", 0) > 0) n.unsupported(UnsupportedKind::kAttribute, "clip");
   batch_first = n.integer("layout", 0) != 0;
   x = input(0);
   if (x->type.rank() != 3) n.fail("its data {} should have 3 dimensions", x->type.str());
@@ -125,8 +127,8 @@ void Layer::check_activations(const std::vector<std::string>& expected) const {
     n.fail("should have {} activations", expected.size());
   for (size_t i = 0; i < given.size(); ++i) {
     if (lower(given[i]) != expected[i % expected.size()]) {
-      n.fail("the activation {} is not supported: only the usual {}", given[i],
-             expected[i % expected.size()]);
+      n.unsupported(UnsupportedKind::kAttribute, "the activation {} instead of the usual {}", given[i],
+                    expected[i % expected.size()]);
     }
   }
 }

@@ -12,7 +12,7 @@ template <typename Enum>
 Enum choose(NodeImport& n, const char* attribute, const std::string& text,
             std::initializer_list<std::string_view> names) {
   auto it = std::find(names.begin(), names.end(), text);
-  if (it == names.end()) n.fail("its {} is not supported: '{}'", attribute, text);
+  if (it == names.end()) n.unsupported(UnsupportedKind::kAttribute, "{} '{}'", attribute, text);
   return static_cast<Enum>(it - names.begin());
 }
 
@@ -29,7 +29,7 @@ Dim scaled_extent(NodeImport& n, const Dim& extent, double scale) {
       return floordiv(extent * static_cast<int64_t>(std::round(numerator)), denominator);
     }
   }
-  n.fail("a scale of {} of the symbolic dimension {} is not supported", scale, extent.str());
+  n.unsupported(UnsupportedKind::kRunTimeValue, "a dimension whose scale is {}", scale);
 }
 
 std::shared_ptr<ResizeAttrs> start_attrs(NodeImport& n) {
@@ -75,7 +75,7 @@ void keep_aspect_ratio(NodeImport& n, ResizeAttrs& attrs, const Shape& sizes,
   for (size_t i = 0; i < axes.size(); ++i) {
     const Dim& extent = attrs.sizes[static_cast<size_t>(axes[i])];
     if (!extent.is_constant() || !sizes[i].is_constant() || extent.value() == 0) {
-      n.fail("keeping the aspect ratio needs known dimensions");
+      n.unsupported(UnsupportedKind::kRunTimeValue, "dimensions whose aspect ratio is kept");
     }
     double ratio = static_cast<double>(sizes[i].value()) / static_cast<double>(extent.value());
     scale = i == 0 ? ratio : larger ? std::max(scale, ratio) : std::min(scale, ratio);
@@ -101,7 +101,7 @@ void read_roi(NodeImport& n, ResizeAttrs& attrs, const std::vector<int64_t>& axe
 
 void convert_resize_11(NodeImport& n) {
   auto attrs = start_attrs(n);
-  if (n.integer("antialias", 0) != 0) n.fail("antialias is not supported");
+  if (n.integer("antialias", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "antialias");
   attrs->coordinates = choose<ResizeCoordinates>(n, "coordinate_transformation_mode",
                                                  n.text("coordinate_transformation_mode", "half_pixel"),
                                                  {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",

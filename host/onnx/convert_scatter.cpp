@@ -19,7 +19,7 @@ void convert_scatter(NodeImport& n) {
     attrs->reduction = kind;
     known = true;
   }
-  if (!known) n.fail("its reduction '{}' is not one of none, add, mul, max, min", reduction);
+  if (!known) n.unsupported(UnsupportedKind::kAttribute, "reduction '{}'", reduction);
   const bool slices = n.op_type() == "ScatterND";
   if (!slices) attrs->axis = n.axis(n.integer("axis", 0), n.rank(0));
   n.set(0, n.add(slices ? "scatter_nd" : "scatter_elements", {n.input(0), n.input(1), n.input(2)}, attrs));

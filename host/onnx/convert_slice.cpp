@@ -125,7 +125,7 @@ PadMode pad_mode(NodeImport& n) {
   if (mode == "edge") return PadMode::kEdge;
   if (mode == "reflect") return PadMode::kReflect;
   if (mode == "wrap") return PadMode::kWrap;
-  n.fail("its mode is unknown: '{}'", mode);
+  n.unsupported(UnsupportedKind::kAttribute, "mode '{}'", mode);
 }
 
 /// Positive amounts become a pad, negative ones a slice.

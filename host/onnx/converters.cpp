@@ -28,10 +28,22 @@ ConverterTable make_table() {
   return table;
 }
 
+/// By op, then by opset.
+const ConverterTable& all_converters() {
+  static const ConverterTable table = make_table();
+  return table;
+}
+
 }  // namespace
 
+int64_t first_opset_of(std::string_view op) {
+  const ConverterTable& table = all_converters();
+  const auto first = std::find_if(table.begin(), table.end(), [&](const Converter& c) { return c.op == op; });
+  return first == table.end() ? 0 : first->since;
+}
+
 Convert find_converter(std::string_view op, int64_t opset) {
-  static const ConverterTable table = make_table();
+  const ConverterTable& table = all_converters();
   auto above =
       std::upper_bound(table.begin(), table.end(), std::pair(op, opset),
                        [](const auto& key, const Converter& c) { return key < std::pair(c.op, c.since); });

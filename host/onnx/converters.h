@@ -35,5 +35,7 @@ void add_control_converters(ConverterTable& table);
 
 /// The converter of the newest definition not above `opset`; null if there is none.
 Convert find_converter(std::string_view op, int64_t opset);
+/// The first opset whose definition of the op is known; 0 if none is.
+int64_t first_opset_of(std::string_view op);
 
 }  // namespace gantry

@@ -66,6 +66,8 @@ Graph import_model(std::string_view bytes, const std::string& name, const std::f
   Importer importer(model, directory, options);
   try {
     return importer.import();
+  } catch (const UnsupportedModel& error) {
+    throw UnsupportedModel(error.features(), fmt::format("{}: {}", name, error.what()));
   } catch (const Error& error) {
     const std::string advice = better_sizes(model, directory, options, importer.given_sizes());
     throw Error(error.kind(),
@@ -87,42 +89,32 @@ Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& bas
   return import_model(bytes, "the model", base, options);
 }
 
-namespace {
-
-bool is_default_domain(const std::string& domain) {
-  return domain.empty() || domain == "ai.onnx";
-}
-
-std::string qualified(const onnx::NodeProto& node) {
-  return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
-}
-
-/// What a node is called in messages: its name, else its op and first result.
-std::string display_name(const onnx::NodeProto& node) {
-  if (!node.name().empty()) return node.name();
-  for (const std::string& output : node.output()) {
-    if (!output.empty()) return output;
-  }
-  return node.op_type();
-}
-
-}  // namespace
-
 Importer::Importer(std::shared_ptr<const onnx::ModelProto> model, std::filesystem::path directory,
                    const ImportOptions& options)
     : model_(model), options_(options), tensors_(model, std::move(directory), options.reads) {}
 
 Graph Importer::import() {
-  const onnx::GraphProto& graph = model_->graph();
-  graph_.model_name = graph.name();
   read_opsets();
   check_with_onnx();
-  report_unsupported(graph);
+  try {
+    return import_supported();
+  } catch (const UnsupportedModel&) {
+    throw;
+  } catch (const Error& malformed) {
+    if (malformed.kind() == ErrorKind::kUser) throw_unsupported(malformed.what());
+    throw;
+  }
+}
+
+Graph Importer::import_supported() {
+  const onnx::GraphProto& graph = model_->graph();
+  graph_.model_name = graph.name();
   scopes_.emplace_back();
   add_initializers(graph, "");
   add_inputs(graph);
   convert_nodes(graph);
   add_outputs(graph);
+  throw_unsupported("");
   graph_.main.drop_unused_constants();
   return std::move(graph_);
 }
@@ -132,10 +124,9 @@ void Importer::read_opsets() {
     if (is_default_domain(import.domain())) opset_ = std::max<int64_t>(opset_, import.version());
   }
   if (opset_ == 0) opset_ = 1;  // files before IR version 3 do not say
-  constexpr int64_t kNewestKnown = 23;
-  if (opset_ > kNewestKnown && options_.warn) {
+  if (opset_ > kNewestOpset && options_.warn) {
     options_.warn(
-        fmt::format("the model uses opset {}; gantry knows definitions up to {}", opset_, kNewestKnown));
+        fmt::format("the model uses opset {}; gantry knows definitions up to {}", opset_, kNewestOpset));
   }
 }
 
@@ -148,45 +139,6 @@ void Importer::check_with_onnx() const {
   }
 }
 
-namespace {
-
-using NodesByOp = std::map<std::string, std::vector<std::string>>;
-
-/// Adds a graph's nodes without a converter; with `nested`, also those of its branches and loop bodies.
-void collect_unsupported(const onnx::GraphProto& graph, int64_t opset, bool nested, NodesByOp& unsupported) {
-  for (const onnx::NodeProto& node : graph.node()) {
-    const bool known = is_default_domain(node.domain()) && find_converter(node.op_type(), opset) != nullptr;
-    if (!known) unsupported[qualified(node)].push_back(display_name(node));
-    if (!nested) continue;
-    for (const onnx::AttributeProto& attribute : node.attribute()) {
-      if (attribute.has_g()) collect_unsupported(attribute.g(), opset, true, unsupported);
-      for (const onnx::GraphProto& body : attribute.graphs()) {
-        collect_unsupported(body, opset, true, unsupported);
-      }
-    }
-  }
-}
-
-}  // namespace
-
-void Importer::report_unsupported(const onnx::GraphProto& graph) const {
-  NodesByOp unsupported;
-  collect_unsupported(graph, opset_, false, unsupported);
-  if (unsupported.empty()) return;
-  // A branch that is never taken may hold what it likes; but where the model fails anyway, its list is whole.
-  unsupported.clear();
-  collect_unsupported(graph, opset_, true, unsupported);
-  constexpr size_t kNamed = 5;
-  std::string text = "uses ops that gantry does not support:";
-  for (const auto& [op, nodes] : unsupported) {
-    text += fmt::format("\n  {} (opset {}), node{}", op, opset_, nodes.size() == 1 ? "" : "s");
-    for (size_t i = 0; i < nodes.size() && i < kNamed; ++i) text += (i == 0 ? " " : ", ") + nodes[i];
-    if (nodes.size() > kNamed) text += fmt::format(" and {} more", nodes.size() - kNamed);
-  }
-  text += "\nCut them off or replace them in the exporter; docs/onnx-support.md lists what is supported.";
-  throw Error(ErrorKind::kUser, text);
-}
-
 // --- names
 
 Binding& Importer::lookup(const std::string& name, const std::string& reader) {
@@ -194,9 +146,11 @@ Binding& Importer::lookup(const std::string& name, const std::string& reader) {
     auto it = scope->find(name);
     if (it == scope->end()) continue;
     if (!it->second.missing.empty()) {
-      user_error("{} uses '{}', an optional output of {} that gantry does not compute", reader, name,
-                 it->second.missing);
+      unsupported_.add_node(UnsupportedKind::kOutput, it->second.missing, it->second.missing_of);
+      it->second.unknown = true;
+      it->second.missing.clear();
     }
+    if (it->second.unknown) throw ReadsUnknown{};
     return it->second;
   }
   user_error("{} uses '{}', which nothing before it defines", reader, name);
@@ -220,11 +174,19 @@ Value* Importer::materialise(Binding& binding, const std::string& name) {
 }
 
 void Importer::add_initializers(const onnx::GraphProto& graph, const std::string& where) {
-  if (graph.sparse_initializer_size() > 0)
-    user_error("the model has sparse initialisers, which gantry does not support");
+  for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
+    const std::string& name = tensor.values().name();
+    unsupported_.add_place(UnsupportedKind::kValueKind, "sparse tensor",
+                           fmt::format("initialiser '{}'", name));
+    define_unknown(name, "an initialiser");
+  }
   for (const onnx::TensorProto& tensor : graph.initializer()) {
+    const std::string what = fmt::format("initialiser '{}'", tensor.name());
     Binding binding;
-    binding.constant = tensors_.read(tensor, fmt::format("initialiser '{}'", tensor.name()));
+    if (!collect(what, [&] { binding.constant = tensors_.read(tensor, what); })) {
+      define_unknown(tensor.name(), "an initialiser");
+      continue;
+    }
     // Small integer tensors steer shapes, so they are never left open.
     bool stays_open = !options_.freeze && where.empty() && !contents_of(*binding.constant);
     if (stays_open) {
@@ -271,9 +233,14 @@ void Importer::add_outputs(const onnx::GraphProto& graph) {
     if (std::count(f.output_names.begin(), f.output_names.end(), output.name()) != 0) {
       user_error("the model has two outputs called '{}'", output.name());
     }
-    Binding& binding = lookup(output.name(), "the model's output");
-    Value* value = materialise(binding, output.name());
-    check_declared(output, value->type);
+    Value* value = nullptr;
+    try {
+      value = materialise(lookup(output.name(), "the model's output"), output.name());
+    } catch (const ReadsUnknown&) {
+      continue;
+    }
+    if (!collect(fmt::format("output '{}'", output.name()), [&] { check_declared(output, value->type); }))
+      continue;
     // Every output is a buffer of its own, filled by a node.
     bool shared = std::count(f.outputs.begin(), f.outputs.end(), value) != 0;
     if (value->kind != Value::Kind::kResult || shared) {
@@ -288,7 +255,7 @@ void Importer::add_outputs(const onnx::GraphProto& graph) {
 
 void Importer::convert_nodes(const onnx::GraphProto& graph) {
   for (const onnx::NodeProto& node : graph.node()) {
-    std::string name = display_name(node);
+    std::string name = node_name(node);
     int count = ++node_names_[name];
     if (count > 1) name += fmt::format("#{}", count);
     if (options_.on_node) options_.on_node(name, qualified(node));
@@ -297,36 +264,52 @@ void Importer::convert_nodes(const onnx::GraphProto& graph) {
 }
 
 void Importer::convert_node(const onnx::NodeProto& node, const std::string& name) {
+  Convert convert = is_default_domain(node.domain()) ? find_converter(node.op_type(), opset_) : nullptr;
+  if (convert == nullptr) {
+    met_unsupported_op_ = true;
+    return skip_node(node, name);
+  }
   NodeImport import(*this, node, name);
-  if (evaluate_contents(import)) return;
-  Convert convert = find_converter(node.op_type(), opset_);
-  internal_check(convert != nullptr, "no converter for {}", node.op_type());
   try {
+    if (evaluate_contents(import)) return;
     convert(import);
+  } catch (const ReadsUnknown&) {
+    return skip_node(node, name);
+  } catch (const Unsupported& error) {
+    add_unsupported(node, name, error);
+    return skip_node(node, name);
   } catch (const Error& error) {
     std::string text = error.what();
     if (text.find(name) != std::string::npos) throw;
     throw Error(error.kind(), fmt::format("node {} ({}): {}", name, node.op_type(), text));
   }
-  for (const std::string& output : node.output()) {
-    if (output.empty() || scopes_.back().count(output) != 0) continue;
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty() || scopes_.back().count(node.output(i)) != 0) continue;
     Binding missing;
-    missing.missing = fmt::format("node {} ({})", name, node.op_type());
-    define(output, std::move(missing), name);
+    missing.missing = fmt::format("{}: output {}", node.op_type(), i);
+    missing.missing_of = name;
+    define(node.output(i), std::move(missing), name);
   }
 }
 
 std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const std::string& owner) {
   constexpr int kDeepest = 64;
-  if (++depth_ > kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
-  report_unsupported(graph);
-  scopes_.emplace_back();
+  if (depth_ == kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
+  struct Scope {
+    explicit Scope(Importer& i) : importer(i) {
+      ++importer.depth_;
+      importer.scopes_.emplace_back();
+    }
+    ~Scope() {
+      --importer.depth_;
+      importer.scopes_.pop_back();
+    }
+    Importer& importer;
+  } scope(*this);
   add_initializers(graph, owner);
   convert_nodes(graph);
   std::vector<Binding> outputs;
   for (const onnx::ValueInfoProto& output : graph.output()) outputs.push_back(lookup(output.name(), owner));
-  scopes_.pop_back();
-  --depth_;
   return outputs;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "host/onnx/contents.h"
 #include "host/onnx/import.h"
 #include "host/onnx/tensor_data.h"
+#include "host/onnx/unsupported.h"
 
 namespace onnx {
 class GraphProto;
@@ -29,8 +31,20 @@ struct Binding {
   Value* value = nullptr;
   ConstantPtr constant;
   std::optional<Contents> contents;
-  std::string missing;  ///< not empty: an output that the converter does not provide, of this node
+  std::string missing;     ///< not empty: an output that its converter does not provide, "MaxPool: output 1"
+  std::string missing_of;  ///< the node
+  bool unknown = false;    ///< of something that is not supported: what reads it is skipped
 };
+
+/// Definitions of newer opsets are read as those of this one.
+inline constexpr int64_t kNewestOpset = 23;
+
+/// Thrown where a node reads an unknown binding; convert_node makes its outputs unknown too.
+struct ReadsUnknown {};
+
+bool is_default_domain(const std::string& domain);
+/// What a node is called in messages: its name, else its first output, else its op.
+std::string node_name(const onnx::NodeProto& node);
 
 class Importer {
  public:
@@ -43,7 +57,8 @@ class Importer {
   const std::map<std::string, int64_t>& given_sizes() const { return fixed_symbols_; }
   Function& function() { return graph_.main; }
   TensorReader& tensors() { return tensors_; }
-  /// The binding of a name, inner scopes first; a user error names `reader` if there is none.
+  /// The binding of a name, inner scopes first; a user error names `reader` if there is none. Throws
+  /// ReadsUnknown for an unknown one.
   Binding& lookup(const std::string& name, const std::string& reader);
   /// Defines a name; a user error if it is defined already.
   void define(const std::string& name, Binding binding, const std::string& definer);
@@ -53,6 +68,9 @@ class Importer {
   Value* dims_as_data(const Contents& contents, const std::string& name);
   /// Converts the nodes of a branch in a scope of its own; the bindings of its outputs.
   std::vector<Binding> inline_graph(const onnx::GraphProto& graph, const std::string& owner);
+  /// Converts the nodes of a branch for what it has that is not supported; other errors and the results are
+  /// dropped.
+  void probe_graph(const onnx::GraphProto& graph, const std::string& owner);
   /// The results of `op` if its inputs are constant and it is cheap to evaluate, else nothing.
   std::vector<ConstantPtr> try_evaluate(std::string_view op, const std::shared_ptr<const Attrs>& attrs,
                                         const std::vector<Value*>& inputs);
@@ -62,7 +80,19 @@ class Importer {
  private:
   void read_opsets();
   void check_with_onnx() const;
-  void report_unsupported(const onnx::GraphProto& graph) const;
+  Graph import_supported();
+  /// Runs `f`; where it meets something that is not supported, that is put down for `place`, and false.
+  bool collect(const std::string& place, const std::function<void()>& f);
+  void add_unsupported(const onnx::NodeProto& node, const std::string& name, const Unsupported& error);
+  /// Makes a node's outputs unknown that have no binding yet.
+  void skip_node(const onnx::NodeProto& node, const std::string& name);
+  /// Defines a name as unknown unless it is defined.
+  void define_unknown(const std::string& name, const std::string& definer);
+  /// Puts down the nodes of a graph that have no converter, and those of its branches and loop bodies.
+  void add_unsupported_ops(const onnx::GraphProto& graph);
+  std::string op_text(const onnx::NodeProto& node) const;
+  /// Throws what was collected, if anything was; `error`: what ended the import before, or empty.
+  void throw_unsupported(const std::string& error);
   void add_initializers(const onnx::GraphProto& graph, const std::string& where);
   void add_inputs(const onnx::GraphProto& graph);
   TensorType input_type(const onnx::ValueInfoProto& input);
@@ -90,6 +120,8 @@ class Importer {
   std::set<std::string> taken_symbols_;           ///< all symbols of inputs
   std::map<std::string, int64_t> fixed_symbols_;  ///< by the shapes and sizes that the user gave
   std::map<std::string, int> node_names_;
+  UnsupportedReport unsupported_;
+  bool met_unsupported_op_ = false;  ///< they are listed when all are known
   int depth_ = 0;
   int64_t constant_budget_ = int64_t{2} << 30;
 };

@@ -26,6 +26,17 @@ std::string as_symbol(std::string_view text) {
   return name;
 }
 
+[[noreturn]] void not_a_tensor(const onnx::TypeProto& type, const std::string& what) {
+  const char* kind = type.has_sequence_type()        ? "sequence"
+                     : type.has_optional_type()      ? "optional"
+                     : type.has_map_type()           ? "map"
+                     : type.has_sparse_tensor_type() ? "sparse tensor"
+                                                     : nullptr;
+  if (kind == nullptr) user_error("{} has no type in the model: export it again", what);
+  throw Unsupported(UnsupportedKind::kValueKind, kind,
+                    fmt::format("{} is of the kind {}, which gantry does not support", what, kind));
+}
+
 }  // namespace
 
 std::string Importer::new_symbol(const std::string& wanted) {
@@ -45,7 +56,7 @@ void Importer::name_symbols(const onnx::GraphProto& graph) {
 
 TensorType Importer::input_type(const onnx::ValueInfoProto& input) {
   std::string what = fmt::format("input '{}'", input.name());
-  if (!input.type().has_tensor_type()) user_error("{} is not a tensor, which gantry does not support", what);
+  if (!input.type().has_tensor_type()) not_a_tensor(input.type(), what);
   const auto& declared = input.type().tensor_type();
   TensorType type{dtype_of(declared.elem_type(), what), {}};
   auto found = options_.shapes.find(input.name());
@@ -100,7 +111,9 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
     if (scopes_.back().count(input.name()) != 0 && seen.count(input.name()) == 0)
       continue;  // has an initialiser
     if (++seen[input.name()] > 1) user_error("the model has two inputs called '{}'", input.name());
-    inputs.emplace_back(input.name(), input_type(input));
+    const std::string what = fmt::format("input '{}'", input.name());
+    if (!collect(what, [&] { inputs.emplace_back(input.name(), input_type(input)); }))
+      define_unknown(input.name(), "the model");
     names += (names.empty() ? "" : ", ") + input.name();
   }
   for (const auto& [name, shape] : options_.shapes) {

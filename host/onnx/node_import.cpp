@@ -76,15 +76,14 @@ Shape NodeImport::dims(size_t i, const char* what) {
   TensorType t = type(i);
   if (t.dtype != DType::kI64 && t.dtype != DType::kI32)
     fail("its {} must be integers, not {}", what, t.str());
-  fail("its {} ('{}') is only known when the model runs; gantry needs it when compiling", what,
-       proto_.input(static_cast<int>(i)));
+  unsupported(UnsupportedKind::kRunTimeValue, "{}", what);
 }
 
 std::vector<int64_t> NodeImport::integers(size_t i, const char* what) {
   std::vector<int64_t> values;
   for (const Dim& d : dims(i, what)) {
     if (!d.is_constant())
-      fail("its {} depends on a symbolic dimension ({}), which is not supported", what, d.str());
+      unsupported(UnsupportedKind::kRunTimeValue, "{}, which depends on a symbolic dimension", what);
     values.push_back(d.value());
   }
   return values;
@@ -128,9 +127,9 @@ std::optional<std::vector<double>> to_doubles(const ConstantData& data) {
 
 std::vector<double> NodeImport::numbers(size_t i, const char* what) {
   ConstantPtr data = constant(i);
-  if (!data) fail("its {} is only known when the model runs; gantry needs it when compiling", what);
+  if (!data) unsupported(UnsupportedKind::kRunTimeValue, "{}", what);
   auto values = to_doubles(*data);
-  if (!values) fail("its {} cannot be of dtype {}", what, name_of(data->type.dtype));
+  if (!values) unsupported(UnsupportedKind::kElementType, "{} as {}", name_of(data->type.dtype), what);
   return *values;
 }
 
@@ -256,6 +255,10 @@ void NodeImport::inline_branch(const onnx::GraphProto& branch) {
   for (size_t i = 0; i < output_count(); ++i) {
     if (wants(i)) importer_.define(proto_.output(static_cast<int>(i)), std::move(results[i]), name_);
   }
+}
+
+void NodeImport::probe_branch(const onnx::GraphProto& branch) {
+  importer_.probe_graph(branch, name_);
 }
 
 std::vector<Value*> NodeImport::add_many(std::string_view op, std::vector<Value*> inputs,

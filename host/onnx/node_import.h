@@ -10,6 +10,7 @@
 #include "host/onnx/contents.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
+#include "host/support/unsupported.h"
 
 namespace onnx {
 class GraphProto;
@@ -36,6 +37,16 @@ class NodeImport {
                                               fmt::format(format, std::forward<Args>(args)...)));
   }
 
+  /// Throws what the importer puts down to go on: `feature` in a few words, without the node.
+  template <typename... Args>
+  [[noreturn]] void unsupported(UnsupportedKind kind, fmt::format_string<Args...> format,
+                                Args&&... args) const {
+    std::string feature = fmt::format(format, std::forward<Args>(args)...);
+    const std::string message =
+        fmt::format("node {} ({}): {}, which gantry does not support", name_, op_type(), feature);
+    throw Unsupported(kind, std::move(feature), message);
+  }
+
   // --- inputs
   size_t input_count() const;
   bool has(size_t i) const;
@@ -50,7 +61,7 @@ class NodeImport {
   ConstantPtr constant(size_t i);
   /// Elements of an integer vector or scalar as dimensions, if they are known now.
   std::optional<Contents> contents(size_t i);
-  /// As contents(); a user error says that `what` is only known when the model runs.
+  /// As contents(); `what` is unsupported where it is only known when the model runs.
   Shape dims(size_t i, const char* what);
   /// As dims(), all constant.
   std::vector<int64_t> integers(size_t i, const char* what);
@@ -83,6 +94,8 @@ class NodeImport {
   void set_constant(size_t i, ConstantPtr data);
   /// Converts the branch's nodes in place; the node's results are the branch's.
   void inline_branch(const onnx::GraphProto& branch);
+  /// Looks for what is not supported in a branch that is not converted.
+  void probe_branch(const onnx::GraphProto& branch);
   /// Appends an op to the function. Small results of constants are evaluated at once.
   Value* add(std::string_view op, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs = nullptr);
   std::vector<Value*> add_many(std::string_view op, std::vector<Value*> inputs,

@@ -13,6 +13,7 @@
 
 #include "host/support/error.h"
 #include "host/support/input_file.h"
+#include "host/support/unsupported.h"
 
 namespace gantry {
 
@@ -69,10 +70,13 @@ DType dtype_of(int onnx_element_type, const std::string& what) {
     default:
       break;
   }
-  std::string name = T::DataType_IsValid(onnx_element_type)
-                         ? T::DataType_Name(static_cast<T::DataType>(onnx_element_type))
-                         : std::to_string(onnx_element_type);
-  user_error("{} has the element type {}, which gantry does not support", what, name);
+  if (onnx_element_type == T::UNDEFINED) user_error("{} has no element type", what);
+  // Newer ones than this onnx library knows have numbers for names.
+  const std::string name = T::DataType_IsValid(onnx_element_type)
+                               ? T::DataType_Name(static_cast<T::DataType>(onnx_element_type))
+                               : fmt::format("element type {}", onnx_element_type);
+  throw Unsupported(UnsupportedKind::kElementType, name,
+                    fmt::format("{} has the element type {}, which gantry does not support", what, name));
 }
 
 namespace {
@@ -184,7 +188,10 @@ uint64_t parse_number(const std::string& text, const char* key, const std::strin
 
 ConstantPtr TensorReader::read(const onnx::TensorProto& tensor, const std::string& what) {
   TensorType type = type_of(tensor, what);
-  if (tensor.has_segment()) user_error("{} is stored in segments, which gantry does not read", what);
+  if (tensor.has_segment()) {
+    throw Unsupported(UnsupportedKind::kValueKind, "tensor stored in segments",
+                      fmt::format("{} is stored in segments, which gantry does not read", what));
+  }
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return read_external(tensor, type, what);
   if (tensor.has_raw_data())
     return from_bytes(type, tensor.raw_data().data(), tensor.raw_data().size(), owner_, what);

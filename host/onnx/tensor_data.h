@@ -32,8 +32,8 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-/// The dtype of an ONNX element type; a user error mentions `what` if gantry has none for it (strings, 4 and
-/// 8 bit floats, complex numbers).
+/// The dtype of an ONNX element type; Unsupported mentions `what` if gantry has none for it (strings, 4 and 8
+/// bit floats, complex numbers).
 DType dtype_of(int onnx_element_type, const std::string& what);
 
 /// Reads the tensors of one model. Constants alias the model's bytes or mapped external files where alignment

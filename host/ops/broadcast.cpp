@@ -21,7 +21,7 @@ void check_dtype(Takes takes, DType dtype) {
   bool ok = takes == Takes::kAnything || (takes == Takes::kBool && dtype == DType::kBool) ||
             (takes == Takes::kInteger && integer) ||
             (takes == Takes::kNumber && (integer || is_float(dtype)));
-  ops::require(ok, "does not take {} data", name_of(dtype));
+  ops::require_dtype(ok, dtype);
 }
 
 template <typename AttrsType = NoAttrs>

@@ -12,7 +12,7 @@ void add_arange(OpSet& set) {
   OpDef op = ops::define<ArangeAttrs>("arange", FusionClass::kInjective, LayoutBehaviour::kNone, {});
   op.infer = [](const Node& node, Function&) {
     const auto& a = node.attrs_as<ArangeAttrs>();
-    ops::require(a.dtype != DType::kBool, "does not make bool data");
+    ops::require_dtype(a.dtype != DType::kBool, a.dtype);
     return std::vector<TensorType>{{a.dtype, {a.count}}};
   };
   op.compute = [](const Node& node, const std::vector<Tensor>&) {

@@ -175,7 +175,7 @@ void add_cumsum_ops(OpSet& set) {
       ops::define<CumsumAttrs>("cumsum", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
   cumsum.infer = [](const Node& node, Function&) {
     const TensorType& x = ops::input_type(node, 0);
-    ops::require(x.dtype != DType::kBool, "does not take bool data");
+    ops::require_dtype(x.dtype != DType::kBool, x.dtype);
     ops::require_axis(node.attrs_as<CumsumAttrs>().axis, x.rank());
     return std::vector<TensorType>{x};
   };

@@ -90,8 +90,8 @@ std::vector<TensorType> infer_gather_nd(const Node& node, Function& function) {
   const TensorType &x = input_type(node, 0), &indices = input_type(node, 1);
   int64_t batch = node.attrs_as<GatherNdAttrs>().batch_dims;
   require_indices(node, 1);
-  require(indices.rank() >= 1 && indices.shape.back().is_constant(),
-          "the last dimension of the indices {} must be known", indices.str());
+  require(indices.rank() >= 1, "the indices {} should have a dimension", indices.str());
+  ops::require_known(indices.shape.back().is_constant(), "last dimension of the indices");
   int64_t depth = indices.shape.back().value();
   require(batch >= 0 && batch < indices.rank() && depth >= 1 && batch + depth <= x.rank(),
           "indices {} do not index into {} after {} batch dimensions", indices.str(), x.str(), batch);

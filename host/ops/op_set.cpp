@@ -81,6 +81,9 @@ Node* infer_and_add(Function& function, std::string_view op, std::shared_ptr<con
   std::vector<TensorType> types;
   try {
     types = op_set().infer(draft, function);
+  } catch (const Unsupported& error) {
+    throw Unsupported(error.what_kind(), error.feature(),
+                      fmt::format("node {} ({}): {}", ops::origin_of(draft), op, error.what()));
   } catch (const Error& error) {
     throw Error(error.kind(), fmt::format("node {} ({}): {}", ops::origin_of(draft), op, error.what()));
   }

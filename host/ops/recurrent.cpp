@@ -28,7 +28,7 @@ int64_t packed_columns(const std::vector<int64_t>& runs) {
 /// Checks what all recurrences share; `states` initial states follow the recurrent weight, then lengths.
 std::vector<TensorType> infer_recurrence(const Node& node, Function& function, int64_t gates, size_t states) {
   const TensorType &projection = input_type(node, 0), &weight = input_type(node, 1);
-  require(projection.dtype == DType::kF32, "computes in f32 only, not {}", name_of(projection.dtype));
+  ops::require_dtype(projection.dtype == DType::kF32, projection.dtype);
   const auto& attrs = node.attrs_as<RecurrenceAttrs>();
   const bool packed = attrs.weight_block > 0;
   const TensorType& initial = input_type(node, 2);
@@ -36,7 +36,8 @@ std::vector<TensorType> infer_recurrence(const Node& node, Function& function, i
           "projection {}, recurrent weight {} and initial state {} have wrong ranks", projection.str(),
           weight.str(), initial.str());
   const Dim &directions = weight.shape[0], &hidden = units_of(node);
-  require(hidden.is_constant() && hidden.value() > 0, "the number of hidden units must be known");
+  ops::require_known(hidden.is_constant(), "number of hidden units");
+  require(hidden.value() > 0, "there are no hidden units");
   require(directions == Dim(1) || (directions == Dim(2) && !attrs.reverse),
           "there are one direction or two, of which the second one is reversed");
   require(attrs.weight_block >= 0 && attrs.weight_block % kRecurrentLanes == 0 && attrs.sequences >= 1 &&

@@ -43,7 +43,7 @@ Shape reduced_shape(const Shape& shape, const ReduceAttrs& attrs) {
 std::vector<TensorType> infer_reduce(Takes takes, const Node& node, Function&) {
   const auto& attrs = node.attrs_as<ReduceAttrs>();
   const TensorType& x = input_type(node, 0);
-  require((x.dtype == DType::kBool) == (takes == Takes::kBool), "does not take {} data", name_of(x.dtype));
+  ops::require_dtype((x.dtype == DType::kBool) == (takes == Takes::kBool), x.dtype);
   for (size_t i = 0; i < attrs.axes.size(); ++i) {
     ops::require_axis(attrs.axes[i], x.rank());
     require(i == 0 || attrs.axes[i - 1] < attrs.axes[i], "axes must ascend");

@@ -318,7 +318,7 @@ std::vector<TensorType> infer_resize(const Node& node, Function&) {
   require(a.sizes.size() == rank && (a.scales.empty() || a.scales.size() == rank) &&
               (a.roi.empty() || a.roi.size() == 2 * rank),
           "sizes, scales and roi need an entry for each axis of {}", x.str());
-  require(x.dtype != DType::kBool, "does not take bool data");
+  ops::require_dtype(x.dtype != DType::kBool, x.dtype);
   for (size_t d = 0; d < rank; ++d) {
     require(!a.sizes[d].is_constant() || a.sizes[d].value() >= 0, "a size is negative");
     require(a.scales.empty() || a.scales[d] >= 0, "a scale is negative");

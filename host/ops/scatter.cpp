@@ -20,7 +20,7 @@ void check_operands(const Node& node) {
           name_of(indices.dtype));
   ops::require_same_dtype(node, 0, 2);
   bool arithmetic = node.attrs_as<ScatterAttrs>().reduction != ScatterReduction::kNone;
-  require(!arithmetic || input_type(node, 0).dtype != DType::kBool, "cannot combine bool elements");
+  ops::require_dtype(!arithmetic || input_type(node, 0).dtype != DType::kBool, input_type(node, 0).dtype);
 }
 
 std::vector<TensorType> infer_scatter_elements(const Node& node, Function& function) {
@@ -44,8 +44,8 @@ std::vector<TensorType> infer_scatter_elements(const Node& node, Function& funct
 std::vector<TensorType> infer_scatter_nd(const Node& node, Function& function) {
   const TensorType &x = input_type(node, 0), &indices = input_type(node, 1), &updates = input_type(node, 2);
   check_operands(node);
-  require(indices.rank() >= 1 && indices.shape.back().is_constant(),
-          "the last dimension of the indices {} must be known", indices.str());
+  require(indices.rank() >= 1, "the indices {} should have a dimension", indices.str());
+  ops::require_known(indices.shape.back().is_constant(), "last dimension of the indices");
   int64_t depth = indices.shape.back().value();
   require(depth >= 0 && depth <= x.rank(), "indices {} do not index into {}", indices.str(), x.str());
   Shape expected(indices.shape.begin(), indices.shape.end() - 1);

@@ -47,6 +47,18 @@ void add_constraint(Function& function, const Dim& a, const Dim& b, const Node& 
 }
 }  // namespace
 
+void require_dtype(bool taken, DType dtype) {
+  if (taken) return;
+  throw Unsupported(UnsupportedKind::kElementType, std::string(name_of(dtype)),
+                    fmt::format("does not take {} data", name_of(dtype)));
+}
+
+void require_known(bool known, const char* what) {
+  if (known) return;
+  throw Unsupported(UnsupportedKind::kRunTimeValue, what,
+                    fmt::format("needs to know the {} when compiling", what));
+}
+
 Dim unify(const Dim& a, const Dim& b, Function& function, const Node& node, const char* what) {
   if (a == b) return a;
   require(!provably_different(a, b), "{}: {} and {} differ", what, a.str(), b.str());
@@ -66,8 +78,8 @@ void require_at_least(const Dim& dim, int64_t least, Function& function, const N
 }
 
 void require_float(const Node& node, size_t i) {
-  DType dtype = input_type(node, i).dtype;
-  require(is_float(dtype), "needs floating-point data, not {}", name_of(dtype));
+  const DType dtype = input_type(node, i).dtype;
+  require_dtype(is_float(dtype), dtype);
 }
 
 void require_same_dtype(const Node& node, size_t i, size_t j) {

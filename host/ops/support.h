@@ -9,6 +9,7 @@
 
 #include "host/ops/op.h"
 #include "host/support/error.h"
+#include "host/support/unsupported.h"
 
 namespace gantry::ops {
 
@@ -49,6 +50,10 @@ template <typename... Args>
 void require(bool condition, fmt::format_string<Args...> format, Args&&... args) {
   if (!condition) user_error(format, std::forward<Args>(args)...);
 }
+/// Throws Unsupported unless `taken`: an element type that the op does not compute in.
+void require_dtype(bool taken, DType dtype);
+/// Throws Unsupported unless `known`: a value that is needed when compiling.
+void require_known(bool known, const char* what);
 /// Both dimensions must be equal: a user error with `what` if they cannot be; a constraint of the function
 /// where that is not certain. Returns the one that says more.
 Dim unify(const Dim& a, const Dim& b, Function& function, const Node& node, const char* what);

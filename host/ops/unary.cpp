@@ -19,7 +19,7 @@ void check_dtype(Takes takes, DType dtype) {
   bool ok = takes == Takes::kAnything || (takes == Takes::kFloat && is_float(dtype)) ||
             (takes == Takes::kNumber && (is_float(dtype) || integer)) ||
             (takes == Takes::kInteger && integer) || (takes == Takes::kBool && dtype == DType::kBool);
-  ops::require(ok, "does not take {} data", name_of(dtype));
+  ops::require_dtype(ok, dtype);
 }
 
 template <typename AttrsType = NoAttrs>

@@ -1,0 +1,120 @@
+#include "host/onnx/unsupported.h"
+
+#include <algorithm>
+
+namespace gantry {
+namespace {
+
+/// How a list of such things is headed.
+const char* heading(UnsupportedKind kind) {
+  switch (kind) {
+    case UnsupportedKind::kOp:
+      return "ops";
+    case UnsupportedKind::kAttribute:
+      return "attributes";
+    case UnsupportedKind::kElementType:
+      return "element types";
+    case UnsupportedKind::kValueKind:
+      return "values that are no dense tensors";
+    case UnsupportedKind::kRunTimeValue:
+      return "values that are only known when the model runs, but needed when compiling";
+    case UnsupportedKind::kControlFlow:
+      return "control flow";
+    case UnsupportedKind::kOutput:
+      return "optional outputs";
+  }
+  internal_error("unknown kind of unsupported thing");
+}
+
+/// Names come in the order of the model, so that equal ones are neighbours.
+void add_once(std::vector<std::string>& list, const std::string& name) {
+  if (list.empty() || list.back() != name) list.push_back(name);
+}
+
+/// ", input 'x', nodes a, b and 3 more": the first five.
+std::string users_text(const UnsupportedFeature& feature) {
+  constexpr size_t kNamed = 5;
+  std::string text;
+  size_t named = 0;
+  for (; named < feature.places.size() && named < kNamed; ++named) text += ", " + feature.places[named];
+  for (size_t i = 0; i < feature.nodes.size() && named < kNamed; ++i, ++named) {
+    const char* first = feature.nodes.size() == 1 ? ", node " : ", nodes ";
+    text += (i == 0 ? first : ", ") + feature.nodes[i];
+  }
+  const size_t all = feature.places.size() + feature.nodes.size();
+  return all > named ? text + fmt::format(" and {} more", all - named) : text;
+}
+
+const char* remedy(UnsupportedKind kind) {
+  switch (kind) {
+    case UnsupportedKind::kElementType:
+      return "Let the exporter write another element type, or cast before these nodes.";
+    case UnsupportedKind::kRunTimeValue:
+    case UnsupportedKind::kControlFlow:
+      return "Values that follow from an input's shape become known with --shape NAME=…; for others let the "
+             "exporter write constants.";
+    default:
+      return "Cut off or replace in the exporter what is not supported.";
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(UnsupportedKind kind) {
+  switch (kind) {
+    case UnsupportedKind::kOp:
+      return "op";
+    case UnsupportedKind::kAttribute:
+      return "attribute";
+    case UnsupportedKind::kElementType:
+      return "element_type";
+    case UnsupportedKind::kValueKind:
+      return "value_kind";
+    case UnsupportedKind::kRunTimeValue:
+      return "run_time_value";
+    case UnsupportedKind::kControlFlow:
+      return "control_flow";
+    case UnsupportedKind::kOutput:
+      return "output";
+  }
+  internal_error("unknown kind of unsupported thing");
+}
+
+UnsupportedFeature& UnsupportedReport::entry(UnsupportedKind kind, const std::string& what) {
+  UnsupportedFeature& feature = features_[{kind, what}];
+  feature.kind = kind;
+  feature.what = what;
+  return feature;
+}
+
+void UnsupportedReport::add_node(UnsupportedKind kind, const std::string& what, const std::string& node) {
+  add_once(entry(kind, what).nodes, node);
+}
+
+void UnsupportedReport::add_place(UnsupportedKind kind, const std::string& what, const std::string& place) {
+  add_once(entry(kind, what).places, place);
+}
+
+std::vector<UnsupportedFeature> UnsupportedReport::features() const {
+  std::vector<UnsupportedFeature> all;
+  for (const auto& [key, feature] : features_) all.push_back(feature);
+  return all;
+}
+
+std::string UnsupportedReport::text() const {
+  std::string text = "uses what gantry does not support:";
+  std::vector<std::string_view> remedies;
+  const UnsupportedFeature* previous = nullptr;
+  for (const auto& [key, feature] : features_) {
+    const bool starts = previous == nullptr || previous->kind != feature.kind;
+    if (starts) text += fmt::format("\n  {}:", heading(feature.kind));
+    const std::string_view advice = remedy(feature.kind);
+    if (std::find(remedies.begin(), remedies.end(), advice) == remedies.end()) remedies.push_back(advice);
+    text += fmt::format("\n    {}{}", feature.what, users_text(feature));
+    previous = &feature;
+  }
+  for (const std::string_view line : remedies) text += fmt::format("\n{}", line);
+  return text + "\ndocs/onnx-support.md lists what is supported.";
+}
+
+}  // namespace gantry

@@ -1,0 +1,187 @@
+// A model that gantry does not support is told everything at once.
+#include "host/onnx/unsupported.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "host/onnx/import.h"
+
+namespace gantry {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::string model(const std::string& graph, const std::string& more = "opset_import { version: 16 }") {
+  onnx::ModelProto proto;
+  const std::string text = "ir_version: 8 " + more + " graph { name: 'g' " + graph + " }";
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
+  return proto.SerializeAsString();
+}
+std::string tensor(const std::string& kind, const std::string& name, int type) {
+  return kind + " { name: '" + name + "' type { tensor_type { elem_type: " + std::to_string(type) +
+         " shape { dim { dim_param: 'N' } dim { dim_value: 4 } } } } } ";
+}
+std::string node(const std::string& op, const std::string& name, const std::string& in,
+                 const std::string& out, const std::string& more = "") {
+  std::string text = "node { op_type: '" + op + "' name: '" + name + "' ";
+  std::stringstream inputs(in), outputs(out);
+  for (std::string value; inputs >> value;) text += "input: '" + value + "' ";
+  for (std::string value; outputs >> value;) text += "output: '" + value + "' ";
+  return text + more + " } ";
+}
+std::string attribute(const std::string& name, const std::string& value) {
+  return "attribute { name: '" + name + "' " + value + " } ";
+}
+
+struct Refusal {
+  std::vector<UnsupportedFeature> features;
+  std::string text;
+  /// The one feature of that name.
+  UnsupportedFeature of(const std::string& what) const {
+    const auto found = std::ranges::find(features, what, &UnsupportedFeature::what);
+    EXPECT_NE(found, features.end()) << "no " << what << " in " << text;
+    return found == features.end() ? UnsupportedFeature{} : *found;
+  }
+};
+Refusal refusal(const std::string& bytes) {
+  try {
+    import_onnx_bytes(bytes, ".");
+  } catch (const UnsupportedModel& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    return {error.features(), error.what()};
+  } catch (const Error& error) {
+    ADD_FAILURE() << error.what();
+  }
+  return {};
+}
+
+const std::string kFloats = tensor("input", "x", 1) + tensor("output", "y", 1);
+
+TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
+  const Refusal r = refusal(
+      model(kFloats + tensor("input", "words", 8) +
+            "input { name: 'list' type { sequence_type { elem_type { tensor_type { elem_type: 1 } } } } } "
+            "input { name: 'shape' type { tensor_type { elem_type: 7 shape { dim { dim_value: 2 } } } } } "
+            "input { name: 'flag' type { tensor_type { elem_type: 9 shape { } } } } "
+            "sparse_initializer { values { name: 'thin' dims: 1 data_type: 1 float_data: 1 } "
+            "  indices { dims: 1 data_type: 7 int64_data: 0 } dims: 4 } " +
+            node("NonZero", "nz", "x", "a") + node("Dropout", "drop", "x ratio train", "b") +
+            "initializer { name: 'ratio' data_type: 1 float_data: 0.5 } "
+            "initializer { name: 'train' data_type: 9 int32_data: 1 } " +
+            node("Cast", "narrow", "x", "c", attribute("to", "type: INT i: 17")) +
+            node("Reshape", "r", "x shape", "d") +
+            node("If", "choice", "flag", "e",
+                 attribute("then_branch",
+                           "type: GRAPH g { " + node("Relu", "t", "x", "q") + "output { name: 'q' } }") +
+                     attribute("else_branch",
+                               "type: GRAPH g { " + node("Abs", "u", "x", "q") + "output { name: 'q' } }")) +
+            node("Relu", "last", "x", "y")));
+  EXPECT_THAT(r.of("NonZero (opset 16)").nodes, ElementsAre("nz"));
+  EXPECT_THAT(r.of("Dropout: training mode").nodes, ElementsAre("drop"));
+  EXPECT_THAT(r.of("STRING").places, ElementsAre("input 'words'"));
+  EXPECT_THAT(r.of("sequence").places, ElementsAre("input 'list'"));
+  EXPECT_THAT(r.of("sparse tensor").places, ElementsAre("initialiser 'thin'"));
+  EXPECT_EQ(r.of("Reshape: shape").kind, UnsupportedKind::kRunTimeValue);
+  EXPECT_EQ(r.of("If: its condition is only known when the model runs").kind, UnsupportedKind::kControlFlow);
+  EXPECT_EQ(std::ranges::count(r.features, UnsupportedKind::kElementType, &UnsupportedFeature::kind), 2);
+  EXPECT_EQ(r.features.size(), 8u) << r.text;
+  for (const char* part : {"NonZero (opset 16), node nz", "STRING, input 'words'", "narrow (Cast)",
+                           "Reshape: shape, node r", "--shape NAME=", "docs/onnx-support.md"}) {
+    EXPECT_THAT(r.text, HasSubstr(part));
+  }
+}
+
+TEST(Unsupported, NodesBehindSomethingUnsupportedAreNoFurtherErrors) {
+  const Refusal r = refusal(model(kFloats + node("NonZero", "nz", "x", "a") + node("Add", "sum", "a x", "b") +
+                                  node("Conv", "c", "b x", "d") + node("Clip", "cut", "d", "y")));
+  EXPECT_EQ(r.features.size(), 1u) << r.text;
+}
+
+TEST(Unsupported, NodesThatDoNotDependOnItAreStillLookedAt) {
+  const Refusal r = refusal(model(kFloats + node("NonZero", "nz", "x", "a") +
+                                      node("Pad", "p", "x", "y",
+                                           attribute("mode", "type: STRING s: 'mirror'") +
+                                               attribute("pads", "type: INTS ints: [0, 0, 0, 0]")),
+                                  "opset_import { version: 2 }"));
+  EXPECT_THAT(r.of("Pad: mode 'mirror'").nodes, ElementsAre("p"));
+}
+
+TEST(Unsupported, OfManyNodesTheFirstFiveAreNamedAndTheRestCounted) {
+  std::string graph = kFloats;
+  for (int i = 0; i < 12; ++i) {
+    const std::string n = std::to_string(i);
+    graph += node("Cast", "c" + n, "x", "v" + n, attribute("to", "type: INT i: 8"));
+  }
+  const Refusal r = refusal(model(graph + node("Relu", "last", "x", "y")));
+  EXPECT_EQ(r.of("STRING").nodes.size(), 12u);
+  EXPECT_THAT(r.text, HasSubstr("c4 (Cast) and 7 more"));
+  EXPECT_THAT(r.text, Not(HasSubstr("c5")));
+}
+
+TEST(Unsupported, OptionalOutputsThatAreReadNameTheirNode) {
+  const std::string pool =
+      node("MaxPool", "pool", "image", "p indices", attribute("kernel_shape", "type: INTS ints: [2, 2]"));
+  const std::string image =
+      "input { name: 'image' type { tensor_type { elem_type: 1 shape { dim { dim_value: 1 } "
+      "dim { dim_value: 1 } dim { dim_value: 4 } dim { dim_value: 4 } } } } } "
+      "output { name: 'y' type { tensor_type { elem_type: 1 } } } ";
+  const Refusal r =
+      refusal(model(image + pool + node("Abs", "reader", "indices", "z") + node("Relu", "last", "p", "y")));
+  EXPECT_THAT(r.of("MaxPool: output 1").nodes, ElementsAre("pool"));
+  EXPECT_NO_THROW(import_onnx_bytes(model(image + pool + node("Relu", "last", "p", "y")), "."));
+}
+
+TEST(Unsupported, DomainsFunctionsAndOpsetsAreTold) {
+  const std::string graph = kFloats + node("Fancy", "f", "x", "a", "domain: 'com.example'") +
+                            node("Mine", "m", "x", "b", "domain: 'local'") + node("Mish", "old", "x", "c") +
+                            node("Lost", "l", "x", "d", "domain: 'nowhere'") + node("Relu", "last", "x", "y");
+  const Refusal r =
+      refusal(model(graph,
+                    "opset_import { version: 16 } opset_import { domain: 'com.example' version: "
+                    "3 } functions { name: 'Mine' domain: 'local' }"));
+  EXPECT_THAT(r.of("com.example::Fancy (opset 3)").nodes, ElementsAre("f"));
+  EXPECT_THAT(r.of("local::Mine (a function of the model)").nodes, ElementsAre("m"));
+  EXPECT_THAT(r.of("nowhere::Lost (of no declared opset)").nodes, ElementsAre("l"));
+  EXPECT_THAT(r.of("Mish (opset 16; gantry knows it since opset 18)").nodes, ElementsAre("old"));
+}
+
+TEST(Unsupported, BranchesOfAnUnknownConditionAreLookedIntoToo) {
+  const auto branch = [](const std::string& nodes) {
+    return "type: GRAPH g { " + nodes + "output { name: 'q' } }";
+  };
+  const Refusal r = refusal(
+      model(kFloats + "input { name: 'flag' type { tensor_type { elem_type: 9 shape { } } } } " +
+            node("If", "choice", "flag", "y",
+                 attribute("then_branch",
+                           branch(node("Cast", "inner", "x", "q", attribute("to", "type: INT i: 8")))) +
+                     attribute("else_branch", branch(node("NonZero", "deep", "x", "q"))))));
+  EXPECT_THAT(r.of("STRING").nodes, ElementsAre("inner (Cast)"));
+  EXPECT_THAT(r.of("NonZero (opset 16)").nodes, ElementsAre("deep"));
+  EXPECT_EQ(r.features.size(), 3u) << r.text;
+}
+
+TEST(Unsupported, AMalformedModelIsToldItsListToo) {
+  const Refusal r =
+      refusal(model(kFloats + node("NonZero", "nz", "x", "a") + node("Add", "sum", "x gone", "y")));
+  EXPECT_THAT(r.text, HasSubstr("sum uses 'gone', which nothing before it defines"));
+  EXPECT_THAT(r.of("NonZero (opset 16)").nodes, ElementsAre("nz"));
+}
+
+TEST(Unsupported, ElementTypesThatAnOpDoesNotComputeInAreCollected) {
+  const Refusal r = refusal(model(tensor("input", "x", 9) + tensor("output", "y", 9) +
+                                  node("Neg", "minus", "x", "a") + node("Not", "last", "x", "y")));
+  EXPECT_EQ(r.of("bool").kind, UnsupportedKind::kElementType);
+  EXPECT_THAT(r.of("bool").nodes, ElementsAre("minus (Neg)"));
+  EXPECT_THAT(r.of("bool").places, IsEmpty());
+}
+
+}  // namespace
+}  // namespace gantry
