@@ -1,19 +1,30 @@
 // What is in a file, as text or JSON.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <vector>
 
 namespace gantry::cli {
 
 struct InspectOptions {
   bool json = false;
   bool steps = false;  ///< every step of a module's plan
+  std::map<std::string, std::vector<int64_t>>
+      shapes;  ///< of a model's inputs, for whether it can be compiled
 };
-/// An ONNX model: inputs, outputs, opsets, op counts, parameters, and what cannot be compiled. User error if
-/// it is none.
-std::string inspect_model(const std::filesystem::path& path, const InspectOptions& options);
-/// A module file: tensors, variants, kernels, plan, memory, segments. User error says how it is damaged.
-std::string inspect_module(const std::filesystem::path& path, const InspectOptions& options);
+/// What there is to say of a file, and why gantry cannot use it; `problem` is empty where it can.
+struct Inspection {
+  std::string report;
+  std::string problem;
+};
+/// An ONNX model: inputs, outputs, opsets, op counts, weights, and what cannot be compiled. User error if it
+/// is none.
+Inspection inspect_model(const std::filesystem::path& path, const InspectOptions& options);
+/// A module file: tensors, variants, kernels, plan, memory, segments. User error says how it is damaged. Code
+/// for other machines than this one is no problem.
+Inspection inspect_module(const std::filesystem::path& path, const InspectOptions& options);
 
 }  // namespace gantry::cli

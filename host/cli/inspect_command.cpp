@@ -1,22 +1,50 @@
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "host/cli/commands.h"
+#include "host/cli/inputs.h"
 #include "host/cli/inspect.h"
 #include "host/cli/model_source.h"
+#include "host/support/error.h"
 
 namespace gantry::cli {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  gantry inspect resnet18.onnx           inputs, outputs, ops, parameters; what gantry cannot compile
+  gantry inspect resnet18.onnx           inputs, outputs, ops, weights; what gantry cannot compile
   gantry inspect resnet18.gmod           targets, kernels, plan, memory, segments
   gantry inspect resnet18.gmod --steps   every step of the plan
-  gantry inspect resnet18.gmod --json | jq .variants[0].workspace_bytes)";
+  gantry inspect resnet18.gmod --json | jq .variants[0].workspace_bytes
+The exit code is 1 where gantry cannot compile the model, or the module is damaged.)";
 
 struct Options {
   std::string file;
+  std::vector<std::string> shapes;
   InspectOptions inspect;
 };
+
+/// In JSON also what is wrong with a file of which nothing can be said.
+Inspection inspect(const Options& options) {
+  try {
+    return is_module_file(options.file) ? inspect_module(options.file, options.inspect)
+                                        : inspect_model(options.file, options.inspect);
+  } catch (const Error& error) {
+    if (!options.inspect.json || error.kind() != ErrorKind::kUser) throw;
+    const nlohmann::ordered_json json = {{"file", options.file}, {"error", error.what()}};
+    return {json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n", error.what()};
+  }
+}
+
+/// Prints what is known, then fails where gantry cannot use the file.
+int show(Options& options) {
+  options.inspect.shapes = parse_shapes(options.shapes);
+  const Inspection inspection = inspect(options);
+  print_out(inspection.report);
+  if (inspection.problem.empty()) return 0;
+  std::fflush(stdout);
+  user_error("{}", inspection.problem);
+}
 
 }  // namespace
 
@@ -25,16 +53,12 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a model or a module");
   command->add_option("FILE", options->file, "A model (.onnx) or a module (.gmod)")->required();
   command->add_flag("--steps", options->inspect.steps, "Also every step of a module's plan");
+  command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions; for a model")
+      ->type_name("NAME=1x3x224x224")
+      ->allow_extra_args(false);
   command->add_flag("--json", options->inspect.json, "Report as JSON on stdout");
   command->footer(kExamples);
-  command->callback([options, &invocation] {
-    invocation.action = [options] {
-      const bool module = is_module_file(options->file);
-      print_out(module ? inspect_module(options->file, options->inspect)
-                       : inspect_model(options->file, options->inspect));
-      return 0;
-    };
-  });
+  command->callback([options, &invocation] { invocation.action = [options] { return show(*options); }; });
 }
 
 }  // namespace gantry::cli

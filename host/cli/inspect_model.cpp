@@ -12,6 +12,8 @@
 #include "host/cli/text.h"
 #include "host/onnx/declared_dim.h"
 #include "host/onnx/import.h"
+#include "host/onnx/model_weights.h"
+#include "host/onnx/unsupported.h"
 #include "host/support/error.h"
 
 namespace gantry::cli {
@@ -19,16 +21,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-onnx::ModelProto read_model(const std::filesystem::path& path) {
+using ModelPtr = std::shared_ptr<const onnx::ModelProto>;
+
+ModelPtr read_model(const std::filesystem::path& path) {
   auto mapped = runtime::map_file(path.string());
   if (!mapped.ok()) user_error("{}", mapped.status().message());
   const auto bytes = mapped->bytes;
   constexpr size_t kMost = std::numeric_limits<int>::max();
   if (bytes.size() > kMost)
     user_error("{}: larger than 2 GiB; ONNX keeps such weights in external data", path.string());
-  onnx::ModelProto model;
-  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
-      model.graph().output_size() == 0) {
+  auto model = std::make_shared<onnx::ModelProto>();
+  if (!model->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
+      model->graph().output_size() == 0) {
     import_onnx(path);  // says which: no model, or a truncated one
     user_error("{}: neither a model (.onnx) nor a module (.gmod), or it is truncated", path.string());
   }
@@ -38,9 +42,7 @@ onnx::ModelProto read_model(const std::filesystem::path& path) {
 std::string type_text(const onnx::TypeProto& type) {
   if (!type.has_tensor_type()) return "not a tensor";
   const auto& tensor = type.tensor_type();
-  std::string text =
-      onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(tensor.elem_type()));
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::string text = element_type_text(tensor.elem_type());
   if (!tensor.has_shape()) return text + " of any shape";
   text += " (";
   for (int i = 0; i < tensor.shape().dim_size(); ++i) {
@@ -51,14 +53,6 @@ std::string type_text(const onnx::TypeProto& type) {
     text += size ? std::to_string(*size) : name.empty() ? "?" : name;
   }
   return text + ")";
-}
-
-int64_t element_count(const onnx::TensorProto& tensor) {
-  int64_t count = 1;
-  for (int64_t dim : tensor.dims()) {
-    if (__builtin_mul_overflow(count, dim, &count)) return 0;
-  }
-  return count;
 }
 
 void count_ops(const onnx::GraphProto& graph, std::map<std::string, int>& counts) {
@@ -75,20 +69,20 @@ struct Summary {
   std::vector<std::pair<std::string, int64_t>> opsets;
   std::vector<std::pair<std::string, int>> ops;  ///< most frequent first
   int nodes = 0;
-  int64_t parameters = 0;
+  ModelWeights weights;
   std::string producer;
   int64_t ir_version = 0;
   std::string problem;  ///< why gantry cannot compile it; empty: it can read it
+  std::vector<UnsupportedFeature> unsupported;
 };
 
 Summary summarise_model(const std::filesystem::path& path) {
-  const onnx::ModelProto model = read_model(path);
+  const ModelPtr read = read_model(path);
+  const onnx::ModelProto& model = *read;
   Summary summary;
   std::set<std::string> initializers;
-  for (const auto& tensor : model.graph().initializer()) {
-    initializers.insert(tensor.name());
-    summary.parameters += element_count(tensor);
-  }
+  for (const auto& tensor : model.graph().initializer()) initializers.insert(tensor.name());
+  summary.weights = count_weights(read, path.parent_path());
   for (const auto& input : model.graph().input()) {
     if (initializers.count(input.name()) == 0)
       summary.inputs.emplace_back(input.name(), type_text(input.type()));
@@ -110,14 +104,34 @@ Summary summarise_model(const std::filesystem::path& path) {
   return summary;
 }
 
-std::string import_problem(const std::filesystem::path& path) {
+/// Puts down why the model cannot be imported.
+void find_problem(const std::filesystem::path& path, const InspectOptions& options, Summary& summary) {
+  ImportOptions import;
+  import.shapes = options.shapes;
   try {
-    import_onnx(path);
-    return "";
+    import_onnx(path, import);
+  } catch (const UnsupportedModel& error) {
+    summary.problem = error.what();
+    summary.unsupported = error.features();
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) throw;
-    return error.what();
+    summary.problem = error.what();
   }
+}
+
+Json weights_json(const WeightCount& count) {
+  return {{"tensors", count.tensors}, {"parameters", count.parameters}, {"bytes", count.bytes}};
+}
+
+Json unsupported_json(const std::vector<UnsupportedFeature>& features) {
+  Json list = Json::array();
+  for (const UnsupportedFeature& feature : features) {
+    list.push_back({{"kind", name_of(feature.kind)},
+                    {"what", feature.what},
+                    {"places", feature.places},
+                    {"nodes", feature.nodes}});
+  }
+  return list;
 }
 
 std::string to_json(const std::filesystem::path& path, const Summary& summary) {
@@ -136,10 +150,34 @@ std::string to_json(const std::filesystem::path& path, const Summary& summary) {
   json["nodes"] = summary.nodes;
   json["ops"] = Json::object();
   for (const auto& [op, count] : summary.ops) json["ops"][op] = count;
-  json["parameters"] = summary.parameters;
+  json["parameters"] = summary.weights.total.parameters;
+  json["weights"] = weights_json(summary.weights.total);
+  json["weights"]["by_type"] = Json::object();
+  for (const auto& [type, count] : summary.weights.by_type)
+    json["weights"]["by_type"][type] = weights_json(count);
+  json["weights"]["repeated"] = weights_json(summary.weights.repeated);
   json["supported"] = summary.problem.empty();
-  json["problem"] = summary.problem;
+  json["error"] = summary.problem;
+  json["unsupported"] = unsupported_json(summary.unsupported);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string weights_text(const ModelWeights& weights) {
+  const auto amount = [](const WeightCount& count) {
+    const auto number = static_cast<double>(count.parameters);
+    return fmt::format("{} parameters, {}",
+                       number < 1000 ? std::to_string(count.parameters) : count_text(number),
+                       bytes_text(static_cast<double>(count.bytes)));
+  };
+  std::string text =
+      fmt::format("  weights  {} in {} tensors\n", amount(weights.total), weights.total.tensors);
+  for (const auto& [type, count] : weights.by_type)
+    text += fmt::format("           {}: {}\n", type, amount(count));
+  if (weights.repeated.tensors > 0) {
+    text += fmt::format("           not counted again: {} tensors that are equal to others, {}\n",
+                        weights.repeated.tensors, amount(weights.repeated));
+  }
+  return text;
 }
 
 std::string to_text(const std::filesystem::path& path, const Summary& summary) {
@@ -150,22 +188,20 @@ std::string to_text(const std::filesystem::path& path, const Summary& summary) {
   for (const auto& [name, type] : summary.outputs) text += fmt::format("  output   {}: {}\n", name, type);
   for (const auto& [domain, version] : summary.opsets)
     text += fmt::format("  opset    {} {}\n", domain, version);
-  text += fmt::format("  weights  {} parameters\n", count_text(static_cast<double>(summary.parameters)));
+  text += weights_text(summary.weights);
   text += fmt::format("  nodes    {}\n", summary.nodes);
   Table table({{"nodes", Table::Align::kRight}, {"op", Table::Align::kLeft}});
   for (const auto& [op, count] : summary.ops) table.row({std::to_string(count), op});
   text += table.str(4);
-  text += summary.problem.empty() ? "  gantry can compile it\n"
-                                  : fmt::format("  gantry cannot compile it: {}\n", summary.problem);
-  return text;
+  return text + (summary.problem.empty() ? "  gantry can compile it\n" : "  gantry cannot compile it\n");
 }
 
 }  // namespace
 
-std::string inspect_model(const std::filesystem::path& path, const InspectOptions& options) {
+Inspection inspect_model(const std::filesystem::path& path, const InspectOptions& options) {
   Summary summary = summarise_model(path);
-  summary.problem = import_problem(path);
-  return options.json ? to_json(path, summary) : to_text(path, summary);
+  find_problem(path, options, summary);
+  return {options.json ? to_json(path, summary) : to_text(path, summary), summary.problem};
 }
 
 }  // namespace gantry::cli

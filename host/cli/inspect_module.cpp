@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 
 #include "device_runtime/src/module_reader.h"
 #include "host/cli/inspect.h"
@@ -183,6 +185,7 @@ class ModuleReport {
                                        {"origin", text_of(c->origin())}});
       }
     }
+    json["weights_bytes"] = all_constant_bytes();
     json["variants"] = Json::array();
     for (const auto* variant : *manifest_.variants()) json["variants"].push_back(variant_json(*variant));
     json["segments"] = segments_json();
@@ -203,6 +206,8 @@ class ModuleReport {
                            dims_.get(c->right()).str(), text_of(c->origin()));
       }
     }
+    out += fmt::format("  weights  {}{}\n", bytes_text(static_cast<double>(all_constant_bytes())),
+                       manifest_.variants()->size() > 1 ? "; what variants share is stored once" : "");
     for (const auto* variant : *manifest_.variants()) out += variant_text(*variant);
     return out + segments_text();
   }
@@ -352,15 +357,29 @@ class ModuleReport {
                        bytes_of(dims_.get(variant.gpu_workspace_bytes())));
   }
 
-  static size_t constant_count(const format::Variant& variant) {
-    return variant.constants() == nullptr ? 0 : variant.constants()->size();
+  static size_t constant_count(const format::Variant& variant) { return constant_places(variant).size(); }
+  /// Places of constants in the file, each once.
+  using Places = std::set<std::tuple<uint32_t, uint64_t, uint64_t>>;
+  static Places constant_places(const format::Variant& variant) {
+    Places places;
+    if (variant.constants() == nullptr) return places;
+    for (const auto* constant : *variant.constants())
+      places.insert({constant->segment(), constant->offset(), constant->size()});
+    return places;
+  }
+  static uint64_t bytes_at(const Places& places) {
+    uint64_t bytes = 0;
+    for (const auto& [segment, offset, size] : places) bytes += size;
+    return bytes;
   }
   static uint64_t constant_bytes(const format::Variant& variant) {
-    uint64_t bytes = 0;
-    if (variant.constants() != nullptr) {
-      for (const auto* constant : *variant.constants()) bytes += constant->size();
-    }
-    return bytes;
+    return bytes_at(constant_places(variant));
+  }
+  /// What all variants have together: those that several share count once.
+  uint64_t all_constant_bytes() const {
+    Places places;
+    for (const auto* variant : *manifest_.variants()) places.merge(constant_places(*variant));
+    return bytes_at(places);
   }
 
   Json variant_json(const format::Variant& variant) const {
@@ -501,11 +520,11 @@ class ModuleReport {
 
 }  // namespace
 
-std::string inspect_module(const std::filesystem::path& path, const InspectOptions& options) {
+Inspection inspect_module(const std::filesystem::path& path, const InspectOptions& options) {
   auto contents = runtime::ModuleContents::open(path.string());
   if (!contents.ok()) user_error("{}", contents.status().message());
   const ModuleReport report(path, *contents, options);
-  return options.json ? report.json() : report.text();
+  return {options.json ? report.json() : report.text(), ""};
 }
 
 }  // namespace gantry::cli

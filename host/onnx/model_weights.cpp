@@ -1,0 +1,176 @@
+#include "host/onnx/model_weights.h"
+
+#include <fmt/format.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "host/onnx/tensor_data.h"
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+using onnx::TensorProto;
+
+/// Elements that the shape says; 0 where it is damaged.
+int64_t element_count(const TensorProto& tensor) {
+  int64_t count = 1;
+  for (int64_t dim : tensor.dims()) {
+    if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) return 0;
+  }
+  return count;
+}
+
+int64_t bits_of(int onnx_element_type) {
+  switch (onnx_element_type) {
+    case TensorProto::BOOL:
+    case TensorProto::INT8:
+    case TensorProto::UINT8:
+      return 8;
+    case TensorProto::INT16:
+    case TensorProto::UINT16:
+    case TensorProto::FLOAT16:
+    case TensorProto::BFLOAT16:
+      return 16;
+    case TensorProto::INT32:
+    case TensorProto::UINT32:
+    case TensorProto::FLOAT:
+      return 32;
+    case TensorProto::INT64:
+    case TensorProto::UINT64:
+    case TensorProto::DOUBLE:
+    case TensorProto::COMPLEX64:
+      return 64;
+    case TensorProto::COMPLEX128:
+      return 128;
+    default:
+      break;
+  }
+  // Newer than Debian's onnx library: four 8-bit floats, two 4-bit integers, a 4-bit float.
+  if (onnx_element_type >= 17 && onnx_element_type <= 20) return 8;
+  return onnx_element_type >= 21 && onnx_element_type <= 23 ? 4 : 0;
+}
+
+class Counter {
+ public:
+  Counter(std::shared_ptr<const onnx::ModelProto> model, const std::filesystem::path& directory)
+      : reader_(std::move(model), directory) {}
+
+  void add_graph(const onnx::GraphProto& graph) {
+    for (const TensorProto& tensor : graph.initializer()) add(tensor);
+    for (const auto& tensor : graph.sparse_initializer()) add(tensor);
+    for (const onnx::NodeProto& node : graph.node()) add_node(node);
+  }
+
+  void add_node(const onnx::NodeProto& node) {
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) add_graph(attribute.g());
+      for (const onnx::GraphProto& graph : attribute.graphs()) add_graph(graph);
+      if (node.op_type() == "Constant") add_value(attribute);
+    }
+  }
+
+  const ModelWeights& weights() const { return weights_; }
+
+ private:
+  using TypeAndShape = std::pair<int, std::vector<int64_t>>;
+
+  /// What a Constant node holds in one of its attributes, as a tensor.
+  void add_value(const onnx::AttributeProto& attribute) {
+    const std::string& name = attribute.name();
+    if (name == "value" && attribute.has_t()) return add(attribute.t());
+    if (name == "sparse_value" && attribute.has_sparse_tensor()) return add(attribute.sparse_tensor());
+    TensorProto tensor;
+    if (name == "value_float") tensor.add_float_data(attribute.f());
+    if (name == "value_int") tensor.add_int64_data(attribute.i());
+    if (name == "value_string") tensor.add_string_data(attribute.s());
+    if (name == "value_floats") *tensor.mutable_float_data() = attribute.floats();
+    if (name == "value_ints") *tensor.mutable_int64_data() = attribute.ints();
+    if (name == "value_strings") *tensor.mutable_string_data() = attribute.strings();
+    const int count = tensor.float_data_size() + tensor.int64_data_size() + tensor.string_data_size();
+    if (count == 0) return;
+    if (name.ends_with("s")) tensor.add_dims(count);
+    tensor.set_data_type(tensor.float_data_size() > 0   ? TensorProto::FLOAT
+                         : tensor.int64_data_size() > 0 ? TensorProto::INT64
+                                                        : TensorProto::STRING);
+    add(tensor);
+  }
+
+  void add(const onnx::SparseTensorProto& tensor) {
+    const int64_t indices = bytes_of(tensor.indices(), element_count(tensor.indices()));
+    const int64_t stored = element_count(tensor.values());
+    count(tensor.values().data_type(), {1, stored, bytes_of(tensor.values(), stored) + indices});
+  }
+
+  void add(const TensorProto& tensor) {
+    const int64_t elements = element_count(tensor);
+    const WeightCount one{1, elements, bytes_of(tensor, elements)};
+    if (!is_repeated(tensor)) return count(tensor.data_type(), one);
+    add_to(weights_.repeated, one);
+  }
+
+  void count(int type, const WeightCount& one) {
+    add_to(weights_.total, one);
+    add_to(weights_.by_type[element_type_text(type)], one);
+  }
+
+  static void add_to(WeightCount& sum, const WeightCount& one) {
+    sum.tensors += one.tensors;
+    sum.parameters += one.parameters;
+    sum.bytes += one.bytes;
+  }
+
+  static int64_t bytes_of(const TensorProto& tensor, int64_t elements) {
+    int64_t bits = 0;
+    for (const std::string& text : tensor.string_data()) bits += 8 * static_cast<int64_t>(text.size());
+    if (tensor.data_type() == TensorProto::STRING) return bits / 8;
+    return __builtin_mul_overflow(elements, bits_of(tensor.data_type()), &bits) ? 0 : (bits + 7) / 8;
+  }
+
+  /// Whether a tensor was counted that is equal; if not, this one is kept to compare with.
+  bool is_repeated(const TensorProto& tensor) {
+    ConstantPtr data;
+    try {
+      data = reader_.read(tensor, "a tensor");
+    } catch (const Error&) {
+      return false;  // the import says what is wrong with it
+    }
+    auto& known = known_[{tensor.data_type(), {tensor.dims().begin(), tensor.dims().end()}}];
+    const bool repeated = std::any_of(known.begin(), known.end(), [&](const ConstantPtr& other) {
+      return std::memcmp(other->bytes, data->bytes, data->size) == 0;
+    });
+    if (!repeated) known.push_back(std::move(data));
+    return repeated;
+  }
+
+  TensorReader reader_;
+  std::map<TypeAndShape, std::vector<ConstantPtr>> known_;
+  ModelWeights weights_;
+};
+
+}  // namespace
+
+std::string element_type_text(int onnx_element_type) {
+  if (!TensorProto::DataType_IsValid(onnx_element_type))
+    return fmt::format("element type {}", onnx_element_type);
+  std::string text = TensorProto::DataType_Name(static_cast<TensorProto::DataType>(onnx_element_type));
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+ModelWeights count_weights(const std::shared_ptr<const onnx::ModelProto>& model,
+                           const std::filesystem::path& directory) {
+  Counter counter(model, directory);
+  counter.add_graph(model->graph());
+  for (const onnx::FunctionProto& function : model->functions()) {
+    for (const onnx::NodeProto& node : function.node()) counter.add_node(node);
+  }
+  return counter.weights();
+}
+
+}  // namespace gantry
