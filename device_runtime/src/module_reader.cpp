@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "device_runtime/src/cuda_module.h"
 #include "device_runtime/src/manifest_check.h"
@@ -308,12 +310,15 @@ Status Module::bind_variant() {
     }
     kernels_.push_back(entry);
   }
+  std::set<std::pair<const std::byte*, uint64_t>> places;
   if (variant_->constants() != nullptr) {
     for (const auto* constant : *variant_->constants()) {
       auto segment = contents_.segment(constant->segment());
       if (!segment.ok()) return segment.status();
       constants_.push_back(segment->subspan(constant->offset(), constant->size()));
-      weights_bytes_ += constant->size();
+      // Constants that are the same bytes of the file count once.
+      if (places.insert({constants_.back().data(), constant->size()}).second)
+        weights_bytes_ += constant->size();
     }
   }
   move_constants();

@@ -54,22 +54,35 @@ std::vector<Target> find_targets(const std::vector<std::string>& names) {
   return targets;
 }
 
+/// Constants of all variants; those that several share are stored, and count, once.
+uint64_t weights_bytes(const ModuleFile& module) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < module.segments.size(); ++i) {
+    if (module.segment_kinds[i] != module_format::SegmentKind::Weights) continue;
+    for (const SegmentPiece& piece : module.segments[i].pieces) bytes += piece.bytes.size();
+  }
+  return bytes;
+}
+
 void report(const Options& options, const std::filesystem::path& path, const ModuleFile& module,
             double seconds, const Invocation& invocation) {
   std::error_code code;
   const auto size = std::filesystem::file_size(path, code);
   std::vector<std::string> names;
   for (const auto& variant : module.manifest.variants) names.push_back(variant->target);
+  const uint64_t weights = weights_bytes(module);
   if (options.json) {
     nlohmann::ordered_json json;
     json["module"] = path.string();
     json["bytes"] = size;
+    json["weights_bytes"] = weights;
     json["targets"] = names;
     json["kernels"] = module.manifest.variants.empty() ? 0 : module.manifest.variants[0]->kernels.size();
     json["seconds"] = seconds;
     print_out(json.dump(2) + "\n");
   } else if (!invocation.quiet) {
-    print_out(fmt::format("{}: {} for {}, in {}\n", path.string(), bytes_text(static_cast<double>(size)),
+    print_out(fmt::format("{}: {}, {} of weights, for {}, in {}\n", path.string(),
+                          bytes_text(static_cast<double>(size)), bytes_text(static_cast<double>(weights)),
                           fmt::join(names, ", "), duration_text(seconds * 1000)));
   }
 }
@@ -114,9 +127,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
       ->type_name("TARGET")
       ->allow_extra_args(false);
   add_shape_options(*command, options->shapes, options->sizes);
-  command->add_option("--opt", options->opt_level, "Optimisation level; default 3")
-      ->type_name("0..3")
-      ->check(between(0, 3));
+  command->add_option("--opt", options->opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
   command
       ->add_option(
           "--precision", options->precision,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <tuple>
 
 #include "host/loops/launch.h"
 #include "host/ops/device_copy.h"
@@ -85,6 +86,17 @@ size_t content_hash(const ConstantData& constant) {
 
 uint64_t aligned(uint64_t offset) {
   return (offset + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
+}
+
+/// Code is whole when it is added; weights come one by one, and each is looked for among all.
+bool is_complete(mf::SegmentKind kind) {
+  return kind != mf::SegmentKind::Weights;
+}
+
+bool equal_bytes(const SegmentData& a, const SegmentData& b) {
+  return a.size == b.size && std::ranges::equal(a.pieces, b.pieces, [](const auto& x, const auto& y) {
+           return x.offset == y.offset && std::ranges::equal(x.bytes, y.bytes);
+         });
 }
 
 SegmentData segment_of(std::vector<std::byte> bytes) {
@@ -172,6 +184,10 @@ mf::ConstantRef ModuleBuilder::place_constant(const ConstantPtr& constant, uint3
 }
 
 uint32_t ModuleBuilder::add_segment(mf::SegmentKind kind, SegmentData data) {
+  for (size_t i = 0; i < module_.segments.size(); ++i) {
+    if (module_.segment_kinds[i] == kind && is_complete(kind) && equal_bytes(module_.segments[i], data))
+      return static_cast<uint32_t>(i);
+  }
   module_.segments.push_back(std::move(data));
   module_.segment_kinds.push_back(kind);
   return static_cast<uint32_t>(module_.segments.size() - 1);
@@ -265,9 +281,7 @@ class ModuleBuilder::VariantBuilder {
       return add_buffer(mf::BufferKind::Input, static_cast<uint32_t>(index), 0, bytes, device);
     }
     if (root->kind == Value::Kind::kConstant) {
-      auto [entry, is_new] = constants_.try_emplace(root, static_cast<uint32_t>(variant_->constants.size()));
-      if (is_new) variant_->constants.push_back(builder_.place_constant(root->constant, weights_segment_));
-      return add_buffer(mf::BufferKind::Constant, entry->second, 0, bytes, device);
+      return add_buffer(mf::BufferKind::Constant, constant_index(*root), 0, bytes, device);
     }
     if (auto output = written_in_place_.find(root); output != written_in_place_.end()) {
       return add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(output->second), 0, bytes, device);
@@ -276,6 +290,15 @@ class ModuleBuilder::VariantBuilder {
     auto slot = plan.slots.find(root);
     internal_check(slot != plan.slots.end(), "the memory plan has no place for value {}", root->name);
     return add_buffer(mf::BufferKind::Workspace, 0, slot->second.offset, bytes, device);
+  }
+
+  // Values of equal bytes are one constant of the variant.
+  uint32_t constant_index(const Value& value) {
+    const mf::ConstantRef place = builder_.place_constant(value.constant, weights_segment_);
+    const auto [entry, is_new] = constants_.try_emplace({place.segment(), place.offset(), place.size()},
+                                                        static_cast<uint32_t>(variant_->constants.size()));
+    if (is_new) variant_->constants.push_back(place);
+    return entry->second;
   }
 
   void add_kernel(size_t index) {
@@ -364,7 +387,7 @@ class ModuleBuilder::VariantBuilder {
   std::map<const Node*, const KernelCall*> calls_;
   std::map<mf::Device, MemoryPlan> plans_;
   std::map<const Value*, size_t> written_in_place_;
-  std::map<const Value*, uint32_t> constants_;  ///< index into the variant's
+  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, uint32_t> constants_;  ///< by place; index
   std::map<std::pair<const Value*, mf::Device>, uint32_t> buffers_;
   std::unique_ptr<mf::VariantT> variant_ = std::make_unique<mf::VariantT>();
 };

@@ -24,6 +24,7 @@ class ModuleBuilder {
 
  private:
   class VariantBuilder;
+  /// Index of the segment; code that an earlier variant has too is that one.
   uint32_t add_segment(module_format::SegmentKind kind, SegmentData data);
   uint32_t dim_expr(const Dim& dim);
   uint32_t symbol(const std::string& name);

@@ -288,6 +288,14 @@ TEST(Session, ReadsConstantsAndCopies) {
   EXPECT_EQ(session->memory().weights_bytes, 12u);
 }
 
+TEST(Session, ConstantsOfTheSameBytesCountOnce) {
+  ModuleBuilder builder = static_module();
+  const float weights[] = {2, 3, 4};
+  builder.constant_buffer(weights);
+  builder.variant().constants.push_back(builder.variant().constants.back());
+  EXPECT_EQ(open(std::move(builder))->memory().weights_bytes, 12u);
+}
+
 TEST(Session, SeveralSessionsShareAModule) {
   const auto module = load(symbolic_module());
   const auto work = [&](int64_t rows) {
