@@ -156,9 +156,7 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
       ->type_name("[NAME=]FILE.npy")
       ->allow_extra_args(false);
   add_shape_options(command, options.shapes, options.sizes);
-  command.add_option("--opt", options.opt_level, "Optimisation level of the compiler; default 3")
-      ->type_name("0..3")
-      ->check(between(0, 3));
+  command.add_option("--opt", options.opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
   command.add_flag("--no-cache", options.no_cache,
                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
 }

@@ -31,6 +31,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry ir resnet18.onnx --loops --all --kernel conv        after every loop pass, of kernels so named
   gantry ir resnet18.onnx --llvm --kernel conv               LLVM IR; --asm: assembly
   gantry ir resnet18.onnx --asm --target cuda:sm_86          PTX of the kernels
+  gantry ir --list-passes                          what each pass is for, and from which --opt level it runs
 plan_memory follows code generation: `gantry inspect MODULE --steps` shows the plan and its offsets.)";
 
 struct Options {
@@ -41,6 +42,7 @@ struct Options {
   std::string precision = "auto";
   int opt_level = 3;
   bool all = false, loops = false, llvm = false, assembly = false, list = false, verify = false;
+  bool list_passes = false;
 
   bool shows_kernels() const { return loops || llvm || assembly || !kernel.empty() || !node.empty(); }
 };
@@ -144,7 +146,24 @@ void print_kernels(const LoweredProgram& program, const Target& target, const Op
   }
 }
 
+/// The passes in their order, each with the lowest level at which it runs.
+int list_passes() {
+  Table table(
+      {{"--opt", Table::Align::kRight}, {"pass", Table::Align::kLeft}, {"purpose", Table::Align::kLeft}});
+  for (const PassInfo& pass : all_passes()) {
+    const bool last = pass.opt_level == kMostOptLevel;
+    const std::string levels =
+        last ? std::to_string(pass.opt_level) : fmt::format("{}-{}", pass.opt_level, kMostOptLevel);
+    table.row({levels, pass.name, pass.purpose});
+  }
+  print_out(table.str(0));
+  return 0;
+}
+
 int show_ir(const Options& options, const Invocation& invocation) {
+  if (options.list_passes) return list_passes();
+  if (options.model.empty())
+    user_error("MODEL is missing: the model (.onnx) to show; see `gantry ir --help`");
   const Precision precision = find_precision(options.precision);
   const Target target = with_precision(find_target(options.target), precision);
   const std::vector<std::string> names = stages(options.opt_level);
@@ -187,13 +206,15 @@ int show_ir(const Options& options, const Invocation& invocation) {
 void add_ir_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("ir", "Show the program at any stage of the compiler");
-  command->add_option("MODEL", options->model, "The model (.onnx)")->required();
+  command->add_option("MODEL", options->model, "The model (.onnx)");
   command->add_option("-t,--target", options->target, "What to compile for; default native")
       ->type_name("TARGET");
   command->add_option("--before", options->before, "The graph before this pass")->type_name("PASS");
   command->add_option("--after", options->after, "The graph after this pass, or after `import`")
       ->type_name("PASS");
   command->add_flag("--all", options->all, "After every pass");
+  command->add_flag("--list-passes", options->list_passes,
+                    "The passes, what they are for and from which --opt level they run; needs no MODEL");
   command->add_flag("--loops", options->loops, "Loop nests of the kernels");
   command->add_flag("--llvm", options->llvm, "LLVM IR of the kernels, optimised");
   command->add_flag("--asm", options->assembly, "Assembly of the kernels");
@@ -206,9 +227,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
       ->excludes(kernel);
   command->add_flag("--list", options->list, "The kernels with their steps, ops and ONNX nodes");
   add_shape_options(*command, options->shapes, options->sizes);
-  command->add_option("--opt", options->opt_level, "Optimisation level; default 3")
-      ->type_name("0..3")
-      ->check(between(0, 3));
+  command->add_option("--opt", options->opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
   command
       ->add_option(
           "--precision", options->precision,

@@ -16,6 +16,11 @@
 
 namespace gantry::cli {
 
+/// Of --opt.
+inline constexpr const char* kOptHelp =
+    "Optimisation: 0 what code needs, 1 + folding and simplification, 2 + fusion into kernels, 3 + algorithms, "
+    "layouts and packed weights; default 3 (`gantry ir --list-passes` has all passes)";
+
 using ShapeMap = std::map<std::string, std::vector<int64_t>>;  ///< by input; -1: left open
 using SizeMap = std::map<std::string, int64_t>;                ///< by symbol
 

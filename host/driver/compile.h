@@ -57,6 +57,15 @@ struct LoweredProgram {
 LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options);
 /// Compiles for every target of the options. Errors: user errors name the node; internal errors the kernel.
 ModuleFile compile_graph(const Graph& graph, const CompileOptions& options);
+/// A graph pass, for those who read.
+struct PassInfo {
+  std::string name;
+  int opt_level = 0;  ///< it runs at this level and above
+  std::string purpose;
+};
+inline constexpr int kMostOptLevel = 3;
+/// In the order in which they run at the highest level.
+std::vector<PassInfo> all_passes();
 /// The names of the graph passes of an --opt level, in order, for `gantry ir --help`.
 std::vector<std::string> pass_names(int opt_level);
 

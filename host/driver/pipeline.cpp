@@ -15,37 +15,51 @@ namespace {
 struct Pass {
   std::string name;
   int opt_level;  ///< runs at this level and above
+  std::string purpose;
   std::function<void(Graph&, const Target&)> run;
 };
 
 std::vector<Pass> pipeline(int opt_level) {
   const std::vector<Pass> all = {
-      {"legalize_floats", 0,
+      {"legalize_floats", 0, "on CPUs f16 and bf16 compute in f32",
        [](Graph& g, const Target& t) {
          if (!t.for_gpu()) legalize_floats(g);
        }},
-      {"simplify_inference", 0, [](Graph& g, const Target&) { simplify_inference(g); }},
-      {"fold_constant", 1, [](Graph& g, const Target&) { fold_constant(g); }},
-      {"eliminate_common_subexpr", 1, [](Graph& g, const Target&) { eliminate_common_subexpr(g); }},
-      {"canonicalize_ops", 1, [](Graph& g, const Target&) { canonicalize_ops(g); }},
-      {"fold_canonical_constants", 1, [](Graph& g, const Target&) { fold_constant(g); }},
-      {"dead_code", 0, [](Graph& g, const Target&) { dead_code(g); }},
-      {"recognize_attention", 3,
+      {"simplify_inference", 0, "batch normalisation becomes a scale and an offset; dropout goes",
+       [](Graph& g, const Target&) { simplify_inference(g); }},
+      {"fold_constant", 1, "what depends on constants alone is computed",
+       [](Graph& g, const Target&) { fold_constant(g); }},
+      {"eliminate_common_subexpr", 1, "what is computed twice is computed once",
+       [](Graph& g, const Target&) { eliminate_common_subexpr(g); }},
+      {"canonicalize_ops", 1,
+       "what models write in several ways gets one form (GELU, layer normalisation, …)",
+       [](Graph& g, const Target&) { canonicalize_ops(g); }},
+      {"fold_canonical_constants", 1, "folds again, what canonicalize_ops made constant",
+       [](Graph& g, const Target&) { fold_constant(g); }},
+      {"dead_code", 0, "drops what nothing uses", [](Graph& g, const Target&) { dead_code(g); }},
+      {"recognize_attention", 3, "on CPUs scores, softmax and values of attention become one op",
        [](Graph& g, const Target& t) {
          if (!t.for_gpu()) recognize_attention(g, make_attention_policy(t));
        }},
-      {"fold_right_operands", 3,
+      {"fold_right_operands", 3, "on CPUs matrix products read operands before their transposition or scale",
        [](Graph& g, const Target& t) {
          if (!t.for_gpu()) fold_right_operands(g);
        }},
-      {"alter_layout", 3, [](Graph& g, const Target& t) { alter_layout(g, make_layout_policy(t, &g.main)); }},
-      {"simplify_movement", 3, [](Graph& g, const Target&) { simplify_movement(g); }},
-      {"combine_products", 3, [](Graph& g, const Target&) { combine_products(g); }},
-      {"combine_projections", 3, [](Graph& g, const Target&) { combine_projections(g); }},
-      {"fold_packed_weights", 3, [](Graph& g, const Target&) { fold_constant(g); }},
-      {"drop_unpacked_weights", 3, [](Graph& g, const Target&) { dead_code(g); }},
-      {"fuse_ops", 0, [opt_level](Graph& g, const Target&) { fuse_ops(g, opt_level >= 2); }},
-      {"place_devices", 0,
+      {"alter_layout", 3, "chooses algorithms, runs images channels-last, packs weights for the target",
+       [](Graph& g, const Target& t) { alter_layout(g, make_layout_policy(t, &g.main)); }},
+      {"simplify_movement", 3, "neighbouring transpositions and reshapes become one, or nothing",
+       [](Graph& g, const Target&) { simplify_movement(g); }},
+      {"combine_products", 3, "products of the same data become one",
+       [](Graph& g, const Target&) { combine_products(g); }},
+      {"combine_projections", 3, "queries, keys and values become one product on tile registers",
+       [](Graph& g, const Target&) { combine_projections(g); }},
+      {"fold_packed_weights", 3, "computes the packed weights",
+       [](Graph& g, const Target&) { fold_constant(g); }},
+      {"drop_unpacked_weights", 3, "drops the weights as they were",
+       [](Graph& g, const Target&) { dead_code(g); }},
+      {"fuse_ops", 0, "groups ops into kernels; below level 2 every op is a kernel of its own",
+       [opt_level](Graph& g, const Target&) { fuse_ops(g, opt_level >= 2); }},
+      {"place_devices", 0, "with a GPU: says what runs there and what on the CPU",
        [](Graph& g, const Target& t) {
          if (t.for_gpu()) place_devices(g);
        }},
@@ -58,6 +72,13 @@ std::vector<Pass> pipeline(int opt_level) {
 }
 
 }  // namespace
+
+std::vector<PassInfo> all_passes() {
+  std::vector<PassInfo> passes;
+  for (const Pass& pass : pipeline(kMostOptLevel))
+    passes.push_back({pass.name, pass.opt_level, pass.purpose});
+  return passes;
+}
 
 std::vector<std::string> pass_names(int opt_level) {
   std::vector<std::string> names;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
+#include <set>
 
 #include "host/driver/compile.h"
 #include "host/ops/op.h"
@@ -84,6 +86,55 @@ TEST(Module, SharesConstantsThatTargetsHaveInCommon) {
   EXPECT_THAT(segments_of(1), testing::Contains(segments_of(0).front()));
 }
 
+// Every weight under two names: constants of a text without values are zeros, so that those of one shape are
+// equal.
+Graph network_with_ties() {
+  return parse_graph(
+      "fn @main(%x: Tensor[(1, 64, 8, 8), f32], %i: Tensor[(4), i64]) -> (Tensor[(1, 64, 8, 8), f32], "
+      "Tensor[(4, 48), f32], Tensor[(4, 48), f32]) {\n"
+      "  %a = nn.conv(%x, @first: Tensor[(64, 64, 3, 3), f32], channels=64, kernel=[3, 3], strides=[1, 1], "
+      "dilations=[1, 1], padding=(1, 1, 1, 1))\n"
+      "  %b = nn.conv(%a, @second: Tensor[(64, 64, 3, 3), f32], channels=64, kernel=[3, 3], strides=[1, 1], "
+      "dilations=[1, 1], padding=(1, 1, 1, 1))\n"
+      "  %c = gather(@table: Tensor[(512, 48), f32], %i, axis=0)\n"
+      "  %d = gather(@same: Tensor[(512, 48), f32], %i, axis=0)\n  return %b, %c, %d\n}\n",
+      op_set());
+}
+
+TEST(Module, StoresAndListsConstantsOfEqualBytesOnce) {
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v3"), find_target("haswell"), find_target("aarch64")};
+  const ModuleFile module = compile_graph(network_with_ties(), options);
+  std::set<std::string> stored;
+  for (size_t i = 0; i < module.segments.size(); ++i) {
+    if (module.segment_kinds[i] != module_format::SegmentKind::Weights) continue;
+    for (const SegmentPiece& piece : module.segments[i].pieces) {
+      const auto* bytes = reinterpret_cast<const char*>(piece.bytes.data());
+      EXPECT_TRUE(stored.emplace(bytes, piece.bytes.size()).second)
+          << piece.bytes.size() << " bytes are stored twice";
+    }
+  }
+  for (const auto& variant : module.manifest.variants) {
+    EXPECT_EQ(variant->constants.size(), 2u) << variant->target;
+    std::set<std::pair<uint32_t, uint64_t>> places;
+    for (const auto& constant : variant->constants) {
+      EXPECT_TRUE(places.insert({constant.segment(), constant.offset()}).second) << variant->target;
+    }
+  }
+}
+
+TEST(Module, StoresCodeThatTargetsHaveInCommonOnce) {
+  // Names of one target do not change its code.
+  CompileOptions options;
+  Target renamed = find_target("x86-64-v3");
+  renamed.name = "another name";
+  options.targets = {find_target("x86-64-v3"), renamed};
+  const ModuleFile module = compile_graph(small_network(), options);
+  ASSERT_EQ(module.manifest.variants.size(), 2u);
+  EXPECT_EQ(module.manifest.variants[0]->code_segment, module.manifest.variants[1]->code_segment);
+  EXPECT_EQ(module.segments.size(), 2u);
+}
+
 TEST(Module, FusesTheWholeNetworkIntoOneKernelBetweenLayoutChanges) {
   CompileOptions options;
   options.targets = {find_target("x86-64-v3")};
@@ -140,6 +191,15 @@ TEST(Module, LoopNestsSayOfWhichOpAndNodeTheyAre) {
   const std::string text = to_annotated_string(program.kernels.at(0));
   EXPECT_THAT(text, testing::HasSubstr("// nn.softmax of Softmax_7"));
   EXPECT_THAT(to_string(program.kernels[0]), testing::Not(testing::HasSubstr("Softmax_7")));
+}
+
+TEST(Module, ItsPassesAreDocumented) {
+  std::ifstream file(GANTRY_DOCS "/cli.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  std::string table;
+  for (const PassInfo& pass : all_passes())
+    table += fmt::format("| {} | `{}` | {} |\n", pass.opt_level, pass.name, pass.purpose);
+  EXPECT_THAT(page, testing::HasSubstr("| --- | --- | --- |\n" + table + "\n"));
 }
 
 TEST(Module, ListsItsPassesByLevel) {
