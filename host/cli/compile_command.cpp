@@ -21,6 +21,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile resnet18.onnx --target cuda:sm_86 --target x86-64-v3
                                                      for a GPU with its CPU, and for machines without one
   gantry compile resnet18.onnx --target cuda --precision tf32
+  gantry compile vgg16.onnx --optimize size          weights no larger than the model's
   gantry compile bert.onnx --shape input_ids=1x128   fixes symbolic dimensions
   gantry compile bert.onnx --dim batch=1             fixes one of them, by its name
 `gantry targets` lists the targets.)";
@@ -28,7 +29,7 @@ constexpr const char* kExamples = R"(Examples:
 struct Options {
   std::string model, output;
   std::vector<std::string> targets, shapes, sizes;
-  std::string precision = "auto";
+  std::string precision = "auto", optimize = "speed";
   int opt_level = 3;
   bool verify = false;
   bool no_cache = false;
@@ -91,6 +92,7 @@ int compile(const Options& options, const Invocation& invocation) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Target> targets = find_targets(options.targets);
   const Precision precision = find_precision(options.precision);
+  const Optimize optimize = find_optimize(options.optimize);
   const ShapeMap shapes = parse_shapes(options.shapes);
   const SizeMap sizes = parse_sizes(options.sizes);
   if (is_module_file(options.model))
@@ -100,11 +102,12 @@ int compile(const Options& options, const Invocation& invocation) {
   invocation.outputs->writes(path, FileKind::kModule, options.output.empty() ? "" : "-o", options.force);
   Progress progress(invocation.verbosity());
   progress.update("reading " + options.model, -1);
-  const Graph graph = import_model(options.model, shapes, sizes, invocation);
+  const Graph graph = import_model(options.model, shapes, sizes, invocation, optimize);
   CompileOptions compile = compile_options(targets, options.opt_level, progress);
   compile.verify = options.verify;
   compile.cache = open_cache(!options.no_cache);
   compile.precision = precision;
+  compile.optimize = optimize;
   ModuleFile module = compile_graph(graph, compile);
   progress.update("writing " + path.string(), -1);
   write_module(module, path);
@@ -134,6 +137,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
           "How f32 is multiplied in convolutions and matrix products; default auto: the fastest within about "
           "1e-5 of fp32; fp16 is for GPUs and for CPUs with half-precision arithmetic, within about 3e-3")
       ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
+  command->add_option("--optimize", options->optimize, kOptimizeHelp)->type_name("speed|size");
   command->add_flag("--no-cache", options->no_cache,
                     "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command->add_flag("--verify", options->verify, "Check the program after every pass");

@@ -27,9 +27,9 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
   if (type != Device::CudaEmulated && (options.gpu_checks || !options.gpu_arch.empty())) {
     user_error("{} is for --device cuda-emulated", options.gpu_checks ? "--gpu-checks" : "--gpu-arch");
   }
-  if (is_module_file(options.file) &&
-      (options.gpu_checks || !options.gpu_arch.empty() || !options.precision.empty())) {
-    user_error("{}: is compiled already; --gpu-checks, --gpu-arch and --precision are for models",
+  if (is_module_file(options.file) && (options.gpu_checks || !options.gpu_arch.empty() ||
+                                       !options.precision.empty() || !options.optimize.empty())) {
+    user_error("{}: is compiled already; --gpu-checks, --gpu-arch, --precision and --optimize are for models",
                options.file);
   }
   return device.value();
@@ -157,6 +157,7 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
       ->allow_extra_args(false);
   add_shape_options(command, options.shapes, options.sizes);
   command.add_option("--opt", options.opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
+  command.add_option("--optimize", options.optimize, kOptimizeHelp)->type_name("speed|size");
   command.add_flag("--no-cache", options.no_cache,
                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
 }
@@ -191,6 +192,7 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   ModuleRequest request{options.file,      shapes, sizes, options.opt_level, device, options.gpu_arch,
                         options.gpu_checks};
   if (!options.precision.empty()) request.precision = find_precision(options.precision);
+  if (!options.optimize.empty()) request.optimize = find_optimize(options.optimize);
   request.use_cache = !options.no_cache;
   execution.module = module_for(
       request, on_gpu ? execution.machine->info_with_gpus() : execution.machine->info(), invocation);

@@ -24,6 +24,7 @@ struct ExecutionOptions {
   std::string gpu_arch;        ///< of cuda-emulated: the GPU to schedule for; empty: the default
   bool gpu_checks = false;     ///< of cuda-emulated: find races and accesses out of bounds
   std::string precision;       ///< empty: auto
+  std::string optimize;        ///< empty: for speed
   int threads = 0;
   std::string cpus;  ///< to pin threads to: "0,2", "0-3"
   int opt_level = 3;

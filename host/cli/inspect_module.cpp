@@ -170,6 +170,7 @@ class ModuleReport {
     json["kind"] = "module";
     json["file"] = path_.string();
     json["producer"] = text_of(manifest_.producer());
+    json["optimize"] = text_of(manifest_.optimize());
     json["model"] = text_of(manifest_.model_name());
     json["symbols"] = Json::array();
     if (manifest_.symbols() != nullptr) {
@@ -206,7 +207,8 @@ class ModuleReport {
                            dims_.get(c->right()).str(), text_of(c->origin()));
       }
     }
-    out += fmt::format("  weights  {}{}\n", bytes_text(static_cast<double>(all_constant_bytes())),
+    out += fmt::format("  weights  {}{}{}\n", bytes_text(static_cast<double>(all_constant_bytes())),
+                       text_of(manifest_.optimize()) == "size" ? "; optimised for size" : "",
                        manifest_.variants()->size() > 1 ? "; what variants share is stored once" : "");
     for (const auto* variant : *manifest_.variants()) out += variant_text(*variant);
     return out + segments_text();

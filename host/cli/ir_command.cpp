@@ -39,7 +39,7 @@ struct Options {
   std::string target = "native";
   std::string before, after, kernel, node;
   std::vector<std::string> shapes, sizes;
-  std::string precision = "auto";
+  std::string precision = "auto", optimize = "speed";
   int opt_level = 3;
   bool all = false, loops = false, llvm = false, assembly = false, list = false, verify = false;
   bool list_passes = false;
@@ -165,6 +165,7 @@ int show_ir(const Options& options, const Invocation& invocation) {
   if (options.model.empty())
     user_error("MODEL is missing: the model (.onnx) to show; see `gantry ir --help`");
   const Precision precision = find_precision(options.precision);
+  const Optimize optimize = find_optimize(options.optimize);
   const Target target = with_precision(find_target(options.target), precision);
   const std::vector<std::string> names = stages(options.opt_level);
   check_pass("--before", options.before, names);
@@ -173,7 +174,7 @@ int show_ir(const Options& options, const Invocation& invocation) {
   if (is_module_file(options.model)) user_error("{}: is a module; ir takes a model (.onnx)", options.model);
   Source source;
   const Graph graph = import_model(
-      options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation,
+      options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation, optimize,
       [&](const std::string& name, const std::string& op) { source.nodes.emplace_back(name, op); });
 
   const bool code = options.shows_kernels() || options.list;
@@ -181,6 +182,7 @@ int show_ir(const Options& options, const Invocation& invocation) {
   CompileOptions compile = compile_options({target}, options.opt_level, progress);
   compile.verify = options.verify;
   compile.precision = precision;
+  compile.optimize = optimize;
   GraphPrinter printer(names, options.before, wanted_stages(options, names), !code);
   compile.observer.graph_pass = [&](const std::string& pass, const Graph& after) {
     if (!options.node.empty()) source.history.record(pass, after);
@@ -234,6 +236,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
           "How f32 is multiplied in convolutions and matrix products; default auto: the fastest within about "
           "1e-5 of fp32; fp16 is for GPUs and for CPUs with half-precision arithmetic, within about 3e-3")
       ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
+  command->add_option("--optimize", options->optimize, kOptimizeHelp)->type_name("speed|size");
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
   command->callback([options, &invocation] {

@@ -46,9 +46,11 @@ bool is_module_file(const std::filesystem::path& path) {
 }
 
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
-                   const Invocation& invocation,
+                   const Invocation& invocation, Optimize optimize,
                    const std::function<void(const std::string&, const std::string&)>& on_node) {
   ImportOptions options;
+  constexpr int64_t kSmallBudget = int64_t{64} << 10;
+  if (optimize == Optimize::kSize) options.constant_budget = kSmallBudget;
   options.on_node = on_node;
   options.shapes = shapes;
   options.sizes = sizes;
@@ -105,9 +107,11 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     const Target target = target_of_device(request, machine);
     Progress progress(invocation.verbosity());
     progress.update("reading " + request.file.string(), -1);
-    const Graph graph = import_model(request.file, request.shapes, request.sizes, invocation);
+    const Graph graph =
+        import_model(request.file, request.shapes, request.sizes, invocation, request.optimize);
     CompileOptions options = compile_options({target}, request.opt_level, progress);
     options.precision = request.precision;
+    options.optimize = request.optimize;
     options.cache = open_cache(request.use_cache);
     ModuleFile file = compile_graph(graph, options);
     module.bytes = aligned_copy(serialize_module(file));

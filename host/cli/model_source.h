@@ -16,9 +16,14 @@
 
 namespace gantry::cli {
 
-/// Of --opt.
+/// Of --optimize and --opt.
+inline constexpr const char* kOptimizeHelp =
+    "What to optimise for: speed (default), or size: weights as large as the model's, no packed forms that "
+    "are "
+    "larger";
 inline constexpr const char* kOptHelp =
-    "Optimisation: 0 what code needs, 1 + folding and simplification, 2 + fusion into kernels, 3 + algorithms, "
+    "Optimisation: 0 what code needs, 1 + folding and simplification, 2 + fusion into kernels, 3 + "
+    "algorithms, "
     "layouts and packed weights; default 3 (`gantry ir --list-passes` has all passes)";
 
 using ShapeMap = std::map<std::string, std::vector<int64_t>>;  ///< by input; -1: left open
@@ -29,7 +34,7 @@ bool is_module_file(const std::filesystem::path& path);
 
 /// Reads a model; warnings go to stderr. `on_node` as in ImportOptions.
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
-                   const Invocation& invocation,
+                   const Invocation& invocation, Optimize optimize = Optimize::kSpeed,
                    const std::function<void(const std::string&, const std::string&)>& on_node = {});
 
 /// A compiled or read module, with what reports say of it.
@@ -49,6 +54,7 @@ struct ModuleRequest {
   bool gpu_checks = false;  ///< of cuda-emulated
   Precision precision = Precision::kAuto;
   bool use_cache = true;  ///< of compiled kernels
+  Optimize optimize = Optimize::kSpeed;
 };
 /// The target of a device of the machine that reports this. User errors say why there is no such device.
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine);

@@ -27,6 +27,17 @@ void add_cuda_variant(ModuleBuilder& builder, const Program& program, const Targ
 
 }  // namespace
 
+std::string_view name_of(Optimize optimize) {
+  return optimize == Optimize::kSize ? "size" : "speed";
+}
+
+Optimize find_optimize(const std::string& text) {
+  for (const Optimize optimize : {Optimize::kSpeed, Optimize::kSize}) {
+    if (text == name_of(optimize)) return optimize;
+  }
+  user_error("--optimize {}: is neither speed nor size", text);
+}
+
 LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options) {
   Program program = build_program(graph, with_precision(target, options.precision), options);
   LoweredProgram lowered{std::move(program.graph), std::move(program.kernels), std::move(program.ops), {}};
@@ -52,6 +63,7 @@ ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
     }
     progress("generating code for " + target.name, 1);
   }
+  builder.set_optimize(name_of(options.optimize));
   return builder.finish();
 }
 

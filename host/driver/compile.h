@@ -1,10 +1,12 @@
 // The whole compiler: graph -> module.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/codegen/codegen.h"
@@ -25,11 +27,21 @@ struct CompileObserver {
   std::function<void(const std::string& what, double done)> progress;
 };
 
+/// What to compile for, where they differ.
+enum class Optimize : uint8_t {
+  kSpeed,
+  kSize,  ///< the module's weights are not larger than the model's, but for padding
+};
+/// "speed" or "size"; a user error for others.
+Optimize find_optimize(const std::string& text);
+std::string_view name_of(Optimize optimize);
+
 struct CompileOptions {
   std::vector<Target> targets;
   /// 0: no optimisation beyond what code generation needs; 1: + folding and simplification; 2: + fusion;
   /// 3: + layouts and packed weights.
   int opt_level = 3;
+  Optimize optimize = Optimize::kSpeed;
   /// A user error where a target cannot compute so.
   Precision precision = Precision::kAuto;
   bool verify = false;  ///< run the verifier after every pass

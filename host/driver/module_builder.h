@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -20,6 +21,8 @@ class ModuleBuilder {
   /// Plans memory and appends the program as a variant; constants that an earlier variant has too are shared.
   /// `gpu`: of targets of kind kCuda; the image then holds the kernels of the CPU beside it.
   void add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu = {});
+  /// What the variants were optimised for, for reports.
+  void set_optimize(std::string_view optimize) { module_.manifest.optimize = optimize; }
   ModuleFile finish();
 
  private:

@@ -19,7 +19,12 @@ struct Pass {
   std::function<void(Graph&, const Target&)> run;
 };
 
-std::vector<Pass> pipeline(int opt_level) {
+void fold(Graph& graph, bool without_growth) {
+  without_growth ? fold_without_growth(graph) : fold_constant(graph);
+}
+
+std::vector<Pass> pipeline(int opt_level, Optimize optimize = Optimize::kSpeed) {
+  const bool small = optimize == Optimize::kSize;
   const std::vector<Pass> all = {
       {"legalize_floats", 0, "on CPUs f16 and bf16 compute in f32",
        [](Graph& g, const Target& t) {
@@ -28,14 +33,14 @@ std::vector<Pass> pipeline(int opt_level) {
       {"simplify_inference", 0, "batch normalisation becomes a scale and an offset; dropout goes",
        [](Graph& g, const Target&) { simplify_inference(g); }},
       {"fold_constant", 1, "what depends on constants alone is computed",
-       [](Graph& g, const Target&) { fold_constant(g); }},
+       [small](Graph& g, const Target&) { fold(g, small); }},
       {"eliminate_common_subexpr", 1, "what is computed twice is computed once",
        [](Graph& g, const Target&) { eliminate_common_subexpr(g); }},
       {"canonicalize_ops", 1,
        "what models write in several ways gets one form (GELU, layer normalisation, …)",
        [](Graph& g, const Target&) { canonicalize_ops(g); }},
       {"fold_canonical_constants", 1, "folds again, what canonicalize_ops made constant",
-       [](Graph& g, const Target&) { fold_constant(g); }},
+       [small](Graph& g, const Target&) { fold(g, small); }},
       {"dead_code", 0, "drops what nothing uses", [](Graph& g, const Target&) { dead_code(g); }},
       {"recognize_attention", 3, "on CPUs scores, softmax and values of attention become one op",
        [](Graph& g, const Target& t) {
@@ -46,7 +51,11 @@ std::vector<Pass> pipeline(int opt_level) {
          if (!t.for_gpu()) fold_right_operands(g);
        }},
       {"alter_layout", 3, "chooses algorithms, runs images channels-last, packs weights for the target",
-       [](Graph& g, const Target& t) { alter_layout(g, make_layout_policy(t, &g.main)); }},
+       [small](Graph& g, const Target& t) {
+         LayoutPolicy policy = make_layout_policy(t, &g.main);
+         if (small) keep_weights_small(policy);
+         alter_layout(g, policy);
+       }},
       {"simplify_movement", 3, "neighbouring transpositions and reshapes become one, or nothing",
        [](Graph& g, const Target&) { simplify_movement(g); }},
       {"combine_products", 3, "products of the same data become one",
@@ -54,7 +63,7 @@ std::vector<Pass> pipeline(int opt_level) {
       {"combine_projections", 3, "queries, keys and values become one product on tile registers",
        [](Graph& g, const Target&) { combine_projections(g); }},
       {"fold_packed_weights", 3, "computes the packed weights",
-       [](Graph& g, const Target&) { fold_constant(g); }},
+       [small](Graph& g, const Target&) { fold(g, small); }},
       {"drop_unpacked_weights", 3, "drops the weights as they were",
        [](Graph& g, const Target&) { dead_code(g); }},
       {"fuse_ops", 0, "groups ops into kernels; below level 2 every op is a kernel of its own",
@@ -90,7 +99,7 @@ void run_graph_passes(Graph& graph, const Target& target, const CompileOptions& 
   const auto& observe = options.observer.graph_pass;
   if (options.verify) verify(graph, op_set(), "import");
   if (observe) observe("import", graph);
-  for (const Pass& pass : pipeline(options.opt_level)) {
+  for (const Pass& pass : pipeline(options.opt_level, options.optimize)) {
     auto start = std::chrono::steady_clock::now();
     pass.run(graph, target);
     std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;

@@ -91,7 +91,10 @@ Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& bas
 
 Importer::Importer(std::shared_ptr<const onnx::ModelProto> model, std::filesystem::path directory,
                    const ImportOptions& options)
-    : model_(model), options_(options), tensors_(model, std::move(directory), options.reads) {}
+    : model_(model),
+      options_(options),
+      tensors_(model, std::move(directory), options.reads),
+      constant_budget_(options.constant_budget) {}
 
 Graph Importer::import() {
   read_opsets();

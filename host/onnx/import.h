@@ -25,6 +25,9 @@ struct ImportOptions {
   bool freeze = true;
   /// Hears of every node that is read, as messages and origins call it, with its ONNX op. May be empty.
   std::function<void(const std::string& name, const std::string& op)> on_node;
+  /// Bytes of constants that the import may make of a value and a shape (ConstantOfShape); beyond it they are
+  /// made when the model runs.
+  int64_t constant_budget = int64_t{2} << 30;
   /// Receives warnings (the onnx checker's complaints and our own). May be empty.
   std::function<void(const std::string&)> warn;
   /// Is told every file of external data before it is read; may throw. May be empty.

@@ -123,7 +123,7 @@ class Importer {
   UnsupportedReport unsupported_;
   bool met_unsupported_op_ = false;  ///< they are listed when all are known
   int depth_ = 0;
-  int64_t constant_budget_ = int64_t{2} << 30;
+  int64_t constant_budget_;
 };
 
 }  // namespace gantry

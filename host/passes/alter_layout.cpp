@@ -11,6 +11,7 @@
 #include "host/ops/recurrent.h"
 #include "host/ops/tiles.h"
 #include "host/passes/dilation_phases.h"
+#include "host/passes/weight_growth.h"
 #include "host/passes/weight_packing.h"
 
 namespace gantry {
@@ -49,6 +50,7 @@ class LayoutRewriter {
     for (Value* parameter : source_.parameters) {
       forms_[parameter].plain = target_.add_parameter(parameter->name, parameter->type);
     }
+    if (policy_.small_weights) users_ = source_.users();
     for (Value* constant : source_.constants()) {
       forms_[constant].plain = target_.add_constant(constant->name, constant->constant);
     }
@@ -140,7 +142,18 @@ class LayoutRewriter {
     return true;
   }
 
+  /// A copy of the node's weight, its input 1, in another form would be one more.
+  bool keeps_weight(const Node& node) const {
+    const auto users = users_.find(node.inputs[1]);
+    if (users == users_.end()) return false;
+    return std::ranges::any_of(users->second, [&](const Node* user) {
+      return user->op != node.op || std::ranges::count(user->inputs, node.inputs[1]) != 1 ||
+             user->inputs[1] != node.inputs[1];
+    });
+  }
+
   bool rewrite_conv(const Node& node) {
+    if (keeps_weight(node)) return false;
     Value* weight = plain(node.inputs[1], node.origin);
     auto attrs = std::make_shared<ConvAttrs>(node.attrs_as<ConvAttrs>());
     if (attrs->weight_block != 0 || attrs->channels_last) return false;
@@ -332,7 +345,7 @@ class LayoutRewriter {
     auto* given = dynamic_cast<const DenseAttrs*>(node.attrs.get());
     if (!given || given->weight_block != 0 || given->gemm || given->tile_parts > 0) return false;
     Value* weight = plain(node.inputs[1], node.origin);
-    if (!weight->is_constant()) return false;
+    if (!weight->is_constant() || keeps_weight(node)) return false;
     if (rewrite_fixed_point(node, *weight, *given)) return true;
     auto attrs = std::make_shared<DenseAttrs>(*given);
     attrs->tile_unit = policy_.tile_unit;
@@ -370,13 +383,15 @@ class LayoutRewriter {
     if (!weight->is_constant() || !node.inputs[2]->type.shape[2].is_constant()) return false;
     const std::vector<int64_t> runs = recurrent_runs(node.op->name, weight->type.shape[1].value());
     const RecurrentPacking packing = policy_.recurrent(node.inputs[2]->type, runs);
-    if (packing.columns == 0) return false;
+    if (packing.columns == 0 || keeps_weight(node)) return false;
     auto attrs = std::make_shared<RecurrenceAttrs>(*given);
     attrs->weight_block = packing.columns;
     attrs->sequences = packing.sequences;
     attrs->directions_in_turn = packing.directions_in_turn;
-    inputs[1] =
-        target_.add_constant(weight->name, packed_recurrent_weight(*weight->constant, runs, packing.columns));
+    const ConstantPtr packed = packed_recurrent_weight(*weight->constant, runs, packing.columns);
+    const auto bytes = [](const ConstantData& data) { return static_cast<int64_t>(data.size); };
+    if (policy_.small_weights && !grows_little(bytes(*weight->constant), bytes(*packed))) return false;
+    inputs[1] = target_.add_constant(weight->name, packed);
     copy(node, attrs, inputs);
     return true;
   }
@@ -402,6 +417,7 @@ class LayoutRewriter {
   const LayoutPolicy& policy_;
   Function target_;
   std::map<const Value*, Forms> forms_;
+  std::map<const Value*, std::vector<Node*>> users_;  ///< of the source; empty unless weights stay small
 };
 
 }  // namespace

@@ -21,8 +21,8 @@ struct TiledConv {
   ConvAlgorithm algorithm{};
 };
 
-/// Columns a strip of a recurrent weight, 0: it is not packed; the sequences that meet it together; and whether
-/// threads share a direction (RecurrenceAttrs::directions_in_turn).
+/// Columns a strip of a recurrent weight, 0: it is not packed; the sequences that meet it together; and
+/// whether threads share a direction (RecurrenceAttrs::directions_in_turn).
 struct RecurrentPacking {
   int64_t columns = 0, sequences = 1;
   bool directions_in_turn = false;
@@ -80,6 +80,9 @@ struct LayoutPolicy {
     int64_t bits = 0, columns = 0;
   };
   std::function<std::vector<FixedPointBlock>(const TensorType& data, int64_t units)> dense_fixed_point;
+  /// Weights that other nodes read as they are stay so for all: a packed form would be a second copy. Packed
+  /// weights of recurrences may be larger than the model's by padding only.
+  bool small_weights = false;
   /// How recurrent weights are packed whose products take so many columns each (host/ops/recurrent.h);
   /// absent: not. `state`: (D, B, H).
   std::function<RecurrentPacking(const TensorType& state, const std::vector<int64_t>& runs)> recurrent;

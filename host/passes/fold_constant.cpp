@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "host/ops/op.h"
 #include "host/passes/passes.h"
+#include "host/passes/weight_growth.h"
 #include "host/support/error.h"
 #include "host/tensor/interpret.h"
 
@@ -38,20 +41,63 @@ bool has_symbolic_attrs(const Node& node) {
   return finder.found;
 }
 
-bool worth_folding(const Node& node) {
-  int64_t before = 0, after = 0;
-  for (const Value* input : node.inputs) {
-    if (input == nullptr) continue;
-    if (!input->is_constant()) return false;
-    before += static_cast<int64_t>(input->constant->size);
-  }
+bool has_constant_inputs(const Node& node) {
+  return std::ranges::all_of(node.inputs, [](const Value* v) { return v == nullptr || v->is_constant(); });
+}
+
+/// Bytes of the results, which must be known.
+std::optional<int64_t> bytes_of_results(const Node& node) {
+  int64_t total = 0;
   for (const Value* result : node.results) {
     const auto bytes = result->type.byte_size().constant();
-    if (!bytes) return false;
-    after += *bytes;
+    if (!bytes) return std::nullopt;
+    total += *bytes;
   }
-  return after <= before * kMaxGrowth + kMaxAddedBytes;
+  return total;
 }
+
+int64_t bytes_of_inputs(const Node& node) {
+  int64_t total = 0;
+  for (const Value* input : node.inputs) total += input == nullptr ? 0 : int64_t(input->constant->size);
+  return total;
+}
+
+/// Which constants go when the nodes that read them are folded.
+class FreedConstants {
+ public:
+  explicit FreedConstants(const Function& function)
+      : users_(function.users()), outputs_(function.outputs.begin(), function.outputs.end()) {}
+
+  /// The constant takes the place of a node's result; a view's bytes are those of its input.
+  void replace(const Node& node, const Value* result, const Value* constant) {
+    result_of_[constant] = result;
+    if (node.op->is_view) viewed_[constant] = node.inputs[0];
+  }
+
+  int64_t bytes(const Node& node) const {
+    int64_t total = 0;
+    for (const Value* input : std::set<const Value*>(node.inputs.begin(), node.inputs.end())) {
+      if (input != nullptr && goes(input)) total += static_cast<int64_t>(input->constant->size);
+    }
+    return total;
+  }
+
+ private:
+  bool goes(const Value* constant) const {
+    const auto result = result_of_.find(constant);
+    const Value* value = result == result_of_.end() ? constant : result->second;
+    if (const auto viewed = viewed_.find(constant); viewed != viewed_.end() && !goes(viewed->second))
+      return false;
+    if (outputs_.count(value) != 0) return false;
+    const auto users = users_.find(value);
+    if (users == users_.end()) return false;
+    return std::ranges::all_of(users->second, [](const Node* user) { return has_constant_inputs(*user); });
+  }
+
+  std::map<const Value*, std::vector<Node*>> users_;
+  std::set<const Value*> outputs_;
+  std::map<const Value*, const Value*> result_of_, viewed_;
+};
 
 // The same bytes under the view's type.
 ConstantPtr fold_view(const Node& node) {
@@ -80,24 +126,41 @@ std::vector<ConstantPtr> evaluate(const Node& node) {
   return interpret(node.op->compute(node, arguments), data);
 }
 
-}  // namespace
-
-void fold_constant(Graph& graph) {
-  Function& main = graph.main;
+/// `grows`: up to the limits above; else hardly.
+void fold(Function& main, bool grows) {
+  FreedConstants freed(main);
+  const auto worth_folding = [&](const Node& node, int64_t after) {
+    if (grows) return after <= bytes_of_inputs(node) * kMaxGrowth + kMaxAddedBytes;
+    return node.op->is_view || grows_little(freed.bytes(node), after);
+  };
   std::set<const Node*> folded;
   for (Node* node : main.nodes()) {
-    if (!worth_folding(*node) || has_symbolic_attrs(*node)) continue;
+    const auto after = bytes_of_results(*node);
+    if (!after || !has_constant_inputs(*node) || !worth_folding(*node, *after) || has_symbolic_attrs(*node))
+      continue;
     const std::vector<ConstantPtr> values = evaluate(*node);
     if (values.size() != node->results.size()) continue;
     for (size_t i = 0; i < values.size(); ++i) {
       internal_check(values[i]->type == node->results[i]->type, "{} folds to a {} instead of a {}",
                      node->op->name, values[i]->type.str(), node->results[i]->type.str());
-      main.replace_uses(node->results[i], main.add_constant(node->results[i]->name, values[i]));
+      Value* constant = main.add_constant(node->results[i]->name, values[i]);
+      main.replace_uses(node->results[i], constant);
+      freed.replace(*node, node->results[i], constant);
     }
     folded.insert(node);
   }
   main.remove_nodes([&](const Node& node) { return folded.count(&node) != 0; });
   main.drop_unused_constants();
+}
+
+}  // namespace
+
+void fold_constant(Graph& graph) {
+  fold(graph.main, true);
+}
+
+void fold_without_growth(Graph& graph) {
+  fold(graph.main, false);
 }
 
 }  // namespace gantry

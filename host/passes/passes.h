@@ -34,6 +34,11 @@ void canonicalize_ops(Graph& graph);
 ///   [1], [3]))
 void fold_constant(Graph& graph);
 
+/// As fold_constant, but what would make the constants larger together stays as nodes, but for padding
+/// (host/passes/weight_growth.h): expansions, tables, copies of a weight that is needed as it is too.
+///   %0 = broadcast_to(@w: (1024, 1), shape=(1024, 64))   stays
+void fold_without_growth(Graph& graph);
+
 /// Same op, attributes and inputs: one node.
 void eliminate_common_subexpr(Graph& graph);
 
@@ -95,8 +100,8 @@ void combine_projections(Graph& graph);
 ///  their
 ///    results into tiles (OpDef::stages_input);
 ///  - arithmetic joins the op that copies its results before it computes (OpDef::copies_input): the gates of
-///    squeeze and excitation before a 1x1 convolution on tile registers. Not behind an index map, whose kernel
-///    it can be part of;
+///    squeeze and excitation before a 1x1 convolution on tile registers. Not behind an index map, whose
+///    kernel it can be part of;
 ///  - not where a value would be computed more often than it has elements: before broadcasting, padding and
 ///  window
 ///    reductions; and ops that choose among several inputs take in but a step of arithmetic;

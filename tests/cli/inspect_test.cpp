@@ -122,6 +122,17 @@ TEST_F(Inspect, FilesOfWhichNothingIsKnownAreErrorsInJsonToo) {
   EXPECT_THAT(json::parse(outcome.out)["error"].get<std::string>(), HasSubstr("not an ONNX file"));
 }
 
+TEST_F(Inspect, ModulesSayWhatTheyWereOptimisedFor) {
+  write_model("m.onnx", "node { op_type: 'Add' name: 'sum' input: 'x' input: 'w' output: 'y' }", kShape);
+  ASSERT_EQ(gantry("compile m.onnx --optimize size -o m.gmod").code, 0);
+  EXPECT_THAT(gantry("inspect m.gmod").out, HasSubstr("optimised for size"));
+  const json report = json::parse(gantry("inspect m.gmod --json").out);
+  EXPECT_EQ(report["optimize"], "size");
+  EXPECT_EQ(report["weights_bytes"], 12);
+  EXPECT_THAT(gantry("compile m.onnx --optimize smallness").err, HasSubstr("neither speed nor size"));
+  EXPECT_THAT(gantry("run m.gmod --random --optimize size").err, HasSubstr("is compiled already"));
+}
+
 TEST_F(Inspect, OfModulesDamageIsAnErrorAndCodeForOtherMachinesIsNot) {
   write_model("m.onnx", "node { op_type: 'Add' name: 'sum' input: 'x' input: 'w' output: 'y' }", kShape);
 #ifdef __x86_64__

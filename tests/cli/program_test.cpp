@@ -293,5 +293,13 @@ TEST_F(Program, QuietSaysNothingButErrors) {
   EXPECT_THAT(gantry("zoo nothing --quiet").err, Not(""));
 }
 
+TEST_F(Program, PassesAreListedWithTheirLevels) {
+  const Outcome outcome = gantry("ir --list-passes");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("fuse_ops"));
+  EXPECT_THAT(outcome.out, HasSubstr("packs weights for the target"));
+  expect_user_error("ir", "MODEL is missing");
+}
+
 }  // namespace
 }  // namespace gantry::cli

@@ -86,9 +86,10 @@ std::vector<float> interpret_graph(const Graph& graph, const Arguments& argument
 }
 
 std::vector<float> evaluate_program(const Graph& graph, const Target& target, int opt_level,
-                                    const Arguments& arguments,
-                                    const std::map<std::string, int64_t>& symbols) {
+                                    const Arguments& arguments, const std::map<std::string, int64_t>& symbols,
+                                    Optimize optimize) {
   CompileOptions options;
+  options.optimize = optimize;
   options.opt_level = opt_level;
   options.verify = true;
   Program program = build_program(graph, target, options);

@@ -20,8 +20,8 @@ std::vector<float> interpret_graph(const Graph& graph, const Arguments& argument
 /// First output of the program for `target`, after all passes, under the binding of its symbols. The
 /// evaluator reports accesses out of bounds and elements that are read before they are written as errors.
 std::vector<float> evaluate_program(const Graph& graph, const Target& target, int opt_level,
-                                    const Arguments& arguments,
-                                    const std::map<std::string, int64_t>& symbols);
+                                    const Arguments& arguments, const std::map<std::string, int64_t>& symbols,
+                                    Optimize optimize = Optimize::kSpeed);
 /// The graph with its symbols replaced by numbers, everything inferred again.
 Graph bind_symbols(const Graph& graph, const std::map<std::string, int64_t>& symbols);
 

@@ -48,6 +48,45 @@ TEST(FoldConstant, ViewsShareTheBytesOfTheirInput) {
   EXPECT_EQ(to_string(folded->type.shape), "(8, 8)");
 }
 
+TEST(FoldWithoutGrowth, LeavesWhatWouldBeLargerThanItsInputs) {
+  const std::string text =
+      R"(fn @main(%x: Tensor[(64, 4096), f32]) -> (Tensor[(64, 4096), f32], Tensor[(64, 64), f32]) {
+  %0 = broadcast_to(const(f32, [1, 1], [3]), shape=(64, 4096))
+  %1 = add(%x, %0)
+  %2 = matmul(@a: Tensor[(64, 1), f32], @b: Tensor[(1, 64), f32])
+  return %1, %2
+}
+)";
+  EXPECT_EQ(after(text, fold_without_growth), text);
+}
+
+TEST(FoldWithoutGrowth, FoldsWhatTakesItsInputsPlaceAndSmallThings) {
+  EXPECT_THAT(after(R"(fn @main(%x: Tensor[(256, 64), f32]) -> Tensor[(256, 64), f32] {
+  %0 = transpose(@w: Tensor[(64, 256), f32], axes=[1, 0])
+  %1 = multiply(%0, const(f32, [64], [2]))
+  %2 = add(%x, %1)
+  return %2
+})",
+                    [](Graph& graph) {
+                      fold_without_growth(graph);
+                      EXPECT_EQ(graph.main.nodes().size(), 1u);
+                      EXPECT_EQ(graph.main.constants().size(), 1u);
+                    }),
+              testing::HasSubstr("add(%x, @"));
+}
+
+TEST(FoldWithoutGrowth, CopiesNoWeightThatIsNeededAsItIs) {
+  const std::string text =
+      R"(fn @main(%i: Tensor[(4), i64], %x: Tensor[(8, 64), f32]) -> (Tensor[(4, 64), f32], Tensor[(8, 512), f32]) {
+  %0 = gather(@table: Tensor[(512, 64), f32], %i, axis=0)
+  %1 = transpose(@table, axes=[1, 0])
+  %2 = matmul(%x, %1)
+  return %0, %2
+}
+)";
+  EXPECT_EQ(after(text, fold_without_growth), text);
+}
+
 TEST(FoldConstant, LeavesSymbolicShapesAndHugeResults) {
   const std::string text =
       R"(fn @main(%x: Tensor[(N), f32]) -> (Tensor[(N, 2), f32], Tensor[(10000, 10000), f32]) {
