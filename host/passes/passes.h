@@ -35,7 +35,8 @@ void canonicalize_ops(Graph& graph);
 void fold_constant(Graph& graph);
 
 /// As fold_constant, but what would make the constants larger together stays as nodes, but for padding
-/// (host/passes/weight_growth.h): expansions, tables, copies of a weight that is needed as it is too.
+/// (host/passes/weight_growth.h): expansions, tables, copies of a weight that is needed as it is too. Drops
+/// dead nodes.
 ///   %0 = broadcast_to(@w: (1024, 1), shape=(1024, 64))   stays
 void fold_without_growth(Graph& graph);
 
