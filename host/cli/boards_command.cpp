@@ -43,7 +43,7 @@ int list_boards(const Options& options) {
   Table table(
       {{"board", Table::Align::kLeft}, {"address", Table::Align::kLeft}, {"key", Table::Align::kLeft}});
   for (const auto& [name, entry] : boards.boards()) table.row({name, entry.address, entry.key.string()});
-  print_out(table.str());
+  print_out(table.str(0, terminal_width()));
   return 0;
 }
 

@@ -1,6 +1,9 @@
 // The commands: each adds itself to the program's parser and sets the invocation's action when chosen.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "host/cli/invocation.h"
 
 namespace CLI {
@@ -20,7 +23,19 @@ void add_ir_command(CLI::App& app, Invocation& invocation);
 void add_targets_command(CLI::App& app, Invocation& invocation);
 void add_keygen_command(CLI::App& app, Invocation& invocation);
 void add_boards_command(CLI::App& app, Invocation& invocation);
+void add_help_command(CLI::App& app, Invocation& invocation);
+void add_version_command(CLI::App& app, Invocation& invocation);
+/// completion, which prints the scripts.
+void add_completion_command(CLI::App& app, Invocation& invocation);
+/// man, which prints the page; hidden.
+void add_man_command(CLI::App& app, Invocation& invocation);
 void add_zoo_command(CLI::App& app, Invocation& invocation);
+
+/// What `gantry version` and --version print.
+std::string version_text();
+/// What the shells' scripts call at every press of the tab key: candidates for the last of the words that
+/// stand behind the program's name, one a line (completion_command.cpp says how they are written).
+std::string complete(const CLI::App& app, const std::vector<std::string>& words);
 
 /// Parses and runs; returns the exit code. Errors are printed as "gantry: error: …".
 int run_program(int argc, char** argv);

@@ -11,6 +11,7 @@
 
 #include "host/cli/outputs.h"
 #include "host/cli/progress.h"
+#include "host/cli/style.h"
 
 namespace gantry::cli {
 
@@ -28,15 +29,19 @@ struct Invocation {
     return quiet ? Verbosity::kQuiet : verbose ? Verbosity::kVerbose : Verbosity::kNormal;
   }
   void warn(const std::string& message) const {
-    if (!quiet) fmt::print(stderr, "gantry: warning: {}\n", message);
+    if (quiet) return;
+    fmt::print(stderr, "{} {}\n", styled("gantry: warning:", Style::kWarning, stderr),
+               printable(message, stderr));
   }
   /// For what is worth knowing but not asked for.
   void note(const std::string& message) const {
-    if (!quiet) fmt::print(stderr, "gantry: {}\n", message);
+    if (quiet) return;
+    fmt::print(stderr, "{} {}\n", styled("gantry:", Style::kNote, stderr), printable(message, stderr));
   }
 };
 
-/// Writes text to stdout; user error if that fails (a full disk, a closed pipe).
+/// Writes text or JSON to stdout, control characters made visible (printable()); user error if that fails (a
+/// full disk, a closed pipe).
 void print_out(const std::string& text);
 
 }  // namespace gantry::cli

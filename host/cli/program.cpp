@@ -1,7 +1,9 @@
 #include <CLI/CLI.hpp>
 #include <new>
+#include <optional>
 
 #include "host/cli/commands.h"
+#include "host/cli/help.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 #include "rpc/error.h"
@@ -17,12 +19,12 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile resnet18.onnx --target aarch64 -o resnet18.gmod
   gantry ir resnet18.onnx --after fuse_ops      the program as the compiler sees it
 
-`gantry COMMAND --help` explains a command. Exit codes: 0 done, 1 the request or its input is wrong,
+`gantry help COMMAND` explains a command. Exit codes: 0 done, 1 the request or its input is wrong,
 2 the board or the network failed, 3 a bug in gantry.)";
 
 void print_error(const std::string& message) {
   std::fflush(stdout);  // results come first
-  fmt::print(stderr, "gantry: error: {}\n", message);
+  fmt::print(stderr, "{} {}\n", styled("gantry: error:", Style::kError, stderr), printable(message, stderr));
 }
 
 int report_bug(const std::string& message) {
@@ -39,11 +41,6 @@ const CLI::App* chosen_command(const CLI::App& app) {
   return chosen;
 }
 
-std::string full_name(const CLI::App* app) {
-  return app->get_parent() == nullptr ? app->get_name()
-                                      : full_name(app->get_parent()) + " " + app->get_name();
-}
-
 std::vector<std::string> option_names(const CLI::App* app) {
   std::vector<std::string> names;
   for (; app != nullptr; app = app->get_parent()) {
@@ -56,16 +53,14 @@ std::vector<std::string> option_names(const CLI::App* app) {
 
 std::vector<std::string> subcommand_names(const CLI::App* app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
+  for (const CLI::App* command : shown_commands(*app)) names.push_back(command->get_name());
   return names;
 }
 
 /// A message for a command line that the parser refuses.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = chosen_command(app);
-  const std::string help = fmt::format("\nSee `{} --help`.", full_name(command));
+  const std::string help = fmt::format("\nSee `{} --help`.", full_name(*command));
   const std::vector<std::string> unknown = app.remaining(true);
   for (const std::string& argument : unknown) {
     if (!argument.starts_with("-") || argument == "-") continue;
@@ -111,12 +106,51 @@ void add_commands(CLI::App& app, Invocation& invocation) {
   add_keygen_command(app, invocation);
   add_cache_command(app, invocation);
   add_zoo_command(app, invocation);
+  add_help_command(app, invocation);
+  add_version_command(app, invocation);
+}
+
+Colour colour_of(const std::string& name) {
+  return name == "always" ? Colour::kAlways : name == "never" ? Colour::kNever : Colour::kAuto;
+}
+
+/// Reads the command line. The exit code where that is all there is to do.
+std::optional<int> parse(CLI::App& app, const CLI::Option& colour, const Invocation& invocation, int argc,
+                         char** argv) {
+  // What --color says also holds for what is said of a command line that stops before it takes effect.
+  const auto choose = [&] {
+    choose_colour(colour_of(colour.count() > 0 ? colour.results().back() : "auto"));
+  };
+  try {
+    app.parse(argc, argv);
+    choose();
+    if (invocation.quiet && invocation.verbose) {
+      user_error("--quiet and --verbose contradict each other; give one of them");
+    }
+  } catch (const CLI::CallForHelp&) {
+    choose();
+    print_out(app.help());
+    return 0;
+  } catch (const CLI::CallForVersion&) {
+    choose();
+    print_out(version_text());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    choose();
+    print_error(explain(app, error));
+    return static_cast<int>(ErrorKind::kUser);
+  } catch (const Error& error) {
+    print_error(error.what());
+    return static_cast<int>(error.kind());
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 void print_out(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+  const std::string shown = printable(text, stdout);
+  if (std::fwrite(shown.data(), 1, shown.size(), stdout) != shown.size()) {
     user_error("writing to standard output failed: {}", std::strerror(errno));
   }
 }
@@ -127,23 +161,23 @@ int run_program(int argc, char** argv) {
   CLI::App app(
       "Compiles trained networks (ONNX) for the machine that will run them, runs them there and measures.",
       "gantry");
-  app.set_version_flag("--version", std::string("gantry ") + GANTRY_VERSION);
+  const auto formatter = std::make_shared<HelpFormatter>();
+  app.formatter(formatter);
+  app.set_version_flag("--version", std::string(), "Show the versions of gantry and of what it is made of");
   app.add_flag("-v,--verbose", invocation.verbose, "Say more on stderr");
   app.add_flag("-q,--quiet", invocation.quiet, "No warnings, notes or progress on stderr");
+  std::string colour_name;
+  CLI::Option* colour =
+      app.add_option("--color", colour_name, "Colours: default auto, on terminals (see NO_COLOR)")
+          ->type_name("auto|always|never")
+          ->check(CLI::IsMember({"auto", "always", "never"}));
   app.footer(kExamples);
   app.require_subcommand(0, 1);
   app.fallthrough();
-  app.get_formatter()->column_width(34);
   add_commands(app, invocation);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);  // --help and --version
-  } catch (const CLI::ParseError& error) {
-    print_error(explain(app, error));
-    return static_cast<int>(ErrorKind::kUser);
-  }
+  if (const auto code = parse(app, *colour, invocation, argc, argv)) return *code;
   if (!invocation.action) {
+    formatter->print_to(stderr);
     fmt::print(stderr, "{}", app.help());
     return static_cast<int>(ErrorKind::kUser);
   }

@@ -9,14 +9,14 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "host/cli/text.h"
+#include "host/cli/terminal.h"
 
 namespace gantry::cli {
 namespace {
 
 constexpr auto kDelay = std::chrono::seconds(1);
 constexpr auto kRefresh = std::chrono::milliseconds(80);
-constexpr size_t kLineWidth = 78;
+constexpr size_t kLineWidth = 78;  ///< of terminals that do not say theirs
 
 bool stderr_is_terminal() {
   const char* term = std::getenv("TERM");
@@ -45,14 +45,15 @@ void Progress::update(const std::string& what, double done) {
     const std::string stage = what.substr(0, what.find(':'));
     if (stage == last_line_) return;
     last_line_ = stage;
-    fmt::print(stderr, "gantry: {}\n", what);
+    fmt::print(stderr, "gantry: {}\n", visible_line(what));
     return;
   }
   const auto now = Clock::now();
   if (now - started_ < kDelay || now - shown_ < kRefresh) return;
   shown_ = now;
   const std::string line = done < 0 ? what + " …" : bar(done) + "  " + what;
-  fmt::print(stderr, "\r\x1b[K{}", shorten(line, kLineWidth));
+  const size_t width = error_terminal_width();
+  fmt::print(stderr, "\r\x1b[K{}", shorten(visible_line(line), width > 1 ? width - 1 : kLineWidth));
   std::fflush(stderr);
   visible_ = true;
 }

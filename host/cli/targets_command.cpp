@@ -39,7 +39,7 @@ int list_targets(bool json) {
   }
   Table table({{"target", Table::Align::kLeft}, {"what it is", Table::Align::kLeft}});
   for (const Target& target : targets) table.row({target.name, target.description});
-  print_out(table.str());
+  print_out(table.str(0, terminal_width()));
   return 0;
 }
 

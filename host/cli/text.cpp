@@ -1,24 +1,15 @@
 #include "host/cli/text.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "host/cli/style.h"
 #include "host/support/error.h"
 
 namespace gantry::cli {
-namespace {
-
-/// Code points, which is what columns of a terminal come to for our texts.
-size_t display_width(std::string_view text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
-}  // namespace
 
 std::string bytes_text(double bytes) {
   const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -59,54 +50,61 @@ Table::Table(std::vector<std::pair<std::string, Align>> columns) : columns_(std:
 void Table::row(std::vector<std::string> cells) {
   internal_check(cells.size() == columns_.size(), "a table row has {} cells of {}", cells.size(),
                  columns_.size());
+  for (std::string& cell : cells) cell = visible_line(cell);
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::str(int indent, size_t max_width) const {
+/// What each column takes of `available` display columns, gaps between them included.
+std::vector<size_t> Table::widths(size_t available) const {
+  constexpr size_t kGap = 2, kLeastText = 8;
   std::vector<size_t> widths;
+  size_t total = 0;
   for (size_t i = 0; i < columns_.size(); ++i) {
     size_t width = display_width(columns_[i].first);
     for (const auto& row : rows_) width = std::max(width, display_width(row[i]));
     widths.push_back(width);
+    total += width + (i > 0 ? kGap : 0);
   }
-  const auto indentation = static_cast<size_t>(indent);
-  size_t before_last = indentation;
-  for (size_t i = 0; i + 1 < widths.size(); ++i) before_last += widths[i] + 2;
-  const size_t last_width = max_width > before_last + 8 ? max_width - before_last : 0;
+  const auto give_up = [&](size_t column) {
+    const size_t least = std::max(kLeastText, display_width(columns_[column].first));
+    const size_t spare = widths[column] > least ? widths[column] - least : 0;
+    const size_t cut = std::min(spare, total - available);
+    widths[column] -= cut;
+    total -= cut;
+    return cut > 0;
+  };
+  if (total > available) give_up(widths.size() - 1);
+  while (total > available) {
+    size_t widest = widths.size();
+    for (size_t i = 0; i < widths.size(); ++i) {
+      if (columns_[i].second != Align::kLeft) continue;
+      if (widest == widths.size() || widths[i] > widths[widest]) widest = i;
+    }
+    if (widest == widths.size() || !give_up(widest)) break;  // figures are never cut
+  }
+  return widths;
+}
 
-  std::string text;
-  auto line = [&](auto cell) {
-    std::string out(indentation, ' ');
+std::string Table::str(int indent, size_t max_width) const {
+  const auto indentation = static_cast<size_t>(indent);
+  const size_t available = max_width > indentation ? max_width - indentation : 1;
+  const std::vector<size_t> widths =
+      this->widths(max_width == 0 ? std::numeric_limits<size_t>::max() : available);
+  const auto line = [&](const auto& cell) {
+    std::string out;
     for (size_t i = 0; i < columns_.size(); ++i) {
-      const bool last = i + 1 == columns_.size();
-      const std::string content = last ? shorten(cell(i), last_width) : cell(i);
+      const std::string content = shorten(cell(i), widths[i]);
       const std::string padding(widths[i] - std::min(widths[i], display_width(content)), ' ');
       if (i > 0) out += "  ";
       out += columns_[i].second == Align::kRight ? padding + content : content + padding;
     }
-    out.erase(out.find_last_not_of(' ') + 1);
-    text += out + "\n";
+    return out.erase(out.find_last_not_of(' ') + 1);
   };
-  line([&](size_t i) { return columns_[i].first; });
-  for (const auto& row : rows_) line([&](size_t i) { return row[i]; });
+  const std::string margin(indentation, ' ');
+  std::string text =
+      margin + styled(line([&](size_t i) { return columns_[i].first; }), Style::kHeading, stdout) + "\n";
+  for (const auto& row : rows_) text += margin + line([&](size_t i) { return row[i]; }) + "\n";
   return text;
-}
-
-size_t terminal_width() {
-  winsize size{};
-  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
-}
-
-std::string shorten(std::string_view text, size_t width) {
-  if (width == 0 || display_width(text) <= width) return std::string(text);
-  size_t end = 0, columns = 0;
-  while (end < text.size() && columns + 1 < width) {
-    ++end;
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
-    ++columns;
-  }
-  return std::string(text.substr(0, end)) + "…";
 }
 
 }  // namespace gantry::cli

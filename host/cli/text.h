@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "host/cli/terminal.h"
+
 namespace gantry::cli {
 
 /// "46.8 MiB"
@@ -24,18 +26,16 @@ class Table {
   explicit Table(std::vector<std::pair<std::string, Align>> columns);
   void row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
-  /// With a heading line; `indent` spaces before each line. The last column is cut to fit `max_width` (0:
-  /// never).
+  /// For stdout, with a heading line; `indent` spaces before each line. The last column, and where that is
+  /// not enough the widest ones of text, are cut to fit `max_width` (0: never). Control characters in cells
+  /// are made visible.
   std::string str(int indent = 0, size_t max_width = 0) const;
 
  private:
+  std::vector<size_t> widths(size_t available) const;
+
   std::vector<std::pair<std::string, Align>> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
-
-/// Columns of a terminal on stdout; 0 where it is none.
-size_t terminal_width();
-/// At most `width` display columns, cut with "…"; 0: never cut.
-std::string shorten(std::string_view text, size_t width);
 
 }  // namespace gantry::cli

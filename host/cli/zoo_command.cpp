@@ -39,7 +39,7 @@ int list_networks(bool json) {
   for (const ZooNetwork& network : zoo_networks()) {
     table.row({network.name, std::to_string(network.size), network.description});
   }
-  print_out(table.str());
+  print_out(table.str(0, terminal_width()));
   return 0;
 }
 

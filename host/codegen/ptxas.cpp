@@ -100,6 +100,17 @@ std::optional<fs::path> find_ptxas() {
   return std::nullopt;
 }
 
+std::string ptxas_version(const fs::path& program) {
+  const TemporaryFolder folder;
+  const fs::path log = folder.path() / "version";
+  if (run({program.string(), "--version"}, log) != 0) return "";
+  const std::string text = read_all(log), marker = "release ";
+  const size_t at = text.find(marker);
+  if (at == std::string::npos) return "";
+  const size_t start = at + marker.size();
+  return text.substr(start, text.find('\n', start) - start);
+}
+
 PtxasResult run_ptxas(const fs::path& program, const std::string& ptx, const std::string& arch, int threads) {
   const TemporaryFolder folder("ptxas");
   const fs::path source = folder.path() / "kernels.ptx", cubin = folder.path() / "kernels.cubin",

@@ -12,6 +12,8 @@ namespace gantry {
 /// Looked for in the environment variable GANTRY_PTXAS (a path; "none": not used), PATH, CUDA_HOME/bin,
 /// CUDA_PATH/bin and /usr/local/cuda/bin. A user error if GANTRY_PTXAS names no program.
 std::optional<std::filesystem::path> find_ptxas();
+/// What it says of itself: "12.4, V12.4.131"; "" where it does not answer as NVIDIA's does.
+std::string ptxas_version(const std::filesystem::path& program);
 
 struct PtxasResult {
   enum class Outcome { kAssembled, kUnknownArchitecture, kFailed } outcome = Outcome::kFailed;

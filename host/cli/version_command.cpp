@@ -1,0 +1,114 @@
+#include <google/protobuf/stubs/common.h>
+#include <onnx/common/version.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "device_runtime/src/gpu_info.h"
+#include "host/cli/commands.h"
+#include "host/codegen/llvm_version.h"
+#include "host/codegen/ptxas.h"
+#include "host/support/error.h"
+#include "rpc/build_commit.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry version
+  gantry version --json | jq -r .commit
+A report of a bug should have what this prints.)";
+
+struct Assembler {
+  std::string path, version;
+  std::string problem;  ///< why there is none
+};
+
+Assembler find_assembler() {
+  Assembler assembler;
+  try {
+    const auto path = find_ptxas();
+    if (path) {
+      assembler.path = path->string();
+      assembler.version = ptxas_version(*path);
+    } else {
+      assembler.problem = "not found; drivers assemble the kernels of GPUs when they load a module";
+    }
+  } catch (const Error& error) {
+    assembler.problem = error.what();
+  }
+  return assembler;
+}
+
+std::string protobuf_version() {
+  constexpr int v = GOOGLE_PROTOBUF_VERSION;
+  return fmt::format("{}.{}.{}", v / 1'000'000, v / 1000 % 1000, v % 1000);
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return fmt::format("Clang {}", __clang_version__);
+#else
+  return fmt::format("GCC {}", __VERSION__);
+#endif
+}
+
+/// "550.54.14 for CUDA 12.4", or why there is no GPU to be used.
+std::string driver_text(const runtime::GpuList& list) {
+  if (list.gpus.empty()) return list.problem;
+  const runtime::GpuInfo& gpu = list.gpus.front();
+  return fmt::format("{}for CUDA {}.{}", gpu.driver.empty() ? "" : gpu.driver + " ", gpu.cuda_version / 1000,
+                     gpu.cuda_version % 1000 / 10);
+}
+
+std::string version_json() {
+  const Assembler assembler = find_assembler();
+  const runtime::GpuList gpus = runtime::describe_gpus();
+  nlohmann::ordered_json json;
+  json["version"] = GANTRY_VERSION;
+  json["commit"] = rpc::build_commit();
+  json["llvm"] = llvm_version();
+  json["onnx"] = ONNX_NAMESPACE::LAST_RELEASE_VERSION;
+  json["protobuf"] = protobuf_version();
+  json["compiler"] = compiler();
+  if (assembler.problem.empty()) {
+    json["ptxas"] = {{"path", assembler.path}, {"version", assembler.version}};
+  } else {
+    json["ptxas"] = nullptr;
+    json["ptxas_problem"] = assembler.problem;
+  }
+  if (gpus.gpus.empty()) {
+    json["cuda_driver"] = nullptr;
+    json["cuda_driver_problem"] = gpus.problem;
+  } else {
+    json["cuda_driver"] = driver_text(gpus);
+  }
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string version_text() {
+  const Assembler assembler = find_assembler();
+  return fmt::format("gantry {}, commit {}\n", GANTRY_VERSION, rpc::build_commit()) +
+         fmt::format("  LLVM      {}\n  onnx      {}\n  protobuf  {}\n  compiler  {}\n", llvm_version(),
+                     ONNX_NAMESPACE::LAST_RELEASE_VERSION, protobuf_version(), compiler()) +
+         fmt::format("  ptxas     {}\n  driver    {}\n",
+                     assembler.problem.empty() ? assembler.path + " " + assembler.version : assembler.problem,
+                     driver_text(runtime::describe_gpus()));
+}
+
+void add_version_command(CLI::App& app, Invocation& invocation) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("version", "Show the versions of gantry and of what it is made of");
+  command->add_flag("--json", *json, "Report as JSON on stdout");
+  command->footer(kExamples);
+  command->callback([json, &invocation] {
+    invocation.action = [json] {
+      print_out(*json ? version_json() : version_text());
+      return 0;
+    };
+  });
+}
+
+}  // namespace gantry::cli
