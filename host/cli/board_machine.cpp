@@ -49,6 +49,7 @@ rpc::BenchmarkResult BoardMachine::benchmark(const rpc::BenchmarkOptions& option
 std::unique_ptr<Machine> connect_board(const BoardChoice& board) {
   rpc::ConnectOptions options;
   options.address = board.entry.address;
+  options.label = board.label;
   if (!board.entry.key.empty()) options.key = rpc::read_key_file(board.entry.key);
   const std::string label = board.label == board.entry.address
                                 ? board.label

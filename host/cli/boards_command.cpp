@@ -47,7 +47,13 @@ int list_boards(const Options& options) {
   return 0;
 }
 
+/// `--json` of the command around it reaches these commands too.
+void refuse_json(const Options& options, const char* command) {
+  if (options.json) user_error("boards {} reports nothing on stdout; leave out --json", command);
+}
+
 int add_board(const Options& options, const Invocation& invocation) {
+  refuse_json(options, "add");
   BoardEntry entry{options.address, {}};
   if (!options.key.empty()) {
     rpc::read_key_file(options.key);  // a wrong file is better found now
@@ -63,6 +69,7 @@ int add_board(const Options& options, const Invocation& invocation) {
 }
 
 int remove_board(const Options& options, const Invocation& invocation) {
+  refuse_json(options, "remove");
   BoardsFile boards = BoardsFile::read(boards_path());
   boards.remove(options.name);
   boards.write();
@@ -73,18 +80,19 @@ int remove_board(const Options& options, const Invocation& invocation) {
 /// A line for each GPU, or why there is none.
 std::string gpus_text(const rpc::BoardInfo& info) {
   if (info.gpus.empty()) {
-    return fmt::format("  gpu       none: {}\n",
-                       info.gpu_problem.empty() ? "its gantry-device is too old to say" : info.gpu_problem);
+    return fmt::format("  gpu       none: {}\n", info.gpu_problem.empty()
+                                                     ? "its gantry-device is too old to say"
+                                                     : visible_line(info.gpu_problem));
   }
   std::string text;
   for (size_t i = 0; i < info.gpus.size(); ++i) {
     const rpc::GpuInfo& gpu = info.gpus[i];
     text += fmt::format("  gpu {:<6}{}: compute capability {}.{} (sm_{}), {} multiprocessors, {}, {} free; ",
-                        i, gpu.name, gpu.compute_capability / 10, gpu.compute_capability % 10,
+                        i, visible_line(gpu.name), gpu.compute_capability / 10, gpu.compute_capability % 10,
                         gpu.compute_capability, gpu.multiprocessors,
                         bytes_text(static_cast<double>(gpu.memory_bytes)),
                         bytes_text(static_cast<double>(gpu.memory_free_bytes)));
-    text += fmt::format("driver {}for CUDA {}.{}\n", gpu.driver.empty() ? "" : gpu.driver + " ",
+    text += fmt::format("driver {}for CUDA {}.{}\n", gpu.driver.empty() ? "" : visible_line(gpu.driver) + " ",
                         gpu.cuda_version / 1000, gpu.cuda_version % 1000 / 10);
   }
   return text;
@@ -101,9 +109,11 @@ int show_board(const Options& options) {
     print_out(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
     return 0;
   }
-  print_out(fmt::format("{}: {}\n", machine->label(), info.hostname) +
-            fmt::format("  system    {}\n  cpu       {}{}\n", info.system, info.cpu,
-                        info.llvm_cpu.empty() ? "" : " (" + info.llvm_cpu + ")") +
+  // Texts of the board, each in its line.
+  print_out(fmt::format("{}: {}\n", machine->label(), visible_line(info.hostname)) +
+            fmt::format("  system    {}\n  cpu       {}{}\n", visible_line(info.system),
+                        visible_line(info.cpu),
+                        info.llvm_cpu.empty() ? "" : " (" + visible_line(info.llvm_cpu) + ")") +
             fmt::format("  cores     {}, {} hardware threads\n", info.physical_cores, info.logical_cpus) +
             fmt::format("  memory    {}, {} available; a session may use {}\n",
                         bytes_text(static_cast<double>(info.memory_bytes)),
@@ -111,7 +121,8 @@ int show_board(const Options& options) {
                         bytes_text(static_cast<double>(info.session_memory_bytes))) +
             gpus_text(info) +
             fmt::format("  features  {}\n  target    {}\n  server    gantry-device {}\n",
-                        fmt::join(info.features, " "), target.name, info.version));
+                        visible_line(fmt::format("{}", fmt::join(info.features, " "))), target.name,
+                        visible_line(info.version)));
   return 0;
 }
 

@@ -35,14 +35,20 @@ int show(bool json) {
   return 0;
 }
 
-int clear(const Invocation& invocation) {
+int clear(bool json, const Invocation& invocation) {
   const auto cache = cache_of_user();
   const KernelCache::Usage before = cache->clear();
   if (const KernelCache::Usage left = cache->usage(); left.entries > 0) {
     user_error("{}: {} kernels cannot be removed; check the folder's permissions", cache->folder().string(),
                left.entries);
   }
-  if (!invocation.quiet) {
+  if (json) {
+    nlohmann::ordered_json report;
+    report["folder"] = cache->folder().string();
+    report["removed_kernels"] = before.entries;
+    report["removed_bytes"] = before.bytes;
+    print_out(report.dump(2) + "\n");
+  } else if (!invocation.quiet) {
     print_out(fmt::format("{}: {} kernels removed, {}\n", cache->folder().string(), before.entries,
                           bytes_text(static_cast<double>(before.bytes))));
   }
@@ -64,7 +70,7 @@ void add_cache_command(CLI::App& app, Invocation& invocation) {
   CLI::App* remove = command->add_subcommand("clear", "Remove them all");
   command->callback([remove, json, &invocation] {
     if (remove->parsed()) {
-      invocation.action = [&invocation] { return clear(invocation); };
+      invocation.action = [json, &invocation] { return clear(*json, invocation); };
     } else {
       invocation.action = [json] { return show(*json); };
     }

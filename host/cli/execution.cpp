@@ -1,6 +1,7 @@
 #include "host/cli/execution.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "device_runtime/src/module_reader.h"
 #include "host/cli/between.h"
@@ -27,12 +28,46 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
   if (type != Device::CudaEmulated && (options.gpu_checks || !options.gpu_arch.empty())) {
     user_error("{} is for --device cuda-emulated", options.gpu_checks ? "--gpu-checks" : "--gpu-arch");
   }
-  if (is_module_file(options.file) && (options.gpu_checks || !options.gpu_arch.empty() ||
-                                       !options.precision.empty() || !options.optimize.empty())) {
-    user_error("{}: is compiled already; --gpu-checks, --gpu-arch, --precision and --optimize are for models",
-               options.file);
-  }
   return device.value();
+}
+
+/// User errors for options that this file has no use for.
+void check_options_of_file(const ExecutionOptions& options) {
+  if (!is_module_file(options.file)) return;
+  refuse(options.given, {"--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize"},
+         options.file + ": is compiled already, and only the compilation of a model (.onnx) asks for these");
+}
+
+/// User errors for CPUs that no thread would be pinned to.
+void check_cpus(const ExecutionOptions& options, const std::vector<int>& cpus) {
+  if (options.threads > 0 && cpus.size() > static_cast<size_t>(options.threads)) {
+    user_error("--cpus {}: names {} CPUs, but --threads {} leaves some of them without a thread; name {}",
+               options.cpus, cpus.size(), options.threads, options.threads);
+  }
+}
+
+/// User errors for what is said of made-up inputs where there are none.
+void check_made_up_inputs(const ExecutionOptions& options, const ShapeMap& shapes,
+                          const Execution& execution) {
+  bool any_made_up = execution.inputs.empty();
+  for (size_t i = 0; i < execution.inputs.size(); ++i) {
+    const rpc::TensorDescription& input = execution.loaded.inputs[i];
+    const bool made_up = execution.inputs[i].source.starts_with("random, ");
+    any_made_up = any_made_up || made_up;
+    if (!is_module_file(options.file) || !shapes.contains(input.name)) continue;
+    const bool symbolic = std::ranges::any_of(input.shape, [](int64_t dim) { return dim < 0; });
+    if (!made_up) {
+      user_error("--shape {}=…: {} says what is in this input; leave --shape out", input.name,
+                 execution.inputs[i].source);
+    }
+    if (!symbolic) {
+      user_error("--shape {}=…: was {} already when {} was compiled; leave --shape out", input.name,
+                 shape_text(input.shape), options.file);
+    }
+  }
+  if (!any_made_up) {
+    refuse(options.given, {"--seed", "--random"}, "every input has a file, so that no data are made up");
+  }
 }
 
 rpc::LoadOptions load_options(const ExecutionOptions& options) {
@@ -160,6 +195,7 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
   command.add_option("--optimize", options.optimize, kOptimizeHelp)->type_name("speed|size");
   command.add_flag("--no-cache", options.no_cache,
                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
+  command.parse_complete_callback([&command, &options] { options.given = given_options(command); });
 }
 
 void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes) {
@@ -184,6 +220,8 @@ std::unique_ptr<Machine> open_machine(const std::string& board, const std::strin
 Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation) {
   plan_inputs(options, *invocation.outputs);  // a wrong file is found before a board is asked
   const runtime::DeviceName device = device_of(options);
+  check_options_of_file(options);
+  check_cpus(options, parse_cpus(options.cpus));
   const ShapeMap shapes = parse_shapes(options.shapes);
   const SizeMap sizes = parse_sizes(options.sizes);
   Execution execution;
@@ -199,6 +237,7 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   upload_named(execution, options, invocation);
   execution.inputs = given_inputs(execution, options, shapes, sizes);
   note_chosen_sizes(execution, invocation);
+  check_made_up_inputs(options, shapes, execution);
   set_inputs(execution);
   return execution;
 }

@@ -9,6 +9,7 @@
 #include "host/cli/inputs.h"
 #include "host/cli/machine.h"
 #include "host/cli/model_source.h"
+#include "host/cli/refusal.h"
 
 namespace CLI {
 class App;
@@ -31,6 +32,7 @@ struct ExecutionOptions {
   bool no_cache = false;  ///< of compiled kernels
   std::vector<std::string> inputs, shapes, sizes;
   std::optional<uint64_t> seed;
+  GivenOptions given;  ///< of all these, and of the command's own
 };
 /// MODEL, and the options that it is run with.
 void add_execution_options(CLI::App& command, ExecutionOptions& options);

@@ -181,13 +181,15 @@ std::string weights_text(const ModelWeights& weights) {
 }
 
 std::string to_text(const std::filesystem::path& path, const Summary& summary) {
-  std::string text =
-      fmt::format("{}: model of {}, IR version {}\n", path.string(),
-                  summary.producer.empty() ? "an unnamed producer" : summary.producer, summary.ir_version);
-  for (const auto& [name, type] : summary.inputs) text += fmt::format("  input    {}: {}\n", name, type);
-  for (const auto& [name, type] : summary.outputs) text += fmt::format("  output   {}: {}\n", name, type);
+  std::string text = fmt::format(
+      "{}: model of {}, IR version {}\n", path.string(),
+      summary.producer.empty() ? "an unnamed producer" : visible_line(summary.producer), summary.ir_version);
+  for (const auto& [name, type] : summary.inputs)
+    text += fmt::format("  input    {}: {}\n", visible_line(name), visible_line(type));
+  for (const auto& [name, type] : summary.outputs)
+    text += fmt::format("  output   {}: {}\n", visible_line(name), visible_line(type));
   for (const auto& [domain, version] : summary.opsets)
-    text += fmt::format("  opset    {} {}\n", domain, version);
+    text += fmt::format("  opset    {} {}\n", visible_line(domain), version);
   text += weights_text(summary.weights);
   text += fmt::format("  nodes    {}\n", summary.nodes);
   Table table({{"nodes", Table::Align::kRight}, {"op", Table::Align::kLeft}});

@@ -195,16 +195,16 @@ class ModuleReport {
 
   std::string text() const {
     std::error_code code;
-    std::string out =
-        fmt::format("{}: module of '{}', {}, by {}\n", path_.string(), text_of(manifest_.model_name()),
-                    bytes_text(static_cast<double>(std::filesystem::file_size(path_, code))),
-                    text_of(manifest_.producer()));
+    std::string out = fmt::format("{}: module of '{}', {}, by {}\n", path_.string(),
+                                  visible_line(text_of(manifest_.model_name())),
+                                  bytes_text(static_cast<double>(std::filesystem::file_size(path_, code))),
+                                  visible_line(text_of(manifest_.producer())));
     for (const auto* t : *manifest_.inputs()) out += tensor_line("input ", *t);
     for (const auto* t : *manifest_.outputs()) out += tensor_line("output", *t);
     if (manifest_.constraints() != nullptr) {
       for (const auto* c : *manifest_.constraints()) {
         out += fmt::format("  needs    {} = {}  ({})\n", dims_.get(c->left()).str(),
-                           dims_.get(c->right()).str(), text_of(c->origin()));
+                           dims_.get(c->right()).str(), visible_line(text_of(c->origin())));
       }
     }
     out += fmt::format("  weights  {}{}{}\n", bytes_text(static_cast<double>(all_constant_bytes())),
@@ -216,8 +216,8 @@ class ModuleReport {
 
  private:
   std::string tensor_line(const char* kind, const format::TensorInfo& tensor) const {
-    return fmt::format("  {}   {}: {} {}\n", kind, text_of(tensor.name()), dtype_text(tensor.dtype()),
-                       dims_.shape(*tensor.shape()));
+    return fmt::format("  {}   {}: {} {}\n", kind, visible_line(text_of(tensor.name())),
+                       dtype_text(tensor.dtype()), dims_.shape(*tensor.shape()));
   }
 
   Json tensors_json(const flatbuffers::Vector<flatbuffers::Offset<format::TensorInfo>>& tensors) const {

@@ -8,6 +8,7 @@
 #include "host/cli/inputs.h"
 #include "host/cli/kernel_view.h"
 #include "host/cli/model_source.h"
+#include "host/cli/refusal.h"
 #include "host/cli/text.h"
 #include "host/codegen/codegen.h"
 #include "host/codegen/target.h"
@@ -43,9 +44,21 @@ struct Options {
   int opt_level = 3;
   bool all = false, loops = false, llvm = false, assembly = false, list = false, verify = false;
   bool list_passes = false;
+  GivenOptions given;
 
   bool shows_kernels() const { return loops || llvm || assembly || !kernel.empty() || !node.empty(); }
 };
+
+/// User errors for views that others leave nothing to show of.
+void check_views(const Options& options) {
+  if (!options.shows_kernels()) {
+    if (options.all) refuse(options.given, {"--before", "--after"}, "--all shows the graph after every pass");
+  } else if (!options.loops) {
+    refuse(options.given, {"--all"},
+           "LLVM IR and assembly have no passes to follow; --all is for the graph's and, with --loops, for "
+           "those of loop nests");
+  }
+}
 
 /// Thrown by the observer once everything asked for was printed: the rest of the pipeline is not needed.
 struct Finished {};
@@ -164,6 +177,7 @@ int show_ir(const Options& options, const Invocation& invocation) {
   if (options.list_passes) return list_passes();
   if (options.model.empty())
     user_error("MODEL is missing: the model (.onnx) to show; see `gantry ir --help`");
+  check_views(options);
   const Precision precision = find_precision(options.precision);
   const Optimize optimize = find_optimize(options.optimize);
   const Target target = with_precision(find_target(options.target), precision);
@@ -239,7 +253,8 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--optimize", options->optimize, kOptimizeHelp)->type_name("speed|size");
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
-  command->callback([options, &invocation] {
+  command->callback([options, command, &invocation] {
+    options->given = given_options(*command);
     invocation.action = [options, &invocation] { return show_ir(*options, invocation); };
   });
 }

@@ -170,7 +170,7 @@ int run_program(int argc, char** argv) {
   CLI::Option* colour =
       app.add_option("--color", colour_name, "Colours: default auto, on terminals (see NO_COLOR)")
           ->type_name("auto|always|never")
-          ->check(CLI::IsMember({"auto", "always", "never"}));
+          ->check(CLI::IsMember({"auto", "always", "never"}).description(""));
   app.footer(kExamples);
   app.require_subcommand(0, 1);
   app.fallthrough();

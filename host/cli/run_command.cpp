@@ -88,6 +88,9 @@ void plan_files(const Options& options, OutputPlan& plan) {
 }
 
 int run(const Options& options, const Invocation& invocation) {
+  if (options.expected.empty()) {
+    refuse(options.execution.given, {"--tolerance"}, "without --expect nothing is compared with a reference");
+  }
   plan_files(options, *invocation.outputs);
   Execution execution = prepare_execution(options.execution, invocation);
   const auto& loaded = execution.loaded;

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/cli/commands.h"
+#include "host/cli/refusal.h"
 #include "host/cli/text.h"
 #include "host/support/error.h"
 #include "host/zoo/zoo.h"
@@ -22,7 +23,21 @@ struct Options {
   bool list = false;
   bool json = false;
   bool force = false;
+  GivenOptions given;
 };
+
+/// User errors for options that others leave nothing to do.
+void check_options(const Options& options) {
+  if (options.list) {
+    refuse(options.given, {"--output", "--seed", "--batch", "--size", "--dynamic"},
+           "--list lists the networks and writes none");
+    if (!options.name.empty()) user_error("--list lists all networks; leave out '{}'", options.name);
+  }
+  if (options.zoo.dynamic) {
+    refuse(options.given, {"--batch"},
+           "--dynamic leaves the batch symbolic; `gantry … --shape` gives it a size");
+  }
+}
 
 int list_networks(bool json) {
   if (json) {
@@ -79,8 +94,10 @@ void add_zoo_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--json", options->json, "Report as JSON on stdout");
   add_force_option(*command, options->force);
   command->footer(kExamples);
-  command->callback([options, &invocation] {
+  command->callback([options, command, &invocation] {
+    options->given = given_options(*command);
     invocation.action = [options, &invocation] {
+      check_options(*options);
       if (options->list) return list_networks(options->json);
       if (options->name.empty()) user_error("which network? `gantry zoo --list` shows all");
       return write_network(*options, invocation);

@@ -18,6 +18,7 @@
 #include "rpc/client/module_layout.h"
 #include "rpc/protocol/channel.h"
 #include "rpc/security/tls.h"
+#include "rpc/visible_text.h"
 
 namespace gantry::rpc {
 namespace {
@@ -107,9 +108,12 @@ struct BoardClient::Impl {
   std::uint32_t board_deadline_ms = 0;
   bool dead = false;
 
-  Error broken(const std::string& why) const {
-    return Error(ErrorKind::kReconnect, "board " + options.address + ": " + why);
+  /// "board pi (192.168.1.20:7453)"
+  std::string named() const {
+    const bool has_name = !options.label.empty() && options.label != options.address;
+    return "board " + (has_name ? options.label + " (" + options.address + ")" : options.address);
   }
+  Error broken(const std::string& why) const { return Error(ErrorKind::kReconnect, named() + ": " + why); }
 
   template <typename T>
   T finish(asio::awaitable<T> task);
@@ -158,7 +162,7 @@ T BoardClient::Impl::call(asio::awaitable<T> task, milliseconds timeout) {
     return finish(std::move(task));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kReconnect || error.kind() == ErrorKind::kBug) dead = true;
-    throw Error(error.kind(), "board " + options.address + ": " + error.what());
+    throw Error(error.kind(), named() + ": " + error.what());
   } catch (const std::exception& error) {
     dead = true;
     if (watchdog.expired())
@@ -226,7 +230,7 @@ asio::awaitable<wire::ResponseT> BoardClient::Impl::receive(std::uint32_t id, st
     wire::ResponseT response = decode_response(payload);
     // Id 0 speaks for the whole connection: the board ends it and says why.
     if (const auto* failure = response.body.AsFailure(); failure && (header->id == id || header->id == 0))
-      throw to_error(*failure);
+      throw Error(to_error(*failure).kind(), visible_text(failure->message, Lines::kOne));
     if (header->id != id) throw Error(ErrorKind::kBug, "the board answered another request");
     if (header->type == FrameType::kProgress) {
       if (const auto* event = response.body.AsBenchmarkProgress(); event && progress)
@@ -278,7 +282,7 @@ Answer BoardClient::Impl::ask(wire::RequestT request, milliseconds timeout, std:
   auto* answer = response.body.type == wire::ResponseBodyUnionTraits<Answer>::enum_value
                      ? static_cast<Answer*>(response.body.value)
                      : nullptr;
-  if (!answer) throw Error(ErrorKind::kBug, "board " + options.address + ": an answer of an unexpected kind");
+  if (!answer) throw Error(ErrorKind::kBug, named() + ": an answer of an unexpected kind");
   return std::move(*answer);
 }
 
@@ -312,7 +316,7 @@ std::unique_ptr<BoardClient> BoardClient::Impl::open(std::unique_ptr<Impl> self,
   try {
     if (failure) std::rethrow_exception(failure);
   } catch (const Error& error) {
-    throw Error(error.kind(), "board " + options.address + ": " + error.what());
+    throw Error(error.kind(), impl->named() + ": " + error.what());
   } catch (const std::exception& error) {
     throw broken(std::string("the connection broke: ") + error.what());
   }

@@ -24,6 +24,7 @@ struct ElementType {
 
 struct ConnectOptions {
   std::string address;        ///< "HOST:PORT", "[IPv6]:PORT" or "HOST" (port 7453)
+  std::string label;          ///< what the user calls the board, for errors; empty: its address
   std::optional<PskKey> key;  ///< none: unencrypted, which only a board on loopback accepts
   std::string client_name = "gantry";
   std::chrono::milliseconds connect_timeout{5000};  ///< name, TCP, TLS and version exchange together

@@ -10,6 +10,9 @@
 namespace gantry::rpc {
 namespace {
 
+// For reports alone. A process serves one peer.
+std::string last_offered;
+
 const PskKey& key_of(SSL* ssl) {
   return *static_cast<const PskKey*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
 }
@@ -25,6 +28,7 @@ unsigned client_psk(SSL* ssl, const char*, char* identity, unsigned max_identity
 
 unsigned server_psk(SSL* ssl, const char* identity, unsigned char* psk, unsigned max_psk) {
   const PskKey& key = key_of(ssl);
+  last_offered = identity;
   if (key.identity != identity || key.secret.size() > max_psk) return 0;
   std::copy(key.secret.begin(), key.secret.end(), psk);
   return static_cast<unsigned>(key.secret.size());
@@ -66,6 +70,10 @@ TlsContext make_server_context(const PskKey& key) {
   SSL_CTX_set_psk_server_callback(context.get(), server_psk);
   SSL_CTX_set_num_tickets(context.get(), 0);
   return context;
+}
+
+const std::string& offered_identity() {
+  return last_offered;
 }
 
 TlsError take_tls_error() {

@@ -17,6 +17,10 @@ using TlsContext = std::shared_ptr<ssl_ctx_st>;
 TlsContext make_client_context(const PskKey& key);
 TlsContext make_server_context(const PskKey& key);
 
+/// The identity of the key that the last peer of a server's context offered, in this process; "" if none has
+/// come so far. Foreign text.
+const std::string& offered_identity();
+
 /// A failed TLS operation, with what the other side seems to have against it.
 class TlsError : public std::runtime_error {
  public:

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "gantry/runtime.h"
+#include "rpc/build_commit.h"
 #include "rpc/error.h"
 #include "rpc/protocol/local.h"
 #include "rpc/protocol/message.h"
@@ -36,7 +37,14 @@ struct ServeArguments {
   std::uint64_t session_memory = 0;
   double deadline_s = 600, idle_s = 3600, handshake_s = 5, grace_s = 5;
   std::uint32_t max_sessions = 8;
+  std::string log_level = "info";
+  bool quiet = false;
 };
+
+LogLevel log_level_of(const ServeArguments& arguments) {
+  if (arguments.quiet || arguments.log_level == "error") return LogLevel::kError;
+  return arguments.log_level == "warning" ? LogLevel::kWarning : LogLevel::kInfo;
+}
 
 void split_listen(const std::string& listen, ServeOptions& options) {
   const std::size_t bracket = listen.starts_with('[') ? listen.find(']') : std::string::npos;
@@ -66,6 +74,7 @@ int run_serve(const ServeArguments& arguments) {
   options.idle_timeout = ms(arguments.idle_s);
   options.handshake_timeout = ms(arguments.handshake_s);
   options.shutdown_grace = ms(arguments.grace_s);
+  options.log_level = log_level_of(arguments);
   return serve(options);
 }
 
@@ -118,6 +127,12 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
       ->check(seconds)
       ->type_name("SECONDS")
       ->capture_default_str();
+  CLI::Option* level =
+      command.add_option("--log-level", a.log_level, "The least grave events to report on stderr")
+          ->check(CLI::IsMember({"error", "warning", "info"}).description(""))
+          ->type_name("error|warning|info")
+          ->capture_default_str();
+  command.add_flag("-q,--quiet", a.quiet, "Report nothing but errors")->excludes(level);
 }
 
 std::string json_text(const std::string& text) {
@@ -184,7 +199,8 @@ int run_info(bool json) {
 int run(int argc, char** argv) {
   CLI::App app("gantry-device runs on a board what gantry compiled on a workstation, and measures it.",
                "gantry-device");
-  app.set_version_flag("--version", std::string("gantry-device ") + gantry_version());
+  app.set_version_flag("--version",
+                       std::string("gantry-device ") + gantry_version() + ", commit " + build_commit());
   app.require_subcommand(1);
   app.footer(kExamples);
   ServeArguments arguments;

@@ -36,6 +36,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kAcceptBackoff{100};
 /// The parent's patience beyond a child's own handshake deadline.
 constexpr milliseconds kHandshakeSlack{1000};
+/// For sessions to tell their clients, between the end of the grace and SIGKILL.
+constexpr milliseconds kFarewellTime{1500};
 
 int signal_pipe[2] = {-1, -1};
 
@@ -57,12 +59,14 @@ void handle_signal(int number, void (*handler)(int)) {
 struct SilentPeer {
   UniqueFd connection;
   Clock::time_point deadline;
+  Log log;
 };
 
 struct Child {
   pid_t pid;
   UniqueFd control;
   Clock::time_point handshake_deadline;
+  Log log;
   bool admitted = false;
 };
 
@@ -71,19 +75,21 @@ struct Child {
 class Server {
  public:
   Server(const ServeOptions& options, UniqueFd listener, TlsContext tls)
-      : options_(options), listener_(std::move(listener)), tls_(std::move(tls)) {}
+      : options_(options), listener_(std::move(listener)), tls_(std::move(tls)), log_(options.log_level) {}
   int run();
 
  private:
   int next_timeout() const;
   void poll_once();
   void accept_some();
+  void drop_oldest(const char* why);
   void expire();
   void read_signals();
-  void begin_shutdown();
+  void begin_shutdown(int signal);
+  void force_shutdown();
   void reap();
   bool first_byte(SilentPeer& peer);
-  void start_session(UniqueFd connection);
+  void start_session(UniqueFd connection, Log log);
   [[noreturn]] void be_session(UniqueFd connection, UniqueFd control);
   void answer_child(Child& child);
   static void dismiss(int connection, const void* answer, std::size_t size);
@@ -95,6 +101,8 @@ class Server {
   std::vector<Child> children_;    // oldest first
   Clock::time_point accept_after_{};
   std::optional<Clock::time_point> force_at_;  // set while shutting down
+  std::optional<Clock::time_point> kill_at_;   // set once sessions were told to end at once
+  Log log_;
 };
 
 int Server::run() {
@@ -102,6 +110,7 @@ int Server::run() {
     poll_once();
     expire();
   }
+  log_.info("stopped");
   return 0;
 }
 
@@ -111,7 +120,7 @@ int Server::next_timeout() const {
   for (const Child& child : children_)
     if (!child.admitted) next = std::min(next, child.handshake_deadline);
   if (accept_after_ > Clock::now()) next = std::min(next, accept_after_);
-  if (force_at_) next = std::min(next, *force_at_);
+  if (force_at_) next = std::min(next, kill_at_ ? *kill_at_ : *force_at_);
   const auto wait = std::chrono::duration_cast<milliseconds>(next - Clock::now()).count() + 1;
   return static_cast<int>(std::clamp<long long>(wait, 0, 3'600'000));
 }
@@ -142,38 +151,52 @@ void Server::accept_some() {
     if (!connection) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
         // Out of descriptors or memory: make some room, and do not spin on the connection that waits.
-        if (!silent_.empty()) silent_.pop_front();
+        if (!silent_.empty()) drop_oldest("the system has no room for more");
         accept_after_ = Clock::now() + kAcceptBackoff;
       }
       return;
     }
-    if (silent_.size() >= options_.max_silent_peers) silent_.pop_front();
-    silent_.push_back({std::move(connection), Clock::now() + options_.handshake_timeout});
+    if (silent_.size() >= options_.max_silent_peers) drop_oldest("too many others have connected");
+    Log log(options_.log_level, peer_of(connection.get()));
+    log.info("connected");
+    silent_.push_back({std::move(connection), Clock::now() + options_.handshake_timeout, std::move(log)});
   }
 }
 
 void Server::expire() {
   const auto now = Clock::now();
-  while (!silent_.empty() && silent_.front().deadline <= now) silent_.pop_front();
+  while (!silent_.empty() && silent_.front().deadline <= now) drop_oldest("it has sent nothing");
+  if (force_at_ && *force_at_ <= now && !kill_at_) force_shutdown();
   for (const Child& child : children_)
-    if ((!child.admitted && child.handshake_deadline <= now) || (force_at_ && *force_at_ <= now))
+    if ((!child.admitted && child.handshake_deadline <= now) || (kill_at_ && *kill_at_ <= now))
       ::kill(child.pid, SIGKILL);
+}
+
+void Server::drop_oldest(const char* why) {
+  silent_.front().log.info(std::string("connection closed: ") + why);
+  silent_.pop_front();
 }
 
 void Server::read_signals() {
   char bytes[64];
   const ssize_t count = ::read(signal_pipe[0], bytes, sizeof bytes);
   for (ssize_t i = 0; i < count; ++i)
-    if (bytes[i] != SIGCHLD) begin_shutdown();
+    if (bytes[i] != SIGCHLD) begin_shutdown(bytes[i]);
   reap();
 }
 
-/// First asks the sessions to finish what runs; a second signal, or the end of the grace, kills them.
-void Server::begin_shutdown() {
+/// First asks the sessions to finish what runs; a second signal, or the end of the grace, ends them.
+void Server::begin_shutdown(int signal) {
+  const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
   if (force_at_) {
+    log_.info(name + " again: not waiting for running requests");
     force_at_ = Clock::now();
     return;
   }
+  const auto sessions =
+      std::count_if(children_.begin(), children_.end(), [](const Child& child) { return child.admitted; });
+  log_.info(name + ": shutting down; " + std::to_string(sessions) + " sessions may finish what runs within " +
+            std::to_string(options_.shutdown_grace.count()) + " ms");
   force_at_ = Clock::now() + options_.shutdown_grace;
   listener_.reset();
   silent_.clear();
@@ -185,16 +208,25 @@ void Server::begin_shutdown() {
   }
 }
 
+/// Has the sessions tell their clients and end; those that do not are killed.
+void Server::force_shutdown() {
+  kill_at_ = Clock::now() + kFarewellTime;
+  for (const Child& child : children_)
+    if (child.admitted) (void)::send(child.control.get(), &kEndNow, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 /// A session that did not end by itself or by our SIGKILL has a bug: its peer only sees that it is gone.
 void Server::reap() {
-  std::erase_if(children_, [](const Child& child) {
+  std::erase_if(children_, [](Child& child) {
     int status = 0;
     if (::waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
-      std::fprintf(stderr, "gantry-device: a session crashed: %s; please report this\n",
-                   ::strsignal(WTERMSIG(status)));
+      child.log.error(std::string("a session crashed: ") + ::strsignal(WTERMSIG(status)) +
+                      "; please report this");
+    else if (WIFSIGNALED(status))
+      child.log.warning(child.admitted ? "session ended by force" : "ended: it did not authenticate in time");
     else if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
-      std::fprintf(stderr, "gantry-device: a session failed with exit code %d\n", WEXITSTATUS(status));
+      child.log.error("a session failed with exit code " + std::to_string(WEXITSTATUS(status)));
     return true;
   });
 }
@@ -228,14 +260,19 @@ bool Server::first_byte(SilentPeer& peer) {
   const int fd = peer.connection.get();
   const ssize_t count = ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (count <= 0) return true;
+  if (count <= 0) {
+    peer.log.info("disconnected without a word");
+    return true;
+  }
   constexpr unsigned char kTlsHandshake = 0x16;
   const bool tls = byte == kTlsHandshake, plain = byte == kFrameMagic[0];
   if ((tls && tls_) || (plain && !tls_)) {
-    start_session(std::move(peer.connection));
+    start_session(std::move(peer.connection), std::move(peer.log));
   } else if (tls) {
+    peer.log.warning("authentication failed: the peer has a key, and this server runs without one");
     dismiss(fd, kNoKeyAlert, sizeof kNoKeyAlert);
   } else if (plain) {
+    peer.log.warning("authentication failed: the peer has no key");
     const Bytes frame = encode_response(
         0, make_failure(ErrorKind::kReconnect, "it accepts only clients with its key; give the key file"));
     dismiss(fd, frame.data(), frame.size());
@@ -243,13 +280,16 @@ bool Server::first_byte(SilentPeer& peer) {
     constexpr char kHint[] =
         "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
         "This is gantry-device; it speaks gantry's protocol, not HTTP.\n";
+    peer.log.warning("refused: it does not speak gantry's protocol, but perhaps HTTP");
     dismiss(fd, kHint, sizeof kHint - 1);
+  } else {
+    peer.log.warning("refused: it does not speak gantry's protocol");
   }
   peer.connection.reset();
   return true;
 }
 
-void Server::start_session(UniqueFd connection) {
+void Server::start_session(UniqueFd connection, Log log) {
   const auto handshaking = [](const Child& child) { return !child.admitted && child.control; };
   if (static_cast<std::size_t>(std::count_if(children_.begin(), children_.end(), handshaking)) >=
       options_.max_handshakes) {
@@ -272,7 +312,8 @@ void Server::start_session(UniqueFd connection) {
     accept_after_ = Clock::now() + kAcceptBackoff;
     return;
   }
-  children_.push_back({child, std::move(ours), Clock::now() + options_.handshake_timeout + kHandshakeSlack});
+  children_.push_back(
+      {child, std::move(ours), Clock::now() + options_.handshake_timeout + kHandshakeSlack, std::move(log)});
 }
 
 void Server::be_session(UniqueFd connection, UniqueFd control) {
@@ -350,6 +391,10 @@ int serve(const ServeOptions& given) {
               options.key ? ("TLS 1.3, key " + options.key->identity).c_str() : "no key, this machine only",
               options.cache.c_str());
   std::fflush(stdout);
+  Log(options.log_level)
+      .info(std::string("gantry-device ") + gantry_version() + " listens on " + shown + ":" +
+            std::to_string(endpoint.port()) + ", " +
+            (options.key ? "key " + options.key->identity : std::string("no key")));
   return Server(options, std::move(listener), std::move(tls)).run();
 }
 
@@ -362,6 +407,7 @@ int serve_connection(int socket) {
   options.session_memory_bytes = runtime::usable_memory_bytes();
   options.deadline = options.idle_timeout = std::chrono::hours(24 * 30);
   options.handshake_timeout = std::chrono::minutes(1);
+  options.log_level = LogLevel::kError;  // its one client is the program that started it
   return run_session(socket, -1, nullptr, options);
 }
 

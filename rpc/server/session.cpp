@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 using tcp = asio::ip::tcp;
 
 constexpr std::size_t kMaxQueuedRequests = 64;
+constexpr char kShuttingDown[] = "its server is shutting down; connect again when it is back";
 
 /// Memory that two processes can share, mapped here while data passes through.
 class SharedMemory {
@@ -97,7 +98,8 @@ class Session {
         work_ready_(io.get_executor()),
         idle_timer_(io.get_executor()),
         executor_(io.get_executor(), {options.session_memory_bytes}, options.cache),
-        diagnosis_(io.get_executor(), {options.session_memory_bytes}, options.cache) {
+        diagnosis_(io.get_executor(), {options.session_memory_bytes}, options.cache),
+        log_(options.log_level, peer_of(connection)) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     ::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &length);
@@ -108,6 +110,8 @@ class Session {
 
   asio::awaitable<void> main();
   void stop() noexcept;
+  /// Reports the end, if there was a session.
+  void report_end();
 
  private:
   asio::awaitable<bool> open();
@@ -129,6 +133,8 @@ class Session {
   wire::SegmentStatesT states_of(const wire::QuerySegmentsT& query);
   wire::BoardDescriptionT describe(bool gpus);
   milliseconds deadline_of(const wire::RequestT& request) const;
+  void report_load(const wire::LoadModuleT& load, const wire::ResponseT& response);
+  void end_because(const std::string& why);
   void spawn(asio::awaitable<void> task);
 
   asio::io_context& io_;
@@ -146,6 +152,9 @@ class Session {
   FaultDiagnosis diagnosis_;
   std::optional<std::uint32_t> discarded_id_;    // data frames of a request that failed
   std::optional<wire::BoardDescriptionT> gpus_;  // asked for once a session
+  Log log_;
+  std::optional<Clock::time_point> started_;
+  std::string end_;  // why it ends; the first reason is the one
   Clock::time_point last_activity_ = Clock::now();
   bool executing_ = false;
   bool shutting_down_ = false;
@@ -168,9 +177,34 @@ void Session::stop() noexcept {
   work_ready_.notify_all();
 }
 
+void Session::end_because(const std::string& why) {
+  if (end_.empty()) end_ = why;
+}
+
+void Session::report_end() {
+  if (!started_) return;
+  const std::chrono::duration<double> lasted = Clock::now() - *started_;
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.3f", lasted.count());
+  log_.info("session ended after " + std::string(seconds) +
+            " s: " + (end_.empty() ? "the client closed the connection" : end_));
+}
+
+void Session::report_load(const wire::LoadModuleT& load, const wire::ResponseT& response) {
+  const std::string what =
+      "module of " + std::to_string(load.segments.size()) + " segments for " + load.device;
+  if (const auto* loaded = response.body.AsModuleLoaded())
+    log_.info(what + " loaded: target " + loaded->target + ", handle " + std::to_string(loaded->handle));
+  else if (const auto* failure = response.body.AsFailure())
+    log_.warning(what + " not loaded: " + failure->message);
+}
+
 /// TLS and the version exchange, under one deadline. False: the peer has had its answer and goes.
 asio::awaitable<bool> Session::open() {
-  Watchdog watchdog(io_.get_executor(), options_.handshake_timeout, [this] { stop(); });
+  Watchdog watchdog(io_.get_executor(), options_.handshake_timeout, [this] {
+    end_because("it did not authenticate in time");
+    stop();
+  });
   std::error_code not_tcp;
   connection_.set_option(tcp::no_delay(true), not_tcp);
   if (tls_) {
@@ -178,6 +212,7 @@ asio::awaitable<bool> Session::open() {
     TlsStream* handshaker = stream.get();
     channel_ = std::make_unique<FrameChannel>(std::move(stream));
     co_await handshaker->handshake();
+    log_.set_key(options_.key->identity);
   } else {
     channel_ = std::make_unique<FrameChannel>(make_plain_stream(std::move(connection_)));
   }
@@ -200,12 +235,15 @@ asio::awaitable<bool> Session::open() {
         "it serves " + std::to_string(options_.max_sessions) +
             " sessions already; try again later, or start gantry-device with a larger --max-sessions");
   if (refusal) {
+    log_.warning("refused: " + refusal->body.AsFailure()->message);
     co_await respond(header->id, *refusal);
     co_return false;
   }
   wire::WelcomeT welcome;
   welcome.version = kProtocolVersion;
   welcome.server = "gantry-device";
+  started_ = Clock::now();
+  log_.info("session started by client '" + hello->client + "'");
   co_await respond(header->id, make_response(std::move(welcome)));
   co_return true;
 }
@@ -224,12 +262,18 @@ asio::awaitable<void> Session::main() {
   try {
     opened = co_await open();
   } catch (const TlsError& error) {
-    if (error.reason() == TlsError::Reason::kKeyRefused)
-      std::fputs("gantry-device: refused a peer with another key\n", stderr);
+    const std::string key =
+        offered_identity().empty() ? "no key" : "a key named '" + offered_identity() + "'";
+    log_.warning("authentication failed: the peer has " + key + "; " + error.what());
   } catch (const Error& error) {
     complaint = error.what();
+  } catch (const std::system_error& error) {
+    log_.info("went before it had authenticated: " + (end_.empty() ? error.code().message() : end_));
   }
-  if (complaint) co_await farewell(ErrorKind::kBug, *complaint);
+  if (complaint) {
+    log_.warning("refused: " + *complaint);
+    co_await farewell(ErrorKind::kBug, *complaint);
+  }
   if (!opened || stopped_) {
     stop();
     co_return;
@@ -253,6 +297,7 @@ asio::awaitable<void> Session::respond(std::uint32_t id, const wire::ResponseT& 
 
 /// Says why the connection ends, if the peer still listens, and ends it.
 asio::awaitable<void> Session::farewell(ErrorKind kind, std::string message) {
+  end_because(message);
   Watchdog watchdog(io_.get_executor(), milliseconds(1000), [this] { stop(); });
   try {
     co_await respond(0, make_failure(kind, message));
@@ -272,6 +317,9 @@ asio::awaitable<void> Session::read_requests() {
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kBug) complaint = error.what();
+    end_because(error.what());
+  } catch (const std::system_error& error) {
+    end_because("the connection broke: " + error.code().message());
   }
   if (complaint) co_await farewell(ErrorKind::kBug, *complaint);
 }
@@ -412,7 +460,7 @@ asio::awaitable<void> Session::execute_requests() {
     executing_ = false;
     last_activity_ = Clock::now();
   }
-  if (!stopped_) co_await farewell(ErrorKind::kReconnect, "its server is shutting down");
+  if (!stopped_) co_await farewell(ErrorKind::kReconnect, kShuttingDown);
 }
 
 asio::awaitable<void> Session::execute(Work work) {
@@ -437,6 +485,7 @@ asio::awaitable<void> Session::execute(Work work) {
   }
   if (failure && !executor_.running()) {
     // It was killed: by its deadline, or by a signal.
+    log_.warning("executor ended: " + failure->body.AsFailure()->message);
     if (executor_.died_in_a_graph())
       failure->body.AsFailure()->message += co_await run_again(work, milliseconds(10'000));
     diagnosis_.forget();
@@ -459,6 +508,7 @@ asio::awaitable<void> Session::look_into(const Work& work, int data, const wire:
   const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
   if (finish == kGoesOn) {
     diagnosis_.note(request, data, response);
+    if (work.loads) report_load(*request.body.AsLoadModule(), response);
     co_return;
   }
   const auto* failure = response.body.AsFailure();
@@ -471,11 +521,22 @@ asio::awaitable<void> Session::look_into(const Work& work, int data, const wire:
 asio::awaitable<void> Session::watch_parent() {
   char byte = 0;
   // Fails, and so ends the session, when the parent is gone.
-  co_await parent_.async_read_some(asio::buffer(&byte, 1), asio::use_awaitable);
-  if (byte != kShutDown) co_return;
-  shutting_down_ = true;
-  work_ready_.notify_all();
-  while (!stopped_) co_await parent_.async_read_some(asio::buffer(&byte, 1), asio::use_awaitable);
+  while (!stopped_) {
+    std::error_code gone;
+    co_await parent_.async_read_some(asio::buffer(&byte, 1), asio::redirect_error(asio::use_awaitable, gone));
+    if (gone) {
+      end_because("its server is gone");
+      co_return;
+    }
+    if (byte == kEndNow) {
+      co_await farewell(ErrorKind::kReconnect,
+                        std::string(kShuttingDown) + " (it did not wait for the request any longer)");
+      co_return;
+    }
+    if (byte != kShutDown) co_return;
+    shutting_down_ = true;
+    work_ready_.notify_all();
+  }
 }
 
 asio::awaitable<void> Session::watch_idleness() {
@@ -499,9 +560,10 @@ int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions&
     Session session(io, connection, parent, tls, options);
     asio::co_spawn(io, session.main(), [&](std::exception_ptr) { session.stop(); });
     io.run();
+    session.report_end();
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "gantry-device: a session could not start: %s\n", error.what());
+    Log(options.log_level).error(std::string("a session could not start: ") + error.what());
     return 1;
   }
 }

@@ -11,6 +11,7 @@ inline constexpr char kAskAdmission = 'a';  ///< child: the peer has authenticat
 inline constexpr char kAdmitted = 'y';
 inline constexpr char kFull = 'n';
 inline constexpr char kShutDown = 's';  ///< parent: finish the running request, then end
+inline constexpr char kEndNow = 'e';    ///< parent: say so to the client and end, whatever runs
 
 /// Serves one connection in this process until it ends. `connection` and `parent` are owned; `parent` is -1
 /// for a session that nobody admits or shuts down (see serve_connection). Returns the process's exit code.
