@@ -195,7 +195,10 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
   command.add_option("--optimize", options.optimize, kOptimizeHelp)->type_name("speed|size");
   command.add_flag("--no-cache", options.no_cache,
                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
-  command.parse_complete_callback([&command, &options] { options.given = given_options(command); });
+  command.parse_complete_callback([&command, &options] {
+    const GivenOptions given = given_options(command);
+    options.given.insert(options.given.end(), given.begin(), given.end());
+  });
 }
 
 void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes) {

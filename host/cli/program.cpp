@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <new>
 #include <optional>
+#include <string_view>
 
 #include "host/cli/commands.h"
 #include "host/cli/help.h"
@@ -21,6 +22,9 @@ constexpr const char* kExamples = R"(Examples:
 
 `gantry help COMMAND` explains a command. Exit codes: 0 done, 1 the request or its input is wrong,
 2 the board or the network failed, 3 a bug in gantry.)";
+
+/// What the shells' completion calls; its words are not this command line's own.
+constexpr std::string_view kComplete = "__complete";
 
 void print_error(const std::string& message) {
   std::fflush(stdout);  // results come first
@@ -108,6 +112,8 @@ void add_commands(CLI::App& app, Invocation& invocation) {
   add_zoo_command(app, invocation);
   add_help_command(app, invocation);
   add_version_command(app, invocation);
+  add_completion_command(app, invocation);
+  add_man_command(app, invocation);
 }
 
 Colour colour_of(const std::string& name) {
@@ -175,6 +181,13 @@ int run_program(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.fallthrough();
   add_commands(app, invocation);
+  if (argc > 1 && std::string_view(argv[1]) == kComplete) {
+    invocation.action = [&] {
+      print_out(complete(app, {argv + 2, argv + argc}));
+      return 0;
+    };
+    return run_action(invocation);
+  }
   if (const auto code = parse(app, *colour, invocation, argc, argv)) return *code;
   if (!invocation.action) {
     formatter->print_to(stderr);

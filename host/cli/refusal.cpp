@@ -10,7 +10,8 @@ namespace gantry::cli {
 GivenOptions given_options(const CLI::App& command) {
   GivenOptions given;
   for (const CLI::Option* option : command.get_options()) {
-    if (option->count() > 0 && option->nonpositional()) given.push_back("--" + option->get_lnames().front());
+    if (option->count() > 0 && !option->get_lnames().empty())
+      given.push_back("--" + option->get_lnames().front());
   }
   return given;
 }

@@ -73,7 +73,7 @@ std::vector<size_t> Table::widths(size_t available) const {
     total -= cut;
     return cut > 0;
   };
-  if (total > available) give_up(widths.size() - 1);
+  if (total > available && columns_.back().second == Align::kLeft) give_up(widths.size() - 1);
   while (total > available) {
     size_t widest = widths.size();
     for (size_t i = 0; i < widths.size(); ++i) {

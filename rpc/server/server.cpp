@@ -224,7 +224,7 @@ void Server::reap() {
       child.log.error(std::string("a session crashed: ") + ::strsignal(WTERMSIG(status)) +
                       "; please report this");
     else if (WIFSIGNALED(status))
-      child.log.warning(child.admitted ? "session ended by force" : "ended: it did not authenticate in time");
+      child.log.warning(child.admitted ? "session ended by force" : "ended: it had not authenticated");
     else if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
       child.log.error("a session failed with exit code " + std::to_string(WEXITSTATUS(status)));
     return true;

@@ -268,7 +268,7 @@ asio::awaitable<void> Session::main() {
   } catch (const Error& error) {
     complaint = error.what();
   } catch (const std::system_error& error) {
-    log_.info("went before it had authenticated: " + (end_.empty() ? error.code().message() : end_));
+    log_.info("went before its session had started: " + (end_.empty() ? error.code().message() : end_));
   }
   if (complaint) {
     log_.warning("refused: " + *complaint);

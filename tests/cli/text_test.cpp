@@ -33,6 +33,39 @@ TEST(Text, ShortenCountsCodePoints) {
   EXPECT_EQ(shorten("größer", 5), "größ…");
 }
 
+TEST(Text, WideCharactersTakeTwoColumns) {
+  EXPECT_EQ(display_width("größer"), 6u);
+  EXPECT_EQ(display_width("画像"), 4u);
+  EXPECT_EQ(display_width("e\u0301"), 1u) << "a letter and its accent";
+  EXPECT_EQ(shorten("画像入力", 8), "画像入力");
+  EXPECT_EQ(shorten("画像入力", 6), "画像…");
+  Table table({{"name", Table::Align::kLeft}, {"n", Table::Align::kRight}});
+  table.row({"画像", "1"});
+  table.row({"ab", "2"});
+  EXPECT_EQ(table.str(), "name  n\n画像  1\nab    2\n");
+}
+
+TEST(Text, TablesGiveUpTextBeforeFigures) {
+  Table table(
+      {{"name", Table::Align::kLeft}, {"time", Table::Align::kRight}, {"nodes", Table::Align::kLeft}});
+  table.row({"a_kernel_of_some_length", "1234567", "Conv_0, Relu_1, Add_2"});
+  const std::string text = table.str(2, 36);
+  EXPECT_EQ(text, "  name                time  nodes\n  a_kernel_of_so…  1234567  Conv_0,…\n");
+}
+
+TEST(Text, WrappedLinesBreakAtSpaces) {
+  EXPECT_EQ(wrap("one two three", 7), (std::vector<std::string>{"one two", "three"}));
+  EXPECT_EQ(wrap("a-word-too-long so", 5), (std::vector<std::string>{"a-word-too-long", "so"}));
+  EXPECT_EQ(wrap("one two", 0), std::vector<std::string>{"one two"});
+}
+
+TEST(Text, ControlCharactersBecomeVisible) {
+  EXPECT_EQ(visible_line("a\x1b[31mb\n\tc\x7f"), R"(a\u001b[31mb\n\tc\u007f)");
+  EXPECT_EQ(visible_line("\u009b31m \u202e"), R"(\u009b31m \u202e)") << "C1 and bidirectional controls";
+  EXPECT_EQ(visible_line("gr\xff\xc0\x80ö"), R"(gr\xff\xc0\x80ö)") << "what is no UTF-8";
+  EXPECT_EQ(visible_line("größer 画像 🙂"), "größer 画像 🙂");
+}
+
 TEST(Suggest, SwappedMissingAndExtraLettersAreNear) {
   const std::vector<std::string> names = {"compile", "compare", "run", "bench"};
   EXPECT_EQ(nearest_names("comiple", names), std::vector<std::string>{"compile"});

@@ -284,7 +284,7 @@ class Noise : public ::testing::Test {
   }
 
   ValidSession valid_;
-  testing::ServerProcess server_;
+  testing::ServerProcess server_{{"--log-level", "warning"}};
   unsigned seed_ = 0;
   std::mutex mutex_;
   std::string complaint_;

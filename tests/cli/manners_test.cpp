@@ -1,0 +1,225 @@
+// How the program behaves at a terminal and in a pipe, as a child.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace gantry::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+/// Columns of the widest line: none of the texts here has wide characters.
+size_t widest(const std::string& text) {
+  size_t most = 0;
+  for (const std::string& line : lines_of(text)) {
+    const auto columns = std::count_if(line.begin(), line.end(),
+                                       [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+    most = std::max(most, static_cast<size_t>(columns));
+  }
+  return most;
+}
+
+class Manners : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        std::filesystem::temp_directory_path() /
+        (std::string("gantry_manners_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string shell_line(const std::string& arguments, const std::string& variables) const {
+    return "cd '" + folder_.string() +
+           "' && env -u NO_COLOR -u CLICOLOR -u CLICOLOR_FORCE -u COLUMNS TERM=xterm " + "XDG_CONFIG_HOME='" +
+           folder_.string() + "/config' " + variables + " timeout 120 " GANTRY_PROGRAM " " + arguments;
+  }
+  /// Its streams are files.
+  Outcome gantry(const std::string& arguments, const std::string& variables = "") {
+    const std::string out = (folder_ / ".stdout").string(), err = (folder_ / ".stderr").string();
+    const int status = std::system(
+        (shell_line(arguments, variables) + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
+  }
+  /// Its streams are a terminal of so many columns; what appears there.
+  std::string at_terminal(const std::string& arguments, unsigned short columns,
+                          const std::string& variables = "") {
+    winsize size{24, columns, 0, 0};
+    int terminal = -1;
+    const std::string command = shell_line(arguments, variables);
+    const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+    if (child == 0) {
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      _exit(127);
+    }
+    std::string text;
+    char buffer[4096];
+    for (ssize_t count; (count = read(terminal, buffer, sizeof buffer)) > 0;)
+      text.append(buffer, static_cast<size_t>(count));
+    close(terminal);
+    waitpid(child, nullptr, 0);
+    return text;
+  }
+  void expect_refused(const std::string& arguments, const std::string& part) {
+    const Outcome outcome = gantry(arguments);
+    EXPECT_EQ(outcome.code, 1) << arguments << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(part)) << arguments;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(Manners, HelpOfACommandIsItsHelpOption) {
+  for (const char* command : {"", "bench", "boards", "boards add", "cache clear", "help", "completion"}) {
+    const Outcome by_command = gantry(std::string("help ") + command);
+    EXPECT_EQ(by_command.code, 0);
+    EXPECT_EQ(by_command.out, gantry(std::string(command) + " --help").out) << command;
+  }
+  expect_refused("help benhc", "did you mean 'bench'");
+  expect_refused("help boards lits", "did you mean 'list'");
+}
+
+TEST_F(Manners, HelpAndTablesFitTheTerminal) {
+  for (unsigned short columns : {50, 80, 120}) {
+    for (const char* command : {"--help", "help bench", "help ir", "help compile", "targets", "zoo --list"}) {
+      const std::string text = at_terminal(std::string(command) + " --color never", columns);
+      EXPECT_LE(widest(text), columns) << text;
+      EXPECT_GT(lines_of(text).size(), 10u) << text;
+    }
+  }
+  EXPECT_LE(widest(at_terminal("targets --color never", 120, "COLUMNS=45")), 45u) << "COLUMNS wins";
+}
+
+TEST_F(Manners, PipedLinesAreAsLongAsTheyNeed) {
+  EXPECT_EQ(gantry("targets", "COLUMNS=40").out, gantry("targets").out);
+  EXPECT_THAT(gantry("targets", "COLUMNS=40").out, Not(HasSubstr("…")));
+}
+
+TEST_F(Manners, ColoursAreForTerminals) {
+  const std::string escape = "\x1b[";
+  EXPECT_THAT(at_terminal("zoo nothing", 80), HasSubstr("\x1b[1;31mgantry: error:\x1b[0m"));
+  EXPECT_THAT(at_terminal("targets", 80), StartsWith("\x1b[1mtarget"));
+  for (const char* variables : {"NO_COLOR=1", "CLICOLOR=0", "TERM=dumb"}) {
+    EXPECT_THAT(at_terminal("zoo nothing", 80, variables), Not(HasSubstr(escape))) << variables;
+  }
+  EXPECT_THAT(at_terminal("zoo nothing --color never", 80), Not(HasSubstr(escape)));
+  EXPECT_THAT(at_terminal("zoo nothing --color always", 80, "NO_COLOR=1"), HasSubstr(escape));
+  EXPECT_THAT(gantry("zoo nothing").err, Not(HasSubstr(escape)));
+  EXPECT_THAT(gantry("targets").out, Not(HasSubstr(escape)));
+  EXPECT_THAT(gantry("zoo nothing", "CLICOLOR_FORCE=1").err, HasSubstr(escape));
+  EXPECT_THAT(gantry("--color always comiple").err, HasSubstr(escape))
+      << "also for a line that is not understood";
+  EXPECT_THAT(gantry("targets --json --color always").out, Not(HasSubstr(escape)));
+  expect_refused("targets --color sometimes", "--color");
+}
+
+TEST_F(Manners, VersionSaysWhatTheProgramIsMadeOf) {
+  const Outcome version = gantry("version");
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.out, StartsWith("gantry 0."));
+  EXPECT_EQ(version.out, gantry("--version").out);
+  const auto json = nlohmann::json::parse(gantry("version --json").out);
+  EXPECT_THAT(json["llvm"].get<std::string>(), StartsWith("19."));
+  EXPECT_THAT(version.out, HasSubstr("commit " + json["commit"].get<std::string>()));
+  for (const char* field : {"version", "onnx", "protobuf", "compiler"}) {
+    EXPECT_FALSE(json[field].get<std::string>().empty()) << field;
+  }
+  EXPECT_TRUE(json.contains("ptxas"));
+  const auto without = nlohmann::json::parse(gantry("version --json", "GANTRY_PTXAS=none").out);
+  EXPECT_TRUE(without["ptxas"].is_null());
+  EXPECT_NE(without["ptxas_problem"], "");
+}
+
+TEST_F(Manners, OptionsThatMeanNothingAreRefused) {
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
+  ASSERT_EQ(gantry("compile m.onnx").code, 0);
+  expect_refused("run m.gmod --random --opt 2", "compiled already");
+  expect_refused("bench m.gmod --opt 1 --no-cache", "leave out --opt and --no-cache");
+  expect_refused("run m.gmod --random --precision fp32", "leave out --precision");
+  expect_refused("run m.gmod --random --shape input=1x5x64", "leave --shape out");
+  expect_refused("run m.onnx --random --gpu-arch sm_80", "--device cuda-emulated");
+  expect_refused("run m.onnx --random --key some.key", "--on");
+  expect_refused("run m.onnx --random --tolerance 1", "--expect");
+  expect_refused("run m.onnx --random --threads 1 --cpus 0,1", "--cpus 0,1");
+  expect_refused("ir m.onnx --kernel conv", "--loops");
+  expect_refused("ir m.onnx --all --after import", "leave out --after");
+  expect_refused("ir m.onnx --llvm --all", "leave out --all");
+  expect_refused("inspect m.onnx --steps", "--steps");
+  expect_refused("zoo --list --seed 3", "leave out --seed");
+  expect_refused("zoo lstm --dynamic --batch 3 -o n.onnx", "leave out --batch");
+  expect_refused("boards add pi 127.0.0.1:1 --json", "--json");
+  expect_refused("targets --quiet --verbose", "contradict");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "n.onnx"));
+}
+
+TEST_F(Manners, SeedIsRefusedWhereNothingIsMadeUp) {
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
+  ASSERT_EQ(gantry("run m.onnx --random --output a.npy").code, 0);
+  // The model's input is 1x5x64 floats: 128 bytes of header, as numpy writes it.
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 5, 64), }";
+  header.resize(117, ' ');
+  std::ofstream(folder_ / "in.npy", std::ios::binary)
+      << std::string("\x93NUMPY\x01\x00\x76\x00", 10) << header << "\n"
+      << std::string(5 * 64 * 4, '\0');
+  EXPECT_EQ(gantry("run m.onnx --input in.npy").code, 0) << gantry("run m.onnx --input in.npy").err;
+  expect_refused("bench m.onnx --input in.npy --seed 4", "leave out --seed");
+  expect_refused("run m.onnx --input in.npy --random=4", "leave out --random");
+}
+
+TEST_F(Manners, ErrorsNameTheBoardAsTheUserDoes) {
+  ASSERT_EQ(gantry("boards add pi 127.0.0.1:1").code, 0);
+  EXPECT_THAT(gantry("boards info pi").err, HasSubstr("board pi (127.0.0.1:1): cannot connect"));
+  EXPECT_THAT(gantry("boards info 127.0.0.1:1").err, HasSubstr("board 127.0.0.1:1: cannot connect"));
+}
+
+TEST_F(Manners, NamesOfAModelCannotSteerTheTerminal) {
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
+  std::string bytes = contents(folder_ / "m.onnx");
+  const std::string name = "input", hostile = "i\x1b[2J";
+  for (size_t at = 0; (at = bytes.find(name, at)) != std::string::npos; at += name.size())
+    bytes.replace(at, name.size(), hostile);
+  std::ofstream(folder_ / "m.onnx", std::ios::binary) << bytes;
+  const Outcome text = gantry("inspect m.onnx");
+  EXPECT_THAT(text.out, HasSubstr("i\\u001b[2J"));
+  EXPECT_THAT(text.out, Not(HasSubstr("\x1b")));
+  const auto json = nlohmann::json::parse(gantry("inspect m.onnx --json").out);
+  EXPECT_EQ(json["inputs"][0]["name"], hostile);
+  const Outcome error = gantry("run m.onnx");
+  EXPECT_EQ(error.code, 1);
+  EXPECT_THAT(error.err, HasSubstr("i\\u001b[2J"));
+  EXPECT_THAT(error.err, Not(HasSubstr("\x1b")));
+}
+
+}  // namespace
+}  // namespace gantry::cli
