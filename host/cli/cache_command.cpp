@@ -64,10 +64,14 @@ void add_cache_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--json", *json, "Report as JSON on stdout");
   command->require_subcommand(0, 1);
   command->footer(
+      "Examples:\n"
+      "  gantry cache\n"
+      "  gantry cache clear\n"
       "Kept in $GANTRY_CACHE_DIR, else $XDG_CACHE_HOME/gantry, else ~/.cache/gantry. --no-cache of the "
       "other\n"
       "commands neither reads nor writes it.");
   CLI::App* remove = command->add_subcommand("clear", "Remove them all");
+  remove->footer("Example:\n  gantry cache clear");
   command->callback([remove, json, &invocation] {
     if (remove->parsed()) {
       invocation.action = [json, &invocation] { return clear(*json, invocation); };

@@ -112,7 +112,12 @@ void upload_named(Execution& execution, const ExecutionOptions& options, const I
 /// Names the files that are read before anything is done, so that none of them becomes an output.
 void plan_inputs(const ExecutionOptions& options, OutputPlan& plan) {
   plan.reads(options.file, is_module_file(options.file) ? "the module" : "the model");
-  for (const std::string& input : options.inputs) plan.reads(split_named(input).value, "the input");
+  for (const std::string& input : options.inputs) {
+    const std::string file = split_named(input).value;
+    std::error_code code;
+    const bool member = !std::filesystem::exists(file, code);  // FILE.npz:ARRAY
+    plan.reads(member ? file.substr(0, file.rfind(':')) : file, "the input");
+  }
   if (options.board.empty()) return;
   const BoardsFile boards = BoardsFile::read(boards_path());
   plan.reads(boards_path(), "the list of boards");
@@ -124,7 +129,7 @@ std::vector<GivenInput> given_inputs(const Execution& execution, const Execution
                                      const ShapeMap& shapes, const SizeMap& sizes) {
   auto contents = runtime::ModuleContents::from_bytes(execution.module.bytes, false);
   if (!contents.ok()) user_error("{}: {}", options.file, contents.status().message());
-  InputChoice choice{options.inputs, shapes, options.seed, nullptr};
+  InputChoice choice{options.inputs, shapes, options.seed, nullptr, options.preprocess};
   // Those of a model are fixed already: it was compiled so.
   const SizeMap open_sizes = is_module_file(options.file) ? sizes : SizeMap();
   choice.choose = [&](const std::vector<std::vector<int64_t>>& known) {
@@ -186,9 +191,16 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
           "Pin thread i to the i-th of these CPUs; default: one thread a core where there are as many")
       ->type_name("0,2|0-3");
   command
-      .add_option("-i,--input", options.inputs,
-                  "Input data; NAME= may be left out if the model has one input")
-      ->type_name("[NAME=]FILE.npy")
+      .add_option(
+          "-i,--input", options.inputs,
+          "Input data: .npy, .npz (FILE.npz:ARRAY picks one), an ONNX tensor (.pb), a folder of those, an "
+          "image; NAME= may be left out if the model has one input")
+      ->type_name("[NAME=]FILE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--preprocess", options.preprocess,
+                  "How images become inputs: imagenet, yolo, none, or a TOML file")
+      ->type_name("[NAME=]PRESET|FILE.toml")
       ->allow_extra_args(false);
   add_shape_options(command, options.shapes, options.sizes);
   command.add_option("--opt", options.opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));

@@ -30,7 +30,7 @@ struct ExecutionOptions {
   std::string cpus;  ///< to pin threads to: "0,2", "0-3"
   int opt_level = 3;
   bool no_cache = false;  ///< of compiled kernels
-  std::vector<std::string> inputs, shapes, sizes;
+  std::vector<std::string> inputs, preprocess, shapes, sizes;
   std::optional<uint64_t> seed;
   GivenOptions given;  ///< of all these, and of the command's own
 };

@@ -16,11 +16,22 @@ namespace {
 const std::string_view kModuleMagic(reinterpret_cast<const char*>(module_format::kMagic),
                                     sizeof(module_format::kMagic));
 constexpr std::string_view kNpyMagic("\x93NUMPY", 6);
+constexpr std::string_view kZipMagic("PK\x03\x04", 4);
 constexpr std::string_view kKeyFormat = "gantry-psk-v";
 constexpr std::pair<std::string_view, FileKind> kSchemas[] = {{"gantry-bench", FileKind::kResult},
                                                               {"gantry-comparison", FileKind::kComparison},
                                                               {"gantry-history", FileKind::kHistory}};
 constexpr std::string_view kZooProducer = "gantry zoo";
+
+/// Whether the first member of a zip file is an array: the local header has the length of its name at byte 26 and the
+/// name at byte 30 (APPNOTE.TXT, 4.3.7).
+bool is_archive(std::ifstream& file) {
+  unsigned char length[2] = {};
+  file.seekg(26).read(reinterpret_cast<char*>(length), sizeof length);
+  std::string name(static_cast<size_t>(length[0] | length[1] << 8), '\0');
+  file.seekg(30).read(name.data(), static_cast<std::streamsize>(name.size()));
+  return file && name.ends_with(".npy");
+}
 
 /// Stops at the document's "schema"; what comes before it has to be JSON.
 class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
@@ -155,6 +166,7 @@ FileKind kind_of_file(const std::filesystem::path& path) {
   const std::string_view start(first, static_cast<size_t>(file.gcount()));
   if (start.starts_with(kModuleMagic)) return FileKind::kModule;
   if (start.starts_with(kNpyMagic)) return FileKind::kTensor;
+  if (start.starts_with(kZipMagic)) return is_archive(file) ? FileKind::kArchive : FileKind::kOther;
   if (start.starts_with(kKeyFormat)) return FileKind::kKey;
   const auto rewind = [&] {
     file.clear();
@@ -176,6 +188,8 @@ std::string_view describe(FileKind kind) {
       return "a module";
     case FileKind::kTensor:
       return "a .npy file";
+    case FileKind::kArchive:
+      return "a .npz file";
     case FileKind::kResult:
       return "a result of bench";
     case FileKind::kComparison:

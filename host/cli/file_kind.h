@@ -11,6 +11,7 @@ enum class FileKind {
   kEmpty,
   kModule,      ///< .gmod
   kTensor,      ///< .npy
+  kArchive,     ///< .npz
   kResult,      ///< JSON of `gantry bench`, by its "schema"
   kComparison,  ///< JSON of `gantry compare`
   kHistory,     ///< the series of `gantry compare --history`

@@ -10,55 +10,14 @@
 #include <filesystem>
 #include <tuple>
 
-#include "host/cli/npy.h"
+#include "host/cli/model_tensors.h"
+#include "host/cli/tensor_files.h"
 #include "host/support/error.h"
 #include "host/support/random.h"
 #include "host/support/suggest.h"
 
 namespace gantry::cli {
 namespace {
-
-std::vector<std::string> names_of(const std::vector<rpc::TensorDescription>& tensors) {
-  std::vector<std::string> names;
-  for (const auto& tensor : tensors) names.push_back(tensor.name);
-  return names;
-}
-
-/// Index of the tensor that an option names; the only one where it names none.
-size_t find_tensor(const std::vector<rpc::TensorDescription>& model, const std::string& name,
-                   const char* kind, const std::string& argument) {
-  const std::vector<std::string> names = names_of(model);
-  if (name.empty()) {
-    if (model.size() == 1) return 0;
-    user_error("--{} {}: the model has {} {}s; say which: NAME={}, with NAME one of {}", kind, argument,
-               model.size(), kind, argument, fmt::join(names, ", "));
-  }
-  for (size_t i = 0; i < model.size(); ++i) {
-    if (model[i].name == name) return i;
-  }
-  const std::string hint = did_you_mean(name, names);
-  user_error("--{} {}: the model has no {} '{}'{} Its {}s: {}", kind, argument, kind, name,
-             hint.empty() ? "." : hint, kind, fmt::join(names, ", "));
-}
-
-bool shape_fits(const std::vector<int64_t>& wanted, const std::vector<int64_t>& given) {
-  if (wanted.size() != given.size()) return false;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] >= 0 && given[i] >= 0 && wanted[i] != given[i]) return false;
-  }
-  return true;
-}
-
-void check_input(const rpc::TensorDescription& wanted, const HostTensor& tensor, const std::string& source) {
-  if (tensor.type != wanted.type) {
-    user_error("{}: holds {}, but input '{}' takes {}", source, type_name(tensor.type), wanted.name,
-               type_name(wanted.type));
-  }
-  if (!shape_fits(wanted.shape, tensor.shape)) {
-    user_error("{}: has shape {}, but input '{}' takes {}", source, shape_text(tensor.shape), wanted.name,
-               shape_text(wanted.shape));
-  }
-}
 
 void check_shape_name(const std::vector<rpc::TensorDescription>& model, const std::string& name,
                       const std::vector<int64_t>& shape) {
@@ -86,7 +45,7 @@ std::vector<int64_t> asked_shape(const rpc::TensorDescription& wanted, const Inp
 
 /// The shapes of all inputs, where nothing is left open. Those with a file have its shape.
 std::vector<ChosenShape> complete_shapes(const std::vector<rpc::TensorDescription>& model,
-                                         const std::vector<std::optional<GivenInput>>& given,
+                                         const std::vector<std::optional<FileTensor>>& given,
                                          const InputChoice& choice) {
   std::vector<std::vector<int64_t>> shapes;
   bool open = false;
@@ -272,15 +231,9 @@ std::string chosen_text(const std::vector<ChosenSize>& sizes) {
 
 std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>& model,
                                       const InputChoice& choice) {
-  std::vector<std::optional<GivenInput>> given(model.size());
-  for (const std::string& argument : choice.files) {
-    const NamedText named = split_named(argument);
-    const size_t index = find_tensor(model, named.name, "input", argument);
-    if (given[index]) user_error("--input {}: input '{}' has a file already", argument, model[index].name);
-    GivenInput input{read_npy(named.value), named.value};
-    check_input(model[index], input.tensor, named.value);
-    given[index] = std::move(input);
-  }
+  const FileOption option{
+      .name = "--input", .kind = "input", .images = true, .preprocess = choice.preprocess};
+  std::vector<std::optional<FileTensor>> given = read_tensor_files(model, choice.files, option);
   for (const auto& [name, shape] : choice.shapes) check_shape_name(model, name, shape);
 
   std::vector<ChosenShape> shapes;
@@ -289,7 +242,7 @@ std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>&
   std::vector<std::string> missing;
   for (size_t i = 0; i < model.size(); ++i) {
     if (given[i]) {
-      result.push_back(std::move(*given[i]));
+      result.push_back({std::move(given[i]->tensor), std::move(given[i]->source)});
     } else if (choice.seed) {
       result.push_back(made_up_input(model[i], std::move(shapes[i]), *choice.seed));
     } else {
@@ -298,8 +251,10 @@ std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>&
     }
   }
   if (!missing.empty()) {
-    user_error("no data for input {}; give --input NAME=FILE.npy, or --random for made-up data",
-               fmt::join(missing, ", "));
+    user_error(
+        "no data for input {}; give --input NAME=FILE (.npy, .npz, .pb, an image), or --random for made-up "
+        "data",
+        fmt::join(missing, ", "));
   }
   return result;
 }
@@ -309,7 +264,7 @@ std::vector<std::string> assign_outputs(const std::vector<rpc::TensorDescription
   std::vector<std::string> files(model.size());
   for (const std::string& argument : arguments) {
     const auto [name, file] = split_output(argument);
-    const size_t index = find_tensor(model, name, "output", argument);
+    const size_t index = find_tensor(model, name, "output", "--output " + argument);
     if (!files[index].empty())
       user_error("--output {}: output '{}' has a file already", argument, model[index].name);
     if (file.empty()) user_error("--output {}: no file is named", argument);

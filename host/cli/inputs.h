@@ -54,17 +54,20 @@ struct InputChoice {
   std::optional<uint64_t> seed;
   /// For sizes of made-up inputs that are still open; null: they are 1.
   ShapeChooser choose;
+  /// How images become inputs, as given to --preprocess.
+  std::vector<std::string> preprocess = {};
 };
 struct GivenInput {
   HostTensor tensor;
-  std::string source;  ///< "random, seed 0; chosen: height 224, width 224", or the file
+  /// "random, seed 0; chosen: height 224, width 224", or the file, its member or preprocessing
+  std::string source;
   std::vector<ChosenSize> chosen = {};
 };
 /// "height 224, width 224"
 std::string chosen_text(const std::vector<ChosenSize>& sizes);
 
-/// One tensor for each of the model's inputs, in their order. User errors: a file for an input that there is
-/// not (with the nearest names), two for one, another dtype or shape than the model's, missing ones.
+/// One tensor for each of the model's inputs, in their order. User errors: those of read_tensor_files, and
+/// inputs without data.
 std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>& model,
                                       const InputChoice& choice);
 

@@ -163,8 +163,13 @@ std::vector<std::byte> to_row_major(std::span<const std::byte> source, const std
   return target;
 }
 
-/// The header's text and where the data begins.
-std::pair<std::string_view, size_t> find_header(std::span<const std::byte> bytes, const std::string& name) {
+/// Bytes of the magic, the version and the header's length; the length itself is read too.
+struct Prefix {
+  size_t size = 0;
+  size_t header_length = 0;
+};
+
+Prefix parse_prefix(std::span<const std::byte> bytes, const std::string& name) {
   const auto* chars = reinterpret_cast<const char*>(bytes.data());
   if (bytes.size() < kMagic.size() + 2 || std::string_view(chars, kMagic.size()) != kMagic) {
     user_error("{}: not a .npy file; save arrays with numpy.save", name);
@@ -173,40 +178,56 @@ std::pair<std::string_view, size_t> find_header(std::span<const std::byte> bytes
   const size_t major = at(6);
   if (major < 1 || major > 3)
     user_error("{}: .npy format version {}.{}; known are 1 to 3", name, major, at(7));
-  const size_t prefix = major == 1 ? 10 : 12;
-  if (bytes.size() < prefix) user_error("{}: the .npy file is truncated", name);
-  size_t length = at(8) | at(9) << 8;
-  if (major > 1) length |= at(10) << 16 | at(11) << 24;
-  if (length > bytes.size() - prefix) user_error("{}: the .npy file is truncated", name);
-  return {std::string_view(chars + prefix, length), prefix + length};
+  Prefix prefix{major == 1 ? size_t{10} : size_t{12}, 0};
+  if (bytes.size() < prefix.size) user_error("{}: the .npy file is truncated", name);
+  prefix.header_length = at(8) | at(9) << 8;
+  if (major > 1) prefix.header_length |= at(10) << 16 | at(11) << 24;
+  return prefix;
 }
 
 }  // namespace
 
-HostTensor parse_npy(std::span<const std::byte> bytes, const std::string& name) {
-  const auto [text, data_offset] = find_header(bytes, name);
-  const Header header = HeaderParser(text, name).parse();
-  HostTensor tensor;
-  tensor.type = type_of_descr(header.descr, name);
-  tensor.shape = header.shape;
-  int64_t expected = 0;
+size_t npy_data_offset(std::span<const std::byte> bytes, const std::string& name) {
+  const Prefix prefix = parse_prefix(bytes, name);
+  return prefix.size + prefix.header_length;
+}
+
+NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& name) {
+  const Prefix prefix = parse_prefix(bytes, name);
+  if (prefix.header_length > bytes.size() - prefix.size) user_error("{}: the .npy file is truncated", name);
+  const auto* chars = reinterpret_cast<const char*>(bytes.data());
+  const Header header =
+      HeaderParser(std::string_view(chars + prefix.size, prefix.header_length), name).parse();
+  NpyHeader result{type_of_descr(header.descr, name), header.shape, header.fortran_order,
+                   prefix.size + prefix.header_length, 0};
   try {
-    expected = byte_count(tensor.type, tensor.shape);
+    result.data_bytes = static_cast<size_t>(byte_count(result.type, result.shape));
   } catch (const Error& error) {
     user_error("{}: {}", name, error.what());
   }
-  const auto data = bytes.subspan(data_offset);
-  if (static_cast<uint64_t>(expected) != data.size()) {
-    user_error("{}: {} bytes of data where {} take {}; the file is {}", name, data.size(),
-               type_and_shape(tensor.type, tensor.shape), expected,
-               static_cast<uint64_t>(expected) > data.size() ? "truncated" : "longer than its header says");
-  }
+  return result;
+}
+
+void check_npy_size(const NpyHeader& header, uint64_t bytes_of_data, const std::string& name) {
+  if (header.data_bytes == bytes_of_data) return;
+  user_error("{}: {} bytes of data where {} take {}; the file is {}", name, bytes_of_data,
+             type_and_shape(header.type, header.shape), header.data_bytes,
+             header.data_bytes > bytes_of_data ? "truncated" : "longer than its header says");
+}
+
+HostTensor npy_tensor(const NpyHeader& header, std::vector<std::byte> data) {
+  HostTensor tensor{header.type, header.shape, std::move(data)};
   if (header.fortran_order && tensor.shape.size() > 1) {
-    tensor.bytes = to_row_major(data, tensor.shape, tensor.type.bits / 8);
-  } else {
-    tensor.bytes.assign(data.begin(), data.end());
+    tensor.bytes = to_row_major(tensor.bytes, tensor.shape, tensor.type.bits / 8);
   }
   return tensor;
+}
+
+HostTensor parse_npy(std::span<const std::byte> bytes, const std::string& name) {
+  const NpyHeader header = parse_npy_header(bytes, name);
+  const auto data = bytes.subspan(header.data_offset);
+  check_npy_size(header, data.size(), name);
+  return npy_tensor(header, std::vector<std::byte>(data.begin(), data.end()));
 }
 
 HostTensor read_npy(const std::filesystem::path& path) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "host/cli/tensor_text.h"
 
@@ -14,6 +15,23 @@ namespace gantry::cli {
 HostTensor read_npy(const std::filesystem::path& path);
 /// As read_npy, from bytes; `name` stands in messages.
 HostTensor parse_npy(std::span<const std::byte> bytes, const std::string& name);
+
+/// What a .npy file says before its data.
+struct NpyHeader {
+  rpc::ElementType type;
+  std::vector<int64_t> shape;
+  bool fortran_order = false;
+  size_t data_offset = 0;  ///< bytes before the data
+  size_t data_bytes = 0;   ///< that the shape takes
+};
+/// Where the data begins, from the first 12 bytes or more of a file. User errors as read_npy.
+size_t npy_data_offset(std::span<const std::byte> bytes, const std::string& name);
+/// From npy_data_offset() bytes or more. User errors as read_npy.
+NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& name);
+/// User error unless as many bytes follow the header as its shape takes.
+void check_npy_size(const NpyHeader& header, uint64_t bytes_of_data, const std::string& name);
+/// The array in C order, from its `data_bytes` bytes as the file has them.
+HostTensor npy_tensor(const NpyHeader& header, std::vector<std::byte> data);
 
 /// Writes version 1.0 in C order; nothing is left if that fails.
 void write_npy(const std::filesystem::path& path, const HostTensor& tensor);

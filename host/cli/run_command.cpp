@@ -8,6 +8,8 @@
 #include "host/cli/execution.h"
 #include "host/cli/expectation.h"
 #include "host/cli/npy.h"
+#include "host/cli/npz.h"
+#include "host/cli/tensor_files.h"
 #include "host/cli/text.h"
 #include "host/support/error.h"
 
@@ -20,7 +22,11 @@ constexpr const char* kExamples = R"(Examples:
   gantry run bert.onnx --random --shape input_ids=1x128      made-up data
   gantry run resnet18.onnx --random=7 --on 127.0.0.1:7453 --key board.key
   gantry run resnet18.onnx --input cat.npy --expect scores.npy --tolerance 1e-4      does the board agree?
-Files are NumPy's .npy, as numpy.save writes them.)";
+  gantry run resnet18.onnx --input cat.jpg --preprocess imagenet
+  gantry run bert.onnx --input all.npz --output answers.npz  arrays by the names of inputs and outputs
+  gantry run bert.onnx --input input_ids=all.npz:arr_0       one array of an archive
+  gantry run model.onnx --input test_data_set_0 --expect test_data_set_0     the data beside an ONNX model
+docs/cli.md says which files are read, and what a --preprocess file holds.)";
 
 struct Options {
   ExecutionOptions execution;
@@ -69,13 +75,46 @@ std::string output_text(const std::string& name, const HostTensor& tensor, const
   return text;
 }
 
-/// The reference tensors, where one is given; read before anything runs, so that a wrong name fails at once.
-std::vector<std::optional<HostTensor>> read_references(const std::vector<std::string>& files) {
-  std::vector<std::optional<HostTensor>> references;
-  for (const std::string& file : files) {
-    references.push_back(file.empty() ? std::nullopt : std::optional(read_npy(file)));
+/// Where outputs go: each to a file of its own, or all of them to one archive.
+struct OutputFiles {
+  std::vector<std::string> files;  ///< empty: not saved on its own
+  std::string archive;             ///< .npz; empty: none
+};
+
+bool is_archive_of_all(const std::string& argument) {
+  return argument.ends_with(".npz") && argument.find('=') == std::string::npos;
+}
+
+OutputFiles output_files(const std::vector<rpc::TensorDescription>& outputs,
+                         const std::vector<std::string>& arguments) {
+  OutputFiles result;
+  std::vector<std::string> single;
+  for (const std::string& argument : arguments) {
+    if (!is_archive_of_all(argument)) {
+      single.push_back(argument);
+    } else if (result.archive.empty()) {
+      result.archive = argument;
+    } else {
+      user_error("--output {}: all outputs go to {} already", argument, result.archive);
+    }
   }
-  return references;
+  result.files = assign_outputs(outputs, single);
+  return result;
+}
+
+void write_output(const std::string& file, const std::string& name, const HostTensor& tensor) {
+  if (file.ends_with(".npz")) {
+    write_npz(file, {{name, &tensor}});
+  } else {
+    write_npy(file, tensor);
+  }
+}
+
+void save_archive(const std::string& path, const std::vector<rpc::TensorDescription>& outputs,
+                  const std::vector<HostTensor>& tensors) {
+  std::vector<NamedTensor> named;
+  for (size_t i = 0; i < outputs.size(); ++i) named.push_back({outputs[i].name, &tensors[i]});
+  write_npz(path, named);
 }
 
 void plan_files(const Options& options, OutputPlan& plan) {
@@ -83,7 +122,8 @@ void plan_files(const Options& options, OutputPlan& plan) {
     plan.reads(split_output(argument).value, "the reference");
   for (const std::string& argument : options.outputs) {
     const std::string file = split_output(argument).value;
-    if (!file.empty()) plan.writes(file, FileKind::kTensor, "--output", options.force);
+    const FileKind kind = file.ends_with(".npz") ? FileKind::kArchive : FileKind::kTensor;
+    if (!file.empty()) plan.writes(file, kind, "--output", options.force);
   }
 }
 
@@ -94,14 +134,16 @@ int run(const Options& options, const Invocation& invocation) {
   plan_files(options, *invocation.outputs);
   Execution execution = prepare_execution(options.execution, invocation);
   const auto& loaded = execution.loaded;
-  const std::vector<std::string> files = assign_outputs(loaded.outputs, options.outputs);
-  const std::vector<std::string> reference_files = assign_outputs(loaded.outputs, options.expected);
-  const auto references = read_references(reference_files);
+  const auto& [files, archive] = output_files(loaded.outputs, options.outputs);
+  // Read before anything runs, so that a wrong name fails at once.
+  const FileOption expect{.name = "--expect", .kind = "output", .exact_type = false};
+  const auto references = read_tensor_files(loaded.outputs, options.expected, expect);
   bool agrees = true;
   std::optional<Error> unwritten;  // told after the results, which took longer
   Progress progress(invocation.verbosity());
   progress.update("running on " + execution.machine->label(), -1);
   const double milliseconds = static_cast<double>(execution.machine->run().run.count()) / 1e6;
+  std::vector<HostTensor> archived;
   nlohmann::ordered_json json;
   json["machine"] = execution.machine->label();
   json["target"] = loaded.target;
@@ -109,32 +151,40 @@ int run(const Options& options, const Invocation& invocation) {
   json["outputs"] = nlohmann::ordered_json::array();
   std::string text;
   for (size_t i = 0; i < loaded.outputs.size(); ++i) {
-    const HostTensor tensor = execution.machine->output(static_cast<int>(i));
+    HostTensor tensor = execution.machine->output(static_cast<int>(i));
     std::string saved_to = files[i];
     try {
-      if (!saved_to.empty()) write_npy(saved_to, tensor);
+      if (!saved_to.empty()) write_output(saved_to, loaded.outputs[i].name, tensor);
     } catch (const Error& error) {
       if (!unwritten) unwritten = error;
       saved_to.clear();
     }
+    if (saved_to.empty()) saved_to = archive;
     if (options.json) {
       json["outputs"].push_back(output_json(loaded.outputs[i].name, tensor, saved_to));
     } else {
       text += output_text(loaded.outputs[i].name, tensor, saved_to);
     }
-    if (!references[i]) continue;
-    const Deviation deviation =
-        compare_tensors(tensor, *references[i], loaded.outputs[i].name, reference_files[i]);
-    const bool within = deviation.within(options.tolerance);
-    agrees = agrees && within;
-    if (options.json) {
-      json["outputs"].back()["deviation"] = number_json(deviation.relative);
-      json["outputs"].back()["agrees"] = within;
-    } else {
-      text += fmt::format("  {} {}: max |difference| / max |expected| = {:.3g} (at most {:g})\n",
-                          within ? "agrees with" : "DIFFERS from", reference_files[i], deviation.relative,
-                          options.tolerance);
+    if (references[i]) {
+      const auto& [reference, source] = *references[i];
+      const Deviation deviation = compare_tensors(tensor, reference, loaded.outputs[i].name, source);
+      const bool within = deviation.within(options.tolerance);
+      agrees = agrees && within;
+      if (options.json) {
+        json["outputs"].back()["deviation"] = number_json(deviation.relative);
+        json["outputs"].back()["agrees"] = within;
+      } else {
+        text += fmt::format("  {} {}: max |difference| / max |expected| = {:.3g} (at most {:g})\n",
+                            within ? "agrees with" : "DIFFERS from", source, deviation.relative,
+                            options.tolerance);
+      }
     }
+    if (!archive.empty()) archived.push_back(std::move(tensor));
+  }
+  try {
+    if (!archive.empty()) save_archive(archive, loaded.outputs, archived);
+  } catch (const Error& error) {
+    if (!unwritten) unwritten = error;
   }
   progress.clear();
   if (options.json) {
@@ -166,13 +216,17 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("run", "Run a model or module once and show its outputs");
   add_execution_options(*command, options->execution);
   command
-      ->add_option("-o,--output", options->outputs, "Saves an output; NAME= may be left out if there is one")
-      ->type_name("[NAME=]FILE.npy")
+      ->add_option(
+          "-o,--output", options->outputs,
+          "Saves an output as .npy; NAME= may be left out if there is one. FILE.npz takes all outputs")
+      ->type_name("[NAME=]FILE")
       ->allow_extra_args(false);
   command
-      ->add_option("--expect", options->expected,
-                   "Compares an output with a reference; exit code 1 if they differ too much")
-      ->type_name("[NAME=]FILE.npy")
+      ->add_option(
+          "--expect", options->expected,
+          "Compares an output with a reference, of the kinds that --input takes but images; exit code 1 if "
+          "they differ too much")
+      ->type_name("[NAME=]FILE")
       ->allow_extra_args(false);
   command
       ->add_option("--tolerance", options->tolerance,

@@ -1,0 +1,37 @@
+"""Which documented commands are not run by the test, and why; what else the documentation shows."""
+import re
+
+# (pattern of the command, reason). Options of gantry and gantry-device in them are checked all the same.
+NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
+    (r'^\./(quickstart|check)\b', 'installs packages and builds everything'),
+    (r'^toolchains/', 'installs packages and builds everything'),
+    (r'^(cmake --preset|cmake --build|ctest)\b', 'builds or tests everything; continuous integration does'),
+    (r'^cmake --install\b', 'run by InstalledRuntime'),
+    (r'^cc classify\.c', 'run by InstalledRuntime'),
+    (r'^scp\b', 'copies to a board'),
+    (r'^ssh\b', 'runs on a board'),
+    (r'^(sudo|apt-get|dpkg)\b', 'changes the system'),
+    (r'^python3 -m venv\b', "installs the peers' Python packages"),
+    (r'^(python3 )?benchmarks/', "measures for minutes to hours, beside the peers' Python packages"),
+    (r'^gantry .*--device cuda(?!-emulated)', 'needs an NVIDIA GPU'),
+    (r'^(perf|man|systemctl|docker)\b', "needs another program than gantry's"),
+]]
+
+# Blocks without a language that are no commands: the page and the block's first line.
+NO_COMMANDS = [
+    ('docs/module-format.md', 'offset 0     header'),
+    ('docs/performance.md', '2 threads'),
+]
+
+# Options in the text that belong to other programs: cmake, pip, compilers, shells.
+OPTIONS_OF_OTHERS = {'--preset', '--build', '--install', '--prefix', '--strip', '--target-dir', '--component'}
+
+# Networks that take long to write, by smaller ones of the same kind.
+SMALLER = {'bert_base': 'bert_tiny', 'vgg16': 'squeezenet1_1', 'resnet101': 'resnet18', 'resnet50': 'resnet18'}
+
+
+def reason_not_to_run(text):
+    for pattern, reason in NOT_RUN:
+        if pattern.search(text):
+            return reason
+    return None
