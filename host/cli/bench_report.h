@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/cli/kernel_table.h"
+#include "host/cli/inputs.h"
 #include "host/cli/measurement.h"
 #include "host/cli/tensor_text.h"
 
@@ -18,6 +19,7 @@ struct BenchInput {
   rpc::ElementType type;
   std::vector<int64_t> shape;
   std::string source;  ///< "random, seed 0" or the file's name
+  std::vector<ChosenSize> chosen = {};
 };
 
 /// Everything that was measured, and what is needed to measure it again.

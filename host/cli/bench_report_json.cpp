@@ -14,12 +14,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kSchemaVersion = 2;
 
-Json null_if_empty(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-Json null_if_zero(uint64_t value) {
-  return value == 0 ? Json(nullptr) : Json(value);
-}
 template <typename T>
 Json shown(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -46,10 +40,10 @@ Json kernels_json(const rpc::BenchmarkResult& result) {
   for (const auto& kernel : kernels) {
     const double seconds = kernel.total_ms / 1000;
     Json json;
-    json["symbol"] = kernel.symbol;
+    json["symbol"] = said(kernel.symbol);
     json["step"] = kernel.step;
     json["name"] = kernel.name;
-    json["op"] = kernel.op;
+    json["op"] = said(kernel.op);
     json["nodes"] = split_origin(kernel.origin);
     json["calls"] = kernel.calls;
     json["total_ms"] = kernel.total_ms;
@@ -81,10 +75,19 @@ Json options_json(const MeasureOptions& options, uint64_t seed) {
 Json inputs_json(const std::vector<BenchInput>& inputs) {
   Json list = Json::array();
   for (const BenchInput& input : inputs) {
+    Json chosen = Json::array();
+    for (const ChosenSize& size : input.chosen) {
+      chosen.push_back({{"dimension", size.symbol},
+                        {"axis", size.axis},
+                        {"meaning", said(size.meaning)},
+                        {"size", size.size},
+                        {"reason", said(size.reason)}});
+    }
     list.push_back({{"name", input.name},
                     {"dtype", type_name(input.type)},
                     {"shape", input.shape},
-                    {"source", input.source}});
+                    {"source", input.source},
+                    {"chosen", std::move(chosen)}});
   }
   return list;
 }
@@ -116,7 +119,7 @@ Json process_json(const ProcessMeasurement& process) {
   json["median_ms"] = median_of(process.samples_ms);
   json["runs_per_sample"] = process.number;
   json["runs_per_second"] = shown(process.runs_per_second);
-  json["peak_resident_bytes"] = null_if_zero(process.peak_resident_bytes);
+  json["peak_resident_bytes"] = said(process.peak_resident_bytes);
   json["samples_ms"] = process.samples_ms;
   json["started_ms"] = process.started_ms.empty() ? Json(nullptr) : Json(process.started_ms);
   json["readings"] = Json::array();
@@ -171,7 +174,7 @@ Json memory_json(const Measurement& measurement) {
   return {{"workspace_bytes", r.workspace_bytes},
           {"weights_bytes", r.weights_bytes},
           {"io_bytes", r.io_bytes},
-          {"peak_resident_bytes", null_if_zero(peak)},
+          {"peak_resident_bytes", said(peak)},
           {"device_workspace_bytes", device(r.device_workspace_bytes)},
           {"device_weights_bytes", device(r.device_weights_bytes)},
           {"device_io_bytes", device(r.device_io_bytes)}};
@@ -213,7 +216,7 @@ std::string report_to_json(const BenchReport& report) {
   json["module_digest"] = report.module_digest;
   json["module_bytes"] = report.module_bytes;
   json["opt_level"] = report.opt_level >= 0 ? Json(report.opt_level) : Json(nullptr);
-  json["precision"] = null_if_empty(report.precision);
+  json["precision"] = said(report.precision);
   json["target"] = m.last.target;
   json["device"] = report.device;
   json["threads"] = m.last.threads;
@@ -224,7 +227,7 @@ std::string report_to_json(const BenchReport& report) {
   json["memory"] = memory_json(m);
   Json board = board_info_json(m.board);
   board["name"] = report.board;
-  board["address"] = null_if_empty(report.address);
+  board["address"] = said(report.address);
   json["board"] = std::move(board);
   json["machine"] = machine_json(m);
   json["processes"] = Json::array();

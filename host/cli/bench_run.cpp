@@ -10,11 +10,14 @@ namespace {
 
 /// Processes before the interval of their medians may say that it is narrow.
 constexpr size_t kFewestProcesses = 5;
-/// A process is sampled for a second, or less where all of them must fit into the time.
-constexpr double kLongestSliceMs = 1000;
+/// A process is sampled for half a second, or less where all of them must fit into the time.
+constexpr double kLongestSliceMs = 500;
 constexpr double kShortestSliceMs = 100;
 /// Of one process's time, what is left for its samples beside loading and warming up.
 constexpr double kSamplingShare = 0.5;
+/// The machine (its clock, its second core) warms up in the first process, for a few seconds; what is left to
+/// the others is to touch their own memory.
+constexpr double kFirstWarmUpMs = 5000, kLaterWarmUpMs = 1000;
 /// Streams start together and end raggedly; a longer slice makes that small.
 constexpr double kShortestStreamsMs = 500;
 
@@ -56,7 +59,8 @@ class Loop {
 
   /// Measures the execution's process. True: another is wanted.
   bool add(Execution& execution) {
-    MeasuredProcess process(*execution.machine, execution.loaded, options_);
+    MeasuredProcess process(*execution.machine, execution.loaded, options_,
+                            result_.processes.empty() ? kFirstWarmUpMs : kLaterWarmUpMs);
     tell("warming up");
     process.begin();
     do {
@@ -72,7 +76,7 @@ class Loop {
   /// The last process times its kernels when it is known to be the last.
   Measurement finish(Execution& execution) {
     if (options_.profile) {
-      MeasuredProcess process(*execution.machine, execution.loaded, options_);
+      MeasuredProcess process(*execution.machine, execution.loaded, options_, 0);
       process.adopt_run_time(result_.last.statistics.median_ms);
       process.profile();
       result_.last.kernels = process.last().kernels;

@@ -17,6 +17,8 @@ constexpr double kSegmentMs = 50;
 constexpr double kSettleMs = 5;
 /// A round's samples should take about as long as its start and warm-up.
 constexpr double kRoundMs = 800;
+/// Of each side. The other side is as warm, so that a trend that is left touches both; more rounds tell more.
+constexpr double kFirstWarmUpMs = 2500, kLaterWarmUpMs = 500;
 constexpr double kFewestPairs = 3, kMostPairs = 8;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -27,10 +29,11 @@ class Match {
  public:
   Match(Contestant first, Contestant second, const CompareMeasureOptions& options,
         const MeasureProgress& progress)
-      : sides_{first, second}, options_(options), progress_(progress), random_(options.seed, "order") {
-    rule_.goal = options.statistics.smallest_effect;
-    rule_.time_limit_s = options.duration_s;
-  }
+      : sides_{first, second},
+        options_(options),
+        progress_(progress),
+        random_(options.seed, "order"),
+        rule_({options.statistics.smallest_effect, options.duration_s}) {}
 
   LiveComparison run() {
     for (bool more = true; more;) {
@@ -89,7 +92,8 @@ class Match {
 
   MeasuredProcess process_of(size_t side) {
     Execution& execution = sides_[side].execution;
-    return MeasuredProcess(*execution.machine, execution.loaded, options_.measure);
+    return MeasuredProcess(*execution.machine, execution.loaded, options_.measure,
+                           rounds_.empty() ? kFirstWarmUpMs : kLaterWarmUpMs);
   }
 
   void collect(size_t side, MeasuredProcess& process) {

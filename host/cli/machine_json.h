@@ -9,6 +9,12 @@
 
 namespace gantry::cli {
 
+/// What a machine does not say is null.
+template <typename T>
+nlohmann::ordered_json said(const T& value) {
+  return value == T{} ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
+}
+
 inline nlohmann::ordered_json gpu_json(const rpc::GpuInfo& gpu) {
   nlohmann::ordered_json json;
   json["name"] = gpu.name;
@@ -16,25 +22,25 @@ inline nlohmann::ordered_json gpu_json(const rpc::GpuInfo& gpu) {
   json["multiprocessors"] = gpu.multiprocessors;
   json["clock_mhz"] = gpu.clock_mhz;
   json["memory_bytes"] = gpu.memory_bytes;
-  json["memory_free_bytes"] = gpu.memory_free_bytes;
+  json["memory_free_bytes"] = said(gpu.memory_free_bytes);
   json["l2_bytes"] = gpu.l2_bytes;
   json["cuda_version"] = fmt::format("{}.{}", gpu.cuda_version / 1000, gpu.cuda_version % 1000 / 10);
-  json["driver"] = gpu.driver;
+  json["driver"] = said(gpu.driver);
   return json;
 }
 
 inline nlohmann::ordered_json board_info_json(const rpc::BoardInfo& info) {
   nlohmann::ordered_json json;
-  json["hostname"] = info.hostname;
-  json["system"] = info.system;
+  json["hostname"] = said(info.hostname);
+  json["system"] = said(info.system);
   json["architecture"] = info.architecture;
-  json["cpu"] = info.cpu;
-  json["llvm_cpu"] = info.llvm_cpu;
+  json["cpu"] = said(info.cpu);
+  json["llvm_cpu"] = said(info.llvm_cpu);
   json["features"] = info.features;
   json["logical_cpus"] = info.logical_cpus;
   json["physical_cores"] = info.physical_cores;
   json["memory_bytes"] = info.memory_bytes;
-  json["memory_available_bytes"] = info.memory_available_bytes;
+  json["memory_available_bytes"] = said(info.memory_available_bytes);
   json["device_version"] = info.version;
   if (!info.gpus.empty()) {
     json["gpus"] = nlohmann::ordered_json::array();

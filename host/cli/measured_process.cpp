@@ -12,8 +12,6 @@ namespace {
 
 /// Long beside a scheduler's tick and what a message to a board takes.
 constexpr double kWindowMs = 50;
-/// Warming up that takes longer than this is not over: a clock that sinks with heat may sink for minutes.
-constexpr double kLongestWarmUpMs = 3000;
 /// Slow programs get at least so many windows.
 constexpr int kFewestWindows = 3;
 /// A sample should be long beside the clock's cost of some 50 ns.
@@ -37,8 +35,8 @@ uint32_t count_of(double ms, double each, double least, double most) {
 }  // namespace
 
 MeasuredProcess::MeasuredProcess(Machine& machine, const rpc::LoadedModule& loaded,
-                                 const MeasureOptions& options)
-    : machine_(machine), options_(options) {
+                                 const MeasureOptions& options, double longest_warm_up_ms)
+    : machine_(machine), options_(options), longest_warm_up_ms_(longest_warm_up_ms) {
   if (loaded.load_time) result_.load_ms = milliseconds(*loaded.load_time);
 }
 
@@ -82,17 +80,21 @@ void MeasuredProcess::warm_up_window() {
     last_ = machine_.benchmark(options, {});
     result_.warm_up.runs += last_.samples_ms.size() * last_.number;
     steadiness_.add(now_ms() - began, last_.statistics.median_ms);
-    result_.warm_up.steady = steadiness_.steady();
     ++windows_;
   }
   run_ms_ = last_.statistics.median_ms;
   result_.warm_up.ms = now_ms() - warm_up_began_ms_;
+  if (options_.warmup) return;
+  result_.warm_up.steady = steadiness_.steady() || (out_of_time() && !steadiness_.trending());
+}
+
+bool MeasuredProcess::out_of_time() const {
+  return result_.warm_up.ms >= longest_warm_up_ms_ && windows_ >= kFewestWindows;
 }
 
 bool MeasuredProcess::warm() const {
   if (options_.warmup) return warmed_by_number_;
-  if (result_.warm_up.steady.value_or(false)) return true;
-  return result_.warm_up.ms >= kLongestWarmUpMs && windows_ >= kFewestWindows;
+  return result_.warm_up.steady.value_or(false) || out_of_time();
 }
 
 /// Runs a segment and adds what it gave to the process's.

@@ -14,8 +14,9 @@ namespace gantry::cli {
 class MeasuredProcess {
  public:
   /// `machine`: a process of its own with the module loaded and its inputs set; it must live longer than
-  /// this.
-  MeasuredProcess(Machine& machine, const rpc::LoadedModule& loaded, const MeasureOptions& options);
+  /// this. Warming up ends after `longest_warm_up_ms` at the latest.
+  MeasuredProcess(Machine& machine, const rpc::LoadedModule& loaded, const MeasureOptions& options,
+                  double longest_warm_up_ms);
 
   /// The first inference.
   void begin();
@@ -48,9 +49,11 @@ class MeasuredProcess {
   rpc::BenchmarkOptions segment_options(double ms, double settle_ms) const;
   void take_segment(const rpc::BenchmarkOptions& options);
   double now_ms() const;
+  bool out_of_time() const;
 
   Machine& machine_;
   const MeasureOptions& options_;
+  double longest_warm_up_ms_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   ProcessMeasurement result_;
   rpc::BenchmarkResult last_;

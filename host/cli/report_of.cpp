@@ -39,7 +39,7 @@ BenchReport report_of(const ExecutionOptions& choice, const MeasureOptions& opti
   for (size_t i = 0; i < execution.inputs.size(); ++i) {
     const GivenInput& input = execution.inputs[i];
     report.inputs.push_back(
-        {execution.loaded.inputs[i].name, input.tensor.type, input.tensor.shape, input.source});
+        {execution.loaded.inputs[i].name, input.tensor.type, input.tensor.shape, input.source, input.chosen});
   }
   report.options = options;
   return report;

@@ -3,125 +3,146 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "host/support/error.h"
-#include "host/support/output_file.h"
+#include "tests/cli/sample_report.h"
 
 namespace gantry::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
-BenchReport sample_report() {
-  BenchReport report;
-  report.gantry_version = "0.1.0";
-  report.date = "2025-01-01T00:00:00Z";
-  report.command = {"gantry", "bench", "m.onnx"};
-  report.model = "m.onnx";
-  report.module_digest = std::string(64, 'a');
-  report.board = "pi";
-  report.address = "10.0.0.1:7453";
-  report.inputs = {{"input", *parse_type_name("f32"), {1, 3, 8, 8}, "random, seed 0"}};
-  report.options.profile = true;
-  report.result.samples_ms = {1, 1.1, 1.2, 1, 1, 1, 1, 1, 1, 1};
-  report.result.statistics = {1, 1, 1.03, 1.1, 1.2, 0.06};
-  report.result.kernels = {{"add", "Add_1", 1, 0.2, 1e6, 4e6},
-                           {"nn.conv2d", "Conv_0, Relu_1", 2, 0.8, 1.6e9, 8e6}};
-  report.result.threads = 2;
-  report.result.target = "aarch64";
-  report.result.board.hostname = "pi4";
-  report.result.board.cpu = "Cortex-A72";
-  report.result.cpu_before.temperature_celsius = 50;
-  return report;
+using Json = nlohmann::json;
+
+Json document(const BenchReport& report) {
+  return Json::parse(report_to_json(report));
 }
 
-std::filesystem::path written(const std::string& name, const std::string& text) {
-  const auto path = std::filesystem::temp_directory_path() / ("gantry_report_test_" + name);
-  write_file(path, text);
-  return path;
+TEST(BenchReport, MedianIsThatOfTheProcessesWithItsInterval) {
+  // Medians of the processes: 1, 2, 4; their logarithms' mean is log 2.
+  const Json json = document(testing::sample_report({{1, 1, 1, 1, 1}, {2, 2, 2}, {4, 4, 4, 4}}));
+  EXPECT_NEAR(json["median_ms"], 2, 1e-12);
+  EXPECT_LT(json["interval_ms"][0], 2);
+  EXPECT_GT(json["interval_ms"][1], 2);
+  EXPECT_NEAR(json["runs_per_second"], 500, 1e-9);
+  EXPECT_EQ(json["sample_count"], 12);
+  EXPECT_EQ(json["processes"][1]["samples_ms"], Json({2, 2, 2}));
+  EXPECT_EQ(json["processes"][2]["median_ms"], 4);
 }
 
-TEST(BenchReport, DocumentHasThePromisedFields) {
-  const auto json = nlohmann::json::parse(report_to_json(sample_report()));
-  for (const char* key : {"median_ms", "min_ms", "mean_ms", "p90_ms", "p99_ms", "samples_ms", "kernels"}) {
-    EXPECT_TRUE(json.contains(key)) << key;
+TEST(BenchReport, WhatIsNotKnownIsNull) {
+  BenchReport report = testing::sample_report({{1, 1.1, 1.2}});
+  report.precision = "";
+  report.address = "";
+  report.measurement.board.llvm_cpu = "";
+  report.measurement.processes[0].load_ms.reset();
+  const Json json = document(report);
+  for (const char* field : {"precision", "interval_ms", "p90_ms", "p99_ms", "load_ms", "kernels"}) {
+    EXPECT_TRUE(json.at(field).is_null()) << field;
   }
-  EXPECT_EQ(json["schema"], "gantry-bench");
-  EXPECT_EQ(json["schema_version"], 1);
-  EXPECT_EQ(json["samples_ms"].size(), 10u);
-  EXPECT_EQ(json["cpu_state"]["before"]["temperature_celsius"], 50);
-  EXPECT_TRUE(json["cpu_state"]["after"]["temperature_celsius"].is_null());
-}
-
-TEST(BenchReport, KernelsStandWorstFirstUnderTheirOnnxNodes) {
-  const auto json = nlohmann::json::parse(report_to_json(sample_report()));
-  EXPECT_EQ(json["kernels"][0]["name"], "nn.conv2d");
-  EXPECT_EQ(json["kernels"][0]["nodes"], (std::vector<std::string>{"Conv_0", "Relu_1"}));
-  EXPECT_NEAR(json["kernels"][0]["gflop_per_s"], 2000, 1e-6);
-  EXPECT_NEAR(json["kernels"][0]["share"], 0.8, 1e-9);
-  const std::string text = report_text(sample_report(), {});
-  EXPECT_LT(text.find("Conv_0, Relu_1"), text.find("Add_1"));
-}
-
-TEST(BenchReport, WithoutAProfileThereIsNoKernelList) {
-  BenchReport report = sample_report();
-  report.options.profile = false;
-  report.result.kernels.clear();
-  EXPECT_FALSE(nlohmann::json::parse(report_to_json(report)).contains("kernels"));
-}
-
-TEST(BenchReport, WhatIsWrittenIsReadBack) {
-  const auto path = written("a.json", report_to_json(sample_report()));
-  const ReportSummary summary = read_report(path);
-  EXPECT_EQ(summary.samples_ms.size(), 10u);
-  EXPECT_EQ(summary.threads, 2);
-  EXPECT_EQ(summary.cpu, "Cortex-A72");
-  EXPECT_EQ(summary.inputs.at("input"), "f32 1x3x8x8");
-}
-
-TEST(BenchReport, ForeignDocumentsAreUserErrorsThatNameTheFile) {
-  for (const std::string text :
-       {"", "[]", "{", "{}", "{\"schema\": 3}", "{\"schema\": \"gantry-bench\"}",
-        "{\"schema\": \"gantry-bench\", \"schema_version\": 99}",
-        "{\"schema\": \"gantry-bench\", \"schema_version\": 1, \"samples_ms\": [\"a\"]}"}) {
-    const auto path = written("bad.json", text);
-    try {
-      read_report(path);
-      FAIL() << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kUser);
-      EXPECT_THAT(error.what(), HasSubstr("bad.json"));
+  EXPECT_TRUE(json["board"]["address"].is_null());
+  EXPECT_TRUE(json["board"]["llvm_cpu"].is_null());
+  EXPECT_TRUE(json["memory"]["peak_resident_bytes"].is_null());
+  EXPECT_TRUE(json["memory"]["device_weights_bytes"].is_null());
+  for (const auto& [name, value] : json["machine"].items()) {
+    if (name != "notes") {
+      EXPECT_TRUE(value.is_null()) << name;
     }
   }
 }
 
-TEST(BenchReport, ComparingUnlikeMeasurementsIsWarnedAbout) {
-  BenchReport other = sample_report();
-  other.result.threads = 4;
-  other.result.board.hostname = "pi5";
-  other.inputs[0].shape = {2, 3, 8, 8};
-  const auto a = read_report(written("a.json", report_to_json(sample_report())));
-  const auto b = read_report(written("b.json", report_to_json(other)));
-  EXPECT_TRUE(comparability_warnings(a, a).empty());
-  const auto warnings = comparability_warnings(a, b);
-  EXPECT_THAT(warnings, Contains(HasSubstr("board")));
-  EXPECT_THAT(warnings, Contains(HasSubstr("threads")));
-  EXPECT_THAT(warnings, Contains(HasSubstr("input")));
+TEST(BenchReport, PercentilesComeFromEnoughSamplesOnly) {
+  const std::vector<double> forty(40, 1.0), fifty(50, 1.0), many(500, 1.0);
+  EXPECT_TRUE(document(testing::sample_report({forty}))["p90_ms"].is_null());
+  EXPECT_EQ(document(testing::sample_report({fifty}))["p90_ms"], 1);
+  EXPECT_TRUE(document(testing::sample_report({fifty}))["p99_ms"].is_null());
+  EXPECT_EQ(document(testing::sample_report({many}))["p99_ms"], 1);
 }
 
-TEST(BenchReport, NoiseAndThrottlingAreWarnedAbout) {
-  rpc::BenchmarkResult result = sample_report().result;
-  EXPECT_TRUE(noise_warnings(result).empty());
-  result.statistics.stddev_ms = 0.3;
-  result.cpu_before.throttle_events = 1;
-  result.cpu_after.throttle_events = 5;
-  result.cpu_before.governor = "powersave";
-  EXPECT_THAT(noise_warnings(result), Contains(HasSubstr("scatter")));
-  EXPECT_THAT(noise_warnings(result), Contains(HasSubstr("throttled")));
-  EXPECT_THAT(noise_warnings(result), Contains(HasSubstr("powersave")));
+TEST(BenchReport, KernelsStandWorstFirstUnderTheirOnnxNodes) {
+  BenchReport report = testing::sample_report({{1, 1.1, 1}});
+  report.options.profile = true;
+  rpc::KernelTiming add, conv;
+  add.name = "add", add.origin = "Add_1", add.calls = 1, add.total_ms = 0.2;
+  conv.name = "nn.conv2d", conv.origin = "Conv_0, Relu_1", conv.calls = 2, conv.total_ms = 0.8,
+  conv.flops = 1.6e9;
+  report.measurement.last.kernels = {add, conv};
+  const Json json = document(report);
+  EXPECT_EQ(json["kernels"][0]["name"], "nn.conv2d");
+  EXPECT_EQ(json["kernels"][0]["nodes"], (std::vector<std::string>{"Conv_0", "Relu_1"}));
+  EXPECT_NEAR(json["kernels"][0]["gflop_per_s"], 2000, 1e-6);
+  EXPECT_NEAR(json["kernels"][0]["share"], 0.8, 1e-9);
+  const std::string text = report_text(report, {});
+  EXPECT_LT(text.find("Conv_0, Relu_1"), text.find("Add_1"));
+}
+
+TEST(BenchReport, ReadingsAreSummedUpOverProcesses) {
+  BenchReport report = testing::sample_report({{1, 1, 1}, {1, 1, 1}});
+  for (ProcessMeasurement& process : report.measurement.processes) {
+    rpc::ProbeReading first, last;
+    first.clock_mhz = {1000, 1200};
+    first.energy_joules = 0;
+    first.throttle_events = 7;
+    last.at_ms = 3;
+    last.clock_mhz = {1400, 1600};
+    last.energy_joules = 1.5;
+    last.temperature_celsius = 61;
+    last.throttle_events = 9;
+    last.others_share = 0.5;
+    process.readings = {first, last};
+  }
+  const MachineSummary summary = summarise_machine(report.measurement);
+  EXPECT_EQ(summary.clock_mhz_mean, 1300);
+  EXPECT_EQ(summary.clock_mhz_min, 1000);
+  EXPECT_EQ(summary.clock_mhz_max, 1600);
+  EXPECT_EQ(summary.temperature_celsius_max, 61);
+  EXPECT_EQ(summary.energy_joules, 3);
+  EXPECT_EQ(summary.throttle_events, 4);
+  EXPECT_EQ(summary.others_share, 0.5);
+  EXPECT_FALSE(summary.steal_share.has_value());
+  EXPECT_FALSE(summary.throttled.has_value());
+  EXPECT_EQ(document(report)["machine"]["energy_joules"], 3);
+  const auto warnings = measurement_warnings(report.measurement, report.options);
+  EXPECT_THAT(warnings, Contains(HasSubstr("throttled")));
+  EXPECT_THAT(warnings, Contains(HasSubstr("other processes took 50 %")));
+  EXPECT_THAT(warnings, Contains(HasSubstr("between 1000 and 1600 MHz")));
+}
+
+TEST(BenchReport, QuietSteadyMeasurementsAreNotWarnedAbout) {
+  BenchReport report =
+      testing::sample_report(std::vector<std::vector<double>>(5, std::vector<double>(10, 1.0)));
+  report.measurement.reached_goal = true;
+  EXPECT_THAT(measurement_warnings(report.measurement, report.options), IsEmpty());
+  report.measurement.processes[2].warm_up.steady = false;
+  EXPECT_THAT(measurement_warnings(report.measurement, report.options),
+              Contains(HasSubstr("1 of 5 processes never became steady")));
+}
+
+TEST(BenchReport, OneProcessAndAMissedGoalAreWarnedAbout) {
+  BenchReport report = testing::sample_report({{1, 1.2, 1, 1.3, 1, 1.1, 0.9, 1, 1.5, 1, 1, 1.1}});
+  EXPECT_THAT(
+      measurement_warnings(report.measurement, report.options),
+      AllOf(Contains(HasSubstr("one process only")), Contains(HasSubstr("--duration allows more time"))));
+  report.options.processes = 1;
+  EXPECT_THAT(measurement_warnings(report.measurement, report.options),
+              Not(Contains(HasSubstr("--duration allows more time"))));
+}
+
+TEST(BenchReport, StreamsAreReportedAsARate) {
+  BenchReport report = testing::sample_report({{10, 10, 10}, {10, 10, 10}, {10, 10, 10}});
+  report.options.streams = 4;
+  for (ProcessMeasurement& process : report.measurement.processes) process.runs_per_second = 400;
+  testing::finish(report);
+  const Json json = document(report);
+  EXPECT_NEAR(json["runs_per_second"], 400, 1e-9);
+  EXPECT_EQ(json["median_ms"], 10);
+  EXPECT_TRUE(json["interval_ms"].is_null());
+  EXPECT_FALSE(json["runs_per_second_interval"].is_null());
+  EXPECT_THAT(report_text(report, {}), HasSubstr("400.0 runs/s"));
 }
 
 }  // namespace

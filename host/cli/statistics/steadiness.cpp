@@ -25,16 +25,26 @@ void SteadinessDetector::add(double window_ms, double median_ms) {
   log_medians_.push_back(std::log(median_ms));
 }
 
-bool SteadinessDetector::steady() const {
-  if (log_medians_.size() < kFewestWindows || elapsed_ms_ < kLeastMs) return false;
+SteadinessDetector::Change SteadinessDetector::change() const {
   // The newer half against itself: its first part and its last.
   const size_t part = std::max<size_t>(2, log_medians_.size() / 4);
   const std::span<const double> all(log_medians_);
-  const Estimate change =
+  const Estimate estimate =
       difference(robust_mean(all.last(part)), robust_mean(all.last(2 * part).first(part)));
-  const double half_width = t_quantile(kConfidence, change.degrees) * std::sqrt(change.variance);
-  if (std::abs(change.value) + half_width <= kTolerance) return true;
-  return elapsed_ms_ >= kPatienceMs && std::abs(change.value) <= std::max(half_width, kTolerance);
+  return {estimate.value, t_quantile(kConfidence, estimate.degrees) * std::sqrt(estimate.variance)};
+}
+
+bool SteadinessDetector::steady() const {
+  if (log_medians_.size() < kFewestWindows || elapsed_ms_ < kLeastMs) return false;
+  const auto [value, half_width] = change();
+  if (std::abs(value) + half_width <= kTolerance) return true;
+  return elapsed_ms_ >= kPatienceMs && !trending();
+}
+
+bool SteadinessDetector::trending() const {
+  if (log_medians_.size() < 4) return false;
+  const auto [value, half_width] = change();
+  return std::abs(value) > std::max(half_width, kTolerance);
 }
 
 }  // namespace gantry::cli

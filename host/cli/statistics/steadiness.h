@@ -21,8 +21,15 @@ class SteadinessDetector {
   /// `window_ms`: how long the window took. `median_ms`: median time of a run in it; positive.
   void add(double window_ms, double median_ms);
   bool steady() const;
+  /// Whether the newest windows still differ from those before by more than their noise; for callers whose time is up.
+  /// False for fewer than 4 windows, which show no trend.
+  bool trending() const;
 
  private:
+  struct Change {
+    double value = 0, half_width = 0;  ///< of logarithms
+  };
+  Change change() const;
   double elapsed_ms_ = 0;
   std::vector<double> log_medians_;
 };

@@ -1,0 +1,81 @@
+#include "host/cli/history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "host/support/error.h"
+#include "tests/cli/sample_report.h"
+
+namespace gantry::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class HistoryFile : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove(path_); }
+
+  void write_text(const std::string& text) { std::ofstream(path_) << text; }
+  void expect_refused(const std::string& part) {
+    try {
+      History::read(path_);
+      ADD_FAILURE() << part;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUser);
+      EXPECT_THAT(error.what(), HasSubstr("series.jsonl"));
+      EXPECT_THAT(error.what(), HasSubstr(part));
+    }
+  }
+
+  std::filesystem::path path_ = std::filesystem::path(::testing::TempDir()) / "gantry_series.jsonl";
+};
+
+HistoryEntry entry_of(double ms, const std::string& date) {
+  BenchReport report = testing::sample_report({{ms, ms, ms, ms, ms}, {ms, ms, ms, ms, ms}});
+  report.date = date;
+  return history_entry(summary_of(report), "v" + date, "0.1.0");
+}
+
+TEST_F(HistoryFile, PointsAreKeptInTheirOrder) {
+  History history = History::read(path_);
+  EXPECT_TRUE(history.add(entry_of(2, "2025-01-01T00:00:00Z")));
+  EXPECT_TRUE(history.add(entry_of(3, "2025-01-02T00:00:00Z")));
+  history.write();
+  const HistoryEntry last = entry_of(3, "2025-01-02T00:00:00Z");
+  const auto points = History::read(path_).series(last.series);
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_EQ(points[0].process_medians_ms, (std::vector<double>{2, 2}));
+  EXPECT_EQ(points[1].label, "v2025-01-02T00:00:00Z");
+}
+
+TEST_F(HistoryFile, TheSameResultCountsOnce) {
+  History history = History::read(path_);
+  EXPECT_TRUE(history.add(entry_of(2, "2025-01-01T00:00:00Z")));
+  EXPECT_FALSE(history.add(entry_of(2, "2025-01-01T00:00:00Z")));
+}
+
+TEST_F(HistoryFile, OtherCircumstancesAreAnotherSeries) {
+  const HistoryEntry entry = entry_of(2, "2025-01-01T00:00:00Z");
+  BenchReport other = testing::sample_report({{2, 2, 2, 2, 2}});
+  other.measurement.last.threads = 1;
+  EXPECT_NE(history_entry(summary_of(other), "", "").series, entry.series);
+  BenchReport precise = testing::sample_report({{2, 2, 2, 2, 2}});
+  precise.precision = "bf16";  // a change of the program, to be seen in its series
+  EXPECT_EQ(history_entry(summary_of(precise), "", "").series, entry.series);
+}
+
+TEST_F(HistoryFile, ForeignAndDamagedFilesAreRefusedByLine) {
+  write_text("some notes\n");
+  expect_refused("not a history");
+  write_text("{\"schema\":\"gantry-history\",\"schema_version\":2}\n");
+  expect_refused("not a history");
+  write_text("{\"schema\":\"gantry-history\",\"schema_version\":1}\n{\"date\": 3}\n");
+  expect_refused("line 2");
+  History history = History::read("nowhere.jsonl");
+  history.add(entry_of(2, "2025-01-01T00:00:00Z"));
+}
+
+}  // namespace
+}  // namespace gantry::cli

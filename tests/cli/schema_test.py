@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Holds the documents of `gantry bench --json` and `gantry compare --json` against their schemas.
+
+usage: schema_test.py GANTRY GANTRY_DEVICE DOCS [AARCH64_GANTRY_DEVICE]
+
+Measures a small network on this machine, on a board on loopback, and on an emulated AArch64 board where its program and
+qemu-aarch64 are there.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import jsonschema
+
+GANTRY, DEVICE, DOCS = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+AARCH64 = pathlib.Path(sys.argv[4]).resolve() if len(sys.argv) > 4 else None
+QUICK = ['--duration', '2s', '--threads', '1']
+
+
+def validator(name):
+    schema = json.loads((DOCS / f'{name}.schema.json').read_text(encoding='utf-8'))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+@contextlib.contextmanager
+def board(command, folder):
+    """A gantry-device that serves; yields its address."""
+    server = subprocess.Popen([*command, 'serve', '--listen', '127.0.0.1:0', '--cache', str(folder / 'cache')],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        line = server.stdout.readline()
+        yield line.split('listening on ')[1].split()[0]
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+        server.stdout.close()
+
+
+class Schema(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.scratch.name)
+        cls.environment = dict(os.environ, HOME=cls.scratch.name, XDG_CONFIG_HOME=cls.scratch.name,
+                               XDG_CACHE_HOME=cls.scratch.name)
+        cls.gantry('zoo', 'lstm', '--size', '5', '-o', 'm.onnx')
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    @classmethod
+    def gantry(cls, *arguments, status=0):
+        done = subprocess.run([GANTRY, '--quiet', *arguments], cwd=cls.folder, env=cls.environment, text=True,
+                              capture_output=True, check=False)
+        if done.returncode != status:
+            raise AssertionError(f'gantry {" ".join(arguments)}: {done.returncode}\n{done.stderr}')
+        return done.stdout
+
+    def measured(self, *arguments):
+        """The document of a bench, valid by its schema."""
+        document = json.loads(self.gantry('bench', 'm.onnx', '--json', *arguments))
+        for error in validator('bench').iter_errors(document):
+            self.fail(f'{"/".join(map(str, error.absolute_path))}: {error.message}')
+        return document
+
+    def compared(self, *arguments, status=0):
+        document = json.loads(self.gantry('compare', *arguments, '--json', status=status))
+        for error in validator('compare').iter_errors(document):
+            self.fail(f'{"/".join(map(str, error.absolute_path))}: {error.message}')
+        return document
+
+    def test_local_result(self):
+        document = self.measured(*QUICK)
+        self.assertIsNone(document['board']['address'])
+        self.assertGreater(len(document['processes']), 1)
+        self.assertEqual(document['sample_count'], sum(len(p['samples_ms']) for p in document['processes']))
+        # A few pages of a small program, not a compiler.
+        self.assertLess(document['memory']['peak_resident_bytes'], 64 << 20)
+
+    def test_every_option_is_in_the_result(self):
+        document = self.measured('--processes', '2', '--warmup', '1', '--repeat', '3', '--number', '2', '--cold',
+                                 '--seed', '7', '--precision', 'fp32', '--threads', '1')
+        self.assertEqual(document['precision'], 'fp32')
+        self.assertEqual([len(p['samples_ms']) for p in document['processes']], [3, 3])
+        self.assertEqual({p['warm_up']['steady'] for p in document['processes']}, {None})
+        self.assertEqual({p['warm_up']['runs'] for p in document['processes']}, {1})
+        options = document['options']
+        self.assertEqual((options['warmup'], options['repeat'], options['number'], options['cold'], options['seed']),
+                         (1, 3, 2, True, 7))
+
+    def test_profile(self):
+        self.assertTrue(self.measured('--profile', '--processes', '1', '--repeat', '3')['kernels'])
+        self.assertIsNone(self.measured('--processes', '1', '--repeat', '3')['kernels'])
+
+    def test_streams(self):
+        document = self.measured('--streams', '2', '--processes', '2', '--duration', '2s')
+        self.assertEqual(document['options']['streams'], 2)
+        self.assertGreater(document['processes'][0]['runs_per_second'], 0)
+
+    def test_board_result(self):
+        with board([DEVICE], self.folder) as address:
+            document = self.measured(*QUICK, '--on', address)
+        self.assertEqual(document['board']['address'], address)
+
+    def test_emulated_board_result(self):
+        qemu = shutil.which('qemu-aarch64')
+        if not (AARCH64 and AARCH64.exists() and qemu):
+            self.skipTest('no AArch64 gantry-device or no qemu-aarch64')
+        with board([qemu, AARCH64], self.folder) as address:
+            document = self.measured('--on', address, '--processes', '2', '--repeat', '3', '--threads', '1')
+        self.assertEqual(document['board']['architecture'], 'aarch64')
+
+    def test_comparisons(self):
+        live = self.compared('m.onnx', '--second', '--opt 0', '--rounds', '3', '--threads', '1')
+        self.assertTrue(live['interleaved'])
+        self.assertEqual(live['rounds'], 3)
+        (self.folder / 'r.json').write_text(json.dumps(self.measured(*QUICK)), encoding='utf-8')
+        apart = self.compared('r.json', 'r.json', '--history', 'series.jsonl')
+        self.assertFalse(apart['interleaved'])
+        self.assertIn(apart['verdict'], ('same', 'not shown'))
+        self.assertEqual(apart['history']['points'], 1)
+        alone = self.compared('r.json', '--history', 'series.jsonl')
+        self.assertIsNone(alone['verdict'])
+        self.assertEqual(alone['history']['points'], 1)
+
+    def test_slower_has_an_exit_status_of_its_own(self):
+        slow = json.loads(self.gantry('bench', 'm.onnx', '--json', *QUICK))
+        (self.folder / 'fast.json').write_text(json.dumps(slow), encoding='utf-8')
+        for process in slow['processes']:
+            process['samples_ms'] = [2 * ms for ms in process['samples_ms']]
+        (self.folder / 'slow.json').write_text(json.dumps(slow), encoding='utf-8')
+        self.assertTrue(self.compared('fast.json', 'slow.json', '--fail-if-slower', '2%', status=4)['failed'])
+        self.assertFalse(self.compared('slow.json', 'fast.json', '--fail-if-slower', '2%')['failed'])
+
+    def test_page_describes_the_schemas(self):
+        subprocess.run([sys.executable, DOCS / 'make_schema_page.py', '--check'], check=True)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1])
