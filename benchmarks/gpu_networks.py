@@ -115,7 +115,7 @@ def run_gantry(path, precision, args):
     result = path + '.json'
     repeat, warmup = ('1', '0') if args.dry_run else (str(args.repeat), '10')
     subprocess.run([args.gantry, 'bench', path + '.onnx', *device, '--input', path + '.in.npy', '--repeat', repeat,
-                    '--warmup', warmup, '--number', '1', '--profile', '--json', result], check=True,
+                    '--processes', '1', '--warmup', warmup, '--number', '1', '--profile', '--json', result], check=True,
                    stdout=subprocess.DEVNULL)
     with open(result) as file:
         return json.load(file)

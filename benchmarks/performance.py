@@ -130,7 +130,7 @@ class Network:
 
 
 def bench_command(args, module, network, repeat, profile=False):
-    command = [args.gantry, 'profile' if profile else 'bench', module, '--warmup', '2', '--number', '1', '--repeat',
+    command = [args.gantry, 'profile' if profile else 'bench', module, '--processes', '1', '--warmup', '2', '--number', '1', '--repeat',
                str(repeat)]
     return command + (['--input', network.given] if network.given else [])
 
