@@ -32,8 +32,10 @@ class Match {
       : sides_{first, second},
         options_(options),
         progress_(progress),
-        random_(options.seed, "order"),
-        rule_({options.statistics.smallest_effect, options.duration_s}) {}
+        random_(options.seed, "order") {
+    rule_.goal = options.statistics.smallest_effect;
+    rule_.time_limit_s = options.duration_s;
+  }
 
   LiveComparison run() {
     for (bool more = true; more;) {
@@ -108,7 +110,7 @@ class Match {
     if (options_.rounds) return rounds_.size() < *options_.rounds;
     if (rounds_.size() < kFewestRounds) return true;
     const Comparison comparison = compare_rounds(rounds_, options_.statistics);
-    const double half_width = (comparison.high - comparison.low) / 2 / comparison.ratio;
+    const double half_width = comparison.relative_half_width();
     const double elapsed = seconds_since(start_);
     // Not a round that could only be finished after the end.
     const double each = elapsed / static_cast<double>(rounds_.size());

@@ -85,7 +85,7 @@ class LocalMachine : public BoardMachine {
  private:
   static std::unique_ptr<rpc::BoardClient> connect(DeviceProcess& process) {
     rpc::ConnectOptions options;
-    options.address = "this machine";
+    options.label = "this machine";
     options.connect_timeout = std::chrono::seconds(60);  // this machine may be busy
     return rpc::BoardClient::adopt(process.take_socket(), options);
   }

@@ -101,7 +101,7 @@ std::optional<fs::path> find_ptxas() {
 }
 
 std::string ptxas_version(const fs::path& program) {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("ptxas");
   const fs::path log = folder.path() / "version";
   if (run({program.string(), "--version"}, log) != 0) return "";
   const std::string text = read_all(log), marker = "release ";

@@ -261,7 +261,10 @@ void Importer::convert_nodes(const onnx::GraphProto& graph) {
     std::string name = node_name(node);
     int count = ++node_names_[name];
     if (count > 1) name += fmt::format("#{}", count);
-    if (options_.on_node) options_.on_node(name, qualified(node));
+    if (options_.on_node) {
+      const std::string domain = is_default_domain(node.domain()) ? "" : node.domain() + "::";
+      options_.on_node(name, domain + node.op_type());
+    }
     convert_node(node, name);
   }
 }

@@ -110,6 +110,7 @@ struct BoardClient::Impl {
 
   /// "board pi (192.168.1.20:7453)"
   std::string named() const {
+    if (options.address.empty()) return options.label;  // not a board, but this machine
     const bool has_name = !options.label.empty() && options.label != options.address;
     return "board " + (has_name ? options.label + " (" + options.address + ")" : options.address);
   }
@@ -316,7 +317,7 @@ std::unique_ptr<BoardClient> BoardClient::Impl::open(std::unique_ptr<Impl> self,
   try {
     if (failure) std::rethrow_exception(failure);
   } catch (const Error& error) {
-    throw Error(error.kind(), impl->named() + ": " + error.what());
+    throw Error(error.kind(), named() + ": " + error.what());
   } catch (const std::exception& error) {
     throw broken(std::string("the connection broke: ") + error.what());
   }
