@@ -88,7 +88,8 @@ TEST(Session, SaysWhatWasExpectedAndWhatWasGiven) {
   Tensor in = ramp(3, 3);
   Status status = session->set_input(0, in.view(), false);
   EXPECT_EQ(status.code(), GANTRY_INVALID_ARGUMENT);
-  EXPECT_EQ(status.message(), "input 'in': expected f32 (2, 3), got f32 (3, 3)");
+  EXPECT_EQ(status.message(),
+            "input 'in': expected f32 (2, 3), got f32 (3, 3): dimension 0 must be 2, not 3");
   Tensor right = ramp(2, 3);
   DLTensor view = right.view();
   view.dtype = {kDLInt, 64, 1};
@@ -96,7 +97,7 @@ TEST(Session, SaysWhatWasExpectedAndWhatWasGiven) {
   EXPECT_EQ(session->run().message(), "input 'in' has not been set");
   auto symbolic = open(symbolic_module());
   EXPECT_EQ(symbolic->set_input(0, right.view(), false).message(),
-            "input 'in': expected f32 (N, 4), got f32 (2, 3)");
+            "input 'in': expected f32 (N, 4), got f32 (2, 3): dimension 1 must be 4, not 3");
 }
 
 TEST(Session, ChecksTensorsBeforeItTouchesThem) {
@@ -197,12 +198,6 @@ TEST(Session, SaysWhichSizesWouldDo) {
       session->run().message(),
       HasSubstr("': length (dimension 0, N) is 9, must be a multiple of 8; 8 or 16 would do (needed by "
                 "Reshape_2)"));
-}
-
-TEST(Session, NamesTheDimensionThatIsWrong) {
-  auto session = open(static_module());
-  Tensor in = ramp(2, 4);
-  EXPECT_THAT(session->set_input(0, in.view(), false).message(), HasSubstr("dimension 1 must be 3, not 4"));
 }
 
 TEST(Session, SaysWhereInputsDisagreeOnADimension) {
