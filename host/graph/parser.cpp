@@ -171,8 +171,8 @@ class FunctionParser {
     parse_return(declared);
     cursor_.expect("}");
     for (Value* constant : inline_) function_.rename(constant, "const");
-    // Printed constraints are all there are; a text written by hand may leave them to the type rules. What the
-    // body of a node needs, the function around it says.
+    // Printed constraints are all there are; a text written by hand may leave them to the type rules. What
+    // the body of a node needs, the function around it says.
     if (!stated_.empty() || depth_ > 0) function_.constraints = stated_;
     return std::move(function_);
   }
