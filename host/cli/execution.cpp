@@ -129,7 +129,11 @@ std::vector<GivenInput> given_inputs(const Execution& execution, const Execution
                                      const ShapeMap& shapes, const SizeMap& sizes) {
   auto contents = runtime::ModuleContents::from_bytes(execution.module.bytes, false);
   if (!contents.ok()) user_error("{}: {}", options.file, contents.status().message());
-  InputChoice choice{options.inputs, shapes, options.seed, nullptr, options.preprocess};
+  InputChoice choice;
+  choice.files = options.inputs;
+  choice.shapes = shapes;
+  choice.seed = options.seed;
+  choice.preprocess = options.preprocess;
   // Those of a model are fixed already: it was compiled so.
   const SizeMap open_sizes = is_module_file(options.file) ? sizes : SizeMap();
   choice.choose = [&](const std::vector<std::vector<int64_t>>& known) {

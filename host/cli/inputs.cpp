@@ -31,16 +31,15 @@ void check_shape_name(const std::vector<rpc::TensorDescription>& model, const st
 /// The model's shape with its symbolic dimensions from --shape; -1 where both leave them open.
 std::vector<int64_t> asked_shape(const rpc::TensorDescription& wanted, const InputChoice& choice) {
   const auto given = choice.shapes.find(wanted.name);
-  if (given != choice.shapes.end()) {
-    if (!shape_fits(wanted.shape, given->second)) {
-      user_error("--shape {}={}: input '{}' takes {}", wanted.name, shape_text(given->second), wanted.name,
-                 shape_text(wanted.shape));
-    }
-    std::vector<int64_t> shape = given->second;
-    for (size_t i = 0; i < shape.size(); ++i) shape[i] = shape[i] < 0 ? wanted.shape[i] : shape[i];
-    return shape;
+  if (given == choice.shapes.end()) return wanted.shape;
+  std::vector<int64_t> shape = given->second;
+  for (size_t i = 0; i < shape.size() && i < wanted.shape.size(); ++i)
+    shape[i] = shape[i] < 0 ? wanted.shape[i] : shape[i];
+  if (!shape_fits(wanted.shape, shape)) {
+    user_error("--shape {}={}: input '{}' takes {}", wanted.name, shape_text(given->second), wanted.name,
+               shape_text(wanted.shape));
   }
-  return wanted.shape;
+  return shape;
 }
 
 /// The shapes of all inputs, where nothing is left open. Those with a file have its shape.
