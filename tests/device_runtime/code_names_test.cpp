@@ -1,5 +1,6 @@
 // Names of loaded kernels for perf and gdb.
 #include <elf.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -63,8 +64,8 @@ bool in_child(const std::function<bool()>& body) {
 
 TEST(PerfMap, NamesTheKernelsOfEveryImageAtTheirAddresses) {
   EXPECT_TRUE(in_child([] {
-    const auto first = CodeImage::load(read_image("kernels"));
-    const auto second = CodeImage::load(read_image("kernels"));
+    auto first = CodeImage::load(read_image("kernels"));
+    auto second = CodeImage::load(read_image("kernels"));
     if (!first.ok() || !second.ok()) return false;
     std::string expected;
     for (const auto* image : {&*first, &*second}) {
