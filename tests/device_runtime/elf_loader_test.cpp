@@ -83,7 +83,9 @@ TEST(ElfLoader, EveryByteFromAKernelToTheNextIsOfThatKernel) {
   for (size_t i = 0; i < ranges.size(); ++i) {
     EXPECT_EQ(ranges[i].address, reinterpret_cast<uint64_t>(image->find(ranges[i].name)));
     EXPECT_GT(ranges[i].bytes, 0u);
-    if (i > 0) EXPECT_EQ(ranges[i - 1].address + ranges[i - 1].bytes, ranges[i].address);
+    if (i + 1 < ranges.size()) {
+      EXPECT_EQ(ranges[i].address + ranges[i].bytes, ranges[i + 1].address);
+    }
   }
 }
 

@@ -260,7 +260,7 @@ TEST(Session, NamesTheKernelThatFails) {
   ASSERT_TRUE(session->set_input(0, in.view(), false).ok());
   const Status status = session->run();
   EXPECT_EQ(status.code(), GANTRY_KERNEL_FAILED);
-  EXPECT_EQ(status.message(), "kernel fails (step #0: test.fails; nodes Conv_7, Relu_8) failed with code 7");
+  EXPECT_EQ(status.message(), "kernel fails (step #1: test.fails; nodes Conv_7, Relu_8) failed with code 7");
 }
 
 TEST(Session, ReadsConstantsAndCopies) {
