@@ -11,7 +11,7 @@ namespace {
 struct FieldText {
   std::string_view name;
   std::string text;
-  bool has_usual = false, is_usual = false;  ///< of filled(): its default follows from other fields
+  bool has_usual = false, is_usual = false;  ///< of filled() and always(): its default is no struct's
 };
 
 /// Takes the text of every field, in order.

@@ -43,6 +43,16 @@ class AttrVisitor {
     value = std::move(usual);
   }
 
+  /// As visit(name, value) of a field that only its op's user can know: it is always printed.
+  template <typename T>
+  void always(std::string_view name, T& value) {
+    if (!takes_usual(name, false)) (*this)(name, value);
+  }
+  template <typename Enum>
+  void always(std::string_view name, Enum& value, std::initializer_list<std::string_view> names) {
+    if (!takes_usual(name, false)) enumeration(name, value, names);
+  }
+
   /// Enumerations travel as their printed names: `visit.enumeration("kind", kind, {"sum", "mean"})`; the
   /// enumerators count from 0 in that order. A name that is not listed is a user error.
   template <typename Enum>
@@ -53,7 +63,8 @@ class AttrVisitor {
   }
 
  protected:
-  /// Asked of a list of filled(), which may be as usual already: whether it is to be, and not visited.
+  /// Asked of a list of filled(), which may be as usual already: whether it is to be, and not visited. Of a
+  /// field of always(), which is never as usual: whether it stays as it is.
   virtual bool takes_usual(std::string_view, bool) { return false; }
   virtual void enumeration_index(std::string_view name, int64_t& index,
                                  std::initializer_list<std::string_view> names) = 0;

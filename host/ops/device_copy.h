@@ -7,7 +7,7 @@ namespace gantry {
 
 struct DeviceCopyAttrs : AttrsOf<DeviceCopyAttrs> {
   enum class Destination : uint8_t { kCpu, kGpu } destination = Destination::kGpu;
-  void fields(AttrVisitor& visit) override { visit.enumeration("destination", destination, {"cpu", "gpu"}); }
+  void fields(AttrVisitor& visit) override { visit.always("destination", destination, {"cpu", "gpu"}); }
 };
 
 /// True for nodes that are a copy between devices: a step of the plan, not a kernel.

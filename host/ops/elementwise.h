@@ -36,7 +36,7 @@ struct ClipAttrs : AttrsOf<ClipAttrs> {
 
 struct CastAttrs : AttrsOf<CastAttrs> {
   DType to = DType::kF32;
-  void fields(AttrVisitor& visit) override { visit("to", to); }
+  void fields(AttrVisitor& visit) override { visit.always("to", to); }
 };
 
 /// mod: fmod has the sign of the dividend, else that of the divisor.

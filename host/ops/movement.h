@@ -8,13 +8,13 @@ namespace gantry {
 /// reshape (a view).
 struct ReshapeAttrs : AttrsOf<ReshapeAttrs> {
   Shape shape;  ///< of the result
-  void fields(AttrVisitor& visit) override { visit("shape", shape); }
+  void fields(AttrVisitor& visit) override { visit.always("shape", shape); }
 };
 
 /// transpose: result axis i is input axis axes[i].
 struct TransposeAttrs : AttrsOf<TransposeAttrs> {
   std::vector<int64_t> axes;
-  void fields(AttrVisitor& visit) override { visit("axes", axes); }
+  void fields(AttrVisitor& visit) override { visit.always("axes", axes); }
 };
 
 /// concatenate, gather, gather_elements.
@@ -52,7 +52,7 @@ struct PadAttrs : AttrsOf<PadAttrs> {
 /// broadcast_to: numpy broadcasting of the input to exactly this shape.
 struct BroadcastToAttrs : AttrsOf<BroadcastToAttrs> {
   Shape shape;
-  void fields(AttrVisitor& visit) override { visit("shape", shape); }
+  void fields(AttrVisitor& visit) override { visit.always("shape", shape); }
 };
 
 struct TileAttrs : AttrsOf<TileAttrs> {

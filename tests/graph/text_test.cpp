@@ -51,6 +51,15 @@ struct WindowAttrs : AttrsOf<WindowAttrs> {
   }
 };
 
+struct ConvertAttrs : AttrsOf<ConvertAttrs> {
+  Mode mode = Mode::kSum;
+  DType to = DType::kF32;
+  void fields(AttrVisitor& visit) override {
+    visit.always("mode", mode, {"sum", "mean"});
+    visit.always("to", to);
+  }
+};
+
 std::vector<TensorType> as_first(const Node& node, Function&) {
   if (node.inputs.empty() || node.inputs[0] == nullptr) user_error("the first input is missing");
   return {node.inputs[0]->type};
@@ -68,6 +77,7 @@ const SmallOpTable& ops() {
                                    {"add", nullptr, assume_equal},
                                    {"every", [] { return std::make_shared<EveryAttrs>(); }, as_first},
                                    {"window", [] { return std::make_shared<WindowAttrs>(); }, as_first},
+                                   {"convert", [] { return std::make_shared<ConvertAttrs>(); }, as_first},
                                    {"halves", nullptr,
                                     [](const Node& node, Function&) {
                                       TensorType half = node.inputs.at(0)->type;
@@ -150,6 +160,11 @@ TEST(Text, ListsWhoseLengthFollowsFromOthersHaveDefaultsToo) {
        {"window(%x, kernel=[3, 3], strides=[2, 1])", "window(%x, kernel=[3, 3], strides=[])",
         "window(%x, kernel=[3, 3], padding=(N, 0, 0, 0))", "window(%x)", "window(%x, strides=[1])"})
     EXPECT_EQ(reprinted(node), with_node(node));
+}
+
+TEST(Text, AttributesWithoutAnObviousDefaultAreAlwaysPrinted) {
+  EXPECT_EQ(reprinted("convert(%x)"), with_node("convert(%x, mode=sum, to=f32)"));
+  EXPECT_EQ(reprinted("convert(%x, to=i8, mode=mean)"), with_node("convert(%x, mode=mean, to=i8)"));
 }
 
 TEST(Text, RoundTripsSeveralResultsConstraintsAndBodies) {

@@ -128,7 +128,7 @@ TEST(SimplifyInference, BatchNormBecomesOneMultiplyAndOneAddAlongTheChannels) {
 TEST(SimplifyInference, BatchNormWithParametersFromOutsideStays) {
   const std::string text =
       R"(fn @main(%x: Tensor[(N, 2), f32], %s: Tensor[(2), f32]) -> Tensor[(N, 2), f32] {
-  %0 = nn.batch_norm(%x, %s, %s, %s, %s, epsilon=1e-05, axis=1)
+  %0 = nn.batch_norm(%x, %s, %s, %s, %s)
   return %0
 }
 )";

@@ -7,12 +7,12 @@ TEST(FoldRightOperands, MatricesAreReadBeforeTheirTransposition) {
   EXPECT_EQ(
       after(R"(fn @main(%q: Tensor[(H, 1, 64), f32], %k: Tensor[(H, T, 64), f32]) -> Tensor[(H, 1, T), f32] {
   %0 = transpose(%k, axes=[0, 2, 1])
-  %1 = matmul(%q, %0, transpose_a=false, transpose_b=false, gemm=false)
+  %1 = matmul(%q, %0)
   return %1
 })",
             fold_right_operands),
       R"(fn @main(%q: Tensor[(H, 1, 64), f32], %k: Tensor[(H, T, 64), f32]) -> Tensor[(H, 1, T), f32] {
-  %2 = matmul(%q, %k, transpose_a=false, transpose_b=true, gemm=false)
+  %2 = matmul(%q, %k, transpose_b=true)
   return %2
 }
 )");
@@ -22,7 +22,7 @@ TEST(FoldRightOperands, OtherOrdersOfAxesStay) {
   const std::string text =
       R"(fn @main(%q: Tensor[(H, 1, 64), f32], %k: Tensor[(T, H, 64), f32]) -> Tensor[(H, 1, T), f32] {
   %0 = transpose(%k, axes=[1, 2, 0])
-  %1 = matmul(%q, %0, transpose_a=false, transpose_b=false, gemm=false)
+  %1 = matmul(%q, %0)
   return %1
 }
 )";
@@ -35,12 +35,12 @@ TEST(FoldRightOperands, ProductsAreScaledInsteadOfMatrices) {
   %0 = transpose(%k, axes=[0, 2, 1])
   %1 = multiply(const(f32, [], [0.5]), %0)
   %2 = divide(%1, const(f32, [], [3]))
-  %3 = matmul(%q, %2, transpose_a=false, transpose_b=false, gemm=false)
+  %3 = matmul(%q, %2)
   return %3
 })",
             fold_right_operands),
       R"(fn @main(%q: Tensor[(H, 1, 64), f32], %k: Tensor[(H, T, 64), f32]) -> Tensor[(H, 1, T), f32] {
-  %8 = matmul(%q, %k, transpose_a=false, transpose_b=true, gemm=false)
+  %8 = matmul(%q, %k, transpose_b=true)
   %7 = multiply(%8, const(f32, [], [0.5]))
   %5 = divide(%7, const(f32, [], [3]))
   return %5
@@ -52,7 +52,7 @@ TEST(FoldRightOperands, MatricesThatAreScaledEachByItsOwnFactorStay) {
   const std::string text =
       R"(fn @main(%q: Tensor[(H, 1, 64), f32], %k: Tensor[(H, 64, T), f32], %s: Tensor[(H, 1, 1), f32]) -> Tensor[(H, 1, T), f32] {
   %0 = multiply(%k, %s)
-  %1 = matmul(%q, %0, transpose_a=false, transpose_b=false, gemm=false)
+  %1 = matmul(%q, %0)
   return %1
 }
 )";
@@ -66,7 +66,7 @@ std::string repeated(const std::string& axes, const std::string& repeats) {
          "  %0 = reshape(%k, shape=" +
          axes + ")\n  %1 = broadcast_to(%0, shape=" + repeats +
          ")\n  %2 = reshape(%1, shape=(B, 6, T, 64))\n"
-         "  %3 = matmul(%q, %2, transpose_a=false, transpose_b=true, gemm=false)\n  return %3\n}\n";
+         "  %3 = matmul(%q, %2, transpose_b=true)\n  return %3\n}\n";
 }
 
 TEST(FoldRightOperands, RowsThatShareAMatrixAreMultipliedTogether) {
