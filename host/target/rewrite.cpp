@@ -21,11 +21,19 @@ class ReadRewriter : public ExprMutator {
   const Renamed& renamed_;
 };
 
+/// What takes an operation's place comes from the same nodes.
+void inherit_source(const OperationNode& replaced, const Tensor& replacement) {
+  for (const Operation& op : topological_order({replacement})) {
+    if (op->kind != OperationNode::Kind::kPlaceholder && op->source.empty()) op->source = replaced.source;
+  }
+}
+
 }  // namespace
 
 std::vector<Tensor> replace_tensors(const std::vector<Tensor>& outputs,
                                     const std::map<const OperationNode*, Tensor>& replacements) {
   Renamed renamed = replacements;
+  for (const auto& [replaced, replacement] : replacements) inherit_source(*replaced, replacement);
   auto now = [&](const Tensor& t) {
     auto it = renamed.find(t.op().get());
     return it == renamed.end() ? t : Tensor(it->second.op(), t.result());
