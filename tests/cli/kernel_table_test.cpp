@@ -122,9 +122,8 @@ TEST(KernelTable, SaysWhatTheKernelsAreOfAWholeRun) {
 }
 
 TEST(KernelTable, OlderBoardsNameNeitherKernelsNorTypes) {
-  std::vector<rpc::KernelTiming> kernels{{"nn.conv[tiles, 2 parts]+add", "Conv_0", 1, 2},
-                                         {"add", "Add_1", 1, 1}};
-  kernels[1].step = 1;
+  const std::vector<rpc::KernelTiming> kernels{timing("", "", "nn.conv[tiles, 2 parts]+add", "Conv_0", 2, 0),
+                                               timing("", "", "add", "Add_1", 1, 1)};
   EXPECT_THAT(kernel_table(kernels, {}), HasSubstr("nn.conv[tiles, 2 parts]+add"));
   EXPECT_THAT(kernel_table(kernels, {.by = ProfileRows::kType}), HasSubstr("nn.conv\n"));
 }
