@@ -243,11 +243,12 @@ TEST_F(Program, IrGoesFromANodeToItsKernelAndItsCode) {
 
 TEST_F(Program, KernelsHaveOneNameEverywhere) {
   ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
-  ASSERT_EQ(gantry("bench m.onnx --profile --threads 1 --repeat 3 --json r.json").code, 0);
+  ASSERT_EQ(gantry("bench m.onnx --profile --threads 1 --processes 1 --repeat 3 --json r.json").code, 0);
   const auto kernels = nlohmann::json::parse(contents(folder_ / "r.json"))["kernels"];
   ASSERT_EQ(gantry("compile m.onnx").code, 0);
   const auto variant = nlohmann::json::parse(gantry("inspect m.gmod --json").out)["variants"][0];
-  const std::string list = gantry("ir m.onnx --list").out, table = gantry("profile m.onnx --repeat 3").out;
+  const std::string list = gantry("ir m.onnx --list").out,
+                    table = gantry("profile m.onnx --processes 1 --repeat 3").out;
   for (const auto& kernel : kernels) {
     const std::string symbol = kernel["symbol"];
     if (symbol.empty()) continue;
@@ -261,8 +262,8 @@ TEST_F(Program, KernelsHaveOneNameEverywhere) {
 
 TEST_F(Program, ProfilesAreCutAndSummed) {
   ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
-  EXPECT_THAT(gantry("profile m.onnx --repeat 3 --top 2").out, HasSubstr("others: "));
-  EXPECT_THAT(gantry("bench m.onnx --profile --repeat 3 --by type").out, HasSubstr("type\n"));
+  EXPECT_THAT(gantry("profile m.onnx --processes 1 --repeat 3 --top 2").out, HasSubstr("others: "));
+  EXPECT_THAT(gantry("bench m.onnx --profile --processes 1 --repeat 3 --by type").out, HasSubstr("type\n"));
   expect_user_error("profile m.onnx --by kind", "'kind' is not step, kernel, type or node");
   expect_user_error("profile m.onnx --top 0", "--top");
   expect_user_error("bench m.onnx --top 3", "--profile");
