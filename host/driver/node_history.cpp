@@ -23,6 +23,7 @@ std::string types_of(const Node& node) {
 bool folds(const std::string& pass) {
   return pass == "fold_constant" || pass == "fold_canonical_constants" || pass == "fold_packed_weights";
 }
+/// Others drop what nobody reads too, when they have rewritten something.
 bool drops(const std::string& pass) {
   return pass == "dead_code" || pass == "drop_unpacked_weights";
 }
@@ -38,7 +39,7 @@ std::string to_string(const NodeEnd& end) {
         "its input";
   } else if (folds(end.pass)) {
     text = fmt::format("its result, {}, is a constant: {} computed it", end.type, end.pass);
-  } else if (drops(end.pass)) {
+  } else if (end.readers.empty() || drops(end.pass)) {
     text = fmt::format("nothing reads its result any more: {} dropped it", end.pass);
   } else if (end.pass == "simplify_inference") {
     text = fmt::format("it ({}) does nothing to its input: {} left it out", end.ops, end.pass);
