@@ -191,8 +191,8 @@ void Session::report_end() {
 }
 
 void Session::report_load(const wire::LoadModuleT& load, const wire::ResponseT& response) {
-  const std::string what =
-      "module of " + std::to_string(load.segments.size()) + " segments for " + load.device;
+  const std::string parts = load.whole ? "" : " of " + std::to_string(load.segments.size()) + " segments";
+  const std::string what = "module" + parts + " for " + load.device;
   if (const auto* loaded = response.body.AsModuleLoaded())
     log_.info(what + " loaded: target " + loaded->target + ", handle " + std::to_string(loaded->handle));
   else if (const auto* failure = response.body.AsFailure())
