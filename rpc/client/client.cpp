@@ -108,7 +108,7 @@ struct BoardClient::Impl {
   std::uint32_t board_deadline_ms = 0;
   bool dead = false;
 
-  /// "board pi (192.168.1.20:7453)"
+  /// "board pi (192.168.1.20:7453)"; the label alone where there is no address.
   std::string named() const {
     if (options.address.empty()) return options.label;  // not a board, but this machine
     const bool has_name = !options.label.empty() && options.label != options.address;

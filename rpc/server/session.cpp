@@ -264,7 +264,9 @@ asio::awaitable<void> Session::main() {
   } catch (const TlsError& error) {
     const std::string key =
         offered_identity().empty() ? "no key" : "a key named '" + offered_identity() + "'";
-    log_.warning("authentication failed: the peer has " + key + "; " + error.what());
+    const bool refused = error.reason() == TlsError::Reason::kKeyRefused;
+    log_.warning(refused ? "authentication failed: the peer has " + key + ", not this server's"
+                         : std::string("authentication failed: ") + error.what());
   } catch (const Error& error) {
     complaint = error.what();
   } catch (const std::system_error& error) {
@@ -318,8 +320,8 @@ asio::awaitable<void> Session::read_requests() {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kBug) complaint = error.what();
     end_because(error.what());
-  } catch (const std::system_error& error) {
-    end_because("the connection broke: " + error.code().message());
+  } catch (const std::exception& error) {
+    end_because(std::string("the connection broke: ") + error.what());
   }
   if (complaint) co_await farewell(ErrorKind::kBug, *complaint);
 }
@@ -525,7 +527,7 @@ asio::awaitable<void> Session::watch_parent() {
     std::error_code gone;
     co_await parent_.async_read_some(asio::buffer(&byte, 1), asio::redirect_error(asio::use_awaitable, gone));
     if (gone) {
-      end_because("its server is gone");
+      if (!stopped_) end_because("its server is gone");
       co_return;
     }
     if (byte == kEndNow) {
