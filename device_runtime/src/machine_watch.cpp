@@ -1,6 +1,7 @@
 #include "device_runtime/src/machine_watch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "device_runtime/src/cpu_info.h"
 #include "device_runtime/src/cuda_module.h"
@@ -24,8 +25,9 @@ std::vector<int> sorted(std::vector<int> cpus) {
 /// Siblings of one core have one clock.
 std::vector<int> cores_of(const std::vector<int>& cpus) {
   std::vector<int> cores;
+  cores.reserve(cpus.size());
   for (const int cpu : cpus) cores.push_back(cpu_info().core_cpu(cpu));
-  return sorted(cores);
+  return sorted(std::move(cores));
 }
 
 }  // namespace
