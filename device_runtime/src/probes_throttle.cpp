@@ -14,6 +14,7 @@ namespace gantry::runtime {
 namespace {
 
 constexpr int64_t kMostKilohertz = 100'000'000;
+constexpr size_t kMostLimits = 64;
 
 int system_ioctl(int fd, unsigned long request, void* argument) {
   return ioctl(fd, request, argument);
@@ -114,7 +115,10 @@ void ThrottleProbe::add_coolers(const std::string& root) {
 void ThrottleProbe::add_limits(const std::string& root, std::span<const int> cpus) {
   const auto domains = find_clock_domains(root, cpus);
   if (!domains) return;
+  // Caps befall all cores of a kind: those of a large server are not all watched, which would take a file
+  // each.
   for (const std::string& folder : domains->folders) {
+    if (limits_.size() == kMostLimits) break;
     Limit limit;
     limit.now = ProbeFile(folder + "/scaling_max_freq");
     limit.firmware = ProbeFile(folder + "/bios_limit");
