@@ -59,7 +59,7 @@ TEST(Session, RunsAModuleAndReturnsItsOutput) {
   EXPECT_EQ(module.inputs[0].name, "in");
   EXPECT_THAT(module.inputs[0].shape, ::testing::ElementsAre(4));
   set_test_input(*client, module.handle);
-  EXPECT_GT(client->run(module.handle).count(), 0);
+  EXPECT_GT(client->run(module.handle).run.count(), 0);
   const Tensor output = client->get_output(module.handle, 0);
   EXPECT_THAT(output.shape, ::testing::ElementsAre(4));
   EXPECT_EQ(output.bytes, floats({3, 5, 7, 9}));
