@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes the files of this folder: small images in every kind that gantry decodes, and references.npz, what Pillow and
-NumPy make of them. Needs Pillow and NumPy; the results are committed, tests do not run this.
+NumPy make of them. Needs Pillow 9.4 (later ones shrink columns before they stretch rows) and NumPy; the results are
+committed, tests do not run this.
 
     python3 make_references.py
 """
