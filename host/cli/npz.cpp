@@ -34,7 +34,8 @@ zip_t* handle(void* archive) {
 /// Reads a member's bytes in order.
 class Member {
  public:
-  Member(zip_t* archive, uint64_t entry, std::string name) : name_(std::move(name)) {
+  /// `archive_bytes`: the archive's size, which no member's can exceed.
+  Member(zip_t* archive, uint64_t archive_bytes, uint64_t entry, std::string name) : name_(std::move(name)) {
     zip_stat_t info;
     zip_stat_init(&info);
     if (zip_stat_index(archive, entry, 0, &info) != 0) fail(zip_error_strerror(zip_get_error(archive)));
@@ -43,6 +44,7 @@ class Member {
     if ((info.valid & ZIP_STAT_ENCRYPTION_METHOD) != 0 && info.encryption_method != ZIP_EM_NONE)
       fail("it is encrypted; save it without a password");
     size_ = info.size;
+    if (info.comp_size > archive_bytes) fail("the archive is too short for it: truncated?");
     check_size(info);
     file_ = zip_fopen_index(archive, entry, 0);
     if (file_ == nullptr) fail(zip_error_strerror(zip_get_error(archive)));
@@ -140,11 +142,15 @@ HostTensor NpzFile::read(const std::string& member, const Accept& accept) const 
   const std::string name = path_.string() + ":" + member;
   const auto found = std::ranges::find(names_, member);
   if (found == names_.end()) {
-    user_error("{}: has no array '{}'{} Its arrays: {}", path_.string(), member,
-               names_.empty() ? "." : did_you_mean(member, names_) + ".",
+    const std::string hint = did_you_mean(member, names_);
+    user_error("{}: has no array '{}'{} Its arrays: {}", path_.string(), member, hint.empty() ? "." : hint,
                names_.empty() ? "none" : fmt::format("{}", fmt::join(names_, ", ")));
   }
-  Member file(handle(archive_), entries_[static_cast<size_t>(found - names_.begin())], name);
+  std::error_code code;
+  const uint64_t archive_bytes = std::filesystem::file_size(path_, code);
+  if (code) user_error("{}: cannot be read: {}", path_.string(), code.message());
+  const uint64_t entry = entries_[static_cast<size_t>(found - names_.begin())];
+  Member file(handle(archive_), archive_bytes, entry, name);
 
   constexpr size_t kPrefix = 12;  // what tells the header's length
   std::vector<std::byte> start(static_cast<size_t>(std::min<uint64_t>(file.size(), kPrefix)));
