@@ -18,6 +18,8 @@ constexpr double kSamplingShare = 0.5;
 /// The machine (its clock, its second core) warms up in the first process, for a few seconds; what is left to
 /// the others is to touch their own memory.
 constexpr double kFirstWarmUpMs = 5000, kLaterWarmUpMs = 1000;
+/// Of the whole time, the first process's warm-up at most.
+constexpr double kWarmUpShare = 0.25;
 /// Streams start together and end raggedly; a longer slice makes that small.
 constexpr double kShortestStreamsMs = 500;
 
@@ -60,7 +62,9 @@ class Loop {
   /// Measures the execution's process. True: another is wanted.
   bool add(Execution& execution) {
     MeasuredProcess process(*execution.machine, execution.loaded, options_,
-                            result_.processes.empty() ? kFirstWarmUpMs : kLaterWarmUpMs);
+                            result_.processes.empty()
+                                ? std::min(kFirstWarmUpMs, options_.duration_s * 1e3 * kWarmUpShare)
+                                : kLaterWarmUpMs);
     tell("warming up");
     process.begin();
     do {

@@ -16,8 +16,8 @@
 // the smallest effect; the same where the whole interval lies within it. In simulations of identical programs
 // (independent and AR(1) samples up to 0.8, processes that differ by 0.5 to 2 %, 5 to 100 samples with a
 // scatter of 0.5 to 5 % and slow outliers, 1 to 10 processes a side; 3 to 20 rounds, also with a second
-// program on half of the time, and with rounds added until they are precise enough) at most 6 % of
-// comparisons claim a difference.
+// program on half of the time; with rounds added until they are precise enough only on a quiet machine) at
+// most 6 % of comparisons claim a difference.
 #pragma once
 
 #include <span>

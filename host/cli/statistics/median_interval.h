@@ -37,7 +37,8 @@ inline constexpr size_t kFewestForPrecision = 8;
 /// cover less than they say (Anscombe, "Sequential estimation", JRSS B 15, 1953): with looks after each round
 /// from the third, 10 % of comparisons of identical programs claim a difference, from the eighth 7.6 %. Here
 /// looks begin at kFewestForPrecision, a quarter more rounds follow the look that was good enough, which
-/// dilutes the chance, and t_interval makes an allowance: 5.0 % at most.
+/// dilutes the chance, and t_interval makes an allowance: at most 5.0 % on a quiet machine, segments that follow each
+/// other alike (AR(1), 0.8) included; other load was not simulated with this rule.
 struct StopRule {
   double goal = 0.01;  ///< half-width of the interval, relative
   double time_limit_s = 60;
