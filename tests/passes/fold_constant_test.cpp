@@ -63,7 +63,7 @@ TEST(FoldWithoutGrowth, LeavesWhatWouldBeLargerThanItsInputs) {
 TEST(FoldWithoutGrowth, FoldsWhatTakesItsInputsPlaceAndSmallThings) {
   EXPECT_THAT(after(R"(fn @main(%x: Tensor[(256, 64), f32]) -> Tensor[(256, 64), f32] {
   %0 = transpose(@w: Tensor[(64, 256), f32], axes=[1, 0])
-  %1 = multiply(%0, const(f32, [64], [2]))
+  %1 = multiply(%0, const(f32, [], [2]))
   %2 = add(%x, %1)
   return %2
 })",
