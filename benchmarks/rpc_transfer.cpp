@@ -57,7 +57,7 @@ struct Board {
   Board() {
     options.key = gantry::rpc::generate_key("benchmark");
     const auto file = directory.path() / "key";
-    gantry::rpc::write_key_file(*options.key, file);
+    std::ofstream(file) << gantry::rpc::key_file_text(*options.key);
     server = std::make_unique<ServerProcess>(std::vector<std::string>{"--key", file.string()});
     options.address = server->address();
   }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -27,7 +28,7 @@ using testing::TestModule;
 /// A server with a key named "bench-board", and a client of it.
 class ServerLog : public ::testing::Test {
  protected:
-  ServerLog() { write_key_file(key_, folder_.path() / "key"); }
+  ServerLog() { std::ofstream(folder_.path() / "key") << key_file_text(key_); }
 
   ServerProcess& start(std::vector<std::string> arguments = {}) {
     arguments.insert(arguments.end(), {"--key", (folder_.path() / "key").string()});
