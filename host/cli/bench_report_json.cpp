@@ -216,6 +216,7 @@ std::string report_to_json(const BenchReport& report) {
   json["module_digest"] = report.module_digest;
   json["module_bytes"] = report.module_bytes;
   json["opt_level"] = report.opt_level >= 0 ? Json(report.opt_level) : Json(nullptr);
+  json["optimize"] = said(report.optimize);
   json["precision"] = said(report.precision);
   json["target"] = m.last.target;
   json["device"] = report.device;

@@ -16,10 +16,9 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   gantry compile resnet18.onnx                       resnet18.gmod for this machine
   gantry compile resnet18.onnx --target aarch64 -o pi.gmod
-  gantry compile resnet18.onnx --target x86-64-v3 --target x86-64-v4 --target cortex-a72
+  gantry compile resnet18.onnx -t x86-64-v3 -t aarch64
                                                      one file for several machines; each picks its best
-  gantry compile resnet18.onnx --target cuda:sm_86 --target x86-64-v3
-                                                     for a GPU with its CPU, and for machines without one
+  gantry compile resnet18.onnx -t cuda -t x86-64-v3  for GPUs, and for machines without one
   gantry compile resnet18.onnx --target cuda --precision tf32
   gantry compile vgg16.onnx --optimize size          weights no larger than the model's
   gantry compile bert.onnx --shape input_ids=1x128   fixes symbolic dimensions

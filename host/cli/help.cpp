@@ -122,6 +122,11 @@ std::string HelpFormatter::footer_line(const std::string& line) const {
   const bool example = indent > 0;
   if (!example) return indented(wrap(line, width()), 0, 0);
   constexpr size_t kHanging = 4;
+  constexpr size_t kFar = 10;
+  if (indent >= kFar) {  // what the example above does, on a line of its own
+    const size_t column = width() >= indent + kLeastBeside ? indent : 2 + kHanging;
+    return indented(wrap(command, room(width(), column)), column, column);
+  }
   const auto command_lines = wrap(command, room(width(), indent + kHanging + 2));
   std::string text = indented(command_lines, indent, indent + kHanging, " \\\n");
   if (gap == std::string::npos) return text;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <ctime>
 
+#include "device_runtime/src/module_reader.h"
 #include "host/cli/report_summary.h"
+#include "module_generated.h"
 
 namespace gantry::cli {
 namespace {
@@ -17,6 +19,12 @@ std::string utc_now() {
   char text[32];
   std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
+}
+
+std::string optimized_for(const runtime::SharedBytes& module) {
+  auto contents = runtime::ModuleContents::from_bytes(module, /*check_digests=*/false);
+  if (!contents.ok() || (*contents).manifest().optimize() == nullptr) return "";
+  return (*contents).manifest().optimize()->str();
 }
 
 }  // namespace
@@ -34,6 +42,7 @@ BenchReport report_of(const ExecutionOptions& choice, const MeasureOptions& opti
   report.address = execution.machine->address();
   report.device = choice.device;
   report.opt_level = execution.module.opt_level;
+  report.optimize = optimized_for(execution.module.bytes);
   report.precision = execution.loaded.precision;
   report.seed = choice.seed.value_or(0);
   for (size_t i = 0; i < execution.inputs.size(); ++i) {

@@ -172,7 +172,6 @@ TEST_F(Manners, OptionsThatMeanNothingAreRefused) {
   expect_refused("run m.onnx --random --key some.key", "--on");
   expect_refused("run m.onnx --random --tolerance 1", "--expect");
   expect_refused("run m.onnx --random --threads 1 --cpus 0,1", "--cpus 0,1");
-  expect_refused("ir m.onnx --kernel conv", "--loops");
   expect_refused("ir m.onnx --all --after import", "leave out --after");
   expect_refused("ir m.onnx --llvm --all", "leave out --all");
   expect_refused("inspect m.onnx --steps", "--steps");

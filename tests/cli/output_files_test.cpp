@@ -65,7 +65,7 @@ TEST_F(OutputFiles, YesterdaysOutputsAreReplacedWithoutAsking) {
   for (int day = 0; day < 2; ++day) {
     expect_done({"compile", "m.onnx", "-o", "out.gmod"});
     expect_done({"run", "m.gmod", "--random", "--output", "y.npy"});
-    expect_done({"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--json", "r.json"});
+    expect_done({"bench", "m.gmod", "--processes", "1", "--repeat", "5", "--json", "r.json"});
     expect_done({"zoo", "lstm", "-o", "z.onnx", "--size", "2"});
   }
 }
@@ -93,7 +93,7 @@ TEST_F(OutputFiles, FilesOfAnotherKindAreReplacedOnlyByForce) {
 }
 
 TEST_F(OutputFiles, ComparisonsAndHistoriesAreNotTakenForResults) {
-  expect_done({"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--json", "r.json"});
+  expect_done({"bench", "m.gmod", "--processes", "1", "--repeat", "5", "--json", "r.json"});
   fs::copy_file(path("r.json"), path("s.json"));
   for (int day = 0; day < 2; ++day)
     expect_done({"compare", "r.json", "s.json", "--json", "c.json", "--history", "series.jsonl"});

@@ -163,9 +163,10 @@ TEST_F(Program, ModelGoesFromZooToAComparison) {
   ASSERT_EQ(gantry("run m.gmod --random=3 --output logits=b.npy").code, 0);
   EXPECT_EQ(contents(folder_ / "a.npy"), contents(folder_ / "b.npy"));
   EXPECT_EQ(read_npy(folder_ / "a.npy").shape, (std::vector<int64_t>{1, 5, 10}));
-  ASSERT_EQ(gantry("bench m.gmod --profile --threads 1 --json r.json").code, 0);
+  ASSERT_EQ(gantry("bench m.gmod --profile --threads 1 --processes 2 --repeat 20 --json r.json").code, 0);
   const auto report = nlohmann::json::parse(contents(folder_ / "r.json"));
-  EXPECT_EQ(report["samples_ms"].size(), 20u);
+  ASSERT_EQ(report["processes"].size(), 2u);
+  EXPECT_EQ(report["processes"][1]["samples_ms"].size(), 20u);
   EXPECT_EQ(report["threads"], 1);
   EXPECT_FALSE(report["kernels"].empty());
   const Outcome compared = gantry("compare r.json r.json --json");

@@ -132,11 +132,13 @@ class Schema(unittest.TestCase):
         self.assertEqual(alone['history']['points'], 1)
 
     def test_slower_has_an_exit_status_of_its_own(self):
-        slow = json.loads(self.gantry('bench', 'm.onnx', '--json', *QUICK))
-        (self.folder / 'fast.json').write_text(json.dumps(slow), encoding='utf-8')
-        for process in slow['processes']:
-            process['samples_ms'] = [2 * ms for ms in process['samples_ms']]
-        (self.folder / 'slow.json').write_text(json.dumps(slow), encoding='utf-8')
+        document = self.measured('--processes', '1', '--repeat', '5')
+        document['machine']['others_share'] = None
+        process = document['processes'][0]
+        for name, factor in (('fast', 1), ('slow', 1.5)):
+            document['processes'] = [dict(process, samples_ms=[factor * ms for ms in (10, 10.1, 9.9, 10 + i / 50, 10)])
+                                     for i in range(5)]
+            (self.folder / f'{name}.json').write_text(json.dumps(document), encoding='utf-8')
         self.assertTrue(self.compared('fast.json', 'slow.json', '--fail-if-slower', '2%', status=4)['failed'])
         self.assertFalse(self.compared('slow.json', 'fast.json', '--fail-if-slower', '2%')['failed'])
 

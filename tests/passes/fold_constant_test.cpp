@@ -78,7 +78,7 @@ TEST(FoldWithoutGrowth, FoldsWhatTakesItsInputsPlaceAndSmallThings) {
 TEST(FoldWithoutGrowth, CopiesNoWeightThatIsNeededAsItIs) {
   const std::string text =
       R"(fn @main(%i: Tensor[(4), i64], %x: Tensor[(8, 64), f32]) -> (Tensor[(4, 64), f32], Tensor[(8, 512), f32]) {
-  %0 = gather(@table: Tensor[(512, 64), f32], %i, axis=0)
+  %0 = gather(@table: Tensor[(512, 64), f32], %i)
   %1 = transpose(@table, axes=[1, 0])
   %2 = matmul(%x, %1)
   return %0, %2
