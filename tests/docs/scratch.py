@@ -74,7 +74,8 @@ class Scratch:
         self.make_data()
         self.run('compile', 'network.onnx', '-o', 'network.gmod', '--target', 'native')
         self.run('run', 'network.onnx', '--input', 'image.npy', '--output', 'reference.npy')
-        self.run('bench', 'network.onnx', '--repeat', '12', '--warmup', '1', '--profile', '--json', 'result.json')
+        self.run('bench', 'network.onnx', '--processes', '2', '--repeat', '12', '--warmup', '1', '--profile', '--quiet',
+                 '--json', 'result.json')
         self.servers = [Server(self.device, self.environment, '--key', self.path('board.key'), '--cache',
                                os.path.join(self.folder, 'board_cache')),
                         Server(self.device, self.environment, '--cache', os.path.join(self.folder, 'local_cache'))]
