@@ -117,16 +117,14 @@ std::string HelpFormatter::footer_line(const std::string& line) const {
   const size_t indent = std::min(line.find_first_not_of(' '), line.size());
   if (indent == 0 && line.ends_with(':')) return heading(line) + "\n";
   if (width() == 0 || display_width(line) <= width()) return line + "\n";
+  constexpr size_t kHanging = 4, kDeepest = 8;
+  if (indent > kDeepest) {  // goes on with what the line above says of its example
+    return indented(wrap(line.substr(indent), room(width(), kHanging + 2)), kHanging + 2, kHanging + 2);
+  }
   const size_t gap = line.find("  ", indent);
   const std::string command = line.substr(indent, gap == std::string::npos ? gap : gap - indent);
   const bool example = indent > 0;
   if (!example) return indented(wrap(line, width()), 0, 0);
-  constexpr size_t kHanging = 4;
-  constexpr size_t kFar = 10;
-  if (indent >= kFar) {  // what the example above does, on a line of its own
-    const size_t column = width() >= indent + kLeastBeside ? indent : 2 + kHanging;
-    return indented(wrap(command, room(width(), column)), column, column);
-  }
   const auto command_lines = wrap(command, room(width(), indent + kHanging + 2));
   std::string text = indented(command_lines, indent, indent + kHanging, " \\\n");
   if (gap == std::string::npos) return text;
