@@ -28,7 +28,11 @@ using testing::TestModule;
 /// A server with a key named "bench-board", and a client of it.
 class ServerLog : public ::testing::Test {
  protected:
-  ServerLog() { std::ofstream(folder_.path() / "key") << key_file_text(key_); }
+  ServerLog() {
+    const std::filesystem::path file = folder_.path() / "key";
+    std::ofstream(file) << key_file_text(key_);
+    std::filesystem::permissions(file, std::filesystem::perms(0600));  // others may not read a key
+  }
 
   ServerProcess& start(std::vector<std::string> arguments = {}) {
     arguments.insert(arguments.end(), {"--key", (folder_.path() / "key").string()});
