@@ -23,6 +23,10 @@ the board or the network failed
 .TP
 .B 3
 a bug in gantry; please report it
+.TP
+.B 4
+.BR "gantry compare \-\-fail\-if\-slower" :
+the second is slower
 .SH ENVIRONMENT
 .TP
 .B GANTRY_CACHE_DIR

@@ -21,7 +21,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry ir resnet18.onnx --after fuse_ops      the program as the compiler sees it
 
 `gantry help COMMAND` explains a command. Exit codes: 0 done, 1 the request or its input is wrong,
-2 the board or the network failed, 3 a bug in gantry.)";
+2 the board or the network failed, 3 a bug in gantry, 4 slower than compare's --fail-if-slower allows.)";
 
 /// What the shells' completion calls; its words are not this command line's own.
 constexpr std::string_view kComplete = "__complete";
