@@ -6,6 +6,7 @@
 #include "device_runtime/src/module_reader.h"
 #include "host/cli/between.h"
 #include "host/cli/made_up_sizes.h"
+#include "host/cli/tensor_files.h"
 #include "host/cli/text.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
@@ -113,11 +114,10 @@ void upload_named(Execution& execution, const ExecutionOptions& options, const I
 void plan_inputs(const ExecutionOptions& options, OutputPlan& plan) {
   plan.reads(options.file, is_module_file(options.file) ? "the module" : "the model");
   for (const std::string& input : options.inputs) {
-    const std::string file = split_named(input).value;
-    std::error_code code;
-    const bool member = !std::filesystem::exists(file, code);  // FILE.npz:ARRAY
-    plan.reads(member ? file.substr(0, file.rfind(':')) : file, "the input");
+    for (const std::filesystem::path& file : files_of_argument(input)) plan.reads(file, "the input");
   }
+  for (const std::string& preset : options.preprocess)
+    plan.reads(split_named(preset).value, "the description of --preprocess");
   if (options.board.empty()) return;
   const BoardsFile boards = BoardsFile::read(boards_path());
   plan.reads(boards_path(), "the list of boards");

@@ -118,8 +118,9 @@ void save_archive(const std::string& path, const std::vector<rpc::TensorDescript
 }
 
 void plan_files(const Options& options, OutputPlan& plan) {
-  for (const std::string& argument : options.expected)
-    plan.reads(split_output(argument).value, "the reference");
+  for (const std::string& argument : options.expected) {
+    for (const std::filesystem::path& file : files_of_argument(argument)) plan.reads(file, "the reference");
+  }
   for (const std::string& argument : options.outputs) {
     const std::string file = split_output(argument).value;
     const FileKind kind = file.ends_with(".npz") ? FileKind::kArchive : FileKind::kTensor;

@@ -245,4 +245,14 @@ std::vector<std::optional<FileTensor>> read_tensor_files(const std::vector<rpc::
   return collector.finish();
 }
 
+std::vector<fs::path> files_of_argument(const std::string& argument) {
+  const fs::path file = split_member(split_named(argument).value).file;
+  std::error_code code;
+  if (!fs::is_directory(file, code)) return {file};
+  std::vector<fs::path> files;
+  for (fs::directory_iterator entry(file, code), end; !code && entry != end; entry.increment(code))
+    files.push_back(entry->path());
+  return files;
+}
+
 }  // namespace gantry::cli

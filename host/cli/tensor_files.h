@@ -1,6 +1,7 @@
 // Data for a model's inputs or outputs from files: `--input` and `--expect`.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,5 +38,9 @@ struct FileOption {
 std::vector<std::optional<FileTensor>> read_tensor_files(const std::vector<rpc::TensorDescription>& tensors,
                                                          const std::vector<std::string>& arguments,
                                                          const FileOption& option);
+
+/// The files that such an argument makes a command read: the archive of a member, all that is in a folder.
+/// Whether they are there is left to whoever reads them.
+std::vector<std::filesystem::path> files_of_argument(const std::string& argument);
 
 }  // namespace gantry::cli

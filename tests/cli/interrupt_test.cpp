@@ -5,6 +5,7 @@
 #include <onnx/onnx_pb.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -33,6 +34,23 @@ unsigned seed() {
   return given != nullptr ? static_cast<unsigned>(std::atoi(given)) : std::random_device()();
 }
 
+/// Whether a process is there and no zombie.
+bool is_alive(int pid) {
+  const std::string stat = contents("/proc/" + std::to_string(pid) + "/stat");
+  const size_t end = stat.rfind(')');
+  return end != std::string::npos && stat[end + 2] != 'Z' && stat[end + 2] != 'X';
+}
+
+/// Whether a process runs in that folder, as this machine's gantry-device does.
+bool anything_runs_in(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const int pid = std::atoi(entry.path().filename().c_str());
+    std::error_code code;
+    if (pid > 0 && fs::read_symlink(entry.path() / "cwd", code) == folder && is_alive(pid)) return true;
+  }
+  return false;
+}
+
 class Interrupt : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -42,6 +60,9 @@ class Interrupt : public ::testing::Test {
 
   void expect_nothing_left(const std::vector<std::string>& before) const {
     EXPECT_EQ(files_below(folders_.work()), before);
+    for (int i = 0; i < 500 && anything_runs_in(folders_.work()); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_FALSE(anything_runs_in(folders_.work()));
     EXPECT_EQ(files_below(folders_.temporary()), std::vector<std::string>());
     for (const std::string& name : files_below(folders_.cache())) {
       const bool is_whole_entry = fs::path(name).extension() == ".kernel";
@@ -64,10 +85,10 @@ class Interrupt : public ::testing::Test {
     const auto started = Clock::now();
     const Outcome undisturbed = folders_.run(first);
     ASSERT_EQ(undisturbed.code, 0) << undisturbed.err;
-    const auto duration = std::chrono::duration<double>(Clock::now() - started).count();
+    const auto duration = std::min(std::chrono::duration<double>(Clock::now() - started).count(), longest_s_);
     const auto before = files_below(folders_.work());
     const unsigned chosen = seed();
-    std::cout << "seed " << chosen << ", moments up to " << duration << " s\n";
+    std::cout << "seed " << chosen << ", moments up to " << duration << " s" << std::endl;
     std::mt19937 random(chosen);
     std::uniform_real_distribution<double> moment(0, duration);
     const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -91,7 +112,16 @@ class Interrupt : public ::testing::Test {
     EXPECT_GT(interrupted, 0);
   }
 
+  /// A measurement that takes as little time as one can.
+  static std::function<Arguments()> bench_briefly(const std::string& result) {
+    return [result] {
+      return Arguments{"bench",    "m.onnx", "--processes", "1", "--repeat", "5",
+                       "--number", "1",      "--warmup",    "1", "--json",   result};
+    };
+  }
+
   GantryFolders folders_;
+  double longest_s_ = 100;  ///< after which no signal comes
 };
 
 TEST_F(Interrupt, CompileKeepsTheOldModule) {
@@ -105,26 +135,35 @@ TEST_F(Interrupt, CompileKeepsTheOldModule) {
 }
 
 TEST_F(Interrupt, BenchKeepsTheOldResult) {
-  interrupt(
-      [] { return Arguments{"bench", "m.onnx", "--processes", "2", "--repeat", "20", "--json", "r.json"}; },
-      "r.json", R"({"schema": "gantry-bench", "old": true})",
-      [](const std::string& now) {
-        const auto json = nlohmann::json::parse(now, nullptr, false);
-        return json.is_object() && json.contains("median_ms");
-      });
+  interrupt(bench_briefly("r.json"), "r.json", R"({"schema": "gantry-bench", "old": true})",
+            [](const std::string& now) {
+              const auto json = nlohmann::json::parse(now, nullptr, false);
+              return json.is_object() && json.contains("processes");
+            });
+}
+
+bool is_comparison(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  return json.is_object() && json.contains("verdict");
 }
 
 TEST_F(Interrupt, CompareKeepsTheOldComparison) {
+  for (const char* result : {"a.json", "b.json"}) ASSERT_EQ(folders_.run(bench_briefly(result)()).code, 0);
   interrupt(
       [] {
-        return Arguments{"compare",    "m.gmod", "m.gmod", "--rounds", "3",
-                         "--duration", "500ms",  "--json", "c.json"};
+        return Arguments{"compare", "a.json", "b.json", "--json", "c.json"};
       },
-      "c.json", R"({"schema": "gantry-comparison", "old": true})",
-      [](const std::string& now) {
-        const auto json = nlohmann::json::parse(now, nullptr, false);
-        return json.is_object() && json.contains("ratio");
-      });
+      "c.json", R"({"schema": "gantry-comparison", "old": true})", is_comparison);
+}
+
+TEST_F(Interrupt, AComparisonThatMeasuresEndsItsProcesses) {
+  const std::string old = R"({"schema": "gantry-comparison", "old": true})";
+  longest_s_ = 1;  // well before it is done
+  interrupt(
+      [] {
+        return Arguments{"compare", "m.gmod", "m.gmod", "--rounds", "3", "--warmup", "1", "--json", "c.json"};
+      },
+      "c.json", old, is_comparison);
 }
 
 /// x (1, n) times weights (n, n), f32: takes longer to send than to compile.
@@ -166,17 +205,12 @@ TEST_F(Interrupt, AnUploadKeepsTheOldOutputAndTheBoardServesOn) {
 }
 
 TEST_F(Interrupt, AnIgnoredHangUpStaysIgnored) {
-  const int pid = folders_.start({"bench", "m.gmod", "--duration", "1s"}, -1, SIGHUP);
+  const int pid = folders_.start(
+      {"bench", "m.gmod", "--processes", "1", "--repeat", "10", "--warmup", "1", "--cooldown-ms", "50"}, -1,
+      SIGHUP);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   ::kill(pid, SIGHUP);
   EXPECT_EQ(folders_.wait(pid).code, 0);
-}
-
-/// Whether a process is there and no zombie.
-bool is_alive(int pid) {
-  const std::string stat = contents("/proc/" + std::to_string(pid) + "/stat");
-  const size_t end = stat.rfind(')');
-  return end != std::string::npos && stat[end + 2] != 'Z' && stat[end + 2] != 'X';
 }
 
 TEST_F(Interrupt, TheAssemblerOfAGpuDiesToo) {

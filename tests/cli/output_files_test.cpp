@@ -65,7 +65,8 @@ TEST_F(OutputFiles, YesterdaysOutputsAreReplacedWithoutAsking) {
   for (int day = 0; day < 2; ++day) {
     expect_done({"compile", "m.onnx", "-o", "out.gmod"});
     expect_done({"run", "m.gmod", "--random", "--output", "y.npy"});
-    expect_done({"bench", "m.gmod", "--processes", "1", "--repeat", "5", "--json", "r.json"});
+    expect_done(
+        {"bench", "m.gmod", "--processes", "1", "--repeat", "5", "--warmup", "1", "--json", "r.json"});
     expect_done({"zoo", "lstm", "-o", "z.onnx", "--size", "2"});
   }
 }
@@ -82,7 +83,8 @@ TEST_F(OutputFiles, FilesOfAnotherKindAreReplacedOnlyByForce) {
   expect_refusal({"profile", "m.gmod", "--json", "m.onnx"}, "is a model of gantry's zoo");
   for (const Arguments& arguments :
        {Arguments{"compile", "m.onnx", "-o", "notes.txt", "--force"},
-        Arguments{"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--json", "notes.txt", "--force"},
+        Arguments{"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--warmup", "1", "--json",
+                  "notes.txt", "--force"},
         Arguments{"run", "m.gmod", "--random", "--output", "notes.txt", "--force"},
         Arguments{"zoo", "lstm", "-o", "notes.txt", "--size", "2", "--force"},
         Arguments{"keygen", "notes.txt", "--force"}}) {
@@ -93,7 +95,7 @@ TEST_F(OutputFiles, FilesOfAnotherKindAreReplacedOnlyByForce) {
 }
 
 TEST_F(OutputFiles, ComparisonsAndHistoriesAreNotTakenForResults) {
-  expect_done({"bench", "m.gmod", "--processes", "1", "--repeat", "5", "--json", "r.json"});
+  expect_done({"bench", "m.gmod", "--processes", "1", "--repeat", "5", "--warmup", "1", "--json", "r.json"});
   fs::copy_file(path("r.json"), path("s.json"));
   for (int day = 0; day < 2; ++day)
     expect_done({"compare", "r.json", "s.json", "--json", "c.json", "--history", "series.jsonl"});
@@ -123,6 +125,13 @@ TEST_F(OutputFiles, InputsAreNeverReplacedEvenByForce) {
     expect_refusal({"compile", "m.onnx", "-o", name, "--force"}, "would replace the model m.onnx");
   expect_refusal({"bench", "m.gmod", "--json", "module", "--force"}, "would replace the module");
   expect_refusal({"run", "m.onnx", "--input", "x.npy", "--output", "x.npy"}, "would replace the input");
+  expect_done({"run", "m.gmod", "--random", "--output", "all.npz"});
+  expect_refusal({"run", "m.onnx", "--input", "all.npz:logits", "--output", "all.npz"},
+                 "would replace the input");
+  fs::create_directory(path("data"));
+  folders_.write("data/input_0.pb", "");
+  expect_refusal({"run", "m.onnx", "--input", "data", "--output", "data/input_0.pb"},
+                 "would replace the input");
   expect_refusal({"run", "m.gmod", "--random", "--expect", "x.npy", "--output", "x.npy"},
                  "would replace the reference");
   expect_done({"keygen", "a.key"});
@@ -206,8 +215,8 @@ TEST_F(OutputFiles, PipesAndDevicesAreWrittenToAndStay) {
   EXPECT_TRUE(fs::is_fifo(path("pipe")));
   EXPECT_EQ(received, contents(path("m.gmod")));
   expect_done({"compile", "m.onnx", "-o", "/dev/null"});
-  const Outcome shown =
-      gantry({"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--json", "/dev/stdout"});
+  const Outcome shown = gantry(
+      {"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--warmup", "1", "--json", "/dev/stdout"});
   EXPECT_EQ(shown.code, 0) << shown.err;
   EXPECT_THAT(shown.out, HasSubstr("\"schema\": \"gantry-bench\""));
   EXPECT_THAT(shown.out, HasSubstr("median")) << "and the table";
@@ -216,8 +225,8 @@ TEST_F(OutputFiles, PipesAndDevicesAreWrittenToAndStay) {
 
 TEST_F(OutputFiles, AFullDeviceIsAnErrorAfterTheTable) {
   expect_refusal({"compile", "m.onnx", "-o", "/dev/full"}, "/dev/full: cannot be written: No space left");
-  const Outcome bench =
-      gantry({"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--json", "/dev/full"});
+  const Outcome bench = gantry(
+      {"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--warmup", "1", "--json", "/dev/full"});
   EXPECT_EQ(bench.code, 1);
   EXPECT_THAT(bench.err, HasSubstr("No space left on device"));
   EXPECT_THAT(bench.out, HasSubstr("median"));
