@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kExamples = R"(Examples:
   gantry compare old.gmod new.gmod                   two modules on this machine, in turns
-  gantry compare resnet18.onnx resnet50.onnx --on pi two models on a board
+  gantry compare resnet18.onnx resnet50.onnx --on pi   two models on a board
   gantry compare resnet18.onnx --second "--precision bf16"
                                                      one model with two sets of options
   gantry compare old.gmod new.gmod --fail-if-slower 2%

@@ -14,13 +14,15 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
     (r'^python3 -m venv\b', "installs the peers' Python packages"),
     (r'^(python3 )?benchmarks/', "measures for minutes to hours, beside the peers' Python packages"),
     (r'^gantry .*--device cuda(?!-emulated)', 'needs an NVIDIA GPU'),
-    (r'^(perf|man|systemctl|docker)\b', "needs another program than gantry's"),
+    (r'^([A-Z_]+=\S+ )*(perf|gdb)\b', 'needs a tool that not every machine has, and the rights to use it'),
+    (r'^(man|systemctl|docker)\b', "needs another program than gantry's"),
 ]]
 
 # Blocks without a language that are no commands: the page and the block's first line.
 NO_COMMANDS = [
     ('docs/module-format.md', 'offset 0     header'),
     ('docs/performance.md', '2 threads'),
+    ('docs/security.md', '2026-11-24T20:14:51.205Z info'),
 ]
 
 # Options in the text that belong to other programs: cmake, pip, compilers, shells.

@@ -8,7 +8,7 @@ PROGRAMS = ('gantry', 'gantry-device')
 # First words that make a block without a language a shell block.
 COMMAND_WORDS = PROGRAMS + ('build/bin/gantry', 'build/bin/gantry-device', './gantry-device', './quickstart', './check',
                             'cmake', 'ctest', 'scp', 'ssh', 'sudo', 'apt-get', 'python3', 'benchmarks/', 'examples/',
-                            'toolchains/', 'cc', 'gcc', 'docker', 'systemctl', 'man', 'perf', 'export')
+                            'toolchains/', 'cc', 'gcc', 'docker', 'systemctl', 'man', 'perf', 'gdb', 'source', 'export')
 SHELL_LANGUAGES = ('sh', 'shell', 'bash', 'console')
 
 
@@ -49,8 +49,14 @@ def blocks(path, source):
     return found
 
 
+def is_assignment(word):
+    return re.match(r'[A-Z_][A-Z0-9_]*=', word) is not None
+
+
 def starts_command(line):
     words = line.split()
+    while words and is_assignment(words[0]):
+        words = words[1:]
     return bool(words) and any(words[0] == word or (word.endswith('/') and words[0].startswith(word))
                                for word in COMMAND_WORDS)
 
