@@ -32,6 +32,7 @@ constexpr double kDeviationsPerDistance = 1.4826022185056018;
 constexpr double kFewestBeyond = 5;
 /// Beyond so many degrees of freedom Student's t is the normal distribution to six digits.
 constexpr double kManyDegrees = 1e7;
+constexpr double kFewestDegrees = 1;
 
 }  // namespace
 
@@ -86,6 +87,8 @@ double t_quantile(double confidence, double degrees) {
   internal_check(confidence > 0 && confidence < 1, "an interval of confidence {}", confidence);
   const double tail = (1 - confidence) / 2;
   using boost::math::complement;
+  // Fewer than one tell no more than that nothing is known; boost must not throw for them.
+  degrees = std::max(kFewestDegrees, degrees);
   if (degrees > kManyDegrees) return quantile(complement(boost::math::normal(), tail));
   return quantile(complement(boost::math::students_t(degrees), tail));
 }
