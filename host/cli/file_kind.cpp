@@ -23,8 +23,8 @@ constexpr std::pair<std::string_view, FileKind> kSchemas[] = {{"gantry-bench", F
                                                               {"gantry-history", FileKind::kHistory}};
 constexpr std::string_view kZooProducer = "gantry zoo";
 
-/// Whether the first member of a zip file is an array: the local header has the length of its name at byte 26 and the
-/// name at byte 30 (APPNOTE.TXT, 4.3.7).
+/// Whether the first member of a zip file is an array: the local header has the length of its name at byte 26
+/// and the name at byte 30 (APPNOTE.TXT, 4.3.7).
 bool is_archive(std::ifstream& file) {
   unsigned char length[2] = {};
   file.seekg(26).read(reinterpret_cast<char*>(length), sizeof length);
