@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "host/cli/kernel_table.h"
 #include "host/cli/inputs.h"
+#include "host/cli/kernel_table.h"
 #include "host/cli/measurement.h"
 #include "host/cli/tensor_text.h"
 

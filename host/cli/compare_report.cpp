@@ -61,8 +61,10 @@ std::string verdict_text(const CompareReport& report) {
   const Comparison& c = report.comparison;
   switch (c.verdict) {
     case Verdict::kFaster:
+      if (c.ratio <= 0.5) return fmt::format("the second is faster: {:.4g} times as fast", 1 / c.ratio);
       return fmt::format("the second is faster: {} less time", percent(c.ratio));
     case Verdict::kSlower:
+      if (c.ratio >= 2) return fmt::format("the second is slower: {:.4g} times the time", c.ratio);
       return fmt::format("the second is slower: {} more time", percent(c.ratio));
     case Verdict::kSame:
       return fmt::format("the same, within {:.3g} %", 100 * report.smallest_effect);

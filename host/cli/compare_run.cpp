@@ -29,10 +29,7 @@ class Match {
  public:
   Match(Contestant first, Contestant second, const CompareMeasureOptions& options,
         const MeasureProgress& progress)
-      : sides_{first, second},
-        options_(options),
-        progress_(progress),
-        random_(options.seed, "order") {
+      : sides_{first, second}, options_(options), progress_(progress), random_(options.seed, "order") {
     rule_.goal = options.statistics.smallest_effect;
     rule_.time_limit_s = options.duration_s;
   }

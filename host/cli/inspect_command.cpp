@@ -39,7 +39,8 @@ Inspection inspect(const Options& options) {
 /// Prints what is known, then fails where gantry cannot use the file.
 int show(Options& options) {
   if (options.inspect.steps && !is_module_file(options.file)) {
-    user_error("{}: is a model, and only a module has a plan; leave out --steps, or compile it first", options.file);
+    user_error("{}: is a model, and only a module has a plan; leave out --steps, or compile it first",
+               options.file);
   }
   options.inspect.shapes = parse_shapes(options.shapes);
   const Inspection inspection = inspect(options);

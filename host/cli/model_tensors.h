@@ -15,7 +15,8 @@ std::vector<std::string> names_of(const std::vector<rpc::TensorDescription>& ten
 size_t find_tensor(const std::vector<rpc::TensorDescription>& tensors, const std::string& name,
                    const std::string& kind, const std::string& option);
 
-/// Whether a shape is the wanted one, whose symbolic dimensions (-1) take any; those that are open yet (-1) fit any.
+/// Whether a shape is the wanted one, whose symbolic dimensions (-1) take any; those that are open yet (-1)
+/// fit any.
 bool shape_fits(const std::vector<int64_t>& wanted, const std::vector<int64_t>& given);
 
 /// User error unless a tensor of that type and shape can be the input; it calls the data `source`.

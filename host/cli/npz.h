@@ -1,6 +1,6 @@
 // NumPy's .npz files: zip archives of .npy files, read and written.
-// Why libzip: it reads zip64 and compares checksums by itself, and is kept as a library of its own; Debian's minizip 1.1
-// is a sample of zlib's.
+// Why libzip: it reads zip64 and compares checksums by itself, and is kept as a library of its own; Debian's
+// minizip 1.1 is a sample of zlib's.
 #pragma once
 
 #include <cstdint>
