@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "host/cli/statistics/estimate.h"
 #include "host/cli/text.h"
@@ -60,12 +59,13 @@ std::string samples_text(const Measurement& m) {
 std::string median_line(const Measurement& m) {
   const auto& interval = m.interval;
   if (m.processes.front().runs_per_second) {
-    const double rate = 1000 / interval->median_ms;
+    const double rate = 1000 / m.speed_ms();
+    if (!interval) return fmt::format("  {} runs/s\n", number_text(rate));
     return fmt::format("  {} runs/s, 95 % confidence {} to {} (±{:.2g} %)\n", number_text(rate),
                        number_text(1000 / interval->high_ms), number_text(1000 / interval->low_ms),
                        100 * interval->relative_half_width());
   }
-  if (!interval) return fmt::format("  median {}\n", duration_text(median_of(m.samples_ms())));
+  if (!interval) return fmt::format("  median {}\n", duration_text(m.speed_ms()));
   return fmt::format("  median {}, 95 % confidence {} to {} (±{:.2g} %)\n",
                      duration_text(interval->median_ms), duration_text(interval->low_ms),
                      duration_text(interval->high_ms), 100 * interval->relative_half_width());
@@ -85,7 +85,7 @@ std::string spread_table(const Measurement& m) {
                {"p99", Align::kRight},
                {"stddev", Align::kRight},
                {"runs/s", Align::kRight}});
-  const double rate = m.interval ? 1000 / m.interval->median_ms : 1000 / std::max(median_of(samples), 1e-9);
+  const double rate = 1000 / m.speed_ms();
   table.row({duration_text(s.min), duration_text(median_of(samples)), duration_text(s.mean),
              shown(percentile(samples, 0.9)), shown(percentile(samples, 0.99)),
              samples.size() > 1 ? duration_text(s.stddev) : "-", number_text(rate)});

@@ -133,7 +133,7 @@ void add_statistics(Json& json, const Measurement& measurement) {
   std::vector<double> medians;
   for (const auto& process : measurement.processes) medians.push_back(median_of(process.samples_ms));
   const bool streams = measurement.processes.front().runs_per_second.has_value();
-  json["median_ms"] = streams || !measurement.interval ? median_of(medians) : measurement.interval->median_ms;
+  json["median_ms"] = streams ? median_of(medians) : measurement.speed_ms();
   const bool has_interval = !streams && measurement.interval;
   json["interval_ms"] =
       has_interval ? Json({measurement.interval->low_ms, measurement.interval->high_ms}) : Json(nullptr);
@@ -145,8 +145,7 @@ void add_statistics(Json& json, const Measurement& measurement) {
   json["p90_ms"] = shown(percentile(samples, 0.9));
   json["p99_ms"] = shown(percentile(samples, 0.99));
   json["stddev_ms"] = samples.size() > 1 ? Json(s.stddev) : Json(nullptr);
-  json["runs_per_second"] =
-      1000 / (measurement.interval ? measurement.interval->median_ms : median_of(medians));
+  json["runs_per_second"] = 1000 / measurement.speed_ms();
   json["runs_per_second_interval"] =
       measurement.interval ? Json({1000 / measurement.interval->high_ms, 1000 / measurement.interval->low_ms})
                            : Json(nullptr);

@@ -34,7 +34,7 @@ double slice_ms(const MeasureOptions& options) {
                     options.processes == 1u ? options.duration_s * 1e3 : kLongestSliceMs);
 }
 
-/// Samples of one process. One that is alone goes on until its own interval is narrow.
+/// Samples of one process.
 void sample(MeasuredProcess& process, const MeasureOptions& options, double until_s,
             std::chrono::steady_clock::time_point start) {
   if (options.streams > 0)

@@ -10,6 +10,13 @@ std::vector<double> Measurement::samples_ms() const {
   return all;
 }
 
+double Measurement::speed_ms() const {
+  if (interval) return interval->median_ms;
+  std::vector<double> medians;
+  for (const ProcessSamples& process : speed_of(processes)) medians.push_back(median_of(process.samples_ms));
+  return median_of(medians);
+}
+
 std::vector<ProcessSamples> speed_of(std::span<const ProcessMeasurement> processes) {
   std::vector<ProcessSamples> result;
   for (const ProcessMeasurement& process : processes) {

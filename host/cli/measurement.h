@@ -62,6 +62,8 @@ struct Measurement {
   std::vector<int32_t> reading_cpus;
   std::vector<std::string> probe_notes;
 
+  /// The time of a run; of streams, between two results. Known where the interval is not.
+  double speed_ms() const;
   /// All processes' samples, in the order taken.
   std::vector<double> samples_ms() const;
 };

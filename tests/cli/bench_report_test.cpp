@@ -132,6 +132,18 @@ TEST(BenchReport, OneProcessAndAMissedGoalAreWarnedAbout) {
               Not(Contains(HasSubstr("--duration allows more time"))));
 }
 
+TEST(BenchReport, StreamsOfOneProcessHaveARateWithoutAnInterval) {
+  BenchReport report = testing::sample_report({{10, 10, 10, 10, 10}});
+  report.options.streams = 4;
+  report.measurement.processes[0].runs_per_second = 400;
+  testing::finish(report);
+  const Json json = document(report);
+  EXPECT_NEAR(json["runs_per_second"], 400, 1e-9);
+  EXPECT_EQ(json["median_ms"], 10);
+  EXPECT_TRUE(json["runs_per_second_interval"].is_null());
+  EXPECT_THAT(report_text(report, {}), HasSubstr("400.0 runs/s\n"));
+}
+
 TEST(BenchReport, StreamsAreReportedAsARate) {
   BenchReport report = testing::sample_report({{10, 10, 10}, {10, 10, 10}, {10, 10, 10}});
   report.options.streams = 4;
