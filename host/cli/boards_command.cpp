@@ -59,10 +59,11 @@ int add_board(const Options& options, const Invocation& invocation) {
     rpc::read_key_file(options.key);  // a wrong file is better found now
     entry.key = std::filesystem::absolute(options.key);
   }
-  BoardsFile boards = BoardsFile::read(boards_path());
-  const bool replaced = boards.boards().count(options.name) > 0;
-  boards.add(options.name, std::move(entry));
-  boards.write();
+  bool replaced = false;
+  BoardsFile::update(boards_path(), [&](BoardsFile& boards) {
+    replaced = boards.boards().count(options.name) > 0;
+    boards.add(options.name, std::move(entry));
+  });
   invocation.note(fmt::format("{} board '{}' in {}", replaced ? "replaced" : "added", options.name,
                               boards_path().string()));
   return 0;
@@ -70,9 +71,7 @@ int add_board(const Options& options, const Invocation& invocation) {
 
 int remove_board(const Options& options, const Invocation& invocation) {
   refuse_json(options, "remove");
-  BoardsFile boards = BoardsFile::read(boards_path());
-  boards.remove(options.name);
-  boards.write();
+  BoardsFile::update(boards_path(), [&](BoardsFile& boards) { boards.remove(options.name); });
   invocation.note(fmt::format("removed board '{}'", options.name));
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "host/support/error.h"
+#include "host/support/folder_lock.h"
 #include "host/support/output_file.h"
 #include "host/support/suggest.h"
 
@@ -116,10 +117,17 @@ void BoardsFile::remove(const std::string& name) {
   boards_.erase(name);
 }
 
-void BoardsFile::write() const {
+void BoardsFile::update(const std::filesystem::path& path, const std::function<void(BoardsFile&)>& change) {
   std::error_code code;
-  std::filesystem::create_directories(path_.parent_path(), code);
-  if (code) user_error("{}: cannot be created: {}", path_.parent_path().string(), code.message());
+  std::filesystem::create_directories(path.parent_path(), code);
+  if (code) user_error("{}: cannot be created: {}", path.parent_path().string(), code.message());
+  const FolderLock lock(path.parent_path());
+  BoardsFile boards = read(path);
+  change(boards);
+  boards.write();
+}
+
+void BoardsFile::write() const {
   toml::table table;
   for (const auto& [name, entry] : boards_) {
     toml::table board{{"address", entry.address}};

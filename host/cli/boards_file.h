@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -25,6 +26,10 @@ class BoardsFile {
  public:
   /// Reads the file; none at all is an empty list. User errors name the file and the line.
   static BoardsFile read(const std::filesystem::path& path);
+  /// Reads the file, has it changed, and writes it whole; makes the folder. Another gantry that updates it at
+  /// the same time waits, so that neither loses what the other did. What `change` throws leaves the file as
+  /// it was.
+  static void update(const std::filesystem::path& path, const std::function<void(BoardsFile&)>& change);
 
   const std::map<std::string, BoardEntry>& boards() const { return boards_; }
   /// Adds a board, or replaces the one of that name. User errors: a name of other than letters, digits, '.',
@@ -33,10 +38,10 @@ class BoardsFile {
   /// User error, with the nearest names, if there is none.
   void remove(const std::string& name);
   const BoardEntry& find(const std::string& name) const;
-  /// Writes it whole; makes the folder.
-  void write() const;
 
  private:
+  void write() const;
+
   std::filesystem::path path_;
   std::map<std::string, BoardEntry> boards_;
 };

@@ -133,7 +133,7 @@ HistoryReport keep_history(const Options& options, const ReportSummary& newest, 
   HistoryReport report;
   report.file = options.history;
   report.series = entry.series;
-  if (history.add(entry)) save = [history] { history.write(); };
+  if (history.add(entry)) save = [file = options.history, entry] { History::append(file, entry); };
   const std::vector<SeriesPoint> points = history.series(entry.series);
   report.points = points.size();
   ChangeOptions change_options;

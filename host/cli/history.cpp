@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/support/error.h"
+#include "host/support/folder_lock.h"
 #include "host/support/input_file.h"
 #include "host/support/output_file.h"
 
@@ -116,6 +117,12 @@ bool History::add(const HistoryEntry& entry) {
   });
   if (!known) entries_.push_back(entry);
   return !known;
+}
+
+void History::append(const std::filesystem::path& path, const HistoryEntry& entry) {
+  const FolderLock lock(path.parent_path());
+  History history = read(path);
+  if (history.add(entry)) history.write();
 }
 
 void History::write() const {

@@ -26,14 +26,18 @@ class History {
   /// Reads the file; none at all is an empty history. User errors name the file and the line.
   static History read(const std::filesystem::path& path);
 
+  /// Adds the entry to the file as it is now, and writes it whole; nothing where the same result is in it
+  /// already. Another gantry that does so at the same time waits.
+  static void append(const std::filesystem::path& path, const HistoryEntry& entry);
+
   /// False where the same result is in it already.
   bool add(const HistoryEntry& entry);
-  /// Writes it whole.
-  void write() const;
   /// The points of that series, in the order that they were added.
   std::vector<SeriesPoint> series(const std::string& name) const;
 
  private:
+  void write() const;
+
   std::filesystem::path path_;
   std::vector<HistoryEntry> entries_;
 };

@@ -1,9 +1,11 @@
 #include "host/cli/boards_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <thread>
 
 #include "host/support/error.h"
 
@@ -39,16 +41,40 @@ class BoardsFileTest : public ::testing::Test {
 };
 
 TEST_F(BoardsFileTest, WhatIsAddedIsReadBack) {
-  BoardsFile boards = BoardsFile::read(path_);
-  EXPECT_TRUE(boards.boards().empty());
-  boards.add("pi", {"192.168.1.20:7453", "/keys/pi \"quoted\".key"});
-  boards.add("local.box-2", {"[::1]:7000", {}});
-  boards.write();
+  BoardsFile::update(path_, [](BoardsFile& boards) {
+    EXPECT_TRUE(boards.boards().empty());
+    boards.add("pi", {"192.168.1.20:7453", "/keys/pi \"quoted\".key"});
+    boards.add("local.box-2", {"[::1]:7000", {}});
+  });
   const BoardsFile back = BoardsFile::read(path_);
   EXPECT_EQ(back.boards().size(), 2u);
   EXPECT_EQ(back.find("pi").address, "192.168.1.20:7453");
   EXPECT_EQ(back.find("pi").key, "/keys/pi \"quoted\".key");
   EXPECT_EQ(back.find("local.box-2").address, "[::1]:7000");
+}
+
+TEST_F(BoardsFileTest, OfBoardsAddedAtOnceNoneIsLost) {
+  std::vector<std::thread> users;
+  for (int i = 0; i < 8; ++i) {
+    users.emplace_back([this, i] {
+      BoardsFile::update(path_, [i](BoardsFile& boards) {
+        boards.add(fmt::format("board-{}", i), {"127.0.0.1:7453", {}});
+      });
+    });
+  }
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(BoardsFile::read(path_).boards().size(), users.size());
+}
+
+TEST_F(BoardsFileTest, AnUpdateThatFailsLeavesTheFileAsItWas) {
+  BoardsFile::update(path_, [](BoardsFile& boards) { boards.add("pi", {"127.0.0.1:7453", {}}); });
+  EXPECT_THROW(BoardsFile::update(path_,
+                                  [](BoardsFile& boards) {
+                                    boards.remove("pi");
+                                    boards.remove("pi");
+                                  }),
+               Error);
+  EXPECT_EQ(BoardsFile::read(path_).boards().size(), 1u);
 }
 
 TEST_F(BoardsFileTest, RemovingAnUnknownBoardSuggestsTheNearest) {

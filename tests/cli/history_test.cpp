@@ -1,9 +1,11 @@
 #include "host/cli/history.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <thread>
 
 #include "host/support/error.h"
 #include "tests/cli/sample_report.h"
@@ -39,15 +41,23 @@ HistoryEntry entry_of(double ms, const std::string& date) {
 }
 
 TEST_F(HistoryFile, PointsAreKeptInTheirOrder) {
-  History history = History::read(path_);
-  EXPECT_TRUE(history.add(entry_of(2, "2025-01-01T00:00:00Z")));
-  EXPECT_TRUE(history.add(entry_of(3, "2025-01-02T00:00:00Z")));
-  history.write();
+  History::append(path_, entry_of(2, "2025-01-01T00:00:00Z"));
+  History::append(path_, entry_of(3, "2025-01-02T00:00:00Z"));
   const HistoryEntry last = entry_of(3, "2025-01-02T00:00:00Z");
   const auto points = History::read(path_).series(last.series);
   ASSERT_EQ(points.size(), 2u);
   EXPECT_EQ(points[0].process_medians_ms, (std::vector<double>{2, 2}));
   EXPECT_EQ(points[1].label, "v2025-01-02T00:00:00Z");
+}
+
+TEST_F(HistoryFile, OfResultsAddedAtOnceNoneIsLost) {
+  std::vector<std::thread> writers;
+  for (int i = 0; i < 8; ++i) {
+    writers.emplace_back(
+        [this, i] { History::append(path_, entry_of(2 + i, fmt::format("2025-01-0{}T00:00:00Z", i + 1))); });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(History::read(path_).series(entry_of(2, "").series).size(), writers.size());
 }
 
 TEST_F(HistoryFile, TheSameResultCountsOnce) {
