@@ -175,7 +175,8 @@ Status Runner::profile(BenchmarkResult& result) {
 Result<BenchmarkResult> run_benchmark(Session& session, const BenchmarkOptions& options) {
   GANTRY_TRY(check_options(options));
   BenchmarkResult result;
-  MachineWatch watch(session, options.probe_root);
+  MachineWatch watch(
+      session.module(), [&session] { return session.pool().thread_cpus(); }, options.probe_root);
   Runner runner(session, options, watch);
   GANTRY_TRY(runner.prepare());
   GANTRY_TRY(runner.measure(result));

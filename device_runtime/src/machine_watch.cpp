@@ -32,15 +32,17 @@ std::vector<int> cores_of(const std::vector<int>& cpus) {
 
 }  // namespace
 
-MachineWatch::MachineWatch(Session& session, const std::string& root) : session_(session), root_(root) {
-  begin(sorted(session_.pool().thread_cpus()));
+MachineWatch::MachineWatch(const Module& module, std::function<std::vector<int>()> thread_cpus,
+                           const std::string& root)
+    : module_(module), thread_cpus_(std::move(thread_cpus)), root_(root) {
+  begin(sorted(thread_cpus_()));
 }
 
 void MachineWatch::begin(std::vector<int> cpus) {
   ProbeOptions options;
   options.root = root_;
   options.cpus = std::move(cpus);
-  if (session_.module().gpu() != nullptr) options.gpu_bus_id = session_.module().gpu()->device()->bus_id();
+  if (module_.gpu() != nullptr) options.gpu_bus_id = module_.gpu()->device()->bus_id();
   log_ = std::make_unique<ReadingLog>(options.cpus.size());
   probes_ = std::make_unique<Probes>(options);
   read(false);
@@ -48,7 +50,7 @@ void MachineWatch::begin(std::vector<int> cpus) {
 }
 
 void MachineWatch::settle() {
-  std::vector<int> cpus = sorted(session_.pool().thread_cpus());
+  std::vector<int> cpus = sorted(thread_cpus_());
   if (cores_of(cpus) != cores_of(probes_->cpus())) begin(std::move(cpus));
 }
 
@@ -67,7 +69,7 @@ MachineRecord MachineWatch::finish() {
   MachineRecord record;
   record.reading_cpus = probes_->cpus();
   record.probe_notes = probes_->notes();
-  if (cores_of(sorted(session_.pool().thread_cpus())) != cores_of(record.reading_cpus))
+  if (cores_of(sorted(thread_cpus_())) != cores_of(record.reading_cpus))
     record.probe_notes.emplace_back(
         "clock: threads moved to other cores than those whose clock was read: pin them");
   record.reading_summary = log_->summary();

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
+#include <utility>
 
 #include "device_runtime/src/cpu_info.h"
 
@@ -116,12 +118,26 @@ Status check_options(const StreamsOptions& options) {
   return Status();
 }
 
+/// The CPUs that the streams' threads are on: theirs, or any that this process may use.
+std::vector<int> cpus_of(const std::vector<SessionOptions>& placement) {
+  std::vector<int> cpus;
+  for (const SessionOptions& options : placement)
+    cpus.insert(cpus.end(), options.cpus.begin(), options.cpus.end());
+  return cpus.empty() ? cpu_info().core_cpus : cpus;
+}
+
 /// Starts the clock when all streams are warm, and waits until all have ended. False: cancelled.
-bool conduct(Shared& shared, int streams) {
+bool conduct(Shared& shared, int streams, const std::vector<int>& cpus, MachineRecord& record) {
   const StreamsOptions& options = shared.options;
   bool cancelled = false;
+  std::optional<MachineWatch> watch;
   while (shared.finished < streams) {
-    if (shared.start_ms == 0 && shared.warm == streams) shared.start_ms = now_ms();
+    if (!watch && shared.warm == streams) {
+      watch.emplace(
+          *shared.module, [&cpus] { return cpus; }, options.probe_root);
+      shared.start_ms = now_ms();
+    }
+    if (watch) watch->look();
     const double start = shared.start_ms;
     const double done =
         start == 0 ? 0 : std::min(1.0, (now_ms() - start) / std::max(options.duration_ms, 1e-3));
@@ -131,6 +147,7 @@ bool conduct(Shared& shared, int streams) {
     }
     sleep_shortly();
   }
+  if (watch) record = watch->finish();
   return !cancelled;
 }
 
@@ -176,12 +193,15 @@ Result<StreamsResult> run_streams(const std::shared_ptr<const Module>& module,
           failure(GANTRY_OUT_OF_MEMORY, "the system refuses a thread for stream %zu: use fewer streams", i);
     }
   }
-  const bool whole = conduct(shared, started);
+  MachineRecord record;
+  const bool whole = conduct(shared, started, cpus_of(placement), record);
   for (int i = 0; i < started; ++i) pthread_join(streams[static_cast<size_t>(i)].thread, nullptr);
   GANTRY_TRY(status);
   for (const Stream& stream : streams) GANTRY_TRY(stream.status);
   if (!whole) return failure(GANTRY_KERNEL_FAILED, "the benchmark was cancelled");
-  return collect(streams, shared.start_ms);
+  StreamsResult result = collect(streams, shared.start_ms);
+  static_cast<MachineRecord&>(result) = std::move(record);
+  return result;
 }
 
 }  // namespace gantry::runtime

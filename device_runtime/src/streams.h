@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "device_runtime/src/machine_watch.h"
 #include "device_runtime/src/session.h"
 
 namespace gantry::runtime {
@@ -20,9 +22,12 @@ struct StreamsOptions {
   double duration_ms = 1000;  ///< a run that has begun by then is finished and counts
   /// Called now and then with the share done, 0 to 1; false cancels.
   std::function<bool(double done)> progress;
+  std::string probe_root = "/";  ///< where /sys, /proc and /dev of the machine are
 };
 
-struct StreamsResult {
+/// What was measured, and what the machine showed meanwhile: since the common start, read by a thread beside
+/// those of the streams.
+struct StreamsResult : MachineRecord {
   std::vector<double> samples_ms;  ///< every run's time, stream by stream
   std::vector<double> started_ms;  ///< of each, since the common start
   double elapsed_ms = 0;           ///< from the common start to the end of the last run

@@ -481,6 +481,7 @@ wire::ResponseT Executor::run_streams(std::uint32_t id, const wire::BenchmarkT& 
   out.peak_resident_bytes = runtime::peak_resident_memory_bytes();
   add_statistics(out, runtime::summarize(result.samples_ms));
   add_memory(out, result.memory);
+  add_machine(result, out);
   return make_response(std::move(out));
 }
 
