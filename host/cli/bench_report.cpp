@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "host/cli/statistics/estimate.h"
 #include "host/cli/text.h"
@@ -175,6 +177,13 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
         fmt::format("after {:.0f} s the median is known to ±{:.2g} %, not to ±{:.2g} %; --duration "
                     "allows more time",
                     m.elapsed_s, 100 * m.interval->relative_half_width(), 100 * options.precision_goal));
+  }
+  const std::optional<double> drift = drift_between_processes(speed_of(m.processes));
+  if (drift && std::abs(*drift) >= options.precision_goal) {
+    warnings.push_back(fmt::format(
+        "the machine became {} while it was measured: later processes took {:.1f} % {} than earlier ones, "
+        "which the interval does not show; measure again, or longer with --duration",
+        *drift > 0 ? "slower" : "faster", 100 * std::abs(*drift), *drift > 0 ? "longer" : "less"));
   }
   const std::vector<double> samples = m.samples_ms();
   const Spread s = spread_of(samples);

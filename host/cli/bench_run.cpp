@@ -1,9 +1,9 @@
 #include "host/cli/bench_run.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "host/cli/measured_process.h"
+#include "host/support/stopwatch.h"
 
 namespace gantry::cli {
 namespace {
@@ -23,10 +23,6 @@ constexpr double kWarmUpShare = 0.25;
 /// Streams start together and end raggedly; a longer slice makes that small.
 constexpr double kShortestStreamsMs = 500;
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 double slice_ms(const MeasureOptions& options) {
   const double share =
       options.duration_s * 1e3 / static_cast<double>(options.processes.value_or(kFewestProcesses));
@@ -35,16 +31,15 @@ double slice_ms(const MeasureOptions& options) {
 }
 
 /// Samples of one process.
-void sample(MeasuredProcess& process, const MeasureOptions& options, double until_s,
-            std::chrono::steady_clock::time_point start) {
+void sample(MeasuredProcess& process, const MeasureOptions& options, double until_s, const Stopwatch& whole) {
   if (options.streams > 0)
     return process.sample_streams(options.streams, std::max(slice_ms(options), kShortestStreamsMs));
   if (options.repeat) return process.sample_exactly(*options.repeat);
   constexpr double kPieceMs = 250;
-  const auto began = std::chrono::steady_clock::now();
+  const Stopwatch slice;
   do {
     process.sample(std::min(kPieceMs, slice_ms(options)));
-  } while (seconds_since(began) * 1e3 < slice_ms(options) && seconds_since(start) < until_s);
+  } while (slice.seconds() * 1e3 < slice_ms(options) && whole.seconds() < until_s);
 }
 
 /// The interval of what has been measured; none while a single process has too few samples for one.
@@ -72,7 +67,7 @@ class Loop {
       tell("warming up");
     } while (!process.warm());
     tell("timing");
-    sample(process, options_, options_.duration_s, start_);
+    sample(process, options_, options_.duration_s, whole_);
     collect(execution, process);
     return wants_another();
   }
@@ -85,14 +80,14 @@ class Loop {
       process.profile();
       result_.last.kernels = process.last().kernels;
     }
-    result_.elapsed_s = seconds_since(start_);
+    result_.elapsed_s = whole_.seconds();
     return std::move(result_);
   }
 
  private:
   void tell(const std::string& what) const {
     const size_t done = result_.processes.size();
-    const double by_time = seconds_since(start_) / options_.duration_s;
+    const double by_time = whole_.seconds() / options_.duration_s;
     const double by_count = options_.processes ? static_cast<double>(done) / *options_.processes : 0;
     progress_(fmt::format("{}, process {}", what, done + 1),
               std::clamp(std::max(by_time, by_count), 0.0, 1.0));
@@ -115,15 +110,18 @@ class Loop {
   bool wants_another() const {
     const size_t done = result_.processes.size();
     if (options_.processes) return done < *options_.processes;
-    if (done >= kFewestProcesses && result_.reached_goal) return false;
+    // A machine that changes is watched for as long as there is time: what comes next may be nearer to its
+    // usual.
+    const bool settled = result_.reached_goal && !drift_between_processes(speed_of(result_.processes));
+    if (done >= kFewestProcesses && settled) return false;
     // Not one that could only be finished after the end.
-    const double each = seconds_since(start_) / static_cast<double>(done);
-    return seconds_since(start_) + kSamplingShare * each < options_.duration_s;
+    const double each = whole_.seconds() / static_cast<double>(done);
+    return whole_.seconds() + kSamplingShare * each < options_.duration_s;
   }
 
   const MeasureOptions& options_;
   const MeasureProgress& progress_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Stopwatch whole_;
   Measurement result_;
 };
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "host/cli/measured_process.h"
 #include "host/support/random.h"
+#include "host/support/stopwatch.h"
 
 namespace gantry::cli {
 namespace {
@@ -20,10 +20,6 @@ constexpr double kRoundMs = 800;
 /// Of each side. The other side is as warm, so that a trend that is left touches both; more rounds tell more.
 constexpr double kFirstWarmUpMs = 2500, kLaterWarmUpMs = 500;
 constexpr double kFewestPairs = 3, kMostPairs = 8;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 class Match {
  public:
@@ -47,7 +43,7 @@ class Match {
     result.first = std::move(measured_[0]);
     result.second = std::move(measured_[1]);
     result.stopped = stopped_;
-    result.elapsed_s = seconds_since(start_);
+    result.elapsed_s = whole_.seconds();
     return result;
   }
 
@@ -56,7 +52,7 @@ class Match {
   size_t draw() { return random_.uniform() < 0.5 ? 0 : 1; }
 
   void tell(const char* what) const {
-    const double by_time = seconds_since(start_) / options_.duration_s;
+    const double by_time = whole_.seconds() / options_.duration_s;
     const double by_count = options_.rounds ? static_cast<double>(rounds_.size()) / *options_.rounds : 0;
     progress_(fmt::format("{}, round {}", what, rounds_.size() + 1),
               std::min(1.0, std::max(by_time, by_count)));
@@ -108,7 +104,7 @@ class Match {
     if (rounds_.size() < kFewestRounds) return true;
     const Comparison comparison = compare_rounds(rounds_, options_.statistics);
     const double half_width = comparison.relative_half_width();
-    const double elapsed = seconds_since(start_);
+    const double elapsed = whole_.seconds();
     // Not a round that could only be finished after the end.
     const double each = elapsed / static_cast<double>(rounds_.size());
     const auto reason = rule_.after(rounds_.size(), half_width, elapsed + each / 2);
@@ -122,7 +118,7 @@ class Match {
   Random random_;
   StopRule rule_;
   StopReason stopped_ = StopReason::kTimeLimit;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Stopwatch whole_;
   std::vector<Round> rounds_;
   Measurement measured_[2];
 };

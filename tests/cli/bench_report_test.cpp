@@ -122,6 +122,14 @@ TEST(BenchReport, QuietSteadyMeasurementsAreNotWarnedAbout) {
               Contains(HasSubstr("1 of 5 processes never became steady")));
 }
 
+TEST(BenchReport, AMachineThatBecomesSlowerIsWarnedAbout) {
+  std::vector<std::vector<double>> samples;
+  for (double ms : {1.00, 1.01, 0.99, 1.00, 1.05, 1.06, 1.05, 1.04}) samples.emplace_back(10, ms);
+  BenchReport report = testing::sample_report(samples);
+  EXPECT_THAT(measurement_warnings(report.measurement, report.options),
+              Contains(AllOf(HasSubstr("became slower"), HasSubstr("took 5.0 % longer"))));
+}
+
 TEST(BenchReport, OneProcessAndAMissedGoalAreWarnedAbout) {
   BenchReport report = testing::sample_report({{1, 1.2, 1, 1.3, 1, 1.1, 0.9, 1, 1.5, 1, 1, 1.1}});
   EXPECT_THAT(

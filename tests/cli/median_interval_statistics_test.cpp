@@ -44,6 +44,26 @@ TEST(MedianInterval, OneProcessIsMarkedBlindToOthers) {
   EXPECT_THROW(median_interval({}), Error);
 }
 
+TEST(Drift, IsSeenWhereTheMachineChangesAndRarelyElsewhere) {
+  SimulatedTimings timings(3);
+  constexpr int kTrials = 1000;
+  for (int processes : {8, 9, 16, 40}) {
+    int imagined = 0, seen = 0;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const Scatter scatter{.between = 0.01, .within = 0.02, .correlation = 0.5};
+      imagined += drift_between_processes(timings.processes(scatter, processes, 30)) ? 1 : 0;
+      std::vector<ProcessSamples> moved = timings.processes(scatter, processes / 2, 30);
+      for (ProcessSamples& process : timings.processes(scatter, processes - processes / 2, 30, 0.05))
+        moved.push_back(std::move(process));
+      const std::optional<double> drift = drift_between_processes(moved);
+      seen += drift && std::abs(*drift - 0.05) < 0.04 ? 1 : 0;
+    }
+    EXPECT_LE(imagined, most_of(kTrials, 0.01)) << processes;
+    EXPECT_GE(seen, kTrials * 8 / 10) << processes;
+  }
+  EXPECT_FALSE(drift_between_processes(timings.processes({}, 7, 30)));
+}
+
 TEST(StopRule, EndsAQuarterAfterThePrecisionOrAtTheTimeLimit) {
   StopRule stop;
   stop.goal = 0.01;

@@ -1,6 +1,7 @@
 #include "host/cli/statistics/median_interval.h"
 
 #include <cmath>
+#include <vector>
 
 #include "host/support/error.h"
 
@@ -9,6 +10,18 @@ namespace {
 
 /// After the look that was precise enough, one more round for so many that there were.
 constexpr size_t kExtraShare = 4;
+
+/// Processes that show a drift, and how sure it must be.
+constexpr size_t kFewestForDrift = 8;
+constexpr double kDriftConfidence = 0.99;
+
+/// Of each process, in their order.
+std::vector<double> log_medians(std::span<const ProcessSamples> processes) {
+  std::vector<double> medians;
+  for (const ProcessSamples& process : processes)
+    medians.push_back(log_median(process.samples_ms, "the result"));
+  return medians;
+}
 
 }  // namespace
 
@@ -21,16 +34,24 @@ MedianInterval median_interval(std::span<const ProcessSamples> processes, double
   if (result.blind_to_processes) {
     estimate = log_median_within(processes.front(), "the result");
   } else {
-    std::vector<double> medians;
-    for (const ProcessSamples& process : processes)
-      medians.push_back(log_median(process.samples_ms, "the result"));
-    estimate = robust_mean(medians);
+    estimate = robust_mean(log_medians(processes));
   }
   const Interval interval = t_interval(estimate, confidence);
   result.median_ms = std::exp(estimate.value);
   result.low_ms = std::exp(interval.low);
   result.high_ms = std::exp(interval.high);
   return result;
+}
+
+std::optional<double> drift_between_processes(std::span<const ProcessSamples> processes) {
+  if (processes.size() < kFewestForDrift) return std::nullopt;
+  const std::vector<double> medians = log_medians(processes);
+  const std::span<const double> all(medians);
+  const size_t half = all.size() / 2;
+  const Estimate change = difference(robust_mean(all.last(half)), robust_mean(all.first(half)));
+  const double noise = t_quantile(kDriftConfidence, change.degrees) * std::sqrt(change.variance);
+  if (std::abs(change.value) <= noise) return std::nullopt;
+  return std::expm1(change.value);
 }
 
 std::optional<StopReason> StopRule::after(size_t count, double half_width, double elapsed_s) {

@@ -25,6 +25,13 @@ struct MedianInterval {
 /// are not positive times.
 MedianInterval median_interval(std::span<const ProcessSamples> processes, double confidence = 0.95);
 
+/// By how much the later half of the processes took longer than the earlier one (relative; negative: less),
+/// where that stands out from their scatter at 99 % (Welch's test of the robust means): the machine itself
+/// became slower or faster, as virtual machines do whose neighbours change, and the interval, which takes
+/// processes for independent, promises too much. Nothing where it does not stand out, or of fewer than 8
+/// processes.
+std::optional<double> drift_between_processes(std::span<const ProcessSamples> processes);
+
 enum class StopReason { kPrecision, kTimeLimit };
 
 /// Rounds or processes before precision is looked at.
@@ -37,8 +44,8 @@ inline constexpr size_t kFewestForPrecision = 8;
 /// cover less than they say (Anscombe, "Sequential estimation", JRSS B 15, 1953): with looks after each round
 /// from the third, 10 % of comparisons of identical programs claim a difference, from the eighth 7.6 %. Here
 /// looks begin at kFewestForPrecision, a quarter more rounds follow the look that was good enough, which
-/// dilutes the chance, and t_interval makes an allowance: at most 5.0 % on a quiet machine, segments that follow each
-/// other alike (AR(1), 0.8) included; other load was not simulated with this rule.
+/// dilutes the chance, and t_interval makes an allowance: at most 5.0 % on a quiet machine, segments that
+/// follow each other alike (AR(1), 0.8) included; other load was not simulated with this rule.
 struct StopRule {
   double goal = 0.01;  ///< half-width of the interval, relative
   double time_limit_s = 60;
