@@ -275,18 +275,8 @@ void add_compare_command(CLI::App& app, Invocation& invocation) {
       command->get_help_ptr(),
       add_share(*command, "--smallest-effect", options->compare.statistics.smallest_effect,
                 "The smallest difference worth claiming; default 1%"),
-      command
-          ->add_option_function<std::string>(
-              "--fail-if-slower",
-              [options](const std::string& text) {
-                try {
-                  options->fail_if_slower = parse_share(text, "--fail-if-slower", 1000);
-                } catch (const Error& error) {
-                  throw CLI::ValidationError(error.what());
-                }
-              },
-              "Exit code 4 where the second is shown to be slower, by at least this much")
-          ->type_name("SHARE"),
+      add_limit(*command, "--fail-if-slower", options->fail_if_slower,
+                "Exit code 4 where the second is shown to be slower, by at least this much"),
       command
           ->add_option("--history", options->history,
                        "Keep a series of results in this file and find its changes")

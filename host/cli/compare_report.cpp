@@ -155,7 +155,10 @@ std::string comparison_text(const CompareReport& report) {
     for (Widening widening : c.widened)
       text += fmt::format("  wider because of {}\n", widening_text(widening));
   }
-  if (report.history) text += (text.empty() ? "" : "\n") + history_text(*report.history);
+  if (report.history) {
+    if (!text.empty()) text += '\n';
+    text += history_text(*report.history);
+  }
   return text;
 }
 

@@ -29,8 +29,8 @@ constexpr std::pair<std::string_view, double> kSeconds[] = {{"", 1},     {"s", 1
 constexpr double kWeek = 7 * 24 * 3600;
 
 /// CLI11 shows what a transform throws as a ValidationError as the option's complaint.
-template <typename Parse>
-CLI::Option* add_parsed(CLI::App& command, const std::string& option, double& value,
+template <typename Value, typename Parse>
+CLI::Option* add_parsed(CLI::App& command, const std::string& option, Value& value,
                         const std::string& description, const char* type, Parse parse) {
   return command
       .add_option_function<std::string>(
@@ -68,6 +68,14 @@ CLI::Option* add_share(CLI::App& command, const std::string& option, double& sha
                        const std::string& description) {
   return add_parsed(command, option, share, description, "SHARE",
                     [](const std::string& text, const std::string& name) { return parse_share(text, name); });
+}
+
+CLI::Option* add_limit(CLI::App& command, const std::string& option, std::optional<double>& limit,
+                       const std::string& description) {
+  constexpr double kMost = 1000;
+  return add_parsed(
+      command, option, limit, description, "SHARE",
+      [](const std::string& text, const std::string& name) { return parse_share(text, name, kMost); });
 }
 
 CLI::Option* add_duration(CLI::App& command, const std::string& option, double& seconds,

@@ -1,6 +1,7 @@
 // Quantities on the command line: "1%", "30s".
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace CLI {
@@ -18,6 +19,9 @@ double parse_duration(const std::string& text, const std::string& option);
 
 /// Options whose text is converted while the command line is parsed, so that what is wrong is said at once.
 CLI::Option* add_share(CLI::App& command, const std::string& option, double& share,
+                       const std::string& description);
+/// A share that may lie above 1: how much slower, say. None where it is not given.
+CLI::Option* add_limit(CLI::App& command, const std::string& option, std::optional<double>& limit,
                        const std::string& description);
 CLI::Option* add_duration(CLI::App& command, const std::string& option, double& seconds,
                           const std::string& description);

@@ -4,17 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/cli/outcome.h"
 #include "tests/support/server_process.h"
 
 namespace gantry::testing {
 
-struct Outcome {
-  int code = -1;   ///< the exit code; -1 if a signal ended it
-  int signal = 0;  ///< the signal that ended it
-  std::string out, err;
-};
-
-std::string contents(const std::filesystem::path& path);
 /// Names of files and folders below it, relative to it, in order.
 std::vector<std::string> files_below(const std::filesystem::path& folder);
 

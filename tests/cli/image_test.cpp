@@ -5,15 +5,17 @@
 #include <cstring>
 #include <random>
 
-#include "host/cli/input_kind.h"
 #include "host/cli/image_resize.h"
+#include "host/cli/input_kind.h"
 #include "host/cli/npz.h"
 #include "host/support/error.h"
+#include "tests/cli/message_of.h"
 
 namespace gantry::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::message_of;
 
 const std::string kData = GANTRY_CLI_TESTDATA;
 
@@ -44,17 +46,6 @@ void expect_equal(const Image& image, const HostTensor& expected, const std::str
     worst = std::max(worst, std::abs(image.pixels[i] - std::to_integer<int>(expected.bytes[i])));
   }
   EXPECT_EQ(worst, 0) << what;
-}
-
-template <typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUser);
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Images, AreDecodedAsPillowDoes) {

@@ -8,28 +8,19 @@
 
 #include "host/cli/npy.h"
 #include "host/support/error.h"
+#include "tests/cli/message_of.h"
 
 namespace gantry::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::message_of;
 
 const rpc::ElementType kF32 = *parse_type_name("f32");
 const rpc::ElementType kI64 = *parse_type_name("i64");
 
 std::vector<rpc::TensorDescription> two_inputs() {
   return {{"image", kF32, {-1, 3, 4, 4}}, {"ids", kI64, {2}}};
-}
-
-template <typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUser);
-    return error.what();
-  }
-  return "no error";
 }
 
 std::string saved(const std::string& name, const HostTensor& tensor) {

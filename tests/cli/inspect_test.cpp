@@ -9,22 +9,16 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/cli/outcome.h"
+
 namespace {
 
+using gantry::testing::contents;
+using gantry::testing::Outcome;
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class Inspect : public testing::Test {
  protected:
@@ -43,7 +37,7 @@ class Inspect : public testing::Test {
                                 "' timeout 120 " GANTRY_PROGRAM " " + arguments + " >'" + out.string() +
                                 "' 2>'" + err.string() + "' </dev/null";
     const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0, contents(out), contents(err)};
   }
   void write_model(const std::string& name, const std::string& nodes, const std::string& shape) {
     onnx::ModelProto model;

@@ -11,22 +11,16 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/cli/outcome.h"
+
 namespace gantry::cli {
 namespace {
 
+using gantry::testing::contents;
+using gantry::testing::Outcome;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -70,7 +64,7 @@ class Manners : public ::testing::Test {
     const std::string out = (folder_ / ".stdout").string(), err = (folder_ / ".stderr").string();
     const int status = std::system(
         (shell_line(arguments, variables) + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0, contents(out), contents(err)};
   }
   /// Its streams are a terminal of so many columns; what appears there.
   std::string at_terminal(const std::string& arguments, unsigned short columns,

@@ -10,17 +10,14 @@
 #include "host/cli/npy.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
+#include "tests/cli/outcome.h"
 
 namespace gantry::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using gantry::testing::contents;
 using ::testing::HasSubstr;
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class PlannedOutputs : public ::testing::Test {
  protected:

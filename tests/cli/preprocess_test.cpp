@@ -10,12 +10,14 @@
 #include "host/cli/input_kind.h"
 #include "host/cli/npz.h"
 #include "host/support/error.h"
+#include "tests/cli/message_of.h"
 
 namespace gantry::cli {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::message_of;
 
 const std::string kData = GANTRY_CLI_TESTDATA;
 
@@ -30,17 +32,6 @@ Image picture(const std::string& name = "picture.png") {
 
 rpc::TensorDescription input(const std::string& type, std::vector<int64_t> shape) {
   return {"image", *parse_type_name(type), std::move(shape)};
-}
-
-template <typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUser);
-    return error.what();
-  }
-  return "no error";
 }
 
 void expect_near(const HostTensor& actual, const HostTensor& expected, double tolerance) {

@@ -9,23 +9,16 @@
 #include <nlohmann/json.hpp>
 
 #include "host/cli/npy.h"
+#include "tests/cli/outcome.h"
 
 namespace gantry::cli {
 namespace {
 
+using gantry::testing::contents;
+using gantry::testing::Outcome;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class Program : public ::testing::Test {
  protected:
@@ -43,7 +36,7 @@ class Program : public ::testing::Test {
                                 "/config' timeout 120 " GANTRY_PROGRAM " " + arguments + " >'" +
                                 out().string() + "' 2>'" + err().string() + "' </dev/null";
     const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out()), contents(err())};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0, contents(out()), contents(err())};
   }
   /// Files that commands left behind.
   std::vector<std::string> files() const {

@@ -14,27 +14,20 @@
 #include "host/cli/npy.h"
 #include "host/cli/npz.h"
 #include "host/support/error.h"
+#include "tests/cli/message_of.h"
+#include "tests/cli/outcome.h"
 
 namespace gantry::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using gantry::testing::contents;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::message_of;
 
 const std::string kData = GANTRY_CLI_TESTDATA;
 const FileOption kInput{.name = "--input", .kind = "input", .images = true};
-
-template <typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUser);
-    return error.what();
-  }
-  return "no error";
-}
 
 template <typename T>
 HostTensor tensor_of(const std::string& type, std::vector<int64_t> shape, const std::vector<T>& values) {
@@ -75,11 +68,6 @@ class TensorFiles : public ::testing::Test {
 
   fs::path folder_;
 };
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 onnx::TensorProto floats(const std::string& name, const std::vector<float>& values) {
   onnx::TensorProto tensor;
