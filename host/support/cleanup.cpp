@@ -41,8 +41,14 @@ void await_death(pid_t child) {
   }
 }
 
+/// Kills a process group of a child that has not been asked for its exit status yet, so that the number is
+/// still its own. Of no other number: -1 would mean every process of the user.
+void kill_group(pid_t leader) {
+  if (leader > 1) ::kill(-leader, SIGKILL);
+}
+
 void kill_children(const std::set<pid_t>& children) {
-  for (const pid_t child : children) ::kill(-child, SIGKILL);
+  for (const pid_t child : children) kill_group(child);
   for (const pid_t child : children) await_death(child);
 }
 
@@ -130,11 +136,12 @@ Child::Child(const std::filesystem::path& program, char* const* arguments,
 
 Child::~Child() {
   if (pid_ < 0) return;
-  ::kill(-pid_, SIGKILL);
+  kill_group(pid_);
   wait();
 }
 
 int Child::wait() {
+  if (pid_ < 0) return 0;
   // It keeps its number, and so the group its own, until it is forgotten here.
   await_death(pid_);
   const Section section;

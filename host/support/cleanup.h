@@ -49,7 +49,7 @@ class Child {
 
   /// Why it could not be started, an errno; else 0.
   int error() const { return error_; }
-  /// Waits for its end; returns what waitpid says.
+  /// Waits for its end; returns what waitpid says, 0 where there is no child or it has been waited for.
   int wait();
   /// Whether it ends within that time.
   bool ends_within(std::chrono::milliseconds patience) const;

@@ -63,11 +63,6 @@ bool evict(const fs::path& path) {
 
 }  // namespace
 
-void UniqueFd::reset(int fd) {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = fd;
-}
-
 SegmentCache::SegmentCache(fs::path directory, std::uint64_t capacity_bytes)
     : directory_(std::move(directory)), capacity_(capacity_bytes) {
   make_private_directory(directory_);

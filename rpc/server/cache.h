@@ -11,34 +11,11 @@
 
 #include "rpc/protocol/message.h"
 #include "rpc/server/piece_writer.h"
+#include "rpc/server/unique_fd.h"
 
 struct evp_md_ctx_st;
 
 namespace gantry::rpc {
-
-/// An owned file descriptor.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  ~UniqueFd() { reset(); }
-  UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    if (this != &other) reset(other.release());
-    return *this;
-  }
-  int get() const { return fd_; }
-  int release() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
-  void reset(int fd = -1);
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 /// Layout: DIR/segments/<hex digest> is complete and verified, DIR/partial/<hex digest> is on its way. A file
 /// that is held open here carries a shared flock(), which keeps every process of the server from evicting it.

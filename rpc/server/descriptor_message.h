@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "rpc/server/cache.h"
+#include "rpc/server/unique_fd.h"
 
 namespace gantry::rpc {
 

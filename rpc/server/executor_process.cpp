@@ -100,7 +100,7 @@ void ExecutorProcess::start() {
     throw Error(ErrorKind::kBoard,
                 std::string("the board cannot start an executor: ") + std::strerror(errno));
   }
-  pid_ = child;
+  child_ = ChildProcess(child);
   limits_.first_handle += 1u << 16;
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   socket_.emplace(executor_, ends[0]);
@@ -108,12 +108,7 @@ void ExecutorProcess::start() {
 }
 
 void ExecutorProcess::kill() noexcept {
-  if (pid_ > 0) {
-    ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
-  }
+  child_.kill();
   std::error_code ignored;
   if (socket_) socket_->close(ignored);
 }
@@ -170,8 +165,8 @@ asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame
   if (!running()) start();
   const FrameHeader request =
       decode_header(std::span<const std::uint8_t, kFrameHeaderSize>(frame.data(), kFrameHeaderSize));
-  Watchdog ask(executor_, deadline, [this] { ::kill(pid_, kDeadlineSignal); });
-  Watchdog force(executor_, deadline + kReportTime, [this] { ::kill(pid_, SIGKILL); });
+  Watchdog ask(executor_, deadline, [this] { child_.signal(kDeadlineSignal); });
+  Watchdog force(executor_, deadline + kReportTime, [this] { child_.signal(SIGKILL); });
   std::exception_ptr damage;
   try {
     co_await send(frame, data.get());
@@ -200,13 +195,10 @@ asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame
 }
 
 void ExecutorProcess::report_death(bool deadline_passed, milliseconds deadline) {
-  if (pid_ <= 0) throw Error(ErrorKind::kReconnect, "the session ended");
-  int status = 0;
   // It closed its socket, so it is dead or means to be.
-  ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
-  pid_ = -1;
+  const std::optional<int> ended = child_.kill();
+  if (!ended) throw Error(ErrorKind::kReconnect, "the session ended");
+  const int status = *ended;
   kill();
   std::string where = "outside of any kernel";
   if (step_->filled.load() != 0) where = "in " + last_words(*step_);

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "rpc/protocol/channel.h"
-#include "rpc/server/cache.h"
+#include "rpc/server/child_process.h"
 #include "rpc/server/executor.h"
 
 namespace gantry::rpc {
@@ -17,8 +17,8 @@ namespace gantry::rpc {
 class ExecutorProcess {
  public:
   struct Reply {
-    Bytes frame;       ///< header and payload, verified
-    UniqueFd payload;  ///< memory with the reply's data, if it has any
+    Bytes frame;              ///< header and payload, verified
+    UniqueFd payload;         ///< memory with the reply's data, if it has any
     Finish finish = kGoesOn;  ///< else the executor has ended after this reply
   };
   using OnProgress = std::function<asio::awaitable<void>(const Bytes& frame)>;
@@ -26,7 +26,7 @@ class ExecutorProcess {
   ExecutorProcess(asio::any_io_executor executor, ExecutorLimits limits, std::filesystem::path cache);
   ~ExecutorProcess();
 
-  bool running() const { return pid_ > 0; }
+  bool running() const { return child_.running(); }
   /// The last executor died while a GPU ran several kernels, of which call() could name none.
   bool died_in_a_graph() const { return !running() && step_ && step_->filled.load() == 2; }
   /// Sends a request (a whole frame) with the memory that holds its data, and waits for the reply. One call
@@ -49,7 +49,7 @@ class ExecutorProcess {
   std::filesystem::path cache_;
   std::unique_ptr<SharedStep, void (*)(SharedStep*)> step_;
   std::optional<asio::posix::stream_descriptor> socket_;
-  int pid_ = -1;
+  ChildProcess child_;
 };
 
 }  // namespace gantry::rpc

@@ -25,6 +25,7 @@
 #include "rpc/security/tls.h"
 #include "rpc/server/board_info.h"
 #include "rpc/server/cache.h"
+#include "rpc/server/child_process.h"
 #include "rpc/server/session.h"
 
 namespace gantry::rpc {
@@ -63,7 +64,7 @@ struct SilentPeer {
 };
 
 struct Child {
-  pid_t pid;
+  ChildProcess process;
   UniqueFd control;
   Clock::time_point handshake_deadline;
   Log log;
@@ -167,9 +168,9 @@ void Server::expire() {
   const auto now = Clock::now();
   while (!silent_.empty() && silent_.front().deadline <= now) drop_oldest("it has sent nothing");
   if (force_at_ && *force_at_ <= now && !kill_at_) force_shutdown();
-  for (const Child& child : children_)
+  for (Child& child : children_)
     if ((!child.admitted && child.handshake_deadline <= now) || (kill_at_ && *kill_at_ <= now))
-      ::kill(child.pid, SIGKILL);
+      child.process.signal(SIGKILL);
 }
 
 void Server::drop_oldest(const char* why) {
@@ -200,9 +201,9 @@ void Server::begin_shutdown(int signal) {
   force_at_ = Clock::now() + options_.shutdown_grace;
   listener_.reset();
   silent_.clear();
-  for (const Child& child : children_) {
+  for (Child& child : children_) {
     if (!child.admitted)
-      ::kill(child.pid, SIGKILL);
+      child.process.signal(SIGKILL);
     else
       (void)::send(child.control.get(), &kShutDown, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
@@ -218,8 +219,9 @@ void Server::force_shutdown() {
 /// A session that did not end by itself or by our SIGKILL has a bug: its peer only sees that it is gone.
 void Server::reap() {
   std::erase_if(children_, [](Child& child) {
-    int status = 0;
-    if (::waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
+    const std::optional<int> ended = child.process.wait_if_ended();
+    if (!ended) return !child.process.running();
+    const int status = *ended;
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
       child.log.error(std::string("a session crashed: ") + ::strsignal(WTERMSIG(status)) +
                       "; please report this");
@@ -294,7 +296,7 @@ void Server::start_session(UniqueFd connection, Log log) {
   if (static_cast<std::size_t>(std::count_if(children_.begin(), children_.end(), handshaking)) >=
       options_.max_handshakes) {
     const auto oldest = std::find_if(children_.begin(), children_.end(), handshaking);
-    ::kill(oldest->pid, SIGKILL);
+    oldest->process.signal(SIGKILL);
     oldest->control.reset();
   }
   int ends[2];
@@ -312,8 +314,8 @@ void Server::start_session(UniqueFd connection, Log log) {
     accept_after_ = Clock::now() + kAcceptBackoff;
     return;
   }
-  children_.push_back(
-      {child, std::move(ours), Clock::now() + options_.handshake_timeout + kHandshakeSlack, std::move(log)});
+  children_.push_back({ChildProcess(child), std::move(ours),
+                       Clock::now() + options_.handshake_timeout + kHandshakeSlack, std::move(log)});
 }
 
 void Server::be_session(UniqueFd connection, UniqueFd control) {

@@ -65,7 +65,7 @@ ServerProcess::ServerProcess(const std::vector<std::string>& arguments, const st
     all.insert(all.end(), {"--cache", (cache_.path() / "cache").string()});
   all.insert(all.end(), arguments.begin(), arguments.end());
   const auto [pid, output] = start(all, cache_.path() / "errors", program);
-  pid_ = pid;
+  process_ = rpc::ChildProcess(pid);
   std::string line;
   char byte = 0;
   while (::read(output, &byte, 1) == 1 && byte != '\n') line += byte;
@@ -77,27 +77,25 @@ ServerProcess::ServerProcess(const std::vector<std::string>& arguments, const st
 }
 
 ServerProcess::~ServerProcess() {
-  if (pid_ > 0) stop();
+  stop();
   std::cerr << errors();
 }
 
 int ServerProcess::stop() {
-  int status = 0;
-  ::kill(pid_, SIGTERM);
-  ::waitpid(pid_, &status, 0);
-  pid_ = -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  process_.signal(SIGTERM);
+  const std::optional<int> status = process_.wait();
+  return status && WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
 }
 
 std::size_t ServerProcess::descriptors() const {
   std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid_) + "/fd"))
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid()) + "/fd"))
     ++count;
   return count;
 }
 
 std::size_t ServerProcess::resident_kilobytes() const {
-  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  std::ifstream status("/proc/" + std::to_string(pid()) + "/status");
   std::string word;
   while (status >> word)
     if (word == "VmRSS:" && status >> word) return std::stoul(word);
@@ -120,7 +118,7 @@ std::size_t ServerProcess::descendants() const {
     std::istringstream(line.substr(line.rfind(')') + 1)) >> state >> parent;
     if (state != 'Z') children.emplace(parent, std::atoi(entry.path().filename().c_str()));
   }
-  std::vector<int> open = {pid_};
+  std::vector<int> open = {pid()};
   std::size_t count = 0;
   while (!open.empty()) {
     const auto [first, last] = children.equal_range(open.back());

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "rpc/server/child_process.h"
+
 namespace gantry::testing {
 
 /// A directory that is removed with everything in it.
@@ -28,8 +30,8 @@ class ServerProcess {
   ~ServerProcess();
   std::uint16_t port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  int pid() const { return pid_; }
-  /// SIGTERM, then its exit code; -1 if a signal ended it.
+  int pid() const { return process_.pid(); }
+  /// SIGTERM, then its exit code; -1 if a signal ended it, or if it has been stopped before.
   int stop();
   std::size_t descriptors() const;
   std::size_t resident_kilobytes() const;
@@ -40,7 +42,7 @@ class ServerProcess {
 
  private:
   TemporaryDirectory cache_;
-  int pid_ = -1;
+  rpc::ChildProcess process_;
   std::uint16_t port_ = 0;
 };
 
