@@ -10,7 +10,7 @@ namespace gantry::rpc {
 /// What an executor may use.
 struct ExecutorLimits {
   std::uint64_t memory_bytes = 0;
-  std::uint32_t first_handle = 1;  ///< so that a handle of an executor that died is never valid again
+  std::uint32_t first_handle = 1;  ///< of what it loads, then one by one: see SessionHandles
 };
 
 /// Why an executor ends by itself.

@@ -80,6 +80,7 @@ void ExecutorProcess::start() {
     if (memory == MAP_FAILED) throw Error(ErrorKind::kBoard, "the board has no memory for another executor");
     step_.reset(new (memory) SharedStep);
   }
+  limits_.first_handle = handles_.next();
   step_->filled = 0;
   step_->finished = 0;
   int ends[2];
@@ -101,7 +102,6 @@ void ExecutorProcess::start() {
                 std::string("the board cannot start an executor: ") + std::strerror(errno));
   }
   child_ = ChildProcess(child);
-  limits_.first_handle += 1u << 16;
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   socket_.emplace(executor_, ends[0]);
   socket_->native_non_blocking(true);
@@ -111,6 +111,18 @@ void ExecutorProcess::kill() noexcept {
   child_.kill();
   std::error_code ignored;
   if (socket_) socket_->close(ignored);
+}
+
+void ExecutorProcess::check_handle(bool loads, const wire::ResponseT& answer) {
+  const auto* module = answer.body.AsModuleLoaded();
+  if (!module) return;
+  try {
+    if (!loads) throw Error(ErrorKind::kBoard, "the module's process answered a request that nobody made");
+    handles_.accept(module->handle);
+  } catch (const Error&) {
+    kill();
+    throw;
+  }
 }
 
 asio::awaitable<void> ExecutorProcess::send(const Bytes& frame, int fd) {

@@ -10,6 +10,7 @@
 #include "rpc/protocol/channel.h"
 #include "rpc/server/child_process.h"
 #include "rpc/server/executor.h"
+#include "rpc/server/session_handles.h"
 
 namespace gantry::rpc {
 
@@ -29,6 +30,11 @@ class ExecutorProcess {
   bool running() const { return child_.running(); }
   /// The last executor died while a GPU ran several kernels, of which call() could name none.
   bool died_in_a_graph() const { return !running() && step_ && step_->filled.load() == 2; }
+  /// Checks the answer to a request, a load or another, for a handle that this session has not had. Throws
+  /// Error(kBoard), having ended the executor, if it is none.
+  void check_handle(bool loads, const wire::ResponseT& answer);
+  /// Throws Error(kReconnect) if the session can have no further handle.
+  void require_handle() const { (void)handles_.next(); }
   /// Sends a request (a whole frame) with the memory that holds its data, and waits for the reply. One call
   /// at a time. Throws Error(kBoard), which says what killed the executor, in which kernel of which nodes, if
   /// it died or was killed because `deadline` passed.
@@ -50,6 +56,7 @@ class ExecutorProcess {
   std::unique_ptr<SharedStep, void (*)(SharedStep*)> step_;
   std::optional<asio::posix::stream_descriptor> socket_;
   ChildProcess child_;
+  SessionHandles handles_;
 };
 
 }  // namespace gantry::rpc

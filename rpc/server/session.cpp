@@ -471,11 +471,13 @@ asio::awaitable<void> Session::execute(Work work) {
   try {
     if (!work.loads && !executor_.running())
       throw Error(ErrorKind::kRequest, "no module is loaded in this session (any more): load it first");
+    if (work.loads) executor_.require_handle();
     const UniqueFd data(work.data ? ::fcntl(work.data.get(), F_DUPFD_CLOEXEC, 0) : -1);
     reply = co_await executor_.call(
         work.frame, std::move(work.data), work.deadline,
         [this, &work](const Bytes& frame) { return channel_->write(work.id, frame); });
     const wire::ResponseT response = decode_response(std::span(reply->frame).subspan(kFrameHeaderSize));
+    executor_.check_handle(work.loads, response);
     co_await look_into(work, data.get(), response, reply->finish);
     const std::uint64_t size = following_bytes(response);
     const SharedMemory memory(std::move(reply->payload), size);
