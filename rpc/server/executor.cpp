@@ -1,7 +1,6 @@
 #include "rpc/server/executor.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -17,7 +16,6 @@
 
 #include "device_runtime/src/benchmark.h"
 #include "device_runtime/src/cuda_module.h"
-#include "device_runtime/src/current_step.h"
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/module_reader.h"
 #include "device_runtime/src/session.h"
@@ -31,43 +29,6 @@
 
 namespace gantry::rpc {
 namespace {
-
-// ---- what a dying executor leaves behind ----
-
-SharedStep* shared_step = nullptr;
-
-void copy_text(char* to, std::size_t size, const char* from) {
-  std::size_t i = 0;
-  for (; from && from[i] && i + 1 < size; ++i) to[i] = from[i];
-  to[i] = 0;
-}
-
-void on_fatal_signal(int number) {
-  if (const runtime::StepLabel* label = runtime::current_step.load()) {
-    copy_text(shared_step->symbol, sizeof shared_step->symbol, label->symbol);
-    copy_text(shared_step->ops, sizeof shared_step->ops, label->ops);
-    shared_step->index = label->index;
-    copy_text(shared_step->origin, sizeof shared_step->origin, label->origin);
-    shared_step->filled = label->index < 0 ? 2 : 1;
-  }
-  if (number == kDeadlineSignal) ::kill(::getpid(), SIGKILL);
-  ::signal(number, SIG_DFL);
-  ::raise(number);
-}
-
-void report_deaths(SharedStep* step) {
-  shared_step = step;
-  static char stack[64 * 1024];
-  stack_t alternate{};
-  alternate.ss_sp = stack;
-  alternate.ss_size = sizeof stack;
-  ::sigaltstack(&alternate, nullptr);  // so that a stack overflow is reported too
-  struct sigaction action {};
-  action.sa_handler = on_fatal_signal;
-  action.sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESETHAND;
-  for (int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS, kDeadlineSignal})
-    ::sigaction(number, &action, nullptr);
-}
 
 /// Bounds the address space: what is mapped now, what the session may use, and stacks and arenas of its
 /// threads.
@@ -169,7 +130,7 @@ struct Answer {
 
 class Executor {
  public:
-  Executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache, SharedStep* step)
+  Executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache, SharedStep& step)
       : socket_(socket), limits_(limits), step_(step), next_handle_(limits.first_handle) {
     if (!cache.empty()) cache_.emplace(cache, 0);
   }
@@ -194,7 +155,7 @@ class Executor {
   int socket_;
   ExecutorLimits limits_;
   std::optional<SegmentCache> cache_;  ///< none: modules come whole
-  SharedStep* step_;
+  SharedStep& step_;
   std::uint32_t next_handle_;
   std::map<std::uint32_t, Loaded> loaded_;
 };
@@ -249,7 +210,7 @@ void Executor::answer(std::uint32_t id, const Bytes& payload, UniqueFd data) {
   }
   // A fault on a GPU costs the process all that it has there: the next module gets a fresh one.
   const Finish finish = gpu_state();
-  step_->finished = finish;
+  step_.finished = finish;
   send(frame, result.payload.get());
   if (finish != kGoesOn) ::_exit(0);
 }
@@ -517,7 +478,7 @@ wire::ResponseT Executor::benchmark(std::uint32_t id, const wire::BenchmarkT& re
 }  // namespace
 
 int run_executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache,
-                 SharedStep* step) {
+                 SharedStep& step) {
   try {
     report_deaths(step);
     limit_memory(limits);

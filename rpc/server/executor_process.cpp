@@ -1,14 +1,10 @@
 #include "rpc/server/executor_process.h"
 
-#include "device_runtime/src/current_step.h"
 #include "rpc/server/descriptor_message.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,17 +17,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kExecutorSocket = 3;
 /// Between asking an executor to say where it is and killing it.
 constexpr milliseconds kReportTime{200};
-
-void unmap_step(SharedStep* step) {
-  ::munmap(step, sizeof(SharedStep));
-}
-
-std::string bounded_text(const char* text, std::size_t size) {
-  return std::string(text, ::strnlen(text, size));
-}
 
 std::string signal_text(int number) {
   static constexpr std::pair<int, const char*> kNames[] = {
@@ -45,65 +32,34 @@ std::string signal_text(int number) {
   return name + " (" + ::strsignal(number) + ")";
 }
 
-/// What the executor was doing. It may have written anything there.
-std::string last_words(const SharedStep& step) {
-  const std::string symbol = bounded_text(step.symbol, sizeof step.symbol);
-  const std::string ops = bounded_text(step.ops, sizeof step.ops);
-  const std::string origin = bounded_text(step.origin, sizeof step.origin);
-  return runtime::step_text({symbol.c_str(), ops.c_str(), "", origin.c_str(), step.index});
-}
-
-/// Keeps the socket alone; everything else belongs to the session.
-void close_all_but(int socket) {
-  ::dup2(socket, kExecutorSocket);
-#if defined(SYS_close_range)
-  // Not by its name: glibc has it only since 2.34.
-  if (::syscall(SYS_close_range, kExecutorSocket + 1, ~0u, 0) == 0) return;
-#endif
-  for (int fd = kExecutorSocket + 1; fd < 4096; ++fd) ::close(fd);
-}
-
 }  // namespace
 
-ExecutorProcess::ExecutorProcess(asio::any_io_executor executor, ExecutorLimits limits,
-                                 std::filesystem::path cache)
-    : executor_(std::move(executor)), limits_(limits), cache_(std::move(cache)), step_(nullptr, unmap_step) {}
+ExecutorProcess::ExecutorProcess(asio::any_io_executor executor, const ExecutorSetup& setup)
+    : executor_(std::move(executor)), setup_(setup) {}
 
 ExecutorProcess::~ExecutorProcess() {
   kill();
 }
 
 void ExecutorProcess::start() {
-  if (!step_) {
-    void* memory =
-        ::mmap(nullptr, sizeof(SharedStep), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw Error(ErrorKind::kBoard, "the board has no memory for another executor");
-    step_.reset(new (memory) SharedStep);
-  }
-  limits_.first_handle = handles_.next();
-  step_->filled = 0;
-  step_->finished = 0;
+  if (!step_) step_.emplace();
+  StepMemory& step = *step_;
+  step->filled = 0;
+  step->finished = 0;
+  step->exec_error = 0;
+  ExecutorSetup setup = setup_;
+  setup.limits.first_handle = handles_.next();
+  const auto refused = [] {
+    return Error(ErrorKind::kBoard,
+                 std::string("the board cannot start an executor: ") + std::strerror(errno));
+  };
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw Error(ErrorKind::kBoard,
-                std::string("the board cannot start an executor: ") + std::strerror(errno));
-  const pid_t session = ::getpid();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    close_all_but(ends[1]);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != session) ::_exit(0);
-    ::_exit(run_executor(kExecutorSocket, limits_, cache_, step_.get()));
-  }
-  ::close(ends[1]);
-  if (child < 0) {
-    ::close(ends[0]);
-    throw Error(ErrorKind::kBoard,
-                std::string("the board cannot start an executor: ") + std::strerror(errno));
-  }
-  child_ = ChildProcess(child);
-  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  socket_.emplace(executor_, ends[0]);
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw refused();
+  UniqueFd ours(ends[0]), theirs(ends[1]);
+  child_ = start_executor(setup, theirs.get(), step);
+  if (!child_.running()) throw refused();
+  ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+  socket_.emplace(executor_, ours.release());
   socket_->native_non_blocking(true);
 }
 
@@ -188,7 +144,7 @@ asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame
           std::span<const std::uint8_t, kFrameHeaderSize>(reply->frame.data(), kFrameHeaderSize));
       if (header.id != request.id) throw Error(ErrorKind::kBug, "the executor answered another request");
       if (header.type == FrameType::kResponse) {
-        reply->finish = static_cast<Finish>(step_->finished.load());
+        reply->finish = static_cast<Finish>((*step_)->finished.load());
         if (reply->finish != kGoesOn) kill();
         co_return std::move(*reply);
       }
@@ -212,8 +168,7 @@ void ExecutorProcess::report_death(bool deadline_passed, milliseconds deadline) 
   if (!ended) throw Error(ErrorKind::kReconnect, "the session ended");
   const int status = *ended;
   kill();
-  std::string where = "outside of any kernel";
-  if (step_->filled.load() != 0) where = "in " + last_words(*step_);
+  const std::string where = place_text(**step_);
   if (deadline_passed)
     throw Error(ErrorKind::kBoard,
                 "the module was stopped " + where + ": it had not finished after its deadline of " +

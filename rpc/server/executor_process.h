@@ -4,12 +4,10 @@
 
 #include <asio/posix/stream_descriptor.hpp>
 #include <functional>
-#include <memory>
 #include <optional>
 
 #include "rpc/protocol/channel.h"
-#include "rpc/server/child_process.h"
-#include "rpc/server/executor.h"
+#include "rpc/server/executor_start.h"
 #include "rpc/server/session_handles.h"
 
 namespace gantry::rpc {
@@ -24,12 +22,16 @@ class ExecutorProcess {
   };
   using OnProgress = std::function<asio::awaitable<void>(const Bytes& frame)>;
 
-  ExecutorProcess(asio::any_io_executor executor, ExecutorLimits limits, std::filesystem::path cache);
+  /// `setup` must outlive the object; what is changed there holds for the next executor.
+  ExecutorProcess(asio::any_io_executor executor, const ExecutorSetup& setup);
   ~ExecutorProcess();
 
   bool running() const { return child_.running(); }
   /// The last executor died while a GPU ran several kernels, of which call() could name none.
-  bool died_in_a_graph() const { return !running() && step_ && step_->filled.load() == 2; }
+  bool died_in_a_graph() const { return !running() && step_ && (*step_)->filled.load() == 2; }
+  /// Why the last executor is a fork of this process, an errno, though it was to be a program of its own; 0
+  /// if it is one.
+  int exec_error() const { return step_ ? (*step_)->exec_error.load() : 0; }
   /// Checks the answer to a request, a load or another, for a handle that this session has not had. Throws
   /// Error(kBoard), having ended the executor, if it is none.
   void check_handle(bool loads, const wire::ResponseT& answer);
@@ -51,9 +53,8 @@ class ExecutorProcess {
   [[noreturn]] void report_death(bool deadline_passed, std::chrono::milliseconds deadline);
 
   asio::any_io_executor executor_;
-  ExecutorLimits limits_;
-  std::filesystem::path cache_;
-  std::unique_ptr<SharedStep, void (*)(SharedStep*)> step_;
+  const ExecutorSetup& setup_;
+  std::optional<StepMemory> step_;
   std::optional<asio::posix::stream_descriptor> socket_;
   ChildProcess child_;
   SessionHandles handles_;

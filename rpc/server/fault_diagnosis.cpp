@@ -16,9 +16,8 @@ bool is_on_gpu(const wire::LoadModuleT& load) {
 
 }  // namespace
 
-FaultDiagnosis::FaultDiagnosis(asio::any_io_executor executor, ExecutorLimits limits,
-                               std::filesystem::path cache)
-    : executor_(std::move(executor)), limits_(limits), cache_(std::move(cache)) {}
+FaultDiagnosis::FaultDiagnosis(asio::any_io_executor executor, const ExecutorSetup& setup)
+    : executor_(std::move(executor)), setup_(setup) {}
 
 UniqueFd FaultDiagnosis::duplicate(int fd) {
   return UniqueFd(fd >= 0 ? ::fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1);
@@ -55,7 +54,7 @@ asio::awaitable<std::string> FaultDiagnosis::run_again(std::uint32_t handle, mil
   if (found == loaded_.end()) co_return "";
   std::string result;
   try {
-    ExecutorProcess process(executor_, limits_, cache_);
+    ExecutorProcess process(executor_, setup_);
     const wire::ResponseT loaded = co_await ask(process, found->second.load, deadline);
     if (!loaded.body.AsModuleLoaded()) co_return "";
     const std::uint32_t fresh = loaded.body.AsModuleLoaded()->handle;

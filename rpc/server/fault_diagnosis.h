@@ -13,7 +13,8 @@ namespace gantry::rpc {
 /// data. After a fault a fresh executor gets the same, and runs it kernel by kernel.
 class FaultDiagnosis {
  public:
-  FaultDiagnosis(asio::any_io_executor executor, ExecutorLimits limits, std::filesystem::path cache);
+  /// `setup` must outlive the object.
+  FaultDiagnosis(asio::any_io_executor executor, const ExecutorSetup& setup);
 
   /// A request that was answered without an error. `data` is the caller's; it is duplicated where needed.
   void note(const wire::RequestT& request, int data, const wire::ResponseT& answer);
@@ -36,8 +37,7 @@ class FaultDiagnosis {
                                        std::chrono::milliseconds deadline);
 
   asio::any_io_executor executor_;
-  ExecutorLimits limits_;
-  std::filesystem::path cache_;
+  const ExecutorSetup& setup_;
   std::map<std::uint32_t, Loaded> loaded_;
 };
 

@@ -10,6 +10,7 @@
 #include "rpc/protocol/message.h"
 #include "rpc/server/board_info.h"
 #include "rpc/server/cache.h"
+#include "rpc/server/executor_start.h"
 #include "rpc/server/server.h"
 
 namespace gantry::rpc {
@@ -229,6 +230,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    // First, and without the parser of arguments: it costs every executor a part of its start.
+    if (argc > 1 && argv[1] == gantry::rpc::kExecutorCommand) return gantry::rpc::executor_main(argc, argv);
     return gantry::rpc::run(argc, argv);
   } catch (const gantry::rpc::Error& error) {
     std::fprintf(stderr, "gantry-device: %s\n", error.what());

@@ -26,6 +26,7 @@ struct ServeOptions {
   std::chrono::milliseconds idle_timeout{3'600'000};   ///< a session without a request ends
   std::chrono::milliseconds handshake_timeout{5'000};  ///< from connect to the first exchange
   std::chrono::milliseconds shutdown_grace{5'000};     ///< for running requests, after SIGTERM
+  int program = -1;                                    ///< of executors: see ExecutorSetup
   LogLevel log_level = LogLevel::kInfo;                ///< the least grave events that are reported
 };
 

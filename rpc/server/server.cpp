@@ -26,6 +26,7 @@
 #include "rpc/server/board_info.h"
 #include "rpc/server/cache.h"
 #include "rpc/server/child_process.h"
+#include "rpc/server/executor_start.h"
 #include "rpc/server/session.h"
 
 namespace gantry::rpc {
@@ -386,6 +387,8 @@ int serve(const ServeOptions& given) {
   asio::ip::tcp::endpoint endpoint(address, options.port);
   UniqueFd listener = listen_on(options, endpoint);
   TlsContext tls = options.key ? make_server_context(*options.key) : nullptr;
+  const UniqueFd program(open_this_program());
+  options.program = program.get();
   prepare_process();
   const std::string shown = address.is_v6() ? "[" + address.to_string() + "]" : address.to_string();
   std::printf("gantry-device %s listening on %s:%u (%s), cache %s\n", gantry_version(), shown.c_str(),
@@ -406,6 +409,7 @@ int serve_connection(int socket) {
   handle_signal(SIGPIPE, SIG_IGN);
   ::fcntl(socket, F_SETFD, FD_CLOEXEC);
   ServeOptions options;
+  options.program = open_this_program();
   options.session_memory_bytes = runtime::usable_memory_bytes();
   options.deadline = options.idle_timeout = std::chrono::hours(24 * 30);
   options.handshake_timeout = std::chrono::minutes(1);

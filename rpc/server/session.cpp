@@ -11,6 +11,7 @@
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cstdio>
+#include <cstring>
 #include <deque>
 
 #include "rpc/protocol/channel.h"
@@ -97,8 +98,9 @@ class Session {
         connection_(io),
         work_ready_(io.get_executor()),
         idle_timer_(io.get_executor()),
-        executor_(io.get_executor(), {options.session_memory_bytes}, options.cache),
-        diagnosis_(io.get_executor(), {options.session_memory_bytes}, options.cache),
+        setup_{{options.session_memory_bytes}, options.cache, options.program},
+        executor_(io.get_executor(), setup_),
+        diagnosis_(io.get_executor(), setup_),
         log_(options.log_level, peer_of(connection)) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
@@ -133,6 +135,7 @@ class Session {
   wire::SegmentStatesT states_of(const wire::QuerySegmentsT& query);
   wire::BoardDescriptionT describe(bool gpus);
   milliseconds deadline_of(const wire::RequestT& request) const;
+  void report_fork();
   void report_load(const wire::LoadModuleT& load, const wire::ResponseT& response);
   void end_because(const std::string& why);
   void spawn(asio::awaitable<void> task);
@@ -148,6 +151,7 @@ class Session {
   asio::steady_timer idle_timer_;
   std::optional<SegmentCache> cache_;  ///< none: modules are sent whole
   std::vector<UniqueFd> held_;  // segments that this session has asked about: not evicted before it ends
+  ExecutorSetup setup_;
   ExecutorProcess executor_;
   FaultDiagnosis diagnosis_;
   std::optional<std::uint32_t> discarded_id_;    // data frames of a request that failed
@@ -156,6 +160,7 @@ class Session {
   std::optional<Clock::time_point> started_;
   std::string end_;  // why it ends; the first reason is the one
   Clock::time_point last_activity_ = Clock::now();
+  bool fork_reported_ = false;
   bool executing_ = false;
   bool shutting_down_ = false;
   bool stopped_ = false;
@@ -188,6 +193,16 @@ void Session::report_end() {
   std::snprintf(seconds, sizeof seconds, "%.3f", lasted.count());
   log_.info("session ended after " + std::string(seconds) +
             " s: " + (end_.empty() ? "the client closed the connection" : end_));
+}
+
+/// Once a session.
+void Session::report_fork() {
+  if (executor_.exec_error() == 0 || fork_reported_) return;
+  fork_reported_ = true;
+  log_.info(
+      std::string("executors are forks of their session, with its memory and addresses: the system does "
+                  "not execute gantry-device anew (") +
+      std::strerror(executor_.exec_error()) + ")");
 }
 
 void Session::report_load(const wire::LoadModuleT& load, const wire::ResponseT& response) {
@@ -512,6 +527,7 @@ asio::awaitable<void> Session::look_into(const Work& work, int data, const wire:
   const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
   if (finish == kGoesOn) {
     diagnosis_.note(request, data, response);
+    if (work.loads) report_fork();
     if (work.loads) report_load(*request.body.AsLoadModule(), response);
     co_return;
   }

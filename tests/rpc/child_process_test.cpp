@@ -145,7 +145,8 @@ TEST(ChildProcess, OlderKernelsSignalByTheNumber) {
 TEST(ExecutorProcess, ADeadlineBesideADisconnectSignalsNobodyElse) {
   signalled_by_number.clear();
   asio::io_context io(1);
-  ExecutorProcess process(io.get_executor(), {std::uint64_t{1} << 30}, {});
+  const ExecutorSetup setup{{std::uint64_t{1} << 30}, {}, -1};
+  ExecutorProcess process(io.get_executor(), setup);
   // A header that announces more than comes: the executor waits for the rest.
   const FrameHeaderBytes header = encode_header({FrameType::kRequest, 1, 100});
   const Bytes frame(header.begin(), header.end());

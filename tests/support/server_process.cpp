@@ -107,7 +107,7 @@ std::string ServerProcess::errors() const {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::size_t ServerProcess::descendants() const {
+std::vector<int> ServerProcess::descendant_ids() const {
   std::multimap<int, int> children;
   for (const auto& entry : fs::directory_iterator("/proc")) {
     std::ifstream file(entry.path() / "stat");
@@ -118,14 +118,13 @@ std::size_t ServerProcess::descendants() const {
     std::istringstream(line.substr(line.rfind(')') + 1)) >> state >> parent;
     if (state != 'Z') children.emplace(parent, std::atoi(entry.path().filename().c_str()));
   }
-  std::vector<int> open = {pid()};
-  std::size_t count = 0;
-  while (!open.empty()) {
-    const auto [first, last] = children.equal_range(open.back());
-    open.pop_back();
-    for (auto it = first; it != last; ++it, ++count) open.push_back(it->second);
+  std::vector<int> found = {pid()};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto [first, last] = children.equal_range(found[i]);
+    for (auto it = first; it != last; ++it) found.push_back(it->second);
   }
-  return count;
+  found.erase(found.begin());
+  return found;
 }
 
 std::pair<int, std::string> run_device(const std::vector<std::string>& arguments) {

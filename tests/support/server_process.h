@@ -37,8 +37,9 @@ class ServerProcess {
   std::size_t resident_kilobytes() const;
   /// What it and its sessions have printed on stderr so far; shown in full when the object goes.
   std::string errors() const;
-  /// Processes that it has started and that still live, theirs included.
-  std::size_t descendants() const;
+  /// Processes that it has started and that still live, theirs included; sessions come before executors.
+  std::vector<int> descendant_ids() const;
+  std::size_t descendants() const { return descendant_ids().size(); }
 
  private:
   TemporaryDirectory cache_;
