@@ -2,17 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <optional>
-#include <thread>
 
 #include "device_runtime/src/benchmark.h"
 #include "device_runtime/src/cuda_module.h"
@@ -29,47 +26,6 @@
 
 namespace gantry::rpc {
 namespace {
-
-/// Bounds the address space: what is mapped now, what the session may use, and stacks and arenas of its
-/// threads.
-void limit_memory(const ExecutorLimits& limits) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  std::ifstream status("/proc/self/statm");
-  std::uint64_t pages = 0;
-  status >> pages;
-  const std::uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
-  const std::uint64_t bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) +
-                              limits.memory_bytes + threads * (std::uint64_t{80} << 20);
-  // Only the soft limit: NVIDIA's driver reserves far more addresses than memory, so that a session on a GPU
-  // lifts it again.
-  rlimit limit{};
-  ::getrlimit(RLIMIT_AS, &limit);
-  limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_max);
-  ::setrlimit(RLIMIT_AS, &limit);
-#else
-  (void)limits;
-#endif
-  const rlimit no_core{0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-}
-
-/// For NVIDIA's driver: bounds what is written to instead of what is merely reserved.
-void limit_data_instead(const ExecutorLimits& limits) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  constexpr std::uint64_t kDriver = std::uint64_t{4} << 30;  // its own tables and buffers
-  rlimit limit{};
-  ::getrlimit(RLIMIT_AS, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_AS, &limit);
-  ::getrlimit(RLIMIT_DATA, &limit);
-  limit.rlim_cur = std::min<rlim_t>(limits.memory_bytes + kDriver, limit.rlim_max);
-  ::setrlimit(RLIMIT_DATA, &limit);
-#else
-  (void)limits;
-#endif
-}
-
-// ---- requests ----
 
 [[noreturn]] void raise(const runtime::Status& status) {
   ErrorKind kind = ErrorKind::kBoard;
@@ -144,6 +100,7 @@ class Executor {
   Loaded& find(std::uint32_t handle);
   Finish gpu_state() const;
   runtime::ModuleContents contents(const wire::LoadModuleT& request, const UniqueFd& data);
+  void allow_gpu(const module_format::Manifest& manifest, int index);
   wire::ResponseT load(const wire::LoadModuleT& request, const UniqueFd& data);
   wire::ResponseT set_input(const wire::SetInputT& request, const UniqueFd& data);
   wire::ResponseT run(const wire::RunT& request);
@@ -156,6 +113,7 @@ class Executor {
   ExecutorLimits limits_;
   std::optional<SegmentCache> cache_;  ///< none: modules come whole
   SharedStep& step_;
+  std::optional<wire::ResponseT> board_;  ///< what the session has told of it
   std::uint32_t next_handle_;
   std::map<std::uint32_t, Loaded> loaded_;
 };
@@ -168,6 +126,10 @@ int Executor::serve() {
     const FrameHeader header = decode_header(bytes);
     Bytes payload(header.length);
     if (!read(payload.data(), payload.size(), nullptr)) return 0;
+    if (header.type == FrameType::kResponse) {
+      board_ = decode_response(payload);
+      continue;
+    }
     answer(header.id, payload, std::move(data));
   }
 }
@@ -294,11 +256,29 @@ runtime::ModuleContents Executor::contents(const wire::LoadModuleT& request, con
   return take(runtime::ModuleContents::from_parts(sent.bytes, segments));
 }
 
+/// Lets NVIDIA's driver start here, if there is a GPU that the module will run on: a client's word that there
+/// is one lifts no limit. Nor does a module without code for GPUs, which loading refuses by itself.
+void Executor::allow_gpu(const module_format::Manifest& manifest, int index) {
+  constexpr auto kCuda = module_format::Device::Cuda;
+  if (!runtime::has_variant_for(manifest, kCuda)) return;
+  const auto* board = board_ ? board_->body.AsBoardDescription() : nullptr;
+  if (!board) throw Error(ErrorKind::kBug, "the session has not said which GPUs there are");
+  if (board->gpus.empty()) throw Error(ErrorKind::kRequest, board->gpu_problem);
+  if (static_cast<std::size_t>(index) >= board->gpus.size())
+    throw Error(ErrorKind::kRequest, "this machine has no GPU " + std::to_string(index) + ": it has " +
+                                         std::to_string(board->gpus.size()) + ", numbered from 0");
+  const auto& gpu = *board->gpus[static_cast<std::size_t>(index)];
+  take(runtime::choose_variant(manifest, runtime::cpu_info(), kCuda,
+                               static_cast<int>(gpu.compute_capability)));
+  allow_gpu_addresses();
+}
+
 wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd& data) {
   const auto start = std::chrono::steady_clock::now();
   const runtime::DeviceName device = take(runtime::parse_device(request.device));
-  if (device.type == module_format::Device::Cuda) limit_data_instead(limits_);
-  const auto module = take(runtime::Module::create(contents(request, data), device));
+  runtime::ModuleContents parts = contents(request, data);
+  if (device.type == module_format::Device::Cuda) allow_gpu(parts.manifest(), device.index);
+  const auto module = take(runtime::Module::create(std::move(parts), device));
   runtime::SessionOptions options;
   options.threads = request.threads;
   options.cpus = request.cpus;

@@ -1,22 +1,16 @@
 #ifndef GANTRY_RPC_SERVER_EXECUTOR_H
 #define GANTRY_RPC_SERVER_EXECUTOR_H
 
-#include <cstdint>
 #include <filesystem>
 
+#include "rpc/server/executor_limits.h"
 #include "rpc/server/last_words.h"
 
 namespace gantry::rpc {
 
-/// What an executor may use.
-struct ExecutorLimits {
-  std::uint64_t memory_bytes = 0;
-  std::uint32_t first_handle = 1;  ///< of what it loads, then one by one: see SessionHandles
-};
-
 /// The executor's whole life, in a process of its own: serves requests from `socket` until it closes.
 /// Requests and replies are frames of the protocol; data travels as a descriptor of shared memory beside the
-/// frame.
+/// frame. A BoardDescription that its session sends unasked, and which has no answer, tells it the GPUs.
 int run_executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache,
                  SharedStep& step);
 

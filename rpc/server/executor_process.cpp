@@ -47,6 +47,7 @@ void ExecutorProcess::start() {
   step->filled = 0;
   step->finished = 0;
   step->exec_error = 0;
+  knows_gpus_ = false;
   ExecutorSetup setup = setup_;
   setup.limits.first_handle = handles_.next();
   const auto refused = [] {
@@ -137,6 +138,10 @@ asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame
   Watchdog force(executor_, deadline + kReportTime, [this] { child_.signal(SIGKILL); });
   std::exception_ptr damage;
   try {
+    if (!knows_gpus_ && !setup_.gpus.empty()) {
+      co_await send(setup_.gpus, -1);
+      knows_gpus_ = true;
+    }
     co_await send(frame, data.get());
     data.reset();
     while (auto reply = co_await receive_reply()) {

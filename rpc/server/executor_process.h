@@ -22,7 +22,7 @@ class ExecutorProcess {
   };
   using OnProgress = std::function<asio::awaitable<void>(const Bytes& frame)>;
 
-  /// `setup` must outlive the object; what is changed there holds for the next executor.
+  /// `setup` must outlive the object; GPUs may become known later.
   ExecutorProcess(asio::any_io_executor executor, const ExecutorSetup& setup);
   ~ExecutorProcess();
 
@@ -57,6 +57,7 @@ class ExecutorProcess {
   std::optional<StepMemory> step_;
   std::optional<asio::posix::stream_descriptor> socket_;
   ChildProcess child_;
+  bool knows_gpus_ = false;  ///< the running executor has been sent setup_.gpus
   SessionHandles handles_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "rpc/protocol/message.h"
 #include "rpc/server/child_process.h"
 #include "rpc/server/executor.h"
 
@@ -16,6 +17,8 @@ struct ExecutorSetup {
   /// gantry-device itself, open, to be executed. It goes on to serve when its file is replaced or deleted.
   /// -1: executors are forks of this process.
   int program = -1;
+  /// A frame with a BoardDescription, for executors that are to use a GPU; empty as long as nobody asked.
+  Bytes gpus;
 };
 
 /// `gantry-device run-executor MEMORY FIRST-HANDLE CACHE` is an executor with these limits.

@@ -8,13 +8,9 @@ namespace gantry::rpc {
 
 using std::chrono::milliseconds;
 
-namespace {
-
 bool is_on_gpu(const wire::LoadModuleT& load) {
   return load.device.starts_with("cuda") && load.device != "cuda-emulated";
 }
-
-}  // namespace
 
 FaultDiagnosis::FaultDiagnosis(asio::any_io_executor executor, const ExecutorSetup& setup)
     : executor_(std::move(executor)), setup_(setup) {}

@@ -9,6 +9,9 @@
 
 namespace gantry::rpc {
 
+/// Whether the module is to be loaded for a GPU.
+bool is_on_gpu(const wire::LoadModuleT& load);
+
 /// Remembers what brought a module to its state: the requests that loaded it and set its inputs, with their
 /// data. After a fault a fresh executor gets the same, and runs it kernel by kernel.
 class FaultDiagnosis {

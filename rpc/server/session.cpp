@@ -86,6 +86,7 @@ struct Work {
   UniqueFd data;
   milliseconds deadline;
   bool loads = false;
+  bool for_gpu = false;  ///< loads
 };
 
 class Session {
@@ -447,6 +448,7 @@ asio::awaitable<void> Session::enqueue(std::uint32_t id, const wire::RequestT& r
                                        " MiB); see gantry-device's --session-memory");
   Work work{id, std::move(frame), UniqueFd(), deadline_of(request),
             request.body.type == wire::RequestBody::LoadModule};
+  work.for_gpu = work.loads && is_on_gpu(*request.body.AsLoadModule());
   if (size > 0) {
     SharedMemory memory(size);
     std::uint64_t done = 0;
@@ -487,6 +489,7 @@ asio::awaitable<void> Session::execute(Work work) {
     if (!work.loads && !executor_.running())
       throw Error(ErrorKind::kRequest, "no module is loaded in this session (any more): load it first");
     if (work.loads) executor_.require_handle();
+    if (work.for_gpu && setup_.gpus.empty()) setup_.gpus = encode_response(0, make_response(describe(true)));
     const UniqueFd data(work.data ? ::fcntl(work.data.get(), F_DUPFD_CLOEXEC, 0) : -1);
     reply = co_await executor_.call(
         work.frame, std::move(work.data), work.deadline,

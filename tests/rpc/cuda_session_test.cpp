@@ -1,6 +1,8 @@
 // Boards with a GPU, with the stand-in for its driver: the server is a process of its own and finds it there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +10,8 @@
 #include "rpc/client/client.h"
 #include "tests/device_runtime/cuda_module.h"
 #include "tests/support/server_process.h"
+#include "tests/support/system_calls.h"
+#include "tests/support/test_module.h"
 
 namespace gantry::rpc {
 namespace {
@@ -21,10 +25,11 @@ using testing::ServerProcess;
 /// A board whose driver has been told to misbehave in some way.
 class GpuBoard {
  public:
-  explicit GpuBoard(const char* setting = nullptr, const char* value = "") {
+  explicit GpuBoard(const char* setting = nullptr, const char* value = "",
+                    const std::vector<std::string>& arguments = {}) {
     setenv("LD_LIBRARY_PATH", GANTRY_FAKE_CUDA_DIR, 1);
     if (setting != nullptr) setenv(setting, value, 1);
-    server_.emplace();
+    server_.emplace(arguments);
     if (setting != nullptr) unsetenv(setting);
     unsetenv("LD_LIBRARY_PATH");
   }
@@ -194,6 +199,68 @@ TEST(GpuBoard, SaysWhatTheDriverHasAgainstACode) {
   const Error error = failure_of([&] { client->load(client->upload(builder.write()), options); });
   EXPECT_EQ(error.kind(), ErrorKind::kRequest);
   EXPECT_THAT(error.what(), HasSubstr("this is bad"));
+}
+
+const std::vector<std::string> kLittleMemory = {"--session-memory", "256MiB"};
+
+/// Whether a module of this session can have that much memory, by a kernel that asks the system for it.
+bool can_have(BoardClient& client, std::uint64_t bytes) {
+  const std::string numbers = std::to_string(SYS_mmap) + ", 0, " + std::to_string(bytes) + "ul, " +
+                              std::to_string(PROT_READ | PROT_WRITE) + ", " +
+                              std::to_string(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE) + ", -1, 0";
+  const auto module = testing::build(
+      {.body = testing::with_system_calls("long at = call(" + numbers +
+                                          "); out[0] = at < 0 && at > -4096 ? 0 : 1; return 0;")});
+  const LoadedModule loaded = client.load(client.upload(module), {.threads = 1});
+  const float values[] = {0, 0, 0, 0};
+  const std::int64_t shape[] = {4};
+  client.set_input(loaded.handle, 0, {}, shape, std::as_bytes(std::span(values)));
+  client.run(loaded.handle);
+  return output(client, loaded)[0] != 0;
+}
+
+void expect_still_bounded(const GpuBoard& board, const char* why) {
+  auto client = board.connect();
+  const Error error = failure_of([&] { load(*client); });
+  EXPECT_EQ(error.kind(), ErrorKind::kRequest);
+  EXPECT_THAT(error.what(), HasSubstr(why));
+  EXPECT_TRUE(can_have(*client, 64u << 20));
+  EXPECT_FALSE(can_have(*client, 1u << 30)) << "more than the session's memory";
+}
+
+TEST(GpuBoard, AskingForAGpuThatIsNotThereLiftsNoLimit) {
+  expect_still_bounded(GpuBoard("FAKE_CUDA_DEVICES", "0", kLittleMemory), "finds no GPU");
+}
+
+TEST(GpuBoard, AskingForAGpuThatTheModuleIsNotForLiftsNoLimit) {
+  expect_still_bounded(GpuBoard("FAKE_CUDA_CAPABILITY", "70", kLittleMemory), "needs a GPU with sm_80");
+}
+
+TEST(GpuBoard, AskingForAGpuWithoutADriverLiftsNoLimit) {
+  ::setenv("LD_LIBRARY_PATH", "/nonexistent", 1);
+  const ServerProcess server(kLittleMemory);
+  ::unsetenv("LD_LIBRARY_PATH");
+  ConnectOptions options;
+  options.address = server.address();
+  auto client = BoardClient::connect(options);
+  if (!client->board_info(/*gpus=*/true).gpus.empty()) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_EQ(failure_of([&] { load(*client); }).kind(), ErrorKind::kRequest);
+  LoadOptions for_gpu;
+  for_gpu.device = "cuda";
+  EXPECT_EQ(failure_of([&] { client->load(client->upload(testing::build({})), for_gpu); }).kind(),
+            ErrorKind::kRequest)
+      << "it has no code for one either";
+  EXPECT_TRUE(can_have(*client, 64u << 20));
+  EXPECT_FALSE(can_have(*client, 1u << 30));
+}
+
+TEST(GpuBoard, WithAGpuMemoryIsBoundedAtTheDriversNeeds) {
+  const GpuBoard board(nullptr, "", kLittleMemory);
+  auto client = board.connect();
+  EXPECT_FALSE(can_have(*client, 1u << 30)) << "before";
+  load(*client);
+  EXPECT_TRUE(can_have(*client, 1u << 30));
+  EXPECT_FALSE(can_have(*client, std::uint64_t{8} << 30));
 }
 
 }  // namespace
