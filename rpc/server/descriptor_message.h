@@ -1,21 +1,37 @@
-// Bytes with an open file beside them, between a session and its executor. Private to rpc/server.
+// Bytes with open files beside them, between a session and its executor. Private to rpc/server.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "rpc/server/unique_fd.h"
 
 namespace gantry::rpc {
 
-/// One sendmsg() of up to `size` bytes, with the descriptor `fd` beside them (-1: none). Returns as
-/// sendmsg(), errno set; the receiver gets its own copy of the descriptor.
-ssize_t send_with_descriptor(int socket, const void* data, std::size_t size, int fd, int flags);
+/// A frame on its way, with descriptors beside it, in as many messages as these need. Nothing is owned.
+class OutgoingFrame {
+ public:
+  /// A frame has a byte for every 253 descriptors, which is what the kernel takes beside one message.
+  OutgoingFrame(std::span<const std::uint8_t> bytes, std::vector<int> descriptors)
+      : bytes_(bytes), descriptors_(std::move(descriptors)) {}
+  bool done() const { return sent_ == bytes_.size(); }
+  /// One sendmsg(). Returns as that, errno set; the receiver gets its own copies of the descriptors.
+  ssize_t send_some(int socket, int flags);
 
-/// One recvmsg() of up to `size` bytes; a descriptor that came along goes to `fd`. All others that came, and
-/// that one too where `fd` is null, are closed. Returns as recvmsg(), errno set: EMFILE where this process
-/// could not take all that came, and then keeps none. The descriptor is closed on exec.
-ssize_t receive_with_descriptor(int socket, void* buffer, std::size_t size, UniqueFd* fd, int flags);
+ private:
+  std::span<const std::uint8_t> bytes_;
+  std::vector<int> descriptors_;
+  std::size_t sent_ = 0, descriptors_sent_ = 0;
+};
+
+/// One recvmsg() of up to `size` bytes; descriptors that came along are added to `kept` until that holds
+/// `most`, and are closed on exec. All others that came are closed. Returns as recvmsg(), errno set: EMFILE
+/// where this process could not take all that came, and then keeps none.
+ssize_t receive_with_descriptors(int socket, void* buffer, std::size_t size, std::vector<UniqueFd>& kept,
+                                 std::size_t most, int flags);
 
 }  // namespace gantry::rpc

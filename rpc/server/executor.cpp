@@ -20,7 +20,7 @@
 #include "device_runtime/src/streams.h"
 #include "module_generated.h"
 #include "rpc/protocol/message.h"
-#include "rpc/server/cache.h"
+#include "rpc/server/attachments.h"
 #include "rpc/server/descriptor_message.h"
 #include "rpc/server/probe_reading.h"
 
@@ -86,23 +86,21 @@ struct Answer {
 
 class Executor {
  public:
-  Executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache, SharedStep& step)
-      : socket_(socket), limits_(limits), step_(step), next_handle_(limits.first_handle) {
-    if (!cache.empty()) cache_.emplace(cache, 0);
-  }
+  Executor(int socket, const ExecutorLimits& limits, SharedStep& step)
+      : socket_(socket), limits_(limits), step_(step), next_handle_(limits.first_handle) {}
   int serve();
 
  private:
-  bool read(void* buffer, std::size_t size, UniqueFd* fd);
+  bool read(void* buffer, std::size_t size, Attachments& attachments);
   void send(const Bytes& frame, int fd);
-  void answer(std::uint32_t id, const Bytes& payload, UniqueFd data);
-  Answer handle(std::uint32_t id, const wire::RequestT& request, UniqueFd data);
+  void answer(std::uint32_t id, const Bytes& payload, const Attachments& attachments);
+  Answer handle(std::uint32_t id, const wire::RequestT& request, const Attachments& attachments);
   Loaded& find(std::uint32_t handle);
   Finish gpu_state() const;
-  runtime::ModuleContents contents(const wire::LoadModuleT& request, const UniqueFd& data);
+  runtime::ModuleContents contents(const wire::LoadModuleT& request, const Attachments& attachments);
   void allow_gpu(const module_format::Manifest& manifest, int index);
-  wire::ResponseT load(const wire::LoadModuleT& request, const UniqueFd& data);
-  wire::ResponseT set_input(const wire::SetInputT& request, const UniqueFd& data);
+  wire::ResponseT load(const wire::LoadModuleT& request, const Attachments& attachments);
+  wire::ResponseT set_input(const wire::SetInputT& request, const Attachments& attachments);
   wire::ResponseT run(const wire::RunT& request);
   Answer output(const wire::GetOutputT& request);
   std::function<bool(double)> progress_of(std::uint32_t id, std::uint32_t total);
@@ -111,7 +109,6 @@ class Executor {
 
   int socket_;
   ExecutorLimits limits_;
-  std::optional<SegmentCache> cache_;  ///< none: modules come whole
   SharedStep& step_;
   std::optional<wire::ResponseT> board_;  ///< what the session has told of it
   std::uint32_t next_handle_;
@@ -121,24 +118,24 @@ class Executor {
 int Executor::serve() {
   for (;;) {
     FrameHeaderBytes bytes;
-    UniqueFd data;
-    if (!read(bytes.data(), bytes.size(), &data)) return 0;
+    Attachments attachments;
+    if (!read(bytes.data(), bytes.size(), attachments)) return 0;
     const FrameHeader header = decode_header(bytes);
     Bytes payload(header.length);
-    if (!read(payload.data(), payload.size(), nullptr)) return 0;
+    if (!read(payload.data(), payload.size(), attachments)) return 0;
     if (header.type == FrameType::kResponse) {
       board_ = decode_response(payload);
       continue;
     }
-    answer(header.id, payload, std::move(data));
+    answer(header.id, payload, attachments);
   }
 }
 
-bool Executor::read(void* buffer, std::size_t size, UniqueFd* fd) {
+bool Executor::read(void* buffer, std::size_t size, Attachments& attachments) {
   std::size_t done = 0;
   while (done < size) {
-    const ssize_t count =
-        receive_with_descriptor(socket_, static_cast<char*>(buffer) + done, size - done, fd, 0);
+    const ssize_t count = receive_with_descriptors(socket_, static_cast<char*>(buffer) + done, size - done,
+                                                   attachments, kMaxAttachments, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return false;
     done += static_cast<std::size_t>(count);
@@ -147,20 +144,16 @@ bool Executor::read(void* buffer, std::size_t size, UniqueFd* fd) {
 }
 
 void Executor::send(const Bytes& frame, int fd) {
-  std::size_t done = 0;
-  while (done < frame.size()) {
-    const ssize_t count =
-        send_with_descriptor(socket_, frame.data() + done, frame.size() - done, done == 0 ? fd : -1, 0);
-    if (count < 0 && errno != EINTR) ::_exit(0);  // the session is gone
-    if (count > 0) done += static_cast<std::size_t>(count);
-  }
+  OutgoingFrame outgoing(frame, fd < 0 ? std::vector<int>() : std::vector<int>{fd});
+  while (!outgoing.done())
+    if (outgoing.send_some(socket_, 0) < 0 && errno != EINTR) ::_exit(0);  // the session is gone
 }
 
-void Executor::answer(std::uint32_t id, const Bytes& payload, UniqueFd data) {
+void Executor::answer(std::uint32_t id, const Bytes& payload, const Attachments& attachments) {
   Answer result;
   Bytes frame;
   try {
-    result = handle(id, decode_request(payload), std::move(data));
+    result = handle(id, decode_request(payload), attachments);
     frame = encode_response(id, result.response);
   } catch (const Error& error) {
     frame = encode_response(id, make_failure(error.kind(), error.what()));
@@ -187,16 +180,16 @@ Finish Executor::gpu_state() const {
   return finish;
 }
 
-Answer Executor::handle(std::uint32_t id, const wire::RequestT& request, UniqueFd data) {
+Answer Executor::handle(std::uint32_t id, const wire::RequestT& request, const Attachments& attachments) {
   switch (request.body.type) {
     case wire::RequestBody::LoadModule:
-      return {load(*request.body.AsLoadModule(), data), {}};
+      return {load(*request.body.AsLoadModule(), attachments), {}};
     case wire::RequestBody::UnloadModule:
       find(request.body.AsUnloadModule()->handle);
       loaded_.erase(request.body.AsUnloadModule()->handle);
       return {make_response(wire::DoneT{}), {}};
     case wire::RequestBody::SetInput:
-      return {set_input(*request.body.AsSetInput(), data), {}};
+      return {set_input(*request.body.AsSetInput(), attachments), {}};
     case wire::RequestBody::Run:
       return {run(*request.body.AsRun()), {}};
     case wire::RequestBody::GetOutput:
@@ -234,23 +227,21 @@ std::unique_ptr<wire::TensorDescriptionT> describe(const module_format::Manifest
   return tensor;
 }
 
-/// The module's parts: its whole file in memory, or its manifest there and its segments in the cache.
-runtime::ModuleContents Executor::contents(const wire::LoadModuleT& request, const UniqueFd& data) {
+int descriptor_of(const Attachments& attachments, std::size_t index) {
+  if (index >= attachments.size()) throw Error(ErrorKind::kBug, "a request came without its data");
+  return attachments[index].get();
+}
+
+/// The module's parts: its whole file in memory, or its manifest there and its segments in files.
+runtime::ModuleContents Executor::contents(const wire::LoadModuleT& request, const Attachments& attachments) {
   runtime::SharedBytes sent =
-      take(runtime::map_fd(data.get(), request.whole ? "the module" : "its manifest"));
+      take(runtime::map_fd(descriptor_of(attachments, 0), request.whole ? "the module" : "its manifest"));
   if (request.whole) return take(runtime::ModuleContents::from_bytes(std::move(sent)));
-  if (!cache_) throw Error(ErrorKind::kRequest, "this server keeps no segments: send modules whole");
   std::vector<runtime::SegmentSource> segments;
   for (const auto& name : request.segments) {
-    if (name->size == 0) continue;  // never sent
-    const DigestBytes digest = to_array(*name->digest);
-    const UniqueFd file = cache_->open(digest, name->size);
-    if (!file)
-      throw Error(ErrorKind::kRetry, "segment " + to_hex(digest).substr(0, 16) +
-                                         "… is not in the board's cache: upload the module (again)");
     runtime::SegmentSource& source = segments.emplace_back();
-    source.digest = digest;
-    source.bytes = take(runtime::map_fd(file.get(), "a cached segment"));
+    source.digest = to_array(*name->digest);
+    source.bytes = take(runtime::map_fd(descriptor_of(attachments, segments.size()), "a cached segment"));
     source.verified = true;  // when it was stored
   }
   return take(runtime::ModuleContents::from_parts(sent.bytes, segments));
@@ -273,10 +264,10 @@ void Executor::allow_gpu(const module_format::Manifest& manifest, int index) {
   allow_gpu_addresses();
 }
 
-wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd& data) {
+wire::ResponseT Executor::load(const wire::LoadModuleT& request, const Attachments& attachments) {
   const auto start = std::chrono::steady_clock::now();
   const runtime::DeviceName device = take(runtime::parse_device(request.device));
-  runtime::ModuleContents parts = contents(request, data);
+  runtime::ModuleContents parts = contents(request, attachments);
   if (device.type == module_format::Device::Cuda) allow_gpu(parts.manifest(), device.index);
   const auto module = take(runtime::Module::create(std::move(parts), device));
   runtime::SessionOptions options;
@@ -300,12 +291,12 @@ wire::ResponseT Executor::load(const wire::LoadModuleT& request, const UniqueFd&
   return make_response(std::move(answer));
 }
 
-wire::ResponseT Executor::set_input(const wire::SetInputT& request, const UniqueFd& data) {
+wire::ResponseT Executor::set_input(const wire::SetInputT& request, const Attachments& attachments) {
   Loaded& loaded = find(request.handle);
   Input input;
   input.shape = request.shape;
   input.type = {request.type->code(), request.type->bits(), 1};
-  if (request.byte_size > 0) input.memory = take(runtime::map_fd(data.get(), "an input"));
+  if (request.byte_size > 0) input.memory = take(runtime::map_fd(descriptor_of(attachments, 0), "an input"));
   if (input.memory.bytes.size() < request.byte_size)
     throw Error(ErrorKind::kBug, "an input has less data than announced");
   check(loaded.session->set_input(request.index, input.view(), /*borrow=*/true));
@@ -457,12 +448,12 @@ wire::ResponseT Executor::benchmark(std::uint32_t id, const wire::BenchmarkT& re
 
 }  // namespace
 
-int run_executor(int socket, const ExecutorLimits& limits, const std::filesystem::path& cache,
-                 SharedStep& step) {
+int run_executor(int socket, const ExecutorLimits& limits, SharedStep& step) {
   try {
     report_deaths(step);
+    step.fork_error = give_up_rights(limits);
     limit_memory(limits);
-    return Executor(socket, limits, cache, step).serve();
+    return Executor(socket, limits, step).serve();
   } catch (const std::exception&) {
     return 1;
   }

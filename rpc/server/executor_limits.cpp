@@ -1,11 +1,18 @@
 #include "rpc/server/executor_limits.h"
 
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <thread>
+
+#include "rpc/server/attachments.h"
+#include "rpc/server/system_call_filter.h"
 
 namespace gantry::rpc {
 namespace {
@@ -20,6 +27,34 @@ constexpr bool kBoundsMemory = true;
 constexpr std::uint64_t kDriverBytes = std::uint64_t{4} << 30;
 /// Of a thread: its stack and its arena of the allocator.
 constexpr std::uint64_t kThreadBytes = std::uint64_t{80} << 20;
+
+/// Beside those that a GPU's driver holds, of which there are dozens for each GPU.
+constexpr rlim_t kOwnFiles = 1024;
+constexpr rlim_t kMoreTasks = 4096;
+
+#if defined(GANTRY_NO_DLOPEN)
+constexpr bool kMayUseGpu = false;  // a static program cannot load its driver
+#else
+constexpr bool kMayUseGpu = true;
+#endif
+
+/// Processes and threads of all users; 0 where the system does not say.
+rlim_t tasks_of_system() {
+  // "0.20 0.18 0.12 1/80 11206": running and all.
+  std::ifstream file("/proc/loadavg");
+  double averages[3];
+  rlim_t running = 0, all = 0;
+  char slash = 0;
+  file >> averages[0] >> averages[1] >> averages[2] >> running >> slash >> all;
+  return file ? all : 0;
+}
+
+/// So that the server's root is no more than a user here, whose hard limits are hard.
+void drop_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+  ::syscall(SYS_capset, &header, none);
+}
 
 std::uint64_t mapped_bytes() {
   std::ifstream status("/proc/self/statm");
@@ -40,14 +75,28 @@ void lower(decltype(RLIMIT_AS) resource, rlim_t soft, rlim_t hard) {
 }  // namespace
 
 void limit_memory(const ExecutorLimits& limits) {
-  const rlimit no_core{0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
   if (!kBoundsMemory) return;
   const std::uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
   const std::uint64_t bytes = mapped_bytes() + limits.memory_bytes + threads * kThreadBytes;
-  // The hard limit of addresses is left: see allow_gpu_addresses().
-  lower(RLIMIT_AS, bytes, RLIM_INFINITY);
-  lower(RLIMIT_DATA, bytes, bytes + kDriverBytes);
+  // Where there may be a GPU, the hard limits are its: see allow_gpu_addresses().
+  lower(RLIMIT_AS, bytes, kMayUseGpu ? RLIM_INFINITY : bytes);
+  lower(RLIMIT_DATA, bytes, kMayUseGpu ? bytes + kDriverBytes : bytes);
+}
+
+int give_up_rights(const ExecutorLimits& limits) {
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  drop_capabilities();
+  // Linux counts all of the user's processes and threads against this, those of other sessions too: the limit
+  // leaves room for every pool that a client may ask for, and is there against what starts threads for ever.
+  if (const rlim_t tasks = tasks_of_system(); tasks > 0)
+    lower(RLIMIT_NPROC, tasks + kMoreTasks, tasks + kMoreTasks);
+  lower(RLIMIT_CORE, 0, 0);
+  // A module's segments come all at once.
+  lower(RLIMIT_NOFILE, kOwnFiles + kMaxAttachments, kOwnFiles + kMaxAttachments);
+  // Outputs are files in memory.
+  lower(RLIMIT_FSIZE, limits.memory_bytes, limits.memory_bytes);
+  ::signal(SIGXFSZ, SIG_IGN);  // an error of the write instead
+  return forbid_new_processes();
 }
 
 void allow_gpu_addresses() {

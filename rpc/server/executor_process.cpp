@@ -47,6 +47,7 @@ void ExecutorProcess::start() {
   step->filled = 0;
   step->finished = 0;
   step->exec_error = 0;
+  step->fork_error = 0;
   knows_gpus_ = false;
   ExecutorSetup setup = setup_;
   setup.limits.first_handle = handles_.next();
@@ -82,26 +83,24 @@ void ExecutorProcess::check_handle(bool loads, const wire::ResponseT& answer) {
   }
 }
 
-asio::awaitable<void> ExecutorProcess::send(const Bytes& frame, int fd) {
-  std::size_t done = 0;
-  while (done < frame.size()) {
-    const ssize_t count = send_with_descriptor(socket_->native_handle(), frame.data() + done,
-                                               frame.size() - done, done == 0 ? fd : -1, MSG_DONTWAIT);
-    if (count >= 0)
-      done += static_cast<std::size_t>(count);
-    else if (errno == EAGAIN || errno == EINTR)
-      co_await socket_->async_wait(asio::posix::stream_descriptor::wait_write, asio::use_awaitable);
-    else
-      throw std::system_error(errno, std::generic_category());
+asio::awaitable<void> ExecutorProcess::send(const Bytes& frame, const Attachments& attachments) {
+  std::vector<int> descriptors;
+  for (const UniqueFd& file : attachments) descriptors.push_back(file.get());
+  OutgoingFrame outgoing(frame, std::move(descriptors));
+  while (!outgoing.done()) {
+    if (outgoing.send_some(socket_->native_handle(), MSG_DONTWAIT) >= 0) continue;
+    if (errno != EAGAIN && errno != EINTR) throw std::system_error(errno, std::generic_category());
+    co_await socket_->async_wait(asio::posix::stream_descriptor::wait_write, asio::use_awaitable);
   }
 }
 
-/// Exactly `size` bytes, or 0 at the end of the stream.
-asio::awaitable<std::size_t> ExecutorProcess::receive(void* buffer, std::size_t size, UniqueFd* fd) {
+/// Exactly `size` bytes, or 0 at the end of the stream. A reply has one descriptor at most.
+asio::awaitable<std::size_t> ExecutorProcess::receive(void* buffer, std::size_t size,
+                                                      std::vector<UniqueFd>& payload) {
   std::size_t done = 0;
   while (done < size) {
-    const ssize_t count = receive_with_descriptor(socket_->native_handle(), static_cast<char*>(buffer) + done,
-                                                  size - done, fd, MSG_DONTWAIT);
+    const ssize_t count = receive_with_descriptors(
+        socket_->native_handle(), static_cast<char*>(buffer) + done, size - done, payload, 1, MSG_DONTWAIT);
     if (count == 0) co_return 0;
     if (count < 0) {
       if (errno == ECONNRESET) co_return 0;
@@ -117,18 +116,21 @@ asio::awaitable<std::size_t> ExecutorProcess::receive(void* buffer, std::size_t 
 /// None if the executor is gone.
 asio::awaitable<std::optional<ExecutorProcess::Reply>> ExecutorProcess::receive_reply() {
   Reply reply;
+  std::vector<UniqueFd> payload;
   FrameHeaderBytes bytes;
-  if (co_await receive(bytes.data(), bytes.size(), &reply.payload) == 0) co_return std::nullopt;
+  if (co_await receive(bytes.data(), bytes.size(), payload) == 0) co_return std::nullopt;
   const FrameHeader header = decode_header(bytes);
   reply.frame.resize(kFrameHeaderSize + header.length);
   std::copy(bytes.begin(), bytes.end(), reply.frame.begin());
   if (header.length > 0 &&
-      co_await receive(reply.frame.data() + kFrameHeaderSize, header.length, nullptr) == 0)
+      co_await receive(reply.frame.data() + kFrameHeaderSize, header.length, payload) == 0)
     co_return std::nullopt;
+  if (!payload.empty()) reply.payload = std::move(payload.front());
   co_return reply;
 }
 
-asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame, UniqueFd data,
+asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame,
+                                                              const Attachments& attachments,
                                                               milliseconds deadline,
                                                               const OnProgress& on_progress) {
   if (!running()) start();
@@ -139,11 +141,10 @@ asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame
   std::exception_ptr damage;
   try {
     if (!knows_gpus_ && !setup_.gpus.empty()) {
-      co_await send(setup_.gpus, -1);
+      co_await send(setup_.gpus, {});
       knows_gpus_ = true;
     }
-    co_await send(frame, data.get());
-    data.reset();
+    co_await send(frame, attachments);
     while (auto reply = co_await receive_reply()) {
       const FrameHeader header = decode_header(
           std::span<const std::uint8_t, kFrameHeaderSize>(reply->frame.data(), kFrameHeaderSize));

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "rpc/protocol/channel.h"
+#include "rpc/server/attachments.h"
 #include "rpc/server/executor_start.h"
 #include "rpc/server/session_handles.h"
 
@@ -32,23 +33,25 @@ class ExecutorProcess {
   /// Why the last executor is a fork of this process, an errno, though it was to be a program of its own; 0
   /// if it is one.
   int exec_error() const { return step_ ? (*step_)->exec_error.load() : 0; }
+  /// Why modules could start processes in the last executor, an errno; 0 if they cannot.
+  int fork_error() const { return step_ ? (*step_)->fork_error.load() : 0; }
   /// Checks the answer to a request, a load or another, for a handle that this session has not had. Throws
   /// Error(kBoard), having ended the executor, if it is none.
   void check_handle(bool loads, const wire::ResponseT& answer);
   /// Throws Error(kReconnect) if the session can have no further handle.
   void require_handle() const { (void)handles_.next(); }
-  /// Sends a request (a whole frame) with the memory that holds its data, and waits for the reply. One call
-  /// at a time. Throws Error(kBoard), which says what killed the executor, in which kernel of which nodes, if
+  /// Sends a request (a whole frame) with copies of its attachments, and waits for the reply. One call at a
+  /// time. Throws Error(kBoard), which says what killed the executor, in which kernel of which nodes, if
   /// it died or was killed because `deadline` passed.
-  asio::awaitable<Reply> call(const Bytes& frame, UniqueFd data, std::chrono::milliseconds deadline,
-                              const OnProgress& on_progress);
+  asio::awaitable<Reply> call(const Bytes& frame, const Attachments& attachments,
+                              std::chrono::milliseconds deadline, const OnProgress& on_progress);
   /// Ends the executor at once; a call() that waits fails.
   void kill() noexcept;
 
  private:
   void start();
-  asio::awaitable<void> send(const Bytes& frame, int fd);
-  asio::awaitable<std::size_t> receive(void* buffer, std::size_t size, UniqueFd* fd);
+  asio::awaitable<void> send(const Bytes& frame, const Attachments& attachments);
+  asio::awaitable<std::size_t> receive(void* buffer, std::size_t size, std::vector<UniqueFd>& payload);
   asio::awaitable<std::optional<Reply>> receive_reply();
   [[noreturn]] void report_death(bool deadline_passed, std::chrono::milliseconds deadline);
 

@@ -44,7 +44,7 @@ class Command {
  public:
   explicit Command(const ExecutorSetup& setup)
       : words_{"gantry-device", std::string(kExecutorCommand), std::to_string(setup.limits.memory_bytes),
-               std::to_string(setup.limits.first_handle), setup.cache.string()} {
+               std::to_string(setup.limits.first_handle)} {
     for (std::string& word : words_) arguments_.push_back(word.data());
     arguments_.push_back(nullptr);
     for (char** entry = environ; *entry; ++entry)
@@ -76,6 +76,18 @@ void close_from(int first) {
   for (int fd = first; fd < end; ++fd) ::close(fd);
 }
 
+/// Nothing to read, and nobody to read what a module writes: it could pose as the server's log.
+bool close_standard_streams() {
+  int ends[2];
+  ends[0] = ends[1] = ::open("/dev/null", O_RDWR);
+  if (ends[0] < 0 && ::pipe2(ends, O_NONBLOCK) != 0) return false;  // takes a little, then nothing
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return ::dup2(ends[0], 0) == 0 && ::dup2(ends[1], 1) == 1;  // they report on stderr
+#else
+  return ::dup2(ends[0], 0) == 0 && ::dup2(ends[1], 1) == 1 && ::dup2(ends[1], 2) == 2;
+#endif
+}
+
 /// Keeps these under their numbers; everything else belongs to the session.
 bool arrange_descriptors(int socket, int step, int program) {
   // Out of the way first: one may have the number that another shall get.
@@ -83,6 +95,7 @@ bool arrange_descriptors(int socket, int step, int program) {
                       program < 0 ? -1 : ::fcntl(program, F_DUPFD, kFirstFree)};
   if (::dup2(from[0], kSocket) < 0 || ::dup2(from[1], kStep) < 0) return false;
   if (program >= 0 && ::dup3(from[2], kProgram, O_CLOEXEC) < 0) return false;
+  if (!close_standard_streams()) return false;
   close_from(program >= 0 ? kFirstFree : kProgram);
   return true;
 }
@@ -110,14 +123,14 @@ ChildProcess start_executor(const ExecutorSetup& setup, int socket, const StepMe
   } else {
     step->exec_error = ENOENT;
   }
-  ::_exit(run_executor(kSocket, setup.limits, setup.cache, *step));
+  ::_exit(run_executor(kSocket, setup.limits, *step));
 }
 
 int executor_main(int argc, char** argv) {
   ExecutorLimits limits;
   std::optional<StepMemory> step;
   try {
-    if (argc == 5 && parse(argv[2], limits.memory_bytes) && parse(argv[3], limits.first_handle))
+    if (argc == 4 && parse(argv[2], limits.memory_bytes) && parse(argv[3], limits.first_handle))
       step.emplace(UniqueFd(kStep));
   } catch (const std::exception&) {
     // No such descriptor.
@@ -127,7 +140,8 @@ int executor_main(int argc, char** argv) {
                  argv[1]);
     return 1;
   }
-  return run_executor(kSocket, limits, argv[4], **step);
+  ::prctl(PR_SET_NAME, argv[0]);  // Linux before 6.14 names it by its descriptor
+  ::_exit(run_executor(kSocket, limits, **step));  // as a fork does: no destructor of a driver's may wait
 }
 
 int open_this_program() {

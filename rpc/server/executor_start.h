@@ -13,7 +13,6 @@ namespace gantry::rpc {
 /// How the executors of a session are started, and what they may use.
 struct ExecutorSetup {
   ExecutorLimits limits;
-  std::filesystem::path cache;
   /// gantry-device itself, open, to be executed. It goes on to serve when its file is replaced or deleted.
   /// -1: executors are forks of this process.
   int program = -1;
@@ -21,14 +20,14 @@ struct ExecutorSetup {
   Bytes gpus;
 };
 
-/// `gantry-device run-executor MEMORY FIRST-HANDLE CACHE` is an executor with these limits.
+/// `gantry-device run-executor MEMORY FIRST-HANDLE` is an executor with these limits.
 inline constexpr std::string_view kExecutorCommand = "run-executor";
 
 /// Starts an executor that serves `socket` (the caller's copy stays open) and leaves its last words in
-/// `step`. It has no memory and no descriptor of this process but these, an address layout of its own, and of
-/// the environment what the runtime reads. Where the system does not execute programs by descriptor, as an
-/// emulator or Linux before 3.19, it is a fork of this process, and step.exec_error says why. No child, and
-/// errno, if the system refuses a process.
+/// `step`. It has no memory and no descriptor of this process but these, its standard streams lead nowhere,
+/// an address layout of its own, and of the environment what the runtime reads. Where the system does not
+/// execute programs by descriptor, as an emulator or Linux before 3.19, it is a fork of this process, and
+/// step.exec_error says why. No child, and errno, if the system refuses a process.
 ChildProcess start_executor(const ExecutorSetup& setup, int socket, const StepMemory& step);
 
 /// main() of an executor. Returns the process's exit code.

@@ -1,7 +1,5 @@
 #include "rpc/server/fault_diagnosis.h"
 
-#include <fcntl.h>
-
 #include "rpc/protocol/message.h"
 
 namespace gantry::rpc {
@@ -15,23 +13,20 @@ bool is_on_gpu(const wire::LoadModuleT& load) {
 FaultDiagnosis::FaultDiagnosis(asio::any_io_executor executor, const ExecutorSetup& setup)
     : executor_(std::move(executor)), setup_(setup) {}
 
-UniqueFd FaultDiagnosis::duplicate(int fd) {
-  return UniqueFd(fd >= 0 ? ::fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1);
-}
-
-void FaultDiagnosis::note(const wire::RequestT& request, int data, const wire::ResponseT& answer) {
+void FaultDiagnosis::note(const wire::RequestT& request, const Attachments& attachments,
+                          const wire::ResponseT& answer) {
   const auto* load = request.body.AsLoadModule();
   const auto* module = answer.body.AsModuleLoaded();
   if (load && module && is_on_gpu(*load)) {
     Loaded& loaded = loaded_[module->handle];
     loaded.load.request = request;
-    loaded.load.data = duplicate(data);
+    loaded.load.attachments = duplicate(attachments);
   } else if (const auto* input = request.body.AsSetInput(); input && answer.body.AsDone()) {
     const auto found = loaded_.find(input->handle);
     if (found == loaded_.end()) return;
     Request& kept = found->second.inputs[input->index];
     kept.request = request;
-    kept.data = duplicate(data);
+    kept.attachments = duplicate(attachments);
   } else if (const auto* unload = request.body.AsUnloadModule()) {
     loaded_.erase(unload->handle);
   }
@@ -41,7 +36,7 @@ asio::awaitable<wire::ResponseT> FaultDiagnosis::ask(ExecutorProcess& process, c
                                                      milliseconds deadline) {
   const Bytes frame = encode_request(1, request.request);
   const auto ignore = [](const Bytes&) -> asio::awaitable<void> { co_return; };
-  const auto reply = co_await process.call(frame, duplicate(request.data.get()), deadline, ignore);
+  const auto reply = co_await process.call(frame, request.attachments, deadline, ignore);
   co_return decode_response(std::span(reply.frame).subspan(kFrameHeaderSize));
 }
 

@@ -19,8 +19,9 @@ class FaultDiagnosis {
   /// `setup` must outlive the object.
   FaultDiagnosis(asio::any_io_executor executor, const ExecutorSetup& setup);
 
-  /// A request that was answered without an error. `data` is the caller's; it is duplicated where needed.
-  void note(const wire::RequestT& request, int data, const wire::ResponseT& answer);
+  /// A request that was answered without an error. The attachments are the caller's; they are duplicated
+  /// where needed.
+  void note(const wire::RequestT& request, const Attachments& attachments, const wire::ResponseT& answer);
   /// Everything that was loaded is gone.
   void forget() { loaded_.clear(); }
   /// Runs again what ran under `handle`: a text to append to the error. Throws nothing.
@@ -29,13 +30,12 @@ class FaultDiagnosis {
  private:
   struct Request {
     wire::RequestT request;
-    UniqueFd data;
+    Attachments attachments;
   };
   struct Loaded {
     Request load;
     std::map<int, Request> inputs;
   };
-  static UniqueFd duplicate(int fd);
   asio::awaitable<wire::ResponseT> ask(ExecutorProcess& process, const Request& request,
                                        std::chrono::milliseconds deadline);
 

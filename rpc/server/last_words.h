@@ -22,6 +22,7 @@ struct SharedStep {
   std::atomic<std::uint32_t> filled;     ///< 0: it was in no kernel; 2: in one of several, on a GPU
   std::atomic<std::uint32_t> finished;   ///< a Finish: it lives on no longer than its next reply
   std::atomic<std::int32_t> exec_error;  ///< why it is a fork of its session; 0: it is a program of its own
+  std::atomic<std::int32_t> fork_error;  ///< why modules could start processes there; 0: they cannot
   std::int32_t index;                    ///< of the step in the plan
   char symbol[128];                      ///< the kernel's name
   char ops[256];

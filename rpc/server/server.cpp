@@ -358,6 +358,8 @@ bool is_loopback(const asio::ip::address& address) {
 void prepare_process() {
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
+  // A module's process, which is the same user's, could trace this one or its sessions and read the key.
+  ::prctl(PR_SET_DUMPABLE, 0);
   if (::pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
     throw Error(ErrorKind::kBoard, std::string("the system refuses a pipe: ") + std::strerror(errno));
   handle_signal(SIGPIPE, SIG_IGN);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <asio/co_spawn.hpp>
@@ -99,7 +100,7 @@ class Session {
         connection_(io),
         work_ready_(io.get_executor()),
         idle_timer_(io.get_executor()),
-        setup_{{options.session_memory_bytes}, options.cache, options.program},
+        setup_{{options.session_memory_bytes}, options.program, {}},
         executor_(io.get_executor(), setup_),
         diagnosis_(io.get_executor(), setup_),
         log_(options.log_level, peer_of(connection)) {
@@ -126,8 +127,10 @@ class Session {
   asio::awaitable<void> enqueue(std::uint32_t id, const wire::RequestT& request, Bytes frame);
   asio::awaitable<void> execute_requests();
   asio::awaitable<void> execute(Work work);
+  Attachments attachments_of(Work& work);
   asio::awaitable<std::string> run_again(const Work& work, milliseconds most);
-  asio::awaitable<void> look_into(const Work& work, int data, const wire::ResponseT& response, Finish finish);
+  asio::awaitable<void> look_into(const Work& work, const Attachments& attachments,
+                                  const wire::ResponseT& response, Finish finish);
   asio::awaitable<void> watch_parent();
   asio::awaitable<void> watch_idleness();
   asio::awaitable<void> respond(std::uint32_t id, const wire::ResponseT& response);
@@ -136,7 +139,7 @@ class Session {
   wire::SegmentStatesT states_of(const wire::QuerySegmentsT& query);
   wire::BoardDescriptionT describe(bool gpus);
   milliseconds deadline_of(const wire::RequestT& request) const;
-  void report_fork();
+  void report_gaps();
   void report_load(const wire::LoadModuleT& load, const wire::ResponseT& response);
   void end_because(const std::string& why);
   void spawn(asio::awaitable<void> task);
@@ -161,7 +164,7 @@ class Session {
   std::optional<Clock::time_point> started_;
   std::string end_;  // why it ends; the first reason is the one
   Clock::time_point last_activity_ = Clock::now();
-  bool fork_reported_ = false;
+  bool gaps_reported_ = false;
   bool executing_ = false;
   bool shutting_down_ = false;
   bool stopped_ = false;
@@ -196,14 +199,18 @@ void Session::report_end() {
             " s: " + (end_.empty() ? "the client closed the connection" : end_));
 }
 
-/// Once a session.
-void Session::report_fork() {
-  if (executor_.exec_error() == 0 || fork_reported_) return;
-  fork_reported_ = true;
-  log_.info(
-      std::string("executors are forks of their session, with its memory and addresses: the system does "
-                  "not execute gantry-device anew (") +
-      std::strerror(executor_.exec_error()) + ")");
+/// What of an executor's confinement this system does not offer: once a session.
+void Session::report_gaps() {
+  if (gaps_reported_) return;
+  gaps_reported_ = true;
+  if (const int error = executor_.exec_error(); error != 0)
+    log_.info(
+        std::string("executors are forks of their session, with its memory and addresses: the system does "
+                    "not execute gantry-device anew (") +
+        std::strerror(error) + ")");
+  if (const int error = executor_.fork_error(); error != 0)
+    log_.info(std::string("modules could start processes: the system does not filter system calls (") +
+              std::strerror(error) + ")");
 }
 
 void Session::report_load(const wire::LoadModuleT& load, const wire::ResponseT& response) {
@@ -482,6 +489,17 @@ asio::awaitable<void> Session::execute_requests() {
   if (!stopped_) co_await farewell(ErrorKind::kReconnect, kShuttingDown);
 }
 
+/// What the executor needs beside the request, and has neither a path nor a right to open itself.
+Attachments Session::attachments_of(Work& work) {
+  Attachments attachments;
+  if (work.data) attachments.push_back(std::move(work.data));
+  if (!work.loads) return attachments;
+  const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
+  const wire::LoadModuleT& load = *request.body.AsLoadModule();
+  if (!load.whole) attach_segments(load, cache(), attachments);
+  return attachments;
+}
+
 asio::awaitable<void> Session::execute(Work work) {
   std::optional<wire::ResponseT> failure;
   std::optional<ExecutorProcess::Reply> reply;
@@ -490,13 +508,13 @@ asio::awaitable<void> Session::execute(Work work) {
       throw Error(ErrorKind::kRequest, "no module is loaded in this session (any more): load it first");
     if (work.loads) executor_.require_handle();
     if (work.for_gpu && setup_.gpus.empty()) setup_.gpus = encode_response(0, make_response(describe(true)));
-    const UniqueFd data(work.data ? ::fcntl(work.data.get(), F_DUPFD_CLOEXEC, 0) : -1);
+    const Attachments attachments = attachments_of(work);
     reply = co_await executor_.call(
-        work.frame, std::move(work.data), work.deadline,
+        work.frame, attachments, work.deadline,
         [this, &work](const Bytes& frame) { return channel_->write(work.id, frame); });
     const wire::ResponseT response = decode_response(std::span(reply->frame).subspan(kFrameHeaderSize));
     executor_.check_handle(work.loads, response);
-    co_await look_into(work, data.get(), response, reply->finish);
+    co_await look_into(work, attachments, response, reply->finish);
     const std::uint64_t size = following_bytes(response);
     const SharedMemory memory(std::move(reply->payload), size);
     if (size > 0) memory.populate(0, size, MADV_POPULATE_READ);
@@ -525,12 +543,12 @@ asio::awaitable<std::string> Session::run_again(const Work& work, milliseconds m
 }
 
 /// Keeps what a fault on a GPU is traced with, or traces one: then throws the error with what was found.
-asio::awaitable<void> Session::look_into(const Work& work, int data, const wire::ResponseT& response,
-                                         Finish finish) {
+asio::awaitable<void> Session::look_into(const Work& work, const Attachments& attachments,
+                                         const wire::ResponseT& response, Finish finish) {
   const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
   if (finish == kGoesOn) {
-    diagnosis_.note(request, data, response);
-    if (work.loads) report_fork();
+    diagnosis_.note(request, attachments, response);
+    if (work.loads) report_gaps();
     if (work.loads) report_load(*request.body.AsLoadModule(), response);
     co_return;
   }
@@ -575,10 +593,19 @@ asio::awaitable<void> Session::watch_idleness() {
   }
 }
 
+/// A module's segments are open all at once: as many files as the system lets this process have.
+void allow_all_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options) {
   try {
+    allow_all_descriptors();
     asio::io_context io(1);
     Session session(io, connection, parent, tls, options);
     asio::co_spawn(io, session.main(), [&](std::exception_ptr) { session.stop(); });

@@ -145,14 +145,15 @@ TEST(ChildProcess, OlderKernelsSignalByTheNumber) {
 TEST(ExecutorProcess, ADeadlineBesideADisconnectSignalsNobodyElse) {
   signalled_by_number.clear();
   asio::io_context io(1);
-  const ExecutorSetup setup{{std::uint64_t{1} << 30}, {}, -1};
+  const ExecutorSetup setup{{std::uint64_t{1} << 30}, -1, {}};
   ExecutorProcess process(io.get_executor(), setup);
   // A header that announces more than comes: the executor waits for the rest.
   const FrameHeaderBytes header = encode_header({FrameType::kRequest, 1, 100});
   const Bytes frame(header.begin(), header.end());
   const ExecutorProcess::OnProgress ignore = [](const Bytes&) -> asio::awaitable<void> { co_return; };
+  const Attachments none;
   std::optional<ErrorKind> ended;
-  asio::co_spawn(io, process.call(frame, {}, std::chrono::milliseconds(300), ignore),
+  asio::co_spawn(io, process.call(frame, none, std::chrono::milliseconds(300), ignore),
                  [&](std::exception_ptr failure, ExecutorProcess::Reply) {
                    try {
                      if (failure) std::rethrow_exception(failure);

@@ -1,6 +1,7 @@
 // Descriptors beside bytes: those that were asked for arrive, all others are closed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <vector>
 
 #include "rpc/server/descriptor_message.h"
@@ -30,6 +32,7 @@ class SocketPair {
     far_.reset(ends[1]);
   }
   int receiver() const { return near_.get(); }
+  int sender() const { return far_.get(); }
   /// One byte with that many copies of /dev/null beside it.
   void send(std::size_t count) const {
     const UniqueFd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -60,13 +63,13 @@ TEST(DescriptorMessage, KeepsTheOneThatWasAskedForAndClosesTheOthers) {
     const std::size_t before = open_descriptors();
     sockets.send(sent);
     char byte = 0;
-    UniqueFd kept;
-    EXPECT_EQ(receive_with_descriptor(sockets.receiver(), &byte, 1, &kept, 0), 1);
+    std::vector<UniqueFd> kept;
+    EXPECT_EQ(receive_with_descriptors(sockets.receiver(), &byte, 1, kept, 1, 0), 1);
     EXPECT_EQ(byte, 'x');
-    EXPECT_TRUE(kept);
-    EXPECT_EQ(::fcntl(kept.get(), F_GETFD), FD_CLOEXEC);
+    ASSERT_EQ(kept.size(), 1u);
+    EXPECT_EQ(::fcntl(kept[0].get(), F_GETFD), FD_CLOEXEC);
     EXPECT_EQ(open_descriptors(), before + 1) << "of " << sent;
-    kept.reset();
+    kept.clear();
     EXPECT_EQ(open_descriptors(), before) << "of " << sent;
   }
 }
@@ -77,7 +80,8 @@ TEST(DescriptorMessage, ClosesAllWhereNoneWasAskedFor) {
     const std::size_t before = open_descriptors();
     sockets.send(sent);
     char byte = 0;
-    EXPECT_EQ(receive_with_descriptor(sockets.receiver(), &byte, 1, nullptr, 0), 1);
+    std::vector<UniqueFd> kept;
+    EXPECT_EQ(receive_with_descriptors(sockets.receiver(), &byte, 1, kept, 0, 0), 1);
     EXPECT_EQ(open_descriptors(), before) << "of " << sent;
   }
 }
@@ -94,13 +98,46 @@ TEST(DescriptorMessage, OneThatDoesNotFitIntoTheProcessIsAnError) {
   lower.rlim_cur = static_cast<rlim_t>(next) + 1;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &lower), 0);
   char byte = 0;
-  UniqueFd kept;
+  std::vector<UniqueFd> kept;
   errno = 0;
-  EXPECT_EQ(receive_with_descriptor(sockets.receiver(), &byte, 1, &kept, 0), -1);
+  EXPECT_EQ(receive_with_descriptors(sockets.receiver(), &byte, 1, kept, 9, 0), -1);
   EXPECT_EQ(errno, EMFILE);
-  EXPECT_FALSE(kept);
+  EXPECT_TRUE(kept.empty());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(DescriptorMessage, AFrameTakesAsManyMessagesAsItsDescriptorsNeed) {
+  const SocketPair sockets;
+  const std::size_t before = open_descriptors();
+  for (const std::size_t count : {0u, 1u, 253u, 254u, 600u}) {
+    std::vector<std::uint8_t> bytes(100);
+    std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
+    std::vector<UniqueFd> files;
+    std::vector<int> numbers;
+    for (std::size_t i = 0; i < count; ++i) {
+      files.emplace_back(::memfd_create("numbered", MFD_CLOEXEC));
+      ASSERT_EQ(::ftruncate(files.back().get(), static_cast<off_t>(i)), 0);
+      numbers.push_back(files.back().get());
+    }
+    OutgoingFrame frame(bytes, numbers);
+    while (!frame.done()) ASSERT_GT(frame.send_some(sockets.sender(), 0), 0);
+    files.clear();
+    std::vector<std::uint8_t> arrived(bytes.size());
+    std::vector<UniqueFd> kept;
+    for (std::size_t done = 0; done < arrived.size();) {
+      const ssize_t got = receive_with_descriptors(sockets.receiver(), arrived.data() + done,
+                                                   arrived.size() - done, kept, 1000, 0);
+      ASSERT_GT(got, 0);
+      done += static_cast<std::size_t>(got);
+    }
+    EXPECT_EQ(arrived, bytes);
+    ASSERT_EQ(kept.size(), count);
+    for (std::size_t i = 0; i < count; ++i)
+      EXPECT_EQ(::lseek(kept[i].get(), 0, SEEK_END), static_cast<off_t>(i)) << "in order";
+    kept.clear();
+    EXPECT_EQ(open_descriptors(), before);
+  }
 }
 
 }  // namespace

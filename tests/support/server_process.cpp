@@ -88,8 +88,10 @@ int ServerProcess::stop() {
 }
 
 std::size_t ServerProcess::descriptors() const {
+  std::error_code hidden;
   std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid()) + "/fd"))
+  for ([[maybe_unused]] const auto& entry :
+       fs::directory_iterator("/proc/" + std::to_string(pid()) + "/fd", hidden))
     ++count;
   return count;
 }

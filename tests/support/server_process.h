@@ -33,6 +33,7 @@ class ServerProcess {
   int pid() const { return process_.pid(); }
   /// SIGTERM, then its exit code; -1 if a signal ended it, or if it has been stopped before.
   int stop();
+  /// 0 for all but root: a server hides itself from the other processes of its user.
   std::size_t descriptors() const;
   std::size_t resident_kilobytes() const;
   /// What it and its sessions have printed on stderr so far; shown in full when the object goes.
