@@ -12,6 +12,8 @@
 #include <cstring>
 #include <vector>
 
+#include "rpc/server/cache_directory.h"
+
 namespace gantry::rpc {
 namespace fs = std::filesystem;
 namespace {
@@ -20,66 +22,24 @@ std::string reason() {
   return std::strerror(errno);
 }
 
-void make_private_directory(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    throw Error(ErrorKind::kRequest, "cannot make the cache directory " + path.string() + ": " + reason() +
-                                         "; give another one with --cache");
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
-      ::access(path.c_str(), W_OK | X_OK) != 0)
-    throw Error(ErrorKind::kRequest,
-                "the cache " + path.string() +
-                    " is not a directory that can be written; give another one with --cache");
-  if (status.st_uid != ::geteuid())
-    throw Error(ErrorKind::kRequest, "the cache directory " + path.string() +
-                                         " belongs to another user; give another one with --cache");
-  if ((status.st_mode & 077) != 0) ::chmod(path.c_str(), 0700);
-}
-
-struct Entry {
-  fs::path path;
-  std::uint64_t size;
-  timespec used;
-};
-
-std::vector<Entry> list(const fs::path& directory) {
-  std::vector<Entry> entries;
-  std::error_code error;
-  for (const auto& item : fs::directory_iterator(directory, error)) {
-    struct stat status {};
-    if (::stat(item.path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
-      entries.push_back({item.path(), static_cast<std::uint64_t>(status.st_size), status.st_mtim});
-  }
-  return entries;
-}
-
 /// Removes the file unless a process holds it open under a lock.
-bool evict(const fs::path& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  return file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 && ::unlink(path.c_str()) == 0;
+bool evict(const DirectoryEntry& entry) {
+  const UniqueFd file(::openat(entry.directory, entry.name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 &&
+         ::unlinkat(entry.directory, entry.name.c_str(), 0) == 0;
 }
 
 }  // namespace
 
 SegmentCache::SegmentCache(fs::path directory, std::uint64_t capacity_bytes)
     : directory_(std::move(directory)), capacity_(capacity_bytes) {
-  make_private_directory(directory_);
-  make_private_directory(directory_ / "segments");
-  make_private_directory(directory_ / "partial");
-}
-
-fs::path SegmentCache::segment_path(const DigestBytes& digest) const {
-  return directory_ / "segments" / to_hex(digest);
-}
-fs::path SegmentCache::partial_path(const DigestBytes& digest) const {
-  return directory_ / "partial" / to_hex(digest);
+  const UniqueFd top = open_cache_directory(directory_);
+  segments_ = open_cache_subdirectory(top.get(), "segments", directory_);
+  partial_ = open_cache_subdirectory(top.get(), "partial", directory_);
 }
 
 UniqueFd SegmentCache::open(const DigestBytes& digest, std::uint64_t size) const {
-  const fs::path path = segment_path(digest);
-  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  UniqueFd file(::openat(segments_.get(), to_hex(digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
   if (!file || ::flock(file.get(), LOCK_SH) != 0 || ::fstat(file.get(), &status) != 0 ||
       status.st_nlink == 0 || static_cast<std::uint64_t>(status.st_size) != size)
@@ -89,7 +49,7 @@ UniqueFd SegmentCache::open(const DigestBytes& digest, std::uint64_t size) const
 }
 
 std::uint64_t SegmentCache::partial_bytes(const DigestBytes& digest, std::uint64_t size) const {
-  const UniqueFd file(::open(partial_path(digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const UniqueFd file(::openat(partial_.get(), to_hex(digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
   // One that is being uploaded right now cannot be resumed: this session sends its own.
   if (!file || ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 || ::fstat(file.get(), &status) != 0) return 0;
@@ -104,31 +64,36 @@ void SegmentCache::make_room(std::uint64_t incoming) {
                                         "; start gantry-device with a larger --cache-size");
   };
   if (incoming > capacity_) throw full("");
-  std::vector<Entry> entries = list(directory_ / "segments");
-  const std::vector<Entry> partial = list(directory_ / "partial");
+  std::vector<DirectoryEntry> entries = list_files(segments_.get());
+  const std::vector<DirectoryEntry> partial = list_files(partial_.get());
   entries.insert(entries.end(), partial.begin(), partial.end());
+  const auto bytes_of = [](const DirectoryEntry& entry) {
+    return static_cast<std::uint64_t>(entry.status.st_size);
+  };
+  const auto used = [](const DirectoryEntry& entry) {
+    return std::pair(entry.status.st_mtim.tv_sec, entry.status.st_mtim.tv_nsec);
+  };
   std::uint64_t held = 0;
-  for (const Entry& entry : entries) held += entry.size;
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
-  });
-  for (const Entry& entry : entries) {
+  for (const DirectoryEntry& entry : entries) held += bytes_of(entry);
+  std::sort(entries.begin(), entries.end(),
+            [&](const DirectoryEntry& a, const DirectoryEntry& b) { return used(a) < used(b); });
+  for (const DirectoryEntry& entry : entries) {
     if (held + incoming <= capacity_) return;
-    if (evict(entry.path)) held -= entry.size;
+    if (evict(entry)) held -= bytes_of(entry);
   }
   if (held + incoming > capacity_) throw full(", the rest of which is in use");
 }
 
 SegmentCache::Upload::Upload(SegmentCache& cache, const DigestBytes& digest, std::uint64_t size,
                              std::uint64_t offset)
-    : cache_(cache), digest_(digest), size_(size), path_(cache.partial_path(digest)) {
-  file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    : cache_(cache), digest_(digest), size_(size), name_(to_hex(digest)) {
+  file_.reset(::openat(cache.partial_.get(), name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file_ && ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (offset > 0)
       throw Error(ErrorKind::kRetry, "another session uploads the same segment; try again in a moment");
     shared_ = true;
-    path_ += "." + std::to_string(::getpid());
-    file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    name_ += "." + std::to_string(::getpid());
+    file_.reset(::openat(cache.partial_.get(), name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file_) ::flock(file_.get(), LOCK_EX | LOCK_NB);
   }
   if (!file_)
@@ -160,7 +125,7 @@ SegmentCache::Upload::~Upload() {
   EVP_MD_CTX_free(hash_);
   if (!file_) return;
   struct stat status {};
-  if (shared_ || (::fstat(file_.get(), &status) == 0 && status.st_size == 0)) ::unlink(path_.c_str());
+  if (shared_ || (::fstat(file_.get(), &status) == 0 && status.st_size == 0)) ::unlinkat(cache_.partial_.get(), name_.c_str(), 0);
 }
 
 void SegmentCache::Upload::hash_existing(std::uint64_t bytes) {
@@ -179,7 +144,7 @@ void SegmentCache::Upload::put() {
 
 void SegmentCache::Upload::give_up(int error) {
   const std::string why = error == ENOSPC || error == EDQUOT ? "its disk is full" : std::strerror(error);
-  ::unlink(path_.c_str());  // a disk that is full needs the space more than a resumption does
+  ::unlinkat(cache_.partial_.get(), name_.c_str(), 0);  // a disk that is full needs the space more than a resumption does
   writer_.reset();
   file_.reset();
   throw Error(ErrorKind::kBoard, "the board cannot store the module in " + cache_.directory().string() +
@@ -192,15 +157,14 @@ UniqueFd SegmentCache::Upload::finish() {
   DigestBytes actual{};
   EVP_DigestFinal_ex(hash_, actual.data(), nullptr);
   if (actual != digest_) {
-    ::unlink(path_.c_str());
+    ::unlinkat(cache_.partial_.get(), name_.c_str(), 0);
     file_.reset();
     throw Error(ErrorKind::kRequest, "a segment's bytes do not have the digest that was announced (" +
                                          to_hex(digest_).substr(0, 16) +
                                          "…): the module file is damaged; compile it again");
   }
-  const fs::path target = cache_.segment_path(digest_);
   ::fchmod(file_.get(), 0400);
-  if (::rename(path_.c_str(), target.c_str()) != 0)
+  if (::renameat(cache_.partial_.get(), name_.c_str(), cache_.segments_.get(), to_hex(digest_).c_str()) != 0)
     throw Error(ErrorKind::kBoard, "the board cannot write to its cache: " + reason());
   file_.reset();
   shared_ = false;

@@ -52,7 +52,7 @@ class SegmentCache {
     SegmentCache& cache_;
     DigestBytes digest_;
     std::uint64_t size_;
-    std::filesystem::path path_;
+    std::string name_;  ///< in the directory of partial ones
     UniqueFd file_;
     evp_md_ctx_st* hash_ = nullptr;
     std::unique_ptr<PieceWriter> writer_;
@@ -65,10 +65,10 @@ class SegmentCache {
   const std::filesystem::path& directory() const { return directory_; }
 
  private:
-  std::filesystem::path segment_path(const DigestBytes& digest) const;
-  std::filesystem::path partial_path(const DigestBytes& digest) const;
   std::filesystem::path directory_;
   std::uint64_t capacity_;
+  UniqueFd segments_;
+  UniqueFd partial_;
 };
 
 /// $GANTRY_CACHE_DIR, $XDG_CACHE_HOME/gantry-device, ~/.cache/gantry-device, or a directory of the user in

@@ -20,6 +20,7 @@
 #include "rpc/server/cache.h"
 #include "rpc/server/executor_process.h"
 #include "rpc/server/fault_diagnosis.h"
+#include "rpc/server/shared_memory.h"
 
 namespace gantry::rpc {
 namespace {
@@ -30,55 +31,6 @@ using tcp = asio::ip::tcp;
 
 constexpr std::size_t kMaxQueuedRequests = 64;
 constexpr char kShuttingDown[] = "its server is shutting down; connect again when it is back";
-
-/// Memory that two processes can share, mapped here while data passes through.
-class SharedMemory {
- public:
-  SharedMemory() = default;
-  explicit SharedMemory(std::uint64_t size) : fd_(::memfd_create("gantry-data", MFD_CLOEXEC)), size_(size) {
-    if (!fd_ || ::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0)
-      throw Error(ErrorKind::kBoard, "the board has no memory for this data");
-    map(PROT_READ | PROT_WRITE);
-  }
-  /// What an executor made. Its size is checked: it must not shrink under us either, so it is sealed.
-  SharedMemory(UniqueFd fd, std::uint64_t size) : fd_(std::move(fd)), size_(size) {
-    if (size == 0) return;
-    const off_t actual = fd_ ? ::lseek(fd_.get(), 0, SEEK_END) : -1;
-    if (actual < 0 || static_cast<std::uint64_t>(actual) < size || !sealed(fd_.get()))
-      throw Error(ErrorKind::kBoard, "the executor's data has the wrong size");
-    map(PROT_READ);
-  }
-  ~SharedMemory() {
-    if (address_) ::munmap(address_, size_);
-  }
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  /// Maps these pages at once: one fault for each would cost as much as the copy itself. Only what has
-  /// arrived or is about to: a size that a client merely announces costs no memory.
-  void populate(std::uint64_t offset, std::uint64_t length, int advice) const {
-    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)), first = offset / page * page;
-    (void)::madvise(data() + first, offset + length - first,
-                    advice);  // older kernels than 5.14 refuse: no harm
-  }
-  std::byte* data() const { return static_cast<std::byte*>(address_); }
-  std::span<const std::byte> bytes() const { return {data(), size_}; }
-  UniqueFd take() { return std::move(fd_); }
-
- private:
-  static bool sealed(int fd) {
-    const int seals = ::fcntl(fd, F_GET_SEALS);
-    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
-  }
-  void map(int protection) {
-    if (size_ == 0) return;
-    void* address = ::mmap(nullptr, size_, protection, MAP_SHARED, fd_.get(), 0);
-    if (address == MAP_FAILED) throw Error(ErrorKind::kBoard, "the board has no memory for this data");
-    address_ = address;
-  }
-  UniqueFd fd_;
-  std::uint64_t size_ = 0;
-  void* address_ = nullptr;
-};
 
 /// A request for the executor, complete with its data.
 struct Work {
