@@ -29,6 +29,9 @@ using tcp = asio::ip::tcp;
 constexpr char kDefaultPort[] = "7453";
 /// Over the board's own deadline, so that its better message arrives first.
 constexpr milliseconds kDeadlineSlack{5000};
+/// A board that takes nothing for so long is gone. It reads while this client sends, but may have to wait for
+/// its disk.
+constexpr milliseconds kUnacknowledged{120'000};
 
 struct HostPort {
   std::string host, port;
@@ -175,6 +178,7 @@ T BoardClient::Impl::call(asio::awaitable<T> task, milliseconds timeout) {
 
 asio::awaitable<std::unique_ptr<Stream>> BoardClient::Impl::open_stream(tcp::socket socket) {
   socket.set_option(tcp::no_delay(true));
+  notice_vanished_peer(socket.native_handle(), kUnacknowledged);
   if (!options.key) co_return make_plain_stream(std::move(socket));
   tls = make_client_context(*options.key);
   auto stream = std::make_unique<TlsStream>(std::move(socket), tls.get(), TlsStream::Role::kClient);

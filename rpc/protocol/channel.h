@@ -1,51 +1,15 @@
-/// Frames over a stream, with one writer at a time; deadlines.
+/// Frames over a stream, with one writer at a time.
 #ifndef GANTRY_RPC_PROTOCOL_CHANNEL_H
 #define GANTRY_RPC_PROTOCOL_CHANNEL_H
 
-#include <asio/steady_timer.hpp>
-#include <chrono>
 #include <functional>
 #include <optional>
 
 #include "rpc/protocol/message.h"
 #include "rpc/protocol/stream.h"
+#include "rpc/protocol/watchdog.h"
 
 namespace gantry::rpc {
-
-/// Calls `on_expiry` unless it is destroyed or disarmed first. What it calls closes or kills something, so
-/// that the operation that is waited for fails.
-class Watchdog {
- public:
-  /// A duration of zero never expires.
-  Watchdog(const asio::any_io_executor& executor, std::chrono::milliseconds duration,
-           std::function<void()> on_expiry);
-  ~Watchdog() { disarm(); }
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-  void disarm();
-  bool expired() const { return state_->expired; }
-
- private:
-  struct State {
-    bool expired = false;
-    bool armed = true;
-  };
-  std::shared_ptr<State> state_;
-  asio::steady_timer timer_;
-};
-
-/// Wakes coroutines of one thread that wait for a condition to become true.
-class Signal {
- public:
-  explicit Signal(const asio::any_io_executor& executor)
-      : timer_(executor, asio::steady_timer::time_point::max()) {}
-  /// Returns after the next notify_all(); check the condition again.
-  asio::awaitable<void> wait();
-  void notify_all() { timer_.cancel(); }
-
- private:
-  asio::steady_timer timer_;
-};
 
 class FrameChannel {
  public:
@@ -66,12 +30,31 @@ class FrameChannel {
   /// Writes a control frame and the data that belongs to it, not interleaved with other writers' frames.
   asio::awaitable<void> write(std::uint32_t id, const Bytes& frame, std::span<const std::byte> data = {},
                               const std::function<void(std::uint64_t)>& progress = {});
-  void close() noexcept { stream_->close(); }
+  /// A peer that stands still for so long within a message, one that it sends or one that it is sent, breaks
+  /// the connection: the operation throws Error(kReconnect). Between messages it may rest. Zero: never.
+  void set_stall_timeout(std::chrono::milliseconds timeout);
+  void close() noexcept;
 
  private:
+  using Clock = std::chrono::steady_clock;
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, bool within_message);
+  asio::awaitable<void> write_frames(std::uint32_t id, const Bytes& frame, std::span<const std::byte> data,
+                                     const std::function<void(std::uint64_t)>& progress);
+  void look_for_stalls();
+  [[noreturn]] void throw_stall() const;
+  asio::awaitable<std::optional<FrameHeader>> read_header(std::uint32_t max_control, bool within_message);
   std::unique_ptr<Stream> stream_;
   Signal writer_free_;
   bool writing_ = false;
+  // A look now and then, not a timer for each operation: those cost more than a short message.
+  std::chrono::milliseconds stall_timeout_{0};
+  std::optional<Watchdog> next_look_;
+  Clock::time_point last_look_;
+  std::optional<Clock::time_point> reading_since_;  // within a message
+  Clock::time_point writing_since_;                 // or since the peer was last seen to have taken something
+  std::uint64_t taken_ = 0;
+  const char* stall_ = nullptr;  // what the peer did, if it stands still
+  bool closed_ = false;
 };
 
 }  // namespace gantry::rpc

@@ -1,12 +1,13 @@
 #include "rpc/protocol/stream.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <asio/use_awaitable.hpp>
-#include <asio/write.hpp>
 #include <cerrno>
 #include <system_error>
 #include <vector>
@@ -29,7 +30,11 @@ class PlainStream : public Stream {
     }
   }
   asio::awaitable<void> write(asio::const_buffer buffer, bool) override {
-    co_await asio::async_write(socket_, buffer, asio::use_awaitable);
+    while (buffer.size() > 0) {
+      const std::size_t count = co_await socket_.async_write_some(buffer, asio::use_awaitable);
+      buffer += count;
+      taken_ += count;
+    }
   }
   void close() noexcept override {
     std::error_code ignored;
@@ -53,11 +58,13 @@ bool would_block() {
 }  // namespace
 
 struct TlsStream::Output {
-  explicit Output(int descriptor) : fd(descriptor) { bytes.reserve(kOutputBytes); }
+  Output(int descriptor, std::uint64_t& counter) : fd(descriptor), taken(counter) {
+    bytes.reserve(kOutputBytes);
+  }
   /// Sends what gathered. False: the socket takes no more now, or is broken (see errno).
   bool send() {
     while (sent < bytes.size()) {
-      const ssize_t count = send_some(fd, bytes.data() + sent, bytes.size() - sent);
+      const ssize_t count = send_now(bytes.data() + sent, bytes.size() - sent);
       if (count < 0) return false;
       sent += static_cast<std::size_t>(count);
     }
@@ -66,7 +73,15 @@ struct TlsStream::Output {
     return true;
   }
 
+  /// As send().
+  ssize_t send_now(const char* from, std::size_t size) {
+    const ssize_t count = send_some(fd, from, size);
+    if (count > 0) taken += static_cast<std::uint64_t>(count);
+    return count;
+  }
+
   int fd;
+  std::uint64_t& taken;
   bool gathering = false;
   std::vector<char> bytes;
   std::size_t sent = 0;
@@ -91,7 +106,7 @@ struct TlsStream::Output {
     } else if (output.gathering && length <= kOutputBytes) {
       output.bytes.assign(buffer, buffer + size);
     } else {
-      count = send_some(output.fd, buffer, length);
+      count = output.send_now(buffer, length);
     }
     if (count < 0 && would_block()) BIO_set_retry_write(bio);
     return static_cast<int>(count);
@@ -112,13 +127,24 @@ struct TlsStream::Output {
   }
 };
 
+void notice_vanished_peer(int socket, std::chrono::milliseconds unacknowledged) {
+  const auto set = [socket](int level, int name, int value) {
+    (void)::setsockopt(socket, level, name, &value, sizeof value);  // no TCP: not needed
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 30);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(unacknowledged.count()));
+}
+
 std::unique_ptr<Stream> make_plain_stream(Socket socket) {
   return std::make_unique<PlainStream>(std::move(socket));
 }
 
 TlsStream::TlsStream(Socket socket, ssl_ctx_st* context, Role role)
     : socket_(std::move(socket)),
-      output_(std::make_unique<Output>(socket_.native_handle())),
+      output_(std::make_unique<Output>(socket_.native_handle(), taken_)),
       ssl_(SSL_new(context)) {
   if (!ssl_) throw std::bad_alloc();
   socket_.native_non_blocking(true);

@@ -6,6 +6,7 @@
 #include <asio/awaitable.hpp>
 #include <asio/buffer.hpp>
 #include <asio/generic/stream_protocol.hpp>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,10 +28,21 @@ class Stream {
   /// All bytes. `more`: another write follows at once, so these may wait for it.
   virtual asio::awaitable<void> write(asio::const_buffer buffer, bool more = false) = 0;
   virtual void close() noexcept = 0;
+  /// Bytes of what was written that the socket has taken so far: they move while the peer takes some.
+  std::uint64_t taken() const { return taken_; }
+
+ protected:
+  std::uint64_t taken_ = 0;
 };
 
 /// TCP or a socket of this machine.
 using Socket = asio::generic::stream_protocol::socket;
+
+/// Has the kernel break the connection when the peer has vanished without a word (no power, no network): it
+/// asks after 30 s of silence, and gives up after three more tries of 10 s each, or when what was sent has
+/// not been taken for `unacknowledged` (zero: as long as the system says). Does nothing where the socket is
+/// none of TCP.
+void notice_vanished_peer(int socket, std::chrono::milliseconds unacknowledged);
 
 /// Bytes as they are.
 std::unique_ptr<Stream> make_plain_stream(Socket socket);

@@ -36,7 +36,7 @@ struct ServeArguments {
   std::string cache;
   std::uint64_t cache_size = std::uint64_t{4} << 30;
   std::uint64_t session_memory = 0;
-  double deadline_s = 600, idle_s = 3600, handshake_s = 5, grace_s = 5;
+  double deadline_s = 600, idle_s = 3600, stall_s = 60, handshake_s = 5, grace_s = 5;
   std::uint32_t max_sessions = 8;
   std::string log_level = "info";
   bool quiet = false;
@@ -73,6 +73,7 @@ int run_serve(const ServeArguments& arguments) {
   options.session_memory_bytes = arguments.session_memory;
   options.deadline = ms(arguments.deadline_s);
   options.idle_timeout = ms(arguments.idle_s);
+  options.stall_timeout = ms(arguments.stall_s);
   options.handshake_timeout = ms(arguments.handshake_s);
   options.shutdown_grace = ms(arguments.grace_s);
   options.log_level = log_level_of(arguments);
@@ -117,6 +118,12 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
       ->type_name("SECONDS")
       ->capture_default_str();
   command.add_option("--idle-timeout", a.idle_s, "A session without requests ends after this")
+      ->check(seconds)
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  command
+      .add_option("--stall-timeout", a.stall_s,
+                  "A peer that stands still within a message for so long is gone")
       ->check(seconds)
       ->type_name("SECONDS")
       ->capture_default_str();

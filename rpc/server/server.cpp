@@ -416,6 +416,7 @@ int serve_connection(int socket) {
   options.deadline = options.idle_timeout = std::chrono::hours(24 * 30);
   options.handshake_timeout = std::chrono::minutes(1);
   options.log_level = LogLevel::kError;  // its one client is the program that started it
+  options.stall_timeout = std::chrono::milliseconds(0);
   return run_session(socket, -1, nullptr, options);
 }
 

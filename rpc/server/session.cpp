@@ -30,7 +30,25 @@ using std::chrono::milliseconds;
 using tcp = asio::ip::tcp;
 
 constexpr std::size_t kMaxQueuedRequests = 64;
+/// Of an upload, whose segment no other session can go on with meanwhile.
+constexpr milliseconds kUploadStall{20'000};
 constexpr char kShuttingDown[] = "its server is shutting down; connect again when it is back";
+
+/// Another stall timeout of a channel, for a while.
+class StallTimeout {
+ public:
+  StallTimeout(FrameChannel& channel, milliseconds usual, milliseconds now)
+      : channel_(channel), usual_(usual) {
+    channel_.set_stall_timeout(now);
+  }
+  ~StallTimeout() { channel_.set_stall_timeout(usual_); }
+  StallTimeout(const StallTimeout&) = delete;
+  StallTimeout& operator=(const StallTimeout&) = delete;
+
+ private:
+  FrameChannel& channel_;
+  milliseconds usual_;
+};
 
 /// A request for the executor, complete with its data.
 struct Work {
@@ -123,7 +141,16 @@ class Session {
 };
 
 void Session::spawn(asio::awaitable<void> task) {
-  asio::co_spawn(io_, std::move(task), [this](std::exception_ptr) { stop(); });
+  asio::co_spawn(io_, std::move(task), [this](std::exception_ptr failure) {
+    try {
+      if (failure) std::rethrow_exception(failure);
+    } catch (const Error& error) {
+      end_because(error.what());
+    } catch (const std::exception&) {
+      // The connection broke; whoever reads from it says so.
+    }
+    stop();
+  });
 }
 
 void Session::stop() noexcept {
@@ -182,6 +209,7 @@ asio::awaitable<bool> Session::open() {
   });
   std::error_code not_tcp;
   connection_.set_option(tcp::no_delay(true), not_tcp);
+  notice_vanished_peer(connection_.native_handle(), options_.stall_timeout);
   if (tls_) {
     auto stream = std::make_unique<TlsStream>(std::move(connection_), tls_, TlsStream::Role::kServer);
     TlsStream* handshaker = stream.get();
@@ -218,6 +246,7 @@ asio::awaitable<bool> Session::open() {
   welcome.version = kProtocolVersion;
   welcome.server = "gantry-device";
   started_ = Clock::now();
+  channel_->set_stall_timeout(options_.stall_timeout);
   log_.info("session started by client '" + hello->client + "'");
   co_await respond(header->id, make_response(std::move(welcome)));
   co_return true;
@@ -376,6 +405,8 @@ wire::SegmentStatesT Session::states_of(const wire::QuerySegmentsT& query) {
 
 asio::awaitable<void> Session::receive_upload(std::uint32_t id, const wire::UploadSegmentT& upload) {
   SegmentCache::Upload target(cache(), to_array(*upload.digest), upload.size, upload.offset);
+  // One that stands still shall soon be resumed by another session.
+  const StallTimeout soon(*channel_, options_.stall_timeout, std::min(options_.stall_timeout, kUploadStall));
   co_await channel_->read_data(
       id, upload.size - upload.offset,
       [&](std::size_t length) {
@@ -473,6 +504,7 @@ asio::awaitable<void> Session::execute(Work work) {
     co_await channel_->write(work.id, reply->frame, memory.bytes());
   } catch (const Error& error) {
     if (stopped_) co_return;
+    if (error.kind() == ErrorKind::kReconnect) throw;  // nobody is there to be answered
     failure = make_failure(error.kind() == ErrorKind::kBug ? ErrorKind::kBoard : error.kind(), error.what());
   }
   if (failure && !executor_.running()) {
