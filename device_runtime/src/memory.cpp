@@ -14,6 +14,12 @@
 namespace gantry::runtime {
 namespace {
 
+/// The number behind the name in text of lines "name number"; 0 if it is not there.
+uint64_t number_of(const std::string& text, const std::string& name) {
+  const size_t at = ("\n" + text).find("\n" + name);
+  return at == std::string::npos ? 0 : strtoull(text.c_str() + at + name.size(), nullptr, 10);
+}
+
 struct Unmapper {
   void* address;
   size_t size;
@@ -106,15 +112,16 @@ uint64_t peak_resident_memory_bytes() {
 
 std::optional<uint64_t> available_memory_bytes() {
   const std::string text = read_small_file("/proc/meminfo");
-  constexpr std::string_view kName = "MemAvailable:";
-  const size_t at = text.find(kName);
-  if (at == std::string::npos) return std::nullopt;
-  uint64_t bytes = strtoull(text.c_str() + at + kName.size(), nullptr, 10) * 1024;
+  if (text.find("MemAvailable:") == std::string::npos) return std::nullopt;
+  const uint64_t bytes = number_of(text, "MemAvailable:") * 1024;
   const auto limit = read_small_number("/sys/fs/cgroup/memory.max");
   const auto used = read_small_number("/sys/fs/cgroup/memory.current");
-  if (limit && used)
-    bytes = std::min<uint64_t>(bytes, static_cast<uint64_t>(std::max<int64_t>(*limit - *used, 0)));
-  return bytes;
+  if (!limit || !used) return bytes;
+  // The group's use includes cached files, which give way; shared memory counts as a file, and does not.
+  const std::string parts = read_small_file("/sys/fs/cgroup/memory.stat");
+  const uint64_t files = number_of(parts, "file "), shared = number_of(parts, "shmem ");
+  const int64_t left = *limit - *used + static_cast<int64_t>(files - std::min(files, shared));
+  return std::min<uint64_t>(bytes, static_cast<uint64_t>(std::max<int64_t>(left, 0)));
 }
 
 }  // namespace gantry::runtime

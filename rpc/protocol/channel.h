@@ -34,6 +34,7 @@ class FrameChannel {
   /// the connection: the operation throws Error(kReconnect). Between messages it may rest. Zero: never.
   void set_stall_timeout(std::chrono::milliseconds timeout);
   void close() noexcept;
+  bool closed() const { return closed_; }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -3,10 +3,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "device_runtime/src/cpu_info.h"
 #include "device_runtime/src/gpu_info.h"
+#include "device_runtime/src/memory.h"
 #include "gantry/runtime.h"
 
 namespace gantry::rpc {
@@ -28,6 +30,10 @@ std::uint64_t available_memory() {
 std::uint64_t session_memory(const ServeOptions& options) {
   if (options.session_memory_bytes > 0) return options.session_memory_bytes;
   return runtime::cpu_info().memory_bytes / 4 * 3;
+}
+
+std::uint64_t data_memory(const ServeOptions& options) {
+  return std::max(runtime::usable_memory_bytes() / 4 * 3, session_memory(options));
 }
 
 wire::BoardDescriptionT describe_board(const ServeOptions& options) {

@@ -14,6 +14,7 @@
 #include "device_runtime/src/benchmark.h"
 #include "device_runtime/src/cuda_module.h"
 #include "device_runtime/src/data_type.h"
+#include "device_runtime/src/memory.h"
 #include "device_runtime/src/module_reader.h"
 #include "device_runtime/src/session.h"
 #include "device_runtime/src/statistics.h"
@@ -52,6 +53,12 @@ template <typename T>
 T take(runtime::Result<T> result) {
   check(result.status());
   return std::move(*result);
+}
+
+/// No more than the board has: an error that says so is better than the kernel's choice of whom to end.
+std::uint64_t memory_left(std::uint64_t limit) {
+  const auto available = runtime::available_memory_bytes();
+  return available ? std::clamp<std::uint64_t>(*available, 1, limit) : limit;
 }
 
 /// A tensor in memory that sessions borrow.
@@ -273,7 +280,7 @@ wire::ResponseT Executor::load(const wire::LoadModuleT& request, const Attachmen
   runtime::SessionOptions options;
   options.threads = request.threads;
   options.cpus = request.cpus;
-  options.memory_limit = limits_.memory_bytes;
+  options.memory_limit = memory_left(limits_.memory_bytes);
   Loaded loaded;
   loaded.threads = request.threads;
   loaded.cpus = request.cpus;

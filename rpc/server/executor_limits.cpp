@@ -85,6 +85,8 @@ void limit_memory(const ExecutorLimits& limits) {
 
 int give_up_rights(const ExecutorLimits& limits) {
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  // If the system has to end a process because memory ran out, it had better be one that modules run in.
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
   drop_capabilities();
   // Linux counts all of the user's processes and threads against this, those of other sessions too: the limit
   // leaves room for every pool that a client may ask for, and is there against what starts threads for ever.

@@ -108,8 +108,10 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command
-      .add_option("--session-memory", a.session_memory,
-                  "Memory of one session, e.g. 2GiB; 0: three quarters of the machine's")
+      .add_option(
+          "--session-memory", a.session_memory,
+          "Memory of one session's modules, and again of its data, e.g. 2GiB; 0: three quarters of the "
+          "machine's")
       ->transform(size_in_bytes())
       ->type_name("SIZE");
   const auto seconds = CLI::Range(0.001, 1e6);

@@ -69,6 +69,7 @@ struct Child {
   UniqueFd control;
   Clock::time_point handshake_deadline;
   Log log;
+  std::optional<int> memory_slot;
   bool admitted = false;
 };
 
@@ -77,7 +78,11 @@ struct Child {
 class Server {
  public:
   Server(const ServeOptions& options, UniqueFd listener, TlsContext tls)
-      : options_(options), listener_(std::move(listener)), tls_(std::move(tls)), log_(options.log_level) {}
+      : options_(options),
+        listener_(std::move(listener)),
+        tls_(std::move(tls)),
+        memory_(data_memory(options)),
+        log_(options.log_level) {}
   int run();
 
  private:
@@ -92,13 +97,14 @@ class Server {
   void reap();
   bool first_byte(SilentPeer& peer);
   void start_session(UniqueFd connection, Log log);
-  [[noreturn]] void be_session(UniqueFd connection, UniqueFd control);
+  [[noreturn]] void be_session(UniqueFd connection, UniqueFd control, std::optional<int> memory_slot);
   void answer_child(Child& child);
   static void dismiss(int connection, const void* answer, std::size_t size);
 
   const ServeOptions& options_;
   UniqueFd listener_;
   TlsContext tls_;
+  BoardMemory memory_;
   std::deque<SilentPeer> silent_;  // oldest first
   std::vector<Child> children_;    // oldest first
   Clock::time_point accept_after_{};
@@ -219,9 +225,11 @@ void Server::force_shutdown() {
 
 /// A session that did not end by itself or by our SIGKILL has a bug: its peer only sees that it is gone.
 void Server::reap() {
-  std::erase_if(children_, [](Child& child) {
+  std::erase_if(children_, [this](Child& child) {
     const std::optional<int> ended = child.process.wait_if_ended();
-    if (!ended) return !child.process.running();
+    if (!ended && child.process.running()) return false;
+    if (child.memory_slot) memory_.free_slot(*child.memory_slot);
+    if (!ended) return true;
     const int status = *ended;
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
       child.log.error(std::string("a session crashed: ") + ::strsignal(WTERMSIG(status)) +
@@ -305,21 +313,23 @@ void Server::start_session(UniqueFd connection, Log log) {
   UniqueFd ours(ends[0]), theirs(ends[1]);
   std::fflush(nullptr);
   const pid_t parent = ::getpid();
+  const std::optional<int> slot = memory_.take_slot();
   const pid_t child = ::fork();
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(0);
-    be_session(std::move(connection), std::move(theirs));
+    be_session(std::move(connection), std::move(theirs), slot);
   }
   if (child < 0) {
+    if (slot) memory_.free_slot(*slot);
     accept_after_ = Clock::now() + kAcceptBackoff;
     return;
   }
   children_.push_back({ChildProcess(child), std::move(ours),
-                       Clock::now() + options_.handshake_timeout + kHandshakeSlack, std::move(log)});
+                       Clock::now() + options_.handshake_timeout + kHandshakeSlack, std::move(log), slot});
 }
 
-void Server::be_session(UniqueFd connection, UniqueFd control) {
+void Server::be_session(UniqueFd connection, UniqueFd control, std::optional<int> memory_slot) {
   // Signals are the parent's business: it tells its sessions by their control sockets.
   handle_signal(SIGINT, SIG_IGN);
   handle_signal(SIGTERM, SIG_IGN);
@@ -329,7 +339,8 @@ void Server::be_session(UniqueFd connection, UniqueFd control) {
   listener_.reset();
   silent_.clear();
   children_.clear();
-  ::_exit(run_session(connection.release(), control.release(), tls_.get(), options_));
+  const MemoryShare share = memory_slot ? MemoryShare{&memory_, *memory_slot} : MemoryShare{};
+  ::_exit(run_session(connection.release(), control.release(), tls_.get(), options_, share));
 }
 
 UniqueFd listen_on(const ServeOptions& options, asio::ip::tcp::endpoint& endpoint) {
@@ -417,7 +428,7 @@ int serve_connection(int socket) {
   options.handshake_timeout = std::chrono::minutes(1);
   options.log_level = LogLevel::kError;  // its one client is the program that started it
   options.stall_timeout = std::chrono::milliseconds(0);
-  return run_session(socket, -1, nullptr, options);
+  return run_session(socket, -1, nullptr, options, {});
 }
 
 }  // namespace gantry::rpc

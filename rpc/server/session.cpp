@@ -20,6 +20,7 @@
 #include "rpc/server/cache.h"
 #include "rpc/server/executor_process.h"
 #include "rpc/server/fault_diagnosis.h"
+#include "rpc/server/session_memory.h"
 #include "rpc/server/shared_memory.h"
 
 namespace gantry::rpc {
@@ -57,17 +58,21 @@ struct Work {
   UniqueFd data;
   milliseconds deadline;
   bool loads = false;
-  bool for_gpu = false;  ///< loads
+  bool for_gpu = false;      ///< loads
+  bool handed_over = false;  ///< to an executor
+  SessionMemory::Hold memory;
 };
 
 class Session {
  public:
-  Session(asio::io_context& io, int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options)
+  Session(asio::io_context& io, int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options,
+          MemoryShare share)
       : io_(io),
         options_(options),
         tls_(tls),
         parent_(io),
         connection_(io),
+        memory_(io.get_executor(), options.session_memory_bytes, share),
         work_ready_(io.get_executor()),
         idle_timer_(io.get_executor()),
         setup_{{options.session_memory_bytes}, options.program, {}},
@@ -98,6 +103,7 @@ class Session {
   asio::awaitable<void> execute_requests();
   asio::awaitable<void> execute(Work work);
   Attachments attachments_of(Work& work);
+  asio::awaitable<void> execute_and_answer(Work& work);
   asio::awaitable<std::string> run_again(const Work& work, milliseconds most);
   asio::awaitable<void> look_into(const Work& work, const Attachments& attachments,
                                   const wire::ResponseT& response, Finish finish);
@@ -110,6 +116,7 @@ class Session {
   wire::BoardDescriptionT describe(bool gpus);
   milliseconds deadline_of(const wire::RequestT& request) const;
   void report_gaps();
+  void forget_loaded();
   void report_load(const wire::LoadModuleT& load, const wire::ResponseT& response);
   void end_because(const std::string& why);
   void spawn(asio::awaitable<void> task);
@@ -120,6 +127,7 @@ class Session {
   asio::posix::stream_descriptor parent_;
   Socket connection_;
   std::unique_ptr<FrameChannel> channel_;
+  SessionMemory memory_;
   std::deque<Work> queue_;
   Signal work_ready_;
   asio::steady_timer idle_timer_;
@@ -162,6 +170,7 @@ void Session::stop() noexcept {
   parent_.close(ignored);
   idle_timer_.cancel();
   executor_.kill();
+  memory_.close();
   work_ready_.notify_all();
 }
 
@@ -430,24 +439,25 @@ milliseconds Session::deadline_of(const wire::RequestT& request) const {
 }
 
 asio::awaitable<void> Session::enqueue(std::uint32_t id, const wire::RequestT& request, Bytes frame) {
-  const std::uint64_t size = following_bytes(request);
-  if (size > options_.session_memory_bytes)
-    throw Error(ErrorKind::kBoard, "data of " + std::to_string(size >> 20) +
-                                       " MiB is more than a session of this board may use (" +
-                                       std::to_string(options_.session_memory_bytes >> 20) +
-                                       " MiB); see gantry-device's --session-memory");
+  // Until there is room nothing more is read.
+  SessionMemory::Hold hold = co_await memory_.reserve(request, frame.size());
+  if (stopped_) co_return;
   Work work{id, std::move(frame), UniqueFd(), deadline_of(request),
             request.body.type == wire::RequestBody::LoadModule};
   work.for_gpu = work.loads && is_on_gpu(*request.body.AsLoadModule());
-  if (size > 0) {
+  work.memory = std::move(hold);
+  if (const std::uint64_t size = following_bytes(request); size > 0) {
     SharedMemory memory(size);
     std::uint64_t done = 0;
-    co_await channel_->read_data(id, size, [&](std::size_t length) {
-      memory.populate(done, length, MADV_POPULATE_WRITE);
-      const auto piece = asio::buffer(memory.data() + done, length);
-      done += length;
-      return piece;
-    });
+    co_await channel_->read_data(
+        id, size,
+        [&](std::size_t length) {
+          memory.populate(done, length, MADV_POPULATE_WRITE);
+          const auto piece = asio::buffer(memory.data() + done, length);
+          done += length;
+          return piece;
+        },
+        [&](asio::const_buffer piece) { work.memory.arrived(piece.size()); });
     work.data = memory.take();
   }
   while (queue_.size() >= kMaxQueuedRequests && !stopped_) co_await work_ready_.wait();
@@ -485,36 +495,57 @@ Attachments Session::attachments_of(Work& work) {
 
 asio::awaitable<void> Session::execute(Work work) {
   std::optional<wire::ResponseT> failure;
-  std::optional<ExecutorProcess::Reply> reply;
   try {
-    if (!work.loads && !executor_.running())
-      throw Error(ErrorKind::kRequest, "no module is loaded in this session (any more): load it first");
-    if (work.loads) executor_.require_handle();
-    if (work.for_gpu && setup_.gpus.empty()) setup_.gpus = encode_response(0, make_response(describe(true)));
-    const Attachments attachments = attachments_of(work);
-    reply = co_await executor_.call(
-        work.frame, attachments, work.deadline,
-        [this, &work](const Bytes& frame) { return channel_->write(work.id, frame); });
-    const wire::ResponseT response = decode_response(std::span(reply->frame).subspan(kFrameHeaderSize));
-    executor_.check_handle(work.loads, response);
-    co_await look_into(work, attachments, response, reply->finish);
-    const std::uint64_t size = following_bytes(response);
-    const SharedMemory memory(std::move(reply->payload), size);
-    if (size > 0) memory.populate(0, size, MADV_POPULATE_READ);
-    co_await channel_->write(work.id, reply->frame, memory.bytes());
+    co_await execute_and_answer(work);
   } catch (const Error& error) {
     if (stopped_) co_return;
-    if (error.kind() == ErrorKind::kReconnect) throw;  // nobody is there to be answered
+    if (channel_->closed()) throw;  // nobody is there to be answered
     failure = make_failure(error.kind() == ErrorKind::kBug ? ErrorKind::kBoard : error.kind(), error.what());
   }
-  if (failure && !executor_.running()) {
+  if (failure && work.handed_over && !executor_.running()) {
     // It was killed: by its deadline, or by a signal.
     log_.warning("executor ended: " + failure->body.AsFailure()->message);
     if (executor_.died_in_a_graph())
       failure->body.AsFailure()->message += co_await run_again(work, milliseconds(10'000));
-    diagnosis_.forget();
+    forget_loaded();
   }
   if (failure) co_await respond(work.id, *failure);
+}
+
+asio::awaitable<void> Session::execute_and_answer(Work& work) {
+  if (!work.loads && !executor_.running())
+    throw Error(ErrorKind::kRequest, "no module is loaded in this session (any more): load it first");
+  const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
+  memory_.check_kept(request);
+  if (work.loads) executor_.require_handle();
+  if (work.for_gpu && setup_.gpus.empty()) setup_.gpus = encode_response(0, make_response(describe(true)));
+  const Attachments attachments = attachments_of(work);
+  work.handed_over = true;
+  auto reply =
+      co_await executor_.call(work.frame, attachments, work.deadline,
+                              [this, &work](const Bytes& frame) { return channel_->write(work.id, frame); });
+  const wire::ResponseT response = decode_response(std::span(reply.frame).subspan(kFrameHeaderSize));
+  executor_.check_handle(work.loads, response);
+  co_await look_into(work, attachments, response, reply.finish);
+  if (executor_.running()) {
+    memory_.note(request, response, work.memory);
+  } else {
+    forget_loaded();
+  }
+  const std::uint64_t size = following_bytes(response);
+  if (size > work.memory.reserved())
+    throw Error(ErrorKind::kBoard, "an output of " + std::to_string(size >> 20) +
+                                       " MiB is more than the module said, or than a session may use");
+  if (size > 0) work.memory.arrived(size);
+  const SharedMemory memory(std::move(reply.payload), size);
+  if (size > 0) memory.populate(0, size, MADV_POPULATE_READ);
+  co_await channel_->write(work.id, reply.frame, memory.bytes());
+}
+
+/// The executor has ended, and all that was loaded with it.
+void Session::forget_loaded() {
+  diagnosis_.forget();
+  memory_.forget();
 }
 
 /// What a fresh executor finds out about the run that failed.
@@ -587,11 +618,12 @@ void allow_all_descriptors() {
 
 }  // namespace
 
-int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options) {
+int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options, MemoryShare share) {
   try {
     allow_all_descriptors();
+    if (share.board) share.board->keep_from_children();
     asio::io_context io(1);
-    Session session(io, connection, parent, tls, options);
+    Session session(io, connection, parent, tls, options, share);
     asio::co_spawn(io, session.main(), [&](std::exception_ptr) { session.stop(); });
     io.run();
     session.report_end();

@@ -3,6 +3,7 @@
 
 #include "rpc/security/tls.h"
 #include "rpc/server/options.h"
+#include "rpc/server/session_memory.h"
 
 namespace gantry::rpc {
 
@@ -15,8 +16,8 @@ inline constexpr char kEndNow = 'e';    ///< parent: say so to the client and en
 
 /// Serves one connection in this process until it ends. `connection` and `parent` are owned; `parent` is -1
 /// for a session that nobody admits or shuts down (see serve_connection). Returns the process's exit code.
-/// `tls` is null for a server without a key.
-int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options);
+/// `tls` is null for a server without a key. `share`: where this session's data is counted.
+int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options, MemoryShare share);
 
 }  // namespace gantry::rpc
 #endif
