@@ -6,33 +6,47 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "rpc/protocol/message.h"
+#include "rpc/server/cache_directory.h"
 #include "rpc/server/piece_writer.h"
+#include "rpc/server/segment_locks.h"
 #include "rpc/server/unique_fd.h"
 
 struct evp_md_ctx_st;
 
 namespace gantry::rpc {
 
-/// Layout: DIR/segments/<hex digest> is complete and verified, DIR/partial/<hex digest> is on its way. A file
-/// that is held open here carries a shared flock(), which keeps every process of the server from evicting it.
-/// Several processes may use one directory at once; an object belongs to one of them.
+/// Layout: DIR/segments/<hex digest> is complete and verified, DIR/partial/<hex digest>.<size> is on its way,
+/// DIR/lock carries the locks by which sessions keep segments from being evicted. Several processes may use one
+/// directory at once; an object belongs to one of them.
 class SegmentCache {
  public:
   /// Makes the directory (mode 0700). Throws Error(kRequest) if it cannot be used.
   SegmentCache(std::filesystem::path directory, std::uint64_t capacity_bytes);
 
-  /// A complete segment, open for reading and safe from eviction while open; no value if it is not held.
+  /// A complete segment, open for reading; no value if there is none. It may be evicted then, but what is
+  /// open or mapped stays.
   UniqueFd open(const DigestBytes& digest, std::uint64_t size) const;
   /// Bytes of an interrupted upload that need not be sent again.
   std::uint64_t partial_bytes(const DigestBytes& digest, std::uint64_t size) const;
+  /// Keeps a segment, that is here or to come, from being evicted until release() or the end of the process.
+  void hold(const DigestBytes& digest) const { locks_.hold(digest); }
+  void release(const DigestBytes& digest) const { locks_.release(digest); }
+  std::uint64_t capacity() const { return capacity_; }
+  const std::filesystem::path& directory() const { return directory_; }
 
-  /// One segment on its way in. If it is destroyed before finish(), what arrived stays for a resumption.
+  /// One segment on its way in, for which there is room from the start: segments and all that is announced
+  /// together never exceed the capacity. If it is destroyed before finish(), what arrived stays for a
+  /// resumption, and no room is kept for the rest.
   class Upload {
    public:
+    /// Evicts least recently used segments where need be. Throws Error(kBoard) if the segment does not fit
+    /// or cannot be stored, Error(kRetry) if the first `offset` bytes are not here (any more); then nothing
+    /// is left that was not there before.
     Upload(SegmentCache& cache, const DigestBytes& digest, std::uint64_t size, std::uint64_t offset);
     ~Upload();
     Upload(const Upload&) = delete;
@@ -47,6 +61,9 @@ class SegmentCache {
     UniqueFd finish();
 
    private:
+    void reserve(std::uint64_t offset);
+    void open_file(std::uint64_t offset);
+    void remove();
     void hash_existing(std::uint64_t bytes);
     [[noreturn]] void give_up(int error);
     SegmentCache& cache_;
@@ -54,21 +71,21 @@ class SegmentCache {
     std::uint64_t size_;
     std::string name_;  ///< in the directory of partial ones
     UniqueFd file_;
-    evp_md_ctx_st* hash_ = nullptr;
+    std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> hash_;
     std::unique_ptr<PieceWriter> writer_;
     bool shared_ = false;  ///< another session uploads the same segment: this one has a name of its own
   };
 
-  /// Deletes least recently used segments until `incoming` more bytes fit. Throws Error(kBoard) if they
-  /// cannot.
-  void make_room(std::uint64_t incoming);
-  const std::filesystem::path& directory() const { return directory_; }
-
  private:
+  static std::string partial_name(const DigestBytes& digest, std::uint64_t size);
+  void make_room(std::uint64_t incoming, const std::string& own_name) const;
+  bool evict(const DirectoryEntry& entry) const;
   std::filesystem::path directory_;
   std::uint64_t capacity_;
+  UniqueFd top_;
   UniqueFd segments_;
   UniqueFd partial_;
+  SegmentLocks locks_;
 };
 
 /// $GANTRY_CACHE_DIR, $XDG_CACHE_HOME/gantry-device, ~/.cache/gantry-device, or a directory of the user in

@@ -17,10 +17,10 @@
 
 #include "rpc/protocol/channel.h"
 #include "rpc/server/board_info.h"
-#include "rpc/server/cache.h"
 #include "rpc/server/executor_process.h"
 #include "rpc/server/fault_diagnosis.h"
 #include "rpc/server/session_memory.h"
+#include "rpc/server/session_segments.h"
 #include "rpc/server/shared_memory.h"
 
 namespace gantry::rpc {
@@ -31,25 +31,7 @@ using std::chrono::milliseconds;
 using tcp = asio::ip::tcp;
 
 constexpr std::size_t kMaxQueuedRequests = 64;
-/// Of an upload, whose segment no other session can go on with meanwhile.
-constexpr milliseconds kUploadStall{20'000};
 constexpr char kShuttingDown[] = "its server is shutting down; connect again when it is back";
-
-/// Another stall timeout of a channel, for a while.
-class StallTimeout {
- public:
-  StallTimeout(FrameChannel& channel, milliseconds usual, milliseconds now)
-      : channel_(channel), usual_(usual) {
-    channel_.set_stall_timeout(now);
-  }
-  ~StallTimeout() { channel_.set_stall_timeout(usual_); }
-  StallTimeout(const StallTimeout&) = delete;
-  StallTimeout& operator=(const StallTimeout&) = delete;
-
- private:
-  FrameChannel& channel_;
-  milliseconds usual_;
-};
 
 /// A request for the executor, complete with its data.
 struct Work {
@@ -78,13 +60,13 @@ class Session {
         setup_{{options.session_memory_bytes}, options.program, {}},
         executor_(io.get_executor(), setup_),
         diagnosis_(io.get_executor(), setup_),
-        log_(options.log_level, peer_of(connection)) {
+        log_(options.log_level, peer_of(connection)),
+        segments_(options) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     ::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &length);
     connection_.assign({address.ss_family, 0}, connection);
     if (parent >= 0) parent_.assign(parent);
-    if (!options.cache.empty()) cache_.emplace(options.cache, options.cache_bytes);
   }
 
   asio::awaitable<void> main();
@@ -98,7 +80,6 @@ class Session {
   asio::awaitable<void> read_requests();
   asio::awaitable<void> handle(const FrameHeader& header);
   asio::awaitable<void> handle_request(std::uint32_t id, wire::RequestT request, Bytes frame);
-  asio::awaitable<void> receive_upload(std::uint32_t id, const wire::UploadSegmentT& upload);
   asio::awaitable<void> enqueue(std::uint32_t id, const wire::RequestT& request, Bytes frame);
   asio::awaitable<void> execute_requests();
   asio::awaitable<void> execute(Work work);
@@ -111,8 +92,6 @@ class Session {
   asio::awaitable<void> watch_idleness();
   asio::awaitable<void> respond(std::uint32_t id, const wire::ResponseT& response);
   asio::awaitable<void> farewell(ErrorKind kind, std::string message);
-  SegmentCache& cache();
-  wire::SegmentStatesT states_of(const wire::QuerySegmentsT& query);
   wire::BoardDescriptionT describe(bool gpus);
   milliseconds deadline_of(const wire::RequestT& request) const;
   void report_gaps();
@@ -131,14 +110,13 @@ class Session {
   std::deque<Work> queue_;
   Signal work_ready_;
   asio::steady_timer idle_timer_;
-  std::optional<SegmentCache> cache_;  ///< none: modules are sent whole
-  std::vector<UniqueFd> held_;  // segments that this session has asked about: not evicted before it ends
   ExecutorSetup setup_;
   ExecutorProcess executor_;
   FaultDiagnosis diagnosis_;
   std::optional<std::uint32_t> discarded_id_;    // data frames of a request that failed
   std::optional<wire::BoardDescriptionT> gpus_;  // asked for once a session
   Log log_;
+  SessionSegments segments_;
   std::optional<Clock::time_point> started_;
   std::string end_;  // why it ends; the first reason is the one
   Clock::time_point last_activity_ = Clock::now();
@@ -370,9 +348,11 @@ asio::awaitable<void> Session::handle_request(std::uint32_t id, wire::RequestT r
     case wire::RequestBody::GetBoardInfo:
       co_return co_await respond(id, make_response(describe(request.body.AsGetBoardInfo()->gpus)));
     case wire::RequestBody::QuerySegments:
-      co_return co_await respond(id, make_response(states_of(*request.body.AsQuerySegments())));
+      co_return co_await respond(id, make_response(segments_.states_of(*request.body.AsQuerySegments())));
     case wire::RequestBody::UploadSegment:
-      co_return co_await receive_upload(id, *request.body.AsUploadSegment());
+      co_await segments_.receive(*channel_, id, *request.body.AsUploadSegment(),
+                                 [this] { last_activity_ = Clock::now(); });
+      co_return co_await respond(id, make_response(wire::DoneT{}));
     case wire::RequestBody::Hello:
       throw Error(ErrorKind::kBug, "a second hello");
     default:
@@ -391,44 +371,6 @@ wire::BoardDescriptionT Session::describe(bool gpus) {
   for (const auto& gpu : gpus_->gpus) board.gpus.push_back(std::make_unique<wire::GpuDescriptionT>(*gpu));
   board.gpu_problem = gpus_->gpu_problem;
   return board;
-}
-
-SegmentCache& Session::cache() {
-  if (!cache_) throw Error(ErrorKind::kRequest, "this server keeps no segments: send modules whole");
-  return *cache_;
-}
-
-wire::SegmentStatesT Session::states_of(const wire::QuerySegmentsT& query) {
-  wire::SegmentStatesT states;
-  for (const auto& segment : query.segments) {
-    const DigestBytes digest = to_array(*segment->digest);
-    UniqueFd file = cache().open(digest, segment->size);
-    states.held.push_back(file ? segment->size : cache().partial_bytes(digest, segment->size));
-    // An upload that has all its bytes but was not finished still needs its last one.
-    if (!file && states.held.back() == segment->size && segment->size > 0)
-      states.held.back() = segment->size - 1;
-    if (file && held_.size() < kMaxSegments) held_.push_back(std::move(file));
-  }
-  return states;
-}
-
-asio::awaitable<void> Session::receive_upload(std::uint32_t id, const wire::UploadSegmentT& upload) {
-  SegmentCache::Upload target(cache(), to_array(*upload.digest), upload.size, upload.offset);
-  // One that stands still shall soon be resumed by another session.
-  const StallTimeout soon(*channel_, options_.stall_timeout, std::min(options_.stall_timeout, kUploadStall));
-  co_await channel_->read_data(
-      id, upload.size - upload.offset,
-      [&](std::size_t length) {
-        const auto piece = target.next(length);
-        return asio::buffer(piece.data(), piece.size());
-      },
-      [&](asio::const_buffer) {
-        target.put();
-        last_activity_ = Clock::now();
-      });
-  UniqueFd file = target.finish();
-  if (file && held_.size() < kMaxSegments) held_.push_back(std::move(file));
-  co_await respond(id, make_response(wire::DoneT{}));
 }
 
 milliseconds Session::deadline_of(const wire::RequestT& request) const {
@@ -489,7 +431,7 @@ Attachments Session::attachments_of(Work& work) {
   if (!work.loads) return attachments;
   const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
   const wire::LoadModuleT& load = *request.body.AsLoadModule();
-  if (!load.whole) attach_segments(load, cache(), attachments);
+  if (!load.whole) attach_segments(load, segments_.cache(), attachments);
   return attachments;
 }
 
@@ -529,6 +471,7 @@ asio::awaitable<void> Session::execute_and_answer(Work& work) {
   co_await look_into(work, attachments, response, reply.finish);
   if (executor_.running()) {
     memory_.note(request, response, work.memory);
+    segments_.note(request, response);
   } else {
     forget_loaded();
   }
@@ -546,6 +489,7 @@ asio::awaitable<void> Session::execute_and_answer(Work& work) {
 void Session::forget_loaded() {
   diagnosis_.forget();
   memory_.forget();
+  segments_.forget_loaded();
 }
 
 /// What a fresh executor finds out about the run that failed.

@@ -12,6 +12,7 @@
 #include "device_runtime/src/sha256.h"
 #include "rpc/error.h"
 #include "rpc/server/cache.h"
+#include "rpc/server/held_segments.h"
 #include "tests/support/server_process.h"
 
 namespace gantry::rpc {
@@ -117,6 +118,116 @@ TEST_F(Cache, DirectoryThatIsReplacedByALinkLaterIsNotFollowed) {
   }
   EXPECT_TRUE(store(cache, noise(1000)));
   EXPECT_TRUE(fs::is_empty(elsewhere));
+}
+
+std::size_t files_in(const fs::path& directory) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
+}
+
+TEST_F(Cache, RefusedUploadLeavesNothing) {
+  SegmentCache cache(path(), kMiB);
+  EXPECT_THAT(error_of([&] { SegmentCache::Upload(cache, DigestBytes{1}, 2 * kMiB, 0); }),
+              HasSubstr("--cache-size"));
+  EXPECT_THAT(error_of([&] { SegmentCache::Upload(cache, DigestBytes{2}, 1000, 500); }), HasSubstr("gone"));
+  const auto bytes = noise(1000);
+  EXPECT_THAT(error_of([&] {
+                SegmentCache::Upload upload(cache, DigestBytes{3}, bytes.size(), 0);
+                put(upload, bytes);
+                upload.finish();
+              }),
+              HasSubstr("damaged"));
+  EXPECT_EQ(files_in(path() / "partial"), 0u);
+}
+
+TEST_F(Cache, WhatUploadsAnnounceIsKeptFreeForThem) {
+  SegmentCache one(path(), 8 * kMiB), other(path(), 8 * kMiB);
+  const auto first = noise(5 * kMiB, 1), second = noise(5 * kMiB, 2);
+  {
+    SegmentCache::Upload upload(one, runtime::sha256(first), first.size(), 0);
+    EXPECT_THAT(error_of([&] { store(other, second); }), HasSubstr("in use"));
+    put(upload, std::span(first).first(kMiB));
+  }
+  EXPECT_TRUE(store(other, second)) << "an upload that was cut off keeps no room";
+}
+
+TEST_F(Cache, UploadThatWasCutOffGoesOnWhereItStopped) {
+  SegmentCache cache(path(), 8 * kMiB);
+  const auto bytes = noise(3 * kMiB);
+  const DigestBytes digest = runtime::sha256(bytes);
+  {
+    SegmentCache::Upload upload(cache, digest, bytes.size(), 0);
+    put(upload, std::span(bytes).first(kMiB));
+  }
+  EXPECT_EQ(cache.partial_bytes(digest, bytes.size()), kMiB);
+  SegmentCache::Upload upload(cache, digest, bytes.size(), kMiB);
+  EXPECT_EQ(cache.partial_bytes(digest, bytes.size()), 0u) << "it is under way";
+  put(upload, std::span(bytes).subspan(kMiB));
+  EXPECT_TRUE(upload.finish());
+  EXPECT_EQ(files_in(path() / "partial"), 0u);
+}
+
+TEST_F(Cache, HeldSegmentsAreNotEvictedByAnyoneAndReleasedOnesAre) {
+  SegmentCache one(path(), 8 * kMiB), other(path(), 8 * kMiB);
+  const auto held = noise(5 * kMiB, 1), incoming = noise(5 * kMiB, 2);
+  const DigestBytes digest = runtime::sha256(held);
+  store(one, held);
+  one.hold(digest);
+  EXPECT_THAT(error_of([&] { store(one, incoming); }), HasSubstr("in use"));
+  EXPECT_THAT(error_of([&] { store(other, incoming); }), HasSubstr("in use"));
+  one.release(digest);
+  EXPECT_TRUE(store(other, incoming));
+  EXPECT_FALSE(one.open(digest, held.size()));
+}
+
+wire::RequestT load_of(std::vector<DigestBytes> digests) {
+  wire::LoadModuleT load;
+  for (const DigestBytes& digest : digests) {
+    load.segments.push_back(std::make_unique<wire::SegmentNameT>());
+    load.segments.back()->digest = to_wire(digest);
+    load.segments.back()->size = kMiB;
+  }
+  return make_request(std::move(load));
+}
+
+wire::ResponseT loaded_as(std::uint32_t handle) {
+  wire::ModuleLoadedT loaded;
+  loaded.handle = handle;
+  return make_response(std::move(loaded));
+}
+
+TEST_F(Cache, SegmentsAreHeldFromTheQueryUntilTheirLastModuleIsUnloaded) {
+  SegmentCache cache(path(), 100 * kMiB);
+  HeldSegments held(cache);
+  const DigestBytes a{1}, b{2};
+  held.begin_query();
+  held.expect(a, kMiB);
+  held.expect(b, kMiB);
+  held.note(load_of({a, b}), loaded_as(1));
+  held.note(load_of({a}), loaded_as(2));
+  EXPECT_EQ(held.size(), 2u);
+  wire::UnloadModuleT unload;
+  unload.handle = 1;
+  held.note(make_request(unload), make_response(wire::DoneT{}));
+  EXPECT_EQ(held.size(), 1u) << "the second module still uses one of them";
+  held.forget_loaded();
+  EXPECT_EQ(held.size(), 0u);
+}
+
+TEST_F(Cache, OfSegmentsThatNobodyLoadsTheNewestHalfACacheIsHeld) {
+  SegmentCache cache(path(), 100 * kMiB);
+  HeldSegments held(cache);
+  const auto ask = [&](std::uint8_t first, int count) {
+    held.begin_query();
+    for (int i = 0; i < count; ++i)
+      held.expect(DigestBytes{first, static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(i >> 8)}, kMiB);
+  };
+  ask(1, 40);
+  ask(2, 40);
+  EXPECT_EQ(held.size(), 50u);
+  ask(3, 80);
+  EXPECT_EQ(held.size(), 80u) << "the newest query is held whole";
+  ask(4, 2 * kMaxSegments);
+  EXPECT_EQ(held.size(), kMaxSegments);
 }
 
 }  // namespace

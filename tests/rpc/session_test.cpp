@@ -1,6 +1,7 @@
 // Uploads, runs, benchmarks and failures, over real sockets with the server as a process of its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <cstring>
@@ -123,6 +124,24 @@ TEST(Session, SegmentLargerThanTheCacheIsRefused) {
   EXPECT_EQ(error.kind(), ErrorKind::kBoard);
   EXPECT_THAT(error.what(), AllOf(HasSubstr(server.address()), HasSubstr("--cache-size")));
   EXPECT_GT(client->ping().count(), 0) << "the session goes on";
+}
+
+TEST(Session, ThousandsOfModulesPassThroughASmallCacheInOneSession) {
+  rlimit usual{};
+  ::getrlimit(RLIMIT_NOFILE, &usual);
+  const rlimit few{1024, usual.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &few);  // the server inherits it
+  ServerProcess server({"--cache-size", "1MiB"});
+  ::setrlimit(RLIMIT_NOFILE, &usual);
+  auto client = connect(server);
+  const auto kernel = testing::build_kernel({});
+  for (std::uint32_t i = 0; i < 3000; ++i) {
+    const LoadedModule module = client->load(client->upload(testing::build({.seed = i}, kernel)), {.threads = 1});
+    set_test_input(*client, module.handle);
+    client->run(module.handle);
+    client->unload(module.handle);
+  }
+  EXPECT_GT(client->ping().count(), 0);
 }
 
 TEST(Session, BenchmarkReturnsEverySampleAndTheKernels) {

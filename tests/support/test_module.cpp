@@ -135,7 +135,15 @@ std::uint64_t align(std::uint64_t value) {
 }  // namespace
 
 Bytes build(const TestModule& module) {
-  const Bytes code = compile(module.compiler, module.body), weights = make_weights(module);
+  return build(module, build_kernel(module));
+}
+
+Bytes build_kernel(const TestModule& module) {
+  return compile(module.compiler, module.body);
+}
+
+Bytes build(const TestModule& module, const Bytes& code) {
+  const Bytes weights = make_weights(module);
   constexpr std::uint64_t kCodeOffset = 4 * mf::kSegmentAlignment;  // the manifest fits before it
   const std::uint64_t weights_offset = kCodeOffset + align(code.size());
 

@@ -23,5 +23,8 @@ struct TestModule {
 
 /// The module file's bytes. Throws std::runtime_error if there is no C compiler.
 std::vector<std::byte> build(const TestModule& module);
+/// Its kernel's image, and the module around such an image: for many modules whose kernel is the same.
+std::vector<std::byte> build_kernel(const TestModule& module);
+std::vector<std::byte> build(const TestModule& module, const std::vector<std::byte>& kernel);
 
 }  // namespace gantry::testing

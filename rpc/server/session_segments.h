@@ -1,0 +1,42 @@
+/// A session's dealings with the cache.
+#ifndef GANTRY_RPC_SERVER_SESSION_SEGMENTS_H
+#define GANTRY_RPC_SERVER_SESSION_SEGMENTS_H
+
+#include <chrono>
+#include <functional>
+#include <optional>
+
+#include "rpc/protocol/channel.h"
+#include "rpc/server/cache.h"
+#include "rpc/server/held_segments.h"
+#include "rpc/server/options.h"
+
+namespace gantry::rpc {
+
+/// Answers for segments, receives them, and keeps those that the client counts on from being evicted. One
+/// thread.
+class SessionSegments {
+ public:
+  /// No cache in the options: modules are sent whole.
+  explicit SessionSegments(const ServeOptions& options);
+
+  /// Throws Error(kRequest) if there is none.
+  SegmentCache& cache();
+  wire::SegmentStatesT states_of(const wire::QuerySegmentsT& query);
+  /// An upload's data; throws as SegmentCache::Upload does. One that stands still shall soon be resumed by
+  /// another session: it has less patience than the channel usually has.
+  asio::awaitable<void> receive(FrameChannel& channel, std::uint32_t id, const wire::UploadSegmentT& upload,
+                                const std::function<void()>& on_progress);
+  /// Takes note of what an answered request loaded or unloaded.
+  void note(const wire::RequestT& request, const wire::ResponseT& response);
+  /// The executor has ended.
+  void forget_loaded();
+
+ private:
+  std::chrono::milliseconds stall_timeout_;
+  std::optional<SegmentCache> cache_;
+  std::optional<HeldSegments> held_;
+};
+
+}  // namespace gantry::rpc
+#endif
