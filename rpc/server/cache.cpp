@@ -1,14 +1,17 @@
 #include "rpc/server/cache.h"
 
 #include <fcntl.h>
+#include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <vector>
+#include <ctime>
+#include <map>
 
 namespace gantry::rpc {
 namespace fs = std::filesystem;
@@ -41,24 +44,115 @@ std::uint64_t partial_room(const DirectoryEntry& entry) {
   return std::max<std::uint64_t>(file_bytes(entry), std::strtoull(entry.name.c_str() + dot + 1, nullptr, 10));
 }
 
+bool same_state(const struct stat& a, const struct stat& b) {
+  const auto same_time = [](const timespec& x, const timespec& y) {
+    return x.tv_sec == y.tv_sec && x.tv_nsec == y.tv_nsec;
+  };
+  return a.st_size == b.st_size && same_time(a.st_mtim, b.st_mtim) && same_time(a.st_ctim, b.st_ctim);
+}
+
+/// A change of such a file shows in its times: it would not in the tick of the clock in which they were set.
+bool is_settled(const struct stat& status) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec < status.st_ctim.tv_sec || now.tv_sec - status.st_ctim.tv_sec > 1;
+}
+
+std::optional<DigestBytes> digest_of(int file) {
+  const std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> hash(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  if (!hash || EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
+  std::vector<std::byte> buffer(1 << 20);
+  for (off_t offset = 0;;) {
+    const ssize_t count = ::pread(file, buffer.data(), buffer.size(), offset);
+    if (count < 0) return std::nullopt;  // a broken disk
+    if (count == 0) break;
+    EVP_DigestUpdate(hash.get(), buffer.data(), static_cast<std::size_t>(count));
+    offset += count;
+  }
+  DigestBytes digest{};
+  EVP_DigestFinal_ex(hash.get(), digest.data(), nullptr);
+  return digest;
+}
+
 }  // namespace
 
-SegmentCache::SegmentCache(fs::path directory, std::uint64_t capacity_bytes)
+int Disk::sync(int file) {
+  // Some file systems have nothing to do.
+  return ::fsync(file) == 0 || errno == EINVAL || errno == ENOSYS ? 0 : errno;
+}
+
+int Disk::rename(int from, const std::string& name, int to, const std::string& new_name) {
+  return ::renameat(from, name.c_str(), to, new_name.c_str()) == 0 ? 0 : errno;
+}
+
+SegmentCache::SegmentCache(fs::path directory, std::uint64_t capacity_bytes, VerifiedSegments* verified,
+                           Disk* disk)
     : directory_(std::move(directory)),
       capacity_(capacity_bytes),
       top_(open_cache_directory(directory_)),
       segments_(open_cache_subdirectory(top_.get(), "segments", directory_)),
       partial_(open_cache_subdirectory(top_.get(), "partial", directory_)),
-      locks_(top_.get()) {}
+      used_(open_cache_subdirectory(top_.get(), "used", directory_)),
+      locks_(top_.get()),
+      own_verified_(verified ? nullptr : std::make_unique<VerifiedSegments>()),
+      verified_(verified ? verified : own_verified_.get()),
+      disk_(disk ? disk : &own_disk_) {}
+
+/// The lock is for servers of older versions, which know no other.
+UniqueFd SegmentCache::open_file(const DigestBytes& digest, struct stat& status) const {
+  UniqueFd file(::openat(segments_.get(), to_hex(digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file || ::flock(file.get(), LOCK_SH) != 0 || ::fstat(file.get(), &status) != 0 ||
+      !S_ISREG(status.st_mode) || status.st_nlink == 0)
+    return UniqueFd();
+  return file;
+}
+
+UniqueFd SegmentCache::find(const DigestBytes& digest, std::uint64_t size) const {
+  struct stat status {};
+  UniqueFd file = open_file(digest, status);
+  return static_cast<std::uint64_t>(status.st_size) == size ? std::move(file) : UniqueFd();
+}
 
 UniqueFd SegmentCache::open(const DigestBytes& digest, std::uint64_t size) const {
-  UniqueFd file(::openat(segments_.get(), to_hex(digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
-  if (!file || ::flock(file.get(), LOCK_SH) != 0 || ::fstat(file.get(), &status) != 0 ||
-      status.st_nlink == 0 || static_cast<std::uint64_t>(status.st_size) != size)
-    return UniqueFd();
-  ::futimens(file.get(), nullptr);  // used now
+  UniqueFd file = open_file(digest, status);
+  if (!file) return file;
+  if (!verified_->contains(digest, status) && !verify(file.get(), digest, status)) return UniqueFd();
+  // The digest is right: another size than the client's is the client's mistake.
+  if (static_cast<std::uint64_t>(status.st_size) != size) return UniqueFd();
+  touch(digest);
   return file;
+}
+
+bool SegmentCache::verify(int file, const DigestBytes& digest, const struct stat& status) const {
+  const bool settled = is_settled(status);
+  const std::optional<DigestBytes> actual = digest_of(file);
+  struct stat after {};
+  if (::fstat(file, &after) != 0 || !same_state(status, after)) return false;  // whoever changes it may go on
+  if (actual != digest) {
+    discard(digest, status);
+    return false;
+  }
+  if (settled) verified_->add(digest, status);
+  return true;
+}
+
+void SegmentCache::discard(const DigestBytes& digest, const struct stat& status) const {
+  damage_.push_back("segment " + to_hex(digest) + " in the cache " + directory_.string() +
+                    " is damaged: it was deleted, clients send it again");
+  const auto room = locks_.room();  // nobody puts a better one in its place meanwhile
+  struct stat now {};
+  if (::fstatat(segments_.get(), to_hex(digest).c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+      now.st_ino == status.st_ino) {
+    ::unlinkat(segments_.get(), to_hex(digest).c_str(), 0);
+    ::unlinkat(used_.get(), to_hex(digest).c_str(), 0);
+  }
+}
+
+void SegmentCache::touch(const DigestBytes& digest) const {
+  const UniqueFd stamp(
+      ::openat(used_.get(), to_hex(digest).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (stamp) ::futimens(stamp.get(), nullptr);
 }
 
 std::uint64_t SegmentCache::partial_bytes(const DigestBytes& digest, std::uint64_t size) const {
@@ -79,8 +173,11 @@ std::string SegmentCache::partial_name(const DigestBytes& digest, std::uint64_t 
 bool SegmentCache::evict(const DirectoryEntry& entry) const {
   const auto remove = [&] {
     const UniqueFd file = open_entry(entry);
-    return file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 &&
-           ::unlinkat(entry.directory, entry.name.c_str(), 0) == 0;
+    if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 ||
+        ::unlinkat(entry.directory, entry.name.c_str(), 0) != 0)
+      return false;
+    ::unlinkat(used_.get(), entry.name.c_str(), 0);
+    return true;
   };
   const auto digest = entry.directory == segments_.get() ? digest_of(entry.name) : std::nullopt;
   if (!digest) return remove();
@@ -102,6 +199,8 @@ void SegmentCache::make_room(std::uint64_t incoming, const std::string& own_name
     DirectoryEntry entry;
     std::uint64_t bytes;
   };
+  std::map<std::string, timespec> uses;
+  for (const DirectoryEntry& entry : list_files(used_.get())) uses.emplace(entry.name, entry.status.st_mtim);
   std::vector<Candidate> candidates;
   std::uint64_t used = 0;
   for (const DirectoryEntry& entry : list_files(segments_.get()))
@@ -109,8 +208,9 @@ void SegmentCache::make_room(std::uint64_t incoming, const std::string& own_name
   for (const DirectoryEntry& entry : list_files(partial_.get()))
     if (entry.name != own_name) candidates.push_back({entry, partial_room(entry)});
   for (const Candidate& candidate : candidates) used += candidate.bytes;
-  const auto last_use = [](const Candidate& candidate) {
-    const timespec& time = candidate.entry.status.st_mtim;
+  const auto last_use = [&](const Candidate& candidate) {
+    const auto use = uses.find(candidate.entry.name);
+    const timespec& time = use == uses.end() ? candidate.entry.status.st_mtim : use->second;
     return std::pair(time.tv_sec, time.tv_nsec);
   };
   std::sort(candidates.begin(), candidates.end(),

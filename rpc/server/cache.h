@@ -9,28 +9,48 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "rpc/protocol/message.h"
 #include "rpc/server/cache_directory.h"
 #include "rpc/server/piece_writer.h"
 #include "rpc/server/segment_locks.h"
 #include "rpc/server/unique_fd.h"
+#include "rpc/server/verified_segments.h"
 
 struct evp_md_ctx_st;
 
 namespace gantry::rpc {
 
-/// Layout: DIR/segments/<hex digest> is complete and verified, DIR/partial/<hex digest>.<size> is on its way,
-/// DIR/lock carries the locks by which sessions keep segments from being evicted. Several processes may use one
-/// directory at once; an object belongs to one of them.
+/// What makes files last; tests watch it.
+class Disk {
+ public:
+  virtual ~Disk() = default;
+  /// fsync() of a file or directory, as renameat(): 0 or an errno.
+  virtual int sync(int file);
+  virtual int rename(int from, const std::string& name, int to, const std::string& new_name);
+};
+
+/// Layout: DIR/segments/<hex digest> is complete, DIR/partial/<hex digest>.<size> is on its way,
+/// DIR/used/<hex digest> bears the time of the last use (not the segment itself, whose own times tell whether
+/// it is as it was when it was hashed), DIR/lock carries the locks by which sessions keep segments from being
+/// evicted. Several processes may use one directory at once; an object belongs to one of them.
 class SegmentCache {
  public:
-  /// Makes the directory (mode 0700). Throws Error(kRequest) if it cannot be used.
-  SegmentCache(std::filesystem::path directory, std::uint64_t capacity_bytes);
+  /// Makes the directory (mode 0700). `verified`: what the server's processes know together; none: this
+  /// object knows for itself. Both must outlive it. Throws Error(kRequest) if the directory cannot be used.
+  SegmentCache(std::filesystem::path directory, std::uint64_t capacity_bytes,
+               VerifiedSegments* verified = nullptr, Disk* disk = nullptr);
 
-  /// A complete segment, open for reading; no value if there is none. It may be evicted then, but what is
-  /// open or mapped stays.
+  /// A complete segment, open for reading, that has the digest: hashed now, or earlier and not changed since.
+  /// No value if there is none; one that is damaged is deleted. It may be evicted then, but what is open or
+  /// mapped stays.
   UniqueFd open(const DigestBytes& digest, std::uint64_t size) const;
+  /// As it lies there, not verified.
+  UniqueFd find(const DigestBytes& digest, std::uint64_t size) const;
+  /// The segments that open() has found damaged since it was asked last, in words.
+  std::vector<std::string> take_damage() { return std::exchange(damage_, {}); }
   /// Bytes of an interrupted upload that need not be sent again.
   std::uint64_t partial_bytes(const DigestBytes& digest, std::uint64_t size) const;
   /// Keeps a segment, that is here or to come, from being evicted until release() or the end of the process.
@@ -56,13 +76,14 @@ class SegmentCache {
     /// Stores what was put where next() said. Throws Error(kBoard) if the disk is full, maybe only for a
     /// later piece, and from finish() at the latest.
     void put();
-    /// Verifies the digest and publishes the file. Throws Error(kRequest) if the bytes are not the announced
-    /// ones.
+    /// Verifies the digest and publishes the file, which lasts from then on. Throws Error(kRequest) if the
+    /// bytes are not the announced ones.
     UniqueFd finish();
 
    private:
     void reserve(std::uint64_t offset);
     void open_file(std::uint64_t offset);
+    void publish();
     void remove();
     void hash_existing(std::uint64_t bytes);
     [[noreturn]] void give_up(int error);
@@ -78,6 +99,10 @@ class SegmentCache {
 
  private:
   static std::string partial_name(const DigestBytes& digest, std::uint64_t size);
+  UniqueFd open_file(const DigestBytes& digest, struct stat& status) const;
+  bool verify(int file, const DigestBytes& digest, const struct stat& status) const;
+  void discard(const DigestBytes& digest, const struct stat& status) const;
+  void touch(const DigestBytes& digest) const;
   void make_room(std::uint64_t incoming, const std::string& own_name) const;
   bool evict(const DirectoryEntry& entry) const;
   std::filesystem::path directory_;
@@ -85,7 +110,13 @@ class SegmentCache {
   UniqueFd top_;
   UniqueFd segments_;
   UniqueFd partial_;
+  UniqueFd used_;
   SegmentLocks locks_;
+  std::unique_ptr<VerifiedSegments> own_verified_;
+  VerifiedSegments* verified_;
+  Disk own_disk_;
+  Disk* disk_;
+  mutable std::vector<std::string> damage_;
 };
 
 /// $GANTRY_CACHE_DIR, $XDG_CACHE_HOME/gantry-device, ~/.cache/gantry-device, or a directory of the user in

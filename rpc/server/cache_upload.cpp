@@ -115,16 +115,25 @@ UniqueFd SegmentCache::Upload::finish() {
                                          to_hex(digest_).substr(0, 16) +
                                          "…): the module file is damaged; compile it again");
   }
+  publish();
+  return cache_.open(digest_, size_);
+}
+
+/// Its bytes are on the disk before its name says that they are, and its name is before the client is told.
+void SegmentCache::Upload::publish() {
+  Disk& disk = *cache_.disk_;
   ::fchmod(file_.get(), 0400);
+  if (const int error = disk.sync(file_.get())) give_up(error);
   {
     const auto room = cache_.locks_.room();  // whoever counts sees it once
-    if (::renameat(cache_.partial_.get(), name_.c_str(), cache_.segments_.get(), to_hex(digest_).c_str()) !=
-        0)
-      throw Error(ErrorKind::kBoard, "the board cannot write to its cache: " + reason());
+    if (const int error = disk.rename(cache_.partial_.get(), name_, cache_.segments_.get(), to_hex(digest_)))
+      give_up(error);
   }
-  file_.reset();
   shared_ = false;
-  return cache_.open(digest_, size_);
+  struct stat status {};
+  if (::fstat(file_.get(), &status) == 0) cache_.verified_->add(digest_, status);
+  file_.reset();
+  (void)disk.sync(cache_.segments_.get());
 }
 
 }  // namespace gantry::rpc

@@ -249,7 +249,7 @@ runtime::ModuleContents Executor::contents(const wire::LoadModuleT& request, con
     runtime::SegmentSource& source = segments.emplace_back();
     source.digest = to_array(*name->digest);
     source.bytes = take(runtime::map_fd(descriptor_of(attachments, segments.size()), "a cached segment"));
-    source.verified = true;  // when it was stored
+    source.verified = true;  // by the session
   }
   return take(runtime::ModuleContents::from_parts(sent.bytes, segments));
 }

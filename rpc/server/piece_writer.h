@@ -33,10 +33,11 @@ class PieceWriter {
  private:
   using Piece = std::vector<std::byte>;
   void work();
-  int store(std::span<const std::byte> bytes) const;
+  int store(std::span<const std::byte> bytes);
 
   int file_;
   evp_md_ctx_st* hash_;
+  std::size_t unsent_ = 0;  // written, but not on its way to the disk yet; of the thread
   Piece filling_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

@@ -105,6 +105,7 @@ class Server {
   UniqueFd listener_;
   TlsContext tls_;
   BoardMemory memory_;
+  VerifiedSegments verified_;
   std::deque<SilentPeer> silent_;  // oldest first
   std::vector<Child> children_;    // oldest first
   Clock::time_point accept_after_{};
@@ -339,7 +340,7 @@ void Server::be_session(UniqueFd connection, UniqueFd control, std::optional<int
   listener_.reset();
   silent_.clear();
   children_.clear();
-  const MemoryShare share = memory_slot ? MemoryShare{&memory_, *memory_slot} : MemoryShare{};
+  const SessionShare share{memory_slot ? MemoryShare{&memory_, *memory_slot} : MemoryShare{}, &verified_};
   ::_exit(run_session(connection.release(), control.release(), tls_.get(), options_, share));
 }
 

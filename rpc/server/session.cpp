@@ -48,20 +48,20 @@ struct Work {
 class Session {
  public:
   Session(asio::io_context& io, int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options,
-          MemoryShare share)
+          const SessionShare& share)
       : io_(io),
         options_(options),
         tls_(tls),
         parent_(io),
         connection_(io),
-        memory_(io.get_executor(), options.session_memory_bytes, share),
+        memory_(io.get_executor(), options.session_memory_bytes, share.memory),
         work_ready_(io.get_executor()),
         idle_timer_(io.get_executor()),
         setup_{{options.session_memory_bytes}, options.program, {}},
         executor_(io.get_executor(), setup_),
         diagnosis_(io.get_executor(), setup_),
         log_(options.log_level, peer_of(connection)),
-        segments_(options) {
+        segments_(options, share.verified, log_) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     ::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &length);
@@ -431,7 +431,7 @@ Attachments Session::attachments_of(Work& work) {
   if (!work.loads) return attachments;
   const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
   const wire::LoadModuleT& load = *request.body.AsLoadModule();
-  if (!load.whole) attach_segments(load, segments_.cache(), attachments);
+  if (!load.whole) segments_.attach(load, attachments);
   return attachments;
 }
 
@@ -562,10 +562,12 @@ void allow_all_descriptors() {
 
 }  // namespace
 
-int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options, MemoryShare share) {
+int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options,
+                const SessionShare& share) {
   try {
     allow_all_descriptors();
-    if (share.board) share.board->keep_from_children();
+    if (share.memory.board) share.memory.board->keep_from_children();
+    if (share.verified) share.verified->keep_from_children();
     asio::io_context io(1);
     Session session(io, connection, parent, tls, options, share);
     asio::co_spawn(io, session.main(), [&](std::exception_ptr) { session.stop(); });

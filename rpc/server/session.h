@@ -4,6 +4,7 @@
 #include "rpc/security/tls.h"
 #include "rpc/server/options.h"
 #include "rpc/server/session_memory.h"
+#include "rpc/server/verified_segments.h"
 
 namespace gantry::rpc {
 
@@ -14,10 +15,17 @@ inline constexpr char kFull = 'n';
 inline constexpr char kShutDown = 's';  ///< parent: finish the running request, then end
 inline constexpr char kEndNow = 'e';    ///< parent: say so to the client and end, whatever runs
 
+/// What the sessions of a server have in common.
+struct SessionShare {
+  MemoryShare memory;
+  VerifiedSegments* verified = nullptr;
+};
+
 /// Serves one connection in this process until it ends. `connection` and `parent` are owned; `parent` is -1
 /// for a session that nobody admits or shuts down (see serve_connection). Returns the process's exit code.
-/// `tls` is null for a server without a key. `share`: where this session's data is counted.
-int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options, MemoryShare share);
+/// `tls` is null for a server without a key.
+int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options,
+                const SessionShare& share);
 
 }  // namespace gantry::rpc
 #endif

@@ -5,10 +5,13 @@
 namespace gantry::rpc {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 /// Of an upload, whose segment no other session can go on with meanwhile.
 constexpr milliseconds kUploadStall{20'000};
+/// For hashing what a query asks about.
+constexpr milliseconds kQueryTime{2'000};
 
 /// Another stall timeout of a channel, for a while.
 class StallTimeout {
@@ -28,9 +31,10 @@ class StallTimeout {
 
 }  // namespace
 
-SessionSegments::SessionSegments(const ServeOptions& options) : stall_timeout_(options.stall_timeout) {
+SessionSegments::SessionSegments(const ServeOptions& options, VerifiedSegments* verified, Log& log)
+    : stall_timeout_(options.stall_timeout), log_(log) {
   if (options.cache.empty()) return;
-  cache_.emplace(options.cache, options.cache_bytes);
+  cache_.emplace(options.cache, options.cache_bytes, verified);
   held_.emplace(*cache_);
 }
 
@@ -43,10 +47,13 @@ wire::SegmentStatesT SessionSegments::states_of(const wire::QuerySegmentsT& quer
   wire::SegmentStatesT states;
   SegmentCache& segments = cache();
   held_->begin_query();
+  const auto start = Clock::now();
   for (const auto& segment : query.segments) {
     const DigestBytes digest = to_array(*segment->digest);
     held_->expect(digest, segment->size);  // before it is looked for: not evicted in between
-    if (segments.open(digest, segment->size)) {
+    // What is left after a while is verified when it is loaded, which may take longer than a query.
+    const bool patient = Clock::now() - start < kQueryTime;
+    if (patient ? segments.open(digest, segment->size) : segments.find(digest, segment->size)) {
       states.held.push_back(segment->size);
       continue;
     }
@@ -56,7 +63,22 @@ wire::SegmentStatesT SessionSegments::states_of(const wire::QuerySegmentsT& quer
     if (partial == segment->size && partial > 0) --partial;
     states.held.push_back(partial);
   }
+  report_damage();
   return states;
+}
+
+void SessionSegments::report_damage() {
+  if (!cache_) return;
+  for (const std::string& damage : cache_->take_damage()) log_.warning(damage);
+}
+
+void SessionSegments::attach(const wire::LoadModuleT& load, Attachments& attachments) {
+  try {
+    attach_segments(load, cache(), attachments);
+  } catch (const Error&) {
+    report_damage();
+    throw;
+  }
 }
 
 asio::awaitable<void> SessionSegments::receive(FrameChannel& channel, std::uint32_t id,

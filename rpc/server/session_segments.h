@@ -7,18 +7,20 @@
 #include <optional>
 
 #include "rpc/protocol/channel.h"
+#include "rpc/server/attachments.h"
 #include "rpc/server/cache.h"
 #include "rpc/server/held_segments.h"
+#include "rpc/server/log.h"
 #include "rpc/server/options.h"
 
 namespace gantry::rpc {
 
-/// Answers for segments, receives them, and keeps those that the client counts on from being evicted. One
-/// thread.
+/// Answers for segments, receives them, and keeps those that the client counts on from being evicted. A
+/// segment that turns out to be damaged is a warning in the log. One thread.
 class SessionSegments {
  public:
-  /// No cache in the options: modules are sent whole.
-  explicit SessionSegments(const ServeOptions& options);
+  /// No cache in the options: modules are sent whole. `log` must outlive the object.
+  SessionSegments(const ServeOptions& options, VerifiedSegments* verified, Log& log);
 
   /// Throws Error(kRequest) if there is none.
   SegmentCache& cache();
@@ -27,13 +29,19 @@ class SessionSegments {
   /// another session: it has less patience than the channel usually has.
   asio::awaitable<void> receive(FrameChannel& channel, std::uint32_t id, const wire::UploadSegmentT& upload,
                                 const std::function<void()>& on_progress);
+  /// Opens the segments that the module needs. Throws Error(kRetry) unless each is on the board as it was
+  /// compiled.
+  void attach(const wire::LoadModuleT& load, Attachments& attachments);
   /// Takes note of what an answered request loaded or unloaded.
   void note(const wire::RequestT& request, const wire::ResponseT& response);
   /// The executor has ended.
   void forget_loaded();
 
  private:
+  void report_damage();
+
   std::chrono::milliseconds stall_timeout_;
+  Log& log_;
   std::optional<SegmentCache> cache_;
   std::optional<HeldSegments> held_;
 };

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 #include "device_runtime/src/sha256.h"
 #include "rpc/error.h"
@@ -228,6 +229,129 @@ TEST_F(Cache, OfSegmentsThatNobodyLoadsTheNewestHalfACacheIsHeld) {
   EXPECT_EQ(held.size(), 80u) << "the newest query is held whole";
   ask(4, 2 * kMaxSegments);
   EXPECT_EQ(held.size(), kMaxSegments);
+}
+
+/// As a module could that had found the file: not its owner's times nor its rights remain to tell.
+void alter_secretly(const fs::path& file, off_t at) {
+  struct stat before {};
+  ASSERT_EQ(::stat(file.c_str(), &before), 0);
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  {
+    const UniqueFd open(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+    unsigned char byte = 0;
+    ASSERT_EQ(::pread(open.get(), &byte, 1, at), 1);
+    byte ^= 1;
+    ASSERT_EQ(::pwrite(open.get(), &byte, 1, at), 1);
+  }
+  ASSERT_EQ(::chmod(file.c_str(), before.st_mode), 0);
+  const timespec times[] = {before.st_atim, before.st_mtim};
+  ASSERT_EQ(::utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
+}
+
+TEST_F(Cache, AlteredSegmentIsNeverOpenedAgainAndIsDeleted) {
+  SegmentCache cache(path(), 8 * kMiB);
+  const auto bytes = noise(3 * kMiB);
+  const DigestBytes digest = runtime::sha256(bytes);
+  ASSERT_TRUE(store(cache, bytes));
+  ASSERT_TRUE(cache.open(digest, bytes.size()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the clock of the file system's times ticks
+  alter_secretly(segment_path(bytes), 2 * kMiB);
+  EXPECT_FALSE(cache.open(digest, bytes.size()));
+  EXPECT_FALSE(fs::exists(segment_path(bytes)));
+  EXPECT_THAT(cache.take_damage(), ::testing::ElementsAre(HasSubstr(to_hex(digest))));
+  EXPECT_TRUE(store(cache, bytes)) << "it can be sent again";
+  EXPECT_TRUE(cache.open(digest, bytes.size()));
+}
+
+TEST_F(Cache, SegmentsOfAnEarlierServerAreVerifiedBeforeTheyAreUsed) {
+  const auto good = noise(3 * kMiB, 1), altered = noise(kMiB, 2), cut = noise(kMiB, 3);
+  {
+    SegmentCache cache(path(), 8 * kMiB);
+    for (const auto& bytes : {good, altered, cut}) ASSERT_TRUE(store(cache, bytes));
+  }
+  alter_secretly(segment_path(altered), 0);
+  fs::permissions(segment_path(cut), fs::perms(0600));
+  fs::resize_file(segment_path(cut), 1000);
+  SegmentCache cache(path(), 8 * kMiB);
+  EXPECT_TRUE(cache.open(runtime::sha256(good), good.size()));
+  EXPECT_FALSE(cache.open(runtime::sha256(altered), altered.size()));
+  EXPECT_FALSE(cache.open(runtime::sha256(cut), cut.size()));
+  EXPECT_EQ(files_in(path() / "segments"), 1u);
+}
+
+TEST_F(Cache, WrongSizeOfAClientDoesNoHarmToASegment) {
+  SegmentCache cache(path(), 8 * kMiB);
+  const auto bytes = noise(1000);
+  ASSERT_TRUE(store(cache, bytes));
+  EXPECT_FALSE(cache.open(runtime::sha256(bytes), 999));
+  EXPECT_TRUE(cache.open(runtime::sha256(bytes), 1000));
+}
+
+TEST_F(Cache, SegmentThatWasUsedLastIsEvictedLast) {
+  SegmentCache cache(path(), 2 * kMiB + kMiB / 2);
+  const auto first = noise(kMiB, 1), second = noise(kMiB, 2);
+  for (const auto& bytes : {first, second}) {
+    ASSERT_TRUE(store(cache, bytes));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  ASSERT_TRUE(cache.open(runtime::sha256(first), kMiB));
+  ASSERT_TRUE(store(cache, noise(kMiB, 3)));
+  EXPECT_TRUE(cache.open(runtime::sha256(first), kMiB));
+  EXPECT_FALSE(cache.open(runtime::sha256(second), kMiB));
+  EXPECT_EQ(files_in(path() / "used"), 2u);
+}
+
+/// Writes down what is done to make a file last.
+class WatchedDisk : public Disk {
+ public:
+  int sync(int file) override {
+    struct stat status {};
+    ::fstat(file, &status);
+    done.push_back(S_ISDIR(status.st_mode) ? "sync of the directory" : "sync of the file");
+    if (S_ISREG(status.st_mode)) EXPECT_EQ(static_cast<std::uint64_t>(status.st_size), kMiB);
+    return broken ? ENOSPC : Disk::sync(file);
+  }
+  int rename(int from, const std::string& name, int to, const std::string& new_name) override {
+    done.push_back("rename");
+    return Disk::rename(from, name, to, new_name);
+  }
+  bool broken = false;
+  std::vector<std::string> done;
+};
+
+TEST_F(Cache, SegmentIsOnTheDiskBeforeItHasItsName) {
+  WatchedDisk disk;
+  SegmentCache cache(path(), 8 * kMiB, nullptr, &disk);
+  ASSERT_TRUE(store(cache, noise(kMiB)));
+  EXPECT_THAT(disk.done, ::testing::ElementsAre("sync of the file", "rename", "sync of the directory"));
+  disk.broken = true;
+  EXPECT_THAT(error_of([&] { store(cache, noise(kMiB, 2)); }), HasSubstr("disk is full"));
+  EXPECT_EQ(files_in(path() / "segments"), 1u);
+  EXPECT_EQ(files_in(path() / "partial"), 0u);
+}
+
+TEST(VerifiedSegments, KnowsAFileInOneStateOnly) {
+  VerifiedSegments verified;
+  struct stat state {};
+  state.st_ino = 5;
+  state.st_size = 100;
+  state.st_ctim = {1000, 7};
+  EXPECT_FALSE(verified.contains(DigestBytes{1}, state));
+  verified.add(DigestBytes{1}, state);
+  EXPECT_TRUE(verified.contains(DigestBytes{1}, state));
+  EXPECT_FALSE(verified.contains(DigestBytes{2}, state));
+  state.st_ctim.tv_nsec = 8;
+  EXPECT_FALSE(verified.contains(DigestBytes{1}, state));
+}
+
+TEST(VerifiedSegments, RemembersTheNewestOfManyMoreThanFit) {
+  VerifiedSegments verified;
+  struct stat state {};
+  for (ino_t i = 0; i < 100'000; ++i) {
+    state.st_ino = i;
+    verified.add(DigestBytes{}, state);
+    EXPECT_TRUE(verified.contains(DigestBytes{}, state));
+  }
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "rpc/client/client.h"
@@ -117,6 +119,52 @@ TEST(Session, CacheEvictsTheOldestSegments) {
   EXPECT_GE(connect(server)->upload(first).report().sent_bytes, 5u << 20);
 }
 
+/// Flips a bit of every cached segment of so many bytes.
+void alter_segments(const std::filesystem::path& cache, std::uintmax_t size) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the clock of the file system's times ticks
+  for (const auto& entry : std::filesystem::directory_iterator(cache / "segments")) {
+    if (entry.file_size() != size) continue;
+    std::filesystem::permissions(entry, std::filesystem::perms(0600));
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    const int byte = file.get();
+    file.seekp(0);
+    file.put(static_cast<char>(byte ^ 0x40));
+  }
+}
+
+TEST(Session, SegmentThatWasAlteredIsSentAgainAndNotUsed) {
+  testing::TemporaryDirectory folder;
+  const auto file = testing::build({.weights_bytes = 1u << 20});
+  const auto cache = folder.path() / "cache";
+  ServerProcess server({"--cache", cache.string()});
+  for (int session = 0; session < 2; ++session) {
+    auto client = connect(server);
+    const auto handle = client->upload(file);
+    EXPECT_EQ(handle.report().segments_sent, session == 0 ? 2u : 1u);
+    const LoadedModule module = client->load(handle, {.threads = 1});
+    set_test_input(*client, module.handle);
+    client->run(module.handle);
+    EXPECT_EQ(client->get_output(module.handle, 0).bytes, floats({3, 5, 7, 9}));
+    client.reset();
+    alter_segments(cache, 1u << 20);
+  }
+  EXPECT_THAT(server.errors(), HasSubstr("is damaged: it was deleted"));
+}
+
+TEST(Session, SegmentThatWasAlteredAfterTheQueryIsNotLoaded) {
+  testing::TemporaryDirectory folder;
+  const auto cache = folder.path() / "cache";
+  ServerProcess server({"--cache", cache.string()});
+  auto client = connect(server);
+  const auto file = testing::build({.weights_bytes = 1u << 20});
+  const auto handle = client->upload(file);
+  alter_segments(cache, 1u << 20);
+  const Error error = failure_of([&] { client->load(handle, {.threads = 1}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kRetry);
+  EXPECT_THAT(error.what(), HasSubstr("upload the module"));
+  EXPECT_GT(client->load(client->upload(file), {.threads = 1}).handle, 0u);
+}
+
 TEST(Session, SegmentLargerThanTheCacheIsRefused) {
   ServerProcess server({"--cache-size", "4MiB"});
   auto client = connect(server);
@@ -136,7 +184,8 @@ TEST(Session, ThousandsOfModulesPassThroughASmallCacheInOneSession) {
   auto client = connect(server);
   const auto kernel = testing::build_kernel({});
   for (std::uint32_t i = 0; i < 3000; ++i) {
-    const LoadedModule module = client->load(client->upload(testing::build({.seed = i}, kernel)), {.threads = 1});
+    const LoadedModule module =
+        client->load(client->upload(testing::build({.seed = i}, kernel)), {.threads = 1});
     set_test_input(*client, module.handle);
     client->run(module.handle);
     client->unload(module.handle);
