@@ -38,12 +38,37 @@ struct Shared {
   std::atomic<bool> stop{false};
 };
 
+/// Every `interval`-th run of a stream, however many there are: once there are as many as may be kept, every
+/// second one is left out, and new ones come half as often.
+struct KeptRuns {
+  size_t capacity = 2;
+  uint64_t count = 0, interval = 1;  ///< `count`: of all runs
+  std::vector<double> samples_ms, started_ms;
+
+  void add(double sample_ms, double start_ms) {
+    if (count++ % interval != 0) return;
+    samples_ms.push_back(sample_ms);
+    started_ms.push_back(start_ms);
+    if (samples_ms.size() > capacity) thin_out_to(2 * interval);
+  }
+  /// `wanted`: a multiple of the interval.
+  void thin_out_to(uint64_t wanted) {
+    const size_t step = wanted / interval;
+    for (std::vector<double>* values : {&samples_ms, &started_ms}) {
+      size_t kept = 0;
+      for (size_t i = 0; i < values->size(); i += step) (*values)[kept++] = (*values)[i];
+      values->resize(kept);
+    }
+    interval = wanted;
+  }
+};
+
 struct Stream {
   Shared* shared = nullptr;
   SessionOptions session;
   pthread_t thread{};
   Status status;
-  std::vector<double> samples_ms, started_ms;
+  KeptRuns runs;
   double end_ms = 0;
   SessionMemory memory;
 };
@@ -62,8 +87,7 @@ Status measure(Session& session, Stream& stream) {
   for (double before = now_ms(); !shared.stop && before < deadline; before = stream.end_ms) {
     GANTRY_TRY(session.run());
     stream.end_ms = now_ms();
-    stream.started_ms.push_back(before - start);
-    stream.samples_ms.push_back(stream.end_ms - before);
+    stream.runs.add(stream.end_ms - before, before - start);
   }
   return Status();
 }
@@ -151,12 +175,17 @@ bool conduct(Shared& shared, int streams, const std::vector<int>& cpus, MachineR
   return !cancelled;
 }
 
-StreamsResult collect(const std::vector<Stream>& streams, double start_ms) {
+StreamsResult collect(std::vector<Stream>& streams, double start_ms) {
   StreamsResult result;
   result.threads = streams.front().session.threads;
-  for (const Stream& stream : streams) {
-    result.samples_ms.insert(result.samples_ms.end(), stream.samples_ms.begin(), stream.samples_ms.end());
-    result.started_ms.insert(result.started_ms.end(), stream.started_ms.begin(), stream.started_ms.end());
+  uint64_t interval = 1;
+  for (const Stream& stream : streams) interval = std::max(interval, stream.runs.interval);
+  for (Stream& stream : streams) {
+    KeptRuns& runs = stream.runs;
+    runs.thin_out_to(interval);  // so that a run of any stream counts alike
+    result.samples_ms.insert(result.samples_ms.end(), runs.samples_ms.begin(), runs.samples_ms.end());
+    result.started_ms.insert(result.started_ms.end(), runs.started_ms.begin(), runs.started_ms.end());
+    result.runs += runs.count;
     result.memory.workspace_bytes += stream.memory.workspace_bytes;
     result.memory.io_bytes += stream.memory.io_bytes;
     result.memory.device_workspace_bytes += stream.memory.device_workspace_bytes;
@@ -165,7 +194,7 @@ StreamsResult collect(const std::vector<Stream>& streams, double start_ms) {
     result.memory.device_weights_bytes = stream.memory.device_weights_bytes;
     const double elapsed = stream.end_ms - start_ms;
     result.elapsed_ms = std::max(result.elapsed_ms, elapsed);
-    if (elapsed > 0) result.runs_per_second += 1e3 * static_cast<double>(stream.samples_ms.size()) / elapsed;
+    if (elapsed > 0) result.runs_per_second += 1e3 * static_cast<double>(runs.count) / elapsed;
   }
   return result;
 }
@@ -184,6 +213,7 @@ Result<StreamsResult> run_streams(const std::shared_ptr<const Module>& module,
   for (size_t i = 0; i < streams.size() && status.ok(); ++i) {
     streams[i].shared = &shared;
     streams[i].session = placement[i];
+    streams[i].runs.capacity = std::max<size_t>(2, kMostKeptRuns / streams.size());
     const int error = pthread_create(&streams[i].thread, nullptr, stream_main, &streams[i]);
     if (error == 0) {
       ++started;

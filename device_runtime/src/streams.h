@@ -25,11 +25,15 @@ struct StreamsOptions {
   std::string probe_root = "/";  ///< where /sys, /proc and /dev of the machine are
 };
 
+constexpr size_t kMostKeptRuns = 200'000;
+
 /// What was measured, and what the machine showed meanwhile: since the common start, read by a thread beside
 /// those of the streams.
 struct StreamsResult : MachineRecord {
-  std::vector<double> samples_ms;  ///< every run's time, stream by stream
+  /// Every run's time, stream by stream; of more than kMostKeptRuns, every second, fourth, … of each stream.
+  std::vector<double> samples_ms;
   std::vector<double> started_ms;  ///< of each, since the common start
+  uint64_t runs = 0;               ///< of all streams
   double elapsed_ms = 0;           ///< from the common start to the end of the last run
   double runs_per_second = 0;      ///< the sum over streams of their runs over their time
   int threads = 0;                 ///< of each stream

@@ -109,6 +109,7 @@ struct BoardClient::Impl {
   std::unique_ptr<FrameChannel> channel;
   std::uint32_t next_id = 1;
   std::uint32_t board_deadline_ms = 0;
+  std::uint64_t board_features = 0;
   bool dead = false;
 
   /// "board pi (192.168.1.20:7453)"; the label alone where there is no address.
@@ -127,6 +128,7 @@ struct BoardClient::Impl {
   asio::awaitable<void> greet();
   std::unique_ptr<BoardClient> open(std::unique_ptr<Impl> self, asio::awaitable<void> task);
   asio::awaitable<std::unique_ptr<Stream>> open_stream(tcp::socket socket);
+  asio::awaitable<void> receive_data(std::uint32_t id, std::uint64_t size, std::vector<std::byte>& data);
   asio::awaitable<wire::ResponseT> receive(std::uint32_t id, std::vector<std::byte>* data,
                                            const BenchmarkProgress& progress);
   asio::awaitable<wire::ResponseT> exchange(wire::RequestT request, std::span<const std::byte> data = {},
@@ -221,7 +223,18 @@ asio::awaitable<void> BoardClient::Impl::greet() {
   hello.version_min = hello.version_max = kProtocolVersion;
   hello.client = options.client_name;
   const wire::ResponseT answer = co_await exchange(make_request(std::move(hello)));
-  if (!answer.body.AsWelcome()) throw Error(ErrorKind::kBug, "the board's first answer is not a welcome");
+  const wire::WelcomeT* welcome = answer.body.AsWelcome();
+  if (!welcome) throw Error(ErrorKind::kBug, "the board's first answer is not a welcome");
+  board_features = welcome->features;
+}
+
+asio::awaitable<void> BoardClient::Impl::receive_data(std::uint32_t id, std::uint64_t size,
+                                                      std::vector<std::byte>& data) {
+  data.reserve(size);
+  co_await channel->read_data(id, size, [&data](std::size_t length) {
+    data.resize(data.size() + length);
+    return asio::buffer(data.data() + data.size() - length, length);
+  });
 }
 
 asio::awaitable<wire::ResponseT> BoardClient::Impl::receive(std::uint32_t id, std::vector<std::byte>* data,
@@ -242,14 +255,15 @@ asio::awaitable<wire::ResponseT> BoardClient::Impl::receive(std::uint32_t id, st
         progress(event->done, event->total);
       continue;
     }
-    if (const std::uint64_t size = following_bytes(response); size > 0) {
-      if (!data) throw Error(ErrorKind::kBug, "the board sent data that was not asked for");
-      data->reserve(size);
-      co_await channel->read_data(id, size, [data](std::size_t length) {
-        data->resize(data->size() + length);
-        return asio::buffer(data->data() + data->size() - length, length);
-      });
+    const std::uint64_t size = following_bytes(response);
+    if (size == 0) co_return response;
+    if (response.body.AsBenchmarkFinished()) {
+      std::vector<std::byte> result;
+      co_await receive_data(id, size, result);
+      co_return decode_long_result({reinterpret_cast<const std::uint8_t*>(result.data()), result.size()});
     }
+    if (!data) throw Error(ErrorKind::kBug, "the board sent data that was not asked for");
+    co_await receive_data(id, size, *data);
     co_return response;
   }
 }
@@ -496,6 +510,12 @@ Tensor BoardClient::get_output(std::uint32_t handle, std::int32_t index) {
 
 BenchmarkResult BoardClient::benchmark(std::uint32_t handle, const BenchmarkOptions& options,
                                        const BenchmarkProgress& progress) {
+  constexpr std::uint32_t kMost = kMaxControlBytes / sizeof(double);
+  if (options.streams == 0 && options.repeat > kMost && !(impl_->board_features & kFeatureLongResults))
+    throw Error(ErrorKind::kRequest, impl_->named() + ": its gantry-device could not send the result of " +
+                                         std::to_string(options.repeat) + " samples, only of " +
+                                         std::to_string(kMost) +
+                                         " at most; put the one there that came with this gantry");
   BenchmarkResult result = from_wire(impl_->ask<wire::BenchmarkFinishedT>(
       make_request(to_wire(handle, options)), impl_->long_timeout(options.deadline), {}, nullptr, progress));
   result.board = board_info();

@@ -127,6 +127,7 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
   result.samples_ms = std::move(wire.samples_ms);
   result.started_ms = std::move(wire.started_ms);
   if (result.started_ms.size() != result.samples_ms.size()) result.started_ms.clear();
+  result.samples_taken = std::max<std::uint64_t>(wire.samples_taken, result.samples_ms.size());
   result.number = wire.number;
   result.elapsed_ms = wire.elapsed_ms;
   result.runs_per_second = wire.runs_per_second;
@@ -170,6 +171,7 @@ wire::BenchmarkT to_wire(std::uint32_t handle, const BenchmarkOptions& options) 
   request.deadline_ms = to_deadline(options.deadline);
   request.streams = options.streams;
   request.duration_ms = options.duration_ms;
+  request.long_result = true;
   return request;
 }
 

@@ -168,6 +168,9 @@ struct ProbeReading {
 };
 struct BenchmarkResult {
   std::vector<double> samples_ms;  ///< of one run each (a sample's time over `number`)
+  /// That were measured: more than there are in samples_ms where streams ran so often that every second,
+  /// fourth, … run was kept.
+  std::uint64_t samples_taken = 0;
   std::vector<double>
       started_ms;              ///< of each sample, since the first one's start; empty from boards before 0.2
   std::uint32_t number = 1;    ///< runs a sample as used

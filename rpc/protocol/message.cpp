@@ -23,13 +23,18 @@ Bytes encode(std::uint32_t id, const Native& message, FrameType type) {
   return frame;
 }
 
+/// Tables and strings of a control message; a longer one may have as many more as it is longer.
+constexpr std::size_t kMaxTables = 65536;
+
 template <typename Table>
 auto decode(std::span<const std::uint8_t> payload) {
   // Offsets are read as aligned integers: the payload is copied to a place that is aligned for them.
   std::vector<std::uint64_t> aligned((payload.size() + 7) / 8);
   std::copy(payload.begin(), payload.end(), reinterpret_cast<std::uint8_t*>(aligned.data()));
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(aligned.data());
-  flatbuffers::Verifier verifier(bytes, payload.size(), 16, 65536);
+  const std::size_t frames = payload.size() / kMaxControlBytes + 1;
+  flatbuffers::Verifier verifier(bytes, payload.size(), 16,
+                                 static_cast<flatbuffers::uoffset_t>(kMaxTables * frames));
   if (payload.size() < 8 || !verifier.VerifyBuffer<Table>(nullptr))
     throw Error(ErrorKind::kBug, "a message is damaged: its structure does not verify");
   typename Table::NativeTableType native;
@@ -127,6 +132,23 @@ wire::ResponseT decode_response(std::span<const std::uint8_t> payload) {
     if (output->shape.size() > kMaxTensorRank ||
         dense_bytes(output->type->bits(), output->shape) != output->byte_size)
       throw Error(ErrorKind::kBug, "an output's bytes do not match its type and shape");
+  if (const auto* finished = response.body.AsBenchmarkFinished();
+      finished && finished->byte_size > kMaxResultBytes)
+    throw Error(ErrorKind::kBug, "a benchmark's result is longer than the protocol allows");
+  return response;
+}
+
+Bytes encode_long_result(const wire::ResponseT& result) {
+  flatbuffers::FlatBufferBuilder builder(kMaxControlBytes);
+  builder.Finish(wire::Response::Pack(builder, &result));
+  return Bytes(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
+}
+
+wire::ResponseT decode_long_result(std::span<const std::uint8_t> bytes) {
+  wire::ResponseT response = decode_response(bytes);
+  const auto* finished = response.body.AsBenchmarkFinished();
+  if (!finished || finished->byte_size != 0)
+    throw Error(ErrorKind::kBug, "the data of a benchmark's result are none");
   return response;
 }
 
@@ -138,8 +160,9 @@ std::uint64_t following_bytes(const wire::RequestT& request) {
 }
 
 std::uint64_t following_bytes(const wire::ResponseT& response) {
-  const auto* output = response.body.AsOutput();
-  return output ? output->byte_size : 0;
+  if (const auto* output = response.body.AsOutput()) return output->byte_size;
+  if (const auto* finished = response.body.AsBenchmarkFinished()) return finished->byte_size;
+  return 0;
 }
 
 wire::ResponseT make_failure(ErrorKind kind, const std::string& message) {

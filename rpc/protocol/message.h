@@ -24,6 +24,10 @@ inline constexpr std::size_t kMaxTensorRank = 16;
 inline constexpr std::size_t kMaxCpus = 4096;
 inline constexpr std::uint32_t kMaxRepeats = 1'000'000;
 inline constexpr std::uint32_t kMaxStreams = 1024;
+/// The longest result of a benchmark that follows as data.
+inline constexpr std::uint64_t kMaxResultBytes = std::uint64_t{64} << 20;
+/// Bit of Welcome.features: the board can send such results.
+inline constexpr std::uint64_t kFeatureLongResults = 1;
 
 /// A frame (header and payload) that carries the message.
 Bytes encode_request(std::uint32_t id, const wire::RequestT& request);
@@ -34,6 +38,11 @@ Bytes encode_response(std::uint32_t id, const wire::ResponseT& response,
 /// whose values contradict each other or exceed the limits above.
 wire::RequestT decode_request(std::span<const std::uint8_t> payload);
 wire::ResponseT decode_response(std::span<const std::uint8_t> payload);
+
+/// The result of a benchmark, as long as it is, as the bytes that follow its announcement; and back, where
+/// they are no such result: Error(kBug).
+Bytes encode_long_result(const wire::ResponseT& result);
+wire::ResponseT decode_long_result(std::span<const std::uint8_t> bytes);
 
 /// Bytes of data frames that follow this message.
 std::uint64_t following_bytes(const wire::RequestT& request);

@@ -11,85 +11,28 @@
 #include <map>
 #include <optional>
 
-#include "device_runtime/src/benchmark.h"
 #include "device_runtime/src/cuda_module.h"
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/memory.h"
 #include "device_runtime/src/module_reader.h"
 #include "device_runtime/src/session.h"
-#include "device_runtime/src/statistics.h"
-#include "device_runtime/src/streams.h"
 #include "module_generated.h"
 #include "rpc/protocol/message.h"
+#include "rpc/server/answer.h"
 #include "rpc/server/attachments.h"
+#include "rpc/server/benchmarks.h"
 #include "rpc/server/descriptor_message.h"
-#include "rpc/server/probe_reading.h"
+#include "rpc/server/loaded_module.h"
+#include "rpc/server/runtime_status.h"
 
 namespace gantry::rpc {
 namespace {
-
-[[noreturn]] void raise(const runtime::Status& status) {
-  ErrorKind kind = ErrorKind::kBoard;
-  switch (status.code()) {
-    case GANTRY_INVALID_ARGUMENT:
-    case GANTRY_INVALID_MODULE:
-    case GANTRY_INCOMPATIBLE:
-      kind = ErrorKind::kRequest;
-      break;
-    case GANTRY_INTERNAL:
-      kind = ErrorKind::kBug;
-      break;
-    default:
-      break;
-  }
-  throw Error(kind, status.message());
-}
-
-void check(const runtime::Status& status) {
-  if (!status.ok()) raise(status);
-}
-
-template <typename T>
-T take(runtime::Result<T> result) {
-  check(result.status());
-  return std::move(*result);
-}
 
 /// No more than the board has: an error that says so is better than the kernel's choice of whom to end.
 std::uint64_t memory_left(std::uint64_t limit) {
   const auto available = runtime::available_memory_bytes();
   return available ? std::clamp<std::uint64_t>(*available, 1, limit) : limit;
 }
-
-/// A tensor in memory that sessions borrow.
-struct Input {
-  runtime::SharedBytes memory;
-  std::vector<std::int64_t> shape;
-  DLDataType type{};
-
-  /// Valid as long as this.
-  DLTensor view() const {
-    DLTensor tensor{};
-    tensor.data = const_cast<std::byte*>(memory.bytes.data());
-    tensor.device = {kDLCPU, 0};
-    tensor.ndim = static_cast<int>(shape.size());
-    tensor.dtype = type;
-    tensor.shape = const_cast<std::int64_t*>(shape.data());
-    return tensor;
-  }
-};
-
-struct Loaded {
-  std::unique_ptr<runtime::Session> session;
-  int threads = 0;        // as asked for
-  std::vector<int> cpus;  // as asked for
-  std::map<int, Input> inputs;
-};
-
-struct Answer {
-  wire::ResponseT response;
-  UniqueFd payload;
-};
 
 class Executor {
  public:
@@ -111,8 +54,7 @@ class Executor {
   wire::ResponseT run(const wire::RunT& request);
   Answer output(const wire::GetOutputT& request);
   std::function<bool(double)> progress_of(std::uint32_t id, std::uint32_t total);
-  wire::ResponseT benchmark(std::uint32_t id, const wire::BenchmarkT& request);
-  wire::ResponseT run_streams(std::uint32_t id, const wire::BenchmarkT& request);
+  Answer benchmark(std::uint32_t id, const wire::BenchmarkT& request);
 
   int socket_;
   ExecutorLimits limits_;
@@ -202,7 +144,7 @@ Answer Executor::handle(std::uint32_t id, const wire::RequestT& request, const A
     case wire::RequestBody::GetOutput:
       return output(*request.body.AsGetOutput());
     case wire::RequestBody::Benchmark:
-      return {benchmark(id, *request.body.AsBenchmark()), {}};
+      return benchmark(id, *request.body.AsBenchmark());
     default:
       throw Error(ErrorKind::kBug, "a request that no executor serves");
   }
@@ -331,97 +273,8 @@ Answer Executor::output(const wire::GetOutputT& request) {
   answer.type = std::make_unique<wire::ElementType>(type.code, type.bits);
   answer.shape.assign(view.shape.begin(), view.shape.end());
   answer.byte_size = view.bytes;
-  UniqueFd memory;
-  if (view.bytes > 0) {
-    memory.reset(::memfd_create("gantry-output", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    std::uint64_t done = 0;
-    while (memory && done < view.bytes) {
-      const ssize_t count = ::write(memory.get(), view.data + done, view.bytes - done);
-      if (count <= 0)
-        throw Error(ErrorKind::kBoard,
-                    std::string("the board has no memory for an output: ") + std::strerror(errno));
-      done += static_cast<std::uint64_t>(count);
-    }
-    if (!memory || ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-      throw Error(ErrorKind::kBoard,
-                  std::string("the board has no memory for an output: ") + std::strerror(errno));
-  }
+  UniqueFd memory = sealed_copy(view.data, view.bytes, "an output");
   return {make_response(std::move(answer)), std::move(memory)};
-}
-
-void add_memory(wire::BenchmarkFinishedT& out, const runtime::SessionMemory& memory) {
-  out.workspace_bytes = memory.workspace_bytes;
-  out.weights_bytes = memory.weights_bytes;
-  out.io_bytes = memory.io_bytes;
-  out.device_workspace_bytes = memory.device_workspace_bytes;
-  out.device_weights_bytes = memory.device_weights_bytes;
-  out.device_io_bytes = memory.device_io_bytes;
-}
-
-void add_statistics(wire::BenchmarkFinishedT& out, const runtime::Statistics& s) {
-  out.min_ms = s.min, out.median_ms = s.median, out.mean_ms = s.mean;
-  out.p90_ms = s.p90, out.p99_ms = s.p99, out.stddev_ms = s.stddev;
-}
-
-wire::ResponseT to_wire(const runtime::BenchmarkResult& result, const runtime::Session& session) {
-  wire::BenchmarkFinishedT out;
-  out.samples_ms = result.samples_ms;
-  out.started_ms = result.started_ms;
-  out.number = static_cast<std::uint32_t>(result.number);
-  add_statistics(out, result.statistics);
-  for (const runtime::KernelProfile& kernel : result.kernels) {
-    auto& row = *out.kernels.emplace_back(std::make_unique<wire::KernelTimingT>());
-    row.name = kernel.ops;
-    row.origin = kernel.origin;
-    row.calls = static_cast<std::uint64_t>(kernel.calls);
-    row.total_ms = kernel.median_ns / 1e6;
-    row.flops = kernel.flops;
-    row.bytes = kernel.bytes;
-    row.symbol = kernel.symbol;
-    row.step = kernel.step;
-    row.op = kernel.op;
-  }
-  add_memory(out, result.memory);
-  out.peak_resident_bytes = result.peak_resident_bytes;
-  out.threads = result.threads;
-  out.target = session.module().variant().target()->str();
-  add_machine(result, out);
-  return make_response(std::move(out));
-}
-
-/// Sessions of their own beside the loaded one, which rests meanwhile, with the inputs that it was given.
-wire::ResponseT Executor::run_streams(std::uint32_t id, const wire::BenchmarkT& request) {
-  const Loaded& loaded = find(request.handle);
-  runtime::StreamsOptions options;
-  options.streams = static_cast<int>(request.streams);
-  options.threads = loaded.threads;
-  options.cpus = loaded.cpus;
-  options.memory_limit = limits_.memory_bytes / request.streams;
-  options.duration_ms = request.duration_ms;
-  options.progress = progress_of(id, 100);
-  const auto set_inputs = [&loaded](runtime::Session& session) {
-    for (const auto& [index, input] : loaded.inputs) {
-      const DLTensor tensor = input.view();
-      if (runtime::Status status = session.set_input(index, tensor, /*borrow=*/true); !status.ok())
-        return status;
-    }
-    return runtime::Status();
-  };
-  const runtime::StreamsResult result =
-      take(runtime::run_streams(loaded.session->shared_module(), set_inputs, options));
-  wire::BenchmarkFinishedT out;
-  out.samples_ms = result.samples_ms;
-  out.started_ms = result.started_ms;
-  out.elapsed_ms = result.elapsed_ms;
-  out.runs_per_second = result.runs_per_second;
-  out.number = 1;
-  out.threads = result.threads;
-  out.target = loaded.session->module().variant().target()->str();
-  out.peak_resident_bytes = runtime::peak_resident_memory_bytes();
-  add_statistics(out, runtime::summarize(result.samples_ms));
-  add_memory(out, result.memory);
-  add_machine(result, out);
-  return make_response(std::move(out));
 }
 
 /// Tells the client every tenth of a second how much of `total` is done.
@@ -438,19 +291,9 @@ std::function<bool(double)> Executor::progress_of(std::uint32_t id, std::uint32_
   };
 }
 
-wire::ResponseT Executor::benchmark(std::uint32_t id, const wire::BenchmarkT& request) {
-  if (request.streams > 0) return run_streams(id, request);
-  runtime::Session& session = *find(request.handle).session;
-  runtime::BenchmarkOptions options;
-  options.warmup = static_cast<int>(request.warmup);
-  options.number = static_cast<int>(request.number);
-  options.repeat = static_cast<int>(request.repeat);
-  options.min_repeat_ms = request.min_repeat_ms;
-  options.cooldown_ms = request.cooldown_ms;
-  options.flush_cache = request.flush_cache;
-  options.profile = request.profile;
-  options.progress = progress_of(id, request.repeat);
-  return to_wire(take(runtime::run_benchmark(session, options)), session);
+Answer Executor::benchmark(std::uint32_t id, const wire::BenchmarkT& request) {
+  const std::uint32_t total = request.streams > 0 ? 100 : request.repeat;
+  return serve_benchmark(find(request.handle), request, limits_.memory_bytes, progress_of(id, total));
 }
 
 }  // namespace

@@ -231,6 +231,7 @@ asio::awaitable<bool> Session::open() {
   }
   wire::WelcomeT welcome;
   welcome.version = kProtocolVersion;
+  welcome.features = kFeatureLongResults;
   welcome.server = "gantry-device";
   started_ = Clock::now();
   channel_->set_stall_timeout(options_.stall_timeout);
@@ -477,7 +478,7 @@ asio::awaitable<void> Session::execute_and_answer(Work& work) {
   }
   const std::uint64_t size = following_bytes(response);
   if (size > work.memory.reserved())
-    throw Error(ErrorKind::kBoard, "an output of " + std::to_string(size >> 20) +
+    throw Error(ErrorKind::kBoard, "an answer of " + std::to_string(size >> 20) +
                                        " MiB is more than the module said, or than a session may use");
   if (size > 0) work.memory.arrived(size);
   const SharedMemory memory(std::move(reply.payload), size);

@@ -58,9 +58,9 @@ class SessionMemory {
 
   SessionMemory(const asio::any_io_executor& executor, std::uint64_t capacity, MemoryShare share);
 
-  /// Room for a request of so many bytes with the data that follows it and, of GetOutput, for its answer.
-  /// Waits for it. Throws Error(kBoard) for data that is larger than the capacity, Error(kRetry) for data
-  /// that is larger than what the board has left.
+  /// Room for a request of so many bytes with the data that follows it and, of GetOutput and Benchmark, for
+  /// its answer. Waits for it. Throws Error(kBoard) for data that is larger than the capacity, Error(kRetry)
+  /// for data that is larger than what the board has left.
   asio::awaitable<Hold> reserve(const wire::RequestT& request, std::uint64_t frame_bytes);
   /// Throws Error(kBoard) if the executor would have to keep more than it may.
   void check_kept(const wire::RequestT& request) const;

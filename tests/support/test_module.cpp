@@ -144,15 +144,17 @@ Bytes build_kernel(const TestModule& module) {
 
 Bytes build(const TestModule& module, const Bytes& code) {
   const Bytes weights = make_weights(module);
-  constexpr std::uint64_t kCodeOffset = 4 * mf::kSegmentAlignment;  // the manifest fits before it
-  const std::uint64_t weights_offset = kCodeOffset + align(code.size());
+  // The manifest fits before it.
+  const std::uint64_t code_offset =
+      align(4 * mf::kSegmentAlignment + module.kernel_name.size() + module.origin.size());
+  const std::uint64_t weights_offset = code_offset + align(code.size());
 
   mf::ManifestT manifest;
   ManifestWriter writer(manifest, module.elements);
   manifest.producer = "tests";
   manifest.inputs.push_back(writer.tensor("in"));
   manifest.outputs.push_back(writer.tensor("out"));
-  manifest.segments = {segment(code, kCodeOffset, mf::SegmentKind::Code),
+  manifest.segments = {segment(code, code_offset, mf::SegmentKind::Code),
                        segment(weights, weights_offset, mf::SegmentKind::Weights)};
   manifest.variants.push_back(make_variant(writer, module));
   flatbuffers::FlatBufferBuilder builder;
@@ -167,10 +169,10 @@ Bytes build(const TestModule& module, const Bytes& code) {
   header.file_size = file.size();
   header.manifest_offset = sizeof header;
   header.manifest_size = builder.GetSize();
-  if (sizeof header + builder.GetSize() > kCodeOffset)
+  if (sizeof header + builder.GetSize() > code_offset)
     throw std::runtime_error("the test's manifest is too large");
   std::memcpy(&file[sizeof header], builder.GetBufferPointer(), builder.GetSize());
-  std::memcpy(&file[kCodeOffset], code.data(), code.size());
+  std::memcpy(&file[code_offset], code.data(), code.size());
   std::memcpy(&file[weights_offset], weights.data(), weights.size());
   const auto manifest_digest = runtime::sha256(std::span(file).subspan(sizeof header, builder.GetSize()));
   std::memcpy(header.manifest_digest, manifest_digest.data(), manifest_digest.size());
