@@ -11,6 +11,8 @@ namespace gantry::runtime {
 namespace {
 
 constexpr int kMaxNumber = 1'000'000;
+/// Of the time until the deadline, the samples' part where kernels are timed after them.
+constexpr double kSamplesShare = 0.7;
 
 double now_ms() {
   timespec time;
@@ -50,18 +52,16 @@ class Runner {
   uint64_t peak_bytes() const { return peak_bytes_.value_or(peak_resident_memory_bytes()); }
 
  private:
-  enum class Next { kGo, kDeadline, kCancelled };
-  /// What is due between runs.
-  Next check(double done) {
+  /// What is due between runs. Fails where the caller cancels.
+  Status look(double done) {
     watch_.look();
-    if (options_.progress && !options_.progress(std::min(done, 1.0))) return Next::kCancelled;
-    return options_.deadline_ms > 0 && now_ms() - start_ms_ > options_.deadline_ms ? Next::kDeadline
-                                                                                   : Next::kGo;
+    if (options_.progress && !options_.progress(std::min(done, 1.0)))
+      return failure(GANTRY_KERNEL_FAILED, "the benchmark was cancelled");
+    return Status();
   }
-  Status stopped(Next why) const {
-    if (why == Next::kCancelled) return failure(GANTRY_KERNEL_FAILED, "the benchmark was cancelled");
-    return failure(GANTRY_KERNEL_FAILED, "the benchmark's deadline of %.0f ms passed before its first sample",
-                   options_.deadline_ms);
+  /// Whether what takes `next_ms` would end behind this share of the time until the deadline.
+  bool too_late(double next_ms, double share = 1) const {
+    return options_.deadline_ms > 0 && now_ms() - start_ms_ + next_ms > share * options_.deadline_ms;
   }
   Status flush();
   /// Time of `number_` runs, without that of flushing.
@@ -72,6 +72,7 @@ class Runner {
   MachineWatch& watch_;
   double start_ms_;
   int number_;
+  double run_ms_ = 0;                   ///< that the last run took, with what was done around it
   std::unique_ptr<CacheSweep> sweep_;   ///< where runs on the CPU are to be cold
   std::optional<uint64_t> peak_bytes_;  ///< before that took its memory
 };
@@ -80,7 +81,12 @@ Status Runner::prepare() {
   for (int i = 0; i < options_.warmup; ++i) {
     GANTRY_TRY(session_.run());
     // Warm-up counts as a tenth of the work in reports of progress.
-    if (Next next = check(0.1 * (i + 1) / options_.warmup); next != Next::kGo) return stopped(next);
+    GANTRY_TRY(look(0.1 * (i + 1) / options_.warmup));
+    if (too_late(0)) {
+      return failure(GANTRY_KERNEL_FAILED,
+                     "the benchmark's deadline passed after %d of %d warm-up runs, before its first sample",
+                     i + 1, options_.warmup);
+    }
   }
   watch_.settle();
   if (options_.flush_cache && session_.module().gpu() == nullptr) {
@@ -114,27 +120,32 @@ Status Runner::time_sample(double& elapsed_ms) {
 }
 
 Status Runner::measure(BenchmarkResult& result) {
+  const double time_share = options_.profile ? kSamplesShare : 1;
   while (static_cast<int>(result.samples_ms.size()) < options_.repeat) {
+    const double begun = now_ms();
     if (options_.cooldown_ms > 0) sleep_ms(options_.cooldown_ms);
     double elapsed = 0;
     const double started = now_ms();
     GANTRY_TRY(time_sample(elapsed));
-    if (elapsed < options_.min_repeat_ms && number_ < kMaxNumber) {
+    const double took = now_ms() - begun;
+    double factor = 1;
+    if (elapsed < options_.min_repeat_ms && number_ < kMaxNumber)
+      factor = std::max(1.1 * options_.min_repeat_ms / std::max(elapsed, 1e-3), 1.5);
+    const bool late = too_late(took * factor, time_share);
+    if (factor > 1 && !late) {
       // Too short: all samples are taken again with more runs each.
-      const double factor = std::max(1.1 * options_.min_repeat_ms / std::max(elapsed, 1e-3), 1.5);
       number_ = static_cast<int>(std::min<double>(kMaxNumber, std::ceil(number_ * factor)));
       result.samples_ms.clear();
       result.started_ms.clear();
     } else {
       result.samples_ms.push_back(elapsed / number_);
       result.started_ms.push_back(started);
+      run_ms_ = took / number_;
     }
     const double share = static_cast<double>(result.samples_ms.size()) / options_.repeat;
-    const Next next = check(0.1 + share * (options_.profile ? 0.6 : 0.9));
-    if (next == Next::kCancelled || (next == Next::kDeadline && result.samples_ms.empty()))
-      return stopped(next);
-    if (next == Next::kDeadline) {
-      result.complete = static_cast<int>(result.samples_ms.size()) == options_.repeat;
+    GANTRY_TRY(look(0.1 + share * (options_.profile ? 0.6 : 0.9)));
+    if (late) {
+      result.complete = factor <= 1 && static_cast<int>(result.samples_ms.size()) == options_.repeat;
       break;
     }
   }
@@ -150,17 +161,18 @@ Status Runner::profile(BenchmarkResult& result) {
   std::vector<std::vector<double>> times(steps);
   std::vector<int64_t> nanoseconds(steps);
   for (int run = 0; run < runs; ++run) {
-    GANTRY_TRY(flush());
-    GANTRY_TRY(session_.run_timed(nanoseconds));
-    for (size_t i = 0; i < steps; ++i) times[i].push_back(static_cast<double>(nanoseconds[i]));
-    const Next next = check(0.7 + 0.3 * (run + 1) / runs);
-    if (next == Next::kCancelled) return stopped(next);
-    if (next == Next::kDeadline) {
-      result.complete = result.complete && run + 1 == runs;
+    if (too_late(run_ms_)) {
+      result.complete = false;
       break;
     }
+    const double begun = now_ms();
+    GANTRY_TRY(flush());
+    GANTRY_TRY(session_.run_timed(nanoseconds));
+    run_ms_ = now_ms() - begun;
+    for (size_t i = 0; i < steps; ++i) times[i].push_back(static_cast<double>(nanoseconds[i]));
+    GANTRY_TRY(look(0.7 + 0.3 * (run + 1) / runs));
   }
-  for (size_t i = 0; i < steps; ++i) {
+  for (size_t i = 0; i < steps && !times[i].empty(); ++i) {
     const StepLabel& label = executor.label(i);
     const Statistics statistics = summarize(times[i]);
     result.kernels.push_back({static_cast<uint32_t>(i), label.symbol, label.ops, label.op, label.origin,

@@ -23,7 +23,7 @@ struct BenchmarkOptions {
   /// that time does not count.
   bool flush_cache = false;
   bool profile = false;    ///< also time every kernel, in runs of their own
-  double deadline_ms = 0;  ///< stop after this long; 0: never
+  double deadline_ms = 0;  ///< no sample is begun that would, as the last one, end later than this; 0: none
   /// Called now and then with the share done, 0 to 1; false cancels.
   std::function<bool(double done)> progress;
   std::string probe_root = "/";  ///< where /sys, /proc and /dev of the machine are
@@ -49,7 +49,7 @@ struct BenchmarkResult : MachineRecord {
   std::vector<double> samples_ms;      ///< per run: a sample's time divided by `number`
   std::vector<double> started_ms;      ///< of each sample, since the first one's start
   int number = 0;                      ///< runs in each sample, after growing
-  bool complete = true;                ///< false: the deadline came first
+  bool complete = true;                ///< false: for some samples or kernels the deadline left no time
   Statistics statistics;               ///< of samples_ms
   std::vector<KernelProfile> kernels;  ///< one a step, in the plan's order
   SessionMemory memory;
@@ -60,7 +60,7 @@ struct BenchmarkResult : MachineRecord {
 };
 
 /// Measures a session whose inputs are set. INVALID_ARGUMENT for senseless options; the errors of run() and
-/// CacheSweep::create; KERNEL_FAILED if the deadline passes before the first sample or progress cancels.
+/// CacheSweep::create; KERNEL_FAILED if the deadline passes while warming up or progress cancels.
 Result<BenchmarkResult> run_benchmark(Session& session, const BenchmarkOptions& options);
 
 }  // namespace gantry::runtime

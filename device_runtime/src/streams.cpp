@@ -32,10 +32,13 @@ struct Shared {
   const std::shared_ptr<const Module>& module;
   const std::function<Status(Session&)>& set_inputs;
   const StreamsOptions& options;
+  double end_ms = 0;                ///< what may not be passed; 0: nothing
   std::atomic<int> warm{0};         ///< streams that wait for the start
   std::atomic<int> finished{0};     ///< streams that have ended, well or not
   std::atomic<double> start_ms{0};  ///< 0: not yet
   std::atomic<bool> stop{false};
+
+  bool too_late(double end) const { return end_ms > 0 && end > end_ms; }
 };
 
 /// Every `interval`-th run of a stream, however many there are: once there are as many as may be kept, every
@@ -70,6 +73,7 @@ struct Stream {
   Status status;
   KeptRuns runs;
   double end_ms = 0;
+  bool cut_off = false;  ///< by the deadline
   SessionMemory memory;
 };
 
@@ -77,16 +81,22 @@ Status warm_up(Session& session, const Shared& shared) {
   const double begin = now_ms();
   do {
     GANTRY_TRY(session.run());
-  } while (!shared.stop && now_ms() - begin < shared.options.warmup_ms);
+  } while (!shared.stop && now_ms() - begin < shared.options.warmup_ms && !shared.too_late(now_ms()));
   return Status();
 }
 
 Status measure(Session& session, Stream& stream) {
   Shared& shared = *stream.shared;
   const double start = shared.start_ms, deadline = start + shared.options.duration_ms;
+  double took = 0;
   for (double before = now_ms(); !shared.stop && before < deadline; before = stream.end_ms) {
+    if (shared.too_late(before + took)) {
+      stream.cut_off = true;
+      break;
+    }
     GANTRY_TRY(session.run());
     stream.end_ms = now_ms();
+    took = stream.end_ms - before;
     stream.runs.add(stream.end_ms - before, before - start);
   }
   return Status();
@@ -135,7 +145,7 @@ Status check_options(const StreamsOptions& options) {
   if (options.streams < 1 || options.streams > kMostStreams) {
     return failure(GANTRY_INVALID_ARGUMENT, "streams: there must be 1 to %d", kMostStreams);
   }
-  for (double ms : {options.warmup_ms, options.duration_ms}) {
+  for (double ms : {options.warmup_ms, options.duration_ms, options.deadline_ms}) {
     if (!(ms >= 0 && ms <= 1e8))
       return failure(GANTRY_INVALID_ARGUMENT, "streams: times must be 0 to 1e8 ms");
   }
@@ -186,6 +196,7 @@ StreamsResult collect(std::vector<Stream>& streams, double start_ms) {
     result.samples_ms.insert(result.samples_ms.end(), runs.samples_ms.begin(), runs.samples_ms.end());
     result.started_ms.insert(result.started_ms.end(), runs.started_ms.begin(), runs.started_ms.end());
     result.runs += runs.count;
+    result.complete = result.complete && !stream.cut_off;
     result.memory.workspace_bytes += stream.memory.workspace_bytes;
     result.memory.io_bytes += stream.memory.io_bytes;
     result.memory.device_workspace_bytes += stream.memory.device_workspace_bytes;
@@ -206,6 +217,7 @@ Result<StreamsResult> run_streams(const std::shared_ptr<const Module>& module,
                                   const StreamsOptions& options) {
   GANTRY_TRY(check_options(options));
   Shared shared{module, set_inputs, options};
+  if (options.deadline_ms > 0) shared.end_ms = now_ms() + options.deadline_ms;
   std::vector<Stream> streams(static_cast<size_t>(options.streams));
   const std::vector<SessionOptions> placement = place(options);
   int started = 0;
@@ -229,6 +241,11 @@ Result<StreamsResult> run_streams(const std::shared_ptr<const Module>& module,
   GANTRY_TRY(status);
   for (const Stream& stream : streams) GANTRY_TRY(stream.status);
   if (!whole) return failure(GANTRY_KERNEL_FAILED, "the benchmark was cancelled");
+  for (const Stream& stream : streams) {
+    if (stream.runs.count == 0 && stream.cut_off) {
+      return failure(GANTRY_KERNEL_FAILED, "the benchmark's deadline passed while its streams warmed up");
+    }
+  }
   StreamsResult result = collect(streams, shared.start_ms);
   static_cast<MachineRecord&>(result) = std::move(record);
   return result;

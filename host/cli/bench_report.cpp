@@ -221,6 +221,17 @@ std::vector<std::string> machine_warnings(const Measurement& m) {
   if (s.gpu_throttled.value_or(false)) {
     warnings.push_back("the GPU slowed itself down because of heat or power; use --cooldown-ms");
   }
+  const auto cut_off = std::ranges::count_if(
+      m.processes, [](const ProcessMeasurement& process) { return process.reached_deadline; });
+  if (cut_off > 0 || m.last.reached_deadline) {
+    warnings.push_back(fmt::format(
+        "{} cut off by gantry-device's --deadline of {:.4g} s for one request: {}",
+        cut_off > 0
+            ? fmt::format("{} of {} {}", cut_off, count_of(m.processes.size(), "process", "processes"),
+                          cut_off == 1 ? "was" : "were")
+            : "timing kernels was",
+        m.board.deadline_ms / 1e3, cut_off > 0 ? "some samples are missing" : "few runs or none were timed"));
+  }
   if (m.board.logical_cpus > 0 && m.last.threads > static_cast<int64_t>(m.board.logical_cpus)) {
     warnings.push_back(fmt::format("{} threads on {} CPUs", m.last.threads, m.board.logical_cpus));
   }

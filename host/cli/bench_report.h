@@ -58,10 +58,10 @@ struct MachineSummary {
 MachineSummary summarise_machine(const Measurement& measurement);
 
 /// What about the figures should be taken with care: never steady, wide, one process, noise, other load,
-/// clocks that moved, throttling.
+/// clocks that moved, throttling, the board's deadline.
 std::vector<std::string> measurement_warnings(const Measurement& measurement, const MeasureOptions& options);
 
-/// Of those, what the machine did meanwhile.
+/// Of those, what the machine did meanwhile, and what its server allowed.
 std::vector<std::string> machine_warnings(const Measurement& measurement);
 
 /// The document; ends with a line feed.

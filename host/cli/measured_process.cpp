@@ -105,6 +105,7 @@ void MeasuredProcess::take_segment(const rpc::BenchmarkOptions& options) {
   const double offset = began - *sampling_began_ms_;
   run_ms_ = last_.statistics.median_ms;
   result_.number = last_.number;
+  result_.reached_deadline = result_.reached_deadline || last_.reached_deadline;
   result_.peak_resident_bytes = std::max(result_.peak_resident_bytes, last_.peak_resident_bytes);
   std::vector<double>& samples = result_.samples_ms;
   samples.insert(samples.end(), last_.samples_ms.begin(), last_.samples_ms.end());

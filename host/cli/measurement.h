@@ -45,6 +45,7 @@ struct ProcessMeasurement {
   std::vector<double>
       started_ms;       ///< of each sample, since the process's first; empty: the board does not say
   uint32_t number = 1;  ///< runs a sample
+  bool reached_deadline = false;            ///< the board's for one request: some samples are missing
   uint64_t peak_resident_bytes = 0;         ///< 0: not known
   std::optional<double> runs_per_second;    ///< of streams, together
   std::vector<rpc::ProbeReading> readings;  ///< at_ms since the process's first sample

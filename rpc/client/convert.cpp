@@ -131,6 +131,7 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
   result.number = wire.number;
   result.elapsed_ms = wire.elapsed_ms;
   result.runs_per_second = wire.runs_per_second;
+  result.reached_deadline = wire.reached_deadline;
   result.statistics = {wire.min_ms, wire.median_ms, wire.mean_ms, wire.p90_ms, wire.p99_ms, wire.stddev_ms};
   for (auto& kernel : wire.kernels) {
     // Boards that do not number the steps send one entry a step, in order.

@@ -108,14 +108,15 @@ struct RunTime {
 };
 
 struct BenchmarkOptions {
-  std::uint32_t warmup = 3;               ///< runs before the first sample
-  std::uint32_t number = 1;               ///< runs a sample
-  std::uint32_t repeat = 20;              ///< samples
-  double min_repeat_ms = 0;               ///< `number` grows until a sample takes this long
-  double cooldown_ms = 0;                 ///< sleep between samples
-  bool flush_cache = false;               ///< sweep the caches of every core that runs before each run
-  bool profile = false;                   ///< also time each kernel
-  std::chrono::milliseconds deadline{0};  ///< 0: the board's longest
+  std::uint32_t warmup = 3;   ///< runs before the first sample
+  std::uint32_t number = 1;   ///< runs a sample
+  std::uint32_t repeat = 20;  ///< samples
+  double min_repeat_ms = 0;   ///< `number` grows until a sample takes this long
+  double cooldown_ms = 0;     ///< sleep between samples
+  bool flush_cache = false;   ///< sweep the caches of every core that runs before each run
+  bool profile = false;       ///< also time each kernel
+  /// 0: the board's longest. It ends with what has been measured; a run that is longer than that is killed.
+  std::chrono::milliseconds deadline{0};
   /// Where not 0: so many sessions run at once for `duration_ms` (warm-up, repeat and number do not count).
   std::uint32_t streams = 0;
   double duration_ms = 0;
@@ -176,6 +177,7 @@ struct BenchmarkResult {
   std::uint32_t number = 1;    ///< runs a sample as used
   double elapsed_ms = 0;       ///< of streams: from their common start to the last one's end
   double runs_per_second = 0;  ///< of streams: the sum of their rates
+  bool reached_deadline = false;  ///< which left no time for the other samples, kernels or runs
   BenchmarkStatistics statistics;
   std::vector<KernelTiming> kernels;  ///< in the plan's order; empty without `profile`
   std::uint64_t workspace_bytes = 0;

@@ -1,5 +1,7 @@
 #include "rpc/server/benchmarks.h"
 
+#include <algorithm>
+
 #include "device_runtime/src/benchmark.h"
 #include "device_runtime/src/statistics.h"
 #include "device_runtime/src/streams.h"
@@ -115,6 +117,13 @@ Answer answer_with(wire::BenchmarkFinishedT result, bool takes_data) {
 
 // ---- measuring ----
 
+/// After how long no more is begun: what has been measured is still to be summarised and sent before the
+/// deadline, at which this process is killed.
+double time_to_measure_ms(const wire::BenchmarkT& request) {
+  constexpr double kShare = 0.25, kMost = 2000, kLongest = 1e8;
+  return std::min(request.deadline_ms - std::min(kShare * request.deadline_ms, kMost), kLongest);
+}
+
 /// Sessions of their own beside the loaded one, which rests meanwhile, with the inputs that it was given.
 wire::BenchmarkFinishedT run_streams(const Loaded& loaded, const wire::BenchmarkT& request,
                                      std::uint64_t memory_bytes,
@@ -125,6 +134,7 @@ wire::BenchmarkFinishedT run_streams(const Loaded& loaded, const wire::Benchmark
   options.cpus = loaded.cpus;
   options.memory_limit = memory_bytes / request.streams;
   options.duration_ms = request.duration_ms;
+  options.deadline_ms = time_to_measure_ms(request);
   options.progress = progress;
   const auto set_inputs = [&loaded](runtime::Session& session) {
     for (const auto& [index, input] : loaded.inputs) {
@@ -140,6 +150,7 @@ wire::BenchmarkFinishedT run_streams(const Loaded& loaded, const wire::Benchmark
   out.samples_ms = result.samples_ms;
   out.started_ms = result.started_ms;
   if (result.runs > result.samples_ms.size()) out.samples_taken = result.runs;
+  out.reached_deadline = !result.complete;
   out.elapsed_ms = result.elapsed_ms;
   out.runs_per_second = result.runs_per_second;
   out.number = 1;
@@ -162,11 +173,13 @@ wire::BenchmarkFinishedT run_alone(runtime::Session& session, const wire::Benchm
   options.cooldown_ms = request.cooldown_ms;
   options.flush_cache = request.flush_cache;
   options.profile = request.profile;
+  options.deadline_ms = time_to_measure_ms(request);
   options.progress = progress;
   const runtime::BenchmarkResult result = take(runtime::run_benchmark(session, options));
   wire::BenchmarkFinishedT out;
   out.samples_ms = result.samples_ms;
   out.started_ms = result.started_ms;
+  out.reached_deadline = !result.complete;
   out.number = static_cast<std::uint32_t>(result.number);
   add_statistics(out, result.statistics);
   for (const runtime::KernelProfile& kernel : result.kernels) out.kernels.push_back(to_wire(kernel));

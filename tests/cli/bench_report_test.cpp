@@ -112,6 +112,19 @@ TEST(BenchReport, ReadingsAreSummedUpOverProcesses) {
   EXPECT_THAT(warnings, Contains(HasSubstr("between 1000 and 1600 MHz")));
 }
 
+TEST(BenchReport, SamplesThatTheBoardsDeadlineCutOffAreSaidToBeMissing) {
+  BenchReport report = testing::sample_report({{1, 1, 1}, {1, 1, 1}});
+  report.measurement.board.deadline_ms = 2500;
+  report.measurement.processes[1].reached_deadline = true;
+  EXPECT_THAT(measurement_warnings(report.measurement, report.options),
+              Contains(AllOf(HasSubstr("1 of 2 processes was cut off"), HasSubstr("--deadline of 2.5 s"),
+                             HasSubstr("samples are missing"))));
+  report.measurement.processes[1].reached_deadline = false;
+  report.measurement.last.reached_deadline = true;
+  EXPECT_THAT(measurement_warnings(report.measurement, report.options),
+              Contains(HasSubstr("timing kernels was cut off")));
+}
+
 TEST(BenchReport, QuietSteadyMeasurementsAreNotWarnedAbout) {
   BenchReport report =
       testing::sample_report(std::vector<std::vector<double>>(5, std::vector<double>(10, 1.0)));

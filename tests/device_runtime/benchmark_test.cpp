@@ -89,6 +89,33 @@ TEST(Benchmark, StopsWhenCancelledOrLate) {
   EXPECT_LT(late->samples_ms.size(), 1000u);
 }
 
+TEST(Benchmark, BeginsNoSampleThatWouldEndBehindTheDeadline) {
+  auto session = ready_session();
+  // With its pause a sample takes 60 ms: the second would end at 120.
+  auto late = run_benchmark(*session, {.warmup = 0, .repeat = 5, .cooldown_ms = 60, .deadline_ms = 100});
+  ASSERT_TRUE(late.ok()) << late.status().message();
+  EXPECT_FALSE(late->complete);
+  EXPECT_EQ(late->samples_ms.size(), 1u);
+}
+
+TEST(Benchmark, KeepsShortSamplesWhereTheDeadlineLeavesNoTimeForLongerOnes) {
+  auto session = ready_session();
+  auto late = run_benchmark(*session, {.warmup = 0, .repeat = 5, .min_repeat_ms = 500, .deadline_ms = 100});
+  ASSERT_TRUE(late.ok()) << late.status().message();
+  EXPECT_FALSE(late->complete);
+  EXPECT_GE(late->samples_ms.size(), 1u);
+}
+
+TEST(Benchmark, LeavesTimeForTheKernelsBeforeTheDeadline) {
+  auto session = ready_session();
+  auto late =
+      run_benchmark(*session, {.repeat = 1000, .cooldown_ms = 1, .profile = true, .deadline_ms = 200});
+  ASSERT_TRUE(late.ok()) << late.status().message();
+  EXPECT_FALSE(late->complete);
+  EXPECT_GE(late->samples_ms.size(), 1u);
+  EXPECT_EQ(late->kernels.size(), 2u);
+}
+
 TEST(Benchmark, RefusesSenselessOptions) {
   auto session = ready_session();
   EXPECT_EQ(run_benchmark(*session, {.repeat = 0}).status().code(), GANTRY_INVALID_ARGUMENT);
