@@ -18,11 +18,15 @@ enum class ErrorKind : unsigned char {
 /// A failed remote call. what() names the board and says what to do.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Error(ErrorKind kind, const std::string& message, bool unsupported = false)
+      : std::runtime_error(message), kind_(kind), unsupported_(unsupported) {}
   ErrorKind kind() const { return kind_; }
+  /// Whether one of the two ends is too old to know what the other sent: an older way may do.
+  bool unsupported() const { return unsupported_; }
 
  private:
   ErrorKind kind_;
+  bool unsupported_;
 };
 
 /// Exit code of a program that ends with this error: 1 the user's request, 2 board or network, 3 a bug.

@@ -110,6 +110,8 @@ struct BoardClient::Impl {
   std::uint32_t next_id = 1;
   std::uint32_t board_deadline_ms = 0;
   std::uint64_t board_features = 0;
+  std::optional<std::uint32_t>
+      discarded_id;  ///< whose data frames belong to an answer that nobody here knows
   bool dead = false;
 
   /// "board pi (192.168.1.20:7453)"; the label alone where there is no address.
@@ -168,7 +170,7 @@ T BoardClient::Impl::call(asio::awaitable<T> task, milliseconds timeout) {
     return finish(std::move(task));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kReconnect || error.kind() == ErrorKind::kBug) dead = true;
-    throw Error(error.kind(), named() + ": " + error.what());
+    throw Error(error.kind(), named() + ": " + error.what(), error.unsupported());
   } catch (const std::exception& error) {
     dead = true;
     if (watchdog.expired())
@@ -243,12 +245,23 @@ asio::awaitable<wire::ResponseT> BoardClient::Impl::receive(std::uint32_t id, st
     const auto header = co_await channel->read_header();
     if (!header) throw Error(ErrorKind::kReconnect, "the board closed the connection");
     const Bytes payload = co_await channel->read_payload(*header);
+    if (header->type == FrameType::kData && discarded_id == header->id) continue;
     if (header->type != FrameType::kResponse && header->type != FrameType::kProgress)
       throw Error(ErrorKind::kBug, "the board sent a frame that was not asked for");
-    wire::ResponseT response = decode_response(payload);
+    wire::ResponseT response;
+    try {
+      response = decode_response(payload);
+    } catch (const Error& error) {
+      if (!error.unsupported()) throw;
+      if (header->type == FrameType::kProgress) continue;  // of a kind that only newer clients show
+      discarded_id = header->id;                           // nobody here knows how many data follow
+      throw;
+    }
     // Id 0 speaks for the whole connection: the board ends it and says why.
-    if (const auto* failure = response.body.AsFailure(); failure && (header->id == id || header->id == 0))
-      throw Error(to_error(*failure).kind(), visible_text(failure->message, Lines::kOne));
+    if (const auto* failure = response.body.AsFailure(); failure && (header->id == id || header->id == 0)) {
+      const Error error = to_error(*failure);
+      throw Error(error.kind(), visible_text(error.what(), Lines::kOne), error.unsupported());
+    }
     if (header->id != id) throw Error(ErrorKind::kBug, "the board answered another request");
     if (header->type == FrameType::kProgress) {
       if (const auto* event = response.body.AsBenchmarkProgress(); event && progress)
@@ -335,7 +348,7 @@ std::unique_ptr<BoardClient> BoardClient::Impl::open(std::unique_ptr<Impl> self,
   try {
     if (failure) std::rethrow_exception(failure);
   } catch (const Error& error) {
-    throw Error(error.kind(), named() + ": " + error.what());
+    throw Error(error.kind(), named() + ": " + error.what(), error.unsupported());
   } catch (const std::exception& error) {
     throw broken(std::string("the connection broke: ") + error.what());
   }

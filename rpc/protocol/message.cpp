@@ -9,6 +9,19 @@ namespace {
   throw Error(ErrorKind::kRequest, message);
 }
 
+[[noreturn]] void refuse_unknown(wire::RequestBody kind) {
+  throw Error(ErrorKind::kRequest,
+              "the board's gantry-device does not know requests of kind " +
+                  std::to_string(static_cast<int>(kind)) + ": it is older than this client",
+              /*unsupported=*/true);
+}
+[[noreturn]] void refuse_unknown(wire::ResponseBody kind) {
+  throw Error(ErrorKind::kBoard,
+              "its gantry-device is newer than this gantry, which does not know answers of kind " +
+                  std::to_string(static_cast<int>(kind)) + ": update gantry",
+              /*unsupported=*/true);
+}
+
 template <typename Table, typename Native>
 Bytes encode(std::uint32_t id, const Native& message, FrameType type) {
   flatbuffers::FlatBufferBuilder builder(256);
@@ -37,11 +50,14 @@ auto decode(std::span<const std::uint8_t> payload) {
                                  static_cast<flatbuffers::uoffset_t>(kMaxTables * frames));
   if (payload.size() < 8 || !verifier.VerifyBuffer<Table>(nullptr))
     throw Error(ErrorKind::kBug, "a message is damaged: its structure does not verify");
+  const Table* message = flatbuffers::GetRoot<Table>(bytes);
+  using Body = decltype(message->body_type());
+  if (message->body_type() == Body::NONE)
+    throw Error(ErrorKind::kBug, "a message is damaged: it has no kind");
+  // A union member that this version does not know verifies, but would unpack to nothing.
+  if (message->body_type() > Body::MAX) refuse_unknown(message->body_type());
   typename Table::NativeTableType native;
-  flatbuffers::GetRoot<Table>(bytes)->UnPackTo(&native);
-  // A union member that this version does not know verifies, but unpacks to nothing.
-  if (native.body.value == nullptr)
-    throw Error(ErrorKind::kBug, "a message of a kind that this version does not know");
+  message->UnPackTo(&native);
   return native;
 }
 
@@ -166,16 +182,21 @@ std::uint64_t following_bytes(const wire::ResponseT& response) {
 }
 
 wire::ResponseT make_failure(ErrorKind kind, const std::string& message) {
+  return make_failure(Error(kind, message));
+}
+
+wire::ResponseT make_failure(const Error& error) {
   wire::FailureT failure;
-  failure.kind = static_cast<wire::FailureKind>(kind);
-  failure.message = message.substr(0, 16384);
+  failure.kind = static_cast<wire::FailureKind>(error.kind());
+  failure.message = std::string(error.what()).substr(0, 16384);
+  failure.unsupported = error.unsupported();
   return make_response(std::move(failure));
 }
 
 Error to_error(const wire::FailureT& failure) {
   const auto kind =
-      failure.kind <= wire::FailureKind::MAX ? static_cast<ErrorKind>(failure.kind) : ErrorKind::kBug;
-  return Error(kind, failure.message);
+      failure.kind <= wire::FailureKind::MAX ? static_cast<ErrorKind>(failure.kind) : ErrorKind::kBoard;
+  return Error(kind, failure.message, failure.unsupported);
 }
 
 DigestBytes to_array(const wire::Digest& digest) {

@@ -35,7 +35,8 @@ Bytes encode_response(std::uint32_t id, const wire::ResponseT& response,
                       FrameType type = FrameType::kResponse);
 
 /// Verifies structure and meaning. Throws Error(kBug) on bytes that are no message and Error(kRequest) on one
-/// whose values contradict each other or exceed the limits above.
+/// whose values contradict each other or exceed the limits above. Of a kind that only a newer peer knows:
+/// Error(kRequest) for a request, Error(kBoard) for a response, both unsupported().
 wire::RequestT decode_request(std::span<const std::uint8_t> payload);
 wire::ResponseT decode_response(std::span<const std::uint8_t> payload);
 
@@ -61,7 +62,8 @@ wire::ResponseT make_response(T body) {
   return response;
 }
 wire::ResponseT make_failure(ErrorKind kind, const std::string& message);
-/// The Error that a Failure carries.
+wire::ResponseT make_failure(const Error& error);
+/// The Error that a Failure carries; kBoard for a kind that only a newer board knows.
 Error to_error(const wire::FailureT& failure);
 
 DigestBytes to_array(const wire::Digest& digest);

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <deque>
 
+#include "gantry/runtime.h"
 #include "rpc/protocol/channel.h"
 #include "rpc/server/board_info.h"
 #include "rpc/server/executor_process.h"
@@ -255,7 +256,7 @@ asio::awaitable<bool> Session::admitted() {
 
 asio::awaitable<void> Session::main() {
   bool opened = false;
-  std::optional<std::string> complaint;
+  std::optional<Error> complaint;
   try {
     opened = co_await open();
   } catch (const TlsError& error) {
@@ -265,13 +266,13 @@ asio::awaitable<void> Session::main() {
     log_.warning(refused ? "authentication failed: the peer has " + key + ", not this server's"
                          : std::string("authentication failed: ") + error.what());
   } catch (const Error& error) {
-    complaint = error.what();
+    complaint = error;
   } catch (const std::system_error& error) {
     log_.info("went before its session had started: " + (end_.empty() ? error.code().message() : end_));
   }
   if (complaint) {
-    log_.warning("refused: " + *complaint);
-    co_await farewell(ErrorKind::kBug, *complaint);
+    log_.warning(std::string("refused: ") + complaint->what());
+    co_await farewell(complaint->kind(), complaint->what());
   }
   if (!opened || stopped_) {
     stop();
@@ -339,9 +340,11 @@ asio::awaitable<void> Session::handle(const FrameHeader& header) {
                             std::move(frame));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kBug || error.kind() == ErrorKind::kReconnect) throw;
-    failure = make_failure(error.kind(), error.what());
+    failure = make_failure(error);
   }
   if (failure) {
+    wire::FailureT& told = *failure->body.AsFailure();
+    if (told.unsupported) told.message += "; its version is " + std::string(gantry_version());
     discarded_id_ = header.id;
     co_await respond(header.id, *failure);
   }
@@ -360,9 +363,16 @@ asio::awaitable<void> Session::handle_request(std::uint32_t id, wire::RequestT r
                                  [this] { last_activity_ = Clock::now(); });
       co_return co_await respond(id, make_response(wire::DoneT{}));
     case wire::RequestBody::Hello:
-      throw Error(ErrorKind::kBug, "a second hello");
-    default:
+      throw Error(ErrorKind::kRequest, "this session has begun already: it takes no second hello");
+    case wire::RequestBody::LoadModule:
+    case wire::RequestBody::UnloadModule:
+    case wire::RequestBody::SetInput:
+    case wire::RequestBody::Run:
+    case wire::RequestBody::GetOutput:
+    case wire::RequestBody::Benchmark:
       co_return co_await enqueue(id, request, std::move(frame));
+    case wire::RequestBody::NONE:
+      break;  // decode_request lets none through
   }
 }
 
