@@ -13,6 +13,7 @@
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cstring>
+#include <map>
 
 #include "rpc/client/convert.h"
 #include "rpc/client/module_layout.h"
@@ -102,6 +103,12 @@ const UploadReport& ModuleHandle::report() const {
   return contents_->report;
 }
 
+/// Where an output's bytes go, once `accept` has seen what is announced and not thrown.
+struct OutputData {
+  std::function<void(const wire::OutputT&)> accept;
+  std::vector<std::byte> bytes;
+};
+
 struct BoardClient::Impl {
   asio::io_context io{1};
   ConnectOptions options;
@@ -110,6 +117,7 @@ struct BoardClient::Impl {
   std::uint32_t next_id = 1;
   std::uint32_t board_deadline_ms = 0;
   std::uint64_t board_features = 0;
+  std::map<std::uint32_t, std::vector<TensorDescription>> outputs;  ///< of each loaded module
   std::optional<std::uint32_t>
       discarded_id;  ///< whose data frames belong to an answer that nobody here knows
   bool dead = false;
@@ -131,15 +139,17 @@ struct BoardClient::Impl {
   std::unique_ptr<BoardClient> open(std::unique_ptr<Impl> self, asio::awaitable<void> task);
   asio::awaitable<std::unique_ptr<Stream>> open_stream(tcp::socket socket);
   asio::awaitable<void> receive_data(std::uint32_t id, std::uint64_t size, std::vector<std::byte>& data);
-  asio::awaitable<wire::ResponseT> receive(std::uint32_t id, std::vector<std::byte>* data,
+  asio::awaitable<wire::ResponseT> receive(std::uint32_t id, OutputData* data,
                                            const BenchmarkProgress& progress);
   asio::awaitable<wire::ResponseT> exchange(wire::RequestT request, std::span<const std::byte> data = {},
-                                            std::vector<std::byte>* answer_data = nullptr,
+                                            OutputData* answer_data = nullptr,
                                             BenchmarkProgress progress = {});
   template <typename Answer>
   Answer ask(wire::RequestT request, milliseconds timeout, std::span<const std::byte> data = {},
-             std::vector<std::byte>* answer_data = nullptr, BenchmarkProgress progress = {});
+             OutputData* answer_data = nullptr, BenchmarkProgress progress = {});
   milliseconds long_timeout(milliseconds deadline) const;
+  LoadedModule loaded(wire::ModuleLoadedT answer);
+  void check_output(std::uint32_t handle, std::int32_t index, const wire::OutputT& output) const;
   void send_missing(std::span<const std::byte> file, ModuleHandle::Contents& module,
                     const UploadProgress& progress);
 };
@@ -232,14 +242,16 @@ asio::awaitable<void> BoardClient::Impl::greet() {
 
 asio::awaitable<void> BoardClient::Impl::receive_data(std::uint32_t id, std::uint64_t size,
                                                       std::vector<std::byte>& data) {
-  data.reserve(size);
+  // What a board merely announces costs no memory: more than this is found as it arrives.
+  constexpr std::uint64_t kMostAhead = std::uint64_t{64} << 20;
+  data.reserve(std::min(size, kMostAhead));
   co_await channel->read_data(id, size, [&data](std::size_t length) {
     data.resize(data.size() + length);
     return asio::buffer(data.data() + data.size() - length, length);
   });
 }
 
-asio::awaitable<wire::ResponseT> BoardClient::Impl::receive(std::uint32_t id, std::vector<std::byte>* data,
+asio::awaitable<wire::ResponseT> BoardClient::Impl::receive(std::uint32_t id, OutputData* data,
                                                             const BenchmarkProgress& progress) {
   for (;;) {
     const auto header = co_await channel->read_header();
@@ -275,15 +287,22 @@ asio::awaitable<wire::ResponseT> BoardClient::Impl::receive(std::uint32_t id, st
       co_await receive_data(id, size, result);
       co_return decode_long_result({reinterpret_cast<const std::uint8_t*>(result.data()), result.size()});
     }
-    if (!data) throw Error(ErrorKind::kBug, "the board sent data that was not asked for");
-    co_await receive_data(id, size, *data);
+    const wire::OutputT* output = response.body.AsOutput();
+    if (!data || !output) throw Error(ErrorKind::kBug, "the board sent data that was not asked for");
+    try {
+      data->accept(*output);
+    } catch (const Error&) {
+      discarded_id = id;
+      throw;
+    }
+    co_await receive_data(id, size, data->bytes);
     co_return response;
   }
 }
 
 asio::awaitable<wire::ResponseT> BoardClient::Impl::exchange(wire::RequestT request,
                                                              std::span<const std::byte> data,
-                                                             std::vector<std::byte>* answer_data,
+                                                             OutputData* answer_data,
                                                              BenchmarkProgress progress) {
   const std::uint32_t id = next_id++;
   const Bytes frame = encode_request(id, request);
@@ -308,7 +327,7 @@ asio::awaitable<wire::ResponseT> BoardClient::Impl::exchange(wire::RequestT requ
 
 template <typename Answer>
 Answer BoardClient::Impl::ask(wire::RequestT request, milliseconds timeout, std::span<const std::byte> data,
-                              std::vector<std::byte>* answer_data, BenchmarkProgress progress) {
+                              OutputData* answer_data, BenchmarkProgress progress) {
   wire::ResponseT response =
       call(exchange(std::move(request), data, answer_data, std::move(progress)), timeout);
   auto* answer = response.body.type == wire::ResponseBodyUnionTraits<Answer>::enum_value
@@ -456,6 +475,28 @@ ModuleHandle BoardClient::upload(const std::filesystem::path& module_file, const
   return upload(file.bytes(), progress);
 }
 
+LoadedModule BoardClient::Impl::loaded(wire::ModuleLoadedT answer) {
+  LoadedModule module = from_wire(std::move(answer));
+  outputs[module.handle] = module.outputs;
+  return module;
+}
+
+/// Throws Error(kBoard) for an output that is none of the module's, before its bytes are taken.
+void BoardClient::Impl::check_output(std::uint32_t handle, std::int32_t index,
+                                     const wire::OutputT& output) const {
+  const auto known = outputs.find(handle);
+  if (known == outputs.end() || index < 0 || static_cast<std::size_t>(index) >= known->second.size()) return;
+  const TensorDescription& declared = known->second[static_cast<std::size_t>(index)];
+  bool fits = output.type->code() == declared.type.code && output.type->bits() == declared.type.bits &&
+              output.shape.size() == declared.shape.size();
+  for (std::size_t axis = 0; fits && axis < declared.shape.size(); ++axis)
+    fits = declared.shape[axis] < 0 || declared.shape[axis] == output.shape[axis];
+  if (!fits)
+    throw Error(ErrorKind::kBoard,
+                "its output " + std::to_string(index) + " of " + std::to_string(output.byte_size) +
+                    " bytes has another type or shape than the module says: it is not taken");
+}
+
 LoadedModule BoardClient::load(const ModuleHandle& module, const LoadOptions& options) {
   const ModuleHandle::Contents& contents = *module.contents_;
   wire::LoadModuleT request;
@@ -466,8 +507,8 @@ LoadedModule BoardClient::load(const ModuleHandle& module, const LoadOptions& op
   request.threads = options.threads;
   request.cpus = options.cpus;
   request.device = options.device;
-  return from_wire(impl_->ask<wire::ModuleLoadedT>(make_request(std::move(request)), impl_->long_timeout({}),
-                                                   contents.manifest));
+  return impl_->loaded(impl_->ask<wire::ModuleLoadedT>(make_request(std::move(request)),
+                                                       impl_->long_timeout({}), contents.manifest));
 }
 
 LoadedModule BoardClient::load_whole(std::span<const std::byte> module_file, const LoadOptions& options) {
@@ -477,13 +518,14 @@ LoadedModule BoardClient::load_whole(std::span<const std::byte> module_file, con
   request.threads = options.threads;
   request.cpus = options.cpus;
   request.device = options.device;
-  return from_wire(impl_->ask<wire::ModuleLoadedT>(make_request(std::move(request)), impl_->long_timeout({}),
-                                                   module_file));
+  return impl_->loaded(impl_->ask<wire::ModuleLoadedT>(make_request(std::move(request)),
+                                                       impl_->long_timeout({}), module_file));
 }
 
 void BoardClient::unload(std::uint32_t handle) {
   wire::UnloadModuleT request;
   request.handle = handle;
+  impl_->outputs.erase(handle);
   impl_->ask<wire::DoneT>(make_request(request), impl_->options.request_timeout);
 }
 
@@ -514,8 +556,10 @@ Tensor BoardClient::get_output(std::uint32_t handle, std::int32_t index) {
   wire::GetOutputT request;
   request.handle = handle;
   request.index = index;
+  OutputData data{[&](const wire::OutputT& output) { impl_->check_output(handle, index, output); }, {}};
+  auto answer = impl_->ask<wire::OutputT>(make_request(request), impl_->long_timeout({}), {}, &data);
   Tensor tensor;
-  auto answer = impl_->ask<wire::OutputT>(make_request(request), impl_->long_timeout({}), {}, &tensor.bytes);
+  tensor.bytes = std::move(data.bytes);
   tensor.type = {answer.type->code(), answer.type->bits()};
   tensor.shape = std::move(answer.shape);
   return tensor;

@@ -4,9 +4,23 @@
 #include <cmath>
 #include <string_view>
 
+#include "rpc/visible_text.h"
+
 namespace gantry::rpc {
 namespace {
 
+// A board's text reaches terminals, tables and error messages: it cannot move their cursor or begin a line.
+std::string shown_text(const std::string& text) {
+  return visible_text(text, Lines::kOne);
+}
+
+std::vector<std::string> shown_texts(const std::vector<std::string>& texts) {
+  std::vector<std::string> result;
+  for (const std::string& text : texts) result.push_back(shown_text(text));
+  return result;
+}
+
+// Names stay as they are in the module: inputs are found by them.
 std::vector<TensorDescription> from_wire(std::vector<std::unique_ptr<wire::TensorDescriptionT>>& tensors) {
   std::vector<TensorDescription> result;
   for (auto& tensor : tensors)
@@ -19,7 +33,7 @@ CpuState from_wire(std::unique_ptr<wire::CpuStateT>& state) {
   CpuState result;
   if (!state) return result;
   result.frequency_mhz = std::move(state->frequency_mhz);
-  result.governor = std::move(state->governor);
+  result.governor = shown_text(state->governor);
   if (!std::isnan(state->temperature_celsius)) result.temperature_celsius = state->temperature_celsius;
   if (state->throttle_events >= 0)
     result.throttle_events = static_cast<std::uint64_t>(state->throttle_events);
@@ -85,40 +99,40 @@ void take_readings(wire::BenchmarkFinishedT& wire, BenchmarkResult& result) {
   for (auto& reading : wire.readings)
     result.readings.push_back(from_wire(*reading, wire.reading_cpus.size()));
   result.reading_cpus = std::move(wire.reading_cpus);
-  result.probe_notes = std::move(wire.probe_notes);
+  result.probe_notes = shown_texts(wire.probe_notes);
 }
 
 }  // namespace
 
 BoardInfo from_wire(wire::BoardDescriptionT&& board) {
   BoardInfo info;
-  info.version = std::move(board.version);
-  info.hostname = std::move(board.hostname);
-  info.system = std::move(board.system);
-  info.architecture = std::move(board.architecture);
-  info.cpu = std::move(board.cpu);
-  info.llvm_cpu = std::move(board.llvm_cpu);
-  info.features = std::move(board.features);
+  info.version = shown_text(board.version);
+  info.hostname = shown_text(board.hostname);
+  info.system = shown_text(board.system);
+  info.architecture = shown_text(board.architecture);
+  info.cpu = shown_text(board.cpu);
+  info.llvm_cpu = shown_text(board.llvm_cpu);
+  info.features = shown_texts(board.features);
   info.logical_cpus = board.logical_cpus;
   info.physical_cores = board.physical_cores;
   info.memory_bytes = board.memory_bytes;
   info.memory_available_bytes = board.memory_available_bytes;
   info.session_memory_bytes = board.session_memory_bytes;
   info.deadline_ms = board.deadline_ms;
-  info.gpu_problem = std::move(board.gpu_problem);
+  info.gpu_problem = shown_text(board.gpu_problem);
   for (auto& gpu : board.gpus) {
-    info.gpus.push_back({std::move(gpu->name), gpu->compute_capability, gpu->multiprocessors, gpu->clock_mhz,
+    info.gpus.push_back({shown_text(gpu->name), gpu->compute_capability, gpu->multiprocessors, gpu->clock_mhz,
                          gpu->memory_bytes, gpu->memory_free_bytes, gpu->l2_bytes, gpu->cuda_version,
-                         std::move(gpu->driver)});
+                         shown_text(gpu->driver)});
   }
   return info;
 }
 
 LoadedModule from_wire(wire::ModuleLoadedT&& module) {
   LoadedModule loaded{
-      module.handle, std::move(module.target), from_wire(module.inputs), from_wire(module.outputs), {}};
+      module.handle, shown_text(module.target), from_wire(module.inputs), from_wire(module.outputs), {}};
   if (module.nanoseconds >= 0) loaded.load_time = std::chrono::nanoseconds(module.nanoseconds);
-  loaded.precision = std::move(module.precision);
+  loaded.precision = shown_text(module.precision);
   return loaded;
 }
 
@@ -137,9 +151,9 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
     // Boards that do not number the steps send one entry a step, in order.
     const auto place = static_cast<std::uint32_t>(result.kernels.size());
     const std::uint32_t step = kernel->symbol.empty() ? place : kernel->step;
-    result.kernels.push_back({std::move(kernel->name), std::move(kernel->origin), kernel->calls,
-                              kernel->total_ms, kernel->flops, kernel->bytes, std::move(kernel->symbol), step,
-                              std::move(kernel->op)});
+    result.kernels.push_back({shown_text(kernel->name), shown_text(kernel->origin), kernel->calls,
+                              kernel->total_ms, kernel->flops, kernel->bytes, shown_text(kernel->symbol),
+                              step, shown_text(kernel->op)});
   }
   result.workspace_bytes = wire.workspace_bytes;
   result.weights_bytes = wire.weights_bytes;
@@ -151,7 +165,7 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
   result.gpu_before = from_wire(wire.gpu_before);
   result.gpu_after = from_wire(wire.gpu_after);
   result.threads = wire.threads;
-  result.target = std::move(wire.target);
+  result.target = shown_text(wire.target);
   result.cpu_before = from_wire(wire.cpu_before);
   result.cpu_during = from_wire(wire.cpu_during);
   result.cpu_after = from_wire(wire.cpu_after);

@@ -1,4 +1,5 @@
-/// What a client exchanges with a board: plain data, no protocol types.
+/// What a client exchanges with a board: plain data, no protocol types. Control characters in a board's texts
+/// are visible here already (rpc/visible_text.h), but in names of tensors, which are the model's own.
 #ifndef GANTRY_RPC_CLIENT_TYPES_H
 #define GANTRY_RPC_CLIENT_TYPES_H
 

@@ -1,0 +1,145 @@
+// Boards that announce, send or say what no honest one does, and the client that must bear it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <fstream>
+
+#include "rpc/client/convert.h"
+#include "tests/support/fake_board.h"
+
+namespace gantry::rpc {
+namespace {
+
+using ::testing::AllOf;
+using testing::FakeBoard;
+using testing::FramePeer;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kHostile[] = "evil\x1b[2J\n\u009b1m\u202e";
+constexpr char kVisible[] = "evil\\u001b[2J\\n\\u009b1m\\u202e";
+
+/// Addresses that this process has reserved, GiB.
+double reserved_gib() {
+  std::ifstream status("/proc/self/statm");
+  double pages = 0;
+  status >> pages;
+  return pages * 4096 / (1u << 30);
+}
+
+wire::ModuleLoadedT loaded_with_output(std::vector<std::int64_t> shape) {
+  wire::ModuleLoadedT loaded;
+  loaded.handle = 1;
+  auto& output = *loaded.outputs.emplace_back(std::make_unique<wire::TensorDescriptionT>());
+  output.type = std::make_unique<wire::ElementType>(2, 32);
+  output.shape = std::move(shape);
+  return loaded;
+}
+
+wire::OutputT output_of(std::vector<std::int64_t> shape) {
+  wire::OutputT output;
+  output.type = std::make_unique<wire::ElementType>(2, 32);
+  output.byte_size = dense_bytes(32, shape);
+  output.shape = std::move(shape);
+  return output;
+}
+
+const std::vector<std::byte> kModule(100);
+
+TEST(HostileBoards, AnOutputThatIsMerelyAnnouncedCostsNoMemory) {
+  std::atomic<bool> announced = false, measured = false;
+  FakeBoard board([&](FramePeer& peer) {
+    FakeBoard::answer(peer, loaded_with_output({-1}));
+    const std::uint32_t id = FakeBoard::next_request(peer);
+    peer.send(encode_response(id, make_response(output_of({std::int64_t{1} << 30}))));
+    peer.send_data(id, std::vector<std::byte>(1000));
+    announced = true;
+    while (!measured) std::this_thread::yield();
+  });
+  const LoadedModule module = board.client->load_whole(kModule);
+  const double before = reserved_gib();
+  double grown = 0;
+  std::jthread observer([&] {
+    while (!announced) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    grown = reserved_gib() - before;
+    measured = true;
+  });
+  EXPECT_THROW(board.client->get_output(module.handle, 0), Error) << "the board went";
+  observer.join();
+  EXPECT_LT(grown, 1) << "GiB; the board announced 4";
+}
+
+TEST(HostileBoards, AnOutputThatTheModuleDoesNotHaveIsNotTaken) {
+  FakeBoard board([](FramePeer& peer) {
+    FakeBoard::answer(peer, loaded_with_output({-1, 4}));
+    const std::uint32_t id = FakeBoard::next_request(peer);
+    const wire::OutputT output = output_of({2, 1000});
+    peer.send(encode_response(id, make_response(output)));
+    peer.send_data(id, std::vector<std::byte>(output.byte_size));
+    FakeBoard::answer(peer, wire::PongT{});
+  });
+  const LoadedModule module = board.client->load_whole(kModule);
+  try {
+    board.client->get_output(module.handle, 0);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBoard);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("board pi:7453"), HasSubstr("output 0 of 8000 bytes")));
+  }
+  EXPECT_GT(board.client->ping().count(), 0) << "its bytes were skipped";
+}
+
+TEST(HostileBoards, TextsOfABoardCannotMoveACursor) {
+  wire::BoardDescriptionT board;
+  board.version = board.hostname = board.system = board.architecture = board.cpu = board.llvm_cpu = kHostile;
+  board.gpu_problem = kHostile;
+  board.features = {kHostile};
+  auto& gpu = *board.gpus.emplace_back(std::make_unique<wire::GpuDescriptionT>());
+  gpu.name = gpu.driver = kHostile;
+  const BoardInfo info = from_wire(std::move(board));
+  for (const std::string& text :
+       {info.version, info.hostname, info.system, info.architecture, info.cpu, info.llvm_cpu,
+        info.gpu_problem, info.features.at(0), info.gpus.at(0).name, info.gpus.at(0).driver})
+    EXPECT_EQ(text, kVisible);
+}
+
+TEST(HostileBoards, TextsOfAModuleCannotMoveACursor) {
+  wire::ModuleLoadedT module;
+  module.target = module.precision = kHostile;
+  const LoadedModule loaded = from_wire(std::move(module));
+  EXPECT_EQ(loaded.target, kVisible);
+  EXPECT_EQ(loaded.precision, kVisible);
+  wire::BenchmarkFinishedT finished;
+  finished.target = kHostile;
+  finished.probe_notes = {kHostile};
+  finished.cpu_before = std::make_unique<wire::CpuStateT>();
+  finished.cpu_before->governor = kHostile;
+  auto& kernel = *finished.kernels.emplace_back(std::make_unique<wire::KernelTimingT>());
+  kernel.name = kernel.origin = kernel.symbol = kernel.op = kHostile;
+  const BenchmarkResult result = from_wire(std::move(finished));
+  const KernelTiming& row = result.kernels.at(0);
+  for (const std::string& text : {result.target, result.probe_notes.at(0), result.cpu_before.governor,
+                                  row.name, row.origin, row.symbol, row.op})
+    EXPECT_EQ(text, kVisible);
+}
+
+TEST(HostileBoards, MessagesOfFailuresCannotMoveACursor) {
+  FakeBoard board([](FramePeer& peer) {
+    wire::FailureT failure;
+    failure.kind = wire::FailureKind::Board;
+    failure.message = kHostile;
+    FakeBoard::answer(peer, std::move(failure));
+  });
+  try {
+    board.client->ping();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(kVisible), Not(HasSubstr("\x1b"))));
+  }
+}
+
+}  // namespace
+}  // namespace gantry::rpc
