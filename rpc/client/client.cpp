@@ -149,6 +149,7 @@ struct BoardClient::Impl {
              OutputData* answer_data = nullptr, BenchmarkProgress progress = {});
   milliseconds long_timeout(milliseconds deadline) const;
   LoadedModule loaded(wire::ModuleLoadedT answer);
+  BenchmarkResult result_of(wire::BenchmarkFinishedT finished) const;
   void check_output(std::uint32_t handle, std::int32_t index, const wire::OutputT& output) const;
   void send_missing(std::span<const std::byte> file, ModuleHandle::Contents& module,
                     const UploadProgress& progress);
@@ -237,6 +238,11 @@ asio::awaitable<void> BoardClient::Impl::greet() {
   const wire::ResponseT answer = co_await exchange(make_request(std::move(hello)));
   const wire::WelcomeT* welcome = answer.body.AsWelcome();
   if (!welcome) throw Error(ErrorKind::kBug, "the board's first answer is not a welcome");
+  if (welcome->version != kProtocolVersion)
+    throw Error(ErrorKind::kBoard,
+                "it chose version " + std::to_string(welcome->version) +
+                    " of the protocol, which this gantry did not offer; use the same version of "
+                    "gantry and gantry-device");
   board_features = welcome->features;
 }
 
@@ -565,6 +571,17 @@ Tensor BoardClient::get_output(std::uint32_t handle, std::int32_t index) {
   return tensor;
 }
 
+BenchmarkResult BoardClient::Impl::result_of(wire::BenchmarkFinishedT finished) const {
+  try {
+    BenchmarkResult result = from_wire(std::move(finished));
+    if (result.samples_ms.empty())
+      throw Error(ErrorKind::kBug, "the board's report of a benchmark holds no sample");
+    return result;
+  } catch (const Error& error) {
+    throw Error(error.kind(), named() + ": " + error.what());
+  }
+}
+
 BenchmarkResult BoardClient::benchmark(std::uint32_t handle, const BenchmarkOptions& options,
                                        const BenchmarkProgress& progress) {
   constexpr std::uint32_t kMost = kMaxControlBytes / sizeof(double);
@@ -573,8 +590,9 @@ BenchmarkResult BoardClient::benchmark(std::uint32_t handle, const BenchmarkOpti
                                          std::to_string(options.repeat) + " samples, only of " +
                                          std::to_string(kMost) +
                                          " at most; put the one there that came with this gantry");
-  BenchmarkResult result = from_wire(impl_->ask<wire::BenchmarkFinishedT>(
-      make_request(to_wire(handle, options)), impl_->long_timeout(options.deadline), {}, nullptr, progress));
+  auto finished = impl_->ask<wire::BenchmarkFinishedT>(
+      make_request(to_wire(handle, options)), impl_->long_timeout(options.deadline), {}, nullptr, progress);
+  BenchmarkResult result = impl_->result_of(std::move(finished));
   result.board = board_info();
   return result;
 }

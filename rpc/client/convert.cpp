@@ -69,6 +69,24 @@ std::optional<bool> shown_flag(std::int8_t value) {
   return value < 0 ? std::nullopt : std::optional(value != 0);
 }
 
+/// Times and amounts of work: what is computed from them must be numbers again.
+void check_amounts(std::span<const double> figures, std::string_view what) {
+  if (!std::ranges::all_of(figures, [](double figure) { return std::isfinite(figure) && figure >= 0; }))
+    refuse_readings(std::string(what) + " is negative or no number");
+}
+
+void check_amounts(const wire::BenchmarkFinishedT& wire) {
+  check_amounts(wire.samples_ms, "a sample");
+  check_amounts(wire.started_ms, "the start of a sample");
+  const double whole[] = {wire.min_ms, wire.median_ms, wire.mean_ms,    wire.p90_ms,
+                          wire.p99_ms, wire.stddev_ms, wire.elapsed_ms, wire.runs_per_second};
+  check_amounts(whole, "a statistic");
+  for (const auto& kernel : wire.kernels) {
+    const double work[] = {kernel->total_ms, kernel->flops, kernel->bytes};
+    check_amounts(work, "a kernel's time or work");
+  }
+}
+
 ProbeReading from_wire(wire::ProbeReadingT& wire, std::size_t cpus) {
   ProbeReading reading;
   if (!std::isfinite(wire.at_ms)) refuse_readings("a reading has no time");
@@ -137,12 +155,13 @@ LoadedModule from_wire(wire::ModuleLoadedT&& module) {
 }
 
 BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
+  check_amounts(wire);
   BenchmarkResult result;
   result.samples_ms = std::move(wire.samples_ms);
   result.started_ms = std::move(wire.started_ms);
   if (result.started_ms.size() != result.samples_ms.size()) result.started_ms.clear();
   result.samples_taken = std::max<std::uint64_t>(wire.samples_taken, result.samples_ms.size());
-  result.number = wire.number;
+  result.number = std::max(wire.number, 1u);
   result.elapsed_ms = wire.elapsed_ms;
   result.runs_per_second = wire.runs_per_second;
   result.reached_deadline = wire.reached_deadline;

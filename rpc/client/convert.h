@@ -9,6 +9,7 @@ namespace gantry::rpc {
 
 BoardInfo from_wire(wire::BoardDescriptionT&& board);
 LoadedModule from_wire(wire::ModuleLoadedT&& module);
+/// Throws Error(kBug) on figures that no board measures: negative times, infinite readings.
 BenchmarkResult from_wire(wire::BenchmarkFinishedT&& result);
 wire::BenchmarkT to_wire(std::uint32_t handle, const BenchmarkOptions& options);
 std::uint32_t to_deadline(std::chrono::milliseconds deadline);

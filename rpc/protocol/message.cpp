@@ -1,6 +1,8 @@
 #include "rpc/protocol/message.h"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 namespace gantry::rpc {
 namespace {
@@ -36,8 +38,60 @@ Bytes encode(std::uint32_t id, const Native& message, FrameType type) {
   return frame;
 }
 
-/// Tables and strings of a control message; a longer one may have as many more as it is longer.
-constexpr std::size_t kMaxTables = 65536;
+/// Tables that a message may have; a longer one may have one in so many bytes, which all of ours take.
+constexpr std::size_t kMaxTables = 65536, kBytesOfTable = 64;
+
+/// Adds up texts and lists of what is to be unpacked. Fields of a damaged message can all point at the same
+/// long text: of one mebibyte they would unpack to gibibytes. Ours stores each once, so that its own length
+/// is enough.
+class UnpackedBytes {
+ public:
+  explicit UnpackedBytes(std::size_t most) : left_(most) {}
+  void add(std::initializer_list<const flatbuffers::String*> texts) {
+    for (const flatbuffers::String* text : texts) take(text ? text->size() : 0);
+  }
+  template <typename T>
+  void add(const flatbuffers::Vector<T>* list) {
+    take(list ? list->size() * sizeof(T) : 0);
+  }
+  template <typename Row, typename Add>
+  void add_rows(const flatbuffers::Vector<flatbuffers::Offset<Row>>* rows, Add add_row) {
+    for (flatbuffers::uoffset_t i = 0; rows && i < rows->size(); ++i) add_row(*rows->Get(i));
+  }
+
+ private:
+  void take(std::size_t bytes) {
+    if (bytes > left_) throw Error(ErrorKind::kBug, "a message is damaged: it says the same over and over");
+    left_ -= bytes;
+  }
+  std::size_t left_;
+};
+
+void check_unpacked(const wire::Request&, std::size_t) {}  // rows of requests are of fixed sizes
+
+void check_unpacked(const wire::Response& response, std::size_t most) {
+  UnpackedBytes bytes(most);
+  const auto text = [&](const flatbuffers::String& row) { bytes.add({&row}); };
+  const auto tensor = [&](const wire::TensorDescription& row) {
+    bytes.add({row.name()});
+    bytes.add(row.shape());
+  };
+  if (const auto* board = response.body_as_BoardDescription()) {
+    bytes.add_rows(board->features(), text);
+    bytes.add_rows(board->gpus(), [&](const wire::GpuDescription& row) {
+      bytes.add({row.name(), row.driver()});
+    });
+  } else if (const auto* module = response.body_as_ModuleLoaded()) {
+    bytes.add_rows(module->inputs(), tensor);
+    bytes.add_rows(module->outputs(), tensor);
+  } else if (const auto* finished = response.body_as_BenchmarkFinished()) {
+    bytes.add_rows(finished->probe_notes(), text);
+    bytes.add_rows(finished->readings(), [&](const wire::ProbeReading& row) { bytes.add(row.clock_mhz()); });
+    bytes.add_rows(finished->kernels(), [&](const wire::KernelTiming& row) {
+      bytes.add({row.name(), row.origin(), row.symbol(), row.op()});
+    });
+  }
+}
 
 template <typename Table>
 auto decode(std::span<const std::uint8_t> payload) {
@@ -45,9 +99,8 @@ auto decode(std::span<const std::uint8_t> payload) {
   std::vector<std::uint64_t> aligned((payload.size() + 7) / 8);
   std::copy(payload.begin(), payload.end(), reinterpret_cast<std::uint8_t*>(aligned.data()));
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(aligned.data());
-  const std::size_t frames = payload.size() / kMaxControlBytes + 1;
-  flatbuffers::Verifier verifier(bytes, payload.size(), 16,
-                                 static_cast<flatbuffers::uoffset_t>(kMaxTables * frames));
+  const std::size_t tables = std::max(kMaxTables, payload.size() / kBytesOfTable);
+  flatbuffers::Verifier verifier(bytes, payload.size(), 16, static_cast<flatbuffers::uoffset_t>(tables));
   if (payload.size() < 8 || !verifier.VerifyBuffer<Table>(nullptr))
     throw Error(ErrorKind::kBug, "a message is damaged: its structure does not verify");
   const Table* message = flatbuffers::GetRoot<Table>(bytes);
@@ -56,6 +109,7 @@ auto decode(std::span<const std::uint8_t> payload) {
     throw Error(ErrorKind::kBug, "a message is damaged: it has no kind");
   // A union member that this version does not know verifies, but would unpack to nothing.
   if (message->body_type() > Body::MAX) refuse_unknown(message->body_type());
+  check_unpacked(*message, payload.size());
   typename Table::NativeTableType native;
   message->UnPackTo(&native);
   return native;
@@ -107,6 +161,15 @@ void check(const wire::BenchmarkT& benchmark) {
     refuse("a benchmark may run at most " + std::to_string(kMaxStreams) + " streams");
 }
 
+bool is_consistent(const wire::OutputT& output) {
+  try {
+    return output.shape.size() <= kMaxTensorRank &&
+           dense_bytes(output.type->bits(), output.shape) == output.byte_size;
+  } catch (const Error&) {
+    return false;  // no request of this side's is wrong
+  }
+}
+
 void check_meaning(const wire::RequestT& request) {
   switch (request.body.type) {
     case wire::RequestBody::Hello:
@@ -144,10 +207,8 @@ wire::RequestT decode_request(std::span<const std::uint8_t> payload) {
 
 wire::ResponseT decode_response(std::span<const std::uint8_t> payload) {
   wire::ResponseT response = decode<wire::Response>(payload);
-  if (const auto* output = response.body.AsOutput())
-    if (output->shape.size() > kMaxTensorRank ||
-        dense_bytes(output->type->bits(), output->shape) != output->byte_size)
-      throw Error(ErrorKind::kBug, "an output's bytes do not match its type and shape");
+  if (const auto* output = response.body.AsOutput(); output && !is_consistent(*output))
+    throw Error(ErrorKind::kBug, "an output's bytes do not match its type and shape");
   if (const auto* finished = response.body.AsBenchmarkFinished();
       finished && finished->byte_size > kMaxResultBytes)
     throw Error(ErrorKind::kBug, "a benchmark's result is longer than the protocol allows");

@@ -108,6 +108,7 @@ int main(int argc, char** argv) {
     for (const Bytes* bytes : {static_cast<const Bytes*>(&noise), &mutant}) {
       attempt([&] { following_bytes(decode_request(*bytes)); }, parsed);
       attempt([&] { following_bytes(decode_response(*bytes)); }, parsed);
+      attempt([&] { decode_long_result(*bytes); }, parsed);
     }
   }
   std::printf("fuzz_rpc: done, %zu of them were valid\n", parsed);

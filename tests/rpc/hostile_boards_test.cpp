@@ -1,10 +1,10 @@
 // Boards that announce, send or say what no honest one does, and the client that must bear it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <fstream>
+#include <limits>
 
 #include "rpc/client/convert.h"
 #include "tests/support/fake_board.h"
@@ -139,6 +139,55 @@ TEST(HostileBoards, MessagesOfFailuresCannotMoveACursor) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr(kVisible), Not(HasSubstr("\x1b"))));
   }
+}
+
+TEST(HostileBoards, AVersionThatNobodyOfferedIsRefused) {
+  const auto choose_seven = [](FramePeer& peer) {
+    wire::WelcomeT welcome;
+    welcome.version = 7;
+    FakeBoard::answer(peer, std::move(welcome));
+  };
+  try {
+    FakeBoard board(choose_seven, /*welcome=*/false);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(exit_code(error.kind()), 2);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("board pi:7453"), HasSubstr("version 7")));
+  }
+}
+
+/// What a client says of such a result.
+Error complaint_about(const wire::BenchmarkFinishedT& finished) {
+  FakeBoard board([&](FramePeer& peer) { FakeBoard::answer(peer, finished); });
+  try {
+    board.client->benchmark(1, {});
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::kRetry, "nothing");
+}
+
+TEST(HostileBoards, FiguresThatNobodyMeasuresAreRefused) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  wire::BenchmarkFinishedT good;
+  good.samples_ms = {1, 2};
+  good.started_ms = {0, 1};
+  good.kernels.push_back(std::make_unique<wire::KernelTimingT>());
+  const auto refused = [&](auto change, const char* why) {
+    wire::BenchmarkFinishedT finished = good;
+    change(finished);
+    const Error error = complaint_about(finished);
+    EXPECT_EQ(error.kind(), ErrorKind::kBug) << why;
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("board pi:7453"), HasSubstr(why)));
+  };
+  refused([&](auto& f) { f.samples_ms[1] = kNan; }, "a sample");
+  refused([&](auto& f) { f.samples_ms[0] = -1; }, "a sample");
+  refused([&](auto& f) { f.started_ms[0] = kInfinity; }, "the start of a sample");
+  refused([&](auto& f) { f.median_ms = kNan; }, "a statistic");
+  refused([&](auto& f) { f.runs_per_second = kInfinity; }, "a statistic");
+  refused([&](auto& f) { f.kernels[0]->flops = kNan; }, "a kernel's");
+  refused([&](auto& f) { f.samples_ms.clear(); }, "no sample");
 }
 
 }  // namespace

@@ -82,6 +82,44 @@ TEST(Message, UploadBehindTheEndOfItsSegmentIsRefused) {
   EXPECT_THROW(decode_request(std::span(frame).subspan(kFrameHeaderSize)), Error);
 }
 
+TEST(Message, AnOutputOfNoTypeIsTheBoardsFault) {
+  wire::OutputT output;
+  output.type = std::make_unique<wire::ElementType>(2, 24);
+  output.shape = {1};
+  output.byte_size = 3;
+  const Bytes frame = encode_response(1, make_response(output));
+  try {
+    decode_response(std::span(frame).subspan(kFrameHeaderSize));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBug);
+  }
+}
+
+/// A result with so many kernels, all in one place of the message, that share one text.
+Bytes repetitive_result(std::size_t kernels, const std::string& text) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto name = builder.CreateString(text);
+  const auto kernel = wire::CreateKernelTiming(builder, name, name);
+  const auto rows = builder.CreateVector(std::vector(kernels, kernel));
+  wire::BenchmarkFinishedBuilder finished(builder);
+  finished.add_kernels(rows);
+  const auto body = finished.Finish();
+  builder.Finish(wire::CreateResponse(builder, wire::ResponseBody::BenchmarkFinished, body.Union()));
+  return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
+TEST(Message, AResponseThatUnpacksToManyTimesItsLengthIsRefused) {
+  EXPECT_EQ(decode_response(repetitive_result(3, "conv")).body.AsBenchmarkFinished()->kernels.size(), 3u);
+  try {
+    decode_response(repetitive_result(200, std::string(500'000, 'x')));  // 100 MB of 500 KB
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBug);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("over and over"));
+  }
+}
+
 TEST(Channel, DataArrivesWholeFromSmallPieces) {
   asio::io_context io;
   Bytes wire;
