@@ -18,8 +18,10 @@ int fail() {
 }
 
 GantryStatus set_zeros(GantryModule* module, GantrySession* session, int index, std::vector<char>& bytes) {
-  GantryTensorInfo info;
-  if (const GantryStatus status = gantry_input_info(module, index, &info); status != GANTRY_OK) return status;
+  GantryTensorDescription info;
+  info.struct_size = sizeof info;
+  if (const GantryStatus status = gantry_describe_input(module, index, &info); status != GANTRY_OK)
+    return status;
   size_t size = static_cast<size_t>(info.dtype.bits + 7) / 8;
   for (int i = 0; i < info.rank; ++i) {
     if (info.shape[i] < 0) info.shape[i] = 1;

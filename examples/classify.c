@@ -33,9 +33,10 @@ static int is_f32(DLDataType type) {
 
 /* The shape of the image that the module wants. */
 static int find_input_shape(const GantryModule* module, int64_t shape[4]) {
-  GantryTensorInfo info;
+  GantryTensorDescription info;
+  info.struct_size = sizeof info;
   if (gantry_input_count(module) != 1) return complain("the module must have one input, the image");
-  if (gantry_input_info(module, 0, &info) != GANTRY_OK) return runtime_failed();
+  if (gantry_describe_input(module, 0, &info) != GANTRY_OK) return runtime_failed();
   if (!is_f32(info.dtype) || info.rank != 4)
     return complain("the module's input must be f32 (1, 3, height, width)");
   for (int axis = 0; axis < 4; ++axis) shape[axis] = info.shape[axis];

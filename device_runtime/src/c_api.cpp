@@ -7,6 +7,7 @@
 
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/session.h"
+#include "device_runtime/src/sized_struct.h"
 #include "gantry/runtime.h"
 
 using gantry::module_format::Device;
@@ -15,9 +16,13 @@ using gantry::runtime::AlignedBuffer;
 using gantry::runtime::DeviceName;
 using gantry::runtime::ElementType;
 using gantry::runtime::failure;
+using gantry::runtime::fill;
+using gantry::runtime::fill_sized;
+using gantry::runtime::is_struct_size;
 using gantry::runtime::Module;
 using gantry::runtime::ModuleContents;
 using gantry::runtime::OutputView;
+using gantry::runtime::read_sized;
 using gantry::runtime::Result;
 using gantry::runtime::Session;
 using gantry::runtime::SessionOptions;
@@ -84,22 +89,41 @@ const gantry::module_format::TensorInfo* find_info(const GantryModule* module, i
                                                                   : list.Get(static_cast<uint32_t>(index));
 }
 
-Status describe(const GantryModule* module, int32_t index, bool input, GantryTensorInfo* out) {
-  if (module == nullptr || out == nullptr)
-    return null_argument(input ? "gantry_input_info" : "gantry_output_info");
+Status describe(const GantryModule* module, int32_t index, bool input, GantryTensorDescription& out) {
   const auto* info = find_info(module, index, input);
   if (info == nullptr) {
     return failure(GANTRY_INVALID_ARGUMENT, "there is no %s %d", input ? "input" : "output", index);
   }
-  memset(out, 0, sizeof *out);
-  out->name = info->name()->c_str();
-  out->dtype = gantry::runtime::to_dlpack(static_cast<ElementType>(info->dtype()));
-  out->rank = static_cast<int32_t>(info->shape()->size());
-  for (int32_t axis = 0; axis < out->rank; ++axis) {
+  out = {};
+  out.name = info->name()->c_str();
+  out.dtype = gantry::runtime::to_dlpack(static_cast<ElementType>(info->dtype()));
+  out.rank = static_cast<int32_t>(info->shape()->size());
+  for (int32_t axis = 0; axis < out.rank; ++axis) {
     const auto* program =
         module->contents.manifest().dim_exprs()->Get(info->shape()->Get(static_cast<uint32_t>(axis)));
-    out->shape[axis] = gantry::runtime::constant_dim(*program).value_or(-1);
+    out.shape[axis] = gantry::runtime::constant_dim(*program).value_or(-1);
   }
+  return Status();
+}
+
+Status describe_sized(const char* function, const GantryModule* module, int32_t index, bool input,
+                      GantryTensorDescription* out) {
+  if (module == nullptr || out == nullptr) return null_argument(function);
+  GantryTensorDescription description;
+  GANTRY_TRY(describe(module, index, input, description));
+  return fill_sized(function, out, description);
+}
+
+Status describe_0_1(const char* function, const GantryModule* module, int32_t index, bool input,
+                    GantryTensorInfo* out) {
+  if (module == nullptr || out == nullptr) return null_argument(function);
+  GantryTensorDescription description;
+  GANTRY_TRY(describe(module, index, input, description));
+  memset(out, 0, sizeof *out);
+  out->name = description.name;
+  out->dtype = description.dtype;
+  out->rank = description.rank;
+  memcpy(out->shape, description.shape, sizeof out->shape);
   return Status();
 }
 
@@ -109,18 +133,16 @@ Status create_session(GantryModule* module, const GantrySessionOptions* given, G
   SessionOptions options;
   DeviceName device;
   if (given != nullptr) {
-    if (given->struct_size < sizeof(GantrySessionOptions)) {
-      return failure(GANTRY_INVALID_ARGUMENT,
-                     "gantry_session_create: struct_size must be sizeof(GantrySessionOptions)");
-    }
-    auto named = gantry::runtime::parse_device(given->device == nullptr ? "" : given->device);
+    GantrySessionOptions known;
+    GANTRY_TRY(read_sized("gantry_session_create", given, known));
+    auto named = gantry::runtime::parse_device(known.device == nullptr ? "" : known.device);
     if (!named.ok()) return named.status();
     device = *named;
-    if (given->cpu_count < 0 || (given->cpu_count > 0 && given->cpus == nullptr)) {
+    if (known.cpu_count < 0 || (known.cpu_count > 0 && known.cpus == nullptr)) {
       return failure(GANTRY_INVALID_ARGUMENT, "gantry_session_create: cpu_count without cpus");
     }
-    options.threads = given->threads;
-    if (given->cpus != nullptr) options.cpus.assign(given->cpus, given->cpus + given->cpu_count);
+    options.threads = known.threads;
+    if (known.cpus != nullptr) options.cpus.assign(known.cpus, known.cpus + known.cpu_count);
   }
   auto loaded = load_for(*module, device);
   if (!loaded.ok()) return loaded.status();
@@ -168,10 +190,10 @@ Status copy_output(const GantrySession* session, int32_t index, DLManagedTensor*
   return Status();
 }
 
-Status profile_run(GantrySession* session, GantryStepProfile* steps, int32_t capacity, int32_t* count) {
-  if (session == nullptr || count == nullptr || capacity < 0 || (steps == nullptr && capacity > 0)) {
-    return null_argument("gantry_run_profiled");
-  }
+/// Runs once and gives `take` the time of each of the first `capacity` steps.
+template <typename Take>
+Status time_steps(const char* function, GantrySession* session, int32_t capacity, int32_t* count, Take take) {
+  if (session == nullptr || count == nullptr || capacity < 0) return null_argument(function);
   *count = 0;
   std::vector<int64_t> nanoseconds(session->session->module().variant().steps()->size());
   GANTRY_TRY(session->session->run_timed(nanoseconds));
@@ -179,8 +201,9 @@ Status profile_run(GantrySession* session, GantryStepProfile* steps, int32_t cap
   *count = static_cast<int32_t>(executor.step_count());
   for (int32_t i = 0; i < *count && i < capacity; ++i) {
     const auto step = static_cast<size_t>(i);
-    steps[i] = {executor.label(step).ops, executor.label(step).origin, nanoseconds[step],
-                executor.flops(step), executor.bytes(step)};
+    const auto& label = executor.label(step);
+    take(step, GantryStepTime{label.symbol, label.ops, label.origin, nanoseconds[step], executor.flops(step),
+                              executor.bytes(step)});
   }
   return Status();
 }
@@ -229,11 +252,17 @@ int32_t gantry_input_count(const GantryModule* module) {
 int32_t gantry_output_count(const GantryModule* module) {
   return module == nullptr ? 0 : static_cast<int32_t>(module->contents.manifest().outputs()->size());
 }
+GantryStatus gantry_describe_input(const GantryModule* module, int32_t index, GantryTensorDescription* out) {
+  return report(describe_sized("gantry_describe_input", module, index, true, out));
+}
+GantryStatus gantry_describe_output(const GantryModule* module, int32_t index, GantryTensorDescription* out) {
+  return report(describe_sized("gantry_describe_output", module, index, false, out));
+}
 GantryStatus gantry_input_info(const GantryModule* module, int32_t index, GantryTensorInfo* out) {
-  return report(describe(module, index, true, out));
+  return report(describe_0_1("gantry_input_info", module, index, true, out));
 }
 GantryStatus gantry_output_info(const GantryModule* module, int32_t index, GantryTensorInfo* out) {
-  return report(describe(module, index, false, out));
+  return report(describe_0_1("gantry_output_info", module, index, false, out));
 }
 
 GantryStatus gantry_session_create(GantryModule* module, const GantrySessionOptions* options,
@@ -257,9 +286,33 @@ GantryStatus gantry_get_output(GantrySession* session, int32_t index, DLTensor* 
 GantryStatus gantry_take_output(GantrySession* session, int32_t index, DLManagedTensor** out) {
   return report(copy_output(session, index, out));
 }
+GantryStatus gantry_time_steps(GantrySession* session, GantryStepTime* steps, size_t step_size,
+                               int32_t capacity, int32_t* count) {
+  if (steps == nullptr && capacity > 0) return report(null_argument("gantry_time_steps"));
+  if (!is_struct_size(step_size)) {
+    return report(
+        failure(GANTRY_INVALID_ARGUMENT, "gantry_time_steps: step_size must be sizeof(GantryStepTime)"));
+  }
+  return report(
+      time_steps("gantry_time_steps", session, capacity, count, [&](size_t i, const GantryStepTime& step) {
+        fill(reinterpret_cast<char*>(steps) + i * step_size, step_size, step);
+      }));
+}
 GantryStatus gantry_run_profiled(GantrySession* session, GantryStepProfile* steps, int32_t capacity,
                                  int32_t* count) {
-  return report(profile_run(session, steps, capacity, count));
+  if (steps == nullptr && capacity > 0) return report(null_argument("gantry_run_profiled"));
+  return report(
+      time_steps("gantry_run_profiled", session, capacity, count, [&](size_t i, const GantryStepTime& step) {
+        steps[i] = {step.ops, step.origin, step.nanoseconds, step.flops, step.bytes};
+      }));
+}
+GantryStatus gantry_session_memory(const GantrySession* session, GantrySessionMemory* out) {
+  if (session == nullptr || out == nullptr) return report(null_argument("gantry_session_memory"));
+  const auto memory = session->session->memory();
+  return report(fill_sized("gantry_session_memory", out,
+                           GantrySessionMemory{0, memory.workspace_bytes, memory.weights_bytes,
+                                               memory.io_bytes, memory.device_workspace_bytes,
+                                               memory.device_weights_bytes, memory.device_io_bytes}));
 }
 GantryStatus gantry_memory_info(const GantrySession* session, GantryMemoryInfo* out) {
   if (session == nullptr || out == nullptr) return report(null_argument("gantry_memory_info"));
@@ -269,15 +322,10 @@ GantryStatus gantry_memory_info(const GantrySession* session, GantryMemoryInfo* 
 }
 GantryStatus gantry_device_memory_info(const GantrySession* session, GantryDeviceMemoryInfo* out) {
   if (session == nullptr || out == nullptr) return report(null_argument("gantry_device_memory_info"));
-  if (out->struct_size < sizeof(GantryDeviceMemoryInfo)) {
-    return report(failure(GANTRY_INVALID_ARGUMENT,
-                          "gantry_device_memory_info: struct_size must be sizeof(GantryDeviceMemoryInfo)"));
-  }
   const auto memory = session->session->memory();
-  out->workspace_bytes = memory.device_workspace_bytes;
-  out->weights_bytes = memory.device_weights_bytes;
-  out->io_bytes = memory.device_io_bytes;
-  return GANTRY_OK;
+  return report(fill_sized("gantry_device_memory_info", out,
+                           GantryDeviceMemoryInfo{0, memory.device_workspace_bytes,
+                                                  memory.device_weights_bytes, memory.device_io_bytes}));
 }
 
 }  // extern "C"

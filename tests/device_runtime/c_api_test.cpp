@@ -36,13 +36,13 @@ class CApiTest : public ::testing::Test {
 TEST_F(CApiTest, DescribesTheModel) {
   EXPECT_STREQ(gantry_module_target(module_), "here");
   EXPECT_EQ(gantry_input_count(module_), 1);
-  GantryTensorInfo info;
-  ASSERT_EQ(gantry_output_info(module_, 0, &info), GANTRY_OK);
+  GantryTensorDescription info{sizeof info};
+  ASSERT_EQ(gantry_describe_output(module_, 0, &info), GANTRY_OK);
   EXPECT_STREQ(info.name, "out");
   EXPECT_EQ(info.rank, 2);
   EXPECT_EQ(info.shape[1], 3);
   EXPECT_EQ(info.dtype.bits, 32);
-  EXPECT_EQ(gantry_input_info(module_, 1, &info), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(gantry_describe_input(module_, 1, &info), GANTRY_INVALID_ARGUMENT);
   EXPECT_THAT(gantry_last_error(), HasSubstr("no input 1"));
 }
 
@@ -65,13 +65,14 @@ TEST_F(CApiTest, RunsAndTakesAnOutputThatOutlivesTheSession) {
 TEST_F(CApiTest, ProfilesEachStep) {
   const DLTensor in = input();
   ASSERT_EQ(gantry_set_input(session_, 0, &in, 0), GANTRY_OK);
-  GantryStepProfile steps[4];
+  GantryStepTime steps[4];
   int32_t count = 0;
-  ASSERT_EQ(gantry_run_profiled(session_, steps, 4, &count), GANTRY_OK) << gantry_last_error();
+  ASSERT_EQ(gantry_time_steps(session_, steps, sizeof *steps, 4, &count), GANTRY_OK) << gantry_last_error();
   ASSERT_EQ(count, 1);
-  EXPECT_STREQ(steps[0].kernel, "test.add_one");
+  EXPECT_STREQ(steps[0].ops, "test.add_one");
+  EXPECT_STREQ(steps[0].symbol, "add_one");
   EXPECT_STREQ(steps[0].origin, "Add_0");
-  ASSERT_EQ(gantry_run_profiled(session_, nullptr, 0, &count), GANTRY_OK);
+  ASSERT_EQ(gantry_time_steps(session_, nullptr, sizeof *steps, 0, &count), GANTRY_OK);
   EXPECT_EQ(count, 1);
 }
 
@@ -84,7 +85,7 @@ TEST_F(CApiTest, RefusesNullArguments) {
   EXPECT_EQ(gantry_run(nullptr), GANTRY_INVALID_ARGUMENT);
   EXPECT_EQ(gantry_get_output(session_, 0, nullptr), GANTRY_INVALID_ARGUMENT);
   EXPECT_EQ(gantry_take_output(nullptr, 0, nullptr), GANTRY_INVALID_ARGUMENT);
-  EXPECT_EQ(gantry_memory_info(session_, nullptr), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(gantry_session_memory(session_, nullptr), GANTRY_INVALID_ARGUMENT);
   EXPECT_EQ(gantry_input_count(nullptr), 0);
   gantry_module_release(nullptr);
   gantry_session_release(nullptr);

@@ -4,6 +4,13 @@
  * Threading: a GantryModule may be shared between threads; a GantrySession belongs to one thread at a time.
  * Errors: every function that can fail returns a GantryStatus; gantry_last_error() then holds a message of
  * the calling thread, which says what failed and what to do. Nothing throws across this interface.
+ *
+ * Growing: a program runs with a library that is older or newer than its header. Functions stay as they are.
+ * A struct begins with struct_size, which the caller sets to sizeof, before every call; later versions append
+ * members. A struct that the library fills is filled as far as the caller's reaches; what the library does
+ * not know is 0. Of one that it reads, members that the caller's lacks are 0, and one that the library does
+ * not know must be. The elements of an array have no size each: the function is told theirs. The structs of
+ * "Version 0.1" below, which have no size, stay as they are.
  */
 #ifndef GANTRY_RUNTIME_H
 #define GANTRY_RUNTIME_H
@@ -60,17 +67,21 @@ GANTRY_API void gantry_module_release(GantryModule* module);
  */
 GANTRY_API const char* gantry_module_target(const GantryModule* module);
 
-#define GANTRY_MAX_RANK 16
-typedef struct GantryTensorInfo {
-  const char* name; /**< lives as long as the module */
-  DLDataType dtype;
-  int32_t rank;
-  int64_t shape[GANTRY_MAX_RANK]; /**< -1: symbolic, known when inputs are set */
-} GantryTensorInfo;
 GANTRY_API int32_t gantry_input_count(const GantryModule* module);
 GANTRY_API int32_t gantry_output_count(const GantryModule* module);
-GANTRY_API GantryStatus gantry_input_info(const GantryModule* module, int32_t index, GantryTensorInfo* out);
-GANTRY_API GantryStatus gantry_output_info(const GantryModule* module, int32_t index, GantryTensorInfo* out);
+
+#define GANTRY_MAX_RANK 16
+typedef struct GantryTensorDescription {
+  uint32_t struct_size; /**< sizeof(GantryTensorDescription) */
+  int32_t rank;
+  const char* name; /**< lives as long as the module */
+  DLDataType dtype;
+  int64_t shape[GANTRY_MAX_RANK]; /**< -1: symbolic, known when inputs are set */
+} GantryTensorDescription;
+GANTRY_API GantryStatus gantry_describe_input(const GantryModule* module, int32_t index,
+                                              GantryTensorDescription* out);
+GANTRY_API GantryStatus gantry_describe_output(const GantryModule* module, int32_t index,
+                                               GantryTensorDescription* out);
 
 typedef struct GantrySessionOptions {
   uint32_t struct_size; /**< sizeof(GantrySessionOptions) */
@@ -104,33 +115,73 @@ GANTRY_API GantryStatus gantry_get_output(GantrySession* session, int32_t index,
 /** As get_output, as an owning tensor that outlives the session (call its deleter). */
 GANTRY_API GantryStatus gantry_take_output(GantrySession* session, int32_t index, DLManagedTensor** out);
 
-typedef struct GantryStepProfile {
-  const char* kernel; /**< ops of the kernel; lives as long as the module */
+/** An element of an array: see gantry_time_steps for its size. */
+typedef struct GantryStepTime {
+  const char* symbol; /**< the kernel's name; "" for a copy. This and all texts live as long as the module. */
+  const char* ops;    /**< of the kernel; "copy" */
   const char* origin; /**< the user's ONNX nodes, separated by ", " */
   int64_t nanoseconds;
   double flops;
   double bytes; /**< compulsory memory traffic */
-} GantryStepProfile;
-/** Runs once with a clock around every step. `steps` receives up to `capacity`; `count` the number there is.
+} GantryStepTime;
+/**
+ * Runs once with a clock around every step. `steps` receives up to `capacity` elements of `step_size` bytes
+ * each, which is sizeof(GantryStepTime); `count` the number of steps that there are.
  */
-GANTRY_API GantryStatus gantry_run_profiled(GantrySession* session, GantryStepProfile* steps,
-                                            int32_t capacity, int32_t* count);
+GANTRY_API GantryStatus gantry_time_steps(GantrySession* session, GantryStepTime* steps, size_t step_size,
+                                          int32_t capacity, int32_t* count);
 
-typedef struct GantryMemoryInfo {
+/** A session's memory; what is on a GPU is 0 for other devices. */
+typedef struct GantrySessionMemory {
+  uint32_t struct_size;     /**< sizeof(GantrySessionMemory) */
   uint64_t workspace_bytes; /**< for the shapes bound now; 0 before inputs are set on a symbolic model */
   uint64_t weights_bytes;   /**< mapped constants */
   uint64_t io_bytes;        /**< inputs and outputs that the session holds */
-} GantryMemoryInfo;
-GANTRY_API GantryStatus gantry_memory_info(const GantrySession* session, GantryMemoryInfo* out);
+  uint64_t device_workspace_bytes; /**< on the GPU, for the shapes bound now */
+  uint64_t device_weights_bytes;   /**< on the GPU, shared by all sessions of the module there */
+  uint64_t device_io_bytes;        /**< inputs and outputs on the GPU */
+} GantrySessionMemory;
+GANTRY_API GantryStatus gantry_session_memory(const GantrySession* session, GantrySessionMemory* out);
 
-/** A session's memory on a GPU; all 0 for other devices. */
+/* Version 0.1: for programs that were written for it. They learn no more than it did. */
+
 typedef struct GantryDeviceMemoryInfo {
-  uint32_t struct_size;     /**< set by the caller to the struct's size; newer versions append members */
+  uint32_t struct_size;     /**< sizeof(GantryDeviceMemoryInfo) */
   uint64_t workspace_bytes; /**< for the shapes bound now */
   uint64_t weights_bytes;   /**< shared by all sessions of the module on that GPU */
   uint64_t io_bytes;        /**< inputs and outputs */
 } GantryDeviceMemoryInfo;
+/** A session's memory on a GPU; all 0 for other devices. */
 GANTRY_API GantryStatus gantry_device_memory_info(const GantrySession* session, GantryDeviceMemoryInfo* out);
+
+typedef struct GantryMemoryInfo {
+  uint64_t workspace_bytes;
+  uint64_t weights_bytes;
+  uint64_t io_bytes;
+} GantryMemoryInfo;
+/** As gantry_session_memory, of the host. */
+GANTRY_API GantryStatus gantry_memory_info(const GantrySession* session, GantryMemoryInfo* out);
+
+typedef struct GantryTensorInfo {
+  const char* name;
+  DLDataType dtype;
+  int32_t rank;
+  int64_t shape[GANTRY_MAX_RANK];
+} GantryTensorInfo;
+/** As gantry_describe_input and gantry_describe_output. */
+GANTRY_API GantryStatus gantry_input_info(const GantryModule* module, int32_t index, GantryTensorInfo* out);
+GANTRY_API GantryStatus gantry_output_info(const GantryModule* module, int32_t index, GantryTensorInfo* out);
+
+typedef struct GantryStepProfile {
+  const char* kernel; /**< ops of the kernel */
+  const char* origin;
+  int64_t nanoseconds;
+  double flops;
+  double bytes;
+} GantryStepProfile;
+/** As gantry_time_steps. */
+GANTRY_API GantryStatus gantry_run_profiled(GantrySession* session, GantryStepProfile* steps,
+                                            int32_t capacity, int32_t* count);
 
 #ifdef __cplusplus
 }
