@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <fstream>
 #include <thread>
 
@@ -23,8 +25,13 @@ using testing::TemporaryDirectory;
 
 class RawPeer {
  public:
-  explicit RawPeer(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  /// `from`: the address that it comes from.
+  explicit RawPeer(std::uint16_t port, const char* from = "127.0.0.1")
+      : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
+    address.sin_family = AF_INET;
+    ::inet_pton(AF_INET, from, &address.sin_addr);
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << from;
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -34,6 +41,11 @@ class RawPeer {
   RawPeer(const RawPeer&) = delete;
   RawPeer& operator=(const RawPeer&) = delete;
   void send(const void* bytes, std::size_t size) const { (void)::send(fd_, bytes, size, MSG_NOSIGNAL); }
+  bool was_closed() const {
+    char byte = 0;
+    const ssize_t count = ::recv(fd_, &byte, 1, MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN);
+  }
   /// What the server sends until it closes; fails the test if it does not within `ms`.
   std::string read_to_end(int ms) const {
     std::string text;
@@ -176,6 +188,83 @@ TEST(HostilePeers, TwoHundredAtOnceDelayNobodyAndLeaveNothing) {
   // The count before may hold one of a session that had just ended.
   EXPECT_LE(server.descriptors(), descriptors);
   EXPECT_LT(server.resident_kilobytes(), memory + 1024);
+}
+
+/// Keeps connections open that never authenticate, from several addresses, and makes up for those that the
+/// server closes: some say nothing, some begin a handshake, some have one that fails at once.
+class Flood {
+ public:
+  Flood(std::uint16_t port, std::vector<std::string> addresses)
+      : port_(port), addresses_(std::move(addresses)), peers_(120 * addresses_.size()) {
+    refill();
+    thread_ = std::thread([this] {
+      while (!ends_) {
+        refill();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    });
+  }
+  ~Flood() {
+    ends_ = true;
+    thread_.join();
+  }
+
+ private:
+  void refill() {
+    const unsigned char half_a_hello[] = {0x16, 0x03, 0x01, 0x02, 0x00};
+    const unsigned char no_hello[] = {0x16, 0x03, 0x01, 0x00, 0x04, 0xff, 0xff, 0xff, 0xff};
+    for (std::size_t i = 0; i < peers_.size() && !ends_; ++i) {
+      if (peers_[i] && !peers_[i]->was_closed()) continue;
+      peers_[i].reset();
+      peers_[i] = std::make_unique<RawPeer>(port_, addresses_[i % addresses_.size()].c_str());
+      if (i / addresses_.size() % 3 == 1) peers_[i]->send(half_a_hello, sizeof half_a_hello);
+      if (i / addresses_.size() % 3 == 2) peers_[i]->send(no_hello, sizeof no_hello);
+    }
+  }
+
+  std::uint16_t port_;
+  std::vector<std::string> addresses_;
+  std::vector<std::unique_ptr<RawPeer>> peers_;
+  std::atomic<bool> ends_ = false;
+  std::thread thread_;
+};
+
+std::size_t count_lines(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(HostilePeers, FloodFromOneAddressKeepsNobodyElseOut) {
+  KeyedServer keyed;
+  Flood flood(keyed.server->port(), {"127.0.0.2"});
+  for (int i = 0; i < 30; ++i)
+    ASSERT_GT(connect(*keyed.server, keyed.key)->ping().count(), 0) << "connection " << i;
+}
+
+TEST(HostilePeers, FloodFromSeveralAddressesKeepsNobodyElseOut) {
+  KeyedServer keyed;
+  Flood flood(keyed.server->port(), {"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"});
+  for (int i = 0; i < 30; ++i)
+    ASSERT_GT(connect(*keyed.server, keyed.key)->ping().count(), 0) << "connection " << i;
+}
+
+TEST(HostilePeers, FloodStartsFewProcessesAndFillsNoLog) {
+  KeyedServer keyed;
+  const auto began = std::chrono::steady_clock::now();
+  {
+    Flood flood(keyed.server->port(), {"127.0.0.2"});
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+  }
+  const std::chrono::duration<double> lasted = std::chrono::steady_clock::now() - began;
+  const std::string log = keyed.server->errors();
+  // Every process of the flood ends with one of these lines: 8 of an address within a quarter of the 5 s.
+  const std::size_t processes = count_lines(log, "it had not authenticated") +
+                                count_lines(log, "authentication failed") +
+                                count_lines(log, "before its session had started");
+  EXPECT_GT(processes, 0u);
+  EXPECT_LE(static_cast<double>(processes), 8 * (lasted.count() / 1.25 + 1));
+  EXPECT_LE(static_cast<double>(count_lines(log, "connected")), 3 * (100 + 20 * lasted.count()));
 }
 
 TEST(Client, AHostThatIsDownIsNamed) {

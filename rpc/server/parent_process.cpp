@@ -1,0 +1,273 @@
+#include "rpc/server/parent_process.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "rpc/server/board_info.h"
+#include "rpc/server/first_byte.h"
+#include "rpc/server/session.h"
+#include "rpc/server/signals.h"
+
+namespace gantry::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kAcceptBackoff{100};
+/// The parent's patience beyond a child's own handshake deadline.
+constexpr milliseconds kHandshakeSlack{1000};
+/// For sessions to tell their clients, between the end of the grace and SIGKILL.
+constexpr milliseconds kFarewellTime{1500};
+/// Turns within a handshake's time: a handshake takes a few round trips.
+constexpr int kTurns = 4;
+/// Lines about strangers: at once, and a second in the long run.
+constexpr double kReportBurst = 100, kReportRate = 20;
+
+}  // namespace
+
+ParentProcess::ParentProcess(const ServeOptions& options, UniqueFd listener, TlsContext tls)
+    : options_(options),
+      listener_(std::move(listener)),
+      tls_(std::move(tls)),
+      memory_(data_memory(options)),
+      waiting_({options.max_waiting_peers, options.max_waiting_of_one_address}),
+      places_({options.max_handshakes, options.max_handshakes_of_one_address},
+              options.handshake_timeout / kTurns),
+      report_budget_(kReportBurst, kReportRate),
+      log_(options.log_level) {
+  ignore_signal(SIGPIPE);
+  signals_ = open_signal_pipe({SIGINT, SIGTERM, SIGCHLD});
+}
+
+int ParentProcess::run() {
+  while (!force_at_ || !children_.empty()) {
+    poll_once();
+    expire();
+    start_sessions();
+  }
+  log_.info("stopped");
+  return 0;
+}
+
+int ParentProcess::next_timeout() const {
+  const auto now = Clock::now();
+  auto next = now + std::chrono::hours(1);
+  if (!waiting_.peers().empty()) next = std::min(next, waiting_.peers().front().deadline);
+  if (waiting_.any_has_spoken()) next = std::min(next, places_.next_turn(now).value_or(next));
+  for (const Child& child : children_)
+    if (!child.admitted && !child.killed) next = std::min(next, child.handshake_deadline);
+  if (accept_after_ > now) next = std::min(next, accept_after_);
+  if (force_at_ && !kill_at_) next = std::min(next, *force_at_);
+  if (kill_at_ && *kill_at_ > now) next = std::min(next, *kill_at_);
+  const auto wait = std::chrono::duration_cast<milliseconds>(next - now).count() + 1;
+  return static_cast<int>(std::clamp<long long>(wait, 0, 3'600'000));
+}
+
+void ParentProcess::poll_once() {
+  std::vector<pollfd> fds;
+  fds.push_back({signals_, POLLIN, 0});
+  // A negative descriptor is ignored by poll().
+  fds.push_back({accept_after_ > Clock::now() ? -1 : listener_.get(), POLLIN, 0});
+  auto& peers = waiting_.peers();
+  const std::size_t peer_count = peers.size(), child_count = children_.size();
+  // What those have sent who wait for a place stays unread, so only their going is news.
+  for (const WaitingPeer& peer : peers)
+    fds.push_back({peer.connection.get(), static_cast<short>(peer.has_spoken ? POLLRDHUP : POLLIN), 0});
+  for (const Child& child : children_) fds.push_back({child.control.get(), POLLIN, 0});
+  if (::poll(fds.data(), fds.size(), next_timeout()) <= 0) return;
+
+  for (std::size_t i = 0; i < child_count; ++i)
+    if (fds[2 + peer_count + i].revents != 0) answer_child(children_[i]);
+  std::deque<WaitingPeer> still_waiting;
+  for (std::size_t i = 0; i < peer_count; ++i)
+    if (fds[2 + i].revents == 0 || still_waits(peers[i])) still_waiting.push_back(std::move(peers[i]));
+  peers = std::move(still_waiting);
+  if (fds[0].revents != 0) read_signals();
+  if (fds[1].revents != 0 && listener_) accept_some();
+}
+
+void ParentProcess::accept_some() {
+  for (int i = 0; i < 64; ++i) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    UniqueFd connection(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &length,
+                                  SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+        // Out of descriptors or memory: make some room, and do not spin on the connection that waits.
+        waiting_.drop_one("the system has no room for more");
+        accept_after_ = Clock::now() + kAcceptBackoff;
+      }
+      return;
+    }
+    Log log = log_of(connection.get());
+    log.info("connected");
+    waiting_.add({std::move(connection), source_of(address), Clock::now() + options_.handshake_timeout,
+                  std::move(log)});
+  }
+}
+
+/// The log for a new peer; it reports nothing but errors where too many come.
+Log ParentProcess::log_of(int connection) {
+  if (!report_budget_.take(Clock::now())) return Log(LogLevel::kError, peer_of(connection));
+  if (const std::size_t left_out = report_budget_.take_left_out(); left_out > 0)
+    log_.warning(std::to_string(left_out) + " connections came too fast to report each of them");
+  return Log(options_.log_level, peer_of(connection));
+}
+
+/// Something has come from it, or it is gone.
+bool ParentProcess::still_waits(WaitingPeer& peer) {
+  if (peer.has_spoken) {
+    peer.log.info("disconnected before its turn to authenticate");
+    return false;
+  }
+  const Visitor visitor = look_at_first_byte(peer.connection.get(), tls_ != nullptr, peer.log);
+  peer.has_spoken = visitor == Visitor::kClient;
+  return visitor != Visitor::kGone;
+}
+
+void ParentProcess::expire() {
+  const auto now = Clock::now();
+  waiting_.expire(now);
+  places_.free_unused(now);
+  if (force_at_ && *force_at_ <= now && !kill_at_) force_shutdown();
+  for (Child& child : children_) {
+    const bool late = !child.admitted && child.handshake_deadline <= now;
+    if (child.killed || !(late || (kill_at_ && *kill_at_ <= now))) continue;
+    child.process.signal(SIGKILL);
+    child.killed = true;
+  }
+}
+
+void ParentProcess::read_signals() {
+  char bytes[64];
+  const ssize_t count = ::read(signals_, bytes, sizeof bytes);
+  for (ssize_t i = 0; i < count; ++i)
+    if (bytes[i] != SIGCHLD) begin_shutdown(bytes[i]);
+  reap();
+}
+
+/// First asks the sessions to finish what runs; a second signal, or the end of the grace, ends them.
+void ParentProcess::begin_shutdown(int signal) {
+  const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
+  if (force_at_) {
+    log_.info(name + " again: not waiting for running requests");
+    force_at_ = Clock::now();
+    return;
+  }
+  const auto sessions =
+      std::count_if(children_.begin(), children_.end(), [](const Child& child) { return child.admitted; });
+  log_.info(name + ": shutting down; " + std::to_string(sessions) + " sessions may finish what runs within " +
+            std::to_string(options_.shutdown_grace.count()) + " ms");
+  force_at_ = Clock::now() + options_.shutdown_grace;
+  listener_.reset();
+  waiting_.peers().clear();
+  for (Child& child : children_) {
+    if (!child.admitted)
+      child.process.signal(SIGKILL);
+    else
+      (void)::send(child.control.get(), &kShutDown, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+}
+
+/// Has the sessions tell their clients and end; those that do not are killed.
+void ParentProcess::force_shutdown() {
+  kill_at_ = Clock::now() + kFarewellTime;
+  for (const Child& child : children_)
+    if (child.admitted) (void)::send(child.control.get(), &kEndNow, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/// A session that did not end by itself or by our SIGKILL has a bug: its peer only sees that it is gone.
+void ParentProcess::reap() {
+  std::erase_if(children_, [this](Child& child) {
+    const std::optional<int> ended = child.process.wait_if_ended();
+    if (!ended && child.process.running()) return false;
+    places_.ended(child.id);
+    if (child.memory_slot) memory_.free_slot(*child.memory_slot);
+    if (!ended) return true;
+    const int status = *ended;
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+      child.log.error(std::string("a session crashed: ") + ::strsignal(WTERMSIG(status)) +
+                      "; please report this");
+    else if (WIFSIGNALED(status))
+      child.log.warning(child.admitted ? "session ended by force" : "ended: it had not authenticated");
+    else if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+      child.log.error("a session failed with exit code " + std::to_string(WEXITSTATUS(status)));
+    return true;
+  });
+}
+
+void ParentProcess::answer_child(Child& child) {
+  char byte = 0;
+  if (::recv(child.control.get(), &byte, 1, MSG_DONTWAIT) <= 0) {
+    child.control.reset();  // it ends; SIGCHLD follows
+    return;
+  }
+  places_.authenticated(child.id);
+  const auto sessions = std::count_if(children_.begin(), children_.end(),
+                                      [](const Child& c) { return c.admitted && c.control; });
+  const bool room = byte == kAskAdmission && static_cast<std::size_t>(sessions) < options_.max_sessions;
+  child.admitted = room;
+  (void)::send(child.control.get(), room ? &kAdmitted : &kFull, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void ParentProcess::start_sessions() {
+  while (accept_after_ <= Clock::now()) {
+    pid_t lost = 0;
+    auto peer = waiting_.next(places_, Clock::now(), lost);
+    for (Child& child : children_)
+      if (child.id == lost) child.process.signal(SIGKILL);
+    if (!peer) return;
+    start_session(std::move(*peer));
+  }
+}
+
+void ParentProcess::start_session(WaitingPeer peer) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    accept_after_ = Clock::now() + kAcceptBackoff;
+    return;
+  }
+  UniqueFd ours(ends[0]), theirs(ends[1]);
+  std::fflush(nullptr);
+  const pid_t parent = ::getpid();
+  const std::optional<int> slot = memory_.take_slot();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(0);
+    be_session(std::move(peer.connection), std::move(theirs), slot);
+  }
+  if (child < 0) {
+    if (slot) memory_.free_slot(*slot);
+    accept_after_ = Clock::now() + kAcceptBackoff;
+    return;
+  }
+  const auto now = Clock::now();
+  places_.enter(peer.source, child, now);
+  // Its end is reported even if its start was one of too many: processes have a rate already.
+  children_.push_back({child, ChildProcess(child), std::move(ours),
+                       now + options_.handshake_timeout + kHandshakeSlack,
+                       Log(options_.log_level, peer.log.peer()), slot});
+}
+
+void ParentProcess::be_session(UniqueFd connection, UniqueFd control, std::optional<int> memory_slot) {
+  // Signals are the parent's business: it tells its sessions by their control sockets.
+  close_signal_pipe({SIGINT, SIGTERM});
+  listener_.reset();
+  waiting_.peers().clear();
+  children_.clear();
+  const SessionShare share{memory_slot ? MemoryShare{&memory_, *memory_slot} : MemoryShare{}, &verified_};
+  ::_exit(run_session(connection.release(), control.release(), tls_.get(), options_, share));
+}
+
+}  // namespace gantry::rpc
