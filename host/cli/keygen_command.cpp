@@ -14,6 +14,8 @@ constexpr const char* kExamples = R"(Examples:
   scp pi.key pi:                                     the board needs the same file
   ssh pi ./gantry-device serve --listen 0.0.0.0:7453 --key pi.key
   gantry boards add pi 192.168.1.20:7453 --key pi.key
+  gantry keygen alice.key --identity alice           one of several users: the board's --key names a folder
+                                                     with a key for each; removing a file there revokes it
 Whoever holds the key may use the board. A key that exists is never replaced without --force.)";
 
 struct Options {

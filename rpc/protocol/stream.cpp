@@ -179,7 +179,10 @@ asio::awaitable<void> TlsStream::handshake() {
   for (;;) {
     ERR_clear_error();
     const int result = SSL_do_handshake(ssl_);
-    if (result == 1) co_return;
+    if (result == 1) {
+      forget_key(ssl_);
+      co_return;
+    }
     co_await wait_for(result);
   }
 }

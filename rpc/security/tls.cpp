@@ -6,20 +6,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <utility>
 
 namespace gantry::rpc {
 namespace {
 
-// For reports alone. A process serves one peer.
-std::string last_offered;
-
-const PskKey& key_of(SSL* ssl) {
-  return *static_cast<const PskKey*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
-}
-
 unsigned client_psk(SSL* ssl, const char*, char* identity, unsigned max_identity, unsigned char* psk,
                     unsigned max_psk) {
-  const PskKey& key = key_of(ssl);
+  const auto& key = *static_cast<const PskKey*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
   if (key.identity.size() + 1 > max_identity || key.secret.size() > max_psk) return 0;
   std::memcpy(identity, key.identity.c_str(), key.identity.size() + 1);
   std::copy(key.secret.begin(), key.secret.end(), psk);
@@ -27,23 +22,18 @@ unsigned client_psk(SSL* ssl, const char*, char* identity, unsigned max_identity
 }
 
 unsigned server_psk(SSL* ssl, const char* identity, unsigned char* psk, unsigned max_psk) {
-  const PskKey& key = key_of(ssl);
-  last_offered = identity;
-  if (key.identity != identity || key.secret.size() > max_psk) return 0;
-  std::copy(key.secret.begin(), key.secret.end(), psk);
-  return static_cast<unsigned>(key.secret.size());
+  if (max_psk < kSecretBytes) return 0;
+  const std::span<std::uint8_t, kSecretBytes> secret(psk, kSecretBytes);
+  return keys_of(SSL_get_SSL_CTX(ssl)).look_up(identity, secret) ? unsigned{kSecretBytes} : 0;
 }
 
-TlsContext make_context(const SSL_METHOD* method, const PskKey& key) {
+/// `data` is for the context's callbacks.
+template <typename Data>
+TlsContext make_context(const SSL_METHOD* method, std::shared_ptr<Data> data) {
   SSL_CTX* raw = SSL_CTX_new(method);
   if (!raw) throw std::bad_alloc();
-  auto* held = new PskKey(key);
-  TlsContext context(raw, [held](SSL_CTX* doomed) {
-    SSL_CTX_free(doomed);
-    OPENSSL_cleanse(held->secret.data(), held->secret.size());
-    delete held;
-  });
-  SSL_CTX_set_app_data(raw, held);
+  TlsContext context(raw, [data](SSL_CTX* doomed) { SSL_CTX_free(doomed); });
+  SSL_CTX_set_app_data(raw, data.get());
   SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION);
   // Suites whose hash is SHA-256, as the key's; the second is for boards without AES instructions.
   if (SSL_CTX_set_ciphersuites(raw, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") != 1)
@@ -58,22 +48,28 @@ TlsContext make_context(const SSL_METHOD* method, const PskKey& key) {
 }  // namespace
 
 TlsContext make_client_context(const PskKey& key) {
-  TlsContext context = make_context(TLS_client_method(), key);
+  TlsContext context = make_context(TLS_client_method(), std::make_shared<PskKey>(key));
   SSL_CTX_set_psk_client_callback(context.get(), client_psk);
   // The key authenticates the server; without it no certificate would be believed either.
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   return context;
 }
 
-TlsContext make_server_context(const PskKey& key) {
-  TlsContext context = make_context(TLS_server_method(), key);
+TlsContext make_server_context(std::shared_ptr<ServerKeys> keys) {
+  TlsContext context = make_context(TLS_server_method(), std::move(keys));
   SSL_CTX_set_psk_server_callback(context.get(), server_psk);
   SSL_CTX_set_num_tickets(context.get(), 0);
   return context;
 }
 
-const std::string& offered_identity() {
-  return last_offered;
+ServerKeys& keys_of(ssl_ctx_st* server_context) {
+  return *static_cast<ServerKeys*>(SSL_CTX_get_app_data(server_context));
+}
+
+void forget_key(ssl_st* connection) {
+  const Secret nothing;
+  if (SSL_SESSION* session = SSL_get_session(connection))
+    SSL_SESSION_set1_master_key(session, nothing.data(), nothing.size());
 }
 
 TlsError take_tls_error() {

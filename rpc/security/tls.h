@@ -1,4 +1,4 @@
-/// TLS 1.3 with one pre-shared key: both ends prove that they hold it, and a fresh key encrypts each
+/// TLS 1.3 with pre-shared keys: both ends prove that they hold the same one, and a fresh key encrypts each
 /// connection.
 #ifndef GANTRY_RPC_SECURITY_TLS_H
 #define GANTRY_RPC_SECURITY_TLS_H
@@ -8,18 +8,21 @@
 #include <string>
 
 #include "rpc/security/key.h"
+#include "rpc/security/server_keys.h"
 
 struct ssl_ctx_st;
+struct ssl_st;
 
 namespace gantry::rpc {
 
 using TlsContext = std::shared_ptr<ssl_ctx_st>;
 TlsContext make_client_context(const PskKey& key);
-TlsContext make_server_context(const PskKey& key);
-
-/// The identity of the key that the last peer of a server's context offered, in this process; "" if none has
-/// come so far. Foreign text.
-const std::string& offered_identity();
+/// `keys` may change; a handshake takes them as they are.
+TlsContext make_server_context(std::shared_ptr<ServerKeys> keys);
+/// Those of a server's context.
+ServerKeys& keys_of(ssl_ctx_st* server_context);
+/// After a handshake: OpenSSL has the key in what it would give out tickets for; it does not any longer.
+void forget_key(ssl_st* connection);
 
 /// A failed TLS operation, with what the other side seems to have against it.
 class TlsError : public std::runtime_error {

@@ -2,6 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "gantry/runtime.h"
 #include "rpc/build_commit.h"
@@ -22,6 +24,9 @@ Examples:
       Serve this machine only, on 127.0.0.1:7453, without a key.
   gantry-device serve --listen 0.0.0.0:7453 --key board.key
       Serve the network. Make board.key with 'gantry keygen' and copy it here and to the workstation.
+  gantry-device serve --listen 0.0.0.0:7453 --key keys
+      The same for several users: keys is a folder with a key file for each. One that is added or removed
+      there is accepted or revoked at once.
   gantry-device serve --listen 127.0.0.1:0
       Take any free port; the line on stdout says which.
   gantry-device info --json
@@ -32,7 +37,7 @@ Then, on the workstation:
 
 struct ServeArguments {
   std::string listen = "127.0.0.1:7453";
-  std::string key_file;
+  std::vector<std::string> keys;
   std::string cache;
   std::uint64_t cache_size = std::uint64_t{4} << 30;
   std::uint64_t session_memory = 0;
@@ -66,7 +71,7 @@ int run_serve(const ServeArguments& arguments) {
   };
   ServeOptions options;
   split_listen(arguments.listen, options);
-  if (!arguments.key_file.empty()) options.key = read_key_file(arguments.key_file);
+  options.keys.assign(arguments.keys.begin(), arguments.keys.end());
   options.cache = arguments.cache;
   options.cache_bytes = arguments.cache_size;
   options.max_sessions = arguments.max_sessions;
@@ -97,8 +102,12 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
   command.add_option("--listen", a.listen, "Where to listen; port 0 takes a free one")
       ->type_name("ADDR:PORT")
       ->capture_default_str();
-  command.add_option("--key", a.key_file, "Key file of 'gantry keygen'; needed beyond loopback")
-      ->type_name("FILE");
+  command
+      .add_option("--key", a.keys,
+                  "Key file of 'gantry keygen', or a folder with one for each user; as often as needed; "
+                  "required beyond loopback")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
   command.add_option("--cache", a.cache, "Where uploaded segments are kept")->type_name("DIR");
   command.add_option("--cache-size", a.cache_size, "Its bound, e.g. 512MiB")
       ->transform(size_in_bytes())

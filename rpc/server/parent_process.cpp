@@ -1,5 +1,6 @@
 #include "rpc/server/parent_process.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "rpc/server/board_info.h"
 #include "rpc/server/first_byte.h"
@@ -29,15 +31,23 @@ constexpr milliseconds kHandshakeSlack{1000};
 constexpr milliseconds kFarewellTime{1500};
 /// Turns within a handshake's time: a handshake takes a few round trips.
 constexpr int kTurns = 4;
+/// How long a key that is gone may still have sessions; they are told then, so this and kFarewellTime bound
+/// it.
+constexpr milliseconds kKeyCheckInterval{500};
 /// Lines about strangers: at once, and a second in the long run.
 constexpr double kReportBurst = 100, kReportRate = 20;
 
+bool has_terminal() {
+  return static_cast<bool>(UniqueFd(::open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY)));
+}
+
 }  // namespace
 
-ParentProcess::ParentProcess(const ServeOptions& options, UniqueFd listener, TlsContext tls)
+ParentProcess::ParentProcess(const ServeOptions& options, UniqueFd listener, std::unique_ptr<KeyStore> keys)
     : options_(options),
       listener_(std::move(listener)),
-      tls_(std::move(tls)),
+      keys_(std::move(keys)),
+      tls_(keys_ ? make_server_context(keys_->keys()) : nullptr),
       memory_(data_memory(options)),
       waiting_({options.max_waiting_peers, options.max_waiting_of_one_address}),
       places_({options.max_handshakes, options.max_handshakes_of_one_address},
@@ -45,7 +55,10 @@ ParentProcess::ParentProcess(const ServeOptions& options, UniqueFd listener, Tls
       report_budget_(kReportBurst, kReportRate),
       log_(options.log_level) {
   ignore_signal(SIGPIPE);
-  signals_ = open_signal_pipe({SIGINT, SIGTERM, SIGCHLD});
+  std::vector<int> signals = {SIGINT, SIGTERM, SIGCHLD};
+  // A terminal that closes ends the server as it does any program; without one SIGHUP is for daemons.
+  if (!has_terminal()) signals.push_back(SIGHUP);
+  signals_ = open_signal_pipe(signals);
 }
 
 int ParentProcess::run() {
@@ -63,8 +76,11 @@ int ParentProcess::next_timeout() const {
   auto next = now + std::chrono::hours(1);
   if (!waiting_.peers().empty()) next = std::min(next, waiting_.peers().front().deadline);
   if (waiting_.any_has_spoken()) next = std::min(next, places_.next_turn(now).value_or(next));
-  for (const Child& child : children_)
+  for (const Child& child : children_) {
     if (!child.admitted && !child.killed) next = std::min(next, child.handshake_deadline);
+    if (child.kill_at && !child.killed) next = std::min(next, *child.kill_at);
+    if (child.key != 0) next = std::min(next, keys_checked_ + kKeyCheckInterval);
+  }
   if (accept_after_ > now) next = std::min(next, accept_after_);
   if (force_at_ && !kill_at_) next = std::min(next, *force_at_);
   if (kill_at_ && *kill_at_ > now) next = std::min(next, *kill_at_);
@@ -140,8 +156,12 @@ void ParentProcess::expire() {
   waiting_.expire(now);
   places_.free_unused(now);
   if (force_at_ && *force_at_ <= now && !kill_at_) force_shutdown();
+  const bool in_use =
+      std::any_of(children_.begin(), children_.end(), [](const Child& child) { return child.key != 0; });
+  if (in_use && keys_checked_ + kKeyCheckInterval <= now) check_keys();
   for (Child& child : children_) {
-    const bool late = !child.admitted && child.handshake_deadline <= now;
+    const bool late =
+        (!child.admitted && child.handshake_deadline <= now) || (child.kill_at && *child.kill_at <= now);
     if (child.killed || !(late || (kill_at_ && *kill_at_ <= now))) continue;
     child.process.signal(SIGKILL);
     child.killed = true;
@@ -151,8 +171,10 @@ void ParentProcess::expire() {
 void ParentProcess::read_signals() {
   char bytes[64];
   const ssize_t count = ::read(signals_, bytes, sizeof bytes);
-  for (ssize_t i = 0; i < count; ++i)
-    if (bytes[i] != SIGCHLD) begin_shutdown(bytes[i]);
+  for (ssize_t i = 0; i < count; ++i) {
+    if (bytes[i] == SIGHUP) read_keys_again();
+    if (bytes[i] == SIGINT || bytes[i] == SIGTERM) begin_shutdown(bytes[i]);
+  }
   reap();
 }
 
@@ -207,17 +229,45 @@ void ParentProcess::reap() {
 }
 
 void ParentProcess::answer_child(Child& child) {
-  char byte = 0;
-  if (::recv(child.control.get(), &byte, 1, MSG_DONTWAIT) <= 0) {
+  AskAdmission question;
+  const ssize_t size = ::recv(child.control.get(), &question, sizeof question, MSG_DONTWAIT);
+  if (size != sizeof question || std::exchange(child.has_asked, true)) {
     child.control.reset();  // it ends; SIGCHLD follows
     return;
   }
   places_.authenticated(child.id);
+  const char answer = answer_to(question);
+  child.admitted = answer == kAdmitted;
+  child.key = child.admitted ? question.key : 0;
+  (void)::send(child.control.get(), &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+char ParentProcess::answer_to(const AskAdmission& question) {
+  // The key was read when the handshake began.
+  check_keys();
+  if (keys_ && !keys_->keys()->hold(question.key)) return kKeyRevoked;
   const auto sessions = std::count_if(children_.begin(), children_.end(),
-                                      [](const Child& c) { return c.admitted && c.control; });
-  const bool room = byte == kAskAdmission && static_cast<std::size_t>(sessions) < options_.max_sessions;
-  child.admitted = room;
-  (void)::send(child.control.get(), room ? &kAdmitted : &kFull, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+                                      [](const Child& child) { return child.admitted && child.control; });
+  return static_cast<std::size_t>(sessions) < options_.max_sessions ? kAdmitted : kFull;
+}
+
+void ParentProcess::read_keys_again() {
+  check_keys();
+  log_.info("SIGHUP: " + (keys_ ? keys_->names() : std::string("no key to read again")));
+}
+
+/// Reads the keys, and ends the sessions of those that are gone.
+void ParentProcess::check_keys() {
+  if (!keys_) return;
+  keys_->refresh(log_);
+  wipe_traces();
+  keys_checked_ = Clock::now();
+  for (Child& child : children_) {
+    if (child.key == 0 || keys_->keys()->hold(child.key)) continue;
+    child.key = 0;
+    child.kill_at = keys_checked_ + kFarewellTime;
+    if (child.control) (void)::send(child.control.get(), &kKeyRevoked, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
 }
 
 void ParentProcess::start_sessions() {
@@ -232,8 +282,9 @@ void ParentProcess::start_sessions() {
 }
 
 void ParentProcess::start_session(WaitingPeer peer) {
+  check_keys();
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     accept_after_ = Clock::now() + kAcceptBackoff;
     return;
   }
@@ -266,6 +317,7 @@ void ParentProcess::be_session(UniqueFd connection, UniqueFd control, std::optio
   listener_.reset();
   waiting_.peers().clear();
   children_.clear();
+  keys_.reset();  // but for those of `tls_`, which the handshake needs
   const SessionShare share{memory_slot ? MemoryShare{&memory_, *memory_slot} : MemoryShare{}, &verified_};
   ::_exit(run_session(connection.release(), control.release(), tls_.get(), options_, share));
 }

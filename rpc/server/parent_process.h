@@ -3,12 +3,15 @@
 #define GANTRY_RPC_SERVER_PARENT_PROCESS_H
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "rpc/security/tls.h"
+#include "rpc/server/admission.h"
 #include "rpc/server/board_memory.h"
 #include "rpc/server/child_process.h"
+#include "rpc/server/key_store.h"
 #include "rpc/server/options.h"
 #include "rpc/server/report_budget.h"
 #include "rpc/server/verified_segments.h"
@@ -22,8 +25,8 @@ class ParentProcess {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `options` outlives it. `tls` is null for a server without a key.
-  ParentProcess(const ServeOptions& options, UniqueFd listener, TlsContext tls);
+  /// `options` outlives it. `keys` is null for a server without keys.
+  ParentProcess(const ServeOptions& options, UniqueFd listener, std::unique_ptr<KeyStore> keys);
   /// Until SIGTERM or SIGINT. Returns the process's exit code. Throws Error(kBoard) if the system refuses
   /// what it needs.
   int run();
@@ -37,8 +40,11 @@ class ParentProcess {
     Clock::time_point handshake_deadline;
     Log log;
     std::optional<int> memory_slot;
+    bool has_asked = false;
     bool admitted = false;
-    bool killed = false;  ///< it ends; SIGCHLD follows
+    KeySerial key = 0;                              ///< of an admitted one, where keys are needed
+    std::optional<Clock::time_point> kill_at = {};  ///< set once it was told to end
+    bool killed = false;                            ///< it ends; SIGCHLD follows
   };
 
   int next_timeout() const;
@@ -55,10 +61,15 @@ class ParentProcess {
   void start_session(WaitingPeer peer);
   [[noreturn]] void be_session(UniqueFd connection, UniqueFd control, std::optional<int> memory_slot);
   void answer_child(Child& child);
+  char answer_to(const AskAdmission& question);
+  void check_keys();
+  void read_keys_again();
 
   const ServeOptions& options_;
   UniqueFd listener_;
+  std::unique_ptr<KeyStore> keys_;
   TlsContext tls_;
+  Clock::time_point keys_checked_{};
   int signals_ = -1;
   BoardMemory memory_;
   VerifiedSegments verified_;

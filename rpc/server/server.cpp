@@ -12,13 +12,15 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include "device_runtime/src/memory.h"
 #include "gantry/runtime.h"
-#include "rpc/security/tls.h"
 #include "rpc/server/board_info.h"
 #include "rpc/server/cache.h"
 #include "rpc/server/executor_start.h"
+#include "rpc/server/key_store.h"
 #include "rpc/server/parent_process.h"
 #include "rpc/server/session.h"
 #include "rpc/server/signals.h"
@@ -54,21 +56,55 @@ void leave_no_core() {
   ::setrlimit(RLIMIT_CORE, &no_core);
 }
 
-}  // namespace
-
-int serve(const ServeOptions& given) {
-  ServeOptions options = given;
+asio::ip::address address_of(const std::string& host) {
   std::error_code error;
-  const auto address =
-      asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, error);
+  const auto address = asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
   if (error)
     throw Error(ErrorKind::kRequest,
-                "'" + options.host + "' is not an IP address; listen on e.g. 0.0.0.0:7453 or 127.0.0.1:7453");
-  if (!options.key && !is_loopback(address))
+                "'" + host + "' is not an IP address; listen on e.g. 0.0.0.0:7453 or 127.0.0.1:7453");
+  return address;
+}
+
+/// Null for a server without keys. The key files' names do not stay in `options`, which sessions have.
+std::unique_ptr<KeyStore> read_keys(ServeOptions& options, const asio::ip::address& address) {
+  if (options.keys.empty() && !is_loopback(address))
     throw Error(ErrorKind::kRequest,
                 "listening on " + options.host +
                     " would let anyone on the network run code on this board: make a key with "
                     "'gantry keygen' and start the server with --key FILE, or listen on 127.0.0.1");
+  if (options.keys.empty()) return nullptr;
+  const std::string first = options.keys[0].string();
+  auto keys = std::make_unique<KeyStore>(std::exchange(options.keys, {}));
+  if (keys->keys()->entries().empty() && !is_loopback(address))
+    throw Error(ErrorKind::kRequest,
+                "there is no key in " + first +
+                    ", so nobody could connect: make one with 'gantry keygen' and put it "
+                    "there, a file for each user");
+  return keys;
+}
+
+/// On stdout, for whoever started it, and in the log.
+void announce(const ServeOptions& options, const asio::ip::tcp::endpoint& endpoint, const KeyStore* keys) {
+  const auto address = endpoint.address();
+  const std::string host = address.is_v6() ? "[" + address.to_string() + "]" : address.to_string();
+  const std::string place = host + ":" + std::to_string(endpoint.port());
+  const std::string protection = keys ? "TLS 1.3, " + keys->names() : "no key, this machine only";
+  std::printf("gantry-device %s listening on %s (%s), cache %s\n", gantry_version(), place.c_str(),
+              protection.c_str(), options.cache.c_str());
+  std::fflush(stdout);
+  Log log(options.log_level);
+  log.info(std::string("gantry-device ") + gantry_version() + " listens on " + place + ", " +
+           (keys ? keys->names() : "no key"));
+  if (keys && keys->keys()->entries().empty())
+    log.warning("there is no key, so nobody can connect until one is put where --key says");
+}
+
+}  // namespace
+
+int serve(const ServeOptions& given) {
+  ServeOptions options = given;
+  const asio::ip::address address = address_of(options.host);
+  auto keys = read_keys(options, address);
   options.session_memory_bytes = session_memory(options);
   if (options.cache.empty()) options.cache = default_cache_directory();
   options.cache = std::filesystem::absolute(options.cache);
@@ -76,23 +112,14 @@ int serve(const ServeOptions& given) {
 
   asio::ip::tcp::endpoint endpoint(address, options.port);
   UniqueFd listener = listen_on(options, endpoint);
-  TlsContext tls = options.key ? make_server_context(*options.key) : nullptr;
   const UniqueFd program(open_this_program());
   options.program = program.get();
   leave_no_core();
   // A module's process, which is the same user's, could trace this one or its sessions and read the key.
   ::prctl(PR_SET_DUMPABLE, 0);
-  ParentProcess parent(options, std::move(listener), std::move(tls));
-  const std::string shown = address.is_v6() ? "[" + address.to_string() + "]" : address.to_string();
-  std::printf("gantry-device %s listening on %s:%u (%s), cache %s\n", gantry_version(), shown.c_str(),
-              endpoint.port(),
-              options.key ? ("TLS 1.3, key " + options.key->identity).c_str() : "no key, this machine only",
-              options.cache.c_str());
-  std::fflush(stdout);
-  Log(options.log_level)
-      .info(std::string("gantry-device ") + gantry_version() + " listens on " + shown + ":" +
-            std::to_string(endpoint.port()) + ", " +
-            (options.key ? "key " + options.key->identity : std::string("no key")));
+  const KeyStore* shown = keys.get();
+  ParentProcess parent(options, std::move(listener), std::move(keys));
+  announce(options, endpoint, shown);
   return parent.run();
 }
 

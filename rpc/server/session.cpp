@@ -18,6 +18,7 @@
 
 #include "gantry/runtime.h"
 #include "rpc/protocol/channel.h"
+#include "rpc/server/admission.h"
 #include "rpc/server/board_info.h"
 #include "rpc/server/executor_process.h"
 #include "rpc/server/fault_diagnosis.h"
@@ -82,7 +83,6 @@ class Session {
 
  private:
   asio::awaitable<bool> open();
-  asio::awaitable<bool> admitted();
   asio::awaitable<void> read_requests();
   asio::awaitable<void> handle(const FrameHeader& header);
   asio::awaitable<void> handle_request(std::uint32_t id, wire::RequestT request, Bytes frame);
@@ -123,6 +123,7 @@ class Session {
   std::optional<wire::BoardDescriptionT> gpus_;  // asked for once a session
   Log log_;
   SessionSegments segments_;
+  ServerKeys::Offer key_;  ///< that the peer has shown to hold
   std::optional<Clock::time_point> started_;
   std::string end_;  // why it ends; the first reason is the one
   Clock::time_point last_activity_ = Clock::now();
@@ -208,7 +209,9 @@ asio::awaitable<bool> Session::open() {
     TlsStream* handshaker = stream.get();
     channel_ = std::make_unique<FrameChannel>(std::move(stream));
     co_await handshaker->handshake();
-    log_.set_key(options_.key->identity);
+    key_ = keys_of(tls_).offer();
+    keys_of(tls_).forget();
+    log_.set_key(key_.identity);
   } else {
     channel_ = std::make_unique<FrameChannel>(make_plain_stream(std::move(connection_)));
   }
@@ -225,11 +228,8 @@ asio::awaitable<bool> Session::open() {
     refusal = make_failure(ErrorKind::kRequest,
                            "the board speaks protocol version " + std::to_string(kProtocolVersion) +
                                ", this client does not: use the same version of gantry and gantry-device");
-  else if (!co_await admitted())
-    refusal = make_failure(
-        ErrorKind::kRetry,
-        "it serves " + std::to_string(options_.max_sessions) +
-            " sessions already; try again later, or start gantry-device with a larger --max-sessions");
+  else
+    refusal = co_await ask_admission(parent_, key_, options_.max_sessions);
   if (refusal) {
     log_.warning("refused: " + refusal->body.AsFailure()->message);
     co_await respond(header->id, *refusal);
@@ -246,25 +246,13 @@ asio::awaitable<bool> Session::open() {
   co_return true;
 }
 
-asio::awaitable<bool> Session::admitted() {
-  if (!parent_.is_open()) co_return true;
-  char byte = kAskAdmission;
-  co_await parent_.async_write_some(asio::buffer(&byte, 1), asio::use_awaitable);
-  co_await parent_.async_read_some(asio::buffer(&byte, 1), asio::use_awaitable);
-  co_return byte == kAdmitted;
-}
-
 asio::awaitable<void> Session::main() {
   bool opened = false;
   std::optional<Error> complaint;
   try {
     opened = co_await open();
   } catch (const TlsError& error) {
-    const std::string key =
-        offered_identity().empty() ? "no key" : "a key named '" + offered_identity() + "'";
-    const bool refused = error.reason() == TlsError::Reason::kKeyRefused;
-    log_.warning(refused ? "authentication failed: the peer has " + key + ", not this server's"
-                         : std::string("authentication failed: ") + error.what());
+    log_.warning("authentication failed: " + complaint_about(keys_of(tls_).offer(), error));
   } catch (const Error& error) {
     complaint = error;
   } catch (const std::system_error& error) {
@@ -553,6 +541,10 @@ asio::awaitable<void> Session::watch_parent() {
     if (byte == kEndNow) {
       co_await farewell(ErrorKind::kReconnect,
                         std::string(kShuttingDown) + " (it did not wait for the request any longer)");
+      co_return;
+    }
+    if (byte == kKeyRevoked) {
+      co_await farewell(ErrorKind::kReconnect, revocation_of(key_));
       co_return;
     }
     if (byte != kShutDown) co_return;

@@ -8,13 +8,6 @@
 
 namespace gantry::rpc {
 
-/// What a session process and its parent tell each other, a byte at a time.
-inline constexpr char kAskAdmission = 'a';  ///< child: the peer has authenticated, may it have a session?
-inline constexpr char kAdmitted = 'y';
-inline constexpr char kFull = 'n';
-inline constexpr char kShutDown = 's';  ///< parent: finish the running request, then end
-inline constexpr char kEndNow = 'e';    ///< parent: say so to the client and end, whatever runs
-
 /// What the sessions of a server have in common.
 struct SessionShare {
   MemoryShare memory;
@@ -23,7 +16,7 @@ struct SessionShare {
 
 /// Serves one connection in this process until it ends. `connection` and `parent` are owned; `parent` is -1
 /// for a session that nobody admits or shuts down (see serve_connection). Returns the process's exit code.
-/// `tls` is null for a server without a key.
+/// `tls` is null for a server without keys; the keys in it are forgotten once the peer has authenticated.
 int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions& options,
                 const SessionShare& share);
 

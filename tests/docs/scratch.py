@@ -109,6 +109,9 @@ class Scratch:
         for name in re.findall(r'[\w./-]+\.(?:onnx|gmod|npy|npz|json|key|jpe?g|png|ppm|toml|pb)\b', text):
             if name not in outputs:
                 self.provide(folder, name)
+        if re.search(r'--key keys(?=\s|$)', text):
+            os.makedirs(os.path.join(folder, 'keys'))
+            os.link(self.path('board.key'), os.path.join(folder, 'keys', 'board.key'))
         if 'test_data_set_0' in text and 'test_data_set_0' not in outputs:
             self.provide_data_set(folder, text)
         return folder

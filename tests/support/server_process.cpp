@@ -109,7 +109,7 @@ std::string ServerProcess::errors() const {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::vector<int> ServerProcess::descendant_ids() const {
+std::vector<int> ServerProcess::processes() const {
   std::multimap<int, int> children;
   for (const auto& entry : fs::directory_iterator("/proc")) {
     std::ifstream file(entry.path() / "stat");
@@ -125,7 +125,6 @@ std::vector<int> ServerProcess::descendant_ids() const {
     const auto [first, last] = children.equal_range(found[i]);
     for (auto it = first; it != last; ++it) found.push_back(it->second);
   }
-  found.erase(found.begin());
   return found;
 }
 

@@ -38,9 +38,10 @@ class ServerProcess {
   std::size_t resident_kilobytes() const;
   /// What it and its sessions have printed on stderr so far; shown in full when the object goes.
   std::string errors() const;
-  /// Processes that it has started and that still live, theirs included; sessions come before executors.
-  std::vector<int> descendant_ids() const;
-  std::size_t descendants() const { return descendant_ids().size(); }
+  /// Itself and the processes that it has started and that still live, theirs included; sessions come before
+  /// executors.
+  std::vector<int> processes() const;
+  std::size_t descendants() const { return processes().size() - 1; }
 
  private:
   TemporaryDirectory cache_;
