@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rpc/error.h"
+#include "rpc/server/rights.h"
 
 namespace gantry::rpc {
 namespace fs = std::filesystem;
@@ -34,6 +35,7 @@ struct KeyStore::Reading {
 };
 
 std::vector<KeyStore::Reading> KeyStore::read(const std::vector<fs::path>& places) {
+  const CapabilityInEffect right(kReadAllFiles);
   std::vector<Reading> readings;
   for (const fs::path& place : places) {
     std::error_code error;
@@ -118,6 +120,14 @@ KeyStore::KeyStore(std::vector<fs::path> places) : places_(std::move(places)) {
   keys_->set(entries_of(readings));
 }
 
+std::vector<fs::path> KeyStore::files_of(uid_t user) const {
+  const CapabilityInEffect right(kReadAllFiles);
+  std::vector<fs::path> files;
+  for (const Entry& entry : keys_->entries())
+    if (try_read_key_file(entry.file).owner == user) files.push_back(entry.file);
+  return files;
+}
+
 void KeyStore::report_changes(const std::vector<Entry>& next, Log& log) const {
   const auto is_among = [](const std::vector<Entry>& entries, KeySerial serial) {
     return std::any_of(entries.begin(), entries.end(),
@@ -144,7 +154,17 @@ void KeyStore::report_problems(const std::vector<Reading>& readings, Log& log) {
   reported_ = std::move(problems);
 }
 
+bool KeyStore::can_be_read_again() {
+  const std::vector<Reading> readings = read(places_);
+  const auto denied = [](const Reading& reading) {
+    return reading.file.system_error == EACCES || reading.file.system_error == EPERM;
+  };
+  out_of_reach_ = std::any_of(readings.begin(), readings.end(), denied);
+  return !out_of_reach_;
+}
+
 void KeyStore::refresh(Log& log) {
+  if (out_of_reach_) return;
   std::vector<Reading> readings = read(places_);
   refuse_duplicates(readings);
   report_problems(readings, log);

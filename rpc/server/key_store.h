@@ -2,6 +2,8 @@
 #ifndef GANTRY_RPC_SERVER_KEY_STORE_H
 #define GANTRY_RPC_SERVER_KEY_STORE_H
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -25,6 +27,11 @@ class KeyStore {
   /// Reads them again. Files that are no keys are left out, and so are all but the one in use of an identity;
   /// both are reported once. A file that cannot be read for want of descriptors or the like stays as it was.
   void refresh(Log& log);
+  /// After the process has given up rights: whether what was read could be read again. If not, refresh() does
+  /// nothing from now on, and changes of the keys wait for another start of the server.
+  bool can_be_read_again();
+  /// The key files that belong to this user, which can read them therefore, whatever their mode.
+  std::vector<std::filesystem::path> files_of(uid_t user) const;
   /// The keys as they were read last.
   const std::shared_ptr<ServerKeys>& keys() const { return keys_; }
   /// "key lab", "3 keys: alice, bob, carol"
@@ -42,6 +49,7 @@ class KeyStore {
   std::vector<std::filesystem::path> places_;
   std::shared_ptr<ServerKeys> keys_ = std::make_shared<ServerKeys>();
   KeySerial last_serial_ = 0;
+  bool out_of_reach_ = false;
   std::map<std::filesystem::path, std::string> reported_;  // problems, by file
 };
 

@@ -27,6 +27,8 @@ Examples:
   gantry-device serve --listen 0.0.0.0:7453 --key keys
       The same for several users: keys is a folder with a key file for each. One that is added or removed
       there is accepted or revoked at once.
+  sudo gantry-device serve --user gantry --listen 0.0.0.0:7453 --key /etc/gantry/keys
+      As root, who alone can read the keys; modules run as user gantry.
   gantry-device serve --listen 127.0.0.1:0
       Take any free port; the line on stdout says which.
   gantry-device info --json
@@ -38,6 +40,7 @@ Then, on the workstation:
 struct ServeArguments {
   std::string listen = "127.0.0.1:7453";
   std::vector<std::string> keys;
+  std::string user;
   std::string cache;
   std::uint64_t cache_size = std::uint64_t{4} << 30;
   std::uint64_t session_memory = 0;
@@ -72,6 +75,7 @@ int run_serve(const ServeArguments& arguments) {
   ServeOptions options;
   split_listen(arguments.listen, options);
   options.keys.assign(arguments.keys.begin(), arguments.keys.end());
+  options.user = arguments.user;
   options.cache = arguments.cache;
   options.cache_bytes = arguments.cache_size;
   options.max_sessions = arguments.max_sessions;
@@ -108,6 +112,8 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
                   "required beyond loopback")
       ->type_name("PATH")
       ->allow_extra_args(false);
+  command.add_option("--user", a.user, "As root: become this user when the port and the keys are open")
+      ->type_name("NAME");
   command.add_option("--cache", a.cache, "Where uploaded segments are kept")->type_name("DIR");
   command.add_option("--cache-size", a.cache_size, "Its bound, e.g. 512MiB")
       ->transform(size_in_bytes())

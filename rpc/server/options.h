@@ -15,7 +15,8 @@ struct ServeOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 7453;                ///< 0: any free one
   std::vector<std::filesystem::path> keys;  ///< files and folders of them; none: loopback only, unencrypted
-  std::filesystem::path cache;              ///< empty: default_cache_directory()
+  std::string user;             ///< to become after the port is bound and the keys are read; empty: none
+  std::filesystem::path cache;  ///< empty: default_cache_directory()
   std::uint64_t cache_bytes = std::uint64_t{4} << 30;
   std::uint32_t max_sessions = 8;
   std::uint32_t max_handshakes = 32;                   ///< processes of peers that have not authenticated yet

@@ -16,6 +16,7 @@
 
 #include "rpc/server/board_info.h"
 #include "rpc/server/first_byte.h"
+#include "rpc/server/rights.h"
 #include "rpc/server/session.h"
 #include "rpc/server/signals.h"
 
@@ -314,6 +315,7 @@ void ParentProcess::start_session(WaitingPeer peer) {
 void ParentProcess::be_session(UniqueFd connection, UniqueFd control, std::optional<int> memory_slot) {
   // Signals are the parent's business: it tells its sessions by their control sockets.
   close_signal_pipe({SIGINT, SIGTERM});
+  drop_capabilities(0, log_);
   listener_.reset();
   waiting_.peers().clear();
   children_.clear();

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <asio/ip/address.hpp>
 #include <asio/ip/tcp.hpp>
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "device_runtime/src/memory.h"
@@ -22,6 +24,7 @@
 #include "rpc/server/executor_start.h"
 #include "rpc/server/key_store.h"
 #include "rpc/server/parent_process.h"
+#include "rpc/server/rights.h"
 #include "rpc/server/session.h"
 #include "rpc/server/signals.h"
 
@@ -89,8 +92,8 @@ void announce(const ServeOptions& options, const asio::ip::tcp::endpoint& endpoi
   const std::string host = address.is_v6() ? "[" + address.to_string() + "]" : address.to_string();
   const std::string place = host + ":" + std::to_string(endpoint.port());
   const std::string protection = keys ? "TLS 1.3, " + keys->names() : "no key, this machine only";
-  std::printf("gantry-device %s listening on %s (%s), cache %s\n", gantry_version(), place.c_str(),
-              protection.c_str(), options.cache.c_str());
+  std::printf("gantry-device %s listening on %s (%s), cache %s%s\n", gantry_version(), place.c_str(),
+              protection.c_str(), options.cache.c_str(), ::geteuid() == 0 ? ", as root: see --user" : "");
   std::fflush(stdout);
   Log log(options.log_level);
   log.info(std::string("gantry-device ") + gantry_version() + " listens on " + place + ", " +
@@ -99,24 +102,66 @@ void announce(const ServeOptions& options, const asio::ip::tcp::endpoint& endpoi
     log.warning("there is no key, so nobody can connect until one is put where --key says");
 }
 
+/// Makes the cache's directories, or makes sure of them. `hint`: what else to do where that fails.
+void prepare_cache(ServeOptions& options, const std::string& hint) {
+  if (options.cache.empty()) options.cache = default_cache_directory();
+  options.cache = std::filesystem::absolute(options.cache);
+  try {
+    const SegmentCache cache(options.cache, options.cache_bytes);
+  } catch (const Error& error) {
+    throw Error(error.kind(), error.what() + hint);
+  }
+}
+
+/// For a cache that cannot be used once rights are given up.
+std::string cache_hint(const ServeOptions& options, const SystemUser* user) {
+  if (user)
+    return "; the server runs as user '" + user->name + "': 'install -d -m 700 -o " + user->name + " " +
+           (options.cache.empty() ? "DIR" : options.cache.string()) + "' makes a directory for it";
+  return ::geteuid() == 0 ? "; the server gives up root's right to what belongs to others" : "";
+}
+
+/// Gives up what the server has more rights than it needs, and reports what modules will have.
+void give_up_rights(const SystemUser* user, KeyStore* keys, Log& log) {
+  if (user) become(*user);
+  drop_capabilities(keys ? kReadAllFiles : 0, log);
+  if (keys && !keys->can_be_read_again())
+    log.warning(
+        "this user cannot read the keys again: the server has to be started again when one is "
+        "added, changed or revoked");
+  if (::geteuid() == 0)
+    log.warning(
+        "the server runs as root, and so does what clients send: it can read the keys and change "
+        "root's files; start the server with --user NAME");
+  else if (user && keys)
+    for (const std::filesystem::path& file : keys->files_of(user->uid))
+      log.warning("what clients send runs as user '" + user->name + "', to whom the key file " +
+                  file.string() + " belongs: it can read it; run 'chown root " + file.string() + "'");
+}
+
 }  // namespace
 
 int serve(const ServeOptions& given) {
   ServeOptions options = given;
   const asio::ip::address address = address_of(options.host);
+  std::optional<SystemUser> other;
+  if (!options.user.empty()) other = find_user(options.user);
+  const SystemUser* user = other ? &*other : nullptr;
   auto keys = read_keys(options, address);
   options.session_memory_bytes = session_memory(options);
-  if (options.cache.empty()) options.cache = default_cache_directory();
-  options.cache = std::filesystem::absolute(options.cache);
-  const SegmentCache cache(options.cache, options.cache_bytes);
+  // As root, who may make directories where others may not; sessions have less rights, see below.
+  if (!user) prepare_cache(options, "");
 
   asio::ip::tcp::endpoint endpoint(address, options.port);
   UniqueFd listener = listen_on(options, endpoint);
   const UniqueFd program(open_this_program());
   options.program = program.get();
   leave_no_core();
+  Log log(options.log_level);
+  give_up_rights(user, keys.get(), log);
   // A module's process, which is the same user's, could trace this one or its sessions and read the key.
   ::prctl(PR_SET_DUMPABLE, 0);
+  prepare_cache(options, cache_hint(options, user));
   const KeyStore* shown = keys.get();
   ParentProcess parent(options, std::move(listener), std::move(keys));
   announce(options, endpoint, shown);

@@ -112,7 +112,7 @@ TEST(Executor, LiesAtOtherAddressesThanTheServerAndOtherExecutors) {
   RawSession first(server.port(), kId), second(server.port(), kId);
   handle_of(first.load(testing::build({})));
   handle_of(second.load(testing::build({})));
-  const std::vector<int> processes = server.descendant_ids();
+  const std::vector<int> processes = server.processes();
   ASSERT_EQ(processes.size(), 4u) << "two sessions, two executors";
   const std::set<std::string> addresses = {program_address(server.pid()), program_address(processes[2]),
                                            program_address(processes[3])};
@@ -188,7 +188,7 @@ TEST(Executor, HoldsNothingOfTheServersKey) {
   options.key = key;
   const auto client = BoardClient::connect(options);
   client->load(client->upload(testing::build({})), {.threads = 1});
-  const std::vector<int> processes = server.descendant_ids();
+  const std::vector<int> processes = server.processes();
   ASSERT_EQ(processes.size(), 2u);
   EXPECT_TRUE(memory_holds(processes[0], key.secret)) << "the session, for comparison";
   EXPECT_FALSE(memory_holds(processes[1], key.secret));
@@ -218,7 +218,7 @@ class Confined {
     std::memcpy(values.data(), tensor.bytes.data(), sizeof(float) * values.size());
     return values;
   }
-  int executor() const { return server_.descendant_ids().at(1); }
+  int executor() const { return server_.processes().at(2); }
   const ServerProcess& server() const { return server_; }
   BoardClient& client() { return *client_; }
 

@@ -30,7 +30,7 @@ constexpr std::uint64_t kMiB = 1u << 20;
 /// Bytes in use in memory that the server's processes share among themselves.
 std::uint64_t shared_bytes(const ServerProcess& server) {
   std::map<ino_t, std::uint64_t> files;
-  for (const int process : server.descendant_ids()) {
+  for (const int process : server.processes()) {
     std::error_code gone;
     for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(process) + "/fd", gone)) {
       struct stat status {};
