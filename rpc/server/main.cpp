@@ -1,8 +1,11 @@
 // gantry-device: the program on the board.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gantry/runtime.h"
@@ -87,6 +90,19 @@ int run_serve(const ServeArguments& arguments) {
   options.shutdown_grace = ms(arguments.grace_s);
   options.log_level = log_level_of(arguments);
   return serve(options);
+}
+
+/// Overwrites where the keys are in what every user of this machine sees of the command line.
+void hide_key_paths(int argc, char** argv) {
+  constexpr std::string_view kOption = "--key";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    char* path = nullptr;
+    if (argument == kOption && i + 1 < argc) path = argv[++i];
+    if (argument.starts_with(kOption) && argument.substr(kOption.size()).starts_with('='))
+      path = argv[i] + kOption.size() + 1;
+    if (path) std::fill_n(path, std::strlen(path), '*');
+  }
 }
 
 /// Turns "512MiB" into a number of bytes.
@@ -246,6 +262,7 @@ int run(int argc, char** argv) {
     return 1;
   }
   if (local_command->parsed()) return serve_connection(kLocalSocket);
+  hide_key_paths(argc, argv);
   return serve_command->parsed() ? run_serve(arguments) : run_info(json);
 }
 

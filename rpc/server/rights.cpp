@@ -125,4 +125,8 @@ CapabilityInEffect::~CapabilityInEffect() {
   set_capabilities({sets.effective & ~raised_, sets.permitted});
 }
 
+void hide_memory() {
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
 }  // namespace gantry::rpc

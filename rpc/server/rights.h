@@ -51,5 +51,8 @@ class CapabilityInEffect {
   Capabilities raised_ = 0;
 };
 
+/// Keeps other processes of the same user from reading this one's memory, by tracing or through /proc.
+void hide_memory();
+
 }  // namespace gantry::rpc
 #endif

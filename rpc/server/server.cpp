@@ -125,6 +125,7 @@ std::string cache_hint(const ServeOptions& options, const SystemUser* user) {
 void give_up_rights(const SystemUser* user, KeyStore* keys, Log& log) {
   if (user) become(*user);
   drop_capabilities(keys ? kReadAllFiles : 0, log);
+  if (keys) hide_memory();
   if (keys && !keys->can_be_read_again())
     log.warning(
         "this user cannot read the keys again: the server has to be started again when one is "

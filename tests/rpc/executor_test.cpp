@@ -113,9 +113,9 @@ TEST(Executor, LiesAtOtherAddressesThanTheServerAndOtherExecutors) {
   handle_of(first.load(testing::build({})));
   handle_of(second.load(testing::build({})));
   const std::vector<int> processes = server.processes();
-  ASSERT_EQ(processes.size(), 4u) << "two sessions, two executors";
-  const std::set<std::string> addresses = {program_address(server.pid()), program_address(processes[2]),
-                                           program_address(processes[3])};
+  ASSERT_EQ(processes.size(), 5u) << "the server, two sessions, two executors";
+  const std::set<std::string> addresses = {program_address(server.pid()), program_address(processes[3]),
+                                           program_address(processes[4])};
   EXPECT_EQ(addresses.size(), 3u) << ::testing::PrintToString(addresses);
   EXPECT_THAT(addresses, Not(::testing::Contains("none")));
 }
@@ -189,11 +189,11 @@ TEST(Executor, HoldsNothingOfTheServersKey) {
   const auto client = BoardClient::connect(options);
   client->load(client->upload(testing::build({})), {.threads = 1});
   const std::vector<int> processes = server.processes();
-  ASSERT_EQ(processes.size(), 2u);
-  EXPECT_TRUE(memory_holds(processes[0], key.secret)) << "the session, for comparison";
-  EXPECT_FALSE(memory_holds(processes[1], key.secret));
+  ASSERT_EQ(processes.size(), 3u) << "the server, a session, its executor";
+  EXPECT_TRUE(memory_holds(processes[0], key.secret)) << "the server, for comparison";
+  EXPECT_FALSE(memory_holds(processes[2], key.secret));
   EXPECT_THAT(about(processes[0], "environ"), HasSubstr("open sesame"));
-  EXPECT_THAT(about(processes[1], "environ"), Not(HasSubstr("open sesame")));
+  EXPECT_THAT(about(processes[2], "environ"), Not(HasSubstr("open sesame")));
 }
 
 /// A session over a socket, its executor, and what a kernel there that may call the system finds out.

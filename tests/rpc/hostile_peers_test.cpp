@@ -169,6 +169,7 @@ TEST(HostilePeers, TwoHundredAtOnceDelayNobodyAndLeaveNothing) {
   KeyedServer keyed({"--handshake-timeout", "1"});
   const ServerProcess& server = *keyed.server;
   connect(server, keyed.key)->ping();
+  if (!server.shows_descriptors()) GTEST_SKIP() << "only root sees the descriptors of a server with keys";
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const std::size_t descriptors = server.descriptors(), memory = server.resident_kilobytes();
   {

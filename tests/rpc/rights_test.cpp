@@ -1,12 +1,16 @@
 // What a server that root starts may do, and what those may who send it modules.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "rpc/client/client.h"
@@ -176,6 +180,49 @@ TEST_F(Rights, ModulesCannotReadTheKeyFile) {
   float result = 0;
   std::memcpy(&result, client->get_output(module.handle, 0).bytes.data(), sizeof result);
   EXPECT_LT(result, 0) << "it opened the key file";
+}
+
+TEST_F(Rights, OtherProcessesOfItsUserCannotReadItsMemory) {
+  if (::access("/usr/bin/setpriv", X_OK) != 0) GTEST_SKIP() << "setpriv is not installed";
+  // A server that a user starts itself: what becomes another user's process is hidden by that alone.
+  fs::permissions(keys_.path(), fs::perms(0755));
+  ASSERT_EQ(::chown(key_file().c_str(), nobody_, static_cast<gid_t>(-1)), 0);
+  const std::string id = std::to_string(nobody_);
+  server_.emplace(
+      std::vector<std::string>{"--cache", cache(), "--key", key_file()},
+      "/usr/bin/setpriv --reuid=" + id + " --regid=" + id + " --clear-groups " + GANTRY_DEVICE_PROGRAM);
+  auto client = connect();
+  client->ping();
+  const std::vector<int> processes = server_->processes();
+  ASSERT_EQ(processes.size(), 2u) << "the server and a session";
+  for (const int process : processes) {
+    const std::string path = "/proc/" + std::to_string(process) + "/mem";
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::setresgid(nobody_, nobody_, nobody_) != 0 || ::setresuid(nobody_, nobody_, nobody_) != 0)
+        ::_exit(100);
+      ::_exit(::open(path.c_str(), O_RDONLY) < 0 ? errno : 0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == EACCES) << path << ": " << status;
+  }
+}
+
+TEST_F(Rights, CommandLineDoesNotTellWhereTheKeysAre) {
+  const fs::path other = keys_.path() / "other.key";
+  std::ofstream(other) << key_file_text(generate_key("other"));
+  fs::permissions(other, fs::perms(0600));
+  server_.emplace(std::vector<std::string>{"--key", key_file(), "--key=" + other.string()});
+  auto client = connect();
+  client->run(load(*client, kDouble).handle);
+  for (const int process : server_->processes()) {
+    for (const char* name : {"cmdline", "environ"}) {
+      std::ifstream file("/proc/" + std::to_string(process) + "/" + name);
+      const std::string text{std::istreambuf_iterator<char>(file), {}};
+      EXPECT_THAT(text, Not(HasSubstr(keys_.path()))) << name;
+    }
+  }
 }
 
 }  // namespace

@@ -96,6 +96,10 @@ std::size_t ServerProcess::descriptors() const {
   return count;
 }
 
+bool ServerProcess::shows_descriptors() const {
+  return ::access(("/proc/" + std::to_string(pid()) + "/fd").c_str(), R_OK) == 0;
+}
+
 std::size_t ServerProcess::resident_kilobytes() const {
   std::ifstream status("/proc/" + std::to_string(pid()) + "/status");
   std::string word;

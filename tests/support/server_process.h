@@ -33,8 +33,10 @@ class ServerProcess {
   int pid() const { return process_.pid(); }
   /// SIGTERM, then its exit code; -1 if a signal ended it, or if it has been stopped before.
   int stop();
-  /// 0 for all but root: a server hides itself from the other processes of its user.
+  /// Open ones of the server itself; 0 for all but root, from whom alone a server does not hide: test with
+  /// shows_descriptors().
   std::size_t descriptors() const;
+  bool shows_descriptors() const;
   std::size_t resident_kilobytes() const;
   /// What it and its sessions have printed on stderr so far; shown in full when the object goes.
   std::string errors() const;
