@@ -18,6 +18,7 @@ using ::testing::HasSubstr;
 class HistoryFile : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::remove(path_); }
+  void TearDown() override { std::filesystem::remove(path_); }
 
   void write_text(const std::string& text) { std::ofstream(path_) << text; }
   void expect_refused(const std::string& part) {
@@ -26,12 +27,14 @@ class HistoryFile : public ::testing::Test {
       ADD_FAILURE() << part;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kUser);
-      EXPECT_THAT(error.what(), HasSubstr("series.jsonl"));
+      EXPECT_THAT(error.what(), HasSubstr(path_.filename().string()));
       EXPECT_THAT(error.what(), HasSubstr(part));
     }
   }
 
-  std::filesystem::path path_ = std::filesystem::path(::testing::TempDir()) / "gantry_series.jsonl";
+  std::filesystem::path path_ = std::filesystem::path(::testing::TempDir()) /
+                                (std::string("gantry_series_") +
+                                 ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".jsonl");
 };
 
 HistoryEntry entry_of(double ms, const std::string& date) {
