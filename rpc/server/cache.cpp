@@ -76,15 +76,6 @@ std::optional<DigestBytes> digest_of(int file) {
 
 }  // namespace
 
-int Disk::sync(int file) {
-  // Some file systems have nothing to do.
-  return ::fsync(file) == 0 || errno == EINVAL || errno == ENOSYS ? 0 : errno;
-}
-
-int Disk::rename(int from, const std::string& name, int to, const std::string& new_name) {
-  return ::renameat(from, name.c_str(), to, new_name.c_str()) == 0 ? 0 : errno;
-}
-
 SegmentCache::SegmentCache(fs::path directory, std::uint64_t capacity_bytes, VerifiedSegments* verified,
                            Disk* disk)
     : directory_(std::move(directory)),
@@ -96,7 +87,7 @@ SegmentCache::SegmentCache(fs::path directory, std::uint64_t capacity_bytes, Ver
       locks_(top_.get()),
       own_verified_(verified ? nullptr : std::make_unique<VerifiedSegments>()),
       verified_(verified ? verified : own_verified_.get()),
-      disk_(disk ? disk : &own_disk_) {}
+      sync_(disk ? *disk : own_disk_, segments_) {}
 
 /// The lock is for servers of older versions, which know no other.
 UniqueFd SegmentCache::open_file(const DigestBytes& digest, struct stat& status) const {

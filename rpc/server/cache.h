@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rpc/protocol/message.h"
+#include "rpc/server/background_sync.h"
 #include "rpc/server/cache_directory.h"
 #include "rpc/server/piece_writer.h"
 #include "rpc/server/segment_locks.h"
@@ -22,15 +23,6 @@
 struct evp_md_ctx_st;
 
 namespace gantry::rpc {
-
-/// What makes files last; tests watch it.
-class Disk {
- public:
-  virtual ~Disk() = default;
-  /// fsync() of a file or directory, as renameat(): 0 or an errno.
-  virtual int sync(int file);
-  virtual int rename(int from, const std::string& name, int to, const std::string& new_name);
-};
 
 /// Layout: DIR/segments/<hex digest> is complete, DIR/partial/<hex digest>.<size> is on its way,
 /// DIR/used/<hex digest> bears the time of the last use (not the segment itself, whose own times tell whether
@@ -76,8 +68,8 @@ class SegmentCache {
     /// Stores what was put where next() said. Throws Error(kBoard) if the disk is full, maybe only for a
     /// later piece, and from finish() at the latest.
     void put();
-    /// Verifies the digest and publishes the file, which lasts from then on. Throws Error(kRequest) if the
-    /// bytes are not the announced ones.
+    /// Verifies the digest and publishes the file, which is brought to the disk from then on, at the latest
+    /// before the cache's object is gone. Throws Error(kRequest) if the bytes are not the announced ones.
     UniqueFd finish();
 
    private:
@@ -114,9 +106,9 @@ class SegmentCache {
   SegmentLocks locks_;
   std::unique_ptr<VerifiedSegments> own_verified_;
   VerifiedSegments* verified_;
-  Disk own_disk_;
-  Disk* disk_;
   mutable std::vector<std::string> damage_;
+  Disk own_disk_;
+  BackgroundSync sync_;
 };
 
 /// $GANTRY_CACHE_DIR, $XDG_CACHE_HOME/gantry-device, ~/.cache/gantry-device, or a directory of the user in
