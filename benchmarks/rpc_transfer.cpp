@@ -58,6 +58,8 @@ struct Board {
     options.key = gantry::rpc::generate_key("benchmark");
     const auto file = directory.path() / "key";
     std::ofstream(file) << gantry::rpc::key_file_text(*options.key);
+    // A key that others can read is refused.
+    std::filesystem::permissions(file, std::filesystem::perms::owner_read);
     server = std::make_unique<ServerProcess>(std::vector<std::string>{"--key", file.string()});
     options.address = server->address();
   }
