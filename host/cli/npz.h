@@ -43,6 +43,8 @@ struct NamedTensor {
   std::string name;
   const HostTensor* tensor;
 };
+/// A user error where this gantry is built without libzip.
+void expect_npz_support(const std::filesystem::path& path);
 /// Writes stored members, as numpy.savez does; nothing is left if that fails.
 void write_npz(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors);
 

@@ -124,6 +124,7 @@ void plan_files(const Options& options, OutputPlan& plan) {
   for (const std::string& argument : options.outputs) {
     const std::string file = split_output(argument).value;
     const FileKind kind = file.ends_with(".npz") ? FileKind::kArchive : FileKind::kTensor;
+    if (kind == FileKind::kArchive) expect_npz_support(file);
     if (!file.empty()) plan.writes(file, kind, "--output", options.force);
   }
 }

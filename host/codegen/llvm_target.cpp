@@ -1,48 +1,13 @@
 #include "host/codegen/llvm_target.h"
 
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/TargetSelect.h>
 
-#include <mutex>
-
+#include "host/codegen/backends.h"
 #include "host/codegen/cpu_features.h"
 #include "host/support/error.h"
 
-extern "C" {
-void LLVMInitializeAArch64Target();
-void LLVMInitializeAArch64TargetInfo();
-void LLVMInitializeAArch64TargetMC();
-void LLVMInitializeAArch64AsmPrinter();
-void LLVMInitializeNVPTXTarget();
-void LLVMInitializeNVPTXTargetInfo();
-void LLVMInitializeNVPTXTargetMC();
-void LLVMInitializeNVPTXAsmPrinter();
-void LLVMInitializeX86Target();
-void LLVMInitializeX86TargetInfo();
-void LLVMInitializeX86TargetMC();
-void LLVMInitializeX86AsmPrinter();
-}
-
 namespace gantry {
 namespace {
-
-void initialise_llvm() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    LLVMInitializeAArch64TargetInfo();
-    LLVMInitializeAArch64Target();
-    LLVMInitializeAArch64TargetMC();
-    LLVMInitializeAArch64AsmPrinter();
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
-  });
-}
 
 /// The plain CPU of the architecture: whatever is more comes from the list of features, so that nothing is
 /// used that a board is not checked for.
@@ -79,8 +44,8 @@ std::string feature_string(const Target& target) {
     if (!result.empty()) result += ',';
     result += '+' + feature;
   }
-  // LLVM's name for "AVX-512 with 512-bit registers", which every CPU with AVX-512 has had, and hints to write,
-  // which they have had too.
+  // LLVM's name for "AVX-512 with 512-bit registers", which every CPU with AVX-512 has had, and hints to
+  // write, which they have had too.
   if (has_feature(target, "avx512f")) result += ",+evex512,+prfchw";
   return result;
 }
@@ -88,7 +53,8 @@ std::string feature_string(const Target& target) {
 }  // namespace
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target) {
-  initialise_llvm();
+  expect_code_generation(target);
+  initialise_backends();
   std::string error;
   const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(target.triple, error);
   internal_check(backend != nullptr, "code generation for {}: {}", target.name, error);

@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "host/codegen/backends.h"
 #include "host/codegen/cpu_features.h"
 #include "host/codegen/gpu_target.h"
 #include "host/support/error.h"
@@ -248,6 +249,7 @@ std::vector<Target> known_targets() {
     result.push_back(std::move(target));
   }
   for (Target& target : known_gpu_targets()) result.push_back(std::move(target));
+  std::erase_if(result, [](const Target& target) { return !can_generate(target); });
   return result;
 }
 

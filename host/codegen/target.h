@@ -87,8 +87,8 @@ struct Target {
   bool for_gpu() const { return device != DeviceKind::kCpu; }
 };
 
-/// The targets with names of their own, for `gantry targets`: x86-64-v2/v3/v4, aarch64, aarch64+dotprod,
-/// named CPUs.
+/// The targets with names of their own for which this gantry generates code, for `gantry targets`:
+/// x86-64-v2/v3/v4, aarch64, aarch64+dotprod, named CPUs.
 std::vector<Target> known_targets();
 /// A target by name: a known one, `native` (this machine), or any CPU name that LLVM knows for x86-64 or
 /// AArch64

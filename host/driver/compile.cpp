@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "host/codegen/backends.h"
 #include "host/driver/module_builder.h"
 #include "host/driver/program.h"
 #include "host/support/error.h"
@@ -47,6 +48,7 @@ LoweredProgram lower_program(const Graph& graph, const Target& target, const Com
 
 ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
   if (options.targets.empty()) user_error("no target given: name one with --target (see `gantry targets`)");
+  for (const Target& target : options.targets) expect_code_generation(target);
   ModuleBuilder builder(graph);
   auto progress = [&](const std::string& what, double done) {
     if (options.observer.progress) options.observer.progress(what, done);

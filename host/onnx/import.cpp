@@ -2,8 +2,10 @@
 #include "host/onnx/import.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <onnx/checker.h>
 #include <onnx/onnx_pb.h>
+#ifndef GANTRY_NO_ONNX_CHECKER
+#include <onnx/checker.h>
+#endif
 
 #include <algorithm>
 #include <climits>
@@ -134,12 +136,14 @@ void Importer::read_opsets() {
 }
 
 void Importer::check_with_onnx() const {
+#ifndef GANTRY_NO_ONNX_CHECKER
   if (!options_.warn || model_->ir_version() > 8 || model_->ir_version() < 3 || opset_ > 17) return;
   try {
     onnx::checker::check_model(*model_);
   } catch (const std::exception& error) {
     options_.warn(fmt::format("the onnx checker complains: {}", error.what()));
   }
+#endif
 }
 
 // --- names

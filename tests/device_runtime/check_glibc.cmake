@@ -1,7 +1,7 @@
 # cmake -DFILE=… -DREADELF=… -DMAX_VERSION=2.27 -P check_glibc.cmake
 # Fails if the program needs another library than glibc's own or a newer glibc than MAX_VERSION; says which it needs.
 if(NOT EXISTS ${FILE})
-  message(STATUS "absent: ${FILE}; it is built by the preset cuda-device")
+  message(STATUS "absent: ${FILE}; the presets cuda-device and gpu-bundle build such programs")
   return()
 endif()
 execute_process(COMMAND ${READELF} --wide --dynamic ${FILE} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)

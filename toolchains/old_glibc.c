@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The version that all symbols of the first glibc for the architecture have. */
@@ -18,10 +20,12 @@
 #define BASE "GLIBC_2.2.5"
 #define AFFINITY "GLIBC_2.3.4"
 #define CLOCK "GLIBC_2.3.3"
+#define NAMES "GLIBC_2.12"
 #else
 #define BASE "GLIBC_2.17"
 #define AFFINITY BASE
 #define CLOCK BASE
+#define NAMES BASE
 #endif
 
 /* A wrapper of `name` around its old version. */
@@ -52,11 +56,43 @@ OLD(int, pthread_rwlock_destroy, (pthread_rwlock_t* lock), (lock))
 OLD(int, pthread_rwlock_rdlock, (pthread_rwlock_t* lock), (lock))
 OLD(int, pthread_rwlock_wrlock, (pthread_rwlock_t* lock), (lock))
 OLD(int, pthread_rwlock_unlock, (pthread_rwlock_t* lock), (lock))
+OLD_AT(NAMES, int, pthread_setname_np, (pthread_t t, const char* name), (t, name))
+OLD_AT(NAMES, int, pthread_getname_np, (pthread_t t, char* name, size_t size), (t, name, size))
+OLD(int, pthread_mutex_timedlock, (pthread_mutex_t* m, const struct timespec* end), (m, end))
 OLD(int, dladdr, (const void* address, Dl_info* info), (address, info))
 OLD(int, dlclose, (void* library), (library))
 OLD(void*, dlopen, (const char* path, int mode), (path, mode))
 OLD(void*, dlsym, (void* library, const char* name), (library, name))
 OLD(char*, dlerror, (void), ())
+
+/* The old versions differ in how they report errors. */
+OLD(double, exp, (double x), (x))
+OLD(double, exp2, (double x), (x))
+OLD(double, log, (double x), (x))
+OLD(double, log2, (double x), (x))
+OLD(double, pow, (double x, double y), (x, y))
+
+/* Waiting by another clock than the system's is new. Where somebody sets that clock meanwhile, the wait becomes shorter
+ * or longer, which callers have to expect of waits anyway. */
+static struct timespec end_by_system_clock(clockid_t clock, const struct timespec* end) {
+  struct timespec here, there;
+  clock_gettime(CLOCK_REALTIME, &here);
+  clock_gettime(clock, &there);
+  struct timespec result = {here.tv_sec + end->tv_sec - there.tv_sec, here.tv_nsec + end->tv_nsec - there.tv_nsec};
+  for (; result.tv_nsec < 0; --result.tv_sec) result.tv_nsec += 1000000000;
+  for (; result.tv_nsec >= 1000000000; ++result.tv_sec) result.tv_nsec -= 1000000000;
+  return result;
+}
+int __wrap_pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const struct timespec* end);
+int __wrap_pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const struct timespec* end) {
+  const struct timespec here = end_by_system_clock(clock, end);
+  return pthread_cond_timedwait(c, m, &here);
+}
+int __wrap_pthread_mutex_clocklock(pthread_mutex_t* m, clockid_t clock, const struct timespec* end);
+int __wrap_pthread_mutex_clocklock(pthread_mutex_t* m, clockid_t clock, const struct timespec* end) {
+  const struct timespec here = end_by_system_clock(clock, end);
+  return old_pthread_mutex_timedlock(m, &here);
+}
 
 /* Libraries of C++ ask this to leave out atomic instructions; "no" is always right. */
 char __libc_single_threaded = 0;
@@ -78,9 +114,32 @@ int __wrap_fstat64(int fd, struct stat* info);
 int __wrap_fstat64(int fd, struct stat* info) {
   return __wrap_fstat(fd, info);
 }
+int __wrap_stat64(const char* path, struct stat* info);
+int __wrap_stat64(const char* path, struct stat* info) {
+  return __wrap_stat(path, info);
+}
+int __wrap_lstat64(const char* path, struct stat* info);
+int __wrap_lstat64(const char* path, struct stat* info) {
+  return __wrap_lstat(path, info);
+}
 int __wrap_fstatat(int fd, const char* path, struct stat* info, int flags);
 int __wrap_fstatat(int fd, const char* path, struct stat* info, int flags) {
   return (int)syscall(SYS_newfstatat, fd, path, info, flags);
+}
+
+/* For std::random_device, and the names of LLVM's temporary files. */
+unsigned __wrap_arc4random(void);
+unsigned __wrap_arc4random(void) {
+  unsigned number = 0;
+  while (syscall(SYS_getrandom, &number, sizeof number, 0) != sizeof number) {
+  }
+  return number;
+}
+
+/* What the heap takes, which LLVM would show beside its timers. */
+struct mallinfo2 __wrap_mallinfo2(void);
+struct mallinfo2 __wrap_mallinfo2(void) {
+  return (struct mallinfo2){0};
 }
 
 /* What the unwinder of C++ exceptions asks since glibc 2.35: the object that an address lies in. */

@@ -1,0 +1,6 @@
+if(NOT TARGET fmt::fmt)
+  add_library(fmt_static STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt.cpp)
+  target_compile_definitions(fmt_static PUBLIC FMT_SHARED)
+  add_library(fmt::fmt ALIAS fmt_static)
+endif()
+set(fmt_FOUND TRUE)

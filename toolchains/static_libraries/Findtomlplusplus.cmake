@@ -1,0 +1,6 @@
+if(NOT TARGET tomlplusplus::tomlplusplus)
+  add_library(tomlplusplus_static STATIC ${CMAKE_CURRENT_LIST_DIR}/tomlplusplus.cpp)
+  target_compile_options(tomlplusplus_static PUBLIC -DTOML_HEADER_ONLY=0 -DTOML_SHARED_LIB=1)
+  add_library(tomlplusplus::tomlplusplus ALIAS tomlplusplus_static)
+endif()
+set(tomlplusplus_FOUND TRUE)
