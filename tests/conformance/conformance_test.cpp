@@ -5,6 +5,7 @@
 //   GANTRY_CONFORMANCE_LIST=FILE conformance_test   writes the list of all that pass now to FILE, and to
 //                                                   FILE.failing why the others do not
 //   GANTRY_CONFORMANCE_ONLY=TEXT                    takes only tests with TEXT in their names
+//   GANTRY_TEST_GPU=cuda:sm_90                      takes that target in place of the emulated GPU
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,7 +16,9 @@
 
 #include "host/onnx/import.h"
 #include "host/support/error.h"
+#include "tests/cases/comparison.h"
 #include "tests/conformance/backend.h"
+#include "tests/conformance/listed.h"
 #include "tests/conformance/test_data.h"
 #include "tests/support/compiled_model.h"
 
@@ -24,58 +27,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Inputs that ops like Reshape, Slice or Range take as data, though they decide on shapes.
-bool may_steer_shapes(const ConstantData& value) {
-  return value.type.rank() <= 1 && value.size <= 1024;
-}
-
-/// Every input's shape as in the test; with `fixed`, values too of those that may steer shapes.
-ImportOptions options_for(const std::vector<ConstantPtr>& inputs, const std::vector<std::string>& names,
-                          bool fixed) {
-  ImportOptions options;
-  for (size_t i = 0; i < names.size() && i < inputs.size(); ++i) {
-    if (fixed && may_steer_shapes(*inputs[i]))
-      options.values[names[i]] = inputs[i];
-    else
-      options.shapes[names[i]] = *constant_shape(inputs[i]->type.shape);
-  }
-  return options;
-}
-
 /// "" if every data set passes, else why not.
 std::string run_test(Backend& backend, const fs::path& folder, bool fixed) {
-  int sets = 0;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!entry.is_directory()) continue;
-    ++sets;
+  const fs::path model = folder / "model.onnx";
+  const std::vector<fs::path> sets = data_sets(folder);
+  for (const fs::path& set : sets) {
     try {
-      auto inputs = read_tensors(entry.path(), "input"), expected = read_tensors(entry.path(), "output");
-      if (!inputs || !expected) return "its data are no tensors";
-      std::vector<std::string> names = input_names(folder / "model.onnx");
-      Graph graph = import_onnx(folder / "model.onnx", options_for(*inputs, names, fixed));
-      std::vector<ConstantPtr> open;
-      for (size_t i = 0; i < inputs->size(); ++i) {
-        bool closed = fixed && i < names.size() && may_steer_shapes(*(*inputs)[i]);
-        if (!closed) open.push_back((*inputs)[i]);
-      }
-      std::vector<ConstantPtr> actual = backend.run(graph, open);
-      if (actual.size() != expected->size()) return "another number of outputs";
+      const DataSet data = read_data_set(model, set, fixed);
+      const Graph graph = import_onnx(model, data.import_options());
+      const std::vector<ConstantPtr> actual = backend.run(graph, data.open());
+      if (actual.size() != data.expected.size()) return "another number of outputs";
       for (size_t i = 0; i < actual.size(); ++i) {
-        std::string text = difference(*actual[i], *(*expected)[i]);
+        std::string text = difference(*actual[i], *data.expected[i]);
         if (!text.empty()) return "output " + std::to_string(i) + ": " + text;
       }
     } catch (const std::exception& error) {
       return error.what();
     }
   }
-  return sets > 0 ? "" : "it has no data";
+  return sets.empty() ? "it has no data" : "";
 }
-
-struct Listed {
-  std::string name;
-  bool fixed = false;
-  bool newer = false;
-};
 
 /// Whether a test's name is asked for.
 bool is_wanted(const std::string& name) {
@@ -83,28 +54,10 @@ bool is_wanted(const std::string& name) {
   return part == nullptr || name.find(part) != std::string::npos;
 }
 
-std::vector<Listed> passing_list() {
-  std::vector<Listed> list;
-  std::ifstream file(fs::path(GANTRY_SOURCE_DIR) / "tests/conformance/passing.txt");
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    std::istringstream words(line);
-    Listed test;
-    words >> test.name;
-    for (std::string word; words >> word;) (word == "fixed" ? test.fixed : test.newer) = true;
-    if (is_wanted(test.name)) list.push_back(test);
-  }
+std::vector<Listed> wanted_tests() {
+  std::vector<Listed> list = passing_list();
+  std::erase_if(list, [](const Listed& test) { return !is_wanted(test.name); });
   return list;
-}
-
-/// Every folder with that test's data; with `newer`, Debian's aside.
-std::vector<fs::path> find_test(const std::string& name, bool newer) {
-  std::vector<fs::path> found;
-  for (const fs::path& root : data_roots()) {
-    if (newer && is_debian_data(root)) continue;
-    if (fs::exists(root / name / "model.onnx")) found.push_back(root / name);
-  }
-  return found;
 }
 
 std::vector<std::unique_ptr<Backend>> all_backends() {
@@ -117,7 +70,7 @@ std::vector<std::unique_ptr<Backend>> all_backends() {
 /// The listed tests from `first` on, every `step`th.
 void run_listed(Backend& backend, size_t first, size_t step) {
   if (data_roots().empty()) GTEST_SKIP() << "ONNX's test data is not there: install libonnx-testdata";
-  const std::vector<Listed> list = passing_list();
+  const std::vector<Listed> list = wanted_tests();
   ASSERT_GT(list.size(), std::getenv("GANTRY_CONFORMANCE_ONLY") ? 0u : 1000u);
   for (size_t i = first; i < list.size(); i += step) {
     for (const fs::path& folder : find_test(list[i].name, list[i].newer)) {
@@ -151,7 +104,7 @@ TEST_P(Conformance, ListedTestsPassCompiledForThisMachine) {
 }
 
 TEST_P(Conformance, ListedTestsPassOnTheEmulatedGpuUnderItsChecks) {
-  CompiledBackend backend("cuda-emulated:sm_80+checks", 3);
+  CompiledBackend backend(testing::gpu_test_target("+checks"), 3);
   run_listed(backend, GetParam(), kParts);
 }
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>
 
-#include <cmath>
-#include <cstring>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -68,67 +66,6 @@ std::vector<std::string> input_names(const fs::path& path) {
     if (initialised.count(input.name()) == 0) names.push_back(input.name());
   }
   return names;
-}
-
-namespace {
-
-double from_half(uint16_t bits) {
-  int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
-  double sign = bits & 0x8000 ? -1 : 1;
-  if (exponent == 31) return mantissa ? NAN : sign * INFINITY;
-  return sign * (exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24));
-}
-double from_bfloat(uint16_t bits) {
-  uint32_t wide = uint32_t{bits} << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof(value));
-  return value;
-}
-
-double element(const ConstantData& c, size_t i) {
-  switch (c.type.dtype) {
-    case DType::kF32:
-      return c.as<float>()[i];
-    case DType::kF64:
-      return c.as<double>()[i];
-    case DType::kF16:
-      return from_half(c.as<uint16_t>()[i]);
-    case DType::kBF16:
-      return from_bfloat(c.as<uint16_t>()[i]);
-    case DType::kI8:
-      return c.as<int8_t>()[i];
-    case DType::kI16:
-      return c.as<int16_t>()[i];
-    case DType::kI32:
-      return c.as<int32_t>()[i];
-    case DType::kI64:
-      return static_cast<double>(c.as<int64_t>()[i]);
-    case DType::kU8:
-      return c.as<uint8_t>()[i];
-    case DType::kU16:
-      return c.as<uint16_t>()[i];
-    case DType::kU32:
-      return c.as<uint32_t>()[i];
-    case DType::kU64:
-      return static_cast<double>(c.as<uint64_t>()[i]);
-    case DType::kBool:
-      return c.as<uint8_t>()[i];
-  }
-  return NAN;
-}
-
-}  // namespace
-
-std::string difference(const ConstantData& actual, const ConstantData& expected) {
-  if (!(actual.type == expected.type))
-    return fmt::format("{} instead of {}", actual.type.str(), expected.type.str());
-  size_t count = expected.size / static_cast<size_t>(byte_width(expected.type.dtype));
-  for (size_t i = 0; i < count; ++i) {
-    double a = element(actual, i), e = element(expected, i);
-    bool same = a == e || (std::isnan(a) && std::isnan(e)) || std::abs(a - e) <= 1e-7 + 1e-3 * std::abs(e);
-    if (!same) return fmt::format("element {} is {} instead of {}", i, a, e);
-  }
-  return "";
 }
 
 }  // namespace gantry::conformance

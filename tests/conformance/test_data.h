@@ -20,7 +20,5 @@ std::optional<std::vector<ConstantPtr>> read_tensors(const std::filesystem::path
                                                      const std::string& prefix);
 /// Names of the model's inputs that have no initialiser.
 std::vector<std::string> input_names(const std::filesystem::path& model);
-/// Empty if equal within the tolerances of ONNX's own runner (rtol 1e-3, atol 1e-7), else what differs.
-std::string difference(const ConstantData& actual, const ConstantData& expected);
 
 }  // namespace gantry::conformance

@@ -45,7 +45,7 @@ TEST_P(Light, GivesTheKnownOutputOnTileRegisters) {
 
 TEST_P(Light, GivesTheKnownOutputOnTheEmulatedGpu) {
   constexpr double kSumsInAnotherOrder = 1e-4;
-  EXPECT_LE(error_of(run_here("cuda-emulated:sm_80")), kSumsInAnotherOrder);
+  EXPECT_LE(error_of(run_here(testing::gpu_test_target())), kSumsInAnotherOrder);
 }
 
 TEST_P(Light, GivesTheKnownOutputOnAnEmulatedBoard) {

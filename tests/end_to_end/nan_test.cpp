@@ -49,7 +49,7 @@ TEST(Nan, PassesActivations) {
 }
 
 TEST(Nan, PassesActivationsOnTheEmulatedGpu) {
-  expect_activations_to_pass_nan(run_here("cuda-emulated:sm_80"));
+  expect_activations_to_pass_nan(run_here(testing::gpu_test_target()));
 }
 
 TEST(Nan, PassesActivationsOnAnEmulatedBoard) {

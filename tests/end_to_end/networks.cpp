@@ -10,6 +10,7 @@
 #include "host/onnx/tensor_data.h"
 #include "host/zoo/zoo.h"
 #include "tests/support/compiled_model.h"
+#include "tests/support/recorded_case.h"
 
 namespace gantry::end_to_end {
 
@@ -19,7 +20,9 @@ Runner run_here(const std::string& target, int opt_level, int threads) {
   return [=](const Graph& graph, const std::vector<ConstantPtr>& inputs) {
     testing::LocalModel model(testing::compile_to_bytes(graph, {target, opt_level, 2}), threads,
                               testing::device_for(target));
-    return model.run(inputs);
+    std::vector<ConstantPtr> outputs = model.run(inputs);
+    if (testing::device_for(target) != "cpu") testing::record_case(graph, inputs, outputs);
+    return outputs;
   };
 }
 

@@ -9,6 +9,7 @@
 #include "host/driver/compile.h"
 #include "host/graph/graph.h"
 #include "rpc/client/client.h"
+#include "tests/cases/local_model.h"
 #include "tests/support/server_process.h"
 
 namespace gantry::testing {
@@ -23,28 +24,8 @@ struct CompileSettings {
 /// The module file's bytes of a graph for one target.
 std::vector<std::byte> compile_to_bytes(const Graph& graph, const CompileSettings& settings = {});
 
-/// The device of this machine that runs code for that target: "cpu", "cuda" or "cuda-emulated".
-std::string device_for(const std::string& target);
-
 /// This machine runs code for that x86-64 level, "x86-64-v2" to "x86-64-v4".
 bool runs_here(const std::string& target);
-
-/// A loaded module on this machine; run() may be called with inputs of any shapes that the model allows.
-class LocalModel {
- public:
-  explicit LocalModel(const std::vector<std::byte>& module_file, int threads = 2,
-                      const std::string& device = "cpu");
-  ~LocalModel();
-  LocalModel(const LocalModel&) = delete;
-  LocalModel& operator=(const LocalModel&) = delete;
-
-  /// Outputs for inputs in the model's order. Throws std::runtime_error with the runtime's message.
-  std::vector<ConstantPtr> run(const std::vector<ConstantPtr>& inputs);
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
 
 /// Uploads, loads and runs a module on a board.
 std::vector<ConstantPtr> run_on_board(rpc::BoardClient& board, const std::vector<std::byte>& module_file,

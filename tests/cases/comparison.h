@@ -1,0 +1,32 @@
+// When a tensor counts as the expected one, and which element says most clearly that it is not.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "host/graph/graph.h"
+
+namespace gantry::conformance {
+
+/// |actual - expected| <= absolute + relative * |expected|, element by element; those of ONNX's own runner.
+struct Tolerance {
+  double relative = 1e-3, absolute = 1e-7;
+};
+
+struct WrongElement {
+  size_t index = 0;  ///< in row-major order
+  double expected = 0, actual = 0;
+  double allowed = 0;  ///< |actual - expected| may be so much
+};
+
+/// Of the elements outside the tolerance the one that is farthest outside; nothing if there is none. NaN
+/// equals NaN. The types must be equal.
+std::optional<WrongElement> worst_element(const ConstantData& actual, const ConstantData& expected,
+                                          const Tolerance& tolerance = {});
+
+/// Empty if types are equal and elements within the tolerance, else what differs.
+std::string difference(const ConstantData& actual, const ConstantData& expected,
+                       const Tolerance& tolerance = {});
+
+}  // namespace gantry::conformance
