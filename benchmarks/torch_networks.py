@@ -1,10 +1,10 @@
-"""The networks of gpu_networks.py in PyTorch, with seeded random weights.
+"""The ten networks of docs/performance.md in PyTorch, with seeded random weights.
 
-Two come from torchvision; the others are written here after their papers: BERT base (Devlin et al. 2018), and a
-ResNet-101 with IBN-a blocks (Pan et al. 2018) and squeeze-and-excitation (Hu et al. 2018).
+Most come from torchvision, where it is installed; the others are written here: BERT base (Devlin et al. 2018), a
+ResNet-101 with IBN-a blocks (Pan et al. 2018) and squeeze-and-excitation (Hu et al. 2018), and two bidirectional
+layers of LSTM.
 """
 import torch
-import torchvision
 from torch import nn
 from torch.nn import functional
 
@@ -91,6 +91,18 @@ def se_resnet101_ibn_a(classes=1000):
                          *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
 
 
+class Lstm(nn.Module):
+    """As `gantry zoo lstm`: 64 inputs, two bidirectional layers of 128, a class for every step."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.LSTM(64, 128, num_layers=2, bidirectional=True, batch_first=True)
+        self.classifier = nn.Linear(256, 10)
+
+    def forward(self, x):
+        return self.classifier(self.layers(x)[0])
+
+
 def images(batch):
     return torch.randn(batch, 3, 224, 224)
 
@@ -99,12 +111,24 @@ def tokens(batch):
     return torch.randint(0, 30522, (batch, 128))
 
 
-NETWORKS = {
-    'resnet50': (torchvision.models.resnet50, images),
-    'mobilenet_v2': (torchvision.models.mobilenet_v2, images),
+def steps(batch):
+    return torch.randn(batch, 50, 64)
+
+
+def of_torchvision(name):
+    def make():
+        import torchvision
+        return getattr(torchvision.models, name)(weights=None)
+    return make
+
+
+NETWORKS = {name: (of_torchvision(name), images) for name in (
+    'resnet18', 'resnet50', 'mobilenet_v2', 'efficientnet_b0', 'densenet121', 'vgg16', 'squeezenet1_1')}
+NETWORKS.update({
     'bert_base': (BertEncoder, tokens),
+    'lstm': (Lstm, steps),
     'se_resnet101_ibn_a': (se_resnet101_ibn_a, images),
-}
+})
 
 
 def build(name, batch):

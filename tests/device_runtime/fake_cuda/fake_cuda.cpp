@@ -48,6 +48,12 @@ struct FakeKernel {
   void (*run)(const Arguments&, int64_t index, int64_t block, int64_t threads);
 };
 
+/// What benchmarks/gpu's chains of products add up to.
+template <int Step>
+void chain(const Arguments& a, int64_t i, int64_t, int64_t) {
+  a.pointer<float>(0)[i] = static_cast<float>(a.integer(1) * Step);
+}
+
 const FakeKernel kKernels[] = {
     {"add_one", 3,
      [](const Arguments& a, int64_t i, int64_t, int64_t) {
@@ -70,6 +76,15 @@ const FakeKernel kKernels[] = {
      [](const Arguments& a, int64_t i, int64_t, int64_t) {
        if (i < a.integer(1)) a.pointer<float>(0)[i] = 0;
      }},
+    {"copy", 4,
+     [](const Arguments& a, int64_t i, int64_t, int64_t) {
+       for (; i < a.integer(2); i += a.integer(3))
+         std::memcpy(a.pointer<char>(1) + 16 * i, a.pointer<char>(0) + 16 * i, 16);
+     }},
+    {"chain_fp32", 3, chain<8>},
+    {"chain_tf32", 3, chain<64>},
+    {"chain_fp16", 3, chain<128>},
+    {"chain_bf16", 3, chain<128>},
 };
 
 struct State {

@@ -17,6 +17,10 @@
 //   accumulate(in, out, n, iteration) out[i] += in[i] * iteration
 //   fill_blocks(out, n)               out[block] = the number of threads, block < n
 //   zero(out, n)                      out[i] = 0
+//   copy(from, to, n, threads)        16 bytes each
+//   chain_fp32(out, iterations, one)  out[i] = what that chain of benchmarks/gpu/peak_kernels.h sums up to;
+//   likewise
+//                                     chain_tf32, chain_fp16, chain_bf16
 #pragma once
 
 #include <cstdint>

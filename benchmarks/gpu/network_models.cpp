@@ -1,0 +1,140 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "benchmarks/gpu/networks_section.h"
+
+namespace gantry::gpu_bundle {
+namespace {
+
+constexpr double kLongestExport = 90, kLongestZoo = 30, kLongestReference = 60, kLongestCompilation = 90;
+/// Each compiles on several threads.
+constexpr int kThreadsOfOne = 2;
+
+std::string stem(const Context& context, const std::string& network, int batch) {
+  return (context.work / fmt::format("{}_{}", network, batch)).string();
+}
+
+/// Runs a command for each of `names`, side by side.
+template <typename CommandOf, typename Done>
+void for_each(Context& context, const std::vector<std::string>& names, CommandOf command_of, Done done) {
+  size_t at = 0;
+  run_many(
+      std::max(1, context.machine.cpus / kThreadsOfOne),
+      [&](Command& command) {
+        if (at == names.size()) return false;
+        command = command_of(names[at++]);
+        return true;
+      },
+      [&](size_t number, const Outcome& outcome) { done(names[number], outcome); });
+}
+
+}  // namespace
+
+const std::vector<Network>& networks() {
+  static const std::vector<Network> all = {{"resnet50"},
+                                           {"bert_base"},
+                                           {"mobilenet_v2"},
+                                           {"resnet18"},
+                                           {"efficientnet_b0"},
+                                           {"densenet121"},
+                                           {"vgg16"},
+                                           {"squeezenet1_1"},
+                                           {"lstm"},
+                                           {"se_resnet101_ibn_a", /*in_zoo=*/false}};
+  return all;
+}
+
+std::string row_name(const std::string& network, const Setting& setting) {
+  return fmt::format("{}, batch {}, {}", network, setting.batch, setting.precision);
+}
+
+void Models::make(Context& context, const std::vector<Network>& wanted, int batch, Clock::time_point until) {
+  std::vector<std::string> exported, written;
+  std::map<std::string, std::string> problems;
+  for (const Network& network : wanted) {
+    if (has(network.name, batch)) continue;
+    (context.machine.has_torch && network.in_torch ? exported : written).push_back(network.name);
+  }
+  const auto path = [&](const std::string& name) { return stem(context, name, batch); };
+  for_each(
+      context, exported,
+      [&](const std::string& name) {
+        return context.command({context.machine.python, (context.options.bundle / "torch_bench.py").string(),
+                                "export", name, std::to_string(batch), path(name)},
+                               kLongestExport, until);
+      },
+      [&](const std::string& name, const Outcome& outcome) {
+        if (!outcome.ok()) {
+          problems[name] = "PyTorch's export: " + outcome.why();
+          written.push_back(name);
+          return;
+        }
+        models_[{name, batch}] = {path(name) + ".onnx",
+                                  "",
+                                  "PyTorch",
+                                  {"--input", path(name) + ".in.npy", "--expect", path(name) + ".out.npy"}};
+      });
+  std::vector<std::string> to_reference;
+  for_each(
+      context, written,
+      [&](const std::string& name) {
+        return context.command({context.program("gantry"), "zoo", name, "--batch", std::to_string(batch),
+                                "-o", path(name) + ".onnx", "--force"},
+                               kLongestZoo, until);
+      },
+      [&](const std::string& name, const Outcome& outcome) {
+        if (outcome.ok()) return to_reference.push_back(name);
+        const std::string before = problems.count(name) != 0 ? problems[name] + "; " : "";
+        models_[{name, batch}] = {"", before + "gantry zoo: " + outcome.why(), "", {}};
+      });
+  for_each(
+      context, to_reference,
+      [&](const std::string& name) {
+        return context.command({context.program("gantry"), "run", path(name) + ".onnx", "--precision", "fp32",
+                                "--random=1", "--output", path(name) + ".ref.npy", "--force"},
+                               kLongestReference, until);
+      },
+      [&](const std::string& name, const Outcome& outcome) {
+        Model model{path(name) + ".onnx", "", "gantry on the CPU", {"--random=1"}};
+        if (outcome.ok())
+          model.data.insert(model.data.end(), {"--expect", path(name) + ".ref.npy"});
+        else
+          model.reference = "none: " + one_line(outcome.why());
+        models_[{name, batch}] = std::move(model);
+      });
+}
+
+const Models::Model& Models::get(const std::string& network, int batch) const {
+  static const Model none{"", "not reached: no time left", "", {}};
+  const auto found = models_.find({network, batch});
+  return found == models_.end() ? none : found->second;
+}
+
+std::string module_path(const Context& context, const std::string& network, const Setting& setting) {
+  return fmt::format("{}.{}.gmod", stem(context, network, setting.batch), setting.precision);
+}
+
+std::map<std::string, std::string> compile(Context& context, const Models& models,
+                                           const std::vector<Network>& wanted, const Setting& setting,
+                                           Clock::time_point until) {
+  std::vector<std::string> names;
+  for (const Network& network : wanted) {
+    if (!models.get(network.name, setting.batch).path.empty()) names.push_back(network.name);
+  }
+  std::map<std::string, std::string> problems;
+  for_each(
+      context, names,
+      [&](const std::string& name) {
+        return context.command({context.program("gantry"), "compile", models.get(name, setting.batch).path,
+                                "--target", "cuda:" + context.machine.architecture + "/native", "--precision",
+                                setting.precision, "-o", module_path(context, name, setting), "--force"},
+                               kLongestCompilation, until);
+      },
+      [&](const std::string& name, const Outcome& outcome) {
+        if (!outcome.ok()) problems[row_name(name, setting)] = outcome.why();
+      });
+  return problems;
+}
+
+}  // namespace gantry::gpu_bundle
