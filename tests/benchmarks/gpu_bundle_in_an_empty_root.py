@@ -4,6 +4,7 @@ the C library's files and /proc.
 
     gpu_bundle_in_an_empty_root.py SOURCE [unittest's arguments]
 """
+import json
 import os
 import re
 import shutil
@@ -102,6 +103,17 @@ class GpuBundle(unittest.TestCase):
         self.run_in_root(gantry, 'run', '/tmp/net.gmod', '--random=1', '--output', '/tmp/cpu.npy')
         self.run_in_root(gantry, 'run', '/tmp/net.gmod', '--random=1', '--device', 'cuda-emulated', '--expect',
                          '/tmp/cpu.npy', '--tolerance', '1e-4')
+
+    def test_a_run_in_an_empty_root_says_that_there_is_no_gpu(self):
+        self.needs_root_folder()
+        self.run_in_root('run', '20', '--only', 'machine,cases', '--out', '/tmp/results')
+        with open(os.path.join(self.root, 'tmp', 'results', 'results.json'), encoding='utf-8') as file:
+            machine, cases = json.load(file)['sections'][:2]
+        self.assertEqual(machine['rows'][0]['result'], 'no GPU')
+        self.assertGreater(cases['steps'], 1000)
+        emulated = [row['cuda-emulated']['result'] for row in cases['rows'] if 'cuda-emulated' in row]
+        self.assertTrue(emulated)
+        self.assertEqual(set(emulated), {'pass'})
 
     def test_names_what_it_was_built_without(self):
         self.needs_root_folder()
