@@ -8,21 +8,20 @@ namespace gantry::gpu_bundle {
 namespace {
 
 constexpr double kLongestExport = 90, kLongestZoo = 30, kLongestReference = 60, kLongestCompilation = 90;
-/// Each compiles on several threads.
-constexpr int kThreadsOfOne = 2;
 
 std::string stem(const Context& context, const std::string& network, int batch) {
   return (context.work / fmt::format("{}_{}", network, batch)).string();
 }
 
-/// Runs a command for each of `names`, side by side.
+/// Runs a command for each of `names`, side by side; none is begun that could not end before `until`.
 template <typename CommandOf, typename Done>
-void for_each(Context& context, const std::vector<std::string>& names, CommandOf command_of, Done done) {
+void for_each(Context& context, const std::vector<std::string>& names, Clock::time_point until,
+              CommandOf command_of, Done done) {
   size_t at = 0;
   run_many(
-      std::max(1, context.machine.cpus / kThreadsOfOne),
+      static_cast<int>(models_at_once(context)),
       [&](Command& command) {
-        if (at == names.size()) return false;
+        if (at == names.size() || !context.has_time(until, 1)) return false;
         command = command_of(names[at++]);
         return true;
       },
@@ -45,6 +44,11 @@ const std::vector<Network>& networks() {
   return all;
 }
 
+size_t models_at_once(const Context& context) {
+  constexpr int kThreadsOfOne = 2;  // each compiles on several
+  return static_cast<size_t>(std::max(1, context.machine.cpus / kThreadsOfOne));
+}
+
 std::string row_name(const std::string& network, const Setting& setting) {
   return fmt::format("{}, batch {}, {}", network, setting.batch, setting.precision);
 }
@@ -58,7 +62,7 @@ void Models::make(Context& context, const std::vector<Network>& wanted, int batc
   }
   const auto path = [&](const std::string& name) { return stem(context, name, batch); };
   for_each(
-      context, exported,
+      context, exported, until,
       [&](const std::string& name) {
         return context.command({context.machine.python, (context.options.bundle / "torch_bench.py").string(),
                                 "export", name, std::to_string(batch), path(name)},
@@ -77,7 +81,7 @@ void Models::make(Context& context, const std::vector<Network>& wanted, int batc
       });
   std::vector<std::string> to_reference;
   for_each(
-      context, written,
+      context, written, until,
       [&](const std::string& name) {
         return context.command({context.program("gantry"), "zoo", name, "--batch", std::to_string(batch),
                                 "-o", path(name) + ".onnx", "--force"},
@@ -89,7 +93,7 @@ void Models::make(Context& context, const std::vector<Network>& wanted, int batc
         models_[{name, batch}] = {"", before + "gantry zoo: " + outcome.why(), "", {}};
       });
   for_each(
-      context, to_reference,
+      context, to_reference, until,
       [&](const std::string& name) {
         return context.command({context.program("gantry"), "run", path(name) + ".onnx", "--precision", "fp32",
                                 "--random=1", "--output", path(name) + ".ref.npy", "--force"},
@@ -124,7 +128,7 @@ std::map<std::string, std::string> compile(Context& context, const Models& model
   }
   std::map<std::string, std::string> problems;
   for_each(
-      context, names,
+      context, names, until,
       [&](const std::string& name) {
         return context.command({context.program("gantry"), "compile", models.get(name, setting.batch).path,
                                 "--target", "cuda:" + context.machine.architecture + "/native", "--precision",

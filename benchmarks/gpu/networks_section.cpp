@@ -53,19 +53,27 @@ class NetworksSection : public Section {
     size_t rows = 1;
     constexpr size_t kSides = 2;
     for (size_t first = 0; first < std::size(kSettings); first += kSides) {
-      for (size_t i = first; i < first + kSides; ++i) rows += plan_gantry(kSettings[i]);
+      for (size_t i = first; i < first + kSides; ++i) rows += plan_gantry(context, kSettings[i]);
       for (size_t i = first; i < first + kSides; ++i) rows += plan_peers(context, kSettings[i]);
     }
     context.report.set_steps(kName, rows);
   }
 
-  size_t plan_gantry(const Setting& setting) {
-    steps_.push_back(
-        {8, [this, setting](Context& c, Clock::time_point until) { prepare(c, setting, until); }});
-    for (const Network& network : wanted_) {
-      steps_.push_back({5, [this, network, setting](Context& c, Clock::time_point until) {
-                          measure_network(c, network, setting, until);
+  /// As many are made as can be at once, then measured, before the next.
+  size_t plan_gantry(const Context& context, const Setting& setting) {
+    const size_t at_once = models_at_once(context);
+    for (size_t first = 0; first < wanted_.size(); first += at_once) {
+      const std::vector<Network> group(
+          wanted_.begin() + static_cast<std::ptrdiff_t>(first),
+          wanted_.begin() + static_cast<std::ptrdiff_t>(std::min(first + at_once, wanted_.size())));
+      steps_.push_back({8, [this, group, setting](Context& c, Clock::time_point until) {
+                          prepare(c, group, setting, until);
                         }});
+      for (const Network& network : group) {
+        steps_.push_back({5, [this, network, setting](Context& c, Clock::time_point until) {
+                            measure_network(c, network, setting, until);
+                          }});
+      }
     }
     return wanted_.size();
   }
@@ -101,11 +109,14 @@ class NetworksSection : public Section {
                        "peaks: " + one_line(text, 400));
   }
 
-  void prepare(Context& context, const Setting& setting, Clock::time_point until) {
-    context.report.print(fmt::format("networks: making and compiling {} for batch {}, {}", wanted_.size(),
-                                     setting.batch, setting.precision));
-    models_.make(context, wanted_, setting.batch, until);
-    problems_.merge(compile(context, models_, wanted_, setting, until));
+  void prepare(Context& context, const std::vector<Network>& group, const Setting& setting,
+               Clock::time_point until) {
+    std::string names;
+    for (const Network& network : group) names += (names.empty() ? "" : ", ") + network.name;
+    context.report.print(fmt::format("networks: making and compiling for batch {}, {}: {}", setting.batch,
+                                     setting.precision, names));
+    models_.make(context, group, setting.batch, until);
+    problems_.merge(compile(context, models_, group, setting, until));
   }
 
   void measure_network(Context& context, const Network& network, const Setting& setting,
@@ -117,6 +128,8 @@ class NetworksSection : public Section {
       fields = {{"result", "not made"}, {"text", model.problem}};
     else if (problems_.count(name) != 0)
       fields = {{"result", "not compiled"}, {"text", problems_.at(name)}};
+    else if (!std::filesystem::exists(module_path(context, network.name, setting)))
+      fields = {{"result", "not compiled"}, {"text", "not reached: no time left"}};
     else
       fields = measure(context, model, network.name, setting, until);
     fields["network"] = network.name;

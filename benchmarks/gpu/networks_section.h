@@ -24,6 +24,9 @@ struct Setting {
   double tolerance = 0;  ///< max |difference| / max |expected| beside the reference
 };
 
+/// So many models are made side by side.
+size_t models_at_once(const Context& context);
+
 /// "resnet50, batch 8, fp16": the name of its row.
 std::string row_name(const std::string& network, const Setting& setting);
 

@@ -138,8 +138,7 @@ void run_sections(Context& context, Clock::time_point start) {
   for (int round = 0; round < 2 && !open.empty(); ++round) {
     for (Open& entry : open) {
       const double share = round == 0 ? entry.part->until / last_share : 1;
-      const auto until = std::min(context.end, start + std::chrono::duration_cast<Clock::duration>(
-                                                           Seconds(share * context.options.seconds)));
+      const auto until = start + std::chrono::duration_cast<Clock::duration>(share * (context.end - start));
       if (!context.has_time(until, 1)) continue;
       context.report.set_state(entry.part->name, "running");
       bool finished = true;
