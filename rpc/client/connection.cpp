@@ -87,7 +87,7 @@ asio::awaitable<std::unique_ptr<Stream>> BoardClient::Impl::open_stream(tcp::soc
     const std::string key = "(identity " + options.key->identity + ")";
     if (error.reason() == TlsError::Reason::kKeyRefused)
       throw Error(ErrorKind::kReconnect, "the board refused the key " + key +
-                                             "; give the key file that its server was started with");
+                                             "; give the file of a key that its server has");
     if (error.reason() == TlsError::Reason::kPeerHasNoKey)
       throw Error(ErrorKind::kReconnect,
                   "the board's server runs without a key: connect without one, or start it with --key");
