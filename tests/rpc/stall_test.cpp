@@ -53,7 +53,9 @@ TEST(Stall, ClientThatDoesNotReadAnOutputLosesItsSlot) {
   ASSERT_TRUE(client.send(RawClient::run(handle)));
   ASSERT_TRUE(client.send(RawClient::get_output(handle)));
   EXPECT_TRUE(becomes_true([&] { return accepts_a_session(server); }));
-  EXPECT_THAT(server.errors(), HasSubstr("took nothing of what it was sent for 1 s"));
+  // The session's last line follows the end of its connection.
+  const std::string reason = "took nothing of what it was sent for 1 s";
+  EXPECT_TRUE(becomes_true([&] { return server.errors().find(reason) != std::string::npos; }));
 }
 
 TEST(Stall, ClientThatRestsBetweenMessagesKeepsItsSession) {
