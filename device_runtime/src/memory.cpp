@@ -44,6 +44,7 @@ Result<SharedBytes> map_fd(int fd, const std::string& name) {
   SharedBytes result;
   result.bytes = {static_cast<const std::byte*>(address), size};
   result.owner = std::shared_ptr<const Unmapper>(new Unmapper{address, size});
+  result.is_mapped = true;
   return result;
 }
 

@@ -16,6 +16,7 @@ namespace gantry::runtime {
 struct SharedBytes {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
+  bool is_mapped = false;  ///< from a file: pages that this process lets go come back with what is in it
 };
 
 /// Maps a whole file read-only. The file must not shrink while it is mapped. Errors: IO_ERROR with the path.

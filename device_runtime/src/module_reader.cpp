@@ -148,7 +148,7 @@ Result<ModuleContents> ModuleContents::from_bytes(SharedBytes bytes, bool check_
     const Segment& segment = *segments->Get(i);
     const auto part = bytes.bytes.subspan(segment.offset(), segment.size());
     if (check_digests) GANTRY_TRY(check_digest(part, segment, i));
-    contents.segments_.push_back({part, bytes.owner});
+    contents.segments_.push_back({part, bytes.owner, bytes.is_mapped});
   }
   return contents;
 }
@@ -205,6 +205,14 @@ Result<std::span<const std::byte>> ModuleContents::segment(uint32_t index) const
     return failure(GANTRY_INVALID_MODULE, "segment %u of the module is missing", index);
   }
   return segments_[index].bytes;
+}
+
+void ModuleContents::release_pages(uint32_t index, std::span<const std::byte> bytes) const {
+  if (index >= segments_.size() || !segments_[index].is_mapped) return;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto last = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size()) / page * page;
+  if (last > first) (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 Sha256Digest ModuleContents::segment_digest(uint32_t index) const {
@@ -276,7 +284,6 @@ void Module::move_constants() {
   // Small ones stay in the caches and the translation buffers anyway; a board with little memory keeps one
   // copy.
   constexpr uint64_t kWorthMoving = uint64_t{4} << 20;
-  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t total = 0;
   for (const auto& constant : constants_) total += (constant.size() + 63) / 64 * 64;
   if (device_.type == module_format::Device::Cuda || weights_bytes_ < kWorthMoving || !has_huge_pages() ||
@@ -285,12 +292,10 @@ void Module::move_constants() {
   }
   if (!moved_constants_.reserve(total, "constants in huge pages").ok()) return;
   std::byte* to = moved_constants_.data();
-  for (auto& constant : constants_) {
+  for (size_t i = 0; i < constants_.size(); ++i) {
+    std::span<const std::byte>& constant = constants_[i];
     memcpy(to, constant.data(), constant.size());
-    // The pages of a file can be read again and need not stay; a request that may be refused.
-    const auto first = (reinterpret_cast<uintptr_t>(constant.data()) + page - 1) / page * page;
-    const auto last = reinterpret_cast<uintptr_t>(constant.data() + constant.size()) / page * page;
-    if (last > first) (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_PAGEOUT);
+    contents_.release_pages(variant_->constants()->Get(static_cast<uint32_t>(i))->segment(), constant);
     constant = {to, constant.size()};
     to += (constant.size() + 63) / 64 * 64;
   }

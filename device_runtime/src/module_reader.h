@@ -53,6 +53,9 @@ class ModuleContents {
   /// Bytes of a segment; INVALID_MODULE if it has not been given.
   Result<std::span<const std::byte>> segment(uint32_t index) const;
   Sha256Digest segment_digest(uint32_t index) const;
+  /// These bytes of a segment are not read for now: where they are a file's, this process's pages of them go.
+  /// The file stays in memory as long as the system likes, for whoever reads it next.
+  void release_pages(uint32_t index, std::span<const std::byte> bytes) const;
 
  private:
   SharedBytes manifest_bytes_;

@@ -1,8 +1,12 @@
 #include "device_runtime/src/module_reader.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
@@ -247,6 +251,57 @@ TEST(ModuleReader, ReadsPartsThatCameSeparately) {
   SegmentSource foreign{sha256(damaged), share(damaged), false};
   EXPECT_THAT(ModuleContents::from_parts(manifest, std::span(&foreign, 1)).status().message(),
               HasSubstr("names no segment"));
+}
+
+/// Two megabytes for each of three constants, so that they move where the machine has huge pages.
+std::vector<float> large_constant() {
+  std::vector<float> values(size_t{1} << 19);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  return values;
+}
+std::vector<std::byte> module_with_large_constants() {
+  ModuleBuilder builder = static_module();
+  for (int i = 0; i < 3; ++i) builder.constant_buffer(large_constant());
+  return builder.write();
+}
+
+/// Pages of a mapped file that are in memory, whoever read them.
+size_t pages_in_memory(const SharedBytes& file) {
+  std::vector<unsigned char> pages(file.bytes.size() / static_cast<size_t>(sysconf(_SC_PAGESIZE)) + 1);
+  EXPECT_EQ(mincore(const_cast<std::byte*>(file.bytes.data()), file.bytes.size(), pages.data()), 0);
+  return static_cast<size_t>(
+      std::count_if(pages.begin(), pages.end(), [](int page) { return (page & 1) != 0; }));
+}
+
+TEST(ModuleReader, ConstantsThatMoveLeaveTheFileToTheNextProcess) {
+  const std::vector<std::byte> bytes = module_with_large_constants();
+  const std::string path = ::testing::TempDir() + "gantry_large_constants.gmod";
+  const int fd = ::open(path.c_str(), O_CREAT | O_RDWR | O_TRUNC | O_CLOEXEC, 0600);
+  ASSERT_EQ(::write(fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  // What is not on the disk yet could not be thrown out of memory.
+  ASSERT_EQ(::fsync(fd), 0);
+  auto file = map_fd(fd, path);
+  ::close(fd);
+  const size_t before = pages_in_memory(*file);
+  auto module = Module::load(path);
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  EXPECT_GE(pages_in_memory(*file), before);
+  const std::vector<float> values = large_constant();
+  const auto expected = std::as_bytes(std::span(values));
+  EXPECT_TRUE(std::ranges::equal((*module)->constant(2), expected));
+  EXPECT_TRUE(std::ranges::equal(*(*module)->contents().segment(3), expected));
+  ::unlink(path.c_str());
+}
+
+TEST(ModuleReader, ConstantsThatMoveStayWholeInTheCallersMemory) {
+  auto contents = ModuleContents::from_bytes(share(module_with_large_constants()));
+  ASSERT_TRUE(contents.ok()) << contents.status().message();
+  const std::vector<float> values = large_constant();
+  for (int time = 0; time < 2; ++time) {
+    auto module = Module::create(*contents);
+    ASSERT_TRUE(module.ok()) << module.status().message();
+    EXPECT_TRUE(std::ranges::equal((*module)->constant(1), std::as_bytes(std::span(values))));
+  }
 }
 
 TEST(ModuleReader, NamesAKernelThatTheImageLacks) {
