@@ -13,7 +13,7 @@ Models of out-of-order cores assume that every access hits the first-level cache
 
 counts: instructions, vector multiply-adds and memory accesses of one run, as executed under qemu-aarch64 with the
 plugin qemu_count.c, which is compiled on the way. The runner is benchmarks/run_module.cpp for AArch64:
-  aarch64-linux-gnu-g++ -O2 -std=c++20 -static -Idevice_runtime/include benchmarks/run_module.cpp \\
+  aarch64-linux-gnu-g++ -O2 -std=c++20 -static -I. -Idevice_runtime/include benchmarks/run_module.cpp \\
     build-aarch64/lib/libgantry_runtime_static.a -lpthread -o run_module
 --peer: a command that runs Python for AArch64 with onnxruntime and numpy, such as
   "env PYTHONHOME=/usr PYTHONPATH=SITE qemu-aarch64 -L ROOT ROOT/usr/bin/python3.11"

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vector>
-
+#include "benchmarks/zero_inputs.h"
 #include "gantry/runtime.h"
 
 namespace {
@@ -15,26 +14,6 @@ namespace {
 int fail() {
   fprintf(stderr, "run_module: %s\n", gantry_last_error());
   return 1;
-}
-
-GantryStatus set_zeros(GantryModule* module, GantrySession* session, int index, std::vector<char>& bytes) {
-  GantryTensorDescription info;
-  info.struct_size = sizeof info;
-  if (const GantryStatus status = gantry_describe_input(module, index, &info); status != GANTRY_OK)
-    return status;
-  size_t size = static_cast<size_t>(info.dtype.bits + 7) / 8;
-  for (int i = 0; i < info.rank; ++i) {
-    if (info.shape[i] < 0) info.shape[i] = 1;
-    size *= static_cast<size_t>(info.shape[i]);
-  }
-  bytes.assign(size, 0);
-  DLTensor tensor{};
-  tensor.data = bytes.data();
-  tensor.device = {kDLCPU, 0};
-  tensor.ndim = info.rank;
-  tensor.dtype = info.dtype;
-  tensor.shape = info.shape;
-  return gantry_set_input(session, index, &tensor, 0);
 }
 
 }  // namespace
@@ -52,10 +31,7 @@ int main(int argc, char** argv) {
   options.threads = 1;
   if (gantry_module_load(argv[1], &module) != GANTRY_OK) return fail();
   if (gantry_session_create(module, &options, &session) != GANTRY_OK) return fail();
-  std::vector<char> bytes;
-  for (int i = 0; i < gantry_input_count(module); ++i) {
-    if (set_zeros(module, session, i, bytes) != GANTRY_OK) return fail();
-  }
+  if (gantry::benchmarks::set_zeros(module, session) != GANTRY_OK) return fail();
   for (int i = 0; i < atoi(argv[2]); ++i) {
     if (gantry_run(session) != GANTRY_OK) return fail();
   }

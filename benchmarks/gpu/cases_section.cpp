@@ -28,7 +28,7 @@ struct Job {
 class CasesSection : public Section {
  public:
   bool run(Context& context, Clock::time_point until) override {
-    context.ask_machine(until);
+    context.ask_machine();
     if (!listed_ && !list(context, until)) return true;
     const int at_once = std::clamp(context.machine.cpus / 2, 1, kMostAtOnce);
     std::map<size_t, Job> jobs;
@@ -103,7 +103,7 @@ class CasesSection : public Section {
     const Json result = result_of(outcome);
     // What was cut short by the section's end rather than by its own limit has told nothing.
     if (outcome.end == Outcome::End::kStopped ||
-        (outcome.end == Outcome::End::kTimedOut && Clock::now() + std::chrono::milliseconds(100) >= until)) {
+        (outcome.end == Outcome::End::kTimedOut && Context::is_over(until))) {
       pending_.push_front(job);
       return;
     }

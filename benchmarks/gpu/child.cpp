@@ -84,6 +84,12 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
+/// Those that not even SIGKILL has ended: still children of this process, until the driver lets them go.
+std::set<pid_t>& given_up() {
+  static std::set<pid_t> pids;
+  return pids;
+}
+
 /// A started process. Unreaped until `wait_if_ended` or the destructor, so that its pid stays its own.
 class Process {
  public:
@@ -189,6 +195,8 @@ class Process {
     if (::waitpid(pid_, &status, WNOHANG) == pid_) {
       outcome_.end = WIFEXITED(status) ? Outcome::End::kExited : Outcome::End::kSignalled;
       outcome_.code = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+    } else {
+      given_up().insert(pid_);
     }
     pid_ = -1;
     outcome_.seconds = Seconds(Clock::now() - started_).count();
@@ -210,6 +218,10 @@ void end_orphans(const std::set<pid_t>& own) {
     bool any = false;
     for (pid_t pid = 0; list >> pid;) {
       if (own.count(pid) != 0) continue;
+      if (given_up().count(pid) != 0) {
+        if (::waitpid(pid, nullptr, WNOHANG) == pid) given_up().erase(pid);
+        continue;
+      }
       any = true;
       ::kill(pid, SIGKILL);
       for (int wait = 0; wait < 25 && ::waitpid(pid, nullptr, WNOHANG) == 0; ++wait)
@@ -269,7 +281,10 @@ std::string Outcome::why() const {
       break;
   }
   constexpr size_t kShown = 4000;
-  std::string said = errors.size() > kShown ? "… " + errors.substr(errors.size() - kShown) : errors;
+  size_t from = errors.size() > kShown ? errors.size() - kShown : 0;
+  while (from > 0 && from < errors.size() && (static_cast<unsigned char>(errors[from]) & 0xc0) == 0x80)
+    ++from;
+  std::string said = (from > 0 ? "… " : "") + errors.substr(from);
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (said.empty()) return text;
   return text.empty() ? said : text + ": " + said;
@@ -324,11 +339,12 @@ Outcome run(const Command& command) {
 
 struct Server::Impl {
   Process process;
+  pid_t pid = process.pid();  ///< also when it has ended
 };
 
 Server::Server(const Command& command, Seconds patience) : impl_(new Impl{Process(command)}) {
   if (!impl_->process.running()) return;
-  servers().insert(impl_->process.pid());
+  servers().insert(impl_->pid);
   const Clock::time_point until = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
   while (impl_->process.running() && Clock::now() < until && stop_signal() == 0) {
     impl_->process.output()->read_all();
@@ -343,10 +359,8 @@ Server::Server(const Command& command, Seconds patience) : impl_(new Impl{Proces
 }
 
 Server::~Server() {
-  if (impl_->process.running()) {
-    servers().erase(impl_->process.pid());
-    impl_->process.end_now(Outcome::End::kStopped);
-  }
+  servers().erase(impl_->pid);
+  if (impl_->process.running()) impl_->process.end_now(Outcome::End::kStopped);
   end_orphans(servers());
 }
 

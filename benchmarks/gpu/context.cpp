@@ -59,7 +59,9 @@ Json python_packages(Context& context, Clock::time_point until) {
   const auto usable = [&](const char* name, const char* cuda) {
     return packages.value(name, Json()).is_string() && packages.value(cuda, false);
   };
-  context.machine.has_torch = usable("torch", "torch_cuda") && packages.value("numpy", Json()).is_string();
+  const auto is_installed = [&](const char* name) { return packages.value(name, Json()).is_string(); };
+  context.machine.has_torch = usable("torch", "torch_cuda") && is_installed("numpy") &&
+                              is_installed("torchvision") && is_installed("onnx");
   context.machine.has_onnxruntime = usable("onnxruntime", "onnxruntime_cuda");
   return packages;
 }
@@ -81,24 +83,28 @@ bool Context::has_time(Clock::time_point until, double seconds) const {
   return stop_signal() == 0 && Seconds(until - Clock::now()).count() >= seconds;
 }
 
-void Context::ask_machine(Clock::time_point until) {
+bool Context::is_over(Clock::time_point until) {
+  return Clock::now() + std::chrono::milliseconds(100) >= until;
+}
+
+void Context::ask_machine() {
   if (machine.asked) return;
   machine.asked = true;
   machine.cpus = usable_cpus();
   Json facts;
-  const Outcome info = gpu_bundle::run(command({program("gantry-device"), "info", "--json"}, 40, until));
+  const Outcome info = gpu_bundle::run(command({program("gantry-device"), "info", "--json"}, 40, end));
   facts["board"] = last_object(info.output);
   const Json gpus = facts["board"].is_object() ? facts["board"].value("gpus", Json::array()) : Json::array();
   if (!gpus.empty()) {
     machine.gpu_name = gpus[0].value("name", "");
     machine.compute_capability = gpus[0].value("compute_capability", 0);
-    machine.architecture = architecture_for(*this, machine.compute_capability, until);
+    machine.architecture = architecture_for(*this, machine.compute_capability, end);
     facts["architecture"] = machine.architecture;
   } else {
     machine.gpu_problem = facts["board"].is_object() ? facts["board"].value("gpu_problem", "it names none")
                                                      : "gantry-device info: " + info.why();
   }
-  facts["python"] = python_packages(*this, until);
+  facts["python"] = python_packages(*this, end);
   const std::vector<std::string> toolkit = {"/usr/local/cuda/bin"};
   for (const char* tool : {"ptxas", "nvcc", "compute-sanitizer", "ncu", "nvidia-smi"}) {
     const std::string path = find_program(tool, toolkit);

@@ -27,8 +27,9 @@ struct Machine {
   int compute_capability = 0;
   std::string architecture;  ///< of targets: "sm_90", the newest that gantry knows and the GPU runs
   int cpus = 1;
-  std::string python;  ///< empty: none
-  bool has_torch = false, has_onnxruntime = false;
+  std::string python;            ///< empty: none
+  bool has_torch = false;        ///< with a GPU, NumPy, and what it exports with
+  bool has_onnxruntime = false;  ///< with its provider for GPUs
 };
 
 struct Context {
@@ -44,8 +45,11 @@ struct Context {
   /// A command of a program or tool with the run's environment, that ends by itself before `until`.
   Command command(std::vector<std::string> arguments, double limit_s, Clock::time_point until) const;
   bool has_time(Clock::time_point until, double seconds) const;
-  /// Fills in `machine` where that has not been done.
-  void ask_machine(Clock::time_point until);
+  /// Whether what ended just now may have been ended by the section's end rather than by itself.
+  static bool is_over(Clock::time_point until);
+  /// Fills in `machine` where that has not been done; what it asks has limits of its own, as all else depends
+  /// on it.
+  void ask_machine();
 };
 
 /// HOST:PORT of a `gantry-device serve --listen 127.0.0.1:0`; empty if it does not serve.
@@ -57,7 +61,8 @@ std::string find_program(const std::string& name, const std::vector<std::string>
 /// The text on one line, shortened.
 std::string one_line(std::string text, size_t most = 200);
 
-/// A part of the run, in steps of which each is bounded. It goes on where it stopped when it is run again.
+/// A part of the run, in steps of which each is bounded. It goes on where it stopped when it is run again; a
+/// step that was still working when its time was over is then done again.
 class Section {
  public:
   virtual ~Section() = default;

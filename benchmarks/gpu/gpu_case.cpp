@@ -1,22 +1,22 @@
 // Runs one packed case on one device, in a process of its own: what crashes, hangs or loses the GPU is that
 // case's result alone. One line of JSON on stdout; exit code 0 where everything is as it must be.
 //
-//   gpu_case list PACK                                    the pack's cases
-//   gpu_case run PACK CASE DEVICE [TARGET GANTRY]         a model is compiled for TARGET by the program
-//   GANTRY first gpu_case module FILE.gmod DEVICE                      runs a module once on zeros, for tools
-//   that watch kernels gpu_case fault PACK ADDRESS                           a kernel's fault on a board, and
-//   the session beside it
+// list shows a pack's cases; run runs one, of which a model is compiled for TARGET by the program GANTRY
+// first; module runs a module once on zeros, for tools that watch kernels; fault has a kernel fail on a
+// board, beside another session.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "benchmarks/gpu/child.h"
 #include "benchmarks/gpu/fault.h"
+#include "benchmarks/zero_inputs.h"
 #include "gantry/runtime.h"
 #include "host/support/error.h"
 #include "host/support/temporary.h"
@@ -36,9 +36,8 @@ constexpr const char* kUsage =
     "       gpu_case run PACK CASE DEVICE [TARGET GANTRY]\n"
     "       gpu_case module FILE.gmod DEVICE\n"
     "       gpu_case fault PACK HOST:PORT\n"
-    "Runs one of a pack's cases on cpu, cuda or cuda-emulated; a model is compiled for TARGET by the program "
-    "GANTRY\n"
-    "first. A line of JSON says what came of it.\n";
+    "Runs one of a pack's cases on cpu, cuda or cuda-emulated; a model is first compiled for TARGET by the\n"
+    "program GANTRY. A line of JSON says what came of it.\n";
 
 /// A case that is not as it must be.
 struct Failure : std::runtime_error {
@@ -154,31 +153,20 @@ void check(GantryStatus status) {
   if (status != GANTRY_OK) throw std::runtime_error(gantry_last_error());
 }
 
-/// Through the C interface: inputs are made up from what the module says of them.
+/// Through the C interface.
 int run_module(const std::vector<std::string>& arguments) {
-  GantryModule* module = nullptr;
-  GantrySession* session = nullptr;
+  GantryModule* loaded = nullptr;
+  check(gantry_module_load(arguments[0].c_str(), &loaded));
+  const std::unique_ptr<GantryModule, decltype(&gantry_module_release)> module(loaded, gantry_module_release);
   GantrySessionOptions options{};
   options.struct_size = sizeof options;
   options.device = arguments[1].c_str();
-  check(gantry_module_load(arguments[0].c_str(), &module));
-  check(gantry_session_create(module, &options, &session));
-  std::vector<std::vector<char>> data;
-  for (int32_t i = 0; i < gantry_input_count(module); ++i) {
-    GantryTensorInfo info{};
-    check(gantry_input_info(module, i, &info));
-    size_t bytes = static_cast<size_t>(info.dtype.bits + 7) / 8;
-    for (int32_t axis = 0; axis < info.rank; ++axis) {
-      if (info.shape[axis] < 0) info.shape[axis] = 1;
-      bytes *= static_cast<size_t>(info.shape[axis]);
-    }
-    data.emplace_back(bytes, '\0');
-    DLTensor tensor{data.back().data(), {kDLCPU, 0}, info.rank, info.dtype, info.shape, nullptr, 0};
-    check(gantry_set_input(session, i, &tensor, 0));
-  }
-  check(gantry_run(session));
-  gantry_session_release(session);
-  gantry_module_release(module);
+  GantrySession* created = nullptr;
+  check(gantry_session_create(module.get(), &options, &created));
+  const std::unique_ptr<GantrySession, decltype(&gantry_session_release)> session(created,
+                                                                                  gantry_session_release);
+  check(benchmarks::set_zeros(module.get(), session.get()));
+  check(gantry_run(session.get()));
   print({{"result", "ran"}});
   return 0;
 }

@@ -112,8 +112,6 @@ Result<double> bandwidth(const std::shared_ptr<Device>& device, int multiprocess
 
 /// GFLOP/s of a chain.
 Result<double> chain_rate(const std::shared_ptr<Device>& device, int multiprocessors, const Chain& chain) {
-  if (device->compute_capability() < chain.needs)
-    return failure(GANTRY_INCOMPATIBLE, "the GPU has no instruction for it (needs sm_%d)", chain.needs);
   const Kernel kernel(*device, chain_ptx(chain), chain.name);
   if (!kernel.status().ok()) return kernel.status();
   const unsigned blocks = static_cast<unsigned>(multiprocessors) * 4;
@@ -175,9 +173,14 @@ int run() {
     }
   };
   add("bandwidth_gb_per_s", "memory", bandwidth(*device, gpu.multiprocessors), 1, "GB/s");
-  for (const Chain& chain : chains())
+  for (const Chain& chain : chains()) {
+    if ((*device)->compute_capability() < chain.needs) {
+      text += fmt::format(", no {} (needs sm_{})", chain.peak, chain.needs);
+      continue;
+    }
     add(fmt::format("{}_gflop_per_s", chain.peak), chain.peak,
         chain_rate(*device, gpu.multiprocessors, chain), 1e-3, "TFLOP/s");
+  }
   const double fp32 = peaks.value("fp32_gflop_per_s", 0.0), most = most_fp32_gflops(gpu);
   if (fp32 > 1.1 * most)
     text +=

@@ -13,7 +13,8 @@ std::string stem(const Context& context, const std::string& network, int batch) 
   return (context.work / fmt::format("{}_{}", network, batch)).string();
 }
 
-/// Runs a command for each of `names`, side by side; none is begun that could not end before `until`.
+/// Runs a command for each of `names`, side by side; none is begun that could not end before `until`. `done`
+/// does not hear of what `until` has cut off.
 template <typename CommandOf, typename Done>
 void for_each(Context& context, const std::vector<std::string>& names, Clock::time_point until,
               CommandOf command_of, Done done) {
@@ -25,7 +26,9 @@ void for_each(Context& context, const std::vector<std::string>& names, Clock::ti
         command = command_of(names[at++]);
         return true;
       },
-      [&](size_t number, const Outcome& outcome) { done(names[number], outcome); });
+      [&](size_t number, const Outcome& outcome) {
+        if (outcome.end != Outcome::End::kTimedOut || !Context::is_over(until)) done(names[number], outcome);
+      });
 }
 
 }  // namespace
@@ -44,6 +47,11 @@ const std::vector<Network>& networks() {
   return all;
 }
 
+bool is_in_zoo(const std::string& name) {
+  return std::any_of(networks().begin(), networks().end(),
+                     [&](const Network& network) { return network.name == name && network.in_zoo; });
+}
+
 size_t models_at_once(const Context& context) {
   constexpr int kThreadsOfOne = 2;  // each compiles on several
   return static_cast<size_t>(std::max(1, context.machine.cpus / kThreadsOfOne));
@@ -58,7 +66,13 @@ void Models::make(Context& context, const std::vector<Network>& wanted, int batc
   std::map<std::string, std::string> problems;
   for (const Network& network : wanted) {
     if (has(network.name, batch)) continue;
-    (context.machine.has_torch && network.in_torch ? exported : written).push_back(network.name);
+    if (context.machine.has_torch)
+      exported.push_back(network.name);
+    else if (network.in_zoo)
+      written.push_back(network.name);
+    else
+      models_[{network.name, batch}] = {
+          "", "only PyTorch has it, which is not here with a GPU and torchvision", "", {}};
   }
   const auto path = [&](const std::string& name) { return stem(context, name, batch); };
   for_each(
@@ -71,7 +85,8 @@ void Models::make(Context& context, const std::vector<Network>& wanted, int batc
       [&](const std::string& name, const Outcome& outcome) {
         if (!outcome.ok()) {
           problems[name] = "PyTorch's export: " + outcome.why();
-          written.push_back(name);
+          if (is_in_zoo(name)) return written.push_back(name);
+          models_[{name, batch}] = {"", problems[name], "", {}};
           return;
         }
         models_[{name, batch}] = {path(name) + ".onnx",

@@ -24,7 +24,7 @@ struct Step {
 class NetworksSection : public Section {
  public:
   bool run(Context& context, Clock::time_point until) override {
-    context.ask_machine(until);
+    context.ask_machine();
     if (context.machine.architecture.empty()) {
       context.report.row(kName, "GPU", {{"result", "no GPU"}, {"text", context.machine.gpu_problem}},
                          context.machine.gpu_problem);
@@ -33,9 +33,15 @@ class NetworksSection : public Section {
     if (!planned_) plan(context);
     while (!steps_.empty()) {
       if (!context.has_time(until, steps_.front().seconds)) return false;
-      const Step step = std::move(steps_.front());
+      Step step = std::move(steps_.front());
       steps_.pop_front();
+      const int done = context.report.done(kName);
       step.work(context, until);
+      if (Context::is_over(until)) {
+        context.report.set_done(kName, done);
+        steps_.push_front(std::move(step));
+        return false;
+      }
     }
     return true;
   }
@@ -81,7 +87,7 @@ class NetworksSection : public Section {
   size_t plan_peers(const Context& context, const Setting& setting) {
     size_t rows = 0;
     for (const Network& network : wanted_) {
-      if (context.machine.has_torch && network.in_torch) {
+      if (context.machine.has_torch) {
         ++rows;
         steps_.push_back({20, [this, network, setting](Context& c, Clock::time_point until) {
                             measure_torch(c, network, setting, until);
@@ -176,7 +182,8 @@ class NetworksSection : public Section {
     if (said.is_null()) said = Json::object();
     if (!outcome.ok()) said["problem"] = outcome.why();
     context.report.row(kName, row, {{peer, said}},
-                       fmt::format("{}: {}: {}", row, peer, one_line(said.dump())));
+                       fmt::format("{}: {}: {}", row, peer,
+                                   one_line(said.dump(-1, ' ', false, Json::error_handler_t::replace))));
   }
 
   std::vector<Network> wanted_;

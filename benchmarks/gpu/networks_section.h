@@ -11,8 +11,7 @@ namespace gantry::gpu_bundle {
 
 struct Network {
   std::string name;
-  bool in_zoo = true;    ///< `gantry zoo` writes it
-  bool in_torch = true;  ///< torch_bench.py has it
+  bool in_zoo = true;  ///< `gantry zoo` writes it; torch_bench.py knows all
 };
 /// The ten of docs/performance.md, those that tell most first.
 const std::vector<Network>& networks();
@@ -23,6 +22,9 @@ struct Setting {
   std::string precision;
   double tolerance = 0;  ///< max |difference| / max |expected| beside the reference
 };
+
+/// Whether `gantry zoo` writes the network of that name.
+bool is_in_zoo(const std::string& name);
 
 /// So many models are made side by side.
 size_t models_at_once(const Context& context);
@@ -61,9 +63,8 @@ Json measure(Context& context, const Models::Model& model, const std::string& ne
              Clock::time_point until);
 
 /// The slowest kernels of a `bench --profile` document, each with the time that the GPU's measured peaks
-/// allow it
-/// ("roof_ms") as a share of the time that it took ("of_roof"), and what that time is bound by. No shares
-/// without peaks.
+/// allow it ("roof_ms") as a share of the time that it took ("of_roof"), and what that time is bound by. No
+/// shares without peaks.
 Json slowest_kernels(const Json& bench, const Json& peaks, const std::string& precision, size_t count = 10);
 
 }  // namespace gantry::gpu_bundle

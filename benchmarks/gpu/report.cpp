@@ -67,6 +67,12 @@ void Report::set_state(const std::string& name, const std::string& state) {
 void Report::set_steps(const std::string& name, size_t count) {
   section(name)["steps"] = count;
 }
+int Report::done(const std::string& name) {
+  return section(name)["done"];
+}
+void Report::set_done(const std::string& name, int count) {
+  section(name)["done"] = count;
+}
 Json& Report::facts(const std::string& name) {
   return section(name)["facts"];
 }
@@ -86,16 +92,6 @@ void Report::row(const std::string& name, const std::string& row_name, const Jso
   entry["done"] = entry["done"].get<int>() + 1;
   if (!line.empty()) print(name + ": " + line);
   if (!line.empty() || Clock::now() - written_ > kLongestUnwritten) write();
-}
-
-const Json* Report::find_row(const std::string& name, const std::string& row_name) const {
-  for (const Json& entry : document_["sections"]) {
-    if (entry["name"] != name) continue;
-    for (const Json& row : entry["rows"]) {
-      if (row["name"] == row_name) return &row;
-    }
-  }
-  return nullptr;
 }
 
 void Report::print(const std::string& text) const {

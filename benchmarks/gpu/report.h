@@ -15,9 +15,9 @@ using Json = nlohmann::ordered_json;
 
 /// The document: {"schema", "command", "seconds", "elapsed_s", "state", "sections": [{"name", "title",
 /// "state", "steps", "done", "facts": {…}, "rows": [{"name", "result", "text", …}]}]}. `state` of the whole:
-/// "running" (or cut off), "done", "stopped by …"; of a section: "not reached", "running", "done", "not
-/// selected". `steps`: how many it has, null where that is not known yet; a section that is not done has not
-/// reached the rest.
+/// "running" (or cut off), "done", "stopped by …"; of a section: "not reached", "running", "done", "cut off",
+/// "not selected". `steps`: how many it has, null where that is not known yet; a section that is not done has
+/// not reached the rest.
 class Report {
  public:
   /// Makes the folder. Throws std::runtime_error if that cannot be written to.
@@ -26,6 +26,9 @@ class Report {
   void add_section(const std::string& name, const std::string& title, const std::string& state);
   void set_state(const std::string& section, const std::string& state);
   void set_steps(const std::string& section, size_t count);
+  /// How many have been counted by row(); set back where one is done again.
+  int done(const std::string& section);
+  void set_done(const std::string& section, int count);
   /// What the section found that is no row.
   Json& facts(const std::string& section);
 
@@ -33,8 +36,6 @@ class Report {
   /// follow at once, or, of steps that take less than that, within half a second.
   void row(const std::string& section, const std::string& name, const Json& fields,
            const std::string& line = "");
-  /// The row of that name; null where there is none.
-  const Json* find_row(const std::string& section, const std::string& name) const;
 
   /// "[ 12.3 s] text" on stdout.
   void print(const std::string& text) const;

@@ -15,6 +15,7 @@
 #include <stdexcept>
 
 #include "benchmarks/gpu/context.h"
+#include "benchmarks/gpu/networks_section.h"
 
 namespace gantry::gpu_bundle {
 namespace {
@@ -99,6 +100,11 @@ Options parse(const std::vector<std::string>& arguments) {
                      [&](const Part& part) { return name == part.name; }))
       throw std::invalid_argument("there is no section " + name);
   }
+  for (const std::string& name : options.networks) {
+    if (std::none_of(networks().begin(), networks().end(),
+                     [&](const Network& network) { return name == network.name; }))
+      throw std::invalid_argument("there is no network " + name);
+  }
   if (!options.driver.empty() && !fs::exists(options.driver))
     throw std::invalid_argument(options.driver.string() + " does not exist");
   return options;
@@ -121,6 +127,21 @@ bool is_selected(const Options& options, const Part& part) {
          std::find(options.only.begin(), options.only.end(), part.name) != options.only.end();
 }
 
+/// Works until `until`. A step that throws is a failed row; the section goes on with its next one. Whether
+/// all is done.
+bool work_on(Section& section, const char* name, Context& context, Clock::time_point until) {
+  constexpr int kMostFailures = 100;
+  for (int failures = 1; failures <= kMostFailures; ++failures) {
+    try {
+      return section.run(context, until);
+    } catch (const std::exception& error) {
+      context.report.row(name, fmt::format("a step that failed ({})", failures),
+                         {{"result", "failed"}, {"text", error.what()}}, error.what());
+    }
+  }
+  return false;
+}
+
 /// Sections in their order, each up to its share; what is left of the time goes to what was not finished.
 void run_sections(Context& context, Clock::time_point start) {
   struct Open {
@@ -141,13 +162,7 @@ void run_sections(Context& context, Clock::time_point start) {
       const auto until = start + std::chrono::duration_cast<Clock::duration>(share * (context.end - start));
       if (!context.has_time(until, 1)) continue;
       context.report.set_state(entry.part->name, "running");
-      bool finished = true;
-      try {
-        finished = entry.section->run(context, until);
-      } catch (const std::exception& error) {
-        context.report.row(entry.part->name, "the section itself",
-                           {{"result", "failed"}, {"text", error.what()}}, error.what());
-      }
+      const bool finished = work_on(*entry.section, entry.part->name, context, until);
       context.report.set_state(entry.part->name, finished ? "done" : "cut off");
       if (finished) entry.section.reset();
     }
@@ -164,6 +179,7 @@ int run_bundle(const Options& options, const std::vector<std::string>& command) 
   Context context{options, report,
                   start + std::chrono::duration_cast<Clock::duration>(Seconds(options.seconds - reserve)),
                   report.folder() / "work"};
+  fs::remove_all(context.work);  // a former run's modules are not this gantry's
   fs::create_directories(context.work);
   context.environment = {"XDG_CACHE_HOME=" + (context.work / "cache").string(),
                          "CUDA_CACHE_PATH=" + (context.work / "nv").string(), "PYTHONUNBUFFERED=1",

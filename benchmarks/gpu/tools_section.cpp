@@ -38,22 +38,33 @@ struct Profiled {
 };
 
 class ToolsSection : public Section {
+  using Step = std::function<void(Context&, Clock::time_point)>;
+
  public:
   bool run(Context& context, Clock::time_point until) override {
-    context.ask_machine(until);
+    context.ask_machine();
+    if (!context.machine.gpu_problem.empty()) {
+      context.report.row(kName, "GPU", {{"result", "no GPU"}, {"text", context.machine.gpu_problem}},
+                         context.machine.gpu_problem);
+      return true;
+    }
     if (!planned_) plan(context, until);
     while (!steps_.empty()) {
       if (!context.has_time(until, 4)) return false;
-      const auto step = std::move(steps_.front());
+      Step step = std::move(steps_.front());
       steps_.pop_front();
+      const int done = context.report.done(kName);
       step(context, until);
+      if (Context::is_over(until)) {
+        context.report.set_done(kName, done);
+        steps_.push_front(std::move(step));
+        return false;
+      }
     }
     return true;
   }
 
  private:
-  using Step = std::function<void(Context&, Clock::time_point)>;
-
   void plan(Context& context, Clock::time_point until) {
     planned_ = true;
     sanitizer_ = find_sanitizer();
@@ -115,11 +126,16 @@ class ToolsSection : public Section {
                        name + (outcome.ok() ? ": counted" : ": " + one_line(outcome.why() + outcome.output)));
   }
 
-  void plan_checks(const Context& context, Clock::time_point until) {
+  void plan_checks(Context& context, Clock::time_point until) {
     const Outcome listed = gpu_bundle::run(context.command(
         {context.program("gpu_case"), "list", (context.options.bundle / "cases.pack").string()}, 20, until));
+    const Json said = last_object(listed.output);
+    if (said.is_null()) {
+      context.report.row(kName, "cases.pack", {{"result", "failed"}, {"text", listed.why()}}, listed.why());
+      return;
+    }
     for (const char* tool : {"memcheck", "racecheck"}) {
-      for (const Json& entry : last_object(listed.output).value("cases", Json::array())) {
+      for (const Json& entry : said.value("cases", Json::array())) {
         if (entry["op"] == "") continue;
         steps_.push_back([this, tool, name = entry["name"].get<std::string>()](
                              Context& c, Clock::time_point end) { check(c, tool, name, end); });

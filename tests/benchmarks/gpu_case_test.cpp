@@ -27,11 +27,12 @@ Outcome run_case(const std::filesystem::path& pack, const std::string& name, con
 class GpuCase : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (packed_cases().empty()) GTEST_SKIP() << "ONNX's test data is not there: install libonnx-testdata";
+    if (packed_cases().lacks_data()) GTEST_SKIP() << packed_cases().outcome.errors;
+    ASSERT_TRUE(packed_cases().outcome.ok()) << packed_cases().outcome.why();
   }
   /// A pack of the one case, changed.
   std::filesystem::path changed(const std::string& name, const std::function<void(PackedCase&)>& change) {
-    PackedCase c = CasePack::read(packed_cases()).load(name);
+    PackedCase c = CasePack::read(packed_cases().path).load(name);
     change(c);
     const std::filesystem::path path = folder_.path() / "changed.pack";
     std::ofstream(path, std::ios::binary) << conformance::write_pack({c});
@@ -42,11 +43,11 @@ class GpuCase : public ::testing::Test {
 
 TEST_F(GpuCase, ListedCasesPassOnTheEmulatedGpu) {
   size_t count = 0;
-  const CasePack pack = CasePack::read(packed_cases());
+  const CasePack pack = CasePack::read(packed_cases().path);
   for (const CasePack::Entry& entry : pack.entries()) {
     if (entry.is_module) continue;
     ++count;
-    const Outcome outcome = run_case(packed_cases(), entry.name, "cuda-emulated", kEmulated);
+    const Outcome outcome = run_case(packed_cases().path, entry.name, "cuda-emulated", kEmulated);
     EXPECT_TRUE(outcome.ok()) << entry.name << ": " << outcome.output << outcome.why();
   }
   std::ifstream list(GANTRY_CASE_LIST);
@@ -84,15 +85,16 @@ TEST_F(GpuCase, AModelThatIsNoneIsNotCompiled) {
 TEST_F(GpuCase, ADriverThatRefusesCodeIsQuoted) {
   // The stand-in knows none of the compiler's kernels.
   const Json said =
-      last_object(run_case(packed_cases(), "test_add_bcast", "cuda", "cuda:sm_80/native").output);
+      last_object(run_case(packed_cases().path, "test_add_bcast", "cuda", "cuda:sm_80/native").output);
   EXPECT_EQ(said.value("result", ""), "failed to load") << said;
   EXPECT_THAT(said.value("text", ""), HasSubstr("has no kernel"));
 }
 
 TEST_F(GpuCase, TheFirstKernelPassesOnTheDriver) {
-  const Outcome outcome = run({{program("gpu_case"), "run", packed_cases().string(), "first_kernel", "cuda"},
-                               with_stand_in(),
-                               Seconds(60)});
+  const Outcome outcome =
+      run({{program("gpu_case"), "run", packed_cases().path.string(), "first_kernel", "cuda"},
+           with_stand_in(),
+           Seconds(60)});
   EXPECT_TRUE(outcome.ok()) << outcome.output << outcome.why();
 }
 
@@ -104,8 +106,8 @@ TEST_F(GpuCase, AFaultOnABoardNamesItsKernelAndCostsOthersNothing) {
        Seconds(120)},
       Seconds(20));
   ASSERT_NE(address_of(server), "") << server.errors();
-  const Outcome outcome =
-      run({{program("gpu_case"), "fault", packed_cases().string(), address_of(server)}, {}, Seconds(60)});
+  const Outcome outcome = run(
+      {{program("gpu_case"), "fault", packed_cases().path.string(), address_of(server)}, {}, Seconds(60)});
   EXPECT_TRUE(outcome.ok()) << outcome.output << outcome.why();
   EXPECT_THAT(outcome.output, HasSubstr("kernel scale (step #1: test.scale; nodes Mul_1) failed on the GPU"));
 }

@@ -31,15 +31,22 @@ inline std::vector<std::string> with_stand_in() {
   return {"LD_LIBRARY_PATH=" + std::filesystem::path(GANTRY_FAKE_CUDA).parent_path().string(), kLittleMemory};
 }
 
-/// The pack of gpu_cases.txt, made once for all tests of the process; empty where ONNX's test data is not
-/// there.
-inline const std::filesystem::path& packed_cases() {
+/// The pack of gpu_cases.txt, and how making it has ended.
+struct PackedCases {
+  std::filesystem::path path;
+  Outcome outcome;
+  /// A machine without ONNX's test data; everything else that fails is a fault.
+  bool lacks_data() const { return outcome.errors.find("libonnx-testdata") != std::string::npos; }
+};
+
+/// Made once for all tests of the process.
+inline const PackedCases& packed_cases() {
   static testing::TemporaryDirectory folder;
-  static const std::filesystem::path pack = [] {
+  static const PackedCases pack = [] {
     const std::filesystem::path path = folder.path() / "cases.pack";
-    const Outcome outcome =
-        run({{program("gpu_pack_cases"), path.string(), "--list", GANTRY_CASE_LIST}, {}, Seconds(300)});
-    return outcome.ok() ? path : std::filesystem::path();
+    return PackedCases{
+        path,
+        run({{program("gpu_pack_cases"), path.string(), "--list", GANTRY_CASE_LIST}, {}, Seconds(300)})};
   }();
   return pack;
 }

@@ -1,6 +1,5 @@
 // onnx_schema FILE: writes the description of ONNX's messages that the installed onnx library has inside, for
-// protoc's
-// --descriptor_set_in. Debian installs the schema itself only without its reflection.
+// protoc's --descriptor_set_in. Debian installs the schema itself only without its reflection.
 #include <google/protobuf/descriptor.pb.h>
 #include <onnx/onnx_pb.h>
 

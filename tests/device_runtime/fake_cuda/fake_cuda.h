@@ -12,15 +12,14 @@
 //   FAKE_CUDA_NO_CAPTURE=1    streams cannot be captured
 //
 // "PTX" is text of lines "entry NAME"; a line "bad" makes the JIT fail with a log. The entries that it knows:
-//   add_one(in, out, n)               out[i] = in[i] + 1, i < n, by blocks x threads; hangs if in[0] >
-//   1000000 scale(in, weights, out, n)        out[i] = in[i] * weights[i]; faults if in[0] < -1000
+//   add_one(in, out, n)               out[i] = in[i] + 1, i < n, by blocks x threads; hangs if in[0] > 1e6
+//   scale(in, weights, out, n)        out[i] = in[i] * weights[i]; faults if in[0] < -1000
 //   accumulate(in, out, n, iteration) out[i] += in[i] * iteration
 //   fill_blocks(out, n)               out[block] = the number of threads, block < n
 //   zero(out, n)                      out[i] = 0
 //   copy(from, to, n, threads)        16 bytes each
-//   chain_fp32(out, iterations, one)  out[i] = what that chain of benchmarks/gpu/peak_kernels.h sums up to;
-//   likewise
-//                                     chain_tf32, chain_fp16, chain_bf16
+//   chain_fp32(out, iterations, one)  out[i] = what that chain of benchmarks/gpu/peak_kernels.h sums up to
+//   chain_tf32, chain_fp16, chain_bf16  likewise
 #pragma once
 
 #include <cstdint>
