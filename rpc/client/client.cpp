@@ -214,6 +214,8 @@ RunTime BoardClient::run(std::uint32_t handle, std::chrono::milliseconds deadlin
   request.handle = handle;
   request.deadline_ms = to_deadline(deadline);
   const auto finished = impl_->ask<wire::RunFinishedT>(make_request(request), impl_->long_timeout(deadline));
+  if (finished.nanoseconds < 0 || finished.preparing_nanoseconds < 0)
+    throw Error(ErrorKind::kBug, impl_->named() + ": the time of a run is negative");
   return {std::chrono::nanoseconds(finished.nanoseconds),
           std::chrono::nanoseconds(finished.preparing_nanoseconds)};
 }

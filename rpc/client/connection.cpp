@@ -86,8 +86,8 @@ asio::awaitable<std::unique_ptr<Stream>> BoardClient::Impl::open_stream(tcp::soc
   } catch (const TlsError& error) {
     const std::string key = "(identity " + options.key->identity + ")";
     if (error.reason() == TlsError::Reason::kKeyRefused)
-      throw Error(ErrorKind::kReconnect, "the board refused the key " + key +
-                                             "; give the file of a key that its server has");
+      throw Error(ErrorKind::kReconnect,
+                  "the board refused the key " + key + "; give the file of a key that its server has");
     if (error.reason() == TlsError::Reason::kPeerHasNoKey)
       throw Error(ErrorKind::kReconnect,
                   "the board's server runs without a key: connect without one, or start it with --key");

@@ -29,28 +29,6 @@ std::vector<TensorDescription> from_wire(std::vector<std::unique_ptr<wire::Tenso
   return result;
 }
 
-CpuState from_wire(std::unique_ptr<wire::CpuStateT>& state) {
-  CpuState result;
-  if (!state) return result;
-  result.frequency_mhz = std::move(state->frequency_mhz);
-  result.governor = shown_text(state->governor);
-  if (!std::isnan(state->temperature_celsius)) result.temperature_celsius = state->temperature_celsius;
-  if (state->throttle_events >= 0)
-    result.throttle_events = static_cast<std::uint64_t>(state->throttle_events);
-  return result;
-}
-
-GpuState from_wire(const std::unique_ptr<wire::GpuStateT>& state) {
-  GpuState result;
-  if (!state) return result;
-  const auto shown = [](double value) { return std::isnan(value) ? std::nullopt : std::optional(value); };
-  result.clock_mhz = shown(state->clock_mhz);
-  result.temperature_celsius = shown(state->temperature_celsius);
-  result.power_watts = shown(state->power_watts);
-  if (state->throttled >= 0) result.throttled = state->throttled != 0;
-  return result;
-}
-
 constexpr std::size_t kMaxReadings = 100'000;
 constexpr std::size_t kMaxNotes = 1000;
 
@@ -65,14 +43,36 @@ std::optional<double> shown(double value) {
   return value;
 }
 
-std::optional<bool> shown_flag(std::int8_t value) {
-  return value < 0 ? std::nullopt : std::optional(value != 0);
-}
-
 /// Times and amounts of work: what is computed from them must be numbers again.
 void check_amounts(std::span<const double> figures, std::string_view what) {
   if (!std::ranges::all_of(figures, [](double figure) { return std::isfinite(figure) && figure >= 0; }))
     refuse_readings(std::string(what) + " is negative or no number");
+}
+
+CpuState from_wire(std::unique_ptr<wire::CpuStateT>& state) {
+  CpuState result;
+  if (!state) return result;
+  check_amounts(state->frequency_mhz, "a clock");
+  result.frequency_mhz = std::move(state->frequency_mhz);
+  result.governor = shown_text(state->governor);
+  result.temperature_celsius = shown(state->temperature_celsius);
+  if (state->throttle_events >= 0)
+    result.throttle_events = static_cast<std::uint64_t>(state->throttle_events);
+  return result;
+}
+
+GpuState from_wire(const std::unique_ptr<wire::GpuStateT>& state) {
+  GpuState result;
+  if (!state) return result;
+  result.clock_mhz = shown(state->clock_mhz);
+  result.temperature_celsius = shown(state->temperature_celsius);
+  result.power_watts = shown(state->power_watts);
+  if (state->throttled >= 0) result.throttled = state->throttled != 0;
+  return result;
+}
+
+std::optional<bool> shown_flag(std::int8_t value) {
+  return value < 0 ? std::nullopt : std::optional(value != 0);
 }
 
 void check_amounts(const wire::BenchmarkFinishedT& wire) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "rpc/protocol/message.h"
-#include "rpc/server/cache.h"
+#include "rpc/server/unique_fd.h"
 
 namespace gantry::rpc {
 

@@ -22,12 +22,23 @@ BackgroundSync::~BackgroundSync() {
 }
 
 void BackgroundSync::add(UniqueFd file, std::string name) {
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error&) {
+    return store({std::move(file), std::move(name)});  // no thread is to be had
+  }
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back({std::move(file), std::move(name)});
   }
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   changed_.notify_all();
+}
+
+void BackgroundSync::store(const Item& item) {
+  if (disk_.sync(item.file.get()) != 0)
+    ::unlinkat(directory_.get(), item.name.c_str(), 0);
+  else
+    (void)disk_.sync(directory_.get());
 }
 
 void BackgroundSync::work() {
@@ -38,10 +49,7 @@ void BackgroundSync::work() {
     const Item item = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    if (disk_.sync(item.file.get()) != 0)
-      ::unlinkat(directory_.get(), item.name.c_str(), 0);
-    else
-      (void)disk_.sync(directory_.get());
+    store(item);
     lock.lock();
   }
 }

@@ -40,6 +40,7 @@ class BackgroundSync {
     std::string name;
   };
   void work();
+  void store(const Item& item);
 
   Disk& disk_;
   const UniqueFd& directory_;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "device_runtime/src/cpu_info.h"
 #include "device_runtime/src/gpu_info.h"
@@ -12,21 +11,6 @@
 #include "gantry/runtime.h"
 
 namespace gantry::rpc {
-namespace {
-
-std::uint64_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string name, unit;
-  std::uint64_t kilobytes = 0;
-  while (file >> name >> kilobytes) {
-    if (name == "MemAvailable:") return kilobytes * 1024;
-    std::getline(file, unit);
-  }
-  return 0;
-}
-
-}  // namespace
-
 std::uint64_t session_memory(const ServeOptions& options) {
   if (options.session_memory_bytes > 0) return options.session_memory_bytes;
   return runtime::cpu_info().memory_bytes / 4 * 3;
@@ -52,7 +36,7 @@ wire::BoardDescriptionT describe_board(const ServeOptions& options) {
   board.logical_cpus = static_cast<std::uint32_t>(cpu.allowed_cpus.size());
   board.physical_cores = static_cast<std::uint32_t>(cpu.physical_cores);
   board.memory_bytes = cpu.memory_bytes;
-  board.memory_available_bytes = available_memory();
+  board.memory_available_bytes = runtime::available_memory_bytes().value_or(0);
   board.session_memory_bytes = session_memory(options);
   board.deadline_ms = static_cast<std::uint32_t>(options.deadline.count());
   return board;

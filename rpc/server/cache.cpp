@@ -190,8 +190,6 @@ void SegmentCache::make_room(std::uint64_t incoming, const std::string& own_name
     DirectoryEntry entry;
     std::uint64_t bytes;
   };
-  std::map<std::string, timespec> uses;
-  for (const DirectoryEntry& entry : list_files(used_.get())) uses.emplace(entry.name, entry.status.st_mtim);
   std::vector<Candidate> candidates;
   std::uint64_t used = 0;
   for (const DirectoryEntry& entry : list_files(segments_.get()))
@@ -199,6 +197,9 @@ void SegmentCache::make_room(std::uint64_t incoming, const std::string& own_name
   for (const DirectoryEntry& entry : list_files(partial_.get()))
     if (entry.name != own_name) candidates.push_back({entry, partial_room(entry)});
   for (const Candidate& candidate : candidates) used += candidate.bytes;
+  if (used + incoming <= capacity_) return;
+  std::map<std::string, timespec> uses;
+  for (const DirectoryEntry& entry : list_files(used_.get())) uses.emplace(entry.name, entry.status.st_mtim);
   const auto last_use = [&](const Candidate& candidate) {
     const auto use = uses.find(candidate.entry.name);
     const timespec& time = use == uses.end() ? candidate.entry.status.st_mtim : use->second;

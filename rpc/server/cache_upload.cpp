@@ -57,8 +57,13 @@ void SegmentCache::Upload::reserve(std::uint64_t offset) {
 
 void SegmentCache::Upload::open_file(std::uint64_t offset) {
   const int directory = cache_.partial_.get();
-  file_.reset(::openat(directory, name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file_ && ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+  struct stat status {};
+  bool is_locked = false;
+  do {  // again if whoever held it has deleted it meanwhile
+    file_.reset(::openat(directory, name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    is_locked = file_ && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
+  } while (is_locked && ::fstat(file_.get(), &status) == 0 && status.st_nlink == 0);
+  if (file_ && !is_locked) {
     if (offset > 0)
       throw Error(ErrorKind::kRetry, "another session uploads the same segment; try again in a moment");
     shared_ = true;

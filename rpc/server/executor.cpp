@@ -13,6 +13,7 @@
 
 #include "device_runtime/src/cuda_module.h"
 #include "device_runtime/src/data_type.h"
+#include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/memory.h"
 #include "device_runtime/src/module_reader.h"
 #include "device_runtime/src/session.h"
@@ -168,11 +169,8 @@ std::unique_ptr<wire::TensorDescriptionT> describe(const module_format::Manifest
   tensor->name = info.name()->str();
   const DLDataType type = runtime::to_dlpack(static_cast<runtime::ElementType>(info.dtype()));
   tensor->type = std::make_unique<wire::ElementType>(type.code, type.bits);
-  for (const std::uint32_t expression : *info.shape()) {
-    const auto& steps = *manifest.dim_exprs()->Get(expression)->steps();
-    const bool constant = steps.size() == 1 && steps.Get(0)->opcode() == module_format::DimOpcode::Constant;
-    tensor->shape.push_back(constant ? steps.Get(0)->value() : -1);
-  }
+  for (const std::uint32_t expression : *info.shape())
+    tensor->shape.push_back(runtime::constant_dim(*manifest.dim_exprs()->Get(expression)).value_or(-1));
   return tensor;
 }
 

@@ -1,6 +1,5 @@
 #include "rpc/server/executor_limits.h"
 
-#include <linux/capability.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -12,6 +11,7 @@
 #include <thread>
 
 #include "rpc/server/attachments.h"
+#include "rpc/server/rights.h"
 #include "rpc/server/system_call_filter.h"
 
 namespace gantry::rpc {
@@ -49,13 +49,6 @@ rlim_t tasks_of_system() {
   return file ? all : 0;
 }
 
-/// So that the server's root is no more than a user here, whose hard limits are hard.
-void drop_capabilities() {
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
-  ::syscall(SYS_capset, &header, none);
-}
-
 std::uint64_t mapped_bytes() {
   std::ifstream status("/proc/self/statm");
   std::uint64_t pages = 0;
@@ -87,7 +80,7 @@ int give_up_rights(const ExecutorLimits& limits) {
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   // If the system has to end a process because memory ran out, it had better be one that modules run in.
   std::ofstream("/proc/self/oom_score_adj") << 1000;
-  drop_capabilities();
+  drop_all_capabilities();  // so that hard limits are hard for root's too
   // Linux counts all of the user's processes and threads against this, those of other sessions too: the limit
   // leaves room for every pool that a client may ask for, and is there against what starts threads for ever.
   if (const rlim_t tasks = tasks_of_system(); tasks > 0)

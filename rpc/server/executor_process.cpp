@@ -60,7 +60,6 @@ void ExecutorProcess::start() {
   UniqueFd ours(ends[0]), theirs(ends[1]);
   child_ = start_executor(setup, theirs.get(), step);
   if (!child_.running()) throw refused();
-  ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   socket_.emplace(executor_, ours.release());
   socket_->native_non_blocking(true);
 }
@@ -129,6 +128,15 @@ asio::awaitable<std::optional<ExecutorProcess::Reply>> ExecutorProcess::receive_
   co_return reply;
 }
 
+/// Apart from the executor's own socket: it is the client's connection that broke here.
+asio::awaitable<void> ExecutorProcess::told(const OnProgress& on_progress, const Bytes& frame) {
+  try {
+    co_await on_progress(frame);
+  } catch (const std::system_error& error) {
+    throw Error(ErrorKind::kReconnect, "the connection broke: " + error.code().message());
+  }
+}
+
 asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame,
                                                               const Attachments& attachments,
                                                               milliseconds deadline,
@@ -138,7 +146,6 @@ asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame
       decode_header(std::span<const std::uint8_t, kFrameHeaderSize>(frame.data(), kFrameHeaderSize));
   Watchdog ask(executor_, deadline, [this] { child_.signal(kDeadlineSignal); });
   Watchdog force(executor_, deadline + kReportTime, [this] { child_.signal(SIGKILL); });
-  std::exception_ptr damage;
   try {
     if (!knows_gpus_ && !setup_.gpus.empty()) {
       co_await send(setup_.gpus, {});
@@ -157,7 +164,7 @@ asio::awaitable<ExecutorProcess::Reply> ExecutorProcess::call(const Bytes& frame
       if (header.type != FrameType::kProgress)
         throw Error(ErrorKind::kBug, "the executor sent a frame of a wrong kind");
       decode_response(std::span(reply->frame).subspan(kFrameHeaderSize));
-      co_await on_progress(reply->frame);
+      co_await told(on_progress, reply->frame);
     }
   } catch (const Error&) {
     kill();  // what runs there overwrote the executor's own memory, or the client is gone

@@ -53,6 +53,7 @@ class ExecutorProcess {
   asio::awaitable<void> send(const Bytes& frame, const Attachments& attachments);
   asio::awaitable<std::size_t> receive(void* buffer, std::size_t size, std::vector<UniqueFd>& payload);
   asio::awaitable<std::optional<Reply>> receive_reply();
+  static asio::awaitable<void> told(const OnProgress& on_progress, const Bytes& frame);
   [[noreturn]] void report_death(bool deadline_passed, std::chrono::milliseconds deadline);
 
   asio::any_io_executor executor_;

@@ -140,7 +140,7 @@ int executor_main(int argc, char** argv) {
                  argv[1]);
     return 1;
   }
-  ::prctl(PR_SET_NAME, argv[0]);  // Linux before 6.14 names it by its descriptor
+  ::prctl(PR_SET_NAME, argv[0]);                   // Linux before 6.14 names it by its descriptor
   ::_exit(run_executor(kSocket, limits, **step));  // as a fork does: no destructor of a driver's may wait
 }
 

@@ -32,11 +32,16 @@ void FaultDiagnosis::note(const wire::RequestT& request, const Attachments& atta
   }
 }
 
-asio::awaitable<wire::ResponseT> FaultDiagnosis::ask(ExecutorProcess& process, const Request& request,
-                                                     milliseconds deadline) {
+void FaultDiagnosis::kill() noexcept {
+  killed_ = true;
+  if (process_) process_->kill();
+}
+
+asio::awaitable<wire::ResponseT> FaultDiagnosis::ask(const Request& request, milliseconds deadline) {
+  if (killed_) throw Error(ErrorKind::kReconnect, "the session ended");
   const Bytes frame = encode_request(1, request.request);
   const auto ignore = [](const Bytes&) -> asio::awaitable<void> { co_return; };
-  const auto reply = co_await process.call(frame, request.attachments, deadline, ignore);
+  const auto reply = co_await process_->call(frame, request.attachments, deadline, ignore);
   co_return decode_response(std::span(reply.frame).subspan(kFrameHeaderSize));
 }
 
@@ -45,19 +50,22 @@ asio::awaitable<std::string> FaultDiagnosis::run_again(std::uint32_t handle, mil
   if (found == loaded_.end()) co_return "";
   std::string result;
   try {
-    ExecutorProcess process(executor_, setup_);
-    const wire::ResponseT loaded = co_await ask(process, found->second.load, deadline);
-    if (!loaded.body.AsModuleLoaded()) co_return "";
+    process_.emplace(executor_, setup_);
+    const wire::ResponseT loaded = co_await ask(found->second.load, deadline);
+    if (!loaded.body.AsModuleLoaded()) {
+      process_.reset();
+      co_return "";
+    }
     const std::uint32_t fresh = loaded.body.AsModuleLoaded()->handle;
     for (auto& [index, input] : found->second.inputs) {
       input.request.body.AsSetInput()->handle = fresh;
-      co_await ask(process, input, deadline);
+      co_await ask(input, deadline);
     }
     wire::RunT run;
     run.handle = fresh;
     Request request;
     request.request = make_request(run);
-    const wire::ResponseT answer = co_await ask(process, request, deadline);
+    const wire::ResponseT answer = co_await ask(request, deadline);
     if (const auto* failure = answer.body.AsFailure())
       result = "; run once more, kernel by kernel: " + failure->message;
     else
@@ -65,6 +73,7 @@ asio::awaitable<std::string> FaultDiagnosis::run_again(std::uint32_t handle, mil
   } catch (const std::exception& error) {
     result = std::string("; run once more, kernel by kernel: ") + error.what();
   }
+  process_.reset();
   co_return result;
 }
 

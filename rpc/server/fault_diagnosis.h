@@ -3,6 +3,7 @@
 #define GANTRY_RPC_SERVER_FAULT_DIAGNOSIS_H
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "rpc/server/executor_process.h"
@@ -26,6 +27,8 @@ class FaultDiagnosis {
   void forget() { loaded_.clear(); }
   /// Runs again what ran under `handle`: a text to append to the error. Throws nothing.
   asio::awaitable<std::string> run_again(std::uint32_t handle, std::chrono::milliseconds deadline);
+  /// Ends a run_again() that waits: its client is gone.
+  void kill() noexcept;
 
  private:
   struct Request {
@@ -36,12 +39,13 @@ class FaultDiagnosis {
     Request load;
     std::map<int, Request> inputs;
   };
-  asio::awaitable<wire::ResponseT> ask(ExecutorProcess& process, const Request& request,
-                                       std::chrono::milliseconds deadline);
+  asio::awaitable<wire::ResponseT> ask(const Request& request, std::chrono::milliseconds deadline);
 
   asio::any_io_executor executor_;
   const ExecutorSetup& setup_;
   std::map<std::uint32_t, Loaded> loaded_;
+  std::optional<ExecutorProcess> process_;  ///< while run_again() runs
+  bool killed_ = false;
 };
 
 }  // namespace gantry::rpc

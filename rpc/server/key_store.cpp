@@ -112,7 +112,10 @@ std::vector<Entry> KeyStore::entries_of(std::vector<Reading>& readings) {
 }
 
 KeyStore::KeyStore(std::vector<fs::path> places) : places_(std::move(places)) {
-  for (fs::path& place : places_) place = fs::absolute(place);
+  for (fs::path& place : places_) {
+    place = fs::absolute(place).lexically_normal();
+    if (!place.has_filename()) place = place.parent_path();  // "keys/": files in it have no slash behind
+  }
   std::vector<Reading> readings = read(places_);
   refuse_duplicates(readings);
   for (const Reading& reading : readings)

@@ -19,14 +19,14 @@ struct ServeOptions {
   std::filesystem::path cache;  ///< empty: default_cache_directory()
   std::uint64_t cache_bytes = std::uint64_t{4} << 30;
   std::uint32_t max_sessions = 8;
-  std::uint32_t max_handshakes = 32;                   ///< processes of peers that have not authenticated yet
-  std::uint32_t max_handshakes_of_one_address = 8;     ///< of them
-  std::uint32_t max_waiting_peers = 256;               ///< connections that have no process yet
-  std::uint32_t max_waiting_of_one_address = 64;       ///< of them
-  std::uint64_t session_memory_bytes = 0;              ///< 0: three quarters of the machine's
-  std::chrono::milliseconds deadline{600'000};         ///< the longest that one request may run
-  std::chrono::milliseconds idle_timeout{3'600'000};   ///< a session without a request ends
-  std::chrono::milliseconds stall_timeout{60'000};     ///< a peer that stands still within a message; 0: never
+  std::uint32_t max_handshakes = 32;                  ///< processes of peers that have not authenticated yet
+  std::uint32_t max_handshakes_of_one_address = 8;    ///< of them
+  std::uint32_t max_waiting_peers = 256;              ///< connections that have no process yet
+  std::uint32_t max_waiting_of_one_address = 64;      ///< of them
+  std::uint64_t session_memory_bytes = 0;             ///< 0: three quarters of the machine's
+  std::chrono::milliseconds deadline{600'000};        ///< the longest that one request may run
+  std::chrono::milliseconds idle_timeout{3'600'000};  ///< a session without a request ends
+  std::chrono::milliseconds stall_timeout{60'000};    ///< a peer that stands still within a message; 0: never
   std::chrono::milliseconds handshake_timeout{5'000};  ///< from connect to the first exchange
   std::chrono::milliseconds shutdown_grace{5'000};     ///< for running requests, after SIGTERM
   int program = -1;                                    ///< of executors: see ExecutorSetup

@@ -282,13 +282,17 @@ void ParentProcess::start_sessions() {
   }
 }
 
+/// The system has no process for it, and for nobody else just now.
+void ParentProcess::turn_away(WaitingPeer& peer) {
+  peer.log.warning(std::string("connection closed: the system has no room for its process: ") +
+                   std::strerror(errno));
+  accept_after_ = Clock::now() + kAcceptBackoff;
+}
+
 void ParentProcess::start_session(WaitingPeer peer) {
   check_keys();
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    accept_after_ = Clock::now() + kAcceptBackoff;
-    return;
-  }
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return turn_away(peer);
   UniqueFd ours(ends[0]), theirs(ends[1]);
   std::fflush(nullptr);
   const pid_t parent = ::getpid();
@@ -301,8 +305,7 @@ void ParentProcess::start_session(WaitingPeer peer) {
   }
   if (child < 0) {
     if (slot) memory_.free_slot(*slot);
-    accept_after_ = Clock::now() + kAcceptBackoff;
-    return;
+    return turn_away(peer);
   }
   const auto now = Clock::now();
   places_.enter(peer.source, child, now);
@@ -315,7 +318,7 @@ void ParentProcess::start_session(WaitingPeer peer) {
 void ParentProcess::be_session(UniqueFd connection, UniqueFd control, std::optional<int> memory_slot) {
   // Signals are the parent's business: it tells its sessions by their control sockets.
   close_signal_pipe({SIGINT, SIGTERM});
-  drop_capabilities(0, log_);
+  drop_all_capabilities();
   listener_.reset();
   waiting_.peers().clear();
   children_.clear();

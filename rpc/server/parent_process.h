@@ -59,6 +59,7 @@ class ParentProcess {
   void reap();
   void start_sessions();
   void start_session(WaitingPeer peer);
+  void turn_away(WaitingPeer& peer);
   [[noreturn]] void be_session(UniqueFd connection, UniqueFd control, std::optional<int> memory_slot);
   void answer_child(Child& child);
   char answer_to(const AskAdmission& question);

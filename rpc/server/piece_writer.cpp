@@ -41,10 +41,14 @@ std::span<std::byte> PieceWriter::next(std::size_t size) {
 }
 
 int PieceWriter::put() {
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    return error.code().value();
+  }
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(filling_));
-    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   }
   changed_.notify_all();
   const std::lock_guard lock(mutex_);

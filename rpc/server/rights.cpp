@@ -104,13 +104,16 @@ void become(const SystemUser& user) {
   ::unsetenv("XDG_CACHE_HOME");
 }
 
-void drop_capabilities(Capabilities kept, Log& log) {
+bool drop_capabilities(Capabilities kept) {
   const Capabilities held = capabilities().permitted;
   set_capabilities({held, held});  // in effect, to change the bounding set
   bool dropped = empty_bounding_set();
   ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-  dropped = set_capabilities({0, held & kept}) && dropped;
-  if (!dropped) log.info("the kernel does not let the server give up its capabilities");
+  return set_capabilities({0, held & kept}) && dropped;
+}
+
+void drop_all_capabilities() {
+  set_capabilities({});
 }
 
 CapabilityInEffect::CapabilityInEffect(Capabilities one) {

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "rpc/server/log.h"
-
 namespace gantry::rpc {
 
 /// A user of this machine, with all groups that it is in.
@@ -36,8 +34,10 @@ using Capabilities = std::uint64_t;
 inline constexpr Capabilities kReadAllFiles = Capabilities{1} << 2;
 
 /// Gives up all capabilities but those of `kept` that the process has, which take effect only while a
-/// CapabilityInEffect lives; programs that it starts have none. Reports where the kernel refuses.
-void drop_capabilities(Capabilities kept, Log& log);
+/// CapabilityInEffect lives; programs that it starts have none. False where the kernel refuses.
+bool drop_capabilities(Capabilities kept);
+/// Gives up all of this process's own, for good: one that was root's is then no more than a user.
+void drop_all_capabilities();
 
 class CapabilityInEffect {
  public:

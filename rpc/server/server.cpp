@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -124,8 +123,10 @@ std::string cache_hint(const ServeOptions& options, const SystemUser* user) {
 /// Gives up what the server has more rights than it needs, and reports what modules will have.
 void give_up_rights(const SystemUser* user, KeyStore* keys, Log& log) {
   if (user) become(*user);
-  drop_capabilities(keys ? kReadAllFiles : 0, log);
-  if (keys) hide_memory();
+  if (!drop_capabilities(keys ? kReadAllFiles : 0))
+    log.info("the kernel does not let the server give up its capabilities");
+  // A module's process, which is the same user's, could trace this one or its sessions and read the key.
+  hide_memory();
   if (keys && !keys->can_be_read_again())
     log.warning(
         "this user cannot read the keys again: the server has to be started again when one is "
@@ -151,7 +152,7 @@ int serve(const ServeOptions& given) {
   auto keys = read_keys(options, address);
   options.session_memory_bytes = session_memory(options);
   // As root, who may make directories where others may not; sessions have less rights, see below.
-  if (!user) prepare_cache(options, "");
+  if (!user && ::geteuid() == 0) prepare_cache(options, "");
 
   asio::ip::tcp::endpoint endpoint(address, options.port);
   UniqueFd listener = listen_on(options, endpoint);
@@ -160,8 +161,6 @@ int serve(const ServeOptions& given) {
   leave_no_core();
   Log log(options.log_level);
   give_up_rights(user, keys.get(), log);
-  // A module's process, which is the same user's, could trace this one or its sessions and read the key.
-  ::prctl(PR_SET_DUMPABLE, 0);
   prepare_cache(options, cache_hint(options, user));
   const KeyStore* shown = keys.get();
   ParentProcess parent(options, std::move(listener), std::move(keys));

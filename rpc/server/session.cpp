@@ -1,9 +1,7 @@
 #include "rpc/server/session.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <asio/co_spawn.hpp>
@@ -22,7 +20,6 @@
 #include "rpc/server/board_info.h"
 #include "rpc/server/executor_process.h"
 #include "rpc/server/fault_diagnosis.h"
-#include "rpc/server/session_memory.h"
 #include "rpc/server/session_segments.h"
 #include "rpc/server/shared_memory.h"
 
@@ -43,13 +40,15 @@ std::uint32_t to_milliseconds(milliseconds time) {
 /// A request for the executor, complete with its data.
 struct Work {
   std::uint32_t id;
-  Bytes frame;
+  wire::RequestT request;
+  Bytes frame;  ///< what the executor is sent
   UniqueFd data;
   milliseconds deadline;
-  bool loads = false;
-  bool for_gpu = false;      ///< loads
-  bool handed_over = false;  ///< to an executor
   SessionMemory::Hold memory;
+  bool handed_over = false;  ///< to an executor
+
+  /// Null for other requests.
+  const wire::LoadModuleT* load() const { return request.body.AsLoadModule(); }
 };
 
 class Session {
@@ -86,7 +85,7 @@ class Session {
   asio::awaitable<void> read_requests();
   asio::awaitable<void> handle(const FrameHeader& header);
   asio::awaitable<void> handle_request(std::uint32_t id, wire::RequestT request, Bytes frame);
-  asio::awaitable<void> enqueue(std::uint32_t id, const wire::RequestT& request, Bytes frame);
+  asio::awaitable<void> enqueue(std::uint32_t id, wire::RequestT request, Bytes frame);
   asio::awaitable<void> execute_requests();
   asio::awaitable<void> execute(Work work);
   Attachments attachments_of(Work& work);
@@ -155,6 +154,7 @@ void Session::stop() noexcept {
   parent_.close(ignored);
   idle_timer_.cancel();
   executor_.kill();
+  diagnosis_.kill();
   memory_.close();
   work_ready_.notify_all();
 }
@@ -358,7 +358,7 @@ asio::awaitable<void> Session::handle_request(std::uint32_t id, wire::RequestT r
     case wire::RequestBody::Run:
     case wire::RequestBody::GetOutput:
     case wire::RequestBody::Benchmark:
-      co_return co_await enqueue(id, request, std::move(frame));
+      co_return co_await enqueue(id, std::move(request), std::move(frame));
     case wire::RequestBody::NONE:
       break;  // decode_request lets none through
   }
@@ -384,21 +384,18 @@ milliseconds Session::deadline_of(const wire::RequestT& request) const {
   return asked > 0 ? std::min(milliseconds(asked), options_.deadline) : options_.deadline;
 }
 
-asio::awaitable<void> Session::enqueue(std::uint32_t id, const wire::RequestT& request, Bytes frame) {
+asio::awaitable<void> Session::enqueue(std::uint32_t id, wire::RequestT request, Bytes frame) {
   // Until there is room nothing more is read.
   SessionMemory::Hold hold = co_await memory_.reserve(request, frame.size());
   if (stopped_) co_return;
-  Work work{id, std::move(frame), UniqueFd(), deadline_of(request),
-            request.body.type == wire::RequestBody::LoadModule};
-  work.for_gpu = work.loads && is_on_gpu(*request.body.AsLoadModule());
-  work.memory = std::move(hold);
-  if (const auto* benchmark = request.body.AsBenchmark()) {
+  const milliseconds deadline = deadline_of(request);
+  Work work{id, std::move(request), std::move(frame), UniqueFd(), deadline, std::move(hold)};
+  if (auto* benchmark = work.request.body.AsBenchmark()) {
     // The executor stops between samples before the deadline that holds, whatever was asked for.
-    wire::BenchmarkT bounded = *benchmark;
-    bounded.deadline_ms = to_milliseconds(work.deadline);
-    work.frame = encode_request(id, make_request(std::move(bounded)));
+    benchmark->deadline_ms = to_milliseconds(work.deadline);
+    work.frame = encode_request(id, work.request);
   }
-  if (const std::uint64_t size = following_bytes(request); size > 0) {
+  if (const std::uint64_t size = following_bytes(work.request); size > 0) {
     SharedMemory memory(size);
     std::uint64_t done = 0;
     co_await channel_->read_data(
@@ -409,7 +406,10 @@ asio::awaitable<void> Session::enqueue(std::uint32_t id, const wire::RequestT& r
           done += length;
           return piece;
         },
-        [&](asio::const_buffer piece) { work.memory.arrived(piece.size()); });
+        [&](asio::const_buffer piece) {
+          work.memory.arrived(piece.size());
+          last_activity_ = Clock::now();
+        });
     work.data = memory.take();
   }
   while (queue_.size() >= kMaxQueuedRequests && !stopped_) co_await work_ready_.wait();
@@ -438,10 +438,7 @@ asio::awaitable<void> Session::execute_requests() {
 Attachments Session::attachments_of(Work& work) {
   Attachments attachments;
   if (work.data) attachments.push_back(std::move(work.data));
-  if (!work.loads) return attachments;
-  const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
-  const wire::LoadModuleT& load = *request.body.AsLoadModule();
-  if (!load.whole) segments_.attach(load, attachments);
+  if (const wire::LoadModuleT* load = work.load(); load && !load->whole) segments_.attach(*load, attachments);
   return attachments;
 }
 
@@ -465,23 +462,24 @@ asio::awaitable<void> Session::execute(Work work) {
 }
 
 asio::awaitable<void> Session::execute_and_answer(Work& work) {
-  if (!work.loads && !executor_.running())
+  const wire::LoadModuleT* load = work.load();
+  if (!load && !executor_.running())
     throw Error(ErrorKind::kRequest, "no module is loaded in this session (any more): load it first");
-  const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
-  memory_.check_kept(request);
-  if (work.loads) executor_.require_handle();
-  if (work.for_gpu && setup_.gpus.empty()) setup_.gpus = encode_response(0, make_response(describe(true)));
+  memory_.check_kept(work.request);
+  if (load) executor_.require_handle();
+  if (load && is_on_gpu(*load) && setup_.gpus.empty())
+    setup_.gpus = encode_response(0, make_response(describe(true)));
   const Attachments attachments = attachments_of(work);
   work.handed_over = true;
   auto reply =
       co_await executor_.call(work.frame, attachments, work.deadline,
                               [this, &work](const Bytes& frame) { return channel_->write(work.id, frame); });
   const wire::ResponseT response = decode_response(std::span(reply.frame).subspan(kFrameHeaderSize));
-  executor_.check_handle(work.loads, response);
+  executor_.check_handle(load != nullptr, response);
   co_await look_into(work, attachments, response, reply.finish);
   if (executor_.running()) {
-    memory_.note(request, response, work.memory);
-    segments_.note(request, response);
+    memory_.note(work.request, response, work.memory);
+    segments_.note(work.request, response);
   } else {
     forget_loaded();
   }
@@ -504,21 +502,19 @@ void Session::forget_loaded() {
 
 /// What a fresh executor finds out about the run that failed.
 asio::awaitable<std::string> Session::run_again(const Work& work, milliseconds most) {
-  const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
   std::uint32_t handle = 0;
-  if (const auto* run = request.body.AsRun()) handle = run->handle;
-  if (const auto* benchmark = request.body.AsBenchmark()) handle = benchmark->handle;
+  if (const auto* run = work.request.body.AsRun()) handle = run->handle;
+  if (const auto* benchmark = work.request.body.AsBenchmark()) handle = benchmark->handle;
   co_return co_await diagnosis_.run_again(handle, std::min(work.deadline, most));
 }
 
 /// Keeps what a fault on a GPU is traced with, or traces one: then throws the error with what was found.
 asio::awaitable<void> Session::look_into(const Work& work, const Attachments& attachments,
                                          const wire::ResponseT& response, Finish finish) {
-  const wire::RequestT request = decode_request(std::span(work.frame).subspan(kFrameHeaderSize));
   if (finish == kGoesOn) {
-    diagnosis_.note(request, attachments, response);
-    if (work.loads) report_gaps();
-    if (work.loads) report_load(*request.body.AsLoadModule(), response);
+    diagnosis_.note(work.request, attachments, response);
+    if (work.load()) report_gaps();
+    if (work.load()) report_load(*work.load(), response);
     co_return;
   }
   const auto* failure = response.body.AsFailure();

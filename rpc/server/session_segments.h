@@ -22,8 +22,6 @@ class SessionSegments {
   /// No cache in the options: modules are sent whole. `log` must outlive the object.
   SessionSegments(const ServeOptions& options, VerifiedSegments* verified, Log& log);
 
-  /// Throws Error(kRequest) if there is none.
-  SegmentCache& cache();
   wire::SegmentStatesT states_of(const wire::QuerySegmentsT& query);
   /// An upload's data; throws as SegmentCache::Upload does. One that stands still shall soon be resumed by
   /// another session: it has less patience than the channel usually has.
@@ -38,6 +36,8 @@ class SessionSegments {
   void forget_loaded();
 
  private:
+  /// Throws Error(kRequest) if there is none.
+  SegmentCache& cache();
   void report_damage();
 
   std::chrono::milliseconds stall_timeout_;

@@ -14,7 +14,6 @@ namespace gantry::rpc {
 /// Memory that two processes can share, mapped here while data passes through.
 class SharedMemory {
  public:
-  SharedMemory() = default;
   /// Fresh memory of `size` bytes, of which none is used before it is written. Throws Error(kBoard) if the
   /// board has none.
   explicit SharedMemory(std::uint64_t size);

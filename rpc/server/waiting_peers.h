@@ -5,10 +5,12 @@
 #include <chrono>
 #include <deque>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "rpc/server/cache.h"
 #include "rpc/server/fair_places.h"
 #include "rpc/server/log.h"
+#include "rpc/server/unique_fd.h"
 
 namespace gantry::rpc {
 

@@ -188,6 +188,18 @@ TEST(HostileBoards, FiguresThatNobodyMeasuresAreRefused) {
   refused([&](auto& f) { f.runs_per_second = kInfinity; }, "a statistic");
   refused([&](auto& f) { f.kernels[0]->flops = kNan; }, "a kernel's");
   refused([&](auto& f) { f.samples_ms.clear(); }, "no sample");
+  refused(
+      [&](auto& f) {
+        f.cpu_during = std::make_unique<wire::CpuStateT>();
+        f.cpu_during->temperature_celsius = kInfinity;
+      },
+      "an infinite reading");
+  refused(
+      [&](auto& f) {
+        f.cpu_after = std::make_unique<wire::CpuStateT>();
+        f.cpu_after->frequency_mhz = {kNan};
+      },
+      "a clock");
 }
 
 }  // namespace

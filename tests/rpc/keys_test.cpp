@@ -289,7 +289,7 @@ TEST_F(Keys, AStrangersNameIsRefusedAsAWrongKeyIs) {
 
 TEST_F(Keys, WantOfDescriptorsRevokesNothing) {
   const PskKey alice = add("alice");
-  KeyStore store({folder_.path()});
+  KeyStore store({folder_.path() / ""});  // as with a slash at its end
   const KeySerial serial = store.keys()->entries().at(0).serial;
   Log log(LogLevel::kError);
   rlimit before{};

@@ -34,14 +34,14 @@ using Clock = std::chrono::steady_clock;
 using Random = std::mt19937;
 
 constexpr std::size_t kFrames = 10'000;
-constexpr int kPeers = 4;                      // at once
+constexpr int kPeers = 4;  // at once
 // For each kind of noise: a slow machine sends fewer frames.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::chrono::seconds kPatience{40};
 #else
 constexpr std::chrono::seconds kPatience{11};
 #endif
-constexpr int kQuietMs = 10;                   // a frame without an answer by then waits for more bytes
+constexpr int kQuietMs = 10;  // a frame without an answer by then waits for more bytes
 
 /// What a peer sends at once: a frame, or a request with the frames of its data.
 using Message = Bytes;
@@ -198,7 +198,8 @@ Message mutated(const Message& message, Random& random) {
     fuzz::mutate(bytes, random);
   }
   Message result(bytes.size());
-  std::transform(bytes.begin(), bytes.end(), result.begin(), [](std::byte byte) { return static_cast<std::uint8_t>(byte); });
+  std::transform(bytes.begin(), bytes.end(), result.begin(),
+                 [](std::byte byte) { return static_cast<std::uint8_t>(byte); });
   return result;
 }
 

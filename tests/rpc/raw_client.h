@@ -29,13 +29,11 @@ class RawClient {
     hello.version_min = hello.version_max = kProtocolVersion;
     hello.client = "raw";
     send(make_request(std::move(hello)));
-    welcomed_ = receive().body.AsWelcome() != nullptr;
+    if (!receive().body.AsWelcome()) throw std::runtime_error("the server does not welcome this client");
   }
   ~RawClient() { ::close(fd_); }
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
-
-  bool welcomed() const { return welcomed_; }
 
   /// Sends the request and the data behind it; false if the connection broke.
   bool send(const wire::RequestT& request, std::span<const std::byte> data = {}) {
@@ -125,7 +123,6 @@ class RawClient {
 
   int fd_;
   std::uint32_t next_id_ = 1;
-  bool welcomed_ = false;
 };
 
 }  // namespace gantry::rpc::testing_client

@@ -65,6 +65,22 @@ TEST(Stall, ClientThatRestsBetweenMessagesKeepsItsSession) {
   EXPECT_GT(client->ping().count(), 0);
 }
 
+TEST(Stall, AnInputThatArrivesSlowlyIsNoIdleness) {
+  ServerProcess server({"--idle-timeout", "1"});
+  RawClient client(server.port());
+  constexpr std::int64_t kElements = 4;
+  const std::uint32_t handle = client.load(testing::build({.elements = kElements}));
+  ASSERT_TRUE(client.send(RawClient::set_input(handle, kElements)));
+  constexpr std::uint32_t kThirdRequest = 3;
+  const std::vector<std::byte> element(sizeof(float));
+  for (int i = 0; i < kElements; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    ASSERT_TRUE(client.send_bytes(encode_header({FrameType::kData, kThirdRequest, sizeof(float)})));
+    ASSERT_TRUE(client.send_bytes(element));
+  }
+  EXPECT_TRUE(client.receive().body.AsDone());
+}
+
 TEST(Stall, UploadThatStopsWithinAFrameIsResumedByAnotherSession) {
   ServerProcess server({"--stall-timeout", "1"});
   std::vector<std::byte> bytes(20 << 20, std::byte{5});
