@@ -2,7 +2,7 @@
  * Classifies an image with a compiled network:
  *
  *   gantry zoo resnet18 -o resnet18.onnx && gantry compile resnet18.onnx -o resnet18.gmod
- *   classify resnet18.gmod photo.ppm
+ *   classify resnet18.gmod photo.jpg
  *
  * Prints the five likeliest classes with their probabilities. The module must take one f32 image, (1, 3,
  * height, width), and give one f32 score a class.
@@ -59,8 +59,8 @@ static int set_image(GantrySession* session, const char* path, int64_t shape[4])
   const size_t count = (size_t)(shape[1] * shape[2] * shape[3]);
   float* pixels = malloc(count * sizeof(float));
   if (pixels == NULL) return complain("not enough memory for the image");
-  int result =
-      ends_with(path, ".npy") ? read_npy(path, pixels, count) : read_ppm(path, pixels, shape[2], shape[3]);
+  int result = ends_with(path, ".npy") ? read_npy(path, pixels, count)
+                                       : read_picture(path, pixels, shape[2], shape[3]);
   if (result == 0) {
     DLTensor tensor = {0};
     tensor.data = pixels;
@@ -116,7 +116,7 @@ static int classify(const GantryModule* module, GantrySession* session, const ch
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    fprintf(stderr, "usage: classify MODULE.gmod IMAGE.ppm|IMAGE.npy\n");
+    fprintf(stderr, "usage: classify MODULE.gmod PICTURE.jpg|PICTURE.png|ARRAY.npy\n");
     return 1;
   }
   GantryModule* module = NULL;

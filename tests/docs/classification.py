@@ -18,6 +18,9 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
     (r'^(man|systemctl|docker)\b', "needs another program than gantry's"),
 ]]
 
+# Pages whose commands build on each other: guide_test.py runs them, in their order.
+IN_ORDER = {'docs/pytorch-to-board.md'}
+
 # Blocks without a language that are no commands: the page and the block's first line.
 NO_COMMANDS = [
     ('docs/module-format.md', 'offset 0     header'),

@@ -38,7 +38,7 @@ def blocks(path, source):
     found, start, language, lines = [], None, '', []
     with open(path, encoding='utf-8') as file:
         for number, line in enumerate(file, 1):
-            fence = re.match(r'\s*```(\w*)', line)
+            fence = re.match(r'\s*```(\{?\w*)', line)
             if fence and start is None:
                 start, language, lines = number + 1, fence.group(1), []
             elif fence:

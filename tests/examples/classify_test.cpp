@@ -60,7 +60,7 @@ TEST_F(ClassifyTest, RanksTheClassesOfAnImage) {
 
 TEST_F(ClassifyTest, SaysWhatIsWrongWithAnImage) {
   write("text.ppm", "hello");
-  EXPECT_THAT(classify("model.gmod", "text.ppm", 1), HasSubstr("not a binary PPM image"));
+  EXPECT_THAT(classify("model.gmod", "text.ppm", 1), HasSubstr("not a JPEG, PNG"));
   write("short.ppm", "P6\n4 4\n255\nabc");
   EXPECT_THAT(classify("model.gmod", "short.ppm", 1), HasSubstr("truncated"));
   EXPECT_THAT(classify("model.gmod", "absent.ppm", 1), HasSubstr("No such file"));
