@@ -57,6 +57,7 @@ int bench(const Options& options, const Invocation& invocation) {
         [&](const std::string& what, double share) { progress.update(what + where, share); });
   }
   report.warnings = measurement_warnings(report.measurement, options.measure);
+  if (options.measure.profile && options.json) report.program = program_of(choice, execution);
   KernelTableOptions table = options.table;
   table.by = *find_profile_rows(options.by);
   table.width = terminal_width();

@@ -9,6 +9,7 @@
 #include "host/cli/inputs.h"
 #include "host/cli/kernel_table.h"
 #include "host/cli/measurement.h"
+#include "host/cli/program_facts.h"
 #include "host/cli/tensor_text.h"
 
 namespace gantry::cli {
@@ -41,6 +42,7 @@ struct BenchReport {
   MeasureOptions options;
   Measurement measurement;
   std::vector<std::string> warnings;
+  std::optional<ProgramFacts> program;  ///< the plan that ran, of a profile
 };
 
 /// What the readings of all processes say of the machine while it was sampled; none: not shown.

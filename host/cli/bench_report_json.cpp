@@ -234,6 +234,7 @@ std::string report_to_json(const BenchReport& report) {
   for (const ProcessMeasurement& process : m.processes) json["processes"].push_back(process_json(process));
   json["warnings"] = report.warnings;
   json["kernels"] = report.options.profile ? kernels_json(m.last) : Json(nullptr);
+  json["program"] = report.program ? program_json(*report.program) : Json(nullptr);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

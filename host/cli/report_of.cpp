@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "device_runtime/src/module_reader.h"
+#include "host/cli/program_of_module.h"
 #include "host/cli/report_summary.h"
 #include "module_generated.h"
 
@@ -52,6 +53,18 @@ BenchReport report_of(const ExecutionOptions& choice, const MeasureOptions& opti
   }
   report.options = options;
   return report;
+}
+
+std::optional<ProgramFacts> program_of(const ExecutionOptions& choice, const Execution& execution) {
+  auto contents = runtime::ModuleContents::from_bytes(execution.module.bytes, /*check_digests=*/false);
+  auto device = runtime::parse_device(choice.device);
+  if (!contents.ok() || !device.ok()) return std::nullopt;
+  const module_format::Manifest& manifest = contents->manifest();
+  const auto* variant = find_variant(manifest, execution.loaded.target, device->type);
+  if (variant == nullptr) return std::nullopt;
+  std::vector<std::vector<int64_t>> shapes;
+  for (const GivenInput& input : execution.inputs) shapes.push_back(input.tensor.shape);
+  return program_of_module(manifest, *variant, shapes);
 }
 
 std::vector<std::string> live_warnings(const BenchReport& first, const BenchReport& second,

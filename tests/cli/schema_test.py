@@ -64,9 +64,9 @@ class Schema(unittest.TestCase):
             raise AssertionError(f'gantry {" ".join(arguments)}: {done.returncode}\n{done.stderr}')
         return done.stdout
 
-    def measured(self, *arguments):
+    def measured(self, *arguments, model='m.onnx'):
         """The document of a bench, valid by its schema."""
-        document = json.loads(self.gantry('bench', 'm.onnx', '--json', *arguments))
+        document = json.loads(self.gantry('bench', model, '--json', *arguments))
         for error in validator('bench').iter_errors(document):
             self.fail(f'{"/".join(map(str, error.absolute_path))}: {error.message}')
         return document
@@ -96,9 +96,40 @@ class Schema(unittest.TestCase):
         self.assertEqual((options['warmup'], options['repeat'], options['number'], options['cold'], options['seed']),
                          (1, 3, 2, True, 7))
 
+    PROFILE = ['--profile', '--processes', '1', '--repeat', '3', '--threads', '1']
+
+    def check_program(self, document):
+        """The plan is that of the kernels and of the memory that were measured."""
+        program = document['program']
+        self.assertEqual(program['target'], document['target'])
+        self.assertEqual(program['workspace_bytes'], document['memory']['workspace_bytes'])
+        self.assertLessEqual(program['workspace_bound_bytes'], program['workspace_bytes'])
+        self.assertEqual([value['id'] for value in program['values']], list(range(len(program['values']))))
+        for kernel in document['kernels']:
+            step = program['steps'][kernel['step']]
+            for field in ('step', 'name', 'nodes', 'flops', 'bytes'):
+                self.assertEqual(step[field] or 0, kernel[field] or 0, field)
+            for field in ('symbol', 'op'):  # which boards of older versions do not say
+                self.assertIn(kernel[field], (None, step[field]))
+
     def test_profile(self):
-        self.assertTrue(self.measured('--profile', '--processes', '1', '--repeat', '3')['kernels'])
-        self.assertIsNone(self.measured('--processes', '1', '--repeat', '3')['kernels'])
+        document = self.measured(*self.PROFILE)
+        self.assertTrue(document['kernels'])
+        self.check_program(document)
+        document = self.measured('--processes', '1', '--repeat', '3')
+        self.assertIsNone(document['kernels'])
+        self.assertIsNone(document['program'])
+
+    def test_profile_of_an_emulated_gpu(self):
+        self.check_program(self.measured(*self.PROFILE, '--device', 'cuda-emulated'))
+
+    def test_profile_of_a_module_with_open_shapes(self):
+        self.gantry('zoo', 'lstm', '--dynamic', '-o', 'open.onnx')
+        self.gantry('compile', 'open.onnx', '-o', 'open.gmod')
+        for model in ('open.onnx', 'open.gmod'):
+            document = self.measured(*self.PROFILE, '--dim', 'sequence=6', model=model)
+            self.check_program(document)
+            self.assertIn('6', document['program']['values'][0]['type'].strip('f32[]').split(','))
 
     def test_streams(self):
         document = self.measured('--streams', '2', '--processes', '2', '--duration', '2s')
@@ -108,6 +139,7 @@ class Schema(unittest.TestCase):
     def test_board_result(self):
         with board([DEVICE], self.folder) as address:
             document = self.measured(*QUICK, '--on', address)
+            self.check_program(self.measured(*self.PROFILE, '--on', address))
         self.assertEqual(document['board']['address'], address)
 
     def test_emulated_board_result(self):
@@ -115,7 +147,8 @@ class Schema(unittest.TestCase):
         if not (AARCH64 and AARCH64.exists() and qemu):
             self.skipTest('no AArch64 gantry-device or no qemu-aarch64')
         with board([qemu, AARCH64], self.folder) as address:
-            document = self.measured('--on', address, '--processes', '2', '--repeat', '3', '--threads', '1')
+            document = self.measured('--on', address, '--processes', '2', '--repeat', '3', '--threads', '1', '--profile')
+        self.check_program(document)
         self.assertEqual(document['board']['architecture'], 'aarch64')
 
     def test_comparisons(self):

@@ -1,0 +1,61 @@
+// The plan of a module as a report shows it: values and where they lie, steps and what they read and write.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gantry::cli {
+
+/// A tensor that steps read or write.
+struct ProgramValue {
+  enum class Kind : uint8_t {
+    kInput,      ///< of the model; the caller's memory
+    kOutput,     ///< of the model; the caller's memory
+    kConstant,   ///< in the module's weights
+    kWorkspace,  ///< result or scratch of a step, in the planned memory
+    kView,       ///< another value's bytes under another type
+  };
+  Kind kind = Kind::kWorkspace;
+  std::string name;
+  std::string type;               ///< "f32[1,3,224,224]"; empty: the module does not say
+  std::optional<uint64_t> bytes;  ///< none: depends on dimensions that are not known
+  /// Of workspace values.
+  std::optional<uint64_t> offset;
+  std::optional<uint32_t> first_step, last_step;  ///< it lives from the one to the other, both included
+  std::optional<uint32_t> shows;                  ///< of views: the value whose bytes they are
+  bool on_gpu = false;                            ///< lies in a GPU's memory, in a workspace of its own
+};
+
+/// A step of the plan.
+struct ProgramStep {
+  std::string symbol;         ///< of the kernel; empty: a copy
+  std::string name = "copy";  ///< its ops: "nn.conv[winograd4]+nn.relu"
+  std::string op;             ///< of them the one that it is for; empty: a copy, or the module does not say
+  std::vector<std::string> nodes;        ///< of the model
+  std::vector<uint32_t> reads, writes;   ///< indices of values
+  std::optional<uint64_t> flops, bytes;  ///< operations and compulsory traffic; none: not known
+};
+
+/// A planned memory.
+struct ProgramMemory {
+  std::optional<uint64_t> bytes;  ///< planned; none: depends on dimensions that are not known
+  /// The largest sum of what lives at once, each value as large as its place (a multiple of 64 bytes): no
+  /// plan of these steps needs less.
+  std::optional<uint64_t> bound;
+};
+
+struct ProgramFacts {
+  std::string target;  ///< of the variant: "x86-64-v4"
+  std::vector<ProgramValue> values;
+  std::vector<ProgramStep> steps;
+  ProgramMemory workspace;
+  std::optional<ProgramMemory> gpu_workspace;  ///< of targets with a GPU's memory
+};
+
+/// As in docs/bench.schema.json.
+nlohmann::ordered_json program_json(const ProgramFacts& program);
+
+}  // namespace gantry::cli
