@@ -49,6 +49,7 @@ class Runner {
   Status prepare();
   Status measure(BenchmarkResult& result);
   Status profile(BenchmarkResult& result);
+  Status trace(BenchmarkResult& result);
   uint64_t peak_bytes() const { return peak_bytes_.value_or(peak_resident_memory_bytes()); }
 
  private:
@@ -170,7 +171,7 @@ Status Runner::profile(BenchmarkResult& result) {
     GANTRY_TRY(session_.run_timed(nanoseconds));
     run_ms_ = now_ms() - begun;
     for (size_t i = 0; i < steps; ++i) times[i].push_back(static_cast<double>(nanoseconds[i]));
-    GANTRY_TRY(look(0.7 + 0.3 * (run + 1) / runs));
+    GANTRY_TRY(look(0.7 + 0.2 * (run + 1) / runs));
   }
   for (size_t i = 0; i < steps && !times[i].empty(); ++i) {
     const StepLabel& label = executor.label(i);
@@ -179,6 +180,26 @@ Status Runner::profile(BenchmarkResult& result) {
                               static_cast<int>(times[i].size()), statistics.median, statistics.min,
                               executor.flops(i), executor.bytes(i)});
   }
+  return Status();
+}
+
+Status Runner::trace(BenchmarkResult& result) {
+  std::vector<RunTimeline> timelines;
+  while (timelines.size() < kTracedRuns && !too_late(run_ms_)) {
+    GANTRY_TRY(flush());
+    RunTimeline timeline;
+    const Status status = session_.run_traced(timeline);
+    // A plan and pool too large for it: all else has been measured.
+    if (status.code() == GANTRY_INVALID_ARGUMENT) break;
+    GANTRY_TRY(status);
+    timelines.push_back(std::move(timeline));
+    GANTRY_TRY(look(0.9 + 0.1 * static_cast<double>(timelines.size()) / kTracedRuns));
+  }
+  if (timelines.empty()) return look(1);
+  const auto middle = timelines.begin() + static_cast<std::ptrdiff_t>((timelines.size() - 1) / 2);
+  std::nth_element(timelines.begin(), middle, timelines.end(),
+                   [](const RunTimeline& a, const RunTimeline& b) { return a.run_ns < b.run_ns; });
+  result.timeline = std::move(*middle);
   return Status();
 }
 
@@ -192,7 +213,10 @@ Result<BenchmarkResult> run_benchmark(Session& session, const BenchmarkOptions& 
   Runner runner(session, options, watch);
   GANTRY_TRY(runner.prepare());
   GANTRY_TRY(runner.measure(result));
-  if (options.profile) GANTRY_TRY(runner.profile(result));
+  if (options.profile) {
+    GANTRY_TRY(runner.profile(result));
+    GANTRY_TRY(runner.trace(result));
+  }
   static_cast<MachineRecord&>(result) = watch.finish();
   result.statistics = summarize(result.samples_ms);
   result.memory = session.memory();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct BenchmarkOptions {
   std::function<void(const CacheSweep&)> swept;
 };
 
+/// Runs that are traced, of which one is shown. Odd: one is the median.
+inline constexpr int kTracedRuns = 5;
+
 struct KernelProfile {
   uint32_t step = 0;   ///< index in the plan
   std::string symbol;  ///< the kernel's name; "" for a copy
@@ -52,6 +56,9 @@ struct BenchmarkResult : MachineRecord {
   bool complete = true;                ///< false: for some samples or kernels the deadline left no time
   Statistics statistics;               ///< of samples_ms
   std::vector<KernelProfile> kernels;  ///< one a step, in the plan's order
+  /// With `profile`, of the run whose time is the median of kTracedRuns traced ones, or of as many as the
+  /// deadline allowed; none: it allowed none, or there are more threads and steps than RunTrace takes.
+  std::optional<RunTimeline> timeline;
   SessionMemory memory;
   /// Of the process, from its start to the end of the runs, without what sweeps of the caches take where
   /// warm-up runs came before them; 0: unknown.

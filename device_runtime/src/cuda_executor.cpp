@@ -342,6 +342,13 @@ Status CudaExecutor::run_timed(const GantryKernelHost* host, std::span<int64_t> 
   return Status();
 }
 
+Status CudaExecutor::run_traced(const GantryKernelHost* host, int, RunTimeline& timeline) {
+  std::vector<int64_t> nanoseconds(plan_.step_count());
+  GANTRY_TRY(run_timed(host, nanoseconds));
+  timeline = RunTrace::one_after_another(nanoseconds, "GPU");
+  return Status();
+}
+
 Status CudaExecutor::flush_caches() {
   GANTRY_TRY(device_->enter());
   const uint64_t bytes = 2 * device_->l2_bytes();

@@ -21,6 +21,7 @@ class CudaExecutor : public Executor {
   void move_input(uint32_t input, std::byte* data) override;
   Status run(const GantryKernelHost* host) override;
   Status run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) override;
+  Status run_traced(const GantryKernelHost* host, int threads, RunTimeline& timeline) override;
   Status run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) override;
   Status flush_caches() override;
   bool names_faults() const override { return !checked_; }

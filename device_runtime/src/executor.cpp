@@ -281,4 +281,21 @@ Status CpuExecutor::run_timed(const GantryKernelHost* pool, std::span<int64_t> n
   return Status();
 }
 
+Status CpuExecutor::run_traced(const GantryKernelHost* pool, int threads, RunTimeline& timeline) {
+  Result<RunTrace> trace = RunTrace::create(threads, steps_.size());
+  if (!trace.ok()) return trace.status();
+  trace->begin(*pool);
+  const Hosts hosts = make_hosts(trace->host());
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    current_step.store(&labels_[i], std::memory_order_relaxed);
+    trace->begin_step(i);
+    const int32_t code = run_step(steps_[i], hosts);
+    trace->end_step();
+    current_step.store(nullptr, std::memory_order_relaxed);
+    if (code != 0) return failed(i, code);
+  }
+  timeline = trace->end();
+  return Status();
+}
+
 }  // namespace gantry::runtime

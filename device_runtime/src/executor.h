@@ -10,6 +10,7 @@
 #include "device_runtime/src/gpu_checker.h"
 #include "device_runtime/src/memory.h"
 #include "device_runtime/src/module_reader.h"
+#include "device_runtime/src/run_trace.h"
 #include "device_runtime/src/status.h"
 #include "gantry/kernel_abi.h"
 
@@ -57,6 +58,9 @@ class Executor {
   virtual Status run(const GantryKernelHost* host) = 0;
   /// As run; `nanoseconds` receives the time of each step.
   virtual Status run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) = 0;
+  /// As run; `timeline` receives what each thread did when. INVALID_ARGUMENT where there are more threads and
+  /// steps than RunTrace takes. Of a device other than the CPU: its steps one after another.
+  virtual Status run_traced(const GantryKernelHost* host, int threads, RunTimeline& timeline) = 0;
   /// Runs `number` times; `elapsed_ms` receives the time of all together by the device's clock. On a GPU
   /// without what moves inputs and outputs between it and the host.
   virtual Status run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) = 0;
@@ -103,6 +107,7 @@ class CpuExecutor : public Executor {
   void move_input(uint32_t input, std::byte* data) override;
   Status run(const GantryKernelHost* host) override;
   Status run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) override;
+  Status run_traced(const GantryKernelHost* host, int threads, RunTimeline& timeline) override;
   Status run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) override;
 
  private:

@@ -370,6 +370,13 @@ Status Session::run_timed(std::span<int64_t> nanoseconds) {
   return Status();
 }
 
+Status Session::run_traced(RunTimeline& timeline) {
+  GANTRY_TRY(before_run());
+  GANTRY_TRY(executor_->run_traced(pool_->host(), pool_->threads(), timeline));
+  has_run_ = true;
+  return Status();
+}
+
 Result<OutputView> Session::output(int index) const {
   GANTRY_TRY(check_index(index, outputs_.size(), "output"));
   if (!has_run_) return failure(GANTRY_INVALID_ARGUMENT, "there are no outputs yet: run the session first");

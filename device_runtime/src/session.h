@@ -66,6 +66,8 @@ class Session {
   Status run();
   /// As run; `nanoseconds` receives the time of each step of executor().
   Status run_timed(std::span<int64_t> nanoseconds);
+  /// As run; `timeline` receives when each step and each thread computed. INVALID_ARGUMENT: too many of both.
+  Status run_traced(RunTimeline& timeline);
   /// Runs `number` times; `elapsed_ms` receives the time of all together, on a GPU by its own clock and
   /// without what moves inputs and outputs between it and the host.
   Status run_repeatedly(int number, double& elapsed_ms);

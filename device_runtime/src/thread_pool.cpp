@@ -363,6 +363,10 @@ void ThreadPool::publish(const Loop& loop) {
   if (sleepers_.load() != 0) futex_wake_all(number_);
 }
 
+size_t ThreadPool::calling_thread() {
+  return thread_index;
+}
+
 void* ThreadPool::thread_memory(int64_t bytes) {
   if (bytes < 0 || thread_index >= memory_.size()) return nullptr;
   AlignedBuffer& memory = memory_[thread_index];

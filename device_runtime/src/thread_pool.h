@@ -50,6 +50,8 @@ class ThreadPool {
   int32_t run_on_each_thread(GantryLoopBody body, void* closure);
   /// Where each thread is now, by asking it: CPUs' numbers, -1 where not known. Wakes the workers.
   std::vector<int> thread_cpus();
+  /// Which of its pool's threads calls: 0 for all that are no pool's workers.
+  static size_t calling_thread();
   /// The calling thread's memory for kernels (see GantryKernelHost); kept for the pool's life. Null: none
   /// left.
   void* thread_memory(int64_t bytes);

@@ -57,6 +57,20 @@ Json kernels_json(const rpc::BenchmarkResult& result) {
   return list;
 }
 
+Json timeline_json(const std::optional<rpc::Timeline>& timeline) {
+  if (!timeline) return nullptr;
+  Json threads = Json::array(), steps = Json::array(), spans = Json::array();
+  for (const auto& thread : timeline->threads)
+    threads.push_back({{"name", thread.name}, {"cpu", shown(thread.cpu)}});
+  for (size_t i = 0; i < timeline->steps.size(); ++i) {
+    const auto& step = timeline->steps[i];
+    steps.push_back({{"step", i}, {"begin_us", step.begin_us}, {"end_us", step.end_us}});
+  }
+  for (const auto& span : timeline->spans)
+    spans.push_back(Json::array({span.thread, span.step, span.begin_us, span.end_us}));
+  return {{"run_ms", timeline->run_ms}, {"threads", threads}, {"steps", steps}, {"spans", spans}};
+}
+
 Json options_json(const MeasureOptions& options, uint64_t seed) {
   return {{"duration_s", options.duration_s},
           {"precision_goal", options.precision_goal},
@@ -233,6 +247,7 @@ std::string report_to_json(const BenchReport& report) {
   json["processes"] = Json::array();
   for (const ProcessMeasurement& process : m.processes) json["processes"].push_back(process_json(process));
   json["warnings"] = report.warnings;
+  json["timeline"] = timeline_json(m.last.timeline);
   json["kernels"] = report.options.profile ? kernels_json(m.last) : Json(nullptr);
   json["program"] = report.program ? program_json(*report.program) : Json(nullptr);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -79,6 +79,7 @@ class Loop {
       process.adopt_run_time(result_.last.statistics.median_ms);
       process.profile();
       result_.last.kernels = process.last().kernels;
+      result_.last.timeline = process.last().timeline;
       result_.last.reached_deadline = result_.last.reached_deadline || process.last().reached_deadline;
     }
     result_.elapsed_s = whole_.seconds();

@@ -120,6 +120,50 @@ void take_readings(wire::BenchmarkFinishedT& wire, BenchmarkResult& result) {
   result.probe_notes = shown_texts(wire.probe_notes);
 }
 
+constexpr std::size_t kMaxTimelineSpans = std::size_t{1} << 18;
+/// A hundred days: no run is longer, and microseconds of it are exact.
+constexpr std::int64_t kMaxRunNs = std::int64_t{100} * 86'400 * 1'000'000'000;
+
+double microseconds(std::int64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1e3;
+}
+
+void check_timeline(const wire::TimelineT& wire) {
+  if (wire.threads.size() > kMaxCpus || wire.steps.size() > kMaxTimelineSpans ||
+      wire.spans.size() > kMaxTimelineSpans)
+    refuse_readings("its timeline is too long");
+  if (wire.run_ns < 0 || wire.run_ns > kMaxRunNs) refuse_readings("its timeline is of no time");
+  const auto within = [&](const auto& part) {
+    return part.begin_ns() >= 0 && part.begin_ns() <= part.end_ns() && part.end_ns() <= wire.run_ns;
+  };
+  if (!std::ranges::all_of(wire.steps, within)) refuse_readings("a step lies outside of its run");
+  for (std::size_t i = 0; i < wire.spans.size(); ++i) {
+    const wire::TimelineSpan& span = wire.spans[i];
+    if (span.thread() >= wire.threads.size() || span.step() >= wire.steps.size())
+      refuse_readings("its timeline names a thread or step that there is not");
+    if (!within(span)) refuse_readings("a thread computed outside of its run");
+    if (i == 0 || span.thread() > wire.spans[i - 1].thread()) continue;
+    if (span.thread() < wire.spans[i - 1].thread() || span.begin_ns() < wire.spans[i - 1].end_ns())
+      refuse_readings("a thread did two things at once");
+  }
+}
+
+std::optional<Timeline> from_wire(const std::unique_ptr<wire::TimelineT>& wire) {
+  if (!wire) return std::nullopt;
+  check_timeline(*wire);
+  Timeline timeline;
+  timeline.run_ms = static_cast<double>(wire->run_ns) / 1e6;
+  for (const auto& thread : wire->threads)
+    timeline.threads.push_back(
+        {shown_text(thread->name), thread->cpu < 0 ? std::nullopt : std::optional(thread->cpu)});
+  for (const wire::TimelineStep& step : wire->steps)
+    timeline.steps.push_back({microseconds(step.begin_ns()), microseconds(step.end_ns())});
+  for (const wire::TimelineSpan& span : wire->spans)
+    timeline.spans.push_back(
+        {span.thread(), span.step(), microseconds(span.begin_ns()), microseconds(span.end_ns())});
+  return timeline;
+}
+
 }  // namespace
 
 BoardInfo from_wire(wire::BoardDescriptionT&& board) {
@@ -174,6 +218,7 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
                               kernel->total_ms, kernel->flops, kernel->bytes, shown_text(kernel->symbol),
                               step, shown_text(kernel->op)});
   }
+  result.timeline = from_wire(wire.timeline);
   result.workspace_bytes = wire.workspace_bytes;
   result.weights_bytes = wire.weights_bytes;
   result.io_bytes = wire.io_bytes;

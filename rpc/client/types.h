@@ -138,6 +138,25 @@ struct KernelTiming {
   std::uint32_t step = 0;  ///< index in the plan
   std::string op;          ///< of the ops, the one that the kernel is for: "nn.conv"; "" as `symbol`
 };
+/// One run, timed on every thread; times are since its begin.
+struct Timeline {
+  struct Thread {
+    std::string name;                 ///< "thread 0", which is the one that runs the steps; "GPU"
+    std::optional<std::int32_t> cpu;  ///< that it computed on; none: not known, or several
+  };
+  struct Step {
+    double begin_us = 0, end_us = 0;
+  };
+  /// A stretch in which a thread computed a part of a step.
+  struct Span {
+    std::uint32_t thread = 0, step = 0;
+    double begin_us = 0, end_us = 0;
+  };
+  double run_ms = 0;
+  std::vector<Thread> threads;
+  std::vector<Step> steps;  ///< in the plan's order
+  std::vector<Span> spans;  ///< a thread's together, in order and without overlap
+};
 /// Figures that the board does not show are absent (empty lists, nullopt).
 struct CpuState {
   std::vector<double> frequency_mhz;  ///< by logical CPU
@@ -181,6 +200,8 @@ struct BenchmarkResult {
   bool reached_deadline = false;  ///< which left no time for the other samples, kernels or runs
   BenchmarkStatistics statistics;
   std::vector<KernelTiming> kernels;  ///< in the plan's order; empty without `profile`
+  /// Of the median run of a few that were traced; none without `profile`, and from boards before 0.2.
+  std::optional<Timeline> timeline;
   std::uint64_t workspace_bytes = 0;
   std::uint64_t weights_bytes = 0;
   std::uint64_t io_bytes = 0;

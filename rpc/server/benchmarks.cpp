@@ -40,6 +40,20 @@ std::unique_ptr<wire::KernelTimingT> to_wire(const runtime::KernelProfile& kerne
   return row;
 }
 
+std::unique_ptr<wire::TimelineT> to_wire(const runtime::RunTimeline& timeline) {
+  auto result = std::make_unique<wire::TimelineT>();
+  result->run_ns = timeline.run_ns;
+  for (const auto& thread : timeline.threads) {
+    auto& row = *result->threads.emplace_back(std::make_unique<wire::TimelineThreadT>());
+    row.name = thread.name;
+    row.cpu = thread.cpu;
+  }
+  for (const auto& step : timeline.steps) result->steps.emplace_back(step.begin_ns, step.end_ns);
+  for (const auto& span : timeline.spans)
+    result->spans.emplace_back(span.thread, span.step, span.begin_ns, span.end_ns);
+  return result;
+}
+
 // ---- results longer than a control frame ----
 
 /// What a result holds beside samples, kernels and readings.
@@ -102,9 +116,12 @@ void shorten(wire::BenchmarkFinishedT& result) {
 
 Answer answer_with(wire::BenchmarkFinishedT result, bool takes_data) {
   if (!takes_data) {
+    result.timeline.reset();  // which those clients do not know
     shorten(result);
     return {make_response(std::move(result)), {}};
   }
+  // Samples and kernels were asked for; the rest may have no room beside them.
+  if (result.timeline && encoded_bytes(result) + kOtherBytes > kMaxResultBytes) result.timeline.reset();
   wire::ResponseT whole = make_response(std::move(result));
   const Bytes bytes = encode_long_result(whole);
   if (bytes.size() <= kMaxControlBytes) return {std::move(whole), {}};
@@ -183,6 +200,7 @@ wire::BenchmarkFinishedT run_alone(runtime::Session& session, const wire::Benchm
   out.number = static_cast<std::uint32_t>(result.number);
   add_statistics(out, result.statistics);
   for (const runtime::KernelProfile& kernel : result.kernels) out.kernels.push_back(to_wire(kernel));
+  if (result.timeline) out.timeline = to_wire(*result.timeline);
   add_memory(out, result.memory);
   out.peak_resident_bytes = result.peak_resident_bytes;
   out.threads = result.threads;

@@ -116,9 +116,11 @@ class Schema(unittest.TestCase):
         document = self.measured(*self.PROFILE)
         self.assertTrue(document['kernels'])
         self.check_program(document)
+        self.hold_timeline(document)
         document = self.measured('--processes', '1', '--repeat', '3')
         self.assertIsNone(document['kernels'])
         self.assertIsNone(document['program'])
+        self.assertIsNone(document['timeline'])
 
     def test_profile_of_an_emulated_gpu(self):
         self.check_program(self.measured(*self.PROFILE, '--device', 'cuda-emulated'))
@@ -130,6 +132,24 @@ class Schema(unittest.TestCase):
             document = self.measured(*self.PROFILE, '--dim', 'sequence=6', model=model)
             self.check_program(document)
             self.assertIn('6', document['program']['values'][0]['type'].strip('f32[]').split(','))
+
+    def hold_timeline(self, document):
+        """Every step has its time, in order, and was computed by some thread within it."""
+        timeline = document['timeline']
+        self.assertEqual(len(timeline['threads']), document['threads'])
+        steps = timeline['steps']
+        self.assertEqual([step['step'] for step in steps], sorted(kernel['step'] for kernel in document['kernels']))
+        ends = [0] + [step['end_us'] for step in steps]
+        for before, step in zip(ends, steps):
+            self.assertLessEqual(before, step['begin_us'])
+            self.assertLessEqual(step['begin_us'], step['end_us'])
+        self.assertLessEqual(ends[-1], timeline['run_ms'] * 1e3)
+        for thread, step, begin, end in timeline['spans']:
+            self.assertLess(thread, len(timeline['threads']))
+            self.assertLessEqual(steps[step]['begin_us'], begin)
+            self.assertLessEqual(begin, end)
+            self.assertLessEqual(end, steps[step]['end_us'])
+        self.assertEqual({span[1] for span in timeline['spans']}, {step['step'] for step in steps})
 
     def test_streams(self):
         document = self.measured('--streams', '2', '--processes', '2', '--duration', '2s')

@@ -66,6 +66,10 @@ TEST(Benchmark, ReturnsEverySampleAndEveryStep) {
   EXPECT_EQ(result->kernels[1].origin, "Mul_1, Mul_2");
   EXPECT_EQ(result->kernels[1].calls, 7);
   EXPECT_EQ(result->kernels[1].flops, 100);
+  ASSERT_TRUE(result->timeline);
+  EXPECT_EQ(result->timeline->steps.size(), 2u);
+  EXPECT_EQ(result->timeline->threads.size(), 1u);
+  EXPECT_GE(result->timeline->spans.size(), 2u);
   EXPECT_EQ(result->memory.workspace_bytes, 80u);
   EXPECT_GT(result->peak_resident_bytes, 0u);
 }

@@ -159,7 +159,7 @@ TEST(Benchmark, SweepsEveryThreadsCachesBeforeEachTimedRun) {
   auto result = run_benchmark(**session, options);
   if (result.status().code() == GANTRY_OUT_OF_MEMORY) GTEST_SKIP() << result.status().message();
   ASSERT_TRUE(result.ok()) << result.status().message();
-  EXPECT_EQ(sweeps, 2 * 3 + 3u) << "runs of samples, and runs of the profile";
+  EXPECT_EQ(sweeps, 2 * 3 + 3u + kTracedRuns) << "runs of samples, of the profile, and traced ones";
 }
 
 }  // namespace

@@ -202,5 +202,83 @@ TEST(HostileBoards, FiguresThatNobodyMeasuresAreRefused) {
       "a clock");
 }
 
+/// Two steps, which two threads computed.
+wire::TimelineT sound_timeline() {
+  wire::TimelineT timeline;
+  timeline.run_ns = 1000;
+  for (const char* name : {"thread 0", "thread 1"}) {
+    auto& thread = *timeline.threads.emplace_back(std::make_unique<wire::TimelineThreadT>());
+    thread.name = name;
+  }
+  timeline.threads[1]->cpu = 3;
+  timeline.steps = {{0, 400}, {400, 1000}};
+  timeline.spans = {{0, 0, 0, 350}, {0, 1, 410, 1000}, {1, 0, 50, 390}};
+  return timeline;
+}
+
+BenchmarkResult received(wire::TimelineT timeline) {
+  wire::BenchmarkFinishedT finished;
+  finished.timeline = std::make_unique<wire::TimelineT>(std::move(timeline));
+  return from_wire(std::move(finished));
+}
+
+TEST(Timelines, ArriveAsTheyWereMeasured) {
+  const BenchmarkResult result = received(sound_timeline());
+  ASSERT_TRUE(result.timeline);
+  EXPECT_DOUBLE_EQ(result.timeline->run_ms, 0.001);
+  ASSERT_EQ(result.timeline->threads.size(), 2u);
+  EXPECT_EQ(result.timeline->threads[0].cpu, std::nullopt);
+  EXPECT_EQ(result.timeline->threads[1].cpu, 3);
+  ASSERT_EQ(result.timeline->steps.size(), 2u);
+  EXPECT_DOUBLE_EQ(result.timeline->steps[1].begin_us, 0.4);
+  ASSERT_EQ(result.timeline->spans.size(), 3u);
+  EXPECT_EQ(result.timeline->spans[2].thread, 1u);
+  EXPECT_DOUBLE_EQ(result.timeline->spans[2].end_us, 0.39);
+  EXPECT_FALSE(from_wire(wire::BenchmarkFinishedT()).timeline) << "from a board that does not know them";
+}
+
+TEST(HostileBoards, NamesOfThreadsCannotMoveACursor) {
+  wire::TimelineT timeline = sound_timeline();
+  timeline.threads[0]->name = kHostile;
+  EXPECT_EQ(received(std::move(timeline)).timeline->threads[0].name, kVisible);
+}
+
+TEST(HostileBoards, TimelinesThatNoRunHasAreRefused) {
+  const auto refused = [](auto change, const char* why) {
+    wire::BenchmarkFinishedT finished;
+    finished.samples_ms = {1};
+    finished.timeline = std::make_unique<wire::TimelineT>(sound_timeline());
+    change(*finished.timeline);
+    const Error error = complaint_about(finished);
+    EXPECT_EQ(error.kind(), ErrorKind::kBug) << why;
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("board pi:7453"), HasSubstr(why)));
+  };
+  constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
+  refused([](auto& t) { t.run_ns = -1; }, "of no time");
+  refused([](auto& t) { t.run_ns = kFar; }, "of no time");
+  refused([](auto& t) { t.steps[1] = {500, 400}; }, "a step lies outside");
+  refused([](auto& t) { t.steps[0] = {-1, 400}; }, "a step lies outside");
+  refused([](auto& t) { t.steps[1] = {400, 1001}; }, "a step lies outside");
+  refused([](auto& t) { t.spans[0] = {2, 0, 0, 1}; }, "thread or step that there is not");
+  refused([](auto& t) { t.spans[0] = {0, 2, 0, 1}; }, "thread or step that there is not");
+  refused([](auto& t) { t.spans[1] = {0, 1, 500, kFar}; }, "outside of its run");
+  refused([](auto& t) { t.spans[1] = {0, 1, 340, 1000}; }, "two things at once");
+  refused([](auto& t) { std::swap(t.spans[1], t.spans[2]); }, "two things at once");
+}
+
+TEST(HostileBoards, TimelinesLongerThanABoardMakesThemAreRefused) {
+  const auto refused = [](auto change) {
+    wire::TimelineT timeline = sound_timeline();
+    change(timeline);
+    EXPECT_THROW(received(std::move(timeline)), Error);
+  };
+  constexpr std::size_t kMost = std::size_t{1} << 18;
+  refused([](auto& t) { t.steps.resize(kMost + 1); });
+  refused([](auto& t) { t.spans.assign(kMost + 1, {1, 0, 50, 50}); });
+  refused([](auto& t) {
+    while (t.threads.size() <= kMaxCpus) t.threads.push_back(std::make_unique<wire::TimelineThreadT>());
+  });
+}
+
 }  // namespace
 }  // namespace gantry::rpc
