@@ -35,7 +35,15 @@ endforeach()
 install(TARGETS gantry_runtime EXPORT gantry-runtime
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
 install(TARGETS gantry_runtime_archive EXPORT gantry-runtime-static ARCHIVE COMPONENT dev)
-install(FILES include/gantry/dlpack.h include/gantry/runtime.h
+install(
+  FILES
+    include/gantry/dlpack.h
+    include/gantry/module.hpp
+    include/gantry/result.hpp
+    include/gantry/runtime.h
+    include/gantry/runtime.hpp
+    include/gantry/session.hpp
+    include/gantry/tensor.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gantry COMPONENT dev)
 
 # find_package(gantry COMPONENTS runtime): the targets, and what finds them wherever the tree is moved.
