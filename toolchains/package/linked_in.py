@@ -1,0 +1,132 @@
+"""Whose code is in a program: the Debian packages of the static archives and headers that it was made from.
+
+Ninja knows the headers of every object, and the linker's map the archives' members that it took; dpkg knows the packages.
+"""
+import dataclasses
+import functools
+import glob
+import os
+import re
+import subprocess
+import tempfile
+
+import project
+
+
+@dataclasses.dataclass
+class Part:
+    """A Debian package of which code is in a program."""
+    package: str
+    version: str
+    source: str
+    source_version: str
+    licence: str  # by the names of Debian's copyright file; "" where that is not machine-readable
+    copyright_file: str
+    headers: int = 0  # how many of its headers the program's own objects include
+    archives: list = dataclasses.field(default_factory=list)  # file names of its static archives, crt*.o too
+
+
+# Of sources whose copyright files are plain text, or say of headers for programs less than there is to say.
+GCC_RUNTIME = 'GPL-3+ with GCC Runtime Library exception'
+KERNEL_HEADERS = 'GPL-2 with Linux syscall note'
+LICENCES = {'asio': 'BSL-1.0', 'gcc-12': GCC_RUNTIME, 'gcc-12-cross': GCC_RUNTIME, 'glibc': 'LGPL-2.1+',
+            'libjpeg-turbo': 'BSD-3-clause and IJG and Zlib', 'libxcrypt': 'LGPL-2.1+', 'libzip': 'BSD-3-clause',
+            'linux': KERNEL_HEADERS}
+# Cross-compilers' libraries come from one source.
+LICENCES_OF_CROSS = {'libc6-dev': 'LGPL-2.1+', 'linux-libc-dev': KERNEL_HEADERS}
+
+
+@functools.lru_cache(maxsize=None)
+def owners():
+    """Path: package ("libssl-dev:arm64"), of everything that is installed."""
+    found = {}
+    for path in glob.glob('/var/lib/dpkg/info/*.list'):
+        package = os.path.basename(path)[:-len('.list')]
+        with open(path, encoding='utf-8') as file:
+            found.update((line.rstrip('\n'), package) for line in file)
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def owner(path):
+    real = os.path.realpath(path)
+    for name in (os.path.normpath(path), real, real.removeprefix('/usr')):
+        package = owners().get(name)
+        if package:
+            return package
+    return None
+
+
+def headers(build, target):
+    """Of the system, that the target's objects include."""
+    inputs = set(project.run(['ninja', '-C', build, '-t', 'inputs', target]).split('\n'))
+    found, is_input = set(), False
+    for line in project.run(['ninja', '-C', build, '-t', 'deps']).split('\n'):
+        if line.startswith('    '):
+            if is_input and line.startswith('    /usr/'):
+                found.add(line.strip())
+        else:
+            is_input = line.split(': #deps', 1)[0] in inputs
+    return found
+
+
+def archives(build, target):
+    """Of the system, that the linker took members of; and the compiler's object files at a program's ends."""
+    # Ninja prints the commands before it too: those of the build that have a custom command's name in them.
+    command = project.run(['ninja', '-C', build, '-t', 'commands', '-s', target]).strip()
+    with tempfile.TemporaryDirectory(prefix='gantry_link_') as folder:
+        linked, places = re.subn(r' -o \S+', f' -o {folder}/linked -Wl,-Map={folder}/map', command, count=1)
+        linked = re.sub(r'&& (?:cd .*|:)$', '', linked.split(' && ', 2)[1] if linked.startswith(': && ') else linked)
+        if places != 1:
+            raise project.PackagingError(f'{build}: the command that links {target} is not understood: {command}')
+        done = subprocess.run(['bash', '-c', linked], cwd=build, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise project.PackagingError(f'{build}: linking {target} again failed:\n{done.stderr}')
+        with open(os.path.join(folder, 'map'), encoding='utf-8', errors='replace') as file:
+            text = file.read()
+    members = text.split('\n\n', 2)[1] if text.startswith('Archive member included') else ''
+    found = set(re.findall(r'^(/\S+\.a)\(', members, re.M))
+    found.update(re.findall(r'^LOAD (/\S+\.o)$', text, re.M))
+    return {path for path in found if os.path.realpath(path).startswith('/usr/')}
+
+
+def licence_of(copyright_file):
+    """Of the files that no narrower paragraph of a machine-readable copyright file speaks of."""
+    try:
+        with open(copyright_file, encoding='utf-8') as file:
+            text = file.read()
+    except OSError:
+        return ''
+    if not text.startswith('Format:'):
+        return ''
+    for paragraph in re.split(r'\n\s*\n', text):
+        files = re.search(r'^Files:\s*(.*)', paragraph, re.M)
+        licence = re.search(r'^License:[ \t]*(\S.*)', paragraph, re.M)
+        if files and licence and files.group(1).split()[:1] in (['*'], ['**']):
+            return licence.group(1).strip()
+    return ''
+
+
+@functools.lru_cache(maxsize=None)
+def described(package):
+    fields = project.run(['dpkg-query', '-W', '-f',
+                          '${binary:Package}\t${Version}\t${source:Package}\t${source:Version}', package]).split('\t')
+    copyright_file = f"/usr/share/doc/{package.split(':')[0]}/copyright"
+    cross = LICENCES_OF_CROSS.get(re.sub(r'-[a-z0-9]+-cross$', '', package)) if package.endswith('-cross') else None
+    licence = cross or LICENCES.get(fields[2]) or licence_of(copyright_file)
+    return (package, *fields[1:], licence, copyright_file)
+
+
+def parts_of(build, target):
+    """Whose code is in a target of a build folder: Parts, by package."""
+    parts = {}
+    for path in sorted(headers(build, target)):
+        package = owner(path)
+        if package:
+            parts.setdefault(package, Part(*described(package))).headers += 1
+    for path in sorted(archives(build, target)):
+        package = owner(path)
+        if not package:
+            raise project.PackagingError(f'{path}, which {build}/{target} has code of, belongs to no Debian package')
+        parts.setdefault(package, Part(*described(package))).archives.append(os.path.basename(path))
+    return [parts[package] for package in sorted(parts)]

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Makes packages of what the presets have built: .deb files, a tar file, the list of what is linked in, checksums.
+
+    make_packages.py --output packages [--only NAME…]
+
+./package builds what it needs and then runs it. The same commit gives the same bytes, in whatever folder.
+"""
+import argparse
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import deb  # noqa: E402
+import licences  # noqa: E402
+import linked_in  # noqa: E402
+import project  # noqa: E402
+import staging  # noqa: E402
+import tarball  # noqa: E402
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
+    parser.add_argument('--output', required=True, help='folder for the packages; what it had of them is replaced')
+    parser.add_argument('--release', default='build', help="the preset release's folder")
+    parser.add_argument('--device-amd64', default='build-gpu-bundle', help="the preset gpu-bundle's folder")
+    parser.add_argument('--device-arm64', default='build-aarch64', help="the preset aarch64's folder")
+    parser.add_argument('--runtime-arm64', default='build-aarch64-runtime', help="the preset aarch64-runtime's folder")
+    parser.add_argument('--only', action='append', help='a package, by its name, e.g. gantry-device; as often as needed')
+    parser.add_argument('--level', type=int, choices=range(10), default=9, metavar='0-9',
+                        help="xz's: how hard it tries to make packages small (9)")
+    return parser.parse_args()
+
+
+def packages_of(builds, work):
+    """(name, function that makes it), in the order of making."""
+    library = f'lib/libgantry_runtime.so.{project.upstream_version()}'
+    for name, architecture, make, build, targets in (
+            ('gantry', 'amd64', staging.gantry, builds.release, ('bin/gantry', 'bin/gantry-device')),
+            *(('gantry-device', architecture, staging.device, builds.device[architecture], ('bin/gantry-device',))
+              for architecture in builds.device),
+            *(entry for architecture, build in builds.runtime.items() for entry in (
+                ('libgantry-runtime0', architecture, staging.runtime, build, (library,)),
+                ('libgantry-runtime-dev', architecture, staging.runtime_dev, build, ())))):
+        yield name, architecture, make, build, targets
+
+
+def merged(parts):
+    """Of several programs in one package."""
+    found = {}
+    for part in parts:
+        earlier = found.setdefault(part.package, part)
+        earlier.headers = max(earlier.headers, part.headers)
+        earlier.archives = sorted({*earlier.archives, *part.archives})
+    return [found[name] for name in sorted(found)]
+
+
+def make(builds, options, work):
+    made, output, only = [], options.output, options.only
+    for name, architecture, stage, build, targets in packages_of(builds, work):
+        if only and name not in only:
+            continue
+        package = stage(builds, work, architecture)
+        package.linked_in = merged(part for target in targets for part in linked_in.parts_of(build, target))
+        staging.documents(package)
+        licences.add(package)
+        made.append(package)
+        report(deb.build(package, output, options.level))
+    licences.write_spdx(made, os.path.join(output, 'linked-in.json'))
+    if not only:
+        report(tarball.write(builds, made, output, work, options.level))
+
+
+def report(path):
+    print(f'  {os.path.basename(path)}  {os.path.getsize(path) / 1e6:.1f} MB')
+
+
+def write_checksums(folder):
+    lines = []
+    for name in sorted(os.listdir(folder)):
+        if name != 'SHA256SUMS' and os.path.isfile(os.path.join(folder, name)):
+            with open(os.path.join(folder, name), 'rb') as file:
+                lines.append(f'{hashlib.sha256(file.read()).hexdigest()}  {name}\n')
+    deb.write(os.path.join(folder, 'SHA256SUMS'), ''.join(lines))
+
+
+def main():
+    options = arguments()
+    os.makedirs(options.output, exist_ok=True)
+    builds = staging.Builds(release=options.release, device={'amd64': options.device_amd64, 'arm64': options.device_arm64},
+                            runtime={'amd64': options.release})
+    if os.path.isdir(options.runtime_arm64):
+        builds.runtime['arm64'] = options.runtime_arm64
+    else:
+        print(f'  libgantry-runtime0 and -dev for arm64 are left out: {options.runtime_arm64} is missing')
+    for name in os.listdir(options.output):
+        if name.endswith(('.deb', '.tar.xz')) or name in ('linked-in.json', 'SHA256SUMS'):
+            os.remove(os.path.join(options.output, name))
+    os.umask(0o022)
+    work = tempfile.mkdtemp(prefix='gantry_packages_')
+    try:
+        make(builds, options, work)
+        write_checksums(options.output)
+    finally:
+        shutil.rmtree(work)
+    return 0
+
+
+if __name__ == '__main__':
+    try:
+        sys.exit(main())
+    except (project.PackagingError, OSError) as error:
+        print(f'error: {error}', file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,124 @@
+"""The trees of files that become packages, from what the presets have built."""
+import dataclasses
+import email.utils
+import functools
+import os
+import shutil
+import tempfile
+
+import deb
+import project
+
+DEVICE_CACHE = 'var/cache/gantry-device'
+DEVICE_KEYS = 'etc/gantry-device/keys'
+
+
+@dataclasses.dataclass(frozen=True)
+class Builds:
+    """Build folders, by what is taken from them."""
+    release: str  # gantry and its gantry-device
+    device: dict  # the board's program, by architecture
+    runtime: dict  # the runtime, by architecture
+
+
+def strip(path, architecture, *options):
+    project.run([project.tool(architecture, 'strip'), *options, '--remove-section=.comment', path])
+
+
+def copy(source, target, mode=0o644):
+    if not os.path.exists(source):
+        raise project.PackagingError(f'{source} is missing: ./package builds it')
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.copyfile(source, target)
+    os.chmod(target, mode)
+
+
+def link(to, path):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.symlink(to, path)
+
+
+def manual_page(source, tree):
+    target = os.path.join(tree, 'usr', 'share', 'man', 'man1', os.path.basename(source))
+    copy(source, target)
+    deb.compress(target)
+
+
+def documents(package):
+    """What every package has in its folder for documentation, and what lintian is told of it."""
+    tree, name = package.tree, package.name
+    folder = os.path.join(tree, 'usr', 'share', 'doc', name)
+    changelog = deb.template('changelog', version=project.version(), maintainer=project.maintainer(),
+                             date=email.utils.format_datetime(project.time()))
+    deb.write(os.path.join(folder, 'changelog'), changelog)
+    deb.compress(os.path.join(folder, 'changelog'))
+    for template, target in ((f'{name}.README.Debian', os.path.join(folder, 'README.Debian')),
+                             (f'{name}.lintian-overrides', os.path.join(tree, 'usr/share/lintian/overrides', name))):
+        if os.path.exists(os.path.join(project.TEMPLATES, template)):
+            copy(os.path.join(project.TEMPLATES, template), target)
+
+
+@functools.lru_cache(maxsize=None)
+def installed(build, work):
+    """`cmake --install` of a build folder into a fresh folder, stripped: what packages are taken from."""
+    folder = tempfile.mkdtemp(prefix='installed_', dir=work)
+    project.run(['cmake', '--install', build, '--strip', '--prefix', folder])
+    return folder
+
+
+def gantry(builds, work, architecture):
+    """The workstation's program. Its gantry-device, which it looks for beside itself, must not be in the way of the package
+    gantry-device, so both live in /usr/lib/gantry and /usr/bin has a link."""
+    tree, files = tempfile.mkdtemp(prefix='gantry_', dir=work), installed(builds.release, work)
+    for program in ('gantry', 'gantry-device'):
+        target = os.path.join(tree, 'usr', 'lib', 'gantry', program)
+        copy(os.path.join(files, 'bin', program), target, 0o755)
+        strip(target, architecture, '--strip-all')
+    link('../lib/gantry/gantry', os.path.join(tree, 'usr', 'bin', 'gantry'))
+    share = os.path.join(tree, 'usr', 'share')
+    for source, target in (('bash-completion/completions/gantry', 'bash-completion/completions/gantry'),
+                           ('zsh/site-functions/_gantry', 'zsh/vendor-completions/_gantry'),
+                           ('fish/vendor_completions.d/gantry.fish', 'fish/vendor_completions.d/gantry.fish')):
+        copy(os.path.join(files, 'share', source), os.path.join(share, target))
+    manual_page(os.path.join(files, 'share', 'man', 'man1', 'gantry.1'), tree)
+    return deb.Package('gantry', architecture, tree)
+
+
+def device(builds, work, architecture):
+    """The board's server: program, service, and the folders of keys and cache."""
+    tree = tempfile.mkdtemp(prefix=f'device_{architecture}_', dir=work)
+    target = os.path.join(tree, 'usr', 'bin', 'gantry-device')
+    copy(os.path.join(builds.device[architecture], 'bin', 'gantry-device'), target, 0o755)
+    strip(target, architecture, '--strip-all')
+    manual_page(os.path.join(project.SOURCE, 'docs', 'man', 'gantry-device.1'), tree)
+    for template, target, mode in (('gantry-device.service', 'lib/systemd/system/gantry-device.service', 0o644),
+                                   ('gantry-device.tmpfiles', 'usr/lib/tmpfiles.d/gantry-device.conf', 0o644),
+                                   ('gantry-device.default', 'etc/default/gantry-device', 0o644)):
+        copy(os.path.join(project.TEMPLATES, template), os.path.join(tree, target), mode)
+    os.makedirs(os.path.join(tree, DEVICE_KEYS))
+    os.chmod(os.path.join(tree, DEVICE_KEYS), 0o700)
+    return deb.Package('gantry-device', architecture, tree, needs_only_glibc=True)
+
+
+def runtime(builds, work, architecture):
+    """What applications need that run modules."""
+    tree = tempfile.mkdtemp(prefix=f'runtime_{architecture}_', dir=work)
+    files = os.path.join(installed(builds.runtime[architecture], work), 'lib')
+    folder = os.path.join(tree, 'usr', 'lib', project.TRIPLETS[architecture])
+    library = f'libgantry_runtime.so.{project.upstream_version()}'
+    copy(os.path.join(files, library), os.path.join(folder, library))
+    strip(os.path.join(folder, library), architecture, '--strip-unneeded')
+    link(library, os.path.join(folder, 'libgantry_runtime.so.0'))
+    return deb.Package('libgantry-runtime0', architecture, tree)
+
+
+def runtime_dev(builds, work, architecture):
+    """What builds such applications."""
+    tree = tempfile.mkdtemp(prefix=f'runtime_dev_{architecture}_', dir=work)
+    files = installed(builds.runtime[architecture], work)
+    folder = os.path.join(tree, 'usr', 'lib', project.TRIPLETS[architecture])
+    link('libgantry_runtime.so.0', os.path.join(folder, 'libgantry_runtime.so'))
+    include = os.path.join(files, 'include', 'gantry')
+    for name in sorted(os.listdir(include)):
+        copy(os.path.join(include, name), os.path.join(tree, 'usr', 'include', 'gantry', name))
+    return deb.Package('libgantry-runtime-dev', architecture, tree)
