@@ -41,6 +41,13 @@ Status check_options(const BenchmarkOptions& options) {
   return Status();
 }
 
+/// All times of a result, which are the clock's till then.
+void count_from_first_sample(BenchmarkResult& result) {
+  const double first = result.started_ms.front();
+  for (double& started : result.started_ms) started -= first;
+  for (PulseReading& pulse : result.pulses) pulse.at_ms -= first;
+}
+
 class Runner {
  public:
   Runner(Session& session, const BenchmarkOptions& options, MachineWatch& watch)
@@ -73,8 +80,9 @@ class Runner {
   MachineWatch& watch_;
   double start_ms_;
   int number_;
-  double run_ms_ = 0;                   ///< that the last run took, with what was done around it
-  std::unique_ptr<CacheSweep> sweep_;   ///< where runs on the CPU are to be cold
+  double run_ms_ = 0;                  ///< that the last run took, with what was done around it
+  std::unique_ptr<CacheSweep> sweep_;  ///< where runs on the CPU are to be cold
+  PulseLog pulses_;
   std::optional<uint64_t> peak_bytes_;  ///< before that took its memory
 };
 
@@ -90,6 +98,7 @@ Status Runner::prepare() {
     }
   }
   watch_.settle();
+  if (session_.module().gpu() == nullptr) pulses_ = PulseLog(CorePulse::create(session_.pool()));
   if (options_.flush_cache && session_.module().gpu() == nullptr) {
     if (options_.warmup > 0) peak_bytes_ = peak_resident_memory_bytes();
     // After the warm-up: by then, threads that nobody pinned are where they will run.
@@ -122,6 +131,7 @@ Status Runner::time_sample(double& elapsed_ms) {
 
 Status Runner::measure(BenchmarkResult& result) {
   const double time_share = options_.profile ? kSamplesShare : 1;
+  pulses_.begin();
   while (static_cast<int>(result.samples_ms.size()) < options_.repeat) {
     const double begun = now_ms();
     if (options_.cooldown_ms > 0) sleep_ms(options_.cooldown_ms);
@@ -138,19 +148,24 @@ Status Runner::measure(BenchmarkResult& result) {
       number_ = static_cast<int>(std::min<double>(kMaxNumber, std::ceil(number_ * factor)));
       result.samples_ms.clear();
       result.started_ms.clear();
+      pulses_.begin();
     } else {
       result.samples_ms.push_back(elapsed / number_);
       result.started_ms.push_back(started);
       run_ms_ = took / number_;
     }
     const double share = static_cast<double>(result.samples_ms.size()) / options_.repeat;
+    const bool last = late || share >= 1;
+    if (!last) pulses_.look();
     GANTRY_TRY(look(0.1 + share * (options_.profile ? 0.6 : 0.9)));
     if (late) {
       result.complete = factor <= 1 && static_cast<int>(result.samples_ms.size()) == options_.repeat;
       break;
     }
   }
-  for (size_t i = result.started_ms.size(); i-- > 0;) result.started_ms[i] -= result.started_ms[0];
+  pulses_.finish();
+  result.pulses = pulses_.take();
+  count_from_first_sample(result);
   result.number = number_;
   return Status();
 }

@@ -9,6 +9,7 @@
 
 #include "device_runtime/src/cache_sweep.h"
 #include "device_runtime/src/machine_watch.h"
+#include "device_runtime/src/pulse_log.h"
 #include "device_runtime/src/session.h"
 #include "device_runtime/src/statistics.h"
 
@@ -50,8 +51,11 @@ struct KernelProfile {
 
 /// What was measured, and what the machine showed meanwhile.
 struct BenchmarkResult : MachineRecord {
-  std::vector<double> samples_ms;      ///< per run: a sample's time divided by `number`
-  std::vector<double> started_ms;      ///< of each sample, since the first one's start
+  std::vector<double> samples_ms;  ///< per run: a sample's time divided by `number`
+  std::vector<double> started_ms;  ///< of each sample, since the first one's start
+  /// Before the first sample, between samples and after the last one, since the first one's start; the time
+  /// of none counts. None on GPUs, and where CorePulse shows nothing.
+  std::vector<PulseReading> pulses;
   int number = 0;                      ///< runs in each sample, after growing
   bool complete = true;                ///< false: for some samples or kernels the deadline left no time
   Statistics statistics;               ///< of samples_ms

@@ -48,13 +48,14 @@ int bench(const Options& options, const Invocation& invocation) {
   ExecutionOptions choice = options.execution;
   choice.seed = options.seed;
   Execution execution = prepare_execution(choice, invocation);
+  FormerPulses former = former_pulses(choice);
   BenchReport report = report_of(choice, options.measure, execution, invocation);
   {
     Progress progress(invocation.verbosity());
     const std::string where = " on " + execution.machine->label();
     report.measurement = measure(
         execution, options.measure, [&](Execution& next) { restart(next, choice); },
-        [&](const std::string& what, double share) { progress.update(what + where, share); });
+        [&](const std::string& what, double share) { progress.update(what + where, share); }, former);
   }
   report.warnings = measurement_warnings(report.measurement, options.measure);
   if (options.measure.profile && options.json) report.program = program_of(choice, execution);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <optional>
 
 #include "host/cli/statistics/estimate.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr double kMuchOtherLoad = 0.05;  ///< of the machine's CPU time
 constexpr double kMuchScatter = 0.1;     ///< of the samples, standard deviation over median
 constexpr double kMuchClockChange = 0.1;
+constexpr double kMuchDisturbed = 0.03;  ///< of the samples
 
 std::string gpu_line(const rpc::GpuInfo& gpu) {
   return fmt::format("  gpu      {} (sm_{}), {}, driver {}for CUDA {}.{}\n", gpu.name, gpu.compute_capability,
@@ -52,8 +54,10 @@ std::string count_of(size_t count, const char* what, const char* plural) {
 std::string samples_text(const Measurement& m) {
   const size_t samples = m.samples_ms().size();
   const uint32_t number = m.processes.front().number;
-  return fmt::format("{} in {}{}", count_of(samples, "sample", "samples"),
-                     count_of(m.processes.size(), "process", "processes"),
+  const size_t used = speed_of(m.processes).size(), left_out = m.processes.size() - used;
+  return fmt::format("{} in {}{}{}", count_of(samples, "sample", "samples"),
+                     count_of(used, "process", "processes"),
+                     left_out == 0 ? "" : fmt::format(" ({} more disturbed)", left_out),
                      number == 1 ? "" : fmt::format(", each the mean of {} runs", number));
 }
 
@@ -155,6 +159,15 @@ std::string machine_lines(const MachineSummary& s, size_t runs) {
   return text;
 }
 
+/// That the cores were used by others, and what was done about it; nothing where they were not.
+std::string cores_line(const Measurement& m) {
+  const std::string text = disturbance_text(m);
+  if (text.empty()) return "";
+  if (m.uses_disturbed) return fmt::format("  cores    {}\n", text.substr(std::strlen("the cores ")));
+  return fmt::format("  cores    {}; what was measured then does not count\n",
+                     text.substr(std::strlen("the cores ")));
+}
+
 size_t runs_of(const Measurement& m) {
   size_t runs = 0;
   for (const ProcessMeasurement& process : m.processes) runs += process.samples_ms.size() * process.number;
@@ -200,8 +213,23 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
 
 }  // namespace
 
+std::string disturbance_text(const Measurement& m) {
+  const double share = m.disturbed_share().value_or(0);
+  if (share < kMuchDisturbed) return "";
+  return fmt::format("the cores gave {:.2f} of their speed for {:.0f} % of the time", m.disturbed_speed(),
+                     100 * share);
+}
+
 std::vector<std::string> machine_warnings(const Measurement& m) {
   std::vector<std::string> warnings;
+  if (const std::string text = disturbance_text(m); m.uses_disturbed && !text.empty()) {
+    warnings.push_back(
+        text +
+        ": something outside of this machine's sight used them, such as another virtual machine on the same "
+        "cores; too little was undisturbed to count alone, so that the times are too long; measure at "
+        "another "
+        "time, longer with --duration, or on a machine whose cores are its own");
+  }
   const MachineSummary s = summarise_machine(m);
   if (s.others_share.value_or(0) > kMuchOtherLoad) {
     warnings.push_back(fmt::format("other processes took {:.0f} % of the machine's CPU time meanwhile",
@@ -249,7 +277,7 @@ std::string report_text(const BenchReport& report, KernelTableOptions profile) {
   const Measurement& m = report.measurement;
   std::string text = heading(report) + "\n" + median_line(m) + spread_table(m);
   text += fmt::format("\n  from     {}, {:.1f} s\n", samples_text(m), m.elapsed_s);
-  text += start_line(m) + memory_lines(m) + machine_lines(summarise_machine(m), runs_of(m));
+  text += start_line(m) + memory_lines(m) + machine_lines(summarise_machine(m), runs_of(m)) + cores_line(m);
   if (m.last.kernels.empty()) return text;
   // Streams share the machine: their runs are not what the kernels' times are a part of.
   if (report.options.streams == 0) profile.run_ms = median_of(m.samples_ms());

@@ -66,6 +66,9 @@ std::vector<std::string> measurement_warnings(const Measurement& measurement, co
 /// Of those, what the machine did meanwhile, and what its server allowed.
 std::vector<std::string> machine_warnings(const Measurement& measurement);
 
+/// "the cores gave 0.68 of their speed for 80 % of the time"; empty where that was too little to matter.
+std::string disturbance_text(const Measurement& measurement);
+
 /// The document; ends with a line feed.
 std::string report_to_json(const BenchReport& report);
 

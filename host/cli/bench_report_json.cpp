@@ -130,7 +130,8 @@ Json process_json(const ProcessMeasurement& process) {
   json["first_inference_ms"] = process.first_inference_ms;
   json["warm_up"] = {
       {"runs", process.warm_up.runs}, {"ms", process.warm_up.ms}, {"steady", shown(process.warm_up.steady)}};
-  json["median_ms"] = median_of(process.samples_ms);
+  const std::vector<double> used = process.used_samples_ms();
+  json["median_ms"] = median_of(used.empty() ? process.samples_ms : used);
   json["runs_per_sample"] = process.number;
   json["runs_per_second"] = shown(process.runs_per_second);
   json["peak_resident_bytes"] = said(process.peak_resident_bytes);
@@ -138,6 +139,11 @@ Json process_json(const ProcessMeasurement& process) {
   json["started_ms"] = process.started_ms.empty() ? Json(nullptr) : Json(process.started_ms);
   json["readings"] = Json::array();
   for (const rpc::ProbeReading& reading : process.readings) json["readings"].push_back(reading_json(reading));
+  json["pulses"] = Json::array();
+  for (const rpc::CorePulse& pulse : process.pulses)
+    json["pulses"].push_back(Json::array({pulse.at_ms, pulse.value}));
+  json["disturbed"] = shown(process.disturbed);
+  json["used_samples"] = used.size();
   return json;
 }
 
@@ -163,7 +169,9 @@ void add_statistics(Json& json, const Measurement& measurement) {
   json["runs_per_second_interval"] =
       measurement.interval ? Json({1000 / measurement.interval->high_ms, 1000 / measurement.interval->low_ms})
                            : Json(nullptr);
-  json["sample_count"] = samples.size();
+  size_t taken = 0;
+  for (const auto& process : measurement.processes) taken += process.samples_ms.size();
+  json["sample_count"] = taken;
 }
 
 /// Medians over processes of what happens once in each.
@@ -212,6 +220,8 @@ Json machine_json(const Measurement& measurement) {
   json["gpu_temperature_celsius_max"] = shown(s.gpu_temperature_celsius_max);
   json["gpu_power_watts"] = shown(s.gpu_power_watts);
   json["gpu_throttled"] = shown(s.gpu_throttled);
+  json["disturbed_share"] = shown(measurement.disturbed_share());
+  json["undisturbed_pulse"] = shown(measurement.undisturbed_pulse);
   return json;
 }
 

@@ -13,6 +13,8 @@ constexpr size_t kFewestProcesses = 5;
 /// A process is sampled for half a second, or less where all of them must fit into the time.
 constexpr double kLongestSliceMs = 500;
 constexpr double kShortestSliceMs = 100;
+/// A slice that is disturbed goes on for so many at most, until this part of one is not.
+constexpr double kMostSlices = 3, kUndisturbedShare = 0.5;
 /// Of one process's time, what is left for its samples beside loading and warming up.
 constexpr double kSamplingShare = 0.5;
 /// The machine (its clock, its second core) warms up in the first process, for a few seconds; what is left to
@@ -30,16 +32,30 @@ double slice_ms(const MeasureOptions& options) {
                     options.processes == 1u ? options.duration_s * 1e3 : kLongestSliceMs);
 }
 
-/// Samples of one process.
-void sample(MeasuredProcess& process, const MeasureOptions& options, double until_s, const Stopwatch& whole) {
+/// Share of the samples so far that are undisturbed; 1 where it is not known.
+double undisturbed_share(const ProcessMeasurement& process, const std::optional<double>& level) {
+  const std::vector<bool> disturbed = disturbed_samples(process, level);
+  if (disturbed.empty()) return 1;
+  return static_cast<double>(std::ranges::count(disturbed, false)) / static_cast<double>(disturbed.size());
+}
+
+/// Samples of one process: for a slice, or for some slices until half of one is undisturbed.
+void sample(MeasuredProcess& process, const MeasureOptions& options, const std::optional<double>& level,
+            const Stopwatch& whole) {
   if (options.streams > 0)
     return process.sample_streams(options.streams, std::max(slice_ms(options), kShortestStreamsMs));
   if (options.repeat) return process.sample_exactly(*options.repeat);
   constexpr double kPieceMs = 250;
-  const Stopwatch slice;
+  const Stopwatch taken;
+  const double slice = slice_ms(options);
+  const auto enough = [&] {
+    const double ms = taken.seconds() * 1e3;
+    return ms >= slice && (ms >= kMostSlices * slice ||
+                           ms * undisturbed_share(process.result(), level) >= kUndisturbedShare * slice);
+  };
   do {
-    process.sample(std::min(kPieceMs, slice_ms(options)));
-  } while (slice.seconds() * 1e3 < slice_ms(options) && whole.seconds() < until_s);
+    process.sample(std::min(kPieceMs, slice));
+  } while (!enough() && whole.seconds() < options.duration_s);
 }
 
 /// The interval of what has been measured; none while a single process has too few samples for one.
@@ -51,8 +67,8 @@ std::optional<MedianInterval> interval_of(std::span<const ProcessMeasurement> pr
 
 class Loop {
  public:
-  Loop(const MeasureOptions& options, const MeasureProgress& progress)
-      : options_(options), progress_(progress) {}
+  Loop(const MeasureOptions& options, const MeasureProgress& progress, FormerPulses& former)
+      : options_(options), progress_(progress), former_(former) {}
 
   /// Measures the execution's process. True: another is wanted.
   bool add(Execution& execution) {
@@ -67,7 +83,7 @@ class Loop {
       tell("warming up");
     } while (!process.warm());
     tell("timing");
-    sample(process, options_, options_.duration_s, whole_);
+    sample(process, options_, result_.undisturbed_pulse, whole_);
     collect(execution, process);
     return wants_another();
   }
@@ -82,6 +98,8 @@ class Loop {
       result_.last.timeline = process.last().timeline;
       result_.last.reached_deadline = result_.last.reached_deadline || process.last().reached_deadline;
     }
+    const Measurement* const all[] = {&result_};
+    former_.remember(all);
     result_.elapsed_s = whole_.seconds();
     return std::move(result_);
   }
@@ -104,6 +122,8 @@ class Loop {
     }
     if (result_.processes.empty()) result_.board = execution.machine->info();
     result_.processes.push_back(process.take());
+    const Measurement* const all[] = {&result_};
+    leave_out_disturbed(result_, former_.level(all));
     result_.interval = interval_of(result_.processes);
     result_.reached_goal =
         result_.interval && result_.interval->relative_half_width() <= options_.precision_goal;
@@ -114,8 +134,9 @@ class Loop {
     if (options_.processes) return done < *options_.processes;
     // A machine that changes is watched for as long as there is time: what comes next may be nearer to its
     // usual.
-    const bool settled = result_.reached_goal && !drift_between_processes(speed_of(result_.processes));
-    if (done >= kFewestProcesses && settled) return false;
+    const bool settled = result_.reached_goal && !result_.uses_disturbed &&
+                         !drift_between_processes(speed_of(result_.processes));
+    if (result_.undisturbed_processes >= kFewestProcesses && settled) return false;
     // Not one that could only be finished after the end.
     const double each = whole_.seconds() / static_cast<double>(done);
     return whole_.seconds() + kSamplingShare * each < options_.duration_s;
@@ -123,6 +144,7 @@ class Loop {
 
   const MeasureOptions& options_;
   const MeasureProgress& progress_;
+  FormerPulses& former_;
   Stopwatch whole_;
   Measurement result_;
 };
@@ -130,8 +152,9 @@ class Loop {
 }  // namespace
 
 Measurement measure(Execution& execution, const MeasureOptions& options,
-                    const std::function<void(Execution&)>& restart, const MeasureProgress& progress) {
-  Loop loop(options, progress);
+                    const std::function<void(Execution&)>& restart, const MeasureProgress& progress,
+                    FormerPulses& former) {
+  Loop loop(options, progress, former);
   while (loop.add(execution)) restart(execution);
   return loop.finish(execution);
 }

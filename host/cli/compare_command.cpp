@@ -2,6 +2,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <tuple>
 
 #include "host/cli/bench_report.h"
 #include "host/cli/between.h"
@@ -86,13 +87,16 @@ Outcome compare_programs(const Options& options, const Invocation& invocation) {
   Execution first = prepare_execution(first_options, invocation);
   Execution second = prepare_execution(second_options, invocation);
   Outcome outcome;
+  FormerPulses former = former_pulses(first_options);
   {
     Progress progress(invocation.verbosity());
-    outcome.live = compare_live({first, [&](Execution& e) { restart(e, first_options); }},
-                                {second, [&](Execution& e) { restart(e, second_options); }}, options.compare,
-                                [&](const std::string& what, double share) {
-                                  progress.update(what + " on " + first.machine->label(), share);
-                                });
+    outcome.live = compare_live(
+        {first, [&](Execution& e) { restart(e, first_options); }},
+        {second, [&](Execution& e) { restart(e, second_options); }}, options.compare,
+        [&](const std::string& what, double share) {
+          progress.update(what + " on " + first.machine->label(), share);
+        },
+        former);
   }
   const BenchReport reports[] = {report_of(first_options, options.compare.measure, first, invocation),
                                  report_of(second_options, options.compare.measure, second, invocation)};
@@ -115,8 +119,7 @@ Outcome compare_programs(const Options& options, const Invocation& invocation) {
 Outcome compare_results(const Options& options) {
   Outcome outcome;
   CompareReport& report = outcome.report;
-  report.first = read_report(options.first);
-  report.second = read_report(options.second);
+  std::tie(report.first, report.second) = read_reports(options.first, options.second);
   const Comparability comparability_of_both = comparability(report.first, report.second);
   report.warnings = comparability_of_both.warnings;
   report.comparison = compare_processes(report.first.processes, report.second.processes,

@@ -23,6 +23,7 @@ Json side_json(const ReportSummary& report, double median_ms) {
           {"median_ms", median_ms},
           {"processes", report.processes.size()},
           {"samples", report.samples()},
+          {"disturbed_share", report.disturbed_share ? Json(*report.disturbed_share) : Json(nullptr)},
           {"model", report.model},
           {"module_digest", report.module_digest},
           {"board", null_if_empty(report.board)},
@@ -100,6 +101,19 @@ std::string sides_table(const CompareReport& report) {
   return table.str();
 }
 
+/// That others used the cores, and what was done about it; nothing where they did not.
+std::string disturbance_lines(const CompareReport& report) {
+  constexpr double kMuchDisturbed = 0.03;  // of the samples
+  std::string text;
+  for (const ReportSummary* side : {&report.first, &report.second}) {
+    if (side->disturbed_share.value_or(0) < kMuchDisturbed || side->uses_disturbed) continue;
+    text += fmt::format(
+        "  {}: others used the cores for {:.0f} % of the time; what was measured then does not count\n",
+        side->name, 100 * *side->disturbed_share);
+  }
+  return text;
+}
+
 std::string history_text(const HistoryReport& history) {
   std::string text = fmt::format("{}: {} result{} of {}\n", history.file, history.points,
                                  history.points == 1 ? "" : "s", history.series);
@@ -154,6 +168,7 @@ std::string comparison_text(const CompareReport& report) {
                         verdict_text(report));
     for (Widening widening : c.widened)
       text += fmt::format("  wider because of {}\n", widening_text(widening));
+    text += disturbance_lines(report);
   }
   if (report.history) {
     if (!text.empty()) text += '\n';

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "host/cli/measured_process.h"
+#include "host/cli/statistics/disturbance.h"
 #include "host/support/random.h"
 #include "host/support/stopwatch.h"
 
@@ -20,12 +23,27 @@ constexpr double kRoundMs = 800;
 /// Of each side. The other side is as warm, so that a trend that is left touches both; more rounds tell more.
 constexpr double kFirstWarmUpMs = 2500, kLaterWarmUpMs = 500;
 constexpr double kFewestPairs = 3, kMostPairs = 8;
+/// A round whose pairs are disturbed goes on until it has as many others, or so many times as many in all.
+constexpr size_t kMostExtra = 2;
+
+/// Samples of one process, [begin, end) of all that it has.
+struct Segment {
+  size_t begin = 0, end = 0;
+};
+/// Of the two processes of a round, each pair one of each side.
+struct PlayedPair {
+  Segment sides[2];
+};
 
 class Match {
  public:
   Match(Contestant first, Contestant second, const CompareMeasureOptions& options,
-        const MeasureProgress& progress)
-      : sides_{first, second}, options_(options), progress_(progress), random_(options.seed, "order") {
+        const MeasureProgress& progress, FormerPulses& former)
+      : sides_{first, second},
+        options_(options),
+        progress_(progress),
+        former_(former),
+        random_(options.seed, "order") {
     rule_.goal = options.statistics.smallest_effect;
     rule_.time_limit_s = options.duration_s;
   }
@@ -39,7 +57,8 @@ class Match {
       more = wants_another();
     }
     LiveComparison result;
-    result.comparison = compare_rounds(rounds_, options_.statistics);
+    result.comparison = compare_rounds(choice_.rounds, options_.statistics);
+    former_.remember(both());
     result.first = std::move(measured_[0]);
     result.second = std::move(measured_[1]);
     result.stopped = stopped_;
@@ -70,20 +89,69 @@ class Match {
       }
       tell("warming up");
     }
-    Round round;
     const double run_ms = std::max(processes[0].run_ms(), processes[1].run_ms());
     const double segment_ms = std::max(kSegmentMs, MeasuredProcess::kFewestRuns * run_ms);
     const auto pairs = static_cast<size_t>(std::clamp(kRoundMs / (2 * segment_ms), kFewestPairs, kMostPairs));
-    for (size_t pair = 0; pair < pairs; ++pair) {
-      double medians[2];
-      const size_t next = draw();
-      for (size_t i : {next, 1 - next}) medians[i] = processes[i].sample(kSegmentMs, kSettleMs);
-      round.pairs.push_back({medians[0], medians[1]});
+    std::vector<PlayedPair> played;
+    for (bool more = true; more;) {
+      played.push_back(play_pair(processes));
       tell("timing");
+      const JudgedRound judged = judge(played, processes[0].result(), processes[1].result());
+      more = undisturbed_pairs(judged) < pairs && played.size() < kMostExtra * pairs;
     }
-    rounds_.push_back(std::move(round));
+    rounds_.push_back(std::move(played));
     for (size_t i : {0, 1}) collect(i, processes[i]);
+    choose();
   }
+
+  PlayedPair play_pair(MeasuredProcess (&processes)[2]) {
+    PlayedPair pair;
+    const size_t next = draw();
+    for (size_t i : {next, 1 - next}) {
+      pair.sides[i].begin = processes[i].result().samples_ms.size();
+      processes[i].sample(kSegmentMs, kSettleMs);
+      pair.sides[i].end = processes[i].result().samples_ms.size();
+    }
+    return pair;
+  }
+
+  JudgedRound judge(const std::vector<PlayedPair>& played, const ProcessMeasurement& first,
+                    const ProcessMeasurement& second) const {
+    const ProcessMeasurement* const processes[] = {&first, &second};
+    const std::vector<bool> disturbed[] = {disturbed_samples(first, level_),
+                                           disturbed_samples(second, level_)};
+    const auto segment = [&](size_t side, const Segment& part) {
+      const std::span<const double> samples(processes[side]->samples_ms);
+      return judge_segment(samples.subspan(part.begin, part.end - part.begin), disturbed[side], part.begin);
+    };
+    JudgedRound round;
+    for (const PlayedPair& pair : played)
+      round.push_back({segment(0, pair.sides[0]), segment(1, pair.sides[1])});
+    return round;
+  }
+
+  /// Finds out anew which rounds count: every further one may show a better level.
+  void choose() {
+    level_ = former_.level(both());
+    std::vector<JudgedRound> judged;
+    for (size_t i = 0; i < rounds_.size(); ++i)
+      judged.push_back(judge(rounds_[i], measured_[0].processes[i], measured_[1].processes[i]));
+    choice_ = choose_rounds(judged);
+    for (Measurement& measurement : measured_) {
+      leave_out_disturbed(measurement, level_);
+      measurement.uses_disturbed = choice_.uses_all;
+      for (size_t i = 0; i < rounds_.size(); ++i)
+        leave_out_round(measurement.processes[i], choice_.counts[i]);
+    }
+  }
+
+  /// So that a process counts where its round does.
+  void leave_out_round(ProcessMeasurement& process, bool counts) const {
+    process.left_out = choice_.uses_all ? std::vector<bool>() : disturbed_samples(process, level_);
+    if (!counts) process.left_out.assign(process.samples_ms.size(), true);
+  }
+
+  std::array<const Measurement*, 2> both() const { return {&measured_[0], &measured_[1]}; }
 
   MeasuredProcess process_of(size_t side) {
     Execution& execution = sides_[side].execution;
@@ -102,12 +170,13 @@ class Match {
   bool wants_another() {
     if (options_.rounds) return rounds_.size() < *options_.rounds;
     if (rounds_.size() < kFewestRounds) return true;
-    const Comparison comparison = compare_rounds(rounds_, options_.statistics);
-    const double half_width = comparison.relative_half_width();
+    const Comparison comparison = compare_rounds(choice_.rounds, options_.statistics);
     const double elapsed = whole_.seconds();
+    // What all rounds say where too few are undisturbed is never precise enough.
+    const double half_width = choice_.uses_all ? INFINITY : comparison.relative_half_width();
     // Not a round that could only be finished after the end.
     const double each = elapsed / static_cast<double>(rounds_.size());
-    const auto reason = rule_.after(rounds_.size(), half_width, elapsed + each / 2);
+    const auto reason = rule_.after(choice_.rounds.size(), half_width, elapsed + each / 2);
     if (reason) stopped_ = *reason;
     return !reason;
   }
@@ -115,19 +184,22 @@ class Match {
   Contestant sides_[2];
   const CompareMeasureOptions& options_;
   const MeasureProgress& progress_;
+  FormerPulses& former_;
   Random random_;
   StopRule rule_;
   StopReason stopped_ = StopReason::kTimeLimit;
   Stopwatch whole_;
-  std::vector<Round> rounds_;
+  std::vector<std::vector<PlayedPair>> rounds_;
   Measurement measured_[2];
+  std::optional<double> level_;  ///< of undisturbed pulses
+  RoundChoice choice_;
 };
 
 }  // namespace
 
 LiveComparison compare_live(Contestant first, Contestant second, const CompareMeasureOptions& options,
-                            const MeasureProgress& progress) {
-  return Match(std::move(first), std::move(second), options, progress).run();
+                            const MeasureProgress& progress, FormerPulses& former) {
+  return Match(std::move(first), std::move(second), options, progress, former).run();
 }
 
 }  // namespace gantry::cli

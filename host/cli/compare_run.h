@@ -33,8 +33,9 @@ struct LiveComparison {
 /// Rounds of one fresh process of each program. In a round both are warmed up until steady, then sampled in
 /// turns, some 50 ms each, in random order. Ends when the half-width of the ratio's interval is at most the
 /// smallest effect (never by what the ratio is, which would claim differences where there are none), or the
-/// time is up; at least kFewestRounds are made.
+/// time is up; at least kFewestRounds are made. What was disturbed does not count, by one rule for both
+/// (choose_rounds), and is measured again while there is time.
 LiveComparison compare_live(Contestant first, Contestant second, const CompareMeasureOptions& options,
-                            const MeasureProgress& progress);
+                            const MeasureProgress& progress, FormerPulses& former);
 
 }  // namespace gantry::cli

@@ -8,6 +8,7 @@
 #include "host/cli/made_up_sizes.h"
 #include "host/cli/tensor_files.h"
 #include "host/cli/text.h"
+#include "host/codegen/kernel_cache.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 #include "rpc/error.h"
@@ -259,6 +260,11 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   check_made_up_inputs(options, shapes, execution);
   set_inputs(execution);
   return execution;
+}
+
+FormerPulses former_pulses(const ExecutionOptions& options) {
+  const std::filesystem::path folder = KernelCache::default_folder();
+  return FormerPulses(PulseMemory(folder.empty() ? folder : folder / "core-pulses.json"), options.cpus);
 }
 
 void restart(Execution& execution, const ExecutionOptions& options) {

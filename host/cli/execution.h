@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "host/cli/former_pulses.h"
 #include "host/cli/inputs.h"
 #include "host/cli/machine.h"
 #include "host/cli/model_source.h"
@@ -51,6 +52,9 @@ struct Execution {
 Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation);
 /// A new process on the same machine in the place of the old one, with the same module and inputs.
 void restart(Execution& execution, const ExecutionOptions& options);
+
+/// What former commands know of that machine's pulses, in the user's cache.
+FormerPulses former_pulses(const ExecutionOptions& options);
 
 /// this_machine(), or the board of that name or address.
 std::unique_ptr<Machine> open_machine(const std::string& board, const std::string& key);

@@ -30,7 +30,8 @@ the second is slower
 .SH ENVIRONMENT
 .TP
 .B GANTRY_CACHE_DIR
-folder of compiled kernels; else $XDG_CACHE_HOME/gantry or ~/.cache/gantry
+folder of compiled kernels, and of what cores showed when nobody else used them (core\-pulses.json); else
+$XDG_CACHE_HOME/gantry or ~/.cache/gantry
 .TP
 .B GANTRY_PTXAS
 NVIDIA's assembler, or \(lqnone\(rq; else it is looked for in PATH, CUDA_HOME, CUDA_PATH and /usr/local/cuda

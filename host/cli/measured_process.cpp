@@ -111,6 +111,8 @@ void MeasuredProcess::take_segment(const rpc::BenchmarkOptions& options) {
   samples.insert(samples.end(), last_.samples_ms.begin(), last_.samples_ms.end());
   for (double started : last_.started_ms) result_.started_ms.push_back(offset + started);
   if (result_.started_ms.size() != samples.size()) result_.started_ms.clear();
+  for (const rpc::CorePulse& pulse : last_.pulses)
+    result_.pulses.push_back({offset + pulse.at_ms, pulse.value});
   const double energy = result_.readings.empty() ? 0 : result_.readings.back().energy_joules.value_or(0);
   for (rpc::ProbeReading reading : last_.readings) {
     reading.at_ms += offset;

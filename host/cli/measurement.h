@@ -49,6 +49,12 @@ struct ProcessMeasurement {
   uint64_t peak_resident_bytes = 0;         ///< 0: not known
   std::optional<double> runs_per_second;    ///< of streams, together
   std::vector<rpc::ProbeReading> readings;  ///< at_ms since the process's first sample
+  std::vector<rpc::CorePulse> pulses;       ///< likewise; none: the board shows none
+  std::optional<double> disturbed;          ///< share of its samples; none: not known
+  std::vector<bool> left_out;               ///< whether a sample does not count, of each; empty: all count
+
+  /// Those that count; none where the process does not.
+  std::vector<double> used_samples_ms() const;
 };
 
 struct Measurement {
@@ -62,14 +68,31 @@ struct Measurement {
   rpc::BoardInfo board;
   std::vector<int32_t> reading_cpus;
   std::vector<std::string> probe_notes;
+  std::optional<double> undisturbed_pulse;  ///< level of the pulses of cores that nobody else uses
+  size_t undisturbed_processes = 0;         ///< that have enough undisturbed samples; all where not known
+  bool uses_disturbed = false;              ///< too few have: all samples count
 
   /// The time of a run; of streams, between two results. Known where the interval is not.
   double speed_ms() const;
-  /// All processes' samples, in the order taken.
+  /// All processes' samples that count, in the order taken.
   std::vector<double> samples_ms() const;
+  /// Of all samples, those that were disturbed; none: not known.
+  std::optional<double> disturbed_share() const;
+  /// Of their speed, what the cores gave meanwhile; 1 where nothing was disturbed or it is not known.
+  double disturbed_speed() const;
 };
 
+/// The level of undisturbed pulses that measurements of one command on one machine show; see level_of_pulses.
+std::optional<double> level_of(std::span<const Measurement* const> measurements);
+/// Says which samples are disturbed, and leaves those out: the samples of processes that have enough others,
+/// and processes that have not. Where too few have, all samples count. `level`: none: all count, too. See
+/// statistics/disturbance.h.
+void leave_out_disturbed(Measurement& measurement, const std::optional<double>& level);
+/// Of each sample; empty where it is not known when samples began, or how the cores did.
+std::vector<bool> disturbed_samples(const ProcessMeasurement& process, const std::optional<double>& level);
+
 /// What a process says of the program's speed: its samples, or of streams the mean time between two results.
+/// Of processes that count.
 std::vector<ProcessSamples> speed_of(std::span<const ProcessMeasurement> processes);
 
 }  // namespace gantry::cli

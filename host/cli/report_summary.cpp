@@ -25,8 +25,10 @@ constexpr double kApartSpread = 0.01;
 constexpr double kOtherBoardSpread = 0.03;
 /// because a clock was held down for some of the time;
 constexpr double kThrottledSpread = 0.05;
-/// because it was measured before it was steady.
+/// because it was measured before it was steady;
 constexpr double kRestlessSpread = 0.02;
+/// because others used the cores all the time: by how much they slow networks.
+constexpr double kDisturbedSpread = 0.4;
 /// Less than this of the machine's time is what any system does.
 constexpr double kUsualLoad = 0.02;
 
@@ -82,19 +84,54 @@ ProcessSamples samples_of(const Json& json, const std::filesystem::path& path) {
   return process;
 }
 
-void read_processes(const Json& json, ReportSummary& summary, const std::filesystem::path& path) {
-  for (const Json& process : field<std::vector<Json>>(json, "processes", path)) {
-    if (!process.is_object()) user_error("{}: field 'processes' has the wrong type", path.string());
-    if (const auto rate = maybe<double>(process, "runs_per_second", path)) {
-      if (!(*rate > 0)) user_error("{}: {} runs a second are no rate", path.string(), *rate);
-      summary.processes.push_back({{1000 / *rate}});
-    } else {
-      summary.processes.push_back(samples_of(process, path));
-    }
-    const auto warm_up = field<Json>(process, "warm_up", path);
-    if (warm_up.is_object() && maybe<bool>(warm_up, "steady", path) == false) ++summary.restless_processes;
+size_t restless(const Measurement& measurement) {
+  return static_cast<size_t>(std::ranges::count_if(
+      measurement.processes,
+      [](const ProcessMeasurement& process) { return process.warm_up.steady == false; }));
+}
+
+std::vector<rpc::CorePulse> pulses_of(const Json& process, const std::filesystem::path& path) {
+  std::vector<rpc::CorePulse> pulses;
+  for (const auto& pulse : maybe<std::vector<std::vector<double>>>(process, "pulses", path)
+                               .value_or(std::vector<std::vector<double>>())) {
+    if (pulse.size() != 2) user_error("{}: a pulse is not a time and a value", path.string());
+    pulses.push_back({pulse[0], pulse[1]});
   }
-  if (summary.processes.empty()) user_error("{}: no processes were measured", path.string());
+  return pulses;
+}
+
+ProcessMeasurement process_of(const Json& json, const std::filesystem::path& path) {
+  if (!json.is_object()) user_error("{}: field 'processes' has the wrong type", path.string());
+  ProcessMeasurement process;
+  process.runs_per_second = maybe<double>(json, "runs_per_second", path);
+  if (process.runs_per_second && !(*process.runs_per_second > 0))
+    user_error("{}: {} runs a second are no rate", path.string(), *process.runs_per_second);
+  if (!process.runs_per_second) process.samples_ms = samples_of(json, path).samples_ms;
+  process.started_ms = maybe<std::vector<double>>(json, "started_ms", path).value_or(std::vector<double>());
+  process.pulses = pulses_of(json, path);
+  const auto warm_up = field<Json>(json, "warm_up", path);
+  if (warm_up.is_object()) process.warm_up.steady = maybe<bool>(warm_up, "steady", path);
+  return process;
+}
+
+void add_disturbance(const Measurement& measurement, ReportSummary& summary) {
+  summary.undisturbed_pulse = measurement.undisturbed_pulse;
+  summary.disturbed_share = measurement.disturbed_share();
+  summary.uses_disturbed = measurement.uses_disturbed;
+}
+
+void read_processes(const Json& json, const std::optional<double>& level, ReportSummary& summary,
+                    const std::filesystem::path& path) {
+  Measurement measurement;
+  for (const Json& process : field<std::vector<Json>>(json, "processes", path))
+    measurement.processes.push_back(process_of(process, path));
+  if (measurement.processes.empty()) user_error("{}: no processes were measured", path.string());
+  const auto machine = field<Json>(json, "machine", path);
+  if (!machine.is_object()) user_error("{}: field 'machine' has the wrong type", path.string());
+  leave_out_disturbed(measurement, level ? level : maybe<double>(machine, "undisturbed_pulse", path));
+  summary.processes = speed_of(measurement.processes);
+  summary.restless_processes = restless(measurement);
+  add_disturbance(measurement, summary);
 }
 
 /// What version 2 added.
@@ -130,7 +167,7 @@ bool looks_like_json(const std::filesystem::path& path) {
   return (file >> first) && first == '{';
 }
 
-ReportSummary read_report(const std::filesystem::path& path) {
+ReportSummary read_report(const std::filesystem::path& path, std::optional<double> level) {
   const Json json = parse_document(path);
   ReportSummary summary;
   summary.name = path.string();
@@ -155,10 +192,23 @@ ReportSummary read_report(const std::filesystem::path& path) {
   if (field<int>(json, "schema_version", path) == 1) {
     summary.processes.push_back(samples_of(json, path));
   } else {
-    read_processes(json, summary, path);
+    read_processes(json, level, summary, path);
     read_circumstances(json, summary, path);
   }
   return summary;
+}
+
+std::pair<ReportSummary, ReportSummary> read_reports(const std::filesystem::path& first,
+                                                     const std::filesystem::path& second) {
+  ReportSummary base = read_report(first), other = read_report(second);
+  const bool same_machine =
+      base.board == other.board && base.cpu == other.cpu && base.threads == other.threads;
+  if (same_machine && base.undisturbed_pulse && other.undisturbed_pulse) {
+    const double level = std::min(*base.undisturbed_pulse, *other.undisturbed_pulse);
+    if (*base.undisturbed_pulse > level) base = read_report(first, level);
+    if (*other.undisturbed_pulse > level) other = read_report(second, level);
+  }
+  return {std::move(base), std::move(other)};
 }
 
 ReportSummary summary_of(const BenchReport& report) {
@@ -184,9 +234,8 @@ ReportSummary summary_of(const BenchReport& report) {
   }
   summary.throttled = machine.throttled;
   summary.others_share = machine.others_share;
-  for (const ProcessMeasurement& process : m.processes) {
-    if (process.warm_up.steady == false) ++summary.restless_processes;
-  }
+  summary.restless_processes = restless(m);
+  add_disturbance(m, summary);
   return summary;
 }
 
@@ -233,6 +282,13 @@ Comparability comparability(const ReportSummary& base, const ReportSummary& othe
     if (report->restless_processes > 0) {
       result.warnings.push_back(report->name + ": measured before it was steady");
       widen(kRestlessSpread);
+    }
+    if (report->uses_disturbed) {
+      result.warnings.push_back(
+          fmt::format("{}: something outside of the machine's sight used its cores for "
+                      "{:.0f} % of the time; too little was undisturbed to count alone",
+                      report->name, 100 * report->disturbed_share.value_or(0)));
+      widen(kDisturbedSpread * report->disturbed_share.value_or(0));
     }
     if (report->others_share.value_or(0) > kUsualLoad) {
       result.warnings.push_back(fmt::format("{}: other processes used {:.0f} % of the machine", report->name,

@@ -23,14 +23,22 @@ struct ReportSummary {
   bool cold = false;
   std::map<std::string, std::string> inputs;  ///< name -> "f32 1x3x224x224, random, seed 0"
   std::optional<bool> throttled;
-  std::optional<double> others_share;  ///< of the machine's CPU time
-  size_t restless_processes = 0;       ///< that never became steady
+  std::optional<double> others_share;       ///< of the machine's CPU time
+  size_t restless_processes = 0;            ///< that never became steady
+  std::optional<double> undisturbed_pulse;  ///< level of pulses by which samples were left out
+  std::optional<double> disturbed_share;    ///< of all samples
+  bool uses_disturbed = false;              ///< those count: too few others are there
 
   size_t samples() const;
 };
 
-/// Reads documents of schema versions 1 and 2. User errors name the file and the field.
-ReportSummary read_report(const std::filesystem::path& path);
+/// Reads documents of schema versions 1 and 2. What was disturbed is left out by the document's own level of
+/// pulses, or by `level` where the same machine is known to have reached a lower one. User errors name the
+/// file and the field.
+ReportSummary read_report(const std::filesystem::path& path, std::optional<double> level = std::nullopt);
+/// Both, by one level where they are of one machine.
+std::pair<ReportSummary, ReportSummary> read_reports(const std::filesystem::path& first,
+                                                     const std::filesystem::path& second);
 /// Whether the file is JSON, by its first bytes: what `compare` takes for a result.
 bool looks_like_json(const std::filesystem::path& path);
 /// Of what was measured just now.

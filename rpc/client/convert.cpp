@@ -110,6 +110,18 @@ ProbeReading from_wire(wire::ProbeReadingT& wire, std::size_t cpus) {
   return reading;
 }
 
+void take_pulses(const wire::BenchmarkFinishedT& wire, BenchmarkResult& result) {
+  if (wire.pulse_at_ms.size() != wire.pulse_values.size() || wire.pulse_values.size() > kMaxReadings)
+    refuse_readings("its pulses have not a time each, or are too many");
+  for (std::size_t i = 0; i < wire.pulse_values.size(); ++i) {
+    const CorePulse pulse{wire.pulse_at_ms[i], wire.pulse_values[i]};
+    const bool later = i == 0 || pulse.at_ms >= wire.pulse_at_ms[i - 1];
+    if (!std::isfinite(pulse.at_ms) || !std::isfinite(pulse.value) || !(pulse.value > 0) || !later)
+      refuse_readings("a pulse has no value, or not the time after the one before");
+    result.pulses.push_back(pulse);
+  }
+}
+
 void take_readings(wire::BenchmarkFinishedT& wire, BenchmarkResult& result) {
   if (wire.readings.size() > kMaxReadings || wire.reading_cpus.size() > kMaxCpus ||
       wire.probe_notes.size() > kMaxNotes)
@@ -234,6 +246,7 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
   result.cpu_during = from_wire(wire.cpu_during);
   result.cpu_after = from_wire(wire.cpu_after);
   take_readings(wire, result);
+  take_pulses(wire, result);
   return result;
 }
 

@@ -187,6 +187,14 @@ struct ProbeReading {
   std::optional<double> gpu_clock_mhz, gpu_temperature_celsius, gpu_power_watts;
   std::optional<bool> gpu_throttled;
 };
+/// How much of its speed the slowest of the cores gave at one moment of a benchmark, between samples: the
+/// time of independent multiplications and additions over that of a chain of dependent ones, each thread's at
+/// the same moment. Of a core that nobody else uses it is a number of the CPU's model, whatever its clock
+/// does; who shares the core raises it.
+struct CorePulse {
+  double at_ms = 0;  ///< since the first sample's start; the first one was before that
+  double value = 0;
+};
 struct BenchmarkResult {
   std::vector<double> samples_ms;  ///< of one run each (a sample's time over `number`)
   /// That were measured: more than there are in samples_ms where streams ran so often that every second,
@@ -216,6 +224,8 @@ struct BenchmarkResult {
   GpuState gpu_before, gpu_after;
   std::vector<ProbeReading> readings;      ///< in the order of time; none from boards of older versions
   std::vector<std::int32_t> reading_cpus;  ///< the CPUs that the session's threads ran on
+  /// In the order of time; none from older boards, of streams, of GPUs, and where they would mean nothing.
+  std::vector<CorePulse> pulses;
   /// For people, a line each: where figures of the readings come from ("energy: RAPL package-0"), and what
   /// held the clock back at some time ("throttled: Raspberry Pi: under-voltage").
   std::vector<std::string> probe_notes;

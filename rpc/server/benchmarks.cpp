@@ -56,8 +56,10 @@ std::unique_ptr<wire::TimelineT> to_wire(const runtime::RunTimeline& timeline) {
 
 // ---- results longer than a control frame ----
 
-/// What a result holds beside samples, kernels and readings.
+/// What a result holds beside samples, kernels, readings and pulses.
 constexpr std::uint64_t kOtherBytes = 8192;
+/// A time and a value each; left out for those that take no data.
+constexpr std::uint64_t kPulseBytes = 2 * sizeof(double) * runtime::PulseLog::kMostPulses;
 
 std::uint64_t encoded_bytes(const wire::BenchmarkFinishedT& result) {
   flatbuffers::FlatBufferBuilder builder;
@@ -89,8 +91,9 @@ void check_length(runtime::Session& session, const wire::BenchmarkT& request) {
                     " kernels are a longer result than " +
                     (request.long_result ? "the protocol allows; leave the profile out"
                                          : "this client takes; leave the profile out, or update gantry"));
+  const std::uint64_t others = kOtherBytes + kernels + (request.long_result ? kPulseBytes : 0);
   const std::uint64_t samples =
-      (most - kOtherBytes - kernels) / (sizeof(double) * (request.long_result ? 2 : 1));
+      (most - std::min(most, others)) / (sizeof(double) * (request.long_result ? 2 : 1));
   if (request.streams == 0 && request.repeat > samples)
     throw Error(ErrorKind::kRequest,
                 "the result of " + std::to_string(request.repeat) + " samples is longer than " +
@@ -99,10 +102,14 @@ void check_length(runtime::Session& session, const wire::BenchmarkT& request) {
                     (request.long_result ? "" : ", or update gantry, which then takes more"));
 }
 
-/// Leaves out what does not fit a control frame: the starts of samples, the readings, then every second
-/// sample.
+/// Leaves out what does not fit a control frame: pulses, the starts of samples, the readings, then every
+/// second sample.
 void shorten(wire::BenchmarkFinishedT& result) {
   constexpr std::uint64_t kRoom = kMaxControlBytes - 1024;  // around it is a response
+  if (encoded_bytes(result) > kRoom) {
+    result.pulse_at_ms.clear();
+    result.pulse_values.clear();
+  }
   if (encoded_bytes(result) > kRoom) result.started_ms.clear();
   if (encoded_bytes(result) > kRoom) result.readings.clear();
   while (encoded_bytes(result) > kRoom && result.samples_ms.size() > 1) {
@@ -196,6 +203,10 @@ wire::BenchmarkFinishedT run_alone(runtime::Session& session, const wire::Benchm
   wire::BenchmarkFinishedT out;
   out.samples_ms = result.samples_ms;
   out.started_ms = result.started_ms;
+  for (const runtime::PulseReading& pulse : result.pulses) {
+    out.pulse_at_ms.push_back(pulse.at_ms);
+    out.pulse_values.push_back(pulse.value);
+  }
   out.reached_deadline = !result.complete;
   out.number = static_cast<std::uint32_t>(result.number);
   add_statistics(out, result.statistics);

@@ -11,6 +11,7 @@ namespace gantry::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -151,6 +152,70 @@ TEST(BenchReport, OneProcessAndAMissedGoalAreWarnedAbout) {
   report.options.processes = 1;
   EXPECT_THAT(measurement_warnings(report.measurement, report.options),
               Not(Contains(HasSubstr("--duration allows more time"))));
+}
+
+TEST(BenchReport, SamplesOfDisturbedCoresDoNotCount) {
+  // Of the first process, half is disturbed; of the fourth, all.
+  BenchReport report = testing::sample_report(
+      {{2, 2, 2, 2, 3, 3, 3, 3}, {2.1, 2.1, 2.1, 2.1}, {1.9, 1.9, 1.9, 1.9}, {3, 3, 3, 3}, {2, 2, 2, 2}});
+  Measurement& m = report.measurement;
+  testing::set_pulses(m.processes[0], {1, 1, 1, 1, 1, 1.5, 1.6, 1.5, 1.5});
+  for (size_t i : {1, 2, 4}) testing::set_pulses(m.processes[i], {1, 1.05, 1, 1, 1.01});
+  testing::set_pulses(m.processes[3], {1.5, 1.5, 1.5, 1.5, 1.5});
+  leave_out_disturbed(m, 1.0);
+  testing::finish(report);
+  const Json json = document(report);
+  EXPECT_NEAR(json["median_ms"], 2, 0.01);
+  EXPECT_EQ(json["sample_count"], 24);
+  EXPECT_EQ(json["processes"][0]["used_samples"], 4);
+  EXPECT_EQ(json["processes"][0]["disturbed"], 0.5);
+  EXPECT_EQ(json["processes"][0]["median_ms"], 2);
+  EXPECT_EQ(json["processes"][3]["used_samples"], 0);
+  EXPECT_EQ(json["processes"][3]["median_ms"], 3);
+  EXPECT_EQ(json["processes"][3]["pulses"][2], Json({19, 1.5}));
+  EXPECT_NEAR(json["machine"]["disturbed_share"], 8.0 / 24, 1e-12);
+  EXPECT_EQ(json["machine"]["undisturbed_pulse"], 1);
+  EXPECT_EQ(m.undisturbed_processes, 4u);
+  const std::string text = report_text(report, {});
+  EXPECT_THAT(text, HasSubstr("16 samples in 4 processes (1 more disturbed)"));
+  EXPECT_THAT(text, HasSubstr("gave 0.66 of their speed for 33 % of the time"));
+  EXPECT_THAT(
+      measurement_warnings(m, report.options),
+      Not(Contains(AnyOf(HasSubstr("samples scatter"), HasSubstr("outside of this machine's sight")))));
+}
+
+TEST(BenchReport, WhereTooLittleIsUndisturbedAllCountsWithAWarning) {
+  BenchReport report =
+      testing::sample_report(std::vector<std::vector<double>>(5, std::vector<double>(10, 3.0)));
+  Measurement& m = report.measurement;
+  for (ProcessMeasurement& process : m.processes) testing::set_pulses(process, std::vector<double>(11, 1.6));
+  for (size_t i : {0, 1}) testing::set_pulses(m.processes[i], std::vector<double>(11, 1.0));
+  leave_out_disturbed(m, 1.0);
+  testing::finish(report);
+  EXPECT_TRUE(m.uses_disturbed);
+  EXPECT_EQ(m.undisturbed_processes, 2u);
+  const Json json = document(report);
+  EXPECT_EQ(json["processes"][4]["used_samples"], 10);
+  EXPECT_EQ(json["machine"]["disturbed_share"], 0.6);
+  EXPECT_THAT(measurement_warnings(m, report.options),
+              Contains(AllOf(HasSubstr("gave 0.62 of their speed for 60 % of the time"),
+                             HasSubstr("another virtual machine"))));
+}
+
+TEST(BenchReport, OfBoardsThatShowNoPulsesNothingIsSaid) {
+  BenchReport report = testing::sample_report({{1, 1, 1, 1, 1}, {2, 2, 2, 2, 2}});
+  leave_out_disturbed(report.measurement, std::nullopt);
+  leave_out_disturbed(report.measurement, 1.2);  // nor where the level is known
+  EXPECT_EQ(report.measurement.undisturbed_processes, 2u);
+  EXPECT_FALSE(report.measurement.uses_disturbed);
+  const Json json = document(report);
+  EXPECT_TRUE(json["machine"]["disturbed_share"].is_null());
+  EXPECT_TRUE(json["processes"][0]["disturbed"].is_null());
+  EXPECT_EQ(json["processes"][0]["used_samples"], 5);
+  // A board may show pulses without saying when samples began.
+  report.measurement.processes[0].pulses = {{0, 2}, {9, 2}};
+  leave_out_disturbed(report.measurement, 1.2);
+  EXPECT_FALSE(report.measurement.disturbed_share().has_value());
 }
 
 TEST(BenchReport, StreamsOfOneProcessHaveARateWithoutAnInterval) {

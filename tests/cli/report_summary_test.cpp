@@ -124,6 +124,54 @@ TEST(ReportSummary, ThrottlingLoadAndRestlessnessWidenTheInterval) {
   }
 }
 
+/// Three processes: the second half of each is disturbed and takes half as long again.
+BenchReport half_disturbed(double pulse = 1) {
+  BenchReport report = testing::sample_report(std::vector<std::vector<double>>(3, {2, 2, 2, 2, 3, 3, 3, 3}));
+  for (ProcessMeasurement& process : report.measurement.processes)
+    testing::set_pulses(process, {pulse, pulse, pulse, pulse, pulse, 1.6, 1.6, 1.6, 1.6});
+  leave_out_disturbed(report.measurement, pulse);
+  testing::finish(report);
+  return report;
+}
+
+TEST(ReportSummary, WhatWasDisturbedDoesNotCountWhenReadBack) {
+  const ReportSummary summary = read_back(half_disturbed());
+  ASSERT_EQ(summary.processes.size(), 3u);
+  EXPECT_EQ(summary.processes[2].samples_ms, (std::vector<double>{2, 2, 2, 2}));
+  EXPECT_EQ(summary.disturbed_share, 0.5);
+  EXPECT_FALSE(summary.uses_disturbed);
+  EXPECT_EQ(summary_of(half_disturbed()).samples(), 12u);
+}
+
+TEST(ReportSummary, TwoResultsOfOneMachineAreJudgedByTheLowerLevel) {
+  const auto quiet = written("quiet.json", report_to_json(half_disturbed(1)));
+  // This one knew no lower pulses than these.
+  BenchReport loud = half_disturbed(1.4);
+  EXPECT_EQ(loud.measurement.disturbed_share(), 0.5);
+  const auto later = written("loud.json", report_to_json(loud));
+  const auto [first, second] = read_reports(quiet, later);
+  EXPECT_EQ(first.disturbed_share, 0.5);
+  EXPECT_EQ(second.disturbed_share, 1);
+  EXPECT_TRUE(second.uses_disturbed);
+  const Comparability found = comparability(first, second);
+  EXPECT_THAT(found.warnings, Contains(HasSubstr("used its cores for 100 % of the time")));
+  EXPECT_GT(found.extra_spread, comparability(first, first).extra_spread);
+  // Another machine's level means nothing here.
+  loud.measurement.board.hostname = "pi5";
+  EXPECT_EQ(read_reports(quiet, written("other.json", report_to_json(loud))).second.disturbed_share, 0.5);
+}
+
+TEST(ReportSummary, ResultsOfBeforePulsesCountWhole) {
+  std::string old = report_to_json(half_disturbed());
+  for (const char* field : {"\"pulses\"", "\"disturbed\"", "\"used_samples\"", "\"undisturbed_pulse\""}) {
+    for (size_t at; (at = old.find(field)) != std::string::npos;)
+      old.replace(at, std::string(field).size(), "\"x\"");
+  }
+  const ReportSummary summary = read_report(written("old.json", old));
+  EXPECT_EQ(summary.samples(), 24u);
+  EXPECT_FALSE(summary.disturbed_share.has_value());
+}
+
 TEST(ReportSummary, OneProcessASideIsWarnedAbout) {
   const ReportSummary one = read_back(testing::sample_report({{1, 1, 1, 1, 1.1}}));
   EXPECT_THAT(comparability(one, one).warnings, Contains(HasSubstr("one process")));

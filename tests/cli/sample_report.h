@@ -17,6 +17,16 @@ inline void finish(BenchReport& report) {
     measurement.interval = median_interval(speed);
 }
 
+/// Gives a process samples that began 10 ms apart, and a pulse before each and after the last.
+inline void set_pulses(ProcessMeasurement& process, const std::vector<double>& values) {
+  process.started_ms.clear();
+  process.pulses.clear();
+  for (size_t i = 0; i < process.samples_ms.size(); ++i)
+    process.started_ms.push_back(10 * static_cast<double>(i));
+  for (size_t i = 0; i < values.size(); ++i)
+    process.pulses.push_back({10 * static_cast<double>(i) - 1, values[i]});
+}
+
 /// A report of `samples`, a list of times a process, on a board called pi4.
 inline BenchReport sample_report(const std::vector<std::vector<double>>& samples) {
   BenchReport report;

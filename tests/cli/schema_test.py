@@ -189,7 +189,7 @@ class Schema(unittest.TestCase):
         document['machine']['others_share'] = None
         process = document['processes'][0]
         for name, factor in (('fast', 1), ('slow', 1.5)):
-            document['processes'] = [dict(process, samples_ms=[factor * ms for ms in (10, 10.1, 9.9, 10 + i / 50, 10)])
+            document['processes'] = [dict(process, pulses=[], samples_ms=[factor * ms for ms in (10, 10.1, 9.9, 10 + i / 50, 10)])
                                      for i in range(5)]
             (self.folder / f'{name}.json').write_text(json.dumps(document), encoding='utf-8')
         self.assertTrue(self.compared('fast.json', 'slow.json', '--fail-if-slower', '2%', status=4)['failed'])

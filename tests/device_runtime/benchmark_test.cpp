@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "tests/device_runtime/fake_root.h"
@@ -72,6 +73,22 @@ TEST(Benchmark, ReturnsEverySampleAndEveryStep) {
   EXPECT_GE(result->timeline->spans.size(), 2u);
   EXPECT_EQ(result->memory.workspace_bytes, 80u);
   EXPECT_GT(result->peak_resident_bytes, 0u);
+}
+
+TEST(Benchmark, PulsesStandBeforeTheFirstSampleAndAfterTheLast) {
+  auto session = ready_session();
+  if (!CorePulse::create(session->pool())) GTEST_SKIP() << "this machine shows nothing by pulses";
+  for (double min_repeat_ms : {0.0, 1.0}) {  // also where the first samples were too short, and do not count
+    auto result =
+        run_benchmark(*session, {.warmup = 0, .repeat = 5, .min_repeat_ms = min_repeat_ms, .cooldown_ms = 5});
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    ASSERT_GE(result->pulses.size(), 2u);
+    EXPECT_LE(result->pulses[0].at_ms, 0);
+    EXPECT_GT(result->pulses[1].at_ms, 0);
+    EXPECT_GT(result->pulses.back().at_ms, result->started_ms.back());
+    for (const PulseReading& pulse : result->pulses)
+      EXPECT_TRUE(std::isfinite(pulse.value) && pulse.value > 0);
+  }
 }
 
 TEST(Benchmark, GrowsNumberUntilASampleIsLongEnough) {

@@ -188,6 +188,14 @@ TEST(HostileBoards, FiguresThatNobodyMeasuresAreRefused) {
   refused([&](auto& f) { f.runs_per_second = kInfinity; }, "a statistic");
   refused([&](auto& f) { f.kernels[0]->flops = kNan; }, "a kernel's");
   refused([&](auto& f) { f.samples_ms.clear(); }, "no sample");
+  const auto pulses = [&](std::vector<double> at_ms, std::vector<double> values) {
+    refused([&](auto& f) { f.pulse_at_ms = at_ms, f.pulse_values = values; }, "pulse");
+  };
+  pulses({0}, {1, 1});
+  pulses({0, kNan}, {1, 1});
+  pulses({2, 1}, {1, 1});
+  pulses({0, 1}, {1, 0});
+  pulses({0, 1}, {kInfinity, 1});
   refused(
       [&](auto& f) {
         f.cpu_during = std::make_unique<wire::CpuStateT>();

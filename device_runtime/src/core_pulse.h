@@ -1,0 +1,43 @@
+// How much of their speed the cores give right now, seen from inside: what shares a core's units with a
+// thread (the core's other hardware thread, another virtual machine there) slows it without any counter
+// showing it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "device_runtime/src/thread_pool.h"
+
+namespace gantry::runtime {
+
+/// A short burst of independent multiplications and additions, as many as the core's units take, on every
+/// thread of a pool at the same moment; and beside it, on the same thread, a chain of multiplications of
+/// which each waits for the one before. Who shares the core delays the burst and not the chain, whose units
+/// wait anyway; a changed clock changes both alike. The burst's time over the chain's (of one turn of the
+/// burst's loop, over one multiplication) is thus a number of the CPU's model, and grows where others use the
+/// core. What only uses caches and memory does not show in it.
+class CorePulse {
+ public:
+  /// Finds lengths that last some ten microseconds here. Nothing where pulses would mean nothing: under an
+  /// emulator, which computes a vector's elements one by one, and where threads wander between unlike cores.
+  /// The pool must live longer.
+  static std::optional<CorePulse> create(ThreadPool& pool);
+
+  /// One pulse on every thread, and waits; the least of a few tries, so that an interrupt does not count. Of
+  /// the threads the highest value, since a run waits for its slowest thread; positive and finite. None where
+  /// the pool is running something. Some 0.1 to 0.3 ms on a machine of today.
+  std::optional<double> beat();
+  /// Of each thread, of the last beat.
+  std::span<const double> by_thread() const { return values_; }
+
+ private:
+  explicit CorePulse(ThreadPool& pool);
+
+  ThreadPool* pool_;
+  int64_t turns_, links_;  ///< of the burst's loop; of the chain
+  std::vector<double> values_;
+};
+
+}  // namespace gantry::runtime
