@@ -13,8 +13,9 @@ constexpr size_t kFewestProcesses = 5;
 /// A process is sampled for half a second, or less where all of them must fit into the time.
 constexpr double kLongestSliceMs = 500;
 constexpr double kShortestSliceMs = 100;
-/// A slice that is disturbed goes on for so many at most, until this part of one is not.
-constexpr double kMostSlices = 3, kUndisturbedShare = 0.5;
+/// A slice that is disturbed goes on for so many at most, until this part of one is not; other processes
+/// still want the most of the time.
+constexpr double kMostSlices = 3, kUndisturbedShare = 0.5, kLongestShare = 0.1;
 /// Of one process's time, what is left for its samples beside loading and warming up.
 constexpr double kSamplingShare = 0.5;
 /// The machine (its clock, its second core) warms up in the first process, for a few seconds; what is left to
@@ -48,10 +49,11 @@ void sample(MeasuredProcess& process, const MeasureOptions& options, const std::
   constexpr double kPieceMs = 250;
   const Stopwatch taken;
   const double slice = slice_ms(options);
+  const double longest = std::min(kMostSlices * slice, kLongestShare * options.duration_s * 1e3);
   const auto enough = [&] {
     const double ms = taken.seconds() * 1e3;
-    return ms >= slice && (ms >= kMostSlices * slice ||
-                           ms * undisturbed_share(process.result(), level) >= kUndisturbedShare * slice);
+    return ms >= slice &&
+           (ms >= longest || ms * undisturbed_share(process.result(), level) >= kUndisturbedShare * slice);
   };
   do {
     process.sample(std::min(kPieceMs, slice));
