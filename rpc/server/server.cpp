@@ -24,6 +24,7 @@
 #include "rpc/server/key_store.h"
 #include "rpc/server/parent_process.h"
 #include "rpc/server/rights.h"
+#include "rpc/server/service_manager.h"
 #include "rpc/server/session.h"
 #include "rpc/server/signals.h"
 
@@ -85,7 +86,7 @@ std::unique_ptr<KeyStore> read_keys(ServeOptions& options, const asio::ip::addre
   return keys;
 }
 
-/// On stdout, for whoever started it, and in the log.
+/// On stdout, for whoever started it, to the service manager, and in the log.
 void announce(const ServeOptions& options, const asio::ip::tcp::endpoint& endpoint, const KeyStore* keys) {
   const auto address = endpoint.address();
   const std::string host = address.is_v6() ? "[" + address.to_string() + "]" : address.to_string();
@@ -94,6 +95,7 @@ void announce(const ServeOptions& options, const asio::ip::tcp::endpoint& endpoi
   std::printf("gantry-device %s listening on %s (%s), cache %s%s\n", gantry_version(), place.c_str(),
               protection.c_str(), options.cache.c_str(), ::geteuid() == 0 ? ", as root: see --user" : "");
   std::fflush(stdout);
+  tell_service_manager_ready("listening on " + place + " (" + protection + ")");
   Log log(options.log_level);
   log.info(std::string("gantry-device ") + gantry_version() + " listens on " + place + ", " +
            (keys ? keys->names() : "no key"));

@@ -2,11 +2,13 @@
 
 Ninja knows the headers of every object, and the linker's map the archives' members that it took; dpkg knows the packages.
 """
+import copy
 import dataclasses
 import functools
 import glob
 import os
 import re
+import shlex
 import subprocess
 import tempfile
 
@@ -75,7 +77,7 @@ def archives(build, target):
     # Ninja prints the commands before it too: those of the build that have a custom command's name in them.
     command = project.run(['ninja', '-C', build, '-t', 'commands', '-s', target]).strip()
     with tempfile.TemporaryDirectory(prefix='gantry_link_') as folder:
-        linked, places = re.subn(r' -o \S+', f' -o {folder}/linked -Wl,-Map={folder}/map', command, count=1)
+        linked, places = re.subn(r' -o \S+', lambda _: f' -o {shlex.quote(folder)}/linked -Wl,-Map={shlex.quote(folder)}/map', command, count=1)
         linked = re.sub(r'&& (?:cd .*|:)$', '', linked.split(' && ', 2)[1] if linked.startswith(': && ') else linked)
         if places != 1:
             raise project.PackagingError(f'{build}: the command that links {target} is not understood: {command}')
@@ -117,8 +119,8 @@ def described(package):
     return (package, *fields[1:], licence, copyright_file)
 
 
-def parts_of(build, target):
-    """Whose code is in a target of a build folder: Parts, by package."""
+@functools.lru_cache(maxsize=None)
+def found(build, target):
     parts = {}
     for path in sorted(headers(build, target)):
         package = owner(path)
@@ -130,3 +132,8 @@ def parts_of(build, target):
             raise project.PackagingError(f'{path}, which {build}/{target} has code of, belongs to no Debian package')
         parts.setdefault(package, Part(*described(package))).archives.append(os.path.basename(path))
     return [parts[package] for package in sorted(parts)]
+
+
+def parts_of(build, target):
+    """Whose code is in a target of a build folder: Parts, by package; the caller's to change."""
+    return copy.deepcopy(found(build, target))

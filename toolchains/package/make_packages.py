@@ -35,17 +35,17 @@ def arguments():
     return parser.parse_args()
 
 
-def packages_of(builds, work):
-    """(name, function that makes it), in the order of making."""
+def packages_of(builds):
+    """(name, architecture, function that stages it, what is in it as (build folder, target)), in the order of making."""
     library = f'lib/libgantry_runtime.so.{project.upstream_version()}'
-    for name, architecture, make, build, targets in (
-            ('gantry', 'amd64', staging.gantry, builds.release, ('bin/gantry', 'bin/gantry-device')),
-            *(('gantry-device', architecture, staging.device, builds.device[architecture], ('bin/gantry-device',))
-              for architecture in builds.device),
-            *(entry for architecture, build in builds.runtime.items() for entry in (
-                ('libgantry-runtime0', architecture, staging.runtime, build, (library,)),
-                ('libgantry-runtime-dev', architecture, staging.runtime_dev, build, ())))):
-        yield name, architecture, make, build, targets
+    boards = [(build, 'bin/gantry-device') for build in builds.device.values()]
+    yield ('gantry', 'amd64', staging.gantry,
+           [(builds.release, 'bin/gantry'), (builds.release, 'bin/gantry-device'), *boards])
+    for architecture, build in builds.device.items():
+        yield 'gantry-device', architecture, staging.device, [(build, 'bin/gantry-device')]
+    for architecture, build in builds.runtime.items():
+        yield 'libgantry-runtime0', architecture, staging.runtime, [(build, library)]
+        yield 'libgantry-runtime-dev', architecture, staging.runtime_dev, []
 
 
 def merged(parts):
@@ -60,11 +60,11 @@ def merged(parts):
 
 def make(builds, options, work):
     made, output, only = [], options.output, options.only
-    for name, architecture, stage, build, targets in packages_of(builds, work):
+    for name, architecture, stage, contents in packages_of(builds):
         if only and name not in only:
             continue
         package = stage(builds, work, architecture)
-        package.linked_in = merged(part for target in targets for part in linked_in.parts_of(build, target))
+        package.linked_in = merged(part for build, target in contents for part in linked_in.parts_of(build, target))
         staging.documents(package)
         licences.add(package)
         made.append(package)

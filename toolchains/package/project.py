@@ -7,6 +7,7 @@ import subprocess
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TEMPLATES = os.path.join(SOURCE, 'toolchains', 'package', 'debian')
 TRIPLETS = {'amd64': 'x86_64-linux-gnu', 'arm64': 'aarch64-linux-gnu'}
+MACHINES = {'amd64': 'x86_64', 'arm64': 'aarch64'}
 # Whom a package names as its maintainer, unless Debian's own two variables say somebody else.
 MAINTAINER = ('gantry developers', 'gantry@packages.invalid')
 

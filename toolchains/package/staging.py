@@ -10,7 +10,7 @@ import deb
 import project
 
 DEVICE_CACHE = 'var/cache/gantry-device'
-DEVICE_KEYS = 'etc/gantry-device/keys'
+DEVICE_KEYS = 'etc/gantry/keys'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,14 +67,16 @@ def installed(build, work):
 
 
 def gantry(builds, work, architecture):
-    """The workstation's program. Its gantry-device, which it looks for beside itself, must not be in the way of the package
-    gantry-device, so both live in /usr/lib/gantry and /usr/bin has a link."""
+    """The workstation's program. It looks for what it starts and copies to boards beside itself, where those must not be in
+    the way of the package gantry-device: its tree is /usr/lib/gantry, and /usr/bin has a link into it."""
     tree, files = tempfile.mkdtemp(prefix='gantry_', dir=work), installed(builds.release, work)
+    home = os.path.join(tree, 'usr', 'lib', 'gantry')
     for program in ('gantry', 'gantry-device'):
-        target = os.path.join(tree, 'usr', 'lib', 'gantry', program)
+        target = os.path.join(home, 'bin', program)
         copy(os.path.join(files, 'bin', program), target, 0o755)
         strip(target, architecture, '--strip-all')
-    link('../lib/gantry/gantry', os.path.join(tree, 'usr', 'bin', 'gantry'))
+    board_programs(builds, home)
+    link('../lib/gantry/bin/gantry', os.path.join(tree, 'usr', 'bin', 'gantry'))
     share = os.path.join(tree, 'usr', 'share')
     for source, target in (('bash-completion/completions/gantry', 'bash-completion/completions/gantry'),
                            ('zsh/site-functions/_gantry', 'zsh/vendor-completions/_gantry'),
@@ -82,6 +84,14 @@ def gantry(builds, work, architecture):
         copy(os.path.join(files, 'share', source), os.path.join(share, target))
     manual_page(os.path.join(files, 'share', 'man', 'man1', 'gantry.1'), tree)
     return deb.Package('gantry', architecture, tree)
+
+
+def board_programs(builds, prefix):
+    """What `gantry boards setup` copies to boards, where it looks for it."""
+    for architecture, build in builds.device.items():
+        target = os.path.join(prefix, 'lib', 'gantry', 'devices', f'gantry-device-{project.MACHINES[architecture]}')
+        copy(os.path.join(build, 'bin', 'gantry-device'), target, 0o755)
+        strip(target, architecture, '--strip-all')
 
 
 def device(builds, work, architecture):
@@ -92,6 +102,7 @@ def device(builds, work, architecture):
     strip(target, architecture, '--strip-all')
     manual_page(os.path.join(project.SOURCE, 'docs', 'man', 'gantry-device.1'), tree)
     for template, target, mode in (('gantry-device.service', 'lib/systemd/system/gantry-device.service', 0o644),
+                                   ('gantry-device.preset', 'lib/systemd/system-preset/70-gantry-device.preset', 0o644),
                                    ('gantry-device.tmpfiles', 'usr/lib/tmpfiles.d/gantry-device.conf', 0o644),
                                    ('gantry-device.default', 'etc/default/gantry-device', 0o644)):
         copy(os.path.join(project.TEMPLATES, template), os.path.join(tree, target), mode)

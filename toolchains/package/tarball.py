@@ -15,8 +15,8 @@ packages, or others that are compatible:
 
 {needed}
 
-bin/gantry-device is the server for boards that are like this machine; it needs OpenSSL 3 besides. share/ has completion
-for shells and manual pages, include/ and lib/ what applications link.
+bin/gantry-device is what bin/gantry runs models in, lib/gantry/devices has the programs for boards, which need no other
+library than glibc. share/ has completion for shells and manual pages, include/ and lib/ what applications link.
 """
 
 
@@ -37,6 +37,7 @@ def write(builds, packages, output, work, level):
     shutil.copytree(staging.installed(builds.release, work), tree, symlinks=True)
     native = [package for package in packages if package.architecture == 'amd64' and
               package.name in ('gantry', 'libgantry-runtime0')]
+    staging.board_programs(builds, tree)
     add_documents(tree, native)
     needed = '\n'.join(f'  {dependency}' for dependency in deb.shared_library_dependencies(native[0]).split(', '))
     deb.write(os.path.join(tree, 'README'), READ_ME.format(version=project.version(), needed=needed))
