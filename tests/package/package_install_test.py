@@ -76,7 +76,7 @@ class Installed(unittest.TestCase):
 class PackagesInAnEmptyRoot(Installed):
     @classmethod
     def setUpClass(cls):
-        cls.root = cls.fresh_root('gantry', 'libgantry-runtime0')
+        cls.root = cls.fresh_root('gantry', 'gantry-device', 'libgantry-runtime0')
         began = time.monotonic()
         code, text = cls.root.run('apt-get update -qq && apt-get install -y --no-install-recommends ./gantry_*.deb', timeout=300)
         if code != 0:
@@ -106,33 +106,12 @@ class PackagesInAnEmptyRoot(Installed):
                                  'gantry zoo squeezenet1_1 --size 64 -o net.onnx; gantry compile net.onnx --target x86-64-v3; '
                                  './application net.gmod'), r'runtime 0\.\S+ runs code for x86-64-v3')
 
-
-class ServiceInAnEmptyRoot(Installed):
-    def test_without_systemd_keys_outlive_all_but_the_purge(self):
-        root = self.fresh_root('gantry-device')
+    def test_under_systemd_the_service_serves_from_its_first_key_to_the_purge(self):
+        self.check(self.root.run('apt-get install -y --no-install-recommends systemd', timeout=300))
         with tempfile.TemporaryDirectory() as folder:
             later = packages.later_version(packages.find(arguments.packages, 'gantry-device'), folder)
-            shutil.copy(later, root.file('root/later.deb'))
-        self.check(root.run('dpkg -i gantry-device_*.deb'), 'the service is off, because no key is in /etc/gantry/keys')
-        self.check(root.run('stat -c "%n %a %U" /etc/gantry/keys /var/cache/gantry; id gantry; dpkg --verify gantry-device'),
-                   'keys 700 root', 'cache/gantry 700 gantry', r'gid=\d+\(gantry\)')
-        root.run('echo secret >/etc/gantry/keys/alice.key; chmod 600 /etc/gantry/keys/alice.key; echo OPTIONS= >/etc/default/gantry-device')
-        text = self.check(root.run('dpkg -i later.deb; grep . /etc/gantry/keys/alice.key /etc/default/gantry-device'),
-                          'alice.key:secret', 'gantry-device:OPTIONS=$')
-        self.assertNotIn('the service is off', text)
-        self.check(root.run('dpkg -r gantry-device; grep . /etc/gantry/keys/alice.key; test ! -e /var/cache/gantry'), 'secret')
-        self.check(root.run('dpkg -i gantry-device_*.deb; stat -c %U /var/cache/gantry'), r'\ngantry\n')
-        self.check(root.run('dpkg -P gantry-device; for each in /etc/gantry /var/cache/gantry /etc/default/gantry-device; do '
-                            'test ! -e $each; done; test -z "$(dpkg -L gantry-device 2>/dev/null)"'))
-
-    def test_under_systemd_it_serves_from_the_first_key_to_the_purge(self):
-        root = self.fresh_root('gantry', 'gantry-device')
-        code, text = root.run('apt-get update -qq && apt-get install -y --no-install-recommends systemd ./gantry_*.deb', 300)
-        self.assertEqual(code, 0, text)
-        with tempfile.TemporaryDirectory() as folder:
-            later = packages.later_version(packages.find(arguments.packages, 'gantry-device'), folder)
-            shutil.copy(later, root.file('root/later.deb'))
-        with roots.Booted(root) as system:
+            shutil.copy(later, self.root.file('root/later.deb'))
+        with roots.Booted(self.root) as system:
             self.install(system)
             self.serve(system)
             self.update_and_remove(system)
@@ -173,6 +152,25 @@ class ServiceInAnEmptyRoot(Installed):
         self.check(system.run('dpkg -i gantry-device_*.deb >/dev/null; systemctl is-enabled gantry-device'), r'^enabled')
         self.check(system.run('dpkg -P gantry-device; test ! -e /etc/gantry; '
                               'test ! -L /etc/systemd/system/multi-user.target.wants/gantry-device.service'))
+
+
+class ServiceWithoutSystemd(Installed):
+    def test_keys_outlive_all_but_the_purge(self):
+        root = self.fresh_root('gantry-device')
+        with tempfile.TemporaryDirectory() as folder:
+            later = packages.later_version(packages.find(arguments.packages, 'gantry-device'), folder)
+            shutil.copy(later, root.file('root/later.deb'))
+        self.check(root.run('dpkg -i gantry-device_*.deb'), 'the service is off, because no key is in /etc/gantry/keys')
+        self.check(root.run('stat -c "%n %a %U" /etc/gantry/keys /var/cache/gantry; id gantry; dpkg --verify gantry-device'),
+                   'keys 700 root', 'cache/gantry 700 gantry', r'gid=\d+\(gantry\)')
+        root.run('echo secret >/etc/gantry/keys/alice.key; chmod 600 /etc/gantry/keys/alice.key; echo OPTIONS= >/etc/default/gantry-device')
+        text = self.check(root.run('dpkg -i later.deb; grep . /etc/gantry/keys/alice.key /etc/default/gantry-device'),
+                          'alice.key:secret', 'gantry-device:OPTIONS=$')
+        self.assertNotIn('the service is off', text)
+        self.check(root.run('dpkg -r gantry-device; grep . /etc/gantry/keys/alice.key; test ! -e /var/cache/gantry'), 'secret')
+        self.check(root.run('dpkg -i gantry-device_*.deb; stat -c %U /var/cache/gantry'), r'\ngantry\n')
+        self.check(root.run('dpkg -P gantry-device; for each in /etc/gantry /var/cache/gantry /etc/default/gantry-device; do '
+                            'test ! -e $each; done; test -z "$(dpkg -L gantry-device 2>/dev/null)"'))
 
 
 class ServiceLine(Installed):
