@@ -3,7 +3,7 @@ import re
 
 # (pattern of the command, reason). Options of gantry and gantry-device in them are checked all the same.
 NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
-    (r'^\./(quickstart|check)\b', 'installs packages and builds everything'),
+    (r'^\./(quickstart|check|package)\b', 'installs packages and builds everything'),
     (r'^toolchains/', 'installs packages and builds everything'),
     (r'^(cmake --preset|cmake --build|ctest)\b', 'builds or tests everything; continuous integration does'),
     (r'^cmake --install\b', 'run by InstalledRuntime'),

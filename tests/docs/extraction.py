@@ -6,7 +6,7 @@ import subprocess
 
 PROGRAMS = ('gantry', 'gantry-device')
 # First words that make a block without a language a shell block.
-COMMAND_WORDS = PROGRAMS + ('build/bin/gantry', 'build/bin/gantry-device', './gantry-device', './quickstart', './check',
+COMMAND_WORDS = PROGRAMS + ('build/bin/gantry', 'build/bin/gantry-device', './gantry-device', './quickstart', './check', './package',
                             'cmake', 'ctest', 'scp', 'ssh', 'sudo', 'apt-get', 'python3', 'benchmarks/', 'examples/',
                             'toolchains/', 'cc', 'gcc', 'docker', 'systemctl', 'man', 'perf', 'gdb', 'source', 'export')
 SHELL_LANGUAGES = ('sh', 'shell', 'bash', 'console')
