@@ -19,6 +19,7 @@ void add_run_command(CLI::App& app, Invocation& invocation);
 void add_bench_commands(CLI::App& app, Invocation& invocation);
 void add_compare_command(CLI::App& app, Invocation& invocation);
 void add_inspect_command(CLI::App& app, Invocation& invocation);
+void add_report_command(CLI::App& app, Invocation& invocation);
 void add_ir_command(CLI::App& app, Invocation& invocation);
 void add_targets_command(CLI::App& app, Invocation& invocation);
 void add_keygen_command(CLI::App& app, Invocation& invocation);

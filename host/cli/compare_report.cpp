@@ -58,30 +58,6 @@ std::string percent(double ratio) {
   return fmt::format("{:.3g} %", 100 * std::fabs(ratio - 1));
 }
 
-std::string verdict_text(const CompareReport& report) {
-  const Comparison& c = report.comparison;
-  switch (c.verdict) {
-    case Verdict::kFaster:
-      if (c.ratio <= 0.5) return fmt::format("the second is faster: {:.4g} times as fast", 1 / c.ratio);
-      return fmt::format("the second is faster: {} less time", percent(c.ratio));
-    case Verdict::kSlower:
-      if (c.ratio >= 2) return fmt::format("the second is slower: {:.4g} times the time", c.ratio);
-      return fmt::format("the second is slower: {} more time", percent(c.ratio));
-    case Verdict::kSame:
-      return fmt::format("the same, within {:.3g} %", 100 * report.smallest_effect);
-    case Verdict::kNotShown:
-      break;
-  }
-  const bool clear = c.low > 1 || c.high < 1;
-  if (clear) {
-    return fmt::format("a difference of {}, smaller than what matters (--smallest-effect {:.3g} %)",
-                       percent(c.ratio), 100 * report.smallest_effect);
-  }
-  return fmt::format("not shown to differ; differences below {:.2g} % would not have been seen{}",
-                     100 * std::max(c.high / c.ratio - 1, 1 - c.low / c.ratio),
-                     report.rounds ? "; a longer --duration sees smaller ones" : "");
-}
-
 std::string sides_table(const CompareReport& report) {
   using Align = Table::Align;
   Table table({{"", Align::kLeft},
@@ -154,6 +130,30 @@ std::string comparison_json(const CompareReport& report) {
   json["history"] = report.history ? history_json(*report.history) : Json(nullptr);
   json["failed"] = report.failed ? Json(*report.failed) : Json(nullptr);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string verdict_text(const CompareReport& report) {
+  const Comparison& c = report.comparison;
+  switch (c.verdict) {
+    case Verdict::kFaster:
+      if (c.ratio <= 0.5) return fmt::format("the second is faster: {:.4g} times as fast", 1 / c.ratio);
+      return fmt::format("the second is faster: {} less time", percent(c.ratio));
+    case Verdict::kSlower:
+      if (c.ratio >= 2) return fmt::format("the second is slower: {:.4g} times the time", c.ratio);
+      return fmt::format("the second is slower: {} more time", percent(c.ratio));
+    case Verdict::kSame:
+      return fmt::format("the same, within {:.3g} %", 100 * report.smallest_effect);
+    case Verdict::kNotShown:
+      break;
+  }
+  const bool clear = c.low > 1 || c.high < 1;
+  if (clear) {
+    return fmt::format("a difference of {}, smaller than what matters (--smallest-effect {:.3g} %)",
+                       percent(c.ratio), 100 * report.smallest_effect);
+  }
+  return fmt::format("not shown to differ; differences below {:.2g} % would not have been seen{}",
+                     100 * std::max(c.high / c.ratio - 1, 1 - c.low / c.ratio),
+                     report.rounds ? "; a longer --duration sees smaller ones" : "");
 }
 
 std::string comparison_text(const CompareReport& report) {

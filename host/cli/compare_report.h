@@ -32,6 +32,8 @@ struct CompareReport {
 
 /// docs/bench-schema.md; ends with a line feed.
 std::string comparison_json(const CompareReport& report);
+/// "the second is faster: 4 % less time"
+std::string verdict_text(const CompareReport& report);
 std::string comparison_text(const CompareReport& report);
 
 }  // namespace gantry::cli

@@ -17,6 +17,7 @@ const std::string_view kModuleMagic(reinterpret_cast<const char*>(module_format:
                                     sizeof(module_format::kMagic));
 constexpr std::string_view kNpyMagic("\x93NUMPY", 6);
 constexpr std::string_view kZipMagic("PK\x03\x04", 4);
+
 constexpr std::string_view kKeyFormat = "gantry-psk-v";
 constexpr std::pair<std::string_view, FileKind> kSchemas[] = {{"gantry-bench", FileKind::kResult},
                                                               {"gantry-comparison", FileKind::kComparison},
@@ -161,13 +162,14 @@ FileKind kind_of_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (code || !file) return FileKind::kOther;
   if (size == 0) return FileKind::kEmpty;
-  char first[16] = {};
+  char first[64] = {};
   file.read(first, sizeof first);
   const std::string_view start(first, static_cast<size_t>(file.gcount()));
   if (start.starts_with(kModuleMagic)) return FileKind::kModule;
   if (start.starts_with(kNpyMagic)) return FileKind::kTensor;
   if (start.starts_with(kZipMagic)) return is_archive(file) ? FileKind::kArchive : FileKind::kOther;
   if (start.starts_with(kKeyFormat)) return FileKind::kKey;
+  if (start.starts_with(kReportMarker)) return FileKind::kReport;
   const auto rewind = [&] {
     file.clear();
     file.seekg(0);
@@ -196,6 +198,8 @@ std::string_view describe(FileKind kind) {
       return "a comparison";
     case FileKind::kHistory:
       return "a history of results";
+    case FileKind::kReport:
+      return "a report";
     case FileKind::kKey:
       return "a key";
     case FileKind::kZooModel:

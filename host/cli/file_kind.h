@@ -15,11 +15,15 @@ enum class FileKind {
   kResult,      ///< JSON of `gantry bench`, by its "schema"
   kComparison,  ///< JSON of `gantry compare`
   kHistory,     ///< the series of `gantry compare --history`
+  kReport,      ///< the page of `gantry report` or `inspect --html`
   kKey,         ///< of `gantry keygen`
   kZooModel,    ///< ONNX that `gantry zoo` has written
   kOtherModel,  ///< any other ONNX
   kOther,
 };
+
+/// How a report begins.
+inline constexpr std::string_view kReportMarker = "<!DOCTYPE html><!-- gantry report -->";
 
 /// The kind of a regular file; kOther where it cannot be read.
 FileKind kind_of_file(const std::filesystem::path& path);
