@@ -1,12 +1,21 @@
 // The page: its sections in their order, each where its data are.
 
 const SECTIONS = [
-  {id: 'head', title: 'Result', draw: drawHead, plain: true},
+  {id: 'summary', title: 'All results', draw: drawSummary, only: () => results.length > 2},
+  {id: 'differences', title: 'Differences', draw: drawDifferences, only: () => results.length > 1},
+  {id: 'head', title: 'Result', draw: (container, document) => {
+    if (results.length > 1) container.append(resultPicker(drawSections));
+    (results.length > 0 ? drawHead : drawInspection)(container, document);
+  }, plain: true},
   {id: 'samples', title: 'Samples', draw: (container, document) => {
     drawSamples(container, document);
     drawDistribution(container, document);
   }, only: () => results.length > 0},
   {id: 'kernels', title: 'Kernels', draw: drawKernels},
+  {id: 'roofline', title: 'Roofline', draw: drawRoofline, only: () => results.length > 0},
+  {id: 'timeline', title: 'Timeline', draw: drawTimeline, only: () => results.length > 0},
+  {id: 'memory', title: 'Memory', draw: drawMemory},
+  {id: 'graph', title: 'Graph', draw: drawGraph, later: true},
 ];
 
 function sectionFor(section) {
@@ -32,22 +41,37 @@ const nearby = new IntersectionObserver(entries => {
   for (const entry of entries) {
     if (!entry.isIntersecting) continue;
     nearby.unobserve(entry.target);
-    drawInto(entry.target.part);
+    drawInto(parts.find(part => part.node === entry.target));
   }
 }, {rootMargin: '300px'});
 
 let parts = [];
 function drawSections() {
   forgetListeners();
+  nearby.disconnect();
+  delete document.documentElement.dataset.ready;
   shown.step = null;
   parts = SECTIONS.filter(section => !section.only || section.only()).map(sectionFor);
   const main = document.getElementById('main');
   main.replaceChildren(...parts.map(part => part.node));
   document.getElementById('nav').replaceChildren(...parts.map(part => element('a', {href: `#${part.section.id}`}, part.section.title)));
-  for (const part of parts) {
-    part.node.part = part;
-    if (part.section.later) nearby.observe(part.node); else drawInto(part);
-  }
+  drawNext(parts.slice());
+}
+
+/** Each part in a turn of its own, so that what is at the top can be read while the rest is drawn. */
+function drawNext(waiting) {
+  const part = waiting.shift();
+  if (!part) return void finish();
+  if (!parts.includes(part)) return undefined;  // another result is being drawn by now
+  if (part.section.later) nearby.observe(part.node); else drawInto(part);
+  return void setTimeout(() => drawNext(waiting));
+}
+
+function finish() {
+  document.documentElement.dataset.ready = 'true';
+  performance.mark('drawn');
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  if (target) target.scrollIntoView();
 }
 
 document.addEventListener('keydown', event => {
@@ -62,8 +86,8 @@ document.addEventListener('keydown', event => {
   }
 });
 
-document.title = `${fileName(currentDocument().model || currentDocument().file || 'gantry')} – gantry report`;
+const subject = results.length > 1 ? plural(results.length, 'result') : fileName(currentDocument().model || currentDocument().file || 'gantry');
+document.title = `${subject} – gantry report`;
 document.getElementById('made').textContent = `Made by gantry ${data.gantry_version}. One file; it asks the network for nothing.`;
 showTheme();
 drawSections();
-document.documentElement.dataset.ready = 'true';
