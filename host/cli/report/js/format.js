@@ -57,7 +57,7 @@ function changeText(ratio) {
   if (!isNumber(ratio)) return '–';
   if (ratio >= 2) return `${numberText(ratio)} times`;
   const change = 100 * (ratio - 1);
-  return `${change > 0 ? '+' : change < 0 ? '−' : ''}${numberText(Math.abs(change), 2)} %`;
+  return `${change < 0 ? '−' : '+'}${numberText(Math.abs(change), 2)} %`;
 }
 
 /** Times that add up: one unit and as many decimals as give the total five digits. */

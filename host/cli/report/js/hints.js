@@ -64,7 +64,10 @@ document.addEventListener('mouseout', event => {
   if (hinted && !hinted.contains(event.relatedTarget) && hinted !== document.activeElement) leaveHint();
 });
 document.addEventListener('focusout', leaveHint);
-document.addEventListener('scroll', leaveHint, {passive: true});
+// Reaching a label by keyboard scrolls to it: its hint goes along.
+document.addEventListener('scroll', () => {
+  if (hinted && hinted === document.activeElement) showHint(hinted); else leaveHint();
+}, {passive: true});
 document.addEventListener('keydown', event => {
   if (event.key === 'Escape') {
     leaveHint();

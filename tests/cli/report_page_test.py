@@ -1,0 +1,449 @@
+#!/usr/bin/env python3
+"""Opens pages of `gantry report` and `gantry inspect --html` in Chromium, clicks, types, zooms, and reads figures back.
+
+usage: report_page_test.py GANTRY [TEST …]
+
+Skipped by name where there is no Chromium, no driver of it, or no selenium (Debian: chromium chromium-driver python3-selenium).
+"""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import report_samples
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+except ImportError:
+    webdriver = None
+
+GANTRY = pathlib.Path(sys.argv[1]).resolve()
+CHROMIUM = shutil.which('chromium')
+DRIVER = shutil.which('chromedriver')
+MISSING = ('no python3-selenium' if webdriver is None else 'no chromium' if CHROMIUM is None else
+           'no chromium-driver' if DRIVER is None else '')
+HOSTILE = '</script><img src=x onerror="document.title=\'owned\'"><!--\u2028 &lt; {{data}}'
+
+
+def number(text):
+    """The figure at the head of a text: '1,234.5 ms' -> 1234.5."""
+    return float(re.match(r'[+−-]?[\d,.]+', text.strip()).group().replace(',', '').replace('−', '-'))
+
+
+def rounded_alike(test, text, value, digits=3):
+    """Whether the page's figure is the document's, to the digits that it shows."""
+    test.assertAlmostEqual(number(text) / value, 1, delta=0.51 * 10 ** (1 - digits), msg=f'{text} beside {value}')
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.scratch.name)
+        cls.environment = dict(os.environ, HOME=cls.scratch.name, XDG_CONFIG_HOME=cls.scratch.name,
+                               XDG_CACHE_HOME=cls.scratch.name)
+        options = webdriver.ChromeOptions()
+        options.binary_location = CHROMIUM
+        for argument in ('--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
+                         '--window-size=1280,900', f'--user-data-dir={cls.folder / "profile"}'):
+            options.add_argument(argument)
+        options.set_capability('goog:loggingPrefs', {'browser': 'ALL', 'performance': 'ALL'})
+        cls.browser = webdriver.Chrome(options=options, service=Service(DRIVER))
+        cls.addClassCleanup(cls.scratch.cleanup)
+        cls.addClassCleanup(cls.browser.quit)
+        cls.gantry('zoo', 'lstm', '--size', '5', '-o', 'lstm.onnx')
+        cls.gantry('profile', 'lstm.onnx', '--json', 'measured.json', '--processes', '2', '--repeat', '20', '--warmup', '1',
+                   '--threads', '1')
+        cls.measured = json.loads((cls.folder / 'measured.json').read_text(encoding='utf-8'))
+
+    def setUp(self):
+        self.size(1280, 900)
+        self.colours('light')
+
+    @classmethod
+    def gantry(cls, *arguments, status=0):
+        done = subprocess.run([GANTRY, '--quiet', *arguments], cwd=cls.folder, env=cls.environment, text=True,
+                              capture_output=True, check=False, timeout=300)
+        if done.returncode != status:
+            raise AssertionError(f'gantry {" ".join(arguments)}: {done.returncode}\n{done.stderr}')
+        return done.stderr
+
+    def size(self, width, height, mobile=False):
+        self.browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride',
+                                     {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': mobile})
+
+    def colours(self, scheme):
+        self.browser.execute_cdp_cmd('Emulation.setEmulatedMedia',
+                                     {'features': [{'name': 'prefers-color-scheme', 'value': scheme}]})
+
+    def write(self, name, document):
+        (self.folder / name).write_text(json.dumps(document), encoding='utf-8')
+        return name
+
+    def open(self, *documents):
+        """The page of these results, drawn; every part of it scrolled to."""
+        names = [self.write(f'r{i}.json', document) for i, document in enumerate(documents)]
+        self.gantry('report', *names, '-o', 'page.html', '--force')
+        self.show('page.html')
+
+    def show(self, page):
+        self.browser.get('about:blank')
+        self.browser.get_log('browser')
+        self.browser.get_log('performance')
+        self.browser.get((self.folder / page).as_uri())
+        self.wait(lambda: self.script('return document.documentElement.dataset.ready'), 'the page to be drawn')
+        if self.all('#graph'):
+            self.script('document.getElementById("graph").scrollIntoView()')
+            self.wait(lambda: self.script('return document.getElementById("graph").dataset.drawn'), 'the graph')
+            if self.all('#graph-view'):
+                self.wait(lambda: self.script('return document.getElementById("graph-view").dataset.layout'), 'its layout')
+
+    def wait(self, condition, what, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end, f'waited {seconds} s for {what}')
+            time.sleep(0.02)
+
+    def script(self, text, *arguments):
+        return self.browser.execute_script(text, *arguments)
+
+    def all(self, selector):
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def one(self, selector):
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def text(self, selector):
+        return self.script('return document.querySelector(arguments[0]).textContent', selector)
+
+    def texts(self, selector):
+        return self.script('return Array.from(document.querySelectorAll(arguments[0]), node => node.textContent)', selector)
+
+    def click(self, selector):
+        """At the middle of the window, where nothing covers it."""
+        self.script('document.querySelector(arguments[0]).scrollIntoView({block: "center"})', selector)
+        self.one(selector).click()
+
+    def assert_quiet(self):
+        """No error, and nothing asked of the network."""
+        self.assertEqual([entry['message'] for entry in self.browser.get_log('browser') if entry['level'] == 'SEVERE'], [])
+        asked = [message['params']['request']['url'] for entry in self.browser.get_log('performance')
+                 for message in [json.loads(entry['message'])['message']] if message['method'] == 'Network.requestWillBeSent']
+        self.assertEqual([url for url in asked if not url.startswith(('file:', 'blob:', 'about:'))], [])
+
+    # What is measured is what is shown.
+
+    def test_figures_are_those_of_the_document(self):
+        self.open(self.measured)
+        self.assertEqual(self.text('#title'), 'lstm.onnx')
+        rounded_alike(self, self.text('#median'), self.in_unit('#median', self.measured['median_ms']), 4)
+        for field, ms in (('min_ms', self.measured['min_ms']), ('mean_ms', self.measured['mean_ms'])):
+            rounded_alike(self, self.text(f'[data-field="{field}"] dd'), self.in_unit(f'[data-field="{field}"] dd', ms))
+        rounded_alike(self, self.text('[data-field="runs_per_second"] dd'), self.measured['runs_per_second'])
+        self.assertEqual(number(self.text('[data-field="sample_count"] dd')), self.measured['sample_count'])
+        self.assertIn('gantry', self.text('#command'))
+        for warning in self.measured['warnings']:
+            self.assertIn(warning, self.text('#warnings'))
+        self.assert_quiet()
+
+    def in_unit(self, selector, ms):
+        unit = re.search(r'(ns|µs|ms|s)$', self.text(selector)).group()
+        return ms * {'ns': 1e6, 'µs': 1e3, 'ms': 1, 's': 1e-3}[unit]
+
+    def column(self, name):
+        return self.texts(f'#kernel-table tbody td[data-column="{name}"]')
+
+    def test_kernels_are_those_of_the_document_and_add_up(self):
+        document = report_samples.with_everything(self.measured)
+        self.open(document)
+        heading = self.text('#kernel-table th[data-column="time"]')
+        unit = {'ns': 1e6, 'µs': 1e3, 'ms': 1, 's': 1e-3}[heading.split(', ')[1].strip()]
+        kernels = sorted(document['kernels'], key=lambda kernel: -kernel['total_ms'])
+        shown = [float(text) for text in self.column('time')]
+        decimals = len(self.column('time')[0].split('.')[1])
+        self.assertEqual(len(shown), len(kernels))
+        for time_shown, kernel in zip(shown, kernels):
+            self.assertAlmostEqual(time_shown, kernel['total_ms'] * unit, delta=0.51 * 10 ** -decimals)
+        total = float(self.texts('#kernel-table tfoot tr:last-child td[data-column="time"]')[0])
+        self.assertAlmostEqual(total, sum(shown), delta=1e-9 + 1e-6 * total)
+        for text, kernel in zip(self.column('gflops'), kernels):
+            if kernel['gflop_per_s'] and kernel['gflop_per_s'] > 1e-3:
+                rounded_alike(self, text, kernel['gflop_per_s'])
+        for text, kernel in zip(self.column('share'), kernels):
+            self.assertAlmostEqual(number(text), 100 * kernel['share'], delta=0.051)
+        self.assertEqual(self.column('sum')[-1], '100.0 %')
+        self.assert_quiet()
+
+    # What one does with it.
+
+    def test_kernels_are_sorted_searched_and_summed(self):
+        self.open(report_samples.large(60))
+        self.click('#kernel-table th[data-column="gflops"] button')
+        values = [number(text) for text in self.column('gflops')]
+        self.assertEqual(values, sorted(values, reverse=True))
+        self.click('#kernel-table th[data-column="gflops"] button')
+        values = [number(text) for text in self.column('gflops')]
+        self.assertEqual(values, sorted(values))
+        self.assertEqual(self.one('#kernel-table th[data-column="gflops"]').get_attribute('aria-sort'), 'ascending')
+        self.assertIn('others: 10', self.text('#kernel-table tfoot'))
+        self.script('document.querySelector("#kernel-top").value = "0"; '
+                    'document.querySelector("#kernel-top").dispatchEvent(new Event("change"))')
+        self.assertEqual(len(self.column('name')), 60)
+        self.click('#kernel-search')
+        self.one('#kernel-search').send_keys('layer_7 ')
+        self.assertEqual(self.column('name'), ['kernel_7'])
+        self.assertIn('found: 1 of 60', self.text('#kernel-table tfoot'))
+        self.one('#kernel-search').send_keys(Keys.CONTROL, 'a', Keys.DELETE)
+        self.click('input[name="kernels-by"][value="type"] + span')
+        self.assertEqual(sorted(self.column('name')), sorted(report_samples.TYPES))
+        self.assertEqual(sum(int(text) for text in self.column('step')), 60)
+        self.assert_quiet()
+
+    def test_a_kernel_opens_and_is_marked_in_every_part(self):
+        document = report_samples.with_everything(self.measured)
+        self.open(document)
+        step = document['kernels'][0]['step']
+        self.click(f'#kernel-table tr[data-step="{step}"]')
+        self.assertIn(f'#{step}', self.text('#kernel-table tr.details'))
+        self.assertIn('chosen', self.one(f'.node[data-step="{step}"]').get_attribute('class'))
+        self.assertIn(document['program']['steps'][step]['name'], self.text('#graph-panel'))
+        self.assert_quiet()
+
+    def test_roofline_dots_lead_to_their_kernels(self):
+        document = report_samples.large(30)
+        self.open(document)
+        dots = self.all('.roof-dot')
+        self.assertEqual(len(dots), sum(1 for kernel in document['kernels'] if kernel['flops'] > 0))
+        step = dots[0].get_attribute('data-step')
+        self.script('arguments[0].dispatchEvent(new MouseEvent("click", {bubbles: true}))', dots[0])
+        self.assertIn('chosen', self.one(f'#kernel-table tr[data-step="{step}"]').get_attribute('class'))
+        self.assertTrue(self.all('.roof'))
+        self.assert_quiet()
+
+    def test_timeline_and_graph_zoom_by_buttons_and_keys(self):
+        self.open(report_samples.large(30))
+        for box, view in (('#timeline', '#timeline-canvas'), ('#graph', '#graph-view')):
+            with self.subTest(view):
+                before = float(self.one(view).get_attribute('data-zoom') or 1)
+                self.click(f'{box} .zoom button')
+                nearer = float(self.one(view).get_attribute('data-zoom'))
+                self.assertGreater(nearer, before)
+                self.script('document.querySelector(arguments[0]).focus()', view)
+                self.browser.switch_to.active_element.send_keys('-')
+                self.assertLess(float(self.one(view).get_attribute('data-zoom')), nearer)
+        self.assert_quiet()
+
+    def test_graph_has_every_step_and_finds_nodes(self):
+        document = report_samples.large(30)
+        self.open(document)
+        self.assertEqual(len(self.all('#graph .node.step')), 30)
+        self.assertEqual(self.one('#graph-view').get_attribute('data-layout'), 'dagre')
+        places = self.script('return Array.from(document.querySelectorAll("#graph .node"), node => node.getAttribute("transform"))')
+        self.assertEqual(len(set(places)), len(places), 'nodes lie on each other')
+        self.click('#graph-search')
+        self.one('#graph-search').send_keys('layer_12', Keys.ENTER)
+        self.assertEqual(self.script('return document.querySelector("#graph .node.chosen").dataset.step'), '12')
+        self.assertIn('kernel_12', self.text('#graph-panel'))
+        self.assertIn('nn.conv(%12', self.text('#graph-panel'))
+        self.assert_quiet()
+
+    def test_memory_map_shows_every_value_at_its_place(self):
+        document = report_samples.large(30)
+        self.open(document)
+        placed = [value for value in document['program']['values'] if value['offset'] is not None]
+        self.assertEqual(len(self.all('.lifetime')), len(placed))
+        boxes = self.script('return Array.from(document.querySelectorAll(".lifetime"), '
+                            'node => [Number(node.dataset.value), node.x.baseVal.value, node.y.baseVal.value, node.height.baseVal.value])')
+        by_id = {value['id']: value for value in placed}
+        scale = {round(height / by_id[number_]['bytes'], 9) for number_, _, _, height in boxes if height > 20}
+        self.assertEqual(len(scale), 1, 'heights are not proportional to sizes')
+        self.assertEqual(len({value['first_step'] for value in placed}), len({x for _, x, _, _ in boxes}))
+        self.assertEqual(len(self.all('.limit')), 2)
+        self.assert_quiet()
+
+    def test_hints_are_reached_by_pointer_and_keyboard(self):
+        self.open(self.measured)
+        self.script('document.querySelector("[data-field=\\"mean_ms\\"] .hint").focus()')
+        self.assertFalse(self.one('#tip').get_attribute('hidden'))
+        self.assertIn('of all samples', self.text('#tip'))
+        self.browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+        self.assertTrue(self.one('#tip').get_attribute('hidden'))
+
+    def test_keyboard_goes_through_the_table(self):
+        self.open(report_samples.large(30))
+        self.one('body').send_keys('/')
+        self.assertEqual(self.browser.switch_to.active_element.get_attribute('id'), 'kernel-search')
+        self.script('document.querySelector("#kernel-table tbody tr").focus()')
+        self.browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+        focused = self.browser.switch_to.active_element.get_attribute('data-step')
+        self.browser.switch_to.active_element.send_keys(Keys.ENTER)
+        self.assertIn(f'#{focused}', self.text('#kernel-table tr.details'))
+        self.script('document.querySelector("#sample-charts").focus()')
+        self.browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+        self.assertIn('sample 1', self.text('#tip'))
+        self.assert_quiet()
+
+    def test_dark_and_light(self):
+        ground = 'return getComputedStyle(document.body).backgroundColor'
+        self.open(self.measured)
+        light = self.script(ground)
+        self.click('#theme')
+        dark = self.script(ground)
+        self.assertNotEqual(light, dark)
+        self.one('body').send_keys('t')
+        self.assertEqual(self.script(ground), light)
+        self.colours('dark')
+        self.show('page.html')
+        self.assertEqual(self.script(ground), dark)
+
+    def test_a_phone_has_no_horizontal_scroll(self):
+        self.size(390, 840, mobile=True)
+        self.open(report_samples.large(30), report_samples.large(30, factor=1.5))
+        self.assertEqual(self.script('return document.documentElement.scrollWidth'), 390)
+        self.assert_quiet()
+
+    # Two and more.
+
+    def test_differences_are_sorted_by_what_they_cost(self):
+        first, second = report_samples.large(30), report_samples.large(30, factor=1.5)
+        second['kernels'][4]['total_ms'] *= 40
+        self.open(first, second)
+        self.assertEqual(self.one('#verdict').get_attribute('data-verdict'), self.verdict('r0.json', 'r1.json'))
+        nodes = self.texts('#difference-table tbody td[data-column="nodes"]')
+        self.assertEqual(nodes[0], second['kernels'][4]['nodes'][0])
+        ratios = [float(text) for text in self.texts('#difference-table tbody td[data-column="ratio"]')]
+        self.assertAlmostEqual(ratios[0], 60, delta=0.01)
+        self.assertEqual({ratio for ratio in ratios[1:]}, {1.5})
+        times = [[float(text.replace('−', '-')) for text in self.texts(f'#difference-table tbody td[data-column="{key}"]')]
+                 for key in ('a', 'b', 'delta')]
+        for a, b, delta in zip(*times):
+            self.assertAlmostEqual(b - a, delta, places=6)
+        self.assert_quiet()
+
+    def verdict(self, first, second):
+        done = subprocess.run([GANTRY, '--quiet', 'compare', first, second, '--json'], cwd=self.folder, env=self.environment,
+                              text=True, capture_output=True, check=True)
+        return json.loads(done.stdout)['verdict']
+
+    def test_of_three_results_any_two_are_compared_and_any_one_is_shown(self):
+        documents = [report_samples.large(10, factor=factor) for factor in (1, 2, 4)]
+        self.open(*documents)
+        self.assertEqual(len(self.all('#summary-table tbody tr')), 3)
+        self.script('const list = document.getElementById("difference-0"); list.value = "2"; list.dispatchEvent(new Event("change"))')
+        self.assertEqual({float(text) for text in self.texts('#difference-table tbody td[data-column="ratio"]')}, {0.5})
+        self.assertEqual(self.one('#verdict').get_attribute('data-verdict'), 'faster')
+        self.script('const list = document.getElementById("shown-result"); list.value = "2"; list.dispatchEvent(new Event("change"))')
+        self.wait(lambda: self.script('return document.documentElement.dataset.ready'), 'the other result')
+        rounded_alike(self, self.text('#median'), self.in_unit('#median', documents[2]['median_ms']), 4)
+        self.assert_quiet()
+
+    def test_fusions_that_differ_are_matched_by_their_nodes(self):
+        first, second = report_samples.large(4), report_samples.large(4)
+        second['kernels'][0]['nodes'] += second['kernels'][1]['nodes']
+        del second['kernels'][1]
+        self.open(first, second)
+        names = self.texts('#difference-table tbody td[data-column="kernel"]')
+        self.assertEqual(len(names), 3)
+        self.assertTrue(any('→' in name for name in names))
+
+    # What others may bring along.
+
+    def test_hostile_names_stay_text(self):
+        document = report_samples.large(10)
+        document['model'] = HOSTILE
+        document['board']['hostname'] = document['board']['cpu'] = HOSTILE
+        document['warnings'] = [HOSTILE]
+        document['command'] = ['gantry', HOSTILE]
+        document['inputs'][0]['name'] = HOSTILE
+        for kernel, step in zip(document['kernels'], document['program']['steps']):
+            for entry in (kernel, step):
+                entry['symbol'] = entry['name'] = entry['op'] = HOSTILE
+                entry['nodes'] = [HOSTILE]
+            step['graph'] = step['decision'] = HOSTILE
+        for value in document['program']['values']:
+            value['name'] = value['type'] = HOSTILE
+        self.open(document, document)
+        self.click('#kernel-table tbody tr')
+        self.assertEqual(self.all('img'), [])
+        self.assertNotIn('owned', self.browser.title)
+        self.assertIn(HOSTILE, self.text('#warnings'))
+        self.assert_quiet()
+
+    def test_the_page_may_not_use_the_network_nor_run_other_scripts(self):
+        self.open(self.measured)
+        refused = self.browser.execute_async_script('''
+          const done = arguments[0];
+          const refusals = new Set();
+          document.addEventListener('securitypolicyviolation', event => refusals.add(event.effectiveDirective));
+          const image = document.createElement('img');
+          image.src = 'http://127.0.0.1:9/x.png';
+          const script = document.createElement('script');
+          script.textContent = 'document.title = "owned"';
+          document.body.append(image, script);
+          fetch('http://127.0.0.1:9/').then(() => done(['fetched']), () => setTimeout(() => done(Array.from(refusals)), 200));''')
+        self.assertEqual(set(refused), {'img-src', 'script-src-elem', 'connect-src'})
+        self.assertNotEqual(self.browser.title, 'owned')
+
+    def test_a_thousand_kernels_open(self):
+        self.write('large.json', report_samples.large(1000))
+        self.gantry('report', 'large.json', '-o', 'large.html', '--force')
+        started = time.monotonic()
+        self.show('large.html')
+        self.assertLess(time.monotonic() - started, 60)
+        self.assertEqual(len(self.all('#graph .node.step')), 1000)
+        self.assertEqual(self.one('#graph-view').get_attribute('data-layout'), 'dagre')
+        self.assert_quiet()
+
+    def test_old_results_show_what_they_have(self):
+        self.open({'schema': 'gantry-bench', 'schema_version': 1, 'model': 'm.onnx', 'device': 'cpu', 'target': 'aarch64',
+                   'module_digest': 'aa', 'date': '2025-01-01T00:00:00Z', 'threads': 2, 'opt_level': None,
+                   'board': {'hostname': 'pi4', 'cpu': 'Cortex-A72'}, 'samples_ms': [1, 2, 3, 2, 2.5],
+                   'inputs': [{'name': 'x', 'dtype': 'f32', 'shape': [1], 'source': 'random, seed 0'}]})
+        rounded_alike(self, self.text('#median'), 2)
+        self.assertIn('--profile', self.text('#kernels'))
+        self.assert_quiet()
+
+    def test_damaged_results_are_refused_by_file_and_field(self):
+        for path, value, field in ((('kernels', 0, 'total_ms'), 'fast', 'kernels[0].total_ms'),
+                                   (('memory',), 3, 'memory'), (('processes', 0, 'readings'), None, 'processes[0].readings')):
+            document = json.loads(json.dumps(self.measured))
+            place = document
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = value
+            self.write('damaged.json', document)
+            with self.subTest(field):
+                error = self.gantry('report', 'damaged.json', '-o', 'damaged.html', status=1)
+                self.assertIn('damaged.json', error)
+                self.assertIn(f"'{field}'", error)
+                self.assertFalse((self.folder / 'damaged.html').exists())
+        document = dict(self.measured)
+        del document['memory']
+        self.write('damaged.json', document)
+        self.assertIn("'memory'", self.gantry('report', 'damaged.json', '-o', 'damaged.html', status=1))
+
+    def test_only_reports_are_replaced(self):
+        self.write('r.json', self.measured)
+        self.gantry('report', 'r.json', '-o', 'r.html')
+        self.gantry('report', 'r.json', '-o', 'r.html')
+        self.assertIn('would replace', self.gantry('report', 'r.json', '-o', 'r.json', '--force', status=1))
+        with contextlib.suppress(FileNotFoundError):
+            (self.folder / 'other.html').unlink()
+        (self.folder / 'other.html').write_text('<!DOCTYPE html><p>mine', encoding='utf-8')
+        self.assertIn('--force', self.gantry('report', 'r.json', '-o', 'other.html', status=1))
+        self.gantry('report', 'r.json', '-o', 'other.html', '--force')
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
