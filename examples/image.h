@@ -5,6 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /**
  * Fills `pixels` (3 * height * width floats, one plane a colour) from a JPEG, PNG, BMP, GIF or PPM file, as
  * torchvision prepares a picture for its classifiers: the shorter side becomes 256 / 224 of the larger of
@@ -20,4 +24,7 @@ int read_picture(const char* path, float* pixels, int64_t height, int64_t width)
  */
 int read_npy(const char* path, float* values, size_t count);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

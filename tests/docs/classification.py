@@ -7,7 +7,10 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
     (r'^toolchains/', 'installs packages and builds everything'),
     (r'^(cmake --preset|cmake --build|ctest)\b', 'builds or tests everything; continuous integration does'),
     (r'^cmake --install\b', 'run by InstalledRuntime'),
-    (r'^cc classify\.c', 'run by InstalledRuntime'),
+    (r'^cc classify\.c .*-lgantry_runtime', 'run by InstalledRuntime'),
+    (r'^(cc classify\.c .*pkg-config|\./classify_static|export PKG_CONFIG_PATH)\b', 'run by embed_test.py'),
+    (r'^(cmake -B|build/classify_cpp|qemu-aarch64 .* build-arm/classify_cpp)\b', 'run by embed_test.py'),
+    (r'^bitbake\b', "builds Yocto's distribution"),
     (r'^scp\b', 'copies to a board'),
     (r'^ssh\b', 'runs on a board'),
     (r'^(sudo|apt-get|dpkg)\b', 'changes the system'),
@@ -29,7 +32,8 @@ NO_COMMANDS = [
 ]
 
 # Options in the text that belong to other programs: cmake, pip, compilers, shells, the GPU bundle's `run`.
-OPTIONS_OF_OTHERS = {'--only', '--preset', '--build', '--install', '--prefix', '--strip', '--target-dir', '--component'}
+OPTIONS_OF_OTHERS = {'--only', '--preset', '--build', '--install', '--prefix', '--strip', '--target-dir', '--component',
+                     '--libs', '--static'}
 
 # Networks that take long to write, by smaller ones of the same kind.
 SMALLER = {'bert_base': 'bert_tiny', 'vgg16': 'squeezenet1_1', 'resnet101': 'resnet18', 'resnet50': 'resnet18'}

@@ -8,7 +8,8 @@ PROGRAMS = ('gantry', 'gantry-device')
 # First words that make a block without a language a shell block.
 COMMAND_WORDS = PROGRAMS + ('build/bin/gantry', 'build/bin/gantry-device', './gantry-device', './quickstart', './check', './package',
                             'cmake', 'ctest', 'scp', 'ssh', 'sudo', 'apt-get', 'python3', 'benchmarks/', 'examples/',
-                            'toolchains/', 'cc', 'gcc', 'docker', 'systemctl', 'man', 'perf', 'gdb', 'source', 'export')
+                            'toolchains/', 'cc', 'gcc', 'docker', 'systemctl', 'man', 'perf', 'gdb', 'source', 'export',
+                            'bitbake', 'bitbake-layers')
 SHELL_LANGUAGES = ('sh', 'shell', 'bash', 'console')
 
 
