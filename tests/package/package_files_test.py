@@ -21,8 +21,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import arguments  # noqa: E402
 import packages  # noqa: E402
 
-EXPECTED = {('gantry', 'amd64'), ('gantry-device', 'amd64'), ('gantry-device', 'arm64'), ('libgantry-runtime0', 'amd64'),
-            ('libgantry-runtime-dev', 'amd64')}
+EXPECTED = {('gantry', 'amd64')} | {(name, architecture) for architecture in ('amd64', 'arm64') for name in
+                                    ('gantry-device', 'libgantry-runtime0', 'libgantry-runtime-dev')}
 
 
 def names(folder, ending):
@@ -54,7 +54,7 @@ class PackageFiles(unittest.TestCase):
 
     def test_all_packages_are_there(self):
         made = {tuple(name.removesuffix('.deb').split('_')[::2]) for name in names(self.folder, '.deb')}
-        self.assertGreaterEqual(made, EXPECTED)
+        self.assertEqual(made, EXPECTED)
         self.assertEqual(len(names(self.folder, '.tar.xz')), 1)
 
     def test_the_checksums_are_those_of_all_files(self):
@@ -124,11 +124,24 @@ class PackageFiles(unittest.TestCase):
             path = os.path.join(self.folder, name)
             tree = packages.extract(path, tempfile.mkdtemp(dir=self.work))
             documents = os.path.join(tree, 'usr', 'share', 'doc', packages.field(path, 'Package'))
-            with open(os.path.join(documents, 'copyright'), encoding='utf-8') as file:
-                sources = re.findall(r'^Files: linked-in/(.*)/\*$', file.read(), re.M)
-            texts = names(os.path.join(documents, 'linked-in'), '') if sources else []
+            own = f"linked-in-{packages.field(path, 'Architecture')}" if packages.field(path, 'Multi-Arch') == 'same' else 'linked-in'
+            with open(os.path.join(documents, own if own != 'linked-in' else '', 'copyright'), encoding='utf-8') as file:
+                sources = re.findall(rf'^Files: {own}/(.*)/\*$', file.read(), re.M)
             with self.subTest(name):
-                self.assertEqual(texts, sorted(f'{source}.copyright.gz' for source in sources))
+                self.assertTrue(sources)
+                self.assertEqual(names(os.path.join(documents, own), '.gz'), sorted(f'{source}.copyright.gz' for source in sources))
+
+    def test_libraries_of_both_architectures_can_be_installed_together(self):
+        for name in ('libgantry-runtime0', 'libgantry-runtime-dev'):
+            trees = [packages.extract(packages.find(self.folder, name, architecture), tempfile.mkdtemp(dir=self.work))
+                     for architecture in ('amd64', 'arm64')]
+            files = [{os.path.relpath(os.path.join(folder, file), tree) for folder, _, found in os.walk(tree) for file in found}
+                     for tree in trees]
+            common = files[0] & files[1]
+            self.assertIn(f'usr/share/doc/{name}/copyright', common)
+            for file in common:
+                self.assertTrue(filecmp.cmp(*(os.path.join(tree, file) for tree in trees), shallow=False),
+                                f'{name}: {file} differs between architectures')
 
     def test_a_later_commit_makes_a_later_version(self):
         sys.path.insert(0, os.path.join(packages.SOURCE, 'toolchains', 'package'))

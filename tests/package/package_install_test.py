@@ -40,6 +40,17 @@ int main(int count, char** arguments) {
   return 0;
 }
 """
+PROJECT = """
+cmake_minimum_required(VERSION 3.25)
+project(application C)
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+find_package(gantry REQUIRED)
+foreach(kind shared static)
+  add_executable(${kind} application.c)
+endforeach()
+target_link_libraries(shared PRIVATE gantry::runtime)
+target_link_libraries(static PRIVATE gantry::runtime_static)
+"""
 
 
 def first_session():
@@ -93,18 +104,25 @@ class PackagesInAnEmptyRoot(Installed):
                                  'for each in gantry gantry-device; do ldd /usr/lib/gantry/bin/$each; done'), r'gantry 0\.')
         self.assertNotIn('not found', self.root.run('ldd /usr/lib/gantry/bin/*')[1])
 
-    def test_an_application_that_the_runtime_was_linked_to_runs(self):
+    def test_an_application_that_was_built_with_the_runtime_packages_runs(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ('libgantry-runtime0', 'libgantry-runtime-dev'):
                 packages.extract(packages.find(arguments.packages, name), folder)
-            with open(os.path.join(folder, 'application.c'), 'w', encoding='utf-8') as file:
-                file.write(APPLICATION)
-            subprocess.run(['cc', '-Wall', '-Werror', f'{folder}/application.c', f'-I{folder}/usr/include',
-                            f'-L{folder}/usr/lib/x86_64-linux-gnu', '-lgantry_runtime', '-o', self.root.file('root/application')],
-                           check=True)
+            for name, text in (('application.c', APPLICATION), ('CMakeLists.txt', PROJECT)):
+                with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
+                    file.write(text)
+            for command in (['cmake', '-S', folder, '-B', f'{folder}/build', f'-DCMAKE_PREFIX_PATH={folder}/usr'],
+                            ['cmake', '--build', f'{folder}/build']):
+                code, text = roots.run(command, 120)
+                self.assertEqual(code, 0, text)
+            for name in ('shared', 'static'):
+                shutil.copy(f'{folder}/build/{name}', self.root.file(f'root/{name}'))
+        self.check(self.root.run('gantry zoo squeezenet1_1 --size 64 -o net.onnx; gantry compile net.onnx --target x86-64-v3; '
+                                 './static net.gmod'), r'runtime 0\.\S+ runs code for x86-64-v3')
+        code, text = self.root.run('./shared net.gmod')
+        self.assertNotEqual(code, 0, f'it runs without its library: {text}')
         self.check(self.root.run('apt-get install -y --no-install-recommends ./libgantry-runtime0_*.deb >/dev/null; '
-                                 'gantry zoo squeezenet1_1 --size 64 -o net.onnx; gantry compile net.onnx --target x86-64-v3; '
-                                 './application net.gmod'), r'runtime 0\.\S+ runs code for x86-64-v3')
+                                 './shared net.gmod'), r'runtime 0\.\S+ runs code for x86-64-v3')
 
     def test_under_systemd_the_service_serves_from_its_first_key_to_the_purge(self):
         self.check(self.root.run('apt-get install -y --no-install-recommends systemd', timeout=300))

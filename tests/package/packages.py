@@ -15,8 +15,7 @@ def make(folder, build, environment, *options):
             raise unittest.SkipTest(f'{other}/bin/gantry-device, which ./check builds, is missing')
     done = subprocess.run([os.path.join(SOURCE, 'toolchains', 'package', 'make_packages.py'), '--output', folder, '--level', '0',
                            '--release', build, '--device-amd64', os.path.join(beside, 'build-gpu-bundle'),
-                           '--device-arm64', os.path.join(beside, 'build-aarch64'),
-                           '--runtime-arm64', os.path.join(beside, 'build-aarch64-runtime'), *options],
+                           '--device-arm64', os.path.join(beside, 'build-aarch64'), *options],
                           capture_output=True, text=True, check=False, env={**os.environ, **environment},
                           umask=int(environment.get('UMASK', '022'), 8))
     if done.returncode != 0:

@@ -18,6 +18,7 @@ class Package:
     architecture: str
     tree: str  # what lies there lies in / of who installs it
     needs_only_glibc: bool = False  # linked for old ones: see OldGlibc.cmake
+    every_architecture: bool = False  # "Multi-Arch: same": several are installed at once, and share files of the same name
     linked_in: list = dataclasses.field(default_factory=list)  # linked_in.Part: whose code is inside
 
 

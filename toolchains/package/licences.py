@@ -46,30 +46,33 @@ def copyright_lines(path):
     return []
 
 
-def text_name(part):
-    return f'{part.source}.copyright'
-
-
-def copyright_file(package):
-    """DEP-5: gantry's own licence, then a paragraph for each source of which code is in the package's programs."""
+def copyright_file(parts, texts):
+    """DEP-5: gantry's own licence, then a paragraph for each source of which code is in the package's programs; `texts`: the
+    folder of their licences, as the file names it."""
     paragraphs, named = [OWN], {}
-    for part in package.linked_in:
+    for part in parts:
         named.setdefault(part.source, []).append(part)
-    for source, parts in sorted(named.items()):
-        holders = copyright_lines(parts[0].copyright_file) or [f'see linked-in/{source}.copyright.gz']
-        contents = ''.join(f'\n {part.package} {part.version}: {what_of(part)}' for part in parts)
-        licences = ' and '.join(sorted({part.licence or 'other' for part in parts}))
-        paragraphs.append(f'\nFiles: linked-in/{source}/*\nCopyright: ' + '\n  '.join(holders) +
+    for source, of_source in sorted(named.items()):
+        holders = copyright_lines(of_source[0].copyright_file) or [f'see {texts}/{source}.copyright.gz']
+        contents = ''.join(f'\n {part.package} {part.version}: {what_of(part)}' for part in of_source)
+        licences = ' and '.join(sorted({part.licence or 'other' for part in of_source}))
+        paragraphs.append(f'\nFiles: {texts}/{source}/*\nCopyright: ' + '\n  '.join(holders) +
                           f'\nLicense: {licences}\nComment: Code of these Debian packages is in the programs:{contents}\n')
     return ''.join(paragraphs) + APACHE
 
 
 def add(package):
-    """Puts the copyright file, the texts of what is linked in, and their list into the package's documentation."""
+    """Puts the copyright file and the texts of what is linked in into the package's documentation."""
     folder = os.path.join(package.tree, 'usr', 'share', 'doc', package.name)
-    deb.write(os.path.join(folder, 'copyright'), copyright_file(package))
+    texts, name = 'linked-in', 'copyright'
+    if package.every_architecture:
+        # What is linked in differs between architectures, whose packages share the file `copyright`.
+        texts, name = f'linked-in-{package.architecture}', f'linked-in-{package.architecture}/copyright'
+        deb.write(os.path.join(folder, 'copyright'), OWN .replace(
+            '\n\n', '\nComment: The folders linked-in-ARCHITECTURE say whose code is in the library besides.\n\n', 1) + APACHE)
+    deb.write(os.path.join(folder, name), copyright_file(package.linked_in, texts))
     for part in package.linked_in:
-        target = os.path.join(folder, 'linked-in', text_name(part))
+        target = os.path.join(folder, texts, f'{part.source}.copyright')
         if os.path.exists(target + '.gz'):
             continue
         with open(part.copyright_file, encoding='utf-8', errors='replace') as file:

@@ -74,6 +74,8 @@ def headers(build, target):
 
 def archives(build, target):
     """Of the system, that the linker took members of; and the compiler's object files at a program's ends."""
+    if target.endswith('.a'):
+        return set()  # made of gantry's own objects alone
     # Ninja prints the commands before it too: those of the build that have a custom command's name in them.
     command = project.run(['ninja', '-C', build, '-t', 'commands', '-s', target]).strip()
     with tempfile.TemporaryDirectory(prefix='gantry_link_') as folder:

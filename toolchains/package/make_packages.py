@@ -28,7 +28,6 @@ def arguments():
     parser.add_argument('--release', default='build', help="the preset release's folder")
     parser.add_argument('--device-amd64', default='build-gpu-bundle', help="the preset gpu-bundle's folder")
     parser.add_argument('--device-arm64', default='build-aarch64', help="the preset aarch64's folder")
-    parser.add_argument('--runtime-arm64', default='build-aarch64-runtime', help="the preset aarch64-runtime's folder")
     parser.add_argument('--only', action='append', help='a package, by its name, e.g. gantry-device; as often as needed')
     parser.add_argument('--level', type=int, choices=range(10), default=9, metavar='0-9',
                         help="xz's: how hard it tries to make packages small (9)")
@@ -37,7 +36,7 @@ def arguments():
 
 def packages_of(builds):
     """(name, architecture, function that stages it, what is in it as (build folder, target)), in the order of making."""
-    library = f'lib/libgantry_runtime.so.{project.upstream_version()}'
+    library, archive = f'lib/{project.runtime_library()}', 'lib/libgantry_runtime.a'
     boards = [(build, 'bin/gantry-device') for build in builds.device.values()]
     yield ('gantry', 'amd64', staging.gantry,
            [(builds.release, 'bin/gantry'), (builds.release, 'bin/gantry-device'), *boards])
@@ -45,7 +44,7 @@ def packages_of(builds):
         yield 'gantry-device', architecture, staging.device, [(build, 'bin/gantry-device')]
     for architecture, build in builds.runtime.items():
         yield 'libgantry-runtime0', architecture, staging.runtime, [(build, library)]
-        yield 'libgantry-runtime-dev', architecture, staging.runtime_dev, []
+        yield 'libgantry-runtime-dev', architecture, staging.runtime_dev, [(build, archive)]
 
 
 def merged(parts):
@@ -91,11 +90,7 @@ def main():
     options = arguments()
     os.makedirs(options.output, exist_ok=True)
     builds = staging.Builds(release=options.release, device={'amd64': options.device_amd64, 'arm64': options.device_arm64},
-                            runtime={'amd64': options.release})
-    if os.path.isdir(options.runtime_arm64):
-        builds.runtime['arm64'] = options.runtime_arm64
-    else:
-        print(f'  libgantry-runtime0 and -dev for arm64 are left out: {options.runtime_arm64} is missing')
+                            runtime={'amd64': options.release, 'arm64': options.device_arm64})
     for name in os.listdir(options.output):
         if name.endswith(('.deb', '.tar.xz')) or name in ('linked-in.json', 'SHA256SUMS'):
             os.remove(os.path.join(options.output, name))

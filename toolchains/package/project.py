@@ -24,10 +24,13 @@ def run(command, **options):
     return done.stdout
 
 
+def native_architecture():
+    return run(['dpkg', '--print-architecture']).strip()
+
+
 def tool(architecture, name):
     """Of binutils, for an architecture's files."""
-    native = run(['dpkg', '--print-architecture']).strip()
-    return name if architecture == native else f'{TRIPLETS[architecture]}-{name}'
+    return name if architecture == native_architecture() else f'{TRIPLETS[architecture]}-{name}'
 
 
 def git(*arguments):
@@ -46,6 +49,10 @@ def epoch():
 def upstream_version():
     with open(os.path.join(SOURCE, 'CMakeLists.txt'), encoding='utf-8') as file:
         return re.search(r'project\(gantry VERSION ([0-9.]+)', file.read()).group(1)
+
+
+def runtime_library():
+    return f'libgantry_runtime.so.{upstream_version()}'
 
 
 def version():

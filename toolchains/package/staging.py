@@ -114,22 +114,36 @@ def device(builds, work, architecture):
 def runtime(builds, work, architecture):
     """What applications need that run modules."""
     tree = tempfile.mkdtemp(prefix=f'runtime_{architecture}_', dir=work)
-    files = os.path.join(installed(builds.runtime[architecture], work), 'lib')
     folder = os.path.join(tree, 'usr', 'lib', project.TRIPLETS[architecture])
-    library = f'libgantry_runtime.so.{project.upstream_version()}'
-    copy(os.path.join(files, library), os.path.join(folder, library))
+    library = project.runtime_library()
+    copy(os.path.join(builds.runtime[architecture], 'lib', library), os.path.join(folder, library))
     strip(os.path.join(folder, library), architecture, '--strip-unneeded')
     link(library, os.path.join(folder, 'libgantry_runtime.so.0'))
-    return deb.Package('libgantry-runtime0', architecture, tree)
+    return deb.Package('libgantry-runtime0', architecture, tree, every_architecture=True)
+
+
+def for_multiarch(build, work, architecture):
+    """A build folder like the given one, with its libraries, that installs into Debian's folder for the architecture: what
+    finds libraries names their folder. Nothing is compiled."""
+    folder = tempfile.mkdtemp(prefix='multiarch_', dir=work)
+    native = architecture == project.native_architecture()
+    toolchain = [] if native else ['--toolchain', os.path.join(project.SOURCE, 'toolchains', 'aarch64-linux-gnu.cmake')]
+    options = {'CMAKE_BUILD_TYPE': 'Release', 'CMAKE_INSTALL_PREFIX': '/usr', 'GANTRY_BUILD_HOST': 'OFF',
+               'CMAKE_INSTALL_LIBDIR': f'lib/{project.TRIPLETS[architecture]}', 'GANTRY_BUILD_TESTS': 'OFF',
+               'GANTRY_BUILD_EXAMPLES': 'OFF'}
+    project.run(['cmake', '-G', 'Ninja', '-S', project.SOURCE, '-B', folder, *toolchain,
+                 *(f'-D{name}={value}' for name, value in options.items())])
+    shutil.copytree(os.path.join(build, 'lib'), os.path.join(folder, 'lib'), symlinks=True, dirs_exist_ok=True,
+                    ignore=lambda _, names: [name for name in names if not name.startswith('libgantry_runtime.')])
+    return folder
 
 
 def runtime_dev(builds, work, architecture):
     """What builds such applications."""
     tree = tempfile.mkdtemp(prefix=f'runtime_dev_{architecture}_', dir=work)
-    files = installed(builds.runtime[architecture], work)
-    folder = os.path.join(tree, 'usr', 'lib', project.TRIPLETS[architecture])
-    link('libgantry_runtime.so.0', os.path.join(folder, 'libgantry_runtime.so'))
-    include = os.path.join(files, 'include', 'gantry')
-    for name in sorted(os.listdir(include)):
-        copy(os.path.join(include, name), os.path.join(tree, 'usr', 'include', 'gantry', name))
-    return deb.Package('libgantry-runtime-dev', architecture, tree)
+    folder = for_multiarch(builds.runtime[architecture], work, architecture)
+    project.run(['cmake', '--install', folder, '--component', 'dev', '--prefix', os.path.join(tree, 'usr')])
+    shutil.rmtree(os.path.join(tree, 'usr', 'share', 'doc'))  # Debian's has other names
+    libraries = os.path.join(tree, 'usr', 'lib', project.TRIPLETS[architecture])
+    strip(os.path.join(libraries, 'libgantry_runtime.a'), architecture, '--strip-debug', '--enable-deterministic-archives')
+    return deb.Package('libgantry-runtime-dev', architecture, tree, every_architecture=True)

@@ -1,4 +1,5 @@
 """The workstation's tree as a tar file, for systems without .deb packages."""
+import glob
 import os
 import shutil
 import subprocess
@@ -25,9 +26,8 @@ def add_documents(tree, packages):
     staging.copy(os.path.join(project.SOURCE, 'LICENSE'), os.path.join(folder, 'LICENSE'))
     licences.write_spdx(packages, os.path.join(folder, 'linked-in.json'))
     for package in packages:
-        texts = os.path.join(package.tree, 'usr', 'share', 'doc', package.name, 'linked-in')
-        for name in sorted(os.listdir(texts)) if os.path.isdir(texts) else []:
-            staging.copy(os.path.join(texts, name), os.path.join(folder, 'linked-in', name))
+        for texts in glob.glob(os.path.join(package.tree, 'usr', 'share', 'doc', package.name, 'linked-in*', '*.gz')):
+            staging.copy(texts, os.path.join(folder, 'linked-in', os.path.basename(texts)))
 
 
 def write(builds, packages, output, work, level):
