@@ -2,7 +2,9 @@
 
 add_library(gantry_runtime SHARED)
 target_link_libraries(gantry_runtime PRIVATE gantry_runtime_objects gantry_runtime_driver)
-target_link_options(gantry_runtime PRIVATE -Wl,--gc-sections -Wl,--exclude-libs,ALL)
+set(exported ${CMAKE_CURRENT_SOURCE_DIR}/package/gantry_runtime.map)
+target_link_options(gantry_runtime PRIVATE -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script=${exported})
+set_target_properties(gantry_runtime PROPERTIES LINK_DEPENDS ${exported})
 set_target_properties(gantry_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 EXPORT_NAME runtime)
 
 # The static library is one object in which all names but the C API's are local: an application's own flatbuffers, or

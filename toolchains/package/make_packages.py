@@ -88,9 +88,12 @@ def write_checksums(folder):
 
 def main():
     options = arguments()
-    os.makedirs(options.output, exist_ok=True)
     builds = staging.Builds(release=options.release, device={'amd64': options.device_amd64, 'arm64': options.device_arm64},
                             runtime={'amd64': options.release, 'arm64': options.device_arm64})
+    known = {entry[0] for entry in packages_of(builds)} | {'wheel'}  # which ./package has made already
+    for name in set(options.only or ()) - known:
+        raise project.PackagingError(f"there is no package '{name}'; there are {', '.join(sorted(known))}")
+    os.makedirs(options.output, exist_ok=True)
     for name in os.listdir(options.output):
         if name.endswith(('.deb', '.tar.xz')) or name in ('linked-in.json', 'SHA256SUMS'):
             os.remove(os.path.join(options.output, name))
