@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 
 RELEASE = 'bookworm'
-BASE_TIMEOUT = 180  # seconds to make an empty root; some 20 on a machine that does nothing else
+BASE_TIMEOUT = 90  # seconds to make an empty root; some 20 on a machine that does nothing else
 PATH = '/usr/sbin:/usr/bin:/sbin:/bin'
 
 # Run as `bash -c ENTER bash KIND ROOT COMMAND…` in namespaces of its own: gives the root what programs expect, and goes
