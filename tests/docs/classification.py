@@ -31,9 +31,9 @@ NO_COMMANDS = [
     ('docs/security.md', '2026-11-24T20:14:51.205Z info'),
 ]
 
-# Options in the text that belong to other programs: cmake, pip, compilers, shells, the GPU bundle's `run`.
+# Options in the text that belong to other programs: cmake, dpkg, pip, compilers, shells, the GPU bundle's `run`.
 OPTIONS_OF_OTHERS = {'--only', '--preset', '--build', '--install', '--prefix', '--strip', '--target-dir', '--component',
-                     '--libs', '--static'}
+                     '--libs', '--static', '--add-architecture'}
 
 # Networks that take long to write, by smaller ones of the same kind.
 SMALLER = {'bert_base': 'bert_tiny', 'vgg16': 'squeezenet1_1', 'resnet101': 'resnet18', 'resnet50': 'resnet18'}
