@@ -9,6 +9,8 @@
 #include "host/cli/measure_options.h"
 #include "host/cli/report_of.h"
 #include "host/cli/text.h"
+#include "host/cli/trace_file.h"
+#include "host/cli/trace_measurement.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
 
@@ -22,6 +24,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry bench resnet18.onnx --streams 4                    throughput: four sessions at once
   gantry bench resnet18.onnx --profile                      what every kernel costs, worst first
   gantry profile resnet18.onnx --top 10                     the ten worst, all others in one row
+  gantry profile resnet18.onnx --trace run.pftrace          the kernels over time, for ui.perfetto.dev
   gantry profile resnet18.onnx --by type                    sums: convolutions, poolings, …
   gantry bench bert.onnx --shape input_ids=1x128 --cooldown-ms 50 --cold
   gantry compare old.gmod new.gmod                          is one faster? measured in turns
@@ -35,11 +38,29 @@ struct Options {
   MeasureOptions measure;
   KernelTableOptions table;
   std::string by = "step";
-  std::string json_file;
+  std::string json_file, trace;
   bool json = false;
   bool force = false;
   uint64_t seed = 0;
 };
+
+/// What gantry did, with the samples and kernels of the machine at their times.
+Trace trace_of(const BenchReport& report, const Invocation& invocation) {
+  const Measurement& m = report.measurement;
+  const SpanRecorder& clock = *invocation.spans;
+  std::vector<int64_t> sampled;
+  for (const ProcessMeasurement& process : m.processes)
+    sampled.push_back(clock.since_start(process.sampled_at));
+  Trace trace;
+  trace.processes.push_back(recorded_tracks(invocation, "bench"));
+  trace.processes.push_back(sample_tracks(m, "samples of " + report.model, sampled));
+  if (m.last.kernels.empty()) return trace;
+  // The traced runs are the last ones there.
+  const double run_ms = m.last.timeline ? m.last.timeline->run_ms : 0;
+  const int64_t begin = clock.since_start(m.profiled_at) - static_cast<int64_t>(run_ms * 1e6);
+  trace.processes.push_back(kernel_tracks(m.last, "kernels of " + report.model, std::max<int64_t>(begin, 0)));
+  return trace;
+}
 
 int bench(const Options& options, const Invocation& invocation) {
   const bool to_stdout = options.json && (options.json_file.empty() || options.json_file == "-");
@@ -69,6 +90,11 @@ int bench(const Options& options, const Invocation& invocation) {
       },
       [&] {
         if (to_file) write_file(options.json_file, report_to_json(report));
+      },
+      [&] {
+        if (!options.trace.empty())
+          write_trace(trace_of(report, invocation), options.trace,
+                      expect_trace_format(options.trace, "--trace"));
       },
   });
   return 0;
@@ -111,11 +137,16 @@ void add_bench(CLI::App& app, Invocation& invocation, const char* name, const ch
                        "Write the result as JSON; without FILE or with '-': to stdout, instead of the table")
           ->type_name("[FILE]")
           ->expected(0, 1);
+  add_trace_option(*command, options->trace,
+                   "what gantry does, the samples, and the kernels where they are timed,");
   add_force_option(*command, options->force);
   command->footer(kExamples);
   command->callback([options, json, &invocation] {
     options->json = json->count() > 0;
-    invocation.action = [options, &invocation] { return bench(*options, invocation); };
+    invocation.action = [options, &invocation] {
+      begin_trace(options->trace, options->force, invocation);
+      return bench(*options, invocation);
+    };
   });
 }
 

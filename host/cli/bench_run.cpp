@@ -79,12 +79,11 @@ class Loop {
                                 ? std::min(kFirstWarmUpMs, options_.duration_s * 1e3 * kWarmUpShare)
                                 : kLaterWarmUpMs);
     tell("warming up");
-    process.begin();
-    do {
-      process.warm_up_window();
-      tell("warming up");
-    } while (!process.warm());
+    const TimedSpan whole(execution.spans.get(), "bench",
+                          "process " + std::to_string(result_.processes.size() + 1));
+    warm_up(execution, process);
     tell("timing");
+    const TimedSpan span(execution.spans.get(), "bench", "samples");
     sample(process, options_, result_.undisturbed_pulse, whole_);
     collect(execution, process);
     return wants_another();
@@ -95,7 +94,9 @@ class Loop {
     if (options_.profile) {
       MeasuredProcess process(*execution.machine, execution.loaded, options_, 0);
       process.adopt_run_time(result_.last.statistics.median_ms);
+      const TimedSpan span(execution.spans.get(), "bench", "time the kernels");
       process.profile();
+      result_.profiled_at = std::chrono::steady_clock::now();
       result_.last.kernels = process.last().kernels;
       result_.last.timeline = process.last().timeline;
       result_.last.reached_deadline = result_.last.reached_deadline || process.last().reached_deadline;
@@ -107,6 +108,15 @@ class Loop {
   }
 
  private:
+  void warm_up(Execution& execution, MeasuredProcess& process) const {
+    const TimedSpan span(execution.spans.get(), "bench", "first inference and warm-up");
+    process.begin();
+    do {
+      process.warm_up_window();
+      tell("warming up");
+    } while (!process.warm());
+  }
+
   void tell(const std::string& what) const {
     const size_t done = result_.processes.size();
     const double by_time = whole_.seconds() / options_.duration_s;

@@ -18,6 +18,7 @@ void add_run_command(CLI::App& app, Invocation& invocation);
 /// bench, and `profile`: the same with --profile.
 void add_bench_commands(CLI::App& app, Invocation& invocation);
 void add_compare_command(CLI::App& app, Invocation& invocation);
+void add_trace_command(CLI::App& app, Invocation& invocation);
 void add_inspect_command(CLI::App& app, Invocation& invocation);
 void add_report_command(CLI::App& app, Invocation& invocation);
 void add_ir_command(CLI::App& app, Invocation& invocation);

@@ -7,6 +7,7 @@
 #include "host/cli/inputs.h"
 #include "host/cli/model_source.h"
 #include "host/cli/text.h"
+#include "host/cli/trace_file.h"
 #include "host/codegen/target.h"
 #include "host/support/error.h"
 
@@ -23,12 +24,15 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile vgg16.onnx --optimize size          weights no larger than the model's
   gantry compile bert.onnx --shape input_ids=1x128   fixes symbolic dimensions
   gantry compile bert.onnx --dim batch=1             fixes one of them, by its name
+  gantry compile resnet18.onnx --trace compile.pftrace
+                                                     what the compiler does when; for ui.perfetto.dev
 `gantry targets` lists the targets.)";
 
 struct Options {
   std::string model, output;
   std::vector<std::string> targets, shapes, sizes;
   std::string precision = "auto", optimize = "speed";
+  std::string trace;
   int opt_level = 3;
   bool verify = false;
   bool no_cache = false;
@@ -107,12 +111,19 @@ int compile(const Options& options, const Invocation& invocation) {
   compile.cache = open_cache(!options.no_cache);
   compile.precision = precision;
   compile.optimize = optimize;
+  compile.observer.spans = invocation.spans.get();
   ModuleFile module = compile_graph(graph, compile);
   progress.update("writing " + path.string(), -1);
-  write_module(module, path);
+  {
+    const TimedSpan span(invocation.spans.get(), "compile", "write the module");
+    write_module(module, path);
+  }
   progress.clear();
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   report(options, path, module, elapsed.count(), invocation);
+  if (!options.trace.empty())
+    write_trace({{recorded_tracks(invocation, "compile")}}, options.trace,
+                expect_trace_format(options.trace, "--trace"));
   return 0;
 }
 
@@ -140,11 +151,15 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--no-cache", options->no_cache,
                     "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command->add_flag("--verify", options->verify, "Check the program after every pass");
+  add_trace_option(*command, options->trace, "passes, and kernels on the compiler's threads,");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
   add_force_option(*command, options->force);
   command->footer(kExamples);
   command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] { return compile(*options, invocation); };
+    invocation.action = [options, &invocation] {
+      begin_trace(options->trace, options->force, invocation);
+      return compile(*options, invocation);
+    };
   });
 }
 

@@ -98,7 +98,8 @@ Candidates values_of(const CLI::App& command, const CLI::Option& positional) {
   const std::string& name = positional.get_name(true, false);
   const std::string place = command.get_name() + " " + name;
   if (name == "MODEL" || place == "inspect FILE") return files_with({"onnx", "gmod"});
-  if (place == "compare A" || place == "compare B") return files_with({"onnx", "gmod", "json"});
+  if (place == "compare A" || place == "compare B" || place == "trace FILE")
+    return files_with({"onnx", "gmod", "json"});
   if (place == "info BOARD" || place == "remove NAME") return boards();
   if (place == "zoo NAME") return networks();
   if (place == "keygen FILE") return files_with({});

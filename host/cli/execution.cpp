@@ -86,15 +86,35 @@ void set_inputs(Execution& execution) {
   }
 }
 
+/// A module that was sent and loaded, as two spans: what travelled, until the last of it had gone, and the
+/// rest.
+void record_load(SpanRecorder& spans, int64_t begin_ns, int64_t sent_ns, uint64_t sent_bytes,
+                 uint64_t module_bytes) {
+  if (sent_bytes > 0) {
+    const double seconds = static_cast<double>(sent_ns - begin_ns) * 1e-9;
+    SpanArguments arguments = {{"bytes", static_cast<double>(sent_bytes)}};
+    if (seconds > 0) arguments.emplace_back("MB/s", static_cast<double>(sent_bytes) / seconds * 1e-6);
+    spans.add({"upload segments", "machine", begin_ns, sent_ns, std::move(arguments)});
+  }
+  spans.add({"load", "machine", sent_ns, spans.now(), {{"module bytes", static_cast<double>(module_bytes)}}});
+}
+
 void upload(Execution& execution, const ExecutionOptions& options, const Invocation& invocation) {
   Progress progress(invocation.verbosity());
+  SpanRecorder* spans = invocation.spans.get();
+  const int64_t begin = spans == nullptr ? 0 : spans->now();
+  int64_t sent_at = begin;
+  uint64_t sent = 0;
   execution.loaded = execution.machine->load(
       execution.module.bytes, load_options(options), [&](uint64_t done, uint64_t total) {
         if (total == 0) return;
+        sent = done;
+        if (spans != nullptr) sent_at = spans->now();
         progress.update(fmt::format("sending: {} of {}", bytes_text(static_cast<double>(done)),
                                     bytes_text(static_cast<double>(total))),
                         static_cast<double>(done) / static_cast<double>(total));
       });
+  if (spans != nullptr) record_load(*spans, begin, sent_at, sent, execution.module.bytes.bytes.size());
 }
 
 /// upload(), whose complaints about a module that the user gave name its file.
@@ -245,7 +265,12 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   const ShapeMap shapes = parse_shapes(options.shapes);
   const SizeMap sizes = parse_sizes(options.sizes);
   Execution execution;
-  execution.machine = open_machine(options.board, options.key);
+  execution.spans = invocation.spans;
+  {
+    TimedSpan span(invocation.spans.get(), "machine", "connect");
+    execution.machine = open_machine(options.board, options.key);
+    span.say("to", execution.machine->label());
+  }
   const bool on_gpu = device.type == module_format::Device::Cuda;
   ModuleRequest request{options.file,      shapes, sizes, options.opt_level, device, options.gpu_arch,
                         options.gpu_checks};
@@ -255,6 +280,7 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   execution.module = module_for(
       request, on_gpu ? execution.machine->info_with_gpus() : execution.machine->info(), invocation);
   upload_named(execution, options, invocation);
+  const TimedSpan span(invocation.spans.get(), "machine", "make and send the inputs");
   execution.inputs = given_inputs(execution, options, shapes, sizes);
   note_chosen_sizes(execution, invocation);
   check_made_up_inputs(options, shapes, execution);
@@ -268,6 +294,7 @@ FormerPulses former_pulses(const ExecutionOptions& options) {
 }
 
 void restart(Execution& execution, const ExecutionOptions& options) {
+  const TimedSpan span(execution.spans.get(), "machine", "start another process");
   execution.machine.reset();  // first: a board may serve few sessions at once
   execution.machine = open_machine(options.board, options.key);
   execution.loaded = execution.machine->load(execution.module.bytes, load_options(options), {});

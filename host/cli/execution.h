@@ -48,6 +48,7 @@ struct Execution {
   ModuleBytes module;
   rpc::LoadedModule loaded;
   std::vector<GivenInput> inputs;
+  std::shared_ptr<SpanRecorder> spans;  ///< of the invocation: null where nobody asks
 };
 Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation);
 /// A new process on the same machine in the place of the old one, with the same module and inputs.

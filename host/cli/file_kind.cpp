@@ -23,6 +23,7 @@ constexpr std::pair<std::string_view, FileKind> kSchemas[] = {{"gantry-bench", F
                                                               {"gantry-comparison", FileKind::kComparison},
                                                               {"gantry-history", FileKind::kHistory}};
 constexpr std::string_view kZooProducer = "gantry zoo";
+constexpr std::string_view kChromeTrace = "{\"traceEvents\"";
 
 /// Whether the first member of a zip file is an array: the local header has the length of its name at byte 26
 /// and the name at byte 30 (APPNOTE.TXT, 4.3.7).
@@ -82,6 +83,26 @@ FileKind kind_of_json(std::ifstream& file) {
   SchemaFinder finder;
   nlohmann::json::sax_parse(file, &finder, nlohmann::json::input_format_t::json, /*strict=*/false);
   return finder.found();
+}
+
+/// Whether it is a perfetto.protos.Trace: packets, field 1, up to the end; their contents are skipped.
+bool is_perfetto_trace(std::ifstream& file, uint64_t size) {
+  constexpr int kPacket = 1 << 3 | 2;
+  uint64_t at = 0;
+  while (at < size) {
+    if (file.get() != kPacket) return false;
+    ++at;
+    uint64_t length = 0;
+    for (int shift = 0, byte = 128; byte >= 128; shift += 7, ++at) {
+      byte = file.get();
+      if (byte == std::char_traits<char>::eof() || shift > 56) return false;
+      length |= static_cast<uint64_t>(byte & 127) << shift;
+    }
+    if (length > size - at) return false;
+    at += length;
+    file.seekg(static_cast<std::streamoff>(at));
+  }
+  return true;
 }
 
 /// Walks over the fields of a file that may be an onnx.ModelProto; their contents are skipped, so that a
@@ -170,12 +191,15 @@ FileKind kind_of_file(const std::filesystem::path& path) {
   if (start.starts_with(kZipMagic)) return is_archive(file) ? FileKind::kArchive : FileKind::kOther;
   if (start.starts_with(kKeyFormat)) return FileKind::kKey;
   if (start.starts_with(kReportMarker)) return FileKind::kReport;
+  if (start.starts_with(kChromeTrace)) return FileKind::kTrace;
   const auto rewind = [&] {
     file.clear();
     file.seekg(0);
   };
   rewind();
   if (const FileKind kind = kind_of_json(file); kind != FileKind::kOther) return kind;
+  rewind();
+  if (is_perfetto_trace(file, size)) return FileKind::kTrace;
   rewind();
   ModelWalker walker(file, size);
   if (!walker.walk()) return FileKind::kOther;
@@ -200,6 +224,8 @@ std::string_view describe(FileKind kind) {
       return "a history of results";
     case FileKind::kReport:
       return "a report";
+    case FileKind::kTrace:
+      return "a trace";
     case FileKind::kKey:
       return "a key";
     case FileKind::kZooModel:

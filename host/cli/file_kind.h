@@ -16,6 +16,7 @@ enum class FileKind {
   kComparison,  ///< JSON of `gantry compare`
   kHistory,     ///< the series of `gantry compare --history`
   kReport,      ///< the page of `gantry report` or `inspect --html`
+  kTrace,       ///< of `gantry trace` and --trace, or another program's of the same formats
   kKey,         ///< of `gantry keygen`
   kZooModel,    ///< ONNX that `gantry zoo` has written
   kOtherModel,  ///< any other ONNX

@@ -12,6 +12,7 @@
 #include "host/cli/outputs.h"
 #include "host/cli/progress.h"
 #include "host/cli/style.h"
+#include "host/support/span_recorder.h"
 
 namespace gantry::cli {
 
@@ -24,6 +25,8 @@ struct Invocation {
   std::function<int()> action;
   /// Its files.
   std::shared_ptr<OutputPlan> outputs = std::make_shared<OutputPlan>();
+  /// What the command does when; null unless --trace asks.
+  std::shared_ptr<SpanRecorder> spans;
 
   Verbosity verbosity() const {
     return quiet ? Verbosity::kQuiet : verbose ? Verbosity::kVerbose : Verbosity::kNormal;

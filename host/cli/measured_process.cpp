@@ -100,7 +100,10 @@ bool MeasuredProcess::warm() const {
 /// Runs a segment and adds what it gave to the process's.
 void MeasuredProcess::take_segment(const rpc::BenchmarkOptions& options) {
   const double began = now_ms();
-  if (!sampling_began_ms_) sampling_began_ms_ = began;
+  if (!sampling_began_ms_) {
+    sampling_began_ms_ = began;
+    result_.sampled_at = std::chrono::steady_clock::now();
+  }
   last_ = machine_.benchmark(options, {});
   const double offset = began - *sampling_began_ms_;
   run_ms_ = last_.statistics.median_ms;

@@ -1,6 +1,7 @@
 // What was measured of a module: processes, each with its own warm-up and samples.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -55,6 +56,7 @@ struct ProcessMeasurement {
 
   /// Those that count; none where the process does not.
   std::vector<double> used_samples_ms() const;
+  std::chrono::steady_clock::time_point sampled_at;  ///< when that was asked for, by this program's clock
 };
 
 struct Measurement {
@@ -71,6 +73,7 @@ struct Measurement {
   std::optional<double> undisturbed_pulse;  ///< level of the pulses of cores that nobody else uses
   size_t undisturbed_processes = 0;         ///< that have enough undisturbed samples; all where not known
   bool uses_disturbed = false;              ///< too few have: all samples count
+  std::chrono::steady_clock::time_point profiled_at;  ///< when the kernels had been timed
 
   /// The time of a run; of streams, between two results. Known where the interval is not.
   double speed_ms() const;

@@ -58,7 +58,11 @@ Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, co
   options.reads = [&](const std::filesystem::path& data) {
     invocation.outputs->reads(data, "the model's external data");
   };
-  return import_onnx(path, options);
+  TimedSpan span(invocation.spans.get(), "compile", "import");
+  Graph graph = import_onnx(path, options);
+  span.say("model", path.string());
+  span.say("nodes", static_cast<double>(graph.main.nodes().size()));
+  return graph;
 }
 
 CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progress& progress) {
@@ -113,7 +117,9 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     options.precision = request.precision;
     options.optimize = request.optimize;
     options.cache = open_cache(request.use_cache);
+    options.observer.spans = invocation.spans.get();
     ModuleFile file = compile_graph(graph, options);
+    const TimedSpan span(invocation.spans.get(), "compile", "write the module");
     module.bytes = aligned_copy(serialize_module(file));
     module.opt_level = request.opt_level;
   }

@@ -7,16 +7,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/result_fields.h"
 #include "host/support/error.h"
-#include "host/support/input_file.h"
 
 namespace gantry::cli {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr const char* kSchema = "gantry-bench";
-constexpr int kNewestVersion = 2;
 
 // How much two results of one program may differ beside what differs between their processes, of each side:
 /// because another time of the day is another state of the machine;
@@ -31,49 +28,6 @@ constexpr double kRestlessSpread = 0.02;
 constexpr double kDisturbedSpread = 0.4;
 /// Less than this of the machine's time is what any system does.
 constexpr double kUsualLoad = 0.02;
-
-template <typename T>
-T converted(const Json& value, const std::string& key, const std::filesystem::path& path) {
-  try {
-    return value.get<T>();
-  } catch (const Json::exception&) {
-    user_error("{}: field '{}' has the wrong type", path.string(), key);
-  }
-}
-
-/// A field that must be there, of the type asked for.
-template <typename T>
-T field(const Json& json, const char* key, const std::filesystem::path& path) {
-  const auto found = json.find(key);
-  if (found == json.end())
-    user_error("{}: no field '{}'; is it written by `gantry bench --json`?", path.string(), key);
-  return converted<T>(*found, key, path);
-}
-
-/// None where it is not there or null.
-template <typename T>
-std::optional<T> maybe(const Json& json, const char* key, const std::filesystem::path& path) {
-  const auto found = json.find(key);
-  if (found == json.end() || found->is_null()) return std::nullopt;
-  return converted<T>(*found, key, path);
-}
-
-Json parse_document(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) cannot_read(path, errno);
-  Json json = Json::parse(file, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) {
-    user_error("{}: not a bench result; write one with `gantry bench MODEL --json FILE`", path.string());
-  }
-  if (field<std::string>(json, "schema", path) != kSchema) {
-    user_error("{}: schema '{}' where '{}' is wanted", path.string(), json["schema"].dump(), kSchema);
-  }
-  const auto version = field<int>(json, "schema_version", path);
-  if (version < 1 || version > kNewestVersion) {
-    user_error("{}: schema version {}; this gantry reads 1 to {}", path.string(), version, kNewestVersion);
-  }
-  return json;
-}
 
 ProcessSamples samples_of(const Json& json, const std::filesystem::path& path) {
   ProcessSamples process{field<std::vector<double>>(json, "samples_ms", path)};
@@ -168,7 +122,7 @@ bool looks_like_json(const std::filesystem::path& path) {
 }
 
 ReportSummary read_report(const std::filesystem::path& path, std::optional<double> level) {
-  const Json json = parse_document(path);
+  const Json json = read_result_document(path);
   ReportSummary summary;
   summary.name = path.string();
   summary.model = field<std::string>(json, "model", path);

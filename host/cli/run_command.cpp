@@ -11,6 +11,8 @@
 #include "host/cli/npz.h"
 #include "host/cli/tensor_files.h"
 #include "host/cli/text.h"
+#include "host/cli/trace_file.h"
+#include "host/cli/trace_measurement.h"
 #include "host/support/error.h"
 
 namespace gantry::cli {
@@ -33,7 +35,7 @@ struct Options {
   std::vector<std::string> outputs;
   std::vector<std::string> expected;
   double tolerance = 1e-5;
-  std::string seed;
+  std::string seed, trace;
   bool json = false;
   bool force = false;
 };
@@ -129,6 +131,34 @@ void plan_files(const Options& options, OutputPlan& plan) {
   }
 }
 
+rpc::RunTime timed_run(Execution& execution) {
+  TimedSpan span(execution.spans.get(), "machine", "run");
+  const rpc::RunTime time = execution.machine->run();
+  span.say("there, ms", static_cast<double>(time.run.count()) / 1e6);
+  return time;
+}
+
+/// Runs again, with every kernel timed on its threads, and writes what was recorded.
+void trace_run(const Options& options, Execution& execution, const Invocation& invocation) {
+  SpanRecorder& spans = *invocation.spans;
+  rpc::BenchmarkOptions benchmark;
+  benchmark.warmup = 0;
+  benchmark.repeat = 1;
+  benchmark.profile = true;
+  rpc::BenchmarkResult result;
+  {
+    const TimedSpan span(&spans, "machine", "run again, timing the kernels");
+    result = execution.machine->benchmark(benchmark, {});
+  }
+  const double run_ms = result.timeline ? result.timeline->run_ms : 0;
+  const int64_t begin = spans.now() - static_cast<int64_t>(run_ms * 1e6);
+  Trace trace;
+  trace.processes.push_back(recorded_tracks(invocation, "run"));
+  trace.processes.push_back(
+      kernel_tracks(result, "kernels of " + options.execution.file, std::max<int64_t>(begin, 0)));
+  write_trace(trace, options.trace, expect_trace_format(options.trace, "--trace"));
+}
+
 int run(const Options& options, const Invocation& invocation) {
   if (options.expected.empty()) {
     refuse(options.execution.given, {"--tolerance"}, "without --expect nothing is compared with a reference");
@@ -144,7 +174,7 @@ int run(const Options& options, const Invocation& invocation) {
   std::optional<Error> unwritten;  // told after the results, which took longer
   Progress progress(invocation.verbosity());
   progress.update("running on " + execution.machine->label(), -1);
-  const double milliseconds = static_cast<double>(execution.machine->run().run.count()) / 1e6;
+  const double milliseconds = static_cast<double>(timed_run(execution).run.count()) / 1e6;
   std::vector<HostTensor> archived;
   nlohmann::ordered_json json;
   json["machine"] = execution.machine->label();
@@ -195,6 +225,7 @@ int run(const Options& options, const Invocation& invocation) {
     print_out(text + fmt::format("on {} with {} code: first run {}; `gantry bench` times properly\n",
                                  execution.machine->label(), loaded.target, duration_text(milliseconds)));
   }
+  if (!options.trace.empty()) trace_run(options, execution, invocation);
   if (unwritten) throw Error(*unwritten);
   if (!agrees)
     user_error("an output differs from its reference by more than {:g} (--tolerance takes another bound)",
@@ -236,12 +267,14 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--random{0}", options->seed, "Made-up data for inputs without a file, from this seed")
       ->type_name("[=SEED]");
+  add_trace_option(*command, options->trace, "what gantry does, and the kernels of a further run,");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
   add_force_option(*command, options->force);
   command->footer(kExamples);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] {
       if (!options->seed.empty()) options->execution.seed = parse_seed(options->seed);
+      begin_trace(options->trace, options->force, invocation);
       return run(*options, invocation);
     };
   });

@@ -185,11 +185,16 @@ void run_on_threads(size_t count, int threads, const std::function<void(size_t)>
 
 namespace {
 
-std::string build_object(const LoopKernel& kernel, const Target& target, KernelCache* cache) {
+std::string build_object(const LoopKernel& kernel, const Target& target, KernelCache* cache,
+                         SpanRecorder* spans) {
+  TimedSpan span(spans, "codegen", kernel.name);
   KernelCache::Key key{};
   if (cache != nullptr) {
     key = KernelCache::key_of(kernel, target, "object");
-    if (auto object = cache->find(key)) return std::move(*object);
+    if (auto object = cache->find(key)) {
+      span.say("from", "the cache");
+      return std::move(*object);
+    }
   }
   CompiledModule compiled;
   compile_kernel(kernel, target, compiled);
@@ -201,14 +206,15 @@ std::string build_object(const LoopKernel& kernel, const Target& target, KernelC
 }  // namespace
 
 CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
-                      KernelCache* cache) {
+                      KernelCache* cache, SpanRecorder* spans) {
   check_names(kernels);
   internal_check(target.architecture != Architecture::kCuda, "target {}: not a CPU", target.name);
   std::vector<std::string> objects(kernels.size());
   run_on_threads(kernels.size(), threads,
-                 [&](size_t i) { objects[i] = build_object(kernels[i], target, cache); });
+                 [&](size_t i) { objects[i] = build_object(kernels[i], target, cache, spans); });
   if (cache != nullptr) cache->trim();
   if (objects.empty()) objects.push_back(empty_object(target));
+  const TimedSpan span(spans, "codegen", "link");
   return {link_image(objects, target)};
 }
 

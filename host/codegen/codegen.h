@@ -9,6 +9,7 @@
 
 #include "host/codegen/target.h"
 #include "host/loops/stmt.h"
+#include "host/support/span_recorder.h"
 
 namespace gantry {
 
@@ -22,9 +23,10 @@ class KernelCache;
 
 /// Generates, optimises and links all kernels, on `threads` threads; those that `cache` has are taken from
 /// there, and the others put there. Names must be unique C identifiers. The image is the same with and
-/// without a cache. Errors: internal errors that name the kernel.
+/// without a cache. `spans` hears of each kernel, on its thread, and of the link. Errors: internal errors
+/// that name the kernel.
 CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads = 2,
-                      KernelCache* cache = nullptr);
+                      KernelCache* cache = nullptr, SpanRecorder* spans = nullptr);
 /// True if the kernel consists of launches.
 bool is_gpu_kernel(const LoopKernel& kernel);
 
@@ -45,7 +47,8 @@ struct GpuImage {
 /// arguments and scratch buffers, each aligned to 16 bytes, its symbols as 64-bit integers, and for launches
 /// inside a loop the iteration as such. Errors: internal errors that name the kernel; a user error if the
 /// environment names a ptxas that cannot be run.
-GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& target, int threads = 2);
+GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& target, int threads = 2,
+                         SpanRecorder* spans = nullptr);
 
 /// LLVM IR of one kernel after optimisation, for `gantry ir --llvm`.
 std::string emit_llvm_text(const LoopKernel& kernel, const Target& target);

@@ -110,12 +110,14 @@ void read_statistics(std::string_view messages, std::vector<GpuEntry>& entries) 
 
 }  // namespace
 
-GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& target, int threads) {
+GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
+                         SpanRecorder* spans) {
   check_names(kernels);
   internal_check(target.device == DeviceKind::kCuda, "target {}: not a GPU", target.name);
   std::vector<std::string> texts(kernels.size());
   run_on_threads(kernels.size(), threads, [&](size_t i) {
     internal_check(is_gpu_kernel(kernels[i]), "kernel {}: has no launches", kernels[i].name);
+    const TimedSpan span(spans, "codegen", kernels[i].name);
     CompiledModule compiled;
     compile_kernel(kernels[i], target, compiled);
     texts[i] = generate_file(compiled, llvm::CodeGenFileType::AssemblyFile, kernels[i].name);
@@ -130,6 +132,7 @@ GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& targ
     image.note = "ptxas was not found: the driver assembles the kernels when the module is loaded";
     return image;
   }
+  const TimedSpan span(spans, "codegen", "ptxas");
   PtxasResult result = run_ptxas(*program, image.ptx, target.gpu_arch, threads);
   if (result.outcome == PtxasResult::Outcome::kUnknownArchitecture) {
     image.note =

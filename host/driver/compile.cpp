@@ -11,19 +11,26 @@ namespace gantry {
 
 namespace {
 
+void add_variant(ModuleBuilder& builder, const Program& program, const Target& target,
+                 const CompileOptions& options, CodeImage image, GpuImage gpu = {}) {
+  const TimedSpan span(options.observer.spans, "compile", "plan memory and place weights");
+  builder.add_variant(program, target, std::move(image), std::move(gpu));
+}
+
 void add_cuda_variant(ModuleBuilder& builder, const Program& program, const Target& target,
                       const CompileOptions& options) {
   std::vector<LoopKernel> on_cpu, on_gpu;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     (program.on_gpu[i] ? on_gpu : on_cpu).push_back(program.kernels[i]);
   }
-  CodeImage image = build_image(on_cpu, *target.host, options.threads, options.cache.get());
-  GpuImage gpu = build_gpu_image(on_gpu, target, options.threads);
+  SpanRecorder* spans = options.observer.spans;
+  CodeImage image = build_image(on_cpu, *target.host, options.threads, options.cache.get(), spans);
+  GpuImage gpu = build_gpu_image(on_gpu, target, options.threads, spans);
   if (!gpu.note.empty()) spdlog::info("{}: {}", target.name, gpu.note);
   for (const GpuEntry& entry : gpu.entries) {
     spdlog::debug("{}: {} registers, {} bytes spilled", entry.symbol, entry.registers, entry.spill_bytes);
   }
-  builder.add_variant(program, target, std::move(image), std::move(gpu));
+  add_variant(builder, program, target, options, std::move(image), std::move(gpu));
 }
 
 }  // namespace
@@ -55,13 +62,15 @@ ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
   };
   for (const Target& named : options.targets) {
     const Target target = with_precision(named, options.precision);
+    const TimedSpan span(options.observer.spans, "compile", "compile for " + target.name);
     Program program = build_program(graph, target, options);
     progress("generating code for " + target.name, 0);
     if (target.device == DeviceKind::kCuda) {
       add_cuda_variant(builder, program, target, options);
     } else {
-      builder.add_variant(program, target,
-                          build_image(program.kernels, target, options.threads, options.cache.get()));
+      add_variant(
+          builder, program, target, options,
+          build_image(program.kernels, target, options.threads, options.cache.get(), options.observer.spans));
     }
     progress("generating code for " + target.name, 1);
   }

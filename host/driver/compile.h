@@ -14,6 +14,7 @@
 #include "host/codegen/module_file.h"
 #include "host/graph/graph.h"
 #include "host/loops/lower.h"
+#include "host/support/span_recorder.h"
 
 namespace gantry {
 
@@ -25,6 +26,9 @@ struct CompileObserver {
   LoopObserver loop_pass;
   /// What is being done and how far it is, 0 to 1.
   std::function<void(const std::string& what, double done)> progress;
+  /// Hears when each pass, and each kernel's lowering and code, began and ended, on which thread; null:
+  /// nobody listens. It must outlive the compilation.
+  SpanRecorder* spans = nullptr;
 };
 
 /// What to compile for, where they differ.

@@ -101,7 +101,11 @@ void run_graph_passes(Graph& graph, const Target& target, const CompileOptions& 
   if (observe) observe("import", graph);
   for (const Pass& pass : pipeline(options.opt_level, options.optimize)) {
     auto start = std::chrono::steady_clock::now();
-    pass.run(graph, target);
+    {
+      TimedSpan span(options.observer.spans, "pass", pass.name);
+      pass.run(graph, target);
+      span.say("nodes", static_cast<double>(graph.main.nodes().size()));
+    }
     std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     spdlog::debug("pass {}: {} nodes, {:.1f} ms", pass.name, graph.main.nodes().size(), took.count());
     bool check = options.verify;

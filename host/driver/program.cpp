@@ -102,6 +102,7 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
     if (is_device_copy(node)) ++step;
     if (node.op->is_view || is_device_copy(node)) continue;
     const bool on_gpu = target.for_gpu() && node.placement != Placement::kCpu;
+    TimedSpan span(options.observer.spans, "lowering", "");
     BuiltKernel built = build_named(node, on_gpu ? target : host, "kernel", record);
     auto [entry, is_new] = known.try_emplace(to_string(built.kernel), program.kernels.size());
     if (is_new) {
@@ -116,6 +117,9 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
       program.main_ops.push_back(main_op(node));
       program.on_gpu.push_back(on_gpu);
     }
+    span.rename(program.kernels[entry->second].name);
+    span.say("ops", program.ops[entry->second]);
+    span.say("nodes", where(node));
     program.calls.push_back({&node, entry->second, step++, std::move(built.inputs), std::move(built.dims),
                              std::move(built.scratch_bytes), std::move(built.grids), std::move(built.loops)});
   }

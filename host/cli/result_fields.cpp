@@ -1,0 +1,33 @@
+#include "host/cli/result_fields.h"
+
+#include <cerrno>
+#include <fstream>
+
+#include "host/support/input_file.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kSchema = "gantry-bench";
+constexpr int kNewestVersion = 2;
+
+}  // namespace
+
+nlohmann::json read_result_document(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) cannot_read(path, errno);
+  nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) {
+    user_error("{}: not a bench result; write one with `gantry bench MODEL --json FILE`", path.string());
+  }
+  if (field<std::string>(json, "schema", path) != kSchema) {
+    user_error("{}: schema '{}' where '{}' is wanted", path.string(), json["schema"].dump(), kSchema);
+  }
+  const auto version = field<int>(json, "schema_version", path);
+  if (version < 1 || version > kNewestVersion) {
+    user_error("{}: schema version {}; this gantry reads 1 to {}", path.string(), version, kNewestVersion);
+  }
+  return json;
+}
+
+}  // namespace gantry::cli
