@@ -5,8 +5,12 @@
 #include "host/cli/commands.h"
 #include "host/cli/inputs.h"
 #include "host/cli/inspect.h"
+#include "host/cli/inspect_page.h"
 #include "host/cli/model_source.h"
+#include "host/cli/refusal.h"
+#include "host/cli/text.h"
 #include "host/support/error.h"
+#include "host/support/output_file.h"
 
 namespace gantry::cli {
 namespace {
@@ -15,6 +19,8 @@ constexpr const char* kExamples = R"(Examples:
   gantry inspect resnet18.onnx           inputs, outputs, ops, weights; what gantry cannot compile
   gantry inspect resnet18.gmod           targets, kernels, plan, memory, segments
   gantry inspect resnet18.gmod --steps   every step of the plan
+  gantry inspect resnet18.onnx --html page.html
+                                         the same as a page for the browser, with the plan, its memory and its graph
   gantry inspect resnet18.gmod --json | jq .variants[0].workspace_bytes
 The exit code is 1 where gantry cannot compile the model, or the module is damaged.)";
 
@@ -22,6 +28,9 @@ struct Options {
   std::string file;
   std::vector<std::string> shapes;
   InspectOptions inspect;
+  std::string page, target;
+  bool force = false;
+  GivenOptions given;
 };
 
 /// In JSON also what is wrong with a file of which nothing can be said.
@@ -36,13 +45,36 @@ Inspection inspect(const Options& options) {
   }
 }
 
-/// Prints what is known, then fails where gantry cannot use the file.
-int show(Options& options) {
+void check_options(const Options& options) {
   if (options.inspect.steps && !is_module_file(options.file)) {
     user_error("{}: is a model, and only a module has a plan; leave out --steps, or compile it first",
                options.file);
   }
+  if (options.page.empty()) {
+    refuse(options.given, {"--target", "--force"}, "it is for the page that --html writes");
+  } else {
+    refuse(options.given, {"--json", "--steps"}, "--html writes a page instead, with every step of the plan");
+  }
+}
+
+/// Writes what is known as a page, then fails where gantry cannot use the file.
+int write_page(const Options& options, const Invocation& invocation) {
+  invocation.outputs->reads(options.file, is_module_file(options.file) ? "the module" : "the model");
+  invocation.outputs->writes(options.page, FileKind::kReport, "--html", options.force);
+  const Inspection inspection = inspect_page(options.file, options.inspect, options.target, invocation);
+  write_file(options.page, inspection.report);
+  if (!inspection.problem.empty()) user_error("{}", inspection.problem);
+  if (!invocation.quiet)
+    print_out(
+        fmt::format("{}: {}\n", options.page, bytes_text(static_cast<double>(inspection.report.size()))));
+  return 0;
+}
+
+/// Prints what is known, then fails where gantry cannot use the file.
+int show(Options& options, const Invocation& invocation) {
+  check_options(options);
   options.inspect.shapes = parse_shapes(options.shapes);
+  if (!options.page.empty()) return write_page(options, invocation);
   const Inspection inspection = inspect(options);
   print_out(inspection.report);
   if (inspection.problem.empty()) return 0;
@@ -61,8 +93,20 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
       ->type_name("NAME=1x3x224x224")
       ->allow_extra_args(false);
   command->add_flag("--json", options->inspect.json, "Report as JSON on stdout");
+  command
+      ->add_option("--html", options->page,
+                   "Write a page for the browser: also the plan, its memory map and its graph")
+      ->type_name("FILE.html");
+  command
+      ->add_option("-t,--target", options->target,
+                   "What the page's plan is for; default: this machine, of a module its first")
+      ->type_name("TARGET");
+  add_force_option(*command, options->force);
   command->footer(kExamples);
-  command->callback([options, &invocation] { invocation.action = [options] { return show(*options); }; });
+  command->callback([options, command, &invocation] {
+    options->given = given_options(*command);
+    invocation.action = [options, &invocation] { return show(*options, invocation); };
+  });
 }
 
 }  // namespace gantry::cli

@@ -36,11 +36,8 @@ int report(const Options& options, const Invocation& invocation) {
   invocation.outputs->writes(path, FileKind::kReport, options.output.empty() ? "" : "-o", options.force);
   const std::string page = report_page(report_data(options.results, GANTRY_VERSION));
   write_file(path, page);
-  if (!invocation.quiet) {
-    fmt::print(stderr, "{}\n",
-               printable(fmt::format("{}: {}", path.string(), bytes_text(static_cast<double>(page.size()))),
-                         stderr));
-  }
+  if (!invocation.quiet)
+    print_out(fmt::format("{}: {}\n", path.string(), bytes_text(static_cast<double>(page.size()))));
   return 0;
 }
 

@@ -69,6 +69,8 @@ TEST_F(PlannedOutputs, KindsAreToldByContentNotByName) {
   EXPECT_EQ(kind_of_file(write("e", small_model("gantry zoo") + "\x3a\x7f")), FileKind::kOther)
       << "truncated";
   EXPECT_EQ(kind_of_file(write("f", "gantry-psk-v1 name 00\n")), FileKind::kKey);
+  EXPECT_EQ(kind_of_file(write("p", std::string(kReportMarker) + "<html>")), FileKind::kReport);
+  EXPECT_EQ(kind_of_file(write("q", "<!DOCTYPE html><html>")), FileKind::kOther);
   EXPECT_EQ(kind_of_file(write("g", R"({"schema": "gantry-bench", "schema_version": 1})")),
             FileKind::kResult);
   EXPECT_EQ(kind_of_file(write("h", R"({"x": [{"schema": "gantry-bench"}], "y": 1.5})")), FileKind::kOther);

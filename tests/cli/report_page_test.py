@@ -185,6 +185,19 @@ class Page(unittest.TestCase):
         self.assertEqual(self.column('sum')[-1], '100.0 %')
         self.assert_quiet()
 
+    def test_samples_beside_a_high_pulse_are_marked(self):
+        document = report_samples.large(10)
+        self.open(document)
+        dots = self.script('return Array.from(document.querySelectorAll(".dots"), '
+                           'path => [path.classList.contains("disturbed"), path.getAttribute("d").split("M").length - 1])')
+        self.assertEqual(dict((disturbed, count) for disturbed, count in dots), {False: 6 * 23, True: 6 * 2})
+        for process in document['processes']:
+            for added_later in ('pulses', 'disturbed', 'used_samples'):
+                del process[added_later]
+        self.open(document)
+        self.assertEqual(self.all('.dots.disturbed'), [])
+        self.assert_quiet()
+
     # What one does with it.
 
     def test_kernels_are_sorted_searched_and_summed(self):
@@ -411,7 +424,7 @@ class Page(unittest.TestCase):
                    'board': {'hostname': 'pi4', 'cpu': 'Cortex-A72'}, 'samples_ms': [1, 2, 3, 2, 2.5],
                    'inputs': [{'name': 'x', 'dtype': 'f32', 'shape': [1], 'source': 'random, seed 0'}]})
         rounded_alike(self, self.text('#median'), 2)
-        self.assertIn('--profile', self.text('#kernels'))
+        self.assertIn('gantry profile', self.text('#kernels'))
         self.assert_quiet()
 
     def test_damaged_results_are_refused_by_file_and_field(self):
@@ -428,10 +441,37 @@ class Page(unittest.TestCase):
                 self.assertIn('damaged.json', error)
                 self.assertIn(f"'{field}'", error)
                 self.assertFalse((self.folder / 'damaged.html').exists())
-        document = dict(self.measured)
-        del document['memory']
+        document = json.loads(json.dumps(self.measured))
+        del document['kernels'][0]['total_ms']
         self.write('damaged.json', document)
-        self.assertIn("'memory'", self.gantry('report', 'damaged.json', '-o', 'damaged.html', status=1))
+        self.assertIn("'kernels[0].total_ms'", self.gantry('report', 'damaged.json', '-o', 'damaged.html', status=1))
+
+    def test_a_model_and_a_module_that_have_not_run_show_their_plan(self):
+        self.gantry('compile', 'lstm.onnx', '-o', 'lstm.gmod', '--target', 'native', '--target', 'aarch64')
+        module = json.loads(self.output('inspect', 'lstm.gmod', '--json'))
+        model = json.loads(self.output('inspect', 'lstm.onnx', '--json'))
+        for arguments, file, steps in ((['lstm.onnx'], 'lstm.onnx', None),
+                                       (['lstm.gmod'], 'lstm.gmod', len(module['variants'][0]['steps'])),
+                                       (['lstm.gmod', '--target', 'aarch64'], 'lstm.gmod', len(module['variants'][1]['steps']))):
+            with self.subTest(arguments):
+                self.gantry('inspect', *arguments, '--html', 'inspected.html')
+                self.show('inspected.html')
+                self.assertEqual(self.text('#title'), file)
+                nodes = len(self.all('#graph .node.step'))
+                self.assertEqual(nodes, steps or nodes)
+                self.assertEqual(nodes, len(self.all('#kernel-table tbody tr')))
+                self.assertTrue(self.all('.lifetime'))
+                self.assertEqual(self.all('#samples, #roofline, #timeline'), [])
+                if file == 'lstm.onnx':
+                    ops = dict(zip(self.texts('#op-table th'), self.texts('#op-table td')))
+                    self.assertEqual({op: int(count) for op, count in ops.items()}, model['ops'])
+                self.assert_quiet()
+        self.assertIn('aarch64', self.gantry('inspect', 'lstm.gmod', '--target', 'x86-64-v2', '--html', 'no.html', status=1))
+        self.assertIn('--html', self.gantry('inspect', 'lstm.gmod', '--target', 'aarch64', status=1))
+
+    def output(self, *arguments):
+        return subprocess.run([GANTRY, '--quiet', *arguments], cwd=self.folder, env=self.environment, text=True,
+                              capture_output=True, check=True).stdout
 
     def test_only_reports_are_replaced(self):
         self.write('r.json', self.measured)

@@ -14,7 +14,8 @@ def process(median_ms):
     samples = [median_ms * (1 + (i * 7 % 11 - 5) / 500) for i in range(25)]
     return {'load_ms': 3.5, 'first_inference_ms': 2 * median_ms, 'warm_up': {'runs': 10, 'ms': 10 * median_ms, 'steady': True},
             'median_ms': sorted(samples)[12], 'runs_per_sample': 1, 'runs_per_second': None, 'peak_resident_bytes': 1 << 20,
-            'samples_ms': samples, 'started_ms': [4.0 * i for i in range(25)], 'readings': [reading(20.0 * i) for i in range(6)]}
+            'samples_ms': samples, 'started_ms': [4.0 * i for i in range(25)], 'readings': [reading(20.0 * i) for i in range(6)],
+            'pulses': [[4.0 * i - 1, 1.5 if i == 10 else 1.2] for i in range(26)], 'disturbed': 0.08, 'used_samples': 23}
 
 
 def kernel(step, factor):
@@ -45,7 +46,7 @@ def program(kernels):
         reads = [0 if step == 0 else result - 2, constant] + ([result - 6] if step % 5 == 4 else [])
         steps.append({'step': step, 'symbol': timed['symbol'], 'name': timed['name'], 'op': timed['op'], 'nodes': timed['nodes'],
                       'reads': reads, 'writes': [result], 'decision': 'direct, block 32', 'predicted_ms': timed['total_ms'] * 0.8,
-                      'flops': timed['flops'], 'bytes': timed['bytes'], 'graph': f'%{step + 1} = nn.conv(%{step}, @w)',
+                      'flops': int(timed['flops']), 'bytes': int(timed['bytes']), 'graph': f'%{step + 1} = nn.conv(%{step}, @w)',
                       'loops': None, 'assembly': None})
     return {'target': 'x86-64-v3', 'values': values, 'workspace_bytes': 24576, 'workspace_bound_bytes': 16384,
             'gpu_workspace_bytes': None, 'gpu_workspace_bound_bytes': None, 'steps': steps}
@@ -77,7 +78,8 @@ def large(count, factor=1.0):
              'device_version': '0.1.0', 'name': 'pi', 'address': 'pi:7453'}
     machine = dict.fromkeys(('throttle_events', 'gpu_clock_mhz', 'gpu_temperature_celsius_max', 'gpu_power_watts', 'gpu_throttled'))
     machine.update(cpus=[0, 1], notes=['made up'], clock_mhz_mean=2000.0, clock_mhz_min=1990.0, clock_mhz_max=2006.0,
-                   temperature_celsius_max=50.5, throttled=True, energy_joules=7.0, power_watts=7.5, others_share=0.01, steal_share=0.0)
+                   temperature_celsius_max=50.5, throttled=True, energy_joules=7.0, power_watts=7.5, others_share=0.01, steal_share=0.0,
+                   disturbed_share=0.08, undisturbed_pulse=1.2)
     return {'schema': 'gantry-bench', 'schema_version': 2, 'gantry_version': '0.1.0', 'date': '2026-01-02T03:04:05Z',
             'command': ['gantry', 'profile', 'm.onnx', '--on', 'pi'], 'model': 'm.onnx', 'module_digest': '0' * 64, 'module_bytes': 1000,
             'opt_level': 3, 'optimize': 'speed', 'precision': 'fp32', 'target': 'x86-64-v3', 'device': 'cpu', 'threads': 2,

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace gantry::cli {
 
 /// User error, naming `file` and the field, where a field that the schema describes has another type, or one
-/// that may not be null is missing (where `complete`). Fields that the schema does not know, and its limits
-/// on values, are not looked at. Of the schema language: type, enum, properties, required, items.
-void check_types(const nlohmann::ordered_json& document, const nlohmann::ordered_json& schema, bool complete,
-                 const std::string& file);
+/// of `needed` ("kernels[].total_ms") is not in an object that should have it. Others may be missing:
+/// documents of older versions lack what was added. Fields that the schema does not know, and its limits on
+/// values, are not looked at. Of the schema language: type, properties, items.
+void check_types(const nlohmann::ordered_json& document, const nlohmann::ordered_json& schema,
+                 std::span<const std::string_view> needed, const std::string& file);
 
 /// The schema's descriptions by the fields' paths: "memory.io_bytes", "kernels[].share".
 nlohmann::ordered_json descriptions_of(const nlohmann::ordered_json& schema);

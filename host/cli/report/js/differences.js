@@ -61,10 +61,10 @@ function signed(text, value) {
 
 const DIFFERENCE_COLUMNS = [
   {key: 'delta', label: 'difference', number: true, sort: row => Math.abs(row.delta), hint: "the second's time less the first's: what was lost or gained"},
+  {key: 'kernel', label: 'kernel', sort: row => row.firstName, hint: 'its name; where it changed, both. Kernels that share an ONNX node are compared, however each result has fused them'},
   {key: 'a', label: 'first', number: true, sort: row => row.a || 0, hint: 'time in one run of the first'},
   {key: 'b', label: 'second', number: true, sort: row => row.b || 0, hint: 'time in one run of the second'},
   {key: 'ratio', label: 'ratio', number: true, sort: row => row.ratio || 0, hint: "the second's time over the first's"},
-  {key: 'kernel', label: 'kernel', sort: row => row.firstName, hint: 'its name; where it changed, both. Kernels that share an ONNX node are compared, however each result has fused them'},
   {key: 'form', label: 'form', sort: row => row.firstForm, hint: 'the algorithm, of ops that have several'},
   {key: 'nodes', label: 'ONNX nodes', sort: row => row.nodeText, cut: true},
 ];
@@ -119,18 +119,19 @@ class DifferenceTable {
 
   row(row, most) {
     return element('tr', {}, element('td', {class: 'number diff', 'data-column': 'delta'}, differenceBar(row.delta, most), element('span', {class: 'text'}, this.delta(row))),
+      element('td', {'data-column': 'kernel'}, changedName(row.firstName, row.secondName)),
       element('td', {class: 'number', 'data-column': 'a'}, this.time(row.a)), element('td', {class: 'number', 'data-column': 'b'}, this.time(row.b)),
       element('td', {class: 'number', 'data-column': 'ratio'}, row.ratio === null ? (row.a === null ? 'new' : 'gone') : row.ratio.toFixed(3)),
-      element('td', {'data-column': 'kernel'}, changedName(row.firstName, row.secondName)), element('td', {'data-column': 'form'}, changedName(row.firstForm, row.secondForm)),
+      element('td', {'data-column': 'form'}, changedName(row.firstForm, row.secondForm)),
       element('td', {class: 'cut', 'data-column': 'nodes'}, element('span', {class: 'text', title: row.nodeText}, row.nodeText)));
   }
 
   total(rows, label) {
     const count = key => sum(rows.map(row => this.clock.count(row[key] || 0)));
     const [a, b] = [count('a'), count('b')];
-    return element('tr', {}, element('td', {class: 'number', 'data-column': 'delta'}, signed(this.clock.text(Math.abs(b - a)), b - a)),
+    return element('tr', {}, element('td', {class: 'number', 'data-column': 'delta'}, signed(this.clock.text(Math.abs(b - a)), b - a)), element('th', {scope: 'row'}, label),
       element('td', {class: 'number'}, this.clock.text(a)), element('td', {class: 'number'}, this.clock.text(b)),
-      element('td', {class: 'number'}, a > 0 ? (b / a).toFixed(3) : '–'), element('th', {scope: 'row', colspan: 3}, label));
+      element('td', {class: 'number'}, a > 0 ? (b / a).toFixed(3) : '–'), element('td', {colspan: 2}));
   }
 }
 

@@ -33,7 +33,7 @@ function drawHistogram(document, sorted, width) {
       height: frame.y0 - y(count), class: 'bin'}, shape('title', {},
       `${plural(count, 'sample')} from ${timeText(low + i * step, 4)} to ${timeText(low + (i + 1) * step, 4)}`)));
   });
-  const [unit, size] = timeUnit(quantile(sorted, 0.5));
+  const [unit, size] = timeUnit(high);
   const values = ticks(x.low / size, x.high / size, Math.max(3, Math.floor(width / 120)));
   const foot = Object.assign({}, frame, {y0: frame.y0 + rows});
   drawMedians(frame, document, x, rows);

@@ -59,17 +59,20 @@ function byStep(list) {
 
 /** The values of processes on one time axis, one process after another; times in ms. */
 function timeAxis(document) {
+  const quiet = document.machine && document.machine.undisturbed_pulse;
   const processes = [];
   let offset = 0;
   for (const process of document.processes || []) {
     const started = startsOf(process);
     const readings = process.readings || [];
-    const [low, high] = extent([...started, ...readings.map(reading => reading.at_ms), 0]);
+    const pulses = process.pulses || [];
+    const [low, high] = extent([...started, ...readings.map(reading => reading.at_ms), ...pulses.map(([at]) => at), 0]);
     const last = process.samples_ms.length > 0 ? process.samples_ms[process.samples_ms.length - 1] : 0;
     processes.push({
       process, readings, offset: offset - low, begin: offset, end: offset + (high - low) + last,
       times: started.map(at => at - low + offset),
       readingTimes: readings.map(reading => reading.at_ms - low + offset),
+      pulses: pulses.map(([, level]) => ({pulse: level / (quiet || 1)})), pulseTimes: pulses.map(([at]) => at - low + offset),
     });
     offset += high - low + last;
   }
@@ -78,8 +81,21 @@ function timeAxis(document) {
     for (const key of ['begin', 'end', 'offset']) entry[key] += i * gap;
     entry.times = entry.times.map(time => time + i * gap);
     entry.readingTimes = entry.readingTimes.map(time => time + i * gap);
+    entry.pulseTimes = entry.pulseTimes.map(time => time + i * gap);
   });
   return {processes, end: offset + gap * Math.max(0, processes.length - 1)};
+}
+
+/** Whether a sample was taken while something outside of the machine's sight used its cores: the pulse before or after it is more than
+ * 10 % higher than that of quiet cores. */
+function isDisturbed(entry, time) {
+  let before = null;
+  let after = null;
+  entry.pulseTimes.forEach((at, i) => {
+    if (at <= time) before = entry.pulses[i].pulse;
+    else if (after === null) after = entry.pulses[i].pulse;
+  });
+  return before > 1.1 || after > 1.1;
 }
 
 /** When each sample began; of old results one after another. */

@@ -31,7 +31,7 @@ class GraphView {
     this.canvas = shape('g', {});
     this.svg = shape('svg', {class: 'graph', id: 'graph-view', tabindex: '0', role: 'group',
       'aria-label': 'Graph of the plan; + and - zoom, arrow keys move, N and P go to the next and previous step'},
-    shape('defs', {}, shape('marker', {id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto'},
+    shape('defs', {}, shape('marker', {id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerUnits: 'userSpaceOnUse', markerWidth: 8, markerHeight: 8, orient: 'auto'},
       shape('path', {d: 'M0 0L8 4L0 8Z', class: 'arrow'}))), this.canvas);
     this.panel = element('aside', {class: 'panel', id: 'graph-panel', 'aria-live': 'polite', 'aria-label': 'The chosen node'});
     this.status = element('span', {class: 'small', id: 'graph-status'});

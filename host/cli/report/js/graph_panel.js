@@ -29,6 +29,8 @@ function detailRows(document, kernel, step) {
     ['measured', isNumber(ms) ? `${timeText(ms, 4)}, ${percentText(kernel.share)} of all kernels` : null, of('total_ms')],
     ['predicted', step && isNumber(step.predicted_ms) ? `${timeText(step.predicted_ms, 4)}${ms > 0 ? ` (measured: ${numberText(ms / step.predicted_ms)} times that)` : ''}` : null,
       'by the analytic model that the compiler chooses with'],
+    ['predicted', step && !isNumber(step.predicted_ms) && isNumber(step.predicted_cycles) ? `${countText(step.predicted_cycles)} cycles of one core` : null,
+      'by the analytic model that the compiler chooses with'],
     ['operations', isNumber(flops) ? `${countText(flops)}${kernel && isNumber(kernel.gflop_per_s) ? `, ${numberText(kernel.gflop_per_s)} GFLOP/s` : ''}` : null, of('flops')],
     ['traffic', isNumber(bytes) ? `${bytesText(bytes)}${kernel && isNumber(kernel.gb_per_s) ? `, ${numberText(kernel.gb_per_s)} GB/s` : ''}` : null, of('bytes')],
     ['of the roof', roof === null ? null : percentText(roof, 0), "the least time that the machine's measured peaks allow, over its time"],
@@ -55,6 +57,6 @@ function stepDetails(document, number) {
     step ? [valueList('reads', step.reads, values), valueList('writes', step.writes, values)] : null,
     step ? [textBlock('graph', step.graph), textBlock('loop nest', step.loops), textBlock('assembly', step.assembly)] : null,
     step && !step.graph && (step.symbol || kernel && kernel.symbol)
-      ? element('p', {class: 'small'}, 'Its code: ', element('code', {}, `gantry ir ${shellQuoted(fileName(document.model || 'MODEL'))} --kernel ${shellQuoted(step.symbol || kernel.symbol)}`)) : null,
+      ? element('p', {class: 'small'}, 'Its code: ', element('code', {}, `gantry ir ${shellQuoted(fileName(document.model || document.file || 'MODEL'))} --kernel ${shellQuoted(step.symbol || kernel.symbol)}`)) : null,
     elsewhere(document, number));
 }

@@ -28,6 +28,7 @@ function headFigures(document) {
     figure('machine.energy_joules', 'energy', machine.energy_joules, joules => `${numberText(joules)} J`),
     figure('machine.gpu_power_watts', 'GPU power', machine.gpu_power_watts, watts => `${numberText(watts)} W`),
     figure('machine.others_share', 'other load', machine.others_share, share => percentText(share)),
+    figure('machine.disturbed_share', 'disturbed samples', machine.disturbed_share, share => percentText(share)),
     figure('sample_count', 'samples', document.sample_count, count =>
       `${count.toLocaleString('en')} in ${plural((document.processes || []).length, 'process', 'processes')}`),
   ].filter(Boolean);

@@ -23,11 +23,23 @@ function inspectionFigures(inspection) {
     ['nodes', inspection.nodes], ['parameters', isNumber(inspection.parameters) ? countText(inspection.parameters) : null],
     ['weights', weights && isNumber(weights.bytes) ? `${bytesText(weights.bytes)} in ${plural(weights.tensors, 'tensor')}` : null],
     ...Object.entries(weights && weights.by_type || {}).map(([type, count]) => [`weights, ${type}`, `${countText(count.parameters)} parameters, ${bytesText(count.bytes)}`]),
-    ['file', isNumber(inspection.bytes) ? bytesText(inspection.bytes) : null], ['made by', inspection.made_by || inspection.compiler],
-    ['target', inspection.program ? inspection.program.target : null],
+    ['model', inspection.kind === 'module' ? inspection.model : null], ['optimised for', inspection.optimize],
+    ['weights', isNumber(inspection.weights_bytes) ? bytesText(inspection.weights_bytes) : null],
+    ['open dimensions', (inspection.symbols || []).join(', ')],
+    ['plan below for', inspection.program ? inspection.program.target : null],
   ];
   return element('table', {class: 'facts'}, element('tbody', {}, rows.filter(([, value]) => value !== null && value !== undefined && value !== '')
     .map(([label, value]) => element('tr', {}, element('th', {scope: 'row'}, label), element('td', {}, String(value))))));
+}
+
+function variantTable(variants) {
+  if (!variants || variants.length === 0) return null;
+  const size = bytes => (isNumber(bytes) ? bytesText(bytes) : String(bytes));
+  return element('div', {}, element('h3', {}, 'Code for'), element('div', {class: 'scroll'}, element('table', {class: 'rows', id: 'variant-table'},
+    element('thead', {}, element('tr', {}, ['target', 'device', 'code', 'constants', 'workspace'].map((head, i) => element('th', {scope: 'col', class: i > 1 ? 'number' : ''}, head)))),
+    element('tbody', {}, variants.map(variant => element('tr', {}, element('th', {scope: 'row'}, variant.target), element('td', {}, variant.device),
+      element('td', {class: 'number'}, size(variant.code_bytes)), element('td', {class: 'number'}, size(variant.constant_bytes)),
+      element('td', {class: 'number'}, size(variant.workspace_bytes))))))));
 }
 
 function drawInspection(container, inspection) {
@@ -36,7 +48,7 @@ function drawInspection(container, inspection) {
   if (inspection.error) {
     container.append(element('div', {class: 'verdict care', id: 'warnings'}, element('b', {}, 'gantry cannot use it'), element('p', {class: 'lines'}, inspection.error)));
   }
-  for (const part of [inspectionFigures(inspection), tensorTable('Inputs', inspection.inputs), tensorTable('Outputs', inspection.outputs)]) {
+  for (const part of [inspectionFigures(inspection), tensorTable('Inputs', inspection.inputs), tensorTable('Outputs', inspection.outputs), variantTable(inspection.variants)]) {
     if (part) container.append(part);
   }
   const ops = opTable(inspection.ops);

@@ -71,7 +71,7 @@ class KernelTable {
     container.append(
       element('div', {class: 'controls'},
         choice('kernels-by', 'Rows by', [['step', 'step'], ['kernel', 'kernel'], ['node', 'node'], ['type', 'type']], 'step', by => { this.by = by; this.opened = null; this.draw(); }),
-        select('Show', [[10, 'worst 10'], [50, 'worst 50'], [200, 'worst 200'], [0, 'all']], 50, top => { this.top = Number(top); this.draw(); }, {id: 'kernel-top'}),
+        select('Show', [...[10, 50, 200].map(count => [count, `${this.timed ? 'worst' : 'first'} ${count}`]), [0, 'all']], 50, top => { this.top = Number(top); this.draw(); }, {id: 'kernel-top'}),
         this.search),
       typeLegend(this.colours), element('div', {class: 'scroll'}, this.table), this.status);
     this.table.addEventListener('keydown', event => this.moveFocus(event));
@@ -140,7 +140,7 @@ class KernelTable {
 
   /** How the kernels' sum and a whole run's time relate. */
   relation(all, total) {
-    if (!this.timed) return 'Not timed: gantry bench FILE --profile --json RESULT.json gives times.';
+    if (!this.timed) return 'Not timed: gantry profile FILE --json RESULT.json measures what each takes.';
     const run = this.document.median_ms;
     if (!(run > 0)) return '';
     const {clock} = this;
@@ -217,7 +217,7 @@ class KernelTable {
 
 function drawKernels(container, document) {
   if (kernelsOf(document).length === 0) {
-    return void container.append(missing('Kernels were not timed. What each costs is measured by', 'gantry bench MODEL --profile --json RESULT.json'));
+    return void container.append(missing('Kernels were not timed. A profile does so:', 'gantry profile MODEL --json RESULT.json'));
   }
   return void new KernelTable(container, document);
 }

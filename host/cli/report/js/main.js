@@ -1,5 +1,8 @@
 // The page: its sections in their order, each where its data are.
 
+/** Of a file that has not run there is a plan only where gantry can compile it. */
+const hasPlan = () => results.length > 0 || Boolean(data.inspection.program);
+
 const SECTIONS = [
   {id: 'summary', title: 'All results', draw: drawSummary, only: () => results.length > 2},
   {id: 'differences', title: 'Differences', draw: drawDifferences, only: () => results.length > 1},
@@ -11,11 +14,11 @@ const SECTIONS = [
     drawSamples(container, document);
     drawDistribution(container, document);
   }, only: () => results.length > 0},
-  {id: 'kernels', title: 'Kernels', draw: drawKernels},
+  {id: 'kernels', title: 'Kernels', draw: drawKernels, only: hasPlan},
   {id: 'roofline', title: 'Roofline', draw: drawRoofline, only: () => results.length > 0},
   {id: 'timeline', title: 'Timeline', draw: drawTimeline, only: () => results.length > 0},
-  {id: 'memory', title: 'Memory', draw: drawMemory},
-  {id: 'graph', title: 'Graph', draw: drawGraph, later: true},
+  {id: 'memory', title: 'Memory', draw: drawMemory, only: hasPlan},
+  {id: 'graph', title: 'Graph', draw: drawGraph, later: true, only: hasPlan},
 ];
 
 function sectionFor(section) {

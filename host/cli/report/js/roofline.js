@@ -116,7 +116,7 @@ function drawRoofline(container, document) {
   const kernels = timed.filter(kernel => kernel.flops > 0 && kernel.bytes > 0)
     .map(kernel => Object.assign({gflops: kernel.flops / kernel.total_ms / 1e6}, kernel));
   if (kernels.length === 0) {
-    return void container.append(missing('No kernel was timed.', 'gantry bench MODEL --profile --json RESULT.json'));
+    return void container.append(missing('No kernel was timed. A profile does so:', 'gantry profile MODEL --json RESULT.json'));
   }
   if (!document.peaks) {
     container.append(missing("The machine's peaks were not measured, so there is no roof. A profile of this version measures them:",

@@ -3,7 +3,7 @@
 function samplePoints(axis) {
   const points = [];
   axis.processes.forEach((entry, number) => {
-    entry.process.samples_ms.forEach((ms, i) => points.push({time: entry.times[i], ms, number, index: i}));
+    entry.process.samples_ms.forEach((ms, i) => points.push({time: entry.times[i], ms, number, index: i, disturbed: isDisturbed(entry, entry.times[i])}));
   });
   return points;
 }
@@ -28,7 +28,7 @@ function sampleChart(document, axis, points, width, limit) {
   const low = sorted.length ? sorted[0] : 0;
   const pad = Math.max((limit - low) * 0.06, low * 0.002, 1e-9);
   const y = linear(Math.max(0, low - pad), limit + pad, frame.y0, frame.y1);
-  const [unit, size] = timeUnit(quantile(sorted, 0.5) || 1);
+  const [unit, size] = timeUnit(limit || 1);
   const values = ticks(y.low / size, y.high / size, 5);
   const format = tickText(values);
   frame.svg.append(yAxis(frame, value => y(value * size), values, format, `time of a run, ${unit}`));
@@ -49,7 +49,10 @@ function sampleChart(document, axis, points, width, limit) {
   }
   if (isNumber(document.median_ms)) frame.svg.append(lineFrom(frame.x0, y(document.median_ms), frame.x1, y(document.median_ms), 'median-line'));
   const within = points.filter(point => point.ms <= limit);
-  frame.svg.append(dotPath(within.map(point => [x(point.time), y(point.ms)]), points.length > 3000 ? 'dots fine' : 'dots'));
+  for (const disturbed of [false, true]) {
+    const dots = within.filter(point => point.disturbed === disturbed).map(point => [x(point.time), y(point.ms)]);
+    if (dots.length > 0) frame.svg.append(dotPath(dots, `dots${points.length > 3000 ? ' fine' : ''}${disturbed ? ' disturbed' : ''}`));
+  }
   for (const entry of axis.processes) {
     const middle = y(isNumber(entry.process.median_ms) ? entry.process.median_ms : median(entry.process.samples_ms));
     if (middle >= frame.y1) frame.svg.append(lineFrom(x(entry.begin), middle, x(entry.end), middle, 'process-median'));
@@ -70,11 +73,11 @@ function sampleLines(document, axis, point) {
     if (nearest === null || Math.abs(time - point.time) < Math.abs(entry.readingTimes[nearest] - point.time)) nearest = i;
   });
   const lines = [element('b', {}, timeText(point.ms, 4)),
-    `process ${point.number + 1}, sample ${point.index + 1}`, `${numberText((point.time - entry.begin) / 1000)} s after its first`];
+    `process ${point.number + 1}, sample ${point.index + 1}`, point.disturbed ? 'disturbed: others used the cores' : null, `${numberText((point.time - entry.begin) / 1000)} s after its first`];
   if (nearest === null) return lines;
   for (const strip of STRIPS) {
     for (const series of strip.series) {
-      const value = series.value(entry.readings[nearest]);
+      const value = strip.pulses ? null : series.value(entry.readings[nearest]);
       if (isNumber(value)) lines.push(`${series.label}: ${strip.format(value)}`);
     }
   }
@@ -154,6 +157,7 @@ function drawSamples(container, document) {
       `(to ${timeText(greatest)}) ${beyond === 1 ? 'lies' : 'lie'} above the chart (▲)`));
   }
   const entries = [['dot', 'a sample'], ['process-median', "a process's median"], ['median-line', 'median']];
+  if (points.some(point => point.disturbed)) entries.splice(1, 0, ['disturbed', 'a disturbed sample']);
   if (document.interval_ms) entries.push(['interval', 'its interval']);
   if (throttledTimes(axis).length > 0) entries.push(['throttled', 'held back by heat, power or a cap']);
   container.append(legend(entries), group);

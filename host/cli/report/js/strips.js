@@ -15,20 +15,23 @@ const STRIPS = [
   {title: 'other load', unit: '%', zero: true, full: 100, format: v => `${v.toFixed(1)} %`, steps: true, expected: true, series: [
     {label: 'other processes', className: 's0', value: r => (isNumber(r.others_share) ? 100 * r.others_share : null)},
     {label: 'hypervisor', className: 's1', value: r => (isNumber(r.steal_share) ? 100 * r.steal_share : null)}]},
+  {title: 'pulse of the slowest core', unit: 'times that of quiet cores', pulses: true, format: v => `${numberText(v)} times`, series: [
+    {label: 'pulse', className: 's0', value: r => r.pulse}]},
 ];
 
 function hasSeries(axis, series) {
-  return axis.processes.some(entry => entry.readings.some(reading => isNumber(series.value(reading))));
+  return axis.processes.some(entry => [...entry.readings, ...entry.pulses].some(reading => isNumber(series.value(reading))));
 }
 
 /** A share "since the reading before" holds for the time between both. */
-function stripPoints(entry, series, stepped, x, y) {
+function stripPoints(entry, series, strip, x, y) {
   const points = [];
-  entry.readings.forEach((reading, i) => {
+  const [readings, times] = strip.pulses ? [entry.pulses, entry.pulseTimes] : [entry.readings, entry.readingTimes];
+  readings.forEach((reading, i) => {
     const value = series.value(reading);
     const place = isNumber(value) ? y(value) : null;
-    if (stepped && i > 0) points.push([x(entry.readingTimes[i - 1]), place]);
-    if (!stepped || i > 0) points.push([x(entry.readingTimes[i]), place]);
+    if (strip.steps && i > 0) points.push([x(times[i - 1]), place]);
+    if (!strip.steps || i > 0) points.push([x(times[i]), place]);
   });
   return points;
 }
@@ -37,7 +40,7 @@ function drawStrip(group, strip, axis, width) {
   const frame = plotFrame(width, 84, `${strip.title} over time`, {top: 22, bottom: 8});
   const x = linear(0, axis.end || 1, frame.x0, frame.x1);
   const present = strip.series.filter(series => hasSeries(axis, series));
-  const values = axis.processes.flatMap(entry => entry.readings.flatMap(reading => present.map(series => series.value(reading))));
+  const values = axis.processes.flatMap(entry => [...entry.readings, ...entry.pulses].flatMap(reading => present.map(series => series.value(reading))));
   let [low, high] = extent(values);
   if (strip.zero) low = 0;
   if (strip.full) high = Math.min(strip.full, Math.max(high * 1.1, 10));
@@ -56,7 +59,7 @@ function drawStrip(group, strip, axis, width) {
     }
   }
   for (const series of present) {
-    for (const entry of axis.processes) frame.svg.append(linePath(stripPoints(entry, series, strip.steps, x, y), `series ${series.className}`));
+    for (const entry of axis.processes) frame.svg.append(linePath(stripPoints(entry, series, strip, x, y), `series ${series.className}`));
   }
   frame.svg.append(lineFrom(frame.x0, frame.y0, frame.x1, frame.y0, 'edge'));
   group.append(frame.svg);
@@ -68,6 +71,6 @@ function timeFooter(axis, width) {
   const frame = plotFrame(width, 42, 'time', {top: 2, bottom: 40});
   const x = linear(0, axis.end / 1000 || 1, frame.x0, frame.x1);
   const marks = ticks(0, axis.end / 1000, Math.max(3, Math.floor(width / 110)));
-  frame.svg.append(xAxis(frame, x, marks, tickText(marks), 'seconds of sampling; pauses between processes are left out'));
+  frame.svg.append(xAxis(frame, x, marks, tickText(marks), width < 520 ? 'seconds of sampling' : 'seconds of sampling; pauses between processes are left out'));
   return frame.svg;
 }

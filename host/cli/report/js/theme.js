@@ -31,5 +31,11 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+/** Black or white, whichever is read better on a fill, '#rrggbb' (WCAG's relative luminance; of 0.18 both are as good). */
+function readableOn(fill) {
+  const [red, green, blue] = [1, 3, 5].map(i => (parseInt(fill.slice(i, i + 2), 16) / 255) ** 2.2);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 ? '#10151a' : '#ffffff';
+}
+
 themeButton.addEventListener('click', toggleTheme);
 systemTheme.addEventListener('change', showTheme);

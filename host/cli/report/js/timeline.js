@@ -126,18 +126,19 @@ class Timeline {
       const kernel = this.kernels.get(step);
       const width = Math.max(to - from - (to - from > 3 ? 0.7 : 0), 0.7);
       context.fillStyle = colours[kernel ? this.colours.of(typeOf(kernel)) : 'cx'];
-      context.globalAlpha = shown.step === null || shown.step === step ? 1 : 0.38;
+      const faded = shown.step !== null && shown.step !== step;
+      context.globalAlpha = faded ? 0.38 : 1;
       context.fillRect(from, top, width, height);
       context.globalAlpha = 1;
       painted = from + width;
-      if (width > 34 && height > 11) this.paintLabel(context, kernel ? nameOf(kernel) : `#${step}`, from, top + height / 2, width);
+      if (width > 34 && height > 11) this.paintLabel(context, kernel ? nameOf(kernel) : `#${step}`, from, top + height / 2, width, faded);
     }
   }
 
-  paintLabel(context, text, left, middle, width) {
+  paintLabel(context, text, left, middle, width, faded) {
     const fits = Math.floor((width - 8) / 6.1);
     if (fits < 3) return;
-    context.fillStyle = '#10151a';
+    context.fillStyle = faded ? colour('--ink') : readableOn(context.fillStyle);
     context.textAlign = 'left';
     context.fillText(text.length > fits ? `${text.slice(0, fits - 1)}…` : text, left + 4, middle + 0.5);
   }
