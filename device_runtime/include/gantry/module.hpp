@@ -121,6 +121,7 @@ class Module {
     const GantryStatus status = gantry_module_load_memory(bytes, size, &module);
     return own(status, module);
   }
+  /// As above, of a container, span or array of bytes.
   template <typename Bytes>
   static Result<Module> try_load_memory(const Bytes& bytes) {
     return try_load_memory(std::data(bytes), std::size(bytes));
@@ -131,6 +132,7 @@ class Module {
 
   /// The variant chosen for this CPU, e.g. "x86-64-v4"; lives as long as the module.
   std::string_view target() const { return gantry_module_target(get()); }
+  /// How many inputs and outputs there are; their numbers are those below.
   std::int32_t input_count() const { return gantry_input_count(get()); }
   std::int32_t output_count() const { return gantry_output_count(get()); }
   /// Name, element type and shape. Fail where there is no such input or output.
@@ -142,21 +144,25 @@ class Module {
   }
 
 #if GANTRY_HAS_EXCEPTIONS
-  // As their namesakes with try_; throw Error.
+  /// As try_load; throws Error.
   static Module load(const std::string& path) {
     return try_load(path).value();
   }
+  /// As try_load_memory; throws Error.
   template <typename Byte>
   static Module load_memory(const Byte* bytes, std::size_t size) {
     return try_load_memory(bytes, size).value();
   }
+  /// As try_load_memory; throws Error.
   template <typename Bytes>
   static Module load_memory(const Bytes& bytes) {
     return try_load_memory(bytes).value();
   }
+  /// As try_input; throws Error.
   TensorDescription input(const Which& which) const {
     return try_input(which).value();
   }
+  /// As try_output; throws Error.
   TensorDescription output(const Which& which) const {
     return try_output(which).value();
   }

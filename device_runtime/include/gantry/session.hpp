@@ -83,6 +83,7 @@ class Session {
   /// is set again or the session ends. What is strided or does not start at a multiple of 64 bytes is copied
   /// at every run.
   Result<void> try_borrow_input(const Which& which, const DLTensor& tensor) { return give(which, tensor, 1); }
+  /// As above, of elements in row-major order, of a shape given or the model's.
   template <typename Elements, typename = detail::ElementOf<Elements>>
   Result<void> try_borrow_input(const Which& which, Elements&& elements, const Shape& shape) {
     static_assert(detail::outlives_call<Elements>, "the elements must outlive the call");
@@ -128,7 +129,7 @@ class Session {
     if (status != GANTRY_OK) return detail::last_failure(status);
     return tensor;
   }
-  /// A copy of an output that outlives the session; Tensor::release() gives it to who speaks DLPack.
+  /// An output as a tensor that outlives the session; Tensor::release() gives it to who speaks DLPack.
   Result<Tensor> try_take_output(const Which& which) const {
     const auto index = detail::find(module_.get(), detail::kOutputs, which);
     if (!index) return index.error();
@@ -158,45 +159,56 @@ class Session {
   }
 
 #if GANTRY_HAS_EXCEPTIONS
-  // As their namesakes with try_; throw Error.
+  /// As try_create; throws Error.
   static Session create(const Module& module, const SessionOptions& options = {}) {
     return try_create(module, options).value();
   }
+  /// As try_set_input; throws Error.
   template <typename Input>
   void set_input(const Which& which, const Input& input) {
     try_set_input(which, input).value();
   }
+  /// As try_set_input; throws Error.
   template <typename Elements>
   void set_input(const Which& which, const Elements& elements, const Shape& shape) {
     try_set_input(which, elements, shape).value();
   }
+  /// As try_borrow_input; throws Error.
   template <typename Input>
   void borrow_input(const Which& which, Input&& input) {
     try_borrow_input(which, std::forward<Input>(input)).value();
   }
+  /// As try_borrow_input; throws Error.
   template <typename Elements>
   void borrow_input(const Which& which, Elements&& elements, const Shape& shape) {
     try_borrow_input(which, std::forward<Elements>(elements), shape).value();
   }
+  /// As try_keep_input; throws Error.
   void keep_input(const Which& which, Tensor tensor) {
     try_keep_input(which, std::move(tensor)).value();
   }
+  /// As try_run; throws Error.
   void run() {
     try_run().value();
   }
+  /// As try_output; throws Error.
   template <typename T>
   TensorView<const T> output(const Which& which) const {
     return try_output<T>(which).value();
   }
+  /// As try_output_dlpack; throws Error.
   DLTensor output_dlpack(const Which& which) const {
     return try_output_dlpack(which).value();
   }
+  /// As try_take_output; throws Error.
   Tensor take_output(const Which& which) const {
     return try_take_output(which).value();
   }
+  /// As try_time_steps; throws Error.
   std::vector<GantryStepTime> time_steps() {
     return try_time_steps().value();
   }
+  /// As try_memory; throws Error.
   GantrySessionMemory memory() const {
     return try_memory().value();
   }

@@ -58,7 +58,7 @@ struct BFloat16 {
 template <typename T, typename = void>
 struct ElementType {};
 template <typename T>
-struct ElementType<T, std::enable_if_t<std::is_arithmetic_v<T> && sizeof(T) <= 8>> {
+struct ElementType<T, std::enable_if_t<std::is_arithmetic_v<T> && (sizeof(T) <= 8)>> {
   static constexpr DLDataType value{static_cast<std::uint8_t>(std::is_same_v<T, bool>       ? kDLBool
                                                               : std::is_floating_point_v<T> ? kDLFloat
                                                               : std::is_signed_v<T>         ? kDLInt
