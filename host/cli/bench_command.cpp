@@ -68,6 +68,7 @@ int bench(const Options& options, const Invocation& invocation) {
   if (to_file) invocation.outputs->writes(options.json_file, FileKind::kResult, "--json", options.force);
   ExecutionOptions choice = options.execution;
   choice.seed = options.seed;
+  choice.keep_program = options.measure.profile && options.json;
   Execution execution = prepare_execution(choice, invocation);
   FormerPulses former = former_pulses(choice);
   BenchReport report = report_of(choice, options.measure, execution, invocation);
@@ -79,7 +80,10 @@ int bench(const Options& options, const Invocation& invocation) {
         [&](const std::string& what, double share) { progress.update(what + where, share); }, former);
   }
   report.warnings = measurement_warnings(report.measurement, options.measure);
-  if (options.measure.profile && options.json) report.program = program_of(choice, execution);
+  if (options.measure.profile) {
+    add_peaks(report, choice, execution, invocation);
+    if (options.json) add_program(report, choice, execution);
+  }
   KernelTableOptions table = options.table;
   table.by = *find_profile_rows(options.by);
   table.width = terminal_width();

@@ -281,6 +281,7 @@ std::string report_text(const BenchReport& report, KernelTableOptions profile) {
   if (m.last.kernels.empty()) return text;
   // Streams share the machine: their runs are not what the kernels' times are a part of.
   if (report.options.streams == 0) profile.run_ms = median_of(m.samples_ms());
+  profile.peaks = report.peaks;
   return text + kernel_table(m.last.kernels, profile);
 }
 

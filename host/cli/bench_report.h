@@ -8,6 +8,7 @@
 
 #include "host/cli/inputs.h"
 #include "host/cli/kernel_table.h"
+#include "host/cli/machine_peaks.h"
 #include "host/cli/measurement.h"
 #include "host/cli/program_facts.h"
 #include "host/cli/tensor_text.h"
@@ -42,7 +43,10 @@ struct BenchReport {
   MeasureOptions options;
   Measurement measurement;
   std::vector<std::string> warnings;
-  std::optional<ProgramFacts> program;  ///< the plan that ran, of a profile
+  // Of a profile.
+  std::optional<ProgramFacts> program;  ///< the plan that ran
+  std::optional<MachinePeaks> peaks;    ///< of the machine
+  std::string peaks_note;               ///< why there are none
 };
 
 /// What the readings of all processes say of the machine while it was sampled; none: not shown.

@@ -260,6 +260,8 @@ std::string report_to_json(const BenchReport& report) {
   json["timeline"] = timeline_json(m.last.timeline);
   json["kernels"] = report.options.profile ? kernels_json(m.last) : Json(nullptr);
   json["program"] = report.program ? program_json(*report.program) : Json(nullptr);
+  json["peaks"] = report.peaks ? peaks_json(*report.peaks) : Json(nullptr);
+  json["peaks_note"] = said(report.peaks_note);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -72,14 +72,6 @@ void check_made_up_inputs(const ExecutionOptions& options, const ShapeMap& shape
   }
 }
 
-rpc::LoadOptions load_options(const ExecutionOptions& options) {
-  rpc::LoadOptions load;
-  load.threads = options.threads;
-  load.cpus = parse_cpus(options.cpus);
-  load.device = options.device;
-  return load;
-}
-
 void set_inputs(Execution& execution) {
   for (size_t i = 0; i < execution.inputs.size(); ++i) {
     execution.machine->set_input(static_cast<int>(i), execution.inputs[i].tensor);
@@ -249,6 +241,14 @@ void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std:
       ->allow_extra_args(false);
 }
 
+rpc::LoadOptions load_options(const ExecutionOptions& options) {
+  rpc::LoadOptions load;
+  load.threads = options.threads;
+  load.cpus = parse_cpus(options.cpus);
+  load.device = options.device;
+  return load;
+}
+
 std::unique_ptr<Machine> open_machine(const std::string& board, const std::string& key) {
   if (board.empty()) {
     if (!key.empty()) user_error("--key is for a board; give --on BOARD too");
@@ -277,6 +277,7 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   if (!options.precision.empty()) request.precision = find_precision(options.precision);
   if (!options.optimize.empty()) request.optimize = find_optimize(options.optimize);
   request.use_cache = !options.no_cache;
+  request.keep_program = options.keep_program;
   execution.module = module_for(
       request, on_gpu ? execution.machine->info_with_gpus() : execution.machine->info(), invocation);
   upload_named(execution, options, invocation);

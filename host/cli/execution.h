@@ -33,7 +33,8 @@ struct ExecutionOptions {
   bool no_cache = false;  ///< of compiled kernels
   std::vector<std::string> inputs, preprocess, shapes, sizes;
   std::optional<uint64_t> seed;
-  GivenOptions given;  ///< of all these, and of the command's own
+  bool keep_program = false;  ///< as in ModuleRequest
+  GivenOptions given;         ///< of all these, and of the command's own
 };
 /// MODEL, and the options that it is run with.
 void add_execution_options(CLI::App& command, ExecutionOptions& options);
@@ -41,6 +42,9 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options);
 void add_run_options(CLI::App& command, ExecutionOptions& options);
 /// --shape and --dim alone, for parse_shapes and parse_sizes.
 void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes);
+
+/// Those of them that say how a machine runs a module.
+rpc::LoadOptions load_options(const ExecutionOptions& options);
 
 /// A machine on which the module is loaded and its inputs are set.
 struct Execution {

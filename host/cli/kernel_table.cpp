@@ -38,7 +38,16 @@ std::string name_of(const rpc::KernelTiming& kernel) {
 /// Steps that share a row.
 struct Row {
   double ms = 0, flops = 0, bytes = 0;
+  double least_ms = 0;  ///< that the roofs allow
   std::vector<uint32_t> steps;
+
+  void add(double more_ms, double more_flops, double more_bytes, double more_least_ms) {
+    ms += more_ms;
+    flops += more_flops;
+    bytes += more_bytes;
+    least_ms += more_least_ms;
+  }
+  void add(const Row& row) { add(row.ms, row.flops, row.bytes, row.least_ms); }
   std::string kernel, form, type;
   std::vector<std::string> nodes;  ///< of each step, where they differ
 };
@@ -58,7 +67,8 @@ std::string key_of(const rpc::KernelTiming& kernel, ProfileRows by) {
 }
 
 /// Worst first.
-std::vector<Row> make_rows(const std::vector<rpc::KernelTiming>& kernels, ProfileRows by) {
+std::vector<Row> make_rows(const std::vector<rpc::KernelTiming>& kernels, ProfileRows by,
+                           const std::optional<MachinePeaks>& peaks) {
   std::vector<Row> rows;
   std::unordered_map<std::string, size_t> known;
   for (const rpc::KernelTiming& kernel : kernels) {
@@ -71,9 +81,8 @@ std::vector<Row> make_rows(const std::vector<rpc::KernelTiming>& kernels, Profil
       rows.back().type = type_of(kernel);
     }
     Row& row = rows[entry->second];
-    row.ms += kernel.total_ms;
-    row.flops += kernel.flops;
-    row.bytes += kernel.bytes;
+    row.add(kernel.total_ms, kernel.flops, kernel.bytes,
+            peaks ? least_ms(*peaks, kernel.flops, kernel.bytes) : 0);
     row.steps.push_back(kernel.step);
     const bool known_nodes = std::ranges::find(row.nodes, kernel.origin) != row.nodes.end();
     if (!known_nodes && !kernel.origin.empty()) row.nodes.push_back(kernel.origin);
@@ -87,9 +96,7 @@ void merge_behind(std::vector<Row>& rows, size_t top, const char* what) {
   if (top == 0 || rows.size() <= top) return;
   Row others;
   for (size_t i = top; i < rows.size(); ++i) {
-    others.ms += rows[i].ms;
-    others.flops += rows[i].flops;
-    others.bytes += rows[i].bytes;
+    others.add(rows[i]);
   }
   others.kernel = fmt::format("others: {} {}", rows.size() - top, what);
   rows.resize(top);
@@ -180,6 +187,16 @@ std::string relation(const Clock& clock, int64_t kernels, double run_ms) {
       clock.text(kernels), clock.text(run), clock.text(kernels - run), clock.unit());
 }
 
+std::string roofs_text(const MachinePeaks& peaks) {
+  return fmt::format(
+      "The roofs, measured on {} of the machine: {} GFLOP/s, {} GB/s from memory; 'of roof' is the time that "
+      "the nearer one allows, of the time taken.\nWinograd's algorithm multiplies less than is counted, and "
+      "what "
+      "caches hold comes faster: both can pass 100 %.\n",
+      peaks.threads == 1 ? "a thread" : fmt::format("{} threads", peaks.threads),
+      number_text(peaks.gflop_per_s), number_text(peaks.gb_per_s));
+}
+
 }  // namespace
 
 std::optional<ProfileRows> find_profile_rows(std::string_view word) {
@@ -190,14 +207,10 @@ std::optional<ProfileRows> find_profile_rows(std::string_view word) {
 }
 
 std::string kernel_table(const std::vector<rpc::KernelTiming>& kernels, const KernelTableOptions& options) {
-  std::vector<Row> rows = make_rows(kernels, options.by);
+  std::vector<Row> rows = make_rows(kernels, options.by, options.peaks);
   const size_t row_count = rows.size();
   Row all;
-  for (const Row& row : rows) {
-    all.ms += row.ms;
-    all.flops += row.flops;
-    all.bytes += row.bytes;
-  }
+  for (const Row& row : rows) all.add(row);
   const Clock clock(all.ms);
   const Labels labels(options.by,
                       std::ranges::any_of(rows, [](const Row& row) { return !row.form.empty(); }));
@@ -212,6 +225,7 @@ std::string kernel_table(const std::vector<rpc::KernelTiming>& kernels, const Ke
   Columns columns{{labels.heading(), Align::kRight}, {fmt::format("time, {}", clock.unit()), Align::kRight},
                   {"share", Align::kRight},          {"sum", Align::kRight},
                   {"GFLOP/s", Align::kRight},        {"GB/s", Align::kRight}};
+  if (options.peaks) columns.emplace_back("of roof", Align::kRight);
   labels.add_columns(columns);
   Table table(columns);
   double before = 0;
@@ -224,6 +238,9 @@ std::string kernel_table(const std::vector<rpc::KernelTiming>& kernels, const Ke
                                    sum,
                                    seconds > 0 ? number_text(row.flops / seconds / 1e9) : "-",
                                    seconds > 0 ? number_text(row.bytes / seconds / 1e9) : "-"};
+    if (options.peaks)
+      cells.push_back(row.ms > 0 && row.least_ms > 0 ? fmt::format("{:.0f} %", 100 * row.least_ms / row.ms)
+                                                     : "-");
     labels.add_cells(row, cells);
     table.row(std::move(cells));
   };
@@ -235,8 +252,8 @@ std::string kernel_table(const std::vector<rpc::KernelTiming>& kernels, const Ke
     add(rows[i], count, fmt::format("{:.1f} %", all.ms > 0 ? 100 * before / all.ms : 0));
   }
   add(all, total, "");
-  return fmt::format("\nKernels, worst first:\n{}{}", table.str(2, options.width),
-                     relation(clock, total, options.run_ms));
+  return fmt::format("\nKernels, worst first:\n{}{}{}", table.str(2, options.width),
+                     relation(clock, total, options.run_ms), options.peaks ? roofs_text(*options.peaks) : "");
 }
 
 }  // namespace gantry::cli

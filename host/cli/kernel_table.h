@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "host/cli/machine_peaks.h"
 #include "rpc/client/types.h"
 
 namespace gantry::cli {
@@ -23,9 +24,10 @@ std::optional<ProfileRows> find_profile_rows(std::string_view word);
 
 struct KernelTableOptions {
   ProfileRows by = ProfileRows::kStep;
-  size_t top = 0;     ///< rows at most, all others in one more; 0: all of them
-  size_t width = 0;   ///< columns of the terminal; 0: unlimited
-  double run_ms = 0;  ///< a run without a clock around every kernel; 0: not known
+  size_t top = 0;                          ///< rows at most, all others in one more; 0: all of them
+  size_t width = 0;                        ///< columns of the terminal; 0: unlimited
+  double run_ms = 0;                       ///< a run without a clock around every kernel; 0: not known
+  std::optional<MachinePeaks> peaks = {};  ///< with them: how near each row comes to what they allow
 };
 
 /// Worst first, with shares of the sum. All times are in one unit and with the same decimals, so that the

@@ -76,6 +76,10 @@ CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progr
   return options;
 }
 
+runtime::SharedBytes module_bytes(ModuleFile& module) {
+  return aligned_copy(serialize_module(module));
+}
+
 std::shared_ptr<KernelCache> open_cache(bool wanted) {
   const std::filesystem::path folder = wanted ? KernelCache::default_folder() : std::filesystem::path();
   return folder.empty() ? nullptr : std::make_shared<KernelCache>(folder);
@@ -118,9 +122,15 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     options.optimize = request.optimize;
     options.cache = open_cache(request.use_cache);
     options.observer.spans = invocation.spans.get();
+    if (request.keep_program) {
+      options.observer.lowered = [&](LoweredProgram lowered, const Target& compiled) {
+        module.program =
+            std::make_shared<const CompiledProgram>(without_weights(std::move(lowered), compiled));
+      };
+    }
     ModuleFile file = compile_graph(graph, options);
     const TimedSpan span(invocation.spans.get(), "compile", "write the module");
-    module.bytes = aligned_copy(serialize_module(file));
+    module.bytes = module_bytes(file);
     module.opt_level = request.opt_level;
   }
   module.digest = runtime::to_hex(runtime::sha256(module.bytes.bytes));

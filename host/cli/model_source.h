@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "device_runtime/src/device.h"
 #include "device_runtime/src/memory.h"
+#include "host/cli/compiled_program.h"
 #include "host/cli/invocation.h"
 #include "host/driver/compile.h"
 #include "host/graph/graph.h"
@@ -42,6 +44,8 @@ struct ModuleBytes {
   runtime::SharedBytes bytes;
   std::string digest;  ///< SHA-256, hexadecimal
   int opt_level = -1;  ///< -1: it was a module file
+  /// Of its one variant, where ModuleRequest asked for it and a model was compiled.
+  std::shared_ptr<const CompiledProgram> program;
 };
 
 struct ModuleRequest {
@@ -55,6 +59,7 @@ struct ModuleRequest {
   Precision precision = Precision::kAuto;
   bool use_cache = true;  ///< of compiled kernels
   Optimize optimize = Optimize::kSpeed;
+  bool keep_program = false;  ///< for reports of how it is computed
 };
 /// The target of a device of the machine that reports this. User errors say why there is no such device.
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine);
@@ -67,6 +72,9 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
 
 /// Options of a compilation that reports to `progress`.
 CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progress& progress);
+
+/// The bytes of a module, where the runtime can use them in place.
+runtime::SharedBytes module_bytes(ModuleFile& module);
 
 /// The user's cache of compiled kernels; null where it is not wanted or the environment names no place for
 /// it.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -31,12 +32,21 @@ struct ProgramValue {
 
 /// A step of the plan.
 struct ProgramStep {
+  // What every module says.
   std::string symbol;         ///< of the kernel; empty: a copy
   std::string name = "copy";  ///< its ops: "nn.conv[winograd4]+nn.relu"
   std::string op;             ///< of them the one that it is for; empty: a copy, or the module does not say
   std::vector<std::string> nodes;        ///< of the model
   std::vector<uint32_t> reads, writes;   ///< indices of values
   std::optional<uint64_t> flops, bytes;  ///< operations and compulsory traffic; none: not known
+
+  // What only the compiler knows (host/cli/compiled_program.h); empty where nothing was compiled.
+  std::string decision;                    ///< how it is computed: "winograd4, block 32, …"
+  std::string graph;                       ///< its lines of graph IR
+  std::string loops;                       ///< its loop nest; of steps that call one kernel, at the first
+  std::string assembly;                    ///< as `loops`
+  std::optional<double> predicted_cycles;  ///< of the analytic model, on one core of a CPU
+  std::optional<double> predicted_ms;      ///< of the analytic model, where it or the clock is known
 };
 
 /// A planned memory.
@@ -48,12 +58,16 @@ struct ProgramMemory {
 };
 
 struct ProgramFacts {
-  std::string target;  ///< of the variant: "x86-64-v4"
+  std::string target;                    ///< of the variant: "x86-64-v4"
+  std::map<std::string, int64_t> sizes;  ///< of the module's symbols that are known
   std::vector<ProgramValue> values;
   std::vector<ProgramStep> steps;
   ProgramMemory workspace;
   std::optional<ProgramMemory> gpu_workspace;  ///< of targets with a GPU's memory
 };
+
+/// Fills in times where cycles are predicted: at that clock, shared evenly by so many threads.
+void predict_times(ProgramFacts& program, double clock_mhz, int threads);
 
 /// As in docs/bench.schema.json.
 nlohmann::ordered_json program_json(const ProgramFacts& program);

@@ -43,12 +43,32 @@ Json value_json(const ProgramValue& value, size_t id) {
 }
 
 Json step_json(const ProgramStep& step, size_t index) {
-  return {{"step", index},         {"symbol", said(step.symbol)}, {"name", step.name},
-          {"op", said(step.op)},   {"nodes", step.nodes},         {"reads", step.reads},
-          {"writes", step.writes}, {"flops", shown(step.flops)},  {"bytes", shown(step.bytes)}};
+  return {{"step", index},
+          {"symbol", said(step.symbol)},
+          {"name", step.name},
+          {"op", said(step.op)},
+          {"nodes", step.nodes},
+          {"reads", step.reads},
+          {"writes", step.writes},
+          {"flops", shown(step.flops)},
+          {"bytes", shown(step.bytes)},
+          {"decision", said(step.decision)},
+          {"predicted_cycles", shown(step.predicted_cycles)},
+          {"predicted_ms", shown(step.predicted_ms)},
+          {"graph", said(step.graph)},
+          {"loops", said(step.loops)},
+          {"assembly", said(step.assembly)}};
 }
 
 }  // namespace
+
+void predict_times(ProgramFacts& program, double clock_mhz, int threads) {
+  if (clock_mhz <= 0 || threads <= 0) return;
+  for (ProgramStep& step : program.steps) {
+    if (step.predicted_cycles && !step.predicted_ms)
+      step.predicted_ms = *step.predicted_cycles / (clock_mhz * 1e3) / threads;
+  }
+}
 
 Json program_json(const ProgramFacts& program) {
   Json json;

@@ -43,6 +43,14 @@ class Sizes {
     }
   }
 
+  std::map<std::string, int64_t> by_name() const {
+    std::map<std::string, int64_t> sizes;
+    for (uint32_t i = 0; i < values_.size(); ++i) {
+      if (known_[i]) sizes[manifest_.symbols()->Get(i)->str()] = values_[i];
+    }
+    return sizes;
+  }
+
   /// None: depends on a symbol that is not known, or is no size.
   std::optional<uint64_t> get(uint32_t expression) const {
     const module_format::DimExpr& program = *manifest_.dim_exprs()->Get(expression);
@@ -210,6 +218,7 @@ ProgramFacts program_of_module(const Manifest& manifest, const Variant& variant,
   const Sizes sizes(manifest, shapes);
   ProgramFacts program;
   program.target = text_of(variant.target());
+  program.sizes = sizes.by_name();
   for (const Buffer* buffer : *variant.buffers())
     program.values.push_back(value_of(manifest, *buffer, sizes));
   StepReader(variant, sizes, program).read();

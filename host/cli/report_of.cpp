@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "device_runtime/src/module_reader.h"
+#include "host/cli/measure_peaks.h"
 #include "host/cli/program_of_module.h"
 #include "host/cli/report_summary.h"
 #include "module_generated.h"
@@ -26,6 +27,15 @@ std::string optimized_for(const runtime::SharedBytes& module) {
   auto contents = runtime::ModuleContents::from_bytes(module, /*check_digests=*/false);
   if (!contents.ok() || (*contents).manifest().optimize() == nullptr) return "";
   return (*contents).manifest().optimize()->str();
+}
+
+/// The clock that the CPUs ran at; where the machine does not show it, what its multiply-adds in f32 tell of
+/// it.
+std::optional<double> clock_of(const BenchReport& report, const MachineModel& machine) {
+  if (const auto mhz = summarise_machine(report.measurement).clock_mhz_mean) return mhz;
+  if (!report.peaks || report.precision != name_of(Precision::kFp32)) return std::nullopt;
+  const double flops_per_cycle = 2.0 * machine.fma_per_cycle * machine.vector_bytes / sizeof(float);
+  return 1e3 * report.peaks->gflop_per_s / report.peaks->threads / flops_per_cycle;
 }
 
 }  // namespace
@@ -55,16 +65,30 @@ BenchReport report_of(const ExecutionOptions& choice, const MeasureOptions& opti
   return report;
 }
 
-std::optional<ProgramFacts> program_of(const ExecutionOptions& choice, const Execution& execution) {
+void add_peaks(BenchReport& report, const ExecutionOptions& choice, Execution& execution,
+               const Invocation& invocation) {
+  Progress progress(invocation.verbosity());
+  progress.update("measuring the roofs of " + execution.machine->label(), -1);
+  PeaksResult result = measure_peaks(execution, choice, report.measurement.last.kernels);
+  report.peaks = std::move(result.peaks);
+  report.peaks_note = std::move(result.note);
+}
+
+void add_program(BenchReport& report, const ExecutionOptions& choice, const Execution& execution) {
   auto contents = runtime::ModuleContents::from_bytes(execution.module.bytes, /*check_digests=*/false);
   auto device = runtime::parse_device(choice.device);
-  if (!contents.ok() || !device.ok()) return std::nullopt;
+  if (!contents.ok() || !device.ok()) return;
   const module_format::Manifest& manifest = contents->manifest();
   const auto* variant = find_variant(manifest, execution.loaded.target, device->type);
-  if (variant == nullptr) return std::nullopt;
+  if (variant == nullptr) return;
   std::vector<std::vector<int64_t>> shapes;
   for (const GivenInput& input : execution.inputs) shapes.push_back(input.tensor.shape);
-  return program_of_module(manifest, *variant, shapes);
+  report.program = program_of_module(manifest, *variant, shapes);
+  if (!execution.module.program) return;
+  const CompiledProgram& compiled = *execution.module.program;
+  add_compiled(*report.program, *variant, compiled);
+  if (const auto mhz = clock_of(report, compiled.target.machine))
+    predict_times(*report.program, *mhz, static_cast<int>(report.measurement.last.threads));
 }
 
 std::vector<std::string> live_warnings(const BenchReport& first, const BenchReport& second,

@@ -10,8 +10,11 @@ namespace gantry::cli {
 /// The report of an execution, without its measurement.
 BenchReport report_of(const ExecutionOptions& choice, const MeasureOptions& options,
                       const Execution& execution, const Invocation& invocation);
-/// The plan that ran, as the module tells it; nothing where the module cannot be read.
-std::optional<ProgramFacts> program_of(const ExecutionOptions& choice, const Execution& execution);
+/// Adds the machine's roofs, measured now: what was loaded there is dropped.
+void add_peaks(BenchReport& report, const ExecutionOptions& choice, Execution& execution,
+               const Invocation& invocation);
+/// Adds the plan that ran, as the module tells it, and the compiler where it was kept.
+void add_program(BenchReport& report, const ExecutionOptions& choice, const Execution& execution);
 /// What about a live comparison should be taken with care, and which circumstances the two do not share.
 std::vector<std::string> live_warnings(const BenchReport& first, const BenchReport& second,
                                        const LiveComparison& live, const CompareMeasureOptions& options);

@@ -11,6 +11,13 @@ namespace gantry {
 
 namespace {
 
+LoweredProgram lowered_of(Program program) {
+  LoweredProgram lowered{std::move(program.graph), std::move(program.kernels), std::move(program.ops), {}};
+  for (KernelCall& call : program.calls)
+    lowered.steps.push_back({call.node, call.kernel, call.step, std::move(call.inputs)});
+  return lowered;
+}
+
 void add_variant(ModuleBuilder& builder, const Program& program, const Target& target,
                  const CompileOptions& options, CodeImage image, GpuImage gpu = {}) {
   const TimedSpan span(options.observer.spans, "compile", "plan memory and place weights");
@@ -47,10 +54,7 @@ Optimize find_optimize(const std::string& text) {
 }
 
 LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options) {
-  Program program = build_program(graph, with_precision(target, options.precision), options);
-  LoweredProgram lowered{std::move(program.graph), std::move(program.kernels), std::move(program.ops), {}};
-  for (const KernelCall& call : program.calls) lowered.steps.push_back({call.node, call.kernel, call.step});
-  return lowered;
+  return lowered_of(build_program(graph, with_precision(target, options.precision), options));
 }
 
 ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
@@ -73,6 +77,7 @@ ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
           build_image(program.kernels, target, options.threads, options.cache.get(), options.observer.spans));
     }
     progress("generating code for " + target.name, 1);
+    if (options.observer.lowered) options.observer.lowered(lowered_of(std::move(program)), target);
   }
   builder.set_optimize(name_of(options.optimize));
   return builder.finish();

@@ -18,12 +18,29 @@
 
 namespace gantry {
 
+/// A call of a kernel in the plan.
+struct KernelStep {
+  const Node* node = nullptr;  ///< of LoweredProgram::graph
+  size_t kernel = 0;           ///< index into LoweredProgram::kernels
+  size_t step = 0;             ///< index into the plan
+  std::vector<Value*> inputs;  ///< of the node, each once: the kernel's buffers, before those of its results
+};
+/// Kernels of one target before code generation, with the graph that they come from; for dumps and reports.
+struct LoweredProgram {
+  Graph graph;  ///< after the last pass: a node a kernel
+  std::vector<LoopKernel> kernels;
+  std::vector<std::string> ops;   ///< parallel to kernels: "nn.conv[winograd4]+add+nn.relu"
+  std::vector<KernelStep> steps;  ///< in execution order
+};
+
 /// Called after every step of the pipeline, in order; any member may be empty.
 struct CompileObserver {
   /// Before the first pass (pass == "import") and after each one.
   std::function<void(const std::string& pass, const Graph& graph)> graph_pass;
   /// Every kernel after each loop step ("lower", "simplify", …).
   LoopObserver loop_pass;
+  /// The program of each target, once its code is in the module.
+  std::function<void(LoweredProgram program, const Target& target)> lowered;
   /// What is being done and how far it is, 0 to 1.
   std::function<void(const std::string& what, double done)> progress;
   /// Hears when each pass, and each kernel's lowering and code, began and ended, on which thread; null:
@@ -53,20 +70,6 @@ struct CompileOptions {
   /// Where kernels that were compiled before are found and others are put; null: all are compiled.
   std::shared_ptr<KernelCache> cache;
   CompileObserver observer;
-};
-
-/// A call of a kernel in the plan.
-struct KernelStep {
-  const Node* node = nullptr;  ///< of LoweredProgram::graph
-  size_t kernel = 0;           ///< index into LoweredProgram::kernels
-  size_t step = 0;             ///< index into the plan
-};
-/// Kernels of one target before code generation, with the graph that they come from; for dumps and reports.
-struct LoweredProgram {
-  Graph graph;  ///< after the last pass: a node a kernel
-  std::vector<LoopKernel> kernels;
-  std::vector<std::string> ops;   ///< parallel to kernels: "nn.conv[winograd4]+add+nn.relu"
-  std::vector<KernelStep> steps;  ///< in execution order
 };
 
 /// Runs the pipeline for one target down to loop IR.

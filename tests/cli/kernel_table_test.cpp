@@ -140,5 +140,26 @@ TEST(KernelTable, RowsAreNamedInWords) {
   EXPECT_EQ(find_profile_rows("types"), std::nullopt);
 }
 
+TEST(KernelTable, ShowsHowNearTheRoofsKernelsCome) {
+  KernelTableOptions options;
+  EXPECT_THAT(kernel_table(profile(), options), Not(HasSubstr("of roof")));
+  // Every kernel does 100 GFLOP/s and moves 1 GB/s.
+  options.peaks = MachinePeaks{400, 100, 2, ""};
+  const std::string bound_by_products = kernel_table(profile(), options);
+  EXPECT_THAT(bound_by_products, HasSubstr("of roof"));
+  EXPECT_THAT(bound_by_products, HasSubstr("25 %"));
+  EXPECT_THAT(bound_by_products, HasSubstr("400.0 GFLOP/s, 100.0 GB/s"));
+  options.peaks = MachinePeaks{400, 2, 2, ""};
+  options.by = ProfileRows::kType;
+  EXPECT_THAT(kernel_table(profile(), options), HasSubstr("50 %")) << "memory is the nearer roof";
+}
+
+TEST(MachinePeaks, AllowTheTimeOfTheNearerRoof) {
+  const MachinePeaks peaks{100, 10, 2, ""};
+  EXPECT_DOUBLE_EQ(least_ms(peaks, 1e9, 0), 10);
+  EXPECT_DOUBLE_EQ(least_ms(peaks, 1e9, 2e8), 20);
+  EXPECT_DOUBLE_EQ(least_ms(peaks, 0, 1e7), 1) << "what only moves bytes has one roof";
+}
+
 }  // namespace
 }  // namespace gantry::cli

@@ -115,15 +115,26 @@ class Schema(unittest.TestCase):
     def test_profile(self):
         document = self.measured(*self.PROFILE)
         self.assertTrue(document['kernels'])
+        self.assertGreater(document['peaks']['gflop_per_s'], 0)
+        self.assertGreater(document['peaks']['gb_per_s'], 0)
+        self.assertEqual(document['peaks']['threads'], document['threads'])
+        steps = document['program']['steps']
+        self.assertEqual({step['symbol'] for step in steps if step['loops']}, {step['symbol'] for step in steps} - {None})
+        self.assertTrue(all(step['graph'] for step in steps if step['symbol']))
+        self.assertTrue(all(value['type'] for value in document['program']['values']
+                            if not value['name'].startswith('scratch of')))
         self.check_program(document)
         self.hold_timeline(document)
         document = self.measured('--processes', '1', '--repeat', '3')
         self.assertIsNone(document['kernels'])
-        self.assertIsNone(document['program'])
-        self.assertIsNone(document['timeline'])
+        for field in ('program', 'timeline', 'peaks', 'peaks_note'):
+            self.assertIsNone(document[field])
 
     def test_profile_of_an_emulated_gpu(self):
-        self.check_program(self.measured(*self.PROFILE, '--device', 'cuda-emulated'))
+        document = self.measured(*self.PROFILE, '--device', 'cuda-emulated')
+        self.check_program(document)
+        self.assertIsNone(document['peaks'])
+        self.assertIn('emulated', document['peaks_note'])
 
     def test_profile_of_a_module_with_open_shapes(self):
         self.gantry('zoo', 'lstm', '--dynamic', '-o', 'open.onnx')
@@ -131,6 +142,7 @@ class Schema(unittest.TestCase):
         for model in ('open.onnx', 'open.gmod'):
             document = self.measured(*self.PROFILE, '--dim', 'sequence=6', model=model)
             self.check_program(document)
+            self.assertEqual(any(step['loops'] for step in document['program']['steps']), model == 'open.onnx')
             self.assertIn('6', document['program']['values'][0]['type'].strip('f32[]').split(','))
 
     def hold_timeline(self, document):
@@ -159,7 +171,9 @@ class Schema(unittest.TestCase):
     def test_board_result(self):
         with board([DEVICE], self.folder) as address:
             document = self.measured(*QUICK, '--on', address)
-            self.check_program(self.measured(*self.PROFILE, '--on', address))
+            profile = self.measured(*self.PROFILE, '--on', address)
+            self.check_program(profile)
+            self.assertGreater(profile['peaks']['gb_per_s'], 0)
         self.assertEqual(document['board']['address'], address)
 
     def test_emulated_board_result(self):

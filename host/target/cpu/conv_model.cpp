@@ -167,6 +167,15 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
   return choose_winograd(attrs, data, result, winograd_tile(algorithm), machine).plan.cycles;
 }
 
+WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                                     const MachineModel& machine) {
+  const int64_t tile = winograd_tile(attrs.algorithm);
+  if (attrs.tile_parts == 0) return choose_winograd(attrs, data, result, tile, machine).plan;
+  WinogradWork work = winograd_work(attrs, data, result, tile);
+  work.tile_parts = attrs.tile_parts;
+  return plan_winograd(work, machine);
+}
+
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                     const MachineModel& machine) {
   // Narrow layers have too little to multiply between the transformations.

@@ -18,6 +18,10 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
                                  const MachineModel& machine, ConvAlgorithm algorithm,
                                  int64_t tile_parts = 0);
 
+/// The plan behind predicted_winograd_cycles() of attrs.algorithm and its tile_parts.
+WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                                     const MachineModel& machine);
+
 /// kDirect or one of Winograd's. `data`, `result`: (N, C, spatial…).
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                     const MachineModel& machine);

@@ -179,17 +179,23 @@ TiledConv choose_tiled_conv(const ConvAttrs& attrs, const TensorType& data, cons
   return best;
 }
 
-int64_t dense_tile_parts(const TensorType& data, int64_t units, const TileChoice& choice) {
-  if (data.dtype != DType::kF32 || data.shape.empty() || !data.shape.back().is_constant()) return 0;
+/// The work of data (…, K) with K known.
+TileWork dense_work(const TensorType& data, int64_t units, const TileGeometry& tile) {
   TileWork work;
   for (size_t i = 0; i + 1 < data.shape.size(); ++i) work.rows *= constant_or(data.shape[i], 64);
   work.split_rows = work.rows;
   work.columns = units;
-  work.depth_blocks = ceil_div(data.shape.back().value(), choice.tile.block_depth);
+  work.depth_blocks = ceil_div(data.shape.back().value(), tile.block_depth);
+  work.bytes = 4 * work.rows * (data.shape.back().value() + units);
+  return work;
+}
+
+int64_t dense_tile_parts(const TensorType& data, int64_t units, const TileChoice& choice) {
+  if (data.dtype != DType::kF32 || data.shape.empty() || !data.shape.back().is_constant()) return 0;
+  const TileWork work = dense_work(data, units, choice.tile);
   const double products = double(work.rows) * double(units) * double(data.shape.back().value());
   // Few rows are bound by the weights' stream, which bf16 halves.
   if (choice.parts == 1 && work.rows < 16) return products >= double(1 << 18) ? 1 : 0;
-  work.bytes = 4 * work.rows * (data.shape.back().value() + units);
   const int64_t parts = dense_parts(choice.parts, work.rows);
   if (takes_all(choice)) return parts;
   const MachineModel& machine = choice.machine;
@@ -262,6 +268,21 @@ int64_t tile_parts(const Target& target) {
   if (target.precision == Precision::kBf16) return 1;
   if (target.precision == Precision::kFp32Split) return 2;
   return target.precision == Precision::kFp32Split3 ? 3 : 0;
+}
+
+std::optional<double> predicted_tile_cycles(const ConvAttrs& attrs, const TensorType& data,
+                                            const TensorType& result, const MachineModel& machine) {
+  for (size_t i = 1; i < data.shape.size(); ++i) {
+    if (!data.shape[i].is_constant() || !result.shape[i].is_constant()) return std::nullopt;
+  }
+  const TileChoice choice{geometry_of(attrs.tile_unit), attrs.tile_parts, machine};
+  return tile_cycles(conv_work(attrs, data, result, choice.tile), attrs.tile_parts, choice);
+}
+
+double predicted_tile_cycles(const TensorType& data, int64_t units, TileUnit unit, int64_t parts,
+                             const MachineModel& machine) {
+  const TileChoice choice{geometry_of(unit), parts, machine};
+  return tile_cycles(dense_work(data, units, choice.tile), parts, choice);
 }
 
 void prefer_tiles(LayoutPolicy& policy, const Target& target, const Function* network) {

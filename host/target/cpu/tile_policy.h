@@ -1,7 +1,10 @@
 // When convolutions and matrix products go to tile registers.
 #pragma once
 
+#include <optional>
+
 #include "host/codegen/target.h"
+#include "host/ops/conv.h"
 #include "host/passes/alter_layout.h"
 
 namespace gantry::cpu {
@@ -12,5 +15,13 @@ int64_t tile_parts(const Target& target);
 /// faster than multiply-adds. Of a deep `network`, unless it is null, more weights have three bf16 parts than
 /// of a layer by itself, as errors add up.
 void prefer_tiles(LayoutPolicy& policy, const Target& target, const Function* network);
+
+/// Cycles on one core of a convolution by attrs.algorithm == kTiles; none where extents are not known.
+/// `data`, `result`: (N, C, spatial…).
+std::optional<double> predicted_tile_cycles(const ConvAttrs& attrs, const TensorType& data,
+                                            const TensorType& result, const MachineModel& machine);
+/// Of data (…, K), K known, times a weight of so many bf16 parts.
+double predicted_tile_cycles(const TensorType& data, int64_t units, TileUnit unit, int64_t parts,
+                             const MachineModel& machine);
 
 }  // namespace gantry::cpu

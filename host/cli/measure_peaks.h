@@ -1,0 +1,24 @@
+// Measures a machine's roofs with a module that is compiled for it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/cli/execution.h"
+#include "host/cli/machine_peaks.h"
+
+namespace gantry::cli {
+
+struct PeaksResult {
+  std::optional<MachinePeaks> peaks;
+  std::string note;  ///< why there are none
+};
+
+/// Measures the roofs where and as the execution's module ran: its target, precision, threads and CPUs.
+/// `kernels`: what its kernels took, which says how fast the machine is about. Takes about a second, and the
+/// place of the module on the machine. What fails costs the peaks alone.
+PeaksResult measure_peaks(Execution& execution, const ExecutionOptions& options,
+                          const std::vector<rpc::KernelTiming>& kernels);
+
+}  // namespace gantry::cli
