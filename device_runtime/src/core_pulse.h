@@ -20,24 +20,33 @@ namespace gantry::runtime {
 /// core. What only uses caches and memory does not show in it.
 class CorePulse {
  public:
+  struct Value {
+    double highest = 0;  ///< of the threads: a run waits for its slowest
+    /// Of the threads, where each has a core of its own and these are alike: what the number is of a core
+    /// that nobody else uses is seen sooner on one of many than on all at once. Else as `highest`.
+    double lowest = 0;
+  };
+
   /// Finds lengths that last some ten microseconds here. Nothing where pulses would mean nothing: under an
   /// emulator, which computes a vector's elements one by one, and where threads wander between unlike cores.
   /// The pool must live longer.
   static std::optional<CorePulse> create(ThreadPool& pool);
 
-  /// One pulse on every thread, and waits; the least of a few tries, so that an interrupt does not count. Of
-  /// the threads the highest value, since a run waits for its slowest thread; positive and finite. None where
-  /// the pool is running something. Some 0.1 to 0.3 ms on a machine of today.
-  std::optional<double> beat();
+  /// One pulse on every thread, and waits; each thread's is the least of a few tries, so that an interrupt
+  /// does not count. Positive and finite; none where the pool is running something. Some 0.1 to 0.3 ms on a
+  /// machine of today.
+  std::optional<Value> beat();
   /// Of each thread, of the last beat.
   std::span<const double> by_thread() const { return values_; }
 
  private:
-  explicit CorePulse(ThreadPool& pool);
+  CorePulse(ThreadPool& pool, bool alike);
 
   ThreadPool* pool_;
+  bool alike_;             ///< the cores
   int64_t turns_, links_;  ///< of the burst's loop; of the chain
   std::vector<double> values_;
+  std::vector<int> cpus_;  ///< where the threads were
 };
 
 }  // namespace gantry::runtime

@@ -32,7 +32,7 @@ void PulseLog::look() {
 void PulseLog::beat() {
   if (!pulse_) return;
   const double begun = now_ms();
-  const std::optional<double> value = pulse_->beat();
+  const std::optional<CorePulse::Value> value = pulse_->beat();
   const double ended = now_ms();
   if (!value) return;
   const double cost = ended - begun;

@@ -10,7 +10,7 @@ namespace gantry::runtime {
 
 struct PulseReading {
   double at_ms = 0;  ///< when it was over, by CLOCK_MONOTONIC
-  double value = 0;  ///< see CorePulse
+  CorePulse::Value value;
 };
 
 /// Makes pulses on the thread that calls it, which is the one that runs the session. Keeps those of the whole

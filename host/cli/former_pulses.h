@@ -17,7 +17,8 @@ class FormerPulses {
   /// `cpus`: where threads are pinned, as given.
   FormerPulses(PulseMemory memory, std::string cpus) : memory_(std::move(memory)), cpus_(std::move(cpus)) {}
 
-  /// The level of undisturbed pulses of measurements of this command and of former ones. None: not known.
+  /// The level of undisturbed pulses of measurements of this command and of former ones. None: not known, or
+  /// no pulses were made.
   std::optional<double> level(std::span<const Measurement* const> measurements);
   /// Keeps what this command has seen for those that follow.
   void remember(std::span<const Measurement* const> measurements);

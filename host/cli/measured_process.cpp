@@ -115,7 +115,7 @@ void MeasuredProcess::take_segment(const rpc::BenchmarkOptions& options) {
   for (double started : last_.started_ms) result_.started_ms.push_back(offset + started);
   if (result_.started_ms.size() != samples.size()) result_.started_ms.clear();
   for (const rpc::CorePulse& pulse : last_.pulses)
-    result_.pulses.push_back({offset + pulse.at_ms, pulse.value});
+    result_.pulses.push_back({offset + pulse.at_ms, pulse.value, pulse.lowest});
   const double energy = result_.readings.empty() ? 0 : result_.readings.back().energy_joules.value_or(0);
   for (rpc::ProbeReading reading : last_.readings) {
     reading.at_ms += offset;

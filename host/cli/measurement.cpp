@@ -59,7 +59,7 @@ std::optional<double> level_of(std::span<const Measurement* const> measurements)
   std::vector<double> values;
   for (const Measurement* measurement : measurements) {
     for (const ProcessMeasurement& process : measurement->processes) {
-      for (const rpc::CorePulse& pulse : process.pulses) values.push_back(pulse.value);
+      for (const rpc::CorePulse& pulse : process.pulses) values.push_back(pulse.lowest);
     }
   }
   return level_of_pulses(values);

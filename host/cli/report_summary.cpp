@@ -49,7 +49,7 @@ std::vector<rpc::CorePulse> pulses_of(const Json& process, const std::filesystem
   for (const auto& pulse : maybe<std::vector<std::vector<double>>>(process, "pulses", path)
                                .value_or(std::vector<std::vector<double>>())) {
     if (pulse.size() != 2) user_error("{}: a pulse is not a time and a value", path.string());
-    pulses.push_back({pulse[0], pulse[1]});
+    pulses.push_back({pulse[0], pulse[1], pulse[1]});
   }
   return pulses;
 }

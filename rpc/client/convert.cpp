@@ -111,12 +111,14 @@ ProbeReading from_wire(wire::ProbeReadingT& wire, std::size_t cpus) {
 }
 
 void take_pulses(const wire::BenchmarkFinishedT& wire, BenchmarkResult& result) {
-  if (wire.pulse_at_ms.size() != wire.pulse_values.size() || wire.pulse_values.size() > kMaxReadings)
-    refuse_readings("its pulses have not a time each, or are too many");
+  if (wire.pulse_at_ms.size() != wire.pulse_values.size() ||
+      wire.pulse_lowest.size() != wire.pulse_values.size() || wire.pulse_values.size() > kMaxReadings)
+    refuse_readings("its pulses have not a time and two values each, or are too many");
   for (std::size_t i = 0; i < wire.pulse_values.size(); ++i) {
-    const CorePulse pulse{wire.pulse_at_ms[i], wire.pulse_values[i]};
+    const CorePulse pulse{wire.pulse_at_ms[i], wire.pulse_values[i], wire.pulse_lowest[i]};
     const bool later = i == 0 || pulse.at_ms >= wire.pulse_at_ms[i - 1];
-    if (!std::isfinite(pulse.at_ms) || !std::isfinite(pulse.value) || !(pulse.value > 0) || !later)
+    const bool valued = pulse.lowest > 0 && pulse.value >= pulse.lowest && std::isfinite(pulse.value);
+    if (!std::isfinite(pulse.at_ms) || !valued || !later)
       refuse_readings("a pulse has no value, or not the time after the one before");
     result.pulses.push_back(pulse);
   }

@@ -194,6 +194,8 @@ struct ProbeReading {
 struct CorePulse {
   double at_ms = 0;  ///< since the first sample's start; the first one was before that
   double value = 0;
+  double lowest =
+      0;  ///< that of the core that gave most, where all are alike and have a thread each; else as `value`
 };
 struct BenchmarkResult {
   std::vector<double> samples_ms;  ///< of one run each (a sample's time over `number`)

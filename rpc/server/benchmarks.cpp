@@ -58,8 +58,8 @@ std::unique_ptr<wire::TimelineT> to_wire(const runtime::RunTimeline& timeline) {
 
 /// What a result holds beside samples, kernels, readings and pulses.
 constexpr std::uint64_t kOtherBytes = 8192;
-/// A time and a value each; left out for those that take no data.
-constexpr std::uint64_t kPulseBytes = 2 * sizeof(double) * runtime::PulseLog::kMostPulses;
+/// A time and two values each; left out for those that take no data.
+constexpr std::uint64_t kPulseBytes = 3 * sizeof(double) * runtime::PulseLog::kMostPulses;
 
 std::uint64_t encoded_bytes(const wire::BenchmarkFinishedT& result) {
   flatbuffers::FlatBufferBuilder builder;
@@ -109,6 +109,7 @@ void shorten(wire::BenchmarkFinishedT& result) {
   if (encoded_bytes(result) > kRoom) {
     result.pulse_at_ms.clear();
     result.pulse_values.clear();
+    result.pulse_lowest.clear();
   }
   if (encoded_bytes(result) > kRoom) result.started_ms.clear();
   if (encoded_bytes(result) > kRoom) result.readings.clear();
@@ -205,7 +206,8 @@ wire::BenchmarkFinishedT run_alone(runtime::Session& session, const wire::Benchm
   out.started_ms = result.started_ms;
   for (const runtime::PulseReading& pulse : result.pulses) {
     out.pulse_at_ms.push_back(pulse.at_ms);
-    out.pulse_values.push_back(pulse.value);
+    out.pulse_values.push_back(pulse.value.highest);
+    out.pulse_lowest.push_back(pulse.value.lowest);
   }
   out.reached_deadline = !result.complete;
   out.number = static_cast<std::uint32_t>(result.number);

@@ -184,6 +184,20 @@ TEST(BenchReport, SamplesOfDisturbedCoresDoNotCount) {
       Not(Contains(AnyOf(HasSubstr("samples scatter"), HasSubstr("outside of this machine's sight")))));
 }
 
+TEST(BenchReport, OneQuietCoreShowsThatTheOthersAreDisturbed) {
+  BenchReport report =
+      testing::sample_report(std::vector<std::vector<double>>(5, std::vector<double>(10, 3.0)));
+  Measurement& m = report.measurement;
+  for (ProcessMeasurement& process : m.processes) {
+    testing::set_pulses(process, std::vector<double>(11, 1.6));
+    for (size_t i = 0; i < 2; ++i) process.pulses[i].lowest = 1.2;
+  }
+  const Measurement* const all[] = {&m};
+  leave_out_disturbed(m, level_of(all));
+  EXPECT_EQ(m.undisturbed_pulse, 1.2);
+  EXPECT_EQ(m.disturbed_share(), 1);
+}
+
 TEST(BenchReport, WhereTooLittleIsUndisturbedAllCountsWithAWarning) {
   BenchReport report =
       testing::sample_report(std::vector<std::vector<double>>(5, std::vector<double>(10, 3.0)));
@@ -213,7 +227,7 @@ TEST(BenchReport, OfBoardsThatShowNoPulsesNothingIsSaid) {
   EXPECT_TRUE(json["processes"][0]["disturbed"].is_null());
   EXPECT_EQ(json["processes"][0]["used_samples"], 5);
   // A board may show pulses without saying when samples began.
-  report.measurement.processes[0].pulses = {{0, 2}, {9, 2}};
+  report.measurement.processes[0].pulses = {{0, 2, 2}, {9, 2, 2}};
   leave_out_disturbed(report.measurement, 1.2);
   EXPECT_FALSE(report.measurement.disturbed_share().has_value());
 }

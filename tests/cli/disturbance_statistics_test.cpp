@@ -54,7 +54,7 @@ TEST(PulseLevel, FormerCommandsKnowALowerOne) {
 
 TEST(DisturbedSamples, AreThoseBesideAHighPulse) {
   const std::vector<double> started = {0, 10, 20, 30, 40, 50};
-  const std::vector<rpc::CorePulse> pulses = {{-1, 1}, {19, 1.05}, {39, 1.2}, {60, 1}};
+  const std::vector<rpc::CorePulse> pulses = {{-1, 1, 1}, {19, 1.05, 1}, {39, 1.2, 1}, {60, 1, 1}};
   EXPECT_THAT(disturbed_samples(started, pulses, 1), ElementsAre(false, false, true, true, true, true));
   EXPECT_THAT(disturbed_samples(started, {}, 1), Each(false));
   EXPECT_THAT(disturbed_samples({}, pulses, 1), SizeIs(0));
@@ -146,7 +146,7 @@ Comparison compare_on(DisturbedMachine& machine, SimulatedTimings& random, doubl
 
 TEST(DisturbedComparisons, IdenticalProgramsSeldomDiffer) {
   SimulatedTimings random(3);
-  constexpr int kTrials = 150;
+  constexpr int kTrials = 100;
   int all = 0, cells = 0;
   for (double share : {0.1, 0.3, 0.6, 0.9}) {
     for (double stretch_s : {0.1, 1.0, 10.0}) {

@@ -70,7 +70,8 @@ class DisturbedMachine {
   void pulse(SimulatedProcess& process) {
     const double factor = disturbed_ ? 1.15 + 0.6 * random_.uniform() : 1;
     pass(0.2);
-    process.pulses.push_back({now_ms_ - 0.1, kLevel * factor * (1 + 0.0005 * random_.normal())});
+    const double value = kLevel * factor * (1 + 0.0005 * random_.normal());
+    process.pulses.push_back({now_ms_ - 0.1, value, value});
   }
   void change() {
     disturbed_ = !disturbed_;

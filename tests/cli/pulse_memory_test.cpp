@@ -73,7 +73,7 @@ Measurement measured(double pulse) {
     ProcessMeasurement& process = measurement.processes.emplace_back();
     process.samples_ms = {1, 1, 1, 1, 1};
     process.started_ms = {0, 1, 2, 3, 4};
-    process.pulses = {{-0.1, pulse}, {5, pulse * 1.001}};
+    process.pulses = {{-0.1, pulse, pulse}, {5, pulse * 1.001, pulse}};
   }
   return measurement;
 }
@@ -92,6 +92,10 @@ TEST_F(PulseMemoryTest, AMeasurementThatIsWhollyDisturbedIsKnownToBeByWhatAForme
   EXPECT_EQ(loud.disturbed_share(), 1);
   EXPECT_TRUE(loud.uses_disturbed);
   EXPECT_NEAR(loud.disturbed_speed(), 1.2 / 1.6, 0.01);
+  Measurement without = loud;
+  for (ProcessMeasurement& process : without.processes) process.pulses.clear();
+  const Measurement* const third[] = {&without};
+  EXPECT_FALSE(now.level(third).has_value()) << "no pulses were made here";
   FormerPulses pinned(PulseMemory(file()), "0,1");
   EXPECT_NEAR(*pinned.level(second), 1.6, 0.01) << "other CPUs are another machine";
 }

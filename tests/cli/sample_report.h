@@ -24,7 +24,7 @@ inline void set_pulses(ProcessMeasurement& process, const std::vector<double>& v
   for (size_t i = 0; i < process.samples_ms.size(); ++i)
     process.started_ms.push_back(10 * static_cast<double>(i));
   for (size_t i = 0; i < values.size(); ++i)
-    process.pulses.push_back({10 * static_cast<double>(i) - 1, values[i]});
+    process.pulses.push_back({10 * static_cast<double>(i) - 1, values[i], values[i]});
 }
 
 /// A report of `samples`, a list of times a process, on a board called pi4.

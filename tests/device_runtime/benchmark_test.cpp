@@ -87,7 +87,7 @@ TEST(Benchmark, PulsesStandBeforeTheFirstSampleAndAfterTheLast) {
     EXPECT_GT(result->pulses[1].at_ms, 0);
     EXPECT_GT(result->pulses.back().at_ms, result->started_ms.back());
     for (const PulseReading& pulse : result->pulses)
-      EXPECT_TRUE(std::isfinite(pulse.value) && pulse.value > 0);
+      EXPECT_TRUE(std::isfinite(pulse.value.highest) && pulse.value.lowest > 0);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "device_runtime/src/pulse_log.h"
@@ -9,7 +10,7 @@
 namespace gantry::runtime {
 namespace {
 
-TEST(CorePulse, EveryThreadHasAValueAndTheHighestIsTheBeats) {
+TEST(CorePulse, EveryThreadHasAValueAndTheOuterOnesAreTheBeats) {
   for (int threads : {1, 3}) {
     auto pool = ThreadPool::create(threads, {});
     ASSERT_TRUE(pool.ok());
@@ -19,12 +20,14 @@ TEST(CorePulse, EveryThreadHasAValueAndTheHighestIsTheBeats) {
       const auto value = pulse->beat();
       ASSERT_TRUE(value.has_value());
       ASSERT_EQ(pulse->by_thread().size(), static_cast<size_t>(threads));
-      double highest = 0;
+      double highest = 0, lowest = INFINITY;
       for (double own : pulse->by_thread()) {
         EXPECT_TRUE(std::isfinite(own) && own > 0) << own;
         highest = std::max(highest, own);
+        lowest = std::min(lowest, own);
       }
-      EXPECT_EQ(*value, highest);
+      EXPECT_EQ(value->highest, highest);
+      EXPECT_TRUE(value->lowest == lowest || value->lowest == highest);  // cores of several kinds
     }
   }
 }

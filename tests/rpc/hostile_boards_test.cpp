@@ -188,9 +188,11 @@ TEST(HostileBoards, FiguresThatNobodyMeasuresAreRefused) {
   refused([&](auto& f) { f.runs_per_second = kInfinity; }, "a statistic");
   refused([&](auto& f) { f.kernels[0]->flops = kNan; }, "a kernel's");
   refused([&](auto& f) { f.samples_ms.clear(); }, "no sample");
-  const auto pulses = [&](std::vector<double> at_ms, std::vector<double> values) {
-    refused([&](auto& f) { f.pulse_at_ms = at_ms, f.pulse_values = values; }, "pulse");
+  const auto pulses = [&](const std::vector<double>& at_ms, const std::vector<double>& values) {
+    refused([&](auto& f) { f.pulse_at_ms = at_ms, f.pulse_values = f.pulse_lowest = values; }, "pulse");
   };
+  refused([&](auto& f) { f.pulse_at_ms = {0}, f.pulse_values = {1}; }, "pulse");
+  refused([&](auto& f) { f.pulse_at_ms = {0}, f.pulse_values = {1}, f.pulse_lowest = {2}; }, "pulse");
   pulses({0}, {1, 1});
   pulses({0, kNan}, {1, 1});
   pulses({2, 1}, {1, 1});
