@@ -63,9 +63,10 @@ RecordedResult profiled(const Options& options, const Invocation& invocation) {
   result.board = choice.board.empty() ? "local" : choice.board;
   Progress progress(invocation.verbosity());
   const std::string where = " on " + execution.machine->label();
+  FormerPulses former = former_pulses(choice);
   result.measurement = measure(
       execution, measure_options, [&](Execution& next) { restart(next, choice); },
-      [&](const std::string& what, double share) { progress.update(what + where, share); });
+      [&](const std::string& what, double share) { progress.update(what + where, share); }, former);
   return result;
 }
 
