@@ -6,6 +6,7 @@
 #include <new>
 
 #include "device_runtime/src/dim_program.h"
+#include "device_runtime/src/module_format.h"
 #include "device_runtime/src/session.h"
 #include "device_runtime/src/sized_struct.h"
 #include "gantry/runtime.h"
@@ -21,6 +22,7 @@ using gantry::runtime::fill_sized;
 using gantry::runtime::is_struct_size;
 using gantry::runtime::Module;
 using gantry::runtime::ModuleContents;
+using gantry::runtime::OutputMemory;
 using gantry::runtime::OutputView;
 using gantry::runtime::read_sized;
 using gantry::runtime::Result;
@@ -165,24 +167,36 @@ Status view_output(const GantrySession* session, int32_t index, DLTensor* out) {
   return Status();
 }
 
-/// An output's copy that owns itself.
+/// An output that owns itself: the session's memory, which it then has no more, or a copy.
 struct OwnedTensor {
+  OwnedTensor() = default;
+  OwnedTensor(const OwnedTensor&) = delete;
+  ~OwnedTensor() {
+    if (held != nullptr) held->let_go();
+  }
+
   DLManagedTensor managed{};
-  AlignedBuffer storage;
+  std::shared_ptr<OutputMemory> held;
+  AlignedBuffer copy;
   std::vector<int64_t> shape;
 };
 
-Status copy_output(const GantrySession* session, int32_t index, DLManagedTensor** out) {
+Status take_output(const GantrySession* session, int32_t index, DLManagedTensor** out) {
   if (session == nullptr || out == nullptr) return null_argument("gantry_take_output");
   *out = nullptr;
   auto owned = std::make_unique<OwnedTensor>();
   GANTRY_TRY(view_output(session, index, &owned->managed.dl_tensor));
   DLTensor& tensor = owned->managed.dl_tensor;
-  const uint64_t bytes = session->session->output(index)->bytes;
-  GANTRY_TRY(owned->storage.reserve(bytes, "a copy of an output"));
-  if (bytes > 0) memcpy(owned->storage.data(), tensor.data, bytes);
+  auto held = session->session->hold_output(index);
+  if (!held.ok()) return held.status();
+  owned->held = std::move(*held);
+  if (owned->held == nullptr) {
+    const uint64_t bytes = session->session->output(index)->bytes;
+    GANTRY_TRY(owned->copy.reserve(bytes, "a copy of an output"));
+    if (bytes > 0) memcpy(owned->copy.data(), tensor.data, bytes);
+    tensor.data = owned->copy.data();
+  }
   owned->shape.assign(tensor.shape, tensor.shape + tensor.ndim);
-  tensor.data = owned->storage.data();
   tensor.shape = owned->shape.data();
   owned->managed.manager_ctx = owned.get();
   owned->managed.deleter = [](DLManagedTensor* self) { delete static_cast<OwnedTensor*>(self->manager_ctx); };
@@ -238,6 +252,19 @@ GantryStatus gantry_module_load_memory(const void* bytes, size_t size, GantryMod
   return report(create_module(ModuleContents::from_bytes({{copy->data(), size}, copy}), out));
 }
 
+GantryStatus gantry_module_load_in_place(const void* bytes, size_t size, GantryModule** out) {
+  if (bytes == nullptr || out == nullptr) return report(null_argument("gantry_module_load_in_place"));
+  *out = nullptr;
+  if (reinterpret_cast<uintptr_t>(bytes) % gantry::module_format::kBufferAlignment != 0) {
+    return report(failure(GANTRY_INVALID_ARGUMENT,
+                          "gantry_module_load_in_place: the module must begin at a multiple of %d bytes; "
+                          "gantry_module_load_memory takes it from anywhere",
+                          static_cast<int>(gantry::module_format::kBufferAlignment)));
+  }
+  return report(create_module(
+      ModuleContents::from_bytes({{static_cast<const std::byte*>(bytes), size}, nullptr}), out));
+}
+
 void gantry_module_release(GantryModule* module) {
   delete module;
 }
@@ -284,7 +311,7 @@ GantryStatus gantry_get_output(GantrySession* session, int32_t index, DLTensor* 
   return report(view_output(session, index, out));
 }
 GantryStatus gantry_take_output(GantrySession* session, int32_t index, DLManagedTensor** out) {
-  return report(copy_output(session, index, out));
+  return report(take_output(session, index, out));
 }
 GantryStatus gantry_time_steps(GantrySession* session, GantryStepTime* steps, size_t step_size,
                                int32_t capacity, int32_t* count) {

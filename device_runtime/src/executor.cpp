@@ -173,6 +173,7 @@ Status CpuExecutor::bind(const Module& module, const DimValues& dims, const Plan
   buffers_.clear();
   dims_.clear();
   input_uses_.clear();
+  output_uses_.clear();
   checker_.reset();
   if (module.variant().device() == module_format::Device::CudaEmulated)
     checker_ = std::make_unique<GpuChecker>();
@@ -182,9 +183,9 @@ Status CpuExecutor::bind(const Module& module, const DimValues& dims, const Plan
   const auto& variant = module.variant();
   const auto add_buffer = [&](uint32_t index) {
     const Buffer& buffer = *variant.buffers()->Get(index);
-    if (buffer.kind() == BufferKind::Input) {
-      input_uses_.push_back({buffer.index(), static_cast<uint32_t>(buffers_.size())});
-    }
+    const BufferUse use{buffer.index(), static_cast<uint32_t>(buffers_.size())};
+    if (buffer.kind() == BufferKind::Input) input_uses_.push_back(use);
+    if (buffer.kind() == BufferKind::Output) output_uses_.push_back(use);
     buffers_.push_back(ranges[index].data);
   };
   const auto& steps = *variant.steps();
@@ -215,10 +216,18 @@ Status CpuExecutor::bind(const Module& module, const DimValues& dims, const Plan
   return Status();
 }
 
-void CpuExecutor::move_input(uint32_t input, std::byte* data) {
-  for (const InputUse& use : input_uses_) {
-    if (use.input == input) buffers_[use.slot] = data;
+void CpuExecutor::move(const std::vector<BufferUse>& uses, uint32_t index, std::byte* data) {
+  for (const BufferUse& use : uses) {
+    if (use.index == index) buffers_[use.slot] = data;
   }
+}
+
+void CpuExecutor::move_input(uint32_t input, std::byte* data) {
+  move(input_uses_, input, data);
+}
+
+void CpuExecutor::move_output(uint32_t output, std::byte* data) {
+  move(output_uses_, output, data);
 }
 
 inline int32_t CpuExecutor::run_step(const BoundStep& step, const Hosts& hosts) const {

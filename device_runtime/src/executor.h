@@ -53,6 +53,10 @@ class Executor {
   virtual Status bind(const Module& module, const DimValues& dims, const PlanMemory& memory) = 0;
   /// Replaces the address of an input that was bound before; its size stays.
   virtual void move_input(uint32_t input, std::byte* data) = 0;
+  /// Whether an output's address can be replaced as well.
+  virtual bool outputs_move() const { return false; }
+  /// Where they move: replaces the address of an output that was bound before; its size stays.
+  virtual void move_output(uint32_t /*output*/, std::byte* /*data*/) {}
 
   /// Runs all steps. KERNEL_FAILED names the kernel and the user's nodes.
   virtual Status run(const GantryKernelHost* host) = 0;
@@ -105,6 +109,8 @@ class CpuExecutor : public Executor {
   Result<std::byte*> reserve_workspace(uint64_t bytes) override;
   Status bind(const Module& module, const DimValues& dims, const PlanMemory& memory) override;
   void move_input(uint32_t input, std::byte* data) override;
+  bool outputs_move() const override { return true; }
+  void move_output(uint32_t output, std::byte* data) override;
   Status run(const GantryKernelHost* host) override;
   Status run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) override;
   Status run_traced(const GantryKernelHost* host, int threads, RunTimeline& timeline) override;
@@ -117,9 +123,10 @@ class CpuExecutor : public Executor {
     uint64_t copy_bytes = 0;
     bool serial = false;  ///< too short to share between threads
   };
-  struct InputUse {
-    uint32_t input = 0, slot = 0;  ///< buffers_[slot] is that input
+  struct BufferUse {
+    uint32_t index = 0, slot = 0;  ///< buffers_[slot] is that input, or output
   };
+  void move(const std::vector<BufferUse>& uses, uint32_t index, std::byte* data);
   /// What kernels are told: those worth sharing, and the others.
   struct Hosts {
     GantryKernelHost shared, serial;
@@ -133,7 +140,7 @@ class CpuExecutor : public Executor {
   std::vector<BoundStep> steps_;
   std::vector<void*> buffers_;
   std::vector<int64_t> dims_;
-  std::vector<InputUse> input_uses_;
+  std::vector<BufferUse> input_uses_, output_uses_;
 };
 
 }  // namespace gantry::runtime

@@ -307,7 +307,7 @@ Status Session::provide_memory(const DimValues& dims) {
   if (!reserved.ok()) return reserved.status();
   workspace_ = *reserved;
   workspace_bytes_ = *workspace;
-  for (Output& output : outputs_) GANTRY_TRY(output.storage.reserve(output.bytes, "an output"));
+  for (Output& output : outputs_) GANTRY_TRY(provide_output(output));
   for (Input& input : inputs_) {
     // Inputs of known shape that nobody has given yet.
     if (input.data == nullptr) {
@@ -316,6 +316,16 @@ Status Session::provide_memory(const DimValues& dims) {
     }
   }
   return Status();
+}
+
+/// Memory of the output's size that nobody holds. Whoever takes every result and drops the one before has the
+/// same two in turns.
+Status Session::provide_output(Output& output) {
+  if (output.memory->is_held()) {
+    if (output.spare == nullptr || output.spare->is_held()) output.spare = std::make_shared<OutputMemory>();
+    std::swap(output.memory, output.spare);
+  }
+  return output.memory->reserve(output.bytes);
 }
 
 Status Session::prepare() {
@@ -329,7 +339,7 @@ Status Session::prepare() {
   GANTRY_TRY(provide_memory(dims));
   PlanMemory memory;
   for (const Input& input : inputs_) memory.inputs.push_back({input.data, input.bytes});
-  for (const Output& output : outputs_) memory.outputs.push_back({output.storage.data(), output.bytes});
+  for (const Output& output : outputs_) memory.outputs.push_back({output.memory->data(), output.bytes});
   memory.workspace = {workspace_, workspace_bytes_};
   GANTRY_TRY(executor_->bind(*module_, dims, memory));
   prepared_ = true;
@@ -343,6 +353,12 @@ Status Session::before_run() {
                    module_->manifest().inputs()->Get(i)->name()->c_str());
   }
   GANTRY_TRY(prepare());
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (!outputs_[i].memory->is_held()) continue;
+    has_run_ = false;
+    GANTRY_TRY(provide_output(outputs_[i]));
+    executor_->move_output(static_cast<uint32_t>(i), outputs_[i].memory->data());
+  }
   for (Input& input : inputs_) {
     if (input.copied_from) copy_dense(*input.copied_from, input.data);
   }
@@ -381,7 +397,15 @@ Result<OutputView> Session::output(int index) const {
   GANTRY_TRY(check_index(index, outputs_.size(), "output"));
   if (!has_run_) return failure(GANTRY_INVALID_ARGUMENT, "there are no outputs yet: run the session first");
   const Output& output = outputs_[static_cast<size_t>(index)];
-  return OutputView{output.storage.data(), output.bytes, output.type, output.shape};
+  return OutputView{output.memory->data(), output.bytes, output.type, output.shape};
+}
+
+Result<std::shared_ptr<OutputMemory>> Session::hold_output(int index) {
+  if (Result<OutputView> view = output(index); !view.ok()) return view.status();
+  if (!executor_->outputs_move()) return std::shared_ptr<OutputMemory>();
+  Output& output = outputs_[static_cast<size_t>(index)];
+  output.memory->hold();
+  return output.memory;
 }
 
 SessionMemory Session::memory() const {

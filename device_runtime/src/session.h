@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,6 +33,22 @@ struct OutputView {
   uint64_t bytes = 0;
   ElementType type = ElementType::kF32;
   std::span<const int64_t> shape;
+};
+
+/// An output's memory. While somebody holds it, no run writes to it.
+class OutputMemory {
+ public:
+  std::byte* data() const { return buffer_.data(); }
+  bool is_held() const { return holders_.load(std::memory_order_acquire) > 0; }
+  void hold() { holders_.fetch_add(1, std::memory_order_relaxed); }
+  /// From any thread; what the holder read or wrote comes before what later runs write.
+  void let_go() { holders_.fetch_sub(1, std::memory_order_release); }
+  /// Of memory that nobody holds.
+  Status reserve(uint64_t bytes) { return buffer_.reserve(bytes, "an output"); }
+
+ private:
+  AlignedBuffer buffer_;
+  std::atomic<int> holders_ = 0;
 };
 
 struct SessionMemory {
@@ -75,6 +92,9 @@ class Session {
   Status flush_device_caches() { return executor_->flush_caches(); }
   /// INVALID_ARGUMENT before the first run.
   Result<OutputView> output(int index) const;
+  /// The output's memory, held for the caller, who lets it go; later runs write elsewhere. Null where the
+  /// device's runs always write to the same memory. Errors as output().
+  Result<std::shared_ptr<OutputMemory>> hold_output(int index);
 
   const Module& module() const { return *module_; }
   const std::shared_ptr<const Module>& shared_module() const { return module_; }
@@ -97,7 +117,8 @@ class Session {
     std::vector<int64_t> copied_shape, copied_strides;
   };
   struct Output {
-    AlignedBuffer storage;
+    std::shared_ptr<OutputMemory> memory = std::make_shared<OutputMemory>();
+    std::shared_ptr<OutputMemory> spare;  ///< was held when another run began; may be free again
     std::vector<int64_t> shape;
     uint64_t bytes = 0;
     ElementType type = ElementType::kF32;
@@ -113,6 +134,7 @@ class Session {
   Status check_inputs(const DimValues& dims) const;
   Status check_constraints(const DimValues& dims, std::span<const int64_t> symbols) const;
   Status provide_memory(const DimValues& dims);
+  static Status provide_output(Output& output);
   Status before_run();
 
   std::shared_ptr<const Module> module_;

@@ -1,13 +1,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "host/cli/bench_model.h"
 #include "host/cli/bench_report.h"
-#include "host/cli/bench_run.h"
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/measure_options.h"
-#include "host/cli/report_of.h"
 #include "host/cli/text.h"
 #include "host/cli/trace_file.h"
 #include "host/cli/trace_measurement.h"
@@ -69,21 +68,7 @@ int bench(const Options& options, const Invocation& invocation) {
   ExecutionOptions choice = options.execution;
   choice.seed = options.seed;
   choice.keep_program = options.measure.profile && options.json;
-  Execution execution = prepare_execution(choice, invocation);
-  FormerPulses former = former_pulses(choice);
-  BenchReport report = report_of(choice, options.measure, execution, invocation);
-  {
-    Progress progress(invocation.verbosity());
-    const std::string where = " on " + execution.machine->label();
-    report.measurement = measure(
-        execution, options.measure, [&](Execution& next) { restart(next, choice); },
-        [&](const std::string& what, double share) { progress.update(what + where, share); }, former);
-  }
-  report.warnings = measurement_warnings(report.measurement, options.measure);
-  if (options.measure.profile) {
-    add_peaks(report, choice, execution, invocation);
-    if (options.json) add_program(report, choice, execution);
-  }
+  const BenchReport report = bench_model(choice, options.measure, invocation);
   KernelTableOptions table = options.table;
   table.by = *find_profile_rows(options.by);
   table.width = terminal_width();

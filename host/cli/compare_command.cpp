@@ -7,12 +7,10 @@
 #include "host/cli/bench_report.h"
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
+#include "host/cli/compare_models.h"
 #include "host/cli/compare_report.h"
-#include "host/cli/compare_run.h"
-#include "host/cli/execution.h"
 #include "host/cli/history.h"
 #include "host/cli/quantities.h"
-#include "host/cli/report_of.h"
 #include "host/cli/text.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
@@ -68,64 +66,19 @@ ExecutionOptions side_options(const Options& options, const std::string& file, c
   return side;
 }
 
-struct Outcome {
-  CompareReport report;
-  std::optional<LiveComparison> live;
-  ReportSummary newest;  ///< what --history keeps
-};
-
 std::string side_name(const std::string& file, const std::string& own) {
   return own.empty() ? file : file + " " + own;
 }
 
-Outcome compare_programs(const Options& options, const Invocation& invocation) {
+CompareReport compare_programs(const Options& options, const Invocation& invocation) {
   const std::string& second_file = options.second.empty() ? options.first : options.second;
   const ExecutionOptions first_options =
       side_options(options, options.first, options.first_options, "--first");
   const ExecutionOptions second_options =
       side_options(options, second_file, options.second_options, "--second");
-  Execution first = prepare_execution(first_options, invocation);
-  Execution second = prepare_execution(second_options, invocation);
-  Outcome outcome;
-  FormerPulses former = former_pulses(first_options);
-  {
-    Progress progress(invocation.verbosity());
-    outcome.live = compare_live(
-        {first, [&](Execution& e) { restart(e, first_options); }},
-        {second, [&](Execution& e) { restart(e, second_options); }}, options.compare,
-        [&](const std::string& what, double share) {
-          progress.update(what + " on " + first.machine->label(), share);
-        },
-        former);
-  }
-  const BenchReport reports[] = {report_of(first_options, options.compare.measure, first, invocation),
-                                 report_of(second_options, options.compare.measure, second, invocation)};
-  BenchReport measured[] = {reports[0], reports[1]};
-  measured[0].measurement = std::move(outcome.live->first);
-  measured[1].measurement = std::move(outcome.live->second);
-  CompareReport& report = outcome.report;
-  report.comparison = outcome.live->comparison;
-  report.first = summary_of(measured[0]);
-  report.second = summary_of(measured[1]);
-  report.first.name = side_name(options.first, options.first_options);
-  report.second.name = side_name(second_file, options.second_options);
-  report.rounds = measured[0].measurement.processes.size();
-  report.elapsed_s = outcome.live->elapsed_s;
-  report.warnings = live_warnings(measured[0], measured[1], *outcome.live, options.compare);
-  outcome.newest = report.second;
-  return outcome;
-}
-
-Outcome compare_results(const Options& options) {
-  Outcome outcome;
-  CompareReport& report = outcome.report;
-  std::tie(report.first, report.second) = read_reports(options.first, options.second);
-  const Comparability comparability_of_both = comparability(report.first, report.second);
-  report.warnings = comparability_of_both.warnings;
-  report.comparison = compare_processes(report.first.processes, report.second.processes,
-                                        options.compare.statistics, comparability_of_both.extra_spread);
-  outcome.newest = report.second;
-  return outcome;
+  return compare_models({first_options, side_name(options.first, options.first_options)},
+                        {second_options, side_name(second_file, options.second_options)}, options.compare,
+                        invocation);
 }
 
 /// Adds the newest result to the series and says what has changed in it; `save` writes the series.
@@ -218,10 +171,9 @@ int compare(const Options& options, const Invocation& invocation) {
   if (results && options.second.empty()) {
     newest = read_report(options.first);
   } else {
-    Outcome outcome = results ? compare_results(options) : compare_programs(options, invocation);
-    report = std::move(outcome.report);
-    newest = std::move(outcome.newest);
-    report.compared = true;
+    report = results ? compare_results(options.first, options.second, options.compare.statistics)
+                     : compare_programs(options, invocation);
+    newest = report.second;
   }
   report.smallest_effect = options.compare.statistics.smallest_effect;
   std::function<void()> save_history = [] {};

@@ -45,19 +45,6 @@ std::filesystem::path output_path(const Options& options) {
   return std::filesystem::path(options.model).filename().replace_extension(".gmod");
 }
 
-std::vector<Target> find_targets(const std::vector<std::string>& names) {
-  std::vector<Target> targets;
-  for (const std::string& name : names.empty() ? std::vector<std::string>{"native"} : names) {
-    Target target = find_target(name);
-    for (const Target& other : targets) {
-      if (other.name == target.name)
-        user_error("--target {}: the same as another target given, {}", name, other.name);
-    }
-    targets.push_back(std::move(target));
-  }
-  return targets;
-}
-
 /// Constants of all variants; those that several share are stored, and count, once.
 uint64_t weights_bytes(const ModuleFile& module) {
   uint64_t bytes = 0;

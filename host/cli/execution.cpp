@@ -35,7 +35,7 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
 
 /// User errors for options that this file has no use for.
 void check_options_of_file(const ExecutionOptions& options) {
-  if (!is_module_file(options.file)) return;
+  if (!is_module(options.file, options.contents)) return;
   refuse(options.given, {"--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize"},
          options.file + ": is compiled already, and only the compilation of a model (.onnx) asks for these");
 }
@@ -56,7 +56,7 @@ void check_made_up_inputs(const ExecutionOptions& options, const ShapeMap& shape
     const rpc::TensorDescription& input = execution.loaded.inputs[i];
     const bool made_up = execution.inputs[i].source.starts_with("random, ");
     any_made_up = any_made_up || made_up;
-    if (!is_module_file(options.file) || !shapes.contains(input.name)) continue;
+    if (!is_module(options.file, options.contents) || !shapes.contains(input.name)) continue;
     const bool symbolic = std::ranges::any_of(input.shape, [](int64_t dim) { return dim < 0; });
     if (!made_up) {
       user_error("--shape {}=…: {} says what is in this input; leave --shape out", input.name,
@@ -115,17 +115,18 @@ void upload_named(Execution& execution, const ExecutionOptions& options, const I
   try {
     upload(execution, options, invocation);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kUser || !is_module_file(options.file)) throw;
+    if (error.kind() != ErrorKind::kUser || !is_module(options.file, options.contents)) throw;
     throw Error(error.kind(), named(error.what()));
   } catch (const rpc::Error& error) {
-    if (error.kind() != rpc::ErrorKind::kRequest || !is_module_file(options.file)) throw;
+    if (error.kind() != rpc::ErrorKind::kRequest || !is_module(options.file, options.contents)) throw;
     throw rpc::Error(error.kind(), named(error.what()));
   }
 }
 
 /// Names the files that are read before anything is done, so that none of them becomes an output.
 void plan_inputs(const ExecutionOptions& options, OutputPlan& plan) {
-  plan.reads(options.file, is_module_file(options.file) ? "the module" : "the model");
+  if (options.contents.owner == nullptr)
+    plan.reads(options.file, is_module_file(options.file) ? "the module" : "the model");
   for (const std::string& input : options.inputs) {
     for (const std::filesystem::path& file : files_of_argument(input)) plan.reads(file, "the input");
   }
@@ -137,6 +138,23 @@ void plan_inputs(const ExecutionOptions& options, OutputPlan& plan) {
   plan.reads(resolve_board(options.board, options.key, boards).entry.key, "the key");
 }
 
+/// User errors for arrays that the model has no input for, and for inputs that get no data at all.
+void check_tensors(const Execution& execution, const ExecutionOptions& options) {
+  std::vector<std::string> names;
+  for (const rpc::TensorDescription& input : execution.loaded.inputs) names.push_back(input.name);
+  for (const auto& [name, tensor] : options.tensors) {
+    if (std::ranges::find(names, name) == names.end()) {
+      user_error("{} has no input '{}'{}; it has {}", options.file, name, did_you_mean(name, names),
+                 fmt::join(names, ", "));
+    }
+  }
+  if (options.seed || !options.inputs.empty()) return;
+  for (const std::string& name : names) {
+    if (!options.tensors.contains(name))
+      user_error("{}: input '{}' is not given; a seed makes data up", options.file, name);
+  }
+}
+
 /// The inputs from files, the others made up in sizes that suit the module.
 std::vector<GivenInput> given_inputs(const Execution& execution, const ExecutionOptions& options,
                                      const ShapeMap& shapes, const SizeMap& sizes) {
@@ -145,14 +163,24 @@ std::vector<GivenInput> given_inputs(const Execution& execution, const Execution
   InputChoice choice;
   choice.files = options.inputs;
   choice.shapes = shapes;
+  if (!options.tensors.empty()) {
+    check_tensors(execution, options);
+    for (const auto& [name, tensor] : options.tensors) choice.shapes[name] = tensor.shape;
+    choice.seed = options.seed.value_or(0);  // of what is given, too, which is replaced then
+  }
   choice.seed = options.seed;
   choice.preprocess = options.preprocess;
   // Those of a model are fixed already: it was compiled so.
-  const SizeMap open_sizes = is_module_file(options.file) ? sizes : SizeMap();
+  const SizeMap open_sizes = is_module(options.file, options.contents) ? sizes : SizeMap();
   choice.choose = [&](const std::vector<std::vector<int64_t>>& known) {
     return choose_sizes(contents->manifest(), open_sizes, known);
   };
-  return gather_inputs(execution.loaded.inputs, choice);
+  std::vector<GivenInput> inputs = gather_inputs(execution.loaded.inputs, choice);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto given = options.tensors.find(execution.loaded.inputs[i].name);
+    if (given != options.tensors.end()) inputs[i] = {given->second, "an array"};
+  }
+  return inputs;
 }
 
 /// A time or a result means little to who does not know the sizes.
@@ -272,8 +300,8 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
     span.say("to", execution.machine->label());
   }
   const bool on_gpu = device.type == module_format::Device::Cuda;
-  ModuleRequest request{options.file,      shapes, sizes, options.opt_level, device, options.gpu_arch,
-                        options.gpu_checks};
+  ModuleRequest request{options.file,      options.contents, shapes,           sizes,
+                        options.opt_level, device,           options.gpu_arch, options.gpu_checks};
   if (!options.precision.empty()) request.precision = find_precision(options.precision);
   if (!options.optimize.empty()) request.optimize = find_optimize(options.optimize);
   request.use_cache = !options.no_cache;

@@ -1,6 +1,7 @@
 // What `run` and `bench` have in common: a model or module, a machine, inputs.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,9 @@ namespace gantry::cli {
 
 struct ExecutionOptions {
   std::string file;
-  std::string board;  ///< --on; empty: this machine
+  Contents contents;  ///< the model or module, which `file` then only stands for in messages and reports
+  std::map<std::string, HostTensor> tensors;  ///< inputs that come from no file, by name
+  std::string board;                          ///< --on; empty: this machine
   std::string key;
   std::string device = "cpu";  ///< as the runtime names devices: "cuda:1"
   std::string gpu_arch;        ///< of cuda-emulated: the GPU to schedule for; empty: the default

@@ -23,6 +23,8 @@ struct Invocation {
   bool quiet = false;
   /// The command chosen, set while parsing; returns the exit code.
   std::function<int()> action;
+  /// Takes warnings and notes, in the place of stderr, where somebody calls who is no user at a terminal.
+  std::function<void(const std::string& message, bool warning)> hear;
   /// Its files.
   std::shared_ptr<OutputPlan> outputs = std::make_shared<OutputPlan>();
   /// What the command does when; null unless --trace asks.
@@ -32,12 +34,14 @@ struct Invocation {
     return quiet ? Verbosity::kQuiet : verbose ? Verbosity::kVerbose : Verbosity::kNormal;
   }
   void warn(const std::string& message) const {
+    if (hear) return hear(message, true);
     if (quiet) return;
     fmt::print(stderr, "{} {}\n", styled("gantry: warning:", Style::kWarning, stderr),
                printable(message, stderr));
   }
   /// For what is worth knowing but not asked for.
   void note(const std::string& message) const {
+    if (hear) return hear(message, false);
     if (quiet) return;
     fmt::print(stderr, "{} {}\n", styled("gantry:", Style::kNote, stderr), printable(message, stderr));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,9 @@ class Machine {
 /// The machine that this program runs on: a gantry-device of its own, which ends with the result. User error
 /// where that program is missing.
 std::unique_ptr<Machine> this_machine();
+/// That program, where it does not lie beside this one ($GANTRY_DEVICE wins). Before the first
+/// this_machine().
+void use_device_program(const std::filesystem::path& program);
 /// Connects; errors say what could not be reached and why.
 std::unique_ptr<Machine> connect_board(const BoardChoice& board);
 

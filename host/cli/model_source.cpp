@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <thread>
 
 #include "device_runtime/src/module_format.h"
@@ -17,15 +18,6 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-/// The bytes at an address that the runtime can use in place.
-runtime::SharedBytes aligned_copy(const std::vector<std::byte>& bytes) {
-  auto buffer = std::make_shared<runtime::AlignedBuffer>();
-  const runtime::Status status = buffer->reserve(std::max(bytes.size(), kAlignment), "the module");
-  if (!status.ok()) throw Error(ErrorKind::kBoard, status.message());
-  std::memcpy(buffer->data(), bytes.data(), bytes.size());
-  return {std::span<const std::byte>(buffer->data(), bytes.size()), buffer};
-}
-
 runtime::SharedBytes map_module(const std::filesystem::path& path) {
   auto mapped = runtime::map_file(path.string());
   if (!mapped.ok()) throw Error(ErrorKind::kUser, mapped.status().message());
@@ -33,6 +25,14 @@ runtime::SharedBytes map_module(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+runtime::SharedBytes aligned_copy(std::span<const std::byte> bytes) {
+  auto buffer = std::make_shared<runtime::AlignedBuffer>();
+  const runtime::Status status = buffer->reserve(std::max(bytes.size(), kAlignment), "the module");
+  if (!status.ok()) throw Error(ErrorKind::kBoard, status.message());
+  std::memcpy(buffer->data(), bytes.data(), bytes.size());
+  return {std::span<const std::byte>(buffer->data(), bytes.size()), buffer};
+}
 
 bool is_module_file(const std::filesystem::path& path) {
   std::error_code code;
@@ -45,9 +45,16 @@ bool is_module_file(const std::filesystem::path& path) {
   return file.gcount() == sizeof(magic) && std::memcmp(magic, module_format::kMagic, sizeof(magic)) == 0;
 }
 
+bool is_module(const std::filesystem::path& path, const Contents& contents) {
+  if (contents.owner == nullptr) return is_module_file(path);
+  return contents.bytes.size() >= sizeof(module_format::kMagic) &&
+         std::memcmp(contents.bytes.data(), module_format::kMagic, sizeof(module_format::kMagic)) == 0;
+}
+
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                    const Invocation& invocation, Optimize optimize,
-                   const std::function<void(const std::string&, const std::string&)>& on_node) {
+                   const std::function<void(const std::string&, const std::string&)>& on_node,
+                   const Contents& contents) {
   ImportOptions options;
   constexpr int64_t kSmallBudget = int64_t{64} << 10;
   if (optimize == Optimize::kSize) options.constant_budget = kSmallBudget;
@@ -59,7 +66,11 @@ Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, co
     invocation.outputs->reads(data, "the model's external data");
   };
   TimedSpan span(invocation.spans.get(), "compile", "import");
-  Graph graph = import_onnx(path, options);
+  Graph graph =
+      contents.owner == nullptr
+          ? import_onnx(path, options)
+          : import_onnx_bytes({reinterpret_cast<const char*>(contents.bytes.data()), contents.bytes.size()},
+                              path.parent_path(), options);
   span.say("model", path.string());
   span.say("nodes", static_cast<double>(graph.main.nodes().size()));
   return graph;
@@ -78,6 +89,19 @@ CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progr
 
 runtime::SharedBytes module_bytes(ModuleFile& module) {
   return aligned_copy(serialize_module(module));
+}
+
+std::vector<Target> find_targets(const std::vector<std::string>& names) {
+  std::vector<Target> targets;
+  for (const std::string& name : names.empty() ? std::vector<std::string>{"native"} : names) {
+    Target target = find_target(name);
+    for (const Target& other : targets) {
+      if (other.name == target.name)
+        user_error("--target {}: the same as another target given, {}", name, other.name);
+    }
+    targets.push_back(std::move(target));
+  }
+  return targets;
 }
 
 std::shared_ptr<KernelCache> open_cache(bool wanted) {
@@ -109,14 +133,14 @@ Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& mach
 ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine,
                        const Invocation& invocation) {
   ModuleBytes module;
-  if (is_module_file(request.file)) {
-    module.bytes = map_module(request.file);
+  if (is_module(request.file, request.contents)) {
+    module.bytes = request.contents.owner == nullptr ? map_module(request.file) : request.contents;
   } else {
     const Target target = target_of_device(request, machine);
     Progress progress(invocation.verbosity());
     progress.update("reading " + request.file.string(), -1);
-    const Graph graph =
-        import_model(request.file, request.shapes, request.sizes, invocation, request.optimize);
+    const Graph graph = import_model(request.file, request.shapes, request.sizes, invocation,
+                                     request.optimize, {}, request.contents);
     CompileOptions options = compile_options({target}, request.opt_level, progress);
     options.precision = request.precision;
     options.optimize = request.optimize;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,13 +32,20 @@ inline constexpr const char* kOptHelp =
 using ShapeMap = std::map<std::string, std::vector<int64_t>>;  ///< by input; -1: left open
 using SizeMap = std::map<std::string, int64_t>;                ///< by symbol
 
+/// A model or module in memory, in the place of a file's contents; without an owner: there is none, the file
+/// is read. A module begins at a multiple of 64 bytes.
+using Contents = runtime::SharedBytes;
 /// Whether the file is a module (by its first bytes). User error if it cannot be read.
 bool is_module_file(const std::filesystem::path& path);
+/// As is_module_file; of `contents` where there are any.
+bool is_module(const std::filesystem::path& path, const Contents& contents);
 
-/// Reads a model; warnings go to stderr. `on_node` as in ImportOptions.
+/// Reads a model; warnings go to stderr. `on_node` as in ImportOptions. `contents`: the model, which `path`
+/// then only stands for in messages; its external data are looked for in `path`'s folder.
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                    const Invocation& invocation, Optimize optimize = Optimize::kSpeed,
-                   const std::function<void(const std::string&, const std::string&)>& on_node = {});
+                   const std::function<void(const std::string&, const std::string&)>& on_node = {},
+                   const Contents& contents = {});
 
 /// A compiled or read module, with what reports say of it.
 struct ModuleBytes {
@@ -50,6 +58,7 @@ struct ModuleBytes {
 
 struct ModuleRequest {
   std::filesystem::path file;
+  Contents contents;  ///< what is in the file, where it is none
   ShapeMap shapes;
   SizeMap sizes;
   int opt_level = 3;
@@ -69,6 +78,12 @@ Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& mach
 /// to the inputs.
 ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine,
                        const Invocation& invocation);
+
+/// Bytes at an address that the runtime can use in place.
+runtime::SharedBytes aligned_copy(std::span<const std::byte> bytes);
+
+/// The targets of those names, this machine if there are none; a user error for one that is named twice.
+std::vector<Target> find_targets(const std::vector<std::string>& names);
 
 /// Options of a compilation that reports to `progress`.
 CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progress& progress);

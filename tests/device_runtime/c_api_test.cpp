@@ -62,6 +62,35 @@ TEST_F(CApiTest, RunsAndTakesAnOutputThatOutlivesTheSession) {
   taken->deleter(taken);
 }
 
+TEST_F(CApiTest, TakesAnOutputWithoutACopyAndRunsIntoOtherMemoryWhileItIsHeld) {
+  const DLTensor in = input();
+  ASSERT_EQ(gantry_set_input(session_, 0, &in, 1), GANTRY_OK) << gantry_last_error();
+  const auto run_and_take = [&]() -> DLManagedTensor* {
+    DLManagedTensor* taken = nullptr;
+    DLTensor view;
+    EXPECT_EQ(gantry_run(session_), GANTRY_OK) << gantry_last_error();
+    EXPECT_EQ(gantry_get_output(session_, 0, &view), GANTRY_OK) << gantry_last_error();
+    EXPECT_EQ(gantry_take_output(session_, 0, &taken), GANTRY_OK) << gantry_last_error();
+    EXPECT_EQ(taken->dl_tensor.data, view.data);
+    return taken;
+  };
+  DLManagedTensor* first = run_and_take();
+  values_[0] = 10;
+  DLManagedTensor* second = run_and_take();
+  values_[0] = 20;
+  DLManagedTensor* third = run_and_take();
+  EXPECT_EQ(static_cast<float*>(first->dl_tensor.data)[0], 2);
+  EXPECT_EQ(static_cast<float*>(second->dl_tensor.data)[0], 11);
+  EXPECT_EQ(static_cast<float*>(third->dl_tensor.data)[0], 21);
+  // Once let go, the memory serves again: dropping each result before the next but one needs two in all.
+  void* const freed = second->dl_tensor.data;
+  second->deleter(second);
+  DLManagedTensor* fourth = run_and_take();
+  EXPECT_EQ(fourth->dl_tensor.data, freed);
+  EXPECT_EQ(static_cast<float*>(third->dl_tensor.data)[0], 21);
+  for (DLManagedTensor* tensor : {first, third, fourth}) tensor->deleter(tensor);
+}
+
 TEST_F(CApiTest, ProfilesEachStep) {
   const DLTensor in = input();
   ASSERT_EQ(gantry_set_input(session_, 0, &in, 0), GANTRY_OK);

@@ -59,6 +59,8 @@ GANTRY_API const char* gantry_version(void);
 GANTRY_API GantryStatus gantry_module_load(const char* path, GantryModule** out);
 /** As load, from memory; the bytes are copied. */
 GANTRY_API GantryStatus gantry_module_load_memory(const void* bytes, size_t size, GantryModule** out);
+/** As load_memory without a copy: the bytes begin at a multiple of 64 and stay as they are until the release. */
+GANTRY_API GantryStatus gantry_module_load_in_place(const void* bytes, size_t size, GantryModule** out);
 GANTRY_API void gantry_module_release(GantryModule* module);
 
 /**
@@ -112,7 +114,10 @@ GANTRY_API GantryStatus gantry_set_input(GantrySession* session, int32_t index, 
 GANTRY_API GantryStatus gantry_run(GantrySession* session);
 /** View of an output of the last run; valid until the next run, set_input with another shape, or release. */
 GANTRY_API GantryStatus gantry_get_output(GantrySession* session, int32_t index, DLTensor* out);
-/** As get_output, as an owning tensor that outlives the session (call its deleter). */
+/**
+ * As get_output, as an owning tensor that outlives the session (call its deleter, from any thread). On a CPU
+ * it is the session's memory itself, not a copy; the following runs write elsewhere.
+ */
 GANTRY_API GantryStatus gantry_take_output(GantrySession* session, int32_t index, DLManagedTensor** out);
 
 /** An element of an array: see gantry_time_steps for its size. */

@@ -1,0 +1,302 @@
+#include "host/python/arrays.h"
+
+#include <cstring>
+
+#include "device_runtime/src/data_type.h"
+#include "device_runtime/src/strided_copy.h"
+#include "gantry/runtime.h"
+#include "host/support/error.h"
+
+namespace py = pybind11;
+
+namespace gantry::python {
+namespace {
+
+constexpr const char* kCapsule = "dltensor";
+constexpr const char* kUsedCapsule = "used_dltensor";
+
+std::string type_name_of(const py::handle& value) {
+  return py::str(py::type::of(value).attr("__name__"));
+}
+
+std::string library_of(const py::handle& value) {
+  const std::string module = py::str(py::type::of(value).attr("__module__"));
+  return module.substr(0, module.find('.'));
+}
+
+/// Whether it is a tensor of PyTorch; quick for what is not.
+bool is_torch_tensor(const py::handle& value) {
+  const char* name = Py_TYPE(value.ptr())->tp_name;
+  return (std::strcmp(name, "Tensor") == 0 || std::strcmp(name, "Parameter") == 0) &&
+         library_of(value) == "torch";
+}
+
+std::string device_text(int type, int id) {
+  switch (type) {
+    case kDLCUDA:
+    case kDLCUDAManaged:
+      return "cuda:" + std::to_string(id);
+    case kDLROCM:
+      return "rocm:" + std::to_string(id);
+    case kDLMetal:
+      return "metal:" + std::to_string(id);
+    default:
+      return fmt::format("a device of DLPack's kind {}", type);
+  }
+}
+
+/// A type that the runtime knows, of NumPy's kinds; of code 255 where there is none.
+DLDataType type_of(char kind, py::ssize_t bytes) {
+  const auto bits = static_cast<uint8_t>(8 * bytes);
+  switch (kind) {
+    case 'f':
+      return {kDLFloat, bits, 1};
+    case 'i':
+      return {kDLInt, bits, 1};
+    case 'u':
+      return {kDLUInt, bits, 1};
+    case 'b':
+      return {kDLBool, bits, 1};
+    default:
+      return {255, bits, 1};
+  }
+}
+
+void release_capsule(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, kCapsule)) return;  // somebody has taken it
+  DeleteManaged()(static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kCapsule)));
+}
+
+py::capsule to_capsule(ManagedTensor tensor) {
+  PyObject* capsule = PyCapsule_New(tensor.get(), kCapsule, release_capsule);
+  if (capsule == nullptr) throw py::error_already_set();
+  tensor.release();
+  return py::reinterpret_steal<py::capsule>(capsule);
+}
+
+/// NumPy's number of the type; -1 for what it does not have.
+int numpy_number(DLDataType type) {
+  using Numbers = py::detail::npy_api;
+  constexpr int kHalf = 23;  // missing in pybind11's list
+  if (type.lanes != 1) return -1;
+  const int size = type.bits == 8 ? 0 : type.bits == 16 ? 1 : type.bits == 32 ? 2 : 3;
+  switch (type.code) {
+    case kDLFloat: {
+      constexpr int kFloats[] = {-1, kHalf, Numbers::NPY_FLOAT_, Numbers::NPY_DOUBLE_};
+      return kFloats[size];
+    }
+    case kDLInt: {
+      constexpr int kInts[] = {Numbers::NPY_BYTE_, Numbers::NPY_SHORT_, Numbers::NPY_INT_,
+                               Numbers::NPY_LONG_};
+      return kInts[size];
+    }
+    case kDLUInt: {
+      constexpr int kUnsigned[] = {Numbers::NPY_UBYTE_, Numbers::NPY_USHORT_, Numbers::NPY_UINT_,
+                                   Numbers::NPY_ULONG_};
+      return kUnsigned[size];
+    }
+    case kDLBool:
+      return Numbers::NPY_BOOL_;
+    default:
+      return -1;
+  }
+}
+
+/// The array keeps the tensor.
+py::array to_numpy(ManagedTensor tensor) {
+  const DLTensor& view = tensor->dl_tensor;
+  const auto bytes = static_cast<py::ssize_t>(view.dtype.bits / 8);
+  py::ssize_t shape[GANTRY_MAX_RANK], strides[GANTRY_MAX_RANK];
+  py::ssize_t step = bytes;
+  for (int axis = view.ndim - 1; axis >= 0; --axis) {
+    shape[axis] = view.shape[axis];
+    strides[axis] = view.strides == nullptr ? step : view.strides[axis] * bytes;
+    step *= view.shape[axis];
+  }
+  const py::dtype type(numpy_number(view.dtype));
+  void* data = static_cast<char*>(view.data) + view.byte_offset;
+  const auto rank = static_cast<size_t>(view.ndim);
+  const py::capsule owner(tensor.get(),
+                          [](void* held) { DeleteManaged()(static_cast<DLManagedTensor*>(held)); });
+  tensor.release();
+  return py::array(type, std::vector<py::ssize_t>(shape, shape + rank),
+                   std::vector<py::ssize_t>(strides, strides + rank), data, owner);
+}
+
+bool numpy_knows(DLDataType type) {
+  return numpy_number(type) >= 0;
+}
+
+/// gantry.Tensor: hands its memory to the first who asks for it by DLPack, and stays readable.
+class Tensor {
+ public:
+  explicit Tensor(ManagedTensor tensor) : tensor_(tensor.release(), DeleteManaged()) {}
+
+  py::tuple shape() const {
+    py::tuple shape(tensor_->dl_tensor.ndim);
+    for (int axis = 0; axis < tensor_->dl_tensor.ndim; ++axis) shape[axis] = tensor_->dl_tensor.shape[axis];
+    return shape;
+  }
+  std::string dtype() const { return type_text(tensor_->dl_tensor.dtype); }
+  py::object dlpack() const {
+    struct Shared {
+      DLManagedTensor managed{};
+      std::shared_ptr<DLManagedTensor> owner;
+    };
+    auto shared = std::make_unique<Shared>();
+    shared->owner = tensor_;
+    shared->managed.dl_tensor = tensor_->dl_tensor;
+    shared->managed.manager_ctx = shared.get();
+    shared->managed.deleter = [](DLManagedTensor* self) { delete static_cast<Shared*>(self->manager_ctx); };
+    return to_capsule(ManagedTensor(&shared.release()->managed));
+  }
+
+ private:
+  std::shared_ptr<DLManagedTensor> tensor_;
+};
+
+py::object to_torch(ManagedTensor tensor) {
+  const py::module_ torch = py::module_::import("torch");
+  // Older versions do not take bools this way, and no version some unsigned types.
+  if (numpy_knows(tensor->dl_tensor.dtype) &&
+      (tensor->dl_tensor.dtype.code == kDLBool || tensor->dl_tensor.dtype.code == kDLUInt)) {
+    const py::array array = to_numpy(std::move(tensor));
+    const bool taken = array.dtype().kind() == 'b' || array.itemsize() == 1;
+    return taken ? torch.attr("from_numpy")(array) : py::object(array);
+  }
+  return torch.attr("utils").attr("dlpack").attr("from_dlpack")(to_capsule(std::move(tensor)));
+}
+
+}  // namespace
+
+InputArray::InputArray(const py::handle& array, const std::string& name) : name_(name) {
+  if (py::isinstance<py::array>(array)) {
+    take_numpy(py::reinterpret_borrow<py::array>(array));
+  } else {
+    is_torch_ = is_torch_tensor(array);
+    take_any(array);
+  }
+}
+
+void InputArray::take_numpy(const py::array& array) {
+  const py::dtype type = array.dtype();
+  const char order = type.byteorder();
+  if (order == '>') {
+    user_error("input '{}': its array is big-endian ({}); give array.astype(array.dtype.newbyteorder('='))",
+               name_, std::string(py::str(type.attr("str"))));
+  }
+  tensor_.dtype = type_of(type.kind(), array.itemsize());
+  if (tensor_.dtype.code == 255) {
+    user_error("input '{}': no model has elements of NumPy's type {}", name_,
+               std::string(py::str(static_cast<py::handle>(type))));
+  }
+  owner_ = array;
+  const auto bytes = array.itemsize();
+  bool whole = true;  // whether steps are whole elements
+  for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) {
+    shape_[axis] = array.shape(axis);
+    strides_[axis] = array.strides(axis) / bytes;
+    whole = whole && array.strides(axis) % bytes == 0;
+  }
+  const auto address = reinterpret_cast<uintptr_t>(array.data());
+  if (!whole || address % static_cast<uintptr_t>(bytes) != 0) {
+    // A field of a record, say.
+    return take_numpy(
+        py::module_::import("numpy").attr("array")(array, py::arg("order") = "C").cast<py::array>());
+  }
+  tensor_.data = const_cast<void*>(array.data());
+  tensor_.device = {kDLCPU, 0};
+  tensor_.ndim = static_cast<int32_t>(array.ndim());
+  tensor_.shape = shape_;
+  tensor_.strides = strides_;
+}
+
+/// False where it has no capsule to give; the error is Python's then.
+bool InputArray::take_dlpack(const py::handle& array) {
+  PyObject* result = PyObject_CallMethod(array.ptr(), "__dlpack__", nullptr);
+  if (result == nullptr) return false;
+  const auto capsule = py::reinterpret_steal<py::object>(result);
+  auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kCapsule));
+  if (managed == nullptr) return false;
+  PyCapsule_SetName(capsule.ptr(), kUsedCapsule);
+  PyCapsule_SetDestructor(capsule.ptr(), nullptr);
+  managed_.reset(managed);
+  tensor_ = managed->dl_tensor;
+  return true;
+}
+
+void InputArray::take_any(const py::handle& array) {
+  if (!py::hasattr(array, "__dlpack__")) {
+    user_error("input '{}': a {} is no array; numpy.asarray(…) makes one of lists and numbers", name_,
+               type_name_of(array));
+  }
+  if (py::hasattr(array, "__dlpack_device__")) {
+    const py::tuple device = array.attr("__dlpack_device__")();
+    const int type = py::int_(device[0]);
+    if (type != kDLCPU && type != kDLCUDAHost) {
+      user_error("input '{}': its {} is on {}, and calls take what is in the CPU's memory; give tensor.cpu()",
+                 name_, type_name_of(array), device_text(type, py::int_(device[1])));
+    }
+  }
+  if (!take_dlpack(array)) {
+    py::error_already_set error;
+    // PyTorch before 2 has no bools in DLPack, but in NumPy.
+    if (is_torch_ && std::string(py::str(array.attr("dtype"))) == "torch.bool")
+      return take_numpy(array.attr("numpy")().cast<py::array>());
+    user_error("input '{}': {}", name_, std::string(py::str(error.value())));
+  }
+  tensor_.device = {kDLCPU, 0};
+}
+
+std::string type_text(DLDataType type) {
+  return runtime::dlpack_name(type);
+}
+
+py::object to_python(ManagedTensor tensor, bool torch) {
+  if (torch) return to_torch(std::move(tensor));
+  if (numpy_knows(tensor->dl_tensor.dtype)) return to_numpy(std::move(tensor));
+  return py::cast(Tensor(std::move(tensor)));
+}
+
+py::object to_python(cli::HostTensor tensor, bool torch) {
+  struct Owned {
+    DLManagedTensor managed{};
+    cli::HostTensor tensor;
+  };
+  auto owned = std::make_unique<Owned>();
+  owned->tensor = std::move(tensor);
+  DLTensor& view = owned->managed.dl_tensor;
+  view.data = owned->tensor.bytes.data();
+  view.device = {kDLCPU, 0};
+  view.ndim = static_cast<int32_t>(owned->tensor.shape.size());
+  view.dtype = {owned->tensor.type.code, owned->tensor.type.bits, 1};
+  view.shape = owned->tensor.shape.data();
+  owned->managed.manager_ctx = owned.get();
+  owned->managed.deleter = [](DLManagedTensor* self) { delete static_cast<Owned*>(self->manager_ctx); };
+  return to_python(ManagedTensor(&owned.release()->managed), torch);
+}
+
+cli::HostTensor to_host(const py::handle& array, const std::string& name) {
+  const InputArray input(array, name);
+  const DLTensor& tensor = input.tensor();
+  cli::HostTensor host;
+  host.type = {tensor.dtype.code, tensor.dtype.bits};
+  if (tensor.dtype.lanes != 1) user_error("input '{}': no model has vectors as elements", name);
+  host.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+  host.bytes.resize(static_cast<size_t>(cli::byte_count(host.type, host.shape)));
+  if (!host.bytes.empty()) runtime::copy_dense(tensor, host.bytes.data());
+  return host;
+}
+
+void add_tensor_class(py::module_& module) {
+  py::class_<Tensor>(module, "Tensor")
+      .def_property_readonly("shape", &Tensor::shape)
+      .def_property_readonly("dtype", &Tensor::dtype)
+      .def("__dlpack__", [](const Tensor& tensor, const py::kwargs&) { return tensor.dlpack(); })
+      .def("__dlpack_device__", [](const Tensor&) { return py::make_tuple(static_cast<int>(kDLCPU), 0); })
+      .def("__repr__", [](const Tensor& tensor) {
+        return fmt::format("gantry.Tensor({} {})", tensor.dtype(), std::string(py::str(tensor.shape())));
+      });
+}
+
+}  // namespace gantry::python

@@ -1,0 +1,97 @@
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include "host/codegen/target.h"
+#include "host/python/errors.h"
+#include "host/python/module.h"
+#include "host/python/requests.h"
+#include "host/support/error.h"
+
+namespace py = pybind11;
+
+namespace gantry::python {
+namespace {
+
+struct CompileRequest {
+  std::string file;  ///< or what messages call `contents`
+  cli::Contents contents;
+  std::vector<std::string> targets;
+  cli::ShapeMap shapes;
+  cli::SizeMap sizes;
+  std::string precision, optimize;
+  int opt_level;
+  bool verify, use_cache, force;
+  std::string output;  ///< empty: none
+};
+
+std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& listener) {
+  const std::vector<Target> targets = cli::find_targets(request.targets);
+  const Precision precision = find_precision(request.precision);
+  const Optimize optimize = find_optimize(request.optimize);
+  if (cli::is_module(request.file, request.contents))
+    user_error("{}: is a module already; compile takes a model (.onnx), load takes modules", request.file);
+  const cli::Invocation invocation = listener.invocation();
+  if (request.contents.owner == nullptr) invocation.outputs->reads(request.file, "the model");
+  if (!request.output.empty())
+    invocation.outputs->writes(request.output, cli::FileKind::kModule, "output", request.force);
+  cli::Progress progress(invocation.verbosity());
+  const Graph graph = cli::import_model(request.file, request.shapes, request.sizes, invocation, optimize, {},
+                                        request.contents);
+  CompileOptions options = cli::compile_options(targets, request.opt_level, progress);
+  options.observer.progress = [](const std::string&, double) { Listener::check_interrupt(); };
+  options.precision = precision;
+  options.optimize = optimize;
+  options.verify = request.verify;
+  options.cache = cli::open_cache(request.use_cache);
+  ModuleFile module = compile_graph(graph, options);
+  if (!request.output.empty()) {
+    write_module(module, request.output);
+    return LoadedModule::open(request.output);
+  }
+  return std::make_shared<LoadedModule>(cli::aligned_copy(serialize_module(module)), request.file);
+}
+
+py::tuple compile_from_python(const std::string& file, const py::object& contents,
+                              std::vector<std::string> targets, cli::ShapeMap shapes, cli::SizeMap sizes,
+                              std::string precision, std::string optimize, int opt_level, bool verify,
+                              bool use_cache, std::string output, bool force) {
+  CompileRequest request{file,
+                         {},
+                         std::move(targets),
+                         std::move(shapes),
+                         std::move(sizes),
+                         std::move(precision),
+                         std::move(optimize),
+                         opt_level,
+                         verify,
+                         use_cache,
+                         force,
+                         std::move(output)};
+  if (!contents.is_none()) {
+    const std::string_view bytes = contents.cast<py::bytes>();
+    request.contents = cli::aligned_copy(std::as_bytes(std::span(bytes)));
+  }
+  Listener listener;
+  auto module = without_lock([&] { return compile(request, listener); });
+  return py::make_tuple(std::move(module), listener.messages());
+}
+
+py::list targets() {
+  py::list list;
+  const auto add = [&](const std::string& name, const std::string& description) {
+    list.append(py::make_tuple(name, description));
+  };
+  add("native", "this machine: " + find_target("native").name);
+  for (const Target& target : known_targets()) add(target.name, target.description);
+  return list;
+}
+
+}  // namespace
+
+void add_compile(py::module_& module) {
+  module.def("compile", &compile_from_python);
+  module.def("targets", &targets);
+  module.def("is_module_file", [](const std::string& path) { return cli::is_module_file(path); });
+}
+
+}  // namespace gantry::python

@@ -1,0 +1,339 @@
+"""Measuring: what `gantry bench`, `gantry profile` and `gantry compare` do, with results as objects."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional, Union
+
+from . import _native
+from ._errors import InputError
+from ._module import Module
+from ._options import Model, measure_request, positive, run_request, tell, whole_number
+
+
+def _frame(rows: list[dict[str, Any]]) -> Any:
+    try:
+        import pandas  # type: ignore[import-untyped,unused-ignore]
+    except ImportError as error:
+        raise InputError("to_frame needs pandas (pip install pandas); rows() has the same as dicts") from error
+    return pandas.DataFrame(rows)
+
+
+def _read(path: Union[str, os.PathLike[str]], schema: str, command: str) -> dict[str, Any]:
+    name = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"{name}: is not JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("schema") != schema:
+        raise InputError(f"{name}: is no result of `{command}`")
+    return document
+
+
+@dataclass(frozen=True)
+class _Document:
+    """What has a document of its own."""
+
+    #: The whole document, as ``json.loads`` gives it.
+    document: Mapping[str, Any] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole document."""
+        return dict(self.document)
+
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+        """Writes the document as JSON."""
+        _native.write_text(os.fspath(path), json.dumps(self.document, indent=2, ensure_ascii=False) + "\n")
+
+
+@dataclass(frozen=True)
+class KernelTime(_Document):
+    """What a step of the plan took in one run; all that is known of it is in ``to_dict()``."""
+
+    #: The ops that the kernel computes: "nn.conv[winograd4]+nn.relu".
+    name: str
+    #: The user's ONNX nodes.
+    nodes: tuple[str, ...]
+    ms: float
+    #: Of all kernels' time.
+    share: float
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process that loaded the module, warmed up and ran it."""
+
+    load_ms: Optional[float]
+    first_inference_ms: float
+    median_ms: float
+    samples_ms: tuple[float, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class BenchResult(_Document):
+    """What ``bench`` measured: the document of `gantry bench --json` (docs/bench-schema.md), and what most ask for as
+    attributes. Times of a run in milliseconds; None is what was not measured or is not known.
+    """
+
+    model: str
+    #: The code that ran: "x86-64-v4".
+    target: str
+    #: As it was asked for; "local" for this machine.
+    board: str
+    device: str
+    threads: int
+    precision: Optional[str]
+    #: Over processes, with its 95 % confidence interval.
+    median_ms: float
+    interval_ms: Optional[tuple[float, float]]
+    min_ms: float
+    mean_ms: float
+    p90_ms: Optional[float]
+    p99_ms: Optional[float]
+    stddev_ms: Optional[float]
+    runs_per_second: float
+    #: Medians over processes of what happens once in each.
+    load_ms: Optional[float]
+    first_inference_ms: float
+    #: "workspace_bytes", "weights_bytes", "io_bytes", "peak_resident_bytes", …
+    memory: Mapping[str, Optional[int]] = field(repr=False)
+    processes: tuple[Process, ...] = field(repr=False)
+    #: In the plan's order; empty without ``profile=True``.
+    kernels: tuple[KernelTime, ...] = field(repr=False)
+    #: What the figures should be taken with care for.
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> BenchResult:
+        """Of a document of `gantry bench --json`."""
+        simple = (
+            "model target board device threads precision median_ms min_ms mean_ms p90_ms p99_ms stddev_ms "
+            "runs_per_second load_ms first_inference_ms memory"
+        ).split()
+        values: dict[str, Any] = {name: document.get(name) for name in simple}
+        values["board"] = document["board"]["name"]
+        interval = document.get("interval_ms")
+        return cls(
+            document=document,
+            interval_ms=None if interval is None else (interval[0], interval[1]),
+            processes=tuple(
+                Process(p.get("load_ms"), p["first_inference_ms"], p["median_ms"], tuple(p["samples_ms"]))
+                for p in document["processes"]
+            ),
+            kernels=tuple(
+                KernelTime(k, k["name"], tuple(k["nodes"]), k["total_ms"], k["share"])
+                for k in document.get("kernels") or ()
+            ),
+            warnings=tuple(document.get("warnings", ())),
+            **values,
+        )
+
+    @classmethod
+    def load(cls, path: Union[str, os.PathLike[str]]) -> BenchResult:
+        """Reads what ``save`` or `gantry bench --json` wrote. InputError where it is something else."""
+        return cls.from_dict(_read(path, "gantry-bench", "gantry bench --json"))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict a sample, for tables: model, target, board, process, sample, ms."""
+        return [
+            {"model": self.model, "target": self.target, "board": self.board, "process": p, "sample": s, "ms": ms}
+            for p, process in enumerate(self.processes)
+            for s, ms in enumerate(process.samples_ms)
+        ]
+
+    def kernel_rows(self) -> list[dict[str, Any]]:
+        """A dict a kernel: all that the document says of it, its nodes as one text."""
+        return [{**kernel.document, "nodes": ", ".join(kernel.nodes)} for kernel in self.kernels]
+
+    def to_frame(self, what: str = "samples") -> Any:
+        """rows(), or kernel_rows() for ``what="kernels"``, as a pandas.DataFrame. InputError without pandas."""
+        if what not in ("samples", "kernels"):
+            raise InputError(f"to_frame({what!r}): is neither 'samples' nor 'kernels'")
+        return _frame(self.rows() if what == "samples" else self.kernel_rows())
+
+    def __str__(self) -> str:
+        spread = f", 95 % confidence {self.interval_ms[0]:.4g} to {self.interval_ms[1]:.4g}" if self.interval_ms else ""
+        return f"{self.model} on {self.board} ({self.target}): {self.median_ms:.4g} ms{spread}"
+
+
+@dataclass(frozen=True)
+class Comparison(_Document):
+    """What ``compare`` found: the document of `gantry compare --json`, and what most ask for as attributes."""
+
+    #: What the two are called.
+    first: str
+    second: str
+    #: The second's time over the first's, with its 95 % confidence interval.
+    ratio: float
+    interval: tuple[float, float]
+    #: Of the second: "faster", "slower", "same", or "not shown".
+    verdict: str
+    #: Medians of a run.
+    first_ms: float
+    second_ms: float
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Comparison:
+        """Of a document of `gantry compare --json`."""
+        first, second = document["first"], document["second"]
+        return cls(
+            document=document,
+            first=first["name"],
+            second=second["name"],
+            ratio=document["ratio"],
+            interval=(document["interval"][0], document["interval"][1]),
+            verdict=document["verdict"],
+            first_ms=first["median_ms"],
+            second_ms=second["median_ms"],
+            warnings=tuple(document.get("warnings", ())),
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict a side, for tables."""
+        return [dict(self.document[side], side=side) for side in ("first", "second")]
+
+    def to_frame(self) -> Any:
+        """rows() as a pandas.DataFrame. InputError without pandas."""
+        return _frame(self.rows())
+
+    def __str__(self) -> str:
+        return (
+            f"{self.second} is {self.verdict} beside {self.first}: {self.ratio:.4g} times "
+            f"({self.interval[0]:.4g} to {self.interval[1]:.4g})"
+        )
+
+
+_RUN_OPTIONS = frozenset(
+    "device threads cpus precision optimize opt shapes dims inputs seed gpu_arch gpu_checks cache".split()
+)
+
+
+def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of how it is run, and of how it is measured."""
+    run = {name: value for name, value in options.items() if name in _RUN_OPTIONS}
+    return run, {name: value for name, value in options.items() if name not in _RUN_OPTIONS}
+
+
+def bench_on(board: str, key: str, model: Union[Module, Model], options: Mapping[str, Any]) -> BenchResult:
+    """``bench`` on this machine (board "") or a board."""
+    run, measure = _split(options)
+    text, messages = _native.bench(run_request(model, board=board, key=key, **run), measure_request(**measure))
+    tell(messages, stacklevel=4)
+    return BenchResult.from_dict(json.loads(text))
+
+
+def bench(model: Union[Module, Model], **options: Any) -> BenchResult:
+    """Times a model or module on this machine, as `gantry bench` does: several processes, each of which loads it, runs
+    it once, warms up until steady and is sampled, until the median is known.
+
+    Args:
+        model: A Module, or a model, which is compiled for this machine.
+        device, threads, cpus: As of Session.
+        precision, optimize, opt, shapes, dims, cache: As of ``compile``, for models. shapes and dims also give made-up
+            inputs of symbolic modules their sizes.
+        inputs: Arrays by inputs' names; others are made up from ``seed`` (default 0).
+        gpu_arch, gpu_checks: Of device "cuda-emulated": the GPU to compile for ("sm_90"), and whether races and
+            accesses out of bounds are looked for.
+        duration: Seconds to measure at most; default 20.
+        precision_goal: Half the width of the median's interval at which measuring ends; default 0.01.
+        processes, warmup, repeat, number: Exactly so many processes, runs before the first sample, samples a process,
+            runs a sample; default: as the goal takes.
+        min_repeat_ms, cooldown_ms: More runs a sample until it takes so long; the pause before every sample.
+        cold: Empties the caches before every run.
+        profile: Times every kernel too.
+        streams: Throughput: so many sessions at once.
+
+    Raises:
+        InputError: The model, an input or an option is wrong.
+        BoardError: What failed while it ran.
+    """
+    return bench_on("", "", model, options)
+
+
+def _as_file(result: Any, folder: str, name: str) -> str:
+    if not isinstance(result, BenchResult):
+        return str(os.fspath(result))
+    path = os.path.join(folder, name + ".json")
+    result.save(path)
+    return path
+
+
+def _is_result(side: Any) -> bool:
+    return isinstance(side, BenchResult) or (isinstance(side, (str, os.PathLike)) and os.fspath(side).endswith(".json"))
+
+
+def compare(
+    first: Union[Module, Model, BenchResult],
+    second: Union[Module, Model, BenchResult],
+    *,
+    on: Union[str, Any, None] = None,
+    key: Union[str, os.PathLike[str], None] = None,
+    first_options: Optional[Mapping[str, Any]] = None,
+    second_options: Optional[Mapping[str, Any]] = None,
+    duration: float = 30.0,
+    rounds: Optional[int] = None,
+    warmup: Optional[int] = None,
+    cold: bool = False,
+    smallest_effect: float = 0.01,
+    **options: Any,
+) -> Comparison:
+    """Compares two models or modules, measured in turns, as `gantry compare` does; or two results of ``bench``.
+
+    Args:
+        first, second: Models or modules, or two BenchResults or their .json files, which were measured apart.
+        on: A Board, or what Board takes, with ``key``; default: this machine.
+        first_options, second_options: Options of one side alone, as ``bench`` has for how a model is run:
+            ``second_options={"precision": "bf16"}``.
+        duration: Seconds to measure at most.
+        rounds, warmup: Exactly so many rounds, of a process each, and runs before the first sample.
+        cold: Empties the caches before every run.
+        smallest_effect: The smallest difference worth claiming.
+        options: Of both, as ``bench`` has for how a model is run.
+
+    Raises:
+        InputError, BoardError: As ``bench``.
+    """
+    effect = positive("smallest_effect", smallest_effect, 1)
+    if _is_result(first) != _is_result(second):
+        raise InputError("a result can only be compared with a result: give two results, or two models or modules")
+    if _is_result(first):
+        if on is not None or options or first_options or second_options:
+            raise InputError("results were measured already: options of measuring mean nothing here")
+        with tempfile.TemporaryDirectory(prefix="gantry-") as folder:
+            sides = [_as_file(side, folder, name) for side, name in ((first, "first"), (second, "second"))]
+            return Comparison.from_dict(json.loads(_native.compare_results(sides[0], sides[1], effect)))
+    board, key_file = _place(on, key)
+    requests = []
+    models: tuple[Any, Any] = (first, second)
+    for side, own in zip(models, (first_options, second_options)):
+        request = run_request(side, board=board, key=key_file, **{**options, **(own or {})})
+        texts = "".join(f" {name}={value}" for name, value in (own or {}).items())
+        requests.append({**request, "name": request["file"] + texts})
+    measure = {
+        "smallest_effect": effect,
+        "duration_s": positive("duration", duration, 7 * 86400),
+        "rounds": None if rounds is None else whole_number("rounds", rounds, 3, 1000),
+        "warmup": None if warmup is None else whole_number("warmup", warmup, 0, 1_000_000),
+        "cold": bool(cold),
+        "order_seed": secrets.randbits(64),
+    }
+    text, messages = _native.compare(requests[0], requests[1], measure)
+    tell(messages)
+    return Comparison.from_dict(json.loads(text))
+
+
+def _place(on: Any, key: Union[str, os.PathLike[str], None]) -> tuple[str, str]:
+    from ._board import Board
+
+    if isinstance(on, Board):
+        return on.name, on.key
+    return ("" if on is None else os.fspath(on)), ("" if key is None else os.fspath(key))

@@ -1,0 +1,132 @@
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <nlohmann/json.hpp>
+
+#include "host/cli/bench_model.h"
+#include "host/cli/compare_models.h"
+#include "host/cli/machine_json.h"
+#include "host/codegen/target.h"
+#include "host/python/arrays.h"
+#include "host/python/errors.h"
+#include "host/python/requests.h"
+
+namespace py = pybind11;
+
+namespace gantry::python {
+namespace {
+
+void hear_progress(const std::string&, double) {
+  Listener::check_interrupt();
+}
+
+std::string text_of(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+/// The document of `gantry bench --json`.
+py::tuple bench(const py::dict& request, const py::dict& measure) {
+  cli::ExecutionOptions execution = execution_options(request);
+  execution.seed = execution.seed.value_or(0);
+  const cli::MeasureOptions options = measure_options(measure);
+  execution.keep_program = options.profile;
+  Listener listener;
+  const std::string json = without_lock([&] {
+    return cli::report_to_json(cli::bench_model(execution, options, listener.invocation(), hear_progress));
+  });
+  return py::make_tuple(json, listener.messages());
+}
+
+/// The document of `gantry compare --json`.
+py::tuple compare(const py::dict& first, const py::dict& second, const py::dict& measure) {
+  cli::CompareSide sides[] = {{execution_options(first), {}}, {execution_options(second), {}}};
+  const py::dict requests[] = {first, second};
+  for (size_t i : {0, 1}) {
+    sides[i].execution.seed = sides[i].execution.seed.value_or(0);
+    sides[i].name = requests[i]["name"].cast<std::string>();
+  }
+  cli::CompareMeasureOptions options = compare_options(measure);
+  options.seed = measure["order_seed"].cast<uint64_t>();
+  Listener listener;
+  const std::string json = without_lock([&] {
+    return cli::comparison_json(
+        cli::compare_models(sides[0], sides[1], options, listener.invocation(), hear_progress));
+  });
+  return py::make_tuple(json, listener.messages());
+}
+
+/// The same of two results that were measured before.
+std::string compare_results(const std::filesystem::path& first, const std::filesystem::path& second,
+                            double smallest_effect) {
+  return without_lock([&] {
+    cli::CompareOptions statistics;
+    statistics.smallest_effect = smallest_effect;
+    return cli::comparison_json(cli::compare_results(first, second, statistics));
+  });
+}
+
+py::tuple run(const py::dict& request) {
+  const cli::ExecutionOptions options = execution_options(request);
+  Listener listener;
+  double milliseconds = 0;
+  std::vector<std::string> names;
+  std::vector<cli::HostTensor> outputs;
+  without_lock([&] {
+    cli::Execution execution = cli::prepare_execution(options, listener.invocation());
+    Listener::check_interrupt();
+    milliseconds = static_cast<double>(execution.machine->run().run.count()) / 1e6;
+    for (size_t i = 0; i < execution.loaded.outputs.size(); ++i) {
+      names.push_back(execution.loaded.outputs[i].name);
+      outputs.push_back(execution.machine->output(static_cast<int>(i)));
+    }
+  });
+  const bool torch = request.contains("torch") && request["torch"].cast<bool>();
+  py::list arrays;
+  for (cli::HostTensor& output : outputs) arrays.append(to_python(std::move(output), torch));
+  return py::make_tuple(arrays, names, milliseconds, listener.messages());
+}
+
+/// The document of `gantry boards info --json`, with the label; `board` empty: of this machine.
+std::string board_info(const std::string& board, const std::string& key) {
+  return without_lock([&] {
+    const auto machine = cli::open_machine(board, key);
+    const rpc::BoardInfo& info = machine->info_with_gpus();
+    nlohmann::ordered_json json = cli::board_info_json(info);
+    json["session_memory_bytes"] = info.session_memory_bytes;
+    json["address"] = machine->address();
+    json["target"] = target_of_board(info.architecture, info.llvm_cpu, info.features).name;
+    json["label"] = machine->label();
+    return text_of(json);
+  });
+}
+
+/// name: (address, key file)
+py::dict boards() {
+  const auto file = without_lock([] { return cli::BoardsFile::read(cli::boards_path()); });
+  py::dict dict;
+  for (const auto& [name, entry] : file.boards())
+    dict[py::str(name)] = py::make_tuple(entry.address, entry.key.string());
+  return dict;
+}
+
+/// (name as given, address), or a user error with the nearest names.
+py::tuple resolve(const std::string& board, const std::string& key) {
+  const cli::BoardChoice choice =
+      without_lock([&] { return cli::resolve_board(board, key, cli::BoardsFile::read(cli::boards_path())); });
+  return py::make_tuple(choice.label, choice.entry.address);
+}
+
+}  // namespace
+
+void add_measure(py::module_& module) {
+  module.def("bench", &bench);
+  module.def("compare", &compare);
+  module.def("compare_results", &compare_results);
+  module.def("run", &run);
+  module.def("board_info", &board_info);
+  module.def("boards", &boards);
+  module.def("resolve_board", &resolve);
+  module.def("use_device_program", [](const std::filesystem::path& path) { cli::use_device_program(path); });
+}
+
+}  // namespace gantry::python

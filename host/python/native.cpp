@@ -1,0 +1,46 @@
+// gantry._native: what the Python package is made of.
+#include <pybind11/stl.h>
+
+#include "gantry/runtime.h"
+#include "host/cli/commands.h"
+#include "host/python/arrays.h"
+#include "host/python/errors.h"
+#include "host/python/module.h"
+#include "host/python/requests.h"
+#include "host/support/cleanup.h"
+#include "host/support/output_file.h"
+
+namespace py = pybind11;
+
+namespace gantry::python {
+
+/// The whole gantry program; the interpreter is there for it alone.
+int run_program(std::vector<std::string> arguments) {
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  const py::gil_scoped_release released;
+  cleanup::start();
+  return cli::run_program(static_cast<int>(arguments.size()), pointers.data());
+}
+
+void add_program(py::module_& module) {
+  module.def("run_program", &run_program);
+  module.def("version", &gantry_version);
+  module.def("write_text", [](const std::string& path, const std::string& text) {
+    without_lock([&] { write_file(path, text); });
+  });
+}
+
+}  // namespace gantry::python
+
+PYBIND11_MODULE(_native, module) {
+  using namespace gantry::python;
+  translate_errors();
+  add_tensor_class(module);
+  add_module_class(module);
+  add_session_class(module);
+  add_compile(module);
+  add_measure(module);
+  add_program(module);
+}

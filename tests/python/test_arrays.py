@@ -1,0 +1,224 @@
+"""What calls take and return: NumPy's arrays and what speaks DLPack."""
+import numpy
+import pytest
+
+import gantry
+import models
+
+
+@pytest.fixture(scope='module')
+def relu():
+    return gantry.compile(models.relu())
+
+
+@pytest.fixture(scope='module')
+def total():
+    return gantry.compile(models.add())
+
+
+X = numpy.array([[1, -2, 3], [-4, 5, -6]], 'float32')
+
+
+def test_results_are_those_of_numpy(total):
+    numpy.testing.assert_array_equal(total(X, 2 * X), X + 2 * X)
+    numpy.testing.assert_array_equal(total(b=X, a=2 * X), 3 * X)
+    numpy.testing.assert_array_equal(total(X, b=-X), numpy.zeros_like(X))
+
+
+def test_a_network_agrees_with_numpy_for_every_number_of_rows():
+    data, reference = models.classifier()
+    module = gantry.compile(data)
+    assert module.inputs[0].shape == ('N', 64)
+    for rows in (1, 5, 17):
+        x = numpy.random.default_rng(rows).standard_normal((rows, 64)).astype('float32')
+        numpy.testing.assert_allclose(module(x), reference(x), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize('dtype, code', [('float32', models.FLOAT), ('float64', models.DOUBLE),
+                                         ('int64', models.INT64)])
+def test_dtypes_are_kept(dtype, code):
+    x = numpy.arange(6).reshape(2, 3).astype(dtype)
+    result = gantry.compile(models.add(dtype=code))(x, x)
+    assert result.dtype == dtype
+    numpy.testing.assert_array_equal(result, 2 * x)
+
+
+def test_bools_come_and_go():
+    shape = (2, 3)
+    module = gantry.compile(models.model([models.node('Not', ['x'], ['y'])], [('x', models.BOOL, shape)],
+                                         [('y', models.BOOL, shape)]))
+    numpy.testing.assert_array_equal(module(X > 0), X <= 0)
+
+
+def test_strided_reversed_and_transposed_arrays_are_read_as_they_are(relu):
+    wide = numpy.arange(-30, 30, dtype='float32').reshape(6, 10)
+    for view in (wide[::3, 1:7:2], wide[4:2:-1, 8:2:-2], wide.T[2:4, 3:6], numpy.asfortranarray(wide[:2, :3])):
+        assert view.shape == (2, 3)
+        numpy.testing.assert_array_equal(relu(view), numpy.maximum(view, 0))
+
+
+def test_arrays_of_any_alignment_are_read_as_they_are(relu):
+    memory = numpy.zeros(200, 'uint8')
+    for offset in (0, 4, 5, 64):
+        x = memory[offset:offset + 24].view('float32').reshape(2, 3)
+        x[:] = X
+        numpy.testing.assert_array_equal(relu(x), numpy.maximum(X, 0))
+
+
+def test_fields_of_records_are_read(relu):
+    records = numpy.zeros((2, 3), [('value', 'float32'), ('tag', 'uint8')])
+    records['value'] = X
+    numpy.testing.assert_array_equal(relu(records['value']), numpy.maximum(X, 0))
+
+
+def test_read_only_arrays_are_read(relu):
+    x = X.copy()
+    x.flags.writeable = False
+    numpy.testing.assert_array_equal(relu(x), numpy.maximum(X, 0))
+
+
+def test_inputs_stay_as_they_were(total):
+    x, y = X.copy(), X.copy()
+    total(x, y)
+    numpy.testing.assert_array_equal(x, X)
+
+
+def test_empty_begins_where_calls_read_without_a_copy(relu):
+    for shape in ((2, 3), (5,), 7, ()):
+        assert gantry.empty(shape).ctypes.data % 64 == 0
+    x = gantry.empty((2, 3))
+    x[:] = X
+    numpy.testing.assert_array_equal(relu(x), numpy.maximum(X, 0))
+    assert gantry.empty((4, 2), 'int64').dtype == 'int64'
+
+
+def test_outputs_are_the_sessions_memory_and_later_calls_write_elsewhere(relu):
+    first = relu(X)
+    second = relu(-X)
+    assert first.ctypes.data != second.ctypes.data
+    numpy.testing.assert_array_equal(first, numpy.maximum(X, 0))
+    numpy.testing.assert_array_equal(second, numpy.maximum(-X, 0))
+    # A loop that keeps one result has two memories in turns, and copies nothing.
+    places = set()
+    result = relu(X)
+    for _ in range(20):
+        result = relu(X)
+        places.add(result.ctypes.data)
+    assert len(places) <= 3
+
+
+def test_outputs_can_be_written_to_and_outlive_their_session():
+    session = gantry.Session(gantry.compile(models.relu()))
+    result = session(X)
+    del session
+    result += 1
+    numpy.testing.assert_array_equal(result, numpy.maximum(X, 0) + 1)
+
+
+def test_several_outputs_are_a_tuple_or_named():
+    module = gantry.compile(models.two_outputs())
+    x = numpy.ones((3, 4), 'float32')
+    total, product = module(x, 2 * x)
+    numpy.testing.assert_array_equal(total, 3 * x)
+    named = module.run({'a': x, 'b': 2 * x})
+    assert list(named) == ['total', 'product']
+    numpy.testing.assert_array_equal(named['product'], product)
+
+
+def test_big_endian_arrays_are_refused(relu):
+    with pytest.raises(gantry.InputError, match="input 'x': its array is big-endian"):
+        relu(X.astype('>f4'))
+
+
+@pytest.mark.parametrize('x, message', [
+    (X.astype('float64'), r"input 'x': expected f32 \(2, 3\), got f64 \(2, 3\)"),
+    (X[:1], r"expected f32 \(2, 3\), got f32 \(1, 3\): dimension 0 must be 2, not 1"),
+    (X.ravel(), r"expected f32 \(2, 3\), got f32 \(6\)"),
+    (X.astype('complex64'), "no model has elements of NumPy's type complex64"),
+    (X.astype(str), "no model has elements of NumPy's type <U32"),
+    ([[1, 2, 3], [4, 5, 6]], r"input 'x': a list is no array; numpy.asarray"),
+    (None, 'a NoneType is no array'),
+])
+def test_what_does_not_fit_is_refused_by_name(relu, x, message):
+    with pytest.raises(gantry.InputError, match=message):
+        relu(x)
+    numpy.testing.assert_array_equal(relu(X), numpy.maximum(X, 0))  # and nothing is left of it
+
+
+def test_wrong_names_and_numbers_of_inputs_are_refused(total):
+    with pytest.raises(gantry.InputError, match=r"3 arrays given, but the model takes a \(f32 \(2, 3\)\), b"):
+        total(X, X, X)
+    with pytest.raises(gantry.InputError, match="input 'b' is not given"):
+        total(X)
+    with pytest.raises(gantry.InputError, match="input 'a' is given twice"):
+        total(X, a=X)
+    with pytest.raises(gantry.InputError, match="the model has no input 'c'"):
+        total(X, c=X)
+
+
+class Elsewhere:
+    """An array that says it is on a GPU."""
+
+    def __dlpack_device__(self):
+        return 2, 1
+
+    def __dlpack__(self):
+        raise AssertionError('asked for memory that nobody here can read')
+
+
+def test_what_is_on_another_device_is_refused(relu):
+    with pytest.raises(gantry.InputError, match="its Elsewhere is on cuda:1"):
+        relu(Elsewhere())
+
+
+def test_numpy_takes_and_gives_dlpack(relu):
+    class OnlyDlpack:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self):
+            return self.array.__dlpack__()
+
+    result = relu(OnlyDlpack(X.copy()))
+    assert isinstance(result, numpy.ndarray)
+    numpy.testing.assert_array_equal(numpy.from_dlpack(result), numpy.maximum(X, 0))
+
+
+def test_torch_tensors_come_and_go_without_a_copy(relu):
+    torch = pytest.importorskip('torch')
+    x = torch.from_numpy(X.copy())
+    first = relu(x)
+    assert isinstance(first, torch.Tensor)
+    assert torch.equal(first, torch.relu(x))
+    # Memory that two results take in turns is not copied: it is the session's.
+    places, kept = set(), first
+    for _ in range(20):
+        kept = relu(x)
+        places.add(kept.data_ptr())
+    assert len(places) <= 3
+    assert torch.equal(relu(x.t().contiguous().t()), torch.relu(x))
+    # With gradients it is refused, as PyTorch says.
+    with pytest.raises(gantry.InputError, match="input 'x': .*requires? grad"):
+        relu(x.clone().requires_grad_())
+
+
+def test_torch_bools_and_integers_come_and_go():
+    torch = pytest.importorskip('torch')
+    shape = (2, 3)
+    module = gantry.compile(models.model([models.node('Not', ['x'], ['y'])], [('x', models.BOOL, shape)],
+                                         [('y', models.BOOL, shape)]))
+    x = torch.from_numpy(X > 0)
+    assert torch.equal(module(x), torch.logical_not(x))
+    integers = torch.arange(6).reshape(2, 3)
+    assert torch.equal(gantry.compile(models.add(dtype=models.INT64))(integers, integers), 2 * integers)
+
+
+def test_bf16_goes_by_dlpack():
+    torch = pytest.importorskip('torch')
+    shape = (2, 3)
+    module = gantry.compile(models.model([models.node('Cast', ['x'], ['y'], to=models.BFLOAT16)],
+                                         [('x', models.FLOAT, shape)], [('y', models.BFLOAT16, shape)]))
+    result = module(X)
+    assert isinstance(result, gantry.Tensor)
+    assert result.dtype == 'bf16' and result.shape == shape
+    assert torch.equal(torch.utils.dlpack.from_dlpack(result.__dlpack__()).float(), torch.from_numpy(X))

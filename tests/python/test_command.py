@@ -1,0 +1,40 @@
+"""The gantry program out of the package."""
+import os
+import signal
+import subprocess
+import sys
+
+import gantry
+import models
+
+
+def test_it_is_the_whole_program(programs, tmp_path):
+    done = subprocess.run([*programs['gantry'], '--version'], capture_output=True, text=True)
+    assert done.returncode == 0 and gantry.__version__ in done.stdout
+    (tmp_path / 'relu.onnx').write_bytes(models.relu())
+    done = subprocess.run([*programs['gantry'], 'run', 'relu.onnx', '--random', '--json'], cwd=tmp_path,
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and '"y"' in done.stdout, done.stderr
+    done = subprocess.run([*programs['gantry'], 'inspect', 'missing.gmod'], capture_output=True, text=True)
+    assert done.returncode == 1 and 'missing.gmod' in done.stderr
+
+
+def test_it_needs_no_numpy(programs):
+    code = "import sys; sys.modules['numpy'] = None; import gantry; print(gantry.compile(open(sys.argv[1], 'rb').read()))"
+    folder = os.path.dirname(os.path.dirname(gantry.__file__))
+    done = subprocess.run([sys.executable, '-c', code, os.devnull], capture_output=True, text=True,
+                          env={**os.environ, 'PYTHONPATH': folder})
+    assert 'gantry._errors.InputError' in done.stderr or 'is not an ONNX file' in done.stderr
+    assert 'ModuleNotFoundError' not in done.stderr
+
+
+def test_ctrl_c_ends_it_and_leaves_nothing(programs, tmp_path):
+    (tmp_path / 'chain.onnx').write_bytes(models.chain(400))
+    process = subprocess.Popen([*programs['gantry'], 'compile', 'chain.onnx', '--no-cache', '--opt', '0'], cwd=tmp_path,
+                               stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        process.wait(timeout=1.5)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == -signal.SIGINT
+    assert os.listdir(tmp_path) == ['chain.onnx']

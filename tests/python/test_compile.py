@@ -1,0 +1,107 @@
+"""compile, load and what modules say of themselves."""
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy
+import pytest
+
+import gantry
+import models
+
+X = numpy.array([[1, -2, 3], [-4, 5, -6]], 'float32')
+
+
+def test_a_path_its_bytes_and_a_proto_make_the_same_module(tmp_path):
+    data = models.relu()
+    path = tmp_path / 'relu.onnx'
+    path.write_bytes(data)
+
+    class Proto:
+        def SerializeToString(self):
+            return data
+
+    made = [gantry.compile(model) for model in (path, str(path), data, bytearray(data), Proto())]
+    assert len({module.digest for module in made}) == 1
+    onnx = pytest.importorskip('onnx')
+    assert gantry.compile(onnx.load(str(path))).digest == made[0].digest
+
+
+def test_it_is_what_the_program_makes(programs, tmp_path):
+    (tmp_path / 'net.onnx').write_bytes(models.classifier()[0])
+    subprocess.run([*programs['gantry'], 'compile', 'net.onnx', '-o', 'by_program.gmod', '-t', 'x86-64-v3', '-t',
+                    'aarch64', '--dim', 'N=4'], cwd=tmp_path, check=True, capture_output=True)
+    module = gantry.compile(tmp_path / 'net.onnx', target=['x86-64-v3', 'aarch64'], dims={'N': 4})
+    assert module.to_bytes() == (tmp_path / 'by_program.gmod').read_bytes()
+    assert module.targets == ('x86-64-v3', 'aarch64')
+
+
+def test_modules_describe_themselves():
+    module = gantry.compile(models.two_outputs())
+    assert module.inputs == (gantry.TensorInfo('a', 'f32', ('N', 4)), gantry.TensorInfo('b', 'f32', ('N', 4)))
+    assert [output.name for output in module.outputs] == ['total', 'product']
+    assert module.name == 'tests' and module.path is None
+    assert module.optimize == 'speed' and module.size == len(module.to_bytes())
+    assert 'a: f32 (N, 4)' in repr(module)
+
+
+def test_shapes_and_dims_fix_sizes():
+    assert gantry.compile(models.two_outputs(), shapes={'a': (7, 4)}).outputs[0].shape == (7, 4)
+    assert gantry.compile(models.two_outputs(), shapes={'a': '7x?'}).outputs[0].shape == (7, 4)
+    assert gantry.compile(models.two_outputs(), shapes={'a': (None, 4)}).outputs[0].shape == ('N', 4)
+    assert gantry.compile(models.two_outputs(), dims={'N': 2}).outputs[0].shape == (2, 4)
+
+
+def test_options_do_what_they_do_for_the_program():
+    data = models.classifier(rows=4)[0]
+    assert gantry.compile(data, optimize='size').optimize == 'size'
+    assert gantry.compile(data, precision='fp32').precision == 'fp32'
+    assert gantry.compile(data, opt=0, verify=True, cache=False).digest != gantry.compile(data).digest
+
+
+def test_save_load_bytes_and_pickle_keep_the_module(tmp_path):
+    module = gantry.compile(models.relu(), output=tmp_path / 'relu.gmod')
+    assert module.path == str(tmp_path / 'relu.gmod')
+    copies = [gantry.load(tmp_path / 'relu.gmod'), gantry.load(module.to_bytes()), pickle.loads(pickle.dumps(module))]
+    copies[0].save(tmp_path / 'copy.gmod')
+    copies.append(gantry.load(str(tmp_path / 'copy.gmod')))
+    for copy in copies:
+        assert copy.digest == module.digest
+        numpy.testing.assert_array_equal(copy(X), numpy.maximum(X, 0))
+
+
+def test_modules_for_other_machines_are_described_but_not_run(tmp_path):
+    module = gantry.compile(models.relu(), target='aarch64')
+    assert module.target == 'aarch64' and module.inputs[0].name == 'x'
+    with pytest.raises(gantry.InputError, match='aarch64'):
+        module(X)
+
+
+def test_targets_lists_names_with_what_they_are():
+    targets = gantry.targets()
+    assert targets['native'].startswith('this machine')
+    assert {'x86-64-v3', 'aarch64'} <= set(targets)
+
+
+def test_ctrl_c_ends_a_compilation():
+    code = textwrap.dedent('''
+        import gantry, models, sys
+        data = models.chain(400)
+        print("ready", flush=True)
+        try:
+            gantry.compile(data, cache=False, opt=0)
+        except KeyboardInterrupt:
+            sys.exit(5)
+    ''')
+    process = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
+    assert process.stdout.readline() == 'ready\n'
+    timer = threading.Timer(0.5, process.send_signal, [signal.SIGINT])
+    timer.start()
+    assert process.wait(timeout=300) == 5
+    timer.join()
+    process.stdout.close()

@@ -1,0 +1,104 @@
+"""bench and compare on this machine: documents, rows, errors."""
+import json
+import os
+import sys
+
+import numpy
+import pytest
+
+import gantry
+import models
+
+SHORT = {'processes': 2, 'repeat': 12, 'warmup': 1}
+
+
+@pytest.fixture(scope='module')
+def measured():
+    return gantry.bench(models.classifier(rows=4)[0], profile=True, **SHORT)
+
+
+def test_bench_measures_a_model_and_says_so(measured):
+    assert measured.board == 'local' and measured.device == 'cpu' and measured.model == 'model'
+    assert measured.target == gantry.compile(models.relu()).target
+    assert [len(process.samples_ms) for process in measured.processes] == [12, 12]
+    samples = [ms for process in measured.processes for ms in process.samples_ms]
+    assert measured.min_ms == min(samples)
+    assert measured.mean_ms == pytest.approx(sum(samples) / len(samples))
+    assert measured.memory['weights_bytes'] > 4 * 64 * 96
+    assert str(measured).startswith('model on local')
+
+
+def test_its_document_is_the_programs(measured):
+    jsonschema = pytest.importorskip('jsonschema')
+    document = measured.to_dict()
+    path = os.path.join(os.path.dirname(__file__), '..', '..', 'docs', 'bench.schema.json')
+    with open(path, encoding='utf-8') as file:
+        jsonschema.validate(document, json.load(file))
+
+
+def test_rows_are_ready_for_tables(measured):
+    rows = measured.rows()
+    assert len(rows) == 24 and rows[13]['process'] == 1 and rows[13]['sample'] == 1
+    assert rows[13]['ms'] == measured.processes[1].samples_ms[1]
+    kernels = measured.kernel_rows()
+    assert len(kernels) == len(measured.kernels) > 0
+    assert sum(kernel.share for kernel in measured.kernels) == pytest.approx(1)
+    pandas = pytest.importorskip('pandas')
+    frame = measured.to_frame()
+    assert isinstance(frame, pandas.DataFrame) and frame.groupby('process').ms.count().tolist() == [12, 12]
+    assert list(measured.to_frame('kernels').name) == [kernel.name for kernel in measured.kernels]
+
+
+def test_without_pandas_it_says_what_is_missing(measured, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'pandas', None)
+    with pytest.raises(gantry.InputError, match='pip install pandas'):
+        measured.to_frame()
+
+
+def test_results_are_saved_and_read(measured, tmp_path):
+    measured.save(tmp_path / 'result.json')
+    assert gantry.BenchResult.load(tmp_path / 'result.json') == measured
+    (tmp_path / 'other.json').write_text('{}')
+    with pytest.raises(gantry.InputError, match='other.json: is no result'):
+        gantry.BenchResult.load(tmp_path / 'other.json')
+
+
+def test_modules_and_arrays_are_measured_as_given():
+    module = gantry.compile(models.two_outputs())
+    x = numpy.ones((5, 4), 'float32')
+    result = gantry.bench(module, inputs={'a': x, 'b': x}, **SHORT)
+    inputs = result.to_dict()['inputs']
+    assert [(entry['name'], entry['shape']) for entry in inputs] == [('a', [5, 4]), ('b', [5, 4])]
+    assert result.to_dict()['module_digest'] == module.digest
+    with pytest.raises(gantry.InputError, match="no input 'c'"):
+        gantry.bench(module, inputs={'c': x}, **SHORT)
+    with pytest.raises(gantry.InputError, match='compiled already'):
+        gantry.bench(module, precision='bf16', **SHORT)
+
+
+def test_made_up_inputs_fit_those_given():
+    x = numpy.ones((5, 4), 'float32')
+    result = gantry.bench(models.two_outputs(), inputs={'a': x}, **SHORT)
+    assert [entry['shape'] for entry in result.to_dict()['inputs']] == [[5, 4], [5, 4]]
+
+
+def test_compare_measures_in_turns_and_compares_results(measured, tmp_path):
+    data = models.classifier(rows=4)[0]
+    found = gantry.compare(data, data, second_options={'opt': 0}, rounds=3, warmup=1)
+    assert found.verdict in ('faster', 'slower', 'same', 'not shown')
+    assert found.interval[0] <= found.ratio <= found.interval[1]
+    assert found.second == 'model opt=0'
+    assert [row['side'] for row in found.rows()] == ['first', 'second']
+    apart = gantry.compare(measured, measured)
+    assert apart.ratio == pytest.approx(1) and apart.to_dict()['interleaved'] is False
+    measured.save(tmp_path / 'a.json')
+    assert gantry.compare(str(tmp_path / 'a.json'), measured).ratio == apart.ratio
+    with pytest.raises(gantry.InputError, match='a result can only be compared with a result'):
+        gantry.compare(measured, data)
+    with pytest.raises(gantry.InputError, match='measured already'):
+        gantry.compare(measured, measured, threads=2)
+
+
+def test_an_option_that_nobody_knows_is_a_type_error():
+    with pytest.raises(TypeError, match='repeats'):
+        gantry.bench(models.relu(), repeats=3)

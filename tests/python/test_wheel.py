@@ -1,0 +1,73 @@
+"""The wheel: complete, the same twice, and it runs where nothing else is."""
+import base64
+import csv
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+import models
+
+SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..'))
+BUILD = os.path.join(SOURCE, 'build-wheel')
+
+
+@pytest.fixture(scope='module')
+def wheel(tmp_path_factory):
+    if not os.path.exists(os.path.join(BUILD, 'python', 'gantry', 'bin', 'gantry-device')):
+        pytest.skip('the preset wheel is not built')
+    made = []
+    for umask in (0o022, 0o077):
+        folder = tmp_path_factory.mktemp('wheel')
+        before = os.umask(umask)
+        try:
+            subprocess.run([os.path.join(SOURCE, 'toolchains', 'package', 'wheel'), '--build', BUILD, str(folder)],
+                           check=True, capture_output=True)
+        finally:
+            os.umask(before)
+        made.append(folder / os.listdir(folder)[0])
+    assert made[0].read_bytes() == made[1].read_bytes()
+    return made[0]
+
+
+def test_its_record_is_right_and_its_licences_are_there(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        info = next(name.split('/')[0] for name in names if '.dist-info/' in name)
+        record = csv.reader(io.StringIO(archive.read(f'{info}/RECORD').decode()))
+        recorded = {name: digest for name, digest, _ in record}
+        assert set(recorded) == set(names)
+        for name, digest in recorded.items():
+            if digest:
+                found = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).rstrip(b'=').decode()
+                assert digest == f'sha256={found}', name
+        assert f'{info}/licenses/llvm-19-dev.txt' in names and f'{info}/LICENSE' in names
+        assert 'gantry/py.typed' in names and 'gantry/_native.pyi' in names
+
+
+def test_it_asks_for_an_old_glibc_and_no_other_library(wheel):
+    assert '-manylinux_2_27_' in wheel.name or '-manylinux_2_28_' in wheel.name
+
+
+def test_installed_it_compiles_and_runs(wheel, tmp_path):
+    site = tmp_path / 'site'
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    for name in ('gantry-device',):
+        os.chmod(site / 'gantry' / 'bin' / name, 0o755)
+    (tmp_path / 'relu.onnx').write_bytes(models.relu())
+    environment = {'PATH': os.environ['PATH'], 'PYTHONPATH': str(site), 'HOME': str(tmp_path)}
+    code = ('import gantry, numpy; x = numpy.array([[1, -2, 3], [-4, 5, -6]], "float32"); '
+            'm = gantry.compile("relu.onnx"); print(gantry.__file__, (m(x) == numpy.maximum(x, 0)).all()); '
+            'print(gantry.bench(m, processes=1, repeat=10, warmup=1).median_ms > 0)')
+    done = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(site / 'gantry' / '__init__.py'), 'True', 'True']
+    for target in ('aarch64', 'cuda:sm_80'):
+        done = subprocess.run([sys.executable, '-m', 'gantry', 'compile', 'relu.onnx', '-o', 'out.gmod', '-t', target],
+                              cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
