@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "device_runtime/src/module_reader.h"
+#include "host/cli/compiled_program.h"
 #include "host/cli/model_source.h"
 #include "host/cli/program_of_module.h"
 #include "host/cli/report/page.h"
@@ -34,16 +36,11 @@ const module_format::Variant& chosen_variant(const module_format::Manifest& mani
 }
 
 /// Sizes that depend on open dimensions are not known: nothing has run.
-Json plan_of(const runtime::ModuleContents& contents, const std::filesystem::path& path,
-             const std::string& target) {
-  const module_format::Manifest& manifest = contents.manifest();
-  return program_json(program_of_module(manifest, chosen_variant(manifest, path, target), {}));
-}
-
 Json plan_of_module(const std::filesystem::path& path, const std::string& target) {
   auto contents = runtime::ModuleContents::open(path.string());
   if (!contents.ok()) user_error("{}", contents.status().message());
-  return plan_of(*contents, path, target);
+  const module_format::Manifest& manifest = contents->manifest();
+  return program_json(program_of_module(manifest, chosen_variant(manifest, path, target), {}));
 }
 
 Json plan_of_model(const std::filesystem::path& path, const ShapeMap& shapes, const std::string& target,
@@ -54,11 +51,19 @@ Json plan_of_model(const std::filesystem::path& path, const ShapeMap& shapes, co
   CompileOptions options =
       compile_options({find_target(target.empty() ? "native" : target)}, /*opt_level=*/3, progress);
   options.cache = open_cache(true);
+  std::optional<CompiledProgram> compiled;
+  options.observer.lowered = [&](LoweredProgram lowered, const Target& lowered_for) {
+    compiled = without_weights(std::move(lowered), lowered_for);
+  };
   ModuleFile module = compile_graph(graph, options);
   const auto bytes = std::make_shared<const std::vector<std::byte>>(serialize_module(module));
   auto contents = runtime::ModuleContents::from_bytes({*bytes, bytes}, /*check_digests=*/false);
   if (!contents.ok()) internal_error("{}: {}", path.string(), contents.status().message());
-  return plan_of(*contents, path, "");
+  const module_format::Manifest& manifest = contents->manifest();
+  const module_format::Variant& variant = chosen_variant(manifest, path, "");
+  ProgramFacts facts = program_of_module(manifest, variant, {});
+  if (compiled) add_compiled(facts, variant, *compiled);
+  return program_json(facts);
 }
 
 /// Lists that the plan has with more in them.

@@ -45,6 +45,12 @@ function elsewhere(document, number) {
     element('a', {href: `#${id}`, on: {click: () => selectStep(number, 'details')}}, text)));
 }
 
+/** Steps that call one kernel have its code at the first. */
+function codeOf(document, step) {
+  if (step.loops || step.assembly || !step.symbol) return step;
+  return document.program.steps.find(other => other.symbol === step.symbol && (other.loops || other.assembly)) || step;
+}
+
 function stepDetails(document, number) {
   const kernel = byStep(document.kernels).get(number);
   const step = document.program ? byStep(document.program.steps).get(number) : null;
@@ -55,7 +61,7 @@ function stepDetails(document, number) {
     element('table', {class: 'facts'}, element('tbody', {}, detailRows(document, kernel, step).map(([label, value, hint]) =>
       element('tr', {}, element('th', {scope: 'row'}, term(label, hint)), element('td', {}, String(value)))))),
     step ? [valueList('reads', step.reads, values), valueList('writes', step.writes, values)] : null,
-    step ? [textBlock('graph', step.graph), textBlock('loop nest', step.loops), textBlock('assembly', step.assembly)] : null,
+    step ? [textBlock('graph', step.graph), textBlock('loop nest', codeOf(document, step).loops), textBlock('assembly', codeOf(document, step).assembly)] : null,
     step && !step.graph && (step.symbol || kernel && kernel.symbol)
       ? element('p', {class: 'small'}, 'Its code: ', element('code', {}, `gantry ir ${shellQuoted(fileName(document.model || document.file || 'MODEL'))} --kernel ${shellQuoted(step.symbol || kernel.symbol)}`)) : null,
     elsewhere(document, number));

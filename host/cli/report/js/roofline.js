@@ -119,8 +119,8 @@ function drawRoofline(container, document) {
     return void container.append(missing('No kernel was timed. A profile does so:', 'gantry profile MODEL --json RESULT.json'));
   }
   if (!document.peaks) {
-    container.append(missing("The machine's peaks were not measured, so there is no roof. A profile of this version measures them:",
-      'gantry profile MODEL --json RESULT.json'));
+    container.append(document.peaks_note ? missing(`There is no roof: ${document.peaks_note}`)
+      : missing("The machine's peaks were not measured, so there is no roof. A profile measures them:", 'gantry profile MODEL --json RESULT.json'));
   } else {
     container.append(element('p', {class: 'small'}, `Peaks of ${plural(document.peaks.threads || 1, 'thread')}${document.peaks.how ? `: ${document.peaks.how}` : ''}. ` +
       'The larger a dot, the more time; click one to see its row. Dots above the roof: data from caches, or an algorithm with fewer operations than are counted.'));
