@@ -59,29 +59,36 @@ def documents(package):
 
 
 @functools.lru_cache(maxsize=None)
-def installed(build, work):
-    """`cmake --install` of a build folder into a fresh folder, stripped: what packages are taken from."""
+def installed(build, work, *components):
+    """`cmake --install` of a build folder into a fresh folder, stripped: all of it, or the components named."""
     folder = tempfile.mkdtemp(prefix='installed_', dir=work)
-    project.run(['cmake', '--install', build, '--strip', '--prefix', folder])
+    for component in components or (None,):
+        project.run(['cmake', '--install', build, '--strip', '--prefix', folder,
+                     *(('--component', component) if component else ())])
     return folder
+
+
+# Where in /usr Debian wants what `cmake --install` puts elsewhere; None: the package has it in another way.
+PLACES = {'share/bash-completion/': 'share/bash-completion/', 'share/zsh/site-functions/': 'share/zsh/vendor-completions/',
+          'share/fish/': 'share/fish/', 'share/man/': None, 'share/doc/': None}
 
 
 def gantry(builds, work, architecture):
     """The workstation's program. It looks for what it starts and copies to boards beside itself, where those must not be in
     the way of the package gantry-device: its tree is /usr/lib/gantry, and /usr/bin has a link into it."""
-    tree, files = tempfile.mkdtemp(prefix='gantry_', dir=work), installed(builds.release, work)
-    home = os.path.join(tree, 'usr', 'lib', 'gantry')
-    for program in ('gantry', 'gantry-device'):
-        target = os.path.join(home, 'bin', program)
-        copy(os.path.join(files, 'bin', program), target, 0o755)
-        strip(target, architecture, '--strip-all')
-    board_programs(builds, home)
+    tree, files = tempfile.mkdtemp(prefix='gantry_', dir=work), installed(builds.release, work, 'programs', 'device')
+    home = 'lib/gantry/'
+    for name in deb.files_of(files):
+        folder = next((folder for folder in PLACES if name.startswith(folder)), '')
+        place = PLACES.get(folder, home)
+        if place is None:
+            continue
+        source, target = os.path.join(files, name), os.path.join(tree, 'usr', place + name.removeprefix(folder))
+        copy(source, target, 0o755 if os.access(source, os.X_OK) else 0o644)
+        if deb.is_elf(target):
+            strip(target, architecture, '--strip-all')
+    board_programs(builds, os.path.join(tree, 'usr', home))
     link('../lib/gantry/bin/gantry', os.path.join(tree, 'usr', 'bin', 'gantry'))
-    share = os.path.join(tree, 'usr', 'share')
-    for source, target in (('bash-completion/completions/gantry', 'bash-completion/completions/gantry'),
-                           ('zsh/site-functions/_gantry', 'zsh/vendor-completions/_gantry'),
-                           ('fish/vendor_completions.d/gantry.fish', 'fish/vendor_completions.d/gantry.fish')):
-        copy(os.path.join(files, 'share', source), os.path.join(share, target))
     manual_page(os.path.join(files, 'share', 'man', 'man1', 'gantry.1'), tree)
     return deb.Package('gantry', architecture, tree)
 
