@@ -60,11 +60,10 @@ def documents(package):
 
 @functools.lru_cache(maxsize=None)
 def installed(build, work, *components):
-    """`cmake --install` of a build folder into a fresh folder, stripped: all of it, or the components named."""
+    """`cmake --install` of a build folder's components into a fresh folder, stripped."""
     folder = tempfile.mkdtemp(prefix='installed_', dir=work)
-    for component in components or (None,):
-        project.run(['cmake', '--install', build, '--strip', '--prefix', folder,
-                     *(('--component', component) if component else ())])
+    for component in components:
+        project.run(['cmake', '--install', build, '--strip', '--prefix', folder, '--component', component])
     return folder
 
 

@@ -34,7 +34,7 @@ def write(builds, packages, output, work, level):
     """Of the packages, those for this machine lend it their documents."""
     name = f'gantry-{project.version()}-linux-amd64'
     tree = os.path.join(work, name)
-    shutil.copytree(staging.installed(builds.release, work), tree, symlinks=True)
+    shutil.copytree(staging.installed(builds.release, work, 'programs', 'device', 'runtime', 'dev'), tree, symlinks=True)
     native = [package for package in packages if package.architecture == 'amd64' and
               package.name in ('gantry', 'libgantry-runtime0')]
     staging.board_programs(builds, tree)
