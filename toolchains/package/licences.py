@@ -21,7 +21,8 @@ License: Apache-2.0
 # SPDX's names of licences that Debian's copyright files name otherwise.
 SPDX = {'APACHE-2-LLVM-EXCEPTIONS': 'Apache-2.0 WITH LLVM-exception', 'Apache-2.0': 'Apache-2.0', 'BSD-3-clause': 'BSD-3-Clause',
         'BSD-3-Clause': 'BSD-3-Clause', 'BSD-3-Clause~Google': 'BSD-3-Clause', 'BSL-1.0': 'BSL-1.0', 'Expat': 'MIT',
-        'Expat with embedded exception': 'MIT', 'GPL-2 with Linux syscall note': 'GPL-2.0-only WITH Linux-syscall-note',
+        'Expat with embedded exception': 'MIT', 'ISC': 'ISC',
+        'GPL-2 with Linux syscall note': 'GPL-2.0-only WITH Linux-syscall-note',
         'GPL-3+ with GCC Runtime Library exception': 'GPL-3.0-or-later WITH GCC-exception-3.1',
         'LGPL-2.1+': 'LGPL-2.1-or-later', 'libpng': 'libpng-2.0', 'zlib': 'Zlib', 'Zlib': 'Zlib',
         'BSD-3-clause and IJG and Zlib': 'BSD-3-Clause AND IJG AND Zlib'}
@@ -29,7 +30,7 @@ SPDX = {'APACHE-2-LLVM-EXCEPTIONS': 'Apache-2.0 WITH LLVM-exception', 'Apache-2.
 
 def what_of(part):
     """"libcrypto.a, libssl.a; 66 headers" """
-    texts = [', '.join(part.archives)] if part.archives else []
+    texts = [', '.join(names) for names in (part.archives, part.data) if names]
     if part.headers:
         texts.append(f"{part.headers} header{'' if part.headers == 1 else 's'}")
     return '; '.join(texts)

@@ -26,6 +26,7 @@ class Part:
     copyright_file: str
     headers: int = 0  # how many of its headers the program's own objects include
     archives: list = dataclasses.field(default_factory=list)  # file names of its static archives, crt*.o too
+    data: list = dataclasses.field(default_factory=list)  # names of other files that were put into the program
 
 
 # Of sources whose copyright files are plain text, or say of headers for programs less than there is to say.
@@ -59,9 +60,13 @@ def owner(path):
     return None
 
 
-def headers(build, target):
-    """Of the system, that the target's objects include."""
-    inputs = set(project.run(['ninja', '-C', build, '-t', 'inputs', target]).split('\n'))
+def inputs_of(build, target):
+    """All files that the target is made of, directly or by way of others; no headers."""
+    return set(project.run(['ninja', '-C', build, '-t', 'inputs', target]).split('\n'))
+
+
+def headers(build, inputs):
+    """Of the system, that those of the inputs that are objects include."""
     found, is_input = set(), False
     for line in project.run(['ninja', '-C', build, '-t', 'deps']).split('\n'):
         if line.startswith('    '):
@@ -124,10 +129,15 @@ def described(package):
 @functools.lru_cache(maxsize=None)
 def found(build, target):
     parts = {}
-    for path in sorted(headers(build, target)):
+    inputs = inputs_of(build, target)
+    for path in sorted(headers(build, inputs)):
         package = owner(path)
         if package:
             parts.setdefault(package, Part(*described(package))).headers += 1
+    for path in sorted(path for path in inputs if path.startswith('/usr/share/')):
+        package = owner(path)
+        if package:
+            parts.setdefault(package, Part(*described(package))).data.append(os.path.basename(path))
     for path in sorted(archives(build, target)):
         package = owner(path)
         if not package:

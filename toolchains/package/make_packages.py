@@ -54,6 +54,7 @@ def merged(parts):
         earlier = found.setdefault(part.package, part)
         earlier.headers = max(earlier.headers, part.headers)
         earlier.archives = sorted({*earlier.archives, *part.archives})
+        earlier.data = sorted({*earlier.data, *part.data})
     return [found[name] for name in sorted(found)]
 
 
