@@ -96,11 +96,11 @@ def classifier(rows='N', features=64, classes=10, seed=3):
 
 
 def chain(length=40, size=96, seed=5):
-    """Products of different shapes, each a kernel of its own, so that compiling takes a while."""
+    """Products of up to 61 different shapes, each a kernel of its own, so that compiling takes a while."""
     draw = numpy.random.default_rng(seed)
     nodes, weights, width = [], [], size
     for i in range(length):
-        following = size + 8 * (i + 1)
+        following = size + 8 * (7 * (i + 1) % 61)
         weights.append((f'w{i}', (draw.standard_normal((width, following)) / width).astype('float32')))
         nodes += [node('MatMul', [f'x{i}', f'w{i}'], [f'm{i}']), node('Tanh', [f'm{i}'], [f'x{i + 1}'])]
         width = following

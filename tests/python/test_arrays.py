@@ -146,7 +146,7 @@ def test_what_does_not_fit_is_refused_by_name(relu, x, message):
 
 
 def test_wrong_names_and_numbers_of_inputs_are_refused(total):
-    with pytest.raises(gantry.InputError, match=r"3 arrays given, but the model takes a \(f32 \(2, 3\)\), b"):
+    with pytest.raises(gantry.InputError, match=r"3 arrays given, but the model takes 2: a \(f32 \(2, 3\)\), b"):
         total(X, X, X)
     with pytest.raises(gantry.InputError, match="input 'b' is not given"):
         total(X)

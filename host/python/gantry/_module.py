@@ -43,6 +43,7 @@ class StepTime:
     bytes: float
 
     def to_dict(self) -> dict[str, Any]:
+        """Its figures by their names."""
         return asdict(self)
 
 
@@ -244,7 +245,7 @@ def compile(
         InputError: The model, an option or the output is wrong; all unsupported ops are named at once.
         InternalError: A bug in gantry.
 
-    Other threads of Python go on meanwhile; Ctrl-C ends it between two kernels. The import's warnings are
+    Other threads of Python go on meanwhile; Ctrl-C ends it between two of its stages. The import's warnings are
     ``GantryWarning``.
     """
     file, contents = model_of(model)
