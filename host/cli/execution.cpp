@@ -163,12 +163,12 @@ std::vector<GivenInput> given_inputs(const Execution& execution, const Execution
   InputChoice choice;
   choice.files = options.inputs;
   choice.shapes = shapes;
+  choice.seed = options.seed;
   if (!options.tensors.empty()) {
     check_tensors(execution, options);
     for (const auto& [name, tensor] : options.tensors) choice.shapes[name] = tensor.shape;
     choice.seed = options.seed.value_or(0);  // of what is given, too, which is replaced then
   }
-  choice.seed = options.seed;
   choice.preprocess = options.preprocess;
   // Those of a model are fixed already: it was compiled so.
   const SizeMap open_sizes = is_module(options.file, options.contents) ? sizes : SizeMap();

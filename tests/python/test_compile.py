@@ -1,11 +1,6 @@
 """compile, load and what modules say of themselves."""
-import os
 import pickle
-import signal
 import subprocess
-import sys
-import textwrap
-import threading
 
 import numpy
 import pytest
@@ -85,23 +80,3 @@ def test_targets_lists_names_with_what_they_are():
     targets = gantry.targets()
     assert targets['native'].startswith('this machine')
     assert {'x86-64-v3', 'aarch64'} <= set(targets)
-
-
-def test_ctrl_c_ends_a_compilation():
-    code = textwrap.dedent('''
-        import gantry, models, sys
-        data = models.chain(400)
-        print("ready", flush=True)
-        try:
-            gantry.compile(data, cache=False, opt=0)
-        except KeyboardInterrupt:
-            sys.exit(5)
-    ''')
-    process = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, text=True,
-                               env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
-    assert process.stdout.readline() == 'ready\n'
-    timer = threading.Timer(0.5, process.send_signal, [signal.SIGINT])
-    timer.start()
-    assert process.wait(timeout=300) == 5
-    timer.join()
-    process.stdout.close()

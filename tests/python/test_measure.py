@@ -1,7 +1,10 @@
 """bench and compare on this machine: documents, rows, errors."""
 import json
 import os
+import signal
+import subprocess
 import sys
+import threading
 
 import numpy
 import pytest
@@ -102,3 +105,21 @@ def test_compare_measures_in_turns_and_compares_results(measured, tmp_path):
 def test_an_option_that_nobody_knows_is_a_type_error():
     with pytest.raises(TypeError, match='repeats'):
         gantry.bench(models.relu(), repeats=3)
+
+
+def test_ctrl_c_ends_a_measurement():
+    code = ("import gantry, models, sys\n"
+            "data = models.relu()\n"
+            "print('ready', flush=True)\n"
+            "try:\n"
+            "    gantry.bench(data, duration=300, precision_goal=1e-6)\n"
+            "except KeyboardInterrupt:\n"
+            "    sys.exit(5)\n")
+    process = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
+    assert process.stdout.readline() == 'ready\n'
+    timer = threading.Timer(1, process.send_signal, [signal.SIGINT])
+    timer.start()
+    assert process.wait(timeout=60) == 5
+    timer.join()
+    process.stdout.close()
