@@ -1,4 +1,4 @@
-"""The wheel: complete, the same twice, and it runs where nothing else is."""
+"""The wheel: complete, the same twice, and it runs installed."""
 import base64
 import csv
 import hashlib
@@ -10,16 +10,19 @@ import zipfile
 
 import pytest
 
+import gantry
 import models
 
 SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..'))
-BUILD = os.path.join(SOURCE, 'build-wheel')
+# The package that is tested lies in BUILD/python/gantry.
+BUILD = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(gantry.__file__))))
 
 
 @pytest.fixture(scope='module')
 def wheel(tmp_path_factory):
-    if not os.path.exists(os.path.join(BUILD, 'python', 'gantry', 'bin', 'gantry-device')):
-        pytest.skip('the preset wheel is not built')
+    pytest.importorskip('wheel')
+    if not os.path.exists(os.path.join(BUILD, 'CMakeCache.txt')):
+        pytest.skip(f'{BUILD} is no build folder')
     made = []
     for umask in (0o022, 0o077):
         folder = tmp_path_factory.mktemp('wheel')
@@ -45,20 +48,15 @@ def test_its_record_is_right_and_its_licences_are_there(wheel):
             if digest:
                 found = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).rstrip(b'=').decode()
                 assert digest == f'sha256={found}', name
-        assert f'{info}/licenses/llvm-19-dev.txt' in names and f'{info}/LICENSE' in names
+        assert f'{info}/licenses/liblld-19-dev.txt' in names and f'{info}/LICENSE' in names
         assert 'gantry/py.typed' in names and 'gantry/_native.pyi' in names
-
-
-def test_it_asks_for_an_old_glibc_and_no_other_library(wheel):
-    assert '-manylinux_2_27_' in wheel.name or '-manylinux_2_28_' in wheel.name
 
 
 def test_installed_it_compiles_and_runs(wheel, tmp_path):
     site = tmp_path / 'site'
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    for name in ('gantry-device',):
-        os.chmod(site / 'gantry' / 'bin' / name, 0o755)
+    os.chmod(site / 'gantry' / 'bin' / 'gantry-device', 0o755)
     (tmp_path / 'relu.onnx').write_bytes(models.relu())
     environment = {'PATH': os.environ['PATH'], 'PYTHONPATH': str(site), 'HOME': str(tmp_path)}
     code = ('import gantry, numpy; x = numpy.array([[1, -2, 3], [-4, 5, -6]], "float32"); '
