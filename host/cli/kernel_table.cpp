@@ -189,10 +189,9 @@ std::string relation(const Clock& clock, int64_t kernels, double run_ms) {
 
 std::string roofs_text(const MachinePeaks& peaks) {
   return fmt::format(
-      "The roofs, measured on {} of the machine: {} GFLOP/s, {} GB/s from memory; 'of roof' is the time that "
-      "the nearer one allows, of the time taken.\nWinograd's algorithm multiplies less than is counted, and "
-      "what "
-      "caches hold comes faster: both can pass 100 %.\n",
+      "Roofs, measured on {}: {} GFLOP/s, {} GB/s from memory. Of roof: the least time that\n"
+      "they allow, over the time taken. Winograd's algorithm multiplies less than is counted, and caches\n"
+      "are faster than memory: both can pass 100 %.\n",
       peaks.threads == 1 ? "a thread" : fmt::format("{} threads", peaks.threads),
       number_text(peaks.gflop_per_s), number_text(peaks.gb_per_s));
 }

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "host/cli/execution.h"
 #include "host/cli/machine_peaks.h"
@@ -16,9 +15,9 @@ struct PeaksResult {
 };
 
 /// Measures the roofs where and as the execution's module ran: its target, precision, threads and CPUs.
-/// `kernels`: what its kernels took, which says how fast the machine is about. Takes about a second, and the
+/// `ran`: what was measured of it, which says how fast the machine is about. Takes about a second, and the
 /// place of the module on the machine. What fails costs the peaks alone.
 PeaksResult measure_peaks(Execution& execution, const ExecutionOptions& options,
-                          const std::vector<rpc::KernelTiming>& kernels);
+                          const rpc::BenchmarkResult& ran);
 
 }  // namespace gantry::cli
