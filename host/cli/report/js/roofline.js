@@ -122,7 +122,7 @@ function drawRoofline(container, document) {
     container.append(document.peaks_note ? missing(`There is no roof: ${document.peaks_note}`)
       : missing("The machine's peaks were not measured, so there is no roof. A profile measures them:", 'gantry profile MODEL --json RESULT.json'));
   } else {
-    container.append(element('p', {class: 'small'}, `Peaks of ${plural(document.peaks.threads || 1, 'thread')}${document.peaks.how ? `: ${document.peaks.how}` : ''}. ` +
+    container.append(element('p', {class: 'small'}, `Peaks: ${document.peaks.how || `of ${plural(document.peaks.threads || 1, 'thread')}`}. ` +
       'The larger a dot, the more time; click one to see its row. Dots above the roof: data from caches, or an algorithm with fewer operations than are counted.'));
   }
   const colours = typeColours(document);
