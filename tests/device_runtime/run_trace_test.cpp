@@ -90,35 +90,43 @@ TEST(RunTrace, ShowsWhenEachThreadComputedAPartOfWhichStep) {
   EXPECT_GE(computed[1], 40 * 100'000);
 }
 
-TEST(RunTrace, ThePausesOfTheThreadThatWaitsAreNoStretches) {
+/// Thread 1 has one long iteration, thread 0 another, which is short, and something to do behind the loop.
+/// What thread 0 computed.
+std::vector<RunTimeline::Span> spans_of_a_thread_that_waits() {
   auto pool = pool_of(2);
   auto trace = RunTrace::create(2, 1);
   trace->begin(*pool->host());
   const GantryKernelHost& host = trace->host();
-  // Thread 1 has one long iteration, and thread 0 the other, which is short: it waits.
-  struct Uneven {
-    std::atomic<bool> both{false};
-    std::atomic<int> begun{0};
-  } uneven;
+  std::atomic<int> begun{0};
   const auto body = [](void* closure, int64_t, int64_t) {
-    auto& shared = *static_cast<Uneven*>(closure);
-    ++shared.begun;
-    while (shared.begun < 2) {
+    auto& both = *static_cast<std::atomic<int>*>(closure);
+    ++both;
+    while (both < 2) {
     }
     if (ThreadPool::calling_thread() == 1) spin_for(2'000'000);
     return int32_t{0};
   };
   trace->begin_step(0);
-  EXPECT_EQ(host.parallel_for(host.context, body, &uneven, 2), 0);
-  spin_for(500'000);  // what the kernel does behind its loop
+  EXPECT_EQ(host.parallel_for(host.context, body, &begun, 2), 0);
+  spin_for(500'000);
   trace->end_step();
   const RunTimeline timeline = trace->end();
   expect_sound(timeline);
   std::vector<RunTimeline::Span> own;
   for (const auto& span : timeline.spans)
     if (span.thread == 0) own.push_back(span);
-  ASSERT_THAT(own, SizeIs(2));
-  EXPECT_GE(own[1].begin_ns - own[0].end_ns, 1'000'000);
+  return own;
+}
+
+TEST(RunTrace, ThePausesOfTheThreadThatWaitsAreNoStretches) {
+  // Where the machine takes thread 0's core away for as long as thread 1 computes, there is nothing to wait
+  // for.
+  const auto has_waited = [](const std::vector<RunTimeline::Span>& own) {
+    return own.size() == 2 && own[1].begin_ns - own[0].end_ns >= 1'000'000;
+  };
+  std::vector<RunTimeline::Span> own;
+  for (int attempt = 0; attempt < 100 && !has_waited(own); ++attempt) own = spans_of_a_thread_that_waits();
+  ASSERT_TRUE(has_waited(own));
   EXPECT_GE(own[1].end_ns - own[1].begin_ns, 500'000);
 }
 
