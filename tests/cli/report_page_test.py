@@ -7,17 +7,16 @@ Skipped by name where there is no Chromium, no driver of it, or no selenium (Deb
 """
 import contextlib
 import json
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 import report_samples
+from program_under_test import ProgramTest
 
 try:
     from selenium import webdriver
@@ -46,13 +45,12 @@ def rounded_alike(test, text, value, digits=3):
 
 
 @unittest.skipIf(MISSING, MISSING)
-class Page(unittest.TestCase):
+class Page(ProgramTest):
+    GANTRY = GANTRY
+
     @classmethod
     def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.scratch.name)
-        cls.environment = dict(os.environ, HOME=cls.scratch.name, XDG_CONFIG_HOME=cls.scratch.name,
-                               XDG_CACHE_HOME=cls.scratch.name)
+        super().setUpClass()
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
         for argument in ('--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
@@ -60,7 +58,6 @@ class Page(unittest.TestCase):
             options.add_argument(argument)
         options.set_capability('goog:loggingPrefs', {'browser': 'ALL', 'performance': 'ALL'})
         cls.browser = webdriver.Chrome(options=options, service=Service(DRIVER))
-        cls.addClassCleanup(cls.scratch.cleanup)
         cls.addClassCleanup(cls.browser.quit)
         cls.gantry('zoo', 'lstm', '--size', '5', '-o', 'lstm.onnx')
         cls.gantry('profile', 'lstm.onnx', '--json', 'measured.json', '--processes', '2', '--repeat', '20', '--warmup', '1',
@@ -70,14 +67,6 @@ class Page(unittest.TestCase):
     def setUp(self):
         self.size(1280, 900)
         self.colours('light')
-
-    @classmethod
-    def gantry(cls, *arguments, status=0):
-        done = subprocess.run([GANTRY, '--quiet', *arguments], cwd=cls.folder, env=cls.environment, text=True,
-                              capture_output=True, check=False, timeout=300)
-        if done.returncode != status:
-            raise AssertionError(f'gantry {" ".join(arguments)}: {done.returncode}\n{done.stderr}')
-        return done.stderr
 
     def size(self, width, height, mobile=False):
         self.browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride',
@@ -437,14 +426,14 @@ class Page(unittest.TestCase):
             place[path[-1]] = value
             self.write('damaged.json', document)
             with self.subTest(field):
-                error = self.gantry('report', 'damaged.json', '-o', 'damaged.html', status=1)
+                error = self.gantry('report', 'damaged.json', '-o', 'damaged.html', status=1).stderr
                 self.assertIn('damaged.json', error)
                 self.assertIn(f"'{field}'", error)
                 self.assertFalse((self.folder / 'damaged.html').exists())
         document = json.loads(json.dumps(self.measured))
         del document['kernels'][0]['total_ms']
         self.write('damaged.json', document)
-        self.assertIn("'kernels[0].total_ms'", self.gantry('report', 'damaged.json', '-o', 'damaged.html', status=1))
+        self.assertIn("'kernels[0].total_ms'", self.gantry('report', 'damaged.json', '-o', 'damaged.html', status=1).stderr)
 
     def test_a_model_and_a_module_that_have_not_run_show_their_plan(self):
         self.gantry('compile', 'lstm.onnx', '-o', 'lstm.gmod', '--target', 'native', '--target', 'aarch64')
@@ -466,8 +455,8 @@ class Page(unittest.TestCase):
                     ops = dict(zip(self.texts('#op-table th'), self.texts('#op-table td')))
                     self.assertEqual({op: int(count) for op, count in ops.items()}, model['ops'])
                 self.assert_quiet()
-        self.assertIn('aarch64', self.gantry('inspect', 'lstm.gmod', '--target', 'x86-64-v2', '--html', 'no.html', status=1))
-        self.assertIn('--html', self.gantry('inspect', 'lstm.gmod', '--target', 'aarch64', status=1))
+        self.assertIn('aarch64', self.gantry('inspect', 'lstm.gmod', '--target', 'x86-64-v2', '--html', 'no.html', status=1).stderr)
+        self.assertIn('--html', self.gantry('inspect', 'lstm.gmod', '--target', 'aarch64', status=1).stderr)
 
     def output(self, *arguments):
         return subprocess.run([GANTRY, '--quiet', *arguments], cwd=self.folder, env=self.environment, text=True,
@@ -477,11 +466,11 @@ class Page(unittest.TestCase):
         self.write('r.json', self.measured)
         self.gantry('report', 'r.json', '-o', 'r.html')
         self.gantry('report', 'r.json', '-o', 'r.html')
-        self.assertIn('would replace', self.gantry('report', 'r.json', '-o', 'r.json', '--force', status=1))
+        self.assertIn('would replace', self.gantry('report', 'r.json', '-o', 'r.json', '--force', status=1).stderr)
         with contextlib.suppress(FileNotFoundError):
             (self.folder / 'other.html').unlink()
         (self.folder / 'other.html').write_text('<!DOCTYPE html><p>mine', encoding='utf-8')
-        self.assertIn('--force', self.gantry('report', 'r.json', '-o', 'other.html', status=1))
+        self.assertIn('--force', self.gantry('report', 'r.json', '-o', 'other.html', status=1).stderr)
         self.gantry('report', 'r.json', '-o', 'other.html', '--force')
 
 

@@ -6,17 +6,16 @@ usage: schema_test.py GANTRY GANTRY_DEVICE DOCS [AARCH64_GANTRY_DEVICE]
 Measures a small network on this machine, on a board on loopback, and on an emulated AArch64 board where its program and
 qemu-aarch64 are there.
 """
-import contextlib
 import json
-import os
 import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import jsonschema
+
+from program_under_test import ProgramTest, board
 
 GANTRY, DEVICE, DOCS = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
 AARCH64 = pathlib.Path(sys.argv[4]).resolve() if len(sys.argv) > 4 else None
@@ -29,50 +28,23 @@ def validator(name):
     return jsonschema.Draft202012Validator(schema)
 
 
-@contextlib.contextmanager
-def board(command, folder):
-    """A gantry-device that serves; yields its address."""
-    server = subprocess.Popen([*command, 'serve', '--listen', '127.0.0.1:0', '--cache', str(folder / 'cache')],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        line = server.stdout.readline()
-        yield line.split('listening on ')[1].split()[0]
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
-        server.stdout.close()
+class Schema(ProgramTest):
+    GANTRY = GANTRY
 
-
-class Schema(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.scratch.name)
-        cls.environment = dict(os.environ, HOME=cls.scratch.name, XDG_CONFIG_HOME=cls.scratch.name,
-                               XDG_CACHE_HOME=cls.scratch.name)
+        super().setUpClass()
         cls.gantry('zoo', 'lstm', '--size', '5', '-o', 'm.onnx')
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.scratch.cleanup()
-
-    @classmethod
-    def gantry(cls, *arguments, status=0):
-        done = subprocess.run([GANTRY, '--quiet', *arguments], cwd=cls.folder, env=cls.environment, text=True,
-                              capture_output=True, check=False)
-        if done.returncode != status:
-            raise AssertionError(f'gantry {" ".join(arguments)}: {done.returncode}\n{done.stderr}')
-        return done.stdout
 
     def measured(self, *arguments, model='m.onnx'):
         """The document of a bench, valid by its schema."""
-        document = json.loads(self.gantry('bench', model, '--json', *arguments))
+        document = json.loads(self.gantry('bench', model, '--quiet', '--json', *arguments).stdout)
         for error in validator('bench').iter_errors(document):
             self.fail(f'{"/".join(map(str, error.absolute_path))}: {error.message}')
         return document
 
     def compared(self, *arguments, status=0):
-        document = json.loads(self.gantry('compare', *arguments, '--json', status=status))
+        document = json.loads(self.gantry('compare', *arguments, '--quiet', '--json', status=status).stdout)
         for error in validator('compare').iter_errors(document):
             self.fail(f'{"/".join(map(str, error.absolute_path))}: {error.message}')
         return document

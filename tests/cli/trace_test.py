@@ -6,15 +6,13 @@ usage: trace_test.py GANTRY GANTRY_DEVICE
 Perfetto's files are decoded here, field by field, by the numbers of its public schema; where the Python package
 `perfetto` can be imported, its own classes must read the same.
 """
-import contextlib
 import json
-import os
 import pathlib
 import struct
-import subprocess
 import sys
-import tempfile
 import unittest
+
+from program_under_test import ProgramTest, board
 
 GANTRY, DEVICE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 SLICE_BEGIN, SLICE_END, COUNTER = 1, 2, 4
@@ -106,41 +104,16 @@ def tracks_of(tracks, word):
     return {name: track for (process, name), track in tracks.items() if process.startswith(word)}
 
 
-@contextlib.contextmanager
-def board(folder):
-    server = subprocess.Popen([DEVICE, 'serve', '--listen', '127.0.0.1:0', '--cache', str(folder / 'cache')],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        yield server.stdout.readline().split('listening on ')[1].split()[0]
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
-        server.stdout.close()
+class Traces(ProgramTest):
+    GANTRY = GANTRY
 
-
-class Traces(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.scratch.name)
-        cls.environment = dict(os.environ, HOME=cls.scratch.name, XDG_CONFIG_HOME=cls.scratch.name,
-                               XDG_CACHE_HOME=cls.scratch.name)
+        super().setUpClass()
         cls.gantry('zoo', 'squeezenet1_1', '--size', '64', '-o', 'm.onnx')
         cls.gantry('compile', 'm.onnx')
         cls.gantry('profile', 'm.gmod', '--threads', '2', '--processes', '2', '--repeat', '5', '--json', 'r.json')
         cls.result = json.loads((cls.folder / 'r.json').read_text(encoding='utf-8'))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.scratch.cleanup()
-
-    @classmethod
-    def gantry(cls, *arguments, status=0):
-        done = subprocess.run([GANTRY, *arguments], cwd=cls.folder, env=cls.environment, text=True,
-                              capture_output=True, check=False)
-        if done.returncode != status:
-            raise AssertionError(f'gantry {" ".join(arguments)}: {done.returncode}\n{done.stderr}')
-        return done.stderr
 
     def perfetto(self, name):
         return read_perfetto((self.folder / name).read_bytes())
@@ -238,7 +211,7 @@ class Traces(unittest.TestCase):
     def test_results_of_older_boards_show_kernels_one_after_another(self):
         old = dict(self.result, timeline=None)
         (self.folder / 'old.json').write_text(json.dumps(old), encoding='utf-8')
-        said = self.gantry('trace', 'old.json')
+        said = self.gantry('trace', 'old.json').stderr
         self.assertIn('one after another', said)
         track, = tracks_of(self.perfetto('old.pftrace'), 'kernels').values()
         self.assertAlmostEqual(sum(end - begin for _, begin, end, _, _ in track.slices) / 1e6,
@@ -249,7 +222,7 @@ class Traces(unittest.TestCase):
             document = json.loads(json.dumps(self.result))
             change(document)
             (self.folder / 'bad.json').write_text(json.dumps(document), encoding='utf-8')
-            said = self.gantry('trace', 'bad.json', '-o', 'bad.pftrace', status=1)
+            said = self.gantry('trace', 'bad.json', '-o', 'bad.pftrace', status=1).stderr
             self.assertIn('bad.json', said)
             self.assertIn(why, said)
             self.assertFalse((self.folder / 'bad.pftrace').exists())
@@ -270,7 +243,7 @@ class Traces(unittest.TestCase):
         self.assertEqual({name for name in tracks_of(tracks, 'kernels')} - {'steps'},
                          {name for name in tracks_of(tracks, 'kernels') if name.startswith('thread 0')})
         self.assertTrue(tracks_of(tracks, 'kernels')['steps'].slices)
-        self.assertIn('leave out', self.gantry('trace', 'r.json', '--threads', '1', '-o', 'x.pftrace', status=1))
+        self.assertIn('leave out', self.gantry('trace', 'r.json', '--threads', '1', '-o', 'x.pftrace', status=1).stderr)
 
     def test_of_a_compilation_shows_every_pass_and_kernel(self):
         self.gantry('compile', 'm.onnx', '--no-cache', '-o', 'c.gmod', '--trace', 'c.pftrace')
@@ -309,7 +282,7 @@ class Traces(unittest.TestCase):
                     self.assertLessEqual(slice_[2], end)
 
     def test_of_a_run_on_a_board_shows_the_upload_and_the_kernels(self):
-        with board(self.folder) as address:
+        with board([DEVICE], self.folder) as address:
             self.gantry('run', 'm.gmod', '--random', '--on', address, '--trace', 'run.json')
             self.gantry('run', 'm.gmod', '--random', '--on', address, '--trace', 'second.pftrace')
         slices = [event for event in self.chrome('run.json') if event['ph'] == 'X']
@@ -326,8 +299,8 @@ class Traces(unittest.TestCase):
         before = (self.folder / 'r.json').read_bytes()
         self.gantry('trace', 'r.json', '-o', 'r.json', status=1)
         self.gantry('bench', 'm.gmod', '--trace', 'm.onnx', status=1)
-        self.assertIn('.pftrace', self.gantry('bench', 'm.gmod', '--trace', 'm.txt', status=1))
-        self.assertIn('--format', self.gantry('trace', 'r.json', '--format', 'text', status=1))
+        self.assertIn('.pftrace', self.gantry('bench', 'm.gmod', '--trace', 'm.txt', status=1).stderr)
+        self.assertIn('--format', self.gantry('trace', 'r.json', '--format', 'text', status=1).stderr)
         self.gantry('trace', 'r.json', '-o', 'no/such/folder.pftrace', status=1)
         self.assertEqual((self.folder / 'r.json').read_bytes(), before)
         for name in ('again.json', 'again.pftrace'):
