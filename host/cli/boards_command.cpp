@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/boards/board_commands.h"
 #include "host/cli/boards_file.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
@@ -14,6 +15,7 @@ namespace gantry::cli {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
+  gantry boards setup me@192.168.1.20 --name pi  over ssh, from nothing to a first timing
   gantry boards add pi 192.168.1.20:7453 --key pi.key
   gantry boards                                  all of them
   gantry boards info pi                          connect and ask the board what it is
@@ -37,7 +39,10 @@ int list_boards(const Options& options) {
     return 0;
   }
   if (boards.boards().empty()) {
-    print_out("no boards yet; `gantry boards add NAME HOST:PORT --key FILE` adds one\n");
+    print_out(
+        "no boards yet; `gantry boards setup USER@HOST` sets one up, `gantry boards add NAME HOST:PORT --key "
+        "FILE` "
+        "adds one\n");
     return 0;
   }
   Table table(
@@ -140,6 +145,10 @@ void add_boards_command(CLI::App& app, Invocation& invocation) {
   boards->callback([options, &invocation] {
     if (!invocation.action) invocation.action = [options] { return list_boards(*options); };
   });
+
+  add_boards_setup_command(*boards, invocation);
+  add_boards_update_command(*boards, invocation);
+  add_boards_uninstall_command(*boards, invocation);
 
   CLI::App* add = boards->add_subcommand("add", "Add a board, or replace the one of that name");
   add->add_option("NAME", options->name, "What to call it")->required();

@@ -37,6 +37,20 @@ std::string string_field(const toml::table& board, std::string_view key, const s
   return *value;
 }
 
+std::vector<std::string> list_field(const toml::table& board, std::string_view key,
+                                    const std::string& where) {
+  const toml::node* node = board.get(key);
+  std::vector<std::string> list;
+  if (node == nullptr) return list;
+  const toml::array* array = node->as_array();
+  for (size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if (const auto* text = array->get(i)->as_string()) list.push_back(text->get());
+  }
+  if (array == nullptr || list.size() != array->size())
+    user_error("{}:{}: '{}' must be a list of strings", where, node->source().begin.line, key);
+  return list;
+}
+
 }  // namespace
 
 std::filesystem::path config_folder() {
@@ -82,7 +96,10 @@ BoardsFile BoardsFile::read(const std::filesystem::path& path) {
     const std::string name(key.str());
     if (board == nullptr)
       user_error("{}:{}: '{}' is not a board; write [{}] and its address", where, line, name, name);
-    BoardEntry entry{string_field(*board, "address", where), string_field(*board, "key", where)};
+    BoardEntry entry{string_field(*board, "address", where),
+                     string_field(*board, "key", where),
+                     {string_field(*board, "ssh", where), list_field(*board, "ssh_options", where),
+                      string_field(*board, "folder", where)}};
     if (entry.address.empty()) user_error("{}:{}: board '{}' has no address", where, line, name);
     try {
       file.add(name, std::move(entry));
@@ -132,6 +149,12 @@ void BoardsFile::write() const {
   for (const auto& [name, entry] : boards_) {
     toml::table board{{"address", entry.address}};
     if (!entry.key.empty()) board.insert("key", entry.key.string());
+    const SshAccess& ssh = entry.ssh;
+    if (!ssh.destination.empty()) board.insert("ssh", ssh.destination);
+    toml::array ssh_options;
+    for (const std::string& option : ssh.options) ssh_options.push_back(option);
+    if (!ssh_options.empty()) board.insert("ssh_options", std::move(ssh_options));
+    if (!ssh.folder.empty()) board.insert("folder", ssh.folder);
     table.insert(name, std::move(board));
   }
   std::ostringstream text;

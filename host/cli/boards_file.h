@@ -3,18 +3,31 @@
 //   [pi]
 //   address = "192.168.1.20:7453"
 //   key = "/home/me/.config/gantry/pi.key"
+//   ssh = "me@pi"                              of a board that `gantry boards setup` has set up
+//   ssh_options = ["Port=2222"]
+//   folder = "/opt/gantry-device"
 #pragma once
 
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace gantry::cli {
+
+/// How a board is reached by ssh, and where `gantry boards setup` has put the server there.
+struct SshAccess {
+  std::string destination;           ///< "me@pi"; empty: it was not set up by gantry
+  std::vector<std::string> options;  ///< of ssh's -o: "Port=2222"
+  std::string folder;                ///< on the board: "/opt/gantry-device"
+  bool operator==(const SshAccess&) const = default;
+};
 
 struct BoardEntry {
   std::string address;        ///< "HOST:PORT"
   std::filesystem::path key;  ///< key file; empty: none
+  SshAccess ssh = {};
 };
 
 /// $XDG_CONFIG_HOME/gantry, or ~/.config/gantry. User error if neither XDG_CONFIG_HOME nor HOME is set.

@@ -100,7 +100,8 @@ Candidates values_of(const CLI::App& command, const CLI::Option& positional) {
   if (name == "MODEL" || place == "inspect FILE") return files_with({"onnx", "gmod"});
   if (place == "compare A" || place == "compare B" || place == "trace FILE")
     return files_with({"onnx", "gmod", "json"});
-  if (place == "info BOARD" || place == "remove NAME") return boards();
+  if (place == "info BOARD" || place == "remove NAME" || place == "update NAME" || place == "uninstall NAME")
+    return boards();
   if (place == "zoo NAME") return networks();
   if (place == "keygen FILE") return files_with({});
   return values_of(positional.get_type_name());

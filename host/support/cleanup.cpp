@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <string>
 #include <system_error>
@@ -25,7 +26,7 @@ constexpr auto kPoll = std::chrono::milliseconds(1);
 struct Registry {
   std::timed_mutex mutex;
   std::set<std::string> paths;
-  std::set<pid_t> children;
+  std::map<pid_t, Child::Group> children;
 };
 
 /// Never destroyed: the waiting thread lives as long as the process.
@@ -41,15 +42,15 @@ void await_death(pid_t child) {
   }
 }
 
-/// Kills a process group of a child that has not been asked for its exit status yet, so that the number is
-/// still its own. Of no other number: -1 would mean every process of the user.
-void kill_group(pid_t leader) {
-  if (leader > 1) ::kill(-leader, SIGKILL);
+/// Kills a child that has not been asked for its exit status yet, so that the number is still its own, and
+/// the group that it leads. Of no other number: -1 would mean every process of the user.
+void kill_child(pid_t child, Child::Group group) {
+  if (child > 1) ::kill(group == Child::Group::kOwn ? -child : child, SIGKILL);
 }
 
-void kill_children(const std::set<pid_t>& children) {
-  for (const pid_t child : children) kill_group(child);
-  for (const pid_t child : children) await_death(child);
+void kill_children(const std::map<pid_t, Child::Group>& children) {
+  for (const auto& [child, group] : children) kill_child(child, group);
+  for (const auto& [child, group] : children) await_death(child);
 }
 
 void remove_paths(const std::set<std::string>& paths) {
@@ -114,11 +115,13 @@ void Section::remove(const std::filesystem::path& path) {
 }
 
 Child::Child(const std::filesystem::path& program, char* const* arguments,
-             const posix_spawn_file_actions_t& actions, char* const* environment) {
+             const posix_spawn_file_actions_t& actions, char* const* environment, Group group)
+    : group_(group) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
+  const int grouping = group == Group::kOwn ? POSIX_SPAWN_SETPGROUP : 0;
   posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+                           static_cast<short>(grouping | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
   sigset_t none, pipe;
   sigemptyset(&none);
   sigemptyset(&pipe);
@@ -128,7 +131,7 @@ Child::Child(const std::filesystem::path& program, char* const* arguments,
   {
     const Section section;
     error_ = ::posix_spawn(&pid_, program.c_str(), &actions, &attributes, arguments, environment);
-    if (error_ == 0) registry().children.insert(pid_);
+    if (error_ == 0) registry().children.emplace(pid_, group);
   }
   posix_spawnattr_destroy(&attributes);
   if (error_ != 0) pid_ = -1;
@@ -136,8 +139,12 @@ Child::Child(const std::filesystem::path& program, char* const* arguments,
 
 Child::~Child() {
   if (pid_ < 0) return;
-  kill_group(pid_);
+  kill();
   wait();
+}
+
+void Child::kill() const {
+  kill_child(pid_, group_);
 }
 
 int Child::wait() {

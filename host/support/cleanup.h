@@ -36,13 +36,17 @@ class Section {
   std::unique_lock<std::timed_mutex> lock_;
 };
 
-/// A program that runs beside this one, as the leader of a process group of its own, all of which is killed
-/// if a signal ends this process or the object goes first. Signals are to it as they were to this one.
+/// A program that runs beside this one, which is killed if a signal ends this process or the object goes
+/// first. Signals are to it as they were to this one.
 class Child {
  public:
+  enum class Group {
+    kOwn,     ///< it leads a process group, all of which is killed
+    kShared,  ///< it is in this process's, as who asks at the terminal has to be, and is killed alone
+  };
   /// Arguments and environment end with a null pointer. Never throws: see error().
   Child(const std::filesystem::path& program, char* const* arguments,
-        const posix_spawn_file_actions_t& actions, char* const* environment);
+        const posix_spawn_file_actions_t& actions, char* const* environment, Group group = Group::kOwn);
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   ~Child();
@@ -53,9 +57,12 @@ class Child {
   int wait();
   /// Whether it ends within that time.
   bool ends_within(std::chrono::milliseconds patience) const;
+  /// Kills it; wait() tells how it ended.
+  void kill() const;
 
  private:
   pid_t pid_ = -1;
+  Group group_;
   int error_ = 0;
 };
 

@@ -1,0 +1,244 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+
+#include "host/cli/between.h"
+#include "host/cli/boards/board_commands.h"
+#include "host/cli/boards/board_facts.h"
+#include "host/cli/boards/board_work.h"
+#include "host/cli/boards/scripts.h"
+#include "host/cli/boards/setup_plan.h"
+#include "host/cli/boards/ssh_command.h"
+#include "host/cli/boards_file.h"
+#include "host/cli/terminal.h"
+#include "host/cli/text.h"
+#include "host/support/error.h"
+#include "host/support/output_file.h"
+#include "rpc/security/key.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry boards setup me@192.168.1.20 --name pi    from nothing to a first timing
+  gantry boards setup pi                           a host of ~/.ssh/config; the board's name is the host's
+  gantry boards setup me@pi --dry-run              what the board is, and what would be done
+  gantry boards setup me@pi --no-root              as a server of this user's, whatever rights it has
+  gantry bench model.onnx --on pi                  afterwards
+The board needs a shell and an ssh server; nothing is compiled or downloaded there. What is cut off leaves nothing.)";
+
+constexpr std::chrono::seconds kStarting{180};
+
+struct Options {
+  std::string destination, name, address, program;
+  std::string listen = "0.0.0.0";
+  std::vector<std::string> ssh_options;
+  int ssh_port = 0;
+  uint16_t port = 7453;
+  bool no_root = false, dry_run = false;
+};
+
+/// The name that the board gets. User errors: one that cannot be a name, or is another board's.
+std::string board_name(const Options& options, const SshAccess& access) {
+  const std::string name = options.name.empty() ? host_part(options.destination) : options.name;
+  BoardsFile boards = BoardsFile::read(boards_path());
+  const auto found = boards.boards().find(name);
+  if (found != boards.boards().end() && found->second.ssh.destination != access.destination) {
+    user_error(
+        "board '{}' is another one ({}); choose a name with --name, or `gantry boards remove {}` first", name,
+        found->second.address, name);
+  }
+  try {
+    boards.add(name, {"localhost:1", {}});  // of this copy alone: whether it can be a name
+  } catch (const Error& error) {
+    throw Error(error.kind(), std::string(error.what()) + "; give one with --name");
+  }
+  return name;
+}
+
+void check_addresses(const Options& options) {
+  const auto is_number = [](unsigned char c) { return std::isxdigit(c) != 0 || c == '.' || c == ':'; };
+  if (options.listen.empty() || !std::ranges::all_of(options.listen, is_number))
+    user_error("--listen '{}': is no IP address of the board's, such as 0.0.0.0 for all",
+               visible_line(options.listen));
+  if (!options.address.empty() && !is_address(host_and_port(options.address, options.port)))
+    user_error("--address '{}': write the host alone; --port says the port", visible_line(options.address));
+}
+
+/// Names the user in the board's log.
+std::string key_identity() {
+  const char* user = std::getenv("USER");
+  const std::string name = user == nullptr ? "" : user;
+  const bool fits = name.size() <= rpc::kMaxIdentity && std::ranges::all_of(name, [](unsigned char c) {
+                      return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+                    });
+  return fits ? name : "";
+}
+
+std::string header_of(const SetupPlan& plan, const std::string& program, const std::string& key,
+                      const std::string& options, const std::string& starter) {
+  return fmt::format(
+      "folder {}\nservice {}\nport {}\nkey_name {}\nprogram {}\nkey {}\noptions {}\nstarter {}\n",
+      plan.folder, service_name(plan.service), plan.port, plan.key_name, program, header_entry(key),
+      header_entry(options), header_entry(starter));
+}
+
+/// Sends all files and has the server started.
+void install(BoardShell& shell, const SetupPlan& plan, const rpc::PskKey& key, Steps& steps) {
+  const std::string key_text = rpc::key_file_text(key), options = options_text(plan.service, plan.listen);
+  const bool unit = plan.service != Service::kBackground;
+  const std::string starter = unit ? unit_text(plan.service, plan.folder) : std::string(kRunScript);
+  begin_script(shell, setup_script(), "setup", plan.by_sudo,
+               header_of(plan, header_entry(read_program(plan.program)), key_text, options, starter));
+  const std::string version = send_program(shell, plan.program, steps);
+  send_file(shell, plan.key_name, key_text);
+  send_file(shell, "options", options);
+  send_file(shell, unit ? "gantry-device.service" : "run", starter);
+  steps.done(fmt::format("copied {} ({}) and a new key to {}", version,
+                         bytes_text(static_cast<double>(plan.program.bytes)), plan.folder));
+  steps.doing("starting the server");
+  shell.expect("started", kStarting);
+  steps.done(fmt::format("started it ({}), listening on {}",
+                         plan.service == Service::kBackground ? "in the background"
+                         : plan.service == Service::kSystemd  ? "service gantry-device"
+                                                              : "service gantry-device of the user's",
+                         plan.listen));
+}
+
+/// The key and the entry. A key that an earlier try has left, of which no board knows, is replaced.
+void remember(const std::string& name, const SetupPlan& plan, const SshAccess& access,
+              const rpc::PskKey& key) {
+  const std::filesystem::path file = setup_key_path(name);
+  std::error_code code;
+  std::filesystem::create_directories(file.parent_path(), code);
+  if (code) user_error("{}: cannot be created: {}", file.parent_path().string(), code.message());
+  BoardEntry entry{plan.address, file, access};
+  entry.ssh.folder = plan.folder;
+  BoardsFile::update(boards_path(), [&](BoardsFile& boards) {
+    for (const auto& [other, theirs] : boards.boards()) {
+      if (other != name && theirs.key == file)
+        user_error("{}: is board '{}''s key; choose a name with --name", file.string(), other);
+    }
+    write_file(file, rpc::key_file_text(key), OutputFile::Privacy::kSecret);
+    boards.add(name, std::move(entry));
+  });
+}
+
+/// As the board is not confirmed, it is not in the list either.
+void forget(const std::string& name) {
+  BoardsFile::update(boards_path(), [&](BoardsFile& boards) {
+    if (boards.boards().count(name) > 0) boards.remove(name);
+  });
+  std::error_code code;
+  std::filesystem::remove(setup_key_path(name), code);
+}
+
+/// Tells the board that all is well. The list is written first: what is cut off in between is undone on the
+/// board, and setup again replaces the entry.
+void confirm(BoardShell& shell, const std::string& label, const std::string& name, const SetupPlan& plan,
+             const SshAccess& access, const rpc::PskKey& key) {
+  constexpr std::chrono::seconds kConfirming{60};
+  remember(name, plan, access, key);
+  try {
+    shell.send("confirm\n");
+    shell.expect("done", kConfirming);
+  } catch (const Error& error) {
+    // Who heard what of the last two messages is open: the server itself tells.
+    shell.undo();
+    try {
+      connect_board({label, {plan.address, setup_key_path(name), {}}});
+    } catch (const std::exception&) {
+      forget(name);
+      throw;
+    }
+  }
+}
+
+void report_notes(const BoardFacts& facts, const SetupPlan& plan, const Invocation& invocation) {
+  if (plan.service != Service::kBackground) return;
+  invocation.note(
+      fmt::format("after a reset of the board, {}/run starts the server again, e.g. from a line \"@reboot "
+                  "{}/run\" of `crontab -e`",
+                  plan.folder, plan.folder));
+  if (!plan.as_root && facts.systemd)
+    invocation.note(fmt::format(
+        "`loginctl enable-linger {}` there, by root, lets systemd do so: run it, then uninstall and "
+        "set up again",
+        facts.user));
+}
+
+int setup(const Options& options, const Invocation& invocation) {
+  check_addresses(options);
+  const SshAccess access = ssh_access(options.destination, options.ssh_port, options.ssh_options);
+  const std::string name = board_name(options, access);
+  const std::string label =
+      name == access.destination ? name : fmt::format("{} ({})", name, access.destination);
+  if (!options.program.empty()) read_device_program(options.program);
+  Steps steps(invocation);
+  const std::string host = options.address.empty() ? ssh_host(access) : options.address;
+  steps.doing("connecting to " + access.destination);
+  BoardShell shell(label, access, probe_script(), std::to_string(options.port));
+  const BoardFacts facts = read_facts(shell, label);
+  const DeviceProgram program = find_device_program(label, facts.machine, options.program, own_folder());
+  const SetupPlan plan =
+      plan_setup(facts, {label, name, options.port, options.listen, host, options.no_root}, program);
+  steps.done(fmt::format("{}: {}", label, facts_text(facts)));
+  if (options.dry_run) {
+    print_out(plan_text(plan) + "nothing was done: --dry-run\n");
+    return 0;
+  }
+  const rpc::PskKey key = rpc::generate_key(key_identity());
+  undo_where_it_fails(shell, label, [&] {
+    install(shell, plan, key, steps);
+    check_board(shell, label, plan.address, key, steps, invocation);
+    confirm(shell, label, name, plan, access, key);
+  });
+  steps.done(fmt::format("board '{}' is in {}; all of it took {:.1f} s", name, boards_path().string(),
+                         steps.all_seconds()));
+  report_notes(facts, plan, invocation);
+  return 0;
+}
+
+}  // namespace
+
+std::filesystem::path setup_key_path(const std::string& name) {
+  return config_folder() / "keys" / (name + ".key");
+}
+
+void add_boards_setup_command(CLI::App& boards, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      boards.add_subcommand("setup", "Set a board up over ssh, from nothing to a first timing");
+  command->add_option("USER@HOST", options->destination, "The board, as ssh calls it")->required();
+  command->add_option("--name", options->name, "What to call it; default: HOST")->type_name("NAME");
+  command->add_option("--ssh-port", options->ssh_port, "Port of its ssh server; default: ssh's")
+      ->type_name("PORT")
+      ->check(between(1, 65535));
+  command
+      ->add_option("--ssh-option", options->ssh_options,
+                   "An option for ssh, as behind its -o; as often as needed")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--device-program", options->program,
+                   "The gantry-device for the board; default: the one for its machine that came with gantry")
+      ->type_name("FILE");
+  command->add_option("--port", options->port, "Port that gantry-device listens on; default 7453")
+      ->type_name("PORT")
+      ->check(between(1, 65535));
+  command->add_option("--listen", options->listen, "The board's address to listen on; default 0.0.0.0, all")
+      ->type_name("ADDR");
+  command
+      ->add_option("--address", options->address,
+                   "How this machine reaches the board; default: ssh's host name")
+      ->type_name("HOST");
+  command->add_flag("--no-root", options->no_root,
+                    "Install for the user of ssh alone, even where root could");
+  command->add_flag("--dry-run", options->dry_run, "Only say what the board is and what would be done");
+  command->footer(kExamples);
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return setup(*options, invocation); };
+  });
+}
+
+}  // namespace gantry::cli

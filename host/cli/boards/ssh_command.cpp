@@ -1,0 +1,111 @@
+#include "host/cli/boards/ssh_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "host/cli/boards/child_pipes.h"
+#include "host/cli/terminal.h"
+#include "host/support/error.h"
+
+namespace gantry::cli {
+namespace {
+
+/// The command as the user would type it, to look at what is wrong.
+std::string typed(const SshAccess& access) {
+  std::string command = "ssh ";
+  for (const std::string& option : access.options) command += "-o " + option + " ";
+  return command + access.destination;
+}
+
+}  // namespace
+
+std::string host_part(const std::string& destination) {
+  return destination.substr(destination.rfind('@') + 1);  // npos + 1: all of it
+}
+
+SshAccess ssh_access(const std::string& destination, int port, const std::vector<std::string>& options) {
+  const bool printable =
+      std::ranges::all_of(destination, [](unsigned char c) { return std::isgraph(c) != 0; });
+  if (destination.starts_with('-') || host_part(destination).empty() || destination.starts_with('@') ||
+      !printable)
+    user_error("'{}' names no board for ssh; write USER@HOST, or a host of ~/.ssh/config",
+               visible_line(destination));
+  SshAccess access{destination, {}, {}};
+  if (port != 0) access.options.push_back("Port=" + std::to_string(port));
+  for (const std::string& option : options) {
+    const size_t equals = option.find('=');
+    if (equals == 0 || equals == std::string::npos || option.find('\n') != std::string::npos)
+      user_error("--ssh-option '{}': write KEY=VALUE, as behind ssh's -o", visible_line(option));
+    access.options.push_back(option);
+  }
+  return access;
+}
+
+bool may_ask_at_terminal() {
+  return ::isatty(STDIN_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0;
+}
+
+std::vector<std::string> ssh_words(const SshAccess& access, const std::string& command) {
+  std::vector<std::string> words = {"ssh", "-T"};
+  const auto add = [&](const std::string& option) { words.insert(words.end(), {"-o", option}); };
+  for (const std::string& option : access.options) add(option);
+  if (!may_ask_at_terminal()) add("BatchMode=yes");
+  // A board that vanishes is noticed within a minute. What else of the configuration is for other uses of it.
+  for (const char* option :
+       {"ConnectTimeout=20", "ServerAliveInterval=15", "ServerAliveCountMax=4", "ClearAllForwardings=yes",
+        "ForwardX11=no", "ForwardAgent=no", "RemoteCommand=none", "RequestTTY=no"})
+    add(option);
+  words.insert(words.end(), {"--", access.destination, command});
+  return words;
+}
+
+std::string ssh_host(const SshAccess& access) {
+  std::vector<std::string> words = {"ssh", "-G"};
+  for (const std::string& option : access.options) words.insert(words.end(), {"-o", option});
+  words.insert(words.end(), {"--", access.destination});
+  constexpr std::chrono::seconds kPatience{20};
+  ChildPipes ssh(words, cleanup::Child::Group::kOwn, "setting up a board");
+  std::string line, host;
+  const std::string name = "hostname ";
+  while (ssh.next_line(line, kPatience) == ChildPipes::Next::kLine) {
+    if (line.starts_with(name)) host = line.substr(name.size());
+  }
+  if (ssh.finish(kPatience) != 0 || host.empty())
+    board_error("{}: ssh: {}", access.destination, ssh_complaint(ssh.words()));
+  return host;
+}
+
+std::string ssh_complaint(const std::string& words) {
+  constexpr size_t kMostLines = 4;
+  std::vector<std::string> lines;
+  for (size_t start = 0; start < words.size();) {
+    const size_t end = std::min(words.find('\n', start), words.size());
+    std::string line = words.substr(start, end - start);
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) line.pop_back();
+    const bool decoration = line.find_first_not_of("@ ") == std::string::npos;
+    if (!decoration && !line.starts_with("Warning: Permanently added")) lines.push_back(visible_line(line));
+    start = end + 1;
+  }
+  if (lines.empty()) return "the connection ended without a word";
+  if (lines.size() > kMostLines) lines.erase(lines.begin(), lines.end() - kMostLines);
+  return fmt::format("{}", fmt::join(lines, " / "));
+}
+
+std::string ssh_advice(const SshAccess& access, const std::string& words) {
+  const auto says = [&](const char* text) { return words.find(text) != std::string::npos; };
+  if (says("HOST IDENTIFICATION HAS CHANGED"))
+    return "its host key is not the one that is known: another machine answers, or it was installed anew; "
+           "then "
+           "`ssh-keygen -R HOST` forgets the old key";
+  if (says("Host key verification failed"))
+    return fmt::format("its host key is not known yet: `{}` shows it and asks", typed(access));
+  if (says("Permission denied"))
+    return fmt::format(
+        "give it your public key (`ssh-copy-id {}`), or start gantry on a terminal, where ssh can ask",
+        access.destination);
+  return fmt::format("try `{}`", typed(access));
+}
+
+}  // namespace gantry::cli

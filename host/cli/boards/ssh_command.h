@@ -1,0 +1,31 @@
+// The user's own ssh: its configuration, agent, jump hosts and known hosts apply.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/cli/boards_file.h"
+
+namespace gantry::cli {
+
+/// From --ssh-port (0: ssh's own) and --ssh-option. User errors: a destination that ssh would take for an
+/// option, or that names no host; an option that is not KEY=VALUE.
+SshAccess ssh_access(const std::string& destination, int port, const std::vector<std::string>& options);
+
+/// The words that run a command of the board's shell. ssh asks for passwords and about unknown hosts where
+/// this program is on a terminal, else it fails.
+std::vector<std::string> ssh_words(const SshAccess& access, const std::string& command);
+bool may_ask_at_terminal();
+
+/// The host's name or address as ssh's configuration has it. Board error with ssh's words.
+std::string ssh_host(const SshAccess& access);
+
+/// "me@pi" -> "pi"
+std::string host_part(const std::string& destination);
+
+/// What to do about a connection that ended with these words of ssh's.
+std::string ssh_advice(const SshAccess& access, const std::string& words);
+/// Those of its words that matter, in one line.
+std::string ssh_complaint(const std::string& words);
+
+}  // namespace gantry::cli
