@@ -45,9 +45,14 @@ TEST_F(BoardsFileTest, WhatIsAddedIsReadBack) {
     EXPECT_TRUE(boards.boards().empty());
     boards.add("pi", {"192.168.1.20:7453", "/keys/pi \"quoted\".key"});
     boards.add("local.box-2", {"[::1]:7000", {}});
+    boards.add("set-up",
+               {"pi:7453", "/k", {"me@pi", {"Port=2222", "ProxyJump=\"a b\""}, "/opt/gantry-device"}});
   });
   const BoardsFile back = BoardsFile::read(path_);
-  EXPECT_EQ(back.boards().size(), 2u);
+  EXPECT_EQ(back.boards().size(), 3u);
+  EXPECT_EQ(back.find("set-up").ssh,
+            (SshAccess{"me@pi", {"Port=2222", "ProxyJump=\"a b\""}, "/opt/gantry-device"}));
+  EXPECT_EQ(back.find("pi").ssh, SshAccess());
   EXPECT_EQ(back.find("pi").address, "192.168.1.20:7453");
   EXPECT_EQ(back.find("pi").key, "/keys/pi \"quoted\".key");
   EXPECT_EQ(back.find("local.box-2").address, "[::1]:7000");

@@ -13,6 +13,7 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
     (r'^bitbake\b', "builds Yocto's distribution"),
     (r'^scp\b', 'copies to a board'),
     (r'^ssh\b', 'runs on a board'),
+    (r'^gantry boards (setup|update|uninstall)\b', 'sets up a board over ssh; boards_setup_test.py does'),
     (r'^(sudo|apt-get|dpkg)\b', 'changes the system'),
     (r'^python3 -m venv\b', "installs the peers' Python packages"),
     (r'^python3 -m pip\b', 'installs the package that another command has made'),

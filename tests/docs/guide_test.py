@@ -39,7 +39,7 @@ class Guide:
 
     def run(self, command):
         text = command.text
-        if text.startswith('scp '):
+        if text.startswith(('scp ', 'gantry boards setup ')):  # both are for boards over ssh
             return
         if text.startswith('ssh '):
             self.server = Server(self.device, self.environment, '--key', os.path.join(self.folder, 'pi.key'), '--cache',

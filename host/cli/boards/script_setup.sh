@@ -43,12 +43,12 @@ put_together() {
   receive "$stage/keys/$key_name" "$key"
   receive "$stage/options" "$options"
   receive "$stage/$starter_name" "$starter"
+  if [ "$service" = background ]; then chmod 700 "$stage/run"; fi
   if [ "$as_root" = yes ]; then
     id gantry >/dev/null 2>&1 || make_user
     chown gantry "$stage/cache" || die "$stage/cache cannot be given to user gantry"
     # Whom the server becomes goes through; keys and cache are closed.
     chmod 755 "$stage"
-    chmod 644 "$stage/$starter_name" "$stage/options"
   fi
 }
 

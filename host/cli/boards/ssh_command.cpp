@@ -84,7 +84,8 @@ std::string ssh_complaint(const std::string& words) {
     const size_t end = std::min(words.find('\n', start), words.size());
     std::string line = words.substr(start, end - start);
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) line.pop_back();
-    const bool decoration = line.find_first_not_of("@ ") == std::string::npos;
+    // Frames, and what goes on with another line.
+    const bool decoration = line.empty() || line.front() == '@' || line.front() == ' ';
     if (!decoration && !line.starts_with("Warning: Permanently added")) lines.push_back(visible_line(line));
     start = end + 1;
   }
