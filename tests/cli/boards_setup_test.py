@@ -537,8 +537,86 @@ class Emulated(Board):
             known.write('[127.0.0.1]:2222 ' + ' '.join((WORK / 'host.pub').read_text().split()[:2]) + '\n')
 
 
+class Systemd(unittest.TestCase):
+    """A board under systemd: an empty Debian, which it boots; the workstation is this machine in the board's network."""
+
+    def test_the_service_is_set_up_updated_and_removed(self):
+        roots.need_rights()
+        for name in ('ssh', 'nsenter'):
+            if not shutil.which(name):
+                self.skipTest(f'{name} is not installed')
+        root = roots.empty_root(str(GANTRY.parent.parent / 'package-roots'))
+        self.addCleanup(shutil.rmtree, root.path, ignore_errors=True)
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix='gantry_systemd_'))
+        self.addCleanup(shutil.rmtree, self.home, ignore_errors=True)
+        self.make_board(root)
+        with roots.Booted(root) as system:
+            self.system = system
+            self.on_board('ip link set lo up || true; systemctl restart ssh')
+            before = self.state()
+            said = self.gantry('setup', 'root@127.0.0.1', '--name', 'pi', *self.ssh())
+            self.assertRegex(said, 'systemd, root\n(.*\n)*.*service gantry-device')
+            self.assertRegex(self.on_board('systemctl is-enabled gantry-device; systemctl is-active gantry-device'), 'enabled|linked')
+            self.on_board('systemctl reload gantry-device && systemctl restart gantry-device')
+            self.gantry('info', 'pi')
+            self.gantry('update', 'pi')
+            for number in ('KILL', 'INT'):
+                self.fail_to_update(number)
+            self.gantry('uninstall', 'pi')
+            self.assertEqual(self.state(), before)
+
+    def make_board(self, root):
+        run('ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', str(self.home / 'id'))
+        code, text = root.run('apt-get update -qq && apt-get install -y --no-install-recommends systemd openssh-server iproute2', 300)
+        self.assertEqual(code, 0, text)
+        folder = pathlib.Path(root.file('root/.ssh'))
+        folder.mkdir(mode=0o700, exist_ok=True)
+        shutil.copy(self.home / 'id.pub', folder / 'authorized_keys')
+
+    def on_board(self, script):
+        code, text = self.system.run(script)
+        self.assertEqual(code, 0, text)
+        return text
+
+    def state(self):
+        return self.on_board('find /opt /etc/systemd /root | sort; grep -v "^-" /etc/passwd; cat /etc/group; '
+                             'systemctl list-units --all --no-legend --plain "gantry*"; cat /proc/net/tcp | grep ":1D1D" || true')
+
+    def ssh(self):
+        options = [f'UserKnownHostsFile={self.home}/known', 'StrictHostKeyChecking=accept-new', f'IdentityFile={self.home}/id']
+        return [word for option in options for word in ('--ssh-option', option)]
+
+    def start(self, *words):
+        return subprocess.Popen(['nsenter', '--target', self.system.first_process(), '--net', str(GANTRY), 'boards', *words],
+                                env={**os.environ, 'HOME': str(self.home), 'XDG_CONFIG_HOME': str(self.home)},
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def gantry(self, *words):
+        with self.start(*words) as process:
+            text = process.communicate(timeout=120)[0]
+        self.assertEqual(process.returncode, 0, text)
+        return text
+
+    def fail_to_update(self, number):
+        """An update that is cut off: the service runs on with the old program."""
+        with self.start('update', 'pi') as process:
+            for line in process.stdout:
+                if 'connected to' in line:
+                    process.send_signal(getattr(signal, f'SIG{number}'))
+                    break
+            process.communicate(timeout=60)
+        deadline = time.monotonic() + 30
+        while 'yes' in self.on_board('test -e /opt/gantry-device.partial && echo yes || true') and time.monotonic() < deadline:
+            time.sleep(0.2)
+        self.gantry('info', 'pi')
+
+
 if __name__ == '__main__':
+    if sys.argv[4:] and sys.argv[-1].startswith('Systemd'):
+        sys.argv[1:4] = []
+        unittest.main()
     if os.environ.get(INSIDE):
+        del Systemd
         sys.argv[1:4] = []
         unittest.main()
     try:
