@@ -296,11 +296,12 @@ class FromNothing(Board):
                 if b'gantry-device' in path.read_bytes() and path.parent.name != str(os.getpid()):
                     os.kill(int(path.parent.name), signal.SIGKILL)
         self.await_port(False)
-        subprocess.Popen([str(SYSTEM / 'run')])
+        again = subprocess.Popen([str(SYSTEM / 'run')])
         self.await_port(True)
         self.assertNotEqual(subprocess.run([str(SYSTEM / 'run')], capture_output=True, check=False).returncode, 0, 'two of them')
         self.gantry('boards', 'info', 'pi')
         self.uninstall()
+        again.wait(timeout=30)
 
     def await_port(self, open_, patience=20):
         deadline = time.monotonic() + patience
