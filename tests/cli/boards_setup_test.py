@@ -375,6 +375,7 @@ class Refused(Board):
 
     def test_a_port_that_is_taken(self):
         with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after former connections
             other.bind(('127.0.0.1', PORT))
             other.listen()
             said = self.setup(status=1)
