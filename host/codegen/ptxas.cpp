@@ -15,6 +15,7 @@
 
 #include "host/support/cleanup.h"
 #include "host/support/error.h"
+#include "host/support/program.h"
 #include "host/support/temporary.h"
 
 extern char** environ;  // NOLINT: POSIX wants it declared
@@ -25,11 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kProgram = "ptxas";
-
-bool is_program(const fs::path& path) {
-  std::error_code code;
-  return fs::is_regular_file(path, code) && access(path.c_str(), X_OK) == 0;
-}
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -81,15 +77,7 @@ std::optional<fs::path> find_ptxas() {
     if (!is_program(named)) user_error("GANTRY_PTXAS={}: not a program", named);
     return named;
   }
-  const std::string path = environment("PATH");
-  for (size_t start = 0; start < path.size();) {
-    const size_t end = std::min(path.find(':', start), path.size());
-    if (end > start) {
-      const fs::path candidate = fs::path(path.substr(start, end - start)) / kProgram;
-      if (is_program(candidate)) return candidate;
-    }
-    start = end + 1;
-  }
+  if (const auto program = find_program(kProgram)) return program;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
     const std::string home = environment(variable);
     if (!home.empty() && is_program(fs::path(home) / "bin" / kProgram))

@@ -1,9 +1,12 @@
 #include "rpc/server/child_process.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -76,6 +79,17 @@ std::optional<int> ChildProcess::reap(int options) noexcept {
   pid_ = -1;  // also where the system knows no such child any more
   handle_.reset();
   return reaped ? std::optional(status) : std::nullopt;
+}
+
+void close_descriptors_from(int first) {
+#if defined(SYS_close_range)
+  // Not by its name: glibc has it only since 2.34.
+  if (::syscall(SYS_close_range, first, ~0u, 0) == 0) return;
+#endif
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const int end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 16));
+  for (int fd = first; fd < end; ++fd) ::close(fd);
 }
 
 }  // namespace gantry::rpc

@@ -46,5 +46,8 @@ class ChildProcess {
   UniqueFd handle_;  ///< a pidfd; none before Linux 5.3, where the number does: nobody else reaps it
 };
 
+/// For a child between fork() and exec: all descriptors from that one on.
+void close_descriptors_from(int first);
+
 }  // namespace gantry::rpc
 #endif

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -65,17 +64,6 @@ class Command {
   std::vector<char*> arguments_, environment_;
 };
 
-void close_from(int first) {
-#if defined(SYS_close_range)
-  // Not by its name: glibc has it only since 2.34.
-  if (::syscall(SYS_close_range, first, ~0u, 0) == 0) return;
-#endif
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const int end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 16));
-  for (int fd = first; fd < end; ++fd) ::close(fd);
-}
-
 /// Nothing to read, and nobody to read what a module writes: it could pose as the server's log.
 bool close_standard_streams() {
   int ends[2];
@@ -96,7 +84,7 @@ bool arrange_descriptors(int socket, int step, int program) {
   if (::dup2(from[0], kSocket) < 0 || ::dup2(from[1], kStep) < 0) return false;
   if (program >= 0 && ::dup3(from[2], kProgram, O_CLOEXEC) < 0) return false;
   if (!close_standard_streams()) return false;
-  close_from(program >= 0 ? kFirstFree : kProgram);
+  close_descriptors_from(program >= 0 ? kFirstFree : kProgram);
   return true;
 }
 

@@ -32,6 +32,8 @@ Examples:
       there is accepted or revoked at once.
   sudo gantry-device serve --user gantry --listen 0.0.0.0:7453 --key /etc/gantry/keys
       As root, who alone can read the keys; modules run as user gantry.
+  gantry-device serve --listen 0.0.0.0:7453 --key board.key --announce "pi in the lab"
+      The same, and 'gantry boards discover' finds it on the local network; needs avahi-daemon and avahi-utils.
   gantry-device serve --listen 127.0.0.1:0
       Take any free port; the line on stdout says which.
   gantry-device info --json
@@ -51,6 +53,8 @@ struct ServeArguments {
   std::uint32_t max_sessions = 8;
   std::string log_level = "info";
   bool quiet = false;
+  bool announce = false;
+  std::string announced_name;
 };
 
 LogLevel log_level_of(const ServeArguments& arguments) {
@@ -89,6 +93,7 @@ int run_serve(const ServeArguments& arguments) {
   options.handshake_timeout = ms(arguments.handshake_s);
   options.shutdown_grace = ms(arguments.grace_s);
   options.log_level = log_level_of(arguments);
+  if (arguments.announce) options.announce = arguments.announced_name;
   return serve(options);
 }
 
@@ -130,6 +135,17 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
       ->allow_extra_args(false);
   command.add_option("--user", a.user, "As root: become this user when the port and the keys are open")
       ->type_name("NAME");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--announce",
+          [&a](const std::vector<std::string>& given) {
+            a.announce = true;
+            a.announced_name = given.empty() ? "" : given[0];
+          },
+          "Have Avahi tell the local network of this board, by this name or the machine's: 'gantry boards "
+          "discover' finds it")
+      ->expected(0, 1)
+      ->type_name("[NAME]");
   command.add_option("--cache", a.cache, "Where uploaded segments are kept")->type_name("DIR");
   command.add_option("--cache-size", a.cache_size, "Its bound, e.g. 512MiB")
       ->transform(size_in_bytes())

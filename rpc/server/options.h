@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct ServeOptions {
   std::chrono::milliseconds stall_timeout{60'000};    ///< a peer that stands still within a message; 0: never
   std::chrono::milliseconds handshake_timeout{5'000};  ///< from connect to the first exchange
   std::chrono::milliseconds shutdown_grace{5'000};     ///< for running requests, after SIGTERM
+  std::optional<std::string> announce;                 ///< on the network by this name; empty: the machine's
   int program = -1;                                    ///< of executors: see ExecutorSetup
   LogLevel log_level = LogLevel::kInfo;                ///< the least grave events that are reported
 };

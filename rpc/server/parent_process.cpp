@@ -62,8 +62,13 @@ ParentProcess::ParentProcess(const ServeOptions& options, UniqueFd listener, std
   signals_ = open_signal_pipe(signals);
 }
 
+void ParentProcess::announce(AnnouncedService service) {
+  announcement_.emplace(std::move(service), log_);
+}
+
 int ParentProcess::run() {
   while (!force_at_ || !children_.empty()) {
+    if (announcement_) announcement_->start_if_due(Clock::now());
     poll_once();
     expire();
     start_sessions();
@@ -83,6 +88,7 @@ int ParentProcess::next_timeout() const {
     if (child.key != 0) next = std::min(next, keys_checked_ + kKeyCheckInterval);
   }
   if (accept_after_ > now) next = std::min(next, accept_after_);
+  if (announcement_) next = std::min(next, announcement_->start_at().value_or(next));
   if (force_at_ && !kill_at_) next = std::min(next, *force_at_);
   if (kill_at_ && *kill_at_ > now) next = std::min(next, *kill_at_);
   const auto wait = std::chrono::duration_cast<milliseconds>(next - now).count() + 1;
@@ -90,10 +96,12 @@ int ParentProcess::next_timeout() const {
 }
 
 void ParentProcess::poll_once() {
+  constexpr std::size_t kFirstPeer = 3;
   std::vector<pollfd> fds;
   fds.push_back({signals_, POLLIN, 0});
   // A negative descriptor is ignored by poll().
   fds.push_back({accept_after_ > Clock::now() ? -1 : listener_.get(), POLLIN, 0});
+  fds.push_back({announcement_ ? announcement_->descriptor() : -1, POLLIN, 0});
   auto& peers = waiting_.peers();
   const std::size_t peer_count = peers.size(), child_count = children_.size();
   // What those have sent who wait for a place stays unread, so only their going is news.
@@ -103,11 +111,13 @@ void ParentProcess::poll_once() {
   if (::poll(fds.data(), fds.size(), next_timeout()) <= 0) return;
 
   for (std::size_t i = 0; i < child_count; ++i)
-    if (fds[2 + peer_count + i].revents != 0) answer_child(children_[i]);
+    if (fds[kFirstPeer + peer_count + i].revents != 0) answer_child(children_[i]);
   std::deque<WaitingPeer> still_waiting;
   for (std::size_t i = 0; i < peer_count; ++i)
-    if (fds[2 + i].revents == 0 || still_waits(peers[i])) still_waiting.push_back(std::move(peers[i]));
+    if (fds[kFirstPeer + i].revents == 0 || still_waits(peers[i]))
+      still_waiting.push_back(std::move(peers[i]));
   peers = std::move(still_waiting);
+  if (fds[2].revents != 0) announcement_->read(Clock::now());
   if (fds[0].revents != 0) read_signals();
   if (fds[1].revents != 0 && listener_) accept_some();
 }
@@ -193,6 +203,7 @@ void ParentProcess::begin_shutdown(int signal) {
             std::to_string(options_.shutdown_grace.count()) + " ms");
   force_at_ = Clock::now() + options_.shutdown_grace;
   listener_.reset();
+  announcement_.reset();
   waiting_.peers().clear();
   for (Child& child : children_) {
     if (!child.admitted)
@@ -320,6 +331,7 @@ void ParentProcess::be_session(UniqueFd connection, UniqueFd control, std::optio
   close_signal_pipe({SIGINT, SIGTERM});
   drop_all_capabilities();
   listener_.reset();
+  announcement_.reset();
   waiting_.peers().clear();
   children_.clear();
   keys_.reset();  // but for those of `tls_`, which the handshake needs

@@ -9,6 +9,7 @@
 
 #include "rpc/security/tls.h"
 #include "rpc/server/admission.h"
+#include "rpc/server/announcement.h"
 #include "rpc/server/board_memory.h"
 #include "rpc/server/child_process.h"
 #include "rpc/server/key_store.h"
@@ -27,6 +28,8 @@ class ParentProcess {
 
   /// `options` outlives it. `keys` is null for a server without keys.
   ParentProcess(const ServeOptions& options, UniqueFd listener, std::unique_ptr<KeyStore> keys);
+  /// While it runs, the network hears of this.
+  void announce(AnnouncedService service);
   /// Until SIGTERM or SIGINT. Returns the process's exit code. Throws Error(kBoard) if the system refuses
   /// what it needs.
   int run();
@@ -77,6 +80,7 @@ class ParentProcess {
   WaitingPeers waiting_;
   HandshakePlaces places_;
   std::vector<Child> children_;  // oldest first
+  std::optional<Announcement> announcement_;
   Clock::time_point accept_after_{};
   std::optional<Clock::time_point> force_at_;  // set while shutting down
   std::optional<Clock::time_point> kill_at_;   // set once sessions were told to end at once

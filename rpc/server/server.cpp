@@ -16,8 +16,12 @@
 #include <optional>
 #include <utility>
 
+#include "device_runtime/src/cpu_info.h"
 #include "device_runtime/src/memory.h"
 #include "gantry/runtime.h"
+#include "rpc/protocol/frame.h"
+#include "rpc/protocol/service.h"
+#include "rpc/server/announcement.h"
 #include "rpc/server/board_info.h"
 #include "rpc/server/cache.h"
 #include "rpc/server/executor_start.h"
@@ -103,6 +107,28 @@ void announce(const ServeOptions& options, const asio::ip::tcp::endpoint& endpoi
     log.warning("there is no key, so nobody can connect until one is put where --key says");
 }
 
+/// Checks the name, and that anybody on the network could connect. None where nothing is to be announced.
+std::optional<std::string> name_to_announce(const ServeOptions& options, const asio::ip::address& address) {
+  if (!options.announce) return std::nullopt;
+  if (is_loopback(address))
+    throw Error(ErrorKind::kRequest, "--announce: nobody else can connect to " + options.host +
+                                         ": listen on e.g. 0.0.0.0:7453, with --key, or leave it out");
+  return checked_service_name(*options.announce);
+}
+
+/// What the network is told. Nothing of keys but that one is needed: not even their names.
+AnnouncedService service_of(const std::string& name, const asio::ip::tcp::endpoint& endpoint, bool has_keys) {
+  const auto entry = [](const char* key, const std::string& value) { return std::string(key) + "=" + value; };
+  return {
+      name,
+      endpoint.port(),
+      {entry(service_text::kVersion, "1"), entry(service_text::kProtocol, std::to_string(kProtocolVersion)),
+       entry(service_text::kArchitecture, runtime::cpu_info().architecture),
+       entry(service_text::kProgramVersion, gantry_version()),
+       entry(service_text::kKey, has_keys ? "required" : "none"),
+       entry(service_text::kListens, endpoint.address().to_string())}};
+}
+
 /// Makes the cache's directories, or makes sure of them. `hint`: what else to do where that fails.
 void prepare_cache(ServeOptions& options, const std::string& hint) {
   if (options.cache.empty()) options.cache = default_cache_directory();
@@ -148,6 +174,7 @@ void give_up_rights(const SystemUser* user, KeyStore* keys, Log& log) {
 int serve(const ServeOptions& given) {
   ServeOptions options = given;
   const asio::ip::address address = address_of(options.host);
+  const std::optional<std::string> name = name_to_announce(options, address);
   std::optional<SystemUser> other;
   if (!options.user.empty()) other = find_user(options.user);
   const SystemUser* user = other ? &*other : nullptr;
@@ -167,6 +194,7 @@ int serve(const ServeOptions& given) {
   const KeyStore* shown = keys.get();
   ParentProcess parent(options, std::move(listener), std::move(keys));
   announce(options, endpoint, shown);
+  if (name) parent.announce(service_of(*name, endpoint, shown != nullptr));
   return parent.run();
 }
 

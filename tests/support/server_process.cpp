@@ -60,9 +60,12 @@ TemporaryDirectory::~TemporaryDirectory() {
 }
 
 ServerProcess::ServerProcess(const std::vector<std::string>& arguments, const std::string& program) {
-  std::vector<std::string> all = {"serve", "--listen", "127.0.0.1:0"};
-  if (std::find(arguments.begin(), arguments.end(), "--cache") == arguments.end())
-    all.insert(all.end(), {"--cache", (cache_.path() / "cache").string()});
+  const auto has = [&](const char* option) {
+    return std::find(arguments.begin(), arguments.end(), option) != arguments.end();
+  };
+  std::vector<std::string> all = {"serve"};
+  if (!has("--listen")) all.insert(all.end(), {"--listen", "127.0.0.1:0"});
+  if (!has("--cache")) all.insert(all.end(), {"--cache", (cache_.path() / "cache").string()});
   all.insert(all.end(), arguments.begin(), arguments.end());
   const auto [pid, output] = start(all, cache_.path() / "errors", program);
   process_ = rpc::ChildProcess(pid);
@@ -70,10 +73,9 @@ ServerProcess::ServerProcess(const std::vector<std::string>& arguments, const st
   char byte = 0;
   while (::read(output, &byte, 1) == 1 && byte != '\n') line += byte;
   ::close(output);
-  const std::string marker = "listening on 127.0.0.1:";
-  const std::size_t at = line.find(marker);
+  const std::size_t at = line.find("listening on ");
   if (at == std::string::npos) throw std::runtime_error("gantry-device did not start: " + line);
-  port_ = static_cast<std::uint16_t>(std::stoi(line.substr(at + marker.size())));
+  port_ = static_cast<std::uint16_t>(std::stoi(line.substr(line.find(':', at) + 1)));
 }
 
 ServerProcess::~ServerProcess() {

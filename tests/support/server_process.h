@@ -23,14 +23,16 @@ class TemporaryDirectory {
 
 class ServerProcess {
  public:
-  /// Starts `gantry-device serve --listen 127.0.0.1:0` with more arguments and waits until it listens.
-  /// `program`: another one than this build's, as an emulator and what it runs: "qemu-aarch64 gantry-device".
+  /// Starts `gantry-device serve --listen 127.0.0.1:0` with more arguments, maybe another --listen with an
+  /// IPv4 address, and waits until it listens. `program`: another one than this build's, as an emulator and
+  /// what it runs: "qemu-aarch64 gantry-device".
   explicit ServerProcess(const std::vector<std::string>& arguments = {}, const std::string& program = {});
   /// Ends it if it still runs.
   ~ServerProcess();
   std::uint16_t port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   int pid() const { return process_.pid(); }
+  void kill() { process_.kill(); }
   /// SIGTERM, then its exit code; -1 if a signal ended it, or if it has been stopped before.
   int stop();
   /// Open ones of the server itself; 0 for all but root, from whom alone a server does not hide: test with

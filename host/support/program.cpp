@@ -1,0 +1,31 @@
+#include "host/support/program.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace gantry {
+
+namespace fs = std::filesystem;
+
+bool is_program(const fs::path& path) {
+  std::error_code code;
+  return fs::is_regular_file(path, code) && access(path.c_str(), X_OK) == 0;
+}
+
+std::optional<fs::path> find_program(const std::string& name) {
+  const char* value = std::getenv("PATH");
+  const std::string path = value != nullptr ? value : "";
+  for (size_t start = 0; start < path.size();) {
+    const size_t end = std::min(path.find(':', start), path.size());
+    if (end > start) {
+      const fs::path candidate = fs::path(path.substr(start, end - start)) / name;
+      if (is_program(candidate)) return candidate;
+    }
+    start = end + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gantry
