@@ -20,6 +20,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry boards                                  all of them
   gantry boards info pi                          connect and ask the board what it is
   gantry boards info 127.0.0.1:7453
+  gantry boards discover                         those that announce themselves on this network
   gantry boards remove pi
 They are kept in $XDG_CONFIG_HOME/gantry/boards.toml (~/.config/gantry/boards.toml).)";
 
@@ -170,6 +171,8 @@ void add_boards_command(CLI::App& app, Invocation& invocation) {
   add_json_flag(info, *options);
   info->footer("Examples:\n  gantry boards info pi\n  gantry boards info 127.0.0.1:7453 --json");
   info->callback([options, &invocation] { invocation.action = [options] { return show_board(*options); }; });
+
+  add_discover_command(*boards, invocation);
 
   CLI::App* remove = boards->add_subcommand("remove", "Forget a board");
   remove->add_option("NAME", options->name, "The board")->required();

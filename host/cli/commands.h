@@ -25,6 +25,8 @@ void add_ir_command(CLI::App& app, Invocation& invocation);
 void add_targets_command(CLI::App& app, Invocation& invocation);
 void add_keygen_command(CLI::App& app, Invocation& invocation);
 void add_boards_command(CLI::App& app, Invocation& invocation);
+/// `discover`, of the command boards.
+void add_discover_command(CLI::App& boards, Invocation& invocation);
 void add_help_command(CLI::App& app, Invocation& invocation);
 void add_version_command(CLI::App& app, Invocation& invocation);
 /// completion, which prints the scripts.

@@ -70,6 +70,8 @@ class Completion : public ::testing::Test {
 TEST_F(Completion, BashCompletesCommandsAndOptions) {
   EXPECT_THAT(bash({"comp"}), ElementsAre("compile", "compare", "completion"));
   EXPECT_THAT(bash({"boards", "re"}), ElementsAre("remove"));
+  EXPECT_THAT(bash({"boards", "d"}), ElementsAre("discover"));
+  EXPECT_THAT(bash({"boards", "discover", "--t"}), ElementsAre("--timeout"));
   EXPECT_THAT(bash({"help", "boards", "a"}), ElementsAre("add"));
   EXPECT_THAT(bash({"bench", "--thr"}), ElementsAre("--threads"));
   EXPECT_THAT(bash({"bench", "--qu"}), ElementsAre("--quiet")) << "the program's own options too";

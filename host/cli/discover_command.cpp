@@ -1,0 +1,74 @@
+#include <CLI/CLI.hpp>
+
+#include "host/cli/avahi_browse.h"
+#include "host/cli/between.h"
+#include "host/cli/boards_file.h"
+#include "host/cli/commands.h"
+#include "host/cli/discovery_report.h"
+#include "host/cli/terminal.h"
+#include "rpc/protocol/frame.h"
+#include "rpc/protocol/service.h"
+
+namespace gantry::cli {
+namespace {
+
+struct Options {
+  double timeout_s = 5;
+  bool json = false;
+};
+
+void warn_of_what_is_odd(const Browsed& browsed, const Discovery& discovery, const Invocation& invocation) {
+  if (!browsed.complete)
+    invocation.warn("Avahi had not heard from all boards when the time was up; --timeout gives it longer");
+  if (discovery.unreadable > 0)
+    invocation.warn(fmt::format("{} announcements are not as gantry-device makes them, and are left out",
+                                discovery.unreadable));
+  for (const FoundBoard& board : discovery.boards) {
+    if (board.protocol.value_or(rpc::kProtocolVersion) == rpc::kProtocolVersion) continue;
+    invocation.warn(
+        fmt::format("board '{}' speaks version {} of the protocol, this gantry version {}: put the "
+                    "gantry-device there that came with this gantry",
+                    visible_line(board.name), *board.protocol, rpc::kProtocolVersion));
+  }
+}
+
+int discover(const Options& options, const Invocation& invocation) {
+  const BoardsFile boards = BoardsFile::read(boards_path());
+  const auto patience = std::chrono::milliseconds(static_cast<int64_t>(options.timeout_s * 1000));
+  const Browsed browsed = browse(rpc::kServiceType, patience);
+  const Discovery discovery = parse_browsed(browsed.lines);
+  warn_of_what_is_odd(browsed, discovery, invocation);
+  if (options.json) {
+    print_out(discovery_json(discovery.boards, boards)
+                  .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+              "\n");
+  } else {
+    print_out(discovery_text(discovery.boards, boards, terminal_width()));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_discover_command(CLI::App& boards, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      boards.add_subcommand("discover", "Find the boards that announce themselves on this network");
+  command->add_option("--timeout", options->timeout_s, "The longest that finding them may take")
+      ->check(between(0.1, 3600.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Report as JSON on stdout");
+  command->footer(R"(Examples:
+  gantry boards discover
+  gantry boards discover --timeout 10 --json
+A board is found where its server runs with --announce, this machine is on the same network, and Avahi runs on
+both (Debian's packages avahi-daemon and avahi-utils). What is announced is only a hint: anybody on the network
+can announce anything, the key alone tells whom one talks to.)");
+  command->callback([options, &boards, &invocation] {
+    options->json |= boards.count("--json") > 0;
+    invocation.action = [options, &invocation] { return discover(*options, invocation); };
+  });
+}
+
+}  // namespace gantry::cli
