@@ -31,6 +31,17 @@ bool is_torch_tensor(const py::handle& value) {
          library_of(value) == "torch";
 }
 
+/// Of a tensor of PyTorch: what its __dlpack_device__ says, which is written in Python, in a twentieth of the
+/// time.
+bool is_in_cpu_memory(const py::handle& tensor) {
+  static PyObject* const name = PyUnicode_InternFromString("is_cpu");
+  PyObject* const said = PyObject_GetAttr(tensor.ptr(), name);
+  if (said == nullptr) PyErr_Clear();  // an old version
+  const bool is = said == Py_True;
+  Py_XDECREF(said);
+  return is;
+}
+
 std::string device_text(int type, int id) {
   switch (type) {
     case kDLCUDA:
@@ -225,19 +236,30 @@ bool InputArray::take_dlpack(const py::handle& array) {
   return true;
 }
 
+/// User error where the CPU cannot read it, or where it does not say.
+void InputArray::check_device(const py::handle& array) const {
+  if (!py::hasattr(array, "__dlpack_device__")) return;
+  int type = 0, id = 0;
+  try {
+    const py::tuple device = array.attr("__dlpack_device__")();
+    type = py::int_(device[0]);
+    id = py::int_(device[1]);
+  } catch (const py::error_already_set& error) {
+    user_error("input '{}': its {} does not say where it is: {}; give tensor.cpu()", name_,
+               type_name_of(array), std::string(py::str(error.value())));
+  }
+  if (type != kDLCPU && type != kDLCUDAHost) {
+    user_error("input '{}': its {} is on {}, and calls take what is in the CPU's memory; give tensor.cpu()",
+               name_, type_name_of(array), device_text(type, id));
+  }
+}
+
 void InputArray::take_any(const py::handle& array) {
   if (!py::hasattr(array, "__dlpack__")) {
     user_error("input '{}': a {} is no array; numpy.asarray(…) makes one of lists and numbers", name_,
                type_name_of(array));
   }
-  if (py::hasattr(array, "__dlpack_device__")) {
-    const py::tuple device = array.attr("__dlpack_device__")();
-    const int type = py::int_(device[0]);
-    if (type != kDLCPU && type != kDLCUDAHost) {
-      user_error("input '{}': its {} is on {}, and calls take what is in the CPU's memory; give tensor.cpu()",
-                 name_, type_name_of(array), device_text(type, py::int_(device[1])));
-    }
-  }
+  if (!(is_torch_ && is_in_cpu_memory(array))) check_device(array);
   if (!take_dlpack(array)) {
     py::error_already_set error;
     // PyTorch before 2 has no bools in DLPack, but in NumPy.

@@ -38,6 +38,7 @@ class InputArray {
   static constexpr int kMostDimensions = 32;  // NumPy's
   void take_numpy(const pybind11::array& array);
   bool take_dlpack(const pybind11::handle& array);
+  void check_device(const pybind11::handle& array) const;
   void take_any(const pybind11::handle& array);
 
   std::string name_;
