@@ -178,8 +178,11 @@ std::string relation(const Clock& clock, int64_t kernels, double run_ms) {
   const int64_t run = clock.count(run_ms);
   if (run_ms <= 0) return "";
   if (run >= kernels) {
-    return fmt::format("Kernels take {0} {3} of {1} {3} a run; the rest, {2} {3}, is between kernels.\n",
-                       clock.text(kernels), clock.text(run), clock.text(run - kernels), clock.unit());
+    // Gaps are short beside kernels; a rest that is not may be runs that something else slowed down.
+    const bool long_rest = 4 * run > 5 * kernels;
+    return fmt::format("Kernels take {0} {3} of {1} {3} a run; the rest, {2} {3}, is between kernels{4}.\n",
+                       clock.text(kernels), clock.text(run), clock.text(run - kernels), clock.unit(),
+                       long_rest ? ", or whole runs were held up where kernels were not" : "");
   }
   return fmt::format(
       "Kernels take {0} {3} with a clock around each, {2} {3} more than a whole run without clocks: {1} "

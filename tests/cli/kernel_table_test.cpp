@@ -116,6 +116,8 @@ TEST(KernelTable, SaysWhatTheKernelsAreOfAWholeRun) {
   EXPECT_THAT(
       kernel_table(profile(), {.run_ms = 8}),
       HasSubstr("Kernels take 7.2223 ms of 8.0000 ms a run; the rest, 0.7777 ms, is between kernels."));
+  EXPECT_THAT(kernel_table(profile(), {.run_ms = 20}),
+              HasSubstr("is between kernels, or whole runs were held up where kernels were not."));
   EXPECT_THAT(kernel_table(profile(), {.run_ms = 7}),
               HasSubstr("more than a whole run without clocks: 7.0000 ms"));
   EXPECT_THAT(kernel_table(profile(), {}), Not(HasSubstr("a run")));

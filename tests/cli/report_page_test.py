@@ -8,128 +8,33 @@ Skipped by name where there is no Chromium, no driver of it, or no selenium (Deb
 import contextlib
 import json
 import pathlib
-import re
-import shutil
 import subprocess
 import sys
 import time
 import unittest
 
 import report_samples
-from program_under_test import ProgramTest
+from report_browser import PageTest, number, rounded_alike
 
 try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 except ImportError:
-    webdriver = None
+    pass  # skipped
 
 GANTRY = pathlib.Path(sys.argv[1]).resolve()
-CHROMIUM = shutil.which('chromium')
-DRIVER = shutil.which('chromedriver')
-MISSING = ('no python3-selenium' if webdriver is None else 'no chromium' if CHROMIUM is None else
-           'no chromium-driver' if DRIVER is None else '')
 HOSTILE = '</script><img src=x onerror="document.title=\'owned\'"><!--\u2028 &lt; {{data}}'
 
 
-def number(text):
-    """The figure at the head of a text: '1,234.5 ms' -> 1234.5."""
-    return float(re.match(r'[+−-]?[\d,.]+', text.strip()).group().replace(',', '').replace('−', '-'))
-
-
-def rounded_alike(test, text, value, digits=3):
-    """Whether the page's figure is the document's, to the digits that it shows."""
-    test.assertAlmostEqual(number(text) / value, 1, delta=0.51 * 10 ** (1 - digits), msg=f'{text} beside {value}')
-
-
-@unittest.skipIf(MISSING, MISSING)
-class Page(ProgramTest):
+class Page(PageTest):
     GANTRY = GANTRY
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        options = webdriver.ChromeOptions()
-        options.binary_location = CHROMIUM
-        for argument in ('--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
-                         '--window-size=1280,900', f'--user-data-dir={cls.folder / "profile"}'):
-            options.add_argument(argument)
-        options.set_capability('goog:loggingPrefs', {'browser': 'ALL', 'performance': 'ALL'})
-        cls.browser = webdriver.Chrome(options=options, service=Service(DRIVER))
-        cls.addClassCleanup(cls.browser.quit)
         cls.gantry('zoo', 'lstm', '--size', '5', '-o', 'lstm.onnx')
         cls.gantry('profile', 'lstm.onnx', '--json', 'measured.json', '--processes', '2', '--repeat', '20', '--warmup', '1',
                    '--threads', '1')
         cls.measured = json.loads((cls.folder / 'measured.json').read_text(encoding='utf-8'))
-
-    def setUp(self):
-        self.size(1280, 900)
-        self.colours('light')
-
-    def size(self, width, height, mobile=False):
-        self.browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride',
-                                     {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': mobile})
-
-    def colours(self, scheme):
-        self.browser.execute_cdp_cmd('Emulation.setEmulatedMedia',
-                                     {'features': [{'name': 'prefers-color-scheme', 'value': scheme}]})
-
-    def write(self, name, document):
-        (self.folder / name).write_text(json.dumps(document), encoding='utf-8')
-        return name
-
-    def open(self, *documents):
-        """The page of these results, drawn; every part of it scrolled to."""
-        names = [self.write(f'r{i}.json', document) for i, document in enumerate(documents)]
-        self.gantry('report', *names, '-o', 'page.html', '--force')
-        self.show('page.html')
-
-    def show(self, page):
-        self.browser.get('about:blank')
-        self.browser.get_log('browser')
-        self.browser.get_log('performance')
-        self.browser.get((self.folder / page).as_uri())
-        self.wait(lambda: self.script('return document.documentElement.dataset.ready'), 'the page to be drawn')
-        if self.all('#graph'):
-            self.script('document.getElementById("graph").scrollIntoView()')
-            self.wait(lambda: self.script('return document.getElementById("graph").dataset.drawn'), 'the graph')
-            if self.all('#graph-view'):
-                self.wait(lambda: self.script('return document.getElementById("graph-view").dataset.layout'), 'its layout')
-
-    def wait(self, condition, what, seconds=60):
-        end = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), end, f'waited {seconds} s for {what}')
-            time.sleep(0.02)
-
-    def script(self, text, *arguments):
-        return self.browser.execute_script(text, *arguments)
-
-    def all(self, selector):
-        return self.browser.find_elements(By.CSS_SELECTOR, selector)
-
-    def one(self, selector):
-        return self.browser.find_element(By.CSS_SELECTOR, selector)
-
-    def text(self, selector):
-        return self.script('return document.querySelector(arguments[0]).textContent', selector)
-
-    def texts(self, selector):
-        return self.script('return Array.from(document.querySelectorAll(arguments[0]), node => node.textContent)', selector)
-
-    def click(self, selector):
-        """At the middle of the window, where nothing covers it."""
-        self.script('document.querySelector(arguments[0]).scrollIntoView({block: "center"})', selector)
-        self.one(selector).click()
-
-    def assert_quiet(self):
-        """No error, and nothing asked of the network."""
-        self.assertEqual([entry['message'] for entry in self.browser.get_log('browser') if entry['level'] == 'SEVERE'], [])
-        asked = [message['params']['request']['url'] for entry in self.browser.get_log('performance')
-                 for message in [json.loads(entry['message'])['message']] if message['method'] == 'Network.requestWillBeSent']
-        self.assertEqual([url for url in asked if not url.startswith(('file:', 'blob:', 'about:'))], [])
 
     # What is measured is what is shown.
 
@@ -145,13 +50,6 @@ class Page(ProgramTest):
         for warning in self.measured['warnings']:
             self.assertIn(warning, self.text('#warnings'))
         self.assert_quiet()
-
-    def in_unit(self, selector, ms):
-        unit = re.search(r'(ns|µs|ms|s)$', self.text(selector)).group()
-        return ms * {'ns': 1e6, 'µs': 1e3, 'ms': 1, 's': 1e-3}[unit]
-
-    def column(self, name):
-        return self.texts(f'#kernel-table tbody td[data-column="{name}"]')
 
     def test_kernels_are_those_of_the_document_and_add_up(self):
         document = report_samples.with_everything(self.measured)

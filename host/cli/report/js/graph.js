@@ -35,7 +35,7 @@ class GraphView {
       shape('path', {d: 'M0 0L8 4L0 8Z', class: 'arrow'}))), this.canvas);
     this.panel = element('aside', {class: 'panel', id: 'graph-panel', 'aria-live': 'polite', 'aria-label': 'The chosen node'});
     this.status = element('span', {class: 'small', id: 'graph-status'});
-    this.search = element('input', {type: 'search', id: 'graph-search', placeholder: 'Search nodes; Enter: next', 'aria-label': 'Search nodes of the graph',
+    this.search = element('input', {type: 'search', id: 'graph-search', placeholder: 'Search; Enter: next', 'aria-label': 'Search nodes of the graph',
       on: {input: () => this.find(), keydown: event => { if (event.key === 'Enter') this.next(); }}});
     this.zoom = zoomable(this.svg, {most: 6, least: 0.01, extent: () => [this.svg.clientWidth || 800, this.svg.clientHeight || 500],
       zoomed: transform => { this.canvas.setAttribute('transform', transform.toString()); this.svg.dataset.zoom = transform.k.toFixed(3); }});

@@ -8,7 +8,7 @@ const bar = (share, className) => {
 
 /** Columns: `key` to sort by, heading, what it means, a cell's text. */
 function kernelColumns(context) {
-  const {by, clock, timed, peaks, most} = context;
+  const {by, clock, timed, peaks, most, forms} = context;
   const field = name => description(`kernels[].${name}`);
   const columns = [
     {key: 'step', label: by === 'step' ? 'step' : 'steps', hint: by === 'step' ? field('step') : 'how many steps of the plan', number: true,
@@ -28,7 +28,7 @@ function kernelColumns(context) {
     {key: 'roof', label: 'of roof', number: true, only: timed && Boolean(peaks), sort: row => row.roof || 0, bar: row => row.roof, pale: true,
       hint: "the least time that the machine's measured peaks allow for its operations and traffic, over its time; above 100 % where the algorithm needs fewer operations than are counted, or data come from caches",
       text: row => percentText(row.roof, 0)},
-    {key: 'form', label: 'form', hint: 'the algorithm, of ops that have several', only: by !== 'type', sort: row => row.form, text: row => row.form},
+    {key: 'form', label: 'form', hint: 'the algorithm, of ops that have several', only: by !== 'type' && forms, sort: row => row.form, text: row => row.form},
     {key: 'nodes', label: 'ONNX nodes', hint: field('nodes'), only: by === 'step' || by === 'kernel', sort: row => row.nodeText, text: row => row.nodeText, cut: true},
   ];
   return columns.filter(column => column.only !== false);
@@ -80,11 +80,12 @@ class KernelTable {
   }
 
   draw() {
-    const peaks = this.document.peaks;
+    const {peaks} = this.document;
     const all = kernelRows(this.kernels, this.by, peaks);
     const total = totalOf(all);
     this.clock = clockFor(total.ms || 0);
-    this.columns = kernelColumns({by: this.by, clock: this.clock, timed: this.timed, peaks, most: extent(all.map(row => row.ms))[1] || 1});
+    this.columns = kernelColumns({by: this.by, clock: this.clock, timed: this.timed, peaks, most: extent(all.map(row => row.ms))[1] || 1,
+      forms: all.some(row => row.form)});
     if (!this.columns.some(column => column.key === this.order.key)) this.order = {key: this.timed ? 'time' : 'step', down: this.timed};
     const found = this.words ? all.filter(row => this.words.split(/\s+/).every(word => row.search.includes(word))) : all;
     const kept = this.top > 0 ? found.slice(0, this.top) : found;
@@ -146,8 +147,10 @@ class KernelTable {
     const {clock} = this;
     const kernels = sum(all.map(row => clock.count(row.ms || 0)));
     const whole = clock.count(run);
+    // Gaps are short beside kernels; a rest that is not may be runs that something else slowed down.
+    const rest = whole > 1.25 * kernels ? 'is between kernels, or whole runs were held up where kernels were not' : 'is between kernels';
     return whole >= kernels
-      ? `Kernels take ${clock.text(kernels)} ${clock.unit} of ${clock.text(whole)} ${clock.unit} a run; the rest, ${clock.text(whole - kernels)} ${clock.unit}, is between kernels.`
+      ? `Kernels take ${clock.text(kernels)} ${clock.unit} of ${clock.text(whole)} ${clock.unit} a run; the rest, ${clock.text(whole - kernels)} ${clock.unit}, ${rest}.`
       : `Kernels take ${clock.text(kernels)} ${clock.unit} with a clock around each, ${clock.text(kernels - whole)} ${clock.unit} more than a whole run without clocks: ${clock.text(whole)} ${clock.unit}.`;
   }
 

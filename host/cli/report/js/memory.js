@@ -68,7 +68,7 @@ class MemoryMap {
     const values = ticks(0, this.top / size, 5);
     frame.svg.append(yAxis(frame, value => y(value * size), values, tickText(values), `offset, ${unit}`));
     const invert = place => base.invert((place - shift) / k);
-    const steps = ticks(Math.max(0, invert(frame.x0)), Math.min(this.steps, invert(frame.x1)), Math.max(3, this.width / 90)).filter(Number.isInteger);
+    const steps = ticks(Math.max(0, invert(frame.x0)), Math.min(this.steps, invert(frame.x1)), Math.max(3, this.width / 90)).filter(value => Number.isInteger(value) && value < this.steps);
     frame.svg.append(xAxis(frame, x, steps, value => `#${value}`, 'step of the plan'));
   }
 
