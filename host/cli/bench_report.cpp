@@ -67,14 +67,14 @@ std::string median_line(const Measurement& m) {
   if (m.processes.front().runs_per_second) {
     const double rate = 1000 / m.speed_ms();
     if (!interval) return fmt::format("  {} runs/s\n", number_text(rate));
-    return fmt::format("  {} runs/s, 95 % confidence {} to {} (±{:.2g} %)\n", number_text(rate),
+    return fmt::format("  {} runs/s, 95 % confidence {} to {} (±{} %)\n", number_text(rate),
                        number_text(1000 / interval->high_ms), number_text(1000 / interval->low_ms),
-                       100 * interval->relative_half_width());
+                       rough_text(100 * interval->relative_half_width()));
   }
   if (!interval) return fmt::format("  median {}\n", duration_text(m.speed_ms()));
-  return fmt::format("  median {}, 95 % confidence {} to {} (±{:.2g} %)\n",
-                     duration_text(interval->median_ms), duration_text(interval->low_ms),
-                     duration_text(interval->high_ms), 100 * interval->relative_half_width());
+  return fmt::format("  median {}, 95 % confidence {} to {} (±{} %)\n", duration_text(interval->median_ms),
+                     duration_text(interval->low_ms), duration_text(interval->high_ms),
+                     rough_text(100 * interval->relative_half_width()));
 }
 
 std::string spread_table(const Measurement& m) {
@@ -187,9 +187,10 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
   }
   if (m.interval && !m.reached_goal && !options.repeat && !options.processes) {
     warnings.push_back(
-        fmt::format("after {:.0f} s the median is known to ±{:.2g} %, not to ±{:.2g} %; --duration "
+        fmt::format("after {:.0f} s the median is known to ±{} %, not to ±{} %; --duration "
                     "allows more time",
-                    m.elapsed_s, 100 * m.interval->relative_half_width(), 100 * options.precision_goal));
+                    m.elapsed_s, rough_text(100 * m.interval->relative_half_width()),
+                    rough_text(100 * options.precision_goal)));
   }
   const std::optional<double> drift = drift_between_processes(speed_of(m.processes));
   if (drift && std::abs(*drift) >= options.precision_goal) {

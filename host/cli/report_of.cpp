@@ -9,6 +9,7 @@
 #include "host/cli/measure_peaks.h"
 #include "host/cli/program_of_module.h"
 #include "host/cli/report_summary.h"
+#include "host/cli/text.h"
 #include "module_generated.h"
 
 namespace gantry::cli {
@@ -103,8 +104,8 @@ std::vector<std::string> live_warnings(const BenchReport& first, const BenchRepo
   for (const std::string& warning : machine_warnings(first.measurement)) warnings.push_back(warning);
   if (!options.rounds && live.stopped == StopReason::kTimeLimit) {
     warnings.push_back(fmt::format(
-        "after {:.0f} s the ratio is known to ±{:.2g} % only; --duration allows more time", live.elapsed_s,
-        50 * (live.comparison.high - live.comparison.low) / live.comparison.ratio));
+        "after {:.0f} s the ratio is known to ±{} % only; --duration allows more time", live.elapsed_s,
+        rough_text(50 * (live.comparison.high - live.comparison.low) / live.comparison.ratio)));
   }
   return warnings;
 }

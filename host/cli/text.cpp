@@ -31,6 +31,10 @@ std::string number_text(double value) {
   return fmt::format("{:.3g}", value);
 }
 
+std::string rough_text(double value) {
+  return std::fabs(value) >= 99.5 ? fmt::format("{:.0f}", value) : fmt::format("{:.2g}", value);
+}
+
 std::string duration_text(double milliseconds) {
   if (milliseconds >= 1000) return number_text(milliseconds / 1000) + " s";
   if (milliseconds >= 1) return number_text(milliseconds) + " ms";

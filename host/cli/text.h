@@ -14,6 +14,8 @@ namespace gantry::cli {
 std::string bytes_text(double bytes);
 /// Three to four significant digits without an exponent: "0.0123", "1.234", "56.78", "1234".
 std::string number_text(double value);
+/// Two significant digits, of whole numbers all, without an exponent: "0.12", "4.3", "431".
+std::string rough_text(double value);
 /// Milliseconds with a fitting unit: "812 ns", "12.3 us", "4.56 ms", "1.23 s".
 std::string duration_text(double milliseconds);
 /// "1.8 G", "250 M", "12 k"

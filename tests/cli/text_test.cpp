@@ -7,6 +7,14 @@
 namespace gantry::cli {
 namespace {
 
+TEST(Text, RoughFiguresHaveNoExponent) {
+  EXPECT_EQ(rough_text(0.1234), "0.12");
+  EXPECT_EQ(rough_text(4.25), "4.2");
+  EXPECT_EQ(rough_text(99.4), "99");
+  EXPECT_EQ(rough_text(99.6), "100");
+  EXPECT_EQ(rough_text(431.2), "431");
+}
+
 TEST(Text, DurationsCarryAFittingUnit) {
   EXPECT_EQ(duration_text(1234), "1.234 s");
   EXPECT_EQ(duration_text(20.7), "20.70 ms");
