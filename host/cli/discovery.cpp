@@ -34,7 +34,10 @@ struct Address {
 /// A service on one interface by one protocol: what later lines can take back.
 struct Place {
   std::string interface, protocol, name, domain;
-  auto operator<=>(const Place&) const = default;
+  bool operator<(const Place& other) const {
+    return std::tie(interface, protocol, name, domain) <
+           std::tie(other.interface, other.protocol, other.name, other.domain);
+  }
 };
 
 struct Resolved {
@@ -213,6 +216,7 @@ std::vector<FoundBoard> merged(const std::map<Place, std::optional<Resolved>>& s
     addresses.push_back(resolved->address);
   }
   std::vector<FoundBoard> found;
+  found.reserve(boards.size());
   for (const auto& [key, board] : boards)
     found.push_back(board_of(std::get<0>(key), board.first, board.second));
   for (const auto& [name, has_answered] : answered) {

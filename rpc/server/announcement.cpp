@@ -37,7 +37,7 @@ std::string find_program(const std::string& name) {
   while (!folders.empty()) {
     const std::string_view folder = folders.substr(0, folders.find(':'));
     folders.remove_prefix(std::min(folder.size() + 1, folders.size()));
-    const std::string file = std::string(folder) + "/" + name;
+    std::string file = std::string(folder) + "/" + name;
     if (folder.starts_with('/') && ::access(file.c_str(), X_OK) == 0) return file;
   }
   return "";
