@@ -2,13 +2,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "device_runtime/src/module_reader.h"
 #include "host/cli/inspect.h"
+#include "host/cli/plan_json.h"
 #include "host/cli/text.h"
 #include "host/graph/dim.h"
 #include "host/support/error.h"
@@ -20,72 +20,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace format = module_format;
 
-/// The manifest's dimension expressions as the host's, for printing. The manifest was checked.
-class Dims {
- public:
-  explicit Dims(const format::Manifest& manifest) : manifest_(manifest) {}
-
-  Dim get(uint32_t expression) const {
-    std::vector<Dim> stack;
-    for (const format::DimStep* step : *manifest_.dim_exprs()->Get(expression)->steps()) apply(*step, stack);
-    internal_check(stack.size() == 1, "a dimension expression leaves {} values", stack.size());
-    return stack[0];
-  }
-  std::string shape(const flatbuffers::Vector<uint32_t>& dims) const {
-    Shape shape;
-    for (uint32_t dim : dims) shape.push_back(get(dim));
-    return to_string(shape);
-  }
-
- private:
-  void apply(const format::DimStep& step, std::vector<Dim>& stack) const {
-    using Op = format::DimOpcode;
-    if (step.opcode() == Op::Constant) return stack.push_back(Dim(step.value()));
-    if (step.opcode() == Op::Symbol) {
-      return stack.push_back(
-          Dim::symbol(manifest_.symbols()->Get(static_cast<uint32_t>(step.value()))->string_view()));
-    }
-    const Dim b = stack.back();
-    stack.pop_back();
-    const Dim a = stack.back();
-    switch (step.opcode()) {
-      case Op::Add:
-        stack.back() = a + b;
-        break;
-      case Op::Mul:
-        stack.back() = a * b;
-        break;
-      case Op::FloorDiv:
-        stack.back() = floordiv(a, b);
-        break;
-      case Op::Mod:
-        stack.back() = mod(a, b);
-        break;
-      case Op::Max:
-        stack.back() = max(a, b);
-        break;
-      default:
-        stack.back() = min(a, b);
-        break;
-    }
-  }
-
-  const format::Manifest& manifest_;
-};
-
-/// A number where the dimension is constant, its text where it is symbolic.
-Json dim_json(const Dim& dim) {
-  return dim.is_constant() ? Json(dim.value()) : Json(dim.str());
-}
 std::string bytes_of(const Dim& dim) {
   if (dim.is_constant()) return bytes_text(static_cast<double>(dim.value()));
   constexpr size_t kReadable = 100;
   const std::string formula = dim.str();
   return formula.size() <= kReadable ? formula + " bytes" : "symbolic (--json: the formula)";
-}
-
-std::string text_of(const flatbuffers::String* text) {
-  return text == nullptr ? "" : text->str();
 }
 
 std::string dtype_text(format::DType type) {
@@ -116,45 +55,6 @@ const char* kind_text(format::SegmentKind kind) {
   return "unknown";
 }
 
-const char* device_text(format::Device device) {
-  switch (device) {
-    case format::Device::Cpu:
-      return "cpu";
-    case format::Device::Cuda:
-      return "cuda";
-    case format::Device::CudaEmulated:
-      return "cuda-emulated";
-  }
-  return "unknown";
-}
-
-bool is_cuda(const format::Variant& variant) {
-  return variant.device() == format::Device::Cuda;
-}
-
-size_t launch_count(const format::Kernel& kernel) {
-  return kernel.launches() == nullptr ? 0 : kernel.launches()->size();
-}
-
-/// How the steps of a variant use one of its kernels.
-struct KernelUse {
-  int calls = 0;
-  Dim flops, bytes;
-};
-
-std::vector<KernelUse> kernel_uses(const format::Variant& variant, const Dims& dims) {
-  std::vector<KernelUse> uses(variant.kernels()->size());
-  for (const auto* step : *variant.steps()) {
-    const auto* call = step->action_as_CallKernel();
-    if (call == nullptr) continue;
-    KernelUse& use = uses[call->kernel()];
-    ++use.calls;
-    use.flops = use.flops + dims.get(call->flops());
-    use.bytes = use.bytes + dims.get(call->bytes());
-  }
-  return uses;
-}
-
 class ModuleReport {
  public:
   ModuleReport(const std::filesystem::path& path, const runtime::ModuleContents& contents,
@@ -169,9 +69,9 @@ class ModuleReport {
     Json json;
     json["kind"] = "module";
     json["file"] = path_.string();
-    json["producer"] = text_of(manifest_.producer());
-    json["optimize"] = text_of(manifest_.optimize());
-    json["model"] = text_of(manifest_.model_name());
+    json["producer"] = string_of(manifest_.producer());
+    json["optimize"] = string_of(manifest_.optimize());
+    json["model"] = string_of(manifest_.model_name());
     json["symbols"] = Json::array();
     if (manifest_.symbols() != nullptr) {
       for (const auto* symbol : *manifest_.symbols()) json["symbols"].push_back(symbol->str());
@@ -183,7 +83,7 @@ class ModuleReport {
       for (const auto* c : *manifest_.constraints()) {
         json["constraints"].push_back({{"left", dim_json(dims_.get(c->left()))},
                                        {"right", dim_json(dims_.get(c->right()))},
-                                       {"origin", text_of(c->origin())}});
+                                       {"origin", string_of(c->origin())}});
       }
     }
     json["weights_bytes"] = all_constant_bytes();
@@ -196,19 +96,19 @@ class ModuleReport {
   std::string text() const {
     std::error_code code;
     std::string out = fmt::format("{}: module of '{}', {}, by {}\n", path_.string(),
-                                  visible_line(text_of(manifest_.model_name())),
+                                  visible_line(string_of(manifest_.model_name())),
                                   bytes_text(static_cast<double>(std::filesystem::file_size(path_, code))),
-                                  visible_line(text_of(manifest_.producer())));
+                                  visible_line(string_of(manifest_.producer())));
     for (const auto* t : *manifest_.inputs()) out += tensor_line("input ", *t);
     for (const auto* t : *manifest_.outputs()) out += tensor_line("output", *t);
     if (manifest_.constraints() != nullptr) {
       for (const auto* c : *manifest_.constraints()) {
         out += fmt::format("  needs    {} = {}  ({})\n", dims_.get(c->left()).str(),
-                           dims_.get(c->right()).str(), visible_line(text_of(c->origin())));
+                           dims_.get(c->right()).str(), visible_line(string_of(c->origin())));
       }
     }
     out += fmt::format("  weights  {}{}{}\n", bytes_text(static_cast<double>(all_constant_bytes())),
-                       text_of(manifest_.optimize()) == "size" ? "; optimised for size" : "",
+                       string_of(manifest_.optimize()) == "size" ? "; optimised for size" : "",
                        manifest_.variants()->size() > 1 ? "; what variants share is stored once" : "");
     for (const auto* variant : *manifest_.variants()) out += variant_text(*variant);
     return out + segments_text();
@@ -216,7 +116,7 @@ class ModuleReport {
 
  private:
   std::string tensor_line(const char* kind, const format::TensorInfo& tensor) const {
-    return fmt::format("  {}   {}: {} {}\n", kind, visible_line(text_of(tensor.name())),
+    return fmt::format("  {}   {}: {} {}\n", kind, visible_line(string_of(tensor.name())),
                        dtype_text(tensor.dtype()), dims_.shape(*tensor.shape()));
   }
 
@@ -226,7 +126,7 @@ class ModuleReport {
       Json shape = Json::array();
       for (uint32_t dim : *tensor->shape()) shape.push_back(dim_json(dims_.get(dim)));
       list.push_back(
-          {{"name", text_of(tensor->name())}, {"dtype", dtype_text(tensor->dtype())}, {"shape", shape}});
+          {{"name", string_of(tensor->name())}, {"dtype", dtype_text(tensor->dtype())}, {"shape", shape}});
     }
     return list;
   }
@@ -248,7 +148,7 @@ class ModuleReport {
           {std::to_string(uses[i].calls),
            flops.is_constant() ? count_text(static_cast<double>(flops.value())) : "symbolic",
            uses[i].bytes.is_constant() ? bytes_text(static_cast<double>(uses[i].bytes.value())) : "symbolic",
-           has_gpu ? placement_text(*kernel) : "", text_of(kernel->symbol()), text_of(kernel->name())});
+           has_gpu ? placement_text(*kernel) : "", string_of(kernel->symbol()), string_of(kernel->name())});
     }
     return table.str(4, terminal_width());
   }
@@ -288,7 +188,7 @@ class ModuleReport {
       if (call != nullptr) {
         const auto* kernel = variant.kernels()->Get(call->kernel());
         out += fmt::format("    {:>5} {} ({}) {}{}  // {}\n", fmt::format("#{}", index),
-                           text_of(kernel->symbol()), text_of(kernel->name()),
+                           string_of(kernel->symbol()), string_of(kernel->name()),
                            buffers_text(variant, *call->buffers()), grids_text(*call), origin_text(*call));
       } else if (const auto* copy = step->action_as_CopyBuffer()) {
         out += fmt::format("    {:>5} copy {} -> {}\n", fmt::format("#{}", index),
@@ -316,9 +216,9 @@ class ModuleReport {
     const auto* buffer = &described;
     switch (buffer->kind()) {
       case format::BufferKind::Input:
-        return "%" + text_of(manifest_.inputs()->Get(buffer->index())->name());
+        return "%" + string_of(manifest_.inputs()->Get(buffer->index())->name());
       case format::BufferKind::Output:
-        return "%" + text_of(manifest_.outputs()->Get(buffer->index())->name());
+        return "%" + string_of(manifest_.outputs()->Get(buffer->index())->name());
       case format::BufferKind::Constant:
         return fmt::format("constant {}", buffer->index());
       default:
@@ -327,7 +227,7 @@ class ModuleReport {
   }
 
   std::string variant_text(const format::Variant& variant) const {
-    std::string out = fmt::format("\n  variant  {}\n", text_of(variant.target()));
+    std::string out = fmt::format("\n  variant  {}\n", string_of(variant.target()));
     out += fmt::format("    memory   workspace {}; {} constants, {}\n",
                        bytes_of(dims_.get(variant.workspace_bytes())), constant_count(variant),
                        bytes_text(static_cast<double>(constant_bytes(variant))));
@@ -353,8 +253,8 @@ class ModuleReport {
     const auto bytes = [&](int32_t segment) {
       return bytes_text(static_cast<double>(segment_bytes(segment)));
     };
-    return fmt::format("    gpu      {}: {} entries; PTX {}, {}; workspace {}\n", text_of(variant.gpu_arch()),
-                       launches_of(variant), bytes(variant.ptx_segment()),
+    return fmt::format("    gpu      {}: {} entries; PTX {}, {}; workspace {}\n",
+                       string_of(variant.gpu_arch()), launches_of(variant), bytes(variant.ptx_segment()),
                        variant.cubin_segment() < 0 ? "no cubin" : "cubin " + bytes(variant.cubin_segment()),
                        bytes_of(dims_.get(variant.gpu_workspace_bytes())));
   }
@@ -386,15 +286,15 @@ class ModuleReport {
 
   Json variant_json(const format::Variant& variant) const {
     Json json;
-    json["target"] = text_of(variant.target());
+    json["target"] = string_of(variant.target());
     json["architecture"] = format::EnumNameArchitecture(variant.architecture());
     json["features"] = Json::array();
     if (variant.features() != nullptr) {
       for (const auto* feature : *variant.features()) json["features"].push_back(feature->str());
     }
     json["rank"] = variant.rank();
-    json["device"] = device_text(variant.device());
-    if (variant.device() != format::Device::Cpu) json["gpu_arch"] = text_of(variant.gpu_arch());
+    json["device"] = name_of(variant.device());
+    if (variant.device() != format::Device::Cpu) json["gpu_arch"] = string_of(variant.gpu_arch());
     if (is_cuda(variant)) {
       json["ptx_bytes"] = segment_bytes(variant.ptx_segment());
       json["cubin_bytes"] = segment_bytes(variant.cubin_segment());
@@ -404,85 +304,10 @@ class ModuleReport {
     json["constants"] = constant_count(variant);
     json["constant_bytes"] = constant_bytes(variant);
     json["code_bytes"] = manifest_.segments()->Get(variant.code_segment())->size();
-    json["kernels"] = Json::array();
-    const auto uses = kernel_uses(variant, dims_);
-    for (uint32_t i = 0; i < variant.kernels()->size(); ++i) {
-      const auto* kernel = variant.kernels()->Get(i);
-      json["kernels"].push_back({{"symbol", text_of(kernel->symbol())},
-                                 {"name", text_of(kernel->name())},
-                                 {"op", text_of(kernel->op())},
-                                 {"calls", uses[i].calls},
-                                 {"flops", dim_json(uses[i].flops)},
-                                 {"bytes", dim_json(uses[i].bytes)}});
-      if (is_cuda(variant)) add_launches(*kernel, json["kernels"].back());
-    }
-    json["steps"] = steps_json(variant);
-    json["buffers"] = buffers_json(variant);
+    json["kernels"] = kernels_json(variant, dims_);
+    json["steps"] = steps_json(variant, dims_);
+    json["buffers"] = buffers_json(variant, dims_);
     return json;
-  }
-
-  static void add_launches(const format::Kernel& kernel, Json& json) {
-    json["device"] = device_text(kernel.device());
-    json["launches"] = Json::array();
-    for (uint32_t i = 0; i < launch_count(kernel); ++i) {
-      const auto* launch = kernel.launches()->Get(i);
-      json["launches"].push_back({{"symbol", text_of(launch->symbol())},
-                                  {"threads", launch->threads()},
-                                  {"shared_bytes", launch->shared_bytes()},
-                                  {"loop", launch->loop()}});
-    }
-  }
-
-  Json dims_json(const flatbuffers::Vector<uint32_t>* dims) const {
-    Json list = Json::array();
-    for (uint32_t i = 0; dims != nullptr && i < dims->size(); ++i)
-      list.push_back(dim_json(dims_.get(dims->Get(i))));
-    return list;
-  }
-
-  Json steps_json(const format::Variant& variant) const {
-    Json list = Json::array();
-    for (const auto* step : *variant.steps()) {
-      Json json;
-      if (const auto* call = step->action_as_CallKernel()) {
-        json["kernel"] = call->kernel();
-        json["buffers"] = std::vector<uint32_t>(call->buffers()->begin(), call->buffers()->end());
-        json["nodes"] = Json::array();
-        if (call->origin() != nullptr) {
-          for (const auto* node : *call->origin()) json["nodes"].push_back(node->str());
-        }
-        json["flops"] = dim_json(dims_.get(call->flops()));
-        json["bytes"] = dim_json(dims_.get(call->bytes()));
-        if (call->grids() != nullptr && call->grids()->size() != 0) {
-          json["grids"] = dims_json(call->grids());
-          json["loops"] = dims_json(call->loops());
-        }
-      } else if (const auto* copy = step->action_as_CopyBuffer()) {
-        json["copy"] = {{"source", copy->source()}, {"target", copy->target()}};
-      }
-      list.push_back(std::move(json));
-    }
-    return list;
-  }
-
-  /// The memory plan: where every buffer lies.
-  Json buffers_json(const format::Variant& variant) const {
-    Json list = Json::array();
-    for (const auto* buffer : *variant.buffers()) {
-      Json json;
-      std::string kind = format::EnumNameBufferKind(buffer->kind());
-      std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return std::tolower(c); });
-      json["kind"] = kind;
-      if (buffer->kind() == format::BufferKind::Workspace) {
-        json["offset"] = dim_json(dims_.get(buffer->offset()));
-      } else {
-        json["index"] = buffer->index();
-      }
-      json["bytes"] = dim_json(dims_.get(buffer->bytes()));
-      if (is_cuda(variant)) json["device"] = device_text(buffer->device());
-      list.push_back(std::move(json));
-    }
-    return list;
   }
 
   Json segments_json() const {
@@ -516,7 +341,7 @@ class ModuleReport {
   const std::filesystem::path& path_;
   const runtime::ModuleContents& contents_;
   const format::Manifest& manifest_;
-  Dims dims_;
+  ManifestDims dims_;
   const InspectOptions& options_;
 };
 

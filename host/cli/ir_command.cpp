@@ -8,6 +8,7 @@
 #include "host/cli/inputs.h"
 #include "host/cli/kernel_view.h"
 #include "host/cli/model_source.h"
+#include "host/cli/program_folder.h"
 #include "host/cli/refusal.h"
 #include "host/cli/text.h"
 #include "host/codegen/codegen.h"
@@ -32,13 +33,15 @@ constexpr const char* kExamples = R"(Examples:
   gantry ir resnet18.onnx --loops --all --kernel conv        after every loop pass, of kernels so named
   gantry ir resnet18.onnx --llvm --kernel conv               LLVM IR; --asm: assembly
   gantry ir resnet18.onnx --asm --target cuda:sm_86          PTX of the kernels
+  gantry ir resnet18.onnx --target cortex-a72 --all-to kernels > resnet18.json
+                                                   every loop nest and assembly as files, the plan as JSON
   gantry ir --list-passes                          what each pass is for, and from which --opt level it runs
 plan_memory follows code generation: `gantry inspect MODULE --steps` shows the plan and its offsets.)";
 
 struct Options {
   std::string model;
   std::string target = "native";
-  std::string before, after, kernel, node;
+  std::string before, after, kernel, node, folder;
   std::vector<std::string> shapes, sizes;
   std::string precision = "auto", optimize = "speed";
   int opt_level = 3;
@@ -51,6 +54,11 @@ struct Options {
 
 /// User errors for views that others leave nothing to show of.
 void check_views(const Options& options) {
+  if (!options.folder.empty()) {
+    refuse(options.given,
+           {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--node", "--list"},
+           "--all-to writes every kernel's loop nest and assembly, and prints the plan");
+  }
   if (!options.shows_kernels()) {
     if (options.all) refuse(options.given, {"--before", "--after"}, "--all shows the graph after every pass");
   } else if (!options.loops) {
@@ -197,6 +205,12 @@ int show_ir(const Options& options, const Invocation& invocation) {
   compile.verify = options.verify;
   compile.precision = precision;
   compile.optimize = optimize;
+  if (!options.folder.empty()) {
+    const std::string json = write_program(graph, target, compile, options.folder);
+    progress.clear();
+    print_out(json);
+    return 0;
+  }
   GraphPrinter printer(names, options.before, wanted_stages(options, names), !code);
   compile.observer.graph_pass = [&](const std::string& pass, const Graph& after) {
     if (!options.node.empty()) source.history.record(pass, after);
@@ -242,6 +256,12 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
       ->type_name("NAME")
       ->excludes(kernel);
   command->add_flag("--list", options->list, "The kernels with their steps, ops and ONNX nodes");
+  command
+      ->add_option(
+          "--all-to", options->folder,
+          "Write every kernel's loop nest and assembly into FOLDER, equal ones of all calls once, and "
+          "print kernels, plan and constants as JSON, with the digests that name the files")
+      ->type_name("FOLDER");
   add_shape_options(*command, options->shapes, options->sizes);
   command->add_option("--opt", options->opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
   command

@@ -94,12 +94,11 @@ void name_private_symbols(llvm::Module& module, const std::string& kernel) {
   for (llvm::GlobalVariable& variable : module.globals()) rename(variable);
 }
 
-/// A kernel without launches runs on the CPU beside the GPU.
+}  // namespace
+
 const Target& code_target(const LoopKernel& kernel, const Target& target) {
   return target.host && !is_gpu_kernel(kernel) ? *target.host : target;
 }
-
-}  // namespace
 
 bool is_gpu_kernel(const LoopKernel& kernel) {
   bool found = false;

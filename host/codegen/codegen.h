@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,16 @@ std::string emit_llvm_text(const LoopKernel& kernel, const Target& target);
 /// Assembly of one kernel (PTX, of a GPU's), for `gantry ir --asm`. With `comments` these name its blocks, by
 /// the variables of the loops that they are of, and say how deep they are nested.
 std::string emit_assembly(const LoopKernel& kernel, const Target& target, bool comments = false);
+/// One kernel's code by itself, as build_image and build_gpu_image would generate it.
+struct KernelCode {
+  std::string assembly;  ///< as emit_assembly without comments: PTX, of a GPU's kernel
+  bool is_ptx = false;
+  int64_t code_bytes = 0;   ///< of machine code; 0 of PTX
+  int64_t table_bytes = 0;  ///< of constants that the code loads; 0 of PTX
+};
+/// Of each kernel, on `threads` threads; names need not be unique. Errors: internal errors that name the
+/// kernel.
+std::vector<KernelCode> emit_code(std::span<const LoopKernel> kernels, const Target& target, int threads = 2);
 /// What a comment starts with there: "#" or "//".
 std::string_view assembly_comment(const LoopKernel& kernel, const Target& target);
 

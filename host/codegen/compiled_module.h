@@ -26,6 +26,8 @@ struct CompiledModule {
 void compile_kernel(const LoopKernel& kernel, const Target& target, CompiledModule& out);
 /// The object or assembly file's bytes.
 std::string generate_file(CompiledModule& compiled, llvm::CodeGenFileType type, const std::string& kernel);
+/// A kernel without launches runs on the CPU beside the GPU.
+const Target& code_target(const LoopKernel& kernel, const Target& target);
 /// Internal error unless all are C identifiers, and unique.
 void check_names(std::span<const LoopKernel> kernels);
 /// Calls work(i) for i < count on `threads` threads; the first exception is thrown again.

@@ -57,6 +57,16 @@ LoweredProgram lower_program(const Graph& graph, const Target& target, const Com
   return lowered_of(build_program(graph, with_precision(target, options.precision), options));
 }
 
+PlannedProgram plan_program(const Graph& graph, const Target& named, const CompileOptions& options) {
+  expect_code_generation(named);
+  const Target target = with_precision(named, options.precision);
+  ModuleBuilder builder(graph);
+  Program program = build_program(graph, target, options);
+  add_variant(builder, program, target, options, {});
+  builder.set_optimize(name_of(options.optimize));
+  return {lowered_of(std::move(program)), builder.finish()};
+}
+
 ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
   if (options.targets.empty()) user_error("no target given: name one with --target (see `gantry targets`)");
   for (const Target& target : options.targets) expect_code_generation(target);

@@ -76,6 +76,13 @@ struct CompileOptions {
 LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options);
 /// Compiles for every target of the options. Errors: user errors name the node; internal errors the kernel.
 ModuleFile compile_graph(const Graph& graph, const CompileOptions& options);
+/// A program of one target, and the module that it would be in, with weights and plan but without code.
+struct PlannedProgram {
+  LoweredProgram lowered;
+  ModuleFile module;
+};
+/// For those who want each kernel's code by itself. Errors: as compile_graph.
+PlannedProgram plan_program(const Graph& graph, const Target& target, const CompileOptions& options);
 /// A graph pass, for those who read.
 struct PassInfo {
   std::string name;
