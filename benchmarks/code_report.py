@@ -69,15 +69,12 @@ def more(total, most):
 
 
 def kernel_figures(change, old, new):
-    """"412 -> 398 instructions, 2,300 -> 2,210 bytes"."""
-    def both(of):
-        return from_to(*(of(dump, kernel) for dump, kernel in ((old, change.old), (new, change.new)) if kernel)) \
-            if change.old and change.new else from_to(*[of(*((old, change.old) if change.old else (new, change.new)))] * 2)
-
-    text = f'{both(lambda dump, kernel: dump.instructions(kernel))} instructions'
-    if (change.new or change.old)['code_bytes'] is not None:
-        text += f', {both(lambda dump, kernel: kernel["code_bytes"])} bytes'
-    return text
+    """"412 -> 398 instructions, 2,300 -> 2,210 bytes", of a kernel that is new or gone without an arrow."""
+    sides = [(dump, kernel) for dump, kernel in ((old, change.old), (new, change.new)) if kernel]
+    figures = [from_to(*(dump.instructions(kernel) for dump, kernel in (sides[0], sides[-1]))) + ' instructions']
+    if all(kernel['code_bytes'] is not None for _, kernel in sides):
+        figures.append(from_to(sides[0][1]['code_bytes'], sides[-1][1]['code_bytes']) + ' bytes')
+    return ', '.join(figures)
 
 
 def places(change, most=3):
@@ -98,11 +95,10 @@ def places(change, most=3):
 
 
 def change_text(number, change, old, new, most=3):
-    names = [kernel['name'] for kernel in (change.old, change.new) if kernel]
-    ops = names[0] if len(set(names)) < 2 else ' -> '.join(names)
     head = f'{number:>3}. {change.kind}'
     if change.kind in OF_KERNELS:
-        head += f'  {ops}: {kernel_figures(change, old, new)}'
+        ops = dict.fromkeys(kernel['name'] for kernel in (change.old, change.new) if kernel)
+        head += f'  {" -> ".join(ops)}: {kernel_figures(change, old, new)}'
     elif change.note:
         head += f'  {change.note}'
     reasons = sorted({occurrence.reason for occurrence in change.occurrences if occurrence.reason})

@@ -23,6 +23,9 @@ import extraction  # noqa: E402
 from scratch import SIZE, Scratch  # noqa: E402
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(SOURCE, 'benchmarks'))
+import code_comparison  # noqa: E402
+
 BUILD = os.path.join(SOURCE, 'build')
 TIMEOUT = 120  # seconds a command may take; they take about one
 SLOW = 10  # seconds after which a command is named on stderr
@@ -255,10 +258,23 @@ class Documentation(unittest.TestCase):
             return ''
         return f'{text}\nsaid {line!r}, exit code {process.returncode}\n{errors}'
 
+    def toml_blocks(self, of_code_guard):
+        """Those of the script that compares generated code, or the others."""
+        return [block for block in self.blocks
+                if block.language == 'toml' and (block.lines[0] == '[[expected]]') == of_code_guard]
+
+    def test_expectations_of_changed_code_are_read(self):
+        for block in self.toml_blocks(of_code_guard=True):
+            path = os.path.join(self.folder, 'expected.toml')
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write('\n'.join(block.lines) + '\n')
+            with self.subTest(block.place):
+                self.assertTrue(code_comparison.read_expectations(path))
+
     def preprocessings(self):
-        """The TOML blocks, each in a command that uses it."""
+        """The other TOML blocks, each in a command that uses it."""
         found = []
-        for number, block in enumerate(block for block in self.blocks if block.language == 'toml'):
+        for number, block in enumerate(self.toml_blocks(of_code_guard=False)):
             name = f'documented_{number}.toml'
             with open(self.scratch.path(name), 'w', encoding='utf-8') as file:
                 file.write('\n'.join(block.lines) + '\n')
