@@ -18,6 +18,14 @@ constexpr int64_t kFewestTurns = 256, kFewestLinks = 512, kMostRounds = int64_t{
 constexpr int kTries = 3;
 /// Threads wait for each other so long at most: one that another process keeps away comes too late.
 constexpr double kLongestWaitNs = 100'000;
+/// A line of memory goes from thread to thread so often, after a first round that waits for the last of them.
+constexpr int64_t kHandovers = 256;
+/// Handovers that count for a turn of the burst: about a tenth of a pulse between cores that share a cache,
+/// where one takes 20 to 30 times as long as a link of the chain; between cores that share none, 100 to 200
+/// times.
+constexpr double kHandoversPerTurn = 1.0 / 200;
+/// The clock is looked at after so many looks at the line, which it would delay.
+constexpr int kLooksBetweenClocks = 512;
 /// A turn of the burst takes 1 to 4 links of the chain on cores with units for vectors, up to 14 where those
 /// are narrow; under QEMU 42 to 45.
 constexpr double kMostOfHardware = 24;
@@ -101,8 +109,14 @@ struct Beat {
   int threads;
   int64_t turns, links;
   double* values;
+  double* link_ns;
   int* cpus;
+  /// The shortest of the tries, on average over the threads; thread 0's to write. At most what one that was
+  /// given up has lasted.
+  double handover_ns = kLongestWaitNs / kHandovers;
   std::atomic<int> arrived{0};
+  alignas(128) std::atomic<int64_t> handed{0};  ///< handovers so far: alone on its line
+  alignas(128) std::atomic<bool> given_up{false};
 };
 
 /// Waits until all threads have come here `time` times.
@@ -113,17 +127,58 @@ void meet(Beat& beat, int time) {
   }
 }
 
+/// Waits until `count` handovers have been made. False where that lasts too long: a thread is kept away, here
+/// or there.
+bool wait_for_handover(Beat& beat, int64_t count, double deadline) {
+  for (int looks = 0; beat.handed.load(std::memory_order_acquire) != count; ++looks) {
+    if (looks < kLooksBetweenClocks) continue;
+    looks = 0;
+    if (beat.given_up.load(std::memory_order_relaxed)) return false;
+    if (now_ns() < deadline) continue;
+    beat.given_up.store(true, std::memory_order_relaxed);
+    return false;
+  }
+  return true;
+}
+
+/// This thread's handovers from number `first` on, `rounds` of them; when the second round began for it, if
+/// it came so far.
+bool hand_on(Beat& beat, int64_t thread, int64_t first, int64_t rounds, double deadline,
+             double& second_begun) {
+  for (int64_t round = 0; round < rounds; ++round) {
+    const int64_t turn = first + round * beat.threads + thread;
+    if (!wait_for_handover(beat, turn, deadline)) return false;
+    if (round == 1) second_begun = now_ns();
+    beat.handed.store(turn + 1, std::memory_order_release);
+  }
+  return wait_for_handover(beat, first + rounds * beat.threads, deadline);
+}
+
+/// Hands the line round; the try is the `time`th, from 0. Thread 0 writes down how long a handover takes;
+/// where the try was given up, what it has lasted at least.
+void hand_round(Beat& beat, int64_t thread, int time) {
+  if (beat.threads == 1 || beat.given_up.load(std::memory_order_relaxed)) return;
+  const int64_t counted = std::max<int64_t>(1, kHandovers / beat.threads), rounds = 1 + counted;
+  double begun = now_ns();
+  hand_on(beat, thread, time * rounds * beat.threads, rounds, begun + kLongestWaitNs, begun);
+  if (thread != 0) return;
+  const double each = (now_ns() - begun) / static_cast<double>(counted * beat.threads);
+  beat.handover_ns = std::min(beat.handover_ns, each);
+}
+
 int32_t beat_on_thread(void* closure, int64_t thread, int64_t) {
   Beat& beat = *static_cast<Beat*>(closure);
   double burst = INFINITY, chain = INFINITY;
   for (int i = 0; i < kTries; ++i) {
-    meet(beat, i + 1);
+    meet(beat, 2 * i + 1);
     burst = std::min(burst, time_burst(beat.turns));
     chain = std::min(chain, time_chain(beat.links));
+    meet(beat, 2 * i + 2);
+    hand_round(beat, thread, i);
   }
   beat.cpus[thread] = sched_getcpu();
-  beat.values[thread] =
-      burst / static_cast<double>(beat.turns) / (std::max(chain, 1.0) / static_cast<double>(beat.links));
+  beat.link_ns[thread] = std::max(chain, 1.0) / static_cast<double>(beat.links);
+  beat.values[thread] = burst / static_cast<double>(beat.turns) / beat.link_ns[thread];
   return 0;
 }
 
@@ -135,7 +190,8 @@ CorePulse::CorePulse(ThreadPool& pool, bool alike)
       turns_(count_that_lasts(kBurstNs, kFewestTurns, time_burst)),
       links_(count_that_lasts(kChainNs, kFewestLinks, time_chain)),
       values_(static_cast<size_t>(pool.threads())),
-      cpus_(static_cast<size_t>(pool.threads())) {}
+      link_ns_(values_.size()),
+      cpus_(values_.size()) {}
 
 std::optional<CorePulse> CorePulse::create(ThreadPool& pool) {
   const bool alike = cores_are_alike();
@@ -152,8 +208,12 @@ std::optional<CorePulse> CorePulse::create(ThreadPool& pool) {
 }
 
 std::optional<CorePulse::Value> CorePulse::beat() {
-  Beat beat{pool_->threads(), turns_, links_, values_.data(), cpus_.data()};
+  Beat beat{pool_->threads(), turns_, links_, values_.data(), link_ns_.data(), cpus_.data()};
   if (pool_->run_on_each_thread(beat_on_thread, &beat) != 0) return std::nullopt;
+  if (pool_->threads() > 1) {
+    for (size_t i = 0; i < values_.size(); ++i)
+      values_[i] += kHandoversPerTurn * beat.handover_ns / link_ns_[i];
+  }
   const auto [lowest, highest] = std::minmax_element(values_.begin(), values_.end());
   if (!(*lowest > 0) || !std::isfinite(*highest)) return std::nullopt;
   return Value{*highest, alike_ && each_on_its_own_core(cpus_) ? *lowest : *highest};

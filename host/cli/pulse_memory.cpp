@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kSchema = "gantry-core-pulses";
 /// Grows with every change of what a pulse computes: levels of another one mean nothing.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr uintmax_t kMostBytes = 1 << 20;
 
 struct Machine {

@@ -188,9 +188,10 @@ struct ProbeReading {
   std::optional<bool> gpu_throttled;
 };
 /// How much of its speed the slowest of the cores gave at one moment of a benchmark, between samples: the
-/// time of independent multiplications and additions over that of a chain of dependent ones, each thread's at
-/// the same moment. Of a core that nobody else uses it is a number of the CPU's model, whatever its clock
-/// does; who shares the core raises it.
+/// time of independent multiplications and additions, and of handing a line of memory from thread to thread,
+/// over that of a chain of dependent multiplications. Of cores that nobody else uses it is a number of the
+/// machine's model, whatever its clock does; who shares a core raises it, and so do cores that share no cache
+/// where others did.
 struct CorePulse {
   double at_ms = 0;  ///< since the first sample's start; the first one was before that
   double value = 0;

@@ -49,8 +49,8 @@ TEST_F(PulseMemoryTest, IsBounded) {
 TEST_F(PulseMemoryTest, ADamagedFileIsAnEmptyOneAndIsWrittenAnew) {
   std::filesystem::create_directories(file().parent_path());
   for (const char* text :
-       {"", "{", "[1]", R"({"schema":"gantry-core-pulses","schema_version":1,"machines":[{"machine":3}]})",
-        R"({"schema":"gantry-core-pulses","schema_version":2,"machines":[{"machine":"pi","levels":[1]}]})"}) {
+       {"", "{", "[1]", R"({"schema":"gantry-core-pulses","schema_version":2,"machines":[{"machine":3}]})",
+        R"({"schema":"gantry-core-pulses","schema_version":3,"machines":[{"machine":"pi","levels":[1]}]})"}) {
     std::ofstream(file()) << text;
     EXPECT_THAT(PulseMemory(file()).levels("pi"), IsEmpty()) << text;
     PulseMemory(file()).remember("pi", 2);

@@ -1,11 +1,12 @@
-// What was measured while something outside of the machine's sight used its cores: another virtual machine on
-// the core's other hardware thread, or on the same core. Neither the clock nor any counter shows it; pulses
-// between the samples do (rpc::CorePulse).
+// What was measured while something outside of the machine's sight used its cores, or moved them: another
+// virtual machine on the core's other hardware thread, or on the same core; a hypervisor that has put two
+// virtual cores where they share no cache. Neither the clock nor any counter shows it; pulses between the
+// samples do (rpc::CorePulse).
 //
-// A pulse's value is a number of the CPU's model while nobody disturbs (on one virtual machine of an EPYC
-// 1.223, 0.1 % more or less) and up to 45 % higher while somebody does, twice where two virtual cores share
-// one. What level that number is, is learned: it is the lowest that many pulses agree on, of this command or
-// of former ones on the same machine. Samples beside a higher pulse do not count.
+// A pulse's value is a number of the machine's model while nobody disturbs and up to 40 % higher while
+// somebody does, half as much again where the cores lie apart. What level that number is, is learned: it is
+// the lowest that many pulses agree on, of this command or of former ones on the same machine. Samples beside
+// a higher pulse do not count.
 //
 // That is no picking of good results: the pulse knows nothing of the program's time, samples are judged
 // before anybody looks at them, and those of two programs by one rule. In simulations of identical programs
