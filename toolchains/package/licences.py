@@ -30,7 +30,7 @@ SPDX = {'APACHE-2-LLVM-EXCEPTIONS': 'Apache-2.0 WITH LLVM-exception', 'Apache-2.
 
 def what_of(part):
     """"libcrypto.a, libssl.a; 66 headers" """
-    texts = [', '.join(names) for names in (part.archives, part.data) if names]
+    texts = [', '.join(names) for names in (part.archives, part.data, part.libraries) if names]
     if part.headers:
         texts.append(f"{part.headers} header{'' if part.headers == 1 else 's'}")
     return '; '.join(texts)

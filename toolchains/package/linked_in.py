@@ -1,6 +1,7 @@
 """Whose code is in a program: the Debian packages of the static archives and headers that it was made from.
 
 Ninja knows the headers of every object, and the linker's map the archives' members that it took; dpkg knows the packages.
+Files are this machine's, or those of the root that toolchains/make_sysroot unpacks, which has a database of dpkg too.
 """
 import copy
 import dataclasses
@@ -27,8 +28,11 @@ class Part:
     headers: int = 0  # how many of its headers the program's own objects include
     archives: list = dataclasses.field(default_factory=list)  # file names of its static archives, crt*.o too
     data: list = dataclasses.field(default_factory=list)  # names of other files that were put into the program
+    libraries: list = dataclasses.field(default_factory=list)  # file names of its shared libraries that come with the program
 
 
+# toolchains/make_sysroot's.
+SYSROOT = os.path.join(project.SOURCE, 'build-sysroot-arm64')
 # Of sources whose copyright files are plain text, or say of headers for programs less than there is to say.
 GCC_RUNTIME = 'GPL-3+ with GCC Runtime Library exception'
 KERNEL_HEADERS = 'GPL-2 with Linux syscall note'
@@ -39,11 +43,16 @@ LICENCES = {'asio': 'BSL-1.0', 'gcc-12': GCC_RUNTIME, 'gcc-12-cross': GCC_RUNTIM
 LICENCES_OF_CROSS = {'libc6-dev': 'LGPL-2.1+', 'linux-libc-dev': KERNEL_HEADERS}
 
 
+def root_of(path):
+    """Of the system that a file belongs to: "" for this machine's."""
+    return SYSROOT if path.startswith(SYSROOT + os.sep) else ''
+
+
 @functools.lru_cache(maxsize=None)
-def owners():
+def owners(root):
     """Path: package ("libssl-dev:arm64"), of everything that is installed."""
     found = {}
-    for path in glob.glob('/var/lib/dpkg/info/*.list'):
+    for path in glob.glob(f'{root}/var/lib/dpkg/info/*.list'):
         package = os.path.basename(path)[:-len('.list')]
         with open(path, encoding='utf-8') as file:
             found.update((line.rstrip('\n'), package) for line in file)
@@ -52,12 +61,18 @@ def owners():
 
 @functools.lru_cache(maxsize=None)
 def owner(path):
-    real = os.path.realpath(path)
-    for name in (os.path.normpath(path), real, real.removeprefix('/usr')):
-        package = owners().get(name)
+    """(root, package); None of what is no package's."""
+    plain, real = os.path.normpath(path), os.path.realpath(path)
+    root = root_of(plain)
+    for name in (plain.removeprefix(root), real.removeprefix(root), real.removeprefix(root).removeprefix('/usr')):
+        package = owners(root).get(name)
         if package:
-            return package
+            return root, package
     return None
+
+
+def is_of_a_system(path):
+    return path.startswith(('/usr/', SYSROOT + '/usr/'))
 
 
 def inputs_of(build, target):
@@ -70,7 +85,7 @@ def headers(build, inputs):
     found, is_input = set(), False
     for line in project.run(['ninja', '-C', build, '-t', 'deps']).split('\n'):
         if line.startswith('    '):
-            if is_input and line.startswith('    /usr/'):
+            if is_input and is_of_a_system(line.strip()):
                 found.add(line.strip())
         else:
             is_input = line.split(': #deps', 1)[0] in inputs
@@ -96,7 +111,7 @@ def archives(build, target):
     members = text.split('\n\n', 2)[1] if text.startswith('Archive member included') else ''
     found = set(re.findall(r'^(/\S+\.a)\(', members, re.M))
     found.update(re.findall(r'^LOAD (/\S+\.o)$', text, re.M))
-    return {path for path in found if os.path.realpath(path).startswith('/usr/')}
+    return {path for path in found if is_of_a_system(os.path.realpath(path))}
 
 
 def licence_of(copyright_file):
@@ -117,10 +132,10 @@ def licence_of(copyright_file):
 
 
 @functools.lru_cache(maxsize=None)
-def described(package):
-    fields = project.run(['dpkg-query', '-W', '-f',
+def described(root, package):
+    fields = project.run(['dpkg-query', f'--admindir={root}/var/lib/dpkg', '-W', '-f',
                           '${binary:Package}\t${Version}\t${source:Package}\t${source:Version}', package]).split('\t')
-    copyright_file = f"/usr/share/doc/{package.split(':')[0]}/copyright"
+    copyright_file = f"{root}/usr/share/doc/{package.split(':')[0]}/copyright"
     cross = LICENCES_OF_CROSS.get(re.sub(r'-[a-z0-9]+-cross$', '', package)) if package.endswith('-cross') else None
     licence = cross or LICENCES.get(fields[2]) or licence_of(copyright_file)
     return (package, *fields[1:], licence, copyright_file)
@@ -133,19 +148,41 @@ def found(build, target):
     for path in sorted(headers(build, inputs)):
         package = owner(path)
         if package:
-            parts.setdefault(package, Part(*described(package))).headers += 1
+            parts.setdefault(package, Part(*described(*package))).headers += 1
     for path in sorted(path for path in inputs if path.startswith('/usr/share/')):
         package = owner(path)
         if package:
-            parts.setdefault(package, Part(*described(package))).data.append(os.path.basename(path))
+            parts.setdefault(package, Part(*described(*package))).data.append(os.path.basename(path))
     for path in sorted(archives(build, target)):
         package = owner(path)
         if not package:
             raise project.PackagingError(f'{path}, which {build}/{target} has code of, belongs to no Debian package')
-        parts.setdefault(package, Part(*described(package))).archives.append(os.path.basename(path))
+        parts.setdefault(package, Part(*described(*package))).archives.append(os.path.basename(path))
     return [parts[package] for package in sorted(parts)]
 
 
 def parts_of(build, target):
     """Whose code is in a target of a build folder: Parts, by package; the caller's to change."""
     return copy.deepcopy(found(build, target))
+
+
+def parts_of_libraries(paths):
+    """Whose shared libraries these are: Parts, by package."""
+    parts = {}
+    for path in sorted(paths):
+        package = owner(path)
+        if not package:
+            raise project.PackagingError(f'{path} belongs to no Debian package')
+        parts.setdefault(package, Part(*described(*package))).libraries.append(os.path.basename(path))
+    return [parts[package] for package in sorted(parts)]
+
+
+def merged(parts):
+    """Of several programs in one package."""
+    found_parts = {}
+    for part in parts:
+        earlier = found_parts.setdefault((part.package, part.version), part)
+        earlier.headers = max(earlier.headers, part.headers)
+        for name in ('archives', 'data', 'libraries'):
+            setattr(earlier, name, sorted({*getattr(earlier, name), *getattr(part, name)}))
+    return [found_parts[key] for key in sorted(found_parts)]

@@ -47,24 +47,13 @@ def packages_of(builds):
         yield 'libgantry-runtime-dev', architecture, staging.runtime_dev, [(build, archive)]
 
 
-def merged(parts):
-    """Of several programs in one package."""
-    found = {}
-    for part in parts:
-        earlier = found.setdefault(part.package, part)
-        earlier.headers = max(earlier.headers, part.headers)
-        earlier.archives = sorted({*earlier.archives, *part.archives})
-        earlier.data = sorted({*earlier.data, *part.data})
-    return [found[name] for name in sorted(found)]
-
-
 def make(builds, options, work):
     made, output, only = [], options.output, options.only
     for name, architecture, stage, contents in packages_of(builds):
         if only and name not in only:
             continue
         package = stage(builds, work, architecture)
-        package.linked_in = merged(part for build, target in contents for part in linked_in.parts_of(build, target))
+        package.linked_in = linked_in.merged(part for build, target in contents for part in linked_in.parts_of(build, target))
         staging.documents(package)
         licences.add(package)
         made.append(package)
