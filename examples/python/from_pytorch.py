@@ -1,0 +1,14 @@
+"""A network of PyTorch's, compiled from its ONNX file and called with a NumPy array and with a tensor."""
+import numpy
+import torch
+
+import gantry
+
+network = torch.nn.Sequential(torch.nn.Linear(64, 96), torch.nn.ReLU(), torch.nn.Linear(96, 10), torch.nn.Softmax(-1)).eval()
+batch = torch.randn(8, 64)
+torch.onnx.export(network, (batch,), "network.onnx", dynamo=False)
+module = gantry.compile("network.onnx")
+expected = network(batch).detach().numpy()
+numpy.testing.assert_allclose(module(batch.numpy()), expected, atol=1e-5)
+numpy.testing.assert_allclose(module(batch).numpy(), expected, atol=1e-5)
+print(f"{module}: an array and a tensor give what PyTorch gives")
