@@ -172,6 +172,10 @@ HostCpu host_cpu() {
   host.name = llvm::sys::getHostCPUName().str();
   const llvm::StringMap<bool, llvm::MallocAllocator> detected = llvm::sys::getHostCPUFeatures();
   host.features = select_relevant(host.architecture, [&](std::string_view feature) {
+#if defined(__aarch64__)
+    // What this program itself is compiled to. LLVM reads /proc/cpuinfo, where an emulator shows the machine's own.
+    if (feature == "neon" || feature == "fp-armv8") return true;
+#endif
     auto it = detected.find(llvm::StringRef(feature.data(), feature.size()));
     return it != detected.end() && it->second;
   });

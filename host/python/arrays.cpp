@@ -1,6 +1,7 @@
 #include "host/python/arrays.h"
 
 #include <cstring>
+#include <iterator>
 
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/strided_copy.h"
@@ -113,6 +114,17 @@ int numpy_number(DLDataType type) {
   }
 }
 
+/// Bytes of an element; 0 for types that no model has. By the type's number: NumPy 2 keeps the size elsewhere than NumPy 1,
+/// and pybind11 before 2.12 reads 0 there.
+py::ssize_t element_bytes(const py::array& array) {
+  constexpr int kHalf = 23;
+  // bool, then signed and unsigned by turns: char, short, int, long, long long; float, double, long double
+  constexpr py::ssize_t kBytes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 8, 8, 4, 8, sizeof(long double)};
+  const int number = array.dtype().num();
+  if (number == kHalf) return 2;
+  return number >= 0 && number < static_cast<int>(std::size(kBytes)) ? kBytes[number] : 0;
+}
+
 /// The array keeps the tensor.
 py::array to_numpy(ManagedTensor tensor) {
   const DLTensor& view = tensor->dl_tensor;
@@ -171,8 +183,8 @@ py::object to_torch(ManagedTensor tensor) {
   // Older versions do not take bools this way, and no version some unsigned types.
   if (numpy_knows(tensor->dl_tensor.dtype) &&
       (tensor->dl_tensor.dtype.code == kDLBool || tensor->dl_tensor.dtype.code == kDLUInt)) {
+    const bool taken = tensor->dl_tensor.dtype.bits == 8;
     const py::array array = to_numpy(std::move(tensor));
-    const bool taken = array.dtype().kind() == 'b' || array.itemsize() == 1;
     return taken ? torch.attr("from_numpy")(array) : py::object(array);
   }
   return torch.attr("utils").attr("dlpack").attr("from_dlpack")(to_capsule(std::move(tensor)));
@@ -196,13 +208,13 @@ void InputArray::take_numpy(const py::array& array) {
     user_error("input '{}': its array is big-endian ({}); give array.astype(array.dtype.newbyteorder('='))",
                name_, std::string(py::str(type.attr("str"))));
   }
-  tensor_.dtype = type_of(type.kind(), array.itemsize());
-  if (tensor_.dtype.code == 255) {
+  const py::ssize_t bytes = element_bytes(array);
+  tensor_.dtype = type_of(type.kind(), bytes);
+  if (tensor_.dtype.code == 255 || bytes == 0) {
     user_error("input '{}': no model has elements of NumPy's type {}", name_,
                std::string(py::str(static_cast<py::handle>(type))));
   }
   owner_ = array;
-  const auto bytes = array.itemsize();
   bool whole = true;  // whether steps are whole elements
   for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) {
     shape_[axis] = array.shape(axis);
