@@ -16,5 +16,5 @@ set(ENV{PKG_CONFIG_SYSROOT_DIR} ${CMAKE_SYSROOT})
 set(LLVM_DIR ${CMAKE_SYSROOT}/usr/lib/llvm-19/lib/cmake/llvm CACHE PATH "LLVM 19's CMake package")
 set(LLD_DIR ${CMAKE_SYSROOT}/usr/lib/llvm-19/lib/cmake/lld CACHE PATH "LLD 19's CMake package")
 # What is compiled names no folder of the build.
-set(CMAKE_C_FLAGS_INIT "-ffile-prefix-map=${CMAKE_SYSROOT}=")
-set(CMAKE_CXX_FLAGS_INIT "-ffile-prefix-map=${CMAKE_SYSROOT}=")
+set(CMAKE_C_FLAGS_INIT "\"-ffile-prefix-map=${CMAKE_SYSROOT}=\"")
+set(CMAKE_CXX_FLAGS_INIT "\"-ffile-prefix-map=${CMAKE_SYSROOT}=\"")

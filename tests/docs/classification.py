@@ -16,6 +16,7 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
     (r'^gantry boards (setup|update|uninstall)\b', 'sets up a board over ssh; boards_setup_test.py does'),
     (r'^(sudo|apt-get|dpkg)\b', 'changes the system'),
     (r'^python3 -m venv\b', "installs the peers' Python packages"),
+    (r'^python3 examples/python/from_pytorch\.py\b', 'needs PyTorch, and the onnx package for its export'),
     (r'^python3 -m pip\b', 'installs the package that another command has made'),
     (r'^(python3 )?benchmarks/', "measures for minutes to hours, beside the peers' Python packages"),
     (r'^gantry boards discover\b', 'needs Avahi, and a network with boards; run by discover_test.py'),

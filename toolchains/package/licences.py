@@ -20,7 +20,8 @@ License: Apache-2.0
 """
 # SPDX's names of licences that Debian's copyright files name otherwise.
 SPDX = {'BSD-3-Clause+CLA': 'BSD-3-Clause', 'BSD-variant': 'bzip2-1.0.6', 'PSF-2': 'PSF-2.0',
-        'BSD-3-clause or GPL-2': 'BSD-3-Clause OR GPL-2.0-only', 'APACHE-2-LLVM-EXCEPTIONS': 'Apache-2.0 WITH LLVM-exception', 'Apache-2.0': 'Apache-2.0', 'BSD-3-clause': 'BSD-3-Clause',
+        'BSD-3-clause or GPL-2': 'BSD-3-Clause OR GPL-2.0-only', 'APACHE-2-LLVM-EXCEPTIONS': 'Apache-2.0 WITH LLVM-exception',
+        'Apache-2.0': 'Apache-2.0', 'BSD-3-clause': 'BSD-3-Clause',
         'BSD-3-Clause': 'BSD-3-Clause', 'BSD-3-Clause~Google': 'BSD-3-Clause', 'BSL-1.0': 'BSL-1.0', 'Expat': 'MIT',
         'Expat with embedded exception': 'MIT', 'ISC': 'ISC',
         'GPL-2 with Linux syscall note': 'GPL-2.0-only WITH Linux-syscall-note',

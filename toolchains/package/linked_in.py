@@ -109,8 +109,8 @@ def archives(build, target):
         with open(os.path.join(folder, 'map'), encoding='utf-8', errors='replace') as file:
             text = file.read()
     members = text.split('\n\n', 2)[1] if text.startswith('Archive member included') else ''
-    found = set(re.findall(r'^(/\S+\.a)\(', members, re.M))
-    found.update(re.findall(r'^LOAD (/\S+\.o)$', text, re.M))
+    found = set(re.findall(r'^(/.+\.a)\(', members, re.M))
+    found.update(re.findall(r'^LOAD (/.+\.o)$', text, re.M))
     return {path for path in found if is_of_a_system(os.path.realpath(path))}
 
 
