@@ -158,7 +158,7 @@ class Documentation(unittest.TestCase):
         everywhere = set(classification.OPTIONS_OF_OTHERS)
         for words in self.help.texts:
             everywhere |= self.help.options(words)
-        for folder in ('benchmarks', 'examples', 'tests/docs'):
+        for folder in ('benchmarks', 'examples', 'tests/docs', 'toolchains/package'):
             for name in os.listdir(os.path.join(SOURCE, folder)):
                 if os.path.isfile(os.path.join(SOURCE, folder, name)):
                     with open(os.path.join(SOURCE, folder, name), encoding='utf-8', errors='replace') as file:

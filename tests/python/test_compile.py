@@ -22,7 +22,9 @@ def test_a_path_its_bytes_and_a_proto_make_the_same_module(tmp_path):
 
     made = [gantry.compile(model) for model in (path, str(path), data, bytearray(data), Proto())]
     assert len({module.digest for module in made}) == 1
-    onnx = pytest.importorskip('onnx')
+    onnx = pytest.importorskip('onnx')  # of libonnx-testdata there is a folder of that name, without the package
+    if not hasattr(onnx, 'load'):
+        pytest.skip('Python has no onnx')
     assert gantry.compile(onnx.load(str(path))).digest == made[0].digest
 
 
