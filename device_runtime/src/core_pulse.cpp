@@ -111,8 +111,8 @@ struct Beat {
   double* values;
   double* link_ns;
   int* cpus;
-  /// The shortest of the tries, on average over the threads; thread 0's to write. At most what one that was
-  /// given up has lasted.
+  /// The shortest of the tries, on average over the threads; thread 0's to write. The longest
+  /// wait stands for those that were given up.
   double handover_ns = kLongestWaitNs / kHandovers;
   std::atomic<int> arrived{0};
   alignas(128) std::atomic<int64_t> handed{0};  ///< handovers so far: alone on its line
@@ -155,13 +155,14 @@ bool hand_on(Beat& beat, int64_t thread, int64_t first, int64_t rounds, double d
 }
 
 /// Hands the line round; the try is the `time`th, from 0. Thread 0 writes down how long a handover takes;
-/// where the try was given up, what it has lasted at least.
+/// of one that was given up the longest wait stands for it.
 void hand_round(Beat& beat, int64_t thread, int time) {
   if (beat.threads == 1 || beat.given_up.load(std::memory_order_relaxed)) return;
   const int64_t counted = std::max<int64_t>(1, kHandovers / beat.threads), rounds = 1 + counted;
   double begun = now_ns();
-  hand_on(beat, thread, time * rounds * beat.threads, rounds, begun + kLongestWaitNs, begun);
-  if (thread != 0) return;
+  const bool whole =
+      hand_on(beat, thread, time * rounds * beat.threads, rounds, begun + kLongestWaitNs, begun);
+  if (thread != 0 || !whole) return;
   const double each = (now_ns() - begun) / static_cast<double>(counted * beat.threads);
   beat.handover_ns = std::min(beat.handover_ns, each);
 }

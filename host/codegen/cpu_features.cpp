@@ -173,7 +173,8 @@ HostCpu host_cpu() {
   const llvm::StringMap<bool, llvm::MallocAllocator> detected = llvm::sys::getHostCPUFeatures();
   host.features = select_relevant(host.architecture, [&](std::string_view feature) {
 #if defined(__aarch64__)
-    // What this program itself is compiled to. LLVM reads /proc/cpuinfo, where an emulator shows the machine's own.
+    // What this program itself is compiled to. LLVM reads /proc/cpuinfo, where an emulator shows the
+    // machine's own.
     if (feature == "neon" || feature == "fp-armv8") return true;
 #endif
     auto it = detected.find(llvm::StringRef(feature.data(), feature.size()));

@@ -114,8 +114,8 @@ int numpy_number(DLDataType type) {
   }
 }
 
-/// Bytes of an element; 0 for types that no model has. By the type's number: NumPy 2 keeps the size elsewhere than NumPy 1,
-/// and pybind11 before 2.12 reads 0 there.
+/// Bytes of an element; 0 for types that no model has. By the type's number: NumPy 2 keeps the size elsewhere
+/// than NumPy 1, and pybind11 before 2.12 reads 0 there.
 py::ssize_t element_bytes(const py::array& array) {
   constexpr int kHalf = 23;
   // bool, then signed and unsigned by turns: char, short, int, long, long long; float, double, long double

@@ -16,7 +16,7 @@ namespace gantry::rpc {
 
 /// A service of type kServiceType (RFC 6763).
 struct AnnouncedService {
-  std::string name;               ///< as people see it; see check_service_name()
+  std::string name;               ///< as people see it; see checked_service_name()
   std::uint16_t port = 0;         ///< of TCP
   std::vector<std::string> text;  ///< "KEY=VALUE", each
 };

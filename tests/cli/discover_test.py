@@ -234,12 +234,12 @@ if __name__ == '__main__':
         if missing:
             print(f'skipped: this machine has no {", ".join(missing)}')
             sys.exit(SKIPPED)
-        allowed = subprocess.run([*namespace_arguments(), 'mount', '-t', 'tmpfs', 'tmpfs', '/run'], check=False,
-                                 capture_output=True, text=True)
+        os.environ['PATH'] += ':/usr/sbin:/sbin'
+        wanted = 'mount -t tmpfs tmpfs /run && ip link add w0 type veth peer name b0'
+        allowed = subprocess.run([*namespace_arguments(), 'sh', '-c', wanted], check=False, capture_output=True, text=True)
         if allowed.returncode != 0:
             print(f'skipped: this machine grants no namespaces: {allowed.stderr.strip()}')
             sys.exit(SKIPPED)
-        os.environ['PATH'] += ':/usr/sbin:/sbin'
         os.execvp('unshare', [*namespace_arguments(), sys.executable, *sys.argv, '--inside'])
     del sys.argv[1:3]
     sys.argv.remove('--inside')

@@ -125,7 +125,8 @@ take_stage() {
 # Undoes what is in a folder that was not finished.
 discard() {
   if [ -f "$1/manifest.pending" ]; then
-    remove_installed "$1" "$1/manifest.pending"
+    # By itself: its service and port are not those of this script.
+    (remove_installed "$1" "$1/manifest.pending") || exit 1
   fi
   rm -rf "$1"
 }

@@ -41,7 +41,7 @@ probe() {
   fi
   if [ -d /run/systemd/system ] && has systemctl; then say 'systemd yes'; fi
   user_manager && say 'user-manager yes'
-  for tool in cat dd df dirname find grep head mkfifo mv rm sha256sum sleep tail uname wc; do
+  for tool in cat chmod cp dd df dirname find grep head id mkdir mkfifo mv rm rmdir sha256sum sleep tail tr uname wc; do
     has "$tool" || say "missing $tool"
   done
   [ -r /proc/net/tcp ] || say 'missing /proc'

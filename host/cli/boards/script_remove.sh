@@ -35,7 +35,7 @@ LIST
       file) rm -f "$place/$value" ;;
       tree) rm -rf "${place:?}/$value" ;;
       folder) rmdir "$place/$value" 2>/dev/null ;;
-      user) delete_user "$value" ;;
+      user) delete_user "$value" >&2 || die "user $value cannot be removed; try again" ;;
     esac
   done <<LIST
 $listed

@@ -27,7 +27,9 @@ stop_service() {
   if [ "$service" = background ]; then
     stop_background
   else
-    manager stop gantry-device.service
+    # What was never linked, or is not any more, cannot be stopped: nothing runs.
+    manager stop gantry-device.service ||
+      [ "$(manager show --property LoadState --value gantry-device.service)" = not-found ]
   fi
 }
 
@@ -54,14 +56,33 @@ start_background() {
     exec $detach sh "$folder/run" </dev/null >/dev/null 2>&1
   ) &
   # It tells what the server said when it began to listen, and takes `control` away when it ends.
-  while [ ! -s "$folder/said" ] && [ -p "$folder/control" ]; do pause; done
+  tries=0
+  while [ ! -s "$folder/said" ] && [ -p "$folder/control" ] && [ "$tries" -lt 600 ]; do
+    pause
+    tries=$((tries + 1))
+    # One that ended before it could take `control` away.
+    [ "$tries" -gt 50 ] && ! keeper_runs && break
+  done
   [ -s "$folder/said" ] && return 0
   tail -n 3 "$folder/log" >&2
   return 1
 }
 
+# `control` goes a moment before `run` does.
+await_keeper() {
+  tries=0
+  while keeper_runs && [ "$tries" -lt 50 ]; do
+    pause
+    tries=$((tries + 1))
+  done
+  return 0
+}
+
 stop_background() {
-  [ -p "$folder/control" ] || return 0
+  [ -p "$folder/control" ] || {
+    await_keeper
+    return 0
+  }
   # Open for both, so that it waits for nobody, and until it is read.
   exec 4<>"$folder/control"
   echo stop >&4
@@ -75,4 +96,5 @@ stop_background() {
   exec 4>&-
   [ -p "$folder/control" ] && keeper_runs && return 1
   rm -f "$folder/control"
+  await_keeper
 }

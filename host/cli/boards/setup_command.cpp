@@ -143,10 +143,15 @@ void confirm(BoardShell& shell, const std::string& label, const std::string& nam
     shell.send("confirm\n");
     shell.expect("done", kConfirming);
   } catch (const Error& error) {
-    // Who heard what of the last two messages is open: the server itself tells.
+    // Who heard what of the last two messages is open. The server may answer until the board has undone it:
+    // only the manifest's name tells.
     shell.undo();
     try {
-      connect_board({label, {plan.address, setup_key_path(name), {}}});
+      BoardShell again(label, access, probe_script(), "0");
+      const BoardFacts facts = read_facts(again, label);
+      const BoardFacts::Place& place = plan.as_root ? facts.for_all : facts.for_user;
+      if (place.state != BoardFacts::Place::State::kSetUp)
+        board_error("{}: the connection broke at the last step; set it up again", label);
     } catch (const std::exception&) {
       forget(name);
       throw;

@@ -81,6 +81,8 @@ int uninstall(const Options& options, const Invocation& invocation) {
   const BoardFacts facts = read_facts(shell, label);
   const std::string folder = folder_of(target, facts);
   steps.done(fmt::format("{}: {}", label, facts_text(facts)));
+  if (folder == kSystemFolder && facts.rights == BoardFacts::Rights::kUser)
+    user_error("{}: root has set it up; let ssh log in as root, or sudo ask for no password", label);
   begin_script(shell, uninstall_script(), "uninstall",
                folder == kSystemFolder && facts.rights == BoardFacts::Rights::kSudo,
                fmt::format("folder {}\n", folder));

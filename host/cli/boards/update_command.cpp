@@ -41,6 +41,8 @@ int update(const Options& options, const Invocation& invocation) {
   if (place.state != BoardFacts::Place::State::kSetUp)
     board_error("{}: nothing that gantry has set up is in {} there; `gantry boards setup` does", label,
                 entry.ssh.folder);
+  if (for_all && facts.rights == BoardFacts::Rights::kUser)
+    user_error("{}: root has set it up; let ssh log in as root, or sudo ask for no password", label);
   const DeviceProgram program = find_device_program(label, facts.machine, options.program, own_folder());
   steps.done(fmt::format("{}: {}; has {}", label, facts_text(facts), place.version));
   undo_where_it_fails(shell, label, [&] {
