@@ -110,7 +110,7 @@ class GpuBundle(unittest.TestCase):
         with open(os.path.join(self.root, 'tmp', 'results', 'results.json'), encoding='utf-8') as file:
             machine, cases = json.load(file)['sections'][:2]
         self.assertEqual(machine['rows'][0]['result'], 'no GPU')
-        self.assertGreater(cases['steps'], 1000)
+        self.assertGreater(cases['steps'], 500)  # Debian's libonnx-testdata alone has so many
         emulated = [row['cuda-emulated']['result'] for row in cases['rows'] if 'cuda-emulated' in row]
         self.assertTrue(emulated)
         self.assertEqual(set(emulated), {'pass'})

@@ -27,6 +27,7 @@ import roots  # noqa: E402  (its folder is not this one)
 
 GANTRY, DEVICE, DEVICE_AARCH64 = (pathlib.Path(argument).absolute() for argument in sys.argv[1:4])
 INSIDE = 'GANTRY_BOARDS_SETUP_TEST_INSIDE'  # in the environment of the copy
+SHOWN = [folder for folder in os.environ.get('SHOWN', '').split(':') if folder]  # what the copy has of the checkout
 PORT = 7453
 WORK = pathlib.Path('/workstation')
 SYSTEM, USER = pathlib.Path('/opt/gantry-device'), pathlib.Path('/home/plain/.gantry-device')
@@ -109,6 +110,20 @@ def loopback_up():
         fcntl.ioctl(any_socket, 0x8914, struct.pack('16sh', b'lo', 1 | 64))  # SIOCSIFFLAGS: IFF_UP, IFF_RUNNING
 
 
+def make_empty(place):
+    """Nothing of what others have there in what this is a copy of, but the checkout where it lies there."""
+    kept = {folder: f'/mnt/shown{i}' for i, folder in enumerate(SHOWN) if folder.startswith(place + '/')}
+    for folder, keeper in kept.items():
+        os.makedirs(keeper)
+        run('mount', '--bind', folder, keeper)
+    run('mount', '-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', place)
+    for folder, keeper in kept.items():
+        os.makedirs(folder)
+        run('mount', '--bind', keeper, folder)
+        run('umount', keeper)
+        os.rmdir(keeper)
+
+
 def run(*words, **more):
     return subprocess.run(words, capture_output=True, text=True, check=True, **more).stdout
 
@@ -133,6 +148,7 @@ def files():
     found = {os.path.join(folder, name) for folder in FOLDERS if os.path.isdir(folder) for name in os.listdir(folder)}
     for place in TREES:
         for folder, folders, names in os.walk(place):
+            folders[:] = [name for name in folders if os.path.join(folder, name) not in SHOWN]
             found.update(os.path.join(folder, name) for name in folders + names)
     found = {name for name in found if not NOISE.match(name)}
     return found | {f'{name}: {pathlib.Path(name).read_text()}' for name in WHOLE}
@@ -147,8 +163,8 @@ class Board(unittest.TestCase):
         if cls is Board or os.path.exists('/run/sshd.pid.test'):
             return
         loopback_up()
-        for place in ('/tmp', '/var/tmp', '/run'):  # others' in what this is a copy of
-            run('mount', '-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', place)
+        for place in ('/tmp', '/var/tmp', '/run'):
+            make_empty(place)
         WORK.mkdir()
         (WORK / 'bin').mkdir()
         (WORK / 'bin' / 'ssh').write_text(SSH)
