@@ -6,10 +6,10 @@
 #include <fstream>
 
 #include "host/cli/boards/board_facts.h"
-#include "host/cli/boards/child_pipes.h"
 #include "host/cli/boards/scripts.h"
 #include "host/cli/boards/setup_plan.h"
 #include "host/cli/boards/ssh_command.h"
+#include "host/support/child_pipes.h"
 #include "host/support/temporary.h"
 #include "tests/cli/message_of.h"
 
@@ -197,15 +197,15 @@ TEST_F(DevicePrograms, ForOtherMachinesAreRefused) {
 }
 
 TEST(SshCommand, GivesTheUsersOptionsAndEndsThemBeforeTheDestination) {
-  const std::vector<std::string> words = ssh_words(ssh_access("me@pi", 2222, {"ProxyJump=gw"}), "true");
+  const std::vector<std::string> words = ssh_words(ssh_access("me@pi", {2222, {"ProxyJump=gw"}}), "true");
   EXPECT_THAT(words, IsSupersetOf({"Port=2222", "ProxyJump=gw", "RemoteCommand=none"}));
   EXPECT_THAT(std::vector(words.end() - 3, words.end()), ElementsAre("--", "me@pi", "true"));
 }
 
 TEST(SshCommand, RefusesWhatIsNoDestination) {
   for (const char* wrong : {"-oProxyCommand=x", "me@", "@pi", "", "two words"})
-    EXPECT_THAT(message_of([&] { ssh_access(wrong, 0, {}); }), HasSubstr("USER@HOST")) << wrong;
-  EXPECT_THAT(message_of([&] { ssh_access("pi", 0, {"Port"}); }), HasSubstr("KEY=VALUE"));
+    EXPECT_THAT(message_of([&] { ssh_access(wrong, {}); }), HasSubstr("USER@HOST")) << wrong;
+  EXPECT_THAT(message_of([&] { ssh_access("pi", {0, {"Port"}}); }), HasSubstr("KEY=VALUE"));
 }
 
 TEST(ChildPipes, SendsMoreThanPipesHoldToAChildThatAnswersAllTheWhile) {

@@ -87,14 +87,14 @@ class Wheel(unittest.TestCase):
             with open(os.path.join(cls.work, name), 'wb') as file:
                 file.write(content)
 
-    def looks_right(self):
+    def test_it_is_reproducible_and_deserves_its_tag(self):
         self.assertTrue(filecmp.cmp(self.wheel, self.again, shallow=False), 'made twice, its bytes differ')
         code, text = said_by(os.path.join(packages.SOURCE, 'toolchains', 'package', 'auditwheel'), 'show', self.wheel)
         self.assertEqual(code, 0, text)
         tag = re.search(r'manylinux_2_\d+_' + self.machine, os.path.basename(self.wheel)).group(0)
         self.assertIn(f'is consistent with the following platform tag: "{tag}"', ' '.join(text.split()))
 
-    def needs_only_what_it_may(self):
+    def test_it_needs_only_what_its_tag_allows(self):
         brought, needed = set(), {}
         for folder, _, names in os.walk(self.tree):
             brought.update(names)
@@ -110,7 +110,7 @@ class Wheel(unittest.TestCase):
             missing = [library for library in libraries if library not in brought and not SYSTEM.fullmatch(library)]
             self.assertEqual(missing, [], name)
 
-    def has_licences_of_what_is_inside(self):
+    def test_it_has_the_licences_of_what_is_inside(self):
         info = glob.glob(os.path.join(self.tree, '*.dist-info'))[0]
         there = {name.removesuffix('.txt') for name in os.listdir(os.path.join(info, 'licenses'))}
         self.assertLessEqual({'llvm-19-dev', 'liblld-19-dev', 'libprotobuf32', 'libturbojpeg0', 'libzip4', 'libssl3', 'libonnx1'}, there)
@@ -122,15 +122,6 @@ class Wheel(unittest.TestCase):
 
 
 class WheelInAnEmptyRoot(Wheel):
-    def test_it_is_reproducible_and_deserves_its_tag(self):
-        self.looks_right()
-
-    def test_it_needs_only_what_its_tag_allows(self):
-        self.needs_only_what_it_may()
-
-    def test_it_has_the_licences_of_what_is_inside(self):
-        self.has_licences_of_what_is_inside()
-
     def test_pip_installs_it_and_it_computes_what_numpy_does(self):
         root = roots.empty_root(os.path.join(arguments.build, 'package-roots'))
         self.addCleanup(shutil.rmtree, root.path, ignore_errors=True)
@@ -170,15 +161,6 @@ class WheelInAnEmptyRoot(Wheel):
 
 class WheelForAArch64(Wheel):
     preset, machine = 'wheel-aarch64', 'aarch64'
-
-    def test_it_is_reproducible_and_deserves_its_tag(self):
-        self.looks_right()
-
-    def test_it_needs_only_what_its_tag_allows(self):
-        self.needs_only_what_it_may()
-
-    def test_it_has_the_licences_of_what_is_inside(self):
-        self.has_licences_of_what_is_inside()
 
     def test_under_emulation_it_computes_what_numpy_does(self):
         """A root with Python and what Python needs, unpacked: none of it is executed but by qemu."""

@@ -71,6 +71,13 @@ BoardFacts read_facts(BoardShell& shell, const std::string& label) {
   return facts;
 }
 
+bool runs_by_sudo(const BoardFacts& facts, const std::string& label, const std::string& folder) {
+  if (folder != kSystemFolder) return false;
+  if (facts.rights == BoardFacts::Rights::kUser)
+    user_error("{}: root has set it up; let ssh log in as root, or sudo ask for no password", label);
+  return facts.rights == BoardFacts::Rights::kSudo;
+}
+
 std::string facts_text(const BoardFacts& facts) {
   const char* rights = facts.rights == BoardFacts::Rights::kRoot   ? "root"
                        : facts.rights == BoardFacts::Rights::kSudo ? "root by sudo"

@@ -43,6 +43,10 @@ BoardFacts read_facts(BoardShell& shell, const std::string& label);
 /// One of its answers.
 void take_fact(BoardFacts& facts, const BoardShell::Answer& answer);
 
+/// Whether scripts for what setup has put into that folder run by sudo. User error where root's folder is out
+/// of the user's reach.
+bool runs_by_sudo(const BoardFacts& facts, const std::string& label, const std::string& folder);
+
 /// "aarch64, Linux 6.1.21, systemd, root by sudo"
 std::string facts_text(const BoardFacts& facts);
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "host/cli/boards/child_pipes.h"
 #include "host/cli/boards_file.h"
+#include "host/support/child_pipes.h"
 
 namespace gantry::cli {
 

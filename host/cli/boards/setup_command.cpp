@@ -32,8 +32,7 @@ constexpr std::chrono::seconds kStarting{180};
 struct Options {
   std::string destination, name, address, program;
   std::string listen = "0.0.0.0";
-  std::vector<std::string> ssh_options;
-  int ssh_port = 0;
+  SshOptions ssh;
   uint16_t port = 7453;
   bool no_root = false, dry_run = false;
 };
@@ -174,7 +173,7 @@ void report_notes(const BoardFacts& facts, const SetupPlan& plan, const Invocati
 
 int setup(const Options& options, const Invocation& invocation) {
   check_addresses(options);
-  const SshAccess access = ssh_access(options.destination, options.ssh_port, options.ssh_options);
+  const SshAccess access = ssh_access(options.destination, options.ssh);
   const std::string name = board_name(options, access);
   const std::string label =
       name == access.destination ? name : fmt::format("{} ({})", name, access.destination);
@@ -216,14 +215,7 @@ void add_boards_setup_command(CLI::App& boards, Invocation& invocation) {
       boards.add_subcommand("setup", "Set a board up over ssh, from nothing to a first timing");
   command->add_option("USER@HOST", options->destination, "The board, as ssh calls it")->required();
   command->add_option("--name", options->name, "What to call it; default: HOST")->type_name("NAME");
-  command->add_option("--ssh-port", options->ssh_port, "Port of its ssh server; default: ssh's")
-      ->type_name("PORT")
-      ->check(between(1, 65535));
-  command
-      ->add_option("--ssh-option", options->ssh_options,
-                   "An option for ssh, as behind its -o; as often as needed")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_ssh_options(*command, options->ssh, "ssh's");
   command
       ->add_option("--device-program", options->program,
                    "The gantry-device for the board; default: the one for its machine that came with gantry")

@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 
-#include "host/cli/boards/child_pipes.h"
+#include "host/cli/between.h"
 #include "host/cli/terminal.h"
+#include "host/support/child_pipes.h"
 #include "host/support/error.h"
 
 namespace gantry::cli {
@@ -25,7 +27,17 @@ std::string host_part(const std::string& destination) {
   return destination.substr(destination.rfind('@') + 1);  // npos + 1: all of it
 }
 
-SshAccess ssh_access(const std::string& destination, int port, const std::vector<std::string>& options) {
+void add_ssh_options(CLI::App& command, SshOptions& options, const std::string& otherwise) {
+  command.add_option("--ssh-port", options.port, "Port of its ssh server; default: " + otherwise)
+      ->type_name("PORT")
+      ->check(between(1, 65535));
+  command
+      .add_option("--ssh-option", options.options, "An option for ssh, as behind its -o; as often as needed")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+SshAccess ssh_access(const std::string& destination, const SshOptions& given) {
   const bool printable =
       std::ranges::all_of(destination, [](unsigned char c) { return std::isgraph(c) != 0; });
   if (destination.starts_with('-') || host_part(destination).empty() || destination.starts_with('@') ||
@@ -33,8 +45,8 @@ SshAccess ssh_access(const std::string& destination, int port, const std::vector
     user_error("'{}' names no board for ssh; write USER@HOST, or a host of ~/.ssh/config",
                visible_line(destination));
   SshAccess access{destination, {}, {}};
-  if (port != 0) access.options.push_back("Port=" + std::to_string(port));
-  for (const std::string& option : options) {
+  if (given.port != 0) access.options.push_back("Port=" + std::to_string(given.port));
+  for (const std::string& option : given.options) {
     const size_t equals = option.find('=');
     if (equals == 0 || equals == std::string::npos || option.find('\n') != std::string::npos)
       user_error("--ssh-option '{}': write KEY=VALUE, as behind ssh's -o", visible_line(option));

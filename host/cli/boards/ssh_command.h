@@ -6,11 +6,23 @@
 
 #include "host/cli/boards_file.h"
 
+namespace CLI {
+class App;
+}
+
 namespace gantry::cli {
 
-/// From --ssh-port (0: ssh's own) and --ssh-option. User errors: a destination that ssh would take for an
-/// option, or that names no host; an option that is not KEY=VALUE.
-SshAccess ssh_access(const std::string& destination, int port, const std::vector<std::string>& options);
+/// What the user says of ssh beside the destination.
+struct SshOptions {
+  int port = 0;  ///< 0: ssh's own
+  std::vector<std::string> options;
+};
+/// --ssh-port and --ssh-option; `otherwise` is the port that holds without.
+void add_ssh_options(CLI::App& command, SshOptions& options, const std::string& otherwise);
+
+/// User errors: a destination that ssh would take for an option, or that names no host; an option that is not
+/// KEY=VALUE.
+SshAccess ssh_access(const std::string& destination, const SshOptions& given);
 
 /// The words that run a command of the board's shell. ssh asks for passwords and about unknown hosts where
 /// this program is on a terminal, else it fails.

@@ -22,8 +22,7 @@ constexpr std::chrono::seconds kRemoving{180};
 
 struct Options {
   std::string board;
-  std::vector<std::string> ssh_options;
-  int ssh_port = 0;
+  SshOptions ssh;
 };
 
 struct Target {
@@ -44,7 +43,7 @@ Target find_target(const Options& options) {
                options.board, options.board);
   }
   const std::string destination = listed ? target.entry.ssh.destination : options.board;
-  const SshAccess given = ssh_access(destination, options.ssh_port, options.ssh_options);
+  const SshAccess given = ssh_access(destination, options.ssh);
   if (!listed) target.entry.ssh = given;
   // What is given wins: of an option that is given twice, ssh takes the first.
   target.entry.ssh.options.insert(target.entry.ssh.options.begin(), given.options.begin(),
@@ -81,10 +80,7 @@ int uninstall(const Options& options, const Invocation& invocation) {
   const BoardFacts facts = read_facts(shell, label);
   const std::string folder = folder_of(target, facts);
   steps.done(fmt::format("{}: {}", label, facts_text(facts)));
-  if (folder == kSystemFolder && facts.rights == BoardFacts::Rights::kUser)
-    user_error("{}: root has set it up; let ssh log in as root, or sudo ask for no password", label);
-  begin_script(shell, uninstall_script(), "uninstall",
-               folder == kSystemFolder && facts.rights == BoardFacts::Rights::kSudo,
+  begin_script(shell, uninstall_script(), "uninstall", runs_by_sudo(facts, label, folder),
                fmt::format("folder {}\n", folder));
   steps.doing("removing");
   bool absent = false;
@@ -110,14 +106,7 @@ void add_boards_uninstall_command(CLI::App& boards, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = boards.add_subcommand("uninstall", "Remove from a board what setup has put there");
   command->add_option("NAME", options->board, "The board, or USER@HOST")->required();
-  command->add_option("--ssh-port", options->ssh_port, "Port of its ssh server; default: as it was set up")
-      ->type_name("PORT")
-      ->check(between(1, 65535));
-  command
-      ->add_option("--ssh-option", options->ssh_options,
-                   "An option for ssh, as behind its -o; as often as needed")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_ssh_options(*command, options->ssh, "as it was set up");
   command->footer(kExamples);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] { return uninstall(*options, invocation); };

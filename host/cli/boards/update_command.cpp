@@ -36,18 +36,16 @@ int update(const Options& options, const Invocation& invocation) {
   steps.doing("connecting to " + entry.ssh.destination);
   BoardShell shell(label, entry.ssh, probe_script(), "0");
   const BoardFacts facts = read_facts(shell, label);
-  const bool for_all = entry.ssh.folder == kSystemFolder;
-  const BoardFacts::Place& place = for_all ? facts.for_all : facts.for_user;
+  const BoardFacts::Place& place = entry.ssh.folder == kSystemFolder ? facts.for_all : facts.for_user;
   if (place.state != BoardFacts::Place::State::kSetUp)
     board_error("{}: nothing that gantry has set up is in {} there; `gantry boards setup` does", label,
                 entry.ssh.folder);
-  if (for_all && facts.rights == BoardFacts::Rights::kUser)
-    user_error("{}: root has set it up; let ssh log in as root, or sudo ask for no password", label);
+  const bool sudo = runs_by_sudo(facts, label, entry.ssh.folder);
   const DeviceProgram program = find_device_program(label, facts.machine, options.program, own_folder());
   steps.done(fmt::format("{}: {}; has {}", label, facts_text(facts), place.version));
   undo_where_it_fails(shell, label, [&] {
     begin_script(
-        shell, update_script(), "update", for_all && facts.rights == BoardFacts::Rights::kSudo,
+        shell, update_script(), "update", sudo,
         fmt::format("folder {}\nprogram {}\n", entry.ssh.folder, header_entry(read_program(program))));
     const std::string version = send_program(shell, program, steps);
     steps.done(fmt::format("copied {}", version));

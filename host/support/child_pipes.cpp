@@ -1,4 +1,4 @@
-#include "host/cli/boards/child_pipes.h"
+#include "host/support/child_pipes.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "host/support/error.h"
+#include "host/support/program.h"
 
-namespace gantry::cli {
+namespace gantry {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -52,20 +52,6 @@ void make_pipe(End& read, End& write) {
   write.set(ends[1]);
 }
 
-/// The program of that name on the path; a name with a slash is a file's.
-std::string find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) return name;
-  const char* path = std::getenv("PATH");
-  std::string folders = path == nullptr ? "/usr/bin:/bin" : path;
-  for (size_t start = 0; start <= folders.size();) {
-    const size_t end = std::min(folders.find(':', start), folders.size());
-    const std::string file = (end == start ? "." : folders.substr(start, end - start)) + "/" + name;
-    if (::access(file.c_str(), X_OK) == 0) return file;
-    start = end + 1;
-  }
-  return "";
-}
-
 }  // namespace
 
 struct ChildPipes::Streams {
@@ -76,8 +62,8 @@ struct ChildPipes::Streams {
 ChildPipes::ChildPipes(const std::vector<std::string>& arguments, cleanup::Child::Group group,
                        const std::string& purpose)
     : streams_(std::make_unique<Streams>()) {
-  const std::string program = find_program(arguments[0]);
-  if (program.empty())
+  const auto program = find_program(arguments[0]);
+  if (!program)
     user_error("{} needs the program {}, which is not on the path; install it", purpose, arguments[0]);
   End child_in, child_out, child_err;
   make_pipe(child_in, streams_->in);
@@ -93,10 +79,10 @@ ChildPipes::ChildPipes(const std::vector<std::string>& arguments, cleanup::Child
   std::vector<char*> words;
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
-  streams_->child.emplace(program, words.data(), actions, environ, group);
+  streams_->child.emplace(*program, words.data(), actions, environ, group);
   ::posix_spawn_file_actions_destroy(&actions);
   if (const int error = streams_->child->error(); error != 0)
-    user_error("{}: cannot be started: {}", program, std::strerror(error));
+    user_error("{}: cannot be started: {}", program->string(), std::strerror(error));
 }
 
 ChildPipes::~ChildPipes() = default;
@@ -203,4 +189,4 @@ int ChildPipes::finish(milliseconds patience) {
   return *exit_code_;
 }
 
-}  // namespace gantry::cli
+}  // namespace gantry

@@ -13,7 +13,7 @@
 
 #include "host/support/cleanup.h"
 
-namespace gantry::cli {
+namespace gantry {
 
 /// Speaks with a child in lines while it takes what the child says at any time, so that neither waits for the
 /// other with full pipes. Ended with the object. Belongs to one thread.
@@ -58,4 +58,4 @@ class ChildPipes {
   std::optional<int> exit_code_;
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry
