@@ -46,7 +46,7 @@ keeper_runs() {
 }
 
 start_background() {
-  rm -f "$folder/said" "$folder/log"
+  rm -f "$folder/said" "$folder/log" "$folder/log.old"
   [ -p "$folder/control" ] || mkfifo "$folder/control" || return 1
   detach=
   has setsid && detach=setsid

@@ -24,7 +24,7 @@ write_manifest() {
   {
     echo "service $service"
     echo "port $port"
-    for name in gantry-device gantry-device.old options "$starter_name" "keys/$key_name" owner control said log; do
+    for name in gantry-device gantry-device.old options "$starter_name" "keys/$key_name" owner control said told log log.old; do
       echo "file $name"
     done
     echo 'tree cache'
