@@ -6,6 +6,7 @@
 #include "host/cli/boards/board_commands.h"
 #include "host/cli/boards/board_facts.h"
 #include "host/cli/boards/board_work.h"
+#include "host/cli/boards/first_check.h"
 #include "host/cli/boards/scripts.h"
 #include "host/cli/boards/setup_plan.h"
 #include "host/cli/boards/ssh_command.h"
@@ -104,26 +105,30 @@ void install(BoardShell& shell, const SetupPlan& plan, const rpc::PskKey& key, S
                          plan.listen));
 }
 
-/// The key and the entry. A key that an earlier try has left, of which no board knows, is replaced.
-void remember(const std::string& name, const SetupPlan& plan, const SshAccess& access,
-              const rpc::PskKey& key) {
+/// The key in its file, before the board keeps it: whatever is cut off afterwards, somebody has it. A key
+/// that an earlier try has left, of which no board knows, is replaced.
+void keep_key(const std::string& name, const rpc::PskKey& key) {
   const std::filesystem::path file = setup_key_path(name);
   std::error_code code;
   std::filesystem::create_directories(file.parent_path(), code);
   if (code) user_error("{}: cannot be created: {}", file.parent_path().string(), code.message());
-  BoardEntry entry{plan.address, file, access};
-  entry.ssh.folder = plan.folder;
-  BoardsFile::update(boards_path(), [&](BoardsFile& boards) {
-    for (const auto& [other, theirs] : boards.boards()) {
-      if (other != name && theirs.key == file)
-        user_error("{}: is board '{}''s key; choose a name with --name", file.string(), other);
-    }
-    write_file(file, rpc::key_file_text(key), OutputFile::Privacy::kSecret);
-    boards.add(name, std::move(entry));
-  });
+  const BoardsFile boards = BoardsFile::read(boards_path());
+  for (const auto& [other, theirs] : boards.boards()) {
+    if (other != name && theirs.key == file)
+      user_error("{}: is board '{}''s key; choose a name with --name", file.string(), other);
+  }
+  write_file(file, rpc::key_file_text(key), OutputFile::Privacy::kSecret);
 }
 
-/// As the board is not confirmed, it is not in the list either.
+/// The entry, which comes last: a board of the list is set up.
+void remember(const std::string& name, const SetupPlan& plan, const SshAccess& access) {
+  BoardEntry entry{plan.address, setup_key_path(name), access};
+  entry.ssh.folder = plan.folder;
+  BoardsFile::update(boards_path(), [&](BoardsFile& boards) { boards.add(name, std::move(entry)); });
+}
+
+/// As the board is not confirmed, nothing of it stays; an entry is of an earlier setup, with the same key
+/// file.
 void forget(const std::string& name) {
   BoardsFile::update(boards_path(), [&](BoardsFile& boards) {
     if (boards.boards().count(name) > 0) boards.remove(name);
@@ -132,30 +137,45 @@ void forget(const std::string& name) {
   std::filesystem::remove(setup_key_path(name), code);
 }
 
-/// Tells the board that all is well. The list is written first: what is cut off in between is undone on the
-/// board, and setup again replaces the entry.
+bool is_set_up(const BoardFacts& facts, const SetupPlan& plan) {
+  return (plan.as_root ? facts.for_all : facts.for_user).state == BoardFacts::Place::State::kSetUp;
+}
+
+/// Tells the board that all is well.
 void confirm(BoardShell& shell, const std::string& label, const std::string& name, const SetupPlan& plan,
              const SshAccess& access, const rpc::PskKey& key) {
   constexpr std::chrono::seconds kConfirming{60};
-  remember(name, plan, access, key);
+  keep_key(name, key);
   try {
     shell.send("confirm\n");
     shell.expect("done", kConfirming);
-  } catch (const Error& error) {
+  } catch (const Error&) {
     // Who heard what of the last two messages is open. The server may answer until the board has undone it:
-    // only the manifest's name tells.
+    // only the manifest's name tells. Where it cannot be read, the key stays, for `finish_earlier`.
     shell.undo();
-    try {
-      BoardShell again(label, access, probe_script(), "0");
-      const BoardFacts facts = read_facts(again, label);
-      const BoardFacts::Place& place = plan.as_root ? facts.for_all : facts.for_user;
-      if (place.state != BoardFacts::Place::State::kSetUp)
-        board_error("{}: the connection broke at the last step; set it up again", label);
-    } catch (const std::exception&) {
-      forget(name);
-      throw;
-    }
+    BoardShell again(label, access, probe_script(), "0");
+    if (is_set_up(read_facts(again, label), plan)) return;
+    forget(name);
+    board_error("{}: the connection broke at the last step; set it up again", label);
   }
+}
+
+/// Puts a board into the list that was set up from here and is not in it, because gantry was cut off or told
+/// to forget it: the board takes the key that is still there.
+bool finish_earlier(const std::string& label, const std::string& name, const BoardFacts& facts,
+                    const SetupPlan& plan, const SshAccess& access) {
+  const std::filesystem::path file = setup_key_path(name);
+  std::error_code code;
+  if (!is_set_up(facts, plan) || BoardsFile::read(boards_path()).boards().count(name) > 0 ||
+      !std::filesystem::exists(file, code))
+    return false;
+  try {
+    connect_with_key(label, plan.address, rpc::read_key_file(file))->info();
+  } catch (const std::exception&) {
+    return false;  // of another setup
+  }
+  remember(name, plan, access);
+  return true;
 }
 
 void report_notes(const BoardFacts& facts, const SetupPlan& plan, const Invocation& invocation) {
@@ -183,9 +203,15 @@ int setup(const Options& options, const Invocation& invocation) {
   steps.doing("connecting to " + access.destination);
   BoardShell shell(label, access, probe_script(), std::to_string(options.port));
   const BoardFacts facts = read_facts(shell, label);
+  const SetupRequest request{label, name, options.port, options.listen, host, options.no_root};
+  if (const SetupPlan place = plan_place(facts, request);
+      !options.dry_run && finish_earlier(label, name, facts, place, access)) {
+    steps.done(fmt::format("board '{}' was set up already, with the key {}; it is in {} now", name,
+                           setup_key_path(name).string(), boards_path().string()));
+    return 0;
+  }
   const DeviceProgram program = find_device_program(label, facts.machine, options.program, own_folder());
-  const SetupPlan plan =
-      plan_setup(facts, {label, name, options.port, options.listen, host, options.no_root}, program);
+  const SetupPlan plan = plan_setup(facts, request, program);
   steps.done(fmt::format("{}: {}", label, facts_text(facts)));
   if (options.dry_run) {
     print_out(plan_text(plan) + "nothing was done: --dry-run\n");
@@ -197,6 +223,7 @@ int setup(const Options& options, const Invocation& invocation) {
     check_board(shell, label, plan.address, key, steps, invocation);
     confirm(shell, label, name, plan, access, key);
   });
+  remember(name, plan, access);
   steps.done(fmt::format("board '{}' is in {}; all of it took {:.1f} s", name, boards_path().string(),
                          steps.all_seconds()));
   report_notes(facts, plan, invocation);

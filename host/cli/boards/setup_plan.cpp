@@ -42,9 +42,8 @@ std::string host_and_port(const std::string& host, uint16_t port) {
   return fmt::format("{}:{}", v6 ? "[" + host + "]" : host, port);
 }
 
-SetupPlan plan_setup(const BoardFacts& facts, const SetupRequest& request, const DeviceProgram& program) {
+SetupPlan plan_place(const BoardFacts& facts, const SetupRequest& request) {
   SetupPlan plan;
-  plan.program = program;
   plan.as_root = facts.rights != BoardFacts::Rights::kUser && !request.without_root;
   plan.by_sudo = plan.as_root && facts.rights == BoardFacts::Rights::kSudo;
   plan.user = facts.user;
@@ -54,6 +53,12 @@ SetupPlan plan_setup(const BoardFacts& facts, const SetupRequest& request, const
   plan.address = host_and_port(request.host, request.port);
   plan.port = request.port;
   plan.key_name = request.name + ".key";
+  return plan;
+}
+
+SetupPlan plan_setup(const BoardFacts& facts, const SetupRequest& request, const DeviceProgram& program) {
+  SetupPlan plan = plan_place(facts, request);
+  plan.program = program;
   if (!facts.missing.empty())
     board_error("{}: lacks {}, without which it cannot be set up", request.label,
                 fmt::join(facts.missing, ", "));

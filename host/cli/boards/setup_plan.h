@@ -35,6 +35,9 @@ struct SetupPlan {
 /// "HOST:PORT", IPv6 addresses in brackets.
 std::string host_and_port(const std::string& host, uint16_t port);
 
+/// All but the program, whatever is in the way.
+SetupPlan plan_place(const BoardFacts& facts, const SetupRequest& request);
+
 /// Errors that say what is in the way, and what to do: user errors of what another option would mend, board
 /// errors of what the board lacks.
 SetupPlan plan_setup(const BoardFacts& facts, const SetupRequest& request, const DeviceProgram& program);
