@@ -1,5 +1,5 @@
 // From what a board says of itself to what is done to it; the scripts that do it are tried by
-// boards_setup_test.py.
+// boards_*_test.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,6 +79,9 @@ TEST(SetupPlan, WithoutRootIsTheUsersWhateverItsRights) {
   const SetupPlan plan = plan_setup(a_pi(), without, kProgram);
   EXPECT_FALSE(plan.as_root || plan.by_sudo);
   EXPECT_EQ(plan.folder, "/home/me/.gantry-device");
+  BoardFacts of_root = a_pi();
+  of_root.rights = BoardFacts::Rights::kRoot;
+  EXPECT_THAT(message_of([&] { plan_setup(of_root, without, kProgram); }), HasSubstr("ssh logs in as root"));
 }
 
 TEST(SetupPlan, RefusesWhatIsInTheWay) {
@@ -112,6 +115,21 @@ TEST(SetupPlan, RefusesABoardThatLacksRoomOrTools) {
   EXPECT_THAT(refusal("free-system", "60000"),
               AllOf(HasSubstr("58.6 MiB of free room"), HasSubstr("71.0 MiB")));
   EXPECT_THAT(refusal("missing", "sha256sum"), HasSubstr("lacks sha256sum"));
+  EXPECT_THAT(refusal("no-user", "gantry"),
+              AllOf(HasSubstr("pi (me@pi): lacks a user gantry"), HasSubstr("--no-root")));
+}
+
+TEST(SetupPlan, WithoutRootNeedsNobodyWhoMakesUsers) {
+  BoardFacts facts = a_pi();
+  take_fact(facts, {"no-user", "gantry"});
+  SetupRequest without = request();
+  without.without_root = true;
+  EXPECT_EQ(plan_setup(facts, without, kProgram).folder, "/home/me/.gantry-device");
+}
+
+TEST(SetupPlan, TriesABoardThatDoesNotKnowItsRoom) {
+  const BoardFacts facts = facts_of({{"machine", "aarch64"}, {"home", "/root"}, {"rights", "root"}});
+  EXPECT_EQ(plan_setup(facts, request(), kProgram).folder, "/opt/gantry-device");
 }
 
 TEST(BoardFacts, ShowControlCharactersOfABoard) {

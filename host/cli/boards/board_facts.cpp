@@ -48,6 +48,7 @@ void take_fact(BoardFacts& facts, const BoardShell::Answer& answer) {
   if (kind == "systemd") facts.systemd = true;
   if (kind == "user-manager") facts.user_manager = true;
   if (kind == "taken") facts.port_taken = true;
+  if (kind == "no-user") facts.no_user = true;
   if (kind == "missing") facts.missing.push_back(visible_line(text));
   if (kind == "free-system") facts.for_all.free_bytes = bytes_of_kib(text);
   if (kind == "free-user") facts.for_user.free_bytes = bytes_of_kib(text);

@@ -20,7 +20,7 @@ struct BoardFacts {
     enum class State { kFree, kSetUp, kBusy, kForeign };
     State state = State::kFree;
     std::string version;  ///< of kSetUp: what the program there says
-    uint64_t free_bytes = 0;
+    uint64_t free_bytes = UINT64_MAX;  ///< where the board does not know, copying will tell
   };
   std::string machine;  ///< "aarch64"
   std::string system;   ///< "Linux 6.1.21"
@@ -29,6 +29,7 @@ struct BoardFacts {
   bool systemd = false;
   bool user_manager = false;  ///< systemd also runs this user's services, without a session too
   bool port_taken = false;
+  bool no_user = false;  ///< neither the user whom the server becomes nor a program that makes users
   Place for_all, for_user;           ///< /opt/gantry-device, ~/.gantry-device
   std::string foreign_unit;          ///< a gantry-device.service that is not setup's, as the package's
   std::vector<std::string> missing;  ///< programs that the scripts use

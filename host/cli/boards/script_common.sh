@@ -43,12 +43,12 @@ port_taken() {
   }
 }
 
-# KiB that are free where the folder $1 is.
+# KiB that are free where the folder $1 is; nothing where df cannot tell, as busybox's of a root that is no mount.
 free_room() {
   df -Pk "$1" 2>/dev/null | {
     read -r _
     read -r _ _ _ free _
-    echo "${free:-0}"
+    echo "$free"
   }
 }
 
@@ -103,10 +103,16 @@ await_confirmation() {
   done
 }
 
+# The words of all processes' command lines, or of process $1's, a line each: not every busybox's grep looks behind a 0.
+words_of() {
+  cat /proc/${1:-[0-9]*}/cmdline 2>/dev/null | tr '\0' '\n'
+}
+
 # Whether the script that wrote its number into $1/owner still runs.
 is_owned() {
   read -r owner 2>/dev/null <"$1/owner" || return 1
-  grep -qs gantry-on-board "/proc/$owner/cmdline"
+  case $owner in '' | *[!0-9]*) return 1 ;; esac
+  words_of "$owner" | grep -x gantry-on-board >/dev/null
 }
 
 # Makes the folder that everything is put together in, of which there can be one; what a reset board left is undone.

@@ -41,15 +41,18 @@ probe() {
   fi
   if [ -d /run/systemd/system ] && has systemctl; then say 'systemd yes'; fi
   user_manager && say 'user-manager yes'
-  for tool in cat chmod cp dd df dirname find grep head id mkdir mkfifo mv rm rmdir sha256sum sleep tail tr uname wc; do
+  for tool in cat chmod chown cp dd df dirname find grep head id mkdir mkfifo mv rm rmdir sha256sum sleep tail tr uname wc; do
     has "$tool" || say "missing $tool"
   done
   [ -r /proc/net/tcp ] || say 'missing /proc'
+  id gantry >/dev/null 2>&1 || has useradd || has adduser || say 'no-user gantry'
   port_taken "$1" && say "taken $1"
   place=/opt
   [ -d /opt ] || place=/
-  say "free-system $(free_room "$place")"
-  say "free-user $(free_room "$HOME")"
+  room=$(free_room "$place")
+  [ -n "$room" ] && say "free-system $room"
+  room=$(free_room "$HOME")
+  [ -n "$room" ] && say "free-user $room"
   installed system /opt/gantry-device
   installed user "$HOME/.gantry-device"
   foreign_unit

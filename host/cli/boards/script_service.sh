@@ -42,7 +42,7 @@ forget_service() {
 
 # Whether `run` of this folder does.
 keeper_runs() {
-  grep -qs "$folder/[r]un" /proc/[0-9]*/cmdline
+  words_of | grep "^$folder/[r]un\$" >/dev/null
 }
 
 start_background() {

@@ -30,6 +30,17 @@ void check_place(const BoardFacts::Place& place, const std::string& folder, cons
   }
 }
 
+void check_users(const BoardFacts& facts, const SetupRequest& request, const SetupPlan& plan) {
+  if (request.without_root && facts.rights == BoardFacts::Rights::kRoot)
+    user_error("{}: ssh logs in as root; --no-root is for another user: USER@HOST", request.label);
+  if (plan.as_root && facts.no_user) {
+    board_error(
+        "{}: lacks a user gantry, which the server becomes, and useradd or adduser to make one; add it to "
+        "/etc/passwd and /etc/group there, or set the board up as another user with --no-root",
+        request.label);
+  }
+}
+
 Service choose_service(const BoardFacts& facts, bool as_root, const std::string& folder) {
   if (as_root) return facts.systemd ? Service::kSystemd : Service::kBackground;
   return facts.user_manager && fits_into_unit(folder) ? Service::kUserSystemd : Service::kBackground;
@@ -62,6 +73,7 @@ SetupPlan plan_setup(const BoardFacts& facts, const SetupRequest& request, const
   if (!facts.missing.empty())
     board_error("{}: lacks {}, without which it cannot be set up", request.label,
                 fmt::join(facts.missing, ", "));
+  check_users(facts, request, plan);
   check_place(plan.as_root ? facts.for_all : facts.for_user, plan.folder, request, program);
   if (plan.service == Service::kSystemd && !facts.foreign_unit.empty()) {
     user_error(
