@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Holds the traces of `gantry trace` and of --trace against what they were made from.
 
-usage: trace_test.py GANTRY GANTRY_DEVICE
+usage: trace_test.py GANTRY GANTRY_DEVICE TOOLS
 
 Perfetto's files are decoded here, field by field, by the numbers of its public schema; where the Python package
-`perfetto` can be imported, its own classes must read the same.
+`perfetto` can be imported, its own classes must read the same. TOOLS is a virtual environment with that package
+(toolchains/install-python-tools), in whose Python all of this runs where it is there.
 """
 import json
+import os
 import pathlib
 import struct
 import sys
@@ -176,7 +178,7 @@ class Traces(ProgramTest):
         try:
             from perfetto.protos.perfetto.trace import perfetto_trace_pb2
         except ImportError:
-            self.skipTest("the Python package 'perfetto' is not installed")
+            self.skipTest("PyPI's package perfetto is not in build-python-test-tools, where ./check puts it")
         self.gantry('trace', 'r.json', '-o', 'own.perfetto-trace')
         data = (self.folder / 'own.perfetto-trace').read_bytes()
         trace = perfetto_trace_pb2.Trace.FromString(data)
@@ -312,4 +314,7 @@ class Traces(ProgramTest):
 
 
 if __name__ == '__main__':
+    TOOLS = os.path.realpath(sys.argv[3])
+    if os.path.exists(f'{TOOLS}/complete') and os.path.realpath(sys.prefix) != TOOLS:
+        os.execv(f'{TOOLS}/bin/python3', [f'{TOOLS}/bin/python3', *sys.argv])
     unittest.main(argv=sys.argv[:1])
