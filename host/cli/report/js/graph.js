@@ -23,9 +23,9 @@ function cutText(text, width, letter) {
 }
 
 class GraphView {
-  constructor(container, document) {
+  constructor(container, document, {graph, coming}) {
     this.document = document;
-    this.graph = graphOf(document);
+    this.graph = graph;
     this.colours = typeColours(document);
     this.most = extent(this.graph.nodes.map(node => node.share))[1] || 1;
     this.canvas = shape('g', {});
@@ -48,52 +48,56 @@ class GraphView {
     });
     onSelect((step, from) => { this.mark(step); if (from !== 'graph' && step !== null) this.centre(this.nodeOf(step)); });
     new ResizeObserver(() => this.zoom.bound()).observe(this.svg);
-    this.layout();
+    this.paths = this.graph.edges.map(edge => this.edge(edge));
+    this.elements = this.graph.nodes.map(node => this.node(node));
+    this.arrange(coming);
   }
 
   /** Layers at once where dagre would keep a reader waiting; dagre's when it is there. */
-  layout() {
+  arrange(coming) {
     const large = this.graph.nodes.length > 300;
     const count = `${plural(this.graph.nodes.length, 'node')}, ${plural(this.graph.edges.length, 'edge')}`;
     this.status.textContent = `${count}; arranging …`;
-    if (large) this.place(layeredLayout(this.graph));
-    dagreLayout(this.graph, layout => {
+    if (large && coming.layout === undefined) this.place(layeredLayout(this.graph));
+    coming.whenThere(layout => {
       this.status.textContent = count;
       this.svg.dataset.layout = layout ? 'dagre' : 'layers';
-      const moved = this.moved;
-      if (layout || !large) this.place(layout || layeredLayout(this.graph), moved);
+      if (layout || !this.layoutNow) this.place(layout || layeredLayout(this.graph));
     });
   }
 
   place(layout) {
     this.layoutNow = layout;
-    const edges = shape('g', {class: 'edges'});
-    this.graph.edges.forEach((edge, i) => edges.append(this.edge(edge, layout.edges[i], layout)));
-    const nodes = shape('g', {});
-    this.elements = this.graph.nodes.map((node, i) => this.node(node, layout.nodes[i]));
-    nodes.append(...this.elements);
-    this.canvas.replaceChildren(edges, nodes);
+    this.graph.nodes.forEach(({width, height}, i) => {
+      const [x, y] = layout.nodes[i];
+      this.elements[i].setAttribute('transform', `translate(${(x - width / 2).toFixed(1)} ${(y - height / 2).toFixed(1)})`);
+    });
+    this.graph.edges.forEach((edge, i) => this.paths[i].setAttribute('d', edgePath(this.pointsOf(edge, layout.edges[i]))));
+    if (!this.canvas.hasChildNodes()) this.canvas.append(shape('g', {class: 'edges'}, this.paths), shape('g', {}, this.elements));
     this.fit();
     this.mark(shown.step);
     this.find();
     if (shown.step !== null) this.centre(this.nodeOf(shown.step));
   }
 
-  edge(edge, points, layout) {
-    if (points.length < 3) {
-      const [from, to] = [layout.nodes[edge.from], layout.nodes[edge.to]];
-      points = [[from[0], from[1] + this.graph.nodes[edge.from].height / 2], [to[0], to[1] - this.graph.nodes[edge.to].height / 2]];
-    }
-    const path = shape('path', {d: edgePath(points), class: 'edge', 'marker-end': 'url(#arrow)', 'data-from': edge.from, 'data-to': edge.to});
+  /** What runs straight from node to node ends at their borders. */
+  pointsOf(edge, points) {
+    if (points.length >= 3) return points;
+    const [from, to] = [this.layoutNow.nodes[edge.from], this.layoutNow.nodes[edge.to]];
+    return [[from[0], from[1] + this.graph.nodes[edge.from].height / 2], [to[0], to[1] - this.graph.nodes[edge.to].height / 2]];
+  }
+
+  edge(edge) {
+    const path = shape('path', {class: 'edge', 'marker-end': 'url(#arrow)', 'data-from': edge.from, 'data-to': edge.to});
     path.addEventListener('pointermove', event => showTip(event.clientX, event.clientY, edge.values.filter(Boolean).slice(0, 6).map(value =>
       `${value.name || `value ${value.id}`}: ${value.type || value.kind}${isNumber(value.bytes) ? `, ${bytesText(value.bytes)}` : ''}`)));
     path.addEventListener('pointerleave', hideTip);
     return path;
   }
 
-  node(node, [x, y]) {
+  node(node) {
     const {width, height} = node;
-    const group = shape('g', {transform: `translate(${(x - width / 2).toFixed(1)} ${(y - height / 2).toFixed(1)})`, class: `node ${node.kind}`,
+    const group = shape('g', {class: `node ${node.kind}`,
       'data-step': node.step === undefined ? null : node.step, 'data-index': node.index},
     shape('rect', {width, height, rx: node.kind === 'step' ? 6 : height / 2, class: 'box'}));
     if (node.kind === 'step') {
@@ -174,10 +178,17 @@ class GraphView {
   }
 }
 
-function drawGraph(container, document) {
-  const {program} = document;
-  if (!program || program.steps.length === 0) {
+/** The graph, and its layout, which is begun before anybody comes near; null where there is no plan. */
+function prepareGraph(document) {
+  if (!document.program || document.program.steps.length === 0) return null;
+  const graph = graphOf(document);
+  const coming = new ComingLayout(graph);
+  return {graph, coming, stop: () => coming.stop()};
+}
+
+function drawGraph(container, document, prepared = prepareGraph(document)) {
+  if (!prepared) {
     return void container.append(missing('The plan is not in the result. A profile of this version has it:', 'gantry profile MODEL --json RESULT.json'));
   }
-  return void new GraphView(container, document);
+  return void new GraphView(container, document, prepared);
 }

@@ -32,26 +32,37 @@ function layeredLayout(graph) {
   return {nodes: places, edges: graph.edges.map(edge => [places[edge.from], places[edge.to]])};
 }
 
-/** done(layout) once dagre has one; never where the browser allows no workers. Returns a function that stops it. */
-function dagreLayout(graph, done) {
-  let worker = null;
-  try {
-    const source = new Blob([document.getElementById('worker').textContent], {type: 'text/javascript'});
-    const address = URL.createObjectURL(source);
-    worker = new Worker(address);
-    worker.onmessage = event => {
-      worker.terminate();
-      URL.revokeObjectURL(address);
-      done(event.data);
-    };
-    worker.onerror = event => {
-      event.preventDefault();
-      worker.terminate();
-      done(null);
-    };
-    worker.postMessage({nodes: graph.nodes.map(({width, height}) => ({width, height})), edges: graph.edges.map(({from, to}) => ({from, to}))});
-  } catch (error) {
-    done(null);
+/** dagre's layout of a graph, which comes from a worker: `layout` is undefined until then, null where the browser allows no workers. */
+class ComingLayout {
+  constructor(graph) {
+    this.waiting = [];
+    try {
+      this.address = URL.createObjectURL(new Blob([document.getElementById('worker').textContent], {type: 'text/javascript'}));
+      this.worker = new Worker(this.address);
+      this.worker.onmessage = event => this.settle(event.data);
+      this.worker.onerror = event => {
+        event.preventDefault();
+        this.settle(null);
+      };
+      this.worker.postMessage({nodes: graph.nodes.map(({width, height}) => ({width, height})), edges: graph.edges.map(({from, to}) => ({from, to}))});
+    } catch (error) {
+      this.settle(null);
+    }
   }
-  return () => worker && worker.terminate();
+
+  settle(layout) {
+    this.stop();
+    this.layout = layout;
+    for (const done of this.waiting.splice(0)) done(layout);
+  }
+
+  /** done(layout), now or when it has come. */
+  whenThere(done) {
+    if (this.layout === undefined) this.waiting.push(done); else done(this.layout);
+  }
+
+  stop() {
+    if (this.worker) this.worker.terminate();
+    URL.revokeObjectURL(this.address);
+  }
 }

@@ -18,7 +18,7 @@ const SECTIONS = [
   {id: 'roofline', title: 'Roofline', draw: drawRoofline, only: () => results.length > 0},
   {id: 'timeline', title: 'Timeline', draw: drawTimeline, only: () => results.length > 0},
   {id: 'memory', title: 'Memory', draw: drawMemory, only: hasPlan},
-  {id: 'graph', title: 'Graph', draw: drawGraph, later: true, only: hasPlan},
+  {id: 'graph', title: 'Graph', draw: drawGraph, prepare: prepareGraph, later: true, only: hasPlan},
 ];
 
 function sectionFor(section) {
@@ -31,12 +31,21 @@ function sectionFor(section) {
 function drawInto(part) {
   part.body.replaceChildren();
   try {
-    part.section.draw(part.body, currentDocument());
+    part.section.draw(part.body, currentDocument(), part.prepared);
   } catch (error) {
     console.error(error);
     part.body.append(missing(`This part could not be drawn: ${error.message}`));
   }
   part.node.dataset.drawn = 'true';
+}
+
+/** Begins what is computed beside the page; where that fails, drawing tells. */
+function prepare(part) {
+  try {
+    part.prepared = part.section.prepare(currentDocument());
+  } catch (error) {
+    part.prepared = undefined;
+  }
 }
 
 /** What costs time is drawn when it comes near the window. */
@@ -54,10 +63,12 @@ function drawSections() {
   nearby.disconnect();
   delete document.documentElement.dataset.ready;
   shown.step = null;
+  for (const part of parts) if (part.prepared) part.prepared.stop();
   parts = SECTIONS.filter(section => !section.only || section.only()).map(sectionFor);
   const main = document.getElementById('main');
   main.replaceChildren(...parts.map(part => part.node));
   document.getElementById('nav').replaceChildren(...parts.map(part => element('a', {href: `#${part.section.id}`}, part.section.title)));
+  for (const part of parts) if (part.section.prepare) prepare(part);
   drawNext(parts.slice());
 }
 
