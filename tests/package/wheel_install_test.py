@@ -122,14 +122,19 @@ class Wheel(unittest.TestCase):
 
 
 class WheelInAnEmptyRoot(Wheel):
-    def test_pip_installs_it_and_it_computes_what_numpy_does(self):
+    def root_with(self, debian_packages, *files, timeout=300):
+        """An empty Debian with these packages, and with the wheel and these files in /root."""
         root = roots.empty_root(os.path.join(arguments.build, 'package-roots'))
         self.addCleanup(shutil.rmtree, root.path, ignore_errors=True)
         os.makedirs(root.file('root'), exist_ok=True)
-        for path in (self.wheel, *(os.path.join(self.work, name) for name in ('data.npz', 'model.onnx', 'use.py'))):
+        for path in (self.wheel, *files):
             shutil.copy(path, root.file('root'))
-        code, text = root.run('apt-get update -qq && apt-get install -y --no-install-recommends python3-venv', timeout=300)
+        code, text = root.run(f'apt-get update -qq && apt-get install -y --no-install-recommends {debian_packages}', timeout)
         self.assertEqual(code, 0, text)
+        return root
+
+    def test_pip_installs_it_and_it_computes_what_numpy_does(self):
+        root = self.root_with('python3-venv', *(os.path.join(self.work, name) for name in ('data.npz', 'model.onnx', 'use.py')))
         self.assertNotEqual(root.run('ls /usr/lib/*/libprotobuf.so.* /usr/lib/*/libzip.so.*')[0], 0, 'the root is not empty')
         self.share_pip_settings(root)
         code, text = root.run('python3 -m venv venv && venv/bin/pip install ./gantry-*.whl numpy', timeout=300)
@@ -143,6 +148,17 @@ class WheelInAnEmptyRoot(Wheel):
         code, text = root.run('venv/bin/gantry bench model.onnx --processes 1 --repeat 10 --warmup 1 && venv/bin/gantry-device --version')
         self.assertEqual(code, 0, text)
         self.assertIn('median', text)
+
+    def test_beside_debians_pytorch_the_example_gives_what_pytorch_gives(self):
+        """PyTorch is large: only where somebody asks for it, by GANTRY_TEST_TORCH=1."""
+        if not os.environ.get('GANTRY_TEST_TORCH'):
+            self.skipTest("GANTRY_TEST_TORCH=1 is not set, which installs Debian's PyTorch in an empty root")
+        root = self.root_with('python3-venv python3-torch', os.path.join(packages.SOURCE, 'examples', 'python', 'from_pytorch.py'),
+                              timeout=900)
+        code, text = root.run('python3 -m venv --system-site-packages venv && venv/bin/pip install --no-deps --no-index ./gantry-*.whl && '
+                              'venv/bin/python3 from_pytorch.py', timeout=300)
+        self.assertEqual(code, 0, text)
+        self.assertIn('an array and a tensor give what PyTorch gives', text)
 
     @staticmethod
     def share_pip_settings(root):
