@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""The layers of the source tree: what a layer includes or declares lies in itself or below, and code asks what an op is,
+not what it is called.
+
+usage: tests/architecture/layers_test.py SOURCE_DIRECTORY [test…]
+"""
+import collections
+import pathlib
+import re
+import sys
+import unittest
+
+# From the ground up. Layers in one line do not know each other.
+LAYERS = [
+    ['device_runtime', 'host/support'],
+    ['rpc', 'host/graph', 'host/trace'],
+    ['host/tensor'],
+    ['host/loops'],
+    ['host/ops'],
+    ['host/passes', 'host/codegen', 'host/zoo'],
+    ['host/onnx', 'host/target'],
+    ['host/driver'],
+    ['host/compiler'],
+    ['host/cli'],
+    ['host/python'],
+]
+# What a layer may include although it lies beside or above, and why.
+ALLOWED = {
+    ('host/tensor', 'host/loops'): 'an extern kernel is given as a function of a builder of loops, declared only',
+}
+LEVEL = {layer: level for level, layers in enumerate(LAYERS) for layer in layers}
+SOURCE = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path('.')
+OP_NAME_COMPARISON = re.compile(r'op->name\s*[=!]=|[=!]=\s*[\w>.()\[\]-]*op->name|op->name\.(compare|starts_with|find)\b')
+
+
+def layer_of(path):
+    parts = path.split('/')
+    for length in (2, 1):
+        name = '/'.join(parts[:length])
+        if name in LEVEL:
+            return name
+    return None
+
+
+def sources():
+    for top in ('host', 'rpc', 'device_runtime'):
+        for path in sorted((SOURCE / top).rglob('*')):
+            if path.suffix in ('.h', '.hpp', '.cpp') and path.is_file():
+                yield path, str(path.relative_to(SOURCE))
+
+
+def without_comments(text):
+    """Comments blanked, lines kept; strings are kept as they are."""
+    def blank(match):
+        found = match.group(0)
+        return found if found.startswith('"') else re.sub(r'[^\n]', ' ', found)
+    return re.sub(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', blank, text, flags=re.DOTALL)
+
+
+def reaches_up(layer, other):
+    return other is not None and other != layer and LEVEL[other] >= LEVEL[layer] and (layer, other) not in ALLOWED
+
+
+class Layers(unittest.TestCase):
+    def test_every_source_file_lies_in_a_layer(self):
+        self.assertEqual([name for _, name in sources() if layer_of(name) is None], [])
+
+    def test_includes_go_down(self):
+        wrong = []
+        for path, name in sources():
+            for included in re.findall(r'^\s*#include "([^"]+)"', path.read_text(encoding='utf-8'), re.MULTILINE):
+                if reaches_up(layer_of(name), layer_of(included)):
+                    wrong.append(f'{name} includes {included}')
+        self.assertEqual(wrong, [])
+
+    def test_declarations_go_down(self):
+        """A name that is only declared is defined in the same layer, or below."""
+        defined = collections.defaultdict(set)
+        texts = {name: without_comments(path.read_text(encoding='utf-8')) for path, name in sources()}
+        for name, text in texts.items():
+            for found in re.findall(r'^(?:struct|class|enum class) (\w+)(?: final)?(?: :[^;{]*)? ?\{', text, re.MULTILINE):
+                defined[found].add(layer_of(name))
+        wrong = []
+        for name, text in texts.items():
+            for found in re.findall(r'^(?:struct|class) (\w+);', text, re.MULTILINE):
+                places = defined.get(found, set())
+                if places and all(reaches_up(layer_of(name), place) for place in places):
+                    wrong.append(f'{name} declares {found}, which is defined in {", ".join(sorted(places))}')
+        self.assertEqual(wrong, [])
+
+    def test_the_board_knows_nothing_of_the_host(self):
+        wrong = [f'{name} includes {included}' for path, name in sources() if name.startswith(('device_runtime/', 'rpc/'))
+                 for included in re.findall(r'#include [<"](host/[^">]+|llvm/[^">]+|onnx/[^">]+)',
+                                            path.read_text(encoding='utf-8'))]
+        self.assertEqual(wrong, [])
+
+
+class Ops(unittest.TestCase):
+    def test_code_compares_ops_not_names(self):
+        wrong = [f'{name}: {line.strip()}' for path, name in sources() if name.startswith('host/')
+                 for line in without_comments(path.read_text(encoding='utf-8')).splitlines()
+                 if OP_NAME_COMPARISON.search(line)]
+        self.assertEqual(wrong, [])
+
+    def test_names_of_ops_stand_where_they_are_declared(self):
+        """The names with a prefix of their own: others are words that stand elsewhere too."""
+        wrong = [f'{name}: {line.strip()}' for path, name in sources()
+                 if name.startswith('host/') and layer_of(name) != 'host/ops'
+                 for line in without_comments(path.read_text(encoding='utf-8')).splitlines()
+                 if re.search(r'"nn\.\w+"', line)]
+        self.assertEqual(wrong, [])
+
+    def test_each_op_has_one_handle(self):
+        counts = collections.Counter(
+            found for path, name in sources()
+            for found in re.findall(r'constexpr (?:Op|ElementwiseOp)<\w+> \w+\{"([\w.]+)"[,}]',
+                                    without_comments(path.read_text(encoding='utf-8'))))
+        self.assertGreater(len(counts), 100)
+        self.assertEqual([op for op, count in counts.items() if count > 1], [])
+
+
+if __name__ == '__main__':
+    unittest.main()
