@@ -36,7 +36,7 @@ struct BenchReport {
   std::string address;  ///< HOST:PORT; empty for this machine
   std::string device = "cpu";
   int opt_level = -1;     ///< -1: a module was given
-  std::string optimize;   ///< "speed" or "size"; empty: the module does not say
+  std::string optimize;   ///< "speed", "size" or "fast-math"; empty: the module does not say
   std::string precision;  ///< as resolved: "fp32-split"; empty: the module does not say
   uint64_t seed = 0;      ///< of made-up inputs
   std::vector<BenchInput> inputs;

@@ -75,7 +75,7 @@ class Describer {
 
   void add_views() {
     for (const Node* node : graph_.main.nodes()) {
-      if (!node->op->is_view) continue;
+      if (!op_def(*node).is_view) continue;
       const auto root = ids_.find(root_of_views(node->result()));
       if (root == ids_.end()) continue;
       const ProgramValue& shown = facts_.values[root->second];
@@ -108,7 +108,7 @@ class Describer {
     return print_nodes(graph_.main, lines, FusedOpTable(op_set()));
   }
   void add_views_before(const Value* value, std::vector<const Node*>& lines) const {
-    if (value == nullptr || value->kind != Value::Kind::kResult || !value->producer->op->is_view) return;
+    if (value == nullptr || value->kind != Value::Kind::kResult || !op_def(*value->producer).is_view) return;
     add_views_before(value->producer->inputs[0], lines);
     if (std::ranges::find(lines, value->producer) == lines.end()) lines.push_back(value->producer);
   }

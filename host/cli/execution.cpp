@@ -249,7 +249,7 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
       ->allow_extra_args(false);
   add_shape_options(command, options.shapes, options.sizes);
   command.add_option("--opt", options.opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
-  command.add_option("--optimize", options.optimize, kOptimizeHelp)->type_name("speed|size");
+  command.add_option("--optimize", options.optimize, kOptimizeHelp)->type_name("speed|size|fast-math");
   command.add_flag("--no-cache", options.no_cache,
                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command.parse_complete_callback([&command, &options] {

@@ -270,7 +270,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
           "How f32 is multiplied in convolutions and matrix products; default auto: the fastest within about "
           "1e-5 of fp32; fp16 is for GPUs and for CPUs with half-precision arithmetic, within about 3e-3")
       ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
-  command->add_option("--optimize", options->optimize, kOptimizeHelp)->type_name("speed|size");
+  command->add_option("--optimize", options->optimize, kOptimizeHelp)->type_name("speed|size|fast-math");
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
   command->callback([options, command, &invocation] {

@@ -21,9 +21,8 @@ namespace gantry::cli {
 
 /// Of --optimize and --opt.
 inline constexpr const char* kOptimizeHelp =
-    "What to optimise for: speed (default), or size: weights as large as the model's, no packed forms that "
-    "are "
-    "larger";
+    "What to optimise for: speed (default); size: weights as large as the model's, no packed forms that are "
+    "larger; or fast-math: speed, with arithmetic rearranged as if numbers were exact";
 inline constexpr const char* kOptHelp =
     "Optimisation: 0 what code needs, 1 + folding and simplification, 2 + fusion into kernels, 3 + "
     "algorithms, "

@@ -43,14 +43,22 @@ void add_cuda_variant(ModuleBuilder& builder, const Program& program, const Targ
 }  // namespace
 
 std::string_view name_of(Optimize optimize) {
-  return optimize == Optimize::kSize ? "size" : "speed";
+  switch (optimize) {
+    case Optimize::kSize:
+      return "size";
+    case Optimize::kFastMath:
+      return "fast-math";
+    case Optimize::kSpeed:
+      break;
+  }
+  return "speed";
 }
 
 Optimize find_optimize(const std::string& text) {
-  for (const Optimize optimize : {Optimize::kSpeed, Optimize::kSize}) {
+  for (const Optimize optimize : {Optimize::kSpeed, Optimize::kSize, Optimize::kFastMath}) {
     if (text == name_of(optimize)) return optimize;
   }
-  user_error("--optimize {}: is neither speed nor size", text);
+  user_error("--optimize {}: is neither speed, size nor fast-math", text);
 }
 
 LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,11 +52,18 @@ struct CompileObserver {
 /// What to compile for, where they differ.
 enum class Optimize : uint8_t {
   kSpeed,
-  kSize,  ///< the module's weights are not larger than the model's, but for padding
+  kSize,      ///< the module's weights are not larger than the model's, but for padding
+  kFastMath,  ///< speed, and arithmetic is rearranged as if numbers were exact
 };
-/// "speed" or "size"; a user error for others.
+/// "speed", "size" or "fast-math"; a user error for others.
 Optimize find_optimize(const std::string& text);
 std::string_view name_of(Optimize optimize);
+
+/// How a kernel is to be computed, where the target's rules are not to say it.
+struct OwnKernel {
+  std::vector<Tensor> inputs;  ///< placeholders, in the order of the kernel's input buffers
+  std::shared_ptr<const Schedule> schedule;
+};
 
 struct CompileOptions {
   std::vector<Target> targets;
@@ -65,6 +73,9 @@ struct CompileOptions {
   Optimize optimize = Optimize::kSpeed;
   /// A user error where a target cannot compute so.
   Precision precision = Precision::kAuto;
+  /// Asked of every kernel, by its node after fusion and that node's tensor expressions over placeholders, whose
+  /// order is that of the node's inputs: nothing leaves it to the target's rules. May be empty.
+  std::function<std::optional<OwnKernel>(const Node& node, const std::vector<Tensor>& outputs)> own_kernel;
   bool verify = false;  ///< run the verifier after every pass
   int threads = 2;
   /// Where kernels that were compiled before are found and others are put; null: all are compiled.

@@ -45,21 +45,12 @@ class DimRenamer {
 };
 
 // Renames the dimensions inside attributes.
-class AttrRenamer : public AttrVisitor {
+class AttrRenamer : public PartialAttrVisitor {
  public:
   explicit AttrRenamer(DimRenamer& renamer) : renamer_(renamer) {}
-  void operator()(std::string_view, int64_t&) override {}
-  void operator()(std::string_view, double&) override {}
-  void operator()(std::string_view, bool&) override {}
-  void operator()(std::string_view, std::string&) override {}
-  void operator()(std::string_view, DType&) override {}
+  using PartialAttrVisitor::operator();
   void operator()(std::string_view, Dim& value) override { value = renamer_.rename(value); }
-  void operator()(std::string_view, std::vector<int64_t>&) override {}
-  void operator()(std::string_view, std::vector<double>&) override {}
   void operator()(std::string_view, Shape& value) override { value = renamer_.rename(value); }
-
- protected:
-  void enumeration_index(std::string_view, int64_t&, std::initializer_list<std::string_view>) override {}
 
  private:
   DimRenamer& renamer_;
@@ -89,10 +80,6 @@ double scalar_value(const ConstantData& constant) {
   }
 }
 
-bool fits_immediate(DType dtype) {
-  return dtype != DType::kF16 && dtype != DType::kBF16 && dtype != DType::kU64;
-}
-
 // A one-element constant as a tensor expression that is inlined as an immediate.
 Tensor immediate(const Value& value) {
   const ConstantData& constant = *value.constant;
@@ -107,10 +94,6 @@ Tensor immediate(const Value& value) {
   }
   return compute(
       to_exprs(constant.type.shape), [&](const std::vector<Expr>&) { return imm; }, "immediate");
-}
-
-bool is_immediate(const Value& value) {
-  return value.is_constant() && element_count(value.type.shape) == Dim(1) && fits_immediate(value.type.dtype);
 }
 
 // Tensor expressions of one node: of an op, or of a fused op's body.
@@ -138,7 +121,7 @@ class ExpressionBuilder {
  private:
   // The op sees a copy of the node whose types and attributes have renamed dimensions.
   std::vector<Tensor> compute_node(const Node& node, const std::vector<Tensor>& inputs) {
-    internal_check(node.op->compute != nullptr, "op {} has no tensor expression", node.op->name);
+    internal_check(op_def(node).compute != nullptr, "op {} has no tensor expression", node.op->name);
     std::vector<std::unique_ptr<Value>> values;
     auto copy_value = [&](Value* value) -> Value* {
       if (!value) return nullptr;
@@ -156,7 +139,7 @@ class ExpressionBuilder {
     renamed.attrs = attrs;
     for (Value* input : node.inputs) renamed.inputs.push_back(copy_value(input));
     for (Value* result : node.results) renamed.results.push_back(copy_value(result));
-    std::vector<Tensor> results = node.op->compute(renamed, inputs);
+    std::vector<Tensor> results = op_def(node).compute(renamed, inputs);
     name_source(results, inputs, source_of(node));
     return results;
   }
@@ -233,7 +216,7 @@ Dim bytes_read(const Node& node, size_t input) {
   const Dim all = node.inputs[input]->type.byte_size();
   const Function* body = body_of(node);
   if (!body) {
-    if (!node.op->reads_part || input != 0) return all;
+    if (!op_def(node).reads_part || input != 0) return all;
     return min(all, element_count(node.result()->type.shape) * byte_width(node.inputs[0]->type.dtype));
   }
   Dim picked = 0;
@@ -270,7 +253,7 @@ LoopKernel lower(const KernelTensors& kernel, const Target& target, const std::s
 }  // namespace
 
 BuiltKernel build_kernel(const Node& node, const Target& target, const std::string& name,
-                         const LoopObserver& observe) {
+                         const LoopObserver& observe, const CompileOptions& options) {
   BuiltKernel built;
   DimRenamer renamer;
   std::map<const Value*, Tensor> placeholders;
@@ -294,7 +277,11 @@ BuiltKernel build_kernel(const Node& node, const Target& target, const std::stri
     arguments.push_back(tensor);
   }
   std::vector<Tensor> outputs = ExpressionBuilder(renamer).build(node, arguments);
-  built.kernel = lower({outputs, kernel_inputs}, target, name, observe);
+  if (const auto own = options.own_kernel ? options.own_kernel(node, outputs) : std::nullopt) {
+    built.kernel = run_loop_passes(lower_schedule(*own->schedule, own->inputs, name), observe);
+  } else {
+    built.kernel = lower({outputs, kernel_inputs}, target, name, observe);
+  }
   for (const std::string& symbol : built.kernel.symbols) built.dims.push_back(renamer.original(symbol));
   for (const Buffer& buffer : built.kernel.scratch) {
     built.scratch_bytes.push_back(to_dim(buffer->element_count, renamer) * byte_width(buffer->dtype));
@@ -312,7 +299,7 @@ BuiltKernel build_kernel(const Node& node, const Target& target, const std::stri
 std::string display_name(const Node& node) {
   const Function* body = body_of(node);
   if (!body) {
-    const std::string algorithm = node.op->algorithm ? node.op->algorithm(node) : std::string();
+    const std::string algorithm = op_def(node).algorithm ? op_def(node).algorithm(node) : std::string();
     return algorithm.empty() ? node.op->name : fmt::format("{}[{}]", node.op->name, algorithm);
   }
   std::string name;
@@ -326,7 +313,7 @@ std::string main_op(const Node& node) {
   // Of those that weigh as much the first: others follow it.
   const Node* main = body->nodes().front();
   for (const Node* inner : body->nodes()) {
-    if (weight_of(inner->op->fusion) > weight_of(main->op->fusion)) main = inner;
+    if (weight_of(op_def(*inner).fusion) > weight_of(op_def(*main).fusion)) main = inner;
   }
   return main->op->name;
 }
@@ -337,7 +324,7 @@ Dim flops_of(const Node& node) {
     for (const Node* inner : body->nodes()) total = total + flops_of(*inner);
     return total;
   }
-  if (node.op->flops) return node.op->flops(node);
+  if (op_def(node).flops) return op_def(node).flops(node);
   return element_count(node.result()->type.shape);
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "host/codegen/target.h"
+#include "host/driver/compile.h"
 #include "host/graph/graph.h"
 #include "host/loops/lower.h"
 
@@ -22,9 +22,10 @@ struct BuiltKernel {
   std::vector<Dim> loops;          ///< of a GPU's kernel: iterations of its loops around launches
 };
 
-/// Builds the node's tensor expressions, schedules and lowers them. `name` becomes the kernel's name.
+/// Builds the node's tensor expressions, schedules and lowers them. `name` becomes the kernel's name. Of the
+/// options, own_kernel may schedule it otherwise.
 BuiltKernel build_kernel(const Node& node, const Target& target, const std::string& name,
-                         const LoopObserver& observe = {});
+                         const LoopObserver& observe = {}, const CompileOptions& options = {});
 
 /// "nn.conv[winograd4]+add+nn.relu": ops, with the algorithm of those that have several.
 std::string display_name(const Node& node);

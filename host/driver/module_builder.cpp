@@ -7,6 +7,7 @@
 
 #include "host/loops/launch.h"
 #include "host/ops/device_copy.h"
+#include "host/ops/op.h"
 #include "host/ops/size_meaning.h"
 #include "host/passes/passes.h"
 #include "host/support/error.h"

@@ -20,12 +20,13 @@ std::string types_of(const Node& node) {
   return text;
 }
 
-bool folds(const std::string& pass) {
-  return pass == "fold_constant" || pass == "fold_canonical_constants" || pass == "fold_packed_weights";
+// Stages of a pass that runs several times are numbered.
+bool folds(const std::string& stage) {
+  return stage.starts_with("fold_constant");
 }
 /// Others drop what nobody reads too, when they have rewritten something.
-bool drops(const std::string& pass) {
-  return pass == "dead_code" || pass == "drop_unpacked_weights";
+bool drops(const std::string& stage) {
+  return stage.starts_with("dead_code");
 }
 
 }  // namespace

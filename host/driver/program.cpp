@@ -62,9 +62,9 @@ std::string where(const Node& node) {
 }
 
 BuiltKernel build_named(const Node& node, const Target& target, const std::string& name,
-                        const LoopObserver& observe) {
+                        const LoopObserver& observe, const CompileOptions& options) {
   try {
-    return build_kernel(node, target, name, observe);
+    return build_kernel(node, target, name, observe, options);
   } catch (const Error& error) {
     throw Error(error.kind(), fmt::format("while lowering {} for node {}: {}", display_name(node),
                                           where(node), error.what()));
@@ -72,12 +72,6 @@ BuiltKernel build_named(const Node& node, const Target& target, const std::strin
 }
 
 }  // namespace
-
-Value* root_of_views(Value* value) {
-  while (value->kind == Value::Kind::kResult && value->producer->op->is_view)
-    value = value->producer->inputs[0];
-  return value;
-}
 
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options) {
   Program program{Graph{graph.model_name, graph.main.clone()}, {}, {}, {}, {}, {}};
@@ -100,10 +94,10 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
       options.observer.progress("lowering " + target.name, double(i) / double(nodes.size()));
     }
     if (is_device_copy(node)) ++step;
-    if (node.op->is_view || is_device_copy(node)) continue;
+    if (op_def(node).is_view || is_device_copy(node)) continue;
     const bool on_gpu = target.for_gpu() && node.placement != Placement::kCpu;
     TimedSpan span(options.observer.spans, "lowering", "");
-    BuiltKernel built = build_named(node, on_gpu ? target : host, "kernel", record);
+    BuiltKernel built = build_named(node, on_gpu ? target : host, "kernel", record, options);
     auto [entry, is_new] = known.try_emplace(to_string(built.kernel), program.kernels.size());
     if (is_new) {
       const std::string ops = display_name(node);

@@ -34,7 +34,4 @@ struct Program {
 /// devices are no calls: they stay nodes.
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options);
 
-/// The value whose bytes a view shows; the value itself if it is none.
-Value* root_of_views(Value* value);
-
 }  // namespace gantry

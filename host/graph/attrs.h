@@ -70,6 +70,23 @@ class AttrVisitor {
                                  std::initializer_list<std::string_view> names) = 0;
 };
 
+/// A visitor of some kinds of fields: those that a derived class does not look at pass by.
+class PartialAttrVisitor : public AttrVisitor {
+ public:
+  void operator()(std::string_view, int64_t&) override {}
+  void operator()(std::string_view, double&) override {}
+  void operator()(std::string_view, bool&) override {}
+  void operator()(std::string_view, std::string&) override {}
+  void operator()(std::string_view, DType&) override {}
+  void operator()(std::string_view, Dim&) override {}
+  void operator()(std::string_view, std::vector<int64_t>&) override {}
+  void operator()(std::string_view, std::vector<double>&) override {}
+  void operator()(std::string_view, Shape&) override {}
+
+ protected:
+  void enumeration_index(std::string_view, int64_t&, std::initializer_list<std::string_view>) override {}
+};
+
 /// Base of all attribute structs. Immutable once attached to a node (nodes share them).
 struct Attrs {
   virtual ~Attrs() = default;

@@ -93,12 +93,13 @@ Value* Function::add_constant(std::string name_hint, ConstantPtr data) {
   return values_.back().get();
 }
 
-Node* Function::add_node(const OpDef* op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
+Node* Function::add_node(const OpBase* op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
                          std::vector<TensorType> result_types, std::vector<std::string> origin,
                          const Node* before, std::string name_hint) {
   auto node = std::make_unique<Node>();
   node->op = op;
-  node->attrs = attrs ? std::move(attrs) : std::make_shared<NoAttrs>();
+  node->attrs = attrs ? std::move(attrs) : op->handle->make_attrs();
+  internal_check(op->handle->takes(*node->attrs), "a node of op {} was given attributes of another op", op->name);
   node->inputs = std::move(inputs);
   node->origin = std::move(origin);
   for (size_t i = 0; i < result_types.size(); ++i) {
@@ -114,14 +115,46 @@ Node* Function::add_node(const OpDef* op, std::shared_ptr<const Attrs> attrs, st
   internal_check(before == nullptr || place != order_.end(),
                  "a node is to stand before one of another function");
   Node* result = node.get();
+  for (Value* input : result->inputs) begin_use(input, result);
   order_.insert(place, result);
   nodes_.push_back(std::move(node));
   return result;
 }
 
+void Function::begin_use(Value* value, Node* user) {
+  if (value == nullptr) return;
+  if (std::find(value->users.begin(), value->users.end(), user) == value->users.end())
+    value->users.push_back(user);
+}
+
+void Function::end_use(Value* value, Node* user) {
+  if (value != nullptr) std::erase(value->users, user);
+}
+
 void Function::replace_uses(Value* from, Value* to) {
-  for (Node* node : order_) std::replace(node->inputs.begin(), node->inputs.end(), from, to);
+  if (from == to) return;
+  const std::vector<Node*> users = std::move(from->users);
+  from->users.clear();
+  for (Node* node : users) {
+    std::replace(node->inputs.begin(), node->inputs.end(), from, to);
+    begin_use(to, node);
+  }
   std::replace(outputs.begin(), outputs.end(), from, to);
+}
+
+void Function::set_input(Node& node, size_t index, Value* value) {
+  Value* before = node.inputs.at(index);
+  node.inputs[index] = value;
+  if (std::find(node.inputs.begin(), node.inputs.end(), before) == node.inputs.end()) end_use(before, &node);
+  begin_use(value, &node);
+}
+
+bool Function::is_output(const Value* value) const {
+  return std::find(outputs.begin(), outputs.end(), value) != outputs.end();
+}
+
+Node* Function::only_user(const Value* value) const {
+  return value->users.size() == 1 && !is_output(value) ? value->users.front() : nullptr;
 }
 
 std::map<const Value*, int> Function::use_counts() const {
@@ -154,20 +187,22 @@ void Function::remove_nodes(const std::function<bool(const Node&)>& dead) {
   }
   if (gone.empty()) return;
   std::erase_if(order_, [&](const Node* node) { return gone.count(node) != 0; });
-  const auto counts = use_counts();
-  for (const auto& value : values_) {
-    internal_check(
-        value->producer == nullptr || gone.count(value->producer) == 0 || counts.count(value.get()) == 0,
-        "the value %{} is removed but still used", value->name);
+  const auto is_gone = [&](const Node* node) { return gone.count(node) != 0; };
+  for (const Node* node : gone) {
+    for (const Value* result : node->results) {
+      internal_check(std::ranges::all_of(result->users, is_gone) && !is_output(result),
+                     "the value %{} is removed but still used", result->name);
+    }
   }
+  for (const auto& value : values_) std::erase_if(value->users, is_gone);
   std::erase_if(values_, [&](const auto& value) { return gone.count(value->producer) != 0; });
   std::erase_if(nodes_, [&](const auto& node) { return gone.count(node.get()) != 0; });
 }
 
 void Function::drop_unused_constants() {
-  const auto counts = use_counts();
-  std::erase_if(values_,
-                [&](const auto& value) { return value->is_constant() && counts.count(value.get()) == 0; });
+  std::erase_if(values_, [&](const auto& value) {
+    return value->is_constant() && value->users.empty() && !is_output(value.get());
+  });
 }
 
 std::vector<Value*> Function::constants() const {
@@ -186,6 +221,7 @@ Function Function::clone() const {
   std::map<const Value*, Value*> new_value{{nullptr, nullptr}};
   for (const auto& value : values_) {
     copy.values_.push_back(std::make_unique<Value>(*value));
+    copy.values_.back()->users.clear();
     new_value[value.get()] = copy.values_.back().get();
   }
   auto mapped = [&](const std::vector<Value*>& list) {
@@ -205,6 +241,7 @@ Function Function::clone() const {
     twin->results = mapped(node->results);
     for (Value* result : twin->results) result->producer = twin.get();
     for (const auto& body : node->bodies) twin->bodies.push_back(std::make_unique<Function>(body->clone()));
+    for (Value* input : twin->inputs) begin_use(input, twin.get());
     copy.order_.push_back(twin.get());
     copy.nodes_.push_back(std::move(twin));
   }

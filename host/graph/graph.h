@@ -17,11 +17,12 @@
 #include <vector>
 
 #include "host/graph/attrs.h"
+#include "host/graph/op_handle.h"
 #include "host/graph/type.h"
+#include "host/support/error.h"
 
 namespace gantry {
 
-struct OpDef;  // host/ops/op.h: the graph layer holds the pointer and prints the name through OpTable
 struct Node;
 class Function;
 
@@ -53,6 +54,9 @@ struct Value {
   ConstantPtr constant;      ///< kConstant only
   Node* producer = nullptr;  ///< kResult only
   int result_index = 0;      ///< kResult only
+  /// The nodes of its Function that read it, once each, in the order in which they began to. The Function keeps
+  /// them current.
+  std::vector<Node*> users;
 
   bool is_constant() const { return kind == Kind::kConstant; }
 };
@@ -62,9 +66,10 @@ enum class Placement : uint8_t { kDefault, kCpu, kGpu };
 
 /// One application of an op. Owned by its Function; addresses are stable.
 struct Node {
-  const OpDef* op = nullptr;
-  std::shared_ptr<const Attrs> attrs;  ///< never null
-  std::vector<Value*> inputs;          ///< null where an optional input is absent
+  const OpBase* op = nullptr;
+  std::shared_ptr<const Attrs> attrs;  ///< never null, and of the op's own type
+  /// Null where an optional input is absent. Function::set_input changes them.
+  std::vector<Value*> inputs;
   std::vector<Value*> results;
   /// Nested functions: the group of a fused op; later the branches of control flow.
   std::vector<std::unique_ptr<Function>> bodies;
@@ -72,9 +77,23 @@ struct Node {
   std::vector<std::string> origin;
   Placement placement = Placement::kDefault;  ///< set by place_devices; printed as `on cpu`, `on gpu`
 
-  template <typename T>
-  const T& attrs_as() const {
-    return static_cast<const T&>(*attrs);
+  bool is(const OpHandle& handle) const { return op->handle == &handle; }
+  /// The attributes if the node is of that op, else null.
+  template <typename AttrsType>
+  const AttrsType* match(const Op<AttrsType>& handle) const {
+    return is(handle) ? static_cast<const AttrsType*>(attrs.get()) : nullptr;
+  }
+  /// The attributes where several ops share their type or a base of it; null if they are of another.
+  template <typename AttrsType>
+  const AttrsType* attrs_if() const {
+    return dynamic_cast<const AttrsType*>(attrs.get());
+  }
+  /// As attrs_if(); an internal error if they are of another type.
+  template <typename AttrsType>
+  const AttrsType& attrs_as() const {
+    const auto* own = attrs_if<AttrsType>();
+    internal_check(own != nullptr, "the attributes of a node of op {} are of another type", op->name);
+    return *own;
   }
   Value* result(int index = 0) const { return results[static_cast<size_t>(index)]; }
 };
@@ -107,7 +126,7 @@ class Function {
   Value* add_constant(std::string name_hint, ConstantPtr data);
   /// Appends a node whose result types the caller has inferred (see infer_and_add in host/ops/op.h).
   /// `before`: insert in front of that node instead of at the end.
-  Node* add_node(const OpDef* op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
+  Node* add_node(const OpBase* op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
                  std::vector<TensorType> result_types, std::vector<std::string> origin,
                  const Node* before = nullptr, std::string name_hint = "");
 
@@ -116,6 +135,10 @@ class Function {
   void rename(Value* value, std::string name_hint);
   /// Replaces every use of `from` (node inputs and outputs of this function) by `to`.
   void replace_uses(Value* from, Value* to);
+  void set_input(Node& node, size_t index, Value* value);
+  bool is_output(const Value* value) const;
+  /// The only node that reads the value; null if there are none or several, or if the function returns it.
+  Node* only_user(const Value* value) const;
   /// Number of uses per value, outputs counted.
   std::map<const Value*, int> use_counts() const;
   /// Nodes that use each value, in order.
@@ -132,6 +155,8 @@ class Function {
 
  private:
   std::string unique_name(std::string hint);
+  static void begin_use(Value* value, Node* user);
+  static void end_use(Value* value, Node* user);
   std::vector<std::unique_ptr<Value>> values_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Node*> order_;
@@ -150,10 +175,8 @@ Graph clone_graph(const Graph& graph);
 class OpTable {
  public:
   virtual ~OpTable() = default;
-  virtual std::string_view op_name(const OpDef* op) const = 0;
   /// Null if there is none of that name.
-  virtual const OpDef* find(std::string_view name) const = 0;
-  virtual std::shared_ptr<Attrs> default_attrs(const OpDef* op) const = 0;
+  virtual const OpBase* find(std::string_view name) const = 0;
   /// Result types; throws a user error that names what is wrong.
   virtual std::vector<TensorType> infer(const Node& node, Function& function) const = 0;
 };

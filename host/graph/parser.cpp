@@ -334,7 +334,7 @@ class FunctionParser {
     if (node.op == nullptr) cursor_.fail(fmt::format("there is no op '{}'", op));
     std::map<std::string, std::string> attr_texts;
     parse_arguments(node, attr_texts);
-    auto attrs = ops_.default_attrs(node.op);
+    auto attrs = node.op->handle->make_attrs();
     if (attrs == nullptr) attrs = std::make_shared<NoAttrs>();
     read_attrs(*attrs, attr_texts);
     node.attrs = attrs;
@@ -357,7 +357,7 @@ class FunctionParser {
     const std::vector<TensorType> types = ops_.infer(node, function_);
     if (types.size() != names.size()) {
       cursor_.fail(
-          fmt::format("the op {} has {} results, not {}", ops_.op_name(node.op), types.size(), names.size()));
+          fmt::format("the op {} has {} results, not {}", node.op->name, types.size(), names.size()));
     }
     Node* added =
         function_.add_node(node.op, node.attrs, node.inputs, types, node.origin, nullptr, kTemporaryName);

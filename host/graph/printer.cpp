@@ -90,9 +90,9 @@ class FunctionPrinter {
     for (size_t i = 0; i < node.results.size(); ++i) {
       text_ += fmt::format("{}%{}", i ? ", " : "", printed_name(node.results[i]->name));
     }
-    text_ += fmt::format(" = {}(", ops_.op_name(node.op));
+    text_ += fmt::format(" = {}(", node.op->name);
     for (size_t i = 0; i < node.inputs.size(); ++i) text_ += (i ? ", " : "") + use(node.inputs[i]);
-    const auto defaults = ops_.default_attrs(node.op);
+    const auto defaults = node.op->handle->make_attrs();
     const std::string attrs = defaults ? to_string(*node.attrs, *defaults) : to_string(*node.attrs);
     if (!attrs.empty()) text_ += (node.inputs.empty() ? "" : ", ") + attrs;
     text_ += ")";

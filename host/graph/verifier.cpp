@@ -1,3 +1,4 @@
+#include <map>
 #include <set>
 
 #include "host/graph/graph.h"
@@ -19,6 +20,7 @@ class Verifier {
     }
     for (const Value* constant : function_.constants()) check_constant(*constant);
     for (Node* node : function_.nodes()) check_node(*node);
+    check_users();
     check_outputs();
   }
 
@@ -46,7 +48,7 @@ class Verifier {
 
   void check_node(Node& node) {
     check(node.op != nullptr && node.attrs != nullptr, "a node has no op or no attributes");
-    where_ = fmt::format(", node {}{}", ops_.op_name(node.op),
+    where_ = fmt::format(", node {}{}", node.op->name,
                          node.origin.empty() ? "" : fmt::format(" ({})", fmt::join(node.origin, ", ")));
     for (const Value* input : node.inputs) {
       check(input == nullptr || defined_.count(input) != 0, "an input is used before it is defined");
@@ -89,6 +91,20 @@ class Verifier {
       }
       check(same, "the result %{} is typed {} but its type rule says {}", node.results[i]->name, actual.str(),
             types[i].str());
+    }
+  }
+
+  void check_users() {
+    std::map<const Value*, std::set<const Node*>> readers;
+    for (const Node* node : function_.nodes()) {
+      for (const Value* input : node->inputs) {
+        if (input != nullptr) readers[input].insert(node);
+      }
+    }
+    for (const Value* value : defined_) {
+      const std::set<const Node*> kept(value->users.begin(), value->users.end());
+      check(kept.size() == value->users.size() && kept == readers[value],
+            "the users of %{} are not those that read it", value->name);
     }
   }
 

@@ -1,6 +1,7 @@
 // Activation functions.
 #include "host/onnx/converters.h"
 #include "host/ops/elementwise.h"
+#include "host/ops/movement.h"
 
 namespace gantry {
 namespace {
@@ -9,26 +10,26 @@ namespace {
 struct Activation {
   std::string_view onnx;
   int64_t since;
-  std::string_view op;
+  const Op<ActivationAttrs>* op;
   double alpha, beta, gamma;
 };
 constexpr Activation kWithAttributes[] = {
-    {"LeakyRelu", 1, "nn.leaky_relu", 0.01, 0, 1},
-    {"Elu", 1, "nn.elu", 1, 0, 1},
-    {"Selu", 1, "nn.selu", 1.67326319217681884765625, 0, 1.05070102214813232421875},
-    {"Celu", 12, "nn.celu", 1, 0, 1},
-    {"ThresholdedRelu", 10, "nn.thresholded_relu", 1, 0, 1},
-    {"HardSigmoid", 1, "nn.hard_sigmoid", 0.2, 0.5, 1},
-    {"Swish", 24, "nn.swish", 1, 0, 1},
+    {"LeakyRelu", 1, &nn::leaky_relu, 0.01, 0, 1},
+    {"Elu", 1, &nn::elu, 1, 0, 1},
+    {"Selu", 1, &nn::selu, 1.67326319217681884765625, 0, 1.05070102214813232421875},
+    {"Celu", 12, &nn::celu, 1, 0, 1},
+    {"ThresholdedRelu", 10, &nn::thresholded_relu, 1, 0, 1},
+    {"HardSigmoid", 1, &nn::hard_sigmoid, 0.2, 0.5, 1},
+    {"Swish", 24, &nn::swish, 1, 0, 1},
 };
 struct Plain {
   std::string_view onnx;
   int64_t since;
-  std::string_view op;
+  const Op<NoAttrs>* op;
 };
 constexpr Plain kPlain[] = {
-    {"Relu", 1, "nn.relu"},         {"HardSwish", 14, "nn.hard_swish"}, {"Mish", 18, "nn.mish"},
-    {"Softplus", 1, "nn.softplus"}, {"Softsign", 1, "nn.softsign"},
+    {"Relu", 1, &nn::relu},         {"HardSwish", 14, &nn::hard_swish}, {"Mish", 18, &nn::mish},
+    {"Softplus", 1, &nn::softplus}, {"Softsign", 1, &nn::softsign},
 };
 
 void convert_with_attributes(NodeImport& n) {
@@ -38,20 +39,20 @@ void convert_with_attributes(NodeImport& n) {
     attrs->alpha = n.number("alpha", entry.alpha);
     attrs->beta = n.number("beta", entry.beta);
     attrs->gamma = n.number("gamma", entry.gamma);
-    return n.set(0, n.add(entry.op, {n.input(0)}, attrs));
+    return n.set(0, n.add(*entry.op, {n.input(0)}, attrs));
   }
 }
 
 void convert_plain(NodeImport& n) {
   for (const Plain& entry : kPlain) {
-    if (entry.onnx == n.op_type()) return n.set(0, n.add(entry.op, {n.input(0)}));
+    if (entry.onnx == n.op_type()) return n.set(0, n.add(*entry.op, {n.input(0)}));
   }
 }
 
 void convert_gelu(NodeImport& n) {
   auto attrs = std::make_shared<GeluAttrs>();
   attrs->approximate = n.text("approximate", "none") == "tanh";
-  n.set(0, n.add("nn.gelu", {n.input(0)}, attrs));
+  n.set(0, n.add(nn::gelu, {n.input(0)}, attrs));
 }
 
 void convert_shrink(NodeImport& n) {
@@ -59,8 +60,8 @@ void convert_shrink(NodeImport& n) {
   attrs->alpha = n.number("bias", 0);
   attrs->beta = n.number("lambd", 0.5);
   Value* x = n.input(0);
-  if (is_float(x->type.dtype)) return n.set(0, n.add("nn.shrink", {x}, attrs));
-  Value* y = n.add("nn.shrink", {n.cast(x, DType::kF32)}, attrs);  // the bounds are fractions
+  if (is_float(x->type.dtype)) return n.set(0, n.add(nn::shrink, {x}, attrs));
+  Value* y = n.add(nn::shrink, {n.cast(x, DType::kF32)}, attrs);  // the bounds are fractions
   n.set(0, n.cast(y, x->type.dtype));
 }
 
@@ -74,7 +75,7 @@ void convert_dropout(NodeImport& n) {
       n.unsupported(UnsupportedKind::kAttribute, "training mode");
     }
   }
-  n.set(0, n.add("nn.dropout", {n.input(0)}));
+  n.set(0, n.add(nn::dropout, {n.input(0)}));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <onnx/onnx_pb.h>
 
 #include "host/onnx/converters.h"
+#include "host/ops/movement.h"
 
 namespace gantry {
 namespace {
@@ -38,7 +39,7 @@ void convert_constant(NodeImport& n) {
 
 void convert_identity(NodeImport& n) {
   if (ConstantPtr known = n.constant(0)) return n.set_constant(0, known);
-  n.set(0, n.add("identity", {n.input(0)}));
+  n.set(0, n.add(op::identity, {n.input(0)}));
 }
 
 void convert_if(NodeImport& n) {

@@ -2,6 +2,7 @@
 #include "host/ops/conv.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/window.h"
+#include "host/ops/elementwise.h"
 
 namespace gantry {
 namespace {
@@ -27,7 +28,7 @@ Value* add_bias(NodeImport& n, Value* x, size_t input) {
   if (bias->type.rank() != 1) n.fail("its bias {} should be a vector", bias->type.str());
   Shape shape{bias->type.shape[0]};
   for (int i = 2; i < x->type.rank(); ++i) shape.push_back(1);
-  return n.add("add", {x, n.reshape(bias, shape)});
+  return n.add(op::add, {x, n.reshape(bias, shape)});
 }
 
 void convert_conv(NodeImport& n) {
@@ -41,7 +42,7 @@ void convert_conv(NodeImport& n) {
   attrs->dilations = window.dilations;
   attrs->padding = window.padding;
   attrs->groups = n.integer("group", 1);
-  n.set(0, add_bias(n, n.add("nn.conv", {n.input(0), n.input(1)}, attrs), 2));
+  n.set(0, add_bias(n, n.add(nn::conv, {n.input(0), n.input(1)}, attrs), 2));
 }
 
 void convert_conv_transpose(NodeImport& n) {
@@ -80,7 +81,7 @@ void convert_conv_transpose(NodeImport& n) {
     attrs->padding[i] = more_at_begin ? total - half : half;
     attrs->padding[count + i] = more_at_begin ? half : total - half;
   }
-  n.set(0, add_bias(n, n.add("nn.conv_transpose", {n.input(0), n.input(1)}, attrs), 2));
+  n.set(0, add_bias(n, n.add(nn::conv_transpose, {n.input(0), n.input(1)}, attrs), 2));
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ Term diagonal(NodeImport& n, Term term) {
     slice->strides.back() = extent.value() + 1;
     Labels labels;
     for (size_t d = 0; d < rest; ++d) labels += term.labels[static_cast<size_t>(axes[d])];
-    return diagonal(n, {n.add("strided_slice", {value}, slice), labels + term.labels[i]});
+    return diagonal(n, {n.add(op::strided_slice, {value}, slice), labels + term.labels[i]});
   }
   return term;
 }
@@ -96,7 +96,7 @@ Term without_lonely(NodeImport& n, const Term& term, const Labels& needed) {
       attrs->axes.push_back(static_cast<int64_t>(d));
   }
   if (attrs->axes.empty()) return term;
-  return {n.add("sum", {term.value}, attrs), kept};
+  return {n.add(op::sum, {term.value}, attrs), kept};
 }
 
 Dim extent_of(const Term& term, const Labels& labels) {
@@ -139,9 +139,9 @@ Term contract(NodeImport& n, Term a, Term b, const Labels& needed) {
   if (batch.empty() && right->is_constant() && right->type.shape[1].value() > 0) {
     auto attrs = std::make_shared<DenseAttrs>();
     attrs->units = right->type.shape[1].value();
-    product = n.add("nn.dense", {n.reshape(a.value, a_shape), right}, attrs);
+    product = n.add(nn::dense, {n.reshape(a.value, a_shape), right}, attrs);
   } else {
-    product = n.add("matmul", {n.reshape(a.value, a_shape), right}, std::make_shared<MatmulAttrs>());
+    product = n.add(op::matmul, {n.reshape(a.value, a_shape), right}, std::make_shared<MatmulAttrs>());
   }
   Shape shape = product->type.shape;
   shape.resize(batch.size());

@@ -3,53 +3,55 @@
 
 #include "host/onnx/converters.h"
 #include "host/ops/elementwise.h"
+#include "host/ops/movement.h"
 
 namespace gantry {
 namespace {
 
 struct Renamed {
-  std::string_view onnx, op;
+  std::string_view onnx;
+  const Op<NoAttrs>* op;
 };
 constexpr Renamed kUnary[] = {
-    {"Exp", "exp"},         {"Log", "log"},
-    {"Sqrt", "sqrt"},       {"Tanh", "tanh"},
-    {"Erf", "erf"},         {"Sigmoid", "sigmoid"},
-    {"Floor", "floor"},     {"Ceil", "ceil"},
-    {"Round", "round"},     {"Sin", "sin"},
-    {"Cos", "cos"},         {"Tan", "tan"},
-    {"Asin", "asin"},       {"Acos", "acos"},
-    {"Atan", "atan"},       {"Sinh", "sinh"},
-    {"Cosh", "cosh"},       {"Asinh", "asinh"},
-    {"Acosh", "acosh"},     {"Atanh", "atanh"},
-    {"Abs", "abs"},         {"Neg", "negative"},
-    {"Sign", "sign"},       {"Reciprocal", "reciprocal"},
-    {"Not", "logical_not"}, {"BitwiseNot", "bitwise_not"},
-    {"IsNaN", "isnan"},
+    {"Exp", &op::exp},         {"Log", &op::log},
+    {"Sqrt", &op::sqrt},       {"Tanh", &op::tanh},
+    {"Erf", &op::erf},         {"Sigmoid", &op::sigmoid},
+    {"Floor", &op::floor},     {"Ceil", &op::ceil},
+    {"Round", &op::round},     {"Sin", &op::sin},
+    {"Cos", &op::cos},         {"Tan", &op::tan},
+    {"Asin", &op::asin},       {"Acos", &op::acos},
+    {"Atan", &op::atan},       {"Sinh", &op::sinh},
+    {"Cosh", &op::cosh},       {"Asinh", &op::asinh},
+    {"Acosh", &op::acosh},     {"Atanh", &op::atanh},
+    {"Abs", &op::abs},         {"Neg", &op::negative},
+    {"Sign", &op::sign},       {"Reciprocal", &op::reciprocal},
+    {"Not", &op::logical_not}, {"BitwiseNot", &op::bitwise_not},
+    {"IsNaN", &op::isnan},
 };
 constexpr Renamed kBinary[] = {
-    {"Add", "add"},
-    {"Sub", "subtract"},
-    {"Mul", "multiply"},
-    {"Div", "divide"},
-    {"And", "logical_and"},
-    {"Or", "logical_or"},
-    {"Xor", "logical_xor"},
-    {"BitwiseAnd", "bitwise_and"},
-    {"BitwiseOr", "bitwise_or"},
-    {"BitwiseXor", "bitwise_xor"},
-    {"Equal", "equal"},
-    {"Less", "less"},
-    {"LessOrEqual", "less_equal"},
-    {"Greater", "greater"},
-    {"GreaterOrEqual", "greater_equal"},
-    {"PRelu", "nn.prelu"},
+    {"Add", &op::add},
+    {"Sub", &op::subtract},
+    {"Mul", &op::multiply},
+    {"Div", &op::divide},
+    {"And", &op::logical_and},
+    {"Or", &op::logical_or},
+    {"Xor", &op::logical_xor},
+    {"BitwiseAnd", &op::bitwise_and},
+    {"BitwiseOr", &op::bitwise_or},
+    {"BitwiseXor", &op::bitwise_xor},
+    {"Equal", &op::equal},
+    {"Less", &op::less},
+    {"LessOrEqual", &op::less_equal},
+    {"Greater", &op::greater},
+    {"GreaterOrEqual", &op::greater_equal},
+    {"PRelu", &nn::prelu},
 };
-constexpr Renamed kVariadic[] = {{"Max", "maximum"}, {"Min", "minimum"}, {"Sum", "add"}, {"Mean", "add"}};
+constexpr Renamed kVariadic[] = {{"Max", &op::maximum}, {"Min", &op::minimum}, {"Sum", &op::add}, {"Mean", &op::add}};
 
 template <size_t N>
-std::string_view op_for(const Renamed (&table)[N], const NodeImport& n) {
+const Op<NoAttrs>& op_for(const Renamed (&table)[N], const NodeImport& n) {
   for (const Renamed& entry : table) {
-    if (entry.onnx == n.op_type()) return entry.op;
+    if (entry.onnx == n.op_type()) return *entry.op;
   }
   n.fail("has no entry in its table");
 }
@@ -86,7 +88,7 @@ void convert_prelu_1(NodeImport& n) {
     for (int i = 2; i < x->type.rank(); ++i) shape.push_back(1);
     slope = n.reshape(slope, shape);
   }
-  n.set(0, n.add("nn.prelu", {x, slope}));
+  n.set(0, n.add(nn::prelu, {x, slope}));
 }
 
 void convert_variadic(NodeImport& n) {
@@ -94,10 +96,10 @@ void convert_variadic(NodeImport& n) {
   Value* total = n.input(0);
   for (size_t i = 1; i < n.input_count(); ++i) total = n.add(op_for(kVariadic, n), {total, n.input(i)});
   if (n.op_type() == "Mean" && n.input_count() > 1) {
-    total = n.add("divide", {total, n.scalar(total->type.dtype, static_cast<double>(n.input_count()))});
+    total = n.add(op::divide, {total, n.scalar(total->type.dtype, static_cast<double>(n.input_count()))});
   }
   // A lone operand still is a value of the node's own.
-  n.set(0, n.input_count() == 1 ? n.add("identity", {total}) : total);
+  n.set(0, n.input_count() == 1 ? n.add(op::identity, {total}) : total);
 }
 
 /// A scalar constant exponent; NaN (which equals nothing) for any other.
@@ -111,56 +113,56 @@ double known_exponent(NodeImport& n) {
 void convert_pow(NodeImport& n) {
   Value* x = n.input(0);
   double exponent = known_exponent(n);
-  if (exponent == 1) return n.set(0, n.add("identity", {x}));
-  if (exponent == 2) return n.set(0, n.add("multiply", {x, x}));
-  if (exponent == 3) return n.set(0, n.add("multiply", {n.add("multiply", {x, x}), x}));
-  if (exponent == 0.5) return n.set(0, n.add("sqrt", {x}));
-  if (exponent == -1) return n.set(0, n.add("reciprocal", {x}));
-  n.set(0, n.add("power", {x, n.input(1)}));
+  if (exponent == 1) return n.set(0, n.add(op::identity, {x}));
+  if (exponent == 2) return n.set(0, n.add(op::multiply, {x, x}));
+  if (exponent == 3) return n.set(0, n.add(op::multiply, {n.add(op::multiply, {x, x}), x}));
+  if (exponent == 0.5) return n.set(0, n.add(op::sqrt, {x}));
+  if (exponent == -1) return n.set(0, n.add(op::reciprocal, {x}));
+  n.set(0, n.add(op::power, {x, n.input(1)}));
 }
 
 void convert_mod(NodeImport& n) {
   auto attrs = std::make_shared<ModAttrs>();
   attrs->fmod = n.integer("fmod", 0) != 0;
   if (!attrs->fmod && is_float(n.type(0).dtype)) n.fail("floating-point data needs fmod=1");
-  n.set(0, n.add("mod", {n.input(0), n.input(1)}, attrs));
+  n.set(0, n.add(op::mod, {n.input(0), n.input(1)}, attrs));
 }
 
 void convert_bit_shift(NodeImport& n) {
   std::string direction = n.text("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
     n.fail("its direction is '{}', not LEFT or RIGHT", direction);
-  n.set(0, n.add(direction == "LEFT" ? "shift_left" : "shift_right", {n.input(0), n.input(1)}));
+  n.set(0, n.add(direction == "LEFT" ? op::shift_left : op::shift_right, {n.input(0), n.input(1)}));
 }
 
 void convert_where(NodeImport& n) {
-  n.set(0, n.add("where", n.inputs()));
+  n.set(0, n.add(op::where, n.inputs()));
 }
 
 void convert_is_inf(NodeImport& n) {
   auto attrs = std::make_shared<IsInfAttrs>();
   attrs->detect_negative = n.integer("detect_negative", 1) != 0;
   attrs->detect_positive = n.integer("detect_positive", 1) != 0;
-  n.set(0, n.add("isinf", {n.input(0)}, attrs));
+  n.set(0, n.add(op::isinf, {n.input(0)}, attrs));
 }
 
 void convert_cast(NodeImport& n) {
   auto attrs = std::make_shared<CastAttrs>();
   attrs->to = n.cast_target();
-  n.set(0, n.add("cast", {n.input(0)}, attrs));
+  n.set(0, n.add(op::cast, {n.input(0)}, attrs));
 }
 
 void convert_cast_like(NodeImport& n) {
   auto attrs = std::make_shared<CastAttrs>();
   attrs->to = n.type(1).dtype;
-  n.set(0, n.add("cast", {n.input(0)}, attrs));
+  n.set(0, n.add(op::cast, {n.input(0)}, attrs));
 }
 
 void convert_clip_6(NodeImport& n) {
   auto attrs = std::make_shared<ClipAttrs>();
   attrs->min = n.number("min", attrs->min);
   attrs->max = n.number("max", attrs->max);
-  n.set(0, n.add("clip", {n.input(0)}, attrs));
+  n.set(0, n.add(op::clip, {n.input(0)}, attrs));
 }
 
 /// Bounds are inputs; constant ones become attributes.
@@ -168,7 +170,7 @@ void convert_clip_11(NodeImport& n) {
   auto attrs = std::make_shared<ClipAttrs>();
   Value* x = n.input(0);
   bool wide = x->type.dtype == DType::kF16 || x->type.dtype == DType::kBF16;
-  auto bound = [&](size_t i, double& value, std::string_view op) {
+  auto bound = [&](size_t i, double& value, const Op<NoAttrs>& op) {
     if (!n.has(i)) return;
     ConstantPtr c = n.constant(i);
     if (c && c->type.shape.empty() && !wide)
@@ -176,9 +178,9 @@ void convert_clip_11(NodeImport& n) {
     else
       x = n.add(op, {x, n.input(i)});
   };
-  bound(1, attrs->min, "maximum");
-  bound(2, attrs->max, "minimum");
-  n.set(0, n.add("clip", {x}, attrs));
+  bound(1, attrs->min, op::maximum);
+  bound(2, attrs->max, op::minimum);
+  n.set(0, n.add(op::clip, {x}, attrs));
 }
 
 }  // namespace

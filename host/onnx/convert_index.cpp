@@ -4,6 +4,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/dim_bounds.h"
+#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/sort.h"
 
@@ -24,13 +25,13 @@ void convert_gather(NodeImport& n) {
   auto attrs = std::make_shared<AxisAttrs>();
   attrs->axis = n.axis(n.integer("axis", 0), n.rank(0));
   check_indices(n, attrs->axis);
-  n.set(0, n.add(n.op_type() == "Gather" ? "gather" : "gather_elements", {n.input(0), n.input(1)}, attrs));
+  n.set(0, n.add(n.op_type() == "Gather" ? op::gather : op::gather_elements, {n.input(0), n.input(1)}, attrs));
 }
 
 void convert_gather_nd(NodeImport& n) {
   auto attrs = std::make_shared<GatherNdAttrs>();
   attrs->batch_dims = n.integer("batch_dims", 0);
-  n.set(0, n.add("gather_nd", {n.input(0), n.input(1)}, attrs));
+  n.set(0, n.add(op::gather_nd, {n.input(0), n.input(1)}, attrs));
 }
 
 void convert_one_hot(NodeImport& n) {
@@ -44,7 +45,7 @@ void convert_one_hot(NodeImport& n) {
       n.fail("its depth should be one positive number");
     attrs->depth = static_cast<int64_t>(depth[0]);
   }
-  n.set(0, n.add("one_hot", {n.input(0), n.input(2)}, attrs));
+  n.set(0, n.add(op::one_hot, {n.input(0), n.input(2)}, attrs));
 }
 
 /// Opset 1 has k as an attribute, 10 as an input; from 11 the smallest may be asked for. What need not be
@@ -61,7 +62,7 @@ void convert_topk(NodeImport& n) {
   }
   if (attrs->k.is_constant() && attrs->k.value() < 0) n.fail("k should not be {}", attrs->k.str());
   attrs->largest = n.integer("largest", 1) != 0;
-  std::vector<Value*> results = n.add_many("topk", {n.input(0)}, attrs);
+  std::vector<Value*> results = n.add_many(op::topk, {n.input(0)}, attrs);
   for (size_t i = 0; i < results.size(); ++i) {
     if (n.wants(i)) n.set(i, results[i]);
   }
@@ -77,7 +78,7 @@ void convert_trilu(NodeImport& n) {
     if (const auto known = k[0].constant())
       attrs->k = std::clamp<int64_t>(*known, -(int64_t{1} << 40), int64_t{1} << 40);
   }
-  n.set(0, n.add("trilu", {n.input(0)}, attrs));
+  n.set(0, n.add(op::trilu, {n.input(0)}, attrs));
 }
 
 // --- making values
@@ -126,7 +127,7 @@ void convert_range(NodeImport& n) {
     Dim count =
         attrs->step.value() > 0 ? ceildiv(span, attrs->step) : ceildiv(Dim(0) - span, -attrs->step.value());
     attrs->count = larger(count, 0);
-    return n.set(0, n.add("arange", {}, attrs));
+    return n.set(0, n.add(op::arange, {}, attrs));
   }
   double from = n.numbers(0, "start").at(0), to = n.numbers(1, "limit").at(0),
          by = n.numbers(2, "delta").at(0);
@@ -136,8 +137,8 @@ void convert_range(NodeImport& n) {
   attrs->start = 0;
   attrs->step = 1;
   DType dtype = n.type(0).dtype;
-  Value* steps = n.cast(n.add("arange", {}, attrs), dtype);
-  n.set(0, n.add("add", {n.add("multiply", {steps, n.scalar(dtype, by)}), n.scalar(dtype, from)}));
+  Value* steps = n.cast(n.add(op::arange, {}, attrs), dtype);
+  n.set(0, n.add(op::add, {n.add(op::multiply, {steps, n.scalar(dtype, by)}), n.scalar(dtype, from)}));
 }
 
 /// One on diagonal k: columns minus rows equal k.
@@ -149,12 +150,12 @@ void convert_eye_like(NodeImport& n) {
     auto attrs = std::make_shared<ArangeAttrs>();
     attrs->step = 1;
     attrs->count = count;
-    return n.add("arange", {}, attrs);
+    return n.add(op::arange, {}, attrs);
   };
   Value* rows = n.reshape(range(like.shape[0]), {like.shape[0], 1});
   int64_t k = n.integer("k", 0);
-  Value* diagonal = n.add("add", {rows, n.constant_value(make_constant({DType::kI64, {}}, &k), "k")});
-  n.set(0, n.cast(n.add("equal", {range(like.shape[1]), diagonal}), dtype));
+  Value* diagonal = n.add(op::add, {rows, n.constant_value(make_constant({DType::kI64, {}}, &k), "k")});
+  n.set(0, n.cast(n.add(op::equal, {range(like.shape[1]), diagonal}), dtype));
 }
 
 }  // namespace

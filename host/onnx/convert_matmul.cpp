@@ -1,6 +1,7 @@
 // Matrix products.
 #include "host/onnx/converters.h"
 #include "host/ops/dense.h"
+#include "host/ops/elementwise.h"
 
 namespace gantry {
 namespace {
@@ -9,14 +10,14 @@ namespace {
 Value* dense(NodeImport& n, Value* x, Value* weight) {
   auto attrs = std::make_shared<DenseAttrs>();
   attrs->units = weight->type.shape[1].value();
-  return n.add("nn.dense", {x, weight}, attrs);
+  return n.add(nn::dense, {x, weight}, attrs);
 }
 
 Value* matmul(NodeImport& n, Value* a, Value* b, bool transpose_a, bool transpose_b) {
   auto attrs = std::make_shared<MatmulAttrs>();
   attrs->transpose_a = transpose_a;
   attrs->transpose_b = transpose_b;
-  return n.add("matmul", {a, b}, attrs);
+  return n.add(op::matmul, {a, b}, attrs);
 }
 
 /// A matrix whose value is known when compiling, so that it can be packed.
@@ -40,7 +41,7 @@ void convert_matmul(NodeImport& n) {
 }
 
 Value* scaled(NodeImport& n, Value* x, double factor) {
-  return factor == 1 ? x : n.add("multiply", {x, n.scalar(x->type.dtype, factor)});
+  return factor == 1 ? x : n.add(op::multiply, {x, n.scalar(x->type.dtype, factor)});
 }
 
 void convert_gemm(NodeImport& n) {
@@ -57,7 +58,7 @@ void convert_gemm(NodeImport& n) {
     y = matmul(n, a, b, transpose_a, transpose_b);
   }
   y = scaled(n, y, n.number("alpha", 1));
-  if (n.has(2)) y = n.add("add", {y, scaled(n, n.input(2), n.number("beta", 1))});
+  if (n.has(2)) y = n.add(op::add, {y, scaled(n, n.input(2), n.number("beta", 1))});
   n.set(0, y);
 }
 

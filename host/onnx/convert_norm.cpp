@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "host/onnx/converters.h"
+#include "host/ops/elementwise.h"
 #include "host/ops/norm.h"
 #include "host/ops/reduce.h"
 
@@ -20,13 +21,13 @@ void convert_batch_norm(NodeImport& n) {
   std::vector<Value*> inputs{x};
   // Statistics may be kept more precisely than the data.
   for (size_t i = 1; i < 5; ++i) inputs.push_back(n.cast(n.input(i), x->type.dtype));
-  n.set(0, n.add("nn.batch_norm", inputs, attrs));
+  n.set(0, n.add(nn::batch_norm, inputs, attrs));
 }
 
 void convert_instance_norm(NodeImport& n) {
   auto attrs = std::make_shared<GroupNormAttrs>();
   attrs->epsilon = n.number("epsilon", 1e-5);
-  n.set(0, n.add("nn.instance_norm", {n.input(0), n.input(1), n.input(2)}, attrs));
+  n.set(0, n.add(nn::instance_norm, {n.input(0), n.input(1), n.input(2)}, attrs));
 }
 
 /// Before opset 21 scale and bias are a value a group.
@@ -44,7 +45,7 @@ void convert_group_norm(NodeImport& n) {
   Dim channels = x->type.shape[1];
   Value* scale = per_channel(n, n.input(1), attrs->groups, channels);
   Value* bias = per_channel(n, n.input(2), attrs->groups, channels);
-  n.set(0, n.add("nn.group_norm", {x, scale, bias}, attrs));
+  n.set(0, n.add(nn::group_norm, {x, scale, bias}, attrs));
 }
 
 /// The optional results of LayerNormalization: mean and 1 / standard deviation over the axes from `axis` on.
@@ -52,12 +53,12 @@ void set_moments(NodeImport& n, int64_t axis, double epsilon) {
   auto attrs = std::make_shared<ReduceAttrs>();
   for (int64_t i = axis; i < n.rank(0); ++i) attrs->axes.push_back(i);
   Value* x = n.cast(n.input(0), DType::kF32);
-  Value* mean = n.add("mean", {x}, attrs);
+  Value* mean = n.add(op::mean, {x}, attrs);
   n.set(1, mean);
-  Value* deviation = n.add("subtract", {x, mean});
-  Value* variance = n.add("mean", {n.add("multiply", {deviation, deviation})}, attrs);
-  Value* shifted = n.add("add", {variance, n.scalar(DType::kF32, epsilon)});
-  n.set(2, n.add("reciprocal", {n.add("sqrt", {shifted})}));
+  Value* deviation = n.add(op::subtract, {x, mean});
+  Value* variance = n.add(op::mean, {n.add(op::multiply, {deviation, deviation})}, attrs);
+  Value* shifted = n.add(op::add, {variance, n.scalar(DType::kF32, epsilon)});
+  n.set(2, n.add(op::reciprocal, {n.add(op::sqrt, {shifted})}));
 }
 
 void convert_layer_norm(NodeImport& n) {
@@ -66,7 +67,7 @@ void convert_layer_norm(NodeImport& n) {
   attrs->axis = n.axis(n.integer("axis", -1), n.rank(0));
   std::vector<Value*> inputs{n.input(0), n.input(1)};
   if (n.has(2)) inputs.push_back(n.input(2));
-  n.set(0, n.add("nn.layer_norm", inputs, attrs));
+  n.set(0, n.add(nn::layer_norm, inputs, attrs));
   if (n.wants(1) || n.wants(2)) set_moments(n, attrs->axis, attrs->epsilon);
 }
 
@@ -76,7 +77,7 @@ void convert_lrn(NodeImport& n) {
   attrs->alpha = n.number("alpha", 1e-4);
   attrs->beta = n.number("beta", 0.75);
   attrs->bias = n.number("bias", 1);
-  n.set(0, n.add("nn.lrn", {n.input(0)}, attrs));
+  n.set(0, n.add(nn::lrn, {n.input(0)}, attrs));
 }
 
 void convert_lp_normalization(NodeImport& n) {
@@ -84,13 +85,13 @@ void convert_lp_normalization(NodeImport& n) {
   attrs->axis = n.axis(n.integer("axis", -1), n.rank(0));
   attrs->p = n.integer("p", 2);
   if (attrs->p != 1 && attrs->p != 2) n.fail("p is {}, not 1 or 2", attrs->p);
-  n.set(0, n.add("nn.lp_normalize", {n.input(0)}, attrs));
+  n.set(0, n.add(nn::lp_normalize, {n.input(0)}, attrs));
 }
 
-std::string_view softmax_op(const NodeImport& n) {
-  return n.op_type() == "Softmax"      ? "nn.softmax"
-         : n.op_type() == "LogSoftmax" ? "nn.log_softmax"
-                                       : "nn.hardmax";
+const Op<SoftmaxAttrs>& softmax_op(const NodeImport& n) {
+  return n.op_type() == "Softmax"      ? nn::softmax
+         : n.op_type() == "LogSoftmax" ? nn::log_softmax
+                                       : nn::hardmax;
 }
 
 /// Before opset 13: over all axes from `axis` on, flattened.

@@ -4,6 +4,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/ops/dense.h"
+#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/recurrent.h"
 
@@ -88,10 +89,10 @@ Value* Layer::bias() {
     const int64_t split = 2 * hidden;
     auto attrs = std::make_shared<AxisAttrs>();
     attrs->axis = 1;
-    Value* summed = n.add("add", {n.slice(input, 1, 0, split), n.slice(recurrent, 1, 0, split)});
-    input = n.add("concatenate", {summed, n.slice(input, 1, split, count)}, attrs);
+    Value* summed = n.add(op::add, {n.slice(input, 1, 0, split), n.slice(recurrent, 1, 0, split)});
+    input = n.add(op::concatenate, {summed, n.slice(input, 1, split, count)}, attrs);
   } else {
-    input = n.add("add", {input, recurrent});
+    input = n.add(op::add, {input, recurrent});
   }
   return n.reshape(input, {directions * count});
 }
@@ -105,11 +106,11 @@ Value* Layer::projection() {
   if (constant) {
     auto attrs = std::make_shared<DenseAttrs>();
     attrs->units = directions * gates * hidden;
-    y = n.add("nn.dense", {x, weight}, attrs);
+    y = n.add(nn::dense, {x, weight}, attrs);
   } else {
-    y = n.add("matmul", {x, weight});
+    y = n.add(op::matmul, {x, weight});
   }
-  return n.has(3) ? n.add("add", {y, bias()}) : y;
+  return n.has(3) ? n.add(op::add, {y, bias()}) : y;
 }
 
 Value* Layer::initial_state(size_t input) {
@@ -151,7 +152,7 @@ void convert_lstm(NodeImport& n) {
   std::vector<Value*> inputs{layer.projection(), layer.recurrent_weight(), layer.initial_state(5),
                              layer.initial_state(6), n.optional_input(4)};
   if (n.has(7)) inputs.push_back(layer.by_direction(7));
-  layer.finish(n.add_many("nn.lstm_recurrence", inputs, attrs));
+  layer.finish(n.add_many(nn::lstm_recurrence, inputs, attrs));
 }
 
 void convert_gru(NodeImport& n) {
@@ -165,7 +166,7 @@ void convert_gru(NodeImport& n) {
                              n.optional_input(4)};
   if (layer.linear_before_reset && n.has(3))
     inputs.push_back(n.slice(layer.by_direction(3), 1, 5 * layer.hidden, 6 * layer.hidden));
-  layer.finish(n.add_many("nn.gru_recurrence", inputs, attrs));
+  layer.finish(n.add_many(nn::gru_recurrence, inputs, attrs));
 }
 
 void convert_rnn(NodeImport& n) {
@@ -176,8 +177,7 @@ void convert_rnn(NodeImport& n) {
   auto attrs = std::make_shared<RecurrenceAttrs>();
   attrs->reverse = layer.reversed();
   attrs->relu = relu;
-  layer.finish(n.add_many(
-      "nn.rnn_recurrence",
+  layer.finish(n.add_many(nn::rnn_recurrence,
       {layer.projection(), layer.recurrent_weight(), layer.initial_state(5), n.optional_input(4)}, attrs));
 }
 

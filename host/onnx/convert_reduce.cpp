@@ -26,7 +26,7 @@ std::shared_ptr<ReduceAttrs> reduce_attrs(NodeImport& n) {
 }
 
 Value* square(NodeImport& n, Value* x) {
-  return n.add("multiply", {x, x});
+  return n.add(op::multiply, {x, x});
 }
 
 /// Infinities become the largest numbers: what is subtracted from an infinity must not be one itself.
@@ -49,32 +49,32 @@ Value* within_finite_numbers(NodeImport& n, Value* x) {
       return x;
   }
   attrs->min = -attrs->max;
-  return n.add("clip", {x}, attrs);
+  return n.add(op::clip, {x}, attrs);
 }
 
 void convert_reduce(NodeImport& n) {
   auto attrs = reduce_attrs(n);
   Value* x = n.input(0);
-  auto reduced = [&](std::string_view op, Value* v) { return n.add(op, {v}, attrs); };
+  auto reduced = [&](const Op<ReduceAttrs>& op, Value* v) { return n.add(op, {v}, attrs); };
   const std::string& kind = n.op_type();
   bool boolean = x->type.dtype == DType::kBool;
   Value* y = nullptr;
-  if (kind == "ReduceSum") y = reduced("sum", x);
-  if (kind == "ReduceMean") y = reduced("mean", x);
-  if (kind == "ReduceMax") y = reduced(boolean ? "any" : "max", x);
-  if (kind == "ReduceMin") y = reduced(boolean ? "all" : "min", x);
-  if (kind == "ReduceProd") y = reduced("prod", x);
-  if (kind == "ReduceL1") y = reduced("sum", n.add("abs", {x}));
-  if (kind == "ReduceL2") y = n.add("sqrt", {reduced("sum", square(n, x))});
-  if (kind == "ReduceSumSquare") y = reduced("sum", square(n, x));
-  if (kind == "ReduceLogSum") y = n.add("log", {reduced("sum", x)});
+  if (kind == "ReduceSum") y = reduced(op::sum, x);
+  if (kind == "ReduceMean") y = reduced(op::mean, x);
+  if (kind == "ReduceMax") y = reduced(boolean ? op::any : op::max, x);
+  if (kind == "ReduceMin") y = reduced(boolean ? op::all : op::min, x);
+  if (kind == "ReduceProd") y = reduced(op::prod, x);
+  if (kind == "ReduceL1") y = reduced(op::sum, n.add(op::abs, {x}));
+  if (kind == "ReduceL2") y = n.add(op::sqrt, {reduced(op::sum, square(n, x))});
+  if (kind == "ReduceSumSquare") y = reduced(op::sum, square(n, x));
+  if (kind == "ReduceLogSum") y = n.add(op::log, {reduced(op::sum, x)});
   if (kind == "ReduceLogSumExp") {
     // Shifted by the largest element, so that nothing overflows.
     auto kept = std::make_shared<ReduceAttrs>(*attrs);
     kept->keepdims = true;
-    Value* top = within_finite_numbers(n, n.add("max", {x}, kept));
-    Value* total = n.add("sum", {n.add("exp", {n.add("subtract", {x, top})})}, kept);
-    Value* shifted = n.add("add", {n.add("log", {total}), top});
+    Value* top = within_finite_numbers(n, n.add(op::max, {x}, kept));
+    Value* total = n.add(op::sum, {n.add(op::exp, {n.add(op::subtract, {x, top})})}, kept);
+    Value* shifted = n.add(op::add, {n.add(op::log, {total}), top});
     Shape shape;
     for (int64_t i = 0; i < x->type.rank(); ++i) {
       bool gone = std::count(attrs->axes.begin(), attrs->axes.end(), i) != 0 && !attrs->keepdims;
@@ -90,7 +90,7 @@ void convert_arg(NodeImport& n) {
   attrs->axis = n.axis(n.integer("axis", 0), n.rank(0));
   attrs->keepdims = n.integer("keepdims", 1) != 0;
   attrs->select_last = n.integer("select_last_index", 0) != 0;
-  n.set(0, n.add(n.op_type() == "ArgMax" ? "argmax" : "argmin", {n.input(0)}, attrs));
+  n.set(0, n.add(n.op_type() == "ArgMax" ? op::argmax : op::argmin, {n.input(0)}, attrs));
 }
 
 void convert_cumsum(NodeImport& n) {
@@ -100,7 +100,7 @@ void convert_cumsum(NodeImport& n) {
   attrs->axis = n.axis(axis[0], n.rank(0));
   attrs->exclusive = n.integer("exclusive", 0) != 0;
   attrs->reverse = n.integer("reverse", 0) != 0;
-  n.set(0, n.add("cumsum", {n.input(0)}, attrs));
+  n.set(0, n.add(op::cumsum, {n.input(0)}, attrs));
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void convert_upsample(NodeImport& n) {
   attrs->rounding = ResizeRounding::kFloor;
   std::vector<double> scales = n.has(1) ? n.numbers(1, "scales") : n.number_list("scales");
   apply_scales(n, *attrs, scales, all_axes(n));
-  n.set(0, n.add("resize", {n.input(0)}, attrs));
+  n.set(0, n.add(op::resize, {n.input(0)}, attrs));
 }
 
 /// Scales that fit the sizes without changing the aspect ratio.
@@ -128,7 +128,7 @@ void convert_resize_11(NodeImport& n) {
       keep_aspect_ratio(n, *attrs, sizes, axes, policy == "not_smaller");
     }
   }
-  n.set(0, n.add("resize", {n.input(0)}, attrs));
+  n.set(0, n.add(op::resize, {n.input(0)}, attrs));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ void convert_scatter(NodeImport& n) {
   if (!known) n.unsupported(UnsupportedKind::kAttribute, "reduction '{}'", reduction);
   const bool slices = n.op_type() == "ScatterND";
   if (!slices) attrs->axis = n.axis(n.integer("axis", 0), n.rank(0));
-  n.set(0, n.add(slices ? "scatter_nd" : "scatter_elements", {n.input(0), n.input(1), n.input(2)}, attrs));
+  n.set(0, n.add(slices ? op::scatter_nd : op::scatter_elements, {n.input(0), n.input(1), n.input(2)}, attrs));
 }
 
 }  // namespace

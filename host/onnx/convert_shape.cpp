@@ -42,7 +42,7 @@ Shape resolve_shape(NodeImport& n, const Shape& wanted, bool zero_copies) {
 void set_reshaped(NodeImport& n, Shape shape) {
   auto attrs = std::make_shared<ReshapeAttrs>();
   attrs->shape = std::move(shape);
-  n.set(0, n.add("reshape", {n.input(0)}, attrs));
+  n.set(0, n.add(op::reshape, {n.input(0)}, attrs));
 }
 
 void convert_reshape_1(NodeImport& n) {
@@ -113,7 +113,7 @@ void convert_concat(NodeImport& n) {
   if (n.input_count() == 0) n.fail("has no inputs");
   if (n.opset() >= 4 && !n.has_attribute("axis")) n.fail("its attribute axis is missing");
   attrs->axis = n.axis(n.integer("axis", 1), n.rank(0));
-  n.set(0, n.add("concatenate", n.inputs(), attrs));
+  n.set(0, n.add(op::concatenate, n.inputs(), attrs));
 }
 
 void convert_expand(NodeImport& n) {
@@ -124,13 +124,13 @@ void convert_expand(NodeImport& n) {
   auto attrs = std::make_shared<BroadcastToAttrs>();
   Value* x = n.input(0);
   attrs->shape = broadcast_shapes(x->type.shape, wanted, n.function(), n.name());
-  n.set(0, n.add("broadcast_to", {x}, attrs));
+  n.set(0, n.add(op::broadcast_to, {x}, attrs));
 }
 
 void convert_tile(NodeImport& n) {
   auto attrs = std::make_shared<TileAttrs>();
   attrs->repeats = n.dims(1, "repeats");
-  n.set(0, n.add("tile", {n.input(0)}, attrs));
+  n.set(0, n.add(op::tile, {n.input(0)}, attrs));
 }
 
 void convert_blocks(NodeImport& n) {
@@ -138,7 +138,7 @@ void convert_blocks(NodeImport& n) {
   attrs->block = n.integer("blocksize", 0);
   if (attrs->block < 1 || attrs->block > 4096) n.fail("its blocksize is {}", attrs->block);
   attrs->depth_major = n.text("mode", "DCR") == "DCR";
-  n.set(0, n.add(n.op_type() == "DepthToSpace" ? "nn.depth_to_space" : "nn.space_to_depth", {n.input(0)},
+  n.set(0, n.add(n.op_type() == "DepthToSpace" ? nn::depth_to_space : nn::space_to_depth, {n.input(0)},
                  attrs));
 }
 

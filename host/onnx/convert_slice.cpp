@@ -61,7 +61,7 @@ void slice(NodeImport& n, const Shape& starts, const Shape& ends, std::vector<in
       attrs->end[axis] = larger(attrs->end[axis], attrs->begin[axis]);
     }
   }
-  n.set(0, n.add("strided_slice", {x}, attrs));
+  n.set(0, n.add(op::strided_slice, {x}, attrs));
 }
 
 Shape as_dims(const std::vector<int64_t>& v) {
@@ -143,7 +143,7 @@ void pad(NodeImport& n, const Shape& before, const Shape& after, double value) {
     attrs->before.push_back(begin == Dim(0) ? before[i] : Dim(0));
     attrs->after.push_back(end == Dim(0) ? after[i] : Dim(0));
   }
-  n.set(0, n.add("pad", {x}, attrs));
+  n.set(0, n.add(op::pad, {x}, attrs));
 }
 
 void convert_pad_1(NodeImport& n) {

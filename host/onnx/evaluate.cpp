@@ -2,7 +2,7 @@
 #include "host/onnx/importer.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
-#include "host/ops/op.h"
+#include "host/ops/builder.h"
 #include "host/support/error.h"
 #include "host/tensor/interpret.h"
 
@@ -18,15 +18,15 @@ bool is_small(const TensorType& type) {
 
 }  // namespace
 
-std::vector<ConstantPtr> Importer::try_evaluate(std::string_view op,
+std::vector<ConstantPtr> Importer::try_evaluate(const OpHandle& op,
                                                 const std::shared_ptr<const Attrs>& attrs,
                                                 const std::vector<Value*>& inputs) {
   for (const Value* input : inputs) {
     if (input && (!input->is_constant() || !is_small(input->type))) return {};
   }
   Node draft;
-  draft.op = op_set().get(op);
-  draft.attrs = attrs ? attrs : draft.op->make_attrs();
+  draft.op = &op_set().get(op);
+  draft.attrs = attrs ? attrs : op.make_attrs();
   draft.inputs = inputs;
   std::vector<TensorType> types;
   try {
@@ -48,20 +48,21 @@ std::vector<ConstantPtr> Importer::try_evaluate(std::string_view op,
                             : Tensor());
     if (input) data[tensors.back().op().get()] = input->constant;
   }
-  return interpret(draft.op->compute(draft, tensors), data, 1);
+  return interpret(op_def(draft).compute(draft, tensors), data, 1);
 }
 
 Value* Importer::dims_as_data(const Contents& contents, const std::string& name) {
   auto dims = std::make_shared<DimsToTensorAttrs>();
   dims->dims = contents.dims;
-  Value* value = infer_and_add(graph_.main, "dims_to_tensor", dims, {}, {name})->result();
+  const Builder build(graph_.main, {name});
+  Value* value = build(op::dims_to_tensor, {}, dims);
   if (contents.dtype != DType::kI64) {
     auto to = std::make_shared<CastAttrs>();
     to->to = contents.dtype;
-    value = infer_and_add(graph_.main, "cast", to, {value}, {name})->result();
+    value = build(op::cast, {value}, to);
   }
   if (!contents.scalar) return value;
-  return infer_and_add(graph_.main, "reshape", std::make_shared<ReshapeAttrs>(), {value}, {name})->result();
+  return build(op::reshape, {value});
 }
 
 }  // namespace gantry

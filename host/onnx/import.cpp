@@ -14,6 +14,8 @@
 #include "host/onnx/declared_dim.h"
 #include "host/onnx/importer.h"
 #include "host/onnx/size_advice.h"
+#include "host/ops/builder.h"
+#include "host/ops/elementwise.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -251,7 +253,7 @@ void Importer::add_outputs(const onnx::GraphProto& graph) {
     // Every output is a buffer of its own, filled by a node.
     bool shared = std::count(f.outputs.begin(), f.outputs.end(), value) != 0;
     if (value->kind != Value::Kind::kResult || shared) {
-      value = infer_and_add(f, "copy", nullptr, {value}, {output.name()})->result();
+      value = Builder(f, {output.name()})(op::copy, {value});
     }
     f.outputs.push_back(value);
     f.output_names.push_back(output.name());

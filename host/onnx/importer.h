@@ -72,7 +72,7 @@ class Importer {
   /// dropped.
   void probe_graph(const onnx::GraphProto& graph, const std::string& owner);
   /// The results of `op` if its inputs are constant and it is cheap to evaluate, else nothing.
-  std::vector<ConstantPtr> try_evaluate(std::string_view op, const std::shared_ptr<const Attrs>& attrs,
+  std::vector<ConstantPtr> try_evaluate(const OpHandle& op, const std::shared_ptr<const Attrs>& attrs,
                                         const std::vector<Value*>& inputs);
   /// Room for constants that the importer makes itself (ConstantOfShape); false if it is used up.
   bool take_constant_budget(int64_t bytes);

@@ -261,19 +261,15 @@ void NodeImport::probe_branch(const onnx::GraphProto& branch) {
   importer_.probe_graph(branch, name_);
 }
 
-std::vector<Value*> NodeImport::add_many(std::string_view op, std::vector<Value*> inputs,
-                                         std::shared_ptr<const Attrs> attrs) {
+std::vector<Value*> NodeImport::add_any(const OpHandle& op, std::vector<Value*> inputs,
+                                        std::shared_ptr<const Attrs> attrs) {
   Function& function = importer_.function();
   std::vector<ConstantPtr> known = importer_.try_evaluate(op, attrs, inputs);
   if (known.empty())
-    return infer_and_add(function, op, std::move(attrs), std::move(inputs), {name_})->results;
+    return infer_and_add(function, op_set().get(op), std::move(attrs), std::move(inputs), {name_})->results;
   std::vector<Value*> values;
   for (ConstantPtr& data : known) values.push_back(function.add_constant(name_, std::move(data)));
   return values;
-}
-
-Value* NodeImport::add(std::string_view op, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs) {
-  return add_many(op, std::move(inputs), std::move(attrs))[0];
 }
 
 Value* NodeImport::constant_value(ConstantPtr data, const char* hint) {
@@ -294,21 +290,21 @@ Value* NodeImport::cast(Value* x, DType dtype) {
   if (x->type.dtype == dtype) return x;
   auto attrs = std::make_shared<CastAttrs>();
   attrs->to = dtype;
-  return add("cast", {x}, attrs);
+  return add(op::cast, {x}, attrs);
 }
 
 Value* NodeImport::reshape(Value* x, Shape shape) {
   if (x->type.shape == shape) return x;
   auto attrs = std::make_shared<ReshapeAttrs>();
   attrs->shape = std::move(shape);
-  return add("reshape", {x}, attrs);
+  return add(op::reshape, {x}, attrs);
 }
 
 Value* NodeImport::broadcast(Value* x, Shape shape) {
   if (x->type.shape == shape) return x;
   auto attrs = std::make_shared<BroadcastToAttrs>();
   attrs->shape = std::move(shape);
-  return add("broadcast_to", {x}, attrs);
+  return add(op::broadcast_to, {x}, attrs);
 }
 
 Value* NodeImport::slice(Value* x, int64_t axis, Dim begin, Dim end) {
@@ -320,13 +316,13 @@ Value* NodeImport::slice(Value* x, int64_t axis, Dim begin, Dim end) {
   attrs->strides.assign(x->type.shape.size(), 1);
   attrs->begin[static_cast<size_t>(axis)] = std::move(begin);
   attrs->end[static_cast<size_t>(axis)] = std::move(end);
-  return add("strided_slice", {x}, attrs);
+  return add(op::strided_slice, {x}, attrs);
 }
 
 Value* NodeImport::transpose(Value* x, std::vector<int64_t> axes) {
   auto attrs = std::make_shared<TransposeAttrs>();
   attrs->axes = std::move(axes);
-  return add("transpose", {x}, attrs);
+  return add(op::transpose, {x}, attrs);
 }
 
 }  // namespace gantry

@@ -97,9 +97,19 @@ class NodeImport {
   /// Looks for what is not supported in a branch that is not converted.
   void probe_branch(const onnx::GraphProto& branch);
   /// Appends an op to the function. Small results of constants are evaluated at once.
-  Value* add(std::string_view op, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs = nullptr);
-  std::vector<Value*> add_many(std::string_view op, std::vector<Value*> inputs,
-                               std::shared_ptr<const Attrs> attrs);
+  template <typename AttrsType>
+  Value* add(const Op<AttrsType>& op, std::vector<Value*> inputs,
+             std::shared_ptr<const std::type_identity_t<AttrsType>> attrs = nullptr) {
+    return add_any(op, std::move(inputs), std::move(attrs))[0];
+  }
+  template <typename AttrsType>
+  std::vector<Value*> add_many(const Op<AttrsType>& op, std::vector<Value*> inputs,
+                               std::shared_ptr<const std::type_identity_t<AttrsType>> attrs) {
+    return add_any(op, std::move(inputs), std::move(attrs));
+  }
+  /// For converters that have the op as data.
+  std::vector<Value*> add_any(const OpHandle& op, std::vector<Value*> inputs,
+                              std::shared_ptr<const Attrs> attrs = nullptr);
   Value* constant_value(ConstantPtr data, const char* hint);
   /// A scalar constant.
   Value* scalar(DType dtype, double value);

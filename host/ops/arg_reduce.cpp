@@ -59,10 +59,10 @@ std::vector<Tensor> compute_arg(const Node& node, const std::vector<Tensor>& in,
 }  // namespace
 
 void add_arg_reduce_ops(OpSet& set) {
-  const std::pair<const char*, ReduceKind> kinds[] = {{"argmax", ReduceKind::kMax},
-                                                      {"argmin", ReduceKind::kMin}};
-  for (const auto& [name, kind] : kinds) {
-    OpDef op = ops::define<ArgReduceAttrs>(name, FusionClass::kOpaque, LayoutBehaviour::kNone, {"data"});
+  const std::pair<const OpHandle*, ReduceKind> kinds[] = {{&op::argmax, ReduceKind::kMax},
+                                                          {&op::argmin, ReduceKind::kMin}};
+  for (const auto& [handle, kind] : kinds) {
+    OpDef op = ops::define(*handle, FusionClass::kOpaque, LayoutBehaviour::kNone, {"data"});
     op.infer = infer_arg;
     op.compute = [kind = kind](const Node& node, const std::vector<Tensor>& in) {
       return compute_arg(node, in, kind);

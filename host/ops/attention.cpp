@@ -76,7 +76,7 @@ Dim attention_flops(const Node& node) {
 }  // namespace
 
 void add_attention_ops(OpSet& set) {
-  OpDef op = ops::define<AttentionAttrs>("nn.attention", FusionClass::kOpaque, LayoutBehaviour::kNone,
+  OpDef op = ops::define(nn::attention, FusionClass::kOpaque, LayoutBehaviour::kNone,
                                          {"query", "key", "value", "bias", "bias2"}, 2);
   op.infer = infer_attention;
   op.compute = compute_attention;

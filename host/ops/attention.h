@@ -7,6 +7,7 @@
 #pragma once
 
 #include "host/graph/attrs.h"
+#include "host/graph/op_handle.h"
 
 namespace gantry {
 
@@ -45,5 +46,9 @@ struct AttentionAttrs : AttrsOf<AttentionAttrs> {
     visit("registers", registers);
   }
 };
+
+namespace nn {
+inline constexpr Op<AttentionAttrs> attention{"nn.attention"};
+}  // namespace nn
 
 }  // namespace gantry

@@ -10,11 +10,10 @@ using ops::input_type;
 using BinaryFn = std::function<Expr(const Node&, Expr, Expr)>;
 
 struct BinaryRule {
-  enum class Takes : uint8_t { kNumber, kInteger, kBool, kAnything } takes = Takes::kNumber;
+  Takes takes = Takes::kNumber;
   bool bool_result = false;
   bool same_dtype = true;
 };
-using Takes = BinaryRule::Takes;
 
 void check_dtype(Takes takes, DType dtype) {
   bool integer = is_signed_int(dtype) || is_unsigned_int(dtype);
@@ -24,9 +23,8 @@ void check_dtype(Takes takes, DType dtype) {
   ops::require_dtype(ok, dtype);
 }
 
-template <typename AttrsType = NoAttrs>
-void add_binary(OpSet& set, const std::string& name, BinaryRule rule, BinaryFn f) {
-  OpDef op = ops::define<AttrsType>(name, FusionClass::kBroadcast, LayoutBehaviour::kAny, {"a", "b"});
+void add_binary(OpSet& set, const OpHandle& handle, BinaryRule rule, BinaryFn f) {
+  OpDef op = ops::define(handle, FusionClass::kBroadcast, LayoutBehaviour::kAny, {"a", "b"});
   op.infer = [rule](const Node& node, Function& function) {
     const TensorType &a = input_type(node, 0), &b = input_type(node, 1);
     check_dtype(rule.takes, a.dtype);
@@ -35,7 +33,7 @@ void add_binary(OpSet& set, const std::string& name, BinaryRule rule, BinaryFn f
     Shape shape = broadcast_shapes(a.shape, b.shape, function, ops::origin_of(node));
     return std::vector<TensorType>{{rule.bool_result ? DType::kBool : a.dtype, shape}};
   };
-  op.compute = [name, f](const Node& node, const std::vector<Tensor>& in) {
+  op.compute = [name = op.name, f](const Node& node, const std::vector<Tensor>& in) {
     const TensorType& type = node.result()->type;
     auto body = [&](const std::vector<Expr>& i) {
       Expr y = f(node, ops::widen(ops::broadcast_read(in[0], i)), ops::widen(ops::broadcast_read(in[1], i)));
@@ -84,35 +82,35 @@ Expr shift(BinaryOp op, Expr a, Expr b) {
 }
 
 void add_comparisons(OpSet& set) {
-  const std::pair<const char*, Expr (*)(Expr, Expr)> ordered[] = {
-      {"less", lt}, {"less_equal", le}, {"greater", gt}, {"greater_equal", ge}};
-  for (const auto& [name, fn] : ordered) {
-    add_binary(set, name, {Takes::kNumber, true},
+  const std::pair<const OpHandle*, Expr (*)(Expr, Expr)> ordered[] = {
+      {&op::less, lt}, {&op::less_equal, le}, {&op::greater, gt}, {&op::greater_equal, ge}};
+  for (const auto& [handle, fn] : ordered) {
+    add_binary(set, *handle, {Takes::kNumber, true},
                [fn = fn](const Node&, Expr a, Expr b) { return fn(a, b); });
   }
   const BinaryRule any{Takes::kAnything, true};
-  add_binary(set, "equal", any, [](const Node&, Expr a, Expr b) { return eq(a, b); });
-  add_binary(set, "not_equal", any, [](const Node&, Expr a, Expr b) { return ne(a, b); });
+  add_binary(set, op::equal, any, [](const Node&, Expr a, Expr b) { return eq(a, b); });
+  add_binary(set, op::not_equal, any, [](const Node&, Expr a, Expr b) { return ne(a, b); });
 }
 
 void add_logical(OpSet& set) {
   const BinaryRule logical{Takes::kBool, true}, bits{Takes::kInteger};
-  add_binary(set, "logical_and", logical, [](const Node&, Expr a, Expr b) { return a && b; });
-  add_binary(set, "logical_or", logical, [](const Node&, Expr a, Expr b) { return a || b; });
-  add_binary(set, "logical_xor", logical, [](const Node&, Expr a, Expr b) { return ne(a, b); });
-  const std::pair<const char*, BinaryOp> bitwise[] = {
-      {"bitwise_and", BinaryOp::kAnd}, {"bitwise_or", BinaryOp::kOr}, {"bitwise_xor", BinaryOp::kXor}};
-  for (const auto& [name, code] : bitwise) {
-    add_binary(set, name, bits, [code = code](const Node&, Expr a, Expr b) { return binary(code, a, b); });
+  add_binary(set, op::logical_and, logical, [](const Node&, Expr a, Expr b) { return a && b; });
+  add_binary(set, op::logical_or, logical, [](const Node&, Expr a, Expr b) { return a || b; });
+  add_binary(set, op::logical_xor, logical, [](const Node&, Expr a, Expr b) { return ne(a, b); });
+  const std::pair<const OpHandle*, BinaryOp> bitwise[] = {
+      {&op::bitwise_and, BinaryOp::kAnd}, {&op::bitwise_or, BinaryOp::kOr}, {&op::bitwise_xor, BinaryOp::kXor}};
+  for (const auto& [handle, code] : bitwise) {
+    add_binary(set, *handle, bits, [code = code](const Node&, Expr a, Expr b) { return binary(code, a, b); });
   }
-  add_binary(set, "shift_left", bits,
+  add_binary(set, op::shift_left, bits,
              [](const Node&, Expr a, Expr b) { return shift(BinaryOp::kShl, a, b); });
-  add_binary(set, "shift_right", bits,
+  add_binary(set, op::shift_right, bits,
              [](const Node&, Expr a, Expr b) { return shift(BinaryOp::kShr, a, b); });
 }
 
 void add_where(OpSet& set) {
-  OpDef op = ops::define("where", FusionClass::kBroadcast, LayoutBehaviour::kAny, {"condition", "a", "b"});
+  OpDef op = ops::define(op::where, FusionClass::kBroadcast, LayoutBehaviour::kAny, {"condition", "a", "b"});
   op.infer = [](const Node& node, Function& function) {
     const TensorType &c = input_type(node, 0), &a = input_type(node, 1), &b = input_type(node, 2);
     ops::require(c.dtype == DType::kBool, "the condition must be bool, not {}", name_of(c.dtype));
@@ -132,21 +130,43 @@ void add_where(OpSet& set) {
   set.add(std::move(op));
 }
 
+void add_prelu(OpSet& set) {
+  OpDef op = ops::define(nn::prelu, FusionClass::kBroadcast, LayoutBehaviour::kAny, {"x", "slope"});
+  op.infer = [](const Node& node, Function& function) {
+    const TensorType &x = input_type(node, 0), &slope = input_type(node, 1);
+    ops::require_same_dtype(node, 0, 1);
+    Shape shape = broadcast_shapes(x.shape, slope.shape, function, ops::origin_of(node));
+    ops::require(shape.size() == x.shape.size(), "the slope {} has a higher rank than the data {}",
+                 slope.str(), x.str());
+    return std::vector<TensorType>{{x.dtype, shape}};
+  };
+  op.compute = [](const Node& node, const std::vector<Tensor>& in) {
+    auto body = [&](const std::vector<Expr>& i) {
+      Expr x = ops::widen(ops::broadcast_read(in[0], i)), slope = ops::widen(ops::broadcast_read(in[1], i));
+      Expr y = select(lt(x, const_of(x.type().dtype, 0)), x * slope, x);
+      return cast(in[0].dtype(), y);
+    };
+    return std::vector<Tensor>{compute(to_exprs(node.result()->type.shape), body, "prelu")};
+  };
+  set.add(std::move(op));
+}
+
 }  // namespace
 
 void add_broadcast_ops(OpSet& set) {
   const BinaryRule number{};
-  add_binary(set, "add", number, [](const Node&, Expr a, Expr b) { return a + b; });
-  add_binary(set, "subtract", number, [](const Node&, Expr a, Expr b) { return a - b; });
-  add_binary(set, "multiply", number, [](const Node&, Expr a, Expr b) { return a * b; });
-  add_binary(set, "divide", number, divide);
-  add_binary(set, "maximum", number, [](const Node&, Expr a, Expr b) { return max(a, b); });
-  add_binary(set, "minimum", number, [](const Node&, Expr a, Expr b) { return min(a, b); });
-  add_binary(set, "power", {Takes::kNumber, false, false}, power);
-  add_binary<ModAttrs>(set, "mod", number, modulo);
+  add_binary(set, op::add, number, [](const Node&, Expr a, Expr b) { return a + b; });
+  add_binary(set, op::subtract, number, [](const Node&, Expr a, Expr b) { return a - b; });
+  add_binary(set, op::multiply, number, [](const Node&, Expr a, Expr b) { return a * b; });
+  add_binary(set, op::divide, number, divide);
+  add_binary(set, op::maximum, number, [](const Node&, Expr a, Expr b) { return max(a, b); });
+  add_binary(set, op::minimum, number, [](const Node&, Expr a, Expr b) { return min(a, b); });
+  add_binary(set, op::power, {Takes::kNumber, false, false}, power);
+  add_binary(set, op::mod, number, modulo);
   add_comparisons(set);
   add_logical(set);
   add_where(set);
+  add_prelu(set);
 }
 
 }  // namespace gantry

@@ -294,7 +294,7 @@ bool reads_each_point_once(const ConvAttrs& a) {
 }  // namespace
 
 void add_conv_ops(OpSet& set) {
-  OpDef op = ops::define<ConvAttrs>("nn.conv", FusionClass::kOutElementwiseFusable,
+  OpDef op = ops::define(nn::conv, FusionClass::kOutElementwiseFusable,
                                     LayoutBehaviour::kChannelAware, {"data", "weight"});
   op.infer = infer_conv;
   op.compute = compute_conv;

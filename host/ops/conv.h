@@ -54,6 +54,7 @@
 // has the algorithm that its model picks: resnet18 7e-7, resnet50 1.2e-6, vgg16 2.5e-6 (AVX-512).
 #pragma once
 
+#include "host/graph/op_handle.h"
 #include "host/ops/image.h"
 #include "host/ops/tile_attrs.h"
 
@@ -134,5 +135,11 @@ struct ConvTransposeAttrs : AttrsOf<ConvTransposeAttrs> {
 
   void fields(AttrVisitor& visit) override;
 };
+
+namespace nn {
+inline constexpr Op<ConvAttrs> conv{"nn.conv"};
+inline constexpr Op<WinogradWeightAttrs> winograd_weight{"nn.winograd_weight"};
+inline constexpr Op<ConvTransposeAttrs> conv_transpose{"nn.conv_transpose"};
+}  // namespace nn
 
 }  // namespace gantry

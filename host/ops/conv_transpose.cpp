@@ -83,7 +83,7 @@ std::vector<Tensor> compute_conv_transpose(const Node& node, const std::vector<T
 }  // namespace
 
 void add_conv_transpose_ops(OpSet& set) {
-  OpDef op = ops::define<ConvTransposeAttrs>("nn.conv_transpose", FusionClass::kOutElementwiseFusable,
+  OpDef op = ops::define(nn::conv_transpose, FusionClass::kOutElementwiseFusable,
                                              LayoutBehaviour::kNone, {"data", "weight"});
   op.infer = infer_conv_transpose;
   op.compute = compute_conv_transpose;

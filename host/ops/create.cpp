@@ -9,7 +9,7 @@ namespace {
 using ops::input_type;
 
 void add_arange(OpSet& set) {
-  OpDef op = ops::define<ArangeAttrs>("arange", FusionClass::kInjective, LayoutBehaviour::kNone, {});
+  OpDef op = ops::define(op::arange, FusionClass::kInjective, LayoutBehaviour::kNone, {});
   op.infer = [](const Node& node, Function&) {
     const auto& a = node.attrs_as<ArangeAttrs>();
     ops::require_dtype(a.dtype != DType::kBool, a.dtype);
@@ -28,7 +28,7 @@ void add_arange(OpSet& set) {
 
 void add_dims_to_tensor(OpSet& set) {
   OpDef op =
-      ops::define<DimsToTensorAttrs>("dims_to_tensor", FusionClass::kInjective, LayoutBehaviour::kNone, {});
+      ops::define(op::dims_to_tensor, FusionClass::kInjective, LayoutBehaviour::kNone, {});
   op.infer = [](const Node& node, Function&) {
     return std::vector<TensorType>{
         {DType::kI64, {static_cast<int64_t>(node.attrs_as<DimsToTensorAttrs>().dims.size())}}};
@@ -47,7 +47,7 @@ void add_dims_to_tensor(OpSet& set) {
 }
 
 void add_trilu(OpSet& set) {
-  OpDef op = ops::define<TriluAttrs>("trilu", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
+  OpDef op = ops::define(op::trilu, FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
   op.infer = [](const Node& node, Function&) {
     ops::require(input_type(node, 0).rank() >= 2, "the data {} must be matrices", input_type(node, 0).str());
     return std::vector<TensorType>{input_type(node, 0)};

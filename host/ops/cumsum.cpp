@@ -172,7 +172,7 @@ std::vector<Tensor> compute_cumsum(const Node& node, const std::vector<Tensor>& 
 
 void add_cumsum_ops(OpSet& set) {
   OpDef cumsum =
-      ops::define<CumsumAttrs>("cumsum", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
+      ops::define(op::cumsum, FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
   cumsum.infer = [](const Node& node, Function&) {
     const TensorType& x = ops::input_type(node, 0);
     ops::require_dtype(x.dtype != DType::kBool, x.dtype);

@@ -230,7 +230,7 @@ std::vector<Tensor> compute_matmul(const Node& node, const std::vector<Tensor>& 
 }  // namespace
 
 void add_dense_ops(OpSet& set) {
-  OpDef dense = ops::define<DenseAttrs>("nn.dense", FusionClass::kOutElementwiseFusable,
+  OpDef dense = ops::define(nn::dense, FusionClass::kOutElementwiseFusable,
                                         LayoutBehaviour::kNone, {"data", "weight", "range"}, 1);
   dense.infer = infer_dense;
   dense.compute = compute_dense;
@@ -248,7 +248,7 @@ void add_dense_ops(OpSet& set) {
   };
   set.add(std::move(dense));
 
-  OpDef matmul = ops::define<MatmulAttrs>("matmul", FusionClass::kOutElementwiseFusable,
+  OpDef matmul = ops::define(op::matmul, FusionClass::kOutElementwiseFusable,
                                           LayoutBehaviour::kNone, {"a", "b"});
   matmul.infer = infer_matmul;
   matmul.compute = compute_matmul;

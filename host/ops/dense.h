@@ -21,6 +21,7 @@
 #pragma once
 
 #include "host/graph/attrs.h"
+#include "host/graph/op_handle.h"
 #include "host/ops/tile_attrs.h"
 
 namespace gantry {
@@ -51,5 +52,13 @@ struct MatmulAttrs : AttrsOf<MatmulAttrs> {
     visit("gemm", gemm);
   }
 };
+
+namespace nn {
+inline constexpr Op<DenseAttrs> dense{"nn.dense"};
+}  // namespace nn
+
+namespace op {
+inline constexpr Op<MatmulAttrs> matmul{"matmul"};
+}  // namespace op
 
 }  // namespace gantry

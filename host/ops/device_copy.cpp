@@ -7,7 +7,7 @@ namespace gantry {
 
 void add_device_copy_op(OpSet& set) {
   OpDef op =
-      ops::define<DeviceCopyAttrs>("device_copy", FusionClass::kOpaque, LayoutBehaviour::kNone, {"data"});
+      ops::define(op::device_copy, FusionClass::kOpaque, LayoutBehaviour::kNone, {"data"});
   op.infer = ops::same_as_first;
   // For interpreters: between devices, elements stay what they are.
   op.compute = [](const Node&, const std::vector<Tensor>& in) {
@@ -19,7 +19,7 @@ void add_device_copy_op(OpSet& set) {
 }
 
 bool is_device_copy(const Node& node) {
-  return dynamic_cast<const DeviceCopyAttrs*>(node.attrs.get()) != nullptr;
+  return node.match(op::device_copy) != nullptr;
 }
 
 }  // namespace gantry

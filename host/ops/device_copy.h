@@ -1,6 +1,7 @@
 // device_copy: the same elements in another device's memory. place_devices inserts it where a value crosses.
 #pragma once
 
+#include "host/graph/op_handle.h"
 #include "host/graph/graph.h"
 
 namespace gantry {
@@ -12,5 +13,9 @@ struct DeviceCopyAttrs : AttrsOf<DeviceCopyAttrs> {
 
 /// True for nodes that are a copy between devices: a step of the plan, not a kernel.
 bool is_device_copy(const Node& node);
+
+namespace op {
+inline constexpr Op<DeviceCopyAttrs> device_copy{"device_copy"};
+}  // namespace op
 
 }  // namespace gantry

@@ -1,58 +1,42 @@
-// Attributes of elementwise and broadcasting ops; those that are not listed have none.
+// Elementwise and broadcasting ops.
 #pragma once
 
-#include <limits>
-
-#include "host/graph/attrs.h"
+#include "host/ops/activation.h"
+#include "host/ops/elementwise_attrs.h"
+#include "host/ops/unary.h"
 
 namespace gantry {
 
-/// nn.leaky_relu, nn.elu, nn.celu, nn.selu (with gamma), nn.thresholded_relu, nn.hard_sigmoid (with beta),
-/// nn.swish (x * sigmoid(alpha x)), nn.shrink (alpha: bias, beta: lambda).
-struct ActivationAttrs : AttrsOf<ActivationAttrs> {
-  double alpha = 1, beta = 0, gamma = 1;
-  void fields(AttrVisitor& visit) override {
-    visit("alpha", alpha);
-    visit("beta", beta);
-    visit("gamma", gamma);
-  }
-};
+namespace op {
+// Of two operands that are broadcast, and where(condition, a, b).
+inline constexpr Op<NoAttrs> add{"add"};
+inline constexpr Op<NoAttrs> subtract{"subtract"};
+inline constexpr Op<NoAttrs> multiply{"multiply"};
+inline constexpr Op<NoAttrs> divide{"divide"};
+inline constexpr Op<NoAttrs> maximum{"maximum"};
+inline constexpr Op<NoAttrs> minimum{"minimum"};
+inline constexpr Op<NoAttrs> power{"power"};
+inline constexpr Op<ModAttrs> mod{"mod"};
+inline constexpr Op<NoAttrs> less{"less"};
+inline constexpr Op<NoAttrs> less_equal{"less_equal"};
+inline constexpr Op<NoAttrs> greater{"greater"};
+inline constexpr Op<NoAttrs> greater_equal{"greater_equal"};
+inline constexpr Op<NoAttrs> equal{"equal"};
+inline constexpr Op<NoAttrs> not_equal{"not_equal"};
+inline constexpr Op<NoAttrs> logical_and{"logical_and"};
+inline constexpr Op<NoAttrs> logical_or{"logical_or"};
+inline constexpr Op<NoAttrs> logical_xor{"logical_xor"};
+inline constexpr Op<NoAttrs> bitwise_and{"bitwise_and"};
+inline constexpr Op<NoAttrs> bitwise_or{"bitwise_or"};
+inline constexpr Op<NoAttrs> bitwise_xor{"bitwise_xor"};
+inline constexpr Op<NoAttrs> shift_left{"shift_left"};
+inline constexpr Op<NoAttrs> shift_right{"shift_right"};
+inline constexpr Op<NoAttrs> where{"where"};
+}  // namespace op
 
-/// nn.gelu: with erf, or with the tanh approximation.
-struct GeluAttrs : AttrsOf<GeluAttrs> {
-  bool approximate = false;
-  void fields(AttrVisitor& visit) override { visit("approximate", approximate); }
-};
-
-/// clip: min(max(x, min), max); infinities for no bound.
-struct ClipAttrs : AttrsOf<ClipAttrs> {
-  double min = -std::numeric_limits<double>::infinity();
-  double max = std::numeric_limits<double>::infinity();
-  void fields(AttrVisitor& visit) override {
-    visit("min", min);
-    visit("max", max);
-  }
-};
-
-struct CastAttrs : AttrsOf<CastAttrs> {
-  DType to = DType::kF32;
-  void fields(AttrVisitor& visit) override { visit.always("to", to); }
-};
-
-/// mod: fmod has the sign of the dividend, else that of the divisor.
-struct ModAttrs : AttrsOf<ModAttrs> {
-  bool fmod = false;
-  void fields(AttrVisitor& visit) override { visit("fmod", fmod); }
-};
-
-struct IsInfAttrs : AttrsOf<IsInfAttrs> {
-  bool detect_negative = true, detect_positive = true;
-  void fields(AttrVisitor& visit) override {
-    visit("detect_negative", detect_negative);
-    visit("detect_positive", detect_positive);
-  }
-};
-
-/// shift_left / shift_right have none.
+namespace nn {
+/// x where it is not negative, else x * slope.
+inline constexpr Op<NoAttrs> prelu{"nn.prelu"};
+}  // namespace nn
 
 }  // namespace gantry

@@ -27,10 +27,9 @@ using ops::clamped_position;
 
 using Body = std::function<Expr(const Node&, const std::vector<Tensor>&, const std::vector<Expr>&)>;
 
-template <typename AttrsType>
-OpDef indexing(std::string name, std::vector<std::string> inputs, Body body) {
-  OpDef op = ops::define<AttrsType>(name, FusionClass::kInjective, LayoutBehaviour::kNone, std::move(inputs));
-  op.compute = [name, body](const Node& node, const std::vector<Tensor>& in) {
+OpDef indexing(const OpHandle& handle, std::vector<std::string> inputs, Body body) {
+  OpDef op = ops::define(handle, FusionClass::kInjective, LayoutBehaviour::kNone, std::move(inputs));
+  op.compute = [name = op.name, body](const Node& node, const std::vector<Tensor>& in) {
     auto at = [&](const std::vector<Expr>& i) { return body(node, in, i); };
     return std::vector<Tensor>{compute(result_shape(node), at, name)};
   };
@@ -150,11 +149,11 @@ void add_index_ops(OpSet& set) {
     op.reads_part = reads_part;
     set.add(std::move(op));
   };
-  add(indexing<AxisAttrs>("gather", {"data", "indices"}, gather), infer_gather, true);
-  add(indexing<AxisAttrs>("gather_elements", {"data", "indices"}, gather_elements), infer_gather_elements,
+  add(indexing(op::gather, {"data", "indices"}, gather), infer_gather, true);
+  add(indexing(op::gather_elements, {"data", "indices"}, gather_elements), infer_gather_elements,
       true);
-  add(indexing<GatherNdAttrs>("gather_nd", {"data", "indices"}, gather_nd), infer_gather_nd, true);
-  add(indexing<OneHotAttrs>("one_hot", {"indices", "values"}, one_hot), infer_one_hot, false);
+  add(indexing(op::gather_nd, {"data", "indices"}, gather_nd), infer_gather_nd, true);
+  add(indexing(op::one_hot, {"indices", "values"}, one_hot), infer_one_hot, false);
 }
 
 }  // namespace gantry

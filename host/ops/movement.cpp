@@ -33,7 +33,7 @@ Dim at_least_zero(const Dim& d) {
 
 void add_transpose(OpSet& set) {
   OpDef op =
-      ops::define<TransposeAttrs>("transpose", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
+      ops::define(op::transpose, FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
   op.infer = [](const Node& node, Function&) {
     const TensorType& x = input_type(node, 0);
     const auto& axes = node.attrs_as<TransposeAttrs>().axes;
@@ -100,7 +100,7 @@ std::vector<Tensor> compute_concatenate(const Node& node, const std::vector<Tens
 
 void add_concatenate(OpSet& set) {
   OpDef op =
-      ops::define<AxisAttrs>("concatenate", FusionClass::kInjective, LayoutBehaviour::kAxisRemap, {"data"});
+      ops::define(op::concatenate, FusionClass::kInjective, LayoutBehaviour::kAxisRemap, {"data"});
   op.max_inputs = -1;
   op.infer = infer_concatenate;
   op.compute = compute_concatenate;
@@ -136,7 +136,7 @@ std::vector<TensorType> infer_slice(const Node& node, Function&) {
 }
 
 void add_slice(OpSet& set) {
-  OpDef op = ops::define<StridedSliceAttrs>("strided_slice", FusionClass::kInjective,
+  OpDef op = ops::define(op::strided_slice, FusionClass::kInjective,
                                             LayoutBehaviour::kAxisRemap, {"data"});
   op.infer = infer_slice;
   op.reads_part = true;
@@ -227,7 +227,7 @@ std::vector<Tensor> compute_pad(const Node& node, const std::vector<Tensor>& in)
 }
 
 void add_pad(OpSet& set) {
-  OpDef op = ops::define<PadAttrs>("pad", FusionClass::kInjective, LayoutBehaviour::kAxisRemap, {"data"});
+  OpDef op = ops::define(op::pad, FusionClass::kInjective, LayoutBehaviour::kAxisRemap, {"data"});
   op.infer = infer_pad;
   op.compute = compute_pad;
   op.remap_axes = ops::remapper<PadAttrs>([](PadAttrs& a, const std::vector<int>& to) {
@@ -241,7 +241,7 @@ void add_pad(OpSet& set) {
 // --- broadcast_to, tile
 
 void add_repeats(OpSet& set) {
-  OpDef expand = ops::define<BroadcastToAttrs>("broadcast_to", FusionClass::kInjective,
+  OpDef expand = ops::define(op::broadcast_to, FusionClass::kInjective,
                                                LayoutBehaviour::kNone, {"data"});
   expand.infer = [](const Node& node, Function& function) {
     const TensorType& x = input_type(node, 0);
@@ -260,7 +260,7 @@ void add_repeats(OpSet& set) {
   };
   set.add(std::move(expand));
 
-  OpDef tile = ops::define<TileAttrs>("tile", FusionClass::kInjective, LayoutBehaviour::kAxisRemap, {"data"});
+  OpDef tile = ops::define(op::tile, FusionClass::kInjective, LayoutBehaviour::kAxisRemap, {"data"});
   tile.infer = [](const Node& node, Function&) {
     TensorType result = input_type(node, 0);
     const Shape& repeats = node.attrs_as<TileAttrs>().repeats;
@@ -293,7 +293,7 @@ void add_repeats(OpSet& set) {
 
 void add_blocks(OpSet& set) {
   OpDef d2s =
-      ops::define<BlockAttrs>("nn.depth_to_space", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
+      ops::define(nn::depth_to_space, FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
   d2s.infer = [](const Node& node, Function&) {
     int64_t b = node.attrs_as<BlockAttrs>().block;
     TensorType t = input_type(node, 0);
@@ -316,7 +316,7 @@ void add_blocks(OpSet& set) {
   set.add(std::move(d2s));
 
   OpDef s2d =
-      ops::define<BlockAttrs>("nn.space_to_depth", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
+      ops::define(nn::space_to_depth, FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
   s2d.infer = [](const Node& node, Function&) {
     int64_t b = node.attrs_as<BlockAttrs>().block;
     TensorType t = input_type(node, 0);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/graph/attrs.h"
+#include "host/graph/op_handle.h"
 
 namespace gantry {
 
@@ -112,5 +113,32 @@ struct DimsToTensorAttrs : AttrsOf<DimsToTensorAttrs> {
   Shape dims;
   void fields(AttrVisitor& visit) override { visit("dims", dims); }
 };
+
+namespace op {
+// Views.
+inline constexpr Op<ReshapeAttrs> reshape{"reshape"};
+inline constexpr Op<NoAttrs> identity{"identity"};
+// Copies.
+inline constexpr Op<TransposeAttrs> transpose{"transpose"};
+inline constexpr Op<AxisAttrs> concatenate{"concatenate"};
+inline constexpr Op<AxisAttrs> gather{"gather"};
+inline constexpr Op<AxisAttrs> gather_elements{"gather_elements"};
+inline constexpr Op<StridedSliceAttrs> strided_slice{"strided_slice"};
+inline constexpr Op<PadAttrs> pad{"pad"};
+inline constexpr Op<BroadcastToAttrs> broadcast_to{"broadcast_to"};
+inline constexpr Op<TileAttrs> tile{"tile"};
+inline constexpr Op<GatherNdAttrs> gather_nd{"gather_nd"};
+inline constexpr Op<OneHotAttrs> one_hot{"one_hot"};
+inline constexpr Op<TriluAttrs> trilu{"trilu"};
+// Without inputs.
+inline constexpr Op<ArangeAttrs> arange{"arange"};
+inline constexpr Op<DimsToTensorAttrs> dims_to_tensor{"dims_to_tensor"};
+}  // namespace op
+
+namespace nn {
+inline constexpr Op<NoAttrs> dropout{"nn.dropout"};
+inline constexpr Op<BlockAttrs> depth_to_space{"nn.depth_to_space"};
+inline constexpr Op<BlockAttrs> space_to_depth{"nn.space_to_depth"};
+}  // namespace nn
 
 }  // namespace gantry

@@ -254,7 +254,7 @@ std::vector<Tensor> compute_lp_normalize(const Node& node, const std::vector<Ten
 
 void add_norm_ops(OpSet& set) {
   OpDef batch =
-      ops::define<BatchNormAttrs>("nn.batch_norm", FusionClass::kBroadcast, LayoutBehaviour::kAxisRemap,
+      ops::define(nn::batch_norm, FusionClass::kBroadcast, LayoutBehaviour::kAxisRemap,
                                   {"data", "scale", "bias", "mean", "variance"});
   batch.infer = infer_batch_norm;
   batch.compute = compute_batch_norm;
@@ -264,29 +264,29 @@ void add_norm_ops(OpSet& set) {
   });
   set.add(std::move(batch));
 
-  auto add_group = [&](const char* name, auto compute_fn) {
-    OpDef op = ops::define<GroupNormAttrs>(name, FusionClass::kOutElementwiseFusable,
+  auto add_group = [&](const OpHandle& handle, auto compute_fn) {
+    OpDef op = ops::define(handle, FusionClass::kOutElementwiseFusable,
                                            LayoutBehaviour::kChannelAware, {"data", "scale", "bias"});
     op.infer = infer_group_norm;
     op.compute = compute_fn;
     set.add(std::move(op));
   };
-  add_group("nn.instance_norm", compute_instance_norm);
-  add_group("nn.group_norm", compute_group_norm);
+  add_group(nn::instance_norm, compute_instance_norm);
+  add_group(nn::group_norm, compute_group_norm);
 
-  OpDef layer = ops::define<LayerNormAttrs>("nn.layer_norm", FusionClass::kOutElementwiseFusable,
+  OpDef layer = ops::define(nn::layer_norm, FusionClass::kOutElementwiseFusable,
                                             LayoutBehaviour::kNone, {"data", "scale", "bias"}, 1);
   layer.infer = infer_layer_norm;
   layer.compute = compute_layer_norm;
   set.add(std::move(layer));
 
-  OpDef lrn = ops::define<LrnAttrs>("nn.lrn", FusionClass::kOutElementwiseFusable,
+  OpDef lrn = ops::define(nn::lrn, FusionClass::kOutElementwiseFusable,
                                     LayoutBehaviour::kChannelAware, {"data"});
   lrn.infer = infer_lrn;
   lrn.compute = compute_lrn;
   set.add(std::move(lrn));
 
-  OpDef lp = ops::define<LpNormAttrs>("nn.lp_normalize", FusionClass::kOutElementwiseFusable,
+  OpDef lp = ops::define(nn::lp_normalize, FusionClass::kOutElementwiseFusable,
                                       LayoutBehaviour::kAxisRemap, {"data"});
   lp.infer = [](const Node& node, Function&) {
     ops::require_float(node, 0);

@@ -2,6 +2,7 @@
 // follow, except nn.batch_norm, which is elementwise itself.
 #pragma once
 
+#include "host/graph/op_handle.h"
 #include "host/ops/image.h"
 
 namespace gantry {
@@ -60,5 +61,17 @@ struct LpNormAttrs : AttrsOf<LpNormAttrs> {
     visit("p", p);
   }
 };
+
+namespace nn {
+inline constexpr Op<SoftmaxAttrs> softmax{"nn.softmax"};
+inline constexpr Op<SoftmaxAttrs> log_softmax{"nn.log_softmax"};
+inline constexpr Op<SoftmaxAttrs> hardmax{"nn.hardmax"};
+inline constexpr Op<BatchNormAttrs> batch_norm{"nn.batch_norm"};
+inline constexpr Op<GroupNormAttrs> instance_norm{"nn.instance_norm"};
+inline constexpr Op<GroupNormAttrs> group_norm{"nn.group_norm"};
+inline constexpr Op<LayerNormAttrs> layer_norm{"nn.layer_norm"};
+inline constexpr Op<LrnAttrs> lrn{"nn.lrn"};
+inline constexpr Op<LpNormAttrs> lp_normalize{"nn.lp_normalize"};
+}  // namespace nn
 
 }  // namespace gantry

@@ -32,15 +32,12 @@ enum class LayoutBehaviour : uint8_t {
   kAxisRemap,     ///< names axes in its attributes; `remap_axes` rewrites them
 };
 
-struct OpDef {
-  std::string name;  ///< "nn.conv2d", "add", …
+struct OpDef : OpBase {
   FusionClass fusion = FusionClass::kOpaque;
   LayoutBehaviour layout = LayoutBehaviour::kNone;
   int min_inputs = 1;
   int max_inputs = 1;                    ///< -1: any number
   std::vector<std::string> input_names;  ///< for messages and dumps
-  /// A fresh attribute struct with defaults.
-  std::function<std::shared_ptr<Attrs>()> make_attrs;
   /// Type rule: result types from input types and attributes. Throws a user error that says what is wrong
   /// (the caller adds the node's name). May add constraints to the function for dimensions it has to assume
   /// equal.
@@ -71,29 +68,38 @@ struct OpDef {
   std::function<std::string(const Node&)> algorithm;
 };
 
-/// All ops. Built once by make_op_set(); pointers into it stay valid for the process.
+/// The declaration of the node's op.
+inline const OpDef& op_def(const Node& node) {
+  return static_cast<const OpDef&>(*node.op);
+}
+
+/// What the value is a view of, through all views: itself where it is none.
+Value* root_of_views(Value* value);
+/// Whether kernels hold the value as an immediate: a constant of one element, of a dtype that fits one.
+bool is_immediate(const Value& value);
+
+/// All ops. Built once by op_set(); pointers into it stay valid for the process.
 class OpSet : public OpTable {
  public:
   void add(OpDef op);
-  std::string_view op_name(const OpDef* op) const override { return op->name; }
   const OpDef* find(std::string_view name) const override;
-  /// An internal error if there is none.
-  const OpDef* get(std::string_view name) const;
-  std::shared_ptr<Attrs> default_attrs(const OpDef* op) const override { return op->make_attrs(); }
+  /// The declaration of a handle; an internal error if it is not declared.
+  const OpDef& get(const OpHandle& handle) const;
   std::vector<TensorType> infer(const Node& node, Function& function) const override;
   const std::vector<std::unique_ptr<OpDef>>& all() const { return ops_; }
 
  private:
   std::vector<std::unique_ptr<OpDef>> ops_;
-  std::map<std::string, size_t, std::less<>> by_name_;
+  std::map<std::string_view, const OpDef*> by_name_;
 };
 
 /// The op set: calls every family's add_…_ops (host/ops/families.h).
 const OpSet& op_set();
 
-/// Infers the result types and appends the node (or inserts it before `before`). Errors name `origin` and the
-/// op.
-Node* infer_and_add(Function& function, std::string_view op, std::shared_ptr<const Attrs> attrs,
+/// Infers the result types and appends the node (or inserts it before `before`); null attributes: the op's
+/// defaults. Errors name `origin` and the op. Code that knows which op it adds uses a Builder
+/// (host/ops/builder.h), which takes that op's attributes only.
+Node* infer_and_add(Function& function, const OpBase& op, std::shared_ptr<const Attrs> attrs,
                     std::vector<Value*> inputs, std::vector<std::string> origin,
                     const Node* before = nullptr);
 

@@ -5,25 +5,38 @@
 
 namespace gantry {
 
+Value* root_of_views(Value* value) {
+  while (value->kind == Value::Kind::kResult && op_def(*value->producer).is_view)
+    value = value->producer->inputs[0];
+  return value;
+}
+
+bool is_immediate(const Value& value) {
+  const DType dtype = value.type.dtype;
+  return value.is_constant() && element_count(value.type.shape) == Dim(1) && dtype != DType::kF16 &&
+         dtype != DType::kBF16 && dtype != DType::kU64;
+}
+
 void OpSet::add(OpDef op) {
+  internal_check(op.handle != nullptr, "an op is declared without a handle");
   internal_check(find(op.name) == nullptr, "op {} is declared twice", op.name);
-  by_name_[op.name] = ops_.size();
   ops_.push_back(std::make_unique<OpDef>(std::move(op)));
+  by_name_[ops_.back()->name] = ops_.back().get();
 }
 
 const OpDef* OpSet::find(std::string_view name) const {
   auto it = by_name_.find(name);
-  return it == by_name_.end() ? nullptr : ops_[it->second].get();
+  return it == by_name_.end() ? nullptr : it->second;
 }
 
-const OpDef* OpSet::get(std::string_view name) const {
-  const OpDef* op = find(name);
-  internal_check(op != nullptr, "there is no op {}", name);
-  return op;
+const OpDef& OpSet::get(const OpHandle& handle) const {
+  const OpDef* op = find(handle.name());
+  internal_check(op != nullptr && op->handle == &handle, "op {} is not declared", handle.name());
+  return *op;
 }
 
 std::vector<TensorType> OpSet::infer(const Node& node, Function& function) const {
-  const OpDef& op = *node.op;
+  const OpDef& op = op_def(node);
   int count = static_cast<int>(node.inputs.size());
   ops::require(count >= op.min_inputs && (op.max_inputs < 0 || count <= op.max_inputs),
                "{} takes {} inputs, not {}", op.name,
@@ -71,11 +84,11 @@ const OpSet& op_set() {
   return set;
 }
 
-Node* infer_and_add(Function& function, std::string_view op, std::shared_ptr<const Attrs> attrs,
+Node* infer_and_add(Function& function, const OpBase& op, std::shared_ptr<const Attrs> attrs,
                     std::vector<Value*> inputs, std::vector<std::string> origin, const Node* before) {
   Node draft;
-  draft.op = op_set().get(op);
-  draft.attrs = attrs ? std::move(attrs) : draft.op->make_attrs();
+  draft.op = &op;
+  draft.attrs = attrs ? std::move(attrs) : op.handle->make_attrs();
   draft.inputs = std::move(inputs);
   draft.origin = std::move(origin);
   std::vector<TensorType> types;
@@ -83,9 +96,9 @@ Node* infer_and_add(Function& function, std::string_view op, std::shared_ptr<con
     types = op_set().infer(draft, function);
   } catch (const Unsupported& error) {
     throw Unsupported(error.what_kind(), error.feature(),
-                      fmt::format("node {} ({}): {}", ops::origin_of(draft), op, error.what()));
+                      fmt::format("node {} ({}): {}", ops::origin_of(draft), op.name, error.what()));
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("node {} ({}): {}", ops::origin_of(draft), op, error.what()));
+    throw Error(error.kind(), fmt::format("node {} ({}): {}", ops::origin_of(draft), op.name, error.what()));
   }
   return function.add_node(draft.op, draft.attrs, draft.inputs, std::move(types), draft.origin, before);
 }

@@ -142,17 +142,17 @@ Dim pool_flops(const Node& node) {
 }  // namespace
 
 void add_pool_ops(OpSet& set) {
-  auto add = [&](const char* name, auto infer, auto compute_fn) {
+  auto add = [&](const OpHandle& handle, auto infer, auto compute_fn) {
     OpDef op =
-        ops::define<PoolAttrs>(name, FusionClass::kReduction, LayoutBehaviour::kChannelAware, {"data"});
+        ops::define(handle, FusionClass::kReduction, LayoutBehaviour::kChannelAware, {"data"});
     op.infer = infer;
     op.compute = compute_fn;
     op.flops = pool_flops;
     set.add(std::move(op));
   };
-  add("nn.max_pool", infer_pool, compute_max_pool);
-  add("nn.avg_pool", infer_float_pool, compute_avg_pool);
-  add("nn.lp_pool", infer_float_pool, compute_lp_pool);
+  add(nn::max_pool, infer_pool, compute_max_pool);
+  add(nn::avg_pool, infer_float_pool, compute_avg_pool);
+  add(nn::lp_pool, infer_float_pool, compute_lp_pool);
 }
 
 }  // namespace gantry

@@ -2,6 +2,7 @@
 // Stages: "pad" (only where windows reach beyond the input), "pool"; averages then divide ("pool_average").
 #pragma once
 
+#include "host/graph/op_handle.h"
 #include "host/ops/image.h"
 
 namespace gantry {
@@ -14,5 +15,11 @@ struct PoolAttrs : ImageAttrsOf<PoolAttrs> {
   int64_t p = 2;                   ///< nn.lp_pool
   void fields(AttrVisitor& visit) override;
 };
+
+namespace nn {
+inline constexpr Op<PoolAttrs> max_pool{"nn.max_pool"};
+inline constexpr Op<PoolAttrs> avg_pool{"nn.avg_pool"};
+inline constexpr Op<PoolAttrs> lp_pool{"nn.lp_pool"};
+}  // namespace nn
 
 }  // namespace gantry

@@ -45,7 +45,7 @@ std::vector<TensorType> infer_recurrence(const Node& node, Function& function, i
           "a recurrent weight is packed in strips of multiples of {} columns, for one sequence or more",
           kRecurrentLanes);
   if (packed) {
-    ops::unify(weight.shape[1], hidden * packed_columns(recurrent_runs(node.op->name, hidden.value())),
+    ops::unify(weight.shape[1], hidden * packed_columns(recurrent_runs(node, hidden.value())),
                function, node, "elements of the packed recurrent weight");
   } else {
     ops::unify(weight.shape[2], hidden * gates, function, node, "columns of the recurrent weight");
@@ -90,7 +90,7 @@ std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, Recurre
   loops.attrs = node.attrs_as<RecurrenceAttrs>();
   loops.directions = input_type(node, 1).shape[0].value();
   loops.hidden = units_of(node).value();
-  loops.runs = recurrent_runs(node.op->name, loops.hidden);
+  loops.runs = recurrent_runs(node, loops.hidden);
   loops.steps = in[0].shape()[0];
   loops.batch = in[0].shape()[1];
   std::vector<Tensor> present;
@@ -108,11 +108,11 @@ std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, Recurre
 
 }  // namespace
 
-std::vector<int64_t> recurrent_runs(std::string_view op, int64_t units) {
-  if (op == "nn.lstm_recurrence") return {4 * units};
+std::vector<int64_t> recurrent_runs(const Node& node, int64_t units) {
+  if (node.is(nn::lstm_recurrence)) return {4 * units};
   // The third gate of a GRU may wait for the second one.
-  if (op == "nn.gru_recurrence") return {2 * units, units};
-  return op == "nn.rnn_recurrence" ? std::vector{units} : std::vector<int64_t>{};
+  if (node.is(nn::gru_recurrence)) return {2 * units, units};
+  return node.is(nn::rnn_recurrence) ? std::vector{units} : std::vector<int64_t>{};
 }
 
 int64_t padded_run(int64_t columns) {
@@ -144,8 +144,8 @@ ConstantPtr packed_recurrent_weight(const ConstantData& weight, const std::vecto
 
 void add_recurrent_ops(OpSet& set) {
   using Kind = RecurrenceLoops::Kind;
-  auto add = [&](const char* name, std::vector<std::string> inputs, int optional, auto infer, Kind kind) {
-    OpDef op = ops::define<RecurrenceAttrs>(name, FusionClass::kOpaque, LayoutBehaviour::kNone,
+  auto add = [&](const OpHandle& handle, std::vector<std::string> inputs, int optional, auto infer, Kind kind) {
+    OpDef op = ops::define(handle, FusionClass::kOpaque, LayoutBehaviour::kNone,
                                             std::move(inputs), optional);
     op.infer = infer;
     op.compute = [kind](const Node& node, const std::vector<Tensor>& in) { return run(node, in, kind); };
@@ -153,7 +153,7 @@ void add_recurrent_ops(OpSet& set) {
     set.add(std::move(op));
   };
   add(
-      "nn.lstm_recurrence", {"projection", "recurrent", "initial_h", "initial_c", "lengths", "peepholes"}, 2,
+      nn::lstm_recurrence, {"projection", "recurrent", "initial_h", "initial_c", "lengths", "peepholes"}, 2,
       [](const Node& node, Function& function) {
         auto results = infer_recurrence(node, function, 4, 2);
         check_vector(node, function, 5, 3, "peepholes");
@@ -161,7 +161,7 @@ void add_recurrent_ops(OpSet& set) {
       },
       Kind::kLstm);
   add(
-      "nn.gru_recurrence", {"projection", "recurrent", "initial_h", "lengths", "recurrent_bias"}, 2,
+      nn::gru_recurrence, {"projection", "recurrent", "initial_h", "lengths", "recurrent_bias"}, 2,
       [](const Node& node, Function& function) {
         auto results = infer_recurrence(node, function, 3, 1);
         check_vector(node, function, 4, 1, "recurrent bias");
@@ -169,7 +169,7 @@ void add_recurrent_ops(OpSet& set) {
       },
       Kind::kGru);
   add(
-      "nn.rnn_recurrence", {"projection", "recurrent", "initial_h", "lengths"}, 1,
+      nn::rnn_recurrence, {"projection", "recurrent", "initial_h", "lengths"}, 1,
       [](const Node& node, Function& function) { return infer_recurrence(node, function, 1, 1); },
       Kind::kRnn);
 }

@@ -19,10 +19,10 @@
 // and cut into strips of b, the last of what is left; a strip lies as (H, its columns).
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "host/graph/attrs.h"
+#include "host/graph/op_handle.h"
 #include "host/graph/graph.h"
 
 namespace gantry {
@@ -52,12 +52,18 @@ struct RecurrenceAttrs : AttrsOf<RecurrenceAttrs> {
   }
 };
 
-/// Columns of the recurrent weight that each product of a step takes, in order; none: `op` is no recurrence.
-std::vector<int64_t> recurrent_runs(std::string_view op, int64_t units);
+/// Columns of the recurrent weight that each product of a step takes, in order; none: the node is no recurrence.
+std::vector<int64_t> recurrent_runs(const Node& node, int64_t units);
 /// Of a run as it is packed.
 int64_t padded_run(int64_t columns);
 /// The f32 weight (D, H, C) in strips of `block`.
 ConstantPtr packed_recurrent_weight(const ConstantData& weight, const std::vector<int64_t>& runs,
                                     int64_t block);
+
+namespace nn {
+inline constexpr Op<RecurrenceAttrs> lstm_recurrence{"nn.lstm_recurrence"};
+inline constexpr Op<RecurrenceAttrs> gru_recurrence{"nn.gru_recurrence"};
+inline constexpr Op<RecurrenceAttrs> rnn_recurrence{"nn.rnn_recurrence"};
+}  // namespace nn
 
 }  // namespace gantry

@@ -52,7 +52,7 @@ std::vector<TensorType> infer_reduce(Takes takes, const Node& node, Function&) {
 }
 
 /// The reduction itself, in the widened dtype.
-Tensor reduce_stage(const Node& node, const Tensor& x, ReduceKind kind, const char* name) {
+Tensor reduce_stage(const Node& node, const Tensor& x, ReduceKind kind, const std::string& name) {
   const auto& attrs = node.attrs_as<ReduceAttrs>();
   std::vector<Expr> extents;
   for (int64_t axis : attrs.axes) extents.push_back(x.shape()[static_cast<size_t>(axis)]);
@@ -84,9 +84,9 @@ std::vector<Tensor> compute_mean(const Node& node, const std::vector<Tensor>& in
   return {ops::map_elements(total, x.dtype(), "mean", [&](Expr s) { return s / count; })};
 }
 
-void add_reduce(OpSet& set, const char* name, Takes takes,
+void add_reduce(OpSet& set, const OpHandle& handle, Takes takes,
                 std::function<std::vector<Tensor>(const Node&, const std::vector<Tensor>&)> compute_fn) {
-  OpDef op = ops::define<ReduceAttrs>(name, FusionClass::kReduction, LayoutBehaviour::kAxisRemap, {"data"});
+  OpDef op = ops::define(handle, FusionClass::kReduction, LayoutBehaviour::kAxisRemap, {"data"});
   op.infer = [takes](const Node& node, Function& function) { return infer_reduce(takes, node, function); };
   op.compute = std::move(compute_fn);
   op.remap_axes = ops::remapper<ReduceAttrs>([](ReduceAttrs& a, const std::vector<int>& to) {
@@ -103,21 +103,21 @@ void add_reduce(OpSet& set, const char* name, Takes takes,
 
 void add_reduce_ops(OpSet& set) {
   struct Entry {
-    const char* name;
+    const OpHandle* op;
     ReduceKind kind;
     Takes takes;
   };
   const Entry entries[] = {
-      {"sum", ReduceKind::kSum, Takes::kNumber}, {"prod", ReduceKind::kProd, Takes::kNumber},
-      {"max", ReduceKind::kMax, Takes::kNumber}, {"min", ReduceKind::kMin, Takes::kNumber},
-      {"all", ReduceKind::kAll, Takes::kBool},   {"any", ReduceKind::kAny, Takes::kBool},
+      {&op::sum, ReduceKind::kSum, Takes::kNumber}, {&op::prod, ReduceKind::kProd, Takes::kNumber},
+      {&op::max, ReduceKind::kMax, Takes::kNumber}, {&op::min, ReduceKind::kMin, Takes::kNumber},
+      {&op::all, ReduceKind::kAll, Takes::kBool},   {&op::any, ReduceKind::kAny, Takes::kBool},
   };
   for (const Entry& e : entries) {
-    add_reduce(set, e.name, e.takes, [e](const Node& node, const std::vector<Tensor>& in) {
-      return std::vector<Tensor>{ops::narrow(reduce_stage(node, in[0], e.kind, e.name), in[0].dtype())};
+    add_reduce(set, *e.op, e.takes, [e](const Node& node, const std::vector<Tensor>& in) {
+      return std::vector<Tensor>{ops::narrow(reduce_stage(node, in[0], e.kind, std::string(e.op->name())), in[0].dtype())};
     });
   }
-  add_reduce(set, "mean", Takes::kNumber, compute_mean);
+  add_reduce(set, op::mean, Takes::kNumber, compute_mean);
 }
 
 }  // namespace gantry

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/graph/attrs.h"
+#include "host/graph/op_handle.h"
 
 namespace gantry {
 
@@ -36,5 +37,18 @@ struct CumsumAttrs : AttrsOf<CumsumAttrs> {
     visit("reverse", reverse);
   }
 };
+
+namespace op {
+inline constexpr Op<ReduceAttrs> sum{"sum"};
+inline constexpr Op<ReduceAttrs> prod{"prod"};
+inline constexpr Op<ReduceAttrs> max{"max"};
+inline constexpr Op<ReduceAttrs> min{"min"};
+inline constexpr Op<ReduceAttrs> all{"all"};
+inline constexpr Op<ReduceAttrs> any{"any"};
+inline constexpr Op<ReduceAttrs> mean{"mean"};
+inline constexpr Op<ArgReduceAttrs> argmax{"argmax"};
+inline constexpr Op<ArgReduceAttrs> argmin{"argmin"};
+inline constexpr Op<CumsumAttrs> cumsum{"cumsum"};
+}  // namespace op
 
 }  // namespace gantry

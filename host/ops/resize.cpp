@@ -339,7 +339,7 @@ std::vector<T> permuted(const std::vector<T>& v, const std::vector<int>& to, siz
 }  // namespace
 
 void add_resize_ops(OpSet& set) {
-  OpDef op = ops::define<ResizeAttrs>("resize", FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
+  OpDef op = ops::define(op::resize, FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
   op.infer = infer_resize;
   op.compute = compute_resize;
   op.remap_axes = ops::remapper<ResizeAttrs>([](ResizeAttrs& a, const std::vector<int>& to) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/graph/attrs.h"
+#include "host/graph/op_handle.h"
 
 namespace gantry {
 
@@ -29,5 +30,9 @@ struct ResizeAttrs : AttrsOf<ResizeAttrs> {
   double extrapolation = 0;
   void fields(AttrVisitor& visit) override;
 };
+
+namespace op {
+inline constexpr Op<ResizeAttrs> resize{"resize"};
+}  // namespace op
 
 }  // namespace gantry

@@ -292,8 +292,8 @@ std::vector<Tensor> compute_scatter(const Node& node, const std::vector<Tensor>&
 }  // namespace
 
 void add_scatter_ops(OpSet& set) {
-  auto add = [&](const char* name, auto infer, Nests nests) {
-    OpDef op = ops::define<ScatterAttrs>(name, FusionClass::kOpaque, LayoutBehaviour::kNone,
+  auto add = [&](const OpHandle& handle, auto infer, Nests nests) {
+    OpDef op = ops::define(handle, FusionClass::kOpaque, LayoutBehaviour::kNone,
                                          {"data", "indices", "updates"});
     op.infer = infer;
     op.compute = [nests](const Node& node, const std::vector<Tensor>& in) {
@@ -301,8 +301,8 @@ void add_scatter_ops(OpSet& set) {
     };
     set.add(std::move(op));
   };
-  add("scatter_elements", infer_scatter_elements, {emit_elements, elements_on_gpu});
-  add("scatter_nd", infer_scatter_nd, {emit_nd, nd_on_gpu});
+  add(op::scatter_elements, infer_scatter_elements, {emit_elements, elements_on_gpu});
+  add(op::scatter_nd, infer_scatter_nd, {emit_nd, nd_on_gpu});
 }
 
 }  // namespace gantry

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/graph/attrs.h"
+#include "host/graph/op_handle.h"
 
 namespace gantry {
 
@@ -20,5 +21,10 @@ struct ScatterAttrs : AttrsOf<ScatterAttrs> {
     visit.enumeration("reduction", reduction, {"none", "add", "mul", "max", "min"});
   }
 };
+
+namespace op {
+inline constexpr Op<ScatterAttrs> scatter_elements{"scatter_elements"};
+inline constexpr Op<ScatterAttrs> scatter_nd{"scatter_nd"};
+}  // namespace op
 
 }  // namespace gantry

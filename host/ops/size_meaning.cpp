@@ -113,7 +113,7 @@ void learn_names(Meanings& meanings, const Function& main) {
 
 void learn_ops(Meanings& meanings, const Function& main) {
   for (const Node* node : main.nodes()) {
-    if (node->op->layout != LayoutBehaviour::kChannelAware) continue;
+    if (op_def(*node).layout != LayoutBehaviour::kChannelAware) continue;
     const Shape& shape = node->inputs[0]->type.shape;
     if (shape.size() < 3) continue;
     learn_image(meanings, shape, node->attrs_as<ImageAttrs>().channels_last);

@@ -81,8 +81,8 @@ std::vector<Tensor> compute_hardmax(const Node& node, const std::vector<Tensor>&
 }  // namespace
 
 void add_softmax_ops(OpSet& set) {
-  auto add = [&](const char* name, auto compute_fn) {
-    OpDef op = ops::define<SoftmaxAttrs>(name, FusionClass::kOutElementwiseFusable, LayoutBehaviour::kAxisRemap, {"data"});
+  auto add = [&](const OpHandle& handle, auto compute_fn) {
+    OpDef op = ops::define(handle, FusionClass::kOutElementwiseFusable, LayoutBehaviour::kAxisRemap, {"data"});
     op.infer = [](const Node& node, Function&) {
       ops::require_float(node, 0);
       ops::require_axis(node.attrs_as<SoftmaxAttrs>().axis, input_type(node, 0).rank());
@@ -95,9 +95,9 @@ void add_softmax_ops(OpSet& set) {
     });
     set.add(std::move(op));
   };
-  add("nn.softmax", compute_softmax);
-  add("nn.log_softmax", compute_log_softmax);
-  add("nn.hardmax", compute_hardmax);
+  add(nn::softmax, compute_softmax);
+  add(nn::log_softmax, compute_log_softmax);
+  add(nn::hardmax, compute_hardmax);
 }
 
 }  // namespace gantry

@@ -187,7 +187,7 @@ void TopKLoops::build(LoopBuilder& b) const {
 }
 
 void add_sort_ops(OpSet& set) {
-  OpDef topk = ops::define<TopKAttrs>("topk", FusionClass::kOpaque, LayoutBehaviour::kNone, {"data"});
+  OpDef topk = ops::define(op::topk, FusionClass::kOpaque, LayoutBehaviour::kNone, {"data"});
   topk.infer = infer_topk;
   topk.compute = compute_topk;
   set.add(std::move(topk));

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "host/graph/attrs.h"
+#include "host/graph/op_handle.h"
 #include "host/loops/stmt.h"
 
 namespace gantry {
@@ -44,5 +45,9 @@ struct TopKLoops {
   /// Whether element (a, at position i) comes before (b, at position j).
   Expr before(const Expr& a, const Expr& i, const Expr& b, const Expr& j) const;
 };
+
+namespace op {
+inline constexpr Op<TopKAttrs> topk{"topk"};
+}  // namespace op
 
 }  // namespace gantry

@@ -15,18 +15,17 @@ namespace gantry::ops {
 
 // --- declaring
 
-/// An OpDef with its name, classes and inputs; of the inputs the last `optional` may be absent.
-template <typename AttrsType = NoAttrs>
-OpDef define(std::string name, FusionClass fusion, LayoutBehaviour layout, std::vector<std::string> inputs,
-             int optional = 0) {
+/// The declaration of an op with its classes and inputs; of the inputs the last `optional` may be absent.
+inline OpDef define(const OpHandle& handle, FusionClass fusion, LayoutBehaviour layout,
+                    std::vector<std::string> inputs, int optional = 0) {
   OpDef op;
-  op.name = std::move(name);
+  op.handle = &handle;
+  op.name = handle.name();
   op.fusion = fusion;
   op.layout = layout;
   op.max_inputs = static_cast<int>(inputs.size());
   op.min_inputs = op.max_inputs - optional;
   op.input_names = std::move(inputs);
-  op.make_attrs = [] { return std::make_shared<AttrsType>(); };
   return op;
 }
 /// A remap_axes that rewrites a copy of the attributes in place; `rewrite` returns false if it cannot.

@@ -312,7 +312,7 @@ std::vector<ConstantPtr> pack_tile_weight(const Node& node) {
 }  // namespace
 
 void add_tile_ops(OpSet& set) {
-  OpDef op = ops::define<TileWeightAttrs>("nn.tile_weight", FusionClass::kOpaque, LayoutBehaviour::kNone,
+  OpDef op = ops::define(nn::tile_weight, FusionClass::kOpaque, LayoutBehaviour::kNone,
                                           {"weight"});
   op.infer = infer_tile_weight;
   op.compute = compute_tile_weight;

@@ -31,6 +31,7 @@
 
 #include <utility>
 
+#include "host/graph/op_handle.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
@@ -85,5 +86,9 @@ Shape tile_weight_shape(const DenseAttrs& attrs, int64_t depth);
 Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, const Tensor& weight);
 /// x (…, K); the result (…, units).
 Tensor dense_tiles(const Node& node, const DenseAttrs& attrs, const Tensor& x, const Tensor& weight);
+
+namespace nn {
+inline constexpr Op<TileWeightAttrs> tile_weight{"nn.tile_weight"};
+}  // namespace nn
 
 }  // namespace gantry

@@ -39,7 +39,7 @@ std::vector<Tensor> compute_reshape(const Node&, const Tensor& x, const std::vec
 
 void add_view_ops(OpSet& set) {
   OpDef reshape =
-      ops::define<ReshapeAttrs>("reshape", FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
+      ops::define(op::reshape, FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
   reshape.infer = infer_reshape;
   reshape.compute = [](const Node& node, const std::vector<Tensor>& in) {
     return compute_reshape(node, in[0], to_exprs(node.result()->type.shape));
@@ -47,8 +47,8 @@ void add_view_ops(OpSet& set) {
   reshape.is_view = true;
   set.add(std::move(reshape));
 
-  for (const char* name : {"identity", "nn.dropout"}) {
-    OpDef op = ops::define(name, FusionClass::kElementwise, LayoutBehaviour::kAny, {"data"});
+  for (const OpHandle* handle : {static_cast<const OpHandle*>(&op::identity), static_cast<const OpHandle*>(&nn::dropout)}) {
+    OpDef op = ops::define(*handle, FusionClass::kElementwise, LayoutBehaviour::kAny, {"data"});
     op.infer = ops::same_as_first;
     op.compute = [](const Node&, const std::vector<Tensor>& in) {
       return std::vector<Tensor>{

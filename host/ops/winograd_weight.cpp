@@ -186,7 +186,7 @@ std::vector<ConstantPtr> fold_winograd_weight(const Node& node) {
 }  // namespace
 
 void add_winograd_ops(OpSet& set) {
-  OpDef op = ops::define<WinogradWeightAttrs>("nn.winograd_weight", FusionClass::kOpaque,
+  OpDef op = ops::define(nn::winograd_weight, FusionClass::kOpaque,
                                               LayoutBehaviour::kNone, {"weight"});
   op.infer = infer_winograd_weight;
   op.compute = compute_winograd_weight;

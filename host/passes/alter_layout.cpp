@@ -11,6 +11,7 @@
 #include "host/ops/recurrent.h"
 #include "host/ops/tiles.h"
 #include "host/passes/dilation_phases.h"
+#include "host/passes/rewriter.h"
 #include "host/passes/weight_growth.h"
 #include "host/passes/weight_packing.h"
 
@@ -42,8 +43,8 @@ bool is_one(const Dim& dim) {
 
 class LayoutRewriter {
  public:
-  LayoutRewriter(Function& source, const LayoutPolicy& policy)
-      : source_(source), policy_(policy), target_(source.name) {}
+  LayoutRewriter(Function& source, const LayoutPolicy& policy, PassContext& context)
+      : source_(source), policy_(policy), context_(context), target_(source.name) {}
 
   Function run() {
     target_.constraints = source_.constraints;
@@ -63,9 +64,9 @@ class LayoutRewriter {
  private:
   WeightPacker packer(const Origin& origin) { return {target_, origin}; }
 
-  Value* add(std::string_view op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
-             const Origin& origin) {
-    return packer(origin).add(op, std::move(attrs), std::move(inputs));
+  /// The node as it is to be, in the function that is made.
+  Node* again(const Node& node, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs) {
+    return Builder(target_, node.origin).again(node, std::move(inputs), std::move(attrs));
   }
   Value* reshape(Value* value, Shape shape, const Origin& origin) {
     return packer(origin).reshape(value, std::move(shape));
@@ -89,23 +90,25 @@ class LayoutRewriter {
   bool has_last(const Value* value) const { return value && forms_.at(value).last != nullptr; }
 
   void rewrite(const Node& node) {
-    bool done = false;
-    switch (node.op->layout) {
-      case LayoutBehaviour::kChannelAware:
-        done = rewrite_channel_aware(node);
-        break;
-      case LayoutBehaviour::kAny:
-        done = rewrite_any(node);
-        break;
-      case LayoutBehaviour::kAxisRemap:
-        done = rewrite_axis_remap(node);
-        break;
-      case LayoutBehaviour::kNone:
-        done = rewrite_transpose(node) || rewrite_dense(node) || rewrite_matmul(node) ||
-               rewrite_recurrence(node);
-        break;
+    if (context_.rewrites_left > 0 && rewritten(node)) {
+      context_.take_rewrite();
+    } else {
+      copy(node);
     }
-    if (!done) copy(node);
+  }
+
+  bool rewritten(const Node& node) {
+    switch (op_def(node).layout) {
+      case LayoutBehaviour::kChannelAware:
+        return rewrite_channel_aware(node);
+      case LayoutBehaviour::kAny:
+        return rewrite_any(node);
+      case LayoutBehaviour::kAxisRemap:
+        return rewrite_axis_remap(node);
+      case LayoutBehaviour::kNone:
+        return rewrite_transpose(node) || rewrite_dense(node) || rewrite_matmul(node) || rewrite_recurrence(node);
+    }
+    return false;
   }
 
   void copy(const Node& node) { copy(node, node.attrs, plain_inputs(node)); }
@@ -117,7 +120,7 @@ class LayoutRewriter {
   }
 
   void copy(const Node& node, std::shared_ptr<const Attrs> attrs, const std::vector<Value*>& inputs) {
-    Node* made = infer_and_add(target_, node.op->name, std::move(attrs), inputs, node.origin);
+    Node* made = again(node, inputs, std::move(attrs));
     for (size_t i = 0; i < node.results.size(); ++i) forms_[node.results[i]].plain = made->results[i];
   }
 
@@ -129,7 +132,7 @@ class LayoutRewriter {
 
   bool rewrite_channel_aware(const Node& node) {
     if (node.inputs[0]->type.rank() < 3) return false;
-    bool packable = dynamic_cast<const ConvAttrs*>(node.attrs.get()) != nullptr;
+    bool packable = node.match(nn::conv) != nullptr;
     if (packable) return rewrite_conv(node);
     if (!has_last(node.inputs[0])) return false;
     auto attrs = node.attrs->clone();
@@ -138,7 +141,7 @@ class LayoutRewriter {
     for (size_t i = 1; i < node.inputs.size(); ++i) {
       inputs.push_back(node.inputs[i] ? plain(node.inputs[i], node.origin) : nullptr);
     }
-    set_last(node, infer_and_add(target_, node.op->name, attrs, inputs, node.origin));
+    set_last(node, again(node, inputs, attrs));
     return true;
   }
 
@@ -168,7 +171,7 @@ class LayoutRewriter {
     Value* packed = packed_weight(*attrs, weight, data, result, node.origin);
     if (packed == nullptr) return false;
     Value* image = attrs->plain_data ? plain(node.inputs[0], node.origin) : last(node.inputs[0], node.origin);
-    set_last(node, infer_and_add(target_, node.op->name, attrs, {image, packed}, node.origin));
+    set_last(node, again(node, {image, packed}, attrs));
     return true;
   }
 
@@ -179,7 +182,7 @@ class LayoutRewriter {
     attrs->depthwise_packed = true;
     Value* packed = packer(node.origin).depthwise(weight);
     Value* image = last(node.inputs[0], node.origin);
-    set_last(node, infer_and_add(target_, node.op->name, attrs, {image, packed}, node.origin));
+    set_last(node, again(node, {image, packed}, attrs));
     return true;
   }
 
@@ -198,7 +201,7 @@ class LayoutRewriter {
     if (packed == nullptr) return false;
     WeightPacker nodes = packer(node.origin);
     Value* image = split_phases(nodes, dilated, *phases, last(node.inputs[0], node.origin));
-    Value* made = infer_and_add(target_, node.op->name, attrs, {image, packed}, node.origin)->result();
+    Value* made = again(node, {image, packed}, attrs)->result();
     forms_[node.result()].last = join_phases(nodes, dilated, result, made);
     return true;
   }
@@ -267,7 +270,7 @@ class LayoutRewriter {
     std::vector<Value*> inputs;
     for (Value* input : node.inputs)
       inputs.push_back(input ? broadcast_last(input, rank, node.origin) : nullptr);
-    set_last(node, infer_and_add(target_, node.op->name, node.attrs, inputs, node.origin));
+    set_last(node, again(node, inputs, node.attrs));
     return true;
   }
 
@@ -285,7 +288,7 @@ class LayoutRewriter {
 
   // The model's own changes between the two orders are other names of what is there already.
   bool rewrite_transpose(const Node& node) {
-    const auto* attrs = dynamic_cast<const TransposeAttrs*>(node.attrs.get());
+    const auto* attrs = node.match(op::transpose);
     const int rank = node.result()->type.rank();
     if (!attrs || rank < 4) return false;
     if (attrs->axes == axes_to_plain(rank)) {
@@ -299,7 +302,7 @@ class LayoutRewriter {
 
   bool rewrite_axis_remap(const Node& node) {
     int rank = node.inputs[0]->type.rank();
-    if (rank < 3 || !node.op->remap_axes) return false;
+    if (rank < 3 || !op_def(node).remap_axes) return false;
     bool wanted = false;
     for (Value* input : node.inputs) {
       if (!input || input->type.rank() != rank) return false;
@@ -310,11 +313,11 @@ class LayoutRewriter {
     if (!wanted || (!keeps_rank && node.result()->type.rank() > 2)) return false;
     std::vector<int> new_axis_of{0, rank - 1};
     for (int i = 2; i < rank; ++i) new_axis_of.push_back(i - 1);
-    auto attrs = node.op->remap_axes(node, new_axis_of);
+    auto attrs = op_def(node).remap_axes(node, new_axis_of);
     if (!attrs) return false;
     std::vector<Value*> inputs;
     for (Value* input : node.inputs) inputs.push_back(last(input, node.origin));
-    Node* made = infer_and_add(target_, node.op->name, attrs, inputs, node.origin);
+    Node* made = again(node, inputs, attrs);
     if (keeps_rank) {
       set_last(node, made);
       return true;
@@ -330,19 +333,19 @@ class LayoutRewriter {
   // --- matrix products
 
   bool rewrite_matmul(const Node& node) {
-    auto* given = dynamic_cast<const MatmulAttrs*>(node.attrs.get());
+    auto* given = node.match(op::matmul);
     if (!given || given->gemm || !policy_.matmul_gemm) return false;
     if (!policy_.matmul_gemm(node.inputs[0]->type, node.inputs[1]->type)) return false;
     auto attrs = std::make_shared<MatmulAttrs>(*given);
     attrs->gemm = true;
     std::vector<Value*> inputs{plain(node.inputs[0], node.origin), plain(node.inputs[1], node.origin)};
-    forms_[node.result()].plain = add(node.op->name, attrs, inputs, node.origin);
+    forms_[node.result()].plain = again(node, inputs, attrs)->result();
     return true;
   }
 
   // With constant weights.
   bool rewrite_dense(const Node& node) {
-    auto* given = dynamic_cast<const DenseAttrs*>(node.attrs.get());
+    auto* given = node.match(nn::dense);
     if (!given || given->weight_block != 0 || given->gemm || given->tile_parts > 0) return false;
     Value* weight = plain(node.inputs[1], node.origin);
     if (!weight->is_constant() || keeps_weight(node)) return false;
@@ -353,13 +356,13 @@ class LayoutRewriter {
     if (attrs->tile_parts > 0) {
       Value* packed = packer(node.origin).tiles(weight, *attrs);
       forms_[node.result()].plain =
-          add(node.op->name, attrs, {plain(node.inputs[0], node.origin), packed}, node.origin);
+          again(node, {plain(node.inputs[0], node.origin), packed}, attrs)->result();
       return true;
     }
     if (policy_.dense_gemm && policy_.dense_gemm(node.inputs[0]->type, attrs->units)) {
       attrs->gemm = true;
       forms_[node.result()].plain =
-          add(node.op->name, attrs, {plain(node.inputs[0], node.origin), weight}, node.origin);
+          again(node, {plain(node.inputs[0], node.origin), weight}, attrs)->result();
       return true;
     }
     attrs->weight_block = policy_.dense_block(node.inputs[0]->type, attrs->units);
@@ -367,21 +370,20 @@ class LayoutRewriter {
     Value* value = packer(node.origin).dense(weight, *attrs);
     if (policy_.dense_half && policy_.dense_half(node.inputs[0]->type, attrs->units))
       value = packer(node.origin).rounded_to_half(value);
-    Node* made = infer_and_add(target_, node.op->name, attrs, {plain(node.inputs[0], node.origin), value},
-                               node.origin);
+    Node* made = again(node, {plain(node.inputs[0], node.origin), value}, attrs);
     forms_[node.result()].plain = made->result();
     return true;
   }
 
   // With constant weights.
   bool rewrite_recurrence(const Node& node) {
-    auto* given = dynamic_cast<const RecurrenceAttrs*>(node.attrs.get());
+    auto* given = node.attrs_if<RecurrenceAttrs>();
     if (!given || given->weight_block != 0 || !policy_.recurrent) return false;
     std::vector<Value*> inputs = plain_inputs(node);
     Value* weight = inputs[1];
     // Of a packed weight, the initial state alone says how many units there are.
     if (!weight->is_constant() || !node.inputs[2]->type.shape[2].is_constant()) return false;
-    const std::vector<int64_t> runs = recurrent_runs(node.op->name, weight->type.shape[1].value());
+    const std::vector<int64_t> runs = recurrent_runs(node, weight->type.shape[1].value());
     const RecurrentPacking packing = policy_.recurrent(node.inputs[2]->type, runs);
     if (packing.columns == 0 || keeps_weight(node)) return false;
     auto attrs = std::make_shared<RecurrenceAttrs>(*given);
@@ -407,7 +409,7 @@ class LayoutRewriter {
       Value* words = target_.add_constant(weight.name, packed->words);
       Value* ranges = target_.add_constant(weight.name, packed->ranges);
       forms_[node.result()].plain =
-          add(node.op->name, attrs, {plain(node.inputs[0], node.origin), words, ranges}, node.origin);
+          again(node, {plain(node.inputs[0], node.origin), words, ranges}, attrs)->result();
       return true;
     }
     return false;
@@ -415,6 +417,7 @@ class LayoutRewriter {
 
   Function& source_;
   const LayoutPolicy& policy_;
+  PassContext& context_;
   Function target_;
   std::map<const Value*, Forms> forms_;
   std::map<const Value*, std::vector<Node*>> users_;  ///< of the source; empty unless weights stay small
@@ -422,8 +425,19 @@ class LayoutRewriter {
 
 }  // namespace
 
-void alter_layout(Graph& graph, const LayoutPolicy& policy) {
-  graph.main = LayoutRewriter(graph.main, policy).run();
+void alter_layout(Graph& graph, const LayoutPolicy& policy, PassContext& context) {
+  graph.main = LayoutRewriter(graph.main, policy, context).run();
 }
+
+void alter_layout(Graph& graph, PassContext& context) {
+  if (context.layout_policy) alter_layout(graph, context.layout_policy(graph.main), context);
+}
+
+extern const Pass alter_layout_pass{
+    .name = "alter_layout",
+    .purpose = "chooses algorithms, runs images channels-last, packs weights for the target",
+    .after = {"simplify_inference"},
+    .run = alter_layout,
+};
 
 }  // namespace gantry

@@ -11,6 +11,7 @@
 namespace gantry {
 
 struct ConvAttrs;
+struct PassContext;
 struct DilationPhases;
 enum class ConvAlgorithm : uint8_t;
 
@@ -97,6 +98,6 @@ struct LayoutPolicy {
 ///   return %2                           %2 = nn.relu(%1);  return transpose(%2, axes=[0, 3, 1, 2])
 ///
 /// Wants simplify_inference before it, fold_constant and dead_code after.
-void alter_layout(Graph& graph, const LayoutPolicy& policy);
+void alter_layout(Graph& graph, const LayoutPolicy& policy, PassContext& context);
 
 }  // namespace gantry

@@ -3,10 +3,11 @@
 #include <set>
 
 #include "host/ops/dense.h"
+#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
-#include "host/ops/op.h"
 #include "host/passes/canonicalize.h"
 #include "host/passes/passes.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -21,13 +22,11 @@ struct Product {
   Value* result() const { return (sum != nullptr ? sum : dense)->result(); }
 };
 
-class Combiner {
+class ProductCombiner {
  public:
-  explicit Combiner(Function& function) : function_(function), users_(function.users()) {
-    outputs_.insert(function.outputs.begin(), function.outputs.end());
-  }
+  explicit ProductCombiner(Function& function) : function_(function) {}
 
-  void run() {
+  void run(PassContext& context) {
     std::vector<std::pair<Value*, std::vector<Product>>> sharing;
     for (Node* node : function_.nodes()) {
       const std::optional<Product> product = match(*node);
@@ -40,26 +39,19 @@ class Combiner {
       same->second.push_back(*product);
     }
     for (const auto& [data, products] : sharing) {
-      if (products.size() >= 2) combine(data, products);
+      if (products.size() >= 2 && context.take_rewrite()) combine(data, products);
     }
   }
 
  private:
-  const std::vector<Node*>& users_of(const Value* value) const {
-    static const std::vector<Node*> kNone;
-    const auto found = users_.find(value);
-    return found == users_.end() ? kNone : found->second;
-  }
-
   std::optional<Product> match(Node& node) const {
-    const auto* attrs = dynamic_cast<const DenseAttrs*>(node.attrs.get());
+    const auto* attrs = node.match(nn::dense);
     if (attrs == nullptr || !attrs->gemm || !node.inputs[1]->is_constant()) return std::nullopt;
     Product product{&node, nullptr, nullptr, attrs->units};
-    const auto& users = users_of(node.result());
-    if (users.size() == 1 && users[0]->op->name == "add" && outputs_.count(node.result()) == 0) {
-      Value* other = users[0]->inputs[users[0]->inputs[0] == node.result() ? 1 : 0];
+    if (Node* sum = only_user_of(function_, node.result(), op::add)) {
+      Value* other = sum->inputs[sum->inputs[0] == node.result() ? 1 : 0];
       if (other->is_constant() && other->type.shape == Shape{attrs->units}) {
-        product.sum = users[0];
+        product.sum = sum;
         product.bias = other;
       }
     }
@@ -68,27 +60,23 @@ class Combiner {
 
   /// All that reads the value copies it into tiles, so that cutting it out of a larger result costs nothing.
   bool is_staged(const Value* value) const {
-    if (outputs_.count(value) != 0 || users_of(value).size() != 1) return false;
-    const Node& user = *users_of(value)[0];
-    if (user.op->stages_input) {
+    const Node* only = function_.only_user(value);
+    if (only == nullptr) return false;
+    const Node& user = *only;
+    if (op_def(user).stages_input) {
       for (size_t i = 0; i < user.inputs.size(); ++i) {
-        if (user.inputs[i] == value && user.op->stages_input(user, i)) return true;
+        if (user.inputs[i] == value && op_def(user).stages_input(user, i)) return true;
       }
     }
-    return user.op->fusion == FusionClass::kInjective && user.inputs.size() == 1 &&
+    return op_def(user).fusion == FusionClass::kInjective && user.inputs.size() == 1 &&
            user.results.size() == 1 && is_staged(user.result());
-  }
-
-  Value* add(const Node& before, std::string_view op, std::shared_ptr<const Attrs> attrs,
-             std::vector<Value*> inputs, const std::vector<std::string>& origin) {
-    return infer_and_add(function_, op, std::move(attrs), std::move(inputs), origin, &before)->result();
   }
 
   Value* concatenate(const Node& before, const std::vector<Value*>& parts, int64_t axis,
                      const std::vector<std::string>& origin) {
     auto attrs = std::make_shared<AxisAttrs>();
     attrs->axis = axis;
-    return add(before, "concatenate", attrs, parts, origin);
+    return Builder(function_, origin, &before)(op::concatenate, parts, attrs);
   }
 
   Value* zeros(int64_t count, DType dtype) {
@@ -108,7 +96,7 @@ class Combiner {
     attrs->strides.assign(x->type.shape.size(), 1);
     attrs->begin.back() = begin;
     attrs->end.back() = end;
-    return add(before, "strided_slice", attrs, {x}, origin);
+    return Builder(function_, origin, &before)(op::strided_slice, {x}, attrs);
   }
 
   void combine(Value* data, const std::vector<Product>& products) {
@@ -125,8 +113,8 @@ class Combiner {
       attrs->units += product.units;
       origin.insert(origin.end(), product.dense->origin.begin(), product.dense->origin.end());
     }
-    Value* y = add(first, "nn.dense", attrs, {data, concatenate(first, weights, 1, first.origin)}, origin);
-    if (biased) y = add(first, "add", nullptr, {y, concatenate(first, biases, 0, first.origin)}, origin);
+    Value* y = Builder(function_, origin, &first)(nn::dense, {data, concatenate(first, weights, 1, first.origin)}, attrs);
+    if (biased) y = Builder(function_, origin, &first)(op::add, {y, concatenate(first, biases, 0, first.origin)});
     int64_t column = 0;
     for (const Product& product : products) {
       Value* part = columns(first, y, column, column + product.units, product.dense->origin);
@@ -136,14 +124,19 @@ class Combiner {
   }
 
   Function& function_;
-  std::map<const Value*, std::vector<Node*>> users_;
-  std::set<const Value*> outputs_;
 };
 
 }  // namespace
 
-void combine_products(Graph& graph) {
-  Combiner(graph.main).run();
+void combine_products(Graph& graph, PassContext& context) {
+  ProductCombiner(graph.main).run(context);
 }
+
+extern const Pass combine_products_pass{
+    .name = "combine_products",
+    .purpose = "products of the same data become one",
+    .after = {"alter_layout"},
+    .run = combine_products,
+};
 
 }  // namespace gantry

@@ -5,11 +5,12 @@
 
 #include "host/ops/attention.h"
 #include "host/ops/dense.h"
+#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
-#include "host/ops/op.h"
 #include "host/ops/tiles.h"
 #include "host/passes/canonicalize.h"
 #include "host/passes/passes.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -54,22 +55,17 @@ std::optional<Shape> moved(const Shape& operand, const Shape& extents, int64_t f
 
 class ProjectionCombiner {
  public:
-  explicit ProjectionCombiner(Function& function) : function_(function), users_(function.users()) {
-    outputs_.insert(function.outputs.begin(), function.outputs.end());
-  }
+  explicit ProjectionCombiner(const Rewriter& rewriter) : rewriter_(rewriter), function_(rewriter.function()) {}
 
   void run() {
-    std::vector<const Node*> attentions;
-    for (const Node* node : function_.nodes())
-      if (node->op->name == "nn.attention") attentions.push_back(node);
-    for (const Node* node : attentions) combine(*node);
+    for (const Node* node : rewriter_.nodes()) {
+      if (node->is(nn::attention)) combine(*node);
+    }
   }
 
  private:
   bool used_only_by(const Value* value, const Node& user) const {
-    const auto found = users_.find(value);
-    return outputs_.count(value) == 0 && found != users_.end() &&
-           std::ranges::all_of(found->second, [&](const Node* node) { return node == &user; });
+    return function_.only_user(value) == &user;
   }
 
   std::optional<Projection> match(Value* value, const Node& attention) const {
@@ -77,18 +73,18 @@ class ProjectionCombiner {
     Projection found;
     found.result = value;
     const Node* node = value->producer;
-    if (const Node* sum = producer_of(value, "add")) {
+    if (const Node* sum = producer_of(value, op::add)) {
       const size_t at = sum->inputs[0]->is_constant() ? 0 : 1;
       found.bias = sum->inputs[at];
       node = sum->inputs[1 - at]->producer;
       if (node == nullptr || !found.bias->is_constant() || !used_only_by(node->result(), *sum))
         return std::nullopt;
     }
-    const auto* attrs = node ? dynamic_cast<const DenseAttrs*>(node->attrs.get()) : nullptr;
+    const auto* attrs = node ? node->match(nn::dense) : nullptr;
     if (attrs == nullptr || attrs->tile_parts == 0) return std::nullopt;
     found.dense = node;
     if (found.bias && !(found.bias->type.shape == Shape{attrs->units})) return std::nullopt;
-    const Node* packed = producer_of(node->inputs[1], "nn.tile_weight");
+    const Node* packed = producer_of(node->inputs[1], nn::tile_weight);
     if (packed == nullptr || !packed->inputs[0]->is_constant()) return std::nullopt;
     found.weight = packed->inputs[0];
     return found;
@@ -111,11 +107,6 @@ class ProjectionCombiner {
       same->operands.push_back(i);
     }
     return groups;
-  }
-
-  Value* add(std::string_view op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
-             const std::vector<std::string>& origin, const Node& before) {
-    return infer_and_add(function_, op, std::move(attrs), std::move(inputs), origin, &before)->result();
   }
 
   Value* zeros(int64_t count) {
@@ -141,17 +132,17 @@ class ProjectionCombiner {
     auto side_by_side = [&](const std::vector<Value*>& parts, int64_t axis) {
       auto attrs = std::make_shared<AxisAttrs>();
       attrs->axis = axis;
-      return add("concatenate", attrs, parts, origin, before);
+      return rewriter_.before(before, origin)(op::concatenate, parts, attrs);
     };
     const Node& first = *group[0].dense;
     auto dense = std::make_shared<DenseAttrs>(first.attrs_as<DenseAttrs>());
     dense->units = total;
     auto packing = std::make_shared<TileWeightAttrs>(
-        producer_of(first.inputs[1], "nn.tile_weight")->attrs_as<TileWeightAttrs>());
+        producer_of(first.inputs[1], nn::tile_weight)->attrs_as<TileWeightAttrs>());
     packing->column_tiles = tile_columns(packing->unit, total);
-    Value* packed = add("nn.tile_weight", packing, {side_by_side(weights, 1)}, origin, before);
-    Value* y = add("nn.dense", dense, {first.inputs[0], packed}, origin, before);
-    return biased ? add("add", nullptr, {y, side_by_side(biases, 0)}, origin, before) : y;
+    Value* packed = rewriter_.before(before, origin)(nn::tile_weight, {side_by_side(weights, 1)}, packing);
+    Value* y = rewriter_.before(before, origin)(nn::dense, {first.inputs[0], packed}, dense);
+    return biased ? rewriter_.before(before, origin)(op::add, {y, side_by_side(biases, 0)}) : y;
   }
 
   /// The operand's place in `attrs` (mutable), the extents of its axes, and its features.
@@ -197,19 +188,24 @@ class ProjectionCombiner {
       changed = true;
     }
     if (!changed) return;
-    Value* made = add("nn.attention", attrs, inputs, attention.origin, attention);
-    function_.replace_uses(attention.result(), made);
+    rewriter_.replace(attention.result(), rewriter_.before(attention)(nn::attention, inputs, attrs));
   }
 
+  const Rewriter& rewriter_;
   Function& function_;
-  std::map<const Value*, std::vector<Node*>> users_;
-  std::set<const Value*> outputs_;
 };
 
 }  // namespace
 
-void combine_projections(Graph& graph) {
-  ProjectionCombiner(graph.main).run();
+void combine_projections(Graph& graph, PassContext& context) {
+  ProjectionCombiner(Rewriter(graph.main, context)).run();
 }
+
+extern const Pass combine_projections_pass{
+    .name = "combine_projections",
+    .purpose = "queries, keys and values become one product on tile registers",
+    .after = {"recognize_attention", "alter_layout"},
+    .run = combine_projections,
+};
 
 }  // namespace gantry

@@ -1,8 +1,9 @@
 // Convolutions whose windows are as large as the image, along some axes or all: these are channels.
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
+#include "host/ops/movement.h"
 #include "host/passes/canonicalize.h"
-#include "host/passes/reshaper.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -19,19 +20,19 @@ bool covers_image(const Node& node, const ConvAttrs& attrs) {
   return true;
 }
 
-void make_dense(Function& function, Node& node, const ConvAttrs& conv) {
-  Reshaper reshaper(function, node);
+void make_dense(const Rewriter& rewriter, Node& node, const ConvAttrs& conv) {
+  const Builder build = rewriter.before(node);
   const Shape& data = node.inputs[0]->type.shape;
   const Dim elements = element_count({data.begin() + 1, data.end()});
-  Value* x = reshaper.reshape(node.inputs[0], {data[0], elements});
-  Value* weight = reshaper.reshape(node.inputs[1], {conv.channels, elements});
+  Value* x = build.reshape(node.inputs[0], {data[0], elements});
+  Value* weight = build.reshape(node.inputs[1], {conv.channels, elements});
   auto swap = std::make_shared<TransposeAttrs>();
   swap->axes = {1, 0};
-  weight = reshaper.add("transpose", swap, {weight});
+  weight = build(op::transpose, {weight}, swap);
   auto attrs = std::make_shared<DenseAttrs>();
   attrs->units = conv.channels;
-  Value* y = reshaper.add("nn.dense", attrs, {x, weight});
-  function.replace_uses(node.result(), reshaper.reshape(y, node.result()->type.shape));
+  Value* y = build(nn::dense, {x, weight}, attrs);
+  rewriter.replace(node.result(), build.reshape(y, node.result()->type.shape));
 }
 
 /// Fewer channels leave most of a vector of them empty.
@@ -60,7 +61,7 @@ size_t covered_axes(const Node& node, const ConvAttrs& attrs) {
 /// (N, C, …, A, B) as (N, C * A * B, …), where the last `count` axes join the channels. Of one channel, they
 /// are moved when they have been merged: the transposition then is that of channels that lie last, which
 /// convolutions read as they are.
-Value* as_channels(Reshaper& reshaper, Value* value, size_t count) {
+Value* as_channels(const Builder& build, Value* value, size_t count) {
   const Shape& shape = value->type.shape;
   const size_t kept = shape.size() - count;
   const Dim last = element_count({shape.begin() + static_cast<std::ptrdiff_t>(kept), shape.end()});
@@ -72,7 +73,7 @@ Value* as_channels(Reshaper& reshaper, Value* value, size_t count) {
     merged.push_back(last);
     order->axes.push_back(static_cast<int64_t>(kept) - 1);
     for (size_t i = 2; i < kept; ++i) order->axes.push_back(static_cast<int64_t>(i) - 1);
-    return reshaper.add("transpose", order, {reshaper.reshape(value, merged)});
+    return build(op::transpose, {build.reshape(value, merged)}, order);
   }
   order->axes.push_back(1);
   merged.push_back(shape[1] * last);
@@ -81,11 +82,11 @@ Value* as_channels(Reshaper& reshaper, Value* value, size_t count) {
     order->axes.push_back(static_cast<int64_t>(i));
     merged.push_back(shape[i]);
   }
-  return reshaper.reshape(reshaper.add("transpose", order, {value}), merged);
+  return build.reshape(build(op::transpose, {value}, order), merged);
 }
 
-void merge(Function& function, Node& node, const ConvAttrs& given, size_t count) {
-  Reshaper reshaper(function, node);
+void merge(const Rewriter& rewriter, Node& node, const ConvAttrs& given, size_t count) {
+  const Builder build = rewriter.before(node);
   auto attrs = std::make_shared<ConvAttrs>(given);
   const size_t left = given.kernel.size() - count;
   for (auto* along : {&attrs->kernel, &attrs->strides, &attrs->dilations}) along->resize(left);
@@ -93,28 +94,40 @@ void merge(Function& function, Node& node, const ConvAttrs& given, size_t count)
   const auto ends = given.padding.begin() + static_cast<std::ptrdiff_t>(given.kernel.size());
   attrs->padding.insert(attrs->padding.end(), ends, ends + static_cast<std::ptrdiff_t>(left));
   std::vector<Value*> inputs;
-  for (Value* input : node.inputs) inputs.push_back(as_channels(reshaper, input, count));
-  Value* y = reshaper.add("nn.conv", attrs, inputs);
-  function.replace_uses(node.result(), reshaper.reshape(y, node.result()->type.shape));
+  for (Value* input : node.inputs) inputs.push_back(as_channels(build, input, count));
+  Value* y = build(nn::conv, inputs, attrs);
+  rewriter.replace(node.result(), build.reshape(y, node.result()->type.shape));
 }
 
 }  // namespace
 
-void make_whole_convolutions_dense(Function& function) {
-  const std::vector<Node*> nodes = function.nodes();
-  for (Node* node : nodes) {
-    const auto* attrs = dynamic_cast<const ConvAttrs*>(node->attrs.get());
-    if (attrs != nullptr && covers_image(*node, *attrs)) make_dense(function, *node, *attrs);
+void make_whole_convolutions_dense(Graph& graph, PassContext& context) {
+  const Rewriter rewriter(graph.main, context);
+  for (Node* node : rewriter.nodes()) {
+    const auto* attrs = node->match(nn::conv);
+    if (attrs != nullptr && covers_image(*node, *attrs)) make_dense(rewriter, *node, *attrs);
   }
 }
 
-void merge_covered_axes(Function& function) {
-  const std::vector<Node*> nodes = function.nodes();
-  for (Node* node : nodes) {
-    const auto* attrs = dynamic_cast<const ConvAttrs*>(node->attrs.get());
+void merge_covered_axes(Graph& graph, PassContext& context) {
+  const Rewriter rewriter(graph.main, context);
+  for (Node* node : rewriter.nodes()) {
+    const auto* attrs = node->match(nn::conv);
     if (attrs == nullptr) continue;
-    if (const size_t count = covered_axes(*node, *attrs); count > 0) merge(function, *node, *attrs, count);
+    if (const size_t count = covered_axes(*node, *attrs); count > 0) merge(rewriter, *node, *attrs, count);
   }
 }
+
+extern const Pass make_whole_convolutions_dense_pass{
+    .name = "make_whole_convolutions_dense",
+    .purpose = "convolutions over whole images become matrix products",
+    .run = make_whole_convolutions_dense,
+};
+
+extern const Pass merge_covered_axes_pass{
+    .name = "merge_covered_axes",
+    .purpose = "axes that a window covers become channels",
+    .run = merge_covered_axes,
+};
 
 }  // namespace gantry

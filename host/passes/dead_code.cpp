@@ -2,14 +2,14 @@
 #include <set>
 
 #include "host/passes/passes.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 
-void dead_code(Graph& graph) {
-  Function& main = graph.main;
-  std::set<const Value*> live(main.outputs.begin(), main.outputs.end());
+void remove_dead_nodes(Function& function) {
+  std::set<const Value*> live(function.outputs.begin(), function.outputs.end());
   std::set<const Node*> dead;
-  const auto& nodes = main.nodes();
+  const auto& nodes = function.nodes();
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     const Node& node = **it;
     const bool used = std::any_of(node.results.begin(), node.results.end(),
@@ -20,8 +20,24 @@ void dead_code(Graph& graph) {
       dead.insert(&node);
     }
   }
-  main.remove_nodes([&](const Node& node) { return dead.count(&node) != 0; });
-  main.drop_unused_constants();
+  function.remove_nodes([&](const Node& node) { return dead.count(&node) != 0; });
+  function.drop_unused_constants();
 }
+
+void join_origin(std::vector<std::string>& origin, const std::vector<std::string>& more) {
+  for (const std::string& name : more) {
+    if (std::find(origin.begin(), origin.end(), name) == origin.end()) origin.push_back(name);
+  }
+}
+
+void dead_code(Graph& graph, PassContext&) {
+  remove_dead_nodes(graph.main);
+}
+
+extern const Pass dead_code_pass{
+    .name = "dead_code",
+    .purpose = "drops what nothing uses",
+    .run = dead_code,
+};
 
 }  // namespace gantry

@@ -5,9 +5,9 @@
 //     =>  reshape(nn.conv(reshape(%x, (N, I, 400)), reshape(@w, (O, I, 5))), (N, O, 396, 1))
 #include "host/ops/conv.h"
 #include "host/ops/movement.h"
-#include "host/ops/op.h"
 #include "host/ops/pool.h"
 #include "host/passes/canonicalize.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -28,16 +28,14 @@ size_t unit_windows(const Node& node, const WindowAttrs& attrs) {
   return count;
 }
 
-Value* without_last(Function& function, const Node& before, Value* value, size_t count) {
-  auto attrs = std::make_shared<ReshapeAttrs>();
-  attrs->shape.assign(value->type.shape.begin(),
-                      value->type.shape.end() - static_cast<std::ptrdiff_t>(count));
-  return infer_and_add(function, "reshape", attrs, {value}, before.origin, &before)->result();
+Value* without_last(const Builder& build, Value* value, size_t count) {
+  const Shape& shape = value->type.shape;
+  return build.reshape(value, {shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(count)});
 }
 
 /// Leaves the last `count` axes out of the node's inputs and attributes.
 template <typename WindowAttrs>
-void drop_axes(Function& function, const Node& node, const WindowAttrs& given, size_t count) {
+void drop_axes(const Rewriter& rewriter, const Node& node, const WindowAttrs& given, size_t count) {
   auto attrs = std::make_shared<WindowAttrs>(given);
   const size_t rank = given.kernel.size(), left = rank - count;
   for (auto* along : {&attrs->kernel, &attrs->strides, &attrs->dilations}) along->resize(left);
@@ -46,31 +44,33 @@ void drop_axes(Function& function, const Node& node, const WindowAttrs& given, s
   attrs->padding.erase(attrs->padding.begin() + static_cast<std::ptrdiff_t>(left),
                        attrs->padding.begin() + static_cast<std::ptrdiff_t>(rank));
   std::vector<Value*> inputs;
-  for (Value* input : node.inputs) inputs.push_back(without_last(function, node, input, count));
-  Value* narrow = infer_and_add(function, node.op->name, attrs, inputs, node.origin, &node)->result();
-  auto back = std::make_shared<ReshapeAttrs>();
-  back->shape = node.result()->type.shape;
-  function.replace_uses(node.result(),
-                        infer_and_add(function, "reshape", back, {narrow}, node.origin, &node)->result());
+  const Builder build = rewriter.before(node);
+  for (Value* input : node.inputs) inputs.push_back(without_last(build, input, count));
+  Value* narrow = build.again(node, inputs, attrs)->result();
+  rewriter.replace(node.result(), build.reshape(narrow, node.result()->type.shape));
 }
 
 template <typename WindowAttrs>
-void drop_if_any(Function& function, const Node& node) {
-  const auto& attrs = node.attrs_as<WindowAttrs>();
+void drop_if_any(const Rewriter& rewriter, const Node& node, const WindowAttrs& attrs) {
   if (attrs.channels_last || node.results.size() != 1) return;
-  if (const size_t count = unit_windows(node, attrs); count > 0) drop_axes(function, node, attrs, count);
+  if (const size_t count = unit_windows(node, attrs); count > 0) drop_axes(rewriter, node, attrs, count);
 }
 
 }  // namespace
 
-void drop_unit_windows(Function& function) {
-  const std::vector<Node*> nodes = function.nodes();
-  for (const Node* node : nodes) {
-    if (node->op->name == "nn.conv" && node->attrs_as<ConvAttrs>().weight_block == 0)
-      drop_if_any<ConvAttrs>(function, *node);
-    if (node->attrs && dynamic_cast<const PoolAttrs*>(node->attrs.get()))
-      drop_if_any<PoolAttrs>(function, *node);
+void drop_unit_windows(Graph& graph, PassContext& context) {
+  const Rewriter rewriter(graph.main, context);
+  for (const Node* node : rewriter.nodes()) {
+    if (const auto* conv = node->match(nn::conv); conv != nullptr && conv->weight_block == 0)
+      drop_if_any(rewriter, *node, *conv);
+    if (const auto* pool = node->attrs_if<PoolAttrs>()) drop_if_any(rewriter, *node, *pool);
   }
 }
+
+extern const Pass drop_unit_windows_pass{
+    .name = "drop_unit_windows",
+    .purpose = "windows lose axes along which images are one element wide",
+    .run = drop_unit_windows,
+};
 
 }  // namespace gantry

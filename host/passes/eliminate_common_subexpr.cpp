@@ -6,6 +6,7 @@
 
 #include "host/ops/op.h"
 #include "host/passes/passes.h"
+#include "host/passes/rewriter.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -31,35 +32,34 @@ std::string key_of(const Node& node) {
   return key;
 }
 
-void add_origin(Node& node, const std::vector<std::string>& more) {
-  for (const std::string& name : more) {
-    if (std::find(node.origin.begin(), node.origin.end(), name) == node.origin.end())
-      node.origin.push_back(name);
-  }
-}
-
 }  // namespace
 
-void eliminate_common_subexpr(Graph& graph) {
+void eliminate_common_subexpr(Graph& graph, PassContext& context) {
   Function& main = graph.main;
   std::unordered_map<std::string, Value*> constants;
   for (Value* constant : main.constants()) {
     const auto [first, fresh] = constants.try_emplace(key_of(*constant->constant), constant);
-    if (!fresh) main.replace_uses(constant, first->second);
+    if (!fresh && context.take_rewrite()) main.replace_uses(constant, first->second);
   }
   std::unordered_map<std::string, Node*> seen;
   std::set<const Node*> duplicates;
   for (Node* node : main.nodes()) {
     if (!node->bodies.empty()) continue;
     const auto [first, fresh] = seen.try_emplace(key_of(*node), node);
-    if (fresh) continue;
+    if (fresh || !context.take_rewrite()) continue;
     for (size_t i = 0; i < node->results.size(); ++i)
       main.replace_uses(node->results[i], first->second->results[i]);
-    add_origin(*first->second, node->origin);
+    join_origin(first->second->origin, node->origin);
     duplicates.insert(node);
   }
   main.remove_nodes([&](const Node& node) { return duplicates.count(&node) != 0; });
   main.drop_unused_constants();
 }
+
+extern const Pass eliminate_common_subexpr_pass{
+    .name = "eliminate_common_subexpr",
+    .purpose = "what is computed twice is computed once",
+    .run = eliminate_common_subexpr,
+};
 
 }  // namespace gantry

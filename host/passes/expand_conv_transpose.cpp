@@ -19,6 +19,7 @@
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/passes/canonicalize.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -31,7 +32,7 @@ struct Remainders {
 class Expansion {
  public:
   Expansion(Function& function, const Node& node)
-      : function_(function), node_(node), attrs_(node.attrs_as<ConvTransposeAttrs>()) {
+      : function_(function), node_(node), build_(function, node), attrs_(node.attrs_as<ConvTransposeAttrs>()) {
     for (size_t i = 0; i < rank(); ++i) {
       const bool spreads = attrs_.strides[i] > 1 || node.inputs[0]->type.shape[i + 2] == Dim(1);
       dilation_.push_back(spreads ? 1 : attrs_.dilations[i]);
@@ -120,21 +121,14 @@ class Expansion {
     if (parts.size() == 1) return parts[0];
     auto attrs = std::make_shared<AxisAttrs>();
     attrs->axis = static_cast<int64_t>(2 + rank() + axis);
-    return add("concatenate", attrs, parts);
+    return build_(op::concatenate, parts, attrs);
   }
 
-  Value* add(std::string_view op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs) {
-    return infer_and_add(function_, op, std::move(attrs), std::move(inputs), node_.origin, &node_)->result();
-  }
-  Value* reshape(Value* value, Shape shape) {
-    auto attrs = std::make_shared<ReshapeAttrs>();
-    attrs->shape = std::move(shape);
-    return add("reshape", attrs, {value});
-  }
+  Value* reshape(Value* value, Shape shape) { return build_.reshape(value, std::move(shape)); }
   Value* transpose(Value* value, std::vector<int64_t> axes) {
     auto attrs = std::make_shared<TransposeAttrs>();
     attrs->axes = std::move(axes);
-    return add("transpose", attrs, {value});
+    return build_(op::transpose, {value}, attrs);
   }
 
   /// (groups I, O, k…) -> (groups s… O, I, J…), of the chosen remainders
@@ -167,8 +161,8 @@ class Expansion {
     }
     axes.insert(axes.end(), {2, 1});
     for (size_t i = 0; i < rank(); ++i) axes.push_back(static_cast<int64_t>(3 + 2 * i));
-    Value* value = reshape(add("pad", zeros, {weight}), split);
-    return reshape(transpose(add("strided_slice", reverse, {value}), axes), packed);
+    Value* value = reshape(build_(op::pad, {weight}, zeros), split);
+    return reshape(transpose(build_(op::strided_slice, {value}, reverse), axes), packed);
   }
 
   /// (N, q…, groups, s…, O), of the chosen remainders
@@ -185,7 +179,7 @@ class Expansion {
     }
     // As many positions whatever the taps.
     for (size_t i = 0; i < rank(); ++i) attrs->padding.push_back(reach(taps_[i], i));
-    Value* value = add("nn.conv", attrs, {node_.inputs[0], weight});
+    Value* value = build_(nn::conv, {node_.inputs[0], weight}, attrs);
     const Shape shape = value->type.shape;
     std::vector<int64_t> last{0};
     Shape split{shape[0]};
@@ -222,7 +216,7 @@ class Expansion {
     cut_off->begin.assign(shape.size(), Dim(0));
     cut_off->end = spread;
     cut_off->strides.assign(shape.size(), 1);
-    return add("strided_slice", cut_off, {reshape(add("pad", zeros, {reshape(weight, apart)}), joined)});
+    return build_(op::strided_slice, {reshape(build_(op::pad, {reshape(weight, apart)}, zeros), joined)}, cut_off);
   }
 
   /// A matrix product with all taps.
@@ -237,7 +231,7 @@ class Expansion {
     auto attrs = std::make_shared<DenseAttrs>();
     attrs->units = units.value();
     Value* x = reshape(node_.inputs[0], {data[0], data[1]});
-    Value* y = reshape(add("nn.dense", attrs, {x, reshape(weight, {shape[0], units})}), taps);
+    Value* y = reshape(build_(nn::dense, {x, reshape(weight, {shape[0], units})}, attrs), taps);
     return slice(y, 2);
   }
 
@@ -254,7 +248,7 @@ class Expansion {
     }
     const bool whole =
         part->end == all && std::ranges::all_of(part->begin, [](const Dim& d) { return d == Dim(0); });
-    return whole ? value : add("strided_slice", part, {value});
+    return whole ? value : build_(op::strided_slice, {value}, part);
   }
 
   /// (N, q…, groups, s…, O) -> (N, s q…, groups O)
@@ -281,6 +275,7 @@ class Expansion {
 
   Function& function_;
   const Node& node_;
+  Builder build_;
   const ConvTransposeAttrs& attrs_;
   Value* weight_ = nullptr;             ///< with zeros between dilated taps
   std::vector<int64_t> kernel_, taps_;  ///< its taps along each spatial axis; J
@@ -289,13 +284,19 @@ class Expansion {
 
 }  // namespace
 
-void expand_conv_transpose(Function& function) {
-  const std::vector<Node*> nodes = function.nodes();
-  for (Node* node : nodes) {
-    if (dynamic_cast<const ConvTransposeAttrs*>(node->attrs.get()) == nullptr) continue;
-    Expansion expansion(function, *node);
-    if (expansion.applies()) function.replace_uses(node->result(), expansion.run());
+void expand_conv_transpose(Graph& graph, PassContext& context) {
+  const Rewriter rewriter(graph.main, context);
+  for (Node* node : rewriter.nodes()) {
+    if (node->match(nn::conv_transpose) == nullptr) continue;
+    Expansion expansion(graph.main, *node);
+    if (expansion.applies()) rewriter.replace(node->result(), expansion.run());
   }
 }
+
+extern const Pass expand_conv_transpose_pass{
+    .name = "expand_conv_transpose",
+    .purpose = "transposed convolutions become convolutions and an interleaving",
+    .run = expand_conv_transpose,
+};
 
 }  // namespace gantry

@@ -5,6 +5,7 @@
 
 #include "host/ops/op.h"
 #include "host/passes/passes.h"
+#include "host/passes/rewriter.h"
 #include "host/passes/weight_growth.h"
 #include "host/support/error.h"
 #include "host/tensor/interpret.h"
@@ -17,22 +18,13 @@ constexpr int64_t kMaxGrowth = 4;
 constexpr int64_t kMaxAddedBytes = int64_t{64} << 20;
 
 /// Finds out whether the attributes mention symbols.
-class SymbolFinder : public AttrVisitor {
+class SymbolFinder : public PartialAttrVisitor {
  public:
-  void operator()(std::string_view, int64_t&) override {}
-  void operator()(std::string_view, double&) override {}
-  void operator()(std::string_view, bool&) override {}
-  void operator()(std::string_view, std::string&) override {}
-  void operator()(std::string_view, DType&) override {}
+  using PartialAttrVisitor::operator();
   void operator()(std::string_view, Dim& value) override { found = found || !value.is_constant(); }
-  void operator()(std::string_view, std::vector<int64_t>&) override {}
-  void operator()(std::string_view, std::vector<double>&) override {}
   void operator()(std::string_view, Shape& value) override { found = found || !constant_shape(value); }
 
   bool found = false;
-
- protected:
-  void enumeration_index(std::string_view, int64_t&, std::initializer_list<std::string_view>) override {}
 };
 
 bool has_symbolic_attrs(const Node& node) {
@@ -71,7 +63,7 @@ class FreedConstants {
   /// The constant takes the place of a node's result; a view's bytes are those of its input.
   void replace(const Node& node, const Value* result, const Value* constant) {
     result_of_[constant] = result;
-    if (node.op->is_view) viewed_[constant] = node.inputs[0];
+    if (op_def(node).is_view) viewed_[constant] = node.inputs[0];
   }
 
   int64_t bytes(const Node& node) const {
@@ -110,9 +102,9 @@ ConstantPtr fold_view(const Node& node) {
 
 // Values of the results; empty if the op cannot be evaluated here.
 std::vector<ConstantPtr> evaluate(const Node& node) {
-  if (node.op->is_view) return {fold_view(node)};
-  if (node.op->fold) return node.op->fold(node);
-  if (node.op->compute == nullptr || !node.bodies.empty()) return {};
+  if (op_def(node).is_view) return {fold_view(node)};
+  if (op_def(node).fold) return op_def(node).fold(node);
+  if (op_def(node).compute == nullptr || !node.bodies.empty()) return {};
   std::vector<Tensor> arguments;
   std::map<const OperationNode*, ConstantPtr> data;
   for (const Value* input : node.inputs) {
@@ -123,15 +115,15 @@ std::vector<ConstantPtr> evaluate(const Node& node) {
     arguments.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, input->name));
     data[arguments.back().op().get()] = input->constant;
   }
-  return interpret(node.op->compute(node, arguments), data);
+  return interpret(op_def(node).compute(node, arguments), data);
 }
 
 /// `grows`: up to the limits above; else hardly.
-void fold(Function& main, bool grows) {
+void fold(Function& main, bool grows, PassContext& context) {
   FreedConstants freed(main);
   const auto worth_folding = [&](const Node& node, int64_t after) {
     if (grows) return after <= bytes_of_inputs(node) * kMaxGrowth + kMaxAddedBytes;
-    return node.op->is_view || grows_little(freed.bytes(node), after);
+    return op_def(node).is_view || grows_little(freed.bytes(node), after);
   };
   std::set<const Node*> folded;
   for (Node* node : main.nodes()) {
@@ -139,7 +131,7 @@ void fold(Function& main, bool grows) {
     if (!after || !has_constant_inputs(*node) || !worth_folding(*node, *after) || has_symbolic_attrs(*node))
       continue;
     const std::vector<ConstantPtr> values = evaluate(*node);
-    if (values.size() != node->results.size()) continue;
+    if (values.size() != node->results.size() || !context.take_rewrite()) continue;
     for (size_t i = 0; i < values.size(); ++i) {
       internal_check(values[i]->type == node->results[i]->type, "{} folds to a {} instead of a {}",
                      node->op->name, values[i]->type.str(), node->results[i]->type.str());
@@ -155,13 +147,15 @@ void fold(Function& main, bool grows) {
 
 }  // namespace
 
-void fold_constant(Graph& graph) {
-  fold(graph.main, true);
+void fold_constant(Graph& graph, PassContext& context) {
+  if (context.small) remove_dead_nodes(graph.main);  // what nothing uses needs no constant
+  fold(graph.main, !context.small, context);
 }
 
-void fold_without_growth(Graph& graph) {
-  dead_code(graph);  // what nothing uses needs no constant
-  fold(graph.main, false);
-}
+extern const Pass fold_constant_pass{
+    .name = "fold_constant",
+    .purpose = "what depends on constants alone is computed",
+    .run = fold_constant,
+};
 
 }  // namespace gantry

@@ -3,9 +3,11 @@
 #include <optional>
 
 #include "host/ops/dense.h"
+#include "host/ops/elementwise.h"
+#include "host/ops/movement.h"
 #include "host/passes/canonicalize.h"
 #include "host/passes/passes.h"
-#include "host/passes/reshaper.h"
+#include "host/passes/rewriter.h"
 #include "host/passes/strided_view.h"
 
 namespace gantry {
@@ -13,7 +15,7 @@ namespace {
 
 /// What `value` is the matrix transposition of; null where it is none, or one of other axes.
 Value* transposed_matrix(const Value* value) {
-  const Node* node = producer_of(value, "transpose");
+  const Node* node = producer_of(value, op::transpose);
   if (node == nullptr) return nullptr;
   const std::vector<int64_t>& axes = node->attrs_as<TransposeAttrs>().axes;
   const size_t rank = axes.size();
@@ -33,9 +35,9 @@ struct Scaled {
 };
 
 std::optional<Scaled> scaled_matrix(const Value* value) {
-  const Node* node = producer_of(value, "multiply");
+  const Node* node = producer_of(value, op::multiply);
   const bool product = node != nullptr;
-  if (!product) node = producer_of(value, "divide");
+  if (!product) node = producer_of(value, op::divide);
   if (node == nullptr) return std::nullopt;
   for (size_t data = 0; data < (product ? 2u : 1u); ++data) {
     const std::optional<double> factor = constant_scalar(node->inputs[1 - data]);
@@ -55,8 +57,8 @@ struct Repeated {
 /// `value` as a reshape that merges what broadcast_to repeated with the axis before it.
 std::optional<Repeated> repeated_matrix(const Value* value) {
   const Node* merge = value->producer;
-  if (merge == nullptr || !merge->op->is_view || merge->inputs.size() != 1) return std::nullopt;
-  const Node* repeat = producer_of(merge->inputs[0], "broadcast_to");
+  if (merge == nullptr || !op_def(*merge).is_view || merge->inputs.size() != 1) return std::nullopt;
+  const Node* repeat = producer_of(merge->inputs[0], op::broadcast_to);
   if (repeat == nullptr) return std::nullopt;
   const Shape &from = repeat->inputs[0]->type.shape, &to = repeat->result()->type.shape;
   if (from.size() != to.size() || to.size() < 4) return std::nullopt;
@@ -76,14 +78,13 @@ std::optional<Repeated> repeated_matrix(const Value* value) {
   return found;
 }
 
-class Folder {
+class OperandFolder {
  public:
-  explicit Folder(Function& function) : function_(function) {}
+  explicit OperandFolder(const Rewriter& rewriter) : rewriter_(rewriter) {}
 
   void run() {
-    const std::vector<Node*> nodes = function_.nodes();
-    for (Node* node : nodes) {
-      const auto* attrs = dynamic_cast<const MatmulAttrs*>(node->attrs.get());
+    for (Node* node : rewriter_.nodes()) {
+      const auto* attrs = node->match(op::matmul);
       if (attrs == nullptr || attrs->gemm) continue;
       while (Node* folded = fold(*node)) node = folded;
     }
@@ -101,18 +102,16 @@ class Folder {
   Node* fold_transposition(const Node& node, Value* matrix) {
     auto attrs = std::make_shared<MatmulAttrs>(node.attrs_as<MatmulAttrs>());
     attrs->transpose_b = !attrs->transpose_b;
-    Value* product = Reshaper(function_, node).add(node.op->name, attrs, {node.inputs[0], matrix});
-    function_.replace_uses(node.result(), product);
-    return product->producer;
+    Value* product = rewriter_.before(node)(op::matmul, {node.inputs[0], matrix}, attrs);
+    return rewriter_.replace(node.result(), product) ? product->producer : nullptr;
   }
 
   Node* fold_scale(const Node& node, const Scaled& scaled) {
-    Reshaper reshaper(function_, node);
+    const Builder build = rewriter_.before(node);
     const std::vector<Value*>& operands = scaled.node->inputs;
-    Value* product = reshaper.add(node.op->name, node.attrs, {node.inputs[0], operands[scaled.data]});
-    function_.replace_uses(node.result(), reshaper.add(scaled.node->op->name, scaled.node->attrs,
-                                                       {product, operands[1 - scaled.data]}));
-    return product->producer;
+    Value* product = build.again(node, {node.inputs[0], operands[scaled.data]})->result();
+    Value* result = build.again(*scaled.node, {product, operands[1 - scaled.data]})->result();
+    return rewriter_.replace(node.result(), result) ? product->producer : nullptr;
   }
 
   /// The rows of all that share a matrix, one after the other.
@@ -125,24 +124,30 @@ class Folder {
     if (!(shape[group] == groups * repeated.times)) return nullptr;
     shape[group] = groups;
     shape[rows] = repeated.times * shape[rows];
-    Reshaper reshaper(function_, node);
+    const Builder build = rewriter_.before(node);
     Value* product =
-        reshaper.add(node.op->name, node.attrs,
-                     {reshaper.reshape(left, shape), reshaper.reshape(repeated.value, repeated.once)});
-    function_.replace_uses(node.result(), reshaper.reshape(product, node.result()->type.shape));
-    return product->producer;
+        build.again(node, {build.reshape(left, shape), build.reshape(repeated.value, repeated.once)})->result();
+    Value* result = build.reshape(product, node.result()->type.shape);
+    return rewriter_.replace(node.result(), result) ? product->producer : nullptr;
   }
 
-  Function& function_;
+  const Rewriter& rewriter_;
 };
 
 }  // namespace
 
-void fold_right_operands(Graph& graph) {
-  Folder(graph.main).run();
+void fold_right_operands(Graph& graph, PassContext& context) {
+  OperandFolder(Rewriter(graph.main, context)).run();
   // Factors and what follows them join the products' kernels, which views would part them from.
-  move_elementwise_before_views(graph.main);
-  dead_code(graph);
+  move_elementwise_before_views(graph, context);
+  remove_dead_nodes(graph.main);
 }
+
+extern const Pass fold_right_operands_pass{
+    .name = "fold_right_operands",
+    .purpose = "on CPUs matrix products read operands before their transposition or scale",
+    .when = for_cpus,
+    .run = fold_right_operands,
+};
 
 }  // namespace gantry

@@ -11,17 +11,10 @@ namespace {
 
 constexpr size_t kMaxNameLength = 64;
 
-// Kernels hold these as immediates.
-bool is_immediate(const Value& value) {
-  const DType dtype = value.type.dtype;
-  return value.is_constant() && element_count(value.type.shape) == Dim(1) && dtype != DType::kF16 &&
-         dtype != DType::kBF16 && dtype != DType::kU64;
-}
-
 bool needs_body(const FusionGroup& group) {
   const Node& node = *group.members.front();
   return group.members.size() > 1 ||
-         (!node.op->is_view && node.op->fusion != FusionClass::kOpaque && node.bodies.empty());
+         (!op_def(node).is_view && op_def(node).fusion != FusionClass::kOpaque && node.bodies.empty());
 }
 
 /// Builds the body of a group and collects the values that it takes from outside.
@@ -98,16 +91,29 @@ void replace_group(Function& main, const FusionGroup& group) {
 
 }  // namespace
 
-void fuse_ops(Graph& graph, bool enable) {
+void fuse_ops(Graph& graph, PassContext& context) {
   Function& main = graph.main;
   std::set<const Node*> replaced;
-  for (const FusionGroup& group : find_fusion_groups(main, enable)) {
-    if (!needs_body(group)) continue;
+  const auto make_kernel = [&](const FusionGroup& group) {
+    if (!needs_body(group)) return;
     replace_group(main, group);
     replaced.insert(group.members.begin(), group.members.end());
+  };
+  for (const FusionGroup& group : find_fusion_groups(main, context.fuse)) {
+    if (group.members.size() == 1 || context.take_rewrite()) {
+      make_kernel(group);
+    } else {
+      for (Node* member : group.members) make_kernel({{member}});
+    }
   }
   main.remove_nodes([&](const Node& node) { return replaced.count(&node) != 0; });
   main.drop_unused_constants();
 }
+
+extern const Pass fuse_ops_pass{
+    .name = "fuse_ops",
+    .purpose = "groups ops into kernels; below level 2 every op is a kernel of its own",
+    .run = fuse_ops,
+};
 
 }  // namespace gantry

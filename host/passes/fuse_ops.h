@@ -9,14 +9,15 @@ namespace gantry {
 /// `fused`: one body whose parameters are the node's inputs and whose outputs are its results. Constants of
 /// one element stand inside the body (dtypes that have no immediates excepted), all others are inputs.
 const OpDef* fused_op();
+namespace op {
+inline constexpr Op<NoAttrs> fused{"fused"};
+}  // namespace op
 
 /// An op table with `fused` added, to read text with fused nodes.
 class FusedOpTable : public OpTable {
  public:
   explicit FusedOpTable(const OpTable& ops) : ops_(ops) {}
-  std::string_view op_name(const OpDef* op) const override;
-  const OpDef* find(std::string_view name) const override;
-  std::shared_ptr<Attrs> default_attrs(const OpDef* op) const override;
+  const OpBase* find(std::string_view name) const override;
   std::vector<TensorType> infer(const Node& node, Function& function) const override;
 
  private:

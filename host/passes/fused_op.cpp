@@ -32,29 +32,21 @@ std::vector<TensorType> infer_fused(const Node& node, Function&) {
 }  // namespace
 
 const OpDef* fused_op() {
-  static const OpDef op = [] {
+  static const OpDef declared = [] {
     OpDef fused;
-    fused.name = "fused";
+    fused.handle = &op::fused;
+    fused.name = op::fused.name();
     fused.fusion = FusionClass::kOpaque;
     fused.min_inputs = 0;
     fused.max_inputs = -1;
-    fused.make_attrs = [] { return std::make_shared<NoAttrs>(); };
     fused.infer = infer_fused;
     return fused;
   }();
-  return &op;
+  return &declared;
 }
 
-std::string_view FusedOpTable::op_name(const OpDef* op) const {
-  return op == fused_op() ? std::string_view(op->name) : ops_.op_name(op);
-}
-
-const OpDef* FusedOpTable::find(std::string_view name) const {
-  return name == fused_op()->name ? fused_op() : ops_.find(name);
-}
-
-std::shared_ptr<Attrs> FusedOpTable::default_attrs(const OpDef* op) const {
-  return op == fused_op() ? op->make_attrs() : ops_.default_attrs(op);
+const OpBase* FusedOpTable::find(std::string_view name) const {
+  return name == op::fused.name() ? fused_op() : ops_.find(name);
 }
 
 std::vector<TensorType> FusedOpTable::infer(const Node& node, Function& function) const {

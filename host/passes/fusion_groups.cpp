@@ -17,22 +17,22 @@ constexpr size_t kMaxGroupSize = 40;
 constexpr int64_t kMaxExpansion = 64;
 
 bool is_pointwise(const Node& node) {
-  return node.op->fusion == FusionClass::kElementwise || node.op->fusion == FusionClass::kBroadcast;
+  return op_def(node).fusion == FusionClass::kElementwise || op_def(node).fusion == FusionClass::kBroadcast;
 }
 bool is_injective(const Node& node) {
-  return node.op->fusion == FusionClass::kInjective;
+  return op_def(node).fusion == FusionClass::kInjective;
 }
 
 bool is_reduction(const Node& node) {
-  return node.op->fusion == FusionClass::kReduction;
+  return op_def(node).fusion == FusionClass::kReduction;
 }
 /// Others may follow it in its kernel.
 bool is_anchor(const Node& node) {
-  return node.op->fusion == FusionClass::kOutElementwiseFusable || is_reduction(node);
+  return op_def(node).fusion == FusionClass::kOutElementwiseFusable || is_reduction(node);
 }
 
 bool may_join(const Node& node) {
-  return !node.op->is_view && node.results.size() == 1 && node.bodies.empty() &&
+  return !op_def(node).is_view && node.results.size() == 1 && node.bodies.empty() &&
          (is_pointwise(node) || is_injective(node));
 }
 
@@ -185,9 +185,9 @@ class Grouper {
 
   bool is_staged(const Node& node, const Node& user) const {
     if (operand_maps_.count(&user) != 0) return true;
-    if (!user.op->stages_input) return false;
+    if (!op_def(user).stages_input) return false;
     for (size_t i = 0; i < user.inputs.size(); ++i) {
-      if (user.inputs[i] == node.result() && !user.op->stages_input(user, i)) return false;
+      if (user.inputs[i] == node.result() && !op_def(user).stages_input(user, i)) return false;
     }
     return true;
   }
@@ -208,7 +208,7 @@ class Grouper {
   bool join_operand(Node* node) {
     const auto group = staging_group(*node);
     if (!group || groups_[*group].members.size() >= kMaxGroupSize) return false;
-    if (node->op->is_view) {
+    if (op_def(*node).is_view) {
       // By itself a view costs nothing; it joins to connect a map of indices behind it.
       const Node* source = node->inputs[0]->producer;
       if (source == nullptr || !maps_indices(*source) || users_of(*source).size() != 1 ||
@@ -225,9 +225,9 @@ class Grouper {
 
   bool is_copied(const Node& node, const Node& user) const {
     if (operand_arithmetic_.count(&user) != 0) return count_of(node.result()) == count_of(user.result());
-    if (!user.op->copies_input) return false;
+    if (!op_def(user).copies_input) return false;
     for (size_t i = 0; i < user.inputs.size(); ++i) {
-      if (user.inputs[i] == node.result() && !user.op->copies_input(user, i)) return false;
+      if (user.inputs[i] == node.result() && !op_def(user).copies_input(user, i)) return false;
     }
     return true;
   }
@@ -274,18 +274,18 @@ class Grouper {
              operand_arithmetic_.count(&user) == 0 && is_pointwise(producer) && is_pointwise(user) &&
              count_of(producer.result()) == count_of(user.result());
     }
-    switch (user.op->fusion) {
+    switch (op_def(user).fusion) {
       case FusionClass::kElementwise:
       case FusionClass::kBroadcast:
         return feeds_choice_.count(&user) == 0 && count_of(producer.result()) == count_of(user.result());
       case FusionClass::kInjective:
         // An op that picks among several inputs evaluates the choice for every element, so only a step of
         // arithmetic goes inside.
-        if (present_inputs(user) > 1 && producer.op->fusion != FusionClass::kElementwise) return false;
+        if (present_inputs(user) > 1 && op_def(producer).fusion != FusionClass::kElementwise) return false;
         return feeds_choice_.count(&user) == 0 && reads_once(user);
       case FusionClass::kReduction:
         // Windows overlap: a pooling would compute its input several times.
-        return user.op->layout != LayoutBehaviour::kChannelAware;
+        return op_def(user).layout != LayoutBehaviour::kChannelAware;
       default:
         return false;
     }
@@ -299,7 +299,7 @@ class Grouper {
     if (group.members.size() >= kMaxGroupSize) return false;
     bool feeds_choice = false;
     for (const Node* user : *users) {
-      if (group_of_.at(user) != group_index || user->op->is_view || user->results.size() != 1) return false;
+      if (group_of_.at(user) != group_index || op_def(*user).is_view || user->results.size() != 1) return false;
       if (!edge_allows(*node, *user, group)) return false;
       feeds_choice = feeds_choice || (is_injective(*user) && present_inputs(*user) > 1);
     }

@@ -2,8 +2,8 @@
 #include <map>
 
 #include "host/ops/elementwise.h"
-#include "host/ops/op.h"
 #include "host/passes/passes.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -14,12 +14,11 @@ bool is_narrow(DType dtype) {
 
 class FloatLegalizer {
  public:
-  explicit FloatLegalizer(Function& function) : function_(function) {}
+  explicit FloatLegalizer(const Rewriter& rewriter) : rewriter_(rewriter), function_(rewriter.function()) {}
 
   void run() {
-    const std::vector<Node*> nodes = function_.nodes();
-    for (Node* node : nodes) {
-      if (dynamic_cast<const CastAttrs*>(node->attrs.get()) != nullptr) {
+    for (Node* node : rewriter_.nodes()) {
+      if (node->match(op::cast) != nullptr) {
         legalize_cast(*node);
       } else if (computes_in_narrow(*node)) {
         legalize(*node);
@@ -37,7 +36,7 @@ class FloatLegalizer {
   Value* cast(Value* value, DType to, const Node& before) {
     auto attrs = std::make_shared<CastAttrs>();
     attrs->to = to;
-    return infer_and_add(function_, "cast", attrs, {value}, before.origin, &before)->result();
+    return rewriter_.before(before)(op::cast, {value}, attrs);
   }
 
   /// The value in f32: as it was before it was rounded, where a node before computed it so.
@@ -56,13 +55,14 @@ class FloatLegalizer {
     const DType to = node.result()->type.dtype;
     if (to == input->type.dtype || !is_float(to)) return;
     Value* source = wide(input, node);
-    function_.replace_uses(node.result(), to == DType::kF32 ? source : cast(source, to, node));
+    rewriter_.replace(node.result(), to == DType::kF32 ? source : cast(source, to, node));
   }
 
   void legalize(Node& node) {
     std::vector<Value*> inputs;
     for (Value* input : node.inputs) inputs.push_back(wide(input, node));
-    Node* computed = infer_and_add(function_, node.op->name, node.attrs, inputs, node.origin, &node);
+    if (!rewriter_.context().take_rewrite()) return;
+    Node* computed = rewriter_.before(node).again(node, inputs);
     for (size_t i = 0; i < node.results.size(); ++i) {
       Value *before = node.results[i], *result = computed->results[i];
       if (!(result->type.dtype == before->type.dtype)) {
@@ -74,15 +74,23 @@ class FloatLegalizer {
     }
   }
 
+  const Rewriter& rewriter_;
   Function& function_;
   std::map<const Value*, Value*> wide_;  ///< f32 values of narrow ones
 };
 
 }  // namespace
 
-void legalize_floats(Graph& graph) {
-  FloatLegalizer(graph.main).run();
-  dead_code(graph);
+void legalize_floats(Graph& graph, PassContext& context) {
+  FloatLegalizer(Rewriter(graph.main, context)).run();
+  remove_dead_nodes(graph.main);
 }
+
+extern const Pass legalize_floats_pass{
+    .name = "legalize_floats",
+    .purpose = "on CPUs f16 and bf16 compute in f32",
+    .when = for_cpus,
+    .run = legalize_floats,
+};
 
 }  // namespace gantry

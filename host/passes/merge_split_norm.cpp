@@ -1,9 +1,10 @@
 #include <optional>
 
+#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/norm.h"
-#include "host/ops/op.h"
 #include "host/passes/canonicalize.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -15,7 +16,7 @@ struct ChannelSlice {
 };
 
 std::optional<ChannelSlice> channel_slice(const Value* value) {
-  const Node* node = producer_of(value, "strided_slice");
+  const Node* node = producer_of(value, op::strided_slice);
   if (node == nullptr) return std::nullopt;
   const auto& attrs = node->attrs_as<StridedSliceAttrs>();
   const Shape& shape = node->inputs[0]->type.shape;
@@ -39,8 +40,8 @@ bool is_per_channel(const Value* value, int64_t channels, int rank) {
 }
 
 std::optional<AffineSlice> affine_slice(const Value* value) {
-  const Node* sum = producer_of(value, "add");
-  const Node* product = sum != nullptr ? producer_of(sum->inputs[0], "multiply") : nullptr;
+  const Node* sum = producer_of(value, op::add);
+  const Node* product = sum != nullptr ? producer_of(sum->inputs[0], op::multiply) : nullptr;
   if (product == nullptr) return std::nullopt;
   const auto slice = channel_slice(product->inputs[0]);
   if (!slice) return std::nullopt;
@@ -51,26 +52,25 @@ std::optional<AffineSlice> affine_slice(const Value* value) {
   return AffineSlice{*slice, product->inputs[1], sum->inputs[1]};
 }
 
-class Merger {
+class NormMerger {
  public:
-  explicit Merger(Function& function) : function_(function), uses_(function.use_counts()) {}
+  explicit NormMerger(const Rewriter& rewriter) : rewriter_(rewriter), function_(rewriter.function()) {}
 
   void run() {
-    const std::vector<Node*> nodes = function_.nodes();
-    for (Node* node : nodes) {
-      if (node->op->name == "concatenate" && node->inputs.size() == 2) merge(*node);
+    for (Node* node : rewriter_.nodes()) {
+      if (node->is(op::concatenate) && node->inputs.size() == 2) merge(*node);
     }
   }
 
  private:
   void merge(Node& concatenation) {
-    const Node* norm = producer_of(concatenation.inputs[0], "nn.instance_norm");
-    if (norm == nullptr || uses_.at(norm->result()) != 1 || concatenation.attrs_as<AxisAttrs>().axis != 1)
+    const Node* norm = producer_of(concatenation.inputs[0], nn::instance_norm);
+    if (norm == nullptr || function_.only_user(norm->result()) == nullptr || concatenation.attrs_as<AxisAttrs>().axis != 1)
       return;
     if (norm->result()->type.dtype != DType::kF32) return;
     const auto first = channel_slice(norm->inputs[0]);
     const auto rest = affine_slice(concatenation.inputs[1]);
-    if (!first || !rest || uses_.at(concatenation.inputs[1]) != 1 || first->data != rest->slice.data) return;
+    if (!first || !rest || function_.only_user(concatenation.inputs[1]) == nullptr || first->data != rest->slice.data) return;
     const Dim channels = first->data->type.shape[1];
     if (first->begin != 0 || first->end != rest->slice.begin || !(channels == Dim(rest->slice.end))) return;
     replace(concatenation, *norm, first->end, *rest);
@@ -84,33 +84,35 @@ class Merger {
     Value* front = function_.add_constant(vector->name, make_constant({DType::kF32, shape}, values.data()));
     auto attrs = std::make_shared<AxisAttrs>();
     attrs->axis = 0;
-    return add(before, "concatenate", attrs, {front, vector}, before.origin);
-  }
-  Value* add(const Node& before, std::string_view op, std::shared_ptr<const Attrs> attrs,
-             std::vector<Value*> inputs, const std::vector<std::string>& origin) {
-    return infer_and_add(function_, op, std::move(attrs), std::move(inputs), origin, &before)->result();
+    return rewriter_.before(before)(op::concatenate, {front, vector}, attrs);
   }
 
   void replace(Node& concatenation, const Node& norm, int64_t normalized, const AffineSlice& rest) {
     Value* scale = extended(concatenation, normalized, 1, rest.scale);
     Value* shift = extended(concatenation, normalized, 0, rest.shift);
     const std::vector<std::string>& affine = concatenation.inputs[1]->producer->origin;
-    Value* y = add(concatenation, "multiply", nullptr, {rest.slice.data, scale}, affine);
-    y = add(concatenation, "add", nullptr, {y, shift}, affine);
+    Value* y = rewriter_.before(concatenation, affine)(op::multiply, {rest.slice.data, scale});
+    y = rewriter_.before(concatenation, affine)(op::add, {y, shift});
     auto attrs = std::make_shared<GroupNormAttrs>(norm.attrs_as<GroupNormAttrs>());
     attrs->normalized = normalized;
-    y = add(concatenation, "nn.instance_norm", attrs, {y, norm.inputs[1], norm.inputs[2]}, norm.origin);
-    function_.replace_uses(concatenation.result(), y);
+    y = rewriter_.before(concatenation, norm.origin)(nn::instance_norm, {y, norm.inputs[1], norm.inputs[2]}, attrs);
+    rewriter_.replace(concatenation.result(), y);
   }
 
+  const Rewriter& rewriter_;
   Function& function_;
-  std::map<const Value*, int> uses_;
 };
 
 }  // namespace
 
-void merge_split_norm(Function& function) {
-  Merger(function).run();
+void merge_split_norm(Graph& graph, PassContext& context) {
+  NormMerger(Rewriter(graph.main, context)).run();
 }
+
+extern const Pass merge_split_norm_pass{
+    .name = "merge_split_norm",
+    .purpose = "channels split for a normalisation of some are normalised together",
+    .run = merge_split_norm,
+};
 
 }  // namespace gantry

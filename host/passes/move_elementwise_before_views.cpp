@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "host/ops/op.h"
+#include "host/ops/movement.h"
 #include "host/passes/canonicalize.h"
-#include "host/passes/reshaper.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -12,24 +12,23 @@ bool is_one(const Dim& dim) {
 }
 
 bool is_pointwise(const Node& node) {
-  return (node.op->fusion == FusionClass::kElementwise || node.op->fusion == FusionClass::kBroadcast) &&
-         !node.op->is_view && node.results.size() == 1 && node.bodies.empty();
+  return (op_def(node).fusion == FusionClass::kElementwise || op_def(node).fusion == FusionClass::kBroadcast) &&
+         !op_def(node).is_view && node.results.size() == 1 && node.bodies.empty();
 }
 
 /// What computed the bytes may take an elementwise node into its kernel.
 bool takes_followers(const Node* producer) {
-  return producer != nullptr && !producer->op->is_view && producer->op->fusion != FusionClass::kOpaque &&
-         producer->op->fusion != FusionClass::kInjective;
+  return producer != nullptr && !op_def(*producer).is_view && op_def(*producer).fusion != FusionClass::kOpaque &&
+         op_def(*producer).fusion != FusionClass::kInjective;
 }
 
 class ViewMover {
  public:
-  explicit ViewMover(Function& function)
-      : function_(function), uses_(function.use_counts()), users_(function.users()) {}
+  explicit ViewMover(const Rewriter& rewriter)
+      : rewriter_(rewriter), uses_(rewriter.function().use_counts()), users_(rewriter.function().users()) {}
 
   void run() {
-    const std::vector<Node*> nodes = function_.nodes();
-    for (Node* node : nodes) {
+    for (Node* node : rewriter_.nodes()) {
       if (is_pointwise(*node)) move(*node);
     }
   }
@@ -38,10 +37,9 @@ class ViewMover {
   /// The view that makes `value`, if nothing but it reads its input, and nothing but elementwise nodes reads
   /// it.
   const Node* movable_view(const Value* value) const {
-    const Node* view = producer_of(value, "reshape");
+    const Node* view = producer_of(value, op::reshape);
     if (view == nullptr || uses_.at(view->inputs[0]) != 1) return nullptr;
-    const auto& outputs = function_.outputs;
-    if (std::find(outputs.begin(), outputs.end(), value) != outputs.end()) return nullptr;
+    if (rewriter_.function().is_output(value)) return nullptr;
     const auto users = users_.find(value);
     if (users == users_.end()) return nullptr;
     for (const Node* user : users->second) {
@@ -78,7 +76,7 @@ class ViewMover {
     Value* source = view->inputs[0];
     std::vector<std::optional<Shape>> shapes;
     for (const Value* input : node.inputs) {
-      const Node* other = producer_of(input, "reshape");
+      const Node* other = producer_of(input, op::reshape);
       if (input == view->result() ||
           (other != nullptr && other->inputs[0]->type.shape == source->type.shape)) {
         shapes.emplace_back();
@@ -87,21 +85,21 @@ class ViewMover {
       shapes.push_back(operand_shape(*input, *view));
       if (!shapes.back()) return;
     }
-    Reshaper reshaper(function_, node);
+    const Builder build = rewriter_.before(node);
     std::vector<Value*> inputs;
     for (size_t i = 0; i < shapes.size(); ++i) {
       Value* input = node.inputs[i];
-      inputs.push_back(shapes[i] ? reshaper.reshape(input, *shapes[i]) : input->producer->inputs[0]);
+      inputs.push_back(shapes[i] ? build.reshape(input, *shapes[i]) : input->producer->inputs[0]);
     }
-    Value* moved = reshaper.add(node.op->name, node.attrs, inputs);
-    Value* viewed = reshaper.reshape(moved, node.result()->type.shape);
+    Value* moved = build.again(node, inputs)->result();
+    Value* viewed = build.reshape(moved, node.result()->type.shape);
     uses_[moved] = 1;
     uses_[viewed] = uses_.at(node.result());
     if (const auto users = users_.find(node.result()); users != users_.end()) users_[viewed] = users->second;
-    function_.replace_uses(node.result(), viewed);
+    rewriter_.replace(node.result(), viewed);
   }
 
-  Function& function_;
+  const Rewriter& rewriter_;
   // As the function was, with the values that replaced others.
   std::map<const Value*, int> uses_;
   std::map<const Value*, std::vector<Node*>> users_;
@@ -109,8 +107,14 @@ class ViewMover {
 
 }  // namespace
 
-void move_elementwise_before_views(Function& function) {
-  ViewMover(function).run();
+void move_elementwise_before_views(Graph& graph, PassContext& context) {
+  ViewMover(Rewriter(graph.main, context)).run();
 }
+
+extern const Pass move_elementwise_before_views_pass{
+    .name = "move_elementwise_before_views",
+    .purpose = "elementwise ops move before reshapes, to the op that they can join",
+    .run = move_elementwise_before_views,
+};
 
 }  // namespace gantry

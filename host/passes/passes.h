@@ -1,4 +1,5 @@
-// The graph passes. Each has a file of its own; the driver lists them in order.
+// The graph passes. Each has a file of its own; host/passes/pass_list.cpp lists them in order, with the forms of
+// what models write in several ways (host/passes/canonicalize.h).
 #pragma once
 
 #include <functional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "host/graph/graph.h"
+#include "host/passes/pass.h"
 
 namespace gantry {
 
@@ -15,60 +17,60 @@ namespace gantry {
 /// from those of rounding after each node by being closer to the exact ones.
 ///   %1 = exp(%0: f16); %2 = sqrt(%1)   =>   %a = cast(%0, f32); %b = exp(%a); %c = sqrt(%b); %2 = cast(%c,
 ///   f16)
-void legalize_floats(Graph& graph);
+void legalize_floats(Graph& graph, PassContext& context);
 
 /// Inference forms: batch_norm -> multiply and add of constants; dropout, identity and casts to the
 /// same type -> nothing.
 ///   %1 = nn.batch_norm(%0, @s, @b, @m, @v)   =>   %1 = multiply(%0, @a); %2 = add(%1, @c)
-void simplify_inference(Graph& graph);
-
-/// One form of what models write in several ways: squeeze-and-excitation by convolutions or matrix products,
-/// layer normalisation in steps, split normalisations (host/passes/canonicalize.h has the rewrites). Wants
-/// constants folded; leaves constant nodes.
-void canonicalize_ops(Graph& graph);
+void simplify_inference(Graph& graph, PassContext& context);
 
 /// Nodes whose inputs are all constant (or that have none) are evaluated; views share their input's bytes.
 /// Results of more than four times their inputs' bytes plus 64 MiB stay as nodes, and so does what has
-/// symbolic attributes.
+/// symbolic attributes. With PassContext::small, what would make the constants larger together stays too, but for
+/// padding (host/passes/weight_growth.h): expansions, tables, copies of a weight that is needed as it is.
 ///   %0 = add(const(f32, [1], [1]), const(f32, [1], [2])); %1 = add(%x, %0)   =>   %1 = add(%x, const(f32,
 ///   [1], [3]))
-void fold_constant(Graph& graph);
-
-/// As fold_constant, but what would make the constants larger together stays as nodes, but for padding
-/// (host/passes/weight_growth.h): expansions, tables, copies of a weight that is needed as it is too. Drops
-/// dead nodes.
-///   %0 = broadcast_to(@w: (1024, 1), shape=(1024, 64))   stays
-void fold_without_growth(Graph& graph);
+void fold_constant(Graph& graph, PassContext& context);
 
 /// Same op, attributes and inputs: one node.
-void eliminate_common_subexpr(Graph& graph);
+void eliminate_common_subexpr(Graph& graph, PassContext& context);
+
+/// Scales of channels, beside convolutions and matrix products with constant weights, go into the weights; a bias
+/// between them is scaled too. Leaves constant nodes.
+///   %1 = nn.conv(%0, @w); %2 = multiply(%1, @s)   =>   %2 = nn.conv(%0, multiply(@w, reshape(@s)))
+void fold_scale_axis(Graph& graph, PassContext& context);
+
+/// Casts of casts that lost nothing become one; a cast to a wider type is made for each node whose kernel it can join.
+///   %1 = cast(%0: f16, f32); %2 = cast(%1, i32)   =>   %2 = cast(%0, i32)
+void canonicalize_cast(Graph& graph, PassContext& context);
+
+/// With PassContext::fast_math: arithmetic is rearranged as if numbers were exact. Quotients by constants become
+/// products, quotients by square roots products with rsqrt, chains of constants one. Leaves constant nodes.
+///   %1 = divide(%x, @c)   =>   %1 = multiply(%x, reciprocal(@c))
+void fast_math(Graph& graph, PassContext& context);
 
 /// Drops nodes and constants whose results nothing uses.
-void dead_code(Graph& graph);
+void dead_code(Graph& graph, PassContext& context);
 
 /// Reshapes of reshapes and transpositions of transpositions become one, or nothing. Outputs stay nodes of
 /// their own.
 ///   %1 = transpose(%0, axes=[0, 2, 1]); %2 = transpose(%1, axes=[0, 2, 1]); %3 = exp(%2)   =>   %3 = exp(%0)
-void simplify_movement(Graph& graph);
+void simplify_movement(Graph& graph, PassContext& context);
 
 /// Products of the same data with several constant weights, in form gemm, become one product with all columns
 /// where cutting the results out of it costs nothing (the queries, keys and values of attention):
 ///   %1 = nn.dense(%x, @a); %2 = nn.dense(%x, @b)   =>   %0 = nn.dense(%x, concatenate(@a, @b));
 ///                                                       %1 = strided_slice(%0, …); %2 = strided_slice(%0, …)
 /// After alter_layout; leaves constant nodes and dead ones.
-void combine_products(Graph& graph);
+void combine_products(Graph& graph, PassContext& context);
 
-/// What the target wants of recognize_attention.
-struct AttentionPolicy {
-  int64_t lanes = 16, registers = 32;  ///< of f32 vectors
-};
 /// softmax(scale * Q K^T + masks and biases) V becomes one nn.attention, which reads queries, keys and values
 /// where the projections left them, through the transpositions, slices and reshapes between, and writes its
 /// result as the transposition behind it would:
 ///   %1 = matmul(%q, transpose(%k)); %2 = nn.softmax(%1); %3 = matmul(%2, %v)   =>   %3 = nn.attention(%q,
 ///   %k, %v)
 /// For targets whose kernels are loop nests on a CPU. Leaves constant nodes.
-void recognize_attention(Graph& graph, const AttentionPolicy& policy);
+void recognize_attention(Graph& graph, PassContext& context);
 
 /// Matrix products read the right operand before its transposition, which their kernels do as they pack it,
 /// or do without where rows are few; before it is scaled, which is done to the product; and before each of
@@ -78,7 +80,7 @@ void recognize_attention(Graph& graph, const AttentionPolicy& policy);
 ///   %1 = multiply(%k, 0.5); %2 = matmul(%q, %1)   =>   %1 = matmul(%q, %k); %2 = multiply(%1, 0.5)
 ///   %1 = broadcast_to(%k (H, 1, D, N), (H, G, D, N)); %2 = reshape(%1, (H*G, D, N)); %3 = matmul(%q, %2)
 ///   =>   %3 = reshape(matmul(reshape(%q, (H, G*M, D)), reshape(%k, (H, D, N))), (H*G, M, N))
-void fold_right_operands(Graph& graph);
+void fold_right_operands(Graph& graph, PassContext& context);
 
 /// Products of the same data on tile registers (host/ops/tiles.h) that make queries, keys and values of one
 /// nn.attention become one product, in whose rows the attention reads them: the data are split into parts
@@ -86,7 +88,10 @@ void fold_right_operands(Graph& graph);
 ///   %1 = nn.dense(%x, @a); %2 = nn.dense(%x, @b)   =>   %0 = nn.dense(%x, concatenate(@a, @b));
 ///   %3 = nn.attention(%1, %2, %v)                       %3 = nn.attention(%0, %0, %v)
 /// After alter_layout; leaves constant nodes and dead ones.
-void combine_projections(Graph& graph);
+void combine_projections(Graph& graph, PassContext& context);
+
+/// Layouts and packed weights for the target (host/passes/alter_layout.h), by PassContext::layout_policy.
+void alter_layout(Graph& graph, PassContext& context);
 
 /// Groups nodes into fused ops by their fusion classes:
 ///  - elementwise and broadcast nodes of the same shape join the out_elementwise_fusable node or the
@@ -109,10 +114,11 @@ void combine_projections(Graph& graph);
 ///  - opaque nodes, views and nodes with several results stay alone.
 /// Only the last node of a group is read outside: a node joins only the group that holds all of its users.
 /// After it, every node of main is a `fused` op with one body (host/passes/fuse_ops.h), an opaque op, or a
-/// view. (Without `enable`, every node gets a group of its own.)
+/// view. (Without PassContext::fuse, every node gets a
+/// group of its own.)
 ///   %1 = nn.conv(%x, @w); %2 = nn.relu(%1)   =>   %2 = fused(%x, @w) fn @nn.conv_nn.relu(%x: …, %w: …) -> …
 ///   { … }
-void fuse_ops(Graph& graph, bool enable = true);
+void fuse_ops(Graph& graph, PassContext& context);
 
 /// Says for every node of a fused graph where it runs, on a board with a GPU: on the GPU, unless one of its
 /// operations is a loop nest written by hand for CPUs only. Every dtype and function of tensor expressions
@@ -124,7 +130,7 @@ void fuse_ops(Graph& graph, bool enable = true);
 ///   %1 = nn.conv2d(%x, @w); %2 = host_only(%1)   =>   %1 = nn.conv2d(%x, @w) on gpu
 ///                                                     %3 = device_copy(%1, destination=cpu)
 ///                                                     %2 = host_only(%3) on cpu
-void place_devices(Graph& graph);
+void place_devices(Graph& graph, PassContext& context);
 
 /// Memory plan of a function in which every node is a kernel or a view.
 struct MemoryPlan {

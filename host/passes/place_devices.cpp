@@ -5,8 +5,8 @@
 #include <set>
 
 #include "host/ops/device_copy.h"
-#include "host/ops/op.h"
 #include "host/passes/passes.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -21,12 +21,6 @@ bool operations_run_on_gpu(const std::vector<Tensor>& tensors) {
   return true;
 }
 
-Value* root_of(Value* value) {
-  while (value->kind == Value::Kind::kResult && value->producer->op->is_view)
-    value = value->producer->inputs[0];
-  return value;
-}
-
 bool is_small(const Node& node) {
   auto small = [](const Value* value) {
     if (value == nullptr) return true;
@@ -34,7 +28,7 @@ bool is_small(const Node& node) {
     return count && *count <= kSmallNodeElements;
   };
   auto cheap = [&](const Node& inner) {
-    const auto flops = inner.op->flops ? inner.op->flops(inner).constant() : std::optional<int64_t>(0);
+    const auto flops = op_def(inner).flops ? op_def(inner).flops(inner).constant() : std::optional<int64_t>(0);
     return flops && *flops <= kSmallNodeElements &&
            std::all_of(inner.inputs.begin(), inner.inputs.end(), small) &&
            std::all_of(inner.results.begin(), inner.results.end(), small);
@@ -51,19 +45,19 @@ class Placer {
 
   void run() {
     for (Node* node : function_.nodes()) {
-      if (!node->op->is_view) node->placement = runs_on_gpu(*node) ? Placement::kGpu : Placement::kCpu;
+      if (!op_def(*node).is_view) node->placement = runs_on_gpu(*node) ? Placement::kGpu : Placement::kCpu;
     }
     keep_small_runs_on_cpu();
     for (Node* node : function_.nodes()) {
-      if (!node->op->is_view) continue;
-      const Value* root = root_of(node->inputs[0]);
+      if (!op_def(*node).is_view) continue;
+      const Value* root = root_of_views(node->inputs[0]);
       node->placement = root->kind == Value::Kind::kResult ? root->producer->placement : Placement::kDefault;
     }
   }
 
  private:
   static bool is_on_cpu(Value* value, const std::set<const Node*>& moved) {
-    const Value* root = root_of(value);
+    const Value* root = root_of_views(value);
     return root->kind == Value::Kind::kResult &&
            (root->producer->placement == Placement::kCpu || moved.count(root->producer) != 0);
   }
@@ -89,10 +83,10 @@ class Placer {
   std::set<const Node*> fed_by_cpu(const std::set<const Node*>& excluded) const {
     std::set<const Node*> moved;
     for (const Node* node : function_.nodes()) {
-      if (node->op->is_view || node->placement == Placement::kCpu || excluded.count(node) != 0) continue;
+      if (op_def(*node).is_view || node->placement == Placement::kCpu || excluded.count(node) != 0) continue;
       bool any = false, all = true;
       for (Value* input : node->inputs) {
-        if (input == nullptr || root_of(input)->kind != Value::Kind::kResult) continue;
+        if (input == nullptr || root_of_views(input)->kind != Value::Kind::kResult) continue;
         const bool on_cpu = is_on_cpu(input, moved);
         any = any || on_cpu;
         all = all && on_cpu;
@@ -104,10 +98,10 @@ class Placer {
 
   bool read_by_cpu_only(const Node& node, const std::set<const Node*>& moved) const {
     for (const Node* user : function_.nodes()) {
-      if (user->op->is_view || user->placement == Placement::kCpu || moved.count(user) != 0) continue;
+      if (op_def(*user).is_view || user->placement == Placement::kCpu || moved.count(user) != 0) continue;
       for (Value* input : user->inputs) {
-        if (input != nullptr && root_of(input)->kind == Value::Kind::kResult &&
-            root_of(input)->producer == &node)
+        if (input != nullptr && root_of_views(input)->kind == Value::Kind::kResult &&
+            root_of_views(input)->producer == &node)
           return false;
       }
     }
@@ -125,9 +119,10 @@ class CopyInserter {
   void run() {
     const std::vector<Node*> nodes = function_.nodes();
     for (Node* node : nodes) {
-      if (node->op->is_view) continue;
-      for (Value*& input : node->inputs) {
-        if (input != nullptr) input = value_on(input, node->placement, node);
+      if (op_def(*node).is_view) continue;
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        Value* input = node->inputs[i];
+        if (input != nullptr) function_.set_input(*node, i, value_on(input, node->placement, node));
       }
     }
   }
@@ -141,7 +136,7 @@ class CopyInserter {
     const auto key = std::pair(value, placement);
     if (const auto known = copies_.find(key); known != copies_.end()) return known->second;
     const Node& producer = *value->producer;
-    Node* copy = producer.op->is_view ? copy_of_view(producer, placement, before)
+    Node* copy = op_def(producer).is_view ? copy_of_view(producer, placement, before)
                                       : device_copy(value, placement, before);
     return copies_[key] = copy->result();
   }
@@ -150,7 +145,7 @@ class CopyInserter {
     auto attrs = std::make_shared<DeviceCopyAttrs>();
     using Destination = DeviceCopyAttrs::Destination;
     attrs->destination = placement == Placement::kGpu ? Destination::kGpu : Destination::kCpu;
-    return infer_and_add(function_, "device_copy", attrs, {value}, value->producer->origin, before);
+    return Builder(function_, value->producer->origin, before).node(op::device_copy, {value}, attrs);
   }
 
   /// The same view of the copy, so that a value crosses once whatever its shape.
@@ -175,19 +170,27 @@ bool runs_on_gpu(const Node& node) {
     const auto& inner = node.bodies.front()->nodes();
     return std::all_of(inner.begin(), inner.end(), [](const Node* n) { return runs_on_gpu(*n); });
   }
-  if (!node.op->compute) return false;
+  if (!op_def(node).compute) return false;
   std::vector<Tensor> inputs;
   for (const Value* input : node.inputs) {
     inputs.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, input->name)
                            : Tensor());
   }
-  return operations_run_on_gpu(node.op->compute(node, inputs));
+  return operations_run_on_gpu(op_def(node).compute(node, inputs));
 }
 
-void place_devices(Graph& graph) {
+void place_devices(Graph& graph, PassContext&) {
   Placer(graph.main).run();
   CopyInserter(graph.main).run();
-  dead_code(graph);  // views of which only copies are read
+  remove_dead_nodes(graph.main);  // views of which only copies are read
 }
+
+extern const Pass place_devices_pass{
+    .name = "place_devices",
+    .purpose = "with a GPU: says what runs there and what on the CPU",
+    .after = {"fuse_ops"},
+    .when = for_gpus,
+    .run = place_devices,
+};
 
 }  // namespace gantry

@@ -28,12 +28,6 @@ Dim align(const Dim& bytes) {
   return ceildiv(bytes, kAlignment) * kAlignment;
 }
 
-Value* root_of(Value* value) {
-  while (value->kind == Value::Kind::kResult && value->producer->op->is_view)
-    value = value->producer->inputs[0];
-  return value;
-}
-
 // Symbolic sizes are compared as if every symbol were 64.
 int64_t nominal_bytes(const Dim& bytes) {
   constexpr int64_t kLargest = std::numeric_limits<int64_t>::max() / 4;  // differences do not overflow
@@ -44,7 +38,7 @@ std::vector<Item> collect_items(const Function& function,
                                 const std::function<std::vector<Dim>(const Node&)>& scratch_bytes,
                                 const std::function<bool(const Node&)>& here) {
   std::set<const Value*> elsewhere;  // results that live in the buffers of outputs
-  for (Value* output : function.outputs) elsewhere.insert(root_of(output));
+  for (Value* output : function.outputs) elsewhere.insert(root_of_views(output));
   std::vector<Item> items;
   std::map<const Value*, size_t> item_of;
   const auto& nodes = function.nodes();
@@ -52,10 +46,10 @@ std::vector<Item> collect_items(const Function& function,
     const Node& node = *nodes[i];
     for (Value* input : node.inputs) {
       if (input == nullptr) continue;
-      if (const auto found = item_of.find(root_of(input)); found != item_of.end())
+      if (const auto found = item_of.find(root_of_views(input)); found != item_of.end())
         items[found->second].last = i;
     }
-    if (node.op->is_view || (here && !here(node))) continue;
+    if (op_def(node).is_view || (here && !here(node))) continue;
     for (const Value* result : node.results) {
       if (elsewhere.count(result) != 0) continue;
       item_of[result] = items.size();
@@ -183,8 +177,8 @@ MemoryPlan plan_memory(const Function& function,
     }
   }
   for (const Node* node : function.nodes()) {
-    if (!node->op->is_view) continue;
-    const auto found = plan.slots.find(root_of(node->result()));
+    if (!op_def(*node).is_view) continue;
+    const auto found = plan.slots.find(root_of_views(node->result()));
     if (found != plan.slots.end()) plan.slots[node->result()] = found->second;
   }
   return plan;

@@ -9,12 +9,13 @@
 
 #include "host/ops/attention.h"
 #include "host/ops/dense.h"
+#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/norm.h"
-#include "host/ops/op.h"
 #include "host/passes/attention_matrix.h"
 #include "host/passes/canonicalize.h"
 #include "host/passes/passes.h"
+#include "host/passes/rewriter.h"
 #include "host/passes/strided_view.h"
 
 namespace gantry {
@@ -52,18 +53,15 @@ bool same_matrix(const Shape& a, const Shape& b) {
   return a.size() >= 2 && b.size() >= 2 && a.back() == b.back() && a[a.size() - 2] == b[b.size() - 2];
 }
 
-class Recognizer {
+class AttentionRecognizer {
  public:
-  Recognizer(Function& function, const AttentionPolicy& policy)
-      : function_(function), policy_(policy), users_(function.users()) {
-    outputs_.insert(function.outputs.begin(), function.outputs.end());
-  }
+  explicit AttentionRecognizer(const Rewriter& rewriter)
+      : rewriter_(rewriter), function_(rewriter.function()), policy_(rewriter.context().attention) {}
 
   void run() {
-    const std::vector<Node*> nodes = function_.nodes();
-    for (Node* node : nodes) {
-      const auto* attrs = dynamic_cast<const SoftmaxAttrs*>(node->attrs.get());
-      if (attrs == nullptr || producer_of(node->result(), "nn.softmax") == nullptr) continue;
+    for (Node* node : rewriter_.nodes()) {
+      const auto* attrs = node->match(nn::softmax);
+      if (attrs == nullptr) continue;
       if (attrs->axis != node->result()->type.rank() - 1 || node->result()->type.dtype != DType::kF32)
         continue;
       match(*node);
@@ -71,11 +69,7 @@ class Recognizer {
   }
 
  private:
-  Node* only_user(const Value* value) const {
-    const auto found = users_.find(value);
-    const bool alone = found != users_.end() && found->second.size() == 1 && outputs_.count(value) == 0;
-    return alone ? found->second.front() : nullptr;
-  }
+  Node* only_user(const Value* value) const { return function_.only_user(value); }
 
   // --- upwards from the softmax
 
@@ -83,19 +77,19 @@ class Recognizer {
     const Node* node = scores->producer;
     if (node == nullptr || scores->type.rank() < 2) return false;
     match.leading.push_back(leading_of(scores->type.shape));
-    const auto* attrs = dynamic_cast<const MatmulAttrs*>(node->attrs.get());
+    const auto* attrs = node->match(op::matmul);
     if (attrs != nullptr) {
       match.product = attrs->gemm || attrs->transpose_a ? nullptr : node;
       return match.product != nullptr;
     }
-    if (node->op->is_view && node->inputs.size() == 1)
+    if (op_def(*node).is_view && node->inputs.size() == 1)
       return same_matrix(scores->type.shape, node->inputs[0]->type.shape) && follow_private(*node, 0, match);
-    if (producer_of(scores, "add") != nullptr) return follow_sum(*node, match);
-    if (producer_of(scores, "where") != nullptr) return follow_choice(*node, match);
-    if (producer_of(scores, "multiply") != nullptr) {
+    if (producer_of(scores, op::add) != nullptr) return follow_sum(*node, match);
+    if (producer_of(scores, op::where) != nullptr) return follow_choice(*node, match);
+    if (producer_of(scores, op::multiply) != nullptr) {
       return follow_scale(*node, 1, 0, false, match) || follow_scale(*node, 0, 1, false, match);
     }
-    return producer_of(scores, "divide") != nullptr && follow_scale(*node, 1, 0, true, match);
+    return producer_of(scores, op::divide) != nullptr && follow_scale(*node, 1, 0, true, match);
   }
 
   bool follow_private(const Node& node, size_t input, Match& match) const {
@@ -152,21 +146,16 @@ class Recognizer {
     // Down to the product with the values.
     Node* user = only_user(softmax.result());
     Value* weights = softmax.result();
-    while (user != nullptr && user->op->is_view &&
+    while (user != nullptr && op_def(*user).is_view &&
            same_matrix(user->result()->type.shape, weights->type.shape)) {
       weights = user->result();
       user = only_user(weights);
     }
-    const auto* attrs = user != nullptr ? dynamic_cast<const MatmulAttrs*>(user->attrs.get()) : nullptr;
+    const auto* attrs = user != nullptr ? user->match(op::matmul) : nullptr;
     if (attrs == nullptr || attrs->gemm || attrs->transpose_a || attrs->transpose_b) return;
     if (user->inputs[0] != weights || user->inputs[1] == weights) return;
     found.leading.push_back(leading_of(user->result()->type.shape));
     replace(found, *user);
-  }
-
-  Value* add(const Node& before, std::string_view op, std::shared_ptr<const Attrs> attrs,
-             std::vector<Value*> inputs, const std::vector<std::string>& origin) {
-    return infer_and_add(function_, op, std::move(attrs), std::move(inputs), origin, &before)->result();
   }
 
   Value* scalar(double value) {
@@ -176,7 +165,7 @@ class Recognizer {
 
   /// Biases and masks are broadcast anyway.
   static Value* unrepeated(Value* value) {
-    while (const Node* node = producer_of(value, "broadcast_to")) value = node->inputs[0];
+    while (const Node* node = producer_of(value, op::broadcast_to)) value = node->inputs[0];
     return value;
   }
 
@@ -188,17 +177,14 @@ class Recognizer {
       Value *kept = scalar(kKept),
             *score = scalar(bias.factor * (if_set ? *if_set : *constant_scalar(choice->inputs[2])));
       value =
-          add(before, "where", nullptr,
-              {unrepeated(choice->inputs[0]), if_set ? score : kept, if_set ? kept : score}, choice->origin);
+          rewriter_.before(before, choice->origin)(op::where, {unrepeated(choice->inputs[0]), if_set ? score : kept, if_set ? kept : score});
     } else if (bias.factor != 1) {
-      value = add(before, "multiply", nullptr, {value, scalar(bias.factor)}, before.origin);
+      value = rewriter_.before(before)(op::multiply, {value, scalar(bias.factor)});
     }
     if (value->type.rank() < 2) {
       Shape shape(static_cast<size_t>(2 - value->type.rank()), Dim(1));
       shape.insert(shape.end(), value->type.shape.begin(), value->type.shape.end());
-      auto attrs = std::make_shared<ReshapeAttrs>();
-      attrs->shape = shape;
-      value = add(before, "reshape", attrs, {value}, before.origin);
+      value = rewriter_.before(before).reshape(value, shape);
     }
     const auto rank = static_cast<size_t>(value->type.rank());
     const Shape& shape = value->type.shape;
@@ -207,7 +193,7 @@ class Recognizer {
     auto attrs = std::make_shared<TransposeAttrs>();
     for (size_t i = 0; i < rank; ++i) attrs->axes.push_back(static_cast<int64_t>(i));
     std::swap(attrs->axes[rank - 1], attrs->axes[rank - 2]);
-    return add(before, "transpose", attrs, {value}, before.origin);
+    return rewriter_.before(before)(op::transpose, {value}, attrs);
   }
 
   /// Attributes of the attention but for its biases and result; settles where the operands are read.
@@ -285,15 +271,14 @@ class Recognizer {
       if (!apply(*bias, *last, *attrs, inputs)) return;
     std::vector<std::string> origin = found.product->origin;
     origin.insert(origin.end(), product.origin.begin(), product.origin.end());
-    Node* attention = infer_and_add(function_, "nn.attention", attrs, inputs, origin, last);
-    function_.replace_uses(last->result(), attention->result());
+    rewriter_.replace(last->result(), rewriter_.before(*last, origin)(nn::attention, inputs, attrs));
   }
 
   /// Where the elements of the product go: to the result of the transposition that alone follows it, if one
   /// does.
   StridedView result_view(Node*& last) const {
     Node* user = only_user(last->result());
-    const auto* attrs = user != nullptr ? dynamic_cast<const TransposeAttrs*>(user->attrs.get()) : nullptr;
+    const auto* attrs = user != nullptr ? user->match(op::transpose) : nullptr;
     if (attrs == nullptr || attrs->axes.back() != last->result()->type.rank() - 1)
       return contiguous_view(last->result());
     const StridedView stored = contiguous_view(user->result());
@@ -304,17 +289,23 @@ class Recognizer {
     return view;
   }
 
+  const Rewriter& rewriter_;
   Function& function_;
   AttentionPolicy policy_;
-  std::map<const Value*, std::vector<Node*>> users_;
-  std::set<const Value*> outputs_;
 };
 
 }  // namespace
 
-void recognize_attention(Graph& graph, const AttentionPolicy& policy) {
-  Recognizer(graph.main, policy).run();
-  dead_code(graph);
+void recognize_attention(Graph& graph, PassContext& context) {
+  AttentionRecognizer(Rewriter(graph.main, context)).run();
+  remove_dead_nodes(graph.main);
 }
+
+extern const Pass recognize_attention_pass{
+    .name = "recognize_attention",
+    .purpose = "on CPUs scores, softmax and values of attention become one op",
+    .when = for_cpus,
+    .run = recognize_attention,
+};
 
 }  // namespace gantry

@@ -5,10 +5,11 @@
 #include <optional>
 #include <set>
 
+#include "host/ops/elementwise.h"
 #include "host/ops/norm.h"
-#include "host/ops/op.h"
 #include "host/ops/reduce.h"
 #include "host/passes/canonicalize.h"
+#include "host/passes/rewriter.h"
 #include "host/passes/strided_view.h"
 
 namespace gantry {
@@ -32,15 +33,12 @@ std::optional<int64_t> trailing_axis(const Node& mean) {
   return attrs.axes.front();
 }
 
-class Recognizer {
+class LayerNormRecognizer {
  public:
-  explicit Recognizer(Function& function) : function_(function), users_(function.users()) {
-    outputs_.insert(function.outputs.begin(), function.outputs.end());
-  }
+  explicit LayerNormRecognizer(const Rewriter& rewriter) : rewriter_(rewriter) {}
 
   void run() {
-    const std::vector<Node*> nodes = function_.nodes();
-    for (Node* node : nodes) {
+    for (Node* node : rewriter_.nodes()) {
       if (std::optional<LayerNorm> found = match(*node)) replace(*node, *found);
     }
   }
@@ -48,7 +46,7 @@ class Recognizer {
  private:
   // d = x - mean(x)
   std::optional<LayerNorm> match_deviation(const Node& difference) const {
-    const Node* mean = producer_of(difference.inputs[1], "mean");
+    const Node* mean = producer_of(difference.inputs[1], op::mean);
     if (mean == nullptr || mean->inputs[0] != difference.inputs[0]) return std::nullopt;
     const auto axis = trailing_axis(*mean);
     if (!axis) return std::nullopt;
@@ -60,9 +58,9 @@ class Recognizer {
   }
 
   bool is_square_of(const Value* value, const Value* d) const {
-    if (const Node* product = producer_of(value, "multiply"))
+    if (const Node* product = producer_of(value, op::multiply))
       return product->inputs[0] == d && product->inputs[1] == d;
-    const Node* power = producer_of(value, "power");
+    const Node* power = producer_of(value, op::power);
     return power != nullptr && power->inputs[0] == d && constant_scalar(power->inputs[1]) == 2.0;
   }
 
@@ -72,12 +70,12 @@ class Recognizer {
     const Node *root = nullptr, *reciprocal = nullptr;
   };
   static Quotient quotient_by_root(const Node& node) {
-    if (node.op->name == "divide") return {node.inputs[0], producer_of(node.inputs[1], "sqrt")};
-    if (node.op->name != "multiply") return {};
+    if (node.is(op::divide)) return {node.inputs[0], producer_of(node.inputs[1], op::sqrt)};
+    if (!node.is(op::multiply)) return {};
     for (size_t i : {0, 1}) {
-      const Node* reciprocal = producer_of(node.inputs[i], "reciprocal");
+      const Node* reciprocal = producer_of(node.inputs[i], op::reciprocal);
       if (reciprocal == nullptr) continue;
-      return {node.inputs[1 - i], producer_of(reciprocal->inputs[0], "sqrt"), reciprocal};
+      return {node.inputs[1 - i], producer_of(reciprocal->inputs[0], op::sqrt), reciprocal};
     }
     return {};
   }
@@ -86,15 +84,15 @@ class Recognizer {
   std::optional<LayerNorm> match(const Node& last) const {
     const auto [d, root, reciprocal] = quotient_by_root(last);
     if (root == nullptr) return std::nullopt;
-    const Node* difference = producer_of(d, "subtract");
+    const Node* difference = producer_of(d, op::subtract);
     if (difference == nullptr) return std::nullopt;
-    const Node* sum = producer_of(root->inputs[0], "add");
+    const Node* sum = producer_of(root->inputs[0], op::add);
     if (sum == nullptr) return std::nullopt;
     auto epsilon = constant_scalar(sum->inputs[1]);
-    const Node* variance = producer_of(sum->inputs[0], "mean");
+    const Node* variance = producer_of(sum->inputs[0], op::mean);
     if (!epsilon) {
       epsilon = constant_scalar(sum->inputs[0]);
-      variance = producer_of(sum->inputs[1], "mean");
+      variance = producer_of(sum->inputs[1], op::mean);
     }
     if (!epsilon || variance == nullptr || !is_square_of(variance->inputs[0], d)) return std::nullopt;
     std::optional<LayerNorm> found = match_deviation(*difference);
@@ -108,8 +106,8 @@ class Recognizer {
   // Nothing outside reads what lies between.
   bool is_private(const LayerNorm& found, const Node& last) const {
     for (const Node* node : found.inside) {
-      if (outputs_.count(node->result()) != 0) return false;
-      for (const Node* user : users_.at(node->result())) {
+      if (rewriter_.function().is_output(node->result())) return false;
+      for (const Node* user : node->result()->users) {
         if (user != &last && found.inside.count(user) == 0) return false;
       }
     }
@@ -117,11 +115,9 @@ class Recognizer {
   }
 
   /// The only user of the value if it is that op and its other operand is fixed per normalised element.
-  Node* affine_user(const Value* value, std::string_view op, const LayerNorm& found) const {
-    const auto users = users_.find(value);
-    if (users == users_.end() || users->second.size() != 1 || outputs_.count(value) != 0) return nullptr;
-    Node* user = users->second.front();
-    if (user->op->name != op || !(user->result()->type == value->type)) return nullptr;
+  Node* affine_user(const Value* value, const OpHandle& op, const LayerNorm& found) const {
+    Node* user = only_user_of(rewriter_.function(), value, op);
+    if (user == nullptr || !(user->result()->type == value->type)) return nullptr;
     const Value* other = operand_beside(*user, value);
     const bool fits = other != nullptr && other->is_constant() &&
                       other->type.rank() <= found.data->type.rank() - static_cast<int>(found.axis);
@@ -136,7 +132,7 @@ class Recognizer {
     const float single = 1;
     const double wide = 1;
     const void* bytes = dtype == DType::kF64 ? static_cast<const void*>(&wide) : &single;
-    return function_.add_constant("one", make_constant({dtype, {1}}, bytes));
+    return rewriter_.function().add_constant("one", make_constant({dtype, {1}}, bytes));
   }
 
   void replace(Node& quotient, const LayerNorm& found) {
@@ -147,32 +143,33 @@ class Recognizer {
     std::vector<std::string> origin = quotient.origin;
     auto take = [&](Node* user) {
       Value* operand = operand_beside(*user, last->result());
-      for (const std::string& from : user->origin) {
-        if (std::find(origin.begin(), origin.end(), from) == origin.end()) origin.push_back(from);
-      }
+      join_origin(origin, user->origin);
       last = user;
       return operand;
     };
-    if (Node* product = affine_user(last->result(), "multiply", found)) scale = take(product);
-    if (Node* sum = affine_user(last->result(), "add", found)) bias = take(sum);
+    if (Node* product = affine_user(last->result(), op::multiply, found)) scale = take(product);
+    if (Node* sum = affine_user(last->result(), op::add, found)) bias = take(sum);
     auto attrs = std::make_shared<LayerNormAttrs>();
     attrs->axis = found.axis;
     attrs->epsilon = found.epsilon;
     std::vector<Value*> inputs{found.data, scale != nullptr ? scale : one(dtype)};
     if (bias != nullptr) inputs.push_back(bias);
-    Node* norm = infer_and_add(function_, "nn.layer_norm", attrs, inputs, origin, last);
-    function_.replace_uses(last->result(), norm->result());
+    rewriter_.replace(last->result(), rewriter_.before(*last, origin)(nn::layer_norm, inputs, attrs));
   }
 
-  Function& function_;
-  std::map<const Value*, std::vector<Node*>> users_;
-  std::set<const Value*> outputs_;
+  const Rewriter& rewriter_;
 };
 
 }  // namespace
 
-void recognize_layer_norm(Function& function) {
-  Recognizer(function).run();
+void recognize_layer_norm(Graph& graph, PassContext& context) {
+  LayerNormRecognizer(Rewriter(graph.main, context)).run();
 }
+
+extern const Pass recognize_layer_norm_pass{
+    .name = "recognize_layer_norm",
+    .purpose = "layer normalisation in steps becomes one op",
+    .run = recognize_layer_norm,
+};
 
 }  // namespace gantry

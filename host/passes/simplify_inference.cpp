@@ -5,8 +5,8 @@
 #include "host/ops/image.h"
 #include "host/ops/movement.h"
 #include "host/ops/norm.h"
-#include "host/ops/op.h"
 #include "host/passes/passes.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -49,16 +49,15 @@ ScaleAndShift fold_parameters(const Node& node, const TensorType& type, double e
 }
 
 // x * scale + shift, both shaped to meet the channel axis: (C, 1, …).
-void replace_batch_norm(Function& main, Node& node, const BatchNormAttrs& attrs) {
+bool replace_batch_norm(const Rewriter& rewriter, Node& node, const BatchNormAttrs& attrs) {
   TensorType type{node.result()->type.dtype, {node.inputs[1]->type.shape[0]}};
   for (int64_t axis = attrs.axis + 1; axis < node.result()->type.rank(); ++axis) type.shape.emplace_back(1);
   const ScaleAndShift folded = type.dtype == DType::kF64 ? fold_parameters<double>(node, type, attrs.epsilon)
                                                          : fold_parameters<float>(node, type, attrs.epsilon);
-  Value* scale = main.add_constant(node.inputs[1]->name + ".scale", folded.scale);
-  Value* shift = main.add_constant(node.inputs[2]->name + ".shift", folded.shift);
-  Node* scaled = infer_and_add(main, "multiply", nullptr, {node.inputs[0], scale}, node.origin, &node);
-  Node* shifted = infer_and_add(main, "add", nullptr, {scaled->result(), shift}, node.origin, &node);
-  main.replace_uses(node.result(), shifted->result());
+  const Builder build = rewriter.before(node);
+  Value* scale = build.constant(node.inputs[1]->name + ".scale", folded.scale);
+  Value* shift = build.constant(node.inputs[2]->name + ".shift", folded.shift);
+  return rewriter.replace(node.result(), build(op::add, {build(op::multiply, {node.inputs[0], scale}), shift}));
 }
 
 /// The result is the input: dropout, identity, reshapes to the shape that the input has, casts to its own
@@ -66,29 +65,33 @@ void replace_batch_norm(Function& main, Node& node, const BatchNormAttrs& attrs)
 bool does_nothing(const Node& node) {
   if (node.results.size() != 1 || node.inputs.empty() || !(node.result()->type == node.inputs[0]->type))
     return false;
-  if (node.op->is_view || dynamic_cast<const CastAttrs*>(node.attrs.get()) != nullptr) return true;
-  const auto* pad = dynamic_cast<const PadAttrs*>(node.attrs.get());
+  if (op_def(node).is_view || node.match(op::cast) != nullptr) return true;
+  const auto* pad = node.match(op::pad);
   return pad != nullptr && all_zero(pad->before) && all_zero(pad->after);
 }
 
 }  // namespace
 
-void simplify_inference(Graph& graph) {
-  Function& main = graph.main;
+void simplify_inference(Graph& graph, PassContext& context) {
+  const Rewriter rewriter(graph.main, context);
   std::set<const Node*> gone;
-  const std::vector<Node*> nodes = main.nodes();
-  for (Node* node : nodes) {
-    if (const auto* attrs = dynamic_cast<const BatchNormAttrs*>(node->attrs.get())) {
-      if (!has_constant_parameters(*node)) continue;
-      replace_batch_norm(main, *node, *attrs);
-      gone.insert(node);
+  for (Node* node : rewriter.nodes()) {
+    bool replaced = false;
+    if (const auto* attrs = node->match(nn::batch_norm)) {
+      replaced = has_constant_parameters(*node) && replace_batch_norm(rewriter, *node, *attrs);
     } else if (does_nothing(*node)) {
-      main.replace_uses(node->result(), node->inputs[0]);
-      gone.insert(node);
+      replaced = rewriter.replace(node->result(), node->inputs[0]);
     }
+    if (replaced) gone.insert(node);
   }
-  main.remove_nodes([&](const Node& node) { return gone.count(&node) != 0; });
-  main.drop_unused_constants();
+  graph.main.remove_nodes([&](const Node& node) { return gone.count(&node) != 0; });
+  graph.main.drop_unused_constants();
 }
+
+extern const Pass simplify_inference_pass{
+    .name = "simplify_inference",
+    .purpose = "batch normalisation becomes a scale and an offset; dropout goes",
+    .run = simplify_inference,
+};
 
 }  // namespace gantry

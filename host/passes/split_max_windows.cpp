@@ -5,6 +5,7 @@
 #include "host/ops/op.h"
 #include "host/ops/pool.h"
 #include "host/passes/canonicalize.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -37,19 +38,24 @@ std::shared_ptr<PoolAttrs> along(const PoolAttrs& attrs, const Kept& kept) {
 
 }  // namespace
 
-void split_max_windows(Function& function) {
-  const std::vector<Node*> nodes = function.nodes();
-  for (Node* node : nodes) {
-    if (node->op->name != "nn.max_pool") continue;
-    const auto& attrs = node->attrs_as<PoolAttrs>();
-    if (attrs.channels_last || !pays(attrs)) continue;
-    const size_t last = attrs.kernel.size() - 1;
-    auto pool = [&](std::shared_ptr<const Attrs> part, Value* x) {
-      return infer_and_add(function, node->op->name, std::move(part), {x}, node->origin, node)->result();
+void split_max_windows(Graph& graph, PassContext& context) {
+  const Rewriter rewriter(graph.main, context);
+  for (Node* node : rewriter.nodes()) {
+    const auto* attrs = node->match(nn::max_pool);
+    if (attrs == nullptr || attrs->channels_last || !pays(*attrs)) continue;
+    const size_t last = attrs->kernel.size() - 1;
+    auto pool = [&](std::shared_ptr<const PoolAttrs> part, Value* x) {
+      return rewriter.before(*node)(nn::max_pool, {x}, std::move(part));
     };
-    Value* lines = pool(along(attrs, [&](size_t i) { return i == last; }), node->inputs[0]);
-    function.replace_uses(node->result(), pool(along(attrs, [&](size_t i) { return i != last; }), lines));
+    Value* lines = pool(along(*attrs, [&](size_t i) { return i == last; }), node->inputs[0]);
+    rewriter.replace(node->result(), pool(along(*attrs, [&](size_t i) { return i != last; }), lines));
   }
 }
+
+extern const Pass split_max_windows_pass{
+    .name = "split_max_windows",
+    .purpose = "maxima over large windows are taken along one axis, then along the others",
+    .run = split_max_windows,
+};
 
 }  // namespace gantry

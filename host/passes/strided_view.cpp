@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/passes/canonicalize.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -12,7 +14,7 @@ namespace {
 using Axis = std::vector<AxisPart>;
 
 std::optional<StridedView> through_transpose(const Node& node, ViewThrough through) {
-  const auto* attrs = dynamic_cast<const TransposeAttrs*>(node.attrs.get());
+  const auto* attrs = node.match(op::transpose);
   if (attrs == nullptr) return std::nullopt;
   StridedView in = strided_view(node.inputs[0], through), view = in;
   for (size_t i = 0; i < attrs->axes.size(); ++i) view.axes[i] = in.axes[static_cast<size_t>(attrs->axes[i])];
@@ -20,7 +22,7 @@ std::optional<StridedView> through_transpose(const Node& node, ViewThrough throu
 }
 
 std::optional<StridedView> through_slice(const Node& node, ViewThrough through) {
-  const auto* attrs = dynamic_cast<const StridedSliceAttrs*>(node.attrs.get());
+  const auto* attrs = node.match(op::strided_slice);
   if (attrs == nullptr) return std::nullopt;
   StridedView view = strided_view(node.inputs[0], through);
   const Shape& shape = node.result()->type.shape;
@@ -37,7 +39,7 @@ std::optional<StridedView> through_slice(const Node& node, ViewThrough through) 
 
 // gather with one constant index takes a single position of an axis.
 std::optional<StridedView> through_selection(const Node& node, ViewThrough through) {
-  if (producer_of(node.result(), "gather") == nullptr) return std::nullopt;
+  if (producer_of(node.result(), op::gather) == nullptr) return std::nullopt;
   const Value* index = node.inputs[1];
   if (!index->is_constant() || !(element_count(index->type.shape) == Dim(1)) || index->type.rank() > 1 ||
       index->type.dtype != DType::kI64)
@@ -58,7 +60,7 @@ std::optional<StridedView> through_selection(const Node& node, ViewThrough throu
 }
 
 std::optional<StridedView> through_broadcast(const Node& node, ViewThrough through) {
-  if (dynamic_cast<const BroadcastToAttrs*>(node.attrs.get()) == nullptr) return std::nullopt;
+  if (node.match(op::broadcast_to) == nullptr) return std::nullopt;
   StridedView view = strided_view(node.inputs[0], through);
   const Shape& shape = node.result()->type.shape;
   const size_t added = shape.size() - view.rank();
@@ -72,7 +74,7 @@ std::optional<StridedView> through_broadcast(const Node& node, ViewThrough throu
 }
 
 std::optional<StridedView> through_reshape(const Node& node, ViewThrough through) {
-  if (!node.op->is_view || node.inputs.size() != 1) return std::nullopt;
+  if (!op_def(node).is_view || node.inputs.size() != 1) return std::nullopt;
   StridedView view = strided_view(node.inputs[0], through);
   Axis parts;
   for (const Axis& axis : view.axes) parts.insert(parts.end(), axis.begin(), axis.end());
@@ -85,8 +87,8 @@ std::optional<StridedView> through_reshape(const Node& node, ViewThrough through
 }
 
 std::optional<StridedView> through_scale(const Node& node, ViewThrough through) {
-  const bool product = producer_of(node.result(), "multiply") != nullptr;
-  if (!product && producer_of(node.result(), "divide") == nullptr) return std::nullopt;
+  const bool product = producer_of(node.result(), op::multiply) != nullptr;
+  if (!product && producer_of(node.result(), op::divide) == nullptr) return std::nullopt;
   std::optional<double> factor = constant_scalar(node.inputs[1]);
   Value* data = node.inputs[0];
   if (!factor && product) {

@@ -8,6 +8,7 @@
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/passes/canonicalize.h"
+#include "host/passes/rewriter.h"
 
 namespace gantry {
 namespace {
@@ -50,7 +51,7 @@ bool is_plain(const Node& node, const ConvAttrs& attrs) {
 }
 
 /// The same convolution without dead taps; null if there are none.
-Value* trimmed(Function& function, const Node& node, const ConvAttrs& given) {
+Value* trimmed(const Builder& build, const Node& node, const ConvAttrs& given) {
   const size_t rank = given.spatial_rank();
   const Shape& weight = node.inputs[1]->type.shape;
   auto attrs = std::make_shared<ConvAttrs>(given);
@@ -70,21 +71,24 @@ Value* trimmed(Function& function, const Node& node, const ConvAttrs& given) {
     part->end[2 + i] = live.end;
   }
   if (attrs->kernel == given.kernel) return nullptr;
-  auto add = [&](std::string_view op, std::shared_ptr<const Attrs> a, const std::vector<Value*>& inputs) {
-    return infer_and_add(function, op, std::move(a), inputs, node.origin, &node)->result();
-  };
-  return add("nn.conv", attrs, {node.inputs[0], add("strided_slice", part, {node.inputs[1]})});
+  return build(nn::conv, {node.inputs[0], build(op::strided_slice, {node.inputs[1]}, part)}, attrs);
 }
 
 }  // namespace
 
-void trim_windows(Function& function) {
-  const std::vector<Node*> nodes = function.nodes();
-  for (Node* node : nodes) {
-    const auto* attrs = dynamic_cast<const ConvAttrs*>(node->attrs.get());
-    if (!attrs || node->op->name != "nn.conv" || !is_plain(*node, *attrs)) continue;
-    if (Value* value = trimmed(function, *node, *attrs)) function.replace_uses(node->result(), value);
+void trim_windows(Graph& graph, PassContext& context) {
+  const Rewriter rewriter(graph.main, context);
+  for (Node* node : rewriter.nodes()) {
+    const auto* attrs = node->match(nn::conv);
+    if (!attrs || !is_plain(*node, *attrs)) continue;
+    if (Value* value = trimmed(rewriter.before(*node), *node, *attrs)) rewriter.replace(node->result(), value);
   }
 }
+
+extern const Pass trim_windows_pass{
+    .name = "trim_windows",
+    .purpose = "convolutions lose taps that only meet padding",
+    .run = trim_windows,
+};
 
 }  // namespace gantry

@@ -3,10 +3,9 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "host/graph/graph.h"
+#include "host/ops/builder.h"
 
 namespace gantry {
 
@@ -25,9 +24,9 @@ ConstantPtr merged_group_weight(const ConstantData& weight, int64_t groups, int6
 /// host/ops/conv.h and host/ops/dense.h, for the attributes of the node that will read the weight.
 class WeightPacker {
  public:
-  WeightPacker(Function& function, const Origin& origin) : function_(function), origin_(origin) {}
+  WeightPacker(Function& function, const Origin& origin) : function_(function), build_(function, origin) {}
 
-  Value* add(std::string_view op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs);
+  const Builder& build() const { return build_; }
   /// `value` itself where nothing changes.
   Value* reshape(Value* value, Shape shape);
   /// A reshape where only axes of extent 1 move.
@@ -56,7 +55,7 @@ class WeightPacker {
   Value* packed_at_run_time(Value* value, const Shape& blocked);
 
   Function& function_;
-  const Origin& origin_;
+  Builder build_;
 };
 
 }  // namespace gantry

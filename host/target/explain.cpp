@@ -143,17 +143,16 @@ void explain_recurrence(const RecurrenceAttrs& attrs, Words& words) {
 Explanation explain(const Node& node, const Target& target) {
   Explanation explanation;
   Words words;
-  if (node.op->algorithm) words.push_back(node.op->algorithm(node));
-  const Attrs* attrs = node.attrs.get();
-  if (dynamic_cast<const ConvAttrs*>(attrs) != nullptr) {
+  if (op_def(node).algorithm) words.push_back(op_def(node).algorithm(node));
+  if (node.is(nn::conv)) {
     explain_conv(node, target, explanation, words);
-  } else if (dynamic_cast<const DenseAttrs*>(attrs) != nullptr) {
+  } else if (node.is(nn::dense)) {
     explain_dense(node, target, explanation, words);
-  } else if (const auto* recurrence = dynamic_cast<const RecurrenceAttrs*>(attrs)) {
+  } else if (const auto* recurrence = node.attrs_if<RecurrenceAttrs>()) {
     explain_recurrence(*recurrence, words);
-  } else if (const auto* matmul = dynamic_cast<const MatmulAttrs*>(attrs); matmul && matmul->gemm) {
+  } else if (const auto* matmul = node.match(op::matmul); matmul && matmul->gemm) {
     words.emplace_back("tiled product");
-  } else if (const auto* attention = dynamic_cast<const AttentionAttrs*>(attrs)) {
+  } else if (const auto* attention = node.match(nn::attention)) {
     words.push_back(fmt::format("scores stay in the cache, vectors of {}", attention->lanes));
   }
   std::erase(words, std::string());

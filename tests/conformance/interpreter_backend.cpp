@@ -56,7 +56,7 @@ std::vector<ConstantPtr> InterpreterBackend::run(const Graph& graph, const std::
       tensors.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, "x") : Tensor());
       if (input) data[tensors.back().op().get()] = input->is_constant() ? input->constant : values.at(input);
     }
-    std::vector<Tensor> computed = node->op->compute(*node, tensors);
+    std::vector<Tensor> computed = op_def(*node).compute(*node, tensors);
     std::vector<ConstantPtr> results = interpret(computed, data);
     if (results.empty()) results = evaluate_loops(*node, computed, tensors, data);
     for (size_t i = 0; i < results.size(); ++i) values[node->results[i]] = results[i];

@@ -77,7 +77,7 @@ std::vector<float> interpret_graph(const Graph& graph, const Arguments& argument
       inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "x"));
       data[inputs.back().op().get()] = values.at(input);
     }
-    auto results = interpret(node->op->compute(*node, inputs), data);
+    auto results = interpret(op_def(*node).compute(*node, inputs), data);
     internal_check(results.size() == node->results.size(), "{} cannot be interpreted", node->op->name);
     for (size_t i = 0; i < results.size(); ++i) values[node->results[i]] = results[i];
   }

@@ -29,7 +29,7 @@ std::vector<ConstantPtr> interpret_graph(const Graph& graph, const std::vector<C
       tensors.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, "x") : Tensor());
       if (input) data[tensors.back().op().get()] = value_of(input);
     }
-    const std::vector<ConstantPtr> results = interpret(node->op->compute(*node, tensors), data);
+    const std::vector<ConstantPtr> results = interpret(op_def(*node).compute(*node, tensors), data);
     if (results.empty()) return {};
     for (size_t i = 0; i < results.size(); ++i) values[node->results[i]] = results[i];
   }

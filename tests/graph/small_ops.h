@@ -11,10 +11,10 @@
 
 namespace gantry {
 
-// The graph layer only holds pointers to op declarations; tests of it bring their own.
-struct SmallOp {
-  std::string name;
-  std::function<std::shared_ptr<Attrs>()> attrs;
+/// An op's declaration as far as the graph layer's tests need one.
+struct SmallOp : OpBase {
+  SmallOp(const OpHandle& op, std::function<std::vector<TensorType>(const Node&, Function&)> rule)
+      : OpBase{&op, std::string(op.name())}, infer(std::move(rule)) {}
   std::function<std::vector<TensorType>(const Node&, Function&)> infer;
 };
 
@@ -23,22 +23,17 @@ class SmallOpTable : public OpTable {
   explicit SmallOpTable(std::vector<SmallOp> ops) {
     for (SmallOp& op : ops) ops_.push_back(std::make_unique<SmallOp>(std::move(op)));
   }
-  std::string_view op_name(const OpDef* op) const override { return small(op).name; }
-  const OpDef* find(std::string_view name) const override {
+  const OpBase* find(std::string_view name) const override {
     for (const auto& op : ops_) {
-      if (op->name == name) return reinterpret_cast<const OpDef*>(op.get());
+      if (op->name == name) return op.get();
     }
     return nullptr;
   }
-  std::shared_ptr<Attrs> default_attrs(const OpDef* op) const override {
-    return small(op).attrs ? small(op).attrs() : std::make_shared<NoAttrs>();
-  }
   std::vector<TensorType> infer(const Node& node, Function& function) const override {
-    return small(node.op).infer(node, function);
+    return static_cast<const SmallOp&>(*node.op).infer(node, function);
   }
 
  private:
-  static const SmallOp& small(const OpDef* op) { return *reinterpret_cast<const SmallOp*>(op); }
   std::vector<std::unique_ptr<SmallOp>> ops_;
 };
 

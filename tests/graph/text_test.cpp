@@ -72,19 +72,23 @@ std::vector<TensorType> assume_equal(const Node& node, Function& function) {
 }
 
 const SmallOpTable& ops() {
-  static const SmallOpTable table({{"relu", nullptr, as_first},
-                                   {"clip", nullptr, as_first},
-                                   {"add", nullptr, assume_equal},
-                                   {"every", [] { return std::make_shared<EveryAttrs>(); }, as_first},
-                                   {"window", [] { return std::make_shared<WindowAttrs>(); }, as_first},
-                                   {"convert", [] { return std::make_shared<ConvertAttrs>(); }, as_first},
-                                   {"halves", nullptr,
+  static constexpr Op<NoAttrs> relu{"relu"}, clip{"clip"}, add{"add"}, halves{"halves"}, fused{"fused"};
+  static constexpr Op<EveryAttrs> every{"every"};
+  static constexpr Op<WindowAttrs> window{"window"};
+  static constexpr Op<ConvertAttrs> convert{"convert"};
+  static const SmallOpTable table({{relu, as_first},
+                                   {clip, as_first},
+                                   {add, assume_equal},
+                                   {every, as_first},
+                                   {window, as_first},
+                                   {convert, as_first},
+                                   {halves,
                                     [](const Node& node, Function&) {
                                       TensorType half = node.inputs.at(0)->type;
                                       half.shape.at(0) = floordiv(half.shape[0], 2);
                                       return std::vector<TensorType>{half, half};
                                     }},
-                                   {"fused", nullptr, [](const Node& node, Function&) {
+                                   {fused, [](const Node& node, Function&) {
                                       if (node.bodies.empty()) user_error("a body is missing");
                                       std::vector<TensorType> types;
                                       for (const Value* value : node.bodies[0]->outputs)

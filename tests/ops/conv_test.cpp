@@ -28,14 +28,14 @@ std::vector<float> run(std::string_view op, std::shared_ptr<Attrs> attrs,
   Function f;
   std::vector<Value*> values;
   for (const auto& input : inputs) values.push_back(f.add_parameter("x", input->type));
-  Node* node = infer_and_add(f, op, attrs, values, {"node"});
+  Node* node = infer_and_add(f, *op_set().find(op), attrs, values, {"node"});
   std::vector<Tensor> tensors;
   std::map<const OperationNode*, ConstantPtr> data;
   for (const auto& input : inputs) {
     tensors.push_back(placeholder(to_exprs(input->type.shape), DType::kF32, "x"));
     data[tensors.back().op().get()] = input;
   }
-  ConstantPtr result = interpret(node->op->compute(*node, tensors), data).at(0);
+  ConstantPtr result = interpret(op_def(*node).compute(*node, tensors), data).at(0);
   EXPECT_EQ(result->type, node->result()->type);
   return {result->as<float>(), result->as<float>() + result->size / sizeof(float)};
 }
@@ -165,7 +165,7 @@ TEST(Conv, SymbolicSpatialDimensionsGiveSymbolicResults) {
   Function f;
   Value* x = f.add_parameter("x", {DType::kF32, {Dim::symbol("N"), 5, Dim::symbol("W"), 4}});
   Value* w = f.add_parameter("w", {DType::kF32, {6, 4, 3, 3}});
-  Node* node = infer_and_add(f, "nn.conv", Case().attrs(), {x, w}, {"conv"});
+  Node* node = infer_and_add(f, op_set().get(nn::conv), Case().attrs(), {x, w}, {"conv"});
   EXPECT_EQ(node->result()->type.shape,
             (Shape{Dim::symbol("N"), 3, floordiv(Dim::symbol("W") - 1, 2) + 1, 6}));
 }
@@ -175,7 +175,7 @@ TEST(Conv, AWeightThatContradictsTheDataIsAnErrorThatNamesTheNode) {
   Value* x = f.add_parameter("x", {DType::kF32, {1, 5, 6, 4}});
   Value* w = f.add_parameter("w", {DType::kF32, {6, 3, 3, 3}});
   try {
-    infer_and_add(f, "nn.conv", Case().attrs(), {x, w}, {"Conv_7"});
+    infer_and_add(f, op_set().get(nn::conv), Case().attrs(), {x, w}, {"Conv_7"});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUser);

@@ -335,7 +335,9 @@ TEST(Recurrences, PackedWeightsGiveTheSameResults) {
 }
 
 TEST(Recurrences, WeightsArePackedInStripsOfTheRuns) {
-  const std::vector<int64_t> runs = recurrent_runs("nn.gru_recurrence", 20);
+  Node gru;
+  gru.op = &op_set().get(nn::gru_recurrence);
+  const std::vector<int64_t> runs = recurrent_runs(gru, 20);
   EXPECT_EQ(runs, (std::vector<int64_t>{40, 20}));
   const ConstantPtr weight = recurrence_inputs({"nn.gru_recurrence", {}, 20, true, true, 2})[1];
   for (int64_t block : {16, 32, 48}) {
@@ -448,7 +450,7 @@ TEST(TopK, ReturnsFewerWhereTheAxisMayBeShorterThanK) {
   attrs->k = 5;
   auto shape_of = [&](const Dim& extent) {
     Value* x = f.add_parameter("x", {DType::kF32, {extent}});
-    return infer_and_add(f, "topk", attrs, {x}, {"node"})->result(1)->type.str();
+    return infer_and_add(f, op_set().get(op::topk), attrs, {x}, {"node"})->result(1)->type.str();
   };
   EXPECT_EQ(shape_of(7), "Tensor[(5), i64]");
   EXPECT_EQ(shape_of(Dim::symbol("N") + 5), "Tensor[(5), i64]");

@@ -67,8 +67,8 @@ TEST_P(InstanceNorm, NormalisesTheFirstChannelsAndPassesTheOthers) {
     tensors.push_back(placeholder(to_exprs(input->type.shape), DType::kF32, "x"));
     data[tensors.back().op().get()] = input;
   }
-  Node* node = infer_and_add(f, "nn.instance_norm", attrs, values, {"node"});
-  const ConstantPtr result = interpret(node->op->compute(*node, tensors), data).at(0);
+  Node* node = infer_and_add(f, op_set().get(nn::instance_norm), attrs, values, {"node"});
+  const ConstantPtr result = interpret(op_def(*node).compute(*node, tensors), data).at(0);
   const std::vector<double> y = expected(x, last, count, scale, bias, attrs->epsilon);
   for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(result->as<float>()[i], y[i], 1e-5) << i;
 }
@@ -82,7 +82,7 @@ TEST(InstanceNormErrors, MoreChannelsThanThereAreCannotBeNormalised) {
   Value* s = f.add_parameter("s", {DType::kF32, {5}});
   auto attrs = std::make_shared<GroupNormAttrs>();
   attrs->normalized = 5;
-  EXPECT_THROW(infer_and_add(f, "nn.instance_norm", attrs, {x, s, s}, {"node"}), Error);
+  EXPECT_THROW(infer_and_add(f, op_set().get(nn::instance_norm), attrs, {x, s, s}, {"node"}), Error);
 }
 
 }  // namespace

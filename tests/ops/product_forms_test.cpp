@@ -36,14 +36,14 @@ Result run(std::string_view op, const std::shared_ptr<Attrs>& attrs, const std::
   Function f;
   std::vector<Value*> values;
   for (const auto& input : inputs) values.push_back(f.add_parameter("x", input->type));
-  Node* node = infer_and_add(f, op, attrs, values, {"node"});
+  Node* node = infer_and_add(f, *op_set().find(op), attrs, values, {"node"});
   std::vector<Tensor> tensors;
   std::map<const OperationNode*, ConstantPtr> data;
   for (const auto& input : inputs) {
     tensors.push_back(placeholder(to_exprs(input->type.shape), DType::kF32, "x"));
     data[tensors.back().op().get()] = input;
   }
-  const std::vector<Tensor> outputs = node->op->compute(*node, tensors);
+  const std::vector<Tensor> outputs = op_def(*node).compute(*node, tensors);
   Result result;
   for (const Operation& stage : topological_order(outputs)) {
     if (!stage->tag.empty()) result.tags.push_back(stage->tag);

@@ -27,8 +27,8 @@ std::unique_ptr<Prepared> prepare(std::string_view op, std::shared_ptr<Attrs> at
     tensors.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, "x") : Tensor());
     if (input) prepared->inputs.push_back(tensors.back());
   }
-  prepared->node = infer_and_add(prepared->function, op, std::move(attrs), values, {"node"});
-  prepared->results = prepared->node->op->compute(*prepared->node, tensors);
+  prepared->node = infer_and_add(prepared->function, *op_set().find(op), std::move(attrs), values, {"node"});
+  prepared->results = op_def(*prepared->node).compute(*prepared->node, tensors);
   return prepared;
 }
 

@@ -35,10 +35,10 @@ LayoutPolicy products(ConvAlgorithm algorithm) {
 
 std::string altered(const std::string& text, const LayoutPolicy& policy) {
   Graph graph = parse_graph(text, table());
-  alter_layout(graph, policy);
+  alter_layout(graph, policy, fresh_context());
   verify(graph, table(), "alter_layout");
-  fold_constant(graph);
-  dead_code(graph);
+  fold_constant(graph, fresh_context());
+  dead_code(graph, fresh_context());
   verify(graph, table(), "dead_code");
   return print(graph, table());
 }
@@ -238,10 +238,10 @@ std::string altered_product(float other, std::vector<int64_t> bits) {
   std::vector<float> weights(500, 1);
   weights[7] = other;
   graph.main.constants().at(0)->constant = make_constant({DType::kF32, {100, 5}}, weights.data());
-  alter_layout(graph, policy);
+  alter_layout(graph, policy, fresh_context());
   verify(graph, table(), "alter_layout");
-  fold_constant(graph);
-  dead_code(graph);
+  fold_constant(graph, fresh_context());
+  dead_code(graph, fresh_context());
   return print(graph, table());
 }
 

@@ -10,27 +10,36 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// The function after the pass, folded, with its constants.
+/// The forms that the pipeline makes of what models write in several ways, in its order.
+void canonicalize(Graph& graph) {
+  for (const char* name :
+       {"expand_conv_transpose", "trim_windows", "split_max_windows", "make_whole_convolutions_dense",
+        "merge_covered_axes", "drop_unit_windows", "recognize_layer_norm", "recognize_gelu", "dead_code",
+        "move_elementwise_before_views", "merge_split_norm", "simplify_movement"})
+    find_pass(name)->run(graph, fresh_context());
+}
+
+/// The function in those forms, folded, with its constants.
 std::string canonical(const std::string& text) {
   return after(text, [](Graph& graph) {
-    canonicalize_ops(graph);
-    fold_constant(graph);
-    dead_code(graph);
+    canonicalize(graph);
+    fold_constant(graph, fresh_context());
+    dead_code(graph, fresh_context());
   });
 }
 
 /// Kernels that the whole pipeline of cleaning and fusing makes, as "op+op+…".
 std::vector<std::string> kernels_of(const std::string& text) {
   Graph graph = parse_graph(text, table());
-  fold_constant(graph);
-  canonicalize_ops(graph);
-  fold_constant(graph);
-  dead_code(graph);
-  fuse_ops(graph);
+  fold_constant(graph, fresh_context());
+  canonicalize(graph);
+  fold_constant(graph, fresh_context());
+  dead_code(graph, fresh_context());
+  fuse_ops(graph, fresh_context());
   verify(graph, table(), "fuse_ops");
   std::vector<std::string> kernels;
   for (const Node* node : graph.main.nodes()) {
-    if (node->op->is_view) continue;
+    if (op_def(*node).is_view) continue;
     std::string name = node->bodies.empty() ? node->op->name : "";
     for (size_t i = 0; name.empty() || (!node->bodies.empty() && i < node->bodies[0]->nodes().size()); ++i)
       name += (i == 0 ? "" : "+") + node->bodies[0]->nodes()[i]->op->name;

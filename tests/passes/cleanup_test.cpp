@@ -110,7 +110,7 @@ TEST(SimplifyInference, BatchNormBecomesOneMultiplyAndOneAddAlongTheChannels) {
   return %0
 })",
                             table());
-  simplify_inference(graph);
+  simplify_inference(graph, fresh_context());
   verify(graph, table(), "simplify_inference");
   ASSERT_EQ(graph.main.nodes().size(), 2u);
   const Node &multiply = *graph.main.nodes()[0], &add = *graph.main.nodes()[1];

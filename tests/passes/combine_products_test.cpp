@@ -9,9 +9,9 @@ using testing::Not;
 
 std::string combined(const std::string& text) {
   return after(text, [](Graph& graph) {
-    combine_products(graph);
-    fold_constant(graph);
-    dead_code(graph);
+    combine_products(graph, fresh_context());
+    fold_constant(graph, fresh_context());
+    dead_code(graph, fresh_context());
   });
 }
 

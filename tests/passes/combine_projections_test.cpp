@@ -9,8 +9,8 @@ using testing::Not;
 
 std::string combined(const std::string& text) {
   return after(text, [](Graph& graph) {
-    combine_projections(graph);
-    dead_code(graph);
+    combine_projections(graph, fresh_context());
+    dead_code(graph, fresh_context());
   });
 }
 

@@ -39,13 +39,19 @@ TEST(FoldConstant, ViewsShareTheBytesOfTheirInput) {
 })",
                             table());
   const std::byte* bytes = graph.main.nodes()[0]->inputs[0]->constant->bytes;
-  fold_constant(graph);
+  fold_constant(graph, fresh_context());
   verify(graph, table(), "fold_constant");
   ASSERT_EQ(graph.main.nodes().size(), 1u);
   const Value* folded = graph.main.nodes()[0]->inputs[1];
   ASSERT_TRUE(folded->is_constant());
   EXPECT_EQ(folded->constant->bytes, bytes);
   EXPECT_EQ(to_string(folded->type.shape), "(8, 8)");
+}
+
+void fold_small(Graph& graph) {
+  PassContext context;
+  context.small = true;
+  fold_constant(graph, context);
 }
 
 TEST(FoldWithoutGrowth, LeavesWhatWouldBeLargerThanItsInputs) {
@@ -57,7 +63,7 @@ TEST(FoldWithoutGrowth, LeavesWhatWouldBeLargerThanItsInputs) {
   return %1, %2
 }
 )";
-  EXPECT_EQ(after(text, fold_without_growth), text);
+  EXPECT_EQ(after(text, fold_small), text);
 }
 
 TEST(FoldWithoutGrowth, FoldsWhatTakesItsInputsPlaceAndSmallThings) {
@@ -68,7 +74,7 @@ TEST(FoldWithoutGrowth, FoldsWhatTakesItsInputsPlaceAndSmallThings) {
   return %2
 })",
                     [](Graph& graph) {
-                      fold_without_growth(graph);
+                      fold_small(graph);
                       EXPECT_EQ(graph.main.nodes().size(), 1u);
                       EXPECT_EQ(graph.main.constants().size(), 1u);
                     }),
@@ -84,7 +90,7 @@ TEST(FoldWithoutGrowth, CopiesNoWeightThatIsNeededAsItIs) {
   return %0, %2
 }
 )";
-  EXPECT_EQ(after(text, fold_without_growth), text);
+  EXPECT_EQ(after(text, fold_small), text);
 }
 
 TEST(FoldConstant, LeavesSymbolicShapesAndHugeResults) {

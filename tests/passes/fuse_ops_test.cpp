@@ -11,14 +11,16 @@ namespace {
 /// The groups after fuse_ops, one a line: ops of the body joined by '+', in execution order.
 std::vector<std::string> groups_of(const std::string& text, bool enable = true) {
   Graph graph = parse_graph(text, table());
-  fuse_ops(graph, enable);
+  PassContext context;
+  context.fuse = enable;
+  fuse_ops(graph, context);
   verify(graph, table(), "fuse_ops");
   const std::string printed = print(graph, table());
   EXPECT_EQ(print(parse_graph(printed, table()), table()), printed);
   std::vector<std::string> groups;
   for (const Node* node : graph.main.nodes()) {
     if (node->bodies.empty()) {
-      EXPECT_TRUE(node->op->is_view || node->op->fusion == FusionClass::kOpaque) << node->op->name;
+      EXPECT_TRUE(op_def(*node).is_view || op_def(*node).fusion == FusionClass::kOpaque) << node->op->name;
       groups.push_back(node->op->name);
       continue;
     }
@@ -48,7 +50,7 @@ TEST(FuseOps, ElementwiseChainsBecomeOneKernelWithScalarsInside) {
   %2 = add(%1, const(f32, [2], [1, 2]))  // C
   return %2
 })",
-                  [](Graph& g) { fuse_ops(g); }),
+                  [](Graph& g) { fuse_ops(g, fresh_context()); }),
             R"(fn @main(%x: Tensor[(N, 2), f32], %y: Tensor[(N, 2), f32]) -> Tensor[(N, 2), f32] {
   %2 = fused(%x, %y, const(f32, [2], [1, 2])) fn @add_multiply_add(%x: Tensor[(N, 2), f32], %y: Tensor[(N, 2), f32], %const_1: Tensor[(2), f32]) -> Tensor[(N, 2), f32] {
     %0 = add(%x, %y)  // A
@@ -317,12 +319,12 @@ TEST(FuseOpsProperty, RandomGraphsKeepTheMeaningOfTheirOutputs) {
       std::vector<Value*> inputs{pick()};
       if (two) inputs.push_back(op != "matmul" && random() % 5 == 0 ? scalar : pick());
       auto attrs = op == "nn.softmax" ? last_axis : nullptr;
-      values.push_back(infer_and_add(main, op, attrs, inputs, {"n" + std::to_string(i)})->result());
+      values.push_back(infer_and_add(main, *op_set().find(op), attrs, inputs, {"n" + std::to_string(i)})->result());
     }
     main.outputs = {values.back(), values[values.size() - 2]};
-    dead_code(graph);
+    dead_code(graph, fresh_context());
     const std::vector<std::string> before{Expander(main).output(0), Expander(main).output(1)};
-    fuse_ops(graph);
+    fuse_ops(graph, fresh_context());
     verify(graph, table(), "fuse_ops");
     EXPECT_EQ(Expander(main).output(0), before[0]);
     EXPECT_EQ(Expander(main).output(1), before[1]);

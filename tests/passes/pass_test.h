@@ -17,12 +17,23 @@ inline const OpTable& table() {
   return ops;
 }
 
+/// A context of no target in particular, with nothing asked for.
+inline PassContext& fresh_context() {
+  static thread_local PassContext context;
+  context = PassContext();
+  return context;
+}
+
 /// The graph after `pass`, verified; what it prints must read back as itself.
 template <typename Pass>
 std::string after(const std::string& text, const Pass& pass) {
   Graph graph = parse_graph(text, table());
   verify(graph, table(), "parsing");
-  pass(graph);
+  if constexpr (std::is_invocable_v<Pass, Graph&, PassContext&>) {
+    pass(graph, fresh_context());
+  } else {
+    pass(graph);
+  }
   verify(graph, table(), "the pass under test");
   std::string printed = print(graph, table());
   EXPECT_EQ(print(parse_graph(printed, table()), table()), printed);

@@ -7,12 +7,14 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+constexpr Op<NoAttrs> kHostOnly{"host_only"};
+
 /// The op set and `host_only`, whose loop nest is written for CPUs only.
 class PlacementOps : public OpTable {
  public:
   PlacementOps() {
-    host_only_.name = "host_only";
-    host_only_.make_attrs = [] { return std::make_shared<NoAttrs>(); };
+    host_only_.handle = &kHostOnly;
+    host_only_.name = kHostOnly.name();
     host_only_.infer = [](const Node& node, Function&) {
       return std::vector<TensorType>{node.inputs.at(0)->type};
     };
@@ -21,11 +23,9 @@ class PlacementOps : public OpTable {
           {in[0]}, {in[0].shape()}, {in[0].dtype()}, [](LoopBuilder&) {}, "host_only");
     };
   }
-  std::string_view op_name(const OpDef* op) const override { return table().op_name(op); }
-  const OpDef* find(std::string_view name) const override {
+  const OpBase* find(std::string_view name) const override {
     return name == host_only_.name ? &host_only_ : table().find(name);
   }
-  std::shared_ptr<Attrs> default_attrs(const OpDef* op) const override { return op->make_attrs(); }
   std::vector<TensorType> infer(const Node& node, Function& function) const override {
     return node.op == &host_only_ ? host_only_.infer(node, function) : table().infer(node, function);
   }
@@ -37,7 +37,7 @@ class PlacementOps : public OpTable {
 std::string placed(const std::string& text) {
   static const PlacementOps ops;
   Graph graph = parse_graph(text, ops);
-  place_devices(graph);
+  place_devices(graph, fresh_context());
   verify(graph, ops, "place_devices");
   std::string printed = print(graph, ops);
   EXPECT_EQ(print(parse_graph(printed, ops), ops), printed);

@@ -7,7 +7,7 @@ namespace gantry {
 namespace {
 
 Value* root_of(Value* value) {
-  while (value->producer != nullptr && value->producer->op->is_view) value = value->producer->inputs[0];
+  while (value->producer != nullptr && op_def(*value->producer).is_view) value = value->producer->inputs[0];
   return value;
 }
 
@@ -22,7 +22,7 @@ std::vector<Placed> placements(const Function& main, const MemoryPlan& plan,
                                const std::map<std::string, int64_t>& dims) {
   std::vector<Placed> result;
   for (const auto& [value, slot] : plan.slots) {
-    if (value->producer->op->is_view) continue;
+    if (op_def(*value->producer).is_view) continue;
     Placed placed{slot.offset.evaluate(dims), 0, 0, 0, value->type.byte_size().evaluate(dims)};
     placed.to = placed.from + placed.bytes;
     for (size_t i = 0; i < main.nodes().size(); ++i) {
@@ -167,7 +167,7 @@ TEST(PlanMemoryProperty, RandomGraphsAreSoundAndCloseToTheLiveMaximum) {
       const bool wide = element_count(b->type.shape).value() < 20000 && random() % 3 == 0;
       TensorType type = wide ? TensorType{DType::kF32, {1, b->type.shape[1] * 2}} : a->type;
       if (random() % 7 == 0) type.shape[1] = 4096;
-      values.push_back(main.add_node(op_set().get("add"), nullptr, {a, b}, {type}, {})->result());
+      values.push_back(main.add_node(op_set().find("add"), nullptr, {a, b}, {type}, {})->result());
     }
     main.outputs = {values.back()};
     const MemoryPlan plan = plan_memory(main, {});

@@ -10,8 +10,10 @@ using testing::Not;
 
 std::string recognized(const std::string& text) {
   return after(text, [](Graph& graph) {
-    recognize_attention(graph, {8, 16});
-    fold_constant(graph);
+    PassContext context;
+    context.attention = {8, 16};
+    recognize_attention(graph, context);
+    fold_constant(graph, fresh_context());
   });
 }
 

@@ -39,8 +39,8 @@ double largest_difference(std::string_view op, std::shared_ptr<Attrs> attrs, con
     tensors.push_back(placeholder(to_exprs(shape), DType::kF32, "x"));
     given[tensors.back().op().get()] = inputs.back();
   }
-  Node* node = infer_and_add(f, op, std::move(attrs), values, {"node"});
-  const std::vector<Tensor> outputs = node->op->compute(*node, tensors);
+  Node* node = infer_and_add(f, *op_set().find(op), std::move(attrs), values, {"node"});
+  const std::vector<Tensor> outputs = op_def(*node).compute(*node, tensors);
   const ConstantPtr expected = interpret(outputs, given).at(0);
   const Schedule schedule = make_schedule(outputs, find_target("x86-64-v3"));
   if (attached != nullptr) {

@@ -230,7 +230,8 @@ def compile(
         precision: Arithmetic of convolutions and matrix products: "auto" (the fastest within about 1e-5 of fp32),
             "fp32", "fp32-split", "fp32-split3", "bf16", "tf32", "fp16".
         opt: 0 what code needs, 1 + folding and simplification, 2 + fusion, 3 + algorithms, layouts, packed weights.
-        optimize: "speed", or "size": weights no larger than the model's.
+        optimize: "speed"; "size": weights no larger than the model's; or "fast-math": speed, with arithmetic rearranged as
+            if numbers were exact.
         shapes: Fixes inputs' symbolic dimensions: ``{"input": (1, 3, 224, 224)}``; None leaves one open.
         dims: Fixes symbolic dimensions by their names: ``{"batch": 1}``.
         output: A file to write the module to as well; it is then mapped from there.

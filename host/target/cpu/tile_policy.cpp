@@ -219,7 +219,7 @@ struct TwoPartKind {
 std::vector<TwoPartKind> two_part_kinds(const Function& network, const TileChoice& choice) {
   std::map<std::string, TwoPartKind> kinds;
   for (const Node* node : network.nodes()) {
-    const auto* attrs = dynamic_cast<const ConvAttrs*>(node->attrs.get());
+    const auto* attrs = node->match(nn::conv);
     if (attrs == nullptr) continue;
     const TensorType &data = node->inputs[0]->type, &result = node->result()->type;
     auto [found, fresh] = kinds.try_emplace(kind_of(*attrs, data, result));

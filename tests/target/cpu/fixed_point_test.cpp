@@ -243,7 +243,7 @@ TEST(FixedPointProduct, LoopsStayWithinTheirBuffersOnEveryTarget) {
         tensors.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "x"));
         arguments.emplace_back(const_cast<std::byte*>(input->bytes), input->size);
       }
-      const std::vector<Tensor> outputs = node.op->compute(node, tensors);
+      const std::vector<Tensor> outputs = op_def(node).compute(node, tensors);
       const Schedule schedule = make_schedule(outputs, target);
       std::byte* bytes = nullptr;
       const auto actual = allocate_constant(node.result()->type, &bytes);

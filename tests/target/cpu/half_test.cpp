@@ -355,11 +355,11 @@ TEST(HalfLoops, ComputeTheConvolutionWhereverTheyAreEvaluated) {
   const ConstantPtr weight = round->inputs[0]->constant;
   Tensor plain = placeholder(to_exprs(weight->type.shape), DType::kF32, "w");
   const ConstantPtr packed =
-      interpret(round->op->compute(*round, {plain}), {{plain.op().get(), weight}}).at(0);
+      interpret(op_def(*round).compute(*round, {plain}), {{plain.op().get(), weight}}).at(0);
   std::vector<Tensor> inputs;
   for (const Value* input : conv->inputs)
     inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
-  const std::vector<Tensor> outputs = conv->op->compute(*conv, inputs);
+  const std::vector<Tensor> outputs = op_def(*conv).compute(*conv, inputs);
   const ConstantPtr x = testing::random_tensor(DType::kF32, {1, layer.height, layer.width, layer.inputs}, 9);
   for (const char* name : {kHere, kBoard}) {
     const Target target = with_precision(find_target(name), Precision::kFp16);

@@ -337,10 +337,10 @@ TEST_P(EveryTileUnit, PacksWeightsAsTheirExpressionSays) {
                                     [](const Node* node) { return node->op->name == "nn.tile_weight"; });
     ASSERT_NE(found, nodes.end());
     const Node* node = *found;
-    const ConstantPtr packed = node->op->fold(*node).at(0);
+    const ConstantPtr packed = op_def(*node).fold(*node).at(0);
     Tensor w = placeholder(to_exprs(node->inputs[0]->type.shape), DType::kF32, "w");
     const auto interpreted =
-        interpret(node->op->compute(*node, {w}), {{w.op().get(), node->inputs[0]->constant}});
+        interpret(op_def(*node).compute(*node, {w}), {{w.op().get(), node->inputs[0]->constant}});
     ASSERT_EQ(packed->type, interpreted.at(0)->type);
     EXPECT_EQ(0, std::memcmp(packed->bytes, interpreted.at(0)->bytes, packed->size));
   }
@@ -353,14 +353,14 @@ TEST_P(EveryTileUnit, HasLoopsThatComputeTheProductWhereverTheyAreEvaluated) {
   const Node* conv = nullptr;
   ConstantPtr packed;
   for (const Node* node : graph.main.nodes()) {
-    if (node->op->name == "nn.tile_weight") packed = node->op->fold(*node).at(0);
+    if (node->op->name == "nn.tile_weight") packed = op_def(*node).fold(*node).at(0);
     if (node->op->name == "nn.conv") conv = node;
   }
   ASSERT_TRUE(conv && packed);
   std::vector<Tensor> inputs;
   for (const Value* input : conv->inputs)
     inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
-  const std::vector<Tensor> outputs = conv->op->compute(*conv, inputs);
+  const std::vector<Tensor> outputs = op_def(*conv).compute(*conv, inputs);
   LoopKernel kernel = run_loop_passes(
       lower_schedule(make_schedule(outputs, find_target(target_with(GetParam()))), inputs, "conv"), {});
   const ConstantPtr x = testing::random_tensor(DType::kF32, layer.data(), 9);
@@ -424,7 +424,7 @@ LoopKernel kernel_of(const Graph& graph, std::string_view op, bool residual = fa
     std::vector<Tensor> inputs;
     for (const Value* input : node->inputs)
       inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
-    std::vector<Tensor> results = node->op->compute(*node, inputs);
+    std::vector<Tensor> results = op_def(*node).compute(*node, inputs);
     if (residual) {
       const Tensor product = results[0];
       const Tensor added = placeholder(product.shape(), DType::kF32, "residual");

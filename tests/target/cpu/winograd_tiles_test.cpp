@@ -130,9 +130,9 @@ TEST(WinogradTiles, PackWeightsAsTheirExpressionSays) {
                     (tile + 2) * (tile + 2), tile),
         op_set(), {{"w", testing::random_tensor(DType::kF32, {40, 35, 3, 3}, 5)}});
     const Node* node = graph.main.nodes().at(0);
-    const ConstantPtr packed = node->op->fold(*node).at(0), weight = node->inputs[0]->constant;
+    const ConstantPtr packed = op_def(*node).fold(*node).at(0), weight = node->inputs[0]->constant;
     Tensor w = placeholder(to_exprs(weight->type.shape), DType::kF32, "w");
-    const auto interpreted = interpret(node->op->compute(*node, {w}), {{w.op().get(), weight}});
+    const auto interpreted = interpret(op_def(*node).compute(*node, {w}), {{w.op().get(), weight}});
     ASSERT_EQ(packed->type, interpreted.at(0)->type);
     // The expression adds in another order, in float64: parts may differ where their sums hardly do.
     const std::vector<double> got = sums_of_parts(*packed), expected = sums_of_parts(*interpreted.at(0));
@@ -149,7 +149,7 @@ LoopKernel conv_loops(const Graph& graph) {
     std::vector<Tensor> inputs;
     for (const Value* input : node->inputs)
       inputs.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "in"));
-    return lower_schedule(make_schedule(node->op->compute(*node, inputs), find_target(kTarget)), inputs,
+    return lower_schedule(make_schedule(op_def(*node).compute(*node, inputs), find_target(kTarget)), inputs,
                           "conv");
   }
   throw std::logic_error("the network has no convolution");
@@ -222,7 +222,7 @@ TEST(WinogradTiles, HaveLoopsThatComputeTheConvolutionWhereverTheyAreEvaluated) 
   const Node* conv = nullptr;
   ConstantPtr packed;
   for (const Node* node : graph.main.nodes()) {
-    if (node->op->name == "nn.winograd_weight") packed = node->op->fold(*node).at(0);
+    if (node->op->name == "nn.winograd_weight") packed = op_def(*node).fold(*node).at(0);
     if (node->op->name == "nn.conv") conv = node;
   }
   ASSERT_TRUE(conv && packed);

@@ -28,8 +28,8 @@ inline GpuRun run_op(std::string_view op, std::shared_ptr<Attrs> attrs,
     values.push_back(function.add_parameter(name, {DType::kF32, {shape.begin(), shape.end()}}));
     inputs.push_back(placeholder({shape.begin(), shape.end()}, DType::kF32, name));
   }
-  Node* node = infer_and_add(function, op, std::move(attrs), values, {});
-  return expect_same_as_interpreter(node->op->compute(*node, inputs), inputs, target, tolerance);
+  Node* node = infer_and_add(function, *op_set().find(op), std::move(attrs), values, {});
+  return expect_same_as_interpreter(op_def(*node).compute(*node, inputs), inputs, target, tolerance);
 }
 
 }  // namespace gantry::test

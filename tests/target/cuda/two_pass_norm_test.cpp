@@ -172,8 +172,8 @@ Kernel normalisation(Norm norm, const std::vector<int64_t>& shape, bool last) {
   const char* name = norm == Norm::kLayer      ? "nn.layer_norm"
                      : norm == Norm::kInstance ? "nn.instance_norm"
                                                : "nn.group_norm";
-  Node* node = infer_and_add(function, name, attrs, values, {});
-  Tensor y = node->op->compute(*node, kernel.inputs)[0];
+  Node* node = infer_and_add(function, *op_set().find(name), attrs, values, {});
+  Tensor y = op_def(*node).compute(*node, kernel.inputs)[0];
   kernel.inputs.push_back(placeholder(y.shape(), DType::kF32, "residual"));
   Tensor sum = compute(
       y.shape(), [&](const std::vector<Expr>& i) { return y(i) + kernel.inputs.back()(i); }, "add");

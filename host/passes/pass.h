@@ -1,0 +1,75 @@
+// Passes as values, and what a pass may ask for while it runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "host/graph/graph.h"
+#include "host/passes/alter_layout.h"
+#include "host/passes/attention_policy.h"
+
+namespace gantry {
+
+/// Options and wishes of the target, and the count of rewrites. The driver fills it from a target; the defaults
+/// are those of no target in particular.
+struct PassContext {
+  bool for_gpu = false;
+  /// Constants stay as small as the model has them, where that costs speed too.
+  bool small = false;
+  /// Arithmetic may be rearranged as if numbers were exact.
+  bool fast_math = false;
+  /// Without it, fuse_ops makes a kernel of every node.
+  bool fuse = true;
+  AttentionPolicy attention;
+  /// Absent: layouts and weights stay as they are.
+  std::function<LayoutPolicy(const Function&)> layout_policy;
+
+  /// Rewrites that may still be made: with fewer each time, one finds the rewrite that changes a result.
+  int64_t rewrites_left = std::numeric_limits<int64_t>::max();
+  int64_t rewrites = 0;  ///< made
+
+  /// Counts a rewrite; false, and it must not be made, where none is left.
+  bool take_rewrite() {
+    if (rewrites_left <= 0) return false;
+    --rewrites_left;
+    ++rewrites;
+    return true;
+  }
+};
+
+/// One pass: its file defines it as `NAME_pass`, and host/passes/pipeline.def says where it stands.
+struct Pass {
+  std::string_view name;
+  std::string_view purpose;  ///< in a line, for --help
+  /// What a pass named here has left is what this one needs; without it the pass does nothing of use.
+  std::vector<std::string_view> after = {};
+  /// Null: always of use.
+  bool (*when)(const PassContext&) = nullptr;
+  void (*run)(Graph&, PassContext&) = nullptr;
+
+  bool applies(const PassContext& context) const { return when == nullptr || when(context); }
+};
+
+inline bool for_cpus(const PassContext& context) {
+  return !context.for_gpu;
+}
+inline bool for_gpus(const PassContext& context) {
+  return context.for_gpu;
+}
+
+/// A line of the pipeline (host/passes/pipeline.def): a pass, and the level of optimisation from which on it runs.
+struct PipelineStep {
+  const Pass* pass;
+  int level;
+};
+std::span<const PipelineStep> pipeline();
+/// All passes, each once, in the order in which they first run.
+std::span<const Pass* const> graph_passes();
+/// Null if there is none of that name.
+const Pass* find_pass(std::string_view name);
+
+}  // namespace gantry
