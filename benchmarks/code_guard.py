@@ -222,7 +222,7 @@ def command_line():
     writes.add_argument('--targets', nargs='+', default=[], metavar='TARGET')
     writes.add_argument('--precisions', nargs='+', default=[], metavar='PRECISION', help='of every target')
     writes.add_argument('--opt', type=int, choices=range(4), default=3)
-    writes.add_argument('--optimize', choices=('speed', 'size'), default='speed')
+    writes.add_argument('--optimize', choices=('speed', 'size', 'fast-math'), default='speed')
     writes.add_argument('--jobs', type=int, choices=(1, 2), default=2, help='programs compiled at once; default 2')
     writes.add_argument('--minutes', type=float, default=0,
                         help=f'begin nothing after this time, and exit with {UNFINISHED} where something is left to do')

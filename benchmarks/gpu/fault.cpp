@@ -41,7 +41,7 @@ class GpuSession {
   void run(const PackedCase& c) {
     for (size_t i = 0; i < c.inputs.size(); ++i) {
       const ConstantData& input = *c.inputs[i];
-      const DLDataType type = testing::to_dlpack(input.type.dtype);
+      const DLDataType type = to_dlpack(input.type.dtype);
       client_->set_input(module_.handle, static_cast<int32_t>(i), {type.code, type.bits},
                          *constant_shape(input.type.shape), {input.bytes, input.size});
     }
@@ -53,7 +53,7 @@ class GpuSession {
     for (size_t i = 0; i < c.outputs.size(); ++i) {
       const rpc::Tensor output = client_->get_output(module_.handle, static_cast<int32_t>(i));
       const ConstantPtr actual =
-          testing::to_constant(output.type.code, output.type.bits, output.shape, output.bytes.data());
+          to_constant(output.type.code, output.type.bits, output.shape, output.bytes.data());
       const std::string text = conformance::difference(*actual, *c.outputs[i], c.tolerance);
       if (!text.empty()) throw std::runtime_error(text);
     }

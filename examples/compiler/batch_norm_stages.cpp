@@ -44,7 +44,7 @@ bool work() {
   std::printf("--- assembly, the first lines\n%.600s…\n", emit_assembly(kernel, target).c_str());
 
   ModuleFile module = build(inputs, schedule, target, "batch_norm");
-  LoadedProgram program(module, target);
+  LoadedProgram program = load(module, target);
   const auto x_values = example::random_values(kImages * kChannels * kPixels, 1);
   std::vector<std::vector<float>> values;
   for (unsigned p = 0; p < 4; ++p) values.push_back(example::random_values(kChannels, 2 + p));

@@ -75,7 +75,7 @@ bool work() {
   CompileOptions options;
   options.targets = {find_target("native")};
   ModuleFile module = compile_graph(original, options);
-  LoadedProgram program(module, options.targets[0]);
+  LoadedProgram program = load(module, options.targets[0]);
   const std::vector<float> image = example::random_values(kIn * kSize * kSize, 6);
   const ConstantPtr result = program.run({example::tensor({1, kIn, kSize, kSize}, image)}).at(0);
   return example::agrees("convolution unit", *result, reference(original, image));

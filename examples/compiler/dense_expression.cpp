@@ -36,7 +36,7 @@ bool work() {
 
   const Target target = find_target("native");
   ModuleFile module = build({x, w, bias}, schedule, target, "dense");
-  LoadedProgram program(module, target, 2);
+  LoadedProgram program = load(module, target, 2);
   const auto x_values = example::random_values(kRows * kDepth, 1), w_values = example::random_values(kDepth * kUnits, 2),
              b_values = example::random_values(kUnits, 3);
   const ConstantPtr result = program

@@ -88,7 +88,7 @@ bool runs(const InstanceNorm& norm, const Schedule& schedule, const Target& targ
   std::printf("--- %s\n%s\n", target.name.c_str(),
               to_string(run_loop_passes(lower_schedule(schedule, {norm.x}, "instance_norm"))).c_str());
   ModuleFile module = build({norm.x}, schedule, target, "instance_norm");
-  LoadedProgram program(module, target, 2);
+  LoadedProgram program = load(module, target, 2);
   const auto values = example::random_values(kPlanes * kPixels, 1);
   const ConstantPtr result = program.run({example::tensor({kPlanes, kPixels}, values)}).at(0);
   return example::agrees("instance normalisation on " + target.name, *result, reference(values));

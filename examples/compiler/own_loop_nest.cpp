@@ -58,7 +58,7 @@ bool work() {
     if (step == "lower") std::printf("%s\n", to_string(kernel).c_str());
   };
   ModuleFile module = compile_graph(graph, options);
-  LoadedProgram program(module, options.targets[0], 2);
+  LoadedProgram program = load(module, options.targets[0], 2);
   const auto values = example::random_values(kRows * kColumns, 1);
   const ConstantPtr result = program.run({example::tensor({kRows, kColumns}, values)}).at(0);
   std::vector<double> reference;

@@ -49,7 +49,7 @@ bool work() {
   bool good = true;
   const auto timed = [&](const std::string& what, const Schedule& schedule) {
     ModuleFile module = build({product.a, product.b}, schedule, target, "product");
-    LoadedProgram program(module, target);
+    LoadedProgram program = load(module, target);
     good = example::agrees(what, *program.run(inputs).at(0), reference) && good;
     return program.fastest_ms(inputs, 50);
   };

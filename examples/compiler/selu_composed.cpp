@@ -45,7 +45,7 @@ bool runs(const char* what, const Graph& graph) {
   size_t kernels = 0;
   options.observer.lowered = [&](const LoweredProgram& program, const Target&) { kernels = program.kernels.size(); };
   ModuleFile module = compile_graph(graph, options);
-  LoadedProgram program(module, options.targets[0]);
+  LoadedProgram program = load(module, options.targets[0]);
   auto values = example::random_values(kCount, 1);
   for (float& v : values) v *= 5;
   const ConstantPtr result = program.run({example::tensor({kCount}, values)}).at(0);

@@ -70,6 +70,21 @@ Graph graph_of(const std::vector<Tensor>& inputs, const Schedule& schedule, cons
   return graph;
 }
 
+LoadedProgram load(ModuleFile& module, const Target& target, int threads) {
+  const auto device = [&] {
+    switch (target.device) {
+      case DeviceKind::kCuda:
+        return "cuda";
+      case DeviceKind::kCudaEmulated:
+        return "cuda-emulated";
+      case DeviceKind::kCpu:
+        break;
+    }
+    return "cpu";
+  };
+  return LoadedProgram(serialize_module(module), threads, device());
+}
+
 ModuleFile build(const std::vector<Tensor>& inputs, const Schedule& schedule, const Target& target,
                  const std::string& name) {
   CompileOptions options;

@@ -6,7 +6,7 @@
 //   schedule[b].vectorize(schedule[b].split(schedule[b].axes()[0], 8).second);
 //   const Target target = find_target("native");
 //   ModuleFile module = build({a}, schedule, target, "twice");
-//   LoadedProgram program(module, target);
+//   LoadedProgram program = load(module, target);
 //   ConstantPtr result = program.run({data}).at(0);
 //
 // Errors are gantry::Error: of kind kUser where what was asked for cannot be, of kInternal where a schedule does not
@@ -14,13 +14,13 @@
 // a source file includes one of the two.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "host/codegen/codegen.h"
 #include "host/codegen/module_file.h"
 #include "host/codegen/target.h"
+#include "host/compiler/loaded_program.h"
 #include "host/driver/compile.h"
 #include "host/driver/pipeline.h"
 #include "host/graph/graph.h"
@@ -45,26 +45,8 @@ ModuleFile build(const std::vector<Tensor>& inputs, const Schedule& schedule, co
 Graph graph_of(const std::vector<Tensor>& inputs, const Schedule& schedule, const std::string& name,
                CompileOptions& options);
 
-/// A module in this process, ready to run.
-class LoadedProgram {
- public:
-  /// `target`: one that the module was built for; it says whether the program runs on the CPU, a GPU, or the
-  /// emulated one. Throws an Error with the runtime's message.
-  LoadedProgram(ModuleFile& module, const Target& target, int threads = 1);
-  ~LoadedProgram();
-  LoadedProgram(const LoadedProgram&) = delete;
-  LoadedProgram& operator=(const LoadedProgram&) = delete;
-
-  /// Outputs, copied, for inputs in the module's order. Throws an Error with the runtime's message.
-  std::vector<ConstantPtr> run(const std::vector<ConstantPtr>& inputs);
-  /// Milliseconds of the fastest of `runs` runs with these inputs: for choosing among schedules. To compare builds or
-  /// boards, measure with `gantry bench` and `gantry compare`, which say how certain a figure is.
-  double fastest_ms(const std::vector<ConstantPtr>& inputs, int runs);
-
- private:
-  void set_inputs(const std::vector<ConstantPtr>& inputs);
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
+/// The module in this process, ready to run. `target`: one that it was built for; it says whether it runs on the CPU, a
+/// GPU, or the emulated one.
+LoadedProgram load(ModuleFile& module, const Target& target, int threads = 1);
 
 }  // namespace gantry

@@ -1,8 +1,9 @@
+#include "host/compiler/loaded_program.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "gantry/runtime.h"
-#include "host/compiler/compiler.h"
 #include "host/support/error.h"
 #include "host/support/stopwatch.h"
 
@@ -13,6 +14,16 @@ void check(GantryStatus status) {
   if (status != GANTRY_OK) user_error("{}", gantry_last_error());
 }
 
+DType from_dlpack(uint8_t code, uint8_t bits) {
+  for (int i = 0; i <= static_cast<int>(DType::kBool); ++i) {
+    const DLDataType candidate = to_dlpack(static_cast<DType>(i));
+    if (candidate.code == code && candidate.bits == bits) return static_cast<DType>(i);
+  }
+  internal_error("an output has an unknown element type");
+}
+
+}  // namespace
+
 DLDataType to_dlpack(DType dtype) {
   const auto bits = static_cast<uint8_t>(8 * byte_width(dtype));
   if (dtype == DType::kBool) return {kDLBool, 8, 1};
@@ -21,29 +32,11 @@ DLDataType to_dlpack(DType dtype) {
   return {static_cast<uint8_t>(is_signed_int(dtype) ? kDLInt : kDLUInt), bits, 1};
 }
 
-DType from_dlpack(DLDataType type) {
-  for (int i = 0; i <= static_cast<int>(DType::kBool); ++i) {
-    const DLDataType candidate = to_dlpack(static_cast<DType>(i));
-    if (candidate.code == type.code && candidate.bits == type.bits) return static_cast<DType>(i);
-  }
-  internal_error("an output has an unknown element type");
+ConstantPtr to_constant(uint8_t code, uint8_t bits, const std::vector<int64_t>& shape, const void* data) {
+  return make_constant({from_dlpack(code, bits), Shape(shape.begin(), shape.end())}, data);
 }
-
-const char* device_of(const Target& target) {
-  switch (target.device) {
-    case DeviceKind::kCuda:
-      return "cuda";
-    case DeviceKind::kCudaEmulated:
-      return "cuda-emulated";
-    default:
-      return "cpu";
-  }
-}
-
-}  // namespace
 
 struct LoadedProgram::Impl {
-  std::vector<std::byte> bytes;  ///< the module is used where it lies
   GantryModule* module = nullptr;
   GantrySession* session = nullptr;
 
@@ -53,14 +46,13 @@ struct LoadedProgram::Impl {
   }
 };
 
-LoadedProgram::LoadedProgram(ModuleFile& module, const Target& target, int threads)
+LoadedProgram::LoadedProgram(const std::vector<std::byte>& module_file, int threads, const std::string& device)
     : impl_(std::make_unique<Impl>()) {
-  impl_->bytes = serialize_module(module);
-  check(gantry_module_load_memory(impl_->bytes.data(), impl_->bytes.size(), &impl_->module));
+  check(gantry_module_load_memory(module_file.data(), module_file.size(), &impl_->module));
   GantrySessionOptions options{};
   options.struct_size = sizeof(options);
   options.threads = threads;
-  options.device = device_of(target);
+  options.device = device.c_str();
   check(gantry_session_create(impl_->module, &options, &impl_->session));
 }
 
@@ -86,7 +78,8 @@ std::vector<ConstantPtr> LoadedProgram::run(const std::vector<ConstantPtr>& inpu
   for (int32_t i = 0; i < gantry_output_count(impl_->module); ++i) {
     DLTensor view{};
     check(gantry_get_output(impl_->session, i, &view));
-    outputs.push_back(make_constant({from_dlpack(view.dtype), Shape(view.shape, view.shape + view.ndim)}, view.data));
+    outputs.push_back(
+        to_constant(view.dtype.code, view.dtype.bits, {view.shape, view.shape + view.ndim}, view.data));
   }
   return outputs;
 }

@@ -15,20 +15,12 @@ struct BinaryRule {
   bool same_dtype = true;
 };
 
-void check_dtype(Takes takes, DType dtype) {
-  bool integer = is_signed_int(dtype) || is_unsigned_int(dtype);
-  bool ok = takes == Takes::kAnything || (takes == Takes::kBool && dtype == DType::kBool) ||
-            (takes == Takes::kInteger && integer) ||
-            (takes == Takes::kNumber && (integer || is_float(dtype)));
-  ops::require_dtype(ok, dtype);
-}
-
 void add_binary(OpSet& set, const OpHandle& handle, BinaryRule rule, BinaryFn f) {
   OpDef op = ops::define(handle, FusionClass::kBroadcast, LayoutBehaviour::kAny, {"a", "b"});
   op.infer = [rule](const Node& node, Function& function) {
     const TensorType &a = input_type(node, 0), &b = input_type(node, 1);
-    check_dtype(rule.takes, a.dtype);
-    check_dtype(rule.takes, b.dtype);
+    ops::require_taken(rule.takes, a.dtype);
+    ops::require_taken(rule.takes, b.dtype);
     if (rule.same_dtype) ops::require_same_dtype(node, 0, 1);
     Shape shape = broadcast_shapes(a.shape, b.shape, function, ops::origin_of(node));
     return std::vector<TensorType>{{rule.bool_result ? DType::kBool : a.dtype, shape}};

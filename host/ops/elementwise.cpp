@@ -5,15 +5,16 @@
 #include "host/ops/support.h"
 
 namespace gantry {
-namespace {
 
-void check_dtype(Takes takes, DType dtype) {
+void ops::require_taken(Takes takes, DType dtype) {
   const bool integer = is_signed_int(dtype) || is_unsigned_int(dtype);
   const bool ok = takes == Takes::kAnything || (takes == Takes::kFloat && is_float(dtype)) ||
                   (takes == Takes::kNumber && (is_float(dtype) || integer)) ||
                   (takes == Takes::kInteger && integer) || (takes == Takes::kBool && dtype == DType::kBool);
-  ops::require_dtype(ok, dtype);
+  require_dtype(ok, dtype);
 }
+
+namespace {
 
 template <typename AttrsType>
 void add(OpSet& set, const ElementwiseOp<AttrsType>& op) {
@@ -23,7 +24,7 @@ void add(OpSet& set, const ElementwiseOp<AttrsType>& op) {
   };
   def.infer = [&op, result_type](const Node& node, Function&) {
     TensorType type = ops::input_type(node, 0);
-    check_dtype(op.takes, type.dtype);
+    ops::require_taken(op.takes, type.dtype);
     type.dtype = result_type(node, type.dtype);
     return std::vector<TensorType>{type};
   };

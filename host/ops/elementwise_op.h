@@ -13,6 +13,11 @@ namespace gantry {
 /// Which dtypes an op takes.
 enum class Takes : uint8_t { kFloat, kNumber, kInteger, kBool, kAnything };
 
+namespace ops {
+/// Throws Unsupported where the op does not take the dtype.
+void require_taken(Takes takes, DType dtype);
+}  // namespace ops
+
 template <typename AttrsType>
 class ElementwiseOp : public Op<AttrsType> {
  public:

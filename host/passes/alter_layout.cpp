@@ -90,7 +90,7 @@ class LayoutRewriter {
   bool has_last(const Value* value) const { return value && forms_.at(value).last != nullptr; }
 
   void rewrite(const Node& node) {
-    if (context_.rewrites_left > 0 && rewritten(node)) {
+    if (context_.may_rewrite() && rewritten(node)) {
       context_.take_rewrite();
     } else {
       copy(node);

@@ -64,11 +64,11 @@ int channel_axis_of(const Node& node, int rank) {
   return node.is(nn::dense) ? rank - 1 : 1;
 }
 
-bool is_finite(const ConstantData& data) {
+bool are_finite_factors(const ConstantData& data, const OpHandle& by) {
   const auto count = static_cast<size_t>(element_count(data.type.shape).value());
   for (size_t i = 0; i < count; ++i) {
     const double element = data.type.dtype == DType::kF64 ? data.as<double>()[i] : data.as<float>()[i];
-    if (!std::isfinite(element)) return false;
+    if (!std::isfinite(element) || (&by == &op::divide && element == 0)) return false;
   }
   return true;
 }
@@ -84,11 +84,12 @@ bool is_per_channel(const Value& scale, const Dim& channels, int axis, int rank)
   return true;
 }
 
-/// Padding is 0, which only finite factors leave alone; and what was rounded to 16 bits is the model's own.
-bool may_scale(const Value& scale, const Value& weight) {
+/// Padding is 0, which only finite factors leave alone; what was rounded to 16 bits is the model's own; and a weight that
+/// others read as it is would be there twice.
+bool may_scale(const Value& scale, const Value& weight, const OpHandle& by) {
   const DType dtype = scale.type.dtype;
-  return (dtype == DType::kF32 || dtype == DType::kF64) && weight.type.dtype == dtype &&
-         is_finite(*scale.constant);
+  return (dtype == DType::kF32 || dtype == DType::kF64) && weight.type.dtype == dtype && weight.users.size() == 1 &&
+         are_finite_factors(*scale.constant, by);
 }
 
 /// The weight with its output (input) channels scaled, or divided.
@@ -103,7 +104,7 @@ Value* scaled(const Builder& build, const Op<NoAttrs>& by, Value* weight, const 
 Value* with_scaled_outputs(const Builder& build, const Node& node, const Op<NoAttrs>& by, Value* scale) {
   const auto axes = weight_axes(node);
   const int rank = node.result()->type.rank();
-  if (!axes || !may_scale(*scale, *node.inputs[1]) ||
+  if (!axes || !may_scale(*scale, *node.inputs[1], by) ||
       !is_per_channel(*scale, axes->output_count, channel_axis_of(node, rank), rank))
     return nullptr;
   std::vector<Value*> inputs = node.inputs;
@@ -115,7 +116,7 @@ Value* with_scaled_outputs(const Builder& build, const Node& node, const Op<NoAt
 Value* with_scaled_inputs(const Builder& build, const Node& node, Value* data, Value* scale) {
   const auto axes = weight_axes(node);
   const int rank = data->type.rank();
-  if (!axes || !may_scale(*scale, *node.inputs[1]) || !(data->type == node.inputs[0]->type) ||
+  if (!axes || !may_scale(*scale, *node.inputs[1], op::multiply) || !(data->type == node.inputs[0]->type) ||
       !is_per_channel(*scale, axes->input_count, channel_axis_of(node, rank), rank))
     return nullptr;
   std::vector<Value*> inputs = node.inputs;

@@ -28,14 +28,14 @@ struct PassContext {
   /// Absent: layouts and weights stay as they are.
   std::function<LayoutPolicy(const Function&)> layout_policy;
 
-  /// Rewrites that may still be made: with fewer each time, one finds the rewrite that changes a result.
-  int64_t rewrites_left = std::numeric_limits<int64_t>::max();
+  /// Rewrites that may be made: with fewer each time, one finds the rewrite that changes a result.
+  int64_t most_rewrites = std::numeric_limits<int64_t>::max();
   int64_t rewrites = 0;  ///< made
 
-  /// Counts a rewrite; false, and it must not be made, where none is left.
+  bool may_rewrite() const { return rewrites < most_rewrites; }
+  /// Counts a rewrite; false, and it must not be made, where no more may be.
   bool take_rewrite() {
-    if (rewrites_left <= 0) return false;
-    --rewrites_left;
+    if (!may_rewrite()) return false;
     ++rewrites;
     return true;
   }

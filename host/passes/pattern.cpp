@@ -13,6 +13,7 @@ struct PatternNode {
   const OpHandle* op = nullptr;  ///< null: not a node's result by itself
   std::vector<Pattern> inputs;
   bool commutes = false;
+  bool shared = false;
   std::vector<Pattern> alternatives;  ///< one of them, too
   std::function<bool(const Value&)> predicate;
   std::string name;  ///< captured so; empty: not
@@ -40,6 +41,12 @@ Pattern Pattern::where(std::function<bool(const Value&)> predicate) const {
   } else {
     what.predicate = std::move(predicate);
   }
+  return pattern_of(std::move(what));
+}
+
+Pattern Pattern::shared() const {
+  PatternNode what = copy_of(*this);
+  what.shared = true;
   return pattern_of(std::move(what));
 }
 
@@ -96,8 +103,8 @@ Value* Match::operator[](std::string_view name) const {
 }
 
 bool Match::is_private(const Function& function) const {
-  return std::ranges::all_of(nodes_, [&](const Node* node) {
-    if (node == root_->producer) return true;
+  return std::ranges::all_of(nodes_, [&](Node* node) {
+    if (node == root_->producer || shared_.count(node) != 0) return true;
     return std::ranges::all_of(node->results, [&](const Value* result) {
       return !function.is_output(result) &&
              std::ranges::all_of(result->users, [&](Node* user) { return nodes_.count(user) != 0; });
@@ -143,10 +150,12 @@ class PatternMatcher {
     if (what.op == nullptr) return rest();
     Node* node = producer_of(value, *what.op);
     if (node == nullptr || value->result_index != 0 || node->inputs.size() < what.inputs.size()) return false;
-    const auto [place, fresh] = found_.nodes_.insert(node);
+    const bool fresh = found_.nodes_.insert(node).second;
+    if (what.shared) found_.shared_.insert(node);
     if (inputs(what, *node, 0, false, rest)) return true;
     if (what.commutes && inputs(what, *node, 0, true, rest)) return true;
     if (fresh) found_.nodes_.erase(node);
+    if (fresh) found_.shared_.erase(node);
     return false;
   }
 

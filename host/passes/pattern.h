@@ -28,7 +28,7 @@ class Match {
   Value* operator[](std::string_view name) const;
   /// What is to be replaced.
   Value* root() const { return root_; }
-  /// Whether nothing else reads what the nodes met compute, but for the root.
+  /// Whether nothing else reads what the nodes met compute, but for the root and those that may be shared.
   bool is_private(const Function& function) const;
   /// The nodes met, the root's among them.
   const std::set<Node*>& nodes() const { return nodes_; }
@@ -39,7 +39,7 @@ class Match {
   friend class PatternMatcher;
   Value* root_ = nullptr;
   std::map<std::string, Value*, std::less<>> captured_;
-  std::set<Node*> nodes_;
+  std::set<Node*> nodes_, shared_;
 };
 
 struct PatternNode;
@@ -49,6 +49,8 @@ class Pattern {
   explicit Pattern(std::shared_ptr<const PatternNode> what) : what_(std::move(what)) {}
   /// The same, if the predicate holds of the value.
   Pattern where(std::function<bool(const Value&)> predicate) const;
+  /// The same; others may read the node too, which then stays.
+  Pattern shared() const;
   /// The same; the match knows the value by that name. What is captured twice must be one value.
   Pattern as(std::string name) const;
   const PatternNode& operator*() const { return *what_; }

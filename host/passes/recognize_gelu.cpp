@@ -10,20 +10,16 @@
 namespace gantry {
 namespace {
 
-/// Every way to write the product of three factors.
-std::vector<Pattern> products(const Pattern& a, const Pattern& b, const Pattern& c) {
-  const auto product = [](const Pattern& x, const Pattern& y) { return commuted(op::multiply, x, y); };
-  return {product(product(a, b), c), product(product(a, c), b), product(product(b, c), a)};
-}
-
 std::vector<Rule> gelu_rules() {
   const Pattern x = any("x");
-  const Pattern erf = node(op::erf, {either({node(op::divide, {x, scalar(std::sqrt(2.0))}),
-                                             commuted(op::multiply, x, scalar(std::sqrt(0.5)))})});
+  const Pattern erf = node(op::erf, {either({node(op::divide, {x, scalar(std::sqrt(2.0))}).shared(),
+                                             commuted(op::multiply, x, scalar(std::sqrt(0.5))).shared()})});
   const Pattern doubled = commuted(op::add, erf, scalar(1));
   const Pattern distribution = commuted(op::add, commuted(op::multiply, erf, scalar(0.5)), scalar(0.5));
-  std::vector<Pattern> forms = products(x, scalar(0.5), doubled);
-  forms.push_back(commuted(op::multiply, x, distribution));
+  const auto product = [](const Pattern& a, const Pattern& b) { return commuted(op::multiply, a, b); };
+  std::vector<Pattern> forms{product(product(x, scalar(0.5)).shared(), doubled),
+                             product(product(x, doubled), scalar(0.5)), product(product(scalar(0.5), doubled), x),
+                             product(x, distribution)};
   const auto gelu = [](const Builder& build, const Match& m) {
     // A constant of one element may have more axes than x.
     return m.root()->type == m["x"]->type ? build(nn::gelu, {m["x"]}) : nullptr;

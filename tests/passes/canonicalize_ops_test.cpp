@@ -283,6 +283,15 @@ TEST(CanonicalizeOps, GaussianErrorUnitsInStepsAreRecognisedInAnyOrder) {
               HasSubstr("erf"));
 }
 
+TEST(CanonicalizeOps, GaussianErrorUnitsAreRecognisedWhereHalfOfTheDataIsReadElsewhereToo) {
+  const std::string text =
+      "fn @main(%x: Tensor[(N, 8), f32]) -> (Tensor[(N, 8), f32], Tensor[(N, 8), f32]) {\n"
+      "  %0 = divide(%x, const(f32, [], [1.4142135]))\n  %1 = erf(%0)\n"
+      "  %2 = add(%1, const(f32, [], [1]))\n  %3 = multiply(%x, const(f32, [], [0.5]))\n"
+      "  %4 = multiply(%3, %2)\n  %5 = exp(%3)\n  return %4, %5\n}";
+  EXPECT_THAT(canonical(text), AllOf(HasSubstr("nn.gelu(%x"), HasSubstr("exp"), Not(HasSubstr("erf"))));
+}
+
 TEST(CanonicalizeOps, GaussianErrorUnitsWithHalvesInTheBracketAreRecognised) {
   auto text = [](const char* summand) {
     return fmt::format(

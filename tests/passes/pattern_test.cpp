@@ -100,7 +100,7 @@ TEST(Rules, StopAfterTheRewritesThatAreLeft) {
   for (int64_t left : {0, 1, 2}) {
     Graph graph = graph_of(nodes, "%5");
     PassContext context;
-    context.rewrites_left = left;
+    context.most_rewrites = left;
     applied(graph, context);
     EXPECT_EQ(context.rewrites, left);
     EXPECT_EQ(graph.main.nodes().size(), 6u - static_cast<size_t>(left));
