@@ -16,7 +16,8 @@ find_package(fmt REQUIRED)
 target_link_libraries(gantry_compiler_library INTERFACE fmt::fmt)
 target_compile_features(gantry_compiler_library INTERFACE cxx_std_20)
 set(include_folder ${CMAKE_INSTALL_INCLUDEDIR}/gantry-compiler)
-target_include_directories(gantry_compiler_library INTERFACE $<INSTALL_INTERFACE:${include_folder}>)
+target_include_directories(gantry_compiler_library INTERFACE
+  $<INSTALL_INTERFACE:${include_folder}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)  # and gantry/dlpack.h, of the part dev
 
 install(TARGETS gantry_compiler_library EXPORT gantry-compiler
   LIBRARY COMPONENT compiler EXCLUDE_FROM_ALL)
