@@ -8,6 +8,7 @@
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/module_format.h"
+#include "host/support/lifetimes.h"
 
 namespace gantry::cli {
 namespace {
@@ -195,19 +196,14 @@ uint64_t aligned(uint64_t bytes) {
 
 /// The largest sum of what lives at once in one of the memories; none where a size is not known.
 std::optional<uint64_t> bound_of(const ProgramFacts& program, bool on_gpu) {
-  std::vector<uint64_t> born(program.steps.size()), gone(program.steps.size());
+  std::vector<Lifetime<uint64_t>> lifetimes;
   for (const ProgramValue& value : program.values) {
     if (value.kind != ProgramValue::Kind::kWorkspace || value.on_gpu != on_gpu || !value.first_step) continue;
     if (!value.bytes) return std::nullopt;
-    born[*value.first_step] += aligned(*value.bytes);
-    gone[*value.last_step] += aligned(*value.bytes);
+    lifetimes.push_back({*value.first_step, *value.last_step, aligned(*value.bytes)});
   }
-  uint64_t alive = 0, most = 0;
-  for (size_t step = 0; step < born.size(); ++step) {
-    alive += born[step];
-    most = std::max(most, alive);
-    alive -= gone[step];
-  }
+  uint64_t most = 0;
+  for (const LiveSum<uint64_t>& sum : sums_alive(lifetimes)) most = std::max(most, sum.bytes);
   return most;
 }
 

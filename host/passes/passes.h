@@ -146,9 +146,9 @@ struct MemoryPlan {
   Dim workspace_bytes;
 };
 /// Places values so that those alive at once do not overlap. `scratch_bytes` gives each node's scratch
-/// buffers, alive while it runs. Static sizes: best fit by decreasing size over lifetimes; symbolic ones
-/// share slots whose size is the maximum of their users'.
-/// `here`: plans one memory of several, for the results and scratch of the nodes for which it is true.
+/// buffers, alive while it runs. Static sizes: host/passes/memory_placement.h; symbolic ones share slots
+/// whose size is the maximum of their users'. `here`: plans one memory of several, for the results and
+/// scratch of the nodes for which it is true.
 MemoryPlan plan_memory(const Function& function,
                        const std::function<std::vector<Dim>(const Node&)>& scratch_bytes,
                        const std::function<bool(const Node&)>& here = {});

@@ -4,12 +4,12 @@
 
 #include "host/graph/dim_guess.h"
 #include "host/ops/op.h"
+#include "host/passes/memory_bound.h"
+#include "host/passes/memory_placement.h"
 #include "host/passes/passes.h"
 
 namespace gantry {
 namespace {
-
-constexpr int64_t kAlignment = 64;  // a cache line, and the widest vector
 
 /// Something that needs memory from node `first` to node `last`, both included.
 struct Item {
@@ -23,10 +23,6 @@ struct Item {
 
   bool meets(const Item& other) const { return first <= other.last && other.first <= last; }
 };
-
-Dim align(const Dim& bytes) {
-  return ceildiv(bytes, kAlignment) * kAlignment;
-}
 
 // Symbolic sizes are compared as if every symbol were 64.
 int64_t nominal_bytes(const Dim& bytes) {
@@ -62,59 +58,20 @@ std::vector<Item> collect_items(const Function& function,
   return items;
 }
 
-// --- constant sizes
-
-// The smallest gap that fits among the items placed already, or else the end.
-int64_t best_offset(const Item& item, const std::vector<const Item*>& placed) {
-  std::vector<std::pair<int64_t, int64_t>> taken;
-  for (const Item* other : placed) {
-    if (item.meets(*other))
-      taken.emplace_back(other->offset.value(), other->offset.value() + align(other->bytes).value());
-  }
-  std::sort(taken.begin(), taken.end());
-  const int64_t need = align(item.bytes).value();
-  int64_t end = 0, best = -1, best_gap = std::numeric_limits<int64_t>::max();
-  for (const auto& [from, to] : taken) {
-    if (const int64_t gap = from - end; gap >= need && gap < best_gap) {
-      best = end;
-      best_gap = gap;
-    }
-    end = std::max(end, to);
-  }
-  return best >= 0 ? best : end;
-}
-
-// Places the items in the order given; returns the bytes used.
-int64_t place_in_order(std::vector<Item*>& items) {
-  std::vector<const Item*> placed;
-  int64_t used = 0;
-  for (Item* item : items) {
-    const int64_t offset = best_offset(*item, placed);
-    item->offset = offset;
-    used = std::max(used, offset + align(item->bytes).value());
-    placed.push_back(item);
-  }
-  return used;
-}
-
 bool larger_first(const Item* a, const Item* b) {
   if (a->nominal != b->nominal) return a->nominal > b->nominal;
   return a->first < b->first;
 }
 
-// By decreasing size is best as a rule; execution order is, for chains.
-int64_t place_constant(std::vector<Item*> items) {
-  std::stable_sort(items.begin(), items.end(), larger_first);
-  const int64_t by_size = place_in_order(items);
-  std::vector<Dim> offsets;
-  for (const Item* item : items) offsets.push_back(item->offset);
-  std::vector<Item*> in_time = items;
-  std::stable_sort(in_time.begin(), in_time.end(),
-                   [](const Item* a, const Item* b) { return a->first < b->first; });
-  const int64_t by_time = place_in_order(in_time);
-  if (by_time < by_size) return by_time;
-  for (size_t i = 0; i < items.size(); ++i) items[i]->offset = offsets[i];
-  return by_size;
+// --- constant sizes
+
+int64_t place_constant(const std::vector<Item*>& items) {
+  std::vector<Lifetime<int64_t>> lifetimes;
+  for (const Item* item : items)
+    lifetimes.push_back({item->first, item->last, aligned_bytes(item->bytes).value()});
+  const MemoryPlacement placement = place_lifetimes(lifetimes);
+  for (size_t i = 0; i < items.size(); ++i) items[i]->offset = placement.offsets[i];
+  return placement.bytes;
 }
 
 // --- symbolic sizes
@@ -153,7 +110,7 @@ Dim place_symbolic(std::vector<Item*> items, Dim base) {
   }
   for (SharedSlot& slot : slots) {
     for (Item* item : slot.items) item->offset = base;
-    base = base + align(slot.bytes);
+    base = base + aligned_bytes(slot.bytes);
   }
   return base;
 }
