@@ -15,6 +15,8 @@
 #include "host/codegen/module_file.h"
 #include "host/graph/graph.h"
 #include "host/loops/lower.h"
+#include "host/passes/fusion_report.h"
+#include "host/passes/layout_record.h"
 #include "host/support/span_recorder.h"
 
 namespace gantry {
@@ -47,6 +49,10 @@ struct CompileObserver {
   /// Hears when each pass, and each kernel's lowering and code, began and ended, on which thread; null:
   /// nobody listens. It must outlive the compilation.
   SpanRecorder* spans = nullptr;
+  /// Why kernels are what they are, and which nodes change layouts for whom: of the program of the target
+  /// compiled last, whose nodes they name. Null: nobody asks. They must outlive the compilation.
+  FusionReport* fusion = nullptr;
+  LayoutRecord* layouts = nullptr;
 };
 
 /// What to compile for, where they differ.

@@ -51,6 +51,8 @@ PassContext make_pass_context(const Target& target, const CompileOptions& option
   context.small = options.optimize == Optimize::kSize;
   context.fast_math = options.optimize == Optimize::kFastMath;
   context.fuse = options.opt_level >= 2;
+  context.fusion = options.observer.fusion;
+  context.layouts = options.observer.layouts;
   if (!context.for_gpu) context.attention = make_attention_policy(target);
   context.layout_policy = [target, small = context.small](const Function& network) {
     LayoutPolicy policy = make_layout_policy(target, &network);

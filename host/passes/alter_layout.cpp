@@ -11,6 +11,7 @@
 #include "host/ops/recurrent.h"
 #include "host/ops/tiles.h"
 #include "host/passes/dilation_phases.h"
+#include "host/passes/layout_record.h"
 #include "host/passes/rewriter.h"
 #include "host/passes/weight_growth.h"
 #include "host/passes/weight_packing.h"
@@ -55,14 +56,28 @@ class LayoutRewriter {
     for (Value* constant : source_.constants()) {
       forms_[constant].plain = target_.add_constant(constant->name, constant->constant);
     }
-    for (const Node* node : source_.nodes()) rewrite(*node);
+    for (const Node* node : source_.nodes()) {
+      reader_ = node;
+      rewrite(*node);
+    }
+    reader_ = nullptr;
     for (Value* output : source_.outputs) target_.outputs.push_back(plain(output, {}));
     target_.output_names = source_.output_names;
     return std::move(target_);
   }
 
  private:
-  WeightPacker packer(const Origin& origin) { return {target_, origin}; }
+  /// Of the nodes that it adds the reader at hand wants the results in that order.
+  WeightPacker packer(const Origin& origin, LayoutWish wish = LayoutWish::kPackedWeight) {
+    LayoutRecord* record = context_.layouts;
+    if (record == nullptr) return {target_, origin};
+    LayoutConversion conversion{wish, nullptr, {}};
+    if (reader_ != nullptr) {
+      conversion.reader = reader_->op;
+      conversion.origin = reader_->origin;
+    }
+    return {target_, origin, [record, conversion](const Node& made) { record->put(made, conversion); }};
+  }
 
   /// The node as it is to be, in the function that is made.
   Node* again(const Node& node, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs) {
@@ -71,19 +86,22 @@ class LayoutRewriter {
   Value* reshape(Value* value, Shape shape, const Origin& origin) {
     return packer(origin).reshape(value, std::move(shape));
   }
-  Value* transpose(Value* value, const std::vector<int64_t>& axes, const Origin& origin) {
-    return packer(origin).transpose(value, axes);
+  Value* to_plain(Value* value, const Origin& origin) {
+    return packer(origin, LayoutWish::kModelOrder).transpose(value, axes_to_plain(value->type.rank()));
+  }
+  Value* to_last(Value* value, const Origin& origin) {
+    return packer(origin, LayoutWish::kChannelsLast).transpose(value, axes_to_last(value->type.rank()));
   }
 
   Value* plain(Value* value, const Origin& origin) {
     Forms& forms = forms_.at(value);
-    if (!forms.plain) forms.plain = transpose(forms.last, axes_to_plain(forms.last->type.rank()), origin);
+    if (!forms.plain) forms.plain = to_plain(forms.last, origin);
     return forms.plain;
   }
 
   Value* last(Value* value, const Origin& origin) {
     Forms& forms = forms_.at(value);
-    if (!forms.last) forms.last = transpose(forms.plain, axes_to_last(forms.plain->type.rank()), origin);
+    if (!forms.last) forms.last = to_last(forms.plain, origin);
     return forms.last;
   }
 
@@ -199,7 +217,7 @@ class LayoutRewriter {
     attrs->channels_last = true;
     Value* packed = packed_weight(*attrs, weight, phases->data, phases->result, node.origin);
     if (packed == nullptr) return false;
-    WeightPacker nodes = packer(node.origin);
+    WeightPacker nodes = packer(node.origin, LayoutWish::kDilationPhases);
     Value* image = split_phases(nodes, dilated, *phases, last(node.inputs[0], node.origin));
     Value* made = again(node, {image, packed}, attrs)->result();
     forms_[node.result()].last = join_phases(nodes, dilated, result, made);
@@ -281,7 +299,7 @@ class LayoutRewriter {
     if (std::all_of(value->type.shape.begin(), value->type.shape.end(), is_one)) return plain(value, origin);
     Shape full(static_cast<size_t>(rank - own), Dim(1));
     full.insert(full.end(), value->type.shape.begin(), value->type.shape.end());
-    return transpose(reshape(plain(value, origin), full, origin), axes_to_last(rank), origin);
+    return to_last(reshape(plain(value, origin), full, origin), origin);
   }
 
   // --- ops that name axes
@@ -418,6 +436,7 @@ class LayoutRewriter {
   Function& source_;
   const LayoutPolicy& policy_;
   PassContext& context_;
+  const Node* reader_ = nullptr;  ///< the node that is rewritten; null: outputs are
   Function target_;
   std::map<const Value*, Forms> forms_;
   std::map<const Value*, std::vector<Node*>> users_;  ///< of the source; empty unless weights stay small

@@ -97,7 +97,8 @@ struct LayoutPolicy {
 ///   %2 = nn.relu(%1)              =>    %1 = nn.conv(%0, @w_packed, channels_last=true, weight_block=32)
 ///   return %2                           %2 = nn.relu(%1);  return transpose(%2, axes=[0, 3, 1, 2])
 ///
-/// Wants simplify_inference before it, fold_constant and dead_code after.
+/// Wants simplify_inference before it, fold_constant and dead_code after. PassContext::layouts is told for whom
+/// nodes change layouts.
 void alter_layout(Graph& graph, const LayoutPolicy& policy, PassContext& context);
 
 }  // namespace gantry

@@ -35,7 +35,7 @@ Value* split_phases(WeightPacker& nodes, const ConvAttrs& attrs, const DilationP
   auto pad = std::make_shared<PadAttrs>();
   pad->before = {0, attrs.padding[0], attrs.padding[1], 0};
   pad->after = {0, lines * d - attrs.padding[0] - from[1], columns * d - attrs.padding[1] - from[2], 0};
-  Value* padded = nodes.build()(op::pad, {image}, pad);
+  Value* padded = nodes.add(op::pad, {image}, pad);
   Value* apart =
       nodes.transpose(nodes.reshape(padded, {from[0], lines, d, columns, d, from[3]}), {0, 2, 4, 1, 3, 5});
   return nodes.reshape(apart, {phases.data.shape[0], lines, columns, from[3]});
@@ -52,7 +52,7 @@ Value* join_phases(WeightPacker& nodes, const ConvAttrs& attrs, const TensorType
   part->begin.assign(4, Dim(0));
   part->end = {images, result.shape[2], result.shape[3], from[3]};
   part->strides.assign(4, 1);
-  return together->type.shape == part->end ? together : nodes.build()(op::strided_slice, {together}, part);
+  return together->type.shape == part->end ? together : nodes.add(op::strided_slice, {together}, part);
 }
 
 }  // namespace gantry

@@ -1,9 +1,10 @@
 #include "host/passes/fuse_ops.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
-#include "host/passes/fusion_groups.h"
+#include "host/passes/fusion_report.h"
 #include "host/passes/passes.h"
 
 namespace gantry {
@@ -71,7 +72,7 @@ class BodyBuilder {
   std::map<const Value*, Value*> values_;
 };
 
-void replace_group(Function& main, const FusionGroup& group) {
+Node* replace_group(Function& main, const FusionGroup& group) {
   BodyBuilder builder(group);
   builder.build();
   Node* sink = group.members.back();
@@ -87,22 +88,31 @@ void replace_group(Function& main, const FusionGroup& group) {
     main.rename(old, name + ".fused");  // the old node is about to go
     main.rename(value, name);
   }
+  return fused;
 }
 
 }  // namespace
 
 void fuse_ops(Graph& graph, PassContext& context) {
   Function& main = graph.main;
+  FusionRecord record;
+  FusionReport* report = context.fusion;
+  const std::vector<FusionGroup> groups = find_fusion_groups(main, context.fuse, report ? &record : nullptr);
+  std::optional<FusionReporter> reporter;
+  if (report) reporter.emplace(groups, record, *report);
   std::set<const Node*> replaced;
-  const auto make_kernel = [&](const FusionGroup& group) {
-    if (!needs_body(group)) return;
-    replace_group(main, group);
+  const auto make_kernel = [&](const FusionGroup& group) -> const Node* {
+    if (!needs_body(group)) return group.members.front();
     replaced.insert(group.members.begin(), group.members.end());
+    return replace_group(main, group);
   };
-  for (const FusionGroup& group : find_fusion_groups(main, context.fuse)) {
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const FusionGroup& group = groups[i];
     if (group.members.size() == 1 || context.take_rewrite()) {
-      make_kernel(group);
+      const Node* kernel = make_kernel(group);
+      if (reporter) reporter->add_kernel(i, *kernel);
     } else {
+      internal_check(!reporter, "a report on fusion needs every rewrite");
       for (Node* member : group.members) make_kernel({{member}});
     }
   }

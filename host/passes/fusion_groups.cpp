@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "host/ops/op.h"
+#include "host/passes/fusion_reasons.h"
 
 namespace gantry {
 namespace {
@@ -45,6 +46,11 @@ size_t present_inputs(const Node& node) {
       std::count_if(node.inputs.begin(), node.inputs.end(), [](const Value* v) { return v != nullptr; }));
 }
 
+/// An index map of several inputs.
+bool picks_among_inputs(const Node& node) {
+  return is_injective(node) && present_inputs(node) > 1;
+}
+
 // An index map that yields no more elements than it is given reads each about once; pads, tiles and the like
 // would compute what feeds them again and again.
 bool reads_once(const Node& node) {
@@ -56,9 +62,16 @@ bool reads_once(const Node& node) {
   return spare && *spare >= 0;
 }
 
+/// What a rule says of an edge.
+struct Verdict {
+  bool joins = false;
+  FusionRule rule{};
+};
+
 class Grouper {
  public:
-  explicit Grouper(const Function& function) : function_(function) {
+  /// `record`: where decisions are put down; null: nobody asks.
+  Grouper(const Function& function, FusionRecord* record) : function_(function), record_(record) {
     for (const auto& [value, users] : function.users()) users_[value] = users;
     outputs_.insert(function.outputs.begin(), function.outputs.end());
     for (size_t i = 0; i < function.nodes().size(); ++i) position_[function.nodes()[i]] = i;
@@ -73,7 +86,10 @@ class Grouper {
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       const bool joins =
           group_of_.count(*it) != 0 || join_operand(*it) || join_copied(*it) || join_users(*it);
-      if (!joins) open_group(*it, nullptr);
+      if (!joins) {
+        open_group(*it, nullptr);
+        joined(**it, joins_nothing(**it) ? FusionRule::kByItself : FusionRule::kSink);
+      }
     }
     std::vector<FusionGroup> result;
     for (Group& group : groups_) {
@@ -127,11 +143,75 @@ class Grouper {
     return total;
   }
 
+  // --- what is put down of each decision
+
+  void joined(const Node& node, FusionRule rule, const Node* other = nullptr) {
+    if (record_ != nullptr) record_->put_member(node, rule, other);
+  }
+  void apart(const Node& maker, const Node& reader, FusionRule rule, const Node* other = nullptr) {
+    if (record_ != nullptr) record_->put_apart(maker, reader, rule, other);
+  }
+
+  // Keeps the node apart from all that read it. False, for those who say whether it joined.
+  bool refuse(const Node& maker, FusionRule rule) {
+    if (record_ == nullptr) return false;
+    for (const Value* result : maker.results) {
+      const auto found = users_.find(result);
+      if (found == users_.end()) continue;
+      for (const Node* reader : found->second) apart(maker, *reader, rule);
+    }
+    return false;
+  }
+
+  // Why no rule looks at what reads the node's results; nothing where some do.
+  static std::optional<FusionRule> joins_nothing(const Node& node) {
+    if (op_def(node).is_view) return FusionRule::kView;
+    if (node.results.size() != 1) return FusionRule::kSeveralResults;
+    if (!node.bodies.empty()) return FusionRule::kHasBodies;
+    if (!may_join(node) && !is_anchor(node)) return FusionRule::kOpaque;
+    return std::nullopt;
+  }
+
   // --- first: what follows a convolution or matrix product
 
-  bool may_follow(const Node& node, const Node& anchor) const {
-    return may_join(node) && is_pointwise(node) && group_of_.count(&node) == 0 &&
-           node.result()->type.shape == anchor.result()->type.shape;
+  // Why not; nothing where it may.
+  std::optional<FusionRule> cannot_follow(const Node& node, const Node& anchor) const {
+    if (op_def(node).is_view) return FusionRule::kReaderIsView;
+    if (node.results.size() != 1) return FusionRule::kReaderHasResults;
+    if (!node.bodies.empty()) return FusionRule::kReaderHasBodies;
+    if (is_anchor(node)) return FusionRule::kReaderIsAnchor;
+    if (is_injective(node)) return FusionRule::kReaderMovesElements;
+    if (!is_pointwise(node)) return FusionRule::kReaderIsOpaque;
+    if (group_of_.count(&node) != 0) return FusionRule::kReaderIsTaken;
+    if (!(node.result()->type.shape == anchor.result()->type.shape)) return FusionRule::kReaderHasOtherShape;
+    return std::nullopt;
+  }
+
+  // What the rule is about, beside the reader.
+  const Node* subject_of(FusionRule rule, const Node& reader, const Node& anchor) const {
+    if (rule == FusionRule::kReaderIsTaken) return groups_[group_of_.at(&reader)].anchor;
+    return rule == FusionRule::kReaderHasOtherShape ? &anchor : &reader;
+  }
+
+  // Why what reads the group's last node stays outside. Growth `tried` these nodes; it ended at `stop` for
+  // that reason, or, without it, everywhere.
+  void put_down_end(const Group& group, const std::vector<Node*>& tried, const Node* stop, FusionRule why) {
+    if (record_ == nullptr) return;
+    const Node &last = *group.members.back(), &anchor = *group.anchor;
+    for (const Node* reader : users_of(last)) {
+      const bool passed = std::find(tried.begin(), tried.end(), reader) != tried.end();
+      if (outputs_.count(last.result()) != 0) {
+        apart(last, *reader, FusionRule::kReturned);
+      } else if (stop == nullptr) {
+        apart(last, *reader, why);
+      } else if (passed) {
+        apart(last, *reader, FusionRule::kReadersStayApart, stop);
+      } else if (const auto rule = reader == stop ? why : cannot_follow(*reader, anchor)) {
+        apart(last, *reader, *rule, subject_of(*rule, *reader, anchor));
+      } else {
+        apart(last, *reader, FusionRule::kReadBySeveral);
+      }
+    }
   }
 
   // The user of a member that comes first in the order and is not a member.
@@ -161,19 +241,37 @@ class Grouper {
   // Adds users in order and keeps the last closed state: each is a step to the sink's post-dominator.
   void grow_from_anchor(Node* anchor) {
     const size_t group = open_group(anchor, anchor);
-    if (anchor->results.size() != 1 || !anchor->bodies.empty()) return;
+    const auto alone = joins_nothing(*anchor);
+    joined(*anchor, alone ? FusionRule::kByItself : FusionRule::kAnchor);
+    if (alone) {
+      refuse(*anchor, *alone);
+      return;
+    }
     std::vector<Node*> members{anchor};
+    FusionRule end = FusionRule::kTooLarge;
+    Node* next = nullptr;
     while (members.size() < kMaxGroupSize) {
-      Node* next = next_outside_user(members);
-      if (next == nullptr || !may_follow(*next, *anchor)) break;
+      next = next_outside_user(members);
+      const auto why_not = next == nullptr ? FusionRule::kReturned : cannot_follow(*next, *anchor);
+      if (why_not) {
+        end = *why_not;
+        break;
+      }
       members.push_back(next);
       if (!is_closed(members, next)) continue;
-      if (expansion(members) > kMaxExpansion) break;
+      if (expansion(members) > kMaxExpansion) {
+        end = FusionRule::kWrittenOutTooOften;
+        break;
+      }
       groups_[group].members = members;
     }
+    const bool stopped = std::find(members.begin(), members.end(), next) == members.end();
+    put_down_end(groups_[group], members, stopped ? next : nullptr, end);
     for (Node* member : groups_[group].members) {
       group_of_[member] = group;
-      if (member != anchor) groups_[group].followers.insert(member);
+      if (member == anchor) continue;
+      groups_[group].followers.insert(member);
+      joined(*member, FusionRule::kFollowsAnchor, anchor);
     }
   }
 
@@ -207,14 +305,17 @@ class Grouper {
 
   bool join_operand(Node* node) {
     const auto group = staging_group(*node);
-    if (!group || groups_[*group].members.size() >= kMaxGroupSize) return false;
+    if (!group) return false;
+    if (groups_[*group].members.size() >= kMaxGroupSize) return refuse(*node, FusionRule::kTooLarge);
     if (op_def(*node).is_view) {
       // By itself a view costs nothing; it joins to connect a map of indices behind it.
       const Node* source = node->inputs[0]->producer;
       if (source == nullptr || !maps_indices(*source) || users_of(*source).size() != 1 ||
           outputs_.count(source->result()) != 0)
-        return false;
+        return refuse(*node, FusionRule::kView);
     }
+    joined(*node, op_def(*node).is_view ? FusionRule::kViewBeforeTiles : FusionRule::kReadIntoTiles,
+           groups_[*group].anchor);
     groups_[*group].members.push_back(node);
     group_of_[node] = *group;
     operand_maps_.insert(node);
@@ -253,12 +354,15 @@ class Grouper {
       if (group && *group != found->second) return false;
       group = found->second;
     }
-    if (!group || groups_[*group].members.size() >= kMaxGroupSize || follows_index_map(*node)) return false;
+    if (!group) return false;
+    if (groups_[*group].members.size() >= kMaxGroupSize) return refuse(*node, FusionRule::kTooLarge);
+    if (follows_index_map(*node)) return refuse(*node, FusionRule::kCompletesIndexMap);
     groups_[*group].members.push_back(node);
     if (expansion(groups_[*group].members) > kMaxExpansion) {
       groups_[*group].members.pop_back();
-      return false;
+      return refuse(*node, FusionRule::kWrittenOutTooOften);
     }
+    joined(*node, FusionRule::kCopiedByReader, groups_[*group].anchor);
     group_of_[node] = *group;
     operand_arithmetic_.insert(node);
     return true;
@@ -266,54 +370,104 @@ class Grouper {
 
   // --- and every other node joins the group of all its users, if that is one
 
-  bool edge_allows(const Node& producer, const Node& user, const Group& group) const {
+  static Verdict only_if(bool holds, FusionRule joins, FusionRule otherwise) {
+    return {holds, holds ? joins : otherwise};
+  }
+
+  // Of an operand of what follows an anchor.
+  Verdict verdict_behind_anchor(const Node& producer, const Node& user, const Group& group) const {
+    if (&user == group.anchor) return {false, FusionRule::kReadAgainAndAgain};
+    if (operand_maps_.count(&user) != 0 || operand_arithmetic_.count(&user) != 0)
+      return {false, FusionRule::kReaderIsOperand};
+    if (!is_pointwise(producer) || !is_pointwise(user)) return {false, FusionRule::kMovesElements};
+    return only_if(count_of(producer.result()) == count_of(user.result()), FusionRule::kOperandOfFollower,
+                   FusionRule::kBroadcast);
+  }
+
+  Verdict verdict_in_group(const Node& producer, const Node& user, const Group& group) const {
     const bool before_reduction =
         group.anchor == nullptr || (is_reduction(*group.anchor) && group.followers.count(&user) == 0);
-    if (!before_reduction) {
-      return &user != group.anchor && operand_maps_.count(&user) == 0 &&
-             operand_arithmetic_.count(&user) == 0 && is_pointwise(producer) && is_pointwise(user) &&
-             count_of(producer.result()) == count_of(user.result());
-    }
+    if (!before_reduction) return verdict_behind_anchor(producer, user, group);
+    const bool inside_choice = feeds_choice_.count(&user) != 0;
     switch (op_def(user).fusion) {
       case FusionClass::kElementwise:
       case FusionClass::kBroadcast:
-        return feeds_choice_.count(&user) == 0 && count_of(producer.result()) == count_of(user.result());
+        if (inside_choice) return {false, FusionRule::kReaderIsInsideChoice};
+        return only_if(count_of(producer.result()) == count_of(user.result()), FusionRule::kIntoArithmetic,
+                       FusionRule::kBroadcast);
       case FusionClass::kInjective:
         // An op that picks among several inputs evaluates the choice for every element, so only a step of
         // arithmetic goes inside.
-        if (present_inputs(user) > 1 && op_def(producer).fusion != FusionClass::kElementwise) return false;
-        return feeds_choice_.count(&user) == 0 && reads_once(user);
+        if (picks_among_inputs(user) && op_def(producer).fusion != FusionClass::kElementwise)
+          return {false, FusionRule::kReaderChooses};
+        if (inside_choice) return {false, FusionRule::kReaderIsInsideChoice};
+        return only_if(reads_once(user),
+                       picks_among_inputs(user) ? FusionRule::kIntoChoice : FusionRule::kIntoIndexMap,
+                       FusionRule::kBroadcast);
       case FusionClass::kReduction:
         // Windows overlap: a pooling would compute its input several times.
-        return op_def(user).layout != LayoutBehaviour::kChannelAware;
+        return only_if(op_def(user).layout != LayoutBehaviour::kChannelAware, FusionRule::kIntoReduction,
+                       FusionRule::kWindowsOverlap);
       default:
-        return false;
+        return {false, FusionRule::kReaderIsOpaque};
     }
   }
 
-  bool join_users(Node* node) {
-    const std::vector<Node*>* users = may_join(*node) ? &users_of(*node) : nullptr;
-    if (users == nullptr || users->empty() || outputs_.count(node->result()) != 0) return false;
-    const size_t group_index = group_of_.at(users->front());
-    Group& group = groups_[group_index];
-    if (group.members.size() >= kMaxGroupSize) return false;
-    bool feeds_choice = false;
-    for (const Node* user : *users) {
-      if (group_of_.at(user) != group_index || op_def(*user).is_view || user->results.size() != 1) return false;
-      if (!edge_allows(*node, *user, group)) return false;
-      feeds_choice = feeds_choice || (is_injective(*user) && present_inputs(*user) > 1);
+  Verdict verdict(const Node& producer, const Node& user) const {
+    if (op_def(user).is_view) return {false, FusionRule::kReaderIsView};
+    if (user.results.size() != 1) return {false, FusionRule::kReaderHasResults};
+    return verdict_in_group(producer, user, groups_[group_of_.at(&user)]);
+  }
+
+  // The rule by which all of its users take the node, which are in one group; nothing if some do not, with
+  // the reason of each put down.
+  std::optional<FusionRule> rule_of_users(const Node& node, const std::vector<Node*>& users) {
+    const size_t group = group_of_.at(users.front());
+    bool together = true;
+    const Node* refuser = nullptr;
+    std::vector<Verdict> verdicts;
+    for (const Node* user : users) {
+      together = together && group_of_.at(user) == group;
+      verdicts.push_back(verdict(node, *user));
+      if (!verdicts.back().joins && refuser == nullptr) refuser = user;
     }
+    if (together && refuser == nullptr) return verdicts.front().rule;
+    for (size_t i = 0; i < users.size(); ++i) {
+      if (!verdicts[i].joins) {
+        apart(node, *users[i], verdicts[i].rule);
+      } else if (!together) {
+        apart(node, *users[i], FusionRule::kReadBySeveral);
+      } else {
+        apart(node, *users[i], FusionRule::kOtherReader, refuser);
+      }
+    }
+    return std::nullopt;
+  }
+
+  bool join_users(Node* node) {
+    if (const auto alone = joins_nothing(*node)) return refuse(*node, *alone);
+    const std::vector<Node*>& users = users_of(*node);
+    if (users.empty()) return false;
+    if (outputs_.count(node->result()) != 0) return refuse(*node, FusionRule::kReturned);
+    const auto rule = rule_of_users(*node, users);
+    if (!rule) return false;
+    const size_t group_index = group_of_.at(users.front());
+    Group& group = groups_[group_index];
+    if (group.members.size() >= kMaxGroupSize) return refuse(*node, FusionRule::kTooLarge);
     group.members.push_back(node);
     if (expansion(group.members) > kMaxExpansion) {
       group.members.pop_back();
-      return false;
+      return refuse(*node, FusionRule::kWrittenOutTooOften);
     }
+    joined(*node, *rule, users.front());
     group_of_[node] = group_index;
-    if (feeds_choice) feeds_choice_.insert(node);
+    if (std::ranges::any_of(users, [](const Node* user) { return picks_among_inputs(*user); }))
+      feeds_choice_.insert(node);
     return true;
   }
 
   const Function& function_;
+  FusionRecord* record_;
   std::unordered_map<const Value*, std::vector<Node*>> users_;
   std::set<const Value*> outputs_;
   std::unordered_map<const Node*, size_t> position_;
@@ -329,10 +483,18 @@ class Grouper {
 
 }  // namespace
 
-std::vector<FusionGroup> find_fusion_groups(const Function& function, bool enable) {
-  if (enable) return Grouper(function).run();
+std::vector<FusionGroup> find_fusion_groups(const Function& function, bool enable, FusionRecord* record) {
+  if (enable) return Grouper(function, record).run();
   std::vector<FusionGroup> groups;
   for (Node* node : function.nodes()) groups.push_back({{node}});
+  if (record == nullptr) return groups;
+  for (const Node* node : function.nodes()) {
+    record->put_member(*node, FusionRule::kByItself);
+    for (const Value* input : node->inputs) {
+      if (input != nullptr && input->producer != nullptr)
+        record->put_apart(*input->producer, *node, FusionRule::kDisabled);
+    }
+  }
   return groups;
 }
 

@@ -7,13 +7,17 @@
 
 namespace gantry {
 
+struct FusionRecord;
+
 /// Nodes of one kernel in execution order; the last one is the only one whose results are seen outside.
 struct FusionGroup {
   std::vector<Node*> members;
 };
 
 /// Every node of the function in one group, groups ordered by their last node. Without `enable` each node is
-/// alone.
-std::vector<FusionGroup> find_fusion_groups(const Function& function, bool enable);
+/// alone. `record`: where the rules that decided are put down (host/passes/fusion_reasons.h); null: nobody
+/// asks.
+std::vector<FusionGroup> find_fusion_groups(const Function& function, bool enable,
+                                            FusionRecord* record = nullptr);
 
 }  // namespace gantry

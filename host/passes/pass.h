@@ -14,6 +14,9 @@
 
 namespace gantry {
 
+struct FusionReport;  // host/passes/fusion_report.h
+class LayoutRecord;   // host/passes/layout_record.h
+
 /// Options and wishes of the target, and the count of rewrites. The driver fills it from a target; the defaults
 /// are those of no target in particular.
 struct PassContext {
@@ -27,6 +30,11 @@ struct PassContext {
   AttentionPolicy attention;
   /// Absent: layouts and weights stay as they are.
   std::function<LayoutPolicy(const Function&)> layout_policy;
+
+  /// Where passes put down why kernels are what they are, and for whom nodes change layouts; null: nobody asks.
+  /// They outlive the passes. A report on fusion needs every rewrite.
+  FusionReport* fusion = nullptr;
+  LayoutRecord* layouts = nullptr;
 
   /// Rewrites that may be made: with fewer each time, one finds the rewrite that changes a result.
   int64_t most_rewrites = std::numeric_limits<int64_t>::max();

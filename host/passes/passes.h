@@ -53,7 +53,7 @@ void fast_math(Graph& graph, PassContext& context);
 void dead_code(Graph& graph, PassContext& context);
 
 /// Reshapes of reshapes and transpositions of transpositions become one, or nothing. Outputs stay nodes of
-/// their own.
+/// their own. What alter_layout put down in PassContext::layouts is kept current.
 ///   %1 = transpose(%0, axes=[0, 2, 1]); %2 = transpose(%1, axes=[0, 2, 1]); %3 = exp(%2)   =>   %3 = exp(%0)
 void simplify_movement(Graph& graph, PassContext& context);
 
@@ -114,8 +114,8 @@ void alter_layout(Graph& graph, PassContext& context);
 ///  - opaque nodes, views and nodes with several results stay alone.
 /// Only the last node of a group is read outside: a node joins only the group that holds all of its users.
 /// After it, every node of main is a `fused` op with one body (host/passes/fuse_ops.h), an opaque op, or a
-/// view. (Without PassContext::fuse, every node gets a
-/// group of its own.)
+/// view. (Without PassContext::fuse, every node gets a group of its own.) PassContext::fusion is told which rules
+/// decided.
 ///   %1 = nn.conv(%x, @w); %2 = nn.relu(%1)   =>   %2 = fused(%x, @w) fn @nn.conv_nn.relu(%x: …, %w: …) -> …
 ///   { … }
 void fuse_ops(Graph& graph, PassContext& context);

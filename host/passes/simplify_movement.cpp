@@ -4,6 +4,7 @@
 
 #include "host/ops/movement.h"
 #include "host/passes/canonicalize.h"
+#include "host/passes/layout_record.h"
 #include "host/passes/passes.h"
 #include "host/passes/rewriter.h"
 
@@ -16,7 +17,7 @@ const Node* reshape_of(const Value* value) {
 }
 
 /// What a node that moves the result of another one like it can be replaced by; null if nothing.
-Value* shortcut(const Builder& build, const Node& node) {
+Value* shortcut(const Builder& build, const Node& node, LayoutRecord* record) {
   if (const Node* before = reshape_of(node.result()) ? reshape_of(node.inputs[0]) : nullptr) {
     Value* x = before->inputs[0];
     if (x->type.dtype != node.result()->type.dtype) return nullptr;
@@ -28,7 +29,9 @@ Value* shortcut(const Builder& build, const Node& node) {
   auto both = std::make_shared<TransposeAttrs>();
   for (int64_t axis : then) both->axes.push_back(first[static_cast<size_t>(axis)]);
   if (std::ranges::is_sorted(both->axes)) return before->inputs[0];
-  return build(op::transpose, {before->inputs[0]}, both);
+  Value* made = build(op::transpose, {before->inputs[0]}, both);
+  if (record != nullptr) record->merge(*before, node, *made->producer);
+  return made;
 }
 
 }  // namespace
@@ -37,7 +40,8 @@ void simplify_movement(Graph& graph, PassContext& context) {
   const Rewriter rewriter(graph.main, context);
   for (Node* node : rewriter.nodes()) {
     if (node->results.size() != 1 || node->inputs.size() != 1 || graph.main.is_output(node->result())) continue;
-    if (Value* other = shortcut(rewriter.before(*node), *node)) rewriter.replace(node->result(), other);
+    if (Value* other = shortcut(rewriter.before(*node), *node, context.layouts))
+      rewriter.replace(node->result(), other);
   }
   remove_dead_nodes(graph.main);
 }

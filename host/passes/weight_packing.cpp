@@ -57,7 +57,7 @@ Value* WeightPacker::reshape(Value* value, Shape shape) {
   if (value->type.shape == shape) return value;
   auto attrs = std::make_shared<ReshapeAttrs>();
   attrs->shape = std::move(shape);
-  return build_(op::reshape, {value}, attrs);
+  return add(op::reshape, {value}, attrs);
 }
 
 Value* WeightPacker::transpose(Value* value, const std::vector<int64_t>& axes) {
@@ -69,7 +69,7 @@ Value* WeightPacker::transpose(Value* value, const std::vector<int64_t>& axes) {
   }
   auto attrs = std::make_shared<TransposeAttrs>();
   attrs->axes = axes;
-  return build_(op::transpose, {value}, attrs);
+  return add(op::transpose, {value}, attrs);
 }
 
 Value* WeightPacker::pad_to_multiple(Value* value, size_t axis, int64_t block) {
@@ -80,13 +80,13 @@ Value* WeightPacker::pad_to_multiple(Value* value, size_t axis, int64_t block) {
   attrs->before.assign(value->type.shape.size(), Dim(0));
   attrs->after = attrs->before;
   attrs->after[axis] = missing;
-  return build_(op::pad, {value}, attrs);
+  return add(op::pad, {value}, attrs);
 }
 
 Value* WeightPacker::rounded_to_half(Value* value) {
   auto attrs = std::make_shared<CastAttrs>();
   attrs->to = DType::kF16;
-  return build_(op::cast, {value}, attrs);
+  return add(op::cast, {value}, attrs);
 }
 
 // A kernel would collect every element of such a transposition by itself. In two steps, one turns a matrix
@@ -163,7 +163,7 @@ Value* WeightPacker::winograd(Value* weight, const ConvAttrs& attrs) {
     const Shape shape = weight->type.shape;
     weight = reshape(transpose(weight, {0, 2, 1, 3, 4}), {shape[0], shape[1] * shape[2], 3, 3});
   }
-  return build_(nn::winograd_weight, {weight}, transform);
+  return add(nn::winograd_weight, {weight}, transform);
 }
 
 Value* WeightPacker::tiles(Value* weight, const ConvAttrs& attrs) {
@@ -171,13 +171,13 @@ Value* WeightPacker::tiles(Value* weight, const ConvAttrs& attrs) {
   packing->fold_width = attrs.tile_fold_width;
   if (attrs.tile_parts < 3 && weight->is_constant())
     weight = function_.add_constant(weight->name, balanced_weight(*weight->constant, attrs.tile_parts));
-  return build_(nn::tile_weight, {weight}, packing);
+  return add(nn::tile_weight, {weight}, packing);
 }
 
 Value* WeightPacker::tiles(Value* weight, const DenseAttrs& attrs) {
   auto packing = tile_weight(attrs.tile_unit, attrs.tile_parts, attrs.units);
   packing->dense = true;
-  return build_(nn::tile_weight, {weight}, packing);
+  return add(nn::tile_weight, {weight}, packing);
 }
 
 Value* WeightPacker::dense(Value* weight, const DenseAttrs& attrs) {

@@ -1,8 +1,11 @@
 // Constant weights in the layouts that alter_layout chooses.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "host/ops/builder.h"
@@ -24,9 +27,18 @@ ConstantPtr merged_group_weight(const ConstantData& weight, int64_t groups, int6
 /// host/ops/conv.h and host/ops/dense.h, for the attributes of the node that will read the weight.
 class WeightPacker {
  public:
-  WeightPacker(Function& function, const Origin& origin) : function_(function), build_(function, origin) {}
+  /// `made`: hears of every node that is added, but of views; may be empty.
+  WeightPacker(Function& function, const Origin& origin, std::function<void(const Node&)> made = {})
+      : function_(function), build_(function, origin), made_(std::move(made)) {}
 
-  const Builder& build() const { return build_; }
+  /// The op's first result.
+  template <typename AttrsType>
+  Value* add(const Op<AttrsType>& op, std::vector<Value*> inputs,
+             std::shared_ptr<const std::type_identity_t<AttrsType>> attrs) {
+    Node* node = build_.node(op, std::move(inputs), std::move(attrs));
+    if (made_ && !op_def(*node).is_view) made_(*node);
+    return node->result();
+  }
   /// `value` itself where nothing changes.
   Value* reshape(Value* value, Shape shape);
   /// A reshape where only axes of extent 1 move.
@@ -56,6 +68,7 @@ class WeightPacker {
 
   Function& function_;
   Builder build_;
+  std::function<void(const Node&)> made_;
 };
 
 }  // namespace gantry

@@ -9,13 +9,17 @@
 #include "host/ops/attention.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
+#include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/ops/recurrent.h"
+#include "host/support/divide.h"
 #include "host/target/cpu/conv_model.h"
 #include "host/target/cpu/dense_model.h"
+#include "host/target/cpu/layout_costs.h"
 #include "host/target/cpu/tile_policy.h"
 #include "host/target/cuda/conv_model.h"
 #include "host/target/cuda/gemm_model.h"
+#include "host/target/cuda/gpu_model.h"
 
 namespace gantry {
 namespace {
@@ -138,6 +142,19 @@ void explain_recurrence(const RecurrenceAttrs& attrs, Words& words) {
   if (attrs.directions_in_turn) words.emplace_back("one direction after the other");
 }
 
+void explain_transposition(const Node& node, const Target& target, Explanation& explanation) {
+  const auto bytes = node.result()->type.byte_size().constant();
+  if (!bytes) return;
+  if (!target.for_gpu()) {
+    explanation.cycles = cpu::kTransposedByte * double(*bytes);
+    return;
+  }
+  cuda::LaunchWork work;
+  work.blocks = ceil_div(*bytes / byte_width(node.result()->type.dtype), work.threads);
+  work.l2_bytes = work.memory_bytes = 2 * double(*bytes);
+  explanation.seconds = cuda::predicted_seconds(work, target.gpu);
+}
+
 }  // namespace
 
 Explanation explain(const Node& node, const Target& target) {
@@ -154,6 +171,8 @@ Explanation explain(const Node& node, const Target& target) {
     words.emplace_back("tiled product");
   } else if (const auto* attention = node.match(nn::attention)) {
     words.push_back(fmt::format("scores stay in the cache, vectors of {}", attention->lanes));
+  } else if (node.is(op::transpose)) {
+    explain_transposition(node, target, explanation);
   }
   std::erase(words, std::string());
   explanation.decision = fmt::format("{}", fmt::join(words, ", "));

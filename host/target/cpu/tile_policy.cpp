@@ -15,6 +15,7 @@
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/conv_model.h"
+#include "host/target/cpu/layout_costs.h"
 #include "host/target/cpu/tile_blocks.h"
 #include "host/target/cpu/tile_costs.h"
 
@@ -23,9 +24,6 @@ namespace {
 
 // What multiply-adds take in the same networks, by what their models predict.
 constexpr double kAmxOtherSlack = 1.15, kVdpbf16psOtherSlack = 0.85;
-// In cycles a byte: transposing an image of few channels to channels-last, which tiles need and direct
-// convolutions may do without.
-constexpr double kTransposedByte = 0.5;
 
 // Of the peak of multiply-adds, what matrix products reach without tiles.
 constexpr double kMultiplyAddShare = 0.75;
