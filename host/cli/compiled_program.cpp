@@ -9,6 +9,7 @@
 
 #include "host/codegen/codegen.h"
 #include "host/driver/program.h"
+#include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
 #include "host/support/error.h"
@@ -127,6 +128,8 @@ class Describer {
     }
     const Target& target = target_of(node);
     for (const Node* part : parts) {
+      // What a kernel reads in another order, it needs no time of its own for.
+      if (parts.size() > 1 && part->is(op::transpose)) continue;
       const Explanation explanation = explain(*part, target);
       if (!explanation.decision.empty())
         facts.decision += (facts.decision.empty() ? "" : "; ") + explanation.decision;

@@ -1,10 +1,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
+#include "host/cli/explanation.h"
 #include "host/cli/inputs.h"
 #include "host/cli/kernel_view.h"
 #include "host/cli/model_source.h"
@@ -35,8 +37,10 @@ constexpr const char* kExamples = R"(Examples:
   gantry ir resnet18.onnx --asm --target cuda:sm_86          PTX of the kernels
   gantry ir resnet18.onnx --target cortex-a72 --all-to kernels > resnet18.json
                                                    every loop nest and assembly as files, the plan as JSON
+  gantry ir resnet18.onnx --explain                what shares a kernel and why, layouts, the memory plan
+  gantry ir resnet18.onnx --explain --json > why.json
   gantry ir --list-passes                          what each pass is for, and from which --opt level it runs
-plan_memory follows code generation: `gantry inspect MODULE --steps` shows the plan and its offsets.)";
+The plan of memory follows the passes: --explain shows it as a map, `gantry inspect MODULE --steps` step by step.)";
 
 struct Options {
   std::string model;
@@ -46,6 +50,7 @@ struct Options {
   std::string precision = "auto", optimize = "speed";
   int opt_level = 3;
   bool all = false, loops = false, llvm = false, assembly = false, list = false, verify = false;
+  bool explain = false, json = false;
   bool list_passes = false;
   GivenOptions given;
 
@@ -58,6 +63,14 @@ void check_views(const Options& options) {
     refuse(options.given,
            {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--node", "--list"},
            "--all-to writes every kernel's loop nest and assembly, and prints the plan");
+  }
+  if (options.explain) {
+    refuse(options.given,
+           {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--node", "--list",
+            "--all-to"},
+           "--explain shows why the program is as it is after the last pass");
+  } else if (options.json) {
+    user_error("--json: says in JSON what --explain shows; give that too");
   }
   if (!options.shows_kernels()) {
     if (options.all) refuse(options.given, {"--before", "--after"}, "--all shows the graph after every pass");
@@ -211,6 +224,13 @@ int show_ir(const Options& options, const Invocation& invocation) {
     print_out(json);
     return 0;
   }
+  if (options.explain) {
+    const Explanations why = explain_program(graph, target, compile);
+    progress.clear();
+    print_out(options.json ? to_json(why).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
+                           : to_text(why, terminal_width()));
+    return 0;
+  }
   GraphPrinter printer(names, options.before, wanted_stages(options, names), !code);
   compile.observer.graph_pass = [&](const std::string& pass, const Graph& after) {
     if (!options.node.empty()) source.history.record(pass, after);
@@ -256,6 +276,11 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
       ->type_name("NAME")
       ->excludes(kernel);
   command->add_flag("--list", options->list, "The kernels with their steps, ops and ONNX nodes");
+  command->add_flag(
+      "--explain", options->explain,
+      "Why each kernel has the ops that it has, why values stay between kernels, what changes "
+      "layouts for whom and at what cost, and the memory plan as a map beside the least possible");
+  command->add_flag("--json", options->json, "--explain as JSON");
   command
       ->add_option(
           "--all-to", options->folder,

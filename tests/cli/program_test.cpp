@@ -296,5 +296,17 @@ TEST_F(Program, PassesAreListedWithTheirLevels) {
   expect_user_error("ir", "MODEL is missing");
 }
 
+TEST_F(Program, ExplainsAModelAsTextAndAsJson) {
+  gantry("zoo lstm -o m.onnx --size 5");
+  const Outcome text = gantry("ir m.onnx --explain");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("workspace: "));
+  const Outcome json = gantry("ir m.onnx --explain --json");
+  EXPECT_EQ(json.code, 0) << json.err;
+  EXPECT_FALSE(nlohmann::json::parse(json.out)["kernels"].empty());
+  expect_user_error("ir m.onnx --json", "--explain");
+  expect_user_error("ir m.onnx --explain --after fuse_ops", "leave out --after");
+}
+
 }  // namespace
 }  // namespace gantry::cli

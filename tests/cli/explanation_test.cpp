@@ -1,0 +1,117 @@
+// `gantry ir --explain` on small graphs.
+#include "host/cli/explanation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "host/ops/op.h"
+
+namespace gantry::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Two convolutions with what follows them, a pooling between, and a view before the classifier.
+Graph network() {
+  const auto conv = [](const std::string& input, const std::string& weight, const std::string& origin) {
+    return "nn.conv(" + input + ", @" + weight +
+           ": Tensor[(16, 16, 3, 3), f32], channels=16, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
+           "padding=(1, 1, 1, 1))  // " +
+           origin + "\n";
+  };
+  return parse_graph(
+      "fn @main(%x: Tensor[(1, 16, 16, 16), f32]) -> Tensor[(1, 10), f32] {\n  %a = " +
+          conv("%x", "w", "Conv_0") + "  %b = nn.relu(%a)  // Relu_1\n" +
+          "  %c = nn.max_pool(%b, kernel=[2, 2], strides=[2, 2], padding=(0, 0, 0, 0), "
+          "dilations=[1, 1])  // MaxPool_2\n  %d = " +
+          conv("%c", "v", "Conv_3") +
+          "  %e = cumsum(%d, axis=2)  // CumSum_4\n"
+          "  %f = reshape(%e, shape=(1, 1024))  // Flatten_5\n"
+          "  %g = nn.dense(%f, @u: Tensor[(1024, 10), f32], units=10)  // Gemm_6\n  return %g\n}\n",
+      op_set());
+}
+
+Explanations explained(const std::string& target) {
+  return explain_program(network(), find_target(target), {});
+}
+
+const Explanations::Kernel& kernel_of(const Explanations& all, const std::string& node) {
+  return *std::ranges::find_if(all.kernels, [&](const Explanations::Kernel& kernel) {
+    return std::ranges::find(kernel.nodes, node) != kernel.nodes.end();
+  });
+}
+
+TEST(Explanation, SaysOfEachKernelWhatItIsForAndWhatJoined) {
+  const Explanations all = explained("x86-64-v3");
+  const Explanations::Kernel& first = kernel_of(all, "Relu_1");
+  std::vector<std::string> rules;
+  for (const Explanations::Member& member : first.members) rules.push_back(member.op + " " + member.why.rule);
+  EXPECT_THAT(rules, testing::IsSupersetOf({"nn.conv anchor", "nn.relu follows_anchor"}));
+  EXPECT_GT(first.cost.cycles.value(), 0);
+  EXPECT_THAT(first.decision, HasSubstr("channels last"));
+}
+
+TEST(Explanation, SaysOfEachReadWhyItIsNotFused) {
+  const Explanations all = explained("x86-64-v3");
+  const Explanations::Kernel& pool = kernel_of(all, "MaxPool_2");
+  ASSERT_EQ(pool.reads.size(), 1u);
+  EXPECT_EQ(pool.reads[0].why.rule, "reader_is_anchor");
+  EXPECT_EQ(&all.kernels[pool.reads[0].from], &kernel_of(all, "Relu_1"));
+  const Explanations::Kernel& dense = kernel_of(all, "Gemm_6");
+  ASSERT_EQ(dense.reads.size(), 1u);
+  EXPECT_THAT(dense.reads[0].views, ElementsAre("reshape"));
+}
+
+TEST(Explanation, SaysWhatChangesLayoutsForWhomAndAtWhatCost) {
+  const Explanations all = explained("x86-64-v3");
+  const auto found = std::ranges::find_if(all.conversions, [](const Explanations::Conversion& conversion) {
+    return conversion.reader == "cumsum";
+  });
+  ASSERT_NE(found, all.conversions.end());
+  EXPECT_EQ(found->wish, "channels first");
+  EXPECT_THAT(found->origin, ElementsAre("CumSum_4"));
+  EXPECT_FALSE(found->on_the_way);
+  EXPECT_EQ(found->bytes, Dim(2 * 4 * 16 * 8 * 8)) << "read and written";
+  EXPECT_EQ(found->cost.cycles, 0.5 * 4 * 16 * 8 * 8) << "half a cycle a byte";
+}
+
+TEST(Explanation, SharesAreOfAllThatIsPredicted) {
+  for (const char* target : {"x86-64-v4", "cortex-a72", "cuda:sm_80/x86-64-v3"}) {
+    const Explanations all = explained(target);
+    double sum = 0;
+    for (const Explanations::Kernel& kernel : all.kernels) sum += kernel.cost.share;
+    EXPECT_NEAR(sum, 1, 1e-9) << target;
+    EXPECT_EQ(all.target, target);
+    EXPECT_FALSE(all.memories.empty());
+  }
+}
+
+TEST(Explanation, ReadsAsText) {
+  const std::string text = to_text(explained("x86-64-v3"), 100);
+  for (const char* part :
+       {"nn.relu  elementwise arithmetic after the anchor nn.conv, of its shape\n",
+        "nn.max_pool starts a kernel of its own: a reduction after an anchor\n", "computes MaxPool_2\n",
+        "channels first, for cumsum (CumSum_4);", "workspace: ", "what lives at once\n"})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
+TEST(Explanation, SaysTheSameInJson) {
+  const Explanations all = explained("x86-64-v3");
+  const auto json = to_json(all);
+  ASSERT_EQ(json["kernels"].size(), all.kernels.size());
+  for (size_t i = 0; i < all.kernels.size(); ++i) {
+    EXPECT_EQ(json["kernels"][i]["symbol"], all.kernels[i].symbol);
+    EXPECT_EQ(json["kernels"][i]["members"].size(), all.kernels[i].members.size());
+    EXPECT_EQ(json["kernels"][i]["reads"].size(), all.kernels[i].reads.size());
+  }
+  EXPECT_EQ(json["conversions"].size(), all.conversions.size());
+  EXPECT_EQ(json["memories"][0]["bytes"], all.memories[0].bytes.value());
+  EXPECT_GE(json["memories"][0]["ratio"], 1.0);
+}
+
+}  // namespace
+}  // namespace gantry::cli
