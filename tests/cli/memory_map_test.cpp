@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "host/cli/explanation.h"
 #include "host/ops/op.h"
@@ -53,17 +55,22 @@ TEST(MemoryMap, SaysSymbolicSizesAsExpressions) {
   EXPECT_TRUE(to_json(map)["ratio"].is_null());
 }
 
+size_t columns_of(std::string_view utf8) {
+  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
+  return static_cast<size_t>(std::ranges::count_if(utf8, begins));
+}
+
 TEST(MemoryMap, FitsTheTerminal) {
   MemoryMap map;
   map.steps = 1000;
   map.bytes = map.bound = 640;
   for (size_t i = 0; i < 10; ++i)
     map.values.push_back(
-        {"%a_value_with_a_long_name_" + std::to_string(i), 64 * i, 64, 100 * i, 100 * i + 99});
+        {"%a_value_with_a_long_name_" + std::to_string(i), static_cast<int64_t>(64 * i), 64, 100 * i, 100 * i + 99});
   for (const size_t width : {60, 80, 120}) {
     std::string text = to_text(map, width);
     for (size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1))
-      EXPECT_LE(end, width) << text.substr(0, end);
+      EXPECT_LE(columns_of(text.substr(0, end)), width) << text.substr(0, end);
   }
 }
 

@@ -68,10 +68,13 @@ TEST(LayoutRecord, SaysWhoWantsAnImageInAnotherOrder) {
       conversions_of(images("  %a = " + conv("%x", "A") + "  %y = nn.relu(%a)  // B\n"), blocks_of_eight()),
       ElementsAre("transpose: channels last, nn.conv of A", "transpose: channels first, an output"));
   EXPECT_THAT(conversions_of(images("  %a = " + conv("%x", "A") +
-                                    "  %b = cumsum(%a, axis=1)  // B\n  %y = " + conv("%b", "C")),
+                                    "  %b = reshape(%a, shape=(1, 64, 18))  // B\n"
+                                    "  %c = nn.softmax(%b, axis=2)  // C\n"
+                                    "  %d = reshape(%c, shape=(1, 8, 12, 12))  // D\n  %y = " +
+                                    conv("%d", "E", 1, "@w")),
                              blocks_of_eight()),
-              ElementsAre("transpose: channels last, nn.conv of A", "transpose: channels first, cumsum of B",
-                          "transpose: channels last, nn.conv of C", "transpose: channels first, an output"));
+              ElementsAre("transpose: channels last, nn.conv of A", "transpose: channels first, reshape of B",
+                          "transpose: channels last, nn.conv of E", "transpose: channels first, an output"));
 }
 
 TEST(LayoutRecord, FollowsAConversionIntoTheTranspositionThatItBecomesAPartOf) {
