@@ -2,6 +2,7 @@
 #include "host/ops/elementwise.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
+#include "host/tensor/fold.h"
 
 namespace gantry {
 namespace {
@@ -64,6 +65,16 @@ Expr power(const Node&, Expr a, Expr b) {
   DType base = a.type().dtype;
   if (is_float(base)) return call(MathFn::kPow, {a, cast(base, b)});
   return cast(base, call(MathFn::kPow, {cast(DType::kF64, a), cast(DType::kF64, b)}));
+}
+
+/// The extremum, NaN where an operand is, as ONNX and NumPy have it. Minima and maxima of expressions pass a
+/// NaN on beside a constant only, and whether an operand is one depends on who computes: kernels have small
+/// constants as immediates, an interpreter reads them.
+Expr extremum(BinaryOp op, const Expr& a, const Expr& b) {
+  if (!is_float(a.type().dtype) || is_number(a) || is_number(b)) return binary(op, a, b);
+  // A comparison with NaN is false, which leaves a.
+  const Expr chosen = select(op == BinaryOp::kMax ? gt(b, a) : lt(b, a), b, a);
+  return select(call(MathFn::kIsNan, {b}), b, chosen);
 }
 
 /// Shifts by the width or more give 0.
@@ -151,8 +162,10 @@ void add_broadcast_ops(OpSet& set) {
   add_binary(set, op::subtract, number, [](const Node&, Expr a, Expr b) { return a - b; });
   add_binary(set, op::multiply, number, [](const Node&, Expr a, Expr b) { return a * b; });
   add_binary(set, op::divide, number, divide);
-  add_binary(set, op::maximum, number, [](const Node&, Expr a, Expr b) { return max(a, b); });
-  add_binary(set, op::minimum, number, [](const Node&, Expr a, Expr b) { return min(a, b); });
+  add_binary(set, op::maximum, number,
+             [](const Node&, Expr a, Expr b) { return extremum(BinaryOp::kMax, a, b); });
+  add_binary(set, op::minimum, number,
+             [](const Node&, Expr a, Expr b) { return extremum(BinaryOp::kMin, a, b); });
   add_binary(set, op::power, {Takes::kNumber, false, false}, power);
   add_binary(set, op::mod, number, modulo);
   add_comparisons(set);

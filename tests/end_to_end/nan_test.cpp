@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "host/ops/op.h"
 #include "tests/end_to_end/networks.h"
@@ -39,6 +41,57 @@ const char* const kActivations[] = {
 void expect_activations_to_pass_nan(const Runner& run) {
   for (const char* activation : kActivations)
     for (int64_t count : {7, 96}) expect_nan_to_pass(activation, count, run);
+}
+
+const float kNumbersAndNan[] = {NAN, -1, 0, 2, NAN, 3, -2};
+constexpr int64_t kCount = std::size(kNumbersAndNan);
+const std::string kNan = "const(f32, [], [0x7fc00000])";
+
+/// maximum(x, other) and minimum(other, x). Constants of one element become immediates of kernels; what is
+/// constant alone is folded.
+void expect_extrema_as_in_numpy(bool x_is_constant, const std::string& other, const Runner& run) {
+  const std::string type = fmt::format("Tensor[({}), f32]", kCount);
+  const ConstantPtr x = make_constant({DType::kF32, {kCount}}, kNumbersAndNan);
+  const std::string data = x_is_constant ? "@x" : "%x", given = x_is_constant ? "" : "%x: " + type;
+  const Graph graph = parse_graph(fmt::format("fn @main({0}) -> ({1}, {1}) {{\n  %0 = maximum({2}{3}, {4})\n"
+                                              "  %1 = minimum({4}, {2})\n  return %0, %1\n}}\n",
+                                              given, type, data, x_is_constant ? ": " + type : "", other),
+                                  op_set(), {{"x", x}});
+  const auto results = run(graph, x_is_constant ? std::vector<ConstantPtr>{} : std::vector{x});
+  const float against = other == kNan ? NAN : 1;
+  for (int64_t i = 0; i < kCount; ++i) {
+    const float value = kNumbersAndNan[i];
+    const bool nan = std::isnan(value) || std::isnan(against);
+    for (const bool is_max : {true, false}) {
+      const float actual = results.at(is_max ? 0 : 1)->as<float>()[i];
+      const float expected = is_max ? std::max(value, against) : std::min(value, against);
+      if (nan)
+        EXPECT_TRUE(std::isnan(actual)) << actual << " of " << value << " and " << other;
+      else
+        EXPECT_EQ(actual, expected) << value << " and " << other;
+    }
+  }
+}
+
+void expect_extrema_as_in_numpy(const Runner& run) {
+  for (const std::string& other :
+       {std::string("const(f32, [], [1])"), std::string("const(f32, [7], [1, 1, 1, 1, 1, 1, 1])"), kNan})
+    for (const bool constant : {false, true}) expect_extrema_as_in_numpy(constant, other, run);
+}
+
+// ONNX's Max and Min of the reference are numpy.maximum and numpy.minimum.
+TEST(Nan, ExtremaAreNanWhereverAnOperandIsConstantOrNot) {
+  for (const int opt_level : {0, 3}) expect_extrema_as_in_numpy(run_here("native", opt_level));
+}
+
+TEST(Nan, ExtremaAreNanOnTheEmulatedGpu) {
+  expect_extrema_as_in_numpy(run_here(testing::gpu_test_target()));
+}
+
+TEST(Nan, ExtremaAreNanOnAnEmulatedBoard) {
+  if (!testing::emulated_board_program())
+    GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";
+  expect_extrema_as_in_numpy(run_on_emulated_board());
 }
 
 TEST(Nan, PassesActivations) {

@@ -1,0 +1,165 @@
+#include "tests/random_graphs/passes.h"
+
+#include <algorithm>
+#include <set>
+
+#include "host/ops/conv.h"
+#include "host/passes/passes.h"
+#include "host/support/error.h"
+#include "tests/random_graphs/choices.h"
+
+namespace gantry {
+
+// Places in the pipeline that part the stages.
+extern const Pass alter_layout_pass;
+extern const Pass fuse_ops_pass;
+
+namespace random_graphs {
+namespace {
+
+AttentionPolicy random_attention(uint64_t seed) {
+  Choices choices(seed, "attention");
+  AttentionPolicy policy;
+  policy.lanes = choices.of({4, 8, 16});
+  policy.registers = choices.of({16, 32});
+  return policy;
+}
+
+/// Matrix products in the form that combine_products looks for, convolutions as they are.
+LayoutPolicy gemm_policy() {
+  LayoutPolicy policy;
+  policy.dense_gemm = [](const TensorType&, int64_t) { return true; };
+  policy.matmul_gemm = [](const TensorType&, const TensorType&) { return true; };
+  policy.conv_block = [](const ConvAttrs&, const TensorType&, const TensorType&) { return int64_t{0}; };
+  return policy;
+}
+
+/// Matrix products on tile registers, as combine_projections wants them.
+LayoutPolicy tiles_policy() {
+  LayoutPolicy policy;
+  policy.dense_tiles = [](const TensorType& data, int64_t) {
+    return data.dtype == DType::kF32 && data.shape.back().is_constant() ? 3 : 0;
+  };
+  policy.dense_block = [](const TensorType&, int64_t) { return int64_t{0}; };
+  policy.conv_block = [](const ConvAttrs&, const TensorType&, const TensorType&) { return int64_t{0}; };
+  return policy;
+}
+
+/// What a target might ask for.
+PassContext random_context(uint64_t seed) {
+  PassContext context;
+  context.small = Choices(seed, "optimize for size").chance(0.2);
+  context.attention = random_attention(seed);
+  context.layout_policy = [seed](const Function&) { return random_policy(seed); };
+  return context;
+}
+
+TestedPass tested(const Pass& pass, Stage stage) {
+  auto run = [&pass](Graph& graph, uint64_t seed, int64_t most_rewrites) {
+    PassContext context = random_context(seed);
+    context.for_gpu = !pass.applies(context);
+    context.most_rewrites = most_rewrites;
+    pass.run(graph, context);
+    return context.rewrites;
+  };
+  return {std::string(pass.name), stage, run, {}};
+}
+
+TestedPass choosing(std::string name, LayoutPolicy (*policy)()) {
+  auto run = [policy](Graph& graph, uint64_t, int64_t most_rewrites) {
+    PassContext context;
+    context.most_rewrites = most_rewrites;
+    context.layout_policy = [policy](const Function&) { return policy(); };
+    alter_layout(graph, context);
+    return context.rewrites;
+  };
+  return {std::move(name), Stage::kLayout, run, {}};
+}
+
+/// Where a pass may stand follows from where it stands in the pipeline. Some stand in several places.
+std::map<const Pass*, std::set<Stage>> stages_of_passes() {
+  std::map<const Pass*, std::set<Stage>> stages;
+  Stage stage = Stage::kModel;
+  for (const PipelineStep& step : pipeline()) {
+    if (step.pass == &alter_layout_pass) {
+      stages[step.pass].insert(Stage::kLayout);
+      stage = Stage::kForms;
+    } else if (step.pass == &fuse_ops_pass) {
+      stages[step.pass].insert(Stage::kFused);
+      stage = Stage::kPlaced;
+    } else {
+      stages[step.pass].insert(stage);
+    }
+  }
+  return stages;
+}
+
+/// Those that apply to CPUs or to GPUs without being asked for: the others change results on purpose.
+bool keeps_results(const Pass& pass) {
+  PassContext context;
+  if (pass.applies(context)) return true;
+  context.for_gpu = true;
+  return pass.applies(context);
+}
+
+std::vector<TestedPass> make_list() {
+  const std::map<std::string, std::vector<std::string>> prepared{
+      {"combine_products", {"choose_gemm"}},
+      {"combine_projections", {"recognize_attention", "choose_tiles"}},
+      {"place_devices", {"fuse_ops"}},
+  };
+  const auto stages = stages_of_passes();
+  std::vector<TestedPass> passes;
+  for (const Pass* pass : graph_passes()) {
+    if (!keeps_results(*pass)) continue;
+    const std::set<Stage>& found = stages.at(pass);
+    passes.push_back(tested(*pass, found.size() > 1 ? Stage::kAny : *found.begin()));
+    passes.back().after.assign(pass->after.begin(), pass->after.end());
+    const auto preparing = prepared.find(passes.back().name);
+    if (preparing != prepared.end()) passes.back().after = preparing->second;
+  }
+  return passes;
+}
+
+}  // namespace
+
+const std::vector<TestedPass>& list_of_passes() {
+  static const std::vector<TestedPass> passes = make_list();
+  return passes;
+}
+
+const TestedPass& tested_pass(const std::string& name) {
+  static const std::vector<TestedPass> preparing{choosing("choose_gemm", gemm_policy),
+                                                 choosing("choose_tiles", tiles_policy)};
+  for (const auto* list : {&list_of_passes(), &preparing}) {
+    const auto found = std::ranges::find(*list, name, &TestedPass::name);
+    if (found != list->end()) return *found;
+  }
+  user_error("there is no pass {}", name);
+}
+
+std::vector<std::string> random_order(uint64_t seed) {
+  Choices choices(seed, "order");
+  std::vector<std::pair<int, std::string>> order;
+  std::vector<TestedPass> passes = list_of_passes();
+  choices.shuffle(passes);
+  for (const TestedPass& pass : passes) {
+    if (choices.chance(0.25)) continue;
+    int stage = static_cast<int>(pass.stage);
+    // Cleaning up may happen between any two, and before the nodes are fused.
+    if (pass.stage == Stage::kAny) stage = static_cast<int>(choices.between(1, 3));
+    order.emplace_back(stage, pass.name);
+  }
+  std::ranges::stable_sort(order, {}, &std::pair<int, std::string>::first);
+  std::vector<std::string> names;
+  bool fused = false;
+  for (auto& [stage, name] : order) {
+    if (stage == static_cast<int>(Stage::kPlaced) && !fused) continue;
+    fused = fused || name == "fuse_ops";
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+}  // namespace random_graphs
+}  // namespace gantry
