@@ -34,11 +34,16 @@ class ViewMover {
   }
 
  private:
+  int uses_of(const Value* value) const {
+    const auto found = uses_.find(value);
+    return found == uses_.end() ? 0 : found->second;
+  }
+
   /// The view that makes `value`, if nothing but it reads its input, and nothing but elementwise nodes reads
   /// it.
   const Node* movable_view(const Value* value) const {
     const Node* view = producer_of(value, op::reshape);
-    if (view == nullptr || uses_.at(view->inputs[0]) != 1) return nullptr;
+    if (view == nullptr || uses_of(view->inputs[0]) != 1) return nullptr;
     if (rewriter_.function().is_output(value)) return nullptr;
     const auto users = users_.find(value);
     if (users == users_.end()) return nullptr;
@@ -94,7 +99,7 @@ class ViewMover {
     Value* moved = build.again(node, inputs)->result();
     Value* viewed = build.reshape(moved, node.result()->type.shape);
     uses_[moved] = 1;
-    uses_[viewed] = uses_.at(node.result());
+    uses_[viewed] = uses_of(node.result());
     if (const auto users = users_.find(node.result()); users != users_.end()) users_[viewed] = users->second;
     rewriter_.replace(node.result(), viewed);
   }

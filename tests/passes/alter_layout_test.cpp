@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <stdexcept>
 
 #include "host/ops/conv.h"
+#include "host/ops/dense.h"
+#include "host/ops/movement.h"
+#include "host/ops/recurrent.h"
 #include "host/passes/dilation_phases.h"
 #include "host/tensor/interpret.h"
 #include "tests/passes/pass_test.h"
@@ -12,9 +16,7 @@
 namespace gantry {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using testing::ElementsAre;
 
 LayoutPolicy blocks_of(int64_t block) {
   LayoutPolicy policy;
@@ -46,23 +48,46 @@ std::string altered(const std::string& text, int64_t block = 8) {
   return altered(text, blocks_of(block));
 }
 
-size_t count_of(const std::string& text, const std::string& word) {
-  size_t count = 0;
-  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
-  return count;
+size_t transpositions(const std::string& text) {
+  return count_of(parse_graph(text, table()), op::transpose);
 }
+
+/// The only node of an op, in a graph of its own.
+template <typename AttrsType>
+class Only {
+ public:
+  Only(const std::string& text, const Op<AttrsType>& op) : graph_(parse_graph(text, table())) {
+    for (const Node* node : graph_.main.nodes()) {
+      if (!node->is(op)) continue;
+      EXPECT_EQ(attrs_, nullptr) << "another one in " << text;
+      attrs_ = node->match(op);
+      node_ = node;
+    }
+    if (attrs_ == nullptr) throw std::runtime_error("none in " + text);
+  }
+  const AttrsType* operator->() const { return attrs_; }
+  std::string weight_type() const { return node_->inputs.at(1)->type.str(); }
+
+ private:
+  Graph graph_;
+  const Node* node_ = nullptr;
+  const AttrsType* attrs_ = nullptr;
+};
 
 const std::string kConv =
     "nn.conv(%x, @w: Tensor[(6, 4, 3, 3), f32], channels=6, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
     "padding=(1, 1, 1, 1))";
 
+const std::string kConvFunction =
+    "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = " + kConv +
+    "\n  return %y\n}\n";
+
 TEST(AlterLayout, RunsAConvolutionChannelsLastWithPackedWeights) {
-  std::string text =
-      altered("fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = " + kConv +
-              "\n  return %y\n}\n");
-  EXPECT_THAT(text, HasSubstr("channels_last=true"));
-  EXPECT_THAT(text, HasSubstr("Tensor[(1, 3, 3, 4, 8), f32]")) << "one block of 8 channels, two of them zero";
-  EXPECT_EQ(count_of(text, "transpose("), 2u) << text;
+  const std::string text = altered(kConvFunction);
+  const Only conv(text, nn::conv);
+  EXPECT_TRUE(conv->channels_last);
+  EXPECT_EQ(conv.weight_type(), "Tensor[(1, 3, 3, 4, 8), f32]") << "one block of 8 channels, two of them zero";
+  EXPECT_EQ(transpositions(text), 2u) << text;
 }
 
 TEST(AlterLayout, ReadsAnImageAsTheModelHasItWhereTheTargetWants) {
@@ -75,8 +100,13 @@ TEST(AlterLayout, ReadsAnImageAsTheModelHasItWhereTheTargetWants) {
                   "\n  %b = nn.conv(%a, @v: Tensor[(6, 6, 1, 1), f32], channels=6, kernel=[1, 1], "
                   "strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0))\n  return %b\n}\n",
               policy);
-  EXPECT_EQ(count_of(text, "plain_data=true"), 1u) << "the result of the first is channels-last:\n" << text;
-  EXPECT_EQ(count_of(text, "transpose("), 1u) << "only at the end:\n" << text;
+  const Graph graph = parse_graph(text, table());
+  std::vector<bool> plain;
+  for (const Node* node : graph.main.nodes()) {
+    if (const auto* conv = node->match(nn::conv)) plain.push_back(conv->plain_data);
+  }
+  EXPECT_THAT(plain, ElementsAre(true, false)) << "the result of the first is channels-last";
+  EXPECT_EQ(transpositions(text), 1u) << "only at the end:\n" << text;
 }
 
 TEST(AlterLayout, TakesTheModelsOwnTranspositionsForTheOrderThatItMakes) {
@@ -85,7 +115,7 @@ TEST(AlterLayout, TakesTheModelsOwnTranspositionsForTheOrderThatItMakes) {
               "\n  %b = transpose(%a, axes=[0, 2, 3, 1])\n  %c = nn.relu(%b)\n"
               "  %d = transpose(%c, axes=[0, 3, 1, 2])\n"
               "  %e = multiply(%d, @scale: Tensor[(6, 1, 1), f32])\n  %f = add(%e, %a)\n  return %f\n}\n");
-  EXPECT_EQ(count_of(text, "transpose("), 2u) << "only at the ends:\n" << text;
+  EXPECT_EQ(transpositions(text), 2u) << "only at the ends:\n" << text;
 }
 
 TEST(AlterLayout, KeepsElementwiseOpsBetweenConvolutionsChannelsLast) {
@@ -95,14 +125,14 @@ TEST(AlterLayout, KeepsElementwiseOpsBetweenConvolutionsChannelsLast) {
               "  %c = nn.conv(%b, @v: Tensor[(6, 6, 1, 1), f32], channels=6, kernel=[1, 1], "
               "strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0))\n"
               "  %d = add(%c, %b)\n  return %d\n}\n");
-  EXPECT_EQ(count_of(text, "transpose("), 2u) << "only at the ends:\n" << text;
+  EXPECT_EQ(transpositions(text), 2u) << "only at the ends:\n" << text;
 }
 
 TEST(AlterLayout, TurnsAPooledImageIntoAVectorWithoutMovingBytes) {
   std::string text = altered(
       "fn @main(%x: Tensor[(2, 4, 5, 5), f32]) -> Tensor[(2, 6), f32] {\n  %a = " + kConv +
       "\n  %b = mean(%a, axes=[2, 3], keepdims=true)\n  %c = reshape(%b, shape=(2, 6))\n  return %c\n}\n");
-  EXPECT_EQ(count_of(text, "transpose("), 1u) << text;
+  EXPECT_EQ(transpositions(text), 1u) << text;
 }
 
 TEST(AlterLayout, ReducesAnImageInItsOrderWhereWhatIsLeftKeepsItsOwn) {
@@ -112,58 +142,55 @@ TEST(AlterLayout, ReducesAnImageInItsOrderWhereWhatIsLeftKeepsItsOwn) {
   };
   for (const auto& [axes, shape] :
        {std::pair{"2, 3", "6, 6"}, {"1, 2, 3", "6"}, {"0, 2, 3", "6"}, {"1, 3", "6, 6"}})
-    EXPECT_EQ(count_of(reduced(axes, shape), "transpose("), 1u) << "only of %x; axes " << axes;
-  EXPECT_EQ(count_of(reduced("0, 3", "6, 6"), "transpose("), 2u) << "channels would come behind the lines";
+    EXPECT_EQ(transpositions(reduced(axes, shape)), 1u) << "only of %x; axes " << axes;
+  EXPECT_EQ(transpositions(reduced("0, 3", "6, 6")), 2u) << "channels would come behind the lines";
 }
 
 TEST(AlterLayout, LeavesGraphsWithoutConvolutionsAlone) {
   const std::string text =
       "fn @main(%x: Tensor[(2, 4, 5, 5), f32]) -> Tensor[(2, 4, 5, 5), f32] {\n  %a = nn.relu(%x)\n  return "
       "%a\n}\n";
-  EXPECT_THAT(altered(text), Not(HasSubstr("transpose")));
+  EXPECT_THAT(altered(text), IsGraph(text));
 }
 
 TEST(AlterLayout, ABlockOfZeroLeavesTheOpAsItIs) {
-  std::string text =
-      altered("fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = " + kConv +
-                  "\n  return %y\n}\n",
-              0);
-  EXPECT_THAT(text, Not(HasSubstr("channels_last=true")));
+  EXPECT_THAT(altered(kConvFunction, 0), IsGraph(kConvFunction));
 }
 
-const std::string kConvFunction =
-    "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = " + kConv +
-    "\n  return %y\n}\n";
-
 TEST(AlterLayout, WeightsOfTheProductFormAreAMatrixOfTapsAndChannels) {
-  EXPECT_THAT(altered(kConvFunction, products(ConvAlgorithm::kGemm)),
-              AllOf(HasSubstr("algorithm=gemm"), HasSubstr("Tensor[(36, 6), f32]")));
+  const Only conv(altered(kConvFunction, products(ConvAlgorithm::kGemm)), nn::conv);
+  EXPECT_EQ(conv->algorithm, ConvAlgorithm::kGemm);
+  EXPECT_EQ(conv.weight_type(), "Tensor[(36, 6), f32]");
 }
 
 TEST(AlterLayout, WeightsForWinogradAreTransformedWhenCompiling) {
-  EXPECT_THAT(altered(kConvFunction, products(ConvAlgorithm::kWinograd4)),
-              AllOf(HasSubstr("algorithm=winograd4"), HasSubstr("Tensor[(36, 4, 6), f32]"),
-                    Not(HasSubstr("nn.winograd_weight"))));
+  const std::string text = altered(kConvFunction, products(ConvAlgorithm::kWinograd4));
+  const Only conv(text, nn::conv);
+  EXPECT_EQ(conv->algorithm, ConvAlgorithm::kWinograd4);
+  EXPECT_EQ(conv.weight_type(), "Tensor[(36, 4, 6), f32]");
+  EXPECT_EQ(count_of(parse_graph(text, table()), nn::winograd_weight), 0u);
 }
 
 TEST(AlterLayout, WhatWinogradDoesNotFitBecomesAPlainProduct) {
-  std::string text = altered(
+  const Only conv(altered(
       "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 6, H, W), f32] {\n  %y = nn.conv(%x, @w: "
       "Tensor[(6, "
       "2, 1, 1), f32], channels=6, kernel=[1, 1], strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0), "
       "groups=2)\n  return %y\n}\n",
-      products(ConvAlgorithm::kWinograd2));
-  EXPECT_THAT(text, AllOf(HasSubstr("algorithm=gemm"), HasSubstr("const(f32, [2, 2, 3]")));
+      products(ConvAlgorithm::kWinograd2)), nn::conv);
+  EXPECT_EQ(conv->algorithm, ConvAlgorithm::kGemm);
+  EXPECT_EQ(conv.weight_type(), "Tensor[(2, 2, 3), f32]");
 }
 
 TEST(AlterLayout, DepthwiseConvolutionsHaveAFormOfTheirOwn) {
-  std::string text = altered(
+  const Only conv(altered(
       "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 4, H, W), f32] {\n  %y = nn.conv(%x, @w: "
       "Tensor[(4, "
       "1, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0), "
       "groups=4)\n  return %y\n}\n",
-      products(ConvAlgorithm::kGemm));
-  EXPECT_THAT(text, AllOf(HasSubstr("depthwise_packed=true"), Not(HasSubstr("algorithm="))));
+      products(ConvAlgorithm::kGemm)), nn::conv);
+  EXPECT_TRUE(conv->depthwise_packed);
+  EXPECT_EQ(conv->algorithm, ConvAlgorithm::kDirect);
 }
 
 TEST(AlterLayout, DilatedConvolutionsAreComputedByPhasesWhereThePolicyWantsThat) {
@@ -176,20 +203,22 @@ TEST(AlterLayout, DilatedConvolutionsAreComputedByPhasesWhereThePolicyWantsThat)
     return true;
   };
   const auto conv = [&](const char* dilations, const char* strides, const char* out) {
-    return altered(
+    return Only(altered(
         fmt::format(
             "fn @main(%x: Tensor[(N, 4, 9, 8), f32]) -> Tensor[(N, 2, {2}), f32] {{\n  %y = nn.conv(%x, @w: "
             "Tensor[(2, 4, 3, 3), f32], channels=2, kernel=[3, 3], strides=[{1}], dilations=[{0}], "
             "padding=(2, 2, 2, 2))\n  return %y\n}}\n",
             dilations, strides, out),
-        policy);
+        policy), nn::conv);
   };
   // 9 lines are 5 and 4 of each phase, each with one before and after.
-  EXPECT_THAT(conv("2, 2", "1, 1", "9, 8"), AllOf(Not(HasSubstr("dilations=")), Not(HasSubstr("padding="))));
+  const Only phases = conv("2, 2", "1, 1", "9, 8");
+  EXPECT_THAT(phases->dilations, ElementsAre(1, 1));
+  EXPECT_THAT(phases->padding, ElementsAre(Dim(0), Dim(0), Dim(0), Dim(0)));
   EXPECT_EQ(data.str(), "Tensor[(4*N, 4, 7, 6), f32]");
   EXPECT_EQ(result.str(), "Tensor[(4*N, 2, 5, 4), f32]");
-  EXPECT_THAT(conv("2, 1", "1, 1", "9, 10"), HasSubstr("dilations=[2, 1]"));
-  EXPECT_THAT(conv("2, 2", "2, 2", "5, 4"), HasSubstr("dilations=[2, 2]"));
+  EXPECT_THAT(conv("2, 1", "1, 1", "9, 10")->dilations, ElementsAre(2, 1));
+  EXPECT_THAT(conv("2, 2", "2, 2", "5, 4")->dilations, ElementsAre(2, 2));
 }
 
 TEST(AlterLayout, DepthwiseConvolutionsOfPlainDataStayAsTheyAreWhereThePolicyWantsThatSo) {
@@ -200,8 +229,8 @@ TEST(AlterLayout, DepthwiseConvolutionsOfPlainDataStayAsTheyAreWhereThePolicyWan
       "1], "
       "padding=(0, 0, 0, 0), groups=4)";
   const std::string head = "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 4, H, W), f32] {\n  %y = ";
-  EXPECT_THAT(altered(head + conv + "\n  return %y\n}\n", policy),
-              AllOf(Not(HasSubstr("depthwise_packed")), Not(HasSubstr("transpose"))));
+  const std::string alone = head + conv + "\n  return %y\n}\n";
+  EXPECT_THAT(altered(alone, policy), IsGraph(alone));
   // What lies channels-last already is read so.
   const std::string first =
       "nn.conv(%x, @v: Tensor[(4, 4, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, "
@@ -209,8 +238,13 @@ TEST(AlterLayout, DepthwiseConvolutionsOfPlainDataStayAsTheyAreWhereThePolicyWan
       "padding=(0, 0, 0, 0))\n  %z = ";
   std::string second = conv;
   second.replace(second.find("%x"), 2, "%y");
-  EXPECT_THAT(altered(head + first + second + "\n  return %z\n}\n", policy),
-              HasSubstr("depthwise_packed=true"));
+  const Graph both = parse_graph(altered(head + first + second + "\n  return %z\n}\n", policy), table());
+  const auto last = std::ranges::find_if(both.main.nodes(), [](const Node* node) {
+    const auto* attrs = node->match(nn::conv);
+    return attrs != nullptr && attrs->groups == 4;
+  });
+  ASSERT_NE(last, both.main.nodes().end());
+  EXPECT_TRUE((*last)->match(nn::conv)->depthwise_packed);
 }
 
 TEST(AlterLayout, MatrixProductsTakeTheFormThatTheTargetWants) {
@@ -219,12 +253,14 @@ TEST(AlterLayout, MatrixProductsTakeTheFormThatTheTargetWants) {
       "5), "
       "f32], units=5)\n  %z = matmul(%y, %y, transpose_b=true)\n  return %z\n}\n",
       products(ConvAlgorithm::kGemm));
-  EXPECT_EQ(count_of(text, "gemm=true"), 2u) << text;
-  EXPECT_THAT(text, HasSubstr("Tensor[(8, 5), f32]"));
+  const Only dense(text, nn::dense);
+  EXPECT_TRUE(dense->gemm);
+  EXPECT_EQ(dense.weight_type(), "Tensor[(8, 5), f32]");
+  EXPECT_TRUE(Only(text, op::matmul)->gemm);
 }
 
 /// A product whose weights are 1 but for one in each chunk of the depth.
-std::string altered_product(float other, std::vector<int64_t> bits) {
+Only<DenseAttrs> altered_product(float other, std::vector<int64_t> bits) {
   LayoutPolicy policy = blocks_of(8);
   policy.dense_fixed_point = [bits](const TensorType&, int64_t) {
     std::vector<LayoutPolicy::FixedPointBlock> formats;
@@ -242,18 +278,23 @@ std::string altered_product(float other, std::vector<int64_t> bits) {
   verify(graph, table(), "alter_layout");
   fold_constant(graph, fresh_context());
   dead_code(graph, fresh_context());
-  return print(graph, table());
+  return {print(graph, table()), nn::dense};
 }
 
 TEST(AlterLayout, WeightsBecomeIntegersWhereTheseAreExactEnough) {
-  const std::string integers = altered_product(2, {20, 24});
-  EXPECT_THAT(integers, AllOf(HasSubstr("fixed_bits=20"), HasSubstr("Tensor[(1, 100, 10), i32]")));
-  EXPECT_THAT(altered_product(2, {24}),
-              AllOf(HasSubstr("fixed_bits=24"), HasSubstr("Tensor[(1, 100, 12), i32]")));
-  EXPECT_THAT(altered_product(2, {}), AllOf(HasSubstr("weight_block=8"), Not(HasSubstr("fixed_bits"))));
-  for (float other : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
-    EXPECT_THAT(altered_product(other, {20, 24}),
-                AllOf(HasSubstr("Tensor[(1, 100, 8), f32]"), Not(HasSubstr("fixed_bits"))));
+  const auto short_ones = altered_product(2, {20, 24}), long_ones = altered_product(2, {24});
+  EXPECT_EQ(short_ones->fixed_bits, 20);
+  EXPECT_EQ(short_ones.weight_type(), "Tensor[(1, 100, 10), i32]");
+  EXPECT_EQ(long_ones->fixed_bits, 24);
+  EXPECT_EQ(long_ones.weight_type(), "Tensor[(1, 100, 12), i32]");
+  const auto floats = altered_product(2, {});
+  EXPECT_EQ(floats->weight_block, 8);
+  EXPECT_EQ(floats->fixed_bits, 0);
+  for (float other : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    const auto special = altered_product(other, {20, 24});
+    EXPECT_EQ(special->fixed_bits, 0);
+    EXPECT_EQ(special.weight_type(), "Tensor[(1, 100, 8), f32]");
+  }
 }
 
 TEST(AlterLayout, RecurrentWeightsArePackedAsAStepReadsThem) {
@@ -266,23 +307,26 @@ TEST(AlterLayout, RecurrentWeightsArePackedAsAStepReadsThem) {
   };
   auto with_units = [&](int units) {
     const std::string h = std::to_string(units), c = std::to_string(4 * units);
-    return altered("fn @main(%x: Tensor[(5, 3, " + c + "), f32]) -> Tensor[(5, 1, 3, " + h +
+    return Only(altered("fn @main(%x: Tensor[(5, 3, " + c + "), f32]) -> Tensor[(5, 1, 3, " + h +
                        "), f32] {\n  %y, %h, %c = nn.lstm_recurrence(%x, @r: Tensor[(1, " + h + ", " + c +
                        "), f32], @h0: Tensor[(1, 3, " + h + "), f32], @c0: Tensor[(1, 3, " + h +
                        "), f32], none)\n  return %y\n}\n",
-                   policy);
+                   policy), nn::lstm_recurrence);
   };
-  EXPECT_THAT(with_units(64),
-              AllOf(HasSubstr("weight_block=64, sequences=3"), HasSubstr("Tensor[(1, 16384), f32]")));
-  // 4 x 13 columns are padded to 64.
-  EXPECT_THAT(with_units(13), AllOf(HasSubstr("weight_block=64"), HasSubstr("Tensor[(1, 832), f32]")));
-  EXPECT_THAT(with_units(7), AllOf(Not(HasSubstr("weight_block")), HasSubstr("Tensor[(1, 7, 28), f32]")));
+  const auto whole = with_units(64), padded = with_units(13), plain = with_units(7);
+  EXPECT_EQ(whole->weight_block, 64);
+  EXPECT_EQ(whole->sequences, 3);
+  EXPECT_EQ(whole.weight_type(), "Tensor[(1, 16384), f32]");
+  EXPECT_EQ(padded->weight_block, 64);
+  EXPECT_EQ(padded.weight_type(), "Tensor[(1, 832), f32]") << "4 x 13 columns are padded to 64";
+  EXPECT_EQ(plain->weight_block, 0);
+  EXPECT_EQ(plain.weight_type(), "Tensor[(1, 7, 28), f32]");
   EXPECT_THAT(asked, ::testing::ElementsAre(256, 52, 28));
   const std::string unknown = altered(
       "fn @main(%x: Tensor[(5, 3, 16), f32], %h: Tensor[(1, 3, H), f32]) -> Tensor[(5, 1, 3, 16), f32] "
       "{\n  %y, %s = nn.rnn_recurrence(%x, @r: Tensor[(1, 16, 16), f32], %h)\n  return %y\n}\n",
       policy);
-  EXPECT_THAT(unknown, Not(HasSubstr("weight_block")))
+  EXPECT_EQ(Only(unknown, nn::rnn_recurrence)->weight_block, 0)
       << "a packed weight does not say how many units there are";
 }
 

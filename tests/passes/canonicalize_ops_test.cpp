@@ -1,14 +1,12 @@
 #include <fmt/format.h>
 
+#include "host/ops/conv.h"
 #include "tests/passes/pass_test.h"
 
 namespace gantry {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
 
 /// The forms that the pipeline makes of what models write in several ways, in its order.
 void canonicalize(Graph& graph) {
@@ -86,18 +84,16 @@ std::string by_convolutions(const std::string& activation, bool biased) {
 
 TEST(TrimWindows, LeavesOutTapsThatMeetOnlyPadding) {
   // Padded by as much as the window reaches: the result is as large as the image.
-  const auto conv = [](int dilation) {
-    return canonical(
-        fmt::format("fn @main(%x: Tensor[(N, 8, 14, 14), f32]) -> Tensor[(N, 4, 14, 14), f32] {{\n"
-                    "  %0 = nn.conv(%x, @w: Tensor[(4, 8, 3, 3), f32], channels=4, kernel=[3, 3], "
-                    "strides=[1, 1], dilations=[{0}, {0}], padding=({0}, {0}, {0}, {0}))\n  return %0\n}}",
-                    dilation));
+  const auto conv = [](int kernel, int dilation, int padding) {
+    return fmt::format("fn @main(%x: Tensor[(N, 8, 14, 14), f32]) -> Tensor[(N, 4, 14, 14), f32] {{\n"
+                       "  %0 = nn.conv(%x, @w: Tensor[(4, 8, {0}, {0}), f32], channels=4, kernel=[{0}, {0}], "
+                       "dilations=[{1}, {1}], padding=({2}, {2}, {2}, {2}))\n  return %0\n}}",
+                       kernel, dilation, padding);
   };
-  EXPECT_THAT(conv(24), AllOf(HasSubstr("kernel=[1, 1]"), Not(HasSubstr("padding=")),
-                              HasSubstr("Tensor[(4, 8, 1, 1), f32]")));
-  EXPECT_THAT(conv(14), HasSubstr("kernel=[1, 1]"));
-  EXPECT_THAT(conv(13), HasSubstr("kernel=[3, 3]"));
-  EXPECT_THAT(conv(1), HasSubstr("kernel=[3, 3]"));
+  EXPECT_THAT(canonical(conv(3, 24, 24)), IsGraph(conv(1, 1, 0)));
+  EXPECT_THAT(canonical(conv(3, 14, 14)), IsGraph(conv(1, 1, 0)));
+  EXPECT_THAT(canonical(conv(3, 13, 13)), IsGraph(conv(3, 13, 13)));
+  EXPECT_THAT(canonical(conv(3, 1, 1)), IsGraph(conv(3, 1, 1)));
 }
 
 std::string tall_conv(const std::string& in, const std::string& out, const std::string& kernel) {
@@ -108,13 +104,16 @@ std::string tall_conv(const std::string& in, const std::string& out, const std::
 }
 
 TEST(DropUnitWindows, ImagesOneElementWideHaveOneAxis) {
-  const std::string text =
-      canonical("fn @main(%x: Tensor[(N, 8, 64, 1), f32]) -> Tensor[(N, 8, 16, 1), f32] {\n  " +
-                tall_conv("%x", "%0", "5, 1") + "  %1 = nn.relu(%0)\n  " + tall_conv("%1", "%2", "5, 1") +
-                "  return %2\n}");
-  EXPECT_THAT(text, HasSubstr("kernel=[5], strides=[2], padding=(2, 2)"));
-  EXPECT_THAT(text, HasSubstr("Tensor[(8, 8, 5), f32]"));
-  EXPECT_THAT(text, AllOf(Not(HasSubstr("kernel=[5, 1]")), Not(HasSubstr("(8, 8, 5, 1)"))));
+  const std::string head = "fn @main(%x: Tensor[(N, 8, 64, 1), f32]) -> Tensor[(N, 8, 16, 1), f32] {\n  ";
+  const auto flat_conv = [](const std::string& in, const std::string& out) {
+    return out + " = nn.conv(" + in + ", @w" + out.substr(1) +
+           ": Tensor[(8, 8, 5), f32], channels=8, kernel=[5], strides=[2], padding=(2, 2))\n";
+  };
+  EXPECT_THAT(canonical(head + tall_conv("%x", "%0", "5, 1") + "  %1 = nn.relu(%0)\n  " +
+                        tall_conv("%1", "%2", "5, 1") + "  return %2\n}"),
+              IsGraph(head + "%r = reshape(%x, shape=(N, 8, 64))\n  " + flat_conv("%r", "%0") +
+                      "  %1 = nn.relu(%0)\n  " + flat_conv("%1", "%2") +
+                      "  %3 = reshape(%2, shape=(N, 8, 16, 1))\n  return %3\n}"));
   // Of the views between the two convolutions none is left: the activation has moved before them.
   EXPECT_THAT(kernels_of("fn @main(%x: Tensor[(N, 8, 64, 1), f32]) -> Tensor[(N, 8, 32, 1), f32] {\n  " +
                          tall_conv("%x", "%0", "5, 1") + "  %1 = nn.relu(%0)\n  return %1\n}"),
@@ -122,21 +121,23 @@ TEST(DropUnitWindows, ImagesOneElementWideHaveOneAxis) {
 }
 
 TEST(DropUnitWindows, WindowsBeyondTheirElementAndWiderImagesStay) {
-  EXPECT_THAT(canonical("fn @main(%x: Tensor[(N, 8, 64, 2), f32]) -> Tensor[(N, 8, 32, 2), f32] {\n  " +
-                        tall_conv("%x", "%0", "5, 1") + "  return %0\n}"),
-              HasSubstr("kernel=[5, 1]"));
-  EXPECT_THAT(canonical("fn @main(%x: Tensor[(N, 8, 64, W), f32]) -> Tensor[(N, 8, 32, W), f32] {\n  " +
-                        tall_conv("%x", "%0", "5, 1") + "  return %0\n}"),
-              HasSubstr("kernel=[5, 1]"));
+  for (const std::string width : {"2", "W"}) {
+    const std::string text = "fn @main(%x: Tensor[(N, 8, 64, " + width + "), f32]) -> Tensor[(N, 8, 32, " + width +
+                             "), f32] {\n  " + tall_conv("%x", "%0", "5, 1") + "  return %0\n}";
+    EXPECT_THAT(canonical(text), IsGraph(text));
+  }
   const auto pool = [](const char* kernel, const char* padding, int width) {
-    return canonical(fmt::format(
+    return fmt::format(
         "fn @main(%x: Tensor[(N, 8, 64, 1), f32]) -> Tensor[(N, 8, 62, {2}), f32] {{\n  %0 = nn.max_pool(%x, "
         "kernel=[{0}], strides=[1, 1], dilations=[1, 1], padding=({1}), ceil_mode=false)\n  return %0\n}}",
-        kernel, padding, width));
+        kernel, padding, width);
   };
-  EXPECT_THAT(pool("3, 1", "0, 0, 0, 0", 1), HasSubstr("kernel=[3]"));
-  EXPECT_THAT(pool("3, 1", "0, 0, 0, 1", 2), HasSubstr("kernel=[3, 1]"));
-  EXPECT_THAT(pool("3, 3", "0, 1, 0, 1", 1), HasSubstr("kernel=[3, 3]"));
+  EXPECT_THAT(canonical(pool("3, 1", "0, 0, 0, 0", 1)),
+              IsGraph("fn @main(%x: Tensor[(N, 8, 64, 1), f32]) -> Tensor[(N, 8, 62, 1), f32] {\n"
+                      "  %r = reshape(%x, shape=(N, 8, 64))\n  %0 = nn.max_pool(%r, kernel=[3])\n"
+                      "  %1 = reshape(%0, shape=(N, 8, 62, 1))\n  return %1\n}"));
+  for (const std::string& text : {pool("3, 1", "0, 0, 0, 1", 2), pool("3, 3", "0, 1, 0, 1", 1)})
+    EXPECT_THAT(canonical(text), IsGraph(text));
 }
 
 TEST(CanonicalizeOps, SqueezeAndExcitationHasOneFormHoweverItIsWritten) {
@@ -158,12 +159,14 @@ TEST(CanonicalizeOps, AnActivationOfSeveralNodesMovesBeforeAViewAsAWhole) {
 }
 
 TEST(CanonicalizeOps, AConvolutionOfAnImageOfOneElementIsAMatrixProduct) {
-  EXPECT_THAT(canonical("fn @main(%x: Tensor[(N, 3, 1, 1), f32]) -> Tensor[(N, 2, 1, 1), f32] {\n  %0 = " +
-                        small_conv("%x", "w", 2, 3) + "\n  return %0\n}"),
-              AllOf(HasSubstr("nn.dense"), HasSubstr("[3, 2]"), Not(HasSubstr("nn.conv"))));
-  EXPECT_THAT(canonical("fn @main(%x: Tensor[(N, 3, 1, W), f32]) -> Tensor[(N, 2, 1, W), f32] {\n  %0 = " +
-                        small_conv("%x", "w", 2, 3) + "\n  return %0\n}"),
-              HasSubstr("nn.conv"));
+  const std::string head = "fn @main(%x: Tensor[(N, 3, 1, 1), f32]) -> Tensor[(N, 2, 1, 1), f32] {\n";
+  EXPECT_THAT(canonical(head + "  %0 = " + small_conv("%x", "w", 2, 3) + "\n  return %0\n}"),
+              IsGraph(head + "  %0 = reshape(%x, shape=(N, 3))\n"
+                             "  %1 = nn.dense(%0, const(f32, [3, 2], [0, 0, 0, 0, 0, 0]), units=2)\n"
+                             "  %2 = reshape(%1, shape=(N, 2, 1, 1))\n  return %2\n}"));
+  const std::string wide = "fn @main(%x: Tensor[(N, 3, 1, W), f32]) -> Tensor[(N, 2, 1, W), f32] {\n  %0 = " +
+                           small_conv("%x", "w", 2, 3) + "\n  return %0\n}";
+  EXPECT_THAT(canonical(wide), IsGraph(wide));
 }
 
 TEST(CanonicalizeOps, AViewThatOthersReadStaysBeforeItsElementwiseUsers) {
@@ -177,8 +180,12 @@ TEST(CanonicalizeOps, AViewThatOthersReadStaysBeforeItsElementwiseUsers) {
   EXPECT_EQ(canonical(text), text);
 }
 
-const std::string kLayerNorm = R"(fn @main(%x: Tensor[(N, S, 8), f32]) -> Tensor[(N, S, 8), f32] {
-  %0 = mean(%x, axes=[2], keepdims=true)
+const std::string kRows = "fn @main(%x: Tensor[(N, S, 8), f32]) -> Tensor[(N, S, 8), f32] {\n";
+/// 1e-5 in f32.
+const std::string kEpsilon = "axis=2, epsilon=9.9999997473787516e-06";
+const std::string kPlainNorm = kRows + "  %0 = nn.layer_norm(%x, const(f32, [1], [1]), " +
+                               kEpsilon + ")\n  return %0\n}";
+const std::string kLayerNorm = kRows + R"(  %0 = mean(%x, axes=[2], keepdims=true)
   %1 = subtract(%x, %0)
   %2 = multiply(%1, %1)
   %3 = mean(%2, axes=[2], keepdims=true)
@@ -189,31 +196,32 @@ const std::string kLayerNorm = R"(fn @main(%x: Tensor[(N, S, 8), f32]) -> Tensor
 
 TEST(CanonicalizeOps, MaximaOverLargeWindowsAreTakenAlongOneAxisAfterTheOther) {
   const auto pool = [](int kernel, int stride, int result) {
-    return canonical(fmt::format(
+    return fmt::format(
         "fn @main(%x: Tensor[(1, 8, 20, 20), f32]) -> Tensor[(1, 8, {2}, {2}), f32] {{\n"
-        "  %y = nn.max_pool(%x, kernel=[{0}, {0}], strides=[{1}, {1}], dilations=[1, 1], padding=({3}, {3}, "
-        "{3}, {3}), ceil_mode=false, count_include_pad=false, p=2)\n  return %y\n}}\n",
-        kernel, stride, result, kernel / 2));
+        "  %y = nn.max_pool(%x, kernel=[{0}, {0}], strides=[{1}, {1}], padding=({3}, {3}, {3}, {3}))\n"
+        "  return %y\n}}\n",
+        kernel, stride, result, kernel / 2);
   };
-  EXPECT_THAT(pool(5, 1, 20), AllOf(HasSubstr("kernel=[1, 5]"), HasSubstr("padding=(0, 2, 0, 2)"),
-                                    HasSubstr("kernel=[5, 1]"), HasSubstr("padding=(2, 0, 2, 0)")));
-  EXPECT_THAT(pool(3, 2, 10), HasSubstr("kernel=[3, 3]"));
+  EXPECT_THAT(canonical(pool(5, 1, 20)),
+              IsGraph("fn @main(%x: Tensor[(1, 8, 20, 20), f32]) -> Tensor[(1, 8, 20, 20), f32] {\n"
+                      "  %0 = nn.max_pool(%x, kernel=[1, 5], padding=(0, 2, 0, 2))\n"
+                      "  %1 = nn.max_pool(%0, kernel=[5, 1], padding=(2, 0, 2, 0))\n  return %1\n}"));
+  EXPECT_THAT(canonical(pool(3, 2, 10)), IsGraph(pool(3, 2, 10)));
 }
 
 // Remainders of unequal numbers of taps are convolutions of their own, where one would mostly multiply zeros.
 TEST(CanonicalizeOps, ATransposedConvolutionMultipliesFewZeros) {
   auto convolutions = [](int64_t kernel, int64_t outputs) {
-    const std::string text = canonical(fmt::format(
-        "fn @main(%x: Tensor[(1, 8, 16, 16), f32]) -> Tensor[(1, {0}, {2}, {2}), f32] {{\n"
-        "  %y = nn.conv_transpose(%x, @w: Tensor[(8, {0}, {1}, {1}), f32], kernel=[{1}, {1}], "
-        "strides=[2, 2], dilations=[1, 1], padding=(0, 0, 0, 0), output_padding=[0, 0], groups=1)\n"
-        "  return %y\n}}\n",
-        outputs, kernel, 30 + kernel));
-    EXPECT_THAT(text, Not(HasSubstr("conv_transpose")));
-    size_t count = 0;
-    for (size_t at = text.find("nn.conv("); at != std::string::npos; at = text.find("nn.conv(", at + 1))
-      ++count;
-    return count;
+    const Graph graph = parse_graph(
+        canonical(fmt::format(
+            "fn @main(%x: Tensor[(1, 8, 16, 16), f32]) -> Tensor[(1, {0}, {2}, {2}), f32] {{\n"
+            "  %y = nn.conv_transpose(%x, @w: Tensor[(8, {0}, {1}, {1}), f32], kernel=[{1}, {1}], "
+            "strides=[2, 2], dilations=[1, 1], padding=(0, 0, 0, 0), output_padding=[0, 0], groups=1)\n"
+            "  return %y\n}}\n",
+            outputs, kernel, 30 + kernel)),
+        table());
+    EXPECT_EQ(count_of(graph, nn::conv_transpose), 0u);
+    return count_of(graph, nn::conv);
   };
   EXPECT_EQ(convolutions(3, 32), 4u);
   EXPECT_EQ(convolutions(4, 32), 1u);
@@ -224,18 +232,16 @@ TEST(CanonicalizeOps, LayerNormalisationInStepsIsRecognised) {
   EXPECT_THAT(canonical(kLayerNorm +
                         "  %7 = multiply(@w: Tensor[(8), f32], %6)\n  %8 = add(%7, @b: Tensor[(8), f32])\n"
                         "  %9 = nn.relu(%8)\n  return %9\n}"),
-              AllOf(HasSubstr("nn.layer_norm(%x, "), HasSubstr("axis=2, epsilon=9.99"), HasSubstr("nn.relu"),
-                    Not(HasSubstr("mean(")), Not(HasSubstr("multiply(")), Not(HasSubstr("add("))));
-  EXPECT_THAT(canonical(kLayerNorm + "  return %6\n}"),
-              AllOf(HasSubstr("nn.layer_norm(%x, const(f32, [1], [1])"), Not(HasSubstr("sqrt("))));
+              IsGraph(kRows + "  %0 = nn.layer_norm(%x, @w: Tensor[(8), f32], @b: Tensor[(8), f32], " + kEpsilon +
+                      ")\n  %1 = nn.relu(%0)\n  return %1\n}"));
+  EXPECT_THAT(canonical(kLayerNorm + "  return %6\n}"), IsGraph(kPlainNorm));
 }
 
 TEST(CanonicalizeOps, LayerNormalisationWithAReciprocalIsRecognised) {
   for (const char* product : {"multiply(%1, %7)", "multiply(%7, %1)"}) {
     std::string text = kLayerNorm + "  return %6\n}";
     text.replace(text.find("%6 = divide(%1, %5)"), 19, std::string("%7 = reciprocal(%5)\n  %6 = ") + product);
-    EXPECT_THAT(canonical(text), AllOf(HasSubstr("nn.layer_norm(%x, const(f32, [1], [1])"),
-                                       Not(HasSubstr("sqrt(")), Not(HasSubstr("reciprocal("))));
+    EXPECT_THAT(canonical(text), IsGraph(kPlainNorm));
   }
 }
 
@@ -243,7 +249,7 @@ TEST(CanonicalizeOps, AStepOfLayerNormalisationThatIsReadOutsideKeepsTheSteps) {
   std::string text = kLayerNorm + "  return %6, %1\n}";
   text.replace(text.find("-> Tensor[(N, S, 8), f32]"), 25,
                "-> (Tensor[(N, S, 8), f32], Tensor[(N, S, 8), f32])");
-  EXPECT_THAT(canonical(text), Not(HasSubstr("nn.layer_norm")));
+  EXPECT_THAT(canonical(text), IsGraph(text));
 }
 
 std::string split_norm(const std::string& cut) {
@@ -259,12 +265,16 @@ std::string split_norm(const std::string& cut) {
 }
 
 TEST(CanonicalizeOps, ChannelsAreNotSplitToNormaliseSomeOfThem) {
-  const std::string text = canonical(split_norm("2"));
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("normalized=2"), HasSubstr("multiply(%x, const(f32, [4, 1, 1], [1, 1, 3, 4]))"),
-                    HasSubstr("const(f32, [4, 1, 1], [0, 0, 5, 6])"), Not(HasSubstr("concatenate")),
-                    Not(HasSubstr("strided_slice"))));
+  EXPECT_THAT(canonical(split_norm("2")),
+              IsGraph("fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 4, H, W), f32] {\n"
+                      "  %0 = multiply(%x, const(f32, [4, 1, 1], [1, 1, 3, 4]))\n"
+                      "  %1 = add(%0, const(f32, [4, 1, 1], [0, 0, 5, 6]))\n"
+                      "  %2 = nn.instance_norm(%1, @s: Tensor[(2), f32], @t: Tensor[(2), f32], normalized=2)\n"
+                      "  return %2\n}"));
 }
+
+const std::string kGelu =
+    "fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {\n  %0 = nn.gelu(%x)\n  return %0\n}";
 
 std::string gelu(const std::string& products) {
   return "fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {\n"
@@ -277,19 +287,22 @@ TEST(CanonicalizeOps, GaussianErrorUnitsInStepsAreRecognisedInAnyOrder) {
   for (const char* products : {"  %3 = multiply(%x, %2)\n  %4 = multiply(%3, const(f32, [], [0.5]))\n",
                                "  %3 = multiply(%2, const(f32, [], [0.5]))\n  %4 = multiply(%3, %x)\n",
                                "  %3 = multiply(%x, const(f32, [], [0.5]))\n  %4 = multiply(%3, %2)\n"}) {
-    EXPECT_THAT(canonical(gelu(products)), AllOf(HasSubstr("nn.gelu(%x"), Not(HasSubstr("multiply"))));
+    EXPECT_THAT(canonical(gelu(products)), IsGraph(kGelu));
   }
-  EXPECT_THAT(canonical(gelu("  %3 = multiply(%x, %2)\n  %4 = multiply(%3, const(f32, [], [2]))\n")),
-              HasSubstr("erf"));
+  const std::string doubled = gelu("  %3 = multiply(%x, %2)\n  %4 = multiply(%3, const(f32, [], [2]))\n");
+  EXPECT_THAT(canonical(doubled), IsGraph(doubled));
 }
 
 TEST(CanonicalizeOps, GaussianErrorUnitsAreRecognisedWhereHalfOfTheDataIsReadElsewhereToo) {
+  const std::string head = "fn @main(%x: Tensor[(N, 8), f32]) -> (Tensor[(N, 8), f32], Tensor[(N, 8), f32]) {\n";
   const std::string text =
-      "fn @main(%x: Tensor[(N, 8), f32]) -> (Tensor[(N, 8), f32], Tensor[(N, 8), f32]) {\n"
+      head +
       "  %0 = divide(%x, const(f32, [], [1.4142135]))\n  %1 = erf(%0)\n"
       "  %2 = add(%1, const(f32, [], [1]))\n  %3 = multiply(%x, const(f32, [], [0.5]))\n"
       "  %4 = multiply(%3, %2)\n  %5 = exp(%3)\n  return %4, %5\n}";
-  EXPECT_THAT(canonical(text), AllOf(HasSubstr("nn.gelu(%x"), HasSubstr("exp"), Not(HasSubstr("erf"))));
+  EXPECT_THAT(canonical(text),
+              IsGraph(head + "  %0 = nn.gelu(%x)\n  %1 = multiply(%x, const(f32, [], [0.5]))\n  %2 = exp(%1)\n"
+                             "  return %0, %2\n}"));
 }
 
 TEST(CanonicalizeOps, GaussianErrorUnitsWithHalvesInTheBracketAreRecognised) {
@@ -301,8 +314,8 @@ TEST(CanonicalizeOps, GaussianErrorUnitsWithHalvesInTheBracketAreRecognised) {
         "  %4 = multiply(%x, %3)\n  return %4\n}}",
         summand);
   };
-  EXPECT_THAT(canonical(text("0.5")), AllOf(HasSubstr("nn.gelu(%x"), Not(HasSubstr("multiply"))));
-  EXPECT_THAT(canonical(text("1")), HasSubstr("erf"));
+  EXPECT_THAT(canonical(text("0.5")), IsGraph(kGelu));
+  EXPECT_THAT(canonical(text("1")), IsGraph(text("1")));
 }
 
 }  // namespace

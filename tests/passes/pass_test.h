@@ -3,9 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <string>
 
 #include "host/graph/graph.h"
+#include "host/graph/structural_equal.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
 #include "host/passes/passes.h"
@@ -38,6 +40,19 @@ std::string after(const std::string& text, const Pass& pass) {
   std::string printed = print(graph, table());
   EXPECT_EQ(print(parse_graph(printed, table()), table()), printed);
   return printed;
+}
+
+inline size_t count_of(const Graph& graph, const OpHandle& op) {
+  return static_cast<size_t>(std::ranges::count_if(graph.main.nodes(), [&](const Node* node) { return node->is(op); }));
+}
+
+/// Of printed graphs: that it is the expected one, whatever its values are called and in whatever order nodes stand
+/// that do not depend on each other. Constants that the text only names are zeros on both sides.
+MATCHER_P(IsGraph, expected, "is the graph\n" + std::string(expected)) {
+  const auto difference =
+      structural_difference(parse_graph(arg, table()), parse_graph(std::string(expected), table()), table());
+  if (difference) *result_listener << "the difference: " << difference->str();
+  return !difference.has_value();
 }
 
 }  // namespace gantry

@@ -1,12 +1,19 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+#include <stdexcept>
+
+#include "host/ops/attention.h"
+#include "host/ops/movement.h"
 #include "host/passes/strided_view.h"
 #include "tests/passes/pass_test.h"
 
 namespace gantry {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using testing::Contains;
+using testing::ElementsAre;
 
 std::string recognized(const std::string& text) {
   return after(text, [](Graph& graph) {
@@ -16,6 +23,55 @@ std::string recognized(const std::string& text) {
     fold_constant(graph, fresh_context());
   });
 }
+
+std::string text_of(const Shape& dims) {
+  std::string text;
+  for (const Dim& dim : dims) text += (text.empty() ? "" : ", ") + dim.str();
+  return text;
+}
+
+/// What is left after the pass, without dead nodes, with one nn.attention in it.
+class Recognized {
+ public:
+  explicit Recognized(const std::string& text) : graph_(parse_graph(recognized(text), table())) {
+    dead_code(graph_, fresh_context());
+    for (const Node* node : graph_.main.nodes()) {
+      if (node->is(nn::attention)) attention_ = node;
+    }
+    if (attention_ == nullptr) throw std::runtime_error("no attention in " + print(graph_, table()));
+  }
+
+  const AttentionAttrs& attrs() const { return *attention_->match(nn::attention); }
+  std::vector<std::string> ops() const {
+    std::vector<std::string> names;
+    for (const Node* node : graph_.main.nodes()) names.push_back(node->op->name);
+    return names;
+  }
+  /// "%q", or "transpose([0, 2, 1]) of %bias".
+  std::vector<std::string> inputs() const {
+    std::vector<std::string> texts;
+    for (const Value* input : attention_->inputs) {
+      if (input != nullptr) texts.push_back(text_of_input(*input));
+    }
+    return texts;
+  }
+  std::vector<float> constants() const {
+    std::vector<float> values;
+    for (const Value* value : graph_.main.constants()) values.push_back(*value->constant->as<float>());
+    return values;
+  }
+
+ private:
+  static std::string text_of_input(const Value& value) {
+    if (value.producer == nullptr) return "%" + value.name;
+    const auto* attrs = value.producer->match(op::transpose);
+    if (attrs == nullptr) return value.producer->op->name;
+    return fmt::format("transpose([{}]) of %{}", fmt::join(attrs->axes, ", "), value.producer->inputs[0]->name);
+  }
+
+  Graph graph_;
+  const Node* attention_ = nullptr;
+};
 
 /// Heads of (batch, rows, 2 * 16) tensors; `middle` leads from %s to %p, the scores from product to softmax.
 std::string heads(const std::string& middle, const std::string& extra = "", const std::string& rows = "R") {
@@ -34,65 +90,66 @@ std::string heads(const std::string& middle, const std::string& extra = "", cons
 }
 
 TEST(RecognizeAttention, ReadsHeadsFromTheProjectionsAndWritesThemBack) {
-  const std::string text = recognized(heads("  %p = divide(%s, const(f32, [], [4]))\n"));
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("nn.attention(%q, %k, %v, batch=(B, 2), queries=R, keys=R, depth=16, width=16, "
-                              "scale=0.25, query=(0, 32*R, 16, 32), key=(0, 32*R, 16, 32), "
-                              "value=(0, 32*R, 16, 32), result=(0, 32*R, 16, 32)"),
-                    Not(HasSubstr("transpose")), Not(HasSubstr("softmax"))));
+  const Recognized found(heads("  %p = divide(%s, const(f32, [], [4]))\n"));
+  EXPECT_THAT(found.ops(), ElementsAre("nn.attention", "reshape")) << "the reshape of the heads, a view";
+  EXPECT_THAT(found.inputs(), ElementsAre("%q", "%k", "%v"));
+  const AttentionAttrs& attrs = found.attrs();
+  EXPECT_EQ(text_of(attrs.batch), "B, 2");
+  EXPECT_EQ(text_of({attrs.queries, attrs.keys, attrs.depth, attrs.width}), "R, R, 16, 16");
+  EXPECT_EQ(attrs.scale, 0.25);
+  for (const Shape& place : {attrs.query, attrs.key, attrs.value, attrs.result})
+    EXPECT_EQ(text_of(place), "0, 32*R, 16, 32");
 }
 
 TEST(RecognizeAttention, MasksOfKeysBecomeBiases) {
-  const std::string text =
-      recognized(heads("  %m = multiply(%s, const(f32, [], [0.5]))\n  %p = add(%m, %mask)\n",
-                       ", %mask: Tensor[(B, 1, 1, R), f32]"));
-  EXPECT_THAT(text, AllOf(HasSubstr("nn.attention(%q, %k, %v, %mask"), HasSubstr("scale=0.5"),
-                          HasSubstr("bias=(0, R, 0, 0, 1)")));
+  const Recognized found(heads("  %m = multiply(%s, const(f32, [], [0.5]))\n  %p = add(%m, %mask)\n",
+                               ", %mask: Tensor[(B, 1, 1, R), f32]"));
+  EXPECT_THAT(found.inputs(), ElementsAre("%q", "%k", "%v", "%mask"));
+  EXPECT_EQ(found.attrs().scale, 0.5);
+  EXPECT_EQ(text_of(found.attrs().bias), "0, R, 0, 0, 1");
 }
 
 TEST(RecognizeAttention, BiasesWithARowForEachQueryAreTransposed) {
-  const std::string text = recognized(heads("  %p = add(%bias, %s)\n", ", %bias: Tensor[(2, R, R), f32]"));
-  EXPECT_THAT(text, AllOf(HasSubstr("transpose(%bias, axes=[0, 2, 1])"), HasSubstr("nn.attention"),
-                          HasSubstr("bias=(0, 0, R*R, 1, R)")))
-      << text;
+  const Recognized found(heads("  %p = add(%bias, %s)\n", ", %bias: Tensor[(2, R, R), f32]"));
+  EXPECT_THAT(found.inputs(), ElementsAre("%q", "%k", "%v", "transpose([0, 2, 1]) of %bias"));
+  EXPECT_EQ(text_of(found.attrs().bias), "0, 0, R*R, 1, R");
 }
 
 TEST(RecognizeAttention, MasksThatChooseReplaceScores) {
   const std::string mask = ", %mask: Tensor[(R, R), bool]";
   for (std::string score : {"-inf", "-1e9", "-5"}) {
     const std::string constant = "const(f32, [], [" + score + "])";
-    EXPECT_THAT(
-        recognized(heads("  %p = where(%mask, " + constant + ", %s)\n", mask)),
-        AllOf(HasSubstr("nn.attention"), HasSubstr("bias_chooses=true"), HasSubstr("const(f32, [], [inf])")));
-    EXPECT_THAT(recognized(heads("  %p = where(%mask, %s, " + constant + ")\n", mask)),
-                AllOf(HasSubstr("nn.attention"), HasSubstr("bias_chooses=true")));
+    const Recognized chosen(heads("  %p = where(%mask, " + constant + ", %s)\n", mask));
+    EXPECT_TRUE(chosen.attrs().bias_chooses);
+    EXPECT_THAT(chosen.constants(), Contains(std::numeric_limits<float>::infinity())) << "for scores that are kept";
+    EXPECT_TRUE(Recognized(heads("  %p = where(%mask, %s, " + constant + ")\n", mask)).attrs().bias_chooses);
   }
-  EXPECT_THAT(recognized(heads("  %p = where(%mask, const(f32, [], [inf]), %s)\n", mask)),
-              Not(HasSubstr("nn.attention")));
+  const std::string infinite = heads("  %p = where(%mask, const(f32, [], [inf]), %s)\n", mask);
+  EXPECT_THAT(recognized(infinite), IsGraph(infinite));
 }
 
 TEST(RecognizeAttention, TheFirstBiasIsTheOneThatScoresMeetFirst) {
   const std::string extra = ", %mask: Tensor[(R, R), bool], %bias: Tensor[(B, 1, 1, R), f32]";
-  EXPECT_THAT(
-      recognized(heads("  %m = add(%s, %bias)\n  %p = where(%mask, const(f32, [], [-5]), %m)\n", extra)),
-      AllOf(HasSubstr("nn.attention(%q, %k, %v, %bias,"), Not(HasSubstr(" bias_chooses=true")),
-            HasSubstr("bias2_chooses=true")));
+  const Recognized found(heads("  %m = add(%s, %bias)\n  %p = where(%mask, const(f32, [], [-5]), %m)\n", extra));
+  EXPECT_EQ(found.inputs()[3], "%bias");
+  EXPECT_FALSE(found.attrs().bias_chooses);
+  EXPECT_TRUE(found.attrs().bias2_chooses);
 }
 
 TEST(RecognizeAttention, ScalesBehindABiasScaleItToo) {
   const std::string bias = ", %mask: Tensor[(B, 1, 1, R), f32]";
-  EXPECT_THAT(recognized(heads("  %m = add(%s, %mask)\n  %p = multiply(%m, const(f32, [], [0.5]))\n", bias)),
-              AllOf(HasSubstr("nn.attention"), HasSubstr("scale=0.5"),
-                    HasSubstr("multiply(%mask, const(f32, [], [0.5]))")));
+  const Recognized scaled(heads("  %m = add(%s, %mask)\n  %p = multiply(%m, const(f32, [], [0.5]))\n", bias));
+  EXPECT_EQ(scaled.attrs().scale, 0.5);
+  EXPECT_THAT(scaled.ops(), ElementsAre("multiply", "nn.attention", "reshape"));
+  EXPECT_THAT(scaled.constants(), ElementsAre(0.5f));
   const std::string mask = ", %mask: Tensor[(R, R), bool]";
-  EXPECT_THAT(recognized(heads("  %m = where(%mask, const(f32, [], [-6]), %s)\n"
-                               "  %p = multiply(%m, const(f32, [], [0.5]))\n",
-                               mask)),
-              AllOf(HasSubstr("nn.attention"), HasSubstr("where(%mask, const(f32, [], [-3])")));
-  EXPECT_THAT(recognized(heads("  %m = where(%mask, const(f32, [], [-6]), %s)\n"
-                               "  %p = multiply(%m, const(f32, [], [-0.5]))\n",
-                               mask)),
-              Not(HasSubstr("nn.attention")));
+  const auto chosen = [&](const std::string& factor) {
+    return heads("  %m = where(%mask, const(f32, [], [-6]), %s)\n  %p = multiply(%m, const(f32, [], [" + factor +
+                     "]))\n",
+                 mask);
+  };
+  EXPECT_THAT(Recognized(chosen("0.5")).constants(), Contains(-3.0f)) << "half of -6";
+  EXPECT_THAT(recognized(chosen("-0.5")), IsGraph(chosen("-0.5")));
 }
 
 /// Heads in two groups of three that share keys and values.
@@ -110,20 +167,22 @@ std::string grouped_heads(const std::string& mask) {
 }
 
 TEST(RecognizeAttention, HeadsThatShareKeysReadThemWhereTheyAre) {
-  const std::string text = recognized(grouped_heads("  %p = multiply(%s, const(f32, [], [0.25]))\n"));
-  EXPECT_THAT(text, AllOf(HasSubstr("nn.attention(%q, %k, %v, batch=(B, 2, 3), queries=R, keys=K"),
-                          HasSubstr("query=(0, 96*R, 48*R, 16*R, 16), key=(0, 32*K, 16*K, 0, 16), "
-                                    "value=(0, 32*K, 16*K, 0, 16), result=(0, 96*R, 48*R, 16*R, 16)"),
-                          Not(HasSubstr("broadcast_to"))))
-      << text;
+  const Recognized found(grouped_heads("  %p = multiply(%s, const(f32, [], [0.25]))\n"));
+  EXPECT_THAT(found.ops(), ElementsAre("nn.attention"));
+  EXPECT_THAT(found.inputs(), ElementsAre("%q", "%k", "%v"));
+  const AttentionAttrs& attrs = found.attrs();
+  EXPECT_EQ(text_of(attrs.batch), "B, 2, 3");
+  EXPECT_EQ(text_of({attrs.queries, attrs.keys}), "R, K");
+  for (const Shape& place : {attrs.query, attrs.result}) EXPECT_EQ(text_of(place), "0, 96*R, 48*R, 16*R, 16");
+  for (const Shape& place : {attrs.key, attrs.value})
+    EXPECT_EQ(text_of(place), "0, 32*K, 16*K, 0, 16") << "no step from one of three to the next";
 }
 
 TEST(RecognizeAttention, RepeatedMasksAreReadOnce) {
-  const std::string text =
-      recognized(grouped_heads("  %m = broadcast_to(%mask, shape=(B, 6, R, K))\n  %p = add(%s, %m)\n"));
-  EXPECT_THAT(text, AllOf(HasSubstr("transpose(%mask, axes=[0, 1, 3, 2])"),
-                          HasSubstr("bias=(0, K*R, 0, 0, 1, R)"), Not(HasSubstr("broadcast_to"))))
-      << text;
+  const Recognized found(grouped_heads("  %m = broadcast_to(%mask, shape=(B, 6, R, K))\n  %p = add(%s, %m)\n"));
+  EXPECT_THAT(found.ops(), ElementsAre("transpose", "nn.attention"));
+  EXPECT_EQ(found.inputs()[3], "transpose([0, 1, 3, 2]) of %mask");
+  EXPECT_EQ(text_of(found.attrs().bias), "0, K*R, 0, 0, 1, R");
 }
 
 // Rows of windows (4 of 6 x 6 pixels each) follow each other in a copy only, which the keys are read from as
@@ -136,14 +195,14 @@ TEST(RecognizeAttention, RowsThatNoStrideLeadsAlongAreCopied) {
       "  %w = transpose(%i, axes=[0, 2, 1, 3, 4])\n  %k = reshape(%w, shape=(4, 36, 16))\n"
       "  %t = transpose(%k, axes=[0, 2, 1])\n  %s = matmul(%q, %t)\n  %p = nn.softmax(%s, axis=2)\n"
       "  %y = matmul(%p, %v)\n  return %y\n}";
-  EXPECT_THAT(recognized(text), AllOf(HasSubstr("reshape("), HasSubstr("nn.attention(%q, %"),
-                                      HasSubstr("key=(0, 576, 16)"), Not(HasSubstr("nn.softmax"))))
-      << recognized(text);
+  const Recognized found(text);
+  EXPECT_THAT(found.ops(), ElementsAre("transpose", "reshape", "nn.attention"));
+  EXPECT_EQ(text_of(found.attrs().key), "0, 576, 16");
 }
 
 TEST(RecognizeAttention, AFewQueriesStayProducts) {
-  EXPECT_THAT(recognized(heads("  %p = divide(%s, const(f32, [], [4]))\n", "", "3")),
-              Not(HasSubstr("nn.attention")));
+  const std::string text = heads("  %p = divide(%s, const(f32, [], [4]))\n", "", "3");
+  EXPECT_THAT(recognized(text), IsGraph(text));
 }
 
 Shape strides_of(std::vector<AxisPart> parts, const Shape& shape) {
