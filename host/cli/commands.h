@@ -22,6 +22,7 @@ void add_trace_command(CLI::App& app, Invocation& invocation);
 void add_inspect_command(CLI::App& app, Invocation& invocation);
 void add_report_command(CLI::App& app, Invocation& invocation);
 void add_ir_command(CLI::App& app, Invocation& invocation);
+void add_opt_command(CLI::App& app, Invocation& invocation);
 void add_targets_command(CLI::App& app, Invocation& invocation);
 void add_keygen_command(CLI::App& app, Invocation& invocation);
 void add_boards_command(CLI::App& app, Invocation& invocation);

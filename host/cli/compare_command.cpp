@@ -202,7 +202,7 @@ void add_compare_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "compare", "Which of two models, modules, sets of options or results is faster, and how sure that is");
-  command->add_option("A", options->first, "A model (.onnx), a module (.gmod) or a result of bench --json")
+  command->add_option("A", options->first, "A model (.onnx or .gir), a module (.gmod) or a result of bench --json")
       ->required();
   command->add_option("B", options->second, "The second; a model with --first or --second needs none");
   command->add_option("--first", options->first_options, "Options of the first alone")

@@ -24,6 +24,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile vgg16.onnx --optimize size          weights no larger than the model's
   gantry compile bert.onnx --shape input_ids=1x128   fixes symbolic dimensions
   gantry compile bert.onnx --dim batch=1             fixes one of them, by its name
+  gantry compile resnet18.gir                        graph text of `gantry ir` or `gantry opt`, changed by hand
   gantry compile resnet18.onnx --trace compile.pftrace
                                                      what the compiler does when; for ui.perfetto.dev
 `gantry targets` lists the targets.)";
@@ -86,7 +87,7 @@ int compile(const Options& options, const Invocation& invocation) {
   const ShapeMap shapes = parse_shapes(options.shapes);
   const SizeMap sizes = parse_sizes(options.sizes);
   if (is_module_file(options.model))
-    user_error("{}: is a module already; compile takes a model (.onnx)", options.model);
+    user_error("{}: is a module already; compile takes a model (.onnx) or graph text (.gir)", options.model);
   const std::filesystem::path path = output_path(options);
   invocation.outputs->reads(options.model, "the model");
   invocation.outputs->writes(path, FileKind::kModule, options.output.empty() ? "" : "-o", options.force);
@@ -119,7 +120,7 @@ int compile(const Options& options, const Invocation& invocation) {
 void add_compile_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("compile", "Compile a model into a module file (.gmod)");
-  command->add_option("MODEL", options->model, "The model (.onnx)")->required();
+  command->add_option("MODEL", options->model, "The model (.onnx), or graph text (.gir)")->required();
   command->add_option("-o,--output", options->output, "The module; default: MODEL's name with .gmod, here")
       ->type_name("OUT.gmod");
   command

@@ -86,8 +86,8 @@ Candidates values_of(const std::string& type) {
   if (const auto choices = fixed_choices(type); !choices.empty()) return words_of(choices);
   if (type == "BOARD") return boards();
   if (type == "TARGET") return targets();
-  if (type == "PASS") return passes();
-  for (const char* extension : {"npy", "onnx", "gmod", "json"}) {
+  if (type.starts_with("PASS")) return passes();
+  for (const char* extension : {"npy", "onnx", "gir", "gmod", "json"}) {
     if (type.ends_with(std::string(".") + extension)) return files_with({extension});
   }
   if (type.find("FILE") != std::string::npos) return files_with({});
@@ -97,14 +97,21 @@ Candidates values_of(const std::string& type) {
 Candidates values_of(const CLI::App& command, const CLI::Option& positional) {
   const std::string& name = positional.get_name(true, false);
   const std::string place = command.get_name() + " " + name;
-  if (name == "MODEL" || place == "inspect FILE") return files_with({"onnx", "gmod"});
+  if (name == "MODEL" || place == "inspect FILE") return files_with({"onnx", "gir", "gmod"});
   if (place == "compare A" || place == "compare B" || place == "trace FILE")
-    return files_with({"onnx", "gmod", "json"});
+    return files_with({"onnx", "gir", "gmod", "json"});
   if (place == "info BOARD" || place == "remove NAME" || place == "update NAME" || place == "uninstall NAME")
     return boards();
   if (place == "zoo NAME") return networks();
   if (place == "keygen FILE") return files_with({});
   return values_of(positional.get_type_name());
+}
+
+/// Of the word at the cursor, what stands before the value that is being written: "a,b," of lists.
+std::string before_last(const std::string& type, const std::string& current) {
+  const bool list = type.find(",") != std::string::npos && type.starts_with("PASS");
+  const size_t comma = list ? current.rfind(',') : std::string::npos;
+  return comma == std::string::npos ? "" : current.substr(0, comma + 1);
 }
 
 const CLI::Option* find_option(const CLI::App* command, const std::string& name) {
@@ -206,6 +213,7 @@ std::string complete(const CLI::App& app, const std::vector<std::string>& words)
   const size_t equals = current.find('=');
   if (place.option != nullptr) {
     candidates = values_of(place.option->get_type_name());
+    before = before_last(place.option->get_type_name(), current);
   } else if (!place.options_ended && current.starts_with("--") && equals != std::string::npos) {
     before = current.substr(0, equals + 1);
     const CLI::Option* option = find_option(place.command, current.substr(0, equals));

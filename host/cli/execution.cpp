@@ -37,7 +37,7 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
 void check_options_of_file(const ExecutionOptions& options) {
   if (!is_module(options.file, options.contents)) return;
   refuse(options.given, {"--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize"},
-         options.file + ": is compiled already, and only the compilation of a model (.onnx) asks for these");
+         options.file + ": is compiled already, and only the compilation of a model (.onnx or .gir) asks for these");
 }
 
 /// User errors for CPUs that no thread would be pinned to.
@@ -198,7 +198,7 @@ void note_chosen_sizes(const Execution& execution, const Invocation& invocation)
 }  // namespace
 
 void add_execution_options(CLI::App& command, ExecutionOptions& options) {
-  command.add_option("MODEL", options.file, "A model (.onnx), compiled for the machine, or a module (.gmod)")
+  command.add_option("MODEL", options.file, "A model (.onnx) or graph text (.gir), compiled for the machine, or a module (.gmod)")
       ->required();
   add_run_options(command, options);
 }

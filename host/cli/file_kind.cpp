@@ -23,6 +23,7 @@ constexpr std::pair<std::string_view, FileKind> kSchemas[] = {{"gantry-bench", F
                                                               {"gantry-comparison", FileKind::kComparison},
                                                               {"gantry-history", FileKind::kHistory}};
 constexpr std::string_view kZooProducer = "gantry zoo";
+constexpr std::string_view kGraphText = "gir ";
 constexpr std::string_view kChromeTrace = "{\"traceEvents\"";
 
 /// Whether the first member of a zip file is an array: the local header has the length of its name at byte 26
@@ -33,6 +34,16 @@ bool is_archive(std::ifstream& file) {
   std::string name(static_cast<size_t>(length[0] | length[1] << 8), '\0');
   file.seekg(30).read(name.data(), static_cast<std::streamsize>(name.size()));
   return file && name.ends_with(".npy");
+}
+
+/// Whether it begins with a length within the file and a JSON object.
+bool is_safetensors(std::string_view start, uint64_t size) {
+  constexpr size_t kLengthBytes = 8;
+  if (start.size() < kLengthBytes + 2 || start[kLengthBytes] != '{') return false;
+  uint64_t length = 0;
+  for (size_t i = kLengthBytes; i-- > 0;) length = length << 8 | static_cast<unsigned char>(start[i]);
+  const char first = start[kLengthBytes + 1];
+  return length <= size - kLengthBytes && (first == '"' || first == '}');
 }
 
 /// Stops at the document's "schema"; what comes before it has to be JSON.
@@ -191,6 +202,8 @@ FileKind kind_of_file(const std::filesystem::path& path) {
   if (start.starts_with(kZipMagic)) return is_archive(file) ? FileKind::kArchive : FileKind::kOther;
   if (start.starts_with(kKeyFormat)) return FileKind::kKey;
   if (start.starts_with(kReportMarker)) return FileKind::kReport;
+  if (start.starts_with(kGraphText)) return FileKind::kGraphText;
+  if (is_safetensors(start, size)) return FileKind::kWeights;
   if (start.starts_with(kChromeTrace)) return FileKind::kTrace;
   const auto rewind = [&] {
     file.clear();
@@ -232,6 +245,10 @@ std::string_view describe(FileKind kind) {
       return "a model of gantry's zoo";
     case FileKind::kOtherModel:
       return "a model";
+    case FileKind::kGraphText:
+      return "graph text";
+    case FileKind::kWeights:
+      return "a file of weights (safetensors)";
     case FileKind::kOther:
       return "something else";
   }

@@ -20,6 +20,8 @@ enum class FileKind {
   kKey,         ///< of `gantry keygen`
   kZooModel,    ///< ONNX that `gantry zoo` has written
   kOtherModel,  ///< any other ONNX
+  kGraphText,   ///< .gir, that says its version as those written by gantry do
+  kWeights,     ///< safetensors, as beside graph text
   kOther,
 };
 

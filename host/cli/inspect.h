@@ -23,6 +23,8 @@ struct Inspection {
 /// An ONNX model: inputs, outputs, opsets, op counts, weights, and what cannot be compiled. User error if it
 /// is none.
 Inspection inspect_model(const std::filesystem::path& path, const InspectOptions& options);
+/// Graph text (.gir): inputs, outputs, op counts, weights. User error, with line and column, if it is none.
+Inspection inspect_graph_text(const std::filesystem::path& path, const InspectOptions& options);
 /// A module file: tensors, variants, kernels, plan, memory, segments. User error says how it is damaged. Code
 /// for other machines than this one is no problem.
 Inspection inspect_module(const std::filesystem::path& path, const InspectOptions& options);

@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char* kExamples = R"(Examples:
   gantry inspect resnet18.onnx           inputs, outputs, ops, weights; what gantry cannot compile
+  gantry inspect resnet18.gir            the same of graph text: inputs, outputs, ops, weights
   gantry inspect resnet18.gmod           targets, kernels, plan, memory, segments
   gantry inspect resnet18.gmod --steps   every step of the plan
   gantry inspect resnet18.onnx --html page.html
@@ -36,8 +37,9 @@ struct Options {
 /// In JSON also what is wrong with a file of which nothing can be said.
 Inspection inspect(const Options& options) {
   try {
-    return is_module_file(options.file) ? inspect_module(options.file, options.inspect)
-                                        : inspect_model(options.file, options.inspect);
+    if (is_module_file(options.file)) return inspect_module(options.file, options.inspect);
+    return is_graph_text_file(options.file) ? inspect_graph_text(options.file, options.inspect)
+                                            : inspect_model(options.file, options.inspect);
   } catch (const Error& error) {
     if (!options.inspect.json || error.kind() != ErrorKind::kUser) throw;
     const nlohmann::ordered_json json = {{"file", options.file}, {"error", error.what()}};
@@ -87,7 +89,7 @@ int show(Options& options, const Invocation& invocation) {
 void add_inspect_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a model or a module");
-  command->add_option("FILE", options->file, "A model (.onnx) or a module (.gmod)")->required();
+  command->add_option("FILE", options->file, "A model (.onnx), graph text (.gir) or a module (.gmod)")->required();
   command->add_flag("--steps", options->inspect.steps, "Also every step of a module's plan");
   command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions; for a model")
       ->type_name("NAME=1x3x224x224")

@@ -82,7 +82,9 @@ Inspection inspect_page(const std::filesystem::path& path, const InspectOptions&
   InspectOptions as_json = options;
   as_json.json = true;
   const bool is_module = is_module_file(path);
-  const Inspection found = is_module ? inspect_module(path, as_json) : inspect_model(path, as_json);
+  const Inspection found = is_module                  ? inspect_module(path, as_json)
+                           : is_graph_text_file(path) ? inspect_graph_text(path, as_json)
+                                                      : inspect_model(path, as_json);
   Json data = page_basics(GANTRY_VERSION);
   data["inspection"] = Json::parse(found.report);
   drop_plans(data["inspection"]);

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/explanation.h"
+#include "host/cli/gir_output.h"
 #include "host/cli/inputs.h"
 #include "host/cli/kernel_view.h"
 #include "host/cli/model_source.h"
@@ -39,19 +41,20 @@ constexpr const char* kExamples = R"(Examples:
                                                    every loop nest and assembly as files, the plan as JSON
   gantry ir resnet18.onnx --explain                what shares a kernel and why, layouts, the memory plan
   gantry ir resnet18.onnx --explain --json > why.json
+  gantry ir resnet18.onnx -o resnet18.gir          the graph as a file, to change and to compile: see docs/ir.md
   gantry ir --list-passes                          what each pass is for, and from which --opt level it runs
 The plan of memory follows the passes: --explain shows it as a map, `gantry inspect MODULE --steps` step by step.)";
 
 struct Options {
   std::string model;
   std::string target = "native";
-  std::string before, after, kernel, node, folder;
+  std::string before, after, kernel, node, folder, output;
   std::vector<std::string> shapes, sizes;
   std::string precision = "auto", optimize = "speed";
   int opt_level = 3;
   bool all = false, loops = false, llvm = false, assembly = false, list = false, verify = false;
   bool explain = false, json = false;
-  bool list_passes = false;
+  bool list_passes = false, force = false;
   GivenOptions given;
 
   bool shows_kernels() const { return loops || llvm || assembly || !kernel.empty() || !node.empty(); }
@@ -67,10 +70,16 @@ void check_views(const Options& options) {
   if (options.explain) {
     refuse(options.given,
            {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--node", "--list",
-            "--all-to"},
+            "--all-to", "--output"},
            "--explain shows why the program is as it is after the last pass");
   } else if (options.json) {
     user_error("--json: says in JSON what --explain shows; give that too");
+  }
+  if (!options.output.empty()) {
+    refuse(options.given, {"--all", "--loops", "--llvm", "--asm", "--kernel", "--node", "--list", "--all-to"},
+           "-o writes the graph at one stage");
+  } else {
+    refuse(options.given, {"--force"}, "it is for the file that -o writes");
   }
   if (!options.shows_kernels()) {
     if (options.all) refuse(options.given, {"--before", "--after"}, "--all shows the graph after every pass");
@@ -121,6 +130,22 @@ class GraphPrinter {
   bool stop_;
   size_t next_ = 0;
 };
+
+/// Writes the graph at the stage that the options ask for; as it was read where they do not.
+void write_graph(const Graph& graph, const Target& target, CompileOptions& compile, const Options& options,
+                 const std::vector<std::string>& names, const GirOutput& output) {
+  std::string stage = options.after.empty() ? names.front() : options.after;
+  if (!options.before.empty()) stage = *std::prev(std::ranges::find(names, options.before));
+  compile.observer.graph_pass = [&](const std::string& pass, const Graph& after) {
+    if (pass != stage) return;
+    output.write(after);
+    throw Finished{};
+  };
+  try {
+    lower_program(graph, target, compile);
+  } catch (const Finished&) {
+  }
+}
 
 std::vector<size_t> wanted_stages(const Options& options, const std::vector<std::string>& names) {
   std::vector<size_t> wanted;
@@ -197,7 +222,7 @@ int list_passes() {
 int show_ir(const Options& options, const Invocation& invocation) {
   if (options.list_passes) return list_passes();
   if (options.model.empty())
-    user_error("MODEL is missing: the model (.onnx) to show; see `gantry ir --help`");
+    user_error("MODEL is missing: the model (.onnx or .gir) to show; see `gantry ir --help`");
   check_views(options);
   const Precision precision = find_precision(options.precision);
   const Optimize optimize = find_optimize(options.optimize);
@@ -206,7 +231,14 @@ int show_ir(const Options& options, const Invocation& invocation) {
   check_pass("--before", options.before, names);
   check_pass("--after", options.after, names);
   if (options.before == "import") user_error("--before import: nothing comes before it");
-  if (is_module_file(options.model)) user_error("{}: is a module; ir takes a model (.onnx)", options.model);
+  if (is_module_file(options.model))
+    user_error("{}: is a module; ir takes a model (.onnx) or graph text (.gir)", options.model);
+  std::optional<GirOutput> output;
+  if (!options.output.empty()) {
+    if (!options.before.empty()) refuse(options.given, {"--after"}, "-o writes the graph at one stage");
+    invocation.outputs->reads(options.model, "the model");
+    output.emplace(options.output, options.force, invocation);
+  }
   Source source;
   const Graph graph = import_model(
       options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation, optimize,
@@ -229,6 +261,10 @@ int show_ir(const Options& options, const Invocation& invocation) {
     progress.clear();
     print_out(options.json ? to_json(why).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
                            : to_text(why, terminal_width()));
+    return 0;
+  }
+  if (output) {
+    write_graph(graph, target, compile, options, names, *output);
     return 0;
   }
   GraphPrinter printer(names, options.before, wanted_stages(options, names), !code);
@@ -256,13 +292,19 @@ int show_ir(const Options& options, const Invocation& invocation) {
 void add_ir_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("ir", "Show the program at any stage of the compiler");
-  command->add_option("MODEL", options->model, "The model (.onnx)");
+  command->add_option("MODEL", options->model, "The model (.onnx), or graph text (.gir)");
   command->add_option("-t,--target", options->target, "What to compile for; default native")
       ->type_name("TARGET");
   command->add_option("--before", options->before, "The graph before this pass")->type_name("PASS");
   command->add_option("--after", options->after, "The graph after this pass, or after `import`")
       ->type_name("PASS");
   command->add_flag("--all", options->all, "After every pass");
+  command
+      ->add_option("-o,--output", options->output,
+                   "Write the graph as text that can be compiled, with large weights beside it: as it was read, "
+                   "or with --before or --after")
+      ->type_name("OUT.gir");
+  add_force_option(*command, options->force);
   command->add_flag("--list-passes", options->list_passes,
                     "The passes, what they are for and from which --opt level they run; needs no MODEL");
   command->add_flag("--loops", options->loops, "Loop nests of the kernels");

@@ -3,13 +3,17 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <span>
 #include <thread>
 
 #include "device_runtime/src/module_format.h"
 #include "device_runtime/src/sha256.h"
 #include "host/codegen/target.h"
+#include "host/gir/gir_file.h"
 #include "host/onnx/import.h"
+#include "host/ops/op.h"
+#include "host/passes/fuse_ops.h"
 #include "host/support/error.h"
 #include "host/support/input_file.h"
 
@@ -22,6 +26,54 @@ runtime::SharedBytes map_module(const std::filesystem::path& path) {
   auto mapped = runtime::map_file(path.string());
   if (!mapped.ok()) throw Error(ErrorKind::kUser, mapped.status().message());
   return std::move(mapped.value());
+}
+
+using OnNode = std::function<void(const std::string&, const std::string&)>;
+
+std::string_view text_of(const Contents& contents) {
+  return {reinterpret_cast<const char*>(contents.bytes.data()), contents.bytes.size()};
+}
+
+Graph read_onnx(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
+                const Invocation& invocation, Optimize optimize, const OnNode& on_node,
+                const Contents& contents) {
+  ImportOptions options;
+  constexpr int64_t kSmallBudget = int64_t{64} << 10;
+  if (optimize == Optimize::kSize) options.constant_budget = kSmallBudget;
+  options.on_node = on_node;
+  options.shapes = shapes;
+  options.sizes = sizes;
+  options.warn = [&](const std::string& message) { invocation.warn(message); };
+  options.reads = [&](const std::filesystem::path& data) {
+    invocation.outputs->reads(data, "the model's external data");
+  };
+  return contents.owner == nullptr ? import_onnx(path, options)
+                                   : import_onnx_bytes(text_of(contents), path.parent_path(), options);
+}
+
+/// Tells the origins of the nodes, once each, with the ops that the graph computes them by.
+void tell_origins(const Function& function, const OnNode& on_node) {
+  std::set<std::string> told;
+  for (const Node* node : function.nodes()) {
+    for (const std::string& name : node->origin) {
+      if (told.insert(name).second) on_node(name, node->op->name);
+    }
+  }
+}
+
+Graph read_text(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
+                const Invocation& invocation, const OnNode& on_node, const Contents& contents) {
+  GirOptions options;
+  options.shapes = shapes;
+  options.sizes = sizes;
+  options.reads = [&](const std::filesystem::path& data) {
+    invocation.outputs->reads(data, "the text's weights");
+  };
+  const FusedOpTable ops(op_set());
+  Graph graph = contents.owner == nullptr ? read_gir(path, ops, options)
+                                          : read_gir_text(text_of(contents), path, ops, options);
+  if (on_node) tell_origins(graph.main, on_node);
+  return graph;
 }
 
 }  // namespace
@@ -51,26 +103,18 @@ bool is_module(const std::filesystem::path& path, const Contents& contents) {
          std::memcmp(contents.bytes.data(), module_format::kMagic, sizeof(module_format::kMagic)) == 0;
 }
 
+bool is_graph_text_file(const std::filesystem::path& path, const Contents& contents) {
+  if (contents.owner == nullptr) return is_gir_file(path);
+  return path.extension() == ".gir" || is_graph_text(text_of(contents));
+}
+
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
-                   const Invocation& invocation, Optimize optimize,
-                   const std::function<void(const std::string&, const std::string&)>& on_node,
+                   const Invocation& invocation, Optimize optimize, const OnNode& on_node,
                    const Contents& contents) {
-  ImportOptions options;
-  constexpr int64_t kSmallBudget = int64_t{64} << 10;
-  if (optimize == Optimize::kSize) options.constant_budget = kSmallBudget;
-  options.on_node = on_node;
-  options.shapes = shapes;
-  options.sizes = sizes;
-  options.warn = [&](const std::string& message) { invocation.warn(message); };
-  options.reads = [&](const std::filesystem::path& data) {
-    invocation.outputs->reads(data, "the model's external data");
-  };
   TimedSpan span(invocation.spans.get(), "compile", "import");
-  Graph graph =
-      contents.owner == nullptr
-          ? import_onnx(path, options)
-          : import_onnx_bytes({reinterpret_cast<const char*>(contents.bytes.data()), contents.bytes.size()},
-                              path.parent_path(), options);
+  Graph graph = is_graph_text_file(path, contents)
+                    ? read_text(path, shapes, sizes, invocation, on_node, contents)
+                    : read_onnx(path, shapes, sizes, invocation, optimize, on_node, contents);
   span.say("model", path.string());
   span.say("nodes", static_cast<double>(graph.main.nodes().size()));
   return graph;

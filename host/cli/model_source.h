@@ -39,8 +39,12 @@ bool is_module_file(const std::filesystem::path& path);
 /// As is_module_file; of `contents` where there are any.
 bool is_module(const std::filesystem::path& path, const Contents& contents);
 
-/// Reads a model; warnings go to stderr. `on_node` as in ImportOptions. `contents`: the model, which `path`
-/// then only stands for in messages; its external data are looked for in `path`'s folder.
+/// Whether it is graph text (.gir). User error if it cannot be read.
+bool is_graph_text_file(const std::filesystem::path& path, const Contents& contents = {});
+
+/// Reads a model (.onnx) or graph text (.gir); warnings go to stderr. `on_node` as in ImportOptions; of text it hears
+/// of the origins of nodes, with ops of the graph. `contents`: the model, which `path` then only stands for in
+/// messages; its external data are looked for in `path`'s folder.
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                    const Invocation& invocation, Optimize optimize = Optimize::kSpeed,
                    const std::function<void(const std::string&, const std::string&)>& on_node = {},

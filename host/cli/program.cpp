@@ -107,6 +107,7 @@ void add_commands(CLI::App& app, Invocation& invocation) {
   add_trace_command(app, invocation);
   add_inspect_command(app, invocation);
   add_ir_command(app, invocation);
+  add_opt_command(app, invocation);
   add_targets_command(app, invocation);
   add_boards_command(app, invocation);
   add_keygen_command(app, invocation);

@@ -2,11 +2,15 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 
+#include "host/driver/form_check.h"
 #include "host/ops/op.h"
+#include "host/passes/fuse_ops.h"
 #include "host/passes/passes.h"
+#include "host/passes/place_devices.h"
 #include "host/target/layout_policy.h"
 
 namespace gantry {
@@ -62,30 +66,39 @@ PassContext make_pass_context(const Target& target, const CompileOptions& option
   return context;
 }
 
-void run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options) {
-  const auto& observe = options.observer.graph_pass;
-  if (options.verify) verify(graph, op_set(), "import");
-  if (observe) observe("import", graph);
-  PassContext context = make_pass_context(target, options);
-  for (const Step& step : steps(options.opt_level)) {
-    const int64_t rewrites = context.rewrites;
-    auto start = std::chrono::steady_clock::now();
-    {
-      TimedSpan span(options.observer.spans, "pass", step.name);
-      if (step.pass->applies(context)) step.pass->run(graph, context);
-      span.say("nodes", static_cast<double>(graph.main.nodes().size()));
-      span.say("rewrites", static_cast<double>(context.rewrites - rewrites));
-    }
-    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    spdlog::debug("pass {}: {} rewrites, {} nodes, {:.1f} ms", step.name, context.rewrites - rewrites,
-                  graph.main.nodes().size(), took.count());
-    bool check = options.verify;
-#ifndef NDEBUG
-    check = true;
-#endif
-    if (check) verify(graph, op_set(), step.name);
-    if (observe) observe(step.name, graph);
+PassRun run_pass(const Pass& pass, const std::string& stage, Graph& graph, PassContext& context,
+                 const CompileOptions& options) {
+  PassRun result;
+  const int64_t rewrites = context.rewrites;
+  const auto start = std::chrono::steady_clock::now();
+  {
+    TimedSpan span(options.observer.spans, "pass", stage);
+    if (pass.applies(context)) pass.run(graph, context);
+    result.rewrites = context.rewrites - rewrites;
+    span.say("nodes", static_cast<double>(graph.main.nodes().size()));
+    span.say("rewrites", static_cast<double>(result.rewrites));
   }
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  result.milliseconds = took.count();
+  spdlog::debug("pass {}: {} rewrites, {} nodes, {:.1f} ms", stage, result.rewrites, graph.main.nodes().size(),
+                result.milliseconds);
+  if (std::ranges::find(graph.passes, pass.name) == graph.passes.end()) graph.passes.emplace_back(pass.name);
+  bool check = options.verify;
+#ifndef NDEBUG
+  check = true;
+#endif
+  if (check) verify(graph, FusedOpTable(op_set()), stage);
+  if (options.observer.graph_pass) options.observer.graph_pass(stage, graph);
+  return result;
+}
+
+void run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options) {
+  if (options.verify) verify(graph, FusedOpTable(op_set()), "import");
+  expect_forms_of(graph, target);
+  if (!target.for_gpu()) forget_devices(graph);
+  if (options.observer.graph_pass) options.observer.graph_pass("import", graph);
+  PassContext context = make_pass_context(target, options);
+  for (const Step& step : steps(options.opt_level)) run_pass(*step.pass, step.name, graph, context, options);
 }
 
 }  // namespace gantry

@@ -1,4 +1,4 @@
-// The graph passes, in order, as one list.
+// The graph passes, run in order.
 #pragma once
 
 #include "host/driver/compile.h"
@@ -9,8 +9,20 @@ namespace gantry {
 /// What passes may ask of the target and of the options.
 PassContext make_pass_context(const Target& target, const CompileOptions& options);
 
+/// How a pass went.
+struct PassRun {
+  int64_t rewrites = 0;
+  double milliseconds = 0;
+};
+
+/// Runs one pass, where it applies, and notes it in graph.passes; verifies the graph and tells the observer as the
+/// options say, under the name `stage`.
+PassRun run_pass(const Pass& pass, const std::string& stage, Graph& graph, PassContext& context,
+                 const CompileOptions& options);
+
 /// Runs the passes of `options.opt_level` for the target; the observer sees the graph before the first and
-/// after each. After it, every node of main is one kernel or a view.
+/// after each. After it, every node of main is one kernel or a view. User error for a graph with decisions
+/// that the target cannot compute by (see expect_forms_of).
 void run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options);
 
 }  // namespace gantry

@@ -74,7 +74,7 @@ BuiltKernel build_named(const Node& node, const Target& target, const std::strin
 }  // namespace
 
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options) {
-  Program program{Graph{graph.model_name, graph.main.clone()}, {}, {}, {}, {}, {}};
+  Program program{clone_graph(graph), {}, {}, {}, {}, {}};
   const Target host = host_target(target);
   run_graph_passes(program.graph, target, options);
   std::unordered_map<std::string, size_t> known;

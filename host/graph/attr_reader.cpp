@@ -1,8 +1,10 @@
 // Attributes from text.
 #include <charconv>
+#include <type_traits>
 
 #include "host/graph/text.h"
 #include "host/support/error.h"
+#include "host/support/suggest.h"
 
 namespace gantry {
 namespace {
@@ -15,7 +17,8 @@ std::string_view trim(std::string_view text) {
 
 class AttrReader : public AttrVisitor {
  public:
-  explicit AttrReader(const std::map<std::string, std::string>& values) : unread_(values) {}
+  AttrReader(const std::map<std::string, AttrText>& values, const std::map<std::string, Dim>& sizes)
+      : unread_(values), sizes_(sizes) {}
 
   void operator()(std::string_view name, int64_t& value) override {
     if (const auto text = take(name)) value = number<int64_t>(name, *text);
@@ -36,11 +39,11 @@ class AttrReader : public AttrVisitor {
     const auto text = take(name);
     if (!text) return;
     const auto dtype = parse_dtype(*text);
-    if (!dtype) fail(name, *text, "a dtype");
+    if (!dtype) fail(name, *text, "an element type, such as f32 or i64");
     value = *dtype;
   }
   void operator()(std::string_view name, Dim& value) override {
-    if (const auto text = take(name)) value = Dim::parse(*text);
+    if (const auto text = take(name)) value = dim(*text);
   }
   void operator()(std::string_view name, std::vector<int64_t>& value) override { numbers(name, value); }
   void operator()(std::string_view name, std::vector<double>& value) override { numbers(name, value); }
@@ -48,13 +51,13 @@ class AttrReader : public AttrVisitor {
     const auto text = take(name);
     if (!text) return;
     value.clear();
-    for (const std::string& item : split_list(*text, '(', ')')) value.push_back(Dim::parse(item));
+    for (const std::string& item : split_list(*text, '(', ')')) value.push_back(dim(item));
   }
 
-  /// A user error if the text has attributes that the op has not.
-  void finish() const {
-    if (!unread_.empty()) user_error("there is no attribute '{}'", unread_.begin()->first);
-  }
+  /// What the op has no attributes for.
+  const std::map<std::string, AttrText>& unread() const { return unread_; }
+  /// Of the value that was read last.
+  size_t place() const { return place_; }
 
  protected:
   bool takes_usual(std::string_view name, bool) override { return !unread_.contains(std::string(name)); }
@@ -81,16 +84,25 @@ class AttrReader : public AttrVisitor {
   std::optional<std::string> take(std::string_view name) {
     const auto found = unread_.find(std::string(name));
     if (found == unread_.end()) return std::nullopt;
-    std::string text = std::move(found->second);
+    std::string text = std::move(found->second.text);
+    place_ = found->second.place;
     unread_.erase(found);
     return text;
   }
 
+  Dim dim(std::string_view text) const { return Dim::parse(text).substitute(sizes_); }
+
   template <typename T>
   static T number(std::string_view name, std::string_view text) {
     T value{};
+    if constexpr (std::is_floating_point_v<T>) {
+      if (text.starts_with("0x") && parse_element(text, DType::kF64, reinterpret_cast<std::byte*>(&value)))
+        return value;
+    }
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) fail(name, text, "a number");
+    if (error == std::errc::result_out_of_range) fail(name, text, "a number that fits into 64 bits");
+    if (error != std::errc() || end != text.data() + text.size())
+      fail(name, text, std::is_floating_point_v<T> ? "a number" : "a whole number");
     return value;
   }
 
@@ -102,7 +114,9 @@ class AttrReader : public AttrVisitor {
     for (const std::string& item : split_list(*text, '[', ']')) value.push_back(number<T>(name, item));
   }
 
-  std::map<std::string, std::string> unread_;
+  std::map<std::string, AttrText> unread_;
+  const std::map<std::string, Dim>& sizes_;
+  size_t place_ = 0;
 };
 
 }  // namespace
@@ -137,25 +151,41 @@ std::string unquote(std::string_view text) {
       plain += text[i];
       continue;
     }
-    ++i;
-    if (text[i] == 'n') {
+    const std::string_view escape = text.substr(i + 1, text.size() - i - 2);
+    if (escape.starts_with('"') || escape.starts_with('\\')) {
+      plain += escape[0];
+      i += 1;
+    } else if (escape.starts_with('n')) {
       plain += '\n';
-    } else if (text[i] == 'x' && i + 3 < text.size()) {
-      unsigned code = 0;
-      std::from_chars(text.data() + i + 1, text.data() + i + 3, code, 16);
-      plain += static_cast<char>(code);
-      i += 2;
+      i += 1;
     } else {
-      plain += text[i];
+      unsigned code = 0;
+      const char* digits = escape.data() + 1;
+      if (escape.size() < 3 || escape[0] != 'x' || std::from_chars(digits, digits + 2, code, 16).ptr != digits + 2)
+        user_error("a \\ in a quoted text stands before \", \\, n, or x and two hexadecimal digits");
+      plain += static_cast<char>(code);
+      i += 3;
     }
   }
   return plain;
 }
 
-void read_attrs(Attrs& attrs, const std::map<std::string, std::string>& values) {
-  AttrReader reader(values);
-  attrs.fields(reader);
-  reader.finish();
+void read_attrs(Attrs& attrs, const std::map<std::string, AttrText>& values, std::string_view op,
+                const std::map<std::string, Dim>& sizes) {
+  AttrReader reader(values, sizes);
+  try {
+    attrs.fields(reader);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUser) throw;
+    throw TextError(reader.place(), error.what());
+  }
+  if (reader.unread().empty()) return;
+  const auto& [name, text] = *reader.unread().begin();
+  const std::vector<std::string> known = attr_names(attrs);
+  const std::string all = known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "));
+  const std::string hint = did_you_mean(name, known);
+  throw TextError(text.name_place, fmt::format("{} has no attribute '{}'{} it has {}", op, name,
+                                               hint.empty() ? ";" : hint, all));
 }
 
 }  // namespace gantry

@@ -1,5 +1,7 @@
 #include "host/graph/attrs.h"
 
+#include <bit>
+#include <cmath>
 #include <typeinfo>
 
 #include "host/graph/text.h"
@@ -18,7 +20,7 @@ struct FieldText {
 class FieldTexts : public AttrVisitor {
  public:
   void operator()(std::string_view name, int64_t& value) override { field(name, std::to_string(value)); }
-  void operator()(std::string_view name, double& value) override { field(name, fmt::format("{}", value)); }
+  void operator()(std::string_view name, double& value) override { field(name, number(value)); }
   void operator()(std::string_view name, bool& value) override { field(name, value ? "true" : "false"); }
   void operator()(std::string_view name, std::string& value) override { field(name, quote(value)); }
   void operator()(std::string_view name, DType& value) override { field(name, name_of(value)); }
@@ -27,7 +29,9 @@ class FieldTexts : public AttrVisitor {
     field(name, fmt::format("[{}]", fmt::join(value, ", ")));
   }
   void operator()(std::string_view name, std::vector<double>& value) override {
-    field(name, fmt::format("[{}]", fmt::join(value, ", ")));
+    std::vector<std::string> numbers;
+    for (const double each : value) numbers.push_back(number(each));
+    field(name, fmt::format("[{}]", fmt::join(numbers, ", ")));
   }
   void operator()(std::string_view name, Shape& value) override { field(name, to_string(value)); }
 
@@ -47,6 +51,10 @@ class FieldTexts : public AttrVisitor {
   }
 
  private:
+  /// NaN by its bits, of which there are many.
+  static std::string number(double value) {
+    return std::isnan(value) ? fmt::format("{:#x}", std::bit_cast<uint64_t>(value)) : fmt::format("{}", value);
+  }
   void field(std::string_view name, std::string_view value) {
     fields.push_back({name, std::string(value), has_usual_, is_usual_});
     has_usual_ = is_usual_ = false;
@@ -75,7 +83,7 @@ std::string quote(std::string_view text) {
       quoted += c;
     } else if (c == '\n') {
       quoted += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     } else {
       quoted += c;
@@ -100,6 +108,12 @@ std::string to_string(const Attrs& attrs, const Attrs& defaults) {
     if (!at_default) append(text, given[i]);
   }
   return text;
+}
+
+std::vector<std::string> attr_names(const Attrs& attrs) {
+  std::vector<std::string> names;
+  for (const FieldText& field : texts_of(attrs)) names.emplace_back(field.name);
+  return names;
 }
 
 bool equal(const Attrs& a, const Attrs& b) {

@@ -110,6 +110,8 @@ struct NoAttrs : AttrsOf<NoAttrs> {
 std::string to_string(const Attrs& attrs);
 /// "strides=[2, 2]": fields that are not as in `defaults`, which is of the same type, nor as usual.
 std::string to_string(const Attrs& attrs, const Attrs& defaults);
+/// Names of the fields, in order.
+std::vector<std::string> attr_names(const Attrs& attrs);
 bool equal(const Attrs& a, const Attrs& b);
 
 }  // namespace gantry

@@ -13,6 +13,8 @@ namespace {
 
 // More terms than any model's shapes have: a guard against expressions made to exhaust memory.
 constexpr size_t kMaxTerms = 4096;
+// Likewise, of the factors of one term.
+constexpr size_t kMaxFactors = 256;
 
 [[noreturn]] void overflow_error() {
   user_error("a dimension does not fit into 64 bits: use smaller shapes");
@@ -289,6 +291,9 @@ Dim operator*(const Dim& a, const Dim& b) {
     for (const DimTerm& y : right) {
       DimTerm term{checked_mul(x.coefficient, y.coefficient), x.factors};
       term.factors.insert(term.factors.end(), y.factors.begin(), y.factors.end());
+      if (term.factors.size() > kMaxFactors) {
+        user_error("a dimension is a product of more than {} factors: fix some input shapes", kMaxFactors);
+      }
       std::sort(term.factors.begin(), term.factors.end(),
                 [](const AtomPtr& p, const AtomPtr& q) { return p->text < q->text; });
       terms.push_back(std::move(term));

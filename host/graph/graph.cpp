@@ -249,7 +249,7 @@ Function Function::clone() const {
 }
 
 Graph clone_graph(const Graph& graph) {
-  return Graph{graph.model_name, graph.main.clone()};
+  return Graph{graph.model_name, graph.main.clone(), graph.passes};
 }
 
 }  // namespace gantry

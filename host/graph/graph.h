@@ -167,6 +167,8 @@ class Function {
 struct Graph {
   std::string model_name;
   Function main;
+  /// Names of the passes that it has been through, in order, once each.
+  std::vector<std::string> passes = {};
 };
 /// Deep copy (constants' bytes are shared).
 Graph clone_graph(const Graph& graph);
@@ -175,6 +177,8 @@ Graph clone_graph(const Graph& graph);
 class OpTable {
  public:
   virtual ~OpTable() = default;
+  /// Of all ops.
+  virtual std::vector<std::string> names() const = 0;
   /// Null if there is none of that name.
   virtual const OpBase* find(std::string_view name) const = 0;
   /// Result types; throws a user error that names what is wrong.
@@ -187,7 +191,8 @@ std::string print(const Function& function, const OpTable& ops);
 /// The lines of some of the function's nodes.
 std::string print_nodes(const Function& function, const std::vector<const Node*>& nodes, const OpTable& ops);
 /// Parses what print() writes. Constants too large to stand inline are referred to by name and looked up in
-/// `constants`; without an entry they are zero-filled of the printed type. Throws a user error with the line.
+/// `constants`; without an entry they are zero-filled of the printed type. Throws a user error that shows the
+/// line. For files see host/graph/parse.h.
 Graph parse_graph(std::string_view text, const OpTable& ops,
                   const std::map<std::string, ConstantPtr>& constants = {});
 /// Checks SSA form, the types of every node against its type rule, and output names. Throws an internal error

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "host/graph/graph.h"
+#include "host/graph/parse.h"
 #include "host/graph/text.h"
 #include "host/support/error.h"
 
@@ -10,7 +11,8 @@ namespace gantry {
 namespace {
 
 std::string printed_name(std::string_view name) {
-  const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), is_plain_name_char);
+  const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), is_plain_name_char) &&
+                     name.find("//") == std::string_view::npos;  // where a comment begins
   return plain ? std::string(name) : quote(name);
 }
 
@@ -35,12 +37,44 @@ std::string_view placement_text(Placement placement) {
   internal_error("unknown placement");
 }
 
+/// Finds the names under which constants stand beside the text.
+class EntryNames {
+ public:
+  explicit EntryNames(WeightEntries& entries) : entries_(entries) {}
+
+  std::string entry_of(const std::string& name, const ConstantPtr& constant) {
+    const auto known = names_.find(constant.get());
+    if (known != names_.end()) return known->second;
+    const std::string plain = in_ascii(name);
+    std::string entry = plain;
+    for (int i = 1; entry == kReserved || !taken_.insert(entry).second; ++i)
+      entry = fmt::format("{}_{}", plain, i);
+    entries_.emplace_back(entry, constant);
+    return names_[constant.get()] = entry;
+  }
+
+ private:
+  /// JSON has no other bytes than those of UTF-8, which names need not be.
+  static std::string in_ascii(std::string name) {
+    for (char& c : name) c = c >= ' ' && c <= '~' ? c : '_';
+    return name;
+  }
+
+  static constexpr std::string_view kReserved = "__metadata__";  // safetensors' own
+
+  WeightEntries& entries_;
+  std::map<const ConstantData*, std::string> names_;
+  std::set<std::string> taken_;
+};
+
 class FunctionPrinter {
  public:
-  FunctionPrinter(const Function& function, const OpTable& ops, int indent)
+  /// `entries`: of a text that is to read back as the same graph; null for one that people read.
+  FunctionPrinter(const Function& function, const OpTable& ops, int indent, EntryNames* entries = nullptr)
       : function_(function),
         ops_(ops),
         indent_(static_cast<size_t>(indent), ' '),
+        entries_(entries),
         counts_(function.use_counts()) {}
 
   /// From "fn" to the closing brace, without the line end behind it.
@@ -80,16 +114,41 @@ class FunctionPrinter {
     const std::string name = "@" + printed_name(value->name);
     if (!declared_.insert(value).second) return name;
     const auto count = element_count(value->type.shape).constant();
-    if (!count || *count > kMaxInlineElements) return fmt::format("{}: {}", name, value->type.str());
+    if (!count || *count > kMaxInlineElements)
+      return fmt::format("{}: {}{}", name, value->type.str(), entry_text(*value));
     const std::string bytes = print_constant(*value->constant);
-    return counts_[value] > 1 ? fmt::format("{}: {}", name, bytes) : bytes;
+    return counts_[value] > 1 || entries_ != nullptr ? fmt::format("{}: {}", name, bytes) : bytes;
+  }
+
+  std::string entry_text(const Value& constant) {
+    if (entries_ == nullptr) return "";
+    const std::string entry = entries_->entry_of(constant.name, constant.constant);
+    return entry == constant.name ? "" : " from " + quote(entry);
+  }
+
+  /// What the op's type rule says; nothing where it refuses the node.
+  std::vector<TensorType> inferred(const Node& node) {
+    Function scratch;  // takes the constraints that the rule notes
+    try {
+      return ops_.infer(node, scratch);
+    } catch (const Error&) {
+      return {};
+    }
+  }
+
+  std::string results_text(const Node& node) {
+    const std::vector<TensorType> types = entries_ != nullptr ? inferred(node) : std::vector<TensorType>();
+    std::string text;
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      const Value& result = *node.results[i];
+      text += fmt::format("{}%{}", i ? ", " : "", printed_name(result.name));
+      if (i < types.size() && !(types[i] == result.type)) text += ": " + result.type.str();
+    }
+    return text;
   }
 
   void print_node(const Node& node) {
-    text_ += indent_ + "  ";
-    for (size_t i = 0; i < node.results.size(); ++i) {
-      text_ += fmt::format("{}%{}", i ? ", " : "", printed_name(node.results[i]->name));
-    }
+    text_ += indent_ + "  " + results_text(node);
     text_ += fmt::format(" = {}(", node.op->name);
     for (size_t i = 0; i < node.inputs.size(); ++i) text_ += (i ? ", " : "") + use(node.inputs[i]);
     const auto defaults = node.op->handle->make_attrs();
@@ -97,7 +156,7 @@ class FunctionPrinter {
     if (!attrs.empty()) text_ += (node.inputs.empty() ? "" : ", ") + attrs;
     text_ += ")";
     for (const auto& body : node.bodies) {
-      text_ += " " + FunctionPrinter(*body, ops_, static_cast<int>(indent_.size()) + 2).print();
+      text_ += " " + FunctionPrinter(*body, ops_, static_cast<int>(indent_.size()) + 2, entries_).print();
     }
     text_ += placement_text(node.placement);
     for (size_t i = 0; i < node.origin.size(); ++i)
@@ -117,6 +176,7 @@ class FunctionPrinter {
   const Function& function_;
   const OpTable& ops_;
   std::string indent_;
+  EntryNames* entries_;
   std::map<const Value*, int> counts_;
   std::set<const Value*> declared_;
   std::string text_;
@@ -140,6 +200,18 @@ std::string print_nodes(const Function& function, const std::vector<const Node*>
 std::string print(const Graph& graph, const OpTable& ops) {
   const std::string head = graph.model_name.empty() ? "" : fmt::format("model {}\n", quote(graph.model_name));
   return head + print(graph.main, ops);
+}
+
+std::string print_program(const Graph& graph, const OpTable& ops, const std::string& weights_file,
+                          WeightEntries& weights) {
+  weights.clear();
+  EntryNames entries(weights);
+  const std::string main = FunctionPrinter(graph.main, ops, 0, &entries).print();
+  std::string head = fmt::format("gir {}\n", kTextVersion);
+  if (!graph.model_name.empty()) head += fmt::format("model {}\n", quote(graph.model_name));
+  if (!weights.empty()) head += fmt::format("weights {}\n", quote(weights_file));
+  if (!graph.passes.empty()) head += fmt::format("passes {}\n", fmt::join(graph.passes, ", "));
+  return head + main + "\n";
 }
 
 }  // namespace gantry

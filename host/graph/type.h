@@ -34,5 +34,7 @@ struct TensorType {
   std::string str() const;
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
+/// False where dtypes or ranks differ, or a dimension provably does.
+bool may_be_equal(const TensorType& a, const TensorType& b);
 
 }  // namespace gantry

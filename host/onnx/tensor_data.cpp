@@ -1,42 +1,15 @@
 #include "host/onnx/tensor_data.h"
 
-#include <fcntl.h>
 #include <onnx/onnx_pb.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 
 #include "host/support/error.h"
-#include "host/support/input_file.h"
 #include "host/support/unsupported.h"
 
 namespace gantry {
-
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) cannot_read(path, errno);
-  struct stat info {};
-  bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  void* mapped = MAP_FAILED;
-  if (regular && info.st_size > 0) {
-    mapped = ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-  }
-  ::close(fd);
-  if (!regular) user_error("cannot read {}: not a regular file", path.string());
-  if (info.st_size == 0) return;
-  if (mapped == MAP_FAILED) user_error("cannot map {}: {}", path.string(), std::strerror(errno));
-  data_ = static_cast<const char*>(mapped);
-  size_ = static_cast<size_t>(info.st_size);
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
-}
 
 DType dtype_of(int onnx_element_type, const std::string& what) {
   using T = onnx::TensorProto;
@@ -207,24 +180,16 @@ ConstantPtr TensorReader::read_external(const onnx::TensorProto& tensor, const T
     if (entry.key() == "offset") offset = parse_number(entry.value(), "offset", what);
     if (entry.key() == "length") length = parse_number(entry.value(), "length", what);
   }
-  std::filesystem::path relative = std::filesystem::path(location).lexically_normal();
-  bool inside = !location.empty() && relative.is_relative() && *relative.begin() != "..";
-  std::error_code ignored;
-  std::filesystem::path full = directory_ / relative;
-  if (inside) {  // symbolic links must not lead out either
-    auto real = std::filesystem::weakly_canonical(full, ignored);
-    auto root = std::filesystem::weakly_canonical(directory_.empty() ? "." : directory_, ignored);
-    inside = std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end();
-  }
-  if (!inside) user_error("{}: its external data '{}' lies outside the model's folder", what, location);
-  auto& file = files_[relative.string()];
+  const auto full = path_inside(directory_, location);
+  if (!full) user_error("{}: its external data '{}' lies outside the model's folder", what, location);
+  auto& file = files_[full->string()];
   if (!file) {
-    if (reads_) reads_(full);
-    file = std::make_shared<MappedFile>(full);
+    if (reads_) reads_(*full);
+    file = std::make_shared<MappedFile>(*full);
   }
   if (offset > file->size() || length > file->size() - offset) {
     user_error("{}: its external data should be bytes {} to {} of {}, which has only {}: truncated?", what,
-               offset, offset + length, full.string(), file->size());
+               offset, offset + length, full->string(), file->size());
   }
   return from_bytes(type, file->data() + offset, length, file, what);
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "host/graph/graph.h"
+#include "host/support/mapped_file.h"
 
 namespace onnx {
 class ModelProto;
@@ -15,22 +16,6 @@ class TensorProto;
 }  // namespace onnx
 
 namespace gantry {
-
-/// A file mapped into memory, read-only; unmapped with the object.
-class MappedFile {
- public:
-  /// A user error names the path.
-  explicit MappedFile(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  const char* data() const { return data_; }
-  size_t size() const { return size_; }
-
- private:
-  const char* data_ = nullptr;
-  size_t size_ = 0;
-};
 
 /// The dtype of an ONNX element type; Unsupported mentions `what` if gantry has none for it (strings, 4 and 8
 /// bit floats, complex numbers).

@@ -38,7 +38,7 @@ std::vector<TensorType> infer_conv_transpose(const Node& node, Function& functio
     require(a.kernel[i] > 0 && a.strides[i] > 0 && a.dilations[i] > 0,
             "kernel, strides and dilations must be positive");
     ops::unify(weight.shape[i + 2], a.kernel[i], function, node, "kernel and weight");
-    Dim full = (data.shape[i + 2] - 1) * a.strides[i] + ((a.kernel[i] - 1) * a.dilations[i] + 1) +
+    Dim full = (data.shape[i + 2] - 1) * a.strides[i] + (Dim(a.kernel[i] - 1) * a.dilations[i] + 1) +
                a.output_padding[i];
     result.shape[i + 2] = full - a.padding[i] - a.padding[n + i];
     ops::require_at_least(result.shape[i + 2], 0, function, node,

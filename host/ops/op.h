@@ -82,6 +82,7 @@ bool is_immediate(const Value& value);
 class OpSet : public OpTable {
  public:
   void add(OpDef op);
+  std::vector<std::string> names() const override;
   const OpDef* find(std::string_view name) const override;
   /// The declaration of a handle; an internal error if it is not declared.
   const OpDef& get(const OpHandle& handle) const;

@@ -24,6 +24,12 @@ void OpSet::add(OpDef op) {
   by_name_[ops_.back()->name] = ops_.back().get();
 }
 
+std::vector<std::string> OpSet::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, op] : by_name_) names.emplace_back(name);
+  return names;
+}
+
 const OpDef* OpSet::find(std::string_view name) const {
   auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : it->second;
@@ -49,6 +55,8 @@ std::vector<TensorType> OpSet::infer(const Node& node, Function& function) const
     ops::require(optional || node.inputs[static_cast<size_t>(i)] != nullptr, "{} needs its input {}", op.name,
                  i);
   }
+  // None of this set does; fused, which is not of it, has one.
+  ops::require(node.bodies.empty() || find(op.name) == nullptr, "{} takes no function", op.name);
   return op.infer(node, function);
 }
 

@@ -9,7 +9,7 @@ namespace gantry {
 
 Dim window_extent(const Dim& extent, const Dim& pad_begin, const Dim& pad_end, int64_t kernel, int64_t stride,
                   int64_t dilation, bool ceil_mode) {
-  Dim reach = extent + pad_begin + pad_end - Dim(dilation * (kernel - 1) + 1);
+  Dim reach = extent + pad_begin + pad_end - (Dim(dilation) * (kernel - 1) + 1);
   if (!ceil_mode) return floordiv(reach, stride) + 1;
   return min(ceildiv(reach, stride) + 1, floordiv(extent + pad_begin - 1, stride) + 1);
 }

@@ -138,8 +138,18 @@ class LayoutRewriter {
   }
 
   void copy(const Node& node, std::shared_ptr<const Attrs> attrs, const std::vector<Value*>& inputs) {
-    Node* made = again(node, inputs, std::move(attrs));
+    Node* made = node.bodies.empty() ? again(node, inputs, std::move(attrs)) : copy_group(node, inputs);
+    made->placement = node.placement;
     for (size_t i = 0; i < node.results.size(); ++i) forms_[node.results[i]].plain = made->results[i];
+  }
+
+  // What fuse_ops has made a kernel of stays one.
+  Node* copy_group(const Node& node, const std::vector<Value*>& inputs) {
+    std::vector<TensorType> types;
+    for (const Value* result : node.results) types.push_back(result->type);
+    Node* made = target_.add_node(node.op, node.attrs, inputs, std::move(types), node.origin);
+    for (const auto& body : node.bodies) made->bodies.push_back(std::make_unique<Function>(body->clone()));
+    return made;
   }
 
   void set_last(const Node& node, const Node* made) {
@@ -150,6 +160,7 @@ class LayoutRewriter {
 
   bool rewrite_channel_aware(const Node& node) {
     if (node.inputs[0]->type.rank() < 3) return false;
+    if (node.attrs_as<ImageAttrs>().channels_last) return false;  // an earlier run's
     bool packable = node.match(nn::conv) != nullptr;
     if (packable) return rewrite_conv(node);
     if (!has_last(node.inputs[0])) return false;

@@ -98,7 +98,7 @@ struct LayoutPolicy {
 ///   return %2                           %2 = nn.relu(%1);  return transpose(%2, axes=[0, 3, 1, 2])
 ///
 /// Wants simplify_inference before it, fold_constant and dead_code after. PassContext::layouts is told for whom
-/// nodes change layouts.
+/// nodes change layouts. Nodes that have a form, of this target or another, keep it.
 void alter_layout(Graph& graph, const LayoutPolicy& policy, PassContext& context);
 
 }  // namespace gantry

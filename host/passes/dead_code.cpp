@@ -38,6 +38,7 @@ extern const Pass dead_code_pass{
     .name = "dead_code",
     .purpose = "drops what nothing uses",
     .run = dead_code,
+    .works_on_groups = true,
 };
 
 }  // namespace gantry

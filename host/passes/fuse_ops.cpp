@@ -124,6 +124,7 @@ extern const Pass fuse_ops_pass{
     .name = "fuse_ops",
     .purpose = "groups ops into kernels; below level 2 every op is a kernel of its own",
     .run = fuse_ops,
+    .works_on_groups = true,
 };
 
 }  // namespace gantry

@@ -17,6 +17,7 @@ inline constexpr Op<NoAttrs> fused{"fused"};
 class FusedOpTable : public OpTable {
  public:
   explicit FusedOpTable(const OpTable& ops) : ops_(ops) {}
+  std::vector<std::string> names() const override;
   const OpBase* find(std::string_view name) const override;
   std::vector<TensorType> infer(const Node& node, Function& function) const override;
 

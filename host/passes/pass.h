@@ -58,6 +58,8 @@ struct Pass {
   /// Null: always of use.
   bool (*when)(const PassContext&) = nullptr;
   void (*run)(Graph&, PassContext&) = nullptr;
+  /// It finds something to do behind fuse_ops too, where all else lies in groups.
+  bool works_on_groups = false;
 
   bool applies(const PassContext& context) const { return when == nullptr || when(context); }
 };
@@ -79,5 +81,12 @@ std::span<const PipelineStep> pipeline();
 std::span<const Pass* const> graph_passes();
 /// Null if there is none of that name.
 const Pass* find_pass(std::string_view name);
+/// From which level of optimisation on the pipeline has it.
+int level_of(const Pass& pass);
+
+/// User errors for a pass that wants another before it, which neither stands before it in the list nor is one of
+/// those that the graph has been through (Graph::passes), and for one behind fuse_ops that finds only groups there:
+/// they say what to add or move.
+void expect_order(std::span<const Pass* const> passes, const Graph& graph, const PassContext& context);
 
 }  // namespace gantry

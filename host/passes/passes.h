@@ -1,5 +1,8 @@
 // The graph passes. Each has a file of its own; host/passes/pass_list.cpp lists them in order, with the forms of
 // what models write in several ways (host/passes/canonicalize.h).
+//
+// Each may run again on a graph that it, or any other, has been through: what is rewritten already, and the
+// groups of fuse_ops, it leaves as they are. Text of a graph at any stage can so go through all of them.
 #pragma once
 
 #include <functional>
@@ -118,6 +121,7 @@ void alter_layout(Graph& graph, PassContext& context);
 /// decided.
 ///   %1 = nn.conv(%x, @w); %2 = nn.relu(%1)   =>   %2 = fused(%x, @w) fn @nn.conv_nn.relu(%x: …, %w: …) -> …
 ///   { … }
+/// Groups that are there already stay as they are.
 void fuse_ops(Graph& graph, PassContext& context);
 
 /// Says for every node of a fused graph where it runs, on a board with a GPU: on the GPU, unless one of its
@@ -130,6 +134,7 @@ void fuse_ops(Graph& graph, PassContext& context);
 ///   %1 = nn.conv2d(%x, @w); %2 = host_only(%1)   =>   %1 = nn.conv2d(%x, @w) on gpu
 ///                                                     %3 = device_copy(%1, destination=cpu)
 ///                                                     %2 = host_only(%3) on cpu
+/// A graph in which a node has its place already stays as it is.
 void place_devices(Graph& graph, PassContext& context);
 
 /// Memory plan of a function in which every node is a kernel or a view.

@@ -179,7 +179,19 @@ bool runs_on_gpu(const Node& node) {
   return operations_run_on_gpu(op_def(node).compute(node, inputs));
 }
 
+void forget_devices(Graph& graph) {
+  Function& main = graph.main;
+  for (Node* node : main.nodes()) {
+    node->placement = Placement::kDefault;
+    if (is_device_copy(*node)) main.replace_uses(node->result(), node->inputs[0]);
+  }
+  main.remove_nodes(is_device_copy);
+}
+
 void place_devices(Graph& graph, PassContext&) {
+  const auto& nodes = graph.main.nodes();
+  const bool placed = std::ranges::any_of(nodes, [](const Node* n) { return n->placement != Placement::kDefault; });
+  if (placed) return;
   Placer(graph.main).run();
   CopyInserter(graph.main).run();
   remove_dead_nodes(graph.main);  // views of which only copies are read
@@ -191,6 +203,7 @@ extern const Pass place_devices_pass{
     .after = {"fuse_ops"},
     .when = for_gpus,
     .run = place_devices,
+    .works_on_groups = true,
 };
 
 }  // namespace gantry

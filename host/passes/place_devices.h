@@ -9,4 +9,7 @@ namespace gantry {
 /// GPU: all but operations whose loop nest is written by hand for CPUs only.
 bool runs_on_gpu(const Node& node);
 
+/// What place_devices has said is as though it had not: for text of such a graph that a CPU is to run alone.
+void forget_devices(Graph& graph);
+
 }  // namespace gantry

@@ -14,7 +14,7 @@ import unittest
 LAYERS = [
     ['device_runtime', 'host/support'],
     ['rpc', 'host/graph', 'host/trace'],
-    ['host/tensor'],
+    ['host/tensor', 'host/gir'],
     ['host/loops'],
     ['host/ops'],
     ['host/passes', 'host/codegen', 'host/zoo'],

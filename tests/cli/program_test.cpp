@@ -60,7 +60,7 @@ class Program : public ::testing::Test {
 
 TEST_F(Program, EveryCommandTeachesByExample) {
   for (const char* command :
-       {"", "compile", "run", "bench", "profile", "compare", "trace", "inspect", "ir", "targets", "keygen",
+       {"", "compile", "run", "bench", "profile", "compare", "trace", "inspect", "ir", "opt", "targets", "keygen",
         "boards", "boards add", "boards list", "boards info", "boards discover", "boards remove", "zoo"}) {
     const Outcome outcome = gantry(std::string(command) + " --help");
     EXPECT_EQ(outcome.code, 0) << command;

@@ -188,7 +188,7 @@ class Documentation(unittest.TestCase):
 
     def shortened(self, text):
         """Measurements of a second instead of as long as their precision takes."""
-        measures = re.match(r'gantry (bench|profile|compare|trace)\b(?=.*\.(?:onnx|gmod)\b)', text)
+        measures = re.match(r'gantry (bench|profile|compare|trace)\b(?=.*\.(?:onnx|gir|gmod)\b)', text)
         if not measures:
             return text
         text = re.sub(r' --(duration|rounds)[ =]\S+', '', text)

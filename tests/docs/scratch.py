@@ -70,6 +70,7 @@ class Scratch:
         """The files and boards that all examples share."""
         self.run('zoo', 'resnet18', '-o', 'network.onnx', '--size', str(SIZE))
         self.run('zoo', 'bert_tiny', '-o', 'bert.onnx', '--dynamic')
+        self.run('ir', 'network.onnx', '-o', 'network.gir')
         self.run('keygen', 'board.key')
         self.make_data()
         self.run('compile', 'network.onnx', '-o', 'network.gmod', '--target', 'native')
@@ -106,7 +107,7 @@ class Scratch:
         with open(os.path.join(folder, 'config', 'gantry', 'boards.toml'), 'w', encoding='utf-8') as file:
             for board in ('pi', 'jetson', 'board', 'orin', 'phone'):
                 file.write(f'[{board}]\naddress = "{self.servers[0].address}"\nkey = "{self.path("board.key")}"\n')
-        for name in re.findall(r'[\w./-]+\.(?:onnx|gmod|npy|npz|json|key|jpe?g|png|ppm|toml|pb)\b', text):
+        for name in re.findall(r'[\w./-]+\.(?:onnx|gir|gmod|npy|npz|json|key|jpe?g|png|ppm|toml|pb)\b', text):
             if name not in outputs:
                 self.provide(folder, name)
         if re.search(r'--key keys(?=\s|$)', text):
@@ -122,7 +123,7 @@ class Scratch:
             return
         os.makedirs(os.path.dirname(path), exist_ok=True)
         base, kind = os.path.basename(name), name.rsplit('.', 1)[1]
-        fixture = {'onnx': 'bert.onnx' if 'bert' in base else 'network.onnx', 'gmod': 'network.gmod',
+        fixture = {'onnx': 'bert.onnx' if 'bert' in base else 'network.onnx', 'gmod': 'network.gmod', 'gir': 'network.gir',
                    'npy': 'image.npy', 'npz': 'arrays.npz', 'json': 'result.json', 'key': 'board.key',
                    'jpg': 'picture.jpg', 'jpeg': 'picture.jpg', 'png': 'picture.png', 'ppm': 'picture.ppm',
                    'toml': 'preprocess.toml'}.get(kind)
@@ -130,6 +131,9 @@ class Scratch:
             fixture = 'reference.npy'
         if fixture:
             os.link(self.path(fixture), path)
+        weights = os.path.join(os.path.dirname(path), 'network.gir.weights')  # as the text calls them
+        if kind == 'gir' and not os.path.exists(weights):
+            os.link(self.path('network.gir.weights'), weights)
 
     def provide_data_set(self, folder, text):
         """An ONNX model with its data, of Debian's libonnx-testdata, in place of the model that the command names."""

@@ -5,13 +5,10 @@
 // Strategies: bytes flipped, overwritten with extreme values, removed, doubled; random bytes; and, because
 // most changed bytes are no protobuf any more, fields of the message changed: numbers made extreme, names
 // swapped, nodes removed, repeated or reordered, dimensions and attributes altered. Each model must be
-// imported or refused with an error of kind user, within kSeconds and with memory that grows by less than
-// kMemory; anything else is a bug.
+// imported or refused with an error of kind user, within the limits of tests/fuzz/limits.h; anything else is
+// a bug.
 #include <google/protobuf/text_format.h>
 #include <onnx/onnx_pb.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -20,16 +17,13 @@
 
 #include "host/onnx/import.h"
 #include "host/support/error.h"
+#include "tests/fuzz/limits.h"
 #include "tests/fuzz/mutate.h"
 
 namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
-
-/// CPU time, so that a busy machine fails nothing; sanitizers cost up to ten times.
-constexpr unsigned kSeconds = 20;
-constexpr rlim_t kMemory = rlim_t{2} << 30;
 
 constexpr const char* kGraphs[] = {
     R"(node { name: 'c' op_type: 'Conv' input: 'x' input: 'w' output: 'a'
@@ -238,36 +232,6 @@ std::string mutant(const std::string& original, std::mt19937& random) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::string current;  // for the report of a crash
-
-void on_death(int number) {
-  if (FILE* file = std::fopen("fuzz_onnx_failure.onnx", "wb")) {
-    std::fwrite(current.data(), 1, current.size(), file);
-    std::fclose(file);
-  }
-  std::fprintf(stderr, "fuzz_onnx: signal %d; the model is in fuzz_onnx_failure.onnx\n", number);
-  ::signal(number, SIG_DFL);
-  ::raise(number);
-}
-
-void limit_time() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const rlimit limit{static_cast<rlim_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + kSeconds,
-                     RLIM_INFINITY};
-  ::setrlimit(RLIMIT_CPU, &limit);
-}
-
-void limit_memory() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  std::ifstream status("/proc/self/statm");
-  rlim_t pages = 0;
-  status >> pages;
-  const rlimit limit{pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + kMemory, RLIM_INFINITY};
-  ::setrlimit(RLIMIT_AS, &limit);
-#endif
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -279,26 +243,24 @@ int main(int argc, char** argv) {
   std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
   const auto originals = models(argc, argv);
   for (const auto& original : originals) gantry::import_onnx_bytes(original, ".");
-  limit_memory();
-  for (int number : {SIGXCPU, SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) ::signal(number, on_death);
+  gantry::fuzz::watch("fuzz_onnx", "fuzz_onnx_failure.onnx");
   long accepted = 0, round = 0;
   double slowest = 0;
   for (; round < rounds; ++round) {
-    current = mutant(originals[random() % originals.size()], random);
-    limit_time();
+    gantry::fuzz::current = mutant(originals[random() % originals.size()], random);
+    gantry::fuzz::limit_time();
     const auto start = std::chrono::steady_clock::now();
     try {
-      gantry::import_onnx_bytes(current, ".");
+      gantry::import_onnx_bytes(gantry::fuzz::current, ".");
       ++accepted;
     } catch (const gantry::Error& error) {
       if (error.kind() != gantry::ErrorKind::kUser) {
         std::printf("fuzz_onnx: round %ld: not the user's error: %s\n", round, error.what());
-        on_death(SIGABRT);
+        gantry::fuzz::die();
       }
     } catch (const std::exception& error) {
       std::printf("fuzz_onnx: round %ld: %s\n", round, error.what());
-      std::fflush(stdout);
-      on_death(SIGABRT);
+      gantry::fuzz::die();
     }
     slowest =
         std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

@@ -23,6 +23,11 @@ class SmallOpTable : public OpTable {
   explicit SmallOpTable(std::vector<SmallOp> ops) {
     for (SmallOp& op : ops) ops_.push_back(std::make_unique<SmallOp>(std::move(op)));
   }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const auto& op : ops_) names.push_back(op->name);
+    return names;
+  }
   const OpBase* find(std::string_view name) const override {
     for (const auto& op : ops_) {
       if (op->name == name) return op.get();

@@ -1,0 +1,215 @@
+#include <CLI/CLI.hpp>
+#include <optional>
+
+#include "host/cli/between.h"
+#include "host/cli/commands.h"
+#include "host/cli/execution.h"
+#include "host/cli/gir_output.h"
+#include "host/cli/inputs.h"
+#include "host/cli/model_source.h"
+#include "host/cli/refusal.h"
+#include "host/cli/text.h"
+#include "host/codegen/target.h"
+#include "host/driver/pipeline.h"
+#include "host/ops/op.h"
+#include "host/passes/fuse_ops.h"
+#include "host/support/error.h"
+#include "host/support/suggest.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry opt resnet18.onnx                         the graph after the passes of --opt 3, and what each did
+  gantry opt resnet18.onnx --passes simplify_inference,fold_constant
+                                                   after these, in this order
+  gantry opt resnet18.onnx --print-each            after every pass
+  gantry opt resnet18.onnx --passes simplify_inference,alter_layout --target cortex-a72 -o pi.gir
+                                                   as a file, to look at, change and compile; see docs/ir.md
+  gantry opt resnet18.onnx --stop-after 5 -o half.gir
+                                                   after five rewrites: to find by halving which one is wrong
+  gantry run half.gir --opt 0 --random             what that computes, without other optimisation
+  gantry opt --list                                all passes: what for, from which --opt level, after which)";
+
+struct Options {
+  std::string model, output;
+  std::string target = "native", precision = "auto", optimize = "speed";
+  std::vector<std::string> passes, shapes, sizes;
+  int opt_level = 3;
+  std::optional<int64_t> stop_after;
+  bool print_each = false, verify = false, list = false, force = false;
+  GivenOptions given;
+};
+
+/// For which targets and options the pass has something to do.
+std::string applies_to(const Pass& pass) {
+  PassContext cpu, gpu;
+  gpu.for_gpu = true;
+  if (pass.applies(cpu)) return pass.applies(gpu) ? "all" : "CPUs";
+  return pass.applies(gpu) ? "GPUs" : "fast-math";
+}
+
+int list_passes() {
+  Table table({{"--opt", Table::Align::kRight},
+               {"pass", Table::Align::kLeft},
+               {"for", Table::Align::kLeft},
+               {"after", Table::Align::kLeft},
+               {"purpose", Table::Align::kLeft}});
+  for (const Pass* pass : graph_passes()) {
+    const int level = level_of(*pass);
+    const std::string levels =
+        level == kMostOptLevel ? std::to_string(level) : fmt::format("{}-{}", level, kMostOptLevel);
+    table.row({levels, std::string(pass->name), applies_to(*pass), fmt::format("{}", fmt::join(pass->after, ", ")),
+               std::string(pass->purpose)});
+  }
+  print_out(table.str(0));
+  return 0;
+}
+
+/// Those of --passes, or of --opt.
+std::vector<const Pass*> chosen_passes(const Options& options) {
+  std::vector<const Pass*> passes;
+  if (options.passes.empty()) {
+    for (const PipelineStep& step : pipeline()) {
+      if (step.level <= options.opt_level) passes.push_back(step.pass);
+    }
+  }
+  for (const std::string& name : options.passes) {
+    passes.push_back(find_pass(name));
+    if (passes.back() != nullptr) continue;
+    std::vector<std::string> names;
+    for (const Pass* pass : graph_passes()) names.emplace_back(pass->name);
+    const std::string hint = did_you_mean(name, names);
+    user_error("--passes {}: there is no such pass{} The passes: {}", name, hint.empty() ? "." : hint,
+               fmt::join(names, ", "));
+  }
+  return passes;
+}
+
+/// Runs passes and says what they did: graph text, in which the rest are comments.
+class Optimizer {
+ public:
+  Optimizer(const Options& options, Graph graph, const Target& target, CompileOptions compile)
+      : options_(options),
+        graph_(std::move(graph)),
+        target_(target),
+        compile_(std::move(compile)),
+        context_(make_pass_context(target_, compile_)) {
+    if (options.stop_after) context_.most_rewrites = *options.stop_after;
+  }
+
+  const PassContext& context() const { return context_; }
+
+  void run(const std::vector<const Pass*>& passes) {
+    if (compile_.verify) verify(graph_, FusedOpTable(op_set()), "reading");
+    for (const Pass* pass : passes) {
+      const std::string name(pass->name);
+      if (!context_.may_rewrite()) {
+        skipped_.push_back(name);
+        continue;
+      }
+      const PassRun run = run_pass(*pass, name, graph_, context_, compile_);
+      report_ += fmt::format("// {}: {}, {}\n", name, rewrites_text(*pass, run), duration_text(run.milliseconds));
+      if (options_.print_each) print_graph(name);
+    }
+    if (!skipped_.empty()) {
+      report_ += fmt::format("// stopped after {} {}; left out: {}\n", context_.rewrites,
+                             context_.rewrites == 1 ? "rewrite" : "rewrites", fmt::join(skipped_, ", "));
+    }
+  }
+
+  const std::string& report() const { return report_; }
+  const Graph& graph() const { return graph_; }
+  std::string text() const { return print(graph_, FusedOpTable(op_set())); }
+
+ private:
+  std::string rewrites_text(const Pass& pass, const PassRun& run) const {
+    if (!pass.applies(context_))
+      return applies_to(pass) == "fast-math" ? "not asked for" : "not for " + target_.name;
+    return run.rewrites == 0 ? "no rewrites" : run.rewrites == 1 ? "1 rewrite" : fmt::format("{} rewrites", run.rewrites);
+  }
+
+  void print_graph(const std::string& pass) const { print_out(fmt::format("// after {}\n{}\n", pass, text())); }
+
+  const Options& options_;
+  Graph graph_;
+  const Target& target_;
+  CompileOptions compile_;
+  PassContext context_;
+  std::string report_;
+  std::vector<std::string> skipped_;
+};
+
+int optimize_graph(const Options& options, const Invocation& invocation) {
+  if (options.list) return list_passes();
+  if (options.model.empty())
+    user_error("MODEL is missing: the model (.onnx or .gir) to rewrite; see `gantry opt --help`");
+  if (!options.passes.empty())
+    refuse(options.given, {"--opt"}, "--passes names the passes; --opt stands for those of a level");
+  if (options.output.empty()) refuse(options.given, {"--force"}, "it is for the file that -o writes");
+  const std::vector<const Pass*> passes = chosen_passes(options);
+  const Precision precision = find_precision(options.precision);
+  const Optimize optimize = find_optimize(options.optimize);
+  const Target target = with_precision(find_target(options.target), precision);
+  if (is_module_file(options.model))
+    user_error("{}: is a module; opt takes a model (.onnx) or graph text (.gir)", options.model);
+  invocation.outputs->reads(options.model, "the model");
+  std::optional<GirOutput> output;
+  if (!options.output.empty()) output.emplace(options.output, options.force, invocation);
+  Progress progress(invocation.verbosity());
+  CompileOptions compile = compile_options({target}, options.opt_level, progress);
+  compile.verify = options.verify;
+  compile.optimize = optimize;
+  Graph graph = import_model(options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation,
+                             optimize);
+  Optimizer optimizer(options, std::move(graph), target, compile);
+  expect_order(passes, optimizer.graph(), optimizer.context());
+  optimizer.run(passes);
+  if (!output && !options.print_each) print_out(optimizer.text());
+  if (!invocation.quiet) print_out(optimizer.report());
+  if (output) output->write(optimizer.graph());
+  return 0;
+}
+
+}  // namespace
+
+void add_opt_command(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("opt", "Run passes over a graph, and show or write what they make of it");
+  command->add_option("MODEL", options->model, "The model (.onnx), or graph text (.gir)");
+  command
+      ->add_option("--passes", options->passes, "These, in this order, in the place of those of --opt")
+      ->type_name("PASS,PASS,…")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--stop-after", options->stop_after, "Stop once the passes have made so many rewrites")
+      ->type_name("N")
+      ->check(between(int64_t{0}, int64_t{1} << 40));
+  command->add_flag("--print-each", options->print_each, "Print the graph after every pass");
+  command->add_flag("--list", options->list,
+                    "All passes: from which --opt level they run, for which targets, after which, what for; needs "
+                    "no MODEL");
+  command
+      ->add_option("-o,--output", options->output,
+                   "Write the graph as text that can be compiled, with large weights beside it")
+      ->type_name("OUT.gir");
+  command->add_option("-t,--target", options->target, "What to compile for; default native")->type_name("TARGET");
+  add_shape_options(*command, options->shapes, options->sizes);
+  command->add_option("--opt", options->opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
+  command
+      ->add_option(
+          "--precision", options->precision,
+          "How f32 is multiplied in convolutions and matrix products; default auto: the fastest within about "
+          "1e-5 of fp32; fp16 is for GPUs and for CPUs with half-precision arithmetic, within about 3e-3")
+      ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
+  command->add_option("--optimize", options->optimize, kOptimizeHelp)->type_name("speed|size|fast-math");
+  command->add_flag("--verify", options->verify, "Check the graph after every pass");
+  add_force_option(*command, options->force);
+  command->footer(kExamples);
+  command->callback([options, command, &invocation] {
+    options->given = given_options(*command);
+    invocation.action = [options, &invocation] { return optimize_graph(*options, invocation); };
+  });
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,43 @@
+#include "host/driver/form_check.h"
+
+#include <fmt/ranges.h>
+
+#include <optional>
+
+#include "host/codegen/cpu_features.h"
+#include "host/ops/conv.h"
+#include "host/ops/dense.h"
+#include "host/ops/op.h"
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+/// What the node's products are computed on, if it is tile registers.
+std::optional<TileUnit> unit_of(const Node& node) {
+  if (const auto* conv = node.match(nn::conv); conv && conv->tile_parts > 0)
+    return conv->tile_unit;
+  if (const auto* dense = node.match(nn::dense); dense && dense->tile_parts > 0)
+    return dense->tile_unit;
+  return std::nullopt;
+}
+
+void expect_units(const Function& function, const Target& target, const std::optional<TileUnit>& known) {
+  for (const Node* node : function.nodes()) {
+    for (const auto& body : node->bodies) expect_units(*body, target, known);
+    const std::optional<TileUnit> wanted = unit_of(*node);
+    if (!wanted || wanted == known) continue;
+    user_error("node {} ({}) is to be computed by {}, which {} has not: this text was made for another target; "
+               "compile it for that, or take the graph as it was read (gantry ir MODEL -o OUT.gir)",
+               node->origin.empty() ? "%" + node->result()->name : fmt::format("{}", fmt::join(node->origin, ", ")),
+               node->op->name, name_of(*wanted), target.name);
+  }
+}
+
+}  // namespace
+
+void expect_forms_of(const Graph& graph, const Target& target) {
+  expect_units(graph.main, target, target.for_gpu() ? std::nullopt : tile_unit(target));
+}
+
+}  // namespace gantry

@@ -1,0 +1,13 @@
+// Whether a target can compute by the decisions that a graph holds already.
+#pragma once
+
+#include "host/codegen/target.h"
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+/// User error for a graph with a node that is to be computed on tile registers which the target has not: text
+/// of a graph that alter_layout has been through for another target.
+void expect_forms_of(const Graph& graph, const Target& target);
+
+}  // namespace gantry

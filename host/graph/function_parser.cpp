@@ -1,0 +1,470 @@
+#include "host/graph/function_parser.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "host/support/suggest.h"
+
+namespace gantry {
+namespace {
+
+constexpr int kMaxDepth = 16;
+constexpr size_t kMaxRank = 64;
+/// Of constants that parse_graph() fills with zeros.
+constexpr int64_t kMaxZeros = int64_t{4} << 30;
+/// Of values that the text gives no name, or not yet: one that no text can hold.
+constexpr const char* kTemporaryName = "\x01";
+
+/// What `read` throws, at that place of the text.
+template <typename Read>
+auto at_place(size_t place, const Read& read) {
+  try {
+    return read();
+  } catch (const TextError&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUser) throw;
+    TextCursor::fail_at(place, error.what());
+  }
+}
+
+std::vector<std::string> parse_origin(std::string_view comment) {
+  std::vector<std::string> names;
+  size_t at = 0;
+  while (at < comment.size()) {
+    if (comment[at] == ' ' || comment[at] == ',' || comment[at] == '\r') {
+      ++at;
+      continue;
+    }
+    size_t end = at;
+    if (comment[at] == '"') {
+      for (++end; end < comment.size() && comment[end] != '"'; ++end) end += comment[end] == '\\';
+      if (end >= comment.size()) return names;  // a remark of a person, not an origin
+      try {
+        names.push_back(unquote(comment.substr(at, ++end - at)));
+      } catch (const Error&) {
+        return names;  // likewise
+      }
+    } else {
+      end = std::min(comment.find(',', at), comment.size());
+      std::string_view name = comment.substr(at, end - at);
+      while (name.back() == ' ' || name.back() == '\r') name.remove_suffix(1);
+      names.emplace_back(name);
+    }
+    at = end;
+  }
+  return names;
+}
+
+bool says(const std::vector<DimConstraint>& constraints, const DimConstraint& wanted) {
+  return std::ranges::any_of(constraints, [&](const DimConstraint& c) {
+    return (c.left == wanted.left && c.right == wanted.right) ||
+           (c.left == wanted.right && c.right == wanted.left);
+  });
+}
+
+}  // namespace
+
+Function FunctionParser::parse_after_keyword() {
+  if (depth_ > kMaxDepth) cursor_.fail("functions are nested too deeply");
+  cursor_.expect("@");
+  function_.name = cursor_.name("the function's name");
+  parse_parameters();
+  cursor_.expect("->");
+  const size_t types_place = cursor_.place();
+  const std::vector<TensorType> declared = parse_result_types();
+  cursor_.expect("{");
+  while (!cursor_.accept("return")) {
+    if (cursor_.accept("where")) {
+      parse_constraint();
+    } else {
+      if (cursor_.peek() != '%') cursor_.fail_expected("a node ('%name = op(…)'), 'where' or 'return'");
+      parse_node();
+    }
+  }
+  parse_return(declared, types_place);
+  cursor_.expect("}");
+  for (Value* constant : inline_) function_.rename(constant, "const");
+  settle_constraints();
+  return std::move(function_);
+}
+
+void FunctionParser::settle_constraints() {
+  needed_.insert(needed_.begin(), function_.constraints.begin(), function_.constraints.end());
+  if (context_.program == nullptr) {
+    // Printed constraints are all there are; a text written by hand may leave them to the type rules. What
+    // the body of a node needs, the function around it says.
+    if (!stated_.empty() || depth_ > 0) function_.constraints = stated_;
+    return;
+  }
+  function_.constraints = stated_;
+  if (depth_ > 0) return;
+  for (const DimConstraint& constraint : needed_) {
+    if (!says(function_.constraints, constraint)) function_.constraints.push_back(constraint);
+  }
+}
+
+void FunctionParser::need(const Dim& left, const Dim& right, const Node& node) {
+  if (left == right) return;
+  std::string origin;
+  for (const std::string& name : node.origin) origin += (origin.empty() ? "" : ", ") + name;
+  needed_.push_back({left, right, origin});
+}
+
+void FunctionParser::define(Value* value, const std::string& name, size_t place) {
+  if (name.empty()) TextCursor::fail_at(place, "a name cannot be empty");
+  if (value->name != name) TextCursor::fail_at(place, fmt::format("'{}' is defined twice", name));
+  values_[name] = value;
+}
+
+Value* FunctionParser::lookup(char sigil, size_t place) {
+  const std::string name = cursor_.name(sigil == '@' ? "a constant's name" : "a value's name");
+  const auto found = values_.find(name);
+  if (found != values_.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, value] : values_) names.push_back(known);
+  TextCursor::fail_at(place, fmt::format("{}{} is not defined before this{}", sigil, name,
+                                         did_you_mean(name, names)));
+}
+
+// --- types
+
+Dim FunctionParser::parse_dim(std::string_view stops) {
+  const size_t place = cursor_.place();
+  const std::string_view text = cursor_.until(stops);
+  return at_place(place, [&] { return Dim::parse(text).substitute(context_.sizes); });
+}
+
+Shape FunctionParser::parse_shape(char open, char close) {
+  const std::string stops = {',', close};
+  Shape shape;
+  cursor_.list(open, close, [&] {
+    const size_t place = cursor_.place();
+    shape.push_back(parse_dim(stops));
+    if (shape.size() > kMaxRank)
+      TextCursor::fail_at(place, fmt::format("a tensor has {} dimensions at most", kMaxRank));
+    const auto size = shape.back().constant();
+    if (size && *size < 0) TextCursor::fail_at(place, fmt::format("a dimension cannot be {}", *size));
+  });
+  return shape;
+}
+
+DType FunctionParser::parse_dtype_name() {
+  const size_t place = cursor_.place();
+  const std::string name = cursor_.name("an element type, such as f32 or i64");
+  const auto dtype = parse_dtype(name);
+  if (!dtype) {
+    TextCursor::fail_at(place,
+                        fmt::format("'{}' is no element type; there are f32, f64, f16, bf16, i8, i16, i32, "
+                                    "i64, u8, u16, u32, u64 and bool",
+                                    name));
+  }
+  return *dtype;
+}
+
+TensorType FunctionParser::parse_type() {
+  if (!cursor_.accept("Tensor")) cursor_.fail_expected("a type, such as Tensor[(N, 4), f32]");
+  cursor_.expect("[");
+  TensorType type;
+  type.shape = parse_shape('(', ')');
+  cursor_.expect(",");
+  type.dtype = parse_dtype_name();
+  cursor_.expect("]");
+  return type;
+}
+
+void FunctionParser::parse_parameters() {
+  cursor_.list('(', ')', [&] {
+    cursor_.expect("%");
+    const size_t place = cursor_.place();
+    const std::string name = cursor_.name("a parameter's name");
+    cursor_.expect(":");
+    define(function_.add_parameter(name, parse_type()), name, place);
+  });
+  fix_sizes();
+}
+
+void FunctionParser::fix_sizes() {
+  if (depth_ > 0 || context_.program == nullptr || !context_.program->fix_sizes) return;
+  context_.sizes = context_.program->fix_sizes(function_.parameters);
+  for (Value* parameter : function_.parameters) {
+    for (Dim& dim : parameter->type.shape) dim = dim.substitute(context_.sizes);
+  }
+}
+
+std::vector<TensorType> FunctionParser::parse_result_types() {
+  if (cursor_.peek() != '(') return {parse_type()};
+  std::vector<TensorType> types;
+  cursor_.list('(', ')', [&] { types.push_back(parse_type()); });
+  return types;
+}
+
+void FunctionParser::parse_constraint() {
+  DimConstraint constraint;
+  const size_t place = cursor_.place();
+  constraint.left = parse_dim("=");
+  cursor_.expect("==");
+  const size_t right_place = cursor_.place();
+  std::string_view right = cursor_.until("\"/\n");  // the origin, a comment, or the line's end
+  const bool has_origin = cursor_.peek() == '"' && right.ends_with(" from");
+  if (has_origin) right.remove_suffix(std::strlen(" from"));
+  constraint.right =
+      at_place(right_place, [&] { return Dim::parse(right).substitute(context_.sizes); });
+  if (has_origin) constraint.origin = cursor_.string();
+  if (!context_.sizes.empty()) {  // it may be settled by sizes that somebody gives
+    if (constraint.left == constraint.right) return;
+    if (provably_different(constraint.left, constraint.right)) {
+      TextCursor::fail_at(place, fmt::format("the sizes given do not fit: {} is not {} here{}",
+                                             constraint.left.str(), constraint.right.str(),
+                                             constraint.origin.empty() ? "" : ", for " + constraint.origin));
+    }
+  }
+  stated_.push_back(std::move(constraint));
+}
+
+// --- constants
+
+ConstantPtr FunctionParser::parse_inline_constant() {
+  cursor_.expect("(");
+  TensorType type;
+  type.dtype = parse_dtype_name();
+  cursor_.expect(",");
+  const size_t shape_place = cursor_.place();
+  type.shape = parse_shape('[', ']');
+  cursor_.expect(",");
+  const size_t place = cursor_.place();
+  std::vector<std::byte> bytes;
+  const auto width = static_cast<size_t>(byte_width(type.dtype));
+  int64_t count = 0;
+  cursor_.list('[', ']', [&] {
+    const size_t element_place = cursor_.place();
+    const std::string_view element = cursor_.until(",]");
+    bytes.resize(bytes.size() + width);
+    if (!parse_element(element, type.dtype, bytes.data() + bytes.size() - width)) {
+      const bool half = type.dtype == DType::kF16 || type.dtype == DType::kBF16;
+      TextCursor::fail_at(element_place, fmt::format("'{}' is no {}{}", element, name_of(type.dtype),
+                                                     half ? "; it is written as its bits: 0x3c00" : ""));
+    }
+    ++count;
+  });
+  cursor_.expect(")");
+  if (!constant_shape(type.shape)) TextCursor::fail_at(shape_place, "a constant has no symbolic dimensions");
+  const Dim wanted = at_place(shape_place, [&] { return element_count(type.shape); });
+  if (!(wanted == Dim(count))) {
+    TextCursor::fail_at(place, fmt::format("{} elements are given for a constant of shape {}, which has {}",
+                                           count, to_string(type.shape), wanted.str()));
+  }
+  return make_constant(type, bytes.data());
+}
+
+ConstantPtr FunctionParser::referred_constant(const std::string& entry, const TensorType& type,
+                                              size_t place) {
+  if (!constant_shape(type.shape))
+    TextCursor::fail_at(place, fmt::format("the constant @{} has a symbolic shape", entry));
+  const Dim bytes = at_place(place, [&] { return type.byte_size(); });
+  if (context_.program != nullptr) {
+    ConstantPtr& known = context_.entries[entry];
+    if (known == nullptr || !(known->type == type))
+      known = at_place(place, [&] { return context_.program->weights->find(entry, type); });
+    return known;
+  }
+  if (const auto found = context_.constants->find(entry); found != context_.constants->end()) {
+    if (!(found->second->type == type)) {
+      TextCursor::fail_at(
+          place, fmt::format("@{} is a {}, not a {}", entry, found->second->type.str(), type.str()));
+    }
+    return found->second;
+  }
+  if (bytes.value() > kMaxZeros)
+    TextCursor::fail_at(place, fmt::format("the constant @{} is not given, and too large for zeros", entry));
+  std::byte* storage = nullptr;
+  auto data = at_place(place, [&] { return allocate_constant(type, &storage); });
+  if (data->size > 0) std::memset(storage, 0, data->size);
+  return data;
+}
+
+Value* FunctionParser::parse_named_constant(size_t place) {
+  const TextCursor before = cursor_;
+  const std::string name = cursor_.name("a constant's name");
+  if (!cursor_.accept(":")) {
+    cursor_ = before;
+    return lookup('@', place);
+  }
+  ConstantPtr data;
+  if (cursor_.accept("const")) {
+    data = parse_inline_constant();
+  } else {
+    const TensorType type = parse_type();
+    data = referred_constant(cursor_.accept("from") ? cursor_.string() : name, type, place);
+  }
+  Value* value = function_.add_constant(name, data);
+  define(value, name, place);
+  return value;
+}
+
+// --- nodes
+
+Value* FunctionParser::add_inline_constant() {
+  inline_.push_back(function_.add_constant(kTemporaryName, parse_inline_constant()));
+  return inline_.back();
+}
+
+Value* FunctionParser::parse_value() {
+  const size_t place = cursor_.place();
+  if (cursor_.accept("%")) return lookup('%', place);
+  if (cursor_.accept("@")) return parse_named_constant(place);
+  if (cursor_.accept_call("const")) return add_inline_constant();
+  cursor_.fail_expected("a value (%name, @name or const(…))");
+}
+
+void FunctionParser::add_input(Node& node, Value* value, size_t place, bool behind_attributes) {
+  if (behind_attributes) TextCursor::fail_at(place, "inputs stand before attributes");
+  node.inputs.push_back(value);
+}
+
+void FunctionParser::parse_argument(Node& node, std::map<std::string, AttrText>& attrs) {
+  const size_t place = cursor_.place();
+  const char next = cursor_.peek();
+  if (next == '%' || next == '@') return add_input(node, parse_value(), place, !attrs.empty());
+  const std::string name = cursor_.name("an input, an attribute or ')'");
+  if (name == "none" && cursor_.peek() != '=') return add_input(node, nullptr, place, !attrs.empty());
+  if (name == "const" && cursor_.peek() == '(')
+    return add_input(node, add_inline_constant(), place, !attrs.empty());
+  cursor_.expect("=");
+  const size_t value_place = cursor_.place();
+  const std::string_view text = cursor_.until(",)");
+  if (!attrs.emplace(name, AttrText{std::string(text), value_place, place}).second)
+    TextCursor::fail_at(place, fmt::format("'{}' is given twice", name));
+}
+
+FunctionParser::Declared FunctionParser::parse_result() {
+  Declared result;
+  cursor_.expect("%");
+  result.place = cursor_.place();
+  result.name = cursor_.name("a value's name");
+  if (!cursor_.accept(":")) return result;
+  result.type_place = cursor_.place();
+  result.type = parse_type();
+  return result;
+}
+
+void FunctionParser::parse_node() {
+  std::vector<Declared> results;
+  do results.push_back(parse_result());
+  while (cursor_.accept(","));
+  cursor_.expect("=");
+  Node node;  // what the type rule looks at
+  const size_t place = cursor_.place();
+  const std::string op = cursor_.name("the name of an op");
+  node.op = ops_.find(op);
+  if (node.op == nullptr)
+    TextCursor::fail_at(place, fmt::format("there is no op '{}'{}", op, did_you_mean(op, ops_.names())));
+  std::map<std::string, AttrText> attr_texts;
+  cursor_.list('(', ')', [&] { parse_argument(node, attr_texts); });
+  auto attrs = node.op->handle->make_attrs();
+  if (attrs == nullptr) attrs = std::make_shared<NoAttrs>();
+  read_attrs(*attrs, attr_texts, op, context_.sizes);
+  node.attrs = attrs;
+  while (cursor_.accept_in_line("fn")) {
+    FunctionParser body(context_, depth_ + 1);
+    node.bodies.push_back(std::make_unique<Function>(body.parse_after_keyword()));
+    needed_.insert(needed_.end(), body.needed().begin(), body.needed().end());
+  }
+  if (cursor_.accept_in_line("on")) node.placement = parse_placement();
+  node.origin = parse_origin(cursor_.trailing_comment());
+  add_node(node, results, place);
+}
+
+Placement FunctionParser::parse_placement() {
+  if (cursor_.accept_in_line("cpu")) return Placement::kCpu;
+  if (cursor_.accept_in_line("gpu")) return Placement::kGpu;
+  cursor_.fail("a node runs 'on cpu' or 'on gpu'");
+}
+
+std::vector<TensorType> FunctionParser::inferred_types(const Node& node, size_t place) {
+  try {
+    return ops_.infer(node, function_);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUser) throw;
+    const std::string op = node.op->name, what = error.what();
+    TextCursor::fail_at(place, what.starts_with(op) ? what : op + ": " + what);
+  }
+}
+
+TensorType FunctionParser::agreed_type(const Declared& result, const TensorType& inferred, const Node& node) {
+  if (!result.type || *result.type == inferred) return inferred;
+  if (!may_be_equal(*result.type, inferred)) {
+    TextCursor::fail_at(result.type_place, fmt::format("%{} is declared a {}, but {} gives a {}", result.name,
+                                                       result.type->str(), node.op->name,
+                                                       inferred.str()));
+  }
+  for (size_t i = 0; i < inferred.shape.size(); ++i) need(result.type->shape[i], inferred.shape[i], node);
+  return *result.type;
+}
+
+void FunctionParser::add_node(Node& node, std::vector<Declared>& results, size_t place) {
+  std::vector<TensorType> types = inferred_types(node, place);
+  if (types.size() != results.size()) {
+    TextCursor::fail_at(results.front().place, fmt::format("the op {} has {} results, not {}",
+                                                           node.op->name, types.size(),
+                                                           results.size()));
+  }
+  for (size_t i = 0; i < types.size(); ++i) types[i] = agreed_type(results[i], types[i], node);
+  Node* added = function_.add_node(node.op, node.attrs, node.inputs, std::move(types), node.origin, nullptr,
+                                   kTemporaryName);
+  added->bodies = std::move(node.bodies);
+  added->placement = node.placement;
+  for (size_t i = 0; i < results.size(); ++i) {
+    function_.rename(added->results[i], results[i].name);
+    define(added->results[i], results[i].name, results[i].place);
+  }
+}
+
+// --- what it returns
+
+void FunctionParser::check_output(const Value* value, size_t place) const {
+  if (context_.program == nullptr || depth_ > 0) return;
+  const auto& outputs = function_.outputs;
+  if (value->kind == Value::Kind::kResult && std::ranges::find(outputs, value) == outputs.end()) return;
+  TextCursor::fail_at(place, fmt::format("a program returns each value once, and what a node computes: write "
+                                         "%{0}.copy = copy({1}{0}), and return that",
+                                         value->name, value->is_constant() ? "@" : "%"));
+}
+
+void FunctionParser::check_output_names(size_t place) const {
+  std::vector<std::string> names = function_.output_names;
+  if (names.empty()) return;
+  if (names.size() != function_.outputs.size())
+    TextCursor::fail_at(place, "some of the returned values have names (as \"…\"), others not");
+  std::ranges::sort(names);
+  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
+    TextCursor::fail_at(place, fmt::format("two returned values are called {}", quote(*twice)));
+}
+
+void FunctionParser::parse_return(const std::vector<TensorType>& declared, size_t declared_place) {
+  const size_t place = cursor_.place();
+  while (cursor_.peek() != '}') {
+    if (!function_.outputs.empty() && !cursor_.accept(",")) cursor_.fail_expected("',' or '}'");
+    const size_t value_place = cursor_.place();
+    Value* value = parse_value();
+    check_output(value, value_place);
+    function_.outputs.push_back(value);
+    if (cursor_.accept("as")) function_.output_names.push_back(cursor_.string());
+  }
+  check_output_names(place);
+  if (context_.program != nullptr && depth_ == 0 && function_.outputs.empty())
+    TextCursor::fail_at(place, "a program returns at least one value");
+  if (declared.size() != function_.outputs.size()) {
+    TextCursor::fail_at(declared_place, fmt::format("the function declares {} results, but returns {}",
+                                                    declared.size(), function_.outputs.size()));
+  }
+  for (size_t i = 0; i < declared.size(); ++i) {
+    const TensorType& type = function_.outputs[i]->type;
+    if (declared[i] == type) continue;
+    TextCursor::fail_at(declared_place,
+                        fmt::format("the function declares its result {} to be a {}, but returns a {}", i,
+                                    declared[i].str(), type.str()));
+  }
+}
+
+}  // namespace gantry
