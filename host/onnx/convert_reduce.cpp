@@ -93,14 +93,14 @@ void convert_arg(NodeImport& n) {
   n.set(0, n.add(n.op_type() == "ArgMax" ? op::argmax : op::argmin, {n.input(0)}, attrs));
 }
 
-void convert_cumsum(NodeImport& n) {
+void convert_scan(NodeImport& n, const Op<CumsumAttrs>& op) {
   auto attrs = std::make_shared<CumsumAttrs>();
   std::vector<int64_t> axis = n.integers(1, "axis");
   if (axis.size() != 1) n.fail("its axis should be one integer");
   attrs->axis = n.axis(axis[0], n.rank(0));
   attrs->exclusive = n.integer("exclusive", 0) != 0;
   attrs->reverse = n.integer("reverse", 0) != 0;
-  n.set(0, n.add(op::cumsum, {n.input(0)}, attrs));
+  n.set(0, n.add(op, {n.input(0)}, attrs));
 }
 
 }  // namespace
@@ -112,7 +112,8 @@ void add_reduce_converters(ConverterTable& table) {
   }
   table.push_back({"ArgMax", 1, convert_arg});
   table.push_back({"ArgMin", 1, convert_arg});
-  table.push_back({"CumSum", 11, convert_cumsum});
+  table.push_back({"CumSum", 11, [](NodeImport& n) { convert_scan(n, op::cumsum); }});
+  table.push_back({"CumProd", 26, [](NodeImport& n) { convert_scan(n, op::cumprod); }});
 }
 
 }  // namespace gantry

@@ -1,4 +1,4 @@
-// cumsum: sums along an axis up to each position.
+// cumsum, cumprod: sums and products along an axis up to each position.
 #include <functional>
 #include <optional>
 #include <utility>
@@ -14,6 +14,7 @@ namespace {
 /// A scan of `rows` = outer * inner rows of `extent` elements each, `inner` elements apart.
 struct Scan {
   CumsumAttrs attrs;
+  bool multiplies = false;
   Expr outer = 1, inner = 1, extent;
   DType dtype = DType::kF32;
 
@@ -23,12 +24,13 @@ struct Scan {
     Expr position = attrs.reverse ? extent - 1 - t : t;
     return (floordiv(row, inner) * extent + position) * inner + mod(row, inner);
   }
-  /// What step t adds to its row's sum, in the type that sums have.
-  Expr addend(const Buffer& source, const Expr& row, const Expr& t) const {
+  /// What step t adds to its row's sum (or product), in the type that sums have.
+  Expr operand(const Buffer& source, const Expr& row, const Expr& t) const {
     if (!attrs.exclusive) return ops::widen(load(source, place(row, t)));
-    return if_then_else(gt(t, 0), ops::widen(load(source, place(row, t - 1))), zero());
+    return if_then_else(gt(t, 0), ops::widen(load(source, place(row, t - 1))), neutral());
   }
-  Expr zero() const { return const_of(ops::widened(dtype), 0); }
+  Expr neutral() const { return const_of(ops::widened(dtype), multiplies ? 1 : 0); }
+  Expr combined(const Expr& a, const Expr& b) const { return multiplies ? a * b : a + b; }
 };
 
 Scan scan_of(const Node& node, const Tensor& x) {
@@ -40,6 +42,7 @@ Scan scan_of(const Node& node, const Tensor& x) {
     if (d < scan.attrs.axis) scan.outer = scan.outer * n;
     if (d > scan.attrs.axis) scan.inner = scan.inner * n;
   }
+  scan.multiplies = node.is(op::cumprod);
   scan.dtype = x.dtype();
   return scan;
 }
@@ -51,11 +54,11 @@ void scan_together(LoopBuilder& b, const Scan& scan, const Place& place, const E
                    LoopKind kind) {
   const Buffer sums = b.local("sums", ops::widened(scan.dtype), count);
   auto each = [&](const std::function<void(const Expr& k)>& body) { b.loop("k", count, body, kind); };
-  each([&](const Expr& k) { b.emit(store(sums, k, scan.zero())); });
+  each([&](const Expr& k) { b.emit(store(sums, k, scan.neutral())); });
   b.loop("t", scan.extent, [&](const Expr& t) {
     each([&](const Expr& k) {
       const Expr at = place(first + k, t);
-      const Stmt add = store(sums, k, load(sums, k) + ops::widen(load(b.input(0), at)));
+      const Stmt add = store(sums, k, scan.combined(load(sums, k), ops::widen(load(b.input(0), at))));
       const Stmt put = store(b.result(0), at, cast(scan.dtype, load(sums, k)));
       b.emit(scan.attrs.exclusive ? block({put, add}) : block({add, put}));
     });
@@ -101,9 +104,9 @@ void scan_on_cpu(LoopBuilder& b, const Scan& scan) {
 void scan_by_threads(LoopBuilder& b, const Scan& scan) {
   b.launch_flat(scan.rows(), [&](const Expr& row) {
     Buffer sum = b.local("sum", ops::widened(scan.dtype), 1);
-    b.emit(store(sum, 0, scan.zero()));
+    b.emit(store(sum, 0, scan.neutral()));
     b.loop("t", scan.extent, [&](const Expr& t) {
-      b.emit(store(sum, 0, load(sum, 0) + scan.addend(b.input(0), row, t)));
+      b.emit(store(sum, 0, scan.combined(load(sum, 0), scan.operand(b.input(0), row, t))));
       b.emit(store(b.result(0), scan.place(row, t), cast(scan.dtype, load(sum, 0))));
     });
   });
@@ -118,30 +121,30 @@ void scan_by_blocks(LoopBuilder& b, const Scan& scan) {
   b.launch({scan.rows()}, kThreads, [&](const auto& block, const Expr& thread) {
     Buffer sums = b.shared("sums", dtype, 2 * kThreads);
     Buffer items = b.local("items", dtype, kItems), carry = b.local("carry", dtype, 1);
-    b.emit(store(carry, 0, scan.zero()));
+    b.emit(store(carry, 0, scan.neutral()));
     b.loop("chunk", floordiv(scan.extent + (kChunk - 1), kChunk), [&](const Expr& chunk) {
       const Expr first = chunk * kChunk + thread * kItems;
       for (int64_t q = 0; q < kItems; ++q) {
-        Expr own = if_then_else(lt(first + q, scan.extent), scan.addend(b.input(0), block[0], first + q),
-                                scan.zero());
-        b.emit(store(items, q, q == 0 ? own : load(items, q - 1) + own));
+        Expr own = if_then_else(lt(first + q, scan.extent), scan.operand(b.input(0), block[0], first + q),
+                                scan.neutral());
+        b.emit(store(items, q, q == 0 ? own : scan.combined(load(items, q - 1), own)));
       }
       b.emit(store(sums, thread, load(items, kItems - 1)));
       b.emit(barrier());
       int64_t from = 0, to = kThreads;
       for (int64_t distance = 1; distance < kThreads; distance *= 2, std::swap(from, to)) {
-        Expr far = if_then_else(ge(thread, distance), load(sums, thread + (from - distance)), scan.zero());
-        b.emit(store(sums, thread + to, load(sums, thread + from) + far));
+        Expr far = if_then_else(ge(thread, distance), load(sums, thread + (from - distance)), scan.neutral());
+        b.emit(store(sums, thread + to, scan.combined(load(sums, thread + from), far)));
         b.emit(barrier());
       }
-      Expr others = if_then_else(gt(thread, 0), load(sums, thread + (from - 1)), scan.zero());
+      Expr others = if_then_else(gt(thread, 0), load(sums, thread + (from - 1)), scan.neutral());
       for (int64_t q = 0; q < kItems; ++q) {
         b.when(lt(first + q, scan.extent), [&] {
-          Expr total = load(carry, 0) + others + load(items, q);
+          Expr total = scan.combined(scan.combined(load(carry, 0), others), load(items, q));
           b.emit(store(b.result(0), scan.place(block[0], first + q), cast(scan.dtype, total)));
         });
       }
-      b.emit(store(carry, 0, load(carry, 0) + load(sums, from + (kThreads - 1))));
+      b.emit(store(carry, 0, scan.combined(load(carry, 0), load(sums, from + (kThreads - 1)))));
       b.emit(barrier());  // before the next chunk's sums
     });
   });
@@ -161,30 +164,34 @@ void scan_on_gpu(LoopBuilder& b, const Scan& scan) {
     scan_by_blocks(b, scan);
 }
 
-std::vector<Tensor> compute_cumsum(const Node& node, const std::vector<Tensor>& in) {
+std::vector<Tensor> compute_scan(const Node& node, const std::vector<Tensor>& in) {
   const Scan scan = scan_of(node, in[0]);
   auto on_cpu = [scan](LoopBuilder& b) { scan_on_cpu(b, scan); };
   auto on_gpu = [scan](LoopBuilder& b) { scan_on_gpu(b, scan); };
-  return extern_kernel({in[0]}, {in[0].shape()}, {scan.dtype}, on_cpu, "cumsum", "cumsum", on_gpu);
+  return extern_kernel({in[0]}, {in[0].shape()}, {scan.dtype}, on_cpu, node.op->name, node.op->name, on_gpu);
 }
 
-}  // namespace
-
-void add_cumsum_ops(OpSet& set) {
-  OpDef cumsum =
-      ops::define(op::cumsum, FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
-  cumsum.infer = [](const Node& node, Function&) {
+void add_scan(OpSet& set, const Op<CumsumAttrs>& op) {
+  OpDef scan = ops::define(op, FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
+  scan.infer = [](const Node& node, Function&) {
     const TensorType& x = ops::input_type(node, 0);
     ops::require_dtype(x.dtype != DType::kBool, x.dtype);
     ops::require_axis(node.attrs_as<CumsumAttrs>().axis, x.rank());
     return std::vector<TensorType>{x};
   };
-  cumsum.compute = compute_cumsum;
-  cumsum.remap_axes = ops::remapper<CumsumAttrs>([](CumsumAttrs& a, const std::vector<int>& to) {
+  scan.compute = compute_scan;
+  scan.remap_axes = ops::remapper<CumsumAttrs>([](CumsumAttrs& a, const std::vector<int>& to) {
     a.axis = to[static_cast<size_t>(a.axis)];
     return true;
   });
-  set.add(std::move(cumsum));
+  set.add(std::move(scan));
+}
+
+}  // namespace
+
+void add_cumsum_ops(OpSet& set) {
+  add_scan(set, op::cumsum);
+  add_scan(set, op::cumprod);
 }
 
 }  // namespace gantry

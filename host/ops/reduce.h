@@ -49,6 +49,7 @@ inline constexpr Op<ReduceAttrs> mean{"mean"};
 inline constexpr Op<ArgReduceAttrs> argmax{"argmax"};
 inline constexpr Op<ArgReduceAttrs> argmin{"argmin"};
 inline constexpr Op<CumsumAttrs> cumsum{"cumsum"};
+inline constexpr Op<CumsumAttrs> cumprod{"cumprod"};
 }  // namespace op
 
 }  // namespace gantry

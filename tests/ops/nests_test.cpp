@@ -34,8 +34,17 @@ std::vector<float> numbers(int64_t count, int seed) {
   return values;
 }
 
-void expect_cumsum(int64_t outer, int64_t extent, int64_t inner) {
-  std::vector<float> x = numbers(outer * extent * inner, 1);
+/// Powers of two, whose products are exact in any order.
+std::vector<float> factors(int64_t count) {
+  constexpr float kFactors[] = {2, -1, 0.5, -1};
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = kFactors[i * 7 % 4];
+  return values;
+}
+
+void expect_scan(const std::string& op, int64_t outer, int64_t extent, int64_t inner) {
+  const bool multiplies = op == "cumprod";
+  const std::vector<float> x = multiplies ? factors(outer * extent * inner) : numbers(outer * extent * inner, 1);
   for (int variant = 0; variant < 4; ++variant) {
     auto attrs = std::make_shared<CumsumAttrs>();
     attrs->axis = 1;
@@ -44,19 +53,32 @@ void expect_cumsum(int64_t outer, int64_t extent, int64_t inner) {
     std::vector<float> expected(x.size());
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < inner; ++i) {
-        float sum = 0;
+        float sum = multiplies ? 1 : 0;
         for (int64_t t = 0; t < extent; ++t) {
           auto at = static_cast<size_t>((o * extent + (attrs->reverse ? extent - 1 - t : t)) * inner + i);
-          expected[at] = attrs->exclusive ? sum : sum + x[at];
-          sum += x[at];
+          const float next = multiplies ? sum * x[at] : sum + x[at];
+          expected[at] = attrs->exclusive ? sum : next;
+          sum = next;
         }
       }
     }
     for (NestKind kind : kKinds) {
-      auto y = run_nests("cumsum", attrs, {constant_of(DType::kF32, {outer, extent, inner}, x)}, kind);
-      EXPECT_EQ(values_of<float>(y[0]), expected) << extent << " " << variant << " " << int(kind);
+      auto y = run_nests(op, attrs, {constant_of(DType::kF32, {outer, extent, inner}, x)}, kind);
+      EXPECT_EQ(values_of<float>(y[0]), expected) << op << " " << extent << " " << variant << " " << int(kind);
     }
   }
+}
+
+void expect_cumsum(int64_t outer, int64_t extent, int64_t inner) {
+  expect_scan("cumsum", outer, extent, inner);
+}
+
+TEST(Cumprod, ScansRowsAndColumns) {
+  expect_scan("cumprod", 3, 2500, 1);
+  expect_scan("cumprod", 2, 60, 3);
+  expect_scan("cumprod", 7, 30, 20);
+  expect_scan("cumprod", 2, 9, 2100);
+  expect_scan("cumprod", 5, 7, 1);
 }
 
 TEST(Cumsum, ScansRowsInSharedMemoryOverSeveralChunks) {
