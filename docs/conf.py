@@ -17,6 +17,8 @@ extensions = ['myst_parser', 'breathe', 'sphinx.ext.autodoc', 'sphinx.ext.napole
 source_suffix = {'.md': 'markdown', '.rst': 'restructuredtext'}
 exclude_patterns = ['man']
 myst_heading_anchors = 3
+# Blocks without a language are commands and what they print.
+highlight_language = 'none'
 suppress_warnings = ['myst.header']
 
 # What doxygen found in the headers (build_site runs it first).
@@ -30,7 +32,8 @@ autodoc_typehints = 'description'
 
 html_theme = 'furo'
 html_title = f'gantry {release}'
-html_static_path = []
+html_static_path = ['site']
+html_css_files = ['tables.css']
 html_show_sphinx = False
 html_theme_options = {
     'light_css_variables': {'color-brand-primary': '#0b5cad', 'color-brand-content': '#0b5cad'},
