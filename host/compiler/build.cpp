@@ -30,6 +30,7 @@ const OpDef& tensors_op() {
     def.name = kTensors.name();
     def.min_inputs = 0;
     def.max_inputs = -1;
+    def.keeps_types = true;
     def.infer = [](const Node& node, Function&) {
       std::vector<TensorType> types;
       for (const Tensor& output : node.match(kTensors)->outputs) types.push_back(type_of(output));

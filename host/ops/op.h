@@ -53,6 +53,8 @@ struct OpDef : OpBase {
   std::function<std::shared_ptr<Attrs>(const Node&, const std::vector<int>& new_axis_of)> remap_axes;
   /// Result shares its input's bytes in the same order (reshape, squeeze, …): no kernel is needed.
   bool is_view = false;
+  /// Its kernel is of exactly its tensors' types; that of other ops may be of f32 where they are f16 or bf16.
+  bool keeps_types = false;
   /// Reads no more elements of its first input than its result has (gather, slice): for reports of traffic.
   bool reads_part = false;
   /// The kernel reads each element of that input about once into a tile of its own, so index maps

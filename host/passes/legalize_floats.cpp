@@ -21,7 +21,7 @@ class FloatLegalizer {
       if (!node->bodies.empty()) continue;  // a kernel already
       if (node->match(op::cast) != nullptr) {
         legalize_cast(*node);
-      } else if (computes_in_narrow(*node)) {
+      } else if (!op_def(*node).keeps_types && computes_in_narrow(*node)) {
         legalize(*node);
       }
     }
