@@ -5,6 +5,7 @@
 #include "host/cli/commands.h"
 #include "host/python/arrays.h"
 #include "host/python/errors.h"
+#include "host/python/expressions.h"
 #include "host/python/module.h"
 #include "host/python/requests.h"
 #include "host/support/cleanup.h"
@@ -32,6 +33,15 @@ void add_program(py::module_& module) {
   });
 }
 
+/// gantry.te: tensor expressions, schedules, loop nests.
+void add_tensor_expressions(py::module_& module) {
+  add_expressions(module);
+  add_expression_functions(module);
+  add_schedules(module);
+  add_loop_builder(module);
+  add_lowering(module);
+}
+
 }  // namespace gantry::python
 
 PYBIND11_MODULE(_native, module) {
@@ -43,4 +53,6 @@ PYBIND11_MODULE(_native, module) {
   add_compile(module);
   add_measure(module);
   add_program(module);
+  pybind11::module_ te = module.def_submodule("te");
+  add_tensor_expressions(te);
 }

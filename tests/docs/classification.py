@@ -18,6 +18,7 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
     (r'^(sudo|apt-get|dpkg)\b', 'changes the system'),
     (r'^python3 -m venv\b', "installs the peers' Python packages"),
     (r'^venv/bin/python3 examples/python/from_pytorch\.py\b', 'needs PyTorch, and the onnx package for its export'),
+    (r'^python3 examples/python/(dense_expression|own_loop_nest)\.py\b', 'run by python_test.te'),
     (r'^(venv/bin/)?python3 -m pip\b', 'installs the package that another command has made'),
     (r'^(python3 )?benchmarks/', "measures for minutes to hours, beside the peers' Python packages"),
     (r'^gantry boards discover\b', 'needs Avahi, and a network with boards; run by discover_test.py'),

@@ -1,4 +1,5 @@
 """Type hints: complete, and clean by a checker where there is one."""
+import ast
 import importlib.util
 import inspect
 import os
@@ -9,6 +10,7 @@ import sys
 import pytest
 
 import gantry
+from gantry import te
 
 PACKAGE = os.path.dirname(gantry.__file__)
 
@@ -27,6 +29,24 @@ def test_everything_public_has_a_docstring():
             if not member.startswith('_') and inspect.isfunction(value) and not value.__doc__:
                 lacking.append(f'{name}.{member}')
     assert lacking == []
+
+
+def members(item):
+    return {name: value for name, value in vars(item).items() if not name.startswith('_')} if inspect.isclass(item) else {}
+
+
+def test_tensor_expressions_are_documented_and_have_the_types_that_the_stub_says():
+    with open(os.path.join(PACKAGE, 'te.pyi'), encoding='utf-8') as file:
+        stub = {node.name: node for node in ast.parse(file.read()).body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    assert {name for name in stub if not name.startswith('_')} == set(te.__all__)
+    for name in te.__all__:
+        item = getattr(te, name)
+        assert inspect.getdoc(item), name
+        assert all(inspect.getdoc(value) for value in members(item).values()), name
+        if isinstance(stub[name], ast.ClassDef):
+            typed = {node.name if isinstance(node, ast.FunctionDef) else node.target.id for node in stub[name].body
+                     if isinstance(node, (ast.FunctionDef, ast.AnnAssign))}
+            assert {member for member in typed if not member.startswith('_')} == set(members(item)), name
 
 
 @pytest.mark.parametrize('checker', ['mypy', 'pyright'])

@@ -8,12 +8,13 @@
     scores = module(image)                             # NumPy arrays, PyTorch tensors: without copies
     print(gantry.Board("pi").bench("resnet18.onnx"))   # compiled for exactly that board, timed there
 
-docs/python.md is the guide; every function and class here says its arguments and errors.
+docs/python.md is the guide; every function and class here says its arguments and errors. ``gantry.te`` has tensor
+expressions and schedules.
 """
 
 import os as _os
 
-from . import _native
+from . import _native, te
 from ._board import Board, BoardInfo, RunResult, boards
 from ._errors import BoardError, Error, GantryWarning, InputError, InternalError
 from ._measure import BenchResult, Comparison, KernelTime, Process, bench, compare
@@ -51,4 +52,5 @@ __all__ = [
     "empty",
     "load",
     "targets",
+    "te",
 ]

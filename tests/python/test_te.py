@@ -1,0 +1,438 @@
+"""Tensor expressions and schedules: their results are NumPy's in float64, whatever the schedule."""
+import gc
+import math
+import os
+import subprocess
+import sys
+import threading
+
+import numpy
+import pytest
+
+import gantry
+from gantry import te
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'examples', 'python')
+DRAW = numpy.random.default_rng(7)
+
+
+def run(outputs, inputs, *arrays, schedule=None, **options):
+    """What the outputs are of these arrays, as a list."""
+    module = te.build(schedule or te.Schedule(outputs), inputs, **options)
+    results = module(*arrays)
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def uniform(shape, low=-1.0, high=1.0, dtype='float32'):
+    return DRAW.uniform(low, high, shape).astype(dtype)
+
+
+@pytest.mark.parametrize('name', ['dense_expression', 'own_loop_nest'])
+def test_the_examples_check_themselves(name):
+    done = subprocess.run([sys.executable, os.path.join(EXAMPLES, f'{name}.py')], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert 'right' in done.stdout
+
+
+UNARY = {
+    'exp': numpy.exp, 'log': numpy.log, 'sqrt': numpy.sqrt, 'rsqrt': lambda x: 1 / numpy.sqrt(x), 'tanh': numpy.tanh,
+    'sigmoid': lambda x: 1 / (1 + numpy.exp(-x)), 'floor': numpy.floor, 'ceil': numpy.ceil, 'round': numpy.round,
+    'trunc': numpy.trunc, 'abs': numpy.abs, 'sin': numpy.sin, 'cos': numpy.cos, 'tan': numpy.tan, 'asin': numpy.arcsin,
+    'acos': numpy.arccos, 'atan': numpy.arctan, 'sinh': numpy.sinh, 'cosh': numpy.cosh, 'asinh': numpy.arcsinh,
+    'atanh': numpy.arctanh,
+}
+
+
+def test_functions_are_numpys():
+    x = te.placeholder((40,), name='x')
+    values = uniform(40, 0.05, 0.95)
+    outputs = [te.compute((40,), lambda i, f=getattr(te, name): f(x[i]), name) for name in UNARY]
+    outputs += [te.compute((40,), lambda i: te.acosh(x[i] + 1), 'acosh'), te.compute((40,), lambda i: te.pow(x[i], 1.5), 'pow'),
+                te.compute((40,), lambda i: te.fma(x[i], 3, x[i]), 'fma'), te.compute((40,), lambda i: te.erf(x[i]), 'erf')]
+    results = run(outputs, [x], values)
+    wide = values.astype('float64')
+    expected = [function(wide) for function in UNARY.values()] + [numpy.arccosh(wide + 1), wide ** 1.5, wide * 4]
+    for output, result, reference in zip(outputs, results, expected):
+        numpy.testing.assert_allclose(result, reference, rtol=3e-6, atol=1e-6, err_msg=output.name)
+    numpy.testing.assert_allclose(results[-1], [math.erf(value) for value in wide], rtol=1e-6)
+
+
+def test_operators_of_whole_numbers_round_down_as_pythons():
+    a, b = te.placeholder((9, 7), 'i32', 'a'), te.placeholder((9, 7), 'int32', 'b')
+    x = DRAW.integers(-40, 40, (9, 7)).astype('int32')
+    y = DRAW.integers(1, 9, (9, 7)).astype('int32') * DRAW.choice([-1, 1], (9, 7)).astype('int32')
+    made = {
+        '//': lambda p, q: p // q, '%': lambda p, q: p % q, '+': lambda p, q: p + q * 3 - 1, '-': lambda p, q: -p - q,
+        '&': lambda p, q: p & q, '|': lambda p, q: p | q, '^': lambda p, q: p ^ q, '~': lambda p, q: ~p,
+        '<<': lambda p, q: p << 2, '>>': lambda p, q: p >> 1, 'of a number': lambda p, q: 100 // q + 7 % q,
+    }
+    results = run([te.compute((9, 7), lambda i, j, f=f: f(a[i, j], b[i, j])) for f in made.values()], [a, b], x, y)
+    for name, function, result in zip(made, made.values(), results):
+        numpy.testing.assert_array_equal(result, function(x, y), err_msg=name)
+
+
+def test_comparisons_and_choices_are_expressions():
+    x = te.placeholder((30,), 'f64', 'x')
+    values = uniform(30, dtype='float64')
+    outputs = [
+        te.compute((30,), lambda i: te.select((x[i] < 0) & (i % 2 == 0), -x[i], 0.5)),
+        te.compute((30,), lambda i: (x[i] >= 0.25) | ~(x[i] != values[3])),
+        te.compute((30,), lambda i: te.cast(x[i] * 10, 'i8')),
+        te.compute((30,), lambda i: te.maximum(te.minimum(x[i], 0.5), -0.5)),
+    ]
+    chosen, truth, whole, clipped = run(outputs, [x], values)
+    places = numpy.arange(30)
+    numpy.testing.assert_array_equal(chosen, numpy.where((values < 0) & (places % 2 == 0), -values, 0.5))
+    numpy.testing.assert_array_equal(truth, (values >= 0.25) | (values == values[3]))
+    assert truth.dtype == bool and whole.dtype == numpy.int8
+    numpy.testing.assert_array_equal(whole, (values * 10).astype('int8'))
+    numpy.testing.assert_array_equal(clipped, values.clip(-0.5, 0.5))
+
+
+def test_reductions_go_over_axes_where_a_condition_holds():
+    x = te.placeholder((6, 5, 8), name='x')
+    values = uniform((6, 5, 8))
+    wide = values.astype('float64')
+
+    def over(function, last=8, **options):
+        j, k = te.reduce_axis(5, 'j'), te.reduce_axis(last, 'k')
+        return te.compute((6,), lambda i: function(x, i, j, k))
+
+    outputs = [
+        over(lambda x, i, j, k: te.sum(x[i, j, k] * x[i, j, k], [j, k])),
+        over(lambda x, i, j, k: te.max(x[i, j, k], (j, k), where=k < 3)),
+        over(lambda x, i, j, k: te.min(x[i, j, k], (j, k))),
+        over(lambda x, i, j, k: te.prod(x[i, j, k] + 1, (j, k), where=j == 2)),
+        over(lambda x, i, j, k: te.any(x[i, j, k] > 0.9, (j, k))),
+        over(lambda x, i, j, k: te.all(x[i, j, k] > -0.9, (j, k))),
+    ]
+    expected = [(wide ** 2).sum((1, 2)), wide[:, :, :3].max((1, 2)), wide.min((1, 2)), (wide[:, 2] + 1).prod(1),
+                (wide > 0.9).any((1, 2)), (wide > -0.9).all((1, 2))]
+    for result, reference in zip(run(outputs, [x], values), expected):
+        numpy.testing.assert_allclose(result, reference, rtol=1e-5)
+
+
+def test_reads_outside_of_a_tensor_are_refused_unless_a_condition_guards_them():
+    x, w = te.placeholder((20,), name='x'), te.placeholder((5,), name='w')
+    with pytest.raises(gantry.InputError, match=r'reads x at .*, which reaches 23, but dimension 0 has the indices 0 to 19'):
+        k = te.reduce_axis(5)
+        te.compute((20,), lambda i: te.sum(x[i + k] * w[k], k))
+    k = te.reduce_axis(5)
+    padded = te.compute((24,), lambda i: te.if_then_else((i >= 2) & (i < 22), x[i - 2], 0), 'padded')
+    y = te.compute((20,), lambda i: te.sum(padded[i + k] * w[k], k))
+    a, b = uniform(20), uniform(5)
+    schedule = te.Schedule(y)
+    schedule[padded].compute_inline()
+    expected = numpy.correlate(a.astype('float64'), b, 'same')
+    for how in (None, schedule):
+        numpy.testing.assert_allclose(run(y, [x, w], a, b, schedule=how)[0], expected, atol=1e-6)
+
+
+class Product:
+    """c = a b, and what schedules do with it."""
+
+    def __init__(self, m=20, n=24, depth=18):
+        self.a, self.b = te.placeholder((m, depth), name='a'), te.placeholder((depth, n), name='b')
+        self.k = te.reduce_axis(depth, 'k')
+        self.c = te.compute((m, n), lambda i, j: te.sum(self.a[i, self.k] * self.b[self.k, j], self.k), 'c')
+        self.inputs = [self.a, self.b]
+        self.schedule = te.Schedule(self.c)
+        self.stage = self.schedule[self.c]
+
+    def check(self):
+        a, b = uniform(self.a.shape), uniform(self.b.shape)
+        result = run(self.c, self.inputs, a, b, schedule=self.schedule)[0]
+        numpy.testing.assert_allclose(result, a.astype('float64') @ b, atol=1e-5)
+        return str(te.lower(self.schedule, self.inputs))
+
+
+def test_loops_are_divided_merged_ordered_and_annotated():
+    p = Product()
+    i, j = p.stage.axes
+    outer, inner = p.stage.split(j, 7)
+    wide = p.stage.fuse(i, outer)
+    p.stage.reorder(p.k, inner)
+    p.stage.parallel(wide)
+    p.stage.unroll(inner)
+    assert [axis.name for axis in p.stage.loops] == [wide.name, 'k', inner.name]
+    assert (i.extent, p.k.extent, inner.extent) == (20, 18, None)
+    assert 'parallel' in p.check()
+
+
+@pytest.mark.parametrize('tail', ['guard', 'shift_inwards', 'shift_or_guard'])
+def test_tails_are_guarded_or_shifted(tail):
+    x = te.placeholder((37,), name='x')
+    y = te.compute((37,), lambda i: x[i] * x[i])
+    schedule = te.Schedule(y)
+    schedule[y].vectorize(schedule[y].split(schedule[y].axes[0], 8, tail=tail)[1])
+    values = uniform(37)
+    numpy.testing.assert_allclose(run(y, [x], values, schedule=schedule)[0], values.astype('float64') ** 2, rtol=1e-6)
+
+
+def test_tiles_are_summed_in_registers():
+    p = Product()
+    sums = p.schedule.cache_write(p.c, 'local')
+    row, column, in_row, in_column = p.stage.tile(*p.stage.axes, 4, 8)
+    p.stage.unroll(in_row)
+    p.stage.vectorize(in_column)
+    stage = p.schedule[sums]
+    stage.compute_at(p.stage, column)
+    stage.reorder(p.k, *stage.axes)
+    stage.unroll(stage.axes[0])
+    stage.vectorize(stage.axes[1])
+    stage.sum_in_parts(stage.split(p.k, 6)[1])
+    assert 'c.cache' in p.check()
+
+
+def test_operands_are_read_through_copies():
+    p = Product()
+    row, _ = p.stage.split(p.stage.axes[0], 5)
+    copy = p.schedule.cache_read(p.a, 'local', p.c)
+    p.schedule[copy].compute_at(p.stage, row)
+    assert p.schedule[copy].scope == 'local'
+    p.stage.prefetch(row, p.b, (0, 0))
+    assert 'a.read' in p.check()
+
+
+def test_targets_rules_make_schedules_too():
+    p = Product()
+    p.schedule = te.schedule_for(p.c)
+    p.check()
+
+
+def test_half_and_byte_products_are_computed_in_wider_types():
+    a, b = te.placeholder((4, 32), 'i8', 'a'), te.placeholder((32, 6), 'i8', 'b')
+    k = te.reduce_axis(32)
+    c = te.compute((4, 6), lambda i, j: te.sum(te.cast(a[i, k], 'i32') * te.cast(b[k, j], 'i32'), k))
+    x, y = DRAW.integers(-128, 128, (4, 32)).astype('int8'), DRAW.integers(-128, 128, (32, 6)).astype('int8')
+    numpy.testing.assert_array_equal(run(c, [a, b], x, y)[0], x.astype('int32') @ y.astype('int32'))
+    h = te.placeholder((16,), 'float16', 'h')
+    d = te.compute((16,), lambda i: te.cast(te.cast(h[i], 'f32') * 3, 'f16'))
+    values = uniform(16, dtype='float16')
+    numpy.testing.assert_array_equal(run(d, [h], values)[0], (values.astype('float32') * 3).astype('float16'))
+
+
+def test_lowering_is_shown_step_by_step():
+    x = te.placeholder((64,), name='x')
+    y = te.compute((64,), lambda i: x[i] + 1)
+    schedule = te.Schedule(y)
+    schedule[y].vectorize(schedule[y].split(schedule[y].axes[0], 8)[1])
+    nest = te.lower(schedule, [x], name='plus_one')
+    names = [step.name for step in nest.steps]
+    assert names[:2] == ['lower', 'simplify'] and 'vectorize' in names
+    vectorize = nest.steps[names.index('vectorize')]
+    assert vectorize.changed and vectorize.text != nest.steps[0].text
+    assert str(nest) == nest.steps[-1].text and 'plus_one' in str(nest)
+    assert 'plus_one' in nest.assembly('aarch64') and 'define' in nest.llvm('x86-64-v3')
+
+
+def test_an_emulated_gpu_runs_blocks_of_threads():
+    planes, pixels, threads = 3, 100, 32
+    x = te.placeholder((planes, pixels), name='x')
+    k = te.reduce_axis(pixels, 'k')
+    total = te.compute((planes,), lambda p: te.sum(x[p, k], k), 'total')
+    y = te.compute((planes, pixels), lambda p, i: x[p, i] - total[p] / pixels, 'y')
+    schedule = te.Schedule(y, gpu=True)
+    out, sums = schedule[y], schedule[total]
+    plane = out.axes[0]
+    out.bind(plane, 'block')
+    step, thread = out.split(out.axes[1], threads)
+    out.reorder(plane, thread, step)
+    out.bind(thread, 'thread')
+    sums.scope = 'shared'
+    sums.compute_at(out, plane)
+    sums.bind(sums.split(k, threads)[1], 'thread')
+    module = te.build(schedule, [x], target='cuda-emulated:sm_80')
+    values = uniform((planes, pixels))
+    wide = values.astype('float64')
+    numpy.testing.assert_allclose(module.session(device='cuda-emulated')(values), wide - wide.mean(1, keepdims=True), atol=1e-6)
+    assert '.entry' in te.lower(schedule, [x]).assembly('cuda:sm_80')
+    with pytest.raises(gantry.InputError, match='is for a GPU'):
+        te.build(schedule, [x])
+    with pytest.raises(gantry.InputError, match='is for a CPU'):
+        te.build(te.Schedule(y), [x], target='cuda:sm_80')
+
+
+def test_modules_have_the_names_of_tensors_and_are_files_as_any(tmp_path):
+    p = Product(2, 3, 4)
+    module = te.build(p.schedule, p.inputs, target='aarch64', name='product')
+    assert [str(info) for info in module.inputs] == ['a: f32 (2, 4)', 'b: f32 (4, 3)']
+    assert module.outputs[0].name == 'c' and module.targets == ('aarch64',) and module.name == 'product'
+    module.save(tmp_path / 'product.gmod')
+    assert gantry.load(tmp_path / 'product.gmod').digest == te.build(p.schedule, p.inputs, target='aarch64', name='product').digest
+
+
+def test_stages_keep_their_schedule_and_tensors_what_they_read():
+    def stage_alone():
+        x = te.placeholder((8,), name='x')
+        y = te.compute((8,), lambda i: x[i] * 2)
+        return te.Schedule(te.compute((8,), lambda i: y[i] + 1))[y]
+
+    stage = stage_alone()
+    gc.collect()
+    assert stage.axes[0].extent == 8
+    stage.compute_inline()
+
+
+def test_other_threads_go_on_while_a_schedule_is_built_which_nobody_may_change():
+    p, heard, stop = Product(), [], threading.Event()
+
+    def copy(nest):
+        heard.append(threading.current_thread())
+        with pytest.raises(gantry.InputError, match='is being lowered'):
+            schedule[y].unroll(schedule[y].axes[0])
+        nest.loop('i', 480, lambda i: nest.store(nest.result(0), i, nest.input(0)[i] + 1))
+
+    (copied,) = te.extern_kernel([p.c], [p.c.shape], ['f32'], copy)
+    y = te.compute(p.c.shape, lambda i, j: copied[i, j] * 2)
+    schedule = te.Schedule(y)
+    turns = 0
+
+    def count():
+        nonlocal turns
+        while not stop.is_set():
+            turns += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        a, b = uniform(p.a.shape), uniform(p.b.shape)
+        result = run(y, p.inputs, a, b, schedule=schedule)[0]
+    finally:
+        stop.set()
+        thread.join()
+    numpy.testing.assert_allclose(result, (a.astype('float64') @ b + 1) * 2, atol=1e-5)
+    assert turns > 1000 and heard
+    schedule[y].unroll(schedule[y].axes[0])
+
+
+def test_what_a_loop_nest_raises_is_raised_by_lowering():
+    x = te.placeholder((4,), name='x')
+
+    def lowered(body):
+        return te.lower(te.Schedule(te.extern_kernel([x], [(4,)], ['f32'], body)), [x])
+
+    with pytest.raises(ZeroDivisionError):
+        lowered(lambda nest: 1 // 0)
+    kept = []
+    lowered(lambda nest: (kept.append(nest), nest.store(nest.result(0), 0, 1)))
+    with pytest.raises(gantry.InputError, match='after its body has returned'):
+        kept[0].result(0)
+
+    def leak(nest):
+        variables = []
+        nest.loop('i', 4, variables.append)
+        nest.store(nest.result(0), variables[0], 1)
+
+    with pytest.raises(gantry.InputError, match='i is no variable of a loop around this'):
+        lowered(leak)
+    with pytest.raises(gantry.InputError, match='x is an element of a tensor expression'):
+        lowered(lambda nest: nest.store(nest.result(0), 0, x[0]))
+    with pytest.raises(gantry.InputError, match='input 1 of 1'):
+        lowered(lambda nest: nest.input(1))
+
+
+def test_conditions_values_and_workspace_of_loop_nests():
+    x = te.placeholder((50,), name='x')
+
+    def positive_first(nest):
+        count = nest.scratch('count', 'i64', 1)
+
+        def one(i):
+            def keep():
+                nest.let('at', count[0], lambda at: nest.store(nest.result(0), at, nest.input(0)[i]))
+                nest.store(count, 0, count[0] + 1)
+            nest.when(nest.input(0)[i] > 0, keep)
+
+        nest.loop('z', 50, lambda i: nest.store(nest.result(0), i, 0), kind='vectorized')
+        nest.store(count, 0, 0)
+        nest.loop('i', 50, one)
+
+    values = uniform(50)
+    result = run(te.extern_kernel(x, [50], ['f32'], positive_first), [x], values)[0]
+    kept = values[values > 0]
+    numpy.testing.assert_array_equal(result, numpy.concatenate([kept, numpy.zeros(50 - len(kept))]))
+
+
+def deep(levels):
+    x = te.placeholder((4,), name='x')
+
+    def body(i):
+        value = x[i]
+        for _ in range(levels):
+            value = value * 0.5 + x[i]
+        return value
+    return te.compute((4,), body), x
+
+
+def test_deep_expressions_are_built_or_refused():
+    y, x = deep(480)
+    numpy.testing.assert_allclose(run(y, [x], numpy.ones(4, 'float32'))[0], numpy.full(4, 2), rtol=1e-6)
+    with pytest.raises(gantry.InputError, match='more than 1000 levels'):
+        deep(520)
+    chain = x = te.placeholder((4,), name='x')
+    with pytest.raises(gantry.InputError, match='tensors of tensors'):
+        for _ in range(5000):
+            chain = te.compute((4,), lambda i: chain[i] + 1)
+
+
+X, N = te.placeholder((4, 6), name='x'), te.placeholder((4,), 'i32', 'n')
+Y = te.compute((4, 6), lambda i, j: X[i, j] + 1, 'y')
+Z = te.compute((4, 6), lambda i, j: Y[i, j] * 2, 'z')
+K = te.reduce_axis(4, 'k')
+
+
+def scheduled(change):
+    schedule = te.Schedule(Z)
+    change(schedule, schedule[Z], schedule[Y])
+    return te.lower(schedule, [X])
+
+
+@pytest.mark.parametrize('call, message', [
+    (lambda: te.placeholder((4, 0)), 'dimension 1 of its shape is 0'),
+    (lambda: te.placeholder('four'), "is 'f', which is no whole number"),
+    (lambda: te.placeholder((2**21, 2**20)), 'more than 2\\^40 elements'),
+    (lambda: te.placeholder((4,), 'float'), "dtype 'float' is none of"),
+    (lambda: te.compute((4,), lambda i: 0), 'its body gave a int'),
+    (lambda: te.compute((4,), lambda i: X[i]), 'read of x with 1 indices, it has 2 dimensions'),
+    (lambda: te.compute((4,), lambda i: X[i, 6]), 'which reaches 6'),
+    (lambda: te.compute((4,), lambda i: X[i, 0.5]), '0.5 is no i64'),
+    (lambda: te.compute((4,), lambda i: X[i, N[i]]), 'indices are i64'),
+    (lambda: te.compute((4,), lambda i: X[i, 0] + N[i]), 'operands of different types'),
+    (lambda: te.compute((4,), lambda i: X[i, 0] if i < 2 else X[i, 1]), 'no truth value before it runs'),
+    (lambda: te.compute((4,), lambda i: te.sum(X[i, K], K) + 1), 'a reduction must be the root of its body'),
+    (lambda: te.compute((4,), lambda i: te.sum(X[i, K], i)), 'a Expr is no axis'),
+    (lambda: te.compute((4,), lambda i: te.sum(X[i, K], (K, K))), 'goes over k twice'),
+    (lambda: te.compute((4,), lambda i: X[i, K]), 'k is no axis of it'),
+    (lambda: te.compute((4,), lambda i: te.any(X[i, K], K)), 'te.any: is of truth values'),
+    (lambda: te.compute((4,), lambda i: te.exp(N[i])), 'exp is of floating-point numbers'),
+    (lambda: te.compute((4,), lambda i: N[i] / 2), 'it is //'),
+    (lambda: te.compute((4,), lambda i: X[i, 0] & 1), 'are of whole numbers'),
+    (lambda: te.compute((4,), lambda i: (i < 2) + (i > 3)), 'truth values are joined'),
+    (lambda: N[0] + 2**31, 'is no i32'),
+    (lambda: N[0] + 'one', 'a str is no scalar expression'),
+    (lambda: te.maximum(1.5, 2.5), 'may be of several types'),
+    (lambda: te.Schedule([]), 'at least one output'),
+    (lambda: te.Schedule(X), 'the output x is an input'),
+    (lambda: te.Schedule(Y)[Z], 'z is not part of this schedule'),
+    (lambda: scheduled(lambda s, z, y: z.split(y.axes[0], 2)), 'is not one of its loops'),
+    (lambda: scheduled(lambda s, z, y: z.split(z.axes[0], 0)), 'the factor is 0'),
+    (lambda: scheduled(lambda s, z, y: z.fuse(z.axes[1], z.axes[0])), 'is not directly inside'),
+    (lambda: scheduled(lambda s, z, y: z.bind(z.axes[0], 'grid')), "binding 'grid' is none of 'block', 'thread'"),
+    (lambda: scheduled(lambda s, z, y: z.bind(z.axes[0], 'block')), 'is for a CPU'),
+    (lambda: scheduled(lambda s, z, y: z.parallel(z.axes[1])), 'only the outermost loop'),
+    (lambda: scheduled(lambda s, z, y: y.compute_at(te.Schedule(Z)[Z], z.axes[0])), 'are of two schedules'),
+    (lambda: scheduled(lambda s, z, y: y.compute_at(y, y.axes[0])), 'which is computed in it'),
+    (lambda: scheduled(lambda s, z, y: (y.compute_at(z, z.axes[0]), z.compute_at(y, y.axes[0]))), 'which is computed in it'),
+    (lambda: scheduled(lambda s, z, y: y.compute_at(z, y.axes[0])), 'is not one of the loops of z'),
+    (lambda: scheduled(lambda s, z, y: s.cache_read(Y, 'registers', Z)), "scope 'registers' is none of"),
+    (lambda: scheduled(lambda s, z, y: z.skip_unless(y.axes[0] < 2)), 'i0 is no axis of it'),
+    (lambda: te.lower(te.Schedule(Z), []), 'x is read before it is computed'),
+    (lambda: te.lower(te.Schedule(Z), [Y]), 'the input y is computed'),
+    (lambda: te.lower(te.Schedule(Z), [X, te.placeholder((1,))]), 'two inputs are named x'),
+    (lambda: te.build(te.Schedule(Z), [X], name='my kernel'), 'no name of a function'),
+    (lambda: te.build(te.Schedule(Z), [X], target='x86-64-v33'), 'x86-64-v33'),
+])
+def test_what_does_not_fit_is_an_input_error(call, message):
+    with pytest.raises(gantry.InputError, match=message):
+        call()
