@@ -29,11 +29,12 @@ breathe_domain_by_extension = {'h': 'c', 'hpp': 'cpp'}
 nitpicky = False
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'description'
+autodoc_typehints_description_target = 'documented_params'
 
 html_theme = 'furo'
 html_title = f'gantry {release}'
 html_static_path = ['site']
-html_css_files = ['tables.css']
+html_css_files = ['gantry.css']
 html_show_sphinx = False
 html_theme_options = {
     'light_css_variables': {'color-brand-primary': '#0b5cad', 'color-brand-content': '#0b5cad'},

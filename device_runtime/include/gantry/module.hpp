@@ -130,7 +130,7 @@ class Module {
   Module(Module&&) noexcept = default;
   Module& operator=(Module&&) noexcept = default;
 
-  /// The variant chosen for this CPU, e.g. "x86-64-v4"; lives as long as the module.
+  /// The variant chosen for this CPU, such as "x86-64-v4"; lives as long as the module.
   std::string_view target() const { return gantry_module_target(get()); }
   /// How many inputs and outputs there are; their numbers are those below.
   std::int32_t input_count() const { return gantry_input_count(get()); }

@@ -64,7 +64,7 @@ GANTRY_API GantryStatus gantry_module_load_in_place(const void* bytes, size_t si
 GANTRY_API void gantry_module_release(GantryModule* module);
 
 /**
- * The variant chosen for this CPU, e.g. "x86-64-v4"; of a module without code for CPUs its first variant.
+ * The variant chosen for this CPU, such as "x86-64-v4"; of a module without code for CPUs its first variant.
  * Lives as long as the module.
  */
 GANTRY_API const char* gantry_module_target(const GantryModule* module);
