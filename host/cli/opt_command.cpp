@@ -43,10 +43,12 @@ struct Options {
 
 /// For which targets and options the pass has something to do.
 std::string applies_to(const Pass& pass) {
-  PassContext cpu, gpu;
+  PassContext cpu, gpu, asked;
   gpu.for_gpu = true;
+  asked.combine_parallel = true;
   if (pass.applies(cpu)) return pass.applies(gpu) ? "all" : "CPUs";
-  return pass.applies(gpu) ? "GPUs" : "fast-math";
+  if (pass.applies(gpu)) return "GPUs";
+  return pass.applies(asked) ? "--passes" : "fast-math";
 }
 
 int list_passes() {
@@ -96,6 +98,7 @@ class Optimizer {
         compile_(std::move(compile)),
         context_(make_pass_context(target_, compile_)) {
     if (options.stop_after) context_.most_rewrites = *options.stop_after;
+    context_.combine_parallel = !options.passes.empty();  // naming such a pass asks for it
   }
 
   const PassContext& context() const { return context_; }
@@ -125,7 +128,7 @@ class Optimizer {
  private:
   std::string rewrites_text(const Pass& pass, const PassRun& run) const {
     if (!pass.applies(context_))
-      return applies_to(pass) == "fast-math" ? "not asked for" : "not for " + target_.name;
+      return pass.when == for_cpus || pass.when == for_gpus ? "not for " + target_.name : "not asked for";
     return run.rewrites == 0 ? "no rewrites" : run.rewrites == 1 ? "1 rewrite" : fmt::format("{} rewrites", run.rewrites);
   }
 

@@ -27,6 +27,9 @@ struct PassContext {
   bool fast_math = false;
   /// Without it, fuse_ops makes a kernel of every node.
   bool fuse = true;
+  /// Convolutions and batched products of the same data become one (host/passes/combine_parallel.h). No network has
+  /// been seen to gain by it: it is for those who want to try.
+  bool combine_parallel = false;
   AttentionPolicy attention;
   /// Absent: layouts and weights stay as they are.
   std::function<LayoutPolicy(const Function&)> layout_policy;
@@ -69,6 +72,9 @@ inline bool for_cpus(const PassContext& context) {
 }
 inline bool for_gpus(const PassContext& context) {
   return context.for_gpu;
+}
+inline bool to_combine_parallel(const PassContext& context) {
+  return context.combine_parallel;
 }
 
 /// A line of the pipeline (host/passes/pipeline.def): a pass, and the level of optimisation from which on it runs.

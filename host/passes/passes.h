@@ -60,12 +60,16 @@ void dead_code(Graph& graph, PassContext& context);
 ///   %1 = transpose(%0, axes=[0, 2, 1]); %2 = transpose(%1, axes=[0, 2, 1]); %3 = exp(%2)   =>   %3 = exp(%0)
 void simplify_movement(Graph& graph, PassContext& context);
 
-/// Products of the same data with several constant weights, in form gemm, become one product with all columns
-/// where cutting the results out of it costs nothing (the queries, keys and values of attention):
+/// Products of the same data with several constant weights, alike in all else and in the bias and the activation behind
+/// them, become one with all weights side by side, where cutting the results out of it costs nothing
+/// (host/passes/combine_parallel.h): branches of inception blocks, queries, keys and values of attention, products
+/// with constant matrices, on either side, of batches.
 ///   %1 = nn.dense(%x, @a); %2 = nn.dense(%x, @b)   =>   %0 = nn.dense(%x, concatenate(@a, @b));
 ///                                                       %1 = strided_slice(%0, …); %2 = strided_slice(%0, …)
-/// After alter_layout; leaves constant nodes and dead ones.
-void combine_products(Graph& graph, PassContext& context);
+/// After alter_layout; leave constant nodes and dead ones.
+void combine_parallel_conv2d(Graph& graph, PassContext& context);
+void combine_parallel_dense(Graph& graph, PassContext& context);
+void combine_parallel_batch_matmul(Graph& graph, PassContext& context);
 
 /// softmax(scale * Q K^T + masks and biases) V becomes one nn.attention, which reads queries, keys and values
 /// where the projections left them, through the transpositions, slices and reshapes between, and writes its

@@ -63,9 +63,9 @@ TEST(PassList, EveryPipelineIsInAnOrderThatItsPassesAllow) {
 }
 
 TEST(PassList, AMissingPassIsNamedUnlessTheGraphHasBeenThroughIt) {
-  EXPECT_THAT(error_of_order({"combine_products"}, {}, {}), HasSubstr("put alter_layout before it"));
-  EXPECT_EQ(error_of_order({"combine_products"}, {"alter_layout"}, {}), "");
-  EXPECT_EQ(error_of_order({"simplify_inference", "alter_layout", "combine_products"}, {}, {}), "");
+  EXPECT_THAT(error_of_order({"combine_parallel_dense"}, {}, for_gpu()), HasSubstr("put alter_layout before it"));
+  EXPECT_EQ(error_of_order({"combine_parallel_dense"}, {"alter_layout"}, for_gpu()), "");
+  EXPECT_EQ(error_of_order({"simplify_inference", "alter_layout", "combine_parallel_dense"}, {}, for_gpu()), "");
   EXPECT_THAT(error_of_order({"fuse_ops", "alter_layout"}, {"simplify_inference"}, {}), HasSubstr("put it before fuse_ops"));
   EXPECT_EQ(error_of_order({"fuse_ops", "dead_code"}, {}, {}), "");
   EXPECT_THAT(error_of_order({"place_devices"}, {}, for_gpu()), HasSubstr("put fuse_ops before it"));

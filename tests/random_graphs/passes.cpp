@@ -25,7 +25,7 @@ AttentionPolicy random_attention(uint64_t seed) {
   return policy;
 }
 
-/// Matrix products in the form that combine_products looks for, convolutions as they are.
+/// Matrix products in the form that the combine_parallel passes look for, convolutions as they are.
 LayoutPolicy gemm_policy() {
   LayoutPolicy policy;
   policy.dense_gemm = [](const TensorType&, int64_t) { return true; };
@@ -48,6 +48,7 @@ LayoutPolicy tiles_policy() {
 /// What a target might ask for.
 PassContext random_context(uint64_t seed) {
   PassContext context;
+  context.combine_parallel = true;
   context.small = Choices(seed, "optimize for size").chance(0.2);
   context.attention = random_attention(seed);
   context.layout_policy = [seed](const Function&) { return random_policy(seed); };
@@ -94,9 +95,10 @@ std::map<const Pass*, std::set<Stage>> stages_of_passes() {
   return stages;
 }
 
-/// Those that apply to CPUs or to GPUs without being asked for: the others change results on purpose.
+/// Those that apply to CPUs or to GPUs without fast math: the others change results on purpose.
 bool keeps_results(const Pass& pass) {
   PassContext context;
+  context.combine_parallel = true;
   if (pass.applies(context)) return true;
   context.for_gpu = true;
   return pass.applies(context);
@@ -104,7 +106,9 @@ bool keeps_results(const Pass& pass) {
 
 std::vector<TestedPass> make_list() {
   const std::map<std::string, std::vector<std::string>> prepared{
-      {"combine_products", {"choose_gemm"}},
+      {"combine_parallel_conv2d", {"choose_gemm"}},
+      {"combine_parallel_dense", {"choose_gemm"}},
+      {"combine_parallel_batch_matmul", {"choose_gemm"}},
       {"combine_projections", {"recognize_attention", "choose_tiles"}},
       {"place_devices", {"fuse_ops"}},
   };

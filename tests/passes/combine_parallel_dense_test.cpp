@@ -5,7 +5,7 @@ namespace {
 
 std::string combined(const std::string& text) {
   return after(text, [](Graph& graph) {
-    combine_products(graph, fresh_context());
+    combine_parallel_dense(graph, fresh_context());
     fold_constant(graph, fresh_context());
     dead_code(graph, fresh_context());
   });
@@ -22,7 +22,7 @@ std::string attention(const std::string& form, const std::string& between) {
 }
 const std::string kTransposition = "  %3 = transpose(%2, axes=[0, 2, 1])\n";
 
-TEST(CombineProducts, QueriesAndKeysComeFromOneProduct) {
+TEST(CombineParallelDense, QueriesAndKeysComeFromOneProduct) {
   EXPECT_THAT(combined(attention("true", kTransposition)),
               IsGraph("fn @main(%x: Tensor[(N, 8, 3), f32]) -> Tensor[(N, 8, 8), f32] {\n"
                       "  %0 = nn.dense(%x, const(f32, [3, 2], [1, 4, 2, 5, 3, 6]), units=2, gemm=true)\n"
@@ -33,11 +33,11 @@ TEST(CombineProducts, QueriesAndKeysComeFromOneProduct) {
                       "  %5 = matmul(%2, %4, gemm=true)\n  return %5\n}"));
 }
 
-TEST(CombineProducts, ProductsInOtherFormsStayApart) {
+TEST(CombineParallelDense, ProductsInOtherFormsStayApart) {
   EXPECT_THAT(combined(attention("false", kTransposition)), IsGraph(attention("false", kTransposition)));
 }
 
-TEST(CombineProducts, ProductsThatArithmeticFollowsStayApart) {
+TEST(CombineParallelDense, ProductsThatArithmeticFollowsStayApart) {
   const std::string text = attention("true", "  %r = nn.relu(%2)\n  %3 = transpose(%r, axes=[0, 2, 1])\n");
   EXPECT_THAT(combined(text), IsGraph(text));
 }
