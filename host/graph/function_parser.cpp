@@ -422,18 +422,12 @@ void FunctionParser::add_node(Node& node, std::vector<Declared>& results, size_t
 
 // --- what it returns
 
-void FunctionParser::check_output(const Value* value, size_t place) const {
-  if (context_.program == nullptr || depth_ > 0) return;
-  const auto& outputs = function_.outputs;
-  if (value->kind == Value::Kind::kResult && std::ranges::find(outputs, value) == outputs.end()) return;
-  TextCursor::fail_at(place, fmt::format("a program returns each value once, and what a node computes: write "
-                                         "%{0}.copy = copy({1}{0}), and return that",
-                                         value->name, value->is_constant() ? "@" : "%"));
-}
-
 void FunctionParser::check_output_names(size_t place) const {
   std::vector<std::string> names = function_.output_names;
-  if (names.empty()) return;
+  if (names.empty()) {
+    if (context_.program == nullptr || depth_ > 0) return;
+    for (const Value* output : function_.outputs) names.push_back(output->name);
+  }
   if (names.size() != function_.outputs.size())
     TextCursor::fail_at(place, "some of the returned values have names (as \"…\"), others not");
   std::ranges::sort(names);
@@ -445,10 +439,7 @@ void FunctionParser::parse_return(const std::vector<TensorType>& declared, size_
   const size_t place = cursor_.place();
   while (cursor_.peek() != '}') {
     if (!function_.outputs.empty() && !cursor_.accept(",")) cursor_.fail_expected("',' or '}'");
-    const size_t value_place = cursor_.place();
-    Value* value = parse_value();
-    check_output(value, value_place);
-    function_.outputs.push_back(value);
+    function_.outputs.push_back(parse_value());
     if (cursor_.accept("as")) function_.output_names.push_back(cursor_.string());
   }
   check_output_names(place);

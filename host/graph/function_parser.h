@@ -65,7 +65,6 @@ class FunctionParser {
   void add_node(Node& node, std::vector<Declared>& results, size_t place);
   TensorType agreed_type(const Declared& result, const TensorType& inferred, const Node& node);
   void parse_return(const std::vector<TensorType>& declared, size_t declared_place);
-  void check_output(const Value* value, size_t place) const;
   void check_output_names(size_t place) const;
   void settle_constraints();
   void need(const Dim& left, const Dim& right, const Node& node);

@@ -32,8 +32,8 @@ struct ProgramSource {
   std::function<std::map<std::string, Dim>(const std::vector<Value*>& parameters)> fix_sizes;
 };
 
-/// Parses a program. Beyond what parse_graph() checks: it returns at least one value, each the result of a
-/// node of its own; every constraint that its type rules and declared types need is one of the graph's,
+/// Parses a program. Beyond what parse_graph() checks: it returns at least one value, each under a name of its
+/// own; every constraint that its type rules and declared types need is one of the graph's,
 /// whatever the text states; constants beside it are those of `source.weights`. User errors name the text,
 /// line and column, show the line, and say what was expected.
 Graph parse_program(std::string_view text, const OpTable& ops, const ProgramSource& source);

@@ -137,7 +137,7 @@ TEST_F(Gir, ErrorsShowTheLineOfTheFile) {
   replace_in("m.gir", "add(", "ad(");
   for (const char* command : {"compile", "run", "bench", "ir", "inspect", "opt"}) {
     EXPECT_EQ(error_of({command, "m.gir"}),
-              "gantry: error: m.gir:4:8: there is no op 'ad'; did you mean 'add'?\n"
+              "gantry: error: m.gir:4:8: there is no op 'ad'; did you mean 'add' or 'pad'?\n"
               "    %1 = ad(%0, const(f32, [3], [1, 0, -1]))\n"
               "         ^\n")
         << command;

@@ -45,7 +45,7 @@ fn @main(%x: Tensor[(N, 3, 8, 8), f32], %"my input": Tensor[(M, 4), f32]) -> (Te
 )",
     R"(fn @main(%a: Tensor[(N, K), f32], %b: Tensor[(2, M), f16], %i: Tensor[(3), i64]) -> (Tensor[(K, N), f32], Tensor[(3, M), f16], Tensor[(2*N, floordiv(K+1, 2)), f32]) {
   %0 = transpose(%a, axes=[1, 0])
-  %1 = take(%b, %i, axis=0)
+  %1 = gather(%b, %i, axis=0)
   %2 = concatenate(%a, %a, axis=0)
   %3 = strided_slice(%2, begin=(0, 0), end=(2*N, K), strides=[1, 2])
   return %0, %1, %3
