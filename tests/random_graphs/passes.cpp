@@ -96,9 +96,9 @@ std::map<const Pass*, std::set<Stage>> stages_of_passes() {
 }
 
 /// Those that apply to CPUs or to GPUs without fast math: the others change results on purpose.
-bool keeps_results(const Pass& pass) {
+bool keeps_results(const Pass& pass, bool asked) {
   PassContext context;
-  context.combine_parallel = true;
+  context.combine_parallel = asked;
   if (pass.applies(context)) return true;
   context.for_gpu = true;
   return pass.applies(context);
@@ -115,9 +115,10 @@ std::vector<TestedPass> make_list() {
   const auto stages = stages_of_passes();
   std::vector<TestedPass> passes;
   for (const Pass* pass : graph_passes()) {
-    if (!keeps_results(*pass)) continue;
+    if (!keeps_results(*pass, true)) continue;
     const std::set<Stage>& found = stages.at(pass);
     passes.push_back(tested(*pass, found.size() > 1 ? Stage::kAny : *found.begin()));
+    passes.back().by_default = keeps_results(*pass, false);
     passes.back().after.assign(pass->after.begin(), pass->after.end());
     const auto preparing = prepared.find(passes.back().name);
     if (preparing != prepared.end()) passes.back().after = preparing->second;

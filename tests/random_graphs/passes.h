@@ -29,6 +29,8 @@ struct TestedPass {
   std::function<int64_t(Graph&, uint64_t seed, int64_t most_rewrites)> run;
   /// Passes that run first where it is tested alone.
   std::vector<std::string> after;
+  /// Compiling runs it unasked.
+  bool by_default = true;
 };
 
 /// Every pass of the pipeline but those that change results on purpose.

@@ -70,8 +70,9 @@ TEST(RandomGraph, GivesEveryPassSomethingToDo) {
     const Case test = random_case(seed);
     first_failure(test, pass_checks(test, 0), statistics);
   }
-  for (const TestedPass& pass : list_of_passes())
-    EXPECT_GT(statistics.passes[pass.name].changed, 0) << pass.name;
+  for (const TestedPass& pass : list_of_passes()) {
+    if (pass.by_default) EXPECT_GT(statistics.passes[pass.name].changed, 0) << pass.name;
+  }
 }
 
 }  // namespace
