@@ -258,6 +258,17 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
   });
 }
 
+void add_optimization_options(CLI::App& command, int& opt_level, std::string& precision, std::string& optimize) {
+  command.add_option("--opt", opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
+  command
+      .add_option(
+          "--precision", precision,
+          "How f32 is multiplied in convolutions and matrix products; default auto: the fastest within about "
+          "1e-5 of fp32; fp16 is for GPUs and for CPUs with half-precision arithmetic, within about 3e-3")
+      ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
+  command.add_option("--optimize", optimize, kOptimizeHelp)->type_name("speed|size|fast-math");
+}
+
 void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes) {
   command.add_option("--shape", shapes, "Fixes an input's symbolic dimensions; ? leaves one open")
       ->type_name("NAME=1x3x224x?")

@@ -45,6 +45,8 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options);
 void add_run_options(CLI::App& command, ExecutionOptions& options);
 /// --shape and --dim alone, for parse_shapes and parse_sizes.
 void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes);
+/// --opt, --precision and --optimize, of commands that compile alone.
+void add_optimization_options(CLI::App& command, int& opt_level, std::string& precision, std::string& optimize);
 
 /// Those of them that say how a machine runs a module.
 rpc::LoadOptions load_options(const ExecutionOptions& options);

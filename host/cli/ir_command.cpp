@@ -330,14 +330,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
           "print kernels, plan and constants as JSON, with the digests that name the files")
       ->type_name("FOLDER");
   add_shape_options(*command, options->shapes, options->sizes);
-  command->add_option("--opt", options->opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
-  command
-      ->add_option(
-          "--precision", options->precision,
-          "How f32 is multiplied in convolutions and matrix products; default auto: the fastest within about "
-          "1e-5 of fp32; fp16 is for GPUs and for CPUs with half-precision arithmetic, within about 3e-3")
-      ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
-  command->add_option("--optimize", options->optimize, kOptimizeHelp)->type_name("speed|size|fast-math");
+  add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
   command->callback([options, command, &invocation] {

@@ -198,14 +198,7 @@ void add_opt_command(CLI::App& app, Invocation& invocation) {
       ->type_name("OUT.gir");
   command->add_option("-t,--target", options->target, "What to compile for; default native")->type_name("TARGET");
   add_shape_options(*command, options->shapes, options->sizes);
-  command->add_option("--opt", options->opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
-  command
-      ->add_option(
-          "--precision", options->precision,
-          "How f32 is multiplied in convolutions and matrix products; default auto: the fastest within about "
-          "1e-5 of fp32; fp16 is for GPUs and for CPUs with half-precision arithmetic, within about 3e-3")
-      ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
-  command->add_option("--optimize", options->optimize, kOptimizeHelp)->type_name("speed|size|fast-math");
+  add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   command->add_flag("--verify", options->verify, "Check the graph after every pass");
   add_force_option(*command, options->force);
   command->footer(kExamples);

@@ -73,7 +73,10 @@ PassRun run_pass(const Pass& pass, const std::string& stage, Graph& graph, PassC
   const auto start = std::chrono::steady_clock::now();
   {
     TimedSpan span(options.observer.spans, "pass", stage);
-    if (pass.applies(context)) pass.run(graph, context);
+    if (pass.applies(context)) {
+      pass.run(graph, context);
+      if (std::ranges::find(graph.passes, pass.name) == graph.passes.end()) graph.passes.emplace_back(pass.name);
+    }
     result.rewrites = context.rewrites - rewrites;
     span.say("nodes", static_cast<double>(graph.main.nodes().size()));
     span.say("rewrites", static_cast<double>(result.rewrites));
@@ -82,7 +85,6 @@ PassRun run_pass(const Pass& pass, const std::string& stage, Graph& graph, PassC
   result.milliseconds = took.count();
   spdlog::debug("pass {}: {} rewrites, {} nodes, {:.1f} ms", stage, result.rewrites, graph.main.nodes().size(),
                 result.milliseconds);
-  if (std::ranges::find(graph.passes, pass.name) == graph.passes.end()) graph.passes.emplace_back(pass.name);
   bool check = options.verify;
 #ifndef NDEBUG
   check = true;

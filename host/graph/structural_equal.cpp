@@ -102,9 +102,7 @@ class Comparison {
 
   /// Equal constants may be one value or several.
   void compare_constants(const Value* left, const Value* right) const {
-    const ConstantData &a = *left->constant, &b = *right->constant;
-    const bool same_bytes = a.size == b.size && (a.bytes == b.bytes || std::memcmp(a.bytes, b.bytes, a.size) == 0);
-    if (!same_bytes) differ("elements of a constant", left, right);
+    if (!equal(*left->constant, *right->constant)) differ("elements of a constant", left, right);
   }
 
   // --- nodes
@@ -114,8 +112,8 @@ class Comparison {
     if (found->second != &right) differ("nodes that are one in one of the graphs only", left, right);
     if (!is_new) return;
     if (left.op != right.op) differ(fmt::format("ops: {} and {}", left.op->name, right.op->name), left, right);
-    const std::string a = to_string(*left.attrs), b = to_string(*right.attrs);
-    if (a != b) differ(fmt::format("attributes: {} and {}", a, b), left, right);
+    if (!equal(*left.attrs, *right.attrs))
+      differ(fmt::format("attributes: {} and {}", to_string(*left.attrs), to_string(*right.attrs)), left, right);
     if (left.placement != right.placement) {
       differ(fmt::format("where they run: {} and {}", placement_text(left.placement), placement_text(right.placement)), left,
              right);
@@ -177,6 +175,10 @@ class Comparison {
 };
 
 }  // namespace
+
+bool equal(const ConstantData& a, const ConstantData& b) {
+  return a.type == b.type && a.size == b.size && (a.bytes == b.bytes || std::memcmp(a.bytes, b.bytes, a.size) == 0);
+}
 
 std::string StructuralDifference::str() const {
   return fmt::format("{}\n  left:  {}\n  right: {}", what, left, right);

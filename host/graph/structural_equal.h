@@ -8,6 +8,9 @@
 
 namespace gantry {
 
+/// Same type and bytes.
+bool equal(const ConstantData& a, const ConstantData& b);
+
 /// Where two graphs first differ, from the returned values backwards.
 struct StructuralDifference {
   std::string what;   ///< "attributes: axis=0 and axis=1"

@@ -1,11 +1,11 @@
 #include "host/passes/combine_parallel.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "host/graph/structural_equal.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/passes/rewriter.h"
@@ -42,8 +42,7 @@ bool is_known(const Value* value) {
 
 bool equal_constants(const Value& a, const Value& b) {
   if (&a == &b) return true;
-  return a.is_constant() && b.is_constant() && a.type == b.type &&
-         std::memcmp(a.constant->bytes, b.constant->bytes, a.constant->size) == 0;
+  return a.is_constant() && b.is_constant() && equal(*a.constant, *b.constant);
 }
 
 /// The axis of an operand that broadcasts to `rank` axes which is the result's `axis`; nothing if it has none.

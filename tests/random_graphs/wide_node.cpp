@@ -29,23 +29,12 @@ ConstantPtr converted(const ConstantPtr& data, DType to) {
 }
 
 /// Float dtypes among attributes become f64.
-class DTypeWidener : public AttrVisitor {
+class DTypeWidener : public PartialAttrVisitor {
  public:
-  void operator()(std::string_view, int64_t&) override {}
-  void operator()(std::string_view, double&) override {}
-  void operator()(std::string_view, bool&) override {}
-  void operator()(std::string_view, std::string&) override {}
+  using PartialAttrVisitor::operator();
   void operator()(std::string_view, DType& value) override {
     if (is_float(value)) value = DType::kF64;
   }
-  void operator()(std::string_view, Dim&) override {}
-  void operator()(std::string_view, std::vector<int64_t>&) override {}
-  void operator()(std::string_view, std::vector<double>&) override {}
-  void operator()(std::string_view, Shape&) override {}
-
- protected:
-  void enumeration_index(std::string_view, int64_t&, std::initializer_list<std::string_view>) override {}
-  bool takes_usual(std::string_view, bool) override { return false; }
 };
 
 /// The op on these inputs, by itself.
