@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <thread>
 
 #include "host/cli/avahi_browse.h"
 #include "host/cli/between.h"
@@ -32,11 +33,26 @@ void warn_of_what_is_odd(const Browsed& browsed, const Discovery& discovery, con
   }
 }
 
+/// Asks again, while there is time, where a board was not heard at an address at which it answers: Avahi says
+/// what it knows at once, which may be a board's IPv6 address before its IPv4 one.
+std::pair<Browsed, Discovery> browse_until_settled(std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kBetween{200};
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  for (auto left = patience;;) {
+    Browsed browsed = browse(rpc::kServiceType, left);
+    Discovery discovery = parse_browsed(browsed.lines);
+    left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    // Less than a second would not let it answer: what was heard is better than an error.
+    if (discovery.settled || left < std::chrono::seconds(1)) return {std::move(browsed), std::move(discovery)};
+    std::this_thread::sleep_for(kBetween);
+    left -= kBetween;
+  }
+}
+
 int discover(const Options& options, const Invocation& invocation) {
   const BoardsFile boards = BoardsFile::read(boards_path());
   const auto patience = std::chrono::milliseconds(static_cast<int64_t>(options.timeout_s * 1000));
-  const Browsed browsed = browse(rpc::kServiceType, patience);
-  const Discovery discovery = parse_browsed(browsed.lines);
+  const auto [browsed, discovery] = browse_until_settled(patience);
   warn_of_what_is_odd(browsed, discovery, invocation);
   if (options.json) {
     print_out(discovery_json(discovery.boards, boards)

@@ -166,15 +166,15 @@ class Heard {
 };
 
 /// Those that a board which listens on `listens` ("0.0.0.0", "::", one address; "" where it does not say)
-/// answers on; all where that leaves none.
-std::vector<Address> answering(std::vector<Address> addresses, const std::string& listens) {
+/// answers on.
+std::vector<Address> answering(const std::vector<Address>& addresses, const std::string& listens) {
   const auto answers = [&](const Address& address) {
     if (listens == "0.0.0.0") return address.text.find(':') == std::string::npos;
     return listens.empty() || listens == "::" || listens.substr(0, listens.find('%')) == address.text;
   };
   std::vector<Address> kept;
   std::copy_if(addresses.begin(), addresses.end(), std::back_inserter(kept), answers);
-  return kept.empty() ? addresses : kept;
+  return kept;
 }
 
 std::string with_port(const Address& address, uint16_t port) {
@@ -190,7 +190,7 @@ FoundBoard board_of(const std::string& name, const Resolved& first, std::vector<
   board.host = first.host;
   board.port = first.port;
   std::sort(addresses.begin(), addresses.end());
-  for (const Address& address : answering(addresses, entry_of(first.text, keys::kListens))) {
+  for (const Address& address : addresses) {
     const std::string text = with_port(address, first.port);
     if (std::find(board.addresses.begin(), board.addresses.end(), text) == board.addresses.end())
       board.addresses.push_back(text);
@@ -204,7 +204,7 @@ FoundBoard board_of(const std::string& name, const Resolved& first, std::vector<
 }
 
 /// Two machines on two networks may have one name; one machine on two networks has one host and port on both.
-std::vector<FoundBoard> merged(const std::map<Place, std::optional<Resolved>>& services) {
+Discovery merged(const std::map<Place, std::optional<Resolved>>& services) {
   std::map<std::tuple<std::string, std::string, uint16_t>, std::pair<Resolved, std::vector<Address>>> boards;
   std::map<std::string, bool> answered;
   for (const auto& [place, resolved] : services) {
@@ -215,17 +215,23 @@ std::vector<FoundBoard> merged(const std::map<Place, std::optional<Resolved>>& s
             .first->second;
     addresses.push_back(resolved->address);
   }
-  std::vector<FoundBoard> found;
+  Discovery discovery;
+  std::vector<FoundBoard>& found = discovery.boards;
   found.reserve(boards.size());
-  for (const auto& [key, board] : boards)
-    found.push_back(board_of(std::get<0>(key), board.first, board.second));
+  for (const auto& [key, board] : boards) {
+    const auto& [first, addresses] = board;
+    const std::vector<Address> usable = answering(addresses, entry_of(first.text, keys::kListens));
+    discovery.settled &= !usable.empty();
+    found.push_back(board_of(std::get<0>(key), first, usable.empty() ? addresses : usable));
+  }
   for (const auto& [name, has_answered] : answered) {
     if (has_answered) continue;
+    discovery.settled = false;
     found.emplace_back().name = name;
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const FoundBoard& a, const FoundBoard& b) { return a.name < b.name; });
-  return found;
+  return discovery;
 }
 
 }  // namespace
@@ -251,15 +257,16 @@ std::optional<std::string> unescaped(std::string_view text) {
 }
 
 Discovery parse_browsed(std::string_view lines) {
-  Discovery discovery;
+  size_t unreadable = 0;
   Heard heard;
   while (!lines.empty()) {
     // A line that does not end is one that the program was writing when its time was up.
     if (lines.find('\n') == std::string_view::npos) break;
     const std::string_view line = take(lines, '\n');
-    if (!line.empty() && !heard.take_line(line)) ++discovery.unreadable;
+    if (!line.empty() && !heard.take_line(line)) ++unreadable;
   }
-  discovery.boards = merged(heard.services());
+  Discovery discovery = merged(heard.services());
+  discovery.unreadable = unreadable;
   return discovery;
 }
 

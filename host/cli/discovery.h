@@ -27,6 +27,9 @@ struct FoundBoard {
 struct Discovery {
   std::vector<FoundBoard> boards;  ///< by name
   size_t unreadable = 0;           ///< lines
+  /// Whether every board is known by an address at which it says that it answers. Where not, a part of what
+  /// it announces (by IPv4, say) may not have been heard yet.
+  bool settled = true;
 };
 
 /// Of the lines of `avahi-browse --resolve --parsable`: one board for all interfaces and protocols that it

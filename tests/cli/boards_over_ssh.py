@@ -42,7 +42,13 @@ SSH = """#!/bin/sh
 [ -n "$CUT_SAID" ] && [ "$1" != -G ] && exec python3 /workstation/said.py "$@"
 [ -z "$CUT_AT" ] && exec /usr/bin/ssh "$@"
 /usr/bin/ssh "$@" | while IFS= read -r line; do
-  case $line in "@gantry $CUT_AT"*) kill "-$CUT_SIGNAL" "$PPID" ;; esac
+  case $line in "@gantry $CUT_AT"*)
+    kill "-$CUT_SIGNAL" "$PPID"
+    for _ in $(seq 200); do  # it has ended, or become a zombie, before it could read the line
+      grep -qs '^State:[[:space:]]*[ZX]' "/proc/$PPID/status" || [ ! -e "/proc/$PPID" ] && break
+      sleep 0.05
+    done ;;
+  esac
   printf '%s\\n' "$line"
 done
 """

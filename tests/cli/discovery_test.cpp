@@ -83,6 +83,15 @@ TEST(Discovery, AddressesThatTheBoardDoesNotListenOnAreLeftOutWhileThereAreOther
       ElementsAre("10.0.0.3:7453"));
 }
 
+TEST(Discovery, BoardIsSettledOnceItIsHeardAtAnAddressAtWhichItAnswers) {
+  const std::string there = "+;eth0;IPv4;pi;_gantry._tcp;local\n";
+  EXPECT_TRUE(parse_browsed("").settled);
+  EXPECT_FALSE(parse_browsed(there).settled);
+  EXPECT_FALSE(parse_browsed(there + answer("pi", "eth0", "fe80::1")).settled);
+  EXPECT_TRUE(parse_browsed(there + answer("pi", "eth0", "fe80::1") + answer("pi", "eth0", "10.0.0.2")).settled);
+  EXPECT_TRUE(parse_browsed(answer("pi", "eth0", "fe80::1", "\"listen=::\"")).settled);
+}
+
 TEST(Discovery, TwoMachinesOfOneNameAreTwoBoards) {
   const auto found = boards(answer("pi", "eth0", "10.0.0.1", kText, "pi.local") +
                             answer("pi", "eth1", "10.1.0.1", kText, "raspberry.local"));
