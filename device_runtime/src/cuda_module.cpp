@@ -70,6 +70,7 @@ Status Program::load_image(const void* image, const char* what) {
 }
 
 Status Program::load_code(const ModuleContents& contents, const Variant& variant) {
+  if (variant.ptx_segment() < 0 && variant.cubin_segment() < 0) return Status();  // it has no kernels for a GPU
   if (cubin_fits(variant, device_->compute_capability())) {
     auto cubin = contents.segment(static_cast<uint32_t>(variant.cubin_segment()));
     if (!cubin.ok()) return cubin.status();

@@ -111,6 +111,8 @@ std::string gpu_lacks(const module_format::Variant& variant, int compute_capabil
   const int needed = arch.starts_with("sm_") ? atoi(arch.c_str() + 3) : 0;
   if (needed <= 0) return "an unknown GPU";
   const bool this_one_alone = arch.back() < '0' || arch.back() > '9';
+  const bool has_code = variant.ptx_segment() >= 0 || variant.cubin_segment() >= 0;
+  if (!has_code) return "";  // all of its kernels run on the CPU, if it has any
   if (compute_capability == needed) return "";
   if (!this_one_alone && variant.ptx_segment() >= 0 && compute_capability > needed) return "";
   // Code that is assembled already runs on the same generation.

@@ -71,7 +71,7 @@ class MathBuilder {
   llvm::Value* narrow_erf(llvm::Value* x);
   llvm::Value* narrow_sigmoid(llvm::Value* x);
   llvm::Value* expm1_in_range(llvm::Value* x);
-  llvm::Value* shift_exponent(llvm::Value* value, llvm::Value* shifted);
+  llvm::Value* power_of_two(llvm::Value* shifted);
   /// 16 lanes of f32 on a target with AVX-512.
   bool has_tables(llvm::Value* x) const;
   /// sign(x) a Q(a), a = min(|x|, limit), where Q(a) = f(a) / a is a polynomial on each of 16 intervals.

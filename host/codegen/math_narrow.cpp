@@ -82,17 +82,18 @@ Value* MathBuilder::reciprocal(Value* x) {
   return fma(r, fma(b_.CreateFNeg(x), r, constant(x, 1)), r);
 }
 
-// value * 2^n where that is a normal number.
-Value* MathBuilder::shift_exponent(Value* value, Value* shifted) {
+// 2^n where that is a normal number. Of NaN it is any number: factors beside it have to be NaN then. (Added to
+// the bits of a factor, n would make a number of a NaN whose bits are all set, as GPUs make them.)
+Value* MathBuilder::power_of_two(Value* shifted) {
   // The shift drops all but n from the bits of 1.5 * 2^23 + n.
-  Value* n = b_.CreateShl(bits(shifted), integer(value, 23));
-  return b_.CreateBitCast(b_.CreateAdd(bits(value), n), value->getType());
+  Value* n = b_.CreateShl(bits(shifted), integer(shifted, 23));
+  return b_.CreateBitCast(b_.CreateAdd(bits(constant(shifted, 1)), n), shifted->getType());
 }
 
 // e^x - 1 = 2^n p + (2^n - 1), for |x| < 80; accurate near 0, where n is 0.
 Value* MathBuilder::expm1_in_range(Value* x) {
   ExpParts parts = exp_parts(x);
-  Value* power = shift_exponent(constant(x, 1), parts.shifted);
+  Value* power = power_of_two(parts.shifted);
   Value* p = fma(b_.CreateFMul(parts.r, parts.r), parts.p, parts.r);
   return fma(power, p, b_.CreateFSub(power, constant(x, 1)));
 }
@@ -149,7 +150,7 @@ Value* MathBuilder::narrow_sigmoid(Value* x) {
     sum = fma(power, of_remainder, one);
   } else {
     ExpParts parts = exp_parts(clamp(b_.CreateFNeg(x), -kLimit, kLimit));
-    sum = b_.CreateFAdd(shift_exponent(exp_of_remainder(parts), parts.shifted), one);
+    sum = fma(power_of_two(parts.shifted), exp_of_remainder(parts), one);
   }
   Value* result = reciprocal(sum);
   return b_.CreateSelect(b_.CreateFCmpOLT(x, constant(x, -kLimit)), constant(x, 0), result);

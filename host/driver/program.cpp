@@ -61,6 +61,14 @@ std::string where(const Node& node) {
   return text.empty() ? "(no node of the model)" : text;
 }
 
+/// Every result is empty.
+bool computes_nothing(const Node& node) {
+  return std::ranges::all_of(node.results, [](const Value* result) {
+    const Dim count = element_count(result->type.shape);
+    return count.is_constant() && count.value() == 0;
+  });
+}
+
 BuiltKernel build_named(const Node& node, const Target& target, const std::string& name,
                         const LoopObserver& observe, const CompileOptions& options) {
   try {
@@ -94,7 +102,7 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
       options.observer.progress("lowering " + target.name, double(i) / double(nodes.size()));
     }
     if (is_device_copy(node)) ++step;
-    if (op_def(node).is_view || is_device_copy(node)) continue;
+    if (op_def(node).is_view || is_device_copy(node) || computes_nothing(node)) continue;
     const bool on_gpu = target.for_gpu() && node.placement != Placement::kCpu;
     TimedSpan span(options.observer.spans, "lowering", "");
     BuiltKernel built = build_named(node, on_gpu ? target : host, "kernel", record, options);

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cfloat>
 #include <cmath>
 #include <random>
+#include <type_traits>
 
 #include "tests/codegen/run_kernel.h"
 
@@ -59,6 +61,13 @@ LoopKernel unary_kernel(const Function& f, DType dtype, int64_t count, int lanes
   return make_kernel(name, {in, out}, for_loop(i, 0, count / lanes, LoopKind::kSerial, body));
 }
 
+/// What NVIDIA's GPUs make of every NaN: all bits below the sign are set.
+template <typename T>
+T full_nan() {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  return std::bit_cast<T>(static_cast<Bits>(~Bits{0} >> 1));
+}
+
 template <typename T>
 std::vector<T> arguments(const Function& f) {
   std::vector<T> x{T(0),
@@ -70,6 +79,8 @@ std::vector<T> arguments(const Function& f) {
                    std::numeric_limits<T>::infinity(),
                    -std::numeric_limits<T>::infinity(),
                    std::numeric_limits<T>::quiet_NaN(),
+                   full_nan<T>(),
+                   -full_nan<T>(),
                    std::numeric_limits<T>::max(),
                    std::numeric_limits<T>::lowest(),
                    std::numeric_limits<T>::min(),

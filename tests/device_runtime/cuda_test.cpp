@@ -324,6 +324,17 @@ TEST(Cuda, TakesOnlyCodeThatTheGpuCanRun) {
   EXPECT_THAT(try_load(builder).status().message(), HasSubstr("needs a GPU with sm_70a"));
 }
 
+TEST(Cuda, AnyGpuTakesAModuleThatHasNoKernelsForOne) {
+  CudaModuleBuilder builder = cuda_module();
+  builder.variant().steps.clear();
+  builder.variant().kernels.clear();
+  builder.variant().ptx_segment = -1;
+  for (const char* arch : {"sm_75", "sm_80", "sm_90"}) {
+    builder.variant().gpu_arch = arch;
+    EXPECT_TRUE(try_load(builder).ok()) << arch << ": " << try_load(builder).status().message();
+  }
+}
+
 TEST(Cuda, SaysWhichDevicesAModuleHasCodeFor) {
   const Status cpu = try_load(cuda_module(), "cpu").status();
   EXPECT_EQ(cpu.code(), GANTRY_INCOMPATIBLE);

@@ -155,6 +155,20 @@ TEST(GpuModule, CopiesValuesThatCrossBetweenTheDevices) {
   EXPECT_THAT(steps, testing::ElementsAre("gpu", "copy gpu cpu", "cpu", "copy cpu gpu", "gpu"));
 }
 
+TEST(GpuModule, EmptyResultsTakeNoKernel) {
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(7, 5), f32]) -> (Tensor[(0, 5), f32], Tensor[(7, 5), f32]) {\n"
+      "  %0 = strided_slice(%x, begin=(7, 0), end=(7, 5), strides=[1, 1])\n"
+      "  %1 = nn.relu(%x)\n"
+      "  return %0, %1\n}\n",
+      op_set());
+  for (const char* target : {"cuda:sm_80", "cuda-emulated:sm_80/x86-64-v2", "x86-64-v2"}) {
+    const ModuleFile module = compile(graph, {target});
+    EXPECT_EQ(module.manifest.variants[0]->kernels.size(), 1u) << target;
+    EXPECT_EQ(module.manifest.variants[0]->steps.size(), 1u) << target;
+  }
+}
+
 TEST(GpuModule, PrecisionsThatTheTargetLacksAreRefused) {
   EXPECT_THROW(compile(chain(), {"x86-64-v3"}, Precision::kTf32), Error);
   EXPECT_THROW(compile(chain(), {"cuda:sm_75"}, Precision::kBf16), Error);
