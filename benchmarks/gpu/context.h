@@ -10,10 +10,15 @@
 
 namespace gantry::gpu_bundle {
 
+/// What networks are timed beside, where it is there. PyTorch's compiler takes as long as all else together.
+constexpr const char* kPeers[] = {"torch", "torch.compile", "onnxruntime"};
+
 struct Options {
   double seconds = 0;
   std::vector<std::string> only;      ///< sections; empty: all
   std::vector<std::string> networks;  ///< empty: all
+  std::vector<std::string> settings;  ///< of networks, as "8/fp16"; empty: all
+  std::vector<std::string> peers;     ///< of kPeers; empty: all
   std::filesystem::path out = "gpu-results";
   std::filesystem::path driver;  ///< a libcuda.so to take for the machine's; empty: the system's
   std::filesystem::path bundle;  ///< where bin, cases.pack and the scripts are

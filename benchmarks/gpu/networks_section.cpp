@@ -21,6 +21,10 @@ struct Step {
   std::function<void(Context&, Clock::time_point)> work;
 };
 
+bool is_asked(const std::vector<std::string>& asked, const std::string& name) {
+  return asked.empty() || std::find(asked.begin(), asked.end(), name) != asked.end();
+}
+
 class NetworksSection : public Section {
  public:
   bool run(Context& context, Clock::time_point until) override {
@@ -47,20 +51,23 @@ class NetworksSection : public Section {
   }
 
  private:
-  /// Peaks; then for every two settings gantry over all networks, and the others over all networks.
+  /// Peaks; then for every two settings asked for gantry over all networks, and the others over all networks.
   void plan(Context& context) {
     planned_ = true;
     for (const Network& network : networks()) {
-      const auto& asked = context.options.networks;
-      if (asked.empty() || std::find(asked.begin(), asked.end(), network.name) != asked.end())
-        wanted_.push_back(network);
+      if (is_asked(context.options.networks, network.name)) wanted_.push_back(network);
     }
     steps_.push_back({3, [this](Context& c, Clock::time_point until) { measure_peaks(c, until); }});
     size_t rows = 1;
     constexpr size_t kSides = 2;
-    for (size_t first = 0; first < std::size(kSettings); first += kSides) {
-      for (size_t i = first; i < first + kSides; ++i) rows += plan_gantry(context, kSettings[i]);
-      for (size_t i = first; i < first + kSides; ++i) rows += plan_peers(context, kSettings[i]);
+    std::vector<Setting> asked;
+    for (const Setting& setting : kSettings) {
+      if (is_asked(context.options.settings, setting_name(setting))) asked.push_back(setting);
+    }
+    for (size_t first = 0; first < asked.size(); first += kSides) {
+      const size_t end = std::min(first + kSides, asked.size());
+      for (size_t i = first; i < end; ++i) rows += plan_gantry(context, asked[i]);
+      for (size_t i = first; i < end; ++i) rows += plan_peers(context, asked[i]);
     }
     context.report.set_steps(kName, rows);
   }
@@ -86,14 +93,16 @@ class NetworksSection : public Section {
 
   size_t plan_peers(const Context& context, const Setting& setting) {
     size_t rows = 0;
+    const auto& peers = context.options.peers;
     for (const Network& network : wanted_) {
-      if (context.machine.has_torch) {
+      if (context.machine.has_torch && is_asked(peers, "torch")) {
         ++rows;
         steps_.push_back({20, [this, network, setting](Context& c, Clock::time_point until) {
                             measure_torch(c, network, setting, until);
                           }});
       }
-      if (context.machine.has_onnxruntime && (setting.precision == "fp32" || setting.precision == "tf32")) {
+      if (context.machine.has_onnxruntime && is_asked(peers, "onnxruntime") &&
+          (setting.precision == "fp32" || setting.precision == "tf32")) {
         ++rows;
         steps_.push_back({10, [this, network, setting](Context& c, Clock::time_point until) {
                             measure_onnxruntime(c, network, setting, until);
@@ -157,11 +166,18 @@ class NetworksSection : public Section {
 
   void measure_torch(Context& context, const Network& network, const Setting& setting,
                      Clock::time_point until) {
-    measure_peer(context, "torch", row_name(network.name, setting),
-                 {context.machine.python, (context.options.bundle / "torch_bench.py").string(), "bench",
-                  network.name, std::to_string(setting.batch), setting.precision, "--gantry",
-                  context.program("gantry"), "--module", module_path(context, network.name, setting)},
-                 kLongestTorch, until);
+    std::vector<std::string> command{context.machine.python,
+                                     (context.options.bundle / "torch_bench.py").string(),
+                                     "bench",
+                                     network.name,
+                                     std::to_string(setting.batch),
+                                     setting.precision,
+                                     "--gantry",
+                                     context.program("gantry"),
+                                     "--module",
+                                     module_path(context, network.name, setting)};
+    if (!is_asked(context.options.peers, "torch.compile")) command.emplace_back("--no-compile");
+    measure_peer(context, "torch", row_name(network.name, setting), command, kLongestTorch, until);
   }
 
   void measure_onnxruntime(Context& context, const Network& network, const Setting& setting,
@@ -194,6 +210,14 @@ class NetworksSection : public Section {
 };
 
 }  // namespace
+
+std::span<const Setting> settings() {
+  return kSettings;
+}
+
+std::string setting_name(const Setting& setting) {
+  return fmt::format("{}/{}", setting.batch, setting.precision);
+}
 
 std::unique_ptr<Section> networks_section() {
   return std::make_unique<NetworksSection>();

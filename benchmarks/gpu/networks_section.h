@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ struct Setting {
   std::string precision;
   double tolerance = 0;  ///< max |difference| / max |expected| beside the reference
 };
+
+/// All of them, in the order in which they are tried.
+std::span<const Setting> settings();
+/// "8/fp16".
+std::string setting_name(const Setting& setting);
 
 /// Whether `gantry zoo` writes the network of that name.
 bool is_in_zoo(const std::string& name);

@@ -1,6 +1,7 @@
 // Runs the bundle: everything that can be told of CUDA on this machine within a time, most important first.
 //
-//   run SECONDS [--only machine,cases,networks,tools] [--networks NAME,…] [--out FOLDER] [--driver LIBCUDA]
+//   run SECONDS [--only machine,cases,networks,tools] [--networks NAME,…] [--settings 8/fp16,…]
+//       [--peers torch,…] [--out FOLDER] [--driver LIBCUDA]
 //       [--bundle FOLDER]
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,9 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
-    "usage: run SECONDS [--only SECTION,...] [--networks NAME,...] [--out FOLDER] [--driver LIBCUDA] "
-    "[--bundle "
-    "FOLDER]\n"
+    "usage: run SECONDS [--only SECTION,...] [--networks NAME,...] [--settings BATCH/PRECISION,...]\n"
+    "           [--peers PEER,...] [--out FOLDER] [--driver LIBCUDA] [--bundle FOLDER]\n"
     "Tries gantry on this machine's GPU for so many seconds; 600 tell most. Results are in FOLDER "
     "(gpu-results):\n"
     "table.md and results.json, whole at any moment.\n"
@@ -35,6 +35,9 @@ constexpr const char* kUsage =
     "  networks  ten networks: error, times, memory, slowest kernels; PyTorch and ONNX Runtime where they "
     "are\n"
     "  tools     compute-sanitizer over the cases, ncu over the slowest kernels, where they are installed\n"
+    "--networks, --settings (8/fp16) and --peers (torch, torch.compile, which is slow to start, onnxruntime) leave "
+    "the\n"
+    "others out of the section networks.\n"
     "--driver takes another libcuda.so.1 than the system's, --bundle another folder than the program's for "
     "bin,\n"
     "cases.pack and scripts. README says more.\n";
@@ -85,6 +88,10 @@ Options parse(const std::vector<std::string>& arguments) {
       options.only = split(value);
     else if (argument == "--networks")
       options.networks = split(value);
+    else if (argument == "--settings")
+      options.settings = split(value);
+    else if (argument == "--peers")
+      options.peers = split(value);
     else if (argument == "--out")
       options.out = value;
     else if (argument == "--driver")
@@ -104,6 +111,15 @@ Options parse(const std::vector<std::string>& arguments) {
     if (std::none_of(networks().begin(), networks().end(),
                      [&](const Network& network) { return name == network.name; }))
       throw std::invalid_argument("there is no network " + name);
+  }
+  for (const std::string& name : options.settings) {
+    if (std::none_of(settings().begin(), settings().end(),
+                     [&](const Setting& setting) { return name == setting_name(setting); }))
+      throw std::invalid_argument("there is no setting " + name);
+  }
+  for (const std::string& name : options.peers) {
+    if (std::find(std::begin(kPeers), std::end(kPeers), name) == std::end(kPeers))
+      throw std::invalid_argument("there is no peer " + name);
   }
   if (!options.driver.empty() && !fs::exists(options.driver))
     throw std::invalid_argument(options.driver.string() + " does not exist");

@@ -132,7 +132,7 @@ def bench(args):
         dtype = getattr(torch, TYPES[args.precision])
         network = network.to(dtype)
         given = given.to(dtype) if given.is_floating_point() else given
-    names = ['eager', 'graph'] + (['gantry'] if args.module else []) + ['compile']
+    names = ['eager', 'graph'] + ['gantry'] * bool(args.module) + ['compile'] * (not args.no_compile)
     sides = Sides(torch, network, given, args)
     with torch.inference_mode():
         for _ in range(args.rounds):
@@ -154,6 +154,7 @@ def main():
     measuring.add_argument('precision', choices=['fp32', 'tf32', 'fp16', 'bf16'])
     measuring.add_argument('--gantry')
     measuring.add_argument('--module')
+    measuring.add_argument('--no-compile', action='store_true')
     measuring.add_argument('--rounds', type=int, default=3)
     measuring.add_argument('--repeat', type=int, default=30)
     args = parser.parse_args()
