@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "host/support/error.h"
@@ -56,39 +57,44 @@ double take_others(Parts& p, double sum, double margin) {
   return sign * excess;
 }
 
-void balance(const float* weights, float* result, Parts& p, int64_t parts) {
-  const size_t count = p.sum.size();
-  p.split(weights, parts);
+/// Rounds one output's `weights` in place.
+void balance(std::span<float> weights, Parts& p, int64_t parts) {
+  const size_t count = weights.size();
+  p.split(weights.data(), parts);
   double rests = 0, steps = 0;
   for (size_t i = 0; i < count; ++i) {
     rests += p.rest[i];
     steps += p.step[i];
   }
-  if (!std::isfinite(rests) || !std::isfinite(steps)) {
-    std::copy_n(weights, count, result);
-    return;
-  }
+  if (!std::isfinite(rests) || !std::isfinite(steps)) return;
   // Rests are spread evenly between half a step below and above: so many weights are near enough to the
   // middle.
   double margin = std::abs(rests) / steps;
   for (int round = 0; round < 3 && margin > 0; ++round, margin *= 2)
     rests = take_others(p, rests, std::min(margin, 0.5));
-  std::copy_n(p.sum.begin(), count, result);
+  std::ranges::copy(p.sum, weights.begin());
 }
 
 }  // namespace
 
-ConstantPtr balanced_weight(const ConstantData& weight, int64_t parts) {
+ConstantPtr balanced_weight(const ConstantData& weight, int64_t parts, OutputAxis axis) {
   internal_check(parts == 1 || parts == 2, "weights are not rounded to {} parts", parts);
   std::byte* bytes = nullptr;
   auto result = allocate_constant(weight.type, &bytes);
-  const auto outputs = weight.type.shape[0].value();
+  const bool first = axis == OutputAxis::kFirst;
+  const auto outputs = (first ? weight.type.shape.front() : weight.type.shape.back()).value();
   const auto count = static_cast<int64_t>(weight.size / sizeof(float)) / std::max<int64_t>(outputs, 1);
   const auto* from = weight.as<float>();
   auto* to = reinterpret_cast<float*>(bytes);
   in_parallel(outputs, [&](int64_t begin, int64_t end) {
     Parts room(static_cast<size_t>(count));
-    for (int64_t o = begin; o < end; ++o) balance(from + o * count, to + o * count, room, parts);
+    std::vector<float> one(static_cast<size_t>(count));
+    const int64_t start = first ? count : 1, step = first ? 1 : outputs;
+    for (int64_t o = begin; o < end; ++o) {
+      for (int64_t i = 0; i < count; ++i) one[static_cast<size_t>(i)] = from[o * start + i * step];
+      balance(one, room, parts);
+      for (int64_t i = 0; i < count; ++i) to[o * start + i * step] = one[static_cast<size_t>(i)];
+    }
   });
   return result;
 }

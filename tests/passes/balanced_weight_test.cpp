@@ -51,6 +51,18 @@ TEST_P(BalancedWeight, IsHeldByThePartsAndNear) {
   }
 }
 
+TEST_P(BalancedWeight, OutputsMayBeTheLastAxis) {
+  const std::vector<float> weights = random_weights(), expected = balanced(weights, GetParam());
+  std::vector<float> transposed(weights.size());
+  for (size_t i = 0; i < weights.size(); ++i)
+    transposed[i % kInputs * kOutputs + i / kInputs] = weights[i];
+  const ConstantPtr given = make_constant({DType::kF32, {kInputs, kOutputs}}, transposed.data());
+  const ConstantPtr result = balanced_weight(*given, GetParam(), OutputAxis::kLast);
+  ASSERT_EQ(result->type, given->type);
+  for (size_t i = 0; i < weights.size(); ++i)
+    ASSERT_EQ(result->as<float>()[i % kInputs * kOutputs + i / kInputs], expected[i]) << i;
+}
+
 TEST_P(BalancedWeight, RestsOfAnOutputAddUpToNothing) {
   const std::vector<float> weights = random_weights(), result = balanced(weights, GetParam());
   double of_nearest = 0, of_balanced = 0;

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <vector>
 
 #include "host/ops/conv.h"
+#include "host/ops/dense.h"
 #include "host/ops/op.h"
+#include "host/target/cpu/network_error.h"
 #include "host/target/layout_policy.h"
 
 namespace gantry {
@@ -47,6 +51,69 @@ TEST(TilePolicy, DeepNetworksHaveMoreWeightsInThreeParts) {
     EXPECT_EQ(layers_of_two_parts(60, target), 30) << target << ": one kind has three";
     EXPECT_EQ(layers_of_two_parts(120, target), 0) << target << ": both have";
   }
+}
+
+/// An encoder's products, `tokens` rows of `width`: queries, keys and values of one value, then three more.
+Graph transformer(int layers, int tokens, int width) {
+  std::string text = fmt::format("fn @main(%x0: Tensor[(1, {0}, {1}), f32]) -> Tensor[(1, {0}, {1}), f32] {{\n",
+                                 tokens, width);
+  for (int i = 0; i < layers; ++i) {
+    const auto dense = [&](const std::string& to, const std::string& from, int inputs, int units) {
+      text += fmt::format("  %{0}{2} = nn.dense(%{1}{2}, @w{0}{2}: Tensor[({3}, {4}), f32], units={4})\n", to, from,
+                          i, inputs, units);
+    };
+    for (const char* projection : {"q", "k", "v"}) dense(projection, "x", width, width);
+    text += fmt::format("  %qk{0} = add(%q{0}, %k{0})\n  %qkv{0} = add(%qk{0}, %v{0})\n", i);
+    dense("mixed", "qkv", width, width);
+    dense("grown", "mixed", width, 4 * width);
+    text += fmt::format("  %x{} = nn.dense(%grown{}, @shrink{}: Tensor[({}, {}), f32], units={})\n", i + 1, i, i,
+                        4 * width, width, width);
+  }
+  return parse_graph(text + fmt::format("  return %x{}\n}}\n", layers), op_set());
+}
+
+struct Parts {
+  int two = 0, three = 0;
+  bool operator==(const Parts&) const = default;
+};
+
+/// Products of a transformer by the parts of their weights; those that read one value count once.
+Parts parts_of_transformer(int layers, int tokens, int width) {
+  const Graph graph = transformer(layers, tokens, width);
+  const LayoutPolicy policy =
+      make_layout_policy(with_precision(find_target("sapphirerapids"), Precision::kFp32Split), &graph.main);
+  Parts result;
+  std::set<const Value*> read;
+  for (const Node* node : graph.main.nodes()) {
+    const auto* attrs = node->match(nn::dense);
+    if (attrs == nullptr || !read.insert(node->inputs[0]).second) continue;
+    const int64_t parts = policy.dense_tiles(node->inputs[0]->type, attrs->units);
+    result.two += parts == 2 ? 1 : 0;
+    result.three += parts == 3 ? 1 : 0;
+  }
+  return result;
+}
+
+TEST(TilePolicy, ProductsOfTransformersShareTheErrorWhateverTheirLength) {
+  for (const int tokens : {50, 95, 96, 128, 149, 150, 512}) {
+    EXPECT_EQ(parts_of_transformer(12, tokens, 768), (Parts{48, 0})) << tokens << ": as many as may be";
+    const Parts deep = parts_of_transformer(24, tokens, 768);
+    EXPECT_EQ(deep.two + deep.three, 96) << tokens;
+    EXPECT_LE(deep.two, 48) << tokens;
+    EXPECT_GE(deep.two, 24) << tokens << ": the larger products have two";
+  }
+}
+
+TEST(NetworkError, ThirdPartsGoToTheKindsThatTheyCostLeast) {
+  using cpu::kinds_for_exact_weights, cpu::TwoPartKind;
+  const int64_t most = cpu::most_two_part_products();
+  EXPECT_EQ(most, 48);
+  EXPECT_EQ(kinds_for_exact_weights({}), std::set<std::string>{});
+  const TwoPartKind many{"many", most, 100}, few{"few", 3, 1}, dear{"dear", 2, 1000};
+  EXPECT_EQ(kinds_for_exact_weights(std::vector{many}), std::set<std::string>{});
+  EXPECT_EQ(kinds_for_exact_weights(std::vector{many, few}), std::set<std::string>{"few"});
+  EXPECT_EQ(kinds_for_exact_weights(std::vector{many, dear}), std::set<std::string>{"many"});
+  EXPECT_EQ(kinds_for_exact_weights(std::vector{few, many, dear}), std::set<std::string>{"many"});
 }
 
 }  // namespace

@@ -7,15 +7,19 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/codegen/cpu_features.h"
+#include "host/ops/dense.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/conv_model.h"
 #include "host/target/cpu/layout_costs.h"
+#include "host/target/cpu/network_error.h"
 #include "host/target/cpu/tile_blocks.h"
 #include "host/target/cpu/tile_costs.h"
 
@@ -27,18 +31,6 @@ constexpr double kAmxOtherSlack = 1.15, kVdpbf16psOtherSlack = 0.85;
 
 // Of the peak of multiply-adds, what matrix products reach without tiles.
 constexpr double kMultiplyAddShare = 0.75;
-// With so many rows a third part of the weights costs little: they are read from memory once for all rows.
-constexpr int64_t kConvRowsForExactWeights = 250;
-// Products of transformers need it sooner: their errors add up more than those of rectified images. Of 50
-// rows, those of vit_b_32, weights in two parts made an error of 1.2e-5, of the 128 of bert_base 3e-6; there
-// alone they are kept, for their speed.
-constexpr int64_t kLeastTwoPartRows = 96, kMostTwoPartRows = 149;
-// A network's errors from weights in two parts grow with the root of the number of its convolutions that have
-// them. Calibrated on random images, resnet101 with 75 of them was 1.06e-5 of its largest result away from
-// float64, resnet152 with 117 1.07e-5 and 1.45e-5 (two seeds); by multiply-adds 0.58e-5, 0.96e-5 and 1.06e-5.
-// With no more than so many, and rests that cancel (host/passes/balanced_weight.h), they are 0.72e-5, 0.95e-5
-// and 1.03e-5 away.
-constexpr int64_t kMostConvsOfTwoParts = 48;
 // Data that Winograd's algorithms transformed have grown, and their errors with them.
 constexpr int64_t kWinogradParts = 3;
 
@@ -90,14 +82,6 @@ bool takes_all(const TileChoice& choice) {
 double other_slack(TileUnit unit) {
   if (unit == TileUnit::kAmx) return kAmxOtherSlack;
   return unit == TileUnit::kVdpbf16ps ? kVdpbf16psOtherSlack : 1;
-}
-
-int64_t conv_parts(int64_t parts, int64_t rows) {
-  return parts == 2 && rows >= kConvRowsForExactWeights ? 3 : parts;
-}
-
-int64_t dense_parts(int64_t parts, int64_t rows) {
-  return parts == 2 && (rows < kLeastTwoPartRows || rows > kMostTwoPartRows) ? 3 : parts;
 }
 
 int64_t constant_or(const Dim& dim, int64_t otherwise) {
@@ -152,12 +136,10 @@ TiledConv choose_tiled_conv(const ConvAttrs& attrs, const TensorType& data, cons
                             const TileChoice& choice) {
   if (!fits_tiles(attrs, data.dtype) || !data.shape[1].is_constant()) return {};
   // Blocks of rows need lines of known length.
-  int64_t points = constant_or(result.shape[0], 1);
   for (size_t i = 2; i < data.shape.size(); ++i) {
     if (!data.shape[i].is_constant() || !result.shape[i].is_constant()) return {};
-    points *= result.shape[i].value();
   }
-  const TiledConv direct{conv_parts(choice.parts, points), ConvAlgorithm::kTiles};
+  const TiledConv direct{choice.parts, ConvAlgorithm::kTiles};
   if (takes_all(choice)) return direct;
   const double slack = other_slack(choice.tile.unit);
   const TileWork work = conv_work(attrs, data, result, choice.tile);
@@ -194,12 +176,11 @@ int64_t dense_tile_parts(const TensorType& data, int64_t units, const TileChoice
   const double products = double(work.rows) * double(units) * double(data.shape.back().value());
   // Few rows are bound by the weights' stream, which bf16 halves.
   if (choice.parts == 1 && work.rows < 16) return products >= double(1 << 18) ? 1 : 0;
-  const int64_t parts = dense_parts(choice.parts, work.rows);
-  if (takes_all(choice)) return parts;
+  if (takes_all(choice)) return choice.parts;
   const MachineModel& machine = choice.machine;
   const double lanes = double(machine.vector_bytes) / 4 * machine.fma_per_cycle * kMultiplyAddShare;
   const double weights = double(units * data.shape.back().value()) * 4 * choice.costs().weight_byte;
-  return tile_cycles(work, parts, choice) < products / lanes + weights ? parts : 0;
+  return tile_cycles(work, choice.parts, choice) < products / lanes + weights ? choice.parts : 0;
 }
 
 std::string kind_of(const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
@@ -207,56 +188,52 @@ std::string kind_of(const ConvAttrs& attrs, const TensorType& data, const Tensor
                      fmt::join(attrs.strides, "x"), fmt::join(attrs.dilations, "x"));
 }
 
-/// Convolutions of a network that are alike and have weights in two parts.
-struct TwoPartKind {
-  std::string name;
-  int64_t layers = 0;
-  double cycles = 0;  ///< that a third part takes, in all of them
-};
-
-std::vector<TwoPartKind> two_part_kinds(const Function& network, const TileChoice& choice) {
-  std::map<std::string, TwoPartKind> kinds;
-  for (const Node* node : network.nodes()) {
-    const auto* attrs = node->match(nn::conv);
-    if (attrs == nullptr) continue;
-    const TensorType &data = node->inputs[0]->type, &result = node->result()->type;
-    auto [found, fresh] = kinds.try_emplace(kind_of(*attrs, data, result));
-    TwoPartKind& kind = found->second;
-    if (fresh && choose_tiled_conv(*attrs, data, result, choice).parts == 2) kind.name = found->first;
-    if (kind.name.empty()) continue;
-    const TileWork work = conv_work(*attrs, data, result, choice.tile);
-    kind.cycles += tile_cycles(work, 3, choice) - tile_cycles(work, 2, choice);
-    ++kind.layers;
-  }
-  std::vector<TwoPartKind> result;
-  for (auto& [name, kind] : kinds)
-    if (kind.layers > 0) result.push_back(std::move(kind));
-  return result;
+std::string kind_of(const TensorType& data, int64_t units) {
+  return fmt::format("{} {}", data.str(), units);
 }
 
-/// Kinds of convolutions whose weights get a third part since the network has too many of two: those that
-/// leave few enough and together cost the fewest cycles.
-std::set<std::string> kinds_for_exact_weights(const Function& network, const TileChoice& choice) {
-  const std::vector<TwoPartKind> kinds = two_part_kinds(network, choice);
-  int64_t excess = -kMostConvsOfTwoParts;
-  for (const TwoPartKind& kind : kinds) excess += kind.layers;
-  struct Some {
-    double cycles = INFINITY;
-    std::set<std::string> kinds;
-  };
-  // By the number of layers that they are at least: the cheapest of the kinds gone through so far.
-  std::vector<Some> cheapest(static_cast<size_t>(std::max<int64_t>(excess, 0)) + 1);
-  cheapest[0].cycles = 0;
-  for (const TwoPartKind& kind : kinds) {
-    for (size_t layers = cheapest.size() - 1; layers > 0; --layers) {
-      const Some& others = cheapest[layers - std::min(layers, static_cast<size_t>(kind.layers))];
-      if (others.cycles + kind.cycles >= cheapest[layers].cycles) continue;
-      cheapest[layers] = others;
-      cheapest[layers].cycles += kind.cycles;
-      cheapest[layers].kinds.insert(kind.name);
-    }
+/// "" for a node that is no product with weights.
+std::string kind_of(const Node& node) {
+  if (const ConvAttrs* conv = node.match(nn::conv))
+    return kind_of(*conv, node.inputs[0]->type, node.result()->type);
+  const DenseAttrs* dense = node.match(nn::dense);
+  return dense == nullptr ? "" : kind_of(node.inputs[0]->type, dense->units);
+}
+
+/// Cycles that a third part of the weights takes; none where they do not have two.
+std::optional<double> third_part_cycles(const Node& node, const TileChoice& choice) {
+  const TensorType &data = node.inputs[0]->type, &result = node.result()->type;
+  TileWork work;
+  if (const ConvAttrs* conv = node.match(nn::conv)) {
+    if (choose_tiled_conv(*conv, data, result, choice).parts != 2) return std::nullopt;
+    work = conv_work(*conv, data, result, choice.tile);
+  } else {
+    const int64_t units = node.attrs_as<DenseAttrs>().units;
+    if (dense_tile_parts(data, units, choice) != 2) return std::nullopt;
+    work = dense_work(data, units, choice.tile);
   }
-  return cheapest.back().kinds;
+  return tile_cycles(work, 3, choice) - tile_cycles(work, 2, choice);
+}
+
+std::vector<TwoPartKind> two_part_kinds(const Function& network, const TileChoice& choice) {
+  std::map<std::string, std::optional<double>> third_parts;
+  std::map<std::string, TwoPartKind> kinds;
+  // Those of a kind that read the same value are one product in effect: queries, keys and values.
+  std::set<std::pair<std::string, const Value*>> counted;
+  for (const Node* node : network.nodes()) {
+    const std::string name = kind_of(*node);
+    if (name.empty()) continue;
+    const auto [third_part, fresh] = third_parts.try_emplace(name);
+    if (fresh) third_part->second = third_part_cycles(*node, choice);
+    if (!third_part->second) continue;
+    TwoPartKind& kind = kinds[name];
+    kind.name = name;
+    kind.cycles += *third_part->second;
+    kind.products += counted.insert({name, node->inputs[0]}).second ? 1 : 0;
+  }
+  std::vector<TwoPartKind> result;
+  for (auto& [name, kind] : kinds) result.push_back(std::move(kind));
+  return result;
 }
 
 }  // namespace
@@ -289,15 +266,16 @@ void prefer_tiles(LayoutPolicy& policy, const Target& target, const Function* ne
   const TileChoice choice{geometry_of(*tile_unit(target)), parts, target.machine};
   policy.tile_unit = choice.tile.unit;
   std::set<std::string> exact;
-  if (parts == 2 && network != nullptr) exact = kinds_for_exact_weights(*network, choice);
+  if (parts == 2 && network != nullptr) exact = kinds_for_exact_weights(two_part_kinds(*network, choice));
   policy.conv_tiles = [choice, exact](const ConvAttrs& attrs, const TensorType& data,
                                       const TensorType& result) {
     TiledConv conv = choose_tiled_conv(attrs, data, result, choice);
     if (conv.parts == 2 && exact.contains(kind_of(attrs, data, result))) conv.parts = 3;
     return conv;
   };
-  policy.dense_tiles = [choice](const TensorType& data, int64_t units) {
-    return dense_tile_parts(data, units, choice);
+  policy.dense_tiles = [choice, exact](const TensorType& data, int64_t units) -> int64_t {
+    const int64_t dense = dense_tile_parts(data, units, choice);
+    return dense == 2 && exact.contains(kind_of(data, units)) ? 3 : dense;
   };
 }
 

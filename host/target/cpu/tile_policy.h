@@ -12,8 +12,8 @@ namespace gantry::cpu {
 /// bf16 parts that the target's precision asks of tile registers; 0: it does not use them.
 int64_t tile_parts(const Target& target);
 /// Adds tile registers to a policy, for a target that uses them: where their cost model says that they are
-/// faster than multiply-adds. Of a deep `network`, unless it is null, more weights have three bf16 parts than
-/// of a layer by itself, as errors add up.
+/// faster than multiply-adds. Of a `network` with many such products, unless it is null, some have weights in
+/// three bf16 parts instead of two, as errors add up (network_error.h).
 void prefer_tiles(LayoutPolicy& policy, const Target& target, const Function* network);
 
 /// Cycles on one core of a convolution by attrs.algorithm == kTiles; none where extents are not known.
