@@ -320,6 +320,7 @@ Status ManifestChecker::check_step(const Variant& variant, const Step& step) {
 
 Status ManifestChecker::check_variant(const Variant& variant) {
   GANTRY_TRY(spend_texts(variant.features()));
+  GANTRY_TRY(spend_texts(variant.decisions()));
   GANTRY_TRY(spend(uint64_t{variant.kernels()->size()} + count(variant.constants()) +
                    variant.buffers()->size() + variant.steps()->size() + variant.target()->size()));
   if (variant.architecture() > Architecture::AArch64) return damaged("unknown architecture");

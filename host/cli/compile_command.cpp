@@ -32,7 +32,7 @@ constexpr const char* kExamples = R"(Examples:
 struct Options {
   std::string model, output;
   std::vector<std::string> targets, shapes, sizes;
-  std::string precision = "auto", optimize = "speed";
+  std::string precision = "auto", optimize = "speed", decisions;
   std::string trace;
   int opt_level = 3;
   bool verify = false;
@@ -99,6 +99,7 @@ int compile(const Options& options, const Invocation& invocation) {
   compile.cache = open_cache(!options.no_cache);
   compile.precision = precision;
   compile.optimize = optimize;
+  compile.decisions = read_decisions(options.decisions, invocation);
   compile.observer.spans = invocation.spans.get();
   ModuleFile module = compile_graph(graph, compile);
   progress.update("writing " + path.string(), -1);
@@ -129,6 +130,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
       ->allow_extra_args(false);
   add_shape_options(*command, options->shapes, options->sizes);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
+  add_decisions_option(*command, options->decisions);
   command->add_flag("--no-cache", options->no_cache,
                     "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command->add_flag("--verify", options->verify, "Check the program after every pass");

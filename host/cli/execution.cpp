@@ -36,7 +36,7 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
 /// User errors for options that this file has no use for.
 void check_options_of_file(const ExecutionOptions& options) {
   if (!is_module(options.file, options.contents)) return;
-  refuse(options.given, {"--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize"},
+  refuse(options.given, {"--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize", "--decisions"},
          options.file + ": is compiled already, and only the compilation of a model (.onnx or .gir) asks for these");
 }
 
@@ -250,12 +250,20 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
   add_shape_options(command, options.shapes, options.sizes);
   command.add_option("--opt", options.opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
   command.add_option("--optimize", options.optimize, kOptimizeHelp)->type_name("speed|size|fast-math");
+  add_decisions_option(command, options.decisions);
   command.add_flag("--no-cache", options.no_cache,
                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command.parse_complete_callback([&command, &options] {
     const GivenOptions given = given_options(command);
     options.given.insert(options.given.end(), given.begin(), given.end());
   });
+}
+
+void add_decisions_option(CLI::App& command, std::string& decisions) {
+  command
+      .add_option("--decisions", decisions,
+                  "How nodes are computed, instead of as the target would: lines that `gantry ir MODEL --forms` prints")
+      ->type_name("FILE");
 }
 
 void add_optimization_options(CLI::App& command, int& opt_level, std::string& precision, std::string& optimize) {
@@ -315,6 +323,7 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
                         options.opt_level, device,           options.gpu_arch, options.gpu_checks};
   if (!options.precision.empty()) request.precision = find_precision(options.precision);
   if (!options.optimize.empty()) request.optimize = find_optimize(options.optimize);
+  request.decisions = read_decisions(options.decisions, invocation);
   request.use_cache = !options.no_cache;
   request.keep_program = options.keep_program;
   execution.module = module_for(

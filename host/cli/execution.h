@@ -30,6 +30,7 @@ struct ExecutionOptions {
   bool gpu_checks = false;     ///< of cuda-emulated: find races and accesses out of bounds
   std::string precision;       ///< empty: auto
   std::string optimize;        ///< empty: for speed
+  std::string decisions;       ///< a file's name; empty: the target's own
   int threads = 0;
   std::string cpus;  ///< to pin threads to: "0,2", "0-3"
   int opt_level = 3;
@@ -45,6 +46,8 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options);
 void add_run_options(CLI::App& command, ExecutionOptions& options);
 /// --shape and --dim alone, for parse_shapes and parse_sizes.
 void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes);
+/// --decisions, for read_decisions().
+void add_decisions_option(CLI::App& command, std::string& decisions);
 /// --opt, --precision and --optimize, of commands that compile alone.
 void add_optimization_options(CLI::App& command, int& opt_level, std::string& precision, std::string& optimize);
 

@@ -12,6 +12,7 @@ namespace gantry::cli {
 struct InspectOptions {
   bool json = false;
   bool steps = false;  ///< every step of a module's plan
+  bool forms = false;  ///< instead of all else, how its nodes are computed, as --decisions reads it
   std::map<std::string, std::vector<int64_t>>
       shapes;  ///< of a model's inputs, for whether it can be compiled
 };

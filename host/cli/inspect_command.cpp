@@ -20,6 +20,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry inspect resnet18.gir            the same of graph text: inputs, outputs, ops, weights
   gantry inspect resnet18.gmod           targets, kernels, plan, memory, segments
   gantry inspect resnet18.gmod --steps   every step of the plan
+  gantry inspect resnet18.gmod --forms   how its nodes are computed, as --decisions of compile reads it
   gantry inspect resnet18.onnx --html page.html
                                          the same as a page for the browser, with the plan, its memory and its graph
   gantry inspect resnet18.gmod --json | jq .variants[0].workspace_bytes
@@ -51,6 +52,11 @@ void check_options(const Options& options) {
   if (options.inspect.steps && !is_module_file(options.file)) {
     user_error("{}: is a model, and only a module has a plan; leave out --steps, or compile it first",
                options.file);
+  }
+  if (options.inspect.forms) {
+    if (!is_module_file(options.file))
+      user_error("{}: is a model; `gantry ir MODEL --forms` says how its nodes would be computed", options.file);
+    refuse(options.given, {"--steps", "--json", "--html"}, "--forms lists decisions alone");
   }
   if (options.page.empty()) {
     refuse(options.given, {"--target", "--force"}, "it is for the page that --html writes");
@@ -91,6 +97,8 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a model or a module");
   command->add_option("FILE", options->file, "A model (.onnx), graph text (.gir) or a module (.gmod)")->required();
   command->add_flag("--steps", options->inspect.steps, "Also every step of a module's plan");
+  command->add_flag("--forms", options->inspect.forms,
+                    "Instead, how a module's nodes are computed: decisions, to change and to give to --decisions");
   command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions; for a model")
       ->type_name("NAME=1x3x224x224")
       ->allow_extra_args(false);

@@ -93,6 +93,17 @@ class ModuleReport {
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   }
 
+  /// As DecisionFile reads it.
+  std::string forms() const {
+    std::string out = fmt::format("# {}\n", visible_line(path_.string()));
+    for (const auto* variant : *manifest_.variants()) {
+      out += fmt::format("[{}]\n", visible_line(string_of(variant->target())));
+      if (variant->decisions() == nullptr) continue;
+      for (const auto* line : *variant->decisions()) out += visible_line(line->str()) + "\n";
+    }
+    return out;
+  }
+
   std::string text() const {
     std::error_code code;
     std::string out = fmt::format("{}: module of '{}', {}, by {}\n", path_.string(),
@@ -304,6 +315,10 @@ class ModuleReport {
     json["constants"] = constant_count(variant);
     json["constant_bytes"] = constant_bytes(variant);
     json["code_bytes"] = manifest_.segments()->Get(variant.code_segment())->size();
+    json["decisions"] = Json::array();
+    if (variant.decisions() != nullptr) {
+      for (const auto* line : *variant.decisions()) json["decisions"].push_back(line->str());
+    }
     json["kernels"] = kernels_json(variant, dims_);
     json["steps"] = steps_json(variant, dims_);
     json["buffers"] = buffers_json(variant, dims_);
@@ -351,6 +366,7 @@ Inspection inspect_module(const std::filesystem::path& path, const InspectOption
   auto contents = runtime::ModuleContents::open(path.string());
   if (!contents.ok()) user_error("{}", contents.status().message());
   const ModuleReport report(path, *contents, options);
+  if (options.forms) return {report.forms(), ""};
   return {options.json ? report.json() : report.text(), ""};
 }
 

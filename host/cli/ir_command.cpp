@@ -8,15 +8,18 @@
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/explanation.h"
+#include "host/cli/form_view.h"
 #include "host/cli/gir_output.h"
 #include "host/cli/inputs.h"
 #include "host/cli/kernel_view.h"
 #include "host/cli/model_source.h"
 #include "host/cli/program_folder.h"
 #include "host/cli/refusal.h"
+#include "host/cli/terminal.h"
 #include "host/cli/text.h"
 #include "host/codegen/codegen.h"
 #include "host/codegen/target.h"
+#include "host/driver/decision_file.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
@@ -41,7 +44,9 @@ constexpr const char* kExamples = R"(Examples:
                                                    every loop nest and assembly as files, the plan as JSON
   gantry ir resnet18.onnx --explain                what shares a kernel and why, layouts, the memory plan
   gantry ir resnet18.onnx --explain --json > why.json
+  gantry ir resnet18.onnx --explain --node layer1.0.1.conv   how it is computed, what else was looked at, and why not
   gantry ir resnet18.onnx -o resnet18.gir          the graph as a file, to change and to compile: see docs/ir.md
+  gantry ir resnet18.onnx --forms > forms.txt      how each node is computed; changed, for --decisions forms.txt
   gantry ir --list-passes                          what each pass is for, and from which --opt level it runs
 The plan of memory follows the passes: --explain shows it as a map, `gantry inspect MODULE --steps` step by step.)";
 
@@ -50,10 +55,10 @@ struct Options {
   std::string target = "native";
   std::string before, after, kernel, node, folder, output;
   std::vector<std::string> shapes, sizes;
-  std::string precision = "auto", optimize = "speed";
+  std::string precision = "auto", optimize = "speed", decisions;
   int opt_level = 3;
   bool all = false, loops = false, llvm = false, assembly = false, list = false, verify = false;
-  bool explain = false, json = false;
+  bool explain = false, json = false, forms = false;
   bool list_passes = false, force = false;
   GivenOptions given;
 
@@ -67,9 +72,15 @@ void check_views(const Options& options) {
            {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--node", "--list"},
            "--all-to writes every kernel's loop nest and assembly, and prints the plan");
   }
+  if (options.forms) {
+    refuse(options.given,
+           {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--node", "--list", "--all-to",
+            "--explain", "--output"},
+           "--forms lists how nodes are computed");
+  }
   if (options.explain) {
     refuse(options.given,
-           {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--node", "--list",
+           {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--list",
             "--all-to", "--output"},
            "--explain shows why the program is as it is after the last pass");
   } else if (options.json) {
@@ -205,6 +216,15 @@ void print_kernels(const LoweredProgram& program, const Target& target, const Op
   }
 }
 
+/// How nodes are computed, as --decisions reads it, or how one is and what else was looked at.
+void print_forms(const Graph& graph, const Target& target, const CompileOptions& compile, const Options& options) {
+  const std::vector<NodeDecision> decisions = decide_forms(graph, target, compile, options.explain);
+  if (options.forms)
+    return print_out(fmt::format("# {}\n{}", visible_line(options.model), decisions_text(target.name, decisions)));
+  print_out(options.json ? candidates_json(decisions, options.node)
+                         : candidates_text(decisions, options.node, terminal_width()));
+}
+
 /// The passes in their order, each with the lowest level at which it runs.
 int list_passes() {
   Table table(
@@ -250,10 +270,16 @@ int show_ir(const Options& options, const Invocation& invocation) {
   compile.verify = options.verify;
   compile.precision = precision;
   compile.optimize = optimize;
+  compile.decisions = read_decisions(options.decisions, invocation);
   if (!options.folder.empty()) {
     const std::string json = write_program(graph, target, compile, options.folder);
     progress.clear();
     print_out(json);
+    return 0;
+  }
+  if (options.forms || (options.explain && !options.node.empty())) {
+    progress.clear();
+    print_forms(graph, target, compile, options);
     return 0;
   }
   if (options.explain) {
@@ -323,6 +349,9 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
       "Why each kernel has the ops that it has, why values stay between kernels, what changes "
       "layouts for whom and at what cost, and the memory plan as a map beside the least possible");
   command->add_flag("--json", options->json, "--explain as JSON");
+  command->add_flag("--forms", options->forms,
+                    "How convolutions, products and recurrences are computed: decisions, to change and to give to "
+                    "--decisions");
   command
       ->add_option(
           "--all-to", options->folder,
@@ -331,6 +360,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
       ->type_name("FOLDER");
   add_shape_options(*command, options->shapes, options->sizes);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
+  add_decisions_option(*command, options->decisions);
   command->add_flag("--verify", options->verify, "Check the program after every pass");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
   command->callback([options, command, &invocation] {

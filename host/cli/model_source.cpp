@@ -10,6 +10,7 @@
 #include "device_runtime/src/module_format.h"
 #include "device_runtime/src/sha256.h"
 #include "host/codegen/target.h"
+#include "host/driver/decision_file.h"
 #include "host/gir/gir_file.h"
 #include "host/onnx/import.h"
 #include "host/ops/op.h"
@@ -153,6 +154,19 @@ std::shared_ptr<KernelCache> open_cache(bool wanted) {
   return folder.empty() ? nullptr : std::make_shared<KernelCache>(folder);
 }
 
+std::shared_ptr<const DecisionFile> read_decisions(const std::string& file, const Invocation& invocation) {
+  if (file.empty()) return nullptr;
+  invocation.outputs->reads(file, "the decisions");
+  constexpr size_t kMostBytes = size_t{16} << 20;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) cannot_read(file, errno);
+  std::string text(kMostBytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(stream.gcount()));
+  if (text.size() > kMostBytes) user_error("{}: is larger than decisions can be", file);
+  return std::make_shared<const DecisionFile>(DecisionFile::parse(text, file));
+}
+
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine) {
   using module_format::Device;
   const Target cpu = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
@@ -188,6 +202,7 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     CompileOptions options = compile_options({target}, request.opt_level, progress);
     options.precision = request.precision;
     options.optimize = request.optimize;
+    options.decisions = request.decisions;
     options.cache = open_cache(request.use_cache);
     options.observer.spans = invocation.spans.get();
     if (request.keep_program) {

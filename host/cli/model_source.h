@@ -71,6 +71,7 @@ struct ModuleRequest {
   Precision precision = Precision::kAuto;
   bool use_cache = true;  ///< of compiled kernels
   Optimize optimize = Optimize::kSpeed;
+  std::shared_ptr<const DecisionFile> decisions;  ///< as in CompileOptions
   bool keep_program = false;  ///< for reports of how it is computed
 };
 /// The target of a device of the machine that reports this. User errors say why there is no such device.
@@ -81,6 +82,10 @@ Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& mach
 /// to the inputs.
 ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine,
                        const Invocation& invocation);
+
+/// Of --decisions: what is decided for nodes of the model instead of by the target (host/driver/decision_file.h);
+/// null for "". User errors for a file that cannot be read or is none.
+std::shared_ptr<const DecisionFile> read_decisions(const std::string& file, const Invocation& invocation);
 
 /// Bytes at an address that the runtime can use in place.
 runtime::SharedBytes aligned_copy(std::span<const std::byte> bytes);

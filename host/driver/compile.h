@@ -17,9 +17,12 @@
 #include "host/loops/lower.h"
 #include "host/passes/fusion_report.h"
 #include "host/passes/layout_record.h"
+#include "host/passes/node_decision.h"
 #include "host/support/span_recorder.h"
 
 namespace gantry {
+
+class DecisionFile;  // host/driver/decision_file.h
 
 /// A call of a kernel in the plan.
 struct KernelStep {
@@ -53,6 +56,10 @@ struct CompileObserver {
   /// compiled last, whose nodes they name. Null: nobody asks. They must outlive the compilation.
   FusionReport* fusion = nullptr;
   LayoutRecord* layouts = nullptr;
+  /// How nodes are computed, in their order, of every target that is compiled; `candidates`: with what else was
+  /// looked at. Null: nobody asks.
+  std::vector<NodeDecision>* decisions = nullptr;
+  bool candidates = false;
 };
 
 /// What to compile for, where they differ.
@@ -83,6 +90,9 @@ struct CompileOptions {
   /// order is that of the node's inputs: nothing leaves it to the target's rules. May be empty.
   std::function<std::optional<OwnKernel>(const Node& node, const std::vector<Tensor>& outputs)> own_kernel;
   bool verify = false;  ///< run the verifier after every pass
+  /// Decisions that take the place of the target's; null: there are none. User errors for those that do not fit, or
+  /// that are for no node of the model.
+  std::shared_ptr<const DecisionFile> decisions;
   int threads = 2;
   /// Where kernels that were compiled before are found and others are put; null: all are compiled.
   std::shared_ptr<KernelCache> cache;

@@ -5,6 +5,7 @@
 #include <span>
 #include <tuple>
 
+#include "host/driver/decision_file.h"
 #include "host/loops/launch.h"
 #include "host/ops/device_copy.h"
 #include "host/ops/op.h"
@@ -411,6 +412,7 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
   variant->device = device_of(target.device);
   variant->gpu_arch = target.gpu_arch;
   variant->precision = name_of(target.precision);
+  for (const NodeDecision& decision : program.decisions) variant->decisions.push_back(decision_line(decision));
   variant->features = target.features;
   variant->rank = static_cast<uint32_t>(target.rank);
   variant->code_segment = code;

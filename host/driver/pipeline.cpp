@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 
+#include "host/driver/decision_file.h"
 #include "host/driver/form_check.h"
+#include "host/graph/text.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
 #include "host/passes/passes.h"
@@ -34,6 +37,15 @@ std::vector<Step> steps(int opt_level) {
   return chosen;
 }
 
+void expect_all_taken(const GivenDecisions& given, const Target& target) {
+  const GivenDecisions::Line* line = given.left_over();
+  if (line == nullptr) return;
+  user_error("{}: nothing is decided for {} of {} when the model is compiled for {}; `gantry ir MODEL --forms` lists "
+             "what is",
+             line->place, line->node.op->name, line->node.origin.empty() ? "no node" : origin_text(line->node.origin),
+             target.name);
+}
+
 }  // namespace
 
 std::vector<PassInfo> all_passes() {
@@ -57,6 +69,8 @@ PassContext make_pass_context(const Target& target, const CompileOptions& option
   context.fuse = options.opt_level >= 2;
   context.fusion = options.observer.fusion;
   context.layouts = options.observer.layouts;
+  context.decisions = options.observer.decisions;
+  context.candidates = options.observer.candidates;
   if (!context.for_gpu) context.attention = make_attention_policy(target);
   context.layout_policy = [target, small = context.small](const Function& network) {
     LayoutPolicy policy = make_layout_policy(target, &network);
@@ -94,13 +108,20 @@ PassRun run_pass(const Pass& pass, const std::string& stage, Graph& graph, PassC
   return result;
 }
 
-void run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options) {
+std::vector<NodeDecision> run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options) {
   if (options.verify) verify(graph, FusedOpTable(op_set()), "import");
   expect_forms_of(graph, target);
   if (!target.for_gpu()) forget_devices(graph);
   if (options.observer.graph_pass) options.observer.graph_pass("import", graph);
   PassContext context = make_pass_context(target, options);
+  std::vector<NodeDecision> own;
+  if (context.decisions == nullptr) context.decisions = &own;
+  const size_t before = context.decisions->size();
+  std::optional<GivenDecisions> given;
+  if (options.decisions) context.given = &given.emplace(options.decisions->for_target(target.name));
   for (const Step& step : steps(options.opt_level)) run_pass(*step.pass, step.name, graph, context, options);
+  if (given) expect_all_taken(*given, target);
+  return {context.decisions->begin() + static_cast<std::ptrdiff_t>(before), context.decisions->end()};
 }
 
 }  // namespace gantry

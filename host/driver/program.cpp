@@ -84,7 +84,7 @@ BuiltKernel build_named(const Node& node, const Target& target, const std::strin
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options) {
   Program program{clone_graph(graph), {}, {}, {}, {}, {}};
   const Target host = host_target(target);
-  run_graph_passes(program.graph, target, options);
+  program.decisions = run_graph_passes(program.graph, target, options);
   std::unordered_map<std::string, size_t> known;
   KernelNames names;
   size_t step = 0;

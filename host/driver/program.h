@@ -26,6 +26,7 @@ struct Program {
   std::vector<std::string> main_ops;  ///< parallel to kernels: main_op()
   std::vector<bool> on_gpu;           ///< parallel to kernels: runs on the GPU, real or emulated
   std::vector<KernelCall> calls;      ///< in execution order
+  std::vector<NodeDecision> decisions = {};  ///< of the nodes that had a choice, in their order
 };
 
 /// Runs passes and lowering. Kernels that print alike are one. A kernel is called by its ops and a number

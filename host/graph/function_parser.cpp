@@ -28,34 +28,6 @@ auto at_place(size_t place, const Read& read) {
   }
 }
 
-std::vector<std::string> parse_origin(std::string_view comment) {
-  std::vector<std::string> names;
-  size_t at = 0;
-  while (at < comment.size()) {
-    if (comment[at] == ' ' || comment[at] == ',' || comment[at] == '\r') {
-      ++at;
-      continue;
-    }
-    size_t end = at;
-    if (comment[at] == '"') {
-      for (++end; end < comment.size() && comment[end] != '"'; ++end) end += comment[end] == '\\';
-      if (end >= comment.size()) return names;  // a remark of a person, not an origin
-      try {
-        names.push_back(unquote(comment.substr(at, ++end - at)));
-      } catch (const Error&) {
-        return names;  // likewise
-      }
-    } else {
-      end = std::min(comment.find(',', at), comment.size());
-      std::string_view name = comment.substr(at, end - at);
-      while (name.back() == ' ' || name.back() == '\r') name.remove_suffix(1);
-      names.emplace_back(name);
-    }
-    at = end;
-  }
-  return names;
-}
-
 bool says(const std::vector<DimConstraint>& constraints, const DimConstraint& wanted) {
   return std::ranges::any_of(constraints, [&](const DimConstraint& c) {
     return (c.left == wanted.left && c.right == wanted.right) ||
@@ -371,6 +343,7 @@ void FunctionParser::parse_node() {
     needed_.insert(needed_.end(), body.needed().begin(), body.needed().end());
   }
   if (cursor_.accept_in_line("on")) node.placement = parse_placement();
+  node.decision = parse_decision_in_line();
   node.origin = parse_origin(cursor_.trailing_comment());
   add_node(node, results, place);
 }
@@ -379,6 +352,14 @@ Placement FunctionParser::parse_placement() {
   if (cursor_.accept_in_line("cpu")) return Placement::kCpu;
   if (cursor_.accept_in_line("gpu")) return Placement::kGpu;
   cursor_.fail("a node runs 'on cpu' or 'on gpu'");
+}
+
+std::optional<Decision> FunctionParser::parse_decision_in_line() {
+  if (!cursor_.accept_in_line("{")) return std::nullopt;
+  const size_t place = cursor_.place();
+  const std::string text(cursor_.until("}\n"));
+  cursor_.expect("}");
+  return at_place(place, [&] { return parse_decision("{" + text + "}"); });
 }
 
 std::vector<TensorType> FunctionParser::inferred_types(const Node& node, size_t place) {
@@ -414,6 +395,7 @@ void FunctionParser::add_node(Node& node, std::vector<Declared>& results, size_t
                                    kTemporaryName);
   added->bodies = std::move(node.bodies);
   added->placement = node.placement;
+  added->decision = node.decision;
   for (size_t i = 0; i < results.size(); ++i) {
     function_.rename(added->results[i], results[i].name);
     define(added->results[i], results[i].name, results[i].place);

@@ -61,6 +61,8 @@ class FunctionParser {
   Declared parse_result();
   void parse_node();
   Placement parse_placement();
+  /// What stands behind the node in braces, if anything.
+  std::optional<Decision> parse_decision_in_line();
   std::vector<TensorType> inferred_types(const Node& node, size_t place);
   void add_node(Node& node, std::vector<Declared>& results, size_t place);
   TensorType agreed_type(const Declared& result, const TensorType& inferred, const Node& node);

@@ -237,6 +237,7 @@ Function Function::clone() const {
     twin->attrs = node->attrs;
     twin->origin = node->origin;
     twin->placement = node->placement;
+    twin->decision = node->decision;
     twin->inputs = mapped(node->inputs);
     twin->results = mapped(node->results);
     for (Value* result : twin->results) result->producer = twin.get();

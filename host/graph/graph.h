@@ -12,11 +12,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "host/graph/attrs.h"
+#include "host/graph/decision.h"
 #include "host/graph/op_handle.h"
 #include "host/graph/type.h"
 #include "host/support/error.h"
@@ -76,6 +78,8 @@ struct Node {
   /// Names of the user's ONNX nodes that this comes from, in order, once each.
   std::vector<std::string> origin;
   Placement placement = Placement::kDefault;  ///< set by place_devices; printed as `on cpu`, `on gpu`
+  /// How it is computed; none where nothing has decided that, or the op has one form only.
+  std::optional<Decision> decision;
 
   bool is(const OpHandle& handle) const { return op->handle == &handle; }
   /// The attributes if the node is of that op, else null.

@@ -16,15 +16,6 @@ std::string printed_name(std::string_view name) {
   return plain ? std::string(name) : quote(name);
 }
 
-// An origin as it stands in the comment behind a node.
-std::string printed_origin(const std::string& name) {
-  const bool plain = !name.empty() && name.front() != ' ' && name.back() != ' ' &&
-                     name.find_first_of("\",\\") == std::string::npos &&
-                     std::none_of(name.begin(), name.end(),
-                                  [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
-  return plain ? name : quote(name);
-}
-
 std::string_view placement_text(Placement placement) {
   switch (placement) {
     case Placement::kDefault:
@@ -159,8 +150,8 @@ class FunctionPrinter {
       text_ += " " + FunctionPrinter(*body, ops_, static_cast<int>(indent_.size()) + 2, entries_).print();
     }
     text_ += placement_text(node.placement);
-    for (size_t i = 0; i < node.origin.size(); ++i)
-      text_ += (i ? ", " : "  // ") + printed_origin(node.origin[i]);
+    if (node.decision) text_ += " " + to_string(*node.decision);
+    if (!node.origin.empty()) text_ += "  // " + origin_text(node.origin);
     text_ += "\n";
   }
 

@@ -118,6 +118,7 @@ class Comparison {
       differ(fmt::format("where they run: {} and {}", placement_text(left.placement), placement_text(right.placement)), left,
              right);
     }
+    if (left.decision != right.decision) differ("how they are computed", left, right);
     if (left.inputs.size() != right.inputs.size() || left.results.size() != right.results.size())
       differ("how many inputs and results they have", left, right);
     compare_bodies(left, right);

@@ -13,6 +13,7 @@
 //     %5 = fused(%4, @w) fn @add(%a: …, %b: …) -> … {     // bodies follow the arguments
 //       …
 //     } on gpu  // Add_1, Relu_1                          // where it runs, if that is decided
+//     %6 = nn.conv(%5, @k, …) {form=direct, block=32}     // how it is computed, if that is (host/graph/decision.h)
 //     return %5 as "y"
 //   }
 //
@@ -41,6 +42,11 @@ constexpr int kTextVersion = 1;
 std::string quote(std::string_view text);
 /// True for characters of names that need no quotes.
 bool is_plain_name_char(char c);
+
+/// Names of the model's nodes as they stand in the comment behind a node, and back. What a person has written there
+/// instead may be read as names, or end them.
+std::string origin_text(const std::vector<std::string>& names);
+std::vector<std::string> parse_origin(std::string_view comment);
 
 /// "const(f32, [2], [1, 2])". Floats print with the fewest digits that read back as the same bits; NaN, f16
 /// and bf16 as bit patterns ("0x7fc00000").

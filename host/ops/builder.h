@@ -47,9 +47,12 @@ class Builder {
                     std::shared_ptr<const std::type_identity_t<AttrsType>> attrs) const {
     return node(op, std::move(inputs), std::move(attrs))->result();
   }
-  /// A node like another with other inputs, and with other attributes of the same type if they are given.
+  /// A node like another, its decision included, with other inputs, and with other attributes of the same type if they
+  /// are given.
   Node* again(const Node& like, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs = nullptr) const {
-    return add(*like.op, attrs ? std::move(attrs) : like.attrs, std::move(inputs));
+    Node* made = add(*like.op, attrs ? std::move(attrs) : like.attrs, std::move(inputs));
+    made->decision = like.decision;
+    return made;
   }
   /// For code that has the op as data. Null attributes: the op's defaults.
   Node* add(const OpBase& op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs) const {

@@ -1,7 +1,11 @@
 #include "host/passes/alter_layout.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
@@ -11,7 +15,9 @@
 #include "host/ops/recurrent.h"
 #include "host/ops/tiles.h"
 #include "host/passes/dilation_phases.h"
+#include "host/passes/form_choice.h"
 #include "host/passes/layout_record.h"
+#include "host/passes/node_decision.h"
 #include "host/passes/rewriter.h"
 #include "host/passes/weight_growth.h"
 #include "host/passes/weight_packing.h"
@@ -184,109 +190,116 @@ class LayoutRewriter {
     });
   }
 
-  bool rewrite_conv(const Node& node) {
-    if (keeps_weight(node)) return false;
-    Value* weight = plain(node.inputs[1], node.origin);
-    auto attrs = std::make_shared<ConvAttrs>(node.attrs_as<ConvAttrs>());
-    if (attrs->weight_block != 0 || attrs->channels_last) return false;
-    const bool known = weight->is_constant();
-    if (!known && !(policy_.packs_data_weights && constant_shape(weight->type.shape))) return false;
-    const TensorType &data = node.inputs[0]->type, &result = node.result()->type;
-    if (attrs->groups > 1 && attrs->groups == attrs->channels && data.shape[1] == Dim(attrs->groups))
-      return rewrite_depthwise(node, attrs, weight);
-    if (known && rewrite_dilated(node, *attrs, weight)) return true;
-    attrs->channels_last = true;
-    attrs->plain_data = !has_last(node.inputs[0]);
-    Value* packed = packed_weight(*attrs, weight, data, result, node.origin);
-    if (packed == nullptr) return false;
-    Value* image = attrs->plain_data ? plain(node.inputs[0], node.origin) : last(node.inputs[0], node.origin);
-    set_last(node, again(node, {image, packed}, attrs));
+  // --- what has several forms
+
+  /// The node's own decision or one that is given for it, if it fits, else the target's.
+  template <typename Choose, typename Misfits>
+  Decision decide(const Node& node, const Choose& choose, const Misfits& misfits) {
+    const auto* line = context_.given == nullptr ? nullptr : context_.given->take(node);
+    std::optional<Decision> decision = line != nullptr ? line->node.decision : node.decision;
+    if (decision) {
+      if (const Misfit why = misfits(*decision)) refuse(node, *decision, line == nullptr ? "" : line->place, *why);
+    } else {
+      decision = choose();
+    }
+    if (context_.decisions != nullptr) context_.decisions->push_back({node.op, node.origin, *decision, {}});
+    return *std::move(decision);
+  }
+
+  /// Of the last decision.
+  void note_candidates(const std::function<std::vector<Candidate>()>& candidates) {
+    if (context_.decisions != nullptr && context_.candidates)
+      context_.decisions->back().candidates = compared(candidates(), context_.decisions->back().decision);
+  }
+
+  [[noreturn]] static void refuse(const Node& node, const Decision& decision, const std::string& place,
+                                  const std::string& why) {
+    user_error("{}{}{} of {} does not fit: {}", place, place.empty() ? "" : ": ", to_string(decision),
+               node.origin.empty() ? node.op->name : fmt::format("{} ({})", fmt::join(node.origin, ", "), node.op->name),
+               why);
+  }
+
+  /// The node as it is, with what was decided.
+  bool keep(const Node& node, const Decision& decision) {
+    copy(node);
+    for (Value* result : node.results) forms_.at(result).plain->producer->decision = decision;
     return true;
   }
 
-  bool rewrite_depthwise(const Node& node, const std::shared_ptr<ConvAttrs>& attrs, Value* weight) {
-    const bool plain_pays = policy_.depthwise_plain && policy_.depthwise_plain(*attrs, node.inputs[0]->type);
-    if (plain_pays && !has_last(node.inputs[0])) return false;
+  Node* again(const Node& node, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs,
+              const Decision& decision) {
+    Node* made = again(node, std::move(inputs), std::move(attrs));
+    made->decision = decision;
+    return made;
+  }
+
+  bool rewrite_conv(const Node& node) {
+    if (keeps_weight(node)) return false;
+    Value* weight = plain(node.inputs[1], node.origin);
+    const auto& attrs = node.attrs_as<ConvAttrs>();
+    if (attrs.weight_block != 0 || attrs.channels_last) return false;
+    const bool known = weight->is_constant();
+    if (!known && !(policy_.packs_data_weights && constant_shape(weight->type.shape))) return false;
+    const ConvQuestion question{node.inputs[0]->type, node.result()->type, weight->type.dtype, known,
+                                !has_last(node.inputs[0])};
+    const Decision decision = decide(
+        node, [&] { return choose_form(policy_, attrs, question); },
+        [&](const Decision& given) { return misfit(policy_, given, attrs, question); });
+    if (policy_.conv_candidates) note_candidates([&] { return policy_.conv_candidates(attrs, question.data, question.result); });
+    if (decision.form == "plain") return keep(node, decision);
+    if (decision.form == "depthwise") return make_depthwise(node, weight, decision);
+    if (decision.knob("phases") != 0) return make_phases(node, weight, decision);
+    const ConvAttrs formed = with_form(policy_, decision, attrs, question.data);
+    Value* packed = packed_weight(weight, formed, decision, node.origin);
+    Value* image = formed.plain_data ? plain(node.inputs[0], node.origin) : last(node.inputs[0], node.origin);
+    set_last(node, again(node, {image, packed}, std::make_shared<ConvAttrs>(formed), decision));
+    return true;
+  }
+
+  bool make_depthwise(const Node& node, Value* weight, const Decision& decision) {
+    auto attrs = std::make_shared<ConvAttrs>(node.attrs_as<ConvAttrs>());
     attrs->channels_last = true;
     attrs->depthwise_packed = true;
     Value* packed = packer(node.origin).depthwise(weight);
     Value* image = last(node.inputs[0], node.origin);
-    set_last(node, again(node, {image, packed}, attrs));
+    set_last(node, again(node, {image, packed}, attrs, decision));
     return true;
   }
 
-  // As a convolution of the phases of the dilation, where the policy wants that.
-  bool rewrite_dilated(const Node& node, const ConvAttrs& dilated, Value* weight) {
-    const TensorType &data = node.inputs[0]->type, &result = node.result()->type;
-    if (!policy_.conv_phases) return false;
-    ConvAttrs whole = dilated;
-    whole.channels_last = true;
-    if (policy_.conv_tiles && policy_.conv_tiles(whole, data, result).parts > 0) return false;
-    const std::optional<DilationPhases> phases = dilation_phases(dilated, data, result);
-    if (!phases || !policy_.conv_phases(dilated, data, result, *phases)) return false;
-    auto attrs = std::make_shared<ConvAttrs>(phases->attrs);
-    attrs->channels_last = true;
-    Value* packed = packed_weight(*attrs, weight, phases->data, phases->result, node.origin);
-    if (packed == nullptr) return false;
+  bool make_phases(const Node& node, Value* weight, const Decision& decision) {
+    const auto& dilated = node.attrs_as<ConvAttrs>();
+    const TensorType& result = node.result()->type;
+    const auto phases = dilation_phases(dilated, node.inputs[0]->type, result);
+    const ConvAttrs formed = with_form(policy_, decision, phases->attrs, phases->data);
+    Value* packed = packed_weight(weight, formed, decision, node.origin);
     WeightPacker nodes = packer(node.origin, LayoutWish::kDilationPhases);
     Value* image = split_phases(nodes, dilated, *phases, last(node.inputs[0], node.origin));
-    Value* made = again(node, {image, packed}, attrs)->result();
+    Value* made = again(node, {image, packed}, std::make_shared<ConvAttrs>(formed), decision)->result();
     forms_[node.result()].last = join_phases(nodes, dilated, result, made);
     return true;
   }
 
-  // Chooses how the convolution is computed, which it writes into `attrs`, and packs the weight for that;
-  // null where it is to stay as it is. `attrs.plain_data`: the data are there as the model has them.
-  Value* packed_weight(ConvAttrs& attrs, Value* weight, const TensorType& data, const TensorType& result,
-                       const Origin& origin) {
-    const bool known = weight->is_constant();
-    if (known) weight = merge_groups(weight, attrs, data, result);
-    attrs.plain_data = attrs.plain_data && attrs.groups == 1;
-    attrs.tile_unit = policy_.tile_unit;
-    const TiledConv tiled =
-        known && policy_.conv_tiles ? policy_.conv_tiles(attrs, data, result) : TiledConv{};
-    attrs.tile_parts = tiled.parts;
-    if (known) attrs.algorithm = tiled.parts > 0 ? tiled.algorithm : choose_algorithm(attrs, data, result);
-    attrs.plain_data =
-        attrs.plain_data && policy_.conv_plain_data && policy_.conv_plain_data(attrs, data, result);
-    Value* packed = nullptr;
-    if (attrs.algorithm == ConvAlgorithm::kDirect) {
-      attrs.weight_block = policy_.conv_block(attrs, data, result);
-      if (attrs.weight_block == 0) return nullptr;
-      packed = packer(origin).conv(weight, attrs);
-    } else if (attrs.algorithm == ConvAlgorithm::kTiles) {
-      attrs.tile_fold_width = folds_width(attrs, data.shape[1].value());
-      packed = packer(origin).tiles(weight, attrs);
-    } else if (attrs.algorithm == ConvAlgorithm::kGemm) {
-      packed = packer(origin).gemm(weight, attrs);
-    } else {
-      if (policy_.winograd_block && tiled.parts == 0)
-        attrs.weight_block = policy_.winograd_block(attrs, data, result);
-      packed = packer(origin).winograd(weight, attrs);
+  Value* packed_weight(Value* weight, const ConvAttrs& attrs, const Decision& decision, const Origin& origin) {
+    if (attrs.merged_groups > 1) {
+      const ConstantPtr merged =
+          merged_group_weight(*weight->constant, attrs.groups * attrs.merged_groups, attrs.merged_groups);
+      weight = target_.add_constant(weight->name, merged);
     }
-    const bool half = attrs.weight_block > 0 && policy_.conv_half && policy_.conv_half(attrs, data, result);
-    return half ? packer(origin).rounded_to_half(packed) : packed;
+    Value* packed = packed_weight(weight, attrs, origin);
+    return decision.knob("half") != 0 ? packer(origin).rounded_to_half(packed) : packed;
   }
 
-  // Narrow groups waste vectors: the policy may want several as one.
-  Value* merge_groups(Value* weight, ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
-    if (attrs.groups == 1 || !policy_.merged_groups || weight->type.dtype != DType::kF32) return weight;
-    const int64_t merged = policy_.merged_groups(attrs, data, result);
-    if (merged <= 1 || attrs.groups % merged != 0) return weight;
-    const ConstantPtr value = merged_group_weight(*weight->constant, attrs.groups, merged);
-    attrs.groups /= merged;
-    attrs.merged_groups = merged;
-    return target_.add_constant(weight->name, value);
-  }
-
-  ConvAlgorithm choose_algorithm(const ConvAttrs& attrs, const TensorType& data,
-                                 const TensorType& result) const {
-    if (!policy_.conv_algorithm) return ConvAlgorithm::kDirect;
-    const ConvAlgorithm wish = policy_.conv_algorithm(attrs, data, result);
-    // Transformed values need the range and precision of f32.
-    const bool wide = data.dtype == DType::kF32 || data.dtype == DType::kF64;
-    if (winograd_tile(wish) > 0 && (!wide || !fits_winograd(attrs))) return ConvAlgorithm::kGemm;
-    return wish;
+  Value* packed_weight(Value* weight, const ConvAttrs& attrs, const Origin& origin) {
+    switch (attrs.algorithm) {
+      case ConvAlgorithm::kDirect:
+        return packer(origin).conv(weight, attrs);
+      case ConvAlgorithm::kTiles:
+        return packer(origin).tiles(weight, attrs);
+      case ConvAlgorithm::kGemm:
+        return packer(origin).gemm(weight, attrs);
+      default:
+        return packer(origin).winograd(weight, attrs);
+    }
   }
 
   // --- elementwise and broadcasting ops
@@ -363,12 +376,15 @@ class LayoutRewriter {
 
   bool rewrite_matmul(const Node& node) {
     auto* given = node.match(op::matmul);
-    if (!given || given->gemm || !policy_.matmul_gemm) return false;
-    if (!policy_.matmul_gemm(node.inputs[0]->type, node.inputs[1]->type)) return false;
+    if (!given || given->gemm || !policy_.matmul_gemm) return false;  // one form
+    const Decision decision = decide(
+        node, [&] { return choose_form(policy_, node.inputs[0]->type, node.inputs[1]->type); },
+        [&](const Decision& other) { return misfit_of_matmul(policy_, other); });
+    if (decision.form == "plain") return keep(node, decision);
     auto attrs = std::make_shared<MatmulAttrs>(*given);
     attrs->gemm = true;
     std::vector<Value*> inputs{plain(node.inputs[0], node.origin), plain(node.inputs[1], node.origin)};
-    forms_[node.result()].plain = again(node, inputs, attrs)->result();
+    forms_[node.result()].plain = again(node, inputs, attrs, decision)->result();
     return true;
   }
 
@@ -378,70 +394,65 @@ class LayoutRewriter {
     if (!given || given->weight_block != 0 || given->gemm || given->tile_parts > 0) return false;
     Value* weight = plain(node.inputs[1], node.origin);
     if (!weight->is_constant() || keeps_weight(node)) return false;
-    if (rewrite_fixed_point(node, *weight, *given)) return true;
-    auto attrs = std::make_shared<DenseAttrs>(*given);
-    attrs->tile_unit = policy_.tile_unit;
-    attrs->tile_parts = policy_.dense_tiles ? policy_.dense_tiles(node.inputs[0]->type, attrs->units) : 0;
-    if (attrs->tile_parts > 0) {
-      Value* packed = packer(node.origin).tiles(weight, *attrs);
-      forms_[node.result()].plain =
-          again(node, {plain(node.inputs[0], node.origin), packed}, attrs)->result();
-      return true;
+    const TensorType& data = node.inputs[0]->type;
+    std::optional<FixedPointWeight> words;
+    const auto is_exact = [&](int64_t bits, int64_t columns) {
+      words.reset();
+      if (weight->type.dtype == DType::kF32) words = to_fixed_point(*weight->constant, bits, columns);
+      return words.has_value();
+    };
+    const Decision decision = decide(
+        node, [&] { return choose_form(policy_, *given, data, is_exact); },
+        [&](const Decision& other) -> Misfit {
+          if (Misfit why = misfit(policy_, other, *given, data)) return why;
+          if (other.form != "integers" || is_exact(other.knob("bits"), other.knob("block"))) return std::nullopt;
+          return "integers of so many bits are not near enough to the weights";
+        });
+    if (policy_.dense_candidates) note_candidates([&] { return policy_.dense_candidates(data, given->units); });
+    if (decision.form == "plain") return keep(node, decision);
+    auto attrs = std::make_shared<DenseAttrs>(with_form(policy_, decision, *given));
+    std::vector<Value*> inputs{plain(node.inputs[0], node.origin)};
+    if (decision.form == "integers") {
+      inputs.push_back(target_.add_constant(weight->name, words->words));
+      inputs.push_back(target_.add_constant(weight->name, words->ranges));
+    } else {
+      inputs.push_back(packed_weight(weight, *attrs, decision, node.origin));
     }
-    if (policy_.dense_gemm && policy_.dense_gemm(node.inputs[0]->type, attrs->units)) {
-      attrs->gemm = true;
-      forms_[node.result()].plain =
-          again(node, {plain(node.inputs[0], node.origin), weight}, attrs)->result();
-      return true;
-    }
-    attrs->weight_block = policy_.dense_block(node.inputs[0]->type, attrs->units);
-    if (attrs->weight_block == 0) return false;
-    Value* value = packer(node.origin).dense(weight, *attrs);
-    if (policy_.dense_half && policy_.dense_half(node.inputs[0]->type, attrs->units))
-      value = packer(node.origin).rounded_to_half(value);
-    Node* made = again(node, {plain(node.inputs[0], node.origin), value}, attrs);
-    forms_[node.result()].plain = made->result();
+    forms_[node.result()].plain = again(node, std::move(inputs), attrs, decision)->result();
     return true;
+  }
+
+  Value* packed_weight(Value* weight, const DenseAttrs& attrs, const Decision& decision, const Origin& origin) {
+    if (attrs.gemm) return weight;
+    if (attrs.tile_parts > 0) return packer(origin).tiles(weight, attrs);
+    Value* packed = packer(origin).dense(weight, attrs);
+    return decision.knob("half") != 0 ? packer(origin).rounded_to_half(packed) : packed;
   }
 
   // With constant weights.
   bool rewrite_recurrence(const Node& node) {
     auto* given = node.attrs_if<RecurrenceAttrs>();
     if (!given || given->weight_block != 0 || !policy_.recurrent) return false;
-    std::vector<Value*> inputs = plain_inputs(node);
-    Value* weight = inputs[1];
+    Value* weight = plain(node.inputs[1], node.origin);
     // Of a packed weight, the initial state alone says how many units there are.
-    if (!weight->is_constant() || !node.inputs[2]->type.shape[2].is_constant()) return false;
+    if (!weight->is_constant() || !node.inputs[2]->type.shape[2].is_constant() || keeps_weight(node)) return false;
     const std::vector<int64_t> runs = recurrent_runs(node, weight->type.shape[1].value());
-    const RecurrentPacking packing = policy_.recurrent(node.inputs[2]->type, runs);
-    if (packing.columns == 0 || keeps_weight(node)) return false;
+    const Decision decision = decide(
+        node, [&] { return choose_form(policy_, node.inputs[2]->type, runs); },
+        [&](const Decision& other) { return misfit_of_recurrence(policy_, other); });
+    if (decision.form == "plain") return keep(node, decision);
     auto attrs = std::make_shared<RecurrenceAttrs>(*given);
-    attrs->weight_block = packing.columns;
-    attrs->sequences = packing.sequences;
-    attrs->directions_in_turn = packing.directions_in_turn;
-    const ConstantPtr packed = packed_recurrent_weight(*weight->constant, runs, packing.columns);
+    attrs->weight_block = decision.knob("columns");
+    attrs->sequences = decision.knob("sequences", 1);
+    attrs->directions_in_turn = decision.knob("in_turn") != 0;
+    const ConstantPtr packed = packed_recurrent_weight(*weight->constant, runs, attrs->weight_block);
     const auto bytes = [](const ConstantData& data) { return static_cast<int64_t>(data.size); };
     if (policy_.small_weights && !grows_little(bytes(*weight->constant), bytes(*packed))) return false;
+    std::vector<Value*> inputs = plain_inputs(node);
     inputs[1] = target_.add_constant(weight->name, packed);
     copy(node, attrs, inputs);
+    for (Value* result : node.results) forms_.at(result).plain->producer->decision = decision;
     return true;
-  }
-
-  bool rewrite_fixed_point(const Node& node, const Value& weight, const DenseAttrs& given) {
-    if (!policy_.dense_fixed_point || weight.type.dtype != DType::kF32) return false;
-    for (const auto& format : policy_.dense_fixed_point(node.inputs[0]->type, given.units)) {
-      const auto packed = to_fixed_point(*weight.constant, format.bits, format.columns);
-      if (!packed) continue;
-      auto attrs = std::make_shared<DenseAttrs>(given);
-      attrs->weight_block = format.columns;
-      attrs->fixed_bits = format.bits;
-      Value* words = target_.add_constant(weight.name, packed->words);
-      Value* ranges = target_.add_constant(weight.name, packed->ranges);
-      forms_[node.result()].plain =
-          again(node, {plain(node.inputs[0], node.origin), words, ranges}, attrs)->result();
-      return true;
-    }
-    return false;
   }
 
   Function& source_;

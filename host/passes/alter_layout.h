@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "host/graph/graph.h"
 #include "host/tensor/tile_unit.h"
@@ -11,6 +12,7 @@
 namespace gantry {
 
 struct ConvAttrs;
+struct Candidate;  // host/passes/node_decision.h
 struct PassContext;
 struct DilationPhases;
 enum class ConvAlgorithm : uint8_t;
@@ -29,7 +31,7 @@ struct RecurrentPacking {
   bool directions_in_turn = false;
 };
 
-/// The target's wishes. A block of 0 leaves the op as it is; functions that are absent mean direct and false.
+/// The target's wishes, which choose_form() (host/passes/form_choice.h) makes decisions of. A block of 0 leaves the op as it is; functions that are absent mean direct and false.
 struct LayoutPolicy {
   /// Asked first, of convolutions with constant weights that are not depthwise; a Winograd algorithm that
   /// does not fit becomes gemm. Only for kDirect is conv_block asked. `data`, `result`: (N, C, spatial…).
@@ -84,6 +86,15 @@ struct LayoutPolicy {
   /// Weights that other nodes read as they are stay so for all: a packed form would be a second copy. Packed
   /// weights of recurrences may be larger than the model's by padding only.
   bool small_weights = false;
+  /// What is looked at, for explanations, in the order of the predictions; `why` is left empty for what fits. Absent:
+  /// no model looks at it.
+  std::function<std::vector<Candidate>(const ConvAttrs& attrs, const TensorType& data, const TensorType& result)>
+      conv_candidates;
+  std::function<std::vector<Candidate>(const TensorType& data, int64_t units)> dense_candidates;
+  /// Of a vector of the CPU; 0: the target is none, and packs no blocks.
+  int64_t vector_bytes = 0;
+  /// conv_half and dense_half may be true.
+  bool half_products = false;
   /// How recurrent weights are packed whose products take so many columns each (host/ops/recurrent.h);
   /// absent: not. `state`: (D, B, H).
   std::function<RecurrentPacking(const TensorType& state, const std::vector<int64_t>& runs)> recurrent;
@@ -98,7 +109,9 @@ struct LayoutPolicy {
 ///   return %2                           %2 = nn.relu(%1);  return transpose(%2, axes=[0, 3, 1, 2])
 ///
 /// Wants simplify_inference before it, fold_constant and dead_code after. PassContext::layouts is told for whom
-/// nodes change layouts. Nodes that have a form, of this target or another, keep it.
+/// nodes change layouts. Nodes that have a form, of this target or another, keep it. A node's decision is applied as
+/// it is (a user error that names the node says why one does not fit); others get one, so that every node with a
+/// choice has one behind this pass.
 void alter_layout(Graph& graph, const LayoutPolicy& policy, PassContext& context);
 
 }  // namespace gantry

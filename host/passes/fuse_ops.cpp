@@ -33,6 +33,7 @@ class BodyBuilder {
       for (const Value* result : node->results) types.push_back(result->type);
       Node* copy =
           body_->add_node(node->op, node->attrs, std::move(arguments), std::move(types), node->origin);
+      copy->decision = node->decision;
       for (size_t i = 0; i < copy->results.size(); ++i) values_[node->results[i]] = copy->results[i];
       for (const std::string& from : node->origin) {
         if (std::find(origin.begin(), origin.end(), from) == origin.end()) origin.push_back(from);

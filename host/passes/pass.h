@@ -16,6 +16,8 @@ namespace gantry {
 
 struct FusionReport;  // host/passes/fusion_report.h
 class LayoutRecord;   // host/passes/layout_record.h
+class GivenDecisions;
+struct NodeDecision;  // both host/passes/node_decision.h
 
 /// Options and wishes of the target, and the count of rewrites. The driver fills it from a target; the defaults
 /// are those of no target in particular.
@@ -38,6 +40,12 @@ struct PassContext {
   /// They outlive the passes. A report on fusion needs every rewrite.
   FusionReport* fusion = nullptr;
   LayoutRecord* layouts = nullptr;
+  /// Decisions that alter_layout applies instead of the target's; null: there are none.
+  GivenDecisions* given = nullptr;
+  /// Where alter_layout puts down what was decided, in the order of the nodes; null: nobody asks. With what else was
+  /// looked at where `candidates` is true.
+  std::vector<NodeDecision>* decisions = nullptr;
+  bool candidates = false;
 
   /// Rewrites that may be made: with fewer each time, one finds the rewrite that changes a result.
   int64_t most_rewrites = std::numeric_limits<int64_t>::max();

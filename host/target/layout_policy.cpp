@@ -6,18 +6,16 @@
 #include "host/ops/conv.h"
 #include "host/ops/recurrent.h"
 #include "host/support/divide.h"
+#include "host/target/cpu/candidates.h"
 #include "host/target/cpu/conv_model.h"
 #include "host/target/cpu/dense_model.h"
+#include "host/target/cpu/dense_work.h"
 #include "host/target/cpu/tile_model.h"
 #include "host/target/cpu/tile_policy.h"
 #include "host/target/cuda/conv_model.h"
 
 namespace gantry {
 namespace {
-
-int64_t constant_or(const Dim& dim, int64_t otherwise) {
-  return dim.constant().value_or(otherwise);
-}
 
 int64_t conv_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                    const MachineModel& machine) {
@@ -26,27 +24,15 @@ int64_t conv_block(const ConvAttrs& attrs, const TensorType& data, const TensorT
   return choose_product_tile(work, machine).channel_block();
 }
 
-DenseWork dense_work(const TensorType& data, int64_t units, const MachineModel& machine, bool half) {
-  DenseWork work;
-  work.half = half;
-  work.element_bytes = byte_width(half ? DType::kF16 : data.dtype);
-  work.units = units;
-  work.rows = 1;
-  for (size_t i = 0; i + 1 < data.shape.size(); ++i) work.rows *= constant_or(data.shape[i], 0);
-  work.depth = work.data_depth = constant_or(data.shape.back(), 256);
-  if (data.shape.back().is_constant()) work.depth /= dense_depth_parts(work, machine);
-  return work;
-}
-
 /// Products in f16 are predicted to be faster, with what rounding the data takes.
 bool dense_half(const TensorType& data, int64_t units, const MachineModel& machine) {
   if (!machine.half_products || data.dtype != DType::kF32) return false;
   auto cycles = [&](bool half) {
-    const DenseWork work = dense_work(data, units, machine, half);
+    const DenseWork work = cpu::dense_work(data, units, machine, half);
     const double parts = double(work.data_depth) / double(std::max<int64_t>(work.depth, 1));
     return parts * predicted_dense_cycles(work, choose_dense_tile(work, machine), machine);
   };
-  const DenseWork work = dense_work(data, units, machine, true);
+  const DenseWork work = cpu::dense_work(data, units, machine, true);
   return cycles(true) + rounding_cycles(work.rows * work.data_depth, machine) < cycles(false);
 }
 
@@ -56,7 +42,7 @@ std::vector<LayoutPolicy::FixedPointBlock> dense_fixed_point(const TensorType& d
                                                              const Target& target, bool tiles) {
   if (data.dtype != DType::kF32 || !data.shape.back().is_constant()) return {};
   if (target.precision == Precision::kBf16 || dense_half(data, units, target.machine)) return {};
-  DenseWork work = dense_work(data, units, target.machine, false);
+  DenseWork work = cpu::dense_work(data, units, target.machine, false);
   std::vector<LayoutPolicy::FixedPointBlock> formats;
   for (int bits : {20, 24}) {
     // Products of bf16 parts are about as exact.
@@ -71,7 +57,7 @@ std::vector<LayoutPolicy::FixedPointBlock> dense_fixed_point(const TensorType& d
 }
 
 int64_t dense_block(const TensorType& data, int64_t units, const MachineModel& machine) {
-  const DenseWork work = dense_work(data, units, machine, dense_half(data, units, machine));
+  const DenseWork work = cpu::dense_work(data, units, machine, dense_half(data, units, machine));
   return choose_dense_tile(work, machine).tile.channel_block();
 }
 
@@ -134,6 +120,9 @@ LayoutPolicy gpu_policy(const Target& target) {
   policy.conv_algorithm = [target](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
     return cuda::choose_conv_algorithm(attrs, data, result, target);
   };
+  policy.conv_candidates = [target](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+    return cuda::conv_candidates(attrs, data, result, target);
+  };
   policy.dense_gemm = [](const TensorType&, int64_t) { return true; };
   policy.matmul_gemm = [](const TensorType&, const TensorType&) { return true; };
   policy.conv_block = [](const ConvAttrs&, const TensorType&, const TensorType&) { return int64_t{0}; };
@@ -152,6 +141,8 @@ LayoutPolicy make_layout_policy(const Target& target, const Function* network) {
     return cpu::choose_conv_algorithm(attrs, data, result, machine);
   };
   policy.packs_data_weights = true;
+  policy.vector_bytes = machine.vector_bytes;
+  policy.half_products = machine.half_products;
   policy.merged_groups = [machine](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
     return cpu::choose_merged_groups(attrs, data, result, machine);
   };
@@ -183,6 +174,12 @@ LayoutPolicy make_layout_policy(const Target& target, const Function* network) {
   };
   policy.dense_half = [machine](const TensorType& data, int64_t units) {
     return dense_half(data, units, machine);
+  };
+  policy.conv_candidates = [target](const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+    return cpu::conv_candidates(attrs, data, result, target);
+  };
+  policy.dense_candidates = [target](const TensorType& data, int64_t units) {
+    return cpu::dense_candidates(data, units, target);
   };
   cpu::prefer_tiles(policy, target, network);
   policy.dense_fixed_point = [target, tiles = policy.dense_tiles](const TensorType& data, int64_t units) {

@@ -154,7 +154,27 @@ TEST(AlterLayout, LeavesGraphsWithoutConvolutionsAlone) {
 }
 
 TEST(AlterLayout, ABlockOfZeroLeavesTheOpAsItIs) {
-  EXPECT_THAT(altered(kConvFunction, 0), IsGraph(kConvFunction));
+  std::string expected = kConvFunction;
+  expected.insert(expected.find("\n  return"), " {form=plain}");
+  EXPECT_THAT(altered(kConvFunction, 0), IsGraph(expected));
+}
+
+TEST(AlterLayout, DecisionsOfNodesAreAppliedAsTheyAre) {
+  const auto with = [](const std::string& decision) {
+    std::string text = kConvFunction;
+    return text.insert(text.find("\n  return"), " " + decision);
+  };
+  LayoutPolicy policy = products(ConvAlgorithm::kGemm);
+  policy.vector_bytes = 16;
+  EXPECT_THAT(altered(with("{form=plain}"), policy), IsGraph(with("{form=plain}")));
+  const Graph direct = parse_graph(altered(with("{form=direct, block=8}"), policy), op_set());
+  const auto formed = std::ranges::find_if(direct.main.nodes(), [](const Node* node) { return node->is(nn::conv); });
+  EXPECT_EQ((*formed)->decision, (Decision{"direct", {{"block", 8}}}));
+  EXPECT_EQ((*formed)->attrs_as<ConvAttrs>().weight_block, 8);
+  EXPECT_EQ((*formed)->attrs_as<ConvAttrs>().algorithm, ConvAlgorithm::kDirect);
+  for (const char* wrong : {"{form=direct}", "{form=direct, block=6}", "{form=tiles, parts=2}", "{form=depthwise}",
+                            "{form=direct, block=8, half=1}", "{form=direct, block=8, merged_groups=3}"})
+    EXPECT_THROW(altered(with(wrong), policy), Error) << wrong;
 }
 
 TEST(AlterLayout, WeightsOfTheProductFormAreAMatrixOfTapsAndChannels) {
@@ -230,7 +250,7 @@ TEST(AlterLayout, DepthwiseConvolutionsOfPlainDataStayAsTheyAreWhereThePolicyWan
       "padding=(0, 0, 0, 0), groups=4)";
   const std::string head = "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 4, H, W), f32] {\n  %y = ";
   const std::string alone = head + conv + "\n  return %y\n}\n";
-  EXPECT_THAT(altered(alone, policy), IsGraph(alone));
+  EXPECT_THAT(altered(alone, policy), IsGraph(head + conv + " {form=plain}\n  return %y\n}\n"));
   // What lies channels-last already is read so.
   const std::string first =
       "nn.conv(%x, @v: Tensor[(4, 4, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, "

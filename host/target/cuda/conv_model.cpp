@@ -2,7 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "host/target/cuda/gemm_model.h"
 
@@ -64,13 +66,37 @@ double predicted_seconds(const ConvAttrs& attrs, const TensorType& data, const T
                            gpu);
 }
 
+namespace {
+
+bool takes_winograd(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, const Target& target) {
+  const bool constant =
+      std::ranges::all_of(result.shape, [](const Dim& dim) { return dim.is_constant(); });
+  return fits_winograd(attrs) && attrs.spatial_rank() == 2 && attrs.groups == 1 &&
+         target.precision == Precision::kFp32 && data.dtype == DType::kF32 && constant;
+}
+
+}  // namespace
+
+std::vector<Candidate> conv_candidates(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                                       const Target& target) {
+  const auto milliseconds = [&](ConvAlgorithm algorithm) {
+    return 1e3 * predicted_seconds(attrs, data, result, algorithm, target.gpu);
+  };
+  std::vector<Candidate> all{{{"gemm", {}}, {}, milliseconds(ConvAlgorithm::kGemm), ""}};
+  for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4}) {
+    Candidate candidate{{"winograd" + std::to_string(winograd_tile(algorithm)), {}}, {}, {}, ""};
+    if (takes_winograd(attrs, data, result, target))
+      candidate.ms = milliseconds(algorithm);
+    else
+      candidate.why = "is for products in f32 of known shape with windows of 3 by 3";
+    all.push_back(std::move(candidate));
+  }
+  return all;
+}
+
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                     const Target& target) {
-  bool constant = true;
-  for (const Dim& dim : result.shape) constant = constant && dim.is_constant();
-  if (!fits_winograd(attrs) || attrs.spatial_rank() != 2 || attrs.groups > 1 ||
-      target.precision != Precision::kFp32 || data.dtype != DType::kF32 || !constant)
-    return ConvAlgorithm::kGemm;
+  if (!takes_winograd(attrs, data, result, target)) return ConvAlgorithm::kGemm;
   ConvAlgorithm best = ConvAlgorithm::kGemm;
   double limit = kWinogradMargin * predicted_seconds(attrs, data, result, best, target.gpu);
   for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4}) {

@@ -3,6 +3,7 @@
 
 #include "host/codegen/target.h"
 #include "host/ops/conv.h"
+#include "host/passes/node_decision.h"
 
 namespace gantry::cuda {
 
@@ -14,5 +15,9 @@ double predicted_seconds(const ConvAttrs& attrs, const TensorType& data, const T
 /// transformations would lose too much.
 ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                     const Target& target);
+
+/// Every algorithm with its prediction, for explanations.
+std::vector<Candidate> conv_candidates(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                                       const Target& target);
 
 }  // namespace gantry::cuda

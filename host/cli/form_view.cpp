@@ -1,0 +1,102 @@
+#include "host/cli/form_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/terminal.h"
+#include "host/cli/text.h"
+#include "host/graph/text.h"
+#include "host/support/error.h"
+#include "host/support/suggest.h"
+
+namespace gantry::cli {
+namespace {
+
+/// The rest of the pipeline is not needed.
+struct Decided {};
+
+std::vector<const NodeDecision*> of_node(const std::vector<NodeDecision>& decisions, const std::string& name) {
+  std::vector<const NodeDecision*> found, near;
+  std::vector<std::string> names;
+  for (const NodeDecision& decision : decisions) {
+    for (const std::string& origin : decision.origin) {
+      names.push_back(origin);
+      if (origin == name) found.push_back(&decision);
+      if (origin.find(name) != std::string::npos && (near.empty() || near.back() != &decision))
+        near.push_back(&decision);
+    }
+  }
+  if (found.empty()) found = near;
+  if (found.empty()) {
+    user_error("--node {}: nothing is decided for a node of that name{}; `gantry ir MODEL --forms` lists what is",
+               visible_line(name), did_you_mean(name, names));
+  }
+  return found;
+}
+
+std::string prediction_text(const Candidate& candidate) {
+  if (candidate.ms) return duration_text(*candidate.ms);
+  return candidate.cycles ? fmt::format("{:.4g} kcycles", *candidate.cycles / 1e3) : "-";
+}
+
+nlohmann::ordered_json to_json(const Decision& decision) {
+  nlohmann::ordered_json json{{"form", decision.form}};
+  for (const auto& [name, value] : decision.knobs) json[name] = value;
+  return json;
+}
+
+}  // namespace
+
+std::vector<NodeDecision> decide_forms(const Graph& graph, const Target& target, CompileOptions options,
+                                       bool candidates) {
+  std::vector<NodeDecision> decisions;
+  options.observer.decisions = &decisions;
+  options.observer.candidates = candidates;
+  options.observer.graph_pass = [](const std::string& pass, const Graph&) {
+    if (pass == "alter_layout") throw Decided{};
+  };
+  try {
+    lower_program(graph, target, options);
+  } catch (const Decided&) {
+  }
+  return decisions;
+}
+
+std::string candidates_text(const std::vector<NodeDecision>& decisions, const std::string& node, size_t width) {
+  std::string text;
+  for (const NodeDecision* one : of_node(decisions, node)) {
+    text += fmt::format("{}{} {}  // {}\n", text.empty() ? "" : "\n", one->op->name, to_string(one->decision),
+                        visible_line(origin_text(one->origin)));
+    Table table({{"candidate", Table::Align::kLeft}, {"predicted", Table::Align::kRight}, {"", Table::Align::kLeft}});
+    for (const Candidate& candidate : one->candidates) {
+      table.row({to_string(candidate.decision), prediction_text(candidate),
+                 candidate.why.empty() ? "taken" : candidate.why});
+    }
+    text += one->candidates.empty() ? "no model looks at others\n" : table.str(0, width);
+  }
+  return text;
+}
+
+std::string candidates_json(const std::vector<NodeDecision>& decisions, const std::string& node) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const NodeDecision* one : of_node(decisions, node)) {
+    nlohmann::ordered_json candidates = nlohmann::ordered_json::array();
+    for (const Candidate& candidate : one->candidates) {
+      nlohmann::ordered_json entry{{"decision", to_json(candidate.decision)}};
+      entry["cycles"] = candidate.cycles ? nlohmann::ordered_json(*candidate.cycles) : nullptr;
+      entry["ms"] = candidate.ms ? nlohmann::ordered_json(*candidate.ms) : nullptr;
+      entry["taken"] = candidate.why.empty();
+      entry["why"] = candidate.why;
+      candidates.push_back(std::move(entry));
+    }
+    json.push_back({{"op", one->op->name},
+                    {"nodes", one->origin},
+                    {"decision", to_json(one->decision)},
+                    {"candidates", std::move(candidates)}});
+  }
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,41 @@
+// Decisions of a program's nodes as text, which people and tools read, change and give back.
+//
+//   # what was decided for resnet18.onnx
+//   [x86-64-v3]
+//   nn.conv {form=winograd4, block=16}  // /layer1/layer1.0/conv1/Conv
+//   nn.dense {form=packed, block=32}  // /fc/Gemm
+//
+// A line is an op, a decision (host/graph/decision.h) and, as in graph text, the nodes of the model that the
+// node comes from. What stands under a target in brackets is for that one, what stands above the first for all.
+// '#' begins a comment.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/passes/node_decision.h"
+
+namespace gantry {
+
+/// One line of it.
+std::string decision_line(const NodeDecision& decision);
+/// The lines under a target.
+std::string decisions_text(const std::string& target, const std::vector<NodeDecision>& decisions);
+
+class DecisionFile {
+ public:
+  /// User errors name `file`, the line and what is wrong there.
+  static DecisionFile parse(std::string_view text, const std::string& file);
+  /// Those for a target of that name.
+  GivenDecisions for_target(const std::string& name) const;
+
+ private:
+  struct Entry {
+    std::string target;  ///< empty: all
+    GivenDecisions::Line line;
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace gantry

@@ -1,0 +1,55 @@
+#include "host/passes/node_decision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry {
+namespace {
+
+std::optional<double> cost_of(const Candidate& candidate) {
+  return candidate.cycles ? candidate.cycles : candidate.ms;
+}
+
+/// Of one that fits and is not taken.
+std::string reason(const Candidate& other, const Candidate& taken) {
+  const auto cost = cost_of(other), least = cost_of(taken);
+  if (!cost || !least || *least <= 0) return "nothing predicts it";
+  const double ratio = *cost / *least;
+  if (ratio >= 1) return fmt::format("{:.2f} times as long", ratio);
+  return fmt::format("{:.2f} times as long, but predicted less well or less exact", ratio);
+}
+
+}  // namespace
+
+std::vector<Candidate> compared(std::vector<Candidate> candidates, const Decision& taken) {
+  auto found = std::ranges::find(candidates, taken, &Candidate::decision);
+  if (found == candidates.end()) {
+    // Knobs that follow from others' wishes (what the data lie like, say) are left out of candidates.
+    found = std::ranges::find(candidates, taken.form, [](const Candidate& one) { return one.decision.form; });
+    if (found == candidates.end()) found = candidates.insert(candidates.begin(), Candidate{taken, {}, {}, ""});
+    found->decision = taken;
+    found->why.clear();
+  }
+  const Candidate chosen = *found;
+  for (Candidate& one : candidates) {
+    if (one.why.empty() && !(one.decision == taken)) one.why = reason(one, chosen);
+  }
+  return candidates;
+}
+
+const GivenDecisions::Line* GivenDecisions::take(const Node& node) {
+  const auto found = std::ranges::find_if(lines_, [&](const Line& line) {
+    return !line.taken && line.node.op == node.op && line.node.origin == node.origin;
+  });
+  if (found == lines_.end()) return nullptr;
+  found->taken = true;
+  return &*found;
+}
+
+const GivenDecisions::Line* GivenDecisions::left_over() const {
+  const auto found = std::ranges::find(lines_, false, &Line::taken);
+  return found == lines_.end() ? nullptr : &*found;
+}
+
+}  // namespace gantry

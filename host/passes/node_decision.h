@@ -1,0 +1,52 @@
+// Decisions of a graph's nodes, by the names that the nodes have in the model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+/// A way of computing a node that was looked at, and what became of it.
+struct Candidate {
+  Decision decision;
+  /// Predicted: cycles of one core of a CPU, milliseconds of a GPU. None where no model looks at it.
+  std::optional<double> cycles, ms;
+  std::string why;  ///< it was not taken; empty: it was
+};
+
+struct NodeDecision {
+  const OpBase* op = nullptr;
+  std::vector<std::string> origin;
+  Decision decision;
+  std::vector<Candidate> candidates;  ///< where PassContext asks for them and the target has a model of them
+};
+
+/// Says of each candidate that fits why it was not taken, by what is predicted; adds the decision where it is none of
+/// them.
+std::vector<Candidate> compared(std::vector<Candidate> candidates, const Decision& taken);
+
+/// Decisions made by somebody else, each for one node of an op and origin. Where several nodes have the same, the
+/// first line is for the first of them.
+class GivenDecisions {
+ public:
+  struct Line {
+    NodeDecision node;
+    std::string place;  ///< "mine.txt:7", for messages
+    bool taken = false;
+  };
+  explicit GivenDecisions(std::vector<Line> lines) : lines_(std::move(lines)) {}
+
+  /// The next one for the node, which is then used up; null if there is none.
+  const Line* take(const Node& node);
+  /// Null if every line was taken.
+  const Line* left_over() const;
+
+ private:
+  std::vector<Line> lines_;
+};
+
+}  // namespace gantry

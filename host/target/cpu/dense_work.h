@@ -1,0 +1,12 @@
+// The work of a product with weights, as models see it.
+#pragma once
+
+#include "host/graph/type.h"
+#include "host/target/cpu/dense_model.h"
+
+namespace gantry::cpu {
+
+/// Of data (…, K) times weights (K, units); `half`: with operands rounded to f16.
+DenseWork dense_work(const TensorType& data, int64_t units, const MachineModel& machine, bool half);
+
+}  // namespace gantry::cpu

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Decisions: what the compiler chooses for networks and targets, and what it makes of those that it is given.
+
+usage: decisions_test.py GANTRY FOLDER [--write]
+
+FOLDER has what is chosen for each network of it, a section a target; --write writes that anew, for a change that is meant.
+"""
+import difflib
+import pathlib
+import sys
+import unittest
+
+from program_under_test import ProgramTest
+
+ProgramTest.GANTRY = str(pathlib.Path(sys.argv[1]).absolute())
+GOLDEN = pathlib.Path(sys.argv[2])
+TARGETS = ('x86-64-v3', 'x86-64-v4', 'sapphirerapids', 'cortex-a76', 'cuda:sm_80/x86-64-v3')
+NETWORKS = ('bert_tiny', 'densenet121', 'efficientnet_b0', 'lstm', 'mobilenet_v2', 'mobilenet_v3', 'resnet18', 'resnet50',
+            'shufflenet_v2', 'squeezenet1_1')
+
+
+class WithNetworks(ProgramTest):
+    @classmethod
+    def model(cls, network):
+        path = cls.folder / f'{network}.onnx'
+        if not path.exists():
+            cls.gantry('zoo', network, '-o', path.name)
+        return path.name
+
+    @classmethod
+    def forms(cls, network, target, *options):
+        """Lines of decisions, without the comment that names the file."""
+        printed = cls.gantry('ir', cls.model(network), '--forms', '--target', target, *options).stdout
+        return printed.split('\n', 1)[1]
+
+
+class Golden(WithNetworks):
+    def test_choices_are_those_that_were_looked_at(self):
+        for network in NETWORKS:
+            with self.subTest(network=network):
+                chosen = ''.join(self.forms(network, target) for target in TARGETS)
+                golden = GOLDEN / f'{network}.txt'
+                if '--write' in sys.argv:
+                    golden.write_text(chosen)
+                expected = golden.read_text()
+                changes = difflib.unified_diff(expected.splitlines(), chosen.splitlines(), golden.name, 'now', n=0, lineterm='')
+                self.assertEqual(chosen, expected, 'other choices; where they are meant, decisions_test.py --write writes them '
+                                 'down:\n' + '\n'.join(changes))
+
+
+class Given(WithNetworks):
+    NETWORK = 'squeezenet1_1'
+
+    def setUp(self):
+        self.text = self.forms(self.NETWORK, 'native')
+        self.gantry('run', self.model(self.NETWORK), '--random=1', '-o', 'expected.npy', '--precision', 'fp32', '--force')
+
+    def write(self, text):
+        (self.folder / 'forms.txt').write_text(text)
+
+    def run_with(self, *options, status=0):
+        return self.gantry('run', self.model(self.NETWORK), '--random=1', '--expect', 'expected.npy', '--decisions', 'forms.txt',
+                           *options, status=status)
+
+    def edited(self, change):
+        """The text with what `change` makes of each line; it has to change one."""
+        edited = '\n'.join(change(line) for line in self.text.split('\n'))
+        self.assertNotEqual(edited, self.text)
+        self.write(edited)
+
+    def test_the_targets_own_give_the_same_module(self):
+        self.write(self.text)
+        modules = [self.folder / name for name in ('own.gmod', 'given.gmod')]
+        self.gantry('compile', self.model(self.NETWORK), '-o', modules[0].name, '--no-cache', '--force')
+        self.gantry('compile', self.model(self.NETWORK), '-o', modules[1].name, '--no-cache', '--force', '--decisions', 'forms.txt')
+        self.assertEqual(modules[0].read_bytes(), modules[1].read_bytes())
+
+    def test_a_module_keeps_them(self):
+        self.gantry('compile', self.model(self.NETWORK), '-o', 'kept.gmod', '--force')
+        self.assertEqual(self.gantry('inspect', 'kept.gmod', '--forms').stdout.split('\n', 1)[1], self.text)
+
+    def test_other_forms_and_knobs_compute_the_same(self):
+        direct = '{form=direct, block=16}'
+        for name, change in {
+            'every convolution direct': lambda line: line[:line.index('{')] + direct + line[line.index('}') + 1:]
+                                                     if line.startswith('nn.conv') else line,
+            'Winograd where it fits': lambda line: line[:line.index('{')] + '{form=winograd2, block=16}' + line[line.index('}') + 1:]
+                                                   if line.startswith('nn.conv') and 'expand3x3' in line else line,
+            'a matrix product': lambda line: line[:line.index('{')] + '{form=gemm}' + line[line.index('}') + 1:]
+                                             if line.startswith('nn.conv') and 'squeeze' in line else line,
+            'as the model has it': lambda line: line[:line.index('{')] + '{form=plain}' + line[line.index('}') + 1:]
+                                                if line.startswith('nn.conv') and 'conv10' in line else line,
+        }.items():
+            with self.subTest(name):
+                self.edited(change)
+                self.run_with()
+
+    def test_one_that_does_not_fit_is_refused_with_its_line(self):
+        node = next(line for line in self.text.split('\n') if line.startswith('nn.conv'))
+        origin = node[node.index('//'):]
+        for decision, expected in {
+            '{form=winograd3}': "there is no form 'winograd3' for it here, only plain, direct, gemm",
+            '{form=direct, rows=4}': "form direct has no knob 'rows', only block, half",
+            '{form=direct, block=7}': 'block of form direct is a multiple of',
+            '{form=winograd4, block=16}': 'form winograd4 is for windows of 3 by 3 with strides and dilations of 1',
+            '{form=direct, block=16, merged_groups=2}': 'merged_groups divides the 1 groups',
+            '{form=direct, block=16, phases=1}': 'phases is for',
+            '{form=direct, block}': 'is no decision: expected a form and whole numbers',
+        }.items():
+            with self.subTest(decision):
+                self.write(f'nn.conv {decision}  {origin}\n')
+                refused = self.run_with(status=1).stderr
+                self.assertIn('forms.txt:1: ', refused)
+                self.assertIn(expected, refused)
+
+    def test_one_for_no_node_is_refused(self):
+        self.write('\n# mine\nnn.conv {form=direct, block=16}  // nowhere\n')
+        self.assertRegex(self.run_with(status=1).stderr, r'forms\.txt:3: nothing is decided for nn\.conv of nowhere .*--forms')
+
+    def test_lines_for_another_target_are_left_alone(self):
+        self.write('[cortex-a76]\nnn.conv {form=direct, block=16}  // nowhere\n')
+        self.run_with()
+
+    def test_a_file_that_is_none_or_not_there(self):
+        self.write('nonsense\n')
+        self.assertIn('forms.txt:1: expected an op and a decision', self.run_with(status=1).stderr)
+        (self.folder / 'forms.txt').unlink()
+        self.assertIn('forms.txt', self.run_with(status=1).stderr)
+
+    def test_a_graphs_text_may_have_them(self):
+        self.gantry('ir', self.model(self.NETWORK), '--before', 'alter_layout', '-o', 'text.gir', '--force')
+        text = (self.folder / 'text.gir').read_text()
+        place = text.index(')  // conv10')
+        (self.folder / 'text.gir').write_text(text[:place + 1] + ' {form=gemm}' + text[place + 1:])
+        self.assertIn('nn.conv {form=gemm}  // conv10', self.gantry('ir', 'text.gir', '--forms').stdout)
+        self.gantry('run', 'text.gir', '--random=1', '--expect', 'expected.npy')
+
+    def test_candidates_of_a_node(self):
+        name = next(line for line in self.text.split('\n') if 'expand3x3' in line).split('// ')[1].split(',')[0]
+        explained = self.gantry('ir', self.model(self.NETWORK), '--explain', '--node', name).stdout
+        self.assertRegex(explained, r'\{form=direct, block=\d+\} +[\d.]+ kcycles +')
+        self.assertEqual(explained.count(' taken'), 1)
+        self.assertIn('times as long', explained)
+        self.assertIn('nothing is decided for a node of that name',
+                      self.gantry('ir', self.model(self.NETWORK), '--explain', '--node', 'nowhere', status=1).stderr)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0]] + [argument for argument in sys.argv[3:] if argument != '--write'])
