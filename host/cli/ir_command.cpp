@@ -46,7 +46,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry ir resnet18.onnx --explain --json > why.json
   gantry ir resnet18.onnx --explain --node layer1.0.1.conv   how it is computed, what else was looked at, and why not
   gantry ir resnet18.onnx -o resnet18.gir          the graph as a file, to change and to compile: see docs/ir.md
-  gantry ir resnet18.onnx --forms > forms.txt      how each node is computed; changed, for --decisions forms.txt
+  gantry ir resnet18.onnx --forms > r18.decisions  how each node is computed; changed, for --decisions r18.decisions
   gantry ir --list-passes                          what each pass is for, and from which --opt level it runs
 The plan of memory follows the passes: --explain shows it as a map, `gantry inspect MODULE --steps` step by step.)";
 

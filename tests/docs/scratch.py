@@ -59,9 +59,9 @@ class Scratch:
         os.makedirs(self.environment['HOME'])
         self.servers = []
 
-    def run(self, *arguments):
+    def run(self, *arguments, output=subprocess.DEVNULL):
         subprocess.run([self.gantry, *arguments], cwd=self.fixtures, env=self.environment, check=True, timeout=300,
-                       stdout=subprocess.DEVNULL)
+                       stdout=output)
 
     def path(self, name):
         return os.path.join(self.fixtures, name)
@@ -71,6 +71,8 @@ class Scratch:
         self.run('zoo', 'resnet18', '-o', 'network.onnx', '--size', str(SIZE))
         self.run('zoo', 'bert_tiny', '-o', 'bert.onnx', '--dynamic')
         self.run('ir', 'network.onnx', '-o', 'network.gir')
+        with open(self.path('network.decisions'), 'wb') as file:
+            self.run('ir', 'network.onnx', '--forms', output=file)
         self.run('keygen', 'board.key')
         self.make_data()
         self.run('compile', 'network.onnx', '-o', 'network.gmod', '--target', 'native')
@@ -107,7 +109,7 @@ class Scratch:
         with open(os.path.join(folder, 'config', 'gantry', 'boards.toml'), 'w', encoding='utf-8') as file:
             for board in ('pi', 'jetson', 'board', 'orin', 'phone'):
                 file.write(f'[{board}]\naddress = "{self.servers[0].address}"\nkey = "{self.path("board.key")}"\n')
-        for name in re.findall(r'[\w./-]+\.(?:onnx|gir|gmod|npy|npz|json|key|jpe?g|png|ppm|toml|pb)\b', text):
+        for name in re.findall(r'[\w./-]+\.(?:onnx|gir|decisions|gmod|npy|npz|json|key|jpe?g|png|ppm|toml|pb)\b', text):
             if name not in outputs:
                 self.provide(folder, name)
         if re.search(r'--key keys(?=\s|$)', text):
@@ -124,6 +126,7 @@ class Scratch:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         base, kind = os.path.basename(name), name.rsplit('.', 1)[1]
         fixture = {'onnx': 'bert.onnx' if 'bert' in base else 'network.onnx', 'gmod': 'network.gmod', 'gir': 'network.gir',
+                   'decisions': 'network.decisions',
                    'npy': 'image.npy', 'npz': 'arrays.npz', 'json': 'result.json', 'key': 'board.key',
                    'jpg': 'picture.jpg', 'jpeg': 'picture.jpg', 'png': 'picture.png', 'ppm': 'picture.ppm',
                    'toml': 'preprocess.toml'}.get(kind)
