@@ -15,47 +15,6 @@
 namespace gantry {
 namespace {
 
-// Gives each distinct symbolic dimension a symbol of the kernel's own.
-class DimRenamer {
- public:
-  Dim rename(const Dim& dim) {
-    if (dim.is_constant()) return dim;
-    auto [entry, is_new] = symbols_.try_emplace(dim.str(), Dim());
-    if (is_new) {
-      entry->second = Dim::symbol("dim." + std::to_string(originals_.size()));
-      originals_.emplace(entry->second.str(), dim);
-    }
-    return entry->second;
-  }
-  Shape rename(const Shape& shape) {
-    Shape renamed;
-    for (const Dim& dim : shape) renamed.push_back(rename(dim));
-    return renamed;
-  }
-  TensorType rename(const TensorType& type) { return {type.dtype, rename(type.shape)}; }
-  /// What the kernel's symbol stands for in the graph.
-  Dim original(const std::string& symbol) const {
-    auto found = originals_.find(symbol);
-    return found != originals_.end() ? found->second : Dim::symbol(symbol);
-  }
-
- private:
-  std::map<std::string, Dim> symbols_;
-  std::map<std::string, Dim> originals_;
-};
-
-// Renames the dimensions inside attributes.
-class AttrRenamer : public PartialAttrVisitor {
- public:
-  explicit AttrRenamer(DimRenamer& renamer) : renamer_(renamer) {}
-  using PartialAttrVisitor::operator();
-  void operator()(std::string_view, Dim& value) override { value = renamer_.rename(value); }
-  void operator()(std::string_view, Shape& value) override { value = renamer_.rename(value); }
-
- private:
-  DimRenamer& renamer_;
-};
-
 double scalar_value(const ConstantData& constant) {
   switch (constant.type.dtype) {
     case DType::kF32:
@@ -81,8 +40,7 @@ double scalar_value(const ConstantData& constant) {
 }
 
 // A one-element constant as a tensor expression that is inlined as an immediate.
-Tensor immediate(const Value& value) {
-  const ConstantData& constant = *value.constant;
+Tensor immediate(const ConstantData& constant) {
   DType dtype = constant.type.dtype;
   Expr imm;
   if (is_float(dtype)) {
@@ -96,78 +54,70 @@ Tensor immediate(const Value& value) {
       to_exprs(constant.type.shape), [&](const std::vector<Expr>&) { return imm; }, "immediate");
 }
 
-// Tensor expressions of one node: of an op, or of a fused op's body.
-class ExpressionBuilder {
- public:
-  explicit ExpressionBuilder(DimRenamer& renamer) : renamer_(renamer) {}
+std::string source_of(const KernelWork::Step& step) {
+  if (step.origin.empty()) return step.op->name;
+  return fmt::format("{} of {}", step.op->name, fmt::join(step.origin, ", "));
+}
 
-  std::vector<Tensor> build(const Node& node, const std::vector<Tensor>& inputs) {
-    if (node.bodies.empty()) return compute_node(node, inputs);
-    const Function& body = *node.bodies.front();
-    std::map<const Value*, Tensor> tensors;
-    for (size_t i = 0; i < body.parameters.size(); ++i) tensors[body.parameters[i]] = inputs[i];
-    for (Value* constant : body.constants()) tensors[constant] = immediate(*constant);
-    for (const Node* inner : body.nodes()) {
-      std::vector<Tensor> arguments;
-      for (Value* input : inner->inputs) arguments.push_back(input ? tensors.at(input) : Tensor());
-      std::vector<Tensor> results = compute_node(*inner, arguments);
-      for (size_t i = 0; i < results.size(); ++i) tensors[inner->results[i]] = results[i];
-    }
-    std::vector<Tensor> outputs;
-    for (Value* output : body.outputs) outputs.push_back(tensors.at(output));
-    return outputs;
+// Everything between the inputs and the results comes from one step.
+void name_source(const std::vector<Tensor>& results, const std::vector<Tensor>& inputs,
+                 const std::string& source) {
+  for (const Operation& op : topological_order(results)) {
+    const bool given = std::ranges::any_of(inputs, [&](const Tensor& t) { return t && t.op() == op; });
+    const bool is_input = given || op->kind == OperationNode::Kind::kPlaceholder;
+    if (!is_input && op->source.empty()) op->source = source;
   }
+}
 
- private:
-  // The op sees a copy of the node whose types and attributes have renamed dimensions.
-  std::vector<Tensor> compute_node(const Node& node, const std::vector<Tensor>& inputs) {
-    internal_check(op_def(node).compute != nullptr, "op {} has no tensor expression", node.op->name);
-    std::vector<std::unique_ptr<Value>> values;
-    auto copy_value = [&](Value* value) -> Value* {
-      if (!value) return nullptr;
-      auto copy = std::make_unique<Value>(*value);
-      copy->type = renamer_.rename(value->type);
-      values.push_back(std::move(copy));
-      return values.back().get();
-    };
-    Node renamed;
-    renamed.op = node.op;
-    renamed.origin = node.origin;
-    auto attrs = node.attrs->clone();
-    AttrRenamer attr_renamer(renamer_);
-    attrs->fields(attr_renamer);
-    renamed.attrs = attrs;
-    for (Value* input : node.inputs) renamed.inputs.push_back(copy_value(input));
-    for (Value* result : node.results) renamed.results.push_back(copy_value(result));
-    std::vector<Tensor> results = op_def(node).compute(renamed, inputs);
-    name_source(results, inputs, source_of(node));
-    return results;
+// Asks the op for its expression, of a node that says what the step says.
+std::vector<Tensor> compute_step(const KernelWork::Step& step, const std::vector<Tensor>& inputs) {
+  internal_check(step.op->compute != nullptr, "op {} has no tensor expression", step.op->name);
+  std::vector<std::unique_ptr<Value>> values;
+  const auto value_of = [&](const TensorType& type) {
+    values.push_back(std::make_unique<Value>());
+    values.back()->type = type;
+    return values.back().get();
+  };
+  Node node;
+  node.op = step.op;
+  node.origin = step.origin;
+  node.attrs = step.attrs;
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    node.inputs.push_back(step.inputs[i] == KernelWork::kAbsent ? nullptr : value_of(step.input_types[i]));
+  for (const TensorType& type : step.result_types) node.results.push_back(value_of(type));
+  std::vector<Tensor> results = step.op->compute(node, inputs);
+  name_source(results, inputs, source_of(step));
+  return results;
+}
+
+KernelTensors expressions_of(const KernelWork& work) {
+  KernelTensors kernel;
+  std::vector<Tensor> tensors(work.slots().size());
+  for (const int slot : work.buffer_slots()) {
+    const TensorType& type = work.slots()[static_cast<size_t>(slot)].type;
+    tensors[static_cast<size_t>(slot)] =
+        placeholder(to_exprs(type.shape), type.dtype, "in" + std::to_string(kernel.inputs.size()));
+    kernel.inputs.push_back(tensors[static_cast<size_t>(slot)]);
   }
-
-  static std::string source_of(const Node& node) {
-    if (node.origin.empty()) return node.op->name;
-    return fmt::format("{} of {}", node.op->name, fmt::join(node.origin, ", "));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (const ConstantPtr& constant = work.slots()[i].immediate) tensors[i] = immediate(*constant);
   }
-
-  // Everything between the inputs and the results comes from one node.
-  static void name_source(const std::vector<Tensor>& results, const std::vector<Tensor>& inputs,
-                          const std::string& source) {
-    for (const Operation& op : topological_order(results)) {
-      const bool given = std::ranges::any_of(inputs, [&](const Tensor& t) { return t && t.op() == op; });
-      const bool is_input = given || op->kind == OperationNode::Kind::kPlaceholder;
-      if (!is_input && op->source.empty()) op->source = source;
-    }
+  for (const KernelWork::Step& step : work.steps()) {
+    std::vector<Tensor> inputs;
+    for (const int slot : step.inputs)
+      inputs.push_back(slot == KernelWork::kAbsent ? Tensor() : tensors[static_cast<size_t>(slot)]);
+    std::ranges::move(compute_step(step, inputs), tensors.begin() + step.first_result);
   }
-
-  DimRenamer& renamer_;
-};
+  for (const int slot : work.outputs()) kernel.outputs.push_back(tensors[static_cast<size_t>(slot)]);
+  return kernel;
+}
 
 // Sizes of buffers and grids are built from shapes, so they hold only what dimensions can express.
-Dim to_dim(const Expr& e, const DimRenamer& renamer) {
+Dim to_dim(const Expr& e) {
   if (auto* imm = e.as<IntImmNode>()) return Dim(imm->value);
-  if (auto* var = e.as<VarNode>(); var && var->is_symbol) return renamer.original(var->name);
+  if (auto* var = e.as<VarNode>(); var && var->is_symbol) return Dim::symbol(var->name);
   if (auto* binary = e.as<BinaryNode>()) {
-    Dim a = to_dim(binary->a, renamer), b = to_dim(binary->b, renamer);
+    Dim a = to_dim(binary->a), b = to_dim(binary->b);
     switch (binary->op) {
       case BinaryOp::kAdd:
         return a + b;
@@ -252,46 +202,34 @@ LoopKernel lower(const KernelTensors& kernel, const Target& target, const std::s
 
 }  // namespace
 
-BuiltKernel build_kernel(const Node& node, const Target& target, const std::string& name,
-                         const LoopObserver& observe, const CompileOptions& options) {
-  BuiltKernel built;
-  DimRenamer renamer;
-  std::map<const Value*, Tensor> placeholders;
-  std::vector<Tensor> arguments, kernel_inputs;
-  for (Value* input : node.inputs) {
-    if (!input) {
-      arguments.emplace_back();
-      continue;
-    }
-    Tensor& tensor = placeholders[input];
-    if (!tensor) {
-      if (is_immediate(*input)) {
-        tensor = immediate(*input);
-      } else {
-        TensorType type = renamer.rename(input->type);
-        tensor = placeholder(to_exprs(type.shape), type.dtype, "in" + std::to_string(built.inputs.size()));
-        built.inputs.push_back(input);
-        kernel_inputs.push_back(tensor);
-      }
-    }
-    arguments.push_back(tensor);
+KernelSizes KernelSizes::bound_by(const KernelWork& work) const {
+  KernelSizes bound = *this;
+  for (std::vector<Dim>* dims : {&bound.dims, &bound.scratch_bytes, &bound.grids, &bound.loops}) {
+    for (Dim& dim : *dims) dim = work.bound(dim);
   }
-  std::vector<Tensor> outputs = ExpressionBuilder(renamer).build(node, arguments);
-  if (const auto own = options.own_kernel ? options.own_kernel(node, outputs) : std::nullopt) {
+  return bound;
+}
+
+BuiltKernel build_kernel(const Node& node, const KernelWork& work, const Target& target,
+                         const std::string& name, const LoopObserver& observe,
+                         const CompileOptions& options) {
+  BuiltKernel built;
+  const KernelTensors tensors = expressions_of(work);
+  if (const auto own = options.own_kernel ? options.own_kernel(node, tensors.outputs) : std::nullopt) {
     built.kernel = run_loop_passes(lower_schedule(*own->schedule, own->inputs, name), observe);
   } else {
-    built.kernel = lower({outputs, kernel_inputs}, target, name, observe);
+    built.kernel = lower(tensors, target, name, observe);
   }
-  for (const std::string& symbol : built.kernel.symbols) built.dims.push_back(renamer.original(symbol));
-  for (const Buffer& buffer : built.kernel.scratch) {
-    built.scratch_bytes.push_back(to_dim(buffer->element_count, renamer) * byte_width(buffer->dtype));
-  }
+  KernelSizes& sizes = built.sizes;
+  for (const std::string& symbol : built.kernel.symbols) sizes.dims.push_back(Dim::symbol(symbol));
+  for (const Buffer& buffer : built.kernel.scratch)
+    sizes.scratch_bytes.push_back(to_dim(buffer->element_count) * byte_width(buffer->dtype));
   if (target.device == DeviceKind::kCuda) {
     const LaunchPlan plan = plan_launches(built.kernel);
     for (const LaunchShape& launch : plan.launches) {
-      for (const Expr& blocks : launch.grid) built.grids.push_back(to_dim(blocks, renamer));
+      for (const Expr& blocks : launch.grid) sizes.grids.push_back(to_dim(blocks));
     }
-    for (const Expr& iterations : plan.loops) built.loops.push_back(to_dim(iterations, renamer));
+    for (const Expr& iterations : plan.loops) sizes.loops.push_back(to_dim(iterations));
   }
   return built;
 }

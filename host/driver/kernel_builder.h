@@ -5,27 +5,34 @@
 #include <vector>
 
 #include "host/driver/compile.h"
+#include "host/driver/kernel_work.h"
 #include "host/graph/graph.h"
 #include "host/loops/lower.h"
 
 namespace gantry {
 
-/// A kernel with what its caller must hand it. Kernels see each distinct symbolic dimension of their tensors
-/// as one opaque symbol ("dim.0", …), so that indices stay simple and nodes that differ only in such
-/// dimensions share code.
-struct BuiltKernel {
-  LoopKernel kernel;
-  std::vector<Value*> inputs;      ///< of the node, each once, in the order of the kernel's input buffers
+/// What a kernel's caller must hand it beside buffers: of a kernel by itself in its own symbols, of a call in
+/// those of the graph.
+struct KernelSizes {
   std::vector<Dim> dims;           ///< values of kernel.symbols
   std::vector<Dim> scratch_bytes;  ///< of kernel.scratch
   std::vector<Dim> grids;          ///< of a GPU's kernel: blocks along x, y and z of each launch
   std::vector<Dim> loops;          ///< of a GPU's kernel: iterations of its loops around launches
+
+  /// Those of a call by the node that the work was read from.
+  KernelSizes bound_by(const KernelWork& work) const;
 };
 
-/// Builds the node's tensor expressions, schedules and lowers them. `name` becomes the kernel's name. Of the
-/// options, own_kernel may schedule it otherwise.
-BuiltKernel build_kernel(const Node& node, const Target& target, const std::string& name,
-                         const LoopObserver& observe = {}, const CompileOptions& options = {});
+struct BuiltKernel {
+  LoopKernel kernel;
+  KernelSizes sizes;
+};
+
+/// Builds the work's tensor expressions, schedules and lowers them. `name` becomes the kernel's name. Of the
+/// options, own_kernel may schedule it otherwise, for that node.
+BuiltKernel build_kernel(const Node& node, const KernelWork& work, const Target& target,
+                         const std::string& name, const LoopObserver& observe = {},
+                         const CompileOptions& options = {});
 
 /// "nn.conv[winograd4]+add+nn.relu": ops, with the algorithm of those that have several.
 std::string display_name(const Node& node);

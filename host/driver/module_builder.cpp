@@ -209,7 +209,7 @@ class ModuleBuilder::VariantBuilder {
     auto plan_for = [&](mf::Device device) {
       auto scratch = [&](const Node& node) {
         auto call = calls_.find(&node);
-        return call == calls_.end() ? std::vector<Dim>{} : call->second->scratch_bytes;
+        return call == calls_.end() ? std::vector<Dim>{} : call->second->sizes.scratch_bytes;
       };
       return plan_memory(main_, scratch, [&](const Node& node) { return device_of(node) == device; });
     };
@@ -342,9 +342,9 @@ class ModuleBuilder::VariantBuilder {
         action.buffers.push_back(add_buffer(mf::BufferKind::Workspace, 0, slot.offset, slot.bytes, device));
       }
     }
-    for (const Dim& dim : call.dims) action.dims.push_back(builder_.dim_expr(dim));
-    for (const Dim& blocks : call.grids) action.grids.push_back(builder_.dim_expr(blocks));
-    for (const Dim& iterations : call.loops) action.loops.push_back(builder_.dim_expr(iterations));
+    for (const Dim& dim : call.sizes.dims) action.dims.push_back(builder_.dim_expr(dim));
+    for (const Dim& blocks : call.sizes.grids) action.grids.push_back(builder_.dim_expr(blocks));
+    for (const Dim& iterations : call.sizes.loops) action.loops.push_back(builder_.dim_expr(iterations));
     action.origin = call.node->origin;
     action.flops = builder_.dim_expr(flops_of(*call.node));
     action.bytes = builder_.dim_expr(bytes_of(*call.node));

@@ -69,61 +69,100 @@ bool computes_nothing(const Node& node) {
   });
 }
 
-BuiltKernel build_named(const Node& node, const Target& target, const std::string& name,
-                        const LoopObserver& observe, const CompileOptions& options) {
-  try {
-    return build_kernel(node, target, name, observe, options);
-  } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("while lowering {} for node {}: {}", display_name(node),
-                                          where(node), error.what()));
+/// The kernels of a program: equal works are lowered once, and works whose kernels print alike share one.
+class KernelTable {
+ public:
+  KernelTable(Program& program, const Target& target, const CompileOptions& options)
+      : program_(program), target_(target), host_(host_target(target)), options_(options) {}
+
+  /// Adds the call of the node's kernel.
+  void add_call(const Node& node, size_t step) {
+    const KernelWork work(node);
+    const bool on_gpu = target_.for_gpu() && node.placement != Placement::kCpu;
+    const Known& known = kernel_of(node, work, on_gpu);
+    program_.calls.push_back({&node, known.kernel, step, work.buffers(), known.sizes.bound_by(work)});
   }
-}
+
+ private:
+  struct Known {
+    size_t kernel = 0;  ///< index into Program::kernels
+    KernelSizes sizes;
+  };
+
+  const Known& kernel_of(const Node& node, const KernelWork& work, bool on_gpu) {
+    const auto [known, is_new] = by_work_.try_emplace((on_gpu ? "gpu\n" : "cpu\n") + work.key());
+    // Whoever schedules nodes himself is asked of each.
+    if (is_new || options_.own_kernel) known->second = lowered(node, work, on_gpu);
+    return known->second;
+  }
+
+  Known lowered(const Node& node, const KernelWork& work, bool on_gpu) {
+    TimedSpan span(options_.observer.spans, "lowering", "");
+    // What a kernel is called is only known once it is built and is like no other: the observer hears of it
+    // then.
+    std::vector<std::pair<std::string, LoopKernel>> steps;
+    LoopObserver record;
+    if (options_.observer.loop_pass)
+      record = [&](std::string_view step, const LoopKernel& kernel) { steps.emplace_back(step, kernel); };
+    BuiltKernel built = build(node, work, on_gpu ? target_ : host_, record);
+    const auto [entry, is_new] = by_text_.try_emplace(to_string(built.kernel), program_.kernels.size());
+    if (is_new) {
+      add_kernel(node, std::move(built.kernel), on_gpu);
+      for (auto& [step, kernel] : steps) {
+        kernel.name = program_.kernels.back().name;
+        options_.observer.loop_pass(step, kernel);
+      }
+    }
+    span.rename(program_.kernels[entry->second].name);
+    span.say("ops", program_.ops[entry->second]);
+    span.say("nodes", where(node));
+    return {entry->second, std::move(built.sizes)};
+  }
+
+  BuiltKernel build(const Node& node, const KernelWork& work, const Target& target,
+                    const LoopObserver& observe) {
+    try {
+      return build_kernel(node, work, target, "kernel", observe, options_);
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("while lowering {} for node {}: {}", display_name(node),
+                                            where(node), error.what()));
+    }
+  }
+
+  void add_kernel(const Node& node, LoopKernel kernel, bool on_gpu) {
+    const std::string ops = display_name(node);
+    kernel.name = names_.name_for(ops);
+    program_.kernels.push_back(std::move(kernel));
+    program_.ops.push_back(ops);
+    program_.main_ops.push_back(main_op(node));
+    program_.on_gpu.push_back(on_gpu);
+  }
+
+  Program& program_;
+  const Target& target_;
+  const Target host_;
+  const CompileOptions& options_;
+  KernelNames names_;
+  std::unordered_map<std::string, Known> by_work_;
+  std::unordered_map<std::string, size_t> by_text_;  ///< of the loop nest
+};
 
 }  // namespace
 
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options) {
   Program program{clone_graph(graph), {}, {}, {}, {}, {}};
-  const Target host = host_target(target);
   program.decisions = run_graph_passes(program.graph, target, options);
-  std::unordered_map<std::string, size_t> known;
-  KernelNames names;
+  KernelTable kernels(program, target, options);
   size_t step = 0;
-  const LoopObserver& observer = options.observer.loop_pass;
-  // Equal kernels are one, whose name is only known once it is built: the observer hears of it then.
-  std::vector<std::pair<std::string, LoopKernel>> steps;
-  LoopObserver record;
-  if (observer)
-    record = [&](std::string_view step, const LoopKernel& kernel) { steps.emplace_back(step, kernel); };
   const auto& nodes = program.graph.main.nodes();
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = *nodes[i];
-    steps.clear();
     if (options.observer.progress) {
       options.observer.progress("lowering " + target.name, double(i) / double(nodes.size()));
     }
     if (is_device_copy(node)) ++step;
     if (op_def(node).is_view || is_device_copy(node) || computes_nothing(node)) continue;
-    const bool on_gpu = target.for_gpu() && node.placement != Placement::kCpu;
-    TimedSpan span(options.observer.spans, "lowering", "");
-    BuiltKernel built = build_named(node, on_gpu ? target : host, "kernel", record, options);
-    auto [entry, is_new] = known.try_emplace(to_string(built.kernel), program.kernels.size());
-    if (is_new) {
-      const std::string ops = display_name(node);
-      built.kernel.name = names.name_for(ops);
-      for (auto& [step, kernel] : steps) {
-        kernel.name = built.kernel.name;
-        observer(step, kernel);
-      }
-      program.kernels.push_back(std::move(built.kernel));
-      program.ops.push_back(ops);
-      program.main_ops.push_back(main_op(node));
-      program.on_gpu.push_back(on_gpu);
-    }
-    span.rename(program.kernels[entry->second].name);
-    span.say("ops", program.ops[entry->second]);
-    span.say("nodes", where(node));
-    program.calls.push_back({&node, entry->second, step++, std::move(built.inputs), std::move(built.dims),
-                             std::move(built.scratch_bytes), std::move(built.grids), std::move(built.loops)});
+    kernels.add_call(node, step++);
   }
   return program;
 }

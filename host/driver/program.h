@@ -14,9 +14,7 @@ struct KernelCall {
   size_t kernel = 0;  ///< index into Program::kernels
   size_t step = 0;    ///< index into the plan, which copies between devices are steps of too
   std::vector<Value*> inputs;
-  std::vector<Dim> dims;
-  std::vector<Dim> scratch_bytes;
-  std::vector<Dim> grids, loops;  ///< of a GPU's kernel, as in BuiltKernel
+  KernelSizes sizes;
 };
 
 struct Program {
@@ -29,10 +27,10 @@ struct Program {
   std::vector<NodeDecision> decisions = {};  ///< of the nodes that had a choice, in their order
 };
 
-/// Runs passes and lowering. Kernels that print alike are one. A kernel is called by its ops and a number
-/// that tells those of the same ops apart, in execution order: "conv_relu_3". This name is its symbol in the
-/// image and stands in every report; the same model, target and options give the same names. Copies between
-/// devices are no calls: they stay nodes.
+/// Runs passes and lowering. Nodes of equal work (KernelWork) are lowered once, and kernels that print alike
+/// are one. A kernel is called by its ops and a number that tells those of the same ops apart, in execution
+/// order: "conv_relu_3". This name is its symbol in the image and stands in every report; the same model,
+/// target and options give the same names. Copies between devices are no calls: they stay nodes.
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options);
 
 }  // namespace gantry

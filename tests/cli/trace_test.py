@@ -262,7 +262,7 @@ class Traces(ProgramTest):
         kernels = {kernel['symbol'] for kernel in self.result['kernels'] if kernel['symbol']}
         everywhere = [slice_[0] for track in tracks.values() for slice_ in track.slices]
         for kernel in kernels:
-            # Its lowering, once for each step that it is of, and its code.
+            # Its lowering and its code.
             self.assertGreaterEqual(everywhere.count(kernel), 2, kernel)
 
     def test_of_a_bench_shows_what_gantry_did_the_samples_and_the_kernels(self):

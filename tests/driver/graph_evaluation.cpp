@@ -114,7 +114,7 @@ std::vector<float> evaluate_program(const Graph& graph, const Target& target, in
     for (Value* result : call.node->results) buffers.emplace_back(bytes_of(result));
     std::map<std::string, int64_t> dims;
     for (size_t i = 0; i < kernel.symbols.size(); ++i)
-      dims[kernel.symbols[i]] = call.dims[i].evaluate(symbols);
+      dims[kernel.symbols[i]] = call.sizes.dims[i].evaluate(symbols);
     evaluate(kernel, buffers, dims);
   }
   return floats_of(bytes_of(main.outputs[0]));

@@ -78,7 +78,7 @@ Counts counts_of(const Graph& graph, const std::string& target) {
   Counts counts;
   for (const KernelCall& call : program.calls) {
     ++counts.kernels;
-    counts.launches += call.grids.size() / 3;
+    counts.launches += call.sizes.grids.size() / 3;
   }
   return counts;
 }

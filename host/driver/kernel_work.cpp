@@ -1,0 +1,120 @@
+#include "host/driver/kernel_work.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace gantry {
+
+// Gives each distinct symbolic dimension a symbol of the kernel's own; those inside attributes too.
+class KernelWork::DimRenamer : public PartialAttrVisitor {
+ public:
+  explicit DimRenamer(std::map<std::string, Dim>& originals) : originals_(originals) {}
+
+  Dim rename(const Dim& dim) {
+    if (dim.is_constant()) return dim;
+    auto [entry, is_new] = symbols_.try_emplace(dim.str(), Dim());
+    if (is_new) {
+      entry->second = Dim::symbol("dim." + std::to_string(originals_.size()));
+      originals_.emplace(entry->second.str(), dim);
+    }
+    return entry->second;
+  }
+  TensorType rename(const TensorType& type) {
+    TensorType renamed = type;
+    for (Dim& dim : renamed.shape) dim = rename(dim);
+    return renamed;
+  }
+  std::shared_ptr<const Attrs> rename(const Attrs& attrs) {
+    auto renamed = attrs.clone();
+    renamed->fields(*this);
+    return renamed;
+  }
+
+  using PartialAttrVisitor::operator();
+  void operator()(std::string_view, Dim& value) override { value = rename(value); }
+  void operator()(std::string_view, Shape& value) override {
+    for (Dim& dim : value) dim = rename(dim);
+  }
+
+ private:
+  std::map<std::string, Dim> symbols_;
+  std::map<std::string, Dim>& originals_;
+};
+
+KernelWork::KernelWork(const Node& node) {
+  DimRenamer renamer(originals_);
+  for (Value* input : node.inputs) arguments_.push_back(slot_of(input, renamer));
+  if (node.bodies.empty()) {
+    add_step(node, arguments_, renamer);
+    for (const Value* result : node.results) outputs_.push_back(slot_of_.at(result));
+  } else {
+    read_body(*node.bodies.front(), renamer);
+  }
+  write_key();
+}
+
+int KernelWork::add_slot(TensorType type, ConstantPtr immediate) {
+  slots_.push_back({std::move(type), std::move(immediate)});
+  return static_cast<int>(slots_.size()) - 1;
+}
+
+int KernelWork::slot_of(Value* value, DimRenamer& renamer) {
+  if (value == nullptr) return kAbsent;
+  const auto [entry, is_new] = slot_of_.try_emplace(value, kAbsent);
+  if (!is_new) return entry->second;
+  if (is_immediate(*value)) return entry->second = add_slot(value->type, value->constant);
+  buffers_.push_back(value);
+  entry->second = add_slot(renamer.rename(value->type), nullptr);
+  buffer_slots_.push_back(entry->second);
+  return entry->second;
+}
+
+void KernelWork::read_body(const Function& body, DimRenamer& renamer) {
+  for (size_t i = 0; i < body.parameters.size(); ++i) slot_of_[body.parameters[i]] = arguments_[i];
+  for (const Value* constant : body.constants())
+    slot_of_[constant] = add_slot(constant->type, constant->constant);
+  for (const Node* inner : body.nodes()) {
+    std::vector<int> inputs;
+    for (const Value* input : inner->inputs) inputs.push_back(input ? slot_of_.at(input) : kAbsent);
+    add_step(*inner, inputs, renamer);
+  }
+  for (const Value* output : body.outputs) outputs_.push_back(slot_of_.at(output));
+}
+
+void KernelWork::add_step(const Node& node, const std::vector<int>& inputs, DimRenamer& renamer) {
+  Step step{&op_def(node), renamer.rename(*node.attrs), inputs, {}, {}, 0, node.origin};
+  for (const Value* input : node.inputs)
+    step.input_types.push_back(input ? renamer.rename(input->type) : TensorType());
+  step.first_result = static_cast<int>(slots_.size());
+  for (const Value* result : node.results) {
+    step.result_types.push_back(renamer.rename(result->type));
+    slot_of_[result] = add_slot(step.result_types.back(), nullptr);
+  }
+  steps_.push_back(std::move(step));
+}
+
+// Every part is delimited: the texts of types and attributes have no line ends, and bytes stand behind their
+// number.
+void KernelWork::write_key() {
+  const auto say = [this](const std::string& text) { key_ += text; };
+  for (const Slot& slot : slots_) {
+    say(slot.type.str());
+    if (slot.immediate) {
+      say(fmt::format(" = {}:", slot.immediate->size));
+      key_.append(reinterpret_cast<const char*>(slot.immediate->bytes), slot.immediate->size);
+    }
+    say("\n");
+  }
+  say(fmt::format("({})\n", fmt::join(arguments_, ", ")));
+  for (const Step& step : steps_) {
+    say(fmt::format("{} = {}({}) {{{}}}", step.first_result, step.op->name, fmt::join(step.inputs, ", "),
+                    to_string(*step.attrs)));
+    for (const TensorType& type : step.input_types) say(fmt::format(" {}", type.str()));
+    say(" ->");
+    for (const TensorType& type : step.result_types) say(fmt::format(" {}", type.str()));
+    say("\n");
+  }
+  say(fmt::format("return {}", fmt::join(outputs_, ", ")));
+}
+
+}  // namespace gantry
