@@ -36,14 +36,14 @@ std::vector<Tensor> compute_arg(const Node& node, const std::vector<Tensor>& in,
   auto k = reduce_axis(0, extent, "k");
   Tensor best = compute(
       shape, [&](const std::vector<Expr>& i) { return reduce(kind, ops::widen(x(at(i, k->var))), {k}); },
-      "extreme", "reduce");
+      "extreme", Role::kReduction);
   auto j = reduce_axis(0, extent, "k");
   auto position = [&](const std::vector<Expr>& i) {
     Expr hit = eq(ops::widen(x(at(i, j->var))), best(i));
     return attrs.select_last ? reduce(ReduceKind::kMax, select(hit, j->var, Expr(-1)), {j})
                              : reduce(ReduceKind::kMin, select(hit, j->var, extent), {j});
   };
-  Tensor index = compute(shape, position, "index", "reduce");
+  Tensor index = compute(shape, position, "index", Role::kReduction);
   // Without a hit (all NaN) the index stays inside the tensor.
   auto body = [&](const std::vector<Expr>& i) {
     std::vector<Expr> full = i;

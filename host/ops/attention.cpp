@@ -64,8 +64,7 @@ std::vector<Tensor> compute_attention(const Node& node, const std::vector<Tensor
   loops.lanes = a.lanes;
   loops.registers = a.registers;
   return extern_kernel(
-      in, {to_exprs(a.shape)}, {DType::kF32}, [loops](LoopBuilder& b) { loops.build(b); }, "attention",
-      "attention");
+      in, {to_exprs(a.shape)}, {DType::kF32}, [loops](LoopBuilder& b) { loops.build(b); }, "attention");
 }
 
 Dim attention_flops(const Node& node) {

@@ -195,7 +195,7 @@ Tensor conv_plain(const Node& node, const ConvAttrs& a, const Tensor& x, const T
           return axes;
         }());
   };
-  return compute(to_exprs(node.result()->type.shape), body, "conv", "conv_plain");
+  return compute(to_exprs(node.result()->type.shape), body, "conv");
 }
 
 Tensor conv_packed(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& w) {
@@ -209,12 +209,12 @@ Tensor conv_packed(const Node& node, const ConvAttrs& a, const Tensor& x, const 
                with(k, ic));
   };
   auto shape = join({x.shape()[0]}, spatial_of(node, a), {w.shape()[0], Expr(a.weight_block)});
-  Tensor blocks = compute(shape, body, "conv", "conv_packed");
+  Tensor blocks = compute(shape, body, "conv", Role::kPackedConv);
   auto unpack = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at(i.begin(), i.end() - 1);
     return blocks(join(at, {floordiv(i.back(), a.weight_block), mod(i.back(), a.weight_block)}));
   };
-  return compute(to_exprs(node.result()->type.shape), unpack, "conv_unpack", "conv_unpack");
+  return compute(to_exprs(node.result()->type.shape), unpack, "conv_unpack");
 }
 
 Tensor conv_grouped(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& w) {
@@ -228,7 +228,7 @@ Tensor conv_grouped(const Node& node, const ConvAttrs& a, const Tensor& x, const
   };
   auto shape =
       join({x.shape()[0]}, spatial_of(node, a), {Expr(a.groups), w.shape()[1], Expr(a.weight_block)});
-  Tensor blocks = compute(shape, body, "conv", "conv_grouped");
+  Tensor blocks = compute(shape, body, "conv", Role::kGroupedConv);
   int64_t per_group = a.channels / a.groups;
   auto unpack = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at(i.begin(), i.end() - 1);
@@ -236,7 +236,7 @@ Tensor conv_grouped(const Node& node, const ConvAttrs& a, const Tensor& x, const
     return blocks(
         join(at, {floordiv(i.back(), per_group), floordiv(o, a.weight_block), mod(o, a.weight_block)}));
   };
-  return compute(to_exprs(node.result()->type.shape), unpack, "conv_unpack", "conv_unpack");
+  return compute(to_exprs(node.result()->type.shape), unpack, "conv_unpack");
 }
 
 Tensor conv_depthwise(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& w) {
@@ -245,7 +245,7 @@ Tensor conv_depthwise(const Node& node, const ConvAttrs& a, const Tensor& x, con
     Expr element = x(join({i[0]}, window_at(a, i, 1, k), {i.back()}));
     return sum(ops::widen(element) * ops::widen(w(join(vars(k), {i.back()}))), k);
   };
-  return compute(to_exprs(node.result()->type.shape), body, "conv", "depthwise");
+  return compute(to_exprs(node.result()->type.shape), body, "conv");
 }
 
 std::vector<Tensor> compute_conv(const Node& node, const std::vector<Tensor>& in) {

@@ -21,14 +21,15 @@
 // plain_data is set. Blocked weights may be f16 where the data are f32: these, or
 // their transformation, are then rounded to f16 before the products.
 //
-// Tensor-expression stages by tag:
+// Stages of the tensor expression, with roles (host/tensor/role.h) in brackets where rules look for them:
 //   any                 "pad" (only where padding is not all 0): the zero-padded input
 //   f16 weights         "half_operand": f32 data rounded to f16, before "pad"
-//   plain weights       "conv_plain": (N, O, spatial…) or (N, spatial…, O)
-//   packed              "conv_packed": (N, spatial…, ceil(O/nb), nb) reducing over (kernel spatial…, I), then
-//                       "conv_unpack": (N, spatial…, O)
-//   packed, grouped     "conv_grouped": (N, spatial…, groups, ceil((O/groups)/nb), nb), then "conv_unpack"
-//   depthwise_packed    "depthwise": (N, spatial…, C) reducing over (kernel spatial…)
+//   plain weights       "conv": (N, O, spatial…) or (N, spatial…, O)
+//   packed              "conv" (kPackedConv): (N, spatial…, ceil(O/nb), nb) reducing over (kernel
+//                       spatial…, I), then "conv_unpack": (N, spatial…, O)
+//   packed, grouped     "conv" (kGroupedConv): (N, spatial…, groups, ceil((O/groups)/nb), nb), then
+//                       "conv_unpack"
+//   depthwise_packed    "conv": (N, spatial…, C) reducing over (kernel spatial…)
 //   gemm                "im2col": ((g,) m, k) with m = (n*OH + oh)*OW + ow, k = (kernel…, channel), 0
 //                       where the window lies outside the data (there is no "pad"); a 1x1 window of stride 1
 //                       without padding has "gemm_operand" instead, which only maps indices. Then "gemm":

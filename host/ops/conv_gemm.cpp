@@ -50,8 +50,7 @@ Tensor unrolled_windows(const ConvAttrs& a, const Tensor& x, const std::vector<E
   };
   std::vector<Expr> shape{row_count, depth};
   if (a.groups > 1) shape.insert(shape.begin(), a.groups);
-  const char* tag = is_pointwise(a) ? "gemm_operand" : "im2col";
-  return compute(shape, body, tag, tag);
+  return compute(shape, body, is_pointwise(a) ? "gemm_operand" : "im2col");
 }
 
 }  // namespace
@@ -66,7 +65,7 @@ Tensor conv_gemm(const Node& node, const ConvAttrs& a, const Tensor& x, const Te
     if (a.groups == 1) return product({row, i.back()});
     return product({floordiv(i.back(), per_group), row, mod(i.back(), per_group)});
   };
-  return compute(to_exprs(node.result()->type.shape), output, "gemm_output", "gemm_output");
+  return compute(to_exprs(node.result()->type.shape), output, "gemm_output", Role::kGemmOutput);
 }
 
 }  // namespace gantry

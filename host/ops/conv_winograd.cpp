@@ -69,18 +69,18 @@ Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<
     at.push_back(channel);
     return if_then_else(inside, ops::widen(x(at)), const_of(ops::widened(x.dtype()), 0));
   };
-  Tensor patch = compute({t, t, count, channels}, patch_body, "winograd_patch", "winograd_patch");
+  Tensor patch = compute({t, t, count, channels}, patch_body, "winograd_patch", Role::kWinogradPatch);
   auto rows_body = [&](const std::vector<Expr>& i) {
     return ops::winograd_row(matrix, i[0], [&](int64_t row) { return patch({row, i[1], i[2], i[3]}); });
   };
-  Tensor rows = compute({t, t, count, channels}, rows_body, "winograd_rows", "winograd_rows");
+  Tensor rows = compute({t, t, count, channels}, rows_body, "winograd_rows", Role::kWinogradRows);
   auto body = [&](const std::vector<Expr>& i) {
     Expr r = floordiv(i[0], t), s = mod(i[0], t);
     return cast(dtype, ops::winograd_row(matrix, s, [&](int64_t column) {
                   return rows({r, column, i[1], i[2]});
                 }));
   };
-  return compute({t * t, count, channels}, body, "winograd_input", "winograd_input");
+  return compute({t * t, count, channels}, body, "winograd_input", Role::kWinogradInput);
 }
 
 /// Of data (t*t, tiles, slices*C) and weights (blocks, t*t, slices*C / groups, nb): (t*t, tiles, blocks, nb).
@@ -93,7 +93,7 @@ Tensor blocked_product(const ConvAttrs& a, const Tensor& data, const Tensor& wei
     return sum(ops::widen(data({i[0], i[1], channel})) * ops::widen(weight({i[2], i[0], c->var, i[3]})), {c});
   };
   return compute({data.shape()[0], data.shape()[1], weight.shape()[0], weight.shape()[3]}, body,
-                 "winograd_product", "winograd_product");
+                 "winograd_product", Role::kWinogradProduct);
 }
 
 /// The products of all positions, read as (position, tile, channel).
@@ -140,8 +140,8 @@ Tensor conv_winograd(const Node& node, const ConvAttrs& a, const Tensor& x, cons
     return ops::winograd_row(matrix, i[0],
                              [&](int64_t row) { return product_at(i[1] + row * t, i[2], i[3]); });
   };
-  Tensor columns =
-      compute({m, t, count_of(tiles), shape.back()}, columns_body, "winograd_columns", "winograd_columns");
+  Tensor columns = compute({m, t, count_of(tiles), shape.back()}, columns_body, "winograd_columns",
+                           Role::kWinogradColumns);
   auto body = [&](const std::vector<Expr>& i) {
     std::vector<Expr> tile(i.begin(), i.end() - 1);
     for (size_t axis : {rank - 1, rank}) tile[axis] = floordiv(i[axis], m);
@@ -149,7 +149,7 @@ Tensor conv_winograd(const Node& node, const ConvAttrs& a, const Tensor& x, cons
       return columns({mod(i[rank - 1], m), column, ops::flatten(tile, tiles), i.back()});
     });
   };
-  return compute(shape, body, "winograd_output", "winograd_output");
+  return compute(shape, body, "winograd_output", Role::kWinogradOutput);
 }
 
 }  // namespace gantry

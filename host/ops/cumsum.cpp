@@ -168,7 +168,7 @@ std::vector<Tensor> compute_scan(const Node& node, const std::vector<Tensor>& in
   const Scan scan = scan_of(node, in[0]);
   auto on_cpu = [scan](LoopBuilder& b) { scan_on_cpu(b, scan); };
   auto on_gpu = [scan](LoopBuilder& b) { scan_on_gpu(b, scan); };
-  return extern_kernel({in[0]}, {in[0].shape()}, {scan.dtype}, on_cpu, node.op->name, node.op->name, on_gpu);
+  return extern_kernel({in[0]}, {in[0].shape()}, {scan.dtype}, on_cpu, node.op->name, on_gpu);
 }
 
 void add_scan(OpSet& set, const Op<CumsumAttrs>& op) {

@@ -75,13 +75,12 @@ Tensor dense_gemm(const Node& node, const Tensor& x, const Tensor& w) {
     at.push_back(i[1]);
     return x(at);
   };
-  Tensor a =
-      rows.size() == 1 ? x : compute({volume(rows), x.shape().back()}, row, "gemm_operand", "gemm_operand");
+  Tensor a = rows.size() == 1 ? x : compute({volume(rows), x.shape().back()}, row, "gemm_operand");
   Tensor product = ops::gemm(a, w);
   auto output = [&](const std::vector<Expr>& i) {
     return product({ops::flatten({i.begin(), i.end() - 1}, rows), i.back()});
   };
-  return compute(to_exprs(node.result()->type.shape), output, "gemm_output", "gemm_output");
+  return compute(to_exprs(node.result()->type.shape), output, "gemm_output", Role::kGemmOutput);
 }
 
 /// The stages "dense_chunk" and "dense_packed" of weights as integers; `shape` is the latter's.
@@ -103,14 +102,14 @@ Tensor fixed_point_blocks(const DenseAttrs& a, const Tensor& x, const Tensor& wo
     const Expr word = fixed_point_word(words, format, a.weight_block, panel, depth, i.back());
     return sum(scaled * cast(DType::kF32, word), {k});
   };
-  const Tensor sums = compute(chunk_shape, products, "dense_chunk", "dense_chunk");
+  const Tensor sums = compute(chunk_shape, products, "dense_chunk", Role::kDenseChunk);
   auto c = reduce_axis(0, chunks, "c");
   auto body = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at = i;
     at.insert(at.end() - 1, c->var);
     return sum(sums(at) * ranges({i[i.size() - 2], c->var, i.back()}), {c});
   };
-  return compute(shape, body, "dense", "dense_packed");
+  return compute(shape, body, "dense", Role::kPackedDense);
 }
 
 std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& in) {
@@ -130,7 +129,7 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
     auto body = [&](const std::vector<Expr>& i) {
       return sum(row(i) * ops::widen(w({k->var, i.back()})), {k});
     };
-    return {ops::narrow(compute(shape, body, "dense", "dense"), in[0].dtype())};
+    return {ops::narrow(compute(shape, body, "dense", Role::kPlainDense), in[0].dtype())};
   }
   const std::vector<Expr> leading(shape.begin(), shape.end() - 1);
   std::vector<Expr> block_shape{w.shape()[0], a.weight_block};
@@ -141,7 +140,7 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
     return sum(ops::widen(x(at)) * ops::widen(w({i[i.size() - 2], k->var, i.back()})), {k});
   };
   Tensor blocks = a.fixed_bits > 0 ? fixed_point_blocks(a, x, w, in[2], block_shape)
-                                   : compute(block_shape, body, "dense", "dense_packed");
+                                   : compute(block_shape, body, "dense", Role::kPackedDense);
   auto unpack = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at;
     if (!leading.empty()) at.push_back(ops::flatten({i.begin(), i.end() - 1}, leading));
@@ -149,7 +148,7 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
     at.push_back(mod(i.back(), a.weight_block));
     return blocks(at);
   };
-  return {ops::narrow(compute(shape, unpack, "dense_unpack", "dense_unpack"), in[0].dtype())};
+  return {ops::narrow(compute(shape, unpack, "dense_unpack"), in[0].dtype())};
 }
 
 /// Rows and columns of an operand as the product sees them.
@@ -197,7 +196,7 @@ Tensor matmul_operand(const Tensor& t, const std::vector<Expr>& batch, bool tran
     at.push_back(transposed ? row : column);
     return ops::broadcast_read(t, at);
   };
-  return compute(shape, body, "gemm_operand", "gemm_operand");
+  return compute(shape, body, "gemm_operand");
 }
 
 Tensor matmul_gemm(const Node& node, const MatmulAttrs& attrs, const Tensor& a, const Tensor& b) {
@@ -210,7 +209,7 @@ Tensor matmul_gemm(const Node& node, const MatmulAttrs& attrs, const Tensor& a, 
     if (!batch.empty()) at.insert(at.begin(), ops::flatten({i.begin(), i.end() - 2}, batch));
     return product(at);
   };
-  return compute(shape, output, "gemm_output", "gemm_output");
+  return compute(shape, output, "gemm_output", Role::kGemmOutput);
 }
 
 std::vector<Tensor> compute_matmul(const Node& node, const std::vector<Tensor>& in) {
@@ -223,7 +222,7 @@ std::vector<Tensor> compute_matmul(const Node& node, const std::vector<Tensor>& 
                    matrix_read(in[1], i, k->var, i.back(), attrs.transpose_b),
                {k});
   };
-  Tensor y = compute(to_exprs(node.result()->type.shape), body, "matmul", "matmul");
+  Tensor y = compute(to_exprs(node.result()->type.shape), body, "matmul", Role::kMatmul);
   return {ops::narrow(y, in[0].dtype())};
 }
 

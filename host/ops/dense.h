@@ -2,22 +2,24 @@
 //
 // nn.dense: x (…, K) times a weight; weight_block == 0: weight (K, units); nb = weight_block > 0: weight
 // (ceil(units/nb), K, nb), zero-filled, also in f16 for f32 data: stage "half_operand" rounds those. Result
-// (…, units). Stages: "dense" for plain weights; packed: "dense_packed" (rows, ceil(units/nb), nb) reducing
-// over K, with all leading axes of x as rows (left out if there are none), then "dense_unpack" (…, units).
-// fixed_bits > 0: packed weights are integers of so many bits, and a third input has their ranges
-// (FixedPointWeight in host/ops/fixed_point.h); the stage "dense_chunk" (rows, panels, chunks, nb) then sums
-// x * 2^-31 times words over a chunk of K, and "dense_packed" these sums times ranges.
+// (…, units). Stages, with roles (host/tensor/role.h) in brackets: "dense" (kPlainDense); packed: "dense"
+// (kPackedDense), (rows, ceil(units/nb), nb) reducing over K, with all leading axes of x as rows (left out if
+// there are none), then "dense_unpack" (…, units). fixed_bits > 0: packed weights are integers of so many
+// bits, and a third input has their ranges (FixedPointWeight in host/ops/fixed_point.h); the stage
+// "dense_chunk" (kDenseChunk), (rows, panels, chunks, nb), then sums x * 2^-31 times words over a chunk of K,
+// and "dense" these sums times ranges.
 //
 // matmul: numpy semantics of two tensors of rank >= 1 with the last two axes swapped beforehand where asked;
-// leading axes broadcast. Stage "matmul".
+// leading axes broadcast. Stage "matmul" (kMatmul).
 //
-// Form `gemm` of both (and of nn.conv), for targets whose rules tile matrix products: the stage "gemm" with
-// axes (m, n) or (g, m, n), one reduction axis k, and the body sum(A * B), operands widened to f32 where they
-// are shorter. A is read at exactly ((g,) m, k) and B at ((g,) k, n). Where an operand has other axes, a
-// stage in between has these: "gemm_operand" only maps indices, "im2col" also checks bounds; ops that only
-// move data may have been fused before them (a transposition that feeds a matmul). The stage "gemm_output"
-// then has the result's axes and reads "gemm" at the fused row; what is fused behind follows it. nn.dense: m
-// runs over all axes but the last. matmul: g over all leading axes, left out if there are none.
+// Form `gemm` of both (and of nn.conv), for targets whose rules tile matrix products: the stage "gemm"
+// (kGemm) with axes (m, n) or (g, m, n), one reduction axis k, and the body sum(A * B), operands widened to
+// f32 where they are shorter. A is read at exactly ((g,) m, k) and B at ((g,) k, n). Where an operand has
+// other axes, a stage in between has these: "gemm_operand" only maps indices, "im2col" also checks bounds;
+// ops that only move data may have been fused before them (a transposition that feeds a matmul). The stage
+// "gemm_output" then has the result's axes and reads "gemm" at the fused row; what is fused behind follows
+// it. nn.dense: m runs over all axes but the last. matmul: g over all leading axes, left out if there are
+// none.
 #pragma once
 
 #include "host/graph/attrs.h"

@@ -32,7 +32,7 @@ Tensor gemm(const Tensor& a, const Tensor& b) {
     right.insert(right.end(), {k->var, i.back()});
     return sum(widen(a(left)) * widen(b(right)), {k});
   };
-  return compute(shape, body, "gemm", "gemm");
+  return compute(shape, body, "gemm", Role::kGemm);
 }
 
 }  // namespace gantry::ops

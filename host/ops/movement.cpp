@@ -55,7 +55,7 @@ void add_transpose(OpSet& set) {
       for (size_t d = 0; d < i.size(); ++d) at[static_cast<size_t>(axes[d])] = i[d];
       return in[0](at);
     };
-    return std::vector<Tensor>{compute(result_shape(node), body, "transpose", "transpose")};
+    return std::vector<Tensor>{compute(result_shape(node), body, "transpose")};
   };
   set.add(std::move(op));
 }
@@ -95,7 +95,7 @@ std::vector<Tensor> compute_concatenate(const Node& node, const std::vector<Tens
       value = if_then_else(lt(i[axis], starts[part + 1]), read(part), value);
     return value;
   };
-  return {compute(result_shape(node), body, "concatenate", "concatenate")};
+  return {compute(result_shape(node), body, "concatenate")};
 }
 
 void add_concatenate(OpSet& set) {
@@ -147,7 +147,7 @@ void add_slice(OpSet& set) {
       for (size_t d = 0; d < i.size(); ++d) at.push_back(Expr(a.begin[d]) + i[d] * a.strides[d]);
       return in[0](at);
     };
-    return std::vector<Tensor>{compute(result_shape(node), body, "strided_slice", "strided_slice")};
+    return std::vector<Tensor>{compute(result_shape(node), body, "strided_slice")};
   };
   op.remap_axes = ops::remapper<StridedSliceAttrs>([](StridedSliceAttrs& a, const std::vector<int>& to) {
     a.begin = permuted(a.begin, to);
@@ -223,7 +223,7 @@ std::vector<Tensor> compute_pad(const Node& node, const std::vector<Tensor>& in)
     straight[last] = i[last] - Expr(a.before[last]);
     return if_then_else(ge(straight[last], 0) && lt(straight[last], x.shape()[last]), x(straight), x(at));
   };
-  return {compute(result_shape(node), body, "pad", "pad")};
+  return {compute(result_shape(node), body, "pad", Role::kPad)};
 }
 
 void add_pad(OpSet& set) {

@@ -47,12 +47,13 @@ Moments moments(const std::vector<Expr>& slices, const std::vector<Expr>& extent
                 const SliceElement& element) {
   Moments m;
   m.count = ops::count_as(wide, extents);
-  auto stage = [&](const char* tag, const std::function<Expr(const std::vector<Expr>&, Expr)>& value) {
+  auto stage = [&](const char* name, const std::function<Expr(const std::vector<Expr>&, Expr)>& value) {
     auto axes = ops::reduce_axes(extents, "r");
     std::vector<Expr> inner;
     for (const auto& axis : axes) inner.push_back(axis->var);
     return compute(
-        slices, [&](const std::vector<Expr>& i) { return sum(value(i, element(i, inner)), axes); }, tag, tag);
+        slices, [&](const std::vector<Expr>& i) { return sum(value(i, element(i, inner)), axes); }, name,
+        Role::kReduction);
   };
   m.sum = stage("norm_mean", [](const std::vector<Expr>&, Expr x) { return x; });
   m.square_sum = stage("norm_variance",
@@ -99,7 +100,7 @@ std::vector<Tensor> compute_layer_norm(const Node& node, const std::vector<Tenso
     if (in.size() > 2 && in[2]) y = y + widen(ops::broadcast_read(in[2], i));
     return cast(x.dtype(), y);
   };
-  return {compute(x.shape(), body, "norm", "norm")};
+  return {compute(x.shape(), body, "norm")};
 }
 
 // --- nn.instance_norm, nn.group_norm
@@ -148,7 +149,7 @@ Tensor group_norm(const Tensor& x, const GroupNormAttrs& attrs, const Expr& grou
     y = cast(x.dtype(), y * widen(in[1]({i[channel]})) + widen(in[2]({i[channel]})));
     return attrs.normalized > 0 ? if_then_else(lt(i[channel], groups), y, x(i)) : y;
   };
-  return compute(x.shape(), body, "norm", "norm");
+  return compute(x.shape(), body, "norm");
 }
 
 std::vector<Tensor> compute_instance_norm(const Node& node, const std::vector<Tensor>& in) {
@@ -217,12 +218,12 @@ std::vector<Tensor> compute_lrn(const Node& node, const std::vector<Tensor>& in)
     Expr inside = ge(at[channel], 0) && lt(at[channel], x.shape()[channel]);
     return sum(if_then_else(inside, square(widen(x(at))), imm(wide, 0)), {k});
   };
-  Tensor squares = compute(x.shape(), window, "lrn_squares", "lrn_squares");
+  Tensor squares = compute(x.shape(), window, "lrn_squares");
   auto body = [&](const std::vector<Expr>& i) {
     Expr base = imm(wide, attrs.bias) + imm(wide, attrs.alpha / static_cast<double>(attrs.size)) * squares(i);
     return cast(x.dtype(), widen(x(i)) * call(MathFn::kPow, {base, imm(wide, -attrs.beta)}));
   };
-  return {compute(x.shape(), body, "lrn", "lrn")};
+  return {compute(x.shape(), body, "lrn")};
 }
 
 // --- nn.lp_normalize
@@ -240,14 +241,14 @@ std::vector<Tensor> compute_lp_normalize(const Node& node, const std::vector<Ten
     Expr v = widen(x(at));
     return sum(attrs.p == 1 ? call(MathFn::kAbs, {v}) : square(v), {k});
   };
-  Tensor total = compute(shape, norm, "lp_norm", "norm_mean");
+  Tensor total = compute(shape, norm, "lp_norm", Role::kReduction);
   auto body = [&](const std::vector<Expr>& i) {
     Expr length = ops::broadcast_read(total, i);
     if (attrs.p != 1) length = call(MathFn::kSqrt, {length});
     Expr zero = imm(length.type().dtype, 0);
     return cast(x.dtype(), select(eq(length, zero), zero, widen(x(i)) / length));
   };
-  return {compute(x.shape(), body, "norm", "norm")};
+  return {compute(x.shape(), body, "norm")};
 }
 
 }  // namespace

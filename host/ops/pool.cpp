@@ -73,7 +73,7 @@ Tensor pool_windows(const Node& node, const PoolAttrs& a, const Tensor& x, Reduc
       at[first + s] = i[first + s] * a.strides[s] + k[s]->var * a.dilations[s];
     return reduce(kind, f(padded(at)), k);
   };
-  return compute(to_exprs(node.result()->type.shape), body, "pool", "pool");
+  return compute(to_exprs(node.result()->type.shape), body, "pool");
 }
 
 std::vector<Tensor> compute_max_pool(const Node& node, const std::vector<Tensor>& in) {
@@ -114,7 +114,7 @@ std::vector<Tensor> compute_avg_pool(const Node& node, const std::vector<Tensor>
                       : total(i) / cast(wide, max(count, Expr(1)));
     return wide == dtype ? mean : cast(dtype, mean);
   };
-  return {compute(total.shape(), body, "pool_average", "pool_average")};
+  return {compute(total.shape(), body, "pool_average")};
 }
 
 std::vector<Tensor> compute_lp_pool(const Node& node, const std::vector<Tensor>& in) {

@@ -102,7 +102,7 @@ std::vector<Tensor> run(const Node& node, const std::vector<Tensor>& in, Recurre
   for (const Value* result : node.results) shapes.push_back(to_exprs(result->type.shape));
   std::vector<DType> dtypes(shapes.size(), DType::kF32);
   return extern_kernel(
-      present, shapes, dtypes, [loops](LoopBuilder& b) { loops.build(b); }, "recurrence", "recurrence",
+      present, shapes, dtypes, [loops](LoopBuilder& b) { loops.build(b); }, "recurrence",
       [loops](LoopBuilder& b) { loops.build_launches(b); });
 }
 

@@ -201,7 +201,7 @@ std::function<std::vector<Tap>(const Expr& i)> tabled_taps(const Axis& axis, DTy
       for (const Tap& tap : weighted_taps(axis, i[1])) entries.push_back(entry(tap));
       return chosen(i[0], entries);
     };
-    return compute({count, Expr(axis.out)}, body, name, name);
+    return compute({count, Expr(axis.out)}, body, name, Role::kResizeTable);
   };
   const Tensor positions = table("resize_positions", [](const Tap& tap) { return tap.position; });
   const Tensor weights =
@@ -277,7 +277,7 @@ Tensor resized_lines(const Tensor& x, const Axis& axis, size_t d, std::vector<Ta
   std::vector<Expr> shape = x.shape();
   shape[d] = Expr(axis.out);
   auto body = [&](const std::vector<Expr>& i) { return interpolated(x, own, i, dtype); };
-  return compute(shape, body, "resize_lines", "resize_lines");
+  return compute(shape, body, "resize_lines", Role::kResizedLines);
 }
 
 /// tf_crop_and_resize: the position lies in the data; null for the other coordinates.
@@ -308,7 +308,7 @@ std::vector<Tensor> compute_resize(const Node& node, const std::vector<Tensor>& 
     const Expr inside = inside_data(attrs, axes, i);
     return inside ? select(inside, value, const_of(dtype, attrs.extrapolation)) : value;
   };
-  return {compute(to_exprs(node.result()->type.shape), body, "resize", "resize")};
+  return {compute(to_exprs(node.result()->type.shape), body, "resize")};
 }
 
 std::vector<TensorType> infer_resize(const Node& node, Function&) {

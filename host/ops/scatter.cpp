@@ -286,7 +286,7 @@ std::vector<Tensor> compute_scatter(const Node& node, const std::vector<Tensor>&
   }
   auto on_cpu = [=](LoopBuilder& b) { nests.cpu(b, operands); };
   auto on_gpu = [=](LoopBuilder& b) { nests.gpu(b, operands); };
-  return extern_kernel(in, {in[0].shape()}, {in[0].dtype()}, on_cpu, "scatter", "scatter", on_gpu);
+  return extern_kernel(in, {in[0].shape()}, {in[0].dtype()}, on_cpu, "scatter", on_gpu);
 }
 
 }  // namespace

@@ -21,11 +21,11 @@ std::vector<Expr> with(const std::vector<Expr>& v, size_t axis, Expr e) {
 }
 
 /// Reduction of `element(full index)` along the axis; the result has one dimension less.
-Tensor along(const Tensor& x, size_t axis, ReduceKind kind, const char* tag,
+Tensor along(const Tensor& x, size_t axis, ReduceKind kind, const char* name,
              const std::function<Expr(const std::vector<Expr>&)>& element) {
   auto k = reduce_axis(0, x.shape()[axis], "k");
   auto body = [&](const std::vector<Expr>& i) { return reduce(kind, element(with(i, axis, k->var)), {k}); };
-  return compute(without(x.shape(), axis), body, tag, tag);
+  return compute(without(x.shape(), axis), body, name);
 }
 
 Tensor maximum(const Tensor& x, size_t axis) {
@@ -40,7 +40,7 @@ std::vector<Tensor> compute_softmax(const Node& node, const std::vector<Tensor>&
   Tensor powers = compute(
       x.shape(),
       [&](const std::vector<Expr>& i) { return call(MathFn::kExp, {widen(x(i)) - top(without(i, axis))}); },
-      "softmax_exp", "softmax_exp");
+      "softmax_exp");
   Tensor total =
       along(x, axis, ReduceKind::kSum, "softmax_sum", [&](const std::vector<Expr>& i) { return powers(i); });
   // One division a slice: it takes as long as several multiplications.
@@ -48,7 +48,7 @@ std::vector<Tensor> compute_softmax(const Node& node, const std::vector<Tensor>&
     const Expr scale = const_of(total.dtype(), 1) / total(without(i, axis));
     return cast(x.dtype(), powers(i) * scale);
   };
-  return {compute(x.shape(), body, "softmax", "softmax")};
+  return {compute(x.shape(), body, "softmax")};
 }
 
 std::vector<Tensor> compute_log_softmax(const Node& node, const std::vector<Tensor>& in) {
@@ -62,7 +62,7 @@ std::vector<Tensor> compute_log_softmax(const Node& node, const std::vector<Tens
     std::vector<Expr> slice = without(i, axis);
     return cast(x.dtype(), widen(x(i)) - top(slice) - call(MathFn::kLog, {total(slice)}));
   };
-  return {compute(x.shape(), body, "softmax", "softmax")};
+  return {compute(x.shape(), body, "softmax")};
 }
 
 std::vector<Tensor> compute_hardmax(const Node& node, const std::vector<Tensor>& in) {
@@ -75,7 +75,7 @@ std::vector<Tensor> compute_hardmax(const Node& node, const std::vector<Tensor>&
   auto body = [&](const std::vector<Expr>& i) {
     return select(eq(i[axis], first(without(i, axis))), const_of(x.dtype(), 1), const_of(x.dtype(), 0));
   };
-  return {compute(x.shape(), body, "softmax", "softmax")};
+  return {compute(x.shape(), body, "softmax")};
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ std::vector<Tensor> compute_topk(const Node& node, const std::vector<Tensor>& in
   if (loops.has_launches()) on_gpu = [loops](LoopBuilder& b) { loops.build_launches(b); };
   return extern_kernel(
       {in[0]}, {shape, shape}, {in[0].dtype(), DType::kI64}, [loops](LoopBuilder& b) { loops.build(b); },
-      "topk", "topk", on_gpu);
+      "topk", on_gpu);
 }
 
 /// One row. Its heap, with the last in order at the root, lies in the results: first of the row's first k

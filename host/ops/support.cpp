@@ -135,7 +135,7 @@ Tensor half_operand(const Tensor& t, DType weight) {
   if (weight == t.dtype()) return t;
   return compute(
       t.shape(), [&](const std::vector<Expr>& i) { return cast(weight, t(i)); }, "half_operand",
-      "half_operand");
+      Role::kHalfOperand);
 }
 
 Tensor map_elements(const Tensor& x, DType dtype, const std::string& name,
@@ -173,7 +173,7 @@ Tensor pad_spatial(const Tensor& x, const Shape& padding, int first_axis, const 
     }
     return if_then_else(inside, x(at), value);
   };
-  return compute(shape, body, "pad", "pad");
+  return compute(shape, body, "pad", Role::kPad);
 }
 
 std::vector<IterVarPtr> reduce_axes(const std::vector<Expr>& extents, const std::string& prefix) {

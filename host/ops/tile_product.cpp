@@ -80,7 +80,7 @@ Tensor tile_rows(const TileGeometry& tile, int64_t weight_parts, int64_t depth, 
   };
   return compute(
       {Expr(parts), Expr(ceil_div(depth, tile.block_depth)), phases, rows, Expr(tile.row_elements())}, body,
-      "tile_rows", "tile_rows");
+      "tile_rows", Role::kTileRows);
 }
 
 Tensor tile_product(const TileGeometry& tile, int64_t parts, const Tensor& a, const Tensor& w,
@@ -102,7 +102,7 @@ Tensor tile_product(const TileGeometry& tile, int64_t parts, const Tensor& a, co
     };
     return sum(sum_of_parts(parts, row, weight), {kc, kh, kw, k});
   };
-  return compute({rows, w.shape()[0] * block}, body, "tile_product", "tile_product");
+  return compute({rows, w.shape()[0] * block}, body, "tile_product", Role::kTileProduct);
 }
 
 Tensor tile_products_by_phase(const TileGeometry& tile, int64_t parts, const Tensor& a, const Tensor& w,
@@ -119,7 +119,7 @@ Tensor tile_products_by_phase(const TileGeometry& tile, int64_t parts, const Ten
     };
     return sum(sum_of_parts(parts, row, weight), {kc, k});
   };
-  return compute({a.shape()[2], rows, w.shape()[0] * block}, body, "tile_product", "tile_product");
+  return compute({a.shape()[2], rows, w.shape()[0] * block}, body, "tile_product", Role::kTileProduct);
 }
 
 }  // namespace gantry::ops

@@ -178,7 +178,7 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, con
     const Expr line = sequences ? i[0] : i[0] * grid.lines + i[1];
     return product({line * grid.columns + i[i.size() - 2], i.back()});
   };
-  return compute(result, output, "tile_output", "tile_output");
+  return compute(result, output, "tile_output", Role::kTileOutput);
 }
 
 Tensor dense_tiles(const Node& node, const DenseAttrs& a, const Tensor& x, const Tensor& weight) {
@@ -201,7 +201,7 @@ Tensor dense_tiles(const Node& node, const DenseAttrs& a, const Tensor& x, const
   auto output = [&](const std::vector<Expr>& i) {
     return product({ops::flatten({i.begin(), i.end() - 1}, extents), i.back()});
   };
-  return compute(to_exprs(node.result()->type.shape), output, "tile_output", "tile_output");
+  return compute(to_exprs(node.result()->type.shape), output, "tile_output", Role::kTileOutput);
 }
 
 // --- nn.tile_weight

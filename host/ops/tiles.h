@@ -16,7 +16,7 @@
 // Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
 // Computations", 2019 (arXiv:1904.06376). Infinite operands give NaN when there are 2 or 3 parts.
 //
-// Stages by tag:
+// Stages (kTileRows, kTileProduct, kTileOutput):
 //   "tile_rows"     (parts, ceil(K/block), phases, rows, 32), bf16, 0 beyond K: the operand's rows. Rows of
 //                   one phase are the positions that a tap of the window meets from one result to the next; a
 //                   tap is a phase and a distance in rows, so the product reads rows that adjoin. Between the

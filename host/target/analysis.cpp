@@ -134,6 +134,13 @@ bool reads_same_index(const OperationNode& op) {
   return same;
 }
 
+Stage* stage_of(const Schedule& schedule, Role role) {
+  for (const auto& stage : schedule.stages()) {
+    if (stage->op->role == role) return stage.get();
+  }
+  return nullptr;
+}
+
 std::vector<const OperationNode*> readers_of(const Schedule& schedule, const OperationNode& op) {
   std::vector<const OperationNode*> readers;
   for (const auto& stage : schedule.stages()) {

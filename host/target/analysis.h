@@ -27,6 +27,8 @@ bool is_index_of(const Expr& index, const IterVar& axis);
 bool reads_own_index(const OperationNode& op);
 /// And the body does not use its position otherwise: it is a function of the elements alone.
 bool reads_same_index(const OperationNode& op);
+/// The first stage of that role; null if there is none.
+Stage* stage_of(const Schedule& schedule, Role role);
 /// The stages that read `op`'s results.
 std::vector<const OperationNode*> readers_of(const Schedule& schedule, const OperationNode& op);
 /// The stage's result leaves the kernel.

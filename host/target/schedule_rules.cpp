@@ -32,7 +32,7 @@ Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
 
 // Padding that one reduction reads is placed by that reduction's rule.
 bool pads_reduction(const Schedule& schedule, const Stage& stage) {
-  if (stage.op->tag != "pad") return false;
+  if (stage.op->role != Role::kPad) return false;
   auto readers = cpu::readers_of(schedule, *stage.op);
   return readers.size() == 1 && cpu::is_reduction(*readers.front());
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 
 #include "host/target/analysis.h"
 #include "host/tensor/simplify.h"
@@ -79,11 +78,9 @@ class BodyRewriter : public ExprMutator {
   const std::map<const OperationNode*, Operation>& renamed_;
 };
 
+// Nests written by hand, and forms whose rules know axes by their place.
 bool finds_axes_by_place(const OperationNode& op) {
-  if (op.kind == OperationNode::Kind::kExtern) return true;
-  constexpr std::string_view kProducts[] = {"conv_packed", "conv_grouped", "dense",    "gemm",
-                                            "matmul",      "tile_",        "winograd_"};
-  return std::ranges::any_of(kProducts, [&](std::string_view prefix) { return op.tag.starts_with(prefix); });
+  return op.kind == OperationNode::Kind::kExtern || is_of_product(op.role);
 }
 
 class UnitAxes {

@@ -226,7 +226,7 @@ Tensor Schedule::cache_write(const Tensor& tensor, StorageScope scope) {
   cached->name += ".cache";
   Tensor cache(cached, 0);
   auto copy = std::make_shared<OperationNode>(*copy_of(cache, stage.op->name));
-  copy->tag = stage.op->tag;
+  copy->role = stage.op->role;
   Stage* cache_stage = insert_before(stage, cached);
   cache_stage->scope = scope;
   stage.op = copy;

@@ -46,11 +46,11 @@ Tensor placeholder(std::vector<Expr> shape, DType dtype, std::string name) {
 }
 
 Tensor compute(std::vector<Expr> shape, const std::function<Expr(const std::vector<Expr>&)>& body,
-               std::string name, std::string tag) {
+               std::string name, Role role) {
   auto op = std::make_shared<OperationNode>();
   op->kind = OperationNode::Kind::kCompute;
   op->name = std::move(name);
-  op->tag = std::move(tag);
+  op->role = role;
   std::vector<Expr> vars;
   for (size_t i = 0; i < shape.size(); ++i) {
     op->axes.push_back(data_axis(shape[i], "i" + std::to_string(i)));
@@ -70,14 +70,12 @@ Tensor compute(std::vector<Expr> shape, const std::function<Expr(const std::vect
 
 std::vector<Tensor> extern_kernel(std::vector<Tensor> inputs, std::vector<std::vector<Expr>> result_shapes,
                                   std::vector<DType> result_dtypes, std::function<void(LoopBuilder&)> body,
-                                  std::string name, std::string tag,
-                                  std::function<void(LoopBuilder&)> gpu_body) {
+                                  std::string name, std::function<void(LoopBuilder&)> gpu_body) {
   internal_check(result_shapes.size() == result_dtypes.size(), "extern {}: shapes and types differ in number",
                  name);
   auto op = std::make_shared<OperationNode>();
   op->kind = OperationNode::Kind::kExtern;
   op->name = std::move(name);
-  op->tag = std::move(tag);
   op->extern_inputs = std::move(inputs);
   op->extern_body = std::move(body);
   op->extern_gpu_body = std::move(gpu_body);

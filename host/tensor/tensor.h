@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/tensor/expr.h"
+#include "host/tensor/role.h"
 
 namespace gantry {
 
@@ -43,8 +44,7 @@ struct OperationNode {
   std::function<void(LoopBuilder&)> extern_body;
   /// kExtern: the same for a GPU, as launches; null where the operation only runs on a CPU.
   std::function<void(LoopBuilder&)> extern_gpu_body;
-  /// Hint for schedule rules, e.g. "conv2d", "dense", "pad"; empty for plain computes.
-  std::string tag;
+  Role role = Role::kNone;  ///< what schedule rules are to take it for
   /// The op and the user's nodes that it is part of, for dumps: "nn.conv of Conv_0"; set by who knows them.
   mutable std::string source;
 };
@@ -75,13 +75,12 @@ class Tensor {
 Tensor placeholder(std::vector<Expr> shape, DType dtype, std::string name);
 /// `body` receives one variable a dimension; it may return a reduction (sum, …) as its root.
 Tensor compute(std::vector<Expr> shape, const std::function<Expr(const std::vector<Expr>&)>& body,
-               std::string name, std::string tag = "");
+               std::string name, Role role = Role::kNone);
 /// A loop nest written by hand over inputs and results; see LoopBuilder. `gpu_body` writes launches; without one
 /// the operation only runs on CPUs.
 std::vector<Tensor> extern_kernel(std::vector<Tensor> inputs, std::vector<std::vector<Expr>> result_shapes,
                                   std::vector<DType> result_dtypes, std::function<void(LoopBuilder&)> body,
-                                  std::string name, std::string tag = "",
-                                  std::function<void(LoopBuilder&)> gpu_body = {});
+                                  std::string name, std::function<void(LoopBuilder&)> gpu_body = {});
 IterVarPtr reduce_axis(Expr low, Expr extent, std::string name);
 Expr reduce(ReduceKind kind, Expr value, std::vector<IterVarPtr> axes, Expr condition = {});
 inline Expr sum(Expr value, std::vector<IterVarPtr> axes) {

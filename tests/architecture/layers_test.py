@@ -32,6 +32,9 @@ LEVEL = {layer: level for level, layers in enumerate(LAYERS) for layer in layers
 SOURCE = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path('.')
 OP_NAME_COMPARISON = re.compile(r'op->name\s*[=!]=|[=!]=\s*[\w>.()\[\]-]*op->name|op->name\.(compare|starts_with|find)\b')
 
+# What a stage of a tensor expression is called, or was marked with, compared with a string.
+STAGE_TEXT_COMPARISON = re.compile(r'(?:\.|->)(?:name|tag|source)(?:\s*[=!]=|\.(?:compare|starts_with|ends_with|find)\b)')
+
 
 def layer_of(path):
     parts = path.split('/')
@@ -117,6 +120,21 @@ class Ops(unittest.TestCase):
                                     without_comments(path.read_text(encoding='utf-8'))))
         self.assertGreater(len(counts), 100)
         self.assertEqual([op for op, count in counts.items() if count > 1], [])
+
+
+class Stages(unittest.TestCase):
+    def test_rules_ask_for_roles_not_for_words(self):
+        """A stage's role is a type (host/tensor/role.h); its name and source are text for people."""
+        wrong = [f'{name}: {line.strip()}' for path, name in sources()
+                 if layer_of(name) in ('host/tensor', 'host/loops', 'host/ops', 'host/target', 'host/driver')
+                 for line in without_comments(path.read_text(encoding='utf-8')).splitlines()
+                 if STAGE_TEXT_COMPARISON.search(line)]
+        self.assertEqual(wrong, [])
+
+    def test_a_stage_has_no_text_but_its_name_and_source(self):
+        text = without_comments((SOURCE / 'host/tensor/tensor.h').read_text(encoding='utf-8'))
+        operation = re.search(r'struct OperationNode \{(.*?)\n\};', text, re.DOTALL).group(1)
+        self.assertEqual(re.findall(r'(?:string|string_view|char\*) (\w+)[;= ]', operation), ['name', 'source'])
 
 
 if __name__ == '__main__':

@@ -124,7 +124,7 @@ OpDef relu_of_cpus() {
         builder.emit(store(builder.result(0), i, max(load(builder.input(0), i), float_imm(DType::kF32, 0))));
       });
     };
-    return extern_kernel({in[0]}, {in[0].shape()}, {in[0].dtype()}, body, "relu", "relu");
+    return extern_kernel({in[0]}, {in[0].shape()}, {in[0].dtype()}, body, "relu");
   };
   return op;
 }

@@ -29,7 +29,7 @@ ConstantPtr noise(const Shape& shape, int seed) {
 
 struct Result {
   std::vector<float> values;
-  std::vector<std::string> tags;  ///< of the stages, producers first
+  std::vector<std::string> stages;  ///< their names, producers first
 };
 
 Result run(std::string_view op, const std::shared_ptr<Attrs>& attrs, const std::vector<ConstantPtr>& inputs) {
@@ -46,7 +46,7 @@ Result run(std::string_view op, const std::shared_ptr<Attrs>& attrs, const std::
   const std::vector<Tensor> outputs = op_def(*node).compute(*node, tensors);
   Result result;
   for (const Operation& stage : topological_order(outputs)) {
-    if (!stage->tag.empty()) result.tags.push_back(stage->tag);
+    if (stage->kind == OperationNode::Kind::kCompute) result.stages.push_back(stage->name);
   }
   ConstantPtr value = interpret(outputs, data).at(0);
   EXPECT_EQ(value->type, node->result()->type);
@@ -146,7 +146,7 @@ TEST(GemmForm, AConvolutionIsAProductOfUnrolledWindows) {
   Convolution c{.n = 2};
   Result result = c.by_gemm();
   EXPECT_LT(error_of(result.values, c.expected()), 1e-6);
-  EXPECT_THAT(result.tags, ElementsAre("im2col", "gemm", "gemm_output"));
+  EXPECT_THAT(result.stages, ElementsAre("im2col", "gemm", "gemm_output"));
 }
 
 TEST(GemmForm, AConvolutionMayStrideDilateAndPadUnevenly) {
@@ -163,7 +163,7 @@ TEST(GemmForm, APointwiseConvolutionReadsItsDataWithoutChecks) {
   Convolution c{.n = 2, .kernel_h = 1, .kernel_w = 1, .padding = {0, 0, 0, 0}};
   Result result = c.by_gemm();
   EXPECT_LT(error_of(result.values, c.expected()), 1e-6);
-  EXPECT_THAT(result.tags, ElementsAre("gemm_operand", "gemm", "gemm_output"));
+  EXPECT_THAT(result.stages, ElementsAre("gemm_operand", "gemm", "gemm_output"));
 }
 
 TEST(GemmForm, AWeightOfAnotherLayoutIsAnError) {
@@ -228,9 +228,9 @@ TEST(GemmForm, DenseRunsOverAllRows) {
   ConstantPtr x = noise({2, 3, 4, 7}, 1), w = noise({7, 5}, 2);
   Result result = run("nn.dense", attrs, {x, w});
   EXPECT_LT(error_of(result.values, product(x, w, 1, 0, 0, 24, 5, 7, false, false)), 1e-6);
-  EXPECT_THAT(result.tags, ElementsAre("gemm_operand", "gemm", "gemm_output"));
+  EXPECT_THAT(result.stages, ElementsAre("gemm_operand", "gemm", "gemm_output"));
   ConstantPtr matrix = noise({3, 7}, 3), vector = noise({7}, 4);
-  EXPECT_THAT(run("nn.dense", attrs, {matrix, w}).tags, ElementsAre("gemm", "gemm_output"));
+  EXPECT_THAT(run("nn.dense", attrs, {matrix, w}).stages, ElementsAre("gemm", "gemm_output"));
   EXPECT_LT(error_of(run("nn.dense", attrs, {vector, w}).values,
                      product(vector, w, 1, 0, 0, 1, 5, 7, false, false)),
             1e-6);
@@ -255,9 +255,9 @@ TEST(GemmForm, MatmulBroadcastsAndTransposesItsOperands) {
 TEST(GemmForm, MatricesInPlaceAreReadDirectly) {
   auto attrs = std::make_shared<MatmulAttrs>();
   attrs->gemm = true;
-  EXPECT_THAT(run("matmul", attrs, {noise({4, 7}, 1), noise({7, 5}, 2)}).tags,
+  EXPECT_THAT(run("matmul", attrs, {noise({4, 7}, 1), noise({7, 5}, 2)}).stages,
               ElementsAre("gemm", "gemm_output"));
-  EXPECT_THAT(run("matmul", attrs, {noise({6, 4, 7}, 1), noise({6, 7, 5}, 2)}).tags,
+  EXPECT_THAT(run("matmul", attrs, {noise({6, 4, 7}, 1), noise({6, 7, 5}, 2)}).stages,
               ElementsAre("gemm", "gemm_output"));
 }
 

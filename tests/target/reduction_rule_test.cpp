@@ -62,7 +62,7 @@ TEST(ReductionRule, WindowsThatLieApartReadTheImageInWholeVectors) {
       [&](const std::vector<Expr>& at) {
         return reduce(ReduceKind::kMax, x({at[0], at[1] * 2 + i->var, at[2] * 2 + j->var}), {i, j});
       },
-      "y", "pool");
+      "y");
   const LoopKernel kernel =
       run_loop_passes(lower_schedule(make_schedule({y}, find_target("x86-64-v3")), {x}, "y"), {});
   const std::string text = to_string(kernel);

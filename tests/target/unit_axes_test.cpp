@@ -119,7 +119,7 @@ TEST(UnitAxes, StayWhereRulesFindAxesByPlace) {
       [&](const std::vector<Expr>& i) {
         return sum(x({i[0], i[1], i[2], k->var}) * w({k->var, i[3]}), {k});
       },
-      "product", "matmul");
+      "product", Role::kMatmul);
   const KernelTensors kernel = without_unit_axes({{y}, {x, w}});
   EXPECT_TRUE(kernel.outputs[0] == y);
   EXPECT_TRUE(kernel.inputs[0] == x);

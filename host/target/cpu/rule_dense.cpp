@@ -27,13 +27,12 @@
 namespace gantry::cpu {
 namespace {
 
-constexpr const char *kPartial = "dense_partial", *kOperand = "half_operand", *kChunk = "dense_chunk";
 // Above this many operations an element, the epilogue is not written out for every point of the tile.
 constexpr int kUnrolledEpilogueCost = 12;
 constexpr int64_t kLineBytes = 64;
 
 bool is_dense(const OperationNode& op) {
-  return op.tag == "dense_packed";
+  return op.role == Role::kPackedDense;
 }
 
 /// The sums over chunks of the depth that the product of weights as integers adds; null of floats.
@@ -41,7 +40,7 @@ const OperationNode* chunk_of(const OperationNode& dense) {
   const OperationNode* found = nullptr;
   walk(dense.body, [&](const Expr& node) {
     const auto* read = node.as<ReadNode>();
-    if (read && read->op->tag == kChunk) found = read->op.get();
+    if (read && read->op->role == Role::kDenseChunk) found = read->op.get();
   });
   return found;
 }
@@ -60,8 +59,9 @@ const ReadNode* weight_read(const OperationNode& sums) {
 int epilogue_cost(const Schedule& schedule) {
   int cost = 0;
   for (const auto& stage : schedule.stages()) {
-    const std::string& tag = stage->op->tag;
-    if (is_compute(*stage->op) && !is_dense(*stage->op) && tag != kOperand && tag != kChunk)
+    const Role role = stage->op->role;
+    if (is_compute(*stage->op) && !is_dense(*stage->op) && role != Role::kHalfOperand &&
+        role != Role::kDenseChunk)
       cost += element_cost(stage->op->body);
   }
   return cost;
@@ -126,7 +126,7 @@ void prefetch_next_panel(Stage& sums, const IterVarPtr& step, const DenseTile& p
 /// sum's innermost loop.
 IterVarPtr schedule_sums(Stage& dense, bool half, const ProductTile& tile) {
   const auto axes = dense.axes();
-  const bool has_rows = axes.size() == (dense.op->tag == kChunk ? 4 : 3);
+  const bool has_rows = axes.size() == (dense.op->role == Role::kDenseChunk ? 4 : 3);
   std::vector<IterVarPtr> order(axes.begin() + (has_rows ? 1 : 0), axes.end() - 1);
   const auto reduced = half ? sum_in_half(dense) : sum_in_parts(dense, kExactTerms);
   order.insert(order.end(), reduced.begin(), reduced.end());
@@ -218,7 +218,7 @@ std::vector<Tensor> split_dense_depth(const std::vector<Tensor>& outputs, const 
     if (!is_dense(*op) || op->axes.size() != 3 || !constant_volume(op->reduce_axes) || chunk_of(*op))
       continue;
     const int64_t parts = dense_depth_parts(work_of(*op, *outputs[0].op(), target), target.machine);
-    if (parts > 1) return replace_tensors(outputs, {{op.get(), sum_of_parts(*op, parts, kPartial)}});
+    if (parts > 1) return replace_tensors(outputs, {{op.get(), sum_of_parts(*op, parts)}});
   }
   return outputs;
 }
@@ -239,11 +239,11 @@ bool schedule_dense(Schedule& schedule, const Target& target) {
 
   inline_elementwise(schedule);
   for (const auto& stage : schedule.stages())
-    if (stage->attach == AttachKind::kRoot && stage->op->tag == kOperand)
+    if (stage->attach == AttachKind::kRoot && stage->op->role == Role::kHalfOperand)
       schedule_half_operand(*stage, worth_threads(work), target);
   size_t done = 0;
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->tag != kPartial) continue;
+    if (stage->op->role != Role::kSumSoFar) continue;
     const auto axes = stage->axes();
     IterVarPtr attach = schedule_tiles(*stage, {axes[0]}, axes[1], axes[2], plan, work, true);
     vectorize_block(*stage, axes[2], block, lanes);
@@ -255,10 +255,7 @@ bool schedule_dense(Schedule& schedule, const Target& target) {
   vectorize_block(output, unit, block, lanes);
   Stage& last = *products[done];
   Stage& sums = heavy ? spill_accumulators(schedule, output, last, attach, plan.tile, lanes) : last;
-  Stage* chunk = nullptr;
-  for (const auto& stage : schedule.stages())
-    if (stage->op->tag == kChunk) chunk = stage.get();
-  attach_sums(sums, chunk, output, attach, plan, work);
+  attach_sums(sums, stage_of(schedule, Role::kDenseChunk), output, attach, plan, work);
   return true;
 }
 

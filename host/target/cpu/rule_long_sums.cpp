@@ -18,7 +18,6 @@
 namespace gantry::cpu {
 namespace {
 
-constexpr const char* kPartial = "partial_sum";
 // Results apart from those of the vectorised axis: with many there is enough to share out.
 constexpr int64_t kFewRows = 24, kLeastPositions = 48;
 constexpr int64_t kMaxVectors = 8;
@@ -47,7 +46,7 @@ bool reads_along_last_axis(const OperationNode& op) {
 bool is_long_sum(const OperationNode& op) {
   const auto* root = op.body ? op.body.as<ReduceNode>() : nullptr;
   if (!root || root->reduce != ReduceKind::kSum || static_cast<bool>(root->condition) || op.axes.empty() ||
-      !(op.tag == "reduce" || op.tag == "norm_mean" || op.tag == "norm_variance"))
+      op.role != Role::kReduction)
     return false;
   const auto rows = constant_volume({op.axes.begin(), op.axes.end() - 1});
   const auto channels = constant_extent(op.axes.back()->extent);
@@ -59,7 +58,7 @@ bool is_long_sum(const OperationNode& op) {
 
 Tensor in_two_steps(const OperationNode& op) {
   const int64_t parts = parts_of(*constant_extent(op.reduce_axes.front()->extent));
-  const Tensor partial = partial_sums(op, parts, op.name + "_part", kPartial);
+  const Tensor partial = partial_sums(op, parts, op.name + "_part", Role::kPartialSum);
   auto total = [&](const std::vector<Expr>& index) {
     const IterVarPtr p = reduce_axis(0, parts, "part");
     std::vector<Expr> at{p->var};
@@ -84,7 +83,7 @@ std::vector<Tensor> split_long_sums(const std::vector<Tensor>& outputs) {
 }
 
 bool is_partial_sum(const OperationNode& op) {
-  return op.tag == kPartial;
+  return op.role == Role::kPartialSum;
 }
 
 void schedule_partial_sum(Schedule& schedule, Stage& stage, const Target& target) {

@@ -19,8 +19,6 @@
 namespace gantry::cpu {
 namespace {
 
-constexpr const char* kPartial = "matmul_partial";
-constexpr const char* kPanel = "matmul_panel";
 constexpr int64_t kMaxPanelBytes = 64 << 10;
 /// With fewer rows, packing costs more than it saves.
 constexpr int64_t kLeastPackedRows = 12, kLeastTransposedRows = 4;
@@ -28,7 +26,7 @@ constexpr int64_t kLeastPackedRows = 12, kLeastTransposedRows = 4;
 constexpr int64_t kFarRowBytes = 1024;
 
 bool is_matmul(const OperationNode& op) {
-  return op.tag == "matmul" && is_reduction(op) && op.axes.size() >= 2 && op.reduce_axes.size() == 1;
+  return op.role == Role::kMatmul && is_reduction(op) && op.axes.size() >= 2 && op.reduce_axes.size() == 1;
 }
 
 DenseWork work_of(const OperationNode& product) {
@@ -92,7 +90,7 @@ Tensor with_panel(const OperationNode& product, const Expr& rows, const Expr& co
     }
     return substitute(columns, bindings);
   };
-  Tensor panel = compute(shape, element, "panel", kPanel);
+  Tensor panel = compute(shape, element, "panel", Role::kMatmulPanel);
   auto step = reduce_axis(0, k->extent, "k");
   auto body = [&](const std::vector<Expr>& index) {
     std::vector<std::pair<const VarNode*, Expr>> bindings{{k->var.as<VarNode>(), step->var}};
@@ -101,7 +99,7 @@ Tensor with_panel(const OperationNode& product, const Expr& rows, const Expr& co
     at[rank - 2] = step->var;
     return sum(substitute(rows, bindings) * panel(at), {step});
   };
-  return compute(product.result_shapes[0], body, product.name, product.tag);
+  return compute(product.result_shapes[0], body, product.name, product.role);
 }
 
 /// Into how many parts the sum is cut so that a panel fits its buffer; 0: into too many.
@@ -126,7 +124,7 @@ std::vector<Parts> find_products(Schedule& schedule) {
   std::vector<Parts> found;
   Stage* panel = nullptr;
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->tag == kPanel) panel = stage.get();
+    if (stage->op->role == Role::kMatmulPanel) panel = stage.get();
     if (!is_matmul(*stage->op)) continue;
     found.push_back({stage.get(), panel});
     panel = nullptr;
@@ -199,8 +197,7 @@ std::vector<Tensor> pack_matmul_panels(const std::vector<Tensor>& outputs, const
     if (parts == 0) return outputs;
     if (parts == 1)
       return replace_tensors(outputs, {{op.get(), with_panel(*op, factors->first, factors->second)}});
-    const std::vector<Tensor> split =
-        replace_tensors(outputs, {{op.get(), sum_of_parts(*op, parts, kPartial)}});
+    const std::vector<Tensor> split = replace_tensors(outputs, {{op.get(), sum_of_parts(*op, parts)}});
     std::map<const OperationNode*, Tensor> packed;
     for (const Operation& part : topological_order(split)) {
       if (!is_matmul(*part)) continue;
@@ -227,7 +224,7 @@ bool schedule_matmul(Schedule& schedule, const Target& target) {
   inline_elementwise(schedule);
   size_t done = 0;
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->tag == kPartial) schedule_product(*stage, products[done++], tile, worth_it);
+    if (stage->op->role == Role::kSumSoFar) schedule_product(*stage, products[done++], tile, worth_it);
   }
   Parts last = products[done];
   Operation output_op = schedule.outputs()[0].op();

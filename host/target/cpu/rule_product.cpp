@@ -29,12 +29,12 @@ namespace gantry::cpu {
 namespace {
 
 bool is_packed_product(const OperationNode& op) {
-  return op.tag == "conv_packed" || op.tag == "conv_grouped" || op.tag == "dense_packed";
+  return op.role == Role::kPackedConv || op.role == Role::kGroupedConv || op.role == Role::kPackedDense;
 }
 
 // What becomes a stage of its own before the products.
 bool is_operand(const OperationNode& op) {
-  return op.tag == "pad" || op.tag == "half_operand";
+  return op.role == Role::kPad || op.role == Role::kHalfOperand;
 }
 
 // Above this many operations an element, the epilogue is not written out for every point of the tile.
@@ -84,7 +84,7 @@ ProductWork work_of(const OperationNode& anchor, const OperationNode& output, si
                     const Target& target) {
   ProductWork work;
   work.half = sums_halves(anchor, target);
-  work.whole_blocks = anchor.tag == "conv_grouped";
+  work.whole_blocks = anchor.role == Role::kGroupedConv;
   work.channels = work.whole_blocks ? constant_volume({anchor.axes.end()[-2], anchor.axes.back()}).value()
                                     : constant_extent(output.axes.back()->extent).value_or(1);
   work.row_extent = constant_extent(output.axes[row_axis]->extent).value_or(0);
@@ -93,7 +93,7 @@ ProductWork work_of(const OperationNode& anchor, const OperationNode& output, si
   work.reduction = constant_volume(anchor.reduce_axes).value_or(256);
   work.element_bytes = byte_width(work.half ? DType::kF16 : output.result_dtypes[0]);
   work.row_bytes = row_distance(anchor, row_axis) * work.element_bytes;
-  const bool image = anchor.tag == "conv_packed" && output.axes.size() == 4 &&
+  const bool image = anchor.role == Role::kPackedConv && output.axes.size() == 4 &&
                      constant_extent(anchor.reduce_axes.back()->extent).has_value();
   if (image) work.image_points = constant_volume({output.axes[1], output.axes[2]}).value_or(0);
   return work;
@@ -136,7 +136,7 @@ void conjuncts(const Expr& e, std::vector<Expr>& out) {
 void skip_padding(Stage& anchor, const IterVarPtr& axis) {
   walk(anchor.op->body, [&](const Expr& e) {
     const auto* read = e.as<ReadNode>();
-    if (!read || read->op->tag != "pad") return;
+    if (!read || read->op->role != Role::kPad) return;
     const auto* padded = read->op->body.as<CallNode>();
     const auto* value =
         padded && padded->fn == MathFn::kIfThenElse ? padded->args[2].as<FloatImmNode>() : nullptr;
@@ -321,8 +321,8 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   p.heavy_epilogue = epilogue_cost(schedule, *anchor) > kUnrolledEpilogueCost;
   for (const auto& stage : schedule.stages()) {
     if (stage->attach != AttachKind::kRoot) continue;
-    if (stage->op->tag == "pad") schedule_elementwise(*stage, target);
-    if (stage->op->tag == "half_operand") schedule_half_operand(*stage, p.worth_it, target);
+    if (stage->op->role == Role::kPad) schedule_elementwise(*stage, target);
+    if (stage->op->role == Role::kHalfOperand) schedule_half_operand(*stage, p.worth_it, target);
   }
   if (cuts_reduction(p.work, p.tile, target.machine)) {
     schedule_cut_reduction(p, target);

@@ -32,15 +32,9 @@ struct TileStages {
   Stage* partial = nullptr;  ///< where the depth is divided
 };
 
-TileStages find_tiles(Schedule& schedule) {
-  TileStages found;
-  for (const auto& stage : schedule.stages()) {
-    if (stage->op->tag == "tile_rows") found.rows = stage.get();
-    if (stage->op->tag == "tile_product") found.product = stage.get();
-    if (stage->op->tag == "tile_output") found.output = stage.get();
-    if (stage->op->tag == "tile_partial") found.partial = stage.get();
-  }
-  return found;
+TileStages find_tiles(const Schedule& schedule) {
+  return {stage_of(schedule, Role::kTileRows), stage_of(schedule, Role::kTileProduct),
+          stage_of(schedule, Role::kTileOutput), stage_of(schedule, Role::kTilePartial)};
 }
 
 // The stage whose loops compute the product block by block: the kernel's output if it has the product's axes
@@ -54,7 +48,7 @@ Stage& owner_of(Schedule& schedule, Stage& tile_output) {
       return tile_output;
   }
   for (const auto& stage : schedule.stages()) {
-    bool part = stage->op->tag == "tile_rows" || stage->op->tag == "tile_product";
+    bool part = stage->op->role == Role::kTileRows || stage->op->role == Role::kTileProduct;
     if (!part && is_compute(*stage->op) && is_reduction(*stage->op)) return tile_output;
     if (!part && !is_compute(*stage->op) && stage->op->kind != OperationNode::Kind::kPlaceholder)
       return tile_output;
@@ -67,7 +61,7 @@ std::vector<Expr> row_pitches(const OperationNode& tile_output) {
   std::vector<Expr> pitches;
   walk(tile_output.body, [&](const Expr& e) {
     const auto* read = e.as<ReadNode>();
-    if (!read || read->op->tag != "tile_product") return;
+    if (!read || read->op->role != Role::kTileProduct) return;
     for (size_t i = 0; i + 1 < tile_output.axes.size(); ++i) {
       const Expr& var = tile_output.axes[i]->var;
       Expr next = substitute(read->indices[0], {{var.as<VarNode>(), var + Expr(1)}});
@@ -150,7 +144,7 @@ int64_t product_reach(const OperationNode& product) {
   int64_t reach = 0;
   walk(product.body, [&](const Expr& e) {
     const auto* read = e.as<ReadNode>();
-    if (!read || read->op->tag != "tile_rows") return;
+    if (!read || read->op->role != Role::kTileRows) return;
     std::vector<std::pair<const VarNode*, Expr>> first, last;
     for (const auto& tap : product.reduce_axes) {
       first.emplace_back(tap->var.as<VarNode>(), Expr(0));

@@ -12,7 +12,6 @@
 namespace gantry::cpu {
 namespace {
 
-constexpr const char *kLines = "pool_lines", *kColumns = "pool_columns";
 // Fewer images and channels than this do not keep the threads busy: lines are shared out with them.
 constexpr int64_t kManyPlanes = 24;
 // What a line leaves is kept in the first-level cache.
@@ -34,7 +33,7 @@ std::optional<int64_t> column_at(const Expr& column, const IterVarPtr& axis, int
 }
 
 std::optional<Window> window_of(const OperationNode& op) {
-  const auto* root = op.tag == "pool" ? op.body.as<ReduceNode>() : nullptr;
+  const auto* root = op.body.as<ReduceNode>();
   if (!root || static_cast<bool>(root->condition) || op.axes.size() < 3 || op.reduce_axes.size() < 2)
     return std::nullopt;
   const IterVarPtr &x = op.axes.back(), &tap = op.reduce_axes.back();
@@ -109,7 +108,7 @@ Tensor in_two_steps(const OperationNode& op, const Window& window) {
     }
     return reduce(root->reduce, AtColumn(index.back()).mutate(substitute(root->value, bindings)), reduced);
   };
-  const Tensor lines = compute(shape, over_lines, op.name + "_lines", kLines);
+  const Tensor lines = compute(shape, over_lines, op.name + "_lines", Role::kWindowLines);
   auto over_columns = [&](const std::vector<Expr>& index) {
     auto bindings = bind_results(index);
     const IterVarPtr tap = reduce_axis(0, window.taps, "tap");
@@ -118,7 +117,7 @@ Tensor in_two_steps(const OperationNode& op, const Window& window) {
     at.back() = substitute(window.read->indices.back(), bindings);
     return reduce(root->reduce, lines(at), {tap});
   };
-  return compute(op.result_shapes[0], over_columns, op.name, kColumns);
+  return compute(op.result_shapes[0], over_columns, op.name, Role::kWindowColumns);
 }
 
 /// Whole vectors of the line at once, each over all of the window's lines.
@@ -157,14 +156,12 @@ std::vector<Tensor> split_windows(const std::vector<Tensor>& outputs) {
 }
 
 bool is_window_lines(const OperationNode& op) {
-  return op.tag == kLines;
+  return op.role == Role::kWindowLines;
 }
 
 bool schedule_window_columns(Schedule& schedule, Stage& columns, Stage* consumer, const Target& target) {
-  if (columns.op->tag != kColumns) return false;
-  Stage* lines = nullptr;
-  for (const auto& stage : schedule.stages())
-    if (is_window_lines(*stage->op)) lines = stage.get();
+  if (columns.op->role != Role::kWindowColumns) return false;
+  Stage* lines = stage_of(schedule, Role::kWindowLines);
   const Operation op = columns.op;
   Stage& owner = consumer ? *consumer : columns;
   Stage& sums = consumer ? columns : schedule[schedule.cache_write(Tensor(op, 0), StorageScope::kLocal)];

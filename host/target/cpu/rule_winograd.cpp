@@ -22,13 +22,6 @@ namespace {
 
 constexpr int64_t kColumnUnit = kAmxGeometry.column_tiles * kAmxGeometry.columns;
 
-Stage* stage_tagged(Schedule& schedule, const char* tag) {
-  for (const auto& stage : schedule.stages()) {
-    if (stage->op->tag == tag) return stage.get();
-  }
-  return nullptr;
-}
-
 struct Stages {
   Stage *input, *rows, *patch, *product, *columns, *transformed;
   Stage* tile_rows = nullptr;  ///< the input in bf16 parts, for products on tile registers
@@ -286,12 +279,12 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
 }  // namespace
 
 bool schedule_winograd(Schedule& schedule, const Target& target) {
-  Stages s{stage_tagged(schedule, "winograd_input"),   stage_tagged(schedule, "winograd_rows"),
-           stage_tagged(schedule, "winograd_patch"),   stage_tagged(schedule, "winograd_product"),
-           stage_tagged(schedule, "winograd_columns"), stage_tagged(schedule, "winograd_output"),
-           stage_tagged(schedule, "tile_rows")};
+  Stages s{stage_of(schedule, Role::kWinogradInput),   stage_of(schedule, Role::kWinogradRows),
+           stage_of(schedule, Role::kWinogradPatch),   stage_of(schedule, Role::kWinogradProduct),
+           stage_of(schedule, Role::kWinogradColumns), stage_of(schedule, Role::kWinogradOutput),
+           stage_of(schedule, Role::kTileRows)};
   if (s.transformed == nullptr) return false;
-  if (s.tile_rows != nullptr) s.product = stage_tagged(schedule, "tile_product");
+  if (s.tile_rows != nullptr) s.product = stage_of(schedule, Role::kTileProduct);
   if (s.product == nullptr) return false;
   s.root = s.transformed;
   if (schedule.outputs().size() == 1) {

@@ -43,15 +43,15 @@ std::vector<IterVarPtr> sum_in_parts(Stage& product, std::vector<IterVarPtr> lea
                                      std::vector<int64_t> extents, int64_t limit);
 /// The same of all its reduction axes.
 std::vector<IterVarPtr> sum_in_parts(Stage& product, int64_t limit);
-/// The stage "half_operand" of a product, `worth_it`: on the threads that then read it, row by row as they
-/// do.
+/// The stage of role kHalfOperand of a product, `worth_it`: on the threads that then read it, row by row as
+/// they do.
 void schedule_half_operand(Stage& operand, bool worth_it, const Target& target);
 /// Lanes of the vectors in which a tile of sums is written as `output`.
 int result_lanes(const ProductTile& tile, const OperationNode& output, const Target& target);
 /// The operand of a product that is contiguous along the last axis of the result; null if it is computed on
 /// the way.
 Operation packed_weights(const Stage& product);
-/// The padding at root (tag pad) that only `reduction` reads; null if there is none.
+/// The padding at root (role kPad) that only `reduction` reads; null if there is none.
 Stage* padding_of(const Schedule& schedule, const Stage& reduction);
 /// The fill leaves the reduction as it is: of padding that is inline, lowering leaves out the taps outside of
 /// the data.
@@ -64,21 +64,21 @@ void inline_elementwise(Schedule& schedule, const Stage* kept = nullptr);
 
 // --- rules -------------------------------------------------------------------------------------------------
 
-/// `outputs` with products of large depth (tag dense_packed) as sums of parts over some of it, where the
+/// `outputs` with products of large depth (role kPackedDense) as sums of parts over some of it, where the
 /// target computes them faster so.
 std::vector<Tensor> split_dense_depth(const std::vector<Tensor>& outputs, const Target& target);
-/// Matrix products with packed weights (tag dense_packed).
+/// Matrix products with packed weights (role kPackedDense).
 bool schedule_dense(Schedule& schedule, const Target& target);
-/// Convolutions over packed weights (tags conv_packed, conv_grouped).
+/// Convolutions over packed weights (roles kPackedConv, kGroupedConv).
 bool schedule_packed_product(Schedule& schedule, const Target& target);
-/// Products on tile registers (tag tile_product).
+/// Products on tile registers (role kTileProduct).
 bool schedule_tiles(Schedule& schedule, const Target& target);
-/// Convolutions by Winograd's algorithm with blocked weights (tag winograd_product).
+/// Convolutions by Winograd's algorithm with blocked weights (roles of Winograd).
 bool schedule_winograd(Schedule& schedule, const Target& target);
 /// Softmax and normalisations along trailing axes, row by row.
 bool schedule_rows(Schedule& schedule, const Target& target);
-/// `outputs` with the right operand of products of two tensors (tag matmul) packed in panels by a stage of
-/// its own (tag matmul_panel), and long sums in parts whose panels are small, where that is faster.
+/// `outputs` with the right operand of products of two tensors (role kMatmul) packed in panels by a stage of
+/// its own (kMatmulPanel), and long sums in parts whose panels are small, where that is faster.
 std::vector<Tensor> pack_matmul_panels(const std::vector<Tensor>& outputs, const Target& target);
 /// `outputs` with a sum of many positions into few elements as sums of parts of the positions, then of the
 /// parts.
@@ -86,14 +86,14 @@ std::vector<Tensor> split_long_sums(const std::vector<Tensor>& outputs);
 /// The first step of such a sum.
 bool is_partial_sum(const OperationNode& op);
 void schedule_partial_sum(Schedule& schedule, Stage& stage, const Target& target);
-/// `outputs` with a pooling along contiguous rows (tag pool) as one over the lines of its windows, then one
+/// `outputs` with a pooling along contiguous rows as one over the lines of its windows, then one
 /// along these, where that takes fewer loads.
 std::vector<Tensor> split_windows(const std::vector<Tensor>& outputs);
 /// The first of these steps, which schedule_window_columns schedules with the second.
 bool is_window_lines(const OperationNode& op);
 /// False if `columns` is no such second step. `consumer`: as for schedule_reduction.
 bool schedule_window_columns(Schedule& schedule, Stage& columns, Stage* consumer, const Target& target);
-/// Matrix products of two tensors that change at run time (tag matmul).
+/// Matrix products of two tensors that change at run time (role kMatmul).
 bool schedule_matmul(Schedule& schedule, const Target& target);
 /// One reduction at root: windows (depthwise convolution, pooling) and whole axes. `consumer`: the
 /// elementwise output that it is fused with, if any.

@@ -1,7 +1,6 @@
 #include "host/target/cpu/rules.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "host/support/divide.h"
@@ -132,7 +131,7 @@ int result_lanes(const ProductTile& tile, const OperationNode& output, const Tar
 
 Stage* padding_of(const Schedule& schedule, const Stage& reduction) {
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->tag != "pad" || stage->attach != AttachKind::kRoot) continue;
+    if (stage->op->role != Role::kPad || stage->attach != AttachKind::kRoot) continue;
     auto readers = readers_of(schedule, *stage->op);
     if (readers.size() == 1 && readers.front() == reduction.op.get()) return stage.get();
   }
@@ -184,18 +183,25 @@ Operation packed_weights(const Stage& anchor) {
 
 namespace {
 
+// Computed once for all that read them, or placed by a rule.
+bool stays_at_root(Role role) {
+  switch (role) {
+    case Role::kPad:
+    case Role::kTileRows:
+    case Role::kSumSoFar:
+    case Role::kMatmulPanel:
+    case Role::kResizeTable:
+    case Role::kResizedLines:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Inlining a producer repeats its work once a read; that is welcome only where it is cheap or read once.
 bool should_inline(const Schedule& schedule, const Stage& stage) {
-  static constexpr std::array<std::string_view, 8> kKept{"pad",
-                                                         "tile_rows",
-                                                         "dense_partial",
-                                                         "matmul_panel",
-                                                         "matmul_partial",
-                                                         "resize_positions",
-                                                         "resize_weights",
-                                                         "resize_lines"};
   const OperationNode& op = *stage.op;
-  if (!is_compute(op) || is_reduction(op) || std::ranges::find(kKept, op.tag) != kKept.end()) return false;
+  if (!is_compute(op) || is_reduction(op) || stays_at_root(op.role)) return false;
   for (const Tensor& output : schedule.outputs()) {
     if (output.op().get() == &op) return false;
   }
@@ -204,7 +210,7 @@ bool should_inline(const Schedule& schedule, const Stage& stage) {
   // A nest written by hand reads memory.
   if (!std::ranges::all_of(readers, [](const auto* reader) { return is_compute(*reader); })) return false;
   // Rounded once, unless it is padded, which rounds it on the way.
-  if (op.tag == "half_operand" &&
+  if (op.role == Role::kHalfOperand &&
       std::ranges::any_of(readers, [](const auto* r) { return is_reduction(*r); }))
     return false;
   if (element_cost(op.body) <= kCheap) return true;

@@ -5,7 +5,7 @@
 
 namespace gantry::cpu {
 
-Tensor sum_of_parts(const OperationNode& op, int64_t parts, const std::string& partial) {
+Tensor sum_of_parts(const OperationNode& op, int64_t parts) {
   const auto* root = op.body.as<ReduceNode>();
   const IterVarPtr& whole = op.reduce_axes.front();
   const int64_t extent = *analysis::constant_extent(whole->extent) / parts;
@@ -18,15 +18,16 @@ Tensor sum_of_parts(const OperationNode& op, int64_t parts, const std::string& p
         bindings.emplace_back(op.axes[i]->var.as<VarNode>(), index[i]);
       return sum(substitute(root->value, bindings), {k});
     };
-    Tensor product = compute(op.result_shapes[0], part, op.name, op.tag);
+    Tensor product = compute(op.result_shapes[0], part, op.name, op.role);
     const Tensor before = total;
     auto add = [&](const std::vector<Expr>& i) { return before ? before(i) + product(i) : product(i); };
-    total = compute(op.result_shapes[0], add, op.name + "_sum", p + 1 < parts ? partial : "");
+    total =
+        compute(op.result_shapes[0], add, op.name + "_sum", p + 1 < parts ? Role::kSumSoFar : Role::kNone);
   }
   return total;
 }
 
-Tensor partial_sums(const OperationNode& op, int64_t parts, const std::string& name, const std::string& tag) {
+Tensor partial_sums(const OperationNode& op, int64_t parts, const std::string& name, Role role) {
   const auto* root = op.body.as<ReduceNode>();
   const IterVarPtr& whole = op.reduce_axes.front();
   const int64_t length = *analysis::constant_extent(simplify(whole->extent)) / parts;
@@ -45,7 +46,7 @@ Tensor partial_sums(const OperationNode& op, int64_t parts, const std::string& n
       bindings.emplace_back(op.axes[i - 1]->var.as<VarNode>(), index[i]);
     return sum(substitute(root->value, bindings), reduced);
   };
-  return compute(shape, part, name, tag);
+  return compute(shape, part, name, role);
 }
 
 }  // namespace gantry::cpu

@@ -41,11 +41,11 @@ bool worth_dividing(const OperationNode& product, const OperationNode& operand, 
 }
 
 Tensor in_parts(const OperationNode& product, int64_t rows) {
-  const Tensor parts = partial_sums(product, kDepthParts, product.name, product.tag);
+  const Tensor parts = partial_sums(product, kDepthParts, product.name, product.role);
   std::vector<Expr> shape = parts.shape();
   shape[1] = Expr(rows);
   const Tensor partial = compute(
-      shape, [&](const std::vector<Expr>& i) { return parts(i); }, "tile_partial", "tile_partial");
+      shape, [&](const std::vector<Expr>& i) { return parts(i); }, "tile_partial", Role::kTilePartial);
   return compute(
       {Expr(rows), shape[2]},
       [&](const std::vector<Expr>& i) {
@@ -62,9 +62,9 @@ std::vector<Tensor> split_tile_depth(const std::vector<Tensor>& outputs, const T
   if (tile_unit(target) != TileUnit::kAmx) return outputs;
   const OperationNode *operand = nullptr, *product = nullptr, *output = nullptr;
   for (const Operation& op : topological_order(outputs)) {
-    if (op->tag == "tile_rows") operand = op.get();
-    if (op->tag == "tile_product") product = op.get();
-    if (op->tag == "tile_output") output = op.get();
+    if (op->role == Role::kTileRows) operand = op.get();
+    if (op->role == Role::kTileProduct) product = op.get();
+    if (op->role == Role::kTileOutput) output = op.get();
   }
   if (!operand || !product || !output || product->axes.size() != 2) return outputs;
   const auto rows = adjoining_rows(*output, *product);

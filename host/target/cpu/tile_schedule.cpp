@@ -58,7 +58,7 @@ const Operation& tile_weights(const OperationNode& product) {
   const ReadNode* found = nullptr;
   walk(product.body, [&](const Expr& e) {
     const auto* read = e.as<ReadNode>();
-    if (read && read->op->tag != "tile_rows") found = read;
+    if (read && read->op->role != Role::kTileRows) found = read;
   });
   internal_check(found != nullptr, "{} reads no weights", product.name);
   return found->op;

@@ -56,7 +56,8 @@ int64_t typical(const Expr& e, int64_t otherwise) {
 }  // namespace
 
 std::optional<GemmStage> find_gemm(const Operation& op) {
-  if (op->tag != "gemm" || !analysis::is_reduction(*op) || op->reduce_axes.size() != 1) return std::nullopt;
+  if (op->role != Role::kGemm || !analysis::is_reduction(*op) || op->reduce_axes.size() != 1)
+    return std::nullopt;
   const auto* reduce = op->body.as<ReduceNode>();
   const auto* product = reduce->value.as<BinaryNode>();
   if (reduce->reduce != ReduceKind::kSum || reduce->condition.get() || !product || product->op != BinaryOp::kMul)
@@ -125,8 +126,8 @@ GemmTensors tile_gemm(const GemmStage& gemm, const GemmTile& tile, Precision pre
       return round_operand(guarded_element(element, bindings, {{position, {extent, padded}}, {depth, {gemm.k, k}}}),
                            precision);
     };
-    return compute(prefixed(outer, k_last ? std::vector<Expr>{padded, k} : std::vector<Expr>{k, padded}), body, name,
-                   "gemm_tile");
+    return compute(prefixed(outer, k_last ? std::vector<Expr>{padded, k} : std::vector<Expr>{k, padded}),
+                   body, name, Role::kGemmTile);
   };
   GemmTensors t;
   t.a = operand(gemm.a_element, m_var, gemm.m, m, "a_tile");
@@ -145,19 +146,19 @@ GemmTensors tile_gemm(const GemmStage& gemm, const GemmTile& tile, Precision pre
     };
     return sum(factor(t.a, i[i.size() - 2]) * factor(t.b, i.back()), {kk});
   };
-  t.product = compute(prefixed(leading, {m, n}), product, "gemm_tile_product", "gemm_product");
+  t.product = compute(prefixed(leading, {m, n}), product, "gemm_tile_product");
   t.result = t.product;
   if (split || separate) {
     t.stored = compute(
         prefixed(leading, {gemm.m, gemm.n}), [&](const std::vector<Expr>& i) { return t.product(i); },
-        split ? "gemm_part" : "gemm", "gemm_store");
+        split ? "gemm_part" : "gemm", Role::kGemmStored);
     t.result = t.stored;
   }
   if (split) {
     auto s = reduce_axis(0, Expr(tile.split), "s");
     t.result = compute(
         prefixed(outer, {gemm.m, gemm.n}),
-        [&](const std::vector<Expr>& i) { return sum(t.stored(prefixed({s->var}, i)), {s}); }, "gemm_sum", "gemm_sum");
+        [&](const std::vector<Expr>& i) { return sum(t.stored(prefixed({s->var}, i)), {s}); }, "gemm_sum");
   }
   return t;
 }
@@ -177,10 +178,10 @@ GemvTensors split_gemv(const GemmStage& gemm, const GemvTile& tile) {
     return reduce(ReduceKind::kSum, value, {kk}, exact ? Expr() : lt(depth, gemm.k));
   };
   GemvTensors t;
-  t.partial = compute(prefixed({Expr(tile.split)}, shape), body, "gemv_part", "gemv_part");
+  t.partial = compute(prefixed({Expr(tile.split)}, shape), body, "gemv_part");
   auto s = reduce_axis(0, Expr(tile.split), "s");
   t.result = compute(
-      shape, [&](const std::vector<Expr>& i) { return sum(t.partial(prefixed({s->var}, i)), {s}); }, "gemm_sum",
+      shape, [&](const std::vector<Expr>& i) { return sum(t.partial(prefixed({s->var}, i)), {s}); },
       "gemm_sum");
   return t;
 }

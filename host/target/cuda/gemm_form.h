@@ -9,7 +9,7 @@
 
 namespace gantry::cuda {
 
-/// A stage "gemm" (host/ops/dense.h) taken apart.
+/// A stage of role kGemm (host/ops/dense.h) taken apart.
 struct GemmStage {
   Operation op;
   Expr batch, m, n, k;     ///< extents; `batch` null if there is none
@@ -17,7 +17,7 @@ struct GemmStage {
   bool a_along_m = false;  ///< operand A is contiguous in memory along m, not k
   bool b_along_k = false;  ///< operand B is contiguous along k, not n
 };
-/// The product if `op` is one: tag "gemm" and the body sum(a * b) over one axis.
+/// The product if `op` is one: role kGemm and the body sum(a * b) over one axis.
 std::optional<GemmStage> find_gemm(const Operation& op);
 /// Figures for the model; symbolic extents become typical ones.
 GemmWork gemm_work(const GemmStage& gemm);

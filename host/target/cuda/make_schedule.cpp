@@ -6,7 +6,7 @@ namespace {
 
 bool has_product(const std::vector<Tensor>& outputs) {
   for (const Operation& op : topological_order(outputs)) {
-    if (op->tag == "gemm") return true;
+    if (op->role == Role::kGemm) return true;
   }
   return false;
 }

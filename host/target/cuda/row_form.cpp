@@ -164,7 +164,7 @@ std::optional<RowForm> find_rows(const std::vector<Tensor>& outputs) {
   return form;
 }
 
-SplitReduction split_reduction(const Operation& op, const Expr& parts, const char* tag, bool guarded) {
+SplitReduction split_reduction(const Operation& op, const Expr& parts, bool guarded) {
   const auto* reduction = op->body.as<ReduceNode>();
   std::vector<Expr> extents;
   Expr total = 1;
@@ -194,7 +194,7 @@ SplitReduction split_reduction(const Operation& op, const Expr& parts, const cha
     return reduce(reduction->reduce, substitute(reduction->value, bindings), {inner}, condition);
   };
   SplitReduction split;
-  split.partial = compute(shape, body, op->name + "_part", tag);
+  split.partial = compute(shape, body, op->name + "_part", Role::kPartialSum);
   auto p = reduce_axis(0, parts, "p");
   split.total = compute(
       op->result_shapes[0],
@@ -203,7 +203,7 @@ SplitReduction split_reduction(const Operation& op, const Expr& parts, const cha
         at.insert(at.end(), i.begin(), i.end());
         return reduce(reduction->reduce, split.partial(at), {p});
       },
-      op->name, op->tag);
+      op->name, op->role);
   return split;
 }
 

@@ -29,16 +29,12 @@ struct RowForm {
 /// The form of a kernel with one output, if it has it.
 std::optional<RowForm> find_rows(const std::vector<Tensor>& outputs);
 
-/// Tags of the steps that meet in shared memory.
-inline constexpr const char* kPartTag = "row_part";
-inline constexpr const char* kTotalTag = "row_total";
-
 /// A reduction in two steps: `partial` (part, data axes…) over neighbouring elements, `total` over the parts.
-/// `guarded`: partial results of a block beyond the tensor read nothing.
+/// The former has the role kPartialSum, the latter that of `op`. `guarded`: partial results of a block beyond
+/// the tensor read nothing.
 struct SplitReduction {
   Tensor partial, total;
 };
-SplitReduction split_reduction(const Operation& op, const Expr& parts, const char* tag,
-                               bool guarded = false);
+SplitReduction split_reduction(const Operation& op, const Expr& parts, bool guarded = false);
 
 }  // namespace gantry::cuda

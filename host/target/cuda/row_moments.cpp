@@ -169,7 +169,7 @@ class Splitter {
       Expr inside = exists(i, inner);
       return inside ? if_then_else(inside, x, const_of(wide_, 0)) : x;
     };
-    return compute(shape, body, "row_tile", kRowTileTag);
+    return compute(shape, body, "row_tile", Role::kRowTile);
   }
 
   Tensor chunk_sum(const char* name, const std::function<Expr(const Indices&, const Expr&)>& value,
@@ -185,9 +185,9 @@ class Splitter {
     };
     Tensor result = compute(joined(parts_, slices_), body, name);
     if (subparts_ == 1) return result;
-    SplitReduction split = split_reduction(result.op(), Expr(subparts_), kPartTag, true);
+    SplitReduction split = split_reduction(result.op(), Expr(subparts_), true);
     auto total = std::make_shared<OperationNode>(*split.total.op());
-    total->tag = kTotalTag;
+    total->role = Role::kTotal;
     return Tensor(total, 0);
   }
 
@@ -199,7 +199,7 @@ class Splitter {
       return if_then_else(eq(i[0], Expr(0)), sum(at),
                           if_then_else(eq(i[0], Expr(1)), square_sum(at), first_element(at)));
     };
-    return compute(joined({3}, shape), body, name, kRowMomentsTag);
+    return compute(joined({3}, shape), body, name, Role::kRowMoments);
   }
 
   void combine(SplitMoments& s) const {

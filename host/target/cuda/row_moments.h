@@ -36,12 +36,10 @@ struct SplitMoments {
 struct ChunkShape {
   int64_t elements = 0;           ///< of a slice, at most
   bool slices_innermost = false;  ///< neighbouring slices are neighbours in memory
-  int64_t parts = 1;              ///< of a chunk, reduced on their own (kPartTag), then together (kTotalTag)
+  int64_t parts = 1;              ///< of a chunk, reduced on their own (kPartialSum), then together (kTotal)
 };
 SplitMoments split_moments(const RowMoments& moments, const Tensor& output, const ChunkShape& shape);
 
 /// Tags of the stages that must not be inlined or that schedules look for.
-inline constexpr const char* kRowTileTag = "row_tile";
-inline constexpr const char* kRowMomentsTag = "row_moments";
 
 }  // namespace gantry::cuda

@@ -58,7 +58,7 @@ bool elementwise_after(const std::vector<Tensor>& outputs, const OperationNode& 
     for (const OperationNode* from : downstream) follows = follows || depends_on(*op, *from);
     if (!follows) continue;
     if (is_reduction(*op)) return false;
-    if (op->tag != "gemm_output") cost += element_cost(op->body);
+    if (op->role != Role::kGemmOutput) cost += element_cost(op->body);
     downstream.push_back(op.get());
   }
   return outputs.size() == 1 && downstream.back() == outputs[0].op().get() && downstream.size() > 1;
@@ -70,7 +70,7 @@ std::optional<OwnerAxes> output_axes(const std::vector<Tensor>& outputs, const G
   const OperationNode* reader = nullptr;
   for (const Operation& op : topological_order(outputs)) {
     if (!is_compute(*op) || !depends_on(*op, *gemm.op)) continue;
-    if (reader || op->tag != "gemm_output") return std::nullopt;
+    if (reader || op->role != Role::kGemmOutput) return std::nullopt;
     reader = op.get();
   }
   const OperationNode& output = *outputs[0].op();

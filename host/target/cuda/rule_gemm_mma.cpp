@@ -9,7 +9,7 @@ bool reads_winograd(const Expr& element) {
   bool found = false;
   walk(element, [&](const Expr& node) {
     auto* read = node.as<ReadNode>();
-    found = found || (read && read->op->tag.starts_with("winograd"));
+    found = found || (read && is_winograd(read->op->role));
   });
   return found;
 }

@@ -13,7 +13,7 @@ void fill_shared(Stage& stage, bool along_last, int64_t threads);
 std::vector<IterVarPtr> block_order(const GemmStage& gemm, int64_t bm, const IterVarPtr& batch,
                                     const IterVarPtr& row_block, const IterVarPtr& column_block);
 
-/// The tile of a product (tag gemm) of f32 operands where `precision` asks for tensor cores. Nothing for
+/// The tile of a product (role kGemm) of f32 operands where `precision` asks for tensor cores. Nothing for
 /// products that stay with fp32 arithmetic, whose results are only more accurate: fewer than 16 rows, 8
 /// columns or the instruction's depth, other types, and Winograd's products, whose transformed operands need
 /// the precision of f32.

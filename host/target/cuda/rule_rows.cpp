@@ -209,7 +209,7 @@ RowPlan::RowPlan(std::vector<Tensor> given, const Target& target) : outputs(std:
   if (auto output = impl_->read_twice(outputs[0])) {
     outputs = {*output};
   } else if (impl_->parts > 1) {
-    auto split = split_reduction(form->reductions[0], Expr(impl_->parts), kPartTag);
+    auto split = split_reduction(form->reductions[0], Expr(impl_->parts));
     outputs = replace_tensors(outputs, {{form->reductions[0].get(), split.total}});
     impl_->form.reductions = {split.total.op()};
   } else if (impl_->mode == Mode::kColumns) {
@@ -226,10 +226,10 @@ void RowPlan::split_columns() {
   for (bool found = true; found;) {
     found = false;
     for (const Operation& op : topological_order(outputs)) {
-      if (!is_reduction(*op) || op->tag == kPartTag || op->tag == kTotalTag) continue;
-      auto split = split_reduction(op, Expr(parts), kPartTag, true);
+      if (!is_reduction(*op) || op->role == Role::kPartialSum || op->role == Role::kTotal) continue;
+      auto split = split_reduction(op, Expr(parts), true);
       auto total = std::make_shared<OperationNode>(*split.total.op());
-      total->tag = kTotalTag;
+      total->role = Role::kTotal;
       outputs = replace_tensors(outputs, {{op.get(), Tensor(total, 0)}});
       found = true;
       break;
@@ -248,7 +248,7 @@ void RowPlan::schedule(Schedule& schedule) const {
   } else if (impl_->parts > 1) {
     // The parts first, flat or by rows, then their sums.
     for (Stage* stage : root_stages(schedule)) {
-      if (stage->op->tag != kPartTag) continue;
+      if (stage->op->role != Role::kPartialSum) continue;
       if (impl_->mode == Mode::kRows) {
         stage->bind(fuse_all(*stage, stage->axes()), LoopKind::kBlock);
         bind_reduction(*stage, impl_->threads);
@@ -359,10 +359,10 @@ void RowPlan::Impl::schedule_columns(Schedule& schedule) const {
   owner.bind(column, LoopKind::kThread);
   place_kept(schedule, owner, column_block, threads);
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->tag != kPartTag && stage->op->tag != kTotalTag) continue;
+    if (stage->op->role != Role::kPartialSum && stage->op->role != Role::kTotal) continue;
     stage->compute_at(owner, column_block);
     stage->scope = StorageScope::kShared;
-    const bool total = stage->op->tag == kTotalTag;
+    const bool total = stage->op->role == Role::kTotal;
     if (total) unroll_short(*stage);
     // No more threads than results: what idle threads would read counts as needed.
     bind_cooperative(*stage, total ? block_columns : threads);

@@ -5,13 +5,6 @@
 namespace gantry::cuda {
 namespace {
 
-Stage* stage_tagged(Schedule& schedule, const char* tag) {
-  for (const auto& stage : schedule.stages()) {
-    if (stage->op->tag == tag) return stage.get();
-  }
-  return nullptr;
-}
-
 // All of a tile's elements in registers of the thread.
 void place_tile(Stage& stage, Stage& owner, const IterVarPtr& thread) {
   stage.compute_at(owner, thread);
@@ -26,7 +19,8 @@ void schedule_input(Schedule& schedule, Stage& input) {
   input.reorder({axes[1], axes[2], axes[0]});
   IterVarPtr thread = bind_flat(input, {axes[1], axes[2]}, kDefaultThreads);
   input.unroll(axes[0]);
-  for (const char* tag : {"winograd_rows", "winograd_patch"}) place_tile(*stage_tagged(schedule, tag), input, thread);
+  for (const Role role : {Role::kWinogradRows, Role::kWinogradPatch})
+    place_tile(*stage_of(schedule, role), input, thread);
 }
 
 // (n, y, x, channel): a thread has the m x m results of a tile.
@@ -49,12 +43,12 @@ void schedule_output(Stage& output, Stage& columns) {
 }  // namespace
 
 void schedule_winograd(Schedule& schedule) {
-  Stage* input = stage_tagged(schedule, "winograd_input");
-  Stage* columns = stage_tagged(schedule, "winograd_columns");
+  Stage* input = stage_of(schedule, Role::kWinogradInput);
+  Stage* columns = stage_of(schedule, Role::kWinogradColumns);
   if (input) schedule_input(schedule, *input);
   if (!columns) return;
   Stage& output = schedule[schedule.outputs()[0]];
-  Stage* transformed = stage_tagged(schedule, "winograd_output");
+  Stage* transformed = stage_of(schedule, Role::kWinogradOutput);
   bool follows = transformed->attach == AttachKind::kInline && output.axes().size() >= 4;
   schedule_output(follows ? output : *transformed, *columns);
 }

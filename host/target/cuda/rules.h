@@ -40,7 +40,7 @@ std::vector<Stage*> root_stages(Schedule& schedule);
 
 // --- rules -------------------------------------------------------------------------------------------------
 
-/// Matrix products (tag gemm). They are rewritten before there is a schedule.
+/// Matrix products (role kGemm). They are rewritten before there is a schedule.
 class ProductPlan {
  public:
   /// Rewrites the products behind `outputs` as the model wants them.

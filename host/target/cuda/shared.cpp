@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "host/target/cuda/row_moments.h"
 #include "host/target/cuda/rules.h"
 #include "host/target/memory_order.h"
 
@@ -71,17 +70,25 @@ namespace {
 constexpr int kCheap = 24;
 
 // Stages that rules place themselves stay.
-bool is_free(const OperationNode& op) {
-  for (const char* tag : {"gemm_tile", "gemm_store", "winograd_patch", "winograd_rows", "winograd_input",
-                          "winograd_columns", kRowTileTag, kRowMomentsTag}) {
-    if (op.tag == tag) return false;
+bool is_free(Role role) {
+  switch (role) {
+    case Role::kGemmTile:
+    case Role::kGemmStored:
+    case Role::kWinogradPatch:
+    case Role::kWinogradRows:
+    case Role::kWinogradInput:
+    case Role::kWinogradColumns:
+    case Role::kRowTile:
+    case Role::kRowMoments:
+      return false;
+    default:
+      return true;
   }
-  return true;
 }
 
 bool should_inline(const Schedule& schedule, const Stage& stage) {
   const OperationNode& op = *stage.op;
-  if (!is_compute(op) || is_reduction(op) || is_output(schedule, op) || !is_free(op)) return false;
+  if (!is_compute(op) || is_reduction(op) || is_output(schedule, op) || !is_free(op.role)) return false;
   auto readers = readers_of(schedule, op);
   for (const OperationNode* reader : readers) {
     if (!is_compute(*reader)) return false;

@@ -25,14 +25,14 @@ Tensor dense(const Tensor& x, const Tensor& w, const Tensor& bias) {
         at.push_back(i[1]);
         return x(at);
       },
-      "operand", "gemm_operand");
+      "operand");
   Tensor product = ops::gemm(a, w);
   Tensor out = compute(
       shape,
       [&](const std::vector<Expr>& i) {
         return product({ops::flatten({i.begin(), i.end() - 1}, rows), i.back()});
       },
-      "output", "gemm_output");
+      "output", Role::kGemmOutput);
   return compute(
       shape, [&](const std::vector<Expr>& i) { return max(out(i) + bias({i.back()}), const_of(DType::kF32, 0)); },
       "relu");
@@ -53,7 +53,8 @@ TEST(GemmRule, MultipliesAnyNumberOfRows) {
   const int64_t k = 19, n = 45;
   Tensor x = f32({rows, k}, "x"), w = f32({k, n}, "w");
   Tensor product = ops::gemm(x, w);
-  Tensor out = compute({rows, n}, [&](const std::vector<Expr>& i) { return product(i); }, "out", "gemm_output");
+  Tensor out = compute(
+      {rows, n}, [&](const std::vector<Expr>& i) { return product(i); }, "out", Role::kGemmOutput);
   LoopKernel kernel =
       run_loop_passes(lower_schedule(cuda::make_schedule({out}, test::gpu_target()), {x, w}, "k"));
   for (int64_t count : {1, 64, 77}) {

@@ -35,7 +35,7 @@ Tensor f32(std::vector<Expr> shape, const char* name) {
 
 Tensor with_output(const Tensor& product, const Tensor& bias) {
   Tensor out = compute(
-      product.shape(), [&](const std::vector<Expr>& i) { return product(i); }, "output", "gemm_output");
+      product.shape(), [&](const std::vector<Expr>& i) { return product(i); }, "output", Role::kGemmOutput);
   return compute(
       product.shape(),
       [&](const std::vector<Expr>& i) { return max(out(i) + bias({i.back()}), const_of(DType::kF32, 0)); },
