@@ -11,6 +11,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "host/targets/arm/tile_units.h"
+#include "host/targets/x86/tile_units.h"
+
 namespace gantry {
 namespace {
 
@@ -155,10 +158,10 @@ std::vector<std::string> remove_feature(Architecture architecture, std::vector<s
 }
 
 std::optional<TileUnit> tile_unit(const Target& target) {
-  if (target.architecture == Architecture::kAArch64 && has_feature(target, "bf16")) return TileUnit::kBfmmla;
+  if (target.architecture == Architecture::kAArch64 && has_feature(target, "bf16")) return arm::kBfmmla;
   if (target.architecture != Architecture::kX86_64) return std::nullopt;
-  if (has_feature(target, "amx-bf16")) return TileUnit::kAmx;
-  if (has_feature(target, "avx512bf16")) return TileUnit::kVdpbf16ps;
+  if (has_feature(target, "amx-bf16")) return x86::kAmx;
+  if (has_feature(target, "avx512bf16")) return x86::kVdpbf16ps;
   return std::nullopt;
 }
 

@@ -7,6 +7,8 @@
 #include "host/codegen/cpu_features.h"
 #include "host/codegen/kernel_emitter.h"
 #include "host/support/error.h"
+#include "host/targets/arm/tile_units.h"
+#include "host/targets/x86/tile_units.h"
 
 namespace gantry {
 
@@ -34,14 +36,10 @@ void KernelEmitter::emit_tile(const TileNode& node) {
   const std::optional<TileUnit> unit = tile_unit(target_);
   internal_check(unit.has_value(), "kernel {}: tile registers in code for {}", kernel_.name, target_.name);
   cache_.clear();
-  switch (*unit) {
-    case TileUnit::kAmx:
-      return emit_amx_tile(node);
-    case TileUnit::kBfmmla:
-      return emit_bfmmla_tile(node);
-    case TileUnit::kVdpbf16ps:
-      return emit_vdpbf16ps_tile(node);
-  }
+  if (*unit == x86::kAmx) return emit_amx_tile(node);
+  if (*unit == x86::kVdpbf16ps) return emit_vdpbf16ps_tile(node);
+  internal_check(*unit == arm::kBfmmla, "kernel {}: no code for tiles of {}", kernel_.name, name_of(*unit));
+  emit_bfmmla_tile(node);
 }
 
 /// A tile that is a vector register. Numbers stand for variables: LLVM allocates the registers and orders the

@@ -5,14 +5,14 @@
 
 #include "host/codegen/kernel_emitter.h"
 #include "host/support/error.h"
-#include "host/tensor/tile_unit.h"
+#include "host/targets/arm/tile_units.h"
 
 namespace gantry {
 
 using llvm::Value;
 
 void KernelEmitter::emit_bfmmla_tile(const TileNode& node) {
-  constexpr int kColumns = kBfmmlaGeometry.columns, kLanes = 4;
+  constexpr int kColumns = arm::kBfmmlaGeometry.columns, kLanes = 4;
   llvm::Type *sums = with_lanes(b_.getFloatTy(), kLanes), *row = with_lanes(b_.getFloatTy(), kColumns);
   auto read = [&](int number) { return b_.CreateLoad(sums, tile_variable(number, kLanes)); };
   auto write = [&](int number, Value* value) { b_.CreateStore(value, tile_variable(number, kLanes)); };

@@ -2,14 +2,14 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "host/codegen/kernel_emitter.h"
-#include "host/tensor/tile_unit.h"
+#include "host/targets/x86/tile_units.h"
 
 namespace gantry {
 
 using llvm::Value;
 
 void KernelEmitter::emit_vdpbf16ps_tile(const TileNode& node) {
-  constexpr int kLanes = kVdpbf16psGeometry.columns;
+  constexpr int kLanes = x86::kVdpbf16psGeometry.columns;
   llvm::Type* sums = with_lanes(b_.getFloatTy(), kLanes);
   auto read = [&](int number) { return b_.CreateLoad(sums, tile_variable(number, kLanes)); };
   auto write = [&](int number, Value* value) { b_.CreateStore(value, tile_variable(number, kLanes)); };

@@ -292,10 +292,7 @@ Precision cpu_precision(const Target& target, Precision precision) {
   const char* half = half_arithmetic_feature(target.architecture);
   switch (precision) {
     case Precision::kAuto:
-      // bfmmla multiplies four times as many pairs as a multiply-add in f32 does in the same time, vdpbf16ps
-      // twice as many: the five products of two parts and the six of three are slower than f32, and not more
-      // exact.
-      return tiles == TileUnit::kAmx ? Precision::kFp32Split : Precision::kFp32;
+      return tiles && geometry_of(*tiles).fast_parts ? Precision::kFp32Split : Precision::kFp32;
     case Precision::kFp32:
       return precision;
     case Precision::kBf16:

@@ -33,7 +33,7 @@ enum class DeviceKind : uint8_t { kCpu, kCuda, kCudaEmulated };
 /// Arithmetic of convolutions and matrix products whose tensors are f32; sums are f32, except for those of a
 /// CPU's kFp16, which are f16 over a few products (Stage::sum_in_half).
 enum class Precision : uint8_t {
-  kAuto,        ///< the fastest at f32's accuracy: kFp32Split where there is AMX, else kFp32
+  kAuto,        ///< the fastest at f32's accuracy: kFp32Split where tile units are that fast, else kFp32
   kFp32,        ///< multiply-adds in f32
   kTf32,        ///< GPUs
   kBf16,        ///< operands rounded to bf16

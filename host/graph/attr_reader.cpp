@@ -62,7 +62,7 @@ class AttrReader : public AttrVisitor {
  protected:
   bool takes_usual(std::string_view name, bool) override { return !unread_.contains(std::string(name)); }
   void enumeration_index(std::string_view name, int64_t& index,
-                         std::initializer_list<std::string_view> names) override {
+                         std::span<const std::string_view> names) override {
     const auto text = take(name);
     if (!text) return;
     int64_t at = 0;

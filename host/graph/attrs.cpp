@@ -44,10 +44,10 @@ class FieldTexts : public AttrVisitor {
     return false;
   }
   void enumeration_index(std::string_view name, int64_t& index,
-                         std::initializer_list<std::string_view> names) override {
+                         std::span<const std::string_view> names) override {
     internal_check(index >= 0 && index < static_cast<int64_t>(names.size()),
                    "attribute {} has no enumerator {}", name, index);
-    field(name, names.begin()[index]);
+    field(name, names[static_cast<size_t>(index)]);
   }
 
  private:

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,10 @@ class AttrVisitor {
   /// enumerators count from 0 in that order. A name that is not listed is a user error.
   template <typename Enum>
   void enumeration(std::string_view name, Enum& value, std::initializer_list<std::string_view> names) {
+    enumeration(name, value, std::span(names.begin(), names.size()));
+  }
+  template <typename Enum>
+  void enumeration(std::string_view name, Enum& value, std::span<const std::string_view> names) {
     auto index = static_cast<int64_t>(value);
     enumeration_index(name, index, names);
     value = static_cast<Enum>(index);
@@ -67,7 +72,7 @@ class AttrVisitor {
   /// field of always(), which is never as usual: whether it stays as it is.
   virtual bool takes_usual(std::string_view, bool) { return false; }
   virtual void enumeration_index(std::string_view name, int64_t& index,
-                                 std::initializer_list<std::string_view> names) = 0;
+                                 std::span<const std::string_view> names) = 0;
 };
 
 /// A visitor of some kinds of fields: those that a derived class does not look at pass by.
@@ -84,7 +89,7 @@ class PartialAttrVisitor : public AttrVisitor {
   void operator()(std::string_view, Shape&) override {}
 
  protected:
-  void enumeration_index(std::string_view, int64_t&, std::initializer_list<std::string_view>) override {}
+  void enumeration_index(std::string_view, int64_t&, std::span<const std::string_view>) override {}
 };
 
 /// Base of all attribute structs. Immutable once attached to a node (nodes share them).

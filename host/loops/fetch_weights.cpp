@@ -95,8 +95,7 @@ Expr next_chunk(const StageState& state, const ChunkLoops& loops, const StepWeig
 }  // namespace
 
 std::vector<Stmt> Lowering::fetch_weights(const StageState& state, const TilePlan& plan) {
-  // Where operands are as small as vectors, so is a step: the cores' own prefetchers follow their loads.
-  if (plan.tile.unit != TileUnit::kAmx) return {};
+  if (!plan.wants_hints()) return {};
   const StepWeights weights = weights_of(plan, simplifier_);
   if (!weights.first) return {};
   const ChunkLoops loops = chunk_loops(state, plan.first_tile, weights.first->index);

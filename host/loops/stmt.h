@@ -191,7 +191,7 @@ struct TileNode : StmtNode {
   explicit TileNode(Op o) : StmtNode(StmtKind::kTile), op(o) {}
   Op op;
   int tile = 0, a = 0, b = 0;      ///< registers
-  TileUnit unit = TileUnit::kAmx;  ///< kConfigure
+  TileUnit unit{};                 ///< kConfigure
   int rows = 16, b_begin = 8;      ///< kConfigure: rows of the registers before `b_begin`; the others hold b
   Buffer buffer;                   ///< kLoad, kStore
   Expr index, stride;              ///< in elements

@@ -181,7 +181,7 @@ std::string tile_text(const TileNode& node) {
   };
   switch (node.op) {
     case TileNode::Op::kConfigure:
-      if (node.unit != TileUnit::kAmx) return fmt::format("tiles.configure {}", name_of(node.unit));
+      if (!geometry_of(node.unit).fewer_rows) return fmt::format("tiles.configure {}", name_of(node.unit));
       return fmt::format("tiles.configure {} rows before tile{}", node.rows, node.b_begin);
     case TileNode::Op::kRelease:
       return "tiles.release";

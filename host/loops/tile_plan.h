@@ -31,6 +31,12 @@ struct TilePlan {
   std::vector<TileSource> sources;
   std::vector<Dot> dots;
 
+  /// What instructions read is more than a line of the cache, which cores do not fetch ahead by themselves as
+  /// they do the steps of vectors.
+  bool wants_hints() const {
+    constexpr int64_t kLineBytes = 64;
+    return tile.operand_bytes() > kLineBytes;
+  }
   int accumulator(int64_t i, int64_t j) const { return static_cast<int>(i * column_tiles + j); }
   int accumulators() const { return static_cast<int>(row_tiles * column_tiles); }
   /// Registers after the accumulators are for left operands, then for weights from here on.

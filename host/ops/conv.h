@@ -102,7 +102,7 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   ConvAlgorithm algorithm = ConvAlgorithm::kDirect;
   /// kTiles, and of Winograd's algorithms those whose products are on tile registers: bf16 parts of each f32.
   int64_t tile_parts = 0;
-  TileUnit tile_unit = TileUnit::kAmx;
+  TileUnit tile_unit{};
   bool tile_fold_width = false;  ///< kTiles: the window's columns are part of the depth, for few channels
 
   void fields(AttrVisitor& visit) override;
@@ -124,7 +124,7 @@ struct WinogradWeightAttrs : AttrsOf<WinogradWeightAttrs> {
   int64_t tile = 2;   ///< 2, 4 or 6
   int64_t block = 0;  ///< output channels a block; 0: not blocked
   int64_t tile_parts = 0;
-  TileUnit tile_unit = TileUnit::kAmx;
+  TileUnit tile_unit{};
   void fields(AttrVisitor& visit) override;
 };
 

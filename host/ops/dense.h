@@ -34,7 +34,7 @@ struct DenseAttrs : AttrsOf<DenseAttrs> {
   int64_t fixed_bits = 0;  ///< not 0: weights as integers, 20 or 24
   bool gemm = false;       ///< the form for tiled matrix products; weight (K, units)
   int64_t tile_parts = 0;  ///< not 0: on tile registers, weight as nn.tile_weight makes it (host/ops/tiles.h)
-  TileUnit tile_unit = TileUnit::kAmx;
+  TileUnit tile_unit{};
   void fields(AttrVisitor& visit) override {
     visit("units", units);
     visit("weight_block", weight_block);

@@ -48,7 +48,7 @@ struct TileWeightAttrs : AttrsOf<TileWeightAttrs> {
   int64_t column_tiles = 2;  ///< adjoining packs of columns
   bool fold_width = false;
   bool dense = false;
-  TileUnit unit = TileUnit::kAmx;
+  TileUnit unit{};
   void fields(AttrVisitor& visit) override {
     visit("parts", parts);
     visit("column_tiles", column_tiles);

@@ -44,7 +44,7 @@ struct LayoutPolicy {
       conv_tiles;
   /// Bf16 parts of the weights of products on tile registers, or 0. `data`: (…, K).
   std::function<int64_t(const TensorType& data, int64_t units)> dense_tiles;
-  TileUnit tile_unit = TileUnit::kAmx;  ///< of both
+  TileUnit tile_unit{};  ///< of both
   /// Products of two tensors in form gemm.
   std::function<bool(const TensorType& a, const TensorType& b)> matmul_gemm;
   /// Convolutions whose weights are data are direct, and these packed when the program runs; else they stay

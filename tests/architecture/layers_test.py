@@ -28,6 +28,9 @@ LAYERS = [
 ALLOWED = {
     ('host/tensor', 'host/loops'): 'an extern kernel is given as a function of a builder of loops, declared only',
 }
+# A target's folder has parts of several layers: what a file is called says of which, all others are rules.
+TARGET_PARTS = {'tile_units': 'host/tensor'}
+TARGET_RULES = 'host/target'
 LEVEL = {layer: level for level, layers in enumerate(LAYERS) for layer in layers}
 SOURCE = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path('.')
 OP_NAME_COMPARISON = re.compile(r'op->name\s*[=!]=|[=!]=\s*[\w>.()\[\]-]*op->name|op->name\.(compare|starts_with|find)\b')
@@ -38,6 +41,8 @@ STAGE_TEXT_COMPARISON = re.compile(r'(?:\.|->)(?:name|tag|source)(?:\s*[=!]=|\.(
 
 def layer_of(path):
     parts = path.split('/')
+    if path.startswith('host/targets/'):
+        return TARGET_PARTS.get(parts[-1].split('.')[0], TARGET_RULES)
     for length in (2, 1):
         name = '/'.join(parts[:length])
         if name in LEVEL:
@@ -135,6 +140,21 @@ class Stages(unittest.TestCase):
         text = without_comments((SOURCE / 'host/tensor/tensor.h').read_text(encoding='utf-8'))
         operation = re.search(r'struct OperationNode \{(.*?)\n\};', text, re.DOTALL).group(1)
         self.assertEqual(re.findall(r'(?:string|string_view|char\*) (\w+)[;= ]', operation), ['name', 'source'])
+
+
+class TileUnits(unittest.TestCase):
+    def test_a_unit_is_named_in_its_targets_folder_and_where_its_code_is_emitted(self):
+        units = {word.lower() for path, name in sources() if name.startswith('host/targets/')
+                 for word in re.findall(r'TileUnit\s[^;]*?\bk(\w+)\{', path.read_text(encoding='utf-8'))}
+        units |= {word.lower() for path, name in sources() if name.startswith('host/targets/')
+                  for word in re.findall(r'\.name = "(\w+)"', path.read_text(encoding='utf-8'))}
+        self.assertGreater(len(units), 2)
+        wrong = [f'{name}: {line.strip()}' for path, name in sources()
+                 if layer_of(name) in ('host/tensor', 'host/loops', 'host/ops', 'host/passes', 'host/driver', 'host/target')
+                 and not name.startswith('host/targets/') and name != 'host/target/cpu/tile_costs.cpp'
+                 for line in without_comments(path.read_text(encoding='utf-8')).splitlines()
+                 if any(unit in line.lower() for unit in units)]
+        self.assertEqual(wrong, [])
 
 
 if __name__ == '__main__':

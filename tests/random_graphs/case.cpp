@@ -32,7 +32,7 @@ class SymbolBinder : public AttrVisitor {
   }
 
  protected:
-  void enumeration_index(std::string_view, int64_t&, std::initializer_list<std::string_view>) override {}
+  void enumeration_index(std::string_view, int64_t&, std::span<const std::string_view>) override {}
 
  private:
   const std::map<std::string, int64_t>& symbols_;

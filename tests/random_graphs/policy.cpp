@@ -5,6 +5,8 @@
 #include "host/ops/fixed_point.h"
 #include "host/ops/tiles.h"
 #include "host/passes/dilation_phases.h"
+#include "host/targets/arm/tile_units.h"
+#include "host/targets/x86/tile_units.h"
 #include "tests/random_graphs/choices.h"
 #include "tests/random_graphs/passes.h"
 
@@ -56,7 +58,7 @@ LayoutPolicy random_policy(uint64_t seed) {
     const bool fits = data.dtype == DType::kF32 && data.shape.back().is_constant();
     return fits && asked(seed, "tiles" + std::to_string(units), nullptr, data).chance(0.25) ? 3 : 0;
   };
-  policy.tile_unit = Choices(seed, "unit").of({TileUnit::kAmx, TileUnit::kBfmmla, TileUnit::kVdpbf16ps});
+  policy.tile_unit = Choices(seed, "unit").of({x86::kAmx, arm::kBfmmla, x86::kVdpbf16ps});
   policy.matmul_gemm = [seed](const Type& a, const Type& b) {
     return asked(seed, "matmul" + b.str(), nullptr, a).chance(0.5);
   };

@@ -61,7 +61,7 @@ class ExtentChanger : public AttrVisitor {
   }
 
  protected:
-  void enumeration_index(std::string_view, int64_t&, std::initializer_list<std::string_view>) override {}
+  void enumeration_index(std::string_view, int64_t&, std::span<const std::string_view>) override {}
 
  private:
   const Extents& extents_;

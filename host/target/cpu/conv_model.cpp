@@ -162,6 +162,7 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
   if (tile_parts > 0) {
     WinogradWork work = winograd_work(attrs, data, result, winograd_tile(algorithm));
     work.tile_parts = tile_parts;
+    work.tile_unit = attrs.tile_unit;
     return plan_winograd(work, machine).cycles;
   }
   return choose_winograd(attrs, data, result, winograd_tile(algorithm), machine).plan.cycles;
@@ -173,6 +174,7 @@ WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& d
   if (attrs.tile_parts == 0) return choose_winograd(attrs, data, result, tile, machine).plan;
   WinogradWork work = winograd_work(attrs, data, result, tile);
   work.tile_parts = attrs.tile_parts;
+  work.tile_unit = attrs.tile_unit;
   return plan_winograd(work, machine);
 }
 

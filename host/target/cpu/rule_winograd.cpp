@@ -12,6 +12,7 @@
 //
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
+#include "host/codegen/cpu_features.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_schedule.h"
@@ -19,8 +20,6 @@
 
 namespace gantry::cpu {
 namespace {
-
-constexpr int64_t kColumnUnit = kAmxGeometry.column_tiles * kAmxGeometry.columns;
 
 struct Stages {
   Stage *input, *rows, *patch, *product, *columns, *transformed;
@@ -59,8 +58,10 @@ WinogradWork work_of(const Stages& stages, const Target& target) {
   work.outputs = constant_extent(axes.back()->extent).value_or(1) / work.groups;
   work.element_bytes = byte_width(stages.product->op->result_dtypes[0]);
   work.half = sums_halves(*stages.product->op, target);
-  if (stages.tile_rows != nullptr)
+  if (stages.tile_rows != nullptr) {
     work.tile_parts = constant_extent(tile_weights(*stages.product->op)->result_shapes[0][3]).value();
+    work.tile_unit = tile_unit(target).value_or(TileUnit{});
+  }
   return work;
 }
 
@@ -238,8 +239,10 @@ void attach_operands(Stages& s, const WinogradWork& work, const WinogradPlan& pl
   s.product->compute_at(root, plan.input_at_root ? parallel : block);
   s.product->scope = StorageScope::kLocal;
   if (on_tiles) {
-    schedule_tile_product(*s.product, in_tiles(plan.chunk, 1, plan.chunk, TileUnit::kAmx), kColumnUnit,
-                          plan.chunk * work.inputs * work.data_bytes(), kAmxGeometry, target.machine);
+    const TileGeometry& tile = geometry_of(work.tile_unit);
+    schedule_tile_product(*s.product, in_tiles(plan.chunk, 1, plan.chunk, tile.unit),
+                          tile.column_tiles * tile.columns, plan.chunk * work.inputs * work.data_bytes(),
+                          tile, target.machine);
   } else {
     // A last chunk of fewer tiles begins among those of the one before, for itself.
     s.product->shift_region(s.product->axes()[1]);

@@ -18,9 +18,9 @@ constexpr int64_t kMaxBlockRows = 448, kMaxBlockColumns = 128;
 // costs as much as this many columns.
 constexpr int64_t kLargeBlockBytes = 192 << 10;
 constexpr double kRereadColumns = 36;
-// Blocks of rows that each make their part of the operand: at least so many. Where products are as fast as on
-// AMX, two are best on two threads: fewer blocks read the weights, and none reads rows that the other core
-// made.
+// Blocks of rows that each make their part of the operand: at least so many. Where products are
+// fast (TileGeometry::fast_parts), two are best on two threads: fewer blocks read the weights, and none reads
+// rows that the other core made.
 constexpr int64_t kOwnRowBlocks = 4, kFastOwnRowBlocks = 2;
 // Rows that windows reach beyond a block are made again for the next one; as a share of the block.
 constexpr double kMaxReach = 0.6;
@@ -108,7 +108,7 @@ TileBlocks choose_tile_blocks(const TileProductWork& work) {
   TileBlocks best;
   double best_cost = INFINITY;
   const bool large_weights = work.weight_bytes > kResidentWeightBytes;
-  const int64_t own_row_blocks = work.unit == TileUnit::kAmx ? kFastOwnRowBlocks : kOwnRowBlocks;
+  const int64_t own_row_blocks = geometry_of(work.unit).fast_parts ? kFastOwnRowBlocks : kOwnRowBlocks;
   for (const RowBlocks& rows : work.choices) {
     const int64_t max_columns = rows.resident_operand ? kMaxBlockColumns : work.columns;
     for (int64_t columns = work.column_unit; columns <= std::min(work.columns, max_columns);

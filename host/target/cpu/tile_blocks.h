@@ -24,7 +24,7 @@ struct RowBlocks {
 constexpr int64_t kResidentWeightBytes = 1 << 20;
 
 struct TileProductWork {
-  TileUnit unit = TileUnit::kAmx;
+  TileUnit unit{};
   std::vector<RowBlocks> choices;
   int64_t columns = 1;       ///< whole tiles
   int64_t column_unit = 32;  ///< of the tiles accumulated at once: what a block must be a multiple of

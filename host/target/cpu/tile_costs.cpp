@@ -1,42 +1,37 @@
 #include "host/target/cpu/tile_costs.h"
 
+#include <algorithm>
+#include <array>
+
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
+#include "host/support/error.h"
 #include "host/target/cpu/tile_blocks.h"
+#include "host/targets/arm/tile_model.h"
+#include "host/targets/x86/tile_model.h"
 
 namespace gantry::cpu {
 namespace {
 
-// Fitted to 560 convolutions of eleven networks (relative error 14 %); weights come from the third level.
-constexpr TileCosts kAmxCosts{23, 85, 11.6, 0.12, 0.023, 2200, 0.1};
-
-/// Of bfmmla, which cores issue as often as multiply-adds (llvm-mca's models of Cortex-A510, A710 and X2,
-/// Neoverse N2, V1 and V2): a tile is stored by two instructions and read again; a block of 16 elements is
-/// converted twice, from four vectors into halves of four.
-TileCosts bfmmla_costs(const MachineModel& machine) {
-  constexpr double kShare = 0.9;  // of the peak, in the inner loop
-  return {1 / (kShare * machine.bf16_per_cycle), 3, 16.0 / machine.fma_per_cycle,
-          1 / machine.memory_bytes_per_cycle};
-}
-
-/// Of vdpbf16ps. The share leaves room for weights that come from afar: in first-level data it is 0.95
-/// (measured on znver5).
-TileCosts vdpbf16ps_costs(const MachineModel& machine) {
-  constexpr double kShare = 0.85;  // of the peak, in the inner loop
-  return {1 / (kShare * machine.bf16_per_cycle), 3, 8, 1 / machine.memory_bytes_per_cycle};
+const TileModel& model_of(TileUnit unit) {
+  static const std::array kModels{&x86::kAmxModel, &x86::kVdpbf16psModel, &arm::kBfmmlaModel};
+  const auto found = std::ranges::find(kModels, unit, &TileModel::unit);
+  internal_check(found != kModels.end(), "no figures of the tile unit {}", name_of(unit));
+  return **found;
 }
 
 }  // namespace
 
 TileCosts tile_costs(TileUnit unit, const MachineModel& machine) {
-  switch (unit) {
-    case TileUnit::kBfmmla:
-      return bfmmla_costs(machine);
-    case TileUnit::kVdpbf16ps:
-      return vdpbf16ps_costs(machine);
-    default:
-      return kAmxCosts;
-  }
+  return model_of(unit).costs(machine);
+}
+
+double other_slack(TileUnit unit) {
+  return model_of(unit).other_slack;
+}
+
+bool weights_in_first_level(TileUnit unit) {
+  return model_of(unit).weights_in_first_level;
 }
 
 double TileProduct::tiles() const {

@@ -13,11 +13,23 @@ struct TileCosts {
   double dot, tile, part, weight_byte, byte = 0, kernel = 0, far_byte = 0;
 };
 
+/// What is known of a unit beside its geometry; each target's folder has those of its own.
+struct TileModel {
+  TileUnit unit;
+  TileCosts (*costs)(const MachineModel& machine);
+  /// What multiply-adds take in the same networks, by what their models predict.
+  double other_slack = 1;
+  /// Of weights that blocks of rows read in turn as much goes by at once as the first-level cache holds.
+  bool weights_in_first_level = false;
+};
+
 TileCosts tile_costs(TileUnit unit, const MachineModel& machine);
+double other_slack(TileUnit unit);
+bool weights_in_first_level(TileUnit unit);
 
 /// Of products of so many rows, columns and blocks of the depth.
 struct TileProduct {
-  TileUnit unit = TileUnit::kAmx;
+  TileUnit unit{};
   int64_t parts = 1;  ///< of the weights
   int64_t rows = 1, columns = 1, depth_blocks = 1;
 

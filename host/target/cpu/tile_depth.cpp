@@ -59,7 +59,8 @@ Tensor in_parts(const OperationNode& product, int64_t rows) {
 }  // namespace
 
 std::vector<Tensor> split_tile_depth(const std::vector<Tensor>& outputs, const Target& target) {
-  if (tile_unit(target) != TileUnit::kAmx) return outputs;
+  const std::optional<TileUnit> unit = tile_unit(target);
+  if (!unit || !geometry_of(*unit).fast_parts) return outputs;
   const OperationNode *operand = nullptr, *product = nullptr, *output = nullptr;
   for (const Operation& op : topological_order(outputs)) {
     if (op->role == Role::kTileRows) operand = op.get();

@@ -26,9 +26,6 @@
 namespace gantry::cpu {
 namespace {
 
-// What multiply-adds take in the same networks, by what their models predict.
-constexpr double kAmxOtherSlack = 1.15, kVdpbf16psOtherSlack = 0.85;
-
 // Of the peak of multiply-adds, what matrix products reach without tiles.
 constexpr double kMultiplyAddShare = 0.75;
 // Data that Winograd's algorithms transformed have grown, and their errors with them.
@@ -51,7 +48,6 @@ struct TileChoice {
   int64_t parts;
   MachineModel machine;
 
-  bool amx() const { return tile.unit == TileUnit::kAmx; }
   TileCosts costs() const { return tile_costs(tile.unit, machine); }
 };
 
@@ -73,15 +69,10 @@ double tile_cycles(const TileWork& work, int64_t parts, const TileChoice& choice
          double(work.bytes) * costs.byte + costs.kernel;
 }
 
-/// Without AMX the splits are slower than multiply-adds and chosen only by who asks for them: for their
-/// arithmetic, not their speed.
+/// Parts that are slower than multiply-adds are chosen only by who asks for them: for their arithmetic, not
+/// their speed.
 bool takes_all(const TileChoice& choice) {
-  return !choice.amx() && choice.parts > 1;
-}
-
-double other_slack(TileUnit unit) {
-  if (unit == TileUnit::kAmx) return kAmxOtherSlack;
-  return unit == TileUnit::kVdpbf16ps ? kVdpbf16psOtherSlack : 1;
+  return !choice.tile.fast_parts && choice.parts > 1;
 }
 
 int64_t constant_or(const Dim& dim, int64_t otherwise) {
@@ -126,7 +117,7 @@ TileWork conv_work(const ConvAttrs& given, const TensorType& given_data, const T
 /// Winograd's algorithms on tiles: whole blocks only.
 bool fits_winograd_tiles(const ConvAttrs& attrs, const TensorType& data, const TileChoice& choice) {
   const TileGeometry& tile = choice.tile;
-  return choice.amx() && choice.parts > 1 && fits_winograd(attrs) &&
+  return tile.fast_parts && choice.parts > 1 && fits_winograd(attrs) &&
          data.shape[1].value() % tile.block_depth == 0 &&
          attrs.channels % (tile.column_tiles * tile.columns) == 0;
 }
@@ -149,8 +140,10 @@ TiledConv choose_tiled_conv(const ConvAttrs& attrs, const TensorType& data, cons
   const double cycles = transposed + tile_cycles(work, direct.parts, choice);
   if (cycles < least) best = direct, least = cycles;
   if (!fits_winograd_tiles(attrs, data, choice)) return best;
+  ConvAttrs on_tiles = attrs;
+  on_tiles.tile_unit = choice.tile.unit;
   for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4}) {
-    const double winograd = transposed + predicted_winograd_cycles(attrs, data, result, choice.machine,
+    const double winograd = transposed + predicted_winograd_cycles(on_tiles, data, result, choice.machine,
                                                                    algorithm, kWinogradParts);
     spdlog::debug("convolution {} -> {}: F({}) on tiles {:.0f} kcycles, others {:.0f}", data.str(),
                   result.str(), winograd_tile(algorithm), winograd / 1e3, least / 1e3);

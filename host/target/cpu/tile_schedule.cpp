@@ -7,6 +7,7 @@
 #include "host/support/divide.h"
 #include "host/support/error.h"
 #include "host/target/analysis.h"
+#include "host/target/cpu/tile_costs.h"
 #include "host/tensor/simplify.h"
 
 namespace gantry::cpu {
@@ -15,11 +16,10 @@ using namespace analysis;  // NOLINT
 
 namespace {
 
-// Of the weights that blocks of rows read in turn while the next ones are fetched; vectors, which want as
-// much with less to do, read them from the first-level cache.
+// Of the weights that blocks of rows read in turn while the next ones are fetched.
 int64_t weight_chunk_bytes(const TileGeometry& geometry, const MachineModel& machine) {
   constexpr int64_t kInSecondLevel = 128 << 10;
-  return geometry.unit == TileUnit::kVdpbf16ps ? machine.l1_bytes : kInSecondLevel;
+  return weights_in_first_level(geometry.unit) ? machine.l1_bytes : kInSecondLevel;
 }
 
 // Steps of instructions that are shorter than a block of the operand.

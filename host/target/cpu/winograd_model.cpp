@@ -121,13 +121,14 @@ PlanSizes plan_sizes(const WinogradWork& work, const WinogradPlan& plan) {
 double tile_plan_cycles(const WinogradWork& work, const WinogradPlan& plan, const PlanSizes& sizes,
                         const MachineModel& machine) {
   const int64_t points = (work.tile + 2) * (work.tile + 2);
-  const TileCosts costs = tile_costs(TileUnit::kAmx, machine);
-  const TileProduct product{.unit = TileUnit::kAmx,
+  const TileGeometry& tile = geometry_of(work.tile_unit);
+  const TileCosts costs = tile_costs(tile.unit, machine);
+  const TileProduct product{.unit = tile.unit,
                             .parts = work.tile_parts,
                             .rows = sizes.chunk,
                             .columns = work.outputs,
-                            .depth_blocks = ceil_div(work.inputs, kAmxGeometry.block_depth)};
-  const double dot = costs.dot * (sizes.chunk > kAmxGeometry.rows ? 1 : kTileWinograd.lone_tile);
+                            .depth_blocks = ceil_div(work.inputs, tile.block_depth)};
+  const double dot = costs.dot * (sizes.chunk > tile.rows ? 1 : kTileWinograd.lone_tile);
   const double parts = double(sizes.chunk * product.depth_blocks * tile_row_parts(work.tile_parts));
   const double compute =
       double(points * sizes.chunks) *
@@ -281,7 +282,8 @@ std::vector<ProductTile> tile_space(const WinogradWork& work, const WinogradPlan
   std::vector<ProductTile> tiles;
   if (work.tile_parts > 0) {
     const int lanes = std::max(1, machine.vector_bytes / work.element_bytes);
-    const int64_t unit = kAmxGeometry.column_tiles * kAmxGeometry.columns;
+    const TileGeometry& tile = geometry_of(work.tile_unit);
+    const int64_t unit = tile.column_tiles * tile.columns;
     for (int64_t block = unit; block <= std::min(work.outputs, kMaxTileBlock); block += unit)
       if (work.outputs % block == 0) tiles.push_back({lanes, int(block / lanes), 1});
     return tiles;

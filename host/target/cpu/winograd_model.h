@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/target/cpu/tile_model.h"
+#include "host/tensor/tile_unit.h"
 
 namespace gantry::cpu {
 
@@ -15,6 +16,7 @@ struct WinogradWork {
   int element_bytes = 4;
   bool half = false;  ///< transformed data and weights in f16, multiplied and summed as ProductWork::half
   int64_t tile_parts = 0;        ///< not 0: products on tile registers, with weights in so many bf16 parts
+  TileUnit tile_unit{};          ///< which
   int64_t data_bytes() const;    ///< of an element of the transformed data
   int64_t weight_bytes() const;  ///< and weights
 };

@@ -1,0 +1,48 @@
+/// The tile units of x86-64.
+#pragma once
+
+#include "host/tensor/tile_unit.h"
+
+namespace gantry::x86 {
+
+inline constexpr TileUnit kAmx{0}, kVdpbf16ps{2};
+
+/// TDPBF16PS: eight registers of 16 rows of 64 bytes. It wants pairs along the depth side by side in b (Intel
+/// 64 and IA-32 Architectures Software Developer's Manual, volume 2). 2 x 2 accumulators share four registers
+/// of operands.
+inline constexpr TileGeometry kAmxGeometry{.unit = kAmx,
+                                           .name = "amx",
+                                           .rows = 16,
+                                           .columns = 16,
+                                           .depth = 32,
+                                           .fewer_rows = true,
+                                           .fast_parts = true,
+                                           .registers = 8,
+                                           .row_tiles = 2,
+                                           .column_tiles = 2,
+                                           .block_depth = 32,
+                                           .side_by_side = 2,
+                                           .row_pack = 1,
+                                           .column_pack = 16};
+
+/// VDPBF16PS (AVX512-BF16), in the 32 vector registers of 64 bytes, multiplies one pair of a row, repeated in
+/// all lanes, by the pairs of 16 columns. 14 rows by two vectors of columns are 28 accumulators; two
+/// registers for pairs and two for columns remain. Operands lie in memory as for AMX. It multiplies twice as
+/// many pairs as a multiply-add in f32 does in the same time: the five products of two parts and the six of
+/// three are slower than f32.
+inline constexpr TileGeometry kVdpbf16psGeometry{.unit = kVdpbf16ps,
+                                                 .name = "vdpbf16ps",
+                                                 .rows = 1,
+                                                 .columns = 16,
+                                                 .depth = 2,
+                                                 .fewer_rows = false,
+                                                 .fast_parts = false,
+                                                 .registers = 32,
+                                                 .row_tiles = 14,
+                                                 .column_tiles = 2,
+                                                 .block_depth = 32,
+                                                 .side_by_side = 2,
+                                                 .row_pack = 1,
+                                                 .column_pack = 16};
+
+}  // namespace gantry::x86
