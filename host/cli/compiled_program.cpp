@@ -14,6 +14,7 @@
 #include "host/passes/fuse_ops.h"
 #include "host/support/error.h"
 #include "host/target/explain.h"
+#include "host/target/kernel_rules.h"
 
 namespace gantry::cli {
 namespace {
@@ -95,8 +96,9 @@ class Describer {
     ProgramStep& facts = facts_.steps[step.step];
     facts.graph = graph_lines(*step.node);
     explain_step(*step.node, facts);
-    if (!seen_.insert(step.kernel).second) return;
     const LoopKernel& kernel = program_.lowered.kernels[step.kernel];
+    facts.rule = find_kernel_rule(kernel.rule, target_of(*step.node));
+    if (!seen_.insert(step.kernel).second) return;
     facts.loops = to_annotated_string(kernel);
     if (assembly_) facts.assembly = emit_assembly(kernel, target_of(*step.node), true);
   }

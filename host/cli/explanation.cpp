@@ -47,6 +47,7 @@ class Explainer {
     described.name = facts.name;
     described.nodes = facts.nodes;
     described.decision = facts.decision;
+    described.rule = facts.rule;
     described.cost = cost_of(facts);
     for (const FusionReport::Member& member : kernel.members) {
       described.members.push_back(

@@ -8,6 +8,7 @@
 
 #include "host/cli/memory_map.h"
 #include "host/driver/compile.h"
+#include "host/target/kernel_rules.h"
 
 namespace gantry::cli {
 
@@ -40,6 +41,7 @@ struct Explanations {
     std::string symbol, name;  ///< "conv_relu_1", "nn.conv[winograd4]+nn.relu"
     std::vector<std::string> nodes;
     std::string decision;
+    const KernelRule* rule = nullptr;  ///< that scheduled it; null: none of the target's
     PredictedCost cost;
     std::vector<Member> members;
     std::vector<Read> reads;

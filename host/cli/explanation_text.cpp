@@ -55,6 +55,12 @@ std::string kernel_text(const Explanations& all, const Explanations::Kernel& ker
         lines(margin, kIndent,
               kernel.decision.empty() ? cost : kernel.decision + (cost.empty() ? "" : "; " + cost), width);
   }
+  if (kernel.rule != nullptr) {
+    text += lines(margin, kIndent,
+                  fmt::format("scheduled by rule {}: {} ({})", kernel.rule->name, kernel.rule->takes,
+                              kernel.rule->file),
+                  width);
+  }
   size_t column = 0;
   const auto name_of_member = [](const Explanations::Member& member) {
     return fmt::format("{} = {}", visible_line(member.value), member.op);
@@ -104,6 +110,10 @@ Json cost_json(const PredictedCost& cost) {
 Json kernel_json(const Explanations& all, const Explanations::Kernel& kernel) {
   Json json{{"step", kernel.step},   {"symbol", kernel.symbol},     {"name", kernel.name},
             {"nodes", kernel.nodes}, {"decision", kernel.decision}, {"predicted", cost_json(kernel.cost)}};
+  json["schedule_rule"] =
+      kernel.rule == nullptr
+          ? Json(nullptr)
+          : Json{{"name", kernel.rule->name}, {"takes", kernel.rule->takes}, {"file", kernel.rule->file}};
   json["members"] = Json::array();
   for (const Explanations::Member& member : kernel.members) {
     json["members"].push_back(

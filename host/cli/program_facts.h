@@ -8,6 +8,10 @@
 #include <string>
 #include <vector>
 
+namespace gantry {
+struct KernelRule;  // host/target/kernel_rules.h
+}
+
 namespace gantry::cli {
 
 /// A tensor that steps read or write.
@@ -42,6 +46,7 @@ struct ProgramStep {
 
   // What only the compiler knows (host/cli/compiled_program.h); empty where nothing was compiled.
   std::string decision;                    ///< how it is computed: "winograd4, block 32, …"
+  const KernelRule* rule = nullptr;        ///< that scheduled it; null: none of the target's
   std::string graph;                       ///< its lines of graph IR
   std::string loops;                       ///< its loop nest; of steps that call one kernel, at the first
   std::string assembly;                    ///< as `loops`

@@ -195,8 +195,8 @@ LoopKernel lower(const KernelTensors& kernel, const Target& target, const std::s
     if (error.kind() != ErrorKind::kInternal) throw;
     spdlog::warn("a slow kernel without tiles, because its default schedule does not fit the GPU: {}",
                  error.what());
-    return run_loop_passes(lower_schedule(make_plain_gpu_schedule(kernel.outputs), kernel.inputs, name),
-                           observe);
+    return run_loop_passes(
+        lower_schedule(make_plain_gpu_schedule(kernel.outputs, target), kernel.inputs, name), observe);
   }
 }
 

@@ -224,7 +224,9 @@ LoopKernel Lowering::run() {
 
 LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& inputs,
                           const std::string& name) {
-  return Lowering(schedule, inputs, name).run();
+  LoopKernel kernel = Lowering(schedule, inputs, name).run();
+  kernel.rule = schedule.rule;
+  return kernel;
 }
 
 LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe) {

@@ -270,6 +270,7 @@ struct LoopKernel {
   Stmt body;
   /// By a buffer's name: of which ops and nodes it holds results, for dumps.
   std::map<std::string, std::string> sources;
+  std::string rule;  ///< that scheduled it (Schedule::rule), for reports
 };
 
 /// Indented text; stable, used for dumps and to find identical kernels.

@@ -8,11 +8,11 @@
 
 namespace gantry {
 
-/// The default schedule of a kernel with these outputs. The first rule whose pattern matches decides:
-/// register-tiled products, windowed and axis reductions, elementwise; everything else gets plain loops.
-/// Choices come from the target's machine model.
+/// The default schedule of a kernel with these outputs: that of the first rule that takes it
+/// (host/target/kernel_rules.def), which the schedule names. Choices come from the target's machine model.
 Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target);
-/// A GPU's schedule without tiles, for kernels whose default one asks for more than a block has.
-Schedule make_plain_gpu_schedule(const std::vector<Tensor>& outputs);
+/// A GPU's schedule without tiles (the rule `plain`), for kernels whose default one asks for more than a
+/// block has.
+Schedule make_plain_gpu_schedule(const std::vector<Tensor>& outputs, const Target& target);
 
 }  // namespace gantry

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/tensor/tensor.h"
@@ -213,6 +214,8 @@ class Schedule {
 
   /// Root stages become launches on a GPU; hand-written operations use their GPU bodies.
   bool for_gpu = false;
+  /// Who made it (host/target/kernel_rules.def), for reports; empty: none of the rules.
+  std::string_view rule;
   const std::vector<Tensor>& outputs() const { return outputs_; }
   /// Producers first.
   const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }

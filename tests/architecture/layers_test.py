@@ -36,7 +36,7 @@ SOURCE = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path('.
 OP_NAME_COMPARISON = re.compile(r'op->name\s*[=!]=|[=!]=\s*[\w>.()\[\]-]*op->name|op->name\.(compare|starts_with|find)\b')
 
 # What a stage of a tensor expression is called, or was marked with, compared with a string.
-STAGE_TEXT_COMPARISON = re.compile(r'(?:\.|->)(?:name|tag|source)(?:\s*[=!]=|\.(?:compare|starts_with|ends_with|find)\b)')
+STAGE_TEXT_COMPARISON = re.compile(r'(?<!\brule)(?:\.|->)(?:name|tag|source)(?:\s*[=!]=|\.(?:compare|starts_with|ends_with|find)\b)')
 
 
 def layer_of(path):
@@ -140,6 +140,17 @@ class Stages(unittest.TestCase):
         text = without_comments((SOURCE / 'host/tensor/tensor.h').read_text(encoding='utf-8'))
         operation = re.search(r'struct OperationNode \{(.*?)\n\};', text, re.DOTALL).group(1)
         self.assertEqual(re.findall(r'(?:string|string_view|char\*) (\w+)[;= ]', operation), ['name', 'source'])
+
+
+class KernelRules(unittest.TestCase):
+    def test_each_rule_lies_in_the_file_that_the_list_names(self):
+        rules = re.findall(r'^GANTRY_KERNEL_RULE\((\w+), (\w+), "[^"]+", "([^"]+)"\)$',
+                           (SOURCE / 'host/target/kernel_rules.def').read_text(encoding='utf-8'), re.MULTILINE)
+        self.assertGreater(len(rules), 8)
+        wrong = [f'{file} does not define {rule}_rule of {device}' for device, rule, file in rules
+                 if not re.search(rf'^namespace gantry::{device} \{{$.*^std::optional<Schedule> {rule}_rule\(',
+                                  (SOURCE / file).read_text(encoding='utf-8'), re.MULTILINE | re.DOTALL)]
+        self.assertEqual(wrong, [])
 
 
 class TileUnits(unittest.TestCase):

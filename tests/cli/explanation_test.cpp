@@ -55,6 +55,20 @@ TEST(Explanation, SaysOfEachKernelWhatItIsForAndWhatJoined) {
   EXPECT_THAT(first.decision, HasSubstr("channels last"));
 }
 
+TEST(Explanation, NamesTheRuleThatScheduledAKernel) {
+  const Explanations all = explained("x86-64-v3");
+  const auto rule_of = [](const Explanations& of, const std::string& node) -> std::string {
+    const KernelRule* rule = kernel_of(of, node).rule;
+    return rule == nullptr ? "" : std::string(rule->name);
+  };
+  EXPECT_EQ(rule_of(all, "MaxPool_2"), "stages");
+  EXPECT_EQ(rule_of(all, "Gemm_6"), "dense");
+  const Explanations on_gpu = explained("cuda:sm_80/x86-64-v3");
+  EXPECT_EQ(rule_of(on_gpu, "Gemm_6"), "products");
+  EXPECT_EQ(rule_of(on_gpu, "MaxPool_2"), "stages");
+  EXPECT_EQ(to_json(all)["kernels"][0]["schedule_rule"]["name"], all.kernels[0].rule->name);
+}
+
 TEST(Explanation, SaysOfEachReadWhyItIsNotFused) {
   const Explanations all = explained("x86-64-v3");
   const Explanations::Kernel& pool = kernel_of(all, "MaxPool_2");

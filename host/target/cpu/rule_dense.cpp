@@ -22,6 +22,7 @@
 #include "host/target/cpu/dense_model.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/sum_of_parts.h"
+#include "host/target/kernel_rules.h"
 #include "host/target/rewrite.h"
 
 namespace gantry::cpu {
@@ -210,8 +211,8 @@ Stage& spill_accumulators(Schedule& schedule, Stage& output, Stage& dense, const
   return sums;
 }
 
-}  // namespace
-
+/// `outputs` with products of large depth as sums of parts over some of it, where the target computes them
+/// faster so.
 std::vector<Tensor> split_dense_depth(const std::vector<Tensor>& outputs, const Target& target) {
   if (outputs.size() != 1 || outputs[0].op()->axes.empty()) return outputs;
   for (const Operation& op : topological_order(outputs)) {
@@ -257,6 +258,14 @@ bool schedule_dense(Schedule& schedule, const Target& target) {
   Stage& sums = heavy ? spill_accumulators(schedule, output, last, attach, plan.tile, lanes) : last;
   attach_sums(sums, stage_of(schedule, Role::kDenseChunk), output, attach, plan, work);
   return true;
+}
+
+}  // namespace
+
+std::optional<Schedule> dense_rule(const std::vector<Tensor>& outputs, const Target& target) {
+  Schedule schedule(split_dense_depth(outputs, target));
+  if (!schedule_dense(schedule, target)) return std::nullopt;
+  return schedule;
 }
 
 }  // namespace gantry::cpu

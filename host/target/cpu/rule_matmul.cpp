@@ -14,6 +14,7 @@
 #include "host/target/cpu/dense_model.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/sum_of_parts.h"
+#include "host/target/kernel_rules.h"
 #include "host/target/rewrite.h"
 
 namespace gantry::cpu {
@@ -185,8 +186,8 @@ void schedule_product(Stage& owner, const Parts& parts, const ProductTile& tile,
   schedule_panel(*parts.panel, block, tile.lanes);
 }
 
-}  // namespace
-
+/// `outputs` with the right operand of products packed in panels by a stage of its own, and long sums in
+/// parts whose panels are small, where that is faster.
 std::vector<Tensor> pack_matmul_panels(const std::vector<Tensor>& outputs, const Target& target) {
   if (outputs.size() != 1) return outputs;
   for (const Operation& op : topological_order(outputs)) {
@@ -234,6 +235,14 @@ bool schedule_matmul(Schedule& schedule, const Target& target) {
   Stage& output = schedule[schedule.outputs()[0]];
   schedule_product(output, last, tile, worth_it);
   return true;
+}
+
+}  // namespace
+
+std::optional<Schedule> matmul_rule(const std::vector<Tensor>& outputs, const Target& target) {
+  Schedule schedule(pack_matmul_panels(outputs, target));
+  if (!schedule_matmul(schedule, target)) return std::nullopt;
+  return schedule;
 }
 
 }  // namespace gantry::cpu

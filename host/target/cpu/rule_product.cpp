@@ -24,6 +24,7 @@
 #include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_model.h"
+#include "host/target/kernel_rules.h"
 
 namespace gantry::cpu {
 namespace {
@@ -299,8 +300,6 @@ void spill_accumulators(Schedule& schedule, const PackedProduct& p, std::optiona
   }
 }
 
-}  // namespace
-
 bool schedule_packed_product(Schedule& schedule, const Target& target) {
   Stage* anchor = find_anchor(schedule);
   if (!anchor || schedule.outputs().size() != 1) return false;
@@ -335,6 +334,14 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   skip_outer_padding(*anchor, rows.value_or(0));
   if (p.heavy_epilogue) spill_accumulators(schedule, p, rows, attach, target);
   return true;
+}
+
+}  // namespace
+
+std::optional<Schedule> packed_product_rule(const std::vector<Tensor>& outputs, const Target& target) {
+  Schedule schedule(outputs);
+  if (!schedule_packed_product(schedule, target)) return std::nullopt;
+  return schedule;
 }
 
 }  // namespace gantry::cpu

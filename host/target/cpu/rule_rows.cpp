@@ -9,6 +9,7 @@
 
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_model.h"
+#include "host/target/kernel_rules.h"
 
 namespace gantry::cpu {
 namespace {
@@ -116,8 +117,6 @@ void schedule_row_elements(Stage& stage, const Target& target) {
   stage.vectorize(inner);
 }
 
-}  // namespace
-
 bool schedule_rows(Schedule& schedule, const Target& target) {
   if (schedule.outputs().size() != 1) return false;
   Stage& output = schedule[schedule.outputs()[0]];
@@ -144,6 +143,14 @@ bool schedule_rows(Schedule& schedule, const Target& target) {
     }
   }
   return true;
+}
+
+}  // namespace
+
+std::optional<Schedule> rows_rule(const std::vector<Tensor>& outputs, const Target& target) {
+  Schedule schedule(outputs);
+  if (!schedule_rows(schedule, target)) return std::nullopt;
+  return schedule;
 }
 
 }  // namespace gantry::cpu

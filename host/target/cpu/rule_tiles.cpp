@@ -20,6 +20,7 @@
 #include "host/target/cpu/tile_depth.h"
 #include "host/target/cpu/tile_model.h"
 #include "host/target/cpu/tile_schedule.h"
+#include "host/target/kernel_rules.h"
 
 namespace gantry::cpu {
 namespace {
@@ -291,8 +292,6 @@ std::pair<IterVarPtr, IterVarPtr> schedule_owner(Stage& owner, const RowAxes& ro
   return {at, blocks.own_rows ? channel_outer : at};
 }
 
-}  // namespace
-
 bool schedule_tiles(Schedule& schedule, const Target& target) {
   const TileStages tiles = find_tiles(schedule);
   if (!tiles.product || !tiles.rows || !tiles.output) return false;
@@ -330,6 +329,14 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
       schedule_elementwise(*stage, target);
   }
   return true;
+}
+
+}  // namespace
+
+std::optional<Schedule> tiles_rule(const std::vector<Tensor>& outputs, const Target& target) {
+  Schedule schedule(split_tile_depth(outputs, target));
+  if (!schedule_tiles(schedule, target)) return std::nullopt;
+  return schedule;
 }
 
 }  // namespace gantry::cpu

@@ -17,6 +17,7 @@
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_schedule.h"
 #include "host/target/cpu/winograd_model.h"
+#include "host/target/kernel_rules.h"
 
 namespace gantry::cpu {
 namespace {
@@ -279,8 +280,6 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   schedule_columns(s, vectors, lanes);
 }
 
-}  // namespace
-
 bool schedule_winograd(Schedule& schedule, const Target& target) {
   Stages s{stage_of(schedule, Role::kWinogradInput),   stage_of(schedule, Role::kWinogradRows),
            stage_of(schedule, Role::kWinogradPatch),   stage_of(schedule, Role::kWinogradProduct),
@@ -308,6 +307,14 @@ bool schedule_winograd(Schedule& schedule, const Target& target) {
       schedule_elementwise(*stage, target);
   }
   return true;
+}
+
+}  // namespace
+
+std::optional<Schedule> winograd_rule(const std::vector<Tensor>& outputs, const Target& target) {
+  Schedule schedule(outputs);
+  if (!schedule_winograd(schedule, target)) return std::nullopt;
+  return schedule;
 }
 
 }  // namespace gantry::cpu

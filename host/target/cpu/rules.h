@@ -1,5 +1,4 @@
-// The CPU's schedule rules, and what they share. Each rule schedules one root stage with what is attached to
-// it.
+// What the CPU's schedule rules share, and rules of single stages.
 #pragma once
 
 #include "host/codegen/target.h"
@@ -62,24 +61,9 @@ Expr inline_reads(const Expr& body, const OperationNode& op);
 /// stays at root.
 void inline_elementwise(Schedule& schedule, const Stage* kept = nullptr);
 
-// --- rules -------------------------------------------------------------------------------------------------
+// --- rules of stages; those of whole kernels: host/target/kernel_rules.def
+// ------------------------------------
 
-/// `outputs` with products of large depth (role kPackedDense) as sums of parts over some of it, where the
-/// target computes them faster so.
-std::vector<Tensor> split_dense_depth(const std::vector<Tensor>& outputs, const Target& target);
-/// Matrix products with packed weights (role kPackedDense).
-bool schedule_dense(Schedule& schedule, const Target& target);
-/// Convolutions over packed weights (roles kPackedConv, kGroupedConv).
-bool schedule_packed_product(Schedule& schedule, const Target& target);
-/// Products on tile registers (role kTileProduct).
-bool schedule_tiles(Schedule& schedule, const Target& target);
-/// Convolutions by Winograd's algorithm with blocked weights (roles of Winograd).
-bool schedule_winograd(Schedule& schedule, const Target& target);
-/// Softmax and normalisations along trailing axes, row by row.
-bool schedule_rows(Schedule& schedule, const Target& target);
-/// `outputs` with the right operand of products of two tensors (role kMatmul) packed in panels by a stage of
-/// its own (kMatmulPanel), and long sums in parts whose panels are small, where that is faster.
-std::vector<Tensor> pack_matmul_panels(const std::vector<Tensor>& outputs, const Target& target);
 /// `outputs` with a sum of many positions into few elements as sums of parts of the positions, then of the
 /// parts.
 std::vector<Tensor> split_long_sums(const std::vector<Tensor>& outputs);
@@ -93,8 +77,6 @@ std::vector<Tensor> split_windows(const std::vector<Tensor>& outputs);
 bool is_window_lines(const OperationNode& op);
 /// False if `columns` is no such second step. `consumer`: as for schedule_reduction.
 bool schedule_window_columns(Schedule& schedule, Stage& columns, Stage* consumer, const Target& target);
-/// Matrix products of two tensors that change at run time (role kMatmul).
-bool schedule_matmul(Schedule& schedule, const Target& target);
 /// One reduction at root: windows (depthwise convolution, pooling) and whole axes. `consumer`: the
 /// elementwise output that it is fused with, if any.
 void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const Target& target);

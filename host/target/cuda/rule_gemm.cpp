@@ -14,6 +14,7 @@
 #include "host/target/cuda/gemm_form.h"
 #include "host/target/cuda/rule_gemm_mma.h"
 #include "host/target/cuda/rules.h"
+#include "host/target/kernel_rules.h"
 #include "host/target/rewrite.h"
 
 namespace gantry::cuda {
@@ -289,6 +290,18 @@ void ProductPlan::schedule(Schedule& schedule) const {
     OwnerAxes axes = t.owner ? *t.owner : stored_axes(*owner.op);
     schedule_owner(schedule, t, owner, axes);
   }
+}
+
+std::optional<Schedule> products_rule(const std::vector<Tensor>& outputs, const Target& target) {
+  const bool has_product = std::ranges::any_of(topological_order(outputs),
+                                               [](const Operation& op) { return op->role == Role::kGemm; });
+  if (!has_product) return std::nullopt;
+  ProductPlan products(outputs, target);
+  Schedule schedule = inlined_schedule(products.outputs);
+  products.schedule(schedule);
+  schedule_winograd(schedule);
+  schedule_rest(schedule, target);
+  return schedule;
 }
 
 }  // namespace gantry::cuda

@@ -17,6 +17,7 @@
 #include "host/target/cuda/row_form.h"
 #include "host/target/cuda/row_moments.h"
 #include "host/target/cuda/rules.h"
+#include "host/target/kernel_rules.h"
 #include "host/target/rewrite.h"
 
 namespace gantry::cuda {
@@ -367,6 +368,15 @@ void RowPlan::Impl::schedule_columns(Schedule& schedule) const {
     // No more threads than results: what idle threads would read counts as needed.
     bind_cooperative(*stage, total ? block_columns : threads);
   }
+}
+
+std::optional<Schedule> rows_rule(const std::vector<Tensor>& outputs, const Target& target) {
+  RowPlan rows(outputs, target);
+  if (!rows.applies()) return std::nullopt;
+  Schedule schedule = inlined_schedule(rows.outputs);
+  rows.schedule(schedule);
+  schedule_rest(schedule, target);
+  return schedule;
 }
 
 }  // namespace gantry::cuda

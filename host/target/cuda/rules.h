@@ -38,7 +38,8 @@ void inline_elementwise(Schedule& schedule);
 /// The stages that will be launches: computes at root.
 std::vector<Stage*> root_stages(Schedule& schedule);
 
-// --- rules -------------------------------------------------------------------------------------------------
+// --- parts of rules
+// -------------------------------------------------------------------------------------------------
 
 /// Matrix products (role kGemm). They are rewritten before there is a schedule.
 class ProductPlan {
@@ -77,9 +78,9 @@ void schedule_elementwise(Schedule& schedule, Stage& stage, const Target& target
 /// output that follows, if that is all that reads it.
 void schedule_reduction(Schedule& schedule, Stage& stage, const Target& target);
 
-/// The whole kernel, an element a thread: slow, and within every limit.
-Schedule make_plain_schedule(const std::vector<Tensor>& outputs);
-/// The whole kernel.
-Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target);
+/// A schedule of launches with the elementwise stages inlined.
+Schedule inlined_schedule(const std::vector<Tensor>& outputs);
+/// All root stages that no rule has scheduled yet, each by itself.
+void schedule_rest(Schedule& schedule, const Target& target);
 
 }  // namespace gantry::cuda

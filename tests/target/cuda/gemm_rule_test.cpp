@@ -1,6 +1,7 @@
 #include "host/ops/gemm.h"
 
 #include "host/target/cuda/gemm_model.h"
+#include "host/target/schedule_rules.h"
 #include "tests/target/cuda/run_gpu_schedule.h"
 
 namespace gantry {
@@ -55,8 +56,7 @@ TEST(GemmRule, MultipliesAnyNumberOfRows) {
   Tensor product = ops::gemm(x, w);
   Tensor out = compute(
       {rows, n}, [&](const std::vector<Expr>& i) { return product(i); }, "out", Role::kGemmOutput);
-  LoopKernel kernel =
-      run_loop_passes(lower_schedule(cuda::make_schedule({out}, test::gpu_target()), {x, w}, "k"));
+  LoopKernel kernel = run_loop_passes(lower_schedule(make_schedule({out}, test::gpu_target()), {x, w}, "k"));
   for (int64_t count : {1, 64, 77}) {
     test::Floats a = test::random_floats(count * k, 1), b = test::random_floats(k * n, 2);
     test::Floats got(static_cast<size_t>(count * n), NAN), expected(got.size(), 0);

@@ -1,6 +1,7 @@
 // Products whose precision asks for tensor cores.
 #include "host/ops/gemm.h"
 #include "host/target/cuda/mma_model.h"
+#include "host/target/schedule_rules.h"
 #include "tests/target/cuda/run_gpu_schedule.h"
 
 namespace gantry {
@@ -65,7 +66,7 @@ TEST_P(MmaRule, LowersProductsOfAnySize) {
   const Expr rows = symbol_var("rows"), columns = symbol_var("columns"), depth = symbol_var("depth");
   Tensor x = f32({rows, depth}, "x"), w = f32({depth, columns}, "w"), bias = f32({columns}, "bias");
   LoopKernel kernel = run_loop_passes(
-      lower_schedule(cuda::make_schedule({with_output(ops::gemm(x, w), bias)}, target()), {x, w, bias}, "k"));
+      lower_schedule(make_schedule({with_output(ops::gemm(x, w), bias)}, target()), {x, w, bias}, "k"));
   EXPECT_THAT(to_string(kernel), HasSubstr(GetParam().instruction));
 }
 

@@ -17,6 +17,7 @@
 #include "host/loops/lower.h"
 #include "host/support/error.h"
 #include "host/target/cuda/rules.h"
+#include "host/target/schedule_rules.h"
 #include "host/tensor/interpret.h"
 
 namespace gantry::test {
@@ -89,7 +90,7 @@ inline GpuRun expect_same_as_interpreter(const std::vector<Tensor>& outputs, con
     results.emplace_back(static_cast<size_t>(volume_of(output.shape())), std::nanf(""));
   for (Floats& result : results) arguments.push_back(std::as_writable_bytes(std::span<float>(result)));
   try {
-    run.kernel = run_loop_passes(lower_schedule(cuda::make_schedule(outputs, target), inputs, "k"));
+    run.kernel = run_loop_passes(lower_schedule(make_schedule(outputs, target), inputs, "k"));
     evaluate(run.kernel, arguments);
     run.plan = plan_launches(run.kernel);
   } catch (const std::exception& error) {

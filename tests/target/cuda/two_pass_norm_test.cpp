@@ -2,6 +2,7 @@
 // them.
 #include "host/loops/stmt.h"
 #include "host/ops/norm.h"
+#include "host/target/schedule_rules.h"
 #include "tests/target/cuda/one_op.h"
 
 namespace gantry {
@@ -184,8 +185,8 @@ Kernel normalisation(Norm norm, const std::vector<int64_t>& shape, bool last) {
 
 /// How often an element of the input is read, and of the residual.
 std::pair<double, double> reads_of(const Kernel& kernel) {
-  const LoopKernel lowered = run_loop_passes(
-      lower_schedule(cuda::make_schedule(kernel.outputs, test::gpu_target()), kernel.inputs, "k"));
+  const LoopKernel lowered =
+      run_loop_passes(lower_schedule(make_schedule(kernel.outputs, test::gpu_target()), kernel.inputs, "k"));
   for (const LaunchShape& shape : plan_launches(lowered).launches) EXPECT_LE(shape.shared_bytes, 48 << 10);
   const double volume = static_cast<double>(test::volume_of(kernel.inputs[0].shape()));
   auto reads = [&](size_t i) { return CountLoads(lowered.arguments[i].get()).in(lowered.body) / volume; };
@@ -262,7 +263,7 @@ TEST(NormInTwoPasses, KeepsItsAccuracyWhereTheMeanIsFarFromZero) {
     for (auto& each : data) arguments.push_back(std::as_writable_bytes(std::span<float>(each)));
     arguments.push_back(std::as_writable_bytes(std::span<float>(result)));
     evaluate(run_loop_passes(
-                 lower_schedule(cuda::make_schedule(kernel.outputs, test::gpu_target()), kernel.inputs, "k")),
+                 lower_schedule(make_schedule(kernel.outputs, test::gpu_target()), kernel.inputs, "k")),
              arguments);
     double worst = 0;
     for (int64_t c = 0; c < channels; ++c) {
