@@ -18,9 +18,9 @@
 #include <thread>
 
 #include "host/codegen/compiled_module.h"
+#include "host/codegen/cpu_family.h"
 #include "host/codegen/kernel_cache.h"
 #include "host/codegen/kernel_emitter.h"
-#include "host/codegen/lane_operands.h"
 #include "host/codegen/linker.h"
 #include "host/codegen/llvm_target.h"
 #include "host/loops/launch.h"
@@ -61,8 +61,8 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Target& 
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder(&machine, tuning);
-  const bool for_arm = target.device == DeviceKind::kCpu && target.architecture == Architecture::kAArch64;
-  if (for_arm) add_lane_operand_passes(builder);
+  const auto add_passes = target.device == DeviceKind::kCpu ? family_of(target).add_passes : nullptr;
+  if (add_passes != nullptr) add_passes(builder);
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(no_library(module)); });
   if (target.device == DeviceKind::kCuda)
     functions.registerPass([&] { return device_alias_analysis(machine); });
@@ -235,7 +235,7 @@ std::string emit_assembly(const LoopKernel& kernel, const Target& target, bool c
 
 std::string_view assembly_comment(const LoopKernel& kernel, const Target& target) {
   const Target& code = code_target(kernel, target);
-  return code.device != DeviceKind::kCuda && code.architecture == Architecture::kX86_64 ? "#" : "//";
+  return code.device == DeviceKind::kCuda ? "//" : family_of(code).assembly_comment;
 }
 
 }  // namespace gantry

@@ -13,21 +13,13 @@
 
 namespace gantry {
 
-/// All features of an architecture that matter here, in the order in which targets list them.
-const std::vector<std::string_view>& relevant_features(Architecture architecture);
-/// A CPU's relevant features by LLVM's name of the CPU; nothing if LLVM does not know it for that
-/// architecture.
-std::optional<std::vector<std::string>> features_of_cpu(Architecture architecture, std::string_view cpu);
-/// CPU names of LLVM for that architecture.
-std::vector<std::string> cpu_names(Architecture architecture);
 /// `features` and all they imply, or what remains after removing one and all that depend on it.
 std::vector<std::string> add_feature(Architecture architecture, std::vector<std::string> features,
                                      std::string_view feature);
 std::vector<std::string> remove_feature(Architecture architecture, std::vector<std::string> features,
                                         std::string_view feature);
 /// The name of this machine's CPU and its relevant features, as far as the kernel lets this process use them:
-/// asks Linux for the tile registers of AMX where the CPU has them, so that code for this machine may run
-/// here.
+/// asks Linux for the tile registers where the CPU has some, so that code for this machine may run here.
 struct HostCpu {
   Architecture architecture;
   std::string name;
@@ -42,13 +34,5 @@ inline bool has_feature(const Target& target, std::string_view feature) {
 
 /// The instructions that multiply tiles of bf16 on a CPU that has them.
 std::optional<TileUnit> tile_unit(const Target& target);
-/// LLVM's name of the feature with which such a CPU multiplies and adds in f16.
-inline const char* half_arithmetic_feature(Architecture architecture) {
-  return architecture == Architecture::kAArch64 ? "fullfp16" : "avx512fp16";
-}
-
-/// The figures of a machine with these features; `cpu` refines them where it is known.
-MachineModel machine_model(Architecture architecture, std::string_view cpu,
-                           const std::vector<std::string>& features);
 
 }  // namespace gantry

@@ -136,7 +136,8 @@ Value* KernelEmitter::from_storage(Value* raw, DType dtype) {
 Value* KernelEmitter::half_to_float(Value* bits) {
   const int lanes = lanes_of(bits);
   llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);
-  if (has_half_) return b_.CreateFPExt(b_.CreateBitCast(bits, with_lanes(b_.getHalfTy(), lanes)), f32);
+  if (instructions_.half_conversions)
+    return b_.CreateFPExt(b_.CreateBitCast(bits, with_lanes(b_.getHalfTy(), lanes)), f32);
   // Moving the fields into place and multiplying by 2^(127-15) corrects the exponent's bias, denormals too;
   // what was infinite or NaN gets the largest exponent.
   auto integer = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
@@ -155,7 +156,8 @@ Value* KernelEmitter::float_to_half(Value* value) {
   llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes),
              *i16 = with_lanes(b_.getInt16Ty(), lanes);
   value = b_.CreateFPCast(value, f32);
-  if (has_half_) return b_.CreateBitCast(b_.CreateFPTrunc(value, with_lanes(b_.getHalfTy(), lanes)), i16);
+  if (instructions_.half_conversions)
+    return b_.CreateBitCast(b_.CreateFPTrunc(value, with_lanes(b_.getHalfTy(), lanes)), i16);
   auto integer = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
   Value* raw = b_.CreateBitCast(value, i32);
   Value* magnitude = b_.CreateAnd(raw, integer(0x7fffffffu));
@@ -200,10 +202,7 @@ Value* KernelEmitter::float_to_bf16(Value* value) {
   const int lanes = lanes_of(value);
   llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);
   value = b_.CreateFPCast(value, f32);
-  const bool has_instruction =
-      gpu_ ? target_.gpu.compute_capability >= 80
-           : lanes >= 4 &&
-                 has_feature(target_, target_.architecture == Architecture::kAArch64 ? "bf16" : "avx512bf16");
+  const bool has_instruction = instructions_.bf16_rounding && (gpu_ || lanes >= 4);
   if (has_instruction) {
     Value* rounded = b_.CreateFPTrunc(value, with_lanes(b_.getBFloatTy(), lanes));
     return b_.CreateBitCast(rounded, with_lanes(b_.getInt16Ty(), lanes));

@@ -159,7 +159,7 @@ Value* KernelEmitter::emit_half_multiply_add(const CallNode& node) {
 }
 
 MinMaxBy KernelEmitter::min_max_by(DType dtype, Value* a, Value* b) const {
-  if (target_.architecture != Architecture::kX86_64) return MinMaxBy::kIntrinsic;
+  if (instructions_.ordered_min_max) return MinMaxBy::kIntrinsic;
   auto was_half = [&](Value* v) {
     auto known = rounded_.find(v);
     return known != rounded_.end() && known->second.first == DType::kF16;
@@ -167,7 +167,7 @@ MinMaxBy KernelEmitter::min_max_by(DType dtype, Value* a, Value* b) const {
   // Of halves that were extended, LLVM makes one of halves, and of that a call of the C library where the
   // target has no arithmetic on them.
   const bool narrows = dtype == DType::kF16 || (was_half(a) && was_half(b));
-  return narrows && !has_half_arithmetic_ ? MinMaxBy::kComparisons : MinMaxBy::kFewestInstructions;
+  return narrows && !instructions_.half_arithmetic ? MinMaxBy::kComparisons : MinMaxBy::kFewestInstructions;
 }
 
 Value* KernelEmitter::number_among(const BinaryNode& node, Value* a, Value* b) const {
@@ -401,7 +401,7 @@ Value* KernelEmitter::emit_if_then_else(const CallNode& node) {
 
 Value* KernelEmitter::emit_call(const CallNode& node) {
   if (node.fn == MathFn::kIfThenElse) return emit_if_then_else(node);
-  if (node.fn == MathFn::kFma && node.type.dtype == DType::kF16 && has_half_arithmetic_)
+  if (node.fn == MathFn::kFma && node.type.dtype == DType::kF16 && instructions_.half_arithmetic)
     return emit_half_multiply_add(node);
   const int lanes = node.type.lanes;
   Value* x = splat(emit(node.args[0]), lanes);

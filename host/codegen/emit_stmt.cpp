@@ -20,21 +20,6 @@ namespace {
 constexpr int64_t kMaxEmulatedStackBytes = (1 << 20) + kMaxStackBytes;
 constexpr uint64_t kStackAlignment = 64;
 
-bool target_has_fma(const Target& target) {
-  return target.architecture != Architecture::kX86_64 || has_feature(target, "fma");
-}
-bool target_has_avx512(const Target& target) {
-  return target.architecture == Architecture::kX86_64 && has_feature(target, "avx512f") &&
-         has_feature(target, "avx512dq") && has_feature(target, "avx512vl");
-}
-bool target_has_half(const Target& target) {
-  return target.architecture != Architecture::kX86_64 || has_feature(target, "f16c");
-}
-bool target_has_half_arithmetic(const Target& target) {
-  if (target.device == DeviceKind::kCuda) return false;
-  return has_feature(target, half_arithmetic_feature(target.architecture));
-}
-
 }  // namespace
 
 KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, const Target& target)
@@ -43,12 +28,10 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
       kernel_(kernel),
       target_(target),
       gpu_(target.architecture == Architecture::kCuda),
-      has_fma_(target_has_fma(target)),
-      has_half_(target_has_half(target)),
-      has_half_arithmetic_(target_has_half_arithmetic(target)),
+      instructions_(instructions_of(target)),
       reports_(reports_accesses(kernel, target)),
       b_(module.getContext()),
-      math_(b_, has_fma_, target_has_avx512(target)) {
+      math_(b_, instructions_.multiply_add, instructions_.avx512_math) {
   // Multiplications and additions may become fma; nothing else is relaxed.
   llvm::FastMathFlags flags;
   flags.setAllowContract(true);

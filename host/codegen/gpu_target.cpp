@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "host/codegen/cpu_family.h"
 #include "host/codegen/cpu_features.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
@@ -289,7 +290,8 @@ namespace {
 
 Precision cpu_precision(const Target& target, Precision precision) {
   const std::optional<TileUnit> tiles = tile_unit(target);
-  const char* half = half_arithmetic_feature(target.architecture);
+  const CpuFamily& family = family_of(target);
+  const std::string_view half = family.half.lacks;
   switch (precision) {
     case Precision::kAuto:
       return tiles && geometry_of(*tiles).fast_parts ? Precision::kFp32Split : Precision::kFp32;
@@ -302,18 +304,13 @@ Precision cpu_precision(const Target& target, Precision precision) {
       user_error(
           "--precision {}: target {} has no instructions for products of bf16 ({}). Take "
           "--precision fp32, or a target that has them, as {}",
-          name_of(precision), target.name,
-          target.architecture == Architecture::kAArch64 ? "add +bf16 to its name where the CPU has FEAT_BF16"
-                                                        : "amx-bf16 or avx512bf16",
-          target.architecture == Architecture::kAArch64 ? "neoverse-n2 or aarch64+bf16"
-                                                        : "sapphirerapids or znver4");
+          name_of(precision), target.name, family.bf16.lacks, family.bf16.targets);
     case Precision::kFp16:
       if (has_feature(target, half)) return precision;
       user_error(
           "--precision fp16: target {} has no multiply-adds in half precision ({}). Take "
           "--precision fp32, or a target that has them, as {}",
-          target.name, half,
-          target.architecture == Architecture::kAArch64 ? "cortex-a76 or aarch64+fp16" : "sapphirerapids");
+          target.name, half, family.half.targets);
     default:
       user_error("--precision {}: is for GPUs; target {} is a CPU, which computes in fp32{}{}",
                  name_of(precision), target.name, tiles ? ", fp32-split, fp32-split3, bf16" : "",

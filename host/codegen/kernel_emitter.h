@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "host/codegen/cpu_family.h"
 #include "host/codegen/index_range.h"
 #include "host/codegen/math.h"
 #include "host/codegen/target.h"
@@ -63,12 +64,9 @@ class KernelEmitter {
   void emit_transpose(const TransposeNode& node);
   void bind_arguments(llvm::Value* buffers, llvm::Value* dims);
 
-  // --- tile registers (emit_tile.cpp, emit_tile_arm.cpp, emit_tile_avx512.cpp)
+  // --- instructions of a target's own (target_emitter.h)
+  friend class TargetEmitter;
   void emit_tile(const TileNode& node);
-  void emit_amx_tile(const TileNode& node);
-  void emit_bfmmla_tile(const TileNode& node);
-  void emit_vdpbf16ps_tile(const TileNode& node);
-  llvm::Value* tile_variable(int number, int lanes);
 
   // --- GPU launches (emit_launch.cpp)
   void emit_launches(const Stmt& s, const ForNode* loop);
@@ -198,15 +196,14 @@ class KernelEmitter {
   llvm::Type* register_type(ExprType type);
   llvm::Type* storage_type(DType dtype);
   llvm::Type* with_lanes(llvm::Type* scalar, int lanes);
-  bool has_fma() const { return has_fma_; }
+  bool has_fma() const { return instructions_.multiply_add; }
 
   llvm::Module& module_;
   llvm::LLVMContext& context_;
   const LoopKernel& kernel_;
   const Target& target_;
-  bool gpu_, has_fma_;
-  bool has_half_;             ///< conversions from and to f16
-  bool has_half_arithmetic_;  ///< multiply-adds in f16
+  bool gpu_;
+  CpuInstructions instructions_;
   bool reports_;
   llvm::IRBuilder<> b_;
   MathBuilder math_;

@@ -1,6 +1,7 @@
 #include "host/codegen/linker.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Object/ArchiveWriter.h>
 #include <llvm/Support/raw_ostream.h>
@@ -14,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "host/codegen/cpu_family.h"
 #include "host/support/error.h"
 
 LLD_HAS_DRIVER(elf)
@@ -116,13 +118,13 @@ class PipeReader {
 std::vector<std::byte> link_image(const std::vector<std::string>& objects, const Target& target) {
   const Descriptor archive = make_archive(objects);
   PipeReader image;
-  const bool arm = target.architecture == Architecture::kAArch64;
+  const CpuFamily& family = family_of(target);
   const std::vector<std::string> arguments = {
-      "ld.lld", "-shared", "-m", arm ? "aarch64linux" : "elf_x86_64", "--threads=1", "--no-undefined",
+      "ld.lld", "-shared", "-m", std::string(family.linker_emulation), "--threads=1", "--no-undefined",
       "--gc-sections", "--build-id=none", "--hash-style=sysv", "--strip-all", "-z", "noexecstack", "-z",
       "separate-code", "-z", "norelro", "-z", "now",
-      // Arm boards may have pages of 64 KiB.
-      "-z", arm ? "max-page-size=65536" : "max-page-size=4096", "-o", image.path(), "--whole-archive",
+      // Some boards of a family may have larger pages than others.
+      "-z", fmt::format("max-page-size={}", family.max_page_bytes), "-o", image.path(), "--whole-archive",
       archive.path()};
   std::vector<const char*> pointers;
   for (const std::string& argument : arguments) pointers.push_back(argument.c_str());

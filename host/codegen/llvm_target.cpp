@@ -1,9 +1,10 @@
 #include "host/codegen/llvm_target.h"
 
+#include <fmt/format.h>
 #include <llvm/MC/TargetRegistry.h>
 
 #include "host/codegen/backends.h"
-#include "host/codegen/cpu_features.h"
+#include "host/codegen/cpu_family.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -13,7 +14,7 @@ namespace {
 /// used that a board is not checked for.
 std::string baseline_cpu(const Target& target) {
   if (target.device == DeviceKind::kCuda) return target.gpu_arch;
-  return target.architecture == Architecture::kAArch64 ? "generic" : "x86-64";
+  return std::string(family_of(target).baseline);
 }
 
 /// The oldest version of PTX that knows the architecture and its matrix instructions: the older the version,
@@ -44,9 +45,8 @@ std::string feature_string(const Target& target) {
     if (!result.empty()) result += ',';
     result += '+' + feature;
   }
-  // LLVM's name for "AVX-512 with 512-bit registers", which every CPU with AVX-512 has had, and hints to
-  // write, which they have had too.
-  if (has_feature(target, "avx512f")) result += ",+evex512,+prfchw";
+  const std::string_view implied = family_of(target).implied(target.features);
+  if (!implied.empty()) result += fmt::format(",{}", implied);
   return result;
 }
 
@@ -75,7 +75,7 @@ void set_function_attributes(llvm::Function& function, const Target& target) {
   if (target.device != DeviceKind::kCuda) function.addFnAttr("tune-cpu", target.cpu);
   function.addFnAttr("target-features", feature_string(target));
   const std::string bits = std::to_string(target.machine.vector_bytes * 8);
-  if (target.architecture == Architecture::kX86_64) {
+  if (target.device != DeviceKind::kCuda && family_of(target).states_vector_width) {
     // CPUs whose tuning prefers 256 bits would never use the wide registers otherwise.
     function.addFnAttr("prefer-vector-width", bits);
     function.addFnAttr("min-legal-vector-width", bits);

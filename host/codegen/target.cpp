@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "host/codegen/backends.h"
+#include "host/codegen/cpu_family.h"
 #include "host/codegen/cpu_features.h"
 #include "host/codegen/gpu_target.h"
 #include "host/support/error.h"
@@ -16,152 +16,107 @@
 namespace gantry {
 namespace {
 
-struct NamedTarget {
-  std::string_view name, cpu;
-  Architecture architecture;
-  std::string_view description;
-};
-constexpr Architecture kX86 = Architecture::kX86_64, kArm = Architecture::kAArch64;
-/// Levels are named for their instruction set and run on every such CPU; the others are tuned for one CPU.
-constexpr std::array kNamed = {
-    NamedTarget{"x86-64-v2", "x86-64-v2", kX86, "any x86-64 since 2009: SSE4.2"},
-    NamedTarget{"x86-64-v3", "x86-64-v3", kX86, "x86-64 since Haswell and Zen: AVX2, FMA"},
-    NamedTarget{"x86-64-v4", "x86-64-v4", kX86, "x86-64 with AVX-512 (F, BW, CD, DQ, VL)"},
-    NamedTarget{"haswell", "haswell", kX86, "Intel Haswell: AVX2"},
-    NamedTarget{"skylake", "skylake", kX86, "Intel Skylake client: AVX2"},
-    NamedTarget{"skylake-avx512", "skylake-avx512", kX86, "Intel Skylake server: AVX-512"},
-    NamedTarget{"cascadelake", "cascadelake", kX86, "Intel Cascade Lake: AVX-512, VNNI"},
-    NamedTarget{"cooperlake", "cooperlake", kX86, "Intel Cooper Lake: AVX-512, VNNI, BF16"},
-    NamedTarget{"icelake-server", "icelake-server", kX86, "Intel Ice Lake server: AVX-512, VNNI"},
-    NamedTarget{"sapphirerapids", "sapphirerapids", kX86, "Intel Sapphire Rapids: AVX-512, BF16, FP16, AMX"},
-    NamedTarget{"alderlake", "alderlake", kX86, "Intel Alder Lake and later clients: AVX2, AVX-VNNI"},
-    NamedTarget{"znver2", "znver2", kX86, "AMD Zen 2: AVX2"},
-    NamedTarget{"znver3", "znver3", kX86, "AMD Zen 3: AVX2"},
-    NamedTarget{"znver4", "znver4", kX86, "AMD Zen 4: AVX-512, VNNI, BF16"},
-    NamedTarget{"znver5", "znver5", kX86, "AMD Zen 5: AVX-512, VNNI, BF16"},
-    NamedTarget{"aarch64", "generic", kArm, "any 64-bit Arm: NEON"},
-    NamedTarget{"aarch64+dotprod", "", kArm, "64-bit Arm with dot products (most since Armv8.2)"},
-    NamedTarget{"aarch64+dotprod+fp16", "", kArm,
-                "64-bit Arm with dot products and half-precision arithmetic"},
-    NamedTarget{"aarch64+bf16", "", kArm, "64-bit Arm with matrix products of bf16 (for --precision)"},
-    NamedTarget{"cortex-a53", "cortex-a53", kArm, "Arm Cortex-A53 (Raspberry Pi 3)"},
-    NamedTarget{"cortex-a55", "cortex-a55", kArm, "Arm Cortex-A55: dotprod, fp16"},
-    NamedTarget{"cortex-a72", "cortex-a72", kArm, "Arm Cortex-A72 (Raspberry Pi 4)"},
-    NamedTarget{"cortex-a76", "cortex-a76", kArm, "Arm Cortex-A76 (Raspberry Pi 5): dotprod, fp16"},
-    NamedTarget{"cortex-a78", "cortex-a78", kArm, "Arm Cortex-A78 (Jetson Orin): dotprod, fp16"},
-    NamedTarget{"cortex-x1", "cortex-x1", kArm, "Arm Cortex-X1: dotprod, fp16"},
-    NamedTarget{"neoverse-n1", "neoverse-n1", kArm,
-                "Arm Neoverse N1 (Graviton 2, Ampere Altra): dotprod, fp16"},
-    NamedTarget{"neoverse-v1", "neoverse-v1", kArm,
-                "Arm Neoverse V1 (Graviton 3): dotprod, fp16, bf16, i8mm"},
-    NamedTarget{"neoverse-n2", "neoverse-n2", kArm, "Arm Neoverse N2: dotprod, fp16, bf16, i8mm"},
-    NamedTarget{"apple-m1", "apple-m1", kArm, "Apple M1 under Linux: dotprod, fp16"},
-};
-
-/// What users write -> LLVM's name.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kFeatureAliases = {
-    {{"fp16", "fullfp16"}, {"sse4_1", "sse4.1"}, {"sse4_2", "sse4.2"}, {"vnni", "avx512vnni"}}};
-
-const char* triple_of(Architecture architecture) {
-  return architecture == kArm ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu";
-}
-
-int vector_class(Architecture architecture, const std::vector<std::string>& features) {
-  if (architecture == kArm) return has_feature(features, "dotprod") ? 2 : 1;
-  if (has_feature(features, "avx512f")) return 4;
-  return has_feature(features, "avx2") ? 3 : 2;
-}
-
-Target make_target(std::string name, std::string description, Architecture architecture, std::string cpu,
+Target make_target(std::string name, std::string description, const CpuFamily& family, std::string cpu,
                    std::vector<std::string> features) {
   Target t;
   t.name = std::move(name);
   t.description = std::move(description);
-  t.architecture = architecture;
-  t.triple = triple_of(architecture);
-  t.machine = machine_model(architecture, cpu, features);
-  t.rank = 100 * vector_class(architecture, features) + static_cast<int>(features.size());
+  t.architecture = family.architecture;
+  t.triple = family.triple;
+  t.machine = family.machine(cpu, features);
+  t.rank = 100 * family.vector_class(features) + static_cast<int>(features.size());
   t.cpu = std::move(cpu);
   t.features = std::move(features);
   return t;
 }
 
-/// x86-64 alone is SSE2, without roundings: they would be calls of the C library, which kernels do not have.
-bool has_what_is_needed(Architecture architecture, const std::vector<std::string>& features) {
-  return has_feature(features, architecture == kX86 ? "sse4.2" : "neon");
+/// The family that this is an old name of; null if it is none.
+const CpuFamily* too_old_family(std::string_view name) {
+  for (const CpuFamily* family : cpu_families()) {
+    if (std::ranges::find(family->too_old, name) != family->too_old.end()) return family;
+  }
+  return nullptr;
 }
 
-[[noreturn]] void refuse_old_x86(std::string_view name) {
-  user_error("target {}: gantry needs a CPU with SSE4.2 (x86-64-v2) or better", name);
+bool has_what_is_needed(const CpuFamily& family, const std::vector<std::string>& features) {
+  return has_feature(features, family.least);
+}
+
+[[noreturn]] void refuse_old(std::string_view name, const CpuFamily& family) {
+  user_error("target {}: gantry needs a CPU with {}", name, family.least_text);
+}
+
+/// The CPU with that name; null if there is none, or the name is one of features added to another.
+const NamedCpu* find_named(const CpuFamily& family, std::string_view name) {
+  const auto found = std::ranges::find(family.named, name, &NamedCpu::name);
+  return found == family.named.end() || found->cpu.empty() ? nullptr : &*found;
 }
 
 /// A target without suffixes.
 std::optional<Target> find_base(std::string_view name) {
-  for (const NamedTarget& known : kNamed) {
-    if (known.name == name && !known.cpu.empty()) {
-      return make_target(std::string(name), std::string(known.description), known.architecture,
-                         std::string(known.cpu), *features_of_cpu(known.architecture, known.cpu));
+  for (const CpuFamily* family : cpu_families()) {
+    if (const NamedCpu* known = find_named(*family, name)) {
+      return make_target(std::string(name), std::string(known->description), *family, std::string(known->cpu),
+                         *family->features_of_cpu(known->cpu));
     }
   }
-  if (name == "generic" || name == "x86-64" || name == "k8") return std::nullopt;
-  for (Architecture architecture : {kX86, kArm}) {
-    if (auto features = features_of_cpu(architecture, name)) {
-      if (architecture == kX86 && !has_what_is_needed(kX86, *features)) refuse_old_x86(name);
-      return make_target(std::string(name), fmt::format("the CPU that LLVM calls {}", name), architecture,
+  if (name == "generic" || too_old_family(name) != nullptr) return std::nullopt;
+  for (const CpuFamily* family : cpu_families()) {
+    if (auto features = family->features_of_cpu(name)) {
+      if (!has_what_is_needed(*family, *features)) refuse_old(name, *family);
+      return make_target(std::string(name), fmt::format("the CPU that LLVM calls {}", name), *family,
                          std::string(name), std::move(*features));
     }
   }
   return std::nullopt;
 }
 
-std::string_view llvm_feature_name(std::string_view feature) {
-  for (const auto& [alias, name] : kFeatureAliases) {
-    if (alias == feature) return name;
-  }
-  return feature;
+std::string_view llvm_feature_name(const CpuFamily& family, std::string_view feature) {
+  const auto found = std::ranges::find(family.aliases, feature, &FeatureAlias::written);
+  return found == family.aliases.end() ? feature : found->feature;
+}
+
+/// As targets' names have it.
+std::string_view written_feature_name(const CpuFamily& family, std::string_view feature) {
+  const auto found = std::ranges::find(family.aliases, feature, &FeatureAlias::feature);
+  return found == family.aliases.end() || !found->in_names ? feature : found->written;
 }
 
 /// The longest feature (or alias) that `text` begins with and that ends at a suffix sign.
-std::string_view leading_feature(Architecture architecture, std::string_view text) {
+std::string_view leading_feature(const CpuFamily& family, std::string_view text) {
   std::string_view best;
   auto consider = [&](std::string_view f) {
     const bool ends = text.size() == f.size() ||
                       (text.size() > f.size() && (text[f.size()] == '+' || text[f.size()] == '-'));
     if (text.starts_with(f) && ends && f.size() > best.size()) best = f;
   };
-  for (std::string_view f : relevant_features(architecture)) consider(f);
-  for (const auto& [alias, name] : kFeatureAliases) {
-    if (std::ranges::find(relevant_features(architecture), name) != relevant_features(architecture).end())
-      consider(alias);
-  }
+  for (std::string_view f : family.features) consider(f);
+  for (const FeatureAlias& alias : family.aliases) consider(alias.written);
   return best;
 }
 
 /// Applies "+feature-feature…". A user error names a feature that the architecture does not have.
 Target apply_suffixes(Target base, std::string_view suffixes, std::string_view whole) {
   if (suffixes.empty()) return base;
+  const CpuFamily& family = family_of(base);
   std::vector<std::string> features = base.features;
-  const std::vector<std::string> before = features;
   while (!suffixes.empty()) {
     const bool adds = suffixes[0] == '+';
     suffixes.remove_prefix(1);
-    std::string_view written = leading_feature(base.architecture, suffixes);
+    std::string_view written = leading_feature(family, suffixes);
     if (written.empty()) {
       user_error("target {}: unknown feature at '{}'; known: {}", whole, suffixes,
-                 fmt::join(relevant_features(base.architecture), ", "));
+                 fmt::join(family.features, ", "));
     }
     suffixes.remove_prefix(written.size());
-    std::string_view feature = llvm_feature_name(written);
+    std::string_view feature = llvm_feature_name(family, written);
     features = adds ? add_feature(base.architecture, std::move(features), feature)
                     : remove_feature(base.architecture, std::move(features), feature);
   }
-  if (base.architecture == kX86 && !has_feature(features, "sse4.2")) {
-    user_error("target {}: gantry needs SSE4.2 (x86-64-v2) or better", whole);
-  }
-  if (base.architecture == kArm && !has_feature(features, "neon"))
-    user_error("target {}: gantry needs NEON", whole);
-  return make_target(std::string(whole), base.description + ", with changed features", base.architecture,
-                     base.cpu, std::move(features));
+  if (!has_what_is_needed(family, features))
+    user_error("target {}: gantry needs {}", whole, family.least_text);
+  return make_target(std::string(whole), base.description + ", with changed features", family, base.cpu,
+                     std::move(features));
 }
 
 /// "base+added-removed", in the fixed order of features; the base alone where nothing differs.
@@ -169,11 +124,12 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
   // Only what no other named feature implies is named.
   std::string name = base.name;
   std::vector<std::string> reached = base.features;
-  const auto& all = relevant_features(base.architecture);
+  const CpuFamily& family = family_of(base);
+  const auto all = family.features;
   for (auto f = all.rbegin(); f != all.rend(); ++f) {
     if (!has_feature(features, *f) || has_feature(reached, *f)) continue;
     reached = add_feature(base.architecture, std::move(reached), *f);
-    name += fmt::format("+{}", *f == "fullfp16" ? "fp16" : *f);
+    name += fmt::format("+{}", written_feature_name(family, *f));
   }
   for (std::string_view f : all) {
     if (has_feature(features, f) || !has_feature(reached, f)) continue;
@@ -184,15 +140,15 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
 }
 
 [[noreturn]] void unknown_target(std::string_view name) {
-  if (name == "x86-64" || name == "k8") refuse_old_x86(name);
+  if (const CpuFamily* family = too_old_family(name)) refuse_old(name, *family);
   std::vector<std::string> candidates;
-  for (Architecture architecture : {kX86, kArm}) {
-    for (std::string& cpu : cpu_names(architecture)) {
-      if (cpu != "generic" && has_what_is_needed(architecture, *features_of_cpu(architecture, cpu)))
+  for (const CpuFamily* family : cpu_families()) {
+    for (std::string& cpu : family->cpu_names()) {
+      if (cpu != "generic" && has_what_is_needed(*family, *family->features_of_cpu(cpu)))
         candidates.push_back(std::move(cpu));
     }
+    for (const NamedCpu& known : family->named) candidates.emplace_back(known.name);
   }
-  for (const NamedTarget& known : kNamed) candidates.emplace_back(known.name);
   candidates.emplace_back("native");
   for (const Target& gpu : known_gpu_targets()) candidates.push_back(gpu.name);
   std::ranges::sort(candidates);
@@ -215,8 +171,7 @@ size_t difference(const std::vector<std::string>& a, const std::vector<std::stri
 
 /// The target whose features are nearest to a board's. A CPU's own name wins unless its features are far off:
 /// virtual machines report names that do not fit.
-Target nearest_base(Architecture architecture, std::string_view cpu,
-                    const std::vector<std::string>& features) {
+Target nearest_base(const CpuFamily& family, std::string_view cpu, const std::vector<std::string>& features) {
   constexpr size_t kDoubt = 2;  // features switched off by firmware and hypervisors
   std::optional<Target> best;
   size_t least = 0;
@@ -228,13 +183,13 @@ Target nearest_base(Architecture architecture, std::string_view cpu,
     }
   };
   const std::optional<std::vector<std::string>> known =
-      cpu.empty() ? std::nullopt : features_of_cpu(architecture, cpu);
-  if (known && cpu != "generic" && has_what_is_needed(architecture, *known)) {
+      cpu.empty() ? std::nullopt : family.features_of_cpu(cpu);
+  if (known && cpu != "generic" && has_what_is_needed(family, *known)) {
     consider(*find_base(cpu), 0);
   }
   const size_t handicap = best ? kDoubt : 0;
-  for (const NamedTarget& named : kNamed) {
-    if (named.architecture == architecture && !named.cpu.empty()) consider(*find_base(named.name), handicap);
+  for (const NamedCpu& named : family.named) {
+    if (!named.cpu.empty()) consider(*find_base(named.name), handicap);
   }
   return *best;
 }
@@ -243,10 +198,12 @@ Target nearest_base(Architecture architecture, std::string_view cpu,
 
 std::vector<Target> known_targets() {
   std::vector<Target> result;
-  for (const NamedTarget& known : kNamed) {
-    Target target = find_target(known.name);
-    target.description = known.description;
-    result.push_back(std::move(target));
+  for (const CpuFamily* family : cpu_families()) {
+    for (const NamedCpu& known : family->named) {
+      Target target = find_target(known.name);
+      target.description = known.description;
+      result.push_back(std::move(target));
+    }
   }
   for (Target& target : known_gpu_targets()) result.push_back(std::move(target));
   std::erase_if(result, [](const Target& target) { return !can_generate(target); });
@@ -263,7 +220,7 @@ Target find_target(std::string_view name) {
     std::optional<Target> base;
     if (base_name == "native") {
       const HostCpu host = host_cpu();
-      base = target_of_board(host.architecture == kArm ? "aarch64" : "x86_64", host.name, host.features);
+      base = target_of_board(family_of(host.architecture).name, host.name, host.features);
     } else {
       base = find_base(base_name);
     }
@@ -278,13 +235,16 @@ Target find_target(std::string_view name) {
 
 Target target_of_board(std::string_view architecture, std::string_view cpu,
                        const std::vector<std::string>& reported) {
-  if (architecture != "x86_64" && architecture != "aarch64") {
-    user_error("the board's architecture is {}; gantry generates code for x86_64 and aarch64",
-               architecture.substr(0, 32));
+  const CpuFamily* family = find_family(architecture);
+  if (family == nullptr) {
+    std::vector<std::string_view> known;
+    for (const CpuFamily* other : cpu_families()) known.push_back(other->name);
+    user_error("the board's architecture is {}; gantry generates code for {}", architecture.substr(0, 32),
+               fmt::join(known, " and "));
   }
-  const Architecture arch = architecture == "aarch64" ? kArm : kX86;
+  const Architecture arch = family->architecture;
   std::vector<std::string> features;
-  for (std::string_view f : relevant_features(arch)) {
+  for (std::string_view f : family->features) {
     if (has_feature(reported, f)) features.emplace_back(f);
   }
   // A feature whose needs the board lacks cannot be used.
@@ -293,15 +253,13 @@ Target target_of_board(std::string_view architecture, std::string_view cpu,
       if (!has_feature(reported, needed)) std::erase(features, f);
     }
   }
-  if (arch == kX86 && !has_feature(features, "sse4.2"))
-    user_error("the board's CPU has no SSE4.2; gantry needs x86-64-v2 or better");
-  if (arch == kArm && !has_feature(features, "neon"))
-    user_error("the board's CPU has no NEON, which gantry needs");
-  const Target base = nearest_base(arch, cpu, features);
+  if (!has_what_is_needed(*family, features))
+    user_error("the board's CPU is not enough: gantry needs {}", family->least_text);
+  const Target base = nearest_base(*family, cpu, features);
   std::string name = normalised_name(base, features);
   return make_target(std::move(name),
                      fmt::format("a board with {}", cpu.empty() ? std::string_view("an unknown CPU") : cpu),
-                     arch, base.cpu, std::move(features));
+                     *family, base.cpu, std::move(features));
 }
 
 }  // namespace gantry

@@ -76,7 +76,7 @@ bool takes_lanes(const MachineModel& machine) {
 
 int64_t half_part(int64_t extent, int64_t limit) {
   if (extent <= limit) return extent;
-  // Multiples of 8 use whole registers of operands (host/codegen/lane_operands.h).
+  // Multiples of 8 use whole registers of operands (host/targets/arm/lane_operands.cpp).
   for (int64_t unit : {8, 1}) {
     for (int64_t part = limit; part >= limit / 2 && part % unit == 0; part -= unit)
       if (extent % part == 0) return part;

@@ -62,7 +62,7 @@ int64_t reduction_part(int64_t inputs, const ProductWork& work, const ProductTil
                        const MachineModel& machine);
 
 /// A multiply-add takes a scalar from a lane of a register, not from memory (NEON): the next scalars of each
-/// row are kept in one (host/codegen/lane_operands.h).
+/// row are kept in one (host/targets/arm/lane_operands.cpp).
 bool takes_lanes(const MachineModel& machine);
 
 /// Vector registers that a tile occupies in the inner loop: rows * vectors accumulators, `vectors` weights,

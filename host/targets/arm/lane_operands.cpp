@@ -1,5 +1,4 @@
-#include "host/codegen/lane_operands.h"
-
+// Products by a lane of a register.
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/IR/Instructions.h>
@@ -11,7 +10,9 @@
 #include <llvm/Transforms/Utils/LoopUtils.h>
 #include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 
-namespace gantry {
+#include "host/targets/arm/arm.h"
+
+namespace gantry::arm {
 namespace {
 
 constexpr unsigned kRegisterBits = 128;
@@ -63,7 +64,7 @@ class UnrollBroadcasts : public llvm::PassInfoMixin<UnrollBroadcasts> {
 
 }  // namespace
 
-void add_lane_operand_passes(llvm::PassBuilder& builder) {
+void add_passes(llvm::PassBuilder& builder) {
   builder.registerVectorizerStartEPCallback(
       [](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) { passes.addPass(UnrollBroadcasts()); });
   builder.registerOptimizerLastEPCallback([](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
@@ -74,4 +75,4 @@ void add_lane_operand_passes(llvm::PassBuilder& builder) {
   });
 }
 
-}  // namespace gantry
+}  // namespace gantry::arm

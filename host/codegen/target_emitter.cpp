@@ -1,0 +1,49 @@
+#include "host/codegen/target_emitter.h"
+
+#include "host/codegen/cpu_family.h"
+#include "host/support/error.h"
+
+namespace gantry {
+
+using llvm::Value;
+
+TargetEmitter::TargetEmitter(KernelEmitter& emitter)
+    : ir(emitter.b_), module(emitter.module_), emitter_(emitter) {}
+
+Value* TargetEmitter::index(const Expr& e) {
+  ++emitter_.index_depth_;
+  Value* index = emitter_.emit(e);
+  --emitter_.index_depth_;
+  return index;
+}
+
+Value* TargetEmitter::element_pointer(const BufferNode& buffer, Value* index) {
+  return emitter_.element_pointer(buffer, index);
+}
+
+llvm::Type* TargetEmitter::with_lanes(llvm::Type* scalar, int lanes) {
+  return emitter_.with_lanes(scalar, lanes);
+}
+
+Value* TargetEmitter::tile_variable(int number, int lanes) {
+  Value*& variable = emitter_.scope_.tile_registers[number];
+  if (!variable) {
+    llvm::IRBuilder<> entry(emitter_.scope_.entry, emitter_.scope_.entry->begin());
+    variable = entry.CreateAlloca(with_lanes(ir.getFloatTy(), lanes), nullptr, "tile");
+  }
+  return variable;
+}
+
+int& TargetEmitter::first_weight_tile() {
+  return emitter_.scope_.first_weight_tile;
+}
+
+void KernelEmitter::emit_tile(const TileNode& node) {
+  const std::optional<TileUnit> unit = gpu_ ? std::nullopt : family_of(target_).tile_unit(target_.features);
+  internal_check(unit.has_value(), "kernel {}: tile registers in code for {}", kernel_.name, target_.name);
+  cache_.clear();
+  TargetEmitter emitter(*this);
+  family_of(target_).emit_tile(emitter, *unit, node);
+}
+
+}  // namespace gantry

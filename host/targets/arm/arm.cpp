@@ -1,0 +1,65 @@
+#include "host/targets/arm/arm.h"
+
+#include "host/codegen/cpu_features.h"
+#include "host/targets/arm/tile_units.h"
+
+namespace gantry::arm {
+namespace {
+
+constexpr FeatureAlias kAliases[] = {{"fp16", "fullfp16", true}};
+
+int vector_class(const std::vector<std::string>& features) {
+  return has_feature(features, "dotprod") ? 2 : 1;
+}
+
+std::optional<TileUnit> tile_unit(const std::vector<std::string>& features) {
+  if (has_feature(features, "bf16")) return kBfmmla;
+  return std::nullopt;
+}
+
+CpuInstructions instructions(const std::vector<std::string>& features) {
+  CpuInstructions known;
+  known.half_arithmetic = has_feature(features, "fullfp16");
+  known.bf16_rounding = has_feature(features, "bf16");
+  return known;
+}
+
+std::string_view implied(const std::vector<std::string>& /*features*/) {
+  return "";
+}
+
+}  // namespace
+
+const CpuFamily& family() {
+  static const CpuFamily known{
+      .architecture = Architecture::kAArch64,
+      .name = "aarch64",
+      .triple = "aarch64-unknown-linux-gnu",
+      .baseline = "generic",
+      .least = "neon",
+      .least_text = "NEON",
+      .too_old = {},
+      .named = named_cpus(),
+      .features = feature_names(),
+      .needs = feature_needs(),
+      .aliases = kAliases,
+      .bf16 = {"add +bf16 to its name where the CPU has FEAT_BF16", "neoverse-n2 or aarch64+bf16"},
+      .half = {"fullfp16", "cortex-a76 or aarch64+fp16"},
+      .features_of_cpu = features_of_cpu,
+      .cpu_names = cpu_names,
+      .may_use = may_use,
+      .vector_class = vector_class,
+      .machine = machine,
+      .tile_unit = tile_unit,
+      .instructions = instructions,
+      .implied = implied,
+      .states_vector_width = false,
+      .assembly_comment = "//",
+      .linker_emulation = "aarch64linux",
+      .max_page_bytes = 65536,  // of some boards
+      .add_passes = add_passes,
+      .emit_tile = emit_tile};
+  return known;
+}
+
+}  // namespace gantry::arm
