@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "host/codegen/cpu_family.h"
-#include "host/codegen/cpu_features.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 
@@ -19,6 +17,9 @@ struct GpuArchitecture {
   std::string_view boards;
   /// CPU beside it unless named: modules of the Jetson line sit on one chip with Arm cores.
   std::string_view host;
+  /// LLVM's feature of the oldest version of PTX that knows the architecture and its matrix instructions: the
+  /// older the version, the more drivers read it.
+  std::string_view ptx;
   GpuModel model;
 };
 
@@ -52,6 +53,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_70",
                     "NVIDIA Volta: Tesla V100, Titan V",
                     kDesktopHost,
+                    "+ptx63",
                     {.compute_capability = 70,
                      .multiprocessors = 80,
                      .clock_ghz = 1.53,
@@ -67,6 +69,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_72",
                     "NVIDIA Volta: Jetson Xavier",
                     "aarch64",
+                    "+ptx63",
                     {.compute_capability = 72,
                      .multiprocessors = 8,
                      .clock_ghz = 1.377,
@@ -83,6 +86,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_75",
                     "NVIDIA Turing: T4, RTX 20 series, GTX 16 series, Quadro RTX",
                     kDesktopHost,
+                    "+ptx65",
                     {.compute_capability = 75,
                      .multiprocessors = 40,
                      .clock_ghz = 1.59,
@@ -98,6 +102,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_80",
                     "NVIDIA Ampere: A100, A30",
                     kDesktopHost,
+                    "+ptx70",
                     {.compute_capability = 80,
                      .multiprocessors = 108,
                      .clock_ghz = 1.41,
@@ -113,6 +118,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_86",
                     "NVIDIA Ampere: A10, A40, RTX 30 series, RTX A6000",
                     kDesktopHost,
+                    "+ptx71",
                     {.compute_capability = 86,
                      .multiprocessors = 72,
                      .clock_ghz = 1.695,
@@ -128,6 +134,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_87",
                     "NVIDIA Ampere: Jetson AGX Orin, Orin NX, Orin Nano",
                     "cortex-a78",
+                    "+ptx74",
                     {.compute_capability = 87,
                      .multiprocessors = 16,
                      .clock_ghz = 1.3,
@@ -144,6 +151,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_89",
                     "NVIDIA Ada: L4, L40, RTX 40 series, RTX 6000 Ada",
                     kDesktopHost,
+                    "+ptx78",
                     {.compute_capability = 89,
                      .multiprocessors = 58,
                      .clock_ghz = 2.04,
@@ -156,8 +164,8 @@ constexpr std::array kArchitectures = {
                      .shared_bytes = 100 << 10,
                      .max_threads = 1536,
                      .max_blocks = 24}},
-    GpuArchitecture{"sm_90", "NVIDIA Hopper: H100, H200", kDesktopHost, kHopper},
-    GpuArchitecture{"sm_90a", "NVIDIA Hopper: H100, H200 and no newer GPU", kDesktopHost, kHopper},
+    GpuArchitecture{"sm_90", "NVIDIA Hopper: H100, H200", kDesktopHost, "+ptx78", kHopper},
+    GpuArchitecture{"sm_90a", "NVIDIA Hopper: H100, H200 and no newer GPU", kDesktopHost, "+ptx80", kHopper},
 };
 
 /// A name taken apart; empty parts are not given.
@@ -277,100 +285,8 @@ std::vector<Target> known_gpu_targets() {
   return result;
 }
 
-Target host_target(const Target& target) {
-  if (target.host) return *target.host;
-  Target host = target;
-  host.device = DeviceKind::kCpu;
-  host.gpu_checks = false;
-  host.precision = Precision::kFp32;
-  return host;
-}
-
-namespace {
-
-Precision cpu_precision(const Target& target, Precision precision) {
-  const std::optional<TileUnit> tiles = tile_unit(target);
-  const CpuFamily& family = family_of(target);
-  const std::string_view half = family.half.lacks;
-  switch (precision) {
-    case Precision::kAuto:
-      return tiles && geometry_of(*tiles).fast_parts ? Precision::kFp32Split : Precision::kFp32;
-    case Precision::kFp32:
-      return precision;
-    case Precision::kBf16:
-    case Precision::kFp32Split:
-    case Precision::kFp32Split3:
-      if (tiles) return precision;
-      user_error(
-          "--precision {}: target {} has no instructions for products of bf16 ({}). Take "
-          "--precision fp32, or a target that has them, as {}",
-          name_of(precision), target.name, family.bf16.lacks, family.bf16.targets);
-    case Precision::kFp16:
-      if (has_feature(target, half)) return precision;
-      user_error(
-          "--precision fp16: target {} has no multiply-adds in half precision ({}). Take "
-          "--precision fp32, or a target that has them, as {}",
-          target.name, half, family.half.targets);
-    default:
-      user_error("--precision {}: is for GPUs; target {} is a CPU, which computes in fp32{}{}",
-                 name_of(precision), target.name, tiles ? ", fp32-split, fp32-split3, bf16" : "",
-                 has_feature(target, half) ? ", fp16" : "");
-  }
-}
-
-Precision gpu_precision(const Target& target, Precision precision) {
-  if (precision == Precision::kAuto || precision == Precision::kFp32) return Precision::kFp32;
-  if (precision == Precision::kFp32Split || precision == Precision::kFp32Split3) {
-    user_error("--precision {}: is for CPUs; a GPU computes in fp32, tf32, bf16 or fp16", name_of(precision));
-  }
-  const int needed = precision == Precision::kFp16 ? 75 : 80;
-  if (target.gpu.compute_capability < needed) {
-    user_error("--precision {}: target {} has no tensor-core instructions for it; that needs sm_{} or newer",
-               name_of(precision), target.name, needed);
-  }
-  return precision;
-}
-
-constexpr std::array kPrecisions = {Precision::kAuto,      Precision::kFp32, Precision::kTf32,
-                                    Precision::kBf16,      Precision::kFp16, Precision::kFp32Split,
-                                    Precision::kFp32Split3};
-
-}  // namespace
-
-Target with_precision(Target target, Precision precision) {
-  target.precision = target.for_gpu() ? gpu_precision(target, precision) : cpu_precision(target, precision);
-  target.machine.half_products = !target.for_gpu() && target.precision == Precision::kFp16;
-  return target;
-}
-
-std::string_view name_of(Precision precision) {
-  switch (precision) {
-    case Precision::kAuto:
-      return "auto";
-    case Precision::kFp32:
-      return "fp32";
-    case Precision::kTf32:
-      return "tf32";
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kFp16:
-      return "fp16";
-    case Precision::kFp32Split:
-      return "fp32-split";
-    case Precision::kFp32Split3:
-      return "fp32-split3";
-  }
-  internal_error("unknown precision");
-}
-
-Precision find_precision(std::string_view name) {
-  std::vector<std::string> known;
-  for (Precision p : kPrecisions) {
-    if (name == name_of(p)) return p;
-    known.emplace_back(name_of(p));
-  }
-  user_error("unknown precision '{}'{} known are {}", name.substr(0, 32),
-             did_you_mean(name, known).empty() ? ";" : did_you_mean(name, known), fmt::join(known, ", "));
+std::string_view ptx_feature(const Target& target) {
+  return std::ranges::find(kArchitectures, target.gpu_arch, &GpuArchitecture::name)->ptx;
 }
 
 }  // namespace gantry

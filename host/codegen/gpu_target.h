@@ -16,5 +16,7 @@ bool names_gpu_target(std::string_view name);
 Target find_gpu_target(std::string_view name);
 /// Without CPU suffixes.
 std::vector<Target> known_gpu_targets();
+/// LLVM's feature for the version of PTX that a kCuda target's code is of: "+ptx70".
+std::string_view ptx_feature(const Target& target);
 
 }  // namespace gantry

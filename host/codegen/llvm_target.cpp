@@ -5,6 +5,7 @@
 
 #include "host/codegen/backends.h"
 #include "host/codegen/cpu_family.h"
+#include "host/codegen/gpu_target.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -17,29 +18,8 @@ std::string baseline_cpu(const Target& target) {
   return std::string(family_of(target).baseline);
 }
 
-/// The oldest version of PTX that knows the architecture and its matrix instructions: the older the version,
-/// the more drivers read it.
-std::string_view ptx_version(const Target& target) {
-  if (target.gpu_arch == "sm_90a") return "+ptx80";
-  switch (target.gpu.compute_capability) {
-    case 70:
-    case 72:
-      return "+ptx63";
-    case 75:
-      return "+ptx65";
-    case 80:
-      return "+ptx70";
-    case 86:
-      return "+ptx71";
-    case 87:
-      return "+ptx74";
-    default:
-      return "+ptx78";
-  }
-}
-
 std::string feature_string(const Target& target) {
-  if (target.device == DeviceKind::kCuda) return std::string(ptx_version(target));
+  if (target.device == DeviceKind::kCuda) return std::string(ptx_feature(target));
   std::string result;
   for (const std::string& feature : target.features) {
     if (!result.empty()) result += ',';
