@@ -135,14 +135,20 @@ Misfit out_of_range(const Decision& decision, const char* knob, int64_t least, i
   return fmt::format("{} of form {} is {} to {}, not {}", knob, decision.form, least, most, value);
 }
 
-/// Whole vectors of elements of so many bytes.
-Misfit unfit_block(const LayoutPolicy& policy, const Decision& decision, const char* knob, int element_bytes) {
+/// Whole vectors, of `vector_bytes`, of elements of so many bytes; at most as many as 32 of the target's.
+Misfit unfit_block(const LayoutPolicy& policy, const Decision& decision, const char* knob, int element_bytes,
+                   int64_t vector_bytes) {
   constexpr int64_t kMostVectors = 32;
   if (policy.vector_bytes == 0) return fmt::format("form {} is for CPUs", decision.form);
-  const int64_t lanes = std::max<int64_t>(policy.vector_bytes / element_bytes, 1), most = lanes * kMostVectors;
+  const int64_t lanes = std::max<int64_t>(vector_bytes / element_bytes, 1);
+  const int64_t most = std::max<int64_t>(policy.vector_bytes / element_bytes, 1) * kMostVectors;
   const int64_t value = decision.knob(knob);
   if (value >= lanes && value <= most && value % lanes == 0) return std::nullopt;
   return fmt::format("{} of form {} is a multiple of {} up to {}, not {}", knob, decision.form, lanes, most, value);
+}
+
+Misfit unfit_block(const LayoutPolicy& policy, const Decision& decision, const char* knob, int element_bytes) {
+  return unfit_block(policy, decision, knob, element_bytes, policy.vector_bytes);
 }
 
 Misfit unfit_block(const LayoutPolicy& policy, const Decision& decision, DType dtype) {
@@ -277,8 +283,13 @@ Misfit misfit(const LayoutPolicy& policy, const Decision& decision, const DenseA
       {kPlain, {}}, {"packed", {"block", kHalf}}, {"integers", {"bits", "block"}}, {"tiles", {"parts"}}, {"gemm", {}}};
   if (Misfit no = unknown(decision, kForms)) return no;
   const bool fits = data.dtype == DType::kF32 && !data.shape.empty() && data.shape.back().is_constant();
-  if (decision.form == "packed")
-    return first_of({unfit_block(policy, decision, data.dtype), unfit_half(policy, decision, data.dtype)});
+  if (decision.form == "packed") {
+    // Few units are computed by narrower vectors than the target's, rather than by wide ones that are partly empty.
+    constexpr int64_t kNarrowest = 16;
+    const int bytes = byte_width(decision.knob(kHalf) != 0 ? DType::kF16 : data.dtype);
+    const int64_t narrowest = std::min<int64_t>(policy.vector_bytes, kNarrowest);
+    return first_of({unfit_block(policy, decision, "block", bytes, narrowest), unfit_half(policy, decision, data.dtype)});
+  }
   if (decision.form == "integers") {
     const int64_t bits = decision.knob("bits");
     if (!policy.dense_fixed_point || !fits) return "form integers is for f32 on CPUs, of known depth";

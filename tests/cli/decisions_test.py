@@ -48,6 +48,16 @@ class Golden(WithNetworks):
                                  'down:\n' + '\n'.join(changes))
 
 
+class RoundTrip(WithNetworks):
+    def test_what_is_printed_is_accepted_and_printed_again(self):
+        for network in NETWORKS:
+            for target in TARGETS:
+                with self.subTest(network=network, target=target):
+                    chosen = self.forms(network, target)
+                    (self.folder / 'printed.txt').write_text(chosen)
+                    self.assertEqual(self.forms(network, target, '--decisions', 'printed.txt'), chosen)
+
+
 class Given(WithNetworks):
     NETWORK = 'squeezenet1_1'
 
