@@ -9,12 +9,13 @@
 
 #include "host/driver/decision_file.h"
 #include "host/driver/form_check.h"
+#include "host/forms/choose.h"
 #include "host/graph/text.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
 #include "host/passes/passes.h"
 #include "host/passes/place_devices.h"
-#include "host/target/layout_policy.h"
+#include "host/target/attention_policy.h"
 
 namespace gantry {
 namespace {
@@ -72,10 +73,8 @@ PassContext make_pass_context(const Target& target, const CompileOptions& option
   context.decisions = options.observer.decisions;
   context.candidates = options.observer.candidates;
   if (!context.for_gpu) context.attention = make_attention_policy(target);
-  context.layout_policy = [target, small = context.small](const Function& network) {
-    LayoutPolicy policy = make_layout_policy(target, &network);
-    if (small) keep_weights_small(policy);
-    return policy;
+  context.forms = [target, small = context.small](const Function& network) {
+    return forms::make_forms(target, small, &network);
   };
   return context;
 }

@@ -2,7 +2,7 @@
 //
 //   {form=winograd4, block=32}
 //
-// A decision is made by alter_layout for ops that have several forms (host/passes/form_choice.h), stays on the
+// A decision is made by alter_layout for ops that have several forms (host/forms), stays on the
 // node, and is printed and parsed with it. One that is there before (from a program's text, or from
 // --decisions) is applied as it is.
 #pragma once

@@ -9,17 +9,13 @@
 
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
-#include "host/ops/fixed_point.h"
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
-#include "host/ops/recurrent.h"
-#include "host/ops/tiles.h"
 #include "host/passes/dilation_phases.h"
-#include "host/passes/form_choice.h"
+#include "host/passes/form_set.h"
 #include "host/passes/layout_record.h"
 #include "host/passes/node_decision.h"
 #include "host/passes/rewriter.h"
-#include "host/passes/weight_growth.h"
 #include "host/passes/weight_packing.h"
 
 namespace gantry {
@@ -50,15 +46,15 @@ bool is_one(const Dim& dim) {
 
 class LayoutRewriter {
  public:
-  LayoutRewriter(Function& source, const LayoutPolicy& policy, PassContext& context)
-      : source_(source), policy_(policy), context_(context), target_(source.name) {}
+  LayoutRewriter(Function& source, const FormSet& forms, PassContext& context)
+      : source_(source), chosen_(forms), context_(context), target_(source.name) {}
 
   Function run() {
     target_.constraints = source_.constraints;
     for (Value* parameter : source_.parameters) {
       forms_[parameter].plain = target_.add_parameter(parameter->name, parameter->type);
     }
-    if (policy_.small_weights) users_ = source_.users();
+    if (context_.small) users_ = source_.users();
     for (Value* constant : source_.constants()) {
       forms_[constant].plain = target_.add_constant(constant->name, constant->constant);
     }
@@ -130,7 +126,7 @@ class LayoutRewriter {
       case LayoutBehaviour::kAxisRemap:
         return rewrite_axis_remap(node);
       case LayoutBehaviour::kNone:
-        return rewrite_transpose(node) || rewrite_dense(node) || rewrite_matmul(node) || rewrite_recurrence(node);
+        return rewrite_transpose(node) || rewrite_formed(node);
     }
     return false;
   }
@@ -167,8 +163,7 @@ class LayoutRewriter {
   bool rewrite_channel_aware(const Node& node) {
     if (node.inputs[0]->type.rank() < 3) return false;
     if (node.attrs_as<ImageAttrs>().channels_last) return false;  // an earlier run's
-    bool packable = node.match(nn::conv) != nullptr;
-    if (packable) return rewrite_conv(node);
+    if (node.is(nn::conv)) return rewrite_formed(node);
     if (!has_last(node.inputs[0])) return false;
     auto attrs = node.attrs->clone();
     static_cast<ImageAttrs&>(*attrs).channels_last = true;
@@ -182,6 +177,7 @@ class LayoutRewriter {
 
   /// A copy of the node's weight, its input 1, in another form would be one more.
   bool keeps_weight(const Node& node) const {
+    if (node.is(op::matmul) || !node.inputs[1]->is_constant()) return false;
     const auto users = users_.find(node.inputs[1]);
     if (users == users_.end()) return false;
     return std::ranges::any_of(users->second, [&](const Node* user) {
@@ -192,24 +188,21 @@ class LayoutRewriter {
 
   // --- what has several forms
 
-  /// The node's own decision or one that is given for it, if it fits, else the target's.
-  template <typename Choose, typename Misfits>
-  Decision decide(const Node& node, const Choose& choose, const Misfits& misfits) {
+  /// The node's own decision or one that is given for it, if it fits, else what the forms choose.
+  Decision decide(const Node& node, const FormQuestion& question) {
     const auto* line = context_.given == nullptr ? nullptr : context_.given->take(node);
     std::optional<Decision> decision = line != nullptr ? line->node.decision : node.decision;
     if (decision) {
-      if (const Misfit why = misfits(*decision)) refuse(node, *decision, line == nullptr ? "" : line->place, *why);
+      if (const Misfit why = chosen_.misfit(question, *decision))
+        refuse(node, *decision, line == nullptr ? "" : line->place, *why);
     } else {
-      decision = choose();
+      decision = chosen_.choose(question);
     }
-    if (context_.decisions != nullptr) context_.decisions->push_back({node.op, node.origin, *decision, {}});
+    if (context_.decisions != nullptr) {
+      context_.decisions->push_back({node.op, node.origin, *decision, {}});
+      if (context_.candidates) context_.decisions->back().candidates = chosen_.candidates(question, *decision);
+    }
     return *std::move(decision);
-  }
-
-  /// Of the last decision.
-  void note_candidates(const std::function<std::vector<Candidate>()>& candidates) {
-    if (context_.decisions != nullptr && context_.candidates)
-      context_.decisions->back().candidates = compared(candidates(), context_.decisions->back().decision);
   }
 
   [[noreturn]] static void refuse(const Node& node, const Decision& decision, const std::string& place,
@@ -226,79 +219,38 @@ class LayoutRewriter {
     return true;
   }
 
-  Node* again(const Node& node, std::vector<Value*> inputs, std::shared_ptr<const Attrs> attrs,
-              const Decision& decision) {
-    Node* made = again(node, std::move(inputs), std::move(attrs));
-    made->decision = decision;
-    return made;
-  }
-
-  bool rewrite_conv(const Node& node) {
-    if (keeps_weight(node)) return false;
-    Value* weight = plain(node.inputs[1], node.origin);
-    const auto& attrs = node.attrs_as<ConvAttrs>();
-    if (attrs.weight_block != 0 || attrs.channels_last) return false;
-    const bool known = weight->is_constant();
-    if (!known && !(policy_.packs_data_weights && constant_shape(weight->type.shape))) return false;
-    const ConvQuestion question{node.inputs[0]->type, node.result()->type, weight->type.dtype, known,
-                                !has_last(node.inputs[0])};
-    const Decision decision = decide(
-        node, [&] { return choose_form(policy_, attrs, question); },
-        [&](const Decision& given) { return misfit(policy_, given, attrs, question); });
-    if (policy_.conv_candidates) note_candidates([&] { return policy_.conv_candidates(attrs, question.data, question.result); });
-    if (decision.form == "plain") return keep(node, decision);
-    if (decision.form == "depthwise") return make_depthwise(node, weight, decision);
-    if (decision.knob("phases") != 0) return make_phases(node, weight, decision);
-    const ConvAttrs formed = with_form(policy_, decision, attrs, question.data);
-    Value* packed = packed_weight(weight, formed, decision, node.origin);
-    Value* image = formed.plain_data ? plain(node.inputs[0], node.origin) : last(node.inputs[0], node.origin);
-    set_last(node, again(node, {image, packed}, std::make_shared<ConvAttrs>(formed), decision));
+  bool rewrite_formed(const Node& node) {
+    if (node.inputs.empty()) return false;
+    Value* weight = node.inputs.size() > 1 && node.inputs[1] != nullptr ? plain(node.inputs[1], node.origin) : nullptr;
+    const FormQuestion question{.node = node, .weight = weight, .plain_data = !has_last(node.inputs[0])};
+    if (!chosen_.has_choice(question) || keeps_weight(node)) return false;
+    const Decision decision = decide(node, question);
+    WeightPacker weights = packer(node.origin);
+    const FormedNode formed = chosen_.apply(question, decision, weights);
+    if (formed.attrs == nullptr) return keep(node, decision);
+    make(node, formed, decision);
     return true;
   }
 
-  bool make_depthwise(const Node& node, Value* weight, const Decision& decision) {
-    auto attrs = std::make_shared<ConvAttrs>(node.attrs_as<ConvAttrs>());
-    attrs->channels_last = true;
-    attrs->depthwise_packed = true;
-    Value* packed = packer(node.origin).depthwise(weight);
-    Value* image = last(node.inputs[0], node.origin);
-    set_last(node, again(node, {image, packed}, attrs, decision));
-    return true;
-  }
-
-  bool make_phases(const Node& node, Value* weight, const Decision& decision) {
-    const auto& dilated = node.attrs_as<ConvAttrs>();
-    const TensorType& result = node.result()->type;
-    const auto phases = dilation_phases(dilated, node.inputs[0]->type, result);
-    const ConvAttrs formed = with_form(policy_, decision, phases->attrs, phases->data);
-    Value* packed = packed_weight(weight, formed, decision, node.origin);
+  void make(const Node& node, const FormedNode& formed, const Decision& decision) {
+    Value* data = formed.data_last ? last(node.inputs[0], node.origin) : plain(node.inputs[0], node.origin);
     WeightPacker nodes = packer(node.origin, LayoutWish::kDilationPhases);
-    Value* image = split_phases(nodes, dilated, *phases, last(node.inputs[0], node.origin));
-    Value* made = again(node, {image, packed}, std::make_shared<ConvAttrs>(formed), decision)->result();
-    forms_[node.result()].last = join_phases(nodes, dilated, result, made);
-    return true;
-  }
-
-  Value* packed_weight(Value* weight, const ConvAttrs& attrs, const Decision& decision, const Origin& origin) {
-    if (attrs.merged_groups > 1) {
-      const ConstantPtr merged =
-          merged_group_weight(*weight->constant, attrs.groups * attrs.merged_groups, attrs.merged_groups);
-      weight = target_.add_constant(weight->name, merged);
+    if (formed.phases) data = split_phases(nodes, node.attrs_as<ConvAttrs>(), *formed.phases, data);
+    std::vector<Value*> inputs{data};
+    inputs.insert(inputs.end(), formed.weights.begin(), formed.weights.end());
+    for (size_t i = formed.weights.empty() ? 1 : 2; i < node.inputs.size(); ++i)
+      inputs.push_back(node.inputs[i] ? plain(node.inputs[i], node.origin) : nullptr);
+    Node* made = again(node, std::move(inputs), formed.attrs);
+    made->placement = node.placement;
+    made->decision = decision;
+    if (formed.phases) {
+      forms_[node.result()].last =
+          join_phases(nodes, node.attrs_as<ConvAttrs>(), node.result()->type, made->result());
+      return;
     }
-    Value* packed = packed_weight(weight, attrs, origin);
-    return decision.knob("half") != 0 ? packer(origin).rounded_to_half(packed) : packed;
-  }
-
-  Value* packed_weight(Value* weight, const ConvAttrs& attrs, const Origin& origin) {
-    switch (attrs.algorithm) {
-      case ConvAlgorithm::kDirect:
-        return packer(origin).conv(weight, attrs);
-      case ConvAlgorithm::kTiles:
-        return packer(origin).tiles(weight, attrs);
-      case ConvAlgorithm::kGemm:
-        return packer(origin).gemm(weight, attrs);
-      default:
-        return packer(origin).winograd(weight, attrs);
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      Forms& forms = forms_[node.results[i]];
+      (formed.result_last ? forms.last : forms.plain) = made->results[i];
     }
   }
 
@@ -372,91 +324,8 @@ class LayoutRewriter {
     return true;
   }
 
-  // --- matrix products
-
-  bool rewrite_matmul(const Node& node) {
-    auto* given = node.match(op::matmul);
-    if (!given || given->gemm || !policy_.matmul_gemm) return false;  // one form
-    const Decision decision = decide(
-        node, [&] { return choose_form(policy_, node.inputs[0]->type, node.inputs[1]->type); },
-        [&](const Decision& other) { return misfit_of_matmul(policy_, other); });
-    if (decision.form == "plain") return keep(node, decision);
-    auto attrs = std::make_shared<MatmulAttrs>(*given);
-    attrs->gemm = true;
-    std::vector<Value*> inputs{plain(node.inputs[0], node.origin), plain(node.inputs[1], node.origin)};
-    forms_[node.result()].plain = again(node, inputs, attrs, decision)->result();
-    return true;
-  }
-
-  // With constant weights.
-  bool rewrite_dense(const Node& node) {
-    auto* given = node.match(nn::dense);
-    if (!given || given->weight_block != 0 || given->gemm || given->tile_parts > 0) return false;
-    Value* weight = plain(node.inputs[1], node.origin);
-    if (!weight->is_constant() || keeps_weight(node)) return false;
-    const TensorType& data = node.inputs[0]->type;
-    std::optional<FixedPointWeight> words;
-    const auto is_exact = [&](int64_t bits, int64_t columns) {
-      words.reset();
-      if (weight->type.dtype == DType::kF32) words = to_fixed_point(*weight->constant, bits, columns);
-      return words.has_value();
-    };
-    const Decision decision = decide(
-        node, [&] { return choose_form(policy_, *given, data, is_exact); },
-        [&](const Decision& other) -> Misfit {
-          if (Misfit why = misfit(policy_, other, *given, data)) return why;
-          if (other.form != "integers" || is_exact(other.knob("bits"), other.knob("block"))) return std::nullopt;
-          return "integers of so many bits are not near enough to the weights";
-        });
-    if (policy_.dense_candidates) note_candidates([&] { return policy_.dense_candidates(data, given->units); });
-    if (decision.form == "plain") return keep(node, decision);
-    auto attrs = std::make_shared<DenseAttrs>(with_form(policy_, decision, *given));
-    std::vector<Value*> inputs{plain(node.inputs[0], node.origin)};
-    if (decision.form == "integers") {
-      inputs.push_back(target_.add_constant(weight->name, words->words));
-      inputs.push_back(target_.add_constant(weight->name, words->ranges));
-    } else {
-      inputs.push_back(packed_weight(weight, *attrs, decision, node.origin));
-    }
-    forms_[node.result()].plain = again(node, std::move(inputs), attrs, decision)->result();
-    return true;
-  }
-
-  Value* packed_weight(Value* weight, const DenseAttrs& attrs, const Decision& decision, const Origin& origin) {
-    if (attrs.gemm) return weight;
-    if (attrs.tile_parts > 0) return packer(origin).tiles(weight, attrs);
-    Value* packed = packer(origin).dense(weight, attrs);
-    return decision.knob("half") != 0 ? packer(origin).rounded_to_half(packed) : packed;
-  }
-
-  // With constant weights.
-  bool rewrite_recurrence(const Node& node) {
-    auto* given = node.attrs_if<RecurrenceAttrs>();
-    if (!given || given->weight_block != 0 || !policy_.recurrent) return false;
-    Value* weight = plain(node.inputs[1], node.origin);
-    // Of a packed weight, the initial state alone says how many units there are.
-    if (!weight->is_constant() || !node.inputs[2]->type.shape[2].is_constant() || keeps_weight(node)) return false;
-    const std::vector<int64_t> runs = recurrent_runs(node, weight->type.shape[1].value());
-    const Decision decision = decide(
-        node, [&] { return choose_form(policy_, node.inputs[2]->type, runs); },
-        [&](const Decision& other) { return misfit_of_recurrence(policy_, other); });
-    if (decision.form == "plain") return keep(node, decision);
-    auto attrs = std::make_shared<RecurrenceAttrs>(*given);
-    attrs->weight_block = decision.knob("columns");
-    attrs->sequences = decision.knob("sequences", 1);
-    attrs->directions_in_turn = decision.knob("in_turn") != 0;
-    const ConstantPtr packed = packed_recurrent_weight(*weight->constant, runs, attrs->weight_block);
-    const auto bytes = [](const ConstantData& data) { return static_cast<int64_t>(data.size); };
-    if (policy_.small_weights && !grows_little(bytes(*weight->constant), bytes(*packed))) return false;
-    std::vector<Value*> inputs = plain_inputs(node);
-    inputs[1] = target_.add_constant(weight->name, packed);
-    copy(node, attrs, inputs);
-    for (Value* result : node.results) forms_.at(result).plain->producer->decision = decision;
-    return true;
-  }
-
   Function& source_;
-  const LayoutPolicy& policy_;
+  const FormSet& chosen_;
   PassContext& context_;
   const Node* reader_ = nullptr;  ///< the node that is rewritten; null: outputs are
   Function target_;
@@ -466,12 +335,12 @@ class LayoutRewriter {
 
 }  // namespace
 
-void alter_layout(Graph& graph, const LayoutPolicy& policy, PassContext& context) {
-  graph.main = LayoutRewriter(graph.main, policy, context).run();
+void alter_layout(Graph& graph, const FormSet& forms, PassContext& context) {
+  graph.main = LayoutRewriter(graph.main, forms, context).run();
 }
 
 void alter_layout(Graph& graph, PassContext& context) {
-  if (context.layout_policy) alter_layout(graph, context.layout_policy(graph.main), context);
+  if (context.forms) alter_layout(graph, *context.forms(graph.main), context);
 }
 
 extern const Pass alter_layout_pass{

@@ -4,16 +4,17 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "host/graph/graph.h"
-#include "host/passes/alter_layout.h"
 #include "host/passes/attention_policy.h"
 
 namespace gantry {
 
+class FormSet;        // host/passes/form_set.h
 struct FusionReport;  // host/passes/fusion_report.h
 class LayoutRecord;   // host/passes/layout_record.h
 class GivenDecisions;
@@ -33,8 +34,8 @@ struct PassContext {
   /// been seen to gain by it: it is for those who want to try.
   bool combine_parallel = false;
   AttentionPolicy attention;
-  /// Absent: layouts and weights stay as they are.
-  std::function<LayoutPolicy(const Function&)> layout_policy;
+  /// Forms of a function's nodes (host/passes/form_set.h). Absent: layouts and weights stay as they are.
+  std::function<std::unique_ptr<FormSet>(const Function&)> forms;
 
   /// Where passes put down why kernels are what they are, and for whom nodes change layouts; null: nobody asks.
   /// They outlive the passes. A report on fusion needs every rewrite.

@@ -97,7 +97,7 @@ void fold_right_operands(Graph& graph, PassContext& context);
 /// After alter_layout; leaves constant nodes and dead ones.
 void combine_projections(Graph& graph, PassContext& context);
 
-/// Layouts and packed weights for the target (host/passes/alter_layout.h), by PassContext::layout_policy.
+/// Layouts and packed weights for the target (host/passes/alter_layout.h), by PassContext::forms.
 void alter_layout(Graph& graph, PassContext& context);
 
 /// Groups nodes into fused ops by their fusion classes:

@@ -39,6 +39,9 @@ class WeightPacker {
     if (made_ && !op_def(*node).is_view) made_(*node);
     return node->result();
   }
+  Value* constant(const std::string& name, ConstantPtr constant) {
+    return function_.add_constant(name, std::move(constant));
+  }
   /// `value` itself where nothing changes.
   Value* reshape(Value* value, Shape shape);
   /// A reshape where only axes of extent 1 move.

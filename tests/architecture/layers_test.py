@@ -19,6 +19,7 @@ LAYERS = [
     ['host/ops'],
     ['host/passes', 'host/codegen', 'host/zoo'],
     ['host/onnx', 'host/target'],
+    ['host/forms'],
     ['host/driver'],
     ['host/compiler'],
     ['host/cli'],

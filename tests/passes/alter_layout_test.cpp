@@ -5,12 +5,14 @@
 #include <limits>
 #include <stdexcept>
 
+#include "host/forms/conv_case.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/movement.h"
 #include "host/ops/recurrent.h"
 #include "host/passes/dilation_phases.h"
 #include "host/tensor/interpret.h"
+#include "tests/forms/given_forms.h"
 #include "tests/passes/pass_test.h"
 
 namespace gantry {
@@ -18,26 +20,31 @@ namespace {
 
 using testing::ElementsAre;
 
-LayoutPolicy blocks_of(int64_t block) {
-  LayoutPolicy policy;
-  policy.conv_block = [block](const ConvAttrs&, const TensorType&, const TensorType&) { return block; };
-  policy.dense_block = [block](const TensorType&, int64_t) { return block; };
-  return policy;
+bool is_depthwise(const FormQuestion& question) {
+  const ConvAttrs* conv = question.node.match(nn::conv);
+  return conv != nullptr && forms::is_depthwise(*conv, question.node.inputs[0]->type);
 }
 
-LayoutPolicy products(ConvAlgorithm algorithm) {
-  LayoutPolicy policy = blocks_of(8);
-  policy.conv_algorithm = [algorithm](const ConvAttrs&, const TensorType&, const TensorType&) {
-    return algorithm;
-  };
-  policy.dense_gemm = [](const TensorType&, int64_t) { return true; };
-  policy.matmul_gemm = [](const TensorType&, const TensorType&) { return true; };
-  return policy;
+/// On a CPU: weights in blocks; recurrences stay as they are.
+GivenForms blocks_of(int64_t block) {
+  return {find_target("x86-64-v2"), [block](const FormQuestion& question, const FormSet&) -> Decision {
+            if (is_depthwise(question)) return {"depthwise", {}};
+            if (block == 0 || question.node.attrs_if<RecurrenceAttrs>() != nullptr) return {"plain", {}};
+            return {question.node.is(nn::conv) ? "direct" : "packed", {{"block", block}}};
+          }};
 }
 
-std::string altered(const std::string& text, const LayoutPolicy& policy) {
+/// On a GPU: matrix products, and convolutions as `conv` says.
+GivenForms products(const Decision& conv) {
+  return {find_target("cuda:sm_80"), [conv](const FormQuestion& question, const FormSet&) -> Decision {
+            if (is_depthwise(question)) return {"depthwise", {}};
+            return question.node.is(nn::conv) ? conv : Decision{"gemm", {}};
+          }};
+}
+
+std::string altered(const std::string& text, const FormSet& forms) {
   Graph graph = parse_graph(text, table());
-  alter_layout(graph, policy, fresh_context());
+  alter_layout(graph, forms, fresh_context());
   verify(graph, table(), "alter_layout");
   fold_constant(graph, fresh_context());
   dead_code(graph, fresh_context());
@@ -66,6 +73,8 @@ class Only {
     if (attrs_ == nullptr) throw std::runtime_error("none in " + text);
   }
   const AttrsType* operator->() const { return attrs_; }
+  std::string data_type() const { return node_->inputs.at(0)->type.str(); }
+  std::string result_type() const { return node_->result()->type.str(); }
   std::string weight_type() const { return node_->inputs.at(1)->type.str(); }
 
  private:
@@ -91,15 +100,16 @@ TEST(AlterLayout, RunsAConvolutionChannelsLastWithPackedWeights) {
 }
 
 TEST(AlterLayout, ReadsAnImageAsTheModelHasItWhereTheTargetWants) {
-  LayoutPolicy policy = blocks_of(8);
-  policy.conv_plain_data = [](const ConvAttrs& attrs, const TensorType&, const TensorType&) {
-    return attrs.plain_data;
-  };
+  const GivenForms forms(find_target("x86-64-v2"), [](const FormQuestion& question, const FormSet&) -> Decision {
+    Decision decision{"direct", {{"block", 8}}};
+    decision.set("plain_data", question.plain_data ? 1 : 0);
+    return decision;
+  });
   const std::string text =
       altered("fn @main(%x: Tensor[(1, 4, 5, 5), f32]) -> Tensor[(1, 6, 5, 5), f32] {\n  %a = " + kConv +
                   "\n  %b = nn.conv(%a, @v: Tensor[(6, 6, 1, 1), f32], channels=6, kernel=[1, 1], "
                   "strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0))\n  return %b\n}\n",
-              policy);
+              forms);
   const Graph graph = parse_graph(text, table());
   std::vector<bool> plain;
   for (const Node* node : graph.main.nodes()) {
@@ -164,27 +174,28 @@ TEST(AlterLayout, DecisionsOfNodesAreAppliedAsTheyAre) {
     std::string text = kConvFunction;
     return text.insert(text.find("\n  return"), " " + decision);
   };
-  LayoutPolicy policy = products(ConvAlgorithm::kGemm);
-  policy.vector_bytes = 16;
-  EXPECT_THAT(altered(with("{form=plain}"), policy), IsGraph(with("{form=plain}")));
-  const Graph direct = parse_graph(altered(with("{form=direct, block=8}"), policy), op_set());
+  const GivenForms forms(find_target("x86-64-v2"), [](const FormQuestion&, const FormSet&) -> Decision {
+    return {"gemm", {}};
+  });
+  EXPECT_THAT(altered(with("{form=plain}"), forms), IsGraph(with("{form=plain}")));
+  const Graph direct = parse_graph(altered(with("{form=direct, block=8}"), forms), op_set());
   const auto formed = std::ranges::find_if(direct.main.nodes(), [](const Node* node) { return node->is(nn::conv); });
   EXPECT_EQ((*formed)->decision, (Decision{"direct", {{"block", 8}}}));
   EXPECT_EQ((*formed)->attrs_as<ConvAttrs>().weight_block, 8);
   EXPECT_EQ((*formed)->attrs_as<ConvAttrs>().algorithm, ConvAlgorithm::kDirect);
   for (const char* wrong : {"{form=direct}", "{form=direct, block=6}", "{form=tiles, parts=2}", "{form=depthwise}",
                             "{form=direct, block=8, half=1}", "{form=direct, block=8, merged_groups=3}"})
-    EXPECT_THROW(altered(with(wrong), policy), Error) << wrong;
+    EXPECT_THROW(altered(with(wrong), forms), Error) << wrong;
 }
 
 TEST(AlterLayout, WeightsOfTheProductFormAreAMatrixOfTapsAndChannels) {
-  const Only conv(altered(kConvFunction, products(ConvAlgorithm::kGemm)), nn::conv);
+  const Only conv(altered(kConvFunction, products({"gemm", {}})), nn::conv);
   EXPECT_EQ(conv->algorithm, ConvAlgorithm::kGemm);
   EXPECT_EQ(conv.weight_type(), "Tensor[(36, 6), f32]");
 }
 
 TEST(AlterLayout, WeightsForWinogradAreTransformedWhenCompiling) {
-  const std::string text = altered(kConvFunction, products(ConvAlgorithm::kWinograd4));
+  const std::string text = altered(kConvFunction, products({"winograd4", {}}));
   const Only conv(text, nn::conv);
   EXPECT_EQ(conv->algorithm, ConvAlgorithm::kWinograd4);
   EXPECT_EQ(conv.weight_type(), "Tensor[(36, 4, 6), f32]");
@@ -197,7 +208,7 @@ TEST(AlterLayout, WhatWinogradDoesNotFitBecomesAPlainProduct) {
       "Tensor[(6, "
       "2, 1, 1), f32], channels=6, kernel=[1, 1], strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0), "
       "groups=2)\n  return %y\n}\n",
-      products(ConvAlgorithm::kWinograd2)), nn::conv);
+      *forms::make_forms(find_target("cuda:sm_80"))), nn::conv);
   EXPECT_EQ(conv->algorithm, ConvAlgorithm::kGemm);
   EXPECT_EQ(conv.weight_type(), "Tensor[(2, 2, 3), f32]");
 }
@@ -208,20 +219,16 @@ TEST(AlterLayout, DepthwiseConvolutionsHaveAFormOfTheirOwn) {
       "Tensor[(4, "
       "1, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0), "
       "groups=4)\n  return %y\n}\n",
-      products(ConvAlgorithm::kGemm)), nn::conv);
+      products({"gemm", {}})), nn::conv);
   EXPECT_TRUE(conv->depthwise_packed);
   EXPECT_EQ(conv->algorithm, ConvAlgorithm::kDirect);
 }
 
-TEST(AlterLayout, DilatedConvolutionsAreComputedByPhasesWhereThePolicyWantsThat) {
-  LayoutPolicy policy = products(ConvAlgorithm::kGemm);
-  TensorType data, result;
-  policy.conv_phases = [&](const ConvAttrs&, const TensorType&, const TensorType&,
-                           const DilationPhases& phases) {
-    data = phases.data;
-    result = phases.result;
-    return true;
-  };
+TEST(AlterLayout, DilatedConvolutionsAreComputedByPhasesWhereThatIsDecided) {
+  const GivenForms forms(find_target("x86-64-v2"), [](const FormQuestion& question, const FormSet& all) -> Decision {
+    const Decision phases{"gemm", {{"phases", 1}}};
+    return all.misfit(question, phases) ? Decision{"gemm", {}} : phases;
+  });
   const auto conv = [&](const char* dilations, const char* strides, const char* out) {
     return Only(altered(
         fmt::format(
@@ -229,28 +236,30 @@ TEST(AlterLayout, DilatedConvolutionsAreComputedByPhasesWhereThePolicyWantsThat)
             "Tensor[(2, 4, 3, 3), f32], channels=2, kernel=[3, 3], strides=[{1}], dilations=[{0}], "
             "padding=(2, 2, 2, 2))\n  return %y\n}}\n",
             dilations, strides, out),
-        policy), nn::conv);
+        forms), nn::conv);
   };
   // 9 lines are 5 and 4 of each phase, each with one before and after.
   const Only phases = conv("2, 2", "1, 1", "9, 8");
   EXPECT_THAT(phases->dilations, ElementsAre(1, 1));
   EXPECT_THAT(phases->padding, ElementsAre(Dim(0), Dim(0), Dim(0), Dim(0)));
-  EXPECT_EQ(data.str(), "Tensor[(4*N, 4, 7, 6), f32]");
-  EXPECT_EQ(result.str(), "Tensor[(4*N, 2, 5, 4), f32]");
+  EXPECT_EQ(phases.data_type(), "Tensor[(4*N, 7, 6, 4), f32]");
+  EXPECT_EQ(phases.result_type(), "Tensor[(4*N, 5, 4, 2), f32]");
   EXPECT_THAT(conv("2, 1", "1, 1", "9, 10")->dilations, ElementsAre(2, 1));
   EXPECT_THAT(conv("2, 2", "2, 2", "5, 4")->dilations, ElementsAre(2, 2));
 }
 
-TEST(AlterLayout, DepthwiseConvolutionsOfPlainDataStayAsTheyAreWhereThePolicyWantsThatSo) {
-  LayoutPolicy policy = products(ConvAlgorithm::kGemm);
-  policy.depthwise_plain = [](const ConvAttrs&, const TensorType&) { return true; };
+TEST(AlterLayout, DepthwiseConvolutionsOfPlainDataStayAsTheyAreWhereThatIsDecided) {
+  const GivenForms forms(find_target("x86-64-v2"), [](const FormQuestion& question, const FormSet&) -> Decision {
+    if (!is_depthwise(question)) return {"gemm", {}};
+    return {question.plain_data ? "plain" : "depthwise", {}};
+  });
   const std::string conv =
       "nn.conv(%x, @w: Tensor[(4, 1, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, "
       "1], "
       "padding=(0, 0, 0, 0), groups=4)";
   const std::string head = "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 4, H, W), f32] {\n  %y = ";
   const std::string alone = head + conv + "\n  return %y\n}\n";
-  EXPECT_THAT(altered(alone, policy), IsGraph(head + conv + " {form=plain}\n  return %y\n}\n"));
+  EXPECT_THAT(altered(alone, forms), IsGraph(head + conv + " {form=plain}\n  return %y\n}\n"));
   // What lies channels-last already is read so.
   const std::string first =
       "nn.conv(%x, @v: Tensor[(4, 4, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, "
@@ -258,7 +267,7 @@ TEST(AlterLayout, DepthwiseConvolutionsOfPlainDataStayAsTheyAreWhereThePolicyWan
       "padding=(0, 0, 0, 0))\n  %z = ";
   std::string second = conv;
   second.replace(second.find("%x"), 2, "%y");
-  const Graph both = parse_graph(altered(head + first + second + "\n  return %z\n}\n", policy), table());
+  const Graph both = parse_graph(altered(head + first + second + "\n  return %z\n}\n", forms), table());
   const auto last = std::ranges::find_if(both.main.nodes(), [](const Node* node) {
     const auto* attrs = node->match(nn::conv);
     return attrs != nullptr && attrs->groups == 4;
@@ -272,7 +281,7 @@ TEST(AlterLayout, MatrixProductsTakeTheFormThatTheTargetWants) {
       "fn @main(%x: Tensor[(N, 4, 8), f32]) -> Tensor[(N, 4, 4), f32] {\n  %y = nn.dense(%x, @w: Tensor[(8, "
       "5), "
       "f32], units=5)\n  %z = matmul(%y, %y, transpose_b=true)\n  return %z\n}\n",
-      products(ConvAlgorithm::kGemm));
+      products({"gemm", {}}));
   const Only dense(text, nn::dense);
   EXPECT_TRUE(dense->gemm);
   EXPECT_EQ(dense.weight_type(), "Tensor[(8, 5), f32]");
@@ -281,12 +290,13 @@ TEST(AlterLayout, MatrixProductsTakeTheFormThatTheTargetWants) {
 
 /// A product whose weights are 1 but for one in each chunk of the depth.
 Only<DenseAttrs> altered_product(float other, std::vector<int64_t> bits) {
-  LayoutPolicy policy = blocks_of(8);
-  policy.dense_fixed_point = [bits](const TensorType&, int64_t) {
-    std::vector<LayoutPolicy::FixedPointBlock> formats;
-    for (int64_t count : bits) formats.push_back({count, 16});
-    return formats;
-  };
+  const GivenForms forms(find_target("x86-64-v2"), [bits](const FormQuestion& question, const FormSet& all) -> Decision {
+    for (int64_t count : bits) {
+      const Decision integers{"integers", {{"bits", count}, {"block", 16}}};
+      if (!all.misfit(question, integers)) return integers;
+    }
+    return {"packed", {{"block", 8}}};
+  });
   Graph graph = parse_graph(
       "fn @main(%x: Tensor[(2, 100), f32]) -> Tensor[(2, 5), f32] {\n"
       "  %y = nn.dense(%x, @w: Tensor[(100, 5), f32], units=5)\n  return %y\n}\n",
@@ -294,7 +304,7 @@ Only<DenseAttrs> altered_product(float other, std::vector<int64_t> bits) {
   std::vector<float> weights(500, 1);
   weights[7] = other;
   graph.main.constants().at(0)->constant = make_constant({DType::kF32, {100, 5}}, weights.data());
-  alter_layout(graph, policy, fresh_context());
+  alter_layout(graph, forms, fresh_context());
   verify(graph, table(), "alter_layout");
   fold_constant(graph, fresh_context());
   dead_code(graph, fresh_context());
@@ -318,20 +328,19 @@ TEST(AlterLayout, WeightsBecomeIntegersWhereTheseAreExactEnough) {
 }
 
 TEST(AlterLayout, RecurrentWeightsArePackedAsAStepReadsThem) {
-  LayoutPolicy policy = blocks_of(8);
   std::vector<int64_t> asked;
-  policy.recurrent = [&asked](const TensorType& state, const std::vector<int64_t>& runs) {
-    EXPECT_EQ(state.shape[1], Dim(3));
+  const GivenForms forms(find_target("x86-64-v2"), [&asked](const FormQuestion& question, const FormSet&) -> Decision {
+    const std::vector<int64_t> runs = recurrent_runs(question.node, question.weight->type.shape[1].value());
     asked.insert(asked.end(), runs.begin(), runs.end());
-    return runs[0] == 28 ? RecurrentPacking{} : RecurrentPacking{.columns = 64, .sequences = 3};
-  };
+    return runs[0] == 28 ? Decision{"plain", {}} : Decision{"packed", {{"columns", 64}, {"sequences", 3}}};
+  });
   auto with_units = [&](int units) {
     const std::string h = std::to_string(units), c = std::to_string(4 * units);
     return Only(altered("fn @main(%x: Tensor[(5, 3, " + c + "), f32]) -> Tensor[(5, 1, 3, " + h +
                        "), f32] {\n  %y, %h, %c = nn.lstm_recurrence(%x, @r: Tensor[(1, " + h + ", " + c +
                        "), f32], @h0: Tensor[(1, 3, " + h + "), f32], @c0: Tensor[(1, 3, " + h +
                        "), f32], none)\n  return %y\n}\n",
-                   policy), nn::lstm_recurrence);
+                   forms), nn::lstm_recurrence);
   };
   const auto whole = with_units(64), padded = with_units(13), plain = with_units(7);
   EXPECT_EQ(whole->weight_block, 64);
@@ -345,7 +354,7 @@ TEST(AlterLayout, RecurrentWeightsArePackedAsAStepReadsThem) {
   const std::string unknown = altered(
       "fn @main(%x: Tensor[(5, 3, 16), f32], %h: Tensor[(1, 3, H), f32]) -> Tensor[(5, 1, 3, 16), f32] "
       "{\n  %y, %s = nn.rnn_recurrence(%x, @r: Tensor[(1, 16, 16), f32], %h)\n  return %y\n}\n",
-      policy);
+      forms);
   EXPECT_EQ(Only(unknown, nn::rnn_recurrence)->weight_block, 0)
       << "a packed weight does not say how many units there are";
 }

@@ -5,7 +5,7 @@
 
 #include "host/ops/conv.h"
 #include "host/passes/alter_layout.h"
-#include "host/passes/dilation_phases.h"
+#include "tests/forms/given_forms.h"
 #include "tests/passes/pass_test.h"
 
 namespace gantry {
@@ -14,21 +14,20 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-LayoutPolicy blocks_of_eight() {
-  LayoutPolicy policy;
-  policy.conv_block = [](const ConvAttrs&, const TensorType&, const TensorType&) { return int64_t{8}; };
-  policy.dense_block = [](const TensorType&, int64_t) { return int64_t{8}; };
-  return policy;
+GivenForms blocks_of_eight(const Decision& conv = {"direct", {{"block", 8}}}) {
+  return {find_target("x86-64-v2"), [conv](const FormQuestion& question, const FormSet&) -> Decision {
+            return question.node.is(nn::conv) ? conv : Decision{"packed", {{"block", 8}}};
+          }};
 }
 
 /// The conversions that are left after the layout passes and fusion: "transpose: channels last, nn.conv of
 /// A".
-std::vector<std::string> conversions_of(const std::string& text, const LayoutPolicy& policy) {
+std::vector<std::string> conversions_of(const std::string& text, const FormSet& forms) {
   Graph graph = parse_graph(text, table());
   LayoutRecord record;
   PassContext context;
   context.layouts = &record;
-  alter_layout(graph, policy, context);
+  alter_layout(graph, forms, context);
   simplify_movement(graph, context);
   fold_constant(graph, context);
   dead_code(graph, context);
@@ -87,19 +86,14 @@ TEST(LayoutRecord, FollowsAConversionIntoTheTranspositionThatItBecomesAPartOf) {
 }
 
 TEST(LayoutRecord, TellsOfWeightsThatArePackedWhenTheProgramRuns) {
-  LayoutPolicy policy = blocks_of_eight();
-  policy.packs_data_weights = true;
   EXPECT_THAT(
-      conversions_of(images("  %y = " + conv("%x", "A", 1, "%w"), ", %w: Tensor[(8, 8, 3, 3), f32]"), policy),
+      conversions_of(images("  %y = " + conv("%x", "A", 1, "%w"), ", %w: Tensor[(8, 8, 3, 3), f32]"), blocks_of_eight()),
       testing::Contains("transpose: packed weight, nn.conv of A"));
 }
 
 TEST(LayoutRecord, TellsOfThePhasesOfADilation) {
-  LayoutPolicy policy = blocks_of_eight();
-  policy.conv_phases = [](const ConvAttrs&, const TensorType&, const TensorType&, const DilationPhases&) {
-    return true;
-  };
-  const auto conversions = conversions_of(images("  %y = " + conv("%x", "A", 2)), policy);
+  const auto conversions = conversions_of(images("  %y = " + conv("%x", "A", 2)),
+                                          blocks_of_eight({"direct", {{"block", 8}, {"phases", 1}}}));
   EXPECT_EQ(std::ranges::count(conversions, "transpose: phases of a dilation, nn.conv of A"), 2)
       << "into the phases and back";
 }

@@ -4,8 +4,10 @@
 #include <set>
 
 #include "host/ops/conv.h"
+#include "host/ops/dense.h"
 #include "host/passes/passes.h"
 #include "host/support/error.h"
+#include "tests/forms/given_forms.h"
 #include "tests/random_graphs/choices.h"
 
 namespace gantry {
@@ -26,23 +28,19 @@ AttentionPolicy random_attention(uint64_t seed) {
 }
 
 /// Matrix products in the form that the combine_parallel passes look for, convolutions as they are.
-LayoutPolicy gemm_policy() {
-  LayoutPolicy policy;
-  policy.dense_gemm = [](const TensorType&, int64_t) { return true; };
-  policy.matmul_gemm = [](const TensorType&, const TensorType&) { return true; };
-  policy.conv_block = [](const ConvAttrs&, const TensorType&, const TensorType&) { return int64_t{0}; };
-  return policy;
+std::unique_ptr<FormSet> gemm_forms() {
+  return std::make_unique<GivenForms>(find_target("cuda:sm_80"), [](const FormQuestion& question, const FormSet&) {
+    return Decision{question.node.is(nn::conv) ? "plain" : "gemm", {}};
+  });
 }
 
-/// Matrix products on tile registers, as combine_projections wants them.
-LayoutPolicy tiles_policy() {
-  LayoutPolicy policy;
-  policy.dense_tiles = [](const TensorType& data, int64_t) {
-    return data.dtype == DType::kF32 && data.shape.back().is_constant() ? 3 : 0;
-  };
-  policy.dense_block = [](const TensorType&, int64_t) { return int64_t{0}; };
-  policy.conv_block = [](const ConvAttrs&, const TensorType&, const TensorType&) { return int64_t{0}; };
-  return policy;
+/// Matrix products on tile units, as combine_projections wants them.
+std::unique_ptr<FormSet> tile_forms() {
+  const Target target = with_precision(find_target("sapphirerapids"), Precision::kFp32Split3);
+  return std::make_unique<GivenForms>(target, [](const FormQuestion& question, const FormSet& all) {
+    const Decision tiles{"tiles", {{"parts", 3}}};
+    return question.node.is(nn::dense) && !all.misfit(question, tiles) ? tiles : Decision{"plain", {}};
+  });
 }
 
 /// What a target might ask for.
@@ -51,7 +49,7 @@ PassContext random_context(uint64_t seed) {
   context.combine_parallel = true;
   context.small = Choices(seed, "optimize for size").chance(0.2);
   context.attention = random_attention(seed);
-  context.layout_policy = [seed](const Function&) { return random_policy(seed); };
+  context.forms = [seed](const Function&) { return random_forms(seed); };
   return context;
 }
 
@@ -66,11 +64,11 @@ TestedPass tested(const Pass& pass, Stage stage) {
   return {std::string(pass.name), stage, run, {}};
 }
 
-TestedPass choosing(std::string name, LayoutPolicy (*policy)()) {
-  auto run = [policy](Graph& graph, uint64_t, int64_t most_rewrites) {
+TestedPass choosing(std::string name, std::unique_ptr<FormSet> (*forms)()) {
+  auto run = [forms](Graph& graph, uint64_t, int64_t most_rewrites) {
     PassContext context;
     context.most_rewrites = most_rewrites;
-    context.layout_policy = [policy](const Function&) { return policy(); };
+    context.forms = [forms](const Function&) { return forms(); };
     alter_layout(graph, context);
     return context.rewrites;
   };
@@ -134,8 +132,8 @@ const std::vector<TestedPass>& list_of_passes() {
 }
 
 const TestedPass& tested_pass(const std::string& name) {
-  static const std::vector<TestedPass> preparing{choosing("choose_gemm", gemm_policy),
-                                                 choosing("choose_tiles", tiles_policy)};
+  static const std::vector<TestedPass> preparing{choosing("choose_gemm", gemm_forms),
+                                                 choosing("choose_tiles", tile_forms)};
   for (const auto* list : {&list_of_passes(), &preparing}) {
     const auto found = std::ranges::find(*list, name, &TestedPass::name);
     if (found != list->end()) return *found;

@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "host/graph/graph.h"
-#include "host/passes/alter_layout.h"
+#include "host/passes/form_set.h"
 
 namespace gantry::random_graphs {
 
@@ -41,7 +42,7 @@ std::vector<std::string> random_order(uint64_t seed);
 
 /// Forms chosen by the seed and the op alone, whatever is fast: those that are as exact as f32, or nearly
 /// (see kFormUnit).
-LayoutPolicy random_policy(uint64_t seed);
+std::unique_ptr<FormSet> random_forms(uint64_t seed);
 /// Relative error of a product's terms in the least exact of these forms, Winograd's largest tiles.
 constexpr double kFormUnit = 0x1p-17;
 

@@ -1,7 +1,5 @@
 #include "host/target/cpu/conv_model.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -13,11 +11,6 @@ namespace {
 
 // Symbolic extents are planned for as if every symbol of the model were this, the side of an image.
 constexpr int64_t kAssumedSymbol = 224;
-// The transformations are predicted less well than the products: Winograd's algorithm must promise this much.
-constexpr double kWinogradMargin = 0.9;
-// Elements of the widest vector.
-constexpr int64_t kSliceChannels = 16;
-
 int64_t typical(const Dim& dim) {
   if (dim.is_constant()) return dim.value();
   return std::clamp<int64_t>(guessed(dim, kAssumedSymbol, kAssumedSymbol), 1, kAssumedSymbol);
@@ -137,10 +130,6 @@ double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const Tenso
   return cycles + rounding_cycles(elements, machine);
 }
 
-/// Over more input channels a layer by F(6x6, 3x3) is further than 1e-5 from exact sums, largest difference
-/// by largest result; vgg16's by F(4x4) took 1.03 and 0.92 times as long (AVX2, 1 and 2 threads).
-constexpr int64_t kSixChannels = 64;
-
 }  // namespace
 
 bool prefers_half(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
@@ -178,36 +167,6 @@ WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& d
   return plan_winograd(work, machine);
 }
 
-ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                                    const MachineModel& machine) {
-  // Narrow layers have too little to multiply between the transformations.
-  if (!fits_winograd(attrs) || data.dtype != DType::kF32 || !data.shape[1].is_constant() ||
-      data.shape[1].value() / attrs.groups < 8 || attrs.channels / attrs.groups < 8)
-    return ConvAlgorithm::kDirect;
-  // A vector of a volume's inputs is of one slice.
-  if (attrs.spatial_rank() == 3 && data.shape[1].value() / attrs.groups % kSliceChannels != 0)
-    return ConvAlgorithm::kDirect;
-  ConvAlgorithm best = ConvAlgorithm::kDirect;
-  const double direct = predicted_direct_cycles(attrs, data, result, machine);
-  double limit = kWinogradMargin * direct;
-  for (ConvAlgorithm algorithm :
-       {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4, ConvAlgorithm::kWinograd6}) {
-    if (algorithm == ConvAlgorithm::kWinograd6 && data.shape[1].value() / attrs.groups > kSixChannels)
-      continue;
-    const WinogradPlan plan = choose_winograd(attrs, data, result, winograd_tile(algorithm), machine).plan;
-    spdlog::debug(
-        "convolution {} -> {}: F({}) {:.0f} kcycles (block {}, {} rows, chunks of {}{}, {}), direct {:.0f}",
-        data.str(), result.str(), winograd_tile(algorithm), plan.cycles / 1e3, plan.product.channel_block(),
-        plan.product.rows, plan.chunk, plan.within_row ? " in a row" : "",
-        plan.input_at_root ? "input first" : "input by chunk", direct / 1e3);
-    if (plan.cycles < limit) {
-      best = algorithm;
-      limit = plan.cycles;
-    }
-  }
-  return best;
-}
-
 bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine) {
   if (attrs.algorithm != ConvAlgorithm::kDirect || !data.shape[1].is_constant()) return false;
   // Where a product takes a lane of a register, the lanes are neighbouring channels.
@@ -216,20 +175,6 @@ bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const Ma
   // than the first-level cache has ways would drive each other out.
   constexpr int64_t kStreams = 32;
   return data.shape[1].value() * attrs.kernel[0] <= kStreams;
-}
-
-bool prefers_phases(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                    const DilationPhases& phases, const MachineModel& machine) {
-  const ConvAlgorithm algorithm = choose_conv_algorithm(phases.attrs, phases.data, phases.result, machine);
-  const auto copied = (phases.data.byte_size() + phases.result.byte_size()).constant();
-  if (winograd_tile(algorithm) == 0 || !copied) return false;
-  // An estimate: the copy to the phases mostly is part of the transformation of the data. On Zen 5 copies of
-  // pixels as wholes took 18 to 40 GB/s, read and written.
-  constexpr double kCopiedBytesPerCycle = 8;
-  const double cycles =
-      predicted_winograd_cycles(phases.attrs, phases.data, phases.result, machine, algorithm) +
-      double(*copied) / kCopiedBytesPerCycle;
-  return cycles < kWinogradMargin * predicted_direct_cycles(attrs, data, result, machine);
 }
 
 bool prefers_plain_depthwise(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine) {

@@ -1,9 +1,8 @@
-// The analytic model that picks the algorithm of each convolution on a CPU.
+// The analytic models of convolutions on a CPU.
 #pragma once
 
 #include "host/codegen/target.h"
 #include "host/ops/conv.h"
-#include "host/passes/dilation_phases.h"
 #include "host/target/cpu/tile_model.h"
 #include "host/target/cpu/winograd_model.h"
 
@@ -22,17 +21,8 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
 WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                      const MachineModel& machine);
 
-/// kDirect or one of Winograd's. `data`, `result`: (N, C, spatial…).
-ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                                    const MachineModel& machine);
-
 /// The convolution is direct and reads data (N, C, spatial…) at no loss: a transposition is saved.
 bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine);
-
-/// The dilated convolution takes less time as one of its phases, by Winograd's algorithm, copies to and from
-/// them included.
-bool prefers_phases(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                    const DilationPhases& phases, const MachineModel& machine);
 
 /// The depthwise convolution takes less time along the rows of planes than by channels and two
 /// transpositions. Measured on images of 7 to 224 pixels a side by 2 to 1024 channels with windows of 3 to 7,

@@ -1,5 +1,7 @@
 #include "host/target/cpu/dense_work.h"
 
+#include <algorithm>
+
 namespace gantry::cpu {
 
 DenseWork dense_work(const TensorType& data, int64_t units, const MachineModel& machine, bool half) {
@@ -12,6 +14,17 @@ DenseWork dense_work(const TensorType& data, int64_t units, const MachineModel& 
   work.depth = work.data_depth = data.shape.back().constant().value_or(256);
   if (data.shape.back().is_constant()) work.depth /= dense_depth_parts(work, machine);
   return work;
+}
+
+bool prefers_half_dense(const TensorType& data, int64_t units, const MachineModel& machine) {
+  if (!machine.half_products || data.dtype != DType::kF32) return false;
+  auto cycles = [&](bool half) {
+    const DenseWork work = dense_work(data, units, machine, half);
+    const double parts = double(work.data_depth) / double(std::max<int64_t>(work.depth, 1));
+    return parts * predicted_dense_cycles(work, choose_dense_tile(work, machine), machine);
+  };
+  const DenseWork work = dense_work(data, units, machine, true);
+  return cycles(true) + rounding_cycles(work.rows * work.data_depth, machine) < cycles(false);
 }
 
 }  // namespace gantry::cpu

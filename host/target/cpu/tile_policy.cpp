@@ -1,25 +1,11 @@
 #include "host/target/cpu/tile_policy.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
 #include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "host/codegen/cpu_features.h"
 #include "host/ops/dense.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
-#include "host/target/cpu/conv_model.h"
-#include "host/target/cpu/layout_costs.h"
-#include "host/target/cpu/network_error.h"
 #include "host/target/cpu/tile_blocks.h"
 #include "host/target/cpu/tile_costs.h"
 
@@ -28,8 +14,6 @@ namespace {
 
 // Of the peak of multiply-adds, what matrix products reach without tiles.
 constexpr double kMultiplyAddShare = 0.75;
-// Data that Winograd's algorithms transformed have grown, and their errors with them.
-constexpr int64_t kWinogradParts = 3;
 
 struct TileWork {
   int64_t rows = 1;  ///< results
@@ -38,7 +22,6 @@ struct TileWork {
   int64_t taps = 1;
   int64_t split_rows = 1;   ///< rows of the operand
   int64_t bytes = 0;        ///< of the operand and the result, in f32
-  int64_t data_bytes = 0;   ///< of the operand
   bool rows_first = false;  ///< all rows are split before any product
 };
 
@@ -69,25 +52,8 @@ double tile_cycles(const TileWork& work, int64_t parts, const TileChoice& choice
          double(work.bytes) * costs.byte + costs.kernel;
 }
 
-/// Parts that are slower than multiply-adds are chosen only by who asks for them: for their arithmetic, not
-/// their speed.
-bool takes_all(const TileChoice& choice) {
-  return !choice.tile.fast_parts && choice.parts > 1;
-}
-
 int64_t constant_or(const Dim& dim, int64_t otherwise) {
   return dim.constant().value_or(otherwise);
-}
-
-/// What the convolution takes in multiply-adds, by the algorithm that is then chosen; `transposed`: what
-/// channels-last data cost first.
-double other_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                    const MachineModel& machine, double transposed) {
-  const ConvAlgorithm other = choose_conv_algorithm(attrs, data, result, machine);
-  if (winograd_tile(other) > 0)
-    return transposed + predicted_winograd_cycles(attrs, data, result, machine, other);
-  const bool as_it_lies = attrs.plain_data && prefers_plain_data(attrs, data, machine);
-  return (as_it_lies ? 0 : transposed) + predicted_direct_cycles(attrs, data, result, machine);
 }
 
 TileWork conv_work(const ConvAttrs& given, const TensorType& given_data, const TensorType& given_result,
@@ -109,47 +75,9 @@ TileWork conv_work(const ConvAttrs& given, const TensorType& given_data, const T
   work.split_rows = work.rows * (window ? attrs.strides[0] * (fold ? 1 : attrs.strides[1]) : 1);
   work.rows_first =
       reaches_far((attrs.kernel[0] - 1) * attrs.dilations[0] / attrs.strides[0] * (columns + reach));
-  work.data_bytes = 4 * images * (data.shape[2] * data.shape[3]).constant().value_or(1) * channels;
-  work.bytes = work.data_bytes + 4 * images * lines * columns * attrs.channels;
+  const int64_t data_bytes = 4 * images * (data.shape[2] * data.shape[3]).constant().value_or(1) * channels;
+  work.bytes = data_bytes + 4 * images * lines * columns * attrs.channels;
   return work;
-}
-
-/// Winograd's algorithms on tiles: whole blocks only.
-bool fits_winograd_tiles(const ConvAttrs& attrs, const TensorType& data, const TileChoice& choice) {
-  const TileGeometry& tile = choice.tile;
-  return tile.fast_parts && choice.parts > 1 && fits_winograd(attrs) &&
-         data.shape[1].value() % tile.block_depth == 0 &&
-         attrs.channels % (tile.column_tiles * tile.columns) == 0;
-}
-
-/// No parts if multiply-adds are faster.
-TiledConv choose_tiled_conv(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                            const TileChoice& choice) {
-  if (!fits_tiles(attrs, data.dtype) || !data.shape[1].is_constant()) return {};
-  // Blocks of rows need lines of known length.
-  for (size_t i = 2; i < data.shape.size(); ++i) {
-    if (!data.shape[i].is_constant() || !result.shape[i].is_constant()) return {};
-  }
-  const TiledConv direct{choice.parts, ConvAlgorithm::kTiles};
-  if (takes_all(choice)) return direct;
-  const double slack = other_slack(choice.tile.unit);
-  const TileWork work = conv_work(attrs, data, result, choice.tile);
-  const double transposed = attrs.plain_data ? kTransposedByte * double(work.data_bytes) : 0;
-  double least = slack * other_cycles(attrs, data, result, choice.machine, transposed);
-  TiledConv best;
-  const double cycles = transposed + tile_cycles(work, direct.parts, choice);
-  if (cycles < least) best = direct, least = cycles;
-  if (!fits_winograd_tiles(attrs, data, choice)) return best;
-  ConvAttrs on_tiles = attrs;
-  on_tiles.tile_unit = choice.tile.unit;
-  for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4}) {
-    const double winograd = transposed + predicted_winograd_cycles(on_tiles, data, result, choice.machine,
-                                                                   algorithm, kWinogradParts);
-    spdlog::debug("convolution {} -> {}: F({}) on tiles {:.0f} kcycles, others {:.0f}", data.str(),
-                  result.str(), winograd_tile(algorithm), winograd / 1e3, least / 1e3);
-    if (winograd < least) best = {kWinogradParts, algorithm}, least = winograd;
-  }
-  return best;
 }
 
 /// The work of data (…, K) with K known.
@@ -161,72 +89,6 @@ TileWork dense_work(const TensorType& data, int64_t units, const TileGeometry& t
   work.depth_blocks = ceil_div(data.shape.back().value(), tile.block_depth);
   work.bytes = 4 * work.rows * (data.shape.back().value() + units);
   return work;
-}
-
-int64_t dense_tile_parts(const TensorType& data, int64_t units, const TileChoice& choice) {
-  if (data.dtype != DType::kF32 || data.shape.empty() || !data.shape.back().is_constant()) return 0;
-  const TileWork work = dense_work(data, units, choice.tile);
-  const double products = double(work.rows) * double(units) * double(data.shape.back().value());
-  // Few rows are bound by the weights' stream, which bf16 halves.
-  if (choice.parts == 1 && work.rows < 16) return products >= double(1 << 18) ? 1 : 0;
-  if (takes_all(choice)) return choice.parts;
-  const MachineModel& machine = choice.machine;
-  const double lanes = double(machine.vector_bytes) / 4 * machine.fma_per_cycle * kMultiplyAddShare;
-  const double weights = double(units * data.shape.back().value()) * 4 * choice.costs().weight_byte;
-  return tile_cycles(work, choice.parts, choice) < products / lanes + weights ? choice.parts : 0;
-}
-
-std::string kind_of(const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
-  return fmt::format("{} {} {} {} {}", data.str(), result.str(), fmt::join(attrs.kernel, "x"),
-                     fmt::join(attrs.strides, "x"), fmt::join(attrs.dilations, "x"));
-}
-
-std::string kind_of(const TensorType& data, int64_t units) {
-  return fmt::format("{} {}", data.str(), units);
-}
-
-/// "" for a node that is no product with weights.
-std::string kind_of(const Node& node) {
-  if (const ConvAttrs* conv = node.match(nn::conv))
-    return kind_of(*conv, node.inputs[0]->type, node.result()->type);
-  const DenseAttrs* dense = node.match(nn::dense);
-  return dense == nullptr ? "" : kind_of(node.inputs[0]->type, dense->units);
-}
-
-/// Cycles that a third part of the weights takes; none where they do not have two.
-std::optional<double> third_part_cycles(const Node& node, const TileChoice& choice) {
-  const TensorType &data = node.inputs[0]->type, &result = node.result()->type;
-  TileWork work;
-  if (const ConvAttrs* conv = node.match(nn::conv)) {
-    if (choose_tiled_conv(*conv, data, result, choice).parts != 2) return std::nullopt;
-    work = conv_work(*conv, data, result, choice.tile);
-  } else {
-    const int64_t units = node.attrs_as<DenseAttrs>().units;
-    if (dense_tile_parts(data, units, choice) != 2) return std::nullopt;
-    work = dense_work(data, units, choice.tile);
-  }
-  return tile_cycles(work, 3, choice) - tile_cycles(work, 2, choice);
-}
-
-std::vector<TwoPartKind> two_part_kinds(const Function& network, const TileChoice& choice) {
-  std::map<std::string, std::optional<double>> third_parts;
-  std::map<std::string, TwoPartKind> kinds;
-  // Those of a kind that read the same value are one product in effect: queries, keys and values.
-  std::set<std::pair<std::string, const Value*>> counted;
-  for (const Node* node : network.nodes()) {
-    const std::string name = kind_of(*node);
-    if (name.empty()) continue;
-    const auto [third_part, fresh] = third_parts.try_emplace(name);
-    if (fresh) third_part->second = third_part_cycles(*node, choice);
-    if (!third_part->second) continue;
-    TwoPartKind& kind = kinds[name];
-    kind.name = name;
-    kind.cycles += *third_part->second;
-    kind.products += counted.insert({name, node->inputs[0]}).second ? 1 : 0;
-  }
-  std::vector<TwoPartKind> result;
-  for (auto& [name, kind] : kinds) result.push_back(std::move(kind));
-  return result;
 }
 
 }  // namespace
@@ -253,23 +115,33 @@ double predicted_tile_cycles(const TensorType& data, int64_t units, TileUnit uni
   return tile_cycles(dense_work(data, units, choice.tile), parts, choice);
 }
 
-void prefer_tiles(LayoutPolicy& policy, const Target& target, const Function* network) {
+bool asks_for_parts(const Target& target) {
+  return tile_parts(target) > 1 && !geometry_of(*tile_unit(target)).fast_parts;
+}
+
+bool fits_tile_unit(const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
+  if (!fits_tiles(attrs, data.dtype) || !data.shape[1].is_constant()) return false;
+  // Blocks of rows need lines of known length.
+  for (size_t i = 2; i < data.shape.size(); ++i) {
+    if (!data.shape[i].is_constant() || !result.shape[i].is_constant()) return false;
+  }
+  return true;
+}
+
+int64_t dense_tile_parts(const TensorType& data, int64_t units, const Target& target) {
   const int64_t parts = tile_parts(target);
-  if (parts == 0) return;
+  if (parts == 0) return 0;
   const TileChoice choice{geometry_of(*tile_unit(target)), parts, target.machine};
-  policy.tile_unit = choice.tile.unit;
-  std::set<std::string> exact;
-  if (parts == 2 && network != nullptr) exact = kinds_for_exact_weights(two_part_kinds(*network, choice));
-  policy.conv_tiles = [choice, exact](const ConvAttrs& attrs, const TensorType& data,
-                                      const TensorType& result) {
-    TiledConv conv = choose_tiled_conv(attrs, data, result, choice);
-    if (conv.parts == 2 && exact.contains(kind_of(attrs, data, result))) conv.parts = 3;
-    return conv;
-  };
-  policy.dense_tiles = [choice, exact](const TensorType& data, int64_t units) -> int64_t {
-    const int64_t dense = dense_tile_parts(data, units, choice);
-    return dense == 2 && exact.contains(kind_of(data, units)) ? 3 : dense;
-  };
+  if (data.dtype != DType::kF32 || data.shape.empty() || !data.shape.back().is_constant()) return 0;
+  const TileWork work = dense_work(data, units, choice.tile);
+  const double products = double(work.rows) * double(units) * double(data.shape.back().value());
+  // Few rows are bound by the weights' stream, which bf16 halves.
+  if (choice.parts == 1 && work.rows < 16) return products >= double(1 << 18) ? 1 : 0;
+  if (asks_for_parts(target)) return choice.parts;
+  const MachineModel& machine = choice.machine;
+  const double lanes = double(machine.vector_bytes) / 4 * machine.fma_per_cycle * kMultiplyAddShare;
+  const double weights = double(units * data.shape.back().value()) * 4 * choice.costs().weight_byte;
+  return tile_cycles(work, choice.parts, choice) < products / lanes + weights ? choice.parts : 0;
 }
 
 }  // namespace gantry::cpu

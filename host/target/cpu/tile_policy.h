@@ -1,20 +1,22 @@
-// When convolutions and matrix products go to tile registers.
+// What products on tile units take, and which of them a target computes so.
 #pragma once
 
 #include <optional>
 
 #include "host/codegen/target.h"
 #include "host/ops/conv.h"
-#include "host/passes/alter_layout.h"
 
 namespace gantry::cpu {
 
-/// bf16 parts that the target's precision asks of tile registers; 0: it does not use them.
+/// bf16 parts that the target's precision asks of tile units; 0: it does not use them.
 int64_t tile_parts(const Target& target);
-/// Adds tile registers to a policy, for a target that uses them: where their cost model says that they are
-/// faster than multiply-adds. Of a `network` with many such products, unless it is null, some have weights in
-/// three bf16 parts instead of two, as errors add up (network_error.h).
-void prefer_tiles(LayoutPolicy& policy, const Target& target, const Function* network);
+/// Parts that are slower than multiply-adds are chosen only by who asks for them: for their arithmetic, not
+/// their speed.
+bool asks_for_parts(const Target& target);
+/// Convolutions of f32 images of known size without groups. `data`, `result`: (N, C, spatial…).
+bool fits_tile_unit(const ConvAttrs& attrs, const TensorType& data, const TensorType& result);
+/// Parts of the weights of data (…, K) times (K, units), or 0 where multiply-adds are estimated to be faster.
+int64_t dense_tile_parts(const TensorType& data, int64_t units, const Target& target);
 
 /// Cycles on one core of a convolution by attrs.algorithm == kTiles; none where extents are not known.
 /// `data`, `result`: (N, C, spatial…).

@@ -1,18 +1,12 @@
 #include "host/target/cuda/conv_model.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "host/target/cuda/gemm_model.h"
 
 namespace gantry::cuda {
 namespace {
-
-// The transformations are predicted less well than the products: Winograd's algorithm must promise this much.
-constexpr double kWinogradMargin = 0.85;
 
 int64_t typical(const Dim& dim) {
   return dim.constant().value_or(dim.is_constant() ? 1 : 32);
@@ -64,51 +58,6 @@ double predicted_seconds(const ConvAttrs& attrs, const TensorType& data, const T
          predicted_seconds(work, choose_gemm_tile(work, gpu), gpu) +
          transform_seconds(work.m * work.n, points, result_bytes + transformed * static_cast<double>(work.n),
                            gpu);
-}
-
-namespace {
-
-bool takes_winograd(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, const Target& target) {
-  const bool constant =
-      std::ranges::all_of(result.shape, [](const Dim& dim) { return dim.is_constant(); });
-  return fits_winograd(attrs) && attrs.spatial_rank() == 2 && attrs.groups == 1 &&
-         target.precision == Precision::kFp32 && data.dtype == DType::kF32 && constant;
-}
-
-}  // namespace
-
-std::vector<Candidate> conv_candidates(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                                       const Target& target) {
-  const auto milliseconds = [&](ConvAlgorithm algorithm) {
-    return 1e3 * predicted_seconds(attrs, data, result, algorithm, target.gpu);
-  };
-  std::vector<Candidate> all{{{"gemm", {}}, {}, milliseconds(ConvAlgorithm::kGemm), ""}};
-  for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4}) {
-    Candidate candidate{{"winograd" + std::to_string(winograd_tile(algorithm)), {}}, {}, {}, ""};
-    if (takes_winograd(attrs, data, result, target))
-      candidate.ms = milliseconds(algorithm);
-    else
-      candidate.why = "is for products in f32 of known shape with windows of 3 by 3";
-    all.push_back(std::move(candidate));
-  }
-  return all;
-}
-
-ConvAlgorithm choose_conv_algorithm(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                                    const Target& target) {
-  if (!takes_winograd(attrs, data, result, target)) return ConvAlgorithm::kGemm;
-  ConvAlgorithm best = ConvAlgorithm::kGemm;
-  double limit = kWinogradMargin * predicted_seconds(attrs, data, result, best, target.gpu);
-  for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4}) {
-    double seconds = predicted_seconds(attrs, data, result, algorithm, target.gpu);
-    spdlog::debug("convolution {} -> {}: F({}) {:.1f} us, product {:.1f} us", data.str(), result.str(),
-                  winograd_tile(algorithm), seconds * 1e6, limit / kWinogradMargin * 1e6);
-    if (seconds < limit) {
-      best = algorithm;
-      limit = seconds;
-    }
-  }
-  return best;
 }
 
 }  // namespace gantry::cuda

@@ -16,7 +16,6 @@
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
 #include "host/target/cpu/dense_model.h"
-#include "host/target/layout_policy.h"
 #include "host/target/schedule_rules.h"
 #include "host/tensor/interpret.h"
 #include "tests/support/compiled_model.h"
@@ -338,39 +337,6 @@ INSTANTIATE_TEST_SUITE_P(Targets, FixedPointCompiled,
                            std::erase(text, '-');
                            return text;
                          });
-
-TEST(FixedPointPolicy, ChoosesIntegersForFewRowsOfManyWeights) {
-  const TensorType row{DType::kF32, {1, 4096}};
-  for (const char* name : {"x86-64-v3", "x86-64-v4", "cortex-a76", "cortex-a72"}) {
-    const Target target = with_precision(find_target(name), Precision::kFp32);
-    const LayoutPolicy policy = make_layout_policy(target);
-    const auto formats = policy.dense_fixed_point(row, 4096);
-    ASSERT_EQ(formats.size(), 1u) << name;
-    EXPECT_EQ(formats[0].bits, 24);
-    EXPECT_EQ(formats[0].columns % (4 * target.machine.vector_bytes / 4), 0) << name;
-    EXPECT_TRUE(policy.dense_fixed_point({DType::kF32, {1, 64}}, 64).empty()) << name;
-    EXPECT_TRUE(policy.dense_fixed_point({DType::kF32, {1024, 4096}}, 4096).empty()) << name;
-    EXPECT_TRUE(policy.dense_fixed_point({DType::kF32, {Dim::symbol("N"), 4096}}, 4096).empty()) << name;
-    EXPECT_TRUE(policy.dense_fixed_point({DType::kF16, {1, 4096}}, 4096).empty()) << name;
-  }
-}
-
-TEST(FixedPointPolicy, PrecisionsOfFewerBitsKeepTheirWeights) {
-  const TensorType row{DType::kF32, {1, 4096}};
-  const Target target = find_target("sapphirerapids");
-  auto bits = [&](Precision precision) {
-    std::vector<int64_t> all;
-    for (const auto& format :
-         make_layout_policy(with_precision(target, precision)).dense_fixed_point(row, 4096))
-      all.push_back(format.bits);
-    return all;
-  };
-  EXPECT_EQ(bits(Precision::kFp32Split), (std::vector<int64_t>{20, 24}));
-  EXPECT_EQ(bits(Precision::kFp32Split3), (std::vector<int64_t>{24}));
-  EXPECT_EQ(bits(Precision::kFp32), (std::vector<int64_t>{24}));
-  EXPECT_TRUE(bits(Precision::kBf16).empty());
-  EXPECT_TRUE(bits(Precision::kFp16).empty());
-}
 
 }  // namespace
 }  // namespace gantry

@@ -14,7 +14,7 @@
 #include "host/ops/op.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/tile_model.h"
-#include "host/target/layout_policy.h"
+#include "host/target/cpu/conv_model.h"
 #include "host/target/schedule_rules.h"
 #include "host/tensor/interpret.h"
 #include "tests/support/compiled_model.h"
@@ -383,15 +383,15 @@ TEST(HalfParts, DivideWhatTheyCan) {
   EXPECT_EQ(half_part(18, 8), 6);
 }
 
-TEST(HalfPolicy, RoundsWhereThatIsFaster) {
+TEST(HalfModel, RoundsWhereThatIsFaster) {
   ConvAttrs attrs;
   attrs.kernel = attrs.strides = attrs.dilations = {1, 1};
   attrs.padding = {0, 0, 0, 0};
   const TensorType data{DType::kF32, {1, 256, 28, 28}};
   auto rounds = [&](const char* target, Precision precision, int64_t channels) {
     attrs.channels = channels;
-    const LayoutPolicy policy = make_layout_policy(with_precision(find_target(target), precision));
-    return policy.conv_half(attrs, data, {DType::kF32, {1, channels, 28, 28}});
+    return cpu::prefers_half(attrs, data, {DType::kF32, {1, channels, 28, 28}},
+                             with_precision(find_target(target), precision).machine);
   };
   for (const char* target : {kHere, kBoard}) {
     EXPECT_TRUE(rounds(target, Precision::kFp16, 256)) << target;

@@ -12,12 +12,12 @@
 #include "host/loops/lower.h"
 #include "host/ops/conv.h"
 #include "host/ops/op.h"
-#include "host/target/layout_policy.h"
 #include "host/target/schedule_rules.h"
 #include "host/tensor/element.h"
 #include "host/tensor/interpret.h"
 #include "tests/support/compiled_model.h"
 #include "tests/support/tile_registers.h"
+#include "tests/forms/given_forms.h"
 #include "tests/target/cpu/image_convolution.h"
 
 namespace gantry {
@@ -239,7 +239,7 @@ TEST(WinogradTiles, HaveLoopsThatComputeTheConvolutionWhereverTheyAreEvaluated) 
             bound(layer.tile));
 }
 
-TiledConv choice(const char* precision, int64_t channels, int64_t extent, int64_t stride = 1) {
+Decision choice(const char* precision, int64_t channels, int64_t extent, int64_t stride = 1) {
   Target target = find_target(kTarget);
   target.precision = find_precision(precision);
   ConvAttrs attrs;
@@ -248,19 +248,19 @@ TiledConv choice(const char* precision, int64_t channels, int64_t extent, int64_
   attrs.strides = {stride, stride};
   attrs.dilations = {1, 1};
   attrs.padding = {1, 1, 1, 1};
-  const TensorType data{DType::kF32, {1, channels, extent, extent}};
-  const int64_t out = (extent - 1) / stride + 1;
-  return make_layout_policy(target).conv_tiles(attrs, data, {DType::kF32, {1, channels, out, out}});
+  const LoneNode conv(nn::conv, attrs, {DType::kF32, {1, channels, extent, extent}},
+                      {DType::kF32, {channels, channels, 3, 3}});
+  return forms::make_forms(target)->choose(conv.question());
 }
 
 TEST(WinogradTiles, AreChosenForLargeImagesAndSplitOperands) {
-  EXPECT_EQ(choice("fp32-split", 64, 56).algorithm, ConvAlgorithm::kWinograd4);
-  EXPECT_EQ(choice("fp32-split", 64, 56).parts, 3) << "transformed data need all parts";
-  EXPECT_EQ(choice("fp32-split", 256, 56).algorithm, ConvAlgorithm::kWinograd4);
-  EXPECT_EQ(choice("bf16", 64, 56).algorithm, ConvAlgorithm::kTiles) << "errors of bf16 would grow";
-  EXPECT_NE(choice("fp32-split", 512, 7).algorithm, ConvAlgorithm::kWinograd4) << "mostly weights";
-  EXPECT_NE(choice("fp32-split", 64, 56, 2).algorithm, ConvAlgorithm::kWinograd4) << "strided";
-  EXPECT_NE(choice("fp32-split", 72, 56).algorithm, ConvAlgorithm::kWinograd4) << "no whole blocks";
+  const Decision on_tiles{"winograd4", {{"parts", 3}}};
+  EXPECT_EQ(choice("fp32-split", 64, 56), on_tiles) << "transformed data need all parts";
+  EXPECT_EQ(choice("fp32-split", 256, 56), on_tiles);
+  EXPECT_EQ(choice("bf16", 64, 56).form, "tiles") << "errors of bf16 would grow";
+  EXPECT_NE(choice("fp32-split", 512, 7), on_tiles) << "mostly weights";
+  EXPECT_NE(choice("fp32-split", 64, 56, 2), on_tiles) << "strided";
+  EXPECT_NE(choice("fp32-split", 72, 56), on_tiles) << "no whole blocks";
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "host/target/cuda/conv_model.h"
 #include "host/target/cuda/gemm_model.h"
 
 namespace gantry::cuda {
@@ -76,21 +75,6 @@ TEST(GemmModel, LargeProductsGetLargeTiles) {
   GemmTile tile = choose_gemm_tile({1, 4096, 4096, 4096}, gpu);
   EXPECT_GE(tile.tm * tile.tn, 32);
   EXPECT_GE(tile.bm * tile.bn, 64 * 64);
-}
-
-TEST(ConvModel, WinogradIsForWhatItFits) {
-  Target target = find_target("cuda:sm_80");
-  ConvAttrs attrs;
-  attrs.channels = 64;
-  attrs.kernel = {3, 3};
-  attrs.strides = {2, 2};
-  attrs.dilations = {1, 1};
-  attrs.padding = {1, 1, 1, 1};
-  TensorType data{DType::kF32, {8, 64, 56, 56}}, result{DType::kF32, {8, 64, 28, 28}};
-  EXPECT_EQ(choose_conv_algorithm(attrs, data, result, target), ConvAlgorithm::kGemm);
-  attrs.strides = {1, 1};
-  target.precision = Precision::kFp16;
-  EXPECT_EQ(choose_conv_algorithm(attrs, data, data, target), ConvAlgorithm::kGemm);
 }
 
 }  // namespace

@@ -1,17 +1,17 @@
-#include "host/target/cpu/tile_policy.h"
-
+// Weights of two and three bf16 parts in a network.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "host/forms/choose.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
 #include "host/target/cpu/network_error.h"
-#include "host/target/layout_policy.h"
 
 namespace gantry {
 namespace {
@@ -29,22 +29,29 @@ Graph deep_network(int layers) {
   return parse_graph(text + fmt::format("  return %x{}\n}}\n", layers), op_set());
 }
 
+/// Parts of the weights of a product on tile units.
+int64_t chosen_parts(const FormSet& forms, const Node& node) {
+  return forms.choose({.node = node, .weight = node.inputs[1], .plain_data = false}).knob("parts");
+}
+
+std::unique_ptr<FormSet> forms_of(const Graph& graph, const char* target) {
+  return forms::make_forms(with_precision(find_target(target), Precision::kFp32Split), false, &graph.main);
+}
+
 /// Convolutions of the network whose weights have two parts.
 int layers_of_two_parts(int layers, const char* target) {
   const Graph graph = deep_network(layers);
-  const LayoutPolicy policy =
-      make_layout_policy(with_precision(find_target(target), Precision::kFp32Split), &graph.main);
+  const auto forms = forms_of(graph, target);
   int result = 0;
   for (const Node* node : graph.main.nodes()) {
-    const auto& attrs = node->attrs_as<ConvAttrs>();
-    const TiledConv conv = policy.conv_tiles(attrs, node->inputs[0]->type, node->result()->type);
-    EXPECT_GE(conv.parts, 2);
-    result += conv.parts == 2 ? 1 : 0;
+    const int64_t parts = chosen_parts(*forms, *node);
+    EXPECT_GE(parts, 2);
+    result += parts == 2 ? 1 : 0;
   }
   return result;
 }
 
-TEST(TilePolicy, DeepNetworksHaveMoreWeightsInThreeParts) {
+TEST(ExactWeights, DeepNetworksHaveMoreWeightsInThreeParts) {
   for (const char* target : {"sapphirerapids", "x86-64-v4+avx512bf16", "neoverse-v1"}) {
     EXPECT_EQ(layers_of_two_parts(20, target), 20) << target << ": errors are small";
     EXPECT_EQ(layers_of_two_parts(48, target), 48) << target << ": as many as may be";
@@ -80,21 +87,19 @@ struct Parts {
 /// Products of a transformer by the parts of their weights; those that read one value count once.
 Parts parts_of_transformer(int layers, int tokens, int width) {
   const Graph graph = transformer(layers, tokens, width);
-  const LayoutPolicy policy =
-      make_layout_policy(with_precision(find_target("sapphirerapids"), Precision::kFp32Split), &graph.main);
+  const auto forms = forms_of(graph, "sapphirerapids");
   Parts result;
   std::set<const Value*> read;
   for (const Node* node : graph.main.nodes()) {
-    const auto* attrs = node->match(nn::dense);
-    if (attrs == nullptr || !read.insert(node->inputs[0]).second) continue;
-    const int64_t parts = policy.dense_tiles(node->inputs[0]->type, attrs->units);
+    if (!node->is(nn::dense) || !read.insert(node->inputs[0]).second) continue;
+    const int64_t parts = chosen_parts(*forms, *node);
     result.two += parts == 2 ? 1 : 0;
     result.three += parts == 3 ? 1 : 0;
   }
   return result;
 }
 
-TEST(TilePolicy, ProductsOfTransformersShareTheErrorWhateverTheirLength) {
+TEST(ExactWeights, ProductsOfTransformersShareTheErrorWhateverTheirLength) {
   for (const int tokens : {50, 95, 96, 128, 149, 150, 512}) {
     EXPECT_EQ(parts_of_transformer(12, tokens, 768), (Parts{48, 0})) << tokens << ": as many as may be";
     const Parts deep = parts_of_transformer(24, tokens, 768);

@@ -1,0 +1,176 @@
+#include "host/forms/choose.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "host/forms/exact_weights.h"
+#include "host/support/error.h"
+
+namespace gantry::forms {
+
+// Each form's file defines it.
+#define GANTRY_FORM(ops, form, says, file) extern const Form form##_form;
+#include "host/forms/forms.def"
+#undef GANTRY_FORM
+
+namespace {
+
+constexpr ListedForm kForms[] = {
+#define GANTRY_FORM(ops, form, says, file) {&form##_form, ops, says, file},
+#include "host/forms/forms.def"
+#undef GANTRY_FORM
+};
+
+double cost_of(const Bid& bid) {
+  return bid.cycles ? *bid.cycles : bid.ms.value_or(0);
+}
+
+double cost_with_images(const Bid& bid) {
+  return cost_of(bid) + bid.conversion;
+}
+
+/// The first of the least.
+template <typename Cost>
+const Bid* least_of(const std::vector<const Bid*>& bids, const Cost& cost) {
+  const auto found = std::ranges::min_element(bids, {}, [&](const Bid* bid) { return cost(*bid); });
+  return found == bids.end() ? nullptr : *found;
+}
+
+std::vector<std::string_view> names_of(std::span<const Knob> knobs) {
+  std::vector<std::string_view> names;
+  for (const Knob& knob : knobs) names.push_back(knob.name);
+  return names;
+}
+
+Misfit unknown_knob(const Form& form, const Decision& decision) {
+  for (const auto& [name, value] : decision.knobs) {
+    if (std::ranges::find(form.knobs, name, &Knob::name) != form.knobs.end()) continue;
+    return fmt::format("form {} has no knob '{}'{}", form.name, name,
+                       form.knobs.empty() ? std::string() : fmt::format(", only {}", fmt::join(names_of(form.knobs), ", ")));
+  }
+  return std::nullopt;
+}
+
+Misfit out_of_range(const Form& form, const Knob& knob, const FormCase& given) {
+  const KnobRange range = knob.range != nullptr ? knob.range(given) : KnobRange{};
+  const int64_t value = given.decision.knob(knob.name, knob.otherwise);
+  if (value >= range.least && value <= range.most && value % range.step == 0) return std::nullopt;
+  if (range.step > 1)
+    return fmt::format("{} of form {} is a multiple of {} up to {}, not {}", knob.name, form.name, range.step,
+                       range.most, value);
+  if (range.least == range.most)
+    return fmt::format("{} of form {} is {} here, not {}", knob.name, form.name, range.least, value);
+  return fmt::format("{} of form {} is {} to {}, not {}", knob.name, form.name, range.least, range.most, value);
+}
+
+Misfit misfit_of(const Form& form, const FormCase& given) {
+  if (Misfit no = unknown_knob(form, given.decision)) return no;
+  if (!is_for(form, given.context.target))
+    return fmt::format("form {} is for {}", form.name, form.devices == Devices::kGpus ? "GPUs" : "CPUs");
+  if (form.misfit != nullptr) {
+    if (Misfit no = form.misfit(given)) return no;
+  }
+  for (const Knob& knob : form.knobs) {
+    if (Misfit no = out_of_range(form, knob, given)) return no;
+  }
+  return std::nullopt;
+}
+
+class TargetForms : public FormSet {
+ public:
+  explicit TargetForms(FormContext context) : context_(std::move(context)) {}
+
+  bool has_choice(const FormQuestion& question) const override {
+    return std::ranges::any_of(kForms, [&](const ListedForm& listed) {
+      return listed.form->bids != nullptr && is_for(*listed.form, context_.target) && possible(*listed.form, question);
+    });
+  }
+
+  Decision choose(const FormQuestion& question) const override {
+    const std::vector<Bid> bids = all_bids(question, context_);
+    const Bid* best = best_of(bids);
+    return best != nullptr ? best->decision : Decision{"plain", {}};
+  }
+
+  std::vector<Candidate> candidates(const FormQuestion& question, const Decision& taken) const override {
+    std::vector<Candidate> candidates;
+    for (Bid& bid : all_bids(question, context_))
+      candidates.push_back({std::move(bid.decision), bid.cycles, bid.ms, std::move(bid.no)});
+    return compared(std::move(candidates), taken);
+  }
+
+  Misfit misfit(const FormQuestion& question, const Decision& decision) const override {
+    const Form* form = find(question, decision.form);
+    if (form != nullptr) return misfit_of(*form, {question, decision, context_});
+    std::vector<std::string_view> names;
+    for (const ListedForm& listed : kForms) {
+      if (is_for(*listed.form, context_.target) && possible(*listed.form, question)) names.push_back(listed.form->name);
+    }
+    return fmt::format("there is no form '{}' for it here, only {}", decision.form, fmt::join(names, ", "));
+  }
+
+  FormedNode apply(const FormQuestion& question, const Decision& decision, WeightPacker& packer) const override {
+    const Form* form = find(question, decision.form);
+    internal_check(form != nullptr, "no form {} for {}", decision.form, question.node.op->name);
+    return form->apply != nullptr ? form->apply({question, decision, context_}, packer) : FormedNode{};
+  }
+
+ private:
+  bool possible(const Form& form, const FormQuestion& question) const { return form.possible(question, context_); }
+
+  const Form* find(const FormQuestion& question, std::string_view name) const {
+    for (const ListedForm& listed : kForms) {
+      if (listed.form->name == name && possible(*listed.form, question)) return listed.form;
+    }
+    return nullptr;
+  }
+
+  FormContext context_;
+};
+
+}  // namespace
+
+std::span<const ListedForm> all_forms() {
+  return kForms;
+}
+
+std::vector<Bid> all_bids(const FormQuestion& question, const FormContext& context) {
+  std::vector<Bid> bids;
+  for (const ListedForm& listed : kForms) {
+    const Form& form = *listed.form;
+    if (form.bids == nullptr || !is_for(form, context.target) || !form.possible(question, context)) continue;
+    std::ranges::move(form.bids(question, context), std::back_inserter(bids));
+  }
+  return bids;
+}
+
+const Bid* best_of(std::span<const Bid> bids) {
+  int claim = 0;
+  for (const Bid& bid : bids) {
+    if (bid.no.empty()) claim = std::max(claim, bid.claim);
+  }
+  std::vector<const Bid*> others, on_tiles;
+  for (const Bid& bid : bids) {
+    if (bid.no.empty() && bid.claim == claim) (bid.on_tiles ? on_tiles : others).push_back(&bid);
+  }
+  const Bid* best = least_of(others, [](const Bid& bid) { return cost_of(bid) / bid.promise; });
+  const Bid* tiles = least_of(on_tiles, [](const Bid& bid) { return cost_with_images(bid) / bid.promise; });
+  if (tiles == nullptr) return best;
+  const bool faster = best == nullptr || cost_with_images(*tiles) < tiles->promise * cost_with_images(*best);
+  return faster ? tiles : best;
+}
+
+std::unique_ptr<FormSet> make_forms(FormContext context) {
+  return std::make_unique<TargetForms>(std::move(context));
+}
+
+std::unique_ptr<FormSet> make_forms(const Target& target, bool small_weights, const Function* network) {
+  FormContext context{target, small_weights, {}};
+  if (network != nullptr) context.exact_kinds = kinds_for_exact_weights(*network, {.target = target});
+  return make_forms(std::move(context));
+}
+
+}  // namespace gantry::forms

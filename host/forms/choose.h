@@ -1,0 +1,26 @@
+// Which form computes a node: every form is asked for what it proposes, and the rule here takes one.
+//
+// 1. Bids of the highest claim compete.
+// 2. Of those without tile units the least predicted by promise is taken: Winograd's transformations are predicted less
+//    well than sums of products, so its bids must promise a tenth.
+// 3. The least of those on tile units replaces it if it is below its promise of that, what channels-last images cost
+//    first counted on both sides.
+// Where no bid may be taken the node stays plain.
+#pragma once
+
+#include <memory>
+
+#include "host/forms/form.h"
+
+namespace gantry::forms {
+
+/// Of every form of the node on this device, in the order of the list.
+std::vector<Bid> all_bids(const FormQuestion& question, const FormContext& context);
+/// Null where none may be taken.
+const Bid* best_of(std::span<const Bid> bids);
+
+/// Forms for a target; `network`: of what the nodes are that will be asked about, null for layers by themselves.
+std::unique_ptr<FormSet> make_forms(const Target& target, bool small_weights = false, const Function* network = nullptr);
+std::unique_ptr<FormSet> make_forms(FormContext context);
+
+}  // namespace gantry::forms

@@ -1,0 +1,200 @@
+#include "host/forms/conv_case.h"
+
+#include <fmt/format.h>
+
+#include "host/codegen/cpu_features.h"
+#include "host/forms/choose.h"
+#include "host/ops/tiles.h"
+#include "host/target/cpu/conv_model.h"
+#include "host/target/cpu/layout_costs.h"
+
+namespace gantry::forms {
+namespace {
+
+constexpr ConvAlgorithm kWinograd[] = {ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4, ConvAlgorithm::kWinograd6};
+
+void merge_groups(ConvAttrs& attrs, int64_t merged) {
+  attrs.groups /= merged;
+  attrs.merged_groups = merged;
+}
+
+bool is_constant(const FormQuestion& question) {
+  return question.weight->is_constant();
+}
+
+/// Narrow groups waste vectors.
+int64_t wanted_groups(const ConvCase& conv, const FormContext& context) {
+  if (context.target.for_gpu() || context.small_weights || conv.attrs.groups == 1 || !conv.constant_weight ||
+      conv.weight != DType::kF32)
+    return 1;
+  return cpu::choose_merged_groups(conv.attrs, conv.data, conv.result, context.target.machine);
+}
+
+ConvCase whole_case(const FormQuestion& question, int64_t merged) {
+  ConvCase conv{.attrs = question.node.attrs_as<ConvAttrs>(),
+                .data = question.node.inputs[0]->type,
+                .result = question.node.result()->type,
+                .weight = question.weight->type.dtype,
+                .constant_weight = is_constant(question),
+                .phases = {},
+                .no = {}};
+  merge_groups(conv.attrs, merged);
+  conv.attrs.channels_last = true;
+  conv.attrs.plain_data = question.plain_data && conv.attrs.groups == 1;
+  return conv;
+}
+
+std::optional<ConvCase> phases_case(const FormQuestion& question, int64_t merged) {
+  auto phases = dilation_phases(question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type,
+                                question.node.result()->type);
+  if (!phases) return std::nullopt;
+  ConvCase conv{.attrs = phases->attrs,
+                .data = phases->data,
+                .result = phases->result,
+                .weight = question.weight->type.dtype,
+                .constant_weight = is_constant(question),
+                .phases = {},
+                .no = {}};
+  merge_groups(conv.attrs, merged);
+  conv.attrs.channels_last = true;
+  conv.phases = std::move(phases);
+  return conv;
+}
+
+bool taken_by_tiles(const FormQuestion& question, const FormContext& context) {
+  const FormQuestion whole{.node = question.node, .weight = question.weight, .plain_data = false, .may_split = false};
+  const std::vector<Bid> bids = all_bids(whole, context);
+  const Bid* best = best_of(bids);
+  return best != nullptr && best->on_tiles;
+}
+
+/// Why the convolution of phases does not take less time than the whole, copies to and from them included; empty: it
+/// does.
+std::string unwanted_phases(const FormQuestion& question, const ConvCase& phases, const FormContext& context) {
+  if (context.target.for_gpu() || context.small_weights || !phases.constant_weight)
+    return "phases are for constant weights, on CPUs";
+  if (taken_by_tiles(question, context)) return "tile units take the whole";
+  std::vector<Bid> bids{direct_bid(phases, context)};
+  for (const ConvAlgorithm algorithm : kWinograd) bids.push_back(winograd_bid(phases, algorithm, context));
+  const Bid* best = best_of(bids);
+  const auto copied = (phases.data.byte_size() + phases.result.byte_size()).constant();
+  if (best == &bids.front() || !copied) return "phases are for Winograd's algorithms";
+  // An estimate: the copy to the phases mostly is part of the transformation of the data. On Zen 5 copies of
+  // pixels as wholes took 18 to 40 GB/s, read and written.
+  constexpr double kCopiedBytesPerCycle = 8;
+  const double cycles = *best->cycles + double(*copied) / kCopiedBytesPerCycle;
+  const Bid direct = direct_bid(whole_case(question, 1), context);
+  return cycles < best->promise * *direct.cycles ? "" : "copies to and from the phases take more than they save";
+}
+
+}  // namespace
+
+bool is_depthwise(const ConvAttrs& attrs, const TensorType& data) {
+  return attrs.groups > 1 && attrs.groups == attrs.channels && data.shape[1] == Dim(attrs.groups);
+}
+
+bool is_packable_conv(const FormQuestion& question, const FormContext& context) {
+  const ConvAttrs* attrs = question.node.match(nn::conv);
+  if (attrs == nullptr || attrs->weight_block != 0 || attrs->channels_last) return false;
+  return is_constant(question) || (!context.target.for_gpu() && constant_shape(question.weight->type.shape).has_value());
+}
+
+bool is_product_conv(const FormQuestion& question, const FormContext& context) {
+  return is_packable_conv(question, context) &&
+         !is_depthwise(question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type);
+}
+
+std::vector<ConvCase> conv_cases(const FormQuestion& question, const FormContext& context) {
+  if (const auto* known = std::any_cast<std::vector<ConvCase>>(&question.found)) return *known;
+  std::vector<ConvCase> cases{whole_case(question, 1)};
+  if (const int64_t merged = wanted_groups(cases[0], context); merged > 1) cases[0] = whole_case(question, merged);
+  if (auto phases = question.may_split ? phases_case(question, 1) : std::nullopt) {
+    const std::string no = unwanted_phases(question, *phases, context);
+    if (const int64_t merged = wanted_groups(*phases, context); merged > 1) phases = phases_case(question, merged);
+    phases->no = no;
+    cases.push_back(*std::move(phases));
+  }
+  question.found = cases;
+  return cases;
+}
+
+ConvCase decided_case(const FormCase& given) {
+  const int64_t merged = given.decision.knob("merged_groups", 1);
+  if (given.decision.knob("phases") == 0) return whole_case(given.question, merged);
+  return phases_case(given.question, merged).value();
+}
+
+std::vector<Bid> bids_of_cases(const FormQuestion& question, const FormContext& context,
+                               std::vector<Bid> (*of)(const ConvCase&, const FormContext&)) {
+  // Before all that is proposed for the whole.
+  constexpr int kPhasesClaim = 10;
+  std::vector<Bid> bids;
+  for (const ConvCase& conv : conv_cases(question, context)) {
+    for (Bid& bid : of(conv, context)) {
+      bid.decision.set("merged_groups", conv.attrs.merged_groups, 1);
+      bid.decision.set("phases", conv.phases ? 1 : 0);
+      if (conv.phases) bid.claim += kPhasesClaim;
+      if (!conv.no.empty()) bid.no = conv.no;
+      bids.push_back(std::move(bid));
+    }
+  }
+  return bids;
+}
+
+KnobRange merged_groups_range(const FormCase& given) {
+  return {1, given.question.node.attrs_as<ConvAttrs>().groups};
+}
+
+Misfit unfit_case(const FormCase& given) {
+  const int64_t merged = given.decision.knob("merged_groups", 1);
+  const int64_t groups = given.question.node.attrs_as<ConvAttrs>().groups;
+  if (merged < 1 || groups % merged != 0)
+    return fmt::format("merged_groups divides the {} groups, which {} does not", groups, merged);
+  if (merged > 1 && (!is_constant(given.question) || given.question.weight->type.dtype != DType::kF32))
+    return "merged_groups is for constant weights in f32";
+  if (given.decision.knob("phases") == 0) return std::nullopt;
+  if (!is_constant(given.question) || !phases_case(given.question, 1))
+    return "phases is for constant weights and images of known size, dilated alike along both axes";
+  return std::nullopt;
+}
+
+std::shared_ptr<ConvAttrs> formed_attrs(const FormCase& given, ConvAlgorithm algorithm) {
+  auto attrs = std::make_shared<ConvAttrs>(decided_case(given).attrs);
+  attrs->algorithm = algorithm;
+  attrs->plain_data = given.decision.knob("plain_data") != 0;
+  attrs->weight_block = given.decision.knob("block");
+  attrs->tile_parts = given.decision.knob("parts");
+  if (attrs->tile_parts > 0) attrs->tile_unit = *tile_unit(given.context.target);
+  return attrs;
+}
+
+Value* merged_weight(const FormCase& given, WeightPacker& packer) {
+  Value* weight = given.question.weight;
+  const int64_t merged = given.decision.knob("merged_groups", 1);
+  if (merged == 1) return weight;
+  const int64_t groups = given.question.node.attrs_as<ConvAttrs>().groups;
+  return packer.constant(weight->name, merged_group_weight(*weight->constant, groups, merged));
+}
+
+FormedNode formed_conv(const FormCase& given, std::shared_ptr<ConvAttrs> attrs, Value* packed) {
+  return {.attrs = attrs,
+          .weights = {packed},
+          .data_last = !attrs->plain_data,
+          .result_last = true,
+          .phases = given.decision.knob("phases") != 0 ? decided_case(given).phases : std::nullopt};
+}
+
+int64_t depth_of(const ConvCase& conv) {
+  int64_t depth = conv.data.shape[1].constant().value_or(1) / conv.attrs.groups;
+  for (int64_t extent : conv.attrs.kernel) depth *= extent;
+  return depth;
+}
+
+double conversion_of(const ConvCase& conv) {
+  if (!conv.attrs.plain_data) return 0;
+  double bytes = byte_width(DType::kF32);
+  for (const Dim& extent : conv.data.shape) bytes *= double(extent.constant().value_or(1));
+  return cpu::kTransposedByte * bytes;
+}
+
+}  // namespace gantry::forms

@@ -1,0 +1,69 @@
+// nn.conv, every window by itself, with weights in blocks of outputs (host/target/cpu/rule_product.cpp).
+#include "host/forms/conv_case.h"
+#include "host/forms/ranges.h"
+#include "host/target/cpu/conv_model.h"
+
+namespace gantry::forms {
+namespace {
+
+constexpr Knob kKnobs[] = {
+    {"block", 0, "outputs a block of weights: whole vectors",
+     [](const FormCase& given) {
+       return whole_vectors(given, packed_bytes(given.decision, given.question.node.inputs[0]->type.dtype));
+     }},
+    {"half", 0, "weights and data are rounded to f16"},
+    {"plain_data", 0, "images are read as the model has them, not channels-last"},
+    kMergedGroups,
+    kPhases,
+};
+
+Misfit misfit(const FormCase& given) {
+  if (Misfit no = unfit_case(given)) return no;
+  if (Misfit no = unfit_half(given, given.question.node.inputs[0]->type.dtype)) return no;
+  const bool grouped = decided_case(given).attrs.groups != 1;
+  if (given.decision.knob("plain_data") != 0 && grouped) return "plain_data is for convolutions without groups";
+  return std::nullopt;
+}
+
+FormedNode apply(const FormCase& given, WeightPacker& packer) {
+  auto attrs = formed_attrs(given, ConvAlgorithm::kDirect);
+  Value* packed = packer.conv(merged_weight(given, packer), *attrs);
+  if (given.decision.knob("half") != 0) packed = packer.rounded_to_half(packed);
+  return formed_conv(given, attrs, packed);
+}
+
+}  // namespace
+
+Bid direct_bid(const ConvCase& conv, const FormContext& context) {
+  const MachineModel& machine = context.target.machine;
+  ConvAttrs attrs = conv.attrs;
+  attrs.algorithm = ConvAlgorithm::kDirect;
+  const bool half = cpu::prefers_half(attrs, conv.data, conv.result, machine);
+  const int64_t block =
+      choose_product_tile(cpu::direct_work(attrs, conv.data, conv.result, half), machine).channel_block();
+  const bool as_it_lies = attrs.plain_data && cpu::prefers_plain_data(attrs, conv.data, machine);
+  Bid bid{.decision = {"direct", {}},
+          .cycles = cpu::predicted_direct_cycles(attrs, conv.data, conv.result, machine),
+          .conversion = as_it_lies ? 0 : conversion_of(conv)};
+  bid.decision.set("block", fitting_block(context, block, attrs.channels / attrs.groups, depth_of(conv)));
+  bid.decision.set("half", half ? 1 : 0);
+  bid.decision.set("plain_data", as_it_lies ? 1 : 0);
+  return bid;
+}
+
+extern const Form conv_direct_form{
+    .name = "direct",
+    .devices = Devices::kCpus,
+    .knobs = kKnobs,
+    .possible = is_product_conv,
+    .misfit = misfit,
+    .bids =
+        [](const FormQuestion& question, const FormContext& context) {
+          return bids_of_cases(question, context, [](const ConvCase& conv, const FormContext& on) {
+            return std::vector<Bid>{direct_bid(conv, on)};
+          });
+        },
+    .apply = apply,
+};
+
+}  // namespace gantry::forms

@@ -1,0 +1,35 @@
+// nn.conv as a matrix product over the unrolled windows (host/ops/conv_gemm.cpp): GPUs' form; on CPUs for who asks for it.
+#include "host/forms/conv_case.h"
+#include "host/target/cuda/conv_model.h"
+
+namespace gantry::forms {
+namespace {
+
+constexpr Knob kKnobs[] = {kMergedGroups, kPhases};
+
+std::vector<Bid> gemm_bids(const ConvCase& conv, const FormContext& context) {
+  if (!context.target.for_gpu()) return {};
+  const double seconds =
+      cuda::predicted_seconds(conv.attrs, conv.data, conv.result, ConvAlgorithm::kGemm, context.target.gpu);
+  return {{.decision = {"gemm", {}}, .ms = 1e3 * seconds}};
+}
+
+}  // namespace
+
+extern const Form conv_gemm_form{
+    .name = "gemm",
+    .knobs = kKnobs,
+    .possible = is_product_conv,
+    .misfit = [](const FormCase& given) -> Misfit {
+      if (Misfit no = unfit_case(given)) return no;
+      return given.question.weight->is_constant() ? Misfit() : "form gemm is for constant weights";
+    },
+    .bids = [](const FormQuestion& question,
+               const FormContext& context) { return bids_of_cases(question, context, gemm_bids); },
+    .apply = [](const FormCase& given, WeightPacker& packer) -> FormedNode {
+      auto attrs = formed_attrs(given, ConvAlgorithm::kGemm);
+      return formed_conv(given, attrs, packer.gemm(merged_weight(given, packer), *attrs));
+    },
+};
+
+}  // namespace gantry::forms

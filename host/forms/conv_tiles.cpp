@@ -1,0 +1,66 @@
+// nn.conv on tile units (host/ops/tiles.h, host/target/cpu/rule_tiles.cpp).
+#include "host/codegen/cpu_features.h"
+#include "host/forms/conv_case.h"
+#include "host/forms/exact_weights.h"
+#include "host/forms/ranges.h"
+#include "host/ops/tiles.h"
+#include "host/target/cpu/tile_policy.h"
+
+namespace gantry::forms {
+namespace {
+
+constexpr Knob kKnobs[] = {{"parts", 0, "bf16 parts of each weight", tile_parts_range}, kPhases};
+
+std::vector<Bid> tile_bids(const ConvCase& conv, const FormContext& context) {
+  const int64_t asked = cpu::tile_parts(context.target);
+  if (asked == 0 || !conv.constant_weight || !cpu::fits_tile_unit(conv.attrs, conv.data, conv.result)) return {};
+  const int64_t parts = parts_in_network(asked, kind_of(conv.attrs, conv.data, conv.result), context);
+  ConvAttrs attrs = conv.attrs;
+  attrs.tile_unit = *tile_unit(context.target);
+  std::vector<Bid> bids;
+  for (int64_t some = asked; some <= (asked == 2 ? 3 : asked); ++some) {
+    attrs.tile_parts = some;
+    Bid bid{.decision = {"tiles", {{"parts", some}}},
+            .cycles = cpu::predicted_tile_cycles(attrs, conv.data, conv.result, context.target.machine),
+            .promise = cpu::other_slack(attrs.tile_unit),
+            .on_tiles = true,
+            .conversion = conversion_of(conv),
+            .claim = cpu::asks_for_parts(context.target) ? 1 : 0};
+    if (some != parts)
+      bid.no = why_not_in_network(some);
+    else if (!small_in_parts(context, attrs.channels, depth_of(conv), some))
+      bid.no = "its weights are larger than the model's";
+    bids.push_back(std::move(bid));
+  }
+  return bids;
+}
+
+Misfit misfit(const FormCase& given) {
+  if (Misfit no = unfit_case(given)) return no;
+  const ConvCase conv = decided_case(given);
+  if (!conv.constant_weight) return "form tiles is for constant weights";
+  if (!cpu::fits_tile_unit(conv.attrs, conv.data, conv.result))
+    return "form tiles is for f32 images of known size, without groups";
+  return unfit_tile_unit(given.context);
+}
+
+FormedNode apply(const FormCase& given, WeightPacker& packer) {
+  auto attrs = formed_attrs(given, ConvAlgorithm::kTiles);
+  attrs->tile_fold_width = folds_width(*attrs, decided_case(given).data.shape[1].value());
+  return formed_conv(given, attrs, packer.tiles(merged_weight(given, packer), *attrs));
+}
+
+}  // namespace
+
+extern const Form conv_tiles_form{
+    .name = "tiles",
+    .devices = Devices::kCpus,
+    .knobs = kKnobs,
+    .possible = is_product_conv,
+    .misfit = misfit,
+    .bids = [](const FormQuestion& question,
+               const FormContext& context) { return bids_of_cases(question, context, tile_bids); },
+    .apply = apply,
+};
+
+}  // namespace gantry::forms

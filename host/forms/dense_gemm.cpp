@@ -1,0 +1,18 @@
+// nn.dense as a matrix product in tiles of a GPU (host/ops/dense.h, host/target/cuda/rule_gemm.cpp).
+#include "host/forms/dense_case.h"
+
+namespace gantry::forms {
+
+extern const Form dense_gemm_form{
+    .name = "gemm",
+    .devices = Devices::kGpus,
+    .possible = is_dense,
+    .bids = [](const FormQuestion&, const FormContext&) { return std::vector<Bid>{{.decision = {"gemm", {}}}}; },
+    .apply = [](const FormCase& given, WeightPacker&) -> FormedNode {
+      auto attrs = std::make_shared<DenseAttrs>(dense_case(given.question).attrs);
+      attrs->gemm = true;
+      return {.attrs = attrs, .weights = {given.question.weight}};
+    },
+};
+
+}  // namespace gantry::forms

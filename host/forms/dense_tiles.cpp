@@ -1,0 +1,60 @@
+// nn.dense on tile units (host/ops/tiles.h).
+#include "host/codegen/cpu_features.h"
+#include "host/forms/dense_case.h"
+#include "host/forms/exact_weights.h"
+#include "host/forms/ranges.h"
+#include "host/target/cpu/tile_policy.h"
+
+namespace gantry::forms {
+namespace {
+
+constexpr Knob kKnobs[] = {{"parts", 0, "bf16 parts of each weight", tile_parts_range}};
+
+std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) {
+  const DenseCase dense = dense_case(question);
+  const int64_t asked = cpu::tile_parts(context.target);
+  if (asked == 0 || !dense.known()) return {};
+  const int64_t units = dense.attrs.units;
+  const int64_t wanted = cpu::dense_tile_parts(dense.data, units, context.target);
+  const int64_t parts = parts_in_network(wanted, kind_of(dense.data, units), context);
+  std::vector<Bid> bids;
+  for (int64_t some = asked; some <= (asked == 2 ? 3 : asked); ++some) {
+    Bid bid{.decision = {"tiles", {{"parts", some}}},
+            .cycles = cpu::predicted_tile_cycles(dense.data, units, *tile_unit(context.target), some,
+                                                 context.target.machine),
+            .on_tiles = true,
+            .claim = 1};
+    if (wanted == 0)
+      bid.no = "multiply-adds are estimated to take less";
+    else if (some != parts)
+      bid.no = why_not_in_network(some);
+    else if (!small_in_parts(context, units, dense.depth(), some))
+      bid.no = "its weights are larger than the model's";
+    bids.push_back(std::move(bid));
+  }
+  return bids;
+}
+
+FormedNode apply(const FormCase& given, WeightPacker& packer) {
+  auto attrs = std::make_shared<DenseAttrs>(dense_case(given.question).attrs);
+  attrs->tile_parts = given.decision.knob("parts");
+  attrs->tile_unit = *tile_unit(given.context.target);
+  return {.attrs = attrs, .weights = {packer.tiles(given.question.weight, *attrs)}};
+}
+
+}  // namespace
+
+extern const Form dense_tiles_form{
+    .name = "tiles",
+    .devices = Devices::kCpus,
+    .knobs = kKnobs,
+    .possible = is_dense,
+    .misfit = [](const FormCase& given) -> Misfit {
+      if (!dense_case(given.question).known()) return "form tiles is for f32 of known depth";
+      return unfit_tile_unit(given.context);
+    },
+    .bids = bids,
+    .apply = apply,
+};
+
+}  // namespace gantry::forms

@@ -1,0 +1,96 @@
+// A form is a way of computing an op: a value, in a file of its own, that says what knobs it has, what it proposes for a
+// node on a machine, what is predicted of that, when a decision does not fit, and what one makes of the node. Their list
+// is host/forms/forms.def.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/codegen/target.h"
+#include "host/passes/form_set.h"
+
+namespace gantry::forms {
+
+/// What decisions are made for.
+struct FormContext {
+  Target target;
+  /// Packed weights are not larger than the model's, but for a little padding.
+  bool small_weights = false;
+  /// Kinds of products (host/forms/exact_weights.h) whose weights have three bf16 parts where two would do for them
+  /// alone.
+  std::set<std::string> exact_kinds = {};
+};
+
+/// A decision for a node.
+struct FormCase {
+  const FormQuestion& question;
+  const Decision& decision;
+  const FormContext& context;
+};
+
+/// Multiples of `step` from `least` to `most`.
+struct KnobRange {
+  int64_t least = 0, most = 1, step = 1;
+};
+
+struct Knob {
+  std::string_view name;
+  int64_t otherwise;  ///< where it is left out
+  std::string_view says;
+  /// Of values that are given; null: 0 and 1.
+  KnobRange (*range)(const FormCase&) = nullptr;
+};
+
+/// A decision that a form proposes.
+struct Bid {
+  Decision decision;
+  /// Predicted: cycles of one core of a CPU, milliseconds of a GPU; none where no model looks at it.
+  std::optional<double> cycles = {}, ms = {};
+  /// Why it is not to be taken; it is there to be seen. Empty: it may be.
+  std::string no = {};
+  /// It is taken where it is predicted to take less than this share of the others (host/forms/choose.h).
+  double promise = 1;
+  /// Its products are computed on tile units.
+  bool on_tiles = false;
+  /// Cycles that channels-last images cost first: they count between tile units and the rest.
+  double conversion = 0;
+  /// Before all bids of a lower one, whatever is predicted: the form's own model says that it pays, or the user has
+  /// asked for its arithmetic.
+  int claim = 0;
+};
+
+enum class Devices : uint8_t { kAll, kCpus, kGpus };
+
+struct Form {
+  std::string_view name;  ///< as decisions have it
+  Devices devices = Devices::kAll;
+  std::span<const Knob> knobs = {};
+  /// Whether the node's op is the form's and it has no form yet.
+  bool (*possible)(const FormQuestion&, const FormContext&) = nullptr;
+  /// Beside what the ranges of knobs say; null: nothing.
+  Misfit (*misfit)(const FormCase&) = nullptr;
+  /// In the order in which they are looked at; null: it is only for who asks for it.
+  std::vector<Bid> (*bids)(const FormQuestion&, const FormContext&) = nullptr;
+  /// By a decision that fits; null: the node stays as it is.
+  FormedNode (*apply)(const FormCase&, WeightPacker&) = nullptr;
+};
+
+/// A line of the list.
+struct ListedForm {
+  const Form* form;
+  std::string_view ops;   ///< "nn.conv", or several with commas between them
+  std::string_view says;  ///< what it is, in a line
+  std::string_view file;  ///< in the source tree
+};
+std::span<const ListedForm> all_forms();
+
+inline bool is_for(const Form& form, const Target& target) {
+  return form.devices == Devices::kAll || (form.devices == Devices::kGpus) == target.for_gpu();
+}
+
+}  // namespace gantry::forms

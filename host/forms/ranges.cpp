@@ -1,0 +1,58 @@
+#include "host/forms/ranges.h"
+
+#include <algorithm>
+
+#include "host/codegen/cpu_features.h"
+#include "host/passes/weight_growth.h"
+#include "host/support/divide.h"
+#include "host/target/cpu/tile_policy.h"
+
+namespace gantry::forms {
+
+KnobRange whole_vectors(const FormCase& given, int element_bytes, int64_t narrowest) {
+  constexpr int64_t kMostVectors = 32;
+  const int64_t bytes = given.context.target.machine.vector_bytes;
+  const int64_t least = narrowest == 0 ? bytes : std::min(bytes, narrowest);
+  const int64_t lanes = std::max<int64_t>(least / element_bytes, 1);
+  return {lanes, std::max<int64_t>(bytes / element_bytes, 1) * kMostVectors, lanes};
+}
+
+KnobRange tile_parts_range(const FormCase&) {
+  return {1, 3};
+}
+
+Misfit unfit_tile_unit(const FormContext& context) {
+  if (cpu::tile_parts(context.target) > 0) return std::nullopt;
+  return "tile registers are for targets that have them, with a precision that uses them";
+}
+
+Misfit unfit_half(const FormCase& given, DType dtype) {
+  if (given.decision.knob("half") == 0 || (given.context.target.machine.half_products && dtype == DType::kF32))
+    return std::nullopt;
+  return "half is for f32 on targets that compute in f16, with --precision fp16";
+}
+
+int packed_bytes(const Decision& decision, DType dtype) {
+  return byte_width(decision.knob("half") != 0 ? DType::kF16 : dtype);
+}
+
+bool small_in_parts(const FormContext& context, int64_t columns, int64_t depth, int64_t parts) {
+  if (!context.small_weights) return true;
+  const TileGeometry& tile = geometry_of(*tile_unit(context.target));
+  const int64_t packed = round_up(columns, tile.columns) * round_up(depth, tile.block_depth) * 2 * parts;
+  return grows_little(columns * depth * 4, packed);
+}
+
+int64_t fitting_block(const FormContext& context, int64_t block, int64_t columns, int64_t depth) {
+  constexpr int64_t kNarrowest = 4;
+  if (!context.small_weights || block <= kNarrowest ||
+      grows_little(columns * depth * 4, round_up(columns, block) * depth * 4))
+    return block;
+  int64_t best = block;
+  for (int64_t narrower = block / kNarrowest * kNarrowest; narrower >= kNarrowest; narrower -= kNarrowest) {
+    if (round_up(columns, narrower) < round_up(columns, best)) best = narrower;
+  }
+  return best;
+}
+
+}  // namespace gantry::forms

@@ -1,0 +1,118 @@
+// Which form a convolution gets.
+#include <gtest/gtest.h>
+
+#include "host/ops/conv.h"
+#include "tests/forms/given_forms.h"
+
+namespace gantry {
+namespace {
+
+/// With padding of half a window.
+ConvAttrs square_window(int64_t outputs, int64_t kernel = 3, int64_t stride = 1, int64_t groups = 1) {
+  ConvAttrs attrs;
+  attrs.channels = outputs;
+  attrs.groups = groups;
+  attrs.kernel = {kernel, kernel};
+  attrs.strides = {stride, stride};
+  attrs.dilations = {1, 1};
+  attrs.padding = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+  return attrs;
+}
+
+Decision chosen(const ConvAttrs& attrs, const TensorType& data, const Target& target) {
+  Shape weight{attrs.channels, data.shape[1].value() / attrs.groups};
+  for (int64_t extent : attrs.kernel) weight.emplace_back(extent);
+  const LoneNode conv(nn::conv, attrs, data, {DType::kF32, weight});
+  return forms::make_forms(target)->choose(conv.question());
+}
+
+Decision chosen(int64_t channels, int64_t size, int64_t outputs, int64_t kernel = 3, int64_t stride = 1) {
+  return chosen(square_window(outputs, kernel, stride), {DType::kF32, {1, channels, size, size}},
+                find_target("x86-64-v4"));
+}
+
+/// Results a side of a tile of a Winograd form; 0 for others.
+int tile_of(const Decision& decision) {
+  return decision.form.starts_with("winograd") ? decision.form.back() - '0' : 0;
+}
+
+TEST(ConvForms, AreWinogradsForLargeImagesOfManyChannels) {
+  EXPECT_GE(tile_of(chosen(64, 224, 64)), 4);
+  EXPECT_GE(tile_of(chosen(64, 56, 64)), 4);
+  EXPECT_GE(tile_of(chosen(128, 28, 128)), 4);
+}
+
+TEST(ConvForms, SumTheSlicesOfVolumesInWinogradsAlgorithm) {
+  ConvAttrs attrs = square_window(64);
+  for (auto* spatial : {&attrs.kernel, &attrs.strides, &attrs.dilations})
+    spatial->insert(spatial->begin(), spatial == &attrs.kernel ? 3 : 1);
+  attrs.padding = {1, 1, 1, 1, 1, 1};
+  const auto of_channels = [&](int64_t channels) {
+    return chosen(attrs, {DType::kF32, {1, channels, 8, 56, 56}}, find_target("x86-64-v4"));
+  };
+  EXPECT_GE(tile_of(of_channels(64)), 2);
+  EXPECT_EQ(of_channels(24).form, "direct") << "a vector of inputs would be of two slices";
+}
+
+TEST(ConvForms, AreDirectWhereWeightsOutweighTheImage) {
+  EXPECT_EQ(chosen(512, 7, 512).form, "direct");
+}
+
+// Of a model whose images may have any size, deeper layers are planned for smaller ones.
+TEST(ConvForms, UnknownExtentsAreGuessedFromThoseOfTheModel) {
+  const auto of_part = [](int64_t channels, int64_t parts) {
+    const auto extent = [&](const char* name) { return floordiv(Dim::symbol(name), Dim(parts)); };
+    return chosen(square_window(channels), {DType::kF32, {1, channels, extent("height"), extent("width")}},
+                  find_target("x86-64-v4"));
+  };
+  EXPECT_GE(tile_of(of_part(64, 4)), 4);
+  EXPECT_EQ(of_part(512, 32).form, "direct");
+}
+
+TEST(ConvForms, AreWinogradsForGroupsOfManyChannels) {
+  const Decision decision =
+      chosen(square_window(224, 3, 1, 4), {DType::kF32, {1, 224, 56, 56}}, find_target("x86-64-v4"));
+  EXPECT_GE(tile_of(decision), 4);
+  EXPECT_EQ(56 % decision.knob("block"), 0) << "blocks are whole in a group";
+}
+
+TEST(ConvForms, AreDirectForWindowsThatWinogradDoesNotFit) {
+  EXPECT_EQ(chosen(64, 56, 64, 1).form, "direct");
+  EXPECT_EQ(chosen(64, 56, 128, 3, 2).form, "direct");
+  EXPECT_EQ(chosen(3, 224, 64).form, "direct");
+}
+
+TEST(ConvForms, OfGpusAreProductsWhereWinogradDoesNotFitOrIsNotExactEnough) {
+  Target target = find_target("cuda:sm_80");
+  const TensorType data{DType::kF32, {8, 64, 56, 56}};
+  EXPECT_EQ(chosen(square_window(64, 3, 2), data, target), (Decision{"gemm", {}}));
+  target.precision = Precision::kFp16;
+  EXPECT_EQ(chosen(square_window(64), data, target), (Decision{"gemm", {}}));
+}
+
+TEST(ConvForms, KeepWeightsSmallWhereThatIsAsked) {
+  const ConvAttrs attrs = square_window(64);
+  const LoneNode conv(nn::conv, attrs, {DType::kF32, {1, 64, 56, 56}}, {DType::kF32, {64, 64, 3, 3}});
+  const Target target = find_target("x86-64-v4");
+  EXPECT_GE(tile_of(forms::make_forms(target)->choose(conv.question())), 4);
+  EXPECT_EQ(forms::make_forms(target, true)->choose(conv.question()).form, "direct");
+}
+
+TEST(ConvForms, EveryCandidateSaysWhyItIsNotTaken) {
+  const LoneNode conv(nn::conv, square_window(128), {DType::kF32, {1, 128, 28, 28}}, {DType::kF32, {128, 128, 3, 3}});
+  const auto all = forms::make_forms(find_target("x86-64-v3"));
+  const Decision taken = all->choose(conv.question());
+  int taken_ones = 0;
+  std::string six;
+  for (const Candidate& one : all->candidates(conv.question(), taken)) {
+    EXPECT_EQ(one.why.empty(), one.decision == taken) << to_string(one.decision) << ": " << one.why;
+    EXPECT_TRUE(one.cycles.has_value()) << to_string(one.decision);
+    taken_ones += one.why.empty() ? 1 : 0;
+    if (one.decision.form == "winograd6") six = one.why;
+  }
+  EXPECT_EQ(taken_ones, 1);
+  EXPECT_EQ(six, "not exact enough over so many channels");
+}
+
+}  // namespace
+}  // namespace gantry
