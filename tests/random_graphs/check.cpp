@@ -59,7 +59,7 @@ Tester::Tester(const Case& test) : test_(test) {
   expected_ = reference(graph, inputs_, test.seed, kFormUnit);
 }
 
-std::string Tester::difference_of(const Graph& graph, const std::vector<Expected>& expected) const {
+std::string Tester::difference_of(const Graph& graph, const std::vector<Elements>& expected) const {
   const Graph numbers = bound(graph, test_.symbols);
   return difference(testing::interpret_function(numbers.main, inputs_), expected);
 }
@@ -95,7 +95,7 @@ std::optional<Failure> Tester::run_passes(const Check& check, Statistics& statis
   return std::nullopt;
 }
 
-std::string Tester::first_wrong_step(const Check& check, const std::vector<Expected>& expected) const {
+std::string Tester::first_wrong_step(const Check& check, const std::vector<Elements>& expected) const {
   std::string first;
   CompileOptions options;
   options.opt_level = check.opt_level;
@@ -113,7 +113,7 @@ std::string Tester::first_wrong_step(const Check& check, const std::vector<Expec
 
 std::optional<Failure> Tester::run_compiled(const Check& check) const {
   std::string what;
-  std::vector<Expected> expected = expected_;
+  std::vector<Elements> expected = expected_;
   try {
     testing::LocalModel model(testing::compile_to_bytes(test_.graph, {check.target, check.opt_level, 1}), 1,
                               testing::device_for(check.target));

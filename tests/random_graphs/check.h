@@ -61,12 +61,12 @@ class Tester {
  private:
   std::optional<Failure> run_passes(const Check& check, Statistics& statistics) const;
   std::optional<Failure> run_compiled(const Check& check) const;
-  std::string difference_of(const Graph& graph, const std::vector<Expected>& expected) const;
-  std::string first_wrong_step(const Check& check, const std::vector<Expected>& expected) const;
+  std::string difference_of(const Graph& graph, const std::vector<Elements>& expected) const;
+  std::string first_wrong_step(const Check& check, const std::vector<Elements>& expected) const;
 
   const Case& test_;
   std::vector<ConstantPtr> inputs_;
-  std::vector<Expected> expected_;
+  std::vector<Elements> expected_;
 };
 
 /// Every pass by itself, and some in `orders` random orders.
