@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <fstream>
 #include <optional>
-#include <set>
 #include <system_error>
 
 #include "host/gir/safetensors.h"
@@ -47,82 +46,12 @@ class FileWeights : public WeightSource {
   std::optional<Safetensors> file_;
 };
 
-/// What --shape and --dim say of a text's symbols.
-class SizeFixer {
- public:
-  SizeFixer(const GirOptions& options, const std::vector<Value*>& parameters)
-      : options_(options), parameters_(parameters) {
-    for (const Value* parameter : parameters) {
-      for (const Dim& dim : parameter->type.shape) {
-        for (std::string& name : dim.symbols()) symbols_.insert(std::move(name));
-      }
-    }
-  }
-
-  std::map<std::string, Dim> run() {
-    for (const auto& [name, size] : options_.sizes) fix_named(name, size);
-    for (const auto& [name, shape] : options_.shapes) fix_symbols(parameter(name), shape);
-    for (const auto& [name, shape] : options_.shapes) check(parameter(name), shape);
-    return sizes_;
-  }
-
- private:
-  const Value& parameter(const std::string& name) const {
-    std::vector<std::string> names;
-    for (const Value* each : parameters_) {
-      if (each->name == name) return *each;
-      names.push_back(each->name);
-    }
-    user_error("there is no input '{}' to give a shape to; the model's inputs are: {}", name,
-               fmt::join(names, ", "));
-  }
-
-  void fix(const std::string& symbol, int64_t size) {
-    if (size < 0) user_error("the size given for '{}' is negative ({})", symbol, size);
-    const auto [known, fresh] = sizes_.try_emplace(symbol, size);
-    if (!fresh && !(known->second == Dim(size)))
-      user_error("the shapes given make '{}' both {} and {}", symbol, known->second.str(), size);
-  }
-
-  void fix_named(const std::string& name, int64_t size) {
-    if (symbols_.contains(name)) return fix(name, size);
-    user_error("--dim {}={}: the model's inputs have no dimension '{}'; {}", name, size, name,
-               symbols_.empty()
-                   ? "all are fixed"
-                   : fmt::format("those without a fixed size are: {}", fmt::join(symbols_, ", ")));
-  }
-
-  void fix_symbols(const Value& input, const std::vector<int64_t>& shape) {
-    if (shape.size() != input.type.shape.size()) {
-      user_error("the shape given for input '{}' has {} dimensions, but the model's has {}", input.name,
-                 shape.size(), input.type.shape.size());
-    }
-    for (size_t i = 0; i < shape.size(); ++i) {
-      const Dim& dim = input.type.shape[i];
-      if (shape[i] >= 0 && dim.is_symbol()) fix(dim.str(), shape[i]);
-    }
-  }
-
-  void check(const Value& input, const std::vector<int64_t>& shape) const {
-    for (size_t i = 0; i < shape.size(); ++i) {
-      if (shape[i] < 0) continue;
-      const Dim dim = input.type.shape[i].substitute(sizes_);
-      if (!dim.is_constant()) {
-        user_error("the shape given for input '{}' has {} at axis {}, which is {} in the model: fix {} with "
-                   "--dim instead",
-                   input.name, shape[i], i, dim.str(), fmt::join(dim.symbols(), " and "));
-      }
-      if (dim == Dim(shape[i])) continue;
-      user_error("the shape given for input '{}' has {} at axis {}, but the model fixes it to {}", input.name,
-                 shape[i], i, dim.str());
-    }
-  }
-
-  const GirOptions& options_;
-  const std::vector<Value*>& parameters_;
-  std::set<std::string> symbols_;
-  std::map<std::string, Dim> sizes_;
-};
+std::map<std::string, Dim> sizes_of(const GivenSizes& given, const std::vector<Value*>& parameters) {
+  std::vector<OpenInput> inputs;
+  for (const Value* parameter : parameters) inputs.push_back({parameter->name, parameter->type.shape});
+  const auto sizes = fixed_sizes(given, inputs);
+  return {sizes.begin(), sizes.end()};
+}
 
 }  // namespace
 
@@ -144,7 +73,7 @@ Graph read_gir_text(std::string_view text, const std::filesystem::path& path, co
   source.name = path.string();
   source.weights = &weights;
   source.fix_sizes = [&](const std::vector<Value*>& parameters) {
-    return SizeFixer(options, parameters).run();
+    return sizes_of(options, parameters);
   };
   Graph graph = parse_program(text, ops, source);
   if (graph.model_name.empty()) graph.model_name = path.stem().string();

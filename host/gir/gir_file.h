@@ -9,15 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "host/graph/fix_sizes.h"
 #include "host/graph/parse.h"
 
 namespace gantry {
 
-struct GirOptions {
-  /// Fixes inputs' shapes: by input name; negative ones leave a dimension as it is.
-  std::map<std::string, std::vector<int64_t>> shapes;
-  /// Fixes symbolic dimensions, by their names.
-  std::map<std::string, int64_t> sizes;
+struct GirOptions : GivenSizes {
   /// Is told the file of weights before it is read; may throw. May be empty.
   std::function<void(const std::filesystem::path&)> reads;
 };

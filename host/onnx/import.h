@@ -7,18 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "host/graph/fix_sizes.h"
 #include "host/graph/graph.h"
 
 namespace gantry {
 
-/// In a shape that a user gives: this dimension is as the model has it.
-inline constexpr int64_t kOpenSize = -1;
-
-struct ImportOptions {
-  /// Fixes inputs' shapes: by input name. kOpenSize leaves a dimension as it is.
-  std::map<std::string, std::vector<int64_t>> shapes;
-  /// Fixes symbolic dimensions: by their names in the model or in the graph.
-  std::map<std::string, int64_t> sizes;
+struct ImportOptions : GivenSizes {
   /// Fixes inputs' values: they become constants and are no inputs any more.
   std::map<std::string, ConstantPtr> values;
   /// Initialisers stay parameters of the function instead of becoming constants.

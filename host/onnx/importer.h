@@ -96,15 +96,12 @@ class Importer {
   void add_initializers(const onnx::GraphProto& graph, const std::string& where);
   void add_inputs(const onnx::GraphProto& graph);
   TensorType input_type(const onnx::ValueInfoProto& input);
-  /// A dimension of an input as a size or a symbol; `given`: what the user wants it to be, or kOpenSize.
-  Dim input_dim(const onnx::TensorShapeProto_Dimension& dim, int64_t given, const std::string& input,
-                int axis);
+  /// A dimension of an input as the model has it: a size or a symbol.
+  Dim input_dim(const onnx::TensorShapeProto_Dimension& dim, const std::string& input, int axis);
   /// Gives the names that inputs' dimensions have in the model to symbols, before any without one is named.
   void name_symbols(const onnx::GraphProto& graph);
   /// A symbol that no other has.
   std::string new_symbol(const std::string& wanted);
-  /// Applies ImportOptions::sizes.
-  void fix_named_sizes();
   void convert_nodes(const onnx::GraphProto& graph);
   void convert_node(const onnx::NodeProto& node, const std::string& name);
   void add_outputs(const onnx::GraphProto& graph);

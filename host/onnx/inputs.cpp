@@ -1,5 +1,4 @@
 // Inputs of a model: their types, and the symbols of their dimensions.
-#include <fmt/ranges.h>
 #include <onnx/onnx_pb.h>
 
 #include "host/onnx/declared_dim.h"
@@ -59,98 +58,63 @@ TensorType Importer::input_type(const onnx::ValueInfoProto& input) {
   if (!input.type().has_tensor_type()) not_a_tensor(input.type(), what);
   const auto& declared = input.type().tensor_type();
   TensorType type{dtype_of(declared.elem_type(), what), {}};
-  auto found = options_.shapes.find(input.name());
-  const std::vector<int64_t>* given = found == options_.shapes.end() ? nullptr : &found->second;
-  if (!declared.has_shape()) {
-    if (given == nullptr)
-      user_error("{} has no shape in the model: give one with --shape {}=…", what, input.name());
-    for (size_t i = 0; i < given->size(); ++i) {
-      const int64_t size = (*given)[i];
-      type.shape.push_back(size == kOpenSize ? Dim::symbol(new_symbol(fmt::format("{}_d{}", input.name(), i)))
-                                             : Dim(size));
-    }
+  if (declared.has_shape()) {
+    for (int i = 0; i < declared.shape().dim_size(); ++i)
+      type.shape.push_back(input_dim(declared.shape().dim(i), input.name(), i));
     return type;
   }
-  const int rank = declared.shape().dim_size();
-  if (given != nullptr && static_cast<int>(given->size()) != rank) {
-    user_error("the shape given for {} has {} dimensions, but the model's has {}", what, given->size(), rank);
-  }
-  for (int i = 0; i < rank; ++i) {
-    const onnx::TensorShapeProto_Dimension& dim = declared.shape().dim(i);
-    const int64_t size = given != nullptr ? (*given)[static_cast<size_t>(i)] : kOpenSize;
-    if (size < kOpenSize) user_error("the shape given for {} has a negative dimension ({})", what, size);
-    type.shape.push_back(input_dim(dim, size, input.name(), i));
-  }
+  const auto given = options_.shapes.find(input.name());
+  if (given == options_.shapes.end())
+    user_error("{} has no shape in the model: give one with --shape {}=…", what, input.name());
+  for (size_t i = 0; i < given->second.size(); ++i)
+    type.shape.push_back(Dim::symbol(new_symbol(fmt::format("{}_d{}", input.name(), i))));
   return type;
 }
 
-Dim Importer::input_dim(const onnx::TensorShapeProto_Dimension& dim, int64_t given, const std::string& input,
-                        int axis) {
-  if (const auto size = declared_size(dim)) {
-    if (given != kOpenSize && given != *size) {
-      user_error("the shape given for input '{}' has {} at axis {}, but the model fixes it to {}", input,
-                 given, axis, *size);
-    }
-    return *size;
-  }
+Dim Importer::input_dim(const onnx::TensorShapeProto_Dimension& dim, const std::string& input, int axis) {
+  if (const auto size = declared_size(dim)) return *size;
   const std::string name = declared_name(dim);
-  const std::string symbol =
-      name.empty() ? new_symbol(fmt::format("{}_d{}", input, axis)) : symbols_.at(name);
-  if (given != kOpenSize && fixed_symbols_.emplace(symbol, given).first->second != given) {
-    user_error("the shapes given make '{}' both {} and {}", symbol, fixed_symbols_[symbol], given);
-  }
-  return Dim::symbol(symbol);
+  return Dim::symbol(name.empty() ? new_symbol(fmt::format("{}_d{}", input, axis)) : symbols_.at(name));
 }
 
 void Importer::add_inputs(const onnx::GraphProto& graph) {
-  std::vector<std::pair<std::string, TensorType>> inputs;
+  std::vector<OpenInput> inputs;
+  std::vector<DType> dtypes;
+  GivenSizes given = options_;
   std::map<std::string, int> seen;
   std::string names;
   name_symbols(graph);
   for (const onnx::ValueInfoProto& input : graph.input()) {
-    if (scopes_.back().count(input.name()) != 0 && seen.count(input.name()) == 0)
-      continue;  // has an initialiser
-    if (++seen[input.name()] > 1) user_error("the model has two inputs called '{}'", input.name());
-    const std::string what = fmt::format("input '{}'", input.name());
-    if (!collect(what, [&] { inputs.emplace_back(input.name(), input_type(input)); }))
-      define_unknown(input.name(), "the model");
-    names += (names.empty() ? "" : ", ") + input.name();
-  }
-  for (const auto& [name, shape] : options_.shapes) {
-    if (seen.count(name) == 0)
-      user_error("there is no input '{}' to give a shape to; the model's inputs are: {}", name, names);
+    const std::string& name = input.name();
+    if (scopes_.back().count(name) != 0 && seen.count(name) == 0) continue;  // has an initialiser
+    if (++seen[name] > 1) user_error("the model has two inputs called '{}'", name);
+    const auto add = [&] {
+      const TensorType type = input_type(input);
+      inputs.push_back({name, type.shape});
+      dtypes.push_back(type.dtype);
+    };
+    if (!collect(fmt::format("input '{}'", name), add)) {
+      given.shapes.erase(name);
+      define_unknown(name, "the model");
+    }
+    names += (names.empty() ? "" : ", ") + name;
   }
   for (const auto& [name, value] : options_.values) {
     if (seen.count(name) == 0)
       user_error("there is no input '{}' to give a value to; the model's inputs are: {}", name, names);
   }
-  fix_named_sizes();
-  std::map<std::string, Dim> bindings;
-  for (const auto& [symbol, value] : fixed_symbols_) bindings.emplace(symbol, Dim(value));
-  for (auto& [name, type] : inputs) {
-    for (Dim& dim : type.shape) dim = dim.substitute(bindings);
+  fixed_symbols_ = fixed_sizes(given, inputs, symbols_);
+  const std::map<std::string, Dim> sizes(fixed_symbols_.begin(), fixed_symbols_.end());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto& [name, shape] = inputs[i];
+    for (Dim& dim : shape) dim = dim.substitute(sizes);
     Binding binding;
     auto value = options_.values.find(name);
     if (value != options_.values.end())
       binding.constant = value->second;
     else
-      binding.value = graph_.main.add_parameter(name, type);
+      binding.value = graph_.main.add_parameter(name, {dtypes[i], shape});
     define(name, std::move(binding), "the model");
-  }
-}
-
-void Importer::fix_named_sizes() {
-  for (const auto& [name, size] : options_.sizes) {
-    const auto declared = symbols_.find(name);
-    const std::string& symbol = declared == symbols_.end() ? name : declared->second;
-    if (taken_symbols_.count(symbol) == 0) {
-      const std::vector<std::string> names(taken_symbols_.begin(), taken_symbols_.end());
-      user_error("--dim {}={}: the model's inputs have no dimension '{}'; {}", name, size, name,
-                 names.empty() ? "all are fixed"
-                               : fmt::format("those without a fixed size are: {}", fmt::join(names, ", ")));
-    }
-    if (fixed_symbols_.emplace(symbol, size).first->second != size)
-      user_error("the shapes given make '{}' both {} and {}", symbol, fixed_symbols_[symbol], size);
   }
 }
 
