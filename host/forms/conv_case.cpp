@@ -4,6 +4,7 @@
 
 #include "host/codegen/cpu_features.h"
 #include "host/forms/choose.h"
+#include "host/graph/shape_guess.h"
 #include "host/ops/tiles.h"
 #include "host/target/cpu/conv_model.h"
 #include "host/target/cpu/layout_costs.h"
@@ -185,7 +186,7 @@ FormedNode formed_conv(const FormCase& given, std::shared_ptr<ConvAttrs> attrs, 
 }
 
 int64_t depth_of(const ConvCase& conv) {
-  int64_t depth = conv.data.shape[1].constant().value_or(1) / conv.attrs.groups;
+  int64_t depth = guess::extent(conv.data.shape[1], guess::Extent::kChannels) / conv.attrs.groups;
   for (int64_t extent : conv.attrs.kernel) depth *= extent;
   return depth;
 }

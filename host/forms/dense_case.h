@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/forms/form.h"
+#include "host/graph/shape_guess.h"
 #include "host/ops/dense.h"
 
 namespace gantry::forms {
@@ -11,7 +12,7 @@ struct DenseCase {
   const TensorType& data;  ///< (…, K)
   /// f32 of known depth.
   bool known() const { return data.dtype == DType::kF32 && !data.shape.empty() && data.shape.back().is_constant(); }
-  int64_t depth() const { return data.shape.empty() ? 1 : data.shape.back().constant().value_or(1); }
+  int64_t depth() const { return data.shape.empty() ? 1 : guess::extent(data.shape.back(), guess::Extent::kDepth); }
 };
 
 DenseCase dense_case(const FormQuestion& question);

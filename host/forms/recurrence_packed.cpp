@@ -4,6 +4,7 @@
 
 #include "host/forms/form.h"
 #include "host/forms/ranges.h"
+#include "host/graph/shape_guess.h"
 #include "host/ops/recurrent.h"
 #include "host/passes/weight_growth.h"
 #include "host/support/divide.h"
@@ -32,9 +33,9 @@ struct RecurrentPacking {
 /// How many of a direction's sequences to take together, of `most` whose sums fit the registers: one thread
 /// reads the weights once for all of these, but two want rows for each.
 int64_t recurrent_sequences(const TensorType& state, int64_t most) {
-  constexpr int64_t kUnknown = 4, kFew = 4;
+  constexpr int64_t kFew = 4;
   const auto batch = state.shape[1].constant();
-  if (!batch) return std::min(kUnknown, most);
+  if (!batch) return std::min(guess::value(guess::Extent::kSequences), most);
   const bool halves = state.shape[0] == Dim(1) && *batch > kFew;
   int64_t parts = ceil_div(*batch, most);
   if (halves) parts = ceil_div(parts, int64_t{2}) * 2;

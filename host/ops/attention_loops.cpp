@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "host/graph/shape_guess.h"
 #include "host/ops/gemm.h"
 #include "host/support/divide.h"
 
@@ -41,7 +42,7 @@ class Nest {
  public:
   Nest(const AttentionLoops& spec, LoopBuilder& builder) : s_(spec), b_(builder) {
     lanes_ = spec.lanes;
-    const int64_t queries = constant(spec.queries).value_or(1 << 20);
+    const int64_t queries = constant(spec.queries).value_or(guess::kLong);
     vectors_ = queries > lanes_ && keys_that_fit(2 * lanes_, spec.width) >= kLeastKeyBlock ? 2 : 1;
     block_ = vectors_ * lanes_;
     key_rows_ = std::max<int64_t>(1, std::min<int64_t>(12, (spec.registers - vectors_ - 2) / vectors_));

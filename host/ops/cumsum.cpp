@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "host/graph/shape_guess.h"
 #include "host/loops/stmt.h"
 #include "host/ops/families.h"
 #include "host/ops/reduce.h"
@@ -158,7 +159,7 @@ void scan_on_gpu(LoopBuilder& b, const Scan& scan) {
   };
   const bool contiguous = constant(scan.inner) == 1;
   const bool many_rows = constant(scan.rows()).value_or(0) >= kManyRows && !contiguous;
-  if (many_rows || constant(scan.extent).value_or(kFewSteps + 1) <= kFewSteps)
+  if (many_rows || constant(scan.extent).value_or(guess::kLong) <= kFewSteps)
     scan_by_threads(b, scan);
   else
     scan_by_blocks(b, scan);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host/graph/shape_guess.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
 
@@ -217,7 +218,7 @@ std::vector<Tensor> compute_pad(const Node& node, const std::vector<Tensor>& in)
     if (a.mode == PadMode::kConstant) return if_then_else(inside, x(at), const_of(x.dtype(), a.value));
     // Most of a long row is contiguous: said apart, it is read so.
     const size_t last = i.size() - 1;
-    const bool is_long = input_type(node, 0).shape[last].constant().value_or(kLongRow) >= kLongRow;
+    const bool is_long = input_type(node, 0).shape[last].constant().value_or(guess::kLong) >= kLongRow;
     if (at[last].same_as(i[last]) || !is_long) return x(at);
     std::vector<Expr> straight = at;
     straight[last] = i[last] - Expr(a.before[last]);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "host/graph/shape_guess.h"
 #include "host/loops/stmt.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
@@ -217,7 +218,7 @@ void apply_by_leaders(LoopBuilder& b, const Operands& o, const UpdateGroups& all
 void apply_on_gpu(LoopBuilder& b, const Operands& o, const UpdateGroups& all) {
   constexpr int64_t kManyGroups = 4096, kFewUpdates = 16;
   if (known(all.groups).value_or(0) >= kManyGroups ||
-      known(all.count).value_or(kFewUpdates + 1) <= kFewUpdates)
+      known(all.count).value_or(guess::kLong) <= kFewUpdates)
     apply_in_order(b, o, all);
   else
     apply_by_leaders(b, o, all);

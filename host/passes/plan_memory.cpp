@@ -2,7 +2,7 @@
 #include <limits>
 #include <set>
 
-#include "host/graph/dim_guess.h"
+#include "host/graph/shape_guess.h"
 #include "host/ops/op.h"
 #include "host/passes/memory_bound.h"
 #include "host/passes/memory_placement.h"
@@ -24,10 +24,9 @@ struct Item {
   bool meets(const Item& other) const { return first <= other.last && other.first <= last; }
 };
 
-// Symbolic sizes are compared as if every symbol were 64.
 int64_t nominal_bytes(const Dim& bytes) {
   constexpr int64_t kLargest = std::numeric_limits<int64_t>::max() / 4;  // differences do not overflow
-  return std::clamp<int64_t>(guessed(bytes, 64, kLargest), 0, kLargest);
+  return std::clamp<int64_t>(guess::total(bytes, guess::Extent::kSymbol, kLargest), 0, kLargest);
 }
 
 std::vector<Item> collect_items(const Function& function,

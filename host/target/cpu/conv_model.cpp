@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/graph/dim_guess.h"
+#include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
 
 namespace gantry::cpu {
 namespace {
 
-// Symbolic extents are planned for as if every symbol of the model were this, the side of an image.
-constexpr int64_t kAssumedSymbol = 224;
-int64_t typical(const Dim& dim) {
-  if (dim.is_constant()) return dim.value();
-  return std::clamp<int64_t>(guessed(dim, kAssumedSymbol, kAssumedSymbol), 1, kAssumedSymbol);
+using guess::Extent;
+
+/// Of (N, C, spatial…).
+int64_t typical(const TensorType& image, size_t axis) {
+  return guess::extent(image.shape[axis],
+                       axis == 0 ? Extent::kBatch : axis == 1 ? Extent::kChannels : Extent::kSide);
 }
 
 WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
@@ -21,12 +22,12 @@ WinogradWork winograd_work(const ConvAttrs& attrs, const TensorType& data, const
   WinogradWork work;
   work.tile = tile;
   const size_t line = result.shape.size() - 2;
-  work.batch = result.shape[0].constant().value_or(1);
-  for (size_t i = 2; i < line; ++i) work.batch *= typical(result.shape[i]);
-  work.height = typical(result.shape[line]);
-  work.width = typical(result.shape[line + 1]);
+  work.batch = typical(result, 0);
+  for (size_t i = 2; i < line; ++i) work.batch *= typical(result, i);
+  work.height = typical(result, line);
+  work.width = typical(result, line + 1);
   work.symbolic = !result.shape[line].is_constant() || !result.shape[line + 1].is_constant();
-  work.inputs = typical(data.shape[1]) / attrs.groups * winograd_slices(attrs);
+  work.inputs = typical(data, 1) / attrs.groups * winograd_slices(attrs);
   work.outputs = attrs.channels / attrs.groups;
   work.groups = attrs.groups;
   work.element_bytes = byte_width(result.dtype);
@@ -59,10 +60,9 @@ ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const Te
   work.channels = attrs.channels / attrs.groups;
   work.whole_blocks = attrs.groups > 1;
   work.row_extent = result.shape.back().constant().value_or(0);
-  work.row_count = result.shape[0].constant().value_or(1);
-  for (size_t i = 2; i + 1 < result.shape.size(); ++i)
-    work.row_count *= result.shape[i].constant().value_or(1);
-  work.reduction = data.shape[1].constant().value_or(64) / attrs.groups;
+  work.row_count = typical(result, 0);
+  for (size_t i = 2; i + 1 < result.shape.size(); ++i) work.row_count *= typical(result, i);
+  work.reduction = typical(data, 1) / attrs.groups;
   if (attrs.groups == 1 && result.rank() == 4 && data.shape[1].is_constant())
     work.image_points = (result.shape[2] * result.shape[3]).constant().value_or(0);
   work.row_bytes = data.shape[1].constant().value_or(0) * attrs.strides.back() * work.element_bytes;
@@ -112,10 +112,7 @@ double inside_share(const ConvAttrs& attrs, const TensorType& data, const Tensor
 double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                      const MachineModel& machine, bool half) {
   ProductWork work = direct_work(attrs, data, result, half);
-  for (size_t i = 2; i + 1 < result.shape.size(); ++i) {
-    if (!result.shape[i].is_constant()) work.row_count *= typical(result.shape[i]);
-  }
-  work.row_extent = typical(result.shape.back());
+  work.row_extent = typical(result, result.shape.size() - 1);
   const ProductTile tile = choose_product_tile(work, machine);
   const double weights = double(attrs.channels) * double(work.reduction) * work.element_bytes;
   double arithmetic = double(attrs.groups) * predicted_cycles(work, tile, machine);
@@ -126,7 +123,7 @@ double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const Tenso
   double cycles = overlapped(arithmetic, weights / machine.memory_bytes_per_cycle);
   if (!half) return cycles;
   int64_t elements = 1;
-  for (const Dim& extent : data.shape) elements *= typical(extent);
+  for (size_t i = 0; i < data.shape.size(); ++i) elements *= typical(data, i);
   return cycles + rounding_cycles(elements, machine);
 }
 
@@ -184,7 +181,7 @@ bool prefers_plain_depthwise(const ConvAttrs& attrs, const TensorType& data, con
   constexpr int kStridedVectorBytes = 32;
   int64_t taps = 1;
   for (int64_t extent : attrs.kernel) taps *= extent;
-  const int64_t row = data.shape.back().constant().value_or(kLongStridedRow);
+  const int64_t row = typical(data, data.shape.size() - 1);
   const bool strided = std::ranges::any_of(attrs.strides, [](int64_t stride) { return stride != 1; });
   if (strided)
     return machine.vector_bytes >= kStridedVectorBytes && taps <= kFewTaps && row >= kLongStridedRow;

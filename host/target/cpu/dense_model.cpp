@@ -4,13 +4,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
 
 namespace gantry {
 namespace {
 
-/// Rows assumed where their number is symbolic.
-constexpr int64_t kAssumedRows = 128;
 /// Cycles of a tile apart from its sums: clearing and storing accumulators, the epilogue, the loop around it.
 constexpr double kTileOverhead = 24.0, kEpiloguePerVector = 2.0;
 /// Cycles of a step of the sum apart from its arithmetic: counting, prefetching.
@@ -39,7 +38,7 @@ constexpr double kHiddenShare = 0.6;
 constexpr int64_t kWantedParts = 8;
 
 int64_t rows_of(const DenseWork& work) {
-  return work.rows == 0 ? kAssumedRows : work.rows;
+  return work.rows == 0 ? guess::value(guess::Extent::kRows) : work.rows;
 }
 
 /// Ways of the first-level cache that rows so many bytes apart need in the set that most of them share.

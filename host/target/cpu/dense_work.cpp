@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "host/graph/shape_guess.h"
+
 namespace gantry::cpu {
 
 DenseWork dense_work(const TensorType& data, int64_t units, const MachineModel& machine, bool half) {
@@ -11,7 +13,7 @@ DenseWork dense_work(const TensorType& data, int64_t units, const MachineModel& 
   work.units = units;
   work.rows = 1;
   for (size_t i = 0; i + 1 < data.shape.size(); ++i) work.rows *= data.shape[i].constant().value_or(0);
-  work.depth = work.data_depth = data.shape.back().constant().value_or(256);
+  work.depth = work.data_depth = guess::extent(data.shape.back().constant(), guess::Extent::kDepth);
   if (data.shape.back().is_constant()) work.depth /= dense_depth_parts(work, machine);
   return work;
 }

@@ -18,6 +18,7 @@
 //         acc[r][:] += part[r][:] * range[panel][c][:]
 #include <algorithm>
 
+#include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/dense_model.h"
 #include "host/target/cpu/rules.h"
@@ -73,8 +74,8 @@ DenseWork work_of(const OperationNode& dense, const OperationNode& output, const
   work.half = sums_halves(dense, target);
   std::vector<IterVarPtr> rows(dense.axes.begin(), dense.axes.end() - 2);
   work.rows = constant_volume(rows).value_or(0);
-  work.units = constant_extent(output.axes.back()->extent).value_or(1);
-  work.depth = constant_volume(dense.reduce_axes).value_or(256);
+  work.units = guess::extent(constant_extent(output.axes.back()->extent), guess::Extent::kColumns);
+  work.depth = guess::extent(constant_volume(dense.reduce_axes), guess::Extent::kDepth);
   work.element_bytes = byte_width(work.half ? DType::kF16 : dense.result_dtypes[0]);
   const OperationNode* chunk = chunk_of(dense);
   if (const ReadNode* weight = weight_read(chunk ? *chunk : dense)) {

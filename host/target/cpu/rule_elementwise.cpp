@@ -1,6 +1,7 @@
 // Elementwise, broadcasting and data-movement stages.
 #include <algorithm>
 
+#include "host/graph/shape_guess.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_model.h"
 
@@ -152,7 +153,7 @@ bool worth_threads(const OperationNode& op) {
 
 int lanes_along_last_axis(const OperationNode& op, const Target& target) {
   auto last = constant_extent(op.axes.back()->extent);
-  return choose_lanes(last.value_or(int64_t{1} << 30), byte_width(op.result_dtypes[0]), target.machine);
+  return choose_lanes(last.value_or(guess::kLong), byte_width(op.result_dtypes[0]), target.machine);
 }
 
 }  // namespace
@@ -164,7 +165,7 @@ void schedule_elementwise(Stage& stage, const Target& target) {
   if (op.axes.size() == 1 || reads_same_index(op)) {
     auto volume = constant_volume(op.axes);
     int bytes = byte_width(op.result_dtypes[0]);
-    schedule_flat(stage, choose_lanes(volume.value_or(int64_t{1} << 30), bytes, target.machine), worth_it);
+    schedule_flat(stage, choose_lanes(volume.value_or(guess::kLong), bytes, target.machine), worth_it);
     return;
   }
   const int lanes = lanes_along_last_axis(op, target);

@@ -11,6 +11,7 @@
 // to the sums of those before.
 #include <algorithm>
 
+#include "host/graph/shape_guess.h"
 #include "host/target/cpu/dense_model.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/sum_of_parts.h"
@@ -34,8 +35,8 @@ DenseWork work_of(const OperationNode& product) {
   DenseWork work;
   const size_t rank = product.axes.size();
   work.rows = constant_extent(product.axes[rank - 2]->extent).value_or(0);
-  work.units = constant_extent(product.axes[rank - 1]->extent).value_or(256);
-  work.depth = constant_volume(product.reduce_axes).value_or(256);
+  work.units = guess::extent(constant_extent(product.axes[rank - 1]->extent), guess::Extent::kColumns);
+  work.depth = guess::extent(constant_volume(product.reduce_axes), guess::Extent::kDepth);
   work.element_bytes = byte_width(product.result_dtypes[0]);
   return work;
 }
@@ -64,7 +65,7 @@ std::optional<int64_t> row_bytes(const OperationNode& product, const Expr& facto
     const auto* read = node.as<ReadNode>();
     if (!read || read->indices.empty()) return;
     const Expr& extent = read->op->result_shapes[static_cast<size_t>(read->result)].back();
-    bytes = constant_extent(extent).value_or(256) * byte_width(node.type().dtype);
+    bytes = guess::extent(constant_extent(extent), guess::Extent::kColumns) * byte_width(node.type().dtype);
   });
   return bytes;
 }

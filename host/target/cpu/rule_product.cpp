@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_model.h"
@@ -81,17 +82,21 @@ bool keeps_all_weights(const ProductWork& work, const MachineModel& machine) {
   return work.channels * work.reduction * work.element_bytes <= machine.l2_bytes / 2;
 }
 
+using guess::Extent;
+
 ProductWork work_of(const OperationNode& anchor, const OperationNode& output, size_t row_axis,
                     const Target& target) {
   ProductWork work;
   work.half = sums_halves(anchor, target);
   work.whole_blocks = anchor.role == Role::kGroupedConv;
   work.channels = work.whole_blocks ? constant_volume({anchor.axes.end()[-2], anchor.axes.back()}).value()
-                                    : constant_extent(output.axes.back()->extent).value_or(1);
+                                    : guess::extent(constant_extent(output.axes.back()->extent), Extent::kChannels);
   work.row_extent = constant_extent(output.axes[row_axis]->extent).value_or(0);
-  std::vector<IterVarPtr> outer(output.axes.begin(), output.axes.begin() + static_cast<long>(row_axis));
-  work.row_count = constant_volume(outer).value_or(1);
-  work.reduction = constant_volume(anchor.reduce_axes).value_or(256);
+  for (size_t i = 0; i < row_axis; ++i)
+    work.row_count *= guess::extent(constant_extent(output.axes[i]->extent), i == 0 ? Extent::kBatch : Extent::kSide);
+  work.reduction = 1;
+  for (const IterVarPtr& axis : anchor.reduce_axes)
+    work.reduction *= guess::extent(constant_extent(axis->extent), Extent::kChannels);
   work.element_bytes = byte_width(work.half ? DType::kF16 : output.result_dtypes[0]);
   work.row_bytes = row_distance(anchor, row_axis) * work.element_bytes;
   const bool image = anchor.role == Role::kPackedConv && output.axes.size() == 4 &&
@@ -117,7 +122,7 @@ void schedule_accumulators(Stage& anchor, size_t row_axis, bool half, const Prod
   constexpr int64_t kFewChannels = 4;
   if (!anchor.reduce_axes().empty()) {
     const auto& innermost = anchor.reduce_axes().back();
-    if (constant_extent(innermost->extent).value_or(kFewChannels + 1) <= kFewChannels)
+    if (constant_extent(innermost->extent).value_or(guess::kLong) <= kFewChannels)
       anchor.unroll(innermost);
   }
   vectorize_block(anchor, axes.back(), tile.channel_block(), tile.lanes);

@@ -7,6 +7,7 @@
 //     y[row][:] = …
 #include <algorithm>
 
+#include "host/graph/shape_guess.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_model.h"
 #include "host/target/kernel_rules.h"
@@ -95,7 +96,7 @@ RowStages find_rows(Schedule& schedule, const Stage& output, const Target& targe
 }
 
 int lanes_of(const IterVarPtr& axis, const OperationNode& op, const Target& target) {
-  return choose_lanes(constant_extent(axis->extent).value_or(int64_t{1} << 30),
+  return choose_lanes(constant_extent(axis->extent).value_or(guess::kLong),
                       byte_width(op.result_dtypes[0]), target.machine);
 }
 

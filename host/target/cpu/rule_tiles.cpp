@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "host/codegen/cpu_features.h"
+#include "host/graph/shape_guess.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
@@ -205,10 +206,9 @@ RowAxes part_rows(Stage& partial, const TileGeometry& geometry) {
 /// `owner`: (N, lines, results, O) of images; of sequences (N, results, O), where N are the lines of one
 /// image. `pitch`: rows from one line to the next.
 RowAxes line_rows(Stage& owner, int64_t pitch, const TileGeometry& geometry) {
-  constexpr int64_t kUnknown = 2;  // images or sequences, for the choice of blocks
   const auto axes = owner.axes();
   const auto line = axes.end() - 3, result = axes.end() - 2;
-  const int64_t images = line == axes.begin() ? 1 : constant_extent(axes[0]->extent).value_or(kUnknown);
+  const int64_t images = line == axes.begin() ? 1 : guess::extent(constant_extent(axes[0]->extent), guess::Extent::kBatch);
   const auto lines = constant_extent((*line)->extent);
   const int64_t results = constant_extent((*result)->extent).value();
   RowAxes rows;
@@ -217,7 +217,7 @@ RowAxes line_rows(Stage& owner, int64_t pitch, const TileGeometry& geometry) {
     rows.outer.push_back(*line);
     rows.cut = *result;
     rows.choices = row_blocks(results, geometry.unit);
-    for (RowBlocks& choice : rows.choices) choice.count *= images * lines.value_or(kUnknown);
+    for (RowBlocks& choice : rows.choices) choice.count *= images * guess::extent(lines, guess::Extent::kSide);
     return rows;
   }
   rows.cut = *line;

@@ -6,6 +6,7 @@
 //     for y
 //       lines[x] = over i of in[y * stride + i][x]
 //       for block of columns: out[y][x] = over j of lines[x * stride + j]      in registers
+#include "host/graph/shape_guess.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/rewrite.h"
 
@@ -140,7 +141,7 @@ void schedule_lines(Schedule& schedule, Stage& lines, const Target& target) {
   lines.reorder(order);
   if (lanes > 1) lines.vectorize(lane);
   constexpr int64_t kUnrolledLines = 16;
-  if (constant_volume(reduced).value_or(kUnrolledLines + 1) > kUnrolledLines) return;
+  if (constant_volume(reduced).value_or(guess::kLong) > kUnrolledLines) return;
   for (const IterVarPtr& axis : reduced) lines.unroll(axis);
 }
 
@@ -167,7 +168,7 @@ bool schedule_window_columns(Schedule& schedule, Stage& columns, Stage* consumer
   Stage& sums = consumer ? columns : schedule[schedule.cache_write(Tensor(op, 0), StorageScope::kLocal)];
 
   const auto axes = owner.axes();
-  const int64_t width = constant_extent(axes.back()->extent).value_or(int64_t{1} << 30);
+  const int64_t width = constant_extent(axes.back()->extent).value_or(guess::kLong);
   const int lanes = choose_lanes(width, byte_width(op->result_dtypes[0]), target.machine);
   auto [block, lane] = owner.split(axes.back(), lanes, tail_for(axes.back(), lanes));
   if (lanes > 1) owner.vectorize(lane);

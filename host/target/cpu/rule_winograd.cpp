@@ -13,6 +13,7 @@
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
 #include "host/codegen/cpu_features.h"
+#include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
 #include "host/target/cpu/rules.h"
 #include "host/target/cpu/tile_schedule.h"
@@ -43,20 +44,23 @@ bool same_extents(const Stage& a, const Stage& b) {
   return true;
 }
 
+using guess::Extent;
+
 WinogradWork work_of(const Stages& stages, const Target& target) {
   const auto& axes = stages.root->axes();
   WinogradWork work;
   work.tile = constant_extent(stages.columns->axes()[0]->extent).value();
   const size_t line = line_axis(*stages.root);
-  for (size_t i = 0; i < line; ++i) work.batch *= constant_extent(axes[i]->extent).value_or(1);
+  for (size_t i = 0; i < line; ++i)
+    work.batch *= guess::extent(constant_extent(axes[i]->extent), i == 0 ? Extent::kBatch : Extent::kSide);
   const auto height = constant_extent(axes[line]->extent), width = constant_extent(axes[line + 1]->extent);
   work.symbolic = !height || !width;
-  work.height = height.value_or(work.height);
-  work.width = width.value_or(work.width);
-  work.inputs = constant_volume(stages.product->reduce_axes()).value_or(64);
+  work.height = guess::extent(height, Extent::kSide);
+  work.width = guess::extent(width, Extent::kSide);
+  work.inputs = guess::extent(constant_volume(stages.product->reduce_axes()), Extent::kChannels);
   if (stages.tile_rows == nullptr)
     work.groups = constant_extent(stages.input->axes()[2]->extent).value_or(work.inputs) / work.inputs;
-  work.outputs = constant_extent(axes.back()->extent).value_or(1) / work.groups;
+  work.outputs = guess::extent(constant_extent(axes.back()->extent), Extent::kChannels) / work.groups;
   work.element_bytes = byte_width(stages.product->op->result_dtypes[0]);
   work.half = sums_halves(*stages.product->op, target);
   if (stages.tile_rows != nullptr) {

@@ -1,3 +1,4 @@
+#include "host/graph/shape_guess.h"
 #include "host/target/cpu/rules.h"
 
 #include <algorithm>
@@ -116,7 +117,7 @@ std::vector<IterVarPtr> sum_in_parts(Stage& product, int64_t limit) {
 
 void schedule_half_operand(Stage& operand, bool worth_it, const Target& target) {
   const auto axes = operand.axes();
-  const int64_t depth = constant_extent(axes.back()->extent).value_or(std::numeric_limits<int32_t>::max());
+  const int64_t depth = constant_extent(axes.back()->extent).value_or(guess::kLong);
   const int lanes = choose_lanes(depth, byte_width(operand.op->result_dtypes[0]), target.machine);
   fuse_and_parallelize(operand, {axes.begin(), axes.end() - 1}, worth_it);
   if (lanes <= 1) return;

@@ -4,14 +4,13 @@
 #include <cmath>
 #include <numeric>
 
+#include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
 #include "host/support/error.h"
 
 namespace gantry {
 namespace {
 
-// Rows are tried up to this extent where the axis is symbolic.
-constexpr int64_t kAssumedRows = 64;
 // Storing, converting and looping cost of a tile, in cycles a vector of results.
 constexpr double kEpiloguePerVector = 3.0;
 constexpr double kTileOverhead = 12.0;
@@ -154,7 +153,7 @@ std::vector<ProductTile> block_space(const ProductWork& work, const MachineModel
 
 std::vector<ProductTile> product_tile_space(const ProductWork& work, const MachineModel& machine) {
   std::vector<ProductTile> space;
-  int64_t rows_limit = work.row_extent == 0 ? kAssumedRows : work.row_extent;
+  int64_t rows_limit = work.row_extent == 0 ? guess::value(guess::Extent::kSide) : work.row_extent;
   for (ProductTile tile : block_space(work, machine)) {
     for (tile.rows = 1; tile.rows <= std::min<int64_t>(rows_limit, 30); ++tile.rows) {
       if (registers_of(tile, machine) > machine.vector_registers) break;
@@ -166,7 +165,7 @@ std::vector<ProductTile> product_tile_space(const ProductWork& work, const Machi
 }
 
 double predicted_cycles(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
-  int64_t extent = work.row_extent == 0 ? kAssumedRows : work.row_extent;
+  int64_t extent = work.row_extent == 0 ? guess::value(guess::Extent::kSide) : work.row_extent;
   double tiles = double(ceil_div(extent, tile.rows)) * double(work.row_count) *
                  double(ceil_div(work.channels, tile.channel_block()));
   double step = cycles_per_step(work, tile, machine);

@@ -13,7 +13,7 @@ namespace gantry {
 struct ProductWork {
   int64_t channels = 1;    ///< extent of the output axis that is vectorised
   int64_t row_extent = 1;  ///< extent of the axis that is tiled by rows; 0: symbolic
-  int64_t row_count = 1;   ///< how many such axes there are (batch * height; 1 where symbolic)
+  int64_t row_count = 1;   ///< how many such axes there are (batch * height)
   int64_t reduction = 1;   ///< products summed a point
   int element_bytes = 4;
   int64_t image_points = 0;  ///< rows of an image all together; 0: unknown, or there are no images

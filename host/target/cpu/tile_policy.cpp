@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "host/codegen/cpu_features.h"
+#include "host/graph/shape_guess.h"
 #include "host/ops/dense.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
@@ -52,10 +53,6 @@ double tile_cycles(const TileWork& work, int64_t parts, const TileChoice& choice
          double(work.bytes) * costs.byte + costs.kernel;
 }
 
-int64_t constant_or(const Dim& dim, int64_t otherwise) {
-  return dim.constant().value_or(otherwise);
-}
-
 TileWork conv_work(const ConvAttrs& given, const TensorType& given_data, const TensorType& given_result,
                    const TileGeometry& tile) {
   const ConvAttrs attrs = as_image(given);
@@ -63,7 +60,7 @@ TileWork conv_work(const ConvAttrs& given, const TensorType& given_data, const T
   const bool window = attrs.kernel[0] > 1 || attrs.kernel[1] > 1;
   const int64_t channels = data.shape[1].value();
   const bool fold = folds_width(attrs, channels);
-  const int64_t images = constant_or(result.shape[0], 1), lines = result.shape[2].value(),
+  const int64_t images = guess::extent(result.shape[0], guess::Extent::kBatch), lines = result.shape[2].value(),
                 columns = result.shape[3].value();
   // Between two lines lie the rows that only windows over the edge meet.
   const int64_t reach = fold ? 0 : (attrs.kernel[1] - 1) * attrs.dilations[1] / attrs.strides[1];
@@ -83,7 +80,7 @@ TileWork conv_work(const ConvAttrs& given, const TensorType& given_data, const T
 /// The work of data (…, K) with K known.
 TileWork dense_work(const TensorType& data, int64_t units, const TileGeometry& tile) {
   TileWork work;
-  for (size_t i = 0; i + 1 < data.shape.size(); ++i) work.rows *= constant_or(data.shape[i], 64);
+  work.rows = guess::rows(data.shape);
   work.split_rows = work.rows;
   work.columns = units;
   work.depth_blocks = ceil_div(data.shape.back().value(), tile.block_depth);

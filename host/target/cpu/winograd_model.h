@@ -9,7 +9,7 @@ namespace gantry::cpu {
 /// A convolution by Winograd's algorithm, F(tile x tile, 3x3). Extents of the result.
 struct WinogradWork {
   int64_t tile = 4;
-  int64_t batch = 1, height = 56, width = 56;
+  int64_t batch = 1, height = 1, width = 1;
   bool symbolic = false;            ///< height and width are guesses
   int64_t inputs = 1, outputs = 1;  ///< of a group
   int64_t groups = 1;

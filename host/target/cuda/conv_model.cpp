@@ -3,13 +3,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/graph/shape_guess.h"
 #include "host/target/cuda/gemm_model.h"
 
 namespace gantry::cuda {
 namespace {
 
-int64_t typical(const Dim& dim) {
-  return dim.constant().value_or(dim.is_constant() ? 1 : 32);
+/// Of (N, C, spatial…).
+int64_t typical(const TensorType& image, size_t axis) {
+  using guess::Extent;
+  return guess::extent(image.shape[axis],
+                       axis == 0 ? Extent::kBatch : axis == 1 ? Extent::kChannels : Extent::kSide);
+}
+double elements(const TensorType& image) {
+  double count = 1;
+  for (size_t i = 0; i < image.shape.size(); ++i) count *= static_cast<double>(typical(image, i));
+  return count;
 }
 
 // A launch that reads and writes tensors once, `points` values a thread.
@@ -31,26 +40,24 @@ double transform_seconds(int64_t elements, int64_t points, double bytes, const G
 
 double predicted_seconds(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                          ConvAlgorithm algorithm, const GpuModel& gpu) {
-  int64_t channels = typical(data.shape[1]) / attrs.groups;
-  double data_bytes = 4, result_bytes = 4;
-  for (const Dim& dim : data.shape) data_bytes *= static_cast<double>(typical(dim));
-  for (const Dim& dim : result.shape) result_bytes *= static_cast<double>(typical(dim));
+  int64_t channels = typical(data, 1) / attrs.groups;
+  const double data_bytes = 4 * elements(data), result_bytes = 4 * elements(result);
   GemmWork work;
   work.n = attrs.channels / attrs.groups;
   int64_t tile = winograd_tile(algorithm);
   if (tile == 0) {
     work.batch = attrs.groups;
-    work.m = typical(result.shape[0]);
+    work.m = typical(result, 0);
     work.k = channels;
-    for (size_t i = 2; i < result.shape.size(); ++i) work.m *= typical(result.shape[i]);
+    for (size_t i = 2; i < result.shape.size(); ++i) work.m *= typical(result, i);
     for (int64_t extent : attrs.kernel) work.k *= extent;
     work.a_bytes = data_bytes;
     return predicted_seconds(work, choose_gemm_tile(work, gpu), gpu);
   }
   int64_t points = (tile + 2) * (tile + 2);
   work.batch = points;
-  work.m = typical(result.shape[0]);
-  for (size_t i = 2; i < 4; ++i) work.m *= (typical(result.shape[i]) + tile - 1) / tile;
+  work.m = typical(result, 0);
+  for (size_t i = 2; i < 4; ++i) work.m *= (typical(result, i) + tile - 1) / tile;
   work.k = channels;
   double transformed = 4.0 * static_cast<double>(points * work.m);
   return transform_seconds(work.m * channels, points,

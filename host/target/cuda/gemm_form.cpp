@@ -1,5 +1,6 @@
 #include "host/target/cuda/gemm_form.h"
 
+#include "host/graph/shape_guess.h"
 #include "host/target/analysis.h"
 #include "host/target/memory_order.h"
 
@@ -49,8 +50,8 @@ std::vector<Expr> prefixed(const std::vector<Expr>& prefix, std::vector<Expr> re
   return rest;
 }
 
-int64_t typical(const Expr& e, int64_t otherwise) {
-  return constant_extent(simplify(e)).value_or(otherwise);
+int64_t typical(const Expr& e, guess::Extent measures) {
+  return guess::extent(constant_extent(simplify(e)), measures);
 }
 
 }  // namespace
@@ -82,11 +83,12 @@ std::optional<GemmStage> find_gemm(const Operation& op) {
 }
 
 GemmWork gemm_work(const GemmStage& gemm) {
+  using guess::Extent;
   GemmWork work;
-  work.batch = gemm.batch ? typical(gemm.batch, 12) : 1;
-  work.m = typical(gemm.m, 256);
-  work.n = typical(gemm.n, 256);
-  work.k = typical(gemm.k, 256);
+  work.batch = gemm.batch ? typical(gemm.batch, Extent::kProducts) : 1;
+  work.m = typical(gemm.m, Extent::kRows);
+  work.n = typical(gemm.n, Extent::kColumns);
+  work.k = typical(gemm.k, Extent::kDepth);
   auto fixed = [](const Expr& e) { return !e.get() || constant_extent(simplify(e)).has_value(); };
   work.symbolic = !(fixed(gemm.batch) && fixed(gemm.m) && fixed(gemm.n) && fixed(gemm.k));
   double bytes = 0;
@@ -95,7 +97,7 @@ GemmWork gemm_work(const GemmStage& gemm) {
     if (!read) return;
     double count = byte_width(node.type().dtype);
     for (const Expr& extent : read->op->result_shapes[static_cast<size_t>(read->result)])
-      count *= static_cast<double>(typical(extent, 256));
+      count *= static_cast<double>(typical(extent, Extent::kRows));
     bytes += count;
   });
   work.a_bytes = bytes;

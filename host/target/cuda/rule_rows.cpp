@@ -13,6 +13,7 @@
 
 #include <algorithm>
 
+#include "host/graph/shape_guess.h"
 #include "host/support/error.h"
 #include "host/target/cuda/row_form.h"
 #include "host/target/cuda/row_moments.h"
@@ -97,7 +98,7 @@ void bind_reduction(Stage& stage, int64_t threads) {
 
 void RowPlan::Impl::choose_rows(const GpuModel& gpu) {
   mode = Mode::kRows;
-  int64_t length = form.row_length.value_or(2048), slices = form.slice_count.value_or(busy_threads(gpu));
+  int64_t length = guess::extent(form.row_length, guess::Extent::kReduced), slices = form.slice_count.value_or(busy_threads(gpu));
   threads = power_of_two_at_least((length + 7) / 8, kWarp, 512);
   // Too few rows to fill the GPU: more threads for each.
   while (threads < 1024 && threads * 2 <= length && slices * threads < busy_threads(gpu)) threads *= 2;
@@ -147,7 +148,7 @@ void RowPlan::Impl::choose(const OperationNode& output, const GpuModel& gpu) {
     if (form.row_contiguous || !form.slice_contiguous || !choose_columns(output)) choose_rows(gpu);
     return;
   }
-  int64_t length = form.row_length.value_or(256), slices = form.slice_count.value_or(busy_threads(gpu));
+  int64_t length = guess::extent(form.row_length, guess::Extent::kReduced), slices = form.slice_count.value_or(busy_threads(gpu));
   bool whole_rows = form.row_contiguous && length >= kWarp;
   if (whole_rows && (slices < busy_threads(gpu) || length >= 256)) choose_rows(gpu);
   bool splittable = form.reductions.size() == 1 && form.row_length && form.slice_count;

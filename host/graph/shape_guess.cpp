@@ -1,0 +1,34 @@
+#include "host/graph/shape_guess.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "host/support/error.h"
+
+namespace gantry::guess {
+
+int64_t extent(const Dim& dim, Extent measures) {
+  if (dim.is_constant()) return dim.value();
+  const int64_t most = value(measures);
+  return std::clamp<int64_t>(total(dim, measures, most), 1, most);
+}
+
+int64_t rows(const Shape& data) {
+  int64_t count = 1;
+  for (size_t i = 0; i + 1 < data.size(); ++i)
+    count *= extent(data[i], i == 0 && data.size() > 2 ? Extent::kBatch : Extent::kRows);
+  return count;
+}
+
+int64_t total(const Dim& dim, Extent measures, int64_t otherwise) {
+  std::map<std::string, int64_t> guesses;
+  for (const std::string& name : dim.symbols()) guesses[name] = value(measures);
+  try {
+    return dim.evaluate(guesses);
+  } catch (const Error&) {
+    return otherwise;
+  }
+}
+
+}  // namespace gantry::guess
