@@ -10,6 +10,7 @@
 
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
+#include "host/tensor/interpret_arithmetic.h"
 #include "host/tensor/interpret_block.h"
 #include "host/tensor/interpret_copy.h"
 #include "host/tensor/simplify.h"
@@ -292,8 +293,9 @@ std::vector<ConstantPtr> interpret(const std::vector<Tensor>& outputs,
       std::shared_ptr<ConstantData> data = allocate_constant(type, &bytes);
       int64_t count = 1;
       for (int64_t extent : shape) count *= extent;
-      if (count > 0 && !interpreter::copy_elements(*op, arrays, shape, bytes, threads))
-        run_on_threads(*op, arrays, shape, bytes, count, threads);
+      const bool done = count == 0 || interpreter::copy_elements(*op, arrays, shape, bytes, threads) ||
+                        interpreter::combine_elements(*op, arrays, shape, bytes, threads);
+      if (!done) run_on_threads(*op, arrays, shape, bytes, count, threads);
       values[op.get()] = data;
     }
     Array array = array_of(values[op.get()], shape);

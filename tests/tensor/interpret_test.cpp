@@ -122,6 +122,65 @@ TEST(Interpret, MultipliesMatrices) {
     }
 }
 
+TEST(Interpret, CombinesTensorsElementByElementWhereverOneIsBroadcast) {
+  // Rows of all lengths, of which one operand has an element each, all of them in the other order, or lines across.
+  const std::vector<std::vector<int64_t>> shapes{{6, 5, 3, 3}, {40, 1, 1, 1}, {7, 1, 2, 31}, {4, 300, 1, 1}, {2, 3, 5, 2}};
+  const std::vector<std::pair<BinaryOp, std::function<float(float, float)>>> operators{
+      {BinaryOp::kAdd, std::plus<float>()},
+      {BinaryOp::kSub, std::minus<float>()},
+      {BinaryOp::kMul, std::multiplies<float>()},
+      {BinaryOp::kDiv, std::divides<float>()}};
+  for (const auto& shape : shapes) {
+    for (int kept = 0; kept < 16; ++kept) {
+      std::vector<int64_t> other = shape;
+      for (size_t d = 0; d < 4; ++d) {
+        if ((kept >> d & 1) == 0) other[d] = 1;
+      }
+      const auto exprs = [](const std::vector<int64_t>& extents) { return std::vector<Expr>(extents.begin(), extents.end()); };
+      Tensor a = placeholder(exprs(shape), DType::kF32, "a"), b = placeholder(exprs(other), DType::kF32, "b");
+      const ConstantPtr x = random_constant(shape, 1), y = random_constant(other, 2);
+      for (const auto& [op, reference] : operators) {
+        for (const bool turned : {false, true}) {
+          const auto body = [&](const std::vector<Expr>& i) {
+            std::vector<Expr> at = i;
+            for (size_t d = 0; d < 4; ++d) {
+              if (other[d] == 1) at[d] = 0;
+            }
+            return turned ? binary(op, b(at), a(i)) : binary(op, a(i), b(at));
+          };
+          const ConstantPtr result =
+              interpret({compute(exprs(shape), body, "c")}, {{a.op().get(), x}, {b.op().get(), y}}, 2)[0];
+          int64_t at = 0;
+          for (int64_t i = 0; i < shape[0]; ++i)
+            for (int64_t j = 0; j < shape[1]; ++j)
+              for (int64_t k = 0; k < shape[2]; ++k)
+                for (int64_t l = 0; l < shape[3]; ++l, ++at) {
+                  const int64_t there =
+                      ((i % other[0] * other[1] + j % other[1]) * other[2] + k % other[2]) * other[3] + l % other[3];
+                  const float p = x->as<float>()[at], q = y->as<float>()[there];
+                  ASSERT_EQ(result->as<float>()[at], turned ? reference(q, p) : reference(p, q)) << at;
+                }
+        }
+      }
+    }
+  }
+}
+
+TEST(Interpret, CombinesTensorsReadInOtherOrders) {
+  Tensor a = placeholder({Expr(20), Expr(30)}, DType::kF32, "a"), b = placeholder({Expr(30)}, DType::kF32, "b");
+  // Turned around, backwards, every second element.
+  Tensor c = compute({Expr(30), Expr(10)}, [&](auto& i) { return a({i[1] * 2, i[0]}) - b({Expr(29) - i[0]}); }, "c");
+  Tensor d = compute({Expr(20), Expr(15)}, [&](auto& i) { return a({i[0], i[1] * 2}) * b({i[1] + 3}); }, "d");
+  const ConstantPtr x = random_constant({20, 30}, 1), y = random_constant({30}, 2);
+  const auto results = interpret({c, d}, {{a.op().get(), x}, {b.op().get(), y}});
+  const float *p = x->as<float>(), *q = y->as<float>();
+  for (int64_t i = 0; i < 30; ++i)
+    for (int64_t j = 0; j < 10; ++j)
+      ASSERT_EQ(results[0]->as<float>()[i * 10 + j], p[j * 2 * 30 + i] - q[29 - i]);
+  for (int64_t i = 0; i < 20; ++i)
+    for (int64_t j = 0; j < 15; ++j) ASSERT_EQ(results[1]->as<float>()[i * 15 + j], p[i * 30 + j * 2] * q[j + 3]);
+}
+
 TEST(Interpret, TransposesLargeTensorsOnSeveralThreads) {
   int64_t h = 300, w = 401;
   Tensor a = placeholder({Expr(h), Expr(w)}, DType::kF32, "a");
