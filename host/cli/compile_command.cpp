@@ -133,7 +133,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
   add_decisions_option(*command, options->decisions);
   command->add_flag("--no-cache", options->no_cache,
                     "Compile every kernel, also those that were compiled before (see `gantry cache`)");
-  command->add_flag("--verify", options->verify, "Check the program after every pass");
+  command->add_flag("--verify", options->verify, "Check the graph after every pass, and loops after every step of lowering");
   add_trace_option(*command, options->trace, "passes, and kernels on the compiler's threads,");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
   add_force_option(*command, options->force);

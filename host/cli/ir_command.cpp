@@ -361,7 +361,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
   add_shape_options(*command, options->shapes, options->sizes);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   add_decisions_option(*command, options->decisions);
-  command->add_flag("--verify", options->verify, "Check the program after every pass");
+  command->add_flag("--verify", options->verify, "Check the graph after every pass, and loops after every step of lowering");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
   command->callback([options, command, &invocation] {
     options->given = given_options(*command);

@@ -179,24 +179,25 @@ Dim bytes_read(const Node& node, size_t input) {
 }
 
 LoopKernel scheduled(const KernelTensors& kernel, const Target& target, const std::string& name,
-                     const LoopObserver& observe = {}) {
-  return run_loop_passes(lower_schedule(make_schedule(kernel.outputs, target), kernel.inputs, name), observe);
+                     bool verified, const LoopObserver& observe = {}) {
+  return run_loop_passes(lower_schedule(make_schedule(kernel.outputs, target), kernel.inputs, name), observe,
+                         verified);
 }
 
 // A GPU's blocks have hard limits, and a slow kernel serves a user better than none.
 LoopKernel lower(const KernelTensors& kernel, const Target& target, const std::string& name,
-                 const LoopObserver& observe) {
-  if (!target.for_gpu()) return scheduled(without_unit_axes(kernel), target, name, observe);
+                 bool verified, const LoopObserver& observe) {
+  if (!target.for_gpu()) return scheduled(without_unit_axes(kernel), target, name, verified, observe);
   try {
-    LoopKernel taken = scheduled(kernel, target, name);
+    LoopKernel taken = scheduled(kernel, target, name, verified);
     // A listener hears only of the kernel that is taken.
-    return observe ? scheduled(kernel, target, name, observe) : taken;
+    return observe ? scheduled(kernel, target, name, verified, observe) : taken;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kInternal) throw;
     spdlog::warn("a slow kernel without tiles, because its default schedule does not fit the GPU: {}",
                  error.what());
     return run_loop_passes(
-        lower_schedule(make_plain_gpu_schedule(kernel.outputs, target), kernel.inputs, name), observe);
+        lower_schedule(make_plain_gpu_schedule(kernel.outputs, target), kernel.inputs, name), observe, verified);
   }
 }
 
@@ -214,11 +215,12 @@ BuiltKernel build_kernel(const Node& node, const KernelWork& work, const Target&
                          const std::string& name, const LoopObserver& observe,
                          const CompileOptions& options) {
   BuiltKernel built;
+  const bool verified = options.verify || verifies_always();
   const KernelTensors tensors = expressions_of(work);
   if (const auto own = options.own_kernel ? options.own_kernel(node, tensors.outputs) : std::nullopt) {
-    built.kernel = run_loop_passes(lower_schedule(*own->schedule, own->inputs, name), observe);
+    built.kernel = run_loop_passes(lower_schedule(*own->schedule, own->inputs, name), observe, verified);
   } else {
-    built.kernel = lower(tensors, target, name, observe);
+    built.kernel = lower(tensors, target, name, verified, observe);
   }
   KernelSizes& sizes = built.sizes;
   for (const std::string& symbol : built.kernel.symbols) sizes.dims.push_back(Dim::symbol(symbol));

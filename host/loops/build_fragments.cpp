@@ -171,7 +171,7 @@ Stmt Lowering::load_operand(StageState& state, const Expr& factor, bool is_a, co
     total *= *constant_of(state.leaf_extents[at]);
   }
   index = index * Expr(elements);
-  fragment = std::make_shared<BufferNode>(BufferNode{unique(state.op().name + (is_a ? ".a" : ".b")), dtype,
+  fragment = std::make_shared<BufferNode>(BufferNode{unique_(state.op().name + (is_a ? ".a" : ".b")), dtype,
                                                      Expr(total * elements), BufferScope::kLocal, 16});
   auto [group, member] = lane_digits(state.root->thread_var);
   const auto *outer = state.leaf_vars[count - (is_a ? 3 : 2)].as<VarNode>(),

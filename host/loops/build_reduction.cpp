@@ -48,7 +48,7 @@ Reduction Lowering::plan_reduction(StageState& state, int first_reduce) {
   // Threads combine half-precision values in f32: instructions that exchange registers do so too.
   if (plan.threads > 1 && (dtype == DType::kF16 || dtype == DType::kBF16)) dtype = DType::kF32;
   plan.accumulator = std::make_shared<BufferNode>(BufferNode{
-      unique(state.op().name + ".acc"), dtype, Expr(plan.points * plan.lanes), BufferScope::kLocal, 64});
+      unique_(state.op().name + ".acc"), dtype, Expr(plan.points * plan.lanes), BufferScope::kLocal, 64});
   plan.point = Expr(0);
   for (int leaf : plan.inner_data) {
     if (state.is_thread_leaf(leaf)) continue;
@@ -105,7 +105,7 @@ Buffer Lowering::tile_sums(const StageState& state, const std::vector<int>& tile
     point = point * state.leaf_extents[at] + state.leaf_vars[at];
     points = points * state.leaf_extents[at];
   }
-  return std::make_shared<BufferNode>(BufferNode{unique(state.op().name + ".acc"), dtype,
+  return std::make_shared<BufferNode>(BufferNode{unique_(state.op().name + ".acc"), dtype,
                                                  simplifier_.simplify(points), BufferScope::kLocal, 64});
 }
 

@@ -2,27 +2,37 @@
 #include <utility>
 
 #include "host/loops/stmt.h"
+#include "host/loops/unique_names.h"
 #include "host/support/error.h"
 
 namespace gantry {
 
-Buffer LoopBuilder::local(std::string name, DType dtype, Expr element_count) {
+LoopBuilder::LoopBuilder(std::vector<Buffer> inputs, std::vector<Buffer> results, Namer unique_name)
+    : unique_name_(std::move(unique_name)), inputs_(std::move(inputs)), results_(std::move(results)) {
+  if (unique_name_) return;
+  UniqueNames names;
+  for (const auto* taken : {&inputs_, &results_})
+    for (const Buffer& buffer : *taken) names(buffer->name);
+  unique_name_ = names;
+}
+
+Buffer LoopBuilder::local(const std::string& name, DType dtype, Expr element_count) {
   auto buffer = std::make_shared<BufferNode>(
-      BufferNode{std::move(name), dtype, std::move(element_count), BufferScope::kLocal, 64});
+      BufferNode{unique_name(name), dtype, std::move(element_count), BufferScope::kLocal, 64});
   locals_.push_back(buffer);
   return buffer;
 }
 
-Buffer LoopBuilder::scratch(std::string name, DType dtype, Expr element_count) {
+Buffer LoopBuilder::scratch(const std::string& name, DType dtype, Expr element_count) {
   auto buffer = std::make_shared<BufferNode>(
-      BufferNode{std::move(name), dtype, std::move(element_count), BufferScope::kScratch, 64});
+      BufferNode{unique_name(name), dtype, std::move(element_count), BufferScope::kScratch, 64});
   scratch_.push_back(buffer);
   return buffer;
 }
 
-Buffer LoopBuilder::shared(std::string name, DType dtype, Expr element_count) {
+Buffer LoopBuilder::shared(const std::string& name, DType dtype, Expr element_count) {
   auto buffer = std::make_shared<BufferNode>(
-      BufferNode{std::move(name), dtype, std::move(element_count), BufferScope::kShared, 16});
+      BufferNode{unique_name(name), dtype, std::move(element_count), BufferScope::kShared, 16});
   locals_.push_back(buffer);
   return buffer;
 }

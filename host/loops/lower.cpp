@@ -4,6 +4,7 @@
 
 #include "host/loops/launch.h"
 #include "host/loops/lower_state.h"
+#include "host/loops/verify.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 
@@ -55,11 +56,6 @@ Lowering::Lowering(const Schedule& schedule, const std::vector<Tensor>& inputs, 
   kernel_.name = std::move(name);
 }
 
-std::string Lowering::unique(const std::string& name) {
-  int count = names_[name]++;
-  return count == 0 ? name : unique(name + "_" + std::to_string(count));
-}
-
 StageState* Lowering::state_of(const OperationNode* op) {
   auto it = by_stage_.find(schedule_.find(op));
   return it == by_stage_.end() ? nullptr : it->second;
@@ -85,7 +81,7 @@ bool Lowering::in_parallel_loop(const StageState& state) const {
 
 Buffer Lowering::make_buffer(StageState& state) {
   auto buffer = std::make_shared<BufferNode>();
-  buffer->name = unique(state.op().name);
+  buffer->name = unique_(state.op().name);
   buffer->dtype = state.op().result_dtypes[0];
   state.storage = state.extent;
   if (state.storage.size() > 1) state.storage.back() = state.storage.back() + Expr(state.stage->row_padding);
@@ -140,7 +136,7 @@ void Lowering::place_buffers() {
     DType dtype = t.dtype();
     Expr count = simplifier_.simplify(product(t.shape()));
     auto buffer = std::make_shared<BufferNode>(
-        BufferNode{unique(t.op()->name), dtype, count, BufferScope::kArgument, byte_width(dtype)});
+        BufferNode{unique_(t.op()->name), dtype, count, BufferScope::kArgument, byte_width(dtype)});
     kernel_.arguments.push_back(buffer);
     return buffer;
   };
@@ -171,13 +167,14 @@ Stmt Lowering::lower_extern(const StageState& state) {
     Buffer& buffer = fixed_buffers_[{state.stage, static_cast<int>(i)}];
     if (!buffer) {
       buffer = std::make_shared<BufferNode>(
-          BufferNode{unique(state.op().name), state.op().result_dtypes[i],
+          BufferNode{unique_(state.op().name), state.op().result_dtypes[i],
                      simplifier_.simplify(product(state.op().result_shapes[i])), BufferScope::kScratch, 64});
       kernel_.scratch.push_back(buffer);
     }
     results.push_back(buffer);
   }
-  LoopBuilder builder(std::move(inputs), std::move(results));
+  LoopBuilder builder(std::move(inputs), std::move(results),
+                      [this](const std::string& name) { return unique_(name); });
   const auto& write_nest = schedule_.for_gpu ? state.op().extern_gpu_body : state.op().extern_body;
   internal_check(write_nest != nullptr, "{} of kernel {} has no nest for {}", state.op().name, kernel_.name,
                  schedule_.for_gpu ? "a GPU" : "a CPU");
@@ -229,12 +226,16 @@ LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& i
   return kernel;
 }
 
-LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe) {
-  auto step = [&](std::string_view name, Stmt (*pass)(const Stmt&)) {
-    kernel.body = pass(kernel.body);
+LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe, bool verified) {
+  const auto done = [&](std::string_view name) {
+    if (verified) verify(kernel, name);
     if (observe) observe(name, kernel);
   };
-  if (observe) observe("lower", kernel);
+  auto step = [&](std::string_view name, Stmt (*pass)(const Stmt&)) {
+    kernel.body = pass(kernel.body);
+    done(name);
+  };
+  done("lower");
   step("simplify", simplify_loops);
   if (has_bound_loops(kernel.body)) step("bind_launches", bind_launches);
   step("peel_edges", peel_edges);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/loops/stmt.h"
+#include "host/loops/verify.h"
 #include "host/tensor/schedule.h"
 
 namespace gantry {
@@ -22,8 +23,10 @@ LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& i
 
 /// The loop passes in order: simplify, bind_launches (host/loops/launch.h; where loops are bound to blocks or
 /// threads), peel_edges, simplify, partition_guards, vectorize, transpose_blocks, unroll,
-/// narrow_vectors, unmask_locals, unmask_updates, simplify.
-LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe = {});
+/// narrow_vectors, unmask_locals, unmask_updates, simplify. `verified`: after every step, what host/loops/verify.h
+/// asks for must hold.
+LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe = {},
+                           bool verified = verifies_always());
 
 // The passes, one file each in host/loops/.
 /// Writes the first and last iterations of serial loops apart where guards of padding fail only there.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/loops/lower.h"
+#include "host/loops/unique_names.h"
 #include "host/tensor/simplifier.h"
 
 namespace gantry {
@@ -128,7 +129,6 @@ class Lowering {
   void place_buffers();
   Buffer make_buffer(StageState& state);
   bool in_parallel_loop(const StageState& state) const;
-  std::string unique(const std::string& name);
   StageState* state_of(const OperationNode* op);
   Stmt lower_extern(const StageState& state);
   Buffer buffer_of(const OperationNode* op, int result);
@@ -207,7 +207,7 @@ class Lowering {
   int64_t local_bytes_ = 0;                       ///< of local buffers that are not small, so far
   std::map<const VarNode*, Expr> thread_values_;  ///< variables of thread-bound leaves
   std::map<std::pair<const Stage*, int>, Buffer> fixed_buffers_;  ///< placeholders, extern results
-  std::map<std::string, int> names_;
+  UniqueNames unique_;  ///< names of buffers and of variables
   Simplifier simplifier_;
 };
 

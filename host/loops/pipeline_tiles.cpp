@@ -95,7 +95,7 @@ Stmt Lowering::build_pipelined_loop(StageState& state, int leaf, LoopKind kind, 
     FillSplitter count(tile->buffer, true), load_part(tile->buffer, true), store_part(tile->buffer, false);
     count.mutate_stmt(next);
     registers.push_back(
-        std::make_shared<BufferNode>(BufferNode{unique(tile->op().name + ".next"), tile->buffer->dtype,
+        std::make_shared<BufferNode>(BufferNode{unique_(tile->op().name + ".next"), tile->buffer->dtype,
                                                 Expr(count.elements()), BufferScope::kLocal, 64}));
     load_part.set_registers(registers.back());
     store_part.set_registers(registers.back());

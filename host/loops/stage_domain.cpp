@@ -66,7 +66,7 @@ void Lowering::make_loops(StageState& state) {
   }
   for (size_t i = 0; i < stage.leaves.size(); ++i) {
     const IterVarPtr& leaf = stage.leaves[i];
-    Expr var = make_var(unique(leaf->name())), extent = extents.at(leaf.get());
+    Expr var = make_var(unique_(leaf->name())), extent = extents.at(leaf.get());
     LoopKind kind = state.loop_kind(static_cast<int>(i));
     if (kind == LoopKind::kVectorized && !constant_of(extent)) {
       internal_error("{}: the vectorized loop {} has the extent {}, which is not constant", stage.op->name,

@@ -82,7 +82,7 @@ void Lowering::assign_threads() {
     if (state.op().kind != OperationNode::Kind::kCompute) continue;
     if (state.stage->attach == AttachKind::kRoot) {
       state.root = &state;
-      state.thread_var = make_var(unique("thread"));
+      state.thread_var = make_var(unique_("thread"));
     } else {
       state.root = by_stage_.at(state.stage->attach_stage)->root;
     }
@@ -109,7 +109,7 @@ Stmt Lowering::with_threads(const StageState& root, Stmt body) const {
 Stmt Lowering::build_launch(StageState& root) {
   Stmt nest = build_stage(root);
   if (last_block_leaf(root) < 0) {
-    nest = for_loop(make_var(unique("block")), Expr(0), Expr(1), LoopKind::kBlock, with_threads(root, nest));
+    nest = for_loop(make_var(unique_("block")), Expr(0), Expr(1), LoopKind::kBlock, with_threads(root, nest));
   }
   return replace_vars(nest, thread_values_);
 }

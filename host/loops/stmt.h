@@ -306,18 +306,22 @@ void walk(const Stmt& s, const std::function<void(const Stmt&)>& visit_stmt,
 /// How an extern operation writes its loop nest.
 class LoopBuilder {
  public:
-  LoopBuilder(std::vector<Buffer> inputs, std::vector<Buffer> results)
-      : inputs_(std::move(inputs)), results_(std::move(results)) {}
+  /// Makes a name that nothing else in the kernel has, of one that says what a buffer is.
+  using Namer = std::function<std::string(const std::string& name)>;
+  /// Without a namer, names are those of this nest only.
+  LoopBuilder(std::vector<Buffer> inputs, std::vector<Buffer> results, Namer unique_name = {});
   const Buffer& input(int i) const { return inputs_[static_cast<size_t>(i)]; }
   const Buffer& result(int i) const { return results_[static_cast<size_t>(i)]; }
+  /// For buffers that the nest allocates by itself; those made here have such names.
+  std::string unique_name(const std::string& name) const { return unique_name_(name); }
   /// A buffer on the stack of the running thread, for the whole nest; made in a parallel loop or a launch,
   /// for an iteration or a thread of that.
-  Buffer local(std::string name, DType dtype, Expr element_count);
+  Buffer local(const std::string& name, DType dtype, Expr element_count);
   /// Workspace for the whole nest.
-  Buffer scratch(std::string name, DType dtype, Expr element_count);
+  Buffer scratch(const std::string& name, DType dtype, Expr element_count);
   void emit(Stmt s) { statements_.push_back(std::move(s)); }
   /// GPU: memory that the threads of a block share, for the launch being written.
-  Buffer shared(std::string name, DType dtype, Expr element_count);
+  Buffer shared(const std::string& name, DType dtype, Expr element_count);
   /// Runs `body` to collect the statements of a loop.
   void loop(const std::string& name, Expr extent, const std::function<void(Expr)>& body,
             LoopKind kind = LoopKind::kSerial);
@@ -335,6 +339,7 @@ class LoopBuilder {
  private:
   Stmt collect(const std::function<void()>& body);
   Stmt collect_with_locals(const std::function<void()>& body);
+  Namer unique_name_;
   std::vector<Buffer> inputs_, results_, locals_, scratch_;
   std::vector<Stmt> statements_;
 };

@@ -52,7 +52,7 @@ Stmt Lowering::build_thread_reduction(StageState& state, Reduction& plan, Stmt i
   int64_t block_threads = state.root->block_threads, warps = plan.threads / kWarp;
   auto make = [&](const char* suffix, int64_t count, BufferScope scope) {
     return std::make_shared<BufferNode>(
-        BufferNode{unique(state.op().name + suffix), dtype, Expr(count), scope, 16});
+        BufferNode{unique_(state.op().name + suffix), dtype, Expr(count), scope, 16});
   };
   Buffer total = make(".total", plan.points, BufferScope::kLocal);
   Buffer other = make(".other", 1, BufferScope::kLocal);

@@ -9,13 +9,12 @@
 //
 // The block is read along the other side and turned in registers: every element is loaded once, as part of a
 // vector, where the loop would collect it by itself.
-#include <fmt/format.h>
-
 #include <optional>
 #include <vector>
 
 #include "host/loops/lower.h"
 #include "host/loops/stmt.h"
+#include "host/loops/unique_names.h"
 #include "host/tensor/fold.h"
 #include "host/tensor/simplifier.h"
 
@@ -107,7 +106,7 @@ class BlockTransposer : public StmtMutator {
     if (constant_of(simplifier_.simplify(next - first - loop.var)) != 0) return std::nullopt;
     const int64_t side = node.type.lanes;
     auto rows = std::make_shared<BufferNode>();
-    rows->name = fmt::format("{}.rows", node.buffer->name);
+    rows->name = names_(node.buffer->name + ".rows");
     rows->dtype = node.buffer->dtype;
     rows->element_count = side * side;
     rows->scope = BufferScope::kLocal;
@@ -129,6 +128,7 @@ class BlockTransposer : public StmtMutator {
   }
 
   Simplifier simplifier_;
+  UniqueNames names_;
 };
 
 }  // namespace

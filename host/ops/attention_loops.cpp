@@ -379,9 +379,9 @@ class Nest {
     return block({scores(first_key, count, key_at), top, correct, powers, advance, add});
   }
 
-  static Buffer local(std::string name, int64_t count) {
+  Buffer local(const std::string& name, int64_t count) const {
     auto buffer = std::make_shared<BufferNode>();
-    buffer->name = std::move(name);
+    buffer->name = b_.unique_name(name);
     buffer->dtype = DType::kF32;
     buffer->element_count = count;
     buffer->scope = BufferScope::kLocal;

@@ -43,9 +43,9 @@ class Nest {
       run_at_.push_back(row_columns_);
       row_columns_ += packed() ? padded_run(run) : run;
     }
-    gate_values_ = local_buffer("gates", rows * row_columns_);
-    reset_state_ = local_buffer("reset_state", rows * hidden_);
-    sums_ = local_buffer("sums", rows * widest() * kLanes);
+    gate_values_ = local_buffer(builder.unique_name("gates"), rows * row_columns_);
+    reset_state_ = local_buffer(builder.unique_name("reset_state"), rows * hidden_);
+    sums_ = local_buffer(builder.unique_name("sums"), rows * widest() * kLanes);
   }
 
   /// `groups` of them in each direction, from that sequence on.
