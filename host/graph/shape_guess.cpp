@@ -11,7 +11,7 @@ namespace gantry::guess {
 int64_t extent(const Dim& dim, Extent measures) {
   if (dim.is_constant()) return dim.value();
   const int64_t most = value(measures);
-  return std::clamp<int64_t>(total(dim, measures, most), 1, most);
+  return std::clamp<int64_t>(total(dim, most, most), 1, most);
 }
 
 int64_t rows(const Shape& data) {
@@ -21,9 +21,9 @@ int64_t rows(const Shape& data) {
   return count;
 }
 
-int64_t total(const Dim& dim, Extent measures, int64_t otherwise) {
+int64_t total(const Dim& dim, int64_t symbol, int64_t otherwise) {
   std::map<std::string, int64_t> guesses;
-  for (const std::string& name : dim.symbols()) guesses[name] = value(measures);
+  for (const std::string& name : dim.symbols()) guesses[name] = symbol;
   try {
     return dim.evaluate(guesses);
   } catch (const Error&) {

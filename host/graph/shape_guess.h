@@ -81,7 +81,7 @@ int64_t extent(const Dim& dim, Extent measures);
 /// Rows of a matrix product of data (…, K): the extents of all axes but the last, of which the first of several is a
 /// batch.
 int64_t rows(const Shape& data);
-/// An expression of several dimensions (bytes, say) with every symbol at the guess; `otherwise` where it overflows.
-int64_t total(const Dim& dim, Extent measures, int64_t otherwise);
+/// An expression of several dimensions (bytes, say) where every symbol is `symbol`; `otherwise` where it overflows.
+int64_t total(const Dim& dim, int64_t symbol, int64_t otherwise);
 
 }  // namespace gantry::guess

@@ -10,18 +10,22 @@ bool is_at_least(const Dim& a, const Dim& b) {
 
 }  // namespace
 
-Dim memory_bound(const std::vector<Lifetime<Dim>>& lifetimes) {
+Dim largest_of(const std::vector<Dim>& dims) {
   std::vector<Dim> largest;  // none of which is known to be no larger than another
-  for (const LiveSum<Dim>& sum : sums_alive(lifetimes)) {
-    const bool covered =
-        std::ranges::any_of(largest, [&](const Dim& other) { return is_at_least(other, sum.bytes); });
-    if (covered) continue;
-    std::erase_if(largest, [&](const Dim& other) { return is_at_least(sum.bytes, other); });
-    largest.push_back(sum.bytes);
+  for (const Dim& dim : dims) {
+    if (std::ranges::any_of(largest, [&](const Dim& other) { return is_at_least(other, dim); })) continue;
+    std::erase_if(largest, [&](const Dim& other) { return is_at_least(dim, other); });
+    largest.push_back(dim);
   }
-  Dim bound = 0;
-  for (const Dim& sum : largest) bound = bound == Dim(0) ? sum : max(bound, sum);
-  return bound;
+  Dim result = 0;
+  for (const Dim& dim : largest) result = result == Dim(0) ? dim : max(result, dim);
+  return result;
+}
+
+Dim memory_bound(const std::vector<Lifetime<Dim>>& lifetimes) {
+  std::vector<Dim> sums;
+  for (const LiveSum<Dim>& sum : sums_alive(lifetimes)) sums.push_back(sum.bytes);
+  return largest_of(sums);
 }
 
 Dim aligned_bytes(const Dim& bytes) {

@@ -8,6 +8,8 @@
 
 namespace gantry {
 
+/// The maximum of sizes (>= 0) as an expression of those that may be it, for all that can be proven; 0 of none.
+Dim largest_of(const std::vector<Dim>& dims);
 /// The largest sum of bytes that live at once, an expression where sizes are symbolic: the maximum of the
 /// sums that may be it, for all that can be proven.
 Dim memory_bound(const std::vector<Lifetime<Dim>>& lifetimes);

@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <limits>
 #include <set>
 
-#include "host/graph/shape_guess.h"
 #include "host/ops/op.h"
 #include "host/passes/memory_bound.h"
 #include "host/passes/memory_placement.h"
 #include "host/passes/passes.h"
+#include "host/passes/symbolic_placement.h"
 
 namespace gantry {
 namespace {
@@ -18,16 +17,8 @@ struct Item {
   size_t scratch_index = 0;
   size_t first = 0, last = 0;
   Dim bytes;
-  Dim offset;           ///< the plan
-  int64_t nominal = 0;  ///< bytes, for symbolic sizes at guessed dimensions
-
-  bool meets(const Item& other) const { return first <= other.last && other.first <= last; }
+  Dim offset;  ///< the plan
 };
-
-int64_t nominal_bytes(const Dim& bytes) {
-  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max() / 4;  // differences do not overflow
-  return std::clamp<int64_t>(guess::total(bytes, guess::Extent::kSymbol, kLargest), 0, kLargest);
-}
 
 std::vector<Item> collect_items(const Function& function,
                                 const std::function<std::vector<Dim>(const Node&)>& scratch_bytes,
@@ -48,18 +39,12 @@ std::vector<Item> collect_items(const Function& function,
     for (const Value* result : node.results) {
       if (elsewhere.count(result) != 0) continue;
       item_of[result] = items.size();
-      items.push_back({result, &node, 0, i, i, result->type.byte_size(), 0, 0});
+      items.push_back({result, &node, 0, i, i, result->type.byte_size(), 0});
     }
     const std::vector<Dim> scratch = scratch_bytes ? scratch_bytes(node) : std::vector<Dim>{};
-    for (size_t s = 0; s < scratch.size(); ++s) items.push_back({nullptr, &node, s, i, i, scratch[s], 0, 0});
+    for (size_t s = 0; s < scratch.size(); ++s) items.push_back({nullptr, &node, s, i, i, scratch[s], 0});
   }
-  for (Item& item : items) item.nominal = nominal_bytes(item.bytes);
   return items;
-}
-
-bool larger_first(const Item* a, const Item* b) {
-  if (a->nominal != b->nominal) return a->nominal > b->nominal;
-  return a->first < b->first;
 }
 
 // --- constant sizes
@@ -75,43 +60,13 @@ int64_t place_constant(const std::vector<Item*>& items) {
 
 // --- symbolic sizes
 
-/// Memory that items use one after another.
-struct SharedSlot {
-  std::vector<Item*> items;
-  Dim bytes;
-};
-
-// How badly a slot fits: 0 for one of the very size, then by the bytes that are wasted at nominal dimensions.
-int64_t misfit(const SharedSlot& slot, const Item& item) {
-  if (slot.bytes == item.bytes) return 0;
-  const int64_t difference = nominal_bytes(slot.bytes) - item.nominal;
-  return 1 + std::abs(difference);
-}
-
-Dim place_symbolic(std::vector<Item*> items, Dim base) {
-  std::stable_sort(items.begin(), items.end(), larger_first);
-  std::vector<SharedSlot> slots;
-  for (Item* item : items) {
-    SharedSlot* best = nullptr;
-    int64_t best_misfit = 0;
-    for (SharedSlot& slot : slots) {
-      const bool busy = std::any_of(slot.items.begin(), slot.items.end(),
-                                    [&](const Item* other) { return item->meets(*other); });
-      if (busy) continue;
-      if (const int64_t fit = misfit(slot, *item); best == nullptr || fit < best_misfit) {
-        best = &slot;
-        best_misfit = fit;
-      }
-    }
-    if (best == nullptr) best = &slots.emplace_back();
-    best->items.push_back(item);
-    best->bytes = max(best->bytes, item->bytes);
-  }
-  for (SharedSlot& slot : slots) {
-    for (Item* item : slot.items) item->offset = base;
-    base = base + aligned_bytes(slot.bytes);
-  }
-  return base;
+/// Behind those of constant sizes. Returns the end.
+Dim place_symbolic(const std::vector<Item*>& items, int64_t base) {
+  std::vector<Lifetime<Dim>> lifetimes;
+  for (const Item* item : items) lifetimes.push_back({item->first, item->last, item->bytes});
+  const SymbolicPlacement placement = gantry::place_symbolic(lifetimes);
+  for (size_t i = 0; i < items.size(); ++i) items[i]->offset = placement.offsets[i] + base;
+  return placement.bytes + base;
 }
 
 }  // namespace
