@@ -25,6 +25,7 @@ constexpr ListedForm kForms[] = {
 };
 
 double cost_of(const Bid& bid) {
+  if (bid.weighed) return *bid.weighed;
   return bid.cycles ? *bid.cycles : bid.ms.value_or(0);
 }
 

@@ -26,6 +26,8 @@ std::vector<Bid> tile_bids(const ConvCase& conv, const FormContext& context) {
             .on_tiles = true,
             .conversion = conversion_of(conv),
             .claim = cpu::asks_for_parts(context.target) ? 1 : 0};
+    // A third part for the network's sake is no reason to leave the unit.
+    if (some > asked) bid.weighed = bids.front().cycles;
     if (some != parts)
       bid.no = why_not_in_network(some);
     else if (!small_in_parts(context, attrs.channels, depth_of(conv), some))

@@ -51,6 +51,8 @@ struct Bid {
   Decision decision;
   /// Predicted: cycles of one core of a CPU, milliseconds of a GPU; none where no model looks at it.
   std::optional<double> cycles = {}, ms = {};
+  /// What counts where it is compared, if not the cycles.
+  std::optional<double> weighed = {};
   /// Why it is not to be taken; it is there to be seen. Empty: it may be.
   std::string no = {};
   /// It is taken where it is predicted to take less than this share of the others (host/forms/choose.h).

@@ -55,6 +55,12 @@ TEST(BestForm, WithTheHighestClaimGoesBeforePredictions) {
   EXPECT_EQ(best({bid("a", 1), surer, sure}), "sure");
 }
 
+TEST(BestForm, IsComparedByWhatIsWeighedWhereThatIsNotThePrediction) {
+  Bid exact = bid("three parts", 12);
+  exact.weighed = 9;
+  EXPECT_EQ(best({bid("direct", 10), exact}), "three parts");
+}
+
 TEST(BestForm, OnTileUnitsIsComparedWithWhatMultiplyAddsTakeImagesIncluded) {
   const auto with = [](double tiles, double promise, double conversion) {
     Bid winograd = bid("winograd", 8.9), on_tiles = bid("tiles", tiles);
