@@ -22,6 +22,8 @@ Misfit misfit(const FormCase& given) {
   if (Misfit no = unfit_half(given, given.question.node.inputs[0]->type.dtype)) return no;
   const bool grouped = decided_case(given).attrs.groups != 1;
   if (given.decision.knob("plain_data") != 0 && grouped) return "plain_data is for convolutions without groups";
+  if (given.decision.knob("plain_data") != 0 && given.decision.knob("phases") != 0)
+    return "plain_data is for convolutions that are not computed as phases, whose images are channels-last";
   return std::nullopt;
 }
 

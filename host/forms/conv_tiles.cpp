@@ -4,6 +4,7 @@
 #include "host/forms/exact_weights.h"
 #include "host/forms/ranges.h"
 #include "host/ops/tiles.h"
+#include "host/target/cpu/tile_costs.h"
 #include "host/target/cpu/tile_policy.h"
 
 namespace gantry::forms {

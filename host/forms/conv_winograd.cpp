@@ -9,6 +9,7 @@
 #include "host/forms/conv_case.h"
 #include "host/forms/ranges.h"
 #include "host/target/cpu/conv_model.h"
+#include "host/target/cpu/tile_costs.h"
 #include "host/target/cpu/tile_policy.h"
 #include "host/target/cuda/conv_model.h"
 

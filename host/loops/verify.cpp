@@ -1,5 +1,6 @@
 #include "host/loops/verify.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "host/loops/loop_verifier.h"

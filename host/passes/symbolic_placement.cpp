@@ -18,8 +18,9 @@ using Lifetimes = std::vector<Lifetime<Dim>>;
 // What every symbol may be: the sizes that plans are compared at. The first orders values that share places.
 constexpr std::array<int64_t, 5> kSizes = {guess::value(guess::Extent::kSymbol), 1, 16, 256, 1024};
 
-// Steps of an offset's expression; of all offsets, several thousand are evaluated in some 10 us.
-constexpr size_t kMostSteps = 256;
+// Steps of an offset's expression: the offsets of a network with 60 kernels have some 2,000 together (28 KiB of the
+// module), which are evaluated in some 10 us. Both limits are below those of modules (device_runtime/src/module_format.h).
+constexpr size_t kMostSteps = 1024, kMostDepth = 48;
 
 int64_t at(const Dim& bytes, int64_t size) {
   constexpr int64_t kLargest = std::numeric_limits<int64_t>::max() / 1024;  // sums do not overflow
@@ -32,10 +33,14 @@ std::vector<Lifetime<int64_t>> at(const Lifetimes& lifetimes, int64_t size) {
   return known;
 }
 
-size_t steps_of(const Dim& dim) {
-  size_t steps = 0;
-  dim.visit_postfix([&](Dim::Opcode, int64_t, const std::string&) { ++steps; });
-  return steps;
+bool is_short(const Dim& dim) {
+  size_t steps = 0, depth = 0, deepest = 0;
+  dim.visit_postfix([&](Dim::Opcode opcode, int64_t, const std::string&) {
+    ++steps;
+    if (opcode != Dim::Opcode::kConstant && opcode != Dim::Opcode::kSymbol) return void(--depth);
+    deepest = std::max(deepest, ++depth);
+  });
+  return steps <= kMostSteps && deepest <= kMostDepth;
 }
 
 // --- shared places
@@ -99,10 +104,10 @@ class Stack {
       const size_t i = order_[above];
       result.offsets[i] = largest_of(ends_of(bearers(above, i), ends));
       ends[i] = result.offsets[i] + lifetimes_[i].bytes;
-      if (steps_of(ends[i]) > kMostSteps) return std::nullopt;
+      if (!is_short(ends[i])) return std::nullopt;
     }
     result.bytes = largest_of(ends_of(uppermost(), ends));
-    if (steps_of(result.bytes) > kMostSteps) return std::nullopt;
+    if (!is_short(result.bytes)) return std::nullopt;
     return result;
   }
 
@@ -139,15 +144,15 @@ class Stack {
 
 // --- which one
 
-/// The largest ratio of what the plan takes to what lives at once.
-double worst_ratio(const SymbolicPlacement& placement, const Lifetimes& lifetimes) {
-  double worst = 0;
+/// The mean over the sizes of what the plan takes, in what lives at once.
+double mean_ratio(const SymbolicPlacement& placement, const Lifetimes& lifetimes) {
+  double sum = 0;
   for (const int64_t size : kSizes) {
     int64_t bound = 1;
     for (const auto& sum : sums_alive(at(lifetimes, size))) bound = std::max(bound, sum.bytes);
-    worst = std::max(worst, static_cast<double>(at(placement.bytes, size)) / static_cast<double>(bound));
+    sum += static_cast<double>(at(placement.bytes, size)) / static_cast<double>(bound);
   }
-  return worst;
+  return sum / static_cast<double>(kSizes.size());
 }
 
 }  // namespace
@@ -156,12 +161,12 @@ SymbolicPlacement place_symbolic(const std::vector<Lifetime<Dim>>& lifetimes) {
   Lifetimes aligned = lifetimes;
   for (auto& one : aligned) one.bytes = aligned_bytes(one.bytes);
   SymbolicPlacement best = share_places(aligned);
-  double best_ratio = worst_ratio(best, aligned);
+  double best_ratio = mean_ratio(best, aligned);
   for (const int64_t size : kSizes) {
     if (best_ratio <= 1) break;
     const auto placement = Stack(aligned, place_lifetimes(at(aligned, size)).offsets).placement();
     if (!placement) continue;
-    const double ratio = worst_ratio(*placement, aligned);
+    const double ratio = mean_ratio(*placement, aligned);
     if (ratio >= best_ratio) continue;
     best = *placement;
     best_ratio = ratio;

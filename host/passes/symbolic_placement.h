@@ -17,7 +17,7 @@ struct SymbolicPlacement {
 /// `bytes` are multiples of kMemoryAlignment. The same for the same lifetimes, everywhere.
 ///
 /// Several plans are made, and held against the least that any plan needs where all symbols are one of a few sizes; the
-/// one whose worst ratio is best is taken. One shares places: values that do not live together lie at one offset, in
+/// one whose mean ratio is best is taken. One shares places: values that do not live together lie at one offset, in
 /// memory for the largest of them. The others take the order of values in a plan for known sizes (place_lifetimes()), and
 /// put each value on the highest of those below that live with it: as good as that plan where sizes are in its
 /// proportion, and right for all. Those whose expressions would be long are not looked at.

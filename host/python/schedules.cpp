@@ -37,10 +37,11 @@ std::vector<Named<TileUnit>> named_tile_units() {
   return units;
 }
 
-template <typename Value>
-Value find(std::span<const Named<Value>> all, const char* what, const std::string& name) {
+/// `all`: Named entries.
+template <typename Entries>
+auto find(const Entries& all, const char* what, const std::string& name) {
   std::string names;
-  for (const Named<Value>& entry : all) {
+  for (const auto& entry : all) {
     if (entry.name == name) return entry.value;
     names += fmt::format("{}'{}'", names.empty() ? "" : ", ", entry.name);
   }
@@ -83,14 +84,14 @@ TensorExpression cache(const Tensor& made, const TensorExpression& of) {
 TensorExpression cache_write(const SchedulePtr& schedule, const TensorExpression& tensor,
                              const std::string& scope) {
   ScheduledStage::check_unread(*schedule);
-  const StorageScope where = find(std::span(kScopes), "scope", scope);
+  const StorageScope where = find(kScopes, "scope", scope);
   return cache(request([&] { return schedule->schedule.cache_write(tensor.tensor, where); }), tensor);
 }
 
 TensorExpression cache_read(const SchedulePtr& schedule, const TensorExpression& tensor,
                             const std::string& scope, const py::object& readers) {
   ScheduledStage::check_unread(*schedule);
-  const StorageScope where = find(std::span(kScopes), "scope", scope);
+  const StorageScope where = find(kScopes, "scope", scope);
   std::vector<Operation> operations;
   for (const TensorExpression& reader : tensors_of(readers, "the readers of a cache")) {
     if (reader.tensor.op()->kind != OperationNode::Kind::kCompute)
@@ -156,7 +157,7 @@ void add_loop_primitives(py::class_<ScheduledStage>& type) {
           [](const ScheduledStage& self, const Axis& axis, const py::object& factor,
              const std::string& tail) {
             const Expr by = factor_of(factor);
-            const TailStrategy rest = find(std::span(kTails), "tail", tail);
+            const TailStrategy rest = find(kTails, "tail", tail);
             const auto [outer, inner] =
                 self.change([&](Stage& stage) { return stage.split(axis.axis, by, rest); });
             return axes_tuple({outer, inner});
@@ -171,7 +172,7 @@ void add_loop_primitives(py::class_<ScheduledStage>& type) {
           [](const ScheduledStage& self, const Axis& x, const Axis& y, const py::object& x_factor,
              const py::object& y_factor, const std::string& tail) {
             const Expr by_x = factor_of(x_factor), by_y = factor_of(y_factor);
-            const TailStrategy rest = find(std::span(kTails), "tail", tail);
+            const TailStrategy rest = find(kTails, "tail", tail);
             const auto made =
                 self.change([&](Stage& stage) { return stage.tile(x.axis, y.axis, by_x, by_y, rest); });
             return axes_tuple({made.begin(), made.end()});
@@ -218,7 +219,7 @@ void add_loop_primitives(py::class_<ScheduledStage>& type) {
       .def(
           "bind",
           [](const ScheduledStage& self, const Axis& axis, const std::string& to) {
-            const LoopKind kind = find(std::span(kBindings), "binding", to);
+            const LoopKind kind = find(kBindings, "binding", to);
             self.change([&](Stage& stage) { stage.bind(axis.axis, kind); });
           },
           py::arg("axis"), py::arg("to"),
@@ -261,7 +262,7 @@ void add_placing(py::class_<ScheduledStage>& type) {
             internal_error("a scope without a name");
           },
           [](const ScheduledStage& self, const std::string& name) {
-            const StorageScope scope = find(std::span(kScopes), "scope", name);
+            const StorageScope scope = find(kScopes, "scope", name);
             self.change([&](Stage& stage) { stage.scope = scope; });
           },
           "Where its result lives: \"global\", the kernel's workspace; \"local\", registers\n"
@@ -298,7 +299,7 @@ void add_sums(py::class_<ScheduledStage>& type) {
   type.def(
           "tensorize",
           [](const ScheduledStage& self, const Axis& axis, const std::string& shape) {
-            const MmaShape instruction = find(std::span(kMatrixShapes), "shape", shape);
+            const MmaShape instruction = find(kMatrixShapes, "shape", shape);
             self.change([&](Stage& stage) { stage.tensorize(axis.axis, instruction); });
           },
           py::arg("axis"), py::arg("shape"),
@@ -308,7 +309,7 @@ void add_sums(py::class_<ScheduledStage>& type) {
       .def(
           "tensorize_tiles",
           [](const ScheduledStage& self, const Axis& axis, const std::string& unit) {
-            const TileUnit tiles = find(std::span<const Named<TileUnit>>(named_tile_units()), "unit", unit);
+            const TileUnit tiles = find(named_tile_units(), "unit", unit);
             self.change([&](Stage& stage) { stage.tensorize_tiles(axis.axis, tiles); });
           },
           py::arg("axis"), py::arg("unit"),

@@ -65,7 +65,7 @@ TEST(Explanation, NamesTheRuleThatScheduledAKernel) {
   EXPECT_EQ(rule_of(all, "Gemm_6"), "dense");
   const Explanations on_gpu = explained("cuda:sm_80/x86-64-v3");
   EXPECT_EQ(rule_of(on_gpu, "Gemm_6"), "products");
-  EXPECT_EQ(rule_of(on_gpu, "MaxPool_2"), "stages");
+  EXPECT_EQ(rule_of(on_gpu, "MaxPool_2"), "rows");
   EXPECT_EQ(to_json(all)["kernels"][0]["schedule_rule"]["name"], all.kernels[0].rule->name);
 }
 

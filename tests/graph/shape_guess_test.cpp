@@ -30,10 +30,10 @@ TEST(ShapeGuess, CountsRowsOfABatchOfSequences) {
 }
 
 TEST(ShapeGuess, OfATotalIsOtherwiseWhereItOverflows) {
-  EXPECT_EQ(total(kN * 16, Extent::kSymbol, 5), 16 * 64);
+  EXPECT_EQ(total(kN * 16, 64, 5), 16 * 64);
   Dim product = kN;
   for (int i = 0; i < 12; ++i) product = product * kN;
-  EXPECT_EQ(total(product, Extent::kSymbol, 5), 5);
+  EXPECT_EQ(total(product, 64, 5), 5);
 }
 
 TEST(ShapeGuess, OfALongExtentIsAMultipleOfEveryVector) {

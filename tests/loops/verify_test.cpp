@@ -1,4 +1,5 @@
 // Programs that break one rule each, and those that look as if they did.
+
 #include "host/loops/verify.h"
 
 #include <gmock/gmock.h>
@@ -6,6 +7,7 @@
 
 #include "host/loops/lower.h"
 #include "host/support/error.h"
+#include "host/targets/x86/tile_units.h"
 
 namespace gantry {
 namespace {
@@ -331,7 +333,7 @@ TEST_F(VerifyTest, EachDeviceHasItsOwnStatements) {
 // --- CPUs
 
 TEST_F(VerifyTest, TileRegistersAreConfiguredUsedAndReleased) {
-  const Stmt configure = tile_configure(TileUnit::kAmx, 16, 6);
+  const Stmt configure = tile_configure(x86::kAmx, 16, 6);
   expect_fine(block({configure, tile_zero(0), tile_load(6, w, 0, 32), tile_dot(0, 4, 6), tile_release()}));
   expect_refused(tile_zero(0), "tile registers are used before they are configured", "tile0 = 0");
   expect_refused(block({configure, configure}), "tile registers are configured twice", "tiles.configure");

@@ -86,7 +86,8 @@ GemmWork gemm_work(const GemmStage& gemm) {
   using guess::Extent;
   GemmWork work;
   work.batch = gemm.batch ? typical(gemm.batch, Extent::kProducts) : 1;
-  work.m = typical(gemm.m, Extent::kRows);
+  // Blocks are as good in either direction: both sides of the result are guessed alike.
+  work.m = typical(gemm.m, Extent::kColumns);
   work.n = typical(gemm.n, Extent::kColumns);
   work.k = typical(gemm.k, Extent::kDepth);
   auto fixed = [](const Expr& e) { return !e.get() || constant_extent(simplify(e)).has_value(); };
@@ -97,7 +98,7 @@ GemmWork gemm_work(const GemmStage& gemm) {
     if (!read) return;
     double count = byte_width(node.type().dtype);
     for (const Expr& extent : read->op->result_shapes[static_cast<size_t>(read->result)])
-      count *= static_cast<double>(typical(extent, Extent::kRows));
+      count *= static_cast<double>(typical(extent, Extent::kColumns));
     bytes += count;
   });
   work.a_bytes = bytes;
