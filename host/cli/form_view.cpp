@@ -69,9 +69,11 @@ std::string candidates_text(const std::vector<NodeDecision>& decisions, const st
   for (const NodeDecision* one : of_node(decisions, node)) {
     text += fmt::format("{}{} {}  // {}\n", text.empty() ? "" : "\n", one->op->name, to_string(one->decision),
                         visible_line(origin_text(one->origin)));
-    Table table({{"candidate", Table::Align::kLeft}, {"predicted", Table::Align::kRight}, {"", Table::Align::kLeft}});
+    Table table({{"candidate", Table::Align::kLeft}, {"predicted", Table::Align::kRight}, {"error", Table::Align::kRight},
+                 {"", Table::Align::kLeft}});
     for (const Candidate& candidate : one->candidates) {
       table.row({to_string(candidate.decision), prediction_text(candidate),
+                 candidate.error > 0 ? fmt::format("{:.0e}", candidate.error) : "",
                  candidate.why.empty() ? "taken" : candidate.why});
     }
     text += one->candidates.empty() ? "no model looks at others\n" : table.str(0, width);
@@ -87,6 +89,7 @@ std::string candidates_json(const std::vector<NodeDecision>& decisions, const st
       nlohmann::ordered_json entry{{"decision", to_json(candidate.decision)}};
       entry["cycles"] = candidate.cycles ? nlohmann::ordered_json(*candidate.cycles) : nullptr;
       entry["ms"] = candidate.ms ? nlohmann::ordered_json(*candidate.ms) : nullptr;
+      entry["error"] = candidate.error;
       entry["taken"] = candidate.why.empty();
       entry["why"] = candidate.why;
       candidates.push_back(std::move(entry));

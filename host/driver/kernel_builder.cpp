@@ -59,13 +59,16 @@ std::string source_of(const KernelWork::Step& step) {
   return fmt::format("{} of {}", step.op->name, fmt::join(step.origin, ", "));
 }
 
-// Everything between the inputs and the results comes from one step.
+// Everything between the inputs and the results comes from one step, and is computed as was decided for it.
 void name_source(const std::vector<Tensor>& results, const std::vector<Tensor>& inputs,
-                 const std::string& source) {
+                 const KernelWork::Step& step) {
+  const std::string source = source_of(step);
   for (const Operation& op : topological_order(results)) {
     const bool given = std::ranges::any_of(inputs, [&](const Tensor& t) { return t && t.op() == op; });
     const bool is_input = given || op->kind == OperationNode::Kind::kPlaceholder;
-    if (!is_input && op->source.empty()) op->source = source;
+    if (is_input || !op->source.empty()) continue;
+    op->source = source;
+    op->decision = step.decision;
   }
 }
 
@@ -86,7 +89,7 @@ std::vector<Tensor> compute_step(const KernelWork::Step& step, const std::vector
     node.inputs.push_back(step.inputs[i] == KernelWork::kAbsent ? nullptr : value_of(step.input_types[i]));
   for (const TensorType& type : step.result_types) node.results.push_back(value_of(type));
   std::vector<Tensor> results = step.op->compute(node, inputs);
-  name_source(results, inputs, source_of(step));
+  name_source(results, inputs, step);
   return results;
 }
 

@@ -82,7 +82,8 @@ void KernelWork::read_body(const Function& body, DimRenamer& renamer) {
 }
 
 void KernelWork::add_step(const Node& node, const std::vector<int>& inputs, DimRenamer& renamer) {
-  Step step{&op_def(node), renamer.rename(*node.attrs), inputs, {}, {}, 0, node.origin};
+  auto decision = node.decision ? std::make_shared<const Decision>(*node.decision) : nullptr;
+  Step step{&op_def(node), renamer.rename(*node.attrs), std::move(decision), inputs, {}, {}, 0, node.origin};
   for (const Value* input : node.inputs)
     step.input_types.push_back(input ? renamer.rename(input->type) : TensorType());
   step.first_result = static_cast<int>(slots_.size());
@@ -109,6 +110,7 @@ void KernelWork::write_key() {
   for (const Step& step : steps_) {
     say(fmt::format("{} = {}({}) {{{}}}", step.first_result, step.op->name, fmt::join(step.inputs, ", "),
                     to_string(*step.attrs)));
+    if (step.decision) say(" " + to_string(*step.decision));
     for (const TensorType& type : step.input_types) say(fmt::format(" {}", type.str()));
     say(" ->");
     for (const TensorType& type : step.result_types) say(fmt::format(" {}", type.str()));

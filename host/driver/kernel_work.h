@@ -27,6 +27,7 @@ class KernelWork {
   struct Step {
     const OpDef* op = nullptr;
     std::shared_ptr<const Attrs> attrs;
+    std::shared_ptr<const Decision> decision;  ///< null: there was nothing to decide
     std::vector<int> inputs;
     std::vector<TensorType> input_types;  ///< as the op sees them; of absent ones nothing
     std::vector<TensorType> result_types;

@@ -55,7 +55,12 @@ Misfit unknown_knob(const Form& form, const Decision& decision) {
   return std::nullopt;
 }
 
+bool has_knob(const Decision& decision, std::string_view name) {
+  return std::ranges::find(decision.knobs, name, &std::pair<std::string, int64_t>::first) != decision.knobs.end();
+}
+
 Misfit out_of_range(const Form& form, const Knob& knob, const FormCase& given) {
+  if (knob.of_schedule && !has_knob(given.decision, knob.name)) return std::nullopt;
   const KnobRange range = knob.range != nullptr ? knob.range(given) : KnobRange{};
   const int64_t value = given.decision.knob(knob.name, knob.otherwise);
   if (value >= range.least && value <= range.most && value % range.step == 0) return std::nullopt;
@@ -99,7 +104,7 @@ class TargetForms : public FormSet {
   std::vector<Candidate> candidates(const FormQuestion& question, const Decision& taken) const override {
     std::vector<Candidate> candidates;
     for (Bid& bid : all_bids(question, context_))
-      candidates.push_back({std::move(bid.decision), bid.cycles, bid.ms, std::move(bid.no)});
+      candidates.push_back({std::move(bid.decision), bid.cycles, bid.ms, std::move(bid.no), bid.error});
     return compared(std::move(candidates), taken);
   }
 

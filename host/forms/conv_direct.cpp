@@ -15,6 +15,7 @@ constexpr Knob kKnobs[] = {
     {"plain_data", 0, "images are read as the model has them, not channels-last"},
     kMergedGroups,
     kPhases,
+    kTileRows,
 };
 
 Misfit misfit(const FormCase& given) {
@@ -46,6 +47,7 @@ Bid direct_bid(const ConvCase& conv, const FormContext& context) {
   const bool as_it_lies = attrs.plain_data && cpu::prefers_plain_data(attrs, conv.data, machine);
   Bid bid{.decision = {"direct", {}},
           .cycles = cpu::predicted_direct_cycles(attrs, conv.data, conv.result, machine),
+          .error = half ? kHalfError : 0,
           .conversion = as_it_lies ? 0 : conversion_of(conv)};
   bid.decision.set("block", fitting_block(context, block, attrs.channels / attrs.groups, depth_of(conv)));
   bid.decision.set("half", half ? 1 : 0);

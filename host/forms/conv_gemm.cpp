@@ -1,11 +1,12 @@
 // nn.conv as a matrix product over the unrolled windows (host/ops/conv_gemm.cpp): GPUs' form; on CPUs for who asks for it.
 #include "host/forms/conv_case.h"
+#include "host/forms/gemm_knobs.h"
 #include "host/target/cuda/conv_model.h"
 
 namespace gantry::forms {
 namespace {
 
-constexpr Knob kKnobs[] = {kMergedGroups, kPhases};
+constexpr Knob kKnobs[] = {kMergedGroups, kPhases, kGemmRows, kGemmColumns, kGemmDepth, kGemmSplit};
 
 std::vector<Bid> gemm_bids(const ConvCase& conv, const FormContext& context) {
   if (!context.target.for_gpu()) return {};

@@ -10,7 +10,8 @@
 namespace gantry::forms {
 namespace {
 
-constexpr Knob kKnobs[] = {{"parts", 0, "bf16 parts of each weight", tile_parts_range}, kPhases};
+constexpr Knob kKnobs[] = {{"parts", 0, "bf16 parts of each weight", tile_parts_range}, kPhases, kBlockRows, kBlockColumns,
+                           kOwnRows};
 
 std::vector<Bid> tile_bids(const ConvCase& conv, const FormContext& context) {
   const int64_t asked = cpu::tile_parts(context.target);
@@ -23,6 +24,7 @@ std::vector<Bid> tile_bids(const ConvCase& conv, const FormContext& context) {
     attrs.tile_parts = some;
     Bid bid{.decision = {"tiles", {{"parts", some}}},
             .cycles = cpu::predicted_tile_cycles(attrs, conv.data, conv.result, context.target.machine),
+            .error = parts_error(some),
             .promise = cpu::other_slack(attrs.tile_unit),
             .on_tiles = true,
             .conversion = conversion_of(conv),

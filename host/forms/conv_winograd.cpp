@@ -28,6 +28,9 @@ constexpr int64_t kSixChannels = 64;
 // Data that were transformed have grown, and their errors with them.
 constexpr int64_t kTileParts = 3;
 
+// Of a chunk: beyond it no cache keeps the products.
+constexpr int64_t kMostChunk = 4096;
+
 constexpr Knob kKnobs[] = {
     {"block", 0, "outputs a block of weights: whole vectors; 0 on tile units and GPUs",
      [](const FormCase& given) {
@@ -39,7 +42,23 @@ constexpr Knob kKnobs[] = {
      [](const FormCase&) { return KnobRange{0, 3}; }},
     kMergedGroups,
     kPhases,
+    {"rows", 0, "results whose sums a register tile keeps at once; not on tile units",
+     [](const FormCase& given) {
+       return given.context.target.for_gpu() || given.decision.knob("parts") != 0 ? KnobRange{0, 0}
+                                                                                  : tile_rows_range(given);
+     },
+     true},
+    {"chunk", 0, "tiles of an image whose products are made at once",
+     [](const FormCase& given) { return given.context.target.for_gpu() ? KnobRange{0, 0} : KnobRange{1, kMostChunk}; },
+     true},
+    {"input_first", 0, "the whole image is transformed before any product",
+     [](const FormCase& given) { return KnobRange{0, given.context.target.for_gpu() ? 0 : 1}; }, true},
 };
+
+/// Over 512 channels of uniformly distributed data (host/ops/conv.h).
+double error_of(ConvAlgorithm algorithm) {
+  return algorithm == ConvAlgorithm::kWinograd2 ? 3e-7 : algorithm == ConvAlgorithm::kWinograd4 ? 1.4e-6 : 8e-6;
+}
 
 std::string_view unfit_window(const ConvCase& conv) {
   if (!fits_winograd(conv.attrs)) return "is for windows of 3 by 3 with strides and dilations of 1";
@@ -76,6 +95,7 @@ Bid tile_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& c
   return {.decision = {fmt::format("winograd{}", winograd_tile(algorithm)), {{"parts", kTileParts}}},
           .cycles = cpu::predicted_winograd_cycles(attrs, conv.data, conv.result, context.target.machine, algorithm,
                                                    kTileParts),
+          .error = error_of(algorithm) + parts_error(kTileParts),
           .no = context.small_weights ? "its weights are larger than the model's" : "",
           .promise = cpu::other_slack(attrs.tile_unit),
           .on_tiles = true,
@@ -83,7 +103,9 @@ Bid tile_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& c
 }
 
 Bid gpu_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& context) {
-  Bid bid{.decision = {fmt::format("winograd{}", winograd_tile(algorithm)), {}}, .promise = kGpuPromise};
+  Bid bid{.decision = {fmt::format("winograd{}", winograd_tile(algorithm)), {}},
+          .error = error_of(algorithm),
+          .promise = kGpuPromise};
   const bool known = std::ranges::all_of(conv.result.shape, [](const Dim& dim) { return dim.is_constant(); });
   if (context.small_weights) {
     bid.no = "its weights are larger than the model's";
@@ -154,6 +176,7 @@ constexpr Form form_of(std::string_view name) {
 
 Bid winograd_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& context) {
   Bid bid{.decision = {fmt::format("winograd{}", winograd_tile(algorithm)), {}},
+          .error = error_of(algorithm),
           .no = std::string(unwanted(conv, algorithm, context)),
           .promise = kPromise,
           .conversion = conversion_of(conv)};
@@ -163,7 +186,9 @@ Bid winograd_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContex
   attrs.algorithm = algorithm;
   bid.cycles = cpu::predicted_winograd_cycles(attrs, conv.data, conv.result, machine, algorithm);
   bid.decision.set("block", cpu::winograd_block(attrs, conv.data, conv.result, machine));
-  bid.decision.set("half", cpu::prefers_half(attrs, conv.data, conv.result, machine) ? 1 : 0);
+  const bool half = cpu::prefers_half(attrs, conv.data, conv.result, machine);
+  bid.decision.set("half", half ? 1 : 0);
+  if (half) bid.error += kHalfError;
   return bid;
 }
 

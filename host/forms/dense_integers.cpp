@@ -24,6 +24,7 @@ constexpr Knob kKnobs[] = {
        range.step = range.least = std::max(range.step, given.decision.knob("bits") == 20 ? kMostTogether : range.step);
        return range;
      }},
+    kTileRows,
 };
 
 constexpr const char* kInexact = "integers of so many bits are not near enough to the weights";
@@ -74,6 +75,7 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
     const int64_t block = tile.tile.channel_block();
     Bid bid{.decision = {"integers", {{"bits", bits}, {"block", block}}},
             .cycles = predicted_dense_cycles(fixed, tile, target.machine),
+            .error = max_fixed_point_error(bits),
             .claim = 2};
     bid.no = taken ? "fewer bits are exact enough" : unwanted(floats, fixed, context, tiles);
     if (bid.no.empty() && !integers_of(question, bits, block)) bid.no = kInexact;

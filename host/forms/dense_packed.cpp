@@ -19,6 +19,7 @@ constexpr Knob kKnobs[] = {
        return whole_vectors(given, packed_bytes(given.decision, dtype), kNarrowestVector);
      }},
     {"half", 0, "weights and data are rounded to f16"},
+    kTileRows,
 };
 
 std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) {
@@ -31,7 +32,8 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
   decision.set("block",
                fitting_block(context, tile.tile.channel_block(), attrs.units, dense_case(question).depth()));
   decision.set("half", half ? 1 : 0);
-  return {{.decision = decision, .cycles = predicted_dense_cycles(work, tile, machine)}};
+  return {{.decision = decision, .cycles = predicted_dense_cycles(work, tile, machine),
+           .error = half ? kHalfError : 0}};
 }
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {

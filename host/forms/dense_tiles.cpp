@@ -8,7 +8,13 @@
 namespace gantry::forms {
 namespace {
 
-constexpr Knob kKnobs[] = {{"parts", 0, "bf16 parts of each weight", tile_parts_range}};
+constexpr Knob kKnobs[] = {
+    {"parts", 0, "bf16 parts of each weight", tile_parts_range},
+    kBlockRows,
+    kBlockColumns,
+    kOwnRows,
+    {"depth_parts", 0, "parts of the depth that are summed by themselves, then together", up_to<2>, true},
+};
 
 std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) {
   const DenseCase dense = dense_case(question);
@@ -22,6 +28,7 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
     Bid bid{.decision = {"tiles", {{"parts", some}}},
             .cycles = cpu::predicted_tile_cycles(dense.data, units, *tile_unit(context.target), some,
                                                  context.target.machine),
+            .error = parts_error(some),
             .on_tiles = true,
             .claim = 1};
     if (wanted == 0)

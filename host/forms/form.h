@@ -42,8 +42,11 @@ struct Knob {
   std::string_view name;
   int64_t otherwise;  ///< where it is left out
   std::string_view says;
-  /// Of values that are given; null: 0 and 1.
+  /// Of its values; null: 0 and 1.
   KnobRange (*range)(const FormCase&) = nullptr;
+  /// Of the schedule: where it is left out the rule's model chooses, for the kernel that the node becomes a part of. What
+  /// fits in the range but not that kernel is refused by the rule.
+  bool of_schedule = false;
 };
 
 /// A decision that a form proposes.
@@ -53,6 +56,8 @@ struct Bid {
   std::optional<double> cycles = {}, ms = {};
   /// What counts where it is compared, if not the cycles.
   std::optional<double> weighed = {};
+  /// Expected of its arithmetic beyond what sums in f32 are off by, largest difference by largest result.
+  double error = 0;
   /// Why it is not to be taken; it is there to be seen. Empty: it may be.
   std::string no = {};
   /// It is taken where it is predicted to take less than this share of the others (host/forms/choose.h).

@@ -1,12 +1,18 @@
 // matmul as a matrix product in tiles of a GPU (host/ops/dense.h, host/target/cuda/rule_gemm.cpp).
-#include "host/forms/form.h"
+#include "host/forms/gemm_knobs.h"
 #include "host/ops/dense.h"
 
 namespace gantry::forms {
+namespace {
+
+constexpr Knob kKnobs[] = {kGemmRows, kGemmColumns, kGemmDepth, kGemmSplit};
+
+}  // namespace
 
 extern const Form matmul_gemm_form{
     .name = "gemm",
     .devices = Devices::kGpus,
+    .knobs = kKnobs,
     .possible =
         [](const FormQuestion& question, const FormContext&) {
           const MatmulAttrs* attrs = question.node.match(op::matmul);

@@ -17,6 +17,11 @@ KnobRange whole_vectors(const FormCase& given, int element_bytes, int64_t narrow
   return {lanes, std::max<int64_t>(bytes / element_bytes, 1) * kMostVectors, lanes};
 }
 
+KnobRange tile_rows_range(const FormCase& given) {
+  // A register each, and two for what they meet.
+  return {1, given.context.target.machine.vector_registers - 2};
+}
+
 KnobRange tile_parts_range(const FormCase&) {
   return {1, 3};
 }
@@ -24,6 +29,10 @@ KnobRange tile_parts_range(const FormCase&) {
 Misfit unfit_tile_unit(const FormContext& context) {
   if (cpu::tile_parts(context.target) > 0) return std::nullopt;
   return "tile registers are for targets that have them, with a precision that uses them";
+}
+
+double parts_error(int64_t parts) {
+  return parts == 1 ? 0x1p-8 : parts == 2 ? 0x1p-17 : 0x1p-22;
 }
 
 Misfit unfit_half(const FormCase& given, DType dtype) {

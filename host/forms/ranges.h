@@ -11,8 +11,23 @@ namespace gantry::forms {
 KnobRange whole_vectors(const FormCase& given, int element_bytes, int64_t narrowest = 0);
 /// bf16 parts of weights on tile units.
 KnobRange tile_parts_range(const FormCase& given);
+/// Rows of a register tile that the rule's model would choose otherwise.
+KnobRange tile_rows_range(const FormCase& given);
+constexpr Knob kTileRows{"rows", 0, "results whose sums a register tile keeps at once", tile_rows_range, true};
+/// Of knobs that cut loops into blocks: at least 1, at most `most`.
+template <int64_t most>
+KnobRange up_to(const FormCase&) {
+  return {1, most};
+}
+/// How products on tile units are cut into blocks (host/target/cpu/tile_blocks.h).
+constexpr Knob kBlockRows{"rows", 0, "rows, or lines of an image, a block of results", up_to<4096>, true};
+constexpr Knob kBlockColumns{"columns", 0, "columns a block of results", up_to<65536>, true};
+constexpr Knob kOwnRows{"own_rows", 0, "each block of rows makes its part of the operand itself", nullptr, true};
 /// Misfit of a decision with tile units where the target or its precision has none.
 Misfit unfit_tile_unit(const FormContext& context);
+/// Bid::error of products of so many bf16 parts (host/ops/tiles.h), and of operands rounded to f16.
+double parts_error(int64_t parts);
+constexpr double kHalfError = 0x1p-11;
 /// Misfit of `half`, if it is set.
 Misfit unfit_half(const FormCase& given, DType dtype);
 /// Elements of packed weights for data of that type.

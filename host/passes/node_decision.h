@@ -16,6 +16,8 @@ struct Candidate {
   /// Predicted: cycles of one core of a CPU, milliseconds of a GPU. None where no model looks at it.
   std::optional<double> cycles, ms;
   std::string why;  ///< it was not taken; empty: it was
+  /// Expected of its arithmetic beyond what sums in f32 are off by, largest difference by largest result.
+  double error = 0;
 };
 
 struct NodeDecision {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "host/support/error.h"
+
 namespace gantry::analysis {
 
 bool is_compute(const OperationNode& op) {
@@ -14,6 +16,14 @@ bool is_reduction(const OperationNode& op) {
 std::optional<int64_t> constant_extent(const Expr& e) {
   if (auto* imm = e.as<IntImmNode>()) return imm->value;
   return std::nullopt;
+}
+
+int64_t given_knob(const OperationNode& op, std::string_view name, int64_t otherwise) {
+  return op.decision != nullptr ? op.decision->knob(name, otherwise) : otherwise;
+}
+
+void refuse_knob(const OperationNode& op, std::string_view name, int64_t value, const std::string& why) {
+  user_error("{}: {}={} does not fit: {}", op.source, name, value, why);
 }
 
 std::optional<int64_t> constant_volume(const std::vector<IterVarPtr>& axes) {

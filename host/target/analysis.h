@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/tensor/schedule.h"
@@ -12,6 +14,10 @@ namespace gantry::analysis {
 bool is_reduction(const OperationNode& op);
 bool is_compute(const OperationNode& op);
 std::optional<int64_t> constant_extent(const Expr& e);
+/// A knob of the schedule, of the node that `op` is part of; `otherwise` where it is not given: the rule chooses.
+int64_t given_knob(const OperationNode& op, std::string_view name, int64_t otherwise = 0);
+/// User error: a given knob's value is none that the kernel can be computed with.
+[[noreturn]] void refuse_knob(const OperationNode& op, std::string_view name, int64_t value, const std::string& why);
 /// Product of the extents if all are constant.
 std::optional<int64_t> constant_volume(const std::vector<IterVarPtr>& axes);
 /// By how many elements a read moves when `var` grows by one, for the worst read of the body: 0 if no read

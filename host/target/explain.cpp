@@ -45,9 +45,19 @@ void add_tile_unit(Words& words, TileUnit unit, int64_t parts) {
   words.push_back(fmt::format("{} of {} bf16 part{}", name_of(unit), parts, parts == 1 ? "" : "s"));
 }
 
-void explain_winograd(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                      const MachineModel& machine, Explanation& explanation, Words& words) {
-  const cpu::WinogradPlan plan = cpu::predicted_winograd_plan(attrs, data, result, machine);
+const Decision* decision_of(const Node& node) {
+  return node.decision ? &*node.decision : nullptr;
+}
+
+int given_rows(const Node& node) {
+  return node.decision ? static_cast<int>(node.decision->knob("rows")) : 0;
+}
+
+void explain_winograd(const Node& node, const TensorType& data, const TensorType& result, const MachineModel& machine,
+                      Explanation& explanation, Words& words) {
+  const auto& attrs = node.attrs_as<ConvAttrs>();
+  const cpu::WinogradPlan plan =
+      cpu::predicted_winograd_plan(attrs, data, result, machine, cpu::given_plan(decision_of(node)));
   if (attrs.tile_parts > 0) {
     add_tile_unit(words, attrs.tile_unit, attrs.tile_parts);
   } else {
@@ -64,13 +74,14 @@ void explain_conv_on_cpu(const Node& node, const MachineModel& machine, Explanat
   const TensorType data = channels_first(node.inputs[0]->type, attrs.data_channels_last());
   const TensorType result = channels_first(node.result()->type, attrs.channels_last);
   if (winograd_tile(attrs.algorithm) > 0) {
-    explain_winograd(attrs, data, result, machine, explanation, words);
+    explain_winograd(node, data, result, machine, explanation, words);
   } else if (attrs.algorithm == ConvAlgorithm::kTiles) {
     add_tile_unit(words, attrs.tile_unit, attrs.tile_parts);
     if (attrs.tile_fold_width) words.emplace_back("window's columns in the depth");
     explanation.cycles = cpu::predicted_tile_cycles(attrs, data, result, machine);
   } else if (attrs.weight_block > 0) {
-    const ProductWork work = cpu::direct_work(attrs, data, result, is_half(node));
+    ProductWork work = cpu::direct_work(attrs, data, result, is_half(node));
+    work.given_rows = given_rows(node);
     const ProductTile tile = choose_product_tile(work, machine, attrs.weight_block);
     add_tile(words, tile);
     if (cuts_reduction(work, tile, machine)) words.emplace_back("reduction in parts");
@@ -121,6 +132,7 @@ void explain_dense_on_cpu(const Node& node, const MachineModel& machine, Explana
   work.units = attrs.units;
   work.element_bytes = byte_width(work.half ? DType::kF16 : data.dtype);
   work.fixed_bits = static_cast<int>(attrs.fixed_bits);
+  work.given_rows = given_rows(node);
   const DenseTile tile = choose_dense_tile(work, machine, attrs.weight_block);
   add_tile(words, tile.tile);
   if (tile.block_rows > tile.tile.rows) words.push_back(fmt::format("{} rows a panel", tile.block_rows));

@@ -24,7 +24,9 @@ class ReadRewriter : public ExprMutator {
 /// What takes an operation's place comes from the same nodes.
 void inherit_source(const OperationNode& replaced, const Tensor& replacement) {
   for (const Operation& op : topological_order({replacement})) {
-    if (op->kind != OperationNode::Kind::kPlaceholder && op->source.empty()) op->source = replaced.source;
+    if (op->kind == OperationNode::Kind::kPlaceholder || !op->source.empty()) continue;
+    op->source = replaced.source;
+    op->decision = replaced.decision;
   }
 }
 

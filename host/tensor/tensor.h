@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "host/graph/decision.h"
 #include "host/tensor/expr.h"
 #include "host/tensor/role.h"
 
@@ -47,6 +48,9 @@ struct OperationNode {
   Role role = Role::kNone;  ///< what schedule rules are to take it for
   /// The op and the user's nodes that it is part of, for dumps: "nn.conv of Conv_0"; set by who knows them.
   mutable std::string source;
+  /// How that op's node is computed, where that was decided: rules take the knobs of schedules from it. Set with
+  /// `source`.
+  mutable std::shared_ptr<const Decision> decision;
 };
 using Operation = std::shared_ptr<const OperationNode>;
 

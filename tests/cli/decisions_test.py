@@ -110,7 +110,7 @@ class Given(WithNetworks):
         origin = node[node.index('//'):]
         for decision, expected in {
             '{form=winograd3}': "there is no form 'winograd3' for it here, only plain, direct, gemm",
-            '{form=direct, rows=4}': "form direct has no knob 'rows', only block, half",
+            '{form=direct, depth=4}': "form direct has no knob 'depth', only block, half",
             '{form=direct, block=7}': 'block of form direct is a multiple of',
             '{form=winograd4, block=16}': 'form winograd4 is for windows of 3 by 3 with strides and dilations of 1',
             '{form=direct, block=16, merged_groups=2}': 'merged_groups divides the 1 groups',

@@ -57,6 +57,13 @@ TEST(KernelWork, WeightsAreBuffersWhateverTheyHold) {
       "  %c = add(%x, @two)\n");
 }
 
+TEST(KernelWork, AnotherDecisionMakesAnother) {
+  expect_different_work(
+      "  %a = nn.softmax(%x, axis=1)\n  %b = nn.softmax(%x, axis=1) {form=rows}\n"
+      "  %c = nn.softmax(%x, axis=1) {form=rows, rows=2}\n  %d = nn.softmax(%x, axis=1) {form=rows, rows=3}\n");
+  expect_equal_work("  %a = nn.softmax(%x, axis=1) {form=rows, rows=2}\n  %b = nn.softmax(%y, axis=1) {form=rows, rows=2}\n");
+}
+
 TEST(KernelWork, AnAttributeMakesAnother) {
   expect_different_work("  %a = nn.softmax(%x, axis=0)\n  %b = nn.softmax(%x, axis=1)\n");
 }

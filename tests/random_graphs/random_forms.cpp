@@ -32,6 +32,7 @@ Decision some_decision(const forms::Form& form, const FormQuestion& question, co
   constexpr int64_t kFew = 4;
   Decision decision{std::string(form.name), {}};
   for (const forms::Knob& knob : form.knobs) {
+    if (knob.of_schedule) continue;  // what fits depends on the kernel
     const forms::KnobRange range =
         knob.range != nullptr ? knob.range({question, decision, context}) : forms::KnobRange{};
     const int64_t steps = std::min((range.most - range.least) / range.step, kFew);

@@ -41,8 +41,9 @@ struct WinogradChoice {
 };
 
 WinogradChoice choose_winograd(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                               int64_t tile, const MachineModel& machine) {
+                               int64_t tile, const MachineModel& machine, const GivenPlan& given = {}) {
   WinogradWork work = winograd_work(attrs, data, result, tile);
+  work.given = given;
   const WinogradPlan plan = plan_winograd(work, machine);
   // Transformed data of larger tiles grow, and their roundings with them: 4 x 4 loses five bits.
   if (!machine.half_products || tile != 2 || data.dtype != DType::kF32) return {plan, false};
@@ -155,11 +156,12 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
 }
 
 WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                                     const MachineModel& machine) {
+                                     const MachineModel& machine, const GivenPlan& given) {
   const int64_t tile = winograd_tile(attrs.algorithm);
-  if (attrs.tile_parts == 0) return choose_winograd(attrs, data, result, tile, machine).plan;
+  if (attrs.tile_parts == 0) return choose_winograd(attrs, data, result, tile, machine, given).plan;
   WinogradWork work = winograd_work(attrs, data, result, tile);
   work.tile_parts = attrs.tile_parts;
+  work.given = given;
   work.tile_unit = attrs.tile_unit;
   return plan_winograd(work, machine);
 }

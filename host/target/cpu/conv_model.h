@@ -19,7 +19,7 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
 
 /// The plan behind predicted_winograd_cycles() of attrs.algorithm and its tile_parts.
 WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                                     const MachineModel& machine);
+                                     const MachineModel& machine, const GivenPlan& given = {});
 
 /// The convolution is direct and reads data (N, C, spatial…) at no loss: a transposition is saved.
 bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine);

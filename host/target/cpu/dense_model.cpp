@@ -147,6 +147,7 @@ DenseTile choose_dense_tile(const DenseWork& given, const MachineModel& machine,
         const ProductTile tile{lanes, vectors, rows};
         if (!fits_registers(work, tile, machine)) break;
         if (channel_block != 0 && tile.channel_block() != channel_block) continue;
+        if (work.given_rows != 0 && rows != work.given_rows) continue;
         const double cycles = predicted(work, tile, machine);
         if (cycles >= best_cycles * 0.998) continue;
         best = tile;

@@ -18,6 +18,7 @@ struct DenseWork {
   int64_t data_depth = 0;  ///< elements of a row of x where the product reads only some of them; 0: depth
   int fixed_bits = 0;      ///< not 0: weights as integers (host/ops/fixed_point.h), 20 or 24
   bool half = false;       ///< summed in f16 over a few (kHalfChunk), then in f32; element_bytes is 2
+  int given_rows = 0;      ///< of the register tile; 0: whatever takes the least
   int64_t row_stride() const { return data_depth != 0 ? data_depth : depth; }
 };
 

@@ -317,7 +317,10 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
 
   PackedProduct p{*anchor, output, work_of(*anchor->op, *output.op, rows.value_or(0), target), {}};
   if (!rows) p.work.row_extent = p.work.row_count = 1;
+  p.work.given_rows = static_cast<int>(given_knob(*anchor->op, "rows"));
   p.tile = choose_product_tile(p.work, target.machine, block);
+  if (p.work.given_rows != 0 && p.tile.rows != p.work.given_rows)
+    refuse_knob(*anchor->op, "rows", p.work.given_rows, "such a tile takes more registers, or more rows, than there are");
 
   inline_elementwise(schedule);
   auto volume = constant_volume(axes);

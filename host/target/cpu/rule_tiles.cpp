@@ -10,6 +10,9 @@
 //   tile_rows: parallel for (part of the depth, row)
 //   parallel for (part of the depth, block of columns): partial = product of the part
 //   output = epilogue(sum of partials), row by row
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "host/codegen/cpu_features.h"
@@ -292,6 +295,27 @@ std::pair<IterVarPtr, IterVarPtr> schedule_owner(Stage& owner, const RowAxes& ro
   return {at, blocks.own_rows ? channel_outer : at};
 }
 
+/// The best blocks with the knobs that the node's decision gives.
+TileBlocks blocks_by_decision(TileProductWork& work, const OperationNode& product) {
+  const auto refuse_first_of = [&](const std::string& why) {
+    for (const char* name : {"rows", "columns", "own_rows"}) {
+      if (const int64_t value = given_knob(product, name, -1); value >= 0) refuse_knob(product, name, value, why);
+    }
+  };
+  work.given_rows = given_knob(product, "rows");
+  work.given_columns = given_knob(product, "columns");
+  work.given_own_rows = static_cast<int>(given_knob(product, "own_rows", -1));
+  const auto blocks = choose_tile_blocks(work);
+  if (!blocks) {
+    std::vector<int64_t> sizes;
+    for (const RowBlocks& choice : work.choices) sizes.push_back(choice.size);
+    refuse_first_of(fmt::format("there are blocks of {} rows or lines, columns in multiples of {} up to {} that divide these "
+                                "and stay in a cache, and own rows where what a block reads does",
+                                fmt::join(sizes, ", "), work.column_unit, work.columns));
+  }
+  return blocks.value_or(TileBlocks());
+}
+
 bool schedule_tiles(Schedule& schedule, const Target& target) {
   const TileStages tiles = find_tiles(schedule);
   if (!tiles.product || !tiles.rows || !tiles.output) return false;
@@ -312,7 +336,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
         tile_row_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes * depth_parts;
     choice.small_operand = choice.resident_operand && !tiles.partial && !reaches_far(reach, choice.rows);
   }
-  const TileBlocks blocks = choose_tile_blocks(work);
+  const TileBlocks blocks = blocks_by_decision(work, *tiles.product->op);
 
   auto [block, product_at] = schedule_owner(owner, rows, blocks, depth_parts, target);
   tiles.product->compute_at(owner, product_at);

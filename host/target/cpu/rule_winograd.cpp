@@ -12,6 +12,8 @@
 //
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
+#include <cmath>
+
 #include "host/codegen/cpu_features.h"
 #include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
@@ -284,6 +286,22 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
   schedule_columns(s, vectors, lanes);
 }
 
+/// The best plan with the knobs that the node's decision gives.
+WinogradPlan plan_by_decision(WinogradWork& work, const OperationNode& product, int64_t block,
+                              const MachineModel& machine) {
+  work.given = given_plan(product.decision.get());
+  const WinogradPlan plan = plan_winograd(work, machine, block);
+  const bool none = std::isinf(plan.cycles);
+  if (work.given.chunk != 0 && (none || plan.chunk != work.given.chunk))
+    refuse_knob(product, "chunk", work.given.chunk, "an image has fewer tiles, or no cache keeps so many");
+  if (work.given.input_at_root >= 0 && (none || plan.input_at_root != (work.given.input_at_root == 1)))
+    refuse_knob(product, "input_first", work.given.input_at_root,
+                "groups and images of unknown size are transformed chunk by chunk, and what is made first has to fit a cache");
+  if (work.given.rows != 0 && (none || plan.product.rows != work.given.rows))
+    refuse_knob(product, "rows", work.given.rows, "such a tile takes more registers, or more rows, than there are");
+  return plan;
+}
+
 bool schedule_winograd(Schedule& schedule, const Target& target) {
   Stages s{stage_of(schedule, Role::kWinogradInput),   stage_of(schedule, Role::kWinogradRows),
            stage_of(schedule, Role::kWinogradPatch),   stage_of(schedule, Role::kWinogradProduct),
@@ -300,10 +318,10 @@ bool schedule_winograd(Schedule& schedule, const Target& target) {
       s.transformed->compute_inline();
     }
   }
-  const WinogradWork work = work_of(s, target);
+  WinogradWork work = work_of(s, target);
   // Weights for tile registers suit blocks of any number of columns.
   const int64_t block = work.tile_parts > 0 ? 0 : constant_extent(s.product->axes()[3]->extent).value();
-  schedule_root(s, work, plan_winograd(work, target.machine, block), target);
+  schedule_root(s, work, plan_by_decision(work, *s.product->op, block, target.machine), target);
   inline_elementwise(schedule, s.input);
   for (const auto& stage : schedule.stages()) {
     const bool other = stage.get() != s.root && stage.get() != s.input && stage.get() != s.tile_rows;

@@ -104,21 +104,26 @@ std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t result
   return choices;
 }
 
-TileBlocks choose_tile_blocks(const TileProductWork& work) {
-  TileBlocks best;
+std::optional<TileBlocks> choose_tile_blocks(const TileProductWork& work) {
+  std::optional<TileBlocks> best;
   double best_cost = INFINITY;
   const bool large_weights = work.weight_bytes > kResidentWeightBytes;
   const int64_t own_row_blocks = geometry_of(work.unit).fast_parts ? kFastOwnRowBlocks : kOwnRowBlocks;
   for (const RowBlocks& rows : work.choices) {
+    if (work.given_rows != 0 && rows.size != work.given_rows) continue;
     const int64_t max_columns = rows.resident_operand ? kMaxBlockColumns : work.columns;
     for (int64_t columns = work.column_unit; columns <= std::min(work.columns, max_columns);
          columns += work.column_unit) {
       if (work.columns % columns != 0) continue;
+      if (work.given_columns != 0 && columns != work.given_columns) continue;
       const bool fits = columns * rows.rows * 4 <= (rows.resident_operand ? kBlockBytes : kLargeBlockBytes) &&
                         (rows.count == 1 || !large_weights ||
                          columns * (work.weight_bytes / work.columns) <= kResidentWeightBytes);
       if (!fits && columns > work.column_unit) continue;
-      const bool own_rows = rows.small_operand && !large_weights && rows.count >= own_row_blocks;
+      const bool may_own_rows = rows.small_operand && !large_weights;
+      if (work.given_own_rows == 1 && !may_own_rows) continue;
+      const bool own_rows =
+          may_own_rows && (work.given_own_rows < 0 ? rows.count >= own_row_blocks : work.given_own_rows == 1);
       const int64_t tasks = own_rows ? rows.count : rows.count * (work.columns / columns);
       const double cost =
           double(rows.count) * (double(rows.rows) + kRowOverhead) *
@@ -126,7 +131,7 @@ TileBlocks choose_tile_blocks(const TileProductWork& work) {
           imbalance(tasks) * (own_rows ? 1 : 1 + kOperandColumns / double(work.columns));
       if (cost >= best_cost) continue;
       best_cost = cost;
-      best = {rows, columns, large_weights, own_rows};
+      best = TileBlocks{rows, columns, large_weights, own_rows};
     }
   }
   return best;

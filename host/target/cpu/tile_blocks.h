@@ -29,6 +29,9 @@ struct TileProductWork {
   int64_t columns = 1;       ///< whole tiles
   int64_t column_unit = 32;  ///< of the tiles accumulated at once: what a block must be a multiple of
   int64_t weight_bytes = 0;
+  int64_t given_rows = 0;     ///< RowBlocks::size; 0: whatever takes the least, as of:
+  int64_t given_columns = 0;  ///< TileBlocks::columns
+  int given_own_rows = -1;    ///< TileBlocks::own_rows; -1: where that takes the least
 };
 
 struct TileBlocks {
@@ -56,7 +59,8 @@ bool reaches_far(int64_t reach);
 /// What so many rows cost, as full tiles: in the fewest tiles of the fewest rows.
 double full_tiles(int64_t rows, TileUnit unit);
 
-/// The fewest rows computed on the busier of two threads, weighed with what each block costs by itself.
-TileBlocks choose_tile_blocks(const TileProductWork& work);
+/// The fewest rows computed on the busier of two threads, weighed with what each block costs by itself. Nothing where
+/// none of the choices has what is given.
+std::optional<TileBlocks> choose_tile_blocks(const TileProductWork& work);
 
 }  // namespace gantry::cpu

@@ -31,11 +31,16 @@ std::optional<int64_t> adjoining_rows(const OperationNode& output, const Operati
   return rows && extent && *rows + kTileRowSlack == *extent ? rows : std::nullopt;
 }
 
+/// Of the depth; 0: not known.
+int64_t blocks_of(const OperationNode& product) {
+  return constant_extent(simplify(product.reduce_axes.front()->extent)).value_or(0);
+}
+
 bool worth_dividing(const OperationNode& product, const OperationNode& operand, int64_t rows) {
-  const int64_t blocks = constant_extent(simplify(product.reduce_axes.front()->extent)).value_or(0);
+  const int64_t blocks = blocks_of(product);
   const int64_t columns = constant_extent(simplify(product.axes[1]->extent)).value();
   const int64_t depth = blocks * constant_extent(product.reduce_axes.back()->extent).value();
-  return blocks % kDepthParts == 0 && depth >= kLeastDepthByColumns * columns &&
+  return depth >= kLeastDepthByColumns * columns &&
          tile_row_bytes(operand, rows) > kResidentRowBytes &&
          tile_weight_bytes(product) > kResidentWeightBytes;
 }
@@ -68,8 +73,12 @@ std::vector<Tensor> split_tile_depth(const std::vector<Tensor>& outputs, const T
     if (op->role == Role::kTileOutput) output = op.get();
   }
   if (!operand || !product || !output || product->axes.size() != 2) return outputs;
+  const int64_t given = given_knob(*product, "depth_parts");
   const auto rows = adjoining_rows(*output, *product);
-  if (!rows || !worth_dividing(*product, *operand, *rows)) return outputs;
+  const bool divides = rows && blocks_of(*product) % kDepthParts == 0;
+  if (given == kDepthParts && !divides)
+    refuse_knob(*product, "depth_parts", given, "the depth has an odd number of blocks, or rows do not adjoin");
+  if (!divides || given == 1 || (given == 0 && !worth_dividing(*product, *operand, *rows))) return outputs;
   return replace_tensors(outputs, {{product, in_parts(*product, *rows)}});
 }
 

@@ -184,6 +184,7 @@ ProductTile choose_product_tile(const ProductWork& work, const MachineModel& mac
   double best_cycles = INFINITY;
   for (const ProductTile& tile : product_tile_space(work, machine)) {
     if (channel_block != 0 && tile.channel_block() != channel_block) continue;
+    if (work.given_rows != 0 && tile.rows != work.given_rows) continue;
     double cycles = predicted_cycles(work, tile, machine);
     // Fewer registers at the same prediction leave the compiler room.
     if (cycles < best_cycles * 0.995) {

@@ -23,6 +23,7 @@ struct ProductWork {
   bool own_weights = false;
   /// Blocks divide the channels: those of another group follow.
   bool whole_blocks = false;
+  int given_rows = 0;  ///< of the tile; 0: whatever takes the least
 };
 
 /// Sums in f16 are of so many products at most, and of so many of those: the more, the less exact, the fewer,

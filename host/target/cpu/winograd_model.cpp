@@ -232,6 +232,7 @@ std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineMod
   std::vector<WinogradPlan> space;
   for (bool at_root : {true, false}) {
     if (at_root && (work.groups > 1 || work.symbolic)) continue;
+    if (work.given.input_at_root >= 0 && at_root != (work.given.input_at_root == 1)) continue;
     auto add = [&](int64_t tiles, bool within_row) {
       if (work.tile_parts > 0 && tiles > kMaxTileRows) return;
       const int64_t kept = (at_root ? 0 : work.inputs * work.data_bytes()) + 64 * work.element_bytes;
@@ -242,6 +243,10 @@ std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineMod
       plan.input_at_root = at_root;
       space.push_back(plan);
     };
+    if (work.given.chunk != 0) {
+      if (work.symbolic || work.given.chunk <= counts.rows * counts.columns) add(work.given.chunk, false);
+      continue;
+    }
     if (work.symbolic) {
       add(kSymbolicChunk, false);
       continue;
@@ -261,6 +266,12 @@ std::vector<WinogradPlan> chunk_space(const WinogradWork& work, const MachineMod
 }
 
 }  // namespace
+
+GivenPlan given_plan(const Decision* decision) {
+  if (decision == nullptr) return {};
+  return {static_cast<int>(decision->knob("rows")), decision->knob("chunk"),
+          static_cast<int>(decision->knob("input_first", -1))};
+}
 
 int64_t WinogradWork::data_bytes() const {
   return tile_parts > 0 ? 2 * tile_row_parts(tile_parts) : half ? 2 : element_bytes;
@@ -291,6 +302,7 @@ std::vector<ProductTile> tile_space(const WinogradWork& work, const WinogradPlan
   const ProductWork product = chunk_product(work, plan);
   for (const ProductTile& tile : product_tile_space(product, machine)) {
     if (channel_block != 0 && tile.channel_block() != channel_block) continue;
+    if (work.given.rows != 0 && tile.rows != work.given.rows) continue;
     auto same = std::ranges::find_if(
         tiles, [&](const ProductTile& t) { return t.channel_block() == tile.channel_block(); });
     if (same == tiles.end()) {

@@ -1,10 +1,20 @@
 // The analytic model of Winograd's algorithm on a CPU: how its loops are cut, and what they take.
 #pragma once
 
+#include "host/graph/decision.h"
 #include "host/target/cpu/tile_model.h"
 #include "host/tensor/tile_unit.h"
 
 namespace gantry::cpu {
+
+/// What a plan is to have, by a decision's knobs; where it is 0, or input_at_root -1: whatever takes the least.
+struct GivenPlan {
+  int rows = 0;            ///< of the register tile
+  int64_t chunk = 0;       ///< WinogradPlan::chunk
+  int input_at_root = -1;  ///< WinogradPlan::input_at_root
+};
+/// `decision` may be null.
+GivenPlan given_plan(const Decision* decision);
 
 /// A convolution by Winograd's algorithm, F(tile x tile, 3x3). Extents of the result.
 struct WinogradWork {
@@ -17,6 +27,7 @@ struct WinogradWork {
   bool half = false;  ///< transformed data and weights in f16, multiplied and summed as ProductWork::half
   int64_t tile_parts = 0;        ///< not 0: products on tile registers, with weights in so many bf16 parts
   TileUnit tile_unit{};          ///< which
+  GivenPlan given = {};
   int64_t data_bytes() const;    ///< of an element of the transformed data
   int64_t weight_bytes() const;  ///< and weights
 };

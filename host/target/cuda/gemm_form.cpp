@@ -102,6 +102,8 @@ GemmWork gemm_work(const GemmStage& gemm) {
     bytes += count;
   });
   work.a_bytes = bytes;
+  const auto given = [&](std::string_view knob) { return analysis::given_knob(*gemm.op, knob); };
+  work.given = {given("block_rows"), given("block_columns"), given("block_depth"), given("split")};
   return work;
 }
 

@@ -132,7 +132,7 @@ GemmTile choose_gemm_tile(const GemmWork& work, const GpuModel& gpu, int64_t max
   GemmTile best;
   double best_seconds = INFINITY;
   for (const GemmTile& tile : gemm_tile_space(work, gpu)) {
-    if (tile.tm * tile.tn > max_points) continue;
+    if (tile.tm * tile.tn > max_points || !work.given.allows(tile)) continue;
     double seconds = predicted_seconds(work, tile, gpu);
     if (seconds < best_seconds) {
       best = tile;

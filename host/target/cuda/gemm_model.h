@@ -10,11 +10,23 @@
 
 namespace gantry::cuda {
 
+/// What tiles are to have, GemmTile or MmaTile; 0: whatever takes the least.
+struct GivenTile {
+  int64_t bm = 0, bn = 0, bk = 0, split = 0;
+  bool any() const { return bm != 0 || bn != 0 || bk != 0 || split != 0; }
+  template <typename Tile>
+  bool allows(const Tile& tile) const {
+    const auto fits = [](int64_t wanted, int64_t is) { return wanted == 0 || wanted == is; };
+    return fits(bm, tile.bm) && fits(bn, tile.bn) && fits(bk, tile.bk) && fits(split, tile.split);
+  }
+};
+
 /// `batch` products of m x k by k x n. What is not known when compiling is given as a typical figure.
 struct GemmWork {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   bool symbolic = false;  ///< some figure above is a guess
   double a_bytes = 0;     ///< of the tensor behind operand A, at least once from memory
+  GivenTile given = {};
 };
 
 /// The knobs.
@@ -42,7 +54,7 @@ std::vector<GemmTile> gemm_tile_space(const GemmWork& work, const GpuModel& gpu)
 LaunchWork gemm_launch(const GemmWork& work, const GemmTile& tile, const GpuModel& gpu);
 /// Seconds of all launches.
 double predicted_seconds(const GemmWork& work, const GemmTile& tile, const GpuModel& gpu);
-/// The fastest tile by the model, of at most so many points a thread.
+/// The fastest tile by the model, of at most so many points a thread; one of defaults where none has what is given.
 GemmTile choose_gemm_tile(const GemmWork& work, const GpuModel& gpu, int64_t max_points = 64);
 
 /// Knobs of products of few rows, which only read the matrix: every thread sums a column over a part of k for all

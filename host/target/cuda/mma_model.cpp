@@ -127,7 +127,7 @@ std::optional<MmaTile> choose_mma_tile(const GemmWork& work, Precision precision
   std::optional<MmaTile> best;
   double best_seconds = INFINITY;
   auto consider = [&] {
-    if (!can_run(work, t, gpu, max_points)) return;
+    if (!can_run(work, t, gpu, max_points) || !work.given.allows(t)) return;
     double seconds = predicted_seconds(work, t, gpu);
     if (seconds >= best_seconds) return;
     best = t;

@@ -233,6 +233,24 @@ std::vector<IterVarPtr> block_order(const GemmStage& gemm, int64_t bm, const Ite
   return order;
 }
 
+/// Of the knobs that the node's decision gives.
+[[noreturn]] void refuse_tile(const OperationNode& op, const GemmWork& work) {
+  const std::pair<const char*, int64_t> knobs[] = {{"block_rows", work.given.bm},
+                                                   {"block_columns", work.given.bn},
+                                                   {"block_depth", work.given.bk},
+                                                   {"split", work.given.split}};
+  const auto first = std::ranges::find_if(knobs, [](const auto& knob) { return knob.second != 0; });
+  analysis::refuse_knob(op, first->first, first->second,
+                        "no block of threads has such a tile with what else is given: rows and columns are 16, 32, 64 or "
+                        "128, depth 8, 16 or 32 and part of the shared memory, parts powers of 2 of at least two depths");
+}
+
+/// With another tile than is given: multiply-adds would be of another precision.
+bool takes_tensor_cores(const GemmStage& gemm, GemmWork work, const Target& target, int64_t max_points) {
+  work.given = {};
+  return tensor_core_tile(gemm, work, target, max_points).has_value();
+}
+
 struct ProductPlan::Impl {
   std::vector<TiledGemm> tiled;
   std::vector<GemvTensors> vectors;
@@ -259,9 +277,11 @@ ProductPlan::ProductPlan(std::vector<Tensor> given, const Target& target)
       impl_->tiled.push_back({*gemm, blocks, tensors, owner, mma});
       continue;
     }
+    if (work.given.any() && takes_tensor_cores(*gemm, work, target, max_points)) refuse_tile(*op, work);
     GemmTile tile = choose_gemm_tile(work, target.gpu, max_points);
+    if (!work.given.allows(tile)) refuse_tile(*op, work);
     double seconds = predicted_seconds(work, tile, target.gpu);
-    if (!work.symbolic && work.m <= kGemvRows) {
+    if (!work.symbolic && work.m <= kGemvRows && !work.given.any()) {
       GemvTile vector = choose_gemv_tile(work, target.gpu);
       double vector_seconds = predicted_seconds(work, vector, target.gpu);
       if (vector_seconds < seconds) {
