@@ -55,7 +55,7 @@ bool work() {
   CompileOptions options;
   options.targets = {find_target("native")};
   options.observer.loop_pass = [](std::string_view step, const LoopKernel& kernel) {
-    if (step == "lower") std::printf("%s\n", to_string(kernel).c_str());
+    if (step == "build_nests") std::printf("%s\n", to_string(kernel).c_str());
   };
   ModuleFile module = compile_graph(graph, options);
   LoadedProgram program = load(module, options.targets[0], 2);

@@ -25,7 +25,7 @@ class Explainer {
  public:
   Explainer(const CompiledProgram& program, const Records& records, const ProgramFacts& facts)
       : program_(program), records_(records), facts_(facts) {
-    for (const KernelStep& step : program.lowered.steps) steps_[step.node] = step.step;
+    for (const KernelStep& step : program.lowered.steps) steps_[step.node] = &step;
   }
 
   void run(Explanations& all) {
@@ -40,9 +40,10 @@ class Explainer {
   Explanations::Kernel describe(const FusionReport::Kernel& kernel) const {
     const auto step = steps_.find(kernel.node);
     internal_check(step != steps_.end(), "no step of the plan runs a kernel of {}", kernel.node->op->name);
-    const ProgramStep& facts = facts_.steps[step->second];
+    const ProgramStep& facts = facts_.steps[step->second->step];
     Explanations::Kernel described;
-    described.step = step->second;
+    described.step = step->second->step;
+    described.misfit = step->second->misfit;
     described.symbol = facts.symbol;
     described.name = facts.name;
     described.nodes = facts.nodes;
@@ -116,7 +117,7 @@ class Explainer {
   const CompiledProgram& program_;
   const Records& records_;
   const ProgramFacts& facts_;
-  std::map<const Node*, size_t> steps_;
+  std::map<const Node*, const KernelStep*> steps_;
 };
 
 }  // namespace

@@ -42,6 +42,8 @@ struct Explanations {
     std::vector<std::string> nodes;
     std::string decision;
     const KernelRule* rule = nullptr;  ///< that scheduled it; null: none of the target's
+    /// Why it is computed without tiles on a GPU: what its rules chose asks for more than there is. Empty: it does not.
+    std::string misfit;
     PredictedCost cost;
     std::vector<Member> members;
     std::vector<Read> reads;
@@ -64,6 +66,9 @@ struct Explanations {
 
 /// Compiles the model down to the loop nests and the plan. Errors: as plan_program.
 Explanations explain_program(const Graph& graph, const Target& target, CompileOptions options);
+
+/// Of each kernel with the node in it that has a misfit: a line with its name and why; empty where none has.
+std::string misfits_text(const LoweredProgram& program, const std::string& node);
 
 /// `width` of the terminal; 0: unlimited.
 std::string to_text(const Explanations& explanations, size_t width);

@@ -42,6 +42,10 @@ std::string lines(const std::string& first, size_t begin, const std::string& tex
   return out;
 }
 
+std::string misfit_text(const std::string& misfit) {
+  return "without tiles, as the schedule with tiles asks for more than there is: " + misfit;
+}
+
 std::string kernel_text(const Explanations& all, const Explanations::Kernel& kernel, size_t width) {
   constexpr size_t kIndent = 6;
   std::string text = heading(
@@ -65,6 +69,7 @@ std::string kernel_text(const Explanations& all, const Explanations::Kernel& ker
   const auto name_of_member = [](const Explanations::Member& member) {
     return fmt::format("{} = {}", visible_line(member.value), member.op);
   };
+  if (!kernel.misfit.empty()) text += lines(margin, kIndent, misfit_text(kernel.misfit), width);
   for (const Explanations::Member& member : kernel.members)
     column = std::max(column, kIndent + display_width(name_of_member(member)) + 2);
   column = std::min<size_t>(column, 36);
@@ -114,6 +119,7 @@ Json kernel_json(const Explanations& all, const Explanations::Kernel& kernel) {
       kernel.rule == nullptr
           ? Json(nullptr)
           : Json{{"name", kernel.rule->name}, {"takes", kernel.rule->takes}, {"file", kernel.rule->file}};
+  json["misfit"] = kernel.misfit.empty() ? Json(nullptr) : Json(kernel.misfit);
   json["members"] = Json::array();
   for (const Explanations::Member& member : kernel.members) {
     json["members"].push_back(
@@ -145,6 +151,16 @@ Json conversion_json(const Explanations& all, const Explanations::Conversion& co
 }
 
 }  // namespace
+
+std::string misfits_text(const LoweredProgram& program, const std::string& node) {
+  std::string text;
+  for (const KernelStep& step : program.steps) {
+    const bool is_of_node = std::ranges::find(step.node->origin, node) != step.node->origin.end();
+    if (is_of_node && !step.misfit.empty())
+      text += fmt::format("{}: {}\n", program.kernels[step.kernel].name, misfit_text(step.misfit));
+  }
+  return text;
+}
 
 std::string to_text(const Explanations& explanations, size_t width) {
   std::string text = fmt::format("for {}: {} kernels\n\n", explanations.target, explanations.kernels.size());

@@ -37,7 +37,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry ir resnet18.onnx --kernel conv_add_relu_3           one of a profile: graph, loop nest, assembly
   gantry ir resnet18.onnx --node layer1.0.1.conv             of the kernels that a node became part of
   gantry ir resnet18.onnx --loops --target aarch64           loop nests of all kernels
-  gantry ir resnet18.onnx --loops --all --kernel conv        after every loop pass, of kernels so named
+  gantry ir resnet18.onnx --loops --all --kernel conv        after every step from the schedule on
   gantry ir resnet18.onnx --llvm --kernel conv               LLVM IR; --asm: assembly
   gantry ir resnet18.onnx --asm --target cuda:sm_86          PTX of the kernels
   gantry ir resnet18.onnx --target cortex-a72 --all-to kernels > resnet18.json
@@ -171,15 +171,19 @@ std::vector<size_t> wanted_stages(const Options& options, const std::vector<std:
   return wanted;
 }
 
-/// Loop nests after every pass, kept until it is known which kernels are wanted.
+/// Kernels after every step of lowering, kept until it is known which are wanted.
 struct LoopSteps {
   std::vector<std::pair<std::string, LoopKernel>> steps;
 
+  /// Steps that change nothing are only named.
   std::string text(const std::string& kernel) const {
-    std::string text;
+    std::string text, before;
     for (const auto& [step, nest] : steps) {
-      if (nest.name == kernel)
-        text += fmt::format("// {}: after {}\n{}\n", kernel, step, to_annotated_string(nest));
+      if (nest.name != kernel) continue;
+      std::string now = to_annotated_string(nest);
+      text += now == before ? fmt::format("// {}: {} changes nothing\n\n", kernel, step)
+                            : fmt::format("// {}: after {}\n{}\n", kernel, step, now);
+      before = std::move(now);
     }
     return text;
   }
@@ -221,8 +225,15 @@ void print_forms(const Graph& graph, const Target& target, const CompileOptions&
   const std::vector<NodeDecision> decisions = decide_forms(graph, target, compile, options.explain);
   if (options.forms)
     return print_out(fmt::format("# {}\n{}", visible_line(options.model), decisions_text(target.name, decisions)));
-  print_out(options.json ? candidates_json(decisions, options.node)
-                         : candidates_text(decisions, options.node, terminal_width()));
+  if (options.json) return print_out(candidates_json(decisions, options.node));
+  // Whether a GPU has what a schedule asks for is only known once it is lowered.
+  const std::string misfits =
+      target.for_gpu() ? misfits_text(lower_program(graph, target, compile), options.node) : std::string();
+  const bool decided = std::ranges::any_of(decisions, [&](const NodeDecision& decision) {
+    return std::ranges::find(decision.origin, options.node) != decision.origin.end();
+  });
+  if (decided || misfits.empty()) print_out(candidates_text(decisions, options.node, terminal_width()));
+  print_out(misfits);
 }
 
 /// The passes in their order, each with the lowest level at which it runs.
@@ -324,7 +335,8 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--before", options->before, "The graph before this pass")->type_name("PASS");
   command->add_option("--after", options->after, "The graph after this pass, or after `import`")
       ->type_name("PASS");
-  command->add_flag("--all", options->all, "After every pass");
+  command->add_flag("--all", options->all,
+                    "After every pass; with --loops, every kernel after every step of lowering, from its schedule on");
   command
       ->add_option("-o,--output", options->output,
                    "Write the graph as text that can be compiled, with large weights beside it: as it was read, "

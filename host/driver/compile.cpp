@@ -14,7 +14,7 @@ namespace {
 LoweredProgram lowered_of(Program program) {
   LoweredProgram lowered{std::move(program.graph), std::move(program.kernels), std::move(program.ops), {}};
   for (KernelCall& call : program.calls)
-    lowered.steps.push_back({call.node, call.kernel, call.step, std::move(call.inputs)});
+    lowered.steps.push_back({call.node, call.kernel, call.step, std::move(call.inputs), std::move(call.misfit)});
   return lowered;
 }
 

@@ -30,6 +30,8 @@ struct KernelStep {
   size_t kernel = 0;           ///< index into LoweredProgram::kernels
   size_t step = 0;             ///< index into the plan
   std::vector<Value*> inputs;  ///< of the node, each once: the kernel's buffers, before those of its results
+  /// Why the schedule that a GPU's rules made of it asks for more than there is; another is taken. Empty: it fits.
+  std::string misfit;
 };
 /// Kernels of one target before code generation, with the graph that they come from; for dumps and reports.
 struct LoweredProgram {
@@ -43,7 +45,7 @@ struct LoweredProgram {
 struct CompileObserver {
   /// Before the first pass (pass == "import") and after each one.
   std::function<void(const std::string& pass, const Graph& graph)> graph_pass;
-  /// Every kernel after each loop step ("lower", "simplify", …).
+  /// Every kernel after each step of lowering ("schedule", …, "build_nests", "simplify", …).
   LoopObserver loop_pass;
   /// The program of each target, once its code is in the module.
   std::function<void(LoweredProgram program, const Target& target)> lowered;

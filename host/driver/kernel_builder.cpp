@@ -1,7 +1,5 @@
 #include "host/driver/kernel_builder.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -181,27 +179,31 @@ Dim bytes_read(const Node& node, size_t input) {
   return min(all, picked);
 }
 
-LoopKernel scheduled(const KernelTensors& kernel, const Target& target, const std::string& name,
-                     bool verified, const LoopObserver& observe = {}) {
-  return run_loop_passes(lower_schedule(make_schedule(kernel.outputs, target), kernel.inputs, name), observe,
-                         verified);
+/// A kernel whose schedule fits; an internal error otherwise.
+LoopKernel fitting(std::variant<LoopKernel, ScheduleMisfit> lowered, const std::string& name) {
+  if (const auto* misfit = std::get_if<ScheduleMisfit>(&lowered))
+    internal_error("kernel {}: its schedule asks for more than there is: {}", name, misfit->reason);
+  return std::move(std::get<LoopKernel>(lowered));
 }
 
-// A GPU's blocks have hard limits, and a slow kernel serves a user better than none.
-LoopKernel lower(const KernelTensors& kernel, const Target& target, const std::string& name,
-                 bool verified, const LoopObserver& observe) {
-  if (!target.for_gpu()) return scheduled(without_unit_axes(kernel), target, name, verified, observe);
-  try {
-    LoopKernel taken = scheduled(kernel, target, name, verified);
-    // A listener hears only of the kernel that is taken.
-    return observe ? scheduled(kernel, target, name, verified, observe) : taken;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kInternal) throw;
-    spdlog::warn("a slow kernel without tiles, because its default schedule does not fit the GPU: {}",
-                 error.what());
-    return run_loop_passes(
-        lower_schedule(make_plain_gpu_schedule(kernel.outputs, target), kernel.inputs, name), observe, verified);
+/// What a target's rules make of it. A GPU's blocks have hard limits, and a slow kernel serves a user better than none:
+/// where the rules ask for more, there are no tiles, and `misfit` says why.
+LoopKernel lower_by_rules(const KernelTensors& kernel, const Target& target, const std::string& name, bool verified,
+                          const LoopObserver& observe, std::string& misfit) {
+  if (!target.for_gpu()) {
+    const KernelTensors plain = without_unit_axes(kernel);
+    return fitting(lower_kernel(make_schedule(plain.outputs, target), plain.inputs, name, observe, verified), name);
   }
+  Schedule schedule = make_schedule(kernel.outputs, target);
+  auto lowered = lower_kernel(schedule, kernel.inputs, name, {}, verified);
+  if (const auto* why = std::get_if<ScheduleMisfit>(&lowered)) {
+    misfit = why->reason;
+    schedule = make_plain_gpu_schedule(kernel.outputs, target);
+    lowered = lower_kernel(schedule, kernel.inputs, name, {}, verified);
+  }
+  // A listener hears only of the schedule that is taken.
+  if (observe) lowered = lower_kernel(schedule, kernel.inputs, name, observe, verified);
+  return fitting(std::move(lowered), name);
 }
 
 }  // namespace
@@ -221,9 +223,12 @@ BuiltKernel build_kernel(const Node& node, const KernelWork& work, const Target&
   const bool verified = options.verify || verifies_always();
   const KernelTensors tensors = expressions_of(work);
   if (const auto own = options.own_kernel ? options.own_kernel(node, tensors.outputs) : std::nullopt) {
-    built.kernel = run_loop_passes(lower_schedule(*own->schedule, own->inputs, name), observe, verified);
+    auto lowered = lower_kernel(*own->schedule, own->inputs, name, observe, verified);
+    if (const auto* misfit = std::get_if<ScheduleMisfit>(&lowered))
+      user_error("the schedule that was given asks for more than there is: {}", misfit->reason);
+    built.kernel = std::move(std::get<LoopKernel>(lowered));
   } else {
-    built.kernel = lower(tensors, target, name, verified, observe);
+    built.kernel = lower_by_rules(tensors, target, name, verified, observe, built.misfit);
   }
   KernelSizes& sizes = built.sizes;
   for (const std::string& symbol : built.kernel.symbols) sizes.dims.push_back(Dim::symbol(symbol));

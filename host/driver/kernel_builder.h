@@ -26,6 +26,8 @@ struct KernelSizes {
 struct BuiltKernel {
   LoopKernel kernel;
   KernelSizes sizes;
+  /// Why the schedule that a GPU's rules made of it was not taken, but one without tiles; empty: it was.
+  std::string misfit;
 };
 
 /// Builds the work's tensor expressions, schedules and lowers them. `name` becomes the kernel's name. Of the

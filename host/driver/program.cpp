@@ -80,13 +80,15 @@ class KernelTable {
     const KernelWork work(node);
     const bool on_gpu = target_.for_gpu() && node.placement != Placement::kCpu;
     const Known& known = kernel_of(node, work, on_gpu);
-    program_.calls.push_back({&node, known.kernel, step, work.buffers(), known.sizes.bound_by(work)});
+    program_.calls.push_back(
+        {&node, known.kernel, step, work.buffers(), known.sizes.bound_by(work), known.misfit});
   }
 
  private:
   struct Known {
     size_t kernel = 0;  ///< index into Program::kernels
     KernelSizes sizes;
+    std::string misfit;
   };
 
   const Known& kernel_of(const Node& node, const KernelWork& work, bool on_gpu) {
@@ -116,7 +118,7 @@ class KernelTable {
     span.rename(program_.kernels[entry->second].name);
     span.say("ops", program_.ops[entry->second]);
     span.say("nodes", where(node));
-    return {entry->second, std::move(built.sizes)};
+    return {entry->second, std::move(built.sizes), std::move(built.misfit)};
   }
 
   BuiltKernel build(const Node& node, const KernelWork& work, const Target& target,

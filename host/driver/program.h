@@ -15,6 +15,7 @@ struct KernelCall {
   size_t step = 0;    ///< index into the plan, which copies between devices are steps of too
   std::vector<Value*> inputs;
   KernelSizes sizes;
+  std::string misfit;  ///< see BuiltKernel
 };
 
 struct Program {

@@ -1,6 +1,6 @@
 // Stages computed inside a consumer's loop, and the barriers between the threads that fill a block's shared
 // memory and those that read it.
-#include "host/loops/lower_state.h"
+#include "host/loops/nest_builder.h"
 #include "host/tensor/fold.h"
 
 namespace gantry {
@@ -18,20 +18,20 @@ bool reads_any(const Stmt& s, const std::set<const BufferNode*>& buffers) {
 }  // namespace
 
 /// Is the place inside `leaf` of `state` run several times by a block?
-bool Lowering::in_serial_loop(const StageState& state, int leaf) const {
+bool NestBuilder::in_serial_loop(const StageState& state, int leaf) const {
   for (int i = 0; i <= leaf; ++i) {
     LoopKind kind = state.loop_kind(i);
     bool once = kind == LoopKind::kBlock || kind == LoopKind::kThread;
     if (!once && constant_of(state.leaf_extents[static_cast<size_t>(i)]) != 1) return true;
   }
   if (state.stage->attach != AttachKind::kAt) return false;
-  const StageState& consumer = *by_stage_.at(state.stage->attach_stage);
+  const StageState& consumer = *program_.by_stage.at(state.stage->attach_stage);
   return in_serial_loop(consumer, consumer.leaf_index(state.stage->attach_axis.get()));
 }
 
 /// The stages attached at `leaf`, producers first, then `inner`. All threads wait before the first of them
 /// overwrites what an earlier iteration may still read, and before anything reads what they wrote.
-Stmt Lowering::with_attached(StageState& state, int leaf, Stmt inner) {
+Stmt NestBuilder::with_attached(StageState& state, int leaf, Stmt inner) {
   std::vector<Stmt> statements;
   std::vector<Buffer> buffers;
   std::set<const BufferNode*> written;

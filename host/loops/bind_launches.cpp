@@ -1,4 +1,6 @@
 // Block and thread loops become launches, and what a host must know of them.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "host/loops/launch.h"
@@ -31,8 +33,8 @@ class LaunchBody : public StmtMutator {
            const auto* loop = s.as<ForNode>();
            if (!loop || loop->loop != LoopKind::kThread) return;
            auto extent = constant_of(loop->extent);
-           internal_check(extent && *extent <= kMaxThreads, "{} threads in {}; at most {} are possible",
-                          to_string(loop->extent), to_string(loop->var), kMaxThreads);
+           internal_check(extent.has_value(), "{} threads in {}, which is not constant", to_string(loop->extent),
+                          to_string(loop->var));
            threads_ = std::max(threads_, *extent);
          },
          {});
@@ -43,17 +45,6 @@ class LaunchBody : public StmtMutator {
   int64_t threads() const { return threads_; }
 
   Stmt with_shared_buffers(Stmt body) const {
-    int64_t total = 0;
-    std::string names;
-    for (const Buffer& buffer : shared_) {
-      auto bytes = constant_of(bytes_of(*buffer));
-      internal_check(bytes.has_value(), "{} in shared memory has {} elements, which is not constant",
-                     buffer->name, to_string(buffer->element_count));
-      total += (*bytes + 15) / 16 * 16;
-      names += (names.empty() ? "" : ", ") + buffer->name + " (" + std::to_string(*bytes) + " bytes)";
-    }
-    internal_check(total <= kMaxSharedBytes, "{} bytes of shared memory in one launch, at most {}: {}", total,
-                   kMaxSharedBytes, names);
     for (auto it = shared_.rbegin(); it != shared_.rend(); ++it) body = allocate(*it, body);
     return body;
   }
@@ -179,6 +170,64 @@ void add_launches(const LoopKernel& kernel, const Stmt& s, int loop, LaunchPlan&
 }
 
 }  // namespace
+
+namespace {
+
+/// What the nest of one launch asks for.
+struct Demand {
+  int64_t shared_bytes = 0, threads = 1;
+  std::string buffers;  ///< in shared memory, by name
+
+  explicit Demand(const Stmt& nest) {
+    walk(nest, [&](const Stmt& s) { add(s); }, {});
+  }
+
+ private:
+  void add(const Stmt& s) {
+    if (const auto* loop = s.as<ForNode>(); loop && loop->loop == LoopKind::kThread)
+      threads = std::max(threads, constant_of(loop->extent).value_or(0));
+    const auto* allocation = s.as<AllocateNode>();
+    if (!allocation || allocation->buffer->scope != BufferScope::kShared) return;
+    const auto bytes = constant_of(bytes_of(*allocation->buffer));
+    internal_check(bytes.has_value(), "{} in shared memory has {} elements, which is not constant",
+                   allocation->buffer->name, to_string(allocation->buffer->element_count));
+    shared_bytes += (*bytes + 15) / 16 * 16;
+    buffers += fmt::format("{}{} ({} bytes)", buffers.empty() ? "" : ", ", allocation->buffer->name, *bytes);
+  }
+};
+
+std::optional<ScheduleMisfit> misfit_of_nest(const Stmt& nest) {
+  const Demand demand(nest);
+  if (demand.threads > kMaxThreads)
+    return ScheduleMisfit{fmt::format("{} threads a block, at most {} are possible", demand.threads, kMaxThreads)};
+  if (demand.shared_bytes > kMaxSharedBytes) {
+    return ScheduleMisfit{fmt::format("{} bytes of shared memory in one launch, at most {}: {}", demand.shared_bytes,
+                              kMaxSharedBytes, demand.buffers)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ScheduleMisfit> misfit_of_launches(const Stmt& s) {
+  if (!s) return std::nullopt;
+  if (const auto* loop = s.as<ForNode>()) {
+    const bool bound = loop->loop == LoopKind::kBlock || loop->loop == LoopKind::kThread;
+    return bound ? misfit_of_nest(s) : misfit_of_launches(loop->body);
+  }
+  if (const auto* sequence = s.as<BlockNode>()) {
+    for (const Stmt& inner : sequence->statements)
+      if (auto misfit = misfit_of_launches(inner)) return misfit;
+  }
+  if (const auto* node = s.as<IfNode>()) {
+    auto misfit = misfit_of_launches(node->then_case);
+    return misfit ? misfit : misfit_of_launches(node->else_case);
+  }
+  if (const auto* node = s.as<LetStmtNode>()) return misfit_of_launches(node->body);
+  if (const auto* node = s.as<AllocateNode>()) return misfit_of_launches(node->body);
+  if (const auto* node = s.as<LaunchNode>()) return misfit_of_nest(node->body);
+  return std::nullopt;
+}
 
 Stmt bind_launches(const Stmt& s) {
   return LaunchBinder().mutate_stmt(s);

@@ -10,7 +10,7 @@
 //   B, half  k member * 2 + e % 2 + e / 2 * 8, column group
 //
 // A stage's results are tiles one after another, rows of tiles first, four elements of each a thread.
-#include "host/loops/lower_state.h"
+#include "host/loops/nest_builder.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 
@@ -57,7 +57,7 @@ std::pair<Expr, Expr> lane_digits(const Expr& thread) {
 }
 
 /// Which data axes hold the rows and columns of the instruction.
-std::pair<size_t, size_t> Lowering::fragment_axes(const StageState& state) const {
+std::pair<size_t, size_t> fragment_axes(const StageState& state) {
   size_t count = state.leaf_vars.size();
   auto axis_of = [&](const Expr& leaf) {
     for (size_t d = 0; d < state.op().axes.size(); ++d) {
@@ -68,7 +68,7 @@ std::pair<size_t, size_t> Lowering::fragment_axes(const StageState& state) const
   return {axis_of(state.leaf_vars[count - 3]), axis_of(state.leaf_vars[count - 2])};
 }
 
-void Lowering::check_fragment(const StageState& state) {
+void NestBuilder::check_fragment(const StageState& state) {
   const std::string& name = state.op().name;
   size_t count = state.leaf_vars.size();
   MmaShape shape = *state.stage->mma;
@@ -99,7 +99,7 @@ void Lowering::check_fragment(const StageState& state) {
 }
 
 /// Elements that each thread holds of the stage's region.
-int64_t Lowering::fragment_elements(const StageState& state) const {
+int64_t fragment_elements(const StageState& state) {
   auto [row_axis, column_axis] = fragment_axes(state);
   int64_t elements = kResults;
   for (size_t d = 0; d < state.extent.size(); ++d) {
@@ -115,7 +115,7 @@ int64_t Lowering::fragment_elements(const StageState& state) const {
 }
 
 /// Where the first element of the tile that contains the point lies; `offsets`: from the region's start.
-Expr Lowering::fragment_tile(const StageState& state, const std::vector<Expr>& offsets) {
+Expr NestBuilder::fragment_tile(const StageState& state, const std::vector<Expr>& offsets) {
   auto [row_axis, column_axis] = fragment_axes(state);
   Expr flat(0);
   for (size_t d = 0; d < offsets.size(); ++d) {
@@ -126,7 +126,7 @@ Expr Lowering::fragment_tile(const StageState& state, const std::vector<Expr>& o
 }
 
 /// A consumer's read: it must be of an element that the reading thread itself holds.
-Expr Lowering::read_fragment(const StageState& state, const std::vector<Expr>& indices) {
+Expr NestBuilder::read_fragment(const StageState& state, const std::vector<Expr>& indices) {
   auto [row_axis, column_axis] = fragment_axes(state);
   std::vector<Expr> offsets;
   for (size_t d = 0; d < indices.size(); ++d)
@@ -134,7 +134,7 @@ Expr Lowering::read_fragment(const StageState& state, const std::vector<Expr>& i
   Expr row = simplifier_.simplify(mod(offsets[row_axis], Expr(kRows)));
   Expr column = simplifier_.simplify(mod(offsets[column_axis], Expr(kColumns)));
   auto [group, member] = lane_digits(state.root->thread_var);
-  std::vector<std::pair<const VarNode*, Expr>> digits(thread_values_.begin(), thread_values_.end());
+  std::vector<std::pair<const VarNode*, Expr>> digits(program_.thread_values.begin(), program_.thread_values.end());
   auto same = [&](const Expr& got, const Expr& held) {
     return constant_of(simplifier_.simplify(substitute(simplifier_.simplify(got), digits) - held)) == 0;
   };
@@ -151,7 +151,7 @@ Expr Lowering::read_fragment(const StageState& state, const std::vector<Expr>& i
 
 /// Loads one operand of every instruction in `leaves` that it differs between. `index`: of the first element,
 /// in terms of these leaves.
-Stmt Lowering::load_operand(StageState& state, const Expr& factor, bool is_a, const std::vector<int>& leaves,
+Stmt NestBuilder::load_operand(StageState& state, const Expr& factor, bool is_a, const std::vector<int>& leaves,
                             Buffer& fragment, Expr& index) {
   MmaShape shape = *state.stage->mma;
   size_t count = state.leaf_vars.size();
@@ -203,7 +203,7 @@ Stmt Lowering::load_operand(StageState& state, const Expr& factor, bool is_a, co
   return nest;
 }
 
-Stmt Lowering::build_mma(StageState& state, int first_reduce) {
+Stmt NestBuilder::build_mma(StageState& state, int first_reduce) {
   check_fragment(state);
   MmaShape shape = *state.stage->mma;
   int count = static_cast<int>(state.leaf_vars.size());

@@ -1,5 +1,5 @@
 // Statements of a stage: loops, guards, the producers attached inside.
-#include "host/loops/lower_state.h"
+#include "host/loops/nest_builder.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 
@@ -8,13 +8,13 @@ namespace gantry {
 /// Reads become loads of flat buffers.
 class ReadLowering : public ExprMutator {
  public:
-  explicit ReadLowering(Lowering& owner) : owner_(owner) {}
+  explicit ReadLowering(NestBuilder& owner) : owner_(owner) {}
 
  protected:
   Expr mutate_read(const ReadNode* node, const Expr& self) override {
     Expr read = ExprMutator::mutate_read(node, self);
     const std::vector<Expr>& indices = read.as<ReadNode>()->indices;
-    StageState* state = owner_.state_of(node->op.get());
+    StageState* state = owner_.program_.state_of(node->op.get());
     if (state && state->stage->mma) return owner_.read_fragment(*state, indices);
     bool region = state && state->op().kind == OperationNode::Kind::kCompute && !state->whole_buffer;
     const std::vector<Expr>& shape =
@@ -23,20 +23,20 @@ class ReadLowering : public ExprMutator {
     for (size_t i = 0; i < indices.size(); ++i) {
       flat = flat * shape[i] + (region ? indices[i] - state->low[i] : indices[i]);
     }
-    if (region && owner_.takes_turns(*state)) flat = flat + owner_.turn_offset(*state);
-    return load(owner_.buffer_of(node->op.get(), node->result), flat);
+    if (region && takes_turns(*state)) flat = flat + owner_.turn_offset(*state);
+    return load(owner_.program_.buffer_of(node->op.get(), node->result), flat);
   }
 
  private:
-  Lowering& owner_;
+  NestBuilder& owner_;
 };
 
-Expr Lowering::to_loads(const StageState& state, const Expr& e) {
+Expr NestBuilder::to_loads(const StageState& state, const Expr& e) {
   std::vector<std::pair<const VarNode*, Expr>> bindings(state.axis_values.begin(), state.axis_values.end());
   return simplifier_.simplify(ReadLowering(*this).mutate(substitute(e, bindings)));
 }
 
-Expr Lowering::store_index(const StageState& state) {
+Expr NestBuilder::store_index(const StageState& state) {
   Expr flat(0);
   for (size_t i = 0; i < state.op().axes.size(); ++i) {
     const IterVarPtr& axis = state.op().axes[i];
@@ -50,7 +50,7 @@ Expr Lowering::store_index(const StageState& state) {
 
 /// The hints of one Stage::fetch_next in an iteration of `leaf`; none unless that is the innermost serial
 /// loop.
-std::vector<Stmt> Lowering::fetches_of(const StageState& state, int leaf, const Stage::FetchAhead& fetch) {
+std::vector<Stmt> NestBuilder::fetches_of(const StageState& state, int leaf, const Stage::FetchAhead& fetch) {
   const int count = static_cast<int>(state.leaf_vars.size());
   auto serial = [&](int i) { return state.loop_kind(i) == LoopKind::kSerial; };
   if (!serial(leaf) || leaf <= state.leaf_index(fetch.axis.get())) return {};
@@ -88,7 +88,7 @@ std::vector<Stmt> Lowering::fetches_of(const StageState& state, int leaf, const 
 }
 
 /// All of them in front of the loop's body.
-Stmt Lowering::with_fetches(const StageState& state, int leaf, Stmt body) {
+Stmt NestBuilder::with_fetches(const StageState& state, int leaf, Stmt body) {
   std::vector<Stmt> statements;
   for (const Stage::FetchAhead& fetch : state.stage->fetches_ahead) {
     std::vector<Stmt> hints = fetches_of(state, leaf, fetch);
@@ -99,7 +99,7 @@ Stmt Lowering::with_fetches(const StageState& state, int leaf, Stmt body) {
 }
 
 /// Hints of Stage::prefetch in front of a leaf's body.
-Stmt Lowering::with_prefetches(const StageState& state, int leaf, const Stmt& inner) {
+Stmt NestBuilder::with_prefetches(const StageState& state, int leaf, const Stmt& inner) {
   std::vector<Stmt> statements;
   for (const PrefetchHint& hint : state.stage->prefetches) {
     if (state.leaf_index(hint.at.get()) != leaf) continue;
@@ -116,7 +116,7 @@ Stmt Lowering::with_prefetches(const StageState& state, int leaf, const Stmt& in
 
 /// Loops of `leaves` from position `at` on, around `innermost`. Those that compute contain attached stages
 /// and the guards of reduction axes, as opposed to those that only initialise or write back.
-Stmt Lowering::build_loops(StageState& state, const std::vector<int>& leaves, size_t at, Purpose purpose,
+Stmt NestBuilder::build_loops(StageState& state, const std::vector<int>& leaves, size_t at, Purpose purpose,
                            bool separate, const Stmt& innermost) {
   if (at == leaves.size()) return innermost;
   int leaf = leaves[at];
@@ -143,7 +143,7 @@ Stmt Lowering::build_loops(StageState& state, const std::vector<int>& leaves, si
   return for_loop(state.leaf_vars[i], Expr(0), state.leaf_extents[i], kind, body, rounds);
 }
 
-Stmt Lowering::build_elements(StageState& state) {
+Stmt NestBuilder::build_elements(StageState& state) {
   Expr value = to_loads(state, state.body);
   if (state.is_cooperative()) {  // zeros where the tensor has no element
     Expr inside;
@@ -156,7 +156,7 @@ Stmt Lowering::build_elements(StageState& state) {
   return store(state.buffer, store_index(state), value);
 }
 
-Stmt Lowering::build_stage(StageState& state) {
+Stmt NestBuilder::build_stage(StageState& state) {
   int count = static_cast<int>(state.leaf_vars.size()), first_reduce = count;
   for (int i = count - 1; i >= 0; --i) {
     if (state.is_reduce_leaf(i)) first_reduce = i;

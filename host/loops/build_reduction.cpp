@@ -1,7 +1,7 @@
 // Initialisation, update and result of reductions.
 #include <algorithm>
 
-#include "host/loops/lower_state.h"
+#include "host/loops/nest_builder.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 #include "host/tensor/padding.h"
@@ -14,7 +14,7 @@ constexpr int64_t kAccumulatorBytes = 16 << 10;
 
 }  // namespace
 
-Reduction Lowering::plan_reduction(StageState& state, int first_reduce) {
+Reduction NestBuilder::plan_reduction(StageState& state, int first_reduce) {
   Reduction plan;
   plan.first = first_reduce;
   for (int i = first_reduce; i < static_cast<int>(state.leaf_vars.size()); ++i) {
@@ -61,7 +61,7 @@ Reduction Lowering::plan_reduction(StageState& state, int first_reduce) {
 
 /// Where other data loops stand around the innermost loops of the reduction (it is cut into parts), the
 /// position in plan.inner of the first of these, which have only a tile of constant size inside; else 0.
-size_t Lowering::tile_of_cut_reduction(const StageState& state, const Reduction& plan) const {
+size_t NestBuilder::tile_of_cut_reduction(const StageState& state, const Reduction& plan) const {
   if (state.root || plan.lane_var.get()) return 0;
   size_t position = plan.inner.size();
   while (position > 0 && state.loop_kind(plan.inner[position - 1]) != LoopKind::kSerial) --position;
@@ -82,7 +82,7 @@ size_t Lowering::tile_of_cut_reduction(const StageState& state, const Reduction&
 
 /// The position in plan.inner of the leaves that are summed by themselves: as the schedule says, or as it cuts
 /// the reduction. 0: none are.
-size_t Lowering::innermost_part(const StageState& state, const Reduction& plan) const {
+size_t NestBuilder::innermost_part(const StageState& state, const Reduction& plan) const {
   const IterVarPtr& axis = state.stage->part_axis;
   if (!axis) return tile_of_cut_reduction(state, plan);
   const auto at = std::find(plan.inner.begin(), plan.inner.end(), state.leaf_index(axis.get()));
@@ -97,7 +97,7 @@ size_t Lowering::innermost_part(const StageState& state, const Reduction& plan) 
 }
 
 /// Accumulators of the data leaves `tile`, which become registers; `point`: the index of one.
-Buffer Lowering::tile_sums(const StageState& state, const std::vector<int>& tile, DType dtype, Expr& point) {
+Buffer NestBuilder::tile_sums(const StageState& state, const std::vector<int>& tile, DType dtype, Expr& point) {
   point = Expr(0);
   Expr points(1);
   for (int leaf : tile) {
@@ -111,7 +111,7 @@ Buffer Lowering::tile_sums(const StageState& state, const std::vector<int>& tile
 
 /// What a part adds to the tile's sums is made in accumulators of its own, which are registers. Sums of parts
 /// are also more exact than one long chain: each addition rounds a smaller number.
-Stmt Lowering::build_cut_update(StageState& state, const Reduction& plan, size_t innermost,
+Stmt NestBuilder::build_cut_update(StageState& state, const Reduction& plan, size_t innermost,
                                 const Expr& value) {
   const auto* root = state.body.as<ReduceNode>();
   const auto split = plan.inner.begin() + static_cast<std::ptrdiff_t>(innermost);
@@ -146,7 +146,7 @@ std::optional<std::pair<Expr, Expr>> half_factors(const Expr& value) {
 }  // namespace
 
 /// See Stage::sum_in_half.
-Stmt Lowering::build_half_update(StageState& state, const Reduction& plan, const Expr& value) {
+Stmt NestBuilder::build_half_update(StageState& state, const Reduction& plan, const Expr& value) {
   const auto* root = state.body.as<ReduceNode>();
   const auto factors = half_factors(value);
   const bool plain = !state.root && !plan.lane_var.get() && !root->condition.get() &&
@@ -176,7 +176,7 @@ Stmt Lowering::build_half_update(StageState& state, const Reduction& plan, const
 }
 
 /// The tile's sums start at 0, and are given to `finish` after the level's loops.
-Stmt Lowering::build_half_level(StageState& state, const HalfSums& half, size_t level,
+Stmt NestBuilder::build_half_level(StageState& state, const HalfSums& half, size_t level,
                                 const std::function<Stmt(const Expr&)>& finish) {
   Expr point;
   Buffer sums = tile_sums(state, half.tile, DType::kF16, point);
@@ -200,7 +200,7 @@ Stmt Lowering::build_half_level(StageState& state, const HalfSums& half, size_t 
 
 /// Padding that is inline becomes guards, each inside the innermost loop that it mentions: taps outside of
 /// the data are left out by rows, where the rows decide.
-Expr Lowering::lift_padding(StageState& state, int first_reduce) {
+Expr NestBuilder::lift_padding(StageState& state, int first_reduce) {
   const auto* root = state.body.as<ReduceNode>();
   std::vector<Expr> inside;
   std::optional<Expr> value = without_padding(root->reduce, root->value, inside);
@@ -212,8 +212,8 @@ Expr Lowering::lift_padding(StageState& state, int first_reduce) {
     StageGuard guard{condition, first_reduce, true, StageGuard::Kind::kSplit};
     walk(condition, [&](const Expr& e) {
       const auto* var = e.as<VarNode>();
-      auto it = var ? loop_vars_.find(var) : loop_vars_.end();
-      if (it != loop_vars_.end() && it->second.first == &state)
+      auto it = var ? program_.loop_vars.find(var) : program_.loop_vars.end();
+      if (it != program_.loop_vars.end() && it->second.first == &state)
         guard.level = std::max(guard.level, it->second.second);
     });
     state.guards.push_back(std::move(guard));
@@ -256,7 +256,7 @@ Stmt fold_lanes(ReduceKind kind, const Reduction& plan) {
 
 /// acc = identity; acc = combine(acc, value) in all inner loops; result = acc. A vectorized reduction axis
 /// gives each lane an accumulator of its own.
-Stmt Lowering::build_reduction(StageState& state, int first_reduce) {
+Stmt NestBuilder::build_reduction(StageState& state, int first_reduce) {
   const auto* root = state.body.as<ReduceNode>();
   Reduction plan = plan_reduction(state, first_reduce);
   Expr lane_index = plan.lane_var ? plan.index + plan.lane_var : plan.index;

@@ -128,7 +128,7 @@ std::vector<std::pair<const VarNode*, Expr>> at_tile(const StageState& state, in
 
 }  // namespace
 
-TilePlan Lowering::plan_tiles(const StageState& state, int first_reduce) const {
+TilePlan NestBuilder::plan_tiles(const StageState& state, int first_reduce) const {
   const std::string& name = state.op().name;
   const auto* root = state.body.as<ReduceNode>();
   const auto count = static_cast<int>(state.leaf_vars.size());
@@ -168,7 +168,7 @@ TilePlan Lowering::plan_tiles(const StageState& state, int first_reduce) const {
 }
 
 /// The instructions of one step along k and what they read.
-void Lowering::plan_dots(const StageState& state, TilePlan& plan) {
+void NestBuilder::plan_dots(const StageState& state, TilePlan& plan) {
   const std::string& name = state.op().name;
   const auto var = [&](int offset) { return state.leaf_vars[static_cast<size_t>(plan.first_tile + offset)]; };
   const Expr m = var(2), n = var(3), k = var(4);
@@ -240,7 +240,7 @@ static Stmt tile_step(const TilePlan& plan, const std::vector<Stmt>& ahead) {
   return block(std::move(code));
 }
 
-Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
+Stmt NestBuilder::build_tiles(StageState& state, int first_reduce) {
   TilePlan plan = plan_tiles(state, first_reduce);
   plan_dots(state, plan);
   std::vector<Stmt> zero, resume, store;
@@ -267,7 +267,7 @@ Stmt Lowering::build_tiles(StageState& state, int first_reduce) {
 }
 
 /// Registers for what build_tiles() writes: weights have their full height, all others the tile's rows.
-Stmt Lowering::configure_tiles(const StageState& state) const {
+Stmt NestBuilder::configure_tiles(const StageState& state) const {
   TilePlan plan(state.stage->tiles.value());
   const size_t first = state.leaf_extents.size() - 5;
   plan.row_tiles = constant_of(state.leaf_extents[first]).value();

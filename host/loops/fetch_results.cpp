@@ -101,9 +101,9 @@ class BlockLoops {
 }  // namespace
 
 /// The hints of one step: its share of the lines of the block.
-std::vector<Stmt> Lowering::fetch_results(const StageState& state, const TilePlan& plan) {
-  const auto found = by_stage_.find(state.stage->attach_stage);
-  if (!plan.wants_hints() || found == by_stage_.end()) return {};
+std::vector<Stmt> NestBuilder::fetch_results(const StageState& state, const TilePlan& plan) {
+  const auto found = program_.by_stage.find(state.stage->attach_stage);
+  if (!plan.wants_hints() || found == program_.by_stage.end()) return {};
   const StageState& owner = *found->second;
   if (!owner.buffer || !owner.whole_buffer || plan.dots.empty()) return {};
   const Buffer& weights = plan.sources[static_cast<size_t>(plan.dots.front().b)].buffer;

@@ -11,7 +11,7 @@
 namespace gantry {
 
 /// The hints of one step: of each of its tiles in the next phase, the share of this block of columns.
-std::vector<Stmt> Lowering::fetch_rows(const StageState& state, const TilePlan& plan) {
+std::vector<Stmt> NestBuilder::fetch_rows(const StageState& state, const TilePlan& plan) {
   if (!plan.wants_hints() || state.op().axes.size() != 3) return {};
   const Expr& phase = state.leaf_vars.front();
   if (constant_of(state.leaf_extents.front()).value_or(1) == 1) return {};

@@ -94,7 +94,7 @@ Expr next_chunk(const StageState& state, const ChunkLoops& loops, const StepWeig
 
 }  // namespace
 
-std::vector<Stmt> Lowering::fetch_weights(const StageState& state, const TilePlan& plan) {
+std::vector<Stmt> NestBuilder::fetch_weights(const StageState& state, const TilePlan& plan) {
   if (!plan.wants_hints()) return {};
   const StepWeights weights = weights_of(plan, simplifier_);
   if (!weights.first) return {};

@@ -1,17 +1,17 @@
 // The part of a stage's result that its readers need at the place where it is attached.
 #include <algorithm>
 
-#include "host/loops/lower_state.h"
+#include "host/loops/stage_program.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 
 namespace gantry {
 
 /// Variables of the loops around the place where `state` is computed.
-std::set<const VarNode*> Lowering::enclosing_vars(const StageState& state) const {
+std::set<const VarNode*> StageProgram::enclosing_vars(const StageState& state) const {
   std::set<const VarNode*> vars;
   for (const Stage* stage = state.stage; stage->attach == AttachKind::kAt;) {
-    const StageState& consumer = *by_stage_.at(stage->attach_stage);
+    const StageState& consumer = *by_stage.at(stage->attach_stage);
     int leaf = consumer.leaf_index(stage->attach_axis.get());
     internal_check(leaf >= 0, "{} is attached to {} at {}, which is not one of its loops", stage->op->name,
                    consumer.op().name, stage->attach_axis->name());
@@ -23,13 +23,13 @@ std::set<const VarNode*> Lowering::enclosing_vars(const StageState& state) const
 
 /// Those of enclosing_vars() whose iterations each have a result of their own: a block's threads share what
 /// is in shared memory, a warp's lanes share a fragment, a thread's iterations what it made once.
-std::set<const VarNode*> Lowering::fixed_vars(const StageState& state) const {
+std::set<const VarNode*> StageProgram::fixed_vars(const StageState& state) const {
   constexpr int64_t kWarp = 32;
   if (state.stage->once_a_thread) return {};
   std::set<const VarNode*> vars = enclosing_vars(state);
   if (!state.is_cooperative() && state.scope != StorageScope::kFragment) return vars;
   std::erase_if(vars, [&](const VarNode* var) {
-    const auto& [owner, leaf] = loop_vars_.at(var);
+    const auto& [owner, leaf] = loop_vars.at(var);
     if (!owner->is_thread_leaf(leaf)) return false;
     if (state.is_cooperative()) return true;
     return owner->threads_of(leaf, static_cast<int>(owner->leaf_vars.size())) <= kWarp;
@@ -39,17 +39,17 @@ std::set<const VarNode*> Lowering::fixed_vars(const StageState& state) const {
 
 /// Widens the region by one read (`exact`: never to less than what it reads); false if every dimension
 /// already is the whole tensor.
-bool Lowering::add_read(StageState& state, const std::vector<Expr>& indices,
+bool StageProgram::add_read(StageState& state, const std::vector<Expr>& indices,
                         const std::set<const VarNode*>& fixed, bool first, bool exact) {
   auto inner = [&](const VarNode* var) { return !var->is_symbol && !fixed.count(var); };
   for (size_t d = 0; d < indices.size(); ++d) {
     const Expr& whole = state.op().axes[d]->extent;
     auto set_whole = [&] {
       state.low[d] = Expr(0);
-      state.extent[d] = simplifier_.simplify(whole);
+      state.extent[d] = simplifier.simplify(whole);
     };
-    if (!first && structurally_equal(state.extent[d], simplifier_.simplify(whole))) continue;
-    auto range = simplifier_.range_over(indices[d], inner);
+    if (!first && structurally_equal(state.extent[d], simplifier.simplify(whole))) continue;
+    auto range = simplifier.range_over(indices[d], inner);
     if (!range) {
       set_whole();
       continue;
@@ -57,7 +57,7 @@ bool Lowering::add_read(StageState& state, const std::vector<Expr>& indices,
     int64_t low = 0, high = range->extent;
     Expr base = range->low;
     if (!first) {
-      auto distance = constant_of(simplifier_.simplify(range->low - state.low[d]));
+      auto distance = constant_of(simplifier.simplify(range->low - state.low[d]));
       auto known = constant_of(state.extent[d]);
       if (!distance || !known) {
         set_whole();
@@ -67,9 +67,9 @@ bool Lowering::add_read(StageState& state, const std::vector<Expr>& indices,
       low = std::min<int64_t>(0, *distance);
       high = std::max(*known, *distance + range->extent);
     }
-    state.low[d] = simplifier_.simplify(base + Expr(low));
+    state.low[d] = simplifier.simplify(base + Expr(low));
     state.extent[d] = Expr(high - low);
-    auto size = constant_of(simplifier_.simplify(whole));
+    auto size = constant_of(simplifier.simplify(whole));
     // Tiles of a block go beyond the tensor's end as they are (filled with zeros), so that nothing that reads
     // them needs a condition, unless that wastes much.
     int64_t keep = state.is_cooperative() && size && *size > 1 ? 2 * *size : 0;
@@ -78,18 +78,18 @@ bool Lowering::add_read(StageState& state, const std::vector<Expr>& indices,
   return true;
 }
 
-void Lowering::infer_region(StageState& state) {
+void StageProgram::infer_region(StageState& state) {
   const OperationNode& op = state.op();
   state.low.assign(op.axes.size(), Expr(0));
   state.extent.clear();
-  for (const IterVarPtr& axis : op.axes) state.extent.push_back(simplifier_.simplify(axis->extent));
+  for (const IterVarPtr& axis : op.axes) state.extent.push_back(simplifier.simplify(axis->extent));
   if (!state.computes_part()) return;
   std::set<const VarNode*> fixed = fixed_vars(state);
   bool first = true;
-  for (const auto& reader : states_) {
+  for (const auto& reader : states) {
     if (!reader->body) {
       for (const Tensor& input : reader->op().extern_inputs) {
-        internal_check(schedule_.find(input.op().get()) != state.stage,
+        internal_check(schedule.find(input.op().get()) != state.stage,
                        "{} is computed in part but the hand-written {} reads it", op.name, reader->op().name);
       }
       continue;
@@ -99,11 +99,11 @@ void Lowering::infer_region(StageState& state) {
     bool reads = false;
     walk(reader->body, [&](const Expr& e) {
       const auto* read = e.as<ReadNode>();
-      if (!read || schedule_.find(read->op.get()) != state.stage) return;
+      if (!read || schedule.find(read->op.get()) != state.stage) return;
       reads = true;
       std::vector<Expr> indices;
       for (const Expr& index : read->indices) {
-        indices.push_back(simplifier_.simplify(substitute(index, bindings)));
+        indices.push_back(simplifier.simplify(substitute(index, bindings)));
       }
       add_read(state, indices, fixed, first, reader->stage->mma.has_value() || state.stage->mma.has_value());
       first = false;
@@ -111,7 +111,7 @@ void Lowering::infer_region(StageState& state) {
     if (!reads) continue;
     if (reader->stage->tiles) {  // its expression does not name the packed copies of rows that it reads
       state.low.back() = Expr(0);
-      state.extent.back() = simplifier_.simplify(op.axes.back()->extent);
+      state.extent.back() = simplifier.simplify(op.axes.back()->extent);
     }
     if (state.stage->attach == AttachKind::kRoot) continue;
     std::set<const VarNode*> around = enclosing_vars(*reader);
@@ -126,16 +126,16 @@ void Lowering::infer_region(StageState& state) {
 }
 
 /// Stage::shift_region, where a region of the extent that was found fits the axis.
-void Lowering::shift_inwards(StageState& state) {
+void StageProgram::shift_inwards(StageState& state) {
   for (size_t d = 0; d < state.op().axes.size(); ++d) {
     if (std::ranges::find(state.stage->shifted, state.op().axes[d]) == state.stage->shifted.end()) continue;
-    const Expr last = simplifier_.simplify(state.op().axes[d]->extent - state.extent[d]);
-    if (simplifier_.prove(ge(last, Expr(0)))) state.low[d] = simplifier_.simplify(min(state.low[d], last));
+    const Expr last = simplifier.simplify(state.op().axes[d]->extent - state.extent[d]);
+    if (simplifier.prove(ge(last, Expr(0)))) state.low[d] = simplifier.simplify(min(state.low[d], last));
   }
 }
 
 /// Whole tiles: the region of an axis becomes a multiple of the factor by which the axis is split first.
-void Lowering::round_to_tiles(StageState& state) const {
+void StageProgram::round_to_tiles(StageState& state) const {
   for (size_t d = 0; d < state.op().axes.size(); ++d) {
     for (const AxisRelation& relation : state.stage->relations) {
       if (relation.kind != AxisRelation::Kind::kSplit || relation.parent != state.op().axes[d]) continue;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "host/loops/lower_state.h"
+#include "host/loops/stage_program.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -62,7 +62,7 @@ Sources sources_of(const Stage& stage, const Schedule& schedule,
 
 /// Inside a launch there is no kernel-wide scratch: what has no other place is in the registers of a thread,
 /// or of the block where no thread is chosen yet.
-void Lowering::settle_scope(StageState& state) const {
+void StageProgram::settle_scope(StageState& state) const {
   state.scope = state.stage->scope;
   if (state.scope != StorageScope::kGlobal) return;
   state.scope = StorageScope::kShared;
@@ -76,34 +76,34 @@ void Lowering::settle_scope(StageState& state) const {
   }
 }
 
-void Lowering::inline_stages() {
+void StageProgram::inline_stages() {
   std::map<const Stage*, Expr> bodies;
   std::map<const Stage*, Sources> sources;
-  Inliner inliner(schedule_, bodies);
-  for (const auto& stage : schedule_.stages()) {
+  Inliner inliner(schedule, bodies);
+  for (const auto& stage : schedule.stages()) {
     if (stage->op->kind == OperationNode::Kind::kPlaceholder) continue;
     Expr body = stage->op->body ? inliner.mutate(stage->op->body) : Expr();
     bodies[stage.get()] = body;
-    sources[stage.get()] = sources_of(*stage, schedule_, sources);
+    sources[stage.get()] = sources_of(*stage, schedule, sources);
     if (stage->attach == AttachKind::kInline) continue;
     auto state = std::make_unique<StageState>();
     state->stage = stage.get();
     state->body = body;
     state->sources = fmt::format("{}", fmt::join(sources[stage.get()], ", "));
-    by_stage_[stage.get()] = state.get();
-    states_.push_back(std::move(state));
+    by_stage[stage.get()] = state.get();
+    states.push_back(std::move(state));
   }
-  for (const Tensor& output : schedule_.outputs()) {
-    const Stage* stage = schedule_.find(output.op().get());
-    internal_check(by_stage_.count(stage) > 0, "output {} is inlined or a placeholder", output.op()->name);
+  for (const Tensor& output : schedule.outputs()) {
+    const Stage* stage = schedule.find(output.op().get());
+    internal_check(by_stage.count(stage) > 0, "output {} is inlined or a placeholder", output.op()->name);
   }
-  for (const auto& state : states_) {
+  for (const auto& state : states) {
     if (state->stage->attach != AttachKind::kAt) continue;
-    auto consumer = by_stage_.find(state->stage->attach_stage);
-    internal_check(consumer != by_stage_.end(), "{} is attached to a stage that is inlined",
+    auto consumer = by_stage.find(state->stage->attach_stage);
+    internal_check(consumer != by_stage.end(), "{} is attached to a stage that is inlined",
                    state->op().name);
     consumer->second->attached.push_back(state.get());
-    if (schedule_.for_gpu) settle_scope(*state);
+    if (schedule.for_gpu) settle_scope(*state);
   }
 }
 

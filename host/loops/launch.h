@@ -18,9 +18,11 @@ namespace gantry {
 ///       x[b * 128 + t] = …                    if t < 32: …
 ///     thread for u in [0, +32): …
 ///
-/// Errors: an internal error names the kernel's nest that is bound to more than three block loops, to more than
-/// 1024 threads, or to threads of different counts at its root.
+/// Errors: an internal error names the kernel's nest that is bound to more than three block loops, or to threads of
+/// different counts at its root.
 Stmt bind_launches(const Stmt& s);
+/// Why the launches that bind_launches() would make ask for more threads or shared memory than a block has.
+std::optional<ScheduleMisfit> misfit_of_launches(const Stmt& s);
 
 /// The kernel for a CPU: blocks in parallel, the threads of a block in loops that end at every barrier; shuffles
 /// and matrix instructions become loops over the lanes. With `checks`, barriers stay, and blocks run in order.

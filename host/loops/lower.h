@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "host/loops/stmt.h"
@@ -11,20 +13,34 @@
 
 namespace gantry {
 
-/// Called after every step with its name and the kernel so far (for `gantry ir --loops`). May be empty.
+/// Called after every step with its name and the kernel so far (for `gantry ir --loops`), which has stages instead of
+/// a body until its loops are made. May be empty.
 using LoopObserver = std::function<void(std::string_view step, const LoopKernel&)>;
 
-/// Makes the loop nest of a schedule: infers the region of every attached stage from its consumers, builds
-/// the loops with their guards, flattens tensors to buffers (row-major). `inputs` are placeholders; the
-/// kernel's arguments are inputs then the schedule's outputs. Errors: an internal error names the stage whose
-/// attach point does not enclose its consumers, or whose vectorized extent is not constant.
-LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& inputs,
-                          const std::string& name);
+/// Why a schedule cannot be lowered: it asks for more than its device has of shared memory, of a thread's memory, or
+/// of threads and blocks. That is no error: another schedule may do.
+struct ScheduleMisfit {
+  std::string reason;
+};
 
-/// The loop passes in order: simplify, bind_launches (host/loops/launch.h; where loops are bound to blocks or
-/// threads), peel_edges, simplify, partition_guards, vectorize, transpose_blocks, unroll,
-/// narrow_vectors, unmask_locals, unmask_updates, simplify. `verified`: after every step, what host/loops/verify.h
-/// asks for must hold.
+/// All of lowering: the steps from the schedule to loops ("schedule" as it is given, inline_stages, place_arguments,
+/// make_loops, assign_threads for a GPU, place_buffers, build_nests), then those of run_loop_passes(). `inputs` are
+/// placeholders; the kernel's arguments are inputs then the schedule's outputs. `verified`: after every step that
+/// leaves loops, what host/loops/verify.h asks for must hold. Errors: an internal error names the stage whose attach
+/// point does not enclose its consumers, or whose vectorized extent is not constant.
+std::variant<LoopKernel, ScheduleMisfit> lower_kernel(const Schedule& schedule, const std::vector<Tensor>& inputs,
+                                              const std::string& name, const LoopObserver& observe = {},
+                                              bool verified = verifies_always());
+
+/// The first part: infers the region of every attached stage from its consumers, builds the loops with their guards,
+/// flattens tensors to buffers (row-major). A misfit is an internal error.
+LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& inputs, const std::string& name,
+                          const LoopObserver& observe = {});
+
+/// The second part, the loop passes in order: simplify, bind_launches (host/loops/launch.h; where loops are bound to
+/// blocks or threads), peel_edges, simplify, partition_guards, vectorize, transpose_blocks, unroll, narrow_vectors,
+/// unmask_locals, unmask_updates, simplify. The observer hears of the kernel as it is given, too ("build_nests"). A
+/// misfit is an internal error.
 LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe = {},
                            bool verified = verifies_always());
 

@@ -10,7 +10,7 @@
 // What waits for global memory is the store to shared memory, behind the computation. One barrier an
 // iteration is enough: it separates the stores of a tile from its readers, and its readers from the next
 // stores to its part.
-#include "host/loops/lower_state.h"
+#include "host/loops/nest_builder.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 
@@ -57,18 +57,18 @@ class FillSplitter : public StmtMutator {
 
 }  // namespace
 
-bool Lowering::takes_turns(const StageState& producer) const {
+bool takes_turns(const StageState& producer) {
   return producer.root && producer.is_cooperative() && producer.stage->double_buffered;
 }
 
 /// Where the part of the current iteration starts.
-Expr Lowering::turn_offset(const StageState& producer) const {
-  const StageState& consumer = *by_stage_.at(producer.stage->attach_stage);
+Expr NestBuilder::turn_offset(const StageState& producer) const {
+  const StageState& consumer = *program_.by_stage.at(producer.stage->attach_stage);
   int leaf = consumer.leaf_index(producer.stage->attach_axis.get());
   return mod(consumer.leaf_vars[static_cast<size_t>(leaf)], Expr(2)) * Expr(producer.copy_elements);
 }
 
-std::vector<StageState*> Lowering::tiles_in_turn(const StageState& state, int leaf) const {
+std::vector<StageState*> NestBuilder::tiles_in_turn(const StageState& state, int leaf) const {
   std::vector<StageState*> tiles;
   for (StageState* producer : state.attached) {
     if (takes_turns(*producer) && state.leaf_index(producer->stage->attach_axis.get()) == leaf)
@@ -77,7 +77,7 @@ std::vector<StageState*> Lowering::tiles_in_turn(const StageState& state, int le
   return tiles;
 }
 
-Stmt Lowering::build_pipelined_loop(StageState& state, int leaf, LoopKind kind, Stmt body) {
+Stmt NestBuilder::build_pipelined_loop(StageState& state, int leaf, LoopKind kind, Stmt body) {
   auto at = static_cast<size_t>(leaf);
   const Expr &var = state.leaf_vars[at], &extent = state.leaf_extents[at];
   internal_check(kind == LoopKind::kSerial || kind == LoopKind::kUnrolled,

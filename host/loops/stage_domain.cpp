@@ -1,7 +1,7 @@
 // Loops of a stage from its region and its schedule: extents, values of the original axes, guards.
 #include <algorithm>
 
-#include "host/loops/lower_state.h"
+#include "host/loops/stage_program.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 
@@ -47,34 +47,43 @@ int64_t StageState::threads_of(int begin, int end) const {
   return threads;
 }
 
-void Lowering::make_loops(StageState& state) {
+void StageProgram::make_loops() {
+  for (auto it = states.rbegin(); it != states.rend(); ++it) {  // readers first
+    StageState& state = **it;
+    if (state.op().kind != OperationNode::Kind::kCompute) continue;
+    infer_region(state);
+    make_loops_of(state);
+  }
+}
+
+void StageProgram::make_loops_of(StageState& state) {
   const Stage& stage = *state.stage;
   AxisExprs extents, offsets;
   for (size_t i = 0; i < stage.op->axes.size(); ++i) extents[stage.op->axes[i].get()] = state.extent[i];
   for (const IterVarPtr& axis : stage.op->reduce_axes)
-    extents[axis.get()] = simplifier_.simplify(axis->extent);
+    extents[axis.get()] = simplifier.simplify(axis->extent);
   for (const AxisRelation& relation : stage.relations) {
     if (relation.kind == AxisRelation::Kind::kFuse) {
       extents[relation.parent.get()] =
-          simplifier_.simplify(extents.at(relation.outer.get()) * extents.at(relation.inner.get()));
+          simplifier.simplify(extents.at(relation.outer.get()) * extents.at(relation.inner.get()));
       continue;
     }
     Expr extent = extents.at(relation.parent.get());
     extents[relation.outer.get()] =
-        simplifier_.simplify(floordiv(extent + relation.factor - Expr(1), relation.factor));
+        simplifier.simplify(floordiv(extent + relation.factor - Expr(1), relation.factor));
     extents[relation.inner.get()] = relation.factor;
   }
   for (size_t i = 0; i < stage.leaves.size(); ++i) {
     const IterVarPtr& leaf = stage.leaves[i];
-    Expr var = make_var(unique_(leaf->name())), extent = extents.at(leaf.get());
+    Expr var = make_var(unique(leaf->name())), extent = extents.at(leaf.get());
     LoopKind kind = state.loop_kind(static_cast<int>(i));
     if (kind == LoopKind::kVectorized && !constant_of(extent)) {
       internal_error("{}: the vectorized loop {} has the extent {}, which is not constant", stage.op->name,
                      leaf->name(), to_string(extent));
     }
-    internal_check(schedule_.for_gpu || (kind != LoopKind::kBlock && kind != LoopKind::kThread),
+    internal_check(schedule.for_gpu || (kind != LoopKind::kBlock && kind != LoopKind::kThread),
                    "{}: {} is bound to blocks or threads, but kernel {} is for a CPU", stage.op->name,
-                   leaf->name(), kernel_.name);
+                   leaf->name(), kernel.name);
     if (kind == LoopKind::kThread && !constant_of(extent)) {
       internal_error("{}: {} is bound to threads, but its extent {} is not constant", stage.op->name,
                      leaf->name(), to_string(extent));
@@ -84,24 +93,24 @@ void Lowering::make_loops(StageState& state) {
     internal_check(kind != LoopKind::kParallel || (stage.attach == AttachKind::kRoot && i == 0),
                    "{}: only the outermost loop of a stage at root may be parallel, {} is not",
                    stage.op->name, leaf->name());
-    simplifier_.bind(var, Expr(0), extent);
-    loop_vars_[var.as<VarNode>()] = {&state, static_cast<int>(i)};
+    simplifier.bind(var, Expr(0), extent);
+    loop_vars[var.as<VarNode>()] = {&state, static_cast<int>(i)};
     state.leaf_vars.push_back(var);
     state.leaf_extents.push_back(extent);
     offsets[leaf.get()] = var;
   }
   AxisExprs reach = offsets;
   place_parents(state, extents, false, offsets);
-  place_parents(state, extents, !schedule_.for_gpu, reach);
+  place_parents(state, extents, !schedule.for_gpu, reach);
   for (size_t i = 0; i < stage.op->axes.size(); ++i) {
     const IterVarPtr& axis = stage.op->axes[i];
     const auto* var = axis->var.as<VarNode>();
-    state.axis_values[var] = simplifier_.simplify(state.low[i] + offsets.at(axis.get()));
-    state.axis_reach[var] = simplifier_.simplify(state.low[i] + reach.at(axis.get()));
+    state.axis_values[var] = simplifier.simplify(state.low[i] + offsets.at(axis.get()));
+    state.axis_reach[var] = simplifier.simplify(state.low[i] + reach.at(axis.get()));
   }
   for (const IterVarPtr& axis : stage.op->reduce_axes) {
     const auto* var = axis->var.as<VarNode>();
-    state.axis_reach[var] = state.axis_values[var] = simplifier_.simplify(axis->low + offsets.at(axis.get()));
+    state.axis_reach[var] = state.axis_values[var] = simplifier.simplify(axis->low + offsets.at(axis.get()));
   }
   make_guards(state, offsets, reach, extents);
 }
@@ -109,21 +118,21 @@ void Lowering::make_loops(StageState& state) {
 /// From the leaves' offsets those of the axes that they were split or fused from. `within`: the inner part of
 /// a split that is itself split, with a tail, stays within its extent as the guards have it; what follows in
 /// the axis is the next part's.
-void Lowering::place_parents(const StageState& state, const AxisExprs& extents, bool within,
+void StageProgram::place_parents(const StageState& state, const AxisExprs& extents, bool within,
                              AxisExprs& offsets) {
   const Stage& stage = *state.stage;
   for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
     if (it->kind == AxisRelation::Kind::kFuse) {
       Expr fused = offsets.at(it->parent.get()), inner = extents.at(it->inner.get());
-      if (schedule_.for_gpu && constant_of(extents.at(it->outer.get())) == 1) {
+      if (schedule.for_gpu && constant_of(extents.at(it->outer.get())) == 1) {
         // No remainder: a tail, which guards keep out, then goes beyond the end instead of starting again,
         // and the region that a block needs stays an interval.
         offsets[it->outer.get()] = Expr(0);
         offsets[it->inner.get()] = fused;
         continue;
       }
-      offsets[it->outer.get()] = simplifier_.simplify(floordiv(fused, inner));
-      offsets[it->inner.get()] = simplifier_.simplify(mod(fused, inner));
+      offsets[it->outer.get()] = simplifier.simplify(floordiv(fused, inner));
+      offsets[it->inner.get()] = simplifier.simplify(mod(fused, inner));
       continue;
     }
     Expr start = offsets.at(it->outer.get()) * it->factor;
@@ -141,22 +150,22 @@ void Lowering::place_parents(const StageState& state, const AxisExprs& extents, 
       return other.kind == AxisRelation::Kind::kSplit && other.inner == it->parent;
     });
     if (within && part && size && factor && *size % *factor != 0) value = min(value, Expr(*size - 1));
-    offsets[it->parent.get()] = simplifier_.simplify(value);
+    offsets[it->parent.get()] = simplifier.simplify(value);
   }
 }
 
-void Lowering::make_guards(StageState& state, const AxisExprs& offsets, const AxisExprs& reach,
+void StageProgram::make_guards(StageState& state, const AxisExprs& offsets, const AxisExprs& reach,
                            const AxisExprs& extents) {
   // `within`: the same of what the other guards let through.
   auto require = [&](const Expr& claim, const Expr& within, StageGuard::Kind kind) {
-    if (constant_of(simplifier_.simplify(within)) == 1) return;
-    Expr condition = uniform_over_lanes(state, simplifier_.simplify(without_shift(claim)));
+    if (constant_of(simplifier.simplify(within)) == 1) return;
+    Expr condition = uniform_over_lanes(state, simplifier.simplify(without_shift(claim)));
     if (constant_of(condition) == 1) return;
     StageGuard guard{condition, -1, false, kind};
     walk(condition, [&](const Expr& e) {
       const auto* var = e.as<VarNode>();
-      auto it = var ? loop_vars_.find(var) : loop_vars_.end();
-      if (it == loop_vars_.end() || it->second.first != &state) return;
+      auto it = var ? loop_vars.find(var) : loop_vars.end();
+      if (it == loop_vars.end() || it->second.first != &state) return;
       guard.level = std::max(guard.level, it->second.second);
       guard.reduce |= state.is_reduce_leaf(it->second.second);
     });
@@ -216,7 +225,7 @@ Expr without_addend(const Expr& e, const Expr& addend) {
 /// max(0, min(start, last)) + rest < end holds where rest < end does, if rest < end - last: either the tile
 /// was shifted and is inside, or it starts at 0. So guards do not depend on the tile, and stand outside of
 /// its loop. Where there is a tile the end is 1 or more, so that its first element needs none.
-Expr Lowering::without_shift(const Expr& claim) {
+Expr StageProgram::without_shift(const Expr& claim) {
   const auto* less = claim.as<BinaryNode>();
   if (!less || less->op != BinaryOp::kLt) return claim;
   const Expr* shift = find_shift(less->a);
@@ -224,22 +233,22 @@ Expr Lowering::without_shift(const Expr& claim) {
   const Expr rest = without_addend(less->a, *shift);
   const auto* last = shift->as<BinaryNode>()->b.as<BinaryNode>();
   for (const Expr& end : {last->a, last->b}) {
-    if (simplifier_.prove(lt(rest, less->b - end))) return lt(rest, max(less->b, Expr(1)));
+    if (simplifier.prove(lt(rest, less->b - end))) return lt(rest, max(less->b, Expr(1)));
   }
   return claim;
 }
 
 /// GPU: the condition without the variable of a vectorized leaf, where all its lanes agree (vectors of four
 /// never straddle the end of a row of 4 n elements): predicated vectors are slow there.
-Expr Lowering::uniform_over_lanes(const StageState& state, const Expr& condition) {
-  if (!schedule_.for_gpu) return condition;
+Expr StageProgram::uniform_over_lanes(const StageState& state, const Expr& condition) {
+  if (!schedule.for_gpu) return condition;
   for (size_t i = 0; i < state.leaf_vars.size(); ++i) {
     if (state.loop_kind(static_cast<int>(i)) != LoopKind::kVectorized) continue;
     const auto* lane = state.leaf_vars[i].as<VarNode>();
     if (!linear_in(condition, lane)) continue;
     Expr last = state.leaf_extents[i] - Expr(1);
-    Expr at_first = simplifier_.simplify(substitute(condition, {{lane, Expr(0)}}));
-    Expr at_last = simplifier_.simplify(substitute(condition, {{lane, last}}));
+    Expr at_first = simplifier.simplify(substitute(condition, {{lane, Expr(0)}}));
+    Expr at_last = simplifier.simplify(substitute(condition, {{lane, last}}));
     if (structurally_equal(at_first, at_last)) return at_first;
   }
   return condition;

@@ -3,7 +3,7 @@
 // On a CPU a guard stands directly inside the innermost loop that it mentions. Inside a launch, code with
 // barriers runs for all threads, so that guards move inwards past it; and what only reads tiles of shared
 // memory, which are filled with zeros beyond the tensor's end, needs few guards at all.
-#include "host/loops/lower_state.h"
+#include "host/loops/nest_builder.h"
 #include "host/tensor/fold.h"
 
 namespace gantry {
@@ -27,13 +27,13 @@ int first_reduce_leaf(const StageState& state) {
 }  // namespace
 
 /// Do the threads of the block meet in this stage's own nest?
-bool Lowering::meets(const StageState& state) const {
+bool NestBuilder::meets(const StageState& state) const {
   return state.root && (state.stage->mma || meeting_leaf(state) >= 0);
 }
 
 /// The innermost leaf in which threads of the block meet (at the latest); -1: nowhere. Those that reduce
 /// together meet after their first reduction loop, in front of which all its guards are then as well.
-int Lowering::meeting_leaf(const StageState& state) const {
+int NestBuilder::meeting_leaf(const StageState& state) const {
   if (!state.root) return -1;
   int leaf = -1;
   for (const StageState* producer : state.attached) {
@@ -45,14 +45,14 @@ int Lowering::meeting_leaf(const StageState& state) const {
 }
 
 /// Every element that the stage reads is in shared memory, whatever the values of its loops.
-bool Lowering::stays_inside(const StageState& state) {
+bool NestBuilder::stays_inside(const StageState& state) {
   std::vector<std::pair<const VarNode*, Expr>> bindings(state.axis_values.begin(), state.axis_values.end());
   bool inside = true;
   walk(state.body, [&](const Expr& e) {
     inside = inside && e->kind != ExprKind::kLoad;
     const auto* read = e.as<ReadNode>();
     if (!read || !inside) return;
-    StageState* producer = state_of(read->op.get());
+    StageState* producer = program_.state_of(read->op.get());
     if (!producer || producer->whole_buffer || !producer->buffer) {
       inside = false;
       return;
@@ -77,14 +77,14 @@ bool Lowering::stays_inside(const StageState& state) {
 
 /// `e`, over the stage's loop variables, is zero where the condition fails: products whose factors all are
 /// reads beyond the end of a tensor in shared memory (zero times infinity would not be zero).
-bool Lowering::vanishes(const StageState& state, const Expr& e, const Expr& condition) {
+bool NestBuilder::vanishes(const StageState& state, const Expr& e, const Expr& condition) {
   if (const auto* node = e.as<BinaryNode>(); node && node->op == BinaryOp::kMul)
     return vanishes(state, node->a, condition) && vanishes(state, node->b, condition);
   if (const auto* node = e.as<CastNode>()) return vanishes(state, node->a, condition);
   if (const auto* node = e.as<CallNode>(); node && node->fn == MathFn::kRoundTf32)
     return vanishes(state, node->args[0], condition);
   const auto* read = e.as<ReadNode>();
-  const StageState* producer = read ? state_of(read->op.get()) : nullptr;
+  const StageState* producer = read ? program_.state_of(read->op.get()) : nullptr;
   if (!producer || producer->body.as<ReduceNode>()) return false;
   std::vector<std::pair<const VarNode*, Expr>> values;
   for (size_t d = 0; d < read->indices.size(); ++d)
@@ -102,7 +102,7 @@ bool Lowering::vanishes(const StageState& state, const Expr& e, const Expr& cond
   return beyond;
 }
 
-bool Lowering::needs(const StageState& state, const StageGuard& guard, Purpose purpose, bool separate) {
+bool NestBuilder::needs(const StageState& state, const StageGuard& guard, Purpose purpose, bool separate) {
   bool whole = purpose == Purpose::kCompute;
   if (guard.kind == StageGuard::Kind::kTerm) return whole;
   if (guard.reduce && !whole) return false;
@@ -128,7 +128,7 @@ bool Lowering::needs(const StageState& state, const StageGuard& guard, Purpose p
 }
 
 /// `inner` under the guards of leaves first to last, as far as that part of the stage needs them.
-Stmt Lowering::guarded(const StageState& state, int first, int last, Purpose purpose, bool separate,
+Stmt NestBuilder::guarded(const StageState& state, int first, int last, Purpose purpose, bool separate,
                        Stmt inner) {
   Expr condition;
   for (const StageGuard& guard : state.guards) {

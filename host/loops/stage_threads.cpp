@@ -1,9 +1,9 @@
-// Which threads of a block compute which stage, and the launches of root stages.
+// Which threads of a block compute which stage.
 //
 // A launch has one thread index. Thread-bound leaves of a stage are its digits, outermost first: leaves of
 // extents 4 and 32 are index / 32 and index % 32. A stage attached inside some of its consumer's thread-bound
 // leaves has the threads of the remaining digits; stages in shared memory have all threads of the block.
-#include "host/loops/lower_state.h"
+#include "host/loops/stage_program.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 
@@ -12,25 +12,7 @@ namespace {
 
 constexpr int64_t kMaxThreads = 1024;
 
-class VarReplacer : public StmtMutator {
- public:
-  explicit VarReplacer(const std::map<const VarNode*, Expr>& values) : values_(values) {}
-
- protected:
-  Expr mutate_var(const VarNode* node, const Expr& self) override {
-    auto it = values_.find(node);
-    return it == values_.end() ? self : it->second;
-  }
-
- private:
-  const std::map<const VarNode*, Expr>& values_;
-};
-
 }  // namespace
-
-Stmt replace_vars(const Stmt& s, const std::map<const VarNode*, Expr>& values) {
-  return VarReplacer(values).mutate_stmt(s);
-}
 
 int last_block_leaf(const StageState& state) {
   int last = -1;
@@ -41,12 +23,12 @@ int last_block_leaf(const StageState& state) {
 }
 
 /// The threads that run `state`, by where it is attached; values of its thread-bound leaves.
-void Lowering::assign_group(StageState& state) {
+void StageProgram::assign_group(StageState& state) {
   int count = static_cast<int>(state.leaf_vars.size());
   if (state.stage->attach == AttachKind::kRoot || state.is_cooperative()) {
     state.group = {state.root->thread_var, state.root->block_threads};
   } else {
-    const StageState& consumer = *by_stage_.at(state.stage->attach_stage);
+    const StageState& consumer = *by_stage.at(state.stage->attach_stage);
     int leaf = consumer.leaf_index(state.stage->attach_axis.get());
     int64_t all = consumer.threads_of_all();
     int64_t rest = consumer.threads_of(leaf + 1, static_cast<int>(consumer.leaf_vars.size()));
@@ -67,7 +49,7 @@ void Lowering::assign_group(StageState& state) {
     Expr digit = floordiv(state.group.index, Expr(inner));
     // The topmost digit needs no modulus: a guard keeps threads beyond the used ones out.
     if (own * inner < used) digit = mod(digit, Expr(own));
-    thread_values_[state.leaf_vars[at].as<VarNode>()] = digit;
+    thread_values[state.leaf_vars[at].as<VarNode>()] = digit;
   }
   bool one = state.is_cooperative() && used == 1;
   bool root_alone = state.stage->attach == AttachKind::kRoot;
@@ -76,42 +58,31 @@ void Lowering::assign_group(StageState& state) {
   }
 }
 
-void Lowering::assign_threads() {
-  for (auto it = states_.rbegin(); it != states_.rend(); ++it) {  // readers first
+void StageProgram::assign_threads() {
+  for (auto it = states.rbegin(); it != states.rend(); ++it) {  // readers first
     StageState& state = **it;
     if (state.op().kind != OperationNode::Kind::kCompute) continue;
     if (state.stage->attach == AttachKind::kRoot) {
       state.root = &state;
-      state.thread_var = make_var(unique_("thread"));
+      state.thread_var = make_var(unique("thread"));
     } else {
-      state.root = by_stage_.at(state.stage->attach_stage)->root;
+      state.root = by_stage.at(state.stage->attach_stage)->root;
     }
     // A root stage without threads of its own has as many as the stages inside need.
     bool own = state.root->threads_of_all() > 1 && &state != state.root;
     if (!own) state.root->block_threads = std::max(state.root->block_threads, state.threads_of_all());
   }
-  for (auto it = states_.rbegin(); it != states_.rend(); ++it) {
+  for (auto it = states.rbegin(); it != states.rend(); ++it) {
     StageState& state = **it;
     if (state.op().kind != OperationNode::Kind::kCompute) continue;
-    internal_check(state.root->block_threads <= kMaxThreads,
-                   "{}: {} threads a block, at most {} are possible", state.op().name,
-                   state.root->block_threads, kMaxThreads);
-    simplifier_.bind(state.root->thread_var, Expr(0), Expr(state.root->block_threads));
+    if (state.root->block_threads > kMaxThreads) {
+      misfit = ScheduleMisfit{fmt::format("{} would have {} threads a block, at most {} are possible", state.root->op().name,
+                                  state.root->block_threads, kMaxThreads)};
+      return;
+    }
+    simplifier.bind(state.root->thread_var, Expr(0), Expr(state.root->block_threads));
     assign_group(state);
   }
-}
-
-Stmt Lowering::with_threads(const StageState& root, Stmt body) const {
-  return for_loop(root.thread_var, Expr(0), Expr(root.block_threads), LoopKind::kThread, std::move(body));
-}
-
-/// The nest of a root stage: block loops, one thread loop, everything else.
-Stmt Lowering::build_launch(StageState& root) {
-  Stmt nest = build_stage(root);
-  if (last_block_leaf(root) < 0) {
-    nest = for_loop(make_var(unique_("block")), Expr(0), Expr(1), LoopKind::kBlock, with_threads(root, nest));
-  }
-  return replace_vars(nest, thread_values_);
 }
 
 }  // namespace gantry

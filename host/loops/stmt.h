@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/tensor/buffer.h"
@@ -268,6 +269,8 @@ struct LoopKernel {
   std::vector<Buffer> scratch;       ///< follow the arguments in the kernel's buffer list
   std::vector<std::string> symbols;  ///< symbolic dimensions it needs, in the order of its dims argument
   Stmt body;
+  /// Of a kernel that lowering has not given a body yet: its stages, as text.
+  std::string stages;
   /// By a buffer's name: of which ops and nodes it holds results, for dumps.
   std::map<std::string, std::string> sources;
   std::string rule;  ///< that scheduled it (Schedule::rule), for reports
@@ -279,6 +282,10 @@ std::string to_string(const LoopKernel& kernel);
 /// node it is.
 std::string to_annotated_string(const LoopKernel& kernel);
 std::string to_string(const Stmt& stmt, int indent = 0);
+/// "x: f32[64] align 4"
+std::string to_string(const BufferNode& buffer);
+/// "for", "parallel for", …
+std::string_view loop_word(LoopKind kind);
 
 /// Rewrites statements and, through the ExprMutator, their expressions; same node where nothing changed.
 class StmtMutator : public ExprMutator {

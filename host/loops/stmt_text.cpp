@@ -14,31 +14,8 @@ std::string_view scope_text(BufferScope scope) {
   return scope == BufferScope::kShared ? "shared" : scope == BufferScope::kThread ? "thread" : "local";
 }
 
-std::string_view loop_word(LoopKind kind) {
-  switch (kind) {
-    case LoopKind::kSerial:
-      return "for";
-    case LoopKind::kParallel:
-      return "parallel for";
-    case LoopKind::kVectorized:
-      return "vectorized for";
-    case LoopKind::kUnrolled:
-      return "unrolled for";
-    case LoopKind::kBlock:
-      return "block for";
-    case LoopKind::kThread:
-      return "thread for";
-    case LoopKind::kEmulatedBlock:
-      return "emulated block for";
-    case LoopKind::kEmulatedThread:
-      return "emulated thread for";
-  }
-  return "for";
-}
-
 std::string describe(const Buffer& buffer) {
-  return fmt::format("{}: {}[{}] align {}", buffer->name, name_of(buffer->dtype),
-                     to_string(buffer->element_count), buffer->alignment);
+  return to_string(*buffer);
 }
 
 /// What a statement writes to itself, without those in it; null for none.
@@ -288,6 +265,33 @@ void print(const Stmt& s, int indent, std::string& text, const Comments& comment
 
 }  // namespace
 
+std::string_view loop_word(LoopKind kind) {
+  switch (kind) {
+    case LoopKind::kSerial:
+      return "for";
+    case LoopKind::kParallel:
+      return "parallel for";
+    case LoopKind::kVectorized:
+      return "vectorized for";
+    case LoopKind::kUnrolled:
+      return "unrolled for";
+    case LoopKind::kBlock:
+      return "block for";
+    case LoopKind::kThread:
+      return "thread for";
+    case LoopKind::kEmulatedBlock:
+      return "emulated block for";
+    case LoopKind::kEmulatedThread:
+      return "emulated thread for";
+  }
+  return "for";
+}
+
+std::string to_string(const BufferNode& buffer) {
+  return fmt::format("{}: {}[{}] align {}", buffer.name, name_of(buffer.dtype), to_string(buffer.element_count),
+                     buffer.alignment);
+}
+
 std::string to_string(const Stmt& stmt, int indent) {
   std::string text;
   print(stmt, indent, text, {});
@@ -310,11 +314,11 @@ std::string head_of(const LoopKernel& kernel) {
 }  // namespace
 
 std::string to_string(const LoopKernel& kernel) {
-  return head_of(kernel) + to_string(kernel.body, 1);
+  return head_of(kernel) + kernel.stages + to_string(kernel.body, 1);
 }
 
 std::string to_annotated_string(const LoopKernel& kernel) {
-  std::string text = head_of(kernel);
+  std::string text = head_of(kernel) + kernel.stages;
   print(kernel.body, 1, text, Comments(kernel));
   return text;
 }

@@ -3,7 +3,7 @@
 // Every thread reduces its part; the threads of a warp exchange their values in a butterfly, after which all
 // of them know the warp's; where several warps share the reduction, each leaves one value in shared memory,
 // and after a barrier all threads combine these.
-#include "host/loops/lower_state.h"
+#include "host/loops/nest_builder.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 
@@ -43,7 +43,7 @@ void check_threads(const StageState& state, const Reduction& plan) {
 
 }  // namespace
 
-Stmt Lowering::build_thread_reduction(StageState& state, Reduction& plan, Stmt init, Stmt update,
+Stmt NestBuilder::build_thread_reduction(StageState& state, Reduction& plan, Stmt init, Stmt update,
                                       Expr partial) {
   check_threads(state, plan);
   ReduceKind kind = state.body.as<ReduceNode>()->reduce;

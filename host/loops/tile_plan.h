@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "host/loops/lower_state.h"
+#include "host/loops/nest_builder.h"
 
 namespace gantry {
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "host/tensor/fold.h"
@@ -19,55 +20,6 @@ namespace gantry {
 namespace {
 
 using Known = std::optional<int64_t>;
-
-Known sum(Known a, Known b) {
-  int64_t total = 0;
-  if (!a || !b || __builtin_add_overflow(*a, *b, &total)) return std::nullopt;
-  return total;
-}
-
-Known negated(Known a) {
-  return a && *a != std::numeric_limits<int64_t>::min() ? Known(-*a) : std::nullopt;
-}
-
-Interval scaled(const Interval& x, int64_t factor) {
-  const auto times = [&](Known end) -> Known {
-    int64_t product = 0;
-    if (!end || __builtin_mul_overflow(*end, factor, &product)) return std::nullopt;
-    return product;
-  };
-  return factor >= 0 ? Interval{times(x.low), times(x.high)} : Interval{times(x.high), times(x.low)};
-}
-
-Interval range_of_binary(BinaryOp op, const Interval& a, const Interval& b) {
-  const bool constant = b.low && b.low == b.high;
-  switch (op) {
-    case BinaryOp::kAdd:
-      return {sum(a.low, b.low), sum(a.high, b.high)};
-    case BinaryOp::kSub:
-      return {sum(a.low, negated(b.high)), sum(a.high, negated(b.low))};
-    case BinaryOp::kMul:
-      if (constant) return scaled(a, *b.low);
-      return a.low && a.low == a.high ? scaled(b, *a.low) : Interval{};
-    case BinaryOp::kFloorDiv:
-      if (!constant || *b.low <= 0) return {};
-      return {a.low ? Known(floor_divide(*a.low, *b.low)) : std::nullopt,
-              a.high ? Known(floor_divide(*a.high, *b.low)) : std::nullopt};
-    case BinaryOp::kMod: {
-      if (!constant || *b.low <= 0) return {};
-      const bool within = a.low && a.high && *a.low >= 0 && *a.high < *b.low;
-      return within ? a : Interval{0, *b.low - 1};
-    }
-    case BinaryOp::kMin:
-      return {a.low && b.low ? Known(std::min(*a.low, *b.low)) : std::nullopt,
-              a.high && b.high ? std::min(*a.high, *b.high) : (a.high ? a.high : b.high)};
-    case BinaryOp::kMax:
-      return {a.low && b.low ? std::max(*a.low, *b.low) : (a.low ? a.low : b.low),
-              a.high && b.high ? Known(std::max(*a.high, *b.high)) : std::nullopt};
-    default:
-      return {};
-  }
-}
 
 /// Values of symbols.
 using Sizes = std::map<std::string, int64_t>;
@@ -165,12 +117,36 @@ class PointValues {
   std::unordered_map<const VarNode*, Expr> lets_;  ///< of vectors
 };
 
+std::set<const VarNode*> vars_of(const Expr& e) {
+  std::set<const VarNode*> vars;
+  if (!e) return vars;
+  walk(e, [&](const Expr& part) {
+    if (const auto* var = part.as<VarNode>()) vars.insert(var);
+  });
+  return vars;
+}
+
+/// Those that the variables depend on, through the loops and lets that bind them.
+void add_dependencies(const LoopPath& path, std::set<const VarNode*>& vars) {
+  for (auto binding = path.bindings().rbegin(); binding != path.bindings().rend(); ++binding) {
+    if (!vars.contains(binding->var)) continue;
+    for (const Expr& e : {binding->low, binding->extent, binding->value}) vars.merge(vars_of(e));
+  }
+}
+
 class Search {
  public:
   Search(const LoopPath& path, const BufferNode& buffer, const Expr& index, const Expr& predicate,
          const Sizes& sizes)
       : path_(path), buffer_(buffer), index_(index), predicate_(predicate), sizes_(sizes), values_(sizes) {
-    for (const LoopPath::Binding& binding : path.bindings()) loops_ += binding.value ? 0 : 1;
+    std::set<const VarNode*> vars = vars_of(index);
+    for (const LoopPath::Condition& condition : path.conditions()) vars.merge(vars_of(condition.claim));
+    add_dependencies(path, vars);
+    for (const LoopPath::Binding& binding : path.bindings()) {
+      if (binding.value) continue;
+      if (vars.contains(binding.var) && constant_of(binding.extent) != 1) moves_.push_back(loops_);
+      ++loops_;
+    }
   }
 
   /// Some point was reached, and the index is known there.
@@ -201,7 +177,10 @@ class Search {
   bool ascend(Offsets at, bool beyond) {
     Score best = score(at, beyond);
     for (int pass = 0; pass < 2 && best.excess <= 0 && !gave_up_; ++pass) {
-      for (size_t i = 0; i < loops_ && best.excess <= 0; ++i) improve(at, i, beyond, best);
+      const Score before = best;
+      for (const size_t i : moves_)
+        if (best.excess <= 0) improve(at, i, beyond, best);
+      if (best == before) break;
     }
     if (best.excess <= 0) return false;
     (void)score(at, beyond);
@@ -299,6 +278,7 @@ class Search {
   const Sizes& sizes_;
   PointValues values_;
   size_t loops_ = 0;
+  std::vector<size_t> moves_;  ///< loops whose variables the index or a condition depends on
   std::vector<int64_t> extents_;  ///< of the loops, at the last point
   bool reached_ = false, gave_up_ = false;
   std::string text_;
@@ -313,20 +293,11 @@ void add_symbols(const Expr& e, std::set<std::string>& names) {
 
 /// Those that the index depends on, through variables too.
 std::set<std::string> symbols_of_index(const LoopPath& path, const Expr& index) {
+  std::set<const VarNode*> vars = vars_of(index);
+  add_dependencies(path, vars);
   std::set<std::string> names;
-  std::set<const VarNode*> vars;
-  const auto add = [&](const Expr& e) {
-    if (!e) return;
-    add_symbols(e, names);
-    walk(e, [&](const Expr& part) {
-      if (const auto* var = part.as<VarNode>()) vars.insert(var);
-    });
-  };
-  add(index);
-  for (auto binding = path.bindings().rbegin(); binding != path.bindings().rend(); ++binding) {
-    if (!vars.contains(binding->var)) continue;
-    for (const Expr& e : {binding->low, binding->extent, binding->value}) add(e);
-  }
+  for (const VarNode* var : vars)
+    if (var->is_symbol) names.insert(var->name);
   return names;
 }
 
@@ -355,41 +326,6 @@ std::optional<std::string> find_at_sizes(const LoopPath& path, const BufferNode&
 }
 
 }  // namespace
-
-void LoopPath::enter_loop(const VarNode* var, Expr low, Expr extent) {
-  const Interval first = range_of(low), count = range_of(extent);
-  ranges_[var] = {first.low, sum(first.high, sum(count.high, -1))};
-  bindings_.push_back({var, std::move(low), std::move(extent), {}});
-}
-
-void LoopPath::enter_let(const VarNode* var, Expr value) {
-  if (var->type == ExprType{DType::kI64, 1}) ranges_[var] = range_of(value);
-  bindings_.push_back({var, {}, {}, std::move(value)});
-}
-
-void LoopPath::leave() {
-  ranges_.erase(bindings_.back().var);
-  bindings_.pop_back();
-}
-
-Interval LoopPath::range_of(const Expr& e) const {
-  if (const auto* imm = e.as<IntImmNode>()) return {imm->value, imm->value};
-  if (const auto* var = e.as<VarNode>()) {
-    const auto range = ranges_.find(var);
-    if (range != ranges_.end()) return range->second;
-    return var->is_symbol ? Interval{0, std::nullopt} : Interval{};
-  }
-  if (const auto* node = e.as<BinaryNode>(); node && node->a.type().dtype == DType::kI64)
-    return range_of_binary(node->op, range_of(node->a), range_of(node->b));
-  if (const auto* ramp = e.as<RampNode>()) {
-    const Interval base = range_of(ramp->base), stride = range_of(ramp->stride);
-    const Interval last = range_of_binary(BinaryOp::kMul, stride, {e.type().lanes - 1, e.type().lanes - 1});
-    if (!last.low || !last.high) return {};
-    return {sum(base.low, std::min<int64_t>(0, *last.low)), sum(base.high, std::max<int64_t>(0, *last.high))};
-  }
-  if (const auto* broadcast = e.as<BroadcastNode>()) return range_of(broadcast->value);
-  return {};
-}
 
 std::optional<std::string> find_outside(const LoopPath& path, const BufferNode& buffer, const Expr& index,
                                         const Expr& predicate) {

@@ -1,46 +1,12 @@
 // Accesses that are shown to be outside of their buffers. Private to host/loops.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
-#include "host/loops/stmt.h"
-#include "host/tensor/simplify.h"
+#include "host/loops/loop_path.h"
 
 namespace gantry {
-
-/// What lies on the way to a place in a loop program, outermost first.
-class LoopPath {
- public:
-  struct Binding {
-    const VarNode* var = nullptr;
-    Expr low, extent;  ///< of a loop
-    Expr value;        ///< of a let; else null
-  };
-  struct Condition {
-    Expr claim;
-    bool holds = true;  ///< what it must be
-  };
-
-  void enter_loop(const VarNode* var, Expr low, Expr extent);
-  void enter_let(const VarNode* var, Expr value);
-  void leave();  ///< the innermost loop or let
-  void assume(Expr claim, bool holds) { conditions_.push_back({std::move(claim), holds}); }
-  void forget() { conditions_.pop_back(); }
-
-  const std::vector<Binding>& bindings() const { return bindings_; }
-  const std::vector<Condition>& conditions() const { return conditions_; }
-  /// Constants between which an integer expression lies, whatever the conditions say.
-  Interval range_of(const Expr& e) const;
-
- private:
-  std::vector<Binding> bindings_;
-  std::vector<Condition> conditions_;
-  std::unordered_map<const VarNode*, Interval> ranges_;
-};
 
 /// A place where an access is made that is outside of the buffer, as text ("x[20], of 16 elements, at i = 5"); nothing
 /// where none is found. `predicate` may be null.

@@ -1,4 +1,5 @@
 // The verifier's rules of statements.
+#include <algorithm>
 #include <bit>
 
 #include "host/loops/loop_verifier.h"

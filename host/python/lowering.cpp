@@ -54,7 +54,7 @@ LoopNest lower(const Schedule& schedule, const std::vector<Tensor>& inputs, cons
     before = text;
     nest.steps.push_back({std::string(step), std::move(text), changed});
   };
-  nest.kernel = request([&] { return run_loop_passes(lower_schedule(schedule, inputs, name), observe); });
+  nest.kernel = request([&] { return run_loop_passes(lower_schedule(schedule, inputs, name, observe), observe); });
   return nest;
 }
 
@@ -105,8 +105,8 @@ std::string code_of(const std::shared_ptr<LoopNest>& nest, const std::string& ta
 void add_lowering(py::module_& module) {
   py::class_<LoopStep> step(module, "LoopStep", "A loop nest after one step of lowering.");
   step.attr("__module__") = "gantry.te";
-  step.def_readonly("name", &LoopStep::name, "\"lower\", \"simplify\", \"vectorize\", …")
-      .def_readonly("text", &LoopStep::text, "The loop nest.")
+  step.def_readonly("name", &LoopStep::name, "\"schedule\", …, \"build_nests\", \"simplify\", …")
+      .def_readonly("text", &LoopStep::text, "The loop nest; of steps before there is one, the stages.")
       .def_readonly("changed", &LoopStep::changed, "Whether it differs from the one before.")
       .def("__repr__", [](const LoopStep& self) {
         return "<gantry.te step " + self.name + (self.changed ? ">" : ", which changed nothing>");

@@ -104,6 +104,30 @@ TEST(Explanation, SharesAreOfAllThatIsPredicted) {
   }
 }
 
+TEST(Explanation, SaysWhatAScheduleAsksForThatAGpuHasNot) {
+  // Each block reads the same tensor at two distant places, all of which would have to be in shared memory.
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(1024, 64), f32]) -> Tensor[(64, 1024), f32] {\n"
+      "  %a = transpose(%x, axes=[1, 0])  // There\n"
+      "  %b = strided_slice(%x, begin=(1023, 0), end=(-1, 64), strides=[-1, 1])  // Flip\n"
+      "  %c = transpose(%b, axes=[1, 0])  // Back\n"
+      "  %d = add(%a, %c)  // Sum\n  return %d\n}\n",
+      op_set());
+  const Target gpu = find_target("cuda:sm_80/x86-64-v3");
+  const Explanations all = explain_program(graph, gpu, {});
+  ASSERT_EQ(all.kernels.size(), 1u);
+  const std::string reason = "135168 bytes of shared memory in one launch, at most 49152: in0.read (135168 bytes)";
+  EXPECT_EQ(all.kernels[0].misfit, reason);
+  EXPECT_THAT(to_text(all, 0), HasSubstr("      without tiles, as the schedule with tiles asks for more than there is: " +
+                                         reason + "\n"));
+  EXPECT_EQ(to_json(all)["kernels"][0]["misfit"], reason);
+  const LoweredProgram program = lower_program(graph, gpu, {});
+  EXPECT_THAT(misfits_text(program, "Sum"), HasSubstr(program.kernels[0].name + ": without tiles"));
+  EXPECT_EQ(misfits_text(program, "Other"), "");
+  EXPECT_EQ(explain_program(graph, find_target("x86-64-v3"), {}).kernels[0].misfit, "") << "no CPU is asked that much";
+  EXPECT_TRUE(to_json(explained("x86-64-v3"))["kernels"][0]["misfit"].is_null());
+}
+
 TEST(Explanation, ReadsAsText) {
   const std::string text = to_text(explained("x86-64-v3"), 200);
   for (const char* part :

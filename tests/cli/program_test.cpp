@@ -204,8 +204,12 @@ TEST_F(Program, IrShowsEveryStage) {
   EXPECT_THAT(gantry("ir m.onnx --after import").out, HasSubstr("fn @main"));
   EXPECT_THAT(gantry("ir m.onnx --all").out, HasSubstr("// after fuse_ops"));
   EXPECT_THAT(gantry("ir m.onnx --loops --kernel conv").out, HasSubstr("kernel conv"));
-  EXPECT_THAT(gantry("ir m.onnx --loops --all --kernel conv_add_relu_1").out,
-              HasSubstr("// conv_add_relu_1"));
+  const std::string steps = gantry("ir m.onnx --loops --all --verify --kernel conv_add_relu_1").out;
+  EXPECT_THAT(steps, StartsWith("// kernel conv_add_relu_1: "));
+  EXPECT_THAT(steps, HasSubstr("// conv_add_relu_1: after schedule\nkernel conv_add_relu_1\n"));
+  EXPECT_THAT(steps, HasSubstr("\n  stage conv: f32["));
+  EXPECT_THAT(steps, HasSubstr("// conv_add_relu_1: after build_nests\nkernel conv_add_relu_1\n  input "));
+  EXPECT_THAT(steps, HasSubstr(" changes nothing\n\n// conv_add_relu_1: "));
   EXPECT_THAT(gantry("ir m.onnx --asm --target aarch64 --kernel max_pool").out, HasSubstr("ret"));
   EXPECT_THAT(gantry("ir m.onnx --llvm --kernel max_pool").out, HasSubstr("define"));
   expect_user_error("ir m.onnx --after fuse_op", "'fuse_ops'");

@@ -307,7 +307,55 @@ TEST(GpuShared, TilesOfFusedRowsAreIntervals) {
   EXPECT_THAT(text, HasSubstr("shared rows: f32[48]"));
 }
 
-TEST(GpuShared, TooMuchSharedMemoryNamesTheStages) {
+/// y[i] = 2 x[i] + 2 x[count - 1 - i], of which each block of `threads` keeps all of 2 x in shared memory.
+std::variant<LoopKernel, ScheduleMisfit> lower_twice(const Expr& count, int64_t threads) {
+  Tensor x = placeholder({count}, DType::kF32, "x");
+  Tensor twice = compute(
+      {count}, [&](auto& i) { return x(i) + x(i); }, "twice");
+  Tensor y = compute(
+      {count}, [&](auto& i) { return twice(i) + twice({count - 1 - i[0]}); }, "y");
+  Schedule s({y});
+  s.for_gpu = true;
+  Stage& out = s[y];
+  auto [b, t] = out.split(out.axes()[0], threads);
+  out.bind(b, LoopKind::kBlock);
+  out.bind(t, LoopKind::kThread);
+  s[twice].compute_at(out, b);
+  s[twice].scope = StorageScope::kShared;
+  return lower_kernel(s, {x}, "k");
+}
+
+TEST(GpuShared, WhatAsksForMoreThanThereIsGetsAReason) {
+  const auto reason = [](const Expr& count, int64_t threads) {
+    const auto lowered = lower_twice(count, threads);
+    const auto* misfit = std::get_if<ScheduleMisfit>(&lowered);
+    return misfit ? misfit->reason : "it fits";
+  };
+  EXPECT_EQ(reason(4096, 64), "it fits");
+  EXPECT_EQ(reason(16384, 64), "65536 bytes of shared memory in one launch, at most 49152: twice (65536 bytes)");
+  EXPECT_EQ(reason(symbol_var("N"), 64), "twice would take N elements of shared memory, which is not constant");
+  EXPECT_EQ(reason(4096, 2048), "y would have 2048 threads a block, at most 1024 are possible");
+}
+
+TEST(GpuShared, WhatEachThreadKeepsIsLimited) {
+  Tensor x = placeholder({64, 32768}, DType::kF32, "x");
+  Tensor twice = compute(
+      {64, 32768}, [&](auto& i) { return x(i) + x(i); }, "twice");
+  Tensor y = compute(
+      {64, 32768}, [&](auto& i) { return twice(i) + twice({i[0], Expr(32767) - i[1]}); }, "y");
+  Schedule s({y});
+  s.for_gpu = true;
+  Stage& out = s[y];
+  out.bind(out.axes()[0], LoopKind::kThread);
+  s[twice].compute_at(out, out.axes()[0]);
+  s[twice].scope = StorageScope::kLocal;
+  const auto lowered = lower_kernel(s, {x}, "k");
+  ASSERT_TRUE(std::holds_alternative<ScheduleMisfit>(lowered));
+  EXPECT_EQ(std::get<ScheduleMisfit>(lowered).reason,
+            "twice would take 32768 elements of each thread's own memory; that must be constant and at most 64 KiB");
+}
+
+TEST(GpuShared, ALibraryCallerWhoGivesSuchAScheduleIsToldSo) {
   Tensor x = placeholder({16384}, DType::kF32, "x");
   Tensor twice = compute(
       {16384}, [&](auto& i) { return x(i) + x(i); }, "twice");

@@ -219,7 +219,9 @@ def test_lowering_is_shown_step_by_step():
     schedule[y].vectorize(schedule[y].split(schedule[y].axes[0], 8)[1])
     nest = te.lower(schedule, [x], name='plus_one')
     names = [step.name for step in nest.steps]
-    assert names[:2] == ['lower', 'simplify'] and 'vectorize' in names
+    assert names[:3] == ['schedule', 'inline_stages', 'place_arguments']
+    assert names[names.index('build_nests') + 1] == 'simplify' and 'vectorize' in names
+    assert 'vectorized for ' in nest.steps[0].text and 'plus_one' in nest.steps[0].text
     vectorize = nest.steps[names.index('vectorize')]
     assert vectorize.changed and vectorize.text != nest.steps[0].text
     assert str(nest) == nest.steps[-1].text and 'plus_one' in str(nest)
