@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "host/forms/exact_weights.h"
@@ -95,10 +97,13 @@ class TargetForms : public FormSet {
     });
   }
 
+  /// Networks repeat their layers, and a model may look at hundreds of plans for an answer: what depends on a node's
+  /// attributes and types alone is asked once.
   Decision choose(const FormQuestion& question) const override {
-    const std::vector<Bid> bids = all_bids(question, context_);
-    const Bid* best = best_of(bids);
-    return best != nullptr ? best->decision : Decision{"plain", {}};
+    if (reads_weights(question)) return chosen(question);
+    const auto [known, is_new] = known_.try_emplace(key_of(question));
+    if (is_new) known->second = chosen(question);
+    return known->second;
   }
 
   std::vector<Candidate> candidates(const FormQuestion& question, const Decision& taken) const override {
@@ -125,6 +130,32 @@ class TargetForms : public FormSet {
   }
 
  private:
+  Decision chosen(const FormQuestion& question) const {
+    const std::vector<Bid> bids = all_bids(question, context_);
+    const Bid* best = best_of(bids);
+    return best != nullptr ? best->decision : Decision{"plain", {}};
+  }
+
+  bool reads_weights(const FormQuestion& question) const {
+    return std::ranges::any_of(kForms, [&](const ListedForm& listed) {
+      return listed.form->reads_weights && is_for(*listed.form, context_.target) && possible(*listed.form, question);
+    });
+  }
+
+  /// All of a question but the values of constants.
+  static std::string key_of(const FormQuestion& question) {
+    const Node& node = question.node;
+    std::string key = fmt::format("{} {} {} ", node.op->name, question.plain_data, question.may_split);
+    if (node.attrs) key += to_string(*node.attrs);
+    const auto add = [&](const Value* value) {
+      key += value == nullptr ? "\n-" : fmt::format("\n{} {}", value->is_constant(), value->type.str());
+    };
+    for (const Value* input : node.inputs) add(input);
+    for (const Value* result : node.results) add(result);
+    add(question.weight);
+    return key;
+  }
+
   bool possible(const Form& form, const FormQuestion& question) const { return form.possible(question, context_); }
 
   const Form* find(const FormQuestion& question, std::string_view name) const {
@@ -135,6 +166,7 @@ class TargetForms : public FormSet {
   }
 
   FormContext context_;
+  mutable std::unordered_map<std::string, Decision> known_;  ///< one thread asks
 };
 
 }  // namespace

@@ -113,6 +113,7 @@ extern const Form dense_integers_form{
     .possible = is_dense,
     .misfit = misfit,
     .bids = bids,
+    .reads_weights = true,
     .apply = apply,
 };
 

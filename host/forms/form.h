@@ -83,6 +83,8 @@ struct Form {
   Misfit (*misfit)(const FormCase&) = nullptr;
   /// In the order in which they are looked at; null: it is only for who asks for it.
   std::vector<Bid> (*bids)(const FormQuestion&, const FormContext&) = nullptr;
+  /// Its bids depend on the values of the weights, and not on their type alone.
+  bool reads_weights = false;
   /// By a decision that fits; null: the node stays as it is.
   FormedNode (*apply)(const FormCase&, WeightPacker&) = nullptr;
 };
