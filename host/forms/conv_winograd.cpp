@@ -148,7 +148,9 @@ Misfit misfit(const FormCase& given) {
     return fmt::format("form {} is for f32 and f64", given.decision.form);
   if (given.decision.knob("parts") != 0) return unfit_parts(conv, kAlgorithm, given.context);
   const int64_t block = given.decision.knob("block"), outputs = conv.attrs.channels / conv.attrs.groups;
-  if (conv.attrs.groups > 1 && block > 0 && outputs % block != 0)
+  if (conv.attrs.groups > 1 && block == 0)
+    return fmt::format("form {} takes groups in blocks of their outputs, which only CPUs have", given.decision.form);
+  if (conv.attrs.groups > 1 && outputs % block != 0)
     return fmt::format("block divides the {} outputs of a group, which {} does not", outputs, block);
   return unfit_half(given, conv.data.dtype);
 }

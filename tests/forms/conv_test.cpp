@@ -114,5 +114,36 @@ TEST(ConvForms, EveryCandidateSaysWhyItIsNotTaken) {
   EXPECT_EQ(six, "not exact enough over so many channels");
 }
 
+TEST(ConvForms, DecisionsThatDoNotFitSayWhy) {
+  const LoneNode grouped(nn::conv, square_window(36, 3, 1, 3), {DType::kF32, {1, 6, 28, 28}}, {DType::kF32, {36, 2, 3, 3}});
+  ConvAttrs dilated = square_window(32);
+  dilated.dilations = {2, 2};
+  dilated.padding = {2, 2, 2, 2};
+  const LoneNode apart(nn::conv, dilated, {DType::kF32, {1, 32, 28, 28}}, {DType::kF32, {32, 32, 3, 3}});
+  const auto why = [](const LoneNode<ConvAttrs>& conv, const char* target, const char* decision) {
+    return forms::make_forms(find_target(target))->misfit(conv.question(true), parse_decision(decision)).value_or("");
+  };
+  EXPECT_EQ(why(grouped, "x86-64-v3", "{form=winograd2, block=8}"),
+            "block divides the 12 outputs of a group, which 8 does not");
+  EXPECT_EQ(why(grouped, "cuda:sm_80", "{form=winograd2}"),
+            "form winograd2 takes groups in blocks of their outputs, which only CPUs have");
+  EXPECT_EQ(why(apart, "x86-64-v3", "{form=direct, block=8, phases=1}"), "");
+  EXPECT_EQ(why(apart, "x86-64-v3", "{form=direct, block=8, plain_data=1, phases=1}"),
+            "plain_data is for convolutions that are not computed as phases, whose images are channels-last");
+}
+
+// An answer is kept by all that it depends on.
+TEST(ConvForms, OfOneSetAreThoseOfNodesAskedAboutAlone) {
+  const Target target = find_target("x86-64-v4");
+  const auto all = forms::make_forms(target);
+  for (const int64_t size : {56, 7, 56, 112})
+    for (const int64_t kernel : {3, 1}) {
+      const TensorType data{DType::kF32, {1, 64, size, size}}, weight{DType::kF32, {64, 64, kernel, kernel}};
+      const LoneNode conv(nn::conv, square_window(64, kernel), data, weight);
+      for (const bool plain : {false, true})
+        EXPECT_EQ(all->choose(conv.question(plain)), forms::make_forms(target)->choose(conv.question(plain))) << size;
+    }
+}
+
 }  // namespace
 }  // namespace gantry
