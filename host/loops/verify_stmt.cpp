@@ -124,8 +124,7 @@ void LoopVerifier::check_kind(const ForNode& node) const {
     case LoopKind::kUnrolled:
       return expect(constant, "the unrolled loop {} has an extent that is not constant", name);
     case LoopKind::kParallel:
-      expect_cpu("a parallel loop");
-      return expect(!parallel_, "the parallel loop {} is inside another one", name);
+      return expect_cpu("a parallel loop");
     case LoopKind::kBlock:
       expect(place_ != Place::kLaunch && !in_thread_loop_, "the block loop {} is inside a launch or a thread loop", name);
       return expect(block_loops_ < kMaxBlockLoops, "the block loop {} is inside {} others", name, block_loops_);
@@ -161,7 +160,9 @@ void LoopVerifier::check_for(const ForNode& node) {
   if (varying && diverging_.empty()) diverging_ = "the bounds of " + to_string(node.var);
   if (node.loop == LoopKind::kThread && constant_of(node.extent) != threads_)
     diverging_ = to_string(node.var) + ", which only some threads run";
-  if (node.loop == LoopKind::kParallel) parallel_ = bound_.size() - 1;
+  // One inside of another is run by one thread; so is one of a single iteration.
+  const bool divides = node.loop == LoopKind::kParallel && !parallel_ && constant_of(node.extent) != 1;
+  if (divides) parallel_ = bound_.size() - 1;
   block_loops_ += node.loop == LoopKind::kBlock ? 1 : 0;
   const bool outer_thread_loop = in_thread_loop_;
   in_thread_loop_ = in_thread_loop_ || node.loop == LoopKind::kThread;
@@ -170,7 +171,7 @@ void LoopVerifier::check_for(const ForNode& node) {
   path_.leave();
   in_thread_loop_ = outer_thread_loop;
   block_loops_ -= node.loop == LoopKind::kBlock ? 1 : 0;
-  if (node.loop == LoopKind::kParallel) parallel_.reset();
+  if (divides) parallel_.reset();
   unbind(node.var);
   place_ = outer_place;
   threads_ = outer_threads;
@@ -218,7 +219,7 @@ void LoopVerifier::check_allocate(const AllocateNode& node) {
 
 void LoopVerifier::check_once(const OnceNode& node) {
   expect_cpu("work of once a thread");
-  expect(parallel_.has_value(), "work of once a thread is in no parallel loop");
+  if (!parallel_) return check(node.body);  // one thread does all
   hidden_ = *parallel_;
   shown_ = bound_.size();
   check(node.body);
