@@ -31,16 +31,24 @@ int64_t wanted_groups(const ConvCase& conv, const FormContext& context) {
   return cpu::choose_merged_groups(conv.attrs, conv.data, conv.result, context.target.machine);
 }
 
-ConvCase whole_case(const FormQuestion& question, int64_t merged) {
-  ConvCase conv{.attrs = question.node.attrs_as<ConvAttrs>(),
-                .data = question.node.inputs[0]->type,
-                .result = question.node.result()->type,
+/// Channels-last, of the question's weight, with groups merged.
+ConvCase case_of(const FormQuestion& question, const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                 int64_t merged) {
+  ConvCase conv{.attrs = attrs,
+                .data = data,
+                .result = result,
                 .weight = question.weight->type.dtype,
                 .constant_weight = is_constant(question),
                 .phases = {},
                 .no = {}};
   merge_groups(conv.attrs, merged);
   conv.attrs.channels_last = true;
+  return conv;
+}
+
+ConvCase whole_case(const FormQuestion& question, int64_t merged) {
+  ConvCase conv = case_of(question, question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type,
+                          question.node.result()->type, merged);
   conv.attrs.plain_data = question.plain_data && conv.attrs.groups == 1;
   return conv;
 }
@@ -49,15 +57,7 @@ std::optional<ConvCase> phases_case(const FormQuestion& question, int64_t merged
   auto phases = dilation_phases(question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type,
                                 question.node.result()->type);
   if (!phases) return std::nullopt;
-  ConvCase conv{.attrs = phases->attrs,
-                .data = phases->data,
-                .result = phases->result,
-                .weight = question.weight->type.dtype,
-                .constant_weight = is_constant(question),
-                .phases = {},
-                .no = {}};
-  merge_groups(conv.attrs, merged);
-  conv.attrs.channels_last = true;
+  ConvCase conv = case_of(question, phases->attrs, phases->data, phases->result, merged);
   conv.phases = std::move(phases);
   return conv;
 }
