@@ -13,8 +13,8 @@
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
 #include "host/support/error.h"
-#include "host/target/explain.h"
-#include "host/target/kernel_rules.h"
+#include "host/targets/common/explain.h"
+#include "host/targets/common/kernel_rules.h"
 
 namespace gantry::cli {
 namespace {

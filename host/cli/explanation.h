@@ -8,7 +8,7 @@
 
 #include "host/cli/memory_map.h"
 #include "host/driver/compile.h"
-#include "host/target/kernel_rules.h"
+#include "host/targets/common/kernel_rules.h"
 
 namespace gantry::cli {
 

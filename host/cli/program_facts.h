@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gantry {
-struct KernelRule;  // host/target/kernel_rules.h
+struct KernelRule;  // host/targets/common/kernel_rules.h
 }
 
 namespace gantry::cli {

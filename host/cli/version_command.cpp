@@ -7,8 +7,8 @@
 #include "device_runtime/src/gpu_info.h"
 #include "host/cli/commands.h"
 #include "host/codegen/llvm_version.h"
-#include "host/codegen/ptxas.h"
 #include "host/support/error.h"
+#include "host/targets/cuda/ptxas.h"
 #include "rpc/build_commit.h"
 
 namespace gantry::cli {

@@ -5,8 +5,8 @@
 
 #include "host/codegen/backends.h"
 #include "host/codegen/cpu_family.h"
-#include "host/codegen/gpu_target.h"
 #include "host/support/error.h"
+#include "host/targets/cuda/gpu_target.h"
 
 namespace gantry {
 namespace {

@@ -9,9 +9,9 @@
 #include "host/codegen/backends.h"
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/cpu_features.h"
-#include "host/codegen/gpu_target.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
+#include "host/targets/cuda/gpu_target.h"
 
 namespace gantry {
 namespace {

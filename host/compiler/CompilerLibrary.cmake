@@ -21,7 +21,7 @@ target_include_directories(gantry_compiler_library INTERFACE
 
 install(TARGETS gantry_compiler_library EXPORT gantry-compiler
   LIBRARY COMPONENT compiler EXCLUDE_FROM_ALL)
-foreach(layer support graph tensor loops ops passes codegen target driver onnx compiler)
+foreach(layer support graph tensor loops ops passes codegen targets/common driver onnx compiler)
   file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/host/${layer}/*.h)
   foreach(header ${headers})
     get_filename_component(folder ${header} DIRECTORY)

@@ -29,7 +29,7 @@
 #include "host/ops/builder.h"
 #include "host/passes/pass.h"
 #include "host/passes/pattern.h"
-#include "host/target/schedule_rules.h"
+#include "host/targets/common/schedule_rules.h"
 #include "host/tensor/interpret.h"
 #include "host/tensor/schedule.h"
 

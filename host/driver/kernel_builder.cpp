@@ -7,8 +7,8 @@
 #include "host/loops/launch.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
-#include "host/target/schedule_rules.h"
-#include "host/target/unit_axes.h"
+#include "host/targets/common/schedule_rules.h"
+#include "host/targets/common/unit_axes.h"
 
 namespace gantry {
 namespace {

@@ -15,7 +15,7 @@
 #include "host/passes/fuse_ops.h"
 #include "host/passes/passes.h"
 #include "host/passes/place_devices.h"
-#include "host/target/attention_policy.h"
+#include "host/targets/common/attention_policy.h"
 
 namespace gantry {
 namespace {

@@ -6,8 +6,8 @@
 #include "host/forms/choose.h"
 #include "host/graph/shape_guess.h"
 #include "host/ops/tiles.h"
-#include "host/target/cpu/conv_model.h"
-#include "host/target/cpu/layout_costs.h"
+#include "host/targets/cpu/conv_model.h"
+#include "host/targets/cpu/layout_costs.h"
 
 namespace gantry::forms {
 namespace {

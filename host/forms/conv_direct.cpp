@@ -1,7 +1,7 @@
-// nn.conv, every window by itself, with weights in blocks of outputs (host/target/cpu/rule_product.cpp).
+// nn.conv, every window by itself, with weights in blocks of outputs (host/targets/cpu/rule_product.cpp).
 #include "host/forms/conv_case.h"
 #include "host/forms/ranges.h"
-#include "host/target/cpu/conv_model.h"
+#include "host/targets/cpu/conv_model.h"
 
 namespace gantry::forms {
 namespace {

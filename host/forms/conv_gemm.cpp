@@ -1,7 +1,7 @@
 // nn.conv as a matrix product over the unrolled windows (host/ops/conv_gemm.cpp): GPUs' form; on CPUs for who asks for it.
 #include "host/forms/conv_case.h"
 #include "host/forms/gemm_knobs.h"
-#include "host/target/cuda/conv_model.h"
+#include "host/targets/cuda/conv_model.h"
 
 namespace gantry::forms {
 namespace {

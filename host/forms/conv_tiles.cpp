@@ -1,11 +1,11 @@
-// nn.conv on tile units (host/ops/tiles.h, host/target/cpu/rule_tiles.cpp).
+// nn.conv on tile units (host/ops/tiles.h, host/targets/cpu/rule_tiles.cpp).
 #include "host/codegen/cpu_features.h"
 #include "host/forms/conv_case.h"
 #include "host/forms/exact_weights.h"
 #include "host/forms/ranges.h"
 #include "host/ops/tiles.h"
-#include "host/target/cpu/tile_costs.h"
-#include "host/target/cpu/tile_policy.h"
+#include "host/targets/cpu/tile_costs.h"
+#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 namespace {

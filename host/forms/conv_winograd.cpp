@@ -1,5 +1,5 @@
 // nn.conv by Winograd's algorithms F(2x2, 3x3), F(4x4, 3x3) and F(6x6, 3x3) (host/ops/winograd.h,
-// host/target/cpu/rule_winograd.cpp): fewer multiplications for windows of 3 by 3, with products of multiply-adds or on
+// host/targets/cpu/rule_winograd.cpp): fewer multiplications for windows of 3 by 3, with products of multiply-adds or on
 // tile units.
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include "host/codegen/cpu_features.h"
 #include "host/forms/conv_case.h"
 #include "host/forms/ranges.h"
-#include "host/target/cpu/conv_model.h"
-#include "host/target/cpu/tile_costs.h"
-#include "host/target/cpu/tile_policy.h"
-#include "host/target/cuda/conv_model.h"
+#include "host/targets/cpu/conv_model.h"
+#include "host/targets/cpu/tile_costs.h"
+#include "host/targets/cpu/tile_policy.h"
+#include "host/targets/cuda/conv_model.h"
 
 namespace gantry::forms {
 namespace {

@@ -1,4 +1,4 @@
-// nn.dense as a matrix product in tiles of a GPU (host/ops/dense.h, host/target/cuda/rule_gemm.cpp).
+// nn.dense as a matrix product in tiles of a GPU (host/ops/dense.h, host/targets/cuda/rule_gemm.cpp).
 #include "host/forms/dense_case.h"
 #include "host/forms/gemm_knobs.h"
 

@@ -7,9 +7,9 @@
 #include "host/forms/dense_case.h"
 #include "host/forms/ranges.h"
 #include "host/ops/fixed_point.h"
-#include "host/target/cpu/dense_model.h"
-#include "host/target/cpu/dense_work.h"
-#include "host/target/cpu/tile_policy.h"
+#include "host/targets/cpu/dense_model.h"
+#include "host/targets/cpu/dense_work.h"
+#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 namespace {

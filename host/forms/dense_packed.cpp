@@ -1,10 +1,10 @@
-// nn.dense with weights in blocks of columns, each read from one end to the other (host/target/cpu/rule_dense.cpp).
+// nn.dense with weights in blocks of columns, each read from one end to the other (host/targets/cpu/rule_dense.cpp).
 #include <algorithm>
 
 #include "host/forms/dense_case.h"
 #include "host/forms/ranges.h"
-#include "host/target/cpu/dense_model.h"
-#include "host/target/cpu/dense_work.h"
+#include "host/targets/cpu/dense_model.h"
+#include "host/targets/cpu/dense_work.h"
 
 namespace gantry::forms {
 namespace {

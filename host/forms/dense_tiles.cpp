@@ -3,7 +3,7 @@
 #include "host/forms/dense_case.h"
 #include "host/forms/exact_weights.h"
 #include "host/forms/ranges.h"
-#include "host/target/cpu/tile_policy.h"
+#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 namespace {

@@ -1,6 +1,6 @@
-// nn.conv with a group for every channel, channels-last: along vectors of channels (host/target/cpu/rule_windows.cpp).
+// nn.conv with a group for every channel, channels-last: along vectors of channels (host/targets/cpu/rule_windows.cpp).
 #include "host/forms/conv_case.h"
-#include "host/target/cpu/conv_model.h"
+#include "host/targets/cpu/conv_model.h"
 
 namespace gantry::forms {
 namespace {

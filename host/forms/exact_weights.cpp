@@ -10,8 +10,8 @@
 #include "host/codegen/cpu_features.h"
 #include "host/forms/choose.h"
 #include "host/ops/dense.h"
-#include "host/target/cpu/network_error.h"
-#include "host/target/cpu/tile_policy.h"
+#include "host/targets/cpu/network_error.h"
+#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 namespace {

@@ -1,4 +1,4 @@
-// Knobs of tiled matrix products on GPUs (host/target/cuda/gemm_model.h), which all gemm forms have.
+// Knobs of tiled matrix products on GPUs (host/targets/cuda/gemm_model.h), which all gemm forms have.
 #pragma once
 
 #include "host/forms/form.h"

@@ -1,4 +1,4 @@
-// matmul as a matrix product in tiles of a GPU (host/ops/dense.h, host/target/cuda/rule_gemm.cpp).
+// matmul as a matrix product in tiles of a GPU (host/ops/dense.h, host/targets/cuda/rule_gemm.cpp).
 #include "host/forms/gemm_knobs.h"
 #include "host/ops/dense.h"
 

@@ -5,7 +5,7 @@
 #include "host/codegen/cpu_features.h"
 #include "host/passes/weight_growth.h"
 #include "host/support/divide.h"
-#include "host/target/cpu/tile_policy.h"
+#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 

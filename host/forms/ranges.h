@@ -19,7 +19,7 @@ template <int64_t most>
 KnobRange up_to(const FormCase&) {
   return {1, most};
 }
-/// How products on tile units are cut into blocks (host/target/cpu/tile_blocks.h).
+/// How products on tile units are cut into blocks (host/targets/cpu/tile_blocks.h).
 constexpr Knob kBlockRows{"rows", 0, "rows, or lines of an image, a block of results", up_to<4096>, true};
 constexpr Knob kBlockColumns{"columns", 0, "columns a block of results", up_to<65536>, true};
 constexpr Knob kOwnRows{"own_rows", 0, "each block of rows makes its part of the operand itself", nullptr, true};

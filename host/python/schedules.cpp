@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "host/codegen/target.h"
-#include "host/target/schedule_rules.h"
+#include "host/targets/common/schedule_rules.h"
 
 namespace py = pybind11;
 

@@ -214,7 +214,7 @@ class Schedule {
 
   /// Root stages become launches on a GPU; hand-written operations use their GPU bodies.
   bool for_gpu = false;
-  /// Who made it (host/target/kernel_rules.def), for reports; empty: none of the rules.
+  /// Who made it (host/targets/common/kernel_rules.def), for reports; empty: none of the rules.
   std::string_view rule;
   const std::vector<Tensor>& outputs() const { return outputs_; }
   /// Producers first.

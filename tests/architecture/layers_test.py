@@ -18,7 +18,7 @@ LAYERS = [
     ['host/loops'],
     ['host/ops'],
     ['host/passes', 'host/codegen', 'host/zoo'],
-    ['host/onnx', 'host/target'],
+    ['host/onnx', 'host/targets'],
     ['host/forms'],
     ['host/driver'],
     ['host/compiler'],
@@ -29,11 +29,13 @@ LAYERS = [
 ALLOWED = {
     ('host/tensor', 'host/loops'): 'an extern kernel is given as a function of a builder of loops, declared only',
 }
-# A target's folder has parts of several layers: what a file is called says of which.
-TARGET_PARTS = [('tile_units', 'host/tensor'), ('tile_model|rule_.*', 'host/target')]
-TARGET_CODE = 'host/codegen'
+# A target's folder has parts of several layers: which file it is says of which; all others are rules.
+TARGET_PARTS = [(r'\w+/tile_units', 'host/tensor'),
+                (r'(?!common|cpu|cuda)\w+/(?!tile_model|rule_)\w+|cuda/(gpu_target|gpu_image|ptxas|emit_\w+)|common/families',
+                 'host/codegen')]
+TARGET_RULES = 'host/targets'
 # Which tile units there are, and what each costs.
-LISTS_OF_UNITS = ('host/targets/tile_units.cpp', 'host/target/cpu/tile_costs.cpp')
+LISTS_OF_UNITS = ('host/targets/common/tile_units.cpp', 'host/targets/cpu/tile_costs.cpp')
 LEVEL = {layer: level for level, layers in enumerate(LAYERS) for layer in layers}
 SOURCE = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path('.')
 OP_NAME_COMPARISON = re.compile(r'op->name\s*[=!]=|[=!]=\s*[\w>.()\[\]-]*op->name|op->name\.(compare|starts_with|find)\b')
@@ -45,8 +47,8 @@ STAGE_TEXT_COMPARISON = re.compile(r'(?<!\brule)(?:\.|->)(?:name|tag|source)(?:\
 def layer_of(path):
     parts = path.split('/')
     if path.startswith('host/targets/'):
-        name = parts[-1].split('.')[0]
-        return next((layer for pattern, layer in TARGET_PARTS if re.fullmatch(pattern, name)), TARGET_CODE)
+        name = path.removeprefix('host/targets/').rsplit('.', 1)[0]
+        return next((layer for pattern, layer in TARGET_PARTS if re.fullmatch(pattern, name)), TARGET_RULES)
     for length in (2, 1):
         name = '/'.join(parts[:length])
         if name in LEVEL:
@@ -135,7 +137,7 @@ class Stages(unittest.TestCase):
     def test_rules_ask_for_roles_not_for_words(self):
         """A stage's role is a type (host/tensor/role.h); its name and source are text for people."""
         wrong = [f'{name}: {line.strip()}' for path, name in sources()
-                 if layer_of(name) in ('host/tensor', 'host/loops', 'host/ops', 'host/target', 'host/driver')
+                 if layer_of(name) in ('host/tensor', 'host/loops', 'host/ops', 'host/targets', 'host/driver')
                  for line in without_comments(path.read_text(encoding='utf-8')).splitlines()
                  if STAGE_TEXT_COMPARISON.search(line)]
         self.assertEqual(wrong, [])
@@ -149,7 +151,7 @@ class Stages(unittest.TestCase):
 class KernelRules(unittest.TestCase):
     def test_each_rule_lies_in_the_file_that_the_list_names(self):
         rules = re.findall(r'^GANTRY_KERNEL_RULE\((\w+), (\w+), "[^"]+", "([^"]+)"\)$',
-                           (SOURCE / 'host/target/kernel_rules.def').read_text(encoding='utf-8'), re.MULTILINE)
+                           (SOURCE / 'host/targets/common/kernel_rules.def').read_text(encoding='utf-8'), re.MULTILINE)
         self.assertGreater(len(rules), 8)
         wrong = [f'{file} does not define {rule}_rule of {device}' for device, rule, file in rules
                  if not re.search(rf'^namespace gantry::{device} \{{$.*^std::optional<Schedule> {rule}_rule\(',
@@ -163,7 +165,7 @@ class TileUnits(unittest.TestCase):
                  for word in re.findall(r'\.name = "(\w+)"', path.read_text(encoding='utf-8'))}
         self.assertGreater(len(units), 2)
         wrong = [f'{name}: {line.strip()}' for path, name in sources()
-                 if layer_of(name) in ('host/tensor', 'host/loops', 'host/ops', 'host/passes', 'host/driver', 'host/target')
+                 if layer_of(name) in ('host/tensor', 'host/loops', 'host/ops', 'host/passes', 'host/driver', 'host/targets')
                  and not name.startswith(('host/targets/x86/', 'host/targets/arm/')) and name not in LISTS_OF_UNITS
                  for line in without_comments(path.read_text(encoding='utf-8')).splitlines()
                  if any(unit in line.lower() for unit in units)]

@@ -5,8 +5,8 @@
 
 #include "host/codegen/codegen.h"
 #include "host/codegen/index_range.h"
-#include "host/codegen/ptxas.h"
 #include "host/support/error.h"
+#include "host/targets/cuda/ptxas.h"
 #include "tests/codegen/run_kernel.h"
 
 namespace gantry {

@@ -11,7 +11,7 @@
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
-#include "host/target/cpu/network_error.h"
+#include "host/targets/cpu/network_error.h"
 
 namespace gantry {
 namespace {

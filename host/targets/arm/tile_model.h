@@ -1,8 +1,8 @@
 /// What products on the tile unit of AArch64 cost.
 #pragma once
 
-#include "host/target/cpu/tile_costs.h"
 #include "host/targets/arm/tile_units.h"
+#include "host/targets/cpu/tile_costs.h"
 
 namespace gantry::arm {
 

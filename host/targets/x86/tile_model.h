@@ -1,7 +1,7 @@
 /// What products on the tile units of x86-64 cost.
 #pragma once
 
-#include "host/target/cpu/tile_costs.h"
+#include "host/targets/cpu/tile_costs.h"
 #include "host/targets/x86/tile_units.h"
 
 namespace gantry::x86 {

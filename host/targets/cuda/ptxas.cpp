@@ -1,0 +1,136 @@
+#include "host/targets/cuda/ptxas.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include "host/support/cleanup.h"
+#include "host/support/error.h"
+#include "host/support/program.h"
+#include "host/support/temporary.h"
+
+extern char** environ;  // NOLINT: POSIX wants it declared
+
+namespace gantry {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kProgram = "ptxas";
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string read_all(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// This process's environment, with temporary files in `folder`.
+std::vector<std::string> environment_in(const fs::path& folder) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("TMPDIR=")) variables.emplace_back(*variable);
+  }
+  variables.push_back("TMPDIR=" + folder.string());
+  return variables;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// The exit status of the program; its output goes to the file `log`, its temporary files beside that.
+int run(std::vector<std::string> command, const fs::path& log) {
+  std::vector<std::string> variables = environment_in(log.parent_path());
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  cleanup::Child child(command[0], pointers_to(command).data(), actions, pointers_to(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (child.error() != 0) user_error("{}: cannot be run: {}", command[0], std::strerror(child.error()));
+  const int status = child.wait();
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+std::optional<fs::path> find_ptxas() {
+  if (const std::string named = environment("GANTRY_PTXAS"); !named.empty()) {
+    if (named == "none") return std::nullopt;
+    if (!is_program(named)) user_error("GANTRY_PTXAS={}: not a program", named);
+    return named;
+  }
+  if (const auto program = find_program(kProgram)) return program;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    const std::string home = environment(variable);
+    if (!home.empty() && is_program(fs::path(home) / "bin" / kProgram))
+      return fs::path(home) / "bin" / kProgram;
+  }
+  const fs::path usual = fs::path("/usr/local/cuda/bin") / kProgram;
+  if (is_program(usual)) return usual;
+  return std::nullopt;
+}
+
+std::string ptxas_version(const fs::path& program) {
+  const TemporaryFolder folder("ptxas");
+  const fs::path log = folder.path() / "version";
+  if (run({program.string(), "--version"}, log) != 0) return "";
+  const std::string text = read_all(log), marker = "release ";
+  const size_t at = text.find(marker);
+  if (at == std::string::npos) return "";
+  const size_t start = at + marker.size();
+  return text.substr(start, text.find('\n', start) - start);
+}
+
+PtxasResult run_ptxas(const fs::path& program, const std::string& ptx, const std::string& arch, int threads) {
+  const TemporaryFolder folder("ptxas");
+  const fs::path source = folder.path() / "kernels.ptx", cubin = folder.path() / "kernels.cubin",
+                 log = folder.path() / "messages";
+  {
+    std::ofstream file(source, std::ios::binary);
+    file.write(ptx.data(), static_cast<std::streamsize>(ptx.size()));
+    file.close();
+    if (!file) user_error("{}: cannot be written: {}", source.string(), std::strerror(errno));
+  }
+  std::vector<std::string> command = {program.string(), "-v", "-arch=" + arch,
+                                      source.string(),  "-o", cubin.string()};
+  if (threads > 1) command.push_back("--split-compile=" + std::to_string(threads));
+  PtxasResult result;
+  int status = run(command, log);
+  result.messages = read_all(log);
+  auto complains_of = [&](const char* option) { return result.messages.find(option) != std::string::npos; };
+  if (status != 0 && threads > 1 && complains_of("split-compile")) {  // older than CUDA 12
+    command.pop_back();
+    status = run(command, log);
+    result.messages = read_all(log);
+  }
+  if (status != 0) {
+    result.outcome =
+        complains_of("gpu-name") ? PtxasResult::Outcome::kUnknownArchitecture : PtxasResult::Outcome::kFailed;
+    return result;
+  }
+  const std::string bytes = read_all(cubin);
+  result.outcome = bytes.empty() ? PtxasResult::Outcome::kFailed : PtxasResult::Outcome::kAssembled;
+  result.cubin.resize(bytes.size());
+  std::memcpy(result.cubin.data(), bytes.data(), bytes.size());
+  return result;
+}
+
+}  // namespace gantry

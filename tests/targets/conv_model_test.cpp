@@ -1,0 +1,56 @@
+// Models and plans of convolutions on CPUs.
+#include <gtest/gtest.h>
+
+#include "host/targets/cpu/conv_model.h"
+#include "host/targets/cpu/winograd_model.h"
+
+namespace gantry {
+namespace {
+
+TEST(ConvModel, ReadsImagesOfFewChannelsAsTheyLie) {
+  ConvAttrs attrs;
+  attrs.kernel = {7, 7};
+  const MachineModel& wide = find_target("x86-64-v4").machine;
+  EXPECT_TRUE(cpu::prefers_plain_data(attrs, {DType::kF32, {1, 3, 224, 224}}, wide));
+  EXPECT_FALSE(cpu::prefers_plain_data(attrs, {DType::kF32, {1, 64, 56, 56}}, wide));
+  EXPECT_FALSE(
+      cpu::prefers_plain_data(attrs, {DType::kF32, {1, 3, 224, 224}}, find_target("cortex-a76").machine))
+      << "products take lanes of neighbouring channels";
+}
+
+/// With padding of half a window.
+ConvAttrs square_window(int64_t outputs, int64_t kernel = 3, int64_t stride = 1, int64_t groups = 1) {
+  ConvAttrs attrs;
+  attrs.channels = outputs;
+  attrs.groups = groups;
+  attrs.kernel = {kernel, kernel};
+  attrs.strides = {stride, stride};
+  attrs.dilations = {1, 1};
+  attrs.padding = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+  return attrs;
+}
+
+TEST(WinogradModel, DividesAnOddNumberOfTilesForTwoThreads) {
+  const cpu::WinogradWork work{.tile = 4, .height = 28, .width = 28, .inputs = 128, .outputs = 32};
+  const cpu::WinogradPlan plan = cpu::plan_winograd(work, find_target("x86-64-v4").machine);
+  EXPECT_EQ(plan.chunk, 25);  // of 49
+  EXPECT_FALSE(plan.input_at_root);
+}
+
+TEST(WinogradModel, KeepsAnImageTogetherWhereWeightsComeFromMemory) {
+  const cpu::WinogradWork work{.tile = 2, .height = 14, .width = 14, .inputs = 512, .outputs = 512};
+  const cpu::WinogradPlan plan = cpu::plan_winograd(work, find_target("x86-64-v4").machine);
+  EXPECT_EQ(plan.chunk, 49);
+  EXPECT_TRUE(plan.input_at_root);
+}
+
+TEST(ConvModel, ComputesNarrowGroupsSeveralAtOnce) {
+  const ConvAttrs attrs = square_window(128, 3, 1, 32);
+  const TensorType image{DType::kF32, {1, 128, 56, 56}};
+  const int64_t merged = cpu::choose_merged_groups(attrs, image, image, find_target("x86-64-v4").machine);
+  EXPECT_GT(merged, 1);
+  EXPECT_EQ(attrs.groups % merged, 0);
+}
+
+}  // namespace
+}  // namespace gantry
