@@ -37,4 +37,23 @@ std::string declared_name(const onnx::TensorShapeProto_Dimension& dim) {
   return dim.has_dim_param() && !is_placeholder(dim.dim_param()) ? dim.dim_param() : "";
 }
 
+bool may_be(const onnx::TensorShapeProto& declared, const Shape& shape) {
+  if (static_cast<size_t>(declared.dim_size()) != shape.size()) return false;
+  for (int i = 0; i < declared.dim_size(); ++i) {
+    const auto size = declared_size(declared.dim(i));
+    if (size && provably_different(shape[static_cast<size_t>(i)], *size)) return false;
+  }
+  return true;
+}
+
+std::string shape_text(const onnx::TensorShapeProto& declared) {
+  std::string text;
+  for (const auto& dim : declared.dim()) {
+    const auto size = declared_size(dim);
+    const std::string name = declared_name(dim);
+    text += (text.empty() ? "" : ", ") + (size ? std::to_string(*size) : name.empty() ? "?" : name);
+  }
+  return "(" + text + ")";
+}
+
 }  // namespace gantry

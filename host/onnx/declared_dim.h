@@ -10,9 +10,12 @@
 #include <optional>
 #include <string>
 
+#include "host/graph/dim.h"
+
 namespace onnx {
+class TensorShapeProto;
 class TensorShapeProto_Dimension;
-}
+}  // namespace onnx
 
 namespace gantry {
 
@@ -20,5 +23,9 @@ namespace gantry {
 std::optional<int64_t> declared_size(const onnx::TensorShapeProto_Dimension& dim);
 /// The name that makes open dimensions equal; empty where it has none, or a placeholder for one.
 std::string declared_name(const onnx::TensorShapeProto_Dimension& dim);
+/// False where the ranks differ, or a dimension's fixed size is provably another.
+bool may_be(const onnx::TensorShapeProto& declared, const Shape& shape);
+/// As a person writes it: "(N, 3, ?)".
+std::string shape_text(const onnx::TensorShapeProto& declared);
 
 }  // namespace gantry

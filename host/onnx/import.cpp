@@ -208,31 +208,24 @@ void Importer::add_initializers(const onnx::GraphProto& graph, const std::string
 
 // --- outputs
 
-void Importer::check_declared(const onnx::ValueInfoProto& output, const TensorType& type) const {
+void Importer::check_declared(const onnx::ValueInfoProto& output, const Value& value) const {
   if (!output.type().has_tensor_type()) return;
+  const TensorType& type = value.type;
   const auto& declared = output.type().tensor_type();
   if (declared.elem_type() != 0 && dtype_of(declared.elem_type(), "output") != type.dtype) {
     user_error("output '{}' is declared with another dtype than the {} that the model computes",
                output.name(), name_of(type.dtype));
   }
-  if (!declared.has_shape()) return;
-  bool same = declared.shape().dim_size() == type.rank();
-  for (int i = 0; same && i < type.rank(); ++i) {
-    const auto& dim = declared.shape().dim(i);
-    const Dim& inferred = type.shape[static_cast<size_t>(i)];
-    const auto size = declared_size(dim);
-    const bool open = !size || !fixed_symbols_.empty() || !options_.shapes.empty();
-    same = open || !provably_different(inferred, *size);
-  }
-  if (same) return;
-  std::string text;
-  for (const auto& dim : declared.shape().dim()) {
-    const auto size = declared_size(dim);
-    const std::string name = declared_name(dim);
-    text += (text.empty() ? "" : ", ") + (size ? std::to_string(*size) : name.empty() ? "?" : name);
-  }
-  user_error("output '{}' is declared with the shape ({}), but the model computes {}", output.name(), text,
-             type.str());
+  // What the user fixed, the model could not know.
+  const bool fixed = !fixed_symbols_.empty() || !options_.shapes.empty();
+  if (!options_.warn || !declared.has_shape() || fixed || may_be(declared.shape(), type.shape)) return;
+  // Not an error: exporters write what onnx's shape inference said, which counts a window too many for pooling
+  // with ceil_mode where the last one would lie in the padding.
+  const bool computed = value.producer != nullptr && !value.producer->origin.empty();
+  options_.warn(fmt::format("output '{}' is declared with the shape {}, but {} computes {}: that is what it has",
+                            output.name(), shape_text(declared.shape()),
+                            computed ? fmt::format("node {}", value.producer->origin.back()) : "the model",
+                            type.str()));
 }
 
 void Importer::add_outputs(const onnx::GraphProto& graph) {
@@ -248,7 +241,7 @@ void Importer::add_outputs(const onnx::GraphProto& graph) {
     } catch (const ReadsUnknown&) {
       continue;
     }
-    if (!collect(fmt::format("output '{}'", output.name()), [&] { check_declared(output, value->type); }))
+    if (!collect(fmt::format("output '{}'", output.name()), [&] { check_declared(output, *value); }))
       continue;
     // Every output is a buffer of its own, filled by a node.
     bool shared = std::count(f.outputs.begin(), f.outputs.end(), value) != 0;

@@ -105,7 +105,8 @@ class Importer {
   void convert_nodes(const onnx::GraphProto& graph);
   void convert_node(const onnx::NodeProto& node, const std::string& name);
   void add_outputs(const onnx::GraphProto& graph);
-  void check_declared(const onnx::ValueInfoProto& output, const TensorType& type) const;
+  /// Warns of a declared shape that cannot be the value's; a user error for another dtype.
+  void check_declared(const onnx::ValueInfoProto& output, const Value& value) const;
 
   std::shared_ptr<const onnx::ModelProto> model_;
   const ImportOptions& options_;

@@ -128,10 +128,39 @@ TEST(Import, GivenShapesFixSymbolsAndMustFit) {
   EXPECT_THAT(error_of(bytes, unknown), AllOf(HasSubstr("'z'"), HasSubstr("inputs are: x")));
 }
 
-TEST(Import, ADeclaredOutputShapeThatContradictsTheGraphIsNamed) {
-  std::string bytes = model(input("x", kN3) + node("Relu", "x", "y") +
-                            output("y", "shape { dim { dim_param: 'N' } dim { dim_value: 5 } }"));
-  EXPECT_THAT(error_of(bytes), AllOf(HasSubstr("output 'y'"), HasSubstr("(N, 5)"), HasSubstr("(N, 3)")));
+/// What is warned of while the model is imported.
+std::vector<std::string> warnings_of(const std::string& bytes, ImportOptions options = {}) {
+  std::vector<std::string> warnings;
+  options.warn = [&](const std::string& text) { warnings.push_back(text); };
+  import(bytes, options);
+  return warnings;
+}
+
+TEST(Import, ADeclaredOutputShapeThatContradictsTheGraphIsWarnedOf) {
+  const std::string relu = input("x", kN3) + node("Relu", "x", "y");
+  const std::string three = model(relu + output("y", "shape { dim { dim_param: 'N' } dim { dim_value: 3 } }"));
+  EXPECT_THAT(warnings_of(three), testing::IsEmpty());
+  const std::string five = model(relu + output("y", "shape { dim { dim_param: 'N' } dim { dim_value: 5 } }"));
+  EXPECT_THAT(warnings_of(five), testing::ElementsAre(AllOf(HasSubstr("output 'y'"), HasSubstr("(N, 5)"),
+                                                            HasSubstr("Relu_y"), HasSubstr("(N, 3)"))));
+  const std::string vector = model(relu + output("y", "shape { dim { dim_value: 3 } }"));
+  EXPECT_THAT(warnings_of(vector), testing::SizeIs(1));
+  const std::string integers = model(relu + "output { name: 'y' type { tensor_type { elem_type: 7 } } } ");
+  EXPECT_THAT(error_of(integers), HasSubstr("another dtype"));
+}
+
+TEST(Import, PoolingWithCeilModeHasTheWindowsThatBeginInsideOfItsData) {
+  // Four elements, one of padding on each side: windows of 1 at -1, 1 and 3, and with ceil_mode none at 5, where
+  // onnx's shape inference (rounding up alone) counts one.
+  const std::string attributes =
+      "attribute { name: 'kernel_shape' type: INTS ints: 1 } attribute { name: 'strides' type: INTS ints: 2 } "
+      "attribute { name: 'pads' type: INTS ints: 1 ints: 1 } attribute { name: 'ceil_mode' type: INT i: 1 } ";
+  const std::string bytes =
+      model(input("x", "dim { dim_value: 1 } dim { dim_value: 1 } dim { dim_value: 4 }") +
+            node("MaxPool", "x", "y", attributes) +
+            output("y", "shape { dim { dim_value: 1 } dim { dim_value: 1 } dim { dim_value: 4 } }"));
+  EXPECT_EQ(import(bytes).main.outputs[0]->type.shape, (Shape{1, 1, 3}));
+  EXPECT_THAT(warnings_of(bytes), testing::Contains(AllOf(HasSubstr("MaxPool_y"), HasSubstr("(1, 1, 3)"))));
 }
 
 TEST(Import, BrokenGraphsAreUserErrorsThatNameTheNode) {
