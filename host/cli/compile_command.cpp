@@ -93,7 +93,7 @@ int compile(const Options& options, const Invocation& invocation) {
   invocation.outputs->writes(path, FileKind::kModule, options.output.empty() ? "" : "-o", options.force);
   Progress progress(invocation.verbosity());
   progress.update("reading " + options.model, -1);
-  const Graph graph = import_model(options.model, shapes, sizes, invocation, optimize);
+  Graph graph = import_model(options.model, shapes, sizes, invocation, optimize);
   CompileOptions compile = compile_options(targets, options.opt_level, progress);
   compile.verify = options.verify;
   compile.cache = open_cache(!options.no_cache);
@@ -101,7 +101,7 @@ int compile(const Options& options, const Invocation& invocation) {
   compile.optimize = optimize;
   compile.decisions = read_decisions(options.decisions, invocation);
   compile.observer.spans = invocation.spans.get();
-  ModuleFile module = compile_graph(graph, compile);
+  ModuleFile module = compile_graph(std::move(graph), compile);
   progress.update("writing " + path.string(), -1);
   {
     const TimedSpan span(invocation.spans.get(), "compile", "write the module");

@@ -197,8 +197,8 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     const Target target = target_of_device(request, machine);
     Progress progress(invocation.verbosity());
     progress.update("reading " + request.file.string(), -1);
-    const Graph graph = import_model(request.file, request.shapes, request.sizes, invocation,
-                                     request.optimize, {}, request.contents);
+    Graph graph = import_model(request.file, request.shapes, request.sizes, invocation, request.optimize, {},
+                               request.contents);
     CompileOptions options = compile_options({target}, request.opt_level, progress);
     options.precision = request.precision;
     options.optimize = request.optimize;
@@ -211,7 +211,7 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
             std::make_shared<const CompiledProgram>(without_weights(std::move(lowered), compiled));
       };
     }
-    ModuleFile file = compile_graph(graph, options);
+    ModuleFile file = compile_graph(std::move(graph), options);
     const TimedSpan span(invocation.spans.get(), "compile", "write the module");
     module.bytes = module_bytes(file);
     module.opt_level = request.opt_level;

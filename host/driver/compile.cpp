@@ -76,6 +76,10 @@ PlannedProgram plan_program(const Graph& graph, const Target& named, const Compi
 }
 
 ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
+  return compile_graph(clone_graph(graph), options);
+}
+
+ModuleFile compile_graph(Graph&& graph, const CompileOptions& options) {
   if (options.targets.empty()) user_error("no target given: name one with --target (see `gantry targets`)");
   for (const Target& target : options.targets) expect_code_generation(target);
   ModuleBuilder builder(graph);
@@ -85,7 +89,8 @@ ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
   for (const Target& named : options.targets) {
     const Target target = with_precision(named, options.precision);
     const TimedSpan span(options.observer.spans, "compile", "compile for " + target.name);
-    Program program = build_program(graph, target, options);
+    const bool last = &named == &options.targets.back();
+    Program program = build_program(last ? std::move(graph) : clone_graph(graph), target, options);
     progress("generating code for " + target.name, 0);
     if (target.device == DeviceKind::kCuda) {
       add_cuda_variant(builder, program, target, options);

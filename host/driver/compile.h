@@ -105,6 +105,8 @@ struct CompileOptions {
 LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options);
 /// Compiles for every target of the options. Errors: user errors name the node; internal errors the kernel.
 ModuleFile compile_graph(const Graph& graph, const CompileOptions& options);
+/// The same for a graph that nobody needs any more, with less memory: about the weights once.
+ModuleFile compile_graph(Graph&& graph, const CompileOptions& options);
 /// A program of one target, and the module that it would be in, with weights and plan but without code.
 struct PlannedProgram {
   LoweredProgram lowered;

@@ -152,7 +152,11 @@ class KernelTable {
 }  // namespace
 
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options) {
-  Program program{clone_graph(graph), {}, {}, {}, {}, {}};
+  return build_program(clone_graph(graph), target, options);
+}
+
+Program build_program(Graph&& graph, const Target& target, const CompileOptions& options) {
+  Program program{std::move(graph), {}, {}, {}, {}, {}};
   program.decisions = run_graph_passes(program.graph, target, options);
   KernelTable kernels(program, target, options);
   size_t step = 0;

@@ -33,5 +33,8 @@ struct Program {
 /// order: "conv_relu_3". This name is its symbol in the image and stands in every report; the same model,
 /// target and options give the same names. Copies between devices are no calls: they stay nodes.
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options);
+/// The same for a graph that nobody needs any more: weights are freed as others, arranged for the target, take
+/// their place.
+Program build_program(Graph&& graph, const Target& target, const CompileOptions& options);
 
 }  // namespace gantry

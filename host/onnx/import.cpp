@@ -2,6 +2,7 @@
 #include "host/onnx/import.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <onnx/onnx_pb.h>
 #ifndef GANTRY_NO_ONNX_CHECKER
 #include <onnx/checker.h>
@@ -28,17 +29,25 @@ bool begins_like_a_model(std::string_view bytes) {
                                      static_cast<unsigned char>(bytes[0])) != std::end(kTags);
 }
 
-std::shared_ptr<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& name) {
-  if (bytes.empty()) user_error("{} is not an ONNX file: it is empty", name);
-  if (bytes.size() > static_cast<size_t>(INT_MAX)) {
+using ModelPtr = std::shared_ptr<onnx::ModelProto>;
+
+/// What a message calls an initialiser.
+std::string initializer_text(const std::string& name) {
+  return fmt::format("initialiser '{}'", name);
+}
+
+/// `begin`: the first bytes of all `size`; `stream` gives all of them.
+ModelPtr parse_model(google::protobuf::io::ZeroCopyInputStream& stream, std::string_view begin, size_t size,
+                     const std::string& name) {
+  if (size == 0) user_error("{} is not an ONNX file: it is empty", name);
+  if (size > static_cast<size_t>(INT_MAX)) {
     user_error("{} is larger than 2 GB, which ONNX allows only with external data", name);
   }
   auto model = std::make_shared<onnx::ModelProto>();
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                                static_cast<int>(bytes.size()));
-  stream.SetTotalBytesLimit(INT_MAX);
-  bool parsed = model->ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
-  if (!parsed && begins_like_a_model(bytes)) {
+  google::protobuf::io::CodedInputStream coded(&stream);
+  coded.SetTotalBytesLimit(INT_MAX);
+  const bool parsed = model->ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage();
+  if (!parsed && begins_like_a_model(begin)) {
     user_error(
         "{} is truncated or damaged: it begins like an ONNX model, but does not end like one; "
         "copy or export it again",
@@ -48,10 +57,22 @@ std::shared_ptr<onnx::ModelProto> parse_model(std::string_view bytes, const std:
   return model;
 }
 
+ModelPtr parse_bytes(std::string_view bytes, const std::string& name) {
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), INT_MAX)));
+  return parse_model(stream, bytes, bytes.size(), name);
+}
+
+/// Read piece by piece: a mapped file would be in memory beside the weights that are copied out of it.
+ModelPtr parse_file(const std::filesystem::path& path) {
+  const InputFile file(path);
+  const std::string begin = file.begin(1);
+  google::protobuf::io::FileInputStream stream(file.descriptor(), 1 << 20);
+  return parse_model(stream, begin, file.size(), path.string());
+}
+
 /// The sizes that would do, in front of the error that those given lead to; empty if they are not to blame.
-std::string better_sizes(const std::shared_ptr<onnx::ModelProto>& model,
-                         const std::filesystem::path& directory, const ImportOptions& options,
-                         const std::map<std::string, int64_t>& given) {
+std::string better_sizes(const ModelPtr& model, const std::filesystem::path& directory,
+                         const ImportOptions& options, const std::map<std::string, int64_t>& given) {
   if (given.empty()) return "";
   ImportOptions symbolic = options;
   symbolic.shapes.clear();
@@ -64,16 +85,16 @@ std::string better_sizes(const std::shared_ptr<onnx::ModelProto>& model,
   }
 }
 
-Graph import_model(std::string_view bytes, const std::string& name, const std::filesystem::path& directory,
-                   const ImportOptions& options) {
-  std::shared_ptr<onnx::ModelProto> model = parse_model(bytes, name);
-  Importer importer(model, directory, options);
+/// `load` gives the model anew: an import takes its weights.
+Graph import_model(const std::function<ModelPtr()>& load, const std::string& name,
+                   const std::filesystem::path& directory, const ImportOptions& options) {
+  Importer importer(load(), directory, options);
   try {
     return importer.import();
   } catch (const UnsupportedModel& error) {
     throw UnsupportedModel(error.features(), fmt::format("{}: {}", name, error.what()));
   } catch (const Error& error) {
-    const std::string advice = better_sizes(model, directory, options, importer.given_sizes());
+    const std::string advice = better_sizes(load(), directory, options, importer.given_sizes());
     throw Error(error.kind(),
                 fmt::format("{}: {}{}{}", name, advice, advice.empty() ? "" : "\n", error.what()));
   }
@@ -82,18 +103,17 @@ Graph import_model(std::string_view bytes, const std::string& name, const std::f
 }  // namespace
 
 Graph import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
-  MappedFile file(path);
-  Graph graph = import_model({file.data(), file.size()}, path.string(), path.parent_path(), options);
+  Graph graph = import_model([&] { return parse_file(path); }, path.string(), path.parent_path(), options);
   if (graph.model_name.empty()) graph.model_name = path.stem().string();
   return graph;
 }
 
 Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& base,
                         const ImportOptions& options) {
-  return import_model(bytes, "the model", base, options);
+  return import_model([&] { return parse_bytes(bytes, "the model"); }, "the model", base, options);
 }
 
-Importer::Importer(std::shared_ptr<const onnx::ModelProto> model, std::filesystem::path directory,
+Importer::Importer(std::shared_ptr<onnx::ModelProto> model, std::filesystem::path directory,
                    const ImportOptions& options)
     : model_(model),
       options_(options),
@@ -117,7 +137,7 @@ Graph Importer::import_supported() {
   const onnx::GraphProto& graph = model_->graph();
   graph_.model_name = graph.name();
   scopes_.emplace_back();
-  add_initializers(graph, "");
+  take_initializers(*model_->mutable_graph());
   add_inputs(graph);
   convert_nodes(graph);
   add_outputs(graph);
@@ -182,28 +202,41 @@ Value* Importer::materialise(Binding& binding, const std::string& name) {
   return binding.value = dims_as_data(*binding.contents, name);
 }
 
-void Importer::add_initializers(const onnx::GraphProto& graph, const std::string& where) {
+void Importer::refuse_sparse_initializers(const onnx::GraphProto& graph) {
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
     const std::string& name = tensor.values().name();
-    unsupported_.add_place(UnsupportedKind::kValueKind, "sparse tensor",
-                           fmt::format("initialiser '{}'", name));
+    unsupported_.add_place(UnsupportedKind::kValueKind, "sparse tensor", initializer_text(name));
     define_unknown(name, "an initialiser");
   }
-  for (const onnx::TensorProto& tensor : graph.initializer()) {
-    const std::string what = fmt::format("initialiser '{}'", tensor.name());
-    Binding binding;
-    if (!collect(what, [&] { binding.constant = tensors_.read(tensor, what); })) {
-      define_unknown(tensor.name(), "an initialiser");
-      continue;
-    }
-    // Small integer tensors steer shapes, so they are never left open.
-    bool stays_open = !options_.freeze && where.empty() && !contents_of(*binding.constant);
-    if (stays_open) {
-      binding.value = graph_.main.add_parameter(tensor.name(), binding.constant->type);
-      binding.constant = nullptr;
-    }
-    define(tensor.name(), std::move(binding), "an initialiser");
+}
+
+void Importer::take_initializers(onnx::GraphProto& graph) {
+  refuse_sparse_initializers(graph);
+  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
+    add_initializer(tensor.name(), !options_.freeze,
+                    [&](const std::string& what) { return tensors_.take(tensor, what); });
   }
+}
+
+void Importer::add_initializers(const onnx::GraphProto& graph) {
+  refuse_sparse_initializers(graph);
+  for (const onnx::TensorProto& tensor : graph.initializer()) {
+    add_initializer(tensor.name(), false,
+                    [&](const std::string& what) { return tensors_.read(tensor, what); });
+  }
+}
+
+void Importer::add_initializer(const std::string& name, bool may_stay_open,
+                               const std::function<ConstantPtr(const std::string& what)>& read) {
+  const std::string what = initializer_text(name);
+  Binding binding;
+  if (!collect(what, [&] { binding.constant = read(what); })) return define_unknown(name, "an initialiser");
+  // Small integer tensors steer shapes, so they are never left open.
+  if (may_stay_open && !contents_of(*binding.constant)) {
+    binding.value = graph_.main.add_parameter(name, binding.constant->type);
+    binding.constant = nullptr;
+  }
+  define(name, std::move(binding), "an initialiser");
 }
 
 // --- outputs
@@ -311,7 +344,7 @@ std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const
     }
     Importer& importer;
   } scope(*this);
-  add_initializers(graph, owner);
+  add_initializers(graph);
   convert_nodes(graph);
   std::vector<Binding> outputs;
   for (const onnx::ValueInfoProto& output : graph.output()) outputs.push_back(lookup(output.name(), owner));

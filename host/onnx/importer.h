@@ -48,8 +48,8 @@ std::string node_name(const onnx::NodeProto& node);
 
 class Importer {
  public:
-  Importer(std::shared_ptr<const onnx::ModelProto> model, std::filesystem::path directory,
-           const ImportOptions& options);
+  /// The model's large weights are taken out of it: it is no good for another import.
+  Importer(std::shared_ptr<onnx::ModelProto> model, std::filesystem::path directory, const ImportOptions& options);
   Graph import();
 
   int64_t opset() const { return opset_; }
@@ -93,7 +93,14 @@ class Importer {
   std::string op_text(const onnx::NodeProto& node) const;
   /// Throws what was collected, if anything was; `error`: what ended the import before, or empty.
   void throw_unsupported(const std::string& error);
-  void add_initializers(const onnx::GraphProto& graph, const std::string& where);
+  /// Defines the names of a branch's initialisers.
+  void add_initializers(const onnx::GraphProto& graph);
+  /// Defines the names of the model's initialisers, and takes their data out of it.
+  void take_initializers(onnx::GraphProto& graph);
+  void refuse_sparse_initializers(const onnx::GraphProto& graph);
+  /// `read` gives the data of what messages call `what`.
+  void add_initializer(const std::string& name, bool may_stay_open,
+                       const std::function<ConstantPtr(const std::string& what)>& read);
   void add_inputs(const onnx::GraphProto& graph);
   TensorType input_type(const onnx::ValueInfoProto& input);
   /// A dimension of an input as the model has it: a size or a symbol.
@@ -108,7 +115,7 @@ class Importer {
   /// Warns of a declared shape that cannot be the value's; a user error for another dtype.
   void check_declared(const onnx::ValueInfoProto& output, const Value& value) const;
 
-  std::shared_ptr<const onnx::ModelProto> model_;
+  std::shared_ptr<onnx::ModelProto> model_;
   const ImportOptions& options_;
   TensorReader tensors_;
   Graph graph_;

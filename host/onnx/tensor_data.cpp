@@ -171,6 +171,17 @@ ConstantPtr TensorReader::read(const onnx::TensorProto& tensor, const std::strin
   return read_typed(tensor, type, what);
 }
 
+ConstantPtr TensorReader::take(onnx::TensorProto& tensor, const std::string& what) {
+  ConstantPtr constant = read(tensor, what);
+  const bool shared = tensor.has_raw_data() && constant->owner == owner_ && owner_ != nullptr;
+  if (!shared) return constant;
+  auto bytes = std::make_shared<std::string>(std::move(*tensor.mutable_raw_data()));
+  auto own = std::make_shared<ConstantData>(*constant);
+  own->bytes = reinterpret_cast<const std::byte*>(bytes->data());
+  own->owner = std::move(bytes);
+  return own;
+}
+
 ConstantPtr TensorReader::read_external(const onnx::TensorProto& tensor, const TensorType& type,
                                         const std::string& what) {
   std::string location;

@@ -32,6 +32,8 @@ class TensorReader {
       : owner_(std::move(owner)), directory_(std::move(directory)), reads_(std::move(reads)) {}
   /// User errors call the tensor `what` and say what is wrong with it.
   ConstantPtr read(const onnx::TensorProto& tensor, const std::string& what);
+  /// As read(), of a tensor that is read once: its bytes are the constant's then, which frees them when it goes.
+  ConstantPtr take(onnx::TensorProto& tensor, const std::string& what);
 
  private:
   ConstantPtr read_external(const onnx::TensorProto& tensor, const TensorType& type, const std::string& what);

@@ -118,6 +118,21 @@ std::vector<ConstantPtr> evaluate(const Node& node) {
   return interpret(op_def(node).compute(node, arguments), data);
 }
 
+/// Frees the bytes of the node's inputs that only folded nodes read: of large models weights would else be in
+/// memory as they are and as they were, until the last is folded. The values keep type and size until they go.
+void free_inputs(const Function& main, const Node& node, const std::set<const Node*>& folded) {
+  for (Value* input : node.inputs) {
+    if (input == nullptr || main.is_output(input)) continue;
+    const bool read = std::ranges::any_of(
+        input->users, [&](const Node* user) { return folded.count(user) == 0; });
+    if (read) continue;
+    auto empty = std::make_shared<ConstantData>();
+    empty->type = input->constant->type;
+    empty->size = input->constant->size;
+    input->constant = std::move(empty);
+  }
+}
+
 /// `grows`: up to the limits above; else hardly.
 void fold(Function& main, bool grows, PassContext& context) {
   FreedConstants freed(main);
@@ -140,6 +155,7 @@ void fold(Function& main, bool grows, PassContext& context) {
       freed.replace(*node, node->results[i], constant);
     }
     folded.insert(node);
+    free_inputs(main, *node, folded);
   }
   main.remove_nodes([&](const Node& node) { return folded.count(&node) != 0; });
   main.drop_unused_constants();

@@ -15,21 +15,35 @@
 
 namespace gantry {
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) cannot_read(path, errno);
+InputFile::InputFile(const std::filesystem::path& path)
+    : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (descriptor_ < 0) cannot_read(path, errno);
   struct stat info {};
-  bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  void* mapped = MAP_FAILED;
-  if (regular && info.st_size > 0) {
-    mapped = ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+  if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(descriptor_);
+    user_error("cannot read {}: not a regular file", path.string());
   }
-  ::close(fd);
-  if (!regular) user_error("cannot read {}: not a regular file", path.string());
-  if (info.st_size == 0) return;
+  size_ = static_cast<size_t>(info.st_size);
+}
+
+InputFile::~InputFile() {
+  ::close(descriptor_);
+}
+
+std::string InputFile::begin(size_t count) const {
+  std::string bytes(count, '\0');
+  const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), 0);
+  bytes.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  return bytes;
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const InputFile file(path);
+  if (file.size() == 0) return;
+  void* mapped = ::mmap(nullptr, file.size(), PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
   if (mapped == MAP_FAILED) user_error("cannot map {}: {}", path.string(), std::strerror(errno));
   data_ = static_cast<const char*>(mapped);
-  size_ = static_cast<size_t>(info.st_size);
+  size_ = file.size();
 }
 
 MappedFile::~MappedFile() {

@@ -8,6 +8,24 @@
 
 namespace gantry {
 
+/// A regular file open for reading; closed with the object.
+class InputFile {
+ public:
+  /// A user error names the path: there is none, it may not be read, or is no regular file.
+  explicit InputFile(const std::filesystem::path& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  int descriptor() const { return descriptor_; }
+  size_t size() const { return size_; }
+  /// The first `count` bytes, or fewer where there are not so many; the position stays.
+  std::string begin(size_t count) const;
+
+ private:
+  int descriptor_ = -1;
+  size_t size_ = 0;
+};
+
 /// A file mapped into memory, read-only; unmapped with the object.
 class MappedFile {
  public:
