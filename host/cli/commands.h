@@ -18,6 +18,10 @@ void add_run_command(CLI::App& app, Invocation& invocation);
 /// bench, and `profile`: the same with --profile.
 void add_bench_commands(CLI::App& app, Invocation& invocation);
 void add_compare_command(CLI::App& app, Invocation& invocation);
+void add_conformance_command(CLI::App& app, Invocation& invocation);
+/// conformance-test, which runs one test in a process of its own; hidden.
+void add_conformance_test_command(CLI::App& app, Invocation& invocation);
+inline constexpr const char* kConformanceTestCommand = "conformance-test";
 void add_trace_command(CLI::App& app, Invocation& invocation);
 void add_inspect_command(CLI::App& app, Invocation& invocation);
 void add_report_command(CLI::App& app, Invocation& invocation);

@@ -21,7 +21,8 @@ constexpr std::string_view kZipMagic("PK\x03\x04", 4);
 constexpr std::string_view kKeyFormat = "gantry-psk-v";
 constexpr std::pair<std::string_view, FileKind> kSchemas[] = {{"gantry-bench", FileKind::kResult},
                                                               {"gantry-comparison", FileKind::kComparison},
-                                                              {"gantry-history", FileKind::kHistory}};
+                                                              {"gantry-history", FileKind::kHistory},
+                                                              {"gantry-conformance", FileKind::kConformance}};
 constexpr std::string_view kZooProducer = "gantry zoo";
 constexpr std::string_view kGraphText = "gir ";
 constexpr std::string_view kChromeTrace = "{\"traceEvents\"";
@@ -233,6 +234,8 @@ std::string_view describe(FileKind kind) {
       return "a result of bench";
     case FileKind::kComparison:
       return "a comparison";
+    case FileKind::kConformance:
+      return "a result of conformance";
     case FileKind::kHistory:
       return "a history of results";
     case FileKind::kReport:

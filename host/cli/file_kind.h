@@ -14,6 +14,7 @@ enum class FileKind {
   kArchive,     ///< .npz
   kResult,      ///< JSON of `gantry bench`, by its "schema"
   kComparison,  ///< JSON of `gantry compare`
+  kConformance,  ///< JSON of `gantry conformance`
   kHistory,     ///< the series of `gantry compare --history`
   kReport,      ///< the page of `gantry report` or `inspect --html`
   kTrace,       ///< of `gantry trace` and --trace, or another program's of the same formats

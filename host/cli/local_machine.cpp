@@ -6,10 +6,13 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "host/cli/board_machine.h"
 #include "host/support/cleanup.h"
 #include "host/support/error.h"
+#include "host/support/program.h"
 #include "rpc/protocol/local.h"
 
 namespace gantry::cli {
@@ -32,8 +35,8 @@ std::filesystem::path device_program() {
 /// A gantry-device that serves this process only, over a socket pair, and ends when that closes.
 class DeviceProcess {
  public:
-  DeviceProcess() {
-    const std::filesystem::path program = device_program();
+  /// `words`: the program's name, and what comes before the server's command.
+  DeviceProcess(const std::filesystem::path& program, std::vector<std::string> words) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fail(program, errno);
     socket_ = ends[0];
@@ -42,9 +45,11 @@ class DeviceProcess {
     // Its copy is not closed on exec; a descriptor that has that number already is duplicated onto itself,
     // which clears the flag too.
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], rpc::kLocalSocket);
-    std::string name = "gantry-device", command(rpc::kLocalCommand);
-    char* arguments[] = {name.data(), command.data(), nullptr};
-    child_.emplace(program, arguments, actions, environ);
+    words.emplace_back(rpc::kLocalCommand);
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    child_.emplace(program, arguments.data(), actions, environ);
     ::posix_spawn_file_actions_destroy(&actions);
     ::close(ends[1]);
     if (child_->error() != 0) {
@@ -84,14 +89,14 @@ class DeviceProcess {
 /// program's memory nor what it has done before shows in what is measured.
 class LocalMachine : public BoardMachine {
  public:
-  explicit LocalMachine(std::unique_ptr<DeviceProcess> process)
-      : BoardMachine(connect(*process), "this machine", "", Sending::kWhole), process_(std::move(process)) {}
+  LocalMachine(std::unique_ptr<DeviceProcess> process, const std::string& label)
+      : BoardMachine(connect(*process, label), label, "", Sending::kWhole), process_(std::move(process)) {}
   ~LocalMachine() override { disconnect(); }
 
  private:
-  static std::unique_ptr<rpc::BoardClient> connect(DeviceProcess& process) {
+  static std::unique_ptr<rpc::BoardClient> connect(DeviceProcess& process, const std::string& label) {
     rpc::ConnectOptions options;
-    options.label = "this machine";
+    options.label = label;
     options.connect_timeout = std::chrono::seconds(60);  // this machine may be busy
     return rpc::BoardClient::adopt(process.take_socket(), options);
   }
@@ -106,7 +111,17 @@ void use_device_program(const std::filesystem::path& program) {
 }
 
 std::unique_ptr<Machine> this_machine() {
-  return std::make_unique<LocalMachine>(std::make_unique<DeviceProcess>());
+  return std::make_unique<LocalMachine>(
+      std::make_unique<DeviceProcess>(device_program(), std::vector<std::string>{"gantry-device"}), "this machine");
+}
+
+std::unique_ptr<Machine> emulated_machine(const std::string& architecture, const std::filesystem::path& program) {
+  const std::string name = "qemu-" + architecture;
+  const auto emulator = find_program(name);
+  if (!emulator) user_error("running code for {} here needs the program {}; install qemu-user", architecture, name);
+  return std::make_unique<LocalMachine>(
+      std::make_unique<DeviceProcess>(*emulator, std::vector<std::string>{name, program.string()}),
+      "this machine, under " + name);
 }
 
 }  // namespace gantry::cli

@@ -42,6 +42,9 @@ class Machine {
 /// The machine that this program runs on: a gantry-device of its own, which ends with the result. User error
 /// where that program is missing.
 std::unique_ptr<Machine> this_machine();
+/// This machine as one of another architecture ("aarch64"), whose gantry-device `program` runs under qemu's emulation
+/// of a user's process. User error where qemu's program for it is not on the path.
+std::unique_ptr<Machine> emulated_machine(const std::string& architecture, const std::filesystem::path& program);
 /// That program, where it does not lie beside this one ($GANTRY_DEVICE wins). Before the first
 /// this_machine().
 void use_device_program(const std::filesystem::path& program);

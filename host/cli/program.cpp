@@ -111,6 +111,8 @@ void add_commands(CLI::App& app, Invocation& invocation) {
   add_targets_command(app, invocation);
   add_boards_command(app, invocation);
   add_keygen_command(app, invocation);
+  add_conformance_command(app, invocation);
+  add_conformance_test_command(app, invocation);
   add_cache_command(app, invocation);
   add_zoo_command(app, invocation);
   add_help_command(app, invocation);

@@ -12,6 +12,7 @@
 #include "host/cli/npy.h"
 #include "host/cli/npz.h"
 #include "host/cli/preprocess.h"
+#include "host/cli/tensor_constant.h"
 #include "host/onnx/tensor_file.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
@@ -44,13 +45,6 @@ Image decode(const std::string& file, InputKind kind) {
   const std::vector<std::byte> bytes = read_bytes(file, kLargestImageFile);
   if (kind == InputKind::kPng) return decode_png(bytes, file);
   return kind == InputKind::kJpeg ? decode_jpeg(bytes, file) : decode_pnm(bytes, file);
-}
-
-HostTensor to_host_tensor(const ConstantData& constant) {
-  HostTensor tensor{*parse_type_name(name_of(constant.type.dtype)), {}, {}};
-  for (const Dim& dim : constant.type.shape) tensor.shape.push_back(dim.value());
-  tensor.bytes.assign(constant.bytes, constant.bytes + constant.size);
-  return tensor;
 }
 
 /// Collects what the arguments of one option give.

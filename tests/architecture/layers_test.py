@@ -21,7 +21,7 @@ LAYERS = [
     ['host/onnx', 'host/targets'],
     ['host/forms'],
     ['host/driver'],
-    ['host/compiler'],
+    ['host/compiler', 'host/conformance'],
     ['host/cli'],
     ['host/python'],
 ]

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "host/graph/graph.h"
-#include "tests/cases/comparison.h"
+#include "host/conformance/comparison.h"
 
 namespace gantry::conformance {
 

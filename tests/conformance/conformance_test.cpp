@@ -16,7 +16,7 @@
 
 #include "host/onnx/import.h"
 #include "host/support/error.h"
-#include "tests/cases/comparison.h"
+#include "host/conformance/comparison.h"
 #include "tests/conformance/backend.h"
 #include "tests/conformance/listed.h"
 #include "tests/conformance/test_data.h"

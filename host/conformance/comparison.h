@@ -4,20 +4,30 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "host/graph/graph.h"
 
 namespace gantry::conformance {
 
-/// |actual - expected| <= absolute + relative * |expected|, element by element; those of ONNX's own runner.
+/// |actual - expected| <= absolute + relative * |expected|, element by element, of floats; those of ONNX's own
+/// runner. Integers and bools have to be equal.
 struct Tolerance {
   double relative = 1e-3, absolute = 1e-7;
 };
 
+/// A float, an integer, a bool, or text.
+using Element = std::variant<double, int64_t, uint64_t, bool, std::string>;
+/// As in messages: "0.125", "-3", "true", "nan".
+std::string element_text(const Element& element);
+/// Element `index` in row-major order.
+Element element_of(const ConstantData& tensor, size_t index);
+
 struct WrongElement {
   size_t index = 0;  ///< in row-major order
   double expected = 0, actual = 0;
-  double allowed = 0;  ///< |actual - expected| may be so much
+  double allowed = 0;                  ///< |actual - expected| may be so much
+  int64_t differing = 0, elements = 0;  ///< how many are outside the tolerance, of how many
 };
 
 /// Of the elements outside the tolerance the one that is farthest outside; nothing if there is none. NaN
