@@ -1,7 +1,13 @@
+#include <malloc.h>
+
 #include "host/cli/commands.h"
 #include "host/support/cleanup.h"
 
 int main(int argc, char** argv) {
   gantry::cleanup::start();
+  // Freed weights go back to the system, whatever was freed before: the threshold that the C library moves by itself
+  // would keep them for later.
+  constexpr int kLargeBlock = 1 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   return gantry::cli::run_program(argc, argv);
 }

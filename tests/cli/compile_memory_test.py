@@ -11,7 +11,8 @@ import unittest
 from program_under_test import ProgramTest
 
 ProgramTest.GANTRY = str(pathlib.Path(sys.argv[1]).absolute())
-MOST = 1.2  # times the weights
+MOST = 1.05  # times the weights
+COMPILER = 160 << 20  # bytes of the compiler itself, LLVM included
 
 
 def peak_of(command, environment):
@@ -32,7 +33,7 @@ class Memory(ProgramTest):
             with self.subTest(target=target):
                 command = [self.GANTRY, 'compile', str(model), '--target', target, '-o', str(self.folder / 'bert.gmod')]
                 peak = peak_of(command, self.environment)
-                self.assertLess(peak, MOST * weights, f'{peak / weights:.2f} times the weights')
+                self.assertLess(peak, MOST * weights + COMPILER, f'{peak / weights:.2f} times the weights')
 
 
 if __name__ == '__main__':
