@@ -138,7 +138,7 @@ class Describer {
       if (explanation.cycles)
         facts.predicted_cycles = facts.predicted_cycles.value_or(0) + *explanation.cycles;
       // An emulated GPU takes as long as it takes.
-      if (explanation.seconds && target.device == DeviceKind::kCuda)
+      if (explanation.seconds && target.device == DeviceKind::kGpu)
         facts.predicted_ms = facts.predicted_ms.value_or(0) + *explanation.seconds * 1e3;
     }
   }

@@ -8,6 +8,7 @@
 
 #include "host/cli/tensor_text.h"
 #include "host/cli/text.h"
+#include "host/codegen/cpu_family.h"
 #include "host/driver/compile.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
@@ -21,14 +22,16 @@ constexpr int64_t kThreadRows = 192, kFewestRows = 96, kDepth = 512, kUnits = 51
 // The array is written by one step, so that nothing large has to be sent to a board, and read by the next.
 constexpr int64_t kArrayDepth = 4, kArrayColumns = 4096;
 constexpr size_t kReadingStep = 1;
-/// Several times what the last caches of these have.
-constexpr uint64_t kServerArray = uint64_t{256} << 20, kBoardArray = uint64_t{64} << 20;
+/// Of what the last caches of large CPUs have.
+constexpr uint64_t kTimesCaches = 4;
 /// Of the memory that a session may use, and that the machine has left.
 constexpr uint64_t kMemoryShare = 4;
 constexpr uint64_t kSmallestArray = uint64_t{16} << 20;
 
 uint64_t array_bytes(const rpc::BoardInfo& machine) {
-  uint64_t bytes = machine.architecture == "x86_64" ? kServerArray : kBoardArray;
+  const CpuFamily* family = find_family(machine.architecture);
+  if (family == nullptr) family = cpu_families().back();  // compiling for it says what is wrong
+  uint64_t bytes = kTimesCaches * static_cast<uint64_t>(family->last_cache_bytes);
   for (const uint64_t limit : {machine.session_memory_bytes, machine.memory_available_bytes}) {
     if (limit > 0) bytes = std::min(bytes, limit / kMemoryShare);
   }

@@ -9,6 +9,7 @@
 
 #include "device_runtime/src/module_format.h"
 #include "device_runtime/src/sha256.h"
+#include "host/codegen/gpu_family.h"
 #include "host/codegen/target.h"
 #include "host/driver/decision_file.h"
 #include "host/gir/gir_file.h"
@@ -171,10 +172,13 @@ Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& mach
   using module_format::Device;
   const Target cpu = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
   if (request.device.type == Device::Cpu) return cpu;
-  if (request.device.type == Device::CudaEmulated) {
-    return find_target(fmt::format("cuda-emulated:{}/{}{}",
-                                   request.gpu_arch.empty() ? "sm_80" : request.gpu_arch, cpu.name,
-                                   request.gpu_checks ? "+checks" : ""));
+  const GpuFamily* family = find_gpu_family(request.device.type);
+  internal_check(family != nullptr, "no targets for --device {}", runtime::device_text(request.device));
+  if (request.device.type == family->emulated) {
+    return find_target(family->written({.emulated = true,
+                                        .checks = request.gpu_checks,
+                                        .architecture = request.gpu_arch,
+                                        .cpu = cpu.name}));
   }
   const auto index = static_cast<size_t>(request.device.index);
   if (machine.gpus.empty()) {
@@ -185,7 +189,8 @@ Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& mach
     user_error("no GPU for --device {}: the machine has {}, numbered from 0",
                runtime::device_text(request.device), machine.gpus.size());
   }
-  return find_target(fmt::format("cuda:sm_{}/{}", machine.gpus[index].compute_capability, cpu.name));
+  const std::string gpu = family->architecture(machine.gpus[index].compute_capability);
+  return find_target(family->written({.architecture = gpu, .cpu = cpu.name}));
 }
 
 ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine,

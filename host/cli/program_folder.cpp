@@ -41,7 +41,7 @@ fs::path subfolder(const fs::path& folder, const char* name) {
 }
 
 /// Returns the digest that names the file. Readers check it, so nothing waits for the disk.
-std::string store(const fs::path& folder, std::string_view text, const char* extension) {
+std::string store(const fs::path& folder, std::string_view text, const std::string& extension) {
   const std::string digest = digest_of(text);
   const fs::path path = folder / (digest + extension);
   std::error_code code;
@@ -52,17 +52,19 @@ std::string store(const fs::path& folder, std::string_view text, const char* ext
   return digest;
 }
 
+/// Of CPUs' code.
+constexpr std::string_view kAssembly = "assembly";
+
 /// What is said of a kernel's code.
 struct CodeFacts {
-  std::string digest;
-  bool is_ptx = false;
+  std::string digest, language;
   int64_t code_bytes = 0, table_bytes = 0;
 
-  std::string text() const { return fmt::format("{} {:d} {} {}", digest, is_ptx, code_bytes, table_bytes); }
+  std::string text() const { return fmt::format("{} {} {} {}", digest, language, code_bytes, table_bytes); }
   static std::optional<CodeFacts> parse(const std::string& text) {
     CodeFacts facts;
     std::istringstream stream(text);
-    stream >> facts.digest >> facts.is_ptx >> facts.code_bytes >> facts.table_bytes;
+    stream >> facts.digest >> facts.language >> facts.code_bytes >> facts.table_bytes;
     return stream ? std::optional(facts) : std::nullopt;
   }
 };
@@ -92,7 +94,9 @@ class CodeFolder {
   }
 
  private:
-  static const char* extension(bool is_ptx) { return is_ptx ? ".ptx" : ".s"; }
+  static std::string extension(std::string_view language) {
+    return language == kAssembly ? ".s" : "." + std::string(language);
+  }
   KernelCache::Key key_of(const LoopKernel& kernel) const {
     return KernelCache::key_of(kernel, target_, "assembly");
   }
@@ -100,13 +104,13 @@ class CodeFolder {
   std::optional<CodeFacts> find(const LoopKernel& kernel) const {
     const auto remembered = made_.find(key_of(kernel));
     const auto facts = remembered ? CodeFacts::parse(*remembered) : std::nullopt;
-    const bool there = facts && fs::exists(code_ / (facts->digest + extension(facts->is_ptx)));
+    const bool there = facts && fs::exists(code_ / (facts->digest + extension(facts->language)));
     return there ? facts : std::nullopt;
   }
 
   CodeFacts keep(const LoopKernel& kernel, const KernelCode& code) {
-    const CodeFacts facts{store(code_, code.assembly, extension(code.is_ptx)), code.is_ptx, code.code_bytes,
-                          code.table_bytes};
+    const CodeFacts facts{store(code_, code.assembly, extension(code.language)), std::string(code.language),
+                          code.code_bytes, code.table_bytes};
     made_.store(key_of(kernel), facts.text());
     return facts;
   }
@@ -140,9 +144,9 @@ Json kernels_with_files(Json kernels, const std::vector<std::string>& loops,
     Json& kernel = kernels[i];
     kernel["loops"] = loops[i];
     kernel["code"] = code[i].digest;
-    kernel["language"] = code[i].is_ptx ? "ptx" : "assembly";
-    kernel["code_bytes"] = code[i].is_ptx ? Json(nullptr) : Json(code[i].code_bytes);
-    kernel["table_bytes"] = code[i].is_ptx ? Json(nullptr) : Json(code[i].table_bytes);
+    kernel["language"] = code[i].language;
+    kernel["code_bytes"] = code[i].language == kAssembly ? Json(code[i].code_bytes) : Json(nullptr);
+    kernel["table_bytes"] = code[i].language == kAssembly ? Json(code[i].table_bytes) : Json(nullptr);
   }
   return kernels;
 }

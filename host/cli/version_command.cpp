@@ -6,9 +6,8 @@
 
 #include "device_runtime/src/gpu_info.h"
 #include "host/cli/commands.h"
+#include "host/codegen/gpu_family.h"
 #include "host/codegen/llvm_version.h"
-#include "host/support/error.h"
-#include "host/targets/cuda/ptxas.h"
 #include "rpc/build_commit.h"
 
 namespace gantry::cli {
@@ -18,27 +17,6 @@ constexpr const char* kExamples = R"(Examples:
   gantry version
   gantry version --json | jq -r .commit
 A report of a bug should have what this prints.)";
-
-struct Assembler {
-  std::string path, version;
-  std::string problem;  ///< why there is none
-};
-
-Assembler find_assembler() {
-  Assembler assembler;
-  try {
-    const auto path = find_ptxas();
-    if (path) {
-      assembler.path = path->string();
-      assembler.version = ptxas_version(*path);
-    } else {
-      assembler.problem = "not found; drivers assemble the kernels of GPUs when they load a module";
-    }
-  } catch (const Error& error) {
-    assembler.problem = error.what();
-  }
-  return assembler;
-}
 
 std::string protobuf_version() {
   constexpr int v = GOOGLE_PROTOBUF_VERSION;
@@ -62,7 +40,6 @@ std::string driver_text(const runtime::GpuList& list) {
 }
 
 std::string version_json() {
-  const Assembler assembler = find_assembler();
   const runtime::GpuList gpus = runtime::describe_gpus();
   nlohmann::ordered_json json;
   json["version"] = GANTRY_VERSION;
@@ -71,11 +48,15 @@ std::string version_json() {
   json["onnx"] = ONNX_NAMESPACE::LAST_RELEASE_VERSION;
   json["protobuf"] = protobuf_version();
   json["compiler"] = compiler();
-  if (assembler.problem.empty()) {
-    json["ptxas"] = {{"path", assembler.path}, {"version", assembler.version}};
-  } else {
-    json["ptxas"] = nullptr;
-    json["ptxas_problem"] = assembler.problem;
+  for (const GpuFamily* family : gpu_families()) {
+    const GpuAssembler assembler = family->find_assembler();
+    const std::string name(family->assembler);
+    if (assembler.problem.empty()) {
+      json[name] = {{"path", assembler.path}, {"version", assembler.version}};
+    } else {
+      json[name] = nullptr;
+      json[name + "_problem"] = assembler.problem;
+    }
   }
   if (gpus.gpus.empty()) {
     json["cuda_driver"] = nullptr;
@@ -89,13 +70,16 @@ std::string version_json() {
 }  // namespace
 
 std::string version_text() {
-  const Assembler assembler = find_assembler();
+  std::string assemblers;
+  for (const GpuFamily* family : gpu_families()) {
+    const GpuAssembler found = family->find_assembler();
+    assemblers += fmt::format("  {:<10}{}\n", family->assembler,
+                              found.problem.empty() ? found.path + " " + found.version : found.problem);
+  }
   return fmt::format("gantry {}, commit {}\n", GANTRY_VERSION, rpc::build_commit()) +
          fmt::format("  LLVM      {}\n  onnx      {}\n  protobuf  {}\n  compiler  {}\n", llvm_version(),
                      ONNX_NAMESPACE::LAST_RELEASE_VERSION, protobuf_version(), compiler()) +
-         fmt::format("  ptxas     {}\n  driver    {}\n",
-                     assembler.problem.empty() ? assembler.path + " " + assembler.version : assembler.problem,
-                     driver_text(runtime::describe_gpus()));
+         assemblers + fmt::format("  driver    {}\n", driver_text(runtime::describe_gpus()));
 }
 
 void add_version_command(CLI::App& app, Invocation& invocation) {

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <mutex>
 #include <string_view>
+#include <vector>
 
+#include "host/codegen/cpu_family.h"
+#include "host/codegen/gpu_family.h"
 #include "host/support/error.h"
 
 // llvm_backends.def calls GANTRY_LLVM_BACKEND for every back end that is linked.
@@ -23,12 +26,8 @@ namespace gantry {
 namespace {
 
 struct Backend {
-  Architecture architecture;
   std::string_view llvm_name, name;
 };
-constexpr Backend kBackends[] = {{Architecture::kX86_64, "X86", "x86-64"},
-                                 {Architecture::kAArch64, "AArch64", "AArch64"},
-                                 {Architecture::kCuda, "NVPTX", "CUDA"}};
 
 constexpr std::string_view kLinked[] = {
 #define GANTRY_LLVM_BACKEND(name) #name,
@@ -40,22 +39,34 @@ bool is_linked(const Backend& backend) {
   return std::ranges::find(kLinked, backend.llvm_name) != std::end(kLinked);
 }
 
-const Backend& backend_of(const Target& target) {
-  return *std::ranges::find(kBackends, target.architecture, &Backend::architecture);
+template <typename Family>
+Backend backend_of(const Family& family) {
+  return {family.backend, family.code};
+}
+
+Backend backend_of_code(const Target& target) {
+  return target.family != nullptr ? backend_of(*target.family) : backend_of(gpu_family_of(target));
+}
+
+std::vector<Backend> all_backends() {
+  std::vector<Backend> all;
+  for (const CpuFamily* family : cpu_families()) all.push_back(backend_of(*family));
+  for (const GpuFamily* family : gpu_families()) all.push_back(backend_of(*family));
+  return all;
 }
 
 }  // namespace
 
 bool can_generate(const Target& target) {
-  return is_linked(backend_of(target)) && (target.host == nullptr || can_generate(*target.host));
+  return is_linked(backend_of_code(target)) && (target.host == nullptr || can_generate(*target.host));
 }
 
 void expect_code_generation(const Target& target) {
   if (target.host != nullptr) expect_code_generation(*target.host);
-  const Backend& wanted = backend_of(target);
+  const Backend wanted = backend_of_code(target);
   if (is_linked(wanted)) return;
   std::vector<std::string_view> names;
-  for (const Backend& backend : kBackends) {
+  for (const Backend& backend : all_backends()) {
     if (is_linked(backend)) names.push_back(backend.name);
   }
   user_error(

@@ -19,6 +19,7 @@
 
 #include "host/codegen/compiled_module.h"
 #include "host/codegen/cpu_family.h"
+#include "host/codegen/gpu_family.h"
 #include "host/codegen/kernel_cache.h"
 #include "host/codegen/kernel_emitter.h"
 #include "host/codegen/linker.h"
@@ -50,7 +51,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Target& 
   llvm::PipelineTuningOptions tuning;
   // Loops arrive vectorised and unrolled as their schedules say; doing it again costs registers and time. But
   // a GPU's schedule says nothing of a CPU's vectors.
-  const bool vectorises = target.device == DeviceKind::kCudaEmulated && !target.gpu_checks;
+  const bool vectorises = target.device == DeviceKind::kEmulatedGpu && !target.gpu_checks;
   tuning.LoopVectorization = vectorises;
   tuning.SLPVectorization = vectorises;
   tuning.LoopInterleaving = false;
@@ -64,7 +65,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Target& 
   const auto add_passes = target.device == DeviceKind::kCpu ? family_of(target).add_passes : nullptr;
   if (add_passes != nullptr) add_passes(builder);
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(no_library(module)); });
-  if (target.device == DeviceKind::kCuda)
+  if (target.device == DeviceKind::kGpu)
     functions.registerPass([&] { return device_alias_analysis(machine); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
@@ -108,7 +109,7 @@ bool is_gpu_kernel(const LoopKernel& kernel) {
 
 void compile_kernel(const LoopKernel& kernel, const Target& target, CompiledModule& out) {
   start_module(kernel.name, target, out);
-  if (target.device == DeviceKind::kCudaEmulated) {
+  if (target.device == DeviceKind::kEmulatedGpu) {
     const LoopKernel emulated = emulate_launches(kernel, target.gpu_checks);
     KernelEmitter(*out.module, emulated, target).emit();
   } else {
@@ -119,7 +120,7 @@ void compile_kernel(const LoopKernel& kernel, const Target& target, CompiledModu
   internal_check(!llvm::verifyModule(*out.module, &stream), "kernel {}: invalid LLVM IR: {}", kernel.name,
                  problem);
   optimise(*out.module, *out.machine, target);
-  if (target.device == DeviceKind::kCuda) name_private_symbols(*out.module, kernel.name);
+  if (target.device == DeviceKind::kGpu) name_private_symbols(*out.module, kernel.name);
 }
 
 std::string generate_file(CompiledModule& compiled, llvm::CodeGenFileType type, const std::string& kernel) {
@@ -207,7 +208,7 @@ std::string build_object(const LoopKernel& kernel, const Target& target, KernelC
 CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
                       KernelCache* cache, SpanRecorder* spans) {
   check_names(kernels);
-  internal_check(target.architecture != Architecture::kCuda, "target {}: not a CPU", target.name);
+  internal_check(target.family != nullptr, "target {}: not a CPU", target.name);
   std::vector<std::string> objects(kernels.size());
   run_on_threads(kernels.size(), threads,
                  [&](size_t i) { objects[i] = build_object(kernels[i], target, cache, spans); });
@@ -215,6 +216,12 @@ CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target,
   if (objects.empty()) objects.push_back(empty_object(target));
   const TimedSpan span(spans, "codegen", "link");
   return {link_image(objects, target)};
+}
+
+GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
+                         SpanRecorder* spans) {
+  internal_check(target.device == DeviceKind::kGpu, "target {}: not a GPU", target.name);
+  return gpu_family_of(target).build_image(kernels, target, threads, spans);
 }
 
 std::string emit_llvm_text(const LoopKernel& kernel, const Target& target) {
@@ -235,7 +242,7 @@ std::string emit_assembly(const LoopKernel& kernel, const Target& target, bool c
 
 std::string_view assembly_comment(const LoopKernel& kernel, const Target& target) {
   const Target& code = code_target(kernel, target);
-  return code.device == DeviceKind::kCuda ? "//" : family_of(code).assembly_comment;
+  return code.family != nullptr ? code.family->assembly_comment : gpu_family_of(code).assembly_comment;
 }
 
 }  // namespace gantry

@@ -43,7 +43,7 @@ struct GpuImage {
   std::string note;              ///< why there is no cubin
   std::vector<GpuEntry> entries;
 };
-/// PTX of all kernels (which must consist of launches) for a target of kind kCuda, and the machine code where
+/// PTX of all kernels (which must consist of launches) for a target of kind kGpu, and the machine code where
 /// ptxas is found that knows the architecture. Parameters of an entry: a pointer for each of the kernel's
 /// arguments and scratch buffers, each aligned to 16 bytes, its symbols as 64-bit integers, and for launches
 /// inside a loop the iteration as such. Errors: internal errors that name the kernel; a user error if the
@@ -59,9 +59,9 @@ std::string emit_assembly(const LoopKernel& kernel, const Target& target, bool c
 /// One kernel's code by itself, as build_image and build_gpu_image would generate it.
 struct KernelCode {
   std::string assembly;  ///< as emit_assembly without comments: PTX, of a GPU's kernel
-  bool is_ptx = false;
-  int64_t code_bytes = 0;   ///< of machine code; 0 of PTX
-  int64_t table_bytes = 0;  ///< of constants that the code loads; 0 of PTX
+  std::string_view language = "assembly";  ///< else the GPU's: "ptx"
+  int64_t code_bytes = 0;                   ///< of machine code; 0 of a GPU's text
+  int64_t table_bytes = 0;                  ///< of constants that the code loads; 0 of a GPU's text
 };
 /// Of each kernel, on `threads` threads; names need not be unique. Errors: internal errors that name the
 /// kernel.

@@ -2,11 +2,14 @@
 
 #include <llvm/ADT/StringMap.h>
 #include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "host/codegen/cpu_family.h"
+#include "host/codegen/gpu_family.h"
+#include "host/support/error.h"
 
 namespace gantry {
 namespace {
@@ -27,52 +30,76 @@ bool has_feature(const std::vector<std::string>& features, std::string_view feat
   return std::ranges::find(features, feature) != features.end();
 }
 
-std::vector<std::string> add_feature(Architecture architecture, std::vector<std::string> features,
+std::vector<std::string> add_feature(const CpuFamily& family, std::vector<std::string> features,
                                      std::string_view feature) {
   if (has_feature(features, feature)) return features;
   features.emplace_back(feature);
-  const CpuFamily& family = family_of(architecture);
   for (const auto& [dependent, needed] : family.needs) {
-    if (dependent == feature) features = add_feature(architecture, std::move(features), needed);
+    if (dependent == feature) features = add_feature(family, std::move(features), needed);
   }
   return select_relevant(family, [&](std::string_view f) { return has_feature(features, f); });
 }
 
-std::vector<std::string> remove_feature(Architecture architecture, std::vector<std::string> features,
+std::vector<std::string> remove_feature(const CpuFamily& family, std::vector<std::string> features,
                                         std::string_view feature) {
   if (!has_feature(features, feature)) return features;
   std::erase(features, feature);
-  for (const auto& [dependent, needed] : family_of(architecture).needs) {
-    if (needed == feature) features = remove_feature(architecture, std::move(features), dependent);
+  for (const auto& [dependent, needed] : family.needs) {
+    if (needed == feature) features = remove_feature(family, std::move(features), dependent);
   }
   return features;
 }
 
+namespace {
+
+/// The first instruction of the target's CPU that `fits`.
+template <typename Fits>
+const TileInstruction* first_instruction(const Target& target, Fits fits) {
+  if (target.family == nullptr) return nullptr;
+  const auto known = target.family->tile_instructions;
+  const auto found = std::ranges::find_if(known, [&](const TileInstruction* one) {
+    return one->is_there(target.features) && fits(*one->geometry);
+  });
+  return found == known.end() ? nullptr : *found;
+}
+
+}  // namespace
+
+const TileInstruction* tile_instruction(const Target& target, DType element) {
+  return first_instruction(target, [&](const TileGeometry& geometry) { return geometry.element == element; });
+}
+
+const TileInstruction* tile_instruction(const Target& target, TileUnit unit) {
+  return first_instruction(target,
+                           [&](const TileGeometry& geometry) { return geometry.name == name_of(unit); });
+}
+
 std::optional<TileUnit> tile_unit(const Target& target) {
-  if (target.device == DeviceKind::kCuda) return std::nullopt;
-  return family_of(target).tile_unit(target.features);
+  return tile_unit(target, target.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16);
+}
+
+std::optional<TileUnit> tile_unit(const Target& target, DType element) {
+  const TileInstruction* instruction = tile_instruction(target, element);
+  if (instruction == nullptr) return std::nullopt;
+  return tile_unit_named(instruction->geometry->name);
 }
 
 CpuInstructions instructions_of(const Target& target) {
-  if (target.device != DeviceKind::kCuda) return family_of(target).instructions(target.features);
-  CpuInstructions gpu;
-  gpu.bf16_rounding = target.gpu.compute_capability >= 80;
-  return gpu;
+  if (target.family != nullptr) return target.family->instructions(target.features);
+  return gpu_family_of(target).instructions(target.gpu);
 }
 
 HostCpu host_cpu() {
   HostCpu host;
-#if defined(__aarch64__)
-  host.architecture = Architecture::kAArch64;
-#else
-  host.architecture = Architecture::kX86_64;
-#endif
+  const std::string architecture = llvm::Triple(llvm::sys::getProcessTriple()).getArchName().str();
+  host.family = find_family(architecture);
+  internal_check(host.family != nullptr, "this machine is {}, for which there is no family of targets",
+                 architecture);
   host.name = llvm::sys::getHostCPUName().str();
   const llvm::StringMap<bool, llvm::MallocAllocator> detected = llvm::sys::getHostCPUFeatures();
-  const CpuFamily& family = family_of(host.architecture);
-  host.features = select_relevant(family, [&](std::string_view feature) {
+  host.features = select_relevant(*host.family, [&](std::string_view feature) {
     const auto it = detected.find(llvm::StringRef(feature.data(), feature.size()));
-    return family.may_use(feature, it != detected.end() && it->second);
+    return host.family->may_use(feature, it != detected.end() && it->second);
   });
   return host;
 }

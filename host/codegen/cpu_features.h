@@ -14,14 +14,14 @@
 namespace gantry {
 
 /// `features` and all they imply, or what remains after removing one and all that depend on it.
-std::vector<std::string> add_feature(Architecture architecture, std::vector<std::string> features,
+std::vector<std::string> add_feature(const CpuFamily& family, std::vector<std::string> features,
                                      std::string_view feature);
-std::vector<std::string> remove_feature(Architecture architecture, std::vector<std::string> features,
+std::vector<std::string> remove_feature(const CpuFamily& family, std::vector<std::string> features,
                                         std::string_view feature);
 /// The name of this machine's CPU and its relevant features, as far as the kernel lets this process use them:
 /// asks Linux for the tile registers where the CPU has some, so that code for this machine may run here.
 struct HostCpu {
-  Architecture architecture;
+  const CpuFamily* family;
   std::string name;
   std::vector<std::string> features;
 };
@@ -32,7 +32,8 @@ inline bool has_feature(const Target& target, std::string_view feature) {
   return has_feature(target.features, feature);
 }
 
-/// The instructions that multiply tiles of bf16 on a CPU that has them.
+/// The instructions that multiply tiles on a CPU that has them: of f16 for Precision::kFp16, else of bf16.
 std::optional<TileUnit> tile_unit(const Target& target);
+std::optional<TileUnit> tile_unit(const Target& target, DType element);
 
 }  // namespace gantry

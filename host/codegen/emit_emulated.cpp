@@ -28,7 +28,7 @@ int64_t count_threads(const Stmt& body) {
 }  // namespace
 
 bool reports_accesses(const LoopKernel& kernel, const Target& target) {
-  if (target.device != DeviceKind::kCudaEmulated || !target.gpu_checks) return false;
+  if (target.device != DeviceKind::kEmulatedGpu || !target.gpu_checks) return false;
   bool launches = false;
   walk(kernel.body,
        [&](const Stmt& s) {

@@ -1,5 +1,4 @@
 // Expressions.
-#include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <cmath>
 
@@ -418,10 +417,7 @@ Value* KernelEmitter::emit_call(const CallNode& node) {
     case MathFn::kTruncBf16:
       return truncate_to_bf16(x);
     case MathFn::kRoundTf32: {
-      if (gpu_ && lanes == 1 && target_.gpu.compute_capability >= 80) {
-        Value* rounded = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_f2tf32_rna, {}, {x});
-        return b_.CreateBitCast(rounded, x->getType());
-      }
+      if (instructions_.round_tf32 != nullptr && lanes == 1) return instructions_.round_tf32(b_, x);
       Value* bits = b_.CreateBitCast(x, with_lanes(b_.getInt32Ty(), lanes));
       Value* rounded = b_.CreateAnd(b_.CreateAdd(bits, llvm::ConstantInt::get(bits->getType(), 0x1000)),
                                     llvm::ConstantInt::get(bits->getType(), ~uint32_t{0x1fff}));

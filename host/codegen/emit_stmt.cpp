@@ -27,11 +27,11 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
       context_(module.getContext()),
       kernel_(kernel),
       target_(target),
-      gpu_(target.architecture == Architecture::kCuda),
+      gpu_(target.family == nullptr),
       instructions_(instructions_of(target)),
       reports_(reports_accesses(kernel, target)),
       b_(module.getContext()),
-      math_(b_, instructions_.multiply_add, instructions_.avx512_math) {
+      math_(b_, instructions_.multiply_add, instructions_.vector_math) {
   // Multiplications and additions may become fma; nothing else is relaxed.
   llvm::FastMathFlags flags;
   flags.setAllowContract(true);
@@ -459,7 +459,7 @@ void KernelEmitter::emit_allocate(const AllocateNode& node) {
   llvm::Type* element = storage_type(buffer.dtype);
   const int64_t bytes = count->value * static_cast<int64_t>(element->getPrimitiveSizeInBits() / 8);
   scope_.stack_bytes += bytes;
-  const int64_t limit = target_.device == DeviceKind::kCudaEmulated ? kMaxEmulatedStackBytes : kMaxStackBytes;
+  const int64_t limit = target_.device == DeviceKind::kEmulatedGpu ? kMaxEmulatedStackBytes : kMaxStackBytes;
   internal_check(scope_.stack_bytes <= limit,
                  "kernel {}: local buffers up to {} take {} bytes of stack, more than {}", kernel_.name,
                  buffer.name, scope_.stack_bytes, limit);

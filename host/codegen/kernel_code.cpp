@@ -5,6 +5,7 @@
 
 #include "host/codegen/codegen.h"
 #include "host/codegen/compiled_module.h"
+#include "host/codegen/gpu_family.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -26,8 +27,9 @@ KernelCode code_of(const LoopKernel& kernel, const Target& target) {
   CompiledModule compiled;
   compile_kernel(kernel, code_target(kernel, target), compiled);
   KernelCode code;
-  code.is_ptx = code_target(kernel, target).device == DeviceKind::kCuda;
-  if (!code.is_ptx) {
+  if (const Target& on = code_target(kernel, target); on.family == nullptr) {
+    code.language = gpu_family_of(on).language;
+  } else {
     // Generating code changes the module.
     std::unique_ptr<llvm::Module> optimised = llvm::CloneModule(*compiled.module);
     measure(generate_file(compiled, llvm::CodeGenFileType::ObjectFile, kernel.name), kernel.name, code);

@@ -219,6 +219,7 @@ class KernelEmitter {
   std::set<const BufferNode*> numbers_;  ///< accumulators of minima and maxima: never NaN
   std::map<const VarNode*, bool> non_negative_;
   IndexRanges ranges_;  ///< GPU only
+  const TileInstruction* tile_instruction_ = nullptr;  ///< what tile registers were configured for
   int launch_count_ = 0;
   int index_depth_ = 0;  ///< inside an index or bound: i64 arithmetic cannot overflow
 };

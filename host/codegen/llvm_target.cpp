@@ -5,8 +5,8 @@
 
 #include "host/codegen/backends.h"
 #include "host/codegen/cpu_family.h"
+#include "host/codegen/gpu_family.h"
 #include "host/support/error.h"
-#include "host/targets/cuda/gpu_target.h"
 
 namespace gantry {
 namespace {
@@ -14,12 +14,12 @@ namespace {
 /// The plain CPU of the architecture: whatever is more comes from the list of features, so that nothing is
 /// used that a board is not checked for.
 std::string baseline_cpu(const Target& target) {
-  if (target.device == DeviceKind::kCuda) return target.gpu_arch;
+  if (target.family == nullptr) return target.gpu_arch;
   return std::string(family_of(target).baseline);
 }
 
 std::string feature_string(const Target& target) {
-  if (target.device == DeviceKind::kCuda) return std::string(ptx_feature(target));
+  if (target.family == nullptr) return std::string(gpu_family_of(target).features(target));
   std::string result;
   for (const std::string& feature : target.features) {
     if (!result.empty()) result += ',';
@@ -52,10 +52,10 @@ void set_function_attributes(llvm::Function& function, const Target& target) {
   function.addFnAttr(llvm::Attribute::NoUnwind);
   function.addFnAttr("no-builtins");
   function.addFnAttr("target-cpu", baseline_cpu(target));
-  if (target.device != DeviceKind::kCuda) function.addFnAttr("tune-cpu", target.cpu);
+  if (target.family != nullptr) function.addFnAttr("tune-cpu", target.cpu);
   function.addFnAttr("target-features", feature_string(target));
   const std::string bits = std::to_string(target.machine.vector_bytes * 8);
-  if (target.device != DeviceKind::kCuda && family_of(target).states_vector_width) {
+  if (target.family != nullptr && target.family->states_vector_width) {
     // CPUs whose tuning prefers 256 bits would never use the wide registers otherwise.
     function.addFnAttr("prefer-vector-width", bits);
     function.addFnAttr("min-legal-vector-width", bits);

@@ -13,6 +13,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "host/codegen/cpu_family.h"
 #include "host/tensor/expr.h"
 
 namespace gantry {
@@ -29,9 +30,9 @@ enum class MinMaxBy : uint8_t {
 class MathBuilder {
  public:
   /// `has_fma`: the target has fused multiply-add (without it llvm.fma would become a call of libm).
-  /// `has_avx512`: it has AVX-512's F, DQ and VL, whose permutations look up tables held in registers.
-  MathBuilder(llvm::IRBuilder<>& builder, bool has_fma, bool has_avx512 = false)
-      : b_(builder), has_fma_(has_fma), has_avx512_(has_avx512) {}
+  /// `vector_math`: what it has for vectors of 16 f32; null: nothing.
+  MathBuilder(llvm::IRBuilder<>& builder, bool has_fma, const VectorMath* vector_math = nullptr)
+      : b_(builder), has_fma_(has_fma), vector_math_(vector_math) {}
 
   /// A function of one argument, float or double, scalar or vector.
   llvm::Value* unary(MathFn fn, llvm::Value* x);
@@ -72,7 +73,7 @@ class MathBuilder {
   llvm::Value* narrow_sigmoid(llvm::Value* x);
   llvm::Value* expm1_in_range(llvm::Value* x);
   llvm::Value* power_of_two(llvm::Value* shifted);
-  /// 16 lanes of f32 on a target with AVX-512.
+  /// 16 lanes of f32 on a target that looks up tables held in registers.
   bool has_tables(llvm::Value* x) const;
   /// sign(x) a Q(a), a = min(|x|, limit), where Q(a) = f(a) / a is a polynomial on each of 16 intervals.
   llvm::Value* odd_by_table(llvm::Value* x, const OddTable& table);
@@ -123,7 +124,8 @@ class MathBuilder {
   llvm::Value* narrow(llvm::Value* x);
 
   llvm::IRBuilder<>& b_;
-  bool has_fma_, has_avx512_;
+  bool has_fma_;
+  const VectorMath* vector_math_;
 };
 
 }  // namespace gantry

@@ -1,7 +1,5 @@
 // exp, log, and the functions of networks that are made of them: tanh, erf, sigmoid; f32 and f64.
 // Coefficients: interpolation at Chebyshev nodes of the remainder named beside each, computed to 50 digits.
-#include <llvm/IR/IntrinsicsX86.h>
-
 #include <cmath>
 
 #include "host/codegen/math.h"
@@ -40,8 +38,7 @@ Value* MathBuilder::exp_of_parts(const ExpParts& parts) {
   Value* magic = constant(y, is_wide(y) ? 0x1.8p52 : 0x1.8p23);
   if (has_tables(y)) {  // the instruction does all of it
     Value* nf = b_.CreateFSub(parts.shifted, magic);
-    return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
-                              {y, nf, y, b_.getInt16(0xffff), b_.getInt32(4)});
+    return vector_math_->scale(b_, y, nf);
   }
   return scale_by_power(y, b_.CreateSub(bits(parts.shifted), bits(magic)));
 }

@@ -1,7 +1,5 @@
 // The f32 functions that networks spend their time in: tanh, erf and sigmoid without branches, where e^x
-// needs no care for overflow, and on AVX-512 by tables held in registers.
-#include <llvm/IR/IntrinsicsX86.h>
-
+// needs no care for overflow, and by tables held in registers where a target looks up such.
 #include <array>
 #include <bit>
 #include <cmath>
@@ -13,7 +11,7 @@ namespace gantry {
 
 using llvm::Value;
 
-constexpr int kIntervals = 16;  // lanes of a 512-bit vector of f32
+constexpr int kIntervals = 16;  // elements of a table
 
 /// An odd function f that is 1 within rounding beyond (kIntervals - 1/2) * width.
 struct OddTable {
@@ -51,7 +49,7 @@ std::array<double, kMaxTerms> interpolate(const OddTable& table, int interval) {
 
 bool MathBuilder::has_tables(Value* x) const {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
-  return has_avx512_ && vector && vector->getNumElements() == kIntervals && !is_wide(x);
+  return vector_math_ != nullptr && vector && vector->getNumElements() == kIntervals && !is_wide(x);
 }
 
 Value* MathBuilder::odd_by_table(Value* x, const OddTable& table) {
@@ -68,7 +66,7 @@ Value* MathBuilder::odd_by_table(Value* x, const OddTable& table) {
   }
   auto look_up = [&](int k) {
     Value* row = llvm::ConstantDataVector::get(b_.getContext(), llvm::ArrayRef<float>(coefficients[k]));
-    return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {row, bits(shifted)});
+    return vector_math_->look_up(b_, row, bits(shifted));
   };
   Value* q = look_up(table.degree);
   for (int k = table.degree - 1; k >= 0; --k) q = fma(q, t, look_up(k));
@@ -78,7 +76,7 @@ Value* MathBuilder::odd_by_table(Value* x, const OddTable& table) {
 Value* MathBuilder::reciprocal(Value* x) {
   if (!has_tables(x)) return b_.CreateFDiv(constant(x, 1), x);
   // An estimate of 14 bits and one step of Newton's method, faster than a division.
-  Value* r = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {}, {x, x, b_.getInt16(0xffff)});
+  Value* r = vector_math_->reciprocal(b_, x);
   return fma(r, fma(b_.CreateFNeg(x), r, constant(x, 1)), r);
 }
 
@@ -135,7 +133,7 @@ std::pair<Value*, Value*> MathBuilder::negative_exp_by_table(Value* x) {
   for (uint32_t i = 0; i < kIntervals; ++i)
     powers[i] = std::bit_cast<uint32_t>(static_cast<float>(std::exp2(double(i) / kIntervals))) - (i << 19);
   Value* table = llvm::ConstantDataVector::get(b_.getContext(), llvm::ArrayRef<uint32_t>(powers));
-  Value* power = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_si_512, {}, {table, bits(shifted)});
+  Value* power = vector_math_->look_up(b_, table, bits(shifted));
   power = b_.CreateAdd(power, b_.CreateShl(bits(shifted), integer(x, 19)));
   return {b_.CreateBitCast(power, x->getType()), of_remainder};
 }

@@ -6,6 +6,7 @@
 
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/cpu_features.h"
+#include "host/codegen/gpu_family.h"
 #include "host/codegen/target.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
@@ -24,12 +25,12 @@ Target host_target(const Target& target) {
 namespace {
 
 Precision cpu_precision(const Target& target, Precision precision) {
-  const std::optional<TileUnit> tiles = tile_unit(target);
+  const TileInstruction* tiles = tile_instruction(target, DType::kBF16);
   const CpuFamily& family = family_of(target);
   const std::string_view half = family.half.lacks;
   switch (precision) {
     case Precision::kAuto:
-      return tiles && geometry_of(*tiles).fast_parts ? Precision::kFp32Split : Precision::kFp32;
+      return tiles && tiles->geometry->fast_parts ? Precision::kFp32Split : Precision::kFp32;
     case Precision::kFp32:
       return precision;
     case Precision::kBf16:
@@ -41,7 +42,7 @@ Precision cpu_precision(const Target& target, Precision precision) {
           "--precision fp32, or a target that has them, as {}",
           name_of(precision), target.name, family.bf16.lacks, family.bf16.targets);
     case Precision::kFp16:
-      if (has_feature(target, half)) return precision;
+      if (has_feature(target, half) || tile_instruction(target, DType::kF16)) return precision;
       user_error(
           "--precision fp16: target {} has no multiply-adds in half precision ({}). Take "
           "--precision fp32, or a target that has them, as {}",
@@ -58,10 +59,10 @@ Precision gpu_precision(const Target& target, Precision precision) {
   if (precision == Precision::kFp32Split || precision == Precision::kFp32Split3) {
     user_error("--precision {}: is for CPUs; a GPU computes in fp32, tf32, bf16 or fp16", name_of(precision));
   }
-  const int needed = precision == Precision::kFp16 ? 75 : 80;
-  if (target.gpu.compute_capability < needed) {
-    user_error("--precision {}: target {} has no tensor-core instructions for it; that needs sm_{} or newer",
-               name_of(precision), target.name, needed);
+  const std::string_view lacks = gpu_family_of(target).lacks(target.gpu, precision);
+  if (!lacks.empty()) {
+    user_error("--precision {}: target {} has no tensor-core instructions for it; that needs {}",
+               name_of(precision), target.name, lacks);
   }
   return precision;
 }
@@ -74,7 +75,8 @@ constexpr std::array kPrecisions = {Precision::kAuto,      Precision::kFp32, Pre
 
 Target with_precision(Target target, Precision precision) {
   target.precision = target.for_gpu() ? gpu_precision(target, precision) : cpu_precision(target, precision);
-  target.machine.half_products = !target.for_gpu() && target.precision == Precision::kFp16;
+  target.machine.half_products = !target.for_gpu() && target.precision == Precision::kFp16 &&
+                                 has_feature(target, family_of(target).half.lacks);
   return target;
 }
 

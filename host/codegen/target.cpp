@@ -9,9 +9,9 @@
 #include "host/codegen/backends.h"
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/cpu_features.h"
+#include "host/codegen/gpu_family.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
-#include "host/targets/cuda/gpu_target.h"
 
 namespace gantry {
 namespace {
@@ -21,7 +21,7 @@ Target make_target(std::string name, std::string description, const CpuFamily& f
   Target t;
   t.name = std::move(name);
   t.description = std::move(description);
-  t.architecture = family.architecture;
+  t.family = &family;
   t.triple = family.triple;
   t.machine = family.machine(cpu, features);
   t.rank = 100 * family.vector_class(features) + static_cast<int>(features.size());
@@ -110,8 +110,8 @@ Target apply_suffixes(Target base, std::string_view suffixes, std::string_view w
     }
     suffixes.remove_prefix(written.size());
     std::string_view feature = llvm_feature_name(family, written);
-    features = adds ? add_feature(base.architecture, std::move(features), feature)
-                    : remove_feature(base.architecture, std::move(features), feature);
+    features = adds ? add_feature(family, std::move(features), feature)
+                    : remove_feature(family, std::move(features), feature);
   }
   if (!has_what_is_needed(family, features))
     user_error("target {}: gantry needs {}", whole, family.least_text);
@@ -128,12 +128,12 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
   const auto all = family.features;
   for (auto f = all.rbegin(); f != all.rend(); ++f) {
     if (!has_feature(features, *f) || has_feature(reached, *f)) continue;
-    reached = add_feature(base.architecture, std::move(reached), *f);
+    reached = add_feature(family, std::move(reached), *f);
     name += fmt::format("+{}", written_feature_name(family, *f));
   }
   for (std::string_view f : all) {
     if (has_feature(features, f) || !has_feature(reached, f)) continue;
-    reached = remove_feature(base.architecture, std::move(reached), f);
+    reached = remove_feature(family, std::move(reached), f);
     name += fmt::format("-{}", f);
   }
   return name;
@@ -150,7 +150,9 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
     for (const NamedCpu& known : family->named) candidates.emplace_back(known.name);
   }
   candidates.emplace_back("native");
-  for (const Target& gpu : known_gpu_targets()) candidates.push_back(gpu.name);
+  for (const GpuFamily* family : gpu_families()) {
+    for (const Target& gpu : family->targets()) candidates.push_back(gpu.name);
+  }
   std::ranges::sort(candidates);
   const auto repeated = std::ranges::unique(candidates);
   candidates.erase(repeated.begin(), repeated.end());
@@ -205,14 +207,18 @@ std::vector<Target> known_targets() {
       result.push_back(std::move(target));
     }
   }
-  for (Target& target : known_gpu_targets()) result.push_back(std::move(target));
+  for (const GpuFamily* family : gpu_families()) {
+    for (Target& target : family->targets()) result.push_back(std::move(target));
+  }
   std::erase_if(result, [](const Target& target) { return !can_generate(target); });
   return result;
 }
 
 Target find_target(std::string_view name) {
   if (name.empty()) user_error("the target's name is empty; `gantry targets` lists the targets");
-  if (names_gpu_target(name)) return find_gpu_target(name);
+  for (const GpuFamily* family : gpu_families()) {
+    if (family->has_name(name)) return family->find(name);
+  }
   // Names contain the signs of suffixes, so the longest part that names a target is the base.
   for (size_t end = name.size(); end != std::string_view::npos && end > 0;
        end = name.find_last_of("+-", end - 1)) {
@@ -220,7 +226,7 @@ Target find_target(std::string_view name) {
     std::optional<Target> base;
     if (base_name == "native") {
       const HostCpu host = host_cpu();
-      base = target_of_board(family_of(host.architecture).name, host.name, host.features);
+      base = target_of_board(host.family->name, host.name, host.features);
     } else {
       base = find_base(base_name);
     }
@@ -242,14 +248,13 @@ Target target_of_board(std::string_view architecture, std::string_view cpu,
     user_error("the board's architecture is {}; gantry generates code for {}", architecture.substr(0, 32),
                fmt::join(known, " and "));
   }
-  const Architecture arch = family->architecture;
   std::vector<std::string> features;
   for (std::string_view f : family->features) {
     if (has_feature(reported, f)) features.emplace_back(f);
   }
   // A feature whose needs the board lacks cannot be used.
   for (const std::string& f : std::vector<std::string>(features)) {
-    for (const std::string& needed : add_feature(arch, {}, f)) {
+    for (const std::string& needed : add_feature(*family, {}, f)) {
       if (!has_feature(reported, needed)) std::erase(features, f);
     }
   }

@@ -9,7 +9,8 @@
 
 namespace gantry {
 
-enum class Architecture : uint8_t { kX86_64, kAArch64, kCuda };
+struct CpuFamily;  // host/codegen/cpu_family.h
+struct GpuFamily;  // host/codegen/gpu_family.h
 
 /// The figures that schedule rules reason with. Per core.
 struct MachineModel {
@@ -27,8 +28,8 @@ struct MachineModel {
   double memory_bytes_per_cycle = 4;
 };
 
-/// What runs the kernels. `cuda-emulated` runs what was scheduled for a GPU on a CPU, thread by thread.
-enum class DeviceKind : uint8_t { kCpu, kCuda, kCudaEmulated };
+/// What runs the kernels. An emulated GPU runs what was scheduled for a GPU on a CPU, thread by thread.
+enum class DeviceKind : uint8_t { kCpu, kGpu, kEmulatedGpu };
 
 /// Arithmetic of convolutions and matrix products whose tensors are f32; sums are f32, except for those of a
 /// CPU's kFp16, which are f16 over a few products (Stage::sum_in_half).
@@ -65,7 +66,8 @@ struct GpuModel {
 struct Target {
   std::string name;         ///< normalised, as it stands in module files: "x86-64-v3", "aarch64+dotprod", …
   std::string description;  ///< one line for `gantry targets`
-  Architecture architecture = Architecture::kX86_64;
+  /// Of the CPU that the code is for; null: it is a GPU's.
+  const CpuFamily* family = nullptr;
   std::string triple;  ///< LLVM's
   std::string cpu;     ///< LLVM's name, tunes the instruction scheduling
   std::vector<std::string>
@@ -75,11 +77,12 @@ struct Target {
 
   DeviceKind device = DeviceKind::kCpu;
   /// Not kCpu: the GPU that kernels are scheduled for.
+  const GpuFamily* gpu_family = nullptr;
   GpuModel gpu;
   std::string gpu_arch;  ///< "sm_80", "sm_90a"; empty for kCpu
-  /// kCudaEmulated: kernels report every access, to find races and accesses out of bounds.
+  /// kEmulatedGpu: kernels report every access, to find races and accesses out of bounds.
   bool gpu_checks = false;
-  /// kCuda: the CPU that runs what cannot run on the GPU. (kCudaEmulated is code for a CPU throughout:
+  /// kGpu: the CPU that runs what cannot run on the GPU. (kEmulatedGpu is code for a CPU throughout:
   /// triple, features and machine describe it.)
   std::shared_ptr<const Target> host;
   Precision precision = Precision::kFp32;

@@ -39,11 +39,12 @@ int& TargetEmitter::first_weight_tile() {
 }
 
 void KernelEmitter::emit_tile(const TileNode& node) {
-  const std::optional<TileUnit> unit = gpu_ ? std::nullopt : family_of(target_).tile_unit(target_.features);
-  internal_check(unit.has_value(), "kernel {}: tile registers in code for {}", kernel_.name, target_.name);
+  if (node.op == TileNode::Op::kConfigure) tile_instruction_ = tile_instruction(target_, node.unit);
+  internal_check(tile_instruction_ != nullptr, "kernel {}: tile registers in code for {}", kernel_.name,
+                 target_.name);
   cache_.clear();
   TargetEmitter emitter(*this);
-  family_of(target_).emit_tile(emitter, *unit, node);
+  tile_instruction_->emit(emitter, node);
 }
 
 }  // namespace gantry

@@ -1,3 +1,5 @@
+#include "device_runtime/src/device.h"
+#include "host/codegen/gpu_family.h"
 #include "host/compiler/compiler.h"
 #include "host/support/error.h"
 
@@ -72,18 +74,8 @@ Graph graph_of(const std::vector<Tensor>& inputs, const Schedule& schedule, cons
 }
 
 LoadedProgram load(ModuleFile& module, const Target& target, int threads) {
-  const auto device = [&] {
-    switch (target.device) {
-      case DeviceKind::kCuda:
-        return "cuda";
-      case DeviceKind::kCudaEmulated:
-        return "cuda-emulated";
-      case DeviceKind::kCpu:
-        break;
-    }
-    return "cpu";
-  };
-  return LoadedProgram(serialize_module(module), threads, device());
+  const std::string device = runtime::device_text({device_in_modules(target), 0});
+  return LoadedProgram(serialize_module(module), threads, device);
 }
 
 ModuleFile build(const std::vector<Tensor>& inputs, const Schedule& schedule, const Target& target,

@@ -24,7 +24,7 @@ void add_variant(ModuleBuilder& builder, const Program& program, const Target& t
   builder.add_variant(program, target, std::move(image), std::move(gpu));
 }
 
-void add_cuda_variant(ModuleBuilder& builder, const Program& program, const Target& target,
+void add_gpu_variant(ModuleBuilder& builder, const Program& program, const Target& target,
                       const CompileOptions& options) {
   std::vector<LoopKernel> on_cpu, on_gpu;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
@@ -92,8 +92,8 @@ ModuleFile compile_graph(Graph&& graph, const CompileOptions& options) {
     const bool last = &named == &options.targets.back();
     Program program = build_program(last ? std::move(graph) : clone_graph(graph), target, options);
     progress("generating code for " + target.name, 0);
-    if (target.device == DeviceKind::kCuda) {
-      add_cuda_variant(builder, program, target, options);
+    if (target.device == DeviceKind::kGpu) {
+      add_gpu_variant(builder, program, target, options);
     } else {
       add_variant(
           builder, program, target, options,

@@ -22,11 +22,15 @@ std::optional<TileUnit> unit_of(const Node& node) {
   return std::nullopt;
 }
 
-void expect_units(const Function& function, const Target& target, const std::optional<TileUnit>& known) {
+bool has_unit(const Target& target, TileUnit unit) {
+  return !target.for_gpu() && tile_unit(target, geometry_of(unit).element) == unit;
+}
+
+void expect_units(const Function& function, const Target& target) {
   for (const Node* node : function.nodes()) {
-    for (const auto& body : node->bodies) expect_units(*body, target, known);
+    for (const auto& body : node->bodies) expect_units(*body, target);
     const std::optional<TileUnit> wanted = unit_of(*node);
-    if (!wanted || wanted == known) continue;
+    if (!wanted || has_unit(target, *wanted)) continue;
     user_error("node {} ({}) is to be computed by {}, which {} has not: this text was made for another target; "
                "compile it for that, or take the graph as it was read (gantry ir MODEL -o OUT.gir)",
                node->origin.empty() ? "%" + node->result()->name : fmt::format("{}", fmt::join(node->origin, ", ")),
@@ -37,7 +41,7 @@ void expect_units(const Function& function, const Target& target, const std::opt
 }  // namespace
 
 void expect_forms_of(const Graph& graph, const Target& target) {
-  expect_units(graph.main, target, target.for_gpu() ? std::nullopt : tile_unit(target));
+  expect_units(graph.main, target);
 }
 
 }  // namespace gantry

@@ -234,7 +234,7 @@ BuiltKernel build_kernel(const Node& node, const KernelWork& work, const Target&
   for (const std::string& symbol : built.kernel.symbols) sizes.dims.push_back(Dim::symbol(symbol));
   for (const Buffer& buffer : built.kernel.scratch)
     sizes.scratch_bytes.push_back(to_dim(buffer->element_count) * byte_width(buffer->dtype));
-  if (target.device == DeviceKind::kCuda) {
+  if (target.device == DeviceKind::kGpu) {
     const LaunchPlan plan = plan_launches(built.kernel);
     for (const LaunchShape& launch : plan.launches) {
       for (const Expr& blocks : launch.grid) sizes.grids.push_back(to_dim(blocks));

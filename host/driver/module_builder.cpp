@@ -5,6 +5,8 @@
 #include <span>
 #include <tuple>
 
+#include "host/codegen/cpu_family.h"
+#include "host/codegen/gpu_family.h"
 #include "host/driver/decision_file.h"
 #include "host/loops/launch.h"
 #include "host/ops/device_copy.h"
@@ -51,30 +53,6 @@ mf::DType dtype_of(DType dtype) {
 mf::SizeMeaning meaning_of(SizeMeaning meaning) {
   static_assert(static_cast<int>(SizeMeaning::kSamples) == static_cast<int>(mf::SizeMeaning::Samples));
   return static_cast<mf::SizeMeaning>(meaning);
-}
-
-mf::Architecture architecture_of(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::kX86_64:
-      return mf::Architecture::X86_64;
-    case Architecture::kAArch64:
-      return mf::Architecture::AArch64;
-    case Architecture::kCuda:
-      break;  // its variants hold a CPU's image and PTX
-  }
-  internal_error("unknown architecture");
-}
-
-mf::Device device_of(DeviceKind device) {
-  switch (device) {
-    case DeviceKind::kCpu:
-      return mf::Device::Cpu;
-    case DeviceKind::kCuda:
-      return mf::Device::Cuda;
-    case DeviceKind::kCudaEmulated:
-      return mf::Device::CudaEmulated;
-  }
-  internal_error("unknown device");
 }
 
 // Of the size and both ends: constants that agree in these are compared byte by byte.
@@ -203,7 +181,7 @@ class ModuleBuilder::VariantBuilder {
       : builder_(builder),
         program_(program),
         main_(program.graph.main),
-        has_gpu_memory_(target.device == DeviceKind::kCuda),
+        gpu_(target.device == DeviceKind::kGpu ? device_in_modules(target) : mf::Device::Cpu),
         weights_segment_(weights_segment) {
     for (const KernelCall& call : program.calls) calls_[call.node] = &call;
     auto plan_for = [&](mf::Device device) {
@@ -214,7 +192,7 @@ class ModuleBuilder::VariantBuilder {
       return plan_memory(main_, scratch, [&](const Node& node) { return device_of(node) == device; });
     };
     plans_[mf::Device::Cpu] = plan_for(mf::Device::Cpu);
-    plans_[mf::Device::Cuda] = plan_for(mf::Device::Cuda);
+    if (has_gpu_memory()) plans_[gpu_] = plan_for(gpu_);
     for (size_t i = 0; i < main_.outputs.size(); ++i) claim_output(i);
   }
 
@@ -229,20 +207,21 @@ class ModuleBuilder::VariantBuilder {
     }
     for (size_t i = 0; i < main_.outputs.size(); ++i) copy_output(i);
     variant_->workspace_bytes = builder_.dim_expr(plans_[mf::Device::Cpu].workspace_bytes);
-    variant_->gpu_workspace_bytes = builder_.dim_expr(plans_[mf::Device::Cuda].workspace_bytes);
+    variant_->gpu_workspace_bytes = builder_.dim_expr(has_gpu_memory() ? plans_[gpu_].workspace_bytes : Dim(0));
     return std::move(variant_);
   }
 
  private:
   // Where a node runs and its results lie. An emulated GPU has no memory of its own.
+  bool has_gpu_memory() const { return gpu_ != mf::Device::Cpu; }
   mf::Device device_of(const Node& node) const {
-    if (!has_gpu_memory_) return mf::Device::Cpu;
+    if (!has_gpu_memory()) return mf::Device::Cpu;
     if (is_device_copy(node)) {
       using Destination = DeviceCopyAttrs::Destination;
       const bool to_gpu = node.attrs_as<DeviceCopyAttrs>().destination == Destination::kGpu;
-      return to_gpu ? mf::Device::Cuda : mf::Device::Cpu;
+      return to_gpu ? gpu_ : mf::Device::Cpu;
     }
-    return node.placement == Placement::kCpu ? mf::Device::Cpu : mf::Device::Cuda;
+    return node.placement == Placement::kCpu ? mf::Device::Cpu : gpu_;
   }
 
   // The first output that shows a kernel's result is written by the kernel itself; the others are copies.
@@ -311,12 +290,12 @@ class ModuleBuilder::VariantBuilder {
     entry->op = program_.main_ops[index];
     entry->buffer_count = static_cast<uint32_t>(kernel.arguments.size() + kernel.scratch.size());
     entry->dim_count = static_cast<uint32_t>(kernel.symbols.size());
-    if (has_gpu_memory_ && program_.on_gpu[index]) add_launches(kernel, *entry);
+    if (has_gpu_memory() && program_.on_gpu[index]) add_launches(kernel, *entry);
     variant_->kernels.push_back(std::move(entry));
   }
 
   void add_launches(const LoopKernel& kernel, mf::KernelT& entry) {
-    entry.device = mf::Device::Cuda;
+    entry.device = gpu_;
     const LaunchPlan plan = plan_launches(kernel);
     for (size_t i = 0; i < plan.launches.size(); ++i) {
       auto launch = std::make_unique<mf::LaunchT>();
@@ -384,7 +363,7 @@ class ModuleBuilder::VariantBuilder {
   ModuleBuilder& builder_;
   const Program& program_;
   const Function& main_;
-  bool has_gpu_memory_;
+  mf::Device gpu_;  ///< the CPU: there is no GPU with memory of its own
   uint32_t weights_segment_;
   std::map<const Node*, const KernelCall*> calls_;
   std::map<mf::Device, MemoryPlan> plans_;
@@ -408,8 +387,8 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
 
   auto variant = VariantBuilder(*this, program, target, weights).build();
   variant->target = target.name;
-  variant->architecture = architecture_of((target.host ? *target.host : target).architecture);
-  variant->device = device_of(target.device);
+  variant->architecture = family_of(target.host ? *target.host : target).in_modules;
+  variant->device = device_in_modules(target);
   variant->gpu_arch = target.gpu_arch;
   variant->precision = name_of(target.precision);
   for (const NodeDecision& decision : program.decisions) variant->decisions.push_back(decision_line(decision));

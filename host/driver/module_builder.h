@@ -19,7 +19,7 @@ class ModuleBuilder {
   /// Inputs, outputs, symbols and constraints of the model as imported.
   explicit ModuleBuilder(const Graph& graph);
   /// Plans memory and appends the program as a variant; constants that an earlier variant has too are shared.
-  /// `gpu`: of targets of kind kCuda; the image then holds the kernels of the CPU beside it.
+  /// `gpu`: of targets of kind kGpu; the image then holds the kernels of the CPU beside it.
   void add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu = {});
   /// What the variants were optimised for, for reports.
   void set_optimize(std::string_view optimize) { module_.manifest.optimize = optimize; }

@@ -1,7 +1,7 @@
 // nn.conv as a matrix product over the unrolled windows (host/ops/conv_gemm.cpp): GPUs' form; on CPUs for who asks for it.
 #include "host/forms/conv_case.h"
 #include "host/forms/gemm_knobs.h"
-#include "host/targets/cuda/conv_model.h"
+#include "host/targets/common/gpu_costs.h"
 
 namespace gantry::forms {
 namespace {
@@ -11,7 +11,7 @@ constexpr Knob kKnobs[] = {kMergedGroups, kPhases, kGemmRows, kGemmColumns, kGem
 std::vector<Bid> gemm_bids(const ConvCase& conv, const FormContext& context) {
   if (!context.target.for_gpu()) return {};
   const double seconds =
-      cuda::predicted_seconds(conv.attrs, conv.data, conv.result, ConvAlgorithm::kGemm, context.target.gpu);
+      gpu_costs(context.target).convolution(conv.attrs, conv.data, conv.result, ConvAlgorithm::kGemm, context.target.gpu);
   return {{.decision = {"gemm", {}}, .ms = 1e3 * seconds}};
 }
 

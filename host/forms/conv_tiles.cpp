@@ -24,7 +24,7 @@ std::vector<Bid> tile_bids(const ConvCase& conv, const FormContext& context) {
     attrs.tile_parts = some;
     Bid bid{.decision = {"tiles", {{"parts", some}}},
             .cycles = cpu::predicted_tile_cycles(attrs, conv.data, conv.result, context.target.machine),
-            .error = parts_error(some),
+            .error = parts_error(attrs.tile_unit, some),
             .promise = cpu::other_slack(attrs.tile_unit),
             .on_tiles = true,
             .conversion = conversion_of(conv),

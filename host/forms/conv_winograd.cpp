@@ -11,7 +11,7 @@
 #include "host/targets/cpu/conv_model.h"
 #include "host/targets/cpu/tile_costs.h"
 #include "host/targets/cpu/tile_policy.h"
-#include "host/targets/cuda/conv_model.h"
+#include "host/targets/common/gpu_costs.h"
 
 namespace gantry::forms {
 namespace {
@@ -95,7 +95,7 @@ Bid tile_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& c
   return {.decision = {fmt::format("winograd{}", winograd_tile(algorithm)), {{"parts", kTileParts}}},
           .cycles = cpu::predicted_winograd_cycles(attrs, conv.data, conv.result, context.target.machine, algorithm,
                                                    kTileParts),
-          .error = error_of(algorithm) + parts_error(kTileParts),
+          .error = error_of(algorithm) + parts_error(attrs.tile_unit, kTileParts),
           .no = context.small_weights ? "its weights are larger than the model's" : "",
           .promise = cpu::other_slack(attrs.tile_unit),
           .on_tiles = true,
@@ -111,7 +111,7 @@ Bid gpu_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& co
     bid.no = "its weights are larger than the model's";
   } else if (fits_winograd(conv.attrs) && conv.attrs.spatial_rank() == 2 && conv.attrs.groups == 1 &&
              context.target.precision == Precision::kFp32 && conv.data.dtype == DType::kF32 && known) {
-    bid.ms = 1e3 * cuda::predicted_seconds(conv.attrs, conv.data, conv.result, algorithm, context.target.gpu);
+    bid.ms = 1e3 * gpu_costs(context.target).convolution(conv.attrs, conv.data, conv.result, algorithm, context.target.gpu);
   } else {
     // With rounded operands the transformations would lose too much.
     bid.no = "is for products in f32 of known shape with windows of 3 by 3";

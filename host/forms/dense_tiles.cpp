@@ -28,7 +28,7 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
     Bid bid{.decision = {"tiles", {{"parts", some}}},
             .cycles = cpu::predicted_tile_cycles(dense.data, units, *tile_unit(context.target), some,
                                                  context.target.machine),
-            .error = parts_error(some),
+            .error = parts_error(*tile_unit(context.target), some),
             .on_tiles = true,
             .claim = 1};
     if (wanted == 0)

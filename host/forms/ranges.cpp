@@ -22,8 +22,9 @@ KnobRange tile_rows_range(const FormCase& given) {
   return {1, given.context.target.machine.vector_registers - 2};
 }
 
-KnobRange tile_parts_range(const FormCase&) {
-  return {1, 3};
+KnobRange tile_parts_range(const FormCase& given) {
+  const auto unit = tile_unit(given.context.target);
+  return {1, unit && geometry_of(*unit).element != DType::kBF16 ? 1 : 3};
 }
 
 Misfit unfit_tile_unit(const FormContext& context) {
@@ -31,7 +32,8 @@ Misfit unfit_tile_unit(const FormContext& context) {
   return "tile registers are for targets that have them, with a precision that uses them";
 }
 
-double parts_error(int64_t parts) {
+double parts_error(TileUnit unit, int64_t parts) {
+  if (geometry_of(unit).element == DType::kF16) return kHalfError;
   return parts == 1 ? 0x1p-8 : parts == 2 ? 0x1p-17 : 0x1p-22;
 }
 

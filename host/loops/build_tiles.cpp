@@ -183,8 +183,8 @@ void NestBuilder::plan_dots(const StageState& state, TilePlan& plan) {
   auto load_of = [&](const Expr& e) {
     const auto* cast = e.as<CastNode>();
     const auto* load = cast ? cast->a.as<LoadNode>() : nullptr;
-    internal_check(load && load->buffer->dtype == DType::kBF16, "{}: {} is no bf16 operand in memory", name,
-                   to_string(e));
+    internal_check(load && load->buffer->dtype == plan.tile.element, "{}: {} is no operand in memory of {}", name,
+                   to_string(e), name_of(plan.tile.element));
     return load;
   };
   std::vector<Expr> terms;

@@ -26,7 +26,7 @@ StepWeights weights_of(const TilePlan& plan, Simplifier& simplifier) {
     const TileSource& source = plan.sources[static_cast<size_t>(b)];
     const auto behind = weights.first ? constant_of(simplifier.simplify(source.index - weights.first->index))
                                       : std::optional<int64_t>(-1);
-    if (source.buffer->dtype != DType::kBF16 || !behind) return {};
+    if (source.buffer->dtype != plan.tile.element || !behind) return {};
     if (*behind < 0) weights.first = &source;
   }
   return weights;

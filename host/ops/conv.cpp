@@ -111,7 +111,7 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   const bool tiles = a.tile_parts > 0;
   const bool half = data.dtype == DType::kF32 && weight.dtype == DType::kF16 && a.weight_block > 0 && !tiles;
   if (!tiles && !half) ops::require_same_dtype(node, 0, 1);
-  require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == DType::kBF16 && a.tile_parts >= 1 &&
+  require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == geometry_of(a.tile_unit).element && a.tile_parts >= 1 &&
                      a.tile_parts <= 3),
           "tile registers compute ungrouped f32 convolutions of images and sequences");
   size_t n = a.spatial_rank();

@@ -45,7 +45,7 @@ std::vector<TensorType> infer_dense(const Node& node, Function& function) {
                        ? Shape{x.shape.back(), a.units}
                        : Shape{ceildiv(Dim(a.units), a.weight_block), x.shape.back(), a.weight_block};
   if (a.tile_parts != 0) {
-    require(x.dtype == DType::kF32 && w.dtype == DType::kBF16 && x.shape.back().is_constant() && !a.gemm &&
+    require(x.dtype == DType::kF32 && w.dtype == geometry_of(a.tile_unit).element && x.shape.back().is_constant() && !a.gemm &&
                 a.weight_block == 0 && a.tile_parts >= 1 && a.tile_parts <= 3,
             "tile registers compute f32 products of constant depth");
     expected = tile_weight_shape(a, x.shape.back().value());

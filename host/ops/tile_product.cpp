@@ -2,6 +2,7 @@
 
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
+#include "host/tensor/element.h"
 
 namespace gantry::ops {
 namespace {
@@ -12,18 +13,18 @@ constexpr int64_t kSymbolicRowSlack = 127;
 /// How the parts of an f32 are cut off.
 enum class Split : uint8_t { kNearest, kTruncated };
 
-Expr part_of(const Expr& x, int64_t part, Split split) {
+Expr part_of(const TileGeometry& tile, const Expr& x, int64_t part, Split split) {
   auto cut = [&](const Expr& rest) {
-    return cast(DType::kBF16, split == Split::kNearest ? rest : call(MathFn::kTruncBf16, {rest}));
+    return cast(tile.element, split == Split::kNearest ? rest : call(MathFn::kTruncBf16, {rest}));
   };
   Expr rest = x;
   for (int64_t p = 0; p < part; ++p) rest = rest - cast(DType::kF32, cut(rest));
   return cut(rest);
 }
 
-Expr chosen_part(const Expr& x, const Expr& part, int64_t parts, Split split) {
-  Expr value = part_of(x, parts - 1, split);
-  for (int64_t p = parts - 1; p-- > 0;) value = select(eq(part, p), part_of(x, p, split), value);
+Expr chosen_part(const TileGeometry& tile, const Expr& x, const Expr& part, int64_t parts, Split split) {
+  Expr value = part_of(tile, x, parts - 1, split);
+  for (int64_t p = parts - 1; p-- > 0;) value = select(eq(part, p), part_of(tile, x, p, split), value);
   return value;
 }
 
@@ -57,8 +58,16 @@ Expr with_row_slack(const Expr& rows) {
   return rows + Expr(rows.as<IntImmNode>() ? kTileRowSlack : kSymbolicRowSlack);
 }
 
-Expr weight_part(const Expr& x, const Expr& part, int64_t parts) {
-  return chosen_part(x, part, parts, Split::kNearest);
+Expr weight_part(const TileGeometry& tile, const Expr& x, const Expr& part, int64_t parts) {
+  return chosen_part(tile, x, part, parts, Split::kNearest);
+}
+
+void store_weight_parts(const TileGeometry& tile, float x, int64_t parts, uint16_t* to, int64_t step) {
+  const bool half = tile.element == DType::kF16;
+  for (int64_t p = 0; p < parts; ++p, to += step) {
+    *to = half ? float_to_half(x) : float_to_bfloat(x);
+    x -= half ? half_to_float(*to) : bfloat_to_float(*to);
+  }
 }
 
 Tensor tile_rows(const TileGeometry& tile, int64_t weight_parts, int64_t depth, const Expr& phases,
@@ -76,7 +85,7 @@ Tensor tile_rows(const TileGeometry& tile, int64_t weight_parts, int64_t depth, 
     k = i[1] * tile.block_depth + k;
     Expr x = element(i[2], row, k);
     if (depth % tile.block_depth != 0) x = if_then_else(lt(k, Expr(depth)), x, const_of(DType::kF32, 0));
-    return chosen_part(x, i[0], parts, split);
+    return chosen_part(tile, x, i[0], parts, split);
   };
   return compute(
       {Expr(parts), Expr(ceil_div(depth, tile.block_depth)), phases, rows, Expr(tile.row_elements())}, body,

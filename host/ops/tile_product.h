@@ -12,8 +12,10 @@ namespace gantry::ops {
 /// So many rows, and those beyond them that blocks of whole tiles may compute.
 Expr with_row_slack(const Expr& rows);
 
-/// Part `part` (an expression, below `parts`) of a weight: the nearest bf16 of what the parts before leave.
-Expr weight_part(const Expr& x, const Expr& part, int64_t parts);
+/// Part `part` (an expression, below `parts`) of a weight: what is nearest to what the parts before leave.
+Expr weight_part(const TileGeometry& tile, const Expr& x, const Expr& part, int64_t parts);
+/// The same of a constant's element: `parts` of them, `step` apart.
+void store_weight_parts(const TileGeometry& tile, float x, int64_t parts, uint16_t* to, int64_t step);
 
 /// Where element (column, depth) of a block of packed weights lies: (column_tiles, block / s, 32) elements.
 inline int64_t packed_weight_offset(const TileGeometry& tile, int64_t column, int64_t depth) {

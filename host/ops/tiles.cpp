@@ -230,13 +230,13 @@ std::vector<TensorType> infer_tile_weight(const Node& node, Function&) {
   ops::require(a.parts >= 1 && a.parts <= 3 && a.column_tiles >= 1,
                "parts must be 1 to 3, column_tiles positive");
   WeightView view = view_of(a, w);
-  return {{DType::kBF16, packed_shape({.unit = a.unit,
-                                       .parts = a.parts,
-                                       .columns = view.extent[0],
-                                       .depth = view.depth(a),
-                                       .height = view.extent[2],
-                                       .width = a.fold_width ? 1 : view.extent[3]},
-                                      a.column_tiles)}};
+  return {{geometry_of(a.unit).element, packed_shape({.unit = a.unit,
+                                                      .parts = a.parts,
+                                                      .columns = view.extent[0],
+                                                      .depth = view.depth(a),
+                                                      .height = view.extent[2],
+                                                      .width = a.fold_width ? 1 : view.extent[3]},
+                                                     a.column_tiles)}};
 }
 
 std::vector<Tensor> compute_tile_weight(const Node& node, const std::vector<Tensor>& in) {
@@ -254,7 +254,7 @@ std::vector<Tensor> compute_tile_weight(const Node& node, const std::vector<Tens
     if (w.shape().size() == 3) at.erase(at.begin() + 2);
     Expr x = a.dense ? w({k, o}) : w(at);
     Expr inside = lt(o, view.extent[0]) && lt(k, view.depth(a));
-    return ops::weight_part(if_then_else(inside, x, const_of(DType::kF32, 0)), i[4], a.parts);
+    return ops::weight_part(tile, if_then_else(inside, x, const_of(DType::kF32, 0)), i[4], a.parts);
   };
   return {compute(to_exprs(node.result()->type.shape), body, "tile_weight")};
 }
@@ -274,12 +274,8 @@ void pack_columns(const TileWeightAttrs& a, const WeightView& view, const std::v
             const int64_t k = kc * block + d;
             const int64_t channel = a.fold_width ? k % view.extent[1] : k;
             const int64_t column = a.fold_width ? k / view.extent[1] : kw;
-            float rest = row[channel * view.stride[1] + column * view.stride[3]];
-            uint16_t* at = to + ops::packed_weight_offset(tile, c, d);
-            for (int64_t p = 0; p < a.parts; ++p, at += part_size) {
-              *at = float_to_bfloat(rest);
-              rest -= bfloat_to_float(*at);
-            }
+            const float element = row[channel * view.stride[1] + column * view.stride[3]];
+            ops::store_weight_parts(tile, element, a.parts, to + ops::packed_weight_offset(tile, c, d), part_size);
           }
         }
       }

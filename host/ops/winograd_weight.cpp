@@ -50,7 +50,7 @@ std::vector<TensorType> infer_winograd_weight(const Node& node, Function&) {
   if (a.tile_parts > 0) {
     ops::require(a.block == 0 && a.tile_parts <= 3 && w.dtype == DType::kF32 && w.shape[0].is_constant(),
                  "tile registers take up to three parts of f32 weights");
-    return {{DType::kBF16,
+    return {{geometry_of(a.tile_unit).element,
              winograd_tile_shape(a.tile, a.tile_parts, a.tile_unit, w.shape[0].value(), w.shape[1])}};
   }
   if (a.block == 0) return {{w.dtype, {positions, w.shape[1], w.shape[0]}}};
@@ -83,7 +83,7 @@ std::vector<Tensor> compute_winograd_weight(const Node& node, const std::vector<
       Expr input = i[2] * tile.block_depth + i[5] * tile.side_by_side + mod(i[6], tile.side_by_side);
       Expr inside = lt(output, outputs) && lt(input, inputs);
       Expr value = if_then_else(inside, at(i[1], input, output), const_of(DType::kF32, 0));
-      return ops::weight_part(value, i[3], a.tile_parts);
+      return ops::weight_part(tile, value, i[3], a.tile_parts);
     }
     if (a.block == 0) return at(i[0], i[1], i[2]);
     Expr output = i[0] * a.block + i[3];
@@ -137,11 +137,7 @@ Packed in_tiles(const WinogradWeightAttrs& a, int64_t outputs, int64_t inputs, i
             uint16_t* block = out + (o / columns * positions * depths + i / tile.block_depth) * parts * part +
                               ops::packed_weight_offset(tile, o % columns, i % tile.block_depth);
             for (int64_t p = 0; p < positions; ++p, block += depths * parts * part) {
-              float rest = values[p];
-              for (int64_t n = 0; n < parts; ++n) {
-                block[n * part] = float_to_bfloat(rest);
-                rest -= bfloat_to_float(block[n * part]);
-              }
+              ops::store_weight_parts(tile, values[p], parts, block, part);
             }
           }};
 }

@@ -95,7 +95,7 @@ std::shared_ptr<LoadedModule> build_from_python(const SchedulePtr& schedule, con
 std::string code_of(const std::shared_ptr<LoopNest>& nest, const std::string& target,
                     std::string (*emit)(const LoopKernel&, const Target&)) {
   const Target machine = find_target(target);
-  if ((machine.device == DeviceKind::kCuda) != is_gpu_kernel(nest->kernel))
+  if ((machine.device == DeviceKind::kGpu) != is_gpu_kernel(nest->kernel))
     user_error("{}: the loop nest is for a {}", machine.name, is_gpu_kernel(nest->kernel) ? "GPU" : "CPU");
   return without_lock([&] { return emit(nest->kernel, machine); });
 }

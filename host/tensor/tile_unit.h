@@ -1,4 +1,4 @@
-/// Tile units: instructions of CPUs that multiply tiles of bf16 and add to tiles of f32. What there is to
+/// Tile units: instructions of CPUs that multiply tiles of bf16 or f16 and add to tiles of f32. What there is to
 /// know of one stands in its description, which the target's folder has (host/targets): how many rows and
 /// columns, how many registers, how operands lie in memory. Expressions, rules and lowering ask that, and no
 /// unit's name.
@@ -8,16 +8,19 @@
 #include <span>
 #include <string_view>
 
+#include "host/graph/type.h"
+
 namespace gantry {
 
 /// A unit by its place in tile_units(); TileUnit{} is the first of them.
 enum class TileUnit : uint8_t {};
 
-/// One instruction adds a (rows x depth) times b (depth x columns), both bf16, to sums (rows x columns) in
-/// f32.
+/// One instruction adds a (rows x depth) times b (depth x columns), both of the type `element`, to sums (rows x
+/// columns) in f32.
 struct TileGeometry {
-  TileUnit unit;
+  TileUnit unit{};  ///< as tile_units() numbers it; a target's folder leaves it out
   std::string_view name;  ///< as printed programs and attributes have it
+  DType element = DType::kBF16;
   int64_t rows, columns, depth;
   bool fewer_rows;  ///< tiles may be lower than `rows`: registers are given their shapes first
   /// f32 as two or three bf16 parts take less time than multiply-adds in f32, not only less than others'
@@ -39,9 +42,11 @@ struct TileGeometry {
   constexpr int64_t operand_bytes() const { return 2 * columns * depth; }
 };
 
-/// All units, those of every target.
+/// All units, target by target in the order of host/targets/common/targets.def.
 std::span<const TileGeometry> tile_units();
 const TileGeometry& geometry_of(TileUnit unit);
+/// An internal error if there is none of that name.
+TileUnit tile_unit_named(std::string_view name);
 inline std::string_view name_of(TileUnit unit) {
   return geometry_of(unit).name;
 }

@@ -30,12 +30,10 @@ ALLOWED = {
     ('host/tensor', 'host/loops'): 'an extern kernel is given as a function of a builder of loops, declared only',
 }
 # A target's folder has parts of several layers: which file it is says of which; all others are rules.
-TARGET_PARTS = [(r'\w+/tile_units', 'host/tensor'),
-                (r'(?!common|cpu|cuda)\w+/(?!tile_model|rule_)\w+|cuda/(gpu_target|gpu_image|ptxas|emit_\w+)|common/families',
+TARGET_PARTS = [(r'common/targets|\w+/tile_units', 'host/tensor'),
+                (r'(?!common|cpu|cuda)\w+/\w+|cuda/(cuda|gpu_target|gpu_image|ptxas|emit_\w+)|common/families',
                  'host/codegen')]
 TARGET_RULES = 'host/targets'
-# Which tile units there are, and what each costs.
-LISTS_OF_UNITS = ('host/targets/common/tile_units.cpp', 'host/targets/cpu/tile_costs.cpp')
 LEVEL = {layer: level for level, layers in enumerate(LAYERS) for layer in layers}
 SOURCE = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path('.')
 OP_NAME_COMPARISON = re.compile(r'op->name\s*[=!]=|[=!]=\s*[\w>.()\[\]-]*op->name|op->name\.(compare|starts_with|find)\b')
@@ -159,16 +157,61 @@ class KernelRules(unittest.TestCase):
         self.assertEqual(wrong, [])
 
 
-class TileUnits(unittest.TestCase):
-    def test_a_unit_is_named_in_its_targets_folder_and_where_its_code_is_emitted(self):
-        units = {word for path, name in sources() if name.endswith('/tile_units.h')
-                 for word in re.findall(r'\.name = "(\w+)"', path.read_text(encoding='utf-8'))}
-        self.assertGreater(len(units), 2)
-        wrong = [f'{name}: {line.strip()}' for path, name in sources()
-                 if layer_of(name) in ('host/tensor', 'host/loops', 'host/ops', 'host/passes', 'host/driver', 'host/targets')
-                 and not name.startswith(('host/targets/x86/', 'host/targets/arm/')) and name not in LISTS_OF_UNITS
-                 for line in without_comments(path.read_text(encoding='utf-8')).splitlines()
-                 if any(unit in line.lower() for unit in units)]
+class Targets(unittest.TestCase):
+    maxDiff = None
+    """What a target is called stands in its folder, and in the one table of folders."""
+
+    # What a folder does not say of itself in a form that could be read here.
+    OTHER_WORDS = ['x86', 'arm', 'aarch64', 'nvidia', 'intel', 'amd', 'nvptx', 'nvvm', 'ptxas', r'avx\w*', r'sse\w*', 'neon',
+                   r'sve\d?', r'amx\w*', r'vnni\w*', r'cortex\w*', r'sm_\w+']
+    # Programs show some in their help, and read and print what boards and module files call their devices, which is the
+    # runtime's matter; for what they do they ask as everybody else (below).
+    PROGRAMS = ('host/cli/', 'host/python/')
+    # The other list of host/targets: rules, each with its folder.
+    LISTS = ('host/targets/common/targets.def', 'host/targets/common/kernel_rules.def')
+
+    @staticmethod
+    def folders():
+        table = (SOURCE / 'host/targets/common/targets.def').read_text(encoding='utf-8')
+        return re.findall(r'^GANTRY_(?:CPU|GPU)_FAMILY\((\w+)\)$', table, re.MULTILINE)
+
+    def words(self):
+        """The folders' names, those of CPUs, of tile units, LLVM's of back ends."""
+        found = set(self.folders())
+        for folder in self.folders():
+            for path in (SOURCE / 'host/targets' / folder).glob('*'):
+                text = path.read_text(encoding='utf-8')
+                found.update(re.findall(r'\.(?:name|backend) = "(\w+)"', text))
+                if path.name == 'cpus.cpp':
+                    found.update(re.findall(r'^    \{"([\w-]+)", "', text, re.MULTILINE))
+        return found
+
+    def test_every_folder_is_a_target_or_shared_by_some(self):
+        there = {path.name for path in (SOURCE / 'host/targets').iterdir() if path.is_dir()}
+        self.assertEqual(there, {*self.folders(), 'common', 'cpu'})
+
+    def test_names_of_targets_stand_in_their_folders(self):
+        words = self.words()
+        self.assertLessEqual({'x86', 'x86_64', 'znver4', 'amx', 'bfmmla', 'NVPTX', 'cuda'}, words)
+        pattern = re.compile(r'(?<![A-Za-z0-9])(?:%s)(?![A-Za-z0-9])' % '|'.join(
+            sorted(map(re.escape, words), key=len, reverse=True) + self.OTHER_WORDS), re.IGNORECASE)
+        own = tuple(f'host/targets/{folder}/' for folder in self.folders())
+        wrong = []
+        lists = [(path, str(path.relative_to(SOURCE))) for path in sorted((SOURCE / 'host').rglob('*.def'))]
+        for path, name in [*sources(), *lists]:
+            if not name.startswith('host/') or name.startswith((*own, *self.PROGRAMS)) or name in self.LISTS:
+                continue
+            for line in without_comments(path.read_text(encoding='utf-8')).splitlines():
+                if pattern.search(line):
+                    wrong.append(f'{name}: {line.strip()}')
+        self.assertEqual(wrong, [])
+
+    def test_programs_ask_for_no_targets_parts(self):
+        """Their help may name targets; what they do they ask the one description for."""
+        wrong = [f'{name} includes {included}' for path, name in sources()
+                 if name.startswith('host/') and not name.startswith('host/targets/')
+                 for included in re.findall(r'#include "(host/targets/[^"]+)"', path.read_text(encoding='utf-8'))
+                 if included.split('/')[2] in self.folders()]
         self.assertEqual(wrong, [])
 
 

@@ -24,7 +24,7 @@ std::vector<std::string> runnable_targets() {
   const Target native = find_target("native");
   for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"}) {
     const Target target = find_target(name);
-    const bool runs = target.architecture == native.architecture &&
+    const bool runs = target.family == native.family &&
                       std::ranges::all_of(target.features, [&](const std::string& f) {
                         return std::ranges::find(native.features, f) != native.features.end();
                       });

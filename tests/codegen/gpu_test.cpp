@@ -230,7 +230,7 @@ TEST(Ptx, EveryArchitectureGetsAVersionThatKnowsIt) {
 class Ptxas : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (!find_ptxas()) GTEST_SKIP() << "ptxas is not installed";
+    if (!cuda::find_ptxas()) GTEST_SKIP() << "ptxas is not installed";
   }
 };
 INSTANTIATE_TEST_SUITE_P(Architectures, Ptxas, ::testing::Values("sm_75", "sm_80", "sm_90", "sm_90a"));
@@ -282,9 +282,9 @@ TEST(FindPtxas, TakesTheProgramThatTheEnvironmentNames) {
   const char* before = std::getenv("GANTRY_PTXAS");
   const std::string kept = before ? before : "";
   setenv("GANTRY_PTXAS", "/no/such/ptxas", 1);
-  EXPECT_THROW(find_ptxas(), Error);
+  EXPECT_THROW(cuda::find_ptxas(), Error);
   setenv("GANTRY_PTXAS", "none", 1);
-  EXPECT_FALSE(find_ptxas().has_value());
+  EXPECT_FALSE(cuda::find_ptxas().has_value());
   const LoopKernel kernel = vector_add();
   const GpuImage image = build_gpu_image({&kernel, 1}, find_target("cuda:sm_80"), 1);
   EXPECT_THAT(image.cubin, IsEmpty());

@@ -1,3 +1,4 @@
+#include "host/codegen/cpu_family.h"
 #include "host/codegen/target.h"
 
 #include <gmock/gmock.h>
@@ -122,14 +123,14 @@ TEST(TargetOfBoard, WithoutTileRegistersHasNoneOfTheirInstructions) {
 TEST(GpuTarget, NamesTheArchitectureAndTheCpuBesideIt) {
   const Target plain = find_target("cuda");
   EXPECT_EQ(plain.name, "cuda:sm_80");
-  EXPECT_EQ(plain.device, DeviceKind::kCuda);
-  EXPECT_EQ(plain.architecture, Architecture::kCuda);
+  EXPECT_EQ(plain.device, DeviceKind::kGpu);
+  EXPECT_EQ(plain.family, nullptr);
   ASSERT_NE(plain.host, nullptr);
   EXPECT_EQ(plain.host->name, "x86-64-v2");
   EXPECT_EQ(plain.features, plain.host->features);
   const Target orin = find_target("cuda:sm_87");
   EXPECT_EQ(orin.name, "cuda:sm_87");
-  EXPECT_EQ(orin.host->architecture, Architecture::kAArch64);
+  EXPECT_EQ(orin.host->family, find_family("aarch64"));
   const Target server = find_target("cuda:sm_90a/skylake-avx512");
   EXPECT_EQ(server.name, "cuda:sm_90a/skylake-avx512");
   EXPECT_EQ(server.gpu_arch, "sm_90a");
@@ -141,9 +142,9 @@ TEST(GpuTarget, NamesTheArchitectureAndTheCpuBesideIt) {
 TEST(GpuTarget, EmulatedIsACpuTargetThatABoardNeverPrefers) {
   const Target emulated = find_target("cuda-emulated:sm_75/x86-64-v3+checks");
   EXPECT_EQ(emulated.name, "cuda-emulated:sm_75/x86-64-v3+checks");
-  EXPECT_EQ(emulated.device, DeviceKind::kCudaEmulated);
+  EXPECT_EQ(emulated.device, DeviceKind::kEmulatedGpu);
   EXPECT_TRUE(emulated.gpu_checks);
-  EXPECT_EQ(emulated.architecture, Architecture::kX86_64);
+  EXPECT_EQ(emulated.family, find_family("x86_64"));
   EXPECT_EQ(emulated.features, find_target("x86-64-v3").features);
   EXPECT_EQ(emulated.gpu.compute_capability, 75);
   EXPECT_LT(emulated.rank, find_target("x86-64-v2").rank);

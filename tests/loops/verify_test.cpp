@@ -338,7 +338,7 @@ TEST_F(VerifyTest, EachDeviceHasItsOwnStatements) {
 // --- CPUs
 
 TEST_F(VerifyTest, TileRegistersAreConfiguredUsedAndReleased) {
-  const Stmt configure = tile_configure(x86::kAmx, 16, 6);
+  const Stmt configure = tile_configure(tile_unit_named("amx"), 16, 6);
   expect_fine(block({configure, tile_zero(0), tile_load(6, w, 0, 32), tile_dot(0, 4, 6), tile_release()}));
   expect_refused(tile_zero(0), "tile registers are used before they are configured", "tile0 = 0");
   expect_refused(block({configure, configure}), "tile registers are configured twice", "tiles.configure");

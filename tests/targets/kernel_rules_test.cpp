@@ -11,9 +11,9 @@ namespace gantry {
 namespace {
 
 TEST(KernelRules, AreNamedOnceADevice) {
-  std::set<std::pair<bool, std::string_view>> names;
+  std::set<std::pair<std::string_view, std::string_view>> names;
   for (const KernelRule& rule : kernel_rules()) {
-    EXPECT_TRUE(names.insert({rule.for_gpu, rule.name}).second) << rule.name;
+    EXPECT_TRUE(names.insert({rule.folder, rule.name}).second) << rule.name;
   }
 }
 
@@ -25,7 +25,7 @@ TEST(KernelRules, TheScheduleNamesTheFirstThatTakesTheKernel) {
     const Target target = find_target(name);
     EXPECT_EQ(make_schedule({y}, target).rule, "stages") << name;
     for (const KernelRule& rule : kernel_rules()) {
-      if (rule.for_gpu != target.for_gpu()) continue;
+      if (!is_for(rule, target)) continue;
       if (rule.name == "stages") break;
       EXPECT_FALSE(rule.schedule({y}, target).has_value()) << rule.name << " for " << name;
     }

@@ -13,7 +13,7 @@ int registers(const ProductTile& tile) {
 std::vector<Target> cpu_targets() {
   std::vector<Target> targets;
   for (Target& target : known_targets()) {
-    if (target.architecture != Architecture::kCuda) targets.push_back(target);
+    if (target.family != nullptr) targets.push_back(target);
   }
   return targets;
 }

@@ -1,12 +1,16 @@
 #include "host/cli/boards/device_programs.h"
 
 #include <elf.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 
 #include "host/cli/terminal.h"
+#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_features.h"
 #include "host/support/error.h"
 #include "host/support/input_file.h"
 
@@ -14,16 +18,9 @@ namespace gantry::cli {
 namespace {
 
 std::string machine_name(uint16_t machine) {
-  switch (machine) {
-    case EM_X86_64:
-      return "x86_64";
-    case EM_AARCH64:
-      return "aarch64";
-    case EM_RISCV:
-      return "riscv64";
-    default:
-      return fmt::format("ELF machine {}", machine);
-  }
+  const auto families = cpu_families();
+  const auto found = std::ranges::find(families, machine, &CpuFamily::elf_machine);
+  return found == families.end() ? fmt::format("ELF machine {}", machine) : std::string((*found)->name);
 }
 
 }  // namespace
@@ -60,9 +57,11 @@ std::vector<std::filesystem::path> device_program_places(const std::string& mach
 DeviceProgram find_device_program(const std::string& label, const std::string& machine,
                                   const std::filesystem::path& given,
                                   const std::filesystem::path& own_folder) {
-  if (machine != "x86_64" && machine != "aarch64") {
-    user_error("{}: is a machine of kind '{}'; gantry compiles for x86_64 and aarch64", label,
-               visible_line(machine));
+  if (find_family(machine) == nullptr) {
+    std::vector<std::string_view> known;
+    for (const CpuFamily* family : cpu_families()) known.push_back(family->name);
+    user_error("{}: is a machine of kind '{}'; gantry compiles for {}", label, visible_line(machine),
+               fmt::join(known, " and "));
   }
   if (!given.empty()) {
     const DeviceProgram program = read_device_program(given);
@@ -88,7 +87,7 @@ DeviceProgram find_device_program(const std::string& label, const std::string& m
       "{}: there is no gantry-device for {} here; name one with --device-program, or build it (cmake "
       "--preset {}). "
       "Looked for:{}",
-      label, machine, machine == "aarch64" ? "aarch64" : "release", looked);
+      label, machine, machine == host_cpu().family->name ? "release" : machine, looked);
 }
 
 }  // namespace gantry::cli

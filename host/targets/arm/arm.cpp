@@ -1,7 +1,10 @@
 #include "host/targets/arm/arm.h"
 
+#include <elf.h>
+
 #include "host/codegen/cpu_features.h"
-#include "host/targets/arm/tile_units.h"
+#include "host/targets/arm/tile_instructions.h"
+#include "module_generated.h"
 
 namespace gantry::arm {
 namespace {
@@ -12,10 +15,7 @@ int vector_class(const std::vector<std::string>& features) {
   return has_feature(features, "dotprod") ? 2 : 1;
 }
 
-std::optional<TileUnit> tile_unit(const std::vector<std::string>& features) {
-  if (has_feature(features, "bf16")) return kBfmmla;
-  return std::nullopt;
-}
+constexpr const TileInstruction* kTileInstructions[] = {&kBfmmla};
 
 CpuInstructions instructions(const std::vector<std::string>& features) {
   CpuInstructions known;
@@ -32,8 +32,11 @@ std::string_view implied(const std::vector<std::string>& /*features*/) {
 
 const CpuFamily& family() {
   static const CpuFamily known{
-      .architecture = Architecture::kAArch64,
       .name = "aarch64",
+      .elf_machine = EM_AARCH64,
+      .in_modules = module_format::Architecture::AArch64,
+      .backend = "AArch64",
+      .code = "AArch64",
       .triple = "aarch64-unknown-linux-gnu",
       .baseline = "generic",
       .least = "neon",
@@ -50,15 +53,15 @@ const CpuFamily& family() {
       .may_use = may_use,
       .vector_class = vector_class,
       .machine = machine,
-      .tile_unit = tile_unit,
+      .tile_instructions = kTileInstructions,
       .instructions = instructions,
       .implied = implied,
       .states_vector_width = false,
       .assembly_comment = "//",
       .linker_emulation = "aarch64linux",
       .max_page_bytes = 65536,  // of some boards
-      .add_passes = add_passes,
-      .emit_tile = emit_tile};
+      .last_cache_bytes = 16 << 20,
+      .add_passes = add_passes};
   return known;
 }
 

@@ -22,6 +22,5 @@ MachineModel machine(std::string_view cpu, const std::vector<std::string>& featu
 /// one vector. An in-order core is then not kept waiting by a load in front of every product, and others have
 /// a third fewer instructions to execute.
 void add_passes(llvm::PassBuilder& builder);
-void emit_tile(TargetEmitter& emitter, TileUnit unit, const TileNode& node);
 
 }  // namespace gantry::arm

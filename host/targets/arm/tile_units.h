@@ -5,8 +5,6 @@
 
 namespace gantry::arm {
 
-inline constexpr TileUnit kBfmmla{1};
-
 /// BFMMLA (FEAT_BF16), in the 32 vector registers of 16 bytes, multiplies a register of two rows of four by
 /// one of two columns of four (Arm Architecture Reference Manual for A-profile, C7.2). Five pairs of rows by
 /// four pairs of columns are 20 accumulators, as many as hide five cycles' latency at four instructions a
@@ -14,8 +12,7 @@ inline constexpr TileUnit kBfmmla{1};
 /// pair may begin at any row: a window's taps move by single rows. It multiplies four times as many pairs as
 /// a multiply-add in f32 does in the same time: the five products of two parts and the six of three are
 /// slower than f32.
-inline constexpr TileGeometry kBfmmlaGeometry{.unit = kBfmmla,
-                                              .name = "bfmmla",
+inline constexpr TileGeometry kBfmmlaGeometry{.name = "bfmmla",
                                               .rows = 2,
                                               .columns = 2,
                                               .depth = 4,
@@ -28,5 +25,8 @@ inline constexpr TileGeometry kBfmmlaGeometry{.unit = kBfmmla,
                                               .side_by_side = 4,
                                               .row_pack = 2,
                                               .column_pack = 8};
+
+/// All of them.
+std::span<const TileGeometry> tile_units();
 
 }  // namespace gantry::arm

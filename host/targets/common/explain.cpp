@@ -12,14 +12,11 @@
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/ops/recurrent.h"
-#include "host/support/divide.h"
+#include "host/targets/common/gpu_costs.h"
 #include "host/targets/cpu/conv_model.h"
 #include "host/targets/cpu/dense_model.h"
 #include "host/targets/cpu/layout_costs.h"
 #include "host/targets/cpu/tile_policy.h"
-#include "host/targets/cuda/conv_model.h"
-#include "host/targets/cuda/gemm_model.h"
-#include "host/targets/cuda/gpu_model.h"
 
 namespace gantry {
 namespace {
@@ -97,7 +94,7 @@ void explain_conv(const Node& node, const Target& target, Explanation& explanati
   } else if (attrs.algorithm != ConvAlgorithm::kDirect) {
     const TensorType data = channels_first(node.inputs[0]->type, attrs.data_channels_last());
     const TensorType result = channels_first(node.result()->type, attrs.channels_last);
-    explanation.seconds = cuda::predicted_seconds(attrs, data, result, attrs.algorithm, target.gpu);
+    explanation.seconds = gpu_costs(target).convolution(attrs, data, result, attrs.algorithm, target.gpu);
   }
   if (is_half(node)) words.emplace_back("products in f16");
   if (attrs.merged_groups > 1) words.push_back(fmt::format("{} groups as one", attrs.merged_groups));
@@ -161,10 +158,8 @@ void explain_transposition(const Node& node, const Target& target, Explanation& 
     explanation.cycles = cpu::kTransposedByte * double(*bytes);
     return;
   }
-  cuda::LaunchWork work;
-  work.blocks = ceil_div(*bytes / byte_width(node.result()->type.dtype), work.threads);
-  work.l2_bytes = work.memory_bytes = 2 * double(*bytes);
-  explanation.seconds = cuda::predicted_seconds(work, target.gpu);
+  const int64_t element_bytes = byte_width(node.result()->type.dtype);
+  explanation.seconds = gpu_costs(target).transposition(*bytes, element_bytes, target.gpu);
 }
 
 }  // namespace

@@ -1,29 +1,78 @@
+// The families of targets, from the one table of them.
 #include <algorithm>
 #include <array>
 
 #include "host/codegen/cpu_family.h"
+#include "host/codegen/gpu_family.h"
 #include "host/support/error.h"
-#include "host/targets/arm/arm.h"
-#include "host/targets/x86/x86.h"
+#include "module_generated.h"
 
 namespace gantry {
 
+// clang-format off
+#define GANTRY_CPU_FAMILY(folder) namespace folder { const CpuFamily& family(); }
+#define GANTRY_GPU_FAMILY(folder) namespace folder { const GpuFamily& family(); }
+#include "host/targets/common/targets.def"
+#undef GANTRY_CPU_FAMILY
+#undef GANTRY_GPU_FAMILY
+
 std::span<const CpuFamily* const> cpu_families() {
-  static const std::array families{&x86::family(), &arm::family()};
-  return families;
+#define GANTRY_CPU_FAMILY(folder) &folder::family(),
+#define GANTRY_GPU_FAMILY(folder)
+  static const CpuFamily* const kFamilies[] = {
+#include "host/targets/common/targets.def"
+  };
+#undef GANTRY_CPU_FAMILY
+#undef GANTRY_GPU_FAMILY
+  return kFamilies;
 }
 
-const CpuFamily& family_of(Architecture architecture) {
-  const auto families = cpu_families();
-  const auto found = std::ranges::find(families, architecture, &CpuFamily::architecture);
-  internal_check(found != families.end(), "a GPU's code is asked about as a CPU's");
-  return **found;
+std::span<const GpuFamily* const> gpu_families() {
+#define GANTRY_CPU_FAMILY(folder)
+#define GANTRY_GPU_FAMILY(folder) &folder::family(),
+  static const GpuFamily* const kFamilies[] = {
+#include "host/targets/common/targets.def"
+  };
+#undef GANTRY_CPU_FAMILY
+#undef GANTRY_GPU_FAMILY
+  return kFamilies;
+}
+// clang-format on
+
+const CpuFamily& family_of(const Target& target) {
+  internal_check(target.family != nullptr, "target {}: a GPU's code is asked about as a CPU's", target.name);
+  return *target.family;
 }
 
 const CpuFamily* find_family(std::string_view name) {
   const auto families = cpu_families();
   const auto found = std::ranges::find(families, name, &CpuFamily::name);
   return found == families.end() ? nullptr : *found;
+}
+
+const GpuFamily& gpu_family_of(const Target& target) {
+  internal_check(target.gpu_family != nullptr, "target {}: has no GPU", target.name);
+  return *target.gpu_family;
+}
+
+const GpuFamily* find_gpu_family(module_format::Device device) {
+  const auto families = gpu_families();
+  const auto found = std::ranges::find_if(families, [&](const GpuFamily* family) {
+    return family->device == device || family->emulated == device;
+  });
+  return found == families.end() ? nullptr : *found;
+}
+
+module_format::Device device_in_modules(const Target& target) {
+  switch (target.device) {
+    case DeviceKind::kCpu:
+      return module_format::Device::Cpu;
+    case DeviceKind::kGpu:
+      return gpu_family_of(target).device;
+    case DeviceKind::kEmulatedGpu:
+      return gpu_family_of(target).emulated;
+  }
+  internal_error("unknown device");
 }
 
 }  // namespace gantry

@@ -12,19 +12,18 @@
 namespace gantry {
 
 struct KernelRule {
-  /// Of GPUs, real and emulated; else of CPUs.
-  bool for_gpu;
-  std::string_view name;   ///< once a device: "packed_product"
-  std::string_view takes;  ///< "convolutions with packed weights"
-  std::string_view file;   ///< in the source tree
+  std::string_view folder;  ///< of host/targets: "cpu", whose rules are all CPUs', or a family of GPUs'
+  std::string_view name;    ///< once a folder: "packed_product"
+  std::string_view takes;   ///< "convolutions with packed weights"
+  std::string_view file;    ///< in the source tree
   /// The schedule of a kernel with these outputs, whose expressions it may have rewritten; nothing if it is
   /// none of the rule's.
   std::optional<Schedule> (*schedule)(const std::vector<Tensor>& outputs, const Target& target);
 };
 
 // Each rule's file defines it.
-#define GANTRY_KERNEL_RULE(device, name, takes, file)                                            \
-  namespace device {                                                                             \
+#define GANTRY_KERNEL_RULE(folder, name, takes, file)                                            \
+  namespace folder {                                                                             \
   std::optional<Schedule> name##_rule(const std::vector<Tensor>& outputs, const Target& target); \
   }
 #include "host/targets/common/kernel_rules.def"
@@ -32,6 +31,9 @@ struct KernelRule {
 
 /// All of them, in the order in which they are asked.
 std::span<const KernelRule> kernel_rules();
+/// Whether the rule is of those that schedule for the target: of GPUs, real and emulated, their family's;
+/// else those of all CPUs.
+bool is_for(const KernelRule& rule, const Target& target);
 /// Of the target's rules that of a name; null if there is none.
 const KernelRule* find_kernel_rule(std::string_view name, const Target& target);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/codegen/gpu_family.h"
 #include "host/support/error.h"
 #include "host/targets/common/kernel_rules.h"
 
@@ -9,17 +10,18 @@ namespace gantry {
 
 namespace {
 
-namespace device {
-constexpr bool cpu = false, cuda = true;
-}
-
 constexpr KernelRule kRules[] = {
-#define GANTRY_KERNEL_RULE(on, name, takes, file) {device::on, #name, takes, file, &gantry::on::name##_rule},
+#define GANTRY_KERNEL_RULE(folder, name, takes, file) \
+  {#folder, #name, takes, file, &gantry::folder::name##_rule},
 #include "host/targets/common/kernel_rules.def"
 #undef GANTRY_KERNEL_RULE
 };
 
 }  // namespace
+
+bool is_for(const KernelRule& rule, const Target& target) {
+  return rule.folder == (target.for_gpu() ? gpu_family_of(target).name : "cpu");
+}
 
 std::span<const KernelRule> kernel_rules() {
   return kRules;
@@ -27,7 +29,7 @@ std::span<const KernelRule> kernel_rules() {
 
 const KernelRule* find_kernel_rule(std::string_view name, const Target& target) {
   const auto found = std::ranges::find_if(
-      kRules, [&](const KernelRule& rule) { return rule.name == name && rule.for_gpu == target.for_gpu(); });
+      kRules, [&](const KernelRule& rule) { return rule.name == name && is_for(rule, target); });
   return found == std::end(kRules) ? nullptr : found;
 }
 
@@ -43,7 +45,7 @@ std::optional<Schedule> by(const KernelRule& rule, const std::vector<Tensor>& ou
 
 Schedule make_schedule(const std::vector<Tensor>& outputs, const Target& target) {
   for (const KernelRule& rule : kRules) {
-    if (rule.for_gpu != target.for_gpu()) continue;
+    if (!is_for(rule, target)) continue;
     if (std::optional<Schedule> schedule = by(rule, outputs, target)) return std::move(*schedule);
   }
   internal_error("no rule takes a kernel for {}", target.name);

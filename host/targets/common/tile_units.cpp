@@ -1,32 +1,51 @@
+// The tile units of all targets, in one list.
 #include "host/tensor/tile_unit.h"
 
-#include <array>
+#include <algorithm>
+#include <vector>
 
-#include "host/targets/arm/tile_units.h"
-#include "host/targets/x86/tile_units.h"
+#include "host/support/error.h"
 
 namespace gantry {
+
+// Each folder's file tile_units.cpp.
+#define GANTRY_CPU_FAMILY(folder)             \
+  namespace folder {                          \
+  std::span<const TileGeometry> tile_units(); \
+  }
+#define GANTRY_GPU_FAMILY(folder)
+#include "host/targets/common/targets.def"
+#undef GANTRY_CPU_FAMILY
+
 namespace {
 
-// In the order of their numbers, which attributes in texts do not show.
-constexpr std::array kUnits{x86::kAmxGeometry, arm::kBfmmlaGeometry, x86::kVdpbf16psGeometry};
-
-constexpr bool stand_at_their_numbers() {
-  for (size_t i = 0; i < kUnits.size(); ++i) {
-    if (static_cast<size_t>(kUnits[i].unit) != i) return false;
-  }
-  return true;
+std::vector<TileGeometry> numbered_units() {
+  std::vector<TileGeometry> units;
+#define GANTRY_CPU_FAMILY(folder) \
+  for (const TileGeometry& unit : folder::tile_units()) units.push_back(unit);
+#include "host/targets/common/targets.def"
+#undef GANTRY_CPU_FAMILY
+#undef GANTRY_GPU_FAMILY
+  for (size_t i = 0; i < units.size(); ++i) units[i].unit = static_cast<TileUnit>(i);
+  return units;
 }
-static_assert(stand_at_their_numbers());
 
 }  // namespace
 
 std::span<const TileGeometry> tile_units() {
+  static const std::vector<TileGeometry> kUnits = numbered_units();
   return kUnits;
 }
 
 const TileGeometry& geometry_of(TileUnit unit) {
-  return kUnits.at(static_cast<size_t>(unit));
+  return tile_units()[static_cast<size_t>(unit)];
+}
+
+TileUnit tile_unit_named(std::string_view name) {
+  const auto units = tile_units();
+  const auto found = std::ranges::find(units, name, &TileGeometry::name);
+  internal_check(found != units.end(), "there is no tile unit {}", name);
+  return found->unit;
 }
 
 }  // namespace gantry

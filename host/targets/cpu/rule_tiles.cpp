@@ -319,7 +319,7 @@ TileBlocks blocks_by_decision(TileProductWork& work, const OperationNode& produc
 bool schedule_tiles(Schedule& schedule, const Target& target) {
   const TileStages tiles = find_tiles(schedule);
   if (!tiles.product || !tiles.rows || !tiles.output) return false;
-  const TileGeometry& geometry = geometry_of(tile_unit(target).value_or(TileUnit{}));
+  const TileGeometry& geometry = geometry_of(tile_unit(target, tiles.rows->op->result_dtypes[0]).value_or(TileUnit{}));
   Stage& owner = place_output(schedule, tiles);
   const RowAxes rows = row_axes(tiles, owner, geometry);
   const int64_t reach = product_reach(*tiles.product->op);

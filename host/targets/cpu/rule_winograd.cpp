@@ -66,8 +66,9 @@ WinogradWork work_of(const Stages& stages, const Target& target) {
   work.element_bytes = byte_width(stages.product->op->result_dtypes[0]);
   work.half = sums_halves(*stages.product->op, target);
   if (stages.tile_rows != nullptr) {
-    work.tile_parts = constant_extent(tile_weights(*stages.product->op)->result_shapes[0][3]).value();
-    work.tile_unit = tile_unit(target).value_or(TileUnit{});
+    const Operation& weights = tile_weights(*stages.product->op);
+    work.tile_parts = constant_extent(weights->result_shapes[0][3]).value();
+    work.tile_unit = tile_unit(target, weights->result_dtypes[0]).value_or(TileUnit{});
   }
   return work;
 }

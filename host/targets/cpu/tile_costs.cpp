@@ -1,37 +1,32 @@
 #include "host/targets/cpu/tile_costs.h"
 
-#include <algorithm>
-#include <array>
+#include <vector>
 
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/support/error.h"
-#include "host/targets/arm/tile_model.h"
 #include "host/targets/cpu/tile_blocks.h"
-#include "host/targets/x86/tile_model.h"
 
 namespace gantry::cpu {
 namespace {
 
-const TileModel& model_of(TileUnit unit) {
-  static const std::array kModels{&x86::kAmxModel, &x86::kVdpbf16psModel, &arm::kBfmmlaModel};
-  const auto found = std::ranges::find(kModels, unit, &TileModel::unit);
-  internal_check(found != kModels.end(), "no figures of the tile unit {}", name_of(unit));
-  return **found;
+/// In the order of the units' numbers.
+std::vector<const TileCostModel*> models_of_units() {
+  std::vector<const TileCostModel*> models(tile_units().size());
+  for (const CpuFamily* family : cpu_families()) {
+    for (const TileInstruction* instruction : family->tile_instructions)
+      models[static_cast<size_t>(tile_unit_named(instruction->geometry->name))] = &instruction->costs;
+  }
+  return models;
 }
 
 }  // namespace
 
-TileCosts tile_costs(TileUnit unit, const MachineModel& machine) {
-  return model_of(unit).costs(machine);
-}
-
-double other_slack(TileUnit unit) {
-  return model_of(unit).other_slack;
-}
-
-bool weights_in_first_level(TileUnit unit) {
-  return model_of(unit).weights_in_first_level;
+const TileCostModel& cost_model_of(TileUnit unit) {
+  static const std::vector<const TileCostModel*> kModels = models_of_units();
+  const TileCostModel* model = kModels.at(static_cast<size_t>(unit));
+  internal_check(model != nullptr, "no figures of the tile unit {}", name_of(unit));
+  return *model;
 }
 
 double TileProduct::tiles() const {

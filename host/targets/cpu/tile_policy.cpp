@@ -92,7 +92,7 @@ TileWork dense_work(const TensorType& data, int64_t units, const TileGeometry& t
 
 int64_t tile_parts(const Target& target) {
   if (target.for_gpu() || !tile_unit(target)) return 0;
-  if (target.precision == Precision::kBf16) return 1;
+  if (target.precision == Precision::kBf16 || target.precision == Precision::kFp16) return 1;
   if (target.precision == Precision::kFp32Split) return 2;
   return target.precision == Precision::kFp32Split3 ? 3 : 0;
 }

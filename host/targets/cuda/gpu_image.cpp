@@ -6,9 +6,10 @@
 #include "host/codegen/codegen.h"
 #include "host/codegen/compiled_module.h"
 #include "host/support/error.h"
+#include "host/targets/cuda/cuda.h"
 #include "host/targets/cuda/ptxas.h"
 
-namespace gantry {
+namespace gantry::cuda {
 namespace {
 
 constexpr std::string_view kEntry = ".entry ";
@@ -110,10 +111,9 @@ void read_statistics(std::string_view messages, std::vector<GpuEntry>& entries) 
 
 }  // namespace
 
-GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
-                         SpanRecorder* spans) {
+GpuImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
+                     SpanRecorder* spans) {
   check_names(kernels);
-  internal_check(target.device == DeviceKind::kCuda, "target {}: not a GPU", target.name);
   std::vector<std::string> texts(kernels.size());
   run_on_threads(kernels.size(), threads, [&](size_t i) {
     internal_check(is_gpu_kernel(kernels[i]), "kernel {}: has no launches", kernels[i].name);
@@ -146,4 +146,4 @@ GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& targ
   return image;
 }
 
-}  // namespace gantry
+}  // namespace gantry::cuda

@@ -8,8 +8,9 @@
 
 #include "host/support/error.h"
 #include "host/support/suggest.h"
+#include "host/targets/cuda/cuda.h"
 
-namespace gantry {
+namespace gantry::cuda {
 namespace {
 
 struct GpuArchitecture {
@@ -168,12 +169,6 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_90a", "NVIDIA Hopper: H100, H200 and no newer GPU", kDesktopHost, "+ptx80", kHopper},
 };
 
-/// A name taken apart; empty parts are not given.
-struct GpuName {
-  bool emulated = false, checks = false;
-  std::string_view architecture, cpu;
-};
-
 [[noreturn]] void unknown_gpu_target(std::string_view name) {
   std::vector<std::string> candidates;
   for (const GpuArchitecture& a : kArchitectures) {
@@ -189,8 +184,8 @@ struct GpuName {
       name.substr(0, 64), hint.empty() ? ";" : hint);
 }
 
-GpuName parse(std::string_view name) {
-  GpuName parts;
+GpuTargetName parse(std::string_view name) {
+  GpuTargetName parts;
   std::string_view rest = name;
   if (rest.ends_with(kChecks)) {
     parts.checks = true;
@@ -222,8 +217,7 @@ GpuName parse(std::string_view name) {
 
 Target make_cuda(const GpuArchitecture& arch, Target host) {
   Target t;
-  t.device = DeviceKind::kCuda;
-  t.architecture = Architecture::kCuda;
+  t.device = DeviceKind::kGpu;
   t.triple = "nvptx64-nvidia-cuda";
   t.cpu = arch.name;
   t.features = host.features;
@@ -236,7 +230,7 @@ Target make_cuda(const GpuArchitecture& arch, Target host) {
 /// Runs wherever its CPU does, but is never a board's first choice.
 Target make_emulated(Target host, bool checks) {
   Target t = std::move(host);
-  t.device = DeviceKind::kCudaEmulated;
+  t.device = DeviceKind::kEmulatedGpu;
   t.gpu_checks = checks;
   t.rank = checks ? 0 : 1;
   return t;
@@ -249,7 +243,7 @@ bool names_gpu_target(std::string_view name) {
 }
 
 Target find_gpu_target(std::string_view name) {
-  const GpuName parts = parse(name);
+  const GpuTargetName parts = parse(name);
   const std::string_view wanted = parts.architecture.empty() ? kDefaultArchitecture : parts.architecture;
   const auto arch = std::ranges::find(kArchitectures, wanted, &GpuArchitecture::name);
   if (arch == kArchitectures.end()) unknown_gpu_target(name);
@@ -270,6 +264,7 @@ Target find_gpu_target(std::string_view name) {
       parts.emulated ? make_emulated(std::move(host), parts.checks) : make_cuda(*arch, std::move(host));
   t.name = std::move(full);
   t.description = std::move(description);
+  t.gpu_family = &family();
   t.gpu = arch->model;
   t.gpu_arch = arch->name;
   return t;
@@ -285,8 +280,20 @@ std::vector<Target> known_gpu_targets() {
   return result;
 }
 
+std::string written_name(const GpuTargetName& name) {
+  std::string text = name.emulated ? kEmulated : kCuda;
+  if (!name.architecture.empty()) text += fmt::format(":{}", name.architecture);
+  if (!name.cpu.empty()) text += fmt::format("/{}", name.cpu);
+  if (name.checks) text += kChecks;
+  return text;
+}
+
+std::string architecture_name(int compute_capability) {
+  return fmt::format("sm_{}", compute_capability);
+}
+
 std::string_view ptx_feature(const Target& target) {
   return std::ranges::find(kArchitectures, target.gpu_arch, &GpuArchitecture::name)->ptx;
 }
 
-}  // namespace gantry
+}  // namespace gantry::cuda

@@ -1,13 +1,13 @@
-// Names and figures of GPU targets; find_target and known_targets (target.h) come here for them.
+// Names and figures of NVIDIA's GPUs as targets.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "host/codegen/target.h"
+#include "host/codegen/gpu_family.h"
 
-namespace gantry {
+namespace gantry::cuda {
 
 /// Whether a name is meant for a GPU: "cuda…".
 bool names_gpu_target(std::string_view name);
@@ -16,7 +16,11 @@ bool names_gpu_target(std::string_view name);
 Target find_gpu_target(std::string_view name);
 /// Without CPU suffixes.
 std::vector<Target> known_gpu_targets();
-/// LLVM's feature for the version of PTX that a kCuda target's code is of: "+ptx70".
+/// As find_gpu_target reads it.
+std::string written_name(const GpuTargetName& name);
+/// "sm_86"
+std::string architecture_name(int compute_capability);
+/// LLVM's feature for the version of PTX that a target's code is of: "+ptx70".
 std::string_view ptx_feature(const Target& target);
 
-}  // namespace gantry
+}  // namespace gantry::cuda

@@ -20,7 +20,7 @@
 
 extern char** environ;  // NOLINT: POSIX wants it declared
 
-namespace gantry {
+namespace gantry::cuda {
 namespace {
 
 namespace fs = std::filesystem;
@@ -133,4 +133,4 @@ PtxasResult run_ptxas(const fs::path& program, const std::string& ptx, const std
   return result;
 }
 
-}  // namespace gantry
+}  // namespace gantry::cuda

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace gantry {
+namespace gantry::cuda {
 
 /// Looked for in the environment variable GANTRY_PTXAS (a path; "none": not used), PATH, CUDA_HOME/bin,
 /// CUDA_PATH/bin and /usr/local/cuda/bin. A user error if GANTRY_PTXAS names no program.
@@ -24,4 +24,4 @@ struct PtxasResult {
 PtxasResult run_ptxas(const std::filesystem::path& program, const std::string& ptx, const std::string& arch,
                       int threads);
 
-}  // namespace gantry
+}  // namespace gantry::cuda

@@ -72,7 +72,7 @@ std::optional<std::vector<std::string>> features_of_cpu(std::string_view cpu) {
   std::vector<std::string> features;
   for (std::string_view feature : kFeatures) {
     if (!llvm::is_contained(enabled, llvm::StringRef(feature.data(), feature.size()))) continue;
-    features = add_feature(Architecture::kX86_64, std::move(features), feature);
+    features = add_feature(family(), std::move(features), feature);
   }
   return features;
 }

@@ -5,13 +5,10 @@
 
 namespace gantry::x86 {
 
-inline constexpr TileUnit kAmx{0}, kVdpbf16ps{2};
-
 /// TDPBF16PS: eight registers of 16 rows of 64 bytes. It wants pairs along the depth side by side in b (Intel
 /// 64 and IA-32 Architectures Software Developer's Manual, volume 2). 2 x 2 accumulators share four registers
 /// of operands.
-inline constexpr TileGeometry kAmxGeometry{.unit = kAmx,
-                                           .name = "amx",
+inline constexpr TileGeometry kAmxGeometry{.name = "amx",
                                            .rows = 16,
                                            .columns = 16,
                                            .depth = 32,
@@ -30,8 +27,7 @@ inline constexpr TileGeometry kAmxGeometry{.unit = kAmx,
 /// registers for pairs and two for columns remain. Operands lie in memory as for AMX. It multiplies twice as
 /// many pairs as a multiply-add in f32 does in the same time: the five products of two parts and the six of
 /// three are slower than f32.
-inline constexpr TileGeometry kVdpbf16psGeometry{.unit = kVdpbf16ps,
-                                                 .name = "vdpbf16ps",
+inline constexpr TileGeometry kVdpbf16psGeometry{.name = "vdpbf16ps",
                                                  .rows = 1,
                                                  .columns = 16,
                                                  .depth = 2,
@@ -44,5 +40,8 @@ inline constexpr TileGeometry kVdpbf16psGeometry{.unit = kVdpbf16ps,
                                                  .side_by_side = 2,
                                                  .row_pack = 1,
                                                  .column_pack = 16};
+
+/// All of them.
+std::span<const TileGeometry> tile_units();
 
 }  // namespace gantry::x86

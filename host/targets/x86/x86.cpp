@@ -1,7 +1,10 @@
 #include "host/targets/x86/x86.h"
 
+#include <elf.h>
+
 #include "host/codegen/cpu_features.h"
-#include "host/targets/x86/tile_units.h"
+#include "host/targets/x86/tile_instructions.h"
+#include "module_generated.h"
 
 namespace gantry::x86 {
 namespace {
@@ -15,11 +18,7 @@ int vector_class(const std::vector<std::string>& features) {
   return has_feature(features, "avx2") ? 3 : 2;
 }
 
-std::optional<TileUnit> tile_unit(const std::vector<std::string>& features) {
-  if (has_feature(features, "amx-bf16")) return kAmx;
-  if (has_feature(features, "avx512bf16")) return kVdpbf16ps;
-  return std::nullopt;
-}
+constexpr const TileInstruction* kTileInstructions[] = {&kAmx, &kVdpbf16ps};
 
 CpuInstructions instructions(const std::vector<std::string>& features) {
   CpuInstructions known;
@@ -27,8 +26,9 @@ CpuInstructions instructions(const std::vector<std::string>& features) {
   known.half_conversions = has_feature(features, "f16c");
   known.half_arithmetic = has_feature(features, "avx512fp16");
   known.bf16_rounding = has_feature(features, "avx512bf16");
-  known.avx512_math = has_feature(features, "avx512f") && has_feature(features, "avx512dq") &&
-                      has_feature(features, "avx512vl");
+  const bool has_tables = has_feature(features, "avx512f") && has_feature(features, "avx512dq") &&
+                          has_feature(features, "avx512vl");
+  if (has_tables) known.vector_math = &vector_math();
   known.ordered_min_max = false;
   return known;
 }
@@ -42,8 +42,11 @@ std::string_view implied(const std::vector<std::string>& features) {
 }  // namespace
 
 const CpuFamily& family() {
-  static const CpuFamily known{.architecture = Architecture::kX86_64,
-                               .name = "x86_64",
+  static const CpuFamily known{.name = "x86_64",
+                               .elf_machine = EM_X86_64,
+                               .in_modules = module_format::Architecture::X86_64,
+                               .backend = "X86",
+                               .code = "x86-64",
                                .triple = "x86_64-unknown-linux-gnu",
                                .baseline = "x86-64",
                                .least = "sse4.2",
@@ -60,15 +63,15 @@ const CpuFamily& family() {
                                .may_use = may_use,
                                .vector_class = vector_class,
                                .machine = machine,
-                               .tile_unit = tile_unit,
+                               .tile_instructions = kTileInstructions,
                                .instructions = instructions,
                                .implied = implied,
                                .states_vector_width = true,
                                .assembly_comment = "#",
                                .linker_emulation = "elf_x86_64",
                                .max_page_bytes = 4096,
-                               .add_passes = nullptr,
-                               .emit_tile = emit_tile};
+                               .last_cache_bytes = 64 << 20,
+                               .add_passes = nullptr};
   return known;
 }
 

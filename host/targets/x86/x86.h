@@ -15,8 +15,9 @@ std::span<const std::string_view> feature_names();
 std::span<const FeatureNeed> feature_needs();
 std::optional<std::vector<std::string>> features_of_cpu(std::string_view cpu);
 std::vector<std::string> cpu_names();
+/// Of AVX-512 (F, DQ, VL).
+const VectorMath& vector_math();
 bool may_use(std::string_view feature, bool detected);
 MachineModel machine(std::string_view cpu, const std::vector<std::string>& features);
-void emit_tile(TargetEmitter& emitter, TileUnit unit, const TileNode& node);
 
 }  // namespace gantry::x86

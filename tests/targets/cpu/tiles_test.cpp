@@ -16,11 +16,9 @@
 #include "host/ops/op.h"
 #include "host/ops/tiles.h"
 #include "host/support/error.h"
-#include "host/targets/arm/tile_units.h"
 #include "host/targets/common/schedule_rules.h"
 #include "host/targets/cpu/tile_blocks.h"
 #include "host/targets/cpu/tile_depth.h"
-#include "host/targets/x86/tile_units.h"
 #include "host/tensor/interpret.h"
 #include "tests/support/compiled_model.h"
 #include "tests/support/tile_registers.h"
@@ -29,12 +27,14 @@
 namespace gantry {
 namespace {
 
+const TileUnit kAmx = tile_unit_named("amx"), kBfmmla = tile_unit_named("bfmmla"),
+               kVdpbf16ps = tile_unit_named("vdpbf16ps");
 constexpr const char *kTarget = "sapphirerapids", *kArmTarget = "aarch64+bf16",
                      *kVectorTarget = "x86-64-v4+avx512bf16";
 
 const char* target_with(TileUnit unit) {
-  if (unit == x86::kAmx) return kTarget;
-  return unit == arm::kBfmmla ? kArmTarget : kVectorTarget;
+  if (unit == kAmx) return kTarget;
+  return unit == kBfmmla ? kArmTarget : kVectorTarget;
 }
 
 /// Which instructions, and bf16 parts of the weights.
@@ -57,10 +57,10 @@ bool has_tile_registers() {
 }
 
 ConstantPtr run_graph(const Graph& graph, const ConstantPtr& x, TileUnit unit, int threads = 2) {
-  const std::string target = unit == x86::kAmx ? testing::target_with_tile_registers() : target_with(unit);
+  const std::string target = unit == kAmx ? testing::target_with_tile_registers() : target_with(unit);
   const std::vector<std::byte> module =
       testing::compile_to_bytes(graph, {.target = target, .threads = threads});
-  if (unit != arm::kBfmmla) return testing::LocalModel(module, threads).run({x}).at(0);
+  if (unit != kBfmmla) return testing::LocalModel(module, threads).run({x}).at(0);
   static testing::EmulatedBoard board;
   return testing::run_on_board(board.client(), module, {x}, threads).at(0);
 }
@@ -159,7 +159,7 @@ double conv_error(const Layer& l, const Arithmetic& by) {
 /// What host/ops/tiles.h states for one product, with room for the sum in f32, which bfmmla rounds to odd and
 /// vdpbf16ps after every product.
 double bound(const Arithmetic& by) {
-  const double sums = by.unit == x86::kAmx ? 1e-6 : 6e-6;
+  const double sums = by.unit == kAmx ? 1e-6 : 6e-6;
   return by.parts == 1 ? 0x1p-8 : by.parts == 2 ? 0x1p-17 : sums;
 }
 
@@ -167,11 +167,11 @@ class TilesOnCpu : public ::testing::TestWithParam<Arithmetic> {
  protected:
   void SetUp() override {
     const TileUnit unit = GetParam().unit;
-    if (unit == x86::kAmx && !has_tile_registers())
+    if (unit == kAmx && !has_tile_registers())
       GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX512-BF16, beside which they are emulated";
-    if (unit == x86::kVdpbf16ps && !this_cpu_has("avx512bf16"))
+    if (unit == kVdpbf16ps && !this_cpu_has("avx512bf16"))
       GTEST_SKIP() << "this machine has no vector products of bf16 (avx512bf16)";
-    if (unit == arm::kBfmmla && !testing::emulated_board_program())
+    if (unit == kBfmmla && !testing::emulated_board_program())
       GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";
   }
   void check(const Layer& layer) const { EXPECT_LT(conv_error(layer, GetParam()), bound(GetParam())); }
@@ -243,11 +243,11 @@ TEST_P(TilesOnCpu, TakeWeightsLargerThanTheCache) {
   check({.height = 7, .width = 7, .inputs = 256, .outputs = 256});
 }
 INSTANTIATE_TEST_SUITE_P(Parts, TilesOnCpu,
-                         ::testing::Values(Arithmetic{x86::kAmx, 1}, Arithmetic{x86::kAmx, 2},
-                                           Arithmetic{x86::kAmx, 3}, Arithmetic{arm::kBfmmla, 1},
-                                           Arithmetic{arm::kBfmmla, 2}, Arithmetic{arm::kBfmmla, 3},
-                                           Arithmetic{x86::kVdpbf16ps, 1}, Arithmetic{x86::kVdpbf16ps, 2},
-                                           Arithmetic{x86::kVdpbf16ps, 3}),
+                         ::testing::Values(Arithmetic{kAmx, 1}, Arithmetic{kAmx, 2},
+                                           Arithmetic{kAmx, 3}, Arithmetic{kBfmmla, 1},
+                                           Arithmetic{kBfmmla, 2}, Arithmetic{kBfmmla, 3},
+                                           Arithmetic{kVdpbf16ps, 1}, Arithmetic{kVdpbf16ps, 2},
+                                           Arithmetic{kVdpbf16ps, 3}),
                          [](const auto& test) {
                            return std::string(name_of(test.param.unit)) + std::to_string(test.param.parts);
                          });
@@ -323,7 +323,7 @@ TEST_P(TilesOnCpu, MultiplyMatricesOfUnknownHeight) {
 }
 
 class EveryTileUnit : public ::testing::TestWithParam<TileUnit> {};
-INSTANTIATE_TEST_SUITE_P(Units, EveryTileUnit, ::testing::Values(x86::kAmx, arm::kBfmmla, x86::kVdpbf16ps),
+INSTANTIATE_TEST_SUITE_P(Units, EveryTileUnit, ::testing::Values(kAmx, kBfmmla, kVdpbf16ps),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 TEST_P(EveryTileUnit, PacksWeightsAsTheirExpressionSays) {
@@ -377,7 +377,7 @@ TEST_P(EveryTileUnit, HasLoopsThatComputeTheProductWhereverTheyAreEvaluated) {
 
 TEST(TileBlocks, CoverTheRowsWithTilesThatFitThem) {
   for (int64_t extent = 1; extent < 900; ++extent) {
-    for (const cpu::RowBlocks& blocks : cpu::row_blocks(extent, x86::kAmx)) {
+    for (const cpu::RowBlocks& blocks : cpu::row_blocks(extent, kAmx)) {
       EXPECT_GE(blocks.size * blocks.count, extent);
       EXPECT_LT(blocks.size * (blocks.count - 1), extent);
       const int64_t tiles = blocks.rows / blocks.tile_rows;
@@ -387,7 +387,7 @@ TEST(TileBlocks, CoverTheRowsWithTilesThatFitThem) {
       EXPECT_GE(blocks.rows, blocks.size);
       EXPECT_LT(blocks.rows - blocks.size, tiles) << "rows in vain, less than one a tile";
     }
-    for (TileUnit unit : {arm::kBfmmla, x86::kVdpbf16ps}) {
+    for (TileUnit unit : {kBfmmla, kVdpbf16ps}) {
       const TileGeometry& tile = geometry_of(unit);
       for (const cpu::RowBlocks& blocks : cpu::row_blocks(extent, unit)) {
         EXPECT_GE(blocks.rows, blocks.size);
@@ -399,7 +399,7 @@ TEST(TileBlocks, CoverTheRowsWithTilesThatFitThem) {
     }
   }
   // Seven lines of seven results, one column of zeros between two lines: 55 rows.
-  const auto lines = cpu::line_blocks(1, 7, 7, 8, x86::kAmx);
+  const auto lines = cpu::line_blocks(1, 7, 7, 8, kAmx);
   EXPECT_EQ(lines.back().size, 7);
   EXPECT_EQ(lines.back().rows, 56);
   EXPECT_EQ(lines.back().tile_rows, 14);
@@ -437,7 +437,7 @@ LoopKernel kernel_of(const Graph& graph, std::string_view op, bool residual = fa
 }
 
 LoopKernel product_kernel(int64_t rows, int64_t depth, int64_t units, int64_t parts = 2) {
-  return kernel_of(dense_network(std::to_string(rows), depth, units, {x86::kAmx, parts}), "nn.dense");
+  return kernel_of(dense_network(std::to_string(rows), depth, units, {kAmx, parts}), "nn.dense");
 }
 
 HintCounter hints_of_product(int64_t rows) {
@@ -504,7 +504,7 @@ TEST(TileHints, AskForEveryLineOfLargeResults) {
   const LoopKernel dense = product_kernel(500, 64, 512);
   expect_hints_for_all(dense, dense.arguments.size() - 1, Fetch::kWrite);
   // Lines of an image, and what is added to them.
-  const Graph image = network({.height = 28, .width = 28, .outputs = 96}, {x86::kAmx, 2});
+  const Graph image = network({.height = 28, .width = 28, .outputs = 96}, {kAmx, 2});
   const LoopKernel conv = kernel_of(image, "nn.conv", true);
   expect_hints_for_all(conv, conv.arguments.size() - 1, Fetch::kWrite);
   expect_hints_for_all(conv, conv.arguments.size() - 2, Fetch::kSecondLevel);
@@ -531,7 +531,7 @@ TEST(TileRows, ThatEachThreadMakesGiveTheProduct) {
   if (!has_tile_registers())
     GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX512-BF16, beside which they are emulated";
   constexpr int64_t kRows = 100, kDepth = 256, kUnits = 1056;
-  const Arithmetic by{x86::kAmx, 2};
+  const Arithmetic by{kAmx, 2};
   Graph graph = dense_network(std::to_string(kRows), kDepth, kUnits, by);
   const ConstantPtr weight = graph.main.constants().at(0)->constant;
   const ConstantPtr x = testing::random_tensor(DType::kF32, {kRows, kDepth}, 3);
@@ -556,7 +556,7 @@ TEST(TileDepth, PartsAddUpToTheProduct) {
     GTEST_SKIP() << "neither tile registers (amx-bf16) nor AVX512-BF16, beside which they are emulated";
   constexpr int64_t kDepth = 2048, kUnits = 288;
   for (auto [rows, parts] : {std::array<int64_t, 2>{70, 2}, {70, 3}, {500, 1}, {500, 2}}) {
-    const Arithmetic by{x86::kAmx, parts};
+    const Arithmetic by{kAmx, parts};
     Graph graph = dense_network(std::to_string(rows), kDepth, kUnits, by);
     const ConstantPtr weight = graph.main.constants().at(0)->constant;
     const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, kDepth}, 3);

@@ -1,19 +1,32 @@
-// The instructions of AArch64's tile unit: tiles of two rows in the vector registers.
+// BFMMLA: tiles of two rows, in the vector registers.
 #include <llvm/IR/IntrinsicsAArch64.h>
 
 #include <array>
 
+#include "host/codegen/cpu_features.h"
 #include "host/codegen/target_emitter.h"
-#include "host/support/error.h"
-#include "host/targets/arm/arm.h"
-#include "host/targets/arm/tile_units.h"
+#include "host/targets/arm/tile_instructions.h"
 
 namespace gantry::arm {
 
 using llvm::Value;
 
-void emit_tile(TargetEmitter& emitter, TileUnit unit, const TileNode& node) {
-  internal_check(unit == kBfmmla, "tiles of {} are none of AArch64's", name_of(unit));
+namespace {
+
+/// Cores issue it as often as multiply-adds (llvm-mca's models of Cortex-A510, A710 and X2, Neoverse N2, V1
+/// and V2): a tile is stored by two instructions and read again; a block of 16 elements is converted twice,
+/// from four vectors into halves of four.
+TileCosts costs(const MachineModel& machine) {
+  constexpr double kShare = 0.9;  // of the peak, in the inner loop
+  return {1 / (kShare * machine.bf16_per_cycle), 3, 16.0 / machine.fma_per_cycle,
+          1 / machine.memory_bytes_per_cycle};
+}
+
+bool is_there(const std::vector<std::string>& features) {
+  return has_feature(features, "bf16");
+}
+
+void emit(TargetEmitter& emitter, const TileNode& node) {
   llvm::IRBuilder<>& ir = emitter.ir;
   constexpr int kColumns = kBfmmlaGeometry.columns, kLanes = 4;
   llvm::Type *sums = emitter.with_lanes(ir.getFloatTy(), kLanes),
@@ -52,5 +65,10 @@ void emit_tile(TargetEmitter& emitter, TileUnit unit, const TileNode& node) {
     annotated(ir.CreateAlignedStore(part, addresses[static_cast<size_t>(i)], align));
   }
 }
+
+}  // namespace
+
+const TileInstruction kBfmmla{
+    .geometry = &kBfmmlaGeometry, .is_there = is_there, .costs = {.cycles = costs}, .emit = emit};
 
 }  // namespace gantry::arm
