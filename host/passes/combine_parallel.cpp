@@ -8,6 +8,7 @@
 #include "host/graph/structural_equal.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
+#include "host/passes/pointwise.h"
 #include "host/passes/rewriter.h"
 
 namespace gantry {
@@ -105,9 +106,7 @@ class ParallelCombiner {
   /// The elementwise node that alone reads the branch's result, with constants.
   std::optional<Step> step_behind(const Branch& branch) const {
     Node* node = function_.only_user(branch.result);
-    if (node == nullptr || node->results.size() != 1 || !node->bodies.empty() || op_def(*node).is_view) return std::nullopt;
-    const FusionClass fusion = op_def(*node).fusion;
-    if (fusion != FusionClass::kElementwise && fusion != FusionClass::kBroadcast) return std::nullopt;
+    if (node == nullptr || !is_pointwise_on_any_axes(*node)) return std::nullopt;
     if (!(node->result()->type.shape == branch.result->type.shape)) return std::nullopt;
     Step step{node, 0, std::vector<bool>(node->inputs.size(), false)};
     if (std::ranges::count(node->inputs, branch.result) != 1) return std::nullopt;

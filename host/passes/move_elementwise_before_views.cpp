@@ -2,6 +2,7 @@
 
 #include "host/ops/movement.h"
 #include "host/passes/canonicalize.h"
+#include "host/passes/pointwise.h"
 #include "host/passes/rewriter.h"
 
 namespace gantry {
@@ -9,11 +10,6 @@ namespace {
 
 bool is_one(const Dim& dim) {
   return dim == Dim(1);
-}
-
-bool is_pointwise(const Node& node) {
-  return (op_def(node).fusion == FusionClass::kElementwise || op_def(node).fusion == FusionClass::kBroadcast) &&
-         !op_def(node).is_view && node.results.size() == 1 && node.bodies.empty();
 }
 
 /// What computed the bytes may take an elementwise node into its kernel.
@@ -29,7 +25,7 @@ class ViewMover {
 
   void run() {
     for (Node* node : rewriter_.nodes()) {
-      if (is_pointwise(*node)) move(*node);
+      if (is_pointwise_on_any_axes(*node)) move(*node);
     }
   }
 
@@ -48,7 +44,7 @@ class ViewMover {
     const auto users = users_.find(value);
     if (users == users_.end()) return nullptr;
     for (const Node* user : users->second) {
-      if (!is_pointwise(*user) || !(user->result()->type.shape == value->type.shape)) return nullptr;
+      if (!is_pointwise_on_any_axes(*user) || !(user->result()->type.shape == value->type.shape)) return nullptr;
     }
     return takes_followers(view->inputs[0]->producer) ? view : nullptr;
   }

@@ -42,5 +42,20 @@ TEST(CombineParallelDense, ProductsThatArithmeticFollowsStayApart) {
   EXPECT_THAT(combined(text), IsGraph(text));
 }
 
+// Its channels are the second axis, not the one along which the products are put together.
+TEST(CombineParallelDense, BatchNormalisationIsNotCombinedAlongTheFeatures) {
+  const std::string norm = ", const(f32, [2], [3, 4]), const(f32, [2], [0.5, 1]), const(f32, [2], [2, 5]), "
+                           "const(f32, [2], [0.25, 2]))\n";
+  const std::string text =
+      "fn @main(%x: Tensor[(N, 2, 3), f32]) -> Tensor[(N, 2, 2), f32] {\n"
+      "  %0 = nn.dense(%x, const(f32, [3, 2], [1, 2, 3, 4, 5, 6]), units=2, gemm=true)\n"
+      "  %1 = nn.batch_norm(%0" +
+      norm +
+      "  %2 = nn.dense(%x, const(f32, [3, 2], [6, 5, 4, 3, 2, 1]), units=2, gemm=true)\n"
+      "  %3 = nn.batch_norm(%2" +
+      norm + "  %4 = transpose(%3, axes=[0, 2, 1])\n  %5 = matmul(%1, %4, gemm=true)\n  return %5\n}";
+  EXPECT_THAT(combined(text), IsGraph(text));
+}
+
 }  // namespace
 }  // namespace gantry
