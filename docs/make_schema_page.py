@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/bench-schema.md from docs/bench.schema.json and docs/compare.schema.json.
+"""Writes docs/bench-schema.md from docs/bench.schema.json, docs/compare.schema.json and docs/conformance.schema.json.
 
 usage: docs/make_schema_page.py [--check]
 
@@ -13,10 +13,10 @@ import sys
 FOLDER = pathlib.Path(__file__).resolve().parent
 PAGE = FOLDER / 'bench-schema.md'
 
-HEAD = """# The documents of `gantry bench --json` and `gantry compare --json`
+HEAD = """# The documents of `gantry bench`, `compare` and `conformance --json`
 
-What follows is written by `docs/make_schema_page.py` from [bench.schema.json](bench.schema.json) and
-[compare.schema.json](compare.schema.json) (JSON Schema, draft 2020-12), which the tests hold every document against.
+What follows is written by `docs/make_schema_page.py` from [bench.schema.json](bench.schema.json),
+[compare.schema.json](compare.schema.json) and [conformance.schema.json](conformance.schema.json) (JSON Schema, draft 2020-12), which the tests hold every document against.
 Times are milliseconds, sizes bytes, shares numbers from 0 to 1. What is not known, or not shown by a machine, is `null`,
 never 0 or `""`. Fields may be added within a schema version; gantry reads results of version 1 too, each as one process
 of which nothing else is known.
@@ -57,7 +57,7 @@ def rows(schema, prefix=''):
 
 def page():
     text = HEAD
-    for title, name in (('A result', 'bench'), ('A comparison', 'compare')):
+    for title, name in (('A result', 'bench'), ('A comparison', 'compare'), ("A run of ONNX's tests", 'conformance')):
         schema = json.loads((FOLDER / f'{name}.schema.json').read_text(encoding='utf-8'))
         text += f'\n## {title}: `gantry {name} --json`\n\n| field | type | what it is |\n| --- | --- | --- |\n'
         text += '\n'.join(rows(schema)) + '\n'

@@ -117,53 +117,53 @@ bool is_perfetto_trace(std::ifstream& file, uint64_t size) {
   return true;
 }
 
-/// Walks over the fields of a file that may be an onnx.ModelProto; their contents are skipped, so that a
-/// large model takes no longer than a small one.
-class ModelWalker {
+/// Walks over the fields of a message of Protocol Buffers in a file; their contents are skipped, so that a large one
+/// takes no longer than a small one.
+class MessageWalker {
  public:
-  ModelWalker(std::ifstream& file, uint64_t size) : file_(file), size_(size) {}
+  MessageWalker(std::ifstream& file, uint64_t size) : file_(file), size_(size) {}
 
-  /// Whether it is one: known fields with their wire types up to the end, a graph among them.
-  bool walk() {
-    bool has_graph = false;
-    while (at_ < size_) {
-      const std::optional<uint64_t> tag = varint();
-      if (!tag || !is_field(*tag)) return false;
-      const std::optional<uint64_t> value = varint();
-      if (!value) return false;
-      if ((*tag & 7) == kVarint) continue;
-      if (*value > size_ - at_) return false;
-      if (*tag >> 3 == kProducerName && *value == kZooProducer.size()) read_producer();
-      has_graph = has_graph || *tag >> 3 == kGraph;
-      at_ += *value;
-      file_.seekg(static_cast<std::streamoff>(at_));
-    }
-    return has_graph;
+  struct Field {
+    uint64_t number = 0, wire_type = 0;
+    uint64_t value = 0;    ///< of a varint; else the bytes that it has
+    uint64_t content = 0;  ///< where in the file these begin
+  };
+  /// Wire types, of the encoding.
+  static constexpr uint64_t kVarint = 0, kEightBytes = 1, kLengthDelimited = 2, kFourBytes = 5;
+
+  /// The next field; nothing at the end, or where there is none.
+  std::optional<Field> next() {
+    if (at_ >= size_) return std::nullopt;
+    const std::optional<uint64_t> tag = varint();
+    if (!tag) return fail();
+    Field field{*tag >> 3, *tag & 7};
+    const bool fixed = field.wire_type == kEightBytes || field.wire_type == kFourBytes;
+    if (!fixed && field.wire_type != kVarint && field.wire_type != kLengthDelimited) return fail();
+    const std::optional<uint64_t> value = fixed ? field.wire_type == kEightBytes ? 8 : 4 : varint();
+    if (!value) return fail();
+    field.value = *value;
+    field.content = at_;
+    if (field.wire_type == kVarint) return field;
+    if (*value > size_ - at_) return fail();
+    at_ += *value;
+    file_.seekg(static_cast<std::streamoff>(at_));
+    return field;
   }
-  bool is_from_zoo() const { return is_from_zoo_; }
+  /// Whether the file was such a message up to its end.
+  bool whole() const { return at_ == size_ && !failed_; }
+
+  std::string bytes(const Field& field) {
+    std::string bytes(field.value, '\0');
+    file_.seekg(static_cast<std::streamoff>(field.content));
+    file_.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    file_.seekg(static_cast<std::streamoff>(at_));
+    return bytes;
+  }
 
  private:
-  // Of onnx.proto and of Protocol Buffers' encoding.
-  static constexpr uint64_t kProducerName = 2, kGraph = 7, kVarint = 0, kLengthDelimited = 2;
-  static bool is_field(uint64_t tag) {
-    switch (tag >> 3) {
-      case 1:  // ir_version
-      case 5:  // model_version
-        return (tag & 7) == kVarint;
-      case kProducerName:
-      case 3:  // producer_version
-      case 4:  // domain
-      case 6:  // doc_string
-      case kGraph:
-      case 8:   // opset_import
-      case 14:  // metadata_props
-      case 20:  // training_info
-      case 25:  // functions
-      case 26:  // configuration
-        return (tag & 7) == kLengthDelimited;
-      default:
-        return false;
-    }
+  std::nullopt_t fail() {
+    failed_ = true;
+    return std::nullopt;
   }
   std::optional<uint64_t> varint() {
     uint64_t value = 0;
@@ -176,16 +176,64 @@ class ModelWalker {
     }
     return std::nullopt;
   }
-  void read_producer() {
-    std::string name(kZooProducer.size(), '\0');
-    file_.read(name.data(), static_cast<std::streamsize>(name.size()));
-    is_from_zoo_ = name == kZooProducer;
-  }
 
   std::ifstream& file_;
   uint64_t size_, at_ = 0;
-  bool is_from_zoo_ = false;
+  bool failed_ = false;
 };
+
+/// Of onnx.ModelProto: known fields with their wire types, a graph among them.
+bool is_model_field(const MessageWalker::Field& field) {
+  switch (field.number) {
+    case 1:  // ir_version
+    case 5:  // model_version
+      return field.wire_type == MessageWalker::kVarint;
+    case 2:   // producer_name
+    case 3:   // producer_version
+    case 4:   // domain
+    case 6:   // doc_string
+    case 7:   // graph
+    case 8:   // opset_import
+    case 14:  // metadata_props
+    case 20:  // training_info
+    case 25:  // functions
+    case 26:  // configuration
+      return field.wire_type == MessageWalker::kLengthDelimited;
+    default:
+      return false;
+  }
+}
+
+/// kZooModel, kOtherModel or kOther.
+FileKind kind_of_model(std::ifstream& file, uint64_t size) {
+  constexpr uint64_t kProducerName = 2, kGraph = 7;
+  MessageWalker walker(file, size);
+  bool has_graph = false, from_zoo = false;
+  while (const auto field = walker.next()) {
+    if (!is_model_field(*field)) return FileKind::kOther;
+    has_graph = has_graph || field->number == kGraph;
+    if (field->number == kProducerName && field->value == kZooProducer.size())
+      from_zoo = walker.bytes(*field) == kZooProducer;
+  }
+  if (!walker.whole() || !has_graph) return FileKind::kOther;
+  return from_zoo ? FileKind::kZooModel : FileKind::kOtherModel;
+}
+
+/// Whether it is an onnx.TensorProto with an element type.
+bool is_tensor_message(std::ifstream& file, uint64_t size) {
+  constexpr uint64_t kDims = 1, kDataType = 2, kDataLocation = 14, kLastField = 16;
+  MessageWalker walker(file, size);
+  bool has_type = false;
+  while (const auto field = walker.next()) {
+    const bool is_number = field->number == kDataType || field->number == kDataLocation;
+    if (field->number == 0 || field->number > kLastField) return false;
+    if (is_number && field->wire_type != MessageWalker::kVarint) return false;
+    if (!is_number && field->number != kDims && field->wire_type == MessageWalker::kVarint && field->number > 11)
+      return false;
+    has_type = has_type || field->number == kDataType;
+  }
+  return walker.whole() && has_type;
+}
 
 }  // namespace
 
@@ -215,9 +263,9 @@ FileKind kind_of_file(const std::filesystem::path& path) {
   rewind();
   if (is_perfetto_trace(file, size)) return FileKind::kTrace;
   rewind();
-  ModelWalker walker(file, size);
-  if (!walker.walk()) return FileKind::kOther;
-  return walker.is_from_zoo() ? FileKind::kZooModel : FileKind::kOtherModel;
+  if (const FileKind kind = kind_of_model(file, size); kind != FileKind::kOther) return kind;
+  rewind();
+  return is_tensor_message(file, size) ? FileKind::kTensorProto : FileKind::kOther;
 }
 
 std::string_view describe(FileKind kind) {
@@ -230,6 +278,8 @@ std::string_view describe(FileKind kind) {
       return "a .npy file";
     case FileKind::kArchive:
       return "a .npz file";
+    case FileKind::kTensorProto:
+      return "an ONNX tensor (.pb)";
     case FileKind::kResult:
       return "a result of bench";
     case FileKind::kComparison:

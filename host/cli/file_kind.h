@@ -12,6 +12,7 @@ enum class FileKind {
   kModule,      ///< .gmod
   kTensor,      ///< .npy
   kArchive,     ///< .npz
+  kTensorProto,  ///< ONNX's TensorProto, .pb
   kResult,      ///< JSON of `gantry bench`, by its "schema"
   kComparison,  ///< JSON of `gantry compare`
   kConformance,  ///< JSON of `gantry conformance`

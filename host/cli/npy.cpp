@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <fstream>
@@ -128,20 +129,26 @@ constexpr DescrName kDescrs[] = {{"<f4", "f32"}, {"<f8", "f64"}, {"<f2", "f16"},
                                  {"|u1", "u8"},  {"<u2", "u16"}, {"<u4", "u32"}, {"<u8", "u64"},
                                  {"|b1", "bool"}};
 
-rpc::ElementType type_of_descr(const std::string& descr, const std::string& file) {
+struct ArrayType {
+  rpc::ElementType type;
+  bool big_endian = false;
+};
+
+ArrayType type_of_descr(const std::string& descr, const std::string& file) {
   for (const DescrName& known : kDescrs) {
-    // One-byte types and V2 are written with either mark.
-    const bool same_kind = descr.size() == 3 && std::string_view(descr).substr(1) == known.descr.substr(1);
-    const bool little = descr[0] == '<' || descr[0] == '|' || descr[0] == '=';
-    if (same_kind && little) return *parse_type_name(known.name);
-    if (same_kind && descr[0] == '>' && known.descr[2] == '1') return *parse_type_name(known.name);
-    if (same_kind && descr[0] == '>') {
-      user_error("{}: big-endian elements ('{}'); save it with .astype('<{}') first", file, descr,
-                 known.descr.substr(1));
-    }
+    // One-byte types and V2 are written with any mark; V2, bytes without an order, as the machine has them.
+    if (descr.size() != 3 || std::string_view(descr).substr(1) != known.descr.substr(1)) continue;
+    const rpc::ElementType type = *parse_type_name(known.name);
+    if (descr[0] == '<' || descr[0] == '|' || descr[0] == '=') return {type, false};
+    if (descr[0] == '>') return {type, type.bits > 8};
   }
   user_error("{}: elements of type '{}', which no model takes; convert with .astype('float32') or the like",
              file, descr);
+}
+
+void swap_bytes(std::span<std::byte> bytes, size_t width) {
+  for (size_t at = 0; at + width <= bytes.size(); at += width)
+    std::ranges::reverse(bytes.subspan(at, width));
 }
 
 /// Fortran order (first index fastest) to C order (last index fastest).
@@ -198,8 +205,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& 
   const auto* chars = reinterpret_cast<const char*>(bytes.data());
   const Header header =
       HeaderParser(std::string_view(chars + prefix.size, prefix.header_length), name).parse();
-  NpyHeader result{type_of_descr(header.descr, name), header.shape, header.fortran_order,
-                   prefix.size + prefix.header_length, 0};
+  const auto [type, big_endian] = type_of_descr(header.descr, name);
+  NpyHeader result{type, header.shape, header.fortran_order, big_endian, prefix.size + prefix.header_length, 0};
   try {
     result.data_bytes = static_cast<size_t>(byte_count(result.type, result.shape));
   } catch (const Error& error) {
@@ -217,6 +224,10 @@ void check_npy_size(const NpyHeader& header, uint64_t bytes_of_data, const std::
 
 HostTensor npy_tensor(const NpyHeader& header, std::vector<std::byte> data) {
   HostTensor tensor{header.type, header.shape, std::move(data)};
+  if (header.big_endian) swap_bytes(tensor.bytes, tensor.type.bits / 8);
+  if (tensor.type == parse_type_name("bool")) {
+    for (std::byte& byte : tensor.bytes) byte = std::byte(byte != std::byte(0));
+  }
   if (header.fortran_order && tensor.shape.size() > 1) {
     tensor.bytes = to_row_major(tensor.bytes, tensor.shape, tensor.type.bits / 8);
   }

@@ -10,8 +10,8 @@
 
 namespace gantry::cli {
 
-/// Reads an array of numbers in C or Fortran order, little-endian. bfloat16 is what ml_dtypes writes: "V2".
-/// User errors name the file: not .npy, truncated, another byte order, a type that gantry does not know.
+/// Reads an array of numbers in C or Fortran order and either byte order. bfloat16 is what ml_dtypes writes: "V2".
+/// User errors name the file: not .npy, truncated, a type that gantry does not know.
 HostTensor read_npy(const std::filesystem::path& path);
 /// As read_npy, from bytes; `name` stands in messages.
 HostTensor parse_npy(std::span<const std::byte> bytes, const std::string& name);
@@ -21,6 +21,7 @@ struct NpyHeader {
   rpc::ElementType type;
   std::vector<int64_t> shape;
   bool fortran_order = false;
+  bool big_endian = false;
   size_t data_offset = 0;  ///< bytes before the data
   size_t data_bytes = 0;   ///< that the shape takes
 };
@@ -30,7 +31,7 @@ size_t npy_data_offset(std::span<const std::byte> bytes, const std::string& name
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& name);
 /// User error unless as many bytes follow the header as its shape takes.
 void check_npy_size(const NpyHeader& header, uint64_t bytes_of_data, const std::string& name);
-/// The array in C order, from its `data_bytes` bytes as the file has them.
+/// The array in C order, little-endian, from its `data_bytes` bytes as the file has them.
 HostTensor npy_tensor(const NpyHeader& header, std::vector<std::byte> data);
 
 /// Writes version 1.0 in C order; nothing is left if that fails.

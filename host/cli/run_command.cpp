@@ -9,11 +9,14 @@
 #include "host/cli/expectation.h"
 #include "host/cli/npy.h"
 #include "host/cli/npz.h"
+#include "host/cli/tensor_constant.h"
 #include "host/cli/tensor_files.h"
 #include "host/cli/text.h"
 #include "host/cli/trace_file.h"
 #include "host/cli/trace_measurement.h"
+#include "host/onnx/tensor_file.h"
 #include "host/support/error.h"
+#include "host/support/output_file.h"
 
 namespace gantry::cli {
 namespace {
@@ -25,6 +28,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry run resnet18.onnx --random=7 --on 127.0.0.1:7453 --key board.key
   gantry run resnet18.onnx --input cat.npy --expect scores.npy --tolerance 1e-4      does the board agree?
   gantry run resnet18.onnx --input cat.jpg --preprocess imagenet
+  gantry run resnet18.onnx --input cat.npy --output scores.pb        as one of ONNX's tensors
   gantry run bert.onnx --input all.npz --output answers.npz  arrays by the names of inputs and outputs
   gantry run bert.onnx --input input_ids=all.npz:arr_0       one array of an archive
   gantry run model.onnx --input test_data_set_0 --expect test_data_set_0     the data beside an ONNX model
@@ -107,6 +111,8 @@ OutputFiles output_files(const std::vector<rpc::TensorDescription>& outputs,
 void write_output(const std::string& file, const std::string& name, const HostTensor& tensor) {
   if (file.ends_with(".npz")) {
     write_npz(file, {{name, &tensor}});
+  } else if (file.ends_with(".pb")) {
+    write_file(file, format_tensor_proto(name, *to_constant(tensor)));
   } else {
     write_npy(file, tensor);
   }
@@ -125,7 +131,9 @@ void plan_files(const Options& options, OutputPlan& plan) {
   }
   for (const std::string& argument : options.outputs) {
     const std::string file = split_output(argument).value;
-    const FileKind kind = file.ends_with(".npz") ? FileKind::kArchive : FileKind::kTensor;
+    const FileKind kind = file.ends_with(".npz")  ? FileKind::kArchive
+                          : file.ends_with(".pb") ? FileKind::kTensorProto
+                                                  : FileKind::kTensor;
     if (kind == FileKind::kArchive) expect_npz_support(file);
     if (!file.empty()) plan.writes(file, kind, "--output", options.force);
   }
@@ -251,7 +259,8 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
   command
       ->add_option(
           "-o,--output", options->outputs,
-          "Saves an output as .npy; NAME= may be left out if there is one. FILE.npz takes all outputs")
+          "Saves an output as .npy, or as ONNX's tensor where FILE ends in .pb; NAME= may be left out if there is one. "
+          "FILE.npz takes all outputs")
       ->type_name("[NAME=]FILE")
       ->allow_extra_args(false);
   command

@@ -11,37 +11,35 @@
 
 namespace gantry {
 
+namespace {
+
+constexpr std::pair<int, DType> kElementTypes[] = {{onnx::TensorProto::FLOAT, DType::kF32},
+                                                   {onnx::TensorProto::DOUBLE, DType::kF64},
+                                                   {onnx::TensorProto::FLOAT16, DType::kF16},
+                                                   {onnx::TensorProto::BFLOAT16, DType::kBF16},
+                                                   {onnx::TensorProto::INT8, DType::kI8},
+                                                   {onnx::TensorProto::INT16, DType::kI16},
+                                                   {onnx::TensorProto::INT32, DType::kI32},
+                                                   {onnx::TensorProto::INT64, DType::kI64},
+                                                   {onnx::TensorProto::UINT8, DType::kU8},
+                                                   {onnx::TensorProto::UINT16, DType::kU16},
+                                                   {onnx::TensorProto::UINT32, DType::kU32},
+                                                   {onnx::TensorProto::UINT64, DType::kU64},
+                                                   {onnx::TensorProto::BOOL, DType::kBool}};
+
+}  // namespace
+
+int onnx_element_type(DType dtype) {
+  for (const auto& [type, known] : kElementTypes) {
+    if (known == dtype) return type;
+  }
+  internal_error("ONNX has no element type for {}", name_of(dtype));
+}
+
 DType dtype_of(int onnx_element_type, const std::string& what) {
   using T = onnx::TensorProto;
-  switch (onnx_element_type) {
-    case T::FLOAT:
-      return DType::kF32;
-    case T::DOUBLE:
-      return DType::kF64;
-    case T::FLOAT16:
-      return DType::kF16;
-    case T::BFLOAT16:
-      return DType::kBF16;
-    case T::INT8:
-      return DType::kI8;
-    case T::INT16:
-      return DType::kI16;
-    case T::INT32:
-      return DType::kI32;
-    case T::INT64:
-      return DType::kI64;
-    case T::UINT8:
-      return DType::kU8;
-    case T::UINT16:
-      return DType::kU16;
-    case T::UINT32:
-      return DType::kU32;
-    case T::UINT64:
-      return DType::kU64;
-    case T::BOOL:
-      return DType::kBool;
-    default:
-      break;
+  for (const auto& [type, dtype] : kElementTypes) {
+    if (type == onnx_element_type) return dtype;
   }
   if (onnx_element_type == T::UNDEFINED) user_error("{} has no element type", what);
   // Newer ones than this onnx library knows have numbers for names.

@@ -21,6 +21,9 @@ namespace gantry {
 /// bit floats, complex numbers).
 DType dtype_of(int onnx_element_type, const std::string& what);
 
+/// The other way: onnx::TensorProto::FLOAT of kF32.
+int onnx_element_type(DType dtype);
+
 /// Reads the tensors of one model. Constants alias the model's bytes or mapped external files where alignment
 /// allows.
 class TensorReader {

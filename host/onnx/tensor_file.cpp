@@ -37,4 +37,17 @@ TensorFile read_tensor_file(const std::filesystem::path& path) {
   return {tensor->name(), reader.read(*tensor, path.string())};
 }
 
+std::string format_tensor_proto(const std::string& name, const ConstantData& tensor) {
+  onnx::TensorProto proto;
+  for (const Dim& dim : tensor.type.shape) proto.add_dims(dim.value());
+  proto.set_data_type(onnx_element_type(tensor.type.dtype));
+  proto.set_name(name);
+  // Protocol Buffers' messages hold less than 2 GiB.
+  constexpr size_t kMost = (size_t{1} << 31) - 4096;
+  if (tensor.size > kMost)
+    user_error("a tensor of {} bytes is too large for an ONNX tensor (.pb); write a .npy file", tensor.size);
+  proto.set_raw_data(tensor.bytes, tensor.size);
+  return proto.SerializeAsString();
+}
+
 }  // namespace gantry
