@@ -17,6 +17,18 @@ const TypeRow& row(ElementType type) {
       {"i32", {kDLInt, 32, 1}},     {"i64", {kDLInt, 64, 1}},   {"u8", {kDLUInt, 8, 1}},
       {"u16", {kDLUInt, 16, 1}},    {"u32", {kDLUInt, 32, 1}},  {"u64", {kDLUInt, 64, 1}},
       {"bool", {kDLBool, 8, 1}},
+      {"f8e4m3fn", {kDLFloat8_e4m3fn, 8, 1}},
+      {"f8e4m3fnuz", {kDLFloat8_e4m3fnuz, 8, 1}},
+      {"f8e5m2", {kDLFloat8_e5m2, 8, 1}},
+      {"f8e5m2fnuz", {kDLFloat8_e5m2fnuz, 8, 1}},
+      {"f8e8m0fnu", {kDLFloat8_e8m0fnu, 8, 1}},
+      {"f6e2m3fn", {kDLFloat6_e2m3fn, 6, 1}},
+      {"f6e3m2fn", {kDLFloat6_e3m2fn, 6, 1}},
+      {"f4e2m1fn", {kDLFloat4_e2m1fn, 4, 1}},
+      {"i4", {kDLInt, 4, 1}},
+      {"u4", {kDLUInt, 4, 1}},
+      {"i2", {kDLInt, 2, 1}},
+      {"u2", {kDLUInt, 2, 1}},
   };
   return kRows[static_cast<uint8_t>(type) % kElementTypeCount];
 }
@@ -24,7 +36,7 @@ const TypeRow& row(ElementType type) {
 }  // namespace
 
 uint64_t element_bytes(ElementType type) {
-  return row(type).dlpack.bits / 8;
+  return (row(type).dlpack.bits + 7) / 8;
 }
 const char* element_name(ElementType type) {
   return row(type).name;

@@ -23,10 +23,23 @@ enum class ElementType : uint8_t {
   kU16,
   kU32,
   kU64,
-  kBool
+  kBool,
+  kF8E4M3FN,
+  kF8E4M3FNUZ,
+  kF8E5M2,
+  kF8E5M2FNUZ,
+  kF8E8M0FNU,
+  kF6E2M3FN,
+  kF6E3M2FN,
+  kF4E2M1FN,
+  kI4,
+  kU4,
+  kI2,
+  kU2
 };
-inline constexpr int kElementTypeCount = 13;
+inline constexpr int kElementTypeCount = 25;
 
+/// What has less than 8 bits lies in a byte of its own (DLPack: DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED).
 uint64_t element_bytes(ElementType type);
 /// "f32", "bool", …
 const char* element_name(ElementType type);

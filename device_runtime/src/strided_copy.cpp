@@ -7,7 +7,7 @@ namespace {
 
 /// Copies the sub-tensor from dimension `axis` on; returns the end of what was written.
 std::byte* copy_axis(const DLTensor& tensor, int axis, const std::byte* source, std::byte* target) {
-  const size_t element = tensor.dtype.bits / 8;
+  const size_t element = (tensor.dtype.bits + 7U) / 8;
   if (axis == tensor.ndim) {
     memcpy(target, source, element);
     return target + element;
@@ -38,7 +38,7 @@ bool is_dense(const DLTensor& tensor) {
 
 void copy_dense(const DLTensor& tensor, std::byte* target) {
   const auto* source = static_cast<const std::byte*>(tensor.data) + tensor.byte_offset;
-  size_t bytes = tensor.dtype.bits / 8;
+  size_t bytes = (tensor.dtype.bits + 7U) / 8;
   for (int axis = 0; axis < tensor.ndim; ++axis) bytes *= static_cast<size_t>(tensor.shape[axis]);
   if (bytes == 0) return;
   if (is_dense(tensor)) {

@@ -229,7 +229,7 @@ HostTensor npy_tensor(const NpyHeader& header, std::vector<std::byte> data) {
     for (std::byte& byte : tensor.bytes) byte = std::byte(byte != std::byte(0));
   }
   if (header.fortran_order && tensor.shape.size() > 1) {
-    tensor.bytes = to_row_major(tensor.bytes, tensor.shape, tensor.type.bits / 8);
+    tensor.bytes = to_row_major(tensor.bytes, tensor.shape, (tensor.type.bits + 7) / 8);
   }
   return tensor;
 }

@@ -7,13 +7,14 @@
 #include <cstring>
 #include <limits>
 
+#include "host/graph/small_float.h"
 #include "host/support/error.h"
 
 namespace gantry::cli {
 namespace {
 
 // DLPack's type codes.
-enum Code : uint8_t { kInt = 0, kUint = 1, kFloat = 2, kBfloat = 4, kBool = 6 };
+enum Code : uint8_t { kInt = 0, kUint = 1, kFloat = 2, kBfloat = 4, kBool = 6, kFirstSmallFloat = 10 };
 
 struct NamedType {
   std::string_view name;
@@ -23,7 +24,19 @@ constexpr NamedType kTypes[] = {{"f32", {kFloat, 32}},   {"f64", {kFloat, 64}}, 
                                 {"bf16", {kBfloat, 16}}, {"i8", {kInt, 8}},     {"i16", {kInt, 16}},
                                 {"i32", {kInt, 32}},     {"i64", {kInt, 64}},   {"u8", {kUint, 8}},
                                 {"u16", {kUint, 16}},    {"u32", {kUint, 32}},  {"u64", {kUint, 64}},
-                                {"bool", {kBool, 8}}};
+                                {"bool", {kBool, 8}},
+                                {"f8e4m3fn", {kFirstSmallFloat, 8}},
+                                {"f8e4m3fnuz", {kFirstSmallFloat + 1, 8}},
+                                {"f8e5m2", {kFirstSmallFloat + 2, 8}},
+                                {"f8e5m2fnuz", {kFirstSmallFloat + 3, 8}},
+                                {"f8e8m0fnu", {kFirstSmallFloat + 4, 8}},
+                                {"f6e2m3fn", {kFirstSmallFloat + 5, 6}},
+                                {"f6e3m2fn", {kFirstSmallFloat + 6, 6}},
+                                {"f4e2m1fn", {kFirstSmallFloat + 7, 4}},
+                                {"i4", {kInt, 4}},
+                                {"u4", {kUint, 4}},
+                                {"i2", {kInt, 2}},
+                                {"u2", {kUint, 2}}};
 
 template <typename T>
 T element(const HostTensor& tensor, int64_t index) {
@@ -93,7 +106,7 @@ int64_t element_count(const std::vector<int64_t>& shape) {
 
 int64_t byte_count(const rpc::ElementType& type, const std::vector<int64_t>& shape) {
   int64_t bytes = 0;
-  if (__builtin_mul_overflow(element_count(shape), static_cast<int64_t>(type.bits / 8), &bytes)) {
+  if (__builtin_mul_overflow(element_count(shape), static_cast<int64_t>((type.bits + 7) / 8), &bytes)) {
     user_error("a tensor of shape {} is too large", shape_text(shape));
   }
   return bytes;
@@ -109,14 +122,18 @@ double element_as_double(const HostTensor& tensor, int64_t index) {
     case kBfloat:
       return bfloat_to_double(element<uint16_t>(tensor, index));
     case kInt:
-      if (type.bits == 8) return element<int8_t>(tensor, index);
+      if (type.bits <= 8) return element<int8_t>(tensor, index);
       if (type.bits == 16) return element<int16_t>(tensor, index);
       if (type.bits == 32) return element<int32_t>(tensor, index);
       return static_cast<double>(element<int64_t>(tensor, index));
     case kBool:
       return element<uint8_t>(tensor, index) != 0;
     default:
-      if (type.bits == 8) return element<uint8_t>(tensor, index);
+      if (type.code >= kFirstSmallFloat) {
+        const auto dtype = static_cast<int>(DType::kF8E4M3FN) + type.code - kFirstSmallFloat;
+        return small_float_value(static_cast<DType>(dtype), element<uint8_t>(tensor, index));
+      }
+      if (type.bits <= 8) return element<uint8_t>(tensor, index);
       if (type.bits == 16) return element<uint16_t>(tensor, index);
       if (type.bits == 32) return element<uint32_t>(tensor, index);
       return static_cast<double>(element<uint64_t>(tensor, index));

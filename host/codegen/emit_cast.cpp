@@ -12,33 +12,14 @@ using llvm::Value;
 namespace {
 
 bool is_narrow_float(DType t) {
-  return t == DType::kF16 || t == DType::kBF16;
+  return is_float(t) && t != DType::kF32 && t != DType::kF64;
 }
-bool is_float_kind(DType t) {
-  return t == DType::kF32 || t == DType::kF64 || is_narrow_float(t);
-}
-bool is_signed_kind(DType t) {
-  return t == DType::kI8 || t == DType::kI16 || t == DType::kI32 || t == DType::kI64;
+bool is_narrow_integer(DType t) {
+  return bit_width(t) < 8 && !is_float(t);
 }
 
-int bit_width(DType t) {
-  switch (t) {
-    case DType::kF64:
-    case DType::kI64:
-    case DType::kU64:
-      return 64;
-    case DType::kF32:
-    case DType::kI32:
-    case DType::kU32:
-      return 32;
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kI16:
-    case DType::kU16:
-      return 16;
-    default:
-      return 8;
-  }
+unsigned storage_bits(DType t) {
+  return 8U * static_cast<unsigned>(byte_width(t));
 }
 
 int lanes_of(Value* v) {
@@ -58,10 +39,10 @@ llvm::Type* KernelEmitter::register_type(ExprType type) {
     scalar = b_.getInt1Ty();
   } else if (type.dtype == DType::kF64) {
     scalar = b_.getDoubleTy();
-  } else if (is_float_kind(type.dtype)) {
+  } else if (is_float(type.dtype)) {
     scalar = b_.getFloatTy();
   } else {
-    scalar = b_.getIntNTy(static_cast<unsigned>(bit_width(type.dtype)));
+    scalar = b_.getIntNTy(storage_bits(type.dtype));
   }
   return with_lanes(scalar, type.lanes);
 }
@@ -69,28 +50,42 @@ llvm::Type* KernelEmitter::register_type(ExprType type) {
 llvm::Type* KernelEmitter::storage_type(DType dtype) {
   if (dtype == DType::kF32) return b_.getFloatTy();
   if (dtype == DType::kF64) return b_.getDoubleTy();
-  return b_.getIntNTy(static_cast<unsigned>(bit_width(dtype)));
+  return b_.getIntNTy(storage_bits(dtype));
 }
 
 Value* KernelEmitter::cast_to_integer(Value* value, DType from, DType to) {
   llvm::Type* type = register_type({to, lanes_of(value)});
-  if (is_float_kind(from)) {
-    const auto id = is_signed_kind(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-    return b_.CreateIntrinsic(id, {type, value->getType()}, {value});
+  const bool is_signed = is_signed_int(to);
+  if (is_float(from)) {
+    const auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    value = b_.CreateIntrinsic(id, {type, value->getType()}, {value});
+    if (!is_narrow_integer(to)) return value;
+    const int64_t values = int64_t{1} << (bit_width(to) - (is_signed ? 1 : 0));
+    Value* largest = llvm::ConstantInt::get(type, static_cast<uint64_t>(values - 1));
+    if (!is_signed) return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, value, largest);
+    value = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, value, largest);
+    Value* least = llvm::ConstantInt::getSigned(type, -values);
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, value, least);
   }
-  return is_signed_kind(from) ? b_.CreateSExtOrTrunc(value, type) : b_.CreateZExtOrTrunc(value, type);
+  value = is_signed_int(from) ? b_.CreateSExtOrTrunc(value, type) : b_.CreateZExtOrTrunc(value, type);
+  if (!is_narrow_integer(to)) return value;
+  const auto unused = storage_bits(to) - static_cast<unsigned>(bit_width(to));
+  Value* high = b_.CreateShl(value, unused);
+  return is_signed ? b_.CreateAShr(high, unused) : b_.CreateLShr(high, unused);
 }
 
 Value* KernelEmitter::cast_value(Value* value, DType from, DType to) {
   if (from == to && !is_narrow_float(to)) return value;
   if (to == DType::kBool) {
     Value* zero = llvm::Constant::getNullValue(value->getType());
-    return is_float_kind(from) ? b_.CreateFCmpUNE(value, zero) : b_.CreateICmpNE(value, zero);
+    return is_float(from) ? b_.CreateFCmpUNE(value, zero) : b_.CreateICmpNE(value, zero);
   }
-  if (!is_float_kind(to)) return cast_to_integer(value, from, to);
+  if (!is_float(to)) return cast_to_integer(value, from, to);
   llvm::Type* type = register_type({to, lanes_of(value)});
-  if (!is_float_kind(from)) {
-    value = is_signed_kind(from) ? b_.CreateSIToFP(value, type) : b_.CreateUIToFP(value, type);
+  if (!is_float(from)) {
+    value = is_signed_int(from) ? b_.CreateSIToFP(value, type) : b_.CreateUIToFP(value, type);
+  } else if (from == DType::kF64 && is_narrow_float(to)) {
+    value = round_to_odd(value);
   } else if (value->getType() != type) {
     value = b_.CreateFPCast(value, type);
   }
@@ -98,21 +93,20 @@ Value* KernelEmitter::cast_value(Value* value, DType from, DType to) {
 }
 
 Value* KernelEmitter::to_storage(Value* value, DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return b_.CreateZExt(value, with_lanes(b_.getInt8Ty(), lanes_of(value)));
-    case DType::kF16:
-    case DType::kBF16: {
-      auto known = rounded_.find(value);  // what was one already
-      if (known != rounded_.end() && known->second.first == dtype) return known->second.second;
-      return dtype == DType::kF16 ? float_to_half(value) : float_to_bf16(value);
-    }
-    default:
-      return value;
-  }
+  if (dtype == DType::kBool) return b_.CreateZExt(value, with_lanes(b_.getInt8Ty(), lanes_of(value)));
+  if (!is_narrow_float(dtype)) return value;
+  auto known = rounded_.find(value);  // what was one already
+  if (known != rounded_.end() && known->second.first == dtype) return known->second.second;
+  if (is_small_float(dtype)) return float_to_small(value, dtype);
+  return dtype == DType::kF16 ? float_to_half(value) : float_to_bf16(value);
 }
 
 Value* KernelEmitter::from_storage(Value* raw, DType dtype) {
+  if (is_small_float(dtype)) {
+    Value* result = small_to_float(raw, dtype);
+    rounded_[result] = {dtype, raw};
+    return result;
+  }
   const int lanes = lanes_of(raw);
   switch (dtype) {
     case DType::kBool:

@@ -1,7 +1,7 @@
 // One kernel: loop IR -> LLVM IR. See GantryKernelFn for the signature.
 //
-// Values. A scalar or vector expression is an LLVM value of its type; f16 and bf16 are computed in f32 and
-// rounded where they are stored or cast; bool is i1, in memory a byte. Every buffer of the kernel has an
+// Values. A scalar or vector expression is an LLVM value of its type; f16, bf16 and smaller floats are computed in f32
+// and rounded where they are stored or cast; bool is i1, in memory a byte; i4, u4, i2 and u2 are bytes. Every buffer of the kernel has an
 // alias scope of its own, so that LLVM knows what loop IR promises: buffers are disjoint. Parallel loops
 // become functions of their own, called through the host.
 //
@@ -147,6 +147,11 @@ class KernelEmitter {
   llvm::Value* float_to_half(llvm::Value* value);
   llvm::Value* float_to_bf16(llvm::Value* value);
   llvm::Value* truncate_to_bf16(llvm::Value* value);
+  // (emit_small_float.cpp)
+  /// f64 to f32 so that rounding the result again is as if it had been rounded once.
+  llvm::Value* round_to_odd(llvm::Value* value);
+  llvm::Value* float_to_small(llvm::Value* value, DType dtype);
+  llvm::Value* small_to_float(llvm::Value* code, DType dtype);
 
   // --- memory (emit_memory.cpp)
   /// lane i's index: base + i * stride.

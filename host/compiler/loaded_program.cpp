@@ -14,8 +14,15 @@ void check(GantryStatus status) {
   if (status != GANTRY_OK) user_error("{}", gantry_last_error());
 }
 
+/// DLPack's codes of small floats, in the order of DType.
+uint8_t small_float_code_of(DType dtype) {
+  constexpr uint8_t kCodes[] = {kDLFloat8_e4m3fn,  kDLFloat8_e4m3fnuz, kDLFloat8_e5m2,   kDLFloat8_e5m2fnuz,
+                                kDLFloat8_e8m0fnu, kDLFloat6_e2m3fn,   kDLFloat6_e3m2fn, kDLFloat4_e2m1fn};
+  return kCodes[static_cast<size_t>(dtype) - static_cast<size_t>(DType::kF8E4M3FN)];
+}
+
 DType from_dlpack(uint8_t code, uint8_t bits) {
-  for (int i = 0; i <= static_cast<int>(DType::kBool); ++i) {
+  for (int i = 0; i < kDTypeCount; ++i) {
     const DLDataType candidate = to_dlpack(static_cast<DType>(i));
     if (candidate.code == code && candidate.bits == bits) return static_cast<DType>(i);
   }
@@ -25,7 +32,8 @@ DType from_dlpack(uint8_t code, uint8_t bits) {
 }  // namespace
 
 DLDataType to_dlpack(DType dtype) {
-  const auto bits = static_cast<uint8_t>(8 * byte_width(dtype));
+  const auto bits = static_cast<uint8_t>(bit_width(dtype));
+  if (is_small_float(dtype)) return {small_float_code_of(dtype), bits, 1};
   if (dtype == DType::kBool) return {kDLBool, 8, 1};
   if (dtype == DType::kBF16) return {kDLBfloat, 16, 1};
   if (is_float(dtype)) return {kDLFloat, bits, 1};

@@ -19,12 +19,16 @@ double scalar_value(const ConstantData& constant) {
       return *constant.as<float>();
     case DType::kF64:
       return *constant.as<double>();
+    case DType::kI4:
+    case DType::kI2:
     case DType::kI8:
       return *constant.as<int8_t>();
     case DType::kI16:
       return *constant.as<int16_t>();
     case DType::kI32:
       return *constant.as<int32_t>();
+    case DType::kU4:
+    case DType::kU2:
     case DType::kU8:
     case DType::kBool:
       return *constant.as<uint8_t>();

@@ -46,7 +46,7 @@ mf::DimOpcode opcode_of(Dim::Opcode opcode) {
 
 // The enumerators are declared in the same order on both sides.
 mf::DType dtype_of(DType dtype) {
-  static_assert(static_cast<int>(DType::kBool) == static_cast<int>(mf::DType::Bool));
+  static_assert(static_cast<int>(DType::kU2) == static_cast<int>(mf::DType::U2));
   return static_cast<mf::DType>(dtype);
 }
 

@@ -15,8 +15,10 @@ namespace {
 constexpr size_t kLeastMapped = 256;
 
 /// In the order of DType.
-constexpr std::array<std::string_view, 13> kNames = {"F32", "F64", "F16", "BF16", "I8",  "I16", "I32",
-                                                     "I64", "U8",  "U16", "U32",  "U64", "BOOL"};
+constexpr std::array<std::string_view, kDTypeCount> kNames = {
+    "F32", "F64", "F16",  "BF16",    "I8",          "I16",     "I32",         "I64",     "U8",      "U16",     "U32",
+    "U64", "BOOL", "F8_E4M3", "F8_E4M3FNUZ", "F8_E5M2", "F8_E5M2FNUZ", "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4_E2M1",
+    "I4",  "U4",   "I2",      "U2"};
 std::string_view dtype_name(DType dtype) {
   return kNames[static_cast<size_t>(dtype)];
 }

@@ -31,6 +31,17 @@ std::string print_element(DType dtype, const std::byte* at) {
     case DType::kF16:
     case DType::kBF16:
       return fmt::format("{:#x}", load<uint16_t>(at));
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF8E8M0FNU:
+    case DType::kF6E2M3FN:
+    case DType::kF6E3M2FN:
+    case DType::kF4E2M1FN:
+      return fmt::format("{:#x}", load<uint8_t>(at));
+    case DType::kI4:
+    case DType::kI2:
     case DType::kI8:
       return std::to_string(load<int8_t>(at));
     case DType::kI16:
@@ -39,6 +50,8 @@ std::string print_element(DType dtype, const std::byte* at) {
       return std::to_string(load<int32_t>(at));
     case DType::kI64:
       return std::to_string(load<int64_t>(at));
+    case DType::kU4:
+    case DType::kU2:
     case DType::kU8:
       return std::to_string(load<uint8_t>(at));
     case DType::kU16:
@@ -71,6 +84,14 @@ bool parse_bits(std::string_view text, std::byte* target) {
   return true;
 }
 
+/// A number of fewer bits than T.
+template <typename T>
+bool parse_narrow(std::string_view text, int bits, std::byte* target) {
+  if (!parse_number<T>(text, target)) return false;
+  const int value = load<T>(target), range = 1 << (bits - (std::is_signed_v<T> ? 1 : 0));
+  return value < range && value >= (std::is_signed_v<T> ? -range : 0);
+}
+
 }  // namespace
 
 std::string print_constant(const ConstantData& constant) {
@@ -93,6 +114,21 @@ bool parse_element(std::string_view text, DType dtype, std::byte* target) {
     case DType::kF16:
     case DType::kBF16:
       return bits && parse_bits<uint16_t>(text, target);
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF8E8M0FNU:
+    case DType::kF6E2M3FN:
+    case DType::kF6E3M2FN:
+    case DType::kF4E2M1FN:
+      return bits && parse_bits<uint8_t>(text, target) && load<uint8_t>(target) >> bit_width(dtype) == 0;
+    case DType::kI4:
+    case DType::kI2:
+      return parse_narrow<int8_t>(text, bit_width(dtype), target);
+    case DType::kU4:
+    case DType::kU2:
+      return parse_narrow<uint8_t>(text, bit_width(dtype), target);
     case DType::kI8:
       return parse_number<int8_t>(text, target);
     case DType::kI16:

@@ -213,9 +213,10 @@ ConstantPtr FunctionParser::parse_inline_constant() {
     const std::string_view element = cursor_.until(",]");
     bytes.resize(bytes.size() + width);
     if (!parse_element(element, type.dtype, bytes.data() + bytes.size() - width)) {
-      const bool half = type.dtype == DType::kF16 || type.dtype == DType::kBF16;
+      const bool by_bits =
+          type.dtype == DType::kF16 || type.dtype == DType::kBF16 || is_small_float(type.dtype);
       TextCursor::fail_at(element_place, fmt::format("'{}' is no {}{}", element, name_of(type.dtype),
-                                                     half ? "; it is written as its bits: 0x3c00" : ""));
+                                                     by_bits ? "; it is written as its bits: 0x3c" : ""));
     }
     ++count;
   });

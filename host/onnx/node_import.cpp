@@ -101,6 +101,8 @@ std::optional<std::vector<double>> to_doubles(const ConstantData& data) {
       return widen_all<float>(data);
     case DType::kF64:
       return widen_all<double>(data);
+    case DType::kI4:
+    case DType::kI2:
     case DType::kI8:
       return widen_all<int8_t>(data);
     case DType::kI16:
@@ -109,6 +111,8 @@ std::optional<std::vector<double>> to_doubles(const ConstantData& data) {
       return widen_all<int32_t>(data);
     case DType::kI64:
       return widen_all<int64_t>(data);
+    case DType::kU4:
+    case DType::kU2:
     case DType::kU8:
       return widen_all<uint8_t>(data);
     case DType::kU16:

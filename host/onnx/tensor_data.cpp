@@ -25,7 +25,20 @@ constexpr std::pair<int, DType> kElementTypes[] = {{onnx::TensorProto::FLOAT, DT
                                                    {onnx::TensorProto::UINT16, DType::kU16},
                                                    {onnx::TensorProto::UINT32, DType::kU32},
                                                    {onnx::TensorProto::UINT64, DType::kU64},
-                                                   {onnx::TensorProto::BOOL, DType::kBool}};
+                                                   {onnx::TensorProto::BOOL, DType::kBool},
+                                                   // Those that Debian's onnx library has no names for.
+                                                   {17, DType::kF8E4M3FN},
+                                                   {18, DType::kF8E4M3FNUZ},
+                                                   {19, DType::kF8E5M2},
+                                                   {20, DType::kF8E5M2FNUZ},
+                                                   {21, DType::kU4},
+                                                   {22, DType::kI4},
+                                                   {23, DType::kF4E2M1FN},
+                                                   {24, DType::kF8E8M0FNU},
+                                                   {25, DType::kU2},
+                                                   {26, DType::kI2},
+                                                   {27, DType::kF6E2M3FN},
+                                                   {28, DType::kF6E3M2FN}};
 
 }  // namespace
 
@@ -75,6 +88,42 @@ size_t byte_count(const TensorType& type) {
   return bytes;
 }
 
+bool is_packed(DType dtype) {
+  return bit_width(dtype) < 8;
+}
+
+/// Bytes that the elements take in a file, where those of less than 8 bits follow each other without gaps, the first
+/// in the lowest bits.
+size_t file_bytes(const TensorType& type) {
+  const size_t count = byte_count(type) / static_cast<size_t>(byte_width(type.dtype));
+  return (count * static_cast<size_t>(bit_width(type.dtype)) + 7) / 8;
+}
+
+/// Packed elements, each into a byte of its own; `byte_at` gives those of the file.
+template <typename ByteAt>
+ConstantPtr unpack(const TensorType& type, const ByteAt& byte_at) {
+  std::byte* bytes = nullptr;
+  auto constant = allocate_constant(type, &bytes);
+  const auto bits = static_cast<size_t>(bit_width(type.dtype)), count = byte_count(type);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t first = i * bits / 8, shift = i * bits % 8;
+    unsigned code = static_cast<uint8_t>(byte_at(first));
+    if (shift + bits > 8) code |= static_cast<unsigned>(static_cast<uint8_t>(byte_at(first + 1))) << 8;
+    code = code >> shift & ((1U << bits) - 1);
+    if (is_signed_int(type.dtype) && code >> (bits - 1) != 0) code |= ~0U << bits;
+    bytes[i] = static_cast<std::byte>(code);
+  }
+  return constant;
+}
+
+ConstantPtr packed_from_field(const onnx::TensorProto& t, const TensorType& type, const std::string& what) {
+  if (static_cast<size_t>(t.int32_data_size()) != file_bytes(type)) {
+    user_error("{} has {} bytes of packed elements, but its shape {} has {}", what, t.int32_data_size(),
+               to_string(type.shape), file_bytes(type));
+  }
+  return unpack(type, [&](size_t i) { return t.int32_data(static_cast<int>(i)); });
+}
+
 /// Elements of a typed repeated field, narrowed to T.
 template <typename T, typename Field>
 ConstantPtr from_field(const TensorType& type, const Field& field, const std::string& what) {
@@ -93,6 +142,7 @@ ConstantPtr from_field(const TensorType& type, const Field& field, const std::st
 }
 
 ConstantPtr read_typed(const onnx::TensorProto& t, const TensorType& type, const std::string& what) {
+  if (is_packed(type.dtype)) return packed_from_field(t, type, what);
   switch (type.dtype) {
     case DType::kF32:
       return from_field<float>(type, t.float_data(), what);
@@ -118,17 +168,19 @@ ConstantPtr read_typed(const onnx::TensorProto& t, const TensorType& type, const
       return from_field<uint32_t>(type, t.uint64_data(), what);
     case DType::kU64:
       return from_field<uint64_t>(type, t.uint64_data(), what);
+    default:  // 8 bits of float
+      return from_field<uint8_t>(type, t.int32_data(), what);
   }
-  internal_error("unknown dtype");
 }
 
 /// A constant over foreign bytes; copied where they are misaligned, so small that sharing costs more, or bool
-/// (whose bytes must be 0 or 1).
+/// (whose bytes must be 0 or 1); unpacked where the file packs them.
 ConstantPtr from_bytes(const TensorType& type, const char* bytes, size_t size,
                        const std::shared_ptr<const void>& owner, const std::string& what) {
-  if (size != byte_count(type)) {
-    user_error("{} has {} bytes of data, but {} takes {}", what, size, type.str(), byte_count(type));
+  if (size != file_bytes(type)) {
+    user_error("{} has {} bytes of data, but {} takes {}", what, size, type.str(), file_bytes(type));
   }
+  if (is_packed(type.dtype)) return unpack(type, [&](size_t i) { return bytes[i]; });
   bool misaligned = reinterpret_cast<uintptr_t>(bytes) % static_cast<uintptr_t>(byte_width(type.dtype)) != 0;
   if (!misaligned && size >= 256 && type.dtype != DType::kBool) {
     auto constant = std::make_shared<ConstantData>();
@@ -183,7 +235,7 @@ ConstantPtr TensorReader::take(onnx::TensorProto& tensor, const std::string& wha
 ConstantPtr TensorReader::read_external(const onnx::TensorProto& tensor, const TensorType& type,
                                         const std::string& what) {
   std::string location;
-  uint64_t offset = 0, length = byte_count(type);
+  uint64_t offset = 0, length = file_bytes(type);
   for (const auto& entry : tensor.external_data()) {
     if (entry.key() == "location") location = entry.value();
     if (entry.key() == "offset") offset = parse_number(entry.value(), "offset", what);

@@ -17,8 +17,8 @@ class TensorProto;
 
 namespace gantry {
 
-/// The dtype of an ONNX element type; Unsupported mentions `what` if gantry has none for it (strings, 4 and 8
-/// bit floats, complex numbers).
+/// The dtype of an ONNX element type; Unsupported mentions `what` if gantry has none for it (strings, complex
+/// numbers).
 DType dtype_of(int onnx_element_type, const std::string& what);
 
 /// The other way: onnx::TensorProto::FLOAT of kF32.

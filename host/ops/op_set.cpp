@@ -14,7 +14,7 @@ Value* root_of_views(Value* value) {
 bool is_immediate(const Value& value) {
   const DType dtype = value.type.dtype;
   return value.is_constant() && element_count(value.type.shape) == Dim(1) && dtype != DType::kF16 &&
-         dtype != DType::kBF16 && dtype != DType::kU64;
+         dtype != DType::kBF16 && dtype != DType::kU64 && !is_small_float(dtype);
 }
 
 void OpSet::add(OpDef op) {

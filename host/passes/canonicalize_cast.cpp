@@ -8,6 +8,7 @@
 //     =>   %1 = cast(%0, f32); %2 = exp(%1); %4 = cast(%0, f32); %3 = sqrt(%4)
 #include <algorithm>
 
+#include "host/graph/small_float.h"
 #include "host/ops/elementwise.h"
 #include "host/passes/passes.h"
 #include "host/passes/pattern.h"
@@ -29,7 +30,8 @@ int precision_of(DType dtype) {
     case DType::kF64:
       return 53;
     default:
-      return 8 * byte_width(dtype) - (is_signed_int(dtype) ? 1 : 0);
+      if (is_small_float(dtype)) return small_float(dtype).mantissa_bits + 1;
+      return bit_width(dtype) - (is_signed_int(dtype) ? 1 : 0);
   }
 }
 
@@ -39,6 +41,7 @@ bool is_integer(DType dtype) {
 
 /// Whether every value of `from` is one of `to`.
 bool keeps_values(DType from, DType to) {
+  if (is_small_float(to)) return from == to;
   if (from == to || from == DType::kBool) return from == to || is_integer(to) || is_float(to);
   if (is_float(from)) {
     const bool wide = to == DType::kF32 || to == DType::kF64;

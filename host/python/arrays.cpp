@@ -128,7 +128,7 @@ py::ssize_t element_bytes(const py::array& array) {
 /// The array keeps the tensor.
 py::array to_numpy(ManagedTensor tensor) {
   const DLTensor& view = tensor->dl_tensor;
-  const auto bytes = static_cast<py::ssize_t>(view.dtype.bits / 8);
+  const auto bytes = static_cast<py::ssize_t>((view.dtype.bits + 7) / 8);
   py::ssize_t shape[GANTRY_MAX_RANK], strides[GANTRY_MAX_RANK];
   py::ssize_t step = bytes;
   for (int axis = view.ndim - 1; axis >= 0; --axis) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "host/graph/small_float.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -53,12 +54,15 @@ double read_float(DType dtype, const std::byte* at) {
     case DType::kBF16:
       return static_cast<double>(bfloat_to_float(read_as<uint16_t>(at)));
     default:
+      if (is_small_float(dtype)) return small_float_value(dtype, read_as<uint8_t>(at));
       internal_error("{} read as a float", name_of(dtype));
   }
 }
 
 int64_t read_integer(DType dtype, const std::byte* at) {
   switch (dtype) {
+    case DType::kI4:
+    case DType::kI2:
     case DType::kI8:
       return read_as<int8_t>(at);
     case DType::kI16:
@@ -67,6 +71,8 @@ int64_t read_integer(DType dtype, const std::byte* at) {
       return read_as<int32_t>(at);
     case DType::kI64:
       return read_as<int64_t>(at);
+    case DType::kU4:
+    case DType::kU2:
     case DType::kU8:
       return read_as<uint8_t>(at);
     case DType::kU16:
@@ -93,6 +99,7 @@ void write_float(DType dtype, std::byte* at, double value) {
     case DType::kBF16:
       return write_as(at, float_to_bfloat(static_cast<float>(value)));
     default:
+      if (is_small_float(dtype)) return write_as(at, small_float_code(dtype, value));
       internal_error("{} written as a float", name_of(dtype));
   }
 }

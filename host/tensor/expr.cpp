@@ -352,7 +352,7 @@ Expr call(MathFn fn, std::vector<Expr> args) {
 }
 
 Expr identity_of(ReduceKind kind, DType dtype) {
-  int bits = byte_width(dtype) * 8;
+  int bits = bit_width(dtype);
   switch (kind) {
     case ReduceKind::kSum:
       return const_of(dtype, 0);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "host/graph/small_float.h"
+
 namespace gantry {
 namespace {
 
@@ -19,7 +21,7 @@ double round_to_bits(double value, int mantissa_bits, int min_exponent, double l
 }
 
 uint64_t as_unsigned(DType dtype, int64_t value) {
-  int bits = byte_width(dtype) * 8;
+  int bits = bit_width(dtype);
   return bits == 64 ? static_cast<uint64_t>(value)
                     : static_cast<uint64_t>(value) & ((uint64_t{1} << bits) - 1);
 }
@@ -115,6 +117,14 @@ int64_t wrap_integer(DType dtype, int64_t value) {
       return static_cast<uint32_t>(value);
     case DType::kBool:
       return value != 0;
+    case DType::kI4:
+      return static_cast<int8_t>(static_cast<uint64_t>(value) << 4) >> 4;
+    case DType::kI2:
+      return static_cast<int8_t>(static_cast<uint64_t>(value) << 6) >> 6;
+    case DType::kU4:
+      return value & 15;
+    case DType::kU2:
+      return value & 3;
     default:
       return value;
   }
@@ -129,7 +139,7 @@ double round_float(DType dtype, double value) {
     case DType::kBF16:
       return round_to_bits(value, 7, -126, 3.3895313892515355e38);
     default:
-      return value;
+      return is_small_float(dtype) ? small_float_value(dtype, small_float_code(dtype, value)) : value;
   }
 }
 
@@ -332,7 +342,7 @@ std::optional<double> fold_math(MathFn fn, DType dtype, double a, double b) {
 int64_t float_to_integer(DType dtype, double value) {
   if (dtype == DType::kBool) return value != 0;
   if (std::isnan(value)) return 0;
-  int bits = byte_width(dtype) * 8;
+  int bits = bit_width(dtype);
   if (is_unsigned_int(dtype)) {
     if (value <= 0) return 0;
     if (value >= std::ldexp(1.0, bits)) return wrap_integer(dtype, -1);

@@ -11,7 +11,7 @@ namespace gantry {
 /// The value that an integer of that dtype holds after wrapping `value` to its width (bool: 0 or 1). u64 is
 /// kept as the int64 of the same bits.
 int64_t wrap_integer(DType dtype, int64_t value);
-/// Rounds to f32 for kF32 (and to the narrower formats for kF16, kBF16); f64 is kept.
+/// Rounds to f32 for kF32 (and to the narrower formats for kF16, kBF16 and the small floats); f64 is kept.
 double round_float(DType dtype, double value);
 
 /// op on integers (or bools) of that dtype; comparisons give 0 or 1. Empty for division by zero and for ops

@@ -225,17 +225,18 @@ Block gather_as(const Array& array, Block& index, size_t count, Mask mask, const
   return out;
 }
 
-/// 16-bit floats, one element at a time.
-Block gather_half(const Array& array, Block& index, size_t count, Mask mask, const std::string& what) {
+/// Floats of 16 bits and less, one element at a time.
+Block gather_narrow(const Array& array, Block& index, size_t count, Mask mask, const std::string& what) {
   spread(index, count);
   Block out;
   out.form = Form::kFloats;
   out.floats.resize(count);
+  const int64_t width = byte_width(array.dtype);
   for (size_t i = 0; i < count; ++i) {
     if (mask && !(*mask)[i]) continue;
     int64_t at = index.ints[i];
     internal_check(at >= 0 && at < array.count, "{} is read at element {}, it has {}", what, at, array.count);
-    out.floats[i] = read_float(array.dtype, array.bytes + 2 * at);
+    out.floats[i] = read_float(array.dtype, array.bytes + width * at);
   }
   return out;
 }
@@ -392,7 +393,17 @@ Block gather(const Array& array, Block index, size_t count, Mask mask, const std
       return gather_as<double>(array, index, count, mask, what);
     case DType::kF16:
     case DType::kBF16:
-      return gather_half(array, index, count, mask, what);
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF8E8M0FNU:
+    case DType::kF6E2M3FN:
+    case DType::kF6E3M2FN:
+    case DType::kF4E2M1FN:
+      return gather_narrow(array, index, count, mask, what);
+    case DType::kI4:
+    case DType::kI2:
     case DType::kI8:
       return gather_as<int8_t>(array, index, count, mask, what);
     case DType::kI16:
@@ -402,6 +413,8 @@ Block gather(const Array& array, Block index, size_t count, Mask mask, const std
     case DType::kI64:
     case DType::kU64:
       return gather_as<int64_t>(array, index, count, mask, what);
+    case DType::kU4:
+    case DType::kU2:
     case DType::kU8:
       return gather_as<uint8_t>(array, index, count, mask, what);
     case DType::kU16:
@@ -419,7 +432,8 @@ void scatter(DType dtype, std::byte* at, Block b, size_t count) {
   if (dtype == DType::kF32) return scatter_as<float>(at, b.floats, count);
   if (dtype == DType::kF64) return scatter_as<double>(at, b.floats, count);
   if (is_float(dtype)) {
-    for (size_t i = 0; i < count; ++i) write_float(dtype, at + 2 * i, b.floats[i]);
+    const auto width = static_cast<size_t>(byte_width(dtype));
+    for (size_t i = 0; i < count; ++i) write_float(dtype, at + width * i, b.floats[i]);
     return;
   }
   switch (byte_width(dtype)) {

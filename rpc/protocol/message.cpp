@@ -281,9 +281,10 @@ std::string to_hex(const DigestBytes& digest) {
 }
 
 std::uint64_t dense_bytes(std::uint8_t bits, std::span<const std::int64_t> shape) {
-  if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
+  const bool padded = bits == 2 || bits == 4 || bits == 6;  // to a byte an element
+  if (!padded && bits != 8 && bits != 16 && bits != 32 && bits != 64)
     refuse("an element type of " + std::to_string(bits) + " bits is not supported");
-  std::uint64_t bytes = bits / 8;
+  std::uint64_t bytes = padded ? 1 : bits / 8;
   for (std::int64_t extent : shape) {
     if (extent < 0) refuse("a shape has a negative dimension");
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) || bytes > kMaxModuleBytes)

@@ -81,11 +81,13 @@ inline constexpr bool is_same_type(DLDataType a, DLDataType b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
 
-/// "f32", "i64", "u8", "bf16", "bool".
+/// "f32", "i64", "u8", "bf16", "bool", "f8e4m3fn".
 inline std::string to_string(DLDataType type) {
-  static constexpr const char* kNames[] = {"i", "u", "f", "handle", "bf", "complex", "bool"};
+  static constexpr const char* kNames[] = {"i", "u", "f", "handle", "bf", "complex", "bool",
+                                           "f8e3m4", "f8e4m3", "f8e4m3b11fnuz", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2",
+                                           "f8e5m2fnuz", "f8e8m0fnu", "f6e2m3fn", "f6e3m2fn", "f4e2m1fn"};
   std::string text = type.code < std::size(kNames) ? kNames[type.code] : "type" + std::to_string(type.code);
-  if (type.code != kDLBool) text += std::to_string(type.bits);
+  if (type.code < kDLBool) text += std::to_string(type.bits);
   return type.lanes == 1 ? text : text + "x" + std::to_string(type.lanes);
 }
 
