@@ -56,16 +56,13 @@ llvm::Type* KernelEmitter::storage_type(DType dtype) {
 Value* KernelEmitter::cast_to_integer(Value* value, DType from, DType to) {
   llvm::Type* type = register_type({to, lanes_of(value)});
   const bool is_signed = is_signed_int(to);
+  if (is_float(from) && is_narrow_integer(to)) {
+    value = cast_to_integer(value, from, DType::kI32);
+    from = DType::kI32;
+  }
   if (is_float(from)) {
     const auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-    value = b_.CreateIntrinsic(id, {type, value->getType()}, {value});
-    if (!is_narrow_integer(to)) return value;
-    const int64_t values = int64_t{1} << (bit_width(to) - (is_signed ? 1 : 0));
-    Value* largest = llvm::ConstantInt::get(type, static_cast<uint64_t>(values - 1));
-    if (!is_signed) return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, value, largest);
-    value = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, value, largest);
-    Value* least = llvm::ConstantInt::getSigned(type, -values);
-    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, value, least);
+    return b_.CreateIntrinsic(id, {type, value->getType()}, {value});
   }
   value = is_signed_int(from) ? b_.CreateSExtOrTrunc(value, type) : b_.CreateZExtOrTrunc(value, type);
   if (!is_narrow_integer(to)) return value;

@@ -343,6 +343,7 @@ int64_t float_to_integer(DType dtype, double value) {
   if (dtype == DType::kBool) return value != 0;
   if (std::isnan(value)) return 0;
   int bits = bit_width(dtype);
+  if (bits < 8) return wrap_integer(dtype, float_to_integer(DType::kI32, value));
   if (is_unsigned_int(dtype)) {
     if (value <= 0) return 0;
     if (value >= std::ldexp(1.0, bits)) return wrap_integer(dtype, -1);

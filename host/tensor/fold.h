@@ -23,7 +23,7 @@ std::optional<double> fold_floats(BinaryOp op, DType dtype, double a, double b, 
 std::optional<bool> compare_floats(BinaryOp op, double a, double b);
 /// Functions of floats: `b` is read by two-argument ones only. Empty for kFma, kIfThenElse, kIsNan, kIsInf.
 std::optional<double> fold_math(MathFn fn, DType dtype, double a, double b);
-/// Float to integer: truncates and saturates; NaN gives 0.
+/// Float to integer: truncates and saturates; NaN gives 0. Integers of less than 8 bits are the low bits of i32.
 int64_t float_to_integer(DType dtype, double value);
 /// The value of an integer of that dtype as a float (u64 read as unsigned).
 double integer_to_float(DType dtype, int64_t value);

@@ -91,8 +91,9 @@ INSTANTIATE_TEST_SUITE_P(Formats, SmallFloatKernel,
 
 class SmallIntegerKernel : public ::testing::TestWithParam<DType> {};
 
-// ONNX: fixed point to fixed point discards the higher bits; floats beyond the range are left open and saturate here.
-TEST_P(SmallIntegerKernel, WrapsIntegersAndSaturatesFloats) {
+// ONNX: fixed point to fixed point discards the higher bits; it leaves floats beyond the range open, and its own tests
+// discard the higher bits of these too.
+TEST_P(SmallIntegerKernel, WrapsIntegersAndFloats) {
   const DType dtype = GetParam();
   const int bits = bit_width(dtype);
   std::vector<int32_t> whole(64);
@@ -105,8 +106,8 @@ TEST_P(SmallIntegerKernel, WrapsIntegersAndSaturatesFloats) {
     const int wrapped = ((whole[i] - low) % span + span) % span + low;
     EXPECT_EQ(of_integers[i], wrapped) << whole[i];
     EXPECT_EQ(wrap_integer(dtype, whole[i]), wrapped);
-    EXPECT_EQ(of_floats[i], std::clamp(whole[i], low, low + span - 1)) << whole[i];
-    EXPECT_EQ(float_to_integer(dtype, floats[i]), of_floats[i]);
+    EXPECT_EQ(of_floats[i], wrapped) << whole[i];
+    EXPECT_EQ(float_to_integer(dtype, static_cast<double>(floats[i])), wrapped);
   }
 }
 
