@@ -1,6 +1,7 @@
 // Convolutions.
 #include "host/ops/conv.h"
 #include "host/onnx/converters.h"
+#include "host/onnx/convolution.h"
 #include "host/onnx/window.h"
 #include "host/ops/elementwise.h"
 
@@ -8,8 +9,8 @@ namespace gantry {
 namespace {
 
 /// The kernel's extents: those of the weight, which the attribute may only repeat.
-std::vector<int64_t> kernel_of(NodeImport& n) {
-  Shape weight = n.type(1).shape;
+std::vector<int64_t> kernel_of(NodeImport& n, const TensorType& type) {
+  const Shape weight = type.shape;
   std::vector<int64_t> kernel;
   for (size_t i = 2; i < weight.size(); ++i) {
     if (!weight[i].is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "dimensions of its weight");
@@ -17,7 +18,7 @@ std::vector<int64_t> kernel_of(NodeImport& n) {
   }
   std::vector<int64_t> declared = n.integer_list("kernel_shape");
   if (!declared.empty() && declared != kernel)
-    n.fail("its kernel_shape contradicts the weight {}", n.type(1).str());
+    n.fail("its kernel_shape contradicts the weight {}", type.str());
   return kernel;
 }
 
@@ -31,10 +32,12 @@ Value* add_bias(NodeImport& n, Value* x, size_t input) {
   return n.add(op::add, {x, n.reshape(bias, shape)});
 }
 
-void convert_conv(NodeImport& n) {
-  Window window = read_window(n, kernel_of(n));
+}  // namespace
+
+Value* convolve(NodeImport& n, Value* data, Value* weight) {
+  Window window = read_window(n, kernel_of(n, weight->type));
   auto attrs = std::make_shared<ConvAttrs>();
-  const Dim channels = n.type(1).shape[0];
+  const Dim channels = weight->type.shape[0];
   if (!channels.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "dimensions of its weight");
   attrs->channels = channels.value();
   attrs->kernel = window.kernel;
@@ -42,12 +45,18 @@ void convert_conv(NodeImport& n) {
   attrs->dilations = window.dilations;
   attrs->padding = window.padding;
   attrs->groups = n.integer("group", 1);
-  n.set(0, add_bias(n, n.add(nn::conv, {n.input(0), n.input(1)}, attrs), 2));
+  return n.add(nn::conv, {data, weight}, attrs);
+}
+
+namespace {
+
+void convert_conv(NodeImport& n) {
+  n.set(0, add_bias(n, convolve(n, n.input(0), n.input(1)), 2));
 }
 
 void convert_conv_transpose(NodeImport& n) {
   bool automatic = n.text("auto_pad", "NOTSET") != "NOTSET";
-  Window window = read_window(n, kernel_of(n));
+  Window window = read_window(n, kernel_of(n, n.type(1)));
   size_t count = window.kernel.size();
   auto attrs = std::make_shared<ConvTransposeAttrs>();
   attrs->kernel = window.kernel;

@@ -146,18 +146,6 @@ void convert_is_inf(NodeImport& n) {
   n.set(0, n.add(op::isinf, {n.input(0)}, attrs));
 }
 
-void convert_cast(NodeImport& n) {
-  auto attrs = std::make_shared<CastAttrs>();
-  attrs->to = n.cast_target();
-  n.set(0, n.add(op::cast, {n.input(0)}, attrs));
-}
-
-void convert_cast_like(NodeImport& n) {
-  auto attrs = std::make_shared<CastAttrs>();
-  attrs->to = n.type(1).dtype;
-  n.set(0, n.add(op::cast, {n.input(0)}, attrs));
-}
-
 void convert_clip_6(NodeImport& n) {
   auto attrs = std::make_shared<ClipAttrs>();
   attrs->min = n.number("min", attrs->min);
@@ -198,8 +186,6 @@ void add_elementwise_converters(ConverterTable& table) {
       {"BitShift", 11, convert_bit_shift},
       {"Where", 9, convert_where},
       {"IsInf", 10, convert_is_inf},
-      {"Cast", 1, convert_cast},
-      {"CastLike", 15, convert_cast_like},
       {"Clip", 1, convert_clip_6},
       {"Clip", 11, convert_clip_11},
   };

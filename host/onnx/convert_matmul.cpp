@@ -1,5 +1,6 @@
 // Matrix products.
 #include "host/onnx/converters.h"
+#include "host/onnx/quantize.h"
 #include "host/ops/dense.h"
 #include "host/ops/elementwise.h"
 
@@ -27,17 +28,8 @@ bool is_weight(const Value* v) {
 
 void convert_matmul(NodeImport& n) {
   Value *a = n.input(0), *b = n.input(1);
-  int rank_a = a->type.rank(), rank_b = b->type.rank();
-  if (rank_a == 0 || rank_b == 0) n.fail("does not take scalars");
-  if (is_weight(b)) return n.set(0, dense(n, a, b));
-  // Vectors become matrices of one row or column, and the result loses that dimension again.
-  if (rank_a == 1) a = n.reshape(a, {1, a->type.shape[0]});
-  if (rank_b == 1) b = n.reshape(b, {b->type.shape[0], 1});
-  Value* y = matmul(n, a, b, false, false);
-  Shape shape = y->type.shape;
-  if (rank_b == 1) shape.pop_back();
-  if (rank_a == 1) shape.erase(shape.end() - (rank_b == 1 ? 1 : 2));
-  n.set(0, n.reshape(y, shape));
+  if (a->type.rank() > 0 && is_weight(b)) return n.set(0, dense(n, a, b));
+  n.set(0, matrix_product(n, a, b));
 }
 
 Value* scaled(NodeImport& n, Value* x, double factor) {

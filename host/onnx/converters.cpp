@@ -9,6 +9,9 @@ ConverterTable make_table() {
   ConverterTable table;
   add_elementwise_converters(table);
   add_activation_converters(table);
+  add_cast_converters(table);
+  add_quantize_converters(table);
+  add_integer_converters(table);
   add_conv_converters(table);
   add_pool_converters(table);
   add_matmul_converters(table);

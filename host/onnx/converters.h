@@ -19,6 +19,9 @@ using ConverterTable = std::vector<Converter>;
 
 void add_elementwise_converters(ConverterTable& table);
 void add_activation_converters(ConverterTable& table);
+void add_cast_converters(ConverterTable& table);
+void add_quantize_converters(ConverterTable& table);
+void add_integer_converters(ConverterTable& table);
 void add_conv_converters(ConverterTable& table);
 void add_pool_converters(ConverterTable& table);
 void add_matmul_converters(ConverterTable& table);

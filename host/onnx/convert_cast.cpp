@@ -1,0 +1,73 @@
+// Cast and CastLike.
+#include <cmath>
+#include <limits>
+
+#include "host/onnx/converters.h"
+#include "host/onnx/quantize.h"
+#include "host/ops/elementwise.h"
+
+namespace gantry {
+namespace {
+
+Value* cast_attributes(NodeImport& n, Value* x, DType to) {
+  auto attrs = std::make_shared<CastAttrs>();
+  attrs->to = to;
+  return n.add(op::cast, {x}, attrs);
+}
+
+/// To powers of two, by round_mode: a step from the nearest where that is on the wrong side. The table of Cast's
+/// documentation: 0, and what is less than the least power, become that or (not saturating) NaN.
+Value* cast_to_exponent(NodeImport& n, Value* x, bool saturate) {
+  constexpr DType kTo = DType::kF8E8M0FNU;
+  const std::string mode = n.text("round_mode", "up");
+  if (mode != "up" && mode != "down" && mode != "nearest")
+    n.fail("its round_mode is '{}', not up, down or nearest", mode);
+  if (x->type.dtype != DType::kF64) x = n.cast(x, DType::kF32);
+  const DType wide = x->type.dtype;
+  const double least = 0x1p-127, largest = 0x1p127;
+  if (saturate) {
+    auto attrs = std::make_shared<ClipAttrs>();
+    attrs->min = least;
+    attrs->max = largest;
+    x = n.add(op::clip, {x}, attrs);
+  }
+  Value* power = n.cast(n.cast(x, kTo), wide);
+  if (mode != "nearest") {
+    const bool up = mode == "up";
+    Value* is_off = n.add(up ? op::less : op::greater, {power, x});
+    Value* next = n.add(op::multiply, {power, n.scalar(wide, up ? 2 : 0.5)});
+    power = n.add(op::where, {is_off, next, power});
+  }
+  if (!saturate) {
+    Value* too_small = n.add(op::less, {x, n.scalar(wide, least)});
+    Value* nan = n.scalar(wide, std::numeric_limits<double>::quiet_NaN());
+    power = n.add(op::where, {too_small, nan, power});
+  }
+  return n.cast(power, kTo);
+}
+
+Value* cast_by_attributes(NodeImport& n, DType to) {
+  Value* x = n.input(0);
+  const bool saturate = n.integer("saturate", 1) != 0;
+  if (x->type.dtype == to) return cast_attributes(n, x, to);
+  if (to == DType::kF8E8M0FNU) return cast_to_exponent(n, x, saturate);
+  if (saturate && is_small_float(to)) return saturating_cast(n, x, to);
+  return cast_attributes(n, x, to);
+}
+
+void convert_cast(NodeImport& n) {
+  n.set(0, cast_by_attributes(n, n.cast_target()));
+}
+
+void convert_cast_like(NodeImport& n) {
+  n.set(0, cast_by_attributes(n, n.type(1).dtype));
+}
+
+}  // namespace
+
+void add_cast_converters(ConverterTable& table) {
+  table.push_back({"Cast", 1, convert_cast});
+  table.push_back({"CastLike", 15, convert_cast_like});
+}
+
+}  // namespace gantry

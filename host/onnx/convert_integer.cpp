@@ -1,0 +1,76 @@
+// Products of integers: ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul. Sums are exact in i32, as ONNX has
+// them; where results are quantised again, they are scaled in f32.
+#include "host/onnx/converters.h"
+#include "host/onnx/convolution.h"
+#include "host/onnx/quantize.h"
+#include "host/ops/elementwise.h"
+
+namespace gantry {
+namespace {
+
+/// A parameter of a matrix's rows: a vector becomes a column.
+Value* of_rows(NodeImport& n, Value* parameter, const Shape& matrix) {
+  return along_axis(n, parameter, matrix, matrix.size() > 1 ? -2 : -1);
+}
+/// Of its columns.
+Value* of_columns(NodeImport& n, Value* parameter, const Shape& matrix) {
+  return along_axis(n, parameter, matrix, -1);
+}
+
+Value* integer_product(NodeImport& n, Value* a, Value* a_zero, Value* b, Value* b_zero) {
+  const Shape left = a->type.shape, right = b->type.shape;
+  return matrix_product(n, less_zero_point(n, a, of_rows(n, a_zero, left)),
+                        less_zero_point(n, b, of_columns(n, b_zero, right)));
+}
+
+void convert_matmul_integer(NodeImport& n) {
+  n.set(0, integer_product(n, n.input(0), n.optional_input(2), n.input(1), n.optional_input(3)));
+}
+
+void convert_qlinear_matmul(NodeImport& n) {
+  Value *a = n.input(0), *b = n.input(3), *zero_point = n.optional_input(7);
+  Value* product = n.cast(integer_product(n, a, n.optional_input(2), b, n.optional_input(5)), DType::kF32);
+  const Shape shape = product->type.shape;
+  Value* a_scale = of_rows(n, n.cast(n.input(1), DType::kF32), shape);
+  Value* b_scale = of_columns(n, n.cast(n.input(4), DType::kF32), shape);
+  Value* y_scale = of_rows(n, n.cast(n.input(6), DType::kF32), shape);
+  Value* factor = n.add(op::divide, {n.add(op::multiply, {a_scale, b_scale}), y_scale});
+  Value* y = n.add(op::multiply, {product, factor});
+  const DType to = quantized_dtype(zero_point, a->type.dtype);
+  if (is_float(to)) return n.set(0, saturating_cast(n, y, to));
+  n.set(0, quantize_integer(n, y, of_rows(n, zero_point, shape), to));
+}
+
+/// The convolution of data and weight, of whose zero points the latter may be one an output channel.
+Value* integer_convolution(NodeImport& n, Value* data, Value* data_zero, Value* weight, Value* weight_zero) {
+  const Shape shape = weight->type.shape;
+  // Padding is with the data's zero point, which is 0 once it is subtracted.
+  return convolve(n, less_zero_point(n, data, along_axis(n, data_zero, data->type.shape, 1)),
+                  less_zero_point(n, weight, along_axis(n, weight_zero, shape, 0)));
+}
+
+void convert_conv_integer(NodeImport& n) {
+  n.set(0, integer_convolution(n, n.input(0), n.optional_input(2), n.input(1), n.optional_input(3)));
+}
+
+void convert_qlinear_conv(NodeImport& n) {
+  Value *x = n.input(0), *w = n.input(3), *zero_point = n.optional_input(7);
+  Value* sums = integer_convolution(n, x, n.optional_input(2), w, n.optional_input(5));
+  const Shape shape = sums->type.shape;
+  if (n.has(8)) sums = n.add(op::add, {sums, along_axis(n, n.input(8), shape, 1)});
+  Value* scales = n.add(op::multiply, {n.cast(n.input(1), DType::kF32), n.cast(n.input(4), DType::kF32)});
+  Value* factor = n.add(op::divide, {scales, n.cast(n.input(6), DType::kF32)});
+  Value* y = n.add(op::multiply, {n.cast(sums, DType::kF32), along_axis(n, factor, shape, 1)});
+  n.set(0, quantize_integer(n, y, along_axis(n, zero_point, shape, 1), quantized_dtype(zero_point, x->type.dtype)));
+}
+
+}  // namespace
+
+void add_integer_converters(ConverterTable& table) {
+  table.push_back({"MatMulInteger", 10, convert_matmul_integer});
+  table.push_back({"ConvInteger", 10, convert_conv_integer});
+  table.push_back({"QLinearMatMul", 10, convert_qlinear_matmul});
+  table.push_back({"QLinearConv", 10, convert_qlinear_conv});
+}
+
+}  // namespace gantry

@@ -1,0 +1,12 @@
+// Convolutions, for the converters of all ops that have one.
+#pragma once
+
+#include "host/onnx/node_import.h"
+
+namespace gantry {
+
+/// The convolution of data (N, C, spatial…) and weight (O, C / groups, spatial…) with the node's attributes, without
+/// bias. Input 0 of the node has the shape of the data.
+Value* convolve(NodeImport& n, Value* data, Value* weight);
+
+}  // namespace gantry
