@@ -12,6 +12,10 @@ ConverterTable make_table() {
   add_cast_converters(table);
   add_quantize_converters(table);
   add_integer_converters(table);
+  add_qlinear_converters(table);
+  add_quantized_product_converters(table);
+  add_nbits_converters(table);
+  add_qattention_converters(table);
   add_conv_converters(table);
   add_pool_converters(table);
   add_matmul_converters(table);

@@ -1,6 +1,7 @@
 // The tables of converters, a family each, and their lookup.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace gantry {
 /// Converts one node: adds ops and sets results.
 using Convert = void (*)(NodeImport&);
 struct Converter {
-  std::string_view op;
+  std::string_view op;    ///< of another domain than ONNX's: "com.microsoft::QGemm"
   int64_t since;  ///< first opset whose definition of the op this follows
   Convert convert;
 };
@@ -22,6 +23,10 @@ void add_activation_converters(ConverterTable& table);
 void add_cast_converters(ConverterTable& table);
 void add_quantize_converters(ConverterTable& table);
 void add_integer_converters(ConverterTable& table);
+void add_qlinear_converters(ConverterTable& table);
+void add_quantized_product_converters(ConverterTable& table);
+void add_nbits_converters(ConverterTable& table);
+void add_qattention_converters(ConverterTable& table);
 void add_conv_converters(ConverterTable& table);
 void add_pool_converters(ConverterTable& table);
 void add_matmul_converters(ConverterTable& table);
@@ -36,6 +41,8 @@ void add_resize_converters(ConverterTable& table);
 void add_recurrent_converters(ConverterTable& table);
 void add_control_converters(ConverterTable& table);
 
+/// The name of a node's op in the tables.
+std::string converter_name(const onnx::NodeProto& node);
 /// The converter of the newest definition not above `opset`; null if there is none.
 Convert find_converter(std::string_view op, int64_t opset);
 /// The first opset whose definition of the op is known; 0 if none is.

@@ -294,22 +294,21 @@ void Importer::convert_nodes(const onnx::GraphProto& graph) {
     int count = ++node_names_[name];
     if (count > 1) name += fmt::format("#{}", count);
     if (options_.on_node) {
-      const std::string domain = is_default_domain(node.domain()) ? "" : node.domain() + "::";
-      options_.on_node(name, domain + node.op_type());
+      options_.on_node(name, converter_name(node));
     }
     convert_node(node, name);
   }
 }
 
 void Importer::convert_node(const onnx::NodeProto& node, const std::string& name) {
-  Convert convert = is_default_domain(node.domain()) ? find_converter(node.op_type(), opset_) : nullptr;
+  Convert convert = find_converter(converter_name(node), opset_);
   if (convert == nullptr) {
     met_unsupported_op_ = true;
     return skip_node(node, name);
   }
   NodeImport import(*this, node, name);
   try {
-    if (evaluate_contents(import)) return;
+    if (is_default_domain(node.domain()) && evaluate_contents(import)) return;
     convert(import);
   } catch (const ReadsUnknown&) {
     return skip_node(node, name);

@@ -13,6 +13,10 @@ bool is_default_domain(const std::string& domain) {
   return domain.empty() || domain == "ai.onnx";
 }
 
+std::string converter_name(const onnx::NodeProto& node) {
+  return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
+}
+
 std::string node_name(const onnx::NodeProto& node) {
   if (!node.name().empty()) return node.name();
   for (const std::string& output : node.output()) {
@@ -72,7 +76,7 @@ std::string Importer::op_text(const onnx::NodeProto& node) const {
   const bool is_function = std::any_of(functions.begin(), functions.end(), [&](const auto& f) {
     return f.domain() == node.domain() && f.name() == node.op_type();
   });
-  const std::string op = node.domain() + "::" + node.op_type();
+  const std::string op = converter_name(node);
   if (is_function) return op + " (a function of the model)";
   const auto& imports = model_->opset_import();
   const auto version = std::find_if(imports.begin(), imports.end(),
@@ -83,8 +87,7 @@ std::string Importer::op_text(const onnx::NodeProto& node) const {
 
 void Importer::add_unsupported_ops(const onnx::GraphProto& graph) {
   for (const onnx::NodeProto& node : graph.node()) {
-    const bool known = is_default_domain(node.domain()) && find_converter(node.op_type(), opset_) != nullptr;
-    if (!known) unsupported_.add_node(UnsupportedKind::kOp, op_text(node), node_name(node));
+    if (find_converter(converter_name(node), opset_) == nullptr) unsupported_.add_node(UnsupportedKind::kOp, op_text(node), node_name(node));
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (attribute.has_g()) add_unsupported_ops(attribute.g());
       for (const onnx::GraphProto& body : attribute.graphs()) add_unsupported_ops(body);

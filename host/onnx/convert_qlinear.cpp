@@ -1,0 +1,93 @@
+// com.microsoft's ops on quantised tensors, as ONNX Runtime's quantiser writes them: operands are read as
+// (x - zero_point) * scale, the op is that of f32, and the result is quantised.
+#include <numeric>
+
+#include "host/onnx/converters.h"
+#include "host/onnx/quantize.h"
+#include "host/ops/elementwise.h"
+#include "host/ops/movement.h"
+#include "host/ops/reduce.h"
+
+namespace gantry {
+namespace {
+
+/// A scale: one value, in f32.
+Value* scale_of(NodeImport& n, size_t i) {
+  return n.cast(along_axis(n, n.input(i), {}, 0), DType::kF32);
+}
+Value* zero_point_of(NodeImport& n, size_t i) {
+  return along_axis(n, n.optional_input(i), {}, 0);
+}
+
+/// The tensor at input i, whose scale and zero point follow it.
+Value* operand(NodeImport& n, size_t i) {
+  return dequantize(n, n.input(i), scale_of(n, i + 1), zero_point_of(n, i + 2));
+}
+
+/// Sets the result, whose scale and zero point are inputs i and i + 1.
+void set_result(NodeImport& n, Value* y, size_t i) {
+  Value* zero_point = zero_point_of(n, i + 1);
+  const DType to = quantized_dtype(zero_point, n.type(0).dtype);
+  n.set(0, requantize(n, y, scale_of(n, i), zero_point, to));
+}
+
+void convert_qlinear_binary(NodeImport& n) {
+  const Op<NoAttrs>& op = n.op_type() == "QLinearAdd" ? op::add : op::multiply;
+  set_result(n, n.add(op, {operand(n, 0), operand(n, 3)}), 6);
+}
+
+void convert_qlinear_sigmoid(NodeImport& n) {
+  set_result(n, n.add(op::sigmoid, {operand(n, 0)}), 3);
+}
+
+void convert_qlinear_leaky_relu(NodeImport& n) {
+  auto attrs = std::make_shared<ActivationAttrs>();
+  attrs->alpha = n.number("alpha", 0.01);
+  set_result(n, n.add(nn::leaky_relu, {operand(n, 0)}, attrs), 3);
+}
+
+void convert_qlinear_concat(NodeImport& n) {
+  const size_t count = n.input_count();
+  if (count < 5 || count % 3 != 2) n.fail("needs the result's scale and zero point, and three inputs a part");
+  std::vector<Value*> parts;
+  for (size_t i = 2; i < count; i += 3) {
+    Value* part = operand(n, i);
+    Value* zero_point = zero_point_of(n, 1);
+    const DType to = quantized_dtype(zero_point, n.type(i).dtype);
+    parts.push_back(requantize(n, part, scale_of(n, 0), zero_point, to));
+  }
+  auto attrs = std::make_shared<AxisAttrs>();
+  attrs->axis = n.axis(n.integer("axis", 0), parts[0]->type.rank());
+  n.set(0, n.add(op::concatenate, parts, attrs));
+}
+
+void convert_qlinear_average(NodeImport& n) {
+  Value* x = n.input(0);
+  const int rank = x->type.rank();
+  if (rank < 3) n.fail("its data {} has no spatial axes", x->type.str());
+  const bool channels_last = n.integer("channels_last", 0) != 0;
+  auto attrs = std::make_shared<ReduceAttrs>();
+  attrs->axes.resize(static_cast<size_t>(rank) - 2);
+  std::iota(attrs->axes.begin(), attrs->axes.end(), channels_last ? 1 : 2);
+  // Summed as integers: exact, as the mean then is but for one rounding.
+  Value* sums = n.add(op::sum, {less_zero_point(n, x, zero_point_of(n, 2))}, attrs);
+  Shape summed;
+  for (const int64_t axis : attrs->axes) summed.push_back(x->type.shape[static_cast<size_t>(axis)]);
+  const Dim count = element_count(summed);
+  if (!count.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "sizes of its spatial axes");
+  Value* mean = n.add(op::divide, {n.cast(sums, DType::kF32), n.scalar(DType::kF32, static_cast<double>(count.value()))});
+  set_result(n, n.add(op::multiply, {mean, scale_of(n, 1)}), 3);
+}
+
+}  // namespace
+
+void add_qlinear_converters(ConverterTable& table) {
+  table.push_back({"com.microsoft::QLinearAdd", 1, convert_qlinear_binary});
+  table.push_back({"com.microsoft::QLinearMul", 1, convert_qlinear_binary});
+  table.push_back({"com.microsoft::QLinearConcat", 1, convert_qlinear_concat});
+  table.push_back({"com.microsoft::QLinearGlobalAveragePool", 1, convert_qlinear_average});
+  table.push_back({"com.microsoft::QLinearLeakyRelu", 1, convert_qlinear_leaky_relu});
+  table.push_back({"com.microsoft::QLinearSigmoid", 1, convert_qlinear_sigmoid});
+}
+
+}  // namespace gantry

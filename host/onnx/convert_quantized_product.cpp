@@ -1,0 +1,74 @@
+// com.microsoft's matrix products of quantised operands: QGemm, MatMulIntegerToFloat, DynamicQuantizeMatMul and
+// MatMulNBits, as ONNX Runtime's quantisers write them.
+#include "host/onnx/converters.h"
+#include "host/onnx/quantize.h"
+#include "host/onnx/quantized_product.h"
+#include "host/ops/elementwise.h"
+#include "host/ops/movement.h"
+
+namespace gantry {
+
+Value* scaled_product(NodeImport& n, const Quantized& a, const Quantized& b) {
+  const Shape left = a.data->type.shape, right = b.data->type.shape;
+  Value* sums = matrix_product(n, less_zero_point(n, a.data, along_axis(n, a.zero_point, left, -2)),
+                               less_zero_point(n, b.data, along_axis(n, b.zero_point, right, -1)));
+  const Shape shape = sums->type.shape;
+  Value* scales = n.add(op::multiply, {along_axis(n, n.cast(a.scale, DType::kF32), shape, -2),
+                                       along_axis(n, n.cast(b.scale, DType::kF32), shape, -1)});
+  return n.add(op::multiply, {n.cast(sums, DType::kF32), scales});
+}
+
+namespace {
+
+Value* with_bias(NodeImport& n, Value* y, size_t i) {
+  return n.has(i) ? n.add(op::add, {y, n.cast(n.input(i), DType::kF32)}) : y;
+}
+
+void convert_matmul_integer_to_float(NodeImport& n) {
+  const Quantized a{n.input(0), n.input(2), n.optional_input(4)}, b{n.input(1), n.input(3), n.optional_input(5)};
+  n.set(0, n.cast(with_bias(n, scaled_product(n, a, b), 6), n.type(2).dtype));
+}
+
+void convert_dynamic_quantize_matmul(NodeImport& n) {
+  Value *x = n.input(0), *scale = nullptr;
+  Value* zero_point = dynamic_zero_point(n, x, scale);
+  const Quantized a{requantize(n, x, scale, zero_point, DType::kU8), scale, zero_point};
+  const Quantized b{n.input(1), n.input(2), n.optional_input(3)};
+  n.set(0, with_bias(n, scaled_product(n, a, b), 4));
+}
+
+Value* maybe_transposed(NodeImport& n, Value* x, const char* attribute) {
+  if (x->type.rank() != 2) n.fail("needs matrices, not {}", x->type.str());
+  return n.integer(attribute, 0) != 0 ? n.transpose(x, {1, 0}) : x;
+}
+
+/// C is of i32, in units of both scales' product.
+void convert_qgemm(NodeImport& n) {
+  Value *a = n.input(0), *b = n.input(3), *a_scale = n.input(1), *b_scale = n.input(4);
+  Value* left = less_zero_point(n, a, along_axis(n, n.optional_input(2), {}, 0));
+  left = maybe_transposed(n, left, "transA");
+  // A zero point and a scale a column of B, which transB has as its rows.
+  const int64_t columns = n.integer("transB", 0) != 0 ? 0 : 1;
+  Value* right = less_zero_point(n, b, along_axis(n, n.optional_input(5), b->type.shape, columns));
+  Value* sums = matrix_product(n, left, maybe_transposed(n, right, "transB"));
+  if (n.has(6)) sums = n.add(op::add, {sums, n.input(6)});
+  const Shape shape = sums->type.shape;
+  Value* scale = n.add(op::multiply, {along_axis(n, a_scale, {}, 0), along_axis(n, b_scale, shape, 1)});
+  if (const double alpha = n.number("alpha", 1); alpha != 1)
+    scale = n.add(op::multiply, {scale, n.scalar(DType::kF32, alpha)});
+  Value* y = n.add(op::multiply, {n.cast(sums, DType::kF32), scale});
+  if (!n.has(7)) return n.set(0, y);
+  Value* zero_point = along_axis(n, n.optional_input(8), {}, 0);
+  const DType to = quantized_dtype(zero_point, a->type.dtype);
+  n.set(0, requantize(n, y, along_axis(n, n.input(7), {}, 0), zero_point, to));
+}
+
+}  // namespace
+
+void add_quantized_product_converters(ConverterTable& table) {
+  table.push_back({"com.microsoft::MatMulIntegerToFloat", 1, convert_matmul_integer_to_float});
+  table.push_back({"com.microsoft::DynamicQuantizeMatMul", 1, convert_dynamic_quantize_matmul});
+  table.push_back({"com.microsoft::QGemm", 1, convert_qgemm});
+}
+
+}  // namespace gantry
