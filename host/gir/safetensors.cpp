@@ -14,11 +14,23 @@ namespace {
 /// Smaller constants are copied: mapping them saves nothing, and they then lie as kernels like it.
 constexpr size_t kLeastMapped = 256;
 
-/// In the order of DType.
+/// In the order of DType. What the format has no name for, and what it would pack (less than 8 bits), is written as
+/// integers of a byte each.
 constexpr std::array<std::string_view, kDTypeCount> kNames = {
-    "F32", "F64", "F16",  "BF16",    "I8",          "I16",     "I32",         "I64",     "U8",      "U16",     "U32",
-    "U64", "BOOL", "F8_E4M3", "F8_E4M3FNUZ", "F8_E5M2", "F8_E5M2FNUZ", "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4_E2M1",
-    "I4",  "U4",   "I2",      "U2"};
+    "F32", "F64",  "F16",     "BF16", "I8",      "I16", "I32",     "I64", "U8", "U16", "U32", "U64", "BOOL",
+    "F8_E4M3", "U8", "F8_E5M2", "U8", "F8_E8M0", "U8",  "U8", "U8", "I8", "U8", "I8", "U8"};
+
+/// Whether every byte is an element: bool has two, types of less than 8 bits have what their bits can say.
+bool are_elements(DType dtype, const std::byte* bytes, size_t size) {
+  const int bits = dtype == DType::kBool ? 1 : bit_width(dtype);
+  if (bits >= 8) return true;
+  const int low = is_signed_int(dtype) ? -(1 << (bits - 1)) : 0;
+  return std::all_of(bytes, bytes + size, [&](std::byte b) {
+    const int value = is_signed_int(dtype) ? static_cast<int8_t>(b) : static_cast<int>(b);
+    return value >= low && value < low + (1 << bits);
+  });
+}
+
 std::string_view dtype_name(DType dtype) {
   return kNames[static_cast<size_t>(dtype)];
 }
@@ -53,9 +65,9 @@ ConstantPtr Safetensors::find(const std::string& name, const TensorType& type) c
     user_error("'{}' is a {} in {}, not a {}", name, type_text(entry), name_, type.str());
   const auto* bytes = reinterpret_cast<const std::byte*>(file_->data()) + data_begin_ + entry.begin;
   const size_t size = entry.end - entry.begin;
-  if (type.dtype == DType::kBool) {
-    const bool sound = std::all_of(bytes, bytes + size, [](std::byte b) { return b <= std::byte{1}; });
-    if (!sound) user_error("'{}' in {} has bytes that are no bool: neither 0 nor 1", name, name_);
+  if (!are_elements(type.dtype, bytes, size)) {
+    user_error("'{}' in {} has bytes that are no {}{}", name, name_, name_of(type.dtype),
+               type.dtype == DType::kBool ? ": neither 0 nor 1" : "");
   }
   const auto width = static_cast<uintptr_t>(byte_width(type.dtype));
   if (size < kLeastMapped || reinterpret_cast<uintptr_t>(bytes) % width != 0) return make_constant(type, bytes);

@@ -36,7 +36,7 @@ uint64_t header_length(std::string_view file) {
 /// Bytes an element takes in the file; 0 for types that nobody knows here.
 size_t element_bytes(const std::string& dtype) {
   static const std::map<std::string, size_t> kBytes = {
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2}, {"U16", 2},
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E8M0", 1}, {"I16", 2}, {"U16", 2},
       {"F16", 2},  {"BF16", 2}, {"I32", 4}, {"U32", 4},     {"F32", 4},     {"I64", 8}, {"U64", 8},
       {"F64", 8}};
   const auto found = kBytes.find(dtype);

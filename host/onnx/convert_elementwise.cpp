@@ -124,7 +124,7 @@ void convert_pow(NodeImport& n) {
 void convert_mod(NodeImport& n) {
   auto attrs = std::make_shared<ModAttrs>();
   attrs->fmod = n.integer("fmod", 0) != 0;
-  if (!attrs->fmod && is_float(n.type(0).dtype)) n.fail("floating-point data needs fmod=1");
+  if (!attrs->fmod && is_float(n.type(0).dtype) && n.opset() < 28) n.fail("floating-point data needs fmod=1 before opset 28");
   n.set(0, n.add(op::mod, {n.input(0), n.input(1)}, attrs));
 }
 

@@ -57,7 +57,10 @@ void convert_reduce(NodeImport& n) {
   Value* x = n.input(0);
   auto reduced = [&](const Op<ReduceAttrs>& op, Value* v) { return n.add(op, {v}, attrs); };
   const std::string& kind = n.op_type();
-  bool boolean = x->type.dtype == DType::kBool;
+  const DType dtype = x->type.dtype;
+  bool boolean = dtype == DType::kBool;
+  // Roots and logarithms of integers are computed as those of numbers, and cut off.
+  if (!is_float(dtype) && (kind == "ReduceL2" || kind.starts_with("ReduceLog"))) x = n.cast(x, DType::kF64);
   Value* y = nullptr;
   if (kind == "ReduceSum") y = reduced(op::sum, x);
   if (kind == "ReduceMean") y = reduced(op::mean, x);
@@ -82,7 +85,7 @@ void convert_reduce(NodeImport& n) {
     }
     y = n.reshape(shifted, shape);
   }
-  n.set(0, y);
+  n.set(0, n.cast(y, dtype));
 }
 
 void convert_arg(NodeImport& n) {

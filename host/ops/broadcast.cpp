@@ -53,10 +53,21 @@ Expr divide(const Node&, Expr a, Expr b) {
   return is_signed_int(dtype) ? select(eq(b, int_imm(dtype, -1)), -a, quotient) : quotient;
 }
 
+/// a - floor(a / b) * b, exact before its one rounding: the remainder with the dividend's sign, and the divisor more
+/// where their signs differ. What is 0 has the sign of the divisor.
+Expr floor_remainder(const Expr& a, const Expr& b) {
+  const DType dtype = a.type().dtype;
+  const Expr zero = float_imm(dtype, 0);
+  const Expr remainder = binary(BinaryOp::kRem, a, b), negative = lt(b, zero);
+  const Expr differs = ne(lt(remainder, zero), negative);
+  const Expr other = select(differs, remainder + b, remainder);
+  return select(eq(remainder, zero), select(negative, float_imm(dtype, -0.0), zero), other);
+}
+
 Expr modulo(const Node& node, Expr a, Expr b) {
   bool fmod = node.attrs_as<ModAttrs>().fmod;
   DType dtype = a.type().dtype;
-  if (is_float(dtype)) return binary(BinaryOp::kRem, a, b);
+  if (is_float(dtype)) return fmod ? binary(BinaryOp::kRem, a, b) : floor_remainder(a, b);
   Expr divisor = safe_divisor(b);
   return fmod || is_unsigned_int(dtype) ? binary(BinaryOp::kRem, a, divisor) : mod(a, divisor);
 }
@@ -77,10 +88,15 @@ Expr extremum(BinaryOp op, const Expr& a, const Expr& b) {
   return select(call(MathFn::kIsNan, {b}), b, chosen);
 }
 
-/// Shifts by the width or more give 0.
+/// Shifts by the width or more, or by less than nothing, give 0; to the right, copies of the sign.
 Expr shift(BinaryOp op, Expr a, Expr b) {
   DType dtype = a.type().dtype;
-  Expr inside = lt(b, int_imm(dtype, byte_width(dtype) * 8));
+  const int bits = bit_width(dtype);
+  Expr inside = lt(b, int_imm(dtype, bits));
+  if (is_signed_int(dtype)) {
+    inside = inside && ge(b, int_imm(dtype, 0));
+    if (op == BinaryOp::kShr) return binary(op, a, select(inside, b, int_imm(dtype, bits - 1)));
+  }
   return select(inside, binary(op, a, select(inside, b, int_imm(dtype, 0))), int_imm(dtype, 0));
 }
 

@@ -117,7 +117,7 @@ Expr broadcast_read(const Tensor& t, const std::vector<Expr>& index) {
 }
 
 DType widened(DType dtype) {
-  return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
+  return dtype == DType::kF16 || dtype == DType::kBF16 || is_small_float(dtype) ? DType::kF32 : dtype;
 }
 
 Expr widen(Expr x) {

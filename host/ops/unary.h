@@ -39,7 +39,7 @@ inline Expr logical_not(const NoAttrs&, const Expr& x) {
 }
 inline Expr bitwise_not(const NoAttrs&, const Expr& x) {
   const DType dtype = x.type().dtype;
-  const int bits = byte_width(dtype) * 8;
+  const int bits = bit_width(dtype);
   const int64_t ones = is_signed_int(dtype) || bits == 64 ? -1 : (int64_t{1} << bits) - 1;
   return binary(BinaryOp::kXor, x, int_imm(dtype, ones));
 }
@@ -49,7 +49,7 @@ inline Expr copy(const NoAttrs&, const Expr& x) {
 
 /// The smallest (largest) value of an integer dtype.
 inline double integer_limit(DType dtype, bool largest) {
-  const int bits = byte_width(dtype) * 8;
+  const int bits = bit_width(dtype);
   if (is_unsigned_int(dtype)) return largest ? std::ldexp(1.0, bits) - 1 : 0;
   return largest ? std::ldexp(1.0, bits - 1) - 1 : -std::ldexp(1.0, bits - 1);
 }
