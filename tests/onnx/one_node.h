@@ -1,0 +1,122 @@
+// Models of one node whose inputs are given when they run.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include <string>
+#include <vector>
+
+#include "host/onnx/import.h"
+#include "tests/support/interpreted.h"
+
+namespace gantry::testing {
+
+class OneNode {
+ public:
+  OneNode(const std::string& domain, const std::string& op, int64_t opset, int outputs = 1) {
+    model_.set_ir_version(8);
+    auto* import = model_.add_opset_import();
+    import->set_version(opset);
+    if (!domain.empty()) {
+      auto* other = model_.add_opset_import();
+      other->set_domain(domain);
+      other->set_version(1);
+    }
+    model_.mutable_graph()->set_name("g");
+    node_ = model_.mutable_graph()->add_node();
+    node_->set_domain(domain);
+    node_->set_op_type(op);
+    node_->set_name("node");
+    for (int i = 0; i < outputs; ++i) {
+      node_->add_output("y" + std::to_string(i));
+      model_.mutable_graph()->add_output()->set_name(node_->output(i));
+    }
+  }
+
+  template <typename T>
+  OneNode& input(DType dtype, const std::vector<int64_t>& shape, const std::vector<T>& values) {
+    const std::string name = "x" + std::to_string(node_->input_size());
+    node_->add_input(name);
+    auto* info = model_.mutable_graph()->add_input();
+    info->set_name(name);
+    auto* type = info->mutable_type()->mutable_tensor_type();
+    type->set_elem_type(onnx_type(dtype));
+    type->mutable_shape();
+    for (const int64_t extent : shape) type->mutable_shape()->add_dim()->set_dim_value(extent);
+    given_.push_back(make_constant({dtype, Shape(shape.begin(), shape.end())}, values.data()));
+    return *this;
+  }
+  OneNode& absent() {
+    node_->add_input("");
+    return *this;
+  }
+  OneNode& with(const std::string& name, int64_t value) {
+    auto* attribute = added(name);
+    attribute->set_type(onnx::AttributeProto::INT);
+    attribute->set_i(value);
+    return *this;
+  }
+  OneNode& with(const std::string& name, double value) {
+    auto* attribute = added(name);
+    attribute->set_type(onnx::AttributeProto::FLOAT);
+    attribute->set_f(static_cast<float>(value));
+    return *this;
+  }
+  OneNode& with(const std::string& name, const char* value) {
+    auto* attribute = added(name);
+    attribute->set_type(onnx::AttributeProto::STRING);
+    attribute->set_s(value);
+    return *this;
+  }
+
+  std::vector<ConstantPtr> results() const {
+    const Graph graph = import_onnx_bytes(model_.SerializeAsString(), ".", {});
+    return interpret_function(graph.main, given_);
+  }
+  /// The first result's elements.
+  template <typename T>
+  std::vector<T> run(DType dtype) const {
+    const ConstantPtr y = results().at(0);
+    EXPECT_EQ(y->type.dtype, dtype);
+    return {y->as<T>(), y->as<T>() + y->size / sizeof(T)};
+  }
+
+  static int onnx_type(DType dtype) {
+    switch (dtype) {
+      case DType::kF32:
+        return 1;
+      case DType::kU8:
+        return 2;
+      case DType::kI8:
+        return 3;
+      case DType::kI32:
+        return 6;
+      case DType::kF64:
+        return 11;
+      case DType::kF8E4M3FN:
+        return 17;
+      case DType::kU4:
+        return 21;
+      case DType::kI4:
+        return 22;
+      case DType::kF8E8M0FNU:
+        return 24;
+      default:
+        return 0;
+    }
+  }
+
+ private:
+  onnx::AttributeProto* added(const std::string& name) {
+    auto* attribute = node_->add_attribute();
+    attribute->set_name(name);
+    return attribute;
+  }
+
+  onnx::ModelProto model_;
+  onnx::NodeProto* node_ = nullptr;
+  std::vector<ConstantPtr> given_;
+};
+
+}  // namespace gantry::testing

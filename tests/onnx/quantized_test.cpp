@@ -1,0 +1,309 @@
+// Quantised ops against their definitions in doubles.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "tests/onnx/one_node.h"
+
+namespace gantry {
+namespace {
+
+using testing::OneNode;
+using Bytes = std::vector<uint8_t>;
+using SignedBytes = std::vector<int8_t>;
+using Floats = std::vector<float>;
+constexpr const char* kMicrosoft = "com.microsoft";
+
+template <typename T>
+std::vector<T> random_bytes(size_t count, uint32_t seed, int low = 0, int high = 255) {
+  std::mt19937 generator(seed);
+  std::uniform_int_distribution<int> any(low, high);
+  std::vector<T> values(count);
+  for (T& value : values) value = static_cast<T>(any(generator));
+  return values;
+}
+
+double to_byte(double x, double zero_point, double low = 0, double high = 255) {
+  return std::clamp(std::nearbyint(x) + zero_point, low, high);
+}
+
+/// Results that are quantised in f32 may be one step from those that were computed in doubles, at a tie.
+template <typename T>
+void expect_steps(const std::vector<T>& actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  int off = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const double difference = std::fabs(static_cast<double>(actual[i]) - expected[i]);
+    EXPECT_LE(difference, 1) << i;
+    if (difference > 0) ++off;
+  }
+  EXPECT_LE(off, 1 + static_cast<int>(actual.size()) / 50);
+}
+void expect_near(const Floats& actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i)
+    EXPECT_NEAR(static_cast<double>(actual[i]), expected[i], 1e-5 * (1 + std::fabs(expected[i]))) << i;
+}
+
+OneNode& parameters(OneNode& node, float scale, uint8_t zero_point) {
+  return node.input<float>(DType::kF32, {}, {scale}).input<uint8_t>(DType::kU8, {}, {zero_point});
+}
+
+TEST(Quantize, TakesBlocksOfWhichTheLastIsShorter) {
+  const Floats x{1, 2, 3, 4, 5, -1, -2, -3, -4, -5};
+  OneNode node("", "QuantizeLinear", 21);
+  node.input<float>(DType::kF32, {2, 5}, x).input<float>(DType::kF32, {2, 3}, {1, 2, 0.5F, 1, 4, 0.1F});
+  node.input<int8_t>(DType::kI4, {2, 3}, {1, 0, -1, 0, 2, 0}).with("axis", int64_t{1}).with("block_size", int64_t{2});
+  // Row 0: blocks of scales 1, 2, 0.5: x / scale + zero point; 3 / 2 and 4 / 2 round to 2 and 2, 5 / 0.5 - 1 is limited.
+  EXPECT_THAT(node.run<int8_t>(DType::kI4), ::testing::ElementsAre(2, 3, 2, 2, 7, -1, -2, 1, 1, -8));
+}
+
+TEST(Quantize, RoundsTiesToEvenAndLimitsWhatNoIntegerHolds) {
+  OneNode node("", "QuantizeLinear", 13);
+  node.input<float>(DType::kF32, {7}, {0.5F, 1.5F, 2.5F, -0.5F, 3e38F, -3e38F, 1e10F});
+  parameters(node, 1, 10).with("axis", int64_t{0});
+  EXPECT_THAT(node.run<uint8_t>(DType::kU8), ::testing::ElementsAre(10, 12, 12, 10, 255, 0, 255));
+}
+
+TEST(Quantize, SaturatesFloatsUnlessToldNotTo) {
+  for (const int64_t saturate : {1, 0}) {
+    OneNode node("", "QuantizeLinear", 19);
+    node.input<float>(DType::kF32, {3}, {1000, 2, -INFINITY}).input<float>(DType::kF32, {}, {2});
+    node.input<uint8_t>(DType::kF8E4M3FN, {}, {0}).with("saturate", saturate).with("axis", int64_t{0});
+    const uint8_t large = saturate != 0 ? 0x7e : 0x7f, least = saturate != 0 ? 0xfe : 0xff;
+    EXPECT_THAT(node.run<uint8_t>(DType::kF8E4M3FN), ::testing::ElementsAre(large, 0x38, least));
+  }
+}
+
+TEST(Dequantize, HasAScaleForEachIndexOfItsAxis) {
+  OneNode node("", "DequantizeLinear", 13);
+  node.input<uint8_t>(DType::kU8, {2, 2}, {1, 2, 3, 255}).input<float>(DType::kF32, {2}, {0.5F, 2});
+  node.input<uint8_t>(DType::kU8, {2}, {0, 128}).with("axis", int64_t{-2});
+  EXPECT_THAT(node.run<float>(DType::kF32), ::testing::ElementsAre(0.5F, 1, -250, 254));
+}
+
+TEST(DynamicQuantize, OfZerosHasAScaleThatIsNotZero) {
+  OneNode node("", "DynamicQuantizeLinear", 11, 3);
+  node.input<float>(DType::kF32, {3}, {0, 0, 0});
+  const std::vector<ConstantPtr> results = node.results();
+  EXPECT_EQ(results[0]->as<uint8_t>()[1], 0);
+  EXPECT_GT(results[1]->as<float>()[0], 0);
+  EXPECT_EQ(results[2]->as<uint8_t>()[0], 0);
+}
+
+TEST(Cast, RoundsToPowersOfTwoByItsMode) {
+  const Floats x{1, 1.25F, 1.5F, 3, 0x1p-127F, 1e38F};
+  const std::vector<std::pair<const char*, Bytes>> modes{{"up", {127, 128, 128, 129, 0, 254}},
+                                                         {"down", {127, 127, 127, 128, 0, 253}},
+                                                         {"nearest", {127, 127, 128, 129, 0, 253}}};
+  for (const auto& [mode, expected] : modes) {
+    OneNode node("", "Cast", 23);
+    node.input<float>(DType::kF32, {6}, x).with("to", int64_t{24}).with("round_mode", mode);
+    EXPECT_THAT(node.run<uint8_t>(DType::kF8E8M0FNU), ::testing::ElementsAreArray(expected)) << mode;
+  }
+}
+
+TEST(QLinear, AddAndMulBroadcastWhatTheyReadAsFloats) {
+  const Bytes a = random_bytes<uint8_t>(12, 1), b = random_bytes<uint8_t>(4, 2);
+  for (const bool adds : {true, false}) {
+    OneNode node(kMicrosoft, adds ? "QLinearAdd" : "QLinearMul", 13);
+    parameters(node.input(DType::kU8, {3, 4}, a), 0.1F, 100);
+    parameters(node.input(DType::kU8, {4}, b), 0.2F, 30);
+    parameters(node, adds ? 0.3F : 1.5F, 90);
+    std::vector<double> expected;
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double x = (a[i] - 100) * 0.1, y = (b[i % 4] - 30) * 0.2;
+      expected.push_back(to_byte(adds ? (x + y) / 0.3 : x * y / 1.5, 90));
+    }
+    expect_steps(node.run<uint8_t>(DType::kU8), expected);
+  }
+}
+
+TEST(QLinear, FunctionsOfOneElementAreThoseOfFloats) {
+  const Bytes x = random_bytes<uint8_t>(256, 3);
+  for (const bool sigmoid : {true, false}) {
+    OneNode node(kMicrosoft, sigmoid ? "QLinearSigmoid" : "QLinearLeakyRelu", 13);
+    parameters(node.input(DType::kU8, {256}, x), 0.05F, 120);
+    parameters(node, sigmoid ? 1.0F / 256 : 0.06F, sigmoid ? 0 : 50);
+    if (!sigmoid) node.with("alpha", 0.25);
+    std::vector<double> expected;
+    for (const uint8_t each : x) {
+      const double v = (each - 120) * 0.05;
+      expected.push_back(sigmoid ? to_byte(256 / (1 + std::exp(-v)), 0) : to_byte((v < 0 ? 0.25 * v : v) / 0.06, 50));
+    }
+    expect_steps(node.run<uint8_t>(DType::kU8), expected);
+  }
+}
+
+TEST(QLinear, ConcatGivesItsPartsOneScale) {
+  OneNode node(kMicrosoft, "QLinearConcat", 13);
+  parameters(node, 0.5F, 10);
+  parameters(node.input<uint8_t>(DType::kU8, {1, 2}, {20, 30}), 1, 20);
+  parameters(node.input<uint8_t>(DType::kU8, {1, 1}, {200}), 0.25F, 0).with("axis", int64_t{1});
+  EXPECT_THAT(node.run<uint8_t>(DType::kU8), ::testing::ElementsAre(10, 30, 110));
+}
+
+TEST(QLinear, GlobalAverageIsOfExactSums) {
+  const Bytes x = random_bytes<uint8_t>(2 * 3 * 100, 4);
+  OneNode node(kMicrosoft, "QLinearGlobalAveragePool", 13);
+  parameters(node.input(DType::kU8, {2, 3, 10, 10}, x), 0.1F, 7);
+  parameters(node, 0.02F, 3);
+  std::vector<double> expected;
+  for (size_t c = 0; c < 6; ++c) {
+    double sum = 0;
+    for (size_t i = 0; i < 100; ++i) sum += x[c * 100 + i] - 7;
+    expected.push_back(to_byte(sum / 100 * 0.1 / 0.02, 3));
+  }
+  expect_steps(node.run<uint8_t>(DType::kU8), expected);
+}
+
+TEST(Products, GemmHasAScaleForEachColumnAndABiasInItsUnits) {
+  const Bytes a = random_bytes<uint8_t>(3 * 4, 5);
+  const SignedBytes b = random_bytes<int8_t>(2 * 4, 6, -128, 127);
+  for (const bool quantised : {false, true}) {
+    OneNode node(kMicrosoft, "QGemm", 13);
+    parameters(node.input(DType::kU8, {3, 4}, a), 0.1F, 100);
+    node.input(DType::kI8, {2, 4}, b).input<float>(DType::kF32, {2}, {0.2F, 0.3F});
+    node.input<int8_t>(DType::kI8, {2}, {5, -6}).input<int32_t>(DType::kI32, {2}, {1000, -2000});
+    if (quantised) parameters(node, 20, 128);
+    node.with("transB", int64_t{1}).with("alpha", 0.5);
+    std::vector<double> expected;
+    for (size_t i = 0; i < 3; ++i) {
+      for (size_t j = 0; j < 2; ++j) {
+        double sum = j == 0 ? 1000 : -2000;
+        for (size_t k = 0; k < 4; ++k) sum += (a[i * 4 + k] - 100) * (b[j * 4 + k] - (j == 0 ? 5 : -6));
+        const double y = 0.5 * 0.1 * (j == 0 ? 0.2 : 0.3) * sum;
+        expected.push_back(quantised ? to_byte(y / 20, 128) : y);
+      }
+    }
+    if (quantised)
+      expect_steps(node.run<uint8_t>(DType::kU8), expected);
+    else
+      expect_near(node.run<float>(DType::kF32), expected);
+  }
+}
+
+TEST(Products, ToFloatsAndOfDataThatAreQuantisedOnTheWay) {
+  const SignedBytes b = random_bytes<int8_t>(4 * 3, 7, -128, 127);
+  const Bytes a = random_bytes<uint8_t>(2 * 4, 8);
+  std::vector<double> expected;
+  for (size_t i = 0; i < 2; ++i) {
+    for (size_t j = 0; j < 3; ++j) {
+      double sum = 0;
+      for (size_t k = 0; k < 4; ++k) sum += (a[i * 4 + k] - 128) * (b[k * 3 + j] - 1);
+      expected.push_back(sum * 0.1 * (0.1 * static_cast<double>(j + 1)) + static_cast<double>(j));
+    }
+  }
+  const Floats scales{0.1F, 0.2F, 0.3F}, bias{0, 1, 2};
+  OneNode node(kMicrosoft, "MatMulIntegerToFloat", 13);
+  node.input(DType::kU8, {2, 4}, a).input(DType::kI8, {4, 3}, b).input<float>(DType::kF32, {}, {0.1F});
+  node.input(DType::kF32, {3}, scales).input<uint8_t>(DType::kU8, {}, {128}).input<int8_t>(DType::kI8, {3}, {1, 1, 1});
+  expect_near(node.input(DType::kF32, {3}, bias).run<float>(DType::kF32), expected);
+
+  // Data from -25.5 to 0 in steps of 0.1 are what they were before.
+  Floats x{-25.5F, 0};
+  for (size_t k = 0; k < 6; ++k) x.push_back(-0.1F * static_cast<float>(k * 10));
+  OneNode dynamic(kMicrosoft, "DynamicQuantizeMatMul", 13);
+  dynamic.input(DType::kF32, {2, 4}, x).input(DType::kI8, {4, 3}, b).input(DType::kF32, {3}, scales);
+  const Floats y = dynamic.input<int8_t>(DType::kI8, {3}, {1, 1, 1}).input(DType::kF32, {3}, bias).run<float>(DType::kF32);
+  for (size_t i = 0; i < 2; ++i) {
+    for (size_t j = 0; j < 3; ++j) {
+      double sum = static_cast<double>(bias[j]);
+      for (size_t k = 0; k < 4; ++k)
+        sum += static_cast<double>(x[i * 4 + k]) * (b[k * 3 + j] - 1) * static_cast<double>(scales[j]);
+      EXPECT_NEAR(static_cast<double>(y[i * 3 + j]), sum, 1e-3) << i << " " << j;
+    }
+  }
+}
+
+/// Rows of K elements of `bits` as MatMulNBits packs them.
+Bytes packed(const Bytes& elements, int64_t rows, int64_t depth, int64_t padded, int64_t bits) {
+  Bytes bytes(static_cast<size_t>(rows * padded * bits / 8));
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t k = 0; k < depth; ++k) {
+      const int64_t bit = (r * padded + k) * bits;
+      bytes[static_cast<size_t>(bit / 8)] |=
+          static_cast<uint8_t>(elements[static_cast<size_t>(r * depth + k)] << (bit % 8));
+    }
+  }
+  return bytes;
+}
+
+TEST(Products, OfFewBitsHaveAScaleAndAZeroPointABlock) {
+  constexpr int64_t kRows = 3, kDepth = 40, kBlock = 16, kBlocks = 3;
+  for (const int64_t bits : {2, 4, 8}) {
+    for (const bool with_zero_points : {false, true}) {
+      const Bytes b = random_bytes<uint8_t>(kRows * kDepth, 9, 0, (1 << bits) - 1);
+      const Bytes zeros = random_bytes<uint8_t>(kRows * kBlocks, 10, 0, (1 << bits) - 1);
+      Floats x, scales;
+      for (int i = 0; i < 2 * kDepth; ++i) x.push_back(std::sin(static_cast<float>(i)));
+      for (int i = 0; i < kRows * kBlocks; ++i) scales.push_back(0.1F + 0.01F * static_cast<float>(i));
+      OneNode node(kMicrosoft, "MatMulNBits", 21);
+      node.input(DType::kF32, {2, kDepth}, x);
+      node.input(DType::kU8, {kRows, kBlocks, kBlock * bits / 8}, packed(b, kRows, kDepth, kBlock * kBlocks, bits));
+      node.input(DType::kF32, {kRows * kBlocks}, scales);
+      const int64_t zero_bytes = (kBlocks * bits + 7) / 8;
+      if (with_zero_points)
+        node.input(DType::kU8, {kRows * zero_bytes}, packed(zeros, kRows, kBlocks, zero_bytes * 8 / bits, bits));
+      node.with("K", kDepth).with("N", kRows).with("bits", bits).with("block_size", kBlock);
+      std::vector<double> expected;
+      for (int64_t m = 0; m < 2; ++m) {
+        for (int64_t r = 0; r < kRows; ++r) {
+          double sum = 0;
+          for (int64_t k = 0; k < kDepth; ++k) {
+            const auto group = static_cast<size_t>(r * kBlocks + k / kBlock);
+            const double zero = with_zero_points ? zeros[group] : 1 << (bits - 1);
+            sum += static_cast<double>(x[static_cast<size_t>(m * kDepth + k)]) * static_cast<double>(scales[group]) *
+                   (b[static_cast<size_t>(r * kDepth + k)] - zero);
+          }
+          expected.push_back(sum);
+        }
+      }
+      expect_near(node.run<float>(DType::kF32), expected);
+    }
+  }
+}
+
+TEST(QAttention, LetsQueriesSeeTheKeysThatTheirSequenceHas) {
+  constexpr int kLength = 3, kWidth = 2, kHeads = 2, kHidden = kWidth * kHeads, kInputs = 4;
+  const Bytes x = random_bytes<uint8_t>(kLength * kInputs, 11);
+  const SignedBytes w = random_bytes<int8_t>(kInputs * 3 * kHidden, 12, -128, 127);
+  Floats bias;
+  for (int i = 0; i < 3 * kHidden; ++i) bias.push_back(0.1F * static_cast<float>(i));
+  const auto projection = [&](int row, int column) {
+    double sum = 0;
+    for (int k = 0; k < kInputs; ++k) sum += (x[row * kInputs + k] - 128) * w[k * 3 * kHidden + column];
+    return sum * 0.01 * 0.01 + 0.1 * column;
+  };
+  for (const bool causal : {false, true}) {
+    OneNode node(kMicrosoft, "QAttention", 13);
+    node.input(DType::kU8, {1, kLength, kInputs}, x).input(DType::kI8, {kInputs, 3 * kHidden}, w);
+    node.input(DType::kF32, {3 * kHidden}, bias).input<float>(DType::kF32, {}, {0.01F});
+    node.input<float>(DType::kF32, {}, {0.01F}).input<int32_t>(DType::kI32, {1}, {2});
+    node.input<uint8_t>(DType::kU8, {}, {128}).with("num_heads", int64_t{kHeads});
+    node.with("unidirectional", int64_t{causal});
+    std::vector<double> expected;
+    for (int q = 0; q < kLength; ++q) {
+      for (int c = 0; c < kHidden; ++c) {
+        const int head = c / kWidth;
+        double total = 0, sum = 0;
+        for (int k = 0; k < std::min(2, causal ? q + 1 : 2); ++k) {
+          double score = 0;
+          for (int d = 0; d < kWidth; ++d)
+            score += projection(q, head * kWidth + d) * projection(k, kHidden + head * kWidth + d);
+          const double weight = std::exp(score / std::sqrt(kWidth));
+          total += weight;
+          sum += weight * projection(k, 2 * kHidden + c);
+        }
+        expected.push_back(sum / total);
+      }
+    }
+    expect_near(node.run<float>(DType::kF32), expected);
+  }
+}
+
+}  // namespace
+}  // namespace gantry
