@@ -6,6 +6,7 @@
 #include "host/onnx/dim_bounds.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
+#include "host/ops/sequence.h"
 #include "host/ops/sort.h"
 
 namespace gantry {
@@ -46,6 +47,21 @@ void convert_one_hot(NodeImport& n) {
     attrs->depth = static_cast<int64_t>(depth[0]);
   }
   n.set(0, n.add(op::one_hot, {n.input(0), n.input(2)}, attrs));
+}
+
+/// Constant lengths are checked here; others count as the nearest that there is when the model runs.
+void convert_reverse_sequence(NodeImport& n) {
+  auto attrs = std::make_shared<ReverseSequenceAttrs>();
+  attrs->batch = n.axis(n.integer("batch_axis", 1), n.rank(0));
+  attrs->time = n.axis(n.integer("time_axis", 0), n.rank(0));
+  const auto extent = n.input(0)->type.shape[static_cast<size_t>(attrs->time)].constant();
+  if (extent && n.input(1)->is_constant()) {
+    for (double length : n.numbers(1, "sequence_lens")) {
+      if (length < 0 || length > static_cast<double>(*extent))
+        n.fail("its sequence length {} lies outside 0 to {}, the extent of axis {}", length, *extent, attrs->time);
+    }
+  }
+  n.set(0, n.add(op::reverse_sequence, {n.input(0), n.input(1)}, attrs));
 }
 
 /// Opset 1 has k as an attribute, 10 as an input; from 11 the smallest may be asked for. What need not be
@@ -166,7 +182,7 @@ void add_index_converters(ConverterTable& table) {
       {"GatherND", 11, convert_gather_nd}, {"OneHot", 9, convert_one_hot},
       {"TopK", 1, convert_topk},           {"Trilu", 14, convert_trilu},
       {"Range", 11, convert_range},        {"ConstantOfShape", 9, convert_constant_of_shape},
-      {"EyeLike", 9, convert_eye_like},
+      {"EyeLike", 9, convert_eye_like},    {"ReverseSequence", 10, convert_reverse_sequence},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

@@ -1,7 +1,10 @@
 // Ops that read data at positions which are data themselves. Negative positions count from the end; positions
 // outside are clamped, so that no index reads outside its tensor.
+#include <algorithm>
+
 #include "host/ops/families.h"
 #include "host/ops/movement.h"
+#include "host/ops/sequence.h"
 #include "host/ops/support.h"
 
 namespace gantry {
@@ -141,6 +144,30 @@ Expr one_hot(const Node& node, const std::vector<Tensor>& in, const std::vector<
   return select(eq(index, i[static_cast<size_t>(attrs.axis)]), in[1]({Expr(1)}), in[1]({Expr(0)}));
 }
 
+// --- reverse_sequence
+
+std::vector<TensorType> infer_reverse_sequence(const Node& node, Function& function) {
+  const auto& attrs = node.attrs_as<ReverseSequenceAttrs>();
+  const TensorType &x = input_type(node, 0), &lengths = input_type(node, 1);
+  require_indices(node, 1);
+  require(x.rank() >= 2, "the data {} should have a batch and a time axis", x.str());
+  require(std::min(attrs.batch, attrs.time) == 0 && std::max(attrs.batch, attrs.time) == 1,
+          "of the batch and the time axis one must be 0 and the other one 1, they are {} and {}", attrs.batch,
+          attrs.time);
+  require(lengths.rank() == 1, "the lengths {} should have one axis", lengths.str());
+  ops::unify(x.shape[static_cast<size_t>(attrs.batch)], lengths.shape[0], function, node, "sequences and their lengths");
+  return {x};
+}
+
+Expr reverse_sequence(const Node& node, const std::vector<Tensor>& in, const std::vector<Expr>& i) {
+  const auto& attrs = node.attrs_as<ReverseSequenceAttrs>();
+  const auto time = static_cast<size_t>(attrs.time), batch = static_cast<size_t>(attrs.batch);
+  const Expr length = min(cast(DType::kI64, in[1]({i[batch]})), in[0].shape()[time]);
+  std::vector<Expr> at = i;
+  at[time] = select(lt(i[time], length), length - 1 - i[time], i[time]);
+  return in[0](at);
+}
+
 }  // namespace
 
 void add_index_ops(OpSet& set) {
@@ -154,6 +181,7 @@ void add_index_ops(OpSet& set) {
       true);
   add(indexing(op::gather_nd, {"data", "indices"}, gather_nd), infer_gather_nd, true);
   add(indexing(op::one_hot, {"indices", "values"}, one_hot), infer_one_hot, false);
+  add(indexing(op::reverse_sequence, {"data", "lengths"}, reverse_sequence), infer_reverse_sequence, false);
 }
 
 }  // namespace gantry
