@@ -29,5 +29,11 @@ void add_sort_ops(OpSet& set);
 void add_device_copy_op(OpSet& set);
 void add_resize_ops(OpSet& set);
 void add_recurrent_ops(OpSet& set);
+void add_linear_attention_ops(OpSet& set);
+void add_grid_sample_ops(OpSet& set);
+void add_roi_ops(OpSet& set);
+void add_col2im_ops(OpSet& set);
+void add_max_positions_ops(OpSet& set);
+void add_det_ops(OpSet& set);
 
 }  // namespace gantry

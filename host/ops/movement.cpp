@@ -328,10 +328,13 @@ void add_blocks(OpSet& set) {
     return std::vector<TensorType>{t};
   };
   s2d.compute = [](const Node& node, const std::vector<Tensor>& in) {
-    int64_t b = node.attrs_as<BlockAttrs>().block;
+    const auto& a = node.attrs_as<BlockAttrs>();
+    const int64_t b = a.block;
     auto body = [&](const std::vector<Expr>& i) {
-      Expr channels = in[0].shape()[1], offset = floordiv(i[1], channels);
-      return in[0]({i[0], mod(i[1], channels), i[2] * b + floordiv(offset, b), i[3] * b + mod(offset, b)});
+      const Expr channels = in[0].shape()[1];
+      const Expr offset = a.depth_major ? floordiv(i[1], channels) : mod(i[1], b * b);
+      const Expr channel = a.depth_major ? mod(i[1], channels) : floordiv(i[1], b * b);
+      return in[0]({i[0], channel, i[2] * b + floordiv(offset, b), i[3] * b + mod(offset, b)});
     };
     return std::vector<Tensor>{compute(result_shape(node), body, "space_to_depth")};
   };

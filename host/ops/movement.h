@@ -79,7 +79,7 @@ struct OneHotAttrs : AttrsOf<OneHotAttrs> {
 /// nn.depth_to_space, nn.space_to_depth on (N, C, H, W).
 struct BlockAttrs : AttrsOf<BlockAttrs> {
   int64_t block = 1;
-  bool depth_major = true;  ///< depth_to_space: the block offset varies slower than the channel ("DCR")
+  bool depth_major = true;  ///< the block offset varies slower than the channel ("DCR"), else faster ("CRD")
   void fields(AttrVisitor& visit) override {
     visit("block", block);
     visit("depth_major", depth_major);

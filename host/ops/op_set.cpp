@@ -87,6 +87,12 @@ const OpSet& op_set() {
     add_device_copy_op(all);
     add_resize_ops(all);
     add_recurrent_ops(all);
+    add_linear_attention_ops(all);
+    add_grid_sample_ops(all);
+    add_roi_ops(all);
+    add_col2im_ops(all);
+    add_max_positions_ops(all);
+    add_det_ops(all);
     return all;
   }();
   return set;

@@ -20,6 +20,8 @@ namespace nn {
 inline constexpr Op<PoolAttrs> max_pool{"nn.max_pool"};
 inline constexpr Op<PoolAttrs> avg_pool{"nn.avg_pool"};
 inline constexpr Op<PoolAttrs> lp_pool{"nn.lp_pool"};
+/// Where the elements of nn.max_pool lie among all of the data's (i64), channels first.
+inline constexpr Op<PoolAttrs> max_positions{"nn.max_positions"};
 }  // namespace nn
 
 }  // namespace gantry
