@@ -71,7 +71,7 @@ void convert_matmul_nbits(NodeImport& n) {
 }  // namespace
 
 void add_nbits_converters(ConverterTable& table) {
-  table.push_back({"com.microsoft::MatMulNBits", 1, convert_matmul_nbits});
+  table.push_back({"MatMulNBits", 1, convert_matmul_nbits, kMicrosoft});
 }
 
 }  // namespace gantry

@@ -118,7 +118,7 @@ void convert_qattention(NodeImport& n) {
 }  // namespace
 
 void add_qattention_converters(ConverterTable& table) {
-  table.push_back({"com.microsoft::QAttention", 1, convert_qattention});
+  table.push_back({"QAttention", 1, convert_qattention, kMicrosoft});
 }
 
 }  // namespace gantry

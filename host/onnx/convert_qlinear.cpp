@@ -82,12 +82,12 @@ void convert_qlinear_average(NodeImport& n) {
 }  // namespace
 
 void add_qlinear_converters(ConverterTable& table) {
-  table.push_back({"com.microsoft::QLinearAdd", 1, convert_qlinear_binary});
-  table.push_back({"com.microsoft::QLinearMul", 1, convert_qlinear_binary});
-  table.push_back({"com.microsoft::QLinearConcat", 1, convert_qlinear_concat});
-  table.push_back({"com.microsoft::QLinearGlobalAveragePool", 1, convert_qlinear_average});
-  table.push_back({"com.microsoft::QLinearLeakyRelu", 1, convert_qlinear_leaky_relu});
-  table.push_back({"com.microsoft::QLinearSigmoid", 1, convert_qlinear_sigmoid});
+  table.push_back({"QLinearAdd", 1, convert_qlinear_binary, kMicrosoft});
+  table.push_back({"QLinearMul", 1, convert_qlinear_binary, kMicrosoft});
+  table.push_back({"QLinearConcat", 1, convert_qlinear_concat, kMicrosoft});
+  table.push_back({"QLinearGlobalAveragePool", 1, convert_qlinear_average, kMicrosoft});
+  table.push_back({"QLinearLeakyRelu", 1, convert_qlinear_leaky_relu, kMicrosoft});
+  table.push_back({"QLinearSigmoid", 1, convert_qlinear_sigmoid, kMicrosoft});
 }
 
 }  // namespace gantry

@@ -66,9 +66,9 @@ void convert_qgemm(NodeImport& n) {
 }  // namespace
 
 void add_quantized_product_converters(ConverterTable& table) {
-  table.push_back({"com.microsoft::MatMulIntegerToFloat", 1, convert_matmul_integer_to_float});
-  table.push_back({"com.microsoft::DynamicQuantizeMatMul", 1, convert_dynamic_quantize_matmul});
-  table.push_back({"com.microsoft::QGemm", 1, convert_qgemm});
+  table.push_back({"MatMulIntegerToFloat", 1, convert_matmul_integer_to_float, kMicrosoft});
+  table.push_back({"DynamicQuantizeMatMul", 1, convert_dynamic_quantize_matmul, kMicrosoft});
+  table.push_back({"QGemm", 1, convert_qgemm, kMicrosoft});
 }
 
 }  // namespace gantry

@@ -1,9 +1,14 @@
 #include "host/onnx/converters.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace gantry {
 namespace {
+
+auto order_of(const Converter& c) {
+  return std::tuple(c.domain, c.op, c.since);
+}
 
 ConverterTable make_table() {
   ConverterTable table;
@@ -29,13 +34,12 @@ ConverterTable make_table() {
   add_resize_converters(table);
   add_recurrent_converters(table);
   add_control_converters(table);
-  std::sort(table.begin(), table.end(), [](const Converter& a, const Converter& b) {
-    return std::pair(a.op, a.since) < std::pair(b.op, b.since);
-  });
+  std::sort(table.begin(), table.end(),
+            [](const Converter& a, const Converter& b) { return order_of(a) < order_of(b); });
   return table;
 }
 
-/// By op, then by opset.
+/// By domain, then by op, then by opset.
 const ConverterTable& all_converters() {
   static const ConverterTable table = make_table();
   return table;
@@ -45,18 +49,19 @@ const ConverterTable& all_converters() {
 
 int64_t first_opset_of(std::string_view op) {
   const ConverterTable& table = all_converters();
-  const auto first = std::find_if(table.begin(), table.end(), [&](const Converter& c) { return c.op == op; });
+  const auto first = std::find_if(table.begin(), table.end(), [&](const Converter& c) {
+    return c.op == op && c.domain.empty();
+  });
   return first == table.end() ? 0 : first->since;
 }
 
-Convert find_converter(std::string_view op, int64_t opset) {
+Convert find_converter(std::string_view domain, std::string_view op, int64_t opset) {
   const ConverterTable& table = all_converters();
-  auto above =
-      std::upper_bound(table.begin(), table.end(), std::pair(op, opset),
-                       [](const auto& key, const Converter& c) { return key < std::pair(c.op, c.since); });
+  auto above = std::upper_bound(table.begin(), table.end(), std::tuple(domain, op, opset),
+                                [](const auto& key, const Converter& c) { return key < order_of(c); });
   if (above == table.begin()) return nullptr;
   const Converter& newest = *std::prev(above);
-  return newest.op == op ? newest.convert : nullptr;
+  return newest.op == op && newest.domain == domain ? newest.convert : nullptr;
 }
 
 }  // namespace gantry

@@ -12,11 +12,14 @@ namespace gantry {
 /// Converts one node: adds ops and sets results.
 using Convert = void (*)(NodeImport&);
 struct Converter {
-  std::string_view op;    ///< of another domain than ONNX's: "com.microsoft::QGemm"
-  int64_t since;  ///< first opset whose definition of the op this follows
+  std::string_view op;
+  int64_t since;  ///< first opset (of the op's domain) whose definition of the op this follows
   Convert convert;
+  std::string_view domain = {};  ///< empty: ai.onnx
 };
 using ConverterTable = std::vector<Converter>;
+/// The domain of ONNX Runtime's own ops.
+inline constexpr std::string_view kMicrosoft = "com.microsoft";
 
 void add_elementwise_converters(ConverterTable& table);
 void add_activation_converters(ConverterTable& table);
@@ -41,11 +44,9 @@ void add_resize_converters(ConverterTable& table);
 void add_recurrent_converters(ConverterTable& table);
 void add_control_converters(ConverterTable& table);
 
-/// The name of a node's op in the tables.
-std::string converter_name(const onnx::NodeProto& node);
-/// The converter of the newest definition not above `opset`; null if there is none.
-Convert find_converter(std::string_view op, int64_t opset);
-/// The first opset whose definition of the op is known; 0 if none is.
+/// The converter of the newest definition not above `opset` of the domain (empty: ai.onnx); null if there is none.
+Convert find_converter(std::string_view domain, std::string_view op, int64_t opset);
+/// The first opset whose definition of ai.onnx's op is known; 0 if none is.
 int64_t first_opset_of(std::string_view op);
 
 }  // namespace gantry

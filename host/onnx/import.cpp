@@ -13,6 +13,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/declared_dim.h"
+#include "host/onnx/function_bodies.h"
 #include "host/onnx/importer.h"
 #include "host/onnx/size_advice.h"
 #include "host/ops/builder.h"
@@ -117,7 +118,8 @@ Importer::Importer(std::shared_ptr<onnx::ModelProto> model, std::filesystem::pat
                    const ImportOptions& options)
     : model_(model),
       options_(options),
-      tensors_(model, std::move(directory), options.reads),
+      bodies_(std::make_shared<FunctionBodies>(model)),
+      tensors_(bodies_, std::move(directory), options.reads),
       constant_budget_(options.constant_budget) {}
 
 Graph Importer::import() {
@@ -148,7 +150,10 @@ Graph Importer::import_supported() {
 
 void Importer::read_opsets() {
   for (const auto& import : model_->opset_import()) {
-    if (is_default_domain(import.domain())) opset_ = std::max<int64_t>(opset_, import.version());
+    if (is_default_domain(import.domain()))
+      opset_ = std::max<int64_t>(opset_, import.version());
+    else
+      opsets_[import.domain()] = import.version();
   }
   if (opset_ == 0) opset_ = 1;  // files before IR version 3 do not say
   if (opset_ > kNewestOpset && options_.warn) {
@@ -290,24 +295,27 @@ void Importer::add_outputs(const onnx::GraphProto& graph) {
 
 void Importer::convert_nodes(const onnx::GraphProto& graph) {
   for (const onnx::NodeProto& node : graph.node()) {
-    std::string name = node_name(node);
+    std::string name = prefix_ + node_name(node);
     int count = ++node_names_[name];
     if (count > 1) name += fmt::format("#{}", count);
     if (options_.on_node) {
-      options_.on_node(name, converter_name(node));
+      const std::string domain = is_default_domain(node.domain()) ? "" : node.domain() + "::";
+      options_.on_node(name, domain + node.op_type());
     }
     convert_node(node, name);
   }
 }
 
 void Importer::convert_node(const onnx::NodeProto& node, const std::string& name) {
-  Convert convert = find_converter(converter_name(node), opset_);
-  if (convert == nullptr) {
+  const onnx::FunctionProto* function = function_of(node);
+  const Convert convert = function == nullptr ? converter_of(node) : nullptr;
+  if (function == nullptr && convert == nullptr) {
     met_unsupported_op_ = true;
     return skip_node(node, name);
   }
   NodeImport import(*this, node, name);
   try {
+    if (function != nullptr) return call_function(*function, node, name);
     if (is_default_domain(node.domain()) && evaluate_contents(import)) return;
     convert(import);
   } catch (const ReadsUnknown&) {
@@ -329,7 +337,8 @@ void Importer::convert_node(const onnx::NodeProto& node, const std::string& name
   }
 }
 
-std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const std::string& owner) {
+std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const std::string& owner,
+                                            const std::vector<Value*>& arguments) {
   constexpr int kDeepest = 64;
   if (depth_ == kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
   struct Scope {
@@ -343,6 +352,13 @@ std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const
     }
     Importer& importer;
   } scope(*this);
+  if (static_cast<size_t>(graph.input_size()) != arguments.size())
+    user_error("node {}: its graph has {} inputs, not {}", owner, graph.input_size(), arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    Binding argument;
+    argument.value = arguments[i];
+    define(graph.input(static_cast<int>(i)).name(), std::move(argument), owner);
+  }
   add_initializers(graph);
   convert_nodes(graph);
   std::vector<Binding> outputs;

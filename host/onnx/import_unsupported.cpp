@@ -13,8 +13,8 @@ bool is_default_domain(const std::string& domain) {
   return domain.empty() || domain == "ai.onnx";
 }
 
-std::string converter_name(const onnx::NodeProto& node) {
-  return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
+std::string domain_name(const std::string& domain) {
+  return is_default_domain(domain) ? "" : domain;
 }
 
 std::string node_name(const onnx::NodeProto& node) {
@@ -72,12 +72,7 @@ std::string Importer::op_text(const onnx::NodeProto& node) const {
     const std::string known = since > 0 ? fmt::format("; gantry knows it since opset {}", since) : "";
     return fmt::format("{} (opset {}{})", node.op_type(), opset_, known);
   }
-  const auto& functions = model_->functions();
-  const bool is_function = std::any_of(functions.begin(), functions.end(), [&](const auto& f) {
-    return f.domain() == node.domain() && f.name() == node.op_type();
-  });
-  const std::string op = converter_name(node);
-  if (is_function) return op + " (a function of the model)";
+  const std::string op = node.domain() + "::" + node.op_type();
   const auto& imports = model_->opset_import();
   const auto version = std::find_if(imports.begin(), imports.end(),
                                     [&](const auto& import) { return import.domain() == node.domain(); });
@@ -87,7 +82,12 @@ std::string Importer::op_text(const onnx::NodeProto& node) const {
 
 void Importer::add_unsupported_ops(const onnx::GraphProto& graph) {
   for (const onnx::NodeProto& node : graph.node()) {
-    if (find_converter(converter_name(node), opset_) == nullptr) unsupported_.add_node(UnsupportedKind::kOp, op_text(node), node_name(node));
+    const onnx::FunctionProto* function = function_of(node);
+    if (function != nullptr) {
+      add_unsupported_ops_of(*function);
+      continue;
+    }
+    if (converter_of(node) == nullptr) unsupported_.add_node(UnsupportedKind::kOp, op_text(node), node_name(node));
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (attribute.has_g()) add_unsupported_ops(attribute.g());
       for (const onnx::GraphProto& body : attribute.graphs()) add_unsupported_ops(body);

@@ -17,6 +17,7 @@
 #include "host/onnx/unsupported.h"
 
 namespace onnx {
+class FunctionProto;
 class GraphProto;
 class ModelProto;
 class NodeProto;
@@ -25,6 +26,8 @@ class ValueInfoProto;
 }  // namespace onnx
 
 namespace gantry {
+
+class NodeImport;
 
 /// What an ONNX name stands for. Data is made from constants and contents only when something reads it.
 struct Binding {
@@ -39,10 +42,17 @@ struct Binding {
 /// Definitions of newer opsets are read as those of this one.
 inline constexpr int64_t kNewestOpset = 23;
 
+/// The model, and the bodies of its functions as they were called: their tensors are read where they lie.
+struct FunctionBodies;
+/// Converts one node (host/onnx/converters.h).
+using Convert = void (*)(NodeImport&);
+
 /// Thrown where a node reads an unknown binding; convert_node makes its outputs unknown too.
 struct ReadsUnknown {};
 
 bool is_default_domain(const std::string& domain);
+/// Its name as converters and functions have it: empty for ai.onnx.
+std::string domain_name(const std::string& domain);
 /// What a node is called in messages: its name, else its first output, else its op.
 std::string node_name(const onnx::NodeProto& node);
 
@@ -66,8 +76,10 @@ class Importer {
   Value* materialise(Binding& binding, const std::string& name);
   /// Ops that yield the contents when the model runs.
   Value* dims_as_data(const Contents& contents, const std::string& name);
-  /// Converts the nodes of a branch in a scope of its own; the bindings of its outputs.
-  std::vector<Binding> inline_graph(const onnx::GraphProto& graph, const std::string& owner);
+  /// Converts the nodes of a branch in a scope of its own, in which its inputs stand for `arguments`; the bindings of
+  /// its outputs.
+  std::vector<Binding> inline_graph(const onnx::GraphProto& graph, const std::string& owner,
+                                    const std::vector<Value*>& arguments = {});
   /// Converts the nodes of a branch for what it has that is not supported; other errors and the results are
   /// dropped.
   void probe_graph(const onnx::GraphProto& graph, const std::string& owner);
@@ -78,6 +90,7 @@ class Importer {
   bool take_constant_budget(int64_t bytes);
 
  private:
+  struct Frame;
   void read_opsets();
   void check_with_onnx() const;
   Graph import_supported();
@@ -90,6 +103,8 @@ class Importer {
   void define_unknown(const std::string& name, const std::string& definer);
   /// Puts down the nodes of a graph that have no converter, and those of its branches and loop bodies.
   void add_unsupported_ops(const onnx::GraphProto& graph);
+  /// Puts down the same of a function that is called, once.
+  void add_unsupported_ops_of(const onnx::FunctionProto& function);
   std::string op_text(const onnx::NodeProto& node) const;
   /// Throws what was collected, if anything was; `error`: what ended the import before, or empty.
   void throw_unsupported(const std::string& error);
@@ -109,6 +124,13 @@ class Importer {
   void name_symbols(const onnx::GraphProto& graph);
   /// A symbol that no other has.
   std::string new_symbol(const std::string& wanted);
+  /// The version of a domain that the model, or the function that is being converted, imports; 1 where it does not say.
+  int64_t opset_of(const std::string& domain) const;
+  Convert converter_of(const onnx::NodeProto& node) const;
+  /// The model's function that the node calls; null if it calls none.
+  const onnx::FunctionProto* function_of(const onnx::NodeProto& node) const;
+  /// Converts the function's body in place of the node.
+  void call_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, const std::string& name);
   void convert_nodes(const onnx::GraphProto& graph);
   void convert_node(const onnx::NodeProto& node, const std::string& name);
   void add_outputs(const onnx::GraphProto& graph);
@@ -117,16 +139,20 @@ class Importer {
 
   std::shared_ptr<onnx::ModelProto> model_;
   const ImportOptions& options_;
+  std::shared_ptr<FunctionBodies> bodies_;
   TensorReader tensors_;
   Graph graph_;
   int64_t opset_ = 0;
+  std::map<std::string, int64_t> opsets_;  ///< of the other domains
+  std::string prefix_;                     ///< of nodes' names in a function: those of the nodes that called it
   std::deque<std::unordered_map<std::string, Binding>> scopes_;
   std::map<std::string, std::string> symbols_;    ///< dim_param -> symbol
   std::set<std::string> taken_symbols_;           ///< all symbols of inputs
   std::map<std::string, int64_t> fixed_symbols_;  ///< by the shapes and sizes that the user gave
   std::map<std::string, int> node_names_;
   UnsupportedReport unsupported_;
-  bool met_unsupported_op_ = false;  ///< they are listed when all are known
+  std::set<const onnx::FunctionProto*> listed_functions_;  ///< by add_unsupported_ops_of
+  bool met_unsupported_op_ = false;                        ///< they are listed when all are known
   int depth_ = 0;
   int64_t constant_budget_;
 };

@@ -5,6 +5,7 @@
 #include "host/onnx/importer.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
+#include "host/tensor/element.h"
 
 namespace gantry {
 
@@ -123,6 +124,12 @@ std::optional<std::vector<double>> to_doubles(const ConstantData& data) {
       return widen_all<uint64_t>(data);
     case DType::kBool:
       return widen_all<bool>(data);
+    case DType::kF16:
+    case DType::kBF16: {
+      std::vector<double> values;
+      for (size_t at = 0; at < data.size; at += 2) values.push_back(read_float(data.type.dtype, data.bytes + at));
+      return values;
+    }
     default:
       return std::nullopt;
   }
@@ -259,6 +266,13 @@ void NodeImport::inline_branch(const onnx::GraphProto& branch) {
   for (size_t i = 0; i < output_count(); ++i) {
     if (wants(i)) importer_.define(proto_.output(static_cast<int>(i)), std::move(results[i]), name_);
   }
+}
+
+std::vector<Value*> NodeImport::call_graph(const onnx::GraphProto& graph, const std::vector<Value*>& arguments) {
+  std::vector<Value*> results;
+  for (Binding& result : importer_.inline_graph(graph, name_, arguments))
+    results.push_back(importer_.materialise(result, name_));
+  return results;
 }
 
 void NodeImport::probe_branch(const onnx::GraphProto& branch) {

@@ -94,6 +94,8 @@ class NodeImport {
   void set_constant(size_t i, ConstantPtr data);
   /// Converts the branch's nodes in place; the node's results are the branch's.
   void inline_branch(const onnx::GraphProto& branch);
+  /// Converts a graph that the node has as an attribute, with its inputs standing for `arguments`; its results.
+  std::vector<Value*> call_graph(const onnx::GraphProto& graph, const std::vector<Value*>& arguments);
   /// Looks for what is not supported in a branch that is not converted.
   void probe_branch(const onnx::GraphProto& branch);
   /// Appends an op to the function. Small results of constants are evaluated at once.
