@@ -65,6 +65,20 @@ void convert_shrink(NodeImport& n) {
   n.set(0, n.cast(y, x->type.dtype));
 }
 
+/// swish(a) * b, of equal shapes.
+void convert_swiglu(NodeImport& n) {
+  auto attrs = std::make_shared<ActivationAttrs>();
+  attrs->alpha = n.number("alpha", 1);
+  n.set(0, n.add(op::multiply, {n.add(nn::swish, {n.input(0)}, attrs), n.input(1)}));
+}
+
+/// Nothing is dropped, so the mask is true (1 before opset 10) everywhere.
+void set_dropout_mask(NodeImport& n) {
+  if (!n.wants(1)) return;
+  const TensorType type = n.type(0);
+  n.set(1, n.broadcast(n.scalar(n.opset() < 10 ? type.dtype : DType::kBool, 1), type.shape));
+}
+
 void convert_dropout(NodeImport& n) {
   if (n.has(2)) {  // training mode
     auto mode = n.contents(2);
@@ -76,6 +90,7 @@ void convert_dropout(NodeImport& n) {
     }
   }
   n.set(0, n.add(nn::dropout, {n.input(0)}));
+  set_dropout_mask(n);
 }
 
 }  // namespace
@@ -86,6 +101,7 @@ void add_activation_converters(ConverterTable& table) {
   for (const Plain& entry : kPlain) table.push_back({entry.onnx, entry.since, convert_plain});
   table.push_back({"Gelu", 20, convert_gelu});
   table.push_back({"Shrink", 9, convert_shrink});
+  table.push_back({"SwiGLU", 28, convert_swiglu});
   table.push_back({"Dropout", 1, convert_dropout});
 }
 

@@ -2,6 +2,7 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/quantize.h"
 #include "host/ops/dense.h"
+#include "host/ops/det.h"
 #include "host/ops/elementwise.h"
 
 namespace gantry {
@@ -59,6 +60,7 @@ void convert_gemm(NodeImport& n) {
 void add_matmul_converters(ConverterTable& table) {
   table.push_back({"MatMul", 1, convert_matmul});
   table.push_back({"Gemm", 1, convert_gemm});
+  table.push_back({"Det", 11, [](NodeImport& n) { n.set(0, n.add(linalg::det, {n.input(0)})); }});
 }
 
 }  // namespace gantry

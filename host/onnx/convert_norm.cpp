@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/norm.h"
 #include "host/ops/reduce.h"
@@ -9,8 +10,30 @@
 namespace gantry {
 namespace {
 
+/// With the statistics of the data themselves, (N, C, …) over all axes but the channels'; from opset 14.
+void convert_batch_norm_training(NodeImport& n) {
+  const Term given = Term::input(n, 0), x = given.widened();
+  if (x.rank() < 2) n.fail("its data {} has no channel axis", n.type(0).str());
+  std::vector<int64_t> axes = axes_from(x, 1);
+  axes.front() = 0;
+  Shape beside(static_cast<size_t>(x.rank()) - 1, 1);
+  beside[0] = x.dim(1);
+  const auto vector = [&](size_t i) { return Term::input(n, i).cast(x.dtype()); };
+  const Term average = mean(x, axes, KeepAxes::kYes), variance = mean(square(x - average), axes, KeepAxes::kYes);
+  const Term deviation = sqrt(variance + n.number("epsilon", 1e-5));
+  const Term y = (x - average) / deviation * vector(1).reshaped(beside) + vector(2).reshaped(beside);
+  n.set(0, y.cast(given.dtype()));
+  const double momentum = n.number("momentum", 0.9);
+  const auto running = [&](size_t i, const Term& seen) {
+    const Term moved = vector(i + 2) * momentum + seen.reshaped({x.dim(1)}) * (1 - momentum);
+    n.set(i, moved.cast(n.type(i + 2).dtype));
+  };
+  if (n.wants(1)) running(1, average);
+  if (n.wants(2)) running(2, variance);
+}
+
 void convert_batch_norm(NodeImport& n) {
-  if (n.integer("training_mode", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "training mode");
+  if (n.integer("training_mode", 0) != 0) return convert_batch_norm_training(n);
   if (n.opset() < 7 && n.has_attribute("is_test") && n.integer("is_test", 0) == 0) {
     n.unsupported(UnsupportedKind::kAttribute, "training mode");
   }
@@ -71,6 +94,27 @@ void convert_layer_norm(NodeImport& n) {
   if (n.wants(1) || n.wants(2)) set_moments(n, attrs->axis, attrs->epsilon);
 }
 
+/// x / sqrt(mean of squares over the axes from `axis` on), times a scale that is broadcast.
+void convert_rms_norm(NodeImport& n) {
+  const Term given = Term::input(n, 0), scale = Term::input(n, 1);
+  const bool own_precision = n.integer("stash_type", 1) != 1;
+  const Term x = own_precision ? given : given.widened();
+  const int64_t axis = n.axis(n.integer("axis", -1), x.rank());
+  const Term power = mean(square(x), axes_from(x, axis), KeepAxes::kYes);
+  const Term normalised = x / sqrt(power + n.number("epsilon", 1e-5));
+  n.set(0, (normalised.cast(given.dtype()).cast(scale.dtype()) * scale).broadcast(x.shape()));
+}
+
+/// Opset 9: (x - mean) / (standard deviation + 1e-9) over axes.
+void convert_mean_variance_norm(NodeImport& n) {
+  const Term given = Term::input(n, 0), x = given.widened();
+  std::vector<int64_t> axes = n.integer_list("axes");
+  if (!n.has_attribute("axes")) axes = {0, 2, 3};
+  const Term deviation = x - mean(x, axes, KeepAxes::kYes);
+  const Term spread = sqrt(mean(square(deviation), axes, KeepAxes::kYes));
+  n.set(0, (deviation / (spread + 1e-9)).cast(given.dtype()));
+}
+
 void convert_lrn(NodeImport& n) {
   auto attrs = std::make_shared<LrnAttrs>();
   attrs->size = n.integer("size", 0);
@@ -122,6 +166,8 @@ void add_norm_converters(ConverterTable& table) {
       {"InstanceNormalization", 1, convert_instance_norm},
       {"GroupNormalization", 18, convert_group_norm},
       {"LayerNormalization", 17, convert_layer_norm},
+      {"RMSNormalization", 23, convert_rms_norm},
+      {"MeanVarianceNormalization", 9, convert_mean_variance_norm},
       {"LRN", 1, convert_lrn},
       {"LpNormalization", 1, convert_lp_normalization},
   };

@@ -34,6 +34,16 @@ ConverterTable make_table() {
   add_resize_converters(table);
   add_recurrent_converters(table);
   add_control_converters(table);
+  add_attention_converters(table);
+  add_loss_converters(table);
+  add_linear_attention_converters(table);
+  add_sample_converters(table);
+  add_signal_converters(table);
+  add_scan_converters(table);
+  add_training_converters(table);
+  add_window_converters(table);
+  add_microsoft_converters(table);
+  add_microsoft_attention_converters(table);
   std::sort(table.begin(), table.end(),
             [](const Converter& a, const Converter& b) { return order_of(a) < order_of(b); });
   return table;

@@ -43,6 +43,16 @@ void add_einsum_converters(ConverterTable& table);
 void add_resize_converters(ConverterTable& table);
 void add_recurrent_converters(ConverterTable& table);
 void add_control_converters(ConverterTable& table);
+void add_attention_converters(ConverterTable& table);
+void add_loss_converters(ConverterTable& table);
+void add_linear_attention_converters(ConverterTable& table);
+void add_sample_converters(ConverterTable& table);
+void add_signal_converters(ConverterTable& table);
+void add_scan_converters(ConverterTable& table);
+void add_training_converters(ConverterTable& table);
+void add_window_converters(ConverterTable& table);
+void add_microsoft_converters(ConverterTable& table);
+void add_microsoft_attention_converters(ConverterTable& table);
 
 /// The converter of the newest definition not above `opset` of the domain (empty: ai.onnx); null if there is none.
 Convert find_converter(std::string_view domain, std::string_view op, int64_t opset);

@@ -40,7 +40,7 @@ struct Binding {
 };
 
 /// Definitions of newer opsets are read as those of this one.
-inline constexpr int64_t kNewestOpset = 23;
+inline constexpr int64_t kNewestOpset = 28;
 
 /// The model, and the bodies of its functions as they were called: their tensors are read where they lie.
 struct FunctionBodies;

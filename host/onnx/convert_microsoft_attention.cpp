@@ -1,0 +1,226 @@
+// The attentions of com.microsoft. Semantics: ONNX Runtime's documentation of its contrib operators.
+#include <cmath>
+
+#include "host/onnx/attention_core.h"
+#include "host/onnx/converters.h"
+#include "host/onnx/rotary.h"
+#include "host/ops/scatter.h"
+
+namespace gantry {
+namespace {
+
+constexpr std::string_view kDomain = "com.microsoft";
+
+int64_t heads_of(NodeImport& n, const char* name) {
+  const int64_t heads = n.integer(name, 0);
+  if (heads < 1) n.fail("its {} is {}", name, heads);
+  return heads;
+}
+
+/// (B, L, heads * size) -> (B, heads, L, size); (B, heads, L, size) as it is.
+Term with_heads(const Term& x, int64_t heads) {
+  if (x.rank() == 4) return x;
+  if (x.rank() != 3) x.node().fail("an operand {} should have 3 dimensions", to_string(x.shape()));
+  return split_heads(x, heads);
+}
+
+double scale_of(NodeImport& n, const Term& query) {
+  const double given = n.number("scale", 0);
+  if (given != 0) return given;
+  if (!query.dim(3).is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "size of a head");
+  return 1 / std::sqrt(static_cast<double>(query.dim(3).value()));
+}
+
+void add_bias(AttentionCore& core, const Term& bias) {
+  core.bias = core.bias ? *core.bias + bias : bias;
+}
+
+/// A mask of keys, by its shape: (B) counts those that matter, (B, T) has 0 for those that do not, (B, L, T) the same for
+/// every query.
+void read_key_mask(NodeImport& n, AttentionCore& core, size_t input) {
+  if (!n.has(input)) return;
+  const Term mask = Term::input(n, input);
+  const Dim keys = core.key.dim(2);
+  Shape shape = mask.shape();
+  std::optional<Term> counts;
+  if (mask.rank() == 1 && !provably_different(mask.dim(0), core.query.dim(0))) {
+    const Term lengths = mask.cast(DType::kI64).reshaped({mask.dim(0), 1, 1, 1});
+    counts = less(Term::range(n, keys), lengths);
+  } else if (mask.rank() == 2) {
+    counts = less(mask.number_like(0), mask).reshaped({shape[0], 1, 1, shape[1]});
+  } else if (mask.rank() == 3) {
+    counts = less(mask.number_like(0), mask).reshaped({shape[0], 1, shape[1], shape[2]});
+  } else {
+    n.unsupported(UnsupportedKind::kValueKind, "a mask of the shape {}", to_string(shape));
+  }
+  const double filter = n.number("mask_filter_value", -10000);
+  add_bias(core, where(*counts, 0, Term::number(n, DType::kF32, filter)).cast(core.query.dtype()));
+}
+
+/// Keys and values after those of the past.
+Dim append(AttentionCore& core, const Term& past_key, const Term& past_value) {
+  core.key = concatenated({past_key, core.key}, 2);
+  core.value = concatenated({past_value, core.value}, 2);
+  return past_key.dim(2);
+}
+
+void make_causal(NodeImport& n, AttentionCore& core, const Dim& past) {
+  if (n.integer("unidirectional", 0) == 0) return;
+  AttentionWindow window{core.query.dim(2), core.key.dim(2), past};
+  window.right = 0;
+  if (const auto allowed = window_mask(n, window)) restrict(core.allowed, *allowed);
+}
+
+/// Inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value.
+void convert_multi_head_attention(NodeImport& n) {
+  const int64_t heads = heads_of(n, "num_heads");
+  if (!n.has(1) || !n.has(2)) n.unsupported(UnsupportedKind::kValueKind, "query, key and value in one tensor");
+  if (n.has(8) || n.has(9)) n.unsupported(UnsupportedKind::kValueKind, "indirection of its cache");
+  Term query = Term::input(n, 0), key = Term::input(n, 1), value = Term::input(n, 2);
+  if (query.rank() != 3) n.unsupported(UnsupportedKind::kValueKind, "query, key and value in one tensor");
+  if (n.has(3)) {
+    const Term bias = Term::input(n, 3);
+    const Dim size = query.dim(2);
+    query = query + bias.sliced(0, 0, size);
+    if (key.rank() == 3) key = key + bias.sliced(0, size, size * 2);
+    if (value.rank() == 3) value = value + bias.sliced(0, size * 2, bias.dim(0));
+  }
+  AttentionCore core{split_heads(query, heads), with_heads(key, heads), with_heads(value, heads)};
+  core.scale = scale_of(n, core.query);
+  const Dim past = n.has(6) && n.has(7) ? append(core, Term::input(n, 6), Term::input(n, 7)) : Dim(0);
+  read_key_mask(n, core, 4);
+  if (n.has(5)) add_bias(core, Term::input(n, 5));
+  make_causal(n, core, past);
+  const AttentionStages stages = attention_stages(core);
+  n.set(0, merge_heads(stages.result));
+  if (n.wants(1)) n.set(1, core.key);
+  if (n.wants(2)) n.set(2, core.value);
+  if (n.wants(3)) n.set(3, stages.scores);
+}
+
+/// Projections of one input, and their attention: inputs data, weight, bias, mask, past (2, B, heads, P, size),
+/// attention_bias.
+void convert_attention(NodeImport& n) {
+  const int64_t heads = heads_of(n, "num_heads");
+  if (n.integer("do_rotary", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "do_rotary");
+  Term projected = matmul(Term::input(n, 0), Term::input(n, 1));
+  if (n.has(2)) projected = projected + Term::input(n, 2);
+  const Dim all = projected.dim(2);
+  const std::vector<int64_t> sizes = n.integer_list("qkv_hidden_sizes");
+  if (!sizes.empty() && sizes.size() != 3) n.fail("its qkv_hidden_sizes should have 3 entries");
+  const Dim query = sizes.empty() ? floordiv(all, 3) : Dim(sizes[0]);
+  const Dim key_end = query + (sizes.empty() ? query : Dim(sizes[1]));
+  AttentionCore core{split_heads(projected.sliced(2, 0, query), heads),
+                     split_heads(projected.sliced(2, query, key_end), heads),
+                     split_heads(projected.sliced(2, key_end, all), heads)};
+  core.scale = scale_of(n, core.query);
+  Dim past = 0;
+  if (n.has(4)) {
+    const Term kept = Term::input(n, 4);
+    past = append(core, kept.sliced(0, 0, 1).squeezed(0), kept.sliced(0, 1, 2).squeezed(0));
+  }
+  read_key_mask(n, core, 3);
+  if (n.has(5)) add_bias(core, Term::input(n, 5));
+  make_causal(n, core, past);
+  n.set(0, merge_heads(attention_stages(core).result));
+  if (n.wants(1)) n.set(1, concatenated({core.key.unsqueezed(0), core.value.unsqueezed(0)}, 0));
+}
+
+/// What sequence b has before these queries, (B) i64: all that it has (seqlens_k + 1) but the queries; nothing where
+/// there is no cache yet.
+Term past_lengths(NodeImport& n, const Dim& cached, const Dim& queries) {
+  const Term totals = Term::input(n, 5).cast(DType::kI64);
+  const Term flat = totals.reshaped({element_count(totals.shape())});
+  if (cached == Dim(0)) return flat * 0;
+  return flat + 1 - Term::range(n, 1, queries);
+}
+
+/// The cache (B, heads, P, size) with room for the new rows, each sequence's after what it has.
+Term with_new_rows(const Term& cache, const Term& rows, const Term& past) {
+  NodeImport& n = rows.node();
+  if (cache.dim(2) == Dim(0)) return rows;
+  const Term room = Term::filled(n, rows.dtype(), 0, rows.shape());
+  const Term wide = concatenated({cache, room}, 2);
+  const Term at = past.reshaped({past.dim(0), 1, 1, 1}) + Term::range(n, rows.dim(2)).reshaped({rows.dim(2), 1});
+  auto attrs = std::make_shared<ScatterAttrs>();
+  attrs->axis = 2;
+  return {n, n.add(op::scatter_elements, {wide, at.broadcast(rows.shape()), rows}, attrs)};
+}
+
+/// Inputs: query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
+/// position_ids, attention_bias. The result's cache is as long as the past's and the new rows together.
+void convert_group_query_attention(NodeImport& n) {
+  const int64_t heads = heads_of(n, "num_heads"), key_heads = heads_of(n, "kv_num_heads");
+  if (n.integer("smooth_softmax", 0) > 0) n.unsupported(UnsupportedKind::kAttribute, "smooth_softmax");
+  if (n.has(11)) n.unsupported(UnsupportedKind::kValueKind, "sinks of its heads");
+  const Term given = Term::input(n, 0);
+  const bool packed = !n.has(1);
+  const Dim size = packed ? floordiv(given.dim(2), heads + 2 * key_heads) : floordiv(given.dim(2), heads);
+  const Dim query_end = size * heads, key_end = query_end + size * key_heads;
+  Term query = split_heads(packed ? given.sliced(2, 0, query_end) : given, heads);
+  Term key = split_heads(packed ? given.sliced(2, query_end, key_end) : Term::input(n, 1), key_heads);
+  const Term value = split_heads(packed ? given.sliced(2, key_end, given.dim(2)) : Term::input(n, 2), key_heads);
+  const Dim cached = n.has(3) ? n.type(3).shape.at(2) : Dim(0);
+  const Term past = past_lengths(n, cached, query.dim(2));
+  if (n.integer("do_rotary", 0) != 0) {
+    const Term steps = Term::range(n, query.dim(2));
+    const Term positions = n.has(9) ? Term::input(n, 9).cast(DType::kI64)
+                                    : past.reshaped({past.dim(0), 1}) + steps;
+    const Rotation rotation{gather(Term::input(n, 7), positions, 0), gather(Term::input(n, 8), positions, 0),
+                            n.integer("rotary_interleaved", 0) != 0,
+                            n.type(7).shape.at(1).is_constant() ? 2 * n.type(7).shape[1].value() : 0};
+    query = rotated(query, rotation, 2, 3);
+    key = rotated(key, rotation, 2, 3);
+  }
+  AttentionCore core{query, n.has(3) ? with_new_rows(Term::input(n, 3), key, past) : key,
+                     n.has(4) ? with_new_rows(Term::input(n, 4), value, past) : value};
+  core.scale = scale_of(n, query);
+  core.softcap = n.number("softcap", 0);
+  AttentionWindow window{query.dim(2), core.key.dim(2)};
+  window.offsets = past;
+  window.right = 0;
+  const int64_t local = n.integer("local_window_size", -1);
+  window.left = local > 0 ? local - 1 : -1;
+  if (const auto allowed = window_mask(n, window)) restrict(core.allowed, *allowed);
+  if (n.has(10)) add_bias(core, Term::input(n, 10));
+  n.set(0, merge_heads(attention_stages(core).result));
+  if (n.wants(1)) n.set(1, core.key);
+  if (n.wants(2)) n.set(2, core.value);
+}
+
+/// Inputs: data (B, L, heads * size) or (B, heads, L, size), positions (1) of the first row or (B, L), cosines, sines.
+void convert_rotary_embedding(NodeImport& n) {
+  const Term x = Term::input(n, 0);
+  if (n.integer("is_packed_batching", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "is_packed_batching");
+  const bool flat = x.rank() == 3;
+  const Dim length = x.dim(flat ? 1 : 2);
+  Term positions = Term::input(n, 1).cast(DType::kI64);
+  if (positions.rank() == 1) positions = (positions + Term::range(n, length)).reshaped({1, length});
+  const int64_t turning = n.integer("rotary_embedding_dim", 0);
+  const Rotation rotation{gather(Term::input(n, 2), positions, 0), gather(Term::input(n, 3), positions, 0),
+                          n.integer("interleaved", 0) != 0, turning};
+  if (!flat) return n.set(0, rotated(x, rotation, 2, 3));
+  int64_t heads = n.integer("num_heads", 0);
+  const Dim half = n.type(2).shape.at(1);
+  if (heads == 0) {  // those of the cosines' size
+    const Dim count = floordiv(x.dim(2), half * 2);
+    if (!count.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "number of heads");
+    heads = count.value();
+  }
+  const Term split = x.reshaped({x.dim(0), length, heads, floordiv(x.dim(2), heads)});
+  n.set(0, rotated(split, rotation, 1, 3).reshaped(x.shape()));
+}
+
+}  // namespace
+
+void add_microsoft_attention_converters(ConverterTable& table) {
+  const Converter entries[] = {
+      {"MultiHeadAttention", 1, convert_multi_head_attention, kDomain},
+      {"Attention", 1, convert_attention, kDomain},
+      {"GroupQueryAttention", 1, convert_group_query_attention, kDomain},
+      {"RotaryEmbedding", 1, convert_rotary_embedding, kDomain},
+  };
+  table.insert(table.end(), std::begin(entries), std::end(entries));
+}
+
+}  // namespace gantry

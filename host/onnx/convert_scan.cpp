@@ -1,0 +1,134 @@
+// Scan whose number of steps is known and small: its body once for every step.
+#include <onnx/onnx_pb.h>
+
+#include "host/onnx/converters.h"
+#include "host/onnx/term.h"
+
+namespace gantry {
+namespace {
+
+constexpr int64_t kMostSteps = 512;  // of all sequences together
+
+/// A body's inputs: states, then an element of each scanned input. Its outputs: states, then elements of the results.
+struct ScanNest {
+  NodeImport& n;
+  const onnx::GraphProto& body;
+  size_t states, scanned, results;
+
+  ScanNest(NodeImport& node, size_t inputs)
+      : n(node), body(n.graph("body")), scanned(static_cast<size_t>(n.integer("num_scan_inputs", 0))) {
+    if (scanned < 1 || scanned > inputs) n.fail("its num_scan_inputs is {}, with {} inputs", scanned, inputs);
+    states = inputs - scanned;
+    if (n.output_count() < states) n.fail("has {} outputs for {} states", n.output_count(), states);
+    results = n.output_count() - states;
+  }
+
+  /// An entry of an attribute for each of `count` things; absent: all 0.
+  std::vector<int64_t> entries(const char* name, size_t count) const {
+    std::vector<int64_t> given = n.integer_list(name);
+    if (given.empty()) given.assign(count, 0);
+    if (given.size() != count) n.fail("its attribute {} should have {} entries", name, count);
+    return given;
+  }
+
+  int64_t steps(const Term& first, int64_t axis) const {
+    const Dim& extent = first.dim(axis);
+    if (!extent.is_constant() || extent.value() < 1 || extent.value() > kMostSteps)
+      n.unsupported(UnsupportedKind::kControlFlow, "{} steps", extent.str());
+    return extent.value();
+  }
+};
+
+struct Scanned {
+  std::vector<Term> states, results;  ///< results without the axis of steps stacked along axis 0
+};
+
+/// All steps over inputs whose axis of steps is the first.
+Scanned run_steps(const ScanNest& nest, std::vector<Term> states, const std::vector<Term>& inputs,
+                  const std::vector<int64_t>& backward, const std::vector<int64_t>& results_backward) {
+  const int64_t steps = nest.steps(inputs.front(), 0);
+  std::vector<std::vector<Term>> parts(nest.results);
+  for (int64_t t = 0; t < steps; ++t) {
+    std::vector<Value*> arguments(states.begin(), states.end());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const int64_t at = backward[i] != 0 ? steps - 1 - t : t;
+      arguments.push_back(inputs[i].sliced(0, at, at + 1).squeezed(0));
+    }
+    const std::vector<Value*> made = nest.n.call_graph(nest.body, arguments);
+    if (made.size() != nest.states + nest.results)
+      nest.n.fail("its body has {} outputs, not {}", made.size(), nest.states + nest.results);
+    states.clear();
+    for (size_t i = 0; i < nest.states; ++i) states.emplace_back(nest.n, made[i]);
+    for (size_t i = 0; i < nest.results; ++i) {
+      const Term part = Term(nest.n, made[nest.states + i]).unsqueezed(0);
+      parts[i].insert(results_backward[i] != 0 ? parts[i].begin() : parts[i].end(), part);
+    }
+  }
+  Scanned scanned{states, {}};
+  for (const std::vector<Term>& all : parts) scanned.results.push_back(concatenated(all, 0));
+  return scanned;
+}
+
+/// The axis moved to the front, or the first axis moved there.
+Term with_axis_first(const Term& x, int64_t axis) {
+  std::vector<int64_t> axes{axis};
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    if (i != axis) axes.push_back(i);
+  }
+  return axis == 0 ? x : x.transposed(axes);
+}
+Term with_first_axis_at(const Term& x, int64_t axis) {
+  std::vector<int64_t> axes;
+  for (int64_t i = 1; i < x.rank(); ++i) axes.push_back(i);
+  axes.insert(axes.begin() + axis, 0);
+  return axis == 0 ? x : x.transposed(axes);
+}
+
+void convert_scan(NodeImport& n) {
+  const ScanNest nest(n, n.input_count());
+  const std::vector<int64_t> axes = nest.entries("scan_input_axes", nest.scanned);
+  std::vector<Term> states, inputs;
+  for (size_t i = 0; i < nest.states; ++i) states.push_back(Term::input(n, i));
+  for (size_t i = 0; i < nest.scanned; ++i) {
+    const Term x = Term::input(n, nest.states + i);
+    inputs.push_back(with_axis_first(x, n.axis(axes[i], x.rank())));
+  }
+  const Scanned scanned = run_steps(nest, states, inputs, nest.entries("scan_input_directions", nest.scanned),
+                                    nest.entries("scan_output_directions", nest.results));
+  for (size_t i = 0; i < nest.states; ++i) n.set(i, scanned.states[i]);
+  const std::vector<int64_t> to = nest.entries("scan_output_axes", nest.results);
+  for (size_t i = 0; i < nest.results; ++i) {
+    const Term& y = scanned.results[i];
+    n.set(nest.states + i, with_first_axis_at(y, n.axis(to[i], y.rank())));
+  }
+}
+
+/// Opset 8: all inputs have an axis of sequences in front, which are scanned one after the other.
+void convert_scan_8(NodeImport& n) {
+  if (n.has(0)) n.unsupported(UnsupportedKind::kRunTimeValue, "lengths of its sequences");
+  const ScanNest nest(n, n.input_count() - 1);
+  std::vector<Term> given;
+  for (size_t i = 1; i < n.input_count(); ++i) given.push_back(Term::input(n, i));
+  const int64_t sequences = nest.steps(given.front(), 0);
+  const std::vector<int64_t> backward = nest.entries("directions", nest.scanned);
+  const std::vector<int64_t> forward(nest.results, 0);
+  std::vector<std::vector<Term>> parts(n.output_count());
+  for (int64_t b = 0; b < sequences; ++b) {
+    std::vector<Term> own;
+    for (const Term& x : given) own.push_back(x.sliced(0, b, b + 1).squeezed(0));
+    const auto split = own.begin() + static_cast<std::ptrdiff_t>(nest.states);
+    const Scanned scanned = run_steps(nest, {own.begin(), split}, {split, own.end()}, backward, forward);
+    for (size_t i = 0; i < nest.states; ++i) parts[i].push_back(scanned.states[i].unsqueezed(0));
+    for (size_t i = 0; i < nest.results; ++i) parts[nest.states + i].push_back(scanned.results[i].unsqueezed(0));
+  }
+  for (size_t i = 0; i < parts.size(); ++i) n.set(i, concatenated(parts[i], 0));
+}
+
+}  // namespace
+
+void add_scan_converters(ConverterTable& table) {
+  table.push_back({"Scan", 8, convert_scan_8});
+  table.push_back({"Scan", 9, convert_scan});
+}
+
+}  // namespace gantry

@@ -1,0 +1,57 @@
+// Col2Im and CenterCropPad.
+#include "host/onnx/converters.h"
+#include "host/onnx/term.h"
+#include "host/ops/col2im.h"
+#include "host/ops/movement.h"
+
+namespace gantry {
+namespace {
+
+void convert_col2im(NodeImport& n) {
+  auto attrs = std::make_shared<Col2ImAttrs>();
+  attrs->image = n.dims(1, "image_shape");
+  attrs->kernel = n.integers(2, "block_shape");
+  const size_t axes = attrs->kernel.size();
+  const auto list = [&](const char* name, size_t count, int64_t otherwise) {
+    std::vector<int64_t> given = n.integer_list(name);
+    if (given.empty()) given.assign(count, otherwise);
+    if (given.size() != count) n.fail("its attribute {} should have {} entries", name, count);
+    return given;
+  };
+  attrs->strides = list("strides", axes, 1);
+  attrs->dilations = list("dilations", axes, 1);
+  const std::vector<int64_t> pads = list("pads", 2 * axes, 0);
+  attrs->padding.assign(pads.begin(), pads.end());
+  n.set(0, n.add(nn::col2im, {n.input(0)}, attrs));
+}
+
+/// The middle of the data where they are larger than wanted, zeros around them where they are smaller; what does not
+/// divide by two is one more at the end.
+void convert_center_crop_pad(NodeImport& n) {
+  Term x = Term::input(n, 0);
+  const Shape wanted = n.dims(1, "shape");
+  std::vector<int64_t> axes = n.integer_list("axes");
+  if (!n.has_attribute("axes")) axes = axes_from(x, 0);
+  if (axes.size() != wanted.size()) n.fail("has {} sizes for {} axes", wanted.size(), axes.size());
+  auto pad = std::make_shared<PadAttrs>();
+  pad->before.assign(static_cast<size_t>(x.rank()), 0);
+  pad->after = pad->before;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t axis = n.axis(axes[i], x.rank());
+    const Dim have = x.dim(axis), kept = min(have, wanted[i]);
+    const Dim begin = floordiv(have - kept, 2), missing = wanted[i] - kept;
+    x = x.sliced(axis, begin, begin + kept);
+    pad->before[static_cast<size_t>(axis)] = floordiv(missing, 2);
+    pad->after[static_cast<size_t>(axis)] = missing - floordiv(missing, 2);
+  }
+  n.set(0, n.add(op::pad, {x}, pad));
+}
+
+}  // namespace
+
+void add_window_converters(ConverterTable& table) {
+  table.push_back({"Col2Im", 18, convert_col2im});
+  table.push_back({"CenterCropPad", 18, convert_center_crop_pad});
+}
+
+}  // namespace gantry
