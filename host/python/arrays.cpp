@@ -91,7 +91,7 @@ int numpy_number(DLDataType type) {
   using Numbers = py::detail::npy_api;
   constexpr int kHalf = 23;  // missing in pybind11's list
   if (type.lanes != 1) return -1;
-  const int size = type.bits == 8 ? 0 : type.bits == 16 ? 1 : type.bits == 32 ? 2 : 3;
+  const int size = type.bits <= 8 ? 0 : type.bits == 16 ? 1 : type.bits == 32 ? 2 : 3;
   switch (type.code) {
     case kDLFloat: {
       constexpr int kFloats[] = {-1, kHalf, Numbers::NPY_FLOAT_, Numbers::NPY_DOUBLE_};

@@ -222,9 +222,8 @@ DType dtype_of(const std::string& name) {
   if (const auto dtype = parse_dtype(name)) return *dtype;
   if (const auto found = numpy.find(name); found != numpy.end()) return found->second;
   user_error(
-      "dtype '{}' is none of f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, or NumPy's "
-      "names "
-      "of these",
+      "dtype '{}' is none of f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, NumPy's names of "
+      "these, f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0fnu, f6e2m3fn, f6e3m2fn, f4e2m1fn, i4, u4, i2 or u2",
       name);
 }
 
