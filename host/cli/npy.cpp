@@ -124,10 +124,20 @@ class HeaderParser {
 struct DescrName {
   std::string_view descr, name;
 };
-constexpr DescrName kDescrs[] = {{"<f4", "f32"}, {"<f8", "f64"}, {"<f2", "f16"}, {"<V2", "bf16"},
+// Bytes without a name of NumPy's, as ml_dtypes writes its small floats, are read as u8.
+constexpr DescrName kDescrs[] = {{"|V1", "u8"},  {"<f4", "f32"}, {"<f8", "f64"}, {"<f2", "f16"}, {"<V2", "bf16"},
                                  {"|i1", "i8"},  {"<i2", "i16"}, {"<i4", "i32"}, {"<i8", "i64"},
                                  {"|u1", "u8"},  {"<u2", "u16"}, {"<u4", "u32"}, {"<u8", "u64"},
                                  {"|b1", "bool"}};
+
+/// Of types that NumPy has no name for: integers of less than 8 bits as integers of 8, small floats as ml_dtypes does.
+std::string_view descr_of_bytes(const rpc::ElementType& type) {
+  for (const auto& [wider, descr] : {std::pair{"i8", "|i1"}, {"u8", "|u1"}}) {
+    const rpc::ElementType byte = *parse_type_name(wider);
+    if (type.bits < 8 && type.code == byte.code) return descr;
+  }
+  return type.bits <= 8 ? "|V1" : "";
+}
 
 struct ArrayType {
   rpc::ElementType type;
@@ -257,6 +267,7 @@ std::string format_npy(const HostTensor& tensor) {
   for (const DescrName& known : kDescrs) {
     if (parse_type_name(known.name) == tensor.type) descr = known.descr;
   }
+  if (descr.empty()) descr = descr_of_bytes(tensor.type);
   internal_check(!descr.empty(), "no .npy type for {}", type_name(tensor.type));
   std::string shape;
   for (int64_t dim : tensor.shape) shape += std::to_string(dim) + ", ";

@@ -113,13 +113,15 @@ class Collector {
   void place(size_t index, FileTensor tensor, bool named) {
     if (given_[index])
       user_error("{}: {} '{}' has a file already", typed_, option_.kind, tensors_[index].name);
+    tensor.tensor.type = stands_for(tensor.tensor.type, tensors_[index].type);
     check(index, tensor.tensor.type, tensor.tensor.shape, tensor.source);
+    check_elements(tensor.tensor, tensor.source);
     given_[index] = std::move(tensor);
     named_[index] = named;
   }
   void check(size_t index, const rpc::ElementType& type, const std::vector<int64_t>& shape,
              const std::string& source) const {
-    if (option_.exact_type) check_input(tensors_[index], type, shape, source);
+    if (option_.exact_type) check_input(tensors_[index], stands_for(type, tensors_[index].type), shape, source);
   }
   size_t find(const std::string& name) const { return find_tensor(tensors_, name, option_.kind, typed_); }
 

@@ -80,6 +80,23 @@ std::optional<rpc::ElementType> parse_type_name(std::string_view name) {
   return std::nullopt;
 }
 
+rpc::ElementType stands_for(const rpc::ElementType& read, const rpc::ElementType& wanted) {
+  const bool is_byte = read.bits == 8 && (read.code == kInt || read.code == kUint);
+  const bool has_no_name = wanted.code >= kFirstSmallFloat || wanted.bits < 8;
+  return is_byte && has_no_name ? wanted : read;
+}
+
+void check_elements(const HostTensor& tensor, const std::string& source) {
+  const rpc::ElementType& type = tensor.type;
+  if (type.bits >= 8) return;
+  const int low = type.code == kInt ? -(1 << (type.bits - 1)) : 0, high = low + (1 << type.bits) - 1;
+  for (const auto byte : tensor.bytes) {
+    const int value = type.code == kInt ? static_cast<int8_t>(byte) : static_cast<uint8_t>(byte);
+    if (value < low || value > high)
+      user_error("{}: an element is {}; {} has {} to {}", source, value, type_name(type), low, high);
+  }
+}
+
 std::string shape_text(const std::vector<int64_t>& shape) {
   if (shape.empty()) return "scalar";
   std::string text;

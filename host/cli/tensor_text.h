@@ -16,6 +16,11 @@ using HostTensor = rpc::Tensor;
 /// "f32", "i64", "bool", …; "type(code=9, bits=4)" for what has no name.
 std::string type_name(const rpc::ElementType& type);
 std::optional<rpc::ElementType> parse_type_name(std::string_view name);
+/// What elements of type `read` in one of NumPy's files are where `wanted` is: types that NumPy has no name for are
+/// bytes there, integers of less than 8 bits and floats of 8 and less.
+rpc::ElementType stands_for(const rpc::ElementType& read, const rpc::ElementType& wanted);
+/// User error that names `source` where an element of less than 8 bits has more.
+void check_elements(const HostTensor& tensor, const std::string& source);
 /// "1x3x224x224"; "scalar" for none; -1 prints as "?".
 std::string shape_text(const std::vector<int64_t>& shape);
 /// "f32 1x3x224x224"

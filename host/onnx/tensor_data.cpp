@@ -116,6 +116,24 @@ ConstantPtr unpack(const TensorType& type, const ByteAt& byte_at) {
   return constant;
 }
 
+}  // namespace
+
+std::string packed_elements(const ConstantData& tensor) {
+  std::string packed(reinterpret_cast<const char*>(tensor.bytes), tensor.size);
+  if (!is_packed(tensor.type.dtype)) return packed;
+  const auto bits = static_cast<size_t>(bit_width(tensor.type.dtype));
+  packed.assign(file_bytes(tensor.type), '\0');
+  for (size_t i = 0; i < tensor.size; ++i) {
+    const auto code = static_cast<unsigned>(tensor.bytes[i]) & ((1U << bits) - 1);
+    const size_t first = i * bits / 8, shift = i * bits % 8;
+    packed[first] = static_cast<char>(static_cast<unsigned char>(packed[first]) | code << shift);
+    if (shift + bits > 8) packed[first + 1] = static_cast<char>(code >> (8 - shift));
+  }
+  return packed;
+}
+
+namespace {
+
 ConstantPtr packed_from_field(const onnx::TensorProto& t, const TensorType& type, const std::string& what) {
   if (static_cast<size_t>(t.int32_data_size()) != file_bytes(type)) {
     user_error("{} has {} bytes of packed elements, but its shape {} has {}", what, t.int32_data_size(),

@@ -24,6 +24,10 @@ DType dtype_of(int onnx_element_type, const std::string& what);
 /// The other way: onnx::TensorProto::FLOAT of kF32.
 int onnx_element_type(DType dtype);
 
+/// The elements as ONNX's files have them: those of less than 8 bits follow each other without gaps, the first in the
+/// lowest bits.
+std::string packed_elements(const ConstantData& tensor);
+
 /// Reads the tensors of one model. Constants alias the model's bytes or mapped external files where alignment
 /// allows.
 class TensorReader {

@@ -46,7 +46,7 @@ std::string format_tensor_proto(const std::string& name, const ConstantData& ten
   constexpr size_t kMost = (size_t{1} << 31) - 4096;
   if (tensor.size > kMost)
     user_error("a tensor of {} bytes is too large for an ONNX tensor (.pb); write a .npy file", tensor.size);
-  proto.set_raw_data(tensor.bytes, tensor.size);
+  proto.set_raw_data(packed_elements(tensor));
   return proto.SerializeAsString();
 }
 

@@ -186,5 +186,21 @@ TEST(TensorText, HalfPrecisionElementsHaveTheirValues) {
   EXPECT_EQ(element_as_double(half, 3), 65504);
 }
 
+TEST(Npy, TypesThatNumPyHasNoNameForAreBytes) {
+  const auto type = [](const char* name) { return *parse_type_name(name); };
+  const HostTensor i4 = parse(format_npy({type("i4"), {2}, {std::byte{0xff}, std::byte{7}}}));
+  EXPECT_EQ(type_name(i4.type), "i8");
+  EXPECT_EQ(values_of<int8_t>(i4), (std::vector<int8_t>{-1, 7}));
+  EXPECT_EQ(type_name(stands_for(i4.type, type("i4"))), "i4");
+  // As ml_dtypes writes its float8_e5m2.
+  const HostTensor f8 = parse(npy(1, "{'descr': '<V1', 'fortran_order': False, 'shape': (1,), }", raw<uint8_t>({0x3c})));
+  EXPECT_EQ(type_name(stands_for(f8.type, type("f8e5m2"))), "f8e5m2");
+  EXPECT_EQ(type_name(stands_for(f8.type, type("f32"))), "u8");
+  EXPECT_EQ(type_name(stands_for(type("f32"), type("i4"))), "f32");
+  EXPECT_EQ(element_as_double({type("f8e5m2"), {1}, f8.bytes}, 0), 1);
+  EXPECT_NO_THROW(check_elements({type("i4"), {2}, i4.bytes}, "x.npy"));
+  EXPECT_THROW(check_elements({type("u4"), {2}, i4.bytes}, "x.npy"), Error);
+}
+
 }  // namespace
 }  // namespace gantry::cli
