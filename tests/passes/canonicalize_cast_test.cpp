@@ -20,19 +20,24 @@ TEST(CanonicalizeCast, BeginsBeforeACastThatKeepsEveryValue) {
   EXPECT_EQ(twice("f16", "f32", "f64"), "  %0 = cast(%x, to=f64)\n  %out = copy(%0)\n");
   EXPECT_EQ(twice("u8", "f32", "i32"), "  %0 = cast(%x, to=i32)\n  %out = copy(%0)\n");
   EXPECT_EQ(twice("i8", "f16", "f32"), "  %0 = cast(%x, to=f32)\n  %out = copy(%0)\n");
+  EXPECT_EQ(twice("u4", "i32", "f32"), "  %0 = cast(%x, to=f32)\n  %out = copy(%0)\n");
+  EXPECT_EQ(twice("f8e4m3fn", "f32", "f64"), "  %0 = cast(%x, to=f64)\n  %out = copy(%0)\n");
   EXPECT_EQ(twice("bool", "i64", "f32"), "  %0 = cast(%x, to=f32)\n  %out = copy(%0)\n");
 }
 
 TEST(CanonicalizeCast, ThereAndBackIsNothing) {
   EXPECT_EQ(twice("f32", "f64", "f32"), "  %out = copy(%x)\n");
   EXPECT_EQ(twice("u8", "i32", "u8"), "  %out = copy(%x)\n");
+  EXPECT_EQ(twice("f8e5m2", "f32", "f8e5m2"), "  %out = copy(%x)\n");
+  EXPECT_EQ(twice("i4", "i8", "i4"), "  %out = copy(%x)\n");
 }
 
 TEST(CanonicalizeCast, KeepsCastsThatRound) {
   for (const auto& [from, between, to] :
        {std::array{"f32", "f16", "f32"}, std::array{"f32", "i32", "f32"}, std::array{"i32", "f32", "i32"},
         std::array{"i32", "u32", "i64"}, std::array{"i16", "f16", "f32"}, std::array{"f16", "bf16", "f32"},
-        std::array{"i64", "f64", "f32"}, std::array{"i32", "bool", "i32"}}) {
+        std::array{"i64", "f64", "f32"}, std::array{"f32", "f8e4m3fn", "f32"},
+        std::array{"u8", "u4", "u8"}, std::array{"u2", "f8e8m0fnu", "f32"}, std::array{"u4", "f6e2m3fn", "f32"}, std::array{"i32", "bool", "i32"}}) {
     SCOPED_TRACE(from);
     EXPECT_EQ(twice(from, between, to), "  %a = cast(%x, to=" + std::string(between) + ")\n  %b = cast(%a, to=" +
                                             to + ")\n  %out = copy(%b)\n");

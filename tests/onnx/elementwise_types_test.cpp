@@ -1,0 +1,65 @@
+// Ops of elements on types that other ops of their kind do not take.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/onnx/one_node.h"
+
+namespace gantry {
+namespace {
+
+using testing::OneNode;
+
+std::vector<int8_t> shifted(const char* direction, const std::vector<int8_t>& x, const std::vector<int8_t>& by) {
+  const auto count = static_cast<int64_t>(x.size());
+  OneNode node("", "BitShift", 28);
+  node.input(DType::kI8, {count}, x).input(DType::kI8, {count}, by).with("direction", direction);
+  return node.run<int8_t>(DType::kI8);
+}
+
+TEST(BitShift, OfSignedIntegersKeepsTheirSignToTheRight) {
+  EXPECT_THAT(shifted("RIGHT", {-8, 4, -1, -128, -8, 4, -1}, {1, 1, 7, 3, 8, -1, -8}),
+              ::testing::ElementsAre(-4, 2, -1, -16, -1, 0, -1));
+  EXPECT_THAT(shifted("LEFT", {-8, 4, 64, 1, -1, 3}, {1, 2, 1, 7, 8, -1}),
+              ::testing::ElementsAre(-16, 16, -128, -128, 0, 0));
+}
+
+TEST(Mod, OfFloatsHasTheSignOfTheDivisor) {
+  std::vector<float> a, b;
+  for (const float x : {-7.5F, -4.0F, -0.25F, 0.25F, 4.0F, 7.5F}) {
+    for (const float y : {-3.5F, -2.0F, 2.0F, 3.5F}) {
+      a.push_back(x);
+      b.push_back(y);
+    }
+  }
+  const auto count = static_cast<int64_t>(a.size());
+  OneNode node("", "Mod", 28);
+  const auto y = node.input(DType::kF32, {count}, a).input(DType::kF32, {count}, b).run<float>(DType::kF32);
+  for (size_t i = 0; i < y.size(); ++i) {
+    EXPECT_EQ(y[i], a[i] - std::floor(a[i] / b[i]) * b[i]) << a[i] << " mod " << b[i];
+    EXPECT_EQ(std::signbit(y[i]), std::signbit(b[i])) << a[i] << " mod " << b[i];
+  }
+}
+
+TEST(Mod, OfFloatsAndInfinityIsTheDividendOrTheDivisor) {
+  OneNode node("", "Mod", 28);
+  node.input<float>(DType::kF32, {4}, {-3, 3, -0.0F, INFINITY});
+  const auto y = node.input<float>(DType::kF32, {4}, {INFINITY, INFINITY, INFINITY, 2}).run<float>(DType::kF32);
+  EXPECT_EQ(y[0], INFINITY);
+  EXPECT_EQ(y[1], 3);
+  EXPECT_FALSE(std::signbit(y[2]));
+  EXPECT_TRUE(std::isnan(y[3]));
+}
+
+TEST(Reductions, ThatAreNoIntegersAreCutOff) {
+  // The root of 34, log 10, and log(2 e^3 + e^4) = 4.55.
+  for (const auto& [op, expected] : {std::pair{"ReduceL2", 5}, {"ReduceLogSum", 2}, {"ReduceLogSumExp", 4}}) {
+    OneNode node("", op, 13);
+    node.input<int32_t>(DType::kI32, {3}, {3, 4, 3}).with("keepdims", int64_t{0});
+    EXPECT_THAT(node.run<int32_t>(DType::kI32), ::testing::ElementsAre(expected)) << op;
+  }
+}
+
+}  // namespace
+}  // namespace gantry
