@@ -11,18 +11,6 @@
 namespace gantry {
 namespace {
 
-std::shared_ptr<PoolAttrs> pool_attrs(NodeImport& n) {
-  Window window = read_window(n, n.integer_list("kernel_shape"));
-  auto attrs = std::make_shared<PoolAttrs>();
-  attrs->kernel = window.kernel;
-  attrs->strides = window.strides;
-  attrs->dilations = window.dilations;
-  attrs->padding = window.padding;
-  bool automatic = n.text("auto_pad", "NOTSET") != "NOTSET";
-  attrs->ceil_mode = n.integer("ceil_mode", 0) != 0 && !automatic;
-  return attrs;
-}
-
 /// Row-major positions among all elements as those where the first spatial axis varies fastest (storage_order 1).
 Term column_major(const Term& positions, const Shape& data) {
   NodeImport& n = positions.node();
@@ -42,7 +30,7 @@ Term column_major(const Term& positions, const Shape& data) {
 }
 
 void convert_max_pool(NodeImport& n) {
-  const auto attrs = pool_attrs(n);
+  const auto attrs = read_pool(n);
   n.set(0, n.add(nn::max_pool, {n.input(0)}, attrs));
   if (!n.wants(1)) return;
   const Term positions(n, n.add(nn::max_positions, {n.input(0)}, attrs));
@@ -82,13 +70,13 @@ void convert_max_unpool(NodeImport& n) {
 }
 
 void convert_average_pool(NodeImport& n) {
-  auto attrs = pool_attrs(n);
+  auto attrs = read_pool(n);
   attrs->count_include_pad = n.integer("count_include_pad", 0) != 0;
   n.set(0, n.add(nn::avg_pool, {n.input(0)}, attrs));
 }
 
 void convert_lp_pool(NodeImport& n) {
-  auto attrs = pool_attrs(n);
+  auto attrs = read_pool(n);
   attrs->p = n.integer("p", 2);
   if (attrs->p < 1) n.fail("p is {}", attrs->p);
   n.set(0, n.add(nn::lp_pool, {n.input(0)}, attrs));

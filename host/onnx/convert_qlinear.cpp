@@ -4,8 +4,10 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/quantize.h"
+#include "host/onnx/window.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
+#include "host/ops/norm.h"
 #include "host/ops/reduce.h"
 
 namespace gantry {
@@ -61,6 +63,34 @@ void convert_qlinear_concat(NodeImport& n) {
   n.set(0, n.add(op::concatenate, parts, attrs));
 }
 
+void convert_qlinear_average_pool(NodeImport& n) {
+  if (n.integer("channels_last", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "channels_last");
+  auto attrs = read_pool(n);
+  attrs->count_include_pad = n.integer("count_include_pad", 0) != 0;
+  set_result(n, n.add(nn::avg_pool, {operand(n, 0)}, attrs), 3);
+}
+
+/// The attribute opset is that of the Softmax it was: before 13 over all axes from `axis` on, flattened.
+void convert_qlinear_softmax(NodeImport& n) {
+  const Shape shape = n.type(0).shape;
+  const auto axis = static_cast<size_t>(n.axis(n.integer("axis", -1), n.rank(0)));
+  Shape rows = shape;
+  if (n.integer("opset", 1) < 13) {
+    rows.resize(axis);
+    rows.push_back(element_count({shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end()}));
+  }
+  auto attrs = std::make_shared<SoftmaxAttrs>();
+  attrs->axis = static_cast<int64_t>(axis);
+  Value* y = n.add(nn::softmax, {n.reshape(operand(n, 0), rows)}, attrs);
+  set_result(n, n.reshape(y, shape), 3);
+}
+
+void convert_qlinear_where(NodeImport& n) {
+  Value* chosen = n.add(op::where, {n.input(0), operand(n, 1), operand(n, 4)});
+  Value* zero_point = zero_point_of(n, 8);
+  n.set(0, requantize(n, chosen, scale_of(n, 7), zero_point, quantized_dtype(zero_point, n.type(1).dtype)));
+}
+
 void convert_qlinear_average(NodeImport& n) {
   Value* x = n.input(0);
   const int rank = x->type.rank();
@@ -84,6 +114,9 @@ void convert_qlinear_average(NodeImport& n) {
 void add_qlinear_converters(ConverterTable& table) {
   table.push_back({"QLinearAdd", 1, convert_qlinear_binary, kMicrosoft});
   table.push_back({"QLinearMul", 1, convert_qlinear_binary, kMicrosoft});
+  table.push_back({"QLinearAveragePool", 1, convert_qlinear_average_pool, kMicrosoft});
+  table.push_back({"QLinearSoftmax", 1, convert_qlinear_softmax, kMicrosoft});
+  table.push_back({"QLinearWhere", 1, convert_qlinear_where, kMicrosoft});
   table.push_back({"QLinearConcat", 1, convert_qlinear_concat, kMicrosoft});
   table.push_back({"QLinearGlobalAveragePool", 1, convert_qlinear_average, kMicrosoft});
   table.push_back({"QLinearLeakyRelu", 1, convert_qlinear_leaky_relu, kMicrosoft});

@@ -1,9 +1,11 @@
 // Sliding windows as ONNX describes them, shared by convolutions and poolings.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "host/onnx/node_import.h"
+#include "host/ops/pool.h"
 
 namespace gantry {
 
@@ -15,5 +17,8 @@ struct Window {
 /// Reads strides, dilations, pads and auto_pad for a window over the spatial axes of input 0 (N, C,
 /// spatial…).
 Window read_window(NodeImport& node, std::vector<int64_t> kernel);
+
+/// As read_window(), with kernel_shape and ceil_mode.
+std::shared_ptr<PoolAttrs> read_pool(NodeImport& node);
 
 }  // namespace gantry

@@ -63,6 +63,12 @@ class OneNode {
     attribute->set_f(static_cast<float>(value));
     return *this;
   }
+  OneNode& with_list(const std::string& name, const std::vector<int64_t>& values) {
+    auto* attribute = added(name);
+    attribute->set_type(onnx::AttributeProto::INTS);
+    for (const int64_t value : values) attribute->add_ints(value);
+    return *this;
+  }
   OneNode& with(const std::string& name, const char* value) {
     auto* attribute = added(name);
     attribute->set_type(onnx::AttributeProto::STRING);
@@ -92,6 +98,8 @@ class OneNode {
         return 3;
       case DType::kI32:
         return 6;
+      case DType::kBool:
+        return 9;
       case DType::kF64:
         return 11;
       case DType::kF8E4M3FN:

@@ -160,6 +160,41 @@ TEST(QLinear, GlobalAverageIsOfExactSums) {
   expect_steps(node.run<uint8_t>(DType::kU8), expected);
 }
 
+TEST(QLinear, AveragePoolCountsTheWindowWithoutItsPadding) {
+  OneNode node(kMicrosoft, "QLinearAveragePool", 13);
+  parameters(node.input<uint8_t>(DType::kU8, {1, 1, 4}, {10, 20, 40, 60}), 0.5F, 10);
+  parameters(node, 1, 5).with("auto_pad", "SAME_UPPER").with_list("kernel_shape", {3}).with_list("strides", {1});
+  // (x - 10) / 2 = 0, 5, 15, 25: means of 2, 3, 3 and 2; ties to even.
+  EXPECT_THAT(node.run<uint8_t>(DType::kU8), ::testing::ElementsAre(7, 12, 20, 25));
+}
+
+TEST(QLinear, SoftmaxBeforeOpset13IsOverAllAxesFromItsOwn) {
+  const Bytes x = random_bytes<uint8_t>(12, 20);
+  for (const int64_t opset : {11, 13}) {
+    OneNode node(kMicrosoft, "QLinearSoftmax", 13);
+    parameters(node.input(DType::kU8, {2, 3, 2}, x), 0.02F, 100);
+    parameters(node, 1.0F / 256, 0).with("axis", int64_t{1}).with("opset", opset);
+    const size_t step = opset < 13 ? 1 : 2, extent = opset < 13 ? 6 : 3;
+    std::vector<double> expected(12);
+    for (size_t i = 0; i < 12; ++i) {
+      const size_t first = i / 6 * 6 + (opset < 13 ? 0 : i % 2);
+      double total = 0;
+      for (size_t k = 0; k < extent; ++k) total += std::exp((x[first + k * step] - 100) * 0.02);
+      expected[i] = to_byte(256 * std::exp((x[i] - 100) * 0.02) / total, 0);
+    }
+    expect_steps(node.run<uint8_t>(DType::kU8), expected);
+  }
+}
+
+TEST(QLinear, WhereGivesBothOneScale) {
+  OneNode node(kMicrosoft, "QLinearWhere", 13);
+  node.input<uint8_t>(DType::kBool, {3}, {1, 0, 1});
+  parameters(node.input<uint8_t>(DType::kU8, {3}, {10, 20, 30}), 1, 10);
+  parameters(node.input<uint8_t>(DType::kU8, {}, {40}), 0.5F, 0);
+  parameters(node, 2, 3);
+  EXPECT_THAT(node.run<uint8_t>(DType::kU8), ::testing::ElementsAre(3, 13, 13));
+}
+
 TEST(Products, GemmHasAScaleForEachColumnAndABiasInItsUnits) {
   const Bytes a = random_bytes<uint8_t>(3 * 4, 5);
   const SignedBytes b = random_bytes<int8_t>(2 * 4, 6, -128, 127);
