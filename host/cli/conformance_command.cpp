@@ -46,8 +46,9 @@ struct Options {
 };
 
 bool is_wanted(const std::string& name, const std::vector<std::string>& filters) {
-  return filters.empty() ||
-         std::ranges::any_of(filters, [&](const std::string& filter) { return conformance::is_like(name, filter); });
+  return filters.empty() || std::ranges::any_of(filters, [&](const std::string& filter) {
+           return conformance::is_like(name, filter);
+         });
 }
 
 std::vector<FoundTest> wanted_tests(const Options& options, const Invocation& invocation) {
@@ -112,8 +113,8 @@ void add_result(RunRecord& record, TestResult result) {
 
 std::vector<std::string> command_of(const FoundTest& test, const Options& options) {
   std::error_code code;
-  std::vector<std::string> words = {fs::read_symlink("/proc/self/exe", code).string(), kConformanceTestCommand,
-                                    test.folder.string()};
+  std::vector<std::string> words = {fs::read_symlink("/proc/self/exe", code).string(),
+                                    kConformanceTestCommand, test.folder.string()};
   const std::vector<std::string> way = way_arguments(options.way);
   words.insert(words.end(), way.begin(), way.end());
   return words;
@@ -128,7 +129,8 @@ void run_tests(const Options& options, const std::vector<FoundTest>& tests, RunR
     if (!finished.contains(test.name)) left.push_back(test);
   }
   if (!finished.empty())
-    invocation.note(fmt::format("{} of {} tests have results in {} already", finished.size(), tests.size(), options.json));
+    invocation.note(fmt::format("{} of {} tests have results in {} already", finished.size(), tests.size(),
+                                options.json));
   conformance::RecordFile file(options.json);
   file.write(record);
   Progress progress(invocation.verbosity());
@@ -145,7 +147,8 @@ void run_tests(const Options& options, const std::vector<FoundTest>& tests, RunR
     add_result(record, std::move(*result));
     file.update(record);
     const auto done = static_cast<double>(record.results.size()), all = static_cast<double>(tests.size());
-    progress.update(fmt::format("{} of {}: {}", record.results.size(), tests.size(), sum_text(record)), done / all);
+    progress.update(fmt::format("{} of {}: {}", record.results.size(), tests.size(), sum_text(record)),
+                    done / all);
   };
   const std::chrono::duration<double> limit(options.way.timeout_seconds);
   conformance::run_in_children(
@@ -177,24 +180,27 @@ int run(const Options& options, const Invocation& invocation) {
 
 void add_conformance_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("conformance", "Run ONNX's backend tests and say which of them pass");
+  CLI::App* command =
+      app.add_subcommand("conformance", "Run ONNX's backend tests and say which of them pass");
   command
-      ->add_option("DIR", options->folders,
-                   "Folders with tests, at any depth; where several have a test of the same name the last counts")
+      ->add_option(
+          "DIR", options->folders,
+          "Folders with tests, at any depth; where several have a test of the same name the last counts")
       ->required();
   command
       ->add_option("--filter", options->filters,
-                   "Only tests with this in their names, or, with * or ?, whose names are like it; several: any of them")
+                   "Only tests with this in their names, or, with * or ?, whose names are like it; several: "
+                   "any of them")
       ->type_name("TEXT")
       ->allow_extra_args(false);
-  command
-      ->add_option("-j,--jobs", options->jobs,
-                   "Tests at a time; default: one a CPU, on a board 1")
+  command->add_option("-j,--jobs", options->jobs, "Tests at a time; default: one a CPU, on a board 1")
       ->type_name("N")
       ->check(between(1, kMostJobs));
-  command->add_option("--json", options->json, "Write what became of each test, kept up to date while they run")
+  command
+      ->add_option("--json", options->json, "Write what became of each test, kept up to date while they run")
       ->type_name("FILE");
-  command->add_flag("--resume", options->resume, "Go on: tests with a result in --json FILE do not run again");
+  command->add_flag("--resume", options->resume,
+                    "Go on: tests with a result in --json FILE do not run again");
   add_way_options(*command, options->way);
   add_force_option(*command, options->force);
   command->footer(kExamples);

@@ -47,7 +47,8 @@ std::string operators_text(const Reason& reason) {
   std::string text;
   for (size_t i = 0; i < std::min(operators.size(), kMostOperators); ++i)
     text += fmt::format("{}{} {}", i == 0 ? "" : ", ", operators[i].first, operators[i].second);
-  if (operators.size() > kMostOperators) text += fmt::format(" and {} others", operators.size() - kMostOperators);
+  if (operators.size() > kMostOperators)
+    text += fmt::format(" and {} others", operators.size() - kMostOperators);
   return text;
 }
 
@@ -74,7 +75,8 @@ std::string test_line(const TestResult& result) {
   while (!reason.empty() && reason.back() == '\n') reason.pop_back();
   std::string indented;
   for (const char c : reason) indented += c == '\n' ? "\n    " : std::string(1, c);
-  return fmt::format("{:<12}{}{}{}\n", name_of(result.status), result.name, indented.empty() ? "" : ": ", indented);
+  return fmt::format("{:<12}{}{}{}\n", name_of(result.status), result.name, indented.empty() ? "" : ": ",
+                     indented);
 }
 
 std::string sum_text(const conformance::RunRecord& record) {

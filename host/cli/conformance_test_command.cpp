@@ -1,5 +1,6 @@
-// conformance-test, which `gantry conformance` starts once a test: compiles the test's model as it stands, runs it on
-// the test's data and compares. What it finds goes to stdout in the lines of host/conformance/child_messages.h.
+// conformance-test, which `gantry conformance` starts once a test: compiles the test's model as it stands,
+// runs it on the test's data and compares. What it finds goes to stdout in the lines of
+// host/conformance/child_messages.h.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -90,10 +91,12 @@ runtime::SharedBytes compile_model(const fs::path& model, const ConformanceWay& 
 }
 
 /// Gives the module the data set's inputs, by name.
-void set_inputs(Machine& machine, const rpc::LoadedModule& loaded, const TestModel& model, const fs::path& data_set) {
+void set_inputs(Machine& machine, const rpc::LoadedModule& loaded, const TestModel& model,
+                const fs::path& data_set) {
   const std::vector<fs::path> files = conformance::values_of(data_set, "input");
   if (files.size() != model.inputs.size()) {
-    user_error("{}: has {} inputs, but the model has {}", data_set.string(), files.size(), model.inputs.size());
+    user_error("{}: has {} inputs, but the model has {}", data_set.string(), files.size(),
+               model.inputs.size());
   }
   for (size_t i = 0; i < files.size(); ++i) {
     const TestDatum value = conformance::read_value(files[i], model.inputs[i].kind);

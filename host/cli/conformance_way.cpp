@@ -61,9 +61,10 @@ ConformancePlace open_named_target(const ConformanceWay& way) {
 
 void add_way_options(CLI::App& command, ConformanceWay& way) {
   command
-      .add_option("--target", way.target,
-                  "Compile for this target (see `gantry targets`); one of another architecture runs under qemu-user; "
-                  "default: for the machine that runs the tests")
+      .add_option(
+          "--target", way.target,
+          "Compile for this target (see `gantry targets`); one of another architecture runs under qemu-user; "
+          "default: for the machine that runs the tests")
       ->type_name("TARGET");
   command
       .add_option("--on", way.board, "Board: a name from `gantry boards`, or HOST:PORT; else this machine")
@@ -78,8 +79,9 @@ void add_way_options(CLI::App& command, ConformanceWay& way) {
   command.add_flag("--gpu-checks", way.gpu_checks,
                    "cuda-emulated looks for races, accesses out of bounds and uninitialised shared memory");
   command
-      .add_option("--device-program", way.device_program,
-                  "gantry-device for a target of another architecture; default: where `gantry boards setup` looks")
+      .add_option(
+          "--device-program", way.device_program,
+          "gantry-device for a target of another architecture; default: where `gantry boards setup` looks")
       ->type_name("FILE");
   command.add_option("--precision", way.precision, "As of `gantry run`; default auto")
       ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
@@ -121,7 +123,8 @@ ConformancePlace open_place(const ConformanceWay& way) {
   find_precision(way.precision);
   const bool emulated = device.value().type == module_format::Device::CudaEmulated;
   if ((!emulated || !way.target.empty()) && (way.gpu_checks || !way.gpu_arch.empty())) {
-    user_error("{} is for --device cuda-emulated without --target", way.gpu_checks ? "--gpu-checks" : "--gpu-arch");
+    user_error("{} is for --device cuda-emulated without --target",
+               way.gpu_checks ? "--gpu-checks" : "--gpu-arch");
   }
   if (!way.target.empty()) return open_named_target(way);
   ConformancePlace place;
@@ -132,8 +135,7 @@ ConformancePlace open_place(const ConformanceWay& way) {
   request.gpu_arch = way.gpu_arch;
   request.gpu_checks = way.gpu_checks;
   const bool on_gpu = device.value().type == module_format::Device::Cuda;
-  place.target =
-      target_of_device(request, on_gpu ? place.machine->info_with_gpus() : place.machine->info());
+  place.target = target_of_device(request, on_gpu ? place.machine->info_with_gpus() : place.machine->info());
   return place;
 }
 

@@ -21,7 +21,8 @@ struct ConformanceWay {
   bool gpu_checks = false;
   std::string board;  ///< empty: this machine
   std::string key;
-  std::string device_program;  ///< gantry-device for a target of another architecture; empty: the usual places
+  std::string
+      device_program;  ///< gantry-device for a target of another architecture; empty: the usual places
   std::string precision = "auto";
   int opt_level = 3;
   int threads = 1;
@@ -39,8 +40,9 @@ struct ConformancePlace {
   Target target;
   std::string device;  ///< as the runtime names it
 };
-/// Opens the board, this machine, or, for a target of another architecture, an emulation of one. User errors say what
-/// is missing: a device, qemu, gantry-device for that architecture; options that contradict each other.
+/// Opens the board, this machine, or, for a target of another architecture, an emulation of one. User errors
+/// say what is missing: a device, qemu, gantry-device for that architecture; options that contradict each
+/// other.
 ConformancePlace open_place(const ConformanceWay& way);
 
 }  // namespace gantry::cli

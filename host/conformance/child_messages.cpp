@@ -77,11 +77,13 @@ std::optional<TestResult> judge(const ChildEnd& end, const TestResult& test) {
   result.phase = said.phase;
   result.status = end.killed ? Status::kTimeout : Status::kCrash;
   result.signal = !end.killed && end.exit_code > kSignalled ? end.exit_code - kSignalled : 0;
-  const std::string how = end.killed           ? "took too long"
-                          : result.signal != 0 ? "was ended by " + signal_name(result.signal)
-                                               : fmt::format("ended with exit code {} and no result", end.exit_code);
+  const std::string how = end.killed ? "took too long"
+                          : result.signal != 0
+                              ? "was ended by " + signal_name(result.signal)
+                              : fmt::format("ended with exit code {} and no result", end.exit_code);
   const std::string words = last_line(end.words);
-  result.reason = fmt::format("the program {} in phase {}{}{}", how, said.phase, words.empty() ? "" : ": ", words);
+  result.reason =
+      fmt::format("the program {} in phase {}{}{}", how, said.phase, words.empty() ? "" : ": ", words);
   return result;
 }
 

@@ -90,7 +90,8 @@ void run_in_children(size_t count, size_t parallel, milliseconds limit,
   if (count == 0) return;
   Pool pool(count, limit, command, ended);
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < std::clamp<size_t>(parallel, 1, count); ++i) threads.emplace_back([&] { pool.work(); });
+  for (size_t i = 0; i < std::clamp<size_t>(parallel, 1, count); ++i)
+    threads.emplace_back([&] { pool.work(); });
   for (std::thread& thread : threads) thread.join();
   pool.finish();
 }

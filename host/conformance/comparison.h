@@ -10,8 +10,8 @@
 
 namespace gantry::conformance {
 
-/// |actual - expected| <= absolute + relative * |expected|, element by element, of floats; those of ONNX's own
-/// runner. Integers and bools have to be equal.
+/// |actual - expected| <= absolute + relative * |expected|, element by element, of floats; those of ONNX's
+/// own runner. Integers and bools have to be equal.
 struct Tolerance {
   double relative = 1e-3, absolute = 1e-7;
 };
@@ -26,7 +26,7 @@ Element element_of(const ConstantData& tensor, size_t index);
 struct WrongElement {
   size_t index = 0;  ///< in row-major order
   double expected = 0, actual = 0;
-  double allowed = 0;                  ///< |actual - expected| may be so much
+  double allowed = 0;                   ///< |actual - expected| may be so much
   int64_t differing = 0, elements = 0;  ///< how many are outside the tolerance, of how many
 };
 

@@ -1,4 +1,5 @@
-// ONNX's backend tests as they lie in folders: NAME/model.onnx beside NAME/test_data_set_0/input_0.pb, output_0.pb, …
+// ONNX's backend tests as they lie in folders: NAME/model.onnx beside NAME/test_data_set_0/input_0.pb,
+// output_0.pb, …
 #pragma once
 
 #include <filesystem>
@@ -15,9 +16,9 @@ struct FoundTest {
   std::filesystem::path folder;
 };
 
-/// The tests below the folders, at any depth, by name. Where several folders have one of the same name the later
-/// folder's counts, and within a folder the later path, of which `warn` is told. Links to folders are followed.
-/// User errors name a folder that is none or holds no test.
+/// The tests below the folders, at any depth, by name. Where several folders have one of the same name the
+/// later folder's counts, and within a folder the later path, of which `warn` is told. Links to folders are
+/// followed. User errors name a folder that is none or holds no test.
 std::vector<FoundTest> find_tests(const std::vector<std::filesystem::path>& folders,
                                   const std::function<void(const std::string&)>& warn = {});
 
@@ -29,8 +30,8 @@ std::vector<std::filesystem::path> data_sets(const std::filesystem::path& test);
 /// input_0.pb, input_1.pb, … of a data set, as many as there are in a row; `kind`: "input" or "output".
 std::vector<std::filesystem::path> values_of(const std::filesystem::path& data_set, const std::string& kind);
 
-/// rtol and atol of test_data.json or data.json beside the model; what they do not say, and without such a file, as
-/// ONNX's runner has it. User error names a file that is no such JSON.
+/// rtol and atol of test_data.json or data.json beside the model; what they do not say, and without such a
+/// file, as ONNX's runner has it. User error names a file that is no such JSON.
 Tolerance tolerance_of(const std::filesystem::path& test);
 
 }  // namespace gantry::conformance

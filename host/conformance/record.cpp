@@ -24,9 +24,11 @@ Json counts_json(const Counts& counts) {
 }
 
 Json settings_json(const RunSettings& settings) {
-  return {{"target", settings.target},       {"device", settings.device},
+  return {{"target", settings.target},
+          {"device", settings.device},
           {"board", settings.board.empty() ? Json(nullptr) : Json(settings.board)},
-          {"opt_level", settings.opt_level}, {"precision", settings.precision},
+          {"opt_level", settings.opt_level},
+          {"precision", settings.precision},
           {"timeout_s", settings.timeout_seconds}};
 }
 
@@ -50,7 +52,8 @@ RunRecord record_from_json(const Json& json, const std::filesystem::path& file) 
   record.tests_found = json.at("tests_found").get<int64_t>();
   for (const Json& test : json.at("tests")) {
     auto result = result_from_json(test);
-    if (!result) user_error("{}: has a test that is no result: {}", file.string(), test.dump().substr(0, 200));
+    if (!result)
+      user_error("{}: has a test that is no result: {}", file.string(), test.dump().substr(0, 200));
     record.results.push_back(std::move(*result));
   }
   return record;
@@ -90,7 +93,8 @@ RunRecord read_record(const std::filesystem::path& file) {
     if (!json.is_object() || json.value("schema", "") != kSchema)
       user_error("{}: is no result of gantry conformance", file.string());
     if (const int version = json.value("schema_version", 0); version != kVersion)
-      user_error("{}: is of version {} of its schema; this gantry knows {}", file.string(), version, kVersion);
+      user_error("{}: is of version {} of its schema; this gantry knows {}", file.string(), version,
+                 kVersion);
     return record_from_json(json, file);
   } catch (const nlohmann::json::exception& error) {
     user_error("{}: is no whole result of gantry conformance: {}", file.string(), error.what());

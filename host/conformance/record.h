@@ -35,12 +35,12 @@ nlohmann::ordered_json to_json(const RunRecord& record);
 
 /// User errors name the file: it cannot be read, is no such document, or is of another version.
 RunRecord read_record(const std::filesystem::path& file);
-/// "" where results of both may stand in one document, else what differs: "target: x86-64-v3 and x86-64-v4". Another
-/// build of the program does not count.
+/// "" where results of both may stand in one document, else what differs: "target: x86-64-v3 and x86-64-v4".
+/// Another build of the program does not count.
 std::string settings_difference(const RunSettings& before, const RunSettings& now);
 
-/// Keeps a file up to date: whole at any time, at most about a second behind, so that whatever ends the program
-/// leaves a document that can be read and gone on from.
+/// Keeps a file up to date: whole at any time, at most about a second behind, so that whatever ends the
+/// program leaves a document that can be read and gone on from.
 class RecordFile {
  public:
   /// "": there is none.

@@ -55,9 +55,9 @@ void read_wrong(const Json& json, TestResult& result) {
   wrong.what = json.at("what").get<std::string>();
   wrong.within = json.at("within").get<std::vector<size_t>>();
   if (const Json& worst = json.at("worst_element"); worst.is_object()) {
-    wrong.at = Wrong::At{worst.at("index").get<std::vector<int64_t>>(), element_from_json(worst.at("expected")),
-                         element_from_json(worst.at("got")), worst.at("differing").get<int64_t>(),
-                         worst.at("elements").get<int64_t>()};
+    wrong.at = Wrong::At{worst.at("index").get<std::vector<int64_t>>(),
+                         element_from_json(worst.at("expected")), element_from_json(worst.at("got")),
+                         worst.at("differing").get<int64_t>(), worst.at("elements").get<int64_t>()};
   }
   result.wrong = std::move(wrong);
 }

@@ -30,8 +30,8 @@ struct TestResult {
   std::string operator_name;  ///< as TestModel has it
   int64_t opset = 0;
   Status status = Status::kPass;
-  /// What was being done when it ended otherwise than with a pass: "import", "compile", "load", "data", "run",
-  /// "compare".
+  /// What was being done when it ended otherwise than with a pass: "import", "compile", "load", "data",
+  /// "run", "compare".
   std::string phase;
   std::string reason;                 ///< for people; empty where it passed
   std::vector<std::string> features;  ///< what is not supported, in few words: "op: NonZero (opset 16)"

@@ -22,8 +22,8 @@ class Counts {
   std::array<int64_t, std::size(kStatuses)> counts_{};
 };
 
-/// "Softmax"; "Softmax (expanded)" for a test of its function's body, where test_X of test_X_expanded is among
-/// `operators`, the operators of all tests by name.
+/// "Softmax"; "Softmax (expanded)" for a test of its function's body, where test_X of test_X_expanded is
+/// among `operators`, the operators of all tests by name.
 std::string row_of(const TestResult& result, const std::map<std::string, std::string>& operators);
 
 struct OperatorRow {

@@ -31,7 +31,8 @@ std::string operator_of(const onnx::GraphProto& graph) {
   for (const onnx::NodeProto& node : graph.node()) {
     const bool own = node.domain().empty() || node.domain() == "ai.onnx";
     constants = constants || (own && node.op_type() == "Constant");
-    if (!own || node.op_type() != "Constant") names.insert(own ? node.op_type() : node.domain() + "." + node.op_type());
+    if (!own || node.op_type() != "Constant")
+      names.insert(own ? node.op_type() : node.domain() + "." + node.op_type());
   }
   if (names.empty()) return constants ? "Constant" : "none";
   return names.size() == 1 ? *names.begin() : "several";

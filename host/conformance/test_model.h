@@ -27,8 +27,8 @@ struct TestModel {
 /// User error where the file is no model.
 TestModel read_test_model(const std::filesystem::path& model);
 
-/// Whether a test's model is the body of an operator's function, as test_X_expanded and test_X_expanded_ver18 are;
-/// `of` is then test_X.
+/// Whether a test's model is the body of an operator's function, as test_X_expanded and test_X_expanded_ver18
+/// are; `of` is then test_X.
 bool is_expanded(const std::string& name, std::string& of);
 
 }  // namespace gantry::conformance

@@ -22,7 +22,8 @@ namespace {
 /// Reads messages that share their bytes' owner.
 class Reader {
  public:
-  Reader(std::shared_ptr<const void> owner, const std::filesystem::path& folder) : tensors_(std::move(owner), folder) {}
+  Reader(std::shared_ptr<const void> owner, const std::filesystem::path& folder)
+      : tensors_(std::move(owner), folder) {}
 
   TestDatum read(const onnx::TensorProto& tensor, const std::string& name) {
     TestDatum value;
@@ -137,14 +138,16 @@ std::string Wrong::text() const {
   for (size_t element : within) place += fmt::format("[{}]", element);
   if (at) place += fmt::format("[{}]", fmt::join(at->index, ", "));
   if (!at) return place.empty() ? what : place + ": " + what;
-  return fmt::format("{}: {} instead of {} ({})", place, element_text(at->got), element_text(at->expected), what);
+  return fmt::format("{}: {} instead of {} ({})", place, element_text(at->got), element_text(at->expected),
+                     what);
 }
 
 std::optional<Wrong> compare(const TestDatum& actual, const TestDatum& expected, const Tolerance& tolerance) {
   const bool same_length = actual.elements.size() == expected.elements.size();
   if (actual.kind != expected.kind || !same_length)
     return Wrong{fmt::format("{} instead of {}", actual.describe(), expected.describe()), {}, {}};
-  if (actual.kind == TestDatum::Kind::kTensor) return compare_tensors(*actual.tensor, *expected.tensor, tolerance);
+  if (actual.kind == TestDatum::Kind::kTensor)
+    return compare_tensors(*actual.tensor, *expected.tensor, tolerance);
   for (size_t i = 0; i < expected.elements.size(); ++i) {
     std::optional<Wrong> wrong = compare(actual.elements[i], expected.elements[i], tolerance);
     if (!wrong) continue;

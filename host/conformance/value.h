@@ -16,16 +16,16 @@ namespace gantry::conformance {
 struct TestDatum {
   enum class Kind : uint8_t { kTensor, kSequence, kNothing };
   Kind kind = Kind::kTensor;
-  ConstantPtr tensor;              ///< of kTensor
+  ConstantPtr tensor;               ///< of kTensor
   std::vector<TestDatum> elements;  ///< of kSequence
 
   /// "Tensor[(2, 3), f32]", "a sequence of 3", "nothing"
   std::string describe() const;
 };
 
-/// Reads a file with one serialised TensorProto, SequenceProto or OptionalProto. User errors name the file: it is cut
-/// or something else, dimensions contradict its data; Unsupported: element types and kinds of values that gantry has
-/// not.
+/// Reads a file with one serialised TensorProto, SequenceProto or OptionalProto. User errors name the file:
+/// it is cut or something else, dimensions contradict its data; Unsupported: element types and kinds of
+/// values that gantry has not.
 TestDatum read_value(const std::filesystem::path& file, ValueKind kind);
 /// As read_value from bytes; `name` stands in messages, external data are looked for in `folder`.
 TestDatum parse_value(std::string_view bytes, ValueKind kind, const std::string& name,
@@ -45,8 +45,9 @@ struct Wrong {
   /// "[1][0, 2]: 3 instead of 4 (5 of 12 elements differ)"
   std::string text() const;
 };
-/// Nothing where the value counts as the expected one: kinds, lengths, element types and shapes are the same, and
-/// elements within the tolerance. Else the first value of a sequence that does not, and the worst of its elements.
+/// Nothing where the value counts as the expected one: kinds, lengths, element types and shapes are the same,
+/// and elements within the tolerance. Else the first value of a sequence that does not, and the worst of its
+/// elements.
 std::optional<Wrong> compare(const TestDatum& actual, const TestDatum& expected, const Tolerance& tolerance);
 
 }  // namespace gantry::conformance

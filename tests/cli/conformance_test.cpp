@@ -1,4 +1,5 @@
-// `gantry conformance` on tests that are made here: what it finds of each, what it writes, and how it goes on.
+// `gantry conformance` on tests that are made here: what it finds of each, what it writes, and how it goes
+// on.
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -30,11 +31,13 @@ onnx::TensorProto tensor(const std::vector<float>& values, const std::vector<int
 
 /// A model of one node from x to y, both f32 of 2x3.
 std::string model_of(const std::string& op) {
-  const std::string type = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 3 } } } }";
+  const std::string type =
+      "type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 3 } } } }";
   onnx::ModelProto model;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      "ir_version: 8 opset_import { version: 13 } graph { name: 'g' node { input: 'x' output: 'y' op_type: '" + op +
-          "' } input { name: 'x' " + type + " } output { name: 'y' " + type + " } }",
+      "ir_version: 8 opset_import { version: 13 } graph { name: 'g' node { input: 'x' output: 'y' op_type: "
+      "'" +
+          op + "' } input { name: 'x' " + type + " } output { name: 'y' " + type + " } }",
       &model));
   return model.SerializeAsString();
 }
@@ -66,7 +69,9 @@ class ConformanceCommand : public ::testing::Test {
     arguments.insert(arguments.begin(), "conformance");
     return folders_.run(arguments);
   }
-  json document(const std::string& name = "r.json") const { return json::parse(contents(folders_.path(name))); }
+  json document(const std::string& name = "r.json") const {
+    return json::parse(contents(folders_.path(name)));
+  }
   static std::map<std::string, std::string> statuses(const json& document) {
     std::map<std::string, std::string> map;
     for (const json& test : document.at("tests")) map[test.at("name")] = test.at("status");
@@ -95,7 +100,8 @@ TEST_F(ConformanceCommand, SaysOfEachTestWhatBecameOfIt) {
                                                                   {"test_none", "unsupported"},
                                                                   {"test_relu", "pass"}}));
   EXPECT_EQ(result["complete"], true);
-  EXPECT_EQ(result["counts"], (json{{"pass", 2}, {"wrong", 2}, {"unsupported", 2}, {"crash", 0}, {"timeout", 0}}));
+  EXPECT_EQ(result["counts"],
+            (json{{"pass", 2}, {"wrong", 2}, {"unsupported", 2}, {"crash", 0}, {"timeout", 0}}));
   const json wrong = test_of(result, "test_abs_wrong");
   EXPECT_EQ(wrong["operator"], "Abs");
   EXPECT_EQ(wrong["opset"], 13);
@@ -107,7 +113,12 @@ TEST_F(ConformanceCommand, SaysOfEachTestWhatBecameOfIt) {
   EXPECT_EQ(test_of(result, "test_none")["phase"], "import");
   for (const json& row : result["operators"]) {
     if (row["operator"] == "Abs") {
-      EXPECT_EQ(row, (json{{"operator", "Abs"}, {"pass", 1}, {"wrong", 2}, {"unsupported", 0}, {"crash", 0}, {"timeout", 0}}));
+      EXPECT_EQ(row, (json{{"operator", "Abs"},
+                           {"pass", 1},
+                           {"wrong", 2},
+                           {"unsupported", 0},
+                           {"crash", 0},
+                           {"timeout", 0}}));
     }
   }
   EXPECT_THAT(outcome.out, HasSubstr("output 'y' [1, 2]: 4 instead of 9 (2 of 6 elements differ)"));
@@ -117,7 +128,8 @@ TEST_F(ConformanceCommand, SaysOfEachTestWhatBecameOfIt) {
 TEST_F(ConformanceCommand, ExitsWithZeroWhereAllPass) {
   write_all();
   EXPECT_EQ(conformance({"all", "--filter", "test_abs", "--filter", "*relu", "--filter", "none"}).code, 1);
-  const Outcome outcome = conformance({"all", "--filter", "test_ab?", "--filter", "*relu", "--json", "r.json"});
+  const Outcome outcome =
+      conformance({"all", "--filter", "test_ab?", "--filter", "*relu", "--json", "r.json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err << outcome.out;
   EXPECT_EQ(statuses(document()).size(), 2u);
   EXPECT_EQ(conformance({"all", "--filter", "nothing-like-it"}).code, 1);
@@ -164,7 +176,8 @@ TEST_F(ConformanceCommand, ResumeRunsOnlyWhatHasNoResult) {
 TEST_F(ConformanceCommand, WhatTakesTooLongIsATimeoutOfItsPhase) {
   write_all();
   ASSERT_EQ(conformance({"all", "--json", "r.json", "--timeout", "1ms"}).code, 1);
-  for (const json& test : document()["tests"]) EXPECT_THAT(test["status"], ::testing::AnyOf("timeout", "unsupported"));
+  for (const json& test : document()["tests"])
+    EXPECT_THAT(test["status"], ::testing::AnyOf("timeout", "unsupported"));
   EXPECT_EQ(test_of(document(), "test_abs")["status"], "timeout");
 }
 
@@ -198,7 +211,8 @@ TEST_F(ConformanceCommand, OtherFilesAreNotReplaced) {
 
 TEST_F(ConformanceCommand, RunsOnAnEmulatedGpu) {
   write_all();
-  EXPECT_EQ(conformance({"all", "--filter", "relu", "--device", "cuda-emulated", "--json", "r.json"}).code, 0);
+  EXPECT_EQ(conformance({"all", "--filter", "relu", "--device", "cuda-emulated", "--json", "r.json"}).code,
+            0);
   EXPECT_EQ(document()["settings"]["device"], "cuda-emulated");
   EXPECT_THAT(document()["settings"]["target"], HasSubstr("cuda-emulated"));
 }

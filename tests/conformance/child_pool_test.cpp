@@ -22,7 +22,10 @@ constexpr milliseconds kLong{60'000};
 ChildEnd end_of(const std::string& script, milliseconds limit = kLong) {
   ChildEnd result;
   run_in_children(
-      1, 1, limit, [&](size_t) { return std::vector<std::string>{"sh", "-c", script}; },
+      1, 1, limit,
+      [&](size_t) {
+        return std::vector<std::string>{"sh", "-c", script};
+      },
       [&](size_t, const ChildEnd& end) { result = end; });
   return result;
 }
@@ -41,7 +44,8 @@ TEST(ChildPool, EveryProcessEndsOnceWithItsOwnLines) {
   run_in_children(
       17, 4, kLong,
       [](size_t index) {
-        return std::vector<std::string>{"sh", "-c", "echo line " + std::to_string(index) + "; exit " + std::to_string(index)};
+        return std::vector<std::string>{
+            "sh", "-c", "echo line " + std::to_string(index) + "; exit " + std::to_string(index)};
       },
       [&](size_t index, const ChildEnd& end) { EXPECT_TRUE(ends.emplace(index, end).second); });
   ASSERT_EQ(ends.size(), 17u);

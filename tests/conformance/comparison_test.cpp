@@ -52,14 +52,16 @@ TEST(Comparison, OnlyNanEqualsNanAndOnlyInfinityInfinity) {
       std::vector<float> values = {nan, infinity, -infinity, 1};
       const bool same = values[i] == other || (std::isnan(values[i]) && std::isnan(other));
       values[i] = other;
-      EXPECT_EQ(difference(*tensor<float>(DType::kF32, values), *expected).empty(), same) << i << " " << other;
+      EXPECT_EQ(difference(*tensor<float>(DType::kF32, values), *expected).empty(), same)
+          << i << " " << other;
     }
   }
 }
 
 TEST(Comparison, TypesAndShapesAreTheSame) {
   const auto f32 = tensor<float>(DType::kF32, {1, 2});
-  EXPECT_EQ(difference(*tensor<double>(DType::kF64, {1, 2}), *f32), "Tensor[(2), f64] instead of Tensor[(2), f32]");
+  EXPECT_EQ(difference(*tensor<double>(DType::kF64, {1, 2}), *f32),
+            "Tensor[(2), f64] instead of Tensor[(2), f32]");
   const float values[] = {1, 2};
   EXPECT_EQ(difference(*make_constant({DType::kF32, {1, 2}}, values), *f32),
             "Tensor[(1, 2), f32] instead of Tensor[(2), f32]");

@@ -45,7 +45,8 @@ std::string message_of(const std::function<void()>& call) {
 }
 
 TEST_F(FoundTests, LieAtAnyDepthAndTheLaterFolderCounts) {
-  for (const char* name : {"old/node/test_b", "old/test_a", "old/deep/er/test_c", "new/node/test_a", "new/test_d/inner"})
+  for (const char* name :
+       {"old/node/test_b", "old/test_a", "old/deep/er/test_c", "new/node/test_a", "new/test_d/inner"})
     write(std::string(name) + "/model.onnx", "");
   write("new/test_d/model.onnx", "");
   fs::create_directories(path("old/empty"));
@@ -82,7 +83,8 @@ TEST_F(FoundTests, FoldersWithoutTestsAreErrors) {
 }
 
 TEST_F(FoundTests, DataSetsComeByNumber) {
-  for (const char* name : {"test_data_set_10", "test_data_set_2", "test_data_set_0", "test_data_set_x", "other"})
+  for (const char* name :
+       {"test_data_set_10", "test_data_set_2", "test_data_set_0", "test_data_set_x", "other"})
     fs::create_directories(path(std::string("t/") + name));
   write("t/test_data_set_3", "a file");
   EXPECT_THAT(data_sets(path("t")),
@@ -117,7 +119,8 @@ TEST(Filters, ArePartsOfNamesOrPatterns) {
   EXPECT_TRUE(is_like("test_x1", "test_x?"));
 }
 
-onnx::ValueInfoProto* value(google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>* list, const std::string& name) {
+onnx::ValueInfoProto* value(google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>* list,
+                            const std::string& name) {
   auto* added = list->Add();
   added->set_name(name);
   return added;

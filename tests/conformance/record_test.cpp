@@ -18,7 +18,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-TestResult result(const std::string& name, const std::string& op, Status status, const std::string& reason = "") {
+TestResult result(const std::string& name, const std::string& op, Status status,
+                  const std::string& reason = "") {
   TestResult made;
   made.name = name;
   made.folder = "data/" + name;
@@ -50,8 +51,9 @@ RunRecord record() {
   made.folders = {"data"};
   made.filters = {"abs"};
   made.tests_found = 5;
-  made.results = {wrong("test_a", std::nan(""), -HUGE_VAL), wrong("test_b", uint64_t{18446744073709551615u}, int64_t{-1}),
-                  result("test_c", "Abs", Status::kPass), result("test_d", "If", Status::kUnsupported, "no If\nat all")};
+  made.results = {
+      wrong("test_a", std::nan(""), -HUGE_VAL), wrong("test_b", uint64_t{18446744073709551615u}, int64_t{-1}),
+      result("test_c", "Abs", Status::kPass), result("test_d", "If", Status::kUnsupported, "no If\nat all")};
   made.results[3].features = {"op: If (opset 13)", "element_type: STRING"};
   return made;
 }
@@ -97,8 +99,9 @@ TEST(Record, OtherFilesAreErrorsThatNameThem) {
   nlohmann::ordered_json newer = to_json(record()), broken = newer;
   newer["schema_version"] = 2;
   broken["tests"][0]["status"] = "splendid";
-  for (const std::string& text : {std::string(), std::string("[]"), std::string(R"({"schema": "gantry-bench"})"),
-                                  whole.substr(0, whole.size() / 2), newer.dump(), broken.dump()}) {
+  for (const std::string& text :
+       {std::string(), std::string("[]"), std::string(R"({"schema": "gantry-bench"})"),
+        whole.substr(0, whole.size() / 2), newer.dump(), broken.dump()}) {
     std::ofstream(file, std::ios::binary) << text;
     try {
       read_record(file);
@@ -111,10 +114,11 @@ TEST(Record, OtherFilesAreErrorsThatNameThem) {
 }
 
 TEST(Summary, CountsByOperatorAndThoseOfFunctionBodiesApart) {
-  const std::vector<TestResult> results = {
-      result("test_softmax", "Softmax", Status::kPass), result("test_softmax_expanded", "several", Status::kWrong),
-      result("test_softmax_expanded_ver18", "several", Status::kPass), result("test_other_expanded", "several", Status::kCrash),
-      result("test_softmax_axis", "Softmax", Status::kTimeout)};
+  const std::vector<TestResult> results = {result("test_softmax", "Softmax", Status::kPass),
+                                           result("test_softmax_expanded", "several", Status::kWrong),
+                                           result("test_softmax_expanded_ver18", "several", Status::kPass),
+                                           result("test_other_expanded", "several", Status::kCrash),
+                                           result("test_softmax_axis", "Softmax", Status::kTimeout)};
   const auto rows = by_operator(results);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].name, "Softmax");
@@ -128,10 +132,10 @@ TEST(Summary, CountsByOperatorAndThoseOfFunctionBodiesApart) {
 }
 
 TEST(Summary, ReasonsThatAreTheSameAreCountedTogether) {
-  std::vector<TestResult> results = {result("test_a", "If", Status::kUnsupported),
-                                     result("test_b", "Loop", Status::kUnsupported),
-                                     result("test_c", "Loop", Status::kUnsupported, "data/test_c/model.onnx: too large\nsay less"),
-                                     result("test_d", "Abs", Status::kPass)};
+  std::vector<TestResult> results = {
+      result("test_a", "If", Status::kUnsupported), result("test_b", "Loop", Status::kUnsupported),
+      result("test_c", "Loop", Status::kUnsupported, "data/test_c/model.onnx: too large\nsay less"),
+      result("test_d", "Abs", Status::kPass)};
   results[0].features = {"op: If", "element_type: STRING"};
   results[1].features = {"element_type: STRING"};
   const auto reasons = by_reason(results);

@@ -1,7 +1,7 @@
 // onnx_schema FILE: writes the description of ONNX's messages that the installed onnx library has inside, for
 // protoc's --descriptor_set_in. Debian installs the schema itself only without its reflection.
 #include <google/protobuf/descriptor.pb.h>
-#include <onnx/onnx_pb.h>
+#include <onnx/onnx-data_pb.h>
 
 #include <cstdio>
 #include <fstream>
@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   }
   google::protobuf::FileDescriptorSet set;
   onnx::ModelProto::descriptor()->file()->CopyTo(set.add_file());
+  onnx::SequenceProto::descriptor()->file()->CopyTo(set.add_file());
   std::ofstream file(argv[1], std::ios::binary);
   if (!set.SerializeToOstream(&file) || !file.flush()) {
     std::fprintf(stderr, "onnx_schema: cannot write %s\n", argv[1]);
