@@ -65,6 +65,7 @@ TEST_F(OutputFiles, YesterdaysOutputsAreReplacedWithoutAsking) {
   for (int day = 0; day < 2; ++day) {
     expect_done({"compile", "m.onnx", "-o", "out.gmod"});
     expect_done({"run", "m.gmod", "--random", "--output", "y.npy"});
+    expect_done({"run", "m.gmod", "--random", "--output", "y.pb"});
     expect_done(
         {"bench", "m.gmod", "--processes", "1", "--repeat", "5", "--warmup", "1", "--json", "r.json"});
     expect_done({"zoo", "lstm", "-o", "z.onnx", "--size", "2"});
@@ -73,9 +74,16 @@ TEST_F(OutputFiles, YesterdaysOutputsAreReplacedWithoutAsking) {
 
 TEST_F(OutputFiles, FilesOfAnotherKindAreReplacedOnlyByForce) {
   folders_.write("notes.txt", "notes");
+  folders_.write("notes.pb", "notes");
   expect_refusal({"compile", "m.onnx", "-o", "notes.txt"}, "-o notes.txt: is there already");
   expect_refusal({"zoo", "lstm", "-o", "notes.txt"}, "--force");
   expect_refusal({"run", "m.gmod", "--random", "--output", "notes.txt"}, "not a .npy file");
+  expect_refusal({"run", "m.gmod", "--random", "--output", "notes.pb"}, "not an ONNX tensor (.pb)");
+  expect_done({"run", "m.gmod", "--random", "--output", "y.pb"});
+  fs::copy_file(path("y.pb"), path("y.npy"));
+  expect_refusal({"run", "m.gmod", "--random", "--output", "y.npy"}, "is an ONNX tensor (.pb), not a .npy file");
+  fs::copy_file(path("m.onnx"), path("m.pb"));
+  expect_refusal({"run", "m.gmod", "--random", "--output", "m.pb"}, "is a model of gantry's zoo");
   expect_refusal({"bench", "m.gmod", "--json", "notes.txt"}, "not a result of bench");
   expect_refusal({"keygen", "notes.txt"}, "not a key");
   fs::copy_file(path("m.gmod"), path("other.gmod"));
@@ -92,6 +100,14 @@ TEST_F(OutputFiles, FilesOfAnotherKindAreReplacedOnlyByForce) {
   }
   EXPECT_THAT(contents(path("notes.txt")), ::testing::StartsWith("gantry-psk-v1 "));
   EXPECT_EQ(fs::status(path("notes.txt")).permissions(), fs::perms(0600)) << "a key is for its owner alone";
+}
+
+TEST_F(OutputFiles, TensorsOfOnnxAreReadAsTheyWereWritten) {
+  expect_done({"run", "m.gmod", "--random", "--output", "y.pb"});
+  expect_done({"run", "m.gmod", "--random", "--expect", "y.pb", "--tolerance", "0"});
+  const Outcome other = gantry({"run", "m.gmod", "--random=5", "--expect", "y.pb", "--tolerance", "0"});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.out, HasSubstr("DIFFERS from y.pb"));
 }
 
 TEST_F(OutputFiles, ComparisonsAndHistoriesAreNotTakenForResults) {

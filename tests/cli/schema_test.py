@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the documents of `gantry bench --json` and `gantry compare --json` against their schemas.
+"""Holds the documents of `gantry bench`, `compare` and `conformance --json` against their schemas.
 
 usage: schema_test.py GANTRY GANTRY_DEVICE DOCS [AARCH64_GANTRY_DEVICE]
 
@@ -156,6 +156,21 @@ class Schema(ProgramTest):
             document = self.measured('--on', address, '--processes', '2', '--repeat', '3', '--threads', '1', '--profile')
         self.check_program(document)
         self.assertEqual(document['board']['architecture'], 'aarch64')
+
+    def test_conformance(self):
+        """A test that has no data, one without a model, and those of Debian's package that are quick."""
+        (self.folder / 'tests' / 'test_none').mkdir(parents=True)
+        shutil.copy(self.folder / 'm.onnx', self.folder / 'tests' / 'test_none' / 'model.onnx')
+        (self.folder / 'tests' / 'test_bad').mkdir()
+        (self.folder / 'tests' / 'test_bad' / 'model.onnx').write_bytes(b'no model')
+        debian = pathlib.Path('/usr/share/libonnx-testdata/data/simple')
+        self.gantry('conformance', 'tests', *([debian] if debian.exists() else []), '--quiet', '--json', 'c.json', status=1)
+        document = json.loads((self.folder / 'c.json').read_text(encoding='utf-8'))
+        for error in validator('conformance').iter_errors(document):
+            self.fail(f'{"/".join(map(str, error.absolute_path))}: {error.message}')
+        self.assertTrue(document['complete'])
+        tests = {test['name']: test for test in document['tests']}
+        self.assertEqual({tests[name]['status'] for name in ('test_none', 'test_bad')}, {'unsupported'})
 
     def test_comparisons(self):
         live = self.compared('m.onnx', '--second', '--opt 0', '--rounds', '3', '--threads', '1')

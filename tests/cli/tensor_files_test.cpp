@@ -13,6 +13,8 @@
 #include "host/cli/input_kind.h"
 #include "host/cli/npy.h"
 #include "host/cli/npz.h"
+#include "host/onnx/tensor_data.h"
+#include "host/onnx/tensor_file.h"
 #include "host/support/error.h"
 #include "tests/cli/message_of.h"
 #include "tests/cli/outcome.h"
@@ -208,6 +210,52 @@ TEST_F(TensorFiles, TensorsOfOnnxSayWhichInputTheyAre) {
   write("y.pb", floats("z", {3, 4}));
   EXPECT_THAT(message_of([&] { read_tensor_files(model, {path("y.pb")}, kInput); }),
               HasSubstr("the model has 2 inputs; say which: --input NAME="));
+}
+
+TEST_F(TensorFiles, TensorsOfOnnxOfEveryElementTypeAreWrittenAndReadBack) {
+  const char* bytes = "\1\0\1\1\0\0\1\1\0\1\1\0\1\0\0\1";
+  for (const char* name : {"f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"}) {
+    const DType dtype = *parse_dtype(name);
+    const int64_t count = 16 / byte_width(dtype);
+    const ConstantPtr constant = make_constant({dtype, {count, 1}}, bytes);
+    std::ofstream(path("t.pb"), std::ios::binary) << format_tensor_proto("x", *constant);
+    const TensorFile back = read_tensor_file(path("t.pb"));
+    EXPECT_EQ(back.name, "x");
+    EXPECT_EQ(back.data->type, constant->type);
+    EXPECT_EQ(std::memcmp(back.data->bytes, bytes, 16), 0) << name;
+    // As ONNX's own reader takes it.
+    onnx::TensorProto proto;
+    ASSERT_TRUE(proto.ParseFromString(format_tensor_proto("x", *constant)));
+    EXPECT_EQ(dtype_of(proto.data_type(), "x"), dtype);
+    EXPECT_EQ(proto.raw_data(), std::string(bytes, 16));
+    EXPECT_THAT(proto.dims(), ElementsAre(count, 1));
+  }
+}
+
+TEST_F(TensorFiles, TensorsOfOnnxThatAreCutOrAlteredGiveErrorsThatNameTheFile) {
+  onnx::TensorProto typed = floats("a", {1, 2, 3});
+  typed.clear_name();  // which would come last
+  onnx::TensorProto raw = floats("a", {1, 2, 3});
+  raw.set_raw_data(std::string(12, '\1'));
+  raw.clear_float_data();
+  for (const std::string& whole : {typed.SerializeAsString(), raw.SerializeAsString()}) {
+    const auto read = [&](const std::string& bytes) {
+      std::ofstream(path("a.pb"), std::ios::binary) << bytes;
+      return message_of([&] { read_tensor_file(path("a.pb")); });
+    };
+    for (size_t size = 0; size < whole.size(); ++size)
+      EXPECT_THAT(read(whole.substr(0, size)), HasSubstr("a.pb")) << size;
+    for (size_t at = 0; at < whole.size(); ++at) {
+      for (int bit = 0; bit < 8; ++bit) {
+        std::string altered = whole;
+        altered[at] = static_cast<char>(altered[at] ^ (1 << bit));
+        const std::string message = read(altered);
+        if (message != "no error") {
+          EXPECT_THAT(message, HasSubstr("a.pb"));
+        }
+      }
+    }
+  }
 }
 
 TEST_F(TensorFiles, TensorsOfOnnxWhoseDataContradictTheirShapeAreRefused) {

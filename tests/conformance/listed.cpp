@@ -1,10 +1,11 @@
 #include "tests/conformance/listed.h"
 
-#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 
+#include "host/conformance/test_model.h"
+#include "host/conformance/value.h"
 #include "tests/conformance/test_data.h"
 
 namespace gantry::conformance {
@@ -16,6 +17,19 @@ namespace {
 /// Inputs that ops like Reshape, Slice or Range take as data, though they decide on shapes.
 bool may_steer_shapes(const ConstantData& value) {
   return value.type.rank() <= 1 && value.size <= 1024;
+}
+
+/// The values of a data set, which have to be tensors.
+std::vector<ConstantPtr> read_tensors(const fs::path& set, const std::string& kind,
+                                      const std::vector<TestValue>& values) {
+  std::vector<ConstantPtr> tensors;
+  for (const fs::path& file : values_of(set, kind)) {
+    if (tensors.size() == values.size()) throw std::runtime_error("it has more values than the model");
+    TestDatum value = read_value(file, values[tensors.size()].kind);
+    if (value.kind != TestDatum::Kind::kTensor) throw std::runtime_error("its data are no tensors");
+    tensors.push_back(std::move(value.tensor));
+  }
+  return tensors;
 }
 
 }  // namespace
@@ -43,23 +57,13 @@ std::vector<fs::path> find_test(const std::string& name, bool newer) {
   return found;
 }
 
-std::vector<fs::path> data_sets(const fs::path& test) {
-  std::vector<fs::path> sets;
-  for (const auto& entry : fs::directory_iterator(test)) {
-    if (entry.is_directory()) sets.push_back(entry.path());
-  }
-  std::sort(sets.begin(), sets.end());
-  return sets;
-}
-
 DataSet read_data_set(const fs::path& model, const fs::path& set, bool fixed) {
-  auto inputs = read_tensors(set, "input"), expected = read_tensors(set, "output");
-  if (!inputs || !expected) throw std::runtime_error("its data are no tensors");
+  const TestModel facts = read_test_model(model);
   DataSet data;
-  data.names = input_names(model);
-  data.inputs = *inputs;
-  data.expected = *expected;
-  for (size_t i = 0; i < inputs->size(); ++i)
+  for (const TestValue& input : facts.inputs) data.names.push_back(input.name);
+  data.inputs = read_tensors(set, "input", facts.inputs);
+  data.expected = read_tensors(set, "output", facts.outputs);
+  for (size_t i = 0; i < data.inputs.size(); ++i)
     data.closed.push_back(fixed && i < data.names.size() && may_steer_shapes(*data.inputs[i]));
   return data;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "host/conformance/found_tests.h"
 #include "host/graph/graph.h"
 #include "host/onnx/import.h"
 
@@ -20,8 +21,6 @@ struct Listed {
 std::vector<Listed> passing_list();
 /// Every folder with that test's data; with `newer`, Debian's aside.
 std::vector<std::filesystem::path> find_test(const std::string& name, bool newer);
-/// The test's data sets: folders of inputs and outputs.
-std::vector<std::filesystem::path> data_sets(const std::filesystem::path& test);
 
 struct DataSet {
   std::vector<std::string> names;   ///< of `inputs`; those of the model
@@ -34,7 +33,7 @@ struct DataSet {
   /// The inputs that are not closed.
   std::vector<ConstantPtr> open() const;
 };
-/// `fixed`: what may steer shapes is closed. Throws std::runtime_error where the data are no tensors.
+/// `fixed`: what may steer shapes is closed. Throws where the data are no tensors.
 DataSet read_data_set(const std::filesystem::path& model, const std::filesystem::path& set, bool fixed);
 
 }  // namespace gantry::conformance
