@@ -6,7 +6,7 @@
 #include <onnx/onnx-data_pb.h>
 #include <signal.h>
 
-#include <cmath>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -215,6 +215,33 @@ TEST_F(ConformanceCommand, RunsOnAnEmulatedGpu) {
             0);
   EXPECT_EQ(document()["settings"]["device"], "cuda-emulated");
   EXPECT_THAT(document()["settings"]["target"], HasSubstr("cuda-emulated"));
+}
+
+TEST_F(ConformanceCommand, RunsOnABoardAndStopsWhereItIsGone) {
+  write_all();
+  {
+    const ServerProcess board;
+    const Outcome outcome = conformance({"all", "--filter", "test_abs", "--on", board.address(), "--json", "r.json"});
+    EXPECT_EQ(outcome.code, 1) << outcome.err;
+    EXPECT_EQ(test_of(document(), "test_abs")["status"], "pass");
+    EXPECT_EQ(test_of(document(), "test_abs_wrong")["status"], "wrong");
+    EXPECT_EQ(document()["settings"]["board"], board.address());
+  }
+  EXPECT_EQ(conformance({"all", "--on", "127.0.0.1:1"}).code, 2);
+}
+
+TEST_F(ConformanceCommand, RunsForAnotherArchitectureUnderQemu) {
+  if (!fs::exists(GANTRY_AARCH64_DEVICE) || std::system("qemu-aarch64 --version > /dev/null 2>&1") != 0)
+    GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";
+  write_all();
+  const Outcome outcome = conformance({"all", "--filter", "abs", "--filter", "relu", "--target", "cortex-a76",
+                                       "--device-program", GANTRY_AARCH64_DEVICE, "--json", "r.json"});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  const auto found = statuses(document());
+  EXPECT_EQ(found.at("test_abs"), "pass");
+  EXPECT_EQ(found.at("test_relu"), "pass");
+  EXPECT_EQ(found.at("test_abs_wrong"), "wrong");
+  EXPECT_EQ(document()["settings"]["target"], "cortex-a76");
 }
 
 }  // namespace
