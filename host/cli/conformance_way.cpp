@@ -8,6 +8,8 @@
 #include "host/cli/execution.h"
 #include "host/cli/model_source.h"
 #include "host/cli/quantities.h"
+#include "host/codegen/cpu_family.h"
+#include "host/codegen/gpu_family.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 
@@ -17,37 +19,22 @@ namespace {
 constexpr int kMostThreads = 1024;
 
 /// Of the CPU, also beside a GPU.
-Architecture architecture_of(const Target& target) {
-  return target.host != nullptr ? target.host->architecture : target.architecture;
-}
-
-const char* machine_name(Architecture architecture) {
-  return architecture == Architecture::kX86_64 ? "x86_64" : "aarch64";
-}
-
-/// The device that runs a target's code.
-std::string device_of_target(const Target& target) {
-  switch (target.device) {
-    case DeviceKind::kCuda:
-      return "cuda";
-    case DeviceKind::kCudaEmulated:
-      return "cuda-emulated";
-    default:
-      return "cpu";
-  }
+const CpuFamily& cpu_family_of(const Target& target) {
+  return target.host != nullptr ? *target.host->family : *target.family;
 }
 
 ConformancePlace open_named_target(const ConformanceWay& way) {
   ConformancePlace place;
   place.target = find_target(way.target);
-  place.device = device_of_target(place.target);
+  place.device = runtime::device_type_text(device_in_modules(place.target));
   if (way.device != "cpu" && !way.device.starts_with(place.device)) {
     user_error("--target {} is for --device {}, not {}; leave one of them out", way.target, place.device,
                way.device);
   }
   if (way.device != "cpu") place.device = way.device;
-  const std::string architecture = machine_name(architecture_of(place.target));
-  if (!way.board.empty() || architecture_of(place.target) == find_target("native").architecture) {
+  const CpuFamily& family = cpu_family_of(place.target);
+  const std::string architecture(family.name);
+  if (!way.board.empty() || &family == find_target("native").family) {
     place.machine = open_machine(way.board, way.key);
   } else {
     const DeviceProgram program =
