@@ -98,23 +98,6 @@ void convert_trilu(NodeImport& n) {
   n.set(0, n.add(op::trilu, {n.input(0)}, attrs));
 }
 
-/// Reverses the first so many elements along the time axis, a count for each position of the batch axis.
-void convert_reverse_sequence(NodeImport& n) {
-  const Term x = Term::input(n, 0);
-  const int64_t time = n.axis(n.integer("time_axis", 0), x.rank());
-  const int64_t batch = n.axis(n.integer("batch_axis", 1), x.rank());
-  if (time == batch) n.fail("its batch_axis and time_axis are both {}", time);
-  const auto along = [&](const Term& values, int64_t axis) {
-    Shape shape(static_cast<size_t>(x.rank()), 1);
-    shape[static_cast<size_t>(axis)] = values.dim(0);
-    return values.reshaped(shape);
-  };
-  const Term step = along(Term::range(n, x.dim(time)), time);
-  const Term length = along(Term::input(n, 1).cast(DType::kI64), batch);
-  const Term from = where(less(step, length), length - step - 1, step);
-  n.set(0, gather_elements(x, from.broadcast(x.shape()), time));
-}
-
 // --- making values
 
 /// The value of ConstantOfShape: one element, f32 0 by default.
