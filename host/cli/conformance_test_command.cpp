@@ -79,14 +79,14 @@ void end_in_time(const std::shared_ptr<Messages>& messages, double seconds) {
 runtime::SharedBytes compile_model(const fs::path& model, const ConformanceWay& way, const Target& target,
                                    const Invocation& invocation, Messages& messages) {
   messages.phase("import");
-  const Graph graph = import_model(model, {}, {}, invocation);
+  Graph graph = import_model(model, {}, {}, invocation);
   messages.phase("compile");
   Progress progress(Verbosity::kQuiet);
   CompileOptions options = compile_options({target}, way.opt_level, progress);
   options.threads = 1;  // other tests are compiled beside this one
   options.precision = find_precision(way.precision);
   options.cache = open_cache(!way.no_cache);
-  ModuleFile file = compile_graph(graph, options);
+  ModuleFile file = compile_graph(std::move(graph), options);
   return module_bytes(file);
 }
 

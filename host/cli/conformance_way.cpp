@@ -23,15 +23,25 @@ const CpuFamily& cpu_family_of(const Target& target) {
   return target.host != nullptr ? *target.host->family : *target.family;
 }
 
+runtime::DeviceName parse_device(const std::string& name) {
+  const auto device = runtime::parse_device(name);
+  if (!device.ok()) {
+    user_error("{}{}", device.status().message(), did_you_mean(name, {"cpu", "cuda", "cuda-emulated"}));
+  }
+  return device.value();
+}
+
 ConformancePlace open_named_target(const ConformanceWay& way) {
   ConformancePlace place;
   place.target = find_target(way.target);
   place.device = runtime::device_type_text(device_in_modules(place.target));
-  if (way.device != "cpu" && !way.device.starts_with(place.device)) {
-    user_error("--target {} is for --device {}, not {}; leave one of them out", way.target, place.device,
-               way.device);
+  if (way.device != "cpu") {
+    if (parse_device(way.device).type != device_in_modules(place.target)) {
+      user_error("--target {} is for --device {}, not {}; leave one of them out", way.target, place.device,
+                 way.device);
+    }
+    place.device = way.device;
   }
-  if (way.device != "cpu") place.device = way.device;
   const CpuFamily& family = cpu_family_of(place.target);
   const std::string architecture(family.name);
   if (!way.board.empty() || &family == find_target("native").family) {
@@ -103,12 +113,9 @@ std::vector<std::string> way_arguments(const ConformanceWay& way) {
 }
 
 ConformancePlace open_place(const ConformanceWay& way) {
-  const auto device = runtime::parse_device(way.device);
-  if (!device.ok()) {
-    user_error("{}{}", device.status().message(), did_you_mean(way.device, {"cpu", "cuda", "cuda-emulated"}));
-  }
+  const runtime::DeviceName device = parse_device(way.device);
   find_precision(way.precision);
-  const bool emulated = device.value().type == module_format::Device::CudaEmulated;
+  const bool emulated = device.type == module_format::Device::CudaEmulated;
   if ((!emulated || !way.target.empty()) && (way.gpu_checks || !way.gpu_arch.empty())) {
     user_error("{} is for --device cuda-emulated without --target",
                way.gpu_checks ? "--gpu-checks" : "--gpu-arch");
@@ -118,10 +125,10 @@ ConformancePlace open_place(const ConformanceWay& way) {
   place.machine = open_machine(way.board, way.key);
   place.device = way.device;
   ModuleRequest request;
-  request.device = device.value();
+  request.device = device;
   request.gpu_arch = way.gpu_arch;
   request.gpu_checks = way.gpu_checks;
-  const bool on_gpu = device.value().type == module_format::Device::Cuda;
+  const bool on_gpu = device.type == module_format::Device::Cuda;
   place.target = target_of_device(request, on_gpu ? place.machine->info_with_gpus() : place.machine->info());
   return place;
 }
