@@ -4,7 +4,6 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/dim_bounds.h"
-#include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/sequence.h"

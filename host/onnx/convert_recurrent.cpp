@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/recurrent_steps.h"
 #include "host/ops/dense.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
@@ -32,7 +33,6 @@ struct Layer {
   Value* recurrent_weight() { return n.transpose(by_direction(2), {0, 2, 1}); }
   Value* initial_state(size_t input);
   Value* bias();
-  void check_activations(const std::vector<std::string>& expected) const;
   /// Sets Y and Y_h (and Y_c).
   void finish(const std::vector<Value*>& results);
 };
@@ -59,7 +59,6 @@ Layer::Layer(NodeImport& node, int64_t gate_count) : n(node), gates(gate_count) 
     n.fail("its hidden_size contradicts the weight {}", r.str());
   if (hidden < 1 || !(r.shape[1] == Dim(gates * hidden)))
     n.fail("its recurrent weight {} should have {} rows", r.str(), gates * hidden);
-  if (n.number("clip", 0) > 0) n.unsupported(UnsupportedKind::kAttribute, "clip");
   batch_first = n.integer("layout", 0) != 0;
   x = input(0);
   if (x->type.rank() != 3) n.fail("its data {} should have 3 dimensions", x->type.str());
@@ -121,19 +120,6 @@ Value* Layer::initial_state(size_t input) {
   return n.transpose(v, {1, 0, 2});
 }
 
-void Layer::check_activations(const std::vector<std::string>& expected) const {
-  std::vector<std::string> given = n.text_list("activations");
-  if (given.empty()) return;
-  if (given.size() != expected.size() * static_cast<size_t>(directions))
-    n.fail("should have {} activations", expected.size());
-  for (size_t i = 0; i < given.size(); ++i) {
-    if (lower(given[i]) != expected[i % expected.size()]) {
-      n.unsupported(UnsupportedKind::kAttribute, "the activation {} instead of the usual {}", given[i],
-                    expected[i % expected.size()]);
-    }
-  }
-}
-
 void Layer::finish(const std::vector<Value*>& results) {
   const DType dtype = n.type(0).dtype;
   auto set = [&](size_t i, Value* v) { n.set(i, v->type.dtype == dtype ? v : n.cast(v, dtype)); };
@@ -144,8 +130,8 @@ void Layer::finish(const std::vector<Value*>& results) {
 }
 
 void convert_lstm(NodeImport& n) {
+  if (is_unusual_cell(n, {"sigmoid", "tanh", "tanh"})) return convert_recurrent_steps(n);
   Layer layer(n, 4);
-  layer.check_activations({"sigmoid", "tanh", "tanh"});
   auto attrs = std::make_shared<RecurrenceAttrs>();
   attrs->reverse = layer.reversed();
   attrs->couple_gates = n.integer("input_forget", 0) != 0;
@@ -156,8 +142,8 @@ void convert_lstm(NodeImport& n) {
 }
 
 void convert_gru(NodeImport& n) {
+  if (is_unusual_cell(n, {"sigmoid", "tanh"})) return convert_recurrent_steps(n);
   Layer layer(n, 3);
-  layer.check_activations({"sigmoid", "tanh"});
   layer.linear_before_reset = n.integer("linear_before_reset", 0) != 0;
   auto attrs = std::make_shared<RecurrenceAttrs>();
   attrs->reverse = layer.reversed();
@@ -170,10 +156,10 @@ void convert_gru(NodeImport& n) {
 }
 
 void convert_rnn(NodeImport& n) {
+  const std::vector<std::string> given = n.text_list("activations");
+  const bool relu = !given.empty() && lower(given[0]) == "relu";
+  if (is_unusual_cell(n, {relu ? "relu" : "tanh"})) return convert_recurrent_steps(n);
   Layer layer(n, 1);
-  std::vector<std::string> given = n.text_list("activations");
-  bool relu = !given.empty() && lower(given[0]) == "relu";
-  layer.check_activations({relu ? "relu" : "tanh"});
   auto attrs = std::make_shared<RecurrenceAttrs>();
   attrs->reverse = layer.reversed();
   attrs->relu = relu;

@@ -164,6 +164,7 @@ void Importer::call_function(const onnx::FunctionProto& function, const onnx::No
 void Importer::add_unsupported_ops_of(const onnx::FunctionProto& function) {
   if (!listed_functions_.insert(&function).second) return;
   const Frame frame(*this, function);
+  prefix_ = function.name() + "/";
   add_unsupported_ops(body_of(function));
 }
 

@@ -87,7 +87,7 @@ void Importer::add_unsupported_ops(const onnx::GraphProto& graph) {
       add_unsupported_ops_of(*function);
       continue;
     }
-    if (converter_of(node) == nullptr) unsupported_.add_node(UnsupportedKind::kOp, op_text(node), node_name(node));
+    if (converter_of(node) == nullptr) unsupported_.add_node(UnsupportedKind::kOp, op_text(node), prefix_ + node_name(node));
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (attribute.has_g()) add_unsupported_ops(attribute.g());
       for (const onnx::GraphProto& body : attribute.graphs()) add_unsupported_ops(body);

@@ -127,16 +127,16 @@ TEST(Unsupported, OfManyNodesTheFirstFiveAreNamedAndTheRestCounted) {
 }
 
 TEST(Unsupported, OptionalOutputsThatAreReadNameTheirNode) {
-  const std::string pool =
-      node("MaxPool", "pool", "image", "p indices", attribute("kernel_shape", "type: INTS ints: [2, 2]"));
+  const std::string norm = "initializer { name: 'one' dims: 1 data_type: 1 float_data: 1 } " +
+                           node("BatchNormalization", "norm", "image one one one one", "p mean");
   const std::string image =
       "input { name: 'image' type { tensor_type { elem_type: 1 shape { dim { dim_value: 1 } "
       "dim { dim_value: 1 } dim { dim_value: 4 } dim { dim_value: 4 } } } } } "
       "output { name: 'y' type { tensor_type { elem_type: 1 } } } ";
   const Refusal r =
-      refusal(model(image + pool + node("Abs", "reader", "indices", "z") + node("Relu", "last", "p", "y")));
-  EXPECT_THAT(r.of("MaxPool: output 1").nodes, ElementsAre("pool"));
-  EXPECT_NO_THROW(import_onnx_bytes(model(image + pool + node("Relu", "last", "p", "y")), "."));
+      refusal(model(image + norm + node("Abs", "reader", "mean", "z") + node("Relu", "last", "p", "y")));
+  EXPECT_THAT(r.of("BatchNormalization: output 1").nodes, ElementsAre("norm"));
+  EXPECT_NO_THROW(import_onnx_bytes(model(image + norm + node("Relu", "last", "p", "y")), "."));
 }
 
 TEST(Unsupported, DomainsFunctionsAndOpsetsAreTold) {
@@ -146,9 +146,10 @@ TEST(Unsupported, DomainsFunctionsAndOpsetsAreTold) {
   const Refusal r =
       refusal(model(graph,
                     "opset_import { version: 16 } opset_import { domain: 'com.example' version: "
-                    "3 } functions { name: 'Mine' domain: 'local' }"));
+                    "3 } functions { name: 'Mine' domain: 'local' input: 'p' output: 'q' opset_import { version: 16 } " +
+                        node("NonZero", "deep", "p", "r") + node("Relu", "top", "r", "q") + "}"));
   EXPECT_THAT(r.of("com.example::Fancy (opset 3)").nodes, ElementsAre("f"));
-  EXPECT_THAT(r.of("local::Mine (a function of the model)").nodes, ElementsAre("m"));
+  EXPECT_THAT(r.of("NonZero (opset 16)").nodes, ElementsAre("Mine/deep"));
   EXPECT_THAT(r.of("nowhere::Lost (of no declared opset)").nodes, ElementsAre("l"));
   EXPECT_THAT(r.of("Mish (opset 16; gantry knows it since opset 18)").nodes, ElementsAre("old"));
 }

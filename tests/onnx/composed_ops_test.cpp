@@ -1,0 +1,253 @@
+// Ops that converters compose of others and that ONNX's data do not cover, against float64 loops after their definitions.
+#include <cmath>
+#include <complex>
+#include <numbers>
+
+#include "tests/onnx/model_text.h"
+
+namespace gantry {
+namespace {
+
+using namespace model_text;  // NOLINT
+
+constexpr const char* kMicrosoft = "domain: 'com.microsoft' ";
+using Values = std::vector<double>;
+
+/// f32 as given, so that references see what the model sees.
+std::string constants(const std::string& name, const Given& given) {
+  std::string text = fmt::format("initializer {{ name: '{}' data_type: {} ", name, given.dtype == DType::kF32 ? 1 : 7);
+  for (int64_t d : given.shape) text += fmt::format("dims: {} ", d);
+  for (double v : given.values)
+    text += given.dtype == DType::kF32 ? fmt::format("float_data: {} ", v)
+                                       : fmt::format("int64_data: {} ", static_cast<int64_t>(v));
+  return text + "} ";
+}
+
+// --- Fourier transforms
+
+Values naive_transform(const Values& x, bool complex, double sign) {
+  const size_t n = x.size() / (complex ? 2 : 1);
+  Values result;
+  for (size_t k = 0; k < n; ++k) {
+    std::complex<double> total = 0;
+    for (size_t j = 0; j < n; ++j) {
+      const double angle = sign * 2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n);
+      const std::complex<double> value = complex ? std::complex(x[2 * j], x[2 * j + 1]) : x[j];
+      total += value * std::polar(1.0, angle);
+    }
+    result.push_back(total.real());
+    result.push_back(total.imag());
+  }
+  return result;
+}
+
+TEST(Fourier, LengthsThatArePrimeOrProductsGiveTheSum) {
+  for (int64_t n : {1, 2, 5, 32, 37, 64, 90, 210}) {
+    for (int64_t parts : {1, 2}) {
+      SCOPED_TRACE(fmt::format("length {} parts {}", n, parts));
+      const Inputs inputs{{"x", random({1, n, parts}, 7)}};
+      const auto y = results(parse(node("DFT", "x", "y"), inputs, "y", kNewest), inputs)[0];
+      expect_near(y, naive_transform(inputs[0].second.values, parts == 2, -1), 2e-4);
+    }
+  }
+}
+
+TEST(Fourier, TheInverseOfATransformIsTheSignal) {
+  for (int64_t n : {4, 7, 66}) {
+    for (bool half : {false, true}) {
+      SCOPED_TRACE(fmt::format("length {} onesided {}", n, half));
+      const Inputs inputs{{"x", random({1, n, 1}, 3)}};
+      const std::string one = integer("onesided", half ? 1 : 0);
+      const std::string nodes = constants("n", {{}, {static_cast<double>(n)}, DType::kI64}) + node("DFT", "x", "y", one) +
+                                node("DFT", "y n", "z", one + integer("inverse", 1));
+      Values z = results(parse(nodes, inputs, "z", kNewest), inputs)[0];
+      if (!half) {  // complex: the imaginary parts are 0
+        for (size_t i = 0; i < z.size() / 2; ++i) {
+          EXPECT_NEAR(z[2 * i + 1], 0, 1e-5);
+          z[i] = z[2 * i];
+        }
+        z.resize(static_cast<size_t>(n));
+      }
+      expect_near(z, inputs[0].second.values, 1e-5);
+    }
+  }
+}
+
+// --- determinants
+
+double cofactors(const Values& m, size_t n) {
+  if (n == 1) return m[0];
+  double total = 0;
+  for (size_t column = 0; column < n; ++column) {
+    Values rest;
+    for (size_t i = n; i < n * n; ++i) {
+      if (i % n != column) rest.push_back(m[i]);
+    }
+    total += (column % 2 == 0 ? 1 : -1) * m[column] * cofactors(rest, n - 1);
+  }
+  return total;
+}
+
+TEST(Det, IsTheSumOfCofactors) {
+  for (int64_t n : {1, 2, 3, 5}) {
+    Given given = random({2, n, n}, 11);
+    given.values[0] = 0;  // a pivot that has to be found elsewhere
+    const Inputs inputs{{"x", given}};
+    const auto size = static_cast<size_t>(n * n);
+    const Values first(given.values.begin(), given.values.begin() + static_cast<std::ptrdiff_t>(size));
+    const Values second(given.values.begin() + static_cast<std::ptrdiff_t>(size), given.values.end());
+    expect_near(results(parse(node("Det", "x", "y"), inputs, "y", kNewest), inputs)[0],
+                {cofactors(first, static_cast<size_t>(n)), cofactors(second, static_cast<size_t>(n))}, 1e-4);
+  }
+}
+
+TEST(Det, OfASingularMatrixIsZero) {
+  const Inputs inputs{{"x", {{3, 3}, {1, 2, 3, 2, 4, 6, 0, 1, 1}}}};
+  expect_near(results(parse(node("Det", "x", "y"), inputs, "y", kNewest), inputs)[0], {0}, 1e-6);
+}
+
+// --- regions of interest
+
+TEST(MaxRoiPool, TakesTheLargestElementOfEachPartOfARegion) {
+  const Given data = random({2, 3, 6, 8}, 5);
+  // Image, x1, y1, x2, y2; the last one reaches outside, where there is nothing.
+  const Values regions{1, 0, 0, 7, 5, 0, 3, 2, 4, 4, 1, 6, 4, 13, 9};
+  const Inputs inputs{{"x", data}, {"r", {{3, 5}, regions}}};
+  const auto actual = results(parse(node("MaxRoiPool", "x r", "y", attribute("pooled_shape", "type: INTS ints: [2, 3]")),
+                                    inputs, "y", kNewest), inputs)[0];
+  Values expected;
+  for (size_t r = 0; r < 3; ++r) {
+    const double* at = &regions[r * 5];
+    for (size_t c = 0; c < 3; ++c) {
+      for (int64_t py = 0; py < 2; ++py) {
+        for (int64_t px = 0; px < 3; ++px) {
+          const double height = at[4] - at[2] + 1, width = at[3] - at[1] + 1;
+          double top = -1e30;
+          for (int64_t y = 0; y < 6; ++y) {
+            for (int64_t x = 0; x < 8; ++x) {
+              const bool inside = static_cast<double>(y) >= std::floor(static_cast<double>(py) * height / 2) + at[2] &&
+                                  static_cast<double>(y) < std::ceil(static_cast<double>(py + 1) * height / 2) + at[2] &&
+                                  static_cast<double>(x) >= std::floor(static_cast<double>(px) * width / 3) + at[1] &&
+                                  static_cast<double>(x) < std::ceil(static_cast<double>(px + 1) * width / 3) + at[1];
+              const auto image = static_cast<size_t>(at[0]);
+              const double v = data.values[((image * 3 + c) * 6 + static_cast<size_t>(y)) * 8 + static_cast<size_t>(x)];
+              if (inside) top = std::max(top, v);
+            }
+          }
+          expected.push_back(top == -1e30 ? 0 : top);
+        }
+      }
+    }
+  }
+  expect_near(actual, expected, 0);
+}
+
+// --- attention of com.microsoft
+
+/// One query's result over keys [first, end), all of one head.
+Values attended(const double* query, const std::vector<const double*>& keys, const std::vector<const double*>& values,
+                size_t size, double scale) {
+  Values weights;
+  double top = -1e30, total = 0;
+  for (const double* key : keys) {
+    double score = 0;
+    for (size_t d = 0; d < size; ++d) score += query[d] * key[d];
+    weights.push_back(score * scale);
+    top = std::max(top, weights.back());
+  }
+  Values result(size, 0);
+  for (double& w : weights) total += w = std::exp(w - top);
+  for (size_t k = 0; k < keys.size(); ++k) {
+    for (size_t d = 0; d < size; ++d) result[d] += weights[k] / total * values[k][d];
+  }
+  return result;
+}
+
+TEST(GroupQueryAttention, ASequenceAttendsWhatItHasAndTheWindowLeaves) {
+  constexpr size_t kBatch = 2, kHeads = 4, kKeyHeads = 2, kSize = 4, kPast = 5;
+  const Given query = random({kBatch, 1, kHeads * kSize}, 1), key = random({kBatch, 1, kKeyHeads * kSize}, 2);
+  const Given value = random({kBatch, 1, kKeyHeads * kSize}, 3);
+  const Given past_key = random({kBatch, kKeyHeads, kPast, kSize}, 4);
+  const Given past_value = random({kBatch, kKeyHeads, kPast, kSize}, 5);
+  const Values lengths{5, 3};  // with the new one, less one: 5 and 3 before it
+  const Inputs inputs{{"q", query}, {"k", key}, {"v", value}, {"pk", past_key}, {"pv", past_value}};
+  for (int64_t window : {-1, 3}) {
+    const std::string nodes =
+        "initializer { name: 'lengths' dims: 2 data_type: 6 int32_data: [5, 3] } "
+        "initializer { name: 'total' data_type: 6 int32_data: 6 } " +
+        node("GroupQueryAttention", "q k v pk pv lengths total", "y",
+             kMicrosoft + integer("num_heads", kHeads) + integer("kv_num_heads", kKeyHeads) +
+                 integer("local_window_size", window));
+    const auto actual = results(parse(nodes, inputs, "y", kNewest), inputs)[0];
+    Values expected;
+    for (size_t b = 0; b < kBatch; ++b) {
+      const auto before = static_cast<size_t>(lengths[b]);
+      const size_t first = window > 0 ? before + 1 - static_cast<size_t>(window) : 0;
+      for (size_t h = 0; h < kHeads; ++h) {
+        const size_t g = h / (kHeads / kKeyHeads);
+        std::vector<const double*> keys, values;
+        for (size_t j = first; j < before; ++j) {
+          keys.push_back(&past_key.values[((b * kKeyHeads + g) * kPast + j) * kSize]);
+          values.push_back(&past_value.values[((b * kKeyHeads + g) * kPast + j) * kSize]);
+        }
+        keys.push_back(&key.values[(b * kKeyHeads + g) * kSize]);
+        values.push_back(&value.values[(b * kKeyHeads + g) * kSize]);
+        const Values row = attended(&query.values[(b * kHeads + h) * kSize], keys, values, kSize, 0.5);
+        expected.insert(expected.end(), row.begin(), row.end());
+      }
+    }
+    expect_near(actual, expected, 1e-5);
+  }
+}
+
+TEST(MultiHeadAttention, KeysThatTheMaskLeavesOutHaveNoWeight) {
+  constexpr size_t kLength = 3, kKeys = 4, kHeads = 2, kSize = 4;
+  const Given query = random({1, kLength, kHeads * kSize}, 1), key = random({1, kKeys, kHeads * kSize}, 2);
+  const Given value = random({1, kKeys, kHeads * kSize}, 3);
+  const Inputs inputs{{"q", query}, {"k", key}, {"v", value}, {"m", {{1, kKeys}, {1, 1, 0, 1}, DType::kI32}}};
+  const std::string nodes =
+      node("MultiHeadAttention", "q k v - m", "y", kMicrosoft + integer("num_heads", kHeads));
+  const auto actual = results(parse(nodes, inputs, "y", kNewest), inputs)[0];
+  Values expected;
+  for (size_t i = 0; i < kLength; ++i) {
+    for (size_t h = 0; h < kHeads; ++h) {
+      std::vector<const double*> keys, values;
+      for (size_t j : {size_t{0}, size_t{1}, size_t{3}}) {
+        keys.push_back(&key.values[(j * kHeads + h) * kSize]);
+        values.push_back(&value.values[(j * kHeads + h) * kSize]);
+      }
+      const Values row = attended(&query.values[(i * kHeads + h) * kSize], keys, values, kSize, 0.5);
+      expected.insert(expected.end(), row.begin(), row.end());
+    }
+  }
+  expect_near(actual, expected, 1e-5);
+}
+
+// --- normalisations of com.microsoft
+
+TEST(SkipLayerNormalization, NormalisesTheSumAndGivesIt) {
+  const Given x = random({2, 8}, 1), skip = random({2, 8}, 2), gamma = random({8}, 3), beta = random({8}, 4);
+  const Given bias = random({8}, 5);
+  const Inputs inputs{{"x", x}, {"s", skip}, {"g", gamma}, {"b", beta}, {"c", bias}};
+  const std::string nodes = node("SkipLayerNormalization", "x s g b c", "y - - t",
+                                 kMicrosoft + attribute("epsilon", "type: FLOAT f: 0.5"));
+  // An output without a name is one that nobody asks for.
+  onnx::ModelProto proto = parse(nodes, inputs, "y t", kNewest);
+  const auto actual = results(proto, inputs);
+  Values expected, sums;
+  for (size_t row = 0; row < 2; ++row) {
+    double mean = 0, variance = 0;
+    for (size_t i = 0; i < 8; ++i) {
+      sums.push_back(x.values[row * 8 + i] + skip.values[row * 8 + i] + bias.values[i]);
+      mean += sums.back() / 8;
+    }
+    for (size_t i = 0; i < 8; ++i) variance += std::pow(sums[row * 8 + i] - mean, 2) / 8;
+    for (size_t i = 0; i < 8; ++i)
+      expected.push_back((sums[row * 8 + i] - mean) / std::sqrt(variance + 0.5) * gamma.values[i] + beta.values[i]);
+  }
+  expect_near(actual[0], expected, 1e-5);
+  expect_near(actual[1], sums, 1e-6);
+}
+
+}  // namespace
+}  // namespace gantry

@@ -1,0 +1,86 @@
+// Functions of the model.
+#include "host/support/error.h"
+#include "tests/onnx/model_text.h"
+
+namespace gantry {
+namespace {
+
+using namespace model_text;  // NOLINT
+
+const std::string kOpsets = "opset_import { version: 16 } opset_import { domain: 'local' version: 1 } ";
+
+std::string function(const std::string& name, const std::string& inputs, const std::string& outputs,
+                     const std::string& rest) {
+  return fmt::format("functions {{ domain: 'local' name: '{}' {}{} opset_import {{ version: 16 }} "
+                     "opset_import {{ domain: 'local' version: 1 }} {} }} ",
+                     name, names("input", inputs), names("output", outputs), rest);
+}
+const std::string kLocal = "domain: 'local' ";
+
+/// r = a * factor + b
+const std::string kScaled =
+    function("Scaled", "a b", "r",
+             "attribute: 'factor' " +
+                 node("Constant", "", "f", attribute("value_float", "type: FLOAT ref_attr_name: 'factor'")) +
+                 node("Mul", "a f", "m") + node("Add", "m b", "r"));
+
+const Inputs kTwo{{"x", {{3}, {1, 2, -3}}}, {"y", {{3}, {10, 20, 30}}}};
+
+TEST(Function, ABodyTakesTheNodesInputsAndAttributes) {
+  const std::string nodes =
+      node("Scaled", "x y", "p", kLocal + attribute("factor", "type: FLOAT f: 3")) +
+      node("Scaled", "p x", "q", kLocal + attribute("factor", "type: FLOAT f: -0.5"));
+  expect_near(results(parse(nodes, kTwo, "q", kOpsets, kScaled), kTwo)[0], {-5.5, -11, -13.5}, 1e-6);
+}
+
+TEST(Function, CallsOthersAndPassesItsAttributesOn) {
+  const std::string twice = function(
+      "Twice", "x y", "z",
+      "attribute: 'scale' " +
+          node("Scaled", "x y", "t", kLocal + attribute("factor", "type: FLOAT ref_attr_name: 'scale'")) +
+          node("Scaled", "t y", "z", kLocal + attribute("factor", "type: FLOAT ref_attr_name: 'scale'")));
+  // Its names x, y and t are its own.
+  const std::string nodes = node("Neg", "x", "t") +
+                            node("Twice", "y t", "u", kLocal + attribute("scale", "type: FLOAT f: 2")) +
+                            node("Add", "u t", "z");
+  const auto actual = results(parse(nodes, kTwo, "z", kOpsets, kScaled + twice), kTwo)[0];
+  expect_near(actual, {2 * (2 * 10 - 1) - 1 - 1, 2 * (2 * 20 - 2) - 2 - 2, 2 * (2 * 30 + 3) + 3 + 3}, 1e-6);
+}
+
+TEST(Function, AnAttributeThatTheNodeDoesNotGiveHasItsDefaultOrIsAbsent) {
+  onnx::ModelProto proto = parse(node("Scaled", "x y", "q", kLocal), kTwo, "q", kOpsets, kScaled);
+  onnx::AttributeProto value;
+  value.set_name("factor");
+  value.set_type(onnx::AttributeProto::FLOAT);
+  value.set_f(4);
+  // The field attribute_proto, which older releases of onnx do not know.
+  auto* known = proto.mutable_functions(0);
+  known->clear_attribute();
+  known->GetReflection()->MutableUnknownFields(known)->AddLengthDelimited(11, value.SerializeAsString());
+  onnx::ModelProto read;
+  ASSERT_TRUE(read.ParseFromString(proto.SerializeAsString()));
+  expect_near(results(read, kTwo)[0], {14, 28, 18}, 1e-6);
+
+  // Without a value, HardSigmoid has its own default: 0.2.
+  const std::string soft = function("Soft", "x", "r", "attribute: 'alpha' " +
+      node("HardSigmoid", "x", "r", attribute("alpha", "type: FLOAT ref_attr_name: 'alpha'")));
+  expect_near(results(parse(node("Soft", "x", "q", kLocal), kTwo, "q", kOpsets, soft), kTwo)[0], {0.7, 0.9, 0}, 1e-6);
+}
+
+TEST(Function, AnInputThatTheNodeLeavesOutIsAbsentInTheBody) {
+  const std::string bounded = function("Bounded", "x low high", "r", node("Clip", "x low high", "r"));
+  const std::string nodes = node("Constant", "", "two", attribute("value_float", "type: FLOAT f: 1.5")) +
+                            node("Bounded", "x - two", "q", kLocal);
+  expect_near(results(parse(nodes, kTwo, "q", kOpsets, bounded), kTwo)[0], {1, 1.5, -3}, 1e-6);
+  const std::string fewer = node("Constant", "", "two", attribute("value_float", "type: FLOAT f: 1.5")) +
+                            node("Bounded", "x two", "q", kLocal);
+  expect_near(results(parse(fewer, kTwo, "q", kOpsets, bounded), kTwo)[0], {1.5, 2, 1.5}, 1e-6);
+}
+
+TEST(Function, AFunctionThatCallsItselfIsAnError) {
+  const std::string loop = function("Loop", "x", "r", node("Loop", "x", "r", kLocal));
+  EXPECT_THROW(results(parse(node("Loop", "x", "q", kLocal), kTwo, "q", kOpsets, loop), kTwo), Error);
+}
+
+}  // namespace
+}  // namespace gantry
