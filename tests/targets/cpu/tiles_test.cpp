@@ -23,6 +23,7 @@
 #include "tests/support/compiled_model.h"
 #include "tests/support/tile_registers.h"
 #include "tests/targets/cpu/image_convolution.h"
+#include "tests/targets/nest_facts.h"
 
 namespace gantry {
 namespace {
@@ -520,7 +521,7 @@ TEST(TileHints, LeaveResultsAloneWhereWeightsAreMore) {
 
 TEST(TileRows, AreMadeByEachThreadWhereItsColumnsNeedAllOfFewEnough) {
   auto once = [](int64_t rows, int64_t depth, int64_t units) {
-    return to_string(product_kernel(rows, depth, units)).find("once a thread {") != std::string::npos;
+    return test::has(product_kernel(rows, depth, units), StmtKind::kOnce);
   };
   EXPECT_TRUE(once(196, 256, 1024)) << "a megabyte of weights, 200 KiB of rows";
   EXPECT_FALSE(once(196, 1024, 256)) << "threads divide rows";
@@ -535,7 +536,7 @@ TEST(TileRows, ThatEachThreadMakesGiveTheProduct) {
   Graph graph = dense_network(std::to_string(kRows), kDepth, kUnits, by);
   const ConstantPtr weight = graph.main.constants().at(0)->constant;
   const ConstantPtr x = testing::random_tensor(DType::kF32, {kRows, kDepth}, 3);
-  ASSERT_NE(to_string(product_kernel(kRows, kDepth, kUnits)).find("once a thread {"), std::string::npos);
+  ASSERT_TRUE(test::has(product_kernel(kRows, kDepth, kUnits), StmtKind::kOnce));
   const auto reference = expected_product(x->as<float>(), weight->as<float>(), kRows, kDepth, kUnits);
   for (int threads : {1, 2, 3, 8})
     EXPECT_LT(relative_error(run_graph(graph, x, by.unit, threads), reference), bound(by))
@@ -573,32 +574,32 @@ TEST(TilePolicy, UsesTilesOnlyWhereThePrecisionAsksForThem) {
       "fn @main(%x: Tensor[(64, 256), f32]) -> Tensor[(64, 256), f32] {\n"
       "  %y = nn.dense(%x, @w: Tensor[(256, 256), f32], units=256)\n  return %y\n}\n",
       op_set());
-  auto algorithm = [&](const char* precision, const char* target) {
+  auto uses_tiles = [&](const char* precision, const char* target) {
     CompileOptions options;
     options.precision = find_precision(precision);
     const LoweredProgram program = lower_program(graph, find_target(target), options);
-    return to_string(program.kernels.at(0)).find("tile0") != std::string::npos;
+    return test::has(program.kernels.at(0), StmtKind::kTile);
   };
-  EXPECT_TRUE(algorithm("auto", kTarget));
-  EXPECT_TRUE(algorithm("bf16", kTarget));
-  EXPECT_FALSE(algorithm("fp32", kTarget));
-  EXPECT_FALSE(algorithm("auto", "x86-64-v4"));
+  EXPECT_TRUE(uses_tiles("auto", kTarget));
+  EXPECT_TRUE(uses_tiles("bf16", kTarget));
+  EXPECT_FALSE(uses_tiles("fp32", kTarget));
+  EXPECT_FALSE(uses_tiles("auto", "x86-64-v4"));
   for (const char* precision : {"bf16", "fp32-split", "fp32-split3"}) {
-    EXPECT_TRUE(algorithm(precision, kArmTarget)) << precision;
-    EXPECT_TRUE(algorithm(precision, "neoverse-v1")) << precision;
-    EXPECT_TRUE(algorithm(precision, "cortex-a510")) << precision;
+    EXPECT_TRUE(uses_tiles(precision, kArmTarget)) << precision;
+    EXPECT_TRUE(uses_tiles(precision, "neoverse-v1")) << precision;
+    EXPECT_TRUE(uses_tiles(precision, "cortex-a510")) << precision;
   }
   for (const char* precision : {"bf16", "fp32-split", "fp32-split3"}) {
-    EXPECT_TRUE(algorithm(precision, kVectorTarget)) << precision;
-    EXPECT_TRUE(algorithm(precision, "znver4")) << precision;
+    EXPECT_TRUE(uses_tiles(precision, kVectorTarget)) << precision;
+    EXPECT_TRUE(uses_tiles(precision, "znver4")) << precision;
   }
-  EXPECT_FALSE(algorithm("auto", kArmTarget));
-  EXPECT_FALSE(algorithm("auto", "znver4"));
-  EXPECT_THROW(algorithm("bf16", "neoverse-n1"), Error);
-  EXPECT_THROW(algorithm("bf16", "x86-64-v4"), Error);
-  EXPECT_THROW(algorithm("fp32-split", "aarch64"), Error);
+  EXPECT_FALSE(uses_tiles("auto", kArmTarget));
+  EXPECT_FALSE(uses_tiles("auto", "znver4"));
+  EXPECT_THROW(uses_tiles("bf16", "neoverse-n1"), Error);
+  EXPECT_THROW(uses_tiles("bf16", "x86-64-v4"), Error);
+  EXPECT_THROW(uses_tiles("fp32-split", "aarch64"), Error);
   try {
-    algorithm("fp32-split3", "cortex-a76");
+    uses_tiles("fp32-split3", "cortex-a76");
     FAIL() << "a CPU without bfmmla";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("add +bf16"), std::string::npos) << error.what();
@@ -673,7 +674,7 @@ TEST(TilePolicy, LeavesImagesOfUnknownSizeToMultiplyAdds) {
       "dilations=[1, 1], padding=(0, 0, 0, 0))\n  return %y\n}\n",
       op_set());
   for (const LoopKernel& kernel : lower_program(graph, find_target(kTarget), {}).kernels)
-    EXPECT_EQ(to_string(kernel).find("tile0"), std::string::npos);
+    EXPECT_FALSE(test::has(kernel, StmtKind::kTile));
 }
 
 TEST(TilePolicy, ProductsOfNothingTakeNoKernel) {
