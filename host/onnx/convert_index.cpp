@@ -84,9 +84,20 @@ void convert_topk(NodeImport& n) {
   }
 }
 
+/// From a diagonal that is only known when the model runs.
+void trilu_at_run_time(NodeImport& n, bool upper) {
+  const Term x = Term::input(n, 0), k = Term::input(n, 1).cast(DType::kI64).reshaped({});
+  if (x.rank() < 2) n.fail("the data {} must be matrices", n.type(0).str());
+  const Term row = Term::range(n, x.dim(-2)).reshaped({x.dim(-2), 1}), column = Term::range(n, x.dim(-1));
+  const Term diagonal = row + k;
+  const Term kept = upper ? less_equal(diagonal, column) : less_equal(column, diagonal);
+  n.set(0, where(kept, x, 0));
+}
+
 void convert_trilu(NodeImport& n) {
   auto attrs = std::make_shared<TriluAttrs>();
   attrs->upper = n.integer("upper", 1) != 0;
+  if (n.has(1) && !n.contents(1)) return trilu_at_run_time(n, attrs->upper);
   if (n.has(1)) {
     const Shape k = n.dims(1, "k");
     if (k.size() != 1) n.fail("k should be one integer");

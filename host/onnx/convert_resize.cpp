@@ -101,7 +101,7 @@ void read_roi(NodeImport& n, ResizeAttrs& attrs, const std::vector<int64_t>& axe
 
 void convert_resize_11(NodeImport& n) {
   auto attrs = start_attrs(n);
-  if (n.integer("antialias", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "antialias");
+  attrs->antialias = n.integer("antialias", 0) != 0;
   attrs->coordinates = choose<ResizeCoordinates>(n, "coordinate_transformation_mode",
                                                  n.text("coordinate_transformation_mode", "half_pixel"),
                                                  {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",

@@ -101,27 +101,26 @@ void convert_deform_conv(NodeImport& n) {
     return shape;
   };
   const Term offsets = offset.reshaped(grouped({batch * offset_groups, taps, static_cast<int64_t>(axes)}, places));
-  std::vector<Term> coordinates;
   int64_t inner = taps;
-  std::vector<Term> in_order;
+  std::vector<Term> in_order;  // of axes; grids have the last one first
   for (size_t i = 0; i < axes; ++i) {
     inner /= kernel[i];
     // The element of the window: floor(tap / inner) mod its extent; and the window's first.
     std::vector<float> steps;
     for (int64_t tap = 0; tap < taps; ++tap)
       steps.push_back(static_cast<float>(tap / inner % kernel[i] * window.dilations[i]));
-    const Value* step = n.constant_value(make_constant({DType::kF32, {taps}}, steps.data()), "taps");
+    Value* step = n.constant_value(make_constant({DType::kF32, {taps}}, steps.data()), "taps");
     Shape along_taps(axes + 2, 1), along_places(axes + 2, 1);
     along_taps[1] = taps;
     along_places[2 + i] = places[i];
     const Term first = Term::range(n, places[i]).cast(offset.dtype()) * static_cast<double>(window.strides[i]) -
                        Term::range(n, 1, window.padding[i]).cast(offset.dtype());
-    const Term tap = Term(n, const_cast<Value*>(step)).cast(offset.dtype()).reshaped(along_taps);
+    const Term tap = Term(n, step).cast(offset.dtype()).reshaped(along_taps);
     const auto axis = static_cast<int64_t>(i);
     const Term moved = offsets.sliced(2, axis, axis + 1).reshaped(grouped({batch * offset_groups, taps}, places));
     in_order.push_back((moved + tap + first.reshaped(along_places)).unsqueezed(-1));
   }
-  coordinates.assign(in_order.rbegin(), in_order.rend());
+  const std::vector<Term> coordinates(in_order.rbegin(), in_order.rend());
   auto attrs = std::make_shared<GridSampleAttrs>();
   attrs->normalized = false;
   Shape image{batch * offset_groups, floordiv(channels, offset_groups)};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/ops/builder.h"
 #include "host/ops/dense.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
@@ -37,6 +38,8 @@ Term Term::range(NodeImport& n, const Dim& count, const Dim& start) {
   attrs->start = start;
   attrs->step = 1;
   attrs->count = count;
+  // Where it starts may be a dimension, which is no number yet: the importer must not evaluate that.
+  if (!start.is_constant()) return {n, Builder(n.function(), {n.name()})(op::arange, {}, attrs)};
   return {n, n.add(op::arange, {}, attrs)};
 }
 

@@ -60,7 +60,12 @@ struct SampledAxis {
     if (attrs.normalized && attrs.align_corners) v = (given + number(1)) * number(0.5) * (length() - number(1));
     if (attrs.normalized && !attrs.align_corners) v = ((given + number(1)) * length() - number(1)) * number(0.5);
     if (attrs.mode == SampleMode::kNearest) v = call(MathFn::kRound, {v});
-    if (attrs.padding == SamplePadding::kBorder) v = max(number(0), min(v, length() - number(1)));
+    if (attrs.padding == SamplePadding::kBorder) {
+      // Within the outer edges positions stay: a cubic kernel reaches further in from there.
+      const Expr low = number(attrs.align_corners ? 0 : -0.5), last = length() - number(1);
+      const Expr inside = ge(v, low) && le(v, last - low);
+      v = select(inside, v, max(number(0), min(v, last)));
+    }
     if (attrs.padding == SamplePadding::kReflection) v = reflected(v);
     return v;
   }

@@ -2,10 +2,15 @@
 //
 // Stages of linear and cubic ones:
 //   "resize_positions", "resize_weights"   of an axis, (tap, position of the result): coordinates take f64
+//   "antialias_weights", "antialias_sum"   the same of an axis that shrinks with antialiasing, and the weights' sums
+//   "antialias_lines"                      the data with that axis resized
 //   "resize_lines"                         the data interpolated along the last resized axis alone, where its
 //                                          lines are read for several of the result
 //   "resize"                               the sum over the taps of the other axes
 #include "host/ops/resize.h"
+
+#include <cmath>
+#include <optional>
 
 #include "host/ops/families.h"
 #include "host/ops/support.h"
@@ -23,6 +28,7 @@ void ResizeAttrs::fields(AttrVisitor& visit) {
   visit.enumeration("rounding", rounding, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   visit("cubic_a", cubic_a);
   visit("exclude_outside", exclude_outside);
+  visit("antialias", antialias);
   visit("extrapolation", extrapolation);
 }
 
@@ -57,11 +63,18 @@ struct Axis {
         attrs.coordinates == ResizeCoordinates::kTfCropAndResize && (roi_start != 0 || roi_end != 1);
     return in == out && (given_scale == 0 || given_scale == 1) && !cropped;
   }
+  std::optional<double> known_scale() const {
+    if (given_scale != 0) return given_scale;
+    if (in.is_constant() && out.is_constant() && in.value() > 0)
+      return static_cast<double>(out.value()) / static_cast<double>(in.value());
+    return std::nullopt;
+  }
   Expr scale() const {
-    if (given_scale != 0) return imm(given_scale);
-    if (in.is_constant() && out.is_constant())
-      return imm(static_cast<double>(out.value()) / static_cast<double>(in.value()));
+    if (const auto known = known_scale()) return imm(*known);
     return as_coordinate(out) / as_coordinate(in);
+  }
+  bool antialiased() const {
+    return attrs.antialias && attrs.mode != ResizeMode::kNearest && !copied() && known_scale().value_or(1) < 1;
   }
 };
 
@@ -213,6 +226,49 @@ std::function<std::vector<Tap>(const Expr& i)> tabled_taps(const Axis& axis, DTy
   };
 }
 
+// --- antialiasing
+
+/// The kernel of linear or cubic interpolation at distance d.
+Expr kernel_at(const ResizeAttrs& attrs, Expr d) {
+  d = call(MathFn::kAbs, {std::move(d)});
+  if (attrs.mode == ResizeMode::kLinear) return max(imm(0), imm(1) - d);
+  const double a = attrs.cubic_a;
+  const Expr near = (imm(a + 2) * d - imm(a + 3)) * d * d + imm(1);
+  const Expr far = ((imm(a) * d - imm(5 * a)) * d + imm(8 * a)) * d - imm(4 * a);
+  return select(le(d, imm(1)), near, select(lt(d, imm(2)), far, imm(0)));
+}
+
+/// The data with axis d resized: every result is a mean over the elements that the kernel reaches, which is 1 / scale
+/// times as wide; elements beyond the data are those at its end, or do not count.
+Tensor antialiased_lines(const Tensor& x, const Axis& axis, size_t d, DType dtype) {
+  const double scale = *axis.known_scale(), reach = axis.attrs.mode == ResizeMode::kLinear ? 1 : 2;
+  const auto first = static_cast<int64_t>(std::floor(-reach / scale)) + 1, count = 2 - 2 * first;
+  const auto position = [&](const Expr& tap, const Expr& i) {
+    return cast(DType::kI64, floor_of(source_coordinate(axis, i))) + first + tap;
+  };
+  const auto weight = [&](const std::vector<Expr>& i) {
+    const Expr at = position(i[0], i[1]);
+    const Expr value = kernel_at(axis.attrs, (cast(kCoordinate, at) - source_coordinate(axis, i[1])) * imm(scale));
+    if (!axis.attrs.exclude_outside) return value;
+    return select(ge(at, 0) && lt(at, Expr(axis.in)), value, imm(0));
+  };
+  const Tensor weights = compute({count, Expr(axis.out)}, weight, "antialias_weights");
+  const auto each = reduce_axis(0, count, "tap");
+  const Tensor total = compute(
+      {Expr(axis.out)}, [&](const std::vector<Expr>& i) { return sum(weights({each->var, i[0]}), {each}); },
+      "antialias_sum");
+  const auto tap = reduce_axis(0, count, "tap");
+  std::vector<Expr> shape = x.shape();
+  shape[d] = Expr(axis.out);
+  const auto body = [&](const std::vector<Expr>& i) {
+    std::vector<Expr> at = i;
+    at[d] = clamped(position(tap->var, i[d]), axis.in);
+    const Expr share = cast(dtype, weights({tap->var, i[d]}) / total({i[d]}));
+    return sum(cast(dtype, ops::widen(x(at))) * share, {tap});
+  };
+  return compute(shape, body, "antialias_lines");
+}
+
 /// Each line of the data is read for one or more lines of the result.
 bool enlarges(const Axis& axis) {
   const auto least = (axis.out - axis.in).lower_bound();
@@ -301,7 +357,14 @@ std::vector<Tensor> compute_resize(const Node& node, const std::vector<Tensor>& 
   std::vector<TapsAt> taps;
   for (const Axis& axis : axes) taps.push_back(taps_of(axis, compute_dtype));
   Tensor x = in[0];
-  if (const auto d = line_axis(attrs, axes)) x = resized_lines(x, axes[*d], *d, taps, compute_dtype);
+  bool antialiased = false;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (!axes[d].antialiased()) continue;
+    x = antialiased_lines(x, axes[d], d, compute_dtype);
+    taps[d] = whole;
+    antialiased = true;
+  }
+  if (const auto d = antialiased ? std::nullopt : line_axis(attrs, axes)) x = resized_lines(x, axes[*d], *d, taps, compute_dtype);
   auto body = [&](const std::vector<Expr>& i) {
     const DType dtype = in[0].dtype();
     const Expr value = cast(dtype, interpolated(x, taps, i, compute_dtype));
@@ -322,6 +385,9 @@ std::vector<TensorType> infer_resize(const Node& node, Function&) {
   for (size_t d = 0; d < rank; ++d) {
     require(!a.sizes[d].is_constant() || a.sizes[d].value() >= 0, "a size is negative");
     require(a.scales.empty() || a.scales[d] >= 0, "a scale is negative");
+    const bool scale_known = (!a.scales.empty() && a.scales[d] != 0) || a.sizes[d] == x.shape[d] ||
+                             (x.shape[d].is_constant() && a.sizes[d].is_constant());
+    ops::require_known(!a.antialias || a.mode == ResizeMode::kNearest || scale_known, "scale of each axis");
     require(!x.shape[d].is_constant() || x.shape[d].value() > 0 || a.sizes[d] == x.shape[d],
             "cannot resize an axis of extent 0");
   }

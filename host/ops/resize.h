@@ -27,6 +27,7 @@ struct ResizeAttrs : AttrsOf<ResizeAttrs> {
   ResizeRounding rounding = ResizeRounding::kRoundPreferFloor;
   double cubic_a = -0.75;
   bool exclude_outside = false;
+  bool antialias = false;  ///< linear and cubic kernels are as wide as an element of the result where an axis shrinks
   double extrapolation = 0;
   void fields(AttrVisitor& visit) override;
 };
