@@ -1,5 +1,6 @@
 // Activation functions.
 #include "host/onnx/converters.h"
+#include "host/onnx/random.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 
@@ -79,15 +80,24 @@ void set_dropout_mask(NodeImport& n) {
   n.set(1, n.broadcast(n.scalar(n.opset() < 10 ? type.dtype : DType::kBool, 1), type.shape));
 }
 
+/// Drops elements where a random number is below the ratio, and enlarges the others by as much; as it is where the
+/// node is not in training, which may be known only when the model runs.
+void convert_dropout_training(NodeImport& n) {
+  const Term x = Term::input(n, 0);
+  const Term given = n.has(1) ? Term::input(n, 1).cast(DType::kF32).reshaped({}) : Term::number(n, DType::kF32, 0.5);
+  const Term ratio = where(Term::input(n, 2).reshaped({}), given, 0);
+  const Term kept = less_equal(ratio, random_fractions(n, x.shape()));
+  n.set(0, where(kept, (x.widened() / (1.0 - ratio).cast(x.widened().dtype())).cast(x.dtype()), 0));
+  if (n.wants(1)) n.set(1, kept);
+}
+
 void convert_dropout(NodeImport& n) {
   if (n.has(2)) {  // training mode
     auto mode = n.contents(2);
     const bool inference = mode && constant_shape(mode->dims) && mode->dims.at(0).value() == 0;
     // Exporters also write training nodes that drop nothing.
     const bool drops_nothing = n.has(1) && n.constant(1) && n.numbers(1, "ratio").at(0) == 0;
-    if (!inference && !drops_nothing) {
-      n.unsupported(UnsupportedKind::kAttribute, "training mode");
-    }
+    if (!inference && !drops_nothing) return convert_dropout_training(n);
   }
   n.set(0, n.add(nn::dropout, {n.input(0)}));
   set_dropout_mask(n);

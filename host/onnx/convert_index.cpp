@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "host/onnx/converters.h"
-#include "host/onnx/term.h"
 #include "host/onnx/dim_bounds.h"
+#include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/sequence.h"

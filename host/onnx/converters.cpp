@@ -42,6 +42,7 @@ ConverterTable make_table() {
   add_scan_converters(table);
   add_training_converters(table);
   add_window_converters(table);
+  add_random_converters(table);
   add_microsoft_converters(table);
   add_microsoft_attention_converters(table);
   std::sort(table.begin(), table.end(),

@@ -51,6 +51,7 @@ void add_signal_converters(ConverterTable& table);
 void add_scan_converters(ConverterTable& table);
 void add_training_converters(ConverterTable& table);
 void add_window_converters(ConverterTable& table);
+void add_random_converters(ConverterTable& table);
 void add_microsoft_converters(ConverterTable& table);
 void add_microsoft_attention_converters(ConverterTable& table);
 

@@ -35,5 +35,6 @@ void add_roi_ops(OpSet& set);
 void add_col2im_ops(OpSet& set);
 void add_max_positions_ops(OpSet& set);
 void add_det_ops(OpSet& set);
+void add_random_ops(OpSet& set);
 
 }  // namespace gantry

@@ -93,6 +93,7 @@ const OpSet& op_set() {
     add_col2im_ops(all);
     add_max_positions_ops(all);
     add_det_ops(all);
+    add_random_ops(all);
     return all;
   }();
   return set;

@@ -73,9 +73,7 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
             "input { name: 'flag' type { tensor_type { elem_type: 9 shape { } } } } "
             "sparse_initializer { values { name: 'thin' dims: 1 data_type: 1 float_data: 1 } "
             "  indices { dims: 1 data_type: 7 int64_data: 0 } dims: 4 } " +
-            node("NonZero", "nz", "x", "a") + node("Dropout", "drop", "x ratio train", "b") +
-            "initializer { name: 'ratio' data_type: 1 float_data: 0.5 } "
-            "initializer { name: 'train' data_type: 9 int32_data: 1 } " +
+            node("NonZero", "nz", "x", "a") + node("GridSample", "grid", "x x", "b", attribute("mode", "type: STRING s: 'area'")) +
             node("Cast", "narrow", "x", "c", attribute("to", "type: INT i: 17")) +
             node("Reshape", "r", "x shape", "d") +
             node("If", "choice", "flag", "e",
@@ -85,7 +83,7 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
                                "type: GRAPH g { " + node("Abs", "u", "x", "q") + "output { name: 'q' } }")) +
             node("Relu", "last", "x", "y")));
   EXPECT_THAT(r.of("NonZero (opset 16)").nodes, ElementsAre("nz"));
-  EXPECT_THAT(r.of("Dropout: training mode").nodes, ElementsAre("drop"));
+  EXPECT_THAT(r.of("GridSample: mode 'area'").nodes, ElementsAre("grid"));
   EXPECT_THAT(r.of("STRING").places, ElementsAre("input 'words'"));
   EXPECT_THAT(r.of("sequence").places, ElementsAre("input 'list'"));
   EXPECT_THAT(r.of("sparse tensor").places, ElementsAre("initialiser 'thin'"));

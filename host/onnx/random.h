@@ -1,0 +1,11 @@
+// Random numbers for converters.
+#pragma once
+
+#include "host/onnx/term.h"
+
+namespace gantry {
+
+/// Uniform in [0, 1), f32: of the node's seed (attribute `seed`), or of its name where it has none.
+Term random_fractions(NodeImport& n, const Shape& shape);
+
+}  // namespace gantry
