@@ -6,8 +6,9 @@
 #include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
 
-#include <map>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/onnx/import.h"
@@ -75,15 +76,20 @@ inline Given random(std::vector<int64_t> shape, uint64_t seed) {
   return {std::move(shape), elements(count, seed)};
 }
 
+inline std::string output_list(const std::string& outputs) {
+  std::string text;
+  std::istringstream words(outputs);
+  for (std::string word; words >> word;) text += fmt::format("output {{ name: '{}' }} ", word);
+  return text;
+}
+
 using Inputs = std::vector<std::pair<std::string, Given>>;
 
 inline onnx::ModelProto parse(const std::string& nodes, const Inputs& inputs, const std::string& outputs,
                               const std::string& opsets, const std::string& rest = "") {
   std::string text = "ir_version: 8 " + opsets + " graph { name: 'g' ";
   for (const auto& [name, given] : inputs) text += given.declared(name);
-  text += nodes;
-  std::istringstream words(outputs);
-  for (std::string word; words >> word;) text += fmt::format("output {{ name: '{}' }} ", word);
+  text += nodes + output_list(outputs);
   onnx::ModelProto proto;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text + "} " + rest, &proto)) << text;
   return proto;
