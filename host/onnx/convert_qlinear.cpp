@@ -67,7 +67,9 @@ void convert_qlinear_average_pool(NodeImport& n) {
   if (n.integer("channels_last", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "channels_last");
   auto attrs = read_pool(n);
   attrs->count_include_pad = n.integer("count_include_pad", 0) != 0;
-  set_result(n, n.add(nn::avg_pool, {operand(n, 0)}, attrs), 3);
+  // Means of integers, scaled once: ties are those of the exact result.
+  Value* x = n.cast(less_zero_point(n, n.input(0), zero_point_of(n, 2)), DType::kF32);
+  set_result(n, n.add(op::multiply, {n.add(nn::avg_pool, {x}, attrs), scale_of(n, 1)}), 3);
 }
 
 /// The attribute opset is that of the Softmax it was: before 13 over all axes from `axis` on, flattened.

@@ -74,7 +74,7 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
             "sparse_initializer { values { name: 'thin' dims: 1 data_type: 1 float_data: 1 } "
             "  indices { dims: 1 data_type: 7 int64_data: 0 } dims: 4 } " +
             node("NonZero", "nz", "x", "a") + node("GridSample", "grid", "x x", "b", attribute("mode", "type: STRING s: 'area'")) +
-            node("Cast", "narrow", "x", "c", attribute("to", "type: INT i: 17")) +
+            node("Cast", "narrow", "x", "c", attribute("to", "type: INT i: 14")) +
             node("Reshape", "r", "x shape", "d") +
             node("If", "choice", "flag", "e",
                  attribute("then_branch",
