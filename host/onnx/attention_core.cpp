@@ -8,7 +8,8 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-/// Queries of the heads that share a head of keys are rows of one matrix: (B, H, L, D) -> (B, G, H / G * L, D).
+/// Queries of the heads that share a head of keys are rows of one matrix: (B, H, L, D) -> (B, G, H / G * L,
+/// D).
 Term by_key_head(const Term& x, const Dim& key_heads) {
   if (x.dim(1) == key_heads) return x;
   return x.reshaped({x.dim(0), key_heads, floordiv(x.dim(1), key_heads) * x.dim(2), x.dim(3)});

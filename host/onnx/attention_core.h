@@ -12,8 +12,8 @@ namespace gantry {
 Term split_heads(const Term& x, int64_t heads);
 Term merge_heads(const Term& x);
 
-/// What softmax is taken of, and what becomes of it. Shapes: B sequences, H heads of queries, G of keys and values
-/// (H a multiple of G; query head h attends key head h / (H / G)), L queries, S keys.
+/// What softmax is taken of, and what becomes of it. Shapes: B sequences, H heads of queries, G of keys and
+/// values (H a multiple of G; query head h attends key head h / (H / G)), L queries, S keys.
 struct AttentionCore {
   Term query, key, value;  ///< (B, H, L, D), (B, G, S, D), (B, G, S, E)
   double scale = 1;
@@ -27,8 +27,8 @@ struct AttentionCore {
   std::function<Term(const Term&)> change_scores, change_weights;
 };
 
-/// Results of the stages, (B, H, L, S) each, and the result (B, H, L, E). All but the result are there to be looked
-/// at, and cost nothing where nobody does.
+/// Results of the stages, (B, H, L, S) each, and the result (B, H, L, E). All but the result are there to be
+/// looked at, and cost nothing where nobody does.
 struct AttentionStages {
   Term scores, capped, masked, weights, result;
 };
@@ -38,8 +38,9 @@ AttentionStages attention_stages(const AttentionCore& core);
 /// Adds a condition to those that are there already.
 void restrict(std::optional<Term>& allowed, const Term& condition);
 
-/// Keys that a query may attend by their positions, as a bool (…, L, S): the query at position p = offset + its row
-/// attends [p - left, p + right]; -1: no bound on that side. The offset is one for all, or (B) of i64.
+/// Keys that a query may attend by their positions, as a bool (…, L, S): the query at position p = offset +
+/// its row attends [p - left, p + right]; -1: no bound on that side. The offset is one for all, or (B) of
+/// i64.
 struct AttentionWindow {
   Dim queries, keys;
   Dim offset = 0;

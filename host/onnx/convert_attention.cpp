@@ -21,8 +21,7 @@ AttentionCore read_operands(NodeImport& n) {
     n.fail("its operands should all have 3 or all have 4 dimensions");
   if (rank == 4) return core;
   const int64_t query_heads = n.integer("q_num_heads", 0), key_heads = n.integer("kv_num_heads", 0);
-  if (query_heads < 1 || key_heads < 1)
-    n.fail("operands of 3 dimensions need q_num_heads and kv_num_heads");
+  if (query_heads < 1 || key_heads < 1) n.fail("operands of 3 dimensions need q_num_heads and kv_num_heads");
   core.query = split_heads(core.query, query_heads);
   core.key = split_heads(core.key, key_heads);
   core.value = split_heads(core.value, key_heads);
@@ -85,7 +84,8 @@ void restrict_by_position(NodeImport& n, AttentionCore& core, const Dim& past) {
     const Term counted = Term::input(n, 6).cast(DType::kI64);
     window.offsets = counted - Term::range(n, 1, core.query.dim(2));
     core.may_have_empty_rows = true;
-    restrict(core.allowed, less(Term::range(n, core.key.dim(2)), counted.reshaped({counted.dim(0), 1, 1, 1})));
+    restrict(core.allowed,
+             less(Term::range(n, core.key.dim(2)), counted.reshaped({counted.dim(0), 1, 1, 1})));
   }
   if (window.left >= 0) core.may_have_empty_rows = true;
   if (const auto allowed = window_mask(n, window)) restrict(core.allowed, *allowed);
@@ -164,7 +164,8 @@ void convert_rotary_embedding(NodeImport& n) {
 void convert_tensor_scatter(NodeImport& n) {
   const Term cache = Term::input(n, 0), update = Term::input(n, 1);
   const int64_t axis = n.axis(n.integer("axis", -2), cache.rank());
-  if (axis == 0 || update.rank() != cache.rank()) n.fail("does not write {} into {}", n.type(1).str(), n.type(0).str());
+  if (axis == 0 || update.rank() != cache.rank())
+    n.fail("does not write {} into {}", n.type(1).str(), n.type(0).str());
   const std::string mode = n.text("mode", "linear");
   if (mode != "linear" && mode != "circular") n.fail("its mode is '{}', not linear or circular", mode);
   // Along the axis, positions of the update; along the first, sequences; broadcast over the others.

@@ -22,7 +22,8 @@ struct UpdateRule {
 };
 UpdateRule update_rule(NodeImport& n) {
   const std::string rule = n.text("update_rule", "gated_delta");
-  const bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
+  const bool gated = rule == "gated" || rule == "gated_delta",
+             delta = rule == "delta" || rule == "gated_delta";
   if (!gated && !delta && rule != "linear")
     n.fail("its update_rule is '{}', not linear, gated, delta or gated_delta", rule);
   if (gated != n.has(4) || delta != n.has(5))
@@ -47,8 +48,8 @@ void convert_linear_attention(NodeImport& n) {
     if (!query.dim(3).is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "size of a head");
     attrs->scale = 1 / std::sqrt(static_cast<double>(query.dim(3).value()));
   }
-  const Term state = n.has(3) ? operand(3)
-                              : Term::filled(n, DType::kF32, 0, {key.dim(0), heads, key.dim(3), value.dim(3)});
+  const Term state =
+      n.has(3) ? operand(3) : Term::filled(n, DType::kF32, 0, {key.dim(0), heads, key.dim(3), value.dim(3)});
   std::vector<Value*> inputs{query, key, value, state};
   if (rule.gated) inputs.push_back(with_heads(operand(4), heads));
   if (rule.corrects) inputs.push_back(operand(5));

@@ -5,8 +5,8 @@
 namespace gantry {
 namespace {
 
-/// What both losses have beside the logarithms of probabilities (N, C, d…): classes (N, d…), weights (C), a class
-/// that does not count, and how losses become one.
+/// What both losses have beside the logarithms of probabilities (N, C, d…): classes (N, d…), weights (C), a
+/// class that does not count, and how losses become one.
 struct Classes {
   Term target;
   std::optional<Term> weight;  ///< of every target, 0 where it does not count; none: all weigh 1

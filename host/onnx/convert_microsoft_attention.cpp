@@ -35,8 +35,8 @@ void add_bias(AttentionCore& core, const Term& bias) {
   core.bias = core.bias ? *core.bias + bias : bias;
 }
 
-/// A mask of keys, by its shape: (B) counts those that matter, (B, T) has 0 for those that do not, (B, L, T) the same for
-/// every query.
+/// A mask of keys, by its shape: (B) counts those that matter, (B, T) has 0 for those that do not, (B, L, T)
+/// the same for every query.
 void read_key_mask(NodeImport& n, AttentionCore& core, size_t input) {
   if (!n.has(input)) return;
   const Term mask = Term::input(n, input);
@@ -74,7 +74,8 @@ void make_causal(NodeImport& n, AttentionCore& core, const Dim& past) {
 /// Inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value.
 void convert_multi_head_attention(NodeImport& n) {
   const int64_t heads = heads_of(n, "num_heads");
-  if (!n.has(1) || !n.has(2)) n.unsupported(UnsupportedKind::kValueKind, "query, key and value in one tensor");
+  if (!n.has(1) || !n.has(2))
+    n.unsupported(UnsupportedKind::kValueKind, "query, key and value in one tensor");
   if (n.has(8) || n.has(9)) n.unsupported(UnsupportedKind::kValueKind, "indirection of its cache");
   Term query = Term::input(n, 0), key = Term::input(n, 1), value = Term::input(n, 2);
   if (query.rank() != 3) n.unsupported(UnsupportedKind::kValueKind, "query, key and value in one tensor");
@@ -98,8 +99,8 @@ void convert_multi_head_attention(NodeImport& n) {
   if (n.wants(3)) n.set(3, stages.scores);
 }
 
-/// Projections of one input, and their attention: inputs data, weight, bias, mask, past (2, B, heads, P, size),
-/// attention_bias.
+/// Projections of one input, and their attention: inputs data, weight, bias, mask, past (2, B, heads, P,
+/// size), attention_bias.
 void convert_attention(NodeImport& n) {
   const int64_t heads = heads_of(n, "num_heads");
   if (n.integer("do_rotary", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "do_rotary");
@@ -126,8 +127,8 @@ void convert_attention(NodeImport& n) {
   if (n.wants(1)) n.set(1, concatenated({core.key.unsqueezed(0), core.value.unsqueezed(0)}, 0));
 }
 
-/// What sequence b has before these queries, (B) i64: all that it has (seqlens_k + 1) but the queries; nothing where
-/// there is no cache yet.
+/// What sequence b has before these queries, (B) i64: all that it has (seqlens_k + 1) but the queries;
+/// nothing where there is no cache yet.
 Term past_lengths(NodeImport& n, const Dim& cached, const Dim& queries) {
   const Term totals = Term::input(n, 5).cast(DType::kI64);
   const Term flat = totals.reshaped({element_count(totals.shape())});
@@ -141,7 +142,8 @@ Term with_new_rows(const Term& cache, const Term& rows, const Term& past) {
   if (cache.dim(2) == Dim(0)) return rows;
   const Term room = Term::filled(n, rows.dtype(), 0, rows.shape());
   const Term wide = concatenated({cache, room}, 2);
-  const Term at = past.reshaped({past.dim(0), 1, 1, 1}) + Term::range(n, rows.dim(2)).reshaped({rows.dim(2), 1});
+  const Term at =
+      past.reshaped({past.dim(0), 1, 1, 1}) + Term::range(n, rows.dim(2)).reshaped({rows.dim(2), 1});
   auto attrs = std::make_shared<ScatterAttrs>();
   attrs->axis = 2;
   return {n, n.add(op::scatter_elements, {wide, at.broadcast(rows.shape()), rows}, attrs)};
@@ -159,13 +161,14 @@ void convert_group_query_attention(NodeImport& n) {
   const Dim query_end = size * heads, key_end = query_end + size * key_heads;
   Term query = split_heads(packed ? given.sliced(2, 0, query_end) : given, heads);
   Term key = split_heads(packed ? given.sliced(2, query_end, key_end) : Term::input(n, 1), key_heads);
-  const Term value = split_heads(packed ? given.sliced(2, key_end, given.dim(2)) : Term::input(n, 2), key_heads);
+  const Term value =
+      split_heads(packed ? given.sliced(2, key_end, given.dim(2)) : Term::input(n, 2), key_heads);
   const Dim cached = n.has(3) ? n.type(3).shape.at(2) : Dim(0);
   const Term past = past_lengths(n, cached, query.dim(2));
   if (n.integer("do_rotary", 0) != 0) {
     const Term steps = Term::range(n, query.dim(2));
-    const Term positions = n.has(9) ? Term::input(n, 9).cast(DType::kI64)
-                                    : past.reshaped({past.dim(0), 1}) + steps;
+    const Term positions =
+        n.has(9) ? Term::input(n, 9).cast(DType::kI64) : past.reshaped({past.dim(0), 1}) + steps;
     const Rotation rotation{gather(Term::input(n, 7), positions, 0), gather(Term::input(n, 8), positions, 0),
                             n.integer("rotary_interleaved", 0) != 0,
                             n.type(7).shape.at(1).is_constant() ? 2 * n.type(7).shape[1].value() : 0};
@@ -188,10 +191,12 @@ void convert_group_query_attention(NodeImport& n) {
   if (n.wants(2)) n.set(2, core.value);
 }
 
-/// Inputs: data (B, L, heads * size) or (B, heads, L, size), positions (1) of the first row or (B, L), cosines, sines.
+/// Inputs: data (B, L, heads * size) or (B, heads, L, size), positions (1) of the first row or (B, L),
+/// cosines, sines.
 void convert_rotary_embedding(NodeImport& n) {
   const Term x = Term::input(n, 0);
-  if (n.integer("is_packed_batching", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "is_packed_batching");
+  if (n.integer("is_packed_batching", 0) != 0)
+    n.unsupported(UnsupportedKind::kAttribute, "is_packed_batching");
   const bool flat = x.rank() == 3;
   const Dim length = x.dim(flat ? 1 : 2);
   Term positions = Term::input(n, 1).cast(DType::kI64);

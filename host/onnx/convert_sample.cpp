@@ -56,7 +56,8 @@ void convert_affine_grid(NodeImport& n) {
   for (size_t axis = axes; axis-- > 0;) {
     Shape along(axes + 2, 1);
     along[axis + 1] = size[axis + 2];
-    coordinates.push_back(normalised_positions(n, size[axis + 2], align_corners, theta.dtype()).reshaped(along));
+    coordinates.push_back(
+        normalised_positions(n, size[axis + 2], align_corners, theta.dtype()).reshaped(along));
   }
   std::vector<Term> rows;
   for (size_t row = 0; row < axes; ++row) {
@@ -73,8 +74,8 @@ void convert_affine_grid(NodeImport& n) {
   n.set(0, concatenated(rows, -1));
 }
 
-/// A convolution whose window's elements lie at offsets that are data: they are sampled, and one matrix product of
-/// every group follows.
+/// A convolution whose window's elements lie at offsets that are data: they are sampled, and one matrix
+/// product of every group follows.
 void convert_deform_conv(NodeImport& n) {
   const Term x = Term::input(n, 0), weight = Term::input(n, 1), offset = Term::input(n, 2);
   if (!constant_shape(weight.shape()) || x.rank() != weight.rank())
@@ -91,7 +92,8 @@ void convert_deform_conv(NodeImport& n) {
   if (groups < 1 || offset_groups < 1) n.fail("its groups are {} and {}", groups, offset_groups);
   const Dim batch = x.dim(0), channels = x.dim(1);
   const Shape places(offset.shape().begin() + 2, offset.shape().end());
-  if (places.size() != axes || provably_different(offset.dim(1), offset_groups * taps * static_cast<int64_t>(axes)))
+  if (places.size() != axes ||
+      provably_different(offset.dim(1), offset_groups * taps * static_cast<int64_t>(axes)))
     n.fail("its offsets {} do not fit the weight {}", n.type(2).str(), n.type(1).str());
 
   // (N * offset groups, taps, axis, places…)
@@ -100,7 +102,8 @@ void convert_deform_conv(NodeImport& n) {
     shape.insert(shape.end(), trailing.begin(), trailing.end());
     return shape;
   };
-  const Term offsets = offset.reshaped(grouped({batch * offset_groups, taps, static_cast<int64_t>(axes)}, places));
+  const Term offsets =
+      offset.reshaped(grouped({batch * offset_groups, taps, static_cast<int64_t>(axes)}, places));
   int64_t inner = taps;
   std::vector<Term> in_order;  // of axes; grids have the last one first
   for (size_t i = 0; i < axes; ++i) {
@@ -113,11 +116,13 @@ void convert_deform_conv(NodeImport& n) {
     Shape along_taps(axes + 2, 1), along_places(axes + 2, 1);
     along_taps[1] = taps;
     along_places[2 + i] = places[i];
-    const Term first = Term::range(n, places[i]).cast(offset.dtype()) * static_cast<double>(window.strides[i]) -
-                       Term::range(n, 1, window.padding[i]).cast(offset.dtype());
+    const Term first =
+        Term::range(n, places[i]).cast(offset.dtype()) * static_cast<double>(window.strides[i]) -
+        Term::range(n, 1, window.padding[i]).cast(offset.dtype());
     const Term tap = Term(n, step).cast(offset.dtype()).reshaped(along_taps);
     const auto axis = static_cast<int64_t>(i);
-    const Term moved = offsets.sliced(2, axis, axis + 1).reshaped(grouped({batch * offset_groups, taps}, places));
+    const Term moved =
+        offsets.sliced(2, axis, axis + 1).reshaped(grouped({batch * offset_groups, taps}, places));
     in_order.push_back((moved + tap + first.reshaped(along_places)).unsqueezed(-1));
   }
   const std::vector<Term> coordinates(in_order.rbegin(), in_order.rend());

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int64_t kMostSteps = 512;  // of all sequences together
 
-/// A body's inputs: states, then an element of each scanned input. Its outputs: states, then elements of the results.
+/// A body's inputs: states, then an element of each scanned input. Its outputs: states, then elements of the
+/// results.
 struct ScanNest {
   NodeImport& n;
   const onnx::GraphProto& body;
@@ -119,7 +120,8 @@ void convert_scan_8(NodeImport& n) {
     const auto split = own.begin() + static_cast<std::ptrdiff_t>(nest.states);
     const Scanned scanned = run_steps(nest, {own.begin(), split}, {split, own.end()}, backward, forward);
     for (size_t i = 0; i < nest.states; ++i) parts[i].push_back(scanned.states[i].unsqueezed(0));
-    for (size_t i = 0; i < nest.results; ++i) parts[nest.states + i].push_back(scanned.results[i].unsqueezed(0));
+    for (size_t i = 0; i < nest.results; ++i)
+      parts[nest.states + i].push_back(scanned.results[i].unsqueezed(0));
   }
   for (size_t i = 0; i < parts.size(); ++i) n.set(i, concatenated(parts[i], 0));
 }

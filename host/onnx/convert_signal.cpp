@@ -44,7 +44,8 @@ Term transformed(const Term& given, const Transform& t) {
   NodeImport& n = x.node();
   const Dim parts = x.dim(-1);
   if (!parts.is_constant() || parts.value() < 1 || parts.value() > 2)
-    n.fail("its data {} are neither real nor complex: the last dimension is not 1 or 2", to_string(given.shape()));
+    n.fail("its data {} are neither real nor complex: the last dimension is not 1 or 2",
+           to_string(given.shape()));
   int64_t length = 0;
   if (t.length) {
     length = *t.length;
@@ -114,7 +115,8 @@ void convert_stft(NodeImport& n) {
 
 // --- windows
 
-/// constant + first * cos(2 pi i / N) + second * cos(4 pi i / N), N the size, or one less where it is not periodic.
+/// constant + first * cos(2 pi i / N) + second * cos(4 pi i / N), N the size, or one less where it is not
+/// periodic.
 void convert_cosine_window(NodeImport& n, double constant, double first, double second) {
   const Shape size = n.dims(0, "size");
   if (size.size() != 1) n.fail("its size should be one integer");
@@ -127,8 +129,8 @@ void convert_cosine_window(NodeImport& n, double constant, double first, double 
   n.set(0, y.cast(dtype));
 }
 
-/// Triangles between neighbouring points that are equally far apart on the mel scale (O'Shaughnessy, 1987), with ONNX's
-/// rounding of the points to bins of the spectrum.
+/// Triangles between neighbouring points that are equally far apart on the mel scale (O'Shaughnessy, 1987),
+/// with ONNX's rounding of the points to bins of the spectrum.
 void convert_mel_weight_matrix(NodeImport& n) {
   const int64_t filters = one_integer(n, 0, "num_mel_bins"), length = one_integer(n, 1, "dft_length");
   const int64_t rate = one_integer(n, 2, "sample_rate");
@@ -142,7 +144,8 @@ void convert_mel_weight_matrix(NodeImport& n) {
   std::vector<int64_t> point;
   for (int64_t i = 0; i < filters + 2; ++i) {
     const double hertz = 700 * (std::pow(10, (mel(low) + static_cast<double>(i) * step) / 2595) - 1);
-    const auto at = static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate)));
+    const auto at =
+        static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate)));
     if (at < 0 || at >= bins) n.fail("its edges {} and {} lie outside of the spectrum", low, high);
     point.push_back(at);
   }
@@ -151,12 +154,15 @@ void convert_mel_weight_matrix(NodeImport& n) {
     const auto p = point.begin() + i;
     const auto set = [&](int64_t bin, int64_t from, int64_t span) {
       weights[static_cast<size_t>(bin * filters + i)] =
-          span == 0 ? 1.0f : static_cast<float>(static_cast<double>(std::abs(bin - from)) / static_cast<double>(span));
+          span == 0
+              ? 1.0f
+              : static_cast<float>(static_cast<double>(std::abs(bin - from)) / static_cast<double>(span));
     };
     for (int64_t bin = p[0]; bin <= p[1]; ++bin) set(bin, p[0], p[1] - p[0]);
     for (int64_t bin = p[1]; bin < p[2]; ++bin) set(bin, p[2], p[2] - p[1]);
   }
-  const Term matrix(n, n.constant_value(make_constant({DType::kF32, {bins, filters}}, weights.data()), "filters"));
+  const Term matrix(
+      n, n.constant_value(make_constant({DType::kF32, {bins, filters}}, weights.data()), "filters"));
   n.set(0, matrix.cast(n.has_attribute("output_datatype") ? n.element_type("output_datatype") : DType::kF32));
 }
 

@@ -6,13 +6,14 @@
 namespace gantry {
 namespace {
 
-/// What all of them have: the learning rate R, how many updates there were before (T), then groups of equally many
-/// tensors, a member of each belonging together.
+/// What all of them have: the learning rate R, how many updates there were before (T), then groups of equally
+/// many tensors, a member of each belonging together.
 struct Optimiser {
   NodeImport& n;
   size_t groups, count;
 
-  Optimiser(NodeImport& node, size_t group_count) : n(node), groups(group_count), count((node.input_count() - 2) / groups) {
+  Optimiser(NodeImport& node, size_t group_count)
+      : n(node), groups(group_count), count((node.input_count() - 2) / groups) {
     if (n.input_count() < 2 + groups || (n.input_count() - 2) % groups != 0)
       n.fail("has {} inputs, which are not {} groups after two", n.input_count(), groups);
   }
@@ -31,7 +32,8 @@ void convert_adagrad(NodeImport& n) {
     const Term x = optimiser.member(0, i), gradient = optimiser.gradient(i);
     const Term decay = optimiser.updates().cast(x.dtype()) * n.number("decay_factor", 0) + 1;
     const Term squares = optimiser.member(2, i) + square(gradient);
-    const Term step = optimiser.rate(x.dtype()) / decay * gradient / (sqrt(squares) + n.number("epsilon", 1e-6));
+    const Term step =
+        optimiser.rate(x.dtype()) / decay * gradient / (sqrt(squares) + n.number("epsilon", 1e-6));
     optimiser.set(0, i, x - step);
     optimiser.set(1, i, squares);
   }

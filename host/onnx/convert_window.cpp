@@ -25,8 +25,8 @@ void convert_col2im(NodeImport& n) {
   n.set(0, n.add(nn::col2im, {n.input(0)}, attrs));
 }
 
-/// The middle of the data where they are larger than wanted, zeros around them where they are smaller; what does not
-/// divide by two is one more at the end.
+/// The middle of the data where they are larger than wanted, zeros around them where they are smaller; what
+/// does not divide by two is one more at the end.
 void convert_center_crop_pad(NodeImport& n) {
   Term x = Term::input(n, 0);
   const Shape wanted = n.dims(1, "shape");

@@ -46,7 +46,8 @@ Term by_matrix(const Term& x, int64_t n, double sign) {
   return matmul(x.reshaped(flat), table(x.node(), matrix, {n * parts, n * 2}, x.dtype())).reshaped(result);
 }
 
-/// A factor of n by which to split, not the smallest: products with small matrices are mostly traffic. n: none.
+/// A factor of n by which to split, not the smallest: products with small matrices are mostly traffic. n:
+/// none.
 int64_t split_of(int64_t n) {
   constexpr int64_t kWhole = 32;  // transforms so short are one product
   if (n <= kWhole) return n;
@@ -73,7 +74,8 @@ Term transform(const Term& x, double sign) {
     axes.insert(axes.end(), {rank - 1, rank - 2, rank});
     return t.transposed(axes);
   };
-  // j = j1 b + j2 and k = k1 + a k2: transforms of length a over j1, turned by j2 k1, then of length b over j2.
+  // j = j1 b + j2 and k = k1 + a k2: transforms of length a over j1, turned by j2 k1, then of length b over
+  // j2.
   const Term columns = swapped(x.reshaped(with({a, b, x.dim(-1)})));  // (…, j2, j1, parts)
   const Term first = by_matrix(columns, a, sign);                     // (…, j2, k1, 2)
   std::vector<double> cosines, sines;
@@ -84,11 +86,12 @@ Term transform(const Term& x, double sign) {
       sines.push_back(sign * sine);
     }
   }
-  const Term cosine = table(x.node(), cosines, {b, a, 1}, x.dtype()), sine = table(x.node(), sines, {b, a, 1}, x.dtype());
+  const Term cosine = table(x.node(), cosines, {b, a, 1}, x.dtype()),
+             sine = table(x.node(), sines, {b, a, 1}, x.dtype());
   const Term real = first.sliced(-1, 0, 1), imaginary = first.sliced(-1, 1, 2);
   const Term turned = concatenated({real * cosine - imaginary * sine, real * sine + imaginary * cosine}, -1);
-  const Term second = transform(swapped(turned), sign);         // (…, k1, k2, 2)
-  return swapped(second).reshaped(with({n, 2}));                // (…, k2, k1, 2)
+  const Term second = transform(swapped(turned), sign);  // (…, k1, k2, 2)
+  return swapped(second).reshaped(with({n, 2}));         // (…, k2, k1, 2)
 }
 
 }  // namespace

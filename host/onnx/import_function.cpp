@@ -1,5 +1,6 @@
-// Functions of the model (FunctionProto): a node that calls one becomes the nodes of its body, in which formal inputs
-// stand for the node's, and attributes that refer to the function's have the values that the node gives them.
+// Functions of the model (FunctionProto): a node that calls one becomes the nodes of its body, in which
+// formal inputs stand for the node's, and attributes that refer to the function's have the values that the
+// node gives them.
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace {
 
 using Attributes = std::map<std::string, onnx::AttributeProto>;
 
-/// The function's attributes that have a value where the node gives none. Older releases of onnx do not know the field.
+/// The function's attributes that have a value where the node gives none. Older releases of onnx do not know
+/// the field.
 template <typename Function>
 Attributes default_attributes(const Function& function) {
   Attributes defaults;
@@ -125,8 +127,8 @@ void Importer::call_function(const onnx::FunctionProto& function, const onnx::No
   constexpr int kDeepest = 64;
   if (depth_ == kDeepest) user_error("node {}: functions call each other more than {} deep", name, kDeepest);
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
-    user_error("node {} has {} inputs and {} outputs, but its function takes {} and gives {}", name, node.input_size(),
-               node.output_size(), function.input_size(), function.output_size());
+    user_error("node {} has {} inputs and {} outputs, but its function takes {} and gives {}", name,
+               node.input_size(), node.output_size(), function.input_size(), function.output_size());
   std::unordered_map<std::string, Binding> arguments;
   std::set<std::string> absent;
   for (int i = 0; i < function.input_size(); ++i) {

@@ -53,16 +53,18 @@ const Known kKnown[] = {
     {"hardsigmoid", 0.2, 0.5, with_attributes<nn::hard_sigmoid>},
 };
 
-/// The activations of all directions one after the other. Lists of alphas and betas have an entry for each of those that
-/// take one.
-std::vector<Activation> read_activations(NodeImport& n, const std::vector<std::string>& usual, int64_t directions) {
+/// The activations of all directions one after the other. Lists of alphas and betas have an entry for each of
+/// those that take one.
+std::vector<Activation> read_activations(NodeImport& n, const std::vector<std::string>& usual,
+                                         int64_t directions) {
   std::vector<std::string> names = n.text_list("activations");
   if (names.empty()) {
     for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), usual.begin(), usual.end());
   }
   if (names.size() != usual.size() * static_cast<size_t>(directions))
     n.fail("should have {} activations", usual.size() * static_cast<size_t>(directions));
-  const std::vector<double> alphas = n.number_list("activation_alpha"), betas = n.number_list("activation_beta");
+  const std::vector<double> alphas = n.number_list("activation_alpha"),
+                            betas = n.number_list("activation_beta");
   size_t alpha_at = 0, beta_at = 0;
   const auto next = [](const std::vector<double>& given, size_t& at, const std::optional<double>& otherwise) {
     if (!otherwise) return 0.0;
@@ -82,15 +84,17 @@ std::vector<Activation> read_activations(NodeImport& n, const std::vector<std::s
 /// One direction of a layer.
 struct Direction {
   NodeImport& n;
-  Term recurrent;                   ///< (H, gates * H)
-  std::optional<Term> own_bias;     ///< of the recurrent product, (gates * H)
-  std::optional<Term> peepholes;    ///< (3 H): i o f
+  Term recurrent;                     ///< (H, gates * H)
+  std::optional<Term> own_bias;       ///< of the recurrent product, (gates * H)
+  std::optional<Term> peepholes;      ///< (3 H): i o f
   std::vector<Activation> functions;  ///< f, g, h
   int64_t hidden;
   double clip = 0;
 
   /// The part of a gate, clipped, which an activation gets.
-  Term gate(const Term& all, int64_t index) const { return all.sliced(-1, index * hidden, (index + 1) * hidden); }
+  Term gate(const Term& all, int64_t index) const {
+    return all.sliced(-1, index * hidden, (index + 1) * hidden);
+  }
   Term bounded(const Term& x) const { return clip > 0 ? maximum(minimum(x, clip), -clip) : x; }
 };
 
@@ -117,7 +121,8 @@ State lstm_step(const Direction& d, const Term& projected, const State& before) 
 /// Cho's cell; gates z r h.
 State gru_step(const Direction& d, const Term& projected, const State& before) {
   const bool after = d.n.integer("linear_before_reset", 0) != 0;
-  const Term gates = d.recurrent.sliced(1, 0, 2 * d.hidden), candidate = d.recurrent.sliced(1, 2 * d.hidden, 3 * d.hidden);
+  const Term gates = d.recurrent.sliced(1, 0, 2 * d.hidden),
+             candidate = d.recurrent.sliced(1, 2 * d.hidden, 3 * d.hidden);
   Term both = projected.sliced(-1, 0, 2 * d.hidden) + matmul(before.h, gates);
   if (d.own_bias) both = both + d.own_bias->sliced(0, 0, 2 * d.hidden);
   const Term z = d.functions[0](d.bounded(d.gate(both, 0))), r = d.functions[0](d.bounded(d.gate(both, 1)));
@@ -173,7 +178,8 @@ struct Layer {
     hidden = recurrent.dim(2).value();
     const Dim& count = x.dim(0);
     if (!count.is_constant() || count.value() < 1 || count.value() > kMostSteps)
-      n.unsupported(UnsupportedKind::kAttribute, "{} steps of a cell that clips or has unusual activations", count.str());
+      n.unsupported(UnsupportedKind::kAttribute, "{} steps of a cell that clips or has unusual activations",
+                    count.str());
     steps = count.value();
   }
 
@@ -195,12 +201,14 @@ struct DirectionResult {
 DirectionResult run_direction(const Layer& layer, int64_t d, const std::vector<Activation>& functions) {
   NodeImport& n = layer.n;
   const int64_t rows = layer.cell.gates * layer.hidden;
-  Direction direction{n, layer.of_direction(layer.recurrent, d).transposed({1, 0}), {}, {}, functions, layer.hidden};
+  Direction direction{
+      n, layer.of_direction(layer.recurrent, d).transposed({1, 0}), {}, {}, functions, layer.hidden};
   direction.clip = n.number("clip", 0);
   const Dim batch = layer.x.dim(1), features = layer.x.dim(2);
   // All steps' products with the input are one.
   const Term flat = layer.x.reshaped({batch * layer.steps, features});
-  Term projected = matmul_transposed(flat, layer.of_direction(layer.weight, d)).reshaped({layer.steps, batch, rows});
+  Term projected =
+      matmul_transposed(flat, layer.of_direction(layer.weight, d)).reshaped({layer.steps, batch, rows});
   if (n.has(3)) {
     const Term bias = layer.of_direction(Term::input(n, 3).widened(), d);
     projected = projected + bias.sliced(0, 0, rows);
@@ -249,7 +257,8 @@ void convert_recurrent_steps(NodeImport& n) {
   std::vector<Term> outputs, hidden, cells;  // with the axis of directions
   for (int64_t d = 0; d < layer.directions; ++d) {
     const auto first = functions.begin() + d * static_cast<std::ptrdiff_t>(each);
-    const DirectionResult result = run_direction(layer, d, {first, first + static_cast<std::ptrdiff_t>(each)});
+    const DirectionResult result =
+        run_direction(layer, d, {first, first + static_cast<std::ptrdiff_t>(each)});
     std::vector<Term> by_time;
     for (const Term& h : result.outputs) by_time.push_back(h.unsqueezed(0));
     outputs.push_back(concatenated(by_time, 0).unsqueezed(1));

@@ -8,11 +8,12 @@
 
 namespace gantry {
 
-/// Whether the node has activations other than `usual` (in lower case; those of one direction), or clips. A cell that is
-/// the usual one goes to the recurrence ops.
+/// Whether the node has activations other than `usual` (in lower case; those of one direction), or clips. A
+/// cell that is the usual one goes to the recurrence ops.
 bool is_unusual_cell(NodeImport& n, const std::vector<std::string>& usual);
 
-/// Converts an LSTM, GRU or RNN with any activations into its steps one after the other: their number must be known.
+/// Converts an LSTM, GRU or RNN with any activations into its steps one after the other: their number must be
+/// known.
 void convert_recurrent_steps(NodeImport& n);
 
 }  // namespace gantry

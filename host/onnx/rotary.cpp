@@ -3,7 +3,8 @@
 namespace gantry {
 namespace {
 
-/// Angles beside data: (B, L, half) or (L, half) with an axis of heads, and one of pairs where they lie side by side.
+/// Angles beside data: (B, L, half) or (L, half) with an axis of heads, and one of pairs where they lie side
+/// by side.
 Term beside_heads(Term angles, int64_t length_axis) {
   const Shape& shape = angles.shape();
   const Dim batch = angles.rank() == 3 ? shape[0] : Dim(1);
@@ -17,7 +18,8 @@ Term rotated(const Term& x, const Rotation& rotation, int64_t length_axis, int64
   const Dim all = x.dim(feature_axis);
   const Dim size = rotation.size > 0 ? Dim(rotation.size) : all;
   const Dim half = floordiv(size, 2);
-  const Term cosine = beside_heads(rotation.cosine, length_axis), sine = beside_heads(rotation.sine, length_axis);
+  const Term cosine = beside_heads(rotation.cosine, length_axis),
+             sine = beside_heads(rotation.sine, length_axis);
   if (provably_different(cosine.dim(-1), half))
     x.node().fail("its cosines are of {} pairs, but {} features turn", cosine.dim(-1).str(), size.str());
   const Term turning = x.sliced(feature_axis, 0, size);
@@ -25,8 +27,9 @@ Term rotated(const Term& x, const Rotation& rotation, int64_t length_axis, int64
   const Term a = pairs ? turning.strided(feature_axis, 0, size, 2) : turning.sliced(feature_axis, 0, half);
   const Term b = pairs ? turning.strided(feature_axis, 1, size, 2) : turning.sliced(feature_axis, half, size);
   const Term real = a * cosine - b * sine, imaginary = a * sine + b * cosine;
-  Term turned = pairs ? concatenated({real.unsqueezed(-1), imaginary.unsqueezed(-1)}, -1).reshaped(turning.shape())
-                      : concatenated({real, imaginary}, feature_axis);
+  Term turned =
+      pairs ? concatenated({real.unsqueezed(-1), imaginary.unsqueezed(-1)}, -1).reshaped(turning.shape())
+            : concatenated({real, imaginary}, feature_axis);
   if (size == all) return turned;
   return concatenated({turned, x.sliced(feature_axis, size, all)}, feature_axis);
 }

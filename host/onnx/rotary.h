@@ -11,8 +11,8 @@ struct Rotation {
   int64_t size = 0;          ///< features that turn, the first of each head; 0: all
 };
 
-/// x (B, …, …, D) with sequences along `length_axis` and features along `feature_axis`, the last; the remaining
-/// axis is that of heads.
+/// x (B, …, …, D) with sequences along `length_axis` and features along `feature_axis`, the last; the
+/// remaining axis is that of heads.
 Term rotated(const Term& x, const Rotation& rotation, int64_t length_axis, int64_t feature_axis);
 
 }  // namespace gantry

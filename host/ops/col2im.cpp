@@ -16,8 +16,8 @@ Shape window_counts(const Col2ImAttrs& a) {
   Shape counts;
   const size_t n = a.kernel.size();
   for (size_t i = 0; i < n; ++i)
-    counts.push_back(window_extent(a.image[i], a.padding[i], a.padding[n + i], a.kernel[i], a.strides[i], a.dilations[i],
-                                   false));
+    counts.push_back(window_extent(a.image[i], a.padding[i], a.padding[n + i], a.kernel[i], a.strides[i],
+                                   a.dilations[i], false));
   return counts;
 }
 
@@ -31,10 +31,12 @@ std::vector<TensorType> infer_col2im(const Node& node, Function& function) {
   const auto& a = node.attrs_as<Col2ImAttrs>();
   const TensorType& x = input_type(node, 0);
   const size_t n = a.kernel.size();
-  require(n >= 1 && a.image.size() == n && a.strides.size() == n && a.dilations.size() == n && a.padding.size() == 2 * n,
+  require(n >= 1 && a.image.size() == n && a.strides.size() == n && a.dilations.size() == n &&
+              a.padding.size() == 2 * n,
           "image, kernel, strides, dilations and padding do not fit together");
   for (size_t i = 0; i < n; ++i)
-    require(a.kernel[i] > 0 && a.strides[i] > 0 && a.dilations[i] > 0, "kernel, strides and dilations must be positive");
+    require(a.kernel[i] > 0 && a.strides[i] > 0 && a.dilations[i] > 0,
+            "kernel, strides and dilations must be positive");
   ops::require_dtype(x.dtype != DType::kBool, x.dtype);
   require(x.rank() == 3 && !provably_different(mod(x.shape[1], window_size(a)), 0),
           "the columns {} are not of windows of {} elements", x.str(), window_size(a));

@@ -1,4 +1,5 @@
-// linalg.det by Gaussian elimination with partial pivoting: the product of the pivots, with the sign of the exchanges.
+// linalg.det by Gaussian elimination with partial pivoting: the product of the pivots, with the sign of the
+// exchanges.
 #include "host/ops/det.h"
 
 #include "host/loops/stmt.h"
@@ -59,7 +60,8 @@ void emit_matrix(LoopBuilder& b, const Elimination& e, const Buffer& work, const
           b.let("factor", load(work, at(row, k)) / top, [&](const Expr& factor) {
             b.loop("column", e.size - k - 1, [&](const Expr& right) {
               const Expr column = k + 1 + right;
-              b.emit(store(work, at(row, column), load(work, at(row, column)) - factor * load(work, at(k, column))));
+              b.emit(store(work, at(row, column),
+                           load(work, at(row, column)) - factor * load(work, at(k, column))));
             });
           });
         });
@@ -74,7 +76,8 @@ std::vector<Tensor> compute_det(const Node& node, const std::vector<Tensor>& in)
   for (size_t d = 0; d + 2 < in[0].shape().size(); ++d) e.count = e.count * in[0].shape()[d];
   const auto on_cpu = [e](LoopBuilder& b) {
     const Buffer work = b.scratch("work", e.wide, e.count * e.size * e.size);
-    b.loop("matrix", e.count, [&](const Expr& matrix) { emit_matrix(b, e, work, matrix); }, LoopKind::kParallel);
+    b.loop(
+        "matrix", e.count, [&](const Expr& matrix) { emit_matrix(b, e, work, matrix); }, LoopKind::kParallel);
   };
   const auto on_gpu = [e](LoopBuilder& b) {
     const Buffer work = b.scratch("work", e.wide, e.count * e.size * e.size);

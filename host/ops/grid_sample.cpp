@@ -57,8 +57,10 @@ struct SampledAxis {
   }
   Expr position(const Expr& given) const {
     Expr v = given;
-    if (attrs.normalized && attrs.align_corners) v = (given + number(1)) * number(0.5) * (length() - number(1));
-    if (attrs.normalized && !attrs.align_corners) v = ((given + number(1)) * length() - number(1)) * number(0.5);
+    if (attrs.normalized && attrs.align_corners)
+      v = (given + number(1)) * number(0.5) * (length() - number(1));
+    if (attrs.normalized && !attrs.align_corners)
+      v = ((given + number(1)) * length() - number(1)) * number(0.5);
     if (attrs.mode == SampleMode::kNearest) v = call(MathFn::kRound, {v});
     if (attrs.padding == SamplePadding::kBorder) {
       // Within the outer edges positions stay: a cubic kernel reaches further in from there.
@@ -100,7 +102,8 @@ std::vector<SampleTap> taps_at(const SampledAxis& axis, const Expr& position) {
   if (axis.attrs.mode == SampleMode::kNearest) return {tap_at(axis, position, {})};
   const Expr base = call(MathFn::kFloor, {position}), f = position - base;
   const bool linear = axis.attrs.mode == SampleMode::kLinear;
-  const std::vector<Expr> weights = linear ? std::vector<Expr>{axis.number(1) - f, f} : cubic_weights(axis, f);
+  const std::vector<Expr> weights =
+      linear ? std::vector<Expr>{axis.number(1) - f, f} : cubic_weights(axis, f);
   std::vector<SampleTap> taps;
   for (size_t t = 0; t < weights.size(); ++t) {
     const double offset = static_cast<double>(t) - (linear ? 0 : 1);
@@ -110,8 +113,8 @@ std::vector<SampleTap> taps_at(const SampledAxis& axis, const Expr& position) {
 }
 
 /// The sum over the taps of the axes from `axis` on; what is outside counts as 0 whatever the data hold.
-Expr sampled(const Tensor& x, const std::vector<std::vector<SampleTap>>& taps, size_t axis, std::vector<Expr>& at,
-             const Expr& inside, DType dtype) {
+Expr sampled(const Tensor& x, const std::vector<std::vector<SampleTap>>& taps, size_t axis,
+             std::vector<Expr>& at, const Expr& inside, DType dtype) {
   if (axis == taps.size()) {
     const Expr value = cast(dtype, ops::widen(x(at)));
     return inside ? select(inside, value, const_of(dtype, 0)) : value;

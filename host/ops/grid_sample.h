@@ -10,9 +10,10 @@ enum class SampleMode : uint8_t { kNearest, kLinear, kCubic };
 /// What lies outside of the data.
 enum class SamplePadding : uint8_t { kZeros, kBorder, kReflection };
 
-/// nn.grid_sample(data (N, C, spatial…), grid (N, places…, axes)) -> (N, C, places…). The last axis of the grid has a
-/// coordinate of every spatial axis, the last axis first ((x, y) for images). They are positions of elements, or
-/// normalised: -1 and 1 are the centres of the first and the last element (align_corners), or their outer edges.
+/// nn.grid_sample(data (N, C, spatial…), grid (N, places…, axes)) -> (N, C, places…). The last axis of the
+/// grid has a coordinate of every spatial axis, the last axis first ((x, y) for images). They are positions
+/// of elements, or normalised: -1 and 1 are the centres of the first and the last element (align_corners), or
+/// their outer edges.
 struct GridSampleAttrs : AttrsOf<GridSampleAttrs> {
   SampleMode mode = SampleMode::kLinear;
   SamplePadding padding = SamplePadding::kZeros;

@@ -1,5 +1,5 @@
-// nn.linear_attention: a loop nest by hand, as steps depend on each other. Columns of a state do not: on a GPU each is a
-// thread's, on a CPU each state.
+// nn.linear_attention: a loop nest by hand, as steps depend on each other. Columns of a state do not: on a
+// GPU each is a thread's, on a CPU each state.
 #include "host/ops/linear_attention.h"
 
 #include "host/loops/stmt.h"
@@ -22,9 +22,12 @@ std::vector<TensorType> infer_linear_attention(const Node& node, Function& funct
     const bool beta = a.corrects && i + 1 == count;
     require(type.rank() == (beta ? 3 : 4), "its input {} is {}", i, type.str());
   }
-  const Shape &query = input_type(node, 0).shape, &key = input_type(node, 1).shape, &value = input_type(node, 2).shape;
+  const Shape &query = input_type(node, 0).shape, &key = input_type(node, 1).shape,
+              &value = input_type(node, 2).shape;
   const Shape& state = input_type(node, 3).shape;
-  const auto same = [&](const Dim& x, const Dim& y, const char* what) { ops::unify(x, y, function, node, what); };
+  const auto same = [&](const Dim& x, const Dim& y, const char* what) {
+    ops::unify(x, y, function, node, what);
+  };
   for (size_t axis : {size_t{0}, size_t{1}}) {
     same(query[axis], key[axis], "steps of queries and keys");
     same(key[axis], value[axis], "steps of keys and values");
@@ -60,7 +63,8 @@ struct Recurrence {
 void emit_step(LoopBuilder& b, const Recurrence& r, const Expr& batch, const Expr& head, const Expr& t,
                const Expr& state, const Columns& columns) {
   const Buffer &result = b.result(0), &states = b.result(1);
-  const Expr key = r.place(batch, t, head, r.heads, r.rows), value = r.place(batch, t, head, r.heads, r.columns);
+  const Expr key = r.place(batch, t, head, r.heads, r.rows),
+             value = r.place(batch, t, head, r.heads, r.columns);
   const Expr first_query = head * r.group();
   // What is written lies where the first result of the step will: nothing reads that before.
   const Expr written = r.place(batch, t, first_query, r.query_heads, r.columns);
@@ -72,7 +76,8 @@ void emit_step(LoopBuilder& b, const Recurrence& r, const Expr& batch, const Exp
     b.loop("row", r.rows, [&](const Expr& row) {
       const Expr at = r.place(batch, t, head, r.heads, r.decay_heads_rows) + min(row, r.decay_heads_rows - 1);
       b.let("kept", call(MathFn::kExp, {load(b.input(4), at)}), [&](const Expr& kept) {
-        columns([&](const Expr& m) { b.emit(store(states, cell(row, m), load(states, cell(row, m)) * kept)); });
+        columns(
+            [&](const Expr& m) { b.emit(store(states, cell(row, m), load(states, cell(row, m)) * kept)); });
       });
     });
   }
@@ -127,7 +132,8 @@ void emit_state(LoopBuilder& b, const Recurrence& r, const Expr& index, const Co
 void on_cpu(LoopBuilder& b, const Recurrence& r) {
   const Columns all = [&](const auto& body) { b.loop("m", r.columns, body); };
   b.loop(
-      "state", r.batch * r.heads, [&](const Expr& index) { emit_state(b, r, index, all); }, LoopKind::kParallel);
+      "state", r.batch * r.heads, [&](const Expr& index) { emit_state(b, r, index, all); },
+      LoopKind::kParallel);
 }
 
 void on_gpu(LoopBuilder& b, const Recurrence& r) {

@@ -1,4 +1,5 @@
-// nn.linear_attention: a recurrence over steps whose state is a matrix (rows of keys' features, columns of values').
+// nn.linear_attention: a recurrence over steps whose state is a matrix (rows of keys' features, columns of
+// values').
 //
 // Of every sequence b and head of keys h, with a state S (D, E), at each step t:
 //   S = exp(decay) * S                      where it decays
@@ -13,8 +14,8 @@
 
 namespace gantry {
 
-/// Inputs, f32: query (B, T, H, D), key (B, T, G, D), value (B, T, G, E), initial state (B, G, D, E); decay (B, T, G, D)
-/// or (B, T, G, 1); beta (B, T, G) or (B, T, 1). Results: (B, T, H, E), and the last state.
+/// Inputs, f32: query (B, T, H, D), key (B, T, G, D), value (B, T, G, E), initial state (B, G, D, E); decay
+/// (B, T, G, D) or (B, T, G, 1); beta (B, T, G) or (B, T, 1). Results: (B, T, H, E), and the last state.
 struct LinearAttentionAttrs : AttrsOf<LinearAttentionAttrs> {
   double scale = 1;
   bool decays = false, corrects = false;  ///< which of the last two inputs there are

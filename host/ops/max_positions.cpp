@@ -1,5 +1,5 @@
-// nn.max_positions: where in the data the largest element of each window lies, by its position among all elements of the
-// tensor. Of equal ones the first.
+// nn.max_positions: where in the data the largest element of each window lies, by its position among all
+// elements of the tensor. Of equal ones the first.
 #include "host/loops/stmt.h"
 #include "host/ops/families.h"
 #include "host/ops/pool.h"
@@ -62,7 +62,8 @@ void emit_window(LoopBuilder& b, const PositionNest& nest, const Expr& plane, Ex
 }
 
 std::vector<Tensor> compute_max_positions(const Node& node, const std::vector<Tensor>& in) {
-  const PositionNest nest{node.attrs_as<PoolAttrs>(), in[0].shape(), to_exprs(node.result()->type.shape), in[0].dtype()};
+  const PositionNest nest{node.attrs_as<PoolAttrs>(), in[0].shape(), to_exprs(node.result()->type.shape),
+                          in[0].dtype()};
   const auto on_cpu = [nest](LoopBuilder& b) {
     b.loop(
         "plane", nest.planes(),

@@ -24,7 +24,8 @@ std::vector<Tensor> compute_bits(const Node& node, const std::vector<Tensor>&) {
   const auto body = [&](const std::vector<Expr>& i) {
     Expr place = 0;
     for (size_t d = 0; d < shape.size(); ++d) place = place * shape[d] + i[d];
-    const Expr state = bits(static_cast<uint64_t>(attrs.seed)) + cast(DType::kU64, place + 1) * bits(0x9E3779B97F4A7C15u);
+    const Expr state =
+        bits(static_cast<uint64_t>(attrs.seed)) + cast(DType::kU64, place + 1) * bits(0x9E3779B97F4A7C15u);
     return mixed(state);
   };
   return {compute(shape, body, "random_bits")};
@@ -37,7 +38,8 @@ void add_random_ops(OpSet& set) {
   op.infer = [](const Node& node, Function&) {
     const Shape& shape = node.attrs_as<RandomBitsAttrs>().shape;
     for (const Dim& d : shape)
-      ops::require(!d.is_constant() || d.value() >= 0, "the shape {} has a negative dimension", to_string(shape));
+      ops::require(!d.is_constant() || d.value() >= 0, "the shape {} has a negative dimension",
+                   to_string(shape));
     return std::vector<TensorType>{{DType::kU64, shape}};
   };
   op.compute = compute_bits;

@@ -1,4 +1,5 @@
-// nn.roi_align and nn.max_roi_pool: loop nests by hand, as how many elements a result is of depends on the region.
+// nn.roi_align and nn.max_roi_pool: loop nests by hand, as how many elements a result is of depends on the
+// region.
 #include "host/ops/roi.h"
 
 #include "host/loops/stmt.h"
@@ -16,8 +17,8 @@ std::vector<TensorType> infer_roi(const Node& node, int64_t columns, int64_t hei
   ops::require_float(node, 0);
   ops::require_same_dtype(node, 0, 1);
   require(x.rank() == 4, "the data {} should have 4 dimensions", x.str());
-  require(regions.rank() == 2 && !provably_different(regions.shape[1], columns), "regions {} should have {} columns",
-          regions.str(), columns);
+  require(regions.rank() == 2 && !provably_different(regions.shape[1], columns),
+          "regions {} should have {} columns", regions.str(), columns);
   require(height > 0 && width > 0, "a result of {} x {}", height, width);
   return {{x.dtype, {regions.shape[0], x.shape[1], height, width}}};
 }
@@ -74,8 +75,8 @@ struct RoiNest {
 
 using Result = std::function<void(LoopBuilder&, const Expr& i)>;
 
-std::vector<Tensor> roi_kernel(const Node& node, const std::vector<Tensor>& in, const RoiNest& nest, const char* name,
-                               const Result& result) {
+std::vector<Tensor> roi_kernel(const Node& node, const std::vector<Tensor>& in, const RoiNest& nest,
+                               const char* name, const Result& result) {
   const auto on_cpu = [=](LoopBuilder& b) {
     b.loop(
         "plane", nest.regions * nest.channels,
@@ -85,7 +86,9 @@ std::vector<Tensor> roi_kernel(const Node& node, const std::vector<Tensor>& in, 
         },
         LoopKind::kParallel);
   };
-  const auto on_gpu = [=](LoopBuilder& b) { b.launch_flat(nest.count(), [&](const Expr& i) { result(b, i); }); };
+  const auto on_gpu = [=](LoopBuilder& b) {
+    b.launch_flat(nest.count(), [&](const Expr& i) { result(b, i); });
+  };
   return extern_kernel(in, {to_exprs(node.result()->type.shape)}, {nest.dtype}, on_cpu, name, on_gpu);
 }
 
@@ -109,7 +112,8 @@ Part part_of(const RoiNest& nest, const RoiAlignAttrs& a, const Expr& low, const
   return {begin + cast(nest.wide, index) * length, length, points};
 }
 
-/// The elements around a position, and how much the second weighs; positions an element or more outside count as 0.
+/// The elements around a position, and how much the second weighs; positions an element or more outside count
+/// as 0.
 struct Neighbours {
   Expr low, high, fraction, inside;
 };
@@ -132,12 +136,14 @@ void emit_roi_align(LoopBuilder& b, const RoiNest& nest, const RoiAlignAttrs& a,
   const Expr lowest = identity_of(ReduceKind::kMax, nest.wide);
   b.emit(store(total, 0, a.takes_largest ? lowest : nest.number(0)));
   const auto point = [&](const Part& part, const Expr& index) {
-    return part.begin + (cast(nest.wide, index) + nest.number(0.5)) * part.length / cast(nest.wide, part.points);
+    return part.begin +
+           (cast(nest.wide, index) + nest.number(0.5)) * part.length / cast(nest.wide, part.points);
   };
   b.let("plane", nest.plane(load(b.input(2), at.region), at.channel), [&](const Expr& plane) {
     b.loop("py", y.points, [&](const Expr& py) {
       b.loop("px", x.points, [&](const Expr& px) {
-        const Neighbours v = neighbours(nest, point(y, py), nest.rows), h = neighbours(nest, point(x, px), nest.columns);
+        const Neighbours v = neighbours(nest, point(y, py), nest.rows),
+                         h = neighbours(nest, point(x, px), nest.columns);
         const Expr one = nest.number(1);
         const auto tap = [&](const Expr& row, const Expr& column, const Expr& weight) {
           return weight * ops::widen(load(b.input(0), plane + row * nest.columns + column));
@@ -169,10 +175,12 @@ void emit_roi_align(LoopBuilder& b, const RoiNest& nest, const RoiAlignAttrs& a,
 struct Span {
   Expr begin, end;
 };
-Span span_of(const RoiNest& nest, double scale, const Expr& low, const Expr& high, int64_t parts, const Expr& index,
-             const Expr& extent) {
+Span span_of(const RoiNest& nest, double scale, const Expr& low, const Expr& high, int64_t parts,
+             const Expr& index, const Expr& extent) {
   // Half away from zero, as the original has it.
-  const auto rounded = [&](const Expr& v) { return call(MathFn::kFloor, {v * nest.number(scale) + nest.number(0.5)}); };
+  const auto rounded = [&](const Expr& v) {
+    return call(MathFn::kFloor, {v * nest.number(scale) + nest.number(0.5)});
+  };
   const Expr first = rounded(low), length = max(rounded(high) - first + nest.number(1), nest.number(1));
   const Expr each = length / nest.number(static_cast<double>(parts));
   const auto edge = [&](MathFn fn, const Expr& at) {
@@ -205,16 +213,19 @@ void emit_roi_pool(LoopBuilder& b, const RoiNest& nest, const RoiPoolAttrs& a, c
 }  // namespace
 
 void add_roi_ops(OpSet& set) {
-  OpDef align = ops::define(nn::roi_align, FusionClass::kOpaque, LayoutBehaviour::kNone, {"data", "regions", "images"});
+  OpDef align =
+      ops::define(nn::roi_align, FusionClass::kOpaque, LayoutBehaviour::kNone, {"data", "regions", "images"});
   align.infer = infer_roi_align;
   align.compute = [](const Node& node, const std::vector<Tensor>& in) {
     const auto a = node.attrs_as<RoiAlignAttrs>();
     const RoiNest nest(in, a.height, a.width);
-    return roi_kernel(node, in, nest, "roi_align", [=](LoopBuilder& b, const Expr& i) { emit_roi_align(b, nest, a, i); });
+    return roi_kernel(node, in, nest, "roi_align",
+                      [=](LoopBuilder& b, const Expr& i) { emit_roi_align(b, nest, a, i); });
   };
   set.add(std::move(align));
 
-  OpDef pool = ops::define(nn::max_roi_pool, FusionClass::kOpaque, LayoutBehaviour::kNone, {"data", "regions"});
+  OpDef pool =
+      ops::define(nn::max_roi_pool, FusionClass::kOpaque, LayoutBehaviour::kNone, {"data", "regions"});
   pool.infer = infer_roi_pool;
   pool.compute = [](const Node& node, const std::vector<Tensor>& in) {
     const auto a = node.attrs_as<RoiPoolAttrs>();

@@ -6,9 +6,9 @@
 
 namespace gantry {
 
-/// nn.roi_align(data (N, C, H, W), regions (R, 4): x1 y1 x2 y2, image of each region (R) i64) -> (R, C, height, width):
-/// each result is the mean (or the largest) of the data at points spread evenly over its part of the region,
-/// interpolated between four elements. He et al., "Mask R-CNN", 2017, section 3.
+/// nn.roi_align(data (N, C, H, W), regions (R, 4): x1 y1 x2 y2, image of each region (R) i64) -> (R, C,
+/// height, width): each result is the mean (or the largest) of the data at points spread evenly over its part
+/// of the region, interpolated between four elements. He et al., "Mask R-CNN", 2017, section 3.
 struct RoiAlignAttrs : AttrsOf<RoiAlignAttrs> {
   int64_t height = 1, width = 1;
   int64_t sampling_ratio = 0;  ///< points a side of a part; 0: as many as it has elements, rounded up
@@ -25,9 +25,9 @@ struct RoiAlignAttrs : AttrsOf<RoiAlignAttrs> {
   }
 };
 
-/// nn.max_roi_pool(data (N, C, H, W), regions (R, 5): image x1 y1 x2 y2) -> (R, C, height, width): the largest element
-/// of each part of the region, whose corners are rounded to elements; 0 where a part has none.
-/// Girshick, "Fast R-CNN", 2015, section 2.1.
+/// nn.max_roi_pool(data (N, C, H, W), regions (R, 5): image x1 y1 x2 y2) -> (R, C, height, width): the
+/// largest element of each part of the region, whose corners are rounded to elements; 0 where a part has
+/// none. Girshick, "Fast R-CNN", 2015, section 2.1.
 struct RoiPoolAttrs : AttrsOf<RoiPoolAttrs> {
   int64_t height = 1, width = 1;
   double scale = 1;

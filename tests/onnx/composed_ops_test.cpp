@@ -1,4 +1,5 @@
-// Ops that converters compose of others and that ONNX's data do not cover, against float64 loops after their definitions.
+// Ops that converters compose of others and that ONNX's data do not cover, against float64 loops after their
+// definitions.
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -15,7 +16,8 @@ using Values = std::vector<double>;
 
 /// f32 as given, so that references see what the model sees.
 std::string constants(const std::string& name, const Given& given) {
-  std::string text = fmt::format("initializer {{ name: '{}' data_type: {} ", name, given.dtype == DType::kF32 ? 1 : 7);
+  std::string text =
+      fmt::format("initializer {{ name: '{}' data_type: {} ", name, given.dtype == DType::kF32 ? 1 : 7);
   for (int64_t d : given.shape) text += fmt::format("dims: {} ", d);
   for (double v : given.values)
     text += given.dtype == DType::kF32 ? fmt::format("float_data: {} ", v)
@@ -31,7 +33,8 @@ Values naive_transform(const Values& x, bool complex, double sign) {
   for (size_t k = 0; k < n; ++k) {
     std::complex<double> total = 0;
     for (size_t j = 0; j < n; ++j) {
-      const double angle = sign * 2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n);
+      const double angle =
+          sign * 2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n);
       const std::complex<double> value = complex ? std::complex(x[2 * j], x[2 * j + 1]) : x[j];
       total += value * std::polar(1.0, angle);
     }
@@ -58,7 +61,8 @@ TEST(Fourier, TheInverseOfATransformIsTheSignal) {
       SCOPED_TRACE(fmt::format("length {} onesided {}", n, half));
       const Inputs inputs{{"x", random({1, n, 1}, 3)}};
       const std::string one = integer("onesided", half ? 1 : 0);
-      const std::string nodes = constants("n", {{}, {static_cast<double>(n)}, DType::kI64}) + node("DFT", "x", "y", one) +
+      const std::string nodes = constants("n", {{}, {static_cast<double>(n)}, DType::kI64}) +
+                                node("DFT", "x", "y", one) +
                                 node("DFT", "y n", "z", one + integer("inverse", 1));
       Values z = results(parse(nodes, inputs, "z", kNewest), inputs)[0];
       if (!half) {  // complex: the imaginary parts are 0
@@ -113,8 +117,10 @@ TEST(MaxRoiPool, TakesTheLargestElementOfEachPartOfARegion) {
   // Image, x1, y1, x2, y2; the last one reaches outside, where there is nothing.
   const Values regions{1, 0, 0, 7, 5, 0, 3, 2, 4, 4, 1, 6, 4, 13, 9};
   const Inputs inputs{{"x", data}, {"r", {{3, 5}, regions}}};
-  const auto actual = results(parse(node("MaxRoiPool", "x r", "y", attribute("pooled_shape", "type: INTS ints: [2, 3]")),
-                                    inputs, "y", kNewest), inputs)[0];
+  const auto actual =
+      results(parse(node("MaxRoiPool", "x r", "y", attribute("pooled_shape", "type: INTS ints: [2, 3]")),
+                    inputs, "y", kNewest),
+              inputs)[0];
   Values expected;
   for (size_t r = 0; r < 3; ++r) {
     const double* at = &regions[r * 5];
@@ -125,12 +131,14 @@ TEST(MaxRoiPool, TakesTheLargestElementOfEachPartOfARegion) {
           double top = -1e30;
           for (int64_t y = 0; y < 6; ++y) {
             for (int64_t x = 0; x < 8; ++x) {
-              const bool inside = static_cast<double>(y) >= std::floor(static_cast<double>(py) * height / 2) + at[2] &&
-                                  static_cast<double>(y) < std::ceil(static_cast<double>(py + 1) * height / 2) + at[2] &&
-                                  static_cast<double>(x) >= std::floor(static_cast<double>(px) * width / 3) + at[1] &&
-                                  static_cast<double>(x) < std::ceil(static_cast<double>(px + 1) * width / 3) + at[1];
+              const bool inside =
+                  static_cast<double>(y) >= std::floor(static_cast<double>(py) * height / 2) + at[2] &&
+                  static_cast<double>(y) < std::ceil(static_cast<double>(py + 1) * height / 2) + at[2] &&
+                  static_cast<double>(x) >= std::floor(static_cast<double>(px) * width / 3) + at[1] &&
+                  static_cast<double>(x) < std::ceil(static_cast<double>(px + 1) * width / 3) + at[1];
               const auto image = static_cast<size_t>(at[0]);
-              const double v = data.values[((image * 3 + c) * 6 + static_cast<size_t>(y)) * 8 + static_cast<size_t>(x)];
+              const double v =
+                  data.values[((image * 3 + c) * 6 + static_cast<size_t>(y)) * 8 + static_cast<size_t>(x)];
               if (inside) top = std::max(top, v);
             }
           }
@@ -145,8 +153,8 @@ TEST(MaxRoiPool, TakesTheLargestElementOfEachPartOfARegion) {
 // --- attention of com.microsoft
 
 /// One query's result over keys [first, end), all of one head.
-Values attended(const double* query, const std::vector<const double*>& keys, const std::vector<const double*>& values,
-                size_t size, double scale) {
+Values attended(const double* query, const std::vector<const double*>& keys,
+                const std::vector<const double*>& values, size_t size, double scale) {
   Values weights;
   double top = -1e30, total = 0;
   for (const double* key : keys) {
@@ -243,7 +251,8 @@ TEST(SkipLayerNormalization, NormalisesTheSumAndGivesIt) {
     }
     for (size_t i = 0; i < 8; ++i) variance += std::pow(sums[row * 8 + i] - mean, 2) / 8;
     for (size_t i = 0; i < 8; ++i)
-      expected.push_back((sums[row * 8 + i] - mean) / std::sqrt(variance + 0.5) * gamma.values[i] + beta.values[i]);
+      expected.push_back((sums[row * 8 + i] - mean) / std::sqrt(variance + 0.5) * gamma.values[i] +
+                         beta.values[i]);
   }
   expect_near(actual[0], expected, 1e-5);
   expect_near(actual[1], sums, 1e-6);

@@ -11,9 +11,10 @@ const std::string kOpsets = "opset_import { version: 16 } opset_import { domain:
 
 std::string function(const std::string& name, const std::string& inputs, const std::string& outputs,
                      const std::string& rest) {
-  return fmt::format("functions {{ domain: 'local' name: '{}' {}{} opset_import {{ version: 16 }} "
-                     "opset_import {{ domain: 'local' version: 1 }} {} }} ",
-                     name, names("input", inputs), names("output", outputs), rest);
+  return fmt::format(
+      "functions {{ domain: 'local' name: '{}' {}{} opset_import {{ version: 16 }} "
+      "opset_import {{ domain: 'local' version: 1 }} {} }} ",
+      name, names("input", inputs), names("output", outputs), rest);
 }
 const std::string kLocal = "domain: 'local' ";
 
@@ -27,9 +28,8 @@ const std::string kScaled =
 const Inputs kTwo{{"x", {{3}, {1, 2, -3}}}, {"y", {{3}, {10, 20, 30}}}};
 
 TEST(Function, ABodyTakesTheNodesInputsAndAttributes) {
-  const std::string nodes =
-      node("Scaled", "x y", "p", kLocal + attribute("factor", "type: FLOAT f: 3")) +
-      node("Scaled", "p x", "q", kLocal + attribute("factor", "type: FLOAT f: -0.5"));
+  const std::string nodes = node("Scaled", "x y", "p", kLocal + attribute("factor", "type: FLOAT f: 3")) +
+                            node("Scaled", "p x", "q", kLocal + attribute("factor", "type: FLOAT f: -0.5"));
   expect_near(results(parse(nodes, kTwo, "q", kOpsets, kScaled), kTwo)[0], {-5.5, -11, -13.5}, 1e-6);
 }
 
@@ -62,9 +62,12 @@ TEST(Function, AnAttributeThatTheNodeDoesNotGiveHasItsDefaultOrIsAbsent) {
   expect_near(results(read, kTwo)[0], {14, 28, 18}, 1e-6);
 
   // Without a value, HardSigmoid has its own default: 0.2.
-  const std::string soft = function("Soft", "x", "r", "attribute: 'alpha' " +
-      node("HardSigmoid", "x", "r", attribute("alpha", "type: FLOAT ref_attr_name: 'alpha'")));
-  expect_near(results(parse(node("Soft", "x", "q", kLocal), kTwo, "q", kOpsets, soft), kTwo)[0], {0.7, 0.9, 0}, 1e-6);
+  const std::string soft =
+      function("Soft", "x", "r",
+               "attribute: 'alpha' " +
+                   node("HardSigmoid", "x", "r", attribute("alpha", "type: FLOAT ref_attr_name: 'alpha'")));
+  expect_near(results(parse(node("Soft", "x", "q", kLocal), kTwo, "q", kOpsets, soft), kTwo)[0],
+              {0.7, 0.9, 0}, 1e-6);
 }
 
 TEST(Function, AnInputThatTheNodeLeavesOutIsAbsentInTheBody) {

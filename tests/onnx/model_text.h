@@ -25,7 +25,8 @@ inline std::string names(const std::string& field, const std::string& list) {
 }
 inline std::string node(const std::string& op, const std::string& inputs, const std::string& outputs,
                         const std::string& rest = "") {
-  return fmt::format("node {{ op_type: '{}' {}{}{} }} ", op, names("input", inputs), names("output", outputs), rest);
+  return fmt::format("node {{ op_type: '{}' {}{}{} }} ", op, names("input", inputs), names("output", outputs),
+                     rest);
 }
 inline std::string attribute(const std::string& name, const std::string& value) {
   return fmt::format("attribute {{ name: '{}' {} }} ", name, value);
@@ -55,7 +56,8 @@ struct Given {
   }
   std::string declared(const std::string& name) const {
     const int type = dtype == DType::kF32 ? 1 : dtype == DType::kI32 ? 6 : 7;
-    std::string text = fmt::format("input {{ name: '{}' type {{ tensor_type {{ elem_type: {} shape {{ ", name, type);
+    std::string text =
+        fmt::format("input {{ name: '{}' type {{ tensor_type {{ elem_type: {} shape {{ ", name, type);
     for (int64_t d : shape) text += fmt::format("dim {{ dim_value: {} }} ", d);
     return text + "} } } } ";
   }
@@ -113,11 +115,14 @@ inline std::vector<std::vector<double>> results(const onnx::ModelProto& proto, c
   return all;
 }
 
-inline void expect_near(const std::vector<double>& actual, const std::vector<double>& expected, double tolerance) {
+inline void expect_near(const std::vector<double>& actual, const std::vector<double>& expected,
+                        double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
+  for (size_t i = 0; i < actual.size(); ++i)
+    EXPECT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
 }
 
-inline const std::string kNewest = "opset_import { version: 28 } opset_import { domain: 'com.microsoft' version: 1 } ";
+inline const std::string kNewest =
+    "opset_import { version: 28 } opset_import { domain: 'com.microsoft' version: 1 } ";
 
 }  // namespace gantry::model_text

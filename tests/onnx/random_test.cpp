@@ -31,7 +31,8 @@ double correlation(const std::vector<double>& a, const std::vector<double>& b) {
   return total / static_cast<double>(a.size()) / std::sqrt(x.variance * y.variance);
 }
 
-std::vector<std::vector<double>> drawn(const std::string& nodes, const std::string& outputs, const Inputs& inputs = {}) {
+std::vector<std::vector<double>> drawn(const std::string& nodes, const std::string& outputs,
+                                       const Inputs& inputs = {}) {
   return results(parse(nodes, inputs, outputs, kNewest), inputs);
 }
 std::string seed(double value) {
@@ -41,8 +42,10 @@ const std::string kShape = attribute("shape", fmt::format("type: INTS ints: [4, 
 
 // Tolerances: five standard deviations of the estimate.
 TEST(Random, UniformNumbersHaveTheMomentsOfTheirInterval) {
-  const auto y = drawn(node("RandomUniform", "", "y", kShape + seed(1) + attribute("low", "type: FLOAT f: -1") +
-                                                         attribute("high", "type: FLOAT f: 3")), "y")[0];
+  const auto y = drawn(
+      node("RandomUniform", "", "y",
+           kShape + seed(1) + attribute("low", "type: FLOAT f: -1") + attribute("high", "type: FLOAT f: 3")),
+      "y")[0];
   const Moments m = moments(y);
   EXPECT_NEAR(m.mean, 1, 5 * std::sqrt(16.0 / 12 / kCount));
   EXPECT_NEAR(m.variance, 16.0 / 12, 0.03);
@@ -58,8 +61,10 @@ TEST(Random, UniformNumbersHaveTheMomentsOfTheirInterval) {
 }
 
 TEST(Random, NormalNumbersHaveTheMomentsOfTheBell) {
-  const Moments m = moments(drawn(node("RandomNormal", "", "y", kShape + seed(2) + attribute("mean", "type: FLOAT f: 5") +
-                                                                    attribute("scale", "type: FLOAT f: 2")), "y")[0]);
+  const Moments m = moments(drawn(
+      node("RandomNormal", "", "y",
+           kShape + seed(2) + attribute("mean", "type: FLOAT f: 5") + attribute("scale", "type: FLOAT f: 2")),
+      "y")[0]);
   EXPECT_NEAR(m.mean, 5, 5 * 2 / std::sqrt(kCount));
   EXPECT_NEAR(m.variance, 4, 5 * 4 * std::sqrt(2.0 / kCount));
   EXPECT_NEAR(m.skew, 0, 5 * std::sqrt(6.0 / kCount));
@@ -67,9 +72,11 @@ TEST(Random, NormalNumbersHaveTheMomentsOfTheBell) {
 }
 
 TEST(Random, NumbersFollowFromTheSeedAndNodesWithoutOneDiffer) {
-  const auto y = drawn(node("RandomUniform", "", "a", kShape + seed(1)) + node("RandomUniform", "", "b", kShape + seed(1)) +
-                           node("RandomUniform", "", "c", kShape + seed(2)) + node("RandomUniform", "", "d", kShape) +
-                           node("RandomUniform", "", "e", kShape), "a b c d e");
+  const auto y = drawn(node("RandomUniform", "", "a", kShape + seed(1)) +
+                           node("RandomUniform", "", "b", kShape + seed(1)) +
+                           node("RandomUniform", "", "c", kShape + seed(2)) +
+                           node("RandomUniform", "", "d", kShape) + node("RandomUniform", "", "e", kShape),
+                       "a b c d e");
   EXPECT_EQ(y[0], y[1]);
   for (size_t i = 0; i < 5; ++i) {
     for (size_t j = std::max<size_t>(i + 1, 2); j < 5; ++j)
@@ -97,10 +104,12 @@ TEST(Random, MultinomialDrawsClassesByTheirLogarithms) {
 
 TEST(Random, DropoutInTrainingKeepsTheMeanAndSaysWhatItDropped) {
   const Inputs x{{"x", {{kCount}, std::vector<double>(kCount, 1)}}};
-  const std::string train = "initializer { name: 'ratio' data_type: 1 float_data: 0.25 } "
-                            "initializer { name: 'train' data_type: 9 int32_data: 1 } ";
+  const std::string train =
+      "initializer { name: 'ratio' data_type: 1 float_data: 0.25 } "
+      "initializer { name: 'train' data_type: 9 int32_data: 1 } ";
   const auto y = drawn(train + node("Dropout", "x ratio train", "y mask", integer("seed", 5)) +
-                           node("Cast", "mask", "kept", integer("to", 1)), "y kept", x);
+                           node("Cast", "mask", "kept", integer("to", 1)),
+                       "y kept", x);
   for (size_t i = 0; i < y[0].size(); ++i) ASSERT_NEAR(y[0][i], y[1][i] / 0.75, 1e-6);
   EXPECT_NEAR(moments(y[1]).mean, 0.75, 5 * std::sqrt(0.1875 / kCount));
 }

@@ -1,4 +1,5 @@
-// Composed ops whose dimensions are symbols: what they infer, and what they compute for sizes that are given later.
+// Composed ops whose dimensions are symbols: what they infer, and what they compute for sizes that are given
+// later.
 #include <gmock/gmock.h>
 
 #include "tests/onnx/model_text.h"
@@ -10,11 +11,13 @@ using namespace model_text;  // NOLINT
 
 /// An input of f32 (or another ONNX element type) whose dimensions are numbers or names.
 std::string open_input(const std::string& name, const std::string& dims, int type = 1) {
-  std::string text = fmt::format("input {{ name: '{}' type {{ tensor_type {{ elem_type: {} shape {{ ", name, type);
+  std::string text =
+      fmt::format("input {{ name: '{}' type {{ tensor_type {{ elem_type: {} shape {{ ", name, type);
   std::istringstream words(dims);
   for (std::string word; words >> word;) {
     const bool number = word.find_first_not_of("0123456789") == std::string::npos;
-    text += number ? fmt::format("dim {{ dim_value: {} }} ", word) : fmt::format("dim {{ dim_param: '{}' }} ", word);
+    text += number ? fmt::format("dim {{ dim_value: {} }} ", word)
+                   : fmt::format("dim {{ dim_param: '{}' }} ", word);
   }
   return text + "} } } } ";
 }
@@ -33,14 +36,15 @@ std::vector<std::string> output_types(const Graph& graph) {
 }
 
 TEST(SymbolicAttention, APastOfAnyLengthGrowsByTheQueries) {
-  const Graph graph = imported(
-      open_input("q", "B L 32") + open_input("k", "B L 16") + open_input("v", "B L 16") +
-          open_input("pk", "B 2 P 8") + open_input("pv", "B 2 P 8") +
-          node("Attention", "q k v - pk pv", "y nk nv",
-               integer("q_num_heads", 4) + integer("kv_num_heads", 2) + integer("is_causal", 1)),
-      "y nk nv");
-  EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(B, L, 32), f32]", "Tensor[(B, 2, L + P, 8), f32]",
-                                                          "Tensor[(B, 2, L + P, 8), f32]"));
+  const Graph graph =
+      imported(open_input("q", "B L 32") + open_input("k", "B L 16") + open_input("v", "B L 16") +
+                   open_input("pk", "B 2 P 8") + open_input("pv", "B 2 P 8") +
+                   node("Attention", "q k v - pk pv", "y nk nv",
+                        integer("q_num_heads", 4) + integer("kv_num_heads", 2) + integer("is_causal", 1)),
+               "y nk nv");
+  EXPECT_THAT(output_types(graph),
+              ::testing::ElementsAre("Tensor[(B, L, 32), f32]", "Tensor[(B, 2, L + P, 8), f32]",
+                                     "Tensor[(B, 2, L + P, 8), f32]"));
 }
 
 TEST(SymbolicLinearAttention, TakesAnyNumberOfSteps) {
@@ -55,28 +59,31 @@ TEST(SymbolicLinearAttention, TakesAnyNumberOfSteps) {
 }
 
 TEST(SymbolicGridSample, TakesImagesAndGridsOfAnySize) {
-  const Graph graph = imported(open_input("x", "N 3 H W") + open_input("grid", "N P Q 2") +
-                                   node("GridSample", "x grid", "y"), "y");
+  const Graph graph = imported(
+      open_input("x", "N 3 H W") + open_input("grid", "N P Q 2") + node("GridSample", "x grid", "y"), "y");
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(N, 3, P, Q), f32]"));
 }
 
 TEST(SymbolicLoss, IsOneNumberOfAnyNumberOfTargets) {
-  const Graph graph = imported(open_input("x", "N 5 D") + open_input("t", "N D", 7) +
-                                   node("SoftmaxCrossEntropyLoss", "x t", "y p"), "y p");
+  const Graph graph = imported(
+      open_input("x", "N 5 D") + open_input("t", "N D", 7) + node("SoftmaxCrossEntropyLoss", "x t", "y p"),
+      "y p");
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(), f32]", "Tensor[(N, 5, D), f32]"));
 }
 
 TEST(SymbolicRotation, PositionsOfAnyLengthAreLookedUp) {
   const Graph graph = imported(open_input("x", "B L 32") + open_input("c", "64 4") + open_input("s", "64 4") +
                                    open_input("p", "B L", 7) +
-                                   node("RotaryEmbedding", "x c s p", "y", integer("num_heads", 4)), "y");
+                                   node("RotaryEmbedding", "x c s p", "y", integer("num_heads", 4)),
+                               "y");
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(B, L, 32), f32]"));
 }
 
 TEST(SymbolicReverse, EachSequenceIsTurnedAroundWithinItsLength) {
-  const Graph graph = imported(open_input("x", "T B") + open_input("n", "B", 7) +
-                                   node("ReverseSequence", "x n", "y", integer("time_axis", 0) + integer("batch_axis", 1)),
-                               "y");
+  const Graph graph =
+      imported(open_input("x", "T B") + open_input("n", "B", 7) +
+                   node("ReverseSequence", "x n", "y", integer("time_axis", 0) + integer("batch_axis", 1)),
+               "y");
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(T, B), f32]"));
 }
 

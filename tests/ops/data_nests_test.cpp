@@ -1,5 +1,5 @@
-// Hand-written loop nests of linear attention, determinants, positions of maxima and regions of interest, for CPUs and
-// GPUs, against float64 loops after their definitions.
+// Hand-written loop nests of linear attention, determinants, positions of maxima and regions of interest, for
+// CPUs and GPUs, against float64 loops after their definitions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +34,8 @@ ConstantPtr tensor(const Shape& shape, const Floats& values) {
 }
 void expect_near(const Floats& actual, const std::vector<double>& expected, double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
+  for (size_t i = 0; i < actual.size(); ++i)
+    EXPECT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
 }
 
 // --- linear attention
@@ -43,7 +44,8 @@ struct Sizes {
   size_t batch = 2, steps = 3, query_heads = 4, heads = 2, rows = 3, columns = 5;
 };
 
-/// The recurrence as the header has it. Decays of a head's rows, or one of all; betas of heads, or one of all.
+/// The recurrence as the header has it. Decays of a head's rows, or one of all; betas of heads, or one of
+/// all.
 void expect_linear_attention(bool decays, bool corrects, size_t decay_rows, size_t beta_heads) {
   const Sizes s;
   const auto size = [](size_t n) { return static_cast<int64_t>(n); };
@@ -77,7 +79,8 @@ void expect_linear_attention(bool decays, bool corrects, size_t decay_rows, size
       for (size_t t = 0; t < s.steps; ++t) {
         const size_t head = (b * s.steps + t) * s.heads + h;
         for (size_t r = 0; r < s.rows && decays; ++r) {
-          const double kept = std::exp(static_cast<double>(decay[head * decay_rows + std::min(r, decay_rows - 1)]));
+          const double kept =
+              std::exp(static_cast<double>(decay[head * decay_rows + std::min(r, decay_rows - 1)]));
           for (size_t c = 0; c < s.columns; ++c) own[r * s.columns + c] *= kept;
         }
         for (size_t c = 0; c < s.columns; ++c) {
@@ -166,7 +169,8 @@ TEST(MaxPositions, AreThoseOfTheFirstLargestElementOfEachWindow) {
 
 /// The data between elements: 0 an element or more outside.
 double between(const Floats& x, size_t plane, int64_t height, int64_t width, double y, double column) {
-  if (y < -1 || y > static_cast<double>(height) || column < -1 || column > static_cast<double>(width)) return 0;
+  if (y < -1 || y > static_cast<double>(height) || column < -1 || column > static_cast<double>(width))
+    return 0;
   const auto along = [](double v, int64_t extent) {
     v = std::max(v, 0.0);
     const auto low = std::min<int64_t>(static_cast<int64_t>(v), extent - 1);
@@ -177,7 +181,9 @@ double between(const Floats& x, size_t plane, int64_t height, int64_t width, dou
   const auto at = [&](int64_t r, int64_t c) {
     r = std::min(r, height - 1);
     c = std::min(c, width - 1);
-    return static_cast<double>(x[(plane * static_cast<size_t>(height) + static_cast<size_t>(r)) * static_cast<size_t>(width) + static_cast<size_t>(c)]);
+    return static_cast<double>(
+        x[(plane * static_cast<size_t>(height) + static_cast<size_t>(r)) * static_cast<size_t>(width) +
+          static_cast<size_t>(c)]);
   };
   return (1 - fy) * ((1 - fx) * at(row, left) + fx * at(row, left + 1)) +
          fy * ((1 - fx) * at(row + 1, left) + fx * at(row + 1, left + 1));
@@ -215,9 +221,10 @@ TEST(RoiAlign, IsTheMeanOfAsManyPointsAsARegionsPartHasElements) {
     }
   }
   for (NestKind kind : kKinds) {
-    const auto y = run_nests("nn.roi_align", attrs,
-                             {tensor({2, 2, height, width}, x), tensor({3, 4}, regions),
-                              constant_of(DType::kI64, {3}, images)}, kind);
+    const auto y = run_nests(
+        "nn.roi_align", attrs,
+        {tensor({2, 2, height, width}, x), tensor({3, 4}, regions), constant_of(DType::kI64, {3}, images)},
+        kind);
     expect_near(values_of<float>(y[0]), expected, 1e-4);
   }
 }
