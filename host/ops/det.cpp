@@ -30,7 +30,7 @@ void emit_matrix(LoopBuilder& b, const Elimination& e, const Buffer& work, const
   const Expr base = matrix * e.size * e.size;
   const auto at = [&](const Expr& row, const Expr& column) { return base + row * e.size + column; };
   const Buffer product = b.local("product", e.wide, 1), pivot = b.local("pivot", DType::kI64, 1);
-  b.loop("i", e.size * e.size,
+  b.loop("element", e.size * e.size,
          [&](const Expr& i) { b.emit(store(work, base + i, ops::widen(load(b.input(0), base + i)))); });
   b.emit(store(product, 0, float_imm(e.wide, 1)));
   const auto size_of = [&](const Expr& row, const Expr& column) {

@@ -44,7 +44,7 @@ void emit_window(LoopBuilder& b, const PositionNest& nest, const Expr& plane, Ex
   b.emit(store(best, 0, identity_of(ReduceKind::kMax, nest.dtype)));
   const std::function<void(size_t, Expr)> visit = [&](size_t d, const Expr& offset) {
     if (d < n) {
-      b.loop("k", Expr(a.kernel[d]), [&](const Expr& k) {
+      b.loop("k" + std::to_string(d), Expr(a.kernel[d]), [&](const Expr& k) {
         const Expr at = first[d] + k * a.dilations[d];
         b.when(ge(at, 0) && lt(at, nest.in[2 + d]), [&] { visit(d + 1, offset * nest.in[2 + d] + at); });
       });

@@ -139,7 +139,7 @@ void emit_roi_align(LoopBuilder& b, const RoiNest& nest, const RoiAlignAttrs& a,
     return part.begin +
            (cast(nest.wide, index) + nest.number(0.5)) * part.length / cast(nest.wide, part.points);
   };
-  b.let("plane", nest.plane(load(b.input(2), at.region), at.channel), [&](const Expr& plane) {
+  b.let("image", nest.plane(load(b.input(2), at.region), at.channel), [&](const Expr& plane) {
     b.loop("py", y.points, [&](const Expr& py) {
       b.loop("px", x.points, [&](const Expr& px) {
         const Neighbours v = neighbours(nest, point(y, py), nest.rows),
@@ -198,7 +198,7 @@ void emit_roi_pool(LoopBuilder& b, const RoiNest& nest, const RoiPoolAttrs& a, c
   const Span x = span_of(nest, a.scale, value(1), value(3), a.width, at.column, nest.columns);
   b.emit(store(top, 0, identity_of(ReduceKind::kMax, nest.wide)));
   const Expr height = max(y.end - y.begin, Expr(0)), width = max(x.end - x.begin, Expr(0));
-  b.let("plane", nest.plane(cast(DType::kI64, value(0)), at.channel), [&](const Expr& plane) {
+  b.let("image", nest.plane(cast(DType::kI64, value(0)), at.channel), [&](const Expr& plane) {
     b.loop("y", height, [&](const Expr& row) {
       b.loop("x", width, [&](const Expr& column) {
         const Expr element = load(b.input(0), plane + (y.begin + row) * nest.columns + x.begin + column);

@@ -43,8 +43,8 @@ TEST(SymbolicAttention, APastOfAnyLengthGrowsByTheQueries) {
                         integer("q_num_heads", 4) + integer("kv_num_heads", 2) + integer("is_causal", 1)),
                "y nk nv");
   EXPECT_THAT(output_types(graph),
-              ::testing::ElementsAre("Tensor[(B, L, 32), f32]", "Tensor[(B, 2, L + P, 8), f32]",
-                                     "Tensor[(B, 2, L + P, 8), f32]"));
+              ::testing::ElementsAre("Tensor[(B, L, 32), f32]", "Tensor[(B, 2, L+P, 8), f32]",
+                                     "Tensor[(B, 2, L+P, 8), f32]"));
 }
 
 TEST(SymbolicLinearAttention, TakesAnyNumberOfSteps) {

@@ -26,7 +26,8 @@ TEST(MoveElementwiseBeforeViews, TakesConstantsOfOneElementAlongAsScalars) {
   EXPECT_THAT(moved("fn @main(%x: Tensor[(4, 4), f32]) -> Tensor[(16), f32] {\n  %0 = exp(%x)\n"
                     "  %1 = reshape(%0, shape=(16))\n  %2 = multiply(%1, const(f32, [1], [3]))\n  return %2\n}"),
               IsGraph("fn @main(%x: Tensor[(4, 4), f32]) -> Tensor[(16), f32] {\n  %0 = exp(%x)\n"
-                      "  %1 = multiply(%0, const(f32, [], [3]))\n  %2 = reshape(%1, shape=(16))\n  return %2\n}"));
+                      "  %1 = reshape(const(f32, [1], [3]), shape=())\n  %2 = multiply(%0, %1)\n"
+                      "  %3 = reshape(%2, shape=(16))\n  return %3\n}"));
 }
 
 // Its parameters are vectors along an axis that the view may give another place, even where they have one element.
