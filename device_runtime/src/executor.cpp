@@ -31,6 +31,8 @@ int32_t run_rounds_unshared(void*, GantryLoopBody body, void* closure, int64_t r
   return run_unshared(nullptr, body, closure, rounds * count);
 }
 
+}  // namespace
+
 // Handing half of a loop to another core costs half a microsecond, and moving its data as much again: kernels
 // that one slow core finishes in less than two are not shared. Figures of 0 mean that nothing is known.
 bool is_short(double flops, double bytes) {
@@ -38,7 +40,14 @@ bool is_short(double flops, double bytes) {
   return bytes > 0 && flops / kSlowFlops + bytes / kSlowBytes < kSeconds;
 }
 
-}  // namespace
+KernelHosts make_kernel_hosts(const GantryKernelHost& host, GpuChecker* checker) {
+  KernelHosts hosts{host, host};
+  hosts.shared.gpu_checker = checker == nullptr ? nullptr : checker->table();
+  hosts.serial.gpu_checker = hosts.shared.gpu_checker;
+  hosts.serial.parallel_for = run_unshared;
+  hosts.serial.parallel_rounds = run_rounds_unshared;
+  return hosts;
+}
 
 Status unlike_sizes(uint32_t step) {
   return failure(GANTRY_INVALID_MODULE, "the module's plan: step %u copies between buffers of unlike sizes",
@@ -57,21 +66,69 @@ Status buffer_outside(uint32_t buffer, const char* where, uint64_t end, uint64_t
                  static_cast<unsigned long long>(end), where, static_cast<unsigned long long>(limit));
 }
 
-void DimValues::evaluate(const module_format::Manifest& manifest, std::span<const int64_t> symbols) {
+void DimValues::evaluate(const module_format::Manifest& manifest,
+                         std::span<const std::optional<int64_t>> symbols) {
   manifest_ = &manifest;
-  const auto* programs = manifest.dim_exprs();
-  const uint32_t count = programs == nullptr ? 0 : programs->size();
+  symbols_.clear();
+  bound_.clear();
+  mentions_.clear();
+  for (const std::optional<int64_t>& symbol : symbols) {
+    symbols_.push_back(symbol.value_or(0));
+    bound_.push_back(symbol.has_value());
+  }
+  const uint32_t count = manifest.dim_exprs() == nullptr ? 0 : manifest.dim_exprs()->size();
   values_.assign(count, 0);
   valid_.assign(count, false);
-  for (uint32_t i = 0; i < count; ++i) {
-    Result<int64_t> value = evaluate_dim(*programs->Get(i), symbols);
-    valid_[i] = value.ok();
-    values_[i] = *value;
+  for (uint32_t i = 0; i < count; ++i) evaluate(i);
+}
+
+void DimValues::evaluate(uint32_t expression) {
+  valid_[expression] = false;
+  if (!is_bound(expression)) return;
+  Result<int64_t> value = evaluate_dim(*manifest_->dim_exprs()->Get(expression), symbols_);
+  valid_[expression] = value.ok();
+  values_[expression] = *value;
+}
+
+bool DimValues::is_bound(uint32_t expression) const {
+  for (const auto* step : *manifest_->dim_exprs()->Get(expression)->steps()) {
+    if (step->opcode() == module_format::DimOpcode::Symbol && !bound_[static_cast<size_t>(step->value())])
+      return false;
   }
+  return true;
+}
+
+void DimValues::list_mentions() {
+  mentions_.resize(symbols_.size());
+  for (uint32_t i = 0; i < values_.size(); ++i) {
+    for (const auto* step : *manifest_->dim_exprs()->Get(i)->steps()) {
+      if (step->opcode() != module_format::DimOpcode::Symbol) continue;
+      std::vector<uint32_t>& list = mentions_[static_cast<size_t>(step->value())];
+      if (list.empty() || list.back() != i) list.push_back(i);
+    }
+  }
+}
+
+void DimValues::bind(uint32_t symbol, int64_t value) {
+  if (mentions_.empty()) list_mentions();
+  if (bound_[symbol] && symbols_[symbol] == value) return;
+  symbols_[symbol] = value;
+  bound_[symbol] = true;
+  for (const uint32_t expression : mentions_[symbol]) evaluate(expression);
+}
+
+void DimValues::forget(uint32_t symbol) {
+  if (mentions_.empty()) list_mentions();
+  bound_[symbol] = false;
+  for (const uint32_t expression : mentions_[symbol]) valid_[expression] = false;
 }
 
 Result<int64_t> DimValues::get(uint32_t expression) const {
   if (valid_[expression]) return values_[expression];
+  if (!is_bound(expression)) {
+    return failure(GANTRY_INVALID_MODULE, "the module's plan: it needs %s before its symbols have values",
+                   dim_text(*manifest_->dim_exprs()->Get(expression), *manifest_).c_str());
+  }
   return failure(GANTRY_INVALID_ARGUMENT, "these input shapes do not work: %s overflows or divides by zero",
                  dim_text(*manifest_->dim_exprs()->Get(expression), *manifest_).c_str());
 }
@@ -107,6 +164,8 @@ Status bind_host_buffers(const Module& module, const DimValues& dims, const Plan
         range = memory.outputs[buffer.index()];
         where = "an output";
         break;
+      case BufferKind::Kept:
+        return failure(GANTRY_INVALID_MODULE, "the module's plan: buffer %u is kept by no stretch", i);
       case BufferKind::Constant: {
         const auto constant = module.constant(buffer.index());
         // Shared by all sessions and never written: the manifest's check refuses copies to it.
@@ -153,6 +212,8 @@ void Executor::describe_steps(const Module& module, const DimValues& dims) {
         work.flops = static_cast<double>(*flops);
       if (Result<int64_t> bytes = dims.get(call->bytes()); bytes.ok())
         work.bytes = static_cast<double>(*bytes);
+    } else if (variant.steps()->Get(i)->action_as_BindSymbols() != nullptr) {
+      label.ops = "bind sizes";
     }
     labels_.push_back(label);
     work_.push_back(work);
@@ -230,22 +291,13 @@ void CpuExecutor::move_output(uint32_t output, std::byte* data) {
   move(output_uses_, output, data);
 }
 
-inline int32_t CpuExecutor::run_step(const BoundStep& step, const Hosts& hosts) const {
+inline int32_t CpuExecutor::run_step(const BoundStep& step, const KernelHosts& hosts) const {
   void* const* buffers = buffers_.data() + step.first_buffer;
   if (step.function != nullptr) {
     return step.function(step.serial ? &hosts.serial : &hosts.shared, buffers, dims_.data() + step.first_dim);
   }
   memmove(buffers[1], buffers[0], step.copy_bytes);
   return 0;
-}
-
-CpuExecutor::Hosts CpuExecutor::make_hosts(const GantryKernelHost& host) const {
-  Hosts hosts{host, host};
-  hosts.shared.gpu_checker = checker_ == nullptr ? nullptr : checker_->table();
-  hosts.serial.gpu_checker = hosts.shared.gpu_checker;
-  hosts.serial.parallel_for = run_unshared;
-  hosts.serial.parallel_rounds = run_rounds_unshared;
-  return hosts;
 }
 
 Status CpuExecutor::failed(size_t step, int32_t code) const {
@@ -255,7 +307,7 @@ Status CpuExecutor::failed(size_t step, int32_t code) const {
 }
 
 Status CpuExecutor::run(const GantryKernelHost* pool) {
-  const Hosts hosts = make_hosts(*pool);
+  const KernelHosts hosts = make_kernel_hosts(*pool, checker_.get());
   for (size_t i = 0; i < steps_.size(); ++i) {
     current_step.store(&labels_[i], std::memory_order_relaxed);
     const int32_t code = run_step(steps_[i], hosts);
@@ -276,7 +328,7 @@ Status CpuExecutor::run_repeatedly(const GantryKernelHost* host, int number, dou
 }
 
 Status CpuExecutor::run_timed(const GantryKernelHost* pool, std::span<int64_t> nanoseconds) {
-  const Hosts hosts = make_hosts(*pool);
+  const KernelHosts hosts = make_kernel_hosts(*pool, checker_.get());
   int64_t before = now_ns();
   for (size_t i = 0; i < steps_.size(); ++i) {
     current_step.store(&labels_[i], std::memory_order_relaxed);
@@ -294,7 +346,7 @@ Status CpuExecutor::run_traced(const GantryKernelHost* pool, int threads, RunTim
   Result<RunTrace> trace = RunTrace::create(threads, steps_.size());
   if (!trace.ok()) return trace.status();
   trace->begin(*pool);
-  const Hosts hosts = make_hosts(trace->host());
+  const KernelHosts hosts = make_kernel_hosts(trace->host(), checker_.get());
   for (size_t i = 0; i < steps_.size(); ++i) {
     current_step.store(&labels_[i], std::memory_order_relaxed);
     trace->begin_step(i);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,16 +20,42 @@ namespace gantry::runtime {
 /// The manifest's dimension expressions under one binding of the symbols.
 class DimValues {
  public:
-  void evaluate(const module_format::Manifest& manifest, std::span<const int64_t> symbols);
-  /// INVALID_ARGUMENT if the expression overflowed or divided by zero for these shapes.
+  /// `symbols`: values; those that are absent are bound while the plan runs.
+  void evaluate(const module_format::Manifest& manifest, std::span<const std::optional<int64_t>> symbols);
+  /// Gives a symbol a value, and all expressions that mention it theirs.
+  void bind(uint32_t symbol, int64_t value);
+  /// The symbol has no value any more.
+  void forget(uint32_t symbol);
+  /// Whether all symbols of the expression have values.
+  bool is_bound(uint32_t expression) const;
+  /// INVALID_ARGUMENT if the expression overflowed or divided by zero for these shapes; INVALID_MODULE if one of its
+  /// symbols has no value yet.
   Result<int64_t> get(uint32_t expression) const;
   /// As get, where a size is wanted: negative values are errors too.
   Result<uint64_t> get_size(uint32_t expression) const;
+  /// By symbol; 0 for those without one.
+  std::span<const int64_t> symbols() const { return symbols_; }
 
  private:
+  void evaluate(uint32_t expression);
+  void list_mentions();
+
   const module_format::Manifest* manifest_ = nullptr;
+  std::vector<int64_t> symbols_;
+  std::vector<bool> bound_;  ///< by symbol
   std::vector<int64_t> values_;
   std::vector<bool> valid_;
+  std::vector<std::vector<uint32_t>> mentions_;  ///< by symbol: expressions; empty until the first is bound
+};
+
+/// Provides memory while a plan runs, for what has no size before.
+class RunMemory {
+ public:
+  virtual ~RunMemory() = default;
+  /// Memory of an output of that shape, until the next run. OUT_OF_MEMORY.
+  virtual Result<std::byte*> provide_output(uint32_t output, std::span<const int64_t> shape) = 0;
+  /// Whether the run may take so many bytes for intermediates in all. OUT_OF_MEMORY.
+  virtual Status allow_workspace(uint64_t bytes) = 0;
 };
 
 /// Memory that a plan may use: its model's inputs and outputs, and the workspace.
@@ -39,6 +66,8 @@ struct PlanMemory {
   };
   std::vector<Range> inputs, outputs;
   Range workspace;
+  /// Of a plan of stretches: takes the place of outputs and workspace.
+  RunMemory* while_running = nullptr;
 };
 
 /// A variant's plan, bound to memory and sizes. Belongs to one thread at a time.
@@ -72,6 +101,8 @@ class Executor {
   virtual Status flush_caches() { return Status(); }
   /// Whether the error of a run that faulted names the kernel.
   virtual bool names_faults() const { return true; }
+  /// Memory of the host for intermediates that the executor has taken itself while it ran.
+  virtual uint64_t taken_workspace_bytes() const { return 0; }
   /// Memory on a GPU: workspace, inputs and outputs.
   virtual uint64_t device_workspace_bytes() const { return 0; }
   virtual uint64_t device_io_bytes() const { return 0; }
@@ -103,6 +134,15 @@ Status unlike_sizes(uint32_t step);
 /// Monotonic time.
 int64_t now_ns();
 
+/// What kernels are told: those worth sharing between threads, and the others.
+struct KernelHosts {
+  GantryKernelHost shared, serial;
+};
+/// `checker`: of the emulated GPU; may be null.
+KernelHosts make_kernel_hosts(const GantryKernelHost& host, GpuChecker* checker);
+/// Whether so much work is too short to share.
+bool is_short(double flops, double bytes);
+
 /// A variant's steps as flat arrays, run one after another by the calling thread.
 class CpuExecutor : public Executor {
  public:
@@ -127,12 +167,7 @@ class CpuExecutor : public Executor {
     uint32_t index = 0, slot = 0;  ///< buffers_[slot] is that input, or output
   };
   void move(const std::vector<BufferUse>& uses, uint32_t index, std::byte* data);
-  /// What kernels are told: those worth sharing, and the others.
-  struct Hosts {
-    GantryKernelHost shared, serial;
-  };
-  Hosts make_hosts(const GantryKernelHost& host) const;
-  int32_t run_step(const BoundStep& step, const Hosts& hosts) const;
+  int32_t run_step(const BoundStep& step, const KernelHosts& hosts) const;
   Status failed(size_t step, int32_t code) const;
 
   AlignedBuffer workspace_;

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/module_format.h"
@@ -42,6 +45,7 @@ class ManifestChecker {
       : manifest_(manifest), dim_count_(count(manifest.dim_exprs())) {}
 
   Status check() {
+    GANTRY_TRY(check_requirements());
     GANTRY_TRY(check_dims());
     GANTRY_TRY(check_tensors(*manifest_.inputs(), "input"));
     GANTRY_TRY(check_tensors(*manifest_.outputs(), "output"));
@@ -57,6 +61,7 @@ class ManifestChecker {
   }
 
  private:
+  Status check_requirements();
   Status check_dims();
   Status check_tensors(const flatbuffers::Vector<flatbuffers::Offset<TensorInfo>>& tensors, const char* role);
   Status check_constraints();
@@ -72,6 +77,8 @@ class ManifestChecker {
   Status check_step(const Variant& variant, const Step& step);
   Status check_call(const Variant& variant, const CallKernel& call);
   Status check_copy(const Variant& variant, const CopyBuffer& copy);
+  Status check_binding(const Variant& variant, const BindSymbols& binding);
+  Status check_stretches(const Variant& variant);
   bool is_dim(uint32_t index) const { return index < dim_count_; }
   Status spend(uint64_t entries) {
     work_ += entries;
@@ -165,6 +172,10 @@ Status ManifestChecker::check_buffer(const Variant& variant, const Buffer& buffe
       break;
     case BufferKind::Constant:
       limit = count(variant.constants());
+      break;
+    case BufferKind::Kept:
+      if (!is_dim(buffer.offset())) return damaged("a buffer's offset is not in the list of dimensions");
+      limit = count(variant.stretches());
       break;
     case BufferKind::Workspace:
       if (!is_dim(buffer.offset())) return damaged("a buffer's offset is not in the list of dimensions");
@@ -307,12 +318,79 @@ Status ManifestChecker::check_copy(const Variant& variant, const CopyBuffer& cop
   return Status();
 }
 
+Status ManifestChecker::check_binding(const Variant& variant, const BindSymbols& binding) {
+  if (count(variant.stretches()) == 0) return damaged("a step binds symbols, but the plan has no stretches");
+  const uint32_t symbols = binding.symbols()->size();
+  GANTRY_TRY(spend(uint64_t{symbols} + count(binding.negatives()) + count(binding.values())));
+  GANTRY_TRY(spend_texts(binding.origin()));
+  if (count(binding.negatives()) != 0 && count(binding.negatives()) != symbols)
+    return damaged("a step binds %u symbols with %u negatives", symbols, count(binding.negatives()));
+  for (const auto* list : {binding.symbols(), binding.negatives()}) {
+    for (uint32_t i = 0; i < count(list); ++i) {
+      if (list->Get(i) >= count(manifest_.symbols())) return damaged("a step binds a symbol that is not there");
+    }
+  }
+  if (binding.buffer() < 0) {
+    if (count(binding.values()) != symbols)
+      return damaged("a step binds %u symbols to %u values", symbols, count(binding.values()));
+    for (uint32_t value : *binding.values()) {
+      if (!is_dim(value)) return damaged("a step binds a symbol to a dimension that is not in the list");
+    }
+    return Status();
+  }
+  const auto buffer = static_cast<uint32_t>(binding.buffer());
+  if (buffer >= variant.buffers()->size()) return damaged("a step binds symbols to a buffer that is not there");
+  if (variant.buffers()->Get(buffer)->device() != Device::Cpu)
+    return damaged("a step binds symbols to a buffer in the GPU's memory");
+  if (binding.element() != DType::I32 && binding.element() != DType::I64)
+    return damaged("a step binds symbols to elements that are no integers");
+  return Status();
+}
+
+Status ManifestChecker::check_stretches(const Variant& variant) {
+  const uint32_t stretches = count(variant.stretches());
+  if (stretches > variant.steps()->size() + 1) return damaged("its plan has more stretches than steps");
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < stretches; ++i) {
+    const Stretch& stretch = *variant.stretches()->Get(i);
+    const bool in_order = i == 0 ? stretch.first_step() == 0 : stretch.first_step() >= next;
+    if (!in_order || stretch.first_step() > variant.steps()->size())
+      return damaged("stretch %u of its plan begins at step %u", i, stretch.first_step());
+    next = stretch.first_step() + 1;
+    if (!is_dim(stretch.workspace_bytes()) || !is_dim(stretch.kept_bytes()))
+      return damaged("the memory of stretch %u is not in the list of dimensions", i);
+  }
+  if (stretches == 0) return Status();
+  for (const Kernel* kernel : *variant.kernels()) {
+    if (kernel->device() != Device::Cpu)
+      return damaged("kernel '%s' runs on a GPU in a plan of stretches", kernel->symbol()->c_str());
+  }
+  return Status();
+}
+
+// A newer compiler's module may need what this runtime does not have.
+Status ManifestChecker::check_requirements() {
+  GANTRY_TRY(spend_texts(manifest_.requires_()));
+  for (uint32_t i = 0; i < count(manifest_.requires_()); ++i) {
+    const flatbuffers::String& feature = *manifest_.requires_()->Get(i);
+    const bool known = std::any_of(std::begin(kFeatures), std::end(kFeatures),
+                                   [&](const char* name) { return feature.string_view() == name; });
+    if (known) continue;
+    return failure(GANTRY_INCOMPATIBLE,
+                   "the module needs '%s', which this runtime (gantry %s) does not have: update gantry on this machine",
+                   feature.c_str(), gantry_version());
+  }
+  return Status();
+}
+
 Status ManifestChecker::check_step(const Variant& variant, const Step& step) {
   switch (step.action_type()) {
     case Action::CallKernel:
       return check_call(variant, *step.action_as_CallKernel());
     case Action::CopyBuffer:
       return check_copy(variant, *step.action_as_CopyBuffer());
+    case Action::BindSymbols:
+      return check_binding(variant, *step.action_as_BindSymbols());
     default:
       return damaged("a step is of an unknown kind: this runtime may be too old for the module");
   }
@@ -322,7 +400,8 @@ Status ManifestChecker::check_variant(const Variant& variant) {
   GANTRY_TRY(spend_texts(variant.features()));
   GANTRY_TRY(spend_texts(variant.decisions()));
   GANTRY_TRY(spend(uint64_t{variant.kernels()->size()} + count(variant.constants()) +
-                   variant.buffers()->size() + variant.steps()->size() + variant.target()->size()));
+                   variant.buffers()->size() + variant.steps()->size() + count(variant.stretches()) +
+                   variant.target()->size()));
   if (variant.architecture() > Architecture::AArch64) return damaged("unknown architecture");
   if (variant.device() > Device::CudaEmulated) return damaged("unknown device");
   GANTRY_TRY(check_code(variant));
@@ -330,6 +409,7 @@ Status ManifestChecker::check_variant(const Variant& variant) {
     return damaged("the workspace's size is not in the list of dimensions");
   for (uint32_t i = 0; i < count(variant.constants()); ++i)
     GANTRY_TRY(check_constant(*variant.constants()->Get(i)));
+  GANTRY_TRY(check_stretches(variant));
   for (const Buffer* buffer : *variant.buffers()) GANTRY_TRY(check_buffer(variant, *buffer));
   for (const Step* step : *variant.steps()) GANTRY_TRY(check_step(variant, *step));
   return Status();

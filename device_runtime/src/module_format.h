@@ -14,6 +14,10 @@ inline constexpr uint8_t kMagic[8] = {0x89, 'G', 'M', 'O', 'D', '\r', '\n', 0x1a
 inline constexpr uint16_t kVersionMajor = 1;
 inline constexpr uint16_t kVersionMinor = 0;
 
+/// What a module may require of its runtime (Manifest.requires). "plan-2": symbols that are bound while the plan runs.
+inline constexpr const char* kDataDependentShapes = "plan-2";
+inline constexpr const char* kFeatures[] = {kDataDependentShapes};
+
 /// Segments start at multiples of this in the file.
 inline constexpr uint64_t kSegmentAlignment = 4096;
 /// The manifest starts at a multiple of this.

@@ -332,8 +332,10 @@ Status Module::bind_variant() {
   for (const auto* step : *variant_->steps()) {
     std::string origin;
     const auto* call = step->action_as_CallKernel();
-    if (call != nullptr && call->origin() != nullptr) {
-      for (const auto* node : *call->origin()) origin += (origin.empty() ? "" : ", ") + node->str();
+    const auto* binding = step->action_as_BindSymbols();
+    const auto* nodes = call != nullptr ? call->origin() : binding != nullptr ? binding->origin() : nullptr;
+    if (nodes != nullptr) {
+      for (const auto* node : *nodes) origin += (origin.empty() ? "" : ", ") + node->str();
     }
     origins_.push_back(std::move(origin));
   }

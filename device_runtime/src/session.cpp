@@ -12,6 +12,7 @@
 #include "device_runtime/src/cuda_module.h"
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/module_format.h"
+#include "device_runtime/src/plan_executor.h"
 #include "device_runtime/src/shape_errors.h"
 #include "device_runtime/src/strided_copy.h"
 
@@ -57,7 +58,10 @@ Session::Session(std::shared_ptr<const Module> module) : module_(std::move(modul
     const auto* info = module_->manifest().outputs()->Get(static_cast<uint32_t>(i));
     outputs_[i].type = static_cast<ElementType>(info->dtype());
   }
-  if (module_->gpu() != nullptr) {
+  sizes_show_late_ = has_stretches(module_->variant());
+  if (sizes_show_late_) {
+    executor_ = std::make_unique<PlanExecutor>();
+  } else if (module_->gpu() != nullptr) {
     executor_ = std::make_unique<cuda::CudaExecutor>(module_->gpu());
   } else {
     executor_ = std::make_unique<CpuExecutor>();
@@ -226,7 +230,7 @@ Result<std::span<std::byte>> Session::input_storage(int index, std::span<const i
   return std::span<std::byte>(input.data, input.bytes);
 }
 
-Status Session::bind_symbols(std::vector<int64_t>& values) const {
+Status Session::bind_symbols(std::vector<std::optional<int64_t>>& values) const {
   const Manifest& manifest = module_->manifest();
   const uint32_t count = manifest.symbols() == nullptr ? 0 : manifest.symbols()->size();
   std::vector<std::optional<int64_t>> bound(count);
@@ -237,11 +241,11 @@ Status Session::bind_symbols(std::vector<int64_t>& values) const {
     }
   }
   for (uint32_t i = 0; i < count; ++i) {
-    if (!bound[i]) {
+    if (!bound[i] && !sizes_show_late_) {
       return failure(GANTRY_INVALID_MODULE, "the module's dimension %s is not the dimension of any input",
                      manifest.symbols()->Get(i)->c_str());
     }
-    values.push_back(*bound[i]);
+    values.push_back(bound[i]);
   }
   return Status();
 }
@@ -264,14 +268,16 @@ Status Session::check_inputs(const DimValues& dims) const {
   return Status();
 }
 
-Status Session::check_constraints(const DimValues& dims, std::span<const int64_t> symbols) const {
+Status Session::check_constraints(const DimValues& dims) const {
   const Manifest& manifest = module_->manifest();
   if (manifest.constraints() == nullptr) return Status();
   for (const auto* constraint : *manifest.constraints()) {
+    // The plan checks it when it has bound the symbols.
+    if (sizes_show_late_ && !(dims.is_bound(constraint->left()) && dims.is_bound(constraint->right()))) continue;
     Result<int64_t> left = dims.get(constraint->left()), right = dims.get(constraint->right());
     if (!left.ok()) return left.status();
     if (!right.ok()) return right.status();
-    if (*left != *right) return broken_constraint(manifest, *constraint, symbols);
+    if (*left != *right) return broken_constraint(manifest, *constraint, dims.symbols());
   }
   return Status();
 }
@@ -282,19 +288,14 @@ Status Session::provide_memory(const DimValues& dims) {
   if (!workspace.ok()) return workspace.status();
   double total = static_cast<double>(*workspace);
   for (uint32_t i = 0; i < outputs_.size(); ++i) {
-    const TensorInfo& info = *manifest.outputs()->Get(i);
-    Output& output = outputs_[i];
-    output.shape.clear();
-    for (uint32_t dim : *info.shape()) {
+    std::vector<int64_t> shape;
+    for (uint32_t dim : *manifest.outputs()->Get(i)->shape()) {
       Result<uint64_t> value = dims.get_size(dim);
       if (!value.ok()) return value.status();
-      output.shape.push_back(static_cast<int64_t>(*value));
+      shape.push_back(static_cast<int64_t>(*value));
     }
-    if (!dense_bytes(output.shape, output.type, &output.bytes)) {
-      return failure(GANTRY_OUT_OF_MEMORY, "output '%s' would be larger than any memory: %s",
-                     info.name()->c_str(), shape_text(output.shape).c_str());
-    }
-    total += static_cast<double>(output.bytes);
+    GANTRY_TRY(set_output_shape(outputs_[i], i, shape));
+    total += static_cast<double>(outputs_[i].bytes);
   }
   for (const Input& input : inputs_) total += static_cast<double>(input.bytes);
   if (memory_limit_ > 0 && total > static_cast<double>(memory_limit_)) {
@@ -308,8 +309,18 @@ Status Session::provide_memory(const DimValues& dims) {
   workspace_ = *reserved;
   workspace_bytes_ = *workspace;
   for (Output& output : outputs_) GANTRY_TRY(provide_output(output));
+  return provide_inputs();
+}
+
+Status Session::set_output_shape(Output& output, uint32_t index, std::span<const int64_t> shape) {
+  output.shape.assign(shape.begin(), shape.end());
+  if (dense_bytes(shape, output.type, &output.bytes)) return Status();
+  return failure(GANTRY_OUT_OF_MEMORY, "output '%s' would be larger than any memory: %s",
+                 module_->manifest().outputs()->Get(index)->name()->c_str(), shape_text(shape).c_str());
+}
+
+Status Session::provide_inputs() {
   for (Input& input : inputs_) {
-    // Inputs of known shape that nobody has given yet.
     if (input.data == nullptr) {
       GANTRY_TRY(input.storage.reserve(input.bytes, "an input"));
       input.data = input.storage.data();
@@ -331,13 +342,14 @@ Status Session::provide_output(Output& output) {
 Status Session::prepare() {
   if (prepared_) return Status();
   DimValues dims;
-  std::vector<int64_t> symbols;
+  std::vector<std::optional<int64_t>> symbols;
   GANTRY_TRY(bind_symbols(symbols));
   dims.evaluate(module_->manifest(), symbols);
   GANTRY_TRY(check_inputs(dims));
-  GANTRY_TRY(check_constraints(dims, symbols));
-  GANTRY_TRY(provide_memory(dims));
+  GANTRY_TRY(check_constraints(dims));
+  GANTRY_TRY(sizes_show_late_ ? provide_inputs() : provide_memory(dims));
   PlanMemory memory;
+  memory.while_running = sizes_show_late_ ? this : nullptr;
   for (const Input& input : inputs_) memory.inputs.push_back({input.data, input.bytes});
   for (const Output& output : outputs_) memory.outputs.push_back({output.memory->data(), output.bytes});
   memory.workspace = {workspace_, workspace_bytes_};
@@ -353,8 +365,9 @@ Status Session::before_run() {
                    module_->manifest().inputs()->Get(i)->name()->c_str());
   }
   GANTRY_TRY(prepare());
+  if (sizes_show_late_) has_run_ = false;  // a run that fails half-way leaves no outputs
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    if (!outputs_[i].memory->is_held()) continue;
+    if (sizes_show_late_ || !outputs_[i].memory->is_held()) continue;
     has_run_ = false;
     GANTRY_TRY(provide_output(outputs_[i]));
     executor_->move_output(static_cast<uint32_t>(i), outputs_[i].memory->data());
@@ -363,6 +376,39 @@ Status Session::before_run() {
     if (input.copied_from) copy_dense(*input.copied_from, input.data);
   }
   return Status();
+}
+
+Result<std::byte*> Session::provide_output(uint32_t index, std::span<const int64_t> shape) {
+  Output& output = outputs_[index];
+  output.bytes = 0;
+  const uint64_t others = io_bytes() + executor_->taken_workspace_bytes();
+  GANTRY_TRY(set_output_shape(output, index, shape));
+  const double total = static_cast<double>(others) + static_cast<double>(output.bytes);
+  if (memory_limit_ > 0 && total > static_cast<double>(memory_limit_)) {
+    return failure(GANTRY_OUT_OF_MEMORY, "output '%s' of shape %s needs %s beside the %s that are taken, this session may use %s",
+                   module_->manifest().outputs()->Get(index)->name()->c_str(), shape_text(shape).c_str(),
+                   byte_text(static_cast<double>(output.bytes)).c_str(),
+                   byte_text(static_cast<double>(others)).c_str(),
+                   byte_text(static_cast<double>(memory_limit_)).c_str());
+  }
+  GANTRY_TRY(provide_output(output));
+  return output.memory->data();
+}
+
+Status Session::allow_workspace(uint64_t bytes) {
+  const double total = static_cast<double>(bytes) + static_cast<double>(io_bytes());
+  if (memory_limit_ == 0 || total <= static_cast<double>(memory_limit_)) return Status();
+  return failure(GANTRY_OUT_OF_MEMORY,
+                 "the model needs %s (workspace %s, the rest inputs and outputs), this session may use %s",
+                 byte_text(total).c_str(), byte_text(static_cast<double>(bytes)).c_str(),
+                 byte_text(static_cast<double>(memory_limit_)).c_str());
+}
+
+uint64_t Session::io_bytes() const {
+  uint64_t total = 0;
+  for (const Input& input : inputs_) total += input.bytes;
+  for (const Output& output : outputs_) total += output.bytes;
+  return total;
 }
 
 Status Session::run() {
@@ -410,10 +456,9 @@ Result<std::shared_ptr<OutputMemory>> Session::hold_output(int index) {
 
 SessionMemory Session::memory() const {
   SessionMemory memory;
-  memory.workspace_bytes = workspace_bytes_;
+  memory.workspace_bytes = workspace_bytes_ + executor_->taken_workspace_bytes();
   memory.weights_bytes = module_->weights_bytes();
-  for (const Input& input : inputs_) memory.io_bytes += input.bytes;
-  for (const Output& output : outputs_) memory.io_bytes += output.bytes;
+  memory.io_bytes = io_bytes();
   memory.device_workspace_bytes = executor_->device_workspace_bytes();
   memory.device_io_bytes = executor_->device_io_bytes();
   if (module_->gpu() != nullptr) memory.device_weights_bytes = module_->gpu()->weights_bytes();

@@ -61,13 +61,13 @@ struct SessionMemory {
 };
 
 /// Belongs to one thread at a time.
-class Session {
+class Session : private RunMemory {
  public:
   /// Starts the threads; a model without symbolic dimensions also gets its memory.
   /// Errors: those of ThreadPool::create and prepare.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Module> module,
                                                  const SessionOptions& options);
-  ~Session();
+  ~Session() override;
   Session(const Session&) = delete;
 
   /// See gantry_set_input. INVALID_ARGUMENT names the input, what was expected and what was given. A borrowed
@@ -130,10 +130,17 @@ class Session {
   Status check_index(int index, size_t count, const char* role) const;
   Status check_shape(int index, std::span<const int64_t> shape, const std::string& given) const;
   Status set_shape(int index, std::span<const int64_t> shape);
-  Status bind_symbols(std::vector<int64_t>& values) const;
+  /// Values of the symbols; absent where a step of the plan binds them.
+  Status bind_symbols(std::vector<std::optional<int64_t>>& values) const;
   Status check_inputs(const DimValues& dims) const;
-  Status check_constraints(const DimValues& dims, std::span<const int64_t> symbols) const;
+  Status check_constraints(const DimValues& dims) const;
+  /// Of inputs that nobody has given yet.
+  Status provide_inputs();
   Status provide_memory(const DimValues& dims);
+  Status set_output_shape(Output& output, uint32_t index, std::span<const int64_t> shape);
+  uint64_t io_bytes() const;
+  Result<std::byte*> provide_output(uint32_t output, std::span<const int64_t> shape) override;
+  Status allow_workspace(uint64_t bytes) override;
   static Status provide_output(Output& output);
   Status before_run();
 
@@ -145,6 +152,7 @@ class Session {
   std::byte* workspace_ = nullptr;
   uint64_t workspace_bytes_ = 0;
   std::unique_ptr<Executor> executor_;
+  bool sizes_show_late_ = false;  ///< outputs get their memory while the plan runs
   bool prepared_ = false;
   bool has_run_ = false;
   // Affinity of the creating thread before it was pinned.

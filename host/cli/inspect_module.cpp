@@ -204,10 +204,22 @@ class ModuleReport {
       } else if (const auto* copy = step->action_as_CopyBuffer()) {
         out += fmt::format("    {:>5} copy {} -> {}\n", fmt::format("#{}", index),
                            buffer_text(variant, copy->source()), buffer_text(variant, copy->target()));
+      } else if (const auto* binding = step->action_as_BindSymbols()) {
+        out += fmt::format("    {:>5} bind {}\n", fmt::format("#{}", index), binding_text(variant, *binding));
       }
       ++index;
     }
     return out;
+  }
+
+  /// "n.0, n.1 = workspace+64": which symbols take whose elements; "N = 2*M" of an expression.
+  std::string binding_text(const format::Variant& variant, const format::BindSymbols& binding) const {
+    std::vector<std::string> names, values;
+    for (const uint32_t symbol : *binding.symbols()) names.push_back(string_of(manifest_.symbols()->Get(symbol)));
+    for (uint32_t i = 0; binding.values() != nullptr && i < binding.values()->size(); ++i)
+      values.push_back(dims_.get(binding.values()->Get(i)).str());
+    if (binding.buffer() >= 0) values.push_back(buffer_text(variant, static_cast<uint32_t>(binding.buffer())));
+    return fmt::format("{} = {}", fmt::join(names, ", "), fmt::join(values, ", "));
   }
 
   std::string buffers_text(const format::Variant& variant,
@@ -232,6 +244,8 @@ class ModuleReport {
         return "%" + string_of(manifest_.outputs()->Get(buffer->index())->name());
       case format::BufferKind::Constant:
         return fmt::format("constant {}", buffer->index());
+      case format::BufferKind::Kept:
+        return fmt::format("kept {}+{}", buffer->index(), dims_.get(buffer->offset()).str());
       default:
         return fmt::format("workspace+{}", dims_.get(buffer->offset()).str());
     }

@@ -81,9 +81,15 @@ class Search {
          std::vector<SizeMeaning> meanings)
       : manifest_(manifest), meanings_(std::move(meanings)) {
     place_.assign(known.size(), -1);
+    late_.assign(known.size(), true);
+    for (const TensorInfo* input : *manifest.inputs()) {
+      for (const uint32_t dim : *input->shape()) {
+        if (const auto symbol = runtime::symbol_dim(*manifest.dim_exprs()->Get(dim))) late_[*symbol] = false;
+      }
+    }
     for (uint32_t i = 0; i < known.size(); ++i) {
       values_.push_back(known[i].value_or(1));
-      if (known[i]) continue;
+      if (known[i] || late_[i]) continue;
       place_[i] = static_cast<int>(open_.size());
       open_.push_back(i);
     }
@@ -122,9 +128,18 @@ class Search {
 
   /// Rules are checked when the last of their open symbols has its size; those without one never.
   void add_rule(const Rule& rule) {
+    if (is_late(rule.left) || (rule.kind == Rule::Kind::kEqual && is_late(rule.right))) return;
     int last = last_symbol(rule.left);
     if (rule.kind == Rule::Kind::kEqual) last = std::max(last, last_symbol(rule.right));
     if (last >= 0) rules_[static_cast<size_t>(last)].push_back(rule);
+  }
+
+  /// Whether only the running program knows its value.
+  bool is_late(uint32_t expression) const {
+    for (const auto* step : *manifest_.dim_exprs()->Get(expression)->steps()) {
+      if (step->opcode() == DimOpcode::Symbol && late_[static_cast<size_t>(step->value())]) return true;
+    }
+    return false;
   }
 
   int last_symbol(uint32_t expression) const {
@@ -190,6 +205,7 @@ class Search {
   std::vector<std::string> reasons_;      ///< by symbol
   std::vector<uint32_t> open_;            ///< symbols without a size
   std::vector<int> place_;                ///< of each symbol in open_, or -1
+  std::vector<bool> late_;                ///< by symbol: a step of the plan gives it its size
   std::vector<std::vector<Rule>> rules_;  ///< by place
   int checks_ = 0;
   bool beyond_usual_ = false;

@@ -160,6 +160,10 @@ Json steps_json(const format::Variant& variant, const ManifestDims& dims) {
       json = call_json(*call, dims);
     } else if (const auto* copy = step->action_as_CopyBuffer()) {
       json["copy"] = {{"source", copy->source()}, {"target", copy->target()}};
+    } else if (const auto* binding = step->action_as_BindSymbols()) {
+      json["bind"] = {{"symbols", std::vector<uint32_t>(binding->symbols()->begin(), binding->symbols()->end())}};
+      if (binding->buffer() >= 0) json["bind"]["buffer"] = binding->buffer();
+      if (binding->buffer() < 0) json["bind"]["values"] = dims_json(binding->values(), dims);
     }
     list.push_back(std::move(json));
   }
@@ -173,7 +177,8 @@ Json buffers_json(const format::Variant& variant, const ManifestDims& dims) {
     std::string kind = format::EnumNameBufferKind(buffer->kind());
     std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return std::tolower(c); });
     json["kind"] = kind;
-    if (buffer->kind() == format::BufferKind::Workspace) {
+    if (buffer->kind() == format::BufferKind::Kept) json["stretch"] = buffer->index();
+    if (buffer->kind() == format::BufferKind::Workspace || buffer->kind() == format::BufferKind::Kept) {
       json["offset"] = dim_json(dims.get(buffer->offset()));
     } else {
       json["index"] = buffer->index();

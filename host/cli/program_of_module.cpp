@@ -102,6 +102,8 @@ ProgramValue value_of(const Manifest& manifest, const Buffer& buffer, const Size
       value.kind = ProgramValue::Kind::kConstant;
       value.name = fmt::format("constant {}", buffer.index());
       break;
+    case BufferKind::Kept:  // lies by itself
+      break;
     case BufferKind::Workspace:
       value.offset = sizes.get(buffer.offset());
       break;
@@ -127,6 +129,8 @@ class StepReader {
         add_call(*call);
       } else if (const auto* copy = step->action_as_CopyBuffer()) {
         add_copy(*copy);
+      } else if (const auto* binding = step->action_as_BindSymbols()) {
+        add_binding(*binding);
       }
     }
     name_workspace_values();
@@ -153,6 +157,16 @@ class StepReader {
     for (const auto* list : {&step.writes, &step.reads}) {
       for (const uint32_t buffer : *list) touch(buffer);
     }
+  }
+
+  void add_binding(const module_format::BindSymbols& binding) {
+    ProgramStep& step = program_.steps.emplace_back();
+    step.name = "bind sizes";
+    for (uint32_t i = 0; binding.origin() != nullptr && i < binding.origin()->size(); ++i)
+      step.nodes.push_back(binding.origin()->Get(i)->str());
+    if (binding.buffer() < 0) return;
+    step.reads.push_back(static_cast<uint32_t>(binding.buffer()));
+    touch(step.reads.back());
   }
 
   void add_copy(const module_format::CopyBuffer& copy) {

@@ -5,10 +5,12 @@
 #include <span>
 #include <tuple>
 
+#include "device_runtime/src/module_format.h"
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/gpu_family.h"
 #include "host/driver/decision_file.h"
 #include "host/loops/launch.h"
+#include "host/ops/bind_dims.h"
 #include "host/ops/device_copy.h"
 #include "host/ops/op.h"
 #include "host/ops/size_meaning.h"
@@ -198,9 +200,12 @@ class ModuleBuilder::VariantBuilder {
 
   std::unique_ptr<mf::VariantT> build() {
     for (size_t i = 0; i < program_.kernels.size(); ++i) add_kernel(i);
+    if (plans_[mf::Device::Cpu].stretches.size() > 1) begin_stretch();
     for (const Node* node : main_.nodes()) {
       if (is_device_copy(*node)) {
         add_device_copy(*node);
+      } else if (const auto* binding = node->match(op::bind_dims)) {
+        add_binding(*node, *binding);
       } else if (auto call = calls_.find(node); call != calls_.end()) {
         add_call(*call->second);
       }
@@ -208,6 +213,7 @@ class ModuleBuilder::VariantBuilder {
     for (size_t i = 0; i < main_.outputs.size(); ++i) copy_output(i);
     variant_->workspace_bytes = builder_.dim_expr(plans_[mf::Device::Cpu].workspace_bytes);
     variant_->gpu_workspace_bytes = builder_.dim_expr(has_gpu_memory() ? plans_[gpu_].workspace_bytes : Dim(0));
+    if (!variant_->stretches.empty()) builder_.require_feature(mf::kDataDependentShapes);
     return std::move(variant_);
   }
 
@@ -270,7 +276,9 @@ class ModuleBuilder::VariantBuilder {
     const MemoryPlan& plan = plans_[device];
     auto slot = plan.slots.find(root);
     internal_check(slot != plan.slots.end(), "the memory plan has no place for value {}", root->name);
-    return add_buffer(mf::BufferKind::Workspace, 0, slot->second.offset, bytes, device);
+    const auto& [offset, size, kept_by] = slot->second;
+    if (kept_by) return add_buffer(mf::BufferKind::Kept, static_cast<uint32_t>(*kept_by), offset, bytes, device);
+    return add_buffer(mf::BufferKind::Workspace, 0, offset, bytes, device);
   }
 
   // Values of equal bytes are one constant of the variant.
@@ -335,6 +343,30 @@ class ModuleBuilder::VariantBuilder {
     auto step = std::make_unique<mf::StepT>();
     step->action.Set(std::move(action));
     variant_->steps.push_back(std::move(step));
+  }
+
+  // The steps that follow are of the next stretch.
+  void begin_stretch() {
+    const auto& plan = plans_[mf::Device::Cpu].stretches[variant_->stretches.size()];
+    auto stretch = std::make_unique<mf::StretchT>();
+    stretch->first_step = static_cast<uint32_t>(variant_->steps.size());
+    stretch->workspace_bytes = builder_.dim_expr(plan.workspace_bytes);
+    stretch->kept_bytes = builder_.dim_expr(plan.kept_bytes);
+    variant_->stretches.push_back(std::move(stretch));
+  }
+
+  void add_binding(const Node& node, const BindDimsAttrs& attrs) {
+    mf::BindSymbolsT action;
+    for (const Dim& symbol : attrs.symbols) action.symbols.push_back(builder_.symbol(symbol.str()));
+    for (const Dim& symbol : attrs.negatives) action.negatives.push_back(builder_.symbol(symbol.str()));
+    for (const Dim& value : attrs.values) action.values.push_back(builder_.dim_expr(value));
+    if (!node.inputs.empty() && node.inputs[0] != nullptr) {
+      action.buffer = static_cast<int32_t>(buffer_of(node.inputs[0], mf::Device::Cpu));
+      action.element = dtype_of(node.inputs[0]->type.dtype);
+    }
+    action.origin = node.origin;
+    add_step(std::move(action));
+    begin_stretch();
   }
 
   void add_device_copy(const Node& node) {
@@ -402,6 +434,11 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
     module_.segments.pop_back();
     module_.segment_kinds.pop_back();
   }
+}
+
+void ModuleBuilder::require_feature(const char* feature) {
+  auto& required = module_.manifest.requires_;
+  if (std::ranges::find(required, feature) == required.end()) required.emplace_back(feature);
 }
 
 ModuleFile ModuleBuilder::finish() {

@@ -31,6 +31,8 @@ class ModuleBuilder {
   uint32_t add_segment(module_format::SegmentKind kind, SegmentData data);
   uint32_t dim_expr(const Dim& dim);
   uint32_t symbol(const std::string& name);
+  /// The module needs it of its runtime (device_runtime/src/module_format.h).
+  void require_feature(const char* feature);
   module_format::ConstantRef place_constant(const ConstantPtr& constant, uint32_t weights_segment);
   std::unique_ptr<module_format::TensorInfoT> tensor_info(const std::string& name, const TensorType& type);
 

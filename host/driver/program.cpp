@@ -8,6 +8,7 @@
 #include "host/driver/pipeline.h"
 #include "host/ops/device_copy.h"
 #include "host/ops/op.h"
+#include "host/passes/symbol_order.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -158,6 +159,7 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
 Program build_program(Graph&& graph, const Target& target, const CompileOptions& options) {
   Program program{std::move(graph), {}, {}, {}, {}, {}};
   program.decisions = run_graph_passes(program.graph, target, options);
+  order_by_symbols(program.graph.main);
   KernelTable kernels(program, target, options);
   size_t step = 0;
   const auto& nodes = program.graph.main.nodes();
@@ -166,7 +168,7 @@ Program build_program(Graph&& graph, const Target& target, const CompileOptions&
     if (options.observer.progress) {
       options.observer.progress("lowering " + target.name, double(i) / double(nodes.size()));
     }
-    if (is_device_copy(node)) ++step;
+    if (is_device_copy(node) || op_def(node).bound_symbols) ++step;
     if (op_def(node).is_view || is_device_copy(node) || computes_nothing(node)) continue;
     kernels.add_call(node, step++);
   }

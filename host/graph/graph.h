@@ -187,6 +187,8 @@ class OpTable {
   virtual const OpBase* find(std::string_view name) const = 0;
   /// Result types; throws a user error that names what is wrong.
   virtual std::vector<TensorType> infer(const Node& node, Function& function) const = 0;
+  /// Names of the symbols that the node gives values to while the program runs.
+  virtual std::vector<std::string> bound_symbols(const Node& /*node*/) const { return {}; }
 };
 
 /// Text form as in the design: one node a line, the origin as a comment.

@@ -20,6 +20,7 @@ class Verifier {
     }
     for (const Value* constant : function_.constants()) check_constant(*constant);
     for (Node* node : function_.nodes()) check_node(*node);
+    check_symbols();
     check_users();
     check_outputs();
   }
@@ -91,6 +92,32 @@ class Verifier {
       }
       check(same, "the result %{} is typed {} but its type rule says {}", node.results[i]->name, actual.str(),
             types[i].str());
+    }
+  }
+
+  // Where nodes bind symbols, each is bound once. Passes may leave what mentions them in front of them: see
+  // order_by_symbols.
+  void check_symbols() {
+    std::set<std::string> known;
+    for (const Value* parameter : function_.parameters) {
+      for (const Dim& dim : parameter->type.shape) {
+        for (std::string& name : dim.symbols()) known.insert(std::move(name));
+      }
+    }
+    bool any = false;
+    for (const Node* node : function_.nodes()) {
+      for (const std::string& name : ops_.bound_symbols(*node)) {
+        any = true;
+        check(known.insert(name).second, "the symbol {} is bound twice", name);
+      }
+    }
+    for (const Node* node : function_.nodes()) {
+      for (const Value* result : node->results) {
+        for (const Dim& dim : result->type.shape) {
+          for (const std::string& name : dim.symbols())
+            check(!any || known.count(name) != 0, "nothing binds the symbol {} of %{}", name, result->name);
+        }
+      }
     }
   }
 

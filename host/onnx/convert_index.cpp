@@ -3,11 +3,14 @@
 #include <cmath>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/data_axes.h"
 #include "host/onnx/dim_bounds.h"
 #include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
+#include "host/ops/reduce.h"
 #include "host/ops/sequence.h"
+#include "host/ops/shape_data.h"
 #include "host/ops/sort.h"
 
 namespace gantry {
@@ -41,6 +44,10 @@ void convert_one_hot(NodeImport& n) {
   attrs->axis = n.axis(n.integer("axis", -1), n.rank(0) + 1);
   if (auto known = n.contents(1); known && known->dims.size() == 1) {
     attrs->depth = known->dims[0];
+  } else if (!n.constant(1)) {
+    const Shape depth = n.bind(as_index_vector(n, 1), "depth");
+    if (depth.size() != 1) n.fail("its depth should be one number");
+    attrs->depth = depth[0];
   } else {
     std::vector<double> depth = n.numbers(1, "depth");
     if (depth.size() != 1 || !(depth[0] >= 0 && depth[0] < 1e15))
@@ -100,7 +107,7 @@ void convert_trilu(NodeImport& n) {
   attrs->upper = n.integer("upper", 1) != 0;
   if (n.has(1) && !n.contents(1)) return trilu_at_run_time(n, attrs->upper);
   if (n.has(1)) {
-    const Shape k = n.dims(1, "k");
+    const Shape k = n.dims(1, "k", Elements::kSigned);
     if (k.size() != 1) n.fail("k should be one integer");
     attrs->k = k[0];
     if (const auto known = k[0].constant())
@@ -140,6 +147,24 @@ void convert_constant_of_shape(NodeImport& n) {
   n.set(0, n.broadcast(n.constant_value(value, "fill"), shape));
 }
 
+/// As many steps as numpy.arange makes of the numbers.
+void range_by_data(NodeImport& n) {
+  const auto number = [&](size_t i) {
+    if (provably_different(element_count(n.type(i).shape), 1)) n.fail("needs scalars");
+    return n.reshape(n.input(i), {});
+  };
+  Value *start = number(0), *limit = number(1), *delta = number(2);
+  const auto wide = [&](Value* x) { return n.cast(x, DType::kF64); };
+  Value* span = n.add(op::subtract, {wide(limit), wide(start)});
+  Value* steps = n.add(op::ceil, {n.add(op::divide, {span, wide(delta)})});
+  Value* count = n.cast(n.add(op::maximum, {steps, n.scalar(DType::kF64, 0)}), DType::kI64);
+  auto attrs = std::make_shared<ArangeAttrs>();
+  attrs->step = 1;
+  attrs->count = n.bind(count, "range")[0];
+  Value* index = n.cast(n.add(op::arange, {}, attrs), start->type.dtype);
+  n.set(0, n.add(op::add, {n.add(op::multiply, {index, delta}), start}));
+}
+
 void convert_range(NodeImport& n) {
   auto start = n.contents(0), limit = n.contents(1), delta = n.contents(2);
   auto attrs = std::make_shared<ArangeAttrs>();
@@ -149,7 +174,7 @@ void convert_range(NodeImport& n) {
     attrs->start = start->dims[0];
     attrs->step = delta->dims[0];
     attrs->dtype = start->dtype;
-    if (!attrs->step.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "delta");
+    if (!attrs->step.is_constant()) return range_by_data(n);
     if (attrs->step.value() == 0) n.fail("its delta is 0");
     Dim span = limit->dims[0] - attrs->start;
     Dim count =
@@ -157,6 +182,7 @@ void convert_range(NodeImport& n) {
     attrs->count = larger(count, 0);
     return n.set(0, n.add(op::arange, {}, attrs));
   }
+  if (!n.constant(0) || !n.constant(1) || !n.constant(2)) return range_by_data(n);
   double from = n.numbers(0, "start").at(0), to = n.numbers(1, "limit").at(0),
          by = n.numbers(2, "delta").at(0);
   double count = std::ceil((to - from) / by);
@@ -167,6 +193,38 @@ void convert_range(NodeImport& n) {
   DType dtype = n.type(0).dtype;
   Value* steps = n.cast(n.add(op::arange, {}, attrs), dtype);
   n.set(0, n.add(op::add, {n.add(op::multiply, {steps, n.scalar(dtype, by)}), n.scalar(dtype, from)}));
+}
+
+/// The positions of elements that are not 0: i64[rank, count], where the running model counts them.
+Value* nonzero_positions(NodeImport& n, Value* x) {
+  Value* is_set = x;
+  if (x->type.dtype != DType::kBool) is_set = n.add(op::not_equal, {x, n.scalar(x->type.dtype, 0)});
+  auto all = std::make_shared<ReduceAttrs>();
+  for (int64_t axis = 0; axis < x->type.rank(); ++axis) all->axes.push_back(axis);
+  all->keepdims = false;
+  auto attrs = std::make_shared<ExtentsAttrs>();
+  attrs->extents = n.bind(n.add(op::sum, {n.cast(is_set, DType::kI64)}, all), "count");
+  return n.add(op::nonzero_positions, {x}, attrs);
+}
+
+void convert_nonzero(NodeImport& n) {
+  Value* x = n.input(0);
+  if (x->type.rank() == 0) x = n.reshape(x, {1});
+  n.set(0, nonzero_positions(n, x));
+}
+
+/// The slices of an axis, or the elements, at which the condition holds.
+void convert_compress(NodeImport& n) {
+  Value *x = n.input(0), *condition = n.input(1);
+  auto attrs = std::make_shared<AxisAttrs>();
+  if (n.has_attribute("axis")) {
+    attrs->axis = n.axis(n.integer("axis", 0), x->type.rank());
+  } else {
+    x = n.reshape(x, {element_count(x->type.shape)});
+  }
+  if (condition->type.rank() != 1) n.fail("its condition should be a vector, not {}", condition->type.str());
+  Value* positions = nonzero_positions(n, condition);
+  n.set(0, n.add(op::gather, {x, n.reshape(positions, {positions->type.shape[1]})}, attrs));
 }
 
 /// One on diagonal k: columns minus rows equal k.
@@ -195,6 +253,7 @@ void add_index_converters(ConverterTable& table) {
       {"TopK", 1, convert_topk},           {"Trilu", 14, convert_trilu},
       {"Range", 11, convert_range},        {"ConstantOfShape", 9, convert_constant_of_shape},
       {"EyeLike", 9, convert_eye_like},    {"ReverseSequence", 10, convert_reverse_sequence},
+      {"NonZero", 9, convert_nonzero},     {"Compress", 9, convert_compress},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

@@ -1,8 +1,10 @@
 // Reductions.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/data_axes.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/reduce.h"
 
@@ -53,8 +55,18 @@ Value* within_finite_numbers(NodeImport& n, Value* x) {
 }
 
 void convert_reduce(NodeImport& n) {
-  auto attrs = reduce_attrs(n);
   Value* x = n.input(0);
+  std::optional<AxesMatrix> by_data;
+  std::shared_ptr<ReduceAttrs> attrs;
+  if (n.has(1) && !is_known_list(n, 1)) {
+    by_data = matrix_over_axes(n, x, as_index_vector(n, 1), n.integer("keepdims", 1) != 0);
+    x = by_data->matrix;
+    attrs = std::make_shared<ReduceAttrs>();
+    attrs->axes = {1};
+    attrs->keepdims = false;
+  } else {
+    attrs = reduce_attrs(n);
+  }
   auto reduced = [&](const Op<ReduceAttrs>& op, Value* v) { return n.add(op, {v}, attrs); };
   const std::string& kind = n.op_type();
   const DType dtype = x->type.dtype;
@@ -85,6 +97,7 @@ void convert_reduce(NodeImport& n) {
     }
     y = n.reshape(shifted, shape);
   }
+  if (y != nullptr && by_data) y = n.reshape(y, by_data->reduced);
   n.set(0, n.cast(y, dtype));
 }
 
@@ -98,6 +111,14 @@ void convert_arg(NodeImport& n) {
 
 void convert_scan(NodeImport& n, const Op<CumsumAttrs>& op) {
   auto attrs = std::make_shared<CumsumAttrs>();
+  if (!is_known_list(n, 1)) {
+    const Shape shape = n.type(0).shape;
+    const AxesMatrix along = matrix_over_axes(n, n.input(0), as_index_vector(n, 1), true);
+    attrs->axis = 1;
+    attrs->exclusive = n.integer("exclusive", 0) != 0;
+    attrs->reverse = n.integer("reverse", 0) != 0;
+    return n.set(0, from_matrix(n, n.add(op, {along.matrix}, attrs), along, shape));
+  }
   std::vector<int64_t> axis = n.integers(1, "axis");
   if (axis.size() != 1) n.fail("its axis should be one integer");
   attrs->axis = n.axis(axis[0], n.rank(0));

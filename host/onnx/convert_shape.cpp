@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/data_axes.h"
 #include "host/ops/movement.h"
+#include "host/ops/shape_data.h"
 
 namespace gantry {
 namespace {
@@ -50,6 +52,9 @@ void convert_reshape_1(NodeImport& n) {
   set_reshaped(n, resolve_shape(n, {shape.begin(), shape.end()}, true));
 }
 void convert_reshape_5(NodeImport& n) {
+  const auto known = n.contents(1);
+  if (!known || std::ranges::any_of(known->dims, [&](const Dim& d) { return n.may_be_negative(d); }))
+    return set_reshaped(n, reshape_dims_by_data(n, n.integer("allowzero", 0) == 0));
   set_reshaped(n, resolve_shape(n, n.dims(1, "shape"), n.integer("allowzero", 0) == 0));
 }
 
@@ -67,6 +72,10 @@ std::vector<int64_t> read_axes(NodeImport& n) {
 }
 
 void convert_squeeze(NodeImport& n) {
+  if (n.has(1) && !is_known_list(n, 1)) {
+    Value* axes = as_index_vector(n, 1);
+    return set_reshaped(n, matrix_over_axes(n, n.input(0), axes, false).reduced);
+  }
   Shape in = n.type(0).shape, out;
   std::vector<int64_t> axes = read_axes(n);
   for (int64_t& axis : axes) {
@@ -84,6 +93,11 @@ void convert_squeeze(NodeImport& n) {
 }
 
 void convert_unsqueeze(NodeImport& n) {
+  if (n.has(1) && !is_known_list(n, 1)) {
+    auto attrs = std::make_shared<ExtentsAttrs>();
+    attrs->extents = n.type(0).shape;
+    return set_reshaped(n, n.bind(n.add(op::unsqueeze_dims, {as_index_vector(n, 1)}, attrs), "axes"));
+  }
   Shape in = n.type(0).shape;
   std::vector<int64_t> axes = read_axes(n);
   int rank = static_cast<int>(in.size() + axes.size());
@@ -116,6 +130,17 @@ void convert_concat(NodeImport& n) {
   n.set(0, n.add(op::concatenate, n.inputs(), attrs));
 }
 
+/// A size that only the running model knows is 1 or that of the data, where that is another one than 1.
+void keep_larger(NodeImport& n, const Shape& shape, Shape& wanted) {
+  for (size_t i = 1; i <= std::min(shape.size(), wanted.size()); ++i) {
+    const Dim& own = shape[shape.size() - i];
+    Dim& asked = wanted[wanted.size() - i];
+    if (asked.is_constant() || !own.is_constant() || own == Dim(1)) continue;
+    n.function().constraints.push_back({(asked - 1) * (asked - own), 0, n.name()});
+    asked = own;
+  }
+}
+
 void convert_expand(NodeImport& n) {
   Shape wanted = n.dims(1, "shape");
   for (const Dim& d : wanted) {
@@ -123,6 +148,7 @@ void convert_expand(NodeImport& n) {
   }
   auto attrs = std::make_shared<BroadcastToAttrs>();
   Value* x = n.input(0);
+  keep_larger(n, x->type.shape, wanted);
   attrs->shape = broadcast_shapes(x->type.shape, wanted, n.function(), n.name());
   n.set(0, n.add(op::broadcast_to, {x}, attrs));
 }

@@ -3,8 +3,11 @@
 #include <limits>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/data_axes.h"
 #include "host/onnx/dim_bounds.h"
+#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
+#include "host/ops/shape_data.h"
 
 namespace gantry {
 namespace {
@@ -72,6 +75,9 @@ void convert_slice_1(NodeImport& n) {
   slice(n, as_dims(n.integer_list("starts")), as_dims(n.integer_list("ends")), n.integer_list("axes"), {});
 }
 void convert_slice_10(NodeImport& n) {
+  const bool by_data = !n.contents(1) || !n.contents(2) || (n.has(3) && !is_known_list(n, 3)) ||
+                       (n.has(4) && !is_known_list(n, 4));
+  if (by_data) return n.set(0, slice_by_data(n, n.input(0)));
   std::vector<int64_t> axes, steps;
   if (n.has(3)) axes = n.integers(3, "axes");
   if (n.has(4)) steps = n.integers(4, "steps");
@@ -105,6 +111,8 @@ void split(NodeImport& n, const Shape& sizes) {
     if (n.wants(i)) n.set(i, n.slice(x, axis, begin, end));
     begin = end;
   }
+  // Nothing may read beyond the data, whatever sizes the running model computes.
+  if (!(begin == extent)) n.function().constraints.push_back({begin, extent, n.name()});
   if (provably_different(begin, extent))
     n.fail("its parts make {}, not the {} of {}", begin.str(), extent.str(), x->type.str());
 }
@@ -129,21 +137,23 @@ PadMode pad_mode(NodeImport& n) {
 }
 
 /// Positive amounts become a pad, negative ones a slice.
-void pad(NodeImport& n, const Shape& before, const Shape& after, double value) {
-  Value* x = n.input(0);
-  auto attrs = std::make_shared<PadAttrs>();
-  attrs->mode = pad_mode(n);
-  attrs->value = value;
+Value* padded(NodeImport& n, Value* x, const Shape& before, const Shape& after, PadAttrs attrs) {
+  const auto cut = [](const Dim& d) { return certainly_at_most(0, d) ? Dim(0) : larger(Dim(0) - d, 0); };
   for (size_t i = 0; i < before.size(); ++i) {
-    auto cut = [](const Dim& d) { return d.is_constant() && d.value() < 0 ? Dim(-d.value()) : Dim(0); };
-    Dim begin = cut(before[i]), end = cut(after[i]);
-    if (!(begin == Dim(0) && end == Dim(0))) {
+    const Dim begin = cut(before[i]), end = cut(after[i]);
+    if (!(begin == Dim(0) && end == Dim(0)))
       x = n.slice(x, static_cast<int64_t>(i), begin, x->type.shape[i] - end);
-    }
-    attrs->before.push_back(begin == Dim(0) ? before[i] : Dim(0));
-    attrs->after.push_back(end == Dim(0) ? after[i] : Dim(0));
+    attrs.before.push_back(begin == Dim(0) ? before[i] : larger(before[i], 0));
+    attrs.after.push_back(end == Dim(0) ? after[i] : larger(after[i], 0));
   }
-  n.set(0, n.add(op::pad, {x}, attrs));
+  return n.add(op::pad, {x}, std::make_shared<PadAttrs>(std::move(attrs)));
+}
+
+void pad(NodeImport& n, const Shape& before, const Shape& after, double value) {
+  PadAttrs attrs;
+  attrs.mode = pad_mode(n);
+  attrs.value = value;
+  n.set(0, padded(n, n.input(0), before, after, std::move(attrs)));
 }
 
 void convert_pad_1(NodeImport& n) {
@@ -154,9 +164,16 @@ void convert_pad_1(NodeImport& n) {
   pad(n, {pads.begin(), middle}, {middle, pads.end()}, n.number("value", 0));
 }
 
-void convert_pad_11(NodeImport& n) {
-  Shape pads = n.dims(1, "pads");
-  auto rank = static_cast<size_t>(n.rank(0));
+/// Amounts in front of each axis, then behind.
+Shape pad_amounts(NodeImport& n) {
+  const auto rank = static_cast<size_t>(n.rank(0));
+  if (n.has(3) && !is_known_list(n, 3)) {
+    auto attrs = std::make_shared<ExtentsAttrs>();
+    attrs->extents = n.type(0).shape;
+    Value* amounts = n.add(op::pad_amounts, {as_index_vector(n, 1), as_index_vector(n, 3)}, attrs);
+    return n.bind(amounts, "pads", Elements::kSigned);
+  }
+  const Shape pads = n.dims(1, "pads", Elements::kSigned);
   std::vector<int64_t> axes;
   if (n.has(3)) axes = n.integers(3, "axes");
   if (axes.empty()) {
@@ -164,19 +181,35 @@ void convert_pad_11(NodeImport& n) {
   }
   if (pads.size() != 2 * axes.size())
     n.fail("its pads should have {} entries, not {}", 2 * axes.size(), pads.size());
-  Shape before(rank, 0), after(rank, 0);
+  Shape amounts(2 * rank, 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<size_t>(n.axis(axes[i], static_cast<int>(rank)));
-    before[axis] = pads[i];
-    after[axis] = pads[axes.size() + i];
+    amounts[axis] = pads[i];
+    amounts[rank + axis] = pads[axes.size() + i];
   }
-  double value = 0;
-  if (n.has(2)) {
+  return amounts;
+}
+
+void convert_pad_11(NodeImport& n) {
+  const Shape amounts = pad_amounts(n);
+  const auto middle = amounts.begin() + n.rank(0);
+  const Shape before(amounts.begin(), middle), after(middle, amounts.end());
+  if (!n.has(2)) return pad(n, before, after, 0);
+  if (n.constant(2)) {
     std::vector<double> values = n.numbers(2, "padding value");
     if (values.size() != 1) n.fail("its padding value should be one number");
-    value = values[0];
+    return pad(n, before, after, values[0]);
   }
-  pad(n, before, after, value);
+  Value* x = n.input(0);
+  PadAttrs attrs;
+  attrs.mode = pad_mode(n);
+  Value* y = padded(n, x, before, after, attrs);
+  if (attrs.mode != PadMode::kConstant) return n.set(0, y);
+  // Where the padding is: around a tensor of ones.
+  const bool one = true;
+  Value* ones = n.broadcast(n.constant_value(make_constant({DType::kBool, {}}, &one), "inside"), x->type.shape);
+  Value* inside = padded(n, ones, before, after, attrs);
+  n.set(0, n.add(op::where, {inside, y, n.reshape(n.input(2), {})}));
 }
 
 }  // namespace

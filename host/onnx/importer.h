@@ -12,6 +12,7 @@
 
 #include "host/graph/graph.h"
 #include "host/onnx/contents.h"
+#include "host/onnx/data_dims.h"
 #include "host/onnx/import.h"
 #include "host/onnx/tensor_data.h"
 #include "host/onnx/unsupported.h"
@@ -67,6 +68,9 @@ class Importer {
   const std::map<std::string, int64_t>& given_sizes() const { return fixed_symbols_; }
   Function& function() { return graph_.main; }
   TensorReader& tensors() { return tensors_; }
+  DataDims& data_dims() { return data_dims_; }
+  /// A symbol that no other has.
+  std::string new_symbol(const std::string& wanted);
   /// The binding of a name, inner scopes first; a user error names `reader` if there is none. Throws
   /// ReadsUnknown for an unknown one.
   Binding& lookup(const std::string& name, const std::string& reader);
@@ -122,8 +126,6 @@ class Importer {
   Dim input_dim(const onnx::TensorShapeProto_Dimension& dim, const std::string& input, int axis);
   /// Gives the names that inputs' dimensions have in the model to symbols, before any without one is named.
   void name_symbols(const onnx::GraphProto& graph);
-  /// A symbol that no other has.
-  std::string new_symbol(const std::string& wanted);
   /// The version of a domain that the model, or the function that is being converted, imports; 1 where it does not say.
   int64_t opset_of(const std::string& domain) const;
   Convert converter_of(const onnx::NodeProto& node) const;
@@ -141,6 +143,7 @@ class Importer {
   const ImportOptions& options_;
   std::shared_ptr<FunctionBodies> bodies_;
   TensorReader tensors_;
+  DataDims data_dims_{*this};
   Graph graph_;
   int64_t opset_ = 0;
   std::map<std::string, int64_t> opsets_;  ///< of the other domains

@@ -68,16 +68,41 @@ std::optional<Contents> NodeImport::contents(size_t i) {
   if (binding.contents) return binding.contents;
   ConstantPtr data = constant(i);
   if (data) binding.contents = contents_of(*data);
+  // Of nothing all is known.
+  const bool is_empty = binding.value && binding.value->type.shape == Shape{0} &&
+                        (binding.value->type.dtype == DType::kI64 || binding.value->type.dtype == DType::kI32);
+  if (!binding.contents && is_empty) binding.contents = Contents{{}, false, binding.value->type.dtype};
   return binding.contents;
 }
 
-Shape NodeImport::dims(size_t i, const char* what) {
+Shape NodeImport::dims(size_t i, const char* what, Elements elements) {
   if (!has(i)) fail("its {} (input {}) is missing", what, i);
   if (auto known = contents(i)) return known->dims;
   TensorType t = type(i);
   if (t.dtype != DType::kI64 && t.dtype != DType::kI32)
     fail("its {} must be integers, not {}", what, t.str());
-  unsupported(UnsupportedKind::kRunTimeValue, "{}", what);
+  Value* value = input(i);
+  Shape dims = bind(value, what, elements);
+  // From here on the elements count as known: what is computed from them is dimensions too.
+  if (t.rank() <= 1)
+    importer_.lookup(proto_.input(static_cast<int>(i)), name_).contents = Contents{dims, t.rank() == 0, t.dtype};
+  return dims;
+}
+
+Shape NodeImport::bind(Value* value, const char* what, Elements elements) {
+  constexpr int64_t kMost = 256;
+  const auto count = element_count(value->type.shape).constant();
+  if (!count || *count > kMost)
+    unsupported(UnsupportedKind::kRunTimeValue, "{}, of which even the number is only known when the model runs", what);
+  return importer_.data_dims().of(value, elements, name_);
+}
+
+bool NodeImport::may_be_negative(const Dim& dim) const {
+  return importer_.data_dims().may_be_negative(dim);
+}
+
+Shape NodeImport::named(Shape dims, const char* hint) {
+  return importer_.data_dims().named(std::move(dims), hint, name_);
 }
 
 std::vector<int64_t> NodeImport::integers(size_t i, const char* what) {

@@ -22,6 +22,12 @@ namespace gantry {
 
 class Importer;
 
+/// What elements that steer shapes may be where only the running model knows them.
+enum class Elements : uint8_t {
+  kSizes,   ///< not negative: others end the run with an error that names the node
+  kSigned,  ///< any
+};
+
 /// Inputs, typed attributes and results of the node being converted. All errors name the node.
 class NodeImport {
  public:
@@ -61,8 +67,15 @@ class NodeImport {
   ConstantPtr constant(size_t i);
   /// Elements of an integer vector or scalar as dimensions, if they are known now.
   std::optional<Contents> contents(size_t i);
-  /// As contents(); `what` is unsupported where it is only known when the model runs.
-  Shape dims(size_t i, const char* what);
+  /// As contents(); where the elements are only known when the model runs, symbols that stand for them, bound by a
+  /// node (bind_dims). `what` is unsupported where their number is not known either.
+  Shape dims(size_t i, const char* what, Elements elements = Elements::kSizes);
+  /// Symbols for the elements of an integer tensor that the model computes.
+  Shape bind(Value* value, const char* what, Elements elements = Elements::kSizes);
+  /// Whether data decide on the sign of a dimension too.
+  bool may_be_negative(const Dim& dim) const;
+  /// The dimensions under names of their own where they are more than a symbol: expressions of expressions grow.
+  Shape named(Shape dims, const char* hint);
   /// As dims(), all constant.
   std::vector<int64_t> integers(size_t i, const char* what);
   /// Elements of a constant of any numeric dtype.

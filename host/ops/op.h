@@ -68,6 +68,8 @@ struct OpDef : OpBase {
   /// How the node's attributes say that it is computed, for reports: "winograd4"; null or empty: the only
   /// way.
   std::function<std::string(const Node&)> algorithm;
+  /// Names of the symbols that the node gives values to while the program runs (bind_dims.h); null: it binds none.
+  std::function<std::vector<std::string>(const Node&)> bound_symbols;
 };
 
 /// The declaration of the node's op.
@@ -89,6 +91,7 @@ class OpSet : public OpTable {
   /// The declaration of a handle; an internal error if it is not declared.
   const OpDef& get(const OpHandle& handle) const;
   std::vector<TensorType> infer(const Node& node, Function& function) const override;
+  std::vector<std::string> bound_symbols(const Node& node) const override;
   const std::vector<std::unique_ptr<OpDef>>& all() const { return ops_; }
 
  private:

@@ -60,6 +60,10 @@ std::vector<TensorType> OpSet::infer(const Node& node, Function& function) const
   return op.infer(node, function);
 }
 
+std::vector<std::string> OpSet::bound_symbols(const Node& node) const {
+  return op_def(node).bound_symbols ? op_def(node).bound_symbols(node) : std::vector<std::string>();
+}
+
 const OpSet& op_set() {
   static const OpSet set = [] {
     OpSet all;
@@ -83,7 +87,9 @@ const OpSet& op_set() {
     add_scatter_ops(all);
     add_create_ops(all);
     add_cumsum_ops(all);
+    add_shape_data_ops(all);
     add_sort_ops(all);
+    add_bind_dims_op(all);
     add_device_copy_op(all);
     add_resize_ops(all);
     add_recurrent_ops(all);

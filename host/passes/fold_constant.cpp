@@ -142,6 +142,7 @@ void fold(Function& main, bool grows, PassContext& context) {
   };
   std::set<const Node*> folded;
   for (Node* node : main.nodes()) {
+    if (op_def(*node).bound_symbols) continue;
     const auto after = bytes_of_results(*node);
     if (!after || !has_constant_inputs(*node) || !worth_folding(*node, *after) || has_symbolic_attrs(*node))
       continue;

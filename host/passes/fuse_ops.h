@@ -20,6 +20,7 @@ class FusedOpTable : public OpTable {
   std::vector<std::string> names() const override;
   const OpBase* find(std::string_view name) const override;
   std::vector<TensorType> infer(const Node& node, Function& function) const override;
+  std::vector<std::string> bound_symbols(const Node& node) const override { return ops_.bound_symbols(node); }
 
  private:
   const OpTable& ops_;

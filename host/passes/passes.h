@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -141,22 +142,30 @@ void fuse_ops(Graph& graph, PassContext& context);
 /// A graph in which a node has its place already stays as it is.
 void place_devices(Graph& graph, PassContext& context);
 
-/// Memory plan of a function in which every node is a kernel or a view.
+/// Memory plan of a function in which every node is a kernel or a view, or binds symbols. A node that binds symbols
+/// ends a stretch: sizes that depend on them are known in the next one.
 struct MemoryPlan {
   struct Slot {
-    Dim offset;  ///< bytes in the workspace, 64-byte aligned
+    Dim offset;  ///< bytes in the workspace, 64-byte aligned; of what is kept, in its stretch's kept memory
     Dim bytes;
+    std::optional<size_t> kept_by = std::nullopt;  ///< the stretch that makes it, if a later one reads it
+  };
+  struct Stretch {
+    Dim workspace_bytes, kept_bytes;
   };
   /// Values that live in the workspace (not parameters, constants or outputs). Views share their input's
   /// slot.
   std::map<const Value*, Slot> slots;
   /// Scratch of each node, in the order asked for.
   std::map<const Node*, std::vector<Slot>> scratch;
-  Dim workspace_bytes;
+  Dim workspace_bytes;  ///< of the first stretch
+  /// All of them; one where nothing binds symbols.
+  std::vector<Stretch> stretches;
 };
 /// Places values so that those alive at once do not overlap. `scratch_bytes` gives each node's scratch
 /// buffers, alive while it runs. Static sizes: host/passes/memory_placement.h; symbolic ones share slots
-/// whose size is the maximum of their users'. `here`: plans one memory of several, for the results and
+/// whose size is the maximum of their users'. Each stretch has the whole workspace again; what later ones read is
+/// kept. `here`: plans one memory of several, for the results and
 /// scratch of the nodes for which it is true.
 MemoryPlan plan_memory(const Function& function,
                        const std::function<std::vector<Dim>(const Node&)>& scratch_bytes,

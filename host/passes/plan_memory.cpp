@@ -16,6 +16,8 @@ struct Item {
   const Node* node = nullptr;
   size_t scratch_index = 0;
   size_t first = 0, last = 0;
+  size_t stretch = 0;  ///< in which it is made
+  bool kept = false;   ///< a later stretch reads it
   Dim bytes;
   Dim offset;  ///< the plan
 };
@@ -28,21 +30,26 @@ std::vector<Item> collect_items(const Function& function,
   std::vector<Item> items;
   std::map<const Value*, size_t> item_of;
   const auto& nodes = function.nodes();
+  size_t stretch = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = *nodes[i];
+    const size_t here_now = stretch;
+    if (op_def(node).bound_symbols) ++stretch;  // it still reads in the one that it ends
     for (Value* input : node.inputs) {
       if (input == nullptr) continue;
-      if (const auto found = item_of.find(root_of_views(input)); found != item_of.end())
-        items[found->second].last = i;
+      const auto found = item_of.find(root_of_views(input));
+      if (found == item_of.end()) continue;
+      items[found->second].last = i;
+      items[found->second].kept = items[found->second].stretch != here_now;
     }
     if (op_def(node).is_view || (here && !here(node))) continue;
     for (const Value* result : node.results) {
       if (elsewhere.count(result) != 0) continue;
       item_of[result] = items.size();
-      items.push_back({result, &node, 0, i, i, result->type.byte_size(), 0});
+      items.push_back({result, &node, 0, i, i, here_now, false, result->type.byte_size(), 0});
     }
     const std::vector<Dim> scratch = scratch_bytes ? scratch_bytes(node) : std::vector<Dim>{};
-    for (size_t s = 0; s < scratch.size(); ++s) items.push_back({nullptr, &node, s, i, i, scratch[s], 0});
+    for (size_t s = 0; s < scratch.size(); ++s) items.push_back({nullptr, &node, s, i, i, here_now, false, scratch[s], 0});
   }
   return items;
 }
@@ -69,20 +76,50 @@ Dim place_symbolic(const std::vector<Item*>& items, int64_t base) {
   return placement.bytes + base;
 }
 
+// --- stretches
+
+/// All that a stretch keeps is alive at its end: nothing shares memory.
+Dim place_kept(const std::vector<Item*>& items) {
+  Dim end = 0;
+  for (Item* item : items) {
+    item->offset = end;
+    end = end + aligned_bytes(item->bytes);
+  }
+  return end;
+}
+
+std::vector<MemoryPlan::Stretch> place_stretches(std::vector<Item>& items, const Function& function) {
+  size_t count = 1;
+  for (const Node* node : function.nodes()) count += op_def(*node).bound_symbols ? 1 : 0;
+  struct Items {
+    std::vector<Item*> constant, symbolic, kept;
+  };
+  std::vector<Items> by_stretch(count);
+  for (Item& item : items) {
+    Items& own = by_stretch[item.stretch];
+    (item.kept ? own.kept : item.bytes.is_constant() ? own.constant : own.symbolic).push_back(&item);
+  }
+  std::vector<MemoryPlan::Stretch> stretches;
+  for (const Items& own : by_stretch) {
+    const int64_t constant_bytes = place_constant(own.constant);
+    stretches.push_back({place_symbolic(own.symbolic, constant_bytes), place_kept(own.kept)});
+  }
+  return stretches;
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const Function& function,
                        const std::function<std::vector<Dim>(const Node&)>& scratch_bytes,
                        const std::function<bool(const Node&)>& here) {
   std::vector<Item> items = collect_items(function, scratch_bytes, here);
-  std::vector<Item*> constant, symbolic;
-  for (Item& item : items) (item.bytes.is_constant() ? constant : symbolic).push_back(&item);
-  const int64_t constant_bytes = place_constant(constant);
   MemoryPlan plan;
-  plan.workspace_bytes = place_symbolic(symbolic, constant_bytes);
+  plan.stretches = place_stretches(items, function);
+  plan.workspace_bytes = plan.stretches.front().workspace_bytes;
   for (const Item& item : items) {
+    const std::optional<size_t> kept_by = item.kept ? std::optional(item.stretch) : std::nullopt;
     if (item.value != nullptr) {
-      plan.slots[item.value] = {item.offset, item.bytes};
+      plan.slots[item.value] = {item.offset, item.bytes, kept_by};
     } else {
       plan.scratch[item.node].push_back({item.offset, item.bytes});
     }

@@ -1,0 +1,94 @@
+#include "host/onnx/data_dims.h"
+
+#include <algorithm>
+
+#include "host/onnx/importer.h"
+#include "host/onnx/node_import.h"
+#include "host/ops/bind_dims.h"
+#include "host/ops/builder.h"
+#include "host/ops/elementwise.h"
+#include "host/ops/movement.h"
+
+namespace gantry {
+namespace {
+
+bool is_integer(DType dtype) {
+  return dtype == DType::kI64 || dtype == DType::kI32;
+}
+
+}  // namespace
+
+std::string DataDims::symbol_of(const std::string& name, size_t element, size_t count) {
+  return importer_.new_symbol(count == 1 ? name : fmt::format("{}.{}", name, element));
+}
+
+Shape DataDims::of(Value* value, Elements elements, const std::string& node) {
+  if (const auto known = known_.find(value); known != known_.end()) return known->second;
+  Shape dims;
+  if (!look_through(value, elements, node, dims)) dims = bind(value, elements, node);
+  return known_[value] = dims;
+}
+
+bool DataDims::look_through(Value* value, Elements elements, const std::string& node, Shape& dims) {
+  if (value->is_constant()) {
+    ConstantData flat = *value->constant;
+    flat.type.shape = {element_count(flat.type.shape)};
+    const auto known = contents_of(flat);
+    if (known) dims = known->dims;
+    return known.has_value();
+  }
+  if (value->producer == nullptr) return false;
+  const Node& maker = *value->producer;
+  if (const auto* attrs = maker.match(op::dims_to_tensor)) {
+    dims = attrs->dims;
+    return true;
+  }
+  // The same elements in the same order.
+  const bool same = maker.is(op::reshape) || maker.is(op::identity) ||
+                    (maker.is(op::cast) && is_integer(maker.inputs[0]->type.dtype));
+  if (same) {
+    dims = of(maker.inputs[0], elements, node);
+    return true;
+  }
+  if (!maker.is(op::concatenate) || value->type.rank() != 1) return false;
+  for (Value* part : maker.inputs) {
+    const Shape own = of(part, elements, node);
+    dims.insert(dims.end(), own.begin(), own.end());
+  }
+  return true;
+}
+
+Shape DataDims::bind(Value* value, Elements elements, const std::string& node) {
+  auto attrs = std::make_shared<BindDimsAttrs>();
+  const auto count = static_cast<size_t>(element_count(value->type.shape).value());
+  Shape dims;
+  for (size_t i = 0; i < count; ++i) {
+    attrs->symbols.push_back(Dim::symbol(symbol_of(value->name, i, count)));
+    dims.push_back(attrs->symbols.back());
+    if (elements != Elements::kSigned) continue;
+    attrs->negatives.push_back(Dim::symbol(symbol_of(value->name + ".below", i, count)));
+    negatives_.insert(attrs->negatives.back().str());
+    dims.back() = dims.back() - attrs->negatives.back();
+  }
+  if (count > 0) Builder(importer_.function(), {node})(op::bind_dims, {value}, attrs);
+  return dims;
+}
+
+bool DataDims::may_be_negative(const Dim& dim) const {
+  if (dim.is_constant() || negatives_.empty()) return false;
+  return std::ranges::any_of(dim.symbols(), [&](const std::string& name) { return negatives_.count(name) != 0; });
+}
+
+Shape DataDims::named(Shape dims, const std::string& hint, const std::string& node) {
+  auto attrs = std::make_shared<BindDimsAttrs>();
+  for (Dim& dim : dims) {
+    if (dim.is_constant() || dim.is_symbol()) continue;
+    attrs->values.push_back(dim);
+    dim = Dim::symbol(importer_.new_symbol(hint));
+    attrs->symbols.push_back(dim);
+  }
+  if (!attrs->symbols.empty()) Builder(importer_.function(), {node})(op::bind_dims, {}, attrs);
+  return dims;
+}
+
+}  // namespace gantry

@@ -1,0 +1,41 @@
+// Dimensions that the running model computes: symbols for the elements of small integer tensors.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+class Importer;
+enum class Elements : uint8_t;
+
+/// Gives elements of data symbols, each once.
+class DataDims {
+ public:
+  explicit DataDims(Importer& importer) : importer_(importer) {}
+
+  /// The elements of an integer tensor of a known number of elements, in row-major order. Those that are known stay
+  /// what they are: a shape put together from constants, dimensions and data has symbols for the data alone. `node`:
+  /// who asks, for errors when the model runs.
+  Shape of(Value* value, Elements elements, const std::string& node);
+  /// New symbols for the dimensions that are neither constants nor symbols.
+  Shape named(Shape dims, const std::string& hint, const std::string& node);
+  /// Whether data decide on the sign of the dimension too.
+  bool may_be_negative(const Dim& dim) const;
+
+ private:
+  /// The elements, if a look at what makes the value tells them.
+  bool look_through(Value* value, Elements elements, const std::string& node, Shape& dims);
+  Shape bind(Value* value, Elements elements, const std::string& node);
+  std::string symbol_of(const std::string& name, size_t element, size_t count);
+
+  Importer& importer_;
+  std::map<const Value*, Shape> known_;
+  std::set<std::string> negatives_;  ///< symbols of what is below 0
+};
+
+}  // namespace gantry

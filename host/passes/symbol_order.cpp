@@ -1,0 +1,52 @@
+#include "host/passes/symbol_order.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "host/ops/bind_dims.h"
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+class Orderer {
+ public:
+  explicit Orderer(const Function& function) {
+    for (Node* node : function.nodes()) {
+      for (const std::string& symbol : bound_symbols(*node)) binder_[symbol] = node;
+    }
+    for (Node* node : function.nodes()) visit(node);
+  }
+  std::vector<Node*> take() { return std::move(order_); }
+
+ private:
+  void visit(Node* node) {
+    if (done_.count(node) != 0) return;
+    internal_check(open_.insert(node).second, "node {} needs symbols that it must be there for", node->op->name);
+    for (const Value* input : node->inputs) {
+      if (input != nullptr && input->producer != nullptr) visit(input->producer);
+    }
+    std::set<std::string> symbols;
+    add_mentioned_symbols(*node, symbols);
+    for (const std::string& symbol : symbols) {
+      if (const auto found = binder_.find(symbol); found != binder_.end()) visit(found->second);
+    }
+    done_.insert(node);
+    order_.push_back(node);
+  }
+
+  std::map<std::string, Node*> binder_;
+  std::set<const Node*> done_, open_;
+  std::vector<Node*> order_;
+};
+
+}  // namespace
+
+void order_by_symbols(Function& function) {
+  if (!binds_symbols(function)) return;
+  function.reorder(Orderer(function).take());
+}
+
+}  // namespace gantry
