@@ -78,7 +78,7 @@ typedef struct GantryTensorDescription {
   int32_t rank;
   const char* name; /**< lives as long as the module */
   DLDataType dtype;
-  int64_t shape[GANTRY_MAX_RANK]; /**< -1: symbolic, known when inputs are set */
+  int64_t shape[GANTRY_MAX_RANK]; /**< -1: symbolic, known when inputs are set; where data say it, after a run */
 } GantryTensorDescription;
 GANTRY_API GantryStatus gantry_describe_input(const GantryModule* module, int32_t index,
                                               GantryTensorDescription* out);
