@@ -30,6 +30,7 @@ ConverterTable make_table() {
   add_slice_converters(table);
   add_index_converters(table);
   add_scatter_converters(table);
+  add_selection_converters(table);
   add_einsum_converters(table);
   add_resize_converters(table);
   add_recurrent_converters(table);

@@ -39,6 +39,7 @@ void add_shape_converters(ConverterTable& table);
 void add_slice_converters(ConverterTable& table);
 void add_index_converters(ConverterTable& table);
 void add_scatter_converters(ConverterTable& table);
+void add_selection_converters(ConverterTable& table);
 void add_einsum_converters(ConverterTable& table);
 void add_resize_converters(ConverterTable& table);
 void add_recurrent_converters(ConverterTable& table);

@@ -25,6 +25,7 @@ void add_index_ops(OpSet& set);
 void add_scatter_ops(OpSet& set);
 void add_create_ops(OpSet& set);
 void add_cumsum_ops(OpSet& set);
+void add_selection_ops(OpSet& set);
 void add_shape_data_ops(OpSet& set);
 void add_sort_ops(OpSet& set);
 void add_bind_dims_op(OpSet& set);

@@ -87,6 +87,7 @@ const OpSet& op_set() {
     add_scatter_ops(all);
     add_create_ops(all);
     add_cumsum_ops(all);
+    add_selection_ops(all);
     add_shape_data_ops(all);
     add_sort_ops(all);
     add_bind_dims_op(all);
