@@ -145,6 +145,7 @@ Result pass_through(NodeImport& n) {
 Result unsqueeze(NodeImport& n) {
   auto c = n.contents(0);
   if (!c || !c->scalar) return std::nullopt;
+  if (n.opset() >= 13 && !n.contents(1)) return std::nullopt;
   auto axes = n.opset() < 13 ? n.integer_list("axes") : n.integers(1, "axes");
   if (axes.size() != 1) return std::nullopt;
   c->scalar = false;

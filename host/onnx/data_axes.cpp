@@ -17,7 +17,7 @@ bool is_known_list(NodeImport& n, size_t i) {
 Value* as_index_vector(NodeImport& n, size_t i) {
   Value* x = n.input(i);
   if (!element_count(x->type.shape).is_constant())
-    n.unsupported(UnsupportedKind::kRunTimeValue, "input {}, of which even the length is only known when the model runs", i);
+    n.unsupported(UnsupportedKind::kRunTimeValue, "input {} of a length that is only known when the model runs", i);
   return n.cast(n.reshape(x, {element_count(x->type.shape)}), DType::kI64);
 }
 

@@ -93,7 +93,7 @@ Shape NodeImport::bind(Value* value, const char* what, Elements elements) {
   constexpr int64_t kMost = 256;
   const auto count = element_count(value->type.shape).constant();
   if (!count || *count > kMost)
-    unsupported(UnsupportedKind::kRunTimeValue, "{}, of which even the number is only known when the model runs", what);
+    unsupported(UnsupportedKind::kRunTimeValue, "{} of a length that is only known when the model runs", what);
   return importer_.data_dims().of(value, elements, name_);
 }
 
@@ -107,6 +107,7 @@ Shape NodeImport::named(Shape dims, const char* hint) {
 
 std::vector<int64_t> NodeImport::integers(size_t i, const char* what) {
   std::vector<int64_t> values;
+  if (has(i) && !contents(i)) unsupported(UnsupportedKind::kRunTimeValue, "{}", what);
   for (const Dim& d : dims(i, what)) {
     if (!d.is_constant())
       unsupported(UnsupportedKind::kRunTimeValue, "{}, which depends on a symbolic dimension", what);
