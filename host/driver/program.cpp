@@ -1,11 +1,14 @@
 #include "host/driver/program.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
 #include <unordered_map>
 
 #include "host/driver/pipeline.h"
+#include "host/ops/bind_dims.h"
 #include "host/ops/device_copy.h"
 #include "host/ops/op.h"
 #include "host/passes/symbol_order.h"
@@ -150,6 +153,16 @@ class KernelTable {
   std::unordered_map<std::string, size_t> by_text_;  ///< of the loop nest
 };
 
+/// Passes for the target. A plan that goes on when values are known does not reach into a GPU's memory: so far the CPU
+/// beside it runs all of such a program, which is optimised for that.
+std::vector<NodeDecision> optimise(Graph& graph, const Target& target, const CompileOptions& options) {
+  if (!target.for_gpu() || !binds_symbols(graph.main)) return run_graph_passes(graph, target, options);
+  spdlog::info("{}: sizes depend on data, so the whole model runs on the CPU", target.name);
+  std::vector<NodeDecision> decisions = run_graph_passes(graph, host_target(target), options);
+  for (Node* node : graph.main.nodes()) node->placement = Placement::kCpu;
+  return decisions;
+}
+
 }  // namespace
 
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options) {
@@ -158,7 +171,7 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
 
 Program build_program(Graph&& graph, const Target& target, const CompileOptions& options) {
   Program program{std::move(graph), {}, {}, {}, {}, {}};
-  program.decisions = run_graph_passes(program.graph, target, options);
+  program.decisions = optimise(program.graph, target, options);
   order_by_symbols(program.graph.main);
   KernelTable kernels(program, target, options);
   size_t step = 0;
