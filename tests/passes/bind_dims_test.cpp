@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kCut = R"(fn @main(%x: Tensor[(8), f32], %n: Tensor[(1), i64]) -> Tensor[(k), f32] {
   %0 = nn.relu(%x)
-  %1 = bind_dims(%n, symbols=[k])  // Slice_0
+  %1 = bind_dims(%n, symbols=(k))  // Slice_0
   %2 = strided_slice(%0, begin=[0], end=[k])
   return %2
 }
@@ -25,7 +25,7 @@ TEST(BindDims, IsKeptWhileItsSymbolsAreMentioned) {
   EXPECT_EQ(after(R"(fn @main(%x: Tensor[(8), f32], %n: Tensor[(1), i64]) -> Tensor[(8), f32] {
   %0 = nn.relu(%x)
   %1 = multiply(%n, %n)
-  %2 = bind_dims(%1, symbols=[k])
+  %2 = bind_dims(%1, symbols=(k))
   %3 = strided_slice(%0, begin=[0], end=[k])
   return %0
 }
@@ -40,7 +40,7 @@ TEST(BindDims, IsKeptWhileItsSymbolsAreMentioned) {
 
 TEST(BindDims, IsNotFoldedWithAConstant) {
   const std::string text = R"(fn @main(%x: Tensor[(8), f32]) -> Tensor[(k), f32] {
-  %0 = bind_dims(const(i64, [1], [3]), symbols=[k])
+  %0 = bind_dims(const(i64, [1], [3]), symbols=(k))
   %1 = strided_slice(%x, begin=[0], end=[k])
   return %1
 }
@@ -54,26 +54,26 @@ TEST(BindDims, TakesAsManySymbolsAsTheTensorHasElements) {
                            ")\n  return %0\n}\n",
                        table());
   };
-  EXPECT_NO_THROW(parse("%n, symbols=[a, b]"));
-  EXPECT_NO_THROW(parse("%n, symbols=[a, b], negatives=[c, d]"));
-  EXPECT_NO_THROW(parse("symbols=[a], values=[2*N+1]"));
-  EXPECT_THROW(parse("%n, symbols=[a]"), Error);
-  EXPECT_THROW(parse("%n, symbols=[a, 2*b]"), Error);
-  EXPECT_THROW(parse("%n, symbols=[a, b], negatives=[c]"), Error);
-  EXPECT_THROW(parse("symbols=[a]"), Error);
+  EXPECT_NO_THROW(parse("%n, symbols=(a, b)"));
+  EXPECT_NO_THROW(parse("%n, symbols=(a, b), negatives=(c, d)"));
+  EXPECT_NO_THROW(parse("symbols=(a), values=(2*N+1)"));
+  EXPECT_THROW(parse("%n, symbols=(a)"), Error);
+  EXPECT_THROW(parse("%n, symbols=(a, 2*b)"), Error);
+  EXPECT_THROW(parse("%n, symbols=(a, b), negatives=(c)"), Error);
+  EXPECT_THROW(parse("symbols=(a)"), Error);
 }
 
 TEST(BindDims, ASymbolIsBoundOnceAndBySomething) {
   Graph twice = parse_graph(R"(fn @main(%n: Tensor[(1), i64]) -> Tensor[(0), bool] {
-  %0 = bind_dims(%n, symbols=[k])
-  %1 = bind_dims(%n, symbols=[k])
+  %0 = bind_dims(%n, symbols=(k))
+  %1 = bind_dims(%n, symbols=(k))
   return %1
 }
 )",
                             table());
   EXPECT_THROW(verify(twice, table(), "parsing"), Error);
   Graph never = parse_graph(R"(fn @main(%n: Tensor[(1), i64], %x: Tensor[(8), f32]) -> Tensor[(j), f32] {
-  %0 = bind_dims(%n, symbols=[k])
+  %0 = bind_dims(%n, symbols=(k))
   %1 = strided_slice(%x, begin=[0], end=[j])
   return %1
 }
@@ -87,7 +87,7 @@ TEST(SymbolOrder, MovesABindingInFrontOfWhatMentionsItsSymbols) {
   %0 = nn.relu(%x)
   %1 = strided_slice(%0, begin=[0], end=[k])
   %2 = multiply(%n, %n)
-  %3 = bind_dims(%2, symbols=[k])
+  %3 = bind_dims(%2, symbols=(k))
   return %1
 }
 )",
@@ -96,7 +96,7 @@ TEST(SymbolOrder, MovesABindingInFrontOfWhatMentionsItsSymbols) {
   EXPECT_EQ(print(graph, table()), R"(fn @main(%x: Tensor[(8), f32], %n: Tensor[(1), i64]) -> Tensor[(k), f32] {
   %0 = nn.relu(%x)
   %2 = multiply(%n, %n)
-  %3 = bind_dims(%2, symbols=[k])
+  %3 = bind_dims(%2, symbols=(k))
   %1 = strided_slice(%0, begin=[0], end=[k])
   return %1
 }
@@ -108,7 +108,7 @@ TEST(PlanMemory, ABindingEndsAStretchAndWhatLivesAcrossItIsKept) {
   %0 = nn.relu(%x)
   %1 = exp(%0)
   %2 = multiply(%n, %n)
-  %3 = bind_dims(%2, symbols=[k])
+  %3 = bind_dims(%2, symbols=(k))
   %4 = strided_slice(%1, begin=[0], end=[k])
   %5 = exp(%4)
   %6 = nn.relu(%5)
