@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kCut = R"(fn @main(%x: Tensor[(8), f32], %n: Tensor[(1), i64]) -> Tensor[(k), f32] {
   %0 = nn.relu(%x)
   %1 = bind_dims(%n, symbols=(k))  // Slice_0
-  %2 = strided_slice(%0, begin=[0], end=[k])
+  %2 = strided_slice(%0, begin=(0), end=(k))
   return %2
 }
 )";
@@ -26,7 +26,7 @@ TEST(BindDims, IsKeptWhileItsSymbolsAreMentioned) {
   %0 = nn.relu(%x)
   %1 = multiply(%n, %n)
   %2 = bind_dims(%1, symbols=(k))
-  %3 = strided_slice(%0, begin=[0], end=[k])
+  %3 = strided_slice(%0, begin=(0), end=(k))
   return %0
 }
 )",
@@ -41,7 +41,7 @@ TEST(BindDims, IsKeptWhileItsSymbolsAreMentioned) {
 TEST(BindDims, IsNotFoldedWithAConstant) {
   const std::string text = R"(fn @main(%x: Tensor[(8), f32]) -> Tensor[(k), f32] {
   %0 = bind_dims(const(i64, [1], [3]), symbols=(k))
-  %1 = strided_slice(%x, begin=[0], end=[k])
+  %1 = strided_slice(%x, begin=(0), end=(k))
   return %1
 }
 )";
@@ -74,7 +74,7 @@ TEST(BindDims, ASymbolIsBoundOnceAndBySomething) {
   EXPECT_THROW(verify(twice, table(), "parsing"), Error);
   Graph never = parse_graph(R"(fn @main(%n: Tensor[(1), i64], %x: Tensor[(8), f32]) -> Tensor[(j), f32] {
   %0 = bind_dims(%n, symbols=(k))
-  %1 = strided_slice(%x, begin=[0], end=[j])
+  %1 = strided_slice(%x, begin=(0), end=(j))
   return %1
 }
 )",
@@ -85,7 +85,7 @@ TEST(BindDims, ASymbolIsBoundOnceAndBySomething) {
 TEST(SymbolOrder, MovesABindingInFrontOfWhatMentionsItsSymbols) {
   Graph graph = parse_graph(R"(fn @main(%x: Tensor[(8), f32], %n: Tensor[(1), i64]) -> Tensor[(k), f32] {
   %0 = nn.relu(%x)
-  %1 = strided_slice(%0, begin=[0], end=[k])
+  %1 = strided_slice(%0, begin=(0), end=(k))
   %2 = multiply(%n, %n)
   %3 = bind_dims(%2, symbols=(k))
   return %1
@@ -97,7 +97,7 @@ TEST(SymbolOrder, MovesABindingInFrontOfWhatMentionsItsSymbols) {
   %0 = nn.relu(%x)
   %2 = multiply(%n, %n)
   %3 = bind_dims(%2, symbols=(k))
-  %1 = strided_slice(%0, begin=[0], end=[k])
+  %1 = strided_slice(%0, begin=(0), end=(k))
   return %1
 }
 )");
@@ -109,7 +109,7 @@ TEST(PlanMemory, ABindingEndsAStretchAndWhatLivesAcrossItIsKept) {
   %1 = exp(%0)
   %2 = multiply(%n, %n)
   %3 = bind_dims(%2, symbols=(k))
-  %4 = strided_slice(%1, begin=[0], end=[k])
+  %4 = strided_slice(%1, begin=(0), end=(k))
   %5 = exp(%4)
   %6 = nn.relu(%5)
   return %6
