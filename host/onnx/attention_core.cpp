@@ -64,6 +64,12 @@ AttentionStages attention_stages(const AttentionCore& core) {
   return {scores, capped, masked, weights, result};
 }
 
+double usual_scale(const Term& query) {
+  const Dim& size = query.dim(-1);
+  if (!size.is_constant()) query.node().unsupported(UnsupportedKind::kRunTimeValue, "size of a head");
+  return 1 / std::sqrt(static_cast<double>(size.value()));
+}
+
 std::optional<Term> window_mask(NodeImport& n, const AttentionWindow& window) {
   if (window.left < 0 && window.right < 0) return std::nullopt;
   Term position = Term::range(n, window.queries, window.offset).reshaped({window.queries, 1});

@@ -35,6 +35,9 @@ struct AttentionStages {
 
 AttentionStages attention_stages(const AttentionCore& core);
 
+/// The usual scale, 1 / sqrt(D): unsupported where the size of a head, the last dimension, is not known.
+double usual_scale(const Term& query);
+
 /// Adds a condition to those that are there already.
 void restrict(std::optional<Term>& allowed, const Term& condition);
 

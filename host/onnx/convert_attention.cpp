@@ -1,7 +1,6 @@
 // Attention and what belongs to it: rotary embeddings, caches of keys and values, FlexAttention.
 #include <onnx/onnx_pb.h>
 
-#include <cmath>
 #include <limits>
 
 #include "host/onnx/attention_core.h"
@@ -91,11 +90,8 @@ void restrict_by_position(NodeImport& n, AttentionCore& core, const Dim& past) {
   if (const auto allowed = window_mask(n, window)) restrict(core.allowed, *allowed);
 }
 
-double default_scale(NodeImport& n, const AttentionCore& core) {
-  const Dim& size = core.query.dim(3);
-  if (n.has_attribute("scale")) return n.number("scale", 1);
-  if (!size.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "size of a head");
-  return 1 / std::sqrt(static_cast<double>(size.value()));
+double scale_of(NodeImport& n, const AttentionCore& core) {
+  return n.has_attribute("scale") ? n.number("scale", 1) : usual_scale(core.query);
 }
 
 void convert_attention(NodeImport& n) {
@@ -103,7 +99,7 @@ void convert_attention(NodeImport& n) {
   const bool flat = n.rank(0) == 3;
   check_heads(n, core);
   const Dim past = append_past(n, core);
-  core.scale = default_scale(n, core);
+  core.scale = scale_of(n, core);
   core.softcap = n.number("softcap", 0);
   if (n.has_attribute("softmax_precision")) core.precision = n.element_type("softmax_precision");
   read_mask(n, core);
@@ -133,7 +129,7 @@ void convert_flex_attention(NodeImport& n) {
   AttentionCore core{Term::input(n, 0), Term::input(n, 1), Term::input(n, 2)};
   if (core.query.rank() != 4) n.fail("its operands should have 4 dimensions");
   check_heads(n, core);
-  core.scale = default_scale(n, core);
+  core.scale = scale_of(n, core);
   const DType own = core.query.dtype();
   core.precision = n.has_attribute("softmax_precision") ? n.element_type("softmax_precision")
                    : own == DType::kF64                 ? own

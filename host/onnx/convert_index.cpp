@@ -107,7 +107,7 @@ void convert_trilu(NodeImport& n) {
   attrs->upper = n.integer("upper", 1) != 0;
   if (n.has(1) && !n.contents(1)) return trilu_at_run_time(n, attrs->upper);
   if (n.has(1)) {
-    const Shape k = n.dims(1, "k", Elements::kSigned);
+    const Shape k = n.dims(1, "k");
     if (k.size() != 1) n.fail("k should be one integer");
     attrs->k = k[0];
     if (const auto known = k[0].constant())

@@ -3,33 +3,19 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/convolution.h"
 #include "host/onnx/quantize.h"
+#include "host/onnx/quantized_product.h"
 #include "host/ops/elementwise.h"
 
 namespace gantry {
 namespace {
 
-/// A parameter of a matrix's rows: a vector becomes a column.
-Value* of_rows(NodeImport& n, Value* parameter, const Shape& matrix) {
-  return along_axis(n, parameter, matrix, matrix.size() > 1 ? -2 : -1);
-}
-/// Of its columns.
-Value* of_columns(NodeImport& n, Value* parameter, const Shape& matrix) {
-  return along_axis(n, parameter, matrix, -1);
-}
-
-Value* integer_product(NodeImport& n, Value* a, Value* a_zero, Value* b, Value* b_zero) {
-  const Shape left = a->type.shape, right = b->type.shape;
-  return matrix_product(n, less_zero_point(n, a, of_rows(n, a_zero, left)),
-                        less_zero_point(n, b, of_columns(n, b_zero, right)));
-}
-
 void convert_matmul_integer(NodeImport& n) {
-  n.set(0, integer_product(n, n.input(0), n.optional_input(2), n.input(1), n.optional_input(3)));
+  n.set(0, integer_product(n, {n.input(0), nullptr, n.optional_input(2)}, {n.input(1), nullptr, n.optional_input(3)}));
 }
 
 void convert_qlinear_matmul(NodeImport& n) {
   Value *a = n.input(0), *b = n.input(3), *zero_point = n.optional_input(7);
-  Value* product = n.cast(integer_product(n, a, n.optional_input(2), b, n.optional_input(5)), DType::kF32);
+  Value* product = n.cast(integer_product(n, {a, nullptr, n.optional_input(2)}, {b, nullptr, n.optional_input(5)}), DType::kF32);
   const Shape shape = product->type.shape;
   Value* a_scale = of_rows(n, n.cast(n.input(1), DType::kF32), shape);
   Value* b_scale = of_columns(n, n.cast(n.input(4), DType::kF32), shape);

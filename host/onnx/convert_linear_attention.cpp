@@ -1,8 +1,6 @@
 // Attention without a softmax, and the convolution that networks with it put before it.
-#include <cmath>
-
+#include "host/onnx/attention_core.h"
 #include "host/onnx/converters.h"
-#include "host/onnx/term.h"
 #include "host/ops/activation.h"
 #include "host/ops/conv.h"
 #include "host/ops/linear_attention.h"
@@ -44,10 +42,7 @@ void convert_linear_attention(NodeImport& n) {
   attrs->decays = rule.gated;
   attrs->corrects = rule.corrects;
   attrs->scale = n.number("scale", 0);
-  if (attrs->scale == 0) {
-    if (!query.dim(3).is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "size of a head");
-    attrs->scale = 1 / std::sqrt(static_cast<double>(query.dim(3).value()));
-  }
+  if (attrs->scale == 0) attrs->scale = usual_scale(query);
   const Term state =
       n.has(3) ? operand(3) : Term::filled(n, DType::kF32, 0, {key.dim(0), heads, key.dim(3), value.dim(3)});
   std::vector<Value*> inputs{query, key, value, state};

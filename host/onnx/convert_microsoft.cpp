@@ -1,9 +1,10 @@
 // Ops of com.microsoft that exporters and optimisers of transformers write: composites of what ai.onnx has.
 // Semantics: ONNX Runtime's documentation of its contrib operators.
 #include "host/onnx/converters.h"
+#include "host/onnx/matrix_product.h"
+#include "host/onnx/normalise.h"
 #include "host/onnx/term.h"
 #include "host/ops/activation.h"
-#include "host/ops/dense.h"
 #include "host/ops/norm.h"
 
 namespace gantry {
@@ -12,17 +13,8 @@ namespace {
 void convert_fused_matmul(NodeImport& n) {
   if (n.integer("transBatchA", 0) != 0 || n.integer("transBatchB", 0) != 0)
     n.unsupported(UnsupportedKind::kAttribute, "transBatchA or transBatchB");
-  Term a = Term::input(n, 0), b = Term::input(n, 1);
-  auto attrs = std::make_shared<MatmulAttrs>();
-  attrs->transpose_a = n.integer("transA", 0) != 0 && a.rank() > 1;
-  attrs->transpose_b = n.integer("transB", 0) != 0 && b.rank() > 1;
-  if (a.rank() == 0 || b.rank() == 0) n.fail("does not take scalars");
-  const bool row = a.rank() == 1, column = b.rank() == 1;
-  if (row) a = a.unsqueezed(0);
-  if (column) b = b.unsqueezed(1);
-  Term y(n, n.add(op::matmul, {a, b}, attrs));
-  if (row) y = y.squeezed(-2);
-  if (column) y = y.squeezed(-1);
+  const bool transpose_a = n.integer("transA", 0) != 0, transpose_b = n.integer("transB", 0) != 0;
+  const Term y(n, matrix_product(n, n.input(0), n.input(1), transpose_a, transpose_b));
   n.set(0, y * n.number("alpha", 1));
 }
 
@@ -60,10 +52,7 @@ Term layer_norm(const Term& x, size_t gamma, size_t beta, double epsilon) {
 }
 
 Term rms_norm(const Term& given, size_t gamma, int64_t axis, double epsilon) {
-  NodeImport& n = given.node();
-  const Term x = given.widened();
-  const Term power = mean(square(x), axes_from(x, n.axis(axis, x.rank())), KeepAxes::kYes);
-  return (x / sqrt(power + epsilon)).cast(given.dtype()) * Term::input(n, gamma);
+  return rms_normalised(given.widened(), axis, epsilon).cast(given.dtype()) * Term::input(given.node(), gamma);
 }
 
 /// The data, what skips a layer, and a bias.
@@ -107,17 +96,16 @@ void convert_embed_layer_norm(NodeImport& n) {
 }  // namespace
 
 void add_microsoft_converters(ConverterTable& table) {
-  constexpr std::string_view kDomain = "com.microsoft";
   const Converter entries[] = {
-      {"FusedMatMul", 1, convert_fused_matmul, kDomain},
-      {"Gelu", 1, [](NodeImport& n) { convert_gelu(n, false); }, kDomain},
-      {"BiasGelu", 1, [](NodeImport& n) { convert_gelu(n, false); }, kDomain},
-      {"FastGelu", 1, [](NodeImport& n) { convert_gelu(n, true); }, kDomain},
-      {"QuickGelu", 1, convert_quick_gelu, kDomain},
-      {"SkipLayerNormalization", 1, convert_skip_layer_norm, kDomain},
-      {"SkipSimplifiedLayerNormalization", 1, convert_skip_rms_norm, kDomain},
+      {"FusedMatMul", 1, convert_fused_matmul, kMicrosoft},
+      {"Gelu", 1, [](NodeImport& n) { convert_gelu(n, false); }, kMicrosoft},
+      {"BiasGelu", 1, [](NodeImport& n) { convert_gelu(n, false); }, kMicrosoft},
+      {"FastGelu", 1, [](NodeImport& n) { convert_gelu(n, true); }, kMicrosoft},
+      {"QuickGelu", 1, convert_quick_gelu, kMicrosoft},
+      {"SkipLayerNormalization", 1, convert_skip_layer_norm, kMicrosoft},
+      {"SkipSimplifiedLayerNormalization", 1, convert_skip_rms_norm, kMicrosoft},
       {"SimplifiedLayerNormalization", 1, convert_rms_norm},
-      {"EmbedLayerNormalization", 1, convert_embed_layer_norm, kDomain},
+      {"EmbedLayerNormalization", 1, convert_embed_layer_norm, kMicrosoft},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

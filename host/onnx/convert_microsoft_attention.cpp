@@ -1,15 +1,13 @@
 // The attentions of com.microsoft. Semantics: ONNX Runtime's documentation of its contrib operators.
-#include <cmath>
-
 #include "host/onnx/attention_core.h"
 #include "host/onnx/converters.h"
+#include "host/onnx/matrix_product.h"
+#include "host/onnx/projected_attention.h"
 #include "host/onnx/rotary.h"
 #include "host/ops/scatter.h"
 
 namespace gantry {
 namespace {
-
-constexpr std::string_view kDomain = "com.microsoft";
 
 int64_t heads_of(NodeImport& n, const char* name) {
   const int64_t heads = n.integer(name, 0);
@@ -26,9 +24,7 @@ Term with_heads(const Term& x, int64_t heads) {
 
 double scale_of(NodeImport& n, const Term& query) {
   const double given = n.number("scale", 0);
-  if (given != 0) return given;
-  if (!query.dim(3).is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "size of a head");
-  return 1 / std::sqrt(static_cast<double>(query.dim(3).value()));
+  return given != 0 ? given : usual_scale(query);
 }
 
 void add_bias(AttentionCore& core, const Term& bias) {
@@ -99,32 +95,19 @@ void convert_multi_head_attention(NodeImport& n) {
   if (n.wants(3)) n.set(3, stages.scores);
 }
 
-/// Projections of one input, and their attention: inputs data, weight, bias, mask, past (2, B, heads, P,
-/// size), attention_bias.
+/// Projections of one input, and their attention: inputs data, weight, bias, mask, past, attention_bias.
 void convert_attention(NodeImport& n) {
-  const int64_t heads = heads_of(n, "num_heads");
-  if (n.integer("do_rotary", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "do_rotary");
-  Term projected = matmul(Term::input(n, 0), Term::input(n, 1));
+  Term projected(n, matrix_product(n, n.input(0), n.input(1)));
   if (n.has(2)) projected = projected + Term::input(n, 2);
-  const Dim all = projected.dim(2);
   const std::vector<int64_t> sizes = n.integer_list("qkv_hidden_sizes");
   if (!sizes.empty() && sizes.size() != 3) n.fail("its qkv_hidden_sizes should have 3 entries");
-  const Dim query = sizes.empty() ? floordiv(all, 3) : Dim(sizes[0]);
-  const Dim key_end = query + (sizes.empty() ? query : Dim(sizes[1]));
-  AttentionCore core{split_heads(projected.sliced(2, 0, query), heads),
-                     split_heads(projected.sliced(2, query, key_end), heads),
-                     split_heads(projected.sliced(2, key_end, all), heads)};
-  core.scale = scale_of(n, core.query);
-  Dim past = 0;
-  if (n.has(4)) {
-    const Term kept = Term::input(n, 4);
-    past = append(core, kept.sliced(0, 0, 1).squeezed(0), kept.sliced(0, 1, 2).squeezed(0));
+  ProjectedAttention attention{projected, 3, 4};
+  if (!sizes.empty()) {
+    attention.query_size = sizes[0];
+    attention.key_size = sizes[1];
   }
-  read_key_mask(n, core, 3);
-  if (n.has(5)) add_bias(core, Term::input(n, 5));
-  make_causal(n, core, past);
-  n.set(0, merge_heads(attention_stages(core).result));
-  if (n.wants(1)) n.set(1, concatenated({core.key.unsqueezed(0), core.value.unsqueezed(0)}, 0));
+  if (n.has(5)) attention.bias = Term::input(n, 5);
+  convert_projected_attention(n, attention);
 }
 
 /// What sequence b has before these queries, (B) i64: all that it has (seqlens_k + 1) but the queries;
@@ -218,12 +201,36 @@ void convert_rotary_embedding(NodeImport& n) {
 
 }  // namespace
 
+void convert_projected_attention(NodeImport& n, const ProjectedAttention& attention) {
+  const int64_t heads = heads_of(n, "num_heads");
+  if (n.integer("do_rotary", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "do_rotary");
+  const Term& projected = attention.projected;
+  if (projected.rank() != 3) n.fail("its data {} should have 3 dimensions", n.type(0).str());
+  const Dim all = projected.dim(2), third = floordiv(all, 3);
+  const Dim query_end = attention.query_size.value_or(third);
+  const Dim key_end = query_end + attention.key_size.value_or(third);
+  AttentionCore core{split_heads(projected.sliced(2, 0, query_end), heads),
+                     split_heads(projected.sliced(2, query_end, key_end), heads),
+                     split_heads(projected.sliced(2, key_end, all), heads)};
+  core.scale = scale_of(n, core.query);
+  Dim past = 0;
+  if (n.has(attention.past)) {
+    const Term kept = Term::input(n, attention.past);
+    past = append(core, kept.sliced(0, 0, 1).squeezed(0), kept.sliced(0, 1, 2).squeezed(0));
+  }
+  read_key_mask(n, core, attention.mask);
+  if (attention.bias) add_bias(core, *attention.bias);
+  make_causal(n, core, past);
+  n.set(0, merge_heads(attention_stages(core).result));
+  if (n.wants(1)) n.set(1, concatenated({core.key.unsqueezed(0), core.value.unsqueezed(0)}, 0));
+}
+
 void add_microsoft_attention_converters(ConverterTable& table) {
   const Converter entries[] = {
-      {"MultiHeadAttention", 1, convert_multi_head_attention, kDomain},
-      {"Attention", 1, convert_attention, kDomain},
-      {"GroupQueryAttention", 1, convert_group_query_attention, kDomain},
-      {"RotaryEmbedding", 1, convert_rotary_embedding, kDomain},
+      {"MultiHeadAttention", 1, convert_multi_head_attention, kMicrosoft},
+      {"Attention", 1, convert_attention, kMicrosoft},
+      {"GroupQueryAttention", 1, convert_group_query_attention, kMicrosoft},
+      {"RotaryEmbedding", 1, convert_rotary_embedding, kMicrosoft},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

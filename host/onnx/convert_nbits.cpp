@@ -1,7 +1,9 @@
 // com.microsoft's MatMulNBits: data times a matrix whose rows' blocks have a scale and a zero point each, packed
 // 8 / bits elements to a byte, the first in the lowest bits.
 #include "host/onnx/converters.h"
+#include "host/onnx/matrix_product.h"
 #include "host/onnx/quantize.h"
+#include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 
@@ -42,9 +44,7 @@ Value* unpack(NodeImport& n, Value* packed, const Blocks& b, int64_t count) {
 Value* per_element(NodeImport& n, Value* values, const Blocks& b) {
   values = n.reshape(values, {b.rows, b.count});
   if (!n.has(4)) return along_axis(n, values, {b.rows, b.depth}, 1, b.size);
-  auto attrs = std::make_shared<AxisAttrs>();
-  attrs->axis = 1;
-  return n.add(op::gather, {values, n.input(4)}, attrs);
+  return gather(Term(n, values), Term::input(n, 4), 1);
 }
 
 /// In the elements' own units, f32.
@@ -63,7 +63,7 @@ void convert_matmul_nbits(NodeImport& n) {
   if (b.count * b.size != b.depth) elements = n.slice(elements, 1, 0, b.depth);
   Value* weight = n.add(op::subtract, {n.cast(elements, DType::kF32), zero_points(n, b)});
   weight = n.add(op::multiply, {weight, per_element(n, n.cast(n.input(2), DType::kF32), b)});
-  Value* y = matrix_product(n, n.cast(x, DType::kF32), n.transpose(weight, {1, 0}));
+  Value* y = matrix_product(n, n.cast(x, DType::kF32), weight, false, true);
   if (n.has(5)) y = n.add(op::add, {y, n.cast(n.input(5), DType::kF32)});
   n.set(0, n.cast(y, x->type.dtype));
 }

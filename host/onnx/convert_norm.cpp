@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/normalise.h"
 #include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/norm.h"
@@ -99,9 +100,7 @@ void convert_rms_norm(NodeImport& n) {
   const Term given = Term::input(n, 0), scale = Term::input(n, 1);
   const bool own_precision = n.integer("stash_type", 1) != 1;
   const Term x = own_precision ? given : given.widened();
-  const int64_t axis = n.axis(n.integer("axis", -1), x.rank());
-  const Term power = mean(square(x), axes_from(x, axis), KeepAxes::kYes);
-  const Term normalised = x / sqrt(power + n.number("epsilon", 1e-5));
+  const Term normalised = rms_normalised(x, n.integer("axis", -1), n.number("epsilon", 1e-5));
   n.set(0, (normalised.cast(given.dtype()).cast(scale.dtype()) * scale).broadcast(x.shape()));
 }
 

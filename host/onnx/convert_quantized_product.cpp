@@ -1,6 +1,7 @@
 // com.microsoft's matrix products of quantised operands: QGemm, MatMulIntegerToFloat, DynamicQuantizeMatMul and
 // MatMulNBits, as ONNX Runtime's quantisers write them.
 #include "host/onnx/converters.h"
+#include "host/onnx/matrix_product.h"
 #include "host/onnx/quantize.h"
 #include "host/onnx/quantized_product.h"
 #include "host/ops/elementwise.h"
@@ -8,13 +9,24 @@
 
 namespace gantry {
 
-Value* scaled_product(NodeImport& n, const Quantized& a, const Quantized& b) {
+Value* of_rows(NodeImport& n, Value* parameter, const Shape& matrix) {
+  return along_axis(n, parameter, matrix, matrix.size() > 1 ? -2 : -1);
+}
+Value* of_columns(NodeImport& n, Value* parameter, const Shape& matrix) {
+  return along_axis(n, parameter, matrix, -1);
+}
+
+Value* integer_product(NodeImport& n, const Quantized& a, const Quantized& b) {
   const Shape left = a.data->type.shape, right = b.data->type.shape;
-  Value* sums = matrix_product(n, less_zero_point(n, a.data, along_axis(n, a.zero_point, left, -2)),
-                               less_zero_point(n, b.data, along_axis(n, b.zero_point, right, -1)));
+  return matrix_product(n, less_zero_point(n, a.data, of_rows(n, a.zero_point, left)),
+                        less_zero_point(n, b.data, of_columns(n, b.zero_point, right)));
+}
+
+Value* scaled_product(NodeImport& n, const Quantized& a, const Quantized& b) {
+  Value* sums = integer_product(n, a, b);
   const Shape shape = sums->type.shape;
-  Value* scales = n.add(op::multiply, {along_axis(n, n.cast(a.scale, DType::kF32), shape, -2),
-                                       along_axis(n, n.cast(b.scale, DType::kF32), shape, -1)});
+  Value* scales = n.add(op::multiply, {of_rows(n, n.cast(a.scale, DType::kF32), shape),
+                                       of_columns(n, n.cast(b.scale, DType::kF32), shape)});
   return n.add(op::multiply, {n.cast(sums, DType::kF32), scales});
 }
 
@@ -37,20 +49,17 @@ void convert_dynamic_quantize_matmul(NodeImport& n) {
   n.set(0, with_bias(n, scaled_product(n, a, b), 4));
 }
 
-Value* maybe_transposed(NodeImport& n, Value* x, const char* attribute) {
-  if (x->type.rank() != 2) n.fail("needs matrices, not {}", x->type.str());
-  return n.integer(attribute, 0) != 0 ? n.transpose(x, {1, 0}) : x;
-}
-
 /// C is of i32, in units of both scales' product.
 void convert_qgemm(NodeImport& n) {
   Value *a = n.input(0), *b = n.input(3), *a_scale = n.input(1), *b_scale = n.input(4);
+  for (const Value* x : {a, b}) {
+    if (x->type.rank() != 2) n.fail("needs matrices, not {}", x->type.str());
+  }
+  const bool transpose_a = n.integer("transA", 0) != 0, transpose_b = n.integer("transB", 0) != 0;
   Value* left = less_zero_point(n, a, along_axis(n, n.optional_input(2), {}, 0));
-  left = maybe_transposed(n, left, "transA");
   // A zero point and a scale a column of B, which transB has as its rows.
-  const int64_t columns = n.integer("transB", 0) != 0 ? 0 : 1;
-  Value* right = less_zero_point(n, b, along_axis(n, n.optional_input(5), b->type.shape, columns));
-  Value* sums = matrix_product(n, left, maybe_transposed(n, right, "transB"));
+  Value* right = less_zero_point(n, b, along_axis(n, n.optional_input(5), b->type.shape, transpose_b ? 0 : 1));
+  Value* sums = matrix_product(n, left, right, transpose_a, transpose_b);
   if (n.has(6)) sums = n.add(op::add, {sums, n.input(6)});
   const Shape shape = sums->type.shape;
   Value* scale = n.add(op::multiply, {along_axis(n, a_scale, {}, 0), along_axis(n, b_scale, shape, 1)});

@@ -37,11 +37,6 @@ struct Layer {
   void finish(const std::vector<Value*>& results);
 };
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 Layer::Layer(NodeImport& node, int64_t gate_count) : n(node), gates(gate_count) {
   TensorType r = n.type(2), w = n.type(1);
   if (r.rank() != 3 || w.rank() != 3)
@@ -156,8 +151,8 @@ void convert_gru(NodeImport& n) {
 }
 
 void convert_rnn(NodeImport& n) {
-  const std::vector<std::string> given = n.text_list("activations");
-  const bool relu = !given.empty() && lower(given[0]) == "relu";
+  const std::vector<std::string> given = activation_names(n);
+  const bool relu = !given.empty() && given[0] == "relu";
   if (is_unusual_cell(n, {relu ? "relu" : "tanh"})) return convert_recurrent_steps(n);
   Layer layer(n, 1);
   auto attrs = std::make_shared<RecurrenceAttrs>();

@@ -24,14 +24,6 @@ struct ScanNest {
     results = n.output_count() - states;
   }
 
-  /// An entry of an attribute for each of `count` things; absent: all 0.
-  std::vector<int64_t> entries(const char* name, size_t count) const {
-    std::vector<int64_t> given = n.integer_list(name);
-    if (given.empty()) given.assign(count, 0);
-    if (given.size() != count) n.fail("its attribute {} should have {} entries", name, count);
-    return given;
-  }
-
   int64_t steps(const Term& first, int64_t axis) const {
     const Dim& extent = first.dim(axis);
     if (!extent.is_constant() || extent.value() < 1 || extent.value() > kMostSteps)
@@ -87,17 +79,17 @@ Term with_first_axis_at(const Term& x, int64_t axis) {
 
 void convert_scan(NodeImport& n) {
   const ScanNest nest(n, n.input_count());
-  const std::vector<int64_t> axes = nest.entries("scan_input_axes", nest.scanned);
+  const std::vector<int64_t> axes = n.integer_list("scan_input_axes", nest.scanned, 0);
   std::vector<Term> states, inputs;
   for (size_t i = 0; i < nest.states; ++i) states.push_back(Term::input(n, i));
   for (size_t i = 0; i < nest.scanned; ++i) {
     const Term x = Term::input(n, nest.states + i);
     inputs.push_back(with_axis_first(x, n.axis(axes[i], x.rank())));
   }
-  const Scanned scanned = run_steps(nest, states, inputs, nest.entries("scan_input_directions", nest.scanned),
-                                    nest.entries("scan_output_directions", nest.results));
+  const Scanned scanned = run_steps(nest, states, inputs, n.integer_list("scan_input_directions", nest.scanned, 0),
+                                    n.integer_list("scan_output_directions", nest.results, 0));
   for (size_t i = 0; i < nest.states; ++i) n.set(i, scanned.states[i]);
-  const std::vector<int64_t> to = nest.entries("scan_output_axes", nest.results);
+  const std::vector<int64_t> to = n.integer_list("scan_output_axes", nest.results, 0);
   for (size_t i = 0; i < nest.results; ++i) {
     const Term& y = scanned.results[i];
     n.set(nest.states + i, with_first_axis_at(y, n.axis(to[i], y.rank())));
@@ -111,7 +103,7 @@ void convert_scan_8(NodeImport& n) {
   std::vector<Term> given;
   for (size_t i = 1; i < n.input_count(); ++i) given.push_back(Term::input(n, i));
   const int64_t sequences = nest.steps(given.front(), 0);
-  const std::vector<int64_t> backward = nest.entries("directions", nest.scanned);
+  const std::vector<int64_t> backward = n.integer_list("directions", nest.scanned, 0);
   const std::vector<int64_t> forward(nest.results, 0);
   std::vector<std::vector<Term>> parts(n.output_count());
   for (int64_t b = 0; b < sequences; ++b) {

@@ -3,6 +3,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
+#include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/selection.h"
@@ -40,9 +41,7 @@ void convert_nms(NodeImport& n) {
 }
 
 Value* gather(NodeImport& n, Value* x, Value* at, int64_t axis = 0) {
-  auto attrs = std::make_shared<AxisAttrs>();
-  attrs->axis = axis;
-  return n.add(op::gather, {x, at}, attrs);
+  return gantry::gather(Term(n, x), Term(n, at), axis);
 }
 
 /// The tensor as a matrix with a row for each position on the axis.

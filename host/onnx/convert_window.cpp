@@ -12,15 +12,9 @@ void convert_col2im(NodeImport& n) {
   attrs->image = n.dims(1, "image_shape");
   attrs->kernel = n.integers(2, "block_shape");
   const size_t axes = attrs->kernel.size();
-  const auto list = [&](const char* name, size_t count, int64_t otherwise) {
-    std::vector<int64_t> given = n.integer_list(name);
-    if (given.empty()) given.assign(count, otherwise);
-    if (given.size() != count) n.fail("its attribute {} should have {} entries", name, count);
-    return given;
-  };
-  attrs->strides = list("strides", axes, 1);
-  attrs->dilations = list("dilations", axes, 1);
-  const std::vector<int64_t> pads = list("pads", 2 * axes, 0);
+  attrs->strides = n.integer_list("strides", axes, 1);
+  attrs->dilations = n.integer_list("dilations", axes, 1);
+  const std::vector<int64_t> pads = n.integer_list("pads", 2 * axes, 0);
   attrs->padding.assign(pads.begin(), pads.end());
   n.set(0, n.add(nn::col2im, {n.input(0)}, attrs));
 }

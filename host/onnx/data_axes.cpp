@@ -94,19 +94,6 @@ Value* positions(NodeImport& n, Value* bounds, int64_t axis, int64_t rank, const
   return n.add(op::add, {steps, n.slice(bounds, 0, axis, axis + 1)});
 }
 
-/// One axis by a known step.
-Value* strided(NodeImport& n, Value* x, int64_t axis, const Dim& begin, const Dim& count, int64_t step) {
-  auto attrs = std::make_shared<StridedSliceAttrs>();
-  attrs->begin.assign(x->type.shape.size(), 0);
-  attrs->end = x->type.shape;
-  attrs->strides.assign(x->type.shape.size(), 1);
-  const auto at = static_cast<size_t>(axis);
-  attrs->begin[at] = begin;
-  attrs->end[at] = step > 0 ? begin + count * step : begin + count * step - step - 1;
-  attrs->strides[at] = step;
-  return n.add(op::strided_slice, {x}, attrs);
-}
-
 }  // namespace
 
 Value* slice_by_data(NodeImport& n, Value* x) {
@@ -128,7 +115,8 @@ Value* slice_by_data(NodeImport& n, Value* x) {
       const int64_t step = (*s.known_steps)[static_cast<size_t>(entry)];
       if (step == 0) n.fail("a step is 0");
       constexpr int64_t kLongest = int64_t{1} << 40;
-      x = strided(n, x, axis, begin, count, std::clamp(step, -kLongest, kLongest));
+      const int64_t stride = std::clamp(step, -kLongest, kLongest);
+      x = n.slice(x, axis, begin, begin + count * stride - (stride > 0 ? 0 : stride + 1), stride);
     } else {
       auto gather = std::make_shared<AxisAttrs>();
       gather->axis = axis;

@@ -26,34 +26,11 @@ int64_t element_count(const TensorProto& tensor) {
   return count;
 }
 
+/// Bits of an element, of types that gantry has none for too; 0 where it is not known.
 int64_t bits_of(int onnx_element_type) {
-  switch (onnx_element_type) {
-    case TensorProto::BOOL:
-    case TensorProto::INT8:
-    case TensorProto::UINT8:
-      return 8;
-    case TensorProto::INT16:
-    case TensorProto::UINT16:
-    case TensorProto::FLOAT16:
-    case TensorProto::BFLOAT16:
-      return 16;
-    case TensorProto::INT32:
-    case TensorProto::UINT32:
-    case TensorProto::FLOAT:
-      return 32;
-    case TensorProto::INT64:
-    case TensorProto::UINT64:
-    case TensorProto::DOUBLE:
-    case TensorProto::COMPLEX64:
-      return 64;
-    case TensorProto::COMPLEX128:
-      return 128;
-    default:
-      break;
-  }
-  // Newer than Debian's onnx library: four 8-bit floats, two 4-bit integers, a 4-bit float.
-  if (onnx_element_type >= 17 && onnx_element_type <= 20) return 8;
-  return onnx_element_type >= 21 && onnx_element_type <= 23 ? 4 : 0;
+  if (const auto dtype = find_dtype(onnx_element_type)) return bit_width(*dtype);
+  if (onnx_element_type == TensorProto::COMPLEX64) return 64;
+  return onnx_element_type == TensorProto::COMPLEX128 ? 128 : 0;
 }
 
 class Counter {

@@ -208,6 +208,13 @@ std::vector<int64_t> NodeImport::integer_list(const char* name) const {
   auto* a = find(name, AttributeProto::INTS, "a list of integers");
   return a ? std::vector<int64_t>(a->ints().begin(), a->ints().end()) : std::vector<int64_t>{};
 }
+std::vector<int64_t> NodeImport::integer_list(const char* name, size_t count, int64_t otherwise) const {
+  std::vector<int64_t> values = integer_list(name);
+  if (values.empty()) values.assign(count, otherwise);
+  if (values.size() != count)
+    fail("its attribute {} should have {} entries, not {}", name, count, values.size());
+  return values;
+}
 std::vector<double> NodeImport::number_list(const char* name) const {
   auto* a = find(name, AttributeProto::FLOATS, "a list of numbers");
   return a ? std::vector<double>(a->floats().begin(), a->floats().end()) : std::vector<double>{};
@@ -351,7 +358,7 @@ Value* NodeImport::broadcast(Value* x, Shape shape) {
   return add(op::broadcast_to, {x}, attrs);
 }
 
-Value* NodeImport::slice(Value* x, int64_t axis, Dim begin, Dim end) {
+Value* NodeImport::slice(Value* x, int64_t axis, Dim begin, Dim end, int64_t stride) {
   if (axis < 0 || axis >= static_cast<int64_t>(x->type.shape.size()))
     fail("an input of type {} has too few dimensions", x->type.str());
   auto attrs = std::make_shared<StridedSliceAttrs>();
@@ -360,6 +367,7 @@ Value* NodeImport::slice(Value* x, int64_t axis, Dim begin, Dim end) {
   attrs->strides.assign(x->type.shape.size(), 1);
   attrs->begin[static_cast<size_t>(axis)] = std::move(begin);
   attrs->end[static_cast<size_t>(axis)] = std::move(end);
+  attrs->strides[static_cast<size_t>(axis)] = stride;
   return add(op::strided_slice, {x}, attrs);
 }
 

@@ -87,6 +87,8 @@ class NodeImport {
   double number(const char* name, double otherwise) const;
   std::string text(const char* name, const std::string& otherwise) const;
   std::vector<int64_t> integer_list(const char* name) const;
+  /// `count` integers; absent or empty: as often `otherwise`.
+  std::vector<int64_t> integer_list(const char* name, size_t count, int64_t otherwise) const;
   std::vector<double> number_list(const char* name) const;
   std::vector<std::string> text_list(const char* name) const;
   ConstantPtr tensor(const char* name) const;
@@ -134,7 +136,7 @@ class NodeImport {
   Value* cast(Value* x, DType dtype);
   Value* broadcast(Value* x, Shape shape);
   /// Elements begin to end (exclusive) of one axis, all of the others.
-  Value* slice(Value* x, int64_t axis, Dim begin, Dim end);
+  Value* slice(Value* x, int64_t axis, Dim begin, Dim end, int64_t stride = 1);
   Function& function();
   /// Room for constants that converters make; false if it is used up.
   bool take_constant_budget(int64_t bytes);

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "host/graph/small_float.h"
-#include "host/ops/dense.h"
 #include "host/ops/elementwise.h"
 
 namespace gantry {
@@ -82,19 +81,6 @@ Value* requantize(NodeImport& n, Value* x, Value* scale, Value* zero_point, DTyp
 
 DType quantized_dtype(const Value* zero_point, DType otherwise) {
   return zero_point == nullptr ? otherwise : zero_point->type.dtype;
-}
-
-Value* matrix_product(NodeImport& n, Value* a, Value* b) {
-  const int rank_a = a->type.rank(), rank_b = b->type.rank();
-  if (rank_a == 0 || rank_b == 0) n.fail("does not take scalars");
-  // Vectors become matrices of one row or column, and the result loses that dimension again.
-  if (rank_a == 1) a = n.reshape(a, {1, a->type.shape[0]});
-  if (rank_b == 1) b = n.reshape(b, {b->type.shape[0], 1});
-  Value* y = n.add(op::matmul, {a, b}, std::make_shared<MatmulAttrs>());
-  Shape shape = y->type.shape;
-  if (rank_b == 1) shape.pop_back();
-  if (rank_a == 1) shape.erase(shape.end() - (rank_b == 1 ? 1 : 2));
-  return n.reshape(y, shape);
 }
 
 }  // namespace gantry

@@ -31,7 +31,4 @@ Value* dynamic_zero_point(NodeImport& n, Value* x, Value*& scale);
 /// The dtype of a zero point, or `otherwise` where there is none.
 DType quantized_dtype(const Value* zero_point, DType otherwise);
 
-/// A matrix product as MatMul has it, vectors included, in the operands' dtype.
-Value* matrix_product(NodeImport& n, Value* a, Value* b);
-
 }  // namespace gantry

@@ -13,11 +13,6 @@ namespace {
 
 constexpr int64_t kMostSteps = 1024;
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 using Activation = std::function<Term(const Term&)>;
 
 /// An activation by its name in lower case, and the defaults of its alpha and beta where it has them.
@@ -57,7 +52,7 @@ const Known kKnown[] = {
 /// those that take one.
 std::vector<Activation> read_activations(NodeImport& n, const std::vector<std::string>& usual,
                                          int64_t directions) {
-  std::vector<std::string> names = n.text_list("activations");
+  std::vector<std::string> names = activation_names(n);
   if (names.empty()) {
     for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), usual.begin(), usual.end());
   }
@@ -73,7 +68,7 @@ std::vector<Activation> read_activations(NodeImport& n, const std::vector<std::s
   std::vector<Activation> functions;
   for (const std::string& name : names) {
     const auto known = std::find_if(std::begin(kKnown), std::end(kKnown),
-                                    [&](const Known& entry) { return entry.name == lower(name); });
+                                    [&](const Known& entry) { return entry.name == name; });
     if (known == std::end(kKnown)) n.unsupported(UnsupportedKind::kAttribute, "the activation {}", name);
     const double alpha = next(alphas, alpha_at, known->alpha), beta = next(betas, beta_at, known->beta);
     functions.push_back([known, alpha, beta](const Term& x) { return known->apply(x, alpha, beta); });
@@ -240,11 +235,18 @@ DirectionResult run_direction(const Layer& layer, int64_t d, const std::vector<A
 
 }  // namespace
 
+std::vector<std::string> activation_names(const NodeImport& n) {
+  std::vector<std::string> names = n.text_list("activations");
+  for (std::string& name : names)
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return names;
+}
+
 bool is_unusual_cell(NodeImport& n, const std::vector<std::string>& usual) {
   if (n.number("clip", 0) > 0) return true;
-  const std::vector<std::string> given = n.text_list("activations");
+  const std::vector<std::string> given = activation_names(n);
   for (size_t i = 0; i < given.size(); ++i) {
-    if (lower(given[i]) != usual[i % usual.size()]) return true;
+    if (given[i] != usual[i % usual.size()]) return true;
   }
   return false;
 }

@@ -49,11 +49,16 @@ int onnx_element_type(DType dtype) {
   internal_error("ONNX has no element type for {}", name_of(dtype));
 }
 
-DType dtype_of(int onnx_element_type, const std::string& what) {
-  using T = onnx::TensorProto;
+std::optional<DType> find_dtype(int onnx_element_type) {
   for (const auto& [type, dtype] : kElementTypes) {
     if (type == onnx_element_type) return dtype;
   }
+  return std::nullopt;
+}
+
+DType dtype_of(int onnx_element_type, const std::string& what) {
+  using T = onnx::TensorProto;
+  if (const auto dtype = find_dtype(onnx_element_type)) return *dtype;
   if (onnx_element_type == T::UNDEFINED) user_error("{} has no element type", what);
   // Newer ones than this onnx library knows have numbers for names.
   const std::string name = T::DataType_IsValid(onnx_element_type)

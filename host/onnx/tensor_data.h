@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "host/graph/graph.h"
@@ -17,6 +18,8 @@ class TensorProto;
 
 namespace gantry {
 
+/// The dtype of an ONNX element type; nothing if gantry has none for it.
+std::optional<DType> find_dtype(int onnx_element_type);
 /// The dtype of an ONNX element type; Unsupported mentions `what` if gantry has none for it (strings, complex
 /// numbers).
 DType dtype_of(int onnx_element_type, const std::string& what);

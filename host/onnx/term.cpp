@@ -57,15 +57,7 @@ Term Term::sliced(int64_t axis, const Dim& begin, const Dim& end) const {
 }
 
 Term Term::strided(int64_t axis, const Dim& begin, const Dim& end, int64_t stride) const {
-  auto attrs = std::make_shared<StridedSliceAttrs>();
-  const auto at = static_cast<size_t>(normal(*this, axis));
-  attrs->begin.assign(shape().size(), 0);
-  attrs->end = shape();
-  attrs->strides.assign(shape().size(), 1);
-  attrs->begin[at] = begin;
-  attrs->end[at] = end;
-  attrs->strides[at] = stride;
-  return {*n_, n_->add(op::strided_slice, {value_}, attrs)};
+  return {*n_, n_->slice(value_, normal(*this, axis), begin, end, stride)};
 }
 
 Term Term::unsqueezed(int64_t axis) const {

@@ -3,14 +3,6 @@
 namespace gantry {
 namespace {
 
-std::vector<int64_t> list_or(NodeImport& n, const char* name, size_t count, int64_t otherwise) {
-  std::vector<int64_t> values = n.integer_list(name);
-  if (values.empty()) values.assign(count, otherwise);
-  if (values.size() != count)
-    n.fail("its attribute {} should have {} entries, not {}", name, count, values.size());
-  return values;
-}
-
 /// Padding that makes ceil(extent / stride) windows, split with the odd one at the end (or begin).
 std::pair<Dim, Dim> same_padding(const Dim& extent, int64_t kernel, int64_t stride, int64_t dilation,
                                  bool odd_at_end) {
@@ -30,15 +22,15 @@ Window read_window(NodeImport& n, std::vector<int64_t> kernel) {
   if (kernel.size() != count)
     n.fail("a kernel of {} dimensions does not fit the data {}", kernel.size(), n.type(0).str());
   w.kernel = std::move(kernel);
-  w.strides = list_or(n, "strides", count, 1);
-  w.dilations = list_or(n, "dilations", count, 1);
+  w.strides = n.integer_list("strides", count, 1);
+  w.dilations = n.integer_list("dilations", count, 1);
   constexpr int64_t kLargest = 1 << 20;  // keeps products of these small
   for (size_t i = 0; i < count; ++i) {
     for (int64_t v : {w.kernel[i], w.strides[i], w.dilations[i]}) {
       if (v < 1 || v > kLargest) n.fail("a kernel extent, stride or dilation of {} makes no sense", v);
     }
   }
-  std::vector<int64_t> pads = list_or(n, "pads", 2 * count, 0);
+  std::vector<int64_t> pads = n.integer_list("pads", 2 * count, 0);
   for (int64_t p : pads) {
     if (p < -kLargest || p > kLargest) n.fail("a padding of {} makes no sense", p);
   }

@@ -48,7 +48,7 @@ class Suppression {
       const Expr counts = lt(load(b_.input(5), 0), load(b_.input(2), place));
       const Expr wanted = lt(load(taken_, 0) - load(begin_, 0), load(b_.input(3), 0));
       b_.when(counts && wanted, [&] {
-        b_.let("box", min(max(load(b_.input(1), place), Expr(0)), boxes_ - 1),
+        b_.let("box", ops::clamped_position(load(b_.input(1), place), boxes_),
                [&](const Expr& box) { offer(batch, kind, box); });
       });
     });
@@ -201,7 +201,7 @@ void add_row_order(OpSet& set) {
 void build_row_groups(LoopBuilder& b, const Tensor& x) {
   Rows rows(b, x);
   const Buffer group = b.local("group", DType::kI64, 1);
-  const auto row = [&](const Expr& k) { return min(max(load(b.input(1), k), Expr(0)), rows.count() - 1); };
+  const auto row = [&](const Expr& k) { return ops::clamped_position(load(b.input(1), k), rows.count()); };
   b.emit(store(group, 0, Expr(-1)));
   b.loop("k", rows.count(), [&](const Expr& k) {
     b.let("row", row(k), [&](const Expr& here) {

@@ -76,8 +76,7 @@ void add_nest(OpSet& set, const Op<AttrsType>& handle, std::vector<std::string> 
 
 /// The axis that entry `k` of the list names, inside the tensor whatever it says.
 Expr axis_at(const Buffer& axes, const Expr& k, int64_t rank) {
-  const Expr given = load(axes, k);
-  return within(if_negative(given, given + rank), 0, rank - 1);
+  return ops::clamped_position(load(axes, k), rank);
 }
 
 Buffer local_extents(LoopBuilder& b, const Shape& extents) {

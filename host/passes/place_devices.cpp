@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "host/ops/bind_dims.h"
 #include "host/ops/device_copy.h"
 #include "host/passes/passes.h"
 #include "host/passes/rewriter.h"
@@ -194,11 +193,6 @@ void place_devices(Graph& graph, PassContext&) {
   const auto& nodes = graph.main.nodes();
   const bool placed = std::ranges::any_of(nodes, [](const Node* n) { return n->placement != Placement::kDefault; });
   if (placed) return;
-  // Its plan goes on when values are known that lie in the GPU's memory: so far the CPU runs all of it.
-  if (binds_symbols(graph.main)) {
-    for (Node* node : nodes) node->placement = Placement::kCpu;
-    return;
-  }
   Placer(graph.main).run();
   CopyInserter(graph.main).run();
   remove_dead_nodes(graph.main);  // views of which only copies are read

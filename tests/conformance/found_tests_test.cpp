@@ -7,13 +7,14 @@
 #include <fstream>
 
 #include "host/conformance/test_model.h"
-#include "host/support/error.h"
+#include "tests/cli/message_of.h"
 #include "tests/support/server_process.h"
 
 namespace gantry::conformance {
 namespace {
 
 namespace fs = std::filesystem;
+using cli::testing::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -33,16 +34,6 @@ class FoundTests : public ::testing::Test {
 
   testing::TemporaryDirectory folder_;
 };
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUser);
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST_F(FoundTests, LieAtAnyDepthAndTheLaterFolderCounts) {
   for (const char* name :

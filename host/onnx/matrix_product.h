@@ -1,0 +1,13 @@
+// Matrix products, for the converters of all ops that have one.
+#pragma once
+
+#include "host/onnx/node_import.h"
+
+namespace gantry {
+
+/// As MatMul has it, vectors included, in the operands' dtype; of matrices that are transposed first (their last two
+/// axes; vectors stay) where that is asked for. A matrix of floats on the right whose value is known is a dense
+/// layer's weight, which is packed.
+Value* matrix_product(NodeImport& n, Value* a, Value* b, bool transpose_a = false, bool transpose_b = false);
+
+}  // namespace gantry
