@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "host/support/error.h"
+#include "rpc/signal_name.h"
 
 namespace gantry::conformance {
 namespace {
@@ -59,11 +58,6 @@ std::string result_line(const TestResult& result) {
   return line_of({{"result", to_json(shorter)}});
 }
 
-std::string signal_name(int number) {
-  const char* name = ::sigabbrev_np(number);
-  return name == nullptr ? fmt::format("signal {}", number) : fmt::format("SIG{}", name);
-}
-
 std::optional<TestResult> judge(const ChildEnd& end, const TestResult& test) {
   Said said = read_lines(end.lines);
   if (!said.result && !end.killed && end.exit_code == kUnreachable) return std::nullopt;
@@ -79,7 +73,7 @@ std::optional<TestResult> judge(const ChildEnd& end, const TestResult& test) {
   result.signal = !end.killed && end.exit_code > kSignalled ? end.exit_code - kSignalled : 0;
   const std::string how = end.killed ? "took too long"
                           : result.signal != 0
-                              ? "was ended by " + signal_name(result.signal)
+                              ? "was ended by " + rpc::signal_name(result.signal)
                               : fmt::format("ended with exit code {} and no result", end.exit_code);
   const std::string words = last_line(end.words);
   result.reason =

@@ -18,7 +18,4 @@ std::string result_line(const TestResult& result);
 /// not have been said. Nothing where it ended by itself with exit code 2: what it ran on cannot be reached.
 std::optional<TestResult> judge(const ChildEnd& end, const TestResult& test);
 
-/// "SIGSEGV", "signal 42"
-std::string signal_name(int number);
-
 }  // namespace gantry::conformance

@@ -1,6 +1,7 @@
 #include "rpc/server/executor_process.h"
 
 #include "rpc/server/descriptor_message.h"
+#include "rpc/signal_name.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -21,15 +22,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kReportTime{200};
 
 std::string signal_text(int number) {
-  static constexpr std::pair<int, const char*> kNames[] = {
-      {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGILL, "SIGILL"}, {SIGFPE, "SIGFPE"},
-      {SIGABRT, "SIGABRT"}, {SIGTRAP, "SIGTRAP"}, {SIGSYS, "SIGSYS"}, {SIGKILL, "SIGKILL"},
-      {SIGXCPU, "SIGXCPU"}, {SIGTERM, "SIGTERM"}};
-  std::string name = "signal " + std::to_string(number);
-  for (const auto& [known, text] : kNames) {
-    if (known == number) name = text;
-  }
-  return name + " (" + ::strsignal(number) + ")";
+  return signal_name(number) + " (" + ::strsignal(number) + ")";
 }
 
 }  // namespace
