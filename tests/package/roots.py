@@ -49,6 +49,8 @@ for each in null zero full random urandom tty; do
 done
 mkdir "$root/dev/shm" "$root/dev/pts"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 cd "$root"
 exec chroot . "$@"
