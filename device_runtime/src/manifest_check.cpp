@@ -52,6 +52,7 @@ class ManifestChecker {
     GANTRY_TRY(check_constraints());
     GANTRY_TRY(check_segments());
     if (count(manifest_.variants()) == 0) return damaged("no variants");
+    if (count(manifest_.variants()->Get(0)->specialized()) > 0) return damaged("a specialized variant of none");
     for (const Variant* variant : *manifest_.variants()) {
       if (Status status = check_variant(*variant); !status.ok()) {
         return Status(status.code(), status.message() + " (variant '" + variant->target()->str() + "')");
@@ -79,6 +80,7 @@ class ManifestChecker {
   Status check_copy(const Variant& variant, const CopyBuffer& copy);
   Status check_binding(const Variant& variant, const BindSymbols& binding);
   Status check_stretches(const Variant& variant);
+  Status check_specialized(const Variant& variant);
   bool is_dim(uint32_t index) const { return index < dim_count_; }
   Status spend(uint64_t entries) {
     work_ += entries;
@@ -347,6 +349,16 @@ Status ManifestChecker::check_binding(const Variant& variant, const BindSymbols&
   return Status();
 }
 
+Status ManifestChecker::check_specialized(const Variant& variant) {
+  GANTRY_TRY(spend(count(variant.specialized())));
+  for (uint32_t i = 0; i < count(variant.specialized()); ++i) {
+    const module_format::SymbolValue& size = *variant.specialized()->Get(i);
+    if (size.symbol() >= count(manifest_.symbols())) return damaged("specialized for a symbol that is not in the list");
+    if (size.value() < 0) return damaged("specialized for a negative size");
+  }
+  return Status();
+}
+
 Status ManifestChecker::check_stretches(const Variant& variant) {
   const uint32_t stretches = count(variant.stretches());
   if (stretches > variant.steps()->size() + 1) return damaged("its plan has more stretches than steps");
@@ -410,6 +422,7 @@ Status ManifestChecker::check_variant(const Variant& variant) {
   for (uint32_t i = 0; i < count(variant.constants()); ++i)
     GANTRY_TRY(check_constant(*variant.constants()->Get(i)));
   GANTRY_TRY(check_stretches(variant));
+  GANTRY_TRY(check_specialized(variant));
   for (const Buffer* buffer : *variant.buffers()) GANTRY_TRY(check_buffer(variant, *buffer));
   for (const Step* step : *variant.steps()) GANTRY_TRY(check_step(variant, *step));
   return Status();

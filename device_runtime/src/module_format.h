@@ -15,8 +15,10 @@ inline constexpr uint16_t kVersionMajor = 1;
 inline constexpr uint16_t kVersionMinor = 0;
 
 /// What a module may require of its runtime (Manifest.requires). "plan-2": symbols that are bound while the plan runs.
+/// "specialized": variants that run for some sizes alone.
 inline constexpr const char* kDataDependentShapes = "plan-2";
-inline constexpr const char* kFeatures[] = {kDataDependentShapes};
+inline constexpr const char* kSpecialized = "specialized";
+inline constexpr const char* kFeatures[] = {kDataDependentShapes, kSpecialized};
 
 /// Segments start at multiples of this in the file.
 inline constexpr uint64_t kSegmentAlignment = 4096;

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "device_runtime/src/cuda_module.h"
@@ -118,6 +120,10 @@ std::string gpu_lacks(const module_format::Variant& variant, int compute_capabil
   // Code that is assembled already runs on the same generation.
   if (!this_one_alone && compute_capability / 10 == needed / 10 && compute_capability > needed) return "";
   return "a GPU with " + arch + (this_one_alone ? "" : " or newer");
+}
+
+bool is_specialized(const module_format::Variant& variant) {
+  return variant.specialized() != nullptr && variant.specialized()->size() > 0;
 }
 
 /// Whether the variant has code for a CPU.
@@ -235,6 +241,7 @@ Result<uint32_t> choose_variant(const Manifest& manifest, const CpuInfo& cpu, mo
   std::string rejected, others;
   for (uint32_t i = 0; i < variants.size(); ++i) {
     const module_format::Variant& variant = *variants.Get(i);
+    if (is_specialized(variant)) continue;
     if (variant.device() != device) {
       others += (others.empty() ? "'" : ", '") + variant.target()->str() + "'";
       continue;
@@ -267,14 +274,23 @@ Result<uint32_t> choose_variant(const Manifest& manifest, const CpuInfo& cpu, mo
       machine.c_str(), rejected.c_str());
 }
 
+std::vector<uint32_t> specialized_variants(const Manifest& manifest, uint32_t variant) {
+  std::vector<uint32_t> indices;
+  const auto& variants = *manifest.variants();
+  for (uint32_t i = variant + 1; i < variants.size() && is_specialized(*variants.Get(i)); ++i) indices.push_back(i);
+  return indices;
+}
+
 std::vector<uint32_t> segments_of_variant(const Manifest& manifest, uint32_t variant) {
-  const module_format::Variant& chosen = *manifest.variants()->Get(variant);
-  std::vector<uint32_t> segments;
-  if (needs_image(chosen)) segments.push_back(chosen.code_segment());
-  for (int32_t segment : {chosen.ptx_segment(), chosen.cubin_segment()}) {
-    if (segment >= 0) segments.push_back(static_cast<uint32_t>(segment));
-  }
-  if (chosen.constants() != nullptr) {
+  std::vector<uint32_t> variants = specialized_variants(manifest, variant), segments;
+  variants.push_back(variant);
+  for (const uint32_t index : variants) {
+    const module_format::Variant& chosen = *manifest.variants()->Get(index);
+    if (needs_image(chosen)) segments.push_back(chosen.code_segment());
+    for (int32_t segment : {chosen.ptx_segment(), chosen.cubin_segment()}) {
+      if (segment >= 0) segments.push_back(static_cast<uint32_t>(segment));
+    }
+    if (chosen.constants() == nullptr) continue;
     for (const auto* constant : *chosen.constants()) segments.push_back(constant->segment());
   }
   std::sort(segments.begin(), segments.end());
@@ -282,28 +298,28 @@ std::vector<uint32_t> segments_of_variant(const Manifest& manifest, uint32_t var
   return segments;
 }
 
-void Module::move_constants() {
+void Module::move_constants(const std::vector<uint32_t>& own) {
   // Small ones stay in the caches and the translation buffers anyway; a board with little memory keeps one
   // copy.
   constexpr uint64_t kWorthMoving = uint64_t{4} << 20;
   uint64_t total = 0;
-  for (const auto& constant : constants_) total += (constant.size() + 63) / 64 * 64;
-  if (device_.type == module_format::Device::Cuda || weights_bytes_ < kWorthMoving || !has_huge_pages() ||
+  for (const uint32_t i : own) total += (constants_[i].size() + 63) / 64 * 64;
+  if (device_.type == module_format::Device::Cuda || total < kWorthMoving || !has_huge_pages() ||
       total > usable_memory_bytes() / 4) {
     return;
   }
   if (!moved_constants_.reserve(total, "constants in huge pages").ok()) return;
   std::byte* to = moved_constants_.data();
-  for (size_t i = 0; i < constants_.size(); ++i) {
+  for (const uint32_t i : own) {
     std::span<const std::byte>& constant = constants_[i];
     memcpy(to, constant.data(), constant.size());
-    contents_.release_pages(variant_->constants()->Get(static_cast<uint32_t>(i))->segment(), constant);
+    contents_.release_pages(variant_->constants()->Get(i)->segment(), constant);
     constant = {to, constant.size()};
     to += (constant.size() + 63) / 64 * 64;
   }
 }
 
-Status Module::bind_variant() {
+Status Module::bind_variant(const Module* shared) {
   for (const auto* kernel : *variant_->kernels()) {
     if (kernel->device() != module_format::Device::Cpu) {
       kernels_.push_back(nullptr);  // in gpu_
@@ -317,18 +333,7 @@ Status Module::bind_variant() {
     }
     kernels_.push_back(entry);
   }
-  std::set<std::pair<const std::byte*, uint64_t>> places;
-  if (variant_->constants() != nullptr) {
-    for (const auto* constant : *variant_->constants()) {
-      auto segment = contents_.segment(constant->segment());
-      if (!segment.ok()) return segment.status();
-      constants_.push_back(segment->subspan(constant->offset(), constant->size()));
-      // Constants that are the same bytes of the file count once.
-      if (places.insert({constants_.back().data(), constant->size()}).second)
-        weights_bytes_ += constant->size();
-    }
-  }
-  move_constants();
+  GANTRY_TRY(bind_constants(shared));
   for (const auto* step : *variant_->steps()) {
     std::string origin;
     const auto* call = step->action_as_CallKernel();
@@ -340,6 +345,57 @@ Status Module::bind_variant() {
     origins_.push_back(std::move(origin));
   }
   return Status();
+}
+
+Status Module::bind_constants(const Module* shared) {
+  if (variant_->constants() == nullptr) return Status();
+  using Place = std::tuple<uint32_t, uint64_t, uint64_t>;  // segment, offset, size
+  const auto place_of = [](const module_format::ConstantRef& constant) {
+    return Place(constant.segment(), constant.offset(), constant.size());
+  };
+  std::map<Place, std::span<const std::byte>> theirs;
+  for (uint32_t i = 0; shared != nullptr && i < shared->constants_.size(); ++i)
+    theirs.emplace(place_of(*shared->variant_->constants()->Get(i)), shared->constants_[i]);
+  std::set<Place> places;
+  std::vector<uint32_t> own;
+  for (const auto* constant : *variant_->constants()) {
+    const Place place = place_of(*constant);
+    if (const auto found = theirs.find(place); found != theirs.end()) {
+      constants_.push_back(found->second);
+      continue;
+    }
+    auto segment = contents_.segment(constant->segment());
+    if (!segment.ok()) return segment.status();
+    own.push_back(static_cast<uint32_t>(constants_.size()));
+    constants_.push_back(segment->subspan(constant->offset(), constant->size()));
+    // Constants that are the same bytes of the file count once.
+    if (places.insert(place).second) weights_bytes_ += constant->size();
+  }
+  move_constants(own);
+  return Status();
+}
+
+Status Module::load_variant(uint32_t index, const std::shared_ptr<cuda::Device>& gpu, const Module* shared) {
+  variant_ = manifest().variants()->Get(index);
+  if (needs_image(*variant_)) {
+    auto code = contents_.segment(variant_->code_segment());
+    if (!code.ok()) return code.status();
+    Result<CodeImage> image = CodeImage::load(*code);
+    if (!image.ok()) return image.status();
+    image_ = std::move(*image);
+  }
+  if (gpu != nullptr) {
+    auto program = cuda::Program::load(gpu, contents_, *variant_);
+    if (!program.ok()) return program.status();
+    gpu_ = std::move(*program);
+  }
+  return bind_variant(shared);
+}
+
+bool Module::is_for(std::span<const std::optional<int64_t>> symbols) const {
+  return std::all_of(variant_->specialized()->begin(), variant_->specialized()->end(), [&](const auto* size) {
+    return size->symbol() < symbols.size() && symbols[size->symbol()] == size->value();
+  });
 }
 
 Result<std::shared_ptr<const Module>> Module::create(ModuleContents contents, const DeviceName& device,
@@ -356,20 +412,15 @@ Result<std::shared_ptr<const Module>> Module::create(ModuleContents contents, co
   auto module = std::make_shared<Module>();
   module->contents_ = std::move(contents);
   module->device_ = device;
-  module->variant_ = module->manifest().variants()->Get(*index);
-  if (needs_image(*module->variant_)) {
-    auto code = module->contents_.segment(module->variant_->code_segment());
-    if (!code.ok()) return code.status();
-    Result<CodeImage> image = CodeImage::load(*code);
-    if (!image.ok()) return image.status();
-    module->image_ = std::move(*image);
+  GANTRY_TRY(module->load_variant(*index, gpu, nullptr));
+  for (const uint32_t other : specialized_variants(module->manifest(), *index)) {
+    auto specialized = std::make_shared<Module>();
+    specialized->contents_ = module->contents_;
+    specialized->device_ = device;
+    GANTRY_TRY(specialized->load_variant(other, gpu, module.get()));
+    module->weights_bytes_ += specialized->weights_bytes_;
+    module->specialized_.push_back(std::move(specialized));
   }
-  if (gpu != nullptr) {
-    auto program = cuda::Program::load(std::move(gpu), module->contents_, *module->variant_);
-    if (!program.ok()) return program.status();
-    module->gpu_ = std::move(*program);
-  }
-  GANTRY_TRY(module->bind_variant());
   return std::shared_ptr<const Module>(std::move(module));
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct Variant;
 namespace gantry::runtime {
 
 namespace cuda {
+class Device;
 class Program;
 }
 
@@ -63,7 +65,7 @@ class ModuleContents {
   std::vector<SharedBytes> segments_;
 };
 
-/// Index of the variant of that device with the highest rank that `cpu` can run and, for CUDA, a GPU of
+/// Index of the variant, none of those for some sizes alone, of that device with the highest rank that `cpu` can run and, for CUDA, a GPU of
 /// `compute_capability` (10 * major + minor). INCOMPATIBLE names what the module has and what the machine
 /// lacks.
 Result<uint32_t> choose_variant(const module_format::Manifest& manifest, const CpuInfo& cpu,
@@ -71,7 +73,9 @@ Result<uint32_t> choose_variant(const module_format::Manifest& manifest, const C
                                 int compute_capability = 0);
 /// Whether the module has any variant of that device.
 bool has_variant_for(const module_format::Manifest& manifest, module_format::Device device);
-/// Indices of the segments that a variant uses, ascending.
+/// Indices of the variants that take that variant's place for some sizes, in the order in which they are asked.
+std::vector<uint32_t> specialized_variants(const module_format::Manifest& manifest, uint32_t variant);
+/// Indices of the segments that a variant and its specialized ones use, ascending.
 std::vector<uint32_t> segments_of_variant(const module_format::Manifest& manifest, uint32_t variant);
 
 /// A module ready to run on this machine. Shared by its sessions; immutable, thread-safe.
@@ -98,12 +102,19 @@ class Module {
   uint64_t weights_bytes() const { return weights_bytes_; }
   /// What lies on the GPU; null for the other devices.
   const std::shared_ptr<const cuda::Program>& gpu() const { return gpu_; }
+  /// The same model for some sizes alone; the first of which the sizes fit runs in this one's place.
+  std::span<const std::shared_ptr<const Module>> specialized() const { return specialized_; }
+  /// Whether that is what this one is for, by the values of the symbols; those that are absent fit nothing.
+  bool is_for(std::span<const std::optional<int64_t>> symbols) const;
 
  private:
-  Status bind_variant();
-  /// Copies the constants to huge pages where that pays: every run reads all of them, and with small pages
-  /// translating addresses costs a good part of the time.
-  void move_constants();
+  /// `shared`: whose constants are this one's where both have them; null: of nobody.
+  Status load_variant(uint32_t index, const std::shared_ptr<cuda::Device>& gpu, const Module* shared);
+  Status bind_variant(const Module* shared);
+  Status bind_constants(const Module* shared);
+  /// Copies constants, those that are `own`, to huge pages where that pays: every run reads all of them, and with
+  /// small pages translating addresses costs a good part of the time.
+  void move_constants(const std::vector<uint32_t>& own);
 
   ModuleContents contents_;
   AlignedBuffer moved_constants_;
@@ -115,6 +126,7 @@ class Module {
   std::vector<std::string> origins_;
   std::shared_ptr<const cuda::Program> gpu_;
   uint64_t weights_bytes_ = 0;
+  std::vector<std::shared_ptr<const Module>> specialized_;
 };
 
 }  // namespace gantry::runtime

@@ -58,14 +58,30 @@ Session::Session(std::shared_ptr<const Module> module) : module_(std::move(modul
     const auto* info = module_->manifest().outputs()->Get(static_cast<uint32_t>(i));
     outputs_[i].type = static_cast<ElementType>(info->dtype());
   }
-  sizes_show_late_ = has_stretches(module_->variant());
-  if (sizes_show_late_) {
-    executor_ = std::make_unique<PlanExecutor>();
-  } else if (module_->gpu() != nullptr) {
-    executor_ = std::make_unique<cuda::CudaExecutor>(module_->gpu());
-  } else {
-    executor_ = std::make_unique<CpuExecutor>();
+  use(*module_);
+}
+
+void Session::use(const Module& module) {
+  if (used_ == &module) return;
+  if (memory_limit_ > 0) executors_.clear();  // what others keep would not be counted
+  used_ = &module;
+  sizes_show_late_ = has_stretches(module.variant());
+  std::unique_ptr<Executor>& own = executors_[&module];
+  if (own == nullptr && sizes_show_late_) {
+    own = std::make_unique<PlanExecutor>();
+  } else if (own == nullptr && module.gpu() != nullptr) {
+    own = std::make_unique<cuda::CudaExecutor>(module.gpu());
+  } else if (own == nullptr) {
+    own = std::make_unique<CpuExecutor>();
   }
+  executor_ = own.get();
+}
+
+const Module& Session::module_for(std::span<const std::optional<int64_t>> symbols) const {
+  for (const auto& specialized : module_->specialized()) {
+    if (specialized->is_for(symbols)) return *specialized;
+  }
+  return *module_;
 }
 
 Session::~Session() {
@@ -241,7 +257,7 @@ Status Session::bind_symbols(std::vector<std::optional<int64_t>>& values) const 
     }
   }
   for (uint32_t i = 0; i < count; ++i) {
-    if (!bound[i] && !sizes_show_late_) {
+    if (!bound[i] && !has_stretches(module_->variant())) {
       return failure(GANTRY_INVALID_MODULE, "the module's dimension %s is not the dimension of any input",
                      manifest.symbols()->Get(i)->c_str());
     }
@@ -273,7 +289,7 @@ Status Session::check_constraints(const DimValues& dims) const {
   if (manifest.constraints() == nullptr) return Status();
   for (const auto* constraint : *manifest.constraints()) {
     // The plan checks it when it has bound the symbols.
-    if (sizes_show_late_ && !(dims.is_bound(constraint->left()) && dims.is_bound(constraint->right()))) continue;
+    if (has_stretches(module_->variant()) && !(dims.is_bound(constraint->left()) && dims.is_bound(constraint->right()))) continue;
     Result<int64_t> left = dims.get(constraint->left()), right = dims.get(constraint->right());
     if (!left.ok()) return left.status();
     if (!right.ok()) return right.status();
@@ -284,7 +300,7 @@ Status Session::check_constraints(const DimValues& dims) const {
 
 Status Session::provide_memory(const DimValues& dims) {
   const Manifest& manifest = module_->manifest();
-  Result<uint64_t> workspace = dims.get_size(module_->variant().workspace_bytes());
+  Result<uint64_t> workspace = dims.get_size(used_->variant().workspace_bytes());
   if (!workspace.ok()) return workspace.status();
   double total = static_cast<double>(*workspace);
   for (uint32_t i = 0; i < outputs_.size(); ++i) {
@@ -346,6 +362,7 @@ Status Session::prepare() {
   GANTRY_TRY(bind_symbols(symbols));
   dims.evaluate(module_->manifest(), symbols);
   GANTRY_TRY(check_inputs(dims));
+  use(module_for(symbols));
   GANTRY_TRY(check_constraints(dims));
   GANTRY_TRY(sizes_show_late_ ? provide_inputs() : provide_memory(dims));
   PlanMemory memory;
@@ -353,7 +370,7 @@ Status Session::prepare() {
   for (const Input& input : inputs_) memory.inputs.push_back({input.data, input.bytes});
   for (const Output& output : outputs_) memory.outputs.push_back({output.memory->data(), output.bytes});
   memory.workspace = {workspace_, workspace_bytes_};
-  GANTRY_TRY(executor_->bind(*module_, dims, memory));
+  GANTRY_TRY(executor_->bind(*used_, dims, memory));
   prepared_ = true;
   return Status();
 }
@@ -462,6 +479,9 @@ SessionMemory Session::memory() const {
   memory.device_workspace_bytes = executor_->device_workspace_bytes();
   memory.device_io_bytes = executor_->device_io_bytes();
   if (module_->gpu() != nullptr) memory.device_weights_bytes = module_->gpu()->weights_bytes();
+  for (const auto& specialized : module_->specialized()) {
+    if (specialized->gpu() != nullptr) memory.device_weights_bytes += specialized->gpu()->weights_bytes();
+  }
   return memory;
 }
 

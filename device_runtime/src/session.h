@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -132,6 +133,10 @@ class Session : private RunMemory {
   Status set_shape(int index, std::span<const int64_t> shape);
   /// Values of the symbols; absent where a step of the plan binds them.
   Status bind_symbols(std::vector<std::optional<int64_t>>& values) const;
+  /// The module, or the specialized one that the sizes fit.
+  const Module& module_for(std::span<const std::optional<int64_t>> symbols) const;
+  /// Runs that module's plan from now on.
+  void use(const Module& module);
   Status check_inputs(const DimValues& dims) const;
   Status check_constraints(const DimValues& dims) const;
   /// Of inputs that nobody has given yet.
@@ -151,7 +156,9 @@ class Session : private RunMemory {
   std::vector<Output> outputs_;
   std::byte* workspace_ = nullptr;
   uint64_t workspace_bytes_ = 0;
-  std::unique_ptr<Executor> executor_;
+  std::map<const Module*, std::unique_ptr<Executor>> executors_;  ///< of those that ran, with their workspaces
+  const Module* used_ = nullptr;  ///< the module, or a specialized one
+  Executor* executor_ = nullptr;  ///< of that
   bool sizes_show_late_ = false;  ///< outputs get their memory while the plan runs
   bool prepared_ = false;
   bool has_run_ = false;

@@ -24,6 +24,8 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile vgg16.onnx --optimize size          weights no larger than the model's
   gantry compile bert.onnx --shape input_ids=1x128   fixes symbolic dimensions
   gantry compile bert.onnx --dim batch=1             fixes one of them, by its name
+  gantry compile bert.onnx --dim length=1..512 --specialize length=1 --specialize length=128
+                                                     any length to 512; two as fast as if they were fixed
   gantry compile resnet18.gir                        graph text of `gantry ir` or `gantry opt`, changed by hand
   gantry compile resnet18.onnx --trace compile.pftrace
                                                      what the compiler does when; for ui.perfetto.dev
@@ -31,7 +33,7 @@ constexpr const char* kExamples = R"(Examples:
 
 struct Options {
   std::string model, output;
-  std::vector<std::string> targets, shapes, sizes;
+  std::vector<std::string> targets, shapes, sizes, specializations;
   std::string precision = "auto", optimize = "speed", decisions;
   std::string trace;
   int opt_level = 3;
@@ -61,7 +63,9 @@ void report(const Options& options, const std::filesystem::path& path, const Mod
   std::error_code code;
   const auto size = std::filesystem::file_size(path, code);
   std::vector<std::string> names;
-  for (const auto& variant : module.manifest.variants) names.push_back(variant->target);
+  for (const auto& variant : module.manifest.variants) {
+    if (variant->specialized.empty()) names.push_back(variant->target);
+  }
   const uint64_t weights = weights_bytes(module);
   if (options.json) {
     nlohmann::ordered_json json;
@@ -86,6 +90,7 @@ int compile(const Options& options, const Invocation& invocation) {
   const Optimize optimize = find_optimize(options.optimize);
   const ShapeMap shapes = parse_shapes(options.shapes);
   const SizeMap sizes = parse_sizes(options.sizes);
+  parse_specializations(options.specializations);  // before the model is read
   if (is_module_file(options.model))
     user_error("{}: is a module already; compile takes a model (.onnx) or graph text (.gir)", options.model);
   const std::filesystem::path path = output_path(options);
@@ -99,6 +104,7 @@ int compile(const Options& options, const Invocation& invocation) {
   compile.cache = open_cache(!options.no_cache);
   compile.precision = precision;
   compile.optimize = optimize;
+  compile.specializations = parse_specializations(options.specializations);
   compile.decisions = read_decisions(options.decisions, invocation);
   compile.observer.spans = invocation.spans.get();
   ModuleFile module = compile_graph(std::move(graph), compile);
@@ -129,6 +135,12 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
       ->type_name("TARGET")
       ->allow_extra_args(false);
   add_shape_options(*command, options->shapes, options->sizes);
+  command
+      ->add_option("--specialize", options->specializations,
+                   "Adds a program for these sizes of symbolic dimensions alone, which runs where they fit; again for "
+                   "several, the first that fits runs")
+      ->type_name("NAME=SIZE[,NAME=SIZE]")
+      ->allow_extra_args(false);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   add_decisions_option(*command, options->decisions);
   command->add_flag("--no-cache", options->no_cache,

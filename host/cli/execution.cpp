@@ -155,14 +155,49 @@ void check_tensors(const Execution& execution, const ExecutionOptions& options) 
   }
 }
 
+/// What --shape and --dim say of inputs that are made up.
+struct MadeUpSizes {
+  std::map<std::string, std::vector<int64_t>> shapes;  ///< by input; kOpenSize: open
+  std::map<std::string, int64_t> sizes;                ///< by symbol
+};
+
+/// A model was compiled with them, and its module limits its sizes itself: what is left are fixed sizes of inputs.
+/// User errors for ranges of what is compiled already.
+MadeUpSizes made_up_sizes(const Execution& execution, const ExecutionOptions& options, const ShapeMap& shapes,
+                          const SizeMap& sizes) {
+  const bool compiled = is_module(options.file, options.contents);
+  const auto plain = [&](const std::string& name, const GivenSize& size) {
+    if (size.open() || size.fixed()) return size.range.low;
+    if (compiled)
+      user_error("{}={}: {} is compiled already, and a range is for compiling; give one size", name, to_string(size), options.file);
+    return kOpenSize;
+  };
+  const auto is_input = [&](const std::string& name) {
+    return std::ranges::any_of(execution.loaded.inputs, [&](const auto& input) { return input.name == name; });
+  };
+  MadeUpSizes result;
+  for (const auto& [name, shape] : shapes) {
+    if (shape.size() == 1 && !is_input(name)) {  // --shape N=4, of a dimension
+      if (compiled) result.sizes[name] = plain(name, shape.front());
+      continue;
+    }
+    for (const GivenSize& size : shape) result.shapes[name].push_back(plain(name, size));
+    result.shapes[name];  // of a scalar
+  }
+  if (!compiled) return result;
+  for (const auto& [name, size] : sizes) result.sizes[name] = plain(name, size);
+  return result;
+}
+
 /// The inputs from files, the others made up in sizes that suit the module.
 std::vector<GivenInput> given_inputs(const Execution& execution, const ExecutionOptions& options,
                                      const ShapeMap& shapes, const SizeMap& sizes) {
   auto contents = runtime::ModuleContents::from_bytes(execution.module.bytes, false);
   if (!contents.ok()) user_error("{}: {}", options.file, contents.status().message());
+  const MadeUpSizes asked = made_up_sizes(execution, options, shapes, sizes);
   InputChoice choice;
   choice.files = options.inputs;
-  choice.shapes = shapes;
+  choice.shapes = asked.shapes;
   choice.seed = options.seed;
   if (!options.tensors.empty()) {
     check_tensors(execution, options);
@@ -170,10 +205,8 @@ std::vector<GivenInput> given_inputs(const Execution& execution, const Execution
     choice.seed = options.seed.value_or(0);  // of what is given, too, which is replaced then
   }
   choice.preprocess = options.preprocess;
-  // Those of a model are fixed already: it was compiled so.
-  const SizeMap open_sizes = is_module(options.file, options.contents) ? sizes : SizeMap();
   choice.choose = [&](const std::vector<std::vector<int64_t>>& known) {
-    return choose_sizes(contents->manifest(), open_sizes, known);
+    return choose_sizes(contents->manifest(), asked.sizes, known);
   };
   std::vector<GivenInput> inputs = gather_inputs(execution.loaded.inputs, choice);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -278,13 +311,16 @@ void add_optimization_options(CLI::App& command, int& opt_level, std::string& pr
 }
 
 void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes) {
-  command.add_option("--shape", shapes, "Fixes an input's symbolic dimensions; ? leaves one open")
+  command
+      .add_option("--shape", shapes,
+                  "Fixes an input's symbolic dimensions; ? leaves one open, 1..8 limits it; of a dimension by its "
+                  "name: NAME=4, NAME=1..8")
       ->type_name("NAME=1x3x224x?")
       ->allow_extra_args(false);
   command
       .add_option("--dim", sizes,
-                  "Fixes a symbolic dimension by its name: the model's, or INPUT_dAXIS for one without")
-      ->type_name("NAME=SIZE")
+                  "Fixes a symbolic dimension by its name, or limits it: the model's, or INPUT_dAXIS for one without")
+      ->type_name("NAME=SIZE|LOW..HIGH")
       ->allow_extra_args(false);
 }
 

@@ -110,28 +110,51 @@ NamedText split_output(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::string>& arguments) {
-  std::map<std::string, std::vector<int64_t>> shapes;
+namespace {
+
+/// "3", "1..8", "1.." or "?" at the beginning of what is between `at` and `end`, and where it ends; nothing where it is
+/// none of these.
+std::optional<GivenSize> parse_size(const char*& at, const char* end) {
+  if (at != end && *at == '?') {
+    ++at;
+    return GivenSize(kOpenSize);
+  }
+  DimRange range;
+  const auto number = [&](int64_t& value) {
+    const auto [stop, error] = std::from_chars(at, end, value);
+    const bool good = error == std::errc() && value >= 0;
+    if (good) at = stop;
+    return good;
+  };
+  if (!number(range.low)) return std::nullopt;
+  if (end - at < 2 || at[0] != '.' || at[1] != '.') return GivenSize(range.low);
+  at += 2;
+  if (at != end && *at >= '0' && *at <= '9' && !number(range.high)) return std::nullopt;
+  return range.low <= range.high ? std::optional<GivenSize>(range) : std::nullopt;
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<GivenSize>> parse_shapes(const std::vector<std::string>& arguments) {
+  std::map<std::string, std::vector<GivenSize>> shapes;
   for (const std::string& argument : arguments) {
     const size_t equals = argument.rfind('=');
     if (equals == std::string::npos || equals == 0) {
-      user_error("--shape {}: write NAME=1x3x224x224, with ? for what is left open", argument);
+      user_error("--shape {}: write NAME=1x3x224x224, with ? for what is left open, 1..8 for a range", argument);
     }
-    std::vector<int64_t> shape;
+    std::vector<GivenSize> shape;
     const char* at = argument.data() + equals + 1;
     const char* end = argument.data() + argument.size();
     while (at != end) {
-      int64_t dim = 0;
-      auto [stop, error] = std::from_chars(at, end, dim);
-      const bool open = *at == '?';
-      if (open) std::tie(stop, error) = std::pair(at + 1, std::errc());
-      const bool separated = stop == end || *stop == 'x' || *stop == ',';
-      const bool last_is_separator = stop != end && stop + 1 == end;
-      if (error != std::errc() || dim < 0 || !separated || last_is_separator) {
-        user_error("--shape {}: '{}' is not a shape like 1x3x224x224", argument, argument.substr(equals + 1));
+      const std::optional<GivenSize> size = parse_size(at, end);
+      const bool separated = at == end || *at == 'x' || *at == ',';
+      const bool last_is_separator = at != end && at + 1 == end;
+      if (!size || !separated || last_is_separator) {
+        user_error("--shape {}: '{}' is not a shape like 1x3x224x224 or 1..8x3x?x?", argument,
+                   argument.substr(equals + 1));
       }
-      shape.push_back(open ? -1 : dim);
-      at = stop == end ? end : stop + 1;
+      shape.push_back(*size);
+      if (at != end) ++at;
     }
     if (!shapes.emplace(argument.substr(0, equals), shape).second) {
       user_error("--shape {}: '{}' has a shape already", argument, argument.substr(0, equals));
@@ -140,20 +163,41 @@ std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::
   return shapes;
 }
 
-std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& arguments) {
-  std::map<std::string, int64_t> sizes;
+std::map<std::string, GivenSize> parse_sizes(const std::vector<std::string>& arguments) {
+  std::map<std::string, GivenSize> sizes;
   for (const std::string& argument : arguments) {
     const size_t equals = argument.rfind('=');
-    int64_t size = 0;
     const char* end = argument.data() + argument.size();
-    const char* number = equals == std::string::npos ? end : argument.data() + equals + 1;
-    const auto [stop, error] = std::from_chars(number, end, size);
-    if (equals == std::string::npos || equals == 0 || error != std::errc() || stop != end || size < 0)
-      user_error("--dim {}: write NAME=SIZE, like batch=4", argument);
-    if (!sizes.emplace(argument.substr(0, equals), size).second)
+    const char* at = equals == std::string::npos ? end : argument.data() + equals + 1;
+    const std::optional<GivenSize> size = parse_size(at, end);
+    if (equals == std::string::npos || equals == 0 || !size || at != end || size->open())
+      user_error("--dim {}: write NAME=SIZE, like batch=4, or a range, batch=1..8", argument);
+    if (!sizes.emplace(argument.substr(0, equals), *size).second)
       user_error("--dim {}: '{}' has a size already", argument, argument.substr(0, equals));
   }
   return sizes;
+}
+
+std::vector<std::map<std::string, int64_t>> parse_specializations(const std::vector<std::string>& arguments) {
+  std::vector<std::map<std::string, int64_t>> all;
+  for (const std::string& argument : arguments) {
+    std::map<std::string, int64_t>& sizes = all.emplace_back();
+    for (size_t start = 0; start <= argument.size();) {
+      const size_t end = std::min(argument.find(',', start), argument.size());
+      const std::string one = argument.substr(start, end - start);
+      const size_t equals = one.rfind('=');
+      const char* at = equals == std::string::npos ? one.data() + one.size() : one.data() + equals + 1;
+      const std::optional<GivenSize> size = parse_size(at, one.data() + one.size());
+      if (equals == std::string::npos || equals == 0 || !size || at != one.data() + one.size() || !size->fixed() ||
+          size->open())
+        user_error("--specialize {}: write NAME=SIZE, like batch=1, or several: batch=1,length=128", argument);
+      if (!sizes.emplace(one.substr(0, equals), size->range.low).second)
+        user_error("--specialize {}: '{}' has a size already", argument, one.substr(0, equals));
+      start = end + 1;
+    }
+    if (std::ranges::count(all, sizes) > 1) user_error("--specialize {}: is there already", argument);
+  }
+  return all;
 }
 
 std::vector<int> parse_cpus(const std::string& text) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/cli/tensor_text.h"
+#include "host/graph/fix_sizes.h"
 
 namespace gantry::cli {
 
@@ -22,11 +23,14 @@ NamedText split_named(const std::string& text);
 /// The same for a file that need not exist yet: the first '=' always separates.
 NamedText split_output(const std::string& text);
 
-/// --shape NAME=1x3x224x224 (or 1,3,224,224), several; `?` leaves a dimension open and becomes -1. User error
-/// quotes what is wrong.
-std::map<std::string, std::vector<int64_t>> parse_shapes(const std::vector<std::string>& arguments);
-/// --dim NAME=SIZE, several. User error quotes what is wrong.
-std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& arguments);
+/// --shape NAME=1x3x224x224 (or 1,3,224,224), several; `?` leaves a dimension open, `1..8` and `1..` are ranges. User
+/// error quotes what is wrong.
+std::map<std::string, std::vector<GivenSize>> parse_shapes(const std::vector<std::string>& arguments);
+/// --dim NAME=SIZE or NAME=LOW..HIGH, several. User error quotes what is wrong.
+std::map<std::string, GivenSize> parse_sizes(const std::vector<std::string>& arguments);
+
+/// --specialize NAME=SIZE,NAME=SIZE, several. User error quotes what is wrong.
+std::vector<std::map<std::string, int64_t>> parse_specializations(const std::vector<std::string>& arguments);
 
 /// --cpus 0,2 or 0-3 or both ("0-1,4"), in that order; empty: none. User error quotes what is wrong.
 std::vector<int> parse_cpus(const std::string& text);

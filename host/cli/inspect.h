@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "host/graph/fix_sizes.h"
+
 namespace gantry::cli {
 
 struct InspectOptions {
   bool json = false;
   bool steps = false;  ///< every step of a module's plan
   bool forms = false;  ///< instead of all else, how its nodes are computed, as --decisions reads it
-  std::map<std::string, std::vector<int64_t>>
-      shapes;  ///< of a model's inputs, for whether it can be compiled
+  std::map<std::string, std::vector<GivenSize>> shapes;  ///< of a model's inputs, for whether it can be compiled
 };
 /// What there is to say of a file, and why gantry cannot use it; `problem` is empty where it can.
 struct Inspection {

@@ -97,6 +97,7 @@ class ModuleReport {
   std::string forms() const {
     std::string out = fmt::format("# {}\n", visible_line(path_.string()));
     for (const auto* variant : *manifest_.variants()) {
+      if (variant->specialized() != nullptr && variant->specialized()->size() > 0) continue;
       out += fmt::format("[{}]\n", visible_line(string_of(variant->target())));
       if (variant->decisions() == nullptr) continue;
       for (const auto* line : *variant->decisions()) out += visible_line(line->str()) + "\n";
@@ -251,8 +252,19 @@ class ModuleReport {
     }
   }
 
+  /// " where N=1, length=128", of one for these sizes alone.
+  std::string sizes_text(const format::Variant& variant) const {
+    std::string text;
+    if (variant.specialized() == nullptr) return text;
+    for (const auto* size : *variant.specialized()) {
+      text += fmt::format("{} {}={}", text.empty() ? " where" : ",",
+                          visible_line(manifest_.symbols()->Get(size->symbol())->str()), size->value());
+    }
+    return text;
+  }
+
   std::string variant_text(const format::Variant& variant) const {
-    std::string out = fmt::format("\n  variant  {}\n", string_of(variant.target()));
+    std::string out = fmt::format("\n  variant  {}{}\n", string_of(variant.target()), sizes_text(variant));
     out += fmt::format("    memory   workspace {}; {} constants, {}\n",
                        bytes_of(dims_.get(variant.workspace_bytes())), constant_count(variant),
                        bytes_text(static_cast<double>(constant_bytes(variant))));
@@ -318,6 +330,11 @@ class ModuleReport {
       for (const auto* feature : *variant.features()) json["features"].push_back(feature->str());
     }
     json["rank"] = variant.rank();
+    json["specialized"] = Json::object();
+    if (variant.specialized() != nullptr) {
+      for (const auto* size : *variant.specialized())
+        json["specialized"][manifest_.symbols()->Get(size->symbol())->str()] = size->value();
+    }
     json["device"] = name_of(variant.device());
     if (variant.device() != format::Device::Cpu) json["gpu_arch"] = string_of(variant.gpu_arch());
     if (is_cuda(variant)) {

@@ -14,6 +14,7 @@
 #include "host/cli/compiled_program.h"
 #include "host/cli/invocation.h"
 #include "host/driver/compile.h"
+#include "host/graph/fix_sizes.h"
 #include "host/graph/graph.h"
 #include "rpc/client/types.h"
 
@@ -28,8 +29,8 @@ inline constexpr const char* kOptHelp =
     "algorithms, "
     "layouts and packed weights; default 3 (`gantry ir --list-passes` has all passes)";
 
-using ShapeMap = std::map<std::string, std::vector<int64_t>>;  ///< by input; -1: left open
-using SizeMap = std::map<std::string, int64_t>;                ///< by symbol
+using ShapeMap = std::map<std::string, std::vector<GivenSize>>;  ///< by input; kOpenSize: left open
+using SizeMap = std::map<std::string, GivenSize>;                ///< by symbol
 
 /// A model or module in memory, in the place of a file's contents; without an owner: there is none, the file
 /// is read. A module begins at a multiple of 64 bytes.

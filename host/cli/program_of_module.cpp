@@ -7,6 +7,7 @@
 
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/dim_program.h"
+#include "device_runtime/src/module_reader.h"
 #include "device_runtime/src/module_format.h"
 #include "host/support/lifetimes.h"
 
@@ -50,6 +51,12 @@ class Sizes {
       if (known_[i]) sizes[manifest_.symbols()->Get(i)->str()] = values_[i];
     }
     return sizes;
+  }
+
+  bool fit(const Variant& specialized) const {
+    return std::ranges::all_of(*specialized.specialized(), [&](const auto* size) {
+      return known_[size->symbol()] && values_[size->symbol()] == size->value();
+    });
   }
 
   /// None: depends on a symbol that is not known, or is no size.
@@ -239,9 +246,17 @@ ProgramFacts program_of_module(const Manifest& manifest, const Variant& variant,
   return program;
 }
 
-const Variant* find_variant(const Manifest& manifest, std::string_view target, Device device) {
-  for (const Variant* variant : *manifest.variants()) {
-    if (variant->target()->string_view() == target && variant->device() == device) return variant;
+const Variant* find_variant(const Manifest& manifest, std::string_view target, Device device,
+                            const std::vector<std::vector<int64_t>>& shapes) {
+  const auto& variants = *manifest.variants();
+  for (uint32_t i = 0; i < variants.size(); ++i) {
+    const Variant* variant = variants.Get(i);
+    if (variant->target()->string_view() != target || variant->device() != device) continue;
+    const Sizes sizes(manifest, shapes);
+    for (const uint32_t specialized : runtime::specialized_variants(manifest, i)) {
+      if (sizes.fit(*variants.Get(specialized))) return variants.Get(specialized);
+    }
+    return variant;
   }
   return nullptr;
 }

@@ -16,8 +16,9 @@ namespace gantry::cli {
 ProgramFacts program_of_module(const module_format::Manifest& manifest, const module_format::Variant& variant,
                                const std::vector<std::vector<int64_t>>& shapes);
 
-/// The variant of that target and device; null if there is none.
+/// The variant of that target and device that runs for inputs of these shapes; null if there is none.
 const module_format::Variant* find_variant(const module_format::Manifest& manifest, std::string_view target,
-                                           module_format::Device device);
+                                           module_format::Device device,
+                                           const std::vector<std::vector<int64_t>>& shapes);
 
 }  // namespace gantry::cli

@@ -80,10 +80,10 @@ void add_program(BenchReport& report, const ExecutionOptions& choice, const Exec
   auto device = runtime::parse_device(choice.device);
   if (!contents.ok() || !device.ok()) return;
   const module_format::Manifest& manifest = contents->manifest();
-  const auto* variant = find_variant(manifest, execution.loaded.target, device->type);
-  if (variant == nullptr) return;
   std::vector<std::vector<int64_t>> shapes;
   for (const GivenInput& input : execution.inputs) shapes.push_back(input.tensor.shape);
+  const auto* variant = find_variant(manifest, execution.loaded.target, device->type, shapes);
+  if (variant == nullptr) return;
   report.program = program_of_module(manifest, *variant, shapes);
   if (!execution.module.program) return;
   const CompiledProgram& compiled = *execution.module.program;

@@ -5,11 +5,14 @@
 #include "host/codegen/backends.h"
 #include "host/driver/module_builder.h"
 #include "host/driver/program.h"
+#include "host/graph/substitute_sizes.h"
 #include "host/support/error.h"
 
 namespace gantry {
 
 namespace {
+
+using Sizes = std::map<std::string, int64_t>;
 
 LoweredProgram lowered_of(Program program) {
   LoweredProgram lowered{std::move(program.graph), std::move(program.kernels), std::move(program.ops), {}};
@@ -19,13 +22,13 @@ LoweredProgram lowered_of(Program program) {
 }
 
 void add_variant(ModuleBuilder& builder, const Program& program, const Target& target,
-                 const CompileOptions& options, CodeImage image, GpuImage gpu = {}) {
+                 const CompileOptions& options, const Sizes& sizes, CodeImage image, GpuImage gpu = {}) {
   const TimedSpan span(options.observer.spans, "compile", "plan memory and place weights");
-  builder.add_variant(program, target, std::move(image), std::move(gpu));
+  builder.add_variant(program, target, std::move(image), std::move(gpu), sizes);
 }
 
 void add_gpu_variant(ModuleBuilder& builder, const Program& program, const Target& target,
-                      const CompileOptions& options) {
+                     const CompileOptions& options, const Sizes& sizes) {
   std::vector<LoopKernel> on_cpu, on_gpu;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     (program.on_gpu[i] ? on_gpu : on_cpu).push_back(program.kernels[i]);
@@ -37,7 +40,28 @@ void add_gpu_variant(ModuleBuilder& builder, const Program& program, const Targe
   for (const GpuEntry& entry : gpu.entries) {
     spdlog::debug("{}: {} registers, {} bytes spilled", entry.symbol, entry.registers, entry.spill_bytes);
   }
-  add_variant(builder, program, target, options, std::move(image), std::move(gpu));
+  add_variant(builder, program, target, options, sizes, std::move(image), std::move(gpu));
+}
+
+/// Compiles the graph for the target into a variant: for all sizes, or for those alone.
+Program compile_variant(ModuleBuilder& builder, Graph&& graph, const Target& target, const CompileOptions& options,
+                        const Sizes& sizes) {
+  const std::string what = target.name + (sizes.empty() ? "" : " and " + sizes_text(sizes));
+  const TimedSpan span(options.observer.spans, "compile", "compile for " + what);
+  const auto progress = [&](double done) {
+    if (options.observer.progress) options.observer.progress("generating code for " + what, done);
+  };
+  Program program = build_program(std::move(graph), target, options);
+  progress(0);
+  if (target.device == DeviceKind::kGpu) {
+    add_gpu_variant(builder, program, target, options, sizes);
+  } else {
+    add_variant(
+        builder, program, target, options, sizes,
+        build_image(program.kernels, target, options.threads, options.cache.get(), options.observer.spans));
+  }
+  progress(1);
+  return program;
 }
 
 }  // namespace
@@ -70,7 +94,7 @@ PlannedProgram plan_program(const Graph& graph, const Target& named, const Compi
   const Target target = with_precision(named, options.precision);
   ModuleBuilder builder(graph);
   Program program = build_program(graph, target, options);
-  add_variant(builder, program, target, options, {});
+  add_variant(builder, program, target, options, {}, {});
   builder.set_optimize(name_of(options.optimize));
   return {lowered_of(std::move(program)), builder.finish()};
 }
@@ -83,24 +107,19 @@ ModuleFile compile_graph(Graph&& graph, const CompileOptions& options) {
   if (options.targets.empty()) user_error("no target given: name one with --target (see `gantry targets`)");
   for (const Target& target : options.targets) expect_code_generation(target);
   ModuleBuilder builder(graph);
-  auto progress = [&](const std::string& what, double done) {
-    if (options.observer.progress) options.observer.progress(what, done);
-  };
+  std::vector<Graph> specialized;
+  for (const Sizes& sizes : options.specializations) {
+    specialized.push_back(clone_graph(graph));
+    substitute_sizes(specialized.back(), sizes);
+  }
   for (const Target& named : options.targets) {
     const Target target = with_precision(named, options.precision);
-    const TimedSpan span(options.observer.spans, "compile", "compile for " + target.name);
-    const bool last = &named == &options.targets.back();
-    Program program = build_program(last ? std::move(graph) : clone_graph(graph), target, options);
-    progress("generating code for " + target.name, 0);
-    if (target.device == DeviceKind::kGpu) {
-      add_gpu_variant(builder, program, target, options);
-    } else {
-      add_variant(
-          builder, program, target, options,
-          build_image(program.kernels, target, options.threads, options.cache.get(), options.observer.spans));
-    }
-    progress("generating code for " + target.name, 1);
+    const bool last = &named == &options.targets.back() && options.specializations.empty();
+    Program program =
+        compile_variant(builder, last ? std::move(graph) : clone_graph(graph), target, options, {});
     if (options.observer.lowered) options.observer.lowered(lowered_of(std::move(program)), target);
+    for (size_t i = 0; i < specialized.size(); ++i)
+      compile_variant(builder, clone_graph(specialized[i]), target, options, options.specializations[i]);
   }
   builder.set_optimize(name_of(options.optimize));
   return builder.finish();

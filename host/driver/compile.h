@@ -91,6 +91,9 @@ struct CompileOptions {
   /// Asked of every kernel, by its node after fusion and that node's tensor expressions over placeholders, whose
   /// order is that of the node's inputs: nothing leaves it to the target's rules. May be empty.
   std::function<std::optional<OwnKernel>(const Node& node, const std::vector<Tensor>& outputs)> own_kernel;
+  /// Sizes of symbols, for each of which the module has a program of its own beside the one for all sizes; the first
+  /// that fits runs. User errors: those of substitute_sizes.
+  std::vector<std::map<std::string, int64_t>> specializations;
   bool verify = false;  ///< check the graph after every pass, and loops after every step of lowering
   /// Decisions that take the place of the target's; null: there are none. User errors for those that do not fit, or
   /// that are for no node of the model.

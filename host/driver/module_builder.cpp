@@ -103,7 +103,13 @@ ModuleBuilder::ModuleBuilder(const Graph& graph) {
     const std::string& name = i < graph.main.output_names.size() ? graph.main.output_names[i] : output->name;
     manifest.outputs.push_back(tensor_info(name, output->type));
   }
-  for (const DimConstraint& constraint : graph.main.constraints) {
+  std::vector<DimConstraint> constraints = graph.main.constraints;
+  for (const auto& [name, range] : graph.main.ranges()) {
+    const Dim symbol = Dim::symbol(name);  // without its range, in which all values are what is asked for
+    constraints.push_back({max(Dim(range.low), min(symbol, Dim(range.high))), symbol,
+                           fmt::format("the range {} that {} was given", to_string(range), name)});
+  }
+  for (const DimConstraint& constraint : constraints) {
     auto entry = std::make_unique<mf::ConstraintT>();
     entry->left = dim_expr(constraint.left);
     entry->right = dim_expr(constraint.right);
@@ -405,7 +411,8 @@ class ModuleBuilder::VariantBuilder {
   std::unique_ptr<mf::VariantT> variant_ = std::make_unique<mf::VariantT>();
 };
 
-void ModuleBuilder::add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu) {
+void ModuleBuilder::add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu,
+                                const std::map<std::string, int64_t>& sizes) {
   const uint32_t code = add_segment(mf::SegmentKind::Code, segment_of(std::move(image.elf)));
   int32_t ptx = -1, cubin = -1;
   if (!gpu.entries.empty()) {
@@ -429,6 +436,8 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
   variant->code_segment = code;
   variant->ptx_segment = ptx;
   variant->cubin_segment = cubin;
+  for (const auto& [name, size] : sizes) variant->specialized.emplace_back(size, symbol(name));
+  if (!sizes.empty()) require_feature(mf::kSpecialized);
   module_.manifest.variants.push_back(std::move(variant));
   if (module_.segments.back().pieces.empty()) {
     module_.segments.pop_back();

@@ -19,8 +19,10 @@ class ModuleBuilder {
   /// Inputs, outputs, symbols and constraints of the model as imported.
   explicit ModuleBuilder(const Graph& graph);
   /// Plans memory and appends the program as a variant; constants that an earlier variant has too are shared.
-  /// `gpu`: of targets of kind kGpu; the image then holds the kernels of the CPU beside it.
-  void add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu = {});
+  /// `gpu`: of targets of kind kGpu; the image then holds the kernels of the CPU beside it. `sizes`: of a program that
+  /// takes the place of the one added last for all sizes, where symbols have these.
+  void add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu = {},
+                   const std::map<std::string, int64_t>& sizes = {});
   /// What the variants were optimised for, for reports.
   void set_optimize(std::string_view optimize) { module_.manifest.optimize = optimize; }
   ModuleFile finish();

@@ -49,8 +49,7 @@ class FileWeights : public WeightSource {
 std::map<std::string, Dim> sizes_of(const GivenSizes& given, const std::vector<Value*>& parameters) {
   std::vector<OpenInput> inputs;
   for (const Value* parameter : parameters) inputs.push_back({parameter->name, parameter->type.shape});
-  const auto sizes = fixed_sizes(given, inputs);
-  return {sizes.begin(), sizes.end()};
+  return size_bindings(given_sizes(given, inputs));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
+#include <map>
 
 #include "host/graph/dim_node.h"
 #include "host/support/error.h"
@@ -59,14 +59,14 @@ Dim apply(AtomKind kind, const Dim& a, const Dim& b) {
   internal_error("a symbol is no function of dimensions");
 }
 
-void collect_symbols(const Dim& dim, std::set<std::string>& names) {
+void collect_symbols(const Dim& dim, std::map<std::string, DimRange>& ranges) {
   for (const DimTerm& term : DimNode::terms_of(dim)) {
     for (const AtomPtr& atom : term.factors) {
       if (atom->kind == AtomKind::kSymbol) {
-        names.insert(atom->text);
+        ranges.emplace(atom->text, atom->range);
       } else {
-        collect_symbols(atom->a, names);
-        collect_symbols(atom->b, names);
+        collect_symbols(atom->a, ranges);
+        collect_symbols(atom->b, ranges);
       }
     }
   }
@@ -176,11 +176,17 @@ Dim::Dim(int64_t constant) {
 }
 
 Dim Dim::symbol(std::string_view name) {
+  return symbol(name, DimRange());
+}
+
+Dim Dim::symbol(std::string_view name, DimRange range) {
   if (!is_symbol_name(name)) {
     user_error("'{}' cannot name a dimension: use letters, digits, '_' and '.', with no digit first", name);
   }
+  internal_check(range.low >= 0 && range.low <= range.high, "the range of the dimension {} is empty", name);
   auto atom = std::make_shared<DimAtom>();
   atom->text = std::string(name);
+  atom->range = range;
   return DimNode::wrap({DimTerm{1, {std::move(atom)}}});
 }
 
@@ -205,9 +211,15 @@ bool Dim::is_symbol() const {
 }
 
 std::vector<std::string> Dim::symbols() const {
-  std::set<std::string> names;
-  collect_symbols(*this, names);
-  return {names.begin(), names.end()};
+  std::vector<std::string> names;
+  for (auto& [name, range] : symbol_ranges()) names.push_back(name);
+  return names;
+}
+
+std::map<std::string, DimRange> Dim::symbol_ranges() const {
+  std::map<std::string, DimRange> ranges;
+  collect_symbols(*this, ranges);
+  return ranges;
 }
 
 Dim Dim::substitute(const std::map<std::string, Dim>& bindings) const {

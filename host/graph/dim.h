@@ -2,12 +2,13 @@
 //
 // Semantics. A dimension is a polynomial with int64 coefficients over atoms; an atom is a symbol (`N`) or an
 // opaque function of dimensions: floordiv, mod, max, min (floor semantics: the remainder has the divisor's
-// sign). Symbols stand for integers >= 0. Arithmetic on constants wraps never: overflow is a user error.
+// sign). Symbols stand for integers >= 0, or in a range that a user gave. Arithmetic on constants wraps never: overflow is a user error.
 // Two dimensions that print alike are equal; the reverse is not promised.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +20,15 @@ namespace gantry {
 
 struct DimNode;  // defined in dim.cpp
 
+/// Values that a symbol may have, both ends included.
+struct DimRange {
+  int64_t low = 0;
+  int64_t high = std::numeric_limits<int64_t>::max();
+
+  bool unlimited() const { return low == 0 && high == std::numeric_limits<int64_t>::max(); }
+  friend bool operator==(const DimRange&, const DimRange&) = default;
+};
+
 /// An immutable symbolic integer; cheap to copy. Default: the constant 0.
 class Dim {
  public:
@@ -27,6 +37,8 @@ class Dim {
   Dim(int constant) : Dim(static_cast<int64_t>(constant)) {}  // NOLINT
   /// The symbol of that name ([A-Za-z_][A-Za-z0-9_.]*).
   static Dim symbol(std::string_view name);
+  /// One whose values the program checks when it binds it. It is the same dimension as the symbol without a range.
+  static Dim symbol(std::string_view name, DimRange range);
   /// Parses what str() prints: + - * ( ) integers, symbols, floordiv(a, b), mod(a, b), max(a, b), min(a, b).
   /// Throws a user error that quotes the text.
   static Dim parse(std::string_view text);
@@ -40,6 +52,8 @@ class Dim {
 
   /// Names of all symbols in it, sorted, once each.
   std::vector<std::string> symbols() const;
+  /// What each of them may be.
+  std::map<std::string, DimRange> symbol_ranges() const;
   /// Replaces symbols; those that are not in the map stay.
   Dim substitute(const std::map<std::string, Dim>& bindings) const;
   /// Value under the binding; a user error names a symbol that is missing, and overflow.
@@ -76,6 +90,9 @@ class Dim {
 Dim ceildiv(const Dim& a, const Dim& b);
 /// True where a and b are both constant and differ, or differ by a non-zero constant.
 bool provably_different(const Dim& a, const Dim& b);
+
+/// "1..8", "1.." where there is no upper end.
+std::string to_string(const DimRange& range);
 
 using Shape = std::vector<Dim>;
 /// Product of all dimensions; 1 for a scalar.

@@ -1,4 +1,4 @@
-// What is known of a dimension's value when every symbol is >= 0.
+// What is known of a dimension's value when every symbol is in its range.
 #include <algorithm>
 
 #include "host/graph/dim_node.h"
@@ -55,7 +55,7 @@ Bound tighter(Bound a, Bound b, bool larger) {
 DimBounds atom_bounds(const DimAtom& atom) {
   switch (atom.kind) {
     case AtomKind::kSymbol:
-      return {int64_t{0}, std::nullopt};
+      return {atom.range.low, atom.range.high == DimRange().high ? Bound() : Bound(atom.range.high)};
     case AtomKind::kFloorDiv:
       return quotient_bounds(atom);
     case AtomKind::kMod:

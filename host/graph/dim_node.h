@@ -18,6 +18,7 @@ struct DimAtom {
   AtomKind kind = AtomKind::kSymbol;
   std::string text;  ///< as printed; equal atoms have equal texts, and atoms are ordered by it
   Dim a, b;          ///< operands; unused for a symbol
+  DimRange range;    ///< of a symbol
 };
 using AtomPtr = std::shared_ptr<const DimAtom>;
 /// A product of atoms, sorted by text; a power repeats its atom.

@@ -142,6 +142,11 @@ std::string Dim::str() const {
   return text;
 }
 
+std::string to_string(const DimRange& range) {
+  if (range.high == DimRange().high) return fmt::format("{}..", range.low);
+  return fmt::format("{}..{}", range.low, range.high);
+}
+
 Dim Dim::parse(std::string_view text) {
   return DimParser(text).parse();
 }

@@ -171,10 +171,39 @@ std::vector<TensorType> FunctionParser::parse_result_types() {
   return types;
 }
 
+/// N in 1..8, behind which dimensions of that name have the range.
+void FunctionParser::parse_range(std::string_view symbol, std::string_view range, size_t place) {
+  const auto number = [&](std::string_view text) {
+    const std::optional<int64_t> value = at_place(place, [&] { return Dim::parse(text).constant(); });
+    if (!value || *value < 0) TextCursor::fail_at(place, fmt::format("'{}' is no end of a range", text));
+    return *value;
+  };
+  const size_t dots = range.find("..");
+  DimRange limits{number(range.substr(0, dots)), DimRange().high};
+  if (const std::string_view high = range.substr(dots + 2); !high.empty()) limits.high = number(high);
+  if (limits.low > limits.high) TextCursor::fail_at(place, fmt::format("the range {} is empty", range));
+  if (depth_ > 0) TextCursor::fail_at(place, "ranges are those of @main's parameters");
+  const Dim limited = at_place(place, [&] { return Dim::symbol(symbol, limits); });
+  if (context_.sizes.contains(std::string(symbol))) {
+    const Dim& given = context_.sizes.at(std::string(symbol));
+    const auto size = given.constant();
+    if (size && (*size < limits.low || *size > limits.high))
+      TextCursor::fail_at(place, fmt::format("the size {} that {} is given is not in {}", *size, symbol, range));
+    return;
+  }
+  context_.sizes.emplace(symbol, limited);
+  for (Value* parameter : function_.parameters) {
+    for (Dim& dim : parameter->type.shape) dim = dim.substitute(context_.sizes);
+  }
+}
+
 void FunctionParser::parse_constraint() {
   DimConstraint constraint;
   const size_t place = cursor_.place();
-  constraint.left = parse_dim("=");
+  const std::string_view left = cursor_.until("=/\n");
+  if (const size_t in = left.find(" in "); in != std::string_view::npos && left.find("..", in) != std::string_view::npos)
+    return parse_range(left.substr(0, in), left.substr(in + 4), place);
+  constraint.left = at_place(place, [&] { return Dim::parse(left).substitute(context_.sizes); });
   cursor_.expect("==");
   const size_t right_place = cursor_.place();
   std::string_view right = cursor_.until("\"/\n");  // the origin, a comment, or the line's end

@@ -51,6 +51,7 @@ class FunctionParser {
   void fix_sizes();
   std::vector<TensorType> parse_result_types();
   void parse_constraint();
+  void parse_range(std::string_view symbol, std::string_view range, size_t place);
   ConstantPtr parse_inline_constant();
   ConstantPtr referred_constant(const std::string& entry, const TensorType& type, size_t place);
   Value* parse_named_constant(size_t place);

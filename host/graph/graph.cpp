@@ -213,6 +213,18 @@ std::vector<Value*> Function::constants() const {
   return result;
 }
 
+std::map<std::string, DimRange> Function::ranges() const {
+  std::map<std::string, DimRange> ranges;
+  for (const Value* parameter : parameters) {
+    for (const Dim& dim : parameter->type.shape) {
+      for (const auto& [symbol, range] : dim.symbol_ranges()) {
+        if (!range.unlimited()) ranges.emplace(symbol, range);
+      }
+    }
+  }
+  return ranges;
+}
+
 Function Function::clone() const {
   Function copy(name);
   copy.output_names = output_names;

@@ -124,6 +124,8 @@ class Function {
   /// Names under which the model returns its outputs, parallel to `outputs`.
   std::vector<std::string> output_names;
   std::vector<DimConstraint> constraints;
+  /// Of those symbols of its parameters that may not be any size. Checked as constraints are.
+  std::map<std::string, DimRange> ranges() const;
 
   /// Name hints are made unique by a suffix.
   Value* add_parameter(std::string name_hint, TensorType type);

@@ -76,6 +76,10 @@ class FunctionPrinter {
       text_ += fmt::format("{}%{}: {}", i ? ", " : "", printed_name(parameter.name), parameter.type.str());
     }
     text_ += fmt::format(") -> {} {{\n", result_types());
+    if (indent_.empty()) {  // of a body, the function around it has said so
+      for (const auto& [symbol, range] : function_.ranges())
+        text_ += fmt::format("  where {} in {}\n", symbol, to_string(range));
+    }
     for (const DimConstraint& c : function_.constraints) {
       text_ +=
           fmt::format("{}  where {} == {} from {}\n", indent_, c.left.str(), c.right.str(), quote(c.origin));

@@ -10,8 +10,10 @@ namespace gantry::guess {
 
 int64_t extent(const Dim& dim, Extent measures) {
   if (dim.is_constant()) return dim.value();
-  const int64_t most = value(measures);
-  return std::clamp<int64_t>(total(dim, most, most), 1, most);
+  // What a layer has left of an image's side is no more than the guess for that, unless a range says so.
+  int64_t most = value(measures);
+  for (const auto& [name, range] : dim.symbol_ranges()) most = std::max(most, range.low);
+  return std::clamp<int64_t>(total(dim, value(measures), most), 1, most);
 }
 
 int64_t rows(const Shape& data) {
@@ -23,7 +25,7 @@ int64_t rows(const Shape& data) {
 
 int64_t total(const Dim& dim, int64_t symbol, int64_t otherwise) {
   std::map<std::string, int64_t> guesses;
-  for (const std::string& name : dim.symbols()) guesses[name] = symbol;
+  for (const auto& [name, range] : dim.symbol_ranges()) guesses[name] = std::clamp(symbol, range.low, range.high);
   try {
     return dim.evaluate(guesses);
   } catch (const Error&) {

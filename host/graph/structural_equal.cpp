@@ -156,6 +156,7 @@ class Comparison {
   }
 
   void compare_constraints() const {
+    if (left_.ranges() != right_.ranges()) differ("ranges of symbols differ", nullptr, nullptr);
     const auto& a = left_.constraints;
     const auto& b = right_.constraints;
     compare_counts("constraints", a.size(), b.size());

@@ -5,6 +5,7 @@
 //   weights "tiny.gir.weights"                            // optional: where constants are that stand beside it
 //   passes simplify_inference, fold_constant              // optional: what it has been through
 //   fn @main(%x: Tensor[(N, 4), f32]) -> Tensor[(N, 4), f32] {
+//     where N in 1..8                                     // optional: what a symbol of the inputs may be
 //     where N == M from "Add_0"                           // constraints
 //     %0 = nn.dense(%x, @w: Tensor[(4, 4), f32])  // Gemm_0
 //     %1, %2 = split(%0, axis=1)                          // several results

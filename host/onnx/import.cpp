@@ -73,14 +73,18 @@ ModelPtr parse_file(const std::filesystem::path& path) {
 
 /// The sizes that would do, in front of the error that those given lead to; empty if they are not to blame.
 std::string better_sizes(const ModelPtr& model, const std::filesystem::path& directory,
-                         const ImportOptions& options, const std::map<std::string, int64_t>& given) {
-  if (given.empty()) return "";
+                         const ImportOptions& options, const std::map<std::string, GivenSize>& given) {
+  std::map<std::string, int64_t> sizes;
+  for (const auto& [symbol, size] : given) {
+    if (size.fixed()) sizes.emplace(symbol, size.range.low);
+  }
+  if (sizes.empty()) return "";
   ImportOptions symbolic = options;
   symbolic.shapes.clear();
   symbolic.sizes.clear();
   symbolic.warn = nullptr;
   try {
-    return size_advice(Importer(model, directory, symbolic).import().main, given);
+    return size_advice(Importer(model, directory, symbolic).import().main, sizes);
   } catch (const Error&) {
     return "";  // it fails with any
   }
@@ -255,7 +259,7 @@ void Importer::check_declared(const onnx::ValueInfoProto& output, const Value& v
                output.name(), name_of(type.dtype));
   }
   // What the user fixed, the model could not know.
-  const bool fixed = !fixed_symbols_.empty() || !options_.shapes.empty();
+  const bool fixed = !given_sizes_.empty() || !options_.shapes.empty();
   if (!options_.warn || !declared.has_shape() || fixed || may_be(declared.shape(), type.shape)) return;
   // Not an error: exporters write what onnx's shape inference said, which counts a window too many for pooling
   // with ceil_mode where the last one would lie in the padding.

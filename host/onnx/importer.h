@@ -64,8 +64,8 @@ class Importer {
   Graph import();
 
   int64_t opset() const { return opset_; }
-  /// The sizes of symbolic dimensions that the options fix, by symbol; known once the inputs are.
-  const std::map<std::string, int64_t>& given_sizes() const { return fixed_symbols_; }
+  /// The sizes of symbolic dimensions that the options give, by symbol; known once the inputs are.
+  const std::map<std::string, GivenSize>& given_sizes() const { return given_sizes_; }
   Function& function() { return graph_.main; }
   TensorReader& tensors() { return tensors_; }
   DataDims& data_dims() { return data_dims_; }
@@ -151,7 +151,7 @@ class Importer {
   std::deque<std::unordered_map<std::string, Binding>> scopes_;
   std::map<std::string, std::string> symbols_;    ///< dim_param -> symbol
   std::set<std::string> taken_symbols_;           ///< all symbols of inputs
-  std::map<std::string, int64_t> fixed_symbols_;  ///< by the shapes and sizes that the user gave
+  std::map<std::string, GivenSize> given_sizes_;  ///< by symbol: of the shapes and sizes that the user gave
   std::map<std::string, int> node_names_;
   UnsupportedReport unsupported_;
   std::set<const onnx::FunctionProto*> listed_functions_;  ///< by add_unsupported_ops_of

@@ -103,8 +103,8 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
     if (seen.count(name) == 0)
       user_error("there is no input '{}' to give a value to; the model's inputs are: {}", name, names);
   }
-  fixed_symbols_ = fixed_sizes(given, inputs, symbols_);
-  const std::map<std::string, Dim> sizes(fixed_symbols_.begin(), fixed_symbols_.end());
+  given_sizes_ = gantry::given_sizes(given, inputs, symbols_);
+  const std::map<std::string, Dim> sizes = size_bindings(given_sizes_);
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto& [name, shape] = inputs[i];
     for (Dim& dim : shape) dim = dim.substitute(sizes);

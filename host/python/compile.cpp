@@ -3,6 +3,7 @@
 
 #include "host/codegen/target.h"
 #include "host/python/errors.h"
+#include "host/python/given_size.h"
 #include "host/python/module.h"
 #include "host/python/requests.h"
 #include "host/support/error.h"
@@ -18,6 +19,7 @@ struct CompileRequest {
   std::vector<std::string> targets;
   cli::ShapeMap shapes;
   cli::SizeMap sizes;
+  std::vector<std::map<std::string, int64_t>> specializations;
   std::string precision, optimize;
   int opt_level;
   bool verify, use_cache, force;
@@ -41,6 +43,7 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
   options.observer.progress = [](const std::string&, double) { Listener::check_interrupt(); };
   options.precision = precision;
   options.optimize = optimize;
+  options.specializations = request.specializations;
   options.verify = request.verify;
   options.cache = cli::open_cache(request.use_cache);
   ModuleFile module = compile_graph(graph, options);
@@ -53,6 +56,7 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
 
 py::tuple compile_from_python(const std::string& file, const py::object& contents,
                               std::vector<std::string> targets, cli::ShapeMap shapes, cli::SizeMap sizes,
+                              std::vector<std::map<std::string, int64_t>> specializations,
                               std::string precision, std::string optimize, int opt_level, bool verify,
                               bool use_cache, std::string output, bool force) {
   CompileRequest request{file,
@@ -60,6 +64,7 @@ py::tuple compile_from_python(const std::string& file, const py::object& content
                          std::move(targets),
                          std::move(shapes),
                          std::move(sizes),
+                         std::move(specializations),
                          std::move(precision),
                          std::move(optimize),
                          opt_level,

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "host/python/arrays.h"
+#include "host/python/given_size.h"
 #include "host/python/module.h"
 
 namespace py = pybind11;
@@ -42,10 +43,14 @@ void take_model(const py::dict& request, cli::ExecutionOptions& options) {
 void take_shapes(const py::dict& request, cli::ExecutionOptions& options) {
   cli::ShapeMap shapes;
   take(request, "shapes", shapes);
-  for (const auto& [name, shape] : shapes) options.shapes.push_back(name + "=" + cli::shape_text(shape));
+  for (const auto& [name, shape] : shapes) {
+    std::string text;
+    for (const GivenSize& size : shape) text += (text.empty() ? "" : "x") + to_string(size);
+    options.shapes.push_back(name + "=" + text);
+  }
   cli::SizeMap sizes;
   take(request, "dims", sizes);
-  for (const auto& [name, size] : sizes) options.sizes.push_back(fmt::format("{}={}", name, size));
+  for (const auto& [name, size] : sizes) options.sizes.push_back(fmt::format("{}={}", name, to_string(size)));
 }
 
 }  // namespace

@@ -45,22 +45,40 @@ TEST(Cpus, NonsenseIsQuoted) {
 
 TEST(Shapes, SeparatedByXOrComma) {
   const auto shapes = parse_shapes({"a=1x3x224x224", "b=2,5", "c=x=7"});
-  EXPECT_EQ(shapes.at("a"), (std::vector<int64_t>{1, 3, 224, 224}));
-  EXPECT_EQ(shapes.at("b"), (std::vector<int64_t>{2, 5}));
-  EXPECT_EQ(shapes.at("c=x"), (std::vector<int64_t>{7}));
+  EXPECT_EQ(shapes.at("a"), (std::vector<GivenSize>{1, 3, 224, 224}));
+  EXPECT_EQ(shapes.at("b"), (std::vector<GivenSize>{2, 5}));
+  EXPECT_EQ(shapes.at("c=x"), (std::vector<GivenSize>{7}));
 }
 
 TEST(Shapes, MayLeaveDimensionsOpen) {
   const auto shapes = parse_shapes({"a=1x3x?x?", "b=?"});
-  EXPECT_EQ(shapes.at("a"), (std::vector<int64_t>{1, 3, -1, -1}));
-  EXPECT_EQ(shapes.at("b"), (std::vector<int64_t>{-1}));
+  EXPECT_EQ(shapes.at("a"), (std::vector<GivenSize>{1, 3, kOpenSize, kOpenSize}));
+  EXPECT_EQ(shapes.at("b"), (std::vector<GivenSize>{kOpenSize}));
   for (const char* bad : {"a=??", "a=?x", "a=1?", "a=?1x2"})
     EXPECT_THAT(message_of([&] { parse_shapes({bad}); }), HasSubstr(bad));
 }
 
+TEST(Shapes, MayHaveRanges) {
+  const DimRange few{1, 8}, many{2, DimRange().high};
+  EXPECT_EQ(parse_shapes({"a=1..8x3x2..x?"}).at("a"), (std::vector<GivenSize>{few, 3, many, kOpenSize}));
+  EXPECT_EQ(parse_sizes({"N=1..8"}).at("N"), GivenSize(few));
+  for (const char* bad : {"a=1.8", "a=1...8", "a=..8", "a=8..1", "a=1..8..9", "a=1..?", "a=1..-2"})
+    EXPECT_THAT(message_of([&] { parse_shapes({bad}); }), HasSubstr(bad));
+  for (const char* bad : {"N=8..1", "N=..", "N=?", "N=1..x"})
+    EXPECT_THAT(message_of([&] { parse_sizes({bad}); }), HasSubstr(bad));
+}
+
+TEST(Specializations, AreSizesOfOneOrMoreDimensions) {
+  using Sizes = std::map<std::string, int64_t>;
+  EXPECT_EQ(parse_specializations({"N=1", "N=1,S=128"}), (std::vector<Sizes>{{{"N", 1}}, {{"N", 1}, {"S", 128}}}));
+  for (const char* bad : {"N", "N=", "=1", "N=1,", ",N=1", "N=1..8", "N=?", "N=-1", "N=1,N=2"})
+    EXPECT_THAT(message_of([&] { parse_specializations({bad}); }), HasSubstr(bad));
+  EXPECT_THAT(message_of([] { parse_specializations({"N=1", "N=1"}); }), HasSubstr("already"));
+}
+
 TEST(Sizes, AreNamed) {
   EXPECT_EQ(parse_sizes({"N=4", "p2o.Dim.0=7"}),
-            (std::map<std::string, int64_t>{{"N", 4}, {"p2o.Dim.0", 7}}));
+            (std::map<std::string, GivenSize>{{"N", 4}, {"p2o.Dim.0", 7}}));
   for (const char* bad : {"N", "=4", "N=", "N=-1", "N=4x5", "N=99999999999999999999"})
     EXPECT_THAT(message_of([&] { parse_sizes({bad}); }), HasSubstr(bad));
   EXPECT_THAT(message_of([] { parse_sizes({"N=1", "N=1"}); }), HasSubstr("already"));

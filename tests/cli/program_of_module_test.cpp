@@ -178,9 +178,9 @@ TEST(ProgramOfModule, IsFoundByTargetAndDevice) {
   const auto contents =
       runtime::ModuleContents::from_bytes(runtime::testing::share(serialize_module(module)));
   const auto& manifest = contents.value().manifest();
-  EXPECT_EQ(find_variant(manifest, "aarch64", Device::Cpu), manifest.variants()->Get(1));
-  EXPECT_EQ(find_variant(manifest, "aarch64", Device::Cuda), nullptr);
-  EXPECT_EQ(find_variant(manifest, "x86-64-v4", Device::Cpu), nullptr);
+  EXPECT_EQ(find_variant(manifest, "aarch64", Device::Cpu, {}), manifest.variants()->Get(1));
+  EXPECT_EQ(find_variant(manifest, "aarch64", Device::Cuda, {}), nullptr);
+  EXPECT_EQ(find_variant(manifest, "x86-64-v4", Device::Cpu, {}), nullptr);
 }
 
 TEST(ProgramJson, SaysNullWhereNothingIsKnown) {

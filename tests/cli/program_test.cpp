@@ -113,6 +113,18 @@ TEST_F(Program, FullDiskIsAUserErrorAndTheDeviceStays) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 
+TEST_F(Program, ARangeIsCompiledInAndKeptTo) {
+  ASSERT_EQ(gantry("zoo lstm --dynamic -o m.onnx").code, 0);
+  ASSERT_EQ(gantry("compile m.onnx -o m.gmod --dim batch=2..4").code, 0);
+  EXPECT_EQ(gantry("run m.gmod --random --dim batch=2").code, 0);
+  EXPECT_EQ(gantry("run m.gmod --random --shape batch=4").code, 0);
+  EXPECT_EQ(gantry("run m.gmod --random").code, 0) << "sizes are made up in the range";
+  expect_user_error("run m.gmod --random --dim batch=5", "2..4");
+  expect_user_error("run m.gmod --random --dim batch=1", "2..4");
+  expect_user_error("run m.gmod --random --dim batch=2..3", "give one size");
+  EXPECT_EQ(gantry("run m.onnx --random --shape batch=3..4").code, 0);
+}
+
 TEST_F(Program, BoardThatIsDownIsABoardError) {
   ASSERT_EQ(gantry("zoo lstm -o m.onnx").code, 0);
   const Outcome outcome = gantry("run m.onnx --random --on 127.0.0.1:1");

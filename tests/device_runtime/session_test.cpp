@@ -323,5 +323,65 @@ TEST(Session, GivesTheCallerItsCpusBack) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
+// --- programs for some sizes
+
+/// out = (in + 1)^2, but in + 1 for N = 2.
+ModuleBuilder specialized_module() {
+  ModuleBuilder builder = symbolic_module();
+  auto general = std::move(builder.manifest.variants[0]);
+  builder.manifest.variants[0] = std::make_unique<module_format::VariantT>();
+  builder.variant().target = general->target;
+  builder.variant().architecture = general->architecture;
+  builder.variant().workspace_bytes = builder.constant(0);
+  builder.variant().specialized.emplace_back(2, 0);
+  const uint32_t bytes = builder.constant(32);
+  const uint32_t in = builder.input_buffer(0, bytes), out = builder.output_buffer(0, bytes);
+  builder.call("add_one", {in, out}, {builder.constant(8)}, {"Add_of_2"});
+  builder.manifest.variants.insert(builder.manifest.variants.begin(), std::move(general));
+  return builder;
+}
+
+TEST(Specialized, RunsWhereTheSizesFitAndNowhereElse) {
+  const auto session = open(specialized_module());
+  for (const int64_t rows : {3, 2, 2, 1, 2, 3}) {
+    Tensor in = ramp(rows, 4);
+    ASSERT_TRUE(session->set_input(0, in.view(), false).ok());
+    ASSERT_TRUE(session->run().ok());
+    std::vector<float> expected;
+    for (const float x : in.values) expected.push_back(rows == 2 ? x + 1 : (x + 1) * (x + 1));
+    EXPECT_EQ(output_of(*session), expected) << rows;
+    EXPECT_EQ(session->executor().step_count(), rows == 2 ? 1u : 2u);
+    EXPECT_EQ(std::string(session->executor().label(0).origin), rows == 2 ? "Add_of_2" : "Add_0");
+    EXPECT_EQ(session->memory().workspace_bytes, rows == 2 ? 0u : static_cast<uint64_t>(rows * 16));
+  }
+}
+
+TEST(Specialized, KeepsToTheSessionsMemory) {
+  const auto session = open(specialized_module(), {.threads = 1, .cpus = {}, .memory_limit = 3 * 16 * 3});
+  for (const int64_t rows : {3, 2, 3, 4}) {
+    Tensor in = ramp(rows, 4);
+    ASSERT_TRUE(session->set_input(0, in.view(), false).ok());
+    EXPECT_EQ(session->run().ok(), rows <= 3) << rows;
+  }
+}
+
+TEST(Specialized, IsNeverChosenByItself) {
+  ModuleBuilder builder = specialized_module();
+  builder.manifest.variants[1]->rank = 100;
+  EXPECT_TRUE(load(std::move(builder))->variant().specialized() == nullptr);
+}
+
+TEST(Specialized, WhatFitsNoModuleIsRefused) {
+  const auto refused = [](const auto& damage) {
+    ModuleBuilder builder = specialized_module();
+    damage(builder.manifest);
+    return !ModuleContents::from_bytes(share(builder.write())).ok();
+  };
+  EXPECT_FALSE(refused([](auto&) {}));
+  EXPECT_TRUE(refused([](auto& manifest) { manifest.variants[1]->specialized[0] = {2, 7}; })) << "no such symbol";
+  EXPECT_TRUE(refused([](auto& manifest) { manifest.variants[1]->specialized[0] = {-2, 0}; })) << "no size";
+  EXPECT_TRUE(refused([](auto& manifest) { std::swap(manifest.variants[0], manifest.variants[1]); })) << "of none";
+}
+
 }  // namespace
 }  // namespace gantry::runtime

@@ -30,7 +30,7 @@ void expect_agreement(const std::string& bytes, const std::vector<std::vector<in
   testing::LocalModel model(testing::compile_to_bytes(symbolic));
   for (const auto& shape : shapes) {
     ImportOptions options;
-    options.shapes[input.name] = shape;
+    options.shapes[input.name] = {shape.begin(), shape.end()};
     const Graph fixed = import_onnx_bytes(bytes, "", options);
     const auto inputs = random_inputs(fixed);
     const auto expected = run_here("native", 0, 1)(fixed, inputs);
@@ -202,11 +202,47 @@ TEST(Dynamic, EmulatedBoardAgrees) {
     const Graph symbolic = import_onnx_bytes(bytes, "");
     ImportOptions options;
     options.shapes[symbolic.main.parameters[0]->name] =
-        text ? std::vector<int64_t>{2, 13} : std::vector<int64_t>{2, 3, 64, 64};
+        text ? std::vector<GivenSize>{2, 13} : std::vector<GivenSize>{2, 3, 64, 64};
     const Graph fixed = import_onnx_bytes(bytes, "", options);
     const auto inputs = random_inputs(fixed);
     EXPECT_LE(worst_error(board(symbolic, inputs), run_here()(fixed, inputs)), kTolerance);
   }
+}
+
+TEST(Dynamic, AModuleMayHaveProgramsForSomeSizesAndAgreesWithItself) {
+  const Graph symbolic = import_onnx_bytes(build_zoo_model("bert_tiny", {.dynamic = true}), "");
+  const auto symbols = symbolic.main.parameters[0]->type.shape;
+  CompileOptions options;
+  options.targets = {find_target("native")};
+  options.specializations = {{{symbols[0].str(), 1}, {symbols[1].str(), 16}}, {{symbols[1].str(), 1}}};
+  ModuleFile module = compile_graph(symbolic, options);
+  ASSERT_EQ(module.manifest.variants.size(), 3u);
+  EXPECT_EQ(module.manifest.variants[1]->specialized.size(), 2u);
+  for (const auto& kernel : module.manifest.variants[1]->kernels) EXPECT_EQ(kernel->dim_count, 0u) << "all is known";
+  testing::LocalModel general(testing::compile_to_bytes(symbolic)), specialized(serialize_module(module));
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1, 16}, {2, 16}, {1, 1}, {3, 1}, {1, 7}, {1, 16}}) {
+    ImportOptions sizes;
+    for (const Value* input : symbolic.main.parameters) sizes.shapes[input->name] = {shape.begin(), shape.end()};
+    const auto inputs = random_inputs(import_onnx_bytes(build_zoo_model("bert_tiny", {.dynamic = true}), "", sizes));
+    EXPECT_LE(worst_error(specialized.run(inputs), general.run(inputs)), kTolerance) << ::testing::PrintToString(shape);
+  }
+}
+
+TEST(Dynamic, SizesThatASpecializationCannotHaveAreErrors) {
+  const Graph symbolic = import_onnx_bytes(build_zoo_model("lstm", {.dynamic = true}), "", {{{}, {{"batch", DimRange{1, 8}}}}});
+  const auto error_of = [&](const std::map<std::string, int64_t>& sizes) -> std::string {
+    CompileOptions options;
+    options.targets = {find_target("native")};
+    options.specializations = {sizes};
+    try {
+      compile_graph(symbolic, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error_of({{"batch", 9}}), HasSubstr("batch=9 is not in the range 1..8"));
+  EXPECT_THAT(error_of({{"bacth", 1}}), HasSubstr("have no dimension 'bacth'"));
 }
 
 }  // namespace

@@ -228,7 +228,23 @@ TEST(ProgramText, SizesTakeThePlaceOfSymbolsEverywhere) {
               StartsWith("m.gir:2:9: the sizes given do not fit: 6 is not 7 here, for A\n"));
 }
 
+TEST(ProgramText, RangesAreThoseOfTheInputsSymbolsAndMeetSizesThatAreGiven) {
+  const std::string text = kHead + "  where N in 2..8\n  %0 = scale(%x, size=2*N)\n  return %0\n}";
+  const Graph graph = parse(text);
+  EXPECT_EQ(graph.main.ranges(), (std::map<std::string, DimRange>{{"N", {2, 8}}}));
+  EXPECT_EQ(graph.main.nodes()[0]->attrs_as<ScaleAttrs>().size.lower_bound(), 4);
+  EXPECT_TRUE(parse(text, {}, {{"N", 6}}).main.ranges().empty());
+  EXPECT_THAT(error_of(text, {{"N", 9}}), HasSubstr("the size 9 that N is given is not in 2..8"));
+  EXPECT_EQ(parse(kHead + "  where N in 1..\n  return %x\n}").main.ranges().at("N"), (DimRange{1, DimRange().high}));
+  for (const char* bad : {"8..2", "-1..2", "M..8", "2..8x"})
+    EXPECT_THAT(error_of(kHead + "  where N in " + bad + "\n  return %x\n}"), StartsWith("m.gir:2:9: ")) << bad;
+}
+
 // --- what a round trip keeps
+
+TEST(ProgramText, KeepsRangesOfSymbols) {
+  expect_same_again(parse(kHead + "  where N in 2..8\n  %0 = scale(%x, size=2*N)\n  return %0\n}"));
+}
 
 TEST(ProgramText, KeepsNamesOfConstantsAndEntriesOfTheSameBytes) {
   const std::vector<float> values(32, 1.0f);

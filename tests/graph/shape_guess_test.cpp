@@ -21,6 +21,15 @@ TEST(ShapeGuess, FollowsExpressionsFromTheInputsSide) {
   EXPECT_EQ(extent(kH * kH, Extent::kSide), 224) << "and no longer than the guess";
 }
 
+TEST(ShapeGuess, KeepsToTheRangeOfASymbol) {
+  const Dim small = Dim::symbol("H", {1, 32}), large = Dim::symbol("H", {512, 4096});
+  EXPECT_EQ(extent(small, Extent::kSide), 32);
+  EXPECT_EQ(extent(floordiv(small, 2), Extent::kSide), 16);
+  EXPECT_EQ(extent(large, Extent::kSide), 512);
+  EXPECT_EQ(extent(floordiv(large, 2), Extent::kSide), 256);
+  EXPECT_EQ(extent(Dim::symbol("N", {4, 8}), Extent::kBatch), 4);
+}
+
 TEST(ShapeGuess, CountsRowsOfABatchOfSequences) {
   EXPECT_EQ(rows({kN, kH, 64}), value(Extent::kRows));
   EXPECT_EQ(rows({kN, 10, 64}), 10);

@@ -53,6 +53,19 @@ def test_shapes_and_dims_fix_sizes():
     assert gantry.compile(models.two_outputs(), dims={'N': 2}).outputs[0].shape == (2, 4)
 
 
+def test_ranges_and_specializations():
+    module = gantry.compile(models.two_outputs(), dims={'N': (1, 8)}, specialize=[{'N': 2}])
+    for rows in (1, 2, 8):
+        a = numpy.arange(rows * 4, dtype=numpy.float32).reshape(rows, 4)
+        assert numpy.array_equal(module(a, a)[0], a + a)
+    with pytest.raises(gantry.InputError, match=r'1\.\.8'):
+        module(numpy.zeros((9, 4), numpy.float32), numpy.zeros((9, 4), numpy.float32))
+    assert gantry.compile(models.two_outputs(), shapes={'a': '1..8x4'}).to_bytes() == gantry.compile(
+        models.two_outputs(), shapes={'a': ((1, 8), 4)}).to_bytes()
+    with pytest.raises(gantry.InputError, match='dims'):
+        gantry.compile(models.two_outputs(), dims={'N': (8, 1)})
+
+
 def test_options_do_what_they_do_for_the_program():
     data = models.classifier(rows=4)[0]
     assert gantry.compile(data, optimize='size').optimize == 'size'

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Optional, Union
 
 from . import _native
-from ._options import Model, Shapes, cpus_of, dims_of, model_of, shapes_of, tell, whole_number
+from ._options import Model, Shapes, Size, cpus_of, dims_of, model_of, shapes_of, tell, whole_number
 from ._errors import InputError
 
 
@@ -215,7 +215,8 @@ def compile(
     opt: int = 3,
     optimize: str = "speed",
     shapes: Optional[Shapes] = None,
-    dims: Optional[Mapping[str, int]] = None,
+    dims: Optional[Mapping[str, Size]] = None,
+    specialize: Sequence[Mapping[str, int]] = (),
     output: Union[str, os.PathLike[str], None] = None,
     force: bool = False,
     cache: bool = True,
@@ -232,8 +233,10 @@ def compile(
         opt: 0 what code needs, 1 + folding and simplification, 2 + fusion, 3 + algorithms, layouts, packed weights.
         optimize: "speed"; "size": weights no larger than the model's; or "fast-math": speed, with arithmetic rearranged as
             if numbers were exact.
-        shapes: Fixes inputs' symbolic dimensions: ``{"input": (1, 3, 224, 224)}``; None leaves one open.
-        dims: Fixes symbolic dimensions by their names: ``{"batch": 1}``.
+        shapes: Fixes inputs' symbolic dimensions: ``{"input": (1, 3, 224, 224)}``; None leaves one open, (1, 8) limits it.
+        dims: Fixes symbolic dimensions by their names, or limits them: ``{"batch": 1, "length": (1, 512)}``.
+        specialize: Sizes of symbolic dimensions for which the module gets programs of their own beside the one for all
+            sizes: ``[{"length": 1}, {"length": 128}]``.
         output: A file to write the module to as well; it is then mapped from there.
         force: Whether ``output`` may replace a file that is no module.
         cache: Whether kernels that were compiled before are used, and those compiled now kept.
@@ -258,6 +261,7 @@ def compile(
         targets,
         shapes_of(shapes),
         dims_of(dims),
+        [{name: whole_number(f"specialize: {name!r}", size, 0, 2**62) for name, size in sizes.items()} for sizes in specialize],
         precision,
         optimize,
         whole_number("opt", opt, 0, 3),

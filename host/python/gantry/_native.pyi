@@ -1,4 +1,4 @@
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 class Tensor:
     """Memory of an output that NumPy has no type for (bf16): take it by DLPack."""
@@ -32,8 +32,9 @@ def compile(
     file: str,
     contents: Optional[bytes],
     targets: list[str],
-    shapes: dict[str, list[int]],
-    dims: dict[str, int],
+    shapes: dict[str, list[Union[int, tuple[int, int]]]],
+    dims: dict[str, Union[int, tuple[int, int]]],
+    specialize: list[dict[str, int]],
     precision: str,
     optimize: str,
     opt: int,

@@ -20,8 +20,10 @@ class _Serializable(Protocol):
 
 #: A model: a file, the bytes of one, or an ``onnx.ModelProto``.
 Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, _Serializable]
+#: A size of a dimension, or the lowest and the highest that it may have.
+Size = Union[int, tuple[int, int]]
 #: Dimensions of inputs, by name; None, -1 and "?" leave one open.
-Shapes = Mapping[str, Union[str, Sequence[Union[int, str, None]]]]
+Shapes = Mapping[str, Union[str, Sequence[Union[Size, str, None]]]]
 
 #: What models that are no files are called in messages and reports.
 IN_MEMORY = "model"
@@ -74,13 +76,29 @@ def positive(name: str, value: Any, most: float = float("inf")) -> float:
     return number
 
 
-def _size(name: str, size: Union[int, str, None]) -> int:
+def _limits(name: str, size: Any) -> Union[int, tuple[int, int]]:
+    if not isinstance(size, (tuple, list)):
+        return whole_number(name, size, 0, 2**62)
+    if len(size) != 2:
+        raise InputError(f"{name}={size!r}: is no range of sizes, which is (lowest, highest)")
+    low = whole_number(name, size[0], 0, 2**62)
+    return low, whole_number(name, size[1], low, 2**62)
+
+
+def _size(name: str, size: Union[Size, str, None]) -> Union[int, tuple[int, int]]:
     if size is None or size in (-1, "?"):
         return -1
-    return whole_number(f"shapes[{name!r}]", int(size) if isinstance(size, str) and size.isdigit() else size, 0, 2**62)
+    if isinstance(size, str):
+        low, dots, high = size.partition("..")
+        size = (_number(low), _number(high) if high else 2**62) if dots else _number(low)
+    return _limits(f"shapes[{name!r}]", size)
 
 
-def shapes_of(shapes: Optional[Shapes]) -> dict[str, list[int]]:
+def _number(text: str) -> Union[int, str]:
+    return int(text) if text.isdigit() else text
+
+
+def shapes_of(shapes: Optional[Shapes]) -> dict[str, list[Union[int, tuple[int, int]]]]:
     """Shapes as gantry takes them: -1 where a dimension is left open. Texts are read as --shape's are."""
     if shapes is None:
         return {}
@@ -93,9 +111,9 @@ def shapes_of(shapes: Optional[Shapes]) -> dict[str, list[int]]:
     return result
 
 
-def dims_of(dims: Optional[Mapping[str, int]]) -> dict[str, int]:
-    """Sizes of symbolic dimensions, by their names."""
-    return {name: whole_number(f"dims[{name!r}]", size, 0, 2**62) for name, size in (dims or {}).items()}
+def dims_of(dims: Optional[Mapping[str, Size]]) -> dict[str, Union[int, tuple[int, int]]]:
+    """Sizes and ranges of symbolic dimensions, by their names."""
+    return {name: _limits(f"dims[{name!r}]", size) for name, size in (dims or {}).items()}
 
 
 def cpus_of(cpus: Optional[Iterable[int]]) -> list[int]:
@@ -115,7 +133,7 @@ def run_request(
     optimize: Optional[str] = None,
     opt: Optional[int] = None,
     shapes: Optional[Shapes] = None,
-    dims: Optional[Mapping[str, int]] = None,
+    dims: Optional[Mapping[str, Size]] = None,
     inputs: Optional[Mapping[str, Any]] = None,
     seed: Optional[int] = None,
     gpu_arch: Optional[str] = None,

@@ -1,0 +1,19 @@
+// A graph for given sizes of its symbols.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "host/graph/graph.h"
+
+namespace gantry {
+
+/// Puts the sizes in the symbols' places, in all types and attributes. User errors name a symbol that no input has, or
+/// a size that is not in its range or breaks a constraint.
+void substitute_sizes(Graph& graph, const std::map<std::string, int64_t>& sizes);
+
+/// "N=1,length=128"
+std::string sizes_text(const std::map<std::string, int64_t>& sizes);
+
+}  // namespace gantry
