@@ -1,5 +1,5 @@
-// Packs the conformance cases of tests/conformance/passing.txt that have kernels for a GPU, for a machine
-// that has neither ONNX's test data nor this source tree.
+// Packs ONNX's conformance tests that have kernels for a GPU, for a machine that has neither their data nor this source
+// tree.
 //
 //   gpu_pack_cases PACK [--list FILE] [--add FOLDER] [--largest BYTES]
 //
@@ -7,8 +7,8 @@
 // other tests run on a GPU, as GANTRY_TEST_RECORD=FOLDER end_to_end_test leaves it there
 // (tests/support/recorded_case.h). A case of which model and data together have more than BYTES (262144) is
 // left out. Of two data sets of a test each is a case of its own; of a test that both Debian's and newer data
-// have, the newer counts. A model's inputs that the list calls "fixed" become initialisers, and the shapes of
-// the others its shapes. Cases of many ops come first: the first of each op, then the second of each, so that
+// have, the newer counts. Inputs that steer the sizes of others become initialisers, and the shapes of the others the
+// model's shapes. Cases of many ops come first: the first of each op, then the second of each, so that
 // wherever a run ends it has seen most ops.
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>
@@ -34,7 +34,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using conformance::DataSet;
-using conformance::Listed;
 using conformance::PackedCase;
 
 constexpr const char* kTarget = "cuda:sm_80";
@@ -108,17 +107,24 @@ struct LeftOut {
   int no_kernels = 0, too_large = 0;
 };
 
-void add_cases(const Listed& test, const Options& options, std::vector<PackedCase>& cases,
+/// With fixed values where a program of whose sizes some show late would run on the CPU.
+DataSet case_of(const fs::path& model, const fs::path& set) {
+  DataSet data = conformance::read_data_set(model, set, conformance::Steering::kData);
+  if (!conformance::has_late_sizes(import_onnx(model, data.import_options()))) return data;
+  return conformance::read_data_set(model, set, conformance::Steering::kFixed);
+}
+
+void add_cases(const std::string& test, const Options& options, std::vector<PackedCase>& cases,
                LeftOut& left_out) {
-  const std::vector<fs::path> folders = conformance::find_test(test.name, test.newer);
+  const std::vector<fs::path> folders = conformance::find_test(test);
   if (folders.empty()) return;
   const fs::path model_path = folders.front() / "model.onnx";
   size_t number = 0;
   for (const fs::path& set : conformance::data_sets(folders.front())) {
-    const DataSet data = conformance::read_data_set(model_path, set, test.fixed);
+    const DataSet data = case_of(model_path, set);
     const onnx::ModelProto model = closed_model(model_path, data);
     const std::string op = model.graph().node_size() == 1 ? model.graph().node(0).op_type() : "several ops";
-    PackedCase c{number == 0 ? test.name : fmt::format("{}/{}", test.name, number),
+    PackedCase c{number == 0 ? test : fmt::format("{}/{}", test, number),
                  op,
                  false,
                  model.SerializeAsString(),
@@ -167,8 +173,8 @@ void spread(std::vector<PackedCase>& cases) {
   for (auto& [rank, c] : ranked) cases.push_back(std::move(c));
 }
 
-std::vector<Listed> chosen_tests(const Options& options) {
-  std::vector<Listed> tests = conformance::passing_list();
+std::vector<std::string> chosen_tests(const Options& options) {
+  std::vector<std::string> tests = conformance::tests_that_pass();
   if (options.list.empty()) return tests;
   std::ifstream file(options.list);
   if (!file) user_error("{}: cannot be read", options.list.string());
@@ -176,8 +182,8 @@ std::vector<Listed> chosen_tests(const Options& options) {
   for (std::string line; std::getline(file, line);) {
     if (!line.empty() && line[0] != '#') names.insert(line);
   }
-  std::erase_if(tests, [&](const Listed& test) { return names.erase(test.name) == 0; });
-  if (!names.empty()) user_error("{}: {} is not in passing.txt", options.list.string(), *names.begin());
+  std::erase_if(tests, [&](const std::string& test) { return names.erase(test) == 0; });
+  if (!names.empty()) user_error("{}: {} is no test that passes", options.list.string(), *names.begin());
   return tests;
 }
 
@@ -186,11 +192,11 @@ int run(const Options& options) {
     user_error("ONNX's test data is not there: install libonnx-testdata");
   std::vector<PackedCase> cases;
   LeftOut left_out;
-  for (const Listed& test : chosen_tests(options)) {
+  for (const std::string& test : chosen_tests(options)) {
     try {
       add_cases(test, options, cases, left_out);
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "%s: left out: %s\n", test.name.c_str(), error.what());
+      std::fprintf(stderr, "%s: left out: %s\n", test.c_str(), error.what());
     }
   }
   add_recorded(options, cases, left_out);

@@ -121,6 +121,10 @@ std::string to_string(const GivenSize& size) {
   return size.fixed() ? fmt::format("{}", size.range.low) : to_string(size.range);
 }
 
+std::vector<GivenSize> given_shape(const std::vector<int64_t>& sizes) {
+  return {sizes.begin(), sizes.end()};
+}
+
 std::map<std::string, GivenSize> given_sizes(const GivenSizes& given, const std::vector<OpenInput>& inputs,
                                              const std::map<std::string, std::string>& symbols) {
   return SizeFixer(given, inputs, symbols).run();

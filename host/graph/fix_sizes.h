@@ -27,6 +27,7 @@ struct GivenSize {
 };
 /// "3", "1..8", "?"
 std::string to_string(const GivenSize& size);
+std::vector<GivenSize> given_shape(const std::vector<int64_t>& sizes);
 
 struct GivenSizes {
   /// Of inputs' shapes: by input name. kOpenSize leaves a dimension as it is. One size for what is no input is one for

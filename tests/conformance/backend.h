@@ -18,6 +18,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
+  /// Whether models whose sizes are known run on a GPU.
+  virtual bool is_for_gpus() const { return false; }
   /// Outputs for inputs parallel to the parameters, whose shapes bind the symbols. Throws gantry::Error.
   virtual std::vector<ConstantPtr> run(const Graph& graph, const std::vector<ConstantPtr>& inputs) = 0;
 };
@@ -34,6 +36,7 @@ class CompiledBackend : public Backend {
  public:
   CompiledBackend(std::string target, int opt_level) : target_(std::move(target)), opt_level_(opt_level) {}
   std::string name() const override { return "compiled for " + target_; }
+  bool is_for_gpus() const override { return target_.starts_with("cuda"); }
   std::vector<ConstantPtr> run(const Graph& graph, const std::vector<ConstantPtr>& inputs) override;
 
  private:

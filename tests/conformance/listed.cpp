@@ -1,11 +1,14 @@
 #include "tests/conformance/listed.h"
 
+#include <algorithm>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
 #include "host/conformance/test_model.h"
 #include "host/conformance/value.h"
+#include "host/ops/bind_dims.h"
 #include "tests/conformance/test_data.h"
 
 namespace gantry::conformance {
@@ -34,40 +37,70 @@ std::vector<ConstantPtr> read_tensors(const fs::path& set, const std::string& ki
 
 }  // namespace
 
-std::vector<Listed> passing_list() {
-  std::vector<Listed> list;
-  std::ifstream file(fs::path(GANTRY_SOURCE_DIR) / "tests/conformance/passing.txt");
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    std::istringstream words(line);
-    Listed test;
-    words >> test.name;
-    for (std::string word; words >> word;) (word == "fixed" ? test.fixed : test.newer) = true;
-    list.push_back(test);
-  }
+const std::map<std::string, Failing>& failing_tests() {
+  static const auto list = [] {
+    std::map<std::string, Failing> tests;
+    std::ifstream file(fs::path(GANTRY_SOURCE_DIR) / "tests/conformance/not_passing.txt");
+    for (std::string line; std::getline(file, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      const size_t colon = line.find(": ");
+      std::istringstream words(line.substr(0, colon));
+      std::string name, which;
+      words >> name >> which;
+      if (colon == std::string::npos || (!which.empty() && which != "debian"))
+        throw std::runtime_error("not_passing.txt: '" + line + "' is not NAME: REASON, or NAME debian: REASON");
+      tests[name] = {which == "debian", line.substr(colon + 2)};
+    }
+    return tests;
+  }();
   return list;
 }
 
-std::vector<fs::path> find_test(const std::string& name, bool newer) {
+std::vector<std::string> tests_that_pass() {
+  std::set<std::string> names;
+  for (const fs::path& root : data_roots()) {
+    for (const auto& entry : fs::directory_iterator(root)) names.insert(entry.path().filename().string());
+  }
+  std::vector<std::string> passing;
+  for (const std::string& name : names) {
+    if (!find_test(name).empty()) passing.push_back(name);
+  }
+  return passing;
+}
+
+std::vector<fs::path> folders_of(const std::string& name) {
   std::vector<fs::path> found;
   bool superseded = false;  // of two releases that have a test the newer counts
   for (const fs::path& root : data_roots()) {
     const bool debian = is_debian_data(root);
-    if ((debian && newer) || (!debian && superseded) || !fs::exists(root / name / "model.onnx")) continue;
+    if ((!debian && superseded) || !fs::exists(root / name / "model.onnx")) continue;
     superseded = superseded || !debian;
     found.push_back(root / name);
   }
   return found;
 }
 
-DataSet read_data_set(const fs::path& model, const fs::path& set, bool fixed) {
+std::vector<fs::path> find_test(const std::string& name) {
+  const auto failing = failing_tests().find(name);
+  if (failing == failing_tests().end()) return folders_of(name);
+  if (!failing->second.debian) return {};
+  std::vector<fs::path> folders = folders_of(name);
+  std::erase_if(folders, [](const fs::path& folder) { return is_debian_data(folder); });
+  return folders;
+}
+
+bool has_late_sizes(const Graph& graph) {
+  return std::ranges::any_of(graph.main.nodes(), [](const Node* node) { return node->is(op::bind_dims); });
+}
+
+DataSet read_data_set(const fs::path& model, const fs::path& set, Steering steering) {
   const TestModel facts = read_test_model(model);
   DataSet data;
   for (const TestValue& input : facts.inputs) data.names.push_back(input.name);
   data.inputs = read_tensors(set, "input", facts.inputs);
   data.expected = read_tensors(set, "output", facts.outputs);
   for (size_t i = 0; i < data.inputs.size(); ++i)
-    data.closed.push_back(fixed && i < data.names.size() && may_steer_shapes(*data.inputs[i]));
+    data.closed.push_back(steering == Steering::kFixed && i < data.names.size() && may_steer_shapes(*data.inputs[i]));
   return data;
 }
 
@@ -77,7 +110,7 @@ ImportOptions DataSet::import_options() const {
     if (closed[i])
       options.values[names[i]] = inputs[i];
     else
-      options.shapes[names[i]] = *constant_shape(inputs[i]->type.shape);
+      options.shapes[names[i]] = given_shape(*constant_shape(inputs[i]->type.shape));
   }
   return options;
 }

@@ -1,7 +1,9 @@
-// The tests of ONNX's data that passing.txt lists, and one data set of a test as it is compiled and compared.
+// The tests of ONNX's data that must pass: all but those in not_passing.txt. And one data set of a test as it is compiled
+// and compared.
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,16 +13,27 @@
 
 namespace gantry::conformance {
 
-struct Listed {
-  std::string name;
-  bool fixed = false;  ///< inputs that steer shapes are fixed to their test values before compiling
-  bool newer = false;  ///< Debian's older data is not what today's standard says
+/// A test that does not pass.
+struct Failing {
+  bool debian = false;  ///< Debian's older data alone: today's standard says otherwise
+  std::string reason;
 };
+/// What not_passing.txt says, by name.
+const std::map<std::string, Failing>& failing_tests();
 
-/// In the file's order.
-std::vector<Listed> passing_list();
-/// Every folder with that test's data; with `newer`, Debian's aside.
-std::vector<std::filesystem::path> find_test(const std::string& name, bool newer);
+/// The names of all tests of this machine's data that must pass.
+std::vector<std::string> tests_that_pass();
+/// Every folder with data of a test that must pass.
+std::vector<std::filesystem::path> find_test(const std::string& name);
+/// Every folder with data of the test, those that need not pass too: of two releases that have it the newer's, and
+/// Debian's.
+std::vector<std::filesystem::path> folders_of(const std::string& name);
+
+/// What becomes of inputs that may steer shapes, like those of Reshape, Slice or Range.
+enum class Steering {
+  kData,   ///< data, as users have them
+  kFixed,  ///< fixed to the test's values before the import
+};
 
 struct DataSet {
   std::vector<std::string> names;   ///< of `inputs`; those of the model
@@ -33,7 +46,9 @@ struct DataSet {
   /// The inputs that are not closed.
   std::vector<ConstantPtr> open() const;
 };
-/// `fixed`: what may steer shapes is closed. Throws where the data are no tensors.
-DataSet read_data_set(const std::filesystem::path& model, const std::filesystem::path& set, bool fixed);
+/// Throws where the data are no tensors.
+DataSet read_data_set(const std::filesystem::path& model, const std::filesystem::path& set, Steering steering);
+/// Whether the model finds some of its sizes while it runs.
+bool has_late_sizes(const Graph& graph);
 
 }  // namespace gantry::conformance

@@ -30,7 +30,7 @@ void expect_agreement(const std::string& bytes, const std::vector<std::vector<in
   testing::LocalModel model(testing::compile_to_bytes(symbolic));
   for (const auto& shape : shapes) {
     ImportOptions options;
-    options.shapes[input.name] = {shape.begin(), shape.end()};
+    options.shapes[input.name] = given_shape(shape);
     const Graph fixed = import_onnx_bytes(bytes, "", options);
     const auto inputs = random_inputs(fixed);
     const auto expected = run_here("native", 0, 1)(fixed, inputs);
@@ -222,7 +222,7 @@ TEST(Dynamic, AModuleMayHaveProgramsForSomeSizesAndAgreesWithItself) {
   testing::LocalModel general(testing::compile_to_bytes(symbolic)), specialized(serialize_module(module));
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1, 16}, {2, 16}, {1, 1}, {3, 1}, {1, 7}, {1, 16}}) {
     ImportOptions sizes;
-    for (const Value* input : symbolic.main.parameters) sizes.shapes[input->name] = {shape.begin(), shape.end()};
+    for (const Value* input : symbolic.main.parameters) sizes.shapes[input->name] = given_shape(shape);
     const auto inputs = random_inputs(import_onnx_bytes(build_zoo_model("bert_tiny", {.dynamic = true}), "", sizes));
     EXPECT_LE(worst_error(specialized.run(inputs), general.run(inputs)), kTolerance) << ::testing::PrintToString(shape);
   }

@@ -127,7 +127,7 @@ TEST(GirFile, SizesFixSymbols) {
   options = {};
   options.shapes = {{"x", {4}}};
   const auto halves = folder.write("halves.gir", "fn @main(%x: Tensor[(2*N), f32]) -> Tensor[(2*N), f32] {\n  %0 = nn.relu(%x)\n  return %0\n}\n");
-  EXPECT_THAT(error_of(halves, options), HasSubstr("which is 2*N in the model: fix N with --dim instead"));
+  EXPECT_THAT(error_of(halves, options), HasSubstr("which is 2*N in the model: give N with --dim instead"));
   options.sizes = {{"N", 2}};
   EXPECT_EQ(read_gir(halves, ops(), options).main.outputs[0]->type.str(), "Tensor[(4), f32]");
 }
