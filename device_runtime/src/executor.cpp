@@ -165,6 +165,7 @@ Status bind_host_buffers(const Module& module, const DimValues& dims, const Plan
         where = "an output";
         break;
       case BufferKind::Kept:
+      case BufferKind::Result:
         return failure(GANTRY_INVALID_MODULE, "the module's plan: buffer %u is kept by no stretch", i);
       case BufferKind::Constant: {
         const auto constant = module.constant(buffer.index());
@@ -214,6 +215,10 @@ void Executor::describe_steps(const Module& module, const DimValues& dims) {
         work.bytes = static_cast<double>(*bytes);
     } else if (variant.steps()->Get(i)->action_as_BindSymbols() != nullptr) {
       label.ops = "bind sizes";
+    } else if (variant.steps()->Get(i)->action_as_RunIf() != nullptr) {
+      label.ops = "if";
+    } else if (variant.steps()->Get(i)->action_as_RunLoop() != nullptr) {
+      label.ops = "loop";
     }
     labels_.push_back(label);
     work_.push_back(work);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/dim_program.h"
@@ -30,6 +31,7 @@ Status damaged(const char* format, Args... arguments) {
 constexpr uint64_t kMaxWork = uint64_t{1} << 26;
 
 // A kernel with more launches, a block with more threads or shared memory are on no GPU.
+constexpr uint32_t kMostNestedPlans = 128;
 constexpr uint32_t kMaxLaunches = 1024;
 constexpr uint32_t kMaxBlockThreads = 1024;
 constexpr uint32_t kMaxSharedBytes = 1u << 20;
@@ -38,6 +40,16 @@ template <typename List>
 uint32_t count(const List* list) {
   return list == nullptr ? 0 : list->size();
 }
+
+/// A variant's plan, or one of its `plans`: what its steps may name.
+struct PlanParts {
+  const flatbuffers::Vector<flatbuffers::Offset<Buffer>>& buffers;
+  const flatbuffers::Vector<flatbuffers::Offset<Step>>& steps;
+  const flatbuffers::Vector<flatbuffers::Offset<Stretch>>* stretches;
+  uint32_t inputs = 0, outputs = 0, results = 0;
+  uint32_t next_plan = 0;  ///< its steps run plans from here on: so none runs itself
+  uint32_t depth = 0;      ///< how many plans are around it
+};
 
 class ManifestChecker {
  public:
@@ -74,12 +86,22 @@ class ManifestChecker {
   Status check_launches(const Kernel& kernel);
   Status check_grids(const Kernel& kernel, const CallKernel& call);
   Status check_constant(const ConstantRef& constant);
-  Status check_buffer(const Variant& variant, const Buffer& buffer);
-  Status check_step(const Variant& variant, const Step& step);
-  Status check_call(const Variant& variant, const CallKernel& call);
-  Status check_copy(const Variant& variant, const CopyBuffer& copy);
-  Status check_binding(const Variant& variant, const BindSymbols& binding);
-  Status check_stretches(const Variant& variant);
+  Status check_buffer(const Variant& variant, const PlanParts& plan, const Buffer& buffer);
+  Status check_step(const Variant& variant, const PlanParts& plan, const Step& step);
+  Status check_call(const Variant& variant, const PlanParts& plan, const CallKernel& call);
+  Status check_copy(const PlanParts& plan, const CopyBuffer& copy);
+  Status check_binding(const PlanParts& plan, const BindSymbols& binding);
+  Status check_stretches(const Variant& variant, const PlanParts& plan);
+  Status check_branches(const Variant& variant, const PlanParts& plan, const RunIf& step);
+  /// `own`: inputs that the runtime adds in front of those of the step.
+  Status check_called(const Variant& variant, const PlanParts& plan, uint32_t called,
+                      const flatbuffers::Vector<uint32_t>* inputs, uint32_t own);
+  Status check_loop(const Variant& variant, const PlanParts& plan, const RunLoop& step);
+  Status check_loop_symbols(const RunLoop& step, const Plan& body, const flatbuffers::Vector<const LoopSymbol*>* symbols,
+                            uint32_t results);
+  Status check_flag(const PlanParts& plan, uint32_t buffer, const char* what);
+  Status check_plan(const Variant& variant, const PlanParts& plan);
+  Status check_plans(const Variant& variant);
   Status check_specialized(const Variant& variant);
   bool is_dim(uint32_t index) const { return index < dim_count_; }
   Status spend(uint64_t entries) {
@@ -94,6 +116,7 @@ class ManifestChecker {
   const Manifest& manifest_;
   uint32_t dim_count_;
   uint64_t work_ = 0;
+  std::vector<uint32_t> depths_;  ///< by plan of the variant: how many are around it; 0: no step runs it
 };
 
 Status ManifestChecker::check_dims() {
@@ -159,7 +182,7 @@ Status ManifestChecker::check_constant(const ConstantRef& constant) {
   return Status();
 }
 
-Status ManifestChecker::check_buffer(const Variant& variant, const Buffer& buffer) {
+Status ManifestChecker::check_buffer(const Variant& variant, const PlanParts& plan, const Buffer& buffer) {
   if (buffer.device() != Device::Cpu && buffer.device() != Device::Cuda)
     return damaged("a buffer is on a device that has no memory");
   if (buffer.device() == Device::Cuda && variant.device() != Device::Cuda)
@@ -167,17 +190,20 @@ Status ManifestChecker::check_buffer(const Variant& variant, const Buffer& buffe
   uint32_t limit = 0;
   switch (buffer.kind()) {
     case BufferKind::Input:
-      limit = manifest_.inputs()->size();
+      limit = plan.inputs;
       break;
     case BufferKind::Output:
-      limit = manifest_.outputs()->size();
+      limit = plan.outputs;
       break;
     case BufferKind::Constant:
       limit = count(variant.constants());
       break;
     case BufferKind::Kept:
       if (!is_dim(buffer.offset())) return damaged("a buffer's offset is not in the list of dimensions");
-      limit = count(variant.stretches());
+      limit = count(plan.stretches);
+      break;
+    case BufferKind::Result:
+      limit = plan.results;
       break;
     case BufferKind::Workspace:
       if (!is_dim(buffer.offset())) return damaged("a buffer's offset is not in the list of dimensions");
@@ -191,7 +217,7 @@ Status ManifestChecker::check_buffer(const Variant& variant, const Buffer& buffe
   return Status();
 }
 
-Status ManifestChecker::check_call(const Variant& variant, const CallKernel& call) {
+Status ManifestChecker::check_call(const Variant& variant, const PlanParts& plan, const CallKernel& call) {
   if (call.kernel() >= variant.kernels()->size()) return damaged("a step calls a kernel that is not there");
   const Kernel& kernel = *variant.kernels()->Get(call.kernel());
   GANTRY_TRY(spend(uint64_t{call.buffers()->size()} + count(call.dims())));
@@ -206,9 +232,9 @@ Status ManifestChecker::check_call(const Variant& variant, const CallKernel& cal
                    kernel.dim_count());
   }
   for (uint32_t buffer : *call.buffers()) {
-    if (buffer >= variant.buffers()->size())
+    if (buffer >= plan.buffers.size())
       return damaged("a step of kernel '%s' names a buffer that is not there", name);
-    if (variant.buffers()->Get(buffer)->device() != kernel.device()) {
+    if (plan.buffers.Get(buffer)->device() != kernel.device()) {
       return damaged("a step gives kernel '%s', which runs on the %s, a buffer in the other's memory", name,
                      kernel.device() == Device::Cuda ? "GPU" : "CPU");
     }
@@ -309,19 +335,19 @@ Status ManifestChecker::check_code(const Variant& variant) {
   return variant.device() == Device::Cuda ? check_gpu_code(variant, on_gpu) : Status();
 }
 
-Status ManifestChecker::check_copy(const Variant& variant, const CopyBuffer& copy) {
-  const uint32_t buffers = variant.buffers()->size();
+Status ManifestChecker::check_copy(const PlanParts& plan, const CopyBuffer& copy) {
+  const uint32_t buffers = plan.buffers.size();
   if (copy.source() >= buffers || copy.target() >= buffers)
     return damaged("a copy names a buffer that is not there");
-  const BufferKind target = variant.buffers()->Get(copy.target())->kind();
+  const BufferKind target = plan.buffers.Get(copy.target())->kind();
   if (target == BufferKind::Input || target == BufferKind::Constant) {
     return damaged("a copy writes an input or a constant");
   }
   return Status();
 }
 
-Status ManifestChecker::check_binding(const Variant& variant, const BindSymbols& binding) {
-  if (count(variant.stretches()) == 0) return damaged("a step binds symbols, but the plan has no stretches");
+Status ManifestChecker::check_binding(const PlanParts& plan, const BindSymbols& binding) {
+  if (count(plan.stretches) == 0) return damaged("a step binds symbols, but the plan has no stretches");
   const uint32_t symbols = binding.symbols()->size();
   GANTRY_TRY(spend(uint64_t{symbols} + count(binding.negatives()) + count(binding.values())));
   GANTRY_TRY(spend_texts(binding.origin()));
@@ -341,8 +367,8 @@ Status ManifestChecker::check_binding(const Variant& variant, const BindSymbols&
     return Status();
   }
   const auto buffer = static_cast<uint32_t>(binding.buffer());
-  if (buffer >= variant.buffers()->size()) return damaged("a step binds symbols to a buffer that is not there");
-  if (variant.buffers()->Get(buffer)->device() != Device::Cpu)
+  if (buffer >= plan.buffers.size()) return damaged("a step binds symbols to a buffer that is not there");
+  if (plan.buffers.Get(buffer)->device() != Device::Cpu)
     return damaged("a step binds symbols to a buffer in the GPU's memory");
   if (binding.element() != DType::I32 && binding.element() != DType::I64)
     return damaged("a step binds symbols to elements that are no integers");
@@ -359,14 +385,90 @@ Status ManifestChecker::check_specialized(const Variant& variant) {
   return Status();
 }
 
-Status ManifestChecker::check_stretches(const Variant& variant) {
-  const uint32_t stretches = count(variant.stretches());
-  if (stretches > variant.steps()->size() + 1) return damaged("its plan has more stretches than steps");
+Status ManifestChecker::check_called(const Variant& variant, const PlanParts& plan, uint32_t called,
+                                     const flatbuffers::Vector<uint32_t>* inputs, uint32_t own) {
+  if (called < plan.next_plan || called >= count(variant.plans())) return damaged("a step runs a plan that is not there");
+  if (depths_[called] != 0) return damaged("plan %u is run by two steps", called);
+  if (plan.depth == kMostNestedPlans) return damaged("plan %u is nested too deep", called);
+  depths_[called] = plan.depth + 1;
+  GANTRY_TRY(spend(count(inputs)));
+  const Plan& found = *variant.plans()->Get(called);
+  if (count(found.stretches()) == 0) return damaged("plan %u has no stretches", called);
+  if (found.inputs() < own || count(inputs) != found.inputs() - own)
+    return damaged("a step gives %u inputs to plan %u, which takes %u", count(inputs) + own, called, found.inputs());
+  for (uint32_t i = 0; i < count(inputs); ++i) {
+    if (inputs->Get(i) >= plan.buffers.size()) return damaged("a step gives plan %u a buffer that is not there", called);
+  }
+  return Status();
+}
+
+// One that the runtime reads.
+Status ManifestChecker::check_flag(const PlanParts& plan, uint32_t buffer, const char* what) {
+  if (buffer >= plan.buffers.size()) return damaged("%s is in a buffer that is not there", what);
+  if (plan.buffers.Get(buffer)->device() != Device::Cpu) return damaged("%s is in the GPU's memory", what);
+  return Status();
+}
+
+Status ManifestChecker::check_loop_symbols(const RunLoop& step, const Plan& body,
+                                           const flatbuffers::Vector<const LoopSymbol*>* symbols, uint32_t results) {
+  GANTRY_TRY(spend(count(symbols)));
+  for (uint32_t i = 0; i < count(symbols); ++i) {
+    const LoopSymbol& symbol = *symbols->Get(i);
+    if (symbol.symbol() >= count(manifest_.symbols()) || !is_dim(symbol.initial()))
+      return damaged("a loop binds a symbol or reads a dimension that is not there");
+    if (symbol.result() >= results) return damaged("a loop binds a symbol to a result that it does not have");
+    const uint32_t rank = body.outputs()->Get(1 + symbol.result())->shape()->size();
+    if (symbol.axis() >= rank + (symbol.result() < step.states() ? 0 : 1))
+      return damaged("a loop binds a symbol to a dimension that its result does not have");
+  }
+  return Status();
+}
+
+Status ManifestChecker::check_loop(const Variant& variant, const PlanParts& plan, const RunLoop& step) {
+  if (count(plan.stretches) == 0) return damaged("a step runs plans, but its own plan has no stretches");
+  GANTRY_TRY(spend_texts(step.origin()));
+  if (step.count() >= 0) GANTRY_TRY(check_flag(plan, static_cast<uint32_t>(step.count()), "a loop's count"));
+  if (step.condition() >= 0) GANTRY_TRY(check_flag(plan, static_cast<uint32_t>(step.condition()), "a condition"));
+  GANTRY_TRY(check_called(variant, plan, step.plan(), step.inputs(), 2));
+  const Plan& body = *variant.plans()->Get(step.plan());
+  const uint32_t outputs = body.outputs()->size();
+  if (outputs < 1 || step.states() > outputs - 1 || step.states() > count(step.inputs()))
+    return damaged("plan %u cannot hand on %u states", step.plan(), step.states());
+  if (step.first_result() > plan.results || outputs - 1 > plan.results - step.first_result())
+    return damaged("plan %u has more results than there are places", step.plan());
+  GANTRY_TRY(check_loop_symbols(step, body, step.entry(), step.states()));
+  return check_loop_symbols(step, body, step.symbols(), outputs - 1);
+}
+
+Status ManifestChecker::check_branches(const Variant& variant, const PlanParts& plan, const RunIf& step) {
+  if (count(plan.stretches) == 0) return damaged("a step runs plans, but its own plan has no stretches");
+  GANTRY_TRY(check_flag(plan, step.condition(), "a condition"));
+  GANTRY_TRY(spend_texts(step.origin()));
+  GANTRY_TRY(check_called(variant, plan, step.then_plan(), step.then_inputs(), 0));
+  GANTRY_TRY(check_called(variant, plan, step.else_plan(), step.else_inputs(), 0));
+  for (const uint32_t called : {step.then_plan(), step.else_plan()}) {
+    const auto& outputs = *variant.plans()->Get(called)->outputs();
+    if (step.first_result() > plan.results || outputs.size() > plan.results - step.first_result())
+      return damaged("plan %u has more results than there are places", called);
+    GANTRY_TRY(spend(count(step.symbols())));
+    for (uint32_t i = 0; i < count(step.symbols()); ++i) {
+      const OutputSymbol& known = *step.symbols()->Get(i);
+      const bool there = known.output() < outputs.size() && known.axis() < outputs.Get(known.output())->shape()->size();
+      if (!there || known.symbol() >= count(manifest_.symbols()))
+        return damaged("a step binds a symbol to a dimension that plan %u does not have", called);
+    }
+  }
+  return Status();
+}
+
+Status ManifestChecker::check_stretches(const Variant& variant, const PlanParts& plan) {
+  const uint32_t stretches = count(plan.stretches);
+  if (stretches > plan.steps.size() + 1) return damaged("its plan has more stretches than steps");
   uint32_t next = 0;
   for (uint32_t i = 0; i < stretches; ++i) {
-    const Stretch& stretch = *variant.stretches()->Get(i);
+    const Stretch& stretch = *plan.stretches->Get(i);
     const bool in_order = i == 0 ? stretch.first_step() == 0 : stretch.first_step() >= next;
-    if (!in_order || stretch.first_step() > variant.steps()->size())
+    if (!in_order || stretch.first_step() > plan.steps.size())
       return damaged("stretch %u of its plan begins at step %u", i, stretch.first_step());
     next = stretch.first_step() + 1;
     if (!is_dim(stretch.workspace_bytes()) || !is_dim(stretch.kept_bytes()))
@@ -395,14 +497,18 @@ Status ManifestChecker::check_requirements() {
   return Status();
 }
 
-Status ManifestChecker::check_step(const Variant& variant, const Step& step) {
+Status ManifestChecker::check_step(const Variant& variant, const PlanParts& plan, const Step& step) {
   switch (step.action_type()) {
     case Action::CallKernel:
-      return check_call(variant, *step.action_as_CallKernel());
+      return check_call(variant, plan, *step.action_as_CallKernel());
     case Action::CopyBuffer:
-      return check_copy(variant, *step.action_as_CopyBuffer());
+      return check_copy(plan, *step.action_as_CopyBuffer());
     case Action::BindSymbols:
-      return check_binding(variant, *step.action_as_BindSymbols());
+      return check_binding(plan, *step.action_as_BindSymbols());
+    case Action::RunIf:
+      return check_branches(variant, plan, *step.action_as_RunIf());
+    case Action::RunLoop:
+      return check_loop(variant, plan, *step.action_as_RunLoop());
     default:
       return damaged("a step is of an unknown kind: this runtime may be too old for the module");
   }
@@ -412,7 +518,6 @@ Status ManifestChecker::check_variant(const Variant& variant) {
   GANTRY_TRY(spend_texts(variant.features()));
   GANTRY_TRY(spend_texts(variant.decisions()));
   GANTRY_TRY(spend(uint64_t{variant.kernels()->size()} + count(variant.constants()) +
-                   variant.buffers()->size() + variant.steps()->size() + count(variant.stretches()) +
                    variant.target()->size()));
   if (variant.architecture() > Architecture::AArch64) return damaged("unknown architecture");
   if (variant.device() > Device::CudaEmulated) return damaged("unknown device");
@@ -421,10 +526,40 @@ Status ManifestChecker::check_variant(const Variant& variant) {
     return damaged("the workspace's size is not in the list of dimensions");
   for (uint32_t i = 0; i < count(variant.constants()); ++i)
     GANTRY_TRY(check_constant(*variant.constants()->Get(i)));
-  GANTRY_TRY(check_stretches(variant));
   GANTRY_TRY(check_specialized(variant));
-  for (const Buffer* buffer : *variant.buffers()) GANTRY_TRY(check_buffer(variant, *buffer));
-  for (const Step* step : *variant.steps()) GANTRY_TRY(check_step(variant, *step));
+  depths_.assign(count(variant.plans()), 0);
+  GANTRY_TRY(check_plan(variant, {*variant.buffers(), *variant.steps(), variant.stretches(), manifest_.inputs()->size(),
+                                  manifest_.outputs()->size(), variant.results(), 0, 0}));
+  return check_plans(variant);
+}
+
+Status ManifestChecker::check_plan(const Variant& variant, const PlanParts& plan) {
+  if (plan.results > kMaxTableEntries) return damaged("a plan has %u results of others", plan.results);
+  GANTRY_TRY(spend(uint64_t{plan.buffers.size()} + plan.steps.size() + count(plan.stretches) + plan.results));
+  GANTRY_TRY(check_stretches(variant, plan));
+  for (const Buffer* buffer : plan.buffers) GANTRY_TRY(check_buffer(variant, plan, *buffer));
+  for (const Step* step : plan.steps) GANTRY_TRY(check_step(variant, plan, *step));
+  return Status();
+}
+
+Status ManifestChecker::check_plans(const Variant& variant) {
+  for (uint32_t i = 0; i < count(variant.plans()); ++i) {
+    const Plan& plan = *variant.plans()->Get(i);
+    for (const PlanOutput* output : *plan.outputs()) {
+      GANTRY_TRY(spend(output->shape()->size()));
+      if (static_cast<uint8_t>(output->dtype()) >= kElementTypeCount || output->shape()->size() > kMaxRank)
+        return damaged("a result of plan %u is of no type that there is", i);
+      for (uint32_t dim : *output->shape()) {
+        if (!is_dim(dim)) return damaged("a result of plan %u has a dimension that is not in the list", i);
+      }
+    }
+    for (uint32_t c = 0; c < count(plan.constraints()); ++c) {
+      if (!is_dim(plan.constraints()->Get(c)->left()) || !is_dim(plan.constraints()->Get(c)->right()))
+        return damaged("a constraint of plan %u has a dimension that is not in the list", i);
+    }
+    GANTRY_TRY(check_plan(variant, {*plan.buffers(), *plan.steps(), plan.stretches(), plan.inputs(),
+                                    plan.outputs()->size(), plan.results(), i + 1, depths_[i]}));
+  }
   return Status();
 }
 

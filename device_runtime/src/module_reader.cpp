@@ -338,7 +338,13 @@ Status Module::bind_variant(const Module* shared) {
     std::string origin;
     const auto* call = step->action_as_CallKernel();
     const auto* binding = step->action_as_BindSymbols();
-    const auto* nodes = call != nullptr ? call->origin() : binding != nullptr ? binding->origin() : nullptr;
+    const auto* branch = step->action_as_RunIf();
+    const auto* loop = step->action_as_RunLoop();
+    const auto* nodes = call != nullptr      ? call->origin()
+                        : binding != nullptr ? binding->origin()
+                        : branch != nullptr  ? branch->origin()
+                        : loop != nullptr    ? loop->origin()
+                                             : nullptr;
     if (nodes != nullptr) {
       for (const auto* node : *nodes) origin += (origin.empty() ? "" : ", ") + node->str();
     }

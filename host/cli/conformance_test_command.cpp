@@ -76,10 +76,27 @@ void end_in_time(const std::shared_ptr<Messages>& messages, double seconds) {
   }).detach();
 }
 
-runtime::SharedBytes compile_model(const fs::path& model, const ConformanceWay& way, const Target& target,
-                                   const Invocation& invocation, Messages& messages) {
+/// Lengths of sequences and shapes of their elements: a module is compiled for them.
+ShapeMap shapes_of_sequences(const TestModel& model, const fs::path& data_set) {
+  ShapeMap shapes;
+  const std::vector<fs::path> files = conformance::values_of(data_set, "input");
+  for (size_t i = 0; i < std::min(files.size(), model.inputs.size()); ++i) {
+    if (model.inputs[i].kind == conformance::ValueKind::kTensor) continue;
+    const TestDatum value = conformance::read_value(files[i], model.inputs[i].kind);
+    if (value.kind != TestDatum::Kind::kSequence) continue;
+    shapes[model.inputs[i].name] = {static_cast<int64_t>(value.elements.size())};
+    for (size_t e = 0; e < value.elements.size(); ++e) {
+      const auto& tensor = value.elements[e].tensor;
+      if (tensor) shapes[fmt::format("{}[{}]", model.inputs[i].name, e)] = *constant_shape(tensor->type.shape);
+    }
+  }
+  return shapes;
+}
+
+runtime::SharedBytes compile_model(const fs::path& model, const ShapeMap& shapes, const ConformanceWay& way,
+                                   const Target& target, const Invocation& invocation, Messages& messages) {
   messages.phase("import");
-  Graph graph = import_model(model, {}, {}, invocation);
+  Graph graph = import_model(model, shapes, {}, invocation);
   messages.phase("compile");
   Progress progress(Verbosity::kQuiet);
   CompileOptions options = compile_options({target}, way.opt_level, progress);
@@ -90,6 +107,21 @@ runtime::SharedBytes compile_model(const fs::path& model, const ConformanceWay& 
   return module_bytes(file);
 }
 
+void set_input(Machine& machine, const rpc::LoadedModule& loaded, const std::string& name, const TestDatum& value) {
+  if (value.kind == TestDatum::Kind::kSequence) {
+    for (size_t i = 0; i < value.elements.size(); ++i)
+      set_input(machine, loaded, fmt::format("{}[{}]", name, i), value.elements[i]);
+    return;
+  }
+  if (value.kind != TestDatum::Kind::kTensor) {
+    throw Unsupported(UnsupportedKind::kValueKind, "inputs that are no tensors",
+                      fmt::format("input '{}' is {}, and modules take tensors alone", name, value.describe()));
+  }
+  const auto found = std::ranges::find(loaded.inputs, name, [](const auto& input) { return input.name; });
+  internal_check(found != loaded.inputs.end(), "the module has no input '{}'", name);
+  machine.set_input(static_cast<int>(found - loaded.inputs.begin()), to_host_tensor(*value.tensor));
+}
+
 /// Gives the module the data set's inputs, by name.
 void set_inputs(Machine& machine, const rpc::LoadedModule& loaded, const TestModel& model,
                 const fs::path& data_set) {
@@ -98,34 +130,38 @@ void set_inputs(Machine& machine, const rpc::LoadedModule& loaded, const TestMod
     user_error("{}: has {} inputs, but the model has {}", data_set.string(), files.size(),
                model.inputs.size());
   }
-  for (size_t i = 0; i < files.size(); ++i) {
-    const TestDatum value = conformance::read_value(files[i], model.inputs[i].kind);
-    if (value.kind != TestDatum::Kind::kTensor) {
-      throw Unsupported(UnsupportedKind::kValueKind, "inputs that are no tensors",
-                        fmt::format("input '{}' is {}, and modules take tensors alone", model.inputs[i].name,
-                                    value.describe()));
-    }
-    bool found = false;
-    for (size_t at = 0; at < loaded.inputs.size() && !found; ++at) {
-      found = loaded.inputs[at].name == model.inputs[i].name;
-      if (found) machine.set_input(static_cast<int>(at), to_host_tensor(*value.tensor));
-    }
-    internal_check(found, "the module has no input '{}'", model.inputs[i].name);
+  for (size_t i = 0; i < files.size(); ++i)
+    set_input(machine, loaded, model.inputs[i].name, conformance::read_value(files[i], model.inputs[i].kind));
+}
+
+/// The output as the model has it: a sequence's elements are outputs from `next` on.
+TestDatum output_of(Machine& machine, const rpc::LoadedModule& loaded, const std::string& name, const TestDatum& like,
+                    size_t& next) {
+  TestDatum actual;
+  const auto is_next = [&](const std::string& wanted) {
+    return next < loaded.outputs.size() && loaded.outputs[next].name == wanted;
+  };
+  if (is_next(name)) {
+    actual.tensor = to_constant(machine.output(static_cast<int>(next++)));
+    return actual;
   }
+  actual.kind = like.kind == TestDatum::Kind::kNothing ? TestDatum::Kind::kNothing : TestDatum::Kind::kSequence;
+  while (is_next(fmt::format("{}[{}]", name, actual.elements.size())))
+    actual.elements.emplace_back().tensor = to_constant(machine.output(static_cast<int>(next++)));
+  return actual;
 }
 
 /// A pass, or the first output that is not as it should be.
 TestResult compare_outputs(Machine& machine, const rpc::LoadedModule& loaded, const TestModel& model,
                            const fs::path& data_set, const conformance::Tolerance& tolerance) {
   const std::vector<fs::path> files = conformance::values_of(data_set, "output");
-  const size_t outputs = std::min(model.outputs.size(), loaded.outputs.size());
-  if (files.size() > outputs)
-    user_error("{}: has {} outputs, but the model has {}", data_set.string(), files.size(), outputs);
+  if (files.size() > model.outputs.size())
+    user_error("{}: has {} outputs, but the model has {}", data_set.string(), files.size(), model.outputs.size());
   TestResult result;
+  size_t next = 0;
   for (size_t i = 0; i < files.size(); ++i) {
     const TestDatum expected = conformance::read_value(files[i], model.outputs[i].kind);
-    TestDatum actual;
-    actual.tensor = to_constant(machine.output(static_cast<int>(i)));
+    const TestDatum actual = output_of(machine, loaded, model.outputs[i].name, expected, next);
     auto wrong = conformance::compare(actual, expected, tolerance);
     if (!wrong) continue;
     result.status = Status::kWrong;
@@ -144,13 +180,14 @@ TestResult run_test(const fs::path& folder, const ConformanceWay& way, const Inv
   const fs::path file = folder / "model.onnx";
   const std::vector<fs::path> sets = conformance::data_sets(folder);
   if (sets.empty()) user_error("{}: has no test_data_set_0", folder.string());
-  const runtime::SharedBytes module = compile_model(file, way, place.target, invocation, messages);
+  const TestModel model = conformance::read_test_model(file);
+  const ShapeMap shapes = shapes_of_sequences(model, sets.front());
+  const runtime::SharedBytes module = compile_model(file, shapes, way, place.target, invocation, messages);
   messages.phase("load");
   rpc::LoadOptions load;
   load.threads = way.threads;
   load.device = place.device;
   const rpc::LoadedModule loaded = place.machine->load(module, load, {});
-  const TestModel model = conformance::read_test_model(file);
   const conformance::Tolerance tolerance = conformance::tolerance_of(folder);
   for (const fs::path& set : sets) {
     messages.phase("data");

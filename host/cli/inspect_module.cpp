@@ -192,21 +192,42 @@ class ModuleReport {
     return fmt::format(" blocks {}", fmt::join(grids, ", "));
   }
 
+  /// A variant's plan, or one that its steps run.
+  struct ListedPlan {
+    const flatbuffers::Vector<flatbuffers::Offset<format::Step>>& steps;
+    const flatbuffers::Vector<flatbuffers::Offset<format::Buffer>>& buffers;
+    bool is_main = true;
+  };
+
   std::string step_list(const format::Variant& variant) const {
-    std::string out = "    steps\n";
+    std::string out = "    steps\n" + step_list(variant, {*variant.steps(), *variant.buffers()});
+    for (uint32_t i = 0; variant.plans() != nullptr && i < variant.plans()->size(); ++i) {
+      const auto& plan = *variant.plans()->Get(i);
+      out += fmt::format("    steps of plan {}\n", i) + step_list(variant, {*plan.steps(), *plan.buffers(), false});
+    }
+    return out;
+  }
+
+  std::string step_list(const format::Variant& variant, const ListedPlan& plan) const {
+    std::string out;
     uint32_t index = 0;
-    for (const auto* step : *variant.steps()) {
+    for (const auto* step : plan.steps) {
       const auto* call = step->action_as_CallKernel();
       if (call != nullptr) {
         const auto* kernel = variant.kernels()->Get(call->kernel());
         out += fmt::format("    {:>5} {} ({}) {}{}  // {}\n", fmt::format("#{}", index),
                            string_of(kernel->symbol()), string_of(kernel->name()),
-                           buffers_text(variant, *call->buffers()), grids_text(*call), origin_text(*call));
+                           buffers_text(plan, *call->buffers()), grids_text(*call), origin_text(*call));
       } else if (const auto* copy = step->action_as_CopyBuffer()) {
         out += fmt::format("    {:>5} copy {} -> {}\n", fmt::format("#{}", index),
-                           buffer_text(variant, copy->source()), buffer_text(variant, copy->target()));
+                           buffer_text(plan, copy->source()), buffer_text(plan, copy->target()));
       } else if (const auto* binding = step->action_as_BindSymbols()) {
-        out += fmt::format("    {:>5} bind {}\n", fmt::format("#{}", index), binding_text(variant, *binding));
+        out += fmt::format("    {:>5} bind {}\n", fmt::format("#{}", index), binding_text(plan, *binding));
+      } else if (const auto* branch = step->action_as_RunIf()) {
+        out += fmt::format("    {:>5} if {} plan {} else plan {}\n", fmt::format("#{}", index),
+                           buffer_text(plan, branch->condition()), branch->then_plan(), branch->else_plan());
+      } else if (const auto* loop = step->action_as_RunLoop()) {
+        out += fmt::format("    {:>5} loop plan {}\n", fmt::format("#{}", index), loop->plan());
       }
       ++index;
     }
@@ -214,24 +235,25 @@ class ModuleReport {
   }
 
   /// "n.0, n.1 = workspace+64": which symbols take whose elements; "N = 2*M" of an expression.
-  std::string binding_text(const format::Variant& variant, const format::BindSymbols& binding) const {
+  std::string binding_text(const ListedPlan& plan, const format::BindSymbols& binding) const {
     std::vector<std::string> names, values;
     for (const uint32_t symbol : *binding.symbols()) names.push_back(string_of(manifest_.symbols()->Get(symbol)));
     for (uint32_t i = 0; binding.values() != nullptr && i < binding.values()->size(); ++i)
       values.push_back(dims_.get(binding.values()->Get(i)).str());
-    if (binding.buffer() >= 0) values.push_back(buffer_text(variant, static_cast<uint32_t>(binding.buffer())));
+    if (binding.buffer() >= 0) values.push_back(buffer_text(plan, static_cast<uint32_t>(binding.buffer())));
     return fmt::format("{} = {}", fmt::join(names, ", "), fmt::join(values, ", "));
   }
 
-  std::string buffers_text(const format::Variant& variant,
-                           const flatbuffers::Vector<uint32_t>& buffers) const {
+  std::string buffers_text(const ListedPlan& plan, const flatbuffers::Vector<uint32_t>& buffers) const {
     std::vector<std::string> texts;
-    for (uint32_t buffer : buffers) texts.push_back(buffer_text(variant, buffer));
+    for (uint32_t buffer : buffers) texts.push_back(buffer_text(plan, buffer));
     return fmt::format("[{}]", fmt::join(texts, ", "));
   }
 
-  std::string buffer_text(const format::Variant& variant, uint32_t index) const {
-    const auto* buffer = variant.buffers()->Get(index);
+  std::string buffer_text(const ListedPlan& plan, uint32_t index) const {
+    const auto* buffer = plan.buffers.Get(index);
+    if (!plan.is_main && buffer->kind() == format::BufferKind::Input) return fmt::format("input {}", buffer->index());
+    if (!plan.is_main && buffer->kind() == format::BufferKind::Output) return fmt::format("output {}", buffer->index());
     const bool on_gpu = buffer->device() == format::Device::Cuda;
     return on_gpu ? "gpu:" + place_text(*buffer) : place_text(*buffer);
   }
@@ -245,6 +267,8 @@ class ModuleReport {
         return "%" + string_of(manifest_.outputs()->Get(buffer->index())->name());
       case format::BufferKind::Constant:
         return fmt::format("constant {}", buffer->index());
+      case format::BufferKind::Result:
+        return fmt::format("result {}", buffer->index());
       case format::BufferKind::Kept:
         return fmt::format("kept {}+{}", buffer->index(), dims_.get(buffer->offset()).str());
       default:

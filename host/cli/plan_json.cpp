@@ -164,6 +164,10 @@ Json steps_json(const format::Variant& variant, const ManifestDims& dims) {
       json["bind"] = {{"symbols", std::vector<uint32_t>(binding->symbols()->begin(), binding->symbols()->end())}};
       if (binding->buffer() >= 0) json["bind"]["buffer"] = binding->buffer();
       if (binding->buffer() < 0) json["bind"]["values"] = dims_json(binding->values(), dims);
+    } else if (const auto* branch = step->action_as_RunIf()) {
+      json["if"] = {{"condition", branch->condition()}, {"then_plan", branch->then_plan()}, {"else_plan", branch->else_plan()}};
+    } else if (const auto* loop = step->action_as_RunLoop()) {
+      json["loop"] = {{"plan", loop->plan()}, {"states", loop->states()}};
     }
     list.push_back(std::move(json));
   }

@@ -110,6 +110,7 @@ ProgramValue value_of(const Manifest& manifest, const Buffer& buffer, const Size
       value.name = fmt::format("constant {}", buffer.index());
       break;
     case BufferKind::Kept:  // lies by itself
+    case BufferKind::Result:
       break;
     case BufferKind::Workspace:
       value.offset = sizes.get(buffer.offset());
@@ -138,6 +139,10 @@ class StepReader {
         add_copy(*copy);
       } else if (const auto* binding = step->action_as_BindSymbols()) {
         add_binding(*binding);
+      } else if (const auto* branch = step->action_as_RunIf()) {
+        add_call(*branch, "if", {branch->condition()}, {branch->then_inputs(), branch->else_inputs()});
+      } else if (const auto* loop = step->action_as_RunLoop()) {
+        add_call(*loop, "loop", {loop->count(), loop->condition()}, {loop->inputs()});
       }
     }
     name_workspace_values();
@@ -164,6 +169,26 @@ class StepReader {
     for (const auto* list : {&step.writes, &step.reads}) {
       for (const uint32_t buffer : *list) touch(buffer);
     }
+  }
+
+  /// A step that runs plans. `read`: buffers, or -1.
+  template <typename Action>
+  void add_call(const Action& action, const char* name, std::initializer_list<int64_t> read,
+                std::initializer_list<const flatbuffers::Vector<uint32_t>*> inputs) {
+    ProgramStep& step = program_.steps.emplace_back();
+    step.name = name;
+    for (uint32_t i = 0; action.origin() != nullptr && i < action.origin()->size(); ++i)
+      step.nodes.push_back(action.origin()->Get(i)->str());
+    const auto add = [&](uint32_t buffer) {
+      if (std::ranges::find(step.reads, buffer) == step.reads.end()) step.reads.push_back(buffer);
+    };
+    for (const int64_t buffer : read) {
+      if (buffer >= 0) add(static_cast<uint32_t>(buffer));
+    }
+    for (const auto* list : inputs) {
+      for (uint32_t i = 0; list != nullptr && i < list->size(); ++i) add(list->Get(i));
+    }
+    for (const uint32_t buffer : step.reads) touch(buffer);
   }
 
   void add_binding(const module_format::BindSymbols& binding) {

@@ -3,24 +3,19 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
-#include <tuple>
 
 #include "device_runtime/src/module_format.h"
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/gpu_family.h"
 #include "host/driver/decision_file.h"
+#include "host/driver/plan_builder.h"
 #include "host/loops/launch.h"
-#include "host/ops/bind_dims.h"
-#include "host/ops/device_copy.h"
 #include "host/ops/op.h"
 #include "host/ops/size_meaning.h"
-#include "host/passes/passes.h"
 #include "host/support/error.h"
 
 namespace gantry {
 namespace {
-
-namespace mf = module_format;
 
 constexpr uint64_t kConstantAlignment = 64;
 
@@ -44,12 +39,6 @@ mf::DimOpcode opcode_of(Dim::Opcode opcode) {
       return mf::DimOpcode::Min;
   }
   internal_error("unknown dimension opcode");
-}
-
-// The enumerators are declared in the same order on both sides.
-mf::DType dtype_of(DType dtype) {
-  static_assert(static_cast<int>(DType::kU2) == static_cast<int>(mf::DType::U2));
-  return static_cast<mf::DType>(dtype);
 }
 
 mf::SizeMeaning meaning_of(SizeMeaning meaning) {
@@ -91,6 +80,12 @@ SegmentData segment_of(std::vector<std::byte> bytes) {
 
 }  // namespace
 
+// The enumerators are declared in the same order on both sides.
+mf::DType dtype_in_modules(DType dtype) {
+  static_assert(static_cast<int>(DType::kU2) == static_cast<int>(mf::DType::U2));
+  return static_cast<mf::DType>(dtype);
+}
+
 ModuleBuilder::ModuleBuilder(const Graph& graph) {
   mf::ManifestT& manifest = module_.manifest;
   manifest.producer = "gantry 0.1.0";
@@ -109,13 +104,7 @@ ModuleBuilder::ModuleBuilder(const Graph& graph) {
     constraints.push_back({max(Dim(range.low), min(symbol, Dim(range.high))), symbol,
                            fmt::format("the range {} that {} was given", to_string(range), name)});
   }
-  for (const DimConstraint& constraint : constraints) {
-    auto entry = std::make_unique<mf::ConstraintT>();
-    entry->left = dim_expr(constraint.left);
-    entry->right = dim_expr(constraint.right);
-    entry->origin = constraint.origin;
-    manifest.constraints.push_back(std::move(entry));
-  }
+  for (const DimConstraint& each : constraints) manifest.constraints.push_back(constraint(each));
   // Here all symbols are known: each is a dimension of an input.
   const auto meanings = size_meanings(graph.main);
   for (const std::string& name : manifest.symbols) {
@@ -145,10 +134,18 @@ uint32_t ModuleBuilder::dim_expr(const Dim& dim) {
   return entry->second;
 }
 
+std::unique_ptr<mf::ConstraintT> ModuleBuilder::constraint(const DimConstraint& constraint) {
+  auto entry = std::make_unique<mf::ConstraintT>();
+  entry->left = dim_expr(constraint.left);
+  entry->right = dim_expr(constraint.right);
+  entry->origin = constraint.origin;
+  return entry;
+}
+
 std::unique_ptr<mf::TensorInfoT> ModuleBuilder::tensor_info(const std::string& name, const TensorType& type) {
   auto info = std::make_unique<mf::TensorInfoT>();
   info->name = name;
-  info->dtype = dtype_of(type.dtype);
+  info->dtype = dtype_in_modules(type.dtype);
   for (const Dim& dim : type.shape) info->shape.push_back(dim_expr(dim));
   return info;
 }
@@ -181,235 +178,80 @@ uint32_t ModuleBuilder::add_segment(mf::SegmentKind kind, SegmentData data) {
   return static_cast<uint32_t>(module_.segments.size() - 1);
 }
 
-// Assigns buffers to values and writes the steps of one variant.
-class ModuleBuilder::VariantBuilder {
- public:
-  VariantBuilder(ModuleBuilder& builder, const Program& program, const Target& target,
-                 uint32_t weights_segment)
-      : builder_(builder),
-        program_(program),
-        main_(program.graph.main),
-        gpu_(target.device == DeviceKind::kGpu ? device_in_modules(target) : mf::Device::Cpu),
-        weights_segment_(weights_segment) {
-    for (const KernelCall& call : program.calls) calls_[call.node] = &call;
-    auto plan_for = [&](mf::Device device) {
-      auto scratch = [&](const Node& node) {
-        auto call = calls_.find(&node);
-        return call == calls_.end() ? std::vector<Dim>{} : call->second->sizes.scratch_bytes;
-      };
-      return plan_memory(main_, scratch, [&](const Node& node) { return device_of(node) == device; });
-    };
-    plans_[mf::Device::Cpu] = plan_for(mf::Device::Cpu);
-    if (has_gpu_memory()) plans_[gpu_] = plan_for(gpu_);
-    for (size_t i = 0; i < main_.outputs.size(); ++i) claim_output(i);
+ModuleBuilder::VariantBuilder::VariantBuilder(ModuleBuilder& builder, const Program& program, const Target& target,
+               uint32_t weights_segment)
+    : builder_(builder),
+      program_(program),
+      gpu_(target.device == DeviceKind::kGpu ? device_in_modules(target) : mf::Device::Cpu),
+      weights_segment_(weights_segment) {
+  for (const auto* calls : {&program.calls, &program.nested}) {
+    for (const KernelCall& call : *calls) calls_[call.node] = &call;
   }
+}
 
-  std::unique_ptr<mf::VariantT> build() {
-    for (size_t i = 0; i < program_.kernels.size(); ++i) add_kernel(i);
-    if (plans_[mf::Device::Cpu].stretches.size() > 1) begin_stretch();
-    for (const Node* node : main_.nodes()) {
-      if (is_device_copy(*node)) {
-        add_device_copy(*node);
-      } else if (const auto* binding = node->match(op::bind_dims)) {
-        add_binding(*node, *binding);
-      } else if (auto call = calls_.find(node); call != calls_.end()) {
-        add_call(*call->second);
-      }
-    }
-    for (size_t i = 0; i < main_.outputs.size(); ++i) copy_output(i);
-    variant_->workspace_bytes = builder_.dim_expr(plans_[mf::Device::Cpu].workspace_bytes);
-    variant_->gpu_workspace_bytes = builder_.dim_expr(has_gpu_memory() ? plans_[gpu_].workspace_bytes : Dim(0));
-    if (!variant_->stretches.empty()) builder_.require_feature(mf::kDataDependentShapes);
-    return std::move(variant_);
+uint32_t ModuleBuilder::VariantBuilder::constant_index(const Value& value) {
+  const mf::ConstantRef place = builder_.place_constant(value.constant, weights_segment_);
+  const auto [entry, is_new] = constants_.try_emplace({place.segment(), place.offset(), place.size()},
+                                                      static_cast<uint32_t>(variant_->constants.size()));
+  if (is_new) variant_->constants.push_back(place);
+  return entry->second;
+}
+
+void ModuleBuilder::VariantBuilder::add_kernel(size_t index) {
+  const LoopKernel& kernel = program_.kernels[index];
+  auto entry = std::make_unique<mf::KernelT>();
+  entry->symbol = kernel.name;
+  entry->name = program_.ops[index];
+  entry->op = program_.main_ops[index];
+  entry->buffer_count = static_cast<uint32_t>(kernel.arguments.size() + kernel.scratch.size());
+  entry->dim_count = static_cast<uint32_t>(kernel.symbols.size());
+  if (has_gpu_memory() && program_.on_gpu[index]) add_launches(kernel, *entry);
+  variant_->kernels.push_back(std::move(entry));
+}
+
+void ModuleBuilder::VariantBuilder::add_launches(const LoopKernel& kernel, mf::KernelT& entry) {
+  entry.device = gpu_;
+  const LaunchPlan plan = plan_launches(kernel);
+  for (size_t i = 0; i < plan.launches.size(); ++i) {
+    auto launch = std::make_unique<mf::LaunchT>();
+    launch->symbol = fmt::format("{}_{}", kernel.name, i);
+    launch->threads = static_cast<uint32_t>(plan.launches[i].threads);
+    launch->shared_bytes = static_cast<uint32_t>(plan.launches[i].shared_bytes);
+    launch->loop = plan.launches[i].loop;
+    entry.launches.push_back(std::move(launch));
   }
+}
 
- private:
-  // Where a node runs and its results lie. An emulated GPU has no memory of its own.
-  bool has_gpu_memory() const { return gpu_ != mf::Device::Cpu; }
-  mf::Device device_of(const Node& node) const {
-    if (!has_gpu_memory()) return mf::Device::Cpu;
-    if (is_device_copy(node)) {
-      using Destination = DeviceCopyAttrs::Destination;
-      const bool to_gpu = node.attrs_as<DeviceCopyAttrs>().destination == Destination::kGpu;
-      return to_gpu ? gpu_ : mf::Device::Cpu;
-    }
-    return node.placement == Placement::kCpu ? mf::Device::Cpu : gpu_;
+std::unique_ptr<mf::VariantT> ModuleBuilder::VariantBuilder::build() {
+  for (size_t i = 0; i < program_.kernels.size(); ++i) add_kernel(i);
+  PlanBuilder main(*this, program_.graph.main);
+  mf::PlanT plan = main.build();
+  variant_->buffers = std::move(plan.buffers);
+  variant_->steps = std::move(plan.steps);
+  variant_->stretches = std::move(plan.stretches);
+  variant_->results = plan.results;
+  variant_->workspace_bytes = builder_.dim_expr(main.memory(mf::Device::Cpu).workspace_bytes);
+  variant_->gpu_workspace_bytes = builder_.dim_expr(has_gpu_memory() ? main.memory(gpu_).workspace_bytes : Dim(0));
+  if (!variant_->stretches.empty()) builder_.require_feature(mf::kDataDependentShapes);
+  if (!variant_->plans.empty()) builder_.require_feature(mf::kControlFlow);
+  return std::move(variant_);
+}
+
+uint32_t ModuleBuilder::VariantBuilder::add_plan(const Function& function) {
+  const auto index = static_cast<uint32_t>(variant_->plans.size());
+  variant_->plans.emplace_back();
+  auto plan = std::make_unique<mf::PlanT>(PlanBuilder(*this, function).build());
+  plan->inputs = static_cast<uint32_t>(function.parameters.size());
+  for (const Value* output : function.outputs) {
+    auto info = std::make_unique<mf::PlanOutputT>();
+    info->dtype = dtype_in_modules(output->type.dtype);
+    for (const Dim& dim : output->type.shape) info->shape.push_back(builder_.dim_expr(dim));
+    plan->outputs.push_back(std::move(info));
   }
-
-  // The first output that shows a kernel's result is written by the kernel itself; the others are copies.
-  void claim_output(size_t index) {
-    Value* root = root_of_views(main_.outputs[index]);
-    if (root->kind != Value::Kind::kResult) return;
-    written_in_place_.try_emplace(root, index);
-  }
-
-  uint32_t add_buffer(mf::BufferKind kind, uint32_t index, const Dim& offset, const Dim& bytes,
-                      mf::Device device) {
-    auto buffer = std::make_unique<mf::BufferT>();
-    buffer->kind = kind;
-    buffer->index = index;
-    buffer->offset = builder_.dim_expr(offset);
-    buffer->bytes = builder_.dim_expr(bytes);
-    buffer->device = device;
-    variant_->buffers.push_back(std::move(buffer));
-    return static_cast<uint32_t>(variant_->buffers.size() - 1);
-  }
-
-  // The value as `device` sees it. Inputs and constants have a buffer in each memory that wants them.
-  uint32_t buffer_of(Value* value, mf::Device device) {
-    Value* root = root_of_views(value);
-    const auto key = std::pair(static_cast<const Value*>(root), device);
-    auto found = buffers_.find(key);
-    if (found != buffers_.end()) return found->second;
-    internal_check(root->kind != Value::Kind::kResult || device_of(*root->producer) == device,
-                   "value {} is read on another device than it lies on", root->name);
-    return buffers_[key] = make_buffer(root, device);
-  }
-
-  uint32_t make_buffer(Value* root, mf::Device device) {
-    Dim bytes = root->type.byte_size();
-    if (root->kind == Value::Kind::kParameter) {
-      size_t index = 0;
-      while (main_.parameters[index] != root) ++index;
-      return add_buffer(mf::BufferKind::Input, static_cast<uint32_t>(index), 0, bytes, device);
-    }
-    if (root->kind == Value::Kind::kConstant) {
-      return add_buffer(mf::BufferKind::Constant, constant_index(*root), 0, bytes, device);
-    }
-    if (auto output = written_in_place_.find(root); output != written_in_place_.end()) {
-      return add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(output->second), 0, bytes, device);
-    }
-    const MemoryPlan& plan = plans_[device];
-    auto slot = plan.slots.find(root);
-    internal_check(slot != plan.slots.end(), "the memory plan has no place for value {}", root->name);
-    const auto& [offset, size, kept_by] = slot->second;
-    if (kept_by) return add_buffer(mf::BufferKind::Kept, static_cast<uint32_t>(*kept_by), offset, bytes, device);
-    return add_buffer(mf::BufferKind::Workspace, 0, offset, bytes, device);
-  }
-
-  // Values of equal bytes are one constant of the variant.
-  uint32_t constant_index(const Value& value) {
-    const mf::ConstantRef place = builder_.place_constant(value.constant, weights_segment_);
-    const auto [entry, is_new] = constants_.try_emplace({place.segment(), place.offset(), place.size()},
-                                                        static_cast<uint32_t>(variant_->constants.size()));
-    if (is_new) variant_->constants.push_back(place);
-    return entry->second;
-  }
-
-  void add_kernel(size_t index) {
-    const LoopKernel& kernel = program_.kernels[index];
-    auto entry = std::make_unique<mf::KernelT>();
-    entry->symbol = kernel.name;
-    entry->name = program_.ops[index];
-    entry->op = program_.main_ops[index];
-    entry->buffer_count = static_cast<uint32_t>(kernel.arguments.size() + kernel.scratch.size());
-    entry->dim_count = static_cast<uint32_t>(kernel.symbols.size());
-    if (has_gpu_memory() && program_.on_gpu[index]) add_launches(kernel, *entry);
-    variant_->kernels.push_back(std::move(entry));
-  }
-
-  void add_launches(const LoopKernel& kernel, mf::KernelT& entry) {
-    entry.device = gpu_;
-    const LaunchPlan plan = plan_launches(kernel);
-    for (size_t i = 0; i < plan.launches.size(); ++i) {
-      auto launch = std::make_unique<mf::LaunchT>();
-      launch->symbol = fmt::format("{}_{}", kernel.name, i);
-      launch->threads = static_cast<uint32_t>(plan.launches[i].threads);
-      launch->shared_bytes = static_cast<uint32_t>(plan.launches[i].shared_bytes);
-      launch->loop = plan.launches[i].loop;
-      entry.launches.push_back(std::move(launch));
-    }
-  }
-
-  void add_call(const KernelCall& call) {
-    internal_check(call.step == variant_->steps.size(), "step {} of the plan is at {}", call.step,
-                   variant_->steps.size());
-    const mf::Device device = device_of(*call.node);
-    const MemoryPlan& plan = plans_[device];
-    mf::CallKernelT action;
-    action.kernel = static_cast<uint32_t>(call.kernel);
-    for (Value* input : call.inputs) action.buffers.push_back(buffer_of(input, device));
-    for (Value* result : call.node->results) action.buffers.push_back(buffer_of(result, device));
-    if (auto scratch = plan.scratch.find(call.node); scratch != plan.scratch.end()) {
-      for (const MemoryPlan::Slot& slot : scratch->second) {
-        action.buffers.push_back(add_buffer(mf::BufferKind::Workspace, 0, slot.offset, slot.bytes, device));
-      }
-    }
-    for (const Dim& dim : call.sizes.dims) action.dims.push_back(builder_.dim_expr(dim));
-    for (const Dim& blocks : call.sizes.grids) action.grids.push_back(builder_.dim_expr(blocks));
-    for (const Dim& iterations : call.sizes.loops) action.loops.push_back(builder_.dim_expr(iterations));
-    action.origin = call.node->origin;
-    action.flops = builder_.dim_expr(flops_of(*call.node));
-    action.bytes = builder_.dim_expr(bytes_of(*call.node));
-    add_step(std::move(action));
-  }
-
-  template <typename Action>
-  void add_step(Action action) {
-    auto step = std::make_unique<mf::StepT>();
-    step->action.Set(std::move(action));
-    variant_->steps.push_back(std::move(step));
-  }
-
-  // The steps that follow are of the next stretch.
-  void begin_stretch() {
-    const auto& plan = plans_[mf::Device::Cpu].stretches[variant_->stretches.size()];
-    auto stretch = std::make_unique<mf::StretchT>();
-    stretch->first_step = static_cast<uint32_t>(variant_->steps.size());
-    stretch->workspace_bytes = builder_.dim_expr(plan.workspace_bytes);
-    stretch->kept_bytes = builder_.dim_expr(plan.kept_bytes);
-    variant_->stretches.push_back(std::move(stretch));
-  }
-
-  void add_binding(const Node& node, const BindDimsAttrs& attrs) {
-    mf::BindSymbolsT action;
-    for (const Dim& symbol : attrs.symbols) action.symbols.push_back(builder_.symbol(symbol.str()));
-    for (const Dim& symbol : attrs.negatives) action.negatives.push_back(builder_.symbol(symbol.str()));
-    for (const Dim& value : attrs.values) action.values.push_back(builder_.dim_expr(value));
-    if (!node.inputs.empty() && node.inputs[0] != nullptr) {
-      action.buffer = static_cast<int32_t>(buffer_of(node.inputs[0], mf::Device::Cpu));
-      action.element = dtype_of(node.inputs[0]->type.dtype);
-    }
-    action.origin = node.origin;
-    add_step(std::move(action));
-    begin_stretch();
-  }
-
-  void add_device_copy(const Node& node) {
-    mf::CopyBufferT action;
-    Value* source = node.inputs[0];
-    const Value* root = root_of_views(source);
-    const bool made_here = root->kind == Value::Kind::kResult;
-    action.source = buffer_of(source, made_here ? device_of(*root->producer) : mf::Device::Cpu);
-    action.target = buffer_of(node.result(), device_of(node));
-    add_step(std::move(action));
-  }
-
-  void copy_output(size_t index) {
-    Value* root = root_of_views(main_.outputs[index]);
-    auto in_place = written_in_place_.find(root);
-    if (in_place != written_in_place_.end() && in_place->second == index) return;
-    mf::CopyBufferT action;
-    const bool made_here = root->kind == Value::Kind::kResult;
-    const mf::Device device = made_here ? device_of(*root->producer) : mf::Device::Cpu;
-    action.source = buffer_of(root, device);
-    action.target =
-        add_buffer(mf::BufferKind::Output, static_cast<uint32_t>(index), 0, root->type.byte_size(), device);
-    add_step(std::move(action));
-  }
-
-  ModuleBuilder& builder_;
-  const Program& program_;
-  const Function& main_;
-  mf::Device gpu_;  ///< the CPU: there is no GPU with memory of its own
-  uint32_t weights_segment_;
-  std::map<const Node*, const KernelCall*> calls_;
-  std::map<mf::Device, MemoryPlan> plans_;
-  std::map<const Value*, size_t> written_in_place_;
-  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, uint32_t> constants_;  ///< by place; index
-  std::map<std::pair<const Value*, mf::Device>, uint32_t> buffers_;
-  std::unique_ptr<mf::VariantT> variant_ = std::make_unique<mf::VariantT>();
-};
+  for (const DimConstraint& constraint : function.constraints) plan->constraints.push_back(builder_.constraint(constraint));
+  variant_->plans[index] = std::move(plan);
+  return index;
+}
 
 void ModuleBuilder::add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu,
                                 const std::map<std::string, int64_t>& sizes) {

@@ -29,6 +29,7 @@ class ModuleBuilder {
 
  private:
   class VariantBuilder;
+  class PlanBuilder;
   /// Index of the segment; code that an earlier variant has too is that one.
   uint32_t add_segment(module_format::SegmentKind kind, SegmentData data);
   uint32_t dim_expr(const Dim& dim);
@@ -36,6 +37,7 @@ class ModuleBuilder {
   /// The module needs it of its runtime (device_runtime/src/module_format.h).
   void require_feature(const char* feature);
   module_format::ConstantRef place_constant(const ConstantPtr& constant, uint32_t weights_segment);
+  std::unique_ptr<module_format::ConstraintT> constraint(const DimConstraint& constraint);
   std::unique_ptr<module_format::TensorInfoT> tensor_info(const std::string& name, const TensorType& type);
 
   ModuleFile module_;

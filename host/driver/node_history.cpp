@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "host/ops/control.h"
 #include "host/ops/op.h"
 
 namespace gantry {
@@ -56,10 +57,17 @@ std::string to_string(const NodeEnd& end) {
 }
 
 void NodeHistory::record(const std::string& pass, const Graph& graph) {
-  const size_t index = passes_.size();
   passes_.push_back(pass);
-  const auto users = graph.main.users();
-  for (const Node* node : graph.main.nodes()) {
+  record(graph.main);
+}
+
+void NodeHistory::record(const Function& function) {
+  const size_t index = passes_.size() - 1;
+  const auto users = function.users();
+  for (const Node* node : function.nodes()) {
+    if (is_control_flow(*node)) {
+      for (const auto& body : node->bodies) record(*body);
+    }
     std::vector<std::string> readers;
     for (const Value* result : node->results) {
       const auto found = users.find(result);

@@ -33,6 +33,8 @@ class NodeHistory {
     std::string ops, type;
     std::vector<std::string> readers;
   };
+  /// The nodes as they are after the last pass.
+  void record(const Function& function);
   std::vector<std::string> passes_;
   std::map<std::string, Seen> seen_;
 };

@@ -11,6 +11,7 @@
 #include "host/driver/form_check.h"
 #include "host/forms/choose.h"
 #include "host/graph/text.h"
+#include "host/ops/control.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
 #include "host/passes/passes.h"
@@ -36,6 +37,22 @@ std::vector<Step> steps(int opt_level) {
     chosen.push_back({line.pass, line.level, time == 1 ? std::string(name) : fmt::format("{}_{}", name, time)});
   }
   return chosen;
+}
+
+/// All passes on the functions that control flow calls, the innermost first: each by itself. They run where the plan
+/// that calls them does.
+void run_on_bodies(Function& function, PassContext& context, CompileOptions options) {
+  options.observer.graph_pass = nullptr;  // listeners know the main function
+  for (Node* node : function.nodes()) {
+    if (!is_control_flow(*node)) continue;
+    for (auto& body : node->bodies) {
+      run_on_bodies(*body, context, options);
+      Graph alone;
+      alone.main = std::move(*body);
+      for (const Step& step : steps(options.opt_level)) run_pass(*step.pass, step.name, alone, context, options);
+      *body = std::move(alone.main);
+    }
+  }
 }
 
 void expect_all_taken(const GivenDecisions& given, const Target& target) {
@@ -118,6 +135,7 @@ std::vector<NodeDecision> run_graph_passes(Graph& graph, const Target& target, c
   const size_t before = context.decisions->size();
   std::optional<GivenDecisions> given;
   if (options.decisions) context.given = &given.emplace(options.decisions->for_target(target.name));
+  run_on_bodies(graph.main, context, options);
   for (const Step& step : steps(options.opt_level)) run_pass(*step.pass, step.name, graph, context, options);
   if (given) expect_all_taken(*given, target);
   return {context.decisions->begin() + static_cast<std::ptrdiff_t>(before), context.decisions->end()};

@@ -9,6 +9,7 @@
 
 #include "host/driver/pipeline.h"
 #include "host/ops/bind_dims.h"
+#include "host/ops/control.h"
 #include "host/ops/device_copy.h"
 #include "host/ops/op.h"
 #include "host/passes/symbol_order.h"
@@ -80,11 +81,11 @@ class KernelTable {
       : program_(program), target_(target), host_(host_target(target)), options_(options) {}
 
   /// Adds the call of the node's kernel.
-  void add_call(const Node& node, size_t step) {
+  void add_call(const Node& node, size_t step, std::vector<KernelCall>& calls) {
     const KernelWork work(node);
     const bool on_gpu = target_.for_gpu() && node.placement != Placement::kCpu;
     const Known& known = kernel_of(node, work, on_gpu);
-    program_.calls.push_back(
+    calls.push_back(
         {&node, known.kernel, step, work.buffers(), known.sizes.bound_by(work), known.misfit});
   }
 
@@ -153,13 +154,52 @@ class KernelTable {
   std::unordered_map<std::string, size_t> by_text_;  ///< of the loop nest
 };
 
+void run_on_cpu(Function& function) {
+  for (Node* node : function.nodes()) {
+    node->placement = Placement::kCpu;
+    for (const auto& body : node->bodies) {
+      if (is_control_flow(*node)) run_on_cpu(*body);
+    }
+  }
+}
+
+/// The kernels of a function and of those that its control flow calls.
+class FunctionLowering {
+ public:
+  FunctionLowering(Program& program, KernelTable& kernels, const Target& target, const CompileOptions& options)
+      : program_(program), kernels_(kernels), target_(target), options_(options) {}
+
+  void run(Function& function, bool is_main) {
+    order_by_symbols(function);
+    size_t step = 0;
+    const auto& nodes = function.nodes();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const Node& node = *nodes[i];
+      if (is_main && options_.observer.progress)
+        options_.observer.progress("lowering " + target_.name, double(i) / double(nodes.size()));
+      if (is_control_flow(node)) {
+        for (const auto& body : node.bodies) run(*body, false);
+      }
+      if (is_device_copy(node) || op_def(node).bound_symbols) ++step;
+      if (op_def(node).is_view || is_device_copy(node) || is_control_flow(node) || computes_nothing(node)) continue;
+      kernels_.add_call(node, step++, is_main ? program_.calls : program_.nested);
+    }
+  }
+
+ private:
+  Program& program_;
+  KernelTable& kernels_;
+  const Target& target_;
+  const CompileOptions& options_;
+};
+
 /// Passes for the target. A plan that goes on when values are known does not reach into a GPU's memory: so far the CPU
 /// beside it runs all of such a program, which is optimised for that.
 std::vector<NodeDecision> optimise(Graph& graph, const Target& target, const CompileOptions& options) {
   if (!target.for_gpu() || !binds_symbols(graph.main)) return run_graph_passes(graph, target, options);
   spdlog::info("{}: sizes depend on data, so the whole model runs on the CPU", target.name);
   std::vector<NodeDecision> decisions = run_graph_passes(graph, host_target(target), options);
-  for (Node* node : graph.main.nodes()) node->placement = Placement::kCpu;
+  run_on_cpu(graph.main);
   return decisions;
 }
 
@@ -170,21 +210,10 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
 }
 
 Program build_program(Graph&& graph, const Target& target, const CompileOptions& options) {
-  Program program{std::move(graph), {}, {}, {}, {}, {}};
+  Program program{std::move(graph), {}, {}, {}, {}, {}, {}};
   program.decisions = optimise(program.graph, target, options);
-  order_by_symbols(program.graph.main);
   KernelTable kernels(program, target, options);
-  size_t step = 0;
-  const auto& nodes = program.graph.main.nodes();
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const Node& node = *nodes[i];
-    if (options.observer.progress) {
-      options.observer.progress("lowering " + target.name, double(i) / double(nodes.size()));
-    }
-    if (is_device_copy(node) || op_def(node).bound_symbols) ++step;
-    if (op_def(node).is_view || is_device_copy(node) || computes_nothing(node)) continue;
-    kernels.add_call(node, step++);
-  }
+  FunctionLowering(program, kernels, target, options).run(program.graph.main, true);
   return program;
 }
 

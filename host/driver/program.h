@@ -24,7 +24,8 @@ struct Program {
   std::vector<std::string> ops;       ///< parallel to kernels: display_name()
   std::vector<std::string> main_ops;  ///< parallel to kernels: main_op()
   std::vector<bool> on_gpu;           ///< parallel to kernels: runs on the GPU, real or emulated
-  std::vector<KernelCall> calls;      ///< in execution order
+  std::vector<KernelCall> calls;      ///< of the main function, in execution order
+  std::vector<KernelCall> nested;     ///< of functions that control flow calls; `step` is that of their own plan
   std::vector<NodeDecision> decisions = {};  ///< of the nodes that had a choice, in their order
 };
 

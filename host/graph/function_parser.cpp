@@ -370,7 +370,9 @@ void FunctionParser::parse_node() {
   while (cursor_.accept_in_line("fn")) {
     FunctionParser body(context_, depth_ + 1);
     node.bodies.push_back(std::make_unique<Function>(body.parse_after_keyword()));
-    needed_.insert(needed_.end(), body.needed().begin(), body.needed().end());
+    for (const DimConstraint& needed : body.needed()) {
+      if (!says(node.bodies.back()->constraints, needed)) needed_.push_back(needed);
+    }
   }
   if (cursor_.accept_in_line("on")) node.placement = parse_placement();
   node.decision = parse_decision_in_line();

@@ -15,11 +15,12 @@ class DimReplacer : public PartialAttrVisitor {
  public:
   explicit DimReplacer(const Bindings& bindings) : bindings_(bindings) {}
 
+  void replace(Dim& dim) const { dim = dim.substitute(bindings_); }
   void replace(Shape& shape) const {
-    for (Dim& dim : shape) dim = dim.substitute(bindings_);
+    for (Dim& dim : shape) replace(dim);
   }
   using PartialAttrVisitor::operator();
-  void operator()(std::string_view, Dim& value) override { value = value.substitute(bindings_); }
+  void operator()(std::string_view, Dim& value) override { replace(value); }
   void operator()(std::string_view, Shape& value) override { replace(value); }
 
  private:
@@ -35,7 +36,13 @@ void replace_dims(Function& function, DimReplacer& replacer) {
       node->attrs = std::move(attrs);
     }
     for (Value* result : node->results) replacer.replace(result->type.shape);
-    for (auto& body : node->bodies) replace_dims(*body, replacer);
+    for (auto& body : node->bodies) {
+      for (DimConstraint& constraint : body->constraints) {
+        replacer.replace(constraint.left);
+        replacer.replace(constraint.right);
+      }
+      replace_dims(*body, replacer);
+    }
   }
 }
 

@@ -1,7 +1,14 @@
 // Constants, identities, and branches whose condition is known.
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+#include <set>
+
 #include "host/onnx/converters.h"
+#include "host/onnx/importer.h"
+#include "host/ops/bind_dims.h"
+#include "host/ops/control.h"
+#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 
 namespace gantry {
@@ -38,16 +45,142 @@ void convert_constant(NodeImport& n) {
 }
 
 void convert_identity(NodeImport& n) {
+  if (const Binding& given = n.binding(0); given.sequence || given.absent) return n.set_binding(0, given);
   if (ConstantPtr known = n.constant(0)) return n.set_constant(0, known);
   n.set(0, n.add(op::identity, {n.input(0)}));
 }
 
+/// The symbols that a body binds itself: nobody outside knows them.
+std::set<std::string> symbols_bound_in(const Function& body) {
+  std::set<std::string> bound;
+  for (const Node* node : body.nodes()) {
+    for (std::string& name : bound_symbols(*node)) bound.insert(std::move(name));
+  }
+  return bound;
+}
+
+bool is_seen_outside(const Dim& dim, const std::set<std::string>& inside) {
+  return dim.is_constant() ||
+         std::ranges::none_of(dim.symbols(), [&](const std::string& name) { return inside.count(name) != 0; });
+}
+
+/// Types of the results; dimensions that the branches do not have in common become symbols.
+std::vector<TensorType> common_types(NodeImport& n, const Function& a, const Function& b, IfAttrs& attrs) {
+  std::set<std::string> inside = symbols_bound_in(a);
+  inside.merge(symbols_bound_in(b));
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < a.outputs.size(); ++i) {
+    const TensorType &x = a.outputs[i]->type, &y = b.outputs[i]->type;
+    if (x.dtype != y.dtype || x.rank() != y.rank())
+      n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in rank or element type");
+    TensorType& type = types.emplace_back(TensorType{x.dtype, {}});
+    for (size_t d = 0; d < x.shape.size(); ++d) {
+      const bool common = x.shape[d] == y.shape[d] && is_seen_outside(x.shape[d], inside);
+      type.shape.push_back(common ? x.shape[d] : n.new_symbol(fmt::format("{}_{}_d{}", n.name(), i, d)));
+      attrs.dims.push_back(type.shape.back());
+      if (!common) attrs.symbols.push_back(type.shape.back());
+    }
+  }
+  return types;
+}
+
+/// Results as they are outputs of a body.
+void set_results(NodeImport& n, const std::vector<BodyOutput>& outputs, const std::vector<Value*>& results) {
+  auto next = results.begin();
+  for (size_t i = 0; i < n.output_count(); ++i) {
+    std::vector<Binding> parts(outputs[i].count);
+    for (Binding& part : parts) part.value = *next++;
+    Binding absent;
+    absent.absent = true;
+    using Kind = BodyOutput::Kind;
+    if (outputs[i].kind == Kind::kSequence) n.set_sequence(i, std::move(parts));
+    if (outputs[i].kind == Kind::kTensor) n.set_binding(i, parts[0]);
+    if (outputs[i].kind == Kind::kAbsent) n.set_binding(i, absent);
+  }
+}
+
+/// A branch, or why there can be none for the shapes that it is given.
+struct Branch {
+  std::optional<ImportedBody> body;
+  std::string error;
+};
+
+Branch import_branch(NodeImport& n, const char* name) {
+  try {
+    return {n.import_body(n.graph(name)), ""};
+  } catch (const Unsupported&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUser) throw;
+    return {std::nullopt, error.what()};
+  }
+}
+
+/// In place of a branch that cannot be for the shapes that it is given: models for inputs of several sizes have one for each.
+/// A run that takes it ends with the error. Results like those of the other branch.
+ImportedBody impossible_branch(NodeImport& n, const ImportedBody& other, const std::string& why) {
+  const std::set<std::string> inside = symbols_bound_in(*other.function);
+  const onnx::GraphProto nothing;
+  ImportedBody body = n.import_body(nothing, [&](Function& function) {
+    for (const Value* result : other.function->outputs) {
+      Shape shape = result->type.shape;
+      for (Dim& dim : shape) dim = is_seen_outside(dim, inside) ? dim : Dim(0);
+      Value* zeros = n.broadcast(n.scalar(result->type.dtype, 0), std::move(shape));
+      function.outputs.push_back(n.add(op::copy, {zeros}));
+    }
+    function.constraints.push_back({0, 1, why});
+    return BodyStart{};
+  });
+  body.outputs = other.outputs;
+  return body;
+}
+
+/// Both branches; one of them may be impossible.
+std::pair<ImportedBody, ImportedBody> import_branches(NodeImport& n) {
+  Branch then_branch, else_branch;
+  try {
+    then_branch = import_branch(n, "then_branch");
+  } catch (const ReadsUnknown&) {
+    n.probe_branch(n.graph("else_branch"));  // what is not supported there is named too
+    throw;
+  }
+  else_branch = import_branch(n, "else_branch");
+  if (!then_branch.body && !else_branch.body) n.fail("neither of its branches can be: {}", then_branch.error);
+  const auto why = [&](const char* name, const Branch& branch) {
+    const std::string text =
+        fmt::format("node {} (If) takes its {}, which these shapes do not fit: {}", n.name(), name, branch.error);
+    n.warn(fmt::format("where {}, the run ends with an error", text));
+    return text;
+  };
+  if (!then_branch.body)
+    then_branch.body = impossible_branch(n, *else_branch.body, why("then_branch", then_branch));
+  else if (!else_branch.body)
+    else_branch.body = impossible_branch(n, *then_branch.body, why("else_branch", else_branch));
+  return {*then_branch.body, *else_branch.body};
+}
+
+/// Both branches are functions of the program, which calls one of them.
+void convert_if_on_data(NodeImport& n) {
+  Value* condition = n.input(0);
+  const auto [then_body, else_body] = import_branches(n);
+  const auto &first = then_body.outputs, &second = else_body.outputs;
+  if (first.size() != second.size() || first.size() < n.output_count())
+    n.fail("its branches have {} and {} outputs, not {}", first.size(), second.size(), n.output_count());
+  if (first != second)
+    n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in how many tensors they are");
+  auto attrs = std::make_shared<IfAttrs>();
+  const std::vector<TensorType> types = common_types(n, *then_body.function, *else_body.function, *attrs);
+  attrs->then_inputs = static_cast<int64_t>(then_body.captured.size());
+  std::vector<Value*> inputs{condition};
+  inputs.insert(inputs.end(), then_body.captured.begin(), then_body.captured.end());
+  inputs.insert(inputs.end(), else_body.captured.begin(), else_body.captured.end());
+  const Node* node = n.add_control(op::if_else, attrs, std::move(inputs), types, {then_body, else_body});
+  set_results(n, first, node->results);
+}
+
 void convert_if(NodeImport& n) {
   auto condition = n.contents(0);
-  if (!condition || condition->dims.size() != 1 || !condition->dims[0].is_constant()) {
-    for (const char* branch : {"then_branch", "else_branch"}) n.probe_branch(n.graph(branch));
-    n.unsupported(UnsupportedKind::kControlFlow, "its condition is only known when the model runs");
-  }
+  if (!condition || condition->dims.size() != 1 || !condition->dims[0].is_constant()) return convert_if_on_data(n);
   n.inline_branch(n.graph(condition->dims[0].value() != 0 ? "then_branch" : "else_branch"));
 }
 

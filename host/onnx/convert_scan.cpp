@@ -1,7 +1,8 @@
-// Scan whose number of steps is known and small: its body once for every step.
+// Scan: its body once for every step where their number is known and small, else a loop.
 #include <onnx/onnx_pb.h>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/loop_body.h"
 #include "host/onnx/term.h"
 
 namespace gantry {
@@ -24,11 +25,13 @@ struct ScanNest {
     results = n.output_count() - states;
   }
 
-  int64_t steps(const Term& first, int64_t axis) const {
-    const Dim& extent = first.dim(axis);
-    if (!extent.is_constant() || extent.value() < 1 || extent.value() > kMostSteps)
-      n.unsupported(UnsupportedKind::kControlFlow, "{} steps", extent.str());
-    return extent.value();
+  static bool is_written_out(const Dim& steps) {
+    return steps.is_constant() && steps.value() >= 1 && steps.value() <= kMostSteps;
+  }
+  int64_t sequences(const Term& first) const {
+    if (!is_written_out(first.dim(0)))
+      n.unsupported(UnsupportedKind::kControlFlow, "{} sequences", first.dim(0).str());
+    return first.dim(0).value();
   }
 };
 
@@ -36,10 +39,43 @@ struct Scanned {
   std::vector<Term> states, results;  ///< results without the axis of steps stacked along axis 0
 };
 
+/// With the first axis in the opposite order.
+Term reversed(const Term& x) {
+  return x.strided(0, x.dim(0) - 1, -1, -1);
+}
+
+Scanned loop_over_steps(const ScanNest& nest, const std::vector<Term>& states, const std::vector<Term>& inputs,
+                        const std::vector<int64_t>& backward, const std::vector<int64_t>& results_backward) {
+  NodeImport& n = nest.n;
+  LoopParts parts;
+  parts.turns = inputs.front().dim(0);
+  parts.count = n.dims_as_data({*parts.turns});
+  parts.states.assign(states.begin(), states.end());
+  for (size_t i = 0; i < inputs.size(); ++i) parts.others.push_back(backward[i] != 0 ? reversed(inputs[i]) : inputs[i]);
+  parts.gives_condition = false;
+  parts.arguments = [&](const TurnValues& turn) {
+    std::vector<Value*> arguments = turn.states;
+    for (Value* all : turn.others) arguments.push_back(gather(Term(n, all), Term(n, turn.number), 0));
+    return arguments;
+  };
+  const std::vector<Value*> results = add_loop(n, nest.body, parts);
+  if (results.size() != nest.states + nest.results)
+    n.fail("its body has {} outputs, not {}", results.size(), nest.states + nest.results);
+  Scanned scanned;
+  for (size_t i = 0; i < nest.states; ++i) scanned.states.emplace_back(n, results[i]);
+  for (size_t i = 0; i < nest.results; ++i) {
+    const Term all(n, results[nest.states + i]);
+    scanned.results.push_back(results_backward[i] != 0 ? reversed(all) : all);
+  }
+  return scanned;
+}
+
 /// All steps over inputs whose axis of steps is the first.
 Scanned run_steps(const ScanNest& nest, std::vector<Term> states, const std::vector<Term>& inputs,
                   const std::vector<int64_t>& backward, const std::vector<int64_t>& results_backward) {
-  const int64_t steps = nest.steps(inputs.front(), 0);
+  if (!ScanNest::is_written_out(inputs.front().dim(0)))
+    return loop_over_steps(nest, states, inputs, backward, results_backward);
+  const int64_t steps = inputs.front().dim(0).value();
   std::vector<std::vector<Term>> parts(nest.results);
   for (int64_t t = 0; t < steps; ++t) {
     std::vector<Value*> arguments(states.begin(), states.end());
@@ -102,7 +138,7 @@ void convert_scan_8(NodeImport& n) {
   const ScanNest nest(n, n.input_count() - 1);
   std::vector<Term> given;
   for (size_t i = 1; i < n.input_count(); ++i) given.push_back(Term::input(n, i));
-  const int64_t sequences = nest.steps(given.front(), 0);
+  const int64_t sequences = nest.sequences(given.front());
   const std::vector<int64_t> backward = n.integer_list("directions", nest.scanned, 0);
   const std::vector<int64_t> forward(nest.results, 0);
   std::vector<std::vector<Term>> parts(n.output_count());

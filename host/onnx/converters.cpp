@@ -41,6 +41,8 @@ ConverterTable make_table() {
   add_sample_converters(table);
   add_signal_converters(table);
   add_scan_converters(table);
+  add_loop_converters(table);
+  add_sequence_converters(table);
   add_training_converters(table);
   add_window_converters(table);
   add_random_converters(table);

@@ -50,6 +50,8 @@ void add_linear_attention_converters(ConverterTable& table);
 void add_sample_converters(ConverterTable& table);
 void add_signal_converters(ConverterTable& table);
 void add_scan_converters(ConverterTable& table);
+void add_loop_converters(ConverterTable& table);
+void add_sequence_converters(ConverterTable& table);
 void add_training_converters(ConverterTable& table);
 void add_window_converters(ConverterTable& table);
 void add_random_converters(ConverterTable& table);

@@ -54,7 +54,7 @@ std::vector<ConstantPtr> Importer::try_evaluate(const OpHandle& op,
 Value* Importer::dims_as_data(const Contents& contents, const std::string& name) {
   auto dims = std::make_shared<DimsToTensorAttrs>();
   dims->dims = contents.dims;
-  const Builder build(graph_.main, {name});
+  const Builder build(function(), {name});
   Value* value = build(op::dims_to_tensor, {}, dims);
   if (contents.dtype != DType::kI64) {
     auto to = std::make_shared<CastAttrs>();

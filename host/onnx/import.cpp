@@ -142,6 +142,7 @@ Graph Importer::import() {
 Graph Importer::import_supported() {
   const onnx::GraphProto& graph = model_->graph();
   graph_.model_name = graph.name();
+  open_.push_back({&graph_.main, 0, {}, {}});
   scopes_.emplace_back();
   take_initializers(*model_->mutable_graph());
   add_inputs(graph);
@@ -180,16 +181,16 @@ void Importer::check_with_onnx() const {
 // --- names
 
 Binding& Importer::lookup(const std::string& name, const std::string& reader) {
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    auto it = scope->find(name);
-    if (it == scope->end()) continue;
+  for (size_t scope = scopes_.size(); scope-- > 0;) {
+    auto it = scopes_[scope].find(name);
+    if (it == scopes_[scope].end()) continue;
     if (!it->second.missing.empty()) {
       unsupported_.add_node(UnsupportedKind::kOutput, it->second.missing, it->second.missing_of);
       it->second.unknown = true;
       it->second.missing.clear();
     }
     if (it->second.unknown) throw ReadsUnknown{};
-    return it->second;
+    return scope >= open_.back().first_scope ? it->second : capture(it->second, scope, name);
   }
   user_error("{} uses '{}', which nothing before it defines", reader, name);
 }
@@ -201,7 +202,7 @@ void Importer::define(const std::string& name, Binding binding, const std::strin
 
 Value* Importer::materialise(Binding& binding, const std::string& name) {
   if (binding.value) return binding.value;
-  Function& f = graph_.main;
+  Function& f = function();
   if (!binding.constant && binding.contents) binding.constant = constant_of(*binding.contents);
   if (binding.constant) {
     binding.value = f.add_constant(name, binding.constant);
@@ -277,22 +278,32 @@ void Importer::add_outputs(const onnx::GraphProto& graph) {
     if (std::count(f.output_names.begin(), f.output_names.end(), output.name()) != 0) {
       user_error("the model has two outputs called '{}'", output.name());
     }
-    Value* value = nullptr;
     try {
-      value = materialise(lookup(output.name(), "the model's output"), output.name());
+      Binding& binding = lookup(output.name(), "the model's output");
+      if (binding.sequence) {
+        for (size_t i = 0; i < binding.sequence->size(); ++i) {
+          Binding element = (*binding.sequence)[i];
+          add_output(element, element_name(output.name(), i), nullptr);
+        }
+      } else if (!binding.absent) {
+        add_output(binding, output.name(), &output);
+      }
     } catch (const ReadsUnknown&) {
       continue;
     }
-    if (!collect(fmt::format("output '{}'", output.name()), [&] { check_declared(output, *value); }))
-      continue;
-    // Every output is a buffer of its own, filled by a node.
-    bool shared = std::count(f.outputs.begin(), f.outputs.end(), value) != 0;
-    if (value->kind != Value::Kind::kResult || shared) {
-      value = Builder(f, {output.name()})(op::copy, {value});
-    }
-    f.outputs.push_back(value);
-    f.output_names.push_back(output.name());
   }
+}
+
+void Importer::add_output(Binding& binding, const std::string& name, const onnx::ValueInfoProto* declared) {
+  Function& f = graph_.main;
+  Value* value = materialise(binding, name);
+  const auto check = [&] { check_declared(*declared, *value); };
+  if (declared != nullptr && !collect(fmt::format("output '{}'", name), check)) return;
+  // Every output is a buffer of its own, filled by a node.
+  bool shared = std::count(f.outputs.begin(), f.outputs.end(), value) != 0;
+  if (value->kind != Value::Kind::kResult || shared) value = Builder(f, {name})(op::copy, {value});
+  f.outputs.push_back(value);
+  f.output_names.push_back(name);
 }
 
 // --- nodes
@@ -341,33 +352,8 @@ void Importer::convert_node(const onnx::NodeProto& node, const std::string& name
   }
 }
 
-std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const std::string& owner,
-                                            const std::vector<Value*>& arguments) {
-  constexpr int kDeepest = 64;
-  if (depth_ == kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
-  struct Scope {
-    explicit Scope(Importer& i) : importer(i) {
-      ++importer.depth_;
-      importer.scopes_.emplace_back();
-    }
-    ~Scope() {
-      --importer.depth_;
-      importer.scopes_.pop_back();
-    }
-    Importer& importer;
-  } scope(*this);
-  if (static_cast<size_t>(graph.input_size()) != arguments.size())
-    user_error("node {}: its graph has {} inputs, not {}", owner, graph.input_size(), arguments.size());
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    Binding argument;
-    argument.value = arguments[i];
-    define(graph.input(static_cast<int>(i)).name(), std::move(argument), owner);
-  }
-  add_initializers(graph);
-  convert_nodes(graph);
-  std::vector<Binding> outputs;
-  for (const onnx::ValueInfoProto& output : graph.output()) outputs.push_back(lookup(output.name(), owner));
-  return outputs;
+void Importer::warn(const std::string& text) const {
+  if (options_.warn) options_.warn(text);
 }
 
 bool Importer::take_constant_budget(int64_t bytes) {

@@ -13,7 +13,7 @@
 namespace gantry {
 
 struct ImportOptions : GivenSizes {
-  /// Fixes inputs' values: they become constants and are no inputs any more.
+  /// Fixes inputs' values: they become constants and are no inputs any more. Null: an optional without a value.
   std::map<std::string, ConstantPtr> values;
   /// Initialisers stay parameters of the function instead of becoming constants.
   bool freeze = true;

@@ -75,10 +75,11 @@ onnx::GraphProto body_of(const onnx::FunctionProto& function) {
 }  // namespace
 
 /// While a function's body is read: its names and opsets are its own.
-struct Importer::Frame {
-  Frame(Importer& i, const onnx::FunctionProto& function)
+struct Importer::FunctionCall {
+  FunctionCall(Importer& i, const onnx::FunctionProto& function)
       : importer(i), opset(i.opset_), opsets(i.opsets_), prefix(i.prefix_) {
     std::swap(importer.scopes_, scopes);
+    std::swap(importer.open_.back().first_scope, first_scope);
     ++importer.depth_;
     for (const auto& import : function.opset_import()) {
       if (is_default_domain(import.domain()))
@@ -87,21 +88,23 @@ struct Importer::Frame {
         importer.opsets_[import.domain()] = import.version();
     }
   }
-  ~Frame() {
+  ~FunctionCall() {
     std::swap(importer.scopes_, scopes);
+    std::swap(importer.open_.back().first_scope, first_scope);
     importer.opset_ = opset;
     importer.opsets_ = std::move(opsets);
     importer.prefix_ = std::move(prefix);
     --importer.depth_;
   }
-  Frame(const Frame&) = delete;
-  Frame& operator=(const Frame&) = delete;
+  FunctionCall(const FunctionCall&) = delete;
+  FunctionCall& operator=(const FunctionCall&) = delete;
 
   Importer& importer;
   int64_t opset;
   std::map<std::string, int64_t> opsets;
   std::string prefix;
   std::deque<std::unordered_map<std::string, Binding>> scopes;
+  size_t first_scope = 0;
 };
 
 int64_t Importer::opset_of(const std::string& domain) const {
@@ -147,7 +150,7 @@ void Importer::call_function(const onnx::FunctionProto& function, const onnx::No
 
   std::vector<Binding> results;
   {
-    const Frame frame(*this, function);
+    const FunctionCall call(*this, function);
     scopes_.push_back(std::move(arguments));
     prefix_ = name + "/";
     convert_nodes(body);
@@ -165,7 +168,7 @@ void Importer::call_function(const onnx::FunctionProto& function, const onnx::No
 
 void Importer::add_unsupported_ops_of(const onnx::FunctionProto& function) {
   if (!listed_functions_.insert(&function).second) return;
-  const Frame frame(*this, function);
+  const FunctionCall call(*this, function);
   prefix_ = function.name() + "/";
   add_unsupported_ops(body_of(function));
 }

@@ -23,21 +23,43 @@ class GraphProto;
 class ModelProto;
 class NodeProto;
 class TensorShapeProto_Dimension;
+class TypeProto;
 class ValueInfoProto;
 }  // namespace onnx
 
 namespace gantry {
 
 class NodeImport;
+struct BodyStart;
+using StartBody = std::function<BodyStart(Function& body)>;
 
 /// What an ONNX name stands for. Data is made from constants and contents only when something reads it.
 struct Binding {
   Value* value = nullptr;
   ConstantPtr constant;
   std::optional<Contents> contents;
+  /// Of a sequence: what its elements stand for, as many as there are. Its structure is always known.
+  std::shared_ptr<const std::vector<Binding>> sequence;
+  bool absent = false;     ///< an optional without a value; one with a value is bound as that
   std::string missing;     ///< not empty: an output that its converter does not provide, "MaxPool: output 1"
   std::string missing_of;  ///< the node
   bool unknown = false;    ///< of something that is not supported: what reads it is skipped
+};
+
+/// How many of a body's outputs are one of the graph's: a tensor is one, a sequence as many as it has elements.
+struct BodyOutput {
+  enum class Kind : uint8_t { kTensor, kSequence, kAbsent };
+  Kind kind = Kind::kTensor;
+  size_t count = 1;
+  bool operator==(const BodyOutput&) const = default;
+};
+
+/// A graph inside of the model's as a function.
+struct ImportedBody {
+  Function* function = nullptr;  ///< the importer's, until a node takes it
+  std::vector<Value*> captured;  ///< values of the function around it that are its last parameters, in their order
+  std::map<std::string, int> names_before;  ///< of nodes
+  std::vector<BodyOutput> outputs;          ///< of the graph
 };
 
 /// Definitions of newer opsets are read as those of this one.
@@ -54,6 +76,8 @@ struct ReadsUnknown {};
 bool is_default_domain(const std::string& domain);
 /// Its name as converters and functions have it: empty for ai.onnx.
 std::string domain_name(const std::string& domain);
+/// What the model's inputs and outputs call an element of a sequence: "x[0]".
+std::string element_name(const std::string& sequence, size_t element);
 /// What a node is called in messages: its name, else its first output, else its op.
 std::string node_name(const onnx::NodeProto& node);
 
@@ -66,7 +90,8 @@ class Importer {
   int64_t opset() const { return opset_; }
   /// The sizes of symbolic dimensions that the options give, by symbol; known once the inputs are.
   const std::map<std::string, GivenSize>& given_sizes() const { return given_sizes_; }
-  Function& function() { return graph_.main; }
+  /// That nodes are added to: the model's, or that of the branch that is converted.
+  Function& function() { return *open_.back().function; }
   TensorReader& tensors() { return tensors_; }
   DataDims& data_dims() { return data_dims_; }
   /// A symbol that no other has.
@@ -83,18 +108,42 @@ class Importer {
   /// Converts the nodes of a branch in a scope of its own, in which its inputs stand for `arguments`; the bindings of
   /// its outputs.
   std::vector<Binding> inline_graph(const onnx::GraphProto& graph, const std::string& owner,
-                                    const std::vector<Value*>& arguments = {});
+                                    std::vector<Binding> arguments = {});
+  /// Converts a graph to a function. Throws ReadsUnknown where its results depend on what is not supported.
+  ImportedBody import_body(const onnx::GraphProto& graph, const std::string& owner, const StartBody& start);
+  /// Forgets a body that no node will hold; its nodes' names are free again.
+  void drop_body(const ImportedBody& body);
+  /// Hands a body over. Those that nobody takes live as long as the importer: it remembers their values.
+  std::unique_ptr<Function> take_body(const Function* body);
   /// Converts the nodes of a branch for what it has that is not supported; other errors and the results are
   /// dropped.
   void probe_graph(const onnx::GraphProto& graph, const std::string& owner);
   /// The results of `op` if its inputs are constant and it is cheap to evaluate, else nothing.
   std::vector<ConstantPtr> try_evaluate(const OpHandle& op, const std::shared_ptr<const Attrs>& attrs,
                                         const std::vector<Value*>& inputs);
+  void warn(const std::string& text) const;
   /// Room for constants that the importer makes itself (ConstantOfShape); false if it is used up.
   bool take_constant_budget(int64_t bytes);
 
  private:
-  struct Frame;
+  /// While a function's body is read: its names and opsets are its own.
+  struct FunctionCall;
+  /// A function of the graph that is being built, with what it takes of those around it.
+  struct OpenFunction {
+    Function* function = nullptr;
+    size_t first_scope = 0;  ///< of its names; those of scopes below are of the functions around it
+    std::vector<Value*> captured;
+    std::map<const Value*, Value*> parameters;  ///< of captured values
+  };
+  /// The binding, of a scope around the innermost function, as that sees it.
+  Binding& capture(const Binding& outer, size_t scope, const std::string& name);
+  /// The same of a binding without a name.
+  Binding captured(Binding outer, size_t scope);
+  /// Defines the names of a graph's inputs.
+  void define_arguments(const onnx::GraphProto& graph, std::vector<Binding> arguments, const std::string& owner);
+  /// The results of a graph as outputs of the function that is built: each a node's result of its own.
+  std::vector<BodyOutput> return_values(const onnx::GraphProto& graph, const std::string& owner);
+  void return_value(Binding& binding, const std::string& name, const std::string& owner);
   void read_opsets();
   void check_with_onnx() const;
   Graph import_supported();
@@ -121,7 +170,12 @@ class Importer {
   void add_initializer(const std::string& name, bool may_stay_open,
                        const std::function<ConstantPtr(const std::string& what)>& read);
   void add_inputs(const onnx::GraphProto& graph);
-  TensorType input_type(const onnx::ValueInfoProto& input);
+  TensorType input_type(const std::string& name, const onnx::TypeProto& type);
+  /// How many elements an input has that is a sequence.
+  size_t input_length(const std::string& name) const;
+  /// The inputs that one of the model's is: itself, or the elements of a sequence.
+  std::vector<std::string> tensors_of(const onnx::ValueInfoProto& input) const;
+  void define_input(const onnx::ValueInfoProto& input, const std::map<std::string, TensorType>& types);
   /// A dimension of an input as the model has it: a size or a symbol.
   Dim input_dim(const onnx::TensorShapeProto_Dimension& dim, const std::string& input, int axis);
   /// Gives the names that inputs' dimensions have in the model to symbols, before any without one is named.
@@ -136,6 +190,8 @@ class Importer {
   void convert_nodes(const onnx::GraphProto& graph);
   void convert_node(const onnx::NodeProto& node, const std::string& name);
   void add_outputs(const onnx::GraphProto& graph);
+  /// `declared`: what the model says of it; null where that is said of a sequence.
+  void add_output(Binding& binding, const std::string& name, const onnx::ValueInfoProto* declared);
   /// Warns of a declared shape that cannot be the value's; a user error for another dtype.
   void check_declared(const onnx::ValueInfoProto& output, const Value& value) const;
 
@@ -149,6 +205,8 @@ class Importer {
   std::map<std::string, int64_t> opsets_;  ///< of the other domains
   std::string prefix_;                     ///< of nodes' names in a function: those of the nodes that called it
   std::deque<std::unordered_map<std::string, Binding>> scopes_;
+  std::vector<OpenFunction> open_;  ///< the innermost last
+  std::vector<std::unique_ptr<Function>> made_bodies_;  ///< that no node has taken
   std::map<std::string, std::string> symbols_;    ///< dim_param -> symbol
   std::set<std::string> taken_symbols_;           ///< all symbols of inputs
   std::map<std::string, GivenSize> given_sizes_;  ///< by symbol: of the shapes and sizes that the user gave
@@ -157,6 +215,7 @@ class Importer {
   std::set<const onnx::FunctionProto*> listed_functions_;  ///< by add_unsupported_ops_of
   bool met_unsupported_op_ = false;                        ///< they are listed when all are known
   int depth_ = 0;
+  int body_count_ = 0;
   int64_t constant_budget_;
 };
 

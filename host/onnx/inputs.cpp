@@ -25,6 +25,18 @@ std::string as_symbol(std::string_view text) {
   return name;
 }
 
+/// The type of an optional's value; other types are themselves.
+const onnx::TypeProto& present(const onnx::TypeProto& type) {
+  return type.has_optional_type() ? type.optional_type().elem_type() : type;
+}
+bool sequence_in(const onnx::TypeProto& type) {
+  return present(type).has_sequence_type();
+}
+/// The type of the tensors that a value is made of.
+const onnx::TypeProto& tensor_in(const onnx::TypeProto& type) {
+  return sequence_in(type) ? present(type).sequence_type().elem_type() : present(type);
+}
+
 [[noreturn]] void not_a_tensor(const onnx::TypeProto& type, const std::string& what) {
   const char* kind = type.has_sequence_type()        ? "sequence"
                      : type.has_optional_type()      ? "optional"
@@ -37,6 +49,10 @@ std::string as_symbol(std::string_view text) {
 }
 
 }  // namespace
+
+std::string element_name(const std::string& sequence, size_t element) {
+  return fmt::format("{}[{}]", sequence, element);
+}
 
 std::string Importer::new_symbol(const std::string& wanted) {
   std::string name = as_symbol(wanted);
@@ -53,33 +69,84 @@ void Importer::name_symbols(const onnx::GraphProto& graph) {
   }
 }
 
-TensorType Importer::input_type(const onnx::ValueInfoProto& input) {
-  std::string what = fmt::format("input '{}'", input.name());
-  if (!input.type().has_tensor_type()) not_a_tensor(input.type(), what);
-  const auto& declared = input.type().tensor_type();
-  TensorType type{dtype_of(declared.elem_type(), what), {}};
+TensorType Importer::input_type(const std::string& name, const onnx::TypeProto& type) {
+  const std::string what = fmt::format("input '{}'", name);
+  if (!type.has_tensor_type()) not_a_tensor(type, what);
+  const auto& declared = type.tensor_type();
+  TensorType found{dtype_of(declared.elem_type(), what), {}};
   if (declared.has_shape()) {
     for (int i = 0; i < declared.shape().dim_size(); ++i)
-      type.shape.push_back(input_dim(declared.shape().dim(i), input.name(), i));
-    return type;
+      found.shape.push_back(input_dim(declared.shape().dim(i), name, i));
+    return found;
   }
-  const auto given = options_.shapes.find(input.name());
+  const auto given = options_.shapes.find(name);
   if (given == options_.shapes.end())
-    user_error("{} has no shape in the model: give one with --shape {}=…", what, input.name());
+    user_error("{} has no shape in the model: give one with --shape {}=…", what, name);
   for (size_t i = 0; i < given->second.size(); ++i)
-    type.shape.push_back(Dim::symbol(new_symbol(fmt::format("{}_d{}", input.name(), i))));
-  return type;
+    found.shape.push_back(Dim::symbol(new_symbol(fmt::format("{}_d{}", name, i))));
+  return found;
 }
 
 Dim Importer::input_dim(const onnx::TensorShapeProto_Dimension& dim, const std::string& input, int axis) {
   if (const auto size = declared_size(dim)) return *size;
-  const std::string name = declared_name(dim);
-  return Dim::symbol(name.empty() ? new_symbol(fmt::format("{}_d{}", input, axis)) : symbols_.at(name));
+  const auto named = symbols_.find(declared_name(dim));
+  // Elements of a sequence may differ where they have a name for a size in common.
+  if (named == symbols_.end()) return Dim::symbol(new_symbol(fmt::format("{}_d{}", input, axis)));
+  return Dim::symbol(named->second);
+}
+
+size_t Importer::input_length(const std::string& name) const {
+  const auto whole = options_.shapes.find(name);
+  if (whole != options_.shapes.end()) {
+    if (whole->second.size() == 1 && whole->second[0] >= 0) return static_cast<size_t>(whole->second[0]);
+    user_error("input '{}' is a sequence: its shape is the number of its elements", name);
+  }
+  size_t length = 0;
+  while (options_.shapes.count(element_name(name, length)) != 0) ++length;
+  if (length > 0) return length;
+  throw Unsupported(UnsupportedKind::kValueKind, "sequence of unknown length",
+                    fmt::format("input '{0}' is a sequence of an unknown number of elements, which gantry does not "
+                                "support: give their number with --shape {0}=N",
+                                name));
+}
+
+std::vector<std::string> Importer::tensors_of(const onnx::ValueInfoProto& input) const {
+  const auto value = options_.values.find(input.name());
+  if (value != options_.values.end() && value->second == nullptr) return {};
+  if (!sequence_in(input.type())) return {input.name()};
+  std::vector<std::string> names;
+  for (size_t i = 0; i < input_length(input.name()); ++i) names.push_back(element_name(input.name(), i));
+  return names;
+}
+
+void Importer::define_input(const onnx::ValueInfoProto& input, const std::map<std::string, TensorType>& types) {
+  const auto bound = [&](const std::string& name) {
+    Binding binding;
+    const auto value = options_.values.find(name);
+    if (value != options_.values.end())
+      binding.constant = value->second;
+    else
+      binding.value = graph_.main.add_parameter(name, types.at(name));
+    return binding;
+  };
+  const std::vector<std::string> names = tensors_of(input);
+  Binding binding;
+  if (sequence_in(input.type()) && options_.values.count(input.name()) == 0) {
+    std::vector<Binding> elements;
+    for (const std::string& name : names) elements.push_back(bound(name));
+    binding.sequence = std::make_shared<const std::vector<Binding>>(std::move(elements));
+  } else if (names.empty()) {
+    binding.absent = true;
+  } else {
+    binding = bound(input.name());
+  }
+  define(input.name(), std::move(binding), "the model");
 }
 
 void Importer::add_inputs(const onnx::GraphProto& graph) {
   std::vector<OpenInput> inputs;
-  std::vector<DType> dtypes;
+  std::map<std::string, TensorType> types;
+  std::vector<const onnx::ValueInfoProto*> supported;
   GivenSizes given = options_;
   std::map<std::string, int> seen;
   std::string names;
@@ -88,10 +155,14 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
     const std::string& name = input.name();
     if (scopes_.back().count(name) != 0 && seen.count(name) == 0) continue;  // has an initialiser
     if (++seen[name] > 1) user_error("the model has two inputs called '{}'", name);
+    if (sequence_in(input.type())) given.shapes.erase(name);
     const auto add = [&] {
-      const TensorType type = input_type(input);
-      inputs.push_back({name, type.shape});
-      dtypes.push_back(type.dtype);
+      for (const std::string& tensor : tensors_of(input)) {
+        const TensorType type = input_type(tensor, tensor_in(input.type()));
+        inputs.push_back({tensor, type.shape});
+        types[tensor] = type;
+      }
+      supported.push_back(&input);
     };
     if (!collect(fmt::format("input '{}'", name), add)) {
       given.shapes.erase(name);
@@ -105,17 +176,10 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
   }
   given_sizes_ = gantry::given_sizes(given, inputs, symbols_);
   const std::map<std::string, Dim> sizes = size_bindings(given_sizes_);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    auto& [name, shape] = inputs[i];
-    for (Dim& dim : shape) dim = dim.substitute(sizes);
-    Binding binding;
-    auto value = options_.values.find(name);
-    if (value != options_.values.end())
-      binding.constant = value->second;
-    else
-      binding.value = graph_.main.add_parameter(name, {dtypes[i], shape});
-    define(name, std::move(binding), "the model");
+  for (auto& [name, type] : types) {
+    for (Dim& dim : type.shape) dim = dim.substitute(sizes);
   }
+  for (const onnx::ValueInfoProto* input : supported) define_input(*input, types);
 }
 
 }  // namespace gantry

@@ -33,7 +33,14 @@ bool NodeImport::has(size_t i) const {
 Value* NodeImport::input(size_t i) {
   if (!has(i)) fail("its input {} is missing", i);
   const std::string& name = proto_.input(static_cast<int>(i));
-  return importer_.materialise(importer_.lookup(name, name_), name);
+  Binding& binding = importer_.lookup(name, name_);
+  expect_tensor(binding);
+  return importer_.materialise(binding, name);
+}
+
+void NodeImport::expect_tensor(const Binding& binding) const {
+  if (binding.sequence) unsupported(UnsupportedKind::kValueKind, "sequence");
+  if (binding.absent) unsupported(UnsupportedKind::kValueKind, "optional without a value");
 }
 
 std::vector<Value*> NodeImport::inputs() {
@@ -45,6 +52,7 @@ std::vector<Value*> NodeImport::inputs() {
 TensorType NodeImport::type(size_t i) {
   if (!has(i)) fail("its input {} is missing", i);
   Binding& binding = importer_.lookup(proto_.input(static_cast<int>(i)), name_);
+  expect_tensor(binding);
   if (binding.value) return binding.value->type;
   if (binding.constant) return binding.constant->type;
   if (binding.contents) {
@@ -168,6 +176,39 @@ std::vector<double> NodeImport::numbers(size_t i, const char* what) {
   auto values = to_doubles(*data);
   if (!values) unsupported(UnsupportedKind::kElementType, "{} as {}", name_of(data->type.dtype), what);
   return *values;
+}
+
+// --- sequences and optionals
+
+const Binding& NodeImport::binding(size_t i) {
+  if (!has(i)) fail("its input {} is missing", i);
+  return importer_.lookup(proto_.input(static_cast<int>(i)), name_);
+}
+
+const std::vector<Binding>& NodeImport::sequence(size_t i) {
+  const Binding& found = binding(i);
+  if (!found.sequence) fail("its input {} is no sequence", i);
+  return *found.sequence;
+}
+
+Value* NodeImport::data_of(const Binding& binding) {
+  expect_tensor(binding);
+  Binding copy = binding;
+  return importer_.materialise(copy, name_);
+}
+
+void NodeImport::set_binding(size_t i, Binding binding) {
+  if (wants(i)) importer_.define(proto_.output(static_cast<int>(i)), std::move(binding), name_);
+}
+
+void NodeImport::set_sequence(size_t i, std::vector<Binding> elements) {
+  Binding binding;
+  binding.sequence = std::make_shared<const std::vector<Binding>>(std::move(elements));
+  set_binding(i, std::move(binding));
+}
+
+std::vector<Binding> NodeImport::call_with(const onnx::GraphProto& graph, std::vector<Binding> arguments) {
+  return importer_.inline_graph(graph, name_, std::move(arguments));
 }
 
 // --- attributes
@@ -302,14 +343,43 @@ void NodeImport::inline_branch(const onnx::GraphProto& branch) {
 }
 
 std::vector<Value*> NodeImport::call_graph(const onnx::GraphProto& graph, const std::vector<Value*>& arguments) {
+  std::vector<Binding> bindings(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) bindings[i].value = arguments[i];
   std::vector<Value*> results;
-  for (Binding& result : importer_.inline_graph(graph, name_, arguments))
-    results.push_back(importer_.materialise(result, name_));
+  for (const Binding& result : call_with(graph, std::move(bindings))) results.push_back(data_of(result));
   return results;
+}
+
+ImportedBody NodeImport::import_body(const onnx::GraphProto& graph, const StartBody& start) {
+  return importer_.import_body(graph, name_, start);
+}
+
+void NodeImport::drop_body(const ImportedBody& body) {
+  importer_.drop_body(body);
+}
+
+Node* NodeImport::add_control(const OpHandle& op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
+                              std::vector<TensorType> types, const std::vector<ImportedBody>& bodies) {
+  Node* node = importer_.function().add_node(&op_set().get(op), std::move(attrs), std::move(inputs), std::move(types),
+                                             {name_});
+  for (const ImportedBody& body : bodies) node->bodies.push_back(importer_.take_body(body.function));
+  return node;
+}
+
+Dim NodeImport::new_symbol(const std::string& wanted) {
+  return Dim::symbol(importer_.new_symbol(wanted));
+}
+
+void NodeImport::warn(const std::string& text) const {
+  importer_.warn(text);
 }
 
 void NodeImport::probe_branch(const onnx::GraphProto& branch) {
   importer_.probe_graph(branch, name_);
+}
+
+Value* NodeImport::dims_as_data(Shape dims) {
+  return importer_.dims_as_data({std::move(dims), false, DType::kI64}, name_);
 }
 
 std::vector<Value*> NodeImport::add_any(const OpHandle& op, std::vector<Value*> inputs,

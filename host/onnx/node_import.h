@@ -1,6 +1,7 @@
 // What a converter sees of one ONNX node, and what it may do.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,16 @@ class AttributeProto;
 namespace gantry {
 
 class Importer;
+struct Binding;
+struct ImportedBody;
+
+/// What a body has before its graph is converted.
+struct BodyStart {
+  std::vector<Value*> arguments;  ///< what the graph's inputs stand for: parameters, or what is made of them
+  Value* first_output = nullptr;  ///< in front of the graph's; null: there is none
+};
+/// Adds parameters and nodes to a new body.
+using StartBody = std::function<BodyStart(Function& body)>;
 
 /// What elements that steer shapes may be where only the running model knows them.
 enum class Elements : uint8_t {
@@ -81,6 +92,17 @@ class NodeImport {
   /// Elements of a constant of any numeric dtype.
   std::vector<double> numbers(size_t i, const char* what);
 
+  // --- sequences and optionals, whose structure is known (Binding, in importer.h)
+  const Binding& binding(size_t i);
+  /// An error where the input is no sequence.
+  const std::vector<Binding>& sequence(size_t i);
+  /// What a binding stands for as data.
+  Value* data_of(const Binding& binding);
+  void set_binding(size_t i, Binding binding);
+  void set_sequence(size_t i, std::vector<Binding> elements);
+  /// As call_graph, of bindings.
+  std::vector<Binding> call_with(const onnx::GraphProto& graph, std::vector<Binding> arguments);
+
   // --- attributes; another type than asked for is a user error
   bool has_attribute(const char* name) const;
   int64_t integer(const char* name, int64_t otherwise) const;
@@ -111,6 +133,17 @@ class NodeImport {
   void inline_branch(const onnx::GraphProto& branch);
   /// Converts a graph that the node has as an attribute, with its inputs standing for `arguments`; its results.
   std::vector<Value*> call_graph(const onnx::GraphProto& graph, const std::vector<Value*>& arguments);
+  /// The graph as a function of its own; values around it that it reads are its last parameters. What is added between
+  /// the start and the end of `start` is added to it.
+  ImportedBody import_body(const onnx::GraphProto& graph, const StartBody& start = {});
+  void drop_body(const ImportedBody& body);
+  /// A node that holds the bodies; its results are of these types.
+  Node* add_control(const OpHandle& op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
+                    std::vector<TensorType> types, const std::vector<ImportedBody>& bodies);
+  /// A symbol that no other has.
+  Dim new_symbol(const std::string& wanted);
+  /// Tells whoever imports the model.
+  void warn(const std::string& text) const;
   /// Looks for what is not supported in a branch that is not converted.
   void probe_branch(const onnx::GraphProto& branch);
   /// Appends an op to the function. Small results of constants are evaluated at once.
@@ -128,6 +161,8 @@ class NodeImport {
   std::vector<Value*> add_any(const OpHandle& op, std::vector<Value*> inputs,
                               std::shared_ptr<const Attrs> attrs = nullptr);
   Value* constant_value(ConstantPtr data, const char* hint);
+  /// The dimensions as a vector of i64.
+  Value* dims_as_data(Shape dims);
   /// A scalar constant.
   Value* scalar(DType dtype, double value);
   /// A reshape, or `x` itself if it has that shape.
@@ -142,6 +177,7 @@ class NodeImport {
   bool take_constant_budget(int64_t bytes);
 
  private:
+  void expect_tensor(const Binding& binding) const;
   const onnx::AttributeProto* find(const char* name, int type, const char* type_name) const;
   Importer& importer_;
   const onnx::NodeProto& proto_;

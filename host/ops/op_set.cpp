@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "host/ops/control.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
 
@@ -55,8 +56,8 @@ std::vector<TensorType> OpSet::infer(const Node& node, Function& function) const
     ops::require(optional || node.inputs[static_cast<size_t>(i)] != nullptr, "{} needs its input {}", op.name,
                  i);
   }
-  // None of this set does; fused, which is not of it, has one.
-  ops::require(node.bodies.empty() || find(op.name) == nullptr, "{} takes no function", op.name);
+  // fused, which is not of this set, has one.
+  ops::require(node.bodies.empty() || is_control_flow(op) || find(op.name) == nullptr, "{} takes no function", op.name);
   return op.infer(node, function);
 }
 
@@ -91,6 +92,7 @@ const OpSet& op_set() {
     add_shape_data_ops(all);
     add_sort_ops(all);
     add_bind_dims_op(all);
+    add_control_ops(all);
     add_device_copy_op(all);
     add_resize_ops(all);
     add_recurrent_ops(all);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "host/ops/control.h"
 #include "host/ops/op.h"
 #include "host/passes/memory_bound.h"
 #include "host/passes/memory_placement.h"
@@ -42,7 +43,7 @@ std::vector<Item> collect_items(const Function& function,
       items[found->second].last = i;
       items[found->second].kept = items[found->second].stretch != here_now;
     }
-    if (op_def(node).is_view || (here && !here(node))) continue;
+    if (op_def(node).is_view || is_control_flow(node) || (here && !here(node))) continue;
     for (const Value* result : node.results) {
       if (elsewhere.count(result) != 0) continue;
       item_of[result] = items.size();

@@ -6,6 +6,7 @@
 //   GANTRY_TEST_GPU=cuda:sm_90                      takes that target in place of the emulated GPU
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -136,9 +137,12 @@ TEST(ConformanceList, HasNoTestThatPasses) {
     if (!is_wanted(name) || is_by_chance(failing)) continue;
     std::vector<fs::path> folders = folders_of(name);
     if (failing.debian) std::erase_if(folders, [](const fs::path& folder) { return !is_debian_data(folder); });
-    if (folders.empty()) missing += " " + name;
-    for (const fs::path& folder : folders)
-      EXPECT_NE(run_test(backend, folder), "") << folder << " passes: not_passing.txt need not have it";
+    if (folders.empty()) {
+      missing += " " + name;
+      continue;
+    }
+    EXPECT_FALSE(std::ranges::all_of(folders, [&](const fs::path& folder) { return run_test(backend, folder).empty(); }))
+        << name << " passes: not_passing.txt need not have it";
   }
   if (!missing.empty()) GTEST_SKIP() << "there is no data of" << missing;
 }

@@ -9,6 +9,7 @@
 #include "host/conformance/test_model.h"
 #include "host/conformance/value.h"
 #include "host/ops/bind_dims.h"
+#include "host/ops/control.h"
 #include "tests/conformance/test_data.h"
 
 namespace gantry::conformance {
@@ -22,15 +23,24 @@ bool may_steer_shapes(const ConstantData& value) {
   return value.type.rank() <= 1 && value.size <= 1024;
 }
 
-/// The values of a data set, which have to be tensors.
-std::vector<ConstantPtr> read_tensors(const fs::path& set, const std::string& kind,
-                                      const std::vector<TestValue>& values) {
-  std::vector<ConstantPtr> tensors;
+struct NamedTensor {
+  std::string name;
+  ConstantPtr tensor;  ///< null: an optional without a value
+};
+
+/// The tensors of a data set: of a sequence its elements, which models call "x[0]", "x[1]" …; `lengths` hears of it.
+std::vector<NamedTensor> read_tensors(const fs::path& set, const std::string& kind, const std::vector<TestValue>& values,
+                                      std::map<std::string, size_t>* lengths = nullptr) {
+  std::vector<NamedTensor> tensors;
+  size_t next = 0;
   for (const fs::path& file : values_of(set, kind)) {
-    if (tensors.size() == values.size()) throw std::runtime_error("it has more values than the model");
-    TestDatum value = read_value(file, values[tensors.size()].kind);
-    if (value.kind != TestDatum::Kind::kTensor) throw std::runtime_error("its data are no tensors");
-    tensors.push_back(std::move(value.tensor));
+    if (next == values.size()) throw std::runtime_error("it has more values than the model");
+    const TestValue& named = values[next++];
+    const TestDatum value = read_value(file, named.kind);
+    if (value.kind == TestDatum::Kind::kSequence && lengths != nullptr) (*lengths)[named.name] = value.elements.size();
+    if (value.kind != TestDatum::Kind::kSequence) tensors.push_back({named.name, value.tensor});
+    for (size_t i = 0; i < value.elements.size(); ++i)
+      tensors.push_back({named.name + "[" + std::to_string(i) + "]", value.elements[i].tensor});
   }
   return tensors;
 }
@@ -90,23 +100,30 @@ std::vector<fs::path> find_test(const std::string& name) {
 }
 
 bool has_late_sizes(const Graph& graph) {
-  return std::ranges::any_of(graph.main.nodes(), [](const Node* node) { return node->is(op::bind_dims); });
+  return std::ranges::any_of(graph.main.nodes(), [](const Node* node) {
+    return node->is(op::bind_dims) || is_control_flow(*node);
+  });
 }
 
 DataSet read_data_set(const fs::path& model, const fs::path& set, Steering steering) {
   const TestModel facts = read_test_model(model);
   DataSet data;
-  for (const TestValue& input : facts.inputs) data.names.push_back(input.name);
-  data.inputs = read_tensors(set, "input", facts.inputs);
-  data.expected = read_tensors(set, "output", facts.outputs);
-  for (size_t i = 0; i < data.inputs.size(); ++i)
-    data.closed.push_back(steering == Steering::kFixed && i < data.names.size() && may_steer_shapes(*data.inputs[i]));
+  for (auto& [name, tensor] : read_tensors(set, "input", facts.inputs, &data.lengths)) {
+    const bool is_element = name.ends_with("]");
+    data.closed.push_back(tensor == nullptr || (steering == Steering::kFixed && !is_element && may_steer_shapes(*tensor)));
+    data.names.push_back(name);
+    data.inputs.push_back(tensor);
+  }
+  for (auto& [name, tensor] : read_tensors(set, "output", facts.outputs)) {
+    if (tensor != nullptr) data.expected.push_back(tensor);
+  }
   return data;
 }
 
 ImportOptions DataSet::import_options() const {
   ImportOptions options;
-  for (size_t i = 0; i < names.size() && i < inputs.size(); ++i) {
+  for (const auto& [name, length] : lengths) options.shapes[name] = {static_cast<int64_t>(length)};
+  for (size_t i = 0; i < inputs.size(); ++i) {
     if (closed[i])
       options.values[names[i]] = inputs[i];
     else

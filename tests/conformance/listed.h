@@ -39,6 +39,7 @@ struct DataSet {
   std::vector<std::string> names;   ///< of `inputs`; those of the model
   std::vector<ConstantPtr> inputs;  ///< as many as the data set has
   std::vector<bool> closed;         ///< parallel to `inputs`: its value is fixed
+  std::map<std::string, size_t> lengths;  ///< of inputs that are sequences, whose elements `inputs` has
   std::vector<ConstantPtr> expected;
 
   /// Every input's shape, and the values of those that are closed.

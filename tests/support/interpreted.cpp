@@ -8,6 +8,7 @@
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
 #include "host/ops/bind_dims.h"
+#include "host/ops/control.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
 #include "host/tensor/interpret.h"
@@ -74,6 +75,10 @@ class Substituter : public PartialAttrVisitor {
 /// Symbols that nodes bind on the way, and nodes with what they stand for.
 class BoundSymbols {
  public:
+  explicit BoundSymbols(std::map<std::string, Dim> sizes) : sizes_(std::move(sizes)) {}
+  const std::map<std::string, Dim>& sizes() const { return sizes_; }
+  void set(const std::string& symbol, int64_t size) { sizes_[symbol] = size; }
+
   void bind(const BindDimsAttrs& attrs, const ConstantPtr& tensor) {
     for (size_t i = 0; i < attrs.symbols.size(); ++i) {
       const int64_t value = !tensor                            ? attrs.values[i].substitute(sizes_).value()
@@ -116,22 +121,88 @@ class BoundSymbols {
   std::map<std::string, Dim> sizes_;
 };
 
-}  // namespace
+using Arguments = std::vector<ConstantPtr>;
+Arguments interpret_body(const Function& function, const Arguments& inputs, std::map<std::string, Dim> sizes);
 
-std::vector<ConstantPtr> interpret_function(const Function& function,
-                                            const std::vector<ConstantPtr>& inputs) {
+/// Binds the symbols among a control flow's dimensions to what its results have.
+void bind_results(const Shape& dims, const Shape& symbols, const Arguments& results, BoundSymbols& bound) {
+  size_t next = 0;
+  for (const ConstantPtr& result : results) {
+    for (const Dim& size : result->type.shape) {
+      const Dim& dim = dims.at(next++);
+      if (std::ranges::find(symbols, dim) != symbols.end()) bound.set(dim.str(), size.value());
+    }
+  }
+}
+
+Arguments interpret_if(const Node& node, const IfAttrs& attrs, const Arguments& inputs, BoundSymbols& symbols) {
+  const auto middle = inputs.begin() + 1 + attrs.then_inputs;
+  const bool holds = *inputs[0]->bytes != std::byte{0};
+  const Arguments given = holds ? Arguments(inputs.begin() + 1, middle) : Arguments(middle, inputs.end());
+  Arguments results = interpret_body(*node.bodies[holds ? 0 : 1], given, symbols.sizes());
+  bind_results(attrs.dims, attrs.symbols, results, symbols);
+  return results;
+}
+
+/// What turns gave of one result, along a new first axis; `type`: of one, where there was no turn.
+ConstantPtr stacked(const Arguments& parts, TensorType type, const std::map<std::string, Dim>& sizes) {
+  if (!parts.empty()) type = parts[0]->type;
+  for (Dim& dim : type.shape) dim = dim.substitute(sizes).is_constant() ? dim.substitute(sizes) : Dim(0);
+  type.shape.insert(type.shape.begin(), Dim(static_cast<int64_t>(parts.size())));
+  std::byte* bytes = nullptr;
+  auto all = allocate_constant(type, &bytes);
+  for (const ConstantPtr& part : parts) {
+    if (!(part->type == parts[0]->type)) user_error("turns give a {} and a {}", parts[0]->type.str(), part->type.str());
+    bytes = std::copy_n(part->bytes, part->size, bytes);
+  }
+  return all;
+}
+
+Arguments interpret_loop(const Node& node, const LoopAttrs& attrs, const Arguments& inputs, BoundSymbols& symbols) {
+  const Function& body = *node.bodies[0];
+  const auto states = static_cast<size_t>(attrs.states);
+  size_t at = 0;
+  const int64_t most = attrs.has_count ? *inputs[at++]->as<int64_t>() : INT64_MAX;
+  bool goes_on = !attrs.has_condition || *inputs[at++]->bytes != std::byte{0};
+  const bool always = true;
+  Arguments given{nullptr, make_constant({DType::kBool, {}}, &always)};
+  given.insert(given.end(), inputs.begin() + static_cast<std::ptrdiff_t>(at), inputs.end());
+  std::vector<Arguments> gathered(body.outputs.size() - 1 - states);
+  for (int64_t turn = 0; goes_on && turn < most; ++turn) {
+    given[0] = make_constant({DType::kI64, {}}, &turn);
+    std::map<std::string, Dim> sizes = symbols.sizes();
+    for (size_t i = 0; i < states; ++i) {
+      const Shape& open = body.parameters[2 + i]->type.shape;
+      for (size_t d = 0; d < open.size(); ++d) {
+        if (std::ranges::find(attrs.entry, open[d]) != attrs.entry.end()) sizes[open[d].str()] = given[2 + i]->type.shape[d];
+      }
+    }
+    const Arguments made = interpret_body(body, given, sizes);
+    goes_on = *made[0]->bytes != std::byte{0};
+    for (size_t i = 0; i < states; ++i) given[2 + i] = made[1 + i];
+    for (size_t i = 0; i < gathered.size(); ++i) gathered[i].push_back(made[1 + states + i]);
+  }
+  Arguments results(given.begin() + 2, given.begin() + 2 + attrs.states);
+  for (size_t i = 0; i < gathered.size(); ++i)
+    results.push_back(stacked(gathered[i], body.outputs[1 + states + i]->type, symbols.sizes()));
+  bind_results(attrs.dims, attrs.symbols, results, symbols);
+  return results;
+}
+
+Arguments interpret_body(const Function& function, const Arguments& inputs, std::map<std::string, Dim> sizes) {
   internal_check(inputs.size() == function.parameters.size(), "{} inputs for {} parameters", inputs.size(),
                  function.parameters.size());
   std::map<const Value*, ConstantPtr> values{{nullptr, nullptr}};
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!(inputs[i]->type == function.parameters[i]->type)) {
-      user_error("input {} is {} instead of {}", i, inputs[i]->type.str(),
-                 function.parameters[i]->type.str());
-    }
+    TensorType expected = function.parameters[i]->type;
+    for (Dim& dim : expected.shape) dim = dim.substitute(sizes);
+    if (!(inputs[i]->type == expected))
+      user_error("input {} is {} instead of {}", i, inputs[i]->type.str(), expected.str());
     values[function.parameters[i]] = inputs[i];
   }
   for (const Value* constant : function.constants()) values[constant] = constant->constant;
-  BoundSymbols symbols;
+  BoundSymbols symbols(std::move(sizes));
+  symbols.check(function);
   for (const Node* node : function.nodes()) {
     std::vector<ConstantPtr> arguments;
     for (const Value* input : node->inputs) arguments.push_back(values.at(input));
@@ -140,12 +211,24 @@ std::vector<ConstantPtr> interpret_function(const Function& function,
       symbols.check(function);
       continue;
     }
-    const std::vector<ConstantPtr> results = symbols.interpret(*node, arguments);
+    const auto* branch = node->match(op::if_else);
+    const auto* loop = node->match(op::loop);
+    const Arguments results = branch != nullptr ? interpret_if(*node, *branch, arguments, symbols)
+                              : loop != nullptr ? interpret_loop(*node, *loop, arguments, symbols)
+                                                : symbols.interpret(*node, arguments);
+    if (is_control_flow(*node)) symbols.check(function);
     for (size_t i = 0; i < results.size(); ++i) values[node->results[i]] = results[i];
   }
   std::vector<ConstantPtr> outputs;
   for (const Value* output : function.outputs) outputs.push_back(values.at(output));
   return outputs;
+}
+
+}  // namespace
+
+std::vector<ConstantPtr> interpret_function(const Function& function,
+                                            const std::vector<ConstantPtr>& inputs) {
+  return interpret_body(function, inputs, {});
 }
 
 }  // namespace gantry::testing

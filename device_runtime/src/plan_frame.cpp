@@ -1,0 +1,386 @@
+#include "device_runtime/src/plan_frame.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "device_runtime/src/data_type.h"
+#include "device_runtime/src/dim_program.h"
+#include "device_runtime/src/module_format.h"
+#include "device_runtime/src/shape_errors.h"
+
+namespace gantry::runtime {
+
+using module_format::BindSymbols;
+using module_format::Buffer;
+using module_format::BufferKind;
+using module_format::CallKernel;
+using module_format::CopyBuffer;
+using module_format::RunIf;
+using module_format::RunLoop;
+using module_format::Stretch;
+
+std::string text_of(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* nodes) {
+  std::string text;
+  for (uint32_t i = 0; nodes != nullptr && i < nodes->size(); ++i)
+    text += (i > 0 ? ", " : "") + nodes->Get(i)->str();
+  return text;
+}
+
+PlanView plan_of(const Module& module) {
+  const auto& variant = module.variant();
+  return {variant.buffers(), variant.steps(), variant.stretches(), module.manifest().constraints(), nullptr,
+          variant.results()};
+}
+
+PlanView plan_of(const Module& module, uint32_t plan) {
+  const auto& found = *module.variant().plans()->Get(plan);
+  return {found.buffers(), found.steps(), found.stretches(), found.constraints(), found.outputs(), found.results()};
+}
+
+PlanFrame::PlanFrame(PlanContext& context, PlanView plan, size_t depth)
+    : context_(context), module_(*context.module), plan_(plan), depth_(depth) {
+  if (context.workspaces.size() <= depth) context.workspaces.resize(depth + 1);
+  outputs_.resize(plan.outputs != nullptr ? plan.outputs->size() : module_.manifest().outputs()->size());
+  kept_.resize(plan.stretches->size());
+  kept_bytes_.assign(kept_.size(), 0);
+  called_.resize(plan.steps->size());
+  for (uint32_t i = 0; i < plan.steps->size(); ++i) {
+    if (const BindSymbols* binding = plan.steps->Get(i)->action_as_BindSymbols()) {
+      for (const auto* list : {binding->symbols(), binding->negatives()}) {
+        if (list != nullptr) late_symbols_.insert(late_symbols_.end(), list->begin(), list->end());
+      }
+    } else if (const RunIf* step = plan.steps->Get(i)->action_as_RunIf()) {
+      for (uint32_t s = 0; step->symbols() != nullptr && s < step->symbols()->size(); ++s)
+        late_symbols_.push_back(step->symbols()->Get(s)->symbol());
+      called_[i].then_plan = std::make_unique<PlanFrame>(context, plan_of(module_, step->then_plan()), depth + 1);
+      called_[i].else_plan = std::make_unique<PlanFrame>(context, plan_of(module_, step->else_plan()), depth + 1);
+      called_[i].results.resize(std::max(called_[i].then_plan->output_count(), called_[i].else_plan->output_count()));
+    } else if (const RunLoop* loop = plan.steps->Get(i)->action_as_RunLoop()) {
+      for (const auto* list : {loop->entry(), loop->symbols()}) {
+        for (uint32_t s = 0; list != nullptr && s < list->size(); ++s) late_symbols_.push_back(list->Get(s)->symbol());
+      }
+      called_[i].then_plan = std::make_unique<PlanFrame>(context, plan_of(module_, loop->plan()), depth + 1);
+      const uint32_t outputs = called_[i].then_plan->output_count();
+      called_[i].results.resize(outputs);
+      called_[i].other_results.resize(outputs);
+      called_[i].gathered.resize(outputs - 1 - loop->states());
+    }
+  }
+  describe_steps();
+}
+
+void PlanFrame::describe_steps() {
+  const auto& kernels = *module_.variant().kernels();
+  origins_.resize(plan_.steps->size());
+  labels_.resize(plan_.steps->size());
+  work_.resize(plan_.steps->size());
+  for (uint32_t i = 0; i < plan_.steps->size(); ++i) {
+    const auto& step = *plan_.steps->Get(i);
+    StepLabel& label = labels_[i];
+    label.index = static_cast<int32_t>(i);
+    label.ops = "copy";
+    if (const auto* call = step.action_as_CallKernel()) {
+      const auto* kernel = kernels.Get(call->kernel());
+      origins_[i] = text_of(call->origin());
+      label.symbol = kernel->symbol()->c_str();
+      label.ops = kernel->name()->c_str();
+      if (kernel->op() != nullptr) label.op = kernel->op()->c_str();
+    } else if (const auto* binding = step.action_as_BindSymbols()) {
+      origins_[i] = text_of(binding->origin());
+      label.ops = "bind sizes";
+    } else if (const auto* branch = step.action_as_RunIf()) {
+      origins_[i] = text_of(branch->origin());
+      label.ops = "if";
+    } else if (const auto* loop = step.action_as_RunLoop()) {
+      origins_[i] = text_of(loop->origin());
+      label.ops = "loop";
+    }
+    label.origin = origins_[i].c_str();
+  }
+}
+
+// --- memory
+
+Status PlanFrame::reserve(AlignedBuffer& memory, uint64_t bytes, const char* what) {
+  if (bytes <= memory.capacity()) return Status();
+  const uint64_t before = memory.capacity(), others = context_.taken_bytes - before;
+  if (bytes > UINT64_MAX - others)
+    return failure(GANTRY_OUT_OF_MEMORY, "%s would be larger than any memory", what);
+  GANTRY_TRY(context_.memory->allow_workspace(others + bytes));
+  GANTRY_TRY(memory.reserve(bytes, what));
+  context_.taken_bytes = others + memory.capacity();
+  return Status();
+}
+
+Status PlanFrame::begin_stretch(uint32_t index) {
+  const Stretch& stretch = *plan_.stretches->Get(index);
+  Result<uint64_t> bytes = context_.dims.get_size(stretch.workspace_bytes());
+  if (!bytes.ok()) return bytes.status();
+  GANTRY_TRY(reserve(workspace(), *bytes, "the model's workspace"));
+  workspace_bytes_ = *bytes;
+  Result<uint64_t> kept = context_.dims.get_size(stretch.kept_bytes());
+  if (!kept.ok()) return kept.status();
+  GANTRY_TRY(reserve(kept_[index], *kept, "the model's workspace"));
+  kept_bytes_[index] = *kept;
+  return Status();
+}
+
+Status PlanFrame::make_output(uint32_t index) {
+  Output& output = outputs_[index];
+  const bool own = plan_.outputs != nullptr;
+  const auto& dims = own ? *plan_.outputs->Get(index)->shape() : *module_.manifest().outputs()->Get(index)->shape();
+  const auto type = own ? plan_.outputs->Get(index)->dtype() : module_.manifest().outputs()->Get(index)->dtype();
+  output.shape.clear();
+  for (uint32_t dim : dims) {
+    Result<uint64_t> size = context_.dims.get_size(dim);
+    if (!size.ok()) return size.status();
+    output.shape.push_back(static_cast<int64_t>(*size));
+  }
+  if (!dense_bytes(output.shape, static_cast<ElementType>(type), &output.range.bytes)) {
+    return failure(GANTRY_OUT_OF_MEMORY, "a result of the shape %s would be larger than any memory",
+                   shape_text(output.shape).c_str());
+  }
+  if (own) {
+    AlignedBuffer& memory = (*output_memory_)[index];
+    GANTRY_TRY(reserve(memory, output.range.bytes, "a plan's result"));
+    output.range.data = memory.data();
+  } else {
+    Result<std::byte*> data = context_.memory->provide_output(index, output.shape);
+    if (!data.ok()) return data.status();
+    output.range.data = *data;
+  }
+  output.is_made = true;
+  return Status();
+}
+
+Result<PlanMemory::Range> PlanFrame::output(uint32_t index) {
+  if (!outputs_[index].is_made) GANTRY_TRY(make_output(index));
+  return outputs_[index].range;
+}
+
+Result<PlanMemory::Range> PlanFrame::range_of(uint32_t index) {
+  const Buffer& buffer = *plan_.buffers->Get(index);
+  Result<uint64_t> bytes = context_.dims.get_size(buffer.bytes());
+  if (!bytes.ok()) return bytes.status();
+  Range whole;
+  const char* where = "an input";
+  uint64_t offset = 0;
+  switch (buffer.kind()) {
+    case BufferKind::Input:
+      whole = inputs_[buffer.index()];
+      break;
+    case BufferKind::Output: {
+      Result<Range> made = output(buffer.index());
+      if (!made.ok()) return made.status();
+      whole = *made;
+      where = "an output";
+      break;
+    }
+    case BufferKind::Result:
+      whole = results_[buffer.index()];
+      where = "a plan's result";
+      break;
+    case BufferKind::Constant: {
+      const auto constant = module_.constant(buffer.index());
+      // Shared by all sessions and never written: the manifest's check refuses copies to it.
+      whole = {const_cast<std::byte*>(constant.data()), constant.size()};
+      where = "a constant";
+      break;
+    }
+    case BufferKind::Workspace:
+    case BufferKind::Kept: {
+      const bool kept = buffer.kind() == BufferKind::Kept;
+      Result<uint64_t> at = context_.dims.get_size(buffer.offset());
+      if (!at.ok()) return at.status();
+      offset = *at;
+      whole = kept ? Range{kept_[buffer.index()].data(), kept_bytes_[buffer.index()]}
+                   : Range{workspace().data(), workspace_bytes_};
+      where = kept ? "what a stretch keeps" : "the workspace";
+      if (offset % module_format::kBufferAlignment != 0)
+        return failure(GANTRY_INVALID_MODULE, "the module's plan: buffer %u is not aligned", index);
+      break;
+    }
+  }
+  if (offset > whole.bytes || *bytes > whole.bytes - offset)
+    return buffer_outside(index, where, offset + *bytes, whole.bytes);
+  return Range{whole.data + offset, *bytes};
+}
+
+// --- steps
+
+Status PlanFrame::call(uint32_t index, const CallKernel& call, const KernelHosts& hosts) {
+  pointers_.clear();
+  sizes_.clear();
+  for (uint32_t buffer : *call.buffers()) {
+    Result<Range> range = range_of(buffer);
+    if (!range.ok()) return range.status();
+    pointers_.push_back(range->data);
+  }
+  for (uint32_t i = 0; call.dims() != nullptr && i < call.dims()->size(); ++i) {
+    Result<int64_t> value = context_.dims.get(call.dims()->Get(i));
+    if (!value.ok()) return value.status();
+    sizes_.push_back(*value);
+  }
+  // Figures for reports: one that overflows is left at 0.
+  Result<int64_t> flops = context_.dims.get(call.flops()), bytes = context_.dims.get(call.bytes());
+  work_[index] = {flops.ok() ? static_cast<double>(*flops) : 0, bytes.ok() ? static_cast<double>(*bytes) : 0};
+  const auto function = reinterpret_cast<GantryKernelFn>(module_.kernel(call.kernel()));
+  const bool serial = is_short(work_[index].flops, work_[index].bytes);
+  const int32_t code = function(serial ? &hosts.serial : &hosts.shared, pointers_.data(), sizes_.data());
+  if (code == 0) return Status();
+  if (code != GANTRY_KERNEL_CHECK_FAILED || context_.checker == nullptr) {
+    return failure(GANTRY_KERNEL_FAILED, "%s failed with code %d", step_text(labels_[index]).c_str(), code);
+  }
+  return failure(GANTRY_KERNEL_FAILED, "%s: %s", step_text(labels_[index]).c_str(), context_.checker->problem().c_str());
+}
+
+Status PlanFrame::copy(uint32_t index, const CopyBuffer& copy) {
+  Result<Range> source = range_of(copy.source());
+  if (!source.ok()) return source.status();
+  Result<Range> target = range_of(copy.target());
+  if (!target.ok()) return target.status();
+  if (source->bytes != target->bytes) return unlike_sizes(index);
+  if (source->bytes > 0) memmove(target->data, source->data, source->bytes);
+  work_[index].bytes = 2.0 * static_cast<double>(source->bytes);
+  return Status();
+}
+
+Result<int64_t> PlanFrame::bound_value(const BindSymbols& binding, const Range& source, uint32_t i) const {
+  if (binding.buffer() < 0) return context_.dims.get(binding.values()->Get(i));
+  if (binding.element() == module_format::DType::I32) {
+    int32_t narrow = 0;
+    memcpy(&narrow, source.data + i * sizeof narrow, sizeof narrow);
+    return int64_t{narrow};
+  }
+  int64_t value = 0;
+  memcpy(&value, source.data + i * sizeof value, sizeof value);
+  return value;
+}
+
+Status PlanFrame::bind_symbols(const BindSymbols& binding) {
+  Range source;
+  const uint32_t count = binding.symbols()->size();
+  if (binding.buffer() >= 0) {
+    Result<Range> range = range_of(static_cast<uint32_t>(binding.buffer()));
+    if (!range.ok()) return range.status();
+    source = *range;
+    const uint64_t width = binding.element() == module_format::DType::I32 ? 4 : 8;
+    if (source.bytes < width * count)
+      return failure(GANTRY_INVALID_MODULE, "the module's plan: %u symbols are bound to a buffer of %llu bytes",
+                     count, static_cast<unsigned long long>(source.bytes));
+  }
+  const bool is_signed = binding.negatives() != nullptr && binding.negatives()->size() > 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    Result<int64_t> value = bound_value(binding, source, i);
+    if (!value.ok()) return value.status();
+    if (is_signed) context_.dims.bind(binding.negatives()->Get(i), *value < 0 ? -(*value + (*value == INT64_MIN)) : 0);
+    if (*value < 0 && !is_signed) {
+      return failure(GANTRY_INVALID_ARGUMENT, "%s: the size %s, which the data give, is %lld",
+                     text_of(binding.origin()).c_str(),
+                     module_.manifest().symbols()->Get(binding.symbols()->Get(i))->c_str(),
+                     static_cast<long long>(*value));
+    }
+    context_.dims.bind(binding.symbols()->Get(i), *value < 0 ? 0 : *value);
+  }
+  return check_constraints();
+}
+
+Status PlanFrame::check_constraints() {
+  const auto& manifest = module_.manifest();
+  for (uint32_t i = 0; i < checked_.size(); ++i) {
+    const auto& constraint = *plan_.constraints->Get(i);
+    if (checked_[i] || !context_.dims.is_bound(constraint.left()) || !context_.dims.is_bound(constraint.right())) continue;
+    checked_[i] = true;
+    Result<int64_t> left = context_.dims.get(constraint.left()), right = context_.dims.get(constraint.right());
+    if (!left.ok()) return left.status();
+    if (!right.ok()) return right.status();
+    if (*left == *right) continue;
+    const bool never = constant_dim(*manifest.dim_exprs()->Get(constraint.left())) &&
+                       constant_dim(*manifest.dim_exprs()->Get(constraint.right()));
+    if (never && constraint.origin() != nullptr)  // a plan that cannot be run
+      return failure(GANTRY_INVALID_ARGUMENT, "the data do not fit the model: %s", constraint.origin()->c_str());
+    const auto text = [&](uint32_t expression) {
+      return dim_text(*manifest.dim_exprs()->Get(expression), manifest);
+    };
+    return failure(GANTRY_INVALID_ARGUMENT, "the data do not fit the model: %s is %lld, but %s is %lld, and %s needs them to be equal",
+                   text(constraint.left()).c_str(), static_cast<long long>(*left),
+                   text(constraint.right()).c_str(), static_cast<long long>(*right),
+                   constraint.origin() == nullptr ? "it" : constraint.origin()->c_str());
+  }
+  return Status();
+}
+
+Status PlanFrame::read_condition(uint32_t step, Result<Range> condition, bool& holds) const {
+  if (!condition.ok()) return condition.status();
+  if (condition->bytes < 1) return failure(GANTRY_INVALID_MODULE, "the module's plan: the condition of step %u is empty", step);
+  holds = *condition->data != std::byte{0};
+  return Status();
+}
+
+Status PlanFrame::append_ranges(const flatbuffers::Vector<uint32_t>* buffers, std::vector<Range>& ranges) {
+  for (uint32_t i = 0; buffers != nullptr && i < buffers->size(); ++i) {
+    Result<Range> range = range_of(buffers->Get(i));
+    if (!range.ok()) return range.status();
+    ranges.push_back(*range);
+  }
+  return Status();
+}
+
+Status PlanFrame::run_if(uint32_t index, const RunIf& step, const KernelHosts& hosts) {
+  bool holds = false;
+  GANTRY_TRY(read_condition(index, range_of(step.condition()), holds));
+  Called& called = called_[index];
+  PlanFrame& branch = holds ? *called.then_plan : *called.else_plan;
+  std::vector<Range> inputs;
+  GANTRY_TRY(append_ranges(holds ? step.then_inputs() : step.else_inputs(), inputs));
+  GANTRY_TRY(branch.run(inputs, &called.results, hosts));
+  for (uint32_t i = 0; i < branch.output_count(); ++i) {
+    Result<Range> result = branch.output(i);
+    if (!result.ok()) return result.status();
+    results_[step.first_result() + i] = *result;
+  }
+  for (uint32_t i = 0; step.symbols() != nullptr && i < step.symbols()->size(); ++i) {
+    const auto* known = step.symbols()->Get(i);
+    context_.dims.bind(known->symbol(), branch.output_shape(known->output())[known->axis()]);
+  }
+  return check_constraints();
+}
+
+Status PlanFrame::run_step(uint32_t index, const KernelHosts& hosts) {
+  const auto& step = *plan_.steps->Get(index);
+  if (const auto* kernel = step.action_as_CallKernel()) return call(index, *kernel, hosts);
+  if (const auto* moved = step.action_as_CopyBuffer()) return copy(index, *moved);
+  if (const auto* branch = step.action_as_RunIf()) return run_if(index, *branch, hosts);
+  if (const auto* loop = step.action_as_RunLoop()) return run_loop(index, *loop, hosts);
+  return bind_symbols(*step.action_as_BindSymbols());
+}
+
+Status PlanFrame::run(std::span<const Range> inputs, OutputMemory* memory, const KernelHosts& hosts,
+                      const Listener& listener) {
+  inputs_ = inputs;
+  output_memory_ = memory;
+  for (Output& output : outputs_) output.is_made = false;
+  results_.assign(plan_.results, {});
+  checked_.assign(plan_.constraints == nullptr ? 0 : plan_.constraints->size(), false);
+  for (const uint32_t symbol : late_symbols_) context_.dims.forget(symbol);
+  Status status = check_constraints();
+  uint32_t stretch = 0;
+  for (uint32_t i = 0; status.ok() && i < plan_.steps->size(); ++i) {
+    if (stretch < plan_.stretches->size() && plan_.stretches->Get(stretch)->first_step() == i)
+      status = begin_stretch(stretch++);
+    if (!status.ok()) break;
+    if (listener.before) listener.before(i);
+    current_step.store(&labels_[i], std::memory_order_relaxed);
+    status = run_step(i, hosts);
+    current_step.store(nullptr, std::memory_order_relaxed);
+    if (listener.after) listener.after(i);
+  }
+  // Those that nothing writes have no elements.
+  for (uint32_t i = 0; status.ok() && i < outputs_.size(); ++i) {
+    if (Result<Range> made = output(i); !made.ok()) status = made.status();
+  }
+  return status;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,144 @@
+// A plan of stretches in the course of running: the program's own, or one that a step of another runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device_runtime/src/executor.h"
+
+namespace gantry::runtime {
+
+/// A variant's plan, or one of its `plans`, for those who read both. Valid as long as the module.
+struct PlanView {
+  template <typename Table>
+  using List = const flatbuffers::Vector<flatbuffers::Offset<Table>>*;
+  List<module_format::Buffer> buffers = nullptr;
+  List<module_format::Step> steps = nullptr;
+  List<module_format::Stretch> stretches = nullptr;
+  List<module_format::Constraint> constraints = nullptr;  ///< may be null
+  List<module_format::PlanOutput> outputs = nullptr;      ///< null: the module's
+  uint32_t results = 0;
+};
+PlanView plan_of(const Module& module);
+PlanView plan_of(const Module& module, uint32_t plan);
+
+/// The names of a step's nodes.
+std::string text_of(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* nodes);
+
+/// What all plans of a program share while it runs.
+struct PlanContext {
+  const Module* module = nullptr;
+  DimValues dims;
+  RunMemory* memory = nullptr;
+  GpuChecker* checker = nullptr;  ///< of the emulated GPU; may be null
+  uint64_t taken_bytes = 0;       ///< for intermediates, by all frames
+  /// By how deep a frame is nested: of those equally deep only one runs at a time.
+  std::vector<AlignedBuffer> workspaces;
+};
+
+/// Belongs to one thread at a time. Memory is kept from run to run.
+class PlanFrame {
+ public:
+  using Range = PlanMemory::Range;
+  struct Work {
+    double flops = 0, bytes = 0;
+  };
+  /// Hears of each step before and after it runs; may be empty.
+  struct Listener {
+    std::function<void(size_t)> before, after;
+  };
+
+  /// Where a plan that a step runs puts its outputs, one each; grows as it has to.
+  using OutputMemory = std::vector<AlignedBuffer>;
+
+  /// The context stays where it is. `depth`: of the plans around it.
+  PlanFrame(PlanContext& context, PlanView plan, size_t depth = 0);
+  /// Runs all steps. `inputs` are as many as the plan has, and stay until the next run. `memory`: of a plan's own
+  /// outputs; null for those of the module.
+  Status run(std::span<const Range> inputs, OutputMemory* memory, const KernelHosts& hosts,
+             const Listener& listener = {});
+
+  /// Of the last run, until the next.
+  Result<Range> output(uint32_t index);
+  const std::vector<int64_t>& output_shape(uint32_t index) const { return outputs_[index].shape; }
+  uint32_t output_count() const { return static_cast<uint32_t>(outputs_.size()); }
+  const std::vector<StepLabel>& labels() const { return labels_; }
+  /// Of the steps in the last run.
+  const std::vector<Work>& work() const { return work_; }
+
+ private:
+  struct Output {
+    bool is_made = false;  ///< in this run
+    Range range;
+    std::vector<int64_t> shape;
+  };
+  /// What the turns of a loop give of one result, one behind the other.
+  struct Gathered {
+    AlignedBuffer memory;
+    uint64_t bytes = 0;
+    std::vector<int64_t> shape;  ///< of one turn
+  };
+  /// Plans that a step runs, of which one does at a time, and what it gives.
+  struct Called {
+    std::unique_ptr<PlanFrame> then_plan, else_plan;  ///< of a loop: its plan, and none
+    OutputMemory results;
+    OutputMemory other_results;  ///< of a loop's turns of odd numbers
+    std::vector<Gathered> gathered;
+    int64_t turn = 0;
+    std::byte goes_on{};
+  };
+
+  void describe_steps();
+  Status begin_stretch(uint32_t index);
+  Status reserve(AlignedBuffer& memory, uint64_t bytes, const char* what);
+  AlignedBuffer& workspace() { return context_.workspaces[depth_]; }
+  Status run_step(uint32_t index, const KernelHosts& hosts);
+  Status call(uint32_t index, const module_format::CallKernel& call, const KernelHosts& hosts);
+  Status copy(uint32_t index, const module_format::CopyBuffer& copy);
+  Status bind_symbols(const module_format::BindSymbols& binding);
+  Status run_if(uint32_t index, const module_format::RunIf& step, const KernelHosts& hosts);
+  Status run_loop(uint32_t index, const module_format::RunLoop& step, const KernelHosts& hosts);
+  Status run_turns(uint32_t index, const module_format::RunLoop& step, std::vector<Range>& inputs,
+                   const KernelHosts& hosts);
+  /// How many turns a loop makes at most.
+  Result<int64_t> most_turns(const module_format::RunLoop& step);
+  Status read_condition(uint32_t step, Result<Range> condition, bool& holds) const;
+  Status gather(const module_format::RunLoop& step, Called& called, uint32_t index, int64_t most);
+  /// A dimension of a loop's result after `turn` turns.
+  Result<int64_t> loop_dim(const module_format::RunLoop& step, const Called& called,
+                           const module_format::LoopSymbol& symbol) const;
+  Status bind_loop(const module_format::RunLoop& step, const Called& called,
+                   const flatbuffers::Vector<const module_format::LoopSymbol*>* symbols);
+  Status append_ranges(const flatbuffers::Vector<uint32_t>* buffers, std::vector<Range>& ranges);
+  Result<int64_t> bound_value(const module_format::BindSymbols& binding, const Range& source, uint32_t i) const;
+  Status check_constraints();
+  /// Where a buffer lies now; INVALID_MODULE where it is not inside of what it is part of.
+  Result<Range> range_of(uint32_t buffer);
+  Status make_output(uint32_t index);
+
+  PlanContext& context_;
+  const Module& module_;
+  PlanView plan_;
+  size_t depth_;
+  std::span<const Range> inputs_;
+  OutputMemory* output_memory_ = nullptr;
+  std::vector<Output> outputs_;
+  std::vector<Range> results_;  ///< of steps that run plans
+  std::vector<bool> checked_;   ///< by constraint: it holds in this run
+  uint64_t workspace_bytes_ = 0;     ///< of the stretch that runs
+  std::vector<AlignedBuffer> kept_;  ///< by stretch
+  std::vector<uint64_t> kept_bytes_;
+  std::vector<uint32_t> late_symbols_;  ///< that steps bind
+  std::vector<Called> called_;          ///< by step
+  std::vector<std::string> origins_;    ///< by step
+  std::vector<StepLabel> labels_;
+  std::vector<Work> work_;
+  std::vector<void*> pointers_;  ///< of the call that is made
+  std::vector<int64_t> sizes_;
+};
+
+}  // namespace gantry::runtime

@@ -1,0 +1,99 @@
+// Loop: its body is a function that the running program calls again and again.
+#include <onnx/onnx_pb.h>
+
+#include "host/onnx/converters.h"
+#include "host/onnx/dim_bounds.h"
+#include "host/onnx/importer.h"
+#include "host/onnx/loop_body.h"
+#include "host/onnx/term.h"
+
+namespace gantry {
+namespace {
+
+constexpr int64_t kMostTurns = 512;  // that are written out
+
+Binding known_number(DType dtype, int64_t value) {
+  Binding binding;
+  binding.contents = Contents{{value}, true, dtype};
+  return binding;
+}
+
+/// The only element, if it is known.
+std::optional<int64_t> known_element(const std::optional<Contents>& contents) {
+  if (!contents || contents->dims.size() != 1) return std::nullopt;
+  return contents->dims[0].constant();
+}
+std::optional<int64_t> known_element(const Binding& binding) {
+  if (binding.contents) return known_element(binding.contents);
+  const ConstantPtr constant = binding.constant                                   ? binding.constant
+                               : binding.value != nullptr && binding.value->is_constant() ? binding.value->constant
+                                                                                  : nullptr;
+  return constant ? known_element(contents_of(*constant)) : std::nullopt;
+}
+
+bool hands_on_sequences(NodeImport& n) {
+  for (size_t i = 2; i < n.input_count(); ++i) {
+    if (n.binding(i).sequence || n.binding(i).absent) return true;
+  }
+  return false;
+}
+
+/// A known number of turns, one behind the other: what they hand on may be sequences.
+void write_out(NodeImport& n, const onnx::GraphProto& body) {
+  const char* const why = "sequences that turns hand on, as often as data say";
+  const auto count = n.has(0) ? known_element(n.contents(0)) : kMostTurns;
+  std::optional<int64_t> goes_on = n.has(1) ? known_element(n.contents(1)) : 1;
+  if (!count || *count > kMostTurns || !goes_on) n.unsupported(UnsupportedKind::kControlFlow, "{}", why);
+  std::vector<Binding> states;
+  for (size_t i = 2; i < n.input_count(); ++i) states.push_back(n.binding(i));
+  std::vector<std::vector<Term>> gathered(n.output_count() - states.size());
+  for (int64_t turn = 0; *goes_on != 0 && turn < *count; ++turn) {
+    std::vector<Binding> arguments{known_number(DType::kI64, turn), known_number(DType::kBool, 1)};
+    arguments.insert(arguments.end(), states.begin(), states.end());
+    const std::vector<Binding> made = n.call_with(body, std::move(arguments));
+    goes_on = known_element(made.at(0));
+    if (!goes_on || (!n.has(0) && turn + 1 == kMostTurns)) n.unsupported(UnsupportedKind::kControlFlow, "{}", why);
+    const auto first_gathered = made.begin() + 1 + static_cast<std::ptrdiff_t>(states.size());
+    states.assign(made.begin() + 1, first_gathered);
+    for (size_t i = 0; i < gathered.size(); ++i)
+      gathered[i].push_back(Term(n, n.data_of(first_gathered[static_cast<std::ptrdiff_t>(i)])).unsqueezed(0));
+  }
+  for (size_t i = 0; i < states.size(); ++i) n.set_binding(i, states[i]);
+  for (size_t i = 0; i < gathered.size(); ++i) {
+    if (gathered[i].empty()) n.unsupported(UnsupportedKind::kControlFlow, "results of no turn");
+    n.set(states.size() + i, concatenated(gathered[i], 0));
+  }
+}
+
+void convert_loop(NodeImport& n) {
+  const onnx::GraphProto& body = n.graph("body");
+  if (body.output_size() < 1 || static_cast<size_t>(body.output_size()) - 1 != n.output_count() ||
+      n.input_count() < 2 || n.output_count() + 2 < n.input_count())
+    n.fail("its body has {} outputs, not {}", body.output_size(), n.output_count() + 1);
+  if (hands_on_sequences(n)) return write_out(n, body);
+  LoopParts parts;
+  if (n.has(0)) {
+    parts.count = n.input(0);
+    const auto known = n.contents(0);
+    if (known && known->dims.size() == 1) parts.turns = larger(0, known->dims[0]);
+  }
+  const auto begins = n.has(1) ? n.contents(1) : std::nullopt;
+  const bool surely = begins && begins->dims.size() == 1 && begins->dims[0].is_constant() && begins->dims[0].value() != 0;
+  if (n.has(1) && !surely) parts.condition = n.input(1);
+  for (size_t i = 2; i < n.input_count(); ++i) parts.states.push_back(n.input(i));
+  parts.arguments = [](const TurnValues& turn) {
+    std::vector<Value*> arguments{turn.number, turn.condition};
+    arguments.insert(arguments.end(), turn.states.begin(), turn.states.end());
+    return arguments;
+  };
+  const std::vector<Value*> results = add_loop(n, body, parts);
+  for (size_t i = 0; i < results.size(); ++i) n.set(i, results[i]);
+}
+
+}  // namespace
+
+void add_loop_converters(ConverterTable& table) {
+  table.push_back({"Loop", 1, convert_loop});
+}
+
+}  // namespace gantry

@@ -1,0 +1,143 @@
+// Graphs inside of the model's: in place, or as functions with what they read of those around them as parameters.
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+
+#include "host/onnx/importer.h"
+#include "host/onnx/node_import.h"
+#include "host/ops/builder.h"
+#include "host/ops/elementwise.h"
+#include "host/support/error.h"
+
+namespace gantry {
+
+std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const std::string& owner,
+                                            std::vector<Binding> arguments) {
+  constexpr int kDeepest = 64;
+  if (depth_ == kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
+  struct Scope {
+    explicit Scope(Importer& i) : importer(i) {
+      ++importer.depth_;
+      importer.scopes_.emplace_back();
+    }
+    ~Scope() {
+      --importer.depth_;
+      importer.scopes_.pop_back();
+    }
+    Importer& importer;
+  } scope(*this);
+  define_arguments(graph, std::move(arguments), owner);
+  add_initializers(graph);
+  convert_nodes(graph);
+  std::vector<Binding> outputs;
+  for (const onnx::ValueInfoProto& output : graph.output()) outputs.push_back(lookup(output.name(), owner));
+  return outputs;
+}
+
+Binding& Importer::capture(const Binding& outer, size_t scope, const std::string& name) {
+  return scopes_[open_.back().first_scope].insert_or_assign(name, captured(outer, scope)).first->second;
+}
+
+Binding Importer::captured(Binding seen, size_t scope) {
+  if (seen.sequence) {
+    std::vector<Binding> elements;
+    for (const Binding& element : *seen.sequence) elements.push_back(captured(element, scope));
+    seen.sequence = std::make_shared<const std::vector<Binding>>(std::move(elements));
+  }
+  if (seen.value != nullptr && seen.value->is_constant()) {
+    seen.constant = seen.value->constant;
+    seen.value = nullptr;
+  } else if (seen.value != nullptr) {
+    size_t owner = open_.size() - 1;
+    while (open_[owner].first_scope > scope) --owner;
+    for (size_t i = owner + 1; i < open_.size(); ++i) {
+      Value*& parameter = open_[i].parameters[seen.value];
+      if (parameter == nullptr) {
+        parameter = open_[i].function->add_parameter(seen.value->name, seen.value->type);
+        open_[i].captured.push_back(seen.value);
+      }
+      seen.value = parameter;
+    }
+  }
+  return seen;
+}
+
+ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::string& owner, const StartBody& start) {
+  constexpr int kDeepest = 64;
+  if (depth_ == kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
+  struct Inside {
+    Inside(Importer& i, Function* function) : importer(i) {
+      ++importer.depth_;
+      importer.open_.push_back({function, importer.scopes_.size(), {}, {}});
+      importer.scopes_.emplace_back();
+    }
+    ~Inside() {
+      --importer.depth_;
+      importer.scopes_.pop_back();
+      importer.open_.pop_back();
+    }
+    Importer& importer;
+  };
+  Function* body =
+      made_bodies_.emplace_back(std::make_unique<Function>(fmt::format("body_{}", ++body_count_))).get();
+  const Inside inside(*this, body);
+  const std::map<std::string, int> names_before = node_names_;
+  BodyStart begun;
+  if (start) begun = start(*body);
+  std::vector<Binding> arguments(begun.arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) arguments[i].value = begun.arguments[i];
+  define_arguments(graph, std::move(arguments), owner);
+  add_initializers(graph);
+  convert_nodes(graph);
+  if (begun.first_output != nullptr) body->outputs.push_back(Builder(*body, {owner})(op::copy, {begun.first_output}));
+  std::vector<BodyOutput> outputs = return_values(graph, owner);
+  body->drop_unused_constants();
+  return {body, open_.back().captured, names_before, std::move(outputs)};
+}
+
+void Importer::define_arguments(const onnx::GraphProto& graph, std::vector<Binding> arguments,
+                                const std::string& owner) {
+  if (static_cast<size_t>(graph.input_size()) != arguments.size())
+    user_error("node {}: its graph has {} inputs, not {}", owner, graph.input_size(), arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    define(graph.input(static_cast<int>(i)).name(), std::move(arguments[i]), owner);
+}
+
+void Importer::drop_body(const ImportedBody& body) {
+  node_names_ = body.names_before;
+}
+
+std::unique_ptr<Function> Importer::take_body(const Function* body) {
+  const auto found = std::ranges::find_if(made_bodies_, [&](const auto& made) { return made.get() == body; });
+  internal_check(found != made_bodies_.end(), "the body @{} has been taken before", body->name);
+  std::unique_ptr<Function> taken = std::move(*found);
+  made_bodies_.erase(found);
+  return taken;
+}
+
+std::vector<BodyOutput> Importer::return_values(const onnx::GraphProto& graph, const std::string& owner) {
+  std::vector<BodyOutput> outputs;
+  for (const onnx::ValueInfoProto& output : graph.output()) {
+    Binding& binding = lookup(output.name(), owner);
+    if (binding.absent) {
+      outputs.push_back({BodyOutput::Kind::kAbsent, 0});
+    } else if (binding.sequence) {
+      outputs.push_back({BodyOutput::Kind::kSequence, binding.sequence->size()});
+      for (Binding element : *binding.sequence) return_value(element, output.name(), owner);
+    } else {
+      outputs.emplace_back();
+      return_value(binding, output.name(), owner);
+    }
+  }
+  return outputs;
+}
+
+void Importer::return_value(Binding& binding, const std::string& name, const std::string& owner) {
+  Function& f = function();
+  Value* value = materialise(binding, name);
+  const bool shared = std::count(f.outputs.begin(), f.outputs.end(), value) != 0;
+  if (value->kind != Value::Kind::kResult || shared) value = Builder(f, {owner})(op::copy, {value});
+  f.outputs.push_back(value);
+}
+
+}  // namespace gantry

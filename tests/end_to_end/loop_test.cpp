@@ -1,0 +1,153 @@
+// Loops that data count or end, compiled: states that grow, turns that are gathered, and none at all.
+#include "host/graph/structural_equal.h"
+#include "host/ops/control.h"
+#include "host/ops/op.h"
+#include "host/passes/fuse_ops.h"
+#include "tests/end_to_end/control_models.h"
+
+namespace gantry::end_to_end {
+namespace {
+
+const std::string kNoAxes = "attribute { name: 'keepdims' type: INT i: 0 } ";
+
+/// %m: the largest element as an i64.
+std::string largest_as_count(const std::string& input, const std::string& count) {
+  return node("ReduceMax", input, count + "_max", kNoAxes) +
+         node("Cast", count + "_max", count, "attribute { name: 'to' type: INT i: 7 } ");
+}
+std::string as_float(const std::string& input, const std::string& result) {
+  return node("Cast", input, result, "attribute { name: 'to' type: INT i: 1 } ");
+}
+/// The inputs that are left out stand as "".
+std::string loop(const std::string& count, const std::string& condition, const std::string& states,
+                 const std::string& outputs, const std::string& body) {
+  std::string text = fmt::format("node {{ op_type: 'Loop' name: 'loop_{}' input: '{}' input: '{}' ", outputs.substr(0, 1),
+                                 count, condition);
+  std::istringstream words(states);
+  for (std::string word; words >> word;) text += fmt::format("input: '{}' ", word);
+  words = std::istringstream(outputs);
+  for (std::string word; words >> word;) text += fmt::format("output: '{}' ", word);
+  return text + body + "} ";
+}
+int64_t turns_of(const Floats& x) {
+  return std::max<int64_t>(static_cast<int64_t>(*std::ranges::max_element(x)), 0);
+}
+
+TEST(Loop, MakesAsManyTurnsAsDataSayAndGathersThem) {
+  const std::string body =
+      graph_attribute("body", as_float("i", "f") + node("Add", "s f", "next") + node("Mul", "next two", "twice") +
+                                  node("Identity", "c", "again"),
+                      "again next twice", "i c s");
+  const std::string bytes = model(largest_as_count("x", "m") + loop("m", "", "x", "y all", body) +
+                                      node("Neg", "all", "negative"),
+                                  "y negative");
+  expect_results(bytes, [](const Floats& x) {
+    Floats state = x, all;
+    for (int64_t i = 0; i < turns_of(x); ++i) {
+      for (float& v : state) v += static_cast<float>(i);
+      for (const float v : state) all.push_back(-2 * v);
+    }
+    return std::vector<Floats>{state, all};
+  });
+}
+
+TEST(Loop, GoesOnAsLongAsTheDataSay) {
+  // No bound but the condition; the sum doubles until it is over 10 or the numbers are negative.
+  const std::string body =
+      graph_attribute("body", node("Mul", "s two", "next") + sum_is_more("next", "zero", "more") +
+                                  sum_is_more("next", "ten", "enough") + node("Not", "enough", "wanting") +
+                                  node("And", "more wanting", "again") + as_float("i", "f"),
+                      "again next f", "i c s");
+  const std::string bytes = model(sum_is_more("x", "zero", "begin") + loop("", "begin", "x", "y numbers", body), "y numbers");
+  expect_results(bytes, [](const Floats& x) {
+    Floats state = x, numbers;
+    bool goes_on = sum(x) > 0;
+    for (float i = 0; goes_on; ++i) {
+      state = each(state, [](float v) { return 2 * v; });
+      numbers.push_back(i);
+      goes_on = sum(state) > 0 && !(sum(state) > 10);
+    }
+    return std::vector<Floats>{state, numbers};
+  });
+}
+
+TEST(Loop, HandsOnValuesThatGrow) {
+  const std::string body = graph_attribute(
+      "body", node("Concat", "s x", "next", axis(0)) + node("Shape", "next", "size") + as_float("size", "length"),
+      "c next length", "i c s");
+  const std::string bytes = model(largest_as_count("x", "m") + loop("m", "", "x", "y lengths", body) +
+                                      node("ReduceSum", "y", "total", kNoAxes),
+                                  "y lengths total");
+  expect_results(bytes, [](const Floats& x) {
+    Floats state = x, lengths;
+    for (int64_t i = 0; i < turns_of(x); ++i) {
+      state.insert(state.end(), x.begin(), x.end());
+      lengths.push_back(static_cast<float>(state.size()));
+    }
+    return std::vector<Floats>{state, lengths, Floats{sum(state)}};
+  });
+}
+
+TEST(Loop, HoldsBranchesAndOtherLoops) {
+  const std::string inner = graph_attribute("body", as_float("j", "g") + node("Add", "t g", "u"), "d u", "j d t");
+  const std::string body = graph_attribute(
+      "body",
+      loop("i", "", "s", "w", inner) + sum_is_more("w", "ten", "big") +
+          node("If", "big", "next", branches(node("Sub", "w two", "less"), "less", node("Add", "w r", "more"), "more")),
+      "c next", "i c s");
+  const std::string bytes =
+      model(node("Relu", "x", "r") + largest_as_count("x", "m") + loop("m", "", "x", "y", body), "y");
+  expect_results(bytes, [](const Floats& x) {
+    Floats s = x;
+    for (int64_t i = 0; i < turns_of(x); ++i) {
+      for (int64_t j = 0; j < i; ++j) {
+        for (float& v : s) v += static_cast<float>(j);
+      }
+      const bool big = sum(s) > 10;
+      for (size_t k = 0; k < s.size(); ++k) s[k] += big ? -2 : std::max(x[k], 0.0f);
+    }
+    return std::vector<Floats>{s};
+  });
+}
+
+TEST(Loop, ReadsBackFromItsText) {
+  const std::string body = graph_attribute("body", node("Concat", "s x", "next", axis(0)), "c next next", "i c s");
+  // What is gathered differs in shape: that shows only when it runs.
+  const std::string bytes = model(largest_as_count("x", "m") + loop("m", "", "x", "y all", body), "y all");
+  const Graph graph = import_onnx_bytes(bytes, "");
+  ASSERT_TRUE(has_control_flow(graph.main));
+  const FusedOpTable table(op_set());
+  const std::string text = print(graph, table);
+  EXPECT_EQ(print(parse_graph(text, table), table), text);
+  EXPECT_FALSE(structural_difference(parse_graph(text, table), graph, table).has_value()) << text;
+  testing::LocalModel program(testing::compile_to_bytes(graph));
+  EXPECT_EQ(floats(program.run({tensor({1, -3})}).at(0)), (Floats{1, -3, 1, -3}));
+  try {
+    program.run({tensor({2, 1})});
+    FAIL() << "results of unlike shapes were gathered";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("loop_y: what its turns give differs in shape: (6) after (4)"));
+  }
+}
+
+TEST(Scan, GoesOverAsManyStepsAsTheDataHave) {
+  // Of N steps, forwards and backwards: sums up to each element.
+  const std::string body = graph_attribute("body", node("Add", "s e", "next") + node("Identity", "next", "out"),
+                                           "next out", "s e");
+  const auto scan = [&](const std::string& outputs, int64_t backward) {
+    return node("Scan", "zero x", outputs,
+                body + "attribute { name: 'num_scan_inputs' type: INT i: 1 } " +
+                    fmt::format("attribute {{ name: 'scan_input_directions' type: INTS ints: {} }} ", backward) +
+                    fmt::format("attribute {{ name: 'scan_output_directions' type: INTS ints: {} }} ", backward));
+  };
+  const std::string bytes = model(scan("total sums", 0) + scan("again rests", 1), "total sums rests");
+  expect_results(bytes, [](const Floats& x) {
+    Floats sums(x.size()), rests(x.size());
+    std::partial_sum(x.begin(), x.end(), sums.begin());
+    std::partial_sum(x.rbegin(), x.rend(), rests.rbegin());
+    return std::vector<Floats>{Floats{sums.back()}, sums, rests};
+  });
+}
+
+}  // namespace
+}  // namespace gantry::end_to_end
