@@ -2,10 +2,12 @@
 #include "host/driver/plan_builder.h"
 
 #include <algorithm>
+#include <set>
 
 #include "device_runtime/src/module_format.h"
 #include "host/ops/device_copy.h"
 #include "host/ops/op.h"
+#include "host/passes/symbol_order.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -21,7 +23,11 @@ ModuleBuilder::PlanBuilder::PlanBuilder(VariantBuilder& variant, const Function&
   };
   plans_[mf::Device::Cpu] = plan_for(mf::Device::Cpu);
   if (variant.has_gpu_memory()) plans_[variant.gpu()] = plan_for(variant.gpu());
-  for (size_t i = 0; i < function_.outputs.size(); ++i) claim_output(i);
+  // What shows of what size it is only later is copied when that is known.
+  const std::set<const Value*> late = outputs_sized_late(function_);
+  for (size_t i = 0; i < function_.outputs.size(); ++i) {
+    if (!late.contains(function_.outputs[i])) claim_output(i);
+  }
 }
 
 mf::PlanT ModuleBuilder::PlanBuilder::build() {

@@ -86,7 +86,10 @@ void convert_dropout_training(NodeImport& n) {
   const Term x = Term::input(n, 0);
   const Term given = n.has(1) ? Term::input(n, 1).cast(DType::kF32).reshaped({}) : Term::number(n, DType::kF32, 0.5);
   const Term ratio = where(Term::input(n, 2).reshaped({}), given, 0);
-  const Term kept = less_equal(ratio, random_fractions(n, x.shape()));
+  // A seed is one of NumPy's RandomState, as ONNX's own data have it.
+  const Term drawn =
+      n.has_attribute("seed") ? seeded_fractions(n, x.shape()) : random_fractions(n, x.shape());
+  const Term kept = less_equal(ratio.cast(drawn.dtype()), drawn);
   n.set(0, where(kept, (x.widened() / (1.0 - ratio).cast(x.widened().dtype())).cast(x.dtype()), 0));
   if (n.wants(1)) n.set(1, kept);
 }

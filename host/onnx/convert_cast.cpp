@@ -4,6 +4,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/quantize.h"
+#include "host/ops/bitcast.h"
 #include "host/ops/elementwise.h"
 
 namespace gantry {
@@ -63,11 +64,37 @@ void convert_cast_like(NodeImport& n) {
   n.set(0, cast_by_attributes(n, n.type(1).dtype));
 }
 
+// --- BitCast
+
+/// Elements of less than a byte lie in the low bits of one, signed ones extended: as unsigned ones they are
+/// just bits.
+DType bits_type(DType dtype) {
+  if (dtype == DType::kBool) return DType::kU8;
+  if (dtype == DType::kI4) return DType::kU4;
+  return dtype == DType::kI2 ? DType::kU2 : dtype;
+}
+
+void convert_bitcast(NodeImport& n) {
+  Value* x = n.input(0);
+  const DType from = x->type.dtype, to = n.element_type("to");
+  const auto bits = [](DType dtype) { return dtype == DType::kBool ? 8 : bit_width(dtype); };
+  if (bits(from) != bits(to))
+    n.fail("{} has {} bits, {} has {}", name_of(from), bits(from), name_of(to), bits(to));
+  x = n.cast(x, bits_type(from));
+  if (x->type.dtype != bits_type(to)) {
+    auto attrs = std::make_shared<CastAttrs>();
+    attrs->to = bits_type(to);
+    x = n.add(op::bitcast, {x}, attrs);
+  }
+  n.set(0, n.cast(x, to));
+}
+
 }  // namespace
 
 void add_cast_converters(ConverterTable& table) {
   table.push_back({"Cast", 1, convert_cast});
   table.push_back({"CastLike", 15, convert_cast_like});
+  table.push_back({"BitCast", 26, convert_bitcast});
 }
 
 }  // namespace gantry

@@ -80,7 +80,7 @@ void convert_topk(NodeImport& n) {
   if (n.opset() < 10) {
     attrs->k = n.integer("k", -1);
   } else {
-    Shape k = n.dims(1, "k");
+    Shape k = n.dims(1, "k", Elements::kSigned);
     if (k.size() != 1) n.fail("k should be one integer");
     attrs->k = k[0];
   }
@@ -131,6 +131,7 @@ ConstantPtr fill_value(NodeImport& n) {
 
 /// Known shapes are filled at once, as they usually stand for weights.
 void convert_constant_of_shape(NodeImport& n) {
+  n.assume_length(0, n.declared_rank(0));
   Shape shape = n.dims(0, "shape");
   for (const Dim& d : shape) {
     if (d.is_constant() && d.value() < 0) n.fail("shape {} has a negative dimension", to_string(shape));

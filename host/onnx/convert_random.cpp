@@ -21,7 +21,6 @@ uint64_t hash_of(const std::string& text) {
 
 uint64_t seed_of(const NodeImport& n) {
   if (!n.has_attribute("seed")) return hash_of(n.name());
-  if (n.op_type() == "Dropout") return static_cast<uint64_t>(n.integer("seed", 0));
   return std::bit_cast<uint32_t>(static_cast<float>(n.number("seed", 0)));
 }
 
@@ -94,6 +93,14 @@ void convert_multinomial(NodeImport& n) {
 
 Term random_fractions(NodeImport& n, const Shape& shape) {
   return fractions(stream(n, shape, 0));
+}
+
+Term seeded_fractions(NodeImport& n, const Shape& shape) {
+  auto attrs = std::make_shared<RandomBitsAttrs>();
+  attrs->shape = shape;
+  attrs->seed = n.integer("seed", 0);
+  if (attrs->seed < 0 || attrs->seed > 0xFFFFFFFF) n.fail("its seed {} is none of 32 bits", attrs->seed);
+  return {n, n.add(op::mersenne_fractions, {}, attrs)};
 }
 
 void add_random_converters(ConverterTable& table) {

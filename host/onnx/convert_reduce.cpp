@@ -59,7 +59,9 @@ void convert_reduce(NodeImport& n) {
   std::optional<AxesMatrix> by_data;
   std::shared_ptr<ReduceAttrs> attrs;
   if (n.has(1) && !is_known_list(n, 1)) {
-    by_data = matrix_over_axes(n, x, as_index_vector(n, 1), n.integer("keepdims", 1) != 0);
+    by_data = matrix_over_axes(n, x, as_index_list(n, 1),
+                               {.keepdims = n.integer("keepdims", 1) != 0,
+                                .all_if_empty = n.integer("noop_with_empty_axes", 0) == 0});
     x = by_data->matrix;
     attrs = std::make_shared<ReduceAttrs>();
     attrs->axes = {1};
@@ -113,7 +115,7 @@ void convert_scan(NodeImport& n, const Op<CumsumAttrs>& op) {
   auto attrs = std::make_shared<CumsumAttrs>();
   if (!is_known_list(n, 1)) {
     const Shape shape = n.type(0).shape;
-    const AxesMatrix along = matrix_over_axes(n, n.input(0), as_index_vector(n, 1), true);
+    const AxesMatrix along = matrix_over_axes(n, n.input(0), as_index_vector(n, 1), {});
     attrs->axis = 1;
     attrs->exclusive = n.integer("exclusive", 0) != 0;
     attrs->reverse = n.integer("reverse", 0) != 0;

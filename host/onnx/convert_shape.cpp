@@ -52,6 +52,7 @@ void convert_reshape_1(NodeImport& n) {
   set_reshaped(n, resolve_shape(n, {shape.begin(), shape.end()}, true));
 }
 void convert_reshape_5(NodeImport& n) {
+  n.assume_length(1, n.declared_rank(0));
   const auto known = n.contents(1);
   if (!known || std::ranges::any_of(known->dims, [&](const Dim& d) { return n.may_be_negative(d); }))
     return set_reshaped(n, reshape_dims_by_data(n, n.integer("allowzero", 0) == 0));
@@ -73,8 +74,8 @@ std::vector<int64_t> read_axes(NodeImport& n) {
 
 void convert_squeeze(NodeImport& n) {
   if (n.has(1) && !is_known_list(n, 1)) {
-    Value* axes = as_index_vector(n, 1);
-    return set_reshaped(n, matrix_over_axes(n, n.input(0), axes, false).reduced);
+    Value* axes = as_index_list(n, 1);
+    return set_reshaped(n, matrix_over_axes(n, n.input(0), axes, {.keepdims = false}).reduced);
   }
   Shape in = n.type(0).shape, out;
   std::vector<int64_t> axes = read_axes(n);
@@ -96,6 +97,7 @@ void convert_unsqueeze(NodeImport& n) {
   if (n.has(1) && !is_known_list(n, 1)) {
     auto attrs = std::make_shared<ExtentsAttrs>();
     attrs->extents = n.type(0).shape;
+    if (const auto rank = n.declared_rank(0)) n.assume_length(1, *rank - n.rank(0));
     return set_reshaped(n, n.bind(n.add(op::unsqueeze_dims, {as_index_vector(n, 1)}, attrs), "axes"));
   }
   Shape in = n.type(0).shape;
@@ -142,6 +144,8 @@ void keep_larger(NodeImport& n, const Shape& shape, Shape& wanted) {
 }
 
 void convert_expand(NodeImport& n) {
+  // A shorter list would change nothing in the result's rank.
+  if (const auto rank = n.declared_rank(0); rank && *rank > n.rank(0)) n.assume_length(1, *rank);
   Shape wanted = n.dims(1, "shape");
   for (const Dim& d : wanted) {
     if (d.is_constant() && d.value() < 0) n.fail("shape {} has a negative dimension", to_string(wanted));
@@ -155,6 +159,7 @@ void convert_expand(NodeImport& n) {
 
 void convert_tile(NodeImport& n) {
   auto attrs = std::make_shared<TileAttrs>();
+  n.assume_length(1, n.rank(0));
   attrs->repeats = n.dims(1, "repeats");
   n.set(0, n.add(op::tile, {n.input(0)}, attrs));
 }

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/data_axes.h"
 #include "host/onnx/fourier.h"
 #include "host/ops/movement.h"
 
@@ -27,14 +28,15 @@ Term with_length(const Term& x, int64_t axis, const Dim& length) {
 }
 
 /// Complex numbers from their first half, n / 2 + 1 of them: the others are conjugates.
-Term whole_spectrum(const Term& half, int64_t n) {
-  const Term mirrored = reversed(half.sliced(-2, 1, (n + 1) / 2), -2);
+Term whole_spectrum(const Term& half, const Dim& n) {
+  if (n.is_constant() && n.value() <= 2) return half.sliced(-2, 0, n);
+  const Term mirrored = reversed(half.sliced(-2, 1, floordiv(n + 1, 2)), -2);
   const Term conjugate = concatenated({mirrored.sliced(-1, 0, 1), -mirrored.sliced(-1, 1, 2)}, -1);
-  return n <= 2 ? half.sliced(-2, 0, n) : concatenated({half, conjugate}, -2);
+  return concatenated({half, conjugate}, -2);
 }
 
 struct Transform {
-  std::optional<int64_t> length;
+  std::optional<Dim> length;
   bool inverse = false, onesided = false;
 };
 
@@ -46,22 +48,18 @@ Term transformed(const Term& given, const Transform& t) {
   if (!parts.is_constant() || parts.value() < 1 || parts.value() > 2)
     n.fail("its data {} are neither real nor complex: the last dimension is not 1 or 2",
            to_string(given.shape()));
-  int64_t length = 0;
-  if (t.length) {
-    length = *t.length;
-  } else {
-    if (!x.dim(-2).is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "length of the transform");
-    length = t.inverse && t.onesided ? 2 * (x.dim(-2).value() - 1) : x.dim(-2).value();
-  }
+  const Dim length = t.length ? *t.length : t.inverse && t.onesided ? (x.dim(-2) - 1) * 2 : x.dim(-2);
   constexpr int64_t kLongest = 1 << 24;
-  if (length < 1 || length > kLongest) n.fail("a transform of {} elements makes no sense", length);
+  if (length.is_constant() && (length.value() < 1 || length.value() > kLongest))
+    n.fail("a transform of {} elements makes no sense", length.value());
+  const Dim half_length = floordiv(length, 2) + 1;
   if (t.inverse && t.onesided) {
-    Term half = with_length(x, -2, length / 2 + 1);
+    Term half = with_length(x, -2, half_length);
     if (parts.value() == 1) half = concatenated({half, half * 0}, -1);
     return fourier(whole_spectrum(half, length), true).sliced(-1, 0, 1).cast(given.dtype());
   }
   Term y = fourier(with_length(x, -2, length), t.inverse);
-  if (t.onesided) y = y.sliced(-2, 0, length / 2 + 1);
+  if (t.onesided) y = y.sliced(-2, 0, half_length);
   return y.cast(given.dtype());
 }
 
@@ -73,23 +71,55 @@ Term with_axis_before_parts(const Term& x, int64_t axis) {
   return axis == x.rank() - 2 ? x : x.transposed(axes);
 }
 
-int64_t one_integer(NodeImport& n, size_t i, const char* what) {
-  const std::vector<int64_t> values = n.integers(i, what);
-  if (values.size() != 1) n.fail("its {} should be one integer", what);
-  return values[0];
+/// A size that the input has as its one element.
+Dim one_size(NodeImport& n, size_t i, const char* what) {
+  const Shape sizes = n.dims(i, what);
+  if (sizes.size() != 1) n.fail("its {} should be one integer", what);
+  return sizes[0];
+}
+
+/// Along an axis that only the running model knows: of the tensor as a matrix whose columns run over it.
+Term transformed_along(const Term& x, const Term& given_axis, const Transform& t) {
+  NodeImport& n = x.node();
+  if (!(given_axis.dim(0) == Dim(1))) n.fail("its axis should be one integer");
+  const Term axis = where(less(given_axis, given_axis.number_like(0)), given_axis + x.rank(), given_axis);
+  const Shape shape(x.shape().begin(), x.shape().end() - 1);  // without real and imaginary parts
+  const AxesMatrix along = axes_matrix(n, shape, axis, {});
+  std::vector<Term> parts;
+  if (!x.dim(-1).is_constant())
+    n.fail("the last dimension of its data {} is not known", to_string(x.shape()));
+  for (int64_t part = 0; part < x.dim(-1).value(); ++part)
+    parts.emplace_back(n, n.reshape(to_matrix(n, x.sliced(-1, part, part + 1).squeezed(-1), along),
+                                    {along.rows, along.columns, 1}));
+  const Term y = transformed(concatenated(parts, -1), t);
+  AxesMatrix back = along;
+  Shape result = shape;
+  if (!(y.dim(1) == along.columns)) {  // the axis has another extent now
+    const Term places = Term::range(n, static_cast<int64_t>(shape.size()));
+    result = n.bind(where(equal(places, axis), Term::dimensions(n, {y.dim(1)}), Term::dimensions(n, shape)),
+                    "sizes");
+    back = axes_matrix(n, result, axis, {});
+  }
+  std::vector<Term> results;
+  for (int64_t part = 0; part < y.dim(-1).value(); ++part)
+    results.push_back(
+        Term(n, from_matrix(n, y.sliced(-1, part, part + 1).squeezed(-1), back, result)).unsqueezed(-1));
+  return concatenated(results, -1);
 }
 
 void convert_dft(NodeImport& n) {
   const Term x = Term::input(n, 0);
   if (x.rank() < 2) n.fail("its data {} have too few dimensions", n.type(0).str());
-  int64_t axis = n.opset() < 20 ? n.integer("axis", 1) : -2;
-  if (n.opset() >= 20 && n.has(2)) axis = one_integer(n, 2, "axis");
-  axis = n.axis(axis, x.rank());
-  if (axis == x.rank() - 1) n.fail("its axis {} is that of real and imaginary parts", axis);
   Transform t;
-  if (n.has(1)) t.length = one_integer(n, 1, "dft_length");
+  if (n.has(1)) t.length = one_size(n, 1, "dft_length");
   t.inverse = n.integer("inverse", 0) != 0;
   t.onesided = n.integer("onesided", 0) != 0;
+  if (n.opset() >= 20 && n.has(2) && !is_known_list(n, 2))
+    return n.set(0, transformed_along(x, Term(n, as_index_vector(n, 2)), t));
+  int64_t axis = n.opset() < 20 ? n.integer("axis", 1) : -2;
+  if (n.opset() >= 20 && n.has(2)) axis = n.integers(2, "axis").at(0);
+  axis = n.axis(axis, x.rank());
+  if (axis == x.rank() - 1) n.fail("its axis {} is that of real and imaginary parts", axis);
   n.set(0, with_axis_before_parts(transformed(with_axis_before_parts(x, axis), t), axis));
 }
 
@@ -97,14 +127,13 @@ void convert_dft(NodeImport& n) {
 void convert_stft(NodeImport& n) {
   const Term x = Term::input(n, 0);
   if (x.rank() != 3) n.fail("its signal {} should have 3 dimensions", n.type(0).str());
-  const int64_t step = one_integer(n, 1, "frame_step");
-  if (step < 1) n.fail("its frame_step is {}", step);
+  const Dim step = one_size(n, 1, "frame_step");
+  if (step.is_constant() && step.value() < 1) n.fail("its frame_step is {}", step.value());
   Dim length = x.dim(1);
   if (n.has(2)) length = n.type(2).shape.at(0);
-  if (n.has(3)) length = one_integer(n, 3, "frame_length");
-  if (!length.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "frame_length");
+  if (n.has(3)) length = one_size(n, 3, "frame_length");
   const Dim frames = floordiv(x.dim(1) - length, step) + 1;
-  const Term first = Term::range(n, frames) * static_cast<double>(step);
+  const Term first = Term::range(n, frames) * Term::dimensions(n, {step});
   const Term at = first.reshaped({frames, 1}) + Term::range(n, length);
   Term pieces = gather(x, at, 1);  // (B, frames, length, parts)
   if (n.has(2)) pieces = pieces * Term::input(n, 2).reshaped({length, 1});
@@ -130,40 +159,37 @@ void convert_cosine_window(NodeImport& n, double constant, double first, double 
 }
 
 /// Triangles between neighbouring points that are equally far apart on the mel scale (O'Shaughnessy, 1987),
-/// with ONNX's rounding of the points to bins of the spectrum.
+/// with ONNX's rounding of the points to bins of the spectrum. All five inputs may be data.
 void convert_mel_weight_matrix(NodeImport& n) {
-  const int64_t filters = one_integer(n, 0, "num_mel_bins"), length = one_integer(n, 1, "dft_length");
-  const int64_t rate = one_integer(n, 2, "sample_rate");
-  const double low = n.numbers(3, "lower_edge_hertz").at(0), high = n.numbers(4, "upper_edge_hertz").at(0);
+  const Dim filters = one_size(n, 0, "num_mel_bins"), length = one_size(n, 1, "dft_length");
   constexpr int64_t kMost = 1 << 20;
-  if (filters < 1 || filters > kMost || length < 1 || length > kMost || rate < 1)
-    n.fail("{} filters of {} elements at a rate of {} make no sense", filters, length, rate);
-  const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
-  const int64_t bins = length / 2 + 1;
-  const double step = (mel(high) - mel(low)) / static_cast<double>(filters + 2);
-  std::vector<int64_t> point;
-  for (int64_t i = 0; i < filters + 2; ++i) {
-    const double hertz = 700 * (std::pow(10, (mel(low) + static_cast<double>(i) * step) / 2595) - 1);
-    const auto at =
-        static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate)));
-    if (at < 0 || at >= bins) n.fail("its edges {} and {} lie outside of the spectrum", low, high);
-    point.push_back(at);
+  for (const Dim& d : {filters, length}) {
+    if (d.is_constant() && (d.value() < 1 || d.value() > kMost))
+      n.fail("{} filters of {} elements make no sense", filters.str(), length.str());
   }
-  std::vector<float> weights(static_cast<size_t>(bins * filters), 0);
-  for (int64_t i = 0; i < filters; ++i) {
-    const auto p = point.begin() + i;
-    const auto set = [&](int64_t bin, int64_t from, int64_t span) {
-      weights[static_cast<size_t>(bin * filters + i)] =
-          span == 0
-              ? 1.0f
-              : static_cast<float>(static_cast<double>(std::abs(bin - from)) / static_cast<double>(span));
-    };
-    for (int64_t bin = p[0]; bin <= p[1]; ++bin) set(bin, p[0], p[1] - p[0]);
-    for (int64_t bin = p[1]; bin < p[2]; ++bin) set(bin, p[2], p[2] - p[1]);
-  }
-  const Term matrix(
-      n, n.constant_value(make_constant({DType::kF32, {bins, filters}}, weights.data()), "filters"));
-  n.set(0, matrix.cast(n.has_attribute("output_datatype") ? n.element_type("output_datatype") : DType::kF32));
+  const auto number = [&](size_t i) { return Term::input(n, i).reshaped({1}).cast(DType::kF64); };
+  const Term rate = number(2);
+  const double per_decade = std::numbers::ln10 / 2595;
+  const auto mel = [&](const Term& hertz) { return log(hertz / 700 + 1) / per_decade; };
+  const Term low = mel(number(3)), high = mel(number(4));
+  const auto size = [&](const Dim& d) { return Term::dimensions(n, {d}).cast(DType::kF64); };
+  const Term step = (high - low) / size(filters + 2);
+  const Term hertz =
+      (exp((low + Term::range(n, filters + 2).cast(DType::kF64) * step) * per_decade) - 1.0) * 700;
+  const Term points = floor(size(length + 1) * hertz / rate);
+  const Term begin = points.sliced(0, 0, filters), top = points.sliced(0, 1, filters + 1),
+             end = points.sliced(0, 2, filters + 2);
+  const Dim bins = floordiv(length, 2) + 1;
+  const Term bin = Term::range(n, bins).cast(DType::kF64).reshaped({bins, 1});
+  const auto share = [](const Term& part, const Term& span) {  // of nothing all
+    return where(equal(span, span.number_like(0)), 1, part / maximum(span, 1));
+  };
+  const Term rises = both(less_equal(begin, bin), less_equal(bin, top));
+  const Term falls = both(less_equal(top, bin), less(bin, end));
+  const Term weights =
+      where(falls, share(end - bin, end - top), where(rises, share(bin - begin, top - begin), 0));
+  n.set(0,
+        weights.cast(n.has_attribute("output_datatype") ? n.element_type("output_datatype") : DType::kF32));
 }
 
 }  // namespace

@@ -75,8 +75,13 @@ void convert_slice_1(NodeImport& n) {
   slice(n, as_dims(n.integer_list("starts")), as_dims(n.integer_list("ends")), n.integer_list("axes"), {});
 }
 void convert_slice_10(NodeImport& n) {
-  const bool by_data = !n.contents(1) || !n.contents(2) || (n.has(3) && !is_known_list(n, 3)) ||
-                       (n.has(4) && !is_known_list(n, 4));
+  // From which end a bound counts must be known too.
+  const auto is_open = [&](size_t i) {
+    const auto bounds = n.contents(i);
+    return !bounds || std::ranges::any_of(bounds->dims, [&](const Dim& d) { return n.may_be_negative(d); });
+  };
+  const bool by_data =
+      is_open(1) || is_open(2) || (n.has(3) && !is_known_list(n, 3)) || (n.has(4) && !is_known_list(n, 4));
   if (by_data) return n.set(0, slice_by_data(n, n.input(0)));
   std::vector<int64_t> axes, steps;
   if (n.has(3)) axes = n.integers(3, "axes");
@@ -118,10 +123,12 @@ void split(NodeImport& n, const Shape& sizes) {
 }
 
 void convert_split_1(NodeImport& n) {
+  n.assume_length(1, static_cast<int64_t>(n.output_count()));
   if (n.has(1)) return split(n, n.dims(1, "split"));
   split(n, as_dims(n.integer_list("split")));
 }
 void convert_split_13(NodeImport& n) {
+  n.assume_length(1, static_cast<int64_t>(n.output_count()));
   split(n, n.has(1) ? n.dims(1, "split") : Shape{});
 }
 
@@ -136,15 +143,22 @@ PadMode pad_mode(NodeImport& n) {
   n.unsupported(UnsupportedKind::kAttribute, "mode '{}'", mode);
 }
 
-/// Positive amounts become a pad, negative ones a slice.
+/// Positive amounts become a pad, negative ones a slice. Where they are data, what they make of an axis has a
+/// name: products of such sums have more terms than anything could hold.
 Value* padded(NodeImport& n, Value* x, const Shape& before, const Shape& after, PadAttrs attrs) {
-  const auto cut = [](const Dim& d) { return certainly_at_most(0, d) ? Dim(0) : larger(Dim(0) - d, 0); };
+  const auto cut = [&](const Dim& d) {
+    return certainly_at_most(0, d) ? Dim(0) : n.positive_part(Dim(0) - d);
+  };
   for (size_t i = 0; i < before.size(); ++i) {
     const Dim begin = cut(before[i]), end = cut(after[i]);
+    const bool by_data = n.may_be_negative(before[i]) || n.may_be_negative(after[i]);
+    const auto size = [&](const Dim& d) { return by_data ? n.named({d}, "padded")[0] : d; };
     if (!(begin == Dim(0) && end == Dim(0)))
-      x = n.slice(x, static_cast<int64_t>(i), begin, x->type.shape[i] - end);
-    attrs.before.push_back(begin == Dim(0) ? before[i] : larger(before[i], 0));
-    attrs.after.push_back(end == Dim(0) ? after[i] : larger(after[i], 0));
+      x = n.slice(x, static_cast<int64_t>(i), begin, begin + size(x->type.shape[i] - begin - end));
+    const Dim front = begin == Dim(0) ? before[i] : n.positive_part(before[i]);
+    const Dim back = end == Dim(0) ? after[i] : n.positive_part(after[i]), extent = x->type.shape[i];
+    attrs.before.push_back(front);
+    attrs.after.push_back(size(extent + front + back) - extent - front);
   }
   return n.add(op::pad, {x}, std::make_shared<PadAttrs>(std::move(attrs)));
 }
@@ -173,6 +187,7 @@ Shape pad_amounts(NodeImport& n) {
     Value* amounts = n.add(op::pad_amounts, {as_index_vector(n, 1), as_index_vector(n, 3)}, attrs);
     return n.bind(amounts, "pads", Elements::kSigned);
   }
+  if (!n.has(3)) n.assume_length(1, static_cast<int64_t>(2 * rank));
   const Shape pads = n.dims(1, "pads", Elements::kSigned);
   std::vector<int64_t> axes;
   if (n.has(3)) axes = n.integers(3, "axes");

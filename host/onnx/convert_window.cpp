@@ -10,7 +10,8 @@ namespace {
 void convert_col2im(NodeImport& n) {
   auto attrs = std::make_shared<Col2ImAttrs>();
   attrs->image = n.dims(1, "image_shape");
-  attrs->kernel = n.integers(2, "block_shape");
+  n.assume_length(2, std::ssize(attrs->image));
+  attrs->kernel = n.dims(2, "block_shape");
   const size_t axes = attrs->kernel.size();
   attrs->strides = n.integer_list("strides", axes, 1);
   attrs->dilations = n.integer_list("dilations", axes, 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/shape_data.h"
@@ -15,9 +16,13 @@ bool is_known_list(NodeImport& n, size_t i) {
 }
 
 Value* as_index_vector(NodeImport& n, size_t i) {
-  Value* x = n.input(i);
-  if (!element_count(x->type.shape).is_constant())
+  if (!element_count(n.type(i).shape).is_constant())
     n.unsupported(UnsupportedKind::kRunTimeValue, "input {} of a length that is only known when the model runs", i);
+  return as_index_list(n, i);
+}
+
+Value* as_index_list(NodeImport& n, size_t i) {
+  Value* x = n.input(i);
   return n.cast(n.reshape(x, {element_count(x->type.shape)}), DType::kI64);
 }
 
@@ -34,21 +39,46 @@ Shape bind_part(NodeImport& n, Value* vector, int64_t begin, int64_t count, cons
 
 // --- axes
 
-AxesMatrix matrix_over_axes(NodeImport& n, Value* x, Value* axes, bool keepdims) {
+namespace {
+
+/// Dimensions of the tensor without as many axes as the running model names.
+int64_t rank_without_axes(NodeImport& n, int rank) {
+  if (const auto declared = n.declared_rank(0)) return std::min(*declared, rank);
+  n.unsupported(UnsupportedKind::kRunTimeValue,
+                "a number of axes that leave its result, whose declared shape does not say how many stay");
+}
+
+}  // namespace
+
+AxesMatrix axes_matrix(NodeImport& n, const Shape& shape, Value* axes, AxesMeaning meaning) {
   auto attrs = std::make_shared<AxesTableAttrs>();
-  attrs->extents = x->type.shape;
-  attrs->keepdims = keepdims;
+  attrs->extents = shape;
+  attrs->keepdims = meaning.keepdims;
+  attrs->all_if_empty = meaning.all_if_empty;
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (!meaning.keepdims && !axes->type.shape[0].is_constant())
+    attrs->reduced_rank = rank_without_axes(n, static_cast<int>(rank));
   AxesMatrix made;
   made.table = n.add(op::axes_table, {axes}, attrs);
-  const int64_t rank = x->type.rank(), dims = 3 * rank;
-  const int64_t count = made.table->type.shape[0].value() - dims;
+  const int64_t dims = 3 * rank, count = made.table->type.shape[0].value() - dims;
   const Shape sizes = bind_part(n, made.table, dims, count, "axes");
+  made.rows = sizes[0];
+  made.columns = sizes[1];
   made.reduced.assign(sizes.begin() + 2, sizes.end());
-  auto matrix = std::make_shared<ToMatrixAttrs>();
-  matrix->rows = sizes[0];
-  matrix->columns = sizes[1];
-  matrix->rank = rank;
-  made.matrix = n.add(op::to_matrix, {n.reshape(x, {element_count(x->type.shape)}), made.table}, matrix);
+  return made;
+}
+
+Value* to_matrix(NodeImport& n, Value* x, const AxesMatrix& like) {
+  auto attrs = std::make_shared<ToMatrixAttrs>();
+  attrs->rows = like.rows;
+  attrs->columns = like.columns;
+  attrs->rank = x->type.rank();
+  return n.add(op::to_matrix, {n.reshape(x, {element_count(x->type.shape)}), like.table}, attrs);
+}
+
+AxesMatrix matrix_over_axes(NodeImport& n, Value* x, Value* axes, AxesMeaning meaning) {
+  AxesMatrix made = axes_matrix(n, x->type.shape, axes, meaning);
+  made.matrix = to_matrix(n, x, made);
   return made;
 }
 
@@ -69,19 +99,25 @@ struct SliceAxes {
   std::optional<std::vector<int64_t>> known_axes, known_steps;
 };
 
-SliceAxes axes_of_slice(NodeImport& n, int64_t entries, int rank) {
+SliceAxes axes_of_slice(NodeImport& n, const Dim& entries, int rank) {
   SliceAxes s;
-  std::vector<int64_t> all(static_cast<size_t>(entries)), ones(static_cast<size_t>(entries), 1);
-  std::iota(all.begin(), all.end(), int64_t{0});
-  if (!n.has(3)) s.known_axes = all;
-  if (!n.has(4)) s.known_steps = ones;
+  if (entries.is_constant()) {
+    std::vector<int64_t> all(static_cast<size_t>(entries.value())), ones(all.size(), 1);
+    std::iota(all.begin(), all.end(), int64_t{0});
+    if (!n.has(3)) s.known_axes = all;
+    if (!n.has(4)) s.known_steps = ones;
+  }
   if (n.has(3) && is_known_list(n, 3)) s.known_axes = n.integers(3, "axes");
   if (n.has(4) && is_known_list(n, 4)) s.known_steps = n.integers(4, "steps");
   if (s.known_axes) {
     for (int64_t& axis : *s.known_axes) axis = n.axis(axis, rank);
   }
-  s.axes = s.known_axes ? index_constant(n, *s.known_axes) : as_index_vector(n, 3);
-  s.steps = s.known_steps ? index_constant(n, *s.known_steps) : as_index_vector(n, 4);
+  const auto list = [&](const auto& known, size_t i, const Term& otherwise) -> Value* {
+    if (known) return index_constant(n, *known);
+    return n.has(i) ? as_index_list(n, i) : otherwise;
+  };
+  s.axes = list(s.known_axes, 3, Term::range(n, entries));
+  s.steps = list(s.known_steps, 4, Term::filled(n, DType::kI64, 1, {entries}));
   return s;
 }
 
@@ -97,9 +133,9 @@ Value* positions(NodeImport& n, Value* bounds, int64_t axis, int64_t rank, const
 }  // namespace
 
 Value* slice_by_data(NodeImport& n, Value* x) {
-  Value *starts = as_index_vector(n, 1), *ends = as_index_vector(n, 2);
-  const int64_t entries = starts->type.shape[0].value(), rank = x->type.rank();
-  const SliceAxes s = axes_of_slice(n, entries, x->type.rank());
+  Value *starts = as_index_list(n, 1), *ends = as_index_list(n, 2);
+  const int64_t rank = x->type.rank();
+  const SliceAxes s = axes_of_slice(n, starts->type.shape[0], x->type.rank());
   auto attrs = std::make_shared<ExtentsAttrs>();
   attrs->extents = x->type.shape;
   Value* bounds = n.add(op::slice_bounds, {starts, ends, s.axes, s.steps}, attrs);

@@ -7,19 +7,31 @@ namespace gantry {
 
 /// Whether the input's elements are constants now.
 bool is_known_list(NodeImport& n, size_t i);
-/// The input, which holds integers, as a vector of i64.
+/// The input, which holds a known number of integers, as a vector of i64.
 Value* as_index_vector(NodeImport& n, size_t i);
+/// The same of any number of integers.
+Value* as_index_list(NodeImport& n, size_t i);
 /// A constant vector of i64.
 Value* index_constant(NodeImport& n, const std::vector<int64_t>& values);
 
-/// A tensor as a matrix whose columns run over axes that are data.
+/// How tensors become matrices whose columns run over axes that are data.
 struct AxesMatrix {
-  Value* matrix = nullptr;
-  Value* table = nullptr;  ///< of op::axes_table
-  Shape reduced;           ///< dimensions of the tensor once the axes are reduced
+  Value* matrix = nullptr;  ///< of matrix_over_axes()'s tensor
+  Value* table = nullptr;   ///< of op::axes_table
+  Dim rows, columns;
+  Shape reduced;  ///< dimensions of the tensor once the axes are reduced
 };
-/// `axes`: i64 vector of a known length.
-AxesMatrix matrix_over_axes(NodeImport& n, Value* x, Value* axes, bool keepdims);
+/// What a list of axes means.
+struct AxesMeaning {
+  bool keepdims = true;       ///< they stay with extent 1
+  bool all_if_empty = false;  ///< none stands for all of them
+};
+/// `axes`: i64 vector. Where its length is only known when the model runs and its axes go, the declared shape
+/// of the node's result says how many stay: unsupported without one.
+AxesMatrix matrix_over_axes(NodeImport& n, Value* x, Value* axes, AxesMeaning meaning);
+/// The same of any tensor of that shape.
+AxesMatrix axes_matrix(NodeImport& n, const Shape& shape, Value* axes, AxesMeaning meaning);
+Value* to_matrix(NodeImport& n, Value* x, const AxesMatrix& like);
 /// The tensor of that type whose matrix `m` is.
 Value* from_matrix(NodeImport& n, Value* m, const AxesMatrix& like, const Shape& shape);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/onnx/dim_bounds.h"
 #include "host/onnx/importer.h"
 #include "host/onnx/node_import.h"
 #include "host/ops/bind_dims.h"
@@ -23,10 +24,10 @@ std::string DataDims::symbol_of(const std::string& name, size_t element, size_t 
 }
 
 Shape DataDims::of(Value* value, Elements elements, const std::string& node) {
-  if (const auto known = known_.find(value); known != known_.end()) return known->second;
+  if (const auto known = known_.find({value, elements}); known != known_.end()) return known->second;
   Shape dims;
   if (!look_through(value, elements, node, dims)) dims = bind(value, elements, node);
-  return known_[value] = dims;
+  return known_[{value, elements}] = dims;
 }
 
 bool DataDims::look_through(Value* value, Elements elements, const std::string& node, Shape& dims) {
@@ -67,7 +68,7 @@ Shape DataDims::bind(Value* value, Elements elements, const std::string& node) {
     dims.push_back(attrs->symbols.back());
     if (elements != Elements::kSigned) continue;
     attrs->negatives.push_back(Dim::symbol(symbol_of(value->name + ".below", i, count)));
-    negatives_.insert(attrs->negatives.back().str());
+    negatives_.emplace(attrs->negatives.back().str(), dims.back());
     dims.back() = dims.back() - attrs->negatives.back();
   }
   if (count > 0) Builder(importer_.function(), {node})(op::bind_dims, {value}, attrs);
@@ -77,6 +78,18 @@ Shape DataDims::bind(Value* value, Elements elements, const std::string& node) {
 bool DataDims::may_be_negative(const Dim& dim) const {
   if (dim.is_constant() || negatives_.empty()) return false;
   return std::ranges::any_of(dim.symbols(), [&](const std::string& name) { return negatives_.count(name) != 0; });
+}
+
+Dim DataDims::positive_part(const Dim& dim) const {
+  if (dim.is_constant()) return std::max<int64_t>(dim.value(), 0);
+  for (const std::string& name : dim.symbols()) {
+    const auto pair = negatives_.find(name);
+    if (pair == negatives_.end()) continue;
+    const Dim &above = pair->second, below = Dim::symbol(name);
+    if (dim == above - below) return above;
+    if (dim == below - above) return below;
+  }
+  return larger(dim, 0);
 }
 
 Shape DataDims::named(Shape dims, const std::string& hint, const std::string& node) {

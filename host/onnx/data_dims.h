@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -26,6 +25,8 @@ class DataDims {
   Shape named(Shape dims, const std::string& hint, const std::string& node);
   /// Whether data decide on the sign of the dimension too.
   bool may_be_negative(const Dim& dim) const;
+  /// max(dim, 0): one of the two symbols of an element, where the dimension is that element or its opposite.
+  Dim positive_part(const Dim& dim) const;
 
  private:
   /// The elements, if a look at what makes the value tells them.
@@ -34,8 +35,8 @@ class DataDims {
   std::string symbol_of(const std::string& name, size_t element, size_t count);
 
   Importer& importer_;
-  std::map<const Value*, Shape> known_;
-  std::set<std::string> negatives_;  ///< symbols of what is below 0
+  std::map<std::pair<const Value*, Elements>, Shape> known_;
+  std::map<std::string, Dim> negatives_;  ///< symbols of what is below 0, with those of what is above
 };
 
 }  // namespace gantry

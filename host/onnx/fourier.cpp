@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "host/ops/elementwise.h"
+
 namespace gantry {
 namespace {
 
@@ -94,9 +96,36 @@ Term transform(const Term& x, double sign) {
   return swapped(second).reshaped(with({n, 2}));         // (…, k2, k1, 2)
 }
 
+/// The same by one product, with a matrix that the running model computes: only it knows n.
+Term by_computed_matrix(const Term& x, double sign) {
+  NodeImport& node = x.node();
+  const Dim& n = x.dim(-2);
+  const Term index = Term::range(node, n), length = Term::dimensions(node, {n});
+  const Term product = index.unsqueezed(1) * index.unsqueezed(0);
+  const Term turns(node, node.add(op::mod, {product, length}, std::make_shared<ModAttrs>()));
+  const Term angle = turns.cast(DType::kF64) * (2 * std::numbers::pi) / length.cast(DType::kF64);
+  const Term cosine = cos(angle).cast(x.dtype()), sine = (sin(angle) * sign).cast(x.dtype());
+  const auto part = [&](int64_t i) {
+    const Term line = x.sliced(-1, i, i + 1).squeezed(-1);
+    return line.rank() == 1 ? line.unsqueezed(0) : line;
+  };
+  Term real = matmul(part(0), cosine), imaginary = matmul(part(0), sine);
+  if (x.dim(-1) == Dim(2)) {
+    real = real - matmul(part(1), sine);
+    imaginary = imaginary + matmul(part(1), cosine);
+  }
+  Shape result(x.shape().begin(), x.shape().end() - 1);
+  result.push_back(2);
+  return concatenated({real.unsqueezed(-1), imaginary.unsqueezed(-1)}, -1).reshaped(result);
+}
+
 }  // namespace
 
 Term fourier(const Term& x, bool inverse) {
+  if (!x.dim(-2).is_constant()) {
+    const Term y = by_computed_matrix(x, inverse ? 1 : -1);
+    return inverse ? y / Term::dimensions(x.node(), {x.dim(-2)}).cast(x.dtype()) : y;
+  }
   const double n = static_cast<double>(x.dim(-2).value());
   const Term y = transform(x, inverse ? 1 : -1);
   return inverse ? y * (1 / n) : y;

@@ -144,6 +144,7 @@ Graph Importer::import_supported() {
   graph_.model_name = graph.name();
   open_.push_back({&graph_.main, 0, {}, {}});
   scopes_.emplace_back();
+  declared_ranks_.add(graph);
   take_initializers(*model_->mutable_graph());
   add_inputs(graph);
   convert_nodes(graph);

@@ -27,6 +27,7 @@ std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const
     Importer& importer;
   } scope(*this);
   define_arguments(graph, std::move(arguments), owner);
+  declared_ranks_.add(graph);
   add_initializers(graph);
   convert_nodes(graph);
   std::vector<Binding> outputs;
@@ -87,6 +88,7 @@ ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::str
   std::vector<Binding> arguments(begun.arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) arguments[i].value = begun.arguments[i];
   define_arguments(graph, std::move(arguments), owner);
+  declared_ranks_.add(graph);
   add_initializers(graph);
   convert_nodes(graph);
   if (begun.first_output != nullptr) body->outputs.push_back(Builder(*body, {owner})(op::copy, {begun.first_output}));

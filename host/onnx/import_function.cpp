@@ -80,6 +80,7 @@ struct Importer::FunctionCall {
       : importer(i), opset(i.opset_), opsets(i.opsets_), prefix(i.prefix_) {
     std::swap(importer.scopes_, scopes);
     std::swap(importer.open_.back().first_scope, first_scope);
+    std::swap(importer.declared_ranks_, declared_ranks);
     ++importer.depth_;
     for (const auto& import : function.opset_import()) {
       if (is_default_domain(import.domain()))
@@ -91,6 +92,7 @@ struct Importer::FunctionCall {
   ~FunctionCall() {
     std::swap(importer.scopes_, scopes);
     std::swap(importer.open_.back().first_scope, first_scope);
+    std::swap(importer.declared_ranks_, declared_ranks);
     importer.opset_ = opset;
     importer.opsets_ = std::move(opsets);
     importer.prefix_ = std::move(prefix);
@@ -105,6 +107,7 @@ struct Importer::FunctionCall {
   std::string prefix;
   std::deque<std::unordered_map<std::string, Binding>> scopes;
   size_t first_scope = 0;
+  DeclaredRanks declared_ranks;  ///< of the caller
 };
 
 int64_t Importer::opset_of(const std::string& domain) const {
@@ -152,6 +155,10 @@ void Importer::call_function(const onnx::FunctionProto& function, const onnx::No
   {
     const FunctionCall call(*this, function);
     scopes_.push_back(std::move(arguments));
+    for (int i = 0; i < node.output_size(); ++i) {
+      if (const auto rank = call.declared_ranks.of(node.output(i)))
+        declared_ranks_.add(function.output(i), *rank);
+    }
     prefix_ = name + "/";
     convert_nodes(body);
     for (int i = 0; i < node.output_size(); ++i) {

@@ -13,6 +13,7 @@
 #include "host/graph/graph.h"
 #include "host/onnx/contents.h"
 #include "host/onnx/data_dims.h"
+#include "host/onnx/declared_ranks.h"
 #include "host/onnx/import.h"
 #include "host/onnx/tensor_data.h"
 #include "host/onnx/unsupported.h"
@@ -94,6 +95,7 @@ class Importer {
   Function& function() { return *open_.back().function; }
   TensorReader& tensors() { return tensors_; }
   DataDims& data_dims() { return data_dims_; }
+  const DeclaredRanks& declared_ranks() const { return declared_ranks_; }
   /// A symbol that no other has.
   std::string new_symbol(const std::string& wanted);
   /// The binding of a name, inner scopes first; a user error names `reader` if there is none. Throws
@@ -200,6 +202,7 @@ class Importer {
   std::shared_ptr<FunctionBodies> bodies_;
   TensorReader tensors_;
   DataDims data_dims_{*this};
+  DeclaredRanks declared_ranks_;  ///< of the graph, or the function, that is being converted
   Graph graph_;
   int64_t opset_ = 0;
   std::map<std::string, int64_t> opsets_;  ///< of the other domains

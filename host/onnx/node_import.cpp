@@ -2,6 +2,8 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+
 #include "host/onnx/importer.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
@@ -85,7 +87,12 @@ std::optional<Contents> NodeImport::contents(size_t i) {
 
 Shape NodeImport::dims(size_t i, const char* what, Elements elements) {
   if (!has(i)) fail("its {} (input {}) is missing", what, i);
-  if (auto known = contents(i)) return known->dims;
+  if (auto known = contents(i)) {
+    const bool may_fail = elements == Elements::kSizes &&
+                          std::ranges::any_of(known->dims, [&](const Dim& d) { return may_be_negative(d); });
+    // Under a name of its own a size is checked while the model runs.
+    return may_fail ? named(known->dims, what) : known->dims;
+  }
   TensorType t = type(i);
   if (t.dtype != DType::kI64 && t.dtype != DType::kI32)
     fail("its {} must be integers, not {}", what, t.str());
@@ -105,8 +112,19 @@ Shape NodeImport::bind(Value* value, const char* what, Elements elements) {
   return importer_.data_dims().of(value, elements, name_);
 }
 
+void NodeImport::assume_length(size_t i, std::optional<int64_t> count) {
+  if (!count || *count < 0 || !has(i) || contents(i)) return;
+  if (type(i).rank() != 1 || type(i).shape[0].is_constant()) return;
+  Value* known = reshape(input(i), {*count});
+  importer_.lookup(proto_.input(static_cast<int>(i)), name_).value = known;
+}
+
 bool NodeImport::may_be_negative(const Dim& dim) const {
   return importer_.data_dims().may_be_negative(dim);
+}
+
+Dim NodeImport::positive_part(const Dim& dim) const {
+  return importer_.data_dims().positive_part(dim);
 }
 
 Shape NodeImport::named(Shape dims, const char* hint) {
@@ -270,6 +288,13 @@ ConstantPtr NodeImport::tensor(const char* name) const {
              ? importer_.tensors().read(a->t(), fmt::format("node {}: the tensor '{}'", name_, name))
              : nullptr;
 }
+std::vector<double> NodeImport::tensor_numbers(const char* name) const {
+  const ConstantPtr data = tensor(name);
+  if (!data) fail("its attribute {} is missing", name);
+  auto values = to_doubles(*data);
+  if (!values) unsupported(UnsupportedKind::kElementType, "{} as {}", name_of(data->type.dtype), name);
+  return *values;
+}
 DType NodeImport::cast_target() const {
   if (opset() < 6) {  // named by a text
     onnx::TensorProto::DataType type = onnx::TensorProto::UNDEFINED;
@@ -309,6 +334,10 @@ size_t NodeImport::output_count() const {
 }
 bool NodeImport::wants(size_t i) const {
   return i < output_count() && !proto_.output(static_cast<int>(i)).empty();
+}
+
+std::optional<int> NodeImport::declared_rank(size_t i) const {
+  return wants(i) ? importer_.declared_ranks().of(proto_.output(static_cast<int>(i))) : std::nullopt;
 }
 
 void NodeImport::set(size_t i, Value* value) {

@@ -85,8 +85,13 @@ class NodeImport {
   Shape bind(Value* value, const char* what, Elements elements = Elements::kSizes);
   /// Whether data decide on the sign of a dimension too.
   bool may_be_negative(const Dim& dim) const;
+  /// max(dim, 0), simpler where the dimension is an element that data give.
+  Dim positive_part(const Dim& dim) const;
   /// The dimensions under names of their own where they are more than a symbol: expressions of expressions grow.
   Shape named(Shape dims, const char* hint);
+  /// The input, a vector whose length only the running model knows, has so many elements: a constraint, from
+  /// which on that is its length. Nothing where the length is known, or no count is given.
+  void assume_length(size_t i, std::optional<int64_t> count);
   /// As dims(), all constant.
   std::vector<int64_t> integers(size_t i, const char* what);
   /// Elements of a constant of any numeric dtype.
@@ -114,6 +119,8 @@ class NodeImport {
   std::vector<double> number_list(const char* name) const;
   std::vector<std::string> text_list(const char* name) const;
   ConstantPtr tensor(const char* name) const;
+  /// The elements of an attribute that is a tensor of any numeric dtype; a missing one is a user error.
+  std::vector<double> tensor_numbers(const char* name) const;
   /// The attribute `to` of Cast.
   DType cast_target() const;
   /// An attribute that holds an element type.
@@ -125,6 +132,8 @@ class NodeImport {
   // --- results
   size_t output_count() const;
   bool wants(size_t i) const;
+  /// The number of dimensions that the model declares of a result, where it does.
+  std::optional<int> declared_rank(size_t i) const;
   void set(size_t i, Value* value);
   void set_contents(size_t i, Contents contents);
   /// A tensor whose value is known; becomes data when something reads it as such.

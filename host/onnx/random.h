@@ -8,4 +8,7 @@ namespace gantry {
 /// Uniform in [0, 1), f32: of the node's seed (attribute `seed`), or of its name where it has none.
 Term random_fractions(NodeImport& n, const Shape& shape);
 
+/// f64 in [0, 1) that numpy.random.RandomState draws with the node's integer attribute `seed`.
+Term seeded_fractions(NodeImport& n, const Shape& shape);
+
 }  // namespace gantry

@@ -43,6 +43,13 @@ Term Term::range(NodeImport& n, const Dim& count, const Dim& start) {
   return {n, n.add(op::arange, {}, attrs)};
 }
 
+Term Term::dimensions(NodeImport& n, const Shape& dims) {
+  auto attrs = std::make_shared<DimsToTensorAttrs>();
+  attrs->dims = dims;
+  if (constant_shape(dims)) return {n, n.add(op::dims_to_tensor, {}, attrs)};
+  return {n, Builder(n.function(), {n.name()})(op::dims_to_tensor, {}, attrs)};  // no numbers yet
+}
+
 const Dim& Term::dim(int64_t axis) const {
   return shape()[static_cast<size_t>(normal(*this, axis))];
 }
@@ -120,6 +127,9 @@ Term abs(const Term& x) {
 }
 Term floor(const Term& x) {
   return x.apply(op::floor);
+}
+Term ceil(const Term& x) {
+  return x.apply(op::ceil);
 }
 Term cos(const Term& x) {
   return x.apply(op::cos);

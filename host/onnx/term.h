@@ -20,6 +20,8 @@ class Term {
   static Term input(NodeImport& n, size_t i) { return {n, n.input(i)}; }
   /// 0, 1, …, count - 1 as i64, from `start` on.
   static Term range(NodeImport& n, const Dim& count, const Dim& start = 0);
+  /// The dimensions' values as a vector of i64.
+  static Term dimensions(NodeImport& n, const Shape& dims);
   /// One element of that dtype.
   static Term number(NodeImport& n, DType dtype, double value) { return {n, n.scalar(dtype, value)}; }
   /// That number in every element.
@@ -77,6 +79,7 @@ Term sqrt(const Term& x);
 Term tanh(const Term& x);
 Term abs(const Term& x);
 Term floor(const Term& x);
+Term ceil(const Term& x);
 Term cos(const Term& x);
 Term sin(const Term& x);
 Term sigmoid(const Term& x);

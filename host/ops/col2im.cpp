@@ -2,7 +2,6 @@
 #include "host/ops/col2im.h"
 
 #include "host/ops/families.h"
-#include "host/ops/image.h"
 #include "host/ops/support.h"
 
 namespace gantry {
@@ -15,16 +14,12 @@ using ops::require;
 Shape window_counts(const Col2ImAttrs& a) {
   Shape counts;
   const size_t n = a.kernel.size();
-  for (size_t i = 0; i < n; ++i)
-    counts.push_back(window_extent(a.image[i], a.padding[i], a.padding[n + i], a.kernel[i], a.strides[i],
-                                   a.dilations[i], false));
+  for (size_t i = 0; i < n; ++i) {
+    const Dim reach =
+        (a.kernel[i] - 1) * a.dilations[i] + 1;  // of a window, which only the running model may know
+    counts.push_back(floordiv(a.image[i] + a.padding[i] + a.padding[n + i] - reach, a.strides[i]) + 1);
+  }
   return counts;
-}
-
-int64_t window_size(const Col2ImAttrs& a) {
-  int64_t size = 1;
-  for (int64_t k : a.kernel) size *= k;
-  return size;
 }
 
 std::vector<TensorType> infer_col2im(const Node& node, Function& function) {
@@ -35,13 +30,14 @@ std::vector<TensorType> infer_col2im(const Node& node, Function& function) {
               a.padding.size() == 2 * n,
           "image, kernel, strides, dilations and padding do not fit together");
   for (size_t i = 0; i < n; ++i)
-    require(a.kernel[i] > 0 && a.strides[i] > 0 && a.dilations[i] > 0,
+    require((!a.kernel[i].is_constant() || a.kernel[i].value() > 0) && a.strides[i] > 0 && a.dilations[i] > 0,
             "kernel, strides and dilations must be positive");
   ops::require_dtype(x.dtype != DType::kBool, x.dtype);
-  require(x.rank() == 3 && !provably_different(mod(x.shape[1], window_size(a)), 0),
-          "the columns {} are not of windows of {} elements", x.str(), window_size(a));
+  const Dim size = element_count(a.kernel);
+  require(x.rank() == 3 && !provably_different(mod(x.shape[1], size), 0),
+          "the columns {} are not of windows of {} elements", x.str(), size.str());
   ops::unify(x.shape[2], element_count(window_counts(a)), function, node, "columns and windows of the image");
-  Shape shape{x.shape[0], floordiv(x.shape[1], window_size(a))};
+  Shape shape{x.shape[0], floordiv(x.shape[1], size)};
   shape.insert(shape.end(), a.image.begin(), a.image.end());
   return {{x.dtype, shape}};
 }
@@ -49,7 +45,7 @@ std::vector<TensorType> infer_col2im(const Node& node, Function& function) {
 std::vector<Tensor> compute_col2im(const Node& node, const std::vector<Tensor>& in) {
   const auto& a = node.attrs_as<Col2ImAttrs>();
   const Shape counts = window_counts(a);
-  const auto k = ops::reduce_axes({a.kernel.begin(), a.kernel.end()}, "k");
+  const auto k = ops::reduce_axes(to_exprs(a.kernel), "k");
   const DType wide = ops::widened(in[0].dtype());
   const auto body = [&](const std::vector<Expr>& i) {
     Expr element = 0, window = 0, inside;
@@ -59,10 +55,10 @@ std::vector<Tensor> compute_col2im(const Node& node, const std::vector<Tensor>& 
       const Expr index = floordiv(begin, a.strides[d]);
       const Expr here = ge(begin, 0) && lt(index, Expr(counts[d])) && eq(mod(begin, a.strides[d]), 0);
       inside = inside ? inside && here : here;
-      element = element * a.kernel[d] + k[d]->var;
+      element = element * Expr(a.kernel[d]) + k[d]->var;
       window = window * Expr(counts[d]) + index;
     }
-    const Expr value = ops::widen(in[0]({i[0], i[1] * window_size(a) + element, window}));
+    const Expr value = ops::widen(in[0]({i[0], i[1] * Expr(element_count(a.kernel)) + element, window}));
     return sum(if_then_else(inside, value, const_of(wide, 0)), k);
   };
   const Tensor total = compute(to_exprs(node.result()->type.shape), body, "col2im", Role::kReduction);

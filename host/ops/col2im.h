@@ -11,8 +11,8 @@ namespace gantry {
 /// nn.col2im(columns (N, C * elements of a window, windows)) -> (N, C, image…). The windows of an image are
 /// in row-major order, and so are the elements of a window.
 struct Col2ImAttrs : AttrsOf<Col2ImAttrs> {
-  Shape image;
-  std::vector<int64_t> kernel, strides, dilations;
+  Shape image, kernel;
+  std::vector<int64_t> strides, dilations;
   Shape padding;  ///< begins of all spatial axes, then ends
   void fields(AttrVisitor& visit) override {
     visit("image", image);

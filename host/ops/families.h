@@ -27,6 +27,7 @@ void add_create_ops(OpSet& set);
 void add_cumsum_ops(OpSet& set);
 void add_selection_ops(OpSet& set);
 void add_shape_data_ops(OpSet& set);
+void add_axes_matrix_ops(OpSet& set);
 void add_sort_ops(OpSet& set);
 void add_bind_dims_op(OpSet& set);
 void add_device_copy_op(OpSet& set);

@@ -90,6 +90,7 @@ const OpSet& op_set() {
     add_cumsum_ops(all);
     add_selection_ops(all);
     add_shape_data_ops(all);
+    add_axes_matrix_ops(all);
     add_sort_ops(all);
     add_bind_dims_op(all);
     add_control_ops(all);

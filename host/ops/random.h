@@ -1,5 +1,5 @@
-// random_bits: numbers that look random and follow from a seed and their place alone, so that they are the
-// same on every target and in every order of computation.
+// Numbers that look random and follow from a seed. Those of random_bits follow from it and their place alone,
+// so that they are the same in every order of computation.
 #pragma once
 
 #include "host/graph/attrs.h"
@@ -21,6 +21,10 @@ struct RandomBitsAttrs : AttrsOf<RandomBitsAttrs> {
 
 namespace op {
 inline constexpr Op<RandomBitsAttrs> random_bits{"random_bits"};
+/// mersenne_fractions (no inputs): f64 in [0, 1), of which element i is the (i + 1)th that
+/// numpy.random.RandomState(seed) draws: 53 bits of two words of MT19937 (Matsumoto and Nishimura, "Mersenne
+/// Twister", 1998). One thread draws them all.
+inline constexpr Op<RandomBitsAttrs> mersenne_fractions{"mersenne_fractions"};
 }  // namespace op
 
 }  // namespace gantry

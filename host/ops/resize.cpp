@@ -2,9 +2,10 @@
 //
 // Stages of linear and cubic ones:
 //   "resize_positions", "resize_weights"   of an axis, (tap, position of the result): coordinates take f64
-//   "antialias_weights", "antialias_sum"   the same of an axis that shrinks with antialiasing, and the weights' sums
-//   "antialias_lines"                      the data with that axis resized
-//   "resize_lines"                         the data interpolated along the last resized axis alone, where its
+//   "antialias_weights", "antialias_sum"   the same of an axis that shrinks with antialiasing, and the
+//   weights' sums "antialias_lines"                      the data with that axis resized "resize_axis" the
+//   data with one of more than two cubic axes resized "resize_lines"                         the data
+//   interpolated along the last resized axis alone, where its
 //                                          lines are read for several of the result
 //   "resize"                               the sum over the taps of the other axes
 #include "host/ops/resize.h"
@@ -13,6 +14,7 @@
 #include <optional>
 
 #include "host/ops/families.h"
+#include "host/ops/resize_axis.h"
 #include "host/ops/support.h"
 
 namespace gantry {
@@ -24,12 +26,13 @@ void ResizeAttrs::fields(AttrVisitor& visit) {
   visit.enumeration("mode", mode, {"nearest", "linear", "cubic"});
   visit.enumeration("coordinates", coordinates,
                     {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                     "asymmetric", "tf_crop_and_resize"});
+                     "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"});
   visit.enumeration("rounding", rounding, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   visit("cubic_a", cubic_a);
   visit("exclude_outside", exclude_outside);
   visit("antialias", antialias);
   visit("extrapolation", extrapolation);
+  visit("reaches", reaches);
 }
 
 namespace {
@@ -37,151 +40,7 @@ namespace {
 using ops::input_type;
 using ops::require;
 
-constexpr DType kCoordinate = DType::kF64;  // f32 would misplace ties of large images
-Expr imm(double value) {
-  return float_imm(kCoordinate, value);
-}
-Expr floor_of(Expr x) {
-  return call(MathFn::kFloor, {std::move(x)});
-}
-Expr ceil_of(Expr x) {
-  return call(MathFn::kCeil, {std::move(x)});
-}
-Expr as_coordinate(const Dim& d) {
-  return d.is_constant() ? imm(static_cast<double>(d.value())) : cast(kCoordinate, Expr(d));
-}
-
-/// One axis of the interpolation.
-struct Axis {
-  const ResizeAttrs& attrs;
-  Dim in, out;
-  double given_scale;
-  double roi_start = 0, roi_end = 1;
-
-  bool copied() const {
-    bool cropped =
-        attrs.coordinates == ResizeCoordinates::kTfCropAndResize && (roi_start != 0 || roi_end != 1);
-    return in == out && (given_scale == 0 || given_scale == 1) && !cropped;
-  }
-  std::optional<double> known_scale() const {
-    if (given_scale != 0) return given_scale;
-    if (in.is_constant() && out.is_constant() && in.value() > 0)
-      return static_cast<double>(out.value()) / static_cast<double>(in.value());
-    return std::nullopt;
-  }
-  Expr scale() const {
-    if (const auto known = known_scale()) return imm(*known);
-    return as_coordinate(out) / as_coordinate(in);
-  }
-  bool antialiased() const {
-    return attrs.antialias && attrs.mode != ResizeMode::kNearest && !copied() && known_scale().value_or(1) < 1;
-  }
-};
-
-/// Where position i of the result lies in the input.
-Expr source_coordinate(const Axis& axis, const Expr& i) {
-  Expr x = cast(kCoordinate, i), in = as_coordinate(axis.in), out = as_coordinate(axis.out);
-  Expr half_pixel = (x + imm(0.5)) / axis.scale() - imm(0.5);
-  bool single = axis.out == Dim(1);
-  // Denominators that select discards must not be 0.
-  Expr steps = single ? imm(1) : max(out - imm(1), imm(1));
-  switch (axis.attrs.coordinates) {
-    case ResizeCoordinates::kHalfPixel:
-      return half_pixel;
-    case ResizeCoordinates::kPytorchHalfPixel:
-      return select(gt(out, imm(1)), half_pixel, imm(0));
-    case ResizeCoordinates::kHalfPixelSymmetric: {
-      Expr adjustment = out / (axis.scale() * in);
-      return in * imm(0.5) * (imm(1) - adjustment) + half_pixel;
-    }
-    case ResizeCoordinates::kAlignCorners:
-      return single ? imm(0) : x * (in - imm(1)) / steps;
-    case ResizeCoordinates::kAsymmetric:
-      return x / axis.scale();
-    case ResizeCoordinates::kTfCropAndResize:
-      break;
-  }
-  Expr last = in - imm(1);
-  if (single) return imm(0.5 * (axis.roi_start + axis.roi_end)) * last;
-  return imm(axis.roi_start) * last + x * imm(axis.roi_end - axis.roi_start) * last / steps;
-}
-
-/// A weighted element of the input; a null weight is 1.
-struct Tap {
-  Expr position, weight;
-};
-
-Expr clamped(Expr position, const Dim& extent) {
-  return max(Expr(0), min(std::move(position), Expr(extent) - 1));
-}
-
-/// Enlarging by an integer needs no coordinates; nullopt-like null Expr if that is not the case.
-Expr integer_nearest(const Axis& axis, const Expr& i) {
-  const ResizeAttrs& a = axis.attrs;
-  Dim factor = axis.in.is_constant() && axis.in.value() == 0 ? Dim(0) : floordiv(axis.out, axis.in);
-  if (!factor.is_constant() || factor.value() < 1 || !(axis.in * factor == axis.out)) return {};
-  if (axis.given_scale != 0 && axis.given_scale != static_cast<double>(factor.value())) return {};
-  bool rounds =
-      a.rounding == ResizeRounding::kRoundPreferFloor || a.rounding == ResizeRounding::kRoundPreferCeil;
-  bool half = a.coordinates == ResizeCoordinates::kHalfPixel && rounds;
-  bool floor = a.coordinates == ResizeCoordinates::kAsymmetric && a.rounding == ResizeRounding::kFloor;
-  return half || floor ? floordiv(i, factor.value()) : Expr();
-}
-
-std::vector<Tap> nearest_taps(const Axis& axis, const Expr& i) {
-  if (Expr exact = integer_nearest(axis, i)) return {{exact, {}}};
-  Expr x = source_coordinate(axis, i), rounded;
-  switch (axis.attrs.rounding) {
-    case ResizeRounding::kRoundPreferFloor:
-      rounded = ceil_of(x - imm(0.5));
-      break;
-    case ResizeRounding::kRoundPreferCeil:
-      rounded = floor_of(x + imm(0.5));
-      break;
-    case ResizeRounding::kFloor:
-      rounded = floor_of(x);
-      break;
-    case ResizeRounding::kCeil:
-      rounded = ceil_of(x);
-      break;
-  }
-  return {{clamped(cast(DType::kI64, rounded), axis.in), {}}};
-}
-
-/// Keys' cubic convolution kernel at distance d of taps -1, 0, 1, 2 from a point `f` beyond tap 0.
-std::vector<Expr> cubic_weights(double a, const Expr& f) {
-  auto near = [&](const Expr& d) { return ((imm(a + 2) * d - imm(a + 3)) * d) * d + imm(1); };
-  auto far = [&](const Expr& d) { return ((imm(a) * d - imm(5 * a)) * d + imm(8 * a)) * d - imm(4 * a); };
-  return {far(f + imm(1)), near(f), near(imm(1) - f), far(imm(2) - f)};
-}
-
-std::vector<Tap> weighted_taps(const Axis& axis, const Expr& i) {
-  Expr x = source_coordinate(axis, i);
-  Expr base = floor_of(x), fraction = x - base, first = cast(DType::kI64, base);
-  std::vector<Expr> weights;
-  int64_t offset = 0;
-  if (axis.attrs.mode == ResizeMode::kLinear) {
-    weights = {imm(1) - fraction, fraction};
-  } else {
-    weights = cubic_weights(axis.attrs.cubic_a, fraction);
-    offset = -1;
-  }
-  std::vector<Tap> taps;
-  Expr total;
-  for (size_t t = 0; t < weights.size(); ++t) {
-    Expr position = first + (offset + static_cast<int64_t>(t));
-    if (axis.attrs.exclude_outside) {
-      Expr inside = ge(position, 0) && lt(position, Expr(axis.in));
-      weights[t] = select(inside, weights[t], imm(0));
-      total = total ? total + weights[t] : weights[t];
-    }
-    taps.push_back({clamped(position, axis.in), weights[t]});
-  }
-  if (total) {
-    for (Tap& tap : taps) tap.weight = tap.weight / total;
-  }
-  return taps;
-}
+using namespace resizing;  // NOLINT: its other half
 
 /// Sums over the product of the axes' taps from `axis` on.
 Expr interpolate(const Tensor& x, const std::vector<std::vector<Tap>>& taps, size_t axis,
@@ -231,33 +90,46 @@ std::function<std::vector<Tap>(const Expr& i)> tabled_taps(const Axis& axis, DTy
 /// The kernel of linear or cubic interpolation at distance d.
 Expr kernel_at(const ResizeAttrs& attrs, Expr d) {
   d = call(MathFn::kAbs, {std::move(d)});
-  if (attrs.mode == ResizeMode::kLinear) return max(imm(0), imm(1) - d);
+  if (attrs.mode == ResizeMode::kLinear) return max(coordinate(0), coordinate(1) - d);
   const double a = attrs.cubic_a;
-  const Expr near = (imm(a + 2) * d - imm(a + 3)) * d * d + imm(1);
-  const Expr far = ((imm(a) * d - imm(5 * a)) * d + imm(8 * a)) * d - imm(4 * a);
-  return select(le(d, imm(1)), near, select(lt(d, imm(2)), far, imm(0)));
+  const Expr near = (coordinate(a + 2) * d - coordinate(a + 3)) * d * d + coordinate(1);
+  const Expr far = ((coordinate(a) * d - coordinate(5 * a)) * d + coordinate(8 * a)) * d - coordinate(4 * a);
+  return select(le(d, coordinate(1)), near, select(lt(d, coordinate(2)), far, coordinate(0)));
+}
+
+/// How widened kernels lie on the data: taps from `first` on, beside the element at or before a position.
+struct WideTaps {
+  Expr scale, first, count;
+};
+WideTaps wide_taps(const Axis& axis, const Dim& reach) {
+  const auto scale = axis.known_scale();
+  // A scale that is data may turn out to enlarge.
+  if (!scale) return {min(axis.scale(), coordinate(1)), Expr(1 - reach), Expr(2 * reach)};
+  const double width = axis.attrs.mode == ResizeMode::kLinear ? 1 : 2;
+  const auto first = static_cast<int64_t>(std::floor(-width / *scale)) + 1;
+  return {coordinate(*scale), first, 2 - 2 * first};
 }
 
 /// The data with axis d resized: every result is a mean over the elements that the kernel reaches, which is 1 / scale
 /// times as wide; elements beyond the data are those at its end, or do not count.
 Tensor antialiased_lines(const Tensor& x, const Axis& axis, size_t d, DType dtype) {
-  const double scale = *axis.known_scale(), reach = axis.attrs.mode == ResizeMode::kLinear ? 1 : 2;
-  const auto first = static_cast<int64_t>(std::floor(-reach / scale)) + 1, count = 2 - 2 * first;
+  const WideTaps taps = wide_taps(axis, axis.attrs.reaches.empty() ? Dim(0) : axis.attrs.reaches[d]);
   const auto position = [&](const Expr& tap, const Expr& i) {
-    return cast(DType::kI64, floor_of(source_coordinate(axis, i))) + first + tap;
+    return cast(DType::kI64, floor_of(source_coordinate(axis, i))) + taps.first + tap;
   };
   const auto weight = [&](const std::vector<Expr>& i) {
     const Expr at = position(i[0], i[1]);
-    const Expr value = kernel_at(axis.attrs, (cast(kCoordinate, at) - source_coordinate(axis, i[1])) * imm(scale));
+    const Expr value =
+        kernel_at(axis.attrs, (cast(kCoordinate, at) - source_coordinate(axis, i[1])) * taps.scale);
     if (!axis.attrs.exclude_outside) return value;
-    return select(ge(at, 0) && lt(at, Expr(axis.in)), value, imm(0));
+    return select(ge(at, 0) && lt(at, Expr(axis.in)), value, coordinate(0));
   };
-  const Tensor weights = compute({count, Expr(axis.out)}, weight, "antialias_weights");
-  const auto each = reduce_axis(0, count, "tap");
+  const Tensor weights = compute({taps.count, Expr(axis.out)}, weight, "antialias_weights");
+  const auto each = reduce_axis(0, taps.count, "tap");
   const Tensor total = compute(
       {Expr(axis.out)}, [&](const std::vector<Expr>& i) { return sum(weights({each->var, i[0]}), {each}); },
       "antialias_sum");
-  const auto tap = reduce_axis(0, count, "tap");
+  const auto tap = reduce_axis(0, taps.count, "tap");
   std::vector<Expr> shape = x.shape();
   shape[d] = Expr(axis.out);
   const auto body = [&](const std::vector<Expr>& i) {
@@ -275,13 +147,11 @@ bool enlarges(const Axis& axis) {
   return least && *least >= 0;
 }
 
-/// The axis along which lines are interpolated first; nothing if that saves no work, or only what costs
-/// little: elements of the last axis are collected one by one, of others they lie side by side.
-std::optional<size_t> line_axis(const ResizeAttrs& attrs, const std::vector<Axis>& axes) {
-  std::vector<size_t> resized;
-  for (size_t d = 0; d < axes.size(); ++d) {
-    if (!axes[d].copied()) resized.push_back(d);
-  }
+/// The axis of those not copied along which lines are interpolated first; nothing if that saves no work, or
+/// only what costs little: elements of the last axis are collected one by one, of others they lie side by
+/// side.
+std::optional<size_t> line_axis(const ResizeAttrs& attrs, const std::vector<Axis>& axes,
+                                const std::vector<size_t>& resized) {
   if (attrs.mode == ResizeMode::kNearest || resized.size() < 2) return std::nullopt;
   const size_t last = resized.back();
   for (size_t d : resized)
@@ -290,16 +160,24 @@ std::optional<size_t> line_axis(const ResizeAttrs& attrs, const std::vector<Axis
   return pays ? std::optional(last) : std::nullopt;
 }
 
-std::vector<Axis> axes_of(const Node& node) {
+std::vector<Axis> axes_of(const Node& node, const std::vector<Tensor>& inputs) {
   const auto& attrs = node.attrs_as<ResizeAttrs>();
   const Shape& in = input_type(node, 0).shape;
+  const auto rank = static_cast<int64_t>(in.size());
+  const auto data = [&](size_t input, int64_t element) {
+    return inputs.size() > input && inputs[input] ? inputs[input]({Expr(element)}) : Expr();
+  };
   std::vector<Axis> axes;
-  for (size_t d = 0; d < in.size(); ++d) {
+  for (int64_t i = 0; i < rank; ++i) {
+    const auto d = static_cast<size_t>(i);
     Axis axis{attrs, in[d], attrs.sizes[d], attrs.scales.empty() ? 0 : attrs.scales[d]};
     if (!attrs.roi.empty()) {
       axis.roi_start = attrs.roi[d];
       axis.roi_end = attrs.roi[in.size() + d];
     }
+    axis.scale_data = data(1, i);
+    axis.start_data = data(2, i);
+    axis.end_data = data(2, rank + i);
     axes.push_back(axis);
   }
   return axes;
@@ -327,13 +205,14 @@ Expr interpolated(const Tensor& data, const std::vector<TapsAt>& taps, const std
 }
 
 /// The data where their lines are as long as the result's; `taps` of that axis are then one.
-Tensor resized_lines(const Tensor& x, const Axis& axis, size_t d, std::vector<TapsAt>& taps, DType dtype) {
+Tensor resized_lines(const Tensor& x, const Axis& axis, size_t d, std::vector<TapsAt>& taps, DType dtype,
+                     const char* name, Role role) {
   std::vector<TapsAt> own(taps.size(), whole);
   std::swap(own[d], taps[d]);
   std::vector<Expr> shape = x.shape();
   shape[d] = Expr(axis.out);
   auto body = [&](const std::vector<Expr>& i) { return interpolated(x, own, i, dtype); };
-  return compute(shape, body, "resize_lines", Role::kResizedLines);
+  return compute(shape, body, name, role);
 }
 
 /// tf_crop_and_resize: the position lies in the data; null for the other coordinates.
@@ -343,7 +222,7 @@ Expr inside_data(const ResizeAttrs& attrs, const std::vector<Axis>& axes, const 
   for (size_t d = 0; d < axes.size(); ++d) {
     if (axes[d].copied()) continue;
     const Expr at = source_coordinate(axes[d], i[d]);
-    const Expr here = ge(at, imm(0)) && le(at, as_coordinate(axes[d].in - 1));
+    const Expr here = ge(at, coordinate(0)) && le(at, coordinate(axes[d].in - 1));
     inside = inside ? inside && here : here;
   }
   return inside;
@@ -351,20 +230,31 @@ Expr inside_data(const ResizeAttrs& attrs, const std::vector<Axis>& axes, const 
 
 std::vector<Tensor> compute_resize(const Node& node, const std::vector<Tensor>& in) {
   const auto& attrs = node.attrs_as<ResizeAttrs>();
-  const std::vector<Axis> axes = axes_of(node);
+  const std::vector<Axis> axes = axes_of(node, in);
   const DType wide = ops::widened(in[0].dtype());
   const DType compute_dtype = is_float(wide) ? wide : DType::kF64;
   std::vector<TapsAt> taps;
   for (const Axis& axis : axes) taps.push_back(taps_of(axis, compute_dtype));
   Tensor x = in[0];
+  std::vector<size_t> resized;  // by the result's stage
   bool antialiased = false;
   for (size_t d = 0; d < axes.size(); ++d) {
-    if (!axes[d].antialiased()) continue;
-    x = antialiased_lines(x, axes[d], d, compute_dtype);
-    taps[d] = whole;
-    antialiased = true;
+    if (axes[d].antialiased()) {
+      x = antialiased_lines(x, axes[d], d, compute_dtype);
+      taps[d] = whole;
+      antialiased = true;
+    } else if (!axes[d].copied()) {
+      resized.push_back(d);
+    }
   }
-  if (const auto d = antialiased ? std::nullopt : line_axis(attrs, axes)) x = resized_lines(x, axes[*d], *d, taps, compute_dtype);
+  // The terms of all axes at once would be the product of their taps.
+  while (attrs.mode == ResizeMode::kCubic && resized.size() > 2) {
+    const size_t d = resized.front();
+    x = resized_lines(x, axes[d], d, taps, compute_dtype, "resize_axis", Role::kNone);
+    resized.erase(resized.begin());
+  }
+  if (const auto d = antialiased ? std::nullopt : line_axis(attrs, axes, resized))
+    x = resized_lines(x, axes[*d], *d, taps, compute_dtype, "resize_lines", Role::kResizedLines);
   auto body = [&](const std::vector<Expr>& i) {
     const DType dtype = in[0].dtype();
     const Expr value = cast(dtype, interpolated(x, taps, i, compute_dtype));
@@ -379,17 +269,23 @@ std::vector<TensorType> infer_resize(const Node& node, Function&) {
   const TensorType& x = input_type(node, 0);
   size_t rank = x.shape.size();
   require(a.sizes.size() == rank && (a.scales.empty() || a.scales.size() == rank) &&
-              (a.roi.empty() || a.roi.size() == 2 * rank),
-          "sizes, scales and roi need an entry for each axis of {}", x.str());
+              (a.roi.empty() || a.roi.size() == 2 * rank) && (a.reaches.empty() || a.reaches.size() == rank),
+          "sizes, scales, roi and reaches need an entry for each axis of {}", x.str());
   ops::require_dtype(x.dtype != DType::kBool, x.dtype);
   for (size_t d = 0; d < rank; ++d) {
     require(!a.sizes[d].is_constant() || a.sizes[d].value() >= 0, "a size is negative");
     require(a.scales.empty() || a.scales[d] >= 0, "a scale is negative");
     const bool scale_known = (!a.scales.empty() && a.scales[d] != 0) || a.sizes[d] == x.shape[d] ||
                              (x.shape[d].is_constant() && a.sizes[d].is_constant());
-    ops::require_known(!a.antialias || a.mode == ResizeMode::kNearest || scale_known, "scale of each axis");
+    ops::require_known(!a.antialias || a.mode == ResizeMode::kNearest || scale_known || !a.reaches.empty(),
+                       "scale of each axis");
     require(!x.shape[d].is_constant() || x.shape[d].value() > 0 || a.sizes[d] == x.shape[d],
             "cannot resize an axis of extent 0");
+  }
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    const auto count = static_cast<int64_t>(i * rank);
+    require(!ops::has_input(node, i) || input_type(node, i) == TensorType{kCoordinate, {count}},
+            "input {} should be an f64 vector of {}", i, count);
   }
   return {{x.dtype, a.sizes}};
 }
@@ -405,15 +301,21 @@ std::vector<T> permuted(const std::vector<T>& v, const std::vector<int>& to, siz
 }  // namespace
 
 void add_resize_ops(OpSet& set) {
-  OpDef op = ops::define(op::resize, FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
+  OpDef op = ops::define(op::resize, FusionClass::kOpaque, LayoutBehaviour::kAxisRemap,
+                         {"data", "scales", "roi"}, 2);
   op.infer = infer_resize;
   op.compute = compute_resize;
-  op.remap_axes = ops::remapper<ResizeAttrs>([](ResizeAttrs& a, const std::vector<int>& to) {
+  const auto remap = ops::remapper<ResizeAttrs>([](ResizeAttrs& a, const std::vector<int>& to) {
     a.sizes = permuted(a.sizes, to);
     a.scales = permuted(a.scales, to);
     a.roi = permuted(permuted(a.roi, to), to, to.size());
+    a.reaches = permuted(a.reaches, to);
     return true;
   });
+  // Data are in the order of the axes.
+  op.remap_axes = [remap](const Node& node, const std::vector<int>& to) -> std::shared_ptr<Attrs> {
+    return node.inputs.size() > 1 ? nullptr : remap(node, to);
+  };
   set.add(std::move(op));
 }
 

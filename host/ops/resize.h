@@ -15,12 +15,15 @@ enum class ResizeCoordinates : uint8_t {
   kAlignCorners,
   kAsymmetric,
   kTfCropAndResize,
+  kTfHalfPixelForNn,
 };
 enum class ResizeRounding : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
 
+/// resize(data, scales?, roi?): where only the running model knows them, the scales of axes whose scale is 0,
+/// f64[rank], and the region of interest, f64[2 * rank]; sizes follow from them (bind_dims).
 struct ResizeAttrs : AttrsOf<ResizeAttrs> {
   Shape sizes;                 ///< of the result, an entry an axis; axes of equal size are copied
-  std::vector<double> scales;  ///< an entry an axis; 0: sizes[i] / input[i]
+  std::vector<double> scales;  ///< an entry an axis; 0: of the input `scales`, or sizes[i] / data's
   std::vector<double> roi;     ///< starts, then ends, normalised; tf_crop_and_resize only
   ResizeMode mode = ResizeMode::kNearest;
   ResizeCoordinates coordinates = ResizeCoordinates::kHalfPixel;
@@ -29,6 +32,9 @@ struct ResizeAttrs : AttrsOf<ResizeAttrs> {
   bool exclude_outside = false;
   bool antialias = false;  ///< linear and cubic kernels are as wide as an element of the result where an axis shrinks
   double extrapolation = 0;
+  /// With antialiasing, of axes whose scale only the running model knows: as many elements of the data at
+  /// each side of a position as the kernel reaches, or more; an entry an axis, or none.
+  Shape reaches;
   void fields(AttrVisitor& visit) override;
 };
 

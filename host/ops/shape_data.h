@@ -18,25 +18,32 @@ struct ReshapeDimsAttrs : AttrsOf<ReshapeDimsAttrs> {
   }
 };
 
-/// slice_bounds(starts, ends, axes, steps): i64[n] each -> i64[3 * rank]: of ONNX's Slice of a tensor of `extents` the
-/// first position on each axis, then the number of positions on each, then the step on each. An axis that is not named is taken whole.
-/// unsqueeze_dims(axes): i64[n] -> i64[rank + n]: 1 at these axes of the result, the extents in order elsewhere.
-/// pad_amounts(pads, axes): i64[2n], i64[n] -> i64[2 * rank]: amounts in front of each axis, then behind.
+/// slice_bounds(starts, ends, axes, steps): i64[n] each, n known or not -> i64[3 * rank]: of ONNX's Slice of
+/// a tensor of `extents` the first position on each axis, then the number of positions on each, then the step
+/// on each. An axis that is not named is taken whole. unsqueeze_dims(axes): i64[n] -> i64[rank + n]: 1 at
+/// these axes of the result, the extents in order elsewhere. pad_amounts(pads, axes): i64[2n], i64[n] ->
+/// i64[2 * rank]: amounts in front of each axis, then behind.
 struct ExtentsAttrs : AttrsOf<ExtentsAttrs> {
   Shape extents;
   void fields(AttrVisitor& visit) override { visit("extents", extents); }
 };
 
-/// axes_table(axes): i64[n] -> i64[3 * rank + 2 + m], how a tensor of `extents` becomes a matrix whose columns run over
-/// the named axes: its axes are ordered kept ones first, both in their own order. By place in that order the extents,
-/// then the strides (elements) in the tensor; by axis of the tensor the strides in the matrix; the matrix's rows and
-/// columns; and the m dimensions of a reduction of the named axes: rank if `keepdims`, else rank - n.
+/// axes_table(axes): i64[n] -> i64[3 * rank + 2 + m], how a tensor of `extents` becomes a matrix whose
+/// columns run over the named axes: its axes are ordered kept ones first, both in their own order. By place
+/// in that order the extents, then the strides (elements) in the tensor; by axis of the tensor the strides in
+/// the matrix; the matrix's rows and columns; and the m dimensions of a reduction of the named axes: rank if
+/// `keepdims`, else `reduced_rank`, or rank - n where that is -1. Only with one of the former may n be known
+/// when the program runs alone. The rows are -1 where other axes than so many are named. An empty list names
+/// all axes if `all_if_empty`.
 struct AxesTableAttrs : AttrsOf<AxesTableAttrs> {
   Shape extents;
-  bool keepdims = true;
+  bool keepdims = true, all_if_empty = false;
+  int64_t reduced_rank = -1;
   void fields(AttrVisitor& visit) override {
     visit("extents", extents);
     visit("keepdims", keepdims);
+    visit("all_if_empty", all_if_empty);
+    visit("reduced_rank", reduced_rank);
   }
 };
 

@@ -1,4 +1,5 @@
 // Ops whose result is their input's bytes under another type.
+#include "host/ops/bitcast.h"
 #include "host/ops/families.h"
 #include "host/ops/movement.h"
 #include "host/ops/support.h"
@@ -37,6 +38,10 @@ std::vector<Tensor> compute_reshape(const Node&, const Tensor& x, const std::vec
 
 }  // namespace
 
+bool views_elements(const Node& node) {
+  return op_def(node).is_view && node.inputs.size() == 1 && !node.is(op::bitcast);
+}
+
 void add_view_ops(OpSet& set) {
   OpDef reshape =
       ops::define(op::reshape, FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
@@ -46,6 +51,19 @@ void add_view_ops(OpSet& set) {
   };
   reshape.is_view = true;
   set.add(std::move(reshape));
+
+  OpDef bitcast = ops::define(op::bitcast, FusionClass::kOpaque, LayoutBehaviour::kNone, {"data"});
+  bitcast.infer = [](const Node& node, Function&) {
+    const TensorType& x = input_type(node, 0);
+    const DType to = node.attrs_as<CastAttrs>().to;
+    const auto fits = [](DType d) { return d != DType::kBool && d != DType::kI4 && d != DType::kI2; };
+    ops::require(fits(x.dtype) && fits(to) && bit_width(x.dtype) == bit_width(to),
+                 "{} has not the bits of {}", name_of(x.dtype), name_of(to));
+    return std::vector<TensorType>{{to, x.shape}};
+  };
+  bitcast.is_view = true;
+  bitcast.keeps_types = true;
+  set.add(std::move(bitcast));
 
   for (const OpHandle* handle : {static_cast<const OpHandle*>(&op::identity), static_cast<const OpHandle*>(&nn::dropout)}) {
     OpDef op = ops::define(*handle, FusionClass::kElementwise, LayoutBehaviour::kAny, {"data"});

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <optional>
 
+#include "host/ops/bitcast.h"
 #include "host/ops/dense.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
@@ -57,7 +58,7 @@ struct Repeated {
 /// `value` as a reshape that merges what broadcast_to repeated with the axis before it.
 std::optional<Repeated> repeated_matrix(const Value* value) {
   const Node* merge = value->producer;
-  if (merge == nullptr || !op_def(*merge).is_view || merge->inputs.size() != 1) return std::nullopt;
+  if (merge == nullptr || !views_elements(*merge)) return std::nullopt;
   const Node* repeat = producer_of(merge->inputs[0], op::broadcast_to);
   if (repeat == nullptr) return std::nullopt;
   const Shape &from = repeat->inputs[0]->type.shape, &to = repeat->result()->type.shape;

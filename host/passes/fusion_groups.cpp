@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "host/ops/bitcast.h"
 #include "host/ops/op.h"
 #include "host/passes/fusion_reasons.h"
 
@@ -310,8 +311,8 @@ class Grouper {
     if (op_def(*node).is_view) {
       // By itself a view costs nothing; it joins to connect a map of indices behind it.
       const Node* source = node->inputs[0]->producer;
-      if (source == nullptr || !maps_indices(*source) || users_of(*source).size() != 1 ||
-          outputs_.count(source->result()) != 0)
+      if (!views_elements(*node) || source == nullptr || !maps_indices(*source) ||
+          users_of(*source).size() != 1 || outputs_.count(source->result()) != 0)
         return refuse(*node, FusionRule::kView);
     }
     joined(*node, op_def(*node).is_view ? FusionRule::kViewBeforeTiles : FusionRule::kReadIntoTiles,

@@ -6,6 +6,7 @@
 #include "host/passes/memory_bound.h"
 #include "host/passes/memory_placement.h"
 #include "host/passes/passes.h"
+#include "host/passes/symbol_order.h"
 #include "host/passes/symbolic_placement.h"
 
 namespace gantry {
@@ -27,7 +28,10 @@ std::vector<Item> collect_items(const Function& function,
                                 const std::function<std::vector<Dim>(const Node&)>& scratch_bytes,
                                 const std::function<bool(const Node&)>& here) {
   std::set<const Value*> elsewhere;  // results that live in the buffers of outputs
-  for (Value* output : function.outputs) elsewhere.insert(root_of_views(output));
+  const std::set<const Value*> late = outputs_sized_late(function);
+  for (Value* output : function.outputs) {
+    if (late.count(output) == 0) elsewhere.insert(root_of_views(output));
+  }
   std::vector<Item> items;
   std::map<const Value*, size_t> item_of;
   const auto& nodes = function.nodes();
@@ -51,6 +55,12 @@ std::vector<Item> collect_items(const Function& function,
     }
     const std::vector<Dim> scratch = scratch_bytes ? scratch_bytes(node) : std::vector<Dim>{};
     for (size_t s = 0; s < scratch.size(); ++s) items.push_back({nullptr, &node, s, i, i, here_now, false, scratch[s], 0});
+  }
+  for (Value* output : function.outputs) {  // copied at the end
+    const auto found = item_of.find(root_of_views(output));
+    if (found == item_of.end()) continue;
+    items[found->second].last = nodes.size();
+    items[found->second].kept = items[found->second].stretch != stretch;
   }
   return items;
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "host/ops/attention.h"
+#include "host/ops/bitcast.h"
 #include "host/ops/dense.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
@@ -82,7 +83,7 @@ class AttentionRecognizer {
       match.product = attrs->gemm || attrs->transpose_a ? nullptr : node;
       return match.product != nullptr;
     }
-    if (op_def(*node).is_view && node->inputs.size() == 1)
+    if (views_elements(*node))
       return same_matrix(scores->type.shape, node->inputs[0]->type.shape) && follow_private(*node, 0, match);
     if (producer_of(scores, op::add) != nullptr) return follow_sum(*node, match);
     if (producer_of(scores, op::where) != nullptr) return follow_choice(*node, match);
@@ -146,7 +147,7 @@ class AttentionRecognizer {
     // Down to the product with the values.
     Node* user = only_user(softmax.result());
     Value* weights = softmax.result();
-    while (user != nullptr && op_def(*user).is_view &&
+    while (user != nullptr && views_elements(*user) &&
            same_matrix(user->result()->type.shape, weights->type.shape)) {
       weights = user->result();
       user = only_user(weights);

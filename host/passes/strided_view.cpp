@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/ops/bitcast.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
@@ -74,7 +75,7 @@ std::optional<StridedView> through_broadcast(const Node& node, ViewThrough throu
 }
 
 std::optional<StridedView> through_reshape(const Node& node, ViewThrough through) {
-  if (!op_def(node).is_view || node.inputs.size() != 1) return std::nullopt;
+  if (!views_elements(node)) return std::nullopt;
   StridedView view = strided_view(node.inputs[0], through);
   Axis parts;
   for (const Axis& axis : view.axes) parts.insert(parts.end(), axis.begin(), axis.end());

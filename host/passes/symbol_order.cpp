@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/ops/bind_dims.h"
+#include "host/ops/op.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -47,6 +48,29 @@ class Orderer {
 void order_by_symbols(Function& function) {
   if (!binds_symbols(function)) return;
   function.reorder(Orderer(function).take());
+}
+
+std::set<const Value*> outputs_sized_late(const Function& function) {
+  std::set<const Value*> late;
+  if (!binds_symbols(function)) return late;
+  std::map<std::string, size_t> bound_at;
+  std::map<const Node*, size_t> place;
+  for (Node* node : function.nodes()) {
+    const size_t at = place.size();
+    place[node] = at;
+    for (const std::string& symbol : bound_symbols(*node)) bound_at[symbol] = at;
+  }
+  for (Value* output : function.outputs) {
+    const Value* root = root_of_views(output);
+    if (root->producer == nullptr) continue;
+    for (const Dim& dim : output->type.shape) {
+      for (const std::string& symbol : dim.symbols()) {
+        const auto bound = bound_at.find(symbol);
+        if (bound != bound_at.end() && bound->second > place.at(root->producer)) late.insert(output);
+      }
+    }
+  }
+  return late;
 }
 
 }  // namespace gantry

@@ -61,5 +61,25 @@ TEST(Reductions, ThatAreNoIntegersAreCutOff) {
   }
 }
 
+TEST(BitCast, KeepsTheBits) {
+  OneNode floats("", "BitCast", 26), bytes("", "BitCast", 26), nibbles("", "BitCast", 26),
+      truths("", "BitCast", 26);
+  floats.input<float>(DType::kF32, {4}, {1, -0.0F, -INFINITY, 1e-45F}).with("to", int64_t{6});
+  EXPECT_THAT(floats.run<int32_t>(DType::kI32),
+              ::testing::ElementsAre(0x3F800000, INT32_MIN, static_cast<int32_t>(0xFF800000), 1));
+  bytes.input<int8_t>(DType::kI8, {3}, {-1, 5, -128}).with("to", int64_t{2});
+  EXPECT_THAT(bytes.run<uint8_t>(DType::kU8), ::testing::ElementsAre(255, 5, 128));
+  nibbles.input<uint8_t>(DType::kU4, {3}, {15, 7, 8}).with("to", int64_t{22});
+  EXPECT_THAT(nibbles.run<int8_t>(DType::kI4), ::testing::ElementsAre(-1, 7, -8));
+  truths.input<uint8_t>(DType::kBool, {2}, {1, 0}).with("to", int64_t{3});
+  EXPECT_THAT(truths.run<int8_t>(DType::kI8), ::testing::ElementsAre(1, 0));
+}
+
+TEST(BitCast, OfAnotherWidthIsRefused) {
+  OneNode node("", "BitCast", 26);
+  node.input<float>(DType::kF32, {1}, {1}).with("to", int64_t{11});
+  EXPECT_THROW(node.results(), Error);
+}
+
 }  // namespace
 }  // namespace gantry

@@ -1,4 +1,5 @@
 // Random numbers: their statistics, and that they follow from the seed.
+#include <algorithm>
 #include <cmath>
 
 #include "tests/onnx/model_text.h"
@@ -112,6 +113,23 @@ TEST(Random, DropoutInTrainingKeepsTheMeanAndSaysWhatItDropped) {
                        "y kept", x);
   for (size_t i = 0; i < y[0].size(); ++i) ASSERT_NEAR(y[0][i], y[1][i] / 0.75, 1e-6);
   EXPECT_NEAR(moments(y[1]).mean, 0.75, 5 * std::sqrt(0.1875 / kCount));
+}
+
+TEST(Random, DropoutWithASeedDropsWhatNumPysRandomStateWould) {
+  // numpy.random.RandomState(7).uniform(size=700) >= 0.5: 337 of them, more than one round of the generator's
+  // state.
+  const std::string first = "0101111000110001001011011011100000011010",
+                    last = "0110001011100000010000101100110101111100";
+  const Inputs x{{"x", {{700}, std::vector<double>(700, 1)}}};
+  const std::string train =
+      "initializer { name: 'ratio' data_type: 1 float_data: 0.5 } "
+      "initializer { name: 'train' data_type: 9 int32_data: 1 } ";
+  const auto y = drawn(train + node("Dropout", "x ratio train", "y", integer("seed", 7)), "y", x)[0];
+  std::string kept;
+  for (double v : y) kept += v != 0 ? '1' : '0';
+  EXPECT_EQ(kept.substr(0, 40), first);
+  EXPECT_EQ(kept.substr(660), last);
+  EXPECT_EQ(std::count(kept.begin(), kept.end(), '1'), 337);
 }
 
 }  // namespace

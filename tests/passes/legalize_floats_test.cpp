@@ -44,6 +44,23 @@ TEST(LegalizeFloats, CastsOfTheModelToANarrowTypeRoundAndOthersBeginAtWhatWasCom
 )");
 }
 
+TEST(LegalizeFloats, BitsAreThoseOfTheRoundedNumber) {
+  EXPECT_EQ(after(R"(fn @main(%x: Tensor[(4), f16]) -> Tensor[(4), i16] {
+  %0 = exp(%x)
+  %1 = bitcast(%0, to=i16)
+  return %1
+})",
+                  legalize_floats),
+            R"(fn @main(%x: Tensor[(4), f16]) -> Tensor[(4), i16] {
+  %2 = cast(%x, to=f32)
+  %3 = exp(%2)
+  %4 = cast(%3, to=f16)
+  %1 = bitcast(%4, to=i16)
+  return %1
+}
+)");
+}
+
 TEST(LegalizeFloats, OtherTypesAndNodesWithoutFloatsStayAsTheyAre) {
   const std::string text =
       R"(fn @main(%x: Tensor[(4), f64], %i: Tensor[(4), i64]) -> (Tensor[(4), f64], Tensor[(4), i64]) {

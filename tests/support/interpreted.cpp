@@ -44,6 +44,11 @@ std::vector<ConstantPtr> evaluate_loops(const Node& node, const std::vector<Tens
 
 std::vector<ConstantPtr> interpret_node(const Node& node, const std::vector<ConstantPtr>& inputs) {
   if (!node.bodies.empty()) return interpret_function(*node.bodies[0], inputs);
+  if (op_def(node).is_view && !op_def(node).compute) {  // the same bytes
+    auto viewed = std::make_shared<ConstantData>(*inputs[0]);
+    viewed->type = node.result()->type;
+    return {viewed};
+  }
   std::vector<Tensor> tensors;
   std::map<const OperationNode*, ConstantPtr> data;
   for (const ConstantPtr& input : inputs) {
@@ -108,6 +113,18 @@ class BoundSymbols {
     for (const ConstantPtr& input : inputs) concrete.inputs.push_back(input ? value_of(input->type) : nullptr);
     for (const Value* result : node.results) concrete.results.push_back(value_of(result->type));
     return interpret_node(concrete, inputs);
+  }
+
+  /// Symbols of a parameter's dimensions have the sizes that are given.
+  void bind(const TensorType& declared, const TensorType& given) {
+    for (size_t i = 0; i < declared.shape.size(); ++i) {
+      if (declared.shape[i].is_symbol()) sizes_[declared.shape[i].str()] = given.shape[i];
+    }
+  }
+
+  TensorType concrete(TensorType type) const {
+    for (Dim& dim : type.shape) dim = dim.substitute(sizes_);
+    return type;
   }
 
   void check(const Function& function) const {
@@ -193,15 +210,16 @@ Arguments interpret_body(const Function& function, const Arguments& inputs, std:
   internal_check(inputs.size() == function.parameters.size(), "{} inputs for {} parameters", inputs.size(),
                  function.parameters.size());
   std::map<const Value*, ConstantPtr> values{{nullptr, nullptr}};
+  BoundSymbols symbols(std::move(sizes));
   for (size_t i = 0; i < inputs.size(); ++i) {
-    TensorType expected = function.parameters[i]->type;
-    for (Dim& dim : expected.shape) dim = dim.substitute(sizes);
-    if (!(inputs[i]->type == expected))
-      user_error("input {} is {} instead of {}", i, inputs[i]->type.str(), expected.str());
+    const TensorType& declared = function.parameters[i]->type;
+    if (declared.rank() == inputs[i]->type.rank()) symbols.bind(declared, inputs[i]->type);
+    if (!(inputs[i]->type == symbols.concrete(declared))) {
+      user_error("input {} is {} instead of {}", i, inputs[i]->type.str(), declared.str());
+    }
     values[function.parameters[i]] = inputs[i];
   }
   for (const Value* constant : function.constants()) values[constant] = constant->constant;
-  BoundSymbols symbols(std::move(sizes));
   symbols.check(function);
   for (const Node* node : function.nodes()) {
     std::vector<ConstantPtr> arguments;

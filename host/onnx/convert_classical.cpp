@@ -1,0 +1,211 @@
+// Feature processing and linear models of ai.onnx.ml on numbers.
+#include <algorithm>
+#include <cmath>
+
+#include "host/onnx/converters.h"
+#include "host/onnx/data_axes.h"
+#include "host/onnx/ml_scores.h"
+#include "host/ops/elementwise.h"
+#include "host/ops/reduce.h"
+
+namespace gantry {
+namespace {
+
+Term numbers_like(const Term& x, const std::vector<double>& values) {
+  NodeImport& n = x.node();
+  const TensorType type{DType::kF64, {static_cast<int64_t>(values.size())}};
+  return Term(n, n.constant_value(make_constant(type, values.data()), "numbers")).cast(x.dtype());
+}
+
+/// f64 stays, all else becomes f32.
+Term as_float(const Term& x) {
+  return x.dtype() == DType::kF64 ? x : x.cast(DType::kF32);
+}
+
+/// Elements of the last axis at those places; a vector counts as a row.
+void convert_array_feature_extractor(NodeImport& n) {
+  const Term x = Term::input(n, 0), rows = x.rank() == 1 ? x.unsqueezed(0) : x;
+  const Term at(n, as_index_list(n, 1));
+  n.set(0, gather(rows, at, -1));
+}
+
+void convert_binarizer(NodeImport& n) {
+  const Term x = Term::input(n, 0);
+  n.set(0, less(x.number_like(n.number("threshold", 0)), x).cast(x.dtype()));
+}
+
+void convert_scaler(NodeImport& n) {
+  Term x = as_float(Term::input(n, 0));
+  const std::vector<double> offset = n.number_list("offset"), scale = n.number_list("scale");
+  if (!offset.empty()) x = x - numbers_like(x, offset);
+  if (!scale.empty()) x = x * numbers_like(x, scale);
+  n.set(0, x.cast(DType::kF32));
+}
+
+/// Rows divided by their norm; those of norm 0 stay as they are.
+void convert_normalizer(NodeImport& n) {
+  const Term x = as_float(Term::input(n, 0));
+  const std::string name = n.text("norm", "MAX");
+  const auto norm = [&]() -> Term {
+    if (name == "MAX") return largest(x, {-1}, KeepAxes::kYes);
+    if (name == "L1") return sum(abs(x), {-1}, KeepAxes::kYes);
+    if (name == "L2") return sqrt(sum(square(x), {-1}, KeepAxes::kYes));
+    n.fail("its norm is '{}'", name);
+  }();
+  n.set(0, (x / where(equal(norm, norm.number_like(0)), 1, norm)).cast(DType::kF32));
+}
+
+void convert_imputer(NodeImport& n) {
+  const Term x = Term::input(n, 0);
+  std::vector<double> imputed = n.number_list("imputed_value_floats");
+  double replaced = n.number("replaced_value_float", 0);
+  if (!is_float(x.dtype())) {
+    const std::vector<int64_t> whole = n.integer_list("imputed_value_int64s");
+    imputed.assign(whole.begin(), whole.end());
+    replaced = static_cast<double>(n.integer("replaced_value_int64", 0));
+  }
+  if (imputed.empty()) n.fail("does not say what missing values become");
+  const Term is_missing = std::isnan(replaced) ? x.apply(op::isnan) : equal(x, x.number_like(replaced));
+  n.set(0, where(is_missing, numbers_like(x, imputed), x));
+}
+
+/// Inputs side by side, each as wide as `inputdimensions` says: cut off, or filled up with zeros.
+void convert_feature_vectorizer(NodeImport& n) {
+  const std::vector<int64_t> widths = n.integer_list("inputdimensions");
+  std::vector<Term> parts;
+  for (size_t i = 0; i < n.input_count(); ++i) {
+    Term x = Term::input(n, i).cast(DType::kF32);
+    if (x.rank() == 1) x = x.unsqueezed(1);
+    if (x.rank() != 2) n.fail("its input {} should be a matrix", i);
+    const Dim width = i < widths.size() ? Dim(widths[i]) : x.dim(1);
+    const Dim kept = min(x.dim(1), width);
+    parts.push_back(x.sliced(1, 0, kept));
+    if (!(kept == width)) parts.push_back(Term::filled(n, DType::kF32, 0, {x.dim(0), width - kept}));
+  }
+  n.set(0, concatenated(parts, 1));
+}
+
+/// One at the category that an element is, of all that the node lists.
+void convert_one_hot_encoder(NodeImport& n) {
+  const std::vector<int64_t> categories = n.integer_list("cats_int64s");
+  if (categories.empty()) n.unsupported(UnsupportedKind::kAttribute, "categories that are texts");
+  const Term x = Term::input(n, 0).cast(DType::kI64).unsqueezed(-1);
+  n.set(0, equal(x, Term(n, index_constant(n, categories))).cast(DType::kF32));
+}
+
+// --- LabelEncoder
+
+/// A table of numbers: list attributes of floats or integers, or a tensor.
+struct Column {
+  std::vector<double> floats;
+  std::vector<int64_t> integers;
+  DType dtype = DType::kF32;
+  size_t size() const { return std::max(floats.size(), integers.size()); }
+  Term constant(NodeImport& n) const {
+    if (!integers.empty()) return Term(n, index_constant(n, integers)).cast(dtype);
+    const TensorType type{DType::kF64, {static_cast<int64_t>(floats.size())}};
+    return Term(n, n.constant_value(make_constant(type, floats.data()), "labels")).cast(dtype);
+  }
+};
+
+Column read_column(NodeImport& n, const std::string& name) {
+  const auto attribute = [&](const char* kind) { return name + kind; };
+  if (n.has_attribute(attribute("_strings").c_str()))
+    n.unsupported(UnsupportedKind::kAttribute, "{} that are texts", name);
+  Column column;
+  if (n.has_attribute(attribute("_tensor").c_str())) {
+    const ConstantPtr tensor = n.tensor(attribute("_tensor").c_str());
+    column.dtype = tensor->type.dtype;
+    if (column.dtype == DType::kI64)
+      column.integers.assign(tensor->as<int64_t>(), tensor->as<int64_t>() + tensor->size / sizeof(int64_t));
+    else
+      column.floats = n.tensor_numbers(attribute("_tensor").c_str());
+  } else if (n.has_attribute(attribute("_int64s").c_str())) {
+    column.integers = n.integer_list(attribute("_int64s").c_str());
+    column.dtype = DType::kI64;
+  } else {
+    column.floats = n.number_list(attribute("_floats").c_str());
+  }
+  return column;
+}
+
+/// What elements without a key become: of the values' type.
+Term default_value(NodeImport& n, DType dtype) {
+  if (n.has_attribute("default_tensor"))
+    return Term::number(n, dtype, n.tensor_numbers("default_tensor").at(0));
+  if (is_float(dtype)) return Term::number(n, dtype, n.number("default_float", 0));
+  return Term::number(n, dtype, static_cast<double>(n.integer("default_int64", -1)));
+}
+
+/// Values of the keys that elements are equal to; a key that is NaN means NaN.
+void convert_label_encoder(NodeImport& n) {
+  const Column keys = read_column(n, "keys"), values = read_column(n, "values");
+  if (keys.size() == 0 || keys.size() != values.size())
+    n.fail("has {} keys and {} values", keys.size(), values.size());
+  const Term x = Term::input(n, 0), element = x.unsqueezed(-1), key = keys.constant(n).cast(x.dtype());
+  Term hits = equal(element, key);
+  if (std::ranges::any_of(keys.floats, [](double k) { return std::isnan(k); }))
+    hits = either(hits, both(element.apply(op::isnan), key.apply(op::isnan)));
+  auto attrs = std::make_shared<ArgReduceAttrs>();
+  attrs->axis = x.rank();
+  attrs->keepdims = false;
+  const Term chosen = hits.cast(DType::kI32), place(n, n.add(op::argmax, {chosen}, attrs));
+  const Term count = sum(chosen, {-1});
+  const Term value = gather(values.constant(n), place, 0);
+  n.set(0, where(equal(count, count.number_like(0)), default_value(n, values.dtype), value));
+}
+
+// --- linear models
+
+/// x times the rows of `coefficients`, of which there are `count`, plus intercepts.
+Term linear(const Term& x, int64_t count) {
+  NodeImport& n = x.node();
+  const std::vector<double> coefficients = n.number_list("coefficients"),
+                            intercepts = n.number_list("intercepts");
+  const auto all = static_cast<int64_t>(coefficients.size());
+  if (count < 1 || all % count != 0) n.fail("has {} coefficients for {} results", all, count);
+  Term y = matmul_transposed(x, numbers_like(x, coefficients).reshaped({count, all / count}));
+  if (!intercepts.empty()) y = y + numbers_like(x, intercepts);
+  return y;
+}
+
+Term rows_of_features(NodeImport& n) {
+  const Term x = as_float(Term::input(n, 0));
+  return x.rank() == 1 ? x.unsqueezed(0) : x;
+}
+
+void convert_linear_regressor(NodeImport& n) {
+  const Term y = linear(rows_of_features(n), n.integer("targets", 1));
+  n.set(0, post_transformed(y, n.text("post_transform", "NONE")).cast(DType::kF32));
+}
+
+void convert_linear_classifier(NodeImport& n) {
+  const auto labels = static_cast<int64_t>(n.integer_list("classlabels_ints").size());
+  const Term x = rows_of_features(n);
+  const auto features = x.dim(1).constant();
+  if (!features || *features == 0) n.unsupported(UnsupportedKind::kRunTimeValue, "number of features");
+  Term scores = linear(x, static_cast<int64_t>(n.number_list("coefficients").size()) / *features);
+  if (scores.dim(1) == Dim(1) && labels == 2) scores = concatenated({-scores, scores}, 1);
+  n.set(0, labels_at(best_classes(scores), "classlabels_ints"));
+  n.set(1, post_transformed(scores, n.text("post_transform", "NONE")).cast(DType::kF32));
+}
+
+}  // namespace
+
+void add_classical_converters(ConverterTable& table) {
+  const Converter entries[] = {
+      {"ArrayFeatureExtractor", 1, convert_array_feature_extractor, kClassical},
+      {"Binarizer", 1, convert_binarizer, kClassical},
+      {"Scaler", 1, convert_scaler, kClassical},
+      {"Normalizer", 1, convert_normalizer, kClassical},
+      {"Imputer", 1, convert_imputer, kClassical},
+      {"FeatureVectorizer", 1, convert_feature_vectorizer, kClassical},
+      {"OneHotEncoder", 1, convert_one_hot_encoder, kClassical},
+      {"LabelEncoder", 2, convert_label_encoder, kClassical},
+      {"LinearRegressor", 1, convert_linear_regressor, kClassical},
+      {"LinearClassifier", 1, convert_linear_classifier, kClassical},
+  };
+  table.insert(table.end(), std::begin(entries), std::end(entries));
+}
+
+}  // namespace gantry

@@ -1,0 +1,57 @@
+#include "host/onnx/ml_scores.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "host/onnx/data_axes.h"
+#include "host/ops/elementwise.h"
+#include "host/ops/reduce.h"
+
+namespace gantry {
+namespace {
+
+/// Softmax of the scores that are not 0; those that are stay as they are.
+Term softmax_of_others(const Term& scores) {
+  constexpr double kZero = 1e-7;
+  const Term is_set = less(scores.number_like(kZero), abs(scores));
+  const Term weights = where(is_set, exp(scores - largest(scores, {1}, KeepAxes::kYes)), 0);
+  const Term total = sum(weights, {1}, KeepAxes::kYes);
+  return where(equal(total, total.number_like(0)), 0.5, weights / total);
+}
+
+/// The standard normal distribution's quantile, with Winitzki's approximation of the inverse of erf.
+Term probit(const Term& scores) {
+  constexpr double kA = 0.147;
+  const Term x = scores * 2 - 1;
+  const Term log_part = log((1 - x) * (x + 1));
+  const Term v = log_part * 0.5 + 2 / (std::numbers::pi * kA);
+  const Term size = sqrt(sqrt(square(v) - log_part / kA) - v) * std::numbers::sqrt2;
+  return where(less(x, x.number_like(0)), -size, size);
+}
+
+}  // namespace
+
+Term post_transformed(const Term& scores, const std::string& transform) {
+  if (transform == "NONE") return scores;
+  if (transform == "SOFTMAX") return softmax(scores, 1);
+  if (transform == "LOGISTIC") return sigmoid(scores);
+  if (transform == "SOFTMAX_ZERO") return softmax_of_others(scores);
+  if (transform == "PROBIT") return probit(scores);
+  scores.node().fail("its post_transform is unknown: '{}'", transform);
+}
+
+Term labels_at(const Term& positions, const char* attribute) {
+  NodeImport& n = positions.node();
+  const std::vector<int64_t> labels = n.integer_list(attribute);
+  if (labels.empty()) n.unsupported(UnsupportedKind::kAttribute, "labels that are texts");
+  return gather(Term(n, index_constant(n, labels)), positions, 0);
+}
+
+Term best_classes(const Term& scores) {
+  auto attrs = std::make_shared<ArgReduceAttrs>();
+  attrs->axis = 1;
+  attrs->keepdims = false;
+  return {scores.node(), scores.node().add(op::argmax, {scores}, attrs)};
+}
+
+}  // namespace gantry

@@ -1,0 +1,19 @@
+// What ops of ai.onnx.ml do to scores once they are computed.
+#pragma once
+
+#include <string>
+
+#include "host/onnx/term.h"
+
+namespace gantry {
+
+inline constexpr std::string_view kClassical = "ai.onnx.ml";
+
+/// The transform that the node's attribute `post_transform` names, of scores (N, classes).
+Term post_transformed(const Term& scores, const std::string& transform);
+/// The node's labels (classlabels_int64s or classlabels_ints) at those positions; unsupported for texts.
+Term labels_at(const Term& positions, const char* attribute);
+/// Positions of the largest scores of each row, the first of those that are equal.
+Term best_classes(const Term& scores);
+
+}  // namespace gantry

@@ -1,0 +1,327 @@
+// Ops of ai.onnx.ml and TfIdfVectorizer, against their definitions on random models.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+
+#include "tests/onnx/model_text.h"
+
+namespace gantry {
+namespace {
+
+using namespace model_text;  // NOLINT
+using Values = std::vector<double>;
+
+constexpr const char* kDomain = "domain: 'ai.onnx.ml' ";
+const std::string kOpsets = "opset_import { version: 18 } opset_import { domain: 'ai.onnx.ml' version: 5 } ";
+
+std::string floats(const std::string& name, const Values& values) {
+  return attribute(name, fmt::format("type: FLOATS floats: [{}]", fmt::join(values, ", ")));
+}
+std::string integers(const std::string& name, const std::vector<int64_t>& values) {
+  return attribute(name, fmt::format("type: INTS ints: [{}]", fmt::join(values, ", ")));
+}
+std::string text(const std::string& name, const std::string& value) {
+  return attribute(name, fmt::format("type: STRING s: '{}'", value));
+}
+std::string tensor(const std::string& name, int type, const Values& values) {
+  std::string bytes = fmt::format("type: TENSOR t {{ data_type: {} dims: {} ", type, values.size());
+  for (double v : values)
+    bytes += std::isnan(v) ? "float_data: nan "
+                           : fmt::format("{}: {} ", type == 1 ? "float_data" : "int32_data", v);
+  return attribute(name, bytes + "}");
+}
+
+/// All outputs of one node of ai.onnx.ml.
+std::vector<Values> run(const std::string& op, const std::string& attributes, const Inputs& inputs,
+                        const std::string& outputs = "y") {
+  std::string names;
+  for (const auto& [name, given] : inputs) names += name + " ";
+  return results(parse(node(op, names, outputs, kDomain + attributes), inputs, outputs, kOpsets), inputs);
+}
+
+// --- trees
+
+struct Tree {
+  struct Node {
+    bool leaf = true;
+    size_t feature = 0, test = 0, yes = 0, no = 0, target = 0;
+    double split = 0, weight = 0;
+    bool missing = false;
+  };
+  std::vector<Node> nodes;
+};
+
+constexpr size_t kFeatures = 3, kTargets = 2;
+
+size_t grow(Tree& tree, std::mt19937& random, int depth) {
+  const size_t at = tree.nodes.size();
+  tree.nodes.emplace_back();
+  const auto eighths = [&] { return static_cast<double>(static_cast<int64_t>(random() % 33) - 16) / 8; };
+  if (depth == 0 || random() % 4 == 0) {
+    tree.nodes[at].target = random() % kTargets;
+    tree.nodes[at].weight = eighths();
+    return at;
+  }
+  Tree::Node node{.leaf = false, .feature = random() % kFeatures, .test = random() % 6, .split = eighths()};
+  node.missing = random() % 2 == 0;
+  node.yes = grow(tree, random, depth - 1);
+  node.no = grow(tree, random, depth - 1);
+  tree.nodes[at] = node;
+  return at;
+}
+
+bool passes(const Tree::Node& node, double x) {
+  if (std::isnan(x) && node.missing) return true;
+  switch (node.test) {
+    case 0:
+      return x <= node.split;
+    case 1:
+      return x < node.split;
+    case 2:
+      return x >= node.split;
+    case 3:
+      return x > node.split;
+    case 4:
+      return x == node.split;
+    default:
+      return x != node.split;
+  }
+}
+
+const Tree::Node& leaf_of(const Tree& tree, const double* x) {
+  size_t at = 0;
+  while (!tree.nodes[at].leaf)
+    at = passes(tree.nodes[at], x[tree.nodes[at].feature]) ? tree.nodes[at].yes : tree.nodes[at].no;
+  return tree.nodes[at];
+}
+
+std::vector<Tree> forest(uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<Tree> trees(4);
+  for (Tree& tree : trees) grow(tree, random, 4);
+  return trees;
+}
+
+/// Rows with values at which trees split, and with NaN.
+Given rows() {
+  Given x = random({20, kFeatures}, 3);
+  for (size_t i = 0; i < x.values.size(); ++i) {
+    x.values[i] = std::round(x.values[i] * 8) / 8;
+    if (i % 11 == 0) x.values[i] = std::nan("");
+  }
+  return x;
+}
+
+/// SUM, AVERAGE, MIN or MAX of what the leaves add.
+Values expected_scores(const std::vector<Tree>& trees, const Given& x, const std::string& aggregate) {
+  Values scores;
+  for (size_t row = 0; row < x.values.size() / kFeatures; ++row) {
+    std::vector<Values> met(kTargets);
+    for (const Tree& tree : trees) {
+      const Tree::Node& leaf = leaf_of(tree, &x.values[row * kFeatures]);
+      met[leaf.target].push_back(leaf.weight);
+    }
+    for (const Values& weights : met) {
+      double total = 0;
+      for (double w : weights) total += w;
+      if (aggregate == "AVERAGE") total /= static_cast<double>(trees.size());
+      if (aggregate == "MIN") total = weights.empty() ? 0 : *std::ranges::min_element(weights);
+      if (aggregate == "MAX") total = weights.empty() ? 0 : *std::ranges::max_element(weights);
+      scores.push_back(total);
+    }
+  }
+  return scores;
+}
+
+/// The trees in the attributes of the older ops.
+std::string older_attributes(const std::vector<Tree>& trees, const std::string& leaf) {
+  const char* const modes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
+                               "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
+  std::vector<int64_t> tree_ids, node_ids, features, yes, no, missing, leaf_trees, leaf_nodes, targets;
+  Values splits, weights;
+  std::string kinds = "type: STRINGS ";
+  for (size_t t = 0; t < trees.size(); ++t) {
+    for (size_t i = 0; i < trees[t].nodes.size(); ++i) {
+      const Tree::Node& node = trees[t].nodes[i];
+      tree_ids.push_back(static_cast<int64_t>(t));
+      node_ids.push_back(static_cast<int64_t>(i));
+      features.push_back(static_cast<int64_t>(node.feature));
+      yes.push_back(static_cast<int64_t>(node.yes));
+      no.push_back(static_cast<int64_t>(node.no));
+      missing.push_back(node.missing ? 1 : 0);
+      splits.push_back(node.split);
+      kinds += fmt::format("strings: '{}' ", node.leaf ? "LEAF" : modes[node.test]);
+      if (!node.leaf) continue;
+      leaf_trees.push_back(static_cast<int64_t>(t));
+      leaf_nodes.push_back(static_cast<int64_t>(i));
+      targets.push_back(static_cast<int64_t>(node.target));
+      weights.push_back(node.weight);
+    }
+  }
+  return integers("nodes_treeids", tree_ids) + integers("nodes_nodeids", node_ids) +
+         integers("nodes_featureids", features) + integers("nodes_truenodeids", yes) +
+         integers("nodes_falsenodeids", no) + integers("nodes_missing_value_tracks_true", missing) +
+         floats("nodes_values", splits) + attribute("nodes_modes", kinds) +
+         integers(leaf + "_treeids", leaf_trees) + integers(leaf + "_nodeids", leaf_nodes) +
+         integers(leaf + "_ids", targets) + floats(leaf + "_weights", weights);
+}
+
+TEST(TreeEnsembleRegressor, IsWhatTheLeavesOfARowAddUpTo) {
+  const Given x = rows();
+  for (const char* aggregate : {"SUM", "AVERAGE", "MIN", "MAX"}) {
+    for (uint32_t seed = 1; seed <= 4; ++seed) {
+      SCOPED_TRACE(fmt::format("{} {}", aggregate, seed));
+      const auto trees = forest(seed);
+      const auto y = run("TreeEnsembleRegressor",
+                         older_attributes(trees, "target") + integer("n_targets", kTargets) +
+                             text("aggregate_function", aggregate),
+                         {{"x", x}});
+      expect_near(y[0], expected_scores(trees, x, aggregate), 1e-6);
+    }
+  }
+}
+
+TEST(TreeEnsembleClassifier, TakesTheClassOfTheHighestScore) {
+  const Given x = rows();
+  const auto trees = forest(5);
+  const auto y = run("TreeEnsembleClassifier",
+                     older_attributes(trees, "class") + integers("classlabels_int64s", {30, 40}) +
+                         floats("base_values", {0.25, 0}),
+                     {{"x", x}}, "label scores");
+  Values scores = expected_scores(trees, x, "SUM"), labels;
+  for (size_t i = 0; i < scores.size(); i += 2) {
+    scores[i] += 0.25;
+    labels.push_back(scores[i] >= scores[i + 1] ? 30 : 40);
+  }
+  expect_near(y[1], scores, 1e-6);
+  expect_near(y[0], labels, 0);
+}
+
+TEST(TreeEnsemble, TestsOfMembershipPassForMembersAlone) {
+  // One branch: feature 1 in {2, 5}, leaves 10 and 20 of targets 1 and 0.
+  const std::string attributes =
+      integers("nodes_featureids", {1}) + integers("nodes_truenodeids", {0}) +
+      integers("nodes_falsenodeids", {1}) + integers("nodes_trueleafs", {1}) +
+      integers("nodes_falseleafs", {1}) + integers("leaf_targetids", {1, 0}) + integers("tree_roots", {0}) +
+      integer("n_targets", 2) + tensor("nodes_splits", 1, {0}) + tensor("nodes_modes", 2, {6}) +
+      tensor("leaf_weights", 1, {10, 20}) + tensor("membership_values", 1, {2, 5, std::nan("")});
+  const auto y = run("TreeEnsemble", attributes, {{"x", {{4, 2}, {2, 1, 0, 2, 0, 5, 5, 3}}}});
+  expect_near(y[0], {20, 0, 0, 10, 0, 10, 20, 0}, 0);
+}
+
+TEST(TreeEnsemble, ThatComesBackToANodeIsRefused) {
+  const std::string attributes =
+      integers("nodes_featureids", {0, 0}) + integers("nodes_truenodeids", {1, 0}) +
+      integers("nodes_falsenodeids", {0, 0}) + integers("nodes_trueleafs", {0, 0}) +
+      integers("nodes_falseleafs", {1, 1}) + integers("leaf_targetids", {0}) + integers("tree_roots", {0}) +
+      tensor("nodes_splits", 1, {0, 0}) + tensor("nodes_modes", 2, {0, 0}) + tensor("leaf_weights", 1, {1});
+  EXPECT_THROW(run("TreeEnsemble", attributes, {{"x", {{1, 1}, {0}}}}), Error);
+}
+
+// --- labels, linear models
+
+TEST(LabelEncoder, LooksEveryElementUp) {
+  const Inputs x{{"x", {{2, 3}, {3, 1, 7, 2, 1, 0}, DType::kI64}}};
+  const std::string keys = integers("keys_int64s", {1, 2, 3});
+  expect_near(run("LabelEncoder",
+                  keys + integers("values_int64s", {10, -20, 30}) + integer("default_int64", 5), x)[0],
+              {30, 10, 5, -20, 10, 5}, 0);
+  expect_near(run("LabelEncoder", keys + floats("values_floats", {0.5, 1.5, 2.5}), x)[0],
+              {2.5, 0.5, 0, 1.5, 0.5, 0}, 0);
+  const Inputs y{{"x", {{3}, {1.5, std::nan(""), 2}}}};
+  const std::string with_nan = attribute("keys_floats", "type: FLOATS floats: 1.5 floats: nan ");
+  expect_near(run("LabelEncoder", with_nan + integers("values_int64s", {1, 2}), y)[0], {1, 2, -1}, 0);
+}
+
+TEST(LinearClassifier, OfOneScoreSaysBothClasses) {
+  const Inputs x{{"x", {{3, 2}, {1, 2, -1, 0.5, 0.25, -2}}}};
+  const auto y = run("LinearClassifier",
+                     floats("coefficients", {0.5, 0.25}) + floats("intercepts", {-0.125}) +
+                         integers("classlabels_ints", {7, 9}) + text("post_transform", "LOGISTIC"),
+                     x, "label scores");
+  Values scores, labels;
+  for (size_t row = 0; row < 3; ++row) {
+    const Values& v = x[0].second.values;
+    const double s = v[row * 2] * 0.5 + v[row * 2 + 1] * 0.25 - 0.125;
+    scores.push_back(1 / (1 + std::exp(s)));
+    scores.push_back(1 / (1 + std::exp(-s)));
+    labels.push_back(s > 0 ? 9 : 7);
+  }
+  expect_near(y[0], labels, 0);
+  expect_near(y[1], scores, 1e-6);
+}
+
+TEST(Normalizer, LeavesRowsOfZerosAsTheyAre) {
+  const Inputs x{{"x", {{2, 2}, {3, -4, 0, 0}}}};
+  expect_near(run("Normalizer", text("norm", "L2"), x)[0], {0.6, -0.8, 0, 0}, 1e-6);
+  expect_near(run("Normalizer", text("norm", "L1"), x)[0], {3.0 / 7, -4.0 / 7, 0, 0}, 1e-6);
+  expect_near(run("Normalizer", text("norm", "MAX"), x)[0], {1, -4.0 / 3, 0, 0}, 1e-6);
+}
+
+TEST(Imputer, FillsWhatIsMissing) {
+  const Inputs x{{"x", {{2, 2}, {1, std::nan(""), std::nan(""), 4}}}};
+  expect_near(
+      run("Imputer",
+          floats("imputed_value_floats", {7, 8}) + attribute("replaced_value_float", "type: FLOAT f: nan"),
+          x)[0],
+      {1, 8, 7, 4}, 0);
+}
+
+TEST(FeatureVectorizer, CutsAndFillsItsInputs) {
+  const Inputs x{{"a", {{2, 2}, {1, 2, 3, 4}}}, {"b", {{2, 1}, {5, 6}}}};
+  expect_near(run("FeatureVectorizer", integers("inputdimensions", {1, 3}), x)[0], {1, 5, 0, 0, 3, 6, 0, 0},
+              0);
+}
+
+// --- n-grams
+
+/// How often the n-gram occurs with its items `skip` further apart than neighbours.
+double occurrences(const Values& row, const std::vector<int64_t>& gram, int64_t skips) {
+  double count = 0;
+  for (int64_t distance = 1; distance <= (gram.size() == 1 ? 1 : skips + 1); ++distance) {
+    const auto reach = (static_cast<int64_t>(gram.size()) - 1) * distance;
+    for (int64_t at = 0; at + reach < static_cast<int64_t>(row.size()); ++at) {
+      bool same = true;
+      for (size_t k = 0; k < gram.size(); ++k)
+        same = same && row[static_cast<size_t>(at + static_cast<int64_t>(k) * distance)] ==
+                           static_cast<double>(gram[k]);
+      count += same ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+TEST(TfIdfVectorizer, CountsNGramsWithTheirWeights) {
+  const std::vector<std::vector<int64_t>> grams{{1}, {2}, {1, 2}, {2, 2}, {0, 1}, {1, 2, 0}};
+  const std::vector<int64_t> columns{3, 0, 5, 2, 2, 6};  // one of two n-grams, two of none
+  const Values weights{0.5, 2, 3, 0.25, 4, 1.5};
+  Given x{{2, 12}, {}, DType::kI64};
+  std::mt19937 random(4);
+  for (int i = 0; i < 24; ++i) x.values.push_back(static_cast<double>(random() % 3));
+  const std::string pool = integers("pool_int64s", {1, 2, 1, 2, 2, 2, 0, 1, 1, 2, 0}) +
+                           integers("ngram_counts", {0, 2, 8}) + integers("ngram_indexes", columns) +
+                           floats("weights", weights) + integer("min_gram_length", 1) +
+                           integer("max_gram_length", 2) + integer("max_skip_count", 2);
+  for (const std::string mode : {"TF", "IDF", "TFIDF"}) {
+    Values expected(2 * 7, 0);
+    for (size_t row = 0; row < 2; ++row) {
+      const Values items(x.values.begin() + static_cast<std::ptrdiff_t>(row * 12),
+                         x.values.begin() + static_cast<std::ptrdiff_t>(row * 12 + 12));
+      for (size_t g = 0; g + 1 < grams.size(); ++g) {  // the last one is too long
+        const double count = occurrences(items, grams[g], 2);
+        expected[row * 7 + static_cast<size_t>(columns[g])] += mode == "TF"    ? count
+                                                               : mode == "IDF" ? (count > 0 ? weights[g] : 0)
+                                                                               : count * weights[g];
+      }
+    }
+    const Inputs inputs{{"x", x}};
+    const auto y = results(
+        parse(node("TfIdfVectorizer", "x", "y", pool + text("mode", mode)), inputs, "y", kOpsets), inputs);
+    expect_near(y[0], expected, 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace gantry

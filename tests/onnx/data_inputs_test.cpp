@@ -1,0 +1,264 @@
+// Inputs that steer shapes, axes and positions and that only the running model knows, against the same models
+// in which they are known.
+#include <cmath>
+#include <complex>
+#include <numbers>
+
+#include "tests/onnx/model_text.h"
+
+namespace gantry {
+namespace {
+
+using namespace model_text;  // NOLINT
+using Values = std::vector<double>;
+
+/// The input as an initialiser.
+std::string known(const std::string& name, const Given& given) {
+  const int type = given.dtype == DType::kF32 ? 1 : given.dtype == DType::kI32 ? 6 : 7;
+  const char* field = type == 1 ? "float_data" : type == 6 ? "int32_data" : "int64_data";
+  std::string text = fmt::format("initializer {{ name: '{}' data_type: {} ", name, type);
+  for (int64_t d : given.shape) text += fmt::format("dims: {} ", d);
+  for (double v : given.values) text += fmt::format("{}: {} ", field, v);
+  return text + "} ";
+}
+
+/// Results of one node whose inputs after the first are data, and of the same node that knows them.
+void expect_same_as_known(const std::string& op, const std::string& attributes, const Inputs& inputs,
+                          double tolerance) {
+  std::string names, initialisers;
+  for (const auto& [name, given] : inputs) names += (given.values.empty() ? "-" : name) + " ";
+  Inputs given;
+  for (const auto& input : inputs) {
+    if (!input.second.values.empty()) given.push_back(input);
+  }
+  for (size_t i = 1; i < given.size(); ++i) initialisers += known(given[i].first, given[i].second);
+  const Inputs first{given[0]};
+  const auto expected =
+      results(parse(initialisers + node(op, names, "y", attributes), first, "y", kNewest), first)[0];
+  const auto actual = results(parse(node(op, names, "y", attributes), given, "y", kNewest), given)[0];
+  expect_near(actual, expected, tolerance);
+}
+
+std::string text_attribute(const std::string& name, const std::string& value) {
+  return attribute(name, fmt::format("type: STRING s: '{}'", value));
+}
+
+// --- Resize
+
+class ResizeByData : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(ResizeByData, IsThatOfKnownScales) {
+  const std::string attributes = text_attribute("mode", std::get<0>(GetParam())) +
+                                 text_attribute("coordinate_transformation_mode", std::get<1>(GetParam()));
+  const Given x = random({1, 2, 5, 4}, 3);
+  for (const Values& scales : {Values{1, 1, 1.6, 2.5}, Values{1, 1, 0.6, 0.75}, Values{1, 1, 2, 1}})
+    expect_same_as_known("Resize", attributes, {{"x", x}, {"r", {}}, {"s", {{4}, scales}}}, 1e-6);
+}
+TEST_P(ResizeByData, IsThatOfKnownSizes) {
+  const std::string attributes = text_attribute("mode", std::get<0>(GetParam())) +
+                                 text_attribute("coordinate_transformation_mode", std::get<1>(GetParam()));
+  const Inputs inputs{
+      {"x", random({1, 2, 5, 4}, 3)}, {"r", {}}, {"s", {}}, {"z", {{4}, {1, 2, 8, 3}, DType::kI64}}};
+  expect_same_as_known("Resize", attributes, inputs, 1e-6);
+}
+TEST_P(ResizeByData, AntialiasesAsFarAsTheScaleSays) {
+  if (std::string(std::get<0>(GetParam())) == "nearest") GTEST_SKIP() << "nearest takes one element";
+  const std::string attributes = text_attribute("mode", std::get<0>(GetParam())) + integer("antialias", 1) +
+                                 text_attribute("coordinate_transformation_mode", std::get<1>(GetParam()));
+  const Given x = random({1, 1, 9, 7}, 3);
+  expect_same_as_known("Resize", attributes, {{"x", x}, {"r", {}}, {"s", {{4}, {1, 1, 0.4, 1.5}}}}, 1e-5);
+  expect_same_as_known("Resize", attributes,
+                       {{"x", x}, {"r", {}}, {"s", {}}, {"z", {{4}, {1, 1, 4, 9}, DType::kI64}}}, 1e-5);
+}
+INSTANTIATE_TEST_SUITE_P(Modes, ResizeByData,
+                         ::testing::Combine(::testing::Values("nearest", "linear", "cubic"),
+                                            ::testing::Values("half_pixel", "half_pixel_symmetric",
+                                                              "pytorch_half_pixel", "align_corners",
+                                                              "asymmetric")));
+
+TEST(ResizeByData, TakesARegionThatIsData) {
+  const std::string attributes = text_attribute("mode", "linear") +
+                                 text_attribute("coordinate_transformation_mode", "tf_crop_and_resize") +
+                                 attribute("extrapolation_value", "type: FLOAT f: 7") +
+                                 attribute("axes", "type: INTS ints: [3, 2]");
+  const Given x = random({1, 1, 5, 6}, 3), region{{4}, {0.4, -0.2, 0.9, 0.6}};
+  for (const Values& sizes : {Values{3, 4}, Values{1, 6}})
+    expect_same_as_known("Resize", attributes,
+                         {{"x", x}, {"r", region}, {"s", {}}, {"z", {{2}, sizes, DType::kI64}}}, 1e-6);
+}
+TEST(ResizeByData, KeepsTheAspectRatio) {
+  for (const char* policy : {"not_larger", "not_smaller"}) {
+    const std::string attributes = text_attribute("keep_aspect_ratio_policy", policy) +
+                                   text_attribute("mode", "linear") +
+                                   attribute("axes", "type: INTS ints: [2, 3]");
+    expect_same_as_known(
+        "Resize", attributes,
+        {{"x", random({1, 1, 4, 6}, 3)}, {"r", {}}, {"s", {}}, {"z", {{2}, {7, 8}, DType::kI64}}}, 1e-6);
+  }
+}
+TEST(ResizeByData, ReadsTheMiddleOfAnElementForNearestNeighbours) {
+  // tf_half_pixel_for_nn: floor((i + 0.5) * 7 / 3) of 7 elements is 1, 3, 5.
+  const Inputs inputs{{"x", {{1, 1, 1, 7}, {0, 1, 2, 3, 4, 5, 6}}}, {"z", {{4}, {1, 1, 1, 3}, DType::kI64}}};
+  const std::string attributes = text_attribute("coordinate_transformation_mode", "tf_half_pixel_for_nn") +
+                                 text_attribute("nearest_mode", "floor");
+  const auto y =
+      results(parse(node("Resize", "x - - z", "y", attributes), inputs, "y", "opset_import { version: 12 } "),
+              inputs)[0];
+  expect_near(y, {1, 3, 5}, 0);
+}
+TEST(UpsampleByData, RepeatsElements) {
+  const Inputs inputs{{"x", {{1, 1, 2, 2}, {1, 2, 3, 4}}}, {"s", {{4}, {1, 1, 2, 3}}}};
+  const auto y =
+      results(parse(node("Upsample", "x s", "y"), inputs, "y", "opset_import { version: 9 } "), inputs)[0];
+  expect_near(y, {1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4}, 0);
+}
+
+// --- lists whose length is data
+
+/// A list of axes of unknown length, or what a value of that rank is declared as.
+std::string declared_list(const std::string& name) {
+  return fmt::format(
+      "input {{ name: '{}' type {{ tensor_type {{ elem_type: 7 shape {{ dim {{ dim_param: 'length' }} }} }} "
+      "}} }} ",
+      name);
+}
+std::string declared_rank(const std::string& name, int rank) {
+  std::string text =
+      fmt::format("value_info {{ name: '{}' type {{ tensor_type {{ elem_type: 1 shape {{ ", name);
+  for (int i = 0; i < rank; ++i) text += "dim { } ";
+  return text + "} } } } ";
+}
+
+/// The node's result, of x and a list.
+Values by_list(const std::string& op, const Given& x, const Values& list, const std::string& rest) {
+  const std::string text = declared_list("list") + node(op, "x list", "y", rest);
+  const Graph graph = import_onnx_bytes(parse(text, {{"x", x}}, "y", kNewest).SerializeAsString(), ".");
+  const Given entries{{static_cast<int64_t>(list.size())}, list, DType::kI64};
+  const ConstantPtr y = testing::interpret_function(graph.main, {x.constant(), entries.constant()}).at(0);
+  return {y->as<float>(), y->as<float>() + y->size / sizeof(float)};
+}
+
+Values sums(const Given& x, const std::vector<bool>& over) {
+  const auto& s = x.shape;
+  std::vector<int64_t> left;
+  for (size_t i = 0; i < 3; ++i) left.push_back(over[i] ? 1 : s[i]);
+  Values result(static_cast<size_t>(left[0] * left[1] * left[2]), 0);
+  for (int64_t i = 0; i < s[0]; ++i)
+    for (int64_t j = 0; j < s[1]; ++j)
+      for (int64_t k = 0; k < s[2]; ++k)
+        result[static_cast<size_t>(((over[0] ? 0 : i) * left[1] + (over[1] ? 0 : j)) * left[2] +
+                                   (over[2] ? 0 : k))] +=
+            x.values[static_cast<size_t>((i * s[1] + j) * s[2] + k)];
+  return result;
+}
+
+TEST(ReductionOverAList, TakesAnyNumberOfAxes) {
+  const Given x = random({2, 3, 4}, 5);
+  expect_near(by_list("ReduceSum", x, {1}, ""), sums(x, {false, true, false}), 1e-5);
+  expect_near(by_list("ReduceSum", x, {-1, 0}, ""), sums(x, {true, false, true}), 1e-5);
+  expect_near(by_list("ReduceSum", x, {}, ""), sums(x, {true, true, true}), 1e-5);
+  expect_near(by_list("ReduceSum", x, {}, integer("noop_with_empty_axes", 1)), x.values, 0);
+}
+TEST(ReductionOverAList, TakesTheRankOfItsResultFromItsDeclaration) {
+  const Given x = random({2, 3, 4}, 5);
+  const std::string gone = integer("keepdims", 0);
+  const auto reduced = [&](const Values& axes, int rank) {
+    const std::string text = declared_list("list") + declared_rank("t", rank) +
+                             node("ReduceSum", "x list", "t", gone) + node("Neg", "t", "y");
+    const Graph graph = import_onnx_bytes(parse(text, {{"x", x}}, "y", kNewest).SerializeAsString(), ".");
+    const Given entries{{static_cast<int64_t>(axes.size())}, axes, DType::kI64};
+    const ConstantPtr y = testing::interpret_function(graph.main, {x.constant(), entries.constant()}).at(0);
+    EXPECT_EQ(y->type.rank(), rank);
+    Values values(y->as<float>(), y->as<float>() + y->size / sizeof(float));
+    for (double& v : values) v = -v;
+    return values;
+  };
+  expect_near(reduced({1}, 2), sums(x, {false, true, false}), 1e-5);
+  expect_near(reduced({0, 2}, 1), sums(x, {true, false, true}), 1e-5);
+  expect_near(reduced({}, 0), sums(x, {true, true, true}), 1e-5);
+  EXPECT_THROW(reduced({0}, 1), Error);  // two dimensions would be left
+}
+TEST(ReductionOverAList, WithoutADeclarationSaysWhatItNeeds) {
+  try {
+    by_list("ReduceSum", random({2, 3, 4}, 5), {1}, integer("keepdims", 0));
+    FAIL() << "it has no rank";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("whose declared shape does not say how many stay"),
+              std::string::npos)
+        << error.what();
+  }
+}
+TEST(SliceByLists, TakesAnyNumberOfBounds) {
+  const Given x = random({2, 3, 4}, 5);
+  const std::string text =
+      declared_list("list") + declared_list("other") + node("Slice", "x list other", "y");
+  const Graph graph = import_onnx_bytes(parse(text, {{"x", x}}, "y", kNewest).SerializeAsString(), ".");
+  const auto sliced = [&](const Values& starts, const Values& ends) {
+    const auto list = [](const Values& v) {
+      return Given{{static_cast<int64_t>(v.size())}, v, DType::kI64}.constant();
+    };
+    const ConstantPtr y =
+        testing::interpret_function(graph.main, {x.constant(), list(starts), list(ends)}).at(0);
+    return Values(y->as<float>(), y->as<float>() + y->size / sizeof(float));
+  };
+  expect_near(sliced({}, {}), x.values, 0);
+  expect_near(sliced({1}, {2}), {x.values.begin() + 12, x.values.end()}, 0);
+  expect_near(sliced({0, -1, 1}, {1, 9, -1}), {x.values[9], x.values[10]}, 0);
+}
+TEST(TileOfAList, HasAsManyRepeatsAsAxes) {
+  expect_near(by_list("Tile", {{1, 2}, {1, 2}}, {2, 3}, ""), {1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}, 0);
+}
+
+// --- amounts of both signs
+
+TEST(PadByData, CutsAndFillsEveryAxis) {
+  const Given x = random({2, 3, 4, 5}, 3);
+  for (const char* mode : {"constant", "edge", "reflect", "wrap"})
+    expect_same_as_known("Pad", text_attribute("mode", mode),
+                         {{"x", x}, {"p", {{8}, {1, 0, -1, 2, 0, 2, 1, -2}, DType::kI64}}}, 0);
+}
+TEST(PadByData, AmountsThatAreSizesTooMustNotBeNegative) {
+  const std::string nodes =
+      node("Pad", "x p", "a") + node("ConstantOfShape", "p", "b") + node("Size", "b", "c");
+  const auto run = [&](const Values& amounts) {
+    const Inputs inputs{{"x", random({3}, 1)}, {"p", {{2}, amounts, DType::kI64}}};
+    return results(parse(nodes, inputs, "a b", kNewest), inputs);
+  };
+  EXPECT_EQ(run({1, 2})[0].size(), 6u);
+  EXPECT_EQ(run({1, 2})[1].size(), 2u);
+  EXPECT_THROW(run({-1, 2}), Error);
+}
+
+// --- signals
+
+TEST(DftByData, IsAlongAnyAxisAndOfAnyLength) {
+  for (const Values& axis : {Values{0}, Values{1}, Values{-2}})
+    for (const char* onesided : {"0", "1"})
+      expect_same_as_known(
+          "DFT", attribute("onesided", fmt::format("type: INT i: {}", onesided)),
+          {{"x", random({3, 6, 5, 1}, 3)}, {"n", {{}, {7}, DType::kI64}}, {"a", {{}, axis, DType::kI64}}},
+          1e-4);
+  expect_same_as_known("DFT", integer("inverse", 1),
+                       {{"x", random({3, 6, 2}, 3)}, {"n", {}}, {"a", {{1}, {0}, DType::kI64}}}, 1e-5);
+}
+TEST(DftByData, InvertsHalfASpectrumOfUnknownLength) {
+  for (const double length : {1.0, 2.0, 5.0, 8.0})
+    expect_same_as_known("DFT", integer("inverse", 1) + integer("onesided", 1),
+                         {{"x", random({2, 5, 2}, 3)}, {"n", {{}, {length}, DType::kI64}}}, 1e-5);
+}
+TEST(StftByData, MovesByStepsThatAreData) {
+  const Given x = random({1, 20, 1}, 3), window = random({6}, 4);
+  expect_same_as_known("STFT", "", {{"x", x}, {"s", {{}, {3}, DType::kI64}}, {"w", window}}, 1e-4);
+  expect_same_as_known("STFT", integer("onesided", 0),
+                       {{"x", x}, {"s", {{}, {4}, DType::kI64}}, {"w", {}}, {"l", {{}, {8}, DType::kI64}}},
+                       1e-4);
+}
+TEST(Col2ImByData, PutsBlocksOfAnySizeBack) {
+  expect_same_as_known(
+      "Col2Im", attribute("strides", "type: INTS ints: [2, 1]"),
+      {{"x", random({1, 12, 6}, 3)}, {"i", {{2}, {5, 4}, DType::kI64}}, {"b", {{2}, {2, 3}, DType::kI64}}},
+      1e-6);
+}
+
+}  // namespace
+}  // namespace gantry
