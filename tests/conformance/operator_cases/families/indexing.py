@@ -1,0 +1,205 @@
+"""Ops that take, put, cut and sort elements by position."""
+import numpy as np
+
+from case import Input
+from draw import Undefined
+
+FAR = [-2**63, -2**40, -2**31, 2**31 - 1, 2**40, 2**63 - 1]
+
+
+def positions(d, size, shape, negative):
+    """Along an axis of this size."""
+    if size == 0 and np.prod(shape) > 0:
+        raise Undefined('positions of nothing')
+    drawn = np.asarray(d.random.integers(-size if negative and d.chance(0.5) else 0, max(size, 1), shape))
+    return drawn.astype(d.type('Tind'))
+
+
+def data(d, shape, kind='special', parameter='T'):
+    return d.values(d.type(parameter), shape, kind)
+
+
+def gather(d):
+    shape = d.shape(least=1)
+    axis = d.axis(len(shape))
+    indices = positions(d, shape[axis], d.shape(most=2), d.version >= 11)
+    return d.case([data(d, shape), Input(indices, constant=d.chance(0.3))], {'axis': axis} if axis or d.chance(0.5) else {})
+
+
+def gather_elements(d):
+    shape = d.shape(least=1)
+    axis = d.axis(len(shape))
+    at = axis % len(shape)
+    sizes = tuple(d.choice([0, 1, 2, 5]) if each == at else d.integer(min(1, size), size) for each, size in enumerate(shape))
+    return d.case([data(d, shape), Input(positions(d, shape[at], sizes, True), constant=d.chance(0.3))], {'axis': axis})
+
+
+def gather_nd(d):
+    shape = d.shape(least=1)
+    batch = d.integer(0, min(2, len(shape) - 1)) if d.has('batch_dims') and d.chance(0.5) else 0
+    depth = d.integer(1, len(shape) - batch)
+    outer = shape[:batch] + (d.shape(least=0 if batch == 0 else 1, most=2))[:2]
+    indices = tuples(d, shape[batch:batch + depth], outer)
+    return d.case([data(d, shape), indices], {'batch_dims': batch} if batch else {})
+
+
+def tuples(d, sizes, outer):
+    if 0 in sizes and np.prod(outer) > 0:
+        raise Undefined('positions of nothing')
+    columns = [np.asarray(d.random.integers(-size if d.chance(0.4) else 0, max(size, 1), outer)) for size in sizes]
+    return np.stack(columns, axis=-1).astype(np.int64)
+
+
+def reduction_of(d, dtype):
+    if d.version < 16 or d.chance(0.5) or dtype == bool:
+        return None
+    return d.choice(['add', 'mul'] + (['max', 'min'] if d.version >= 18 else []))
+
+
+def scatter_elements(d):
+    shape = d.shape(least=1)
+    axis = d.axis(len(shape), negative=d.version >= 11)
+    at = axis % len(shape)
+    dtype = d.type('T')
+    reduction = reduction_of(d, dtype)
+    sizes = tuple(d.integer(0 if d.chance(0.1) else min(1, size), size) for size in shape)
+    if reduction:
+        indices = positions(d, shape[at], sizes, True)
+    else:  # each place once
+        order = np.argsort(d.random.random(sizes[:at] + (shape[at],) + sizes[at + 1:]), axis=at)
+        indices = np.take(order, range(sizes[at]), axis=at)
+        negative = d.chance(0.4) and d.version >= 11
+        indices = (indices - shape[at] if negative else indices).astype(d.type('Tind'))
+    kind = 'whole' if reduction else 'special'
+    attributes = {'axis': axis, 'reduction': reduction}
+    return d.case([data(d, shape, kind), Input(indices, constant=d.chance(0.3)), data(d, sizes, kind)], attributes, scale=8)
+
+
+def scatter_nd(d):
+    shape = d.shape(least=1)
+    depth = d.integer(1, len(shape))
+    dtype = d.type('T')
+    reduction = reduction_of(d, dtype)
+    outer = d.shape(least=1, most=2)[:2] if reduction else (d.choice([0, 1, 2, 3]),)
+    indices = tuples(d, shape[:depth], outer)
+    if not reduction:
+        places = indices % np.array(shape[:depth]) if indices.size else indices
+        if len(np.unique(places, axis=0)) != len(places):
+            raise Undefined('two updates of one place')
+    kind = 'whole' if reduction else 'special'
+    updates = data(d, tuple(outer) + shape[depth:], kind)
+    return d.case([data(d, shape, kind), indices, updates], {'reduction': reduction}, scale=8)
+
+
+def slices(d):
+    shape = d.shape(least=1)
+    rank = len(shape)
+    axes = d.axes(rank, negative=d.version >= 11)
+    bound = lambda size: d.choice(FAR) if d.chance(0.15) else d.integer(-size - 2, size + 2)
+    starts, ends = [bound(shape[axis]) for axis in axes], [bound(shape[axis]) for axis in axes]
+    steps = [d.choice([1, 1, 2, 3, -1, -2, 100, -100]) for _ in axes]
+    if d.chance(0.05):
+        steps[0] = d.choice([2**40, -2**40, 2**63 - 1, -2**63 + 1])
+    x = data(d, shape)
+    natural = axes == list(range(len(axes)))
+    if d.version < 10:
+        return d.case([x], {'starts': starts, 'ends': ends, 'axes': None if natural and d.chance(0.5) else axes})
+    dtype = d.type('Tind')
+    limits = np.iinfo(dtype)
+    clipped = lambda values: d.steering(np.clip(np.array(values, np.int64), limits.min, limits.max), dtype)
+    inputs = [x, clipped(starts), clipped(ends)]
+    with_steps = d.chance(0.6)
+    if not natural or with_steps or d.chance(0.5):
+        inputs.append(None if natural and d.chance(0.4) else clipped(axes))
+    if with_steps:
+        inputs.append(clipped(np.maximum(np.array(steps, np.int64), limits.min + 1)))
+    return d.case(inputs)
+
+
+def one_hot(d):
+    shape = d.shape(least=1, most=3)
+    depth = d.choice([1, 2, 5, 17])
+    axis = d.axis(len(shape) + 1) if d.chance(0.7) else -1
+    indices_type, depth_type = d.type('T1'), d.type('T2')
+    low = -depth - 1 if indices_type.kind != 'u' and d.version >= 11 else 0
+    indices = np.asarray(d.random.integers(low, depth + 2, shape)).astype(indices_type)
+    size = d.steering(depth if d.chance(0.5) else [depth], depth_type)
+    values = data(d, (2,), 'plain', 'T3')
+    return d.case([indices, size, values], {'axis': axis}, oracle=lambda run: run(
+        'OneHot', 11, [indices.astype(np.int64), np.array(depth, np.int64), values], {'axis': axis}))
+
+
+def non_zero(d):
+    shape = d.shape()
+    x = data(d, shape, 'plain')
+    keep = d.random.random(shape) < d.choice([0.0, 0.3, 0.7, 1.0])
+    return d.case([np.where(keep, x, np.zeros((), x.dtype))], outputs=[np.dtype(np.int64)])
+
+
+def compress(d):
+    shape = d.shape(least=1)
+    axis = d.axis(len(shape), negative=d.version >= 11) if d.chance(0.7) else None
+    size = int(np.prod(shape)) if axis is None else shape[axis]
+    condition = np.asarray(d.random.random(d.integer(0, size)) < d.choice([0.0, 0.5, 1.0]))
+    return d.case([data(d, shape), Input(condition, steers=True)], {'axis': axis})
+
+
+def top_k(d):
+    shape = d.shape(least=1)
+    axis = d.axis(len(shape)) if d.chance(0.7) else -1
+    k = d.integer(0, shape[axis])
+    x = data(d, shape, d.choice(['plain', 'whole']))
+    types = [x.dtype, np.dtype(np.int64)]
+    attributes = {'axis': axis}
+    if d.version < 10:
+        return d.case([x], dict(attributes, k=max(k, 1)), outputs=types) if shape[axis] else undefined('k of nothing')
+    if d.has('largest'):
+        attributes['largest'] = d.choice([0, 1])
+    return d.case([x, d.steering([k])], attributes, outputs=types)
+
+
+def undefined(why):
+    raise Undefined(why)
+
+
+def unique(d):
+    shape = d.shape(least=1)
+    x = data(d, shape, 'whole')
+    axis = d.axis(len(shape)) if d.chance(0.5) else None
+    if 0 in shape and axis is not None:
+        raise Undefined('slices of nothing')
+    types = [x.dtype] + [np.dtype(np.int64) if d.chance(0.7) else None for _ in range(3)]
+    while types[-1] is None:
+        types.pop()
+    return d.case([x], {'axis': axis, 'sorted': d.choice([0, 1])}, outputs=types)
+
+
+def reverse_sequence(d):
+    shape = d.shape(least=2, empty=False)
+    batch = d.integer(0, 1)
+    lengths = np.asarray(d.random.integers(1, shape[1 - batch] + 1, shape[batch])).astype(np.int64)
+    attributes = {'batch_axis': batch, 'time_axis': 1 - batch}
+    return d.case([data(d, shape), lengths], attributes if batch == 0 or d.chance(0.5) else {})
+
+
+def suppression(d):
+    batches, classes, boxes = d.choice([1, 1, 2]), d.choice([1, 2, 3]), d.choice([0, 1, 2, 6, 20])
+    corners = d.random.random((batches, boxes, 4)).astype(np.float32)
+    if d.chance(0.5):
+        corners = np.round(corners * 8) / np.float32(8)
+    scores = d.random.random((batches, classes, boxes)).astype(np.float32)
+    inputs = [corners, scores]
+    if d.chance(0.85):
+        inputs.append(d.steering([d.choice([0, 1, 2, 10])]))
+        inputs.append(Input(np.array([d.choice([0.0, 0.3, 0.5, 1.0])], np.float32), constant=d.chance(0.5))
+                      if d.chance(0.7) else None)
+        inputs.append(Input(np.array([d.choice([0.0, 0.4])], np.float32), constant=d.chance(0.5))
+                      if d.chance(0.5) else None)
+    attributes = {'center_point_box': d.choice([0, 1])} if d.chance(0.6) else {}
+    return d.case(inputs, attributes, outputs=[np.dtype(np.int64)])
+
+
+FAMILY = {'Gather': gather, 'GatherElements': gather_elements, 'GatherND': gather_nd, 'Scatter': scatter_elements,
+          'ScatterElements': scatter_elements, 'ScatterND': scatter_nd, 'Slice': slices, 'OneHot': one_hot,
+          'NonZero': non_zero, 'Compress': compress, 'TopK': top_k, 'Unique': unique, 'ReverseSequence': reverse_sequence,
+          'NonMaxSuppression': suppression}
