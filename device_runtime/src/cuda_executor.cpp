@@ -15,9 +15,9 @@ class Executing {
 };
 
 /// Which of `count` inputs (outputs) of the variant have a buffer on the GPU.
-std::vector<bool> on_gpu(const module_format::Variant& variant, module_format::BufferKind kind,
+std::vector<uint8_t> on_gpu(const module_format::Variant& variant, module_format::BufferKind kind,
                          size_t count) {
-  std::vector<bool> result(count, false);
+  std::vector<uint8_t> result(count, false);
   for (const auto* buffer : *variant.buffers()) {
     if (buffer->kind() == kind && buffer->device() == module_format::Device::Cuda)
       result[buffer->index()] = true;
@@ -72,7 +72,7 @@ Status CudaExecutor::place_transfers(const Module& module, const PlanMemory& mem
   const auto place = [&](module_format::BufferKind kind, const std::vector<PlanMemory::Range>& ranges,
                          std::vector<Transfer>& transfers) {
     transfers.clear();
-    const std::vector<bool> wanted = on_gpu(module.variant(), kind, ranges.size());
+    const std::vector<uint8_t> wanted = on_gpu(module.variant(), kind, ranges.size());
     for (uint32_t i = 0; i < ranges.size(); ++i) {
       Transfer& transfer = transfers.emplace_back();
       transfer.host = ranges[i].data;

@@ -117,7 +117,7 @@ Status Program::find_functions(const Variant& variant) {
 Status Program::upload_constants(const ModuleContents& contents, const Variant& variant) {
   const uint32_t count = variant.constants() == nullptr ? 0 : variant.constants()->size();
   constants_.assign(count, 0);
-  std::vector<bool> wanted(count, false);
+  std::vector<uint8_t> wanted(count, false);
   for (const auto* buffer : *variant.buffers()) {
     if (buffer->kind() == module_format::BufferKind::Constant &&
         buffer->device() == module_format::Device::Cuda)

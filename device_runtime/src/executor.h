@@ -42,9 +42,10 @@ class DimValues {
 
   const module_format::Manifest* manifest_ = nullptr;
   std::vector<int64_t> symbols_;
-  std::vector<bool> bound_;  ///< by symbol
+  // Bytes: the code of vector<bool> is large.
+  std::vector<uint8_t> bound_;  ///< by symbol
   std::vector<int64_t> values_;
-  std::vector<bool> valid_;
+  std::vector<uint8_t> valid_;
   std::vector<std::vector<uint32_t>> mentions_;  ///< by symbol: expressions; empty until the first is bound
 };
 

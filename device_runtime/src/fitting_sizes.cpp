@@ -16,7 +16,7 @@ struct Tried {
   int64_t smallest = 0, largest = 0;
   int64_t below = 0, above = 0;  ///< nearest to the given one; 0: none
   int64_t step = 0;              ///< greatest common divisor of their distances
-  std::vector<bool> fitting;     ///< by size - first
+  std::vector<uint8_t> fitting;     ///< by size - first
 
   /// Whether all from the smallest to the largest fit that are a multiple of `step` apart.
   bool regular() const { return count >= 3 && (largest - smallest) / step + 1 == count; }

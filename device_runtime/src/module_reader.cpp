@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "device_runtime/src/cuda_module.h"
@@ -355,27 +353,25 @@ Status Module::bind_variant(const Module* shared) {
 
 Status Module::bind_constants(const Module* shared) {
   if (variant_->constants() == nullptr) return Status();
-  using Place = std::tuple<uint32_t, uint64_t, uint64_t>;  // segment, offset, size
-  const auto place_of = [](const module_format::ConstantRef& constant) {
-    return Place(constant.segment(), constant.offset(), constant.size());
-  };
-  std::map<Place, std::span<const std::byte>> theirs;
-  for (uint32_t i = 0; shared != nullptr && i < shared->constants_.size(); ++i)
-    theirs.emplace(place_of(*shared->variant_->constants()->Get(i)), shared->constants_[i]);
-  std::set<Place> places;
+  // Constants by where they are in the file, those of the other module first: the same bytes count, and lie in
+  // memory, once.
+  std::map<const std::byte*, std::span<const std::byte>> known;
+  for (uint32_t i = 0; shared != nullptr && i < shared->constants_.size(); ++i) {
+    const auto& theirs = *shared->variant_->constants()->Get(i);
+    auto segment = contents_.segment(theirs.segment());
+    if (segment.ok()) known.emplace(segment->data() + theirs.offset(), shared->constants_[i]);
+  }
   std::vector<uint32_t> own;
   for (const auto* constant : *variant_->constants()) {
-    const Place place = place_of(*constant);
-    if (const auto found = theirs.find(place); found != theirs.end()) {
-      constants_.push_back(found->second);
-      continue;
-    }
     auto segment = contents_.segment(constant->segment());
     if (!segment.ok()) return segment.status();
-    own.push_back(static_cast<uint32_t>(constants_.size()));
-    constants_.push_back(segment->subspan(constant->offset(), constant->size()));
-    // Constants that are the same bytes of the file count once.
-    if (places.insert(place).second) weights_bytes_ += constant->size();
+    const std::span<const std::byte> bytes = segment->subspan(constant->offset(), constant->size());
+    const auto [found, is_new] = known.emplace(bytes.data(), bytes);
+    const bool same = !is_new && found->second.size() == bytes.size();
+    constants_.push_back(same ? found->second : bytes);
+    if (same) continue;
+    own.push_back(static_cast<uint32_t>(constants_.size() - 1));
+    weights_bytes_ += bytes.size();
   }
   move_constants(own);
   return Status();

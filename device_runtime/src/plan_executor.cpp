@@ -18,7 +18,7 @@ Status PlanExecutor::bind(const Module& module, const DimValues& dims, const Pla
   if (module.variant().device() == module_format::Device::CudaEmulated)
     checker_ = std::make_unique<GpuChecker>();
   context_.checker = checker_.get();
-  frame_ = std::make_unique<PlanFrame>(context_, plan_of(module));
+  frame_ = std::make_unique<PlanFrame>(context_, plan_of(module), workspace_);
   return Status();
 }
 
@@ -29,7 +29,7 @@ void PlanExecutor::move_input(uint32_t input, std::byte* data) {
 Status PlanExecutor::run_steps(const GantryKernelHost* host, const PlanFrame::Listener& listener) {
   const KernelHosts hosts = make_kernel_hosts(*host, checker_.get());
   Status status = frame_->run(inputs_, nullptr, hosts, listener);
-  for (size_t i = 0; i < work_.size(); ++i) work_[i] = {frame_->work()[i].flops, frame_->work()[i].bytes};
+  for (size_t i = 0; i < work_.size(); ++i) work_[i] = {frame_->work(i).flops, frame_->work(i).bytes};
   return status;
 }
 

@@ -33,6 +33,7 @@ class PlanExecutor : public Executor {
 
   PlanContext context_;
   std::unique_ptr<GpuChecker> checker_;  ///< of the emulated GPU; kernels built with checks report to it
+  FrameWorkspace workspace_;
   std::unique_ptr<PlanFrame> frame_;
   std::vector<PlanMemory::Range> inputs_;
 };

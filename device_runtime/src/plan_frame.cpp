@@ -38,66 +38,75 @@ PlanView plan_of(const Module& module, uint32_t plan) {
   return {found.buffers(), found.steps(), found.stretches(), found.constraints(), found.outputs(), found.results()};
 }
 
-PlanFrame::PlanFrame(PlanContext& context, PlanView plan, size_t depth)
-    : context_(context), module_(*context.module), plan_(plan), depth_(depth) {
-  if (context.workspaces.size() <= depth) context.workspaces.resize(depth + 1);
-  outputs_.resize(plan.outputs != nullptr ? plan.outputs->size() : module_.manifest().outputs()->size());
-  kept_.resize(plan.stretches->size());
-  kept_bytes_.assign(kept_.size(), 0);
-  called_.resize(plan.steps->size());
-  for (uint32_t i = 0; i < plan.steps->size(); ++i) {
-    if (const BindSymbols* binding = plan.steps->Get(i)->action_as_BindSymbols()) {
-      for (const auto* list : {binding->symbols(), binding->negatives()}) {
-        if (list != nullptr) late_symbols_.insert(late_symbols_.end(), list->begin(), list->end());
-      }
-    } else if (const RunIf* step = plan.steps->Get(i)->action_as_RunIf()) {
-      for (uint32_t s = 0; step->symbols() != nullptr && s < step->symbols()->size(); ++s)
-        late_symbols_.push_back(step->symbols()->Get(s)->symbol());
-      called_[i].then_plan = std::make_unique<PlanFrame>(context, plan_of(module_, step->then_plan()), depth + 1);
-      called_[i].else_plan = std::make_unique<PlanFrame>(context, plan_of(module_, step->else_plan()), depth + 1);
-      called_[i].results.resize(std::max(called_[i].then_plan->output_count(), called_[i].else_plan->output_count()));
-    } else if (const RunLoop* loop = plan.steps->Get(i)->action_as_RunLoop()) {
-      for (const auto* list : {loop->entry(), loop->symbols()}) {
-        for (uint32_t s = 0; list != nullptr && s < list->size(); ++s) late_symbols_.push_back(list->Get(s)->symbol());
-      }
-      called_[i].then_plan = std::make_unique<PlanFrame>(context, plan_of(module_, loop->plan()), depth + 1);
-      const uint32_t outputs = called_[i].then_plan->output_count();
-      called_[i].results.resize(outputs);
-      called_[i].other_results.resize(outputs);
-      called_[i].gathered.resize(outputs - 1 - loop->states());
-    }
+PlanFrame::PlanFrame(PlanContext& context, PlanView plan, FrameWorkspace& workspace)
+    : context_(context),
+      module_(*context.module),
+      plan_(plan),
+      workspace_(workspace),
+      outputs_(plan.outputs != nullptr ? plan.outputs->size() : module_.manifest().outputs()->size()),
+      kept_(plan.stretches->size()),
+      steps_(plan.steps->size()) {
+  for (uint32_t i = 0; i < steps_.size(); ++i) {
+    add_plans(i);
+    describe_step(i);
   }
-  describe_steps();
 }
 
-void PlanFrame::describe_steps() {
-  const auto& kernels = *module_.variant().kernels();
-  origins_.resize(plan_.steps->size());
-  labels_.resize(plan_.steps->size());
-  work_.resize(plan_.steps->size());
-  for (uint32_t i = 0; i < plan_.steps->size(); ++i) {
-    const auto& step = *plan_.steps->Get(i);
-    StepLabel& label = labels_[i];
-    label.index = static_cast<int32_t>(i);
-    label.ops = "copy";
-    if (const auto* call = step.action_as_CallKernel()) {
-      const auto* kernel = kernels.Get(call->kernel());
-      origins_[i] = text_of(call->origin());
-      label.symbol = kernel->symbol()->c_str();
-      label.ops = kernel->name()->c_str();
-      if (kernel->op() != nullptr) label.op = kernel->op()->c_str();
-    } else if (const auto* binding = step.action_as_BindSymbols()) {
-      origins_[i] = text_of(binding->origin());
-      label.ops = "bind sizes";
-    } else if (const auto* branch = step.action_as_RunIf()) {
-      origins_[i] = text_of(branch->origin());
-      label.ops = "if";
-    } else if (const auto* loop = step.action_as_RunLoop()) {
-      origins_[i] = text_of(loop->origin());
-      label.ops = "loop";
+std::unique_ptr<PlanFrame> PlanFrame::inner_frame(uint32_t plan) {
+  if (workspace_.inner == nullptr) workspace_.inner = std::make_unique<FrameWorkspace>();
+  return std::make_unique<PlanFrame>(context_, plan_of(module_, plan), *workspace_.inner);
+}
+
+void PlanFrame::add_plans(uint32_t index) {
+  const auto& step = *plan_.steps->Get(index);
+  Called& called = steps_[index].called;
+  if (const BindSymbols* binding = step.action_as_BindSymbols()) {
+    for (const auto* list : {binding->symbols(), binding->negatives()}) {
+      for (uint32_t i = 0; list != nullptr && i < list->size(); ++i) late_symbols_.push_back(list->Get(i));
     }
-    label.origin = origins_[i].c_str();
+  } else if (const RunIf* branch = step.action_as_RunIf()) {
+    for (uint32_t i = 0; branch->symbols() != nullptr && i < branch->symbols()->size(); ++i)
+      late_symbols_.push_back(branch->symbols()->Get(i)->symbol());
+    called.then_plan = inner_frame(branch->then_plan());
+    called.else_plan = inner_frame(branch->else_plan());
+    called.results = OutputMemory(std::max(called.then_plan->output_count(), called.else_plan->output_count()));
+  } else if (const RunLoop* loop = step.action_as_RunLoop()) {
+    for (const auto* list : {loop->entry(), loop->symbols()}) {
+      for (uint32_t i = 0; list != nullptr && i < list->size(); ++i) late_symbols_.push_back(list->Get(i)->symbol());
+    }
+    called.then_plan = inner_frame(loop->plan());
+    const uint32_t outputs = called.then_plan->output_count();
+    called.results = OutputMemory(outputs);
+    called.other_results = OutputMemory(outputs);
+    called.gathered = std::vector<Gathered>(outputs - 1 - loop->states());
   }
+}
+
+void PlanFrame::describe_step(uint32_t index) {
+  const auto& step = *plan_.steps->Get(index);
+  StepState& state = steps_[index];
+  StepLabel& label = state.label;
+  label.index = static_cast<int32_t>(index);
+  label.ops = "copy";
+  const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* nodes = nullptr;
+  if (const auto* call = step.action_as_CallKernel()) {
+    const auto* kernel = module_.variant().kernels()->Get(call->kernel());
+    nodes = call->origin();
+    label.symbol = kernel->symbol()->c_str();
+    label.ops = kernel->name()->c_str();
+    if (kernel->op() != nullptr) label.op = kernel->op()->c_str();
+  } else if (const auto* binding = step.action_as_BindSymbols()) {
+    nodes = binding->origin();
+    label.ops = "bind sizes";
+  } else if (const auto* branch = step.action_as_RunIf()) {
+    nodes = branch->origin();
+    label.ops = "if";
+  } else if (const auto* loop = step.action_as_RunLoop()) {
+    nodes = loop->origin();
+    label.ops = "loop";
+  }
+  state.origin = text_of(nodes);
+  label.origin = state.origin.c_str();
 }
 
 // --- memory
@@ -117,12 +126,12 @@ Status PlanFrame::begin_stretch(uint32_t index) {
   const Stretch& stretch = *plan_.stretches->Get(index);
   Result<uint64_t> bytes = context_.dims.get_size(stretch.workspace_bytes());
   if (!bytes.ok()) return bytes.status();
-  GANTRY_TRY(reserve(workspace(), *bytes, "the model's workspace"));
+  GANTRY_TRY(reserve(workspace_.memory, *bytes, "the model's workspace"));
   workspace_bytes_ = *bytes;
   Result<uint64_t> kept = context_.dims.get_size(stretch.kept_bytes());
   if (!kept.ok()) return kept.status();
-  GANTRY_TRY(reserve(kept_[index], *kept, "the model's workspace"));
-  kept_bytes_[index] = *kept;
+  GANTRY_TRY(reserve(kept_[index].memory, *kept, "the model's workspace"));
+  kept_[index].bytes = *kept;
   return Status();
 }
 
@@ -194,8 +203,8 @@ Result<PlanMemory::Range> PlanFrame::range_of(uint32_t index) {
       Result<uint64_t> at = context_.dims.get_size(buffer.offset());
       if (!at.ok()) return at.status();
       offset = *at;
-      whole = kept ? Range{kept_[buffer.index()].data(), kept_bytes_[buffer.index()]}
-                   : Range{workspace().data(), workspace_bytes_};
+      whole = kept ? Range{kept_[buffer.index()].memory.data(), kept_[buffer.index()].bytes}
+                   : Range{workspace_.memory.data(), workspace_bytes_};
       where = kept ? "what a stretch keeps" : "the workspace";
       if (offset % module_format::kBufferAlignment != 0)
         return failure(GANTRY_INVALID_MODULE, "the module's plan: buffer %u is not aligned", index);
@@ -210,13 +219,11 @@ Result<PlanMemory::Range> PlanFrame::range_of(uint32_t index) {
 // --- steps
 
 Status PlanFrame::call(uint32_t index, const CallKernel& call, const KernelHosts& hosts) {
+  ranges_.clear();
   pointers_.clear();
   sizes_.clear();
-  for (uint32_t buffer : *call.buffers()) {
-    Result<Range> range = range_of(buffer);
-    if (!range.ok()) return range.status();
-    pointers_.push_back(range->data);
-  }
+  GANTRY_TRY(append_ranges(call.buffers(), ranges_));
+  for (const Range& range : ranges_) pointers_.push_back(range.data);
   for (uint32_t i = 0; call.dims() != nullptr && i < call.dims()->size(); ++i) {
     Result<int64_t> value = context_.dims.get(call.dims()->Get(i));
     if (!value.ok()) return value.status();
@@ -224,15 +231,15 @@ Status PlanFrame::call(uint32_t index, const CallKernel& call, const KernelHosts
   }
   // Figures for reports: one that overflows is left at 0.
   Result<int64_t> flops = context_.dims.get(call.flops()), bytes = context_.dims.get(call.bytes());
-  work_[index] = {flops.ok() ? static_cast<double>(*flops) : 0, bytes.ok() ? static_cast<double>(*bytes) : 0};
+  steps_[index].work = {flops.ok() ? static_cast<double>(*flops) : 0, bytes.ok() ? static_cast<double>(*bytes) : 0};
   const auto function = reinterpret_cast<GantryKernelFn>(module_.kernel(call.kernel()));
-  const bool serial = is_short(work_[index].flops, work_[index].bytes);
+  const bool serial = is_short(steps_[index].work.flops, steps_[index].work.bytes);
   const int32_t code = function(serial ? &hosts.serial : &hosts.shared, pointers_.data(), sizes_.data());
   if (code == 0) return Status();
   if (code != GANTRY_KERNEL_CHECK_FAILED || context_.checker == nullptr) {
-    return failure(GANTRY_KERNEL_FAILED, "%s failed with code %d", step_text(labels_[index]).c_str(), code);
+    return failure(GANTRY_KERNEL_FAILED, "%s failed with code %d", step_text(steps_[index].label).c_str(), code);
   }
-  return failure(GANTRY_KERNEL_FAILED, "%s: %s", step_text(labels_[index]).c_str(), context_.checker->problem().c_str());
+  return failure(GANTRY_KERNEL_FAILED, "%s: %s", step_text(steps_[index].label).c_str(), context_.checker->problem().c_str());
 }
 
 Status PlanFrame::copy(uint32_t index, const CopyBuffer& copy) {
@@ -242,7 +249,7 @@ Status PlanFrame::copy(uint32_t index, const CopyBuffer& copy) {
   if (!target.ok()) return target.status();
   if (source->bytes != target->bytes) return unlike_sizes(index);
   if (source->bytes > 0) memmove(target->data, source->data, source->bytes);
-  work_[index].bytes = 2.0 * static_cast<double>(source->bytes);
+  steps_[index].work.bytes = 2.0 * static_cast<double>(source->bytes);
   return Status();
 }
 
@@ -330,7 +337,7 @@ Status PlanFrame::append_ranges(const flatbuffers::Vector<uint32_t>* buffers, st
 Status PlanFrame::run_if(uint32_t index, const RunIf& step, const KernelHosts& hosts) {
   bool holds = false;
   GANTRY_TRY(read_condition(index, range_of(step.condition()), holds));
-  Called& called = called_[index];
+  Called& called = steps_[index].called;
   PlanFrame& branch = holds ? *called.then_plan : *called.else_plan;
   std::vector<Range> inputs;
   GANTRY_TRY(append_ranges(holds ? step.then_inputs() : step.else_inputs(), inputs));
@@ -371,7 +378,7 @@ Status PlanFrame::run(std::span<const Range> inputs, OutputMemory* memory, const
       status = begin_stretch(stretch++);
     if (!status.ok()) break;
     if (listener.before) listener.before(i);
-    current_step.store(&labels_[i], std::memory_order_relaxed);
+    current_step.store(&steps_[i].label, std::memory_order_relaxed);
     status = run_step(i, hosts);
     current_step.store(nullptr, std::memory_order_relaxed);
     if (listener.after) listener.after(i);

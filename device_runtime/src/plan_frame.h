@@ -36,8 +36,12 @@ struct PlanContext {
   RunMemory* memory = nullptr;
   GpuChecker* checker = nullptr;  ///< of the emulated GPU; may be null
   uint64_t taken_bytes = 0;       ///< for intermediates, by all frames
-  /// By how deep a frame is nested: of those equally deep only one runs at a time.
-  std::vector<AlignedBuffer> workspaces;
+};
+
+/// The workspace of frames that are equally deep, of which one runs at a time, and of those inside of them.
+struct FrameWorkspace {
+  AlignedBuffer memory;
+  std::unique_ptr<FrameWorkspace> inner;
 };
 
 /// Belongs to one thread at a time. Memory is kept from run to run.
@@ -55,8 +59,8 @@ class PlanFrame {
   /// Where a plan that a step runs puts its outputs, one each; grows as it has to.
   using OutputMemory = std::vector<AlignedBuffer>;
 
-  /// The context stays where it is. `depth`: of the plans around it.
-  PlanFrame(PlanContext& context, PlanView plan, size_t depth = 0);
+  /// Context and workspace stay where they are.
+  PlanFrame(PlanContext& context, PlanView plan, FrameWorkspace& workspace);
   /// Runs all steps. `inputs` are as many as the plan has, and stay until the next run. `memory`: of a plan's own
   /// outputs; null for those of the module.
   Status run(std::span<const Range> inputs, OutputMemory* memory, const KernelHosts& hosts,
@@ -66,9 +70,8 @@ class PlanFrame {
   Result<Range> output(uint32_t index);
   const std::vector<int64_t>& output_shape(uint32_t index) const { return outputs_[index].shape; }
   uint32_t output_count() const { return static_cast<uint32_t>(outputs_.size()); }
-  const std::vector<StepLabel>& labels() const { return labels_; }
-  /// Of the steps in the last run.
-  const std::vector<Work>& work() const { return work_; }
+  /// Of a step in the last run.
+  const Work& work(size_t step) const { return steps_[step].work; }
 
  private:
   struct Output {
@@ -92,10 +95,22 @@ class PlanFrame {
     std::byte goes_on{};
   };
 
-  void describe_steps();
+  struct Kept {
+    AlignedBuffer memory;
+    uint64_t bytes = 0;
+  };
+  struct StepState {
+    std::string origin;
+    StepLabel label;
+    Work work;
+    Called called;
+  };
+
+  void add_plans(uint32_t index);
+  void describe_step(uint32_t index);
+  std::unique_ptr<PlanFrame> inner_frame(uint32_t plan);
   Status begin_stretch(uint32_t index);
   Status reserve(AlignedBuffer& memory, uint64_t bytes, const char* what);
-  AlignedBuffer& workspace() { return context_.workspaces[depth_]; }
   Status run_step(uint32_t index, const KernelHosts& hosts);
   Status call(uint32_t index, const module_format::CallKernel& call, const KernelHosts& hosts);
   Status copy(uint32_t index, const module_format::CopyBuffer& copy);
@@ -123,21 +138,18 @@ class PlanFrame {
   PlanContext& context_;
   const Module& module_;
   PlanView plan_;
-  size_t depth_;
+  FrameWorkspace& workspace_;
   std::span<const Range> inputs_;
   OutputMemory* output_memory_ = nullptr;
   std::vector<Output> outputs_;
   std::vector<Range> results_;  ///< of steps that run plans
-  std::vector<bool> checked_;   ///< by constraint: it holds in this run
+  std::vector<uint8_t> checked_;   ///< by constraint: it holds in this run
   uint64_t workspace_bytes_ = 0;     ///< of the stretch that runs
-  std::vector<AlignedBuffer> kept_;  ///< by stretch
-  std::vector<uint64_t> kept_bytes_;
+  std::vector<Kept> kept_;           ///< by stretch
   std::vector<uint32_t> late_symbols_;  ///< that steps bind
-  std::vector<Called> called_;          ///< by step
-  std::vector<std::string> origins_;    ///< by step
-  std::vector<StepLabel> labels_;
-  std::vector<Work> work_;
-  std::vector<void*> pointers_;  ///< of the call that is made
+  std::vector<StepState> steps_;
+  std::vector<Range> ranges_;    ///< of the call that is made
+  std::vector<void*> pointers_;
   std::vector<int64_t> sizes_;
 };
 

@@ -72,7 +72,7 @@ Status PlanFrame::gather(const RunLoop& step, Called& called, uint32_t index, in
 }
 
 Status PlanFrame::run_turns(uint32_t index, const RunLoop& step, std::vector<Range>& inputs, const KernelHosts& hosts) {
-  Called& called = called_[index];
+  Called& called = steps_[index].called;
   PlanFrame& body = *called.then_plan;
   Result<int64_t> most = most_turns(step);
   if (!most.ok()) return most.status();
@@ -94,7 +94,7 @@ Status PlanFrame::run_turns(uint32_t index, const RunLoop& step, std::vector<Ran
 }
 
 Status PlanFrame::run_loop(uint32_t index, const RunLoop& step, const KernelHosts& hosts) {
-  Called& called = called_[index];
+  Called& called = steps_[index].called;
   for (Gathered& gathered : called.gathered) gathered.bytes = 0;
   std::vector<Range> inputs{{reinterpret_cast<std::byte*>(&called.turn), sizeof called.turn}, {&called.goes_on, 1}};
   GANTRY_TRY(append_ranges(step.inputs(), inputs));

@@ -66,15 +66,22 @@ void Session::use(const Module& module) {
   if (memory_limit_ > 0) executors_.clear();  // what others keep would not be counted
   used_ = &module;
   sizes_show_late_ = has_stretches(module.variant());
-  std::unique_ptr<Executor>& own = executors_[&module];
-  if (own == nullptr && sizes_show_late_) {
+  for (const ModuleExecutor& known : executors_) {
+    if (known.module == &module) {
+      executor_ = known.executor.get();
+      return;
+    }
+  }
+  std::unique_ptr<Executor> own;
+  if (sizes_show_late_) {
     own = std::make_unique<PlanExecutor>();
-  } else if (own == nullptr && module.gpu() != nullptr) {
+  } else if (module.gpu() != nullptr) {
     own = std::make_unique<cuda::CudaExecutor>(module.gpu());
-  } else if (own == nullptr) {
+  } else {
     own = std::make_unique<CpuExecutor>();
   }
   executor_ = own.get();
+  executors_.push_back({&module, std::move(own)});
 }
 
 const Module& Session::module_for(std::span<const std::optional<int64_t>> symbols) const {

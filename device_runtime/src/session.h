@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -156,7 +155,11 @@ class Session : private RunMemory {
   std::vector<Output> outputs_;
   std::byte* workspace_ = nullptr;
   uint64_t workspace_bytes_ = 0;
-  std::map<const Module*, std::unique_ptr<Executor>> executors_;  ///< of those that ran, with their workspaces
+  struct ModuleExecutor {
+    const Module* module = nullptr;
+    std::unique_ptr<Executor> executor;
+  };
+  std::vector<ModuleExecutor> executors_;  ///< of those that ran, with their workspaces
   const Module* used_ = nullptr;  ///< the module, or a specialized one
   Executor* executor_ = nullptr;  ///< of that
   bool sizes_show_late_ = false;  ///< outputs get their memory while the plan runs

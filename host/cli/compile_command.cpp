@@ -24,8 +24,8 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile vgg16.onnx --optimize size          weights no larger than the model's
   gantry compile bert.onnx --shape input_ids=1x128   fixes symbolic dimensions
   gantry compile bert.onnx --dim batch=1             fixes one of them, by its name
-  gantry compile bert.onnx --dim length=1..512 --specialize length=1 --specialize length=128
-                                                     any length to 512; two as fast as if they were fixed
+  gantry compile bert.onnx --dim sequence=1..512 --specialize sequence=1
+                                                     any length to 512; one as fast as if it were fixed
   gantry compile resnet18.gir                        graph text of `gantry ir` or `gantry opt`, changed by hand
   gantry compile resnet18.onnx --trace compile.pftrace
                                                      what the compiler does when; for ui.perfetto.dev

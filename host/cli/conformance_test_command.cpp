@@ -87,7 +87,7 @@ ShapeMap shapes_of_sequences(const TestModel& model, const fs::path& data_set) {
     shapes[model.inputs[i].name] = {static_cast<int64_t>(value.elements.size())};
     for (size_t e = 0; e < value.elements.size(); ++e) {
       const auto& tensor = value.elements[e].tensor;
-      if (tensor) shapes[fmt::format("{}[{}]", model.inputs[i].name, e)] = *constant_shape(tensor->type.shape);
+      if (tensor) shapes[fmt::format("{}[{}]", model.inputs[i].name, e)] = given_shape(*constant_shape(tensor->type.shape));
     }
   }
   return shapes;

@@ -121,14 +121,20 @@ size_t launch_count(const format::Kernel& kernel) {
 
 std::vector<KernelUse> kernel_uses(const format::Variant& variant, const ManifestDims& dims) {
   std::vector<KernelUse> uses(variant.kernels()->size());
-  for (const auto* step : *variant.steps()) {
-    const auto* call = step->action_as_CallKernel();
-    if (call == nullptr) continue;
-    KernelUse& use = uses[call->kernel()];
-    ++use.calls;
-    use.flops = use.flops + dims.get(call->flops());
-    use.bytes = use.bytes + dims.get(call->bytes());
-  }
+  const auto count = [&](const auto& steps) {
+    for (const auto* step : steps) {
+      const auto* call = step->action_as_CallKernel();
+      if (call == nullptr) continue;
+      KernelUse& use = uses[call->kernel()];
+      ++use.calls;
+      use.flops = use.flops + dims.get(call->flops());
+      use.bytes = use.bytes + dims.get(call->bytes());
+    }
+  };
+  count(*variant.steps());
+  // Each plan that steps run once, however often that is.
+  for (uint32_t i = 0; variant.plans() != nullptr && i < variant.plans()->size(); ++i)
+    count(*variant.plans()->Get(i)->steps());
   return uses;
 }
 

@@ -31,7 +31,7 @@ ModuleBuilder::PlanBuilder::PlanBuilder(VariantBuilder& variant, const Function&
 }
 
 mf::PlanT ModuleBuilder::PlanBuilder::build() {
-  const bool in_stretches = function_.name != "main" || has_control_flow(function_) || binds_symbols(function_);
+  const bool in_stretches = !variant_.is_main(function_) || has_control_flow(function_) || binds_symbols(function_);
   if (in_stretches) begin_stretch();
   for (const Node* node : function_.nodes()) {
     if (is_device_copy(*node)) {

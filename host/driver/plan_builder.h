@@ -30,6 +30,7 @@ class ModuleBuilder::VariantBuilder {
   mf::Device gpu() const { return gpu_; }
   bool has_gpu_memory() const { return gpu_ != mf::Device::Cpu; }
   const std::map<const Node*, const KernelCall*>& calls() const { return calls_; }
+  bool is_main(const Function& function) const { return &function == &program_.graph.main; }
 
   /// Index of the function's plan, which is in front of those that it runs.
   uint32_t add_plan(const Function& function);

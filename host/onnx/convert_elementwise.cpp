@@ -1,5 +1,7 @@
 // Arithmetic, comparisons, logic and functions of one element.
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "host/onnx/converters.h"
 #include "host/ops/elementwise.h"
@@ -15,7 +17,7 @@ struct Renamed {
 constexpr Renamed kUnary[] = {
     {"Exp", &op::exp},         {"Log", &op::log},
     {"Sqrt", &op::sqrt},       {"Tanh", &op::tanh},
-    {"Erf", &op::erf},         {"Sigmoid", &op::sigmoid},
+    {"Sigmoid", &op::sigmoid},
     {"Floor", &op::floor},     {"Ceil", &op::ceil},
     {"Round", &op::round},     {"Sin", &op::sin},
     {"Cos", &op::cos},         {"Tan", &op::tan},
@@ -54,6 +56,13 @@ const Op<NoAttrs>& op_for(const Renamed (&table)[N], const NodeImport& n) {
     if (entry.onnx == n.op_type()) return *entry.op;
   }
   n.fail("has no entry in its table");
+}
+
+/// Of integers too, whose results are cut off.
+void convert_erf(NodeImport& n) {
+  Value* x = n.input(0);
+  if (is_float(x->type.dtype)) return n.set(0, n.add(op::erf, {x}));
+  n.set(0, n.cast(n.add(op::erf, {n.cast(x, DType::kF64)}), x->type.dtype));
 }
 
 void convert_unary(NodeImport& n) {
@@ -110,6 +119,11 @@ double known_exponent(NodeImport& n) {
   return usable ? n.numbers(1, "exponent").at(0) : std::nan("");
 }
 
+void convert_pow_1(NodeImport& n) {
+  Value* exponent = aligned_operand(n);
+  n.set(0, n.add(op::power, {n.input(0), exponent}));
+}
+
 void convert_pow(NodeImport& n) {
   Value* x = n.input(0);
   double exponent = known_exponent(n);
@@ -146,28 +160,40 @@ void convert_is_inf(NodeImport& n) {
   n.set(0, n.add(op::isinf, {n.input(0)}, attrs));
 }
 
-void convert_clip_6(NodeImport& n) {
+/// Bounds that are left out: none in operator set 1, later f32's largest numbers, which keep infinities out.
+void convert_clip_1(NodeImport& n) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  const DType dtype = n.type(0).dtype;
+  const bool limited = n.opset() >= 6 && (dtype == DType::kF32 || dtype == DType::kF64);
   auto attrs = std::make_shared<ClipAttrs>();
-  attrs->min = n.number("min", attrs->min);
-  attrs->max = n.number("max", attrs->max);
+  attrs->min = n.number("min", limited ? -kLargest : attrs->min);
+  attrs->max = n.number("max", limited ? kLargest : attrs->max);
   n.set(0, n.add(op::clip, {n.input(0)}, attrs));
 }
 
-/// Bounds are inputs; constant ones become attributes.
+/// A bound that the op holds as a number: a constant scalar, which a double has exactly.
+std::optional<double> known_bound(NodeImport& n, size_t i) {
+  const DType dtype = n.type(0).dtype;
+  const ConstantPtr c = n.constant(i);
+  if (!c || !c->type.shape.empty() || dtype == DType::kF16 || dtype == DType::kBF16) return std::nullopt;
+  const double bound = n.numbers(i, "bound").at(0);
+  constexpr double kExact = 0x1p53;
+  if (std::isnan(bound) || (!is_float(dtype) && std::abs(bound) > kExact)) return std::nullopt;
+  return bound;
+}
+
+/// Bounds are inputs; constant ones become attributes where both do: the upper one counts where they cross.
 void convert_clip_11(NodeImport& n) {
-  auto attrs = std::make_shared<ClipAttrs>();
   Value* x = n.input(0);
-  bool wide = x->type.dtype == DType::kF16 || x->type.dtype == DType::kBF16;
-  auto bound = [&](size_t i, double& value, const Op<NoAttrs>& op) {
-    if (!n.has(i)) return;
-    ConstantPtr c = n.constant(i);
-    if (c && c->type.shape.empty() && !wide)
-      value = n.numbers(i, "bound").at(0);
-    else
-      x = n.add(op, {x, n.input(i)});
-  };
-  bound(1, attrs->min, op::maximum);
-  bound(2, attrs->max, op::minimum);
+  const auto low = n.has(1) ? known_bound(n, 1) : std::nullopt, high = n.has(2) ? known_bound(n, 2) : std::nullopt;
+  auto attrs = std::make_shared<ClipAttrs>();
+  if (n.has(1) && !low) x = n.add(op::maximum, {x, n.input(1)});
+  if (low) attrs->min = *low;
+  if (n.has(2) && !high) {
+    if (low) x = n.add(op::maximum, {x, n.input(1)});
+    return n.set(0, n.add(op::minimum, {x, n.input(2)}));
+  }
+  if (high) attrs->max = *high;
   n.set(0, n.add(op::clip, {x}, attrs));
 }
 
@@ -181,12 +207,14 @@ void add_elementwise_converters(ConverterTable& table) {
   }
   for (const Renamed& entry : kVariadic) table.push_back({entry.onnx, 1, convert_variadic});
   const Converter rest[] = {
-      {"Pow", 1, convert_pow},
+      {"Erf", 9, convert_erf},
+      {"Pow", 1, convert_pow_1},
+      {"Pow", 7, convert_pow},
       {"Mod", 10, convert_mod},
       {"BitShift", 11, convert_bit_shift},
       {"Where", 9, convert_where},
       {"IsInf", 10, convert_is_inf},
-      {"Clip", 1, convert_clip_6},
+      {"Clip", 1, convert_clip_1},
       {"Clip", 11, convert_clip_11},
   };
   table.insert(table.end(), std::begin(rest), std::end(rest));

@@ -33,11 +33,20 @@ void convert_batch_norm_training(NodeImport& n) {
   if (n.wants(2)) running(2, variance);
 }
 
+/// Before opset 9, without `spatial`: each element of a sample has statistics of its own, of (C, D1, …).
+void convert_batch_norm_of_elements(NodeImport& n) {
+  const Term given = Term::input(n, 0), x = given.widened();
+  const auto of_element = [&](size_t i) { return Term::input(n, i).cast(x.dtype()); };
+  const Term deviation = sqrt(of_element(4) + n.number("epsilon", 1e-5));
+  n.set(0, ((x - of_element(3)) / deviation * of_element(1) + of_element(2)).cast(given.dtype()));
+}
+
 void convert_batch_norm(NodeImport& n) {
   if (n.integer("training_mode", 0) != 0) return convert_batch_norm_training(n);
   if (n.opset() < 7 && n.has_attribute("is_test") && n.integer("is_test", 0) == 0) {
     n.unsupported(UnsupportedKind::kAttribute, "training mode");
   }
+  if (n.opset() < 9 && n.integer("spatial", 1) == 0) return convert_batch_norm_of_elements(n);
   auto attrs = std::make_shared<BatchNormAttrs>();
   attrs->epsilon = n.number("epsilon", 1e-5);
   Value* x = n.input(0);

@@ -1,4 +1,6 @@
 // Poolings.
+#include <cmath>
+
 #include "host/onnx/converters.h"
 #include "host/onnx/term.h"
 #include "host/onnx/window.h"
@@ -75,10 +77,17 @@ void convert_average_pool(NodeImport& n) {
   n.set(0, n.add(nn::avg_pool, {n.input(0)}, attrs));
 }
 
+/// The p of a norm; an integer from operator set 2 on, before that a float of which whole numbers are taken.
+int64_t read_p(NodeImport& n) {
+  const double p = n.opset() < 2 ? n.number("p", 2) : static_cast<double>(n.integer("p", 2));
+  if (!(p >= 1 && p < 1e6)) n.fail("p is {}", p);
+  if (p != std::floor(p)) n.unsupported(UnsupportedKind::kAttribute, "p {}", p);
+  return static_cast<int64_t>(p);
+}
+
 void convert_lp_pool(NodeImport& n) {
   auto attrs = read_pool(n);
-  attrs->p = n.integer("p", 2);
-  if (attrs->p < 1) n.fail("p is {}", attrs->p);
+  attrs->p = read_p(n);
   n.set(0, n.add(nn::lp_pool, {n.input(0)}, attrs));
 }
 
@@ -95,8 +104,7 @@ void convert_global_max_pool(NodeImport& n) {
 }
 
 void convert_global_lp_pool(NodeImport& n) {
-  int64_t p = n.integer("p", 2);
-  if (p < 1) n.fail("p is {}", p);
+  const int64_t p = read_p(n);
   Value* x = n.add(op::abs, {n.input(0)});
   DType dtype = x->type.dtype;
   Value* powered = p == 1 ? x : n.add(op::power, {x, n.scalar(dtype, static_cast<double>(p))});
@@ -111,10 +119,10 @@ void add_pool_converters(ConverterTable& table) {
       {"MaxPool", 1, convert_max_pool},
       {"MaxUnpool", 9, convert_max_unpool},
       {"AveragePool", 1, convert_average_pool},
-      {"LpPool", 2, convert_lp_pool},
+      {"LpPool", 1, convert_lp_pool},
       {"GlobalAveragePool", 1, convert_global_average_pool},
       {"GlobalMaxPool", 1, convert_global_max_pool},
-      {"GlobalLpPool", 2, convert_global_lp_pool},
+      {"GlobalLpPool", 1, convert_global_lp_pool},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

@@ -15,9 +15,11 @@ std::optional<DType> optional_type(const NodeImport& n, const char* name) {
   return n.element_type(name);
 }
 
-/// What x / scale is computed in: `precision`, else the wider of both; integers count as the scale.
+/// What x / scale is computed in: `precision`, else the wider of both; integers count as the scale. Where both are
+/// integers, quotients that are rounded need more digits than those have.
 DType division_type(const NodeImport& n, DType x, DType scale) {
   if (const auto precision = optional_type(n, "precision")) return *precision;
+  if (!is_float(x) && !is_float(scale)) return DType::kF64;
   if (!is_float(x) || x == scale) return scale;
   return x == DType::kF64 || scale == DType::kF64 ? DType::kF64 : DType::kF32;
 }

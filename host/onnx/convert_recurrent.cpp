@@ -166,7 +166,7 @@ void convert_rnn(NodeImport& n) {
 
 void add_recurrent_converters(ConverterTable& table) {
   table.push_back({"LSTM", 1, convert_lstm});
-  table.push_back({"GRU", 3, convert_gru});
+  table.push_back({"GRU", 1, convert_gru});
   table.push_back({"RNN", 1, convert_rnn});
 }
 

@@ -222,6 +222,17 @@ void convert_upsample(NodeImport& n) {
   finish(r);
 }
 
+/// Operator sets 1 to 6 have two scales, of pictures.
+void convert_upsample_1(NodeImport& n) {
+  Resizing r = start(n);
+  if (n.rank(0) != 4) n.fail("its data {} are no pictures", n.type(0).str());
+  r.attrs->coordinates = ResizeCoordinates::kAsymmetric;
+  r.attrs->rounding = ResizeRounding::kFloor;
+  r.axes = {2, 3};
+  apply_scales(r, {n.number("height_scale", 1), n.number("width_scale", 1)});
+  finish(r);
+}
+
 void convert_resize_11(NodeImport& n) {
   Resizing r = start(n);
   ResizeAttrs& attrs = *r.attrs;
@@ -247,6 +258,7 @@ void convert_resize_11(NodeImport& n) {
 }  // namespace
 
 void add_resize_converters(ConverterTable& table) {
+  table.push_back({"Upsample", 1, convert_upsample_1});
   table.push_back({"Upsample", 7, convert_upsample});
   table.push_back({"Resize", 10, convert_upsample});
   table.push_back({"Resize", 11, convert_resize_11});

@@ -3,6 +3,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
+#include "host/onnx/dim_bounds.h"
 #include "host/ops/movement.h"
 #include "host/ops/shape_data.h"
 
@@ -72,6 +73,13 @@ std::vector<int64_t> read_axes(NodeImport& n) {
   return n.has(1) ? n.integers(1, "axes") : n.integer_list("axes");
 }
 
+/// Of axes that nobody names those of 1 are squeezed: how many are left must not depend on an open dimension, so that
+/// one may be anything but 1.
+void require_other_than_1(NodeImport& n, const Dim& d) {
+  if (d.is_constant() || certainly_at_most(2, d)) return;
+  n.function().constraints.push_back({min(1, (d - 1) * (d - 1)), 1, n.name()});
+}
+
 void convert_squeeze(NodeImport& n) {
   if (n.has(1) && !is_known_list(n, 1)) {
     Value* axes = as_index_list(n, 1);
@@ -86,6 +94,7 @@ void convert_squeeze(NodeImport& n) {
   }
   bool all = axes.empty() && !n.has(1) && !n.has_attribute("axes");
   for (size_t i = 0; i < in.size(); ++i) {
+    if (all) require_other_than_1(n, in[i]);
     bool squeezed =
         all ? in[i] == Dim(1) : std::count(axes.begin(), axes.end(), static_cast<int64_t>(i)) != 0;
     if (!squeezed) out.push_back(in[i]);
@@ -164,6 +173,18 @@ void convert_tile(NodeImport& n) {
   n.set(0, n.add(op::tile, {n.input(0)}, attrs));
 }
 
+/// Operator sets 1 to 5 repeat one axis; how often and which, two more inputs say, of the data's type.
+void convert_tile_1(NodeImport& n) {
+  const std::vector<double> tiles = n.numbers(1, "tiles"), axis = n.numbers(2, "axis");
+  if (tiles.size() != 1 || axis.size() != 1) n.fail("its tiles and axis should be a number each");
+  if (!(tiles[0] >= 0 && tiles[0] < 1e15)) n.fail("cannot repeat an axis {} times", tiles[0]);
+  auto attrs = std::make_shared<TileAttrs>();
+  attrs->repeats.assign(static_cast<size_t>(n.rank(0)), 1);
+  attrs->repeats[static_cast<size_t>(n.axis(static_cast<int64_t>(axis[0]), n.rank(0)))] =
+      static_cast<int64_t>(tiles[0]);
+  n.set(0, n.add(op::tile, {n.input(0)}, attrs));
+}
+
 void convert_blocks(NodeImport& n) {
   auto attrs = std::make_shared<BlockAttrs>();
   attrs->block = n.integer("blocksize", 0);
@@ -186,9 +207,9 @@ void add_shape_converters(ConverterTable& table) {
       {"Flatten", 1, convert_flatten},     {"Squeeze", 1, convert_squeeze},
       {"Unsqueeze", 1, convert_unsqueeze}, {"Transpose", 1, convert_transpose},
       {"Concat", 1, convert_concat},       {"Expand", 8, convert_expand},
-      {"Tile", 6, convert_tile},           {"DepthToSpace", 1, convert_blocks},
-      {"SpaceToDepth", 1, convert_blocks}, {"Shape", 1, convert_known},
-      {"Size", 1, convert_known},
+      {"Tile", 1, convert_tile_1},         {"Tile", 6, convert_tile},
+      {"DepthToSpace", 1, convert_blocks}, {"SpaceToDepth", 1, convert_blocks},
+      {"Shape", 1, convert_known},         {"Size", 1, convert_known},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

@@ -47,7 +47,7 @@ bool DataDims::look_through(Value* value, Elements elements, const std::string& 
   // The same elements in the same order.
   const bool same = maker.is(op::reshape) || maker.is(op::identity) ||
                     (maker.is(op::cast) && is_integer(maker.inputs[0]->type.dtype));
-  if (same) {
+  if (same && element_count(maker.inputs[0]->type.shape).is_constant()) {
     dims = of(maker.inputs[0], elements, node);
     return true;
   }

@@ -98,7 +98,8 @@ Dim Importer::input_dim(const onnx::TensorShapeProto_Dimension& dim, const std::
 size_t Importer::input_length(const std::string& name) const {
   const auto whole = options_.shapes.find(name);
   if (whole != options_.shapes.end()) {
-    if (whole->second.size() == 1 && whole->second[0] >= 0) return static_cast<size_t>(whole->second[0]);
+    if (whole->second.size() == 1 && whole->second[0].fixed() && !whole->second[0].open())
+      return static_cast<size_t>(whole->second[0].range.low);
     user_error("input '{}' is a sequence: its shape is the number of its elements", name);
   }
   size_t length = 0;

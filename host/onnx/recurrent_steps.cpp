@@ -173,7 +173,7 @@ struct Layer {
     hidden = recurrent.dim(2).value();
     const Dim& count = x.dim(0);
     if (!count.is_constant() || count.value() < 1 || count.value() > kMostSteps)
-      n.unsupported(UnsupportedKind::kAttribute, "{} steps of a cell that clips or has unusual activations",
+      n.unsupported(UnsupportedKind::kAttribute, "{} steps of a cell that is of f64, clips or has unusual activations",
                     count.str());
     steps = count.value();
   }
@@ -243,7 +243,7 @@ std::vector<std::string> activation_names(const NodeImport& n) {
 }
 
 bool is_unusual_cell(NodeImport& n, const std::vector<std::string>& usual) {
-  if (n.number("clip", 0) > 0) return true;
+  if (n.number("clip", 0) > 0 || n.type(0).dtype == DType::kF64) return true;
   const std::vector<std::string> given = activation_names(n);
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i] != usual[i % usual.size()]) return true;

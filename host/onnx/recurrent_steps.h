@@ -11,7 +11,7 @@ namespace gantry {
 /// The names of the node's activations in lower case; empty where it has the usual ones.
 std::vector<std::string> activation_names(const NodeImport& n);
 
-/// Whether the node has activations other than `usual` (in lower case; those of one direction), or clips. A
+/// Whether the node has activations other than `usual` (in lower case; those of one direction), clips, or is of f64. A
 /// cell that is the usual one goes to the recurrence ops.
 bool is_unusual_cell(NodeImport& n, const std::vector<std::string>& usual);
 

@@ -1,5 +1,7 @@
 #include "host/onnx/window.h"
 
+#include <limits>
+
 namespace gantry {
 namespace {
 
@@ -25,10 +27,13 @@ Window read_window(NodeImport& n, std::vector<int64_t> kernel) {
   w.strides = n.integer_list("strides", count, 1);
   w.dilations = n.integer_list("dilations", count, 1);
   constexpr int64_t kLargest = 1 << 20;  // keeps products of these small
+  // A stride may be beyond all of the data: there is one window then.
+  constexpr int64_t kLargestStride = std::numeric_limits<int32_t>::max();
   for (size_t i = 0; i < count; ++i) {
-    for (int64_t v : {w.kernel[i], w.strides[i], w.dilations[i]}) {
-      if (v < 1 || v > kLargest) n.fail("a kernel extent, stride or dilation of {} makes no sense", v);
+    for (int64_t v : {w.kernel[i], w.dilations[i]}) {
+      if (v < 1 || v > kLargest) n.fail("a kernel extent or dilation of {} makes no sense", v);
     }
+    if (w.strides[i] < 1 || w.strides[i] > kLargestStride) n.fail("a stride of {} makes no sense", w.strides[i]);
   }
   std::vector<int64_t> pads = n.integer_list("pads", 2 * count, 0);
   for (int64_t p : pads) {

@@ -72,10 +72,42 @@ Expr modulo(const Node& node, Expr a, Expr b) {
   return fmod || is_unsigned_int(dtype) ? binary(BinaryOp::kRem, a, divisor) : mod(a, divisor);
 }
 
+/// Integers to the power of integers, exactly but for what wraps: squares of the base are multiplied where the exponent
+/// has its bits, of which the last counts beyond 63 too, for the sign of powers of -1.
+Expr integer_power(const Expr& a, const Expr& b) {
+  const DType base = a.type().dtype, type = b.type().dtype;
+  constexpr int kBits = 6;
+  const auto imm = [&](int64_t value) { return int_imm(type, value); };
+  const Expr odd = binary(BinaryOp::kAnd, b, imm(1));
+  const bool may_be_larger = bit_width(type) > kBits + 1;
+  const Expr exponent = may_be_larger ? select(gt(b, imm((1 << kBits) - 1)), odd + imm((1 << kBits) - 2), b) : b;
+  Expr square = a, result = const_of(base, 1);
+  for (int bit = 0; bit < kBits; ++bit) {
+    if (bit >= bit_width(type)) break;
+    const Expr is_set = ne(binary(BinaryOp::kAnd, exponent, imm(int64_t{1} << bit)), imm(0));
+    result = select(is_set, result * square, result);
+    square = square * square;
+  }
+  if (is_unsigned_int(type)) return result;
+  // 1 / a: 1 and -1 are their own inverses, what is larger is cut off.
+  const Expr one = const_of(base, 1), zero = const_of(base, 0);
+  Expr inverse = select(eq(a, one), one, zero);
+  if (is_signed_int(base)) {
+    const Expr minus = const_of(base, -1);
+    inverse = select(eq(a, minus), select(ne(odd, imm(0)), minus, one), inverse);
+  }
+  return select(lt(b, imm(0)), inverse, result);
+}
+
+/// Of an integer and a float it is cut off; what is an integer but for rounding is one.
 Expr power(const Node&, Expr a, Expr b) {
   DType base = a.type().dtype;
   if (is_float(base)) return call(MathFn::kPow, {a, cast(base, b)});
-  return cast(base, call(MathFn::kPow, {cast(DType::kF64, a), cast(DType::kF64, b)}));
+  if (!is_float(b.type().dtype)) return integer_power(a, b);
+  const Expr wide = call(MathFn::kPow, {cast(DType::kF64, a), cast(DType::kF64, b)});
+  const Expr near = call(MathFn::kRound, {wide}), off = call(MathFn::kAbs, {wide - near});
+  const Expr is_near = le(off, call(MathFn::kAbs, {near}) * float_imm(DType::kF64, 0x1p-45));
+  return cast(base, select(is_near, near, wide));
 }
 
 /// The extremum, NaN where an operand is, as ONNX and NumPy have it. Minima and maxima of expressions pass a

@@ -110,7 +110,7 @@ void add_reduce_ops(OpSet& set) {
   };
   const Entry entries[] = {
       {&op::sum, ReduceKind::kSum, Takes::kNumber}, {&op::prod, ReduceKind::kProd, Takes::kNumber},
-      {&op::max, ReduceKind::kMax, Takes::kNumber}, {&op::min, ReduceKind::kMin, Takes::kNumber},
+      {&op::max, ReduceKind::kMaxOrNan, Takes::kNumber}, {&op::min, ReduceKind::kMinOrNan, Takes::kNumber},
       {&op::all, ReduceKind::kAll, Takes::kBool},   {&op::any, ReduceKind::kAny, Takes::kBool},
   };
   for (const Entry& e : entries) {

@@ -6,7 +6,7 @@
 
 namespace gantry {
 
-/// sum, mean, max, min, prod, all, any.
+/// sum, mean, max, min, prod, all, any. Of floats among which is a NaN, max and min are NaN.
 struct ReduceAttrs : AttrsOf<ReduceAttrs> {
   std::vector<int64_t> axes;  ///< ascending, non-negative; empty: none (the identity)
   bool keepdims = true;

@@ -206,13 +206,13 @@ Expr interpolated(const Tensor& data, const std::vector<TapsAt>& taps, const std
 
 /// The data where their lines are as long as the result's; `taps` of that axis are then one.
 Tensor resized_lines(const Tensor& x, const Axis& axis, size_t d, std::vector<TapsAt>& taps, DType dtype,
-                     const char* name, Role role) {
+                     const char* name) {
   std::vector<TapsAt> own(taps.size(), whole);
   std::swap(own[d], taps[d]);
   std::vector<Expr> shape = x.shape();
   shape[d] = Expr(axis.out);
   auto body = [&](const std::vector<Expr>& i) { return interpolated(x, own, i, dtype); };
-  return compute(shape, body, name, role);
+  return compute(shape, body, name, Role::kResizedLines);
 }
 
 /// tf_crop_and_resize: the position lies in the data; null for the other coordinates.
@@ -250,14 +250,17 @@ std::vector<Tensor> compute_resize(const Node& node, const std::vector<Tensor>& 
   // The terms of all axes at once would be the product of their taps.
   while (attrs.mode == ResizeMode::kCubic && resized.size() > 2) {
     const size_t d = resized.front();
-    x = resized_lines(x, axes[d], d, taps, compute_dtype, "resize_axis", Role::kNone);
+    x = resized_lines(x, axes[d], d, taps, compute_dtype, "resize_axis");
     resized.erase(resized.begin());
   }
   if (const auto d = antialiased ? std::nullopt : line_axis(attrs, axes, resized))
-    x = resized_lines(x, axes[*d], *d, taps, compute_dtype, "resize_lines", Role::kResizedLines);
+    x = resized_lines(x, axes[*d], *d, taps, compute_dtype, "resize_lines");
   auto body = [&](const std::vector<Expr>& i) {
     const DType dtype = in[0].dtype();
-    const Expr value = cast(dtype, interpolated(x, taps, i, compute_dtype));
+    const Expr sum = interpolated(x, taps, i, compute_dtype);
+    // Integers are rounded, as ONNX's reference has it; those that are only copied are integers still.
+    const bool rounds = !is_float(dtype) && is_float(sum.type().dtype);
+    const Expr value = cast(dtype, rounds ? call(MathFn::kRound, {sum}) : sum);
     const Expr inside = inside_data(attrs, axes, i);
     return inside ? select(inside, value, const_of(dtype, attrs.extrapolation)) : value;
   };

@@ -1,5 +1,7 @@
 #include "host/ops/resize_axis.h"
 
+#include <cmath>
+
 #include "host/ops/support.h"
 
 namespace gantry::resizing {
@@ -41,6 +43,15 @@ Expr Axis::scale() const {
   return scale_data ? scale_data : coordinate(out) / coordinate(in);
 }
 
+Expr Axis::length() const {
+  if (scale_is_data()) return scale_data * coordinate(in);
+  if (given_scale == 0 || given_scale == std::round(given_scale)) return coordinate(out);
+  if (!in.is_constant() || !out.is_constant()) return imm(given_scale) * coordinate(in);
+  // Scales are f32: what their rounding makes of a whole number is that number.
+  const double exact = given_scale * static_cast<double>(in.value()), whole = static_cast<double>(out.value());
+  return imm(std::abs(exact - whole) < 1e-5 * exact ? whole : exact);
+}
+
 bool Axis::antialiased() const {
   return attrs.antialias && attrs.mode != ResizeMode::kNearest && !copied() && known_scale().value_or(0) < 1;
 }
@@ -68,7 +79,7 @@ Expr source_coordinate(const Axis& axis, const Expr& i) {
   Expr half_pixel = (x + imm(0.5)) / axis.scale() - imm(0.5);
   bool single = axis.out == Dim(1);
   // Denominators that select discards must not be 0.
-  Expr steps = single ? imm(1) : max(out - imm(1), imm(1));
+  Expr steps = single ? imm(1) : max(axis.length() - imm(1), imm(1));
   switch (axis.attrs.coordinates) {
     case ResizeCoordinates::kHalfPixel:
       return half_pixel;

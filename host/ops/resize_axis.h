@@ -29,6 +29,8 @@ struct Axis {
   bool copied() const;
   std::optional<double> known_scale() const;
   Expr scale() const;
+  /// scale * in, of which `out` is the whole part, where a scale is given; else `out`.
+  Expr length() const;
   bool antialiased() const;
 };
 

@@ -363,10 +363,12 @@ Expr identity_of(ReduceKind kind, DType dtype) {
     case ReduceKind::kAll:
       return dtype == DType::kBool ? int_imm(dtype, 1) : int_imm(dtype, -1);
     case ReduceKind::kMax:
+    case ReduceKind::kMaxOrNan:
       if (is_float(dtype)) return float_imm(dtype, -std::numeric_limits<double>::infinity());
       if (dtype == DType::kBool || is_unsigned_int(dtype)) return int_imm(dtype, 0);
       return int_imm(dtype, static_cast<int64_t>(~uint64_t{0} << (bits - 1)));
     case ReduceKind::kMin:
+    case ReduceKind::kMinOrNan:
       if (is_float(dtype)) return float_imm(dtype, std::numeric_limits<double>::infinity());
       if (dtype == DType::kBool) return int_imm(dtype, 1);
       if (is_unsigned_int(dtype)) return int_imm(dtype, -1);
@@ -374,6 +376,15 @@ Expr identity_of(ReduceKind kind, DType dtype) {
   }
   internal_error("unknown reduction");
 }
+
+namespace {
+
+/// The extremum of floats, NaN where one of them is: comparisons with a NaN in `a` are false, which keeps it.
+Expr extremum_or_nan(const Expr& a, const Expr& b, Expr (*precedes)(Expr, Expr)) {
+  return select(precedes(b, a) || call(MathFn::kIsNan, {b}), b, a);
+}
+
+}  // namespace
 
 Expr combine(ReduceKind kind, Expr a, Expr b) {
   switch (kind) {
@@ -389,6 +400,10 @@ Expr combine(ReduceKind kind, Expr a, Expr b) {
       return a || b;
     case ReduceKind::kAll:
       return a && b;
+    case ReduceKind::kMaxOrNan:
+      return is_float(a.type().dtype) ? extremum_or_nan(a, b, gt) : max(a, b);
+    case ReduceKind::kMinOrNan:
+      return is_float(a.type().dtype) ? extremum_or_nan(a, b, lt) : min(a, b);
   }
   internal_error("unknown reduction");
 }

@@ -104,7 +104,16 @@ enum class MathFn : uint8_t {
   kTruncBf16 /* f32 to bf16 toward zero, by clearing the low 16 bits; a NaN may become infinite */,
   kIfThenElse /* 3 args, lazy */,
 };
-enum class ReduceKind : uint8_t { kSum, kProd, kMax, kMin, kAny, kAll };
+enum class ReduceKind : uint8_t {
+  kSum,
+  kProd,
+  kMax /* of the numbers, where some are NaN */,
+  kMin,
+  kAny,
+  kAll,
+  kMaxOrNan /* NaN where one of the floats is */,
+  kMinOrNan,
+};
 
 struct ExprNode {
   ExprKind kind;

@@ -169,7 +169,7 @@ std::string_view name_of(MathFn fn) {
 }
 
 std::string_view name_of(ReduceKind kind) {
-  static constexpr std::string_view kNames[] = {"sum", "prod", "max", "min", "any", "all"};
+  static constexpr std::string_view kNames[] = {"sum", "prod", "max", "min", "any", "all", "max_or_nan", "min_or_nan"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -129,10 +129,11 @@ class Worker {
         Expr identity = identity_of(node.reduce, node.type.dtype);
         value = eval_call(CallNode(MathFn::kIfThenElse, node.type, {node.condition, node.value, identity}));
       }
-      static constexpr BinaryOp kOps[] = {BinaryOp::kAdd, BinaryOp::kMul, BinaryOp::kMax,
-                                          BinaryOp::kMin, BinaryOp::kOr,  BinaryOp::kAnd};
+      static constexpr BinaryOp kOps[] = {BinaryOp::kAdd, BinaryOp::kMul, BinaryOp::kMax, BinaryOp::kMin,
+                                          BinaryOp::kOr,  BinaryOp::kAnd, BinaryOp::kMax, BinaryOp::kMin};
+      const bool nan_passes = node.reduce == ReduceKind::kMaxOrNan || node.reduce == ReduceKind::kMinOrNan;
       total_ = interpreter::apply_binary(kOps[static_cast<size_t>(node.reduce)], wide, std::move(total_),
-                                         std::move(value), count_);
+                                         std::move(value), count_, nan_passes);
       return;
     }
     const IterVar& iv = *node.axes[axis];

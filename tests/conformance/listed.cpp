@@ -57,9 +57,9 @@ const std::map<std::string, Failing>& failing_tests() {
       std::istringstream words(line.substr(0, colon));
       std::string name, which;
       words >> name >> which;
-      if (colon == std::string::npos || (!which.empty() && which != "debian"))
-        throw std::runtime_error("not_passing.txt: '" + line + "' is not NAME: REASON, or NAME debian: REASON");
-      tests[name] = {which == "debian", line.substr(colon + 2)};
+      if (colon == std::string::npos || (!which.empty() && which != "debian" && which != "elsewhere"))
+        throw std::runtime_error("not_passing.txt: '" + line + "' is not NAME [debian|elsewhere]: REASON");
+      tests[name] = {which == "debian", which == "elsewhere", line.substr(colon + 2)};
     }
     return tests;
   }();

@@ -393,7 +393,7 @@ TEST(PlanOfTurns, IsRefusedWhereItMakesNoSense) {
   expect_refused([](auto& b) { b.variant().plans[0]->inputs = 1; }, "which takes 1");
   expect_refused([](auto& b) { loop_of(b).states = 2; }, "cannot hand on 2 states");
   expect_refused([](auto& b) { loop_of(b).states = UINT32_MAX; }, "cannot hand on");
-  expect_refused([](auto& b) { b.variant().plans[0]->outputs.clear(); }, "names number");
+  expect_refused([](auto& b) { b.variant().plans[0]->outputs.clear(); }, "cannot hand on 1 states");
   expect_refused([](auto& b) { loop_of(b).first_result = 1; }, "more results than there are places");
   expect_refused([](auto& b) { loop_of(b).entry[0] = {9, 0, 0, 0}; }, "a symbol or reads a dimension that is not there");
   expect_refused([](auto& b) { loop_of(b).entry[0] = {1, 0, 0, 999}; }, "a symbol or reads a dimension that is not there");

@@ -94,6 +94,54 @@ TEST(Nan, ExtremaAreNanOnAnEmulatedBoard) {
   expect_extrema_as_in_numpy(run_on_emulated_board());
 }
 
+/// Rows of 37 along the last axis and along the first; in each second row an element is NaN, somewhere else in each.
+void expect_reductions_to_pass_nan(const std::string& dtype, int64_t axis, const Runner& run) {
+  constexpr int64_t kRows = 12, kLength = 37;
+  const int64_t rows = axis == 1 ? kRows : kLength, columns = axis == 1 ? kLength : kRows;
+  std::string text = fmt::format(
+      "fn @main(%x: Tensor[({0}, {1}), f32]) -> (Tensor[({2}), f32], Tensor[({2}), f32]) {{\n  %0 = cast(%x, to={3})\n",
+      rows, columns, kRows, dtype);
+  for (const char* op : {"max", "min"}) {
+    const int first = op == std::string("max") ? 1 : 3;
+    text += fmt::format("  %{} = {}(%0, axes=[{}], keepdims=false)\n  %{} = cast(%{}, to=f32)\n", first, op, axis,
+                        first + 1, first);
+  }
+  const Graph graph = parse_graph(text + "  return %2, %4\n}\n", op_set());
+  std::vector<float> x;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int64_t kept = axis == 1 ? row : column, along = axis == 1 ? column : row;
+      const bool nan = kept % 2 == 0 && along == kept * 3;
+      x.push_back(nan ? NAN : static_cast<float>((kept * 7 + along * 5) % 23) - 11);
+    }
+  }
+  const auto results = run(graph, {make_constant({DType::kF32, {rows, columns}}, x.data())});
+  for (const ConstantPtr& y : results) {
+    for (int64_t i = 0; i < kRows; ++i)
+      EXPECT_EQ(std::isnan(y->as<float>()[i]), i % 2 == 0) << dtype << ", axis " << axis << ", row " << i;
+  }
+}
+
+void expect_reductions_to_pass_nan(const Runner& run) {
+  for (const char* dtype : {"f32", "f16"})
+    for (const int64_t axis : {0, 1}) expect_reductions_to_pass_nan(dtype, axis, run);
+}
+
+// ONNX's ReduceMax and ReduceMin of the reference are numpy.maximum.reduce and numpy.minimum.reduce.
+TEST(Nan, PassesReductionsToExtrema) {
+  for (const int opt_level : {0, 3}) expect_reductions_to_pass_nan(run_here("native", opt_level));
+}
+
+TEST(Nan, PassesReductionsToExtremaOnTheEmulatedGpu) {
+  expect_reductions_to_pass_nan(run_here(testing::gpu_test_target()));
+}
+
+TEST(Nan, PassesReductionsToExtremaOnAnEmulatedBoard) {
+  if (!testing::emulated_board_program())
+    GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";
+  expect_reductions_to_pass_nan(run_on_emulated_board());
+}
+
 TEST(Nan, PassesActivations) {
   for (const char* target : {"native", "x86-64-v2"}) {
     if (target != std::string("native") && !testing::runs_here(target)) continue;

@@ -1,0 +1,105 @@
+// Operators of old operator sets, and attributes and bounds at the edge of what they may be.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/onnx/model_text.h"
+#include "tests/onnx/one_node.h"
+
+namespace gantry {
+namespace {
+
+using testing::interpret_function;
+using testing::OneNode;
+using ::testing::ElementsAre;
+
+// One input says how often, another which axis, both of the data's type.
+TEST(OldOperators, Tile1RepeatsOneAxis) {
+  const std::string text =
+      "ir_version: 8 opset_import { version: 1 } graph { name: 'g' "
+      "initializer { name: 'times' dims: 1 data_type: 1 float_data: 2 } "
+      "initializer { name: 'axis' dims: 1 data_type: 1 float_data: 1 } "
+      "node { op_type: 'Tile' input: 'x' input: 'times' input: 'axis' output: 'y' } "
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 2 } } } } } "
+      "output { name: 'y' } }";
+  onnx::ModelProto proto;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto));
+  const Graph graph = import_onnx_bytes(proto.SerializeAsString(), ".");
+  const std::vector<float> x{1, 2, 3, 4};
+  const ConstantPtr y = interpret_function(graph.main, {make_constant({DType::kF32, {2, 2}}, x.data())}).at(0);
+  EXPECT_EQ(y->type.shape, (Shape{2, 4}));
+  EXPECT_THAT(std::vector<float>(y->as<float>(), y->as<float>() + 8), ElementsAre(1, 2, 1, 2, 3, 4, 3, 4));
+}
+
+TEST(OldOperators, NormsOfWindowsHadAFloatForP) {
+  OneNode pool("", "LpPool", 1);
+  pool.input<float>(DType::kF32, {1, 1, 2, 2}, {1, -2, 2, 4}).with_list("kernel_shape", {2, 2}).with("p", 2.0);
+  EXPECT_THAT(pool.run<float>(DType::kF32), ElementsAre(5));
+  OneNode global("", "GlobalLpPool", 1);
+  global.input<float>(DType::kF32, {1, 1, 2, 2}, {1, -2, 2, 4}).with("p", 1.0);
+  EXPECT_THAT(global.run<float>(DType::kF32), ElementsAre(9));
+  OneNode half("", "GlobalLpPool", 1);
+  half.input<float>(DType::kF32, {1, 1, 2, 2}, {1, -2, 2, 4}).with("p", 1.5);
+  EXPECT_THROW(half.results(), Error);
+}
+
+TEST(OldOperators, Upsample1HasAScaleForHeightAndForWidth) {
+  OneNode node("", "Upsample", 1);
+  node.input<float>(DType::kF32, {1, 1, 1, 2}, {3, 4}).with("height_scale", 2.0).with("width_scale", 3.0);
+  EXPECT_EQ(node.results().at(0)->type.shape, (Shape{1, 1, 2, 6}));
+  EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4));
+}
+
+TEST(OldOperators, BatchNormalization7HasStatisticsOfElements) {
+  OneNode node("", "BatchNormalization", 7);
+  node.input<float>(DType::kF32, {2, 1, 2}, {1, 2, 3, 6}).with("spatial", int64_t{0}).with("epsilon", 0.0);
+  for (const std::vector<float>& statistic : {std::vector<float>{1, 2}, {0, 10}, {1, 4}, {4, 1}})
+    node.input<float>(DType::kF32, {1, 2}, statistic);
+  EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(0, 6, 1, 14));
+}
+
+TEST(Windows, WithAStrideBeyondTheDataThereIsOne) {
+  OneNode node("", "MaxPool", 12);
+  node.input<float>(DType::kF32, {1, 1, 5}, {1, 7, 3, 9, 8})
+      .with_list("kernel_shape", {3})
+      .with_list("strides", {(int64_t{1} << 31) - 1});
+  EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(7));
+}
+
+// The lower one is known when the model is read, the upper one only when it runs.
+TEST(Clip, TakesTheUpperBoundWhereTheyCross) {
+  const std::string vector = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 3 } } } } } ";
+  const std::string text =
+      "ir_version: 8 opset_import { version: 13 } graph { name: 'g' initializer { name: 'low' data_type: 1 float_data: 5 } "
+      "node { op_type: 'Clip' input: 'x' input: 'low' input: 'high' output: 'y' } input { name: 'x' " + vector +
+      "input { name: 'high' type { tensor_type { elem_type: 1 shape { } } } } output { name: 'y' } }";
+  onnx::ModelProto proto;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto));
+  const Graph graph = import_onnx_bytes(proto.SerializeAsString(), ".");
+  const std::vector<float> x{-9, 2, 9}, high{1};
+  const ConstantPtr y = interpret_function(graph.main, {make_constant({DType::kF32, {3}}, x.data()),
+                                                        make_constant({DType::kF32, {}}, high.data())})
+                            .at(0);
+  EXPECT_THAT(std::vector<float>(y->as<float>(), y->as<float>() + 3), ElementsAre(1, 1, 1));
+}
+
+// How many dimensions the result has must not depend on an open one.
+TEST(Squeeze, OfAxesThatNobodyNamesNeedsOpenOnesToBeOtherThan1) {
+  const std::string text =
+      "ir_version: 8 opset_import { version: 13 } graph { name: 'g' node { op_type: 'Squeeze' input: 'x' output: 'y' } "
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'N' } dim { dim_value: 1 } } } } } "
+      "output { name: 'y' } }";
+  onnx::ModelProto proto;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto));
+  const Graph graph = import_onnx_bytes(proto.SerializeAsString(), ".");
+  ASSERT_EQ(graph.main.constraints.size(), 1U);
+  const auto& constraint = graph.main.constraints.front();
+  for (const int64_t size : {0, 1, 2, 7}) {
+    const std::map<std::string, int64_t> sizes{{"N", size}};
+    EXPECT_EQ(constraint.left.evaluate(sizes) == constraint.right.evaluate(sizes), size != 1) << size;
+  }
+}
+
+}  // namespace
+}  // namespace gantry
