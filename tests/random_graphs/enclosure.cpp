@@ -119,10 +119,11 @@ class Evaluator {
     Sum sum;
     const DType dtype = node.type.dtype;
     const bool sums = node.reduce == ReduceKind::kSum && is_float(dtype);
+    const bool nan_passes = node.reduce == ReduceKind::kMaxOrNan || node.reduce == ReduceKind::kMinOrNan;
     Element total = eval(identity_of(node.reduce, dtype));
     const auto take = [&](const Element& term) {
       if (sums) return sum.add(term.number);
-      total = binary(combining(node.reduce), dtype, total, term, false);
+      total = binary(combining(node.reduce), dtype, total, term, nan_passes);
     };
     for_terms(node, 0, take);
     if (!sums) return total;
@@ -131,8 +132,8 @@ class Evaluator {
   }
 
   static BinaryOp combining(ReduceKind kind) {
-    static constexpr BinaryOp kOps[] = {BinaryOp::kAdd, BinaryOp::kMul, BinaryOp::kMax,
-                                        BinaryOp::kMin, BinaryOp::kOr,  BinaryOp::kAnd};
+    static constexpr BinaryOp kOps[] = {BinaryOp::kAdd, BinaryOp::kMul, BinaryOp::kMax, BinaryOp::kMin,
+                                        BinaryOp::kOr,  BinaryOp::kAnd, BinaryOp::kMax, BinaryOp::kMin};
     return kOps[static_cast<size_t>(kind)];
   }
 
