@@ -36,9 +36,18 @@ std::vector<const NodeDecision*> of_node(const std::vector<NodeDecision>& decisi
   return found;
 }
 
+std::string cycles_text(double cycles) {
+  return fmt::format("{:.4g} kcycles", cycles / 1e3);
+}
+
 std::string prediction_text(const Candidate& candidate) {
   if (candidate.ms) return duration_text(*candidate.ms);
-  return candidate.cycles ? fmt::format("{:.4g} kcycles", *candidate.cycles / 1e3) : "-";
+  return candidate.cycles ? cycles_text(*candidate.cycles) : "-";
+}
+
+std::string conversions_text(const Candidate& candidate) {
+  if (candidate.conversions <= 0) return "";
+  return candidate.in_ms ? duration_text(candidate.conversions) : cycles_text(candidate.conversions);
 }
 
 nlohmann::ordered_json to_json(const Decision& decision) {
@@ -69,10 +78,10 @@ std::string candidates_text(const std::vector<NodeDecision>& decisions, const st
   for (const NodeDecision* one : of_node(decisions, node)) {
     text += fmt::format("{}{} {}  // {}\n", text.empty() ? "" : "\n", one->op->name, to_string(one->decision),
                         visible_line(origin_text(one->origin)));
-    Table table({{"candidate", Table::Align::kLeft}, {"predicted", Table::Align::kRight}, {"error", Table::Align::kRight},
-                 {"", Table::Align::kLeft}});
+    Table table({{"candidate", Table::Align::kLeft}, {"predicted", Table::Align::kRight},
+                 {"conversions", Table::Align::kRight}, {"error", Table::Align::kRight}, {"", Table::Align::kLeft}});
     for (const Candidate& candidate : one->candidates) {
-      table.row({to_string(candidate.decision), prediction_text(candidate),
+      table.row({to_string(candidate.decision), prediction_text(candidate), conversions_text(candidate),
                  candidate.error > 0 ? fmt::format("{:.0e}", candidate.error) : "",
                  candidate.why.empty() ? "taken" : candidate.why});
     }
@@ -89,6 +98,7 @@ std::string candidates_json(const std::vector<NodeDecision>& decisions, const st
       nlohmann::ordered_json entry{{"decision", to_json(candidate.decision)}};
       entry["cycles"] = candidate.cycles ? nlohmann::ordered_json(*candidate.cycles) : nullptr;
       entry["ms"] = candidate.ms ? nlohmann::ordered_json(*candidate.ms) : nullptr;
+      entry[candidate.in_ms ? "conversion_ms" : "conversion_cycles"] = candidate.conversions;
       entry["error"] = candidate.error;
       entry["taken"] = candidate.why.empty();
       entry["why"] = candidate.why;

@@ -10,6 +10,7 @@
 
 #include "host/forms/exact_weights.h"
 #include "host/support/error.h"
+#include "host/targets/common/conversion_cost.h"
 
 namespace gantry::forms {
 
@@ -31,8 +32,16 @@ double cost_of(const Bid& bid) {
   return bid.cycles ? *bid.cycles : bid.ms.value_or(0);
 }
 
-double cost_with_images(const Bid& bid) {
-  return cost_of(bid) + bid.conversion;
+double promised(const Bid& bid) {
+  return cost_of(bid) / bid.promise;
+}
+
+int highest_claim(std::span<const Bid> bids) {
+  int claim = 0;
+  for (const Bid& bid : bids) {
+    if (bid.no.empty()) claim = std::max(claim, bid.claim);
+  }
+  return claim;
 }
 
 /// The first of the least.
@@ -99,18 +108,31 @@ class TargetForms : public FormSet {
 
   /// Networks repeat their layers, and a model may look at hundreds of plans for an answer: what depends on a node's
   /// attributes and types alone is asked once.
-  Decision choose(const FormQuestion& question) const override {
-    if (reads_weights(question)) return chosen(question);
+  std::vector<FormOption> options(const FormQuestion& question) const override {
+    if (reads_weights(question)) return found(question);
     const auto [known, is_new] = known_.try_emplace(key_of(question));
-    if (is_new) known->second = chosen(question);
+    if (is_new) known->second = found(question);
     return known->second;
   }
 
-  std::vector<Candidate> candidates(const FormQuestion& question, const Decision& taken) const override {
+  NodeOrders orders(const FormQuestion& question, const Decision& decision) const override {
+    const Form* form = find(question, decision.form);
+    internal_check(form != nullptr, "no form {} for {}", decision.form, question.node.op->name);
+    return form->orders != nullptr ? form->orders({question, decision, context_}) : NodeOrders{};
+  }
+
+  double conversion(const TensorType& type) const override { return conversion_cost(type, context_.target); }
+
+  std::vector<Candidate> candidates(const FormQuestion& question) const override {
     std::vector<Candidate> candidates;
     for (Bid& bid : all_bids(question, context_))
-      candidates.push_back({std::move(bid.decision), bid.cycles, bid.ms, std::move(bid.no), bid.error});
-    return compared(std::move(candidates), taken);
+      candidates.push_back({.decision = std::move(bid.decision),
+                            .cycles = bid.cycles,
+                            .ms = bid.ms,
+                            .why = std::move(bid.no),
+                            .error = bid.error,
+                            .in_ms = context_.target.for_gpu()});
+    return candidates;
   }
 
   Misfit misfit(const FormQuestion& question, const Decision& decision) const override {
@@ -130,10 +152,13 @@ class TargetForms : public FormSet {
   }
 
  private:
-  Decision chosen(const FormQuestion& question) const {
+  std::vector<FormOption> found(const FormQuestion& question) const {
     const std::vector<Bid> bids = all_bids(question, context_);
-    const Bid* best = best_of(bids);
-    return best != nullptr ? best->decision : Decision{"plain", {}};
+    std::vector<NodeOrders> orders;
+    for (const Bid& bid : bids) orders.push_back(this->orders(question, bid.decision));
+    std::vector<FormOption> options = options_of(bids, orders);
+    if (options.empty()) options.push_back({.decision = {"plain", {}}});
+    return options;
   }
 
   bool reads_weights(const FormQuestion& question) const {
@@ -166,7 +191,7 @@ class TargetForms : public FormSet {
   }
 
   FormContext context_;
-  mutable std::unordered_map<std::string, Decision> known_;  ///< one thread asks
+  mutable std::unordered_map<std::string, std::vector<FormOption>> known_;  ///< one thread asks
 };
 
 }  // namespace
@@ -186,19 +211,43 @@ std::vector<Bid> all_bids(const FormQuestion& question, const FormContext& conte
 }
 
 const Bid* best_of(std::span<const Bid> bids) {
-  int claim = 0;
-  for (const Bid& bid : bids) {
-    if (bid.no.empty()) claim = std::max(claim, bid.claim);
-  }
+  const int claim = highest_claim(bids);
   std::vector<const Bid*> others, on_tiles;
   for (const Bid& bid : bids) {
     if (bid.no.empty() && bid.claim == claim) (bid.on_tiles ? on_tiles : others).push_back(&bid);
   }
-  const Bid* best = least_of(others, [](const Bid& bid) { return cost_of(bid) / bid.promise; });
-  const Bid* tiles = least_of(on_tiles, [](const Bid& bid) { return cost_with_images(bid) / bid.promise; });
+  const Bid* best = least_of(others, promised);
+  const Bid* tiles = least_of(on_tiles, promised);
   if (tiles == nullptr) return best;
-  const bool faster = best == nullptr || cost_with_images(*tiles) < tiles->promise * cost_with_images(*best);
+  const bool faster = best == nullptr || cost_of(*tiles) < tiles->promise * cost_of(*best);
   return faster ? tiles : best;
+}
+
+std::vector<FormOption> options_of(std::span<const Bid> bids, std::span<const NodeOrders> orders) {
+  std::vector<FormOption> options;
+  const int claim = highest_claim(bids);
+  // Of those for which `is_one` is true; their cost is `least` at least, since those of that cost are taken before them.
+  const auto add_best = [&](const auto& is_one, double least) {
+    std::vector<Bid> some;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < bids.size(); ++i) {
+      if (bids[i].claim != claim || !is_one(orders[i])) continue;
+      some.push_back(bids[i]);
+      places.push_back(i);
+    }
+    const Bid* best = best_of(some);
+    if (best == nullptr) return;
+    const NodeOrders& its = orders[places[static_cast<size_t>(best - some.data())]];
+    options.push_back({best->decision, std::max(promised(*best), least), its});
+  };
+  for (size_t i = 0; i < bids.size(); ++i) {
+    const auto alike = [&](const NodeOrders& one) { return one.data == orders[i].data && one.result == orders[i].result; };
+    if (std::ranges::any_of(options, [&](const FormOption& option) { return alike(option.orders); })) continue;
+    add_best(alike, 0);
+    if (options.empty() || !alike(options.back().orders) || options.back().orders.stages_data) continue;
+    add_best([&](const NodeOrders& one) { return alike(one) && one.stages_data; }, options.back().cost);
+  }
+  return options;
 }
 
 std::unique_ptr<FormSet> make_forms(FormContext context) {

@@ -1,10 +1,11 @@
-// Which form computes a node: every form is asked for what it proposes, and the rule here takes one.
+// Which form computes a node: every form is asked for what it proposes, and the rule here takes one of those that read and
+// write images in the same orders of axes. Between different orders the whole network decides, conversions counted
+// (host/passes/choose_forms.h): what a bid counts there is its prediction by its promise.
 //
 // 1. Bids of the highest claim compete.
 // 2. Of those without tile units the least predicted by promise is taken: Winograd's transformations are predicted less
 //    well than sums of products, so its bids must promise a tenth.
-// 3. The least of those on tile units replaces it if it is below its promise of that, what channels-last images cost
-//    first counted on both sides.
+// 3. The least of those on tile units replaces it if it is below its promise of that.
 // Where no bid may be taken the node stays plain.
 #pragma once
 
@@ -18,6 +19,9 @@ namespace gantry::forms {
 std::vector<Bid> all_bids(const FormQuestion& question, const FormContext& context);
 /// Null where none may be taken.
 const Bid* best_of(std::span<const Bid> bids);
+/// Of the highest claim, the best for each way in which images lie; none where none may be taken. `orders`: parallel to
+/// the bids.
+std::vector<FormOption> options_of(std::span<const Bid> bids, std::span<const NodeOrders> orders);
 
 /// Forms for a target; `network`: of what the nodes are that will be asked about, null for layers by themselves.
 std::unique_ptr<FormSet> make_forms(const Target& target, bool small_weights = false, const Function* network = nullptr);

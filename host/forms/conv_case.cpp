@@ -7,7 +7,6 @@
 #include "host/graph/shape_guess.h"
 #include "host/ops/tiles.h"
 #include "host/targets/cpu/conv_model.h"
-#include "host/targets/cpu/layout_costs.h"
 
 namespace gantry::forms {
 namespace {
@@ -180,8 +179,6 @@ Value* merged_weight(const FormCase& given, WeightPacker& packer) {
 FormedNode formed_conv(const FormCase& given, std::shared_ptr<ConvAttrs> attrs, Value* packed) {
   return {.attrs = attrs,
           .weights = {packed},
-          .data_last = !attrs->plain_data,
-          .result_last = true,
           .phases = given.decision.knob("phases") != 0 ? decided_case(given).phases : std::nullopt};
 }
 
@@ -191,11 +188,9 @@ int64_t depth_of(const ConvCase& conv) {
   return depth;
 }
 
-double conversion_of(const ConvCase& conv) {
-  if (!conv.attrs.plain_data) return 0;
-  double bytes = byte_width(DType::kF32);
-  for (const Dim& extent : conv.data.shape) bytes *= double(extent.constant().value_or(1));
-  return cpu::kTransposedByte * bytes;
+NodeOrders conv_orders(const FormCase& given, bool stages_data) {
+  // Of phases the kernel reads what was padded and taken apart.
+  return {ImageOrder::kChannelsLast, ImageOrder::kChannelsLast, stages_data && given.decision.knob("phases") == 0};
 }
 
 }  // namespace gantry::forms

@@ -56,7 +56,7 @@ FormedNode formed_conv(const FormCase& given, std::shared_ptr<ConvAttrs> attrs, 
 
 /// Terms of a sum.
 int64_t depth_of(const ConvCase& conv);
-/// Elements of the data are transposed before a form reads them channels-last; 0 where they lie so.
-double conversion_of(const ConvCase& conv);
+/// Of the decision's case: channels-last on both sides. `stages_data`: of the form's kernels.
+NodeOrders conv_orders(const FormCase& given, bool stages_data);
 
 }  // namespace gantry::forms

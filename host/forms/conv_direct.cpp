@@ -44,14 +44,11 @@ Bid direct_bid(const ConvCase& conv, const FormContext& context) {
   const bool half = cpu::prefers_half(attrs, conv.data, conv.result, machine);
   const int64_t block =
       choose_product_tile(cpu::direct_work(attrs, conv.data, conv.result, half), machine).channel_block();
-  const bool as_it_lies = attrs.plain_data && cpu::prefers_plain_data(attrs, conv.data, machine);
   Bid bid{.decision = {"direct", {}},
           .cycles = cpu::predicted_direct_cycles(attrs, conv.data, conv.result, machine),
-          .error = half ? kHalfError : 0,
-          .conversion = as_it_lies ? 0 : conversion_of(conv)};
+          .error = half ? kHalfError : 0};
   bid.decision.set("block", fitting_block(context, block, attrs.channels / attrs.groups, depth_of(conv)));
   bid.decision.set("half", half ? 1 : 0);
-  bid.decision.set("plain_data", as_it_lies ? 1 : 0);
   return bid;
 }
 
@@ -64,8 +61,20 @@ extern const Form conv_direct_form{
     .bids =
         [](const FormQuestion& question, const FormContext& context) {
           return bids_of_cases(question, context, [](const ConvCase& conv, const FormContext& on) {
-            return std::vector<Bid>{direct_bid(conv, on)};
+            std::vector<Bid> bids{direct_bid(conv, on)};
+            ConvAttrs attrs = conv.attrs;
+            attrs.algorithm = ConvAlgorithm::kDirect;
+            if (!attrs.plain_data || !cpu::prefers_plain_data(attrs, conv.data, on.target.machine)) return bids;
+            bids.insert(bids.begin(), bids.front());
+            bids.front().decision.set("plain_data", 1);
+            return bids;
           });
+        },
+    .orders =
+        [](const FormCase& given) {
+          NodeOrders orders = conv_orders(given, false);
+          if (given.decision.knob("plain_data") != 0) orders.data = ImageOrder::kModel;
+          return orders;
         },
     .apply = apply,
 };

@@ -27,6 +27,7 @@ extern const Form conv_gemm_form{
     },
     .bids = [](const FormQuestion& question,
                const FormContext& context) { return bids_of_cases(question, context, gemm_bids); },
+    .orders = [](const FormCase& given) { return conv_orders(given, true); },
     .apply = [](const FormCase& given, WeightPacker& packer) -> FormedNode {
       auto attrs = formed_attrs(given, ConvAlgorithm::kGemm);
       return formed_conv(given, attrs, packer.gemm(merged_weight(given, packer), *attrs));

@@ -27,7 +27,6 @@ std::vector<Bid> tile_bids(const ConvCase& conv, const FormContext& context) {
             .error = parts_error(attrs.tile_unit, some),
             .promise = cpu::other_slack(attrs.tile_unit),
             .on_tiles = true,
-            .conversion = conversion_of(conv),
             .claim = cpu::asks_for_parts(context.target) ? 1 : 0};
     // A third part for the network's sake is no reason to leave the unit.
     if (some > asked) bid.weighed = bids.front().cycles;
@@ -65,6 +64,7 @@ extern const Form conv_tiles_form{
     .misfit = misfit,
     .bids = [](const FormQuestion& question,
                const FormContext& context) { return bids_of_cases(question, context, tile_bids); },
+    .orders = [](const FormCase& given) { return conv_orders(given, false); },
     .apply = apply,
 };
 

@@ -98,8 +98,7 @@ Bid tile_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& c
           .error = error_of(algorithm) + parts_error(attrs.tile_unit, kTileParts),
           .no = context.small_weights ? "its weights are larger than the model's" : "",
           .promise = cpu::other_slack(attrs.tile_unit),
-          .on_tiles = true,
-          .conversion = conversion_of(conv)};
+          .on_tiles = true};
 }
 
 Bid gpu_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& context) {
@@ -171,6 +170,7 @@ constexpr Form form_of(std::string_view name) {
           .possible = is_product_conv,
           .misfit = misfit<kAlgorithm>,
           .bids = bids<kAlgorithm>,
+          .orders = [](const FormCase& given) { return conv_orders(given, true); },
           .apply = apply<kAlgorithm>};
 }
 
@@ -180,8 +180,7 @@ Bid winograd_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContex
   Bid bid{.decision = {fmt::format("winograd{}", winograd_tile(algorithm)), {}},
           .error = error_of(algorithm),
           .no = std::string(unwanted(conv, algorithm, context)),
-          .promise = kPromise,
-          .conversion = conversion_of(conv)};
+          .promise = kPromise};
   if (!unfit_window(conv).empty() || conv.data.dtype != DType::kF32) return bid;
   const MachineModel& machine = context.target.machine;
   ConvAttrs attrs = conv.attrs;

@@ -1,5 +1,6 @@
 // nn.conv with a group for every channel, channels-last: along vectors of channels (host/targets/cpu/rule_windows.cpp).
 #include "host/forms/conv_case.h"
+#include "host/targets/common/conversion_cost.h"
 #include "host/targets/cpu/conv_model.h"
 
 namespace gantry::forms {
@@ -10,20 +11,24 @@ bool is_depthwise_conv(const FormQuestion& question, const FormContext& context)
          is_depthwise(question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type);
 }
 
+/// What is known of the plain form is on which side of two conversions it lies (cpu::prefers_plain_depthwise()), beyond
+/// the time that both take: taken to be in the middle between nothing and both, or as far beyond.
 std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) {
-  Bid bid{.decision = {"depthwise", {}}};
-  const bool plain_pays =
-      !context.target.for_gpu() && cpu::prefers_plain_depthwise(question.node.attrs_as<ConvAttrs>(),
-                                                                question.node.inputs[0]->type, context.target.machine);
-  if (plain_pays && question.plain_data) bid.no = "images that lie as the model has them are estimated to take less so";
-  return {bid};
+  std::vector<Bid> bids{{.decision = {"depthwise", {}}, .weighed = 0}};
+  const Target& target = context.target;
+  if (target.for_gpu() || !question.plain_data) return bids;
+  const TensorType &data = question.node.inputs[0]->type, &result = question.node.result()->type;
+  const double both = conversion_cost(data, target) + conversion_cost(result, target);
+  const bool pays = cpu::prefers_plain_depthwise(question.node.attrs_as<ConvAttrs>(), data, target.machine);
+  bids.push_back({.decision = {"plain", {}}, .weighed = (pays ? 0.5 : 1.5) * both});
+  return bids;
 }
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = std::make_shared<ConvAttrs>(given.question.node.attrs_as<ConvAttrs>());
   attrs->channels_last = true;
   attrs->depthwise_packed = true;
-  return {.attrs = attrs, .weights = {packer.depthwise(given.question.weight)}, .data_last = true, .result_last = true};
+  return {.attrs = attrs, .weights = {packer.depthwise(given.question.weight)}};
 }
 
 }  // namespace
@@ -32,6 +37,7 @@ extern const Form depthwise_form{
     .name = "depthwise",
     .possible = is_depthwise_conv,
     .bids = bids,
+    .orders = [](const FormCase& given) { return conv_orders(given, false); },
     .apply = apply,
 };
 

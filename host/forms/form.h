@@ -64,8 +64,6 @@ struct Bid {
   double promise = 1;
   /// Its products are computed on tile units.
   bool on_tiles = false;
-  /// Cycles that channels-last images cost first: they count between tile units and the rest.
-  double conversion = 0;
   /// Before all bids of a lower one, whatever is predicted: the form's own model says that it pays, or the user has
   /// asked for its arithmetic.
   int claim = 0;
@@ -85,6 +83,8 @@ struct Form {
   std::vector<Bid> (*bids)(const FormQuestion&, const FormContext&) = nullptr;
   /// Its bids depend on the values of the weights, and not on their type alone.
   bool reads_weights = false;
+  /// How images lie under a decision; null: as the model has them.
+  NodeOrders (*orders)(const FormCase&) = nullptr;
   /// By a decision that fits; null: the node stays as it is.
   FormedNode (*apply)(const FormCase&, WeightPacker&) = nullptr;
 };

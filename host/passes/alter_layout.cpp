@@ -1,18 +1,16 @@
 #include "host/passes/alter_layout.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
+#include "host/passes/choose_forms.h"
 #include "host/passes/dilation_phases.h"
 #include "host/passes/form_set.h"
+#include "host/passes/layout_behaviour.h"
 #include "host/passes/layout_record.h"
 #include "host/passes/node_decision.h"
 #include "host/passes/rewriter.h"
@@ -27,19 +25,6 @@ struct Forms {
   Value* last = nullptr;
 };
 
-std::vector<int64_t> axes_to_last(int rank) {
-  std::vector<int64_t> axes{0};
-  for (int i = 2; i < rank; ++i) axes.push_back(i);
-  axes.push_back(1);
-  return axes;
-}
-
-std::vector<int64_t> axes_to_plain(int rank) {
-  std::vector<int64_t> axes{0, rank - 1};
-  for (int i = 1; i + 1 < rank; ++i) axes.push_back(i);
-  return axes;
-}
-
 bool is_one(const Dim& dim) {
   return dim == Dim(1);
 }
@@ -47,14 +32,14 @@ bool is_one(const Dim& dim) {
 class LayoutRewriter {
  public:
   LayoutRewriter(Function& source, const FormSet& forms, PassContext& context)
-      : source_(source), chosen_(forms), context_(context), target_(source.name) {}
+      : source_(source), chosen_(forms), context_(context), choices_(choose_forms(source, forms, context)),
+        target_(source.name) {}
 
   Function run() {
     target_.constraints = source_.constraints;
     for (Value* parameter : source_.parameters) {
       forms_[parameter].plain = target_.add_parameter(parameter->name, parameter->type);
     }
-    if (context_.small) users_ = source_.users();
     for (Value* constant : source_.constants()) {
       forms_[constant].plain = target_.add_constant(constant->name, constant->constant);
     }
@@ -107,6 +92,12 @@ class LayoutRewriter {
     return forms.last;
   }
 
+  /// What takes images in either order takes them channels-last.
+  bool runs_last(const Node& node) const {
+    const auto choice = choices_.find(&node);
+    return choice != choices_.end() && choice->second.channels_last;
+  }
+
   bool has_last(const Value* value) const { return value && forms_.at(value).last != nullptr; }
 
   void rewrite(const Node& node) {
@@ -120,7 +111,7 @@ class LayoutRewriter {
   bool rewritten(const Node& node) {
     switch (op_def(node).layout) {
       case LayoutBehaviour::kChannelAware:
-        return rewrite_channel_aware(node);
+        return node.is(nn::conv) ? rewrite_formed(node) : rewrite_channel_aware(node);
       case LayoutBehaviour::kAny:
         return rewrite_any(node);
       case LayoutBehaviour::kAxisRemap:
@@ -161,10 +152,7 @@ class LayoutRewriter {
   // --- channel-aware ops: the first input and the result are images, the others are per channel.
 
   bool rewrite_channel_aware(const Node& node) {
-    if (node.inputs[0]->type.rank() < 3) return false;
-    if (node.attrs_as<ImageAttrs>().channels_last) return false;  // an earlier run's
-    if (node.is(nn::conv)) return rewrite_formed(node);
-    if (!has_last(node.inputs[0])) return false;
+    if (!runs_last(node)) return false;
     auto attrs = node.attrs->clone();
     static_cast<ImageAttrs&>(*attrs).channels_last = true;
     std::vector<Value*> inputs{last(node.inputs[0], node.origin)};
@@ -175,42 +163,7 @@ class LayoutRewriter {
     return true;
   }
 
-  /// A copy of the node's weight, its input 1, in another form would be one more.
-  bool keeps_weight(const Node& node) const {
-    if (node.is(op::matmul) || !node.inputs[1]->is_constant()) return false;
-    const auto users = users_.find(node.inputs[1]);
-    if (users == users_.end()) return false;
-    return std::ranges::any_of(users->second, [&](const Node* user) {
-      return user->op != node.op || std::ranges::count(user->inputs, node.inputs[1]) != 1 ||
-             user->inputs[1] != node.inputs[1];
-    });
-  }
-
   // --- what has several forms
-
-  /// The node's own decision or one that is given for it, if it fits, else what the forms choose.
-  Decision decide(const Node& node, const FormQuestion& question) {
-    const auto* line = context_.given == nullptr ? nullptr : context_.given->take(node);
-    std::optional<Decision> decision = line != nullptr ? line->node.decision : node.decision;
-    if (decision) {
-      if (const Misfit why = chosen_.misfit(question, *decision))
-        refuse(node, *decision, line == nullptr ? "" : line->place, *why);
-    } else {
-      decision = chosen_.choose(question);
-    }
-    if (context_.decisions != nullptr) {
-      context_.decisions->push_back({node.op, node.origin, *decision, {}});
-      if (context_.candidates) context_.decisions->back().candidates = chosen_.candidates(question, *decision);
-    }
-    return *std::move(decision);
-  }
-
-  [[noreturn]] static void refuse(const Node& node, const Decision& decision, const std::string& place,
-                                  const std::string& why) {
-    user_error("{}{}{} of {} does not fit: {}", place, place.empty() ? "" : ": ", to_string(decision),
-               node.origin.empty() ? node.op->name : fmt::format("{} ({})", fmt::join(node.origin, ", "), node.op->name),
-               why);
-  }
 
   /// The node as it is, with what was decided.
   bool keep(const Node& node, const Decision& decision) {
@@ -220,20 +173,23 @@ class LayoutRewriter {
   }
 
   bool rewrite_formed(const Node& node) {
-    if (node.inputs.empty()) return false;
+    const auto choice = choices_.find(&node);
+    if (choice == choices_.end() || choice->second.question == nullptr) return false;
+    const NodeDecision& decided = choice->second.decided;
+    if (context_.decisions != nullptr) context_.decisions->push_back(decided);
     Value* weight = node.inputs.size() > 1 && node.inputs[1] != nullptr ? plain(node.inputs[1], node.origin) : nullptr;
-    const FormQuestion question{.node = node, .weight = weight, .plain_data = !has_last(node.inputs[0])};
-    if (!chosen_.has_choice(question) || keeps_weight(node)) return false;
-    const Decision decision = decide(node, question);
+    FormQuestion question{.node = node, .weight = weight};
+    question.found = std::move(choice->second.question->found);
     WeightPacker weights = packer(node.origin);
-    const FormedNode formed = chosen_.apply(question, decision, weights);
-    if (formed.attrs == nullptr) return keep(node, decision);
-    make(node, formed, decision);
+    const FormedNode formed = chosen_.apply(question, decided.decision, weights);
+    if (formed.attrs == nullptr) return keep(node, decided.decision);
+    make(node, formed, chosen_.orders(question, decided.decision), decided.decision);
     return true;
   }
 
-  void make(const Node& node, const FormedNode& formed, const Decision& decision) {
-    Value* data = formed.data_last ? last(node.inputs[0], node.origin) : plain(node.inputs[0], node.origin);
+  void make(const Node& node, const FormedNode& formed, const NodeOrders& orders, const Decision& decision) {
+    Value* data = orders.data == ImageOrder::kChannelsLast ? last(node.inputs[0], node.origin)
+                                                           : plain(node.inputs[0], node.origin);
     WeightPacker nodes = packer(node.origin, LayoutWish::kDilationPhases);
     if (formed.phases) data = split_phases(nodes, node.attrs_as<ConvAttrs>(), *formed.phases, data);
     std::vector<Value*> inputs{data};
@@ -250,17 +206,15 @@ class LayoutRewriter {
     }
     for (size_t i = 0; i < node.results.size(); ++i) {
       Forms& forms = forms_[node.results[i]];
-      (formed.result_last ? forms.last : forms.plain) = made->results[i];
+      (orders.result == ImageOrder::kChannelsLast ? forms.last : forms.plain) = made->results[i];
     }
   }
 
   // --- elementwise and broadcasting ops
 
   bool rewrite_any(const Node& node) {
-    int rank = node.result()->type.rank();
-    bool wanted = false;
-    for (Value* input : node.inputs) wanted = wanted || (has_last(input) && input->type.rank() == rank);
-    if (!wanted || rank < 3) return false;
+    if (!runs_last(node)) return false;
+    const int rank = node.result()->type.rank();
     std::vector<Value*> inputs;
     for (Value* input : node.inputs)
       inputs.push_back(input ? broadcast_last(input, rank, node.origin) : nullptr);
@@ -282,33 +236,20 @@ class LayoutRewriter {
 
   // The model's own changes between the two orders are other names of what is there already.
   bool rewrite_transpose(const Node& node) {
-    const auto* attrs = node.match(op::transpose);
-    const int rank = node.result()->type.rank();
-    if (!attrs || rank < 4) return false;
-    if (attrs->axes == axes_to_plain(rank)) {
+    const OrderChange change = order_change(node);
+    if (change == OrderChange::kToPlain) {
       forms_[node.result()].last = plain(node.inputs[0], node.origin);
       return true;
     }
-    if (attrs->axes != axes_to_last(rank) || !has_last(node.inputs[0])) return false;
+    if (change != OrderChange::kToLast || !has_last(node.inputs[0])) return false;
     forms_[node.result()].plain = last(node.inputs[0], node.origin);
     return true;
   }
 
   bool rewrite_axis_remap(const Node& node) {
-    int rank = node.inputs[0]->type.rank();
-    if (rank < 3 || !op_def(node).remap_axes) return false;
-    bool wanted = false;
-    for (Value* input : node.inputs) {
-      if (!input || input->type.rank() != rank) return false;
-      wanted = wanted || has_last(input);
-    }
-    bool keeps_rank = node.result()->type.rank() == rank;
-    // A reduction that drops all spatial axes leaves (N, C): the order no longer matters.
-    if (!wanted || (!keeps_rank && node.result()->type.rank() > 2)) return false;
-    std::vector<int> new_axis_of{0, rank - 1};
-    for (int i = 2; i < rank; ++i) new_axis_of.push_back(i - 1);
-    auto attrs = op_def(node).remap_axes(node, new_axis_of);
-    if (!attrs) return false;
+    if (!runs_last(node)) return false;
+    const bool keeps_rank = node.result()->type.rank() == node.inputs[0]->type.rank();
+    const auto attrs = remapped_to_last(node);
     std::vector<Value*> inputs;
     for (Value* input : node.inputs) inputs.push_back(last(input, node.origin));
     Node* made = again(node, inputs, attrs);
@@ -327,10 +268,10 @@ class LayoutRewriter {
   Function& source_;
   const FormSet& chosen_;
   PassContext& context_;
+  FormChoices choices_;
   const Node* reader_ = nullptr;  ///< the node that is rewritten; null: outputs are
   Function target_;
   std::map<const Value*, Forms> forms_;
-  std::map<const Value*, std::vector<Node*>> users_;  ///< of the source; empty unless weights stay small
 };
 
 }  // namespace

@@ -3,34 +3,42 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace gantry {
 namespace {
 
+/// With conversions.
 std::optional<double> cost_of(const Candidate& candidate) {
-  return candidate.cycles ? candidate.cycles : candidate.ms;
+  const std::optional<double> own = candidate.cycles ? candidate.cycles : candidate.ms;
+  if (!own) return own;
+  return *own + candidate.conversions;
 }
 
 /// Of one that fits and is not taken.
 std::string reason(const Candidate& other, const Candidate& taken) {
   const auto cost = cost_of(other), least = cost_of(taken);
-  if (!cost || !least || *least <= 0) return "nothing predicts it";
+  if (!cost || !least || *least <= 0)
+    return other.conversions > taken.conversions ? "more conversions between layouts" : "nothing predicts it";
   const double ratio = *cost / *least;
-  if (ratio >= 1) return fmt::format("{:.2f} times as long", ratio);
+  const std::string_view with = other.conversions > taken.conversions ? ", with conversions between layouts" : "";
+  if (ratio >= 1) return fmt::format("{:.2f} times as long{}", ratio, with);
   return fmt::format("{:.2f} times as long, but predicted less well or less exact", ratio);
 }
 
 }  // namespace
 
-std::vector<Candidate> compared(std::vector<Candidate> candidates, const Decision& taken) {
+std::vector<Candidate> compared(std::vector<Candidate> candidates, const Decision& taken,
+                                const std::function<double(const Decision&)>& conversions) {
   auto found = std::ranges::find(candidates, taken, &Candidate::decision);
   if (found == candidates.end()) {
-    // Knobs that follow from others' wishes (what the data lie like, say) are left out of candidates.
+    // Candidates say nothing of the schedule.
     found = std::ranges::find(candidates, taken.form, [](const Candidate& one) { return one.decision.form; });
     if (found == candidates.end()) found = candidates.insert(candidates.begin(), Candidate{taken, {}, {}, ""});
     found->decision = taken;
     found->why.clear();
   }
+  for (Candidate& one : candidates) one.conversions = conversions(one.decision);
   const Candidate chosen = *found;
   for (Candidate& one : candidates) {
     if (one.why.empty() && !(one.decision == taken)) one.why = reason(one, chosen);

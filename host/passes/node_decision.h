@@ -1,6 +1,7 @@
 // Decisions of a graph's nodes, by the names that the nodes have in the model.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +19,10 @@ struct Candidate {
   std::string why;  ///< it was not taken; empty: it was
   /// Expected of its arithmetic beyond what sums in f32 are off by, largest difference by largest result.
   double error = 0;
+  /// Predicted, in the unit of the others, of converting the images that it reads and writes to and from the order in
+  /// which they lie around it; 0 where they lie so.
+  double conversions = 0;
+  bool in_ms = false;  ///< they are milliseconds, else cycles
 };
 
 struct NodeDecision {
@@ -27,9 +32,10 @@ struct NodeDecision {
   std::vector<Candidate> candidates;  ///< where PassContext asks for them and the target has a model of them
 };
 
-/// Says of each candidate that fits why it was not taken, by what is predicted; adds the decision where it is none of
-/// them.
-std::vector<Candidate> compared(std::vector<Candidate> candidates, const Decision& taken);
+/// Says of each candidate what it has of conversions, and of each that fits why it was not taken, by what is predicted;
+/// adds the decision where it is none of them.
+std::vector<Candidate> compared(std::vector<Candidate> candidates, const Decision& taken,
+                                const std::function<double(const Decision&)>& conversions);
 
 /// Decisions made by somebody else, each for one node of an op and origin. Where several nodes have the same, the
 /// first line is for the first of them.

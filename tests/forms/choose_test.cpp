@@ -61,19 +61,57 @@ TEST(BestForm, IsComparedByWhatIsWeighedWhereThatIsNotThePrediction) {
   EXPECT_EQ(best({bid("direct", 10), exact}), "three parts");
 }
 
-TEST(BestForm, OnTileUnitsIsComparedWithWhatMultiplyAddsTakeImagesIncluded) {
-  const auto with = [](double tiles, double promise, double conversion) {
+TEST(BestForm, OnTileUnitsIsComparedWithWhatMultiplyAddsTake) {
+  const auto with = [](double tiles, double promise) {
     Bid winograd = bid("winograd", 8.9), on_tiles = bid("tiles", tiles);
     winograd.promise = 0.9;
-    winograd.conversion = conversion;
     on_tiles.promise = promise;
     on_tiles.on_tiles = true;
     return best({bid("direct", 10), winograd, on_tiles});
   };
-  EXPECT_EQ(with(8.8, 1, 0), "tiles");
-  EXPECT_EQ(with(9, 1, 0), "winograd") << "Winograd's own promise does not count here";
-  EXPECT_EQ(with(9, 1.15, 0), "tiles");
-  EXPECT_EQ(with(9, 1, 1), "tiles");
+  EXPECT_EQ(with(8.8, 1), "tiles");
+  EXPECT_EQ(with(9, 1), "winograd") << "Winograd's own promise does not count here";
+  EXPECT_EQ(with(9, 1.15), "tiles");
+}
+
+constexpr NodeOrders kLast{ImageOrder::kChannelsLast, ImageOrder::kChannelsLast, false},
+    kStaged{ImageOrder::kChannelsLast, ImageOrder::kChannelsLast, true},
+    kFromPlain{ImageOrder::kModel, ImageOrder::kChannelsLast, false};
+
+std::vector<std::string> offered(const std::vector<Bid>& bids, const std::vector<NodeOrders>& orders) {
+  std::vector<std::string> text;
+  for (const FormOption& option : options_of(bids, orders)) text.push_back(fmt::format("{} {}", option.decision.form, option.cost));
+  return text;
+}
+
+TEST(FormOptions, AreTheBestForEachWayInWhichImagesLie) {
+  EXPECT_THAT(offered({bid("plain data", 3), bid("direct", 3), bid("winograd", 2)}, {kFromPlain, kLast, kStaged}),
+              testing::ElementsAre("plain data 3", "winograd 2"));
+  EXPECT_THAT(offered({bid("direct", 3), bid("winograd", 5)}, {kLast, kStaged}),
+              testing::ElementsAre("direct 3", "winograd 5"))
+      << "which may read data in another order";
+  EXPECT_THAT(offered({}, {}), testing::IsEmpty());
+}
+
+TEST(FormOptions, CostWhatTheyPromiseAndNotLessThanWhatIsTakenBeforeThem) {
+  Bid winograd = bid("winograd", 9), tiles = bid("tiles", 9.5);
+  winograd.promise = 0.9;
+  EXPECT_THAT(offered({bid("direct", 20), winograd}, {kLast, kStaged}), testing::ElementsAre("winograd 10"));
+  tiles.promise = 1.25;
+  tiles.on_tiles = true;
+  EXPECT_THAT(offered({winograd, tiles}, {kStaged, kLast}), testing::ElementsAre("tiles 7.6", "winograd 10"));
+  tiles.promise = 1;
+  tiles.cycles = 8.99;
+  winograd.promise = 1.125;
+  EXPECT_THAT(offered({winograd, tiles}, {kStaged, kLast}), testing::ElementsAre("tiles 8.99", "winograd 8.99"));
+}
+
+TEST(FormOptions, AreOfTheHighestClaim) {
+  Bid sure = bid("sure", 100);
+  sure.claim = 1;
+  EXPECT_THAT(offered({bid("plain data", 1), sure}, {kFromPlain, kLast}), testing::ElementsAre("sure 100"));
+  sure.no = "weights do not fit";
+  EXPECT_THAT(offered({bid("plain data", 1), sure}, {kFromPlain, kLast}), testing::ElementsAre("plain data 1"));
 }
 
 std::string text_of(const std::filesystem::path& path) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "host/ops/conv.h"
+#include "host/ops/op.h"
 #include "tests/forms/given_forms.h"
 
 namespace gantry {
@@ -104,7 +105,8 @@ TEST(ConvForms, EveryCandidateSaysWhyItIsNotTaken) {
   const Decision taken = all->choose(conv.question());
   int taken_ones = 0;
   std::string six;
-  for (const Candidate& one : all->candidates(conv.question(), taken)) {
+  for (const Candidate& one :
+       compared(all->candidates(conv.question()), taken, [](const Decision&) { return 0.0; })) {
     EXPECT_EQ(one.why.empty(), one.decision == taken) << to_string(one.decision) << ": " << one.why;
     EXPECT_TRUE(one.cycles.has_value()) << to_string(one.decision);
     taken_ones += one.why.empty() ? 1 : 0;
@@ -112,6 +114,45 @@ TEST(ConvForms, EveryCandidateSaysWhyItIsNotTaken) {
   }
   EXPECT_EQ(taken_ones, 1);
   EXPECT_EQ(six, "not exact enough over so many channels");
+}
+
+// What is said of a decision before it is applied is what its node does then.
+TEST(ConvForms, ReadAndWriteImagesAsTheirAttributesSay) {
+  const auto expect = [](const char* target, const char* decision, const ConvAttrs& attrs) {
+    const int64_t inputs = attrs.groups > 1 ? 1 : 16;
+    const LoneNode conv(nn::conv, attrs, {DType::kF32, {1, 16, 28, 28}},
+                        {DType::kF32, {attrs.channels, inputs, attrs.kernel[0], attrs.kernel[1]}});
+    const auto forms = forms::make_forms(with_precision(find_target(target), Precision::kAuto));
+    const FormQuestion question = conv.question(true);
+    const Decision parsed = parse_decision(decision);
+    ASSERT_EQ(forms->misfit(question, parsed), std::nullopt) << decision;
+    const NodeOrders orders = forms->orders(question, parsed);
+    Function scratch("scratch");
+    FormQuestion copied{.node = conv.node(), .weight = scratch.add_constant("w", conv.node().inputs[1]->constant)};
+    WeightPacker packer(scratch, {});
+    const FormedNode formed = forms->apply(copied, parsed, packer);
+    if (formed.attrs == nullptr) {
+      EXPECT_EQ(orders, NodeOrders{}) << decision;
+      return;
+    }
+    const auto& made = static_cast<const ConvAttrs&>(*formed.attrs);
+    EXPECT_EQ(orders.data == ImageOrder::kChannelsLast, made.data_channels_last()) << decision;
+    EXPECT_EQ(orders.result == ImageOrder::kChannelsLast, made.channels_last) << decision;
+    Node node{.op = conv.node().op, .attrs = formed.attrs};
+    const bool staged = op_def(node).stages_input(node, 0) && !made.depthwise_packed && !formed.phases;
+    EXPECT_EQ(orders.stages_data, staged) << decision;
+  };
+  ConvAttrs dilated = square_window(16);
+  dilated.dilations = {2, 2};
+  dilated.padding = {2, 2, 2, 2};
+  for (const char* decision : {"{form=plain}", "{form=direct, block=16}", "{form=direct, block=16, plain_data=1}",
+                               "{form=gemm}", "{form=winograd4, block=16}", "{form=tiles, parts=3}"})
+    expect("sapphirerapids", decision, square_window(16));
+  expect("sapphirerapids", "{form=depthwise}", square_window(16, 3, 1, 16));
+  expect("sapphirerapids", "{form=direct, block=16, phases=1}", dilated);
+  expect("sapphirerapids", "{form=winograd2, block=16, phases=1}", dilated);
+  for (const char* decision : {"{form=plain}", "{form=gemm}", "{form=winograd4}"})
+    expect("cuda:sm_80", decision, square_window(16));
 }
 
 TEST(ConvForms, DecisionsThatDoNotFitSayWhy) {

@@ -11,6 +11,7 @@
 #include "host/forms/choose.h"
 #include "host/graph/graph.h"
 #include "host/ops/builder.h"
+#include "host/ops/image.h"
 
 namespace gantry {
 
@@ -22,10 +23,23 @@ class GivenForms : public FormSet {
   GivenForms(const Target& target, Choose choose) : forms_(forms::make_forms(target)), choose_(std::move(choose)) {}
 
   bool has_choice(const FormQuestion& question) const override { return forms_->has_choice(question); }
-  Decision choose(const FormQuestion& question) const override { return choose_(question, *forms_); }
-  std::vector<Candidate> candidates(const FormQuestion& question, const Decision& taken) const override {
-    return forms_->candidates(question, taken);
+  /// What is chosen where data may be as the model has them and where they are channels-last.
+  std::vector<FormOption> options(const FormQuestion& question) const override {
+    std::vector<FormOption> options;
+    for (const bool plain_data : {true, false}) {
+      const FormQuestion asked{.node = question.node, .weight = question.weight, .plain_data = plain_data};
+      const Decision decision = choose_(asked, *forms_);
+      if (options.empty() || options.front().decision != decision)
+        options.push_back({decision, 0, orders(question, decision)});
+      if (question.node.attrs_if<ImageAttrs>() == nullptr) break;
+    }
+    return options;
   }
+  NodeOrders orders(const FormQuestion& question, const Decision& decision) const override {
+    return forms_->orders(question, decision);
+  }
+  double conversion(const TensorType& type) const override { return forms_->conversion(type); }
+  std::vector<Candidate> candidates(const FormQuestion& question) const override { return forms_->candidates(question); }
   Misfit misfit(const FormQuestion& question, const Decision& decision) const override {
     return forms_->misfit(question, decision);
   }

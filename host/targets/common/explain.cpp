@@ -12,10 +12,10 @@
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/ops/recurrent.h"
+#include "host/targets/common/conversion_cost.h"
 #include "host/targets/common/gpu_costs.h"
 #include "host/targets/cpu/conv_model.h"
 #include "host/targets/cpu/dense_model.h"
-#include "host/targets/cpu/layout_costs.h"
 #include "host/targets/cpu/tile_policy.h"
 
 namespace gantry {
@@ -152,14 +152,13 @@ void explain_recurrence(const RecurrenceAttrs& attrs, Words& words) {
 }
 
 void explain_transposition(const Node& node, const Target& target, Explanation& explanation) {
-  const auto bytes = node.result()->type.byte_size().constant();
-  if (!bytes) return;
-  if (!target.for_gpu()) {
-    explanation.cycles = cpu::kTransposedByte * double(*bytes);
-    return;
+  const TensorType& type = node.result()->type;
+  if (!type.byte_size().constant()) return;
+  if (target.for_gpu()) {
+    explanation.seconds = 1e-3 * transposition_cost(type, target);
+  } else {
+    explanation.cycles = transposition_cost(type, target);
   }
-  const int64_t element_bytes = byte_width(node.result()->type.dtype);
-  explanation.seconds = gpu_costs(target).transposition(*bytes, element_bytes, target.gpu);
 }
 
 }  // namespace

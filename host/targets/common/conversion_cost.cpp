@@ -1,0 +1,44 @@
+#include "host/targets/common/conversion_cost.h"
+
+#include <algorithm>
+
+#include "host/graph/shape_guess.h"
+#include "host/targets/common/gpu_costs.h"
+
+namespace gantry {
+namespace {
+
+/// Elements have the same places in both orders: the conversion is another name of the value.
+bool moves_nothing(const TensorType& image) {
+  const Shape& shape = image.shape;
+  if (shape.size() < 2 || shape[1] == Dim(1)) return true;
+  return std::all_of(shape.begin() + 2, shape.end(), [](const Dim& extent) { return extent == Dim(1); });
+}
+
+double elements_of(const TensorType& type) {
+  using guess::Extent;
+  double elements = 1;
+  for (size_t axis = 0; axis < type.shape.size(); ++axis) {
+    const Extent measures = axis == 0 ? Extent::kBatch : axis == 1 ? Extent::kChannels : Extent::kSide;
+    elements *= double(guess::extent(type.shape[axis], measures));
+  }
+  return elements;
+}
+
+}  // namespace
+
+double transposition_cost(const TensorType& type, const Target& target) {
+  const int64_t element_bytes = byte_width(type.dtype);
+  const double bytes = elements_of(type) * double(element_bytes);
+  if (target.for_gpu())
+    return 1e3 * gpu_costs(target).transposition(static_cast<int64_t>(bytes), element_bytes, target.gpu);
+  const MachineModel& machine = target.machine;
+  const double moved = 2 * bytes;
+  return moved / (moved <= double(machine.l2_bytes) ? machine.l2_bytes_per_cycle : machine.memory_bytes_per_cycle);
+}
+
+double conversion_cost(const TensorType& image, const Target& target) {
+  return moves_nothing(image) ? 0 : transposition_cost(image, target);
+}
+
+}  // namespace gantry
