@@ -129,6 +129,34 @@ TEST(Explanation, SaysWhatAScheduleAsksForThatAGpuHasNot) {
   EXPECT_TRUE(to_json(explained("x86-64-v3"))["kernels"][0]["misfit"].is_null());
 }
 
+/// The kernel of a convolution that is computed so; others convert its images.
+Explanations::Kernel decided(const std::string& decision) {
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(1, 64, 28, 28), f32]) -> Tensor[(1, 64, 28, 28), f32] {\n"
+      "  %y = nn.conv(%x, @w: Tensor[(64, 64, 3, 3), f32], channels=64, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
+      "padding=(1, 1, 1, 1)) " +
+          decision + "  // Conv_0\n  return %y\n}\n",
+      op_set());
+  const Explanations all = explain_program(graph, find_target("x86-64-v3"), {});
+  return *std::ranges::find_if(all.kernels, [](const Explanations::Kernel& kernel) {
+    return std::ranges::find(kernel.members, "nn.conv", &Explanations::Member::op) != kernel.members.end();
+  });
+}
+
+TEST(Explanation, PredictsTheKnobsThatANodeHas) {
+  // One row takes a block's weights from the cache for every result.
+  EXPECT_GT(decided("{form=direct, block=16, rows=1}").cost.cycles.value(),
+            1.5 * decided("{form=direct, block=16}").cost.cycles.value());
+  EXPECT_GT(decided("{form=winograd4, block=16, rows=1}").cost.cycles.value(),
+            1.1 * decided("{form=winograd4, block=16}").cost.cycles.value());
+}
+
+TEST(Explanation, NamesTheBlockThatWeightsAreIn) {
+  for (const char* block : {"8", "16", "32"})
+    EXPECT_THAT(decided("{form=winograd4, block=" + std::string(block) + "}").decision,
+                HasSubstr(" x " + std::string(block) + " sums in registers"));
+}
+
 TEST(Explanation, ReadsAsText) {
   const std::string text = to_text(explained("x86-64-v3"), 200);
   for (const char* part :

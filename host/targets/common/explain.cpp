@@ -54,7 +54,7 @@ void explain_winograd(const Node& node, const TensorType& data, const TensorType
                       Explanation& explanation, Words& words) {
   const auto& attrs = node.attrs_as<ConvAttrs>();
   const cpu::WinogradPlan plan =
-      cpu::predicted_winograd_plan(attrs, data, result, machine, cpu::given_plan(decision_of(node)));
+      cpu::predicted_winograd_plan(attrs, data, result, machine, cpu::given_plan(decision_of(node)), attrs.weight_block);
   if (attrs.tile_parts > 0) {
     add_tile_unit(words, attrs.tile_unit, attrs.tile_parts);
   } else {
@@ -82,7 +82,8 @@ void explain_conv_on_cpu(const Node& node, const MachineModel& machine, Explanat
     const ProductTile tile = choose_product_tile(work, machine, attrs.weight_block);
     add_tile(words, tile);
     if (cuts_reduction(work, tile, machine)) words.emplace_back("reduction in parts");
-    explanation.cycles = cpu::predicted_direct_cycles(attrs, data, result, machine);
+    explanation.cycles =
+        cpu::decided_direct_cycles(attrs, data, result, is_half(node), given_rows(node), machine);
   }
 }
 

@@ -41,14 +41,15 @@ struct WinogradChoice {
 };
 
 WinogradChoice choose_winograd(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                               int64_t tile, const MachineModel& machine, const GivenPlan& given = {}) {
+                               int64_t tile, const MachineModel& machine, const GivenPlan& given = {},
+                               int64_t block = 0) {
   WinogradWork work = winograd_work(attrs, data, result, tile);
   work.given = given;
-  const WinogradPlan plan = plan_winograd(work, machine);
+  const WinogradPlan plan = plan_winograd(work, machine, block);
   // Transformed data of larger tiles grow, and their roundings with them: 4 x 4 loses five bits.
   if (!machine.half_products || tile != 2 || data.dtype != DType::kF32) return {plan, false};
   work.half = true;
-  const WinogradPlan half = plan_winograd(work, machine);
+  const WinogradPlan half = plan_winograd(work, machine, block);
   return half.cycles < plan.cycles ? WinogradChoice{half, true} : WinogradChoice{plan, false};
 }
 
@@ -111,10 +112,11 @@ double inside_share(const ConvAttrs& attrs, const TensorType& data, const Tensor
 }
 
 double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                     const MachineModel& machine, bool half) {
+                     const MachineModel& machine, bool half, int given_rows = 0, int64_t block = 0) {
   ProductWork work = direct_work(attrs, data, result, half);
   work.row_extent = typical(result, result.shape.size() - 1);
-  const ProductTile tile = choose_product_tile(work, machine);
+  work.given_rows = given_rows;
+  const ProductTile tile = choose_product_tile(work, machine, block);
   const double weights = double(attrs.channels) * double(work.reduction) * work.element_bytes;
   double arithmetic = double(attrs.groups) * predicted_cycles(work, tile, machine);
   if (cuts_reduction(work, tile, machine)) {
@@ -144,6 +146,11 @@ double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, c
   return direct_cycles(attrs, data, result, machine, prefers_half(attrs, data, result, machine));
 }
 
+double decided_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, bool half,
+                             int given_rows, const MachineModel& machine) {
+  return direct_cycles(attrs, data, result, machine, half, given_rows, attrs.weight_block);
+}
+
 double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                  const MachineModel& machine, ConvAlgorithm algorithm, int64_t tile_parts) {
   if (tile_parts > 0) {
@@ -156,9 +163,9 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
 }
 
 WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                                     const MachineModel& machine, const GivenPlan& given) {
+                                     const MachineModel& machine, const GivenPlan& given, int64_t block) {
   const int64_t tile = winograd_tile(attrs.algorithm);
-  if (attrs.tile_parts == 0) return choose_winograd(attrs, data, result, tile, machine, given).plan;
+  if (attrs.tile_parts == 0) return choose_winograd(attrs, data, result, tile, machine, given, block).plan;
   WinogradWork work = winograd_work(attrs, data, result, tile);
   work.tile_parts = attrs.tile_parts;
   work.given = given;

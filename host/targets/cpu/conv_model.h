@@ -11,15 +11,19 @@ namespace gantry::cpu {
 /// Direct convolution (host/targets/cpu/rule_product.cpp): arithmetic, and weights from memory.
 double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                const MachineModel& machine);
+/// Of weights in the blocks that `attrs` has; `given_rows` as of ProductWork.
+double decided_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, bool half,
+                             int given_rows, const MachineModel& machine);
 
 /// By that Winograd algorithm; `tile_parts` > 0: with products on tile registers.
 double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                  const MachineModel& machine, ConvAlgorithm algorithm,
                                  int64_t tile_parts = 0);
 
-/// The plan behind predicted_winograd_cycles() of attrs.algorithm and its tile_parts.
+/// The plan behind predicted_winograd_cycles() of attrs.algorithm and its tile_parts; `block` > 0: of weights in such
+/// blocks of channels.
 WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
-                                     const MachineModel& machine, const GivenPlan& given = {});
+                                     const MachineModel& machine, const GivenPlan& given = {}, int64_t block = 0);
 
 /// The convolution is direct and reads data (N, C, spatial…) at no loss: a transposition is saved.
 bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine);
