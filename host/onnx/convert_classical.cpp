@@ -137,18 +137,20 @@ Term default_value(NodeImport& n, DType dtype) {
   return Term::number(n, dtype, static_cast<double>(n.integer("default_int64", -1)));
 }
 
-/// Values of the keys that elements are equal to; a key that is NaN means NaN.
-void convert_label_encoder(NodeImport& n) {
+/// Values of the keys that elements are equal to, the last of them. `nan_is_a_key`: one that is NaN means
+/// NaN.
+void convert_label_encoder(NodeImport& n, bool nan_is_a_key) {
   const Column keys = read_column(n, "keys"), values = read_column(n, "values");
   if (keys.size() == 0 || keys.size() != values.size())
     n.fail("has {} keys and {} values", keys.size(), values.size());
   const Term x = Term::input(n, 0), element = x.unsqueezed(-1), key = keys.constant(n).cast(x.dtype());
   Term hits = equal(element, key);
-  if (std::ranges::any_of(keys.floats, [](double k) { return std::isnan(k); }))
+  if (nan_is_a_key && std::ranges::any_of(keys.floats, [](double k) { return std::isnan(k); }))
     hits = either(hits, both(element.apply(op::isnan), key.apply(op::isnan)));
   auto attrs = std::make_shared<ArgReduceAttrs>();
   attrs->axis = x.rank();
   attrs->keepdims = false;
+  attrs->select_last = true;
   const Term chosen = hits.cast(DType::kI32), place(n, n.add(op::argmax, {chosen}, attrs));
   const Term count = sum(chosen, {-1});
   const Term value = gather(values.constant(n), place, 0);
@@ -201,7 +203,8 @@ void add_classical_converters(ConverterTable& table) {
       {"Imputer", 1, convert_imputer, kClassical},
       {"FeatureVectorizer", 1, convert_feature_vectorizer, kClassical},
       {"OneHotEncoder", 1, convert_one_hot_encoder, kClassical},
-      {"LabelEncoder", 2, convert_label_encoder, kClassical},
+      {"LabelEncoder", 2, [](NodeImport& n) { convert_label_encoder(n, false); }, kClassical},
+      {"LabelEncoder", 4, [](NodeImport& n) { convert_label_encoder(n, true); }, kClassical},
       {"LinearRegressor", 1, convert_linear_regressor, kClassical},
       {"LinearClassifier", 1, convert_linear_classifier, kClassical},
   };

@@ -230,6 +230,9 @@ TEST(LabelEncoder, LooksEveryElementUp) {
               {30, 10, 5, -20, 10, 5}, 0);
   expect_near(run("LabelEncoder", keys + floats("values_floats", {0.5, 1.5, 2.5}), x)[0],
               {2.5, 0.5, 0, 1.5, 0.5, 0}, 0);
+  expect_near(
+      run("LabelEncoder", integers("keys_int64s", {1, 2, 1}) + integers("values_int64s", {10, 20, 30}), x)[0],
+      {-1, 30, -1, 20, 30, -1}, 0);  // of keys that are repeated the last counts
   const Inputs y{{"x", {{3}, {1.5, std::nan(""), 2}}}};
   const std::string with_nan = attribute("keys_floats", "type: FLOATS floats: 1.5 floats: nan ");
   expect_near(run("LabelEncoder", with_nan + integers("values_int64s", {1, 2}), y)[0], {1, 2, -1}, 0);

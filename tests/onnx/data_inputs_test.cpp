@@ -45,37 +45,40 @@ std::string text_attribute(const std::string& name, const std::string& value) {
 
 // --- Resize
 
-class ResizeByData : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+class ResizeOfModes : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
-TEST_P(ResizeByData, IsThatOfKnownScales) {
+TEST_P(ResizeOfModes, IsThatOfKnownScales) {
   const std::string attributes = text_attribute("mode", std::get<0>(GetParam())) +
                                  text_attribute("coordinate_transformation_mode", std::get<1>(GetParam()));
   const Given x = random({1, 2, 5, 4}, 3);
   for (const Values& scales : {Values{1, 1, 1.6, 2.5}, Values{1, 1, 0.6, 0.75}, Values{1, 1, 2, 1}})
     expect_same_as_known("Resize", attributes, {{"x", x}, {"r", {}}, {"s", {{4}, scales}}}, 1e-6);
 }
-TEST_P(ResizeByData, IsThatOfKnownSizes) {
+TEST_P(ResizeOfModes, IsThatOfKnownSizes) {
   const std::string attributes = text_attribute("mode", std::get<0>(GetParam())) +
                                  text_attribute("coordinate_transformation_mode", std::get<1>(GetParam()));
   const Inputs inputs{
       {"x", random({1, 2, 5, 4}, 3)}, {"r", {}}, {"s", {}}, {"z", {{4}, {1, 2, 8, 3}, DType::kI64}}};
   expect_same_as_known("Resize", attributes, inputs, 1e-6);
 }
-TEST_P(ResizeByData, AntialiasesAsFarAsTheScaleSays) {
-  if (std::string(std::get<0>(GetParam())) == "nearest") GTEST_SKIP() << "nearest takes one element";
-  const std::string attributes = text_attribute("mode", std::get<0>(GetParam())) + integer("antialias", 1) +
-                                 text_attribute("coordinate_transformation_mode", std::get<1>(GetParam()));
-  const Given x = random({1, 1, 9, 7}, 3);
-  expect_same_as_known("Resize", attributes, {{"x", x}, {"r", {}}, {"s", {{4}, {1, 1, 0.4, 1.5}}}}, 1e-5);
-  expect_same_as_known("Resize", attributes,
-                       {{"x", x}, {"r", {}}, {"s", {}}, {"z", {{4}, {1, 1, 4, 9}, DType::kI64}}}, 1e-5);
-}
-INSTANTIATE_TEST_SUITE_P(Modes, ResizeByData,
+INSTANTIATE_TEST_SUITE_P(Modes, ResizeOfModes,
                          ::testing::Combine(::testing::Values("nearest", "linear", "cubic"),
                                             ::testing::Values("half_pixel", "half_pixel_symmetric",
                                                               "pytorch_half_pixel", "align_corners",
                                                               "asymmetric")));
 
+TEST(ResizeByData, AntialiasesAsFarAsTheScaleSays) {
+  const Given x = random({1, 1, 9, 7}, 3);
+  for (const char* mode : {"linear", "cubic"}) {
+    for (const char* coordinates : {"half_pixel", "align_corners", "asymmetric"}) {
+      const std::string attributes = text_attribute("mode", mode) + integer("antialias", 1) +
+                                     text_attribute("coordinate_transformation_mode", coordinates);
+      expect_same_as_known("Resize", attributes, {{"x", x}, {"r", {}}, {"s", {{4}, {1, 1, 0.4, 1.5}}}}, 1e-5);
+      expect_same_as_known("Resize", attributes,
+                           {{"x", x}, {"r", {}}, {"s", {}}, {"z", {{4}, {1, 1, 4, 9}, DType::kI64}}}, 1e-5);
+    }
+  }
+}
 TEST(ResizeByData, TakesARegionThatIsData) {
   const std::string attributes = text_attribute("mode", "linear") +
                                  text_attribute("coordinate_transformation_mode", "tf_crop_and_resize") +

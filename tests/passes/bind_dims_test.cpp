@@ -131,5 +131,24 @@ TEST(PlanMemory, ABindingEndsAStretchAndWhatLivesAcrossItIsKept) {
   EXPECT_EQ(plan.stretches[1].workspace_bytes.evaluate(sizes), 128);
 }
 
+TEST(BindDims, AnOutputSizedAfterItsDataAreComputedLeavesThemInTheWorkspace) {
+  const Graph late = parse_graph(R"(fn @main(%x: Tensor[(8), f32], %n: Tensor[(2), i64]) -> Tensor[(a, b), f32] {
+  %0 = nn.relu(%x)
+  %1 = bind_dims(%n, symbols=(a, b))
+  %2 = reshape(%0, shape=(a, b))
+  return %2
+}
+)",
+                                 table());
+  const Value* computed = late.main.nodes()[0]->result();
+  EXPECT_EQ(outputs_sized_late(late.main), std::set<const Value*>{late.main.outputs[0]});
+  const MemoryPlan plan = plan_memory(late.main, {});
+  ASSERT_EQ(plan.slots.count(computed), 1u);
+  EXPECT_EQ(plan.slots.at(computed).kept_by, std::optional<size_t>(0));  // a later stretch copies it
+  const Graph in_time = parse_graph(kCut, table());
+  EXPECT_TRUE(outputs_sized_late(in_time.main).empty());
+  EXPECT_EQ(plan_memory(in_time.main, {}).slots.count(in_time.main.outputs[0]), 0u);
+}
+
 }  // namespace
 }  // namespace gantry
