@@ -62,8 +62,10 @@ onnx::TensorProto proto_of(const ConstantData& value, const std::string& name) {
   return proto;
 }
 
-/// The model with the data set's shapes and fixed values in it.
+/// The model with the data set's shapes and fixed values in it. Throws where a model alone cannot say what is given.
 onnx::ModelProto closed_model(const fs::path& path, const DataSet& data) {
+  if (!data.lengths.empty() || std::ranges::count(data.inputs, nullptr) > 0)
+    user_error("sequences, and optionals without a value, are given beside a model");
   std::ifstream file(path, std::ios::binary);
   onnx::ModelProto model;
   if (!model.ParseFromIstream(&file)) user_error("{}: is no model", path.string());

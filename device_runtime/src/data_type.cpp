@@ -29,6 +29,7 @@ const TypeRow& row(ElementType type) {
       {"u4", {kDLUInt, 4, 1}},
       {"i2", {kDLInt, 2, 1}},
       {"u2", {kDLUInt, 2, 1}},
+      {"string", {kDLOpaqueHandle, 64, 1}},
   };
   return kRows[static_cast<uint8_t>(type) % kElementTypeCount];
 }

@@ -35,11 +35,13 @@ enum class ElementType : uint8_t {
   kI4,
   kU4,
   kI2,
-  kU2
+  kU2,
+  kString
 };
-inline constexpr int kElementTypeCount = 25;
+inline constexpr int kElementTypeCount = 26;
 
-/// What has less than 8 bits lies in a byte of its own (DLPack: DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED).
+/// What has less than 8 bits lies in a byte of its own (DLPack: DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED). A string is
+/// its number in the session's table of strings.
 uint64_t element_bytes(ElementType type);
 /// "f32", "bool", …
 const char* element_name(ElementType type);

@@ -35,6 +35,7 @@ DLDataType to_dlpack(DType dtype) {
   const auto bits = static_cast<uint8_t>(bit_width(dtype));
   if (is_small_float(dtype)) return {small_float_code_of(dtype), bits, 1};
   if (dtype == DType::kBool) return {kDLBool, 8, 1};
+  if (dtype == DType::kString) return {kDLOpaqueHandle, bits, 1};
   if (dtype == DType::kBF16) return {kDLBfloat, 16, 1};
   if (is_float(dtype)) return {kDLFloat, bits, 1};
   return {static_cast<uint8_t>(is_signed_int(dtype) ? kDLInt : kDLUInt), bits, 1};

@@ -18,7 +18,8 @@ constexpr size_t kLeastMapped = 256;
 /// integers of a byte each.
 constexpr std::array<std::string_view, kDTypeCount> kNames = {
     "F32", "F64",  "F16",     "BF16", "I8",      "I16", "I32",     "I64", "U8", "U16", "U32", "U64", "BOOL",
-    "F8_E4M3", "U8", "F8_E5M2", "U8", "F8_E8M0", "U8",  "U8", "U8", "I8", "U8", "I8", "U8"};
+    "F8_E4M3", "U8", "F8_E5M2", "U8", "F8_E8M0", "U8",  "U8", "U8", "I8", "U8", "I8", "U8",
+    "U64"};
 
 /// Whether every byte is an element: bool has two, types of less than 8 bits have what their bits can say.
 bool are_elements(DType dtype, const std::byte* bytes, size_t size) {

@@ -37,7 +37,8 @@ constexpr std::array<DTypeInfo, kDTypeCount> kDTypes = {{{"f32", 32},
                                                          {"i4", 4},
                                                          {"u4", 4},
                                                          {"i2", 2},
-                                                         {"u2", 2}}};
+                                                         {"u2", 2},
+                                                         {"string", 64}}};
 
 const DTypeInfo& info(DType dtype) {
   const auto index = static_cast<size_t>(dtype);

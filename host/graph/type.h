@@ -35,14 +35,16 @@ enum class DType : uint8_t {
   kI4,
   kU4,
   kI2,
-  kU2
+  kU2,
+  kString
 };
-inline constexpr int kDTypeCount = 25;
+inline constexpr int kDTypeCount = 26;
 
 /// Bytes an element takes in memory. Whatever has less than 8 bits (bool too) lies in a byte of its own: integers
-/// extended to 8 bits by their sign, floats in the low bits below zeros. Only ONNX's files pack them.
+/// extended to 8 bits by their sign, floats in the low bits below zeros. Only ONNX's files pack them. A string is 8 bytes: the
+/// number that it has among the strings of whoever holds the tensor; equal strings have equal numbers.
 int byte_width(DType dtype);
-/// Bits of a value: 4 of i4, 6 of f6e2m3fn; bool has 8.
+/// Bits of a value: 4 of i4, 6 of f6e2m3fn; bool has 8, string 64.
 int bit_width(DType dtype);
 /// "f32", "i64", "bool", "f8e4m3fn", …
 std::string_view name_of(DType dtype);
@@ -53,8 +55,7 @@ bool is_small_float(DType dtype);
 bool is_signed_int(DType dtype);
 bool is_unsigned_int(DType dtype);  // bool is not one
 
-/// A tensor's dtype and dimensions. Sequence, optional and string tensors are kinds of their own, to be added
-/// here as alternatives when an op produces them.
+/// A tensor's dtype and dimensions.
 struct TensorType {
   DType dtype = DType::kF32;
   Shape shape;
