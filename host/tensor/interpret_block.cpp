@@ -412,6 +412,7 @@ Block gather(const Array& array, Block index, size_t count, Mask mask, const std
       return gather_as<int32_t>(array, index, count, mask, what);
     case DType::kI64:
     case DType::kU64:
+    case DType::kString:
       return gather_as<int64_t>(array, index, count, mask, what);
     case DType::kU4:
     case DType::kU2:
