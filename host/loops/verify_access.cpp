@@ -336,7 +336,11 @@ std::optional<std::string> find_outside(const LoopPath& path, const BufferNode& 
   add_symbols(buffer.element_count, of_size);
   if (of_size != symbols_of_index(path, index)) return std::nullopt;
   for (const LoopPath::Binding& binding : path.bindings()) {
-    for (const Expr& e : {binding.low, binding.extent, binding.value}) add_symbols(e, all);
+    const size_t known = all.size();
+    add_symbols(binding.extent, all);
+    // Sizes that are tried are none that make it make no turn, as it then does.
+    if (count == 0 && all.size() > known) return std::nullopt;
+    for (const Expr& e : {binding.low, binding.value}) add_symbols(e, all);
   }
   for (const LoopPath::Condition& condition : path.conditions()) add_symbols(condition.claim, all);
   all.insert(of_size.begin(), of_size.end());

@@ -233,6 +233,19 @@ TEST_F(VerifyTest, SymbolicSizesAreTried) {
   EXPECT_NO_THROW(verify(with(symbol_var("M")), "a step")) << "another symbol may be as large as it likes";
 }
 
+TEST_F(VerifyTest, LoopsOverAnEmptyBufferMayMakeNoTurn) {
+  const Buffer none = buffer("none", 0, BufferScope::kArgument);
+  const auto with = [&](const Expr& extent) {
+    LoopKernel made = kernel(serial(i, extent, store(y, 0, load(none, -1))));
+    made.arguments.insert(made.arguments.begin(), none);
+    made.input_count = 3;
+    made.symbols = {"N"};
+    return made;
+  };
+  EXPECT_NO_THROW(verify(with(symbol_var("N")), "a step"));
+  expect_refused(with(2), "a load outside of the buffer: none[-1], of 0 elements", "y[0]");
+}
+
 TEST_F(VerifyTest, WhatDependsOnLoadedValuesIsNotJudged) {
   const Buffer at = buffer("at", 4, BufferScope::kArgument, DType::kI64);
   LoopKernel made = kernel(serial(i, 4, store(y, 0, load(x, load(at, i)))));
