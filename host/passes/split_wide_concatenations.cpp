@@ -46,6 +46,7 @@ void split_wide_concatenations(Graph& graph, PassContext& context) {
     while (parts.size() > 1) parts = joined(rewriter, *node, parts);
     rewriter.replace(node->result(), parts[0]);
   }
+  remove_dead_nodes(graph.main);  // no dead_code follows before kernels are made
 }
 
 }  // namespace
