@@ -34,14 +34,14 @@ class Evaluator {
   Evaluator(const LoopKernel& kernel, const std::map<std::string, int64_t>& symbols, bool find_races)
       : kernel_(kernel), symbols_(symbols), find_races_(find_races) {}
 
-  void run(const std::vector<std::span<std::byte>>& arguments) {
+  void run(const std::vector<std::span<std::byte>>& arguments, Unstored unstored) {
     internal_check(arguments.size() == kernel_.arguments.size(), "kernel {} takes {} buffers, not {}",
                    kernel_.name, kernel_.arguments.size(), arguments.size());
     for (size_t i = 0; i < arguments.size(); ++i) read_argument(i, arguments[i]);
     for (const Buffer& buffer : kernel_.scratch) make_storage(*buffer);
     execute(kernel_.body);
     for (auto i = static_cast<size_t>(kernel_.input_count); i < arguments.size(); ++i)
-      write_argument(i, arguments[i]);
+      write_argument(i, arguments[i], unstored);
   }
 
  private:
@@ -72,11 +72,12 @@ class Evaluator {
     }
   }
 
-  void write_argument(size_t i, std::span<std::byte> bytes) {
+  void write_argument(size_t i, std::span<std::byte> bytes, Unstored unstored) {
     const BufferNode& buffer = *kernel_.arguments[i];
     const Storage& storage = buffers_.at(&buffer);
     auto width = static_cast<size_t>(byte_width(buffer.dtype));
     for (size_t k = 0; k < storage.elements.size(); ++k) {
+      if (!storage.defined[k] && unstored == Unstored::kKept) continue;
       internal_check(storage.defined[k], "kernel {}: element {} of {} is never stored", kernel_.name, k,
                      buffer.name);
       std::byte* at = bytes.data() + k * width;
@@ -409,7 +410,7 @@ class Evaluator {
 }  // namespace
 
 void evaluate(const LoopKernel& kernel, const std::vector<std::span<std::byte>>& arguments,
-              const std::map<std::string, int64_t>& symbols) {
+              const std::map<std::string, int64_t>& symbols, Unstored unstored) {
   bool bound = false, launches = false;
   walk(kernel.body,
        [&](const Stmt& s) {
@@ -418,11 +419,11 @@ void evaluate(const LoopKernel& kernel, const std::vector<std::span<std::byte>>&
          launches |= s->kind == StmtKind::kLaunch;
        },
        {});
-  if (!bound && !launches) return Evaluator(kernel, symbols, false).run(arguments);
+  if (!bound && !launches) return Evaluator(kernel, symbols, false).run(arguments, unstored);
   LoopKernel emulated = kernel;
   if (bound) emulated.body = bind_launches(emulated.body);
   emulated = emulate_launches(std::move(emulated), true);
-  Evaluator(emulated, symbols, true).run(arguments);
+  Evaluator(emulated, symbols, true).run(arguments, unstored);
 }
 
 }  // namespace gantry

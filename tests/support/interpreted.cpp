@@ -10,6 +10,7 @@
 #include "host/ops/bind_dims.h"
 #include "host/ops/control.h"
 #include "host/ops/op.h"
+#include "host/ops/selection.h"
 #include "host/support/error.h"
 #include "host/tensor/interpret.h"
 
@@ -36,7 +37,9 @@ std::vector<ConstantPtr> evaluate_loops(const Node& node, const std::vector<Tens
     arguments.emplace_back(bytes, output->size);
     outputs.push_back(output);
   }
-  evaluate(kernel, arguments);
+  // As many rows as another of their results says are results.
+  const bool fills_a_part = node.is(op::non_max_suppression) || node.is(op::row_groups);
+  evaluate(kernel, arguments, {}, fills_a_part ? Unstored::kKept : Unstored::kError);
   return outputs;
 }
 
