@@ -39,7 +39,9 @@ install(TARGETS gantry_runtime EXPORT gantry-runtime
 install(TARGETS gantry_runtime_archive EXPORT gantry-runtime-static ARCHIVE COMPONENT dev)
 install(
   FILES
+    include/gantry/custom_op.h
     include/gantry/dlpack.h
+    include/gantry/kernel_abi.h
     include/gantry/module.hpp
     include/gantry/result.hpp
     include/gantry/runtime.h

@@ -25,7 +25,7 @@ function(gantry_link_static_llvm target backends)
   add_library(absent_llvm STATIC ${source} ${CMAKE_SOURCE_DIR}/toolchains/static_libraries/absent_polly.cpp)
   target_include_directories(absent_llvm SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
 
-  llvm_map_components_to_libnames(libraries ${backends} LTO Option Passes)
+  llvm_map_components_to_libnames(libraries ${backends} LTO ObjCopy Option Passes)
   # The first that is asked answers, so what is absent stands behind all that ask.
   target_link_libraries(${target} PRIVATE lldELF ${libraries} absent_llvm)
 endfunction()

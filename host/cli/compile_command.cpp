@@ -27,13 +27,14 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile bert.onnx --dim sequence=1..512 --specialize sequence=1
                                                      any length to 512; one as fast as if it were fixed
   gantry compile resnet18.gir                        graph text of `gantry ir` or `gantry opt`, changed by hand
+  gantry compile spectrum.onnx --custom-ops ops      with ops of your own: see docs/custom-ops.md
   gantry compile resnet18.onnx --trace compile.pftrace
                                                      what the compiler does when; for ui.perfetto.dev
 `gantry targets` lists the targets.)";
 
 struct Options {
   std::string model, output;
-  std::vector<std::string> targets, shapes, sizes, specializations;
+  std::vector<std::string> targets, shapes, sizes, specializations, custom_ops;
   std::string precision = "auto", optimize = "speed", decisions;
   std::string trace;
   int opt_level = 3;
@@ -98,7 +99,8 @@ int compile(const Options& options, const Invocation& invocation) {
   invocation.outputs->writes(path, FileKind::kModule, options.output.empty() ? "" : "-o", options.force);
   Progress progress(invocation.verbosity());
   progress.update("reading " + options.model, -1);
-  Graph graph = import_model(options.model, shapes, sizes, invocation, optimize);
+  Graph graph = import_model(options.model, shapes, sizes, invocation, optimize, {}, {},
+                             read_custom_ops(options.custom_ops, invocation));
   CompileOptions compile = compile_options(targets, options.opt_level, progress);
   compile.verify = options.verify;
   compile.cache = open_cache(!options.no_cache);
@@ -143,6 +145,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
       ->allow_extra_args(false);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   add_decisions_option(*command, options->decisions);
+  add_custom_ops_option(*command, options->custom_ops);
   command->add_flag("--no-cache", options->no_cache,
                     "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command->add_flag("--verify", options->verify, "Check the graph after every pass, and loops after every step of lowering");

@@ -36,7 +36,8 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
 /// User errors for options that this file has no use for.
 void check_options_of_file(const ExecutionOptions& options) {
   if (!is_module(options.file, options.contents)) return;
-  refuse(options.given, {"--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize", "--decisions"},
+  refuse(options.given, {"--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize", "--decisions",
+          "--custom-ops"},
          options.file + ": is compiled already, and only the compilation of a model (.onnx or .gir) asks for these");
 }
 
@@ -284,6 +285,7 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
   command.add_option("--opt", options.opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
   command.add_option("--optimize", options.optimize, kOptimizeHelp)->type_name("speed|size|fast-math");
   add_decisions_option(command, options.decisions);
+  add_custom_ops_option(command, options.custom_ops);
   command.add_flag("--no-cache", options.no_cache,
                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command.parse_complete_callback([&command, &options] {
@@ -297,6 +299,15 @@ void add_decisions_option(CLI::App& command, std::string& decisions) {
       .add_option("--decisions", decisions,
                   "How nodes are computed, instead of as the target would: lines that `gantry ir MODEL --forms` prints")
       ->type_name("FILE");
+}
+
+void add_custom_ops_option(CLI::App& command, std::vector<std::string>& paths) {
+  command
+      .add_option("--custom-ops", paths,
+                  "Ops that the model has and gantry has not: a folder with an ops.toml, or a shared library made of one; "
+                  "again for several (docs/custom-ops.md)")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
 }
 
 void add_optimization_options(CLI::App& command, int& opt_level, std::string& precision, std::string& optimize) {
@@ -360,6 +371,7 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   if (!options.precision.empty()) request.precision = find_precision(options.precision);
   if (!options.optimize.empty()) request.optimize = find_optimize(options.optimize);
   request.decisions = read_decisions(options.decisions, invocation);
+  request.custom_ops = read_custom_ops(options.custom_ops, invocation);
   request.use_cache = !options.no_cache;
   request.keep_program = options.keep_program;
   execution.module = module_for(

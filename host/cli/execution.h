@@ -31,6 +31,7 @@ struct ExecutionOptions {
   std::string precision;       ///< empty: auto
   std::string optimize;        ///< empty: for speed
   std::string decisions;       ///< a file's name; empty: the target's own
+  std::vector<std::string> custom_ops;  ///< folders and libraries
   int threads = 0;
   std::string cpus;  ///< to pin threads to: "0,2", "0-3"
   int opt_level = 3;
@@ -48,6 +49,8 @@ void add_run_options(CLI::App& command, ExecutionOptions& options);
 void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes);
 /// --decisions, for read_decisions().
 void add_decisions_option(CLI::App& command, std::string& decisions);
+/// --custom-ops, for read_custom_ops().
+void add_custom_ops_option(CLI::App& command, std::vector<std::string>& paths);
 /// --opt, --precision and --optimize, of commands that compile alone.
 void add_optimization_options(CLI::App& command, int& opt_level, std::string& precision, std::string& optimize);
 

@@ -4,10 +4,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "host/graph/fix_sizes.h"
+
+namespace gantry {
+class CustomOps;  // host/custom_ops/custom_ops.h
+}
 
 namespace gantry::cli {
 
@@ -15,6 +20,7 @@ struct InspectOptions {
   bool json = false;
   bool steps = false;  ///< every step of a module's plan
   bool forms = false;  ///< instead of all else, how its nodes are computed, as --decisions reads it
+  std::shared_ptr<const CustomOps> custom_ops;  ///< ops of the user's that a model may have; null: none
   std::map<std::string, std::vector<GivenSize>> shapes;  ///< of a model's inputs, for whether it can be compiled
 };
 /// What there is to say of a file, and why gantry cannot use it; `problem` is empty where it can.

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/cli/commands.h"
+#include "host/cli/execution.h"
 #include "host/cli/inputs.h"
 #include "host/cli/inspect.h"
 #include "host/cli/inspect_page.h"
@@ -28,7 +29,7 @@ The exit code is 1 where gantry cannot compile the model, or the module is damag
 
 struct Options {
   std::string file;
-  std::vector<std::string> shapes;
+  std::vector<std::string> shapes, custom_ops;
   InspectOptions inspect;
   std::string page, target;
   bool force = false;
@@ -49,6 +50,8 @@ Inspection inspect(const Options& options) {
 }
 
 void check_options(const Options& options) {
+  if (!options.custom_ops.empty() && is_module_file(options.file))
+    user_error("{}: is a module, which holds the code of its custom ops; leave out --custom-ops", options.file);
   if (options.inspect.steps && !is_module_file(options.file)) {
     user_error("{}: is a model, and only a module has a plan; leave out --steps, or compile it first",
                options.file);
@@ -82,6 +85,7 @@ int write_page(const Options& options, const Invocation& invocation) {
 int show(Options& options, const Invocation& invocation) {
   check_options(options);
   options.inspect.shapes = parse_shapes(options.shapes);
+  options.inspect.custom_ops = read_custom_ops(options.custom_ops, invocation);
   if (!options.page.empty()) return write_page(options, invocation);
   const Inspection inspection = inspect(options);
   print_out(inspection.report);
@@ -102,6 +106,7 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions; for a model")
       ->type_name("NAME=1x3x224x224")
       ->allow_extra_args(false);
+  add_custom_ops_option(*command, options->custom_ops);
   command->add_flag("--json", options->inspect.json, "Report as JSON on stdout");
   command
       ->add_option("--html", options->page,

@@ -108,6 +108,7 @@ Summary summarise_model(const std::filesystem::path& path) {
 void find_problem(const std::filesystem::path& path, const InspectOptions& options, Summary& summary) {
   ImportOptions import;
   import.shapes = options.shapes;
+  import.custom_ops = options.custom_ops;
   try {
     import_onnx(path, import);
   } catch (const UnsupportedModel& error) {

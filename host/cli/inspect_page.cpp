@@ -44,10 +44,10 @@ Json plan_of_module(const std::filesystem::path& path, const std::string& target
 }
 
 Json plan_of_model(const std::filesystem::path& path, const ShapeMap& shapes, const std::string& target,
-                   const Invocation& invocation) {
+                   const Invocation& invocation, const std::shared_ptr<const CustomOps>& custom_ops) {
   Progress progress(invocation.verbosity());
   progress.update("reading " + path.string(), -1);
-  const Graph graph = import_model(path, shapes, {}, invocation);
+  const Graph graph = import_model(path, shapes, {}, invocation, Optimize::kSpeed, {}, {}, custom_ops);
   CompileOptions options =
       compile_options({find_target(target.empty() ? "native" : target)}, /*opt_level=*/3, progress);
   options.cache = open_cache(true);
@@ -90,7 +90,8 @@ Inspection inspect_page(const std::filesystem::path& path, const InspectOptions&
   drop_plans(data["inspection"]);
   if (found.problem.empty()) {
     data["inspection"]["program"] =
-        is_module ? plan_of_module(path, target) : plan_of_model(path, options.shapes, target, invocation);
+        is_module ? plan_of_module(path, target)
+                  : plan_of_model(path, options.shapes, target, invocation, options.custom_ops);
   }
   return {report_page(data), found.problem};
 }

@@ -7,9 +7,11 @@
 
 #include "host/cli/inspect.h"
 #include "host/cli/text.h"
+#include "host/custom_ops/custom_ops.h"
 #include "host/gir/gir_file.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
+#include "host/support/error.h"
 
 namespace gantry::cli {
 namespace {
@@ -132,8 +134,16 @@ std::string to_text(const std::filesystem::path& path, const Summary& summary) {
 Inspection inspect_graph_text(const std::filesystem::path& path, const InspectOptions& options) {
   GirOptions read;
   read.shapes = options.shapes;
-  const Summary summary = summarise(read_gir(path, FusedOpTable(op_set()), read));
-  return {options.json ? to_json(path, summary) : to_text(path, summary), ""};
+  Graph graph = read_gir(path, FusedOpTable(op_set()), read);
+  std::string problem;
+  try {
+    bind_custom_ops(graph, options.custom_ops.get());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUser) throw;
+    problem = path.string() + ": " + error.what();
+  }
+  const Summary summary = summarise(graph);
+  return {options.json ? to_json(path, summary) : to_text(path, summary), problem};
 }
 
 }  // namespace gantry::cli

@@ -54,7 +54,7 @@ struct Options {
   std::string model;
   std::string target = "native";
   std::string before, after, kernel, node, folder, output;
-  std::vector<std::string> shapes, sizes;
+  std::vector<std::string> shapes, sizes, custom_ops;
   std::string precision = "auto", optimize = "speed", decisions;
   int opt_level = 3;
   bool all = false, loops = false, llvm = false, assembly = false, list = false, verify = false;
@@ -273,7 +273,8 @@ int show_ir(const Options& options, const Invocation& invocation) {
   Source source;
   const Graph graph = import_model(
       options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation, optimize,
-      [&](const std::string& name, const std::string& op) { source.nodes.emplace_back(name, op); });
+      [&](const std::string& name, const std::string& op) { source.nodes.emplace_back(name, op); },
+      {}, read_custom_ops(options.custom_ops, invocation));
 
   const bool code = options.shows_kernels() || options.list;
   Progress progress(invocation.verbosity());
@@ -373,6 +374,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
   add_shape_options(*command, options->shapes, options->sizes);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   add_decisions_option(*command, options->decisions);
+  add_custom_ops_option(*command, options->custom_ops);
   command->add_flag("--verify", options->verify, "Check the graph after every pass, and loops after every step of lowering");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
   command->callback([options, command, &invocation] {

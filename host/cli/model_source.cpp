@@ -11,6 +11,7 @@
 #include "device_runtime/src/sha256.h"
 #include "host/codegen/gpu_family.h"
 #include "host/codegen/target.h"
+#include "host/custom_ops/custom_ops.h"
 #include "host/driver/decision_file.h"
 #include "host/gir/gir_file.h"
 #include "host/onnx/import.h"
@@ -38,8 +39,9 @@ std::string_view text_of(const Contents& contents) {
 
 Graph read_onnx(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                 const Invocation& invocation, Optimize optimize, const OnNode& on_node,
-                const Contents& contents) {
+                const Contents& contents, const std::shared_ptr<const CustomOps>& custom_ops) {
   ImportOptions options;
+  options.custom_ops = custom_ops;
   constexpr int64_t kSmallBudget = int64_t{64} << 10;
   if (optimize == Optimize::kSize) options.constant_budget = kSmallBudget;
   options.on_node = on_node;
@@ -64,7 +66,8 @@ void tell_origins(const Function& function, const OnNode& on_node) {
 }
 
 Graph read_text(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
-                const Invocation& invocation, const OnNode& on_node, const Contents& contents) {
+                const Invocation& invocation, const OnNode& on_node, const Contents& contents,
+                const CustomOps* custom_ops) {
   GirOptions options;
   options.shapes = shapes;
   options.sizes = sizes;
@@ -74,6 +77,7 @@ Graph read_text(const std::filesystem::path& path, const ShapeMap& shapes, const
   const FusedOpTable ops(op_set());
   Graph graph = contents.owner == nullptr ? read_gir(path, ops, options)
                                           : read_gir_text(text_of(contents), path, ops, options);
+  bind_custom_ops(graph, custom_ops);
   if (on_node) tell_origins(graph.main, on_node);
   return graph;
 }
@@ -112,11 +116,11 @@ bool is_graph_text_file(const std::filesystem::path& path, const Contents& conte
 
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                    const Invocation& invocation, Optimize optimize, const OnNode& on_node,
-                   const Contents& contents) {
+                   const Contents& contents, const std::shared_ptr<const CustomOps>& custom_ops) {
   TimedSpan span(invocation.spans.get(), "compile", "import");
   Graph graph = is_graph_text_file(path, contents)
-                    ? read_text(path, shapes, sizes, invocation, on_node, contents)
-                    : read_onnx(path, shapes, sizes, invocation, optimize, on_node, contents);
+                    ? read_text(path, shapes, sizes, invocation, on_node, contents, custom_ops.get())
+                    : read_onnx(path, shapes, sizes, invocation, optimize, on_node, contents, custom_ops);
   span.say("model", path.string());
   span.say("nodes", static_cast<double>(graph.main.nodes().size()));
   return graph;
@@ -153,6 +157,12 @@ std::vector<Target> find_targets(const std::vector<std::string>& names) {
 std::shared_ptr<KernelCache> open_cache(bool wanted) {
   const std::filesystem::path folder = wanted ? KernelCache::default_folder() : std::filesystem::path();
   return folder.empty() ? nullptr : std::make_shared<KernelCache>(folder);
+}
+
+std::shared_ptr<const CustomOps> read_custom_ops(const std::vector<std::string>& paths, const Invocation& invocation) {
+  return CustomOps::load(paths, [&](const std::filesystem::path& file) {
+    invocation.outputs->reads(file, "a custom op's file");
+  });
 }
 
 std::shared_ptr<const DecisionFile> read_decisions(const std::string& file, const Invocation& invocation) {
@@ -203,7 +213,7 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     Progress progress(invocation.verbosity());
     progress.update("reading " + request.file.string(), -1);
     Graph graph = import_model(request.file, request.shapes, request.sizes, invocation, request.optimize, {},
-                               request.contents);
+                               request.contents, request.custom_ops);
     CompileOptions options = compile_options({target}, request.opt_level, progress);
     options.precision = request.precision;
     options.optimize = request.optimize;

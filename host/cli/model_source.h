@@ -18,6 +18,10 @@
 #include "host/graph/graph.h"
 #include "rpc/client/types.h"
 
+namespace gantry {
+class CustomOps;  // host/custom_ops/custom_ops.h
+}
+
 namespace gantry::cli {
 
 /// Of --optimize and --opt.
@@ -45,11 +49,15 @@ bool is_graph_text_file(const std::filesystem::path& path, const Contents& conte
 
 /// Reads a model (.onnx) or graph text (.gir); warnings go to stderr. `on_node` as in ImportOptions; of text it hears
 /// of the origins of nodes, with ops of the graph. `contents`: the model, which `path` then only stands for in
-/// messages; its external data are looked for in `path`'s folder.
+/// messages; its external data are looked for in `path`'s folder. `custom_ops`: ops of the user's; null: none.
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                    const Invocation& invocation, Optimize optimize = Optimize::kSpeed,
                    const std::function<void(const std::string&, const std::string&)>& on_node = {},
-                   const Contents& contents = {});
+                   const Contents& contents = {}, const std::shared_ptr<const CustomOps>& custom_ops = {});
+
+/// Of --custom-ops: ops that models may use (host/custom_ops/custom_ops.h); null for none. User errors: those of
+/// CustomOps::load.
+std::shared_ptr<const CustomOps> read_custom_ops(const std::vector<std::string>& paths, const Invocation& invocation);
 
 /// A compiled or read module, with what reports say of it.
 struct ModuleBytes {
@@ -73,6 +81,7 @@ struct ModuleRequest {
   bool use_cache = true;  ///< of compiled kernels
   Optimize optimize = Optimize::kSpeed;
   std::shared_ptr<const DecisionFile> decisions;  ///< as in CompileOptions
+  std::shared_ptr<const CustomOps> custom_ops;    ///< as import_model's
   bool keep_program = false;  ///< for reports of how it is computed
 };
 /// The target of a device of the machine that reports this. User errors say why there is no such device.

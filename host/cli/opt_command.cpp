@@ -34,7 +34,7 @@ constexpr const char* kExamples = R"(Examples:
 struct Options {
   std::string model, output;
   std::string target = "native", precision = "auto", optimize = "speed";
-  std::vector<std::string> passes, shapes, sizes;
+  std::vector<std::string> passes, shapes, sizes, custom_ops;
   int opt_level = 3;
   std::optional<int64_t> stop_after;
   bool print_each = false, verify = false, list = false, force = false;
@@ -164,7 +164,7 @@ int optimize_graph(const Options& options, const Invocation& invocation) {
   compile.verify = options.verify;
   compile.optimize = optimize;
   Graph graph = import_model(options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation,
-                             optimize);
+                             optimize, {}, {}, read_custom_ops(options.custom_ops, invocation));
   Optimizer optimizer(options, std::move(graph), target, compile);
   expect_order(passes, optimizer.graph(), optimizer.context());
   optimizer.run(passes);
@@ -199,6 +199,7 @@ void add_opt_command(CLI::App& app, Invocation& invocation) {
   command->add_option("-t,--target", options->target, "What to compile for; default native")->type_name("TARGET");
   add_shape_options(*command, options->shapes, options->sizes);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
+  add_custom_ops_option(*command, options->custom_ops);
   command->add_flag("--verify", options->verify, "Check the graph after every pass");
   add_force_option(*command, options->force);
   command->footer(kExamples);

@@ -75,14 +75,6 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Target& 
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
-void start_module(const std::string& name, const Target& target, CompiledModule& out) {
-  out.machine = make_target_machine(target);
-  out.module = std::make_unique<llvm::Module>(name, out.context);
-  out.module->setTargetTriple(target.triple);
-  out.module->setDataLayout(out.machine->createDataLayout());
-  out.module->setPICLevel(llvm::PICLevel::BigPIC);
-}
-
 /// Kernels of a GPU end in one text, so whatever is private to one carries its name.
 void name_private_symbols(llvm::Module& module, const std::string& kernel) {
   auto rename = [&](llvm::GlobalValue& value) {
@@ -96,6 +88,22 @@ void name_private_symbols(llvm::Module& module, const std::string& kernel) {
 }
 
 }  // namespace
+
+void start_module(const std::string& name, const Target& target, CompiledModule& out) {
+  out.machine = make_target_machine(target);
+  out.module = std::make_unique<llvm::Module>(name, out.context);
+  out.module->setTargetTriple(target.triple);
+  out.module->setDataLayout(out.machine->createDataLayout());
+  out.module->setPICLevel(llvm::PICLevel::BigPIC);
+}
+
+void finish_module(CompiledModule& compiled, const Target& target) {
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  internal_check(!llvm::verifyModule(*compiled.module, &stream), "kernel {}: invalid LLVM IR: {}",
+                 compiled.module->getName().str(), problem);
+  optimise(*compiled.module, *compiled.machine, target);
+}
 
 const Target& code_target(const LoopKernel& kernel, const Target& target) {
   return target.host && !is_gpu_kernel(kernel) ? *target.host : target;
@@ -115,11 +123,7 @@ void compile_kernel(const LoopKernel& kernel, const Target& target, CompiledModu
   } else {
     KernelEmitter(*out.module, kernel, target).emit();
   }
-  std::string problem;
-  llvm::raw_string_ostream stream(problem);
-  internal_check(!llvm::verifyModule(*out.module, &stream), "kernel {}: invalid LLVM IR: {}", kernel.name,
-                 problem);
-  optimise(*out.module, *out.machine, target);
+  finish_module(out, target);
   if (target.device == DeviceKind::kGpu) name_private_symbols(*out.module, kernel.name);
 }
 
@@ -151,6 +155,20 @@ bool is_c_identifier(const std::string& name) {
 }
 
 }  // namespace
+
+bool calls_custom_code(const LoopKernel& kernel) {
+  return !kernel.stages.empty();
+}
+
+std::string call_as_comments(const LoopKernel& kernel, std::string_view comment) {
+  std::string text;
+  for (size_t begin = 0; begin < kernel.stages.size();) {
+    const size_t end = std::min(kernel.stages.find('\n', begin), kernel.stages.size());
+    text += fmt::format("{} {}\n", comment, kernel.stages.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return text;
+}
 
 void check_names(std::span<const LoopKernel> kernels) {
   std::set<std::string> names;
@@ -207,24 +225,31 @@ std::string build_object(const LoopKernel& kernel, const Target& target, KernelC
 
 CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
                       KernelCache* cache, SpanRecorder* spans) {
+  return build_image(kernels, target, threads, cache, spans, {});
+}
+
+CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads, KernelCache* cache,
+                      SpanRecorder* spans, const ForeignObjects& foreign) {
   check_names(kernels);
   internal_check(target.family != nullptr, "target {}: not a CPU", target.name);
   std::vector<std::string> objects(kernels.size());
   run_on_threads(kernels.size(), threads,
                  [&](size_t i) { objects[i] = build_object(kernels[i], target, cache, spans); });
   if (cache != nullptr) cache->trim();
+  objects.insert(objects.end(), foreign.objects.begin(), foreign.objects.end());
   if (objects.empty()) objects.push_back(empty_object(target));
   const TimedSpan span(spans, "codegen", "link");
-  return {link_image(objects, target)};
+  return {link_image(objects, target, foreign.names)};
 }
 
 GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
                          SpanRecorder* spans) {
   internal_check(target.device == DeviceKind::kGpu, "target {}: not a GPU", target.name);
-  return gpu_family_of(target).build_image(kernels, target, threads, spans);
+  return gpu_family_of(target).build_image(kernels, target, threads, spans, {});
 }
 
 std::string emit_llvm_text(const LoopKernel& kernel, const Target& target) {
+  if (calls_custom_code(kernel)) return call_as_comments(kernel, ";");
   CompiledModule compiled;
   compile_kernel(kernel, code_target(kernel, target), compiled);
   std::string text;
@@ -234,6 +259,7 @@ std::string emit_llvm_text(const LoopKernel& kernel, const Target& target) {
 }
 
 std::string emit_assembly(const LoopKernel& kernel, const Target& target, bool comments) {
+  if (calls_custom_code(kernel)) return call_as_comments(kernel, assembly_comment(kernel, target));
   CompiledModule compiled;
   compile_kernel(kernel, code_target(kernel, target), compiled);
   compiled.machine->Options.MCOptions.AsmVerbose = comments;

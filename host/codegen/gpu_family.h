@@ -30,6 +30,13 @@ struct GpuAssembler {
   std::string problem;  ///< why there is none
 };
 
+/// A text that a user wrote.
+struct ForeignGpuText {
+  std::string op, file;     ///< for messages
+  std::string text;
+  std::string entry, name;  ///< its entry, and what that is called in the image
+};
+
 struct GpuFamily {
   std::string_view name;                   ///< its folder's, and that of its rules: "cuda"
   module_format::Device device, emulated;  ///< as module files have them
@@ -52,8 +59,9 @@ struct GpuFamily {
   /// What a GPU must be for its matrix instructions to have the precision; empty where this one is.
   std::string_view (*lacks)(const GpuModel& gpu, Precision precision);
   std::string_view (*features)(const Target& target);  ///< LLVM's
+  /// `foreign`: texts of users that the image holds besides.
   GpuImage (*build_image)(std::span<const LoopKernel> kernels, const Target& target, int threads,
-                          SpanRecorder* spans);
+                          SpanRecorder* spans, std::span<const ForeignGpuText> foreign);
   GpuAssembler (*find_assembler)();
 };
 

@@ -47,6 +47,18 @@ class Descriptor {
              what, std::strerror(errno));
 }
 
+/// The bytes as a file in memory.
+Descriptor memory_file(const char* name, std::string_view bytes) {
+  Descriptor file(::memfd_create(name, MFD_CLOEXEC));
+  if (file.number() < 0) fail_to_link("no memory for the objects");
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t count = ::write(file.number(), bytes.data() + done, bytes.size() - done);
+    if (count < 0) fail_to_link("no memory for the objects");
+    done += static_cast<size_t>(count);
+  }
+  return file;
+}
+
 /// The objects as one archive, in memory.
 Descriptor make_archive(const std::vector<std::string>& objects) {
   std::vector<std::string> names;
@@ -58,15 +70,7 @@ Descriptor make_archive(const std::vector<std::string>& objects) {
                                             llvm::object::Archive::K_GNU, /*Deterministic=*/true,
                                             /*Thin=*/false);
   internal_check(static_cast<bool>(archive), "linking: the objects make no archive");
-  Descriptor file(::memfd_create("gantry-objects", MFD_CLOEXEC));
-  if (file.number() < 0) fail_to_link("no memory for the objects");
-  const llvm::StringRef bytes = (*archive)->getBuffer();
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t count = ::write(file.number(), bytes.data() + done, bytes.size() - done);
-    if (count < 0) fail_to_link("no memory for the objects");
-    done += static_cast<size_t>(count);
-  }
-  return file;
+  return memory_file("gantry-objects", {(*archive)->getBufferStart(), (*archive)->getBufferSize()});
 }
 
 /// Takes what is written to a pipe, on a thread of its own: the writer never waits for long.
@@ -113,9 +117,26 @@ class PipeReader {
   std::thread thread_;
 };
 
+/// Runs LLD; false where it fails, with what it says in `messages`.
+bool run_lld(const std::vector<std::string>& arguments, std::string& messages) {
+  std::vector<const char*> pointers;
+  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
+  llvm::raw_string_ostream stream(messages);
+  static std::mutex one_at_a_time;  // LLD keeps its state in globals
+  std::lock_guard lock(one_at_a_time);
+  const lld::Result result = lld::lldMain(pointers, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  stream.flush();
+  return result.retCode == 0;
+}
+
 }  // namespace
 
 std::vector<std::byte> link_image(const std::vector<std::string>& objects, const Target& target) {
+  return link_image(objects, target, "");
+}
+
+std::vector<std::byte> link_image(const std::vector<std::string>& objects, const Target& target,
+                                  const std::string& foreign) {
   const Descriptor archive = make_archive(objects);
   PipeReader image;
   const CpuFamily& family = family_of(target);
@@ -126,18 +147,34 @@ std::vector<std::byte> link_image(const std::vector<std::string>& objects, const
       // Some boards of a family may have larger pages than others.
       "-z", fmt::format("max-page-size={}", family.max_page_bytes), "-o", image.path(), "--whole-archive",
       archive.path()};
-  std::vector<const char*> pointers;
-  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
-
   std::string messages;
-  llvm::raw_string_ostream stream(messages);
-  static std::mutex one_at_a_time;  // LLD keeps its state in globals
-  std::lock_guard lock(one_at_a_time);
-  const lld::Result result = lld::lldMain(pointers, stream, stream, {{lld::Gnu, &lld::elf::link}});
-  internal_check(result.retCode == 0, "linking the kernels for {} failed: {}", target.name, messages);
+  if (!run_lld(arguments, messages)) {
+    if (!foreign.empty()) {
+      user_error(
+          "linking the custom ops {} for {} failed (they are compiled with -fPIC -fno-stack-protector): {}",
+          foreign, target.name, messages);
+    }
+    internal_error("linking the kernels for {} failed: {}", target.name, messages);
+  }
   std::vector<std::byte> bytes = image.finish();
   internal_check(!bytes.empty(), "linking the kernels for {} failed: LLD wrote nothing", target.name);
   return bytes;
+}
+
+std::string link_relocatable(const std::vector<std::string>& files, const std::string& function,
+                             const Target& target, std::string& messages) {
+  std::vector<Descriptor> inputs;
+  PipeReader object;
+  std::vector<std::string> arguments = {
+      "ld.lld", "-r", "-m",         std::string(family_of(target).linker_emulation), "--threads=1", "-u",
+      function, "-o", object.path()};
+  for (const std::string& file : files) {
+    inputs.push_back(memory_file("gantry-custom-op", file));
+    arguments.push_back(inputs.back().path());
+  }
+  if (!run_lld(arguments, messages)) return "";
+  const std::vector<std::byte> bytes = object.finish();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace gantry

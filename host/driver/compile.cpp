@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include "host/codegen/backends.h"
+#include "host/codegen/custom_code.h"
+#include "host/driver/custom_builder.h"
 #include "host/driver/module_builder.h"
 #include "host/driver/program.h"
 #include "host/graph/substitute_sizes.h"
@@ -34,8 +36,10 @@ void add_gpu_variant(ModuleBuilder& builder, const Program& program, const Targe
     (program.on_gpu[i] ? on_gpu : on_cpu).push_back(program.kernels[i]);
   }
   SpanRecorder* spans = options.observer.spans;
-  CodeImage image = build_image(on_cpu, *target.host, options.threads, options.cache.get(), spans);
-  GpuImage gpu = build_gpu_image(on_gpu, target, options.threads, spans);
+  CodeImage image = build_image_with_calls(on_cpu, custom_calls(program, target, false), *target.host, options.threads,
+                                           options.cache.get(), spans);
+  GpuImage gpu =
+      build_gpu_image_with_calls(on_gpu, custom_calls(program, target, true), target, options.threads, spans);
   if (!gpu.note.empty()) spdlog::info("{}: {}", target.name, gpu.note);
   for (const GpuEntry& entry : gpu.entries) {
     spdlog::debug("{}: {} registers, {} bytes spilled", entry.symbol, entry.registers, entry.spill_bytes);
@@ -58,7 +62,8 @@ Program compile_variant(ModuleBuilder& builder, Graph&& graph, const Target& tar
   } else {
     add_variant(
         builder, program, target, options, sizes,
-        build_image(program.kernels, target, options.threads, options.cache.get(), options.observer.spans));
+        build_image_with_calls(program.kernels, custom_calls(program, target, false), target, options.threads, options.cache.get(),
+                               options.observer.spans));
   }
   progress(1);
   return program;

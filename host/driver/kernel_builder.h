@@ -1,12 +1,14 @@
 // One node of the optimised graph -> one kernel.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "host/driver/compile.h"
 #include "host/driver/kernel_work.h"
 #include "host/graph/graph.h"
+#include "host/loops/custom_kernel.h"
 #include "host/loops/lower.h"
 
 namespace gantry {
@@ -28,6 +30,8 @@ struct BuiltKernel {
   KernelSizes sizes;
   /// Why the schedule that a GPU's rules made of it was not taken, but one without tiles; empty: it was.
   std::string misfit;
+  /// What it calls in the place of a loop nest; null: it has one.
+  std::shared_ptr<const CustomCall> custom;
 };
 
 /// Builds the work's tensor expressions, schedules and lowers them. `name` becomes the kernel's name. Of the

@@ -6,6 +6,7 @@
 
 #include "device_runtime/src/module_format.h"
 #include "host/codegen/cpu_family.h"
+#include "host/codegen/custom_code.h"
 #include "host/codegen/gpu_family.h"
 #include "host/driver/decision_file.h"
 #include "host/driver/plan_builder.h"
@@ -205,16 +206,19 @@ void ModuleBuilder::VariantBuilder::add_kernel(size_t index) {
   entry->op = program_.main_ops[index];
   entry->buffer_count = static_cast<uint32_t>(kernel.arguments.size() + kernel.scratch.size());
   entry->dim_count = static_cast<uint32_t>(kernel.symbols.size());
-  if (has_gpu_memory() && program_.on_gpu[index]) add_launches(kernel, *entry);
+  if (has_gpu_memory() && program_.on_gpu[index]) add_launches(index, *entry);
   variant_->kernels.push_back(std::move(entry));
 }
 
-void ModuleBuilder::VariantBuilder::add_launches(const LoopKernel& kernel, mf::KernelT& entry) {
+void ModuleBuilder::VariantBuilder::add_launches(size_t index, mf::KernelT& entry) {
+  const LoopKernel& kernel = program_.kernels[index];
+  const auto custom = program_.custom.find(index);
   entry.device = gpu_;
   const LaunchPlan plan = plan_launches(kernel);
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     auto launch = std::make_unique<mf::LaunchT>();
-    launch->symbol = fmt::format("{}_{}", kernel.name, i);
+    launch->symbol = custom == program_.custom.end() ? fmt::format("{}_{}", kernel.name, i)
+                                                     : linked_gpu_name(*custom->second->code);
     launch->threads = static_cast<uint32_t>(plan.launches[i].threads);
     launch->shared_bytes = static_cast<uint32_t>(plan.launches[i].shared_bytes);
     launch->loop = plan.launches[i].loop;

@@ -39,7 +39,7 @@ class ModuleBuilder::VariantBuilder {
 
  private:
   void add_kernel(size_t index);
-  void add_launches(const LoopKernel& kernel, mf::KernelT& entry);
+  void add_launches(size_t index, mf::KernelT& entry);
 
   ModuleBuilder& builder_;
   const Program& program_;

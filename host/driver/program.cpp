@@ -7,9 +7,11 @@
 #include <map>
 #include <unordered_map>
 
+#include "host/driver/custom_builder.h"
 #include "host/driver/pipeline.h"
 #include "host/ops/bind_dims.h"
 #include "host/ops/control.h"
+#include "host/ops/custom.h"
 #include "host/ops/device_copy.h"
 #include "host/ops/op.h"
 #include "host/passes/symbol_order.h"
@@ -25,6 +27,14 @@ class KernelNames {
   /// of a function of the C library too.
   std::string name_for(const std::string& ops) {
     const std::string base = base_of(ops);
+    return fmt::format("{}_{}", base, ++counts_[base]);
+  }
+
+  /// The same of a call of a custom op: "my.domain::My-Op" -> "custom_My_Op_1".
+  std::string name_for_custom(const std::string& op) {
+    const size_t colon = op.rfind(':');
+    const std::string base =
+        ("custom_" + letters_of(op.substr(colon == std::string::npos ? 0 : colon + 1))).substr(0, kMaxLength);
     return fmt::format("{}_{}", base, ++counts_[base]);
   }
 
@@ -51,7 +61,9 @@ class KernelNames {
   static std::string identifier(const std::string& op) {
     const std::string_view name = std::string_view(op).substr(0, op.find('['));
     const size_t family = name.rfind('.');
-    std::string text(family == std::string_view::npos ? name : name.substr(family + 1));
+    return letters_of(std::string(family == std::string_view::npos ? name : name.substr(family + 1)));
+  }
+  static std::string letters_of(std::string text) {
     std::ranges::replace_if(
         text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
     return text;
@@ -85,8 +97,7 @@ class KernelTable {
     const KernelWork work(node);
     const bool on_gpu = target_.for_gpu() && node.placement != Placement::kCpu;
     const Known& known = kernel_of(node, work, on_gpu);
-    calls.push_back(
-        {&node, known.kernel, step, work.buffers(), known.sizes.bound_by(work), known.misfit});
+    calls.push_back({&node, known.kernel, step, work.buffers(), known.sizes.bound_by(work), known.misfit});
   }
 
  private:
@@ -114,6 +125,7 @@ class KernelTable {
     BuiltKernel built = build(node, work, on_gpu ? target_ : host_, record);
     const auto [entry, is_new] = by_text_.try_emplace(to_string(built.kernel), program_.kernels.size());
     if (is_new) {
+      if (built.custom) program_.custom.emplace(program_.kernels.size(), built.custom);
       add_kernel(node, std::move(built.kernel), on_gpu);
       for (auto& [step, kernel] : steps) {
         kernel.name = program_.kernels.back().name;
@@ -129,6 +141,10 @@ class KernelTable {
   BuiltKernel build(const Node& node, const KernelWork& work, const Target& target,
                     const LoopObserver& observe) {
     try {
+      if (node.is(op::custom)) {
+        return target.device == DeviceKind::kGpu ? build_custom_launch(work, "kernel")
+                                                 : build_custom_kernel(work, "kernel");
+      }
       return build_kernel(node, work, target, "kernel", observe, options_);
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("while lowering {} for node {}: {}", display_name(node),
@@ -138,7 +154,8 @@ class KernelTable {
 
   void add_kernel(const Node& node, LoopKernel kernel, bool on_gpu) {
     const std::string ops = display_name(node);
-    kernel.name = names_.name_for(ops);
+    const CustomAttrs* custom = node.match(op::custom);
+    kernel.name = custom == nullptr ? names_.name_for(ops) : names_.name_for_custom(custom->op);
     program_.kernels.push_back(std::move(kernel));
     program_.ops.push_back(ops);
     program_.main_ops.push_back(main_op(node));
@@ -166,7 +183,8 @@ void run_on_cpu(Function& function) {
 /// The kernels of a function and of those that its control flow calls.
 class FunctionLowering {
  public:
-  FunctionLowering(Program& program, KernelTable& kernels, const Target& target, const CompileOptions& options)
+  FunctionLowering(Program& program, KernelTable& kernels, const Target& target,
+                   const CompileOptions& options)
       : program_(program), kernels_(kernels), target_(target), options_(options) {}
 
   void run(Function& function, bool is_main) {
@@ -181,7 +199,8 @@ class FunctionLowering {
         for (const auto& body : node.bodies) run(*body, false);
       }
       if (is_device_copy(node) || op_def(node).bound_symbols) ++step;
-      if (op_def(node).is_view || is_device_copy(node) || is_control_flow(node) || computes_nothing(node)) continue;
+      if (op_def(node).is_view || is_device_copy(node) || is_control_flow(node) || computes_nothing(node))
+        continue;
       kernels_.add_call(node, step++, is_main ? program_.calls : program_.nested);
     }
   }
@@ -193,8 +212,8 @@ class FunctionLowering {
   const CompileOptions& options_;
 };
 
-/// Passes for the target. A plan that goes on when values are known does not reach into a GPU's memory: so far the CPU
-/// beside it runs all of such a program, which is optimised for that.
+/// Passes for the target. A plan that goes on when values are known does not reach into a GPU's memory: so
+/// far the CPU beside it runs all of such a program, which is optimised for that.
 std::vector<NodeDecision> optimise(Graph& graph, const Target& target, const CompileOptions& options) {
   if (!target.for_gpu() || !binds_symbols(graph.main)) return run_graph_passes(graph, target, options);
   spdlog::info("{}: sizes depend on data, so the whole model runs on the CPU", target.name);

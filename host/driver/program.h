@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "host/driver/compile.h"
@@ -26,6 +27,8 @@ struct Program {
   std::vector<bool> on_gpu;           ///< parallel to kernels: runs on the GPU, real or emulated
   std::vector<KernelCall> calls;      ///< of the main function, in execution order
   std::vector<KernelCall> nested;     ///< of functions that control flow calls; `step` is that of their own plan
+  /// By index into kernels: what those call that have no loop nest, but code that the user wrote.
+  std::map<size_t, std::shared_ptr<const CustomCall>> custom = {};
   std::vector<NodeDecision> decisions = {};  ///< of the nodes that had a choice, in their order
 };
 

@@ -129,6 +129,7 @@ Importer::Importer(std::shared_ptr<onnx::ModelProto> model, std::filesystem::pat
 Graph Importer::import() {
   read_opsets();
   check_with_onnx();
+  check_custom_ops();
   try {
     return import_supported();
   } catch (const UnsupportedModel&) {
@@ -323,15 +324,17 @@ void Importer::convert_nodes(const onnx::GraphProto& graph) {
 }
 
 void Importer::convert_node(const onnx::NodeProto& node, const std::string& name) {
-  const onnx::FunctionProto* function = function_of(node);
-  const Convert convert = function == nullptr ? converter_of(node) : nullptr;
-  if (function == nullptr && convert == nullptr) {
+  const CustomOp* custom = custom_op_of(node);
+  const onnx::FunctionProto* function = custom == nullptr ? function_of(node) : nullptr;
+  const Convert convert = custom == nullptr && function == nullptr ? converter_of(node) : nullptr;
+  if (custom == nullptr && function == nullptr && convert == nullptr) {
     met_unsupported_op_ = true;
     return skip_node(node, name);
   }
   NodeImport import(*this, node, name);
   try {
     if (function != nullptr) return call_function(*function, node, name);
+    if (custom != nullptr) return convert_custom(*custom, node, import);
     if (is_default_domain(node.domain()) && evaluate_contents(import)) return;
     convert(import);
   } catch (const ReadsUnknown&) {

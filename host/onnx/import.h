@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "host/graph/graph.h"
 
 namespace gantry {
+
+class CustomOps;  // host/custom_ops/custom_ops.h
 
 struct ImportOptions : GivenSizes {
   /// Fixes inputs' values: they become constants and are no inputs any more. Null: an optional without a value.
@@ -24,6 +27,8 @@ struct ImportOptions : GivenSizes {
   int64_t constant_budget = int64_t{2} << 30;
   /// Receives warnings (the onnx checker's complaints and our own). May be empty.
   std::function<void(const std::string&)> warn;
+  /// Ops that the user brings; they take the place of functions of the model. Null: there are none.
+  std::shared_ptr<const CustomOps> custom_ops;
   /// Is told every file of external data before it is read; may throw. May be empty.
   std::function<void(const std::filesystem::path&)> reads;
 };

@@ -82,6 +82,7 @@ std::string Importer::op_text(const onnx::NodeProto& node) const {
 
 void Importer::add_unsupported_ops(const onnx::GraphProto& graph) {
   for (const onnx::NodeProto& node : graph.node()) {
+    if (custom_op_of(node) != nullptr) continue;
     const onnx::FunctionProto* function = function_of(node);
     if (function != nullptr) {
       add_unsupported_ops_of(*function);

@@ -32,6 +32,7 @@ namespace gantry {
 
 class NodeImport;
 struct BodyStart;
+struct CustomOp;
 using StartBody = std::function<BodyStart(Function& body)>;
 
 /// What an ONNX name stands for. Data is made from constants and contents only when something reads it.
@@ -189,6 +190,12 @@ class Importer {
   const onnx::FunctionProto* function_of(const onnx::NodeProto& node) const;
   /// Converts the function's body in place of the node.
   void call_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, const std::string& name);
+  /// The user's op that the node is; null if it is none.
+  const CustomOp* custom_op_of(const onnx::NodeProto& node) const;
+  /// User error for a custom op that gantry has itself.
+  void check_custom_ops() const;
+  /// Adds a call of the op's kernel, or the nodes of its composition.
+  void convert_custom(const CustomOp& op, const onnx::NodeProto& node, NodeImport& import);
   void convert_nodes(const onnx::GraphProto& graph);
   void convert_node(const onnx::NodeProto& node, const std::string& name);
   void add_outputs(const onnx::GraphProto& graph);

@@ -53,6 +53,9 @@ const char* remedy(UnsupportedKind kind) {
     case UnsupportedKind::kControlFlow:
       return "Values that follow from an input's shape become known with --shape NAME=…; for others let the "
              "exporter write constants.";
+    case UnsupportedKind::kOp:
+      return "Cut off or replace in the exporter what is not supported, or bring ops of your own with --custom-ops "
+             "(docs/custom-ops.md).";
     default:
       return "Cut off or replace in the exporter what is not supported.";
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "host/ops/control.h"
+#include "host/ops/custom.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
 
@@ -104,6 +105,7 @@ const OpSet& op_set() {
     add_max_positions_ops(all);
     add_det_ops(all);
     add_random_ops(all);
+    add_custom_op(all);
     return all;
   }();
   return set;

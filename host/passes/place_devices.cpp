@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "host/ops/custom.h"
 #include "host/ops/device_copy.h"
 #include "host/passes/passes.h"
 #include "host/passes/rewriter.h"
@@ -171,7 +172,7 @@ bool runs_on_gpu(const Node& node) {
     const auto& inner = node.bodies.front()->nodes();
     return std::all_of(inner.begin(), inner.end(), [](const Node* n) { return runs_on_gpu(*n); });
   }
-  if (!op_def(node).compute) return false;
+  if (!op_def(node).compute) return calls_gpu_kernel(node);
   std::vector<Tensor> inputs;
   for (const Value* input : node.inputs) {
     inputs.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, input->name)

@@ -24,6 +24,7 @@ struct CompileRequest {
   int opt_level;
   bool verify, use_cache, force;
   std::string output;  ///< empty: none
+  std::vector<std::string> custom_ops;
 };
 
 std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& listener) {
@@ -38,7 +39,8 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
     invocation.outputs->writes(request.output, cli::FileKind::kModule, "output", request.force);
   cli::Progress progress(invocation.verbosity());
   const Graph graph = cli::import_model(request.file, request.shapes, request.sizes, invocation, optimize, {},
-                                        request.contents);
+                                        request.contents,
+                                        cli::read_custom_ops(request.custom_ops, invocation));
   CompileOptions options = cli::compile_options(targets, request.opt_level, progress);
   options.observer.progress = [](const std::string&, double) { Listener::check_interrupt(); };
   options.precision = precision;
@@ -58,7 +60,7 @@ py::tuple compile_from_python(const std::string& file, const py::object& content
                               std::vector<std::string> targets, cli::ShapeMap shapes, cli::SizeMap sizes,
                               std::vector<std::map<std::string, int64_t>> specializations,
                               std::string precision, std::string optimize, int opt_level, bool verify,
-                              bool use_cache, std::string output, bool force) {
+                              bool use_cache, std::string output, bool force, std::vector<std::string> custom_ops) {
   CompileRequest request{file,
                          {},
                          std::move(targets),
@@ -71,7 +73,8 @@ py::tuple compile_from_python(const std::string& file, const py::object& content
                          verify,
                          use_cache,
                          force,
-                         std::move(output)};
+                         std::move(output),
+                         std::move(custom_ops)};
   if (!contents.is_none()) {
     const std::string_view bytes = contents.cast<py::bytes>();
     request.contents = cli::aligned_copy(std::as_bytes(std::span(bytes)));

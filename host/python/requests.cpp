@@ -93,6 +93,7 @@ cli::ExecutionOptions execution_options(const py::dict& request) {
   given("precision", "--precision", options.precision);
   given("optimize", "--optimize", options.optimize);
   given("opt", "--opt", options.opt_level);
+  given("custom_ops", "--custom-ops", options.custom_ops);
   take(request, "no_cache", options.no_cache);
   take_shapes(request, options);
   take_optional(request, "seed", options.seed);

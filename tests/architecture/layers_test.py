@@ -17,7 +17,7 @@ LAYERS = [
     ['host/tensor', 'host/gir'],
     ['host/loops'],
     ['host/ops'],
-    ['host/passes', 'host/codegen', 'host/zoo'],
+    ['host/passes', 'host/codegen', 'host/zoo', 'host/custom_ops'],
     ['host/onnx', 'host/targets'],
     ['host/forms'],
     ['host/driver'],
@@ -31,7 +31,7 @@ ALLOWED = {
 }
 # A target's folder has parts of several layers: which file it is says of which; all others are rules.
 TARGET_PARTS = [(r'common/targets|\w+/tile_units', 'host/tensor'),
-                (r'(?!common|cpu|cuda)\w+/\w+|cuda/(cuda|gpu_target|gpu_image|ptxas|emit_\w+)|common/families',
+                (r'(?!common|cpu|cuda)\w+/\w+|cuda/(cuda|gpu_target|gpu_image|foreign_ptx|ptxas|emit_\w+)|common/families',
                  'host/codegen')]
 TARGET_RULES = 'host/targets'
 LEVEL = {layer: level for level, layers in enumerate(LAYERS) for layer in layers}

@@ -21,6 +21,8 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
     (r'^python3 examples/python/(dense_expression|own_loop_nest)\.py\b', 'run by python_test.te'),
     (r'^(venv/bin/)?python3 -m pip\b', 'installs the package that another command has made'),
     (r'^(python3 )?benchmarks/', "measures for minutes to hours, beside the peers' Python packages"),
+    (r'^make -C examples/custom_op|^(aarch64-linux-gnu-)?gcc .*-c scale\.c|--custom-ops\b|^gantry run biquad\.gmod',
+     'needs compilers; run by custom_op_examples_test'),
     (r'^gantry conformance\b', 'runs hundreds of tests, some of which are refused; conformance_test.cpp runs a few'),
     (r'^gantry boards discover\b', 'needs Avahi, and a network with boards; run by discover_test.py'),
     (r'^gantry .*--device cuda(?!-emulated)', 'needs an NVIDIA GPU'),

@@ -95,3 +95,24 @@ def test_targets_lists_names_with_what_they_are():
     targets = gantry.targets()
     assert targets['native'].startswith('this machine')
     assert {'x86-64-v3', 'aarch64'} <= set(targets)
+
+
+def test_custom_ops_are_brought_along(tmp_path):
+    (tmp_path / 'ops.toml').write_text('''[[op]]
+domain = "mine"
+name = "Twice"
+inputs = ["x"]
+outputs = ["y"]
+composition = "twice.gir"
+''')
+    (tmp_path / 'twice.gir').write_text('fn @main(%x: $x.type) -> $x.type {\n  %y = add(%x, %x)\n  return %y\n}\n')
+    node = models.node('Twice', ['x'], ['y'], 'Twice_0') + models.chunk(7, 'mine')
+    data = models.model([node], [('x', models.FLOAT, (2, 3))], [('y', models.FLOAT, (2, 3))])
+    data += models.chunk(8, models.chunk(1, 'mine') + models.number(2, 1))
+    assert numpy.array_equal(gantry.compile(data, custom_ops=[tmp_path])(X), X + X)
+    with pytest.raises(gantry.InputError, match='mine::Twice'):
+        gantry.compile(data)
+    with pytest.raises(gantry.InputError, match='is no list of paths'):
+        gantry.compile(data, custom_ops=str(tmp_path))
+    result = gantry.bench(data, custom_ops=[tmp_path], duration=0.5, repeat=2, number=1, processes=1)
+    assert result.median_ms > 0

@@ -43,6 +43,12 @@ std::vector<ConstantPtr> evaluate_loops(const Node& node, const std::vector<Tens
   return outputs;
 }
 
+/// "custom[my.domain::MyOp]"
+std::string display_text(const Node& node) {
+  const std::string algorithm = op_def(node).algorithm ? op_def(node).algorithm(node) : "";
+  return algorithm.empty() ? node.op->name : fmt::format("{}[{}]", node.op->name, algorithm);
+}
+
 }  // namespace
 
 std::vector<ConstantPtr> interpret_node(const Node& node, const std::vector<ConstantPtr>& inputs) {
@@ -52,6 +58,7 @@ std::vector<ConstantPtr> interpret_node(const Node& node, const std::vector<Cons
     viewed->type = node.result()->type;
     return {viewed};
   }
+  if (!op_def(node).compute) user_error("{} has no tensor expression, so that it cannot be interpreted", display_text(node));
   std::vector<Tensor> tensors;
   std::map<const OperationNode*, ConstantPtr> data;
   for (const ConstantPtr& input : inputs) {

@@ -213,7 +213,7 @@ class Comparison(_Document):
 
 
 _RUN_OPTIONS = frozenset(
-    "device threads cpus precision optimize opt shapes dims inputs seed gpu_arch gpu_checks cache".split()
+    "device threads cpus precision optimize opt shapes dims inputs seed gpu_arch gpu_checks cache custom_ops".split()
 )
 
 
@@ -238,7 +238,7 @@ def bench(model: Union[Module, Model], **options: Any) -> BenchResult:
     Args:
         model: A Module, or a model, which is compiled for this machine.
         device, threads, cpus: As of Session.
-        precision, optimize, opt, shapes, dims, cache: As of ``compile``, for models. shapes and dims also give made-up
+        precision, optimize, opt, shapes, dims, cache, custom_ops: As of ``compile``, for models. shapes and dims also give made-up
             inputs of symbolic modules their sizes.
         inputs: Arrays by inputs' names; others are made up from ``seed`` (default 0).
         gpu_arch, gpu_checks: Of device "cuda-emulated": the GPU to compile for ("sm_90"), and whether races and

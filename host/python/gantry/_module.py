@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Optional, Union
 
 from . import _native
-from ._options import Model, Shapes, Size, cpus_of, dims_of, model_of, shapes_of, tell, whole_number
+from ._options import Model, Shapes, Size, cpus_of, dims_of, model_of, paths_of, shapes_of, tell, whole_number
 from ._errors import InputError
 
 
@@ -221,6 +221,7 @@ def compile(
     force: bool = False,
     cache: bool = True,
     verify: bool = False,
+    custom_ops: Iterable[Union[str, os.PathLike[str]]] = (),
 ) -> Module:
     """Compiles a model, as ``gantry compile`` does.
 
@@ -241,6 +242,7 @@ def compile(
         force: Whether ``output`` may replace a file that is no module.
         cache: Whether kernels that were compiled before are used, and those compiled now kept.
         verify: Checks the program after every pass.
+        custom_ops: Folders and libraries of ops that the model has and gantry has not, as ``--custom-ops`` takes them.
 
     Returns:
         The module. Modules for other machines can be described, saved and run on boards.
@@ -269,6 +271,7 @@ def compile(
         bool(cache),
         path,
         bool(force),
+        paths_of("custom_ops", custom_ops),
     )
     tell(messages)
     return Module(native, path or None)

@@ -121,6 +121,13 @@ def cpus_of(cpus: Optional[Iterable[int]]) -> list[int]:
     return [whole_number("cpus", cpu, 0, 2**20) for cpu in cpus or ()]
 
 
+def paths_of(name: str, paths: Iterable[Union[str, "os.PathLike[str]"]]) -> list[str]:
+    """Files and folders as gantry takes them."""
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        raise InputError(f"{name}: is no list of paths; write [{paths!r}]")
+    return [os.fspath(path) for path in paths]
+
+
 def run_request(
     model: Union[Module, Model],
     *,
@@ -139,6 +146,7 @@ def run_request(
     gpu_arch: Optional[str] = None,
     gpu_checks: Optional[bool] = None,
     cache: bool = True,
+    custom_ops: Iterable[Union[str, "os.PathLike[str]"]] = (),
 ) -> dict[str, Any]:
     """The model and how it is run, as _native takes them; what is None stays away."""
     from ._module import Module
@@ -163,6 +171,7 @@ def run_request(
         seed=None if seed is None else whole_number("seed", seed, 0, 2**64 - 1),
         gpu_arch=gpu_arch,
         gpu_checks=gpu_checks,
+        custom_ops=paths_of("custom_ops", custom_ops) or None,
     )
     if inputs:
         request["tensors"] = dict(inputs)

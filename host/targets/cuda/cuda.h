@@ -9,6 +9,6 @@ const GpuFamily& family();
 
 // The parts of its description, each of a file of its own; those of names: gpu_target.h.
 GpuImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
-                     SpanRecorder* spans);
+                     SpanRecorder* spans, std::span<const ForeignGpuText> foreign);
 
 }  // namespace gantry::cuda

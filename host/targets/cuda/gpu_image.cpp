@@ -7,6 +7,7 @@
 #include "host/codegen/compiled_module.h"
 #include "host/support/error.h"
 #include "host/targets/cuda/cuda.h"
+#include "host/targets/cuda/foreign_ptx.h"
 #include "host/targets/cuda/ptxas.h"
 
 namespace gantry::cuda {
@@ -95,7 +96,8 @@ void read_statistics(std::string_view messages, std::vector<GpuEntry>& entries) 
   });
 }
 
-[[noreturn]] void refused(const std::string& ptx, const std::string& messages, const Target& target) {
+[[noreturn]] void refused(const std::string& ptx, const std::string& messages, const Target& target,
+                          std::span<const ForeignGpuText> foreign) {
   std::string first;
   for_each_line(messages, [&](std::string_view line) {
     if (first.empty() &&
@@ -105,6 +107,12 @@ void read_statistics(std::string_view messages, std::vector<GpuEntry>& entries) 
   });
   const int64_t line = number_after(first, "line ", -1);
   const std::string_view entry = line < 0 ? std::string_view() : entry_at_line(ptx, line);
+  if (!foreign.empty()) {
+    std::string ops;
+    for (const ForeignGpuText& text : foreign) ops += (ops.empty() ? "" : ", ") + text.op + " (" + text.file + ")";
+    user_error("ptxas refuses for {} the code with that of the custom ops {}: {}", target.gpu_arch, ops,
+               first.empty() ? messages.substr(0, 500) : first);
+  }
   internal_error("kernel {}: ptxas refuses its code for {}: {}", entry.empty() ? "(unknown)" : entry,
                  target.gpu_arch, first.empty() ? messages.substr(0, 500) : first);
 }
@@ -112,7 +120,7 @@ void read_statistics(std::string_view messages, std::vector<GpuEntry>& entries) 
 }  // namespace
 
 GpuImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
-                     SpanRecorder* spans) {
+                     SpanRecorder* spans, std::span<const ForeignGpuText> foreign) {
   check_names(kernels);
   std::vector<std::string> texts(kernels.size());
   run_on_threads(kernels.size(), threads, [&](size_t i) {
@@ -124,8 +132,9 @@ GpuImage build_image(std::span<const LoopKernel> kernels, const Target& target, 
   });
   GpuImage image;
   for (const std::string& text : texts) append(image.ptx, text);
+  add_foreign(image.ptx, foreign, target);
   image.entries = entries_of(image.ptx);
-  if (kernels.empty()) return image;
+  if (image.ptx.empty()) return image;
 
   const auto program = find_ptxas();
   if (!program) {
@@ -140,7 +149,7 @@ GpuImage build_image(std::span<const LoopKernel> kernels, const Target& target, 
                     program->string(), target.gpu_arch);
     return image;
   }
-  if (result.outcome == PtxasResult::Outcome::kFailed) refused(image.ptx, result.messages, target);
+  if (result.outcome == PtxasResult::Outcome::kFailed) refused(image.ptx, result.messages, target, foreign);
   read_statistics(result.messages, image.entries);
   image.cubin = std::move(result.cubin);
   return image;
