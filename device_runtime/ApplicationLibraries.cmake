@@ -1,18 +1,28 @@
 # For applications: the C API alone, as a shared and as a static library, and what finds them when they are installed.
 
 add_library(gantry_runtime SHARED)
-target_link_libraries(gantry_runtime PRIVATE gantry_runtime_objects gantry_runtime_driver)
+target_link_libraries(gantry_runtime PRIVATE gantry_runtime_objects gantry_runtime_no_builtins gantry_runtime_driver)
 set(exported ${CMAKE_CURRENT_SOURCE_DIR}/package/gantry_runtime.map)
 target_link_options(gantry_runtime PRIVATE -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script=${exported})
 set_target_properties(gantry_runtime PROPERTIES LINK_DEPENDS ${exported})
 set_target_properties(gantry_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 EXPORT_NAME runtime)
+
+# The same for models with strings (gantry/strings.h).
+add_library(gantry_runtime_builtins SHARED)
+target_link_libraries(gantry_runtime_builtins PRIVATE
+  gantry_runtime_objects gantry_runtime_builtins_objects gantry_runtime_driver)
+target_link_options(gantry_runtime_builtins PRIVATE
+  -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script=${exported})
+set_target_properties(gantry_runtime_builtins PROPERTIES
+  LINK_DEPENDS ${exported} VERSION ${PROJECT_VERSION} SOVERSION 0)
 
 # The static library is one object in which all names but the C API's are local: an application's own flatbuffers, or
 # functions of the standard library compiled with other options, never meet the runtime's. Groups, by which a linker
 # keeps one of several copies of a function, are dissolved first: what is local must not be dropped for a stranger's.
 set(merged_object ${CMAKE_CURRENT_BINARY_DIR}/gantry_runtime_merged.o)
 set(application_object ${CMAKE_CURRENT_BINARY_DIR}/gantry_runtime.o)
-set(runtime_objects $<TARGET_OBJECTS:gantry_runtime_objects> $<TARGET_OBJECTS:gantry_runtime_driver>)
+set(runtime_objects $<TARGET_OBJECTS:gantry_runtime_objects> $<TARGET_OBJECTS:gantry_runtime_no_builtins>
+  $<TARGET_OBJECTS:gantry_runtime_driver>)
 add_custom_command(
   OUTPUT ${application_object}
   COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -Wl,--force-group-allocation -o ${merged_object} ${runtime_objects}
@@ -29,13 +39,15 @@ target_link_libraries(gantry_runtime_archive INTERFACE
 # Who builds the one to install it installs the other too.
 add_dependencies(gantry_runtime gantry_runtime_archive)
 
-foreach(library gantry_runtime gantry_runtime_archive)
+foreach(library gantry_runtime gantry_runtime_builtins gantry_runtime_archive)
   target_include_directories(${library} INTERFACE
     $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
 
 install(TARGETS gantry_runtime EXPORT gantry-runtime
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
+install(TARGETS gantry_runtime_builtins LIBRARY COMPONENT builtins EXCLUDE_FROM_ALL)
+install(FILES include/gantry/strings.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gantry COMPONENT builtins EXCLUDE_FROM_ALL)
 install(TARGETS gantry_runtime_archive EXPORT gantry-runtime-static ARCHIVE COMPONENT dev)
 install(
   FILES

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "device_runtime/src/c_api.h"
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/module_format.h"
 #include "device_runtime/src/session.h"
@@ -38,15 +39,15 @@ struct GantryModule {
   std::vector<std::shared_ptr<const Module>> loaded;
   std::string target;  ///< of the CPU's variant, or of the first if there is none
 };
-struct GantrySession {
-  std::unique_ptr<Session> session;
-};
 
 namespace {
 
 thread_local std::string last_error;
 
-/// Keeps the message of a failure for gantry_last_error.
+}  // namespace
+
+namespace gantry::runtime {
+
 GantryStatus report(const Status& status) {
   last_error = status.message();
   return status.code();
@@ -55,6 +56,13 @@ GantryStatus report(const Status& status) {
 Status null_argument(const char* function) {
   return failure(GANTRY_INVALID_ARGUMENT, "%s: an argument is null", function);
 }
+
+}  // namespace gantry::runtime
+
+namespace {
+
+using gantry::runtime::null_argument;
+using gantry::runtime::report;
 
 Status create_module(Result<ModuleContents> contents, GantryModule** out) {
   if (!contents.ok()) return contents.status();
@@ -187,6 +195,11 @@ Status take_output(const GantrySession* session, int32_t index, DLManagedTensor*
   auto owned = std::make_unique<OwnedTensor>();
   GANTRY_TRY(view_output(session, index, &owned->managed.dl_tensor));
   DLTensor& tensor = owned->managed.dl_tensor;
+  if (tensor.dtype.code == kDLOpaqueHandle)
+    return failure(GANTRY_INVALID_ARGUMENT,
+                   "output %d is of strings, whose numbers mean nothing once the session runs again: get "
+                   "them one by one",
+                   index);
   auto held = session->session->hold_output(index);
   if (!held.ok()) return held.status();
   owned->held = std::move(*held);

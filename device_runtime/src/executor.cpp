@@ -219,6 +219,8 @@ void Executor::describe_steps(const Module& module, const DimValues& dims) {
       label.ops = "if";
     } else if (variant.steps()->Get(i)->action_as_RunLoop() != nullptr) {
       label.ops = "loop";
+    } else if (const auto* builtin = variant.steps()->Get(i)->action_as_CallBuiltin()) {
+      label.ops = builtin->function()->c_str();
     }
     labels_.push_back(label);
     work_.push_back(work);

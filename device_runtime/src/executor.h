@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "device_runtime/src/builtins.h"
 #include "device_runtime/src/current_step.h"
 #include "device_runtime/src/gpu_checker.h"
 #include "device_runtime/src/memory.h"
@@ -57,6 +58,8 @@ class RunMemory {
   virtual Result<std::byte*> provide_output(uint32_t output, std::span<const int64_t> shape) = 0;
   /// Whether the run may take so many bytes for intermediates in all. OUT_OF_MEMORY.
   virtual Status allow_workspace(uint64_t bytes) = 0;
+  /// Null where the module has none.
+  virtual SessionStrings* strings() = 0;
 };
 
 /// Memory that a plan may use: its model's inputs and outputs, and the workspace.

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <vector>
 
+#include "device_runtime/src/builtins.h"
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/module_format.h"
@@ -58,6 +59,7 @@ class ManifestChecker {
 
   Status check() {
     GANTRY_TRY(check_requirements());
+    GANTRY_TRY(check_strings());
     GANTRY_TRY(check_dims());
     GANTRY_TRY(check_tensors(*manifest_.inputs(), "input"));
     GANTRY_TRY(check_tensors(*manifest_.outputs(), "output"));
@@ -100,6 +102,8 @@ class ManifestChecker {
   Status check_loop_symbols(const RunLoop& step, const Plan& body, const flatbuffers::Vector<const LoopSymbol*>* symbols,
                             uint32_t results);
   Status check_flag(const PlanParts& plan, uint32_t buffer, const char* what);
+  Status check_builtin(const PlanParts& plan, const CallBuiltin& call);
+  Status check_strings();
   Status check_plan(const Variant& variant, const PlanParts& plan);
   Status check_plans(const Variant& variant);
   Status check_specialized(const Variant& variant);
@@ -116,6 +120,7 @@ class ManifestChecker {
   const Manifest& manifest_;
   uint32_t dim_count_;
   uint64_t work_ = 0;
+  bool has_strings_ = false;      ///< the module requires them
   std::vector<uint32_t> depths_;  ///< by plan of the variant: how many are around it; 0: no step runs it
 };
 
@@ -139,6 +144,8 @@ Status ManifestChecker::check_tensors(const flatbuffers::Vector<flatbuffers::Off
     GANTRY_TRY(spend(tensor.name()->size()));
     if (static_cast<uint8_t>(tensor.dtype()) >= kElementTypeCount)
       return damaged("%s %u has an unknown type", role, i);
+    if (tensor.dtype() == DType::String && !has_strings_)
+      return damaged("%s %u is of strings, which the module does not require", role, i);
     if (tensor.shape()->size() > kMaxRank)
       return damaged("%s %u has more than %u dimensions", role, i, kMaxRank);
     for (uint32_t dim : *tensor.shape()) {
@@ -461,6 +468,45 @@ Status ManifestChecker::check_branches(const Variant& variant, const PlanParts& 
   return Status();
 }
 
+Status ManifestChecker::check_builtin(const PlanParts& plan, const CallBuiltin& call) {
+  if (count(plan.stretches) == 0) return damaged("a step calls a builtin, but the plan has no stretches");
+  GANTRY_TRY(spend(call.function()->size() + uint64_t{count(call.integers())} + count(call.inputs()) +
+                   count(call.outputs()) + (call.text() == nullptr ? 0 : call.text()->size())));
+  GANTRY_TRY(spend_texts(call.origin()));
+  const char* name = call.function()->c_str();
+  if (!has_strings_) return damaged("a step calls %s, but the module does not require it", name);
+  for (const auto* tensors : {call.inputs(), call.outputs()}) {
+    for (uint32_t i = 0; i < count(tensors); ++i) {
+      const module_format::BuiltinTensor& tensor = *tensors->Get(i);
+      GANTRY_TRY(spend(tensor.shape()->size()));
+      const bool known = tensor.buffer() < plan.buffers.size() && tensor.shape()->size() <= kMaxRank &&
+                         static_cast<uint8_t>(tensor.dtype()) < kElementTypeCount;
+      if (!known) return damaged("a tensor of %s is not there or of no type that there is", name);
+      const Buffer& buffer = *plan.buffers.Get(tensor.buffer());
+      const bool is_given = buffer.kind() == BufferKind::Input || buffer.kind() == BufferKind::Constant;
+      if (buffer.device() != Device::Cpu || (tensors == call.outputs() && is_given))
+        return damaged("a tensor of %s cannot be there", name);
+      for (uint32_t dim : *tensor.shape()) {
+        if (!is_dim(dim)) return damaged("a tensor of %s has a dimension that is not in the list", name);
+      }
+    }
+  }
+  if (!builtin_part()->has(call.function()->string_view()))
+    return failure(
+        GANTRY_INCOMPATIBLE,
+        "the module calls %s, which this runtime (gantry %s) does not have: update gantry on this machine",
+        name, gantry_version());
+  return Status();
+}
+
+Status ManifestChecker::check_strings() {
+  GANTRY_TRY(spend(count(manifest_.strings())));
+  GANTRY_TRY(spend_texts(manifest_.strings()));
+  if (count(manifest_.strings()) > 0 && manifest_.strings()->Get(0)->size() > 0)
+    return damaged("its first string is not empty");
+  return Status();
+}
+
 Status ManifestChecker::check_stretches(const Variant& variant, const PlanParts& plan) {
   const uint32_t stretches = count(plan.stretches);
   if (stretches > plan.steps.size() + 1) return damaged("its plan has more stretches than steps");
@@ -489,6 +535,13 @@ Status ManifestChecker::check_requirements() {
     const flatbuffers::String& feature = *manifest_.requires_()->Get(i);
     const bool known = std::any_of(std::begin(kFeatures), std::end(kFeatures),
                                    [&](const char* name) { return feature.string_view() == name; });
+    const bool is_strings = feature.string_view() == kStrings;
+    has_strings_ = has_strings_ || is_strings;
+    if (is_strings && builtin_part() == nullptr)
+      return failure(
+          GANTRY_INCOMPATIBLE,
+          "the module needs '%s', which this library leaves out: link gantry_runtime_builtins in its place",
+          feature.c_str());
     if (known) continue;
     return failure(GANTRY_INCOMPATIBLE,
                    "the module needs '%s', which this runtime (gantry %s) does not have: update gantry on this machine",
@@ -509,6 +562,8 @@ Status ManifestChecker::check_step(const Variant& variant, const PlanParts& plan
       return check_branches(variant, plan, *step.action_as_RunIf());
     case Action::RunLoop:
       return check_loop(variant, plan, *step.action_as_RunLoop());
+    case Action::CallBuiltin:
+      return check_builtin(plan, *step.action_as_CallBuiltin());
     default:
       return damaged("a step is of an unknown kind: this runtime may be too old for the module");
   }

@@ -14,12 +14,14 @@ inline constexpr uint8_t kMagic[8] = {0x89, 'G', 'M', 'O', 'D', '\r', '\n', 0x1a
 inline constexpr uint16_t kVersionMajor = 1;
 inline constexpr uint16_t kVersionMinor = 0;
 
-/// What a module may require of its runtime (Manifest.requires). "plan-2": symbols that are bound while the plan runs;
-/// "control-flow": steps that run other plans; "specialized": variants that run for some sizes alone.
+/// What a module may require of its runtime (Manifest.requires). "plan-2": symbols that are bound while the
+/// plan runs; "control-flow": steps that run other plans; "specialized": variants that run for some sizes
+/// alone; "strings": tensors of strings, and steps that call builtins, which a runtime may lack.
 inline constexpr const char* kDataDependentShapes = "plan-2";
 inline constexpr const char* kControlFlow = "control-flow";
 inline constexpr const char* kSpecialized = "specialized";
-inline constexpr const char* kFeatures[] = {kDataDependentShapes, kControlFlow, kSpecialized};
+inline constexpr const char* kStrings = "strings";
+inline constexpr const char* kFeatures[] = {kDataDependentShapes, kControlFlow, kSpecialized, kStrings};
 
 /// Segments start at multiples of this in the file.
 inline constexpr uint64_t kSegmentAlignment = 4096;

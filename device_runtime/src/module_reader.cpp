@@ -338,7 +338,9 @@ Status Module::bind_variant(const Module* shared) {
     const auto* binding = step->action_as_BindSymbols();
     const auto* branch = step->action_as_RunIf();
     const auto* loop = step->action_as_RunLoop();
+    const auto* builtin = step->action_as_CallBuiltin();
     const auto* nodes = call != nullptr      ? call->origin()
+                        : builtin != nullptr ? builtin->origin()
                         : binding != nullptr ? binding->origin()
                         : branch != nullptr  ? branch->origin()
                         : loop != nullptr    ? loop->origin()

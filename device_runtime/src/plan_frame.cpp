@@ -104,6 +104,9 @@ void PlanFrame::describe_step(uint32_t index) {
   } else if (const auto* loop = step.action_as_RunLoop()) {
     nodes = loop->origin();
     label.ops = "loop";
+  } else if (const auto* builtin = step.action_as_CallBuiltin()) {
+    nodes = builtin->origin();
+    label.ops = builtin->function()->c_str();
   }
   state.origin = text_of(nodes);
   label.origin = state.origin.c_str();
@@ -360,6 +363,7 @@ Status PlanFrame::run_step(uint32_t index, const KernelHosts& hosts) {
   if (const auto* moved = step.action_as_CopyBuffer()) return copy(index, *moved);
   if (const auto* branch = step.action_as_RunIf()) return run_if(index, *branch, hosts);
   if (const auto* loop = step.action_as_RunLoop()) return run_loop(index, *loop, hosts);
+  if (const auto* builtin = step.action_as_CallBuiltin()) return call_builtin(*builtin);
   return bind_symbols(*step.action_as_BindSymbols());
 }
 

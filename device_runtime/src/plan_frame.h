@@ -114,6 +114,7 @@ class PlanFrame {
   Status run_step(uint32_t index, const KernelHosts& hosts);
   Status call(uint32_t index, const module_format::CallKernel& call, const KernelHosts& hosts);
   Status copy(uint32_t index, const module_format::CopyBuffer& copy);
+  Status call_builtin(const module_format::CallBuiltin& step);
   Status bind_symbols(const module_format::BindSymbols& binding);
   Status run_if(uint32_t index, const module_format::RunIf& step, const KernelHosts& hosts);
   Status run_loop(uint32_t index, const module_format::RunLoop& step, const KernelHosts& hosts);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "device_runtime/src/affinity.h"
+#include "device_runtime/src/builtins.h"
 #include "device_runtime/src/cpu_info.h"
 #include "device_runtime/src/cuda_executor.h"
 #include "device_runtime/src/cuda_module.h"
@@ -58,6 +59,7 @@ Session::Session(std::shared_ptr<const Module> module) : module_(std::move(modul
     const auto* info = module_->manifest().outputs()->Get(static_cast<uint32_t>(i));
     outputs_[i].type = static_cast<ElementType>(info->dtype());
   }
+  if (builtin_part() != nullptr) strings_ = builtin_part()->make_strings(module_->manifest());
   use(*module_);
 }
 
@@ -197,6 +199,8 @@ Status Session::set_input(int index, const DLTensor& tensor, bool borrow) {
     return failure(GANTRY_INVALID_ARGUMENT, "input '%s': expected %s, got %s", name,
                    expected_text(module_->manifest(), info).c_str(), given.c_str());
   }
+  if (tensor.dtype.code == kDLOpaqueHandle)
+    return failure(GANTRY_INVALID_ARGUMENT, "input '%s' is of strings, which gantry_set_strings takes", name);
   GANTRY_TRY(check_shape(index, shape, given));
   Input& input = inputs_[static_cast<size_t>(index)];
   uint64_t bytes = 0;
@@ -399,7 +403,7 @@ Status Session::before_run() {
   for (Input& input : inputs_) {
     if (input.copied_from) copy_dense(*input.copied_from, input.data);
   }
-  return Status();
+  return write_strings();
 }
 
 Result<std::byte*> Session::provide_output(uint32_t index, std::span<const int64_t> shape) {
@@ -482,7 +486,7 @@ SessionMemory Session::memory() const {
   SessionMemory memory;
   memory.workspace_bytes = workspace_bytes_ + executor_->taken_workspace_bytes();
   memory.weights_bytes = module_->weights_bytes();
-  memory.io_bytes = io_bytes();
+  memory.io_bytes = io_bytes() + (strings_ == nullptr ? 0 : strings_->bytes());
   memory.device_workspace_bytes = executor_->device_workspace_bytes();
   memory.device_io_bytes = executor_->device_io_bytes();
   if (module_->gpu() != nullptr) memory.device_weights_bytes = module_->gpu()->weights_bytes();

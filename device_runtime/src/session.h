@@ -75,6 +75,10 @@ class Session : private RunMemory {
   Status set_input(int index, const DLTensor& tensor, bool borrow);
   /// Memory of an input of that shape, for the caller to fill; the input counts as set.
   Result<std::span<std::byte>> input_storage(int index, std::span<const int64_t> shape);
+  /// Gives an input of strings, as packed_strings.h packs them; copied.
+  Status set_strings(int index, std::span<const int64_t> shape, std::span<const std::byte> packed);
+  /// The strings of the last run, by the numbers in its outputs; null where the module has none.
+  const SessionStrings* known_strings() const { return strings_.get(); }
 
   /// Binds the symbols to the shapes given, checks the model's constraints and provides all memory. run()
   /// does the same where it has not been done. INVALID_ARGUMENT for missing inputs and shapes that do not
@@ -147,6 +151,9 @@ class Session : private RunMemory {
   Status allow_workspace(uint64_t bytes) override;
   static Status provide_output(Output& output);
   Status before_run();
+  /// Numbers for the strings of this run's inputs.
+  Status write_strings();
+  SessionStrings* strings() override { return strings_.get(); }
 
   std::shared_ptr<const Module> module_;
   uint64_t memory_limit_ = 0;
@@ -165,6 +172,7 @@ class Session : private RunMemory {
   bool sizes_show_late_ = false;  ///< outputs get their memory while the plan runs
   bool prepared_ = false;
   bool has_run_ = false;
+  std::unique_ptr<SessionStrings> strings_;  ///< null: the module has none
   // Affinity of the creating thread before it was pinned.
   std::optional<cpu_set_t> caller_affinity_;
   std::thread::id caller_;

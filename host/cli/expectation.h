@@ -15,8 +15,8 @@ struct Deviation {
   bool within(double tolerance) const { return relative <= tolerance; }
 };
 
-/// Compares element by element as doubles. User error if the shapes differ; the message names `source`.
-/// Equal infinities and two NaNs agree.
+/// Compares element by element as doubles; strings, of which one that is another is infinitely far, as they
+/// are. User error if the shapes differ; the message names `source`. Equal infinities and two NaNs agree.
 Deviation compare_tensors(const HostTensor& actual, const HostTensor& expected, const std::string& name,
                           const std::string& source);
 

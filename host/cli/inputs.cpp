@@ -12,6 +12,7 @@
 
 #include "host/cli/model_tensors.h"
 #include "host/cli/tensor_files.h"
+#include "host/compiler/string_tensors.h"
 #include "host/support/error.h"
 #include "host/support/random.h"
 #include "host/support/suggest.h"
@@ -234,8 +235,23 @@ std::vector<int> parse_cpus(const std::string& text) {
   return cpus;
 }
 
+namespace {
+
+/// "word0" to "word63".
+HostTensor random_words(const rpc::ElementType& type, const std::vector<int64_t>& shape, uint64_t seed,
+                        const std::string& name) {
+  Random random(seed, name);
+  std::vector<std::string> words;
+  for (int64_t i = 0; i < element_count(shape); ++i)
+    words.push_back(fmt::format("word{}", random.next() >> 58));
+  return {type, shape, packed_strings(std::vector<std::string_view>(words.begin(), words.end()))};
+}
+
+}  // namespace
+
 HostTensor random_tensor(const rpc::ElementType& type, const std::vector<int64_t>& shape, uint64_t seed,
                          const std::string& name) {
+  if (is_string(type)) return random_words(type, shape, seed, name);
   HostTensor tensor{type, shape, {}};
   tensor.bytes.resize(static_cast<size_t>(byte_count(type, shape)));
   const auto count = static_cast<size_t>(element_count(shape));

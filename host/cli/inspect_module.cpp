@@ -228,10 +228,23 @@ class ModuleReport {
                            buffer_text(plan, branch->condition()), branch->then_plan(), branch->else_plan());
       } else if (const auto* loop = step->action_as_RunLoop()) {
         out += fmt::format("    {:>5} loop plan {}\n", fmt::format("#{}", index), loop->plan());
+      } else if (const auto* builtin = step->action_as_CallBuiltin()) {
+        out += fmt::format("    {:>5} call {} ({} -> {})\n", fmt::format("#{}", index),
+                           string_of(builtin->function()), tensors_text(plan, builtin->inputs()),
+                           tensors_text(plan, builtin->outputs()));
       }
       ++index;
     }
     return out;
+  }
+
+  std::string tensors_text(
+      const ListedPlan& plan,
+      const flatbuffers::Vector<flatbuffers::Offset<format::BuiltinTensor>>* tensors) const {
+    std::string text;
+    for (uint32_t i = 0; tensors != nullptr && i < tensors->size(); ++i)
+      text += (i > 0 ? ", " : "") + buffer_text(plan, tensors->Get(i)->buffer());
+    return text;
   }
 
   /// "n.0, n.1 = workspace+64": which symbols take whose elements; "N = 2*M" of an expression.

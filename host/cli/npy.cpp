@@ -142,9 +142,13 @@ std::string_view descr_of_bytes(const rpc::ElementType& type) {
 struct ArrayType {
   rpc::ElementType type;
   bool big_endian = false;
+  std::optional<NpyStrings> strings = std::nullopt;
 };
 
 ArrayType type_of_descr(const std::string& descr, const std::string& file) {
+  if (const auto strings = strings_of_descr(descr)) return {*parse_type_name("string"), false, strings};
+  if (descr.ends_with('O'))
+    user_error("{}: an array of Python objects, which is a program; save texts with .astype(str)", file);
   for (const DescrName& known : kDescrs) {
     // One-byte types and V2 are written with any mark; V2, bytes without an order, as the machine has them.
     if (descr.size() != 3 || std::string_view(descr).substr(1) != known.descr.substr(1)) continue;
@@ -215,10 +219,14 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& 
   const auto* chars = reinterpret_cast<const char*>(bytes.data());
   const Header header =
       HeaderParser(std::string_view(chars + prefix.size, prefix.header_length), name).parse();
-  const auto [type, big_endian] = type_of_descr(header.descr, name);
-  NpyHeader result{type, header.shape, header.fortran_order, big_endian, prefix.size + prefix.header_length, 0};
+  const auto [type, big_endian, strings] = type_of_descr(header.descr, name);
+  NpyHeader result{type, header.shape, header.fortran_order, big_endian, prefix.size + prefix.header_length,
+                   0,    strings};
   try {
     result.data_bytes = static_cast<size_t>(byte_count(result.type, result.shape));
+    if (strings && __builtin_mul_overflow(static_cast<size_t>(element_count(result.shape)),
+                                          strings->element_bytes(), &result.data_bytes))
+      user_error("its elements are too large");
   } catch (const Error& error) {
     user_error("{}: {}", name, error.what());
   }
@@ -233,6 +241,12 @@ void check_npy_size(const NpyHeader& header, uint64_t bytes_of_data, const std::
 }
 
 HostTensor npy_tensor(const NpyHeader& header, std::vector<std::byte> data) {
+  if (header.strings) {
+    if (header.fortran_order && header.shape.size() > 1 && header.strings->characters > 0)
+      data = to_row_major(data, header.shape, header.strings->element_bytes());
+    const auto elements = static_cast<size_t>(element_count(header.shape));
+    return {header.type, header.shape, strings_from_npy(*header.strings, elements, data)};
+  }
   HostTensor tensor{header.type, header.shape, std::move(data)};
   if (header.big_endian) swap_bytes(tensor.bytes, tensor.type.bits / 8);
   if (tensor.type == parse_type_name("bool")) {
@@ -264,6 +278,11 @@ HostTensor read_npy(const std::filesystem::path& path) {
 
 std::string format_npy(const HostTensor& tensor) {
   std::string_view descr;
+  NpyElements strings;
+  if (is_string(tensor.type)) {
+    strings = strings_to_npy(tensor);
+    descr = strings.descr;
+  }
   for (const DescrName& known : kDescrs) {
     if (parse_type_name(known.name) == tensor.type) descr = known.descr;
   }
@@ -285,6 +304,7 @@ std::string format_npy(const HostTensor& tensor) {
   bytes += static_cast<char>(header.size() & 0xff);
   bytes += static_cast<char>(header.size() >> 8);
   bytes += header;
+  if (is_string(tensor.type)) return bytes + strings.bytes;
   bytes.append(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
   return bytes;
 }

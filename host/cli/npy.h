@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "host/cli/tensor_text.h"
+#include "host/cli/npy_strings.h"
 
 namespace gantry::cli {
 
-/// Reads an array of numbers in C or Fortran order and either byte order. bfloat16 is what ml_dtypes writes: "V2".
-/// User errors name the file: not .npy, truncated, a type that gantry does not know.
+/// Reads an array of numbers or strings in C or Fortran order and either byte order. bfloat16 is what
+/// ml_dtypes writes: "V2". User errors name the file: not .npy, truncated, a type that gantry does not know.
 HostTensor read_npy(const std::filesystem::path& path);
 /// As read_npy, from bytes; `name` stands in messages.
 HostTensor parse_npy(std::span<const std::byte> bytes, const std::string& name);
@@ -24,6 +24,7 @@ struct NpyHeader {
   bool big_endian = false;
   size_t data_offset = 0;  ///< bytes before the data
   size_t data_bytes = 0;   ///< that the shape takes
+  std::optional<NpyStrings> strings = std::nullopt;  ///< of such elements
 };
 /// Where the data begins, from the first 12 bytes or more of a file. User errors as read_npy.
 size_t npy_data_offset(std::span<const std::byte> bytes, const std::string& name);

@@ -158,6 +158,13 @@ Json kernels_json(const format::Variant& variant, const ManifestDims& dims) {
   return list;
 }
 
+Json builtin_buffers(const flatbuffers::Vector<flatbuffers::Offset<format::BuiltinTensor>>* tensors) {
+  Json list = Json::array();
+  for (uint32_t i = 0; tensors != nullptr && i < tensors->size(); ++i)
+    list.push_back(tensors->Get(i)->buffer());
+  return list;
+}
+
 Json steps_json(const format::Variant& variant, const ManifestDims& dims) {
   Json list = Json::array();
   for (const auto* step : *variant.steps()) {
@@ -174,6 +181,10 @@ Json steps_json(const format::Variant& variant, const ManifestDims& dims) {
       json["if"] = {{"condition", branch->condition()}, {"then_plan", branch->then_plan()}, {"else_plan", branch->else_plan()}};
     } else if (const auto* loop = step->action_as_RunLoop()) {
       json["loop"] = {{"plan", loop->plan()}, {"states", loop->states()}};
+    } else if (const auto* builtin = step->action_as_CallBuiltin()) {
+      json["builtin"] = {{"function", string_of(builtin->function())},
+                         {"inputs", builtin_buffers(builtin->inputs())},
+                         {"outputs", builtin_buffers(builtin->outputs())}};
     }
     list.push_back(std::move(json));
   }

@@ -143,6 +143,8 @@ class StepReader {
         add_call(*branch, "if", {branch->condition()}, {branch->then_inputs(), branch->else_inputs()});
       } else if (const auto* loop = step->action_as_RunLoop()) {
         add_call(*loop, "loop", {loop->count(), loop->condition()}, {loop->inputs()});
+      } else if (const auto* builtin = step->action_as_CallBuiltin()) {
+        add_builtin(*builtin);
       }
     }
     name_workspace_values();
@@ -189,6 +191,20 @@ class StepReader {
       for (uint32_t i = 0; list != nullptr && i < list->size(); ++i) add(list->Get(i));
     }
     for (const uint32_t buffer : step.reads) touch(buffer);
+  }
+
+  void add_builtin(const module_format::CallBuiltin& call) {
+    ProgramStep& step = program_.steps.emplace_back();
+    step.name = text_of(call.function());
+    for (uint32_t i = 0; call.origin() != nullptr && i < call.origin()->size(); ++i)
+      step.nodes.push_back(call.origin()->Get(i)->str());
+    for (uint32_t i = 0; call.inputs() != nullptr && i < call.inputs()->size(); ++i)
+      step.reads.push_back(call.inputs()->Get(i)->buffer());
+    for (uint32_t i = 0; call.outputs() != nullptr && i < call.outputs()->size(); ++i)
+      step.writes.push_back(call.outputs()->Get(i)->buffer());
+    for (const auto* list : {&step.writes, &step.reads}) {
+      for (const uint32_t buffer : *list) touch(buffer);
+    }
   }
 
   void add_binding(const module_format::BindSymbols& binding) {

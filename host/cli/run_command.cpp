@@ -17,6 +17,7 @@
 #include "host/onnx/tensor_file.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
+#include "rpc/visible_text.h"
 
 namespace gantry::cli {
 namespace {
@@ -50,13 +51,27 @@ nlohmann::ordered_json number_json(double value) {
   return fmt::format("{}", value);
 }
 
+/// As many as are shown of numbers.
+std::vector<std::string_view> first_texts(const HostTensor& tensor) {
+  constexpr size_t kShown = 8;
+  std::vector<std::string_view> texts = texts_of(tensor);
+  texts.resize(std::min(texts.size(), kShown));
+  return texts;
+}
+
 nlohmann::ordered_json output_json(const std::string& name, const HostTensor& tensor,
                                    const std::string& file) {
-  const TensorSummary summary = summarise(tensor);
   nlohmann::ordered_json json;
   json["name"] = name;
   json["dtype"] = type_name(tensor.type);
   json["shape"] = tensor.shape;
+  if (is_string(tensor.type)) {
+    json["first"] = nlohmann::ordered_json::array();
+    for (const std::string_view text : first_texts(tensor)) json["first"].push_back(text);
+    if (!file.empty()) json["file"] = file;
+    return json;
+  }
+  const TensorSummary summary = summarise(tensor);
   json["min"] = summary.min;
   json["max"] = summary.max;
   json["mean"] = summary.mean;
@@ -67,7 +82,22 @@ nlohmann::ordered_json output_json(const std::string& name, const HostTensor& te
   return json;
 }
 
+/// What is in front of the file's name, of strings.
+std::string text_lines(const std::string& name, const HostTensor& tensor) {
+  constexpr size_t kShownOfEach = 60;
+  std::string text = fmt::format("{}: {}\n  [", name, type_and_shape(tensor.type, tensor.shape));
+  const std::vector<std::string_view> first = first_texts(tensor);
+  for (size_t i = 0; i < first.size(); ++i) {
+    const std::string shown =
+        rpc::visible_text(std::string(first[i].substr(0, kShownOfEach)), rpc::Lines::kOne);
+    text += fmt::format("{}\"{}{}\"", i == 0 ? "" : ", ", shown, first[i].size() > kShownOfEach ? "…" : "");
+  }
+  return text + (element_count(tensor.shape) > static_cast<int64_t>(first.size()) ? ", …]\n" : "]\n");
+}
+
 std::string output_text(const std::string& name, const HostTensor& tensor, const std::string& file) {
+  if (is_string(tensor.type))
+    return text_lines(name, tensor) + (file.empty() ? "" : fmt::format("  saved to {}\n", file));
   const TensorSummary summary = summarise(tensor);
   std::string text = fmt::format("{}: {}\n", name, type_and_shape(tensor.type, tensor.shape));
   text += fmt::format("  min {:.6g}, max {:.6g}, mean {:.6g}", summary.min, summary.max, summary.mean);

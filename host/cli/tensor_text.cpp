@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "host/compiler/string_tensors.h"
 #include "host/graph/small_float.h"
 #include "host/support/error.h"
 
@@ -14,16 +15,32 @@ namespace gantry::cli {
 namespace {
 
 // DLPack's type codes.
-enum Code : uint8_t { kInt = 0, kUint = 1, kFloat = 2, kBfloat = 4, kBool = 6, kFirstSmallFloat = 10 };
+enum Code : uint8_t {
+  kInt = 0,
+  kUint = 1,
+  kFloat = 2,
+  kHandle = 3,
+  kBfloat = 4,
+  kBool = 6,
+  kFirstSmallFloat = 10
+};
 
 struct NamedType {
   std::string_view name;
   rpc::ElementType type;
 };
-constexpr NamedType kTypes[] = {{"f32", {kFloat, 32}},   {"f64", {kFloat, 64}}, {"f16", {kFloat, 16}},
-                                {"bf16", {kBfloat, 16}}, {"i8", {kInt, 8}},     {"i16", {kInt, 16}},
-                                {"i32", {kInt, 32}},     {"i64", {kInt, 64}},   {"u8", {kUint, 8}},
-                                {"u16", {kUint, 16}},    {"u32", {kUint, 32}},  {"u64", {kUint, 64}},
+constexpr NamedType kTypes[] = {{"f32", {kFloat, 32}},
+                                {"f64", {kFloat, 64}},
+                                {"f16", {kFloat, 16}},
+                                {"bf16", {kBfloat, 16}},
+                                {"i8", {kInt, 8}},
+                                {"i16", {kInt, 16}},
+                                {"i32", {kInt, 32}},
+                                {"i64", {kInt, 64}},
+                                {"u8", {kUint, 8}},
+                                {"u16", {kUint, 16}},
+                                {"u32", {kUint, 32}},
+                                {"u64", {kUint, 64}},
                                 {"bool", {kBool, 8}},
                                 {"f8e4m3fn", {kFirstSmallFloat, 8}},
                                 {"f8e4m3fnuz", {kFirstSmallFloat + 1, 8}},
@@ -36,7 +53,8 @@ constexpr NamedType kTypes[] = {{"f32", {kFloat, 32}},   {"f64", {kFloat, 64}}, 
                                 {"i4", {kInt, 4}},
                                 {"u4", {kUint, 4}},
                                 {"i2", {kInt, 2}},
-                                {"u2", {kUint, 2}}};
+                                {"u2", {kUint, 2}},
+                                {"string", {kHandle, 64}}};
 
 template <typename T>
 T element(const HostTensor& tensor, int64_t index) {
@@ -65,6 +83,14 @@ double bfloat_to_double(uint16_t bits) {
 }
 
 }  // namespace
+
+bool is_string(const rpc::ElementType& type) {
+  return type.code == kHandle;
+}
+
+std::vector<std::string_view> texts_of(const HostTensor& tensor) {
+  return unpacked_strings(static_cast<size_t>(element_count(tensor.shape)), tensor.bytes);
+}
 
 std::string type_name(const rpc::ElementType& type) {
   for (const NamedType& named : kTypes) {

@@ -10,10 +10,12 @@
 
 namespace gantry::cli {
 
-/// Dense row-major tensor on the workstation; the same type that travels to boards.
+/// Dense row-major tensor on the workstation; the same type that travels to boards, and the same bytes: of
+/// strings their lengths, then what they say (host/compiler/string_tensors.h).
 using HostTensor = rpc::Tensor;
 
 /// "f32", "i64", "bool", …; "type(code=9, bits=4)" for what has no name.
+bool is_string(const rpc::ElementType& type);
 std::string type_name(const rpc::ElementType& type);
 std::optional<rpc::ElementType> parse_type_name(std::string_view name);
 /// What elements of type `read` in one of NumPy's files are where `wanted` is: types that NumPy has no name for are
@@ -27,9 +29,9 @@ std::string shape_text(const std::vector<int64_t>& shape);
 std::string type_and_shape(const rpc::ElementType& type, const std::vector<int64_t>& shape);
 /// Product of the dimensions. User error on overflow or a negative dimension.
 int64_t element_count(const std::vector<int64_t>& shape);
-/// Bytes of the dense tensor. User error on overflow.
+/// Bytes of the dense tensor, of strings those of their numbers. User error on overflow.
 int64_t byte_count(const rpc::ElementType& type, const std::vector<int64_t>& shape);
-/// Element `index` as a double, whatever its type.
+/// Element `index` as a double, whatever its type of numbers.
 double element_as_double(const HostTensor& tensor, int64_t index);
 
 struct TensorSummary {
@@ -37,6 +39,9 @@ struct TensorSummary {
   int64_t non_finite = 0;
   std::vector<double> first;  ///< at most eight
 };
+/// Of numbers.
 TensorSummary summarise(const HostTensor& tensor);
+/// The strings of such a tensor, in row-major order: views of its bytes. User error where those are no such.
+std::vector<std::string_view> texts_of(const HostTensor& tensor);
 
 }  // namespace gantry::cli

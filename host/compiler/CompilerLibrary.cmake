@@ -2,7 +2,7 @@
 # that of the source tree, and changes with it: what is built against one version is built again for the next.
 #   cmake --build build --target gantry_compiler_library
 #   for part in runtime dev compiler; do cmake --install build --component $part --prefix TREE; done
-set(layers gantry_compiler gantry_loaded_program gantry_driver gantry_forms gantry_target gantry_passes gantry_onnx gantry_codegen gantry_ops gantry_loops
+set(layers gantry_compiler gantry_loaded_program gantry_string_tensors gantry_driver gantry_forms gantry_target gantry_passes gantry_onnx gantry_codegen gantry_ops gantry_loops
   gantry_tensor gantry_graph gantry_support)
 add_library(gantry_compiler_library SHARED library.cpp)
 set_target_properties(gantry_compiler_library PROPERTIES

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "gantry/runtime.h"
+#include "gantry/strings.h"
+#include "host/graph/strings.h"
 #include "host/support/error.h"
 #include "host/support/stopwatch.h"
 
@@ -49,6 +51,29 @@ struct LoadedProgram::Impl {
   GantryModule* module = nullptr;
   GantrySession* session = nullptr;
 
+  void set_strings(int32_t index, const std::vector<int64_t>& shape, const ConstantData& texts) const {
+    std::vector<const char*> begins;
+    std::vector<size_t> lengths;
+    for (size_t i = 0; i < texts.size / sizeof(uint64_t); ++i) {
+      begins.push_back(string_at(texts, i).data());
+      lengths.push_back(string_at(texts, i).size());
+    }
+    check(gantry_set_strings(session, index, shape.data(), static_cast<int32_t>(shape.size()), begins.data(),
+                             lengths.data()));
+  }
+
+  ConstantPtr strings_of_output(const DLTensor& view) const {
+    const Shape shape(view.shape, view.shape + view.ndim);
+    std::vector<std::string> texts;
+    for (int64_t i = 0; i < element_count(shape).value(); ++i) {
+      const char* text = nullptr;
+      size_t length = 0;
+      check(gantry_get_string(session, static_cast<const uint64_t*>(view.data)[i], &text, &length));
+      texts.emplace_back(text, length);
+    }
+    return make_strings(shape, texts);
+  }
+
   ~Impl() {
     gantry_session_release(session);
     gantry_module_release(module);
@@ -70,6 +95,10 @@ LoadedProgram::~LoadedProgram() = default;
 void LoadedProgram::set_inputs(const std::vector<ConstantPtr>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::vector<int64_t> shape = *constant_shape(inputs[i]->type.shape);
+    if (inputs[i]->type.dtype == DType::kString) {
+      impl_->set_strings(static_cast<int32_t>(i), shape, *inputs[i]);
+      continue;
+    }
     DLTensor view{};
     view.data = const_cast<std::byte*>(inputs[i]->bytes);
     view.device = {kDLCPU, 0};
@@ -88,7 +117,9 @@ std::vector<ConstantPtr> LoadedProgram::run(const std::vector<ConstantPtr>& inpu
     DLTensor view{};
     check(gantry_get_output(impl_->session, i, &view));
     outputs.push_back(
-        to_constant(view.dtype.code, view.dtype.bits, {view.shape, view.shape + view.ndim}, view.data));
+        view.dtype.code == kDLOpaqueHandle
+            ? impl_->strings_of_output(view)
+            : to_constant(view.dtype.code, view.dtype.bits, {view.shape, view.shape + view.ndim}, view.data));
   }
   return outputs;
 }

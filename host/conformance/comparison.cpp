@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "host/graph/strings.h"
 #include "host/support/error.h"
 #include "host/tensor/element.h"
 
@@ -51,6 +52,7 @@ std::string element_text(const Element& element) {
 Element element_of(const ConstantData& tensor, size_t index) {
   const DType dtype = tensor.type.dtype;
   const std::byte* at = place_of(tensor, index);
+  if (dtype == DType::kString) return std::string(string_at(tensor, index));
   if (is_float(dtype)) return read_float(dtype, at);
   const int64_t value = read_integer(dtype, at);
   if (dtype == DType::kBool) return value != 0;

@@ -21,6 +21,7 @@ class KernelWork::DimRenamer : public PartialAttrVisitor {
   }
   TensorType rename(const TensorType& type) {
     TensorType renamed = type;
+    if (type.dtype == DType::kString) renamed.dtype = DType::kU64;  // kernels know strings by their numbers
     for (Dim& dim : renamed.shape) dim = rename(dim);
     return renamed;
   }

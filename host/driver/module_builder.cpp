@@ -10,6 +10,7 @@
 #include "host/codegen/gpu_family.h"
 #include "host/driver/decision_file.h"
 #include "host/driver/plan_builder.h"
+#include "host/graph/strings.h"
 #include "host/loops/launch.h"
 #include "host/ops/op.h"
 #include "host/ops/size_meaning.h"
@@ -83,7 +84,7 @@ SegmentData segment_of(std::vector<std::byte> bytes) {
 
 // The enumerators are declared in the same order on both sides.
 mf::DType dtype_in_modules(DType dtype) {
-  static_assert(static_cast<int>(DType::kU2) == static_cast<int>(mf::DType::U2));
+  static_assert(static_cast<int>(DType::kString) == static_cast<int>(mf::DType::String));
   return static_cast<mf::DType>(dtype);
 }
 
@@ -147,6 +148,7 @@ std::unique_ptr<mf::TensorInfoT> ModuleBuilder::tensor_info(const std::string& n
   auto info = std::make_unique<mf::TensorInfoT>();
   info->name = name;
   info->dtype = dtype_in_modules(type.dtype);
+  if (type.dtype == DType::kString) require_feature(mf::kStrings);
   for (const Dim& dim : type.shape) info->shape.push_back(dim_expr(dim));
   return info;
 }
@@ -167,6 +169,24 @@ mf::ConstantRef ModuleBuilder::place_constant(const ConstantPtr& constant, uint3
   weights.size = offset + constant->size;
   placed_.emplace(hash, Placed{constant, weights_segment, offset});
   return {weights_segment, offset, constant->size};
+}
+
+ConstantPtr ModuleBuilder::in_module(const ConstantData& strings) {
+  std::vector<std::string>& table = module_.manifest.strings;
+  std::byte* bytes = nullptr;
+  auto numbers = allocate_constant(strings.type, &bytes);
+  for (const std::string& text : strings_of(strings)) {
+    if (table.empty()) {
+      table.emplace_back();
+      strings_.emplace("", 0);
+    }
+    const auto [entry, is_new] = strings_.try_emplace(text, table.size());
+    if (is_new) table.push_back(text);
+    std::memcpy(bytes, &entry->second, sizeof entry->second);
+    bytes += sizeof entry->second;
+  }
+  require_feature(mf::kStrings);
+  return numbers;
 }
 
 uint32_t ModuleBuilder::add_segment(mf::SegmentKind kind, SegmentData data) {
@@ -191,7 +211,9 @@ ModuleBuilder::VariantBuilder::VariantBuilder(ModuleBuilder& builder, const Prog
 }
 
 uint32_t ModuleBuilder::VariantBuilder::constant_index(const Value& value) {
-  const mf::ConstantRef place = builder_.place_constant(value.constant, weights_segment_);
+  const bool is_strings = value.type.dtype == DType::kString;
+  const mf::ConstantRef place = builder_.place_constant(
+      is_strings ? builder_.in_module(*value.constant) : value.constant, weights_segment_);
   const auto [entry, is_new] = constants_.try_emplace({place.segment(), place.offset(), place.size()},
                                                       static_cast<uint32_t>(variant_->constants.size()));
   if (is_new) variant_->constants.push_back(place);

@@ -36,6 +36,8 @@ class ModuleBuilder {
   uint32_t symbol(const std::string& name);
   /// The module needs it of its runtime (device_runtime/src/module_format.h).
   void require_feature(const char* feature);
+  /// Strings by their numbers in the module.
+  ConstantPtr in_module(const ConstantData& strings);
   module_format::ConstantRef place_constant(const ConstantPtr& constant, uint32_t weights_segment);
   std::unique_ptr<module_format::ConstraintT> constraint(const DimConstraint& constraint);
   std::unique_ptr<module_format::TensorInfoT> tensor_info(const std::string& name, const TensorType& type);
@@ -43,6 +45,7 @@ class ModuleBuilder {
   ModuleFile module_;
   std::map<std::string, uint32_t> dim_exprs_;
   std::map<std::string, uint32_t> symbols_;
+  std::map<std::string, uint64_t> strings_;  ///< numbers, as the manifest has them
   struct Placed {
     ConstantPtr constant;
     uint32_t segment;

@@ -31,7 +31,8 @@ ModuleBuilder::PlanBuilder::PlanBuilder(VariantBuilder& variant, const Function&
 }
 
 mf::PlanT ModuleBuilder::PlanBuilder::build() {
-  const bool in_stretches = !variant_.is_main(function_) || has_control_flow(function_) || binds_symbols(function_);
+  const bool in_stretches = !variant_.is_main(function_) || has_control_flow(function_) ||
+                            binds_symbols(function_) || calls_builtins(function_);
   if (in_stretches) begin_stretch();
   for (const Node* node : function_.nodes()) {
     if (is_device_copy(*node)) {
@@ -42,6 +43,8 @@ mf::PlanT ModuleBuilder::PlanBuilder::build() {
       add_if(*node, *branch);
     } else if (const auto* loop = node->match(op::loop)) {
       add_loop(*node, *loop);
+    } else if (const auto attributes = builtin_attributes(*node)) {
+      add_builtin(*node, *attributes);
     } else if (auto call = calls_.find(node); call != calls_.end()) {
       add_call(*call->second);
     }
@@ -211,6 +214,28 @@ void ModuleBuilder::PlanBuilder::add_loop(const Node& node, const LoopAttrs& att
   action.origin = node.origin;
   add_step(std::move(action));
   begin_stretch();
+}
+
+std::unique_ptr<mf::BuiltinTensorT> ModuleBuilder::PlanBuilder::builtin_tensor(Value* value) {
+  auto tensor = std::make_unique<mf::BuiltinTensorT>();
+  tensor->buffer = buffer_of(value, mf::Device::Cpu);
+  tensor->dtype = dtype_in_modules(value->type.dtype);
+  for (const Dim& dim : value->type.shape) tensor->shape.push_back(builder_.dim_expr(dim));
+  return tensor;
+}
+
+void ModuleBuilder::PlanBuilder::add_builtin(const Node& node, const BuiltinAttributes& attributes) {
+  mf::CallBuiltinT action;
+  action.function = node.op->name;
+  for (Value* input : node.inputs) {
+    if (input != nullptr) action.inputs.push_back(builtin_tensor(input));
+  }
+  for (Value* result : node.results) action.outputs.push_back(builtin_tensor(result));
+  action.integers = attributes.integers;
+  action.text = attributes.text;
+  action.origin = node.origin;
+  builder_.require_feature(mf::kStrings);
+  add_step(std::move(action));
 }
 
 void ModuleBuilder::PlanBuilder::add_device_copy(const Node& node) {

@@ -10,6 +10,7 @@
 #include "host/driver/program.h"
 #include "host/ops/bind_dims.h"
 #include "host/ops/control.h"
+#include "host/ops/text.h"
 #include "host/passes/passes.h"
 
 namespace gantry {
@@ -83,6 +84,8 @@ class ModuleBuilder::PlanBuilder {
   void add_binding(const Node& node, const BindDimsAttrs& attrs);
   void add_if(const Node& node, const IfAttrs& attrs);
   void add_loop(const Node& node, const LoopAttrs& attrs);
+  void add_builtin(const Node& node, const BuiltinAttributes& attributes);
+  std::unique_ptr<mf::BuiltinTensorT> builtin_tensor(Value* value);
   void add_device_copy(const Node& node);
   void copy_output(size_t index);
 

@@ -14,6 +14,7 @@
 #include "host/ops/custom.h"
 #include "host/ops/device_copy.h"
 #include "host/ops/op.h"
+#include "host/ops/text.h"
 #include "host/passes/symbol_order.h"
 #include "host/support/error.h"
 
@@ -141,10 +142,7 @@ class KernelTable {
   BuiltKernel build(const Node& node, const KernelWork& work, const Target& target,
                     const LoopObserver& observe) {
     try {
-      if (node.is(op::custom)) {
-        return target.device == DeviceKind::kGpu ? build_custom_launch(work, "kernel")
-                                                 : build_custom_kernel(work, "kernel");
-      }
+      if (node.is(op::custom)) return build_custom_kernel(work, "kernel");
       return build_kernel(node, work, target, "kernel", observe, options_);
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("while lowering {} for node {}: {}", display_name(node),
@@ -198,8 +196,9 @@ class FunctionLowering {
       if (is_control_flow(node)) {
         for (const auto& body : node.bodies) run(*body, false);
       }
-      if (is_device_copy(node) || op_def(node).bound_symbols) ++step;
-      if (op_def(node).is_view || is_device_copy(node) || is_control_flow(node) || computes_nothing(node))
+      if (is_device_copy(node) || op_def(node).bound_symbols || is_builtin(node)) ++step;
+      if (op_def(node).is_view || is_builtin(node) || is_device_copy(node) || is_control_flow(node) ||
+          computes_nothing(node))
         continue;
       kernels_.add_call(node, step++, is_main ? program_.calls : program_.nested);
     }
@@ -215,8 +214,11 @@ class FunctionLowering {
 /// Passes for the target. A plan that goes on when values are known does not reach into a GPU's memory: so
 /// far the CPU beside it runs all of such a program, which is optimised for that.
 std::vector<NodeDecision> optimise(Graph& graph, const Target& target, const CompileOptions& options) {
-  if (!target.for_gpu() || !binds_symbols(graph.main)) return run_graph_passes(graph, target, options);
-  spdlog::info("{}: sizes depend on data, so the whole model runs on the CPU", target.name);
+  const bool has_builtins = calls_builtins(graph.main);
+  if (!target.for_gpu() || !(binds_symbols(graph.main) || has_builtins))
+    return run_graph_passes(graph, target, options);
+  spdlog::info("{}: {}, so the whole model runs on the CPU", target.name,
+               has_builtins ? "it makes strings or looks into them" : "sizes depend on data");
   std::vector<NodeDecision> decisions = run_graph_passes(graph, host_target(target), options);
   run_on_cpu(graph.main);
   return decisions;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "host/graph/strings.h"
 #include "host/graph/text.h"
 #include "host/support/error.h"
 
@@ -63,6 +64,8 @@ std::string print_element(DType dtype, const std::byte* at) {
       return std::to_string(load<uint64_t>(at));
     case DType::kBool:
       return load<uint8_t>(at) != 0 ? "true" : "false";
+    case DType::kString:
+      return quote(string_of(load<uint64_t>(at)));
   }
   internal_error("there is no dtype number {}", static_cast<int>(dtype));
 }
@@ -83,6 +86,17 @@ bool parse_bits(std::string_view text, std::byte* target) {
   if (error != std::errc() || end != text.data() + text.size()) return false;
   std::memcpy(target, &value, sizeof(Bits));
   return true;
+}
+
+bool parse_string(std::string_view text, std::byte* target) {
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return false;
+  try {
+    const uint64_t number = intern(unquote(text));
+    std::memcpy(target, &number, sizeof number);
+    return true;
+  } catch (const Error&) {  // an escape that is none
+    return false;
+  }
 }
 
 /// A number of fewer bits than T.
@@ -147,6 +161,8 @@ bool parse_element(std::string_view text, DType dtype, std::byte* target) {
     case DType::kU64:
     case DType::kString:
       return parse_number<uint64_t>(text, target);
+    case DType::kString:
+      return parse_string(text, target);
     case DType::kBool:
       break;
   }

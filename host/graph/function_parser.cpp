@@ -264,6 +264,9 @@ ConstantPtr FunctionParser::referred_constant(const std::string& entry, const Te
   if (!constant_shape(type.shape))
     TextCursor::fail_at(place, fmt::format("the constant @{} has a symbolic shape", entry));
   const Dim bytes = at_place(place, [&] { return type.byte_size(); });
+  if (context_.program != nullptr && type.dtype == DType::kString)
+    TextCursor::fail_at(
+        place, fmt::format("the strings of @{} stand in the text: const(string, …, [\"…\"])", entry));
   if (context_.program != nullptr) {
     ConstantPtr& known = context_.entries[entry];
     if (known == nullptr || !(known->type == type))

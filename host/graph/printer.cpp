@@ -109,7 +109,9 @@ class FunctionPrinter {
     const std::string name = "@" + printed_name(value->name);
     if (!declared_.insert(value).second) return name;
     const auto count = element_count(value->type.shape).constant();
-    if (!count || *count > kMaxInlineElements)
+    // The weights beside a text hold numbers alone.
+    const bool is_inline = entries_ != nullptr && value->type.dtype == DType::kString;
+    if (!count || (*count > kMaxInlineElements && !is_inline))
       return fmt::format("{}: {}{}", name, value->type.str(), entry_text(*value));
     const std::string bytes = print_constant(*value->constant);
     return counts_[value] > 1 || entries_ != nullptr ? fmt::format("{}: {}", name, bytes) : bytes;

@@ -34,7 +34,7 @@
 
 namespace gantry {
 
-/// Constants with at most this many elements stand inline in the text form.
+/// Constants with at most this many elements, and all that are strings, stand inline in the text form.
 constexpr int kMaxInlineElements = 16;
 /// The version of the form that `gir 1` names.
 constexpr int kTextVersion = 1;
@@ -50,7 +50,7 @@ std::string origin_text(const std::vector<std::string>& names);
 std::vector<std::string> parse_origin(std::string_view comment);
 
 /// "const(f32, [2], [1, 2])". Floats print with the fewest digits that read back as the same bits; NaN, f16
-/// and bf16 as bit patterns ("0x7fc00000").
+/// and bf16 as bit patterns ("0x7fc00000"); strings in quotes.
 std::string print_constant(const ConstantData& constant);
 /// Stores one element as printed by print_constant at `target`; false if the text does not fit the dtype.
 bool parse_element(std::string_view text, DType dtype, std::byte* target);

@@ -4,8 +4,10 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/quantize.h"
+#include "host/onnx/texts.h"
 #include "host/ops/bitcast.h"
 #include "host/ops/elementwise.h"
+#include "host/ops/movement.h"
 
 namespace gantry {
 namespace {
@@ -49,6 +51,9 @@ Value* cast_to_exponent(NodeImport& n, Value* x, bool saturate) {
 
 Value* cast_by_attributes(NodeImport& n, DType to) {
   Value* x = n.input(0);
+  if (x->type.dtype == to && to == DType::kString) return n.add(op::identity, {x});
+  if (to == DType::kString) return number_as_text(n, x);
+  if (x->type.dtype == DType::kString) x = text_as_number(n, x, to);
   const bool saturate = n.integer("saturate", 1) != 0;
   if (x->type.dtype == to) return cast_attributes(n, x, to);
   if (to == DType::kF8E8M0FNU) return cast_to_exponent(n, x, saturate);

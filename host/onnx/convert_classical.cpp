@@ -1,10 +1,13 @@
 // Feature processing and linear models of ai.onnx.ml on numbers.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "host/graph/strings.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
 #include "host/onnx/ml_scores.h"
+#include "host/onnx/texts.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/reduce.h"
 
@@ -88,20 +91,27 @@ void convert_feature_vectorizer(NodeImport& n) {
 /// One at the category that an element is, of all that the node lists.
 void convert_one_hot_encoder(NodeImport& n) {
   const std::vector<int64_t> categories = n.integer_list("cats_int64s");
-  if (categories.empty()) n.unsupported(UnsupportedKind::kAttribute, "categories that are texts");
+  const std::vector<std::string> texts = n.text_list("cats_strings");
+  if (categories.empty() && texts.empty()) n.fail("has no categories");
+  if (Term::input(n, 0).dtype() == DType::kString) {
+    const Term words(n, text_constant(n, texts));
+    return n.set(0, equal(Term::input(n, 0).unsqueezed(-1), words).cast(DType::kF32));
+  }
   const Term x = Term::input(n, 0).cast(DType::kI64).unsqueezed(-1);
   n.set(0, equal(x, Term(n, index_constant(n, categories))).cast(DType::kF32));
 }
 
 // --- LabelEncoder
 
-/// A table of numbers: list attributes of floats or integers, or a tensor.
+/// A table: list attributes of floats, integers or texts, or a tensor.
 struct Column {
   std::vector<double> floats;
   std::vector<int64_t> integers;
+  std::vector<std::string> texts = {};
   DType dtype = DType::kF32;
-  size_t size() const { return std::max(floats.size(), integers.size()); }
+  size_t size() const { return std::max({floats.size(), integers.size(), texts.size()}); }
   Term constant(NodeImport& n) const {
+    if (!texts.empty()) return Term(n, text_constant(n, texts));
     if (!integers.empty()) return Term(n, index_constant(n, integers)).cast(dtype);
     const TensorType type{DType::kF64, {static_cast<int64_t>(floats.size())}};
     return Term(n, n.constant_value(make_constant(type, floats.data()), "labels")).cast(dtype);
@@ -110,13 +120,18 @@ struct Column {
 
 Column read_column(NodeImport& n, const std::string& name) {
   const auto attribute = [&](const char* kind) { return name + kind; };
-  if (n.has_attribute(attribute("_strings").c_str()))
-    n.unsupported(UnsupportedKind::kAttribute, "{} that are texts", name);
   Column column;
+  if (n.has_attribute(attribute("_strings").c_str())) {
+    column.dtype = DType::kString;
+    column.texts = n.text_list(attribute("_strings").c_str());
+    return column;
+  }
   if (n.has_attribute(attribute("_tensor").c_str())) {
     const ConstantPtr tensor = n.tensor(attribute("_tensor").c_str());
     column.dtype = tensor->type.dtype;
-    if (column.dtype == DType::kI64)
+    if (column.dtype == DType::kString)
+      column.texts = strings_of(*tensor);
+    else if (column.dtype == DType::kI64)
       column.integers.assign(tensor->as<int64_t>(), tensor->as<int64_t>() + tensor->size / sizeof(int64_t));
     else
       column.floats = n.tensor_numbers(attribute("_tensor").c_str());
@@ -131,6 +146,12 @@ Column read_column(NodeImport& n, const std::string& name) {
 
 /// What elements without a key become: of the values' type.
 Term default_value(NodeImport& n, DType dtype) {
+  if (dtype == DType::kString) {
+    const ConstantPtr given = n.tensor("default_tensor");
+    const std::string otherwise = n.text("default_string", "_Unused");
+    return {n, n.constant_value(make_strings({}, {given ? std::string(string_at(*given, 0)) : otherwise}),
+                                "default")};
+  }
   if (n.has_attribute("default_tensor"))
     return Term::number(n, dtype, n.tensor_numbers("default_tensor").at(0));
   if (is_float(dtype)) return Term::number(n, dtype, n.number("default_float", 0));
@@ -139,8 +160,7 @@ Term default_value(NodeImport& n, DType dtype) {
 
 /// Values of the keys that elements are equal to, the last of them. `nan_is_a_key`: one that is NaN means
 /// NaN.
-void convert_label_encoder(NodeImport& n, bool nan_is_a_key) {
-  const Column keys = read_column(n, "keys"), values = read_column(n, "values");
+void map_labels(NodeImport& n, const Column& keys, const Column& values, bool nan_is_a_key) {
   if (keys.size() == 0 || keys.size() != values.size())
     n.fail("has {} keys and {} values", keys.size(), values.size());
   const Term x = Term::input(n, 0), element = x.unsqueezed(-1), key = keys.constant(n).cast(x.dtype());
@@ -155,6 +175,29 @@ void convert_label_encoder(NodeImport& n, bool nan_is_a_key) {
   const Term count = sum(chosen, {-1});
   const Term value = gather(values.constant(n), place, 0);
   n.set(0, where(equal(count, count.number_like(0)), default_value(n, values.dtype), value));
+}
+
+void convert_label_encoder(NodeImport& n, bool nan_is_a_key) {
+  map_labels(n, read_column(n, "keys"), read_column(n, "values"), nan_is_a_key);
+}
+
+/// Texts to numbers, or numbers to texts, by the element type of the data.
+void map_texts(NodeImport& n, const std::vector<std::string>& texts, const std::vector<int64_t>& numbers) {
+  const Column words{{}, {}, texts, DType::kString}, places{{}, numbers, {}, DType::kI64};
+  const bool from_texts = Term::input(n, 0).dtype() == DType::kString;
+  map_labels(n, from_texts ? words : places, from_texts ? places : words, false);
+}
+
+/// A text's place among the classes.
+void convert_first_label_encoder(NodeImport& n) {
+  const std::vector<std::string> classes = n.text_list("classes_strings");
+  std::vector<int64_t> places(classes.size());
+  std::iota(places.begin(), places.end(), 0);
+  map_texts(n, classes, places);
+}
+
+void convert_category_mapper(NodeImport& n) {
+  map_texts(n, n.text_list("cats_strings"), n.integer_list("cats_int64s"));
 }
 
 // --- linear models
@@ -182,7 +225,7 @@ void convert_linear_regressor(NodeImport& n) {
 }
 
 void convert_linear_classifier(NodeImport& n) {
-  const auto labels = static_cast<int64_t>(n.integer_list("classlabels_ints").size());
+  const int64_t labels = label_count(n, "classlabels_ints");
   const Term x = rows_of_features(n);
   const auto features = x.dim(1).constant();
   if (!features || *features == 0) n.unsupported(UnsupportedKind::kRunTimeValue, "number of features");
@@ -203,6 +246,8 @@ void add_classical_converters(ConverterTable& table) {
       {"Imputer", 1, convert_imputer, kClassical},
       {"FeatureVectorizer", 1, convert_feature_vectorizer, kClassical},
       {"OneHotEncoder", 1, convert_one_hot_encoder, kClassical},
+      {"CategoryMapper", 1, convert_category_mapper, kClassical},
+      {"LabelEncoder", 1, convert_first_label_encoder, kClassical},
       {"LabelEncoder", 2, [](NodeImport& n) { convert_label_encoder(n, false); }, kClassical},
       {"LabelEncoder", 4, [](NodeImport& n) { convert_label_encoder(n, true); }, kClassical},
       {"LinearRegressor", 1, convert_linear_regressor, kClassical},

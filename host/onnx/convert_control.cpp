@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "host/graph/strings.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/importer.h"
 #include "host/ops/bind_dims.h"
@@ -39,8 +40,12 @@ void convert_constant(NodeImport& n) {
   if (n.has_attribute("value_ints"))
     return n.set_constant(0, vector_constant(DType::kI64, n.integer_list("value_ints")));
   if (n.has_attribute("sparse_value")) n.unsupported(UnsupportedKind::kValueKind, "sparse tensor");
-  if (n.has_attribute("value_string") || n.has_attribute("value_strings"))
-    n.unsupported(UnsupportedKind::kElementType, "STRING");
+  if (n.has_attribute("value_string"))
+    return n.set_constant(0, make_strings({}, {n.text("value_string", "")}));
+  if (n.has_attribute("value_strings")) {
+    const std::vector<std::string> texts = n.text_list("value_strings");
+    return n.set_constant(0, make_strings({static_cast<int64_t>(texts.size())}, texts));
+  }
   n.fail("its value is missing");
 }
 

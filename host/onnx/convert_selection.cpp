@@ -8,6 +8,7 @@
 #include "host/ops/movement.h"
 #include "host/ops/selection.h"
 #include "host/ops/sort.h"
+#include "host/ops/text.h"
 
 namespace gantry {
 namespace {
@@ -65,8 +66,10 @@ void convert_unique(NodeImport& n) {
     axis = n.axis(n.integer("axis", 0), x->type.rank());
   else
     x = n.reshape(x, {element_count(x->type.shape)});
-  Value* rows = rows_along(n, x, axis);
-  Value* order = of_rows ? n.add(op::row_order, {rows}) : sorted(n, x, false)[1];
+  // What strings compare by are their ranks.
+  Value* compared = x->type.dtype == DType::kString ? n.add(text::ranks, {x}) : x;
+  Value* rows = rows_along(n, compared, axis);
+  Value* order = of_rows ? n.add(op::row_order, {rows}) : sorted(n, compared, false)[1];
   const std::vector<Value*> groups = n.add_many(op::row_groups, {rows, order}, nullptr);
   const Dim count = n.bind(groups[3], "count")[0];
   Value *first = n.slice(groups[0], 0, 0, count), *members = n.slice(groups[1], 0, 0, count), *inverse = groups[2];

@@ -2,6 +2,7 @@
 // tensor each is. So they are gone once it is read; what indexes one by data becomes a gather.
 #include <onnx/onnx_pb.h>
 
+#include "host/onnx/chosen_tensor.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/importer.h"
 #include "host/onnx/term.h"
@@ -31,11 +32,39 @@ void convert_construct(NodeImport& n) {
   n.set_sequence(0, std::move(elements));
 }
 
+std::vector<Term> tensors_of(NodeImport& n, const Parts& elements) {
+  std::vector<Term> tensors;
+  for (const Binding& element : elements) tensors.emplace_back(n, n.data_of(element));
+  return tensors;
+}
+
+/// A position as data, of which negative ones count from the end.
+Term data_position(NodeImport& n, size_t input, size_t count) {
+  const Term given = Term::input(n, input).cast(DType::kI64).reshaped({});
+  return where(less(given, given.number_like(0)), given + static_cast<double>(count), given);
+}
+
+/// Each element is one of the old, or the new one, as the position says.
+void insert_by_data(NodeImport& n, const Parts& elements) {
+  std::vector<Term> tensors = tensors_of(n, elements);
+  tensors.push_back(Term::input(n, 1));
+  const Term at = data_position(n, 2, elements.size());
+  Parts results;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto place = static_cast<double>(i);
+    const Term behind = where(equal(at, at.number_like(place)), static_cast<double>(elements.size()), at.number_like(place - 1));
+    const Term number = where(less(at.number_like(place), at), at.number_like(place), behind);
+    results.emplace_back().value = chosen_tensor(n, tensors, number);
+  }
+  n.set_sequence(0, std::move(results));
+}
+
 void convert_insert(NodeImport& n) {
   Parts elements = n.sequence(0);
   const auto count = static_cast<int64_t>(elements.size());
   // It may go behind the last.
   std::vector<int64_t> given{count};
+  if (n.has(2) && !n.contents(2)) return insert_by_data(n, elements);
   if (n.has(2)) given = n.integers(2, "position in a sequence");
   if (given.size() != 1) n.fail("its position should be one number, not {}", given.size());
   const int64_t at = given[0] < 0 ? given[0] + count : given[0];
@@ -52,12 +81,6 @@ void convert_erase(NodeImport& n) {
   n.set_sequence(0, std::move(elements));
 }
 
-std::vector<Term> tensors_of(NodeImport& n, const Parts& elements) {
-  std::vector<Term> tensors;
-  for (const Binding& element : elements) tensors.emplace_back(n, n.data_of(element));
-  return tensors;
-}
-
 Term stacked(const std::vector<Term>& tensors, int64_t axis) {
   std::vector<Term> parts;
   for (const Term& tensor : tensors) parts.push_back(tensor.unsqueezed(axis));
@@ -70,14 +93,7 @@ void convert_at(NodeImport& n) {
   const auto known = n.contents(1);
   if (elements.empty()) n.fail("its sequence is empty");
   if (known) return n.set_binding(0, elements[position(n, 1, count)]);
-  const std::vector<Term> tensors = tensors_of(n, elements);
-  for (const Term& tensor : tensors) {
-    const Value *first = tensors[0], *other = tensor;
-    if (!(first->type == other->type))
-      n.unsupported(UnsupportedKind::kRunTimeValue, "position in a sequence of tensors of unlike types");
-  }
-  const Term given = Term::input(n, 1).reshaped({});
-  n.set(0, gather(stacked(tensors, 0), where(less(given, given.number_like(0)), given + static_cast<double>(count), given), 0));
+  n.set(0, chosen_tensor(n, tensors_of(n, elements), data_position(n, 1, elements.size())));
 }
 
 void convert_length(NodeImport& n) {

@@ -1,11 +1,13 @@
 // TfIdfVectorizer: how often n-grams occur.
 #include <algorithm>
 #include <set>
+#include <string>
 
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
 #include "host/onnx/dim_bounds.h"
 #include "host/onnx/term.h"
+#include "host/onnx/texts.h"
 
 namespace gantry {
 namespace {
@@ -17,9 +19,36 @@ struct Grams {
   int64_t count() const { return static_cast<int64_t>(items.size()) / size; }
 };
 
+/// The texts of the pool, each once.
+std::vector<std::string> distinct_texts(NodeImport& n) {
+  std::vector<std::string> texts;
+  for (const std::string& text : n.text_list("pool_strings")) {
+    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+  }
+  return texts;
+}
+
+/// Where each of `words` stands among `texts`.
+std::vector<int64_t> numbers_of(const std::vector<std::string>& texts,
+                                const std::vector<std::string>& words) {
+  std::vector<int64_t> numbers;
+  for (const std::string& word : words) numbers.push_back(std::ranges::find(texts, word) - texts.begin());
+  return numbers;
+}
+
+/// Rows of texts as those numbers; -1 for what the pool has not.
+Term numbered(NodeImport& n, const Term& x) {
+  const std::vector<std::string> texts = distinct_texts(n);
+  std::vector<int64_t> places;  // from 1 on, so that the sum of no hit is 0
+  for (size_t i = 0; i < texts.size(); ++i) places.push_back(static_cast<int64_t>(i) + 1);
+  const Term hits = equal(x.unsqueezed(-1), Term(n, text_constant(n, texts)));
+  return sum(where(hits, Term(n, index_constant(n, places)), 0), {-1}) - 1;
+}
+
 std::vector<Grams> read_grams(NodeImport& n) {
-  if (n.has_attribute("pool_strings")) n.unsupported(UnsupportedKind::kAttribute, "n-grams of texts");
-  const std::vector<int64_t> pool = n.integer_list("pool_int64s"), begins = n.integer_list("ngram_counts");
+  const std::vector<int64_t> begins = n.integer_list("ngram_counts");
+  std::vector<int64_t> pool = n.integer_list("pool_int64s");
+  if (n.has_attribute("pool_strings")) pool = numbers_of(distinct_texts(n), n.text_list("pool_strings"));
   std::vector<Grams> all;
   int64_t next = 0;
   for (size_t i = 0; i < begins.size(); ++i) {
@@ -87,7 +116,8 @@ Term weighted(NodeImport& n, const Term& counts, const std::vector<int64_t>& whi
 }
 
 void convert_tfidf(NodeImport& n) {
-  const Term given = Term::input(n, 0).cast(DType::kI64);
+  const Term input = Term::input(n, 0);
+  const Term given = input.dtype() == DType::kString ? numbered(n, input) : input.cast(DType::kI64);
   if (given.rank() != 1 && given.rank() != 2) n.fail("its data {} should be rows", n.type(0).str());
   const Term x = given.rank() == 1 ? given.unsqueezed(0) : given;
   std::vector<int64_t> which;

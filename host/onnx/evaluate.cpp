@@ -40,7 +40,7 @@ std::vector<ConstantPtr> Importer::try_evaluate(const OpHandle& op,
     viewed->type = types[0];
     return {viewed};
   }
-  if (op_def(draft).compute == nullptr) return {};
+  if (!op_def(draft).compute) return {};
   std::vector<Value> results(types.size());
   for (size_t i = 0; i < types.size(); ++i) {
     if (!is_small(types[i])) return {};

@@ -1,9 +1,11 @@
 #include "host/onnx/ml_scores.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "host/onnx/data_axes.h"
+#include "host/onnx/texts.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/reduce.h"
 
@@ -43,8 +45,15 @@ Term post_transformed(const Term& scores, const std::string& transform) {
 Term labels_at(const Term& positions, const char* attribute) {
   NodeImport& n = positions.node();
   const std::vector<int64_t> labels = n.integer_list(attribute);
-  if (labels.empty()) n.unsupported(UnsupportedKind::kAttribute, "labels that are texts");
+  const std::vector<std::string> texts = n.text_list("classlabels_strings");
+  if (!texts.empty()) return gather(Term(n, text_constant(n, texts)), positions, 0);
+  if (labels.empty()) n.fail("has neither {} nor classlabels_strings", attribute);
   return gather(Term(n, index_constant(n, labels)), positions, 0);
+}
+
+int64_t label_count(NodeImport& n, const char* attribute) {
+  return static_cast<int64_t>(
+      std::max(n.integer_list(attribute).size(), n.text_list("classlabels_strings").size()));
 }
 
 Term best_classes(const Term& scores) {

@@ -11,8 +11,10 @@ inline constexpr std::string_view kClassical = "ai.onnx.ml";
 
 /// The transform that the node's attribute `post_transform` names, of scores (N, classes).
 Term post_transformed(const Term& scores, const std::string& transform);
-/// The node's labels (classlabels_int64s or classlabels_ints) at those positions; unsupported for texts.
+/// The node's labels at those positions: of `attribute` (classlabels_int64s or classlabels_ints), or texts.
 Term labels_at(const Term& positions, const char* attribute);
+/// How many labels the node has.
+int64_t label_count(NodeImport& n, const char* attribute);
 /// Positions of the largest scores of each row, the first of those that are equal.
 Term best_classes(const Term& scores);
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "host/graph/strings.h"
 #include "host/support/error.h"
 #include "host/support/unsupported.h"
 
@@ -26,6 +27,7 @@ constexpr std::pair<int, DType> kElementTypes[] = {{onnx::TensorProto::FLOAT, DT
                                                    {onnx::TensorProto::UINT32, DType::kU32},
                                                    {onnx::TensorProto::UINT64, DType::kU64},
                                                    {onnx::TensorProto::BOOL, DType::kBool},
+                                                   {onnx::TensorProto::STRING, DType::kString},
                                                    // Those that Debian's onnx library has no names for.
                                                    {17, DType::kF8E4M3FN},
                                                    {18, DType::kF8E4M3FNUZ},
@@ -164,6 +166,15 @@ ConstantPtr from_field(const TensorType& type, const Field& field, const std::st
   return constant;
 }
 
+/// They stand in their own field alone.
+ConstantPtr read_strings(const onnx::TensorProto& t, const TensorType& type, const std::string& what) {
+  const size_t count = byte_count(type) / sizeof(uint64_t);
+  if (static_cast<size_t>(t.string_data_size()) != count)
+    user_error("{} has {} strings, but its shape {} has {}", what, t.string_data_size(),
+               to_string(type.shape), count);
+  return make_strings(type.shape, {t.string_data().begin(), t.string_data().end()});
+}
+
 ConstantPtr read_typed(const onnx::TensorProto& t, const TensorType& type, const std::string& what) {
   if (is_packed(type.dtype)) return packed_from_field(t, type, what);
   switch (type.dtype) {
@@ -238,6 +249,7 @@ ConstantPtr TensorReader::read(const onnx::TensorProto& tensor, const std::strin
     throw Unsupported(UnsupportedKind::kValueKind, "tensor stored in segments",
                       fmt::format("{} is stored in segments, which gantry does not read", what));
   }
+  if (type.dtype == DType::kString) return read_strings(tensor, type, what);
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return read_external(tensor, type, what);
   if (tensor.has_raw_data())
     return from_bytes(type, tensor.raw_data().data(), tensor.raw_data().size(), owner_, what);

@@ -20,7 +20,7 @@ namespace gantry {
 
 /// The dtype of an ONNX element type; nothing if gantry has none for it.
 std::optional<DType> find_dtype(int onnx_element_type);
-/// The dtype of an ONNX element type; Unsupported mentions `what` if gantry has none for it (strings, complex
+/// The dtype of an ONNX element type; Unsupported mentions `what` if gantry has none for it (complex
 /// numbers).
 DType dtype_of(int onnx_element_type, const std::string& what);
 

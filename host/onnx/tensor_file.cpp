@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "host/graph/strings.h"
 #include "host/onnx/tensor_data.h"
 #include "host/support/error.h"
 
@@ -46,7 +47,11 @@ std::string format_tensor_proto(const std::string& name, const ConstantData& ten
   constexpr size_t kMost = (size_t{1} << 31) - 4096;
   if (tensor.size > kMost)
     user_error("a tensor of {} bytes is too large for an ONNX tensor (.pb); write a .npy file", tensor.size);
-  proto.set_raw_data(packed_elements(tensor));
+  if (tensor.type.dtype == DType::kString) {
+    for (const std::string& text : strings_of(tensor)) proto.add_string_data(text);
+  } else {
+    proto.set_raw_data(packed_elements(tensor));
+  }
   return proto.SerializeAsString();
 }
 

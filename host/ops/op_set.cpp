@@ -4,6 +4,7 @@
 #include "host/ops/custom.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
+#include "host/ops/text.h"
 
 namespace gantry {
 
@@ -16,7 +17,7 @@ Value* root_of_views(Value* value) {
 bool is_immediate(const Value& value) {
   const DType dtype = value.type.dtype;
   return value.is_constant() && element_count(value.type.shape) == Dim(1) && dtype != DType::kF16 &&
-         dtype != DType::kBF16 && dtype != DType::kU64 && !is_small_float(dtype);
+         dtype != DType::kBF16 && dtype != DType::kU64 && dtype != DType::kString && !is_small_float(dtype);
 }
 
 void OpSet::add(OpDef op) {
@@ -57,6 +58,9 @@ std::vector<TensorType> OpSet::infer(const Node& node, Function& function) const
     ops::require(optional || node.inputs[static_cast<size_t>(i)] != nullptr, "{} needs its input {}", op.name,
                  i);
   }
+  const bool has_strings = std::ranges::any_of(
+      node.inputs, [](const Value* v) { return v != nullptr && v->type.dtype == DType::kString; });
+  if (has_strings && !takes_strings(op)) ops::require_dtype(false, DType::kString);
   // fused, which is not of this set, has one.
   ops::require(node.bodies.empty() || is_control_flow(op) || find(op.name) == nullptr, "{} takes no function", op.name);
   return op.infer(node, function);
@@ -94,6 +98,7 @@ const OpSet& op_set() {
     add_axes_matrix_ops(all);
     add_sort_ops(all);
     add_bind_dims_op(all);
+    add_text_ops(all);
     add_control_ops(all);
     add_device_copy_op(all);
     add_resize_ops(all);

@@ -6,6 +6,7 @@
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/strided_copy.h"
 #include "gantry/runtime.h"
+#include "host/compiler/string_tensors.h"
 #include "host/support/error.h"
 
 namespace py = pybind11;
@@ -204,10 +205,12 @@ InputArray::InputArray(const py::handle& array, const std::string& name) : name_
 void InputArray::take_numpy(const py::array& array) {
   const py::dtype type = array.dtype();
   const char order = type.byteorder();
-  if (order == '>') {
+  if (order == '>' && type.kind() != 'U') {
     user_error("input '{}': its array is big-endian ({}); give array.astype(array.dtype.newbyteorder('='))",
                name_, std::string(py::str(type.attr("str"))));
   }
+  if (type.kind() == 'U' || type.kind() == 'S' || type.kind() == 'O' || type.kind() == 'T')
+    return take_texts(array);
   const py::ssize_t bytes = element_bytes(array);
   tensor_.dtype = type_of(type.kind(), bytes);
   if (tensor_.dtype.code == 255 || bytes == 0) {
@@ -232,6 +235,26 @@ void InputArray::take_numpy(const py::array& array) {
   tensor_.ndim = static_cast<int32_t>(array.ndim());
   tensor_.shape = shape_;
   tensor_.strides = strides_;
+}
+
+/// An array of str, bytes, or objects that are such.
+void InputArray::take_texts(const py::array& array) {
+  for (const py::handle element : array.attr("ravel")().attr("tolist")()) {
+    if (py::isinstance<py::str>(element)) {
+      // Bytes that are no UTF-8 are what Python's os module makes of them.
+      texts_.push_back(element.attr("encode")("utf-8", "surrogateescape").cast<std::string>());
+    } else if (py::isinstance<py::bytes>(element)) {
+      texts_.push_back(element.cast<std::string>());
+    } else {
+      user_error("input '{}': its array of Python objects holds a {}; models take numbers or texts", name_,
+                 type_name_of(element));
+    }
+  }
+  for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) shape_[axis] = array.shape(axis);
+  tensor_.dtype = {kDLOpaqueHandle, 64, 1};
+  tensor_.device = {kDLCPU, 0};
+  tensor_.ndim = static_cast<int32_t>(array.ndim());
+  tensor_.shape = shape_;
 }
 
 /// False where it has no capsule to give; the error is Python's then.
@@ -292,7 +315,23 @@ py::object to_python(ManagedTensor tensor, bool torch) {
   return py::cast(Tensor(std::move(tensor)));
 }
 
+/// A NumPy array of str.
+py::object texts_to_numpy(const cli::HostTensor& tensor) {
+  const py::module_ numpy = py::module_::import("numpy");
+  const std::vector<std::string_view> texts = cli::texts_of(tensor);
+  py::list list;
+  for (const std::string_view text : texts)
+    list.append(py::bytes(text.data(), text.size()).attr("decode")("utf-8", "surrogateescape"));
+  py::tuple shape(tensor.shape.size());
+  for (size_t axis = 0; axis < tensor.shape.size(); ++axis) shape[axis] = tensor.shape[axis];
+  // Filled one by one: of a list of texts NumPy would make its own type of texts.
+  const py::object array = numpy.attr("empty")(texts.size(), py::arg("dtype") = "object");
+  for (size_t i = 0; i < texts.size(); ++i) array[py::int_(i)] = list[i];
+  return array.attr("reshape")(shape);
+}
+
 py::object to_python(cli::HostTensor tensor, bool torch) {
+  if (cli::is_string(tensor.type)) return texts_to_numpy(tensor);
   struct Owned {
     DLManagedTensor managed{};
     cli::HostTensor tensor;
@@ -317,6 +356,10 @@ cli::HostTensor to_host(const py::handle& array, const std::string& name) {
   host.type = {tensor.dtype.code, tensor.dtype.bits};
   if (tensor.dtype.lanes != 1) user_error("input '{}': no model has vectors as elements", name);
   host.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+  if (tensor.dtype.code == kDLOpaqueHandle) {
+    host.bytes = packed_strings(std::vector<std::string_view>(input.texts().begin(), input.texts().end()));
+    return host;
+  }
   host.bytes.resize(static_cast<size_t>(cli::byte_count(host.type, host.shape)));
   if (!host.bytes.empty()) runtime::copy_dense(tensor, host.bytes.data());
   return host;

@@ -30,13 +30,16 @@ class InputArray {
   InputArray(const InputArray&) = delete;
   InputArray& operator=(const InputArray&) = delete;
 
+  /// Of strings type and shape alone: their elements are texts().
   const DLTensor& tensor() const { return tensor_; }
+  const std::vector<std::string>& texts() const { return texts_; }
   /// Whether it is a tensor of PyTorch, whose callers want such results.
   bool is_torch() const { return is_torch_; }
 
  private:
   static constexpr int kMostDimensions = 32;  // NumPy's
   void take_numpy(const pybind11::array& array);
+  void take_texts(const pybind11::array& array);
   bool take_dlpack(const pybind11::handle& array);
   void check_device(const pybind11::handle& array) const;
   void take_any(const pybind11::handle& array);
@@ -47,6 +50,7 @@ class InputArray {
   pybind11::object owner_;
   ManagedTensor managed_;
   bool is_torch_ = false;
+  std::vector<std::string> texts_;
 };
 
 /// "f32", "bool" …; "complex64" for what models do not have.
@@ -55,7 +59,7 @@ std::string type_text(DLDataType type);
 /// A tensor of the runtime that owns itself as a NumPy array, or as a PyTorch tensor, of the same memory.
 /// bf16, which NumPy does not know, becomes a gantry.Tensor.
 pybind11::object to_python(ManagedTensor tensor, bool torch);
-/// The same of a tensor from a board.
+/// The same of a tensor from a board. Strings become a NumPy array of Python's.
 pybind11::object to_python(cli::HostTensor tensor, bool torch);
 
 /// The array's elements, dense and row-major.

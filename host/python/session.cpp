@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <variant>
 
+#include "gantry/strings.h"
+#include "host/compiler/string_tensors.h"
 #include "host/python/arrays.h"
 #include "host/python/errors.h"
 #include "host/python/module.h"
@@ -43,9 +46,9 @@ class Session {
     run(inputs, outputs);
     const bool torch =
         std::ranges::any_of(inputs, [](const auto& input) { return input.has_value() && input->is_torch(); });
-    if (outputs.size() == 1) return to_python(std::move(outputs[0]), torch);
+    if (outputs.size() == 1) return as_python(std::move(outputs[0]), torch);
     py::tuple results(outputs.size());
-    for (size_t i = 0; i < outputs.size(); ++i) results[i] = to_python(std::move(outputs[i]), torch);
+    for (size_t i = 0; i < outputs.size(); ++i) results[i] = as_python(std::move(outputs[i]), torch);
     return results;
   }
 
@@ -95,7 +98,13 @@ class Session {
 
  private:
   using Inputs = std::vector<std::optional<InputArray>>;
-  using Outputs = std::vector<ManagedTensor>;
+  /// Memory of the runtime's own; of strings, which it keeps for one run alone, a copy.
+  using Output = std::variant<ManagedTensor, cli::HostTensor>;
+  using Outputs = std::vector<Output>;
+
+  static py::object as_python(Output output, bool torch) {
+    return std::visit([&](auto& tensor) { return to_python(std::move(tensor), torch); }, output);
+  }
 
   static void check(GantryStatus status) {
     if (status != GANTRY_OK) raise_runtime_error(status, gantry_last_error());
@@ -161,8 +170,7 @@ class Session {
       const std::shared_ptr<RuntimeSession> current = current_session();
       const std::lock_guard turn(current->mutex);
       for (size_t i = 0; i < inputs.size(); ++i)
-        check(
-            gantry_set_input(current->session, static_cast<int32_t>(i), &inputs[i]->tensor(), /*borrow=*/1));
+        check(set_input(current->session, static_cast<int32_t>(i), *inputs[i]));
       check(work(current->session));
     });
   }
@@ -171,12 +179,49 @@ class Session {
     with_session(inputs, [&](GantrySession* session) {
       GantryStatus status = gantry_run(session);
       for (size_t i = 0; i < outputs.size() && status == GANTRY_OK; ++i) {
-        DLManagedTensor* taken = nullptr;
-        status = gantry_take_output(session, static_cast<int32_t>(i), &taken);
-        outputs[i].reset(taken);
+        status = take_output(session, static_cast<int32_t>(i), outputs[i]);
       }
       return status;
     });
+  }
+
+  static GantryStatus set_input(GantrySession* session, int32_t index, const InputArray& input) {
+    const DLTensor& tensor = input.tensor();
+    if (tensor.dtype.code != kDLOpaqueHandle) return gantry_set_input(session, index, &tensor, /*borrow=*/1);
+    std::vector<const char*> texts;
+    std::vector<size_t> lengths;
+    for (const std::string& text : input.texts()) {
+      texts.push_back(text.data());
+      lengths.push_back(text.size());
+    }
+    return gantry_set_strings(session, index, tensor.shape, tensor.ndim, texts.data(), lengths.data());
+  }
+
+  static GantryStatus take_output(GantrySession* session, int32_t index, Output& output) {
+    DLTensor view{};
+    const GantryStatus status = gantry_get_output(session, index, &view);
+    if (status != GANTRY_OK) return status;
+    if (view.dtype.code == kDLOpaqueHandle) return copy_strings(session, view, output);
+    DLManagedTensor* taken = nullptr;
+    const GantryStatus result = gantry_take_output(session, index, &taken);
+    output = ManagedTensor(taken);
+    return result;
+  }
+
+  static GantryStatus copy_strings(GantrySession* session, const DLTensor& view, Output& output) {
+    cli::HostTensor tensor{{view.dtype.code, view.dtype.bits}, {view.shape, view.shape + view.ndim}, {}};
+    std::vector<std::string_view> texts;
+    for (int64_t i = 0; i < cli::element_count(tensor.shape); ++i) {
+      const char* text = nullptr;
+      size_t length = 0;
+      const GantryStatus status =
+          gantry_get_string(session, static_cast<const uint64_t*>(view.data)[i], &text, &length);
+      if (status != GANTRY_OK) return status;
+      texts.emplace_back(text, length);
+    }
+    tensor.bytes = packed_strings(texts);
+    output = std::move(tensor);
+    return GANTRY_OK;
   }
 
   std::shared_ptr<LoadedModule> module_;

@@ -80,6 +80,7 @@ int64_t read_integer(DType dtype, const std::byte* at) {
     case DType::kU32:
       return read_as<uint32_t>(at);
     case DType::kU64:
+    case DType::kString:  // its number
       return static_cast<int64_t>(read_as<uint64_t>(at));
     case DType::kBool:
       return read_as<uint8_t>(at) != 0;

@@ -197,7 +197,7 @@ void BoardClient::unload(std::uint32_t handle) {
 
 void BoardClient::set_input(std::uint32_t handle, std::int32_t index, ElementType type,
                             std::span<const std::int64_t> shape, std::span<const std::byte> bytes) {
-  if (dense_bytes(type.bits, shape) != bytes.size())
+  if (!has_fitting_bytes(type.code, type.bits, shape, bytes.size()))
     throw Error(ErrorKind::kRequest, "input " + std::to_string(index) + ": " + std::to_string(bytes.size()) +
                                          " bytes do not match its type and shape");
   wire::SetInputT request;

@@ -144,7 +144,7 @@ void check(const wire::LoadModuleT& load) {
 
 void check(const wire::SetInputT& input) {
   if (input.shape.size() > kMaxTensorRank) refuse("an input has more than 16 dimensions");
-  if (dense_bytes(input.type->bits(), input.shape) != input.byte_size)
+  if (!has_fitting_bytes(input.type->code(), input.type->bits(), input.shape, input.byte_size))
     refuse("input " + std::to_string(input.index) + ": the bytes announced do not match its type and shape");
 }
 
@@ -164,7 +164,7 @@ void check(const wire::BenchmarkT& benchmark) {
 bool is_consistent(const wire::OutputT& output) {
   try {
     return output.shape.size() <= kMaxTensorRank &&
-           dense_bytes(output.type->bits(), output.shape) == output.byte_size;
+           has_fitting_bytes(output.type->code(), output.type->bits(), output.shape, output.byte_size);
   } catch (const Error&) {
     return false;  // no request of this side's is wrong
   }
@@ -291,6 +291,12 @@ std::uint64_t dense_bytes(std::uint8_t bits, std::span<const std::int64_t> shape
       refuse("a tensor is larger than 1 TiB");
   }
   return bytes;
+}
+
+bool has_fitting_bytes(std::uint8_t code, std::uint8_t bits, std::span<const std::int64_t> shape,
+                       std::uint64_t bytes) {
+  if (code != kStringCode) return dense_bytes(bits, shape) == bytes;
+  return bytes >= dense_bytes(32, shape) && bytes <= kMaxModuleBytes;
 }
 
 }  // namespace gantry::rpc

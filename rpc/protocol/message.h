@@ -72,6 +72,11 @@ std::string to_hex(const DigestBytes& digest);
 
 /// Bytes of a dense tensor. Throws Error(kRequest) on a negative or overflowing shape or an odd element type.
 std::uint64_t dense_bytes(std::uint8_t bits, std::span<const std::int64_t> shape);
+/// DLPack's code of handles: strings, which travel as their lengths (32 bits each) and then all their bytes.
+constexpr std::uint8_t kStringCode = 3;
+/// Whether a tensor of that type and shape can have so many bytes on its way. Throws as dense_bytes.
+bool has_fitting_bytes(std::uint8_t code, std::uint8_t bits, std::span<const std::int64_t> shape,
+                       std::uint64_t bytes);
 
 }  // namespace gantry::rpc
 #endif

@@ -163,9 +163,7 @@ wire::BenchmarkFinishedT run_streams(const Loaded& loaded, const wire::Benchmark
   options.progress = progress;
   const auto set_inputs = [&loaded](runtime::Session& session) {
     for (const auto& [index, input] : loaded.inputs) {
-      const DLTensor tensor = input.view();
-      if (runtime::Status status = session.set_input(index, tensor, /*borrow=*/true); !status.ok())
-        return status;
+      if (runtime::Status status = give_input(session, index, input); !status.ok()) return status;
     }
     return runtime::Status();
   };

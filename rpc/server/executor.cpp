@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 
+#include "device_runtime/builtins/packed_strings.h"
 #include "device_runtime/src/cuda_module.h"
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/dim_program.h"
@@ -246,7 +247,8 @@ wire::ResponseT Executor::set_input(const wire::SetInputT& request, const Attach
   if (request.byte_size > 0) input.memory = take(runtime::map_fd(descriptor_of(attachments, 0), "an input"));
   if (input.memory.bytes.size() < request.byte_size)
     throw Error(ErrorKind::kBug, "an input has less data than announced");
-  check(loaded.session->set_input(request.index, input.view(), /*borrow=*/true));
+  input.bytes = request.byte_size;
+  check(give_input(*loaded.session, request.index, input));
   loaded.inputs[request.index] = std::move(input);
   return make_response(wire::DoneT{});
 }
@@ -270,6 +272,15 @@ Answer Executor::output(const wire::GetOutputT& request) {
   const DLDataType type = runtime::to_dlpack(view.type);
   answer.type = std::make_unique<wire::ElementType>(type.code, type.bits);
   answer.shape.assign(view.shape.begin(), view.shape.end());
+  if (view.type == runtime::ElementType::kString) {
+    const std::span numbers(reinterpret_cast<const std::uint64_t*>(view.data),
+                            view.bytes / sizeof(std::uint64_t));
+    const std::vector<std::byte> packed =
+        take(runtime::pack_numbers(*loaded.session->known_strings(), numbers));
+    answer.byte_size = packed.size();
+    UniqueFd memory = sealed_copy(packed.data(), packed.size(), "an output");
+    return {make_response(std::move(answer)), std::move(memory)};
+  }
   answer.byte_size = view.bytes;
   UniqueFd memory = sealed_copy(view.data, view.bytes, "an output");
   return {make_response(std::move(answer)), std::move(memory)};

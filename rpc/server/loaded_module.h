@@ -15,6 +15,7 @@ struct Input {
   runtime::SharedBytes memory;
   std::vector<std::int64_t> shape;
   DLDataType type{};
+  std::uint64_t bytes = 0;  ///< of the memory, which may be more
 
   /// Valid as long as this.
   DLTensor view() const {
@@ -27,6 +28,12 @@ struct Input {
     return tensor;
   }
 };
+
+/// Gives it to a session, which reads it in every run.
+inline runtime::Status give_input(runtime::Session& session, int index, const Input& input) {
+  if (input.type.code != kDLOpaqueHandle) return session.set_input(index, input.view(), /*borrow=*/true);
+  return session.set_strings(index, input.shape, input.memory.bytes.first(input.bytes));
+}
 
 struct Loaded {
   std::unique_ptr<runtime::Session> session;

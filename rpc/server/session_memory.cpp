@@ -14,10 +14,10 @@ std::string mebibytes(std::uint64_t bytes) {
   return std::to_string(bytes >> 20) + " MiB";
 }
 
-/// Of an output whose size only shows when the module has run, all that there is.
+/// Of an output whose size only shows when the module has run, as that of strings does, all that there is.
 std::uint64_t output_bytes(const wire::TensorDescriptionT& output, std::uint64_t most) {
   const bool known = std::all_of(output.shape.begin(), output.shape.end(), [](auto n) { return n >= 0; });
-  if (!known) return most;
+  if (!known || output.type->code() == kStringCode) return most;
   try {
     return std::min(dense_bytes(output.type->bits(), output.shape), most);
   } catch (const Error&) {

@@ -54,7 +54,7 @@ class Inspect : public testing::Test {
 const std::string kShape = "shape { dim { dim_value: 2 } dim { dim_value: 3 } }";
 const std::string kNodes =
     "node { op_type: 'ImageDecoder' name: 'nz' input: 'x' output: 'a' } "
-    "node { op_type: 'Cast' name: 'cast' input: 'x' output: 'b' attribute { name: 'to' type: INT i: 8 } } "
+    "node { op_type: 'Cast' name: 'cast' input: 'x' output: 'b' attribute { name: 'to' type: INT i: 15 } } "
     "node { op_type: 'Add' name: 'sum' input: 'x' input: 'w' output: 'y' } ";
 
 TEST_F(Inspect, AnUnsupportedModelIsShownAndThenRefused) {
@@ -66,7 +66,7 @@ TEST_F(Inspect, AnUnsupportedModelIsShownAndThenRefused) {
   EXPECT_THAT(outcome.out, HasSubstr("gantry cannot compile it"));
   EXPECT_THAT(outcome.err, StartsWith("gantry: error: m.onnx: uses what gantry does not support"));
   EXPECT_THAT(outcome.err, HasSubstr("ImageDecoder (opset 16), node nz"));
-  EXPECT_THAT(outcome.err, HasSubstr("STRING, node cast (Cast)"));
+  EXPECT_THAT(outcome.err, HasSubstr("COMPLEX128, node cast (Cast)"));
 }
 
 TEST_F(Inspect, JsonHoldsTheErrorAndEverythingUnsupported) {
@@ -80,7 +80,7 @@ TEST_F(Inspect, JsonHoldsTheErrorAndEverythingUnsupported) {
   ASSERT_EQ(report["unsupported"].size(), 2u);
   EXPECT_EQ(report["unsupported"][0]["kind"], "op");
   EXPECT_EQ(report["unsupported"][1]["kind"], "element_type");
-  EXPECT_EQ(report["unsupported"][1]["what"], "STRING");
+  EXPECT_EQ(report["unsupported"][1]["what"], "COMPLEX128");
   EXPECT_EQ(report["weights"]["by_type"]["float"]["bytes"], 12);
 }
 

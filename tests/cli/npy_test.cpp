@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -10,6 +11,8 @@
 
 namespace gantry::cli {
 namespace {
+
+using namespace std::string_literals;  // NOLINT: of strings with zeros in them
 
 using ::testing::HasSubstr;
 
@@ -201,6 +204,52 @@ TEST(Npy, TypesThatNumPyHasNoNameForAreBytes) {
   EXPECT_EQ(element_as_double({type("f8e5m2"), {1}, f8.bytes}, 0), 1);
   EXPECT_NO_THROW(check_elements({type("i4"), {2}, i4.bytes}, "x.npy"));
   EXPECT_THROW(check_elements({type("u4"), {2}, i4.bytes}, "x.npy"), Error);
+}
+
+std::string ucs4(const std::u32string& points) {
+  return raw(std::vector<uint32_t>(points.begin(), points.end()));
+}
+
+TEST(NpyStrings, AreReadInEveryFormOfNumPys) {
+  const std::string shape = "'fortran_order': False, 'shape': (2,), }";
+  const std::string elements = ucs4(U"a\0é日"s);
+  EXPECT_THAT(texts_of(parse(npy(1, "{'descr': '<U2', " + shape, elements))),
+              ::testing::ElementsAre("a", "é日"));
+  std::string swapped = elements;
+  for (size_t i = 0; i < swapped.size(); i += 4)
+    std::reverse(swapped.begin() + static_cast<long>(i), swapped.begin() + static_cast<long>(i) + 4);
+  EXPECT_THAT(texts_of(parse(npy(1, "{'descr': '>U2', " + shape, swapped))),
+              ::testing::ElementsAre("a", "é日"));
+  EXPECT_THAT(texts_of(parse(npy(1, "{'descr': '|S3', " + shape, std::string("ab\0xyz", 6)))),
+              ::testing::ElementsAre("ab", "xyz"));
+  EXPECT_THAT(
+      texts_of(parse(npy(1, "{'descr': '<U1', 'fortran_order': True, 'shape': (2, 2), }", ucs4(U"abcd")))),
+      ::testing::ElementsAre("a", "c", "b", "d"));
+}
+
+TEST(NpyStrings, WrittenOnesReadBack) {
+  const HostTensor tensor =
+      parse(npy(1, "{'descr': '<U2', 'fortran_order': False, 'shape': (2, 1), }", ucs4(U"a\0é日"s)));
+  const std::string written = format_npy(tensor);
+  EXPECT_THAT(written, HasSubstr("'<U2'"));
+  const HostTensor back = parse(written);
+  EXPECT_EQ(back.shape, tensor.shape);
+  EXPECT_EQ(back.bytes, tensor.bytes);
+}
+
+TEST(NpyStrings, ObjectsAndCutFilesAreRefused) {
+  const auto message = [](const std::string& bytes) {
+    try {
+      parse(bytes);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(message(npy(1, "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", "x")),
+              HasSubstr("astype(str)"));
+  EXPECT_THAT(message(npy(1, "{'descr': '<U2', 'fortran_order': False, 'shape': (2,), }", ucs4(U"abc"))),
+              HasSubstr("truncated"));
 }
 
 }  // namespace

@@ -57,11 +57,11 @@ TEST(TestValues, AreTensorsSequencesAndOptionals) {
 }
 
 TEST(TestValues, WhatGantryHasNotIsUnsupported) {
-  onnx::TensorProto strings;
-  strings.set_data_type(onnx::TensorProto::STRING);
+  onnx::TensorProto pairs;
+  pairs.set_data_type(onnx::TensorProto::COMPLEX64);
   onnx::SequenceProto maps;
   maps.set_elem_type(onnx::SequenceProto::MAP);
-  EXPECT_THROW(parse(strings, ValueKind::kTensor), Unsupported);
+  EXPECT_THROW(parse(pairs, ValueKind::kTensor), Unsupported);
   EXPECT_THROW(parse(maps, ValueKind::kSequence), Unsupported);
   EXPECT_THROW(parse_value("", ValueKind::kMap, "x.pb", "."), Unsupported);
   EXPECT_THROW(parse_value("", ValueKind::kSparseTensor, "x.pb", "."), Unsupported);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "host/graph/parse.h"
+#include "host/graph/strings.h"
 #include "host/graph/text.h"
 #include "tests/graph/small_ops.h"
 
@@ -377,6 +378,15 @@ TEST(ProgramText, IsToldFromOtherBytes) {
   EXPECT_FALSE(is_graph_text(""));
   EXPECT_FALSE(is_graph_text("fnord"));
   EXPECT_FALSE(is_graph_text(std::string("\x08\x08\x12\x04", 4)));
+}
+
+TEST(ProgramText, StringsStandInQuotesHoweverManyThereAre) {
+  const auto constant = make_strings({3}, {"a \"b\", c]", "", std::string("\0\n", 2)});
+  EXPECT_EQ(print_constant(*constant), R"(const(string, [3], ["a \"b\", c]", "", "\x00\n"]))");
+  const Graph graph = parse_graph(
+      "fn @main() -> Tensor[(3), string] {\n  %0 = copy(" + print_constant(*constant) + ")\n  return %0\n}\n",
+      ops());
+  EXPECT_EQ(strings_of(*graph.main.nodes()[0]->inputs[0]->constant), strings_of(*constant));
 }
 
 }  // namespace

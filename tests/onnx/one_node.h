@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "host/graph/strings.h"
 #include "host/onnx/import.h"
 #include "tests/support/interpreted.h"
 
@@ -47,6 +48,11 @@ class OneNode {
     given_.push_back(make_constant({dtype, Shape(shape.begin(), shape.end())}, values.data()));
     return *this;
   }
+  OneNode& texts(const std::vector<int64_t>& shape, const std::vector<std::string>& values) {
+    std::vector<uint64_t> numbers;
+    for (const std::string& value : values) numbers.push_back(intern(value));
+    return input(DType::kString, shape, numbers);
+  }
   OneNode& absent() {
     node_->add_input("");
     return *this;
@@ -67,6 +73,12 @@ class OneNode {
     auto* attribute = added(name);
     attribute->set_type(onnx::AttributeProto::INTS);
     for (const int64_t value : values) attribute->add_ints(value);
+    return *this;
+  }
+  OneNode& with_texts(const std::string& name, const std::vector<std::string>& values) {
+    auto* attribute = added(name);
+    attribute->set_type(onnx::AttributeProto::STRINGS);
+    for (const std::string& value : values) attribute->add_strings(value);
     return *this;
   }
   OneNode& with(const std::string& name, const char* value) {
@@ -98,6 +110,10 @@ class OneNode {
         return 3;
       case DType::kI32:
         return 6;
+      case DType::kI64:
+        return 7;
+      case DType::kString:
+        return 8;
       case DType::kBool:
         return 9;
       case DType::kF64:

@@ -33,6 +33,12 @@ def test_it_runs_models_and_modules(board):
     assert list(named.outputs) == ['total', 'product']
 
 
+def test_texts_travel(board):
+    shape = (2,)
+    model = models.model([models.node('StringConcat', ['a', 'a'], ['y'])], [('a', 8, shape)], [('y', 8, shape)], opset=20)
+    assert board.run(model, {'a': numpy.array(['ö', 'b'])})['y'].tolist() == ['öö', 'bb']
+
+
 def test_it_gives_torch_tensors_to_who_gives_them(board):
     torch = pytest.importorskip('torch')
     x = torch.from_numpy(X)

@@ -7,6 +7,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "host/compiler/string_tensors.h"
+
 namespace gantry::testing {
 
 std::vector<std::byte> compile_to_bytes(const Graph& graph, const CompileSettings& settings) {
@@ -36,14 +38,19 @@ std::vector<ConstantPtr> run_on_board(rpc::BoardClient& board, const std::vector
     const ConstantData& input = *inputs[i];
     const DLDataType type = to_dlpack(input.type.dtype);
     const std::vector<int64_t> shape = *constant_shape(input.type.shape);
+    const bool is_strings = input.type.dtype == DType::kString;
+    const std::vector<std::byte> packed = is_strings ? packed_strings(input) : std::vector<std::byte>();
     board.set_input(module.handle, static_cast<int32_t>(i), {type.code, type.bits}, shape,
-                    {input.bytes, input.size});
+                    is_strings ? std::span<const std::byte>(packed) : std::span(input.bytes, input.size));
   }
   board.run(module.handle);
   std::vector<ConstantPtr> outputs;
   for (size_t i = 0; i < module.outputs.size(); ++i) {
     const rpc::Tensor output = board.get_output(module.handle, static_cast<int32_t>(i));
-    outputs.push_back(to_constant(output.type.code, output.type.bits, output.shape, output.bytes.data()));
+    const bool is_strings = output.type.code == kDLOpaqueHandle;
+    outputs.push_back(
+        is_strings ? string_constant({output.shape.begin(), output.shape.end()}, output.bytes)
+                   : to_constant(output.type.code, output.type.bits, output.shape, output.bytes.data()));
   }
   board.unload(module.handle);
   return outputs;

@@ -11,8 +11,10 @@
 #include "host/ops/control.h"
 #include "host/ops/op.h"
 #include "host/ops/selection.h"
+#include "host/ops/text.h"
 #include "host/support/error.h"
 #include "host/tensor/interpret.h"
+#include "tests/support/interpreted_builtin.h"
 
 namespace gantry::testing {
 namespace {
@@ -52,6 +54,7 @@ std::string display_text(const Node& node) {
 }  // namespace
 
 std::vector<ConstantPtr> interpret_node(const Node& node, const std::vector<ConstantPtr>& inputs) {
+  if (is_builtin(node)) return interpret_builtin(node, inputs);
   if (!node.bodies.empty()) return interpret_function(*node.bodies[0], inputs);
   if (op_def(node).is_view && !op_def(node).compute) {  // the same bytes
     auto viewed = std::make_shared<ConstantData>(*inputs[0]);
